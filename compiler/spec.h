@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Spec: what a user asks for. It comes from a JSON file (spec_json.h), from flags, or from both, flags winning.
+#ifndef PREPOST_COMPILER_SPEC_H_
+#define PREPOST_COMPILER_SPEC_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "prepost/ir/plan.h"
+
+namespace prepost {
+
+/// `auto` chooses a value; see ready_pass.cc and send_window_pass.cc for the rule.
+struct SpecReady {
+  bool automatic = true;
+  Ready ready;  ///< when not automatic
+
+  friend bool operator==(const SpecReady&, const SpecReady&) = default;
+};
+struct SpecSendWindow {
+  bool automatic = true;
+  std::optional<uint32_t> window;  ///< when not automatic; none: unlimited
+
+  friend bool operator==(const SpecSendWindow&, const SpecSendWindow&) = default;
+};
+
+struct Spec {
+  uint32_t nodes = 0;  ///< >= 1
+  NodeId root;
+  uint64_t message_bytes = 0;
+  uint64_t block_bytes = 1u << 20;
+  std::string algorithm = "binomial_pipeline";
+  SpecReady ready;
+  SpecSendWindow send_window;
+
+  friend bool operator==(const Spec&, const Spec&) = default;
+};
+
+/// Checks the values against each other and the limits of plan.h; `where` in the Status is a JSON pointer.
+Status CheckSpec(const Spec& spec);
+
+/// "auto", "barrier", "channel", "window=W", "retry". The Status suggests the near word.
+Result<SpecReady> ParseReady(const std::string& text);
+/// "auto", "none", or a number >= 1.
+Result<SpecSendWindow> ParseSendWindow(const std::string& text);
+std::string ToString(const SpecReady& ready);
+std::string ToString(const SpecSendWindow& send_window);
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_SPEC_H_

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/ir/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+namespace prepost {
+namespace {
+
+uint32_t Narrow(size_t size) {
+  PREPOST_CHECK(size <= std::numeric_limits<uint32_t>::max());
+  return static_cast<uint32_t>(size);
+}
+
+/// "2>5:1", "5>2 grants 1", or what can be said of an op whose channel does not exist.
+std::string Route(const Plan& plan, const Op& op) {
+  if (op.channel.index() >= plan.channels().size()) return fmt::format("channel {}?", op.channel.value);
+  const Channel& channel = plan.channels()[op.channel.index()];
+  std::string route = fmt::format("{}>{}", channel.from.value, channel.to.value);
+  if (!op.is_credit()) route += fmt::format(":{}", op.block);
+  const uint32_t usual_lane = op.is_credit() ? kCreditLane : kBlockLane;
+  if (channel.lane != usual_lane) route += fmt::format(" lane {}", channel.lane);
+  return route;
+}
+
+}  // namespace
+
+uint64_t Message::BlockSize(uint32_t b) const {
+  PREPOST_CHECK(b < blocks);
+  const uint64_t begin = BlockOffset(b);
+  return begin >= bytes ? 0 : std::min(block_bytes, bytes - begin);
+}
+
+bool operator==(const Plan& a, const Plan& b) {
+  const auto same_op = [&](const Op& x, const Op& y) {
+    return x.kind == y.kind && x.channel == y.channel && x.block == y.block && x.round == y.round &&
+           x.grants == y.grants && std::ranges::equal(a.after(x), b.after(y));
+  };
+  const auto same_program = [](const Program& x, const Program& y) {
+    return x.node == y.node && x.op_begin == y.op_begin && x.op_count == y.op_count;
+  };
+  return a.header_ == b.header_ && a.channels_ == b.channels_ &&
+         std::ranges::equal(a.programs_, b.programs_, same_program) &&
+         std::ranges::equal(a.ops_, b.ops_, same_op);
+}
+
+PlanBuilder::PlanBuilder(PlanHeader header) { plan_.header_ = std::move(header); }
+
+void PlanBuilder::Reserve(size_t ops, size_t afters) {
+  plan_.ops_.reserve(ops);
+  plan_.after_.reserve(afters);
+}
+
+ChannelId PlanBuilder::AddChannel(Channel channel) {
+  plan_.channels_.push_back(channel);
+  return ChannelId(Narrow(plan_.channels_.size()) - 1);
+}
+
+void PlanBuilder::BeginProgram(NodeId node) {
+  plan_.programs_.push_back({.node = node, .op_begin = Narrow(plan_.ops_.size()), .op_count = 0});
+}
+
+OpId PlanBuilder::AddOp(Op op, std::span<const OpId> after) {
+  PREPOST_CHECK(!plan_.programs_.empty());
+  op.after_begin = Narrow(plan_.after_.size());
+  op.after_count = Narrow(after.size());
+  plan_.after_.insert(plan_.after_.end(), after.begin(), after.end());
+  plan_.ops_.push_back(op);
+  Narrow(plan_.ops_.size());
+  return OpId(plan_.programs_.back().op_count++);
+}
+
+Plan PlanBuilder::Build() && { return std::move(plan_); }
+
+const char* Name(OpKind kind) { return kind == OpKind::kSend ? "send" : "recv"; }
+
+const char* Name(ReadyMode mode) {
+  switch (mode) {
+    case ReadyMode::kBarrier: return "barrier";
+    case ReadyMode::kChannel: return "channel";
+    case ReadyMode::kWindow: return "window";
+    case ReadyMode::kRetry: return "retry";
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
+
+std::string ToString(const Ready& ready) {
+  if (ready.mode == ReadyMode::kWindow) return fmt::format("window={}", ready.window);
+  return Name(ready.mode);
+}
+
+Result<Message> MakeMessage(uint64_t bytes, uint64_t block_bytes) {
+  if (bytes > kMessageBytesMax) return Rejected(fmt::format("message of {} bytes is above the limit of {}", bytes, kMessageBytesMax));
+  if (block_bytes == 0) return Rejected("block size is 0 bytes, at least 1 is needed");
+  if (block_bytes > kMessageBytesMax) return Rejected(fmt::format("block size of {} bytes is above the limit of {}", block_bytes, kMessageBytesMax));
+  const uint64_t blocks = bytes == 0 ? 1 : (bytes - 1) / block_bytes + 1;
+  if (blocks > kBlocksMax) {
+    return Rejected(fmt::format("message of {} bytes in blocks of {} makes {} blocks, the limit is {}", bytes, block_bytes,
+                                blocks, kBlocksMax));
+  }
+  return Message{.bytes = bytes, .block_bytes = block_bytes, .blocks = static_cast<uint32_t>(blocks)};
+}
+
+std::string Dump(const Plan& plan) {
+  const PlanHeader& header = plan.header();
+  fmt::memory_buffer out;
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "plan {} {}: {} nodes, root {}, {} bytes in {} blocks of {}, ready {}, send window {}, {} rounds, {} ports\n",
+                 header.collective, header.algorithm, header.nodes, header.root.value, header.message.bytes,
+                 header.message.blocks, header.message.block_bytes, ToString(header.ready),
+                 header.send_window ? fmt::to_string(*header.send_window) : "none", header.rounds, header.ports);
+  for (const Program& program : plan.programs()) {
+    fmt::format_to(to, "node {}\n", program.node.value);
+    uint32_t id = 0;
+    for (const Op& op : plan.ops(program)) {
+      fmt::format_to(to, "  op {} {} {}{}", id++, Name(op.kind), op.is_credit() ? "credit " : "", Route(plan, op));
+      if (op.grants != 0) fmt::format_to(to, " grants {}", op.grants);
+      fmt::format_to(to, " round {}", op.round);
+      const char* separator = " after ";
+      for (OpId before : plan.after(op)) {
+        fmt::format_to(to, "{}{}", separator, before.value);
+        separator = ",";
+      }
+      fmt::format_to(to, "\n");
+    }
+  }
+  return fmt::to_string(out);
+}
+
+std::string Describe(const Plan& plan, const Program& program, OpId op) {
+  if (op.value >= program.op_count) return fmt::format("node {} op {}?", program.node.value, op.value);
+  const Op& it = plan.ops(program)[op.index()];
+  return fmt::format("node {} op {} ({} {}{})", program.node.value, op.value, Name(it.kind),
+                     it.is_credit() ? "credit " : "", Route(plan, it));
+}
+
+}  // namespace prepost

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plan: one partially ordered program of sends and receives per node, and what the programs are about. It is the
+// contract between the compiler, the executors, the NIC lowering and the drawings; it says what is to happen and nothing
+// about queues, addresses or hosts.
+//
+// A Plan may be wrong (a file can say anything): only Verify() (verify.h) decides. Accessors check their own indices only.
+// All arrays are flat; an op's `after` list is a slice of one array (CSR). A Plan is a value: copy, compare, move.
+#ifndef PREPOST_IR_PLAN_H_
+#define PREPOST_IR_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "prepost/ir/ids.h"
+#include "prepost/ir/status.h"
+
+namespace prepost {
+
+/// The block of a credit: none. In JSON: null.
+inline constexpr uint32_t kNoBlock = 0xffffffff;
+
+/// Lanes of a channel: what it carries. Lanes above kCreditLane carry stripes of blocks.
+inline constexpr uint32_t kBlockLane = 0;
+inline constexpr uint32_t kCreditLane = 1;
+
+/// Limits on what a reader accepts, so that a file cannot ask for unbounded work. Nodes and blocks also fit 32 bits.
+inline constexpr uint32_t kNodesMax = 1u << 20;
+inline constexpr uint32_t kBlocksMax = 1u << 24;  ///< the immediate of a block has 24 bits for it
+inline constexpr uint64_t kMessageBytesMax = uint64_t{1} << 62;
+
+enum class OpKind : uint8_t { kSend, kRecv };
+
+/// One send or receive at one node. `block == kNoBlock` is a credit: zero bytes, lane 1, from receiver to sender.
+struct Op {
+  ChannelId channel;
+  uint32_t block = kNoBlock;
+  uint32_t round = 0;   ///< step in the ideal one-port schedule; bounds and drawings only, never correctness
+  uint32_t grants = 0;  ///< credit sends: how many further receives of the reverse lane-0 channel are posted; else 0
+  uint32_t after_begin = 0;  ///< slice of Plan's after array: [after_begin, after_begin + after_count)
+  uint32_t after_count = 0;
+  OpKind kind = OpKind::kSend;
+
+  bool is_send() const { return kind == OpKind::kSend; }
+  bool is_credit() const { return block == kNoBlock; }
+};
+static_assert(std::is_trivially_copyable_v<Op>);
+
+/// Ordered, reliable, one-way, unique. The i-th send on it matches the i-th receive on it, both in id order.
+struct Channel {
+  NodeId from;
+  NodeId to;
+  uint32_t lane = kBlockLane;
+
+  friend auto operator<=>(const Channel&, const Channel&) = default;
+};
+
+/// One node's ops: Plan::ops()[op_begin .. op_begin + op_count); OpId is the position within.
+struct Program {
+  NodeId node;
+  uint32_t op_begin = 0;
+  uint32_t op_count = 0;
+};
+
+/// The object that is multicast. Block b covers bytes [b * block_bytes, min((b + 1) * block_bytes, bytes)).
+struct Message {
+  uint64_t bytes = 0;
+  uint64_t block_bytes = 1;
+  uint32_t blocks = 1;  ///< max(1, ceil(bytes / block_bytes)); the verifier checks it
+
+  friend bool operator==(const Message&, const Message&) = default;
+
+  /// Bytes of block b, 0 for the one block of an empty message. Needs b < blocks.
+  uint64_t BlockSize(uint32_t b) const;
+  uint64_t BlockOffset(uint32_t b) const { return uint64_t{b} * block_bytes; }
+};
+
+/// How a sender knows that its target has posted the receive (RDMC's ready_for_block).
+enum class ReadyMode : uint8_t {
+  kBarrier,  ///< all receives are posted before any send anywhere; no credits
+  kChannel,  ///< one credit per channel grants all of its receives
+  kWindow,   ///< one credit per block; at most `window` ungranted-and-open receives per node
+  kRetry     ///< no credits; a send that finds no receive is retried
+};
+
+struct Ready {
+  ReadyMode mode = ReadyMode::kBarrier;
+  uint32_t window = 0;  ///< kWindow: >= 1; else 0
+
+  friend bool operator==(const Ready&, const Ready&) = default;
+};
+
+/// Everything about a plan that is not its channels and ops.
+struct PlanHeader {
+  std::string generator;
+  std::string collective = "multicast";
+  std::string algorithm;
+  uint32_t nodes = 1;
+  NodeId root;
+  Message message;
+  Ready ready;
+  std::optional<uint32_t> send_window;  ///< none: unlimited
+  uint32_t rounds = 0;
+  uint32_t ports = 1;  ///< sends, and receives, that a node may have in one round
+
+  friend bool operator==(const PlanHeader&, const PlanHeader&) = default;
+};
+
+class Plan {
+ public:
+  const PlanHeader& header() const { return header_; }
+  PlanHeader& mutable_header() { return header_; }
+
+  std::span<const Channel> channels() const { return channels_; }
+  std::span<const Program> programs() const { return programs_; }
+  /// All ops of all programs, program after program.
+  std::span<const Op> ops() const { return ops_; }
+  /// The ops of one program; OpId is the index into it.
+  std::span<const Op> ops(const Program& program) const {
+    return std::span(ops_).subspan(program.op_begin, program.op_count);
+  }
+  /// Ops of the same node that must have completed before `op` starts.
+  std::span<const OpId> after(const Op& op) const {
+    return std::span(after_).subspan(op.after_begin, op.after_count);
+  }
+  size_t after_count() const { return after_.size(); }
+
+  /// Same header, channels, programs, ops and after lists (wherever those lie in the array).
+  friend bool operator==(const Plan& a, const Plan& b);
+
+ private:
+  friend class PlanBuilder;
+  PlanHeader header_;
+  std::vector<Channel> channels_;
+  std::vector<Program> programs_;
+  std::vector<Op> ops_;
+  std::vector<OpId> after_;
+};
+
+/// Makes a Plan program by program, op by op. It copies what it is told and judges nothing, so that tests and readers can
+/// build wrong plans too; only sizes that do not fit 32 bits are refused (CHECK; readers bound their input before).
+class PlanBuilder {
+ public:
+  explicit PlanBuilder(PlanHeader header);
+
+  PlanHeader& header() { return plan_.header_; }
+  void Reserve(size_t ops, size_t afters);
+  ChannelId AddChannel(Channel channel);
+  /// Ops added from now on belong to `node`.
+  void BeginProgram(NodeId node);
+  /// `op.after_begin` and `op.after_count` are set here. Needs a program to have begun.
+  OpId AddOp(Op op, std::span<const OpId> after = {});
+  Plan Build() &&;
+
+ private:
+  Plan plan_;
+};
+
+/// The words of the plan file for an enumerator, e.g. "send", "window".
+const char* Name(OpKind kind);
+const char* Name(ReadyMode mode);
+/// "window=1", "barrier", ...
+std::string ToString(const Ready& ready);
+
+/// max(1, ceil(bytes / block_bytes)) if it is at most kBlocksMax.
+Result<Message> MakeMessage(uint64_t bytes, uint64_t block_bytes);
+
+/// One line per op, for people and goldens: "  op 3 send 2>5:1 round 4 after 0,2"; credits as "credit 5>2 grants 1".
+/// Works on wrong plans too.
+std::string Dump(const Plan& plan);
+
+/// "node 2 op 3 (send 2>5:1)" for messages; `node` and `op` may be out of range.
+std::string Describe(const Plan& plan, const Program& program, OpId op);
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_PLAN_H_

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Status and Result<T>: how every folder reports a mistake of the caller or of the environment, and PREPOST_CHECK for a
+// mistake of our own. No exception crosses a folder; those of a library are caught where it is called.
+#ifndef PREPOST_IR_STATUS_H_
+#define PREPOST_IR_STATUS_H_
+
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace prepost {
+
+/// What went wrong; the value is the exit code of the command.
+enum class StatusCode {
+  kOk = 0,
+  kRejected = 1,      ///< an input that is wrong, or a check or transfer that failed
+  kUsage = 2,         ///< the command line itself
+  kEnvironment = 3,   ///< something this machine lacks: a device, a permission, a limit
+  kInterrupted = 130  ///< the user stopped it
+};
+
+/// The outcome of something that returns no value. Cheap when ok.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  /// `message`: lower case, no final period. `where`: file:line:col, a JSON pointer, or empty.
+  Status(StatusCode code, std::string message, std::string where = {})
+      : code_(code), message_(std::move(message)), where_(std::move(where)) {}
+
+  bool ok() const { return code_ == StatusCode::kOk; }
+  StatusCode code() const { return code_; }
+  const std::string& message() const { return message_; }
+  const std::string& where() const { return where_; }
+  /// "where: message", or just the message.
+  std::string ToString() const { return where_.empty() ? message_ : where_ + ": " + message_; }
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string message_;
+  std::string where_;
+};
+
+inline Status Rejected(std::string message, std::string where = {}) {
+  return {StatusCode::kRejected, std::move(message), std::move(where)};
+}
+inline Status EnvironmentError(std::string message, std::string where = {}) {
+  return {StatusCode::kEnvironment, std::move(message), std::move(where)};
+}
+
+[[noreturn]] void CheckFailed(const char* condition, const char* file, int line);
+
+/// A condition that only a bug of ours can break. On in every build type.
+#define PREPOST_CHECK(condition) \
+  ((condition) ? static_cast<void>(0) : ::prepost::CheckFailed(#condition, __FILE__, __LINE__))
+
+/// A value, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}  // NOLINT: implicit so that `return value;` works
+  Result(Status status) : state_(std::move(status)) {  // NOLINT: implicit, as above
+    PREPOST_CHECK(!std::get<Status>(state_).ok());
+  }
+
+  bool ok() const { return std::holds_alternative<T>(state_); }
+  /// Ok when there is a value.
+  Status status() const { return ok() ? Status() : std::get<Status>(state_); }
+
+  T& value() & {
+    PREPOST_CHECK(ok());
+    return std::get<T>(state_);
+  }
+  const T& value() const& {
+    PREPOST_CHECK(ok());
+    return std::get<T>(state_);
+  }
+  T&& value() && {
+    PREPOST_CHECK(ok());
+    return std::get<T>(std::move(state_));
+  }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+ private:
+  std::variant<T, Status> state_;
+};
+
+/// Leaves the enclosing function with the Status if it is an error.
+#define PREPOST_RETURN_IF_ERROR(expression)                            \
+  do {                                                                 \
+    if (::prepost::Status prepost_status = (expression); !prepost_status.ok()) { \
+      return prepost_status;                                           \
+    }                                                                  \
+  } while (false)
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_STATUS_H_
