@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compile: a spec becomes a verified plan. The front door of the compiler: the command, tests and benchmarks use it.
+// Compile: a spec becomes a verified plan. The front door of the compiler: the command, tests and
+// benchmarks use it.
 #ifndef PREPOST_COMPILER_COMPILE_H_
 #define PREPOST_COMPILER_COMPILE_H_
 
@@ -14,7 +15,8 @@
 namespace prepost {
 
 struct CompileOptions {
-  /// Passes to leave out, by name ("ready", "send_window", "reduce"). Leaving one out still gives a valid plan.
+  /// Passes to leave out, by name ("ready", "send_window", "reduce"). Leaving one out still gives a
+  /// valid plan.
   std::vector<std::string> skip_passes;
   /// Dump the plan before or after these passes ("all" for every one) to `log`.
   std::vector<std::string> print_before;
@@ -24,8 +26,9 @@ struct CompileOptions {
   std::ostream* log = nullptr;  ///< not owned; needed when one of the above asks for output
 };
 
-/// Checks the spec, plays the schedule for every node, and runs the passes, verifying after each. Errors: a spec that is
-/// wrong (kRejected). A plan that fails verification is a bug of ours, reported as kRejected with the pass's name.
+/// Checks the spec, plays the schedule for every node, and runs the passes, verifying after each.
+/// Errors: a spec that is wrong (kRejected). A plan that fails verification is a bug of ours,
+/// reported as kRejected with the pass's name.
 Result<Plan> Compile(const Spec& spec, const CompileOptions& options = {});
 
 }  // namespace prepost

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spec: what a user asks for. It comes from a JSON file (spec_json.h), from flags, or from both, flags winning.
+// Spec: what a user asks for. It comes from a JSON file (spec_json.h), from flags, or from both,
+// flags winning.
 #ifndef PREPOST_COMPILER_SPEC_H_
 #define PREPOST_COMPILER_SPEC_H_
 
@@ -38,7 +39,8 @@ struct Spec {
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
-/// Checks the values against each other and the limits of plan.h; `where` in the Status is a JSON pointer.
+/// Checks the values against each other and the limits of plan.h; `where` in the Status is a JSON
+/// pointer.
 Status CheckSpec(const Spec& spec);
 
 /// "auto", "barrier", "channel", "window=W", "retry". The Status suggests the near word.

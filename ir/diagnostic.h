@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnostic: one finding about a plan. The verifier reports them sorted; the command prints them; tests compare them.
+// Diagnostic: one finding about a plan. The verifier reports them sorted; the command prints them;
+// tests compare them.
 #ifndef PREPOST_IR_DIAGNOSTIC_H_
 #define PREPOST_IR_DIAGNOSTIC_H_
 
@@ -11,9 +12,20 @@
 namespace prepost {
 
 /// The rules of a valid plan (docs/plan.md). Each has one id, the word in Name().
-enum class Rule : uint8_t { kShape, kMatch, kOnce, kCausal, kAcyclic, kOrder, kReady, kWindow, kRounds };
-inline constexpr Rule kRules[] = {Rule::kShape,   Rule::kMatch, Rule::kOnce,  Rule::kCausal, Rule::kAcyclic,
-                                  Rule::kOrder,   Rule::kReady, Rule::kWindow, Rule::kRounds};
+enum class Rule : uint8_t {
+  kShape,
+  kMatch,
+  kOnce,
+  kCausal,
+  kAcyclic,
+  kOrder,
+  kReady,
+  kWindow,
+  kRounds
+};
+inline constexpr Rule kRules[] = {Rule::kShape,  Rule::kMatch,   Rule::kOnce,
+                                  Rule::kCausal, Rule::kAcyclic, Rule::kOrder,
+                                  Rule::kReady,  Rule::kWindow,  Rule::kRounds};
 const char* Name(Rule rule);
 
 struct Diagnostic {

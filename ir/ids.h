@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strong integer types for the dense ids of a plan, so that a node is never passed where an op is meant. An id is a
-// position: NodeId among the plan's nodes, ChannelId among its channels, OpId within ONE node's program.
+// Strong integer types for the dense ids of a plan, so that a node is never passed where an op is
+// meant. An id is a position: NodeId among the plan's nodes, ChannelId among its channels, OpId
+// within ONE node's program.
 #ifndef PREPOST_IR_IDS_H_
 #define PREPOST_IR_IDS_H_
 

@@ -17,7 +17,8 @@ uint32_t Narrow(size_t size) {
 
 /// "2>5:1", "5>2 grants 1", or what can be said of an op whose channel does not exist.
 std::string Route(const Plan& plan, const Op& op) {
-  if (op.channel.index() >= plan.channels().size()) return fmt::format("channel {}?", op.channel.value);
+  if (op.channel.index() >= plan.channels().size())
+    return fmt::format("channel {}?", op.channel.value);
   const Channel& channel = plan.channels()[op.channel.index()];
   std::string route = fmt::format("{}>{}", channel.from.value, channel.to.value);
   if (!op.is_credit()) route += fmt::format(":{}", op.block);
@@ -63,6 +64,11 @@ void PlanBuilder::BeginProgram(NodeId node) {
   plan_.programs_.push_back({.node = node, .op_begin = Narrow(plan_.ops_.size()), .op_count = 0});
 }
 
+void PlanBuilder::SetNode(NodeId node) {
+  PREPOST_CHECK(!plan_.programs_.empty());
+  plan_.programs_.back().node = node;
+}
+
 OpId PlanBuilder::AddOp(Op op, std::span<const OpId> after) {
   PREPOST_CHECK(!plan_.programs_.empty());
   op.after_begin = Narrow(plan_.after_.size());
@@ -79,10 +85,14 @@ const char* Name(OpKind kind) { return kind == OpKind::kSend ? "send" : "recv"; 
 
 const char* Name(ReadyMode mode) {
   switch (mode) {
-    case ReadyMode::kBarrier: return "barrier";
-    case ReadyMode::kChannel: return "channel";
-    case ReadyMode::kWindow: return "window";
-    case ReadyMode::kRetry: return "retry";
+    case ReadyMode::kBarrier:
+      return "barrier";
+    case ReadyMode::kChannel:
+      return "channel";
+    case ReadyMode::kWindow:
+      return "window";
+    case ReadyMode::kRetry:
+      return "retry";
   }
   PREPOST_CHECK(false);
   return "";
@@ -94,30 +104,41 @@ std::string ToString(const Ready& ready) {
 }
 
 Result<Message> MakeMessage(uint64_t bytes, uint64_t block_bytes) {
-  if (bytes > kMessageBytesMax) return Rejected(fmt::format("message of {} bytes is above the limit of {}", bytes, kMessageBytesMax));
+  if (bytes > kMessageBytesMax)
+    return Rejected(
+        fmt::format("message of {} bytes is above the limit of {}", bytes, kMessageBytesMax));
   if (block_bytes == 0) return Rejected("block size is 0 bytes, at least 1 is needed");
-  if (block_bytes > kMessageBytesMax) return Rejected(fmt::format("block size of {} bytes is above the limit of {}", block_bytes, kMessageBytesMax));
+  if (block_bytes > kMessageBytesMax)
+    return Rejected(fmt::format("block size of {} bytes is above the limit of {}", block_bytes,
+                                kMessageBytesMax));
   const uint64_t blocks = bytes == 0 ? 1 : (bytes - 1) / block_bytes + 1;
   if (blocks > kBlocksMax) {
-    return Rejected(fmt::format("message of {} bytes in blocks of {} makes {} blocks, the limit is {}", bytes, block_bytes,
-                                blocks, kBlocksMax));
+    return Rejected(
+        fmt::format("message of {} bytes in blocks of {} makes {} blocks, the limit is {}", bytes,
+                    block_bytes, blocks, kBlocksMax));
   }
-  return Message{.bytes = bytes, .block_bytes = block_bytes, .blocks = static_cast<uint32_t>(blocks)};
+  return Message{
+      .bytes = bytes, .block_bytes = block_bytes, .blocks = static_cast<uint32_t>(blocks)};
 }
 
 std::string Dump(const Plan& plan) {
   const PlanHeader& header = plan.header();
   fmt::memory_buffer out;
   auto to = std::back_inserter(out);
-  fmt::format_to(to, "plan {} {}: {} nodes, root {}, {} bytes in {} blocks of {}, ready {}, send window {}, {} rounds, {} ports\n",
-                 header.collective, header.algorithm, header.nodes, header.root.value, header.message.bytes,
-                 header.message.blocks, header.message.block_bytes, ToString(header.ready),
-                 header.send_window ? fmt::to_string(*header.send_window) : "none", header.rounds, header.ports);
+  fmt::format_to(to,
+                 "plan {} {}: {} nodes, root {}, {} bytes in {} blocks of {}, ready {}, send "
+                 "window {}, {} rounds, {} ports\n",
+                 header.collective, header.algorithm, header.nodes, header.root.value,
+                 header.message.bytes, header.message.blocks, header.message.block_bytes,
+                 ToString(header.ready),
+                 header.send_window ? fmt::to_string(*header.send_window) : "none", header.rounds,
+                 header.ports);
   for (const Program& program : plan.programs()) {
     fmt::format_to(to, "node {}\n", program.node.value);
     uint32_t id = 0;
     for (const Op& op : plan.ops(program)) {
-      fmt::format_to(to, "  op {} {} {}{}", id++, Name(op.kind), op.is_credit() ? "credit " : "", Route(plan, op));
+      fmt::format_to(to, "  op {} {} {}{}", id++, Name(op.kind), op.is_credit() ? "credit " : "",
+                     Route(plan, op));
       if (op.grants != 0) fmt::format_to(to, " grants {}", op.grants);
       fmt::format_to(to, " round {}", op.round);
       const char* separator = " after ";
@@ -132,7 +153,8 @@ std::string Dump(const Plan& plan) {
 }
 
 std::string Describe(const Plan& plan, const Program& program, OpId op) {
-  if (op.value >= program.op_count) return fmt::format("node {} op {}?", program.node.value, op.value);
+  if (op.value >= program.op_count)
+    return fmt::format("node {} op {}?", program.node.value, op.value);
   const Op& it = plan.ops(program)[op.index()];
   return fmt::format("node {} op {} ({} {}{})", program.node.value, op.value, Name(it.kind),
                      it.is_credit() ? "credit " : "", Route(plan, it));

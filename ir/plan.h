@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plan: one partially ordered program of sends and receives per node, and what the programs are about. It is the
-// contract between the compiler, the executors, the NIC lowering and the drawings; it says what is to happen and nothing
-// about queues, addresses or hosts.
+// Plan: one partially ordered program of sends and receives per node, and what the programs are
+// about. It is the contract between the compiler, the executors, the NIC lowering and the drawings;
+// it says what is to happen and nothing about queues, addresses or hosts.
 //
-// A Plan may be wrong (a file can say anything): only Verify() (verify.h) decides. Accessors check their own indices only.
-// All arrays are flat; an op's `after` list is a slice of one array (CSR). A Plan is a value: copy, compare, move.
+// A Plan may be wrong (a file can say anything): only Verify() (verify.h) decides. Accessors check
+// their own indices only. All arrays are flat; an op's `after` list is a slice of one array (CSR).
+// A Plan is a value: copy, compare, move.
 #ifndef PREPOST_IR_PLAN_H_
 #define PREPOST_IR_PLAN_H_
 
@@ -27,20 +28,25 @@ inline constexpr uint32_t kNoBlock = 0xffffffff;
 inline constexpr uint32_t kBlockLane = 0;
 inline constexpr uint32_t kCreditLane = 1;
 
-/// Limits on what a reader accepts, so that a file cannot ask for unbounded work. Nodes and blocks also fit 32 bits.
+/// Limits on what a reader accepts, so that a file cannot ask for unbounded work. Nodes and blocks
+/// also fit 32 bits.
 inline constexpr uint32_t kNodesMax = 1u << 20;
 inline constexpr uint32_t kBlocksMax = 1u << 24;  ///< the immediate of a block has 24 bits for it
 inline constexpr uint64_t kMessageBytesMax = uint64_t{1} << 62;
 
 enum class OpKind : uint8_t { kSend, kRecv };
 
-/// One send or receive at one node. `block == kNoBlock` is a credit: zero bytes, lane 1, from receiver to sender.
+/// One send or receive at one node. `block == kNoBlock` is a credit: zero bytes, lane 1, from
+/// receiver to sender.
 struct Op {
   ChannelId channel;
   uint32_t block = kNoBlock;
-  uint32_t round = 0;   ///< step in the ideal one-port schedule; bounds and drawings only, never correctness
-  uint32_t grants = 0;  ///< credit sends: how many further receives of the reverse lane-0 channel are posted; else 0
-  uint32_t after_begin = 0;  ///< slice of Plan's after array: [after_begin, after_begin + after_count)
+  uint32_t round =
+      0;  ///< step in the ideal one-port schedule; bounds and drawings only, never correctness
+  uint32_t grants = 0;  ///< credit sends: how many further receives of the reverse lane-0 channel
+                        ///< are posted; else 0
+  uint32_t after_begin =
+      0;  ///< slice of Plan's after array: [after_begin, after_begin + after_count)
   uint32_t after_count = 0;
   OpKind kind = OpKind::kSend;
 
@@ -49,7 +55,8 @@ struct Op {
 };
 static_assert(std::is_trivially_copyable_v<Op>);
 
-/// Ordered, reliable, one-way, unique. The i-th send on it matches the i-th receive on it, both in id order.
+/// Ordered, reliable, one-way, unique. The i-th send on it matches the i-th receive on it, both in
+/// id order.
 struct Channel {
   NodeId from;
   NodeId to;
@@ -65,7 +72,8 @@ struct Program {
   uint32_t op_count = 0;
 };
 
-/// The object that is multicast. Block b covers bytes [b * block_bytes, min((b + 1) * block_bytes, bytes)).
+/// The object that is multicast. Block b covers bytes [b * block_bytes, min((b + 1) * block_bytes,
+/// bytes)).
 struct Message {
   uint64_t bytes = 0;
   uint64_t block_bytes = 1;
@@ -140,8 +148,9 @@ class Plan {
   std::vector<OpId> after_;
 };
 
-/// Makes a Plan program by program, op by op. It copies what it is told and judges nothing, so that tests and readers can
-/// build wrong plans too; only sizes that do not fit 32 bits are refused (CHECK; readers bound their input before).
+/// Makes a Plan program by program, op by op. It copies what it is told and judges nothing, so that
+/// tests and readers can build wrong plans too; only sizes that do not fit 32 bits are refused
+/// (CHECK; readers bound their input before).
 class PlanBuilder {
  public:
   explicit PlanBuilder(PlanHeader header);
@@ -151,6 +160,8 @@ class PlanBuilder {
   ChannelId AddChannel(Channel channel);
   /// Ops added from now on belong to `node`.
   void BeginProgram(NodeId node);
+  /// Changes the node of the program that was begun last.
+  void SetNode(NodeId node);
   /// `op.after_begin` and `op.after_count` are set here. Needs a program to have begun.
   OpId AddOp(Op op, std::span<const OpId> after = {});
   Plan Build() &&;
@@ -168,8 +179,8 @@ std::string ToString(const Ready& ready);
 /// max(1, ceil(bytes / block_bytes)) if it is at most kBlocksMax.
 Result<Message> MakeMessage(uint64_t bytes, uint64_t block_bytes);
 
-/// One line per op, for people and goldens: "  op 3 send 2>5:1 round 4 after 0,2"; credits as "credit 5>2 grants 1".
-/// Works on wrong plans too.
+/// One line per op, for people and goldens: "  op 3 send 2>5:1 round 4 after 0,2"; credits as
+/// "credit 5>2 grants 1". Works on wrong plans too.
 std::string Dump(const Plan& plan);
 
 /// "node 2 op 3 (send 2>5:1)" for messages; `node` and `op` may be out of range.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan file: reading and writing JSON as ir/plan.schema.json describes it. Reading streams and is bounded (no DOM,
-// limited nesting, 32-bit counts); it checks the form of the file, not the rules of a plan (verify.h does). Writing is
-// canonical: the same plan gives the same bytes, and reading them back gives the same plan.
+// The plan file: reading and writing JSON as ir/plan.schema.json describes it. Reading streams and
+// is bounded (no DOM, limited nesting, 32-bit counts); it checks the form of the file, not the
+// rules of a plan (verify.h does). Writing is canonical: the same plan gives the same bytes, and
+// reading them back gives the same plan.
 #ifndef PREPOST_IR_PLAN_JSON_H_
 #define PREPOST_IR_PLAN_JSON_H_
 
@@ -14,9 +15,11 @@
 
 namespace prepost {
 
-/// Reads one plan from `in`. `name` is the file's name in messages. Keys that start with "x-" are skipped. A newer minor
-/// version adds a line to `*warnings` (may be null), a newer major one is refused. Errors: "name:line:col: /pointer: ...".
-Result<Plan> ReadPlan(std::istream& in, const std::string& name, std::vector<std::string>* warnings = nullptr);
+/// Reads one plan from `in`. `name` is the file's name in messages. Keys that start with "x-" are
+/// skipped. A newer minor version adds a line to `*warnings` (may be null), a newer major one is
+/// refused. Errors: "name:line:col: /pointer: ...".
+Result<Plan> ReadPlan(std::istream& in, const std::string& name,
+                      std::vector<std::string>* warnings = nullptr);
 
 /// Writes `plan`, one op a line. The caller checks `out` for I/O errors.
 void WritePlan(const Plan& plan, std::ostream& out);

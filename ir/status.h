@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Status and Result<T>: how every folder reports a mistake of the caller or of the environment, and PREPOST_CHECK for a
-// mistake of our own. No exception crosses a folder; those of a library are caught where it is called.
+// Status and Result<T>: how every folder reports a mistake of the caller or of the environment, and
+// PREPOST_CHECK for a mistake of our own. No exception crosses a folder; those of a library are
+// caught where it is called.
 #ifndef PREPOST_IR_STATUS_H_
 #define PREPOST_IR_STATUS_H_
 
@@ -90,11 +91,11 @@ class [[nodiscard]] Result {
 };
 
 /// Leaves the enclosing function with the Status if it is an error.
-#define PREPOST_RETURN_IF_ERROR(expression)                            \
-  do {                                                                 \
+#define PREPOST_RETURN_IF_ERROR(expression)                                      \
+  do {                                                                           \
     if (::prepost::Status prepost_status = (expression); !prepost_status.ok()) { \
-      return prepost_status;                                           \
-    }                                                                  \
+      return prepost_status;                                                     \
+    }                                                                            \
   } while (false)
 
 }  // namespace prepost

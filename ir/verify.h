@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Verify: the one place that decides whether a plan is valid. Used after every parse and every pass, by the command and
-// by every executor before it runs a plan. The rules are in docs/plan.md; an independent checker under tests/ shares no
-// code with this one.
+// Verify: the one place that decides whether a plan is valid. Used after every parse and every
+// pass, by the command and by every executor before it runs a plan. The rules are in docs/plan.md;
+// an independent checker under tests/ shares no code with this one.
 #ifndef PREPOST_IR_VERIFY_H_
 #define PREPOST_IR_VERIFY_H_
 
@@ -17,8 +17,9 @@
 namespace prepost {
 
 struct VerifyOptions {
-  /// Depths per channel, for executors that have limits: with S, the (i + S)-th send starts only after the i-th is
-  /// delivered; with R, the (i + R)-th receive is posted only after the i-th is delivered.
+  /// Depths per channel, for executors that have limits: with S, the (i + S)-th send starts only
+  /// after the i-th is delivered; with R, the (i + R)-th receive is posted only after the i-th is
+  /// delivered.
   std::optional<uint32_t> send_depth;
   std::optional<uint32_t> recv_depth;
   /// How many findings are kept; all are counted.
@@ -26,8 +27,9 @@ struct VerifyOptions {
 };
 
 struct Verdict {
-  std::vector<Diagnostic> diagnostics;  ///< the first `diagnostics_max`, sorted by place in the file, then rule
-  uint64_t findings = 0;                ///< how many there were in all
+  std::vector<Diagnostic>
+      diagnostics;        ///< the first `diagnostics_max`, sorted by place in the file, then rule
+  uint64_t findings = 0;  ///< how many there were in all
 
   bool ok() const { return findings == 0; }
   /// True when some finding is of `rule` (among those kept).
@@ -36,9 +38,9 @@ struct Verdict {
   std::string ToString() const;
 };
 
-/// Checks every rule it can: `match` to `rounds` are skipped where a plan's shape leaves them without meaning. Time and
-/// memory are linear in ops and `after` entries where a wanted order is direct, else O(ops x channels of the node). No
-/// recursion; safe on any Plan, however wrong.
+/// Checks every rule it can: `match` to `rounds` are skipped where a plan's shape leaves them
+/// without meaning. Time and memory are linear in ops and `after` entries where a wanted order is
+/// direct, else O(ops x channels of the node). No recursion; safe on any Plan, however wrong.
 Verdict Verify(const Plan& plan, const VerifyOptions& options = {});
 
 /// Verify() as a Status, for callers that only go on or stop: the message holds the findings.

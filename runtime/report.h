@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunReport: what one transfer of one plan did, in counts and times, whichever executor played it. The command prints it.
-// "Host" means the CPU side of a node: what the application's threads did, not what a NIC did.
+// RunReport: what one transfer of one plan did, in counts and times, whichever executor played it.
+// The command prints it. "Host" means the CPU side of a node: what the application's threads did,
+// not what a NIC did.
 #ifndef PREPOST_RUNTIME_REPORT_H_
 #define PREPOST_RUNTIME_REPORT_H_
 
@@ -15,18 +16,22 @@ namespace prepost {
 
 struct NodeReport {
   NodeId node;
-  uint64_t host_posts = 0;        ///< times the host handed work over: sends and receives posted, or doorbells rung
-  uint64_t host_posts_during = 0; ///< of these, after the transfer had started at this node (preposted: must be 0)
-  uint64_t host_wakeups = 0;      ///< times the host came back from waiting, between start and completion
+  uint64_t host_posts =
+      0;  ///< times the host handed work over: sends and receives posted, or doorbells rung
+  uint64_t host_posts_during =
+      0;  ///< of these, after the transfer had started at this node (preposted: must be 0)
+  uint64_t host_wakeups =
+      0;  ///< times the host came back from waiting, between start and completion
   uint64_t host_completions = 0;  ///< completions the host looked at
   uint64_t bytes_received = 0;
-  uint64_t elapsed_ns = 0;        ///< from the start of the transfer to this node's completion, monotonic clock
+  uint64_t elapsed_ns =
+      0;  ///< from the start of the transfer to this node's completion, monotonic clock
 };
 
 struct RunReport {
-  std::string executor;  ///< "cpu" or "offload"
-  std::string detail;    ///< transport or device, e.g. "tcp", "emulated"
-  uint64_t elapsed_ns = 0;  ///< from the start to the last node's completion
+  std::string executor;           ///< "cpu" or "offload"
+  std::string detail;             ///< transport or device, e.g. "tcp", "emulated"
+  uint64_t elapsed_ns = 0;        ///< from the start to the last node's completion
   std::vector<NodeReport> nodes;  ///< sorted by node
 };
 

@@ -1,38 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the subcommands of `prepost` share: how they register, how they end, and how they read and write files.
-// Results go to stdout, everything else to stderr. One thin file per subcommand; what it does lives in the libraries.
+// What the subcommands of `prepost` share: how they register, how they end, and how they read and
+// write files. Results go to stdout, everything else to stderr. One thin file per subcommand; what
+// it does lives in the libraries.
 #ifndef PREPOST_TOOLS_COMMAND_H_
 #define PREPOST_TOOLS_COMMAND_H_
 
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "prepost/ir/near_name.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 
 namespace prepost::tools {
 
-/// What a subcommand does once its flags are parsed. The Status becomes one line on stderr and the exit code.
+/// What a subcommand does once its flags are parsed. The Status becomes one line on stderr and the
+/// exit code.
 using Action = std::function<Status()>;
 
-// Each adds one subcommand to `app` and sets `*action` when it is the one chosen (in its CLI callback).
+// Each adds one subcommand to `app` and sets `*action` when it is the one chosen (in its CLI
+// callback).
 void AddCompile(CLI::App& app, Action* action);
 void AddVerify(CLI::App& app, Action* action);
 
-/// Reads a plan ("-": stdin), prints warnings to stderr, and verifies it.
+/// Opens `path` ("-": stdin) and calls `read` with the stream and the name to use in messages.
+Status WithInput(const std::string& path,
+                 const std::function<Status(std::istream&, const std::string&)>& read);
+
+/// Reads a plan ("-": stdin), prints warnings to stderr; does not verify it.
+Result<Plan> ReadPlanFile(const std::string& path);
+/// Reads a plan and verifies it; the Status holds the findings, each line with the file's name.
 Result<Plan> LoadPlan(const std::string& path);
 
-/// Writes `bytes` to `path` ("-": stdout) through a temporary name in the same folder that is renamed when complete, so
-/// that a failure leaves nothing behind and an old file untouched.
-Status WriteFile(const std::string& path, const std::string& bytes);
+/// Writes what `write` gives to `path` ("-": stdout) through a temporary name in the same folder
+/// that is renamed when complete, so that a failure leaves nothing behind and an old file
+/// untouched.
+Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 /// "65536", "64KiB", "1MiB", "1GB", ...: bytes. Errors: kUsage.
 Result<uint64_t> ParseSize(const std::string& text);
-
-/// The name among `names` nearest to `name`, as ", did you mean 'x'?", or "" when none is near.
-std::string DidYouMean(const std::string& name, const std::vector<std::string>& names);
 
 }  // namespace prepost::tools
 

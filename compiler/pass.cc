@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/compiler/pass.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace prepost {
+
+Fan FanOf(const Plan& plan) {
+  std::vector<uint32_t> in(plan.header().nodes), out(plan.header().nodes);
+  for (const Channel& channel : plan.channels()) {
+    if (channel.lane != kBlockLane) continue;  // one per pair, stripes have more
+    ++in[channel.to.index()];
+    ++out[channel.from.index()];
+  }
+  const auto several = [](uint32_t peers) { return peers > 1; };
+  return {.in = std::ranges::any_of(in, several), .out = std::ranges::any_of(out, several)};
+}
+
+}  // namespace prepost

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pass: a change of a whole plan into another valid plan of the same multicast. One file each;
+// pass_manager.h runs them.
+#ifndef PREPOST_COMPILER_PASS_H_
+#define PREPOST_COMPILER_PASS_H_
+
+#include <functional>
+#include <string>
+
+#include "prepost/compiler/spec.h"
+#include "prepost/ir/plan.h"
+
+namespace prepost {
+
+struct Pass {
+  std::string name;
+  std::function<Result<Plan>(const Plan&)> run;
+};
+
+/// `ready`: how senders know that receives are posted: adds the credits of the mode, or none. See
+/// ready_pass.cc.
+Pass ReadyPass(SpecReady ready);
+/// `send_window`: at most W block sends of a node are in flight. See send_window_pass.cc.
+Pass SendWindowPass(SpecSendWindow send_window);
+/// `reduce`: removes every `after` entry that follows from the others. See reduce_pass.cc.
+Pass ReducePass();
+
+/// Whether some node receives blocks from more than one peer, or sends blocks to more than one.
+struct Fan {
+  bool in = false;
+  bool out = false;
+};
+Fan FanOf(const Plan& plan);
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_PASS_H_

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/compiler/pass_manager.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ostream>
+
+#include "prepost/ir/verify.h"
+
+namespace prepost {
+namespace {
+
+constexpr const char* kAll = "all";
+
+/// Runs `work` and writes how long it took, if that is wanted.
+template <typename Work>
+auto Timed(const CompileOptions& options, const std::string& what, Work work) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto result = work();
+  if (options.time_passes && options.log != nullptr) {
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - begin;
+    *options.log << fmt::format("{:>10.3f} ms  {}\n", spent.count(), what);
+  }
+  return result;
+}
+
+}  // namespace
+
+Status PassManager::CheckNames() const {
+  const auto known = [&](const std::string& name) {
+    return std::ranges::any_of(passes_, [&](const Pass& pass) { return pass.name == name; });
+  };
+  std::vector<std::string> names;
+  for (const Pass& pass : passes_) names.push_back(pass.name);
+  for (const auto* wanted :
+       {&options_.skip_passes, &options_.print_before, &options_.print_after}) {
+    for (const std::string& name : *wanted) {
+      const bool is_all = name == kAll && wanted != &options_.skip_passes;
+      if (!is_all && !known(name)) {
+        return Rejected(
+            fmt::format("no pass is called '{}'; the passes are {}", name, fmt::join(names, ", ")));
+      }
+    }
+  }
+  return {};
+}
+
+void PassManager::Print(const Plan& plan, const std::string& pass,
+                        const std::vector<std::string>& wanted, const char* when) const {
+  if (options_.log == nullptr) return;
+  const auto matches = [&](const std::string& name) { return name == pass || name == kAll; };
+  if (std::ranges::none_of(wanted, matches)) return;
+  *options_.log << fmt::format("; {} {}\n{}", when, pass, Dump(plan));
+}
+
+Status PassManager::VerifyAfter(const Plan& plan, const std::string& step) const {
+  const Status status = Timed(options_, "verify after " + step, [&] { return VerifyStatus(plan); });
+  if (status.ok()) return status;
+  return Rejected(
+      fmt::format("internal error: the plan is wrong after {}: {}", step, status.message()));
+}
+
+Result<Plan> PassManager::Run(Plan plan) const {
+  PREPOST_RETURN_IF_ERROR(CheckNames());
+  PREPOST_RETURN_IF_ERROR(VerifyAfter(plan, "schedule"));
+  for (const Pass& pass : passes_) {
+    if (std::ranges::count(options_.skip_passes, pass.name) != 0) continue;
+    Print(plan, pass.name, options_.print_before, "before");
+    Result<Plan> changed = Timed(options_, pass.name, [&] { return pass.run(plan); });
+    if (!changed.ok()) return changed;
+    plan = std::move(changed).value();
+    PREPOST_RETURN_IF_ERROR(VerifyAfter(plan, pass.name));
+    Print(plan, pass.name, options_.print_after, "after");
+  }
+  return plan;
+}
+
+}  // namespace prepost

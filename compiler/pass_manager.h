@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PassManager: runs passes in order and verifies the plan after each, so that a pass that breaks a
+// plan is named.
+#ifndef PREPOST_COMPILER_PASS_MANAGER_H_
+#define PREPOST_COMPILER_PASS_MANAGER_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "prepost/compiler/compile.h"
+#include "prepost/compiler/pass.h"
+
+namespace prepost {
+
+class PassManager {
+ public:
+  /// `options` must outlive this; see CompileOptions for what can be printed, timed and left out.
+  explicit PassManager(const CompileOptions& options) : options_(options) {}
+
+  void Add(Pass pass) { passes_.push_back(std::move(pass)); }
+
+  /// `plan` is what the schedule made; it is verified first. Errors: unknown pass names in the
+  /// options (kRejected), a pass's own, or what the verifier found after it.
+  Result<Plan> Run(Plan plan) const;
+
+ private:
+  Status CheckNames() const;
+  Status VerifyAfter(const Plan& plan, const std::string& step) const;
+  void Print(const Plan& plan, const std::string& pass, const std::vector<std::string>& wanted,
+             const char* when) const;
+
+  const CompileOptions& options_;
+  std::vector<Pass> passes_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_PASS_MANAGER_H_

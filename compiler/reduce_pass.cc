@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// reduce: the transitive reduction of every `after` list.
+//
+// An entry goes when it follows from the other entries and from the channel's own order
+// (local_order.h). The order that remains is the same, entry for entry fewer counters for the CPU
+// executor and fewer WAITs for a NIC. Reductions of a partial order are unique, so all redundant
+// entries can go at once.
+//
+// Example, node 1 of a chain with send_window=1: send b1 after {recv b1, send b0}. Neither implies
+// the other: both stay. In a tree's inner node, "send b0 to the second child after {recv b0, send
+// b2 to the first child}" loses recv b0, since send b2 started only after recv b2, and receives of
+// one channel complete in order.
+//
+// Cost: LocalOrder's, O(ops x channels of the node).
+#include <llvm/ADT/SmallVector.h>
+
+#include "prepost/compiler/pass.h"
+#include "prepost/ir/local_order.h"
+
+namespace prepost {
+namespace {
+
+Result<Plan> Reduce(const Plan& plan) {
+  PlanBuilder builder(plan.header());
+  builder.Reserve(plan.ops().size(), plan.after_count());
+  for (const Channel& channel : plan.channels()) builder.AddChannel(channel);
+  llvm::SmallVector<OpId, 8> kept;
+  for (const Program& program : plan.programs()) {
+    builder.BeginProgram(program.node);
+    LocalOrder order(plan, program);
+    for (const Op& op : plan.ops(program)) {
+      order.Advance();
+      kept.clear();
+      const std::span<const OpId> after = plan.after(op);
+      for (size_t i = 0; i < after.size(); ++i) {
+        if (!order.IsImplied(i)) kept.push_back(after[i]);
+      }
+      builder.AddOp(op, {kept.data(), kept.size()});
+    }
+  }
+  return std::move(builder).Build();
+}
+
+}  // namespace
+
+Pass ReducePass() { return {.name = "reduce", .run = Reduce}; }
+
+}  // namespace prepost

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Schedule: an algorithm as a pure function of (nodes, blocks, node, round). One file each, listed
+// in schedule.cc. A schedule knows nothing of credits, windows, bytes or queues; compile.cc plays
+// it for every node and passes do the rest.
+//
+// Inside a schedule the root is node 0; Compile() renames node r to (r + root) mod n. Per round a
+// node makes at most one transfer out and one in (the one-port model), and what it sends it has
+// received in an earlier round.
+#ifndef PREPOST_COMPILER_SCHEDULE_H_
+#define PREPOST_COMPILER_SCHEDULE_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace prepost {
+
+/// The other end of a transfer, and the block that it carries.
+struct Transfer {
+  uint32_t peer = 0;
+  uint32_t block = 0;
+
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+/// Rounds [begin, end).
+struct RoundRange {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
+/// Size of a multicast: nodes >= 1, blocks >= 1, and blocks * (nodes - 1) < 2^32, so that every
+/// round fits 32 bits.
+struct Extent {
+  uint32_t nodes = 1;
+  uint32_t blocks = 1;
+};
+
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+  virtual std::string_view name() const = 0;
+  /// One line for people, with the round count.
+  virtual std::string_view summary() const = 0;
+  /// Rounds from the first transfer to the last; 0 for one node.
+  virtual uint32_t Rounds(Extent extent) const = 0;
+  /// Rounds outside of which `node` does nothing; callers ask only inside. May be generous.
+  virtual RoundRange ActiveRounds(Extent extent, uint32_t node) const = 0;
+  virtual std::optional<Transfer> Outgoing(Extent extent, uint32_t node, uint32_t round) const = 0;
+  virtual std::optional<Transfer> Incoming(Extent extent, uint32_t node, uint32_t round) const = 0;
+};
+
+/// All schedules, in the order in which help lists them. Immutable, for the life of the program.
+std::span<const Schedule* const> Schedules();
+/// The schedule of that name, or null.
+const Schedule* FindSchedule(std::string_view name);
+std::vector<std::string> ScheduleNames();
+
+// Defined in the file of the same name.
+const Schedule& SequentialSchedule();
+const Schedule& ChainSchedule();
+const Schedule& BinomialTreeSchedule();
+const Schedule& BinomialPipelineSchedule();
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_SCHEDULE_H_

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/compiler/spec.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "prepost/compiler/schedule.h"
+#include "prepost/ir/near_name.h"
+
+namespace prepost {
+namespace {
+
+/// A spec may not ask for more than this many transfers, blocks * (nodes - 1): two ops each, in
+/// memory.
+constexpr uint64_t kTransfersMax = uint64_t{1} << 27;
+
+constexpr std::string_view kWindowPrefix = "window=";
+
+Result<uint32_t> ParseWindow(std::string_view text) {
+  uint32_t window = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), window);
+  if (error != std::errc() || end != text.data() + text.size() || window == 0) {
+    return Rejected(fmt::format("'{}' is no window, expected a number from 1 to {}",
+                                text.substr(0, 40), UINT32_MAX));
+  }
+  return window;
+}
+
+}  // namespace
+
+Status CheckSpec(const Spec& spec) {
+  if (spec.nodes == 0) return Rejected("a multicast has at least 1 node, found 0", "/nodes");
+  if (spec.nodes > kNodesMax) {
+    return Rejected(fmt::format("{} nodes are too many, the limit is {}", spec.nodes, kNodesMax),
+                    "/nodes");
+  }
+  if (spec.root.value >= spec.nodes) {
+    return Rejected(fmt::format("root {} is out of range, the nodes are 0 to {}", spec.root.value,
+                                spec.nodes - 1),
+                    "/root");
+  }
+  const Result<Message> message = MakeMessage(spec.message_bytes, spec.block_bytes);
+  if (!message.ok()) {
+    const bool is_block = spec.block_bytes == 0 || spec.block_bytes > kMessageBytesMax;
+    return Rejected(message.status().message(), is_block ? "/block_bytes" : "/message_bytes");
+  }
+  if (FindSchedule(spec.algorithm) == nullptr) {
+    return Rejected(fmt::format("unknown algorithm '{}'{}", spec.algorithm,
+                                DidYouMean(spec.algorithm, ScheduleNames())),
+                    "/algorithm");
+  }
+  const uint64_t transfers = uint64_t{message->blocks} * (spec.nodes - 1);
+  if (transfers > kTransfersMax) {
+    return Rejected(
+        fmt::format(
+            "{} blocks to {} nodes make {} transfers, the limit is {}; larger blocks make fewer",
+            message->blocks, spec.nodes - 1, transfers, kTransfersMax),
+        "/block_bytes");
+  }
+  return {};
+}
+
+Result<SpecReady> ParseReady(const std::string& text) {
+  if (text == "auto") return SpecReady{};
+  if (text.starts_with(kWindowPrefix)) {
+    Result<uint32_t> window = ParseWindow(std::string_view(text).substr(kWindowPrefix.size()));
+    if (!window.ok()) return window.status();
+    return SpecReady{.automatic = false, .ready = {.mode = ReadyMode::kWindow, .window = *window}};
+  }
+  for (ReadyMode mode : {ReadyMode::kBarrier, ReadyMode::kChannel, ReadyMode::kRetry}) {
+    if (text == Name(mode))
+      return SpecReady{.automatic = false, .ready = {.mode = mode, .window = 0}};
+  }
+  return Rejected(
+      fmt::format("unknown ready mode '{}'{}", text.substr(0, 40),
+                  DidYouMean(text, {"auto", "barrier", "channel", "window=1", "retry"})));
+}
+
+Result<SpecSendWindow> ParseSendWindow(const std::string& text) {
+  if (text == "auto") return SpecSendWindow{};
+  if (text == "none") return SpecSendWindow{.automatic = false, .window = std::nullopt};
+  Result<uint32_t> window = ParseWindow(text);
+  if (!window.ok()) return Rejected(window.status().message() + ", 'auto' or 'none'");
+  return SpecSendWindow{.automatic = false, .window = *window};
+}
+
+std::string ToString(const SpecReady& ready) {
+  return ready.automatic ? "auto" : ToString(ready.ready);
+}
+
+std::string ToString(const SpecSendWindow& send_window) {
+  if (send_window.automatic) return "auto";
+  return send_window.window ? fmt::to_string(*send_window.window) : "none";
+}
+
+}  // namespace prepost

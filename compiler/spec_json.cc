@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/compiler/spec_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "prepost/ir/json_reader.h"
+
+namespace prepost {
+namespace {
+
+constexpr const char* kFormat = "prepost.spec";
+constexpr uint32_t kMajor = 1;
+constexpr uint32_t kMinor = 0;
+
+JsonForm::ReadScalar ReadReady(SpecReady* out) {
+  return [out](const JsonScalar& scalar) -> Status {
+    std::string text;
+    PREPOST_RETURN_IF_ERROR(ReadString(&text)(scalar));
+    Result<SpecReady> ready = ParseReady(text);
+    if (!ready.ok()) return ready.status();
+    *out = *ready;
+    return {};
+  };
+}
+
+/// "auto", a number, or null for none.
+JsonForm::ReadScalar ReadSendWindow(SpecSendWindow* out) {
+  return [out](const JsonScalar& scalar) -> Status {
+    if (scalar.kind == JsonScalar::Kind::kString && scalar.text == "auto") {
+      *out = {};
+      return {};
+    }
+    out->automatic = false;
+    PREPOST_RETURN_IF_ERROR(ReadOptionalUint32(&out->window)(scalar));
+    if (out->window == 0u) return Rejected("a send window is at least 1, found 0");
+    return {};
+  };
+}
+
+}  // namespace
+
+Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& defaults,
+                      std::vector<std::string>* warnings) {
+  using Need = JsonForm::Need;
+  Spec spec = defaults;
+  JsonForm form;
+  form.Scalar("format", ExpectString(kFormat))
+      .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
+      .Scalar("collective", ExpectString("multicast"))
+      .Scalar("nodes", ReadUint32(&spec.nodes), Need::kOptional)
+      .Scalar("root", ReadUint32(&spec.root.value), Need::kOptional)
+      .Scalar("message_bytes", ReadUint64(&spec.message_bytes), Need::kOptional)
+      .Scalar("block_bytes", ReadUint64(&spec.block_bytes), Need::kOptional)
+      .Scalar("algorithm", ReadString(&spec.algorithm), Need::kOptional)
+      .Scalar("ready", ReadReady(&spec.ready), Need::kOptional)
+      .Scalar("send_window", ReadSendWindow(&spec.send_window), Need::kOptional);
+  PREPOST_RETURN_IF_ERROR(ReadJson(in, name, &form));
+  return spec;
+}
+
+void WriteSpec(const Spec& spec, std::ostream& out) {
+  nlohmann::ordered_json json = {{"format", kFormat},
+                                 {"version", fmt::format("{}.{}", kMajor, kMinor)},
+                                 {"collective", "multicast"},
+                                 {"nodes", spec.nodes},
+                                 {"root", spec.root.value},
+                                 {"message_bytes", spec.message_bytes},
+                                 {"block_bytes", spec.block_bytes},
+                                 {"algorithm", spec.algorithm},
+                                 {"ready", ToString(spec.ready)},
+                                 {"send_window", "auto"}};
+  if (!spec.send_window.automatic) {
+    json["send_window"] = nullptr;
+    if (spec.send_window.window) json["send_window"] = *spec.send_window.window;
+  }
+  out << json.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace)
+      << "\n";
+}
+
+}  // namespace prepost

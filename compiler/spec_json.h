@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The spec file: reading and writing JSON as compiler/spec.schema.json describes it.
+#ifndef PREPOST_COMPILER_SPEC_JSON_H_
+#define PREPOST_COMPILER_SPEC_JSON_H_
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "prepost/compiler/spec.h"
+
+namespace prepost {
+
+/// Reads one spec from `in` over the values that `defaults` holds: keys that the file lacks keep
+/// them. The form is checked here, the values by CheckSpec(). Errors: "name:line:col: /pointer:
+/// ...".
+Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& defaults = {},
+                      std::vector<std::string>* warnings = nullptr);
+
+/// Writes every key; reading it back gives the same spec.
+void WriteSpec(const Spec& spec, std::ostream& out);
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_SPEC_JSON_H_

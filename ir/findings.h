@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Findings: what the verifier collects: all are counted, the first few by place are kept. Internal
+// to ir/.
+#ifndef PREPOST_IR_FINDINGS_H_
+#define PREPOST_IR_FINDINGS_H_
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "prepost/ir/verify.h"
+
+namespace prepost {
+
+/// A place in the plan file, in the order of the file: the header, channels, programs. `leaf` names
+/// the last step of the JSON pointer: a header key such as "message/blocks", or a key of the
+/// channel, program or op; empty for the thing itself. It is a literal: it lives for ever.
+struct Place {
+  enum class Section : uint8_t { kHeader, kChannels, kPrograms };
+  static constexpr uint32_t kWhole = 0xffffffff;
+
+  Section section = Section::kHeader;
+  uint32_t index = 0;    ///< which channel or program
+  uint32_t op = kWhole;  ///< kPrograms: which op, or kWhole for the program
+  const char* leaf = "";
+  uint32_t element = kWhole;  ///< of the array `leaf`
+
+  static Place Header(const char* leaf) { return {.leaf = leaf}; }
+  static Place ChannelAt(uint32_t channel, const char* leaf = "") {
+    return {.section = Section::kChannels, .index = channel, .leaf = leaf};
+  }
+  static Place ProgramAt(uint32_t program, const char* leaf = "") {
+    return {.section = Section::kPrograms, .index = program, .leaf = leaf};
+  }
+  static Place OpAt(uint32_t program, uint32_t op, const char* leaf = "",
+                    uint32_t element = kWhole) {
+    return {.section = Section::kPrograms,
+            .index = program,
+            .op = op,
+            .leaf = leaf,
+            .element = element};
+  }
+  std::string Pointer() const;
+};
+
+class Findings {
+ public:
+  explicit Findings(uint32_t kept_max) : kept_max_(kept_max) {}
+
+  /// Counts a finding; `message` (a function that returns the text) is only called if the finding
+  /// is kept.
+  template <typename MakeMessage>
+  void Add(const Place& place, Rule rule, MakeMessage message) {
+    AddWithNotes(place, rule, [&] { return std::pair(message(), std::vector<std::string>()); });
+  }
+  template <typename MakeMessageAndNotes>
+  void AddWithNotes(const Place& place, Rule rule, MakeMessageAndNotes make) {
+    ++count_;
+    const Key key{place.section, place.index,       place.op + 1, rule,
+                  place.leaf,    place.element + 1, count_};
+    if (kept_.size() >= kept_max_ && (kept_.empty() || kept_.rbegin()->first < key)) return;
+    auto [message, notes] = make();
+    kept_.emplace(key, Diagnostic{rule, place.Pointer(), std::move(message), std::move(notes)});
+    if (kept_.size() > kept_max_) kept_.erase(std::prev(kept_.end()));
+  }
+
+  uint64_t count() const { return count_; }
+  Verdict Take() &&;
+
+ private:
+  /// Sort order. Ops + 1 so that the program itself (kWhole) comes before its ops; the count keeps
+  /// equal places apart.
+  struct Key {
+    Place::Section section;
+    uint32_t index;
+    uint32_t op;
+    Rule rule;
+    std::string_view leaf;
+    uint32_t element;
+    uint64_t serial;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  uint32_t kept_max_;
+  uint64_t count_ = 0;
+  std::map<Key, Diagnostic> kept_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_FINDINGS_H_

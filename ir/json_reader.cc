@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A handler for nlohmann's SAX parser that follows a JsonForm with an explicit stack. The parser is
+// iterative and the stack no deeper than the form, but for values under "x-" keys, whose depth is
+// limited by a counter.
+#include "prepost/ir/json_reader.h"
+
+#include <fmt/format.h>
+#include <llvm/ADT/SmallVector.h>
+
+#include <charconv>
+#include <istream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "prepost/ir/near_name.h"
+
+namespace prepost {
+namespace {
+
+constexpr uint32_t kSkippedDepthMax = 64;
+constexpr size_t kQuotedBytesMax = 80;
+
+/// Cut to a length that fits a line.
+std::string Shorten(std::string text) {
+  if (text.size() > kQuotedBytesMax) {
+    text.resize(kQuotedBytesMax);
+    text += "...";
+  }
+  return text;
+}
+
+/// A key as a JSON pointer token.
+std::string PointerToken(const std::string& key) {
+  std::string token;
+  for (char c : Shorten(key)) {
+    if (c == '~')
+      token += "~0";
+    else if (c == '/')
+      token += "~1";
+    else
+      token += c;
+  }
+  return token;
+}
+
+/// Where the parser is in the stream.
+struct Position {
+  uint64_t line = 1;
+  uint64_t column = 0;
+};
+
+/// Input iterator over a stream buffer that counts lines and columns.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  CountingIterator() = default;
+  CountingIterator(std::istream& in, Position* position) : it_(in), position_(position) {}
+
+  char operator*() const { return *it_; }
+  CountingIterator& operator++() {
+    if (*it_ == '\n') {
+      ++position_->line;
+      position_->column = 0;
+    } else {
+      ++position_->column;
+    }
+    ++it_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator old = *this;
+    ++*this;
+    return old;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
+    return a.it_ == b.it_;
+  }
+
+ private:
+  std::istreambuf_iterator<char> it_;
+  Position* position_ = nullptr;
+};
+
+}  // namespace
+
+std::string JsonScalar::Describe() const {
+  switch (kind) {
+    case Kind::kNull:
+      return "null";
+    case Kind::kBoolean:
+      return "a boolean";
+    case Kind::kUnsigned:
+      return fmt::to_string(number);
+    case Kind::kOtherNumber:
+      return Shorten(text);
+    case Kind::kString:
+      return fmt::format("string \"{}\"", Shorten(text));
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
+
+JsonForm& JsonForm::Add(Field field) {
+  PREPOST_CHECK(fields_.size() < 64);  // a bit each in JsonFormHandler
+  fields_.push_back(std::move(field));
+  return *this;
+}
+JsonForm& JsonForm::Scalar(std::string key, ReadScalar read, Need need) {
+  return Add({.key = std::move(key), .type = Type::kScalar, .need = need, .read = std::move(read)});
+}
+JsonForm& JsonForm::Object(std::string key, JsonForm* form, Need need) {
+  return Add(
+      {.key = std::move(key), .type = Type::kObject, .need = need, .read = {}, .form = form});
+}
+JsonForm& JsonForm::Scalars(std::string key, ReadScalar read_element, Need need) {
+  return Add({.key = std::move(key),
+              .type = Type::kScalars,
+              .need = need,
+              .read = std::move(read_element)});
+}
+JsonForm& JsonForm::Objects(std::string key, JsonForm* element_form, Need need) {
+  return Add({.key = std::move(key),
+              .type = Type::kObjects,
+              .need = need,
+              .read = {},
+              .form = element_form});
+}
+JsonForm& JsonForm::OnBegin(std::function<void()> begin) {
+  begin_ = std::move(begin);
+  return *this;
+}
+JsonForm& JsonForm::OnEnd(std::function<Status()> end) {
+  end_ = std::move(end);
+  return *this;
+}
+
+/// The SAX events of one file, followed along its form. Returning false from an event stops the
+/// parser.
+class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  JsonFormHandler(const std::string& name, const Position& position, JsonForm* form)
+      : name_(name), position_(position), root_(form) {}
+
+  Status status() const { return status_; }
+
+  bool null() override { return OnScalar({.kind = JsonScalar::Kind::kNull}); }
+  bool boolean(bool) override { return OnScalar({.kind = JsonScalar::Kind::kBoolean}); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return OnScalar({.kind = JsonScalar::Kind::kUnsigned, .number = value});
+  }
+  bool number_integer(number_integer_t value) override {
+    return OnScalar({.kind = JsonScalar::Kind::kOtherNumber, .text = fmt::to_string(value)});
+  }
+  bool number_float(number_float_t, const string_t& text) override {
+    return OnScalar({.kind = JsonScalar::Kind::kOtherNumber, .text = text});
+  }
+  bool string(string_t& value) override {
+    return OnScalar({.kind = JsonScalar::Kind::kString, .text = std::move(value)});
+  }
+  bool binary(binary_t&) override { return Fail("unexpected binary value"); }
+
+  bool start_object(size_t) override {
+    if (skipping_) return Nest();
+    if (stack_.empty()) return Enter(root_);
+    Frame& top = stack_.back();
+    if (top.array != nullptr) {
+      if (top.array->type != JsonForm::Type::kObjects)
+        return Fail("expected a scalar, found an object");
+      return Enter(top.array->form);
+    }
+    if (top.field->type != JsonForm::Type::kObject)
+      return Fail(Expected(*top.field) + ", found an object");
+    return Enter(top.field->form);
+  }
+
+  bool key(string_t& key) override {
+    if (skipping_) return true;
+    Frame& top = stack_.back();
+    top.key = key;
+    if (key.starts_with("x-")) {
+      skipping_ = 1;
+      return true;
+    }
+    for (size_t i = 0; i < top.form->fields_.size(); ++i) {
+      if (top.form->fields_[i].key != key) continue;
+      if (top.seen >> i & 1) return Fail("the key stands here twice");
+      top.seen |= uint64_t{1} << i;
+      top.field = &top.form->fields_[i];
+      return true;
+    }
+    std::vector<std::string> names;
+    for (const JsonForm::Field& field : top.form->fields_) names.push_back(field.key);
+    return Fail("unknown key" + DidYouMean(key, names));
+  }
+
+  bool end_object() override {
+    if (skipping_) return Unnest();
+    const Frame top = stack_.back();
+    stack_.back().key.clear();
+    for (size_t i = 0; i < top.form->fields_.size(); ++i) {
+      const JsonForm::Field& field = top.form->fields_[i];
+      if (field.need == JsonForm::Need::kRequired && (top.seen >> i & 1) == 0) {
+        return Fail(fmt::format("key '{}' is missing", field.key));
+      }
+    }
+    if (top.form->end_) {
+      if (Status status = top.form->end_(); !status.ok()) return Fail(status.message());
+    }
+    stack_.pop_back();
+    NextElement();
+    return true;
+  }
+
+  bool start_array(size_t) override {
+    if (skipping_) return Nest();
+    if (stack_.empty()) return Fail("expected an object, found an array");
+    Frame& top = stack_.back();
+    if (top.array != nullptr) return Fail("expected an element that is no array, found an array");
+    const JsonForm::Type type = top.field->type;
+    if (type != JsonForm::Type::kScalars && type != JsonForm::Type::kObjects) {
+      return Fail(Expected(*top.field) + ", found an array");
+    }
+    top.array = top.field;
+    top.index = 0;
+    return true;
+  }
+
+  bool end_array() override {
+    if (skipping_) return Unnest();
+    stack_.back().array = nullptr;
+    return true;
+  }
+
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    const std::string_view what =
+        error.what();  // "[...] parse error at line 1, column 2: what went wrong"
+    const size_t colon = what.find(": ");
+    const std::string cause(colon == std::string_view::npos ? what : what.substr(colon + 2));
+    return Fail("not JSON: " + Shorten(cause));
+  }
+
+ private:
+  struct Frame {
+    const JsonForm* form = nullptr;
+    uint64_t seen = 0;                       // a bit per field
+    const JsonForm::Field* field = nullptr;  // that of the last key
+    const JsonForm::Field* array = nullptr;  // not null inside its array
+    uint64_t index = 0;                      // in that array
+    std::string key;                         // the last key, for the pointer
+  };
+
+  static std::string Expected(const JsonForm::Field& field) {
+    switch (field.type) {
+      case JsonForm::Type::kScalar:
+        return "expected a scalar";
+      case JsonForm::Type::kObject:
+        return "expected an object";
+      case JsonForm::Type::kScalars:
+      case JsonForm::Type::kObjects:
+        return "expected an array";
+    }
+    PREPOST_CHECK(false);
+    return "";
+  }
+
+  bool Enter(const JsonForm* form) {
+    stack_.push_back({.form = form});
+    if (form->begin_) form->begin_();
+    return true;
+  }
+
+  bool OnScalar(const JsonScalar& scalar) {
+    if (skipping_) {
+      if (skipping_ == 1) skipping_ = 0;
+      return true;
+    }
+    if (stack_.empty()) return Fail("expected an object, found " + scalar.Describe());
+    Frame& top = stack_.back();
+    const JsonForm::Field& field = top.array != nullptr ? *top.array : *top.field;
+    const JsonForm::Type wanted =
+        top.array != nullptr ? JsonForm::Type::kScalars : JsonForm::Type::kScalar;
+    if (field.type != wanted) {
+      const std::string expected = top.array != nullptr ? "expected an object" : Expected(field);
+      return Fail(expected + ", found " + scalar.Describe());
+    }
+    if (Status status = field.read(scalar); !status.ok()) return Fail(status.message());
+    NextElement();
+    return true;
+  }
+
+  void NextElement() {
+    if (!stack_.empty() && stack_.back().array != nullptr) ++stack_.back().index;
+  }
+
+  // Inside the value of an "x-" key: skipping_ is 1 + the depth of arrays and objects entered.
+  bool Nest() {
+    if (++skipping_ > kSkippedDepthMax)
+      return Fail(fmt::format("nested deeper than {}", kSkippedDepthMax));
+    return true;
+  }
+  bool Unnest() {
+    if (--skipping_ == 1) skipping_ = 0;
+    return true;
+  }
+
+  bool Fail(std::string message) {
+    std::string pointer;
+    for (const Frame& frame : stack_) {
+      if (frame.key.empty() && frame.array == nullptr) continue;
+      pointer += "/" + PointerToken(frame.key);
+      if (frame.array != nullptr) pointer += fmt::format("/{}", frame.index);
+    }
+    std::string where = fmt::format("{}:{}:{}", name_, position_.line, position_.column);
+    if (!pointer.empty()) where += ": " + pointer;
+    status_ = Rejected(std::move(message), std::move(where));
+    return false;
+  }
+
+  const std::string& name_;
+  const Position& position_;
+  JsonForm* root_;
+  llvm::SmallVector<Frame, 8> stack_;
+  uint32_t skipping_ = 0;
+  Status status_;
+};
+
+namespace {
+
+Status ReadUnsigned(const JsonScalar& scalar, uint64_t max, uint64_t* out) {
+  if (scalar.kind != JsonScalar::Kind::kUnsigned) {
+    return Rejected(
+        fmt::format("expected an integer from 0 to {}, found {}", max, scalar.Describe()));
+  }
+  if (scalar.number > max) {
+    return Rejected(fmt::format("{} is too large, the limit is {}", scalar.number, max));
+  }
+  *out = scalar.number;
+  return {};
+}
+
+/// Reads all of `text` as an unsigned decimal number.
+std::optional<uint32_t> ParseUint32(std::string_view text) {
+  uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+JsonForm::ReadScalar ReadUint32(uint32_t* out, uint32_t max) {
+  return [out, max](const JsonScalar& scalar) -> Status {
+    uint64_t value = 0;
+    PREPOST_RETURN_IF_ERROR(ReadUnsigned(scalar, max, &value));
+    *out = static_cast<uint32_t>(value);
+    return {};
+  };
+}
+
+JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max) {
+  return [out, max](const JsonScalar& scalar) { return ReadUnsigned(scalar, max, out); };
+}
+
+JsonForm::ReadScalar ReadOptionalUint32(std::optional<uint32_t>* out) {
+  return [out](const JsonScalar& scalar) -> Status {
+    out->reset();
+    if (scalar.is_null()) return {};
+    uint64_t value = 0;
+    PREPOST_RETURN_IF_ERROR(ReadUnsigned(scalar, UINT32_MAX, &value));
+    *out = static_cast<uint32_t>(value);
+    return {};
+  };
+}
+
+JsonForm::ReadScalar ReadString(std::string* out, size_t bytes_max) {
+  return [out, bytes_max](const JsonScalar& scalar) -> Status {
+    if (scalar.kind != JsonScalar::Kind::kString) {
+      return Rejected("expected a string, found " + scalar.Describe());
+    }
+    if (scalar.text.size() > bytes_max) {
+      return Rejected(
+          fmt::format("the string has {} bytes, the limit is {}", scalar.text.size(), bytes_max));
+    }
+    *out = scalar.text;
+    return {};
+  };
+}
+
+JsonForm::ReadScalar ExpectString(std::string expected) {
+  return [expected = std::move(expected)](const JsonScalar& scalar) -> Status {
+    if (scalar.kind == JsonScalar::Kind::kString && scalar.text == expected) return {};
+    return Rejected(fmt::format("expected \"{}\", found {}", expected, scalar.Describe()));
+  };
+}
+
+JsonForm::ReadScalar ExpectVersion(uint32_t major, uint32_t minor,
+                                   std::vector<std::string>* warnings) {
+  return [=](const JsonScalar& scalar) -> Status {
+    const std::string_view text = scalar.text;
+    const size_t dot = text.find('.');
+    std::optional<uint32_t> file_major, file_minor;
+    if (scalar.kind == JsonScalar::Kind::kString && dot != std::string_view::npos) {
+      file_major = ParseUint32(text.substr(0, dot));
+      file_minor = ParseUint32(text.substr(dot + 1));
+    }
+    if (!file_major || !file_minor) {
+      return Rejected(fmt::format("expected a version such as \"{}.{}\", found {}", major, minor,
+                                  scalar.Describe()));
+    }
+    if (*file_major != major) {
+      return Rejected(fmt::format("version {} is not supported, this program reads {}.x",
+                                  Shorten(scalar.text), major));
+    }
+    if (*file_minor > minor && warnings != nullptr) {
+      warnings->push_back(
+          fmt::format("version {}.{} is newer than {}.{}, which this program writes", *file_major,
+                      *file_minor, major, minor));
+    }
+    return {};
+  };
+}
+
+Status ReadJson(std::istream& in, const std::string& name, JsonForm* form) {
+  Position position;
+  JsonFormHandler handler(name, position, form);
+  const bool complete =
+      nlohmann::json::sax_parse(CountingIterator(in, &position), CountingIterator(), &handler);
+  if (!complete) return handler.status();
+  if (in.bad()) return Rejected("reading failed", name);
+  return {};
+}
+
+}  // namespace prepost

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/ir/plan_graph.h"
+
+#include <fmt/format.h>
+#include <llvm/ADT/BitVector.h>
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/GraphTraits.h>
+#include <llvm/ADT/SCCIterator.h>
+
+#include <algorithm>
+#include <deque>
+
+namespace prepost {
+namespace {
+
+/// A vertex as LLVM's graph algorithms want it: with its graph. Every vertex is a successor of the
+/// entry vertex, whose id is the graph's size, so that a search from there sees all.
+struct NodeRef {
+  const PlanGraph* graph = nullptr;
+  uint32_t vertex = 0;
+  friend bool operator==(NodeRef, NodeRef) = default;
+};
+
+/// Iterates over successors; those of the entry are all vertices.
+class SuccessorIterator {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = NodeRef;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const NodeRef*;
+  using reference = NodeRef;
+
+  SuccessorIterator(NodeRef of, size_t index) : of_(of), index_(index) {}
+  NodeRef operator*() const {
+    const bool is_entry = of_.vertex == of_.graph->size();
+    return {of_.graph,
+            is_entry ? static_cast<uint32_t>(index_) : of_.graph->Successors(of_.vertex)[index_]};
+  }
+  SuccessorIterator& operator++() {
+    ++index_;
+    return *this;
+  }
+  SuccessorIterator operator++(int) {
+    SuccessorIterator old = *this;
+    ++index_;
+    return old;
+  }
+  friend bool operator==(const SuccessorIterator& a, const SuccessorIterator& b) {
+    return a.index_ == b.index_;
+  }
+
+ private:
+  NodeRef of_;
+  size_t index_;
+};
+
+}  // namespace
+}  // namespace prepost
+
+template <>
+struct llvm::DenseMapInfo<prepost::NodeRef> {
+  static prepost::NodeRef getEmptyKey() { return {nullptr, 0xffffffff}; }
+  static prepost::NodeRef getTombstoneKey() { return {nullptr, 0xfffffffe}; }
+  static unsigned getHashValue(prepost::NodeRef node) {
+    return DenseMapInfo<uint32_t>::getHashValue(node.vertex);
+  }
+  static bool isEqual(prepost::NodeRef a, prepost::NodeRef b) { return a == b; }
+};
+
+template <>
+struct llvm::GraphTraits<const prepost::PlanGraph*> {
+  using NodeRef = prepost::NodeRef;
+  using ChildIteratorType = prepost::SuccessorIterator;
+  static NodeRef getEntryNode(const prepost::PlanGraph* graph) { return {graph, graph->size()}; }
+  static ChildIteratorType child_begin(NodeRef node) { return {node, 0}; }
+  static ChildIteratorType child_end(NodeRef node) {
+    const bool is_entry = node.vertex == node.graph->size();
+    return {node, is_entry ? node.graph->size() : node.graph->Successors(node.vertex).size()};
+  }
+};
+
+namespace prepost {
+
+PlanGraph::PlanGraph(const Plan& plan, const MessageTable& messages,
+                     const PlanGraphOptions& options)
+    : plan_(plan), messages_(messages) {
+  const size_t vertices = size_t{messages.size()} * kEvents + 1;
+  PREPOST_CHECK(vertices < 0xffffffff);
+  begin_.assign(vertices + 1, 0);
+  ForEachEdge(options, [&](Vertex from, Vertex) { ++begin_[from + 1]; });
+  for (size_t v = 0; v < vertices; ++v) begin_[v + 1] += begin_[v];
+  edges_.resize(begin_.back());
+  std::vector<uint32_t> next(begin_.begin(), begin_.end() - 1);
+  ForEachEdge(options, [&](Vertex from, Vertex to) { edges_[next[from]++] = to; });
+}
+
+template <typename Sink>
+void PlanGraph::ForEachEdge(const PlanGraphOptions& options, Sink sink) const {
+  const bool has_barrier = plan_.header().ready.mode == ReadyMode::kBarrier;
+  for (uint32_t c = 0; c < plan_.channels().size(); ++c) {
+    const uint32_t begin = messages_.ChannelBegin(ChannelId(c));
+    const uint32_t end = messages_.ChannelEnd(ChannelId(c));
+    for (uint32_t m = begin; m < end; ++m) {
+      sink(At(m, kStart), At(m, kDeliver));
+      sink(At(m, kPost), At(m, kDeliver));
+      if (has_barrier) {
+        sink(At(m, kPost), barrier());
+        sink(barrier(), At(m, kStart));
+      }
+      if (m + 1 < end) {
+        sink(At(m, kPost), At(m + 1, kPost));
+        sink(At(m, kStart), At(m + 1, kStart));
+        sink(At(m, kDeliver), At(m + 1, kDeliver));
+      }
+      if (options.send_depth && *options.send_depth < end - m)
+        sink(At(m, kDeliver), At(m + *options.send_depth, kStart));
+      if (options.recv_depth && *options.recv_depth < end - m)
+        sink(At(m, kDeliver), At(m + *options.recv_depth, kPost));
+    }
+  }
+
+  llvm::DenseMap<std::pair<uint32_t, uint32_t>, uint32_t>
+      block_channels;  // (from, to) -> channel of lane 0
+  for (uint32_t c = 0; c < plan_.channels().size(); ++c) {
+    const Channel& channel = plan_.channels()[c];
+    if (channel.lane == kBlockLane) block_channels[{channel.from.value, channel.to.value}] = c;
+  }
+  std::vector<uint64_t> granted(
+      plan_.channels().size());  // receives granted so far, per block channel
+  for (const Program& program : plan_.programs()) {
+    uint32_t previous_send = MessageTable::kNone;
+    for (uint32_t i = program.op_begin; i < program.op_begin + program.op_count; ++i) {
+      const Op& op = plan_.ops()[i];
+      if (!op.is_send()) continue;
+      const Vertex start = At(messages_.MessageOf(i), kStart);
+      for (OpId before : plan_.after(op)) {
+        sink(At(messages_.MessageOf(program.op_begin + before.value), kDeliver), start);
+      }
+      if (options.chain_sends && previous_send != MessageTable::kNone) sink(previous_send, start);
+      previous_send = start;
+      if (!op.is_credit()) continue;
+      const Channel& credit = plan_.channels()[op.channel.index()];
+      const auto reverse = block_channels.find({credit.to.value, credit.from.value});
+      if (reverse == block_channels.end()) continue;
+      const ChannelId blocks(reverse->second);
+      // Posts are in channel order, so the last one granted stands for all.
+      uint64_t& total = granted[blocks.index()];
+      total = std::min<uint64_t>(total + op.grants,
+                                 messages_.ChannelEnd(blocks) - messages_.ChannelBegin(blocks));
+      if (total != 0)
+        sink(At(messages_.ChannelBegin(blocks) + static_cast<uint32_t>(total) - 1, kPost), start);
+    }
+  }
+}
+
+bool PlanGraph::IsAcyclic() const {
+  std::vector<uint32_t> waits_for(size(), 0);
+  for (Vertex to : edges_) ++waits_for[to];
+  std::vector<Vertex> ready;
+  ready.reserve(size());
+  for (Vertex v = 0; v < size(); ++v) {
+    if (waits_for[v] == 0) ready.push_back(v);
+  }
+  for (size_t next = 0; next < ready.size(); ++next) {
+    for (Vertex to : Successors(ready[next])) {
+      if (--waits_for[to] == 0) ready.push_back(to);
+    }
+  }
+  return ready.size() == size();
+}
+
+std::vector<PlanGraph::Vertex> PlanGraph::FindCycle() const {
+  if (IsAcyclic()) return {};
+  std::vector<Vertex> smallest;
+  for (auto it = llvm::scc_begin(this); !it.isAtEnd(); ++it) {
+    if (!it.hasCycle()) continue;
+    if (!smallest.empty() && (*it).size() >= smallest.size()) continue;
+    smallest.clear();
+    for (NodeRef node : *it) smallest.push_back(node.vertex);
+  }
+  PREPOST_CHECK(!smallest.empty());
+  std::ranges::sort(smallest);
+  return ShortestCycle(smallest);
+}
+
+/// Breadth-first search from each vertex of a strongly connected component until the steps are used
+/// up; from the first vertex it always completes, so there is always an answer.
+std::vector<PlanGraph::Vertex> PlanGraph::ShortestCycle(std::span<const Vertex> component) const {
+  constexpr uint64_t kStepsMax = 50'000'000;
+  llvm::BitVector inside(size());
+  for (Vertex v : component) inside.set(v);
+  std::vector<Vertex> best;
+  std::vector<Vertex> parent(size());
+  uint64_t steps = 0;
+  for (Vertex origin : component) {
+    if (!best.empty() && steps > kStepsMax) break;
+    llvm::BitVector seen(size());
+    steps += size() / 64;
+    std::deque<Vertex> queue{origin};
+    bool is_closed = false;
+    while (!queue.empty() && !is_closed) {
+      const Vertex v = queue.front();
+      queue.pop_front();
+      for (Vertex to : Successors(v)) {
+        ++steps;
+        if (to == origin) {
+          std::vector<Vertex> cycle{v};
+          while (cycle.back() != origin) cycle.push_back(parent[cycle.back()]);
+          std::ranges::reverse(cycle);
+          if (best.empty() || cycle.size() < best.size()) best = std::move(cycle);
+          is_closed = true;
+          break;
+        }
+        if (!inside.test(to) || seen.test(to)) continue;
+        seen.set(to);
+        parent[to] = v;
+        queue.push_back(to);
+      }
+    }
+  }
+  return best;
+}
+
+uint32_t PlanGraph::OpOf(Vertex v) const {
+  if (v == barrier()) return MessageTable::kNone;
+  return v % kEvents == kStart ? messages_.send(v / kEvents) : messages_.recv(v / kEvents);
+}
+
+std::string PlanGraph::Describe(Vertex v) const {
+  if (v == barrier()) return "the barrier after all posts";
+  const uint32_t op = OpOf(v);
+  const auto programs = plan_.programs();
+  // The last program that begins at or before the op and is not empty.
+  auto program = std::ranges::upper_bound(programs, op, {}, &Program::op_begin) - 1;
+  while (program->op_count == 0) --program;
+  static constexpr const char* kNames[] = {"post", "start", "delivery"};
+  return fmt::format("{} of {}", kNames[v % kEvents],
+                     prepost::Describe(plan_, *program, OpId(op - program->op_begin)));
+}
+
+}  // namespace prepost

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlanGraph: the events of a plan and what must precede what. A cycle in it is a deadlock. Built by
+// the verifier.
+//
+// Three events per message: post (its receive is posted), start (its send starts), deliver (its
+// bytes are in place). Edges:
+//   start -> deliver and post -> deliver of one message; start, post and deliver each in channel
+//   order; deliver -> start of every op whose `after` names the message's send or receive; post of
+//   the granted receives -> start of the credit;  barrier: every post -> every start, through one
+//   more vertex; with depths S and R per channel: deliver(i) -> start(i + S), deliver(i) -> post(i
+//   + R); optionally each node's sends chained in id order, start -> start: what a managed queue
+//   program adds.
+#ifndef PREPOST_IR_PLAN_GRAPH_H_
+#define PREPOST_IR_PLAN_GRAPH_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "prepost/ir/messages.h"
+#include "prepost/ir/plan.h"
+
+namespace prepost {
+
+struct PlanGraphOptions {
+  std::optional<uint32_t> send_depth;
+  std::optional<uint32_t> recv_depth;
+  bool chain_sends = false;
+};
+
+class PlanGraph {
+ public:
+  using Vertex = uint32_t;
+
+  /// Needs a plan without findings of `shape` and `match`. Linear in ops and `after` entries.
+  PlanGraph(const Plan& plan, const MessageTable& messages, const PlanGraphOptions& options);
+
+  uint32_t size() const { return static_cast<uint32_t>(begin_.size()) - 1; }
+  std::span<const Vertex> Successors(Vertex v) const {
+    return std::span(edges_).subspan(begin_[v], begin_[v + 1] - begin_[v]);
+  }
+  /// A shortest cycle, or empty. Linear when there is none (Kahn's algorithm); otherwise the
+  /// smallest strongly connected component is searched, exactly up to a bounded number of steps and
+  /// from some of its vertices beyond.
+  std::vector<Vertex> FindCycle() const;
+  /// The op whose event this is (global index), or kNone for the barrier.
+  uint32_t OpOf(Vertex v) const;
+  /// "post of node 3 op 5 (recv 2>3:1)".
+  std::string Describe(Vertex v) const;
+
+ private:
+  enum Event : uint32_t { kPost, kStart, kDeliver, kEvents };
+  static Vertex At(uint32_t message, Event event) { return message * kEvents + event; }
+  Vertex barrier() const { return messages_.size() * kEvents; }
+  template <typename Sink>
+  void ForEachEdge(const PlanGraphOptions& options, Sink sink) const;
+  bool IsAcyclic() const;
+  std::vector<Vertex> ShortestCycle(std::span<const Vertex> component) const;
+
+  const Plan& plan_;
+  const MessageTable& messages_;
+  std::vector<uint32_t> begin_;  // CSR
+  std::vector<Vertex> edges_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_PLAN_GRAPH_H_

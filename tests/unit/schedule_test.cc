@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The schedules against closed forms written out a second time, the golden vectors of the RDMC
+// pipeline, the formulas for the round count, and a simulation that checks what every schedule must
+// hold.
+#include "prepost/compiler/schedule.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace prepost {
+namespace {
+
+/// All transfers of one round as "from>to:block", by sender.
+std::vector<std::string> RoundOf(const Schedule& schedule, Extent extent, uint32_t round) {
+  std::vector<std::string> transfers;
+  for (uint32_t node = 0; node < extent.nodes; ++node) {
+    const auto out = schedule.Outgoing(extent, node, round);
+    if (out) transfers.push_back(fmt::format("{}>{}:{}", node, out->peer, out->block));
+  }
+  return transfers;
+}
+
+std::string Write(const Schedule& schedule, Extent extent) {
+  std::string text;
+  for (uint32_t round = 0; round < schedule.Rounds(extent); ++round) {
+    if (round > 0) text += " |";
+    for (const std::string& transfer : RoundOf(schedule, extent, round)) text += " " + transfer;
+  }
+  return text.empty() ? text : text.substr(1);
+}
+
+TEST(BinomialPipelineTest, GoldenVectors) {
+  const Schedule& pipeline = BinomialPipelineSchedule();
+  EXPECT_EQ(
+      Write(pipeline, {.nodes = 8, .blocks = 4}),
+      "0>1:0 | 0>2:1 1>3:0 | 0>4:2 1>5:0 2>6:1 3>7:0 | 0>1:3 2>3:1 3>2:0 4>5:2 5>4:0 6>7:1 7>6:0 | "
+      "0>2:3 1>3:3 3>1:1 4>6:2 5>7:2 6>4:1 7>5:1 | 0>4:3 1>5:3 2>6:3 3>7:3 5>1:2 6>2:2 7>3:2");
+  EXPECT_EQ(Write(pipeline, {.nodes = 5, .blocks = 3}),
+            "0>1:0 | 0>2:1 1>3:0 | 0>4:2 2>3:1 3>2:0 | 0>2:2 1>4:0 3>1:1 4>3:2 | 1>4:1 4>1:2");
+  EXPECT_EQ(Write(pipeline, {.nodes = 6, .blocks = 3}),
+            "0>1:0 | 0>2:1 1>3:0 | 0>4:2 2>3:1 3>5:0 | 0>5:2 1>4:0 3>1:1 4>3:2 5>2:0 | 1>4:1 2>5:1 "
+            "4>1:2 5>2:2");
+  EXPECT_EQ(Write(pipeline, {.nodes = 7, .blocks = 3}),
+            "0>1:0 | 0>2:1 1>6:0 | 0>4:2 2>3:1 6>5:0 | 0>5:2 1>4:0 3>1:1 4>6:2 5>2:0 6>3:0 | "
+            "1>4:1 2>5:1 3>6:1 4>1:2 5>2:2 6>3:2");
+}
+
+TEST(ScheduleTest, WorkedExamples) {
+  const Extent four{.nodes = 4, .blocks = 2};
+  EXPECT_EQ(Write(SequentialSchedule(), four), "0>1:0 | 0>1:1 | 0>2:0 | 0>2:1 | 0>3:0 | 0>3:1");
+  EXPECT_EQ(Write(ChainSchedule(), four), "0>1:0 | 0>1:1 1>2:0 | 1>2:1 2>3:0 | 2>3:1");
+  EXPECT_EQ(Write(BinomialTreeSchedule(), four), "0>1:0 | 0>1:1 | 0>2:0 1>3:0 | 0>2:1 1>3:1");
+  EXPECT_EQ(Write(BinomialPipelineSchedule(), four), "0>1:0 | 0>2:1 1>3:0 | 0>1:1 2>3:1 3>2:0");
+}
+
+/// (round, from, to, block) of a whole schedule.
+using Transfers = std::set<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>>;
+
+/// The pipeline's closed form, written out per vertex and round with tables instead of arithmetic.
+Transfers PipelineByTables(uint32_t n, uint32_t k) {
+  Transfers all;
+  if (n == 1) return all;
+  uint32_t l = 0;
+  while (2u << l <= n) ++l;
+  const uint32_t V = 1u << l;
+  const bool twins = n != V;
+  const uint32_t T = twins ? k + l : k + l - 1;
+  const auto bit = [&](uint32_t v, uint32_t j) { return (v >> (j % l)) & 1; };
+  // flips, receiver and outside block of every vertex and round
+  std::vector<std::vector<uint32_t>> flips(V, std::vector<uint32_t>(T + 1));
+  std::vector<std::vector<uint32_t>> R(V, std::vector<uint32_t>(T + 1)), other = R;
+  std::vector<std::vector<int64_t>> b(V, std::vector<int64_t>(T + 1, -1));
+  for (uint32_t v = 0; v < V; ++v) {
+    const bool shared = v != 0 && v + V - 1 < n;
+    for (uint32_t j = 0; j <= T; ++j) {
+      for (uint32_t s = 0; s < j; ++s) flips[v][j] += bit(v, s);
+      const bool swapped = shared && flips[v][j] % 2 == 1;
+      R[v][j] = swapped ? v + V - 1 : v;
+      other[v][j] = !shared ? v : swapped ? v : v + V - 1;
+      int64_t g = 0;
+      if (bit(v, j)) {
+        g = 1;
+        while (!bit(v, j + static_cast<uint32_t>(g))) ++g;
+      }
+      const int64_t block = int64_t{j} - l + g;
+      if (v != 0 && block >= 0) b[v][j] = std::min<int64_t>(block, k - 1);
+    }
+  }
+  const auto intra = [&](uint32_t v, uint32_t j) -> int64_t {
+    if (flips[v][j] == 0) return -1;
+    if (flips[v][j] == flips[v][j - 1]) return b[v][j - 1];
+    if (flips[v][j] < 2) return -1;
+    for (uint32_t s = j; s-- > 0;) {
+      if (flips[v][s] + 2 == flips[v][j]) return b[v][s];
+    }
+    return -1;
+  };
+  const auto add = [&](uint32_t j, uint32_t from, uint32_t to, int64_t block) {
+    if (block >= 0) all.insert({j, from, to, static_cast<uint32_t>(block)});
+  };
+  const uint32_t outside = k + l - 1;
+  for (uint32_t v = 1; v < V; ++v) {
+    const bool shared = v + V - 1 < n;
+    for (uint32_t j = 0; j < outside; ++j) {
+      add(j, other[v ^ (1u << j % l)][j], R[v][j], b[v][j]);
+      if (shared) add(j, R[v][j], other[v][j], intra(v, j));
+    }
+    if (!twins || !shared) continue;
+    const uint32_t j = T - 1;
+    if (k == 1) {
+      add(j, other[v ^ 1][j], R[v][j], 0);
+      continue;
+    }
+    add(j, R[v][j], other[v][j], intra(v, j));
+    for (uint32_t s = j; s-- > 0;) {
+      if (R[v][s] == other[v][j]) {
+        add(j, other[v][j], R[v][j], b[v][s]);
+        break;
+      }
+    }
+  }
+  return all;
+}
+
+Transfers ByFormula(const std::string& name, uint32_t n, uint32_t k) {
+  if (name == "binomial_pipeline") return PipelineByTables(n, k);
+  Transfers all;
+  for (uint32_t block = 0; block < k; ++block) {
+    for (uint32_t node = 1; node < n; ++node) {
+      if (name == "sequential") all.insert({(node - 1) * k + block, 0, node, block});
+      if (name == "chain") all.insert({node - 1 + block, node - 1, node, block});
+      if (name == "binomial_tree") {
+        uint32_t stage = 0;
+        while (2u << stage <= node) ++stage;
+        all.insert({stage * k + block, node - (1u << stage), node, block});
+      }
+    }
+  }
+  return all;
+}
+
+uint32_t RoundsByFormula(const std::string& name, uint32_t n, uint32_t k) {
+  if (n == 1) return 0;
+  uint32_t log_up = 0;
+  while (1u << log_up < n) ++log_up;
+  if (name == "sequential") return k * (n - 1);
+  if (name == "chain") return k + n - 2;
+  if (name == "binomial_tree") return k * log_up;
+  return k - 1 + log_up;
+}
+
+// All n <= 140, k <= 24: the transfers are those of the closed forms, seen from the sender and from
+// the receiver, nothing happens outside the active rounds, and the round count is the formula's.
+TEST(ScheduleTest, MatchesTheClosedForms) {
+  for (const Schedule* schedule : Schedules()) {
+    const std::string name(schedule->name());
+    for (uint32_t n = 1; n <= 140; ++n) {
+      for (uint32_t k = 1; k <= 24; ++k) {
+        const Extent extent{.nodes = n, .blocks = k};
+        ASSERT_EQ(schedule->Rounds(extent), RoundsByFormula(name, n, k))
+            << name << " n=" << n << " k=" << k;
+        Transfers sent, received;
+        uint32_t last_round = 0;
+        for (uint32_t node = 0; node < n; ++node) {
+          const RoundRange rounds = schedule->ActiveRounds(extent, node);
+          ASSERT_LE(rounds.end, schedule->Rounds(extent));
+          for (uint32_t round = rounds.begin; round < rounds.end; ++round) {
+            if (const auto out = schedule->Outgoing(extent, node, round))
+              sent.insert({round, node, out->peer, out->block});
+            if (const auto in = schedule->Incoming(extent, node, round)) {
+              received.insert({round, in->peer, node, in->block});
+              last_round = std::max(last_round, round + 1);
+            }
+          }
+        }
+        const Transfers expected = ByFormula(name, n, k);
+        ASSERT_EQ(sent, expected) << name << " n=" << n << " k=" << k;
+        ASSERT_EQ(received, expected) << name << " n=" << n << " k=" << k;
+        ASSERT_EQ(last_round, schedule->Rounds(extent)) << name << " n=" << n << " k=" << k;
+      }
+    }
+  }
+}
+
+// What every schedule must hold: one transfer in and out per node and round, blocks sent only after
+// they came in an earlier round, every block once at every node.
+TEST(ScheduleTest, IsCausalAndOnePort) {
+  for (const Schedule* schedule : Schedules()) {
+    for (const uint32_t n :
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 31, 33, 63, 64, 100, 127, 129, 257, 1000}) {
+      for (const uint32_t k : {1, 2, 3, 7, 16, 33}) {
+        const Extent extent{.nodes = n, .blocks = k};
+        std::map<std::pair<uint32_t, uint32_t>, uint32_t> has_since;  // (node, block) -> round
+        std::set<std::pair<uint32_t, uint32_t>> in_ports;             // (round, node)
+        std::vector<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>> transfers;
+        for (uint32_t node = 0; node < n; ++node) {
+          const RoundRange rounds = schedule->ActiveRounds(extent, node);
+          for (uint32_t round = rounds.begin; round < rounds.end; ++round) {
+            if (const auto out = schedule->Outgoing(extent, node, round)) {
+              transfers.emplace_back(round, node, out->peer, out->block);
+            }
+          }
+        }
+        for (const auto& [round, from, to, block] : transfers) {
+          ASSERT_NE(to, 0u);
+          ASSERT_TRUE(has_since.try_emplace({to, block}, round).second) << "received twice";
+          ASSERT_TRUE(in_ports.insert({round, to}).second) << "two receives in a round";
+        }
+        for (const auto& [round, from, to, block] : transfers) {
+          if (from == 0) continue;
+          const auto since = has_since.find({from, block});
+          ASSERT_TRUE(since != has_since.end() && since->second < round)
+              << schedule->name() << " n=" << n << " k=" << k << " node " << from << " round "
+              << round;
+        }
+        ASSERT_EQ(transfers.size(), size_t{k} * (n - 1));
+      }
+    }
+  }
+}
+
+// With one block the pipeline is the binomial tree (RDMC, appendix A).
+TEST(BinomialPipelineTest, OneBlockIsTheTree) {
+  for (const uint32_t n : {2u, 4u, 8u, 16u, 32u, 64u}) {
+    EXPECT_EQ(Write(BinomialPipelineSchedule(), {n, 1}), Write(BinomialTreeSchedule(), {n, 1}));
+  }
+}
+
+TEST(ScheduleTest, IsFoundByName) {
+  EXPECT_EQ(FindSchedule("chain"), &ChainSchedule());
+  EXPECT_EQ(FindSchedule("chains"), nullptr);
+  EXPECT_EQ(ScheduleNames(), (std::vector<std::string>{"sequential", "chain", "binomial_tree",
+                                                       "binomial_pipeline"}));
+}
+
+}  // namespace
+}  // namespace prepost

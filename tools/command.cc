@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "prepost/ir/plan_json.h"
+#include "prepost/ir/verify.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr const char* kStandardStream = "-";
+
+Status CannotRead(const std::string& path, int error) {
+  return Rejected(fmt::format("cannot read: {}", std::strerror(error)), path);
+}
+Status CannotWrite(const std::string& path, int error) {
+  return Rejected(fmt::format("cannot write: {}", std::strerror(error)), path);
+}
+
+struct Unit {
+  std::string_view name;
+  uint64_t bytes;
+};
+constexpr Unit kUnits[] = {
+    {"", 1},
+    {"B", 1},
+    {"KiB", 1ull << 10},
+    {"MiB", 1ull << 20},
+    {"GiB", 1ull << 30},
+    {"TiB", 1ull << 40},
+    {"kB", 1'000},
+    {"KB", 1'000},
+    {"MB", 1'000'000},
+    {"GB", 1'000'000'000},
+    {"TB", 1'000'000'000'000},
+};
+
+}  // namespace
+
+Status WithInput(const std::string& path,
+                 const std::function<Status(std::istream&, const std::string&)>& read) {
+  if (path == kStandardStream) return read(std::cin, "<stdin>");
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return CannotRead(path, EISDIR);
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return CannotRead(path, errno);
+  return read(in, path);
+}
+
+Result<Plan> ReadPlanFile(const std::string& path) {
+  Plan plan;
+  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
+    std::vector<std::string> warnings;
+    Result<Plan> read = ReadPlan(in, name, &warnings);
+    for (const std::string& warning : warnings)
+      std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+    if (!read.ok()) return read.status();
+    plan = std::move(read).value();
+    return {};
+  }));
+  return plan;
+}
+
+Result<Plan> LoadPlan(const std::string& path) {
+  Result<Plan> plan = ReadPlanFile(path);
+  if (!plan.ok()) return plan;
+  const Verdict verdict = Verify(*plan);
+  if (verdict.ok()) return plan;
+  return Rejected(fmt::format("the plan fails verification, {} findings\n{}", verdict.findings,
+                              verdict.ToString()),
+                  path);
+}
+
+Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write) {
+  if (path == kStandardStream) {
+    write(std::cout);
+    std::cout.flush();
+    return std::cout ? Status() : CannotWrite("<stdout>", errno);
+  }
+  const std::filesystem::path final_path(path);
+  const std::filesystem::file_status target = std::filesystem::status(final_path);
+  if (std::filesystem::is_directory(target)) return CannotWrite(path, EISDIR);
+  if (std::filesystem::exists(target) &&
+      !std::filesystem::is_regular_file(target)) {  // a device or pipe: no renaming
+    std::ofstream out(path, std::ios::binary);
+    write(out);
+    out.flush();
+    return out ? Status() : CannotWrite(path, errno);
+  }
+  const std::string temporary = fmt::format("{}.{}.partial", path, getpid());
+  errno = 0;
+  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  if (!out) return CannotWrite(path, errno);
+  write(out);
+  out.close();
+  int error = out ? 0 : (errno != 0 ? errno : EIO);
+  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  unlink(temporary.c_str());
+  return CannotWrite(path, error);
+}
+
+Result<uint64_t> ParseSize(const std::string& text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view suffix(end, static_cast<size_t>(text.data() + text.size() - end));
+  if (error == std::errc()) {
+    for (const Unit& unit : kUnits) {
+      uint64_t bytes = 0;
+      if (suffix == unit.name && !__builtin_mul_overflow(number, unit.bytes, &bytes)) return bytes;
+    }
+  }
+  return Status(
+      StatusCode::kUsage,
+      fmt::format("'{}' is no size, expected a number of bytes such as 65536, 64KiB, 1MiB or 1GB",
+                  text.substr(0, 40)));
+}
+
+}  // namespace prepost::tools

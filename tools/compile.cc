@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost compile: a spec, from a file or flags, becomes a verified plan.
+#include "prepost/compiler/compile.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "prepost/ir/plan_json.h"
+#include "tools/command.h"
+#include "tools/spec_flags.h"
+
+namespace prepost::tools {
+namespace {
+
+struct CompileFlags {
+  SpecFlags spec;
+  std::string spec_path;
+  std::string message_bytes;
+  std::string message_path;
+  std::string output = "-";
+  bool dump = false;
+  CompileOptions options;
+};
+
+Result<std::optional<uint64_t>> MessageBytes(const CompileFlags& flags) {
+  if (!flags.message_bytes.empty()) {
+    const Result<uint64_t> bytes = ParseSize(flags.message_bytes);
+    if (!bytes.ok())
+      return Status(StatusCode::kUsage, "--message-bytes: " + bytes.status().message());
+    return std::optional(*bytes);
+  }
+  if (flags.message_path.empty()) return std::optional<uint64_t>();
+  std::error_code error;
+  const uint64_t bytes = std::filesystem::file_size(flags.message_path, error);
+  if (error) return Rejected("cannot read: " + error.message(), flags.message_path);
+  return std::optional(bytes);
+}
+
+Status Run(CompileFlags& flags) {
+  const Result<std::optional<uint64_t>> bytes = MessageBytes(flags);
+  if (!bytes.ok()) return bytes.status();
+  const Result<Spec> spec = flags.spec.ToSpec(flags.spec_path, *bytes);
+  if (!spec.ok()) return spec.status();
+  flags.options.log = &std::cerr;
+  const Result<Plan> plan = Compile(*spec, flags.options);
+  if (!plan.ok()) return plan.status();
+  return WriteFile(flags.output, [&](std::ostream& out) {
+    if (flags.dump) {
+      out << Dump(*plan);
+    } else {
+      WritePlan(*plan, out);
+    }
+  });
+}
+
+}  // namespace
+
+void AddCompile(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<CompileFlags>();
+  CLI::App* command = app.add_subcommand("compile", "Compile a spec into a verified plan");
+  command->footer(
+      "Flags win over the spec file. The plan is verified after the schedule and after every pass "
+      "(ready, send_window, "
+      "reduce).\n\n"
+      "Examples:\n"
+      "  prepost compile --nodes 8 --message image.raw -o plan.json\n"
+      "  prepost compile --nodes 13 --message-bytes 10MiB --algorithm chain --ready channel "
+      "--dump\n"
+      "  prepost compile examples/specs/pipeline-8.json --print-after reduce -o plan.json");
+  command->add_option("SPEC", flags->spec_path, "Spec file, - for stdin");
+  flags->spec.AddTo(*command);
+  CLI::Option* bytes = command
+                           ->add_option("--message-bytes", flags->message_bytes,
+                                        "Size of the message, such as 10MiB")
+                           ->type_name("M")
+                           ->group("The multicast");
+  command->add_option("--message", flags->message_path, "Take the size of this file")
+      ->type_name("FILE")
+      ->group("The multicast")
+      ->excludes(bytes);
+  command->add_option("-o,--output", flags->output, "Plan file to write, - for stdout [-]")
+      ->type_name("PLAN");
+  command->add_flag("--dump", flags->dump, "Write one line per op for people instead of JSON");
+  const std::string passes = "Passes";
+  command->add_option("--skip-pass", flags->options.skip_passes, "Leave this pass out")
+      ->type_name("PASS")
+      ->group(passes);
+  command
+      ->add_option("--print-before", flags->options.print_before,
+                   "Dump the plan before this pass, or all, to stderr")
+      ->type_name("PASS")
+      ->group(passes);
+  command
+      ->add_option("--print-after", flags->options.print_after,
+                   "Dump the plan after this pass, or all, to stderr")
+      ->type_name("PASS")
+      ->group(passes);
+  command
+      ->add_flag("--time-passes", flags->options.time_passes,
+                 "Time each pass and verification, to stderr")
+      ->group(passes);
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools

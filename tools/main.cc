@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The `prepost` command: picks the subcommand, turns its Status into one line on stderr and an exit
+// code.
+#include <fmt/format.h>
+
+#include <exception>
+#include <iostream>
+
+#include "prepost/version.h"
+#include "tools/command.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddVerify};
+
+int Fail(const Status& status) {
+  std::cerr << "prepost: " << status.ToString() << "\n";
+  return static_cast<int>(status.code());
+}
+
+std::vector<std::string> NamesOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> FlagsOf(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// A usage error in one line, with the near name where a subcommand or flag is unknown.
+Status UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  std::string message = error.what();
+  const auto chosen = app.get_subcommands();
+  if (argc > 1 && chosen.empty() && argv[1][0] != '-') {
+    message = fmt::format("unknown subcommand '{}'{}", argv[1], DidYouMean(argv[1], NamesOf(app)));
+  } else if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const CLI::App& command = chosen.empty() ? app : *chosen.front();
+    const std::vector<std::string> extras = command.remaining(/*recurse=*/true);
+    const std::string first =
+        extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
+    message = first.starts_with("-")
+                  ? fmt::format("unknown flag '{}'{}", first, DidYouMean(first, FlagsOf(command)))
+                  : fmt::format("unexpected argument '{}'", first);
+  }
+  return {StatusCode::kUsage, message + "; see --help"};
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Prepost compiles a multicast ahead of the transfer into one partially ordered program of "
+      "sends and receives per "
+      "node,\nproves it correct, draws it, and runs it from CPUs or preposted to a NIC.",
+      "prepost");
+  app.set_version_flag("--version", fmt::format("prepost {}", kVersion));
+  app.require_subcommand(1);
+  app.footer(
+      "'prepost COMMAND --help' tells more, with examples. Exit codes: 0 done, 1 rejected input or "
+      "failed check, "
+      "2 usage,\n3 missing environment, 130 interrupted.");
+  Action action;
+  for (const auto add : kCommands) add(app, &action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
+  } catch (const CLI::ParseError& error) {
+    return Fail(UsageError(app, error, argc, argv));
+  }
+  const Status status = action();
+  return status.ok() ? 0 : Fail(status);
+}
+
+}  // namespace
+}  // namespace prepost::tools
+
+int main(int argc, char** argv) {
+  try {
+    return prepost::tools::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::cerr << "prepost: out of memory\n";
+    return static_cast<int>(prepost::StatusCode::kEnvironment);
+  }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SpecFlags: a spec from a file, from flags, or from both, for every subcommand that compiles.
+#ifndef PREPOST_TOOLS_SPEC_FLAGS_H_
+#define PREPOST_TOOLS_SPEC_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "prepost/compiler/spec.h"
+#include "prepost/ir/status.h"
+
+namespace prepost::tools {
+
+class SpecFlags {
+ public:
+  /// Adds --nodes, --root, --block-bytes, --algorithm, --ready and --send-window. Must outlive the
+  /// parsing.
+  void AddTo(CLI::App& command);
+
+  /// True when some flag was given.
+  bool any() const;
+  /// The spec file (may be empty), overridden by the flags. `message_bytes`, if given, overrides
+  /// both. Errors: kUsage for a flag that does not parse, kRejected for the file; the values are
+  /// checked by CheckSpec().
+  Result<Spec> ToSpec(const std::string& spec_path, std::optional<uint64_t> message_bytes) const;
+
+ private:
+  std::optional<uint32_t> nodes_;
+  std::optional<uint32_t> root_;
+  std::optional<std::string> block_bytes_;
+  std::optional<std::string> algorithm_;
+  std::optional<std::string> ready_;
+  std::optional<std::string> send_window_;
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_SPEC_FLAGS_H_
