@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shipped JSON Schemas and the command agree: what it writes validates, the examples validate and compile, and files
+of a wrong form are refused by both."""
+import copy
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+COMMAND, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+
+
+def schema(path):
+    loaded = json.loads((SOURCE / path).read_text())
+    jsonschema.Draft202012Validator.check_schema(loaded)
+    return jsonschema.Draft202012Validator(loaded)
+
+
+def run(*arguments, stdin=None):
+    return subprocess.run([COMMAND, *arguments], input=stdin, capture_output=True, text=True)
+
+
+def compile_plan(*arguments):
+    done = run("compile", *arguments)
+    assert done.returncode == 0, (arguments, done.stderr)
+    return json.loads(done.stdout)
+
+
+def removed_keys(document):
+    for key in document:
+        wrong = copy.deepcopy(document)
+        del wrong[key]
+        yield f"without {key}", wrong
+
+
+def wrong_plans(plan):
+    yield from removed_keys(plan)
+
+    def changed(name, change):
+        wrong = copy.deepcopy(plan)
+        change(wrong)
+        return name, wrong
+
+    yield changed("unknown key", lambda p: p.update(extra=1))
+    yield changed("unknown op key", lambda p: p["programs"][0]["ops"][0].update(extra=1))
+    yield changed("op word", lambda p: p["programs"][0]["ops"][0].update(op="put"))
+    yield changed("after is a number", lambda p: p["programs"][0]["ops"][0].update(after=1))
+    yield changed("negative round", lambda p: p["programs"][0]["ops"][0].update(round=-1))
+    yield changed("fractional block", lambda p: p["programs"][0]["ops"][0].update(block=0.5))
+    yield changed("large block", lambda p: p["programs"][0]["ops"][0].update(block=2**32))
+    yield changed("no lane", lambda p: p["channels"][0].pop("lane"))
+    yield changed("mode", lambda p: p["ready"].update(mode="hope"))
+    yield changed("version", lambda p: p.update(version="2.0"))
+    yield changed("nodes is text", lambda p: p.update(nodes="2"))
+    yield changed("channels is an object", lambda p: p.update(channels={}))
+
+
+def main():
+    plan_schema = schema("ir/plan.schema.json")
+    spec_schema = schema("compiler/spec.schema.json")
+    files = 0
+
+    algorithms = ["sequential", "chain", "binomial_tree", "binomial_pipeline"]
+    readies = ["auto", "barrier", "channel", "window=2", "retry"]
+    for algorithm, ready, nodes, size in itertools.product(algorithms, readies, [1, 2, 6], [0, 25]):
+        plan = compile_plan("--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes), "--message-bytes",
+                            str(size), "--block-bytes", "10", "--root", str(nodes - 1))
+        plan_schema.validate(plan)
+        files += 1
+
+    plan = compile_plan("--nodes", "4", "--message-bytes", "30", "--block-bytes", "10")
+    for name, wrong in wrong_plans(plan):
+        assert not plan_schema.is_valid(wrong), f"the schema accepts a plan: {name}"
+        done = run("verify", "-", stdin=json.dumps(wrong))
+        assert done.returncode == 1 and done.stderr.count("\n") == 1, (name, done)
+
+    extended = copy.deepcopy(plan)
+    extended["x-author"] = {"name": "someone"}
+    extended["programs"][0]["ops"][0]["x-colour"] = "red"
+    plan_schema.validate(extended)
+    assert run("verify", "-", stdin=json.dumps(extended)).returncode == 0
+
+    specs = sorted((SOURCE / "examples" / "specs").glob("*.json"))
+    assert specs
+    for path in specs:
+        spec_schema.validate(json.loads(path.read_text()))
+        plan_schema.validate(compile_plan(str(path)))
+        files += 1
+    spec = json.loads(specs[0].read_text())
+    for change in [{"nodes": 0}, {"nodes": "8"}, {"root": -1}, {"block_bytes": 0}, {"algorithm": "tree"},
+                   {"ready": "window"}, {"send_window": 0}, {"extra": 1}, {"version": "2.0"}, {"format": "plan"}]:
+        wrong = {**spec, **change}
+        assert not spec_schema.is_valid(wrong), f"the schema accepts a spec with {change}"
+        done = run("compile", "-", stdin=json.dumps(wrong))
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (change, done)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "plan.json"
+        assert run("compile", str(specs[0]), "-o", str(path)).returncode == 0
+        plan_schema.validate(json.loads(path.read_text()))
+        assert [entry.name for entry in pathlib.Path(folder).iterdir()] == ["plan.json"]
+    print(f"{files} files validate")
+
+
+main()

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The folders include each other only in the direction that docs/architecture.md draws, only std
+// types stand in public headers, and every source says its licence.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::map<std::string, std::set<std::string>> kMayInclude = {
+    {"ir", {"ir"}},
+    {"compiler", {"compiler", "ir"}},
+    {"runtime", {"runtime", "ir"}},
+    {"backends/nic", {"backends/nic", "runtime", "ir"}},
+    {"backends/emulated", {"backends/emulated", "backends/nic", "runtime", "ir"}},
+    {"viz", {"viz", "ir", "runtime"}},
+};
+
+std::vector<fs::path> SourcesIn(const std::string& folder) {
+  std::vector<fs::path> sources;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(fs::path(PREPOST_SOURCE_DIR) / folder)) {
+    if (entry.path().extension() == ".h" || entry.path().extension() == ".cc")
+      sources.push_back(entry.path());
+  }
+  return sources;
+}
+
+std::vector<std::string> LinesOf(const fs::path& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(IncludeDirectionTest, FoldersIncludeOnlyWhatTheyMay) {
+  const std::regex include(R"re(^#include "prepost/(backends/[a-z0-9]+|[a-z]+)/[a-z0-9_]+\.h")re");
+  for (const auto& [folder, allowed] : kMayInclude) {
+    const std::vector<fs::path> sources = SourcesIn(folder);
+    EXPECT_FALSE(sources.empty()) << folder;
+    for (const fs::path& source : sources) {
+      for (const std::string& line : LinesOf(source)) {
+        std::smatch match;
+        if (!std::regex_search(line, match, include)) continue;
+        EXPECT_TRUE(allowed.contains(match[1])) << source << ": " << line;
+      }
+    }
+  }
+}
+
+// Headers that other folders include expose std types only; those marked "Internal to" are not for
+// them.
+TEST(IncludeDirectionTest, PublicHeadersExposeStdOnly) {
+  const std::regex foreign(
+      R"re(^#include <(llvm|nlohmann|fmt|CLI|infiniband|graphviz|gvc|cgraph)[/.])re");
+  for (const auto& [folder, allowed] : kMayInclude) {
+    for (const fs::path& source : SourcesIn(folder)) {
+      if (source.extension() != ".h") continue;
+      for (const std::string& line : LinesOf(source))
+        EXPECT_FALSE(std::regex_search(line, foreign)) << source << ": " << line;
+    }
+  }
+}
+
+TEST(IncludeDirectionTest, OnlyTheHardwareBackendIncludesMlx5dv) {
+  for (const auto& [folder, allowed] : kMayInclude) {
+    for (const fs::path& source : SourcesIn(folder)) {
+      for (const std::string& line : LinesOf(source)) {
+        const bool includes =
+            line.starts_with("#include") && line.find("infiniband") != std::string::npos;
+        EXPECT_FALSE(includes) << source;
+      }
+    }
+  }
+}
+
+TEST(IncludeDirectionTest, EverySourceNamesItsLicence) {
+  for (const char* folder :
+       {"ir", "compiler", "runtime", "backends", "viz", "tools", "tests", "bench"}) {
+    for (const fs::path& source : SourcesIn(folder)) {
+      const std::vector<std::string> lines = LinesOf(source);
+      EXPECT_TRUE(!lines.empty() && lines.front() == "// SPDX-License-Identifier: Apache-2.0")
+          << source;
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan file: exact round trips, and for every kind of wrong file the place and the words of the
+// error.
+#include "prepost/ir/plan_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <sstream>
+
+#include "prepost/compiler/compile.h"
+
+namespace prepost {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+std::string Written(const Plan& plan) {
+  std::ostringstream out;
+  WritePlan(plan, out);
+  return out.str();
+}
+
+Result<Plan> Read(const std::string& text, std::vector<std::string>* warnings = nullptr) {
+  std::istringstream in(text);
+  return ReadPlan(in, "p.json", warnings);
+}
+
+std::string ErrorOf(const std::string& text) {
+  const Result<Plan> plan = Read(text);
+  return plan.ok() ? "no error" : plan.status().ToString();
+}
+
+/// A small valid file: 2 nodes, one block, one channel.
+std::string Small() {
+  return Written(*Compile({.nodes = 2, .message_bytes = 3, .algorithm = "chain"}));
+}
+
+/// Small() with the first `from` replaced by `to`.
+std::string SmallWith(const std::string& from, const std::string& to) {
+  std::string text = Small();
+  const size_t place = text.find(from);
+  EXPECT_NE(place, std::string::npos) << from;
+  if (place != std::string::npos) text.replace(place, from.size(), to);
+  return text;
+}
+
+TEST(PlanJsonTest, RoundTripIsExact) {
+  for (const char* algorithm : {"sequential", "chain", "binomial_tree", "binomial_pipeline"}) {
+    for (const char* ready : {"auto", "barrier", "channel", "window=2", "retry"}) {
+      for (const uint32_t nodes : {1u, 2u, 7u}) {
+        const Result<Plan> plan = Compile({.nodes = nodes,
+                                           .root = NodeId(nodes - 1),
+                                           .message_bytes = 2500,
+                                           .block_bytes = 1000,
+                                           .algorithm = algorithm,
+                                           .ready = *ParseReady(ready)});
+        ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+        const std::string text = Written(*plan);
+        const Result<Plan> again = Read(text);
+        ASSERT_TRUE(again.ok()) << again.status().ToString();
+        EXPECT_EQ(*again, *plan);
+        EXPECT_EQ(Written(*again), text);
+      }
+    }
+  }
+}
+
+// Plans that no compiler makes keep every value too: the file holds what the Plan holds.
+TEST(PlanJsonTest, RoundTripOfArbitraryPlans) {
+  const uint32_t seed = 20240611;
+  SCOPED_TRACE(seed);
+  std::mt19937 engine(seed);
+  const auto random = [&] { return static_cast<uint32_t>(engine()); };
+  for (int i = 0; i < 200; ++i) {
+    PlanHeader header{
+        .generator = "g\"\n\\", .algorithm = "\xc3\xa9\t", .nodes = random() % kNodesMax};
+    header.message = {
+        .bytes = kMessageBytesMax, .block_bytes = random(), .blocks = random() % kBlocksMax};
+    header.ready = {.mode = static_cast<ReadyMode>(random() % 4), .window = random() % 3};
+    if (random() % 2) header.send_window = random();
+    header.rounds = random();
+    header.ports = 1 + random() % 2;
+    PlanBuilder builder(header);
+    for (uint32_t c = random() % 4; c > 0; --c) {
+      builder.AddChannel({NodeId(random()), NodeId(random()), random()});
+    }
+    for (uint32_t p = random() % 4; p > 0; --p) {
+      builder.BeginProgram(NodeId(random()));
+      for (uint32_t o = random() % 5; o > 0; --o) {
+        std::vector<OpId> after;
+        for (uint32_t a = random() % 4; a > 0; --a) after.push_back(OpId(random()));
+        const uint32_t block = random() % 3 == 0 ? kNoBlock : random() / 2;
+        builder.AddOp({.channel = ChannelId(random()),
+                       .block = block,
+                       .round = random(),
+                       .grants = random() % 3,
+                       .kind = random() % 2 ? OpKind::kSend : OpKind::kRecv},
+                      after);
+      }
+    }
+    const Plan plan = std::move(builder).Build();
+    const Result<Plan> again = Read(Written(plan));
+    ASSERT_TRUE(again.ok()) << again.status().ToString();
+    ASSERT_EQ(*again, plan) << Written(plan);
+  }
+}
+
+TEST(PlanJsonTest, KeysMayStandInAnyOrder) {
+  const Result<Plan> plan = Read(
+      R"({"programs":[{"ops":[{"after":[],"round":0,"block":0,"channel":0,"op":"send"}],"node":0},
+          {"ops":[{"after":[],"round":0,"block":0,"channel":0,"op":"recv"}],"node":1}],
+          "channels":[{"lane":0,"to":1,"from":0}],"rounds":1,"send_window":null,"ready":{"mode":"barrier"},
+          "message":{"blocks":1,"block_bytes":1048576,"bytes":3},"root":0,"nodes":2,"algorithm":"chain",
+          "collective":"multicast","generator":"prepost 0.1.0","version":"1.0","format":"prepost.plan"})");
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_EQ(*plan, *Read(Small()));
+}
+
+TEST(PlanJsonTest, SkipsUserKeys) {
+  const Result<Plan> plan =
+      Read(SmallWith("\"rounds\"", R"("x-a": [1, {"b": [null]}], "x-b": 3, "rounds")"));
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_EQ(*plan, *Read(Small()));
+}
+
+TEST(PlanJsonTest, Versions) {
+  std::vector<std::string> warnings;
+  EXPECT_TRUE(Read(SmallWith("\"1.0\"", "\"1.7\""), &warnings).ok());
+  EXPECT_THAT(warnings, ::testing::ElementsAre(HasSubstr("version 1.7 is newer than 1.0")));
+  EXPECT_THAT(ErrorOf(SmallWith("\"1.0\"", "\"2.0\"")),
+              HasSubstr("/version: version 2.0 is not supported"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"1.0\"", "\"one\"")),
+              HasSubstr("expected a version such as \"1.0\""));
+  EXPECT_THAT(ErrorOf(SmallWith("\"1.0\"", "1.0")), HasSubstr("expected a version"));
+}
+
+TEST(PlanJsonTest, SaysWhereAFileIsWrong) {
+  EXPECT_THAT(ErrorOf(""), AllOf(StartsWith("p.json:1:"), HasSubstr("not JSON")));
+  EXPECT_THAT(ErrorOf("hello"), AllOf(StartsWith("p.json:1:"), HasSubstr("not JSON")));
+  EXPECT_THAT(ErrorOf("[]"), HasSubstr("expected an object, found an array"));
+  EXPECT_THAT(ErrorOf("7"), HasSubstr("expected an object, found 7"));
+  EXPECT_THAT(ErrorOf(Small() + "x"), HasSubstr("not JSON"));
+  EXPECT_THAT(ErrorOf(Small().substr(0, 200)), HasSubstr("not JSON"));
+  EXPECT_THAT(ErrorOf("{}"), HasSubstr("key 'format' is missing"));
+  EXPECT_THAT(ErrorOf(SmallWith("prepost.plan", "prepost.spec")),
+              AllOf(StartsWith("p.json:1:"), HasSubstr(": /format: expected \"prepost.plan\"")));
+  EXPECT_THAT(ErrorOf(SmallWith("\"algorithm\"", "\"algoritm\"")),
+              AllOf(StartsWith("p.json:2:"),
+                    HasSubstr("/algoritm: unknown key, did you mean 'algorithm'?")));
+  EXPECT_THAT(ErrorOf(SmallWith("\"root\": 0", "\"nodes\": 0")),
+              HasSubstr("/nodes: the key stands here twice"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"root\": 0,", "")), HasSubstr("key 'root' is missing"));
+  EXPECT_THAT(
+      ErrorOf(SmallWith("\"op\": \"recv\"", "\"op\": \"receive\"")),
+      AllOf(StartsWith("p.json:12:"), HasSubstr("/programs/1/ops/0/op: expected one of \"send\", "
+                                                "\"recv\", found string \"receive\"")));
+  EXPECT_THAT(
+      ErrorOf(SmallWith("\"after\": []", "\"after\": [0, null]")),
+      HasSubstr("/programs/0/ops/0/after/1: expected an integer from 0 to 4294967295, found null"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"after\": []", "\"after\": 3")),
+              HasSubstr("/after: expected an array, found 3"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"after\": []", "\"after\": [[]]")),
+              HasSubstr("/after/0: expected an element"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"after\": []", "\"after\": [{}]")),
+              HasSubstr("/after/0: expected a scalar"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"channel\": 0", "\"channel\": {}")),
+              HasSubstr("expected a scalar, found an object"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"ready\": {", "\"ready\": 1, \"x\": {")),
+              HasSubstr("/ready: expected an object, found 1"));
+}
+
+TEST(PlanJsonTest, BoundsItsNumbers) {
+  EXPECT_THAT(
+      ErrorOf(SmallWith("\"bytes\": 3", "\"bytes\": -3")),
+      HasSubstr("/message/bytes: expected an integer from 0 to 4611686018427387904, found -3"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"bytes\": 3", "\"bytes\": 99999999999999999999999")),
+              HasSubstr("/message/bytes"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"bytes\": 3", "\"bytes\": 9223372036854775808")),
+              HasSubstr("too large"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"bytes\": 3", "\"bytes\": 3.0")), HasSubstr("found 3.0"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"nodes\": 2", "\"nodes\": 4294967296")),
+              HasSubstr("/nodes: 4294967296 is too large"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"round\": 0", "\"round\": 1e3")),
+              HasSubstr("/round: expected an integer"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"block\": 0", "\"block\": 4294967295")), HasSubstr("/block"));
+}
+
+// A parser that recurses, or a handler that keeps what it skips, would fall over here.
+TEST(PlanJsonTest, DeepNestingIsAnError) {
+  EXPECT_THAT(ErrorOf(std::string(1'000'000, '[')),
+              HasSubstr("expected an object, found an array"));
+  EXPECT_THAT(ErrorOf("{\"x-deep\": " + std::string(1'000'000, '[')),
+              HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(ErrorOf("{\"programs\": [" + std::string(1'000'000, '{')), HasSubstr("not JSON"));
+}
+
+// Cut anywhere, changed anywhere: an error or a plan, never a crash.
+TEST(PlanJsonTest, SurvivesDamage) {
+  const uint32_t seed = 7;
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const std::string text = Small();
+  for (size_t length = 0; length + 2 < text.size(); ++length)
+    EXPECT_FALSE(Read(text.substr(0, length)).ok());
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = text;
+    for (uint32_t change = 0; change <= random() % 4; ++change) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    const Result<Plan> plan = Read(damaged);
+    if (!plan.ok()) {
+      EXPECT_THAT(plan.status().where(), StartsWith("p.json:"));
+      EXPECT_THAT(plan.status().message(), ::testing::Not(IsEmpty()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prepost
