@@ -46,6 +46,9 @@ struct Place {
   std::string Pointer() const;
 };
 
+/// The place of an op given by its index into Plan::ops().
+Place PlaceOf(const Plan& plan, uint32_t op, const char* leaf = "");
+
 class Findings {
  public:
   explicit Findings(uint32_t kept_max) : kept_max_(kept_max) {}

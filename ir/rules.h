@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of a valid plan, one function each, as Verify() calls them; docs/plan.md tells them in
+// words. Internal to ir/.
+#ifndef PREPOST_IR_RULES_H_
+#define PREPOST_IR_RULES_H_
+
+#include "prepost/ir/credits.h"
+#include "prepost/ir/findings.h"
+#include "prepost/ir/messages.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/verify.h"
+
+namespace prepost {
+
+/// shape. All others index by what it checks, so they need a plan without its findings.
+void CheckShape(const Plan& plan, Findings* findings);
+/// match. What looks across channels needs a plan without its findings too.
+void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findings);
+/// once.
+void CheckOnce(const Plan& plan, Findings* findings);
+
+/// A plan whose sends and receives match, with what the rules below look up in it.
+struct MatchedPlan {
+  const Plan& plan;
+  const MessageTable& messages;
+  const CreditTable& credits;
+  const VerifyOptions& options;
+};
+
+/// ready, but for the order at each node.
+void CheckReady(const MatchedPlan& matched, Findings* findings);
+/// rounds.
+void CheckRounds(const MatchedPlan& matched, Findings* findings);
+/// acyclic and order.
+void CheckAcyclic(const MatchedPlan& matched, Findings* findings);
+/// causal, window, and the part of ready that is an order at a node. `matched` is null for a plan
+/// with `match` findings.
+void CheckLocalOrders(const Plan& plan, const MatchedPlan* matched, Findings* findings);
+
+inline bool HasCredits(const Plan& plan) {
+  const ReadyMode mode = plan.header().ready.mode;
+  return mode == ReadyMode::kChannel || mode == ReadyMode::kWindow;
+}
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_RULES_H_
