@@ -46,7 +46,7 @@ class Lister {
   std::string Run() {
     fmt::format_to(to(), "node {}\n", program_.node.value);
     for (size_t i = 0; i < program_.cqs.size(); ++i) {
-      fmt::format_to(to(), "  CQ {}: {}, {} CQEs\n", i, Describe(program_, CqId::FromIndex(i)),
+      fmt::format_to(to(), "  CQ {}: {}, CQEs: {}\n", i, Describe(program_, CqId::FromIndex(i)),
                      program_.cqs[i].completions);
     }
     const std::vector<QueuePairImage> images = Encode(program_);
@@ -80,8 +80,8 @@ class Lister {
     SendWqe wqe;
     for (size_t i = 0; i < qp.sends.size(); ++i) {
       DecodeSend(bytes, static_cast<uint16_t>(i), &wqe);
-      const std::string text = fmt::format("{} {}{}", Name(wqe.opcode), Operands(wqe),
-                                           wqe.signaled() ? " signaled" : "");
+      const std::string text =
+          fmt::format("{}{}{}", Name(wqe.opcode), Operands(wqe), wqe.signaled() ? " signaled" : "");
       fmt::format_to(to(), "    sq {:06x}  {:<45} ; {}\n", i * kWqebbBytes, text,
                      describe_op_(qp.sends[i].op));
     }
@@ -90,18 +90,18 @@ class Lister {
   std::string Operands(const SendWqe& wqe) const {
     switch (wqe.opcode) {
       case Opcode::kWait:
-        return fmt::format("CQ {} until CQE {}", wqe.number, wqe.index);
+        return fmt::format(" CQ {} until CQE {}", wqe.number, wqe.index);
       case Opcode::kRecvEnable:
       case Opcode::kSendEnable:
-        return fmt::format("QP {} up to {}", wqe.number, wqe.index);
+        return fmt::format(" QP {} up to {}", wqe.number, wqe.index);
       case Opcode::kSendImm:
-        return fmt::format("imm {:08x} {}", wqe.immediate, Range(wqe.data));
+        return fmt::format(" imm {:08x} {}", wqe.immediate, Range(wqe.data));
       case Opcode::kSend:
-        return Range(wqe.data);
+        return " " + Range(wqe.data);
       case Opcode::kRdmaWrite:
       case Opcode::kRdmaWriteImm:
       case Opcode::kRdmaRead:
-        return fmt::format("{} at {}", Range(wqe.data), wqe.remote_address);
+        return fmt::format(" {} at {}", Range(wqe.data), wqe.remote_address);
       case Opcode::kNop:
         return "";
     }
