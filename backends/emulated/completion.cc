@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Completion: retiring WQEs in order, flushing after a failure, writing CQEs and waking what waits
+// for them (rules R3, R7 and R8).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "prepost/backends/emulated/engine.h"
+
+namespace prepost::emulated {
+
+using nic::CqeOpcode;
+using nic::Opcode;
+using nic::Syndrome;
+
+void Engine::Complete(QpState& qp) {
+  if (qp.work.empty() || qp.work.front().state < Work::State::kDone) return;
+  const Work work = qp.work.front();
+  qp.work.pop_front();
+  if (qp.to_transmit != 0) --qp.to_transmit;
+  if (qp.to_deliver != 0) --qp.to_deliver;
+  if (work.opcode == Opcode::kRdmaRead) --qp.reads_in_flight;
+  const bool failed = work.state == Work::State::kFailed;
+  uint32_t cqe = 0;
+  if (failed || work.signaled) {
+    cqe = WriteCqe(qp, qp.send_cq,
+                   {.opcode = failed ? CqeOpcode::kRequesterError : CqeOpcode::kRequester,
+                    .syndrome = work.syndrome,
+                    .send_opcode = work.opcode,
+                    .wqe_index = work.wqe_index});
+  }
+  if (failed) return BreakQp(qp);
+  Log(qp, NicEvent::Kind::kRetire, work.wqe_index, work.opcode,
+      work.signaled ? qp.send_cq.number : 0, cqe);
+}
+
+/// R7: everything that is posted and not complete, signaled or not, completes as flushed.
+void Engine::Flush(QpState& qp) {
+  const auto flush_send = [&](uint16_t wqe_index, Opcode opcode) {
+    WriteCqe(qp, qp.send_cq,
+             {.opcode = CqeOpcode::kRequesterError,
+              .syndrome = Syndrome::kFlushed,
+              .send_opcode = opcode,
+              .wqe_index = wqe_index});
+  };
+  for (const Work& work : qp.work) flush_send(work.wqe_index, work.opcode);
+  qp.work.clear();
+  qp.to_transmit = qp.to_deliver = 0;
+  qp.rnr_waiting = qp.parked = false;
+  const uint16_t limit = qp.config.managed_send ? qp.sq_enabled : qp.sq_posted;
+  while (static_cast<int16_t>(limit - qp.sq_next) > 0) {
+    nic::DecodeSend(qp.sq.bytes(), qp.sq_next, &probe_);
+    flush_send(qp.sq_next, probe_.opcode);
+    qp.sq_next = static_cast<uint16_t>(qp.sq_next + probe_.wqebbs());
+  }
+  qp.rq_next = static_cast<uint16_t>(qp.rq_next + AvailableReceives(qp));
+  while (qp.rq_done != qp.rq_next) {
+    WriteCqe(qp, qp.recv_cq,
+             {.opcode = CqeOpcode::kResponderError,
+              .syndrome = Syndrome::kFlushed,
+              .wqe_index = qp.rq_done++});
+  }
+}
+
+/// R8. Returns the index of the CQE, modulo 2^24.
+uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
+  const uint32_t index = cq.producer;
+  const auto consumer = nic::BigEndian(
+      std::atomic_ref(cq.doorbell_record[nic::kConsumerRecord]).load(std::memory_order_acquire));
+  const bool full = ((index - consumer) & nic::kCqIndexMask) >= cq.config.entries;
+  if (cq.overrun || (full && !cq.config.ignore_overrun)) {
+    if (!cq.overrun) {
+      Misuse(qp.nic,
+             fmt::format("CQ {:#x} of {} entries was overrun", cq.number, cq.config.entries));
+    }
+    cq.overrun = true;
+    return index;
+  }
+  const uint32_t slot = cq.config.collapsed ? 0 : index & (cq.config.entries - 1);
+  std::byte* at = cq.ring.bytes().data() + size_t{slot} * nic::kCqeBytes;
+  nic::StoreBigEndian(at + nic::cqe::kImmediate, fields.immediate);
+  nic::StoreBigEndian(at + nic::cqe::kByteCount, fields.byte_count);
+  nic::StoreBigEndian(at + nic::cqe::kVendorSyndrome, uint8_t{0});
+  nic::StoreBigEndian(at + nic::cqe::kSyndrome, static_cast<uint8_t>(fields.syndrome));
+  nic::StoreBigEndian(at + nic::cqe::kOpcodeQpn,
+                      static_cast<uint32_t>(fields.send_opcode) << 24 | qp.number);
+  nic::StoreBigEndian(at + nic::cqe::kWqeCounter, fields.wqe_index);
+  const uint8_t lap = (index & cq.config.entries) != 0;
+  auto& owner = *reinterpret_cast<uint8_t*>(at + nic::cqe::kOpcodeOwner);
+  std::atomic_ref(owner).store(static_cast<uint8_t>(static_cast<uint8_t>(fields.opcode) << 4 | lap),
+                               std::memory_order_release);
+  cq.producer = (index + 1) & nic::kCqIndexMask;
+  ++counters_.cqes;
+  if (cq.event_requested) {
+    cq.event_requested = false;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    events_.push_back(
+        {qp.nic.node, cq.number,
+         static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count())});
+  }
+  WakeWaiters(cq);
+  return index;
+}
+
+void Engine::WakeWaiters(CqState& cq) {
+  std::erase_if(cq.waiters, [&](const CqState::Waiter& waiter) {
+    QpState& qp = *waiter.qp;
+    if (qp.state == QpState::State::kReady && !HasPassed(cq.producer, waiter.index)) return false;
+    qp.parked = false;
+    Kick(qp);
+    return true;
+  });
+}
+
+}  // namespace prepost::emulated

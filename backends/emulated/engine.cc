@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/backends/emulated/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace prepost::emulated {
+namespace {
+
+constexpr uint64_t kRnrPeriodSteps = 64;  // how often a receiver that was not ready is asked again
+constexpr size_t kMisusesMax = 100;
+
+}  // namespace
+
+void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
+  std::byte bytes[sizeof first_bytes];
+  std::memcpy(bytes, &first_bytes, sizeof first_bytes);
+  const uint32_t qpn = nic::LoadBigEndian<uint32_t>(bytes + nic::control::kQpn) >> 8;
+  const auto last = nic::LoadBigEndian<uint16_t>(bytes + nic::control::kWqeIndex);
+  QpState* qp = nic.FindQp(qpn);
+  if (qp == nullptr)
+    return Misuse(nic, fmt::format("doorbell for QP {:#x}, which does not exist", qpn));
+  if (qp->config.managed_send) {
+    return Misuse(nic, fmt::format("doorbell for the managed send queue of QP {:#x}", qpn));
+  }
+  const std::span<const std::byte> sq = qp->sq.bytes();
+  const size_t at = size_t{last} * nic::kWqebbBytes & (sq.size() - 1);
+  if (std::memcmp(sq.data() + at, bytes, sizeof bytes) != 0) {
+    Misuse(nic, fmt::format("doorbell for QP {:#x} is not the start of WQE {}", qpn, last));
+  }
+  const auto posted = static_cast<uint16_t>(nic::BigEndian(
+      std::atomic_ref(qp->doorbell_record[nic::kSendRecord]).load(std::memory_order_acquire)));
+  const auto ahead = static_cast<uint16_t>(posted - qp->sq_next);
+  const uint32_t limit = std::min(qp->config.sq_wqebbs, nic::kWqIndexAhead);
+  if (ahead > limit) {
+    return Misuse(nic, fmt::format("doorbell for QP {:#x} posts {} WQEBBs, at most {} may be ahead",
+                                   qpn, ahead, limit));
+  }
+  qp->sq_posted = posted;
+  if (qp->state == QpState::State::kError) return Flush(*qp);
+  Kick(*qp);
+}
+
+bool Engine::Run(uint64_t steps) {
+  for (uint64_t i = 0; i < steps; ++i) {
+    if (scheduler_.empty() && !WakeRnrWaiters(true)) return false;
+    if (++steps_ % kRnrPeriodSteps == 0) WakeRnrWaiters(false);
+    Execute(scheduler_.Take());
+    if (!events_.empty()) break;
+  }
+  return true;
+}
+
+void Engine::Execute(const Task& task) {
+  QpState& qp = *task.qp;
+  if (qp.state != QpState::State::kReady) return;
+  switch (task.stage) {
+    case Stage::kFetch:
+      Fetch(qp);
+      break;
+    case Stage::kTransmit:
+      Transmit(qp);
+      break;
+    case Stage::kDeliver:
+      Deliver(qp);
+      break;
+    case Stage::kComplete:
+      Complete(qp);
+      break;
+  }
+  Kick(qp);
+}
+
+void Engine::Kick(QpState& qp) {
+  if (qp.state != QpState::State::kReady) return;
+  if (CanFetch(qp)) scheduler_.Add(qp, Stage::kFetch);
+  if (CanTransmit(qp)) scheduler_.Add(qp, Stage::kTransmit);
+  if (CanDeliver(qp)) scheduler_.Add(qp, Stage::kDeliver);
+  if (!qp.work.empty() && qp.work.front().state >= Work::State::kDone) {
+    scheduler_.Add(qp, Stage::kComplete);
+  }
+}
+
+void Engine::BreakQp(QpState& qp) {
+  if (qp.state == QpState::State::kError) return;
+  Log(qp, NicEvent::Kind::kError, qp.sq_next, nic::Opcode::kNop);
+  // Messages that have fully arrived are not taken back.
+  for (Work& work : qp.work) {
+    if (work.state == Work::State::kMoved && work.responder_syndrome == nic::Syndrome::kNone &&
+        qp.remote->state == QpState::State::kReady) {
+      CompleteReceive(*qp.remote, work);
+    }
+  }
+  qp.state = QpState::State::kError;
+  Flush(qp);
+  if (QpState* remote = qp.remote; remote != nullptr && remote != &qp) {
+    remote->rnr_waiting = false;  // it will find out when it tries again
+    Kick(*remote);
+  }
+}
+
+void Engine::Misuse(const NicState& nic, const std::string& what) {
+  if (misuses_.size() < kMisusesMax)
+    misuses_.push_back(fmt::format("node {}: {}", nic.node.value, what));
+}
+
+void Engine::Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
+                 uint32_t cqn, uint32_t cqe) {
+  if (!options_.log) return;
+  log_.push_back({steps_, qp.nic.node, qp.number, kind, wqe_index, opcode, cqn, cqe});
+}
+
+std::vector<ParkedQueue> Engine::Parked() const {
+  std::vector<ParkedQueue> parked;
+  for (const std::unique_ptr<NicState>& nic : nics_) {
+    for (const std::unique_ptr<QpState>& qp : nic->qps) {
+      if (qp->state != QpState::State::kReady) continue;
+      if (qp->rnr_waiting) {
+        parked.push_back({.node = nic->node,
+                          .qpn = qp->number,
+                          .reason = ParkedQueue::Reason::kReceiverNotReady,
+                          .wqe_index = qp->work[qp->to_transmit].wqe_index});
+      } else if (qp->parked) {
+        parked.push_back({.node = nic->node,
+                          .qpn = qp->number,
+                          .reason = ParkedQueue::Reason::kWait,
+                          .wqe_index = qp->sq_next,
+                          .cqn = qp->parked_cq,
+                          .cqe = qp->parked_index,
+                          .produced = nic->FindCq(qp->parked_cq)->producer});
+      }
+    }
+  }
+  return parked;
+}
+
+}  // namespace prepost::emulated

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: executes the WQEs of all NICs of a fabric, step by step, from nothing but their memory:
+// rings, doorbell records and doorbells. The rules are those that drivers and tests of mlx5
+// hardware rely on; each is named R1..R14 where it is carried out, and has a test. One thread at a
+// time.
+//
+//   R1  a send queue is fetched up to its doorbell (managed: up to its SEND_EN), indices modulo
+//   2^16 R2  a WQE names its own index and queue, or the queue breaks R3  WAIT passes when its CQ's
+//   producer counter has passed the index, modulo 2^24; it parks its own queue only R4  SEND_EN /
+//   RECV_EN raise the limit of a managed queue; the index is absolute, repeating it changes nothing
+//   R5  RC: messages of a QP arrive in order; the receiver's CQE follows the payload, the sender's
+//   the acknowledgement R6  without a receive: RNR, retried rnr_retry times, 7 for ever R7  the
+//   first failure completes with its syndrome, all that follows is flushed with CQEs, which count
+//   for WAITs R8  a CQE's owner bit is the lap's parity; without room the CQ is lost, unless it
+//   ignores overrun R9  keys are checked for range and access R10 a fence holds a WQE until earlier
+//   READs of its queue are complete R11 only a doorbell makes the NIC read a send queue's doorbell
+//   record R12 the order among queues is the scheduler's, from a seed R13 a log of everything, on
+//   request R14 what is parked when nothing can happen any more can be asked for
+//
+// Not modelled: inline payload, atomics, UMR, WAIT on data or time, signatures.
+#ifndef PREPOST_BACKENDS_EMULATED_ENGINE_H_
+#define PREPOST_BACKENDS_EMULATED_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "prepost/backends/emulated/nic_state.h"
+#include "prepost/backends/emulated/scheduler.h"
+#include "prepost/backends/nic/decode.h"
+
+namespace prepost::emulated {
+
+/// Breaks a QP: once the QP of `node` towards `peer` has received `after_receives` messages it goes
+/// to error.
+struct QpFault {
+  NodeId node;
+  NodeId peer;
+  uint64_t after_receives = 0;
+};
+
+struct EngineOptions {
+  SchedulerMode scheduler = SchedulerMode::kRoundRobin;
+  uint64_t seed = 1;
+  uint32_t mtu_bytes = 4096;  ///< chunk of a message, unless the scheduler is round-robin
+  bool log = false;           ///< keep an event per thing that happens (R13)
+  std::vector<QpFault> faults = {};
+};
+
+struct NicEvent {
+  enum class Kind : uint8_t {
+    kStart,    ///< a WQE was fetched and executes
+    kPark,     ///< a send queue stands at a WAIT
+    kReceive,  ///< a receive WQE completed: wqe_index is the receive's, cqe its CQE
+    kRetire,   ///< a send WQE completed, signaled or not
+    kError     ///< the QP went to error
+  };
+  uint64_t step = 0;
+  NodeId node;
+  uint32_t qpn = 0;
+  Kind kind = Kind::kStart;
+  uint16_t wqe_index = 0;
+  nic::Opcode opcode = nic::Opcode::kNop;
+  uint32_t cqn = 0;  ///< kPark, kReceive; kRetire when signaled
+  uint32_t cqe = 0;  ///< index of the CQE waited for or written, modulo 2^24
+
+  friend bool operator==(const NicEvent&, const NicEvent&) = default;
+};
+
+/// A send queue that cannot go on.
+struct ParkedQueue {
+  enum class Reason : uint8_t { kWait, kReceiverNotReady };
+  NodeId node;
+  uint32_t qpn = 0;
+  Reason reason = Reason::kWait;
+  uint16_t wqe_index = 0;  ///< of the WAIT, or of the send
+  uint32_t cqn = 0;        ///< kWait
+  uint32_t cqe = 0;        ///< kWait: the CQE waited for
+  uint32_t produced = 0;   ///< kWait: CQEs that there are
+};
+
+/// A CQ that an event was requested for has a new CQE.
+struct CqEvent {
+  NodeId node;
+  uint32_t cqn = 0;
+  uint64_t time_ns = 0;  ///< steady clock
+};
+
+struct EngineCounters {
+  uint64_t wqes = 0;      ///< send WQEs fetched
+  uint64_t messages = 0;  ///< delivered
+  uint64_t bytes = 0;     ///< of their payload
+  uint64_t cqes = 0;
+  uint64_t rnr_retries = 0;
+};
+
+class Engine {
+ public:
+  Engine(const std::vector<std::unique_ptr<NicState>>& nics, EngineOptions options)
+      : nics_(nics), options_(std::move(options)), scheduler_(options_.scheduler, options_.seed) {}
+
+  /// R11: a write of the doorbell register.
+  void Doorbell(NicState& nic, uint64_t first_bytes);
+  /// Takes at most `steps` steps, fewer when an event occurs or nothing is left. True while there
+  /// is more to do.
+  bool Run(uint64_t steps);
+  /// The verbs call that moves a QP to the error state.
+  void BreakQp(QpState& qp);
+
+  std::vector<CqEvent> TakeEvents() { return std::exchange(events_, {}); }
+  const std::vector<NicEvent>& log() const { return log_; }
+  /// What the host did that no driver should: first of each, in words, in order of occurrence.
+  const std::vector<std::string>& misuses() const { return misuses_; }
+  const EngineCounters& counters() const { return counters_; }
+  /// R14: sorted by node and QP.
+  std::vector<ParkedQueue> Parked() const;
+
+ private:
+  struct CqeFields {
+    nic::CqeOpcode opcode = nic::CqeOpcode::kRequester;
+    nic::Syndrome syndrome = nic::Syndrome::kNone;
+    nic::Opcode send_opcode = nic::Opcode::kNop;
+    uint16_t wqe_index = 0;
+    uint32_t immediate = 0;
+    uint32_t byte_count = 0;
+  };
+
+  void Execute(const Task& task);
+  void Kick(QpState& qp);
+  void Misuse(const NicState& nic, const std::string& what);
+  void Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
+           uint32_t cqn = 0, uint32_t cqe = 0);
+
+  // send_queue.cc
+  bool CanFetch(const QpState& qp) const;
+  void Fetch(QpState& qp);
+  bool WellFormed(const QpState& qp);
+  void ExecuteWait(QpState& qp);
+  void ExecuteEnable(QpState& qp);
+  bool CheckEnabled(QpState& target, uint16_t limit);
+  void StartWork(QpState& qp, Work::State state);
+  void FailFetch(QpState& qp, nic::Syndrome syndrome);
+
+  // transport.cc
+  bool CanTransmit(QpState& qp) const;
+  bool CanDeliver(QpState& qp) const;
+  void Transmit(QpState& qp);
+  bool Place(QpState& qp, Work& work);
+  bool TakeReceive(QpState& qp, Work& work);
+  CopyOutcome Move(QpState& qp, const Work& work, uint64_t bytes);
+  void FailMove(QpState& qp, Work& work, CopyOutcome outcome);
+  void FailTransport(QpState& qp, Work& work, nic::Syndrome syndrome);
+  void Deliver(QpState& qp);
+  void CompleteReceive(QpState& receiver, const Work& work);
+  bool WakeRnrWaiters(bool idle);
+  static uint16_t AvailableReceives(const QpState& qp);
+
+  // completion.cc
+  void Complete(QpState& qp);
+  void Flush(QpState& qp);
+  uint32_t WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields);
+  void WakeWaiters(CqState& cq);
+
+  const std::vector<std::unique_ptr<NicState>>& nics_;
+  EngineOptions options_;
+  Scheduler scheduler_;
+  uint64_t steps_ = 0;
+  EngineCounters counters_;
+  std::vector<QpState*> rnr_waiters_;
+  std::vector<CqEvent> events_;
+  std::vector<NicEvent> log_;
+  std::vector<std::string> misuses_;
+  nic::SendWqe wqe_;                     // scratch: the WQE at hand
+  nic::SendWqe probe_;                   // scratch: one that is looked at ahead of time
+  std::vector<nic::DataPiece> receive_;  // scratch
+};
+
+/// R3: has a CQ with this producer counter passed CQE `index`?
+constexpr bool HasPassed(uint32_t producer, uint32_t index) {
+  return ((producer - 1 - index) & nic::kCqIndexMask) <= nic::kCqIndexAhead;
+}
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_ENGINE_H_

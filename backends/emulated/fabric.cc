@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/backends/emulated/fabric.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace prepost::emulated {
+namespace {
+
+constexpr uint64_t kBatchSteps = 256;  // between two looks at doorbells and limits
+
+Status CheckPowerOfTwo(const char* what, uint32_t value, uint32_t limit) {
+  if (std::has_single_bit(value) && value <= limit) return {};
+  return Rejected(fmt::format("{} must be a power of two up to {}, not {}", what, limit, value));
+}
+
+}  // namespace
+
+/// One NIC as its host sees it.
+class Fabric::Nic : public nic::Device {
+ public:
+  Nic(Fabric& fabric, NicState& state) : fabric_(fabric), state_(state) {}
+
+  Result<nic::Cq> CreateCq(const nic::CqConfig& config) override {
+    PREPOST_RETURN_IF_ERROR(CheckPowerOfTwo("CQ entries", config.entries, 1u << 22));
+    const auto number = NicState::kFirstCqn + static_cast<uint32_t>(state_.cqs.size());
+    auto made = std::make_unique<CqState>(number, config);
+    for (size_t i = 0; i < config.entries; ++i) {
+      made->ring.bytes()[i * nic::kCqeBytes + nic::cqe::kOpcodeOwner] =
+          std::byte{nic::cqe::kInvalid};
+    }
+    made->doorbell_record[nic::kConsumerRecord] = nic::BigEndian(config.producer_base);
+    nic::Cq cq{.number = number,
+               .ring = made->ring.bytes(),
+               .doorbell_record = made->doorbell_record.data(),
+               .producer_base = config.producer_base};
+    state_.cqs.push_back(std::move(made));
+    return cq;
+  }
+
+  Result<nic::Qp> CreateQp(const nic::QpConfig& config) override {
+    PREPOST_RETURN_IF_ERROR(CheckPowerOfTwo("SQ WQEBBs", config.sq_wqebbs, 32768));
+    if (config.rq_wqes != 0) {
+      PREPOST_RETURN_IF_ERROR(CheckPowerOfTwo("RQ WQEs", config.rq_wqes, 32768));
+      PREPOST_RETURN_IF_ERROR(CheckPowerOfTwo("RQ stride", config.rq_stride, 2048));
+      if (config.rq_stride < nic::kSegmentBytes) return Rejected("RQ stride is below 16 bytes");
+    }
+    CqState* send_cq = state_.FindCq(config.send_cq);
+    CqState* recv_cq = state_.FindCq(config.recv_cq);
+    if (send_cq == nullptr || recv_cq == nullptr)
+      return Rejected("the QP names a CQ that does not exist");
+    const auto number = NicState::kFirstQpn + static_cast<uint32_t>(state_.qps.size());
+    auto made = std::make_unique<QpState>(state_, number, config, *send_cq, *recv_cq);
+    nic::Qp qp{.number = number,
+               .sq = made->sq.bytes(),
+               .rq = made->rq.bytes(),
+               .doorbell_record = made->doorbell_record.data()};
+    state_.qps.push_back(std::move(made));
+    return qp;
+  }
+
+  Status Connect(uint32_t qpn, nic::QpAddress remote) override {
+    QpState* qp = state_.FindQp(qpn);
+    if (qp == nullptr) return Rejected(fmt::format("QP {:#x} does not exist", qpn));
+    if (qp->state != QpState::State::kReset)
+      return Rejected(fmt::format("QP {:#x} is connected", qpn));
+    if (remote.node.index() >= fabric_.states_.size()) {
+      return Rejected(fmt::format("node {} does not exist", remote.node.value));
+    }
+    qp->remote = fabric_.states_[remote.node.index()]->FindQp(remote.qpn);
+    if (qp->remote == nullptr) {
+      return Rejected(fmt::format("node {} has no QP {:#x}", remote.node.value, remote.qpn));
+    }
+    qp->rnr_left = qp->config.rnr_retry;
+    qp->state = QpState::State::kReady;
+    return {};
+  }
+
+  Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, nic::Access access) override {
+    if (memory.empty()) return Rejected("memory of 0 bytes cannot be registered");
+    return state_.memory.Add(memory, access);
+  }
+
+  void RingDoorbell(uint64_t first_bytes) override {
+    doorbells_.fetch_add(1, std::memory_order_relaxed);
+    fabric_.Ring(state_, first_bytes);
+  }
+
+  Status RequestEvent(uint32_t cqn) override {
+    CqState* cq = state_.FindCq(cqn);
+    if (cq == nullptr) return Rejected(fmt::format("CQ {:#x} does not exist", cqn));
+    cq->event_requested = true;
+    return {};
+  }
+
+  nic::DeviceCounters counters() const override {
+    return {.doorbells = doorbells_.load(std::memory_order_relaxed),
+            .objects = state_.cqs.size() + state_.qps.size() + state_.memory.size()};
+  }
+
+ private:
+  Fabric& fabric_;
+  NicState& state_;
+  std::atomic<uint64_t> doorbells_ = 0;
+};
+
+Fabric::Fabric(uint32_t nodes, const EngineOptions& options) : engine_(states_, options) {
+  for (uint32_t i = 0; i < nodes; ++i) {
+    states_.push_back(std::make_unique<NicState>());
+    states_.back()->node = NodeId(i);
+    nics_.push_back(std::make_unique<Nic>(*this, *states_.back()));
+  }
+}
+
+Fabric::~Fabric() { Stop(); }
+
+nic::Device& Fabric::device(NodeId node) { return *nics_[node.index()]; }
+
+void Fabric::BreakQp(NodeId node, uint32_t qpn) {
+  QpState* qp = states_[node.index()]->FindQp(qpn);
+  PREPOST_CHECK(qp != nullptr);
+  engine_.BreakQp(*qp);
+}
+
+void Fabric::Ring(NicState& nic, uint64_t first_bytes) {
+  const std::lock_guard lock(mutex_);
+  doorbells_.push_back({&nic, first_bytes});
+  idle_ = false;
+  for_engine_.notify_one();
+}
+
+/// One look at the doorbells and a bounded number of steps. False when nothing is left to do.
+bool Fabric::RunBatch() {
+  std::vector<Doorbell> doorbells;
+  {
+    const std::lock_guard lock(mutex_);
+    doorbells.swap(doorbells_);
+  }
+  for (const Doorbell& it : doorbells) engine_.Doorbell(*it.nic, it.first_bytes);
+  return engine_.Run(kBatchSteps) || !doorbells.empty();
+}
+
+std::vector<CqEvent> Fabric::RunUntilIdle() {
+  std::vector<CqEvent> events;
+  bool busy = true;
+  while (busy) {
+    busy = RunBatch();
+    std::ranges::copy(engine_.TakeEvents(), std::back_inserter(events));
+  }
+  return events;
+}
+
+void Fabric::Start(const Limits& limits) {
+  PREPOST_CHECK(!thread_.joinable());
+  limits_ = limits;
+  stop_ = idle_ = false;
+  ended_.reset();
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void Fabric::Loop() {
+  while (true) {
+    const bool busy = RunBatch();
+    const bool cancelled =
+        limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed);
+    const bool late = limits_.deadline && std::chrono::steady_clock::now() >= *limits_.deadline;
+    std::unique_lock lock(mutex_);
+    std::ranges::copy(engine_.TakeEvents(), std::back_inserter(events_));
+    if (cancelled || late) ended_ = cancelled ? Outcome::kCancelled : Outcome::kDeadline;
+    idle_ = !busy && doorbells_.empty();
+    if (!events_.empty() || idle_ || ended_) for_host_.notify_one();
+    if (idle_) for_engine_.wait(lock, [this] { return stop_ || !doorbells_.empty(); });
+    if (stop_ || ended_) return;
+  }
+}
+
+Fabric::Waited Fabric::Wait() {
+  std::unique_lock lock(mutex_);
+  for_host_.wait(lock, [this] { return !events_.empty() || ended_ || idle_; });
+  if (!events_.empty()) return {Outcome::kEvents, std::exchange(events_, {})};
+  return {ended_.value_or(Outcome::kIdle), {}};
+}
+
+void Fabric::Stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    for_engine_.notify_one();
+  }
+  thread_.join();
+}
+
+}  // namespace prepost::emulated

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/backends/emulated/memory_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace prepost::emulated {
+namespace {
+
+// The low byte of a key, as drivers set it: keys never look like small numbers or like
+// kInvalidLkey.
+constexpr uint32_t kKeyTag = 0x5a;
+
+bool Allows(const nic::Access& access, Use use) {
+  switch (use) {
+    case Use::kLocalRead:
+      return true;
+    case Use::kLocalWrite:
+      return access.local_write;
+    case Use::kRemoteRead:
+      return access.remote_read;
+    case Use::kRemoteWrite:
+      return access.remote_write;
+  }
+  return false;
+}
+
+/// Walks the pieces of one side from an offset on.
+class PieceWalk {
+ public:
+  PieceWalk(const Side& side, uint64_t offset) : side_(side), offset_(offset) { Settle(); }
+
+  uint64_t left_in_piece() const { return side_.pieces[index_].bytes - offset_; }
+  std::byte* Take(uint64_t bytes) {
+    const nic::DataPiece& piece = side_.pieces[index_];
+    std::byte* at = side_.memory.Find(piece.lkey, piece.address + offset_, bytes, side_.use);
+    offset_ += bytes;
+    Settle();
+    return at;
+  }
+
+ private:
+  void Settle() {
+    while (index_ < side_.pieces.size() && offset_ >= side_.pieces[index_].bytes) {
+      offset_ -= side_.pieces[index_++].bytes;
+    }
+  }
+
+  const Side& side_;
+  size_t index_ = 0;
+  uint64_t offset_;
+};
+
+}  // namespace
+
+uint32_t MemoryTable::Add(std::span<const std::byte> memory, nic::Access access) {
+  // Only regions that allow writing are ever written.
+  regions_.push_back({const_cast<std::byte*>(memory.data()), memory.size(), access});
+  return static_cast<uint32_t>(regions_.size()) << 8 | kKeyTag;
+}
+
+std::byte* MemoryTable::Find(uint32_t key, uint64_t address, uint64_t bytes, Use use) const {
+  const size_t position = (key >> 8) - size_t{1};
+  if ((key & 0xff) != kKeyTag || position >= regions_.size()) return nullptr;
+  const Region& region = regions_[position];
+  const uint64_t begin = reinterpret_cast<uintptr_t>(region.begin);
+  if (address < begin || bytes > region.bytes || address - begin > region.bytes - bytes)
+    return nullptr;
+  return Allows(region.access, use) ? region.begin + (address - begin) : nullptr;
+}
+
+CopyOutcome Copy(const Side& source, const Side& target, uint64_t offset, uint64_t bytes) {
+  if (bytes == 0) return CopyOutcome::kDone;
+  PieceWalk from(source, offset);
+  PieceWalk to(target, offset);
+  while (bytes != 0) {
+    const uint64_t run = std::min({bytes, from.left_in_piece(), to.left_in_piece()});
+    const std::byte* read = from.Take(run);
+    if (read == nullptr) return CopyOutcome::kSourceRefused;
+    std::byte* write = to.Take(run);
+    if (write == nullptr) return CopyOutcome::kTargetRefused;
+    std::memmove(write, read, run);
+    bytes -= run;
+  }
+  return CopyOutcome::kDone;
+}
+
+}  // namespace prepost::emulated

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an emulated NIC knows: its QPs and CQs as a NIC's context memory would hold them. Plain
+// data; the rules that act on it are in engine.h. The rings and doorbell records are memory that
+// the host writes and reads too.
+#ifndef PREPOST_BACKENDS_EMULATED_NIC_STATE_H_
+#define PREPOST_BACKENDS_EMULATED_NIC_STATE_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "prepost/backends/emulated/memory_table.h"
+#include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/wqe.h"
+
+namespace prepost::emulated {
+
+struct NicState;
+struct QpState;
+
+/// Memory of a ring, aligned as hardware wants it.
+class RingMemory {
+ public:
+  explicit RingMemory(size_t bytes)
+      : blocks_((bytes + nic::kWqebbBytes - 1) / nic::kWqebbBytes), bytes_(bytes) {}
+  std::span<std::byte> bytes() {
+    return std::span(reinterpret_cast<std::byte*>(blocks_.data()), bytes_);
+  }
+
+ private:
+  struct alignas(nic::kWqebbBytes) Block {
+    std::byte bytes[nic::kWqebbBytes] = {};
+  };
+  std::vector<Block> blocks_;
+  size_t bytes_;
+};
+
+struct CqState {
+  struct Waiter {
+    QpState* qp = nullptr;
+    uint32_t index = 0;  ///< of the CQE that its WAIT names
+  };
+
+  CqState(uint32_t number_in, const nic::CqConfig& config_in)
+      : number(number_in),
+        config(config_in),
+        ring(config_in.entries * nic::kCqeBytes),
+        producer(config_in.producer_base) {}
+
+  uint32_t number;
+  nic::CqConfig config;
+  RingMemory ring;
+  std::array<uint32_t, 2> doorbell_record = {};
+  uint32_t producer;     ///< CQEs written, modulo 2^24
+  bool overrun = false;  ///< a CQE was lost: nothing is written any more
+  bool event_requested = false;
+  std::vector<Waiter> waiters;  ///< send queues parked at a WAIT on this CQ
+};
+
+/// The stages that a send queue's work passes through; each can be delayed on its own.
+enum class Stage : uint8_t {
+  kFetch,     ///< read the next WQE and start it
+  kTransmit,  ///< move (a part of) the oldest message that is not fully moved
+  kDeliver,   ///< write the receiver's CQE of the oldest message that is moved, and acknowledge it
+  kComplete   ///< retire the oldest WQE, writing its CQE if it is signaled
+};
+inline constexpr size_t kStages = 4;
+
+/// A WQE that was started and is not retired.
+struct Work {
+  enum class State : uint8_t {
+    kQueued,  ///< its message is still to be moved
+    kMoved,   ///< all bytes are in place
+    kDone,    ///< acknowledged, or needs no peer
+    kFailed
+  };
+  uint16_t wqe_index = 0;
+  nic::Opcode opcode = nic::Opcode::kNop;
+  bool signaled = false;
+  State state = State::kDone;
+  bool placed = false;                            ///< transmission has begun: `receive` is taken
+  nic::Syndrome syndrome = nic::Syndrome::kNone;  ///< of its own CQE
+  nic::Syndrome responder_syndrome = nic::Syndrome::kNone;  ///< what breaks the receiver
+  uint16_t receive = 0;  ///< index of the receive WQE that it consumes
+  uint32_t immediate = 0;
+  uint64_t bytes = 0;
+  uint64_t moved = 0;
+};
+
+struct QpState {
+  enum class State : uint8_t { kReset, kReady, kError };
+
+  QpState(NicState& nic_in, uint32_t number_in, const nic::QpConfig& config_in, CqState& send,
+          CqState& recv)
+      : nic(nic_in),
+        number(number_in),
+        config(config_in),
+        send_cq(send),
+        recv_cq(recv),
+        sq(config_in.sq_wqebbs * nic::kWqebbBytes),
+        rq(size_t{config_in.rq_wqes} * config_in.rq_stride) {}
+
+  NicState& nic;
+  uint32_t number;
+  nic::QpConfig config;
+  CqState& send_cq;
+  CqState& recv_cq;
+  RingMemory sq;
+  RingMemory rq;
+  std::array<uint32_t, 2> doorbell_record = {};
+  State state = State::kReset;
+  QpState* remote = nullptr;
+
+  // Send queue, in WQEBBs modulo 2^16.
+  uint16_t sq_posted = 0;   ///< what the last doorbell said
+  uint16_t sq_enabled = 0;  ///< what SEND_EN said
+  uint16_t sq_next = 0;     ///< the next to fetch
+  bool parked = false;      ///< at a WAIT; in that CQ's waiter list
+  uint32_t parked_cq = 0;
+  uint32_t parked_index = 0;
+  bool fetch_stopped = false;     ///< a WQE failed: what follows is flushed
+  bool transmit_stopped = false;  ///< the receiver broke
+  bool rnr_waiting = false;       ///< the receiver has no receive posted
+  uint8_t rnr_left = 0;
+  uint32_t reads_in_flight = 0;
+  std::deque<Work> work;
+  size_t to_transmit = 0;  ///< position in `work`: nothing before it is kQueued
+  size_t to_deliver = 0;   ///< position in `work`: nothing before it is kQueued or kMoved
+
+  // Receive queue, in WQEs modulo 2^16.
+  uint16_t rq_enabled = 0;  ///< what RECV_EN said
+  uint16_t rq_next = 0;     ///< the next to take
+  uint16_t rq_done = 0;     ///< the next to complete
+  uint64_t received = 0;    ///< messages
+
+  // Scheduling.
+  std::array<bool, kStages> scheduled = {};
+  std::array<uint32_t, kStages> priority = {};
+};
+
+struct NicState {
+  NodeId node;
+  MemoryTable memory;
+  std::vector<std::unique_ptr<CqState>> cqs;  ///< number = kFirstCqn + position
+  std::vector<std::unique_ptr<QpState>> qps;  ///< number = kFirstQpn + position
+
+  // Object numbers never look like positions.
+  static constexpr uint32_t kFirstCqn = 0x400;
+  static constexpr uint32_t kFirstQpn = 0x1000;
+
+  CqState* FindCq(uint32_t number) const { return At(cqs, number - kFirstCqn); }
+  QpState* FindQp(uint32_t number) const { return At(qps, number - kFirstQpn); }
+
+ private:
+  template <typename T>
+  static T* At(const std::vector<std::unique_ptr<T>>& objects, uint32_t position) {
+    return position < objects.size() ? objects[position].get() : nullptr;
+  }
+};
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_NIC_STATE_H_

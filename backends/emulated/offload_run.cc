@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/backends/emulated/offload_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/emulated/stuck_report.h"
+#include "prepost/backends/nic/armed_node.h"
+
+namespace prepost::emulated {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+uint64_t Nanoseconds(Clock::duration duration) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+}
+
+Status CheckBuffers(const Plan& plan, std::span<const std::byte> message,
+                    std::span<const std::span<std::byte>> node_buffers) {
+  const PlanHeader& header = plan.header();
+  if (message.size() != header.message.bytes) {
+    return Rejected(fmt::format("the message has {} bytes, the plan is for {}", message.size(),
+                                header.message.bytes));
+  }
+  if (node_buffers.size() != header.nodes) {
+    return Rejected(fmt::format("{} node buffers were given, the plan has {} nodes",
+                                node_buffers.size(), header.nodes));
+  }
+  for (size_t node = 0; node < node_buffers.size(); ++node) {
+    if (NodeId::FromIndex(node) != header.root && node_buffers[node].size() != message.size()) {
+      return Rejected(fmt::format("the buffer of node {} has {} bytes, the message has {}", node,
+                                  node_buffers[node].size(), message.size()));
+    }
+  }
+  return {};
+}
+
+/// One run: arm, start, wait, check.
+class OffloadRun {
+ public:
+  OffloadRun(const Plan& plan, const nic::QueueProgram& program, const OffloadOptions& options)
+      : plan_(plan),
+        program_(program),
+        options_(options),
+        fabric_(plan.header().nodes, {.scheduler = options.scheduler,
+                                      .seed = options.seed,
+                                      .log = options.trace != nullptr,
+                                      .faults = options.faults}) {}
+
+  Status Arm(std::span<const std::byte> message,
+             std::span<const std::span<std::byte>> node_buffers) {
+    for (const nic::NodeProgram& program : program_.nodes) {
+      const bool root = program.node == plan_.header().root;
+      Result<nic::ArmedNode> node =
+          nic::ArmedNode::Make(fabric_.device(program.node), program,
+                               {.message = root ? message : node_buffers[program.node.index()],
+                                .writable = !root,
+                                .rnr_retry = program_.rnr_retry,
+                                .epoch = options_.epoch});
+      if (!node.ok()) return node.status();
+      nodes_.push_back(*std::move(node));
+    }
+    PREPOST_RETURN_IF_ERROR(Connect());
+    // The barrier: every receive everywhere is posted before any doorbell anywhere.
+    for (nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.Arm());
+    return {};
+  }
+
+  /// Rings the doorbells. The NICs are switched on after them, so that a seed gives the same run
+  /// every time.
+  void Start() {
+    report_.executor = "offload";
+    report_.detail = "emulated";
+    report_.nodes.resize(nodes_.size());
+    start_ = Clock::now();
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      nodes_[i].Start();
+      report_.nodes[i].node = nodes_[i].program().node;
+      report_.nodes[i].host_posts = doorbells(i);
+    }
+    Fabric::Limits limits{.cancel = options_.cancel, .deadline = std::nullopt};
+    if (options_.timeout) limits.deadline = start_ + *options_.timeout;
+    fabric_.Start(limits);
+  }
+
+  /// Sleeps until every node's final completion.
+  Status Wait() {
+    for (size_t left = nodes_.size(); left != 0;) {
+      const Fabric::Waited waited = fabric_.Wait();
+      switch (waited.outcome) {
+        case Fabric::Outcome::kEvents:
+          break;
+        case Fabric::Outcome::kIdle:
+          fabric_.Stop();
+          return Stuck();
+        case Fabric::Outcome::kCancelled:
+          return {StatusCode::kInterrupted, "cancelled"};
+        case Fabric::Outcome::kDeadline:
+          return Rejected(fmt::format("{} of {} nodes were not done in time", left, nodes_.size()));
+      }
+      for (const CqEvent& event : waited.events) {
+        NodeReport& node = report_.nodes[event.node.index()];
+        ++node.host_wakeups;
+        PREPOST_RETURN_IF_ERROR(nodes_[event.node.index()].CheckFinal());
+        ++node.host_completions;
+        node.elapsed_ns = event.time_ns - Nanoseconds(start_.time_since_epoch());
+        node.host_posts_during = doorbells(event.node.index()) - node.host_posts;
+        report_.elapsed_ns = std::max(report_.elapsed_ns, node.elapsed_ns);
+        --left;
+      }
+    }
+    return {};
+  }
+
+  /// After the end: was everything as planned?
+  Status Check() {
+    fabric_.Stop();
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      PREPOST_RETURN_IF_ERROR(nodes_[i].CheckAll());
+      const bool root = nodes_[i].program().node == plan_.header().root;
+      report_.nodes[i].bytes_received = root ? 0 : plan_.header().message.bytes;
+    }
+    if (!fabric_.engine().misuses().empty()) {
+      return Rejected("the emulated NICs were misused: " + fabric_.engine().misuses().front());
+    }
+    return {};
+  }
+
+  void FillTrace() {
+    fabric_.Stop();
+    options_.trace->counters = fabric_.engine().counters();
+    for (const NicEvent& event : fabric_.engine().log()) AddOpEvent(event);
+  }
+
+  RunReport TakeReport() { return std::move(report_); }
+
+ private:
+  uint64_t doorbells(size_t node) {
+    return fabric_.device(nodes_[node].program().node).counters().doorbells;
+  }
+
+  Status Connect() {
+    for (nic::ArmedNode& node : nodes_) {
+      for (size_t i = 0; i + 1 < node.program().qps.size(); ++i) {  // all but the loopback QP
+        const nic::QueuePair& qp = node.program().qps[i];
+        const nic::ArmedNode& peer = nodes_[qp.peer.index()];
+        const Result<nic::QpId> back = nic::FindQp(peer.program(), node.program().node, qp.lane);
+        if (!back.ok()) return back.status();
+        PREPOST_RETURN_IF_ERROR(
+            node.Connect(nic::QpId::FromIndex(i), {qp.peer, peer.qp(*back).number}));
+      }
+    }
+    return {};
+  }
+
+  Status Stuck() {
+    // A receive that was flushed, or a stale one, explains more than what waits for it.
+    for (const nic::ArmedNode& node : nodes_) {
+      if (Status wrong = node.CheckSoFar(); !wrong.ok()) return wrong;
+    }
+    return Rejected(StuckReport(plan_, nodes_, fabric_.engine().Parked()));
+  }
+
+  void AddOpEvent(const NicEvent& event) {
+    const nic::ArmedNode& node = nodes_[event.node.index()];
+    const auto& qps = node.program().qps;
+    size_t i = 0;
+    while (node.qp(nic::QpId::FromIndex(i)).number != event.qpn) ++i;
+    const bool send = event.opcode == nic::Opcode::kSend || event.opcode == nic::Opcode::kSendImm;
+    if (!send) return;
+    std::vector<OpEvent>& ops = options_.trace->ops;
+    switch (event.kind) {
+      case NicEvent::Kind::kStart:
+        ops.push_back({event.node, qps[i].sends[event.wqe_index].op, OpEvent::Kind::kStart});
+        return;
+      case NicEvent::Kind::kRetire:
+        ops.push_back({event.node, qps[i].sends[event.wqe_index].op, OpEvent::Kind::kComplete});
+        return;
+      case NicEvent::Kind::kReceive:
+        ops.push_back({event.node, qps[i].receives[event.wqe_index].op, OpEvent::Kind::kComplete});
+        return;
+      case NicEvent::Kind::kPark:
+      case NicEvent::Kind::kError:
+        return;
+    }
+  }
+
+  const Plan& plan_;
+  const nic::QueueProgram& program_;
+  const OffloadOptions& options_;
+  Fabric fabric_;
+  std::vector<nic::ArmedNode> nodes_;  // in the order of node ids
+  Clock::time_point start_;
+  RunReport report_;
+};
+
+}  // namespace
+
+Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> message,
+                             std::span<const std::span<std::byte>> node_buffers,
+                             const OffloadOptions& options) {
+  Result<nic::QueueProgram> program =
+      nic::Lower(plan, {.limits = options.limits, .node = std::nullopt});
+  if (!program.ok()) return program.status();
+  std::ranges::sort(program->nodes, {}, &nic::NodeProgram::node);
+  return RunQueueProgram(plan, *program, message, node_buffers, options);
+}
+
+Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& program,
+                                  std::span<const std::byte> message,
+                                  std::span<const std::span<std::byte>> node_buffers,
+                                  const OffloadOptions& options) {
+  PREPOST_RETURN_IF_ERROR(CheckBuffers(plan, message, node_buffers));
+  OffloadRun run(plan, program, options);
+  PREPOST_RETURN_IF_ERROR(run.Arm(message, node_buffers));
+  run.Start();
+  Status status = run.Wait();
+  if (status.ok()) status = run.Check();
+  if (options.trace != nullptr) run.FillTrace();
+  if (!status.ok()) return status;
+  return run.TakeReport();
+}
+
+}  // namespace prepost::emulated

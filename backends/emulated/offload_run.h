@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunOffload: the offload executor on emulated NICs. It arms every node, rings the doorbells,
+// sleeps until each node's single final completion, and then checks what was received. All nodes'
+// hosts are this one thread.
+#ifndef PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
+#define PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "prepost/backends/emulated/engine.h"
+#include "prepost/backends/nic/lower.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/report.h"
+
+namespace prepost::emulated {
+
+/// What happened to the plan's ops, in the order in which it did. An unsignaled send's completion
+/// is what the NIC knows.
+struct OpEvent {
+  enum class Kind : uint8_t { kStart, kComplete };  ///< receives have no start
+  NodeId node;
+  OpId op;
+  Kind kind = Kind::kStart;
+};
+
+/// What the NICs did in a run.
+struct OffloadTrace {
+  std::vector<OpEvent> ops;
+  EngineCounters counters;
+};
+
+struct OffloadOptions {
+  nic::RingLimits limits = {};
+  SchedulerMode scheduler = SchedulerMode::kRoundRobin;
+  uint64_t seed = 1;                 ///< of the scheduler: the same seed gives the same run
+  uint8_t epoch = 0;                 ///< in every block's immediate
+  std::vector<QpFault> faults = {};  ///< QPs to break on the way
+  const std::atomic<bool>* cancel = nullptr;  ///< not owned
+  std::optional<std::chrono::nanoseconds> timeout = std::nullopt;
+  OffloadTrace* trace = nullptr;  ///< not owned; filled at the end, also when the run fails
+};
+
+/// Lowers `plan` and runs it. `message` is the root's; `node_buffers[v]` is node v's, of the
+/// message's size (the root's is not used). The host is measured, not assumed: posts are the
+/// devices' doorbell counters, wakeups are events. Errors: kRejected for a plan that is not valid
+/// or does not fit, buffers of the wrong size, a run that is stuck (with the report), fails or is
+/// too late; kInterrupted when cancelled. On error buffers may be partly written.
+Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> message,
+                             std::span<const std::span<std::byte>> node_buffers,
+                             const OffloadOptions& options = {});
+
+/// The same for a program that exists: all nodes' of `plan`, in the order of node ids.
+Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& program,
+                                  std::span<const std::byte> message,
+                                  std::span<const std::span<std::byte>> node_buffers,
+                                  const OffloadOptions& options = {});
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_

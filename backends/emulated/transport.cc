@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The RC transport between two QPs: moving messages, taking receives, acknowledging (rules R5, R6
+// and R9).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "prepost/backends/emulated/engine.h"
+
+namespace prepost::emulated {
+
+using nic::Opcode;
+using nic::Syndrome;
+
+namespace {
+
+bool TakesReceive(Opcode opcode) {
+  return opcode == Opcode::kSend || opcode == Opcode::kSendImm || opcode == Opcode::kRdmaWriteImm;
+}
+
+uint64_t Total(const std::vector<nic::DataPiece>& pieces) {
+  uint64_t sum = 0;
+  for (const nic::DataPiece& piece : pieces) sum += piece.bytes;
+  return sum;
+}
+
+}  // namespace
+
+bool Engine::CanTransmit(QpState& qp) const {
+  if (qp.transmit_stopped || qp.rnr_waiting) return false;
+  while (qp.to_transmit < qp.work.size() && qp.work[qp.to_transmit].state != Work::State::kQueued) {
+    ++qp.to_transmit;
+  }
+  return qp.to_transmit < qp.work.size();
+}
+
+bool Engine::CanDeliver(QpState& qp) const {
+  while (qp.to_deliver < qp.work.size() && qp.work[qp.to_deliver].state >= Work::State::kDone) {
+    ++qp.to_deliver;
+  }
+  return qp.to_deliver < qp.work.size() && qp.work[qp.to_deliver].state == Work::State::kMoved;
+}
+
+void Engine::Transmit(QpState& qp) {
+  if (!CanTransmit(qp)) return;
+  Work& work = qp.work[qp.to_transmit];
+  QpState& remote = *qp.remote;
+  for (const QpFault& fault : options_.faults) {
+    if (fault.node == remote.nic.node && fault.peer == qp.nic.node && &qp != &remote &&
+        remote.received >= fault.after_receives) {
+      BreakQp(remote);
+    }
+  }
+  if (remote.state != QpState::State::kReady) {
+    return FailTransport(qp, work, Syndrome::kTransportRetryExceeded);
+  }
+  if (!work.placed && !Place(qp, work)) return;
+  const bool whole = options_.scheduler == SchedulerMode::kRoundRobin;
+  const uint64_t left = work.bytes - work.moved;
+  const uint64_t chunk = whole ? left : std::min<uint64_t>(left, options_.mtu_bytes);
+  if (const CopyOutcome outcome = Move(qp, work, chunk); outcome != CopyOutcome::kDone) {
+    return FailMove(qp, work, outcome);
+  }
+  work.moved += chunk;
+  if (work.moved == work.bytes) work.state = Work::State::kMoved;
+}
+
+/// Gets the receiver's side ready for the message. False when it is not, or the message has failed.
+bool Engine::Place(QpState& qp, Work& work) {
+  if (TakesReceive(work.opcode)) {
+    if (!TakeReceive(qp, work)) return false;
+    nic::DecodeReceive(qp.remote->rq.bytes(), work.receive & (qp.remote->config.rq_wqes - 1),
+                       qp.remote->config.rq_stride, &receive_);
+    if (work.opcode != Opcode::kRdmaWriteImm && Total(receive_) < work.bytes) {
+      work.state = Work::State::kMoved;
+      work.syndrome = Syndrome::kRemoteInvalidRequest;
+      work.responder_syndrome = Syndrome::kLocalLength;
+      qp.transmit_stopped = qp.fetch_stopped = true;
+      return false;
+    }
+  }
+  work.placed = true;
+  return true;
+}
+
+uint16_t Engine::AvailableReceives(const QpState& qp) {
+  if (qp.config.rq_wqes == 0) return 0;
+  auto& record = const_cast<uint32_t&>(qp.doorbell_record[nic::kReceiveRecord]);
+  const auto posted = static_cast<uint16_t>(
+      nic::BigEndian(std::atomic_ref(record).load(std::memory_order_acquire)));
+  const auto available = static_cast<uint16_t>(posted - qp.rq_next);
+  if (!qp.config.managed_recv) return available;
+  return std::min(available, static_cast<uint16_t>(qp.rq_enabled - qp.rq_next));
+}
+
+/// R6.
+bool Engine::TakeReceive(QpState& qp, Work& work) {
+  QpState& remote = *qp.remote;
+  if (AvailableReceives(remote) != 0) {
+    work.receive = remote.rq_next++;
+    qp.rnr_left = qp.config.rnr_retry;
+    return true;
+  }
+  if (qp.config.rnr_retry != 7 && qp.rnr_left == 0) {
+    FailTransport(qp, work, Syndrome::kRnrRetryExceeded);
+    return false;
+  }
+  if (qp.config.rnr_retry != 7) --qp.rnr_left;
+  ++counters_.rnr_retries;
+  qp.rnr_waiting = true;
+  rnr_waiters_.push_back(&qp);
+  return false;
+}
+
+/// Lets senders that met no receive try again. When nothing else can happen, those that would try
+/// for ever wait until there is a receive. True when one tries.
+bool Engine::WakeRnrWaiters(bool idle) {
+  if (rnr_waiters_.empty()) return false;
+  bool woken = false;
+  std::vector<QpState*> waiters = std::exchange(rnr_waiters_, {});
+  for (QpState* qp : waiters) {
+    const bool hopeless =
+        idle && qp->config.rnr_retry == 7 && qp->rnr_waiting && AvailableReceives(*qp->remote) == 0;
+    if (hopeless) {
+      rnr_waiters_.push_back(qp);
+      continue;
+    }
+    qp->rnr_waiting = false;
+    Kick(*qp);
+    woken = woken || !scheduler_.empty();
+  }
+  return woken;
+}
+
+CopyOutcome Engine::Move(QpState& qp, const Work& work, uint64_t bytes) {
+  if (bytes == 0) return CopyOutcome::kDone;
+  QpState& remote = *qp.remote;
+  nic::DecodeSend(qp.sq.bytes(), work.wqe_index, &wqe_);
+  const nic::DataPiece there{.bytes = static_cast<uint32_t>(work.bytes),
+                             .lkey = wqe_.rkey,
+                             .address = wqe_.remote_address};
+  const std::span<const nic::DataPiece> one(&there, 1);
+  if (work.opcode == Opcode::kRdmaRead) {
+    return Copy({remote.nic.memory, one, Use::kRemoteRead},
+                {qp.nic.memory, wqe_.data, Use::kLocalWrite}, work.moved, bytes);
+  }
+  const Side source{qp.nic.memory, wqe_.data, Use::kLocalRead};
+  if (work.opcode == Opcode::kRdmaWrite || work.opcode == Opcode::kRdmaWriteImm) {
+    return Copy(source, {remote.nic.memory, one, Use::kRemoteWrite}, work.moved, bytes);
+  }
+  nic::DecodeReceive(remote.rq.bytes(), work.receive & (remote.config.rq_wqes - 1),
+                     remote.config.rq_stride, &receive_);
+  return Copy(source, {remote.nic.memory, receive_, Use::kLocalWrite}, work.moved, bytes);
+}
+
+/// R9: which side refused, and what each side sees of it.
+void Engine::FailMove(QpState& qp, Work& work, CopyOutcome outcome) {
+  const bool reads = work.opcode == Opcode::kRdmaRead;
+  const bool mine = (outcome == CopyOutcome::kSourceRefused) != reads;
+  qp.fetch_stopped = qp.transmit_stopped = true;
+  if (mine) {
+    work.state = Work::State::kFailed;
+    work.syndrome = Syndrome::kLocalProtection;
+    return;
+  }
+  const bool receive = work.opcode == Opcode::kSend || work.opcode == Opcode::kSendImm;
+  work.state = Work::State::kMoved;  // the receiver breaks when its earlier messages are delivered
+  work.syndrome = receive ? Syndrome::kRemoteOperation : Syndrome::kRemoteAccess;
+  work.responder_syndrome = receive ? Syndrome::kLocalProtection : Syndrome::kRemoteAccess;
+}
+
+void Engine::FailTransport(QpState& qp, Work& work, Syndrome syndrome) {
+  work.state = Work::State::kFailed;
+  work.syndrome = syndrome;
+  qp.fetch_stopped = qp.transmit_stopped = true;
+}
+
+void Engine::Deliver(QpState& qp) {
+  if (!CanDeliver(qp)) return;
+  Work& work = qp.work[qp.to_deliver];
+  QpState& remote = *qp.remote;
+  if (remote.state != QpState::State::kReady) {
+    return FailTransport(qp, work, Syndrome::kTransportRetryExceeded);
+  }
+  if (work.responder_syndrome == Syndrome::kNone) {
+    CompleteReceive(remote, work);
+    work.state = Work::State::kDone;
+    ++counters_.messages;
+    counters_.bytes += work.bytes;
+    return;
+  }
+  if (TakesReceive(work.opcode)) {
+    WriteCqe(remote, remote.recv_cq,
+             {.opcode = nic::CqeOpcode::kResponderError,
+              .syndrome = work.responder_syndrome,
+              .wqe_index = remote.rq_done++});
+  }
+  work.state = Work::State::kFailed;
+  BreakQp(remote);
+}
+
+void Engine::CompleteReceive(QpState& receiver, const Work& work) {
+  if (!TakesReceive(work.opcode)) return;
+  ++receiver.received;
+  ++receiver.rq_done;
+  const nic::CqeOpcode opcode = work.opcode == Opcode::kSend ? nic::CqeOpcode::kResponderSend
+                                : work.opcode == Opcode::kSendImm
+                                    ? nic::CqeOpcode::kResponderSendImm
+                                    : nic::CqeOpcode::kResponderWriteImm;
+  const uint32_t cqe = WriteCqe(receiver, receiver.recv_cq,
+                                {.opcode = opcode,
+                                 .wqe_index = work.receive,
+                                 .immediate = work.immediate,
+                                 .byte_count = static_cast<uint32_t>(work.bytes)});
+  Log(receiver, NicEvent::Kind::kReceive, work.receive, work.opcode, receiver.recv_cq.number, cqe);
+}
+
+}  // namespace prepost::emulated

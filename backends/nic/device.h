@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device: one NIC as the rest sees it: objects with memory, and two things that can be done to it:
+// ring a doorbell, and sleep until a completion event. Everything else is bytes in memory. The
+// emulated NIC implements it; hardware does the same behind the same interface, and
+// tests/conformance is written once for all.
+//
+// Objects are made and connected before the first doorbell and live as long as the device. A Device
+// is used by one thread at a time; the NIC behind it runs on its own.
+#ifndef PREPOST_BACKENDS_NIC_DEVICE_H_
+#define PREPOST_BACKENDS_NIC_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "prepost/backends/nic/wqe.h"
+#include "prepost/ir/ids.h"
+#include "prepost/ir/status.h"
+
+namespace prepost::nic {
+
+struct CqConfig {
+  uint32_t entries = 1;         ///< a power of two
+  bool ignore_overrun = false;  ///< cqc.oi: keeps counting when nobody consumes
+  bool collapsed = false;       ///< cqc.cc: every CQE is written to entry 0
+  uint32_t producer_base = 0;   ///< cqc.producer_counter to start from
+};
+
+/// A CQ and its memory, owned by the device.
+struct Cq {
+  uint32_t number = 0;
+  std::span<std::byte> ring;            ///< entries x kCqeBytes
+  uint32_t* doorbell_record = nullptr;  ///< big-endian words, kConsumerRecord
+  uint32_t producer_base = 0;
+};
+
+struct QpConfig {
+  uint32_t send_cq = 0;     ///< CQN
+  uint32_t recv_cq = 0;     ///< CQN
+  uint32_t sq_wqebbs = 1;   ///< a power of two, at most 32768
+  uint32_t rq_wqes = 0;     ///< a power of two, or 0: no receive queue
+  uint32_t rq_stride = 16;  ///< bytes: 16 << n
+  bool cd_master = false;   ///< may hold WAIT, SEND_EN, RECV_EN
+  bool managed_send =
+      false;  ///< cd_slave_send: executes what SEND_EN enables, not what doorbells say
+  bool managed_recv = false;  ///< cd_slave_receive: the same with RECV_EN
+  uint8_t rnr_retry = 7;      ///< 7: forever
+};
+
+/// A QP and its memory, owned by the device.
+struct Qp {
+  uint32_t number = 0;
+  std::span<std::byte> sq;
+  std::span<std::byte> rq;
+  uint32_t* doorbell_record = nullptr;  ///< big-endian words, kReceiveRecord and kSendRecord
+};
+
+/// Where a QP is: which NIC, and its number there.
+struct QpAddress {
+  NodeId node;
+  uint32_t qpn = 0;
+};
+
+/// What a NIC may do with registered memory besides reading it for its own sends.
+struct Access {
+  bool local_write = false;
+  bool remote_write = false;
+  bool remote_read = false;
+};
+
+/// What the host side did to the device.
+struct DeviceCounters {
+  uint64_t doorbells = 0;  ///< writes of the doorbell register
+  uint64_t objects = 0;    ///< CQs, QPs and memory keys made
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual Result<Cq> CreateCq(const CqConfig& config) = 0;
+  virtual Result<Qp> CreateQp(const QpConfig& config) = 0;
+  /// Brings the QP to RTS, connected to `remote` (which may be itself: loopback).
+  virtual Status Connect(uint32_t qpn, QpAddress remote) = 0;
+  /// Returns the key, used as lkey and rkey. The memory must outlive the device.
+  virtual Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, Access access) = 0;
+  /// Writes the doorbell register: the first 8 bytes of the last posted WQE, as they stand in
+  /// memory.
+  virtual void RingDoorbell(uint64_t first_bytes) = 0;
+  /// Asks for one event when the CQ gets its next CQE.
+  virtual Status RequestEvent(uint32_t cqn) = 0;
+  virtual DeviceCounters counters() const = 0;
+};
+
+/// Rings the doorbell of `qp` for everything up to producer index `producer`; `last` is the index
+/// of the last WQE posted. Stores the doorbell record first.
+void PostSends(Device& device, const Qp& qp, uint16_t producer, uint16_t last);
+/// Makes receive WQEs up to producer index `producer` visible to the NIC.
+void PostReceives(const Qp& qp, uint16_t producer);
+
+}  // namespace prepost::nic
+
+#endif  // PREPOST_BACKENDS_NIC_DEVICE_H_

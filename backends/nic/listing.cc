@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/backends/nic/listing.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <functional>
+#include <iterator>
+#include <numeric>
+
+#include "prepost/backends/nic/decode.h"
+#include "prepost/backends/nic/encode.h"
+#include "prepost/backends/nic/link.h"
+
+namespace prepost::nic {
+namespace {
+
+/// Numbers that say which object is meant; addresses are offsets into the message.
+Bindings ListingBindings(const NodeProgram& program) {
+  Bindings bindings;
+  bindings.qpns.resize(program.qps.size());
+  std::iota(bindings.qpns.begin(), bindings.qpns.end(), 0);
+  bindings.cqns.resize(program.cqs.size());
+  std::iota(bindings.cqns.begin(), bindings.cqns.end(), 0);
+  bindings.sq_bases.assign(program.qps.size(), 0);
+  bindings.cq_bases.assign(program.cqs.size(), 0);
+  return bindings;
+}
+
+std::string Range(const std::vector<DataPiece>& data) {
+  if (data.empty()) return "0 bytes";
+  return fmt::format("[{}, {})", data[0].address, data[0].address + data[0].bytes);
+}
+
+class Lister {
+ public:
+  Lister(const Plan& plan, const NodeProgram& program) : program_(program) {
+    for (const Program& candidate : plan.programs()) {
+      if (candidate.node == program.node)
+        describe_op_ = [&plan, candidate](OpId op) {
+          return op == kNoOp ? std::string("all is done") : Describe(plan, candidate, op);
+        };
+    }
+  }
+
+  std::string Run() {
+    fmt::format_to(to(), "node {}\n", program_.node.value);
+    for (size_t i = 0; i < program_.cqs.size(); ++i) {
+      fmt::format_to(to(), "  CQ {}: {}, CQEs: {}\n", i, Describe(program_, CqId::FromIndex(i)),
+                     program_.cqs[i].completions);
+    }
+    const std::vector<QueuePairImage> images = Encode(program_);
+    const Bindings bindings = ListingBindings(program_);
+    for (size_t i = 0; i < images.size(); ++i) {
+      const QueuePair& qp = program_.qps[i];
+      fmt::format_to(to(), "  {}: sends complete on CQ {}, receives on CQ {}\n",
+                     Describe(program_, QpId::FromIndex(i)), qp.send_cq.value, qp.recv_cq.value);
+      ListReceives(qp, images[i].rq, bindings);
+      ListSends(qp, images[i].sq, bindings);
+    }
+    return fmt::to_string(out_);
+  }
+
+ private:
+  std::back_insert_iterator<fmt::memory_buffer> to() { return std::back_inserter(out_); }
+
+  void ListReceives(const QueuePair& qp, const QueueImage& image, const Bindings& bindings) {
+    const std::vector<std::byte> bytes = *Link(image, bindings);
+    std::vector<DataPiece> data;
+    for (size_t i = 0; i < qp.receives.size(); ++i) {
+      DecodeReceive(bytes, i, kReceiveStrideBytes, &data);
+      fmt::format_to(to(), "    rq {:06x}  RECV {:<40} ; {}\n", i * kReceiveStrideBytes,
+                     Range(data), describe_op_(qp.receives[i].op));
+    }
+  }
+
+  void ListSends(const QueuePair& qp, const QueueImage& image, const Bindings& bindings) {
+    std::vector<std::byte> bytes = *Link(image, bindings);
+    bytes.resize(std::bit_ceil(bytes.size()));  // the decoder reads rings
+    SendWqe wqe;
+    for (size_t i = 0; i < qp.sends.size(); ++i) {
+      DecodeSend(bytes, static_cast<uint16_t>(i), &wqe);
+      const std::string text =
+          fmt::format("{}{}{}", Name(wqe.opcode), Operands(wqe), wqe.signaled() ? " signaled" : "");
+      fmt::format_to(to(), "    sq {:06x}  {:<45} ; {}\n", i * kWqebbBytes, text,
+                     describe_op_(qp.sends[i].op));
+    }
+  }
+
+  std::string Operands(const SendWqe& wqe) const {
+    switch (wqe.opcode) {
+      case Opcode::kWait:
+        return fmt::format(" CQ {} until CQE {}", wqe.number, wqe.index);
+      case Opcode::kRecvEnable:
+      case Opcode::kSendEnable:
+        return fmt::format(" QP {} up to {}", wqe.number, wqe.index);
+      case Opcode::kSendImm:
+        return fmt::format(" imm {:08x} {}", wqe.immediate, Range(wqe.data));
+      case Opcode::kSend:
+        return " " + Range(wqe.data);
+      case Opcode::kRdmaWrite:
+      case Opcode::kRdmaWriteImm:
+      case Opcode::kRdmaRead:
+        return fmt::format(" {} at {}", Range(wqe.data), wqe.remote_address);
+      case Opcode::kNop:
+        return "";
+    }
+    return "";
+  }
+
+  const NodeProgram& program_;
+  std::function<std::string(OpId)> describe_op_;
+  fmt::memory_buffer out_;
+};
+
+}  // namespace
+
+std::string List(const Plan& plan, const NodeProgram& program) {
+  return Lister(plan, program).Run();
+}
+
+std::string Summary(const NodeProgram& program) {
+  return fmt::format("node {}: {} QPs, {} CQs, {} WQEs, {} WAITs, {} doorbells", program.node.value,
+                     program.qps.size(), program.cqs.size(), program.wqes(), program.waits(),
+                     program.doorbells());
+}
+
+}  // namespace prepost::nic
