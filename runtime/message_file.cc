@@ -15,6 +15,8 @@ namespace {
 
 /// Between checkpoints while reserving; file systems that must touch every page do about 1 GB/s.
 constexpr uint64_t kReserveStepBytes = uint64_t{64} << 20;
+/// Between checkpoints while reading.
+constexpr uint64_t kReadStepBytes = uint64_t{8} << 20;
 
 Status FileError(const char* verb, const std::string& path, int error) {
   return SystemError(StatusCode::kRejected, fmt::format("cannot {} {}", verb, path), error);
@@ -51,6 +53,25 @@ Status MappedInput::CheckStillWhole() const {
 
 Result<MessageSum> MappedInput::Sum(const Checkpoint& checkpoint) const {
   return SumFile(fd(), size_bytes(), fmt::format("input {}", path_), checkpoint);
+}
+
+Result<Mapping> MappedInput::Read(const Checkpoint& checkpoint) const {
+  Result<Mapping> memory = Mapping::Anonymous(size_bytes());
+  if (!memory.ok()) return memory;
+  for (uint64_t offset = 0; offset < size_bytes();) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const std::span<std::byte> rest = memory->bytes().subspan(offset);
+    const ssize_t read = pread(fd(), rest.data(), std::min<uint64_t>(rest.size(), kReadStepBytes),
+                               static_cast<off_t>(offset));
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) return FileError("read input", path_, errno);
+    if (read == 0) {
+      PREPOST_RETURN_IF_ERROR(CheckStillWhole());
+      return Rejected(fmt::format("input {} ends early", path_));
+    }
+    offset += static_cast<uint64_t>(read);
+  }
+  return memory;
 }
 
 Result<PartialOutput> PartialOutput::Create(const std::string& path, uint64_t bytes,

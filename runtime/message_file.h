@@ -35,6 +35,9 @@ class MappedInput {
   Status CheckStillWhole() const;
   /// The sum of the file's bytes as they are now.
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
+  /// A copy of the file in memory that no file backs, for users that touch it themselves. Errors:
+  /// kRejected if the file is cut short meanwhile; kEnvironment; those of `checkpoint`.
+  Result<Mapping> Read(const Checkpoint& checkpoint = {}) const;
 
  private:
   std::string path_;

@@ -2,14 +2,17 @@
 //
 // prepost run: plays a plan, moves a file to all nodes, checks that all copies are the same.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 
+#include "prepost/backends/nic/lower.h"
 #include "prepost/compiler/compile.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/local_group.h"
@@ -17,6 +20,7 @@
 #include "prepost/runtime/output_set.h"
 #include "tools/command.h"
 #include "tools/report_print.h"
+#include "tools/run_job.h"
 #include "tools/spec_flags.h"
 
 namespace prepost::tools {
@@ -27,20 +31,13 @@ struct RunFlags {
   SpecFlags spec;
   std::string input_path;
   std::string executor = "auto";
-  std::string transport = "tcp";
+  std::string transport;  // empty: not given
+  std::string device;     // empty: not given
+  std::string scheduler = Name(emulated::SchedulerMode::kRoundRobin);
+  uint64_t seed = 1;
   std::string output_folder;
   double timeout_s = 30;
   bool json = false;
-};
-
-/// What every executor is given: a verified plan, a message of its size, and where copies go.
-struct Job {
-  const Plan& plan;
-  const MappedInput& input;
-  OutputSet* outputs;  ///< null: nowhere
-  int interrupt_fd;
-  std::chrono::milliseconds no_progress_max;
-  bool show_progress;
 };
 
 /// Accepts one of `names` only.
@@ -50,9 +47,36 @@ Status CheckName(const char* flag, const std::string& name, const std::vector<st
                                           DidYouMean(name, names), fmt::join(names, ", "))};
 }
 
+constexpr emulated::SchedulerMode kSchedulers[] = {emulated::SchedulerMode::kRoundRobin,
+                                                   emulated::SchedulerMode::kRandom,
+                                                   emulated::SchedulerMode::kAdversarial};
+
+std::vector<std::string> SchedulerNames() {
+  std::vector<std::string> names;
+  for (const emulated::SchedulerMode mode : kSchedulers) names.emplace_back(Name(mode));
+  return names;
+}
+
+emulated::SchedulerMode SchedulerOf(const std::string& name) {
+  const auto mode = std::ranges::find(
+      kSchedulers, name, [](emulated::SchedulerMode m) { return std::string(Name(m)); });
+  PREPOST_CHECK(mode != std::end(kSchedulers));  // CheckFlags saw to it
+  return *mode;
+}
+
 Status CheckFlags(const RunFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckName("--executor", flags.executor, {"auto", "cpu"}));
-  PREPOST_RETURN_IF_ERROR(CheckName("--transport", flags.transport, {"tcp"}));
+  PREPOST_RETURN_IF_ERROR(CheckName("--executor", flags.executor, {"auto", "cpu", "offload"}));
+  PREPOST_RETURN_IF_ERROR(CheckName("--scheduler", flags.scheduler, SchedulerNames()));
+  if (!flags.transport.empty()) {
+    PREPOST_RETURN_IF_ERROR(CheckName("--transport", flags.transport, {"tcp"}));
+    if (flags.executor == "offload")
+      return {StatusCode::kUsage, "--transport is for CPUs, not for --executor offload"};
+  }
+  if (!flags.device.empty()) {
+    PREPOST_RETURN_IF_ERROR(CheckName("--device", flags.device, {"emulated"}));
+    if (flags.executor == "cpu")
+      return {StatusCode::kUsage, "--device is for offload, not for --executor cpu"};
+  }
   if (flags.plan_path.empty() != flags.spec.any()) {
     return {StatusCode::kUsage, "run needs either a PLAN or flags such as --nodes; see --help"};
   }
@@ -60,6 +84,25 @@ Status CheckFlags(const RunFlags& flags) {
     return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};
   }
   return {};
+}
+
+/// Whether to offload; for auto with the reason on stderr.
+bool IsOffloaded(const RunFlags& flags, const Plan& plan) {
+  if (flags.executor != "auto") return flags.executor == "offload";
+  std::string reason;
+  bool is_offloaded = false;
+  if (flags.device.empty()) {
+    reason = "no --device is named";
+  } else if (!flags.transport.empty()) {
+    reason = "--transport is named";
+  } else if (const Result<nic::QueueProgram> program = nic::Lower(plan); !program.ok()) {
+    reason = "the plan does not fit the device: " + program.status().message();
+  } else {
+    is_offloaded = true;
+    reason = fmt::format("the plan fits device {}", flags.device);
+  }
+  std::cerr << fmt::format("prepost: executor {}: {}\n", is_offloaded ? "offload" : "cpu", reason);
+  return is_offloaded;
 }
 
 /// The plan of the file or, without one, that of the flags for an input of `bytes`.
@@ -77,7 +120,9 @@ Status CheckInputSize(const Plan& plan, const MappedInput& input) {
                               input.size_bytes(), expected));
 }
 
-Result<LocalRun> RunCpu(const Job& job) {
+}  // namespace
+
+Result<LocalRun> RunCpu(const RunJob& job) {
   LocalGroupOptions options;
   options.no_progress_max = job.no_progress_max;
   options.interrupt_fd = job.interrupt_fd;
@@ -93,6 +138,8 @@ Result<LocalRun> RunCpu(const Job& job) {
   if (job.show_progress) std::cerr << "\r\033[K";
   return run;
 }
+
+namespace {
 
 Status Run(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
@@ -115,13 +162,15 @@ Status Run(const RunFlags& flags) {
     outputs.emplace(std::move(*created));
   }
   const std::chrono::duration<double> timeout(flags.timeout_s);
-  const Result<LocalRun> run =
-      RunCpu({.plan = *plan,
-              .input = *input,
-              .outputs = outputs ? &*outputs : nullptr,
-              .interrupt_fd = signals->fd(),
-              .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
-              .show_progress = isatty(STDERR_FILENO) != 0});
+  const RunJob job{.plan = *plan,
+                   .input = *input,
+                   .outputs = outputs ? &*outputs : nullptr,
+                   .interrupt_fd = signals->fd(),
+                   .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
+                   .show_progress = isatty(STDERR_FILENO) != 0,
+                   .scheduler = SchedulerOf(flags.scheduler),
+                   .seed = flags.seed};
+  const Result<LocalRun> run = IsOffloaded(flags, *plan) ? RunOffloaded(job) : RunCpu(job);
   if (!run.ok()) return run.status();
   (flags.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
   return {};
@@ -133,13 +182,17 @@ void AddRun(CLI::App& app, Action* action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
   command->footer(
-      "Starts one process per node on this machine and checks that all copies are the same. "
-      "Without --output-dir the\ncopies are received into memory and dropped; with it, node i's "
+      "Sends the input to all nodes of the plan on this machine, and checks that all copies are "
+      "the same: with "
+      "--executor cpu\nby one process per node over TCP, with --executor offload preposted to a "
+      "NIC in software per node. "
+      "Without\n--output-dir the copies are received into memory and dropped; with it, node i's "
       "copy is DIR/node-i/NAME (NAME as the input's), and\nit has that name only when all copies "
       "are complete. The root has the message already and gets no copy.\nInstead of a plan, flags "
       "compile one for the input's size.\n\n"
       "Examples:\n"
       "  prepost run plan.json --input image.raw --output-dir copies\n"
+      "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
       "  prepost run --nodes 8 --algorithm chain --input image.raw --json");
   command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin");
   command->add_option("-i,--input", flags->input_path, "The message")
@@ -147,9 +200,22 @@ void AddRun(CLI::App& app, Action* action) {
       ->required();
   command->add_option("--output-dir", flags->output_folder, "Where copies are written [nowhere]")
       ->type_name("DIR");
-  command->add_option("--executor", flags->executor, "auto or cpu [auto]")->type_name("NAME");
+  command
+      ->add_option("--executor", flags->executor,
+                   "auto, cpu or offload; auto offloads where a --device is named and the plan "
+                   "fits it [auto]")
+      ->type_name("NAME");
   command->add_option("--transport", flags->transport, "How CPUs reach each other: tcp [tcp]")
       ->type_name("NAME");
+  command
+      ->add_option("--device", flags->device, "What executes queue programs: emulated [emulated]")
+      ->type_name("NAME");
+  command
+      ->add_option("--scheduler", flags->scheduler,
+                   fmt::format("Order in which the emulated NICs act: {} [round-robin]",
+                               fmt::join(SchedulerNames(), ", ")))
+      ->type_name("NAME");
+  command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")->type_name("S");
   command
       ->add_option("--timeout", flags->timeout_s,
                    "Give up when nothing moves for this many seconds [30]")

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunJob: one message to be carried by one plan, whichever executor does it; and the two ways to do
+// it.
+#ifndef PREPOST_TOOLS_RUN_JOB_H_
+#define PREPOST_TOOLS_RUN_JOB_H_
+
+#include <chrono>
+#include <cstdint>
+
+#include "prepost/backends/emulated/scheduler.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/local_group.h"
+#include "prepost/runtime/message_file.h"
+#include "prepost/runtime/output_set.h"
+
+namespace prepost::tools {
+
+/// A verified plan, a message of its size, and where copies go.
+struct RunJob {
+  const Plan& plan;
+  const MappedInput& input;
+  OutputSet* outputs;  ///< null: nowhere
+  int interrupt_fd;
+  std::chrono::milliseconds no_progress_max;
+  bool show_progress;
+  emulated::SchedulerMode scheduler;
+  uint64_t seed;  ///< of the scheduler
+};
+
+/// A process per node over TCP. Errors: those of RunLocalGroup.
+Result<LocalRun> RunCpu(const RunJob& job);
+
+/// Preposted to emulated NICs, all in this process. The message is read into memory first, as a
+/// NIC's registration would pin it. Errors: those of RunOffload and of the files.
+Result<LocalRun> RunOffloaded(const RunJob& job);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_RUN_JOB_H_
