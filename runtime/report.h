@@ -23,6 +23,7 @@ struct NodeReport {
   uint64_t host_wakeups =
       0;  ///< times the host came back from waiting, between start and completion
   uint64_t host_completions = 0;  ///< completions the host looked at
+  uint64_t retries = 0;           ///< times a block was held back because no receive was posted for it (RNR retries)
   uint64_t bytes_received = 0;
   uint64_t elapsed_ns =
       0;  ///< from the start of the transfer to this node's completion, monotonic clock

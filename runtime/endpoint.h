@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Endpoint: what an executor needs of a transport, at one node: post receives, post sends, poll for
+// completions. TCP is the first one (tcp_endpoint.h); shared memory and verbs fit the same
+// interface. It knows channels and blocks, but not what must come after what.
+#ifndef PREPOST_RUNTIME_ENDPOINT_H_
+#define PREPOST_RUNTIME_ENDPOINT_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "prepost/ir/ids.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+
+namespace prepost {
+
+/// A send or a receive as it is posted. `memory` is empty for a credit and must live until the op
+/// has completed.
+struct SendRequest {
+  OpId op;
+  ChannelId channel;
+  uint32_t block = kNoBlock;
+  std::span<const std::byte> memory;
+};
+struct RecvRequest {
+  OpId op;
+  ChannelId channel;
+  uint32_t block = kNoBlock;
+  std::span<std::byte> memory;
+};
+
+/// What one Poll() brought.
+struct PollOutcome {
+  size_t completed = 0;  ///< how many ops were written
+  bool woken = false;    ///< the transport's wake-up source has something to say
+};
+
+/// What an endpoint has done so far.
+struct EndpointCounters {
+  uint64_t wakeups = 0;      ///< times it came back from waiting
+  uint64_t early = 0;        ///< times a block was held back because no receive was posted for it
+  uint64_t bytes_moved = 0;  ///< in both directions; rises whenever there is progress
+};
+
+/// Used by one thread. After Prepare-time set-up, posting and polling allocate nothing and take no
+/// lock.
+///
+/// The i-th send posted on a channel goes into the i-th receive posted on it; block and size are
+/// checked. A receive completes when its bytes are in place, a send when they are in place at the
+/// receiver (docs/plan.md). A send that finds no posted receive waits for it without loss. An error
+/// is final: nothing may be posted afterwards.
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+
+  virtual void PostRecv(const RecvRequest& request) = 0;
+  virtual void PostSend(const SendRequest& request) = 0;
+  /// Moves bytes; when nothing completes, waits for up to `timeout` (negative: for ever). Writes
+  /// the ops that completed to `completed`. Errors: kRejected, naming the peer.
+  virtual Result<PollOutcome> Poll(std::span<OpId> completed,
+                                   std::chrono::milliseconds timeout) = 0;
+  /// Hands over to the network what it takes without waiting: for after the last completion.
+  /// Errors: as Poll().
+  virtual Status Flush() = 0;
+  /// True when nothing that a peer may be waiting for is still to be sent. Flush() and Poll() get
+  /// there.
+  virtual bool quiet() const = 0;
+  /// The peer whose loss is the cause of Poll()'s error; none for other errors.
+  virtual std::optional<NodeId> lost_peer() const = 0;
+  virtual EndpointCounters counters() const = 0;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_ENDPOINT_H_

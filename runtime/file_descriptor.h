@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FileDescriptor: the owner of one open file, socket or pipe end, and the wording of a failed
+// system call. Used by everything under runtime/ that talks to the kernel.
+#ifndef PREPOST_RUNTIME_FILE_DESCRIPTOR_H_
+#define PREPOST_RUNTIME_FILE_DESCRIPTOR_H_
+
+#include <string>
+
+#include "prepost/ir/status.h"
+
+namespace prepost {
+
+/// Closes what it owns. Move only; empty is -1.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor() { Close(); }
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  void Close();
+
+ private:
+  int fd_ = -1;
+};
+
+/// "what: No space left on device". `error` is an errno value.
+Status SystemError(StatusCode code, const std::string& what, int error);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_FILE_DESCRIPTOR_H_

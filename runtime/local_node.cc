@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/local_node.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "prepost/runtime/clock.h"
+#include "prepost/runtime/executor.h"
+#include "prepost/runtime/mapping.h"
+#include "prepost/runtime/tcp_endpoint.h"
+
+namespace prepost {
+namespace {
+
+constexpr size_t kWaitingOpsMax = 2;  ///< named in an answer to kQuery
+
+class LocalNode {
+ public:
+  explicit LocalNode(LocalNodeTask task)
+      : task_(std::move(task)), is_root_(task_.node == task_.plan.header().root) {}
+
+  /// From preparation to release.
+  Status Run();
+  void ReportFailure(const Status& failure);
+  /// Ends the process because the launcher is gone.
+  [[noreturn]] void Abandon();
+
+ private:
+  using Kind = ControlMessage::Kind;
+
+  Status Prepare();
+  Status Transfer(uint64_t start_ns);
+  Result<MessageSum> Sum();
+  /// Waits for `kind`, answering queries; the message.
+  Result<ControlMessage> Await(Kind kind);
+  /// Answers what is there and returns; an error if the launcher is gone.
+  Status AnswerQueries();
+  Status Handle(const std::optional<ControlMessage>& message);
+  Checkpoint Answering() {
+    return [this] {
+      ++checkpoints_;
+      return AnswerQueries();
+    };
+  }
+
+  LocalNodeTask task_;
+  const bool is_root_;
+  std::optional<PartialOutput> output_;
+  Mapping memory_;  ///< where there is no output
+  std::unique_ptr<TcpEndpoint> endpoint_;
+  std::unique_ptr<CpuExecutor> executor_;
+  uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
+};
+
+Status LocalNode::Run() {
+  PREPOST_RETURN_IF_ERROR(Prepare());
+  task_.control.Send({.kind = Kind::kReady});
+  const Result<ControlMessage> start = Await(Kind::kStart);
+  if (!start.ok()) return start.status();
+  PREPOST_RETURN_IF_ERROR(Transfer(start->start_ns));
+  PREPOST_RETURN_IF_ERROR(Await(Kind::kSum).status());
+  const Result<MessageSum> sum = Sum();
+  if (!sum.ok()) return sum.status();
+  task_.control.Send({.kind = Kind::kSummed, .sum = *sum});
+  return Await(Kind::kRelease).status();
+}
+
+Status LocalNode::Prepare() {
+  const uint64_t bytes = task_.plan.header().message.bytes;
+  NodeMemory memory;
+  if (is_root_) {
+    memory.source = task_.input.bytes();
+  } else if (task_.outputs != nullptr) {
+    Result<PartialOutput> output =
+        PartialOutput::Create(task_.outputs->TemporaryPath(task_.node), bytes, Answering());
+    if (!output.ok()) return output.status();
+    output_ = std::move(*output);
+    memory = {.source = output_->bytes(), .target = output_->bytes()};
+  } else {
+    Result<Mapping> mapping = Mapping::Anonymous(bytes);
+    if (!mapping.ok()) return mapping.status();
+    memory_ = std::move(*mapping);
+    memory = {.source = memory_.bytes(), .target = memory_.bytes()};
+  }
+  auto endpoint =
+      TcpEndpoint::Make(task_.plan, task_.node, std::move(task_.sockets), task_.control.fd());
+  if (!endpoint.ok()) return endpoint.status();
+  endpoint_ = std::move(*endpoint);
+  executor_ = std::make_unique<CpuExecutor>(task_.plan, task_.node, *endpoint_);
+  executor_->Prepare(memory);
+  executor_->Arm();
+  return {};
+}
+
+Status LocalNode::Transfer(uint64_t start_ns) {
+  executor_->Start();
+  while (!executor_->done()) {
+    const Status status = executor_->Poll(std::chrono::milliseconds(-1));
+    if (!status.ok()) {
+      if (is_root_) PREPOST_RETURN_IF_ERROR(task_.input.CheckStillWhole());
+      return status;
+    }
+    if (executor_->woken()) PREPOST_RETURN_IF_ERROR(AnswerQueries());
+  }
+  ControlMessage delivered = {.kind = Kind::kDelivered, .report = executor_->report()};
+  delivered.report.elapsed_ns = MonotonicNs() - start_ns;
+  task_.control.Send(delivered);
+  return {};
+}
+
+Result<MessageSum> LocalNode::Sum() {
+  if (is_root_) return task_.input.Sum(Answering());
+  if (output_) return output_->Sum(Answering());
+  return SumMemory(memory_.bytes(), Answering());
+}
+
+Result<ControlMessage> LocalNode::Await(Kind kind) {
+  for (;;) {
+    const std::optional<ControlMessage> message = task_.control.Receive(/*wait=*/true);
+    if (message && message->kind == kind) return *message;
+    PREPOST_RETURN_IF_ERROR(Handle(message));
+  }
+}
+
+Status LocalNode::AnswerQueries() {
+  const std::optional<ControlMessage> message = task_.control.Receive(/*wait=*/false);
+  return message || task_.control.closed() ? Handle(message) : Status();
+}
+
+Status LocalNode::Handle(const std::optional<ControlMessage>& message) {
+  if (!message) return Rejected("the launching process is gone");
+  PREPOST_CHECK(message->kind == Kind::kQuery);
+  ControlMessage answer = {.kind = Kind::kProgress, .progress = checkpoints_};
+  if (executor_ != nullptr) {
+    answer.report = executor_->report();
+    answer.progress += endpoint_->counters().bytes_moved;
+    answer.SetText(executor_->Waiting(kWaitingOpsMax));
+  }
+  task_.control.Send(answer);
+  return {};
+}
+
+void LocalNode::ReportFailure(const Status& failure) {
+  ControlMessage message = {.kind = Kind::kFailed, .code = failure.code()};
+  message.lost_peer = endpoint_ != nullptr && endpoint_->lost_peer().has_value();
+  message.SetText(failure.ToString());
+  task_.control.Send(message);
+  while (!task_.control.closed()) task_.control.Receive(/*wait=*/true);
+}
+
+void LocalNode::Abandon() {
+  if (task_.outputs != nullptr) task_.outputs->Remove();
+  char byte;
+  if (read(task_.last_word_fd, &byte, 1) == 1) {
+    dprintf(STDERR_FILENO,
+            "prepost: the launching process died; the transfer was abandoned and its files "
+            "were removed\n");
+  }
+  _exit(static_cast<int>(StatusCode::kRejected));
+}
+
+}  // namespace
+
+void RunLocalNode(LocalNodeTask task) {
+  LocalNode node(std::move(task));
+  const Status status = node.Run();
+  if (status.ok()) _exit(0);
+  node.ReportFailure(status);
+  node.Abandon();
+}
+
+}  // namespace prepost

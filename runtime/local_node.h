@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one node's process does in a run on this machine (local_group.h starts it and describes the
+// whole): prepare its memory or file, play its program, sum what it has, and end when it is told to
+// or when the launcher is gone.
+#ifndef PREPOST_RUNTIME_LOCAL_NODE_H_
+#define PREPOST_RUNTIME_LOCAL_NODE_H_
+
+#include <vector>
+
+#include "prepost/ir/plan.h"
+#include "prepost/runtime/control_socket.h"
+#include "prepost/runtime/file_descriptor.h"
+#include "prepost/runtime/message_file.h"
+#include "prepost/runtime/output_set.h"
+#include "prepost/runtime/tcp_mesh.h"
+
+namespace prepost {
+
+struct LocalNodeTask {
+  const Plan& plan;
+  NodeId node;
+  const MappedInput& input;  ///< read by the root only
+  OutputSet* outputs;        ///< null: receive into memory
+  std::vector<TcpSocket> sockets;
+  ControlSocket control;
+  int last_word_fd;  ///< holds one byte: who reads it, speaks for all when the launcher is gone
+};
+
+/// The body of a node's process; never returns. Says nothing on stdout, and on stderr one line at
+/// most, when the launcher is gone and this node has the last word.
+[[noreturn]] void RunLocalNode(LocalNodeTask task);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_LOCAL_NODE_H_

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/mapping.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "prepost/runtime/file_descriptor.h"
+
+namespace prepost {
+
+Result<Mapping> Mapping::Map(uint64_t bytes, int protection, int flags, int fd) {
+  if (bytes == 0) return Mapping();
+  void* const memory = mmap(nullptr, bytes, protection, flags, fd, 0);
+  if (memory == MAP_FAILED) {
+    return SystemError(StatusCode::kEnvironment, fmt::format("cannot map {} bytes", bytes), errno);
+  }
+  return Mapping(std::span(static_cast<std::byte*>(memory), bytes));
+}
+
+Result<Mapping> Mapping::Anonymous(uint64_t bytes) {
+  return Map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
+Result<Mapping> Mapping::OfFile(int fd, uint64_t bytes, Access access) {
+  const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  return Map(bytes, protection, MAP_SHARED, fd);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+}
+
+}  // namespace prepost

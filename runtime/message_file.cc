@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/message_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace prepost {
+namespace {
+
+/// Between checkpoints while reserving; file systems that must touch every page do about 1 GB/s.
+constexpr uint64_t kReserveStepBytes = uint64_t{64} << 20;
+
+Status FileError(const char* verb, const std::string& path, int error) {
+  return SystemError(StatusCode::kRejected, fmt::format("cannot {} {}", verb, path), error);
+}
+
+}  // namespace
+
+Result<MappedInput> MappedInput::Open(const std::string& path) {
+  MappedInput input;
+  input.path_ = path;
+  // Without O_NONBLOCK, opening a FIFO would wait for its writer.
+  input.file_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!input.file_.valid()) return FileError("open input", path, errno);
+  struct stat about = {};
+  if (fstat(input.fd(), &about) != 0) return FileError("look at input", path, errno);
+  if (!S_ISREG(about.st_mode)) {
+    return Rejected(fmt::format("input {} is not a regular file", path));
+  }
+  Result<Mapping> mapping =
+      Mapping::OfFile(input.fd(), static_cast<uint64_t>(about.st_size), Mapping::Access::kRead);
+  if (!mapping.ok()) return mapping.status();
+  input.mapping_ = std::move(*mapping);
+  return input;
+}
+
+Status MappedInput::CheckStillWhole() const {
+  struct stat about = {};
+  if (fstat(fd(), &about) != 0) return FileError("look at input", path_, errno);
+  const uint64_t now = static_cast<uint64_t>(about.st_size);
+  if (now >= size_bytes()) return {};
+  return Rejected(fmt::format("input {} was truncated meanwhile: it has {} bytes, expected {}",
+                              path_, now, size_bytes()));
+}
+
+Result<MessageSum> MappedInput::Sum(const Checkpoint& checkpoint) const {
+  return SumFile(fd(), size_bytes(), fmt::format("input {}", path_), checkpoint);
+}
+
+Result<PartialOutput> PartialOutput::Create(const std::string& path, uint64_t bytes,
+                                            const Checkpoint& checkpoint) {
+  PartialOutput output;
+  output.path_ = path;
+  output.file_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!output.file_.valid()) return FileError("create", path, errno);
+  PREPOST_RETURN_IF_ERROR(output.Reserve(bytes, checkpoint));
+  Result<Mapping> mapping = Mapping::OfFile(output.file_.get(), bytes, Mapping::Access::kReadWrite);
+  if (!mapping.ok()) return mapping.status();
+  output.mapping_ = std::move(*mapping);
+  return output;
+}
+
+Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
+  for (uint64_t offset = 0; offset < bytes;) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const uint64_t step = std::min(bytes - offset, kReserveStepBytes);
+    const int error =
+        posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(step));
+    if (error == EINTR) continue;
+    if (error != 0) {
+      return SystemError(StatusCode::kRejected,
+                         fmt::format("cannot reserve {} bytes for {}", bytes, path_), error);
+    }
+    offset += step;
+  }
+  return {};
+}
+
+Result<MessageSum> PartialOutput::Sum(const Checkpoint& checkpoint) const {
+  return SumFile(file_.get(), bytes().size(), path_, checkpoint);
+}
+
+}  // namespace prepost

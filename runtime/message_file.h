@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files of a run: MappedInput, the message as the root reads it, and PartialOutput, a copy that
+// is being received and has a temporary name until it is complete and checked (output_set.h). Both
+// executors use them; neither class knows of nodes or plans.
+#ifndef PREPOST_RUNTIME_MESSAGE_FILE_H_
+#define PREPOST_RUNTIME_MESSAGE_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "prepost/ir/status.h"
+#include "prepost/runtime/checkpoint.h"
+#include "prepost/runtime/file_descriptor.h"
+#include "prepost/runtime/mapping.h"
+#include "prepost/runtime/message_sum.h"
+
+namespace prepost {
+
+/// A regular file, mapped read-only. See Mapping about files that shrink meanwhile.
+class MappedInput {
+ public:
+  /// Errors: kRejected, naming the file (missing, not readable, not a regular file); kEnvironment
+  /// if it cannot be mapped.
+  static Result<MappedInput> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  uint64_t size_bytes() const { return mapping_.bytes().size(); }
+  std::span<const std::byte> bytes() const { return mapping_.bytes(); }
+  int fd() const { return file_.get(); }
+
+  /// An error (kRejected) if the file is shorter now than when it was opened.
+  Status CheckStillWhole() const;
+  /// The sum of the file's bytes as they are now.
+  Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
+
+ private:
+  std::string path_;
+  FileDescriptor file_;
+  Mapping mapping_;
+};
+
+/// One copy on its way: a new file with its space reserved, mapped for writing. Its names, its
+/// commit and its removal are the business of OutputSet.
+class PartialOutput {
+ public:
+  /// The file must not exist yet. Errors: kRejected, naming the file: the folder cannot be written,
+  /// the disk is too full for `bytes`; those of `checkpoint`. The file is not removed on an error.
+  static Result<PartialOutput> Create(const std::string& path, uint64_t bytes,
+                                      const Checkpoint& checkpoint = {});
+
+  std::span<std::byte> bytes() const { return mapping_.bytes(); }
+  /// The sum of what the file holds now.
+  Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
+
+ private:
+  Status Reserve(uint64_t bytes, const Checkpoint& checkpoint);
+
+  std::string path_;
+  FileDescriptor file_;
+  Mapping mapping_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_MESSAGE_FILE_H_

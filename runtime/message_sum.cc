@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/message_sum.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "prepost/runtime/file_descriptor.h"
+
+namespace prepost {
+namespace {
+
+constexpr size_t kMemoryStepBytes = size_t{16} << 20;  ///< between checkpoints: a few milliseconds
+constexpr size_t kFileStepBytes = size_t{1} << 20;
+
+class SumState {
+ public:
+  SumState() : state_(XXH3_createState(), &XXH3_freeState) {
+    PREPOST_CHECK(state_ != nullptr);
+    XXH3_128bits_reset(state_.get());
+  }
+  void Add(std::span<const std::byte> memory) {
+    XXH3_128bits_update(state_.get(), memory.data(), memory.size());
+  }
+  MessageSum Get() const {
+    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
+    return {.high = hash.high64, .low = hash.low64};
+  }
+
+ private:
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
+};
+
+}  // namespace
+
+std::string MessageSum::ToString() const { return fmt::format("{:016x}{:016x}", high, low); }
+
+Result<MessageSum> SumMemory(std::span<const std::byte> memory, const Checkpoint& checkpoint) {
+  SumState sum;
+  while (!memory.empty()) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const size_t step = std::min(memory.size(), kMemoryStepBytes);
+    sum.Add(memory.first(step));
+    memory = memory.subspan(step);
+  }
+  return sum.Get();
+}
+
+Result<MessageSum> SumFile(int fd, uint64_t bytes, const std::string& name,
+                           const Checkpoint& checkpoint) {
+  SumState sum;
+  std::vector<std::byte> buffer(std::min<uint64_t>(bytes, kFileStepBytes));
+  uint64_t offset = 0;
+  while (offset < bytes) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const size_t step = std::min<uint64_t>(bytes - offset, buffer.size());
+    const ssize_t got = pread(fd, buffer.data(), step, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return SystemError(StatusCode::kRejected, fmt::format("cannot read {}", name), errno);
+    }
+    if (got == 0) {
+      return Rejected(fmt::format("{} was cut short meanwhile: it ends at byte {}, expected {}",
+                                  name, offset, bytes));
+    }
+    sum.Add(std::span(buffer).first(static_cast<size_t>(got)));
+    offset += static_cast<uint64_t>(got);
+  }
+  return sum.Get();
+}
+
+}  // namespace prepost

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OutputSet: the output files of a run, one per receiving node, as one thing that succeeds or
+// leaves nothing. It names them, makes their folders, and in the end renames all or removes all.
+// What goes into them is not its business.
+#ifndef PREPOST_RUNTIME_OUTPUT_SET_H_
+#define PREPOST_RUNTIME_OUTPUT_SET_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "prepost/ir/ids.h"
+#include "prepost/ir/status.h"
+
+namespace prepost {
+
+/// Node i's copy is FOLDER/node-i/NAME, and FOLDER/node-i/.NAME.prepost-PID while it is incomplete.
+/// The root has the message already and gets no copy. Move only; the destructor removes what was
+/// not committed.
+class OutputSet {
+ public:
+  struct Options {
+    std::string folder;  ///< made, with its parents, if missing
+    std::string name;    ///< the input's base name
+    uint32_t nodes = 1;
+    NodeId root;
+  };
+
+  /// Makes the folders. Errors (kRejected): one cannot be made or a copy's name is taken by a
+  /// folder; nothing is left behind.
+  static Result<OutputSet> Create(const Options& options);
+
+  OutputSet(OutputSet&& other) noexcept;
+  OutputSet& operator=(OutputSet&&) = delete;
+  ~OutputSet() { Remove(); }
+
+  /// Where node's copy is written. Not for the root.
+  std::string TemporaryPath(NodeId node) const;
+  std::string FinalPath(NodeId node) const;
+
+  /// Gives every copy its final name, replacing older files. They must all be complete and checked.
+  /// On an error (kRejected) the copies that were renamed already are removed.
+  Status Commit();
+  /// Removes temporary files and the folders that Create() made, as far as they exist and are
+  /// empty. Does nothing after Commit(). Several processes that hold copies of one set may do this
+  /// at the same time.
+  void Remove();
+
+ private:
+  explicit OutputSet(const Options& options);
+  Status MakeFolders();
+  std::string Folder(NodeId node) const;
+  template <typename Action>
+  void ForEachReceiver(Action action) const;
+
+  Options options_;
+  std::string temporary_name_;
+  std::vector<std::string> made_folders_;  ///< parents first
+  bool pending_ = true;                    ///< neither committed, removed nor moved from
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_OUTPUT_SET_H_
