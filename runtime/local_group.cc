@@ -41,6 +41,7 @@ extern "C" {
 #include "prepost/runtime/control_socket.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/local_node.h"
+#include "prepost/runtime/node_buffer.h"
 #include "prepost/runtime/tcp_mesh.h"
 
 namespace prepost {
@@ -349,9 +350,7 @@ Status LocalGroup::Stalled() const {
 Status LocalGroup::CompareSums() const {
   const Member& root = members_[plan_.header().root.index()];
   for (const Member& member : members_) {
-    if (member.sum == root.sum) continue;
-    return Rejected(fmt::format("node {}'s copy has XXH3 sum {}, expected {} as at the root",
-                                member.node.value, member.sum.ToString(), root.sum.ToString()));
+    PREPOST_RETURN_IF_ERROR(CheckCopy(member.node, member.sum, root.sum));
   }
   return {};
 }

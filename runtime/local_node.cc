@@ -13,7 +13,7 @@
 
 #include "prepost/runtime/clock.h"
 #include "prepost/runtime/executor.h"
-#include "prepost/runtime/mapping.h"
+#include "prepost/runtime/node_buffer.h"
 #include "prepost/runtime/tcp_endpoint.h"
 
 namespace prepost {
@@ -52,8 +52,7 @@ class LocalNode {
 
   LocalNodeTask task_;
   const bool is_root_;
-  std::optional<PartialOutput> output_;
-  Mapping memory_;  ///< where there is no output
+  NodeBuffer buffer_;  ///< not used at the root
   std::unique_ptr<TcpEndpoint> endpoint_;
   std::unique_ptr<CpuExecutor> executor_;
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
@@ -73,21 +72,15 @@ Status LocalNode::Run() {
 }
 
 Status LocalNode::Prepare() {
-  const uint64_t bytes = task_.plan.header().message.bytes;
   NodeMemory memory;
   if (is_root_) {
     memory.source = task_.input.bytes();
-  } else if (task_.outputs != nullptr) {
-    Result<PartialOutput> output =
-        PartialOutput::Create(task_.outputs->TemporaryPath(task_.node), bytes, Answering());
-    if (!output.ok()) return output.status();
-    output_ = std::move(*output);
-    memory = {.source = output_->bytes(), .target = output_->bytes()};
   } else {
-    Result<Mapping> mapping = Mapping::Anonymous(bytes);
-    if (!mapping.ok()) return mapping.status();
-    memory_ = std::move(*mapping);
-    memory = {.source = memory_.bytes(), .target = memory_.bytes()};
+    Result<NodeBuffer> buffer =
+        NodeBuffer::Create(task_.plan, task_.node, task_.outputs, Answering());
+    if (!buffer.ok()) return buffer.status();
+    buffer_ = std::move(*buffer);
+    memory = {.source = buffer_.bytes(), .target = buffer_.bytes()};
   }
   auto endpoint =
       TcpEndpoint::Make(task_.plan, task_.node, std::move(task_.sockets), task_.control.fd());
@@ -116,9 +109,7 @@ Status LocalNode::Transfer(uint64_t start_ns) {
 }
 
 Result<MessageSum> LocalNode::Sum() {
-  if (is_root_) return task_.input.Sum(Answering());
-  if (output_) return output_->Sum(Answering());
-  return SumMemory(memory_.bytes(), Answering());
+  return is_root_ ? task_.input.Sum(Answering()) : buffer_.Sum(Answering());
 }
 
 Result<ControlMessage> LocalNode::Await(Kind kind) {

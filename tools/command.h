@@ -25,6 +25,7 @@ using Action = std::function<Status()>;
 // callback).
 void AddCompile(CLI::App& app, Action* action);
 void AddLower(CLI::App& app, Action* action);
+void AddRun(CLI::App& app, Action* action);
 void AddVerify(CLI::App& app, Action* action);
 
 /// Opens `path` ("-": stdin) and calls `read` with the stream and the name to use in messages.

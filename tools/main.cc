@@ -13,7 +13,7 @@
 namespace prepost::tools {
 namespace {
 
-constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddLower, AddVerify};
+constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddLower, AddRun, AddVerify};
 
 int Fail(const Status& status) {
   std::cerr << "prepost: " << status.ToString() << "\n";

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report_print.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+namespace prepost::tools {
+namespace {
+
+/// Message bytes over the node's time, as 10^6 bytes a second; 0 where nothing took any time.
+double MegabytesPerSecond(uint64_t bytes, uint64_t elapsed_ns) {
+  if (elapsed_ns == 0) return 0;
+  return static_cast<double>(bytes) * 1e3 / static_cast<double>(elapsed_ns);
+}
+
+double Milliseconds(uint64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+}  // namespace
+
+void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& sum,
+                 std::ostream& out) {
+  const uint64_t bytes = plan.header().message.bytes;
+  out << fmt::format("executor {} on {}, {} nodes, {} bytes in {} blocks\n", report.executor,
+                     report.detail, plan.header().nodes, bytes, plan.header().message.blocks);
+  out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "node", "time ms", "posts",
+                     "during", "wake-ups", "retries", "MB/s");
+  for (const NodeReport& node : report.nodes) {
+    out << fmt::format("{:>6} {:>10.3f} {:>9} {:>9} {:>9} {:>9} {:>9.1f}\n", node.node.value,
+                       Milliseconds(node.elapsed_ns), node.host_posts, node.host_posts_during,
+                       node.host_wakeups, node.retries, MegabytesPerSecond(bytes, node.elapsed_ns));
+  }
+  const uint32_t copies = plan.header().nodes - 1;
+  out << fmt::format("all {} copies are identical after {:.3f} ms: XXH3-128 {}\n", copies,
+                     Milliseconds(report.elapsed_ns), sum.ToString());
+}
+
+void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum& sum,
+                     std::ostream& out) {
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+  for (const NodeReport& node : report.nodes) {
+    nodes.push_back({{"node", node.node.value},
+                     {"elapsed_ns", node.elapsed_ns},
+                     {"host_posts", node.host_posts},
+                     {"host_posts_during", node.host_posts_during},
+                     {"host_wakeups", node.host_wakeups},
+                     {"host_completions", node.host_completions},
+                     {"retries", node.retries},
+                     {"bytes_received", node.bytes_received}});
+  }
+  const nlohmann::ordered_json all = {{"executor", report.executor},
+                                      {"detail", report.detail},
+                                      {"message_bytes", plan.header().message.bytes},
+                                      {"blocks", plan.header().message.blocks},
+                                      {"copies", plan.header().nodes - 1},
+                                      {"xxh3_128", sum.ToString()},
+                                      {"elapsed_ns", report.elapsed_ns},
+                                      {"nodes", std::move(nodes)}};
+  out << all.dump(2) << "\n";
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost run: plays a plan, moves a file to all nodes, checks that all copies are the same.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "prepost/compiler/compile.h"
+#include "prepost/runtime/interrupt.h"
+#include "prepost/runtime/local_group.h"
+#include "prepost/runtime/message_file.h"
+#include "prepost/runtime/output_set.h"
+#include "tools/command.h"
+#include "tools/report_print.h"
+#include "tools/spec_flags.h"
+
+namespace prepost::tools {
+namespace {
+
+struct RunFlags {
+  std::string plan_path;
+  SpecFlags spec;
+  std::string input_path;
+  std::string executor = "auto";
+  std::string transport = "tcp";
+  std::string output_folder;
+  double timeout_s = 30;
+  bool json = false;
+};
+
+/// What every executor is given: a verified plan, a message of its size, and where copies go.
+struct Job {
+  const Plan& plan;
+  const MappedInput& input;
+  OutputSet* outputs;  ///< null: nowhere
+  int interrupt_fd;
+  std::chrono::milliseconds no_progress_max;
+  bool show_progress;
+};
+
+/// Accepts one of `names` only.
+Status CheckName(const char* flag, const std::string& name, const std::vector<std::string>& names) {
+  if (std::ranges::find(names, name) != names.end()) return {};
+  return {StatusCode::kUsage, fmt::format("{}: unknown name '{}'{}; known are {}", flag, name,
+                                          DidYouMean(name, names), fmt::join(names, ", "))};
+}
+
+Status CheckFlags(const RunFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckName("--executor", flags.executor, {"auto", "cpu"}));
+  PREPOST_RETURN_IF_ERROR(CheckName("--transport", flags.transport, {"tcp"}));
+  if (flags.plan_path.empty() != flags.spec.any()) {
+    return {StatusCode::kUsage, "run needs either a PLAN or flags such as --nodes; see --help"};
+  }
+  if (flags.input_path == "-") {
+    return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};
+  }
+  return {};
+}
+
+/// The plan of the file or, without one, that of the flags for an input of `bytes`.
+Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
+  if (!flags.plan_path.empty()) return LoadPlan(flags.plan_path);
+  const Result<Spec> spec = flags.spec.ToSpec("", bytes);
+  if (!spec.ok()) return spec.status();
+  return Compile(*spec);
+}
+
+Status CheckInputSize(const Plan& plan, const MappedInput& input) {
+  const uint64_t expected = plan.header().message.bytes;
+  if (input.size_bytes() == expected) return {};
+  return Rejected(fmt::format("input {} has {} bytes, expected {} as in the plan", input.path(),
+                              input.size_bytes(), expected));
+}
+
+Result<LocalRun> RunCpu(const Job& job) {
+  LocalGroupOptions options;
+  options.no_progress_max = job.no_progress_max;
+  options.interrupt_fd = job.interrupt_fd;
+  const double total =
+      static_cast<double>(job.plan.header().message.bytes) * (job.plan.header().nodes - 1);
+  if (job.show_progress) {
+    options.progress = [total](uint64_t received) {
+      std::cerr << fmt::format("\r{:3.0f}% delivered ",
+                               100 * static_cast<double>(received) / total);
+    };
+  }
+  Result<LocalRun> run = RunLocalGroup(job.plan, job.input, job.outputs, options);
+  if (job.show_progress) std::cerr << "\r\033[K";
+  return run;
+}
+
+Status Run(const RunFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
+  const Result<MappedInput> input = MappedInput::Open(flags.input_path);
+  if (!input.ok()) return input.status();
+  const Result<Plan> plan = GetPlan(flags, input->size_bytes());
+  if (!plan.ok()) return plan.status();
+  PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
+
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  std::optional<OutputSet> outputs;
+  if (!flags.output_folder.empty()) {
+    Result<OutputSet> created =
+        OutputSet::Create({.folder = flags.output_folder,
+                           .name = std::filesystem::path(flags.input_path).filename(),
+                           .nodes = plan->header().nodes,
+                           .root = plan->header().root});
+    if (!created.ok()) return created.status();
+    outputs.emplace(std::move(*created));
+  }
+  const std::chrono::duration<double> timeout(flags.timeout_s);
+  const Result<LocalRun> run =
+      RunCpu({.plan = *plan,
+              .input = *input,
+              .outputs = outputs ? &*outputs : nullptr,
+              .interrupt_fd = signals->fd(),
+              .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
+              .show_progress = isatty(STDERR_FILENO) != 0});
+  if (!run.ok()) return run.status();
+  (flags.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
+  return {};
+}
+
+}  // namespace
+
+void AddRun(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
+  command->footer(
+      "Starts one process per node on this machine and checks that all copies are the same. "
+      "Without --output-dir the\ncopies are received into memory and dropped; with it, node i's "
+      "copy is DIR/node-i/NAME (NAME as the input's), and\nit has that name only when all copies "
+      "are complete. The root has the message already and gets no copy.\nInstead of a plan, flags "
+      "compile one for the input's size.\n\n"
+      "Examples:\n"
+      "  prepost run plan.json --input image.raw --output-dir copies\n"
+      "  prepost run --nodes 8 --algorithm chain --input image.raw --json");
+  command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin");
+  command->add_option("-i,--input", flags->input_path, "The message")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--output-dir", flags->output_folder, "Where copies are written [nowhere]")
+      ->type_name("DIR");
+  command->add_option("--executor", flags->executor, "auto or cpu [auto]")->type_name("NAME");
+  command->add_option("--transport", flags->transport, "How CPUs reach each other: tcp [tcp]")
+      ->type_name("NAME");
+  command
+      ->add_option("--timeout", flags->timeout_s,
+                   "Give up when nothing moves for this many seconds [30]")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 1e6));
+  command->add_flag("--json", flags->json, "Print the report as JSON");
+  flags->spec.AddTo(*command);
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools
