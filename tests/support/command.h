@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Command: the built `prepost` as a child process of a test, with its output in files, and a look
+// at its own children, the processes of a run's nodes.
+#ifndef PREPOST_TESTS_SUPPORT_COMMAND_H_
+#define PREPOST_TESTS_SUPPORT_COMMAND_H_
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "prepost/runtime/file_descriptor.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost::testing {
+
+class Command {
+ public:
+  /// Starts `prepost arguments...` in a process group of its own. `wrapper`, if any, is a command
+  /// that executes its arguments.
+  explicit Command(const std::vector<std::string>& arguments,
+                   std::vector<std::string> wrapper = {}) {
+    std::vector<std::string> words = std::move(wrapper);
+    words.push_back(PREPOST_COMMAND);
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    posix_spawn_file_actions_addopen(&actions, 1, (folder_ / "out").c_str(), flags, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, (folder_ / "err").c_str(), flags, 0600);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    EXPECT_EQ(posix_spawn(&pid_, words[0].c_str(), &actions, &attributes, argv.data(), environ), 0);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+  ~Command() {
+    if (!exit_code_) kill(-pid_, SIGKILL);
+    Wait();
+  }
+
+  pid_t pid() const { return pid_; }
+
+  /// Waits for the end; the exit code, or 128 + the signal.
+  int Wait() {
+    if (!exit_code_) {
+      int status = 0;
+      EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+      exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    return *exit_code_;
+  }
+  bool running() const {
+    siginfo_t info = {};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0;
+  }
+
+  /// What was printed; after Wait().
+  std::string out() const { return ReadText(folder_ / "out"); }
+  std::string err() const { return ReadText(folder_ / "err"); }
+  size_t err_lines() const {
+    const std::string text = err();
+    return static_cast<size_t>(std::ranges::count(text, '\n'));
+  }
+
+  /// The processes of nodes that run now, by node.
+  std::map<uint32_t, pid_t> Nodes() const {
+    const std::string pid = std::to_string(pid_);
+    std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+    std::map<uint32_t, pid_t> nodes;
+    for (pid_t child = 0; children >> child;) {
+      std::ifstream file("/proc/" + std::to_string(child) + "/comm");
+      std::string name;
+      std::getline(file, name);
+      if (name.starts_with("prepost:"))
+        nodes[static_cast<uint32_t>(std::stoul(name.substr(8)))] = child;
+    }
+    return nodes;
+  }
+  /// Waits until all `count` nodes run; false if the command ended before.
+  bool WaitForNodes(size_t count) const {
+    return WaitUntil([&] { return Nodes().size() == count; });
+  }
+  /// Waits until `condition` holds, looking every millisecond; false if the command ended before.
+  bool WaitUntil(const std::function<bool()>& condition) const {
+    while (!condition()) {
+      if (!running()) return false;
+      poll(nullptr, 0, /*timeout=*/1);
+    }
+    return true;
+  }
+
+ private:
+  TempFolder folder_;
+  pid_t pid_ = -1;
+  std::optional<int> exit_code_;
+};
+
+/// A process that is not a child of the test.
+class Process {
+ public:
+  explicit Process(pid_t pid)
+      : pid_(pid), pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+
+  void Signal(int signal) const { EXPECT_EQ(kill(pid_, signal), 0); }
+  /// Waits for its end; false if it still lives after 10 s, which counts as a hang.
+  bool Ended() const {
+    pollfd ended = {.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+    return !pidfd_.valid() || poll(&ended, 1, /*timeout=*/10000) == 1;
+  }
+
+ private:
+  pid_t pid_;
+  FileDescriptor pidfd_;  ///< empty: had ended already
+};
+
+}  // namespace prepost::testing
+
+#endif  // PREPOST_TESTS_SUPPORT_COMMAND_H_

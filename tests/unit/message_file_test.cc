@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/message_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tests/support/copies.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TempFolder;
+
+TEST(MappedInputTest, MapsAndSums) {
+  const TempFolder folder;
+  const std::vector<std::byte> bytes = testing::MessageBytes(5000);
+  testing::WriteBytes(folder / "in", bytes);
+  const Result<MappedInput> input = MappedInput::Open(folder / "in");
+  ASSERT_TRUE(input.ok()) << input.status().ToString();
+  EXPECT_TRUE(std::ranges::equal(input->bytes(), bytes));
+  EXPECT_EQ(*input->Sum(), *SumMemory(bytes));
+  EXPECT_TRUE(input->CheckStillWhole().ok());
+}
+
+TEST(MappedInputTest, AcceptsAnEmptyFile) {
+  const TempFolder folder;
+  testing::WriteBytes(folder / "in", {});
+  const Result<MappedInput> input = MappedInput::Open(folder / "in");
+  ASSERT_TRUE(input.ok());
+  EXPECT_EQ(input->size_bytes(), 0u);
+}
+
+// A FIFO without a writer: catches an open() that waits for ever.
+TEST(MappedInputTest, RefusesWhatIsNoRegularFile) {
+  const TempFolder folder;
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  EXPECT_THAT(MappedInput::Open(folder / "fifo").status().message(),
+              HasSubstr("not a regular file"));
+  EXPECT_THAT(MappedInput::Open(folder.path()).status().message(), HasSubstr("not a regular file"));
+  EXPECT_THAT(MappedInput::Open(folder / "none").status().message(),
+              HasSubstr("none: No such file or directory"));
+}
+
+// Reading the mapping would be a SIGBUS here.
+TEST(MappedInputTest, NoticesTruncation) {
+  const TempFolder folder;
+  testing::WriteBytes(folder / "in", testing::MessageBytes(20000));
+  const Result<MappedInput> input = MappedInput::Open(folder / "in");
+  ASSERT_TRUE(input.ok());
+  ASSERT_EQ(truncate((folder / "in").c_str(), 100), 0);
+  EXPECT_THAT(input->CheckStillWhole().message(), HasSubstr("has 100 bytes, expected 20000"));
+  EXPECT_THAT(input->Sum().status().message(), HasSubstr("ends at byte 100, expected 20000"));
+}
+
+TEST(PartialOutputTest, HasItsSizeFromTheStartAndKeepsWhatIsWritten) {
+  const TempFolder folder;
+  Result<PartialOutput> output = PartialOutput::Create(folder / "out", 5000);
+  ASSERT_TRUE(output.ok()) << output.status().ToString();
+  const std::vector<std::byte> bytes = testing::MessageBytes(5000);
+  std::ranges::copy(bytes, output->bytes().begin());
+  EXPECT_EQ(*output->Sum(), *SumMemory(bytes));
+  EXPECT_EQ(testing::ReadText(folder / "out").size(), 5000u);
+}
+
+TEST(PartialOutputTest, DoesNotOverwrite) {
+  const TempFolder folder;
+  testing::WriteBytes(folder / "out", testing::MessageBytes(3));
+  EXPECT_THAT(PartialOutput::Create(folder / "out", 10).status().message(),
+              HasSubstr("File exists"));
+}
+
+// More than any file system has: space must be refused before anything is received.
+TEST(PartialOutputTest, ReservesSpace) {
+  const TempFolder folder;
+  const Result<PartialOutput> output = PartialOutput::Create(folder / "out", uint64_t{1} << 62);
+  EXPECT_THAT(output.status().message(), HasSubstr("cannot reserve 4611686018427387904 bytes"));
+}
+
+}  // namespace
+}  // namespace prepost

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/message_sum.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "prepost/runtime/file_descriptor.h"
+#include "tests/support/copies.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+// The sum of nothing, as xxh128sum prints it: catches another variant, seed or byte order.
+TEST(MessageSumTest, IsXxh3WithSeedZero) {
+  EXPECT_EQ(SumMemory({})->ToString(), "99aa06d3014798d86001c324468d497f");
+}
+
+TEST(MessageSumTest, OfFileEqualsOfMemory) {
+  const testing::TempFolder folder;
+  const std::vector<std::byte> bytes = testing::MessageBytes((3u << 20) + 17);
+  testing::WriteBytes(folder / "file", bytes);
+  const FileDescriptor file(open((folder / "file").c_str(), O_RDONLY));
+  EXPECT_EQ(*SumFile(file.get(), bytes.size(), "file"), *SumMemory(bytes));
+}
+
+TEST(MessageSumTest, SaysWhereAFileWasCutShort) {
+  const testing::TempFolder folder;
+  testing::WriteBytes(folder / "file", testing::MessageBytes(100));
+  const FileDescriptor file(open((folder / "file").c_str(), O_RDONLY));
+  EXPECT_THAT(
+      SumFile(file.get(), 150, "copy").status().ToString(),
+      ::testing::HasSubstr("copy was cut short meanwhile: it ends at byte 100, expected 150"));
+}
+
+TEST(MessageSumTest, StopsAtACheckpoint) {
+  const auto stop = [] { return Rejected("stop"); };
+  EXPECT_EQ(SumMemory(testing::MessageBytes(10), stop).status().message(), "stop");
+}
+
+}  // namespace
+}  // namespace prepost

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/output_set.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/copies.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using testing::TempFolder;
+
+Result<OutputSet> Make(const std::string& folder) {
+  return OutputSet::Create({.folder = folder, .name = "image", .nodes = 3, .root = NodeId(1)});
+}
+
+void Fill(const OutputSet& set) {
+  for (NodeId node : {NodeId(0), NodeId(2)}) {
+    testing::WriteBytes(set.TemporaryPath(node), testing::MessageBytes(10));
+  }
+}
+
+TEST(OutputSetTest, CommitsEveryReceiversCopyAndNoRoot) {
+  const TempFolder folder;
+  {
+    Result<OutputSet> set = Make(folder / "a/b");
+    ASSERT_TRUE(set.ok()) << set.status().ToString();
+    Fill(*set);
+    ASSERT_TRUE(set->Commit().ok());
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "a/b/node-0/image"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "a/b/node-2/image"));
+  EXPECT_EQ(testing::CountFiles(folder.path()), 2u);
+}
+
+// Catches temporary files and made folders that stay behind when a run fails.
+TEST(OutputSetTest, LeavesNothingWithoutCommit) {
+  const TempFolder folder;
+  {
+    Result<OutputSet> set = Make(folder / "a/b");
+    ASSERT_TRUE(set.ok());
+    Fill(*set);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(OutputSetTest, KeepsFoldersThatWereThere) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "a/node-0");
+  testing::WriteBytes(folder / "a/node-0/other", testing::MessageBytes(1));
+  { ASSERT_TRUE(Make(folder / "a").ok()); }
+  EXPECT_TRUE(std::filesystem::exists(folder / "a/node-0/other"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "a/node-2"));
+}
+
+// One copy is missing: catches a half-committed set.
+TEST(OutputSetTest, FailedCommitLeavesNothing) {
+  const TempFolder folder;
+  {
+    Result<OutputSet> set = Make(folder / "a");
+    ASSERT_TRUE(set.ok());
+    testing::WriteBytes(set->TemporaryPath(NodeId(0)), testing::MessageBytes(10));
+    EXPECT_THAT(set->Commit().message(), ::testing::HasSubstr("node-2/image"));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(OutputSetTest, RefusesPlacesThatCannotBeWritten) {
+  const TempFolder folder;
+  testing::WriteBytes(folder / "file", testing::MessageBytes(1));
+  EXPECT_THAT(Make(folder / "file").status().message(), ::testing::HasSubstr("not a folder"));
+  EXPECT_THAT(Make(folder / "file/x").status().message(), ::testing::HasSubstr("Not a directory"));
+  std::filesystem::create_directories(folder / "b/node-2/image");
+  EXPECT_THAT(Make(folder / "b").status().message(),
+              ::testing::HasSubstr("a folder has this name"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "b/node-0"));
+}
+
+}  // namespace
+}  // namespace prepost
