@@ -42,8 +42,9 @@ class RunTest : public ::testing::Test {
   }
 
   std::vector<std::string> Arguments(std::vector<std::string> more = {}) const {
-    std::vector<std::string> arguments = {
-        "run", "--nodes", std::to_string(kNodes), "--input", input_, "--output-dir", copies_};
+    std::vector<std::string> arguments = {"run",     "--executor",           "cpu",
+                                          "--nodes", std::to_string(kNodes), "--input",
+                                          input_,    "--output-dir",         copies_};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -193,7 +194,8 @@ TEST_F(RunTest, AFullDiskIsAnError) {
   }
   WriteInput(3'000'000);
   {
-    Command run({"run", "--nodes", "3", "--input", input_, "--output-dir", disk + "/copies"});
+    Command run({"run", "--executor", "cpu", "--nodes", "3", "--input", input_, "--output-dir",
+                 disk + "/copies"});
     EXPECT_EQ(run.Wait(), 1);
     EXPECT_THAT(run.err(), AllOf(HasSubstr("cannot reserve 3000000 bytes"),
                                  HasSubstr("No space left on device")));
@@ -226,7 +228,8 @@ TEST_F(RunTest, BadInputLeavesNothing) {
 
 TEST_F(RunTest, UnknownNamesAreUsageErrors) {
   WriteInput(1000);
-  ExpectFailure(Arguments({"--executor", "cpuu"}), 2, "unknown name 'cpuu', did you mean 'cpu'?");
+  ExpectFailure({"run", "--executor", "cpuu", "--nodes", "2", "--input", input_}, 2,
+                "unknown name 'cpuu', did you mean 'cpu'?");
   ExpectFailure(Arguments({"--transport", "tpc"}), 2, "unknown name 'tpc', did you mean 'tcp'?");
   ExpectFailure({"run", "--input", input_}, 2, "either a PLAN or flags");
 }
