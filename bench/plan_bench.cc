@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How fast plans are compiled, verified and written, and the memory that takes, per size n x k.
+// Each case runs in a process of its own, so that its peak memory is its own. Beside the times
+// stands a bound: reading and writing the finished plan's arrays once, at the speed of memcpy
+// measured in the same process.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <streambuf>
+#include <string>
+#include <vector>
+
+#include "prepost/compiler/compile.h"
+#include "prepost/ir/plan_json.h"
+#include "prepost/ir/verify.h"
+#include "prepost/version.h"
+
+namespace prepost {
+namespace {
+
+struct Case {
+  uint32_t nodes = 0;
+  uint32_t blocks = 0;
+};
+
+/// Counts what is written and drops it.
+class CountingBuffer : public std::streambuf {
+ public:
+  uint64_t bytes() const { return bytes_; }
+
+ protected:
+  std::streamsize xsputn(const char*, std::streamsize count) override {
+    bytes_ += static_cast<uint64_t>(count);
+    return count;
+  }
+  int_type overflow(int_type c) override {
+    ++bytes_;
+    return c;
+  }
+
+ private:
+  uint64_t bytes_ = 0;
+};
+
+double Seconds(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Seconds to read and write `bytes` once.
+double CopyBound(size_t bytes) {
+  std::vector<char> from(bytes, 1), to(bytes, 2);
+  return Seconds([&] { std::memcpy(to.data(), from.data(), bytes); });
+}
+
+struct Sample {
+  double compile_s = 0, verify_s = 0, write_s = 0;
+};
+
+/// Runs one case `repeat` times after one warm-up, and writes the result as a line of JSON.
+void RunCase(const Case& size, const std::string& algorithm, int repeat, int out_fd) {
+  const Spec spec{
+      .nodes = size.nodes, .message_bytes = size.blocks, .block_bytes = 1, .algorithm = algorithm};
+  std::vector<Sample> samples;
+  uint64_t ops = 0, plan_bytes = 0, file_bytes = 0;
+  for (int i = 0; i <= repeat; ++i) {
+    Sample sample;
+    Plan plan;
+    sample.compile_s = Seconds([&] { plan = std::move(*Compile(spec)); });
+    sample.verify_s = Seconds([&] { PREPOST_CHECK(Verify(plan).ok()); });
+    CountingBuffer buffer;
+    std::ostream out(&buffer);
+    sample.write_s = Seconds([&] { WritePlan(plan, out); });
+    file_bytes = buffer.bytes();
+    ops = plan.ops().size();
+    plan_bytes = ops * sizeof(Op) + plan.after_count() * sizeof(OpId) +
+                 plan.channels().size() * sizeof(Channel);
+    if (i > 0) samples.push_back(sample);
+  }
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  nlohmann::ordered_json result = {{"nodes", size.nodes},
+                                   {"blocks", size.blocks},
+                                   {"algorithm", algorithm},
+                                   {"ops", ops},
+                                   {"plan_bytes", plan_bytes},
+                                   {"file_bytes", file_bytes},
+                                   {"peak_bytes", usage.ru_maxrss * 1024l},
+                                   {"bound_s", CopyBound(plan_bytes)},
+                                   {"samples", nlohmann::ordered_json::array()}};
+  for (const Sample& sample : samples) {
+    result["samples"].push_back({{"compile_s", sample.compile_s},
+                                 {"verify_s", sample.verify_s},
+                                 {"write_s", sample.write_s}});
+  }
+  const std::string line = result.dump();
+  PREPOST_CHECK(write(out_fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+}
+
+nlohmann::ordered_json RunInChild(const Case& size, const std::string& algorithm, int repeat) {
+  int fds[2];
+  PREPOST_CHECK(pipe(fds) == 0);
+  const pid_t child = fork();
+  PREPOST_CHECK(child >= 0);
+  if (child == 0) {
+    RunCase(size, algorithm, repeat, fds[1]);
+    _exit(0);
+  }
+  close(fds[1]);
+  std::string text;
+  char piece[4096];
+  for (ssize_t count = 0; (count = read(fds[0], piece, sizeof piece)) > 0;)
+    text.append(piece, static_cast<size_t>(count));
+  close(fds[0]);
+  int status = 0;
+  PREPOST_CHECK(waitpid(child, &status, 0) == child && status == 0);
+  return nlohmann::ordered_json::parse(text);
+}
+
+/// The median of one figure over the samples.
+double Median(const nlohmann::ordered_json& result, const char* key) {
+  std::vector<double> values;
+  for (const auto& sample : result["samples"]) values.push_back(sample[key]);
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Speed and memory of compiling (with a verification after every pass), verifying and writing "
+      "plans.");
+  std::vector<std::string> sizes = {"8x256", "64x256", "256x1024"};
+  std::string algorithm = "binomial_pipeline";
+  int repeat = 5;
+  bool json = false;
+  app.add_option("SIZE", sizes, "nodes x blocks, such as 64x256");
+  app.add_option("--algorithm", algorithm, "Schedule");
+  app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
+  app.add_flag("--json", json, "Print everything, with all samples, as JSON");
+  CLI11_PARSE(app, argc, argv);
+
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (const std::string& size : sizes) {
+    Case parsed;
+    if (std::sscanf(size.c_str(), "%ux%u", &parsed.nodes, &parsed.blocks) != 2 ||
+        parsed.nodes == 0 || parsed.blocks == 0) {
+      std::cerr << "plan_bench: '" << size << "' is no size such as 64x256\n";
+      return 2;
+    }
+    results.push_back(RunInChild(parsed, algorithm, repeat));
+  }
+  if (json) {
+    std::cout << results.dump(2) << "\n";
+    return 0;
+  }
+  std::cout << fmt::format(
+      "{}, prepost {}, median of {} runs after a warm-up, one core, monotonic clock\n", algorithm,
+      kVersion, repeat);
+  std::cout << fmt::format("{:>10} {:>9} {:>11} {:>11} {:>11} {:>13} {:>9} {:>9} {:>10}\n", "n x k",
+                           "ops", "compile ms", "verify ms", "write ms", "all, Mops/s", "peak MB",
+                           "plan MB", "bound ms");
+  for (const auto& result : results) {
+    const double compile = Median(result, "compile_s");
+    const double verify = Median(result, "verify_s");
+    const double write = Median(result, "write_s");
+    const double ops = result["ops"];
+    std::cout << fmt::format(
+        "{:>10} {:>9} {:>11.2f} {:>11.2f} {:>11.2f} {:>13.2f} {:>9.1f} {:>9.1f} {:>10.2f}\n",
+        fmt::format("{}x{}", result["nodes"].get<int>(), result["blocks"].get<int>()), ops,
+        compile * 1e3, verify * 1e3, write * 1e3, ops / (compile + verify + write) / 1e6,
+        result["peak_bytes"].get<double>() / 1e6, result["plan_bytes"].get<double>() / 1e6,
+        result["bound_s"].get<double>() * 1e3);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace prepost
+
+int main(int argc, char** argv) { return prepost::Main(argc, argv); }
