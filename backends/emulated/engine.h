@@ -147,6 +147,7 @@ class Engine {
   bool CanTransmit(QpState& qp) const;
   bool CanDeliver(QpState& qp) const;
   void Transmit(QpState& qp);
+  void BreakIfDue(QpState& receiver);
   bool Place(QpState& qp, Work& work);
   bool TakeReceive(QpState& qp, Work& work);
   CopyOutcome Move(QpState& qp, const Work& work, uint64_t bytes);

@@ -47,12 +47,7 @@ void Engine::Transmit(QpState& qp) {
   if (!CanTransmit(qp)) return;
   Work& work = qp.work[qp.to_transmit];
   QpState& remote = *qp.remote;
-  for (const QpFault& fault : options_.faults) {
-    if (fault.node == remote.nic.node && fault.peer == qp.nic.node && &qp != &remote &&
-        remote.received >= fault.after_receives) {
-      BreakQp(remote);
-    }
-  }
+  BreakIfDue(remote);
   if (remote.state != QpState::State::kReady) {
     return FailTransport(qp, work, Syndrome::kTransportRetryExceeded);
   }
@@ -65,6 +60,15 @@ void Engine::Transmit(QpState& qp) {
   }
   work.moved += chunk;
   if (work.moved == work.bytes) work.state = Work::State::kMoved;
+}
+
+void Engine::BreakIfDue(QpState& receiver) {
+  for (const QpFault& fault : options_.faults) {
+    if (fault.node == receiver.nic.node && fault.peer == receiver.remote->nic.node &&
+        receiver.received >= fault.after_receives) {
+      BreakQp(receiver);
+    }
+  }
 }
 
 /// Gets the receiver's side ready for the message. False when it is not, or the message has failed.
@@ -189,7 +193,7 @@ void Engine::Deliver(QpState& qp) {
     work.state = Work::State::kDone;
     ++counters_.messages;
     counters_.bytes += work.bytes;
-    return;
+    return BreakIfDue(remote);
   }
   if (TakesReceive(work.opcode)) {
     WriteCqe(remote, remote.recv_cq,
