@@ -24,6 +24,7 @@ using Action = std::function<Status()>;
 // Each adds one subcommand to `app` and sets `*action` when it is the one chosen (in its CLI
 // callback).
 void AddCompile(CLI::App& app, Action* action);
+void AddDraw(CLI::App& app, Action* action);
 void AddLower(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, Action* action);
 void AddVerify(CLI::App& app, Action* action);

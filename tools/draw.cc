@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost draw: a picture of a plan, as SVG, dot text or an HTML page.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+
+#include "prepost/viz/graph.h"
+#include "prepost/viz/spacetime.h"
+#include "prepost/viz/svg.h"
+#include "tools/command.h"
+
+namespace prepost::tools {
+namespace {
+
+struct DrawFlags {
+  std::string path;
+  std::string output = "-";
+  std::string view = "spacetime";
+  std::string format;  ///< empty: by the suffix of `output`
+  std::vector<uint32_t> nodes;
+  std::vector<uint32_t> blocks;
+  std::string rounds;
+};
+
+const std::vector<std::string>& Views() {
+  static const std::vector<std::string> views = {"graph", "spacetime"};
+  return views;
+}
+
+const std::vector<std::string>& Formats() {
+  static const std::vector<std::string> formats = {"svg", "dot", "html"};
+  return formats;
+}
+
+Status CheckWord(const std::string& what, const std::string& word,
+                 const std::vector<std::string>& words) {
+  if (std::ranges::find(words, word) != words.end()) return {};
+  return {StatusCode::kUsage, fmt::format("unknown {} '{}'{}; there are {}", what, word,
+                                          DidYouMean(word, words), fmt::join(words, ", "))};
+}
+
+/// The format asked for, or the one that the output's suffix names; stdout gets SVG.
+Result<std::string> FormatOf(const DrawFlags& flags) {
+  std::string format = flags.format;
+  if (format.empty()) {
+    if (flags.output == "-") return std::string("svg");
+    const size_t slash = flags.output.find_last_of('/');
+    const size_t dot = flags.output.find_last_of('.');
+    const bool has_suffix = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+    if (!has_suffix) {
+      return Status(StatusCode::kUsage,
+                    fmt::format("'{}' has no suffix that names a format: .{}, or use --format",
+                                flags.output, fmt::join(Formats(), ", .")));
+    }
+    format = flags.output.substr(dot + 1);
+  }
+  PREPOST_RETURN_IF_ERROR(CheckWord("format", format, Formats()));
+  if (format == "dot" && flags.view != "graph") {
+    return Status(StatusCode::kUsage,
+                  fmt::format("the {} view has no dot form, only --view graph has", flags.view));
+  }
+  return format;
+}
+
+Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan) {
+  viz::Selection selection;
+  for (uint32_t node : flags.nodes) selection.nodes.push_back(NodeId(node));
+  selection.blocks = flags.blocks;
+  if (!flags.rounds.empty()) {
+    const Result<viz::Rounds> rounds = viz::ParseRounds(flags.rounds);
+    if (!rounds.ok()) return rounds.status();
+    selection.rounds = *rounds;
+  }
+  return viz::CheckSelection(plan, std::move(selection));
+}
+
+Result<std::string> Draw(const DrawFlags& flags, const std::string& format, const Plan& plan) {
+  const Result<viz::Selection> selection = SelectionOf(flags, plan);
+  if (!selection.ok()) return selection.status();
+  if (flags.view == "spacetime") return viz::DrawSpacetime(plan, *selection);
+  return viz::DrawGraph(plan, *selection,
+                        format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg);
+}
+
+Status Run(const DrawFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckWord("view", flags.view, Views()));
+  const Result<std::string> format = FormatOf(flags);
+  if (!format.ok()) return format.status();
+  const Result<Plan> plan = LoadPlan(flags.path);
+  if (!plan.ok()) return plan.status();
+  Result<std::string> picture = Draw(flags, *format, *plan);
+  if (!picture.ok()) return picture.status();
+  if (*format == "html") picture = viz::HtmlPage(viz::Headline(plan->header()), *picture);
+  return WriteFile(flags.output, [&](std::ostream& out) { out << *picture; });
+}
+
+}  // namespace
+
+void AddDraw(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<DrawFlags>();
+  CLI::App* command = app.add_subcommand("draw", "Draw a plan");
+  command->footer(
+      "spacetime: a row per node, a column per round, the blocks received and sent; a summary "
+      "above 64 nodes or 80 "
+      "rounds.\ngraph: every send and receive with what it waits for, laid out by Graphviz; up to "
+      "500 ops.\n\n"
+      "Examples:\n"
+      "  prepost draw plan.json -o plan.svg\n"
+      "  prepost draw plan.json --view graph --node 5 --rounds 2:6 -o node5.svg\n"
+      "  prepost compile --nodes 8 --message-bytes 4MiB | prepost draw - --block 3 -o block3.html");
+  command->add_option("PLAN", flags->path, "Plan file, - for stdin")->required();
+  command->add_option("--view", flags->view, "spacetime (default) or graph")->type_name("VIEW");
+  command
+      ->add_option("-o,--output", flags->output,
+                   "File: .svg, .html, or .dot of a graph (default: svg to stdout)")
+      ->type_name("FILE");
+  command->add_option("--format", flags->format, "svg, dot or html, whatever the file's suffix")
+      ->type_name("FORMAT");
+  command
+      ->add_option("--node", flags->nodes,
+                   "Only this node (with its peers in a graph); may be repeated")
+      ->type_name("I")
+      ->allow_extra_args(false);
+  command->add_option("--block", flags->blocks, "Only this block; may be repeated")
+      ->type_name("B")
+      ->allow_extra_args(false);
+  command->add_option("--rounds", flags->rounds, "Only rounds A to B, both included")
+      ->type_name("A:B");
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools

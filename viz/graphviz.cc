@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/viz/graphviz.h"
+
+#include <fmt/format.h>
+#include <gvc.h>
+#include <gvplugin.h>
+#include <gvplugin_textlayout.h>
+
+#include <string_view>
+
+#include "prepost/viz/svg.h"
+
+namespace prepost::viz {
+namespace {
+
+/// Graphviz's hook for measuring a piece of text; line height and base line are those of its own
+/// estimate.
+boolean MeasureText(textspan_t* span, char** /*font_path*/) {
+  span->size.x = TextWidth(span->str, span->font->size);
+  span->size.y = span->font->size * 1.2;
+  span->yoffset_layout = 0;
+  span->yoffset_centerline = span->font->size * 0.1;
+  span->layout = nullptr;
+  span->free_layout = nullptr;
+  return 1;
+}
+
+// The C interface asks for pointers to non-const; Graphviz only reads what they point to.
+template <typename T>
+T* Mutable(const T* value) {
+  return const_cast<T*>(value);
+}
+
+const gvtextlayout_engine_t kTextEngine = {MeasureText};
+const gvplugin_installed_t kTextTypes[] = {
+    {0, "textlayout", /*quality=*/1000, Mutable(&kTextEngine), nullptr},
+    {0, nullptr, 0, nullptr, nullptr}};
+const gvplugin_api_t kTextApis[] = {{API_textlayout, Mutable(kTextTypes)},
+                                    {static_cast<api_t>(0), nullptr}};
+const gvplugin_library_t kTextLibrary = {Mutable("prepost"), Mutable(kTextApis)};
+const lt_symlist_t kBuiltins[] = {{"gvplugin_prepost_LTX_library", Mutable(&kTextLibrary)},
+                                  {nullptr, nullptr}};
+
+Status GraphvizError(std::string_view doing) {
+  const char* error = aglasterr();
+  std::string detail = error == nullptr ? "" : error;
+  while (!detail.empty() && detail.back() == '\n') detail.pop_back();
+  return EnvironmentError(
+      fmt::format("graphviz cannot {}{}{}; are its plugins installed (libgvc6)?", doing,
+                  detail.empty() ? "" : ": ", detail));
+}
+
+/// Frees what a layout attached to a graph.
+class Layout {
+ public:
+  Layout(GVC_t* context, Agraph_t* graph, const char* engine)
+      : context_(context), graph_(graph), ok_(gvLayout(context, graph, engine) == 0) {}
+  ~Layout() { gvFreeLayout(context_, graph_); }
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+  bool ok() const { return ok_; }
+
+ private:
+  GVC_t* context_;
+  Agraph_t* graph_;
+  bool ok_;
+};
+
+}  // namespace
+
+void CloseGraph::operator()(Agraph_s* graph) const { agclose(graph); }
+
+void Graphviz::FreeContext::operator()(GVC_s* context) const { gvFreeContext(context); }
+
+Graphviz::Graphviz() : context_(gvContextPlugins(kBuiltins, /*demand_loading=*/1)) {
+  agseterr(AGMAX);  // nothing on stderr; GraphvizError() asks for the last message
+}
+
+Status Graphviz::Place(Agraph_s* graph) {
+  const Layout layout(context_.get(), graph, "dot");
+  if (!layout.ok()) return GraphvizError("lay the graph out");
+  attach_attrs(graph);
+  return {};
+}
+
+Result<std::string> Graphviz::RenderPlaced(Agraph_s* graph) {
+  const Layout layout(context_.get(), graph, "nop2");
+  if (!layout.ok()) return GraphvizError("route the edges");
+  return Render(graph, "svg");
+}
+
+Result<std::string> Graphviz::RenderDot(Agraph_s* graph) { return Render(graph, "canon"); }
+
+Result<std::string> Graphviz::Render(Agraph_s* graph, const char* format) {
+  char* data = nullptr;
+  unsigned length = 0;
+  if (gvRenderData(context_.get(), graph, format, &data, &length) != 0) {
+    return GraphvizError(fmt::format("write {}", format));
+  }
+  std::string out(data, length);
+  gvFreeRenderData(data);
+  return out;
+}
+
+}  // namespace prepost::viz

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The space-time picture of a plan: a row per node, a column per round, and in each cell the block
+// that the node receives and the block that it sends. Used by `prepost draw`; it knows nothing of
+// executors or queues. Credits are not drawn.
+#ifndef PREPOST_VIZ_SPACETIME_H_
+#define PREPOST_VIZ_SPACETIME_H_
+
+#include <cstdint>
+#include <string>
+
+#include "prepost/ir/plan.h"
+#include "prepost/viz/selection.h"
+
+namespace prepost::viz {
+
+/// The most rows and columns that are drawn cell by cell; 64 blocks to 64 nodes take about 70
+/// rounds.
+inline constexpr uint32_t kDetailedNodesMax = 64;
+inline constexpr uint32_t kDetailedRoundsMax = 80;
+
+/// An SVG file: every transfer where the selected nodes and rounds are few enough, else a summary
+/// that says so, with the share of the selected blocks that ranges of nodes hold after ranges of
+/// rounds. `selection` must come from CheckSelection() and `plan` must be valid. Time is linear in
+/// ops; the picture's size is bounded. The same plan and selection give the same bytes.
+std::string DrawSpacetime(const Plan& plan, const Selection& selection);
+
+}  // namespace prepost::viz
+
+#endif  // PREPOST_VIZ_SPACETIME_H_

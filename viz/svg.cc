@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/viz/svg.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <iterator>
+
+#include "prepost/ir/status.h"
+
+namespace prepost::viz {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+/// Bytes of the well-formed UTF-8 sequence of an XML character at the start of `text`; 0 when there
+/// is none.
+size_t CharacterLength(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t first = byte(0);
+  if (first < 0x80) return first >= 0x20 || first == '\t' || first == '\n' || first == '\r' ? 1 : 0;
+  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  uint32_t code = first & (0xFFu >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3Fu);
+  }
+  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  const bool forbidden = surrogate || code == 0xFFFE || code == 0xFFFF || code > 0x10FFFF;
+  return code < kSmallest[length] || forbidden ? 0 : length;
+}
+
+/// Width of an ASCII character in thousandths of the font size, after DejaVu Sans, the widest of
+/// the usual fonts.
+int CharacterWidth(char c) {
+  constexpr std::string_view kNarrow = "ijlI.,:;'|!()[] ";
+  constexpr std::string_view kWide = "mwMW%@";
+  if (kNarrow.find(c) != std::string_view::npos) return 370;
+  if (kWide.find(c) != std::string_view::npos) return 930;
+  if (c >= 'A' && c <= 'Z') return 700;
+  return 625;
+}
+
+}  // namespace
+
+std::string EscapeXml(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = CharacterLength(text);
+    switch (length == 0 ? '\0' : text[0]) {
+      case '\0':
+        out += kReplacement;
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
+double TextWidth(std::string_view text, double font_size) {
+  int thousandths = 0;
+  for (char c : text) {
+    const bool continuation = (static_cast<uint8_t>(c) & 0xC0) == 0x80;
+    if (!continuation) thousandths += CharacterWidth(c);
+  }
+  return thousandths * font_size / 1000;
+}
+
+Svg::Svg(int width, int height, std::string_view title, std::string_view style) {
+  fmt::format_to(std::back_inserter(out_),
+                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+                 "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\">\n<title>{2}</title>\n"
+                 "<style>{3}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
+                 width, height, EscapeXml(title), EscapeXml(style));
+}
+
+void Svg::BeginGroup(std::string_view css_class, std::string_view tooltip) {
+  ++open_groups_;
+  fmt::format_to(std::back_inserter(out_), "<g class=\"{}\"><title>{}</title>", css_class,
+                 EscapeXml(tooltip));
+}
+
+void Svg::EndGroup() {
+  PREPOST_CHECK(open_groups_ > 0);
+  --open_groups_;
+  out_ += "</g>\n";
+}
+
+void Svg::Rect(std::string_view css_class, const Box& box) {
+  fmt::format_to(std::back_inserter(out_),
+                 "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>", css_class,
+                 box.x, box.y, box.width, box.height);
+}
+
+void Svg::Rect(std::string_view css_class, const Box& box, Color fill) {
+  fmt::format_to(std::back_inserter(out_),
+                 "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>",
+                 css_class, box.x, box.y, box.width, box.height, Hex(fill));
+}
+
+void Svg::Text(std::string_view css_class, int x, int y, std::string_view text) {
+  fmt::format_to(std::back_inserter(out_), "<text class=\"{}\" x=\"{}\" y=\"{}\">{}</text>",
+                 css_class, x, y, EscapeXml(text));
+}
+
+std::string Svg::Finish() && {
+  PREPOST_CHECK(open_groups_ == 0);
+  out_ += "</svg>\n";
+  return std::move(out_);
+}
+
+std::string HtmlPage(std::string_view title, std::string_view svg) {
+  const size_t element = svg.find("<svg");
+  PREPOST_CHECK(element != std::string_view::npos);
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta "
+      "charset=\"utf-8\"><title>{}</title></head>\n"
+      "<body>\n{}</body>\n</html>\n",
+      EscapeXml(title), svg.substr(element));
+}
+
+}  // namespace prepost::viz

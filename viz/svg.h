@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Svg: writes one SVG picture, element after element, in whole pixels. It knows nothing of plans.
+// What it writes depends on its arguments only, so the same calls give the same bytes; every text
+// is escaped here and nowhere else.
+#ifndef PREPOST_VIZ_SVG_H_
+#define PREPOST_VIZ_SVG_H_
+
+#include <string>
+#include <string_view>
+
+#include "prepost/viz/palette.h"
+
+namespace prepost::viz {
+
+/// Pixels; x to the right, y down.
+struct Box {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
+};
+
+/// `text` for XML content and attributes. Bytes that XML or UTF-8 forbid become U+FFFD, so that any
+/// string is safe.
+std::string EscapeXml(std::string_view text);
+
+/// About how wide a sans-serif font draws `text`, in units of `font_size`; on the generous side,
+/// since the viewer's font is unknown. It depends on no installed font.
+double TextWidth(std::string_view text, double font_size);
+
+class Svg {
+ public:
+  /// `title` names the picture for readers of screens; `style` is its CSS.
+  Svg(int width, int height, std::string_view title, std::string_view style);
+
+  /// Elements until EndGroup() share a tooltip.
+  void BeginGroup(std::string_view css_class, std::string_view tooltip);
+  void EndGroup();
+  void Rect(std::string_view css_class, const Box& box);
+  void Rect(std::string_view css_class, const Box& box, Color fill);
+  /// `x`, `y`: the anchor that the class chooses, on the base line.
+  void Text(std::string_view css_class, int x, int y, std::string_view text);
+
+  /// The picture. Groups must be closed.
+  std::string Finish() &&;
+
+ private:
+  std::string out_;
+  int open_groups_ = 0;
+};
+
+/// A page that shows `svg` (a whole SVG file, or only its element) under `title`.
+std::string HtmlPage(std::string_view title, std::string_view svg);
+
+}  // namespace prepost::viz
+
+#endif  // PREPOST_VIZ_SVG_H_
