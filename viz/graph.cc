@@ -6,8 +6,8 @@
 // on its left, it crosses no box.
 //
 // Dot puts the clusters in an order of its own as soon as edges run between them. So it first
-// places the boxes with the edges inside clusters only, when the chain of node labels alone decides
-// the order; the dashed arrows are added then.
+// places the boxes with the edges inside clusters only, when it keeps the order in which the
+// clusters were made (from bottom to top); the dashed arrows are added then.
 #include "prepost/viz/graph.h"
 
 #include <cgraph.h>
@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
+#include <ranges>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -162,8 +163,7 @@ bool Drawing::ShowsNode(const Program& program) const {
 }
 
 GraphPtr Drawing::Build() {
-  std::string name;
-  GraphPtr graph(agopen(Text("plan", &name), Agdirected, nullptr));
+  GraphPtr graph = NewGraph();
   SetDefaults(graph.get(), AGRAPH,
               {{"rankdir", "LR"},
                {"newrank", "true"},
@@ -183,7 +183,7 @@ GraphPtr Drawing::Build() {
                {"margin", "0.05,0.02"}});
   SetDefaults(graph.get(), AGEDGE, {{"arrowsize", "0.6"}});
   AddCaption(graph.get());
-  for (const Program& program : plan_.programs()) {
+  for (const Program& program : std::views::reverse(plan_.programs())) {
     if (ShowsNode(program)) AddCluster(graph.get(), program);
   }
   AddColumns(graph.get());
@@ -238,9 +238,8 @@ void Drawing::AddBox(Agraph_t* cluster, uint32_t position, DrawnOp* drawn) {
        {"fontcolor", op.is_credit() ? kCreditText : "#000000"}});
 }
 
-/// An invisible chain of columns, headed by the number of the round, keeps the ops of one column in
-/// one rank; a chain of labels, the header below which all stand last, keeps the clusters in order
-/// (dot, rankdir=LR: bottom to top).
+/// An invisible chain of columns, headed by the numbers of the rounds, keeps the ops of one column
+/// in one rank.
 void Drawing::AddColumns(Agraph_t* graph) const {
   std::map<uint64_t, std::vector<Agnode_t*>> columns;
   for (const auto& [position, drawn] : drawn_) {
@@ -279,11 +278,8 @@ void Drawing::AddColumns(Agraph_t* graph) const {
     chain(add_rank(fmt::format("column{}", column), title, nodes));
   }
   chain(add_rank("column_ends", "", ends));
-  Agnode_t* above = first;
   for (size_t i = 0; i < labels.size(); ++i) {
-    AddEdge(graph, labels[i], above, {{"style", "invis"}});
     AddEdge(graph, labels[i], ends[i], {{"style", "invis"}, {"weight", "0"}});
-    above = labels[i];
   }
 }
 
@@ -293,7 +289,7 @@ void Drawing::AddAfters(Agraph_t* graph) const {
       const auto found = drawn_.find(drawn.program->op_begin + before.value);
       if (found == drawn_.end()) continue;
       AddEdge(graph, found->second.box, drawn.box,
-              {{"id", fmt::format("{}-{}", agnameof(found->second.box), agnameof(drawn.box))},
+              {{"id", fmt::format("{}_{}", agnameof(found->second.box), agnameof(drawn.box))},
                {"class", "after"},
                {"color", kAfterColor},
                {"constraint", "false"},
@@ -308,7 +304,7 @@ void Drawing::AddMatches(Agraph_t* graph) const {
     Agnode_t* send = drawn_.at(messages_.send(message)).box;
     Agnode_t* recv = drawn_.at(messages_.recv(message)).box;
     AddEdge(graph, send, recv,
-            {{"id", fmt::format("{}-{}", agnameof(send), agnameof(recv))},
+            {{"id", fmt::format("{}_{}", agnameof(send), agnameof(recv))},
              {"class", credit ? "credit" : "match"},
              {"style", "dashed"},
              {"color", credit ? kCreditColor : kMatchColor},
@@ -370,12 +366,12 @@ Result<std::string> DrawGraph(const Plan& plan, const Selection& selection, Grap
                     "--rounds first:last, or use --view spacetime",
                     drawing.ops(), plan.header().nodes, kGraphOpsMax));
   }
-  Graphviz graphviz;
   const GraphPtr graph = drawing.Build();
   if (format == GraphFormat::kDot) {
     drawing.AddMatches(graph.get());
-    return graphviz.RenderDot(graph.get());
+    return WriteDot(graph.get());
   }
+  Graphviz graphviz;
   PREPOST_RETURN_IF_ERROR(graphviz.Place(graph.get()));
   Set(graph.get(), {{"splines", "line"}});
   drawing.AddMatches(graph.get());

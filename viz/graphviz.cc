@@ -6,6 +6,8 @@
 #include <gvplugin.h>
 #include <gvplugin_textlayout.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "prepost/viz/svg.h"
@@ -41,6 +43,22 @@ const gvplugin_library_t kTextLibrary = {Mutable("prepost"), Mutable(kTextApis)}
 const lt_symlist_t kBuiltins[] = {{"gvplugin_prepost_LTX_library", Mutable(&kTextLibrary)},
                                   {nullptr, nullptr}};
 
+// Graphviz walks subgraphs in the order of their internal ids. Its own are addresses, which change
+// from run to run; these count up. Names are kept by Graphviz where `map` refuses a string.
+void* OpenIds(Agraph_t* /*graph*/, Agdisc_t* /*discipline*/) { return new IDTYPE(0); }
+void CloseIds(void* state) { delete static_cast<IDTYPE*>(state); }
+long MapId(void* state, int /*kind*/, char* name, IDTYPE* id, int create) {
+  if (name != nullptr || create == 0) return 0;
+  *id = ++*static_cast<IDTYPE*>(state);
+  return 1;
+}
+long AllocateId(void* /*state*/, int /*kind*/, IDTYPE /*id*/) { return 0; }
+void FreeId(void* /*state*/, int /*kind*/, IDTYPE /*id*/) {}
+char* PrintId(void* /*state*/, int /*kind*/, IDTYPE /*id*/) { return nullptr; }
+void RegisterId(void* /*state*/, int /*kind*/, void* /*object*/) {}
+
+const Agiddisc_t kIds = {OpenIds, MapId, AllocateId, FreeId, PrintId, CloseIds, RegisterId};
+
 Status GraphvizError(std::string_view doing) {
   const char* error = aglasterr();
   std::string detail = error == nullptr ? "" : error;
@@ -68,6 +86,24 @@ class Layout {
 
 }  // namespace
 
+GraphPtr NewGraph() {
+  Agdisc_t discipline = {nullptr, Mutable(&kIds), nullptr};
+  return GraphPtr(agopen(Mutable("plan"), Agdirected, &discipline));
+}
+
+Result<std::string> WriteDot(Agraph_s* graph) {
+  char* data = nullptr;
+  size_t length = 0;
+  FILE* stream = open_memstream(&data, &length);
+  if (stream == nullptr) return EnvironmentError("no memory for the graph's text");
+  const int written = agwrite(graph, stream);
+  const int closed = std::fclose(stream);
+  std::string out(data, length);
+  std::free(data);
+  if (written != 0 || closed != 0) return EnvironmentError("no memory for the graph's text");
+  return out;
+}
+
 void CloseGraph::operator()(Agraph_s* graph) const { agclose(graph); }
 
 void Graphviz::FreeContext::operator()(GVC_s* context) const { gvFreeContext(context); }
@@ -86,16 +122,10 @@ Status Graphviz::Place(Agraph_s* graph) {
 Result<std::string> Graphviz::RenderPlaced(Agraph_s* graph) {
   const Layout layout(context_.get(), graph, "nop2");
   if (!layout.ok()) return GraphvizError("route the edges");
-  return Render(graph, "svg");
-}
-
-Result<std::string> Graphviz::RenderDot(Agraph_s* graph) { return Render(graph, "canon"); }
-
-Result<std::string> Graphviz::Render(Agraph_s* graph, const char* format) {
   char* data = nullptr;
   unsigned length = 0;
-  if (gvRenderData(context_.get(), graph, format, &data, &length) != 0) {
-    return GraphvizError(fmt::format("write {}", format));
+  if (gvRenderData(context_.get(), graph, "svg", &data, &length) != 0) {
+    return GraphvizError("write svg");
   }
   std::string out(data, length);
   gvFreeRenderData(data);

@@ -22,6 +22,12 @@ struct CloseGraph {
 };
 using GraphPtr = std::unique_ptr<Agraph_s, CloseGraph>;
 
+/// An empty directed graph whose subgraphs Graphviz walks in the order in which they were made.
+GraphPtr NewGraph();
+
+/// `graph` in the dot language.
+Result<std::string> WriteDot(Agraph_s* graph);
+
 class Graphviz {
  public:
   Graphviz();
@@ -32,12 +38,8 @@ class Graphviz {
   /// `graph`, with the positions of Place(), as SVG; edges without a position are routed as
   /// straight lines.
   Result<std::string> RenderPlaced(Agraph_s* graph);
-  /// `graph` in the dot language, without positions.
-  Result<std::string> RenderDot(Agraph_s* graph);
 
  private:
-  Result<std::string> Render(Agraph_s* graph, const char* format);
-
   struct FreeContext {
     void operator()(GVC_s* context) const;
   };
