@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,17 +88,21 @@ Result<PartialOutput> PartialOutput::Create(const std::string& path, uint64_t by
   return output;
 }
 
+/// A look at the free space first, so that a hopeless request does not fill the disk for a while.
 Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
+  const std::string what = fmt::format("cannot reserve {} bytes for {}", bytes, path_);
+  struct statvfs disk = {};
+  if (fstatvfs(file_.get(), &disk) == 0 && disk.f_bfree < bytes / disk.f_frsize) {
+    return SystemError(StatusCode::kRejected,
+                       fmt::format("{}, {} are free", what, disk.f_bfree * disk.f_frsize), ENOSPC);
+  }
   for (uint64_t offset = 0; offset < bytes;) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     const uint64_t step = std::min(bytes - offset, kReserveStepBytes);
     const int error =
         posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(step));
     if (error == EINTR) continue;
-    if (error != 0) {
-      return SystemError(StatusCode::kRejected,
-                         fmt::format("cannot reserve {} bytes for {}", bytes, path_), error);
-    }
+    if (error != 0) return SystemError(StatusCode::kRejected, what, error);
     offset += step;
   }
   return {};
