@@ -59,18 +59,11 @@ Result<MessageSum> MappedInput::Sum(const Checkpoint& checkpoint) const {
 Result<Mapping> MappedInput::Read(const Checkpoint& checkpoint) const {
   Result<Mapping> memory = Mapping::Anonymous(size_bytes());
   if (!memory.ok()) return memory;
-  for (uint64_t offset = 0; offset < size_bytes();) {
+  for (uint64_t offset = 0; offset < size_bytes(); offset += kReadStepBytes) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    const std::span<std::byte> rest = memory->bytes().subspan(offset);
-    const ssize_t read = pread(fd(), rest.data(), std::min<uint64_t>(rest.size(), kReadStepBytes),
-                               static_cast<off_t>(offset));
-    if (read < 0 && errno == EINTR) continue;
-    if (read < 0) return FileError("read input", path_, errno);
-    if (read == 0) {
-      PREPOST_RETURN_IF_ERROR(CheckStillWhole());
-      return Rejected(fmt::format("input {} ends early", path_));
-    }
-    offset += static_cast<uint64_t>(read);
+    const uint64_t step = std::min(size_bytes() - offset, kReadStepBytes);
+    PREPOST_RETURN_IF_ERROR(ReadExactly(fd(), offset, memory->bytes().subspan(offset, step),
+                                        fmt::format("input {}", path_)));
   }
   return memory;
 }
