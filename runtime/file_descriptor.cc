@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/runtime/file_descriptor.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <system_error>
 
 namespace prepost {
@@ -23,6 +25,22 @@ void FileDescriptor::Close() {
 
 Status SystemError(StatusCode code, const std::string& what, int error) {
   return {code, what + ": " + std::system_category().message(error)};
+}
+
+Status ReadExactly(int fd, uint64_t offset, std::span<std::byte> out, const std::string& name) {
+  while (!out.empty()) {
+    const ssize_t got = pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return SystemError(StatusCode::kRejected, fmt::format("cannot read {}", name), errno);
+    }
+    if (got == 0) {
+      return Rejected(fmt::format("{} was cut short meanwhile: it ends at byte {}", name, offset));
+    }
+    out = out.subspan(static_cast<size_t>(got));
+    offset += static_cast<uint64_t>(got);
+  }
+  return {};
 }
 
 }  // namespace prepost

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileDescriptor: the owner of one open file, socket or pipe end, and the wording of a failed
-// system call. Used by everything under runtime/ that talks to the kernel.
+// FileDescriptor: the owner of one open file, socket or pipe end, with exact reads and the wording
+// of a failed system call. Used by everything under runtime/ that talks to the kernel.
 #ifndef PREPOST_RUNTIME_FILE_DESCRIPTOR_H_
 #define PREPOST_RUNTIME_FILE_DESCRIPTOR_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "prepost/ir/status.h"
@@ -30,6 +33,10 @@ class FileDescriptor {
 
 /// "what: No space left on device". `error` is an errno value.
 Status SystemError(StatusCode code, const std::string& what, int error);
+
+/// Fills `out` from byte `offset` of an open file. Errors (kRejected), with `name`: a read that
+/// fails, a file that ends before, as one does that was cut short meanwhile.
+Status ReadExactly(int fd, uint64_t offset, std::span<std::byte> out, const std::string& name);
 
 }  // namespace prepost
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,18 +59,11 @@ Result<MessageSum> MappedInput::Sum(const Checkpoint& checkpoint) const {
 Result<Mapping> MappedInput::Read(const Checkpoint& checkpoint) const {
   Result<Mapping> memory = Mapping::Anonymous(size_bytes());
   if (!memory.ok()) return memory;
-  for (uint64_t offset = 0; offset < size_bytes();) {
+  for (uint64_t offset = 0; offset < size_bytes(); offset += kReadStepBytes) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    const std::span<std::byte> rest = memory->bytes().subspan(offset);
-    const ssize_t read = pread(fd(), rest.data(), std::min<uint64_t>(rest.size(), kReadStepBytes),
-                               static_cast<off_t>(offset));
-    if (read < 0 && errno == EINTR) continue;
-    if (read < 0) return FileError("read input", path_, errno);
-    if (read == 0) {
-      PREPOST_RETURN_IF_ERROR(CheckStillWhole());
-      return Rejected(fmt::format("input {} ends early", path_));
-    }
-    offset += static_cast<uint64_t>(read);
+    const uint64_t step = std::min(size_bytes() - offset, kReadStepBytes);
+    PREPOST_RETURN_IF_ERROR(ReadExactly(fd(), offset, memory->bytes().subspan(offset, step),
+                                        fmt::format("input {}", path_)));
   }
   return memory;
 }
@@ -87,17 +81,21 @@ Result<PartialOutput> PartialOutput::Create(const std::string& path, uint64_t by
   return output;
 }
 
+/// A look at the free space first, so that a hopeless request does not fill the disk for a while.
 Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
+  const std::string what = fmt::format("cannot reserve {} bytes for {}", bytes, path_);
+  struct statvfs disk = {};
+  if (fstatvfs(file_.get(), &disk) == 0 && disk.f_bfree < bytes / disk.f_frsize) {
+    return SystemError(StatusCode::kRejected,
+                       fmt::format("{}, {} are free", what, disk.f_bfree * disk.f_frsize), ENOSPC);
+  }
   for (uint64_t offset = 0; offset < bytes;) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     const uint64_t step = std::min(bytes - offset, kReserveStepBytes);
     const int error =
         posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(step));
     if (error == EINTR) continue;
-    if (error != 0) {
-      return SystemError(StatusCode::kRejected,
-                         fmt::format("cannot reserve {} bytes for {}", bytes, path_), error);
-    }
+    if (error != 0) return SystemError(StatusCode::kRejected, what, error);
     offset += step;
   }
   return {};

@@ -2,11 +2,9 @@
 #include "prepost/runtime/message_sum.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <vector>
 
@@ -55,21 +53,12 @@ Result<MessageSum> SumFile(int fd, uint64_t bytes, const std::string& name,
                            const Checkpoint& checkpoint) {
   SumState sum;
   std::vector<std::byte> buffer(std::min<uint64_t>(bytes, kFileStepBytes));
-  uint64_t offset = 0;
-  while (offset < bytes) {
+  for (uint64_t offset = 0; offset < bytes;) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    const size_t step = std::min<uint64_t>(bytes - offset, buffer.size());
-    const ssize_t got = pread(fd, buffer.data(), step, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      return SystemError(StatusCode::kRejected, fmt::format("cannot read {}", name), errno);
-    }
-    if (got == 0) {
-      return Rejected(fmt::format("{} was cut short meanwhile: it ends at byte {}, expected {}",
-                                  name, offset, bytes));
-    }
-    sum.Add(std::span(buffer).first(static_cast<size_t>(got)));
-    offset += static_cast<uint64_t>(got);
+    const auto step = std::span(buffer).first(std::min<uint64_t>(bytes - offset, buffer.size()));
+    PREPOST_RETURN_IF_ERROR(ReadExactly(fd, offset, step, name));
+    sum.Add(step);
+    offset += step.size();
   }
   return sum.Get();
 }

@@ -42,9 +42,9 @@ class RunTest : public ::testing::Test {
   }
 
   std::vector<std::string> Arguments(std::vector<std::string> more = {}) const {
-    std::vector<std::string> arguments = {"run",     "--executor",           "cpu",
-                                          "--nodes", std::to_string(kNodes), "--input",
-                                          input_,    "--output-dir",         copies_};
+    std::vector<std::string> arguments = {"run",     "--nodes",    std::to_string(kNodes),
+                                          "--input", input_,       "--output-dir",
+                                          copies_,   "--executor", "cpu"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -102,6 +102,14 @@ TEST_F(RunTest, WritesACopyPerReceiver) {
         << node;
   }
   EXPECT_EQ(testing::CountFiles(copies_), 4u);
+}
+
+TEST_F(RunTest, AutoSaysWhichExecutorItTakesAndWhy) {
+  WriteInput(1000);
+  Command run({"run", "--nodes", "2", "--input", input_});
+  EXPECT_EQ(run.Wait(), 0);
+  EXPECT_THAT(run.err(), ::testing::StartsWith("prepost: executor cpu: "));
+  EXPECT_EQ(run.err_lines(), 1u);
 }
 
 TEST_F(RunTest, PrintsJson) {
@@ -192,12 +200,13 @@ TEST_F(RunTest, AFullDiskIsAnError) {
   if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0) {
     GTEST_SKIP() << "cannot mount a small file system: " << std::strerror(errno);
   }
-  WriteInput(3'000'000);
-  {
-    Command run({"run", "--executor", "cpu", "--nodes", "3", "--input", input_, "--output-dir",
-                 disk + "/copies"});
+  // Too large for any copy, and too large only for the last of them.
+  for (const size_t bytes : {size_t{3'000'000}, size_t{700'000}}) {
+    WriteInput(bytes);
+    Command run({"run", "--nodes", "3", "--input", input_, "--output-dir", disk + "/copies",
+                 "--executor", "cpu"});
     EXPECT_EQ(run.Wait(), 1);
-    EXPECT_THAT(run.err(), AllOf(HasSubstr("cannot reserve 3000000 bytes"),
+    EXPECT_THAT(run.err(), AllOf(HasSubstr("cannot reserve " + std::to_string(bytes) + " bytes"),
                                  HasSubstr("No space left on device")));
     EXPECT_EQ(run.err_lines(), 1u) << run.err();
     EXPECT_TRUE(std::filesystem::is_empty(disk));
@@ -222,13 +231,14 @@ TEST_F(RunTest, BadInputLeavesNothing) {
                 "has 1000 bytes, expected 999");
   ExpectFailure({"run", plan, "--input", folder_.path(), "--output-dir", copies_}, 1,
                 "is not a regular file");
-  ExpectFailure({"run", "--nodes", "3", "--input", input_, "--output-dir", input_ + "/x"}, 1,
-                "Not a directory");
+  ExpectFailure({"run", "--nodes", "3", "--input", input_, "--output-dir", input_ + "/x",
+                 "--executor", "cpu"},
+                1, "Not a directory");
 }
 
 TEST_F(RunTest, UnknownNamesAreUsageErrors) {
   WriteInput(1000);
-  ExpectFailure({"run", "--executor", "cpuu", "--nodes", "2", "--input", input_}, 2,
+  ExpectFailure({"run", "--nodes", "2", "--input", input_, "--executor", "cpuu"}, 2,
                 "unknown name 'cpuu', did you mean 'cpu'?");
   ExpectFailure(Arguments({"--transport", "tpc"}), 2, "unknown name 'tpc', did you mean 'tcp'?");
   ExpectFailure({"run", "--input", input_}, 2, "either a PLAN or flags");

@@ -12,15 +12,15 @@
 #include "prepost/runtime/executor.h"
 #include "prepost/runtime/tcp_endpoint.h"
 #include "prepost/runtime/tcp_mesh.h"
-#include "tests/support/copies.h"
+#include "tests/support/node_memory.h"
 #include "tests/support/op_trace.h"
 #include "tests/support/small_specs.h"
 
 namespace prepost {
 namespace {
 
+using test::Transfer;
 using testing::CompileOrDie;
-using testing::Copies;
 using testing::OpTrace;
 
 struct Node {
@@ -29,7 +29,7 @@ struct Node {
   Status status;
 };
 
-std::vector<Node> MakeNodes(const Plan& plan, Copies& copies, OpTrace& trace) {
+std::vector<Node> MakeNodes(const Plan& plan, const Transfer& transfer, OpTrace& trace) {
   Result<TcpMesh> mesh = MakeTcpMesh(plan);
   EXPECT_TRUE(mesh.ok()) << mesh.status().ToString();
   std::vector<Node> nodes(plan.header().nodes);
@@ -39,16 +39,16 @@ std::vector<Node> MakeNodes(const Plan& plan, Copies& copies, OpTrace& trace) {
     nodes[i].endpoint = std::move(*endpoint);
     nodes[i].executor =
         std::make_unique<CpuExecutor>(plan, NodeId(i), *nodes[i].endpoint, trace.Observer());
-    nodes[i].executor->Prepare(copies.At(NodeId(i)));
+    nodes[i].executor->Prepare(testing::MemoryOf(transfer, NodeId(i), plan.header().root));
     nodes[i].executor->Arm();
   }
   return nodes;
 }
 
 void Deliver(const Plan& plan) {
-  Copies copies(plan);
+  Transfer transfer(plan.header());
   OpTrace trace(plan);
-  std::vector<Node> nodes = MakeNodes(plan, copies, trace);
+  std::vector<Node> nodes = MakeNodes(plan, transfer, trace);
   std::vector<std::thread> threads;
   for (Node& node : nodes) {
     threads.emplace_back([&node] {
@@ -60,7 +60,7 @@ void Deliver(const Plan& plan) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const Node& node : nodes) ASSERT_TRUE(node.status.ok()) << node.status.ToString();
-  copies.ExpectEqual();
+  transfer.ExpectDelivered();
   trace.ExpectPlanOrder();
 }
 

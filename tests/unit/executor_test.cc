@@ -6,27 +6,27 @@
 
 #include <memory>
 
-#include "tests/support/copies.h"
 #include "tests/support/fake_network.h"
+#include "tests/support/node_memory.h"
 #include "tests/support/op_trace.h"
 #include "tests/support/small_specs.h"
 
 namespace prepost {
 namespace {
 
+using test::Transfer;
 using testing::CompileOrDie;
-using testing::Copies;
 using testing::FakeNetwork;
 using testing::OpTrace;
 
 class Group {
  public:
   Group(const Plan& plan, uint64_t seed)
-      : plan_(plan), network_(plan, seed), copies_(plan), trace_(plan) {
+      : plan_(plan), network_(plan, seed), transfer_(plan.header()), trace_(plan) {
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
       executors_.push_back(std::make_unique<CpuExecutor>(
           plan, NodeId(node), network_.At(NodeId(node)), trace_.Observer()));
-      executors_.back()->Prepare(copies_.At(NodeId(node)));
+      executors_.back()->Prepare(testing::MemoryOf(transfer_, NodeId(node), plan.header().root));
     }
   }
 
@@ -56,13 +56,13 @@ class Group {
 
   const CpuExecutor& At(uint32_t node) const { return *executors_[node]; }
   FakeNetwork& network() { return network_; }
-  Copies& copies() { return copies_; }
+  const Transfer& transfer() const { return transfer_; }
   OpTrace& trace() { return trace_; }
 
  private:
   const Plan& plan_;
   FakeNetwork network_;
-  Copies copies_;
+  Transfer transfer_;
   OpTrace trace_;
   std::vector<std::unique_ptr<CpuExecutor>> executors_;
 };
@@ -76,7 +76,7 @@ TEST(CpuExecutorTest, DeliversInPlanOrderWhateverCompletesFirst) {
     const Plan plan = CompileOrDie(spec);
     Group group(plan, seed);
     ASSERT_TRUE(group.Play());
-    group.copies().ExpectEqual();
+    group.transfer().ExpectDelivered();
     group.trace().ExpectPlanOrder();
     const bool may_be_early = plan.header().ready.mode == ReadyMode::kRetry;
     EXPECT_TRUE(may_be_early || group.network().early() == 0);

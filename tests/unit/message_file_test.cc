@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "tests/support/copies.h"
+#include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
 namespace prepost {
@@ -19,12 +19,13 @@ using testing::TempFolder;
 
 TEST(MappedInputTest, MapsAndSums) {
   const TempFolder folder;
-  const std::vector<std::byte> bytes = testing::MessageBytes(5000);
+  const std::vector<std::byte> bytes = testing::RandomBytes(5000);
   testing::WriteBytes(folder / "in", bytes);
   const Result<MappedInput> input = MappedInput::Open(folder / "in");
   ASSERT_TRUE(input.ok()) << input.status().ToString();
   EXPECT_TRUE(std::ranges::equal(input->bytes(), bytes));
   EXPECT_EQ(*input->Sum(), *SumMemory(bytes));
+  EXPECT_TRUE(std::ranges::equal(input->Read()->bytes(), bytes));
   EXPECT_TRUE(input->CheckStillWhole().ok());
 }
 
@@ -50,19 +51,20 @@ TEST(MappedInputTest, RefusesWhatIsNoRegularFile) {
 // Reading the mapping would be a SIGBUS here.
 TEST(MappedInputTest, NoticesTruncation) {
   const TempFolder folder;
-  testing::WriteBytes(folder / "in", testing::MessageBytes(20000));
+  testing::WriteBytes(folder / "in", testing::RandomBytes(20000));
   const Result<MappedInput> input = MappedInput::Open(folder / "in");
   ASSERT_TRUE(input.ok());
   ASSERT_EQ(truncate((folder / "in").c_str(), 100), 0);
   EXPECT_THAT(input->CheckStillWhole().message(), HasSubstr("has 100 bytes, expected 20000"));
-  EXPECT_THAT(input->Sum().status().message(), HasSubstr("ends at byte 100, expected 20000"));
+  EXPECT_THAT(input->Read().status().message(), HasSubstr("ends at byte 100"));
+  EXPECT_THAT(input->Sum().status().message(), HasSubstr("ends at byte 100"));
 }
 
 TEST(PartialOutputTest, HasItsSizeFromTheStartAndKeepsWhatIsWritten) {
   const TempFolder folder;
   Result<PartialOutput> output = PartialOutput::Create(folder / "out", 5000);
   ASSERT_TRUE(output.ok()) << output.status().ToString();
-  const std::vector<std::byte> bytes = testing::MessageBytes(5000);
+  const std::vector<std::byte> bytes = testing::RandomBytes(5000);
   std::ranges::copy(bytes, output->bytes().begin());
   EXPECT_EQ(*output->Sum(), *SumMemory(bytes));
   EXPECT_EQ(testing::ReadText(folder / "out").size(), 5000u);
@@ -70,7 +72,7 @@ TEST(PartialOutputTest, HasItsSizeFromTheStartAndKeepsWhatIsWritten) {
 
 TEST(PartialOutputTest, DoesNotOverwrite) {
   const TempFolder folder;
-  testing::WriteBytes(folder / "out", testing::MessageBytes(3));
+  testing::WriteBytes(folder / "out", testing::RandomBytes(3));
   EXPECT_THAT(PartialOutput::Create(folder / "out", 10).status().message(),
               HasSubstr("File exists"));
 }

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "tests/support/copies.h"
+#include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
 namespace prepost {
@@ -20,7 +20,7 @@ Result<OutputSet> Make(const std::string& folder) {
 
 void Fill(const OutputSet& set) {
   for (NodeId node : {NodeId(0), NodeId(2)}) {
-    testing::WriteBytes(set.TemporaryPath(node), testing::MessageBytes(10));
+    testing::WriteBytes(set.TemporaryPath(node), testing::RandomBytes(10));
   }
 }
 
@@ -51,7 +51,7 @@ TEST(OutputSetTest, LeavesNothingWithoutCommit) {
 TEST(OutputSetTest, KeepsFoldersThatWereThere) {
   const TempFolder folder;
   std::filesystem::create_directories(folder / "a/node-0");
-  testing::WriteBytes(folder / "a/node-0/other", testing::MessageBytes(1));
+  testing::WriteBytes(folder / "a/node-0/other", testing::RandomBytes(1));
   { ASSERT_TRUE(Make(folder / "a").ok()); }
   EXPECT_TRUE(std::filesystem::exists(folder / "a/node-0/other"));
   EXPECT_FALSE(std::filesystem::exists(folder / "a/node-2"));
@@ -63,7 +63,7 @@ TEST(OutputSetTest, FailedCommitLeavesNothing) {
   {
     Result<OutputSet> set = Make(folder / "a");
     ASSERT_TRUE(set.ok());
-    testing::WriteBytes(set->TemporaryPath(NodeId(0)), testing::MessageBytes(10));
+    testing::WriteBytes(set->TemporaryPath(NodeId(0)), testing::RandomBytes(10));
     EXPECT_THAT(set->Commit().message(), ::testing::HasSubstr("node-2/image"));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
@@ -71,7 +71,7 @@ TEST(OutputSetTest, FailedCommitLeavesNothing) {
 
 TEST(OutputSetTest, RefusesPlacesThatCannotBeWritten) {
   const TempFolder folder;
-  testing::WriteBytes(folder / "file", testing::MessageBytes(1));
+  testing::WriteBytes(folder / "file", testing::RandomBytes(1));
   EXPECT_THAT(Make(folder / "file").status().message(), ::testing::HasSubstr("not a folder"));
   EXPECT_THAT(Make(folder / "file/x").status().message(), ::testing::HasSubstr("Not a directory"));
   std::filesystem::create_directories(folder / "b/node-2/image");

@@ -11,7 +11,7 @@
 #include <array>
 
 #include "prepost/runtime/mapping.h"
-#include "tests/support/copies.h"
+#include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
 namespace prepost {
@@ -93,7 +93,7 @@ class TcpEndpointTest : public ::testing::Test {
   }
 
   const Plan plan_ = TwoBlocks();
-  const std::vector<std::byte> message_ = testing::MessageBytes(2 * kBlockBytes);
+  const std::vector<std::byte> message_ = testing::RandomBytes(2 * kBlockBytes);
   std::vector<std::byte> copy_ = std::vector<std::byte>(2 * kBlockBytes);
   FileDescriptor wake_{eventfd(0, 0)};
   std::vector<int> fds_[2];  ///< blocks, credits

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MemoryOf: a node's part of a Transfer, as the CPU executor wants it.
+#ifndef PREPOST_TESTS_SUPPORT_NODE_MEMORY_H_
+#define PREPOST_TESTS_SUPPORT_NODE_MEMORY_H_
+
+#include "prepost/runtime/executor.h"
+#include "tests/support/transfer.h"
+
+namespace prepost::testing {
+
+inline NodeMemory MemoryOf(const test::Transfer& transfer, NodeId node, NodeId root) {
+  if (node == root) return {.source = transfer.message(), .target = {}};
+  const std::span<std::byte> buffer = transfer.buffers()[node.index()];
+  return {.source = buffer, .target = buffer};
+}
+
+}  // namespace prepost::testing
+
+#endif  // PREPOST_TESTS_SUPPORT_NODE_MEMORY_H_

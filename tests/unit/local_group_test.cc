@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of the launcher can be seen from inside; tests/cli/run_test.cc kills and starves it from
+// outside.
+#include "prepost/runtime/local_group.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "prepost/compiler/compile.h"
+#include "tests/support/random_bytes.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+class LocalGroupTest : public ::testing::Test {
+ protected:
+  MappedInput Input(size_t bytes) {
+    testing::WriteBytes(folder_ / "image", testing::RandomBytes(bytes));
+    return MappedInput::Open(folder_ / "image").value();
+  }
+  static void ExpectNoChildren() {
+    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+    EXPECT_EQ(errno, ECHILD);
+  }
+  /// How many files this process has open.
+  static ptrdiff_t OpenFiles() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  }
+
+  testing::TempFolder folder_;
+};
+
+TEST_F(LocalGroupTest, ReportsEveryNodeAndTheSum) {
+  const MappedInput input = Input(100'000);
+  const Plan plan = Compile({.nodes = 6, .message_bytes = 100'000, .block_bytes = 7000}).value();
+  const ptrdiff_t files = OpenFiles();
+  const Result<LocalRun> run = RunLocalGroup(plan, input, nullptr);
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_EQ(run->sum, *input.Sum());
+  ASSERT_EQ(run->report.nodes.size(), 6u);
+  for (uint32_t node = 0; node < 6; ++node) {
+    EXPECT_EQ(run->report.nodes[node].node, NodeId(node));
+    EXPECT_EQ(run->report.nodes[node].bytes_received, node == 0 ? 0u : 100'000u);
+    EXPECT_LE(run->report.nodes[node].elapsed_ns, run->report.elapsed_ns);
+  }
+  ExpectNoChildren();
+  EXPECT_EQ(OpenFiles(), files);
+}
+
+// A receive that nothing is sent to (no valid plan has one): catches a run that hangs, or that ends
+// without saying where.
+TEST_F(LocalGroupTest, ARunThatStandsStillSaysWho) {
+  const MappedInput input = Input(10);
+  PlanBuilder builder({.nodes = 2, .message = *MakeMessage(10, 10)});
+  const ChannelId channel = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
+  builder.BeginProgram(NodeId(0));
+  builder.BeginProgram(NodeId(1));
+  builder.AddOp({.channel = channel, .block = 0, .kind = OpKind::kRecv});
+  const Plan plan = std::move(builder).Build();
+  const Result<LocalRun> run =
+      RunLocalGroup(plan, input, nullptr, {.no_progress_max = milliseconds(100)});
+  EXPECT_THAT(
+      run.status().message(),
+      HasSubstr("no progress for 100 ms: node 1 op 0 (recv 0>1:0) waits for node 0 to send"));
+  ExpectNoChildren();
+}
+
+TEST_F(LocalGroupTest, IsInterrupted) {
+  const MappedInput input = Input(10);
+  const Plan plan = Compile({.nodes = 3, .message_bytes = 10}).value();
+  const FileDescriptor interrupt(eventfd(1, 0));
+  const Result<LocalRun> run =
+      RunLocalGroup(plan, input, nullptr, {.interrupt_fd = interrupt.get()});
+  EXPECT_EQ(run.status().code(), StatusCode::kInterrupted);
+  ExpectNoChildren();
+}
+
+}  // namespace
+}  // namespace prepost
