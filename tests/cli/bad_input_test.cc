@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a user can get wrong: one clear line on stderr, the exit code of docs/architecture.md,
+// nothing on stdout, no file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using testing::Command;
+using ::testing::HasSubstr;
+
+class BadInputTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& name, const std::string& text) {
+    testing::WriteBytes(folder_ / name, std::as_bytes(std::span(text)));
+  }
+
+  /// Runs and expects `code` with exactly one line that holds `message`, and no file but those
+  /// written here.
+  void Expect(std::vector<std::string> arguments, int code, const std::string& message) {
+    const size_t files = testing::CountFiles(folder_.path());
+    Command run(arguments);
+    EXPECT_EQ(run.Wait(), code) << message << "\n" << run.err();
+    EXPECT_THAT(run.err(), HasSubstr(message));
+    EXPECT_EQ(run.err_lines(), 1u) << run.err();
+    EXPECT_EQ(run.out(), "") << message;
+    EXPECT_EQ(testing::CountFiles(folder_.path()), files) << message;
+  }
+
+  /// compile with flags, to a file that must not appear.
+  void ExpectCompile(std::vector<std::string> flags, int code, const std::string& message) {
+    flags.insert(flags.begin(), "compile");
+    flags.insert(flags.end(), {"-o", folder_ / "plan.json"});
+    Expect(flags, code, message);
+  }
+  void ExpectSpec(const std::string& text, const std::string& message) {
+    Write("spec.json", text);
+    ExpectCompile({folder_ / "spec.json"}, 1, message);
+  }
+
+  testing::TempFolder folder_;
+};
+
+constexpr const char* kSpec =
+    R"({"format": "prepost.spec", "version": "1.0", "collective": "multicast", )";
+
+TEST_F(BadInputTest, Flags) {
+  ExpectCompile({"--nodes", "0", "--message-bytes", "1"}, 1,
+                "/nodes: a multicast has at least 1 node, found 0");
+  ExpectCompile({"--message-bytes", "1"}, 1, "at least 1 node");
+  ExpectCompile({"--nodes", "4", "--root", "4", "--message-bytes", "1"}, 1,
+                "/root: root 4 is out of range, the nodes are 0 to 3");
+  ExpectCompile({"--nodes", "4", "--block-bytes", "0"}, 1, "/block_bytes: block size is 0 bytes");
+  ExpectCompile({"--nodes", "4", "--algorithm", "chian"}, 1,
+                "unknown algorithm 'chian', did you mean 'chain'?");
+  ExpectCompile({"--nodes", "-4"}, 2, "--nodes");
+  ExpectCompile({"--nodes", "four"}, 2, "--nodes");
+  ExpectCompile({"--nodes", "99999999999"}, 2, "--nodes");
+  ExpectCompile({"--nodes", "4", "--message-bytes", "-5"}, 2, "--message-bytes");
+  ExpectCompile({"--nodes", "4", "--message-bytes", "5 apples"}, 2,
+                "--message-bytes: '5 apples' is no size");
+  ExpectCompile({"--nodes", "4", "--message-bytes", "99999999999999GiB"}, 2, "is no size");
+  ExpectCompile({"--nodes", "4", "--ready", "windw=2"}, 2,
+                "--ready: unknown ready mode 'windw=2', did you mean 'window=1'?");
+  ExpectCompile({"--nodes", "4", "--send-window", "0"}, 2, "--send-window: '0' is no window");
+  ExpectCompile({"--nodes", "4", "--message", folder_ / "nothing"}, 1,
+                "nothing: cannot read: No such file");
+  ExpectCompile({"--nodes", "1048576", "--message-bytes", "1TiB"}, 1, "transfers, the limit is");
+  ExpectCompile({"--node", "4"}, 2, "--node");
+  ExpectCompile({"--nodes", "4", "--skip-pass", "redcue"}, 1, "no pass is called 'redcue'");
+}
+
+TEST_F(BadInputTest, CommandsAndFlagsThatDoNotExist) {
+  Expect({"complie"}, 2, "unknown subcommand 'complie', did you mean 'compile'?");
+  Expect({}, 2, "subcommand");
+  Expect({"compile", "--algoritm", "chain"}, 2,
+         "unknown flag '--algoritm', did you mean '--algorithm'?");
+  Expect({"verify"}, 2, "PLAN");
+}
+
+TEST_F(BadInputTest, Specs) {
+  ExpectSpec("", "spec.json:1:");
+  ExpectSpec("nodes: 4", "not JSON");
+  ExpectSpec("[1, 2]", "expected an object, found an array");
+  ExpectSpec(std::string(100'000, '['), "expected an object, found an array");
+  ExpectSpec(kSpec + ("\"x-a\": " + std::string(100'000, '[')), "nested deeper than 64");
+  ExpectSpec(kSpec + std::string("\"nodes\": 0}"),
+             "spec.json: /nodes: a multicast has at least 1 node");
+  ExpectSpec(kSpec + std::string("\"nodes\": -1}"),
+             "/nodes: expected an integer from 0 to 4294967295, found -1");
+  ExpectSpec(kSpec + std::string("\"nodes\": 1e99}"), "/nodes: expected an integer");
+  ExpectSpec(kSpec + std::string("\"nodes\": 3, \"root\": 3}"), "/root: root 3 is out of range");
+  ExpectSpec(kSpec + std::string("\"nodes\": 3, \"block_bytes\": 0}"),
+             "/block_bytes: block size is 0");
+  ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": -7}"),
+             "/message_bytes: expected an integer");
+  ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": 18446744073709551615}"),
+             "/message_bytes: message of");
+  ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": 99999999999999999999999}"),
+             "/message_bytes: expected");
+  ExpectSpec(kSpec + std::string("\"nodes\": 3, \"algorithm\": \"treee\"}"),
+             "unknown algorithm 'treee'");
+  ExpectSpec(kSpec + std::string("\"nods\": 3}"), "/nods: unknown key, did you mean 'nodes'?");
+  ExpectSpec(R"({"format": "prepost.spec", "version": "2.0", "collective": "multicast"})",
+             "version 2.0 is not supported");
+  ExpectSpec(R"({"format": "prepost.plan", "version": "1.0"})", "expected \"prepost.spec\"");
+  ExpectCompile({folder_ / "missing.json"}, 1, "missing.json: cannot read: No such file");
+  ExpectCompile({folder_.path()}, 1, "cannot read: Is a directory");
+}
+
+// A plan of another version, of a wrong form, or against the rules, for every command that takes
+// one.
+TEST_F(BadInputTest, Plans) {
+  const std::string good = folder_ / "good.json";
+  ASSERT_EQ(
+      Command({"compile", "--nodes", "4", "--message-bytes", "3", "--block-bytes", "1", "-o", good})
+          .Wait(),
+      0);
+  const std::string text = testing::ReadText(good);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return changed;
+  };
+  Write("version.json", with("\"1.0\"", "\"3.0\""));
+  Write("form.json", with("\"programs\": [", "\"programs\": [1, "));
+  Write("input", "abc");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"verify"},
+        {"draw"},
+        {"lower"},
+        {"run", "--input", folder_ / "input", "--executor", "cpu"},
+        {"run", "--input", folder_ / "input", "--executor", "offload"}}) {
+    const auto expect = [&](const std::string& name, const std::string& message) {
+      std::vector<std::string> arguments = command;
+      arguments.insert(arguments.begin() + 1, folder_ / name);
+      Expect(arguments, 1, message);
+    };
+    expect("version.json", "/version: version 3.0 is not supported");
+    expect("form.json", "/programs/0: expected an object, found 1");
+    expect("nothing.json", "cannot read: No such file");
+  }
+}
+
+TEST_F(BadInputTest, PlansAgainstTheRules) {
+  const std::string good = folder_ / "good.json";
+  ASSERT_EQ(
+      Command({"compile", "--nodes", "4", "--message-bytes", "3", "--block-bytes", "1", "-o", good})
+          .Wait(),
+      0);
+  std::string text = testing::ReadText(good);
+  text.replace(text.find("\"block\": 2"), 10, "\"block\": 1");
+  Write("wrong.json", text);
+  Write("input", "abc");
+  Command verify({"verify", folder_ / "wrong.json"});
+  EXPECT_EQ(verify.Wait(), 1);
+  EXPECT_THAT(verify.out(), HasSubstr("match: "));
+  EXPECT_THAT(verify.out(), HasSubstr("/programs/"));
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"lower", folder_ / "wrong.json", "-o", folder_ / "out.json"},
+        {"draw", folder_ / "wrong.json", "-o", folder_ / "out.svg"},
+        {"run", folder_ / "wrong.json", "--executor", "cpu", "--input", folder_ / "input",
+         "--output-dir", folder_ / "copies"},
+        {"run", folder_ / "wrong.json", "--executor", "offload", "--input", folder_ / "input",
+         "--output-dir", folder_ / "copies"}}) {
+    Command run(arguments);
+    EXPECT_EQ(run.Wait(), 1);
+    EXPECT_THAT(run.err(), HasSubstr("the plan fails verification"));
+    EXPECT_EQ(testing::CountFiles(folder_.path()), 3u);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "copies"));
+  }
+}
+
+TEST_F(BadInputTest, OutputsThatCannotBeWritten) {
+  Expect({"compile", "--nodes", "2", "--message-bytes", "1", "-o", folder_ / "no/plan.json"}, 1,
+         "cannot write: No such file");
+  Expect({"compile", "--nodes", "2", "--message-bytes", "1", "-o", folder_.path()}, 1,
+         "cannot write: Is a directory");
+  if (std::filesystem::exists("/dev/full")) {
+    Expect({"compile", "--nodes", "2", "--message-bytes", "1", "-o", "/dev/full"}, 1,
+           "/dev/full: cannot write");
+  }
+}
+
+TEST_F(BadInputTest, OffloadedInputsOfAnotherSize) {
+  Write("input", "abcd");
+  const std::string plan = folder_ / "plan.json";
+  ASSERT_EQ(Command({"compile", "--nodes", "3", "--message-bytes", "3", "-o", plan}).Wait(), 0);
+  for (const char* executor : {"cpu", "offload"}) {
+    Expect({"run", plan, "--executor", executor, "--input", folder_ / "input", "--output-dir",
+            folder_ / "copies"},
+           1, "has 4 bytes, expected 3 as in the plan");
+    Expect({"run", plan, "--executor", executor, "--input", folder_ / "nothing"}, 1, "nothing");
+    Expect({"run", plan, "--executor", executor, "--input", folder_.path()}, 1,
+           "not a regular file");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "copies"));
+  }
+}
+
+}  // namespace
+}  // namespace prepost
