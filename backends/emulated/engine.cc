@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kRnrPeriodSteps = 64;  // how often a receiver that was not ready is asked again
 constexpr size_t kMisusesMax = 100;
+constexpr uint64_t kRunBytes = 64 << 20;  // one Run moves about as much, so that it returns soon
 
 }  // namespace
 
@@ -45,11 +46,12 @@ void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
 }
 
 bool Engine::Run(uint64_t steps) {
+  const uint64_t moved_limit = moved_bytes_ + kRunBytes;
   for (uint64_t i = 0; i < steps; ++i) {
     if (scheduler_.empty() && !WakeRnrWaiters(true)) return false;
     if (++steps_ % kRnrPeriodSteps == 0) WakeRnrWaiters(false);
     Execute(scheduler_.Take());
-    if (!events_.empty()) break;
+    if (!events_.empty() || moved_bytes_ >= moved_limit) break;
   }
   return true;
 }

@@ -168,6 +168,7 @@ class Engine {
   EngineOptions options_;
   Scheduler scheduler_;
   uint64_t steps_ = 0;
+  uint64_t moved_bytes_ = 0;  // payload, whether delivered or not
   EngineCounters counters_;
   std::vector<QpState*> rnr_waiters_;
   std::vector<CqEvent> events_;

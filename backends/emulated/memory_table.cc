@@ -30,6 +30,8 @@ class PieceWalk {
  public:
   PieceWalk(const Side& side, uint64_t offset) : side_(side), offset_(offset) { Settle(); }
 
+  bool at_end() const { return index_ == side_.pieces.size(); }
+  /// Needs !at_end().
   uint64_t left_in_piece() const { return side_.pieces[index_].bytes - offset_; }
   std::byte* Take(uint64_t bytes) {
     const nic::DataPiece& piece = side_.pieces[index_];
@@ -74,6 +76,8 @@ CopyOutcome Copy(const Side& source, const Side& target, uint64_t offset, uint64
   PieceWalk from(source, offset);
   PieceWalk to(target, offset);
   while (bytes != 0) {
+    if (from.at_end()) return CopyOutcome::kSourceRefused;
+    if (to.at_end()) return CopyOutcome::kTargetRefused;
     const uint64_t run = std::min({bytes, from.left_in_piece(), to.left_in_piece()});
     const std::byte* read = from.Take(run);
     if (read == nullptr) return CopyOutcome::kSourceRefused;

@@ -19,9 +19,18 @@ uint64_t Nanoseconds(Clock::duration duration) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
 }
 
-Status CheckBuffers(const Plan& plan, std::span<const std::byte> message,
-                    std::span<const std::span<std::byte>> node_buffers) {
+Status CheckInputs(const Plan& plan, const nic::QueueProgram& program,
+                   std::span<const std::byte> message,
+                   std::span<const std::span<std::byte>> node_buffers) {
   const PlanHeader& header = plan.header();
+  bool all_nodes = program.nodes.size() == header.nodes;
+  for (size_t i = 0; all_nodes && i < program.nodes.size(); ++i) {
+    all_nodes = program.nodes[i].node == NodeId::FromIndex(i);
+  }
+  if (!all_nodes) {
+    return Rejected(fmt::format("the queue program is not that of nodes 0 to {}, in this order",
+                                header.nodes - 1));
+  }
   if (message.size() != header.message.bytes) {
     return Rejected(fmt::format("the message has {} bytes, the plan is for {}", message.size(),
                                 header.message.bytes));
@@ -214,7 +223,7 @@ Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& pro
                                   std::span<const std::byte> message,
                                   std::span<const std::span<std::byte>> node_buffers,
                                   const OffloadOptions& options) {
-  PREPOST_RETURN_IF_ERROR(CheckBuffers(plan, message, node_buffers));
+  PREPOST_RETURN_IF_ERROR(CheckInputs(plan, program, message, node_buffers));
   OffloadRun run(plan, program, options);
   PREPOST_RETURN_IF_ERROR(run.Arm(message, node_buffers));
   run.Start();

@@ -64,6 +64,10 @@ bool Engine::WellFormed(const QpState& qp) {
     if (piece.bytes == 0) return wrong("data segment of byte count 0, which means 2 GiB");
     if (piece.bytes & nic::kInlineFlag) return wrong("inline payload is not modelled");
   }
+  if (wqe_.payload_bytes() > nic::kRcMessageBytesMax) {
+    return wrong(fmt::format("{} bytes in one message, the limit is {}", wqe_.payload_bytes(),
+                             nic::kRcMessageBytesMax));
+  }
   return true;
 }
 

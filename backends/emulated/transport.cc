@@ -16,6 +16,9 @@ using nic::Syndrome;
 
 namespace {
 
+constexpr uint64_t kWholeBytes = 16
+                                 << 20;  // a larger message moves in steps, so that none takes long
+
 bool TakesReceive(Opcode opcode) {
   return opcode == Opcode::kSend || opcode == Opcode::kSendImm || opcode == Opcode::kRdmaWriteImm;
 }
@@ -54,11 +57,12 @@ void Engine::Transmit(QpState& qp) {
   if (!work.placed && !Place(qp, work)) return;
   const bool whole = options_.scheduler == SchedulerMode::kRoundRobin;
   const uint64_t left = work.bytes - work.moved;
-  const uint64_t chunk = whole ? left : std::min<uint64_t>(left, options_.mtu_bytes);
+  const uint64_t chunk = std::min<uint64_t>(left, whole ? kWholeBytes : options_.mtu_bytes);
   if (const CopyOutcome outcome = Move(qp, work, chunk); outcome != CopyOutcome::kDone) {
     return FailMove(qp, work, outcome);
   }
   work.moved += chunk;
+  moved_bytes_ += chunk;
   if (work.moved == work.bytes) work.state = Work::State::kMoved;
 }
 

@@ -24,7 +24,7 @@ struct RingLimits {
   uint32_t rq_wqes = 32768;
   uint32_t cq_entries =
       4194304;  ///< CQs hold a whole run, so that the host can check every immediate afterwards
-  uint32_t block_bytes = 1u << 30;  ///< one RC message: log_msg_max = 30
+  uint32_t block_bytes = kRcMessageBytesMax;  ///< a block is one message
 };
 
 struct LowerOptions {

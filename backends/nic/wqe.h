@@ -24,6 +24,8 @@ inline constexpr uint32_t kInvalidLkey = 0x100;  ///< ends the data segments of 
 inline constexpr uint32_t kInlineFlag =
     0x80000000;  ///< of a data segment's byte_count: payload follows
 
+inline constexpr uint32_t kRcMessageBytesMax = 1u << 30;  ///< log_msg_max = 30
+
 /// Indices are modular. A send queue's index has 16 bits and at most 2^15 - 1 lie ahead; a CQ's has
 /// 24 and 2^23 - 1.
 inline constexpr uint32_t kWqIndexAhead = (1u << 15) - 1;

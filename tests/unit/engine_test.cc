@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "prepost/backends/emulated/fabric.h"
 #include "tests/support/test_queue.h"
@@ -19,6 +20,7 @@ namespace {
 
 using nic::Cqe;
 using nic::CqeOpcode;
+using nic::Opcode;
 using nic::Syndrome;
 using test::Connect;
 using test::Counters;
@@ -479,6 +481,34 @@ TEST_F(EngineTest, R14ParkedQueuesAreNamed) {
   EXPECT_EQ(parked[0].cqn, near_->recv_cq().number);
   EXPECT_EQ(parked[0].cqe, 4u);
   EXPECT_EQ(parked[0].produced, 0u);
+}
+
+// A ring can hold anything: whatever it is, the NIC says so and goes on.
+TEST_F(EngineTest, GarbageInRingsIsSurvived) {
+  constexpr Opcode kOpcodes[] = {Opcode::kNop,       Opcode::kSend,       Opcode::kSendImm,
+                                 Opcode::kRdmaWrite, Opcode::kWait,       Opcode::kRdmaWriteImm,
+                                 Opcode::kRdmaRead,  Opcode::kSendEnable, Opcode::kRecvEnable};
+  std::mt19937_64 random(2026);
+  for (int run = 0; run < 2000; ++run) {
+    Make();
+    const auto fill = [&](std::span<std::byte> ring) {
+      for (std::byte& byte : ring) byte = static_cast<std::byte>(random() % 4 == 0 ? random() : 0);
+    };
+    fill(near_->qp().sq);
+    fill(far_->qp().rq);
+    for (uint16_t i = 0; i < 16; ++i) {
+      nic::ControlSegment control{.wqe_index = i,
+                                  .opcode = kOpcodes[random() % std::size(kOpcodes)],
+                                  .qpn = near_->qp().number,
+                                  .segments = static_cast<uint8_t>(random() % 6)};
+      std::byte* at = near_->qp().sq.data() + i * nic::kWqebbBytes;
+      nic::EncodeSegment(control, at);
+      if (random() % 2 == 0) nic::EncodeSegment(near_->data(0, 8), at + nic::kSegmentBytes);
+    }
+    nic::PostReceives(far_->qp(), 16);
+    nic::PostSends(device(0), near_->qp(), 16, 15);
+    fabric_->RunUntilIdle();
+  }
 }
 
 }  // namespace
