@@ -13,7 +13,8 @@
 namespace prepost::tools {
 namespace {
 
-constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddVerify, AddDraw, AddLower, AddRun};
+constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddVerify, AddDraw, AddLower,
+                                                     AddRun};
 
 int Fail(const Status& status) {
   std::cerr << "prepost: " << status.ToString() << "\n";

@@ -201,11 +201,13 @@ void Drawing::AddCluster(Agraph_t* graph, const Program& program) {
                 {"margin", "6"},
                 {"fillcolor", root ? "#e4e8ee" : "#f4f4f4"},
                 {"color", "#999999"}});
+  const double width = TextWidth(fmt::format("node {} (root)", plan_.header().nodes - 1), 14);
   AddNode(cluster, fmt::format("label{}", node),
           {{"label", fmt::format("node {}{}", node, root ? " (root)" : "")},
            {"shape", "plaintext"},
            {"style", "solid"},
-           {"fontsize", "14"}});
+           {"fontsize", "14"},
+           {"width", fmt::format("{:.2f}", width / 72 + 0.15)}});
   AddNode(cluster, fmt::format("end{}", node),
           {{"shape", "point"}, {"style", "invis"}, {"width", "0.01"}, {"height", "0.01"}});
   const uint32_t end = program.op_begin + program.op_count;
