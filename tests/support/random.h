@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random: the numbers of random tests, the same on every machine for the same seed. TestSeed() is where a test gets its
+// seed; a test puts it into its SCOPED_TRACE or output, so that a failure can be repeated.
+#ifndef PREPOST_TESTS_SUPPORT_RANDOM_H_
+#define PREPOST_TESTS_SUPPORT_RANDOM_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "prepost/ir/status.h"
+
+namespace prepost::testing {
+
+/// PREPOST_TEST_SEED from the environment, or 1.
+inline uint64_t TestSeed() {
+  const char* seed = std::getenv("PREPOST_TEST_SEED");
+  return seed == nullptr ? 1 : std::strtoull(seed, nullptr, 0);
+}
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+
+  /// 0 .. count - 1. Needs count >= 1. The bias of the modulus does not matter to tests.
+  uint32_t Below(size_t count) {
+    PREPOST_CHECK(count > 0);
+    return static_cast<uint32_t>(engine_() % count);
+  }
+  /// first .. last, both included.
+  uint32_t Between(uint32_t first, uint32_t last) { return first + Below(last - first + 1u); }
+  bool Coin() { return Below(2) == 1; }
+
+  template <typename T>
+  T& Pick(std::span<T> items) {
+    return items[Below(items.size())];
+  }
+  template <typename Container>
+  auto& Pick(Container& items) {
+    return items[Below(items.size())];
+  }
+  template <typename Container>
+  void Shuffle(Container& items) {
+    for (size_t left = items.size(); left > 1; --left) {
+      std::swap(items[left - 1], items[Below(left)]);
+    }
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace prepost::testing
+
+#endif  // PREPOST_TESTS_SUPPORT_RANDOM_H_
