@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace prepost::testing {
+namespace prepost::test {
 
 void DraftProgram::Insert(size_t position, DraftOp op) {
   for (DraftOp& other : ops) {
@@ -99,8 +99,7 @@ std::vector<DraftSite> Draft::On(ChannelId channel, OpKind kind) const {
 std::optional<DraftSite> Draft::Partner(DraftSite site) const {
   const Op& op = at(site).op;
   const std::vector<DraftSite> own = On(op.channel, op.kind);
-  const std::vector<DraftSite> other =
-      On(op.channel, op.is_send() ? OpKind::kRecv : OpKind::kSend);
+  const std::vector<DraftSite> other = On(op.channel, op.is_send() ? OpKind::kRecv : OpKind::kSend);
   const auto same = [&](DraftSite it) {
     return it.program == site.program && it.position == site.position;
   };
@@ -121,4 +120,4 @@ size_t Draft::ProgramOf(NodeId node) const {
   return static_cast<size_t>(found - programs.begin());
 }
 
-}  // namespace prepost::testing
+}  // namespace prepost::test

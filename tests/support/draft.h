@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Draft: a plan that tests can edit freely, right or wrong, and turn back into a Plan. Editing keeps `after` lists
-// pointing at the ops they named (operations below), or not at all (plain assignment), as the test wants.
+// Draft: a plan that tests can edit freely, right or wrong, and turn back into a Plan. Editing
+// keeps `after` lists pointing at the ops they named (operations below), or not at all (plain
+// assignment), as the test wants.
 #ifndef PREPOST_TESTS_SUPPORT_DRAFT_H_
 #define PREPOST_TESTS_SUPPORT_DRAFT_H_
 
@@ -12,7 +13,7 @@
 
 #include "prepost/ir/plan.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 struct DraftOp {
   Op op;  ///< after_begin and after_count mean nothing here
@@ -23,7 +24,8 @@ struct DraftProgram {
   NodeId node;
   std::vector<DraftOp> ops;
 
-  /// Puts `op` at `position`; the ids from there on move up, and `after` lists follow them. `op.after` is taken as it is.
+  /// Puts `op` at `position`; the ids from there on move up, and `after` lists follow them.
+  /// `op.after` is taken as it is.
   void Insert(size_t position, DraftOp op);
   /// Takes the op at `position` out; `after` lists lose it and follow the ids that move down.
   void Remove(size_t position);
@@ -64,6 +66,6 @@ class Draft {
   size_t ProgramOf(NodeId node) const;
 };
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_DRAFT_H_

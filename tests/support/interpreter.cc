@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Harm comes in two kinds. What a plan delivers does not depend on time, since the i-th send of a channel meets its i-th
-// receive: Contents() reads it off. When it does so depends on the interleaving: Judge, Explore and Play each look for a
-// start that comes too early, and for a state in which nothing more can happen before all is done.
+// Harm comes in two kinds. What a plan delivers does not depend on time, since the i-th send of a
+// channel meets its i-th receive: Contents() reads it off. When it does so depends on the
+// interleaving: Judge, Explore and Play each look for a start that comes too early, and for a state
+// in which nothing more can happen before all is done.
 //
-// Example, n = 3, node 1 relays: its send to 2 lacks the `after` that names its receive. The largest run without that
-// delivery still contains the send's start, so some executor sends what is not there: kNotHeld.
+// Example, n = 3, node 1 relays: its send to 2 lacks the `after` that names its receive. The
+// largest run without that delivery still contains the send's start, so some executor sends what is
+// not there: kNotHeld.
 #include "tests/support/interpreter.h"
 
 #include <fmt/format.h>
@@ -18,7 +20,7 @@
 
 #include "tests/support/machine.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 namespace {
 
 Judgement Contents(const Machine& machine) {
@@ -26,8 +28,9 @@ Judgement Contents(const Machine& machine) {
   // Blocks are at most 2^24, but a wrong block size can overflow the product.
   if (header.message.bytes / header.message.blocks > header.message.block_bytes ||
       header.message.block_bytes * header.message.blocks < header.message.bytes) {
-    return {Harm::kBytes, fmt::format("{} blocks of {} bytes are less than {}", header.message.blocks,
-                                      header.message.block_bytes, header.message.bytes)};
+    return {Harm::kBytes,
+            fmt::format("{} blocks of {} bytes are less than {}", header.message.blocks,
+                        header.message.block_bytes, header.message.bytes)};
   }
   std::set<std::pair<NodeId, uint32_t>> received;
   for (uint32_t channel = 0; channel < machine.channel_count(); ++channel) {
@@ -43,7 +46,8 @@ Judgement Contents(const Machine& machine) {
       const std::string place = fmt::format("node {} block {}", node.value, block);
       if (sends[index].block != block) return {Harm::kWrongBlock, place};
       if (block == kNoBlock) continue;
-      if (node == header.root || !received.insert({node, block}).second) return {Harm::kTwice, place};
+      if (node == header.root || !received.insert({node, block}).second)
+        return {Harm::kTwice, place};
     }
   }
   const uint64_t wanted = uint64_t{header.nodes - 1} * header.message.blocks;
@@ -85,7 +89,8 @@ Machine::State Run(const Machine& machine, std::optional<Event> withheld) {
   return state;
 }
 
-/// Whether a send that needs the index-th message of `channel` can start without it: its delivery, or its post.
+/// Whether a send that needs the index-th message of `channel` can start without it: its delivery,
+/// or its post.
 Judgement HarmWithout(const Machine& machine, uint32_t channel, uint32_t index) {
   const Machine::End& recv = machine.recvs(channel)[index];
   const std::string place = fmt::format("node {} block {}", recv.node.value, recv.block);
@@ -119,33 +124,33 @@ void TakePostsOfNoConcern(const Machine& machine, Machine::State* state) {
   }
 }
 
-std::vector<Event> Allowed(const Machine& machine, const Machine::State& state) {
-  std::vector<Event> events;
-  for (uint32_t channel = 0; channel < machine.channel_count(); ++channel) {
-    for (const Step step : kSteps) {
-      if (const auto event = machine.Next(state, step, channel)) events.push_back(*event);
-    }
-  }
-  return events;
-}
-
 std::string KeyOf(const Machine::State& state) {
-  return {reinterpret_cast<const char*>(state.counts.data()), state.counts.size() * sizeof(uint32_t)};
+  return {reinterpret_cast<const char*>(state.counts.data()),
+          state.counts.size() * sizeof(uint32_t)};
 }
 
 }  // namespace
 
 const char* Name(Harm harm) {
   switch (harm) {
-    case Harm::kNone: return "none";
-    case Harm::kUnplayable: return "unplayable";
-    case Harm::kBytes: return "bytes";
-    case Harm::kWrongBlock: return "wrong block";
-    case Harm::kMissing: return "missing";
-    case Harm::kTwice: return "twice";
-    case Harm::kDeadlock: return "deadlock";
-    case Harm::kNotHeld: return "not held";
-    case Harm::kNotPosted: return "not posted";
+    case Harm::kNone:
+      return "none";
+    case Harm::kUnplayable:
+      return "unplayable";
+    case Harm::kBytes:
+      return "bytes";
+    case Harm::kWrongBlock:
+      return "wrong block";
+    case Harm::kMissing:
+      return "missing";
+    case Harm::kTwice:
+      return "twice";
+    case Harm::kDeadlock:
+      return "deadlock";
+    case Harm::kNotHeld:
+      return "not held";
+    case Harm::kNotPosted:
+      return "not posted";
   }
   PREPOST_CHECK(false);
   return "";
@@ -176,7 +181,7 @@ std::optional<Judgement> Explore(const Plan& plan, size_t states_max, Depths dep
   while (!open.empty()) {
     const Machine::State state = std::move(open.back());
     open.pop_back();
-    const std::vector<Event> events = Allowed(*machine, state);
+    const std::vector<Event> events = machine->Allowed(state);
     if (events.empty() && !machine->IsComplete(state)) return Judgement{Harm::kDeadlock, ""};
     for (const Event event : events) {
       const Judgement judgement = HarmOfStart(*machine, state, event);
@@ -201,7 +206,7 @@ Judgement Play(const Plan& plan, Random& random, Depths depths) {
   for (size_t event = 0; event < starved.size(); ++event) starved[event] = random.Below(4) == 0;
   Machine::State state = machine->Initial();
   for (;;) {
-    std::vector<Event> events = Allowed(*machine, state);
+    std::vector<Event> events = machine->Allowed(state);
     if (events.empty()) break;
     std::vector<Event> fed;
     for (const Event event : events) {
@@ -216,4 +221,4 @@ Judgement Play(const Plan& plan, Random& random, Depths depths) {
   return {};
 }
 
-}  // namespace prepost::testing
+}  // namespace prepost::test

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interpreter decides what a plan does when everything is as late, or as early, as the plan allows: whether it is
-// harmful. It knows nothing of the verifier's rules; the mutation test holds the rules against it.
+// The interpreter decides what a plan does when everything is as late, or as early, as the plan
+// allows: whether it is harmful. It knows nothing of the verifier's rules; the mutation test holds
+// the rules against it.
 //
-//   Judge     exact. The machine is monotone, so "b always happens after a" is: b is not in the largest run without a.
-//   Explore   the same by brute force over every interleaving, for tiny plans: it checks Judge.
-//   Play      one run under a random scheduler that starves some events: a lower bound for Judge on larger plans.
+//   Judge     exact. The machine is monotone, so "b always happens after a" is: b is not in the
+//   largest run without a. Explore   the same by brute force over every interleaving, for tiny
+//   plans: it checks Judge. Play      one run under a random scheduler that starves some events: a
+//   lower bound for Judge on larger plans.
 #ifndef PREPOST_TESTS_SUPPORT_INTERPRETER_H_
 #define PREPOST_TESTS_SUPPORT_INTERPRETER_H_
 
@@ -17,7 +19,7 @@
 #include "tests/support/depths.h"
 #include "tests/support/random.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 enum class Harm : uint8_t {
   kNone,
@@ -42,13 +44,13 @@ struct Judgement {
 /// The exact answer. Time O(messages x plan).
 Judgement Judge(const Plan& plan, Depths depths = {});
 
-/// Every interleaving; none if there are more than `states_max` states. Posts that no harm depends on (of credits, and all
-/// in the modes barrier and retry) are not delayed.
+/// Every interleaving; none if there are more than `states_max` states. Posts that no harm depends
+/// on (of credits, and all in the modes barrier and retry) are not delayed.
 std::optional<Judgement> Explore(const Plan& plan, size_t states_max, Depths depths = {});
 
 /// One run: each of the events has a random weight, and a few have nearly none.
 Judgement Play(const Plan& plan, Random& random, Depths depths = {});
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_INTERPRETER_H_

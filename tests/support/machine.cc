@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-namespace prepost::testing {
+namespace prepost::test {
 namespace {
 
 /// Why nobody could play `op` at `node`, or ok.
@@ -163,6 +163,16 @@ std::optional<Event> Machine::Next(const State& state, Step step, uint32_t chann
   return std::nullopt;
 }
 
+std::vector<Event> Machine::Allowed(const State& state) const {
+  std::vector<Event> events;
+  for (uint32_t channel = 0; channel < channel_count(); ++channel) {
+    for (const Step step : kSteps) {
+      if (const auto event = Next(state, step, channel)) events.push_back(*event);
+    }
+  }
+  return events;
+}
+
 void Machine::Take(State* state, Event event) const {
   ++state->counts[3 * event.channel + static_cast<uint32_t>(event.step)];
   if (event.step == Step::kPost) ++state->posts;
@@ -183,4 +193,4 @@ bool Machine::HoldsBlock(const State& state, Event event) const {
          });
 }
 
-}  // namespace prepost::testing
+}  // namespace prepost::test

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine: what a plan means, as a state machine. A channel has three counters: receives posted, sends started, messages
-// delivered; the plan says when each may rise by one. Whoever plays the plan picks among the events that are allowed, as
-// late or early as it likes. The interpreter and the oracle play it; nothing here knows the verifier's rules.
+// Machine: what a plan means, as a state machine. A channel has three counters: receives posted,
+// sends started, messages delivered; the plan says when each may rise by one. Whoever plays the
+// plan picks among the events that are allowed, as late or early as it likes. The interpreter and
+// the oracle play it; nothing here knows the verifier's rules.
 //
-// The machine is monotone: taking an event never disallows another one on another counter. So the largest state that is
-// reachable without some event is found by taking all others until nothing is left.
+// The machine is monotone: taking an event never disallows another one on another counter. So the
+// largest state that is reachable without some event is found by taking all others until nothing is
+// left.
 #ifndef PREPOST_TESTS_SUPPORT_MACHINE_H_
 #define PREPOST_TESTS_SUPPORT_MACHINE_H_
 
@@ -16,7 +18,7 @@
 #include "prepost/ir/plan.h"
 #include "tests/support/depths.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 enum class Step : uint8_t { kPost, kStart, kDeliver };
 inline constexpr Step kSteps[] = {Step::kPost, Step::kStart, Step::kDeliver};
@@ -30,7 +32,8 @@ struct Event {
   friend bool operator==(const Event&, const Event&) = default;
 };
 
-/// An op as its channel sees it: the index-th send or receive there. Completed when delivered[channel] > index.
+/// An op as its channel sees it: the index-th send or receive there. Completed when
+/// delivered[channel] > index.
 struct Place {
   uint32_t channel = 0;
   uint32_t index = 0;
@@ -60,8 +63,9 @@ class Machine {
     uint32_t grant_count = 0;
   };
 
-  /// Fails for a plan that nobody could play: an op without a channel, at a node that is no end of its channel, of a block
-  /// that the message lacks, an `after` entry that names no op, a node with no program or two, a root that is no node.
+  /// Fails for a plan that nobody could play: an op without a channel, at a node that is no end of
+  /// its channel, of a block that the message lacks, an `after` entry that names no op, a node with
+  /// no program or two, a root that is no node.
   static Result<Machine> Make(const Plan& plan, Depths depths = {});
 
   uint32_t channel_count() const { return static_cast<uint32_t>(sends_.size()); }
@@ -72,11 +76,14 @@ class Machine {
   State Initial() const;
   /// The next event of this kind on the channel, if there is one and the plan allows it now.
   std::optional<Event> Next(const State& state, Step step, uint32_t channel) const;
-  /// `event` must come from Next().
+  /// All events that the plan allows now, channel after channel.
+  std::vector<Event> Allowed(const State& state) const;
+  /// `event` must come from Next() or Allowed().
   void Take(State* state, Event event) const;
   /// Every send and every receive has completed.
   bool IsComplete(const State& state) const;
-  /// The sender of `event` (a start of a block send) has the block: it is the root, or has received it.
+  /// The sender of `event` (a start of a block send) has the block: it is the root, or has received
+  /// it.
   bool HoldsBlock(const State& state, Event event) const;
 
  private:
@@ -93,6 +100,6 @@ class Machine {
   uint32_t recv_count_ = 0;
 };
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_MACHINE_H_

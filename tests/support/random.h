@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random: the numbers of random tests, the same on every machine for the same seed. TestSeed() is where a test gets its
-// seed; a test puts it into its SCOPED_TRACE or output, so that a failure can be repeated.
+// Random: the numbers of random tests, the same on every machine for the same seed. TestSeed() is
+// where a test gets its seed; a test puts it into its SCOPED_TRACE or output, so that a failure can
+// be repeated.
 #ifndef PREPOST_TESTS_SUPPORT_RANDOM_H_
 #define PREPOST_TESTS_SUPPORT_RANDOM_H_
 
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <random>
-#include <span>
-#include <string>
 #include <utility>
 
 #include "prepost/ir/status.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 /// PREPOST_TEST_SEED from the environment, or 1.
 inline uint64_t TestSeed() {
@@ -35,13 +35,10 @@ class Random {
   uint32_t Between(uint32_t first, uint32_t last) { return first + Below(last - first + 1u); }
   bool Coin() { return Below(2) == 1; }
 
-  template <typename T>
-  T& Pick(std::span<T> items) {
-    return items[Below(items.size())];
-  }
+  /// One of `items`, a vector or an array, by value.
   template <typename Container>
-  auto& Pick(Container& items) {
-    return items[Below(items.size())];
+  auto Pick(const Container& items) {
+    return items[Below(std::size(items))];
   }
   template <typename Container>
   void Shuffle(Container& items) {
@@ -54,6 +51,6 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_RANDOM_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/plans.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "prepost/compiler/compile.h"
+#include "prepost/compiler/schedule.h"
+
+namespace prepost::test {
+namespace {
+
+constexpr uint64_t kBlockBytes = 16;
+constexpr const char* kReadies[] = {"barrier", "channel", "window=1", "window=3", "retry"};
+constexpr const char* kSendWindows[] = {"none", "1", "2"};
+
+/// Messages of `blocks` blocks; with an odd number the last one is short.
+uint64_t BytesOf(uint32_t blocks) { return blocks * kBlockBytes - (blocks % 2 == 1 ? 5 : 0); }
+
+}  // namespace
+
+std::vector<Spec> AllSmallSpecs(SpecLimits limits) {
+  std::vector<Spec> specs;
+  for (const std::string& algorithm : ScheduleNames()) {
+    for (uint32_t nodes = 1; nodes <= limits.nodes_max; ++nodes) {
+      for (uint32_t blocks = 1; blocks <= limits.blocks_max; ++blocks) {
+        for (const char* ready : kReadies) {
+          for (const char* send_window : kSendWindows) {
+            for (const uint32_t root : std::set<uint32_t>{0, nodes / 2, nodes - 1}) {
+              specs.push_back({.nodes = nodes,
+                               .root = NodeId(root),
+                               .message_bytes = BytesOf(blocks),
+                               .block_bytes = kBlockBytes,
+                               .algorithm = algorithm,
+                               .ready = *ParseReady(ready),
+                               .send_window = *ParseSendWindow(send_window)});
+            }
+          }
+        }
+      }
+    }
+  }
+  return specs;
+}
+
+Spec RandomSpec(Random& random, SpecLimits limits) {
+  const uint32_t nodes = random.Between(1, limits.nodes_max);
+  const uint64_t bytes = random.Below(limits.blocks_max * kBlockBytes + 1);
+  return {.nodes = nodes,
+          .root = NodeId(random.Below(nodes)),
+          .message_bytes = bytes,
+          .block_bytes = kBlockBytes,
+          .algorithm = random.Pick(ScheduleNames()),
+          .ready = *ParseReady(random.Pick(kReadies)),
+          .send_window = *ParseSendWindow(random.Pick(kSendWindows))};
+}
+
+Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes) {
+  CompileOptions options;
+  options.skip_passes = skip_passes;
+  Result<Plan> plan = Compile(spec, options);
+  if (!plan.ok()) {
+    fmt::print(stderr, "{}: {}\n", Label(spec), plan.status().ToString());
+    std::abort();
+  }
+  return *std::move(plan);
+}
+
+std::string Label(const Spec& spec) {
+  return fmt::format("{} n={} root={} bytes={} ready={} send_window={}", spec.algorithm, spec.nodes,
+                     spec.root.value, spec.message_bytes, ToString(spec.ready),
+                     ToString(spec.send_window));
+}
+
+}  // namespace prepost::test

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where tests get their plans: every small spec, and random ones, compiled.
+#ifndef PREPOST_TESTS_SUPPORT_PLANS_H_
+#define PREPOST_TESTS_SUPPORT_PLANS_H_
+
+#include <string>
+#include <vector>
+
+#include "prepost/compiler/spec.h"
+#include "prepost/ir/plan.h"
+#include "tests/support/random.h"
+
+namespace prepost::test {
+
+struct SpecLimits {
+  uint32_t nodes_max = 9;
+  uint32_t blocks_max = 6;
+};
+
+/// Every schedule x ready mode x send window x nodes x blocks x some roots; the last block is short
+/// in some. About 10,000 with the default limits.
+std::vector<Spec> AllSmallSpecs(SpecLimits limits = {});
+
+/// A spec within the limits; any schedule, ready mode, window and root, and sometimes no bytes.
+Spec RandomSpec(Random& random, SpecLimits limits);
+
+/// The plan of a spec; a spec that does not compile is a failure of the test program.
+/// `skip_passes` as in CompileOptions.
+Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes = {});
+
+/// "chain n=4 root=0 bytes=37 ready=barrier send_window=1", for messages.
+std::string Label(const Spec& spec);
+
+}  // namespace prepost::test
+
+#endif  // PREPOST_TESTS_SUPPORT_PLANS_H_
