@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verification of the verifier. Plans of every schedule and ready mode are damaged, or changed
+// harmlessly, in every way of mutator.h. The interpreter settles which mutants are harmful. Then:
+// no harmful mutant passes; the verifier and the independent checker agree on every mutant; a
+// harmless mutant is rejected only by a rule of policy. The kill table is printed.
+//
+// Rules of policy ask more than that nothing goes wrong: `shape` a consistent file; `causal` that a
+// node can be judged from its own program; `order` that managed queues can take it; `ready` and
+// `window` what the header claims; `rounds` the bounds. `match`, `once` and `acyclic` are none: who
+// breaks them does harm.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "prepost/compiler/schedule.h"
+#include "prepost/ir/verify.h"
+#include "tests/mutation/kill_table.h"
+#include "tests/mutation/mutator.h"
+#include "tests/support/checker.h"
+#include "tests/support/interpreter.h"
+#include "tests/support/plans.h"
+
+namespace prepost::test {
+namespace {
+
+/// The rules that the verifier finds broken.
+std::set<Rule> BrokenRules(const Plan& plan, Depths depths) {
+  const Verdict verdict = Verify(
+      plan, {.send_depth = depths.send, .recv_depth = depths.recv, .diagnostics_max = 1'000'000});
+  std::set<Rule> rules;
+  for (const Diagnostic& diagnostic : verdict.diagnostics) rules.insert(diagnostic.rule);
+  EXPECT_EQ(rules.empty(), verdict.ok());
+  return rules;
+}
+
+std::string ToString(const std::set<Rule>& rules) {
+  std::string text = "{";
+  for (const Rule rule : rules) text += fmt::format(" {}", Name(rule));
+  return text + " }";
+}
+
+/// The checker stops at `shape` and `match`, where the verifier may say more.
+void ExpectAgreement(const std::set<Rule>& verifier, const std::set<Rule>& checker) {
+  for (const Rule rule : {Rule::kShape, Rule::kMatch}) {
+    ASSERT_EQ(verifier.contains(rule), checker.contains(rule)) << Name(rule);
+    if (checker.contains(rule)) return;
+  }
+  ASSERT_EQ(ToString(verifier), ToString(checker));
+}
+
+/// Judges one mutant; returns whether it is harmful.
+bool ExpectRightVerdict(const Plan& mutant, Depths depths, Random& random) {
+  const std::set<Rule> broken = BrokenRules(mutant, depths);
+  const Judgement judgement = Judge(mutant, depths);
+  ExpectAgreement(broken, IndependentCheck(mutant, depths));
+  if (judgement.harmful()) {
+    EXPECT_FALSE(broken.empty()) << "accepted, but harmful: " << Name(judgement.harm) << ", "
+                                 << judgement.detail;
+    return true;
+  }
+  const Judgement played = Play(mutant, random, depths);
+  EXPECT_FALSE(played.harmful()) << "the interpreter is wrong: " << Name(played.harm);
+  for (const Rule rule : {Rule::kMatch, Rule::kOnce, Rule::kAcyclic}) {
+    EXPECT_FALSE(broken.contains(rule)) << "harmless, but rejected by " << Name(rule);
+  }
+  return false;
+}
+
+/// Small specs of every schedule, ready mode and send window, a few sizes each.
+std::vector<Spec> BaseSpecs(Random& random) {
+  std::vector<Spec> specs;
+  for (const Spec& smallest : AllSmallSpecs({.nodes_max = 1, .blocks_max = 1})) {
+    for (uint32_t nodes = 3; nodes <= 8; ++nodes) {
+      Spec spec = smallest;
+      spec.nodes = nodes;
+      spec.root = NodeId(random.Below(nodes));
+      spec.message_bytes = spec.block_bytes * random.Between(2, 4) - random.Below(spec.block_bytes);
+      specs.push_back(spec);
+    }
+  }
+  return specs;
+}
+
+class MutationTest : public testing::Test {
+ protected:
+  /// Mutates `plan` once in every way.
+  void MutateInEveryWay(const Plan& plan, std::span<const Mutator> mutators) {
+    for (const Mutator& mutator : mutators) {
+      Draft draft(plan);
+      if (!mutator.apply(draft, random_)) continue;
+      const Plan mutant = draft.Build();
+      if (mutant == plan) continue;
+      SCOPED_TRACE(testing::Message() << mutator.name << "\n" << Dump(mutant));
+      const bool is_harmful = ExpectRightVerdict(mutant, {}, random_);
+      table_.Add(mutator.name, is_harmful, BrokenRules(mutant, {}));
+      const Depths depths{.send = random_.Between(1, 3), .recv = random_.Between(1, 3)};
+      SCOPED_TRACE(testing::Message() << "depths " << *depths.send << ", " << *depths.recv);
+      ExpectRightVerdict(mutant, depths, random_);
+      if (HasFailure()) return;
+    }
+  }
+
+  const uint64_t seed_ = TestSeed();
+  Random random_{seed_};
+  KillTable table_;
+};
+
+TEST_F(MutationTest, NoHarmfulMutantPasses) {
+  for (const Spec& spec : BaseSpecs(random_)) {
+    SCOPED_TRACE(testing::Message() << "PREPOST_TEST_SEED=" << seed_ << " " << Label(spec));
+    std::vector<std::string> skipped;
+    if (random_.Coin()) skipped.push_back("reduce");
+    const Plan plan = CompileOrDie(spec, skipped);
+    MutateInEveryWay(plan, Damages());
+    MutateInEveryWay(plan, HarmlessChanges());
+    if (HasFailure()) return;
+  }
+
+  std::vector<std::string> kinds;
+  uint32_t accepted_kinds = 0;
+  for (const Mutator& mutator : Damages()) {
+    kinds.push_back(mutator.name);
+    const KillRow row = table_.Row(mutator.name);
+    EXPECT_GT(row.harmful + row.harmless_rejected, 0u) << mutator.name << " damages nothing";
+    EXPECT_EQ(row.harmful, row.harmful_rejected) << mutator.name;
+  }
+  for (const Mutator& mutator : HarmlessChanges()) {
+    kinds.push_back(mutator.name);
+    const KillRow row = table_.Row(mutator.name);
+    EXPECT_GT(row.mutants, 0u) << mutator.name << " changes nothing";
+    EXPECT_EQ(row.harmful, 0u) << mutator.name;
+    accepted_kinds += row.harmless_accepted > 0 ? 1 : 0;
+  }
+  EXPECT_GE(accepted_kinds, 5u);
+  fmt::print("PREPOST_TEST_SEED={}\n{}", seed_, table_.ToString(kinds));
+}
+
+/// Every rule stands alone somewhere: without it, some mutant would pass that none other rejects.
+TEST_F(MutationTest, EachRuleIsNeededBySomeMutant) {
+  std::set<Rule> alone;
+  for (const Spec& spec : BaseSpecs(random_)) {
+    const Plan plan = CompileOrDie(spec);
+    for (const Mutator& mutator : Damages()) {
+      Draft draft(plan);
+      if (!mutator.apply(draft, random_)) continue;
+      const std::set<Rule> broken = BrokenRules(draft.Build(), {});
+      if (broken.size() == 1) alone.insert(*broken.begin());
+    }
+  }
+  for (const Rule rule : kRules) EXPECT_TRUE(alone.contains(rule)) << Name(rule);
+}
+
+}  // namespace
+}  // namespace prepost::test
