@@ -114,6 +114,8 @@ class Engine {
   /// What the host did that no driver should: first of each, in words, in order of occurrence.
   const std::vector<std::string>& misuses() const { return misuses_; }
   const EngineCounters& counters() const { return counters_; }
+  /// How often peers of `node` had to try again, because it had no receive posted.
+  uint64_t rnr_retries(NodeId node) const { return nics_[node.index()]->rnr_retries; }
   /// R14: sorted by node and QP.
   std::vector<ParkedQueue> Parked() const;
 

@@ -145,6 +145,7 @@ struct QpState {
 struct NicState {
   NodeId node;
   MemoryTable memory;
+  uint64_t rnr_retries = 0;                   ///< of peers, because this NIC had no receive posted
   std::vector<std::unique_ptr<CqState>> cqs;  ///< number = kFirstCqn + position
   std::vector<std::unique_ptr<QpState>> qps;  ///< number = kFirstQpn + position
 

@@ -131,6 +131,7 @@ class OffloadRun {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       PREPOST_RETURN_IF_ERROR(nodes_[i].CheckAll());
       const bool root = nodes_[i].program().node == plan_.header().root;
+      report_.nodes[i].retries = fabric_.engine().rnr_retries(report_.nodes[i].node);
       report_.nodes[i].bytes_received = root ? 0 : plan_.header().message.bytes;
     }
     if (!fabric_.engine().misuses().empty()) {

@@ -117,6 +117,7 @@ bool Engine::TakeReceive(QpState& qp, Work& work) {
   }
   if (qp.config.rnr_retry != 7) --qp.rnr_left;
   ++counters_.rnr_retries;
+  ++remote.nic.rnr_retries;
   qp.rnr_waiting = true;
   rnr_waiters_.push_back(&qp);
   return false;

@@ -251,6 +251,7 @@ TEST_F(EngineTest, R6RnrIsRetriedAndThenFails) {
   RingAndRun(*near_);
   EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kRnrRetryExceeded));
   EXPECT_EQ(fabric_->engine().counters().rnr_retries, 3u);
+  EXPECT_EQ(fabric_->engine().rnr_retries(NodeId(1)), 3u);
 }
 
 TEST_F(EngineTest, R6RnrRetrySevenWaitsForEver) {
