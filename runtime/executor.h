@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,18 +18,10 @@
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/endpoint.h"
+#include "prepost/runtime/op_event.h"
 #include "prepost/runtime/report.h"
 
 namespace prepost {
-
-/// What an observer is told: an op started (a send was posted) or completed.
-struct OpEvent {
-  enum class Kind : uint8_t { kStart, kComplete };
-  NodeId node;
-  OpId op;
-  Kind kind = Kind::kStart;
-};
-using OpObserver = std::function<void(const OpEvent&)>;
 
 /// Where a node's blocks lie, each at its offset in the message: what sends read and what receives
 /// write. At the root `target` is empty; elsewhere both are the same memory.

@@ -18,22 +18,14 @@
 #include "prepost/backends/nic/lower.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
+#include "prepost/runtime/op_event.h"
 #include "prepost/runtime/report.h"
 
 namespace prepost::emulated {
 
-/// What happened to the plan's ops, in the order in which it did. An unsignaled send's completion
-/// is what the NIC knows.
-struct OpEvent {
-  enum class Kind : uint8_t { kStart, kComplete };  ///< receives have no start
-  NodeId node;
-  OpId op;
-  Kind kind = Kind::kStart;
-};
-
 /// What the NICs did in a run.
 struct OffloadTrace {
-  std::vector<OpEvent> ops;
+  std::vector<OpEvent> ops;  ///< in the order in which they happened
   EngineCounters counters;
 };
 

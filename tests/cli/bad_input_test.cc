@@ -15,25 +15,25 @@
 namespace prepost {
 namespace {
 
-using testing::Command;
+using test::Command;
 using ::testing::HasSubstr;
 
 class BadInputTest : public ::testing::Test {
  protected:
   void Write(const std::string& name, const std::string& text) {
-    testing::WriteBytes(folder_ / name, std::as_bytes(std::span(text)));
+    test::WriteBytes(folder_ / name, std::as_bytes(std::span(text)));
   }
 
   /// Runs and expects `code` with exactly one line that holds `message`, and no file but those
   /// written here.
   void Expect(std::vector<std::string> arguments, int code, const std::string& message) {
-    const size_t files = testing::CountFiles(folder_.path());
+    const size_t files = test::CountFiles(folder_.path());
     Command run(arguments);
     EXPECT_EQ(run.Wait(), code) << message << "\n" << run.err();
     EXPECT_THAT(run.err(), HasSubstr(message));
     EXPECT_EQ(run.err_lines(), 1u) << run.err();
     EXPECT_EQ(run.out(), "") << message;
-    EXPECT_EQ(testing::CountFiles(folder_.path()), files) << message;
+    EXPECT_EQ(test::CountFiles(folder_.path()), files) << message;
   }
 
   /// compile with flags, to a file that must not appear.
@@ -47,7 +47,7 @@ class BadInputTest : public ::testing::Test {
     ExpectCompile({folder_ / "spec.json"}, 1, message);
   }
 
-  testing::TempFolder folder_;
+  test::TempFolder folder_;
 };
 
 constexpr const char* kSpec =
@@ -125,7 +125,7 @@ TEST_F(BadInputTest, Plans) {
       Command({"compile", "--nodes", "4", "--message-bytes", "3", "--block-bytes", "1", "-o", good})
           .Wait(),
       0);
-  const std::string text = testing::ReadText(good);
+  const std::string text = test::ReadText(good);
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
     changed.replace(changed.find(from), from.size(), to);
@@ -157,7 +157,7 @@ TEST_F(BadInputTest, PlansAgainstTheRules) {
       Command({"compile", "--nodes", "4", "--message-bytes", "3", "--block-bytes", "1", "-o", good})
           .Wait(),
       0);
-  std::string text = testing::ReadText(good);
+  std::string text = test::ReadText(good);
   text.replace(text.find("\"block\": 2"), 10, "\"block\": 1");
   Write("wrong.json", text);
   Write("input", "abc");
@@ -175,7 +175,7 @@ TEST_F(BadInputTest, PlansAgainstTheRules) {
     Command run(arguments);
     EXPECT_EQ(run.Wait(), 1);
     EXPECT_THAT(run.err(), HasSubstr("the plan fails verification"));
-    EXPECT_EQ(testing::CountFiles(folder_.path()), 3u);
+    EXPECT_EQ(test::CountFiles(folder_.path()), 3u);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "copies"));
   }
 }

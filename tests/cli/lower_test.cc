@@ -13,9 +13,9 @@
 namespace prepost {
 namespace {
 
-using testing::Command;
+using test::Command;
+using test::TempFolder;
 using ::testing::HasSubstr;
-using testing::TempFolder;
 
 class LowerCommandTest : public ::testing::Test {
  protected:
@@ -52,10 +52,10 @@ TEST_F(LowerCommandTest, ListsEveryEntry) {
 TEST_F(LowerCommandTest, WritesFiles) {
   const std::string json = folder_ / "queues.json";
   EXPECT_EQ(Lower({"-o", json}), "");
-  EXPECT_THAT(testing::ReadText(json), HasSubstr("\"format\": \"prepost.queues\""));
+  EXPECT_THAT(test::ReadText(json), HasSubstr("\"format\": \"prepost.queues\""));
   const std::string binary = folder_ / "queues.bin";
   EXPECT_EQ(Lower({"-o", binary}), "");
-  EXPECT_TRUE(testing::ReadText(binary).starts_with("PPQ1"));
+  EXPECT_TRUE(test::ReadText(binary).starts_with("PPQ1"));
 }
 
 TEST_F(LowerCommandTest, RefusesWithTheNumbers) {

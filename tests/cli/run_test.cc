@@ -21,11 +21,11 @@
 namespace prepost {
 namespace {
 
+using test::Command;
+using test::Process;
+using test::TempFolder;
 using ::testing::AllOf;
-using testing::Command;
 using ::testing::HasSubstr;
-using testing::Process;
-using testing::TempFolder;
 
 constexpr size_t kLargeBytes = size_t{96} << 20;
 constexpr uint32_t kNodes = 5;
@@ -38,7 +38,7 @@ class RunTest : public ::testing::Test {
     uint32_t state = 1;
     for (std::byte& byte : content)
       byte = static_cast<std::byte>((state = state * 1664525 + 1013904223) >> 24 | 1);
-    testing::WriteBytes(input_, content);
+    test::WriteBytes(input_, content);
   }
 
   std::vector<std::string> Arguments(std::vector<std::string> more = {}) const {
@@ -97,11 +97,10 @@ TEST_F(RunTest, WritesACopyPerReceiver) {
   EXPECT_THAT(run.out(), HasSubstr("all 4 copies are identical"));
   EXPECT_EQ(run.err(), "");
   for (const char* node : {"0", "1", "3", "4"}) {
-    EXPECT_TRUE(testing::ReadText(copies_ + "/node-" + node + "/image") ==
-                testing::ReadText(input_))
+    EXPECT_TRUE(test::ReadText(copies_ + "/node-" + node + "/image") == test::ReadText(input_))
         << node;
   }
-  EXPECT_EQ(testing::CountFiles(copies_), 4u);
+  EXPECT_EQ(test::CountFiles(copies_), 4u);
 }
 
 TEST_F(RunTest, AutoSaysWhichExecutorItTakesAndWhy) {

@@ -19,9 +19,9 @@
 namespace prepost {
 namespace {
 
+using test::CompileOrDie;
+using test::OpTrace;
 using test::Transfer;
-using testing::CompileOrDie;
-using testing::OpTrace;
 
 struct Node {
   std::unique_ptr<TcpEndpoint> endpoint;
@@ -39,7 +39,7 @@ std::vector<Node> MakeNodes(const Plan& plan, const Transfer& transfer, OpTrace&
     nodes[i].endpoint = std::move(*endpoint);
     nodes[i].executor =
         std::make_unique<CpuExecutor>(plan, NodeId(i), *nodes[i].endpoint, trace.Observer());
-    nodes[i].executor->Prepare(testing::MemoryOf(transfer, NodeId(i), plan.header().root));
+    nodes[i].executor->Prepare(test::MemoryOf(transfer, NodeId(i), plan.header().root));
     nodes[i].executor->Arm();
   }
   return nodes;
@@ -65,8 +65,8 @@ void Deliver(const Plan& plan) {
 }
 
 TEST(CpuOverTcpTest, EverySmallPlanDeliversTheSameBytesInPlanOrder) {
-  for (const Spec& spec : testing::SmallSpecs(/*nodes_max=*/5, /*blocks_max=*/4)) {
-    SCOPED_TRACE(testing::Label(spec));
+  for (const Spec& spec : test::SmallSpecs(/*nodes_max=*/5, /*blocks_max=*/4)) {
+    SCOPED_TRACE(test::Label(spec));
     Deliver(CompileOrDie(spec));
     if (::testing::Test::HasFailure()) return;
   }

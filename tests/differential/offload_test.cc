@@ -19,7 +19,6 @@ namespace {
 
 using emulated::OffloadOptions;
 using emulated::OffloadTrace;
-using emulated::OpEvent;
 using emulated::RunOffload;
 using emulated::SchedulerMode;
 using test::Transfer;

@@ -26,7 +26,7 @@
 #include "prepost/runtime/file_descriptor.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 class Command {
  public:
@@ -135,6 +135,6 @@ class Process {
   FileDescriptor pidfd_;  ///< empty: had ended already
 };
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_COMMAND_H_

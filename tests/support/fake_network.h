@@ -17,7 +17,7 @@
 
 #include "prepost/runtime/endpoint.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 class FakeNetwork {
  public:
@@ -136,6 +136,6 @@ class FakeNetwork {
   uint64_t early_ = 0;
 };
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_FAKE_NETWORK_H_

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-namespace prepost::testing {
+namespace prepost::test {
 
 /// Compares `actual` with tests/golden/NAME.
 inline void ExpectGolden(const std::string& name, const std::string& actual) {
@@ -28,6 +28,6 @@ inline void ExpectGolden(const std::string& name, const std::string& actual) {
   EXPECT_EQ(actual, expected.str()) << path;
 }
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_GOLDEN_H_

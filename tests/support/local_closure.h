@@ -11,7 +11,7 @@
 
 #include "prepost/ir/plan.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 /// For each op of the program, the ops that have completed when it starts.
 inline std::vector<std::set<uint32_t>> LocalClosure(const Plan& plan, const Program& program) {
@@ -37,6 +37,6 @@ inline std::vector<std::set<uint32_t>> LocalClosure(const Plan& plan, const Prog
   return started_after;
 }
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_LOCAL_CLOSURE_H_

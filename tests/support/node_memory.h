@@ -7,7 +7,7 @@
 #include "prepost/runtime/executor.h"
 #include "tests/support/transfer.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 inline NodeMemory MemoryOf(const test::Transfer& transfer, NodeId node, NodeId root) {
   if (node == root) return {.source = transfer.message(), .target = {}};
@@ -15,6 +15,6 @@ inline NodeMemory MemoryOf(const test::Transfer& transfer, NodeId node, NodeId r
   return {.source = buffer, .target = buffer};
 }
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_NODE_MEMORY_H_

@@ -15,7 +15,7 @@
 #include "prepost/runtime/executor.h"
 #include "prepost/runtime/program.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 class OpTrace {
  public:
@@ -74,6 +74,6 @@ class OpTrace {
   size_t now_ = 0;
 };
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_OP_TRACE_H_

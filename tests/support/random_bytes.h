@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace prepost::testing {
+namespace prepost::test {
 
 /// Bytes that differ between any two places, so that a misplaced block cannot look right.
 inline std::vector<std::byte> RandomBytes(size_t count, uint64_t seed = 1) {
@@ -19,6 +19,6 @@ inline std::vector<std::byte> RandomBytes(size_t count, uint64_t seed = 1) {
   return bytes;
 }
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_RANDOM_BYTES_H_

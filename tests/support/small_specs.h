@@ -13,7 +13,7 @@
 #include "prepost/compiler/compile.h"
 #include "prepost/compiler/schedule.h"
 
-namespace prepost::testing {
+namespace prepost::test {
 
 inline constexpr uint64_t kSmallBlockBytes = 10;
 
@@ -53,6 +53,6 @@ inline Plan CompileOrDie(const Spec& spec) {
   return std::move(plan).value();
 }
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_SMALL_SPECS_H_

@@ -14,7 +14,7 @@
 #include <span>
 #include <string>
 
-namespace prepost::testing {
+namespace prepost::test {
 
 class TempFolder {
  public:
@@ -57,6 +57,6 @@ inline size_t CountFiles(const std::string& path) {
   return count;
 }
 
-}  // namespace prepost::testing
+}  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_TEMP_FOLDER_H_

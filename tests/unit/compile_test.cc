@@ -63,8 +63,8 @@ TEST(CompileTest, Goldens) {
       for (const char* ready : {"auto", "channel"}) {
         const Result<Plan> plan = Compile(SpecOf(algorithm, nodes, 3, ready));
         ASSERT_TRUE(plan.ok()) << plan.status().ToString();
-        testing::ExpectGolden(fmt::format("plans/{}_n{}_k3_{}.txt", algorithm, nodes, ready),
-                              Dump(*plan));
+        test::ExpectGolden(fmt::format("plans/{}_n{}_k3_{}.txt", algorithm, nodes, ready),
+                           Dump(*plan));
       }
     }
   }
@@ -212,8 +212,8 @@ TEST(ReducePassTest, KeepsTheOrderAndNothingRedundant) {
     const Plan reduced = *Compile(spec);
     ASSERT_EQ(full.ops().size(), reduced.ops().size());
     for (size_t p = 0; p < full.programs().size(); ++p) {
-      const auto order = testing::LocalClosure(full, full.programs()[p]);
-      ASSERT_EQ(order, testing::LocalClosure(reduced, reduced.programs()[p])) << Label(spec);
+      const auto order = test::LocalClosure(full, full.programs()[p]);
+      ASSERT_EQ(order, test::LocalClosure(reduced, reduced.programs()[p])) << Label(spec);
       // Without any one entry the order is another one.
       const Program& program = reduced.programs()[p];
       for (uint32_t i = 0; i < program.op_count; ++i) {
@@ -227,7 +227,7 @@ TEST(ReducePassTest, KeepsTheOrderAndNothingRedundant) {
             builder.AddOp(reduced.ops(program)[o], after);
           }
           const Plan without = std::move(builder).Build();
-          ASSERT_NE(order, testing::LocalClosure(without, without.programs()[0]))
+          ASSERT_NE(order, test::LocalClosure(without, without.programs()[0]))
               << Label(spec) << " op " << i;
         }
       }

@@ -14,10 +14,10 @@
 namespace prepost {
 namespace {
 
+using test::CompileOrDie;
+using test::FakeNetwork;
+using test::OpTrace;
 using test::Transfer;
-using testing::CompileOrDie;
-using testing::FakeNetwork;
-using testing::OpTrace;
 
 class Group {
  public:
@@ -26,7 +26,7 @@ class Group {
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
       executors_.push_back(std::make_unique<CpuExecutor>(
           plan, NodeId(node), network_.At(NodeId(node)), trace_.Observer()));
-      executors_.back()->Prepare(testing::MemoryOf(transfer_, NodeId(node), plan.header().root));
+      executors_.back()->Prepare(test::MemoryOf(transfer_, NodeId(node), plan.header().root));
     }
   }
 
@@ -71,8 +71,8 @@ class Group {
 // wrong place.
 TEST(CpuExecutorTest, DeliversInPlanOrderWhateverCompletesFirst) {
   uint64_t seed = 0;
-  for (const Spec& spec : testing::SmallSpecs(/*nodes_max=*/7, /*blocks_max=*/4)) {
-    SCOPED_TRACE(testing::Label(spec) + " seed=" + std::to_string(++seed));
+  for (const Spec& spec : test::SmallSpecs(/*nodes_max=*/7, /*blocks_max=*/4)) {
+    SCOPED_TRACE(test::Label(spec) + " seed=" + std::to_string(++seed));
     const Plan plan = CompileOrDie(spec);
     Group group(plan, seed);
     ASSERT_TRUE(group.Play());

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 class LocalGroupTest : public ::testing::Test {
  protected:
   MappedInput Input(size_t bytes) {
-    testing::WriteBytes(folder_ / "image", testing::RandomBytes(bytes));
+    test::WriteBytes(folder_ / "image", test::RandomBytes(bytes));
     return MappedInput::Open(folder_ / "image").value();
   }
   static void ExpectNoChildren() {
@@ -38,7 +38,7 @@ class LocalGroupTest : public ::testing::Test {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   }
 
-  testing::TempFolder folder_;
+  test::TempFolder folder_;
 };
 
 TEST_F(LocalGroupTest, ReportsEveryNodeAndTheSum) {

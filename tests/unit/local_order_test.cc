@@ -41,7 +41,7 @@ TEST(LocalOrderTest, AgreesWithClosure) {
   for (int i = 0; i < 5000; ++i) {
     const Plan plan = RandomProgram(engine);
     const Program& program = plan.programs()[0];
-    const auto closure = testing::LocalClosure(plan, program);
+    const auto closure = test::LocalClosure(plan, program);
     LocalOrder order(plan, program);
     for (uint32_t id = 0; id < program.op_count; ++id) {
       order.Advance();
@@ -61,7 +61,7 @@ TEST(LocalOrderTest, AgreesWithClosure) {
           without.AddOp(plan.ops(program)[o], after);
         }
         const Plan less = std::move(without).Build();
-        const bool is_implied = testing::LocalClosure(less, less.programs()[0])[id] == closure[id];
+        const bool is_implied = test::LocalClosure(less, less.programs()[0])[id] == closure[id];
         ASSERT_EQ(order.IsImplied(entry), is_implied) << Dump(plan) << id << " entry " << entry;
       }
     }

@@ -14,13 +14,13 @@
 namespace prepost {
 namespace {
 
+using test::TempFolder;
 using ::testing::HasSubstr;
-using testing::TempFolder;
 
 TEST(MappedInputTest, MapsAndSums) {
   const TempFolder folder;
-  const std::vector<std::byte> bytes = testing::RandomBytes(5000);
-  testing::WriteBytes(folder / "in", bytes);
+  const std::vector<std::byte> bytes = test::RandomBytes(5000);
+  test::WriteBytes(folder / "in", bytes);
   const Result<MappedInput> input = MappedInput::Open(folder / "in");
   ASSERT_TRUE(input.ok()) << input.status().ToString();
   EXPECT_TRUE(std::ranges::equal(input->bytes(), bytes));
@@ -31,7 +31,7 @@ TEST(MappedInputTest, MapsAndSums) {
 
 TEST(MappedInputTest, AcceptsAnEmptyFile) {
   const TempFolder folder;
-  testing::WriteBytes(folder / "in", {});
+  test::WriteBytes(folder / "in", {});
   const Result<MappedInput> input = MappedInput::Open(folder / "in");
   ASSERT_TRUE(input.ok());
   EXPECT_EQ(input->size_bytes(), 0u);
@@ -51,7 +51,7 @@ TEST(MappedInputTest, RefusesWhatIsNoRegularFile) {
 // Reading the mapping would be a SIGBUS here.
 TEST(MappedInputTest, NoticesTruncation) {
   const TempFolder folder;
-  testing::WriteBytes(folder / "in", testing::RandomBytes(20000));
+  test::WriteBytes(folder / "in", test::RandomBytes(20000));
   const Result<MappedInput> input = MappedInput::Open(folder / "in");
   ASSERT_TRUE(input.ok());
   ASSERT_EQ(truncate((folder / "in").c_str(), 100), 0);
@@ -64,15 +64,15 @@ TEST(PartialOutputTest, HasItsSizeFromTheStartAndKeepsWhatIsWritten) {
   const TempFolder folder;
   Result<PartialOutput> output = PartialOutput::Create(folder / "out", 5000);
   ASSERT_TRUE(output.ok()) << output.status().ToString();
-  const std::vector<std::byte> bytes = testing::RandomBytes(5000);
+  const std::vector<std::byte> bytes = test::RandomBytes(5000);
   std::ranges::copy(bytes, output->bytes().begin());
   EXPECT_EQ(*output->Sum(), *SumMemory(bytes));
-  EXPECT_EQ(testing::ReadText(folder / "out").size(), 5000u);
+  EXPECT_EQ(test::ReadText(folder / "out").size(), 5000u);
 }
 
 TEST(PartialOutputTest, DoesNotOverwrite) {
   const TempFolder folder;
-  testing::WriteBytes(folder / "out", testing::RandomBytes(3));
+  test::WriteBytes(folder / "out", test::RandomBytes(3));
   EXPECT_THAT(PartialOutput::Create(folder / "out", 10).status().message(),
               HasSubstr("File exists"));
 }

@@ -18,16 +18,16 @@ TEST(MessageSumTest, IsXxh3WithSeedZero) {
 }
 
 TEST(MessageSumTest, OfFileEqualsOfMemory) {
-  const testing::TempFolder folder;
-  const std::vector<std::byte> bytes = testing::RandomBytes((3u << 20) + 17);
-  testing::WriteBytes(folder / "file", bytes);
+  const test::TempFolder folder;
+  const std::vector<std::byte> bytes = test::RandomBytes((3u << 20) + 17);
+  test::WriteBytes(folder / "file", bytes);
   const FileDescriptor file(open((folder / "file").c_str(), O_RDONLY));
   EXPECT_EQ(*SumFile(file.get(), bytes.size(), "file"), *SumMemory(bytes));
 }
 
 TEST(MessageSumTest, SaysWhereAFileWasCutShort) {
-  const testing::TempFolder folder;
-  testing::WriteBytes(folder / "file", testing::RandomBytes(100));
+  const test::TempFolder folder;
+  test::WriteBytes(folder / "file", test::RandomBytes(100));
   const FileDescriptor file(open((folder / "file").c_str(), O_RDONLY));
   EXPECT_THAT(SumFile(file.get(), 150, "copy").status().ToString(),
               ::testing::HasSubstr("copy was cut short meanwhile: it ends at byte 100"));
@@ -35,7 +35,7 @@ TEST(MessageSumTest, SaysWhereAFileWasCutShort) {
 
 TEST(MessageSumTest, StopsAtACheckpoint) {
   const auto stop = [] { return Rejected("stop"); };
-  EXPECT_EQ(SumMemory(testing::RandomBytes(10), stop).status().message(), "stop");
+  EXPECT_EQ(SumMemory(test::RandomBytes(10), stop).status().message(), "stop");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace prepost {
 namespace {
 
-using testing::TempFolder;
+using test::TempFolder;
 
 Result<OutputSet> Make(const std::string& folder) {
   return OutputSet::Create({.folder = folder, .name = "image", .nodes = 3, .root = NodeId(1)});
@@ -20,7 +20,7 @@ Result<OutputSet> Make(const std::string& folder) {
 
 void Fill(const OutputSet& set) {
   for (NodeId node : {NodeId(0), NodeId(2)}) {
-    testing::WriteBytes(set.TemporaryPath(node), testing::RandomBytes(10));
+    test::WriteBytes(set.TemporaryPath(node), test::RandomBytes(10));
   }
 }
 
@@ -34,7 +34,7 @@ TEST(OutputSetTest, CommitsEveryReceiversCopyAndNoRoot) {
   }
   EXPECT_TRUE(std::filesystem::exists(folder / "a/b/node-0/image"));
   EXPECT_TRUE(std::filesystem::exists(folder / "a/b/node-2/image"));
-  EXPECT_EQ(testing::CountFiles(folder.path()), 2u);
+  EXPECT_EQ(test::CountFiles(folder.path()), 2u);
 }
 
 // Catches temporary files and made folders that stay behind when a run fails.
@@ -51,7 +51,7 @@ TEST(OutputSetTest, LeavesNothingWithoutCommit) {
 TEST(OutputSetTest, KeepsFoldersThatWereThere) {
   const TempFolder folder;
   std::filesystem::create_directories(folder / "a/node-0");
-  testing::WriteBytes(folder / "a/node-0/other", testing::RandomBytes(1));
+  test::WriteBytes(folder / "a/node-0/other", test::RandomBytes(1));
   { ASSERT_TRUE(Make(folder / "a").ok()); }
   EXPECT_TRUE(std::filesystem::exists(folder / "a/node-0/other"));
   EXPECT_FALSE(std::filesystem::exists(folder / "a/node-2"));
@@ -63,7 +63,7 @@ TEST(OutputSetTest, FailedCommitLeavesNothing) {
   {
     Result<OutputSet> set = Make(folder / "a");
     ASSERT_TRUE(set.ok());
-    testing::WriteBytes(set->TemporaryPath(NodeId(0)), testing::RandomBytes(10));
+    test::WriteBytes(set->TemporaryPath(NodeId(0)), test::RandomBytes(10));
     EXPECT_THAT(set->Commit().message(), ::testing::HasSubstr("node-2/image"));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
@@ -71,7 +71,7 @@ TEST(OutputSetTest, FailedCommitLeavesNothing) {
 
 TEST(OutputSetTest, RefusesPlacesThatCannotBeWritten) {
   const TempFolder folder;
-  testing::WriteBytes(folder / "file", testing::RandomBytes(1));
+  test::WriteBytes(folder / "file", test::RandomBytes(1));
   EXPECT_THAT(Make(folder / "file").status().message(), ::testing::HasSubstr("not a folder"));
   EXPECT_THAT(Make(folder / "file/x").status().message(), ::testing::HasSubstr("Not a directory"));
   std::filesystem::create_directories(folder / "b/node-2/image");

@@ -93,7 +93,7 @@ class TcpEndpointTest : public ::testing::Test {
   }
 
   const Plan plan_ = TwoBlocks();
-  const std::vector<std::byte> message_ = testing::RandomBytes(2 * kBlockBytes);
+  const std::vector<std::byte> message_ = test::RandomBytes(2 * kBlockBytes);
   std::vector<std::byte> copy_ = std::vector<std::byte>(2 * kBlockBytes);
   FileDescriptor wake_{eventfd(0, 0)};
   std::vector<int> fds_[2];  ///< blocks, credits
@@ -175,8 +175,8 @@ TEST_F(TcpEndpointTest, RefusesRecordsThatMakeNoSense) {
 
 // The memory of a file that was truncated: an error, not a signal.
 TEST_F(TcpEndpointTest, SendFromATruncatedFileIsAnError) {
-  const testing::TempFolder folder;
-  testing::WriteBytes(folder / "in", message_);
+  const test::TempFolder folder;
+  test::WriteBytes(folder / "in", message_);
   const FileDescriptor file(open((folder / "in").c_str(), O_RDWR));
   const Result<Mapping> mapping =
       Mapping::OfFile(file.get(), message_.size(), Mapping::Access::kRead);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OpEvent: what an executor tells an observer while it plays a plan. Traces and tests of order are
+// made of it.
+#ifndef PREPOST_RUNTIME_OP_EVENT_H_
+#define PREPOST_RUNTIME_OP_EVENT_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "prepost/ir/ids.h"
+
+namespace prepost {
+
+struct OpEvent {
+  enum class Kind : uint8_t {
+    kStart,    ///< a send was handed to the transport or began on the NIC; receives have no start
+    kComplete  ///< of an unsignaled send on a NIC: what the NIC knows
+  };
+  NodeId node;
+  OpId op;
+  Kind kind = Kind::kStart;
+};
+using OpObserver = std::function<void(const OpEvent&)>;
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_OP_EVENT_H_
