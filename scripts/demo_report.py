@@ -27,7 +27,7 @@ def row(what, key):
 
 rows = [
     f"  {'per node':<44} {'CPU-driven':>12} {'preposted':>12}",
-    row("work handed over before or during (posts)", "host_posts"),
+    row("times work was handed over (posts; doorbells)", "host_posts"),
     row("  of these during the transfer", "host_posts_during"),
     row("times the host woke up during the transfer", "host_wakeups"),
     row("completions the host looked at", "host_completions"),
@@ -52,6 +52,6 @@ What the hosts had to do
   (Times are not compared: the NICs are emulated on the same cores. CPU-driven {cpu["elapsed_ns"] / 1e6:.1f} ms, preposted {offload["elapsed_ns"] / 1e6:.1f} ms.)
 
 Where to look ({here}/)
-  spacetime.svg      who has which block when            graph.svg          the first rounds as a graph of ops
+  spacetime.svg      who has which block when            graph.svg          what waits for what
   plan.json          the plan                            node-5-queues.txt  node 5's queues, WQE by WQE
   cpu/ offload/      the copies, node by node""")
