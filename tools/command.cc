@@ -2,8 +2,10 @@
 #include "tools/command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -108,6 +110,12 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
   if (error == 0) return {};
   unlink(temporary.c_str());
   return CannotWrite(path, error);
+}
+
+Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words) {
+  if (std::ranges::find(words, word) != words.end()) return {};
+  return {StatusCode::kUsage, fmt::format("{}: unknown name '{}'{}; known are {}", flag, word,
+                                          DidYouMean(word, words), fmt::join(words, ", "))};
 }
 
 Result<uint64_t> ParseSize(const std::string& text) {

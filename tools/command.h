@@ -43,6 +43,9 @@ Result<Plan> LoadPlan(const std::string& path);
 /// untouched.
 Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write);
 
+/// Ok if `word`, the value of `flag`, is one of `words`; else kUsage, with the near one.
+Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words);
+
 /// "65536", "64KiB", "1MiB", "1GB", ...: bytes. Errors: kUsage.
 Result<uint64_t> ParseSize(const std::string& text);
 

@@ -35,13 +35,6 @@ const std::vector<std::string>& Formats() {
   return formats;
 }
 
-Status CheckWord(const std::string& what, const std::string& word,
-                 const std::vector<std::string>& words) {
-  if (std::ranges::find(words, word) != words.end()) return {};
-  return {StatusCode::kUsage, fmt::format("unknown {} '{}'{}; there are {}", what, word,
-                                          DidYouMean(word, words), fmt::join(words, ", "))};
-}
-
 /// The format asked for, or the one that the output's suffix names; stdout gets SVG.
 Result<std::string> FormatOf(const DrawFlags& flags) {
   std::string format = flags.format;
@@ -57,7 +50,7 @@ Result<std::string> FormatOf(const DrawFlags& flags) {
     }
     format = flags.output.substr(dot + 1);
   }
-  PREPOST_RETURN_IF_ERROR(CheckWord("format", format, Formats()));
+  PREPOST_RETURN_IF_ERROR(CheckWord(flags.format.empty() ? "-o" : "--format", format, Formats()));
   if (format == "dot" && flags.view != "graph") {
     return Status(StatusCode::kUsage,
                   fmt::format("the {} view has no dot form, only --view graph has", flags.view));
@@ -86,7 +79,7 @@ Result<std::string> Draw(const DrawFlags& flags, const std::string& format, cons
 }
 
 Status Run(const DrawFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckWord("view", flags.view, Views()));
+  PREPOST_RETURN_IF_ERROR(CheckWord("--view", flags.view, Views()));
   const Result<std::string> format = FormatOf(flags);
   if (!format.ok()) return format.status();
   const Result<Plan> plan = LoadPlan(flags.path);

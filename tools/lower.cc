@@ -42,6 +42,7 @@ nlohmann::ordered_json SummaryJson(const nic::QueueProgram& program) {
 }
 
 Status Run(const LowerFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckWord("--mode", flags.mode, {"inline"}));
   const Result<Plan> plan = LoadPlan(flags.plan);
   if (!plan.ok()) return plan.status();
   nic::LowerOptions options{.limits = flags.limits, .node = std::nullopt};
@@ -79,9 +80,8 @@ void AddLower(CLI::App& app, Action* action) {
       "  prepost lower plan.json --node 1 --list\n"
       "  prepost lower plan.json -o queues.json");
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin")->required();
-  command->add_option("--mode", flags->mode, "How queues are driven")
-      ->check(CLI::IsMember({"inline"}))
-      ->capture_default_str();
+  command->add_option("--mode", flags->mode, "How queues are driven: inline [inline]")
+      ->type_name("MODE");
   command->add_option("--node", flags->node, "Only this node")->type_name("I");
   command->add_option("--sq-wqebbs", flags->limits.sq_wqebbs, "Basic blocks of a send queue")
       ->check(CLI::PositiveNumber)

@@ -40,13 +40,6 @@ struct RunFlags {
   bool json = false;
 };
 
-/// Accepts one of `names` only.
-Status CheckName(const char* flag, const std::string& name, const std::vector<std::string>& names) {
-  if (std::ranges::find(names, name) != names.end()) return {};
-  return {StatusCode::kUsage, fmt::format("{}: unknown name '{}'{}; known are {}", flag, name,
-                                          DidYouMean(name, names), fmt::join(names, ", "))};
-}
-
 constexpr emulated::SchedulerMode kSchedulers[] = {emulated::SchedulerMode::kRoundRobin,
                                                    emulated::SchedulerMode::kRandom,
                                                    emulated::SchedulerMode::kAdversarial};
@@ -65,15 +58,15 @@ emulated::SchedulerMode SchedulerOf(const std::string& name) {
 }
 
 Status CheckFlags(const RunFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckName("--executor", flags.executor, {"auto", "cpu", "offload"}));
-  PREPOST_RETURN_IF_ERROR(CheckName("--scheduler", flags.scheduler, SchedulerNames()));
+  PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
+  PREPOST_RETURN_IF_ERROR(CheckWord("--scheduler", flags.scheduler, SchedulerNames()));
   if (!flags.transport.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckName("--transport", flags.transport, {"tcp"}));
+    PREPOST_RETURN_IF_ERROR(CheckWord("--transport", flags.transport, {"tcp"}));
     if (flags.executor == "offload")
       return {StatusCode::kUsage, "--transport is for CPUs, not for --executor offload"};
   }
   if (!flags.device.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckName("--device", flags.device, {"emulated"}));
+    PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
     if (flags.executor == "cpu")
       return {StatusCode::kUsage, "--device is for offload, not for --executor cpu"};
   }

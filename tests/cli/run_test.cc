@@ -144,7 +144,7 @@ TEST_F(RunTest, AKilledLauncherEndsTheRun) {
     Command run(Arguments());
     const auto nodes = HoldAt(run, fraction, /*held=*/3);
     kill(run.pid(), SIGKILL);
-    nodes.at(3).Signal(SIGCONT);
+    nodes.at(3).Continue();
     EXPECT_EQ(run.Wait(), 128 + SIGKILL);
     ExpectNothingLeft(nodes);
     EXPECT_THAT(run.err(), HasSubstr("the launching process died"));
@@ -175,7 +175,7 @@ TEST_F(RunTest, AnInputTruncatedMeanwhileIsAnError) {
   Command run(Arguments());
   const auto nodes = HoldAt(run, 0.0, /*held=*/1);
   std::filesystem::resize_file(input_, 1000);
-  nodes.at(1).Signal(SIGCONT);
+  nodes.at(1).Continue();
   EXPECT_EQ(run.Wait(), 1);
   EXPECT_THAT(run.err(), HasSubstr("truncated meanwhile: it has 1000 bytes, expected " +
                                    std::to_string(kLargeBytes)));

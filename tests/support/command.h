@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <functional>
@@ -124,6 +125,8 @@ class Process {
       : pid_(pid), pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
 
   void Signal(int signal) const { EXPECT_EQ(kill(pid_, signal), 0); }
+  /// Lets it go on after a SIGSTOP; it may have been ended meanwhile.
+  void Continue() const { EXPECT_TRUE(kill(pid_, SIGCONT) == 0 || errno == ESRCH); }
   /// Waits for its end; false if it still lives after 10 s, which counts as a hang.
   bool Ended() const {
     pollfd ended = {.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
