@@ -9,12 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "prepost/compiler/schedule.h"
 #include "prepost/runtime/executor.h"
 #include "prepost/runtime/tcp_endpoint.h"
 #include "prepost/runtime/tcp_mesh.h"
 #include "tests/support/node_memory.h"
 #include "tests/support/op_trace.h"
-#include "tests/support/small_specs.h"
+#include "tests/support/plans.h"
 
 namespace prepost {
 namespace {
@@ -65,7 +66,7 @@ void Deliver(const Plan& plan) {
 }
 
 TEST(CpuOverTcpTest, EverySmallPlanDeliversTheSameBytesInPlanOrder) {
-  for (const Spec& spec : test::SmallSpecs(/*nodes_max=*/5, /*blocks_max=*/4)) {
+  for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 5, .blocks_max = 4})) {
     SCOPED_TRACE(test::Label(spec));
     Deliver(CompileOrDie(spec));
     if (::testing::Test::HasFailure()) return;

@@ -45,6 +45,25 @@ std::vector<Spec> AllSmallSpecs(SpecLimits limits) {
   return specs;
 }
 
+std::vector<Spec> SpecsForExecutors(SpecLimits limits) {
+  std::vector<Spec> specs;
+  for (const std::string& algorithm : ScheduleNames()) {
+    for (const char* ready : {"auto", "barrier", "channel", "window=1", "window=2", "retry"}) {
+      for (uint32_t nodes = 1; nodes <= limits.nodes_max; ++nodes) {
+        for (uint32_t blocks = 0; blocks <= limits.blocks_max; ++blocks) {
+          specs.push_back({.nodes = nodes,
+                           .root = NodeId((blocks + nodes / 2) % nodes),
+                           .message_bytes = BytesOf(blocks),
+                           .block_bytes = kBlockBytes,
+                           .algorithm = algorithm,
+                           .ready = *ParseReady(ready)});
+        }
+      }
+    }
+  }
+  return specs;
+}
+
 Spec RandomSpec(Random& random, SpecLimits limits) {
   const uint32_t nodes = random.Between(1, limits.nodes_max);
   const uint64_t bytes = random.Below(limits.blocks_max * kBlockBytes + 1);

@@ -22,6 +22,10 @@ struct SpecLimits {
 /// in some. About 10,000 with the default limits.
 std::vector<Spec> AllSmallSpecs(SpecLimits limits = {});
 
+/// What executors are compared on, where each run costs processes or threads: every schedule x
+/// ready mode x nodes x blocks, one root each, and the empty message.
+std::vector<Spec> SpecsForExecutors(SpecLimits limits);
+
 /// A spec within the limits; any schedule, ready mode, window and root, and sometimes no bytes.
 Spec RandomSpec(Random& random, SpecLimits limits);
 

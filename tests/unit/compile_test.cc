@@ -17,6 +17,7 @@
 #include "prepost/ir/verify.h"
 #include "tests/support/golden.h"
 #include "tests/support/local_closure.h"
+#include "tests/support/plans.h"
 
 namespace prepost {
 namespace {
@@ -37,24 +38,7 @@ Spec SpecOf(const std::string& algorithm, uint32_t nodes, uint32_t blocks, const
 /// Calls `check` with every schedule x ready mode x send window for small n, k and a few roots.
 template <typename Check>
 void ForSmallSpecs(Check check) {
-  for (const std::string& algorithm : ScheduleNames()) {
-    for (const char* ready :
-         {"auto", "barrier", "channel", "window=1", "window=2", "window=5", "retry"}) {
-      for (const char* send_window : {"auto", "none", "1", "3"}) {
-        for (uint32_t nodes = 1; nodes <= 9; ++nodes) {
-          for (uint32_t blocks = 1; blocks <= 6; ++blocks) {
-            check(SpecOf(algorithm, nodes, blocks, ready, send_window, nodes / 2));
-          }
-        }
-      }
-    }
-  }
-}
-
-std::string Label(const Spec& spec) {
-  return fmt::format("{} n={} bytes={} root={} ready={} send_window={}", spec.algorithm, spec.nodes,
-                     spec.message_bytes, spec.root.value, ToString(spec.ready),
-                     ToString(spec.send_window));
+  for (const Spec& spec : test::AllSmallSpecs()) check(spec);
 }
 
 TEST(CompileTest, Goldens) {
@@ -73,9 +57,10 @@ TEST(CompileTest, Goldens) {
 TEST(CompileTest, EverySmallPlanIsValidWithTheScheduleRounds) {
   ForSmallSpecs([](const Spec& spec) {
     const Result<Plan> plan = Compile(spec);  // verifies after every pass
-    ASSERT_TRUE(plan.ok()) << Label(spec) << plan.status().ToString();
+    ASSERT_TRUE(plan.ok()) << test::Label(spec) << plan.status().ToString();
     const Extent extent{.nodes = spec.nodes, .blocks = plan->header().message.blocks};
-    ASSERT_EQ(plan->header().rounds, FindSchedule(spec.algorithm)->Rounds(extent)) << Label(spec);
+    ASSERT_EQ(plan->header().rounds, FindSchedule(spec.algorithm)->Rounds(extent))
+        << test::Label(spec);
   });
 }
 
@@ -112,7 +97,7 @@ TEST(CompileTest, OpsStandInThePlansOrder) {
         const Channel& channel = plan.channels()[op.channel.index()];
         const auto key =
             std::tuple(op.round, !op.is_credit(), channel.from, channel.to, channel.lane, op.block);
-        ASSERT_LE(last, key) << Label(spec) << "\n" << Dump(plan);
+        ASSERT_LE(last, key) << test::Label(spec) << "\n" << Dump(plan);
         last = key;
       }
     }
@@ -160,7 +145,7 @@ TEST(ReadyPassTest, CreditsAreAsDefined) {
             ASSERT_TRUE(after.empty());
           } else {
             ASSERT_EQ(after.size(), 1u);
-            ASSERT_EQ(after[0], recvs[i - ready.window]) << Label(spec) << "\n" << Dump(plan);
+            ASSERT_EQ(after[0], recvs[i - ready.window]) << test::Label(spec) << "\n" << Dump(plan);
           }
         }
       }
@@ -196,7 +181,7 @@ TEST(SendWindowPassTest, EachSendWaitsForTheOneWBefore) {
         for (size_t j = 0; j < sends.size(); ++j) {
           const bool waits = std::ranges::count(plan.after(op), sends[j]) != 0;
           const bool should = window && sends.size() - j == *window;
-          ASSERT_EQ(waits, should) << Label(spec) << "\n" << Dump(plan);
+          ASSERT_EQ(waits, should) << test::Label(spec) << "\n" << Dump(plan);
         }
         sends.push_back(OpId(i));
       }
@@ -213,7 +198,7 @@ TEST(ReducePassTest, KeepsTheOrderAndNothingRedundant) {
     ASSERT_EQ(full.ops().size(), reduced.ops().size());
     for (size_t p = 0; p < full.programs().size(); ++p) {
       const auto order = test::LocalClosure(full, full.programs()[p]);
-      ASSERT_EQ(order, test::LocalClosure(reduced, reduced.programs()[p])) << Label(spec);
+      ASSERT_EQ(order, test::LocalClosure(reduced, reduced.programs()[p])) << test::Label(spec);
       // Without any one entry the order is another one.
       const Program& program = reduced.programs()[p];
       for (uint32_t i = 0; i < program.op_count; ++i) {
@@ -228,7 +213,7 @@ TEST(ReducePassTest, KeepsTheOrderAndNothingRedundant) {
           }
           const Plan without = std::move(builder).Build();
           ASSERT_NE(order, test::LocalClosure(without, without.programs()[0]))
-              << Label(spec) << " op " << i;
+              << test::Label(spec) << " op " << i;
         }
       }
     }

@@ -9,7 +9,7 @@
 #include "tests/support/fake_network.h"
 #include "tests/support/node_memory.h"
 #include "tests/support/op_trace.h"
-#include "tests/support/small_specs.h"
+#include "tests/support/plans.h"
 
 namespace prepost {
 namespace {
@@ -71,7 +71,7 @@ class Group {
 // wrong place.
 TEST(CpuExecutorTest, DeliversInPlanOrderWhateverCompletesFirst) {
   uint64_t seed = 0;
-  for (const Spec& spec : test::SmallSpecs(/*nodes_max=*/7, /*blocks_max=*/4)) {
+  for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 7, .blocks_max = 4})) {
     SCOPED_TRACE(test::Label(spec) + " seed=" + std::to_string(++seed));
     const Plan plan = CompileOrDie(spec);
     Group group(plan, seed);
