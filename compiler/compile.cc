@@ -144,7 +144,7 @@ Result<Plan> Compile(const Spec& spec, const CompileOptions& options) {
                     .algorithm = spec.algorithm,
                     .nodes = spec.nodes,
                     .root = spec.root,
-                    .message = *MakeMessage(spec.message_bytes, spec.block_bytes)};
+                    .message = *MakeMessage(*spec.message_bytes, spec.block_bytes)};
   PassManager passes(options);
   passes.Add(ReadyPass(spec.ready));
   passes.Add(SendWindowPass(spec.send_window));

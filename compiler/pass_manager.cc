@@ -8,6 +8,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "prepost/ir/near_name.h"
 #include "prepost/ir/verify.h"
 
 namespace prepost {
@@ -41,8 +42,8 @@ Status PassManager::CheckNames() const {
     for (const std::string& name : *wanted) {
       const bool is_all = name == kAll && wanted != &options_.skip_passes;
       if (!is_all && !known(name)) {
-        return Rejected(
-            fmt::format("no pass is called '{}'; the passes are {}", name, fmt::join(names, ", ")));
+        return {StatusCode::kUsage, fmt::format("no pass is called '{}'{}; the passes are {}", name,
+                                                DidYouMean(name, names), fmt::join(names, ", "))};
       }
     }
   }

@@ -22,7 +22,7 @@ class PassManager {
   void Add(Pass pass) { passes_.push_back(std::move(pass)); }
 
   /// `plan` is what the schedule made; it is verified first. Errors: unknown pass names in the
-  /// options (kRejected), a pass's own, or what the verifier found after it.
+  /// options (kUsage), a pass's own, or what the verifier found after it.
   Result<Plan> Run(Plan plan) const;
 
  private:

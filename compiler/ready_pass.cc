@@ -178,7 +178,7 @@ Result<Plan> MakeReady(const SpecReady& wanted, const Plan& plan) {
     return Rejected(fmt::format("ready window={} is smaller than the schedule's {} ports",
                                 ready.window, plan.header().ports));
   }
-  if (ready.mode == ReadyMode::kWindow || ready.mode == ReadyMode::kChannel) {
+  if (ready.has_credits()) {
     return CreditInserter(plan, ready).Run();
   }
   Plan same = plan;

@@ -13,6 +13,7 @@
 // one channel complete in order.
 //
 // Cost: LocalOrder's, O(ops x channels of the node).
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallVector.h>
 
 #include "prepost/compiler/pass.h"
@@ -21,6 +22,22 @@
 namespace prepost {
 namespace {
 
+/// Whether no entry of the program can follow from others, seen without a walk: no send waits for
+/// two ops, or for an op from before its channel's previous send.
+bool IsPlainlyReduced(const Plan& plan, const Program& program) {
+  llvm::DenseMap<uint32_t, uint32_t> last_send;  // channel -> op
+  const std::span<const Op> ops = plan.ops(program);
+  for (uint32_t i = 0; i < ops.size(); ++i) {
+    if (!ops[i].is_send()) continue;
+    const auto [previous, is_first] = last_send.try_emplace(ops[i].channel.value, i);
+    if (ops[i].after_count > 1) return false;
+    if (ops[i].after_count == 1 && !is_first && plan.after(ops[i])[0].value < previous->second)
+      return false;
+    previous->second = i;
+  }
+  return true;
+}
+
 Result<Plan> Reduce(const Plan& plan) {
   PlanBuilder builder(plan.header());
   builder.Reserve(plan.ops().size(), plan.after_count());
@@ -28,6 +45,10 @@ Result<Plan> Reduce(const Plan& plan) {
   llvm::SmallVector<OpId, 8> kept;
   for (const Program& program : plan.programs()) {
     builder.BeginProgram(program.node);
+    if (IsPlainlyReduced(plan, program)) {
+      for (const Op& op : plan.ops(program)) builder.AddOp(op, plan.after(op));
+      continue;
+    }
     LocalOrder order(plan, program);
     for (const Op& op : plan.ops(program)) {
       order.Advance();

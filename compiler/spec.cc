@@ -40,7 +40,7 @@ Status CheckSpec(const Spec& spec) {
                                 spec.nodes - 1),
                     "/root");
   }
-  const Result<Message> message = MakeMessage(spec.message_bytes, spec.block_bytes);
+  const Result<Message> message = MakeMessage(spec.message_bytes.value_or(0), spec.block_bytes);
   if (!message.ok()) {
     const bool is_block = spec.block_bytes == 0 || spec.block_bytes > kMessageBytesMax;
     return Rejected(message.status().message(), is_block ? "/block_bytes" : "/message_bytes");
@@ -58,6 +58,7 @@ Status CheckSpec(const Spec& spec) {
             message->blocks, spec.nodes - 1, transfers, kTransfersMax),
         "/block_bytes");
   }
+  if (!spec.message_bytes) return Rejected("the size of the message is missing", "/message_bytes");
   return {};
 }
 

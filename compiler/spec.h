@@ -30,7 +30,7 @@ struct SpecSendWindow {
 struct Spec {
   uint32_t nodes = 0;  ///< >= 1
   NodeId root;
-  uint64_t message_bytes = 0;
+  std::optional<uint64_t> message_bytes;  ///< none: not said, which CheckSpec() rejects
   uint64_t block_bytes = 1u << 20;
   std::string algorithm = "binomial_pipeline";
   SpecReady ready;

@@ -52,7 +52,12 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
       .Scalar("collective", ExpectString("multicast"))
       .Scalar("nodes", ReadUint32(&spec.nodes), Need::kOptional)
       .Scalar("root", ReadUint32(&spec.root.value), Need::kOptional)
-      .Scalar("message_bytes", ReadUint64(&spec.message_bytes), Need::kOptional)
+      .Scalar(
+          "message_bytes",
+          [&spec](const JsonScalar& scalar) {
+            return ReadUint64(&spec.message_bytes.emplace())(scalar);
+          },
+          Need::kOptional)
       .Scalar("block_bytes", ReadUint64(&spec.block_bytes), Need::kOptional)
       .Scalar("algorithm", ReadString(&spec.algorithm), Need::kOptional)
       .Scalar("ready", ReadReady(&spec.ready), Need::kOptional)
@@ -67,11 +72,12 @@ void WriteSpec(const Spec& spec, std::ostream& out) {
                                  {"collective", "multicast"},
                                  {"nodes", spec.nodes},
                                  {"root", spec.root.value},
-                                 {"message_bytes", spec.message_bytes},
+
                                  {"block_bytes", spec.block_bytes},
                                  {"algorithm", spec.algorithm},
                                  {"ready", ToString(spec.ready)},
                                  {"send_window", "auto"}};
+  if (spec.message_bytes) json["message_bytes"] = *spec.message_bytes;
   if (!spec.send_window.automatic) {
     json["send_window"] = nullptr;
     if (spec.send_window.window) json["send_window"] = *spec.send_window.window;

@@ -18,7 +18,7 @@ namespace prepost {
 Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& defaults = {},
                       std::vector<std::string>* warnings = nullptr);
 
-/// Writes every key; reading it back gives the same spec.
+/// Writes every key that has a value; reading it back gives the same spec.
 void WriteSpec(const Spec& spec, std::ostream& out);
 
 }  // namespace prepost

@@ -37,11 +37,11 @@ void CheckAcyclic(const MatchedPlan& matched, Findings* findings) {
   PlanGraphOptions options{.send_depth = matched.options.send_depth,
                            .recv_depth = matched.options.recv_depth,
                            .chain_sends = true};
-  const PlanGraph chained(matched.plan, matched.messages, options);
+  const PlanGraph chained(matched.plan, matched.messages, matched.credits, options);
   const std::vector<PlanGraph::Vertex> chained_cycle = chained.FindCycle();
   if (chained_cycle.empty()) return;  // nor is there one with fewer edges
   options.chain_sends = false;
-  const PlanGraph plain(matched.plan, matched.messages, options);
+  const PlanGraph plain(matched.plan, matched.messages, matched.credits, options);
   const std::vector<PlanGraph::Vertex> cycle = plain.FindCycle();
   if (!cycle.empty()) {
     ReportCycle(matched.plan, plain, cycle, Rule::kAcyclic, findings);

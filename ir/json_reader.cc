@@ -429,11 +429,13 @@ JsonForm::ReadScalar ExpectVersion(uint32_t major, uint32_t minor,
 Status ReadJson(std::istream& in, const std::string& name, JsonForm* form) {
   Position position;
   JsonFormHandler handler(name, position, form);
-  const bool complete =
-      nlohmann::json::sax_parse(CountingIterator(in, &position), CountingIterator(), &handler);
-  if (!complete) return handler.status();
-  if (in.bad()) return Rejected("reading failed", name);
-  return {};
+  try {
+    const bool complete =
+        nlohmann::json::sax_parse(CountingIterator(in, &position), CountingIterator(), &handler);
+    return complete ? Status() : handler.status();
+  } catch (const std::ios_base::failure& failure) {  // the stream buffer could not read
+    return Rejected(fmt::format("cannot read: {}", failure.code().message()), name);
+  }
 }
 
 }  // namespace prepost

@@ -45,8 +45,9 @@ LocalOrder::LocalOrder(const Plan& plan, const Program& program)
   current_clock_.assign(counts.size(), 0);
 }
 
-void LocalOrder::Join(const Clock& other) {
-  std::ranges::transform(current_clock_, other, current_clock_.begin(),
+void LocalOrder::Join(OpId send) {
+  if (clock_of_[send.index()] == kNone) return;  // nothing has completed before it
+  std::ranges::transform(current_clock_, clocks_[clock_of_[send.index()]], current_clock_.begin(),
                          [](uint32_t a, uint32_t b) { return std::max(a, b); });
 }
 
@@ -67,13 +68,15 @@ void LocalOrder::Advance() {
   if (!ops_[id].is_send()) return;
 
   std::ranges::fill(current_clock_, 0);
-  if (previous_[id] != kNone) Join(clocks_[clock_of_[previous_[id]]]);
+  if (previous_[id] != kNone) Join(OpId(previous_[id]));
   for (OpId before : plan_.after(ops_[id])) {
-    if (op(before).is_send()) Join(clocks_[clock_of_[before.index()]]);
+    if (op(before).is_send()) Join(before);
     uint32_t& own = current_clock_[channel_of_[before.index()]];
     own = std::max(own, position_[before.index()] + 1);
   }
-  if (last_use_[id] == kNone) return;
+  const bool is_first =
+      ops_[id].after_count == 0 && (previous_[id] == kNone || clock_of_[previous_[id]] == kNone);
+  if (last_use_[id] == kNone || is_first) return;
   if (free_clocks_.empty()) {
     free_clocks_.push_back(static_cast<uint32_t>(clocks_.size()));
     clocks_.emplace_back();
@@ -83,10 +86,14 @@ void LocalOrder::Advance() {
   clocks_[clock_of_[id]] = current_clock_;
 }
 
+uint32_t LocalOrder::StartedAfter(OpId id, uint32_t channel) const {
+  const uint32_t clock = clock_of_[id.index()];
+  return clock == kNone ? 0 : clocks_[clock][channel];
+}
+
 uint32_t LocalOrder::CompletedWith(OpId done, uint32_t channel) const {
   const uint32_t own = channel_of_[done.index()] == channel ? position_[done.index()] + 1 : 0;
-  if (!op(done).is_send()) return own;
-  return std::max(own, clocks_[clock_of_[done.index()]][channel]);
+  return std::max(own, StartedAfter(done, channel));
 }
 
 bool LocalOrder::Precedes(OpId before) const {
@@ -101,7 +108,7 @@ bool LocalOrder::IsImplied(size_t index) const {
   const uint32_t channel = channel_of_[wanted.index()];
   const uint32_t needed = position_[wanted.index()] + 1;
   const uint32_t previous = previous_[current_->index()];
-  if (previous != kNone && clocks_[clock_of_[previous]][channel] >= needed) return true;
+  if (previous != kNone && StartedAfter(OpId(previous), channel) >= needed) return true;
   return std::ranges::any_of(after, [&](OpId other) {
     return other != wanted && CompletedWith(other, channel) >= needed;
   });

@@ -44,7 +44,9 @@ class LocalOrder {
   const Op& op(OpId id) const { return ops_[id.index()]; }
   /// Ops of `channel` (node's number) that have completed when `done` has.
   uint32_t CompletedWith(OpId done, uint32_t channel) const;
-  void Join(const Clock& other);
+  /// Ops of `channel` that have completed when send `id` starts.
+  uint32_t StartedAfter(OpId id, uint32_t channel) const;
+  void Join(OpId send);
   void Release(OpId id);
 
   const Plan& plan_;
@@ -53,7 +55,8 @@ class LocalOrder {
   std::vector<uint32_t> position_;    // op -> its position on its channel
   std::vector<uint32_t> previous_;    // send -> the send before it on its channel, or kNone
   std::vector<uint32_t> last_use_;    // send -> the last op that asks for its clock, or kNone
-  std::vector<uint32_t> clock_of_;    // send -> its clock in clocks_, or kNone
+  std::vector<uint32_t>
+      clock_of_;  // send -> its clock in clocks_, or kNone: all zero, or no longer needed
   std::vector<Clock> clocks_;
   std::vector<uint32_t> free_clocks_;
   Clock current_clock_;

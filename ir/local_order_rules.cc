@@ -27,7 +27,7 @@ class LocalOrderRules {
     wanted_.clear();
     WantCausal(p);
     WantWindow(program);
-    if (matched_ != nullptr && HasCredits(plan_)) WantReady(program);
+    if (matched_ != nullptr && header_.ready.has_credits()) WantReady(program);
     for (const WantedOrder& order : UnmetOrders(plan_, program, wanted_)) {
       findings_->Add(Place::OpAt(p, order.later.value, "after"), order.rule, [&] {
         return fmt::format("{} does not wait for {}", Describe(plan_, program, order.later),

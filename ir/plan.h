@@ -98,6 +98,9 @@ struct Ready {
   ReadyMode mode = ReadyMode::kBarrier;
   uint32_t window = 0;  ///< kWindow: >= 1; else 0
 
+  /// Whether plans of this mode carry credits.
+  bool has_credits() const { return mode == ReadyMode::kChannel || mode == ReadyMode::kWindow; }
+
   friend bool operator==(const Ready&, const Ready&) = default;
 };
 

@@ -81,9 +81,9 @@ struct llvm::GraphTraits<const prepost::PlanGraph*> {
 
 namespace prepost {
 
-PlanGraph::PlanGraph(const Plan& plan, const MessageTable& messages,
+PlanGraph::PlanGraph(const Plan& plan, const MessageTable& messages, const CreditTable& credits,
                      const PlanGraphOptions& options)
-    : plan_(plan), messages_(messages) {
+    : plan_(plan), messages_(messages), credits_(credits) {
   const size_t vertices = size_t{messages.size()} * kEvents + 1;
   PREPOST_CHECK(vertices < 0xffffffff);
   begin_.assign(vertices + 1, 0);
@@ -119,14 +119,6 @@ void PlanGraph::ForEachEdge(const PlanGraphOptions& options, Sink sink) const {
     }
   }
 
-  llvm::DenseMap<std::pair<uint32_t, uint32_t>, uint32_t>
-      block_channels;  // (from, to) -> channel of lane 0
-  for (uint32_t c = 0; c < plan_.channels().size(); ++c) {
-    const Channel& channel = plan_.channels()[c];
-    if (channel.lane == kBlockLane) block_channels[{channel.from.value, channel.to.value}] = c;
-  }
-  std::vector<uint64_t> granted(
-      plan_.channels().size());  // receives granted so far, per block channel
   for (const Program& program : plan_.programs()) {
     uint32_t previous_send = MessageTable::kNone;
     for (uint32_t i = program.op_begin; i < program.op_begin + program.op_count; ++i) {
@@ -138,20 +130,24 @@ void PlanGraph::ForEachEdge(const PlanGraphOptions& options, Sink sink) const {
       }
       if (options.chain_sends && previous_send != MessageTable::kNone) sink(previous_send, start);
       previous_send = start;
-      if (!op.is_credit()) continue;
-      const Channel& credit = plan_.channels()[op.channel.index()];
-      const auto reverse = block_channels.find({credit.to.value, credit.from.value});
-      if (reverse == block_channels.end()) continue;
-      const ChannelId blocks(reverse->second);
+      if (!op.is_credit() || credits_.Partner(op.channel) == CreditTable::kNone) continue;
+      const ChannelId blocks(credits_.Partner(op.channel));
+      const uint32_t begin = messages_.ChannelBegin(blocks);
+      const uint64_t granted = std::min<uint64_t>(credits_.GrantedUpTo(messages_.MessageOf(i)),
+                                                  messages_.ChannelEnd(blocks) - begin);
       // Posts are in channel order, so the last one granted stands for all.
-      uint64_t& total = granted[blocks.index()];
-      total = std::min<uint64_t>(total + op.grants,
-                                 messages_.ChannelEnd(blocks) - messages_.ChannelBegin(blocks));
-      if (total != 0)
-        sink(At(messages_.ChannelBegin(blocks) + static_cast<uint32_t>(total) - 1, kPost), start);
+      if (granted != 0) sink(At(begin + static_cast<uint32_t>(granted) - 1, kPost), start);
     }
   }
 }
+
+/// What a search for the shortest cycle carries along.
+struct PlanGraph::CycleSearch {
+  llvm::BitVector inside;      // the component in hand
+  std::vector<Vertex> parent;  // of the breadth-first search in hand
+  uint64_t steps = 0;          // edges looked at, in all
+  std::vector<Vertex> best;
+};
 
 bool PlanGraph::IsAcyclic() const {
   std::vector<uint32_t> waits_for(size(), 0);
@@ -171,54 +167,59 @@ bool PlanGraph::IsAcyclic() const {
 
 std::vector<PlanGraph::Vertex> PlanGraph::FindCycle() const {
   if (IsAcyclic()) return {};
-  std::vector<Vertex> smallest;
+  std::vector<std::vector<Vertex>> components;
   for (auto it = llvm::scc_begin(this); !it.isAtEnd(); ++it) {
     if (!it.hasCycle()) continue;
-    if (!smallest.empty() && (*it).size() >= smallest.size()) continue;
-    smallest.clear();
-    for (NodeRef node : *it) smallest.push_back(node.vertex);
+    std::vector<Vertex>& component = components.emplace_back();
+    for (NodeRef node : *it) component.push_back(node.vertex);
+    std::ranges::sort(component);
   }
-  PREPOST_CHECK(!smallest.empty());
-  std::ranges::sort(smallest);
-  return ShortestCycle(smallest);
+  std::ranges::stable_sort(components, {}, &std::vector<Vertex>::size);
+  CycleSearch search{.inside = llvm::BitVector(size()), .parent = std::vector<Vertex>(size())};
+  for (const std::vector<Vertex>& component : components) SearchComponent(component, &search);
+  PREPOST_CHECK(!search.best.empty());
+  return std::move(search.best);
 }
 
-/// Breadth-first search from each vertex of a strongly connected component until the steps are used
-/// up; from the first vertex it always completes, so there is always an answer.
-std::vector<PlanGraph::Vertex> PlanGraph::ShortestCycle(std::span<const Vertex> component) const {
+/// Breadth-first search from each vertex of a strongly connected component, until the steps of all
+/// components together are used up. The very first search always completes, so there is always an
+/// answer.
+void PlanGraph::SearchComponent(std::span<const Vertex> component, CycleSearch* search) const {
   constexpr uint64_t kStepsMax = 50'000'000;
-  llvm::BitVector inside(size());
-  for (Vertex v : component) inside.set(v);
-  std::vector<Vertex> best;
-  std::vector<Vertex> parent(size());
-  uint64_t steps = 0;
+  search->inside.reset();
+  for (Vertex v : component) search->inside.set(v);
   for (Vertex origin : component) {
-    if (!best.empty() && steps > kStepsMax) break;
-    llvm::BitVector seen(size());
-    steps += size() / 64;
-    std::deque<Vertex> queue{origin};
-    bool is_closed = false;
-    while (!queue.empty() && !is_closed) {
-      const Vertex v = queue.front();
-      queue.pop_front();
-      for (Vertex to : Successors(v)) {
-        ++steps;
-        if (to == origin) {
-          std::vector<Vertex> cycle{v};
-          while (cycle.back() != origin) cycle.push_back(parent[cycle.back()]);
-          std::ranges::reverse(cycle);
-          if (best.empty() || cycle.size() < best.size()) best = std::move(cycle);
-          is_closed = true;
-          break;
-        }
-        if (!inside.test(to) || seen.test(to)) continue;
-        seen.set(to);
-        parent[to] = v;
-        queue.push_back(to);
+    if (!search->best.empty() && search->steps > kStepsMax) return;
+    SearchFrom(origin, search);
+  }
+}
+
+/// `origin` lies in the component in hand, so there is a cycle through it; the first one met is a
+/// shortest.
+void PlanGraph::SearchFrom(Vertex origin, CycleSearch* search) const {
+  llvm::BitVector seen(size());
+  search->steps += size() / 64;
+  std::deque<Vertex> queue{origin};
+  while (!queue.empty()) {
+    const Vertex v = queue.front();
+    queue.pop_front();
+    for (Vertex to : Successors(v)) {
+      ++search->steps;
+      if (to == origin) {
+        std::vector<Vertex> cycle{v};
+        while (cycle.back() != origin) cycle.push_back(search->parent[cycle.back()]);
+        std::ranges::reverse(cycle);
+        if (search->best.empty() || cycle.size() < search->best.size())
+          search->best = std::move(cycle);
+        return;
       }
+      if (!search->inside.test(to) || seen.test(to)) continue;
+      seen.set(to);
+      search->parent[to] = v;
+      queue.push_back(to);
     }
   }
-  return best;
+  PREPOST_CHECK(false);
 }
 
 uint32_t PlanGraph::OpOf(Vertex v) const {

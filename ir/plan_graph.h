@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "prepost/ir/credits.h"
 #include "prepost/ir/messages.h"
 #include "prepost/ir/plan.h"
 
@@ -36,15 +37,16 @@ class PlanGraph {
   using Vertex = uint32_t;
 
   /// Needs a plan without findings of `shape` and `match`. Linear in ops and `after` entries.
-  PlanGraph(const Plan& plan, const MessageTable& messages, const PlanGraphOptions& options);
+  PlanGraph(const Plan& plan, const MessageTable& messages, const CreditTable& credits,
+            const PlanGraphOptions& options);
 
   uint32_t size() const { return static_cast<uint32_t>(begin_.size()) - 1; }
   std::span<const Vertex> Successors(Vertex v) const {
     return std::span(edges_).subspan(begin_[v], begin_[v + 1] - begin_[v]);
   }
-  /// A shortest cycle, or empty. Linear when there is none (Kahn's algorithm); otherwise the
-  /// smallest strongly connected component is searched, exactly up to a bounded number of steps and
-  /// from some of its vertices beyond.
+  /// A shortest cycle, or empty. Linear when there is none (Kahn's algorithm). Otherwise every
+  /// strongly connected component is searched, the smallest first: exactly up to a bounded number
+  /// of steps, and what was found until then beyond.
   std::vector<Vertex> FindCycle() const;
   /// The op whose event this is (global index), or kNone for the barrier.
   uint32_t OpOf(Vertex v) const;
@@ -58,10 +60,13 @@ class PlanGraph {
   template <typename Sink>
   void ForEachEdge(const PlanGraphOptions& options, Sink sink) const;
   bool IsAcyclic() const;
-  std::vector<Vertex> ShortestCycle(std::span<const Vertex> component) const;
+  struct CycleSearch;
+  void SearchComponent(std::span<const Vertex> component, CycleSearch* search) const;
+  void SearchFrom(Vertex origin, CycleSearch* search) const;
 
   const Plan& plan_;
   const MessageTable& messages_;
+  const CreditTable& credits_;
   std::vector<uint32_t> begin_;  // CSR
   std::vector<Vertex> edges_;
 };

@@ -25,7 +25,7 @@ class ReadyRule {
       const uint32_t begin = messages_.ChannelBegin(ChannelId(c));
       const uint32_t count = messages_.ChannelEnd(ChannelId(c)) - begin;
       if (count == 0) continue;
-      if (!HasCredits(plan_)) {
+      if (!header_.ready.has_credits()) {
         if (channel.lane == kCreditLane) {
           ReadyFinding(Place::ChannelAt(c), "{} credits in ready mode {}, which has none", count,
                        Name(header_.ready.mode));

@@ -38,11 +38,6 @@ void CheckAcyclic(const MatchedPlan& matched, Findings* findings);
 /// with `match` findings.
 void CheckLocalOrders(const Plan& plan, const MatchedPlan* matched, Findings* findings);
 
-inline bool HasCredits(const Plan& plan) {
-  const ReadyMode mode = plan.header().ready.mode;
-  return mode == ReadyMode::kChannel || mode == ReadyMode::kWindow;
-}
-
 }  // namespace prepost
 
 #endif  // PREPOST_IR_RULES_H_

@@ -26,18 +26,6 @@
 namespace prepost {
 namespace {
 
-bool UsesCredits(ReadyMode mode) {
-  switch (mode) {
-    case ReadyMode::kChannel:
-    case ReadyMode::kWindow:
-      return true;
-    case ReadyMode::kBarrier:
-    case ReadyMode::kRetry:
-      return false;
-  }
-  PREPOST_CHECK(false);
-  return false;
-}
 
 }  // namespace
 
@@ -60,7 +48,7 @@ void CpuExecutor::Prepare(const NodeMemory& memory) {
   ready_.reserve(ops_.size());
   LinkChannels();
   LinkSuccessors();
-  if (UsesCredits(plan_.header().ready.mode)) LinkGrants();
+  if (plan_.header().ready.has_credits()) LinkGrants();
 }
 
 void CpuExecutor::LinkChannels() {
@@ -112,7 +100,7 @@ void CpuExecutor::LinkGrants() {
 }
 
 void CpuExecutor::Arm() {
-  const bool credits = UsesCredits(plan_.header().ready.mode);
+  const bool credits = plan_.header().ready.has_credits();
   for (uint32_t id = 0; id < ops_.size(); ++id) {
     if (!ops_[id].is_send() && (ops_[id].is_credit() || !credits)) PostRecv(id);
   }

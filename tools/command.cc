@@ -78,8 +78,12 @@ Result<Plan> LoadPlan(const std::string& path) {
   if (!plan.ok()) return plan;
   const Verdict verdict = Verify(*plan);
   if (verdict.ok()) return plan;
-  return Rejected(fmt::format("the plan fails verification, {} findings\n{}", verdict.findings,
-                              verdict.ToString()),
+  const Diagnostic& first = verdict.diagnostics.front();
+  const std::string more = verdict.findings == 1
+                               ? ""
+                               : fmt::format("; {} more, see prepost verify", verdict.findings - 1);
+  return Rejected(fmt::format("the plan fails verification: {}: {}: {}{}", first.where,
+                              Name(first.rule), first.message, more),
                   path);
 }
 
@@ -90,7 +94,9 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
     return std::cout ? Status() : CannotWrite("<stdout>", errno);
   }
   const std::filesystem::path final_path(path);
-  const std::filesystem::file_status target = std::filesystem::status(final_path);
+  std::error_code
+      unknown;  // a path that cannot be looked at cannot be opened either, which is reported below
+  const std::filesystem::file_status target = std::filesystem::status(final_path, unknown);
   if (std::filesystem::is_directory(target)) return CannotWrite(path, EISDIR);
   if (std::filesystem::exists(target) &&
       !std::filesystem::is_regular_file(target)) {  // a device or pipe: no renaming

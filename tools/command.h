@@ -35,7 +35,7 @@ Status WithInput(const std::string& path,
 
 /// Reads a plan ("-": stdin), prints warnings to stderr; does not verify it.
 Result<Plan> ReadPlanFile(const std::string& path);
-/// Reads a plan and verifies it; the Status holds the findings, each line with the file's name.
+/// Reads a plan and verifies it; the Status holds the first finding and how many more there are.
 Result<Plan> LoadPlan(const std::string& path);
 
 /// Writes what `write` gives to `path` ("-": stdout) through a temporary name in the same folder

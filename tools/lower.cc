@@ -93,11 +93,14 @@ void AddLower(CLI::App& app, Action* action) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   CLI::Option* list = command->add_flag("--list", flags->list, "Print every entry of every queue");
+  CLI::Option* json =
+      command->add_flag("--json", flags->json, "Print the lines per node as JSON")->excludes(list);
   command
       ->add_option("-o,--output", flags->output,
                    "Write the queue programs: raw bytes if the name ends in .bin, else JSON")
-      ->type_name("FILE");
-  command->add_flag("--json", flags->json, "Print the lines per node as JSON")->excludes(list);
+      ->type_name("FILE")
+      ->excludes(list)
+      ->excludes(json);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }
 

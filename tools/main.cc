@@ -76,7 +76,10 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return Fail(UsageError(app, error, argc, argv));
   }
-  const Status status = action();
+  Status status = action();
+  std::cout.flush();
+  if (status.ok() && !std::cout)
+    status = Rejected("cannot write: the output is full or closed", "<stdout>");
   return status.ok() ? 0 : Fail(status);
 }
 
@@ -89,5 +92,8 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     std::cerr << "prepost: out of memory\n";
     return static_cast<int>(prepost::StatusCode::kEnvironment);
+  } catch (const std::exception& error) {
+    std::cerr << "prepost: internal error: " << error.what() << "\n";
+    return static_cast<int>(prepost::StatusCode::kRejected);
   }
 }

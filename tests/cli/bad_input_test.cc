@@ -59,7 +59,8 @@ TEST_F(BadInputTest, Flags) {
   ExpectCompile({"--message-bytes", "1"}, 1, "at least 1 node");
   ExpectCompile({"--nodes", "4", "--root", "4", "--message-bytes", "1"}, 1,
                 "/root: root 4 is out of range, the nodes are 0 to 3");
-  ExpectCompile({"--nodes", "4", "--block-bytes", "0"}, 1, "/block_bytes: block size is 0 bytes");
+  ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--block-bytes", "0"}, 1,
+                "/block_bytes: block size is 0 bytes");
   ExpectCompile({"--nodes", "4", "--algorithm", "chian"}, 1,
                 "unknown algorithm 'chian', did you mean 'chain'?");
   ExpectCompile({"--nodes", "-4"}, 2, "--nodes");
@@ -76,7 +77,31 @@ TEST_F(BadInputTest, Flags) {
                 "nothing: cannot read: No such file");
   ExpectCompile({"--nodes", "1048576", "--message-bytes", "1TiB"}, 1, "transfers, the limit is");
   ExpectCompile({"--node", "4"}, 2, "--node");
-  ExpectCompile({"--nodes", "4", "--skip-pass", "redcue"}, 1, "no pass is called 'redcue'");
+  ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--skip-pass", "redcue"}, 2,
+                "no pass is called 'redcue', did you mean 'reduce'?");
+}
+
+TEST_F(BadInputTest, AMissingMessageIsNotAnEmptyOne) {
+  ExpectCompile({"--nodes", "4"}, 1, "/message_bytes: the size of the message is missing");
+}
+
+// What libraries throw, and outputs that nobody checks.
+TEST_F(BadInputTest, FilesThatFailLate) {
+  Expect({"verify", "/proc/self/mem"}, 1, "/proc/self/mem: cannot read: ");
+  ExpectCompile({"/proc/self/mem"}, 1, "/proc/self/mem: cannot read: ");
+  Expect({"compile", "--nodes", "2", "--message-bytes", "1", "-o", std::string(300, 'a')}, 1,
+         "cannot write: File name too long");
+  const std::string plan = folder_ / "plan.json";
+  ASSERT_EQ(Command({"compile", "--nodes", "2", "--message-bytes", "1", "-o", plan}).Wait(), 0);
+  Write("input", "a");
+  for (const std::string& command :
+       {std::string("verify "), std::string("lower "), std::string("draw "),
+        std::string("run --input ") + (folder_ / "input ")}) {
+    // The wrapper gets the command and its (one) argument: a plan's path.
+    Command run({plan}, {"/bin/sh", "-c", "exec \"$0\" " + command + "\"$1\" >/dev/full"});
+    EXPECT_EQ(run.Wait(), 1) << command;
+    EXPECT_THAT(run.err(), HasSubstr("cannot write")) << command;
+  }
 }
 
 TEST_F(BadInputTest, CommandsAndFlagsThatDoNotExist) {
@@ -175,6 +200,7 @@ TEST_F(BadInputTest, PlansAgainstTheRules) {
     Command run(arguments);
     EXPECT_EQ(run.Wait(), 1);
     EXPECT_THAT(run.err(), HasSubstr("the plan fails verification"));
+    EXPECT_EQ(run.err_lines(), 1u) << run.err();
     EXPECT_EQ(test::CountFiles(folder_.path()), 3u);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "copies"));
   }

@@ -89,7 +89,7 @@ Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes)
 
 std::string Label(const Spec& spec) {
   return fmt::format("{} n={} root={} bytes={} ready={} send_window={}", spec.algorithm, spec.nodes,
-                     spec.root.value, spec.message_bytes, ToString(spec.ready),
+                     spec.root.value, spec.message_bytes.value_or(0), ToString(spec.ready),
                      ToString(spec.send_window));
 }
 

@@ -240,7 +240,9 @@ TEST(PassManagerTest, PrintsTimesAndSkips) {
 TEST(PassManagerTest, UnknownPassIsAnError) {
   const Result<Plan> plan = Compile(SpecOf("chain", 3, 2, "auto"), {.skip_passes = {"redcue"}});
   ASSERT_FALSE(plan.ok());
-  EXPECT_THAT(plan.status().message(), HasSubstr("no pass is called 'redcue'"));
+  EXPECT_EQ(plan.status().code(), StatusCode::kUsage);
+  EXPECT_THAT(plan.status().message(),
+              HasSubstr("no pass is called 'redcue', did you mean 'reduce'?"));
 }
 
 }  // namespace

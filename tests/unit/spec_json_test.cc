@@ -92,6 +92,10 @@ TEST(SpecTest, ValuesAreChecked) {
   spec.message_bytes = 1u << 30;
   EXPECT_THAT(error_of(spec), HasSubstr("transfers, the limit is"));
   spec = good;
+  spec = good;
+  spec.message_bytes.reset();
+  EXPECT_EQ(error_of(spec), "/message_bytes: the size of the message is missing");
+  spec = good;
   spec.algorithm = "binomial_pipelin";
   EXPECT_EQ(error_of(spec),
             "/algorithm: unknown algorithm 'binomial_pipelin', did you mean 'binomial_pipeline'?");
