@@ -21,13 +21,12 @@
 // swap each time the vertex has received along a dimension that is a 1-bit of v, that is, with the
 // parity of flips(v, j) = the number of rounds s < j with bit (s mod l) of v set. One round more
 // than for 2^l lets the twins even out.
-//   inside, round j < k + l - 1: nothing if flips = 0; block b(v, j-1) if flips(j) = flips(j-1);
-//   else, if flips >= 2,
-//     block b(v, s) with s the latest round with flips(s) = flips(j) - 2.
-//   last round j = k + l - 1: R passes its inside block to the twin, and the twin passes R block
-//   b(v, s), s being the
-//     latest round in which the twin was R. With k = 1 nothing is left to pass inside; instead R(v,
-//     j) of each shared vertex gets block 0 from the non-R (or only) node of vertex v xor 1.
+// * Inside, round j < k + l - 1: nothing if flips = 0; block b(v, j-1) if flips(j) = flips(j-1);
+//   else, if flips >= 2, block b(v, s) with s the latest round with flips(s) = flips(j) - 2.
+// * Last round, j = k + l - 1: R passes its inside block to the twin, and the twin passes R block
+//   b(v, s), s being the latest round in which the twin was R. With k = 1 nothing is left to pass
+//   inside; instead R(v, j) of each shared vertex gets block 0 from the non-R (or only) node of
+//   vertex v xor 1.
 //
 // Worked example, 4 nodes, 2 blocks (3 rounds):
 //   round 0: 0>1:0   1: 0>2:1 1>3:0   2: 0>1:1 2>3:1 3>2:0

@@ -2,13 +2,13 @@
 //
 // ready: how a sender knows that its target has posted the receive (RDMC's ready_for_block).
 //
-//   barrier   nothing in the plan: every receive everywhere is posted before any send. Cheapest
-//   where all receives fit. channel   one credit per channel, sent at once, grants all of its
-//   receives. window=W  one credit per block. A node's block receives in id order are r0, r1, ...;
-//   the credit for r_i is sent
-//             after r_(i-W) has completed, so that at most W granted receives are open at a node. W
-//             = 1 is RDMC.
-//   retry     nothing in the plan: a send that finds no receive is tried again by the transport.
+// * barrier: nothing in the plan; every receive everywhere is posted before any send. Cheapest where
+//   all receives fit.
+// * channel: one credit per channel, sent at once, grants all of its receives.
+// * window=W: one credit per block. A node's block receives in id order are r0, r1, ...; the credit
+//   for r_i is sent after r_(i-W) has completed, so that at most W granted receives are open at a
+//   node. W = 1 is RDMC.
+// * retry: nothing in the plan; a send that finds no receive is tried again by the transport.
 //
 // A credit travels on its own lane against the data: on the data's channel it would queue behind
 // blocks that themselves wait for credits, and two nodes that exchange blocks would wait for each
@@ -22,8 +22,9 @@
 //
 // Example, chain of 3 nodes, 2 blocks, window=1, the program of node 1:
 //   round 0: op 0 send credit 1>0          op 1 recv 0>1:0
-//   round 1: op 2 send credit 1>0 after 1  op 3 recv credit 2>1  op 4 recv 0>1:1  op 5 send 1>2:0
-//   after 1,3 round 2: op 6 recv credit 2>1          op 7 send 1>2:1 after 4,6
+//   round 1: op 2 send credit 1>0 after 1  op 3 recv credit 2>1
+//            op 4 recv 0>1:1               op 5 send 1>2:0 after 1,3
+//   round 2: op 6 recv credit 2>1          op 7 send 1>2:1 after 4,6
 #include <fmt/format.h>
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallVector.h>

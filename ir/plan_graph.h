@@ -5,12 +5,13 @@
 //
 // Three events per message: post (its receive is posted), start (its send starts), deliver (its
 // bytes are in place). Edges:
-//   start -> deliver and post -> deliver of one message; start, post and deliver each in channel
-//   order; deliver -> start of every op whose `after` names the message's send or receive; post of
-//   the granted receives -> start of the credit;  barrier: every post -> every start, through one
-//   more vertex; with depths S and R per channel: deliver(i) -> start(i + S), deliver(i) -> post(i
-//   + R); optionally each node's sends chained in id order, start -> start: what a managed queue
-//   program adds.
+// * start -> deliver and post -> deliver of one message;
+// * start, post and deliver each in channel order;
+// * deliver -> start of every op whose `after` names the message's send or receive;
+// * post of the granted receives -> start of the credit;
+// * barrier: every post -> every start, through one more vertex;
+// * with depths S and R per channel: deliver(i) -> start(i + S), deliver(i) -> post(i + R);
+// * optionally each node's sends chained in id order, start -> start: what a managed queue adds.
 #ifndef PREPOST_IR_PLAN_GRAPH_H_
 #define PREPOST_IR_PLAN_GRAPH_H_
 

@@ -45,7 +45,7 @@ TEST(TcpMeshTest, ConnectsThePairsThatShareAChannel) {
 }
 
 TEST(TcpMeshTest, OneNodeNeedsNoConnection) {
-  const Result<TcpMesh> mesh = MakeTcpMesh(Compile({.nodes = 1}).value());
+  const Result<TcpMesh> mesh = MakeTcpMesh(Compile({.nodes = 1, .message_bytes = 0}).value());
   ASSERT_TRUE(mesh.ok());
   EXPECT_TRUE((*mesh)[0].empty());
 }
