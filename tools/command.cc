@@ -15,6 +15,7 @@
 
 #include "prepost/ir/plan_json.h"
 #include "prepost/ir/verify.h"
+#include "prepost/runtime/interrupt.h"
 
 namespace prepost::tools {
 namespace {
@@ -93,29 +94,33 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
     std::cout.flush();
     return std::cout ? Status() : CannotWrite("<stdout>", errno);
   }
-  const std::filesystem::path final_path(path);
   std::error_code
       unknown;  // a path that cannot be looked at cannot be opened either, which is reported below
-  const std::filesystem::file_status target = std::filesystem::status(final_path, unknown);
+  const std::filesystem::file_status target = std::filesystem::status(path, unknown);
   if (std::filesystem::is_directory(target)) return CannotWrite(path, EISDIR);
-  if (std::filesystem::exists(target) &&
-      !std::filesystem::is_regular_file(target)) {  // a device or pipe: no renaming
-    std::ofstream out(path, std::ios::binary);
+  if (std::filesystem::exists(target) && !std::filesystem::is_regular_file(target)) {
+    std::ofstream out(path, std::ios::binary);  // a device or pipe: no renaming
     write(out);
     out.flush();
     return out ? Status() : CannotWrite(path, errno);
   }
-  const std::string temporary = fmt::format("{}.{}.partial", path, getpid());
+  // A link stays a link: what it points to is replaced.
+  const std::string final_path =
+      std::filesystem::exists(target) ? std::filesystem::canonical(path, unknown).string() : path;
+  const std::string temporary = fmt::format("{}.{}.partial", final_path, getpid());
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
   errno = 0;
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   if (!out) return CannotWrite(path, errno);
   write(out);
   out.close();
-  int error = out ? 0 : (errno != 0 ? errno : EIO);
-  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return {};
-  unlink(temporary.c_str());
-  return CannotWrite(path, error);
+  Status status = out ? Status() : CannotWrite(path, errno != 0 ? errno : EIO);
+  if (IsInterrupted(signals->fd())) status = Interrupted();
+  if (status.ok() && std::rename(temporary.c_str(), final_path.c_str()) != 0)
+    status = CannotWrite(path, errno);
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
 }
 
 Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words) {

@@ -88,16 +88,19 @@ void AddCompile(CLI::App& app, Action* action) {
   const std::string passes = "Passes";
   command->add_option("--skip-pass", flags->options.skip_passes, "Leave this pass out")
       ->type_name("PASS")
+      ->allow_extra_args(false)
       ->group(passes);
   command
       ->add_option("--print-before", flags->options.print_before,
                    "Dump the plan before this pass, or all, to stderr")
       ->type_name("PASS")
+      ->allow_extra_args(false)
       ->group(passes);
   command
       ->add_option("--print-after", flags->options.print_after,
                    "Dump the plan after this pass, or all, to stderr")
       ->type_name("PASS")
+      ->allow_extra_args(false)
       ->group(passes);
   command
       ->add_flag("--time-passes", flags->options.time_passes,

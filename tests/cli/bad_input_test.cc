@@ -217,6 +217,17 @@ TEST_F(BadInputTest, OutputsThatCannotBeWritten) {
   }
 }
 
+TEST_F(BadInputTest, ALinkStaysALink) {
+  Write("target.json", "old");
+  std::filesystem::create_symlink(folder_ / "target.json", folder_ / "link.json");
+  ASSERT_EQ(
+      Command({"compile", "--nodes", "2", "--message-bytes", "1", "-o", folder_ / "link.json"})
+          .Wait(),
+      0);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link.json"));
+  EXPECT_THAT(test::ReadText(folder_ / "target.json"), HasSubstr("prepost.plan"));
+}
+
 TEST_F(BadInputTest, OffloadedInputsOfAnotherSize) {
   Write("input", "abcd");
   const std::string plan = folder_ / "plan.json";
