@@ -36,8 +36,8 @@ blocks = plan["message"]["blocks"]
 here = os.path.relpath(folder)
 print(f"""
 What happened
-  {name} ({size:,} bytes) was cut into {blocks} blocks, and its multicast from node 0 to 7 others compiled ahead of time
-  into one program of sends and receives per node: a {plan["algorithm"].replace("_", " ")}, in which all nodes send and receive different
+  {name} ({size:,} bytes) was cut into {blocks} block{"" if blocks == 1 else "s"}, and its multicast from node 0 to 7 others compiled ahead of time
+  into one program of sends and receives per node: a {plan["algorithm"].replace("_", " ")}, in which nodes pass on different
   blocks at the same time, {plan["rounds"]} rounds in all. The plan was proved free of deadlock and complete:
     {(folder / "verdict.txt").read_text().strip()}
   Then the same plan ran twice:

@@ -139,10 +139,10 @@ Result<uint64_t> ParseSize(const std::string& text) {
       if (suffix == unit.name && !__builtin_mul_overflow(number, unit.bytes, &bytes)) return bytes;
     }
   }
-  return Status(
-      StatusCode::kUsage,
-      fmt::format("'{}' is no size, expected a number of bytes such as 65536, 64KiB, 1MiB or 1GB",
-                  text.substr(0, 40)));
+  return Status(StatusCode::kUsage,
+                fmt::format("'{}' is no size, expected bytes below 2^64 such as 65536, 64KiB or "
+                            "1GB (units: kB, MB, GB, TB, KiB, MiB, GiB, TiB)",
+                            text.substr(0, 40)));
 }
 
 }  // namespace prepost::tools

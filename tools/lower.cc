@@ -84,13 +84,13 @@ void AddLower(CLI::App& app, Action* action) {
       ->type_name("MODE");
   command->add_option("--node", flags->node, "Only this node")->type_name("I");
   command->add_option("--sq-wqebbs", flags->limits.sq_wqebbs, "Basic blocks of a send queue")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1u, UINT32_MAX))
       ->capture_default_str();
   command->add_option("--rq-wqes", flags->limits.rq_wqes, "Entries of a receive queue")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1u, UINT32_MAX))
       ->capture_default_str();
   command->add_option("--cq-entries", flags->limits.cq_entries, "Entries of a completion queue")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1u, UINT32_MAX))
       ->capture_default_str();
   CLI::Option* list = command->add_flag("--list", flags->list, "Print every entry of every queue");
   CLI::Option* json =

@@ -4,6 +4,7 @@
 // code.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <exception>
 #include <iostream>
 
@@ -30,7 +31,7 @@ std::vector<std::string> NamesOf(const CLI::App& app) {
 std::vector<std::string> FlagsOf(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
   }
   return names;
 }
@@ -46,11 +47,12 @@ Status UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, c
     const std::vector<std::string> extras = command.remaining(/*recurse=*/true);
     const std::string first =
         extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
+    const std::string name = first.substr(std::min(first.find_first_not_of('-'), first.size()));
     message = first.starts_with("-")
-                  ? fmt::format("unknown flag '{}'{}", first, DidYouMean(first, FlagsOf(command)))
+                  ? fmt::format("unknown flag '{}'{}", first, DidYouMean(name, FlagsOf(command)))
                   : fmt::format("unexpected argument '{}'", first);
   }
-  return {StatusCode::kUsage, message + "; see --help"};
+  return {StatusCode::kUsage, message + " (see --help)"};
 }
 
 int Main(int argc, char** argv) {
@@ -65,6 +67,9 @@ int Main(int argc, char** argv) {
       "'prepost COMMAND --help' tells more, with examples. Exit codes: 0 done, 1 rejected input or "
       "failed check, "
       "2 usage,\n3 missing environment, 130 interrupted.");
+  std::signal(
+      SIGXFSZ,
+      SIG_IGN);  // a file that may not grow is an error of the write, not the end of the process
   Action action;
   for (const auto add : kCommands) add(app, &action);
   try {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "prepost/compiler/schedule.h"
@@ -12,6 +13,13 @@
 
 namespace prepost::tools {
 namespace {
+
+/// The flag for a key of the spec: "--block-bytes" for "/block_bytes".
+std::string FlagOf(const std::string& pointer) {
+  std::string flag = "--" + pointer.substr(1);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
 
 /// A flag's value error, with the flag's name.
 Status Usage(const char* flag, const Status& status) {
@@ -86,8 +94,9 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
     spec.send_window = *send_window;
   }
   if (const Status status = CheckSpec(spec); !status.ok()) {
-    return Rejected(status.message(),
-                    spec_path.empty() ? status.where() : spec_path + ": " + status.where());
+    const std::string where =
+        spec_path.empty() ? FlagOf(status.where()) : spec_path + ": " + status.where();
+    return Rejected(status.message(), where);
   }
   return spec;
 }

@@ -21,6 +21,10 @@ struct VerifyFlags {
   bool json = false;
 };
 
+std::string Count(uint64_t findings) {
+  return fmt::format("{} finding{}", findings, findings == 1 ? "" : "s");
+}
+
 nlohmann::ordered_json ToJson(const Verdict& verdict) {
   nlohmann::ordered_json diagnostics = nlohmann::ordered_json::array();
   for (const Diagnostic& diagnostic : verdict.diagnostics) {
@@ -52,10 +56,10 @@ Status RunOne(const std::string& path, const VerifyFlags& flags, nlohmann::order
           header.algorithm, header.nodes, header.message.blocks, plan->ops().size(), header.rounds,
           ToString(header.ready), std::size(kRules));
     } else {
-      std::cout << fmt::format("not valid, {} findings\n{}", verdict.findings, verdict.ToString());
+      std::cout << fmt::format("not valid, {}\n{}", Count(verdict.findings), verdict.ToString());
     }
   }
-  return verdict.ok() ? Status() : Rejected(fmt::format("{} findings", verdict.findings), path);
+  return verdict.ok() ? Status() : Rejected(Count(verdict.findings), path);
 }
 
 Status Run(const VerifyFlags& flags) {
@@ -93,11 +97,11 @@ void AddVerify(CLI::App& app, Action* action) {
       ->add_option("--send-depth", flags->options.send_depth,
                    "Sends a channel can hold that are not delivered")
       ->type_name("S")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1u, UINT32_MAX));
   command
       ->add_option("--recv-depth", flags->options.recv_depth, "Receives a channel can have posted")
       ->type_name("R")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1u, UINT32_MAX));
   command->add_flag("--json", flags->json, "Print the verdicts as JSON");
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

@@ -155,7 +155,8 @@ Svg StartPicture(const Picture& picture, const Grid& grid, std::string_view note
   svg.Text("h", kMargin, 28, headline);
   svg.Text("s", kMargin, 48, subline);
   svg.Text("s", kMargin, 66, note);
-  svg.Text("l", grid.right() + 10, grid.top - 8, "has all blocks");
+  const bool all = picture.selection.blocks.empty();
+  svg.Text("l", grid.right() + 10, grid.top - 8, all ? "has all blocks" : "has these blocks");
   return svg;
 }
 
@@ -282,7 +283,7 @@ void DrawCell(Svg& svg, const Picture& picture, const CellStyle& style, const Ti
   svg.EndGroup();
 }
 
-void DrawDetailedLegend(Svg& svg, const CellStyle& style) {
+void DrawDetailedLegend(Svg& svg, const Picture& picture, const CellStyle& style) {
   constexpr Color kSample{0x26, 0x82, 0x8e};
   Legend legend(svg);
   Label(svg, style.words ? "b" : "n", legend.Sample(style.words ? 70 : 26), kSample,
@@ -299,10 +300,12 @@ void DrawDetailedLegend(Svg& svg, const CellStyle& style) {
   legend.Meaning(style.words ? "sends block 2" : "sends the block of that colour");
   Box bar = legend.Sample(40);
   HeldBar(svg, {bar.x, bar.y, bar.width, 12}, 3, 3, 5);
-  legend.Meaning("share of the blocks held");
+  legend.Meaning(picture.selection.blocks.empty() ? "share of the blocks held"
+                                                  : "share of these blocks held");
   Box done = legend.Sample(24);
   svg.Rect("done", {done.x + 1, done.y + 1, done.width - 2, done.height - 2});
-  legend.Meaning("has its last block");
+  legend.Meaning(picture.selection.blocks.empty() ? "has its last block"
+                                                  : "has the last of these blocks");
 }
 
 std::string DrawDetailed(const Picture& picture) {
@@ -317,7 +320,7 @@ std::string DrawDetailed(const Picture& picture) {
   std::string note = Describe(picture.selection);
   if (picture.columns == 0) note = "one node: it has the whole message and nothing is sent";
   Svg svg = StartPicture(picture, grid, note);
-  DrawDetailedLegend(svg, style);
+  DrawDetailedLegend(svg, picture, style);
   if (picture.columns != 0) svg.Text("r", grid.left - 8, grid.top - 8, "round");
   for (int column = 0; column < grid.columns; ++column) {
     svg.Text("c", grid.Cell(0, column).x + grid.cell_width / 2, grid.top - 8,
@@ -376,7 +379,8 @@ void DrawSummaryLegend(Svg& svg) {
   for (uint32_t percent : {0u, 25u, 50u, 75u, 100u}) {
     Label(svg, "n", legend.Sample(28), ShareColor(percent), fmt::to_string(percent));
   }
-  legend.Meaning("percent of the blocks that these nodes hold after these rounds");
+  legend.Meaning(
+      "percent of the blocks that these nodes, but for the root, hold after these rounds");
   Box done = legend.Sample(24);
   svg.Rect("done", {done.x + 1, done.y + 1, done.width - 2, done.height - 2});
   legend.Meaning("now all of them have every block");

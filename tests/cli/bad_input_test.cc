@@ -55,12 +55,12 @@ constexpr const char* kSpec =
 
 TEST_F(BadInputTest, Flags) {
   ExpectCompile({"--nodes", "0", "--message-bytes", "1"}, 1,
-                "/nodes: a multicast has at least 1 node, found 0");
+                "--nodes: a multicast has at least 1 node, found 0");
   ExpectCompile({"--message-bytes", "1"}, 1, "at least 1 node");
   ExpectCompile({"--nodes", "4", "--root", "4", "--message-bytes", "1"}, 1,
-                "/root: root 4 is out of range, the nodes are 0 to 3");
+                "--root: root 4 is out of range, the nodes are 0 to 3");
   ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--block-bytes", "0"}, 1,
-                "/block_bytes: block size is 0 bytes");
+                "--block-bytes: block size is 0 bytes");
   ExpectCompile({"--nodes", "4", "--algorithm", "chian"}, 1,
                 "unknown algorithm 'chian', did you mean 'chain'?");
   ExpectCompile({"--nodes", "-4"}, 2, "--nodes");
@@ -82,7 +82,7 @@ TEST_F(BadInputTest, Flags) {
 }
 
 TEST_F(BadInputTest, AMissingMessageIsNotAnEmptyOne) {
-  ExpectCompile({"--nodes", "4"}, 1, "/message_bytes: the size of the message is missing");
+  ExpectCompile({"--nodes", "4"}, 1, "--message-bytes: the size of the message is missing");
 }
 
 // What libraries throw, and outputs that nobody checks.
@@ -108,7 +108,7 @@ TEST_F(BadInputTest, CommandsAndFlagsThatDoNotExist) {
   Expect({"complie"}, 2, "unknown subcommand 'complie', did you mean 'compile'?");
   Expect({}, 2, "subcommand");
   Expect({"compile", "--algoritm", "chain"}, 2,
-         "unknown flag '--algoritm', did you mean '--algorithm'?");
+         "unknown flag '--algoritm', did you mean 'algorithm'?");
   Expect({"verify"}, 2, "PLAN");
 }
 

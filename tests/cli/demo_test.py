@@ -32,4 +32,8 @@ with tempfile.TemporaryDirectory() as name:
             assert (folder / "out" / picture).read_text().rstrip().endswith("</svg>"), picture
     missing = demo(folder / "nothing", folder=folder)
     assert missing.returncode == 1 and "cannot read" in missing.stderr, missing
+    kept = folder / "out" / "kept"
+    kept.write_bytes(b"mine")
+    inside = demo(kept, folder=folder)
+    assert inside.returncode == 1 and "about to be replaced" in inside.stderr and kept.exists(), inside
     print("4 demos ran")
