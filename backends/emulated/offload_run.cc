@@ -107,7 +107,7 @@ class OffloadRun {
           fabric_.Stop();
           return Stuck();
         case Fabric::Outcome::kCancelled:
-          return {StatusCode::kInterrupted, "cancelled"};
+          return {StatusCode::kInterrupted, "interrupted"};
         case Fabric::Outcome::kDeadline:
           return Rejected(fmt::format("{} of {} nodes were not done in time", left, nodes_.size()));
       }
@@ -216,7 +216,6 @@ Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> messag
   Result<nic::QueueProgram> program =
       nic::Lower(plan, {.limits = options.limits, .node = std::nullopt});
   if (!program.ok()) return program.status();
-  std::ranges::sort(program->nodes, {}, &nic::NodeProgram::node);
   return RunQueueProgram(plan, *program, message, node_buffers, options);
 }
 

@@ -96,9 +96,8 @@ struct NodeProgram {
 
 struct QueueProgram {
   Message message;
-  uint8_t rnr_retry = 0;  ///< of every QP: 0 fails at once, 7 tries forever
-  std::vector<NodeProgram> nodes =
-      {};  ///< in the order of the plan's programs, or the one asked for
+  uint8_t rnr_retry = 0;                ///< of every QP: 0 fails at once, 7 tries forever
+  std::vector<NodeProgram> nodes = {};  ///< sorted by node; or only the one asked for
 
   friend bool operator==(const QueueProgram&, const QueueProgram&) = default;
 };
