@@ -23,7 +23,7 @@ struct RunJob {
   const MappedInput& input;
   OutputSet* outputs;  ///< null: nowhere
   int interrupt_fd;
-  std::chrono::milliseconds no_progress_max;
+  std::chrono::milliseconds no_progress_max;  ///< CPUs only: emulated NICs tell at once
   bool show_progress;
   emulated::SchedulerMode scheduler;
   uint64_t seed;  ///< of the scheduler
