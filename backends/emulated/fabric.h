@@ -4,10 +4,9 @@
 // Each NIC is a nic::Device. Tests run it on their own thread with RunUntilIdle(); executors
 // Start() it and Wait() for events.
 //
-// Threads: objects are made and memory is registered before Start() (or between runs); doorbells
-// may be rung and events requested from any one thread at any time, which is also the one that
-// waits. What the engine did may be read when it is not
-// running.
+// Threads: objects are made and memory is registered before Start() (or between runs). One thread
+// at any time may ring doorbells, request events and wait. What the engine did may be read when it
+// is not running.
 #ifndef PREPOST_BACKENDS_EMULATED_FABRIC_H_
 #define PREPOST_BACKENDS_EMULATED_FABRIC_H_
 

@@ -158,6 +158,7 @@ TEST(OffloadFailureTest, CancelledBeforeItStarts) {
   const std::atomic<bool> cancel = true;
   const Status status = Outcome(MakePlan("binomial_pipeline", 8, 64, "auto"), {.cancel = &cancel});
   EXPECT_EQ(status.code(), StatusCode::kInterrupted);
+  EXPECT_EQ(status.message(), "interrupted");  // as with the CPU executor
 }
 
 }  // namespace
