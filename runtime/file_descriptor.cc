@@ -43,4 +43,18 @@ Status ReadExactly(int fd, uint64_t offset, std::span<std::byte> out, const std:
   return {};
 }
 
+Status WriteExactly(int fd, uint64_t offset, std::span<const std::byte> bytes,
+                    const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t put = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) {
+      return SystemError(StatusCode::kRejected, fmt::format("cannot write {}", name), errno);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(put));
+    offset += static_cast<uint64_t>(put);
+  }
+  return {};
+}
+
 }  // namespace prepost

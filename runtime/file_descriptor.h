@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileDescriptor: the owner of one open file, socket or pipe end, with exact reads and the wording
+// FileDescriptor: the owner of one open file, socket or pipe end, with exact reads and writes and
+// the wording
 // of a failed system call. Used by everything under runtime/ that talks to the kernel.
 #ifndef PREPOST_RUNTIME_FILE_DESCRIPTOR_H_
 #define PREPOST_RUNTIME_FILE_DESCRIPTOR_H_
@@ -37,6 +38,10 @@ Status SystemError(StatusCode code, const std::string& what, int error);
 /// Fills `out` from byte `offset` of an open file. Errors (kRejected), with `name`: a read that
 /// fails, a file that ends before, as one does that was cut short meanwhile.
 Status ReadExactly(int fd, uint64_t offset, std::span<std::byte> out, const std::string& name);
+/// Writes all of `bytes` at byte `offset` of an open file. Errors (kRejected), with `name`: a write
+/// that fails, as on a full disk.
+Status WriteExactly(int fd, uint64_t offset, std::span<const std::byte> bytes,
+                    const std::string& name);
 
 }  // namespace prepost
 

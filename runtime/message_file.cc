@@ -16,8 +16,8 @@ namespace {
 
 /// Between checkpoints while reserving; file systems that must touch every page do about 1 GB/s.
 constexpr uint64_t kReserveStepBytes = uint64_t{64} << 20;
-/// Between checkpoints while reading.
-constexpr uint64_t kReadStepBytes = uint64_t{8} << 20;
+/// Between checkpoints while reading and writing.
+constexpr uint64_t kCopyStepBytes = uint64_t{8} << 20;
 
 Status FileError(const char* verb, const std::string& path, int error) {
   return SystemError(StatusCode::kRejected, fmt::format("cannot {} {}", verb, path), error);
@@ -59,9 +59,9 @@ Result<MessageSum> MappedInput::Sum(const Checkpoint& checkpoint) const {
 Result<Mapping> MappedInput::Read(const Checkpoint& checkpoint) const {
   Result<Mapping> memory = Mapping::Anonymous(size_bytes());
   if (!memory.ok()) return memory;
-  for (uint64_t offset = 0; offset < size_bytes(); offset += kReadStepBytes) {
+  for (uint64_t offset = 0; offset < size_bytes(); offset += kCopyStepBytes) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    const uint64_t step = std::min(size_bytes() - offset, kReadStepBytes);
+    const uint64_t step = std::min(size_bytes() - offset, kCopyStepBytes);
     PREPOST_RETURN_IF_ERROR(ReadExactly(fd(), offset, memory->bytes().subspan(offset, step),
                                         fmt::format("input {}", path_)));
   }
@@ -97,6 +97,16 @@ Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
     if (error == EINTR) continue;
     if (error != 0) return SystemError(StatusCode::kRejected, what, error);
     offset += step;
+  }
+  return {};
+}
+
+Status PartialOutput::Write(std::span<const std::byte> copy, const Checkpoint& checkpoint) {
+  PREPOST_CHECK(copy.size() == bytes().size());
+  for (uint64_t offset = 0; offset < copy.size(); offset += kCopyStepBytes) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const uint64_t step = std::min(copy.size() - offset, kCopyStepBytes);
+    PREPOST_RETURN_IF_ERROR(WriteExactly(file_.get(), offset, copy.subspan(offset, step), path_));
   }
   return {};
 }

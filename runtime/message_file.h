@@ -54,7 +54,11 @@ class PartialOutput {
   static Result<PartialOutput> Create(const std::string& path, uint64_t bytes,
                                       const Checkpoint& checkpoint = {});
 
+  /// For the kernel to fill; see Mapping about files that shrink meanwhile.
   std::span<std::byte> bytes() const { return mapping_.bytes(); }
+  /// Writes the whole copy, for users that received it into other memory. Errors: kRejected, naming
+  /// the file, when a write fails; those of `checkpoint`.
+  Status Write(std::span<const std::byte> copy, const Checkpoint& checkpoint = {});
   /// The sum of what the file holds now.
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 

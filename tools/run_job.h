@@ -23,7 +23,7 @@ struct RunJob {
   const MappedInput& input;
   OutputSet* outputs;  ///< null: nowhere
   int interrupt_fd;
-  std::chrono::milliseconds no_progress_max;
+  std::chrono::milliseconds no_progress_max;  ///< CPUs only: emulated NICs tell at once
   bool show_progress;
   emulated::SchedulerMode scheduler;
   uint64_t seed;  ///< of the scheduler
@@ -32,8 +32,9 @@ struct RunJob {
 /// A process per node over TCP. Errors: those of RunLocalGroup.
 Result<LocalRun> RunCpu(const RunJob& job);
 
-/// Preposted to emulated NICs, all in this process. The message is read into memory first, as a
-/// NIC's registration would pin it. Errors: those of RunOffload and of the files.
+/// Preposted to emulated NICs, all in this process. Message and copies are in memory during the
+/// transfer, as a NIC's registration would pin them; copies are written to their files afterwards.
+/// Errors: those of Lower, first of all, of RunQueueProgram and of the files.
 Result<LocalRun> RunOffloaded(const RunJob& job);
 
 }  // namespace prepost::tools

@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "prepost/backends/emulated/offload_run.h"
+#include "prepost/backends/nic/lower.h"
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/mapping.h"
+#include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 #include "tools/run_job.h"
 
@@ -39,11 +41,11 @@ class InterruptWatcher {
 
  private:
   void Watch() {
-    constexpr int kProgressMs = 1000;
+    const int progress_ms = job_.show_progress ? 1000 : -1;
     for (int seconds = 1;; ++seconds) {
       pollfd waits[] = {{.fd = stop_.get(), .events = POLLIN},
                         {.fd = job_.interrupt_fd, .events = POLLIN}};
-      if (poll(waits, 2, kProgressMs) < 0) continue;  // EINTR
+      if (poll(waits, 2, progress_ms) < 0) continue;  // EINTR
       if (waits[0].revents != 0) break;
       if (waits[1].revents != 0) {
         cancel_ = true;
@@ -60,6 +62,34 @@ class InterruptWatcher {
   std::thread thread_;
 };
 
+/// A receiver's copy. NICs write to memory that no file backs, as they would to pinned memory: a
+/// file that shrinks meanwhile is an error here when the copy is written, and not a SIGBUS.
+struct Copy {
+  std::optional<PartialOutput> file;  // its space is reserved before anything moves
+  Mapping memory;
+};
+
+Result<Copy> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
+  const uint64_t bytes = job.plan.header().message.bytes;
+  Copy copy;
+  if (job.outputs != nullptr) {
+    Result<PartialOutput> file =
+        PartialOutput::Create(job.outputs->TemporaryPath(node), bytes, checkpoint);
+    if (!file.ok()) return file.status();
+    copy.file = std::move(*file);
+  }
+  Result<Mapping> memory = Mapping::Anonymous(bytes);
+  if (!memory.ok()) return memory.status();
+  copy.memory = std::move(*memory);
+  return copy;
+}
+
+Result<MessageSum> WriteAndSum(Copy& copy, const Checkpoint& checkpoint) {
+  if (!copy.file) return SumMemory(copy.memory.bytes(), checkpoint);
+  PREPOST_RETURN_IF_ERROR(copy.file->Write(copy.memory.bytes(), checkpoint));
+  return copy.file->Sum(checkpoint);
+}
+
 }  // namespace
 
 Result<LocalRun> RunOffloaded(const RunJob& job) {
@@ -67,23 +97,25 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Checkpoint checkpoint = [&] {
     return IsInterrupted(job.interrupt_fd) ? Interrupted() : Status();
   };
+  const Result<nic::QueueProgram> program = nic::Lower(job.plan);
+  if (!program.ok()) return program.status();
   const Result<Mapping> message = job.input.Read(checkpoint);
   if (!message.ok()) return message.status();
 
-  std::vector<std::optional<NodeBuffer>> buffers(header.nodes);
+  std::vector<Copy> copies(header.nodes);  // the root's stays empty
   std::vector<std::span<std::byte>> memory(header.nodes);
   for (uint32_t node = 0; node < header.nodes; ++node) {
     if (NodeId(node) == header.root) continue;
-    Result<NodeBuffer> buffer = NodeBuffer::Create(job.plan, NodeId(node), job.outputs, checkpoint);
-    if (!buffer.ok()) return buffer.status();
-    buffers[node].emplace(std::move(*buffer));
-    memory[node] = buffers[node]->bytes();
+    Result<Copy> copy = MakeCopy(job, NodeId(node), checkpoint);
+    if (!copy.ok()) return copy.status();
+    memory[node] = copy->memory.bytes();
+    copies[node] = std::move(*copy);
   }
 
   Result<RunReport> report = [&] {
     const InterruptWatcher watcher(job);
-    return emulated::RunOffload(
-        job.plan, message->bytes(), memory,
+    return emulated::RunQueueProgram(
+        job.plan, *program, message->bytes(), memory,
         {.scheduler = job.scheduler, .seed = job.seed, .cancel = watcher.cancel()});
   }();
   if (!report.ok()) return report.status();
@@ -91,10 +123,10 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Result<MessageSum> sum = SumMemory(message->bytes(), checkpoint);
   if (!sum.ok()) return sum.status();
   for (uint32_t node = 0; node < header.nodes; ++node) {
-    if (!buffers[node]) continue;
-    const Result<MessageSum> copy = buffers[node]->Sum(checkpoint);
-    if (!copy.ok()) return copy.status();
-    PREPOST_RETURN_IF_ERROR(CheckCopy(NodeId(node), *copy, *sum));
+    if (NodeId(node) == header.root) continue;
+    const Result<MessageSum> copy_sum = WriteAndSum(copies[node], checkpoint);
+    if (!copy_sum.ok()) return copy_sum.status();
+    PREPOST_RETURN_IF_ERROR(CheckCopy(NodeId(node), *copy_sum, *sum));
   }
   if (job.outputs != nullptr) PREPOST_RETURN_IF_ERROR(job.outputs->Commit());
   return LocalRun{.report = std::move(*report), .sum = *sum};

@@ -22,7 +22,7 @@ void Engine::Complete(QpState& qp) {
   qp.work.pop_front();
   if (qp.to_transmit != 0) --qp.to_transmit;
   if (qp.to_deliver != 0) --qp.to_deliver;
-  if (work.opcode == Opcode::kRdmaRead) --qp.reads_in_flight;
+  if (work.opcode == Opcode::kRdmaRead && --qp.reads_in_flight == 0) qp.fenced = false;
   const bool failed = work.state == Work::State::kFailed;
   uint32_t cqe = 0;
   if (failed || work.signaled) {
@@ -94,8 +94,10 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
                                std::memory_order_release);
   cq.producer = (index + 1) & nic::kCqIndexMask;
   ++counters_.cqes;
-  if (cq.event_requested) {
-    cq.event_requested = false;
+  // Between this CQE and the look at the request, as RequestEvent has one between request and ring:
+  // at least one side sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (cq.event_requested.exchange(false, std::memory_order_relaxed)) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     events_.push_back(
         {qp.nic.node, cq.number,

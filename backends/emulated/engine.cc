@@ -34,10 +34,11 @@ void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
   }
   const auto posted = static_cast<uint16_t>(nic::BigEndian(
       std::atomic_ref(qp->doorbell_record[nic::kSendRecord]).load(std::memory_order_acquire)));
-  const auto ahead = static_cast<uint16_t>(posted - qp->sq_next);
+  const auto ahead = static_cast<uint16_t>(posted - qp->OldestWqe());
   const uint32_t limit = std::min(qp->config.sq_wqebbs, nic::kWqIndexAhead);
   if (ahead > limit) {
-    return Misuse(nic, fmt::format("doorbell for QP {:#x} posts {} WQEBBs, at most {} may be ahead",
+    return Misuse(nic, fmt::format("doorbell for QP {:#x}: {} WQEBBs are posted and not complete, "
+                                   "the limit is {}",
                                    qpn, ahead, limit));
   }
   qp->sq_posted = posted;

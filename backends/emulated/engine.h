@@ -5,20 +5,28 @@
 // hardware rely on; each is named R1..R14 where it is carried out, and has a test. One thread at a
 // time.
 //
-//   R1  a send queue is fetched up to its doorbell (managed: up to its SEND_EN), indices modulo
-//   2^16 R2  a WQE names its own index and queue, or the queue breaks R3  WAIT passes when its CQ's
-//   producer counter has passed the index, modulo 2^24; it parks its own queue only R4  SEND_EN /
-//   RECV_EN raise the limit of a managed queue; the index is absolute, repeating it changes nothing
-//   R5  RC: messages of a QP arrive in order; the receiver's CQE follows the payload, the sender's
-//   the acknowledgement R6  without a receive: RNR, retried rnr_retry times, 7 for ever R7  the
-//   first failure completes with its syndrome, all that follows is flushed with CQEs, which count
-//   for WAITs R8  a CQE's owner bit is the lap's parity; without room the CQ is lost, unless it
-//   ignores overrun R9  keys are checked for range and access R10 a fence holds a WQE until earlier
-//   READs of its queue are complete R11 only a doorbell makes the NIC read a send queue's doorbell
-//   record R12 the order among queues is the scheduler's, from a seed R13 a log of everything, on
-//   request R14 what is parked when nothing can happen any more can be asked for
+//   R1   a send queue is fetched up to its doorbell (managed: its SEND_EN), indices modulo 2^16
+//   R2   a WQE names its own index and queue, or the queue breaks
+//   R3   WAIT passes when its CQ's producer counter has passed the index, modulo 2^24; it parks its
+//        own queue only
+//   R4   SEND_EN / RECV_EN raise the limit of a managed queue; the index is absolute, repeating it
+//        changes nothing
+//   R5   RC: messages of a QP arrive in order; the receiver's CQE follows the payload, the sender's
+//        the acknowledgement
+//   R6   without a receive: RNR, retried rnr_retry times, 7 for ever
+//   R7   the first failure completes with its syndrome, all that follows is flushed with CQEs,
+//        which count for WAITs
+//   R8   a CQE's owner bit is the lap's parity; without room the CQ is lost, unless it ignores
+//        overrun
+//   R9   keys are checked for range and access
+//   R10  a fence holds a WQE until earlier READs of its queue are complete
+//   R11  only a doorbell makes the NIC read a send queue's doorbell record
+//   R12  the order among queues is the scheduler's, from a seed
+//   R13  a log of everything, on request
+//   R14  what is parked when nothing can happen any more can be asked for
 //
-// Not modelled: inline payload, atomics, UMR, WAIT on data or time, signatures.
+// Not modelled: inline payload, atomics, UMR and the fence for it (initiator-small), WAIT on data
+// or time, signatures.
 #ifndef PREPOST_BACKENDS_EMULATED_ENGINE_H_
 #define PREPOST_BACKENDS_EMULATED_ENGINE_H_
 

@@ -35,7 +35,8 @@ class Fabric::Nic : public nic::Device {
     nic::Cq cq{.number = number,
                .ring = made->ring.bytes(),
                .doorbell_record = made->doorbell_record.data(),
-               .producer_base = config.producer_base};
+               .producer_base = config.producer_base,
+               .cqes_read = &made->cqes_read};
     state_.cqs.push_back(std::move(made));
     return cq;
   }
@@ -84,26 +85,36 @@ class Fabric::Nic : public nic::Device {
   }
 
   void RingDoorbell(uint64_t first_bytes) override {
-    doorbells_.fetch_add(1, std::memory_order_relaxed);
+    ++doorbells_;
     fabric_.Ring(state_, first_bytes);
   }
 
   Status RequestEvent(uint32_t cqn) override {
     CqState* cq = state_.FindCq(cqn);
     if (cq == nullptr) return Rejected(fmt::format("CQ {:#x} does not exist", cqn));
-    cq->event_requested = true;
+    ++event_requests_;
+    cq->event_requested.store(true, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // see Engine::WriteCqe
     return {};
   }
 
   nic::DeviceCounters counters() const override {
-    return {.doorbells = doorbells_.load(std::memory_order_relaxed),
-            .objects = state_.cqs.size() + state_.qps.size() + state_.memory.size()};
+    nic::DeviceCounters counters{
+        .doorbells = doorbells_,
+        .event_requests = event_requests_,
+        .wakeups = wakeups_,
+        .objects = state_.cqs.size() + state_.qps.size() + state_.memory.size()};
+    for (const std::unique_ptr<CqState>& cq : state_.cqs) counters.cqes_read += cq->cqes_read;
+    return counters;
   }
+  void CountWakeup() { ++wakeups_; }
 
  private:
   Fabric& fabric_;
   NicState& state_;
-  std::atomic<uint64_t> doorbells_ = 0;
+  uint64_t doorbells_ = 0;  // these are the host thread's
+  uint64_t event_requests_ = 0;
+  uint64_t wakeups_ = 0;
 };
 
 Fabric::Fabric(uint32_t nodes, const EngineOptions& options) : engine_(states_, options) {
@@ -152,9 +163,9 @@ std::vector<CqEvent> Fabric::RunUntilIdle() {
   return events;
 }
 
-void Fabric::Start(const Limits& limits) {
+void Fabric::Start(const std::atomic<bool>* cancel) {
   PREPOST_CHECK(!thread_.joinable());
-  limits_ = limits;
+  cancel_ = cancel;
   stop_ = idle_ = false;
   ended_.reset();
   thread_ = std::thread([this] { Loop(); });
@@ -163,12 +174,10 @@ void Fabric::Start(const Limits& limits) {
 void Fabric::Loop() {
   while (true) {
     const bool busy = RunBatch();
-    const bool cancelled =
-        limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed);
-    const bool late = limits_.deadline && std::chrono::steady_clock::now() >= *limits_.deadline;
+    const bool cancelled = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
     std::unique_lock lock(mutex_);
     std::ranges::copy(engine_.TakeEvents(), std::back_inserter(events_));
-    if (cancelled || late) ended_ = cancelled ? Outcome::kCancelled : Outcome::kDeadline;
+    if (cancelled) ended_ = Outcome::kCancelled;
     idle_ = !busy && doorbells_.empty();
     if (!events_.empty() || idle_ || ended_) for_host_.notify_one();
     if (idle_) for_engine_.wait(lock, [this] { return stop_ || !doorbells_.empty(); });
@@ -178,9 +187,21 @@ void Fabric::Loop() {
 
 Fabric::Waited Fabric::Wait() {
   std::unique_lock lock(mutex_);
-  for_host_.wait(lock, [this] { return !events_.empty() || ended_ || idle_; });
-  if (!events_.empty()) return {Outcome::kEvents, std::exchange(events_, {})};
-  return {ended_.value_or(Outcome::kIdle), {}};
+  while (events_.empty() && !ended_ && !idle_) {
+    for_host_.wait(lock);
+    if (events_.empty()) CountWakeup({});
+  }
+  if (events_.empty()) return {ended_.value_or(Outcome::kIdle), {}};
+  CountWakeup(events_);
+  return {Outcome::kEvents, std::exchange(events_, {})};
+}
+
+void Fabric::CountWakeup(std::span<const CqEvent> events) {
+  for (size_t node = 0; node < nics_.size(); ++node) {
+    const bool is_meant = std::ranges::any_of(
+        events, [&](const CqEvent& event) { return event.node == NodeId::FromIndex(node); });
+    if (events.empty() || is_meant) nics_[node]->CountWakeup();
+  }
 }
 
 void Fabric::Stop() {

@@ -4,19 +4,19 @@
 // Each NIC is a nic::Device. Tests run it on their own thread with RunUntilIdle(); executors
 // Start() it and Wait() for events.
 //
-// Threads: objects are made and memory is registered before Start() (or between runs); doorbells
-// may be rung from any one thread at any time. What the engine did may be read when it is not
-// running.
+// Threads: objects are made and memory is registered before Start() (or between runs). One thread
+// at any time may ring doorbells, request events and wait. What the engine did may be read when it
+// is not running.
 #ifndef PREPOST_BACKENDS_EMULATED_FABRIC_H_
 #define PREPOST_BACKENDS_EMULATED_FABRIC_H_
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -27,16 +27,10 @@ namespace prepost::emulated {
 
 class Fabric {
  public:
-  /// How long the engine may run: what ends it besides having nothing left to do.
-  struct Limits {
-    const std::atomic<bool>* cancel = nullptr;  ///< not owned; looked at often
-    std::optional<std::chrono::steady_clock::time_point> deadline;
-  };
   enum class Outcome : uint8_t {
-    kEvents,     ///< some events, in order
-    kIdle,       ///< nothing can happen any more without a doorbell
-    kCancelled,  ///< by Limits::cancel
-    kDeadline    ///< Limits::deadline has passed
+    kEvents,    ///< some events, in order
+    kIdle,      ///< nothing can happen any more without a doorbell
+    kCancelled  ///< by Start()'s flag
   };
   struct Waited {
     Outcome outcome = Outcome::kIdle;
@@ -55,8 +49,10 @@ class Fabric {
   /// Runs on the calling thread until nothing can happen. Events are returned.
   std::vector<CqEvent> RunUntilIdle();
 
-  void Start(const Limits& limits);
-  /// Sleeps until the engine has events or has ended. It is woken for nothing else.
+  /// `cancel` ends the engine when it becomes true; not owned, may be null, looked at often.
+  void Start(const std::atomic<bool>* cancel = nullptr);
+  /// Sleeps until the engine has events or has ended. Returns from sleeping are counted: for each
+  /// node that has an event and, when there is nothing, for all nodes.
   Waited Wait();
   /// Ends and joins the thread. May be called again.
   void Stop();
@@ -73,11 +69,12 @@ class Fabric {
   void Ring(NicState& nic, uint64_t first_bytes);
   void Loop();
   bool RunBatch();
+  void CountWakeup(std::span<const CqEvent> events);
 
   std::vector<std::unique_ptr<NicState>> states_;
   std::vector<std::unique_ptr<Nic>> nics_;
   Engine engine_;
-  Limits limits_;
+  const std::atomic<bool>* cancel_ = nullptr;
 
   std::mutex mutex_;
   std::condition_variable for_engine_;

@@ -7,6 +7,7 @@
 #define PREPOST_BACKENDS_EMULATED_NIC_STATE_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -55,10 +56,11 @@ struct CqState {
   nic::CqConfig config;
   RingMemory ring;
   std::array<uint32_t, 2> doorbell_record = {};
-  uint32_t producer;     ///< CQEs written, modulo 2^24
-  bool overrun = false;  ///< a CQE was lost: nothing is written any more
-  bool event_requested = false;
-  std::vector<Waiter> waiters;  ///< send queues parked at a WAIT on this CQ
+  uint32_t producer;                          ///< CQEs written, modulo 2^24
+  bool overrun = false;                       ///< a CQE was lost: nothing is written any more
+  std::atomic<bool> event_requested = false;  ///< set by the host at any time
+  uint64_t cqes_read = 0;                     ///< by the host
+  std::vector<Waiter> waiters;                ///< send queues parked at a WAIT on this CQ
 };
 
 /// The stages that a send queue's work passes through; each can be delayed on its own.
@@ -104,6 +106,9 @@ struct QpState {
         sq(config_in.sq_wqebbs * nic::kWqebbBytes),
         rq(size_t{config_in.rq_wqes} * config_in.rq_stride) {}
 
+  /// The first WQE whose slot is still needed: not complete, or not yet fetched.
+  uint16_t OldestWqe() const { return work.empty() ? sq_next : work.front().wqe_index; }
+
   NicState& nic;
   uint32_t number;
   nic::QpConfig config;
@@ -120,6 +125,7 @@ struct QpState {
   uint16_t sq_enabled = 0;  ///< what SEND_EN said
   uint16_t sq_next = 0;     ///< the next to fetch
   bool parked = false;      ///< at a WAIT; in that CQ's waiter list
+  bool fenced = false;      ///< at a WQE whose fence holds it until READs are complete
   uint32_t parked_cq = 0;
   uint32_t parked_index = 0;
   bool fetch_stopped = false;     ///< a WQE failed: what follows is flushed

@@ -7,10 +7,8 @@
 #define PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,15 +34,16 @@ struct OffloadOptions {
   uint8_t epoch = 0;                 ///< in every block's immediate
   std::vector<QpFault> faults = {};  ///< QPs to break on the way
   const std::atomic<bool>* cancel = nullptr;  ///< not owned
-  std::optional<std::chrono::nanoseconds> timeout = std::nullopt;
   OffloadTrace* trace = nullptr;  ///< not owned; filled at the end, also when the run fails
 };
 
 /// Lowers `plan` and runs it. `message` is the root's; `node_buffers[v]` is node v's, of the
-/// message's size (the root's is not used). The host is measured, not assumed: posts are the
-/// devices' doorbell counters, wakeups are events. Errors: kRejected for a plan that is not valid
-/// or does not fit, buffers of the wrong size, a run that is stuck (with the report), fails or is
-/// too late; kInterrupted when cancelled. On error buffers may be partly written.
+/// message's size (the root's is not used). The host is measured, not assumed: its figures are the
+/// devices' counters (nic::DeviceCounters) from its doorbells to its final completion; posts during
+/// the transfer are doorbells and requests for events. Errors: kRejected for a plan that is not
+/// valid or does not fit, buffers of the wrong size, a run that is stuck (with the report) or
+/// fails; kInterrupted when cancelled. There is no timeout: NICs that cannot go on are idle, which
+/// ends the run at once. On error buffers may be partly written.
 Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> message,
                              std::span<const std::span<std::byte>> node_buffers,
                              const OffloadOptions& options = {});

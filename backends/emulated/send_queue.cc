@@ -13,7 +13,7 @@ using nic::Opcode;
 using nic::Syndrome;
 
 bool Engine::CanFetch(const QpState& qp) const {
-  if (qp.parked || qp.fetch_stopped) return false;
+  if (qp.parked || qp.fenced || qp.fetch_stopped) return false;
   const uint16_t limit = qp.config.managed_send ? qp.sq_enabled : qp.sq_posted;  // R1
   return static_cast<int16_t>(limit - qp.sq_next) > 0;
 }
@@ -22,8 +22,8 @@ void Engine::Fetch(QpState& qp) {
   if (!CanFetch(qp)) return;
   nic::DecodeSend(qp.sq.bytes(), qp.sq_next, &wqe_);
   if (!WellFormed(qp)) return FailFetch(qp, Syndrome::kLocalQpOperation);
-  const bool fenced = (wqe_.fence & (nic::kFence | 0x40)) != 0;
-  if (fenced && qp.reads_in_flight != 0) return;  // R10: Complete of the last READ fetches again
+  qp.fenced = nic::HoldsForReads(wqe_.fence) && qp.reads_in_flight != 0;
+  if (qp.fenced) return;  // R10: Complete of the last READ fetches again
   switch (wqe_.opcode) {
     case Opcode::kWait:
       return ExecuteWait(qp);
@@ -139,7 +139,7 @@ bool Engine::CheckEnabled(QpState& target, uint16_t limit) {
     if (probe_.segments == 0 || probe_.wqe_index != at || probe_.qpn != target.number) break;
     at = static_cast<uint16_t>(at + probe_.wqebbs());
   }
-  const bool ahead = static_cast<uint16_t>(limit - target.sq_next) > target.config.sq_wqebbs;
+  const bool ahead = static_cast<uint16_t>(limit - target.OldestWqe()) > target.config.sq_wqebbs;
   if (at == limit && !ahead) return true;
   Misuse(target.nic, fmt::format("SEND_EN of QP {:#x} up to {}: WQE {} was never posted",
                                  target.number, limit, at));

@@ -61,6 +61,8 @@ Status ArmedNode::MakeObjects() {
     if (!made.ok()) return made.status();
     cqs_.push_back(*made);
   }
+  final_reader_.emplace(final_cq());
+  final_left_ = program_->cqs[program_->final_cq.index()].completions;
   for (const QueuePair& qp : program_->qps) {
     QpConfig config{.send_cq = cq(qp.send_cq).number,
                     .recv_cq = cq(qp.recv_cq).number,
@@ -117,14 +119,24 @@ void ArmedNode::Start() {
   }
 }
 
-Status ArmedNode::CheckFinal() const {
-  const std::optional<Cqe> cqe = CqeReader(final_cq()).Next();
-  if (!cqe) return Rejected(fmt::format("node {}: no final completion", program_->node.value));
-  if (cqe->is_error()) {
-    return Rejected(fmt::format("node {}: the final completion is an error: {}",
-                                program_->node.value, Name(cqe->syndrome)));
+Result<bool> ArmedNode::PollFinal() {
+  Result<bool> done = TakeFinal();
+  if (!done.ok() || *done) return done;
+  PREPOST_RETURN_IF_ERROR(device_->RequestEvent(final_cq().number));
+  return TakeFinal();  // what came before the request gives no event
+}
+
+Result<bool> ArmedNode::TakeFinal() {
+  while (final_left_ != 0) {
+    const std::optional<Cqe> cqe = final_reader_->Next();
+    if (!cqe) return false;
+    if (cqe->is_error()) {
+      return Rejected(fmt::format("node {}: the final completion is an error: {}",
+                                  program_->node.value, Name(cqe->syndrome)));
+    }
+    --final_left_;
   }
-  return {};
+  return true;
 }
 
 Status ArmedNode::CheckQueues(Expect expect) const {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,15 +22,15 @@ namespace prepost::nic {
 Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
 
 struct ArmConfig {
-  std::span<const std::byte>
-      message;  ///< the node's message buffer: read at the root, written elsewhere
+  /// The node's message buffer: read at the root, written elsewhere.
+  std::span<const std::byte> message;
   bool writable = false;
   uint8_t rnr_retry = 0;
   uint8_t epoch = 0;  ///< tells this run's blocks from others'
 };
 
 /// `device` and `program` must outlive it. Steps: Make at every node, Connect, Arm at every node,
-/// Start, then one event of final_cq(), CheckFinal, CheckAll.
+/// Start, after each event of final_cq() PollFinal until that is true, CheckAll.
 class ArmedNode {
  public:
   /// Makes CQs and QPs, with rings as large as the program needs, and registers the message buffer.
@@ -49,8 +50,9 @@ class ArmedNode {
   /// final CQE.
   void Start();
 
-  /// The final CQE: an error when it is missing or is an error itself.
-  Status CheckFinal() const;
+  /// Takes what the final CQ has. True when that is all; otherwise another event has been asked
+  /// for. Errors (kRejected): a CQE that is an error.
+  Result<bool> PollFinal();
   /// All CQEs: none is missing, none is an error, and the receives are the blocks of this epoch in
   /// the program's order. An error here means that stale bytes may have been forwarded: flushed
   /// receives satisfy WAITs too.
@@ -66,6 +68,7 @@ class ArmedNode {
   enum class Expect : uint8_t { kAll, kSome };
   Status CheckQueues(Expect expect) const;
   Status CheckQueue(CqId id, Expect expect) const;
+  Result<bool> TakeFinal();
 
   Device* device_;
   const NodeProgram* program_;
@@ -73,6 +76,8 @@ class ArmedNode {
   uint32_t lkey_ = 0;
   std::vector<Cq> cqs_;  // by CqId
   std::vector<Qp> qps_;  // by QpId
+  std::optional<CqeReader> final_reader_;
+  uint32_t final_left_ = 0;  // CQEs still to come on the final CQ
 };
 
 }  // namespace prepost::nic

@@ -16,6 +16,7 @@ std::optional<Cqe> CqeReader::Next() {
   const bool lap = (next_ & entries) != 0;
   if (opcode == CqeOpcode::kInvalid || (opcode_owner & 1) != lap) return std::nullopt;
   next_ = (next_ + 1) & kCqIndexMask;
+  ++*cq_.cqes_read;
   Cqe cqe{.opcode = opcode,
           .immediate = LoadBigEndian<uint32_t>(at + cqe::kImmediate),
           .byte_count = LoadBigEndian<uint32_t>(at + cqe::kByteCount),

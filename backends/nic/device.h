@@ -33,6 +33,7 @@ struct Cq {
   std::span<std::byte> ring;            ///< entries x kCqeBytes
   uint32_t* doorbell_record = nullptr;  ///< big-endian words, kConsumerRecord
   uint32_t producer_base = 0;
+  uint64_t* cqes_read = nullptr;  ///< what CqeReader has read, for DeviceCounters
 };
 
 struct QpConfig {
@@ -42,10 +43,11 @@ struct QpConfig {
   uint32_t rq_wqes = 0;     ///< a power of two, or 0: no receive queue
   uint32_t rq_stride = 16;  ///< bytes: 16 << n
   bool cd_master = false;   ///< may hold WAIT, SEND_EN, RECV_EN
-  bool managed_send =
-      false;  ///< cd_slave_send: executes what SEND_EN enables, not what doorbells say
-  bool managed_recv = false;  ///< cd_slave_receive: the same with RECV_EN
-  uint8_t rnr_retry = 7;      ///< 7: forever
+  /// cd_slave_send: executes what SEND_EN enables, not what doorbells say
+  bool managed_send = false;
+  /// cd_slave_receive: the same with RECV_EN
+  bool managed_recv = false;
+  uint8_t rnr_retry = 7;  ///< 7: forever
 };
 
 /// A QP and its memory, owned by the device.
@@ -69,10 +71,13 @@ struct Access {
   bool remote_read = false;
 };
 
-/// What the host side did to the device.
+/// What the host side did with the device.
 struct DeviceCounters {
-  uint64_t doorbells = 0;  ///< writes of the doorbell register
-  uint64_t objects = 0;    ///< CQs, QPs and memory keys made
+  uint64_t doorbells = 0;       ///< writes of the doorbell register
+  uint64_t event_requests = 0;  ///< on hardware a write of a register, too
+  uint64_t wakeups = 0;         ///< returns from waiting for events of this device, or for nothing
+  uint64_t cqes_read = 0;       ///< CQEs that the host took from the rings
+  uint64_t objects = 0;         ///< CQs, QPs and memory keys made
 };
 
 class Device {
@@ -88,7 +93,8 @@ class Device {
   /// Writes the doorbell register: the first 8 bytes of the last posted WQE, as they stand in
   /// memory.
   virtual void RingDoorbell(uint64_t first_bytes) = 0;
-  /// Asks for one event when the CQ gets its next CQE.
+  /// Asks for one event when the CQ gets its next CQE. CQEs that came before give none: look at the
+  /// ring after asking.
   virtual Status RequestEvent(uint32_t cqn) = 0;
   virtual DeviceCounters counters() const = 0;
 };

@@ -237,6 +237,7 @@ Result<QueueProgram> Lower(const Plan& plan, const LowerOptions& options) {
     PREPOST_RETURN_IF_ERROR(CheckLimits(lowered, options.limits));
     out.nodes.push_back(std::move(lowered));
   }
+  std::ranges::sort(out.nodes, {}, &NodeProgram::node);
   return out;
 }
 

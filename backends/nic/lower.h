@@ -19,12 +19,13 @@ namespace prepost::nic {
 /// What the rings of one NIC hold. Defaults: common values of log_max_qp_sz = 15 and log_max_cq_sz
 /// = 22 of mlx5 devices.
 struct RingLimits {
-  uint32_t sq_wqebbs =
-      32768;  ///< of these at most 2^15 - 1 are used: 16-bit indices compare cyclically
+  /// Of these at most 2^15 - 1 are used: 16-bit indices compare cyclically.
+  uint32_t sq_wqebbs = 32768;
   uint32_t rq_wqes = 32768;
-  uint32_t cq_entries =
-      4194304;  ///< CQs hold a whole run, so that the host can check every immediate afterwards
-  uint32_t block_bytes = kRcMessageBytesMax;  ///< a block is one message
+  /// CQs hold a whole run, so that the host can check every immediate afterwards.
+  uint32_t cq_entries = 4194304;
+  /// A block is one message.
+  uint32_t block_bytes = kRcMessageBytesMax;
 };
 
 struct LowerOptions {

@@ -26,6 +26,21 @@ uint64_t NodeProgram::doorbells() const {
       std::ranges::count_if(qps, [](const QueuePair& qp) { return !qp.sends.empty(); }));
 }
 
+const char* Name(CompletionQueue::Role role) {
+  switch (role) {
+    case CompletionQueue::Role::kSends:
+      return "sends";
+    case CompletionQueue::Role::kReceives:
+      return "receives";
+    case CompletionQueue::Role::kFinal:
+      return "final";
+    case CompletionQueue::Role::kIdle:
+      return "idle";
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
+
 std::string Describe(const NodeProgram& program, QpId qp) {
   const QueuePair& it = program.qps[qp.index()];
   if (it.loopback) return fmt::format("QP {} loopback", program.node.value);
@@ -36,19 +51,11 @@ std::string Describe(const NodeProgram& program, QpId qp) {
 }
 
 std::string Describe(const NodeProgram& program, CqId cq) {
+  using Role = CompletionQueue::Role;
   const CompletionQueue& it = program.cqs[cq.index()];
-  switch (it.role) {
-    case CompletionQueue::Role::kSends:
-      return "sends of " + Describe(program, it.qp);
-    case CompletionQueue::Role::kReceives:
-      return "receives of " + Describe(program, it.qp);
-    case CompletionQueue::Role::kFinal:
-      return "final";
-    case CompletionQueue::Role::kIdle:
-      return "idle";
-  }
-  PREPOST_CHECK(false);
-  return "";
+  const bool is_of_one_direction = it.role == Role::kSends || it.role == Role::kReceives;
+  if (!is_of_one_direction) return Name(it.role);
+  return fmt::format("{} of {}", Name(it.role), Describe(program, it.qp));
 }
 
 }  // namespace prepost::nic

@@ -30,12 +30,12 @@ constexpr uint32_t BlockImmediate(uint8_t epoch, uint32_t block) {
 
 /// One WQE of a send queue. Each takes one basic block.
 struct SendEntry {
-  Opcode opcode =
-      Opcode::kNop;  ///< kWait, kSend (credit), kSendImm (block) or kNop (the final one)
+  /// kWait, kSend (credit), kSendImm (block) or kNop (the final one).
+  Opcode opcode = Opcode::kNop;
   bool signaled = false;
   CqId cq = {};  ///< kWait: on this CQ
-  uint32_t cqe_index =
-      0;  ///< kWait: for its CQE number cqe_index, counted from the start of the run
+  /// kWait: for its CQE number cqe_index, counted from the start of the run.
+  uint32_t cqe_index = 0;
   uint32_t block = kNoBlock;  ///< kSendImm
   uint64_t offset = 0;        ///< kSendImm: first byte in the message
   uint32_t bytes = 0;         ///< kSendImm
@@ -96,13 +96,14 @@ struct NodeProgram {
 
 struct QueueProgram {
   Message message;
-  uint8_t rnr_retry = 0;  ///< of every QP: 0 fails at once, 7 tries forever
-  std::vector<NodeProgram> nodes =
-      {};  ///< in the order of the plan's programs, or the one asked for
+  uint8_t rnr_retry = 0;                ///< of every QP: 0 fails at once, 7 tries forever
+  std::vector<NodeProgram> nodes = {};  ///< sorted by node; or only the one asked for
 
   friend bool operator==(const QueueProgram&, const QueueProgram&) = default;
 };
 
+/// "sends", "receives", "final", "idle".
+const char* Name(CompletionQueue::Role role);
 /// "QP 1>4 blocks", "QP 1>4 credits", "QP 1 loopback".
 std::string Describe(const NodeProgram& program, QpId qp);
 /// "sends of QP 1>4 blocks", "receives of QP 1>4 credits", "final", "idle".

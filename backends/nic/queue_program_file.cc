@@ -10,21 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* Name(CompletionQueue::Role role) {
-  switch (role) {
-    case CompletionQueue::Role::kSends:
-      return "sends";
-    case CompletionQueue::Role::kReceives:
-      return "receives";
-    case CompletionQueue::Role::kFinal:
-      return "final";
-    case CompletionQueue::Role::kIdle:
-      return "idle";
-  }
-  PREPOST_CHECK(false);
-  return "";
-}
-
 std::string Hex(const std::vector<std::byte>& bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;

@@ -21,8 +21,8 @@ inline constexpr size_t kWqebbBytes = 64;    ///< basic block: the unit of send-
 inline constexpr size_t kSegmentBytes = 16;  ///< the unit of a WQE's size
 inline constexpr size_t kCqeBytes = 64;
 inline constexpr uint32_t kInvalidLkey = 0x100;  ///< ends the data segments of a receive WQE
-inline constexpr uint32_t kInlineFlag =
-    0x80000000;  ///< of a data segment's byte_count: payload follows
+/// Of a data segment's byte_count: payload follows.
+inline constexpr uint32_t kInlineFlag = 0x80000000;
 
 inline constexpr uint32_t kRcMessageBytesMax = 1u << 30;  ///< log_msg_max = 30
 
@@ -53,10 +53,16 @@ enum class CompletionMode : uint8_t {
   kAlwaysAndEvent = 3
 };
 
-/// Fence, bits [7:5] of fm_ce_se, as a byte.
+/// Fence, bits [7:5] of fm_ce_se, as a byte: Linux' MLX5_FENCE_MODE_NONE, _INITIATOR_SMALL, _FENCE,
+/// _STRONG_ORDERING and _SMALL_AND_FENCE (include/linux/mlx5/qp.h). mlx5dv.h has the second and the
+/// last, the latter as MLX5_WQE_CTRL_FENCE.
 inline constexpr uint8_t kFenceNone = 0x00;
 inline constexpr uint8_t kFenceInitiatorSmall = 0x20;
+inline constexpr uint8_t kFenceReads = 0x40;
+inline constexpr uint8_t kFenceStrongOrdering = 0x60;
 inline constexpr uint8_t kFence = 0x80;
+/// All but the first two hold a WQE until earlier READs of its queue are complete.
+constexpr bool HoldsForReads(uint8_t fence) { return fence >= kFenceReads; }
 
 /// Control segment, the first 16 bytes of every send WQE (struct mlx5_wqe_ctrl_seg).
 namespace control {

@@ -25,7 +25,10 @@ class OpTrace {
     return [this](const OpEvent& event) {
       const std::lock_guard lock(mutex_);
       Times& times = At(event.node, event.op);
-      (event.kind == OpEvent::Kind::kStart ? times.start : times.complete) = now_++;
+      size_t& time = event.kind == OpEvent::Kind::kStart ? times.start : times.complete;
+      EXPECT_EQ(time, kNever) << "node " << event.node.value << " op " << event.op.value
+                              << " twice";
+      time = now_++;
     };
   }
 

@@ -34,10 +34,13 @@ class Transfer {
   std::span<const std::byte> message() const { return message_; }
   std::span<const std::span<std::byte>> buffers() const { return buffers_; }
 
-  void ExpectDelivered() const {
+  void ExpectDelivered() const { ExpectHolds(std::vector(memory_.size(), message_)); }
+  /// `expected`: by node, as the oracle gives it. The root's is not compared.
+  void ExpectHolds(const std::vector<std::vector<std::byte>>& expected) const {
+    ASSERT_EQ(expected.size(), memory_.size());
     for (size_t node = 0; node < memory_.size(); ++node) {
       if (node == root_.index()) continue;
-      EXPECT_TRUE(memory_[node] == message_) << "at node " << node;
+      EXPECT_TRUE(memory_[node] == expected[node]) << "at node " << node;
     }
   }
 

@@ -80,6 +80,16 @@ TEST_F(EngineTest, R1SendQueueIndicesWrap) {
   EXPECT_THAT(fabric_->engine().misuses(), IsEmpty());
 }
 
+// The slots of WQEs in flight are still read. Catches a count that starts at the fetch index.
+TEST_F(EngineTest, R1RingSlotsOfIncompleteWqesAreNotPostedOver) {
+  Make({.sq_wqebbs = 4});
+  for (int i = 0; i < 4; ++i) near_->Send();  // all fetched, none acknowledged: no receive is there
+  RingAndRun(*near_);
+  near_->Send();
+  RingAndRun(*near_);
+  ExpectMisuse("5 WQEBBs are posted and not complete, the limit is 4");
+}
+
 TEST_F(EngineTest, R2WqeOfAnotherIndexBreaksTheQueue) {
   Make();
   near_->Nop();
@@ -398,13 +408,14 @@ TEST_F(EngineTest, R9ReceiveIntoMemoryThatMayNotBeWritten) {
 }
 
 TEST_F(EngineTest, R10FenceHoldsUntilReadsAreComplete) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  constexpr uint8_t kFences[] = {nic::kFenceReads, nic::kFenceStrongOrdering, nic::kFence};
+  for (uint64_t seed = 1; seed <= 21; ++seed) {
     Make({.sq_wqebbs = 16}, {.sq_wqebbs = 16, .rq_wqes = 16},
          {.scheduler = SchedulerMode::kAdversarial, .seed = seed, .mtu_bytes = 10, .log = true});
     Fill(*far_, 200);
     far_->Receive(1000, 200);
     near_->Rdma(nic::Opcode::kRdmaRead, {far_->at(0), far_->key()}, {near_->data(0, 200)});
-    near_->Send({near_->data(0, 200)}, {.fence = nic::kFence});
+    near_->Send({near_->data(0, 200)}, {.fence = kFences[seed % 3]});
     RingAndRun(*near_);
     std::vector<std::pair<NicEvent::Kind, uint16_t>> order;
     for (const NicEvent& event : fabric_->engine().log()) {
@@ -417,6 +428,19 @@ TEST_F(EngineTest, R10FenceHoldsUntilReadsAreComplete) {
     EXPECT_EQ(std::memcmp(far_->memory().data(), far_->memory().data() + 1000, 200), 0)
         << "seed " << seed;
   }
+}
+
+// Catches a held WQE that keeps the NIC busy: a queue that waits for ever would never be reported.
+TEST_F(EngineTest, R10HeldWqeLetsTheNicBecomeIdle) {
+  Make();
+  near_->Send();  // for which there is no receive
+  near_->Rdma(nic::Opcode::kRdmaRead, {far_->at(0), far_->key()}, {near_->data(0, 8)});
+  near_->Nop({.fence = nic::kFenceReads});
+  RingAndRun(*near_);
+  EXPECT_EQ(fabric_->engine().Parked().size(), 1u);
+  far_->Receive();
+  RingAndRun(*near_);
+  EXPECT_THAT(Counters(near_->Sent()), ElementsAre(0, 1, 2));
 }
 
 TEST_F(EngineTest, R11DoorbellRecordAloneDoesNothing) {
@@ -443,7 +467,7 @@ TEST_F(EngineTest, R11MisusedDoorbellsAreReported) {
   near_->Nop();
   nic::PostSends(device(0), near_->qp(), 17, 0);
   fabric_->RunUntilIdle();
-  ExpectMisuse("posts 17 WQEBBs, at most 16 may be ahead");
+  ExpectMisuse("17 WQEBBs are posted and not complete, the limit is 16");
 }
 
 TEST_F(EngineTest, R12AndR13TheSameSeedGivesTheSameLog) {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "prepost/compiler/compile.h"
 #include "prepost/ir/messages.h"
+#include "tests/support/plans.h"
 #include "tests/support/xml.h"
 
 namespace prepost::viz {
@@ -15,12 +15,10 @@ using test::Occurrences;
 using test::XmlError;
 
 Plan MakePlan(uint32_t nodes, uint32_t blocks, const std::string& ready = "auto") {
-  Spec spec;
-  spec.nodes = nodes;
-  spec.message_bytes = blocks * 1024;
-  spec.block_bytes = 1024;
-  spec.ready = ParseReady(ready).value();
-  return Compile(spec).value();
+  return test::CompileOrDie({.nodes = nodes,
+                             .message_bytes = blocks * 1024,
+                             .block_bytes = 1024,
+                             .ready = *ParseReady(ready)});
 }
 
 std::string Svg(const Plan& plan, const Selection& selection = {}) {

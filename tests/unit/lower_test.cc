@@ -11,23 +11,19 @@
 
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/listing.h"
-#include "prepost/compiler/compile.h"
+#include "tests/support/plans.h"
 
 namespace prepost::nic {
 namespace {
 
 Plan MakePlan(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
               const std::string& ready, const std::string& send_window = "none") {
-  Spec spec;
-  spec.nodes = nodes;
-  spec.message_bytes = blocks * 100 - 10;
-  spec.block_bytes = 100;
-  spec.algorithm = algorithm;
-  spec.ready = *ParseReady(ready);
-  spec.send_window = *ParseSendWindow(send_window);
-  Result<Plan> plan = Compile(spec);
-  if (!plan.ok()) ADD_FAILURE() << plan.status().ToString();
-  return *std::move(plan);
+  return test::CompileOrDie({.nodes = nodes,
+                             .message_bytes = blocks * 100 - 10,
+                             .block_bytes = 100,
+                             .algorithm = algorithm,
+                             .ready = *ParseReady(ready),
+                             .send_window = *ParseSendWindow(send_window)});
 }
 
 /// "wait 2:0", "block 1", "credit", "nop", with "!" when signaled.

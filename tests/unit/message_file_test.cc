@@ -70,6 +70,26 @@ TEST(PartialOutputTest, HasItsSizeFromTheStartAndKeepsWhatIsWritten) {
   EXPECT_EQ(test::ReadText(folder / "out").size(), 5000u);
 }
 
+// Writing through the mapping would be a SIGBUS here.
+TEST(PartialOutputTest, WritesACopyAlsoWhenTheFileHasShrunk) {
+  const TempFolder folder;
+  Result<PartialOutput> output = PartialOutput::Create(folder / "out", 20000);
+  ASSERT_TRUE(output.ok()) << output.status().ToString();
+  ASSERT_EQ(truncate((folder / "out").c_str(), 100), 0);
+  EXPECT_THAT(output->Sum().status().message(), HasSubstr("ends at byte 100"));
+  const std::vector<std::byte> bytes = test::RandomBytes(20000);
+  ASSERT_TRUE(output->Write(bytes).ok());
+  EXPECT_EQ(*output->Sum(), *SumMemory(bytes));
+}
+
+TEST(PartialOutputTest, AWriteIsInterruptible) {
+  const TempFolder folder;
+  Result<PartialOutput> output = PartialOutput::Create(folder / "out", 10);
+  ASSERT_TRUE(output.ok()) << output.status().ToString();
+  const Status status = output->Write(test::RandomBytes(10), [] { return Rejected("stop"); });
+  EXPECT_EQ(status.message(), "stop");
+}
+
 TEST(PartialOutputTest, DoesNotOverwrite) {
   const TempFolder folder;
   test::WriteBytes(folder / "out", test::RandomBytes(3));

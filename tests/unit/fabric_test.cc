@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The emulated NICs' host side while their thread runs: events, and the counters by which a run
+// says that its hosts slept. A counter that cannot rise would make every run look idle.
+#include "prepost/backends/emulated/fabric.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/test_queue.h"
+
+namespace prepost::emulated {
+namespace {
+
+using test::TestQueue;
+
+class FabricTest : public testing::Test {
+ protected:
+  FabricTest() { Connect(device(), queue_, device(), queue_); }
+  nic::Device& device() { return fabric_.device(NodeId(0)); }
+
+  Fabric fabric_{2, {}};
+  TestQueue queue_{device(), NodeId(0), {.sq_wqebbs = 16}};
+};
+
+TEST_F(FabricTest, EveryReturnEventRequestAndCqeIsCounted) {
+  fabric_.Start();
+  for (uint64_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(device().RequestEvent(queue_.send_cq().number).ok());
+    queue_.Nop();
+    queue_.Nop();
+    queue_.Ring();
+    const Fabric::Waited waited = fabric_.Wait();
+    ASSERT_EQ(waited.outcome, Fabric::Outcome::kEvents);
+    ASSERT_EQ(waited.events.size(), 1u);
+    EXPECT_EQ(waited.events[0].cqn, queue_.send_cq().number);
+    EXPECT_GE(device().counters().wakeups, i);
+    EXPECT_EQ(device().counters().event_requests, i);
+    EXPECT_EQ(device().counters().doorbells, i);
+  }
+  fabric_.Stop();
+  EXPECT_EQ(queue_.Sent().size(), 6u);
+  EXPECT_EQ(device().counters().cqes_read, 6u);
+  EXPECT_EQ(fabric_.device(NodeId(1)).counters().cqes_read, 0u);
+}
+
+// A CQE that was there before the request gives no event: the host must look again after asking.
+TEST_F(FabricTest, EventsAreForCqesAfterTheRequest) {
+  queue_.Nop();
+  queue_.Ring();
+  EXPECT_TRUE(fabric_.RunUntilIdle().empty());
+  ASSERT_TRUE(device().RequestEvent(queue_.send_cq().number).ok());
+  EXPECT_TRUE(fabric_.RunUntilIdle().empty());
+  queue_.Nop();
+  queue_.Nop();
+  queue_.Ring();
+  EXPECT_EQ(fabric_.RunUntilIdle().size(), 1u);  // one request, one event
+}
+
+}  // namespace
+}  // namespace prepost::emulated
