@@ -51,7 +51,7 @@ class RunTest : public ::testing::Test {
 
   /// Whether the byte at `fraction` of the message has arrived at node 1.
   bool Arrived(const Command& run, double fraction) const {
-    const std::string path = copies_ + "/node-1/.image.prepost-" + std::to_string(run.pid());
+    const std::string path = copies_ + "/node-1/.prepost-" + std::to_string(run.pid()) + ".partial";
     std::ifstream file(path, std::ios::binary);
     file.seekg(static_cast<std::streamoff>(fraction * kLargeBytes));
     const int byte = file.get();
