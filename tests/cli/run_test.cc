@@ -243,5 +243,17 @@ TEST_F(RunTest, UnknownNamesAreUsageErrors) {
   ExpectFailure({"run", "--input", input_}, 2, "either a PLAN or flags");
 }
 
+TEST_F(RunTest, FlagsOfTheOtherExecutorAreUsageErrors) {
+  WriteInput(1000);
+  ExpectFailure(Arguments({"--scheduler", "random"}), 2,
+                "--scheduler is for offload, not for --executor cpu");
+  ExpectFailure(Arguments({"--seed", "1"}), 2, "--seed is for offload, not for --executor cpu");
+  ExpectFailure(Arguments({"--device", "emulated"}), 2,
+                "--device is for offload, not for --executor cpu");
+  ExpectFailure(
+      {"run", "--nodes", "2", "--input", input_, "--executor", "offload", "--transport", "tcp"}, 2,
+      "--transport is for CPUs, not for --executor offload");
+}
+
 }  // namespace
 }  // namespace prepost
