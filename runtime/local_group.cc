@@ -6,15 +6,20 @@
 // and copies are committed only when all sums are equal.
 //
 // Who notices what:
-//   a node dies         its pidfd; the launcher kills the others, removes the files and reports the
-//   cause a node fails        it says so (kFailed) and waits to be killed a peer is lost      a
-//   node sees its connection end. That has a cause elsewhere, so the launcher gives the cause
-//                       kCauseWait to show up and reports the lost connection only if it does not
-//   the launcher dies   every node sees its control socket end, removes the files and exits; the
-//   one that gets the byte
-//                       out of the last-word pipe says so
-//   a node hangs        nothing moves although nodes are asked once a second; the report says who
-//   waits for what
+//
+// A node that dies shows on its pidfd: the launcher kills the others, removes the files and reports
+// the cause.
+//
+// A node that fails says so (kFailed) and waits to be killed.
+//
+// A node that loses a peer sees its connection end. That has a cause elsewhere, so the launcher
+// gives the cause kCauseWait to show up and reports the lost connection only if it does not.
+//
+// A launcher that dies ends every node's control socket: each node removes the files and exits, and
+// the one that gets the byte out of the last-word pipe says so.
+//
+// A node that hangs keeps everything from moving although nodes are asked once a second: the report
+// says who waits for what.
 #include "prepost/runtime/local_group.h"
 
 #include <fmt/format.h>
@@ -53,8 +58,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTickMax{1000};   ///< between questions to nodes
 constexpr milliseconds kCauseWait{500};  ///< for the cause of a lost connection to show up
-constexpr milliseconds kReleaseMax{
-    1000};  ///< for released nodes to exit; they have nothing left to do
+/// For released nodes to exit; they have nothing left to do.
+constexpr milliseconds kReleaseMax{1000};
 constexpr size_t kStalledNodesMax = 4;  ///< named when nothing moves
 
 /// A node's process, as the launcher sees it.

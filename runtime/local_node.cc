@@ -146,13 +146,14 @@ void LocalNode::ReportFailure(const Status& failure) {
   while (!task_.control.closed()) task_.control.Receive(/*wait=*/true);
 }
 
+/// The launcher may have committed the copies before it died, so nothing is said about those.
 void LocalNode::Abandon() {
   if (task_.outputs != nullptr) task_.outputs->Remove();
   char byte;
   if (read(task_.last_word_fd, &byte, 1) == 1) {
     dprintf(STDERR_FILENO,
-            "prepost: the launching process died; the transfer was abandoned and its files "
-            "were removed\n");
+            "prepost: the launching process died before it could report; unfinished files were "
+            "removed\n");
   }
   _exit(static_cast<int>(StatusCode::kRejected));
 }

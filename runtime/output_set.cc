@@ -7,14 +7,47 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "prepost/runtime/file_descriptor.h"
 
 namespace prepost {
 namespace {
+
+constexpr std::string_view kTemporaryPrefix = ".prepost-";
+constexpr std::string_view kTemporarySuffix = ".partial";
+
+std::string TemporaryName(pid_t pid) {
+  return fmt::format("{}{}{}", kTemporaryPrefix, pid, kTemporarySuffix);
+}
+
+/// The process that made a file of this name; nothing if it is no temporary name.
+std::optional<pid_t> MakerOf(const std::string& name) {
+  pid_t pid = 0;
+  const size_t digits = std::min(kTemporaryPrefix.size(), name.size());
+  std::from_chars(name.data() + digits, name.data() + name.size(), pid);
+  if (pid <= 0 || name != TemporaryName(pid)) return std::nullopt;
+  return pid;
+}
+
+/// Removes what runs that were killed have left in `folder`. A file with our own pid is one of
+/// these: pids come again, in containers almost always.
+void RemoveStale(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::optional<pid_t> maker = MakerOf(entry->path().filename());
+    if (!maker) continue;
+    const bool lives = *maker != getpid() && (kill(*maker, 0) == 0 || errno != ESRCH);
+    if (!lives) unlink(entry->path().c_str());
+  }
+}
 
 /// Makes `path` and its missing parents, adding what it made to `*made`, parents first.
 Status MakeFolder(const std::string& path, std::vector<std::string>* made) {
@@ -38,7 +71,7 @@ Status MakeFolder(const std::string& path, std::vector<std::string>* made) {
 }  // namespace
 
 OutputSet::OutputSet(const Options& options)
-    : options_(options), temporary_name_(fmt::format(".{}.prepost-{}", options.name, getpid())) {}
+    : options_(options), temporary_name_(TemporaryName(getpid())) {}
 
 OutputSet::OutputSet(OutputSet&& other) noexcept
     : options_(std::move(other.options_)),
@@ -67,6 +100,7 @@ Status OutputSet::MakeFolders() {
     if (status.ok() && std::filesystem::is_directory(FinalPath(node), error)) {
       status = Rejected(fmt::format("cannot write {}: a folder has this name", FinalPath(node)));
     }
+    if (status.ok()) RemoveStale(Folder(node));
   });
   return status;
 }

@@ -15,9 +15,10 @@
 
 namespace prepost {
 
-/// Node i's copy is FOLDER/node-i/NAME, and FOLDER/node-i/.NAME.prepost-PID while it is incomplete.
-/// The root has the message already and gets no copy. Move only; the destructor removes what was
-/// not committed.
+/// Node i's copy is FOLDER/node-i/NAME, and FOLDER/node-i/.prepost-PID.partial while it is
+/// incomplete: short, so that NAME may be as long as the file system allows, and with the PID of
+/// the process that made the set, so one set per process and folder at a time. The root has the
+/// message already and gets no copy. Move only; the destructor removes what was not committed.
 class OutputSet {
  public:
   struct Options {
@@ -27,8 +28,9 @@ class OutputSet {
     NodeId root;
   };
 
-  /// Makes the folders. Errors (kRejected): one cannot be made or a copy's name is taken by a
-  /// folder; nothing is left behind.
+  /// Makes the folders, and removes temporary files there whose processes are gone from this
+  /// machine (killed before they could clean up). Errors (kRejected): a folder cannot be made or a
+  /// copy's name is taken by a folder; nothing is left behind.
   static Result<OutputSet> Create(const Options& options);
 
   OutputSet(OutputSet&& other) noexcept;
@@ -40,7 +42,8 @@ class OutputSet {
   std::string FinalPath(NodeId node) const;
 
   /// Gives every copy its final name, replacing older files. They must all be complete and checked.
-  /// On an error (kRejected) the copies that were renamed already are removed.
+  /// On an error (kRejected) the copies that were renamed already are removed; older files that
+  /// they have replaced are lost.
   Status Commit();
   /// Removes temporary files and the folders that Create() made, as far as they exist and are
   /// empty. Does nothing after Commit(). Several processes that hold copies of one set may do this

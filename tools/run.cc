@@ -33,8 +33,8 @@ struct RunFlags {
   std::string executor = "auto";
   std::string transport;  // empty: not given
   std::string device;     // empty: not given
-  std::string scheduler = Name(emulated::SchedulerMode::kRoundRobin);
-  uint64_t seed = 1;
+  std::string scheduler;  // empty: not given
+  std::optional<uint64_t> seed;
   std::string output_folder;
   double timeout_s = 30;
   bool json = false;
@@ -51,6 +51,7 @@ std::vector<std::string> SchedulerNames() {
 }
 
 emulated::SchedulerMode SchedulerOf(const std::string& name) {
+  if (name.empty()) return emulated::SchedulerMode::kRoundRobin;
   const auto mode = std::ranges::find(
       kSchedulers, name, [](emulated::SchedulerMode m) { return std::string(Name(m)); });
   PREPOST_CHECK(mode != std::end(kSchedulers));  // CheckFlags saw to it
@@ -59,7 +60,8 @@ emulated::SchedulerMode SchedulerOf(const std::string& name) {
 
 Status CheckFlags(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
-  PREPOST_RETURN_IF_ERROR(CheckWord("--scheduler", flags.scheduler, SchedulerNames()));
+  if (!flags.scheduler.empty())
+    PREPOST_RETURN_IF_ERROR(CheckWord("--scheduler", flags.scheduler, SchedulerNames()));
   if (!flags.transport.empty()) {
     PREPOST_RETURN_IF_ERROR(CheckWord("--transport", flags.transport, {"tcp"}));
     if (flags.executor == "offload")
@@ -67,8 +69,15 @@ Status CheckFlags(const RunFlags& flags) {
   }
   if (!flags.device.empty()) {
     PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
-    if (flags.executor == "cpu")
-      return {StatusCode::kUsage, "--device is for offload, not for --executor cpu"};
+  }
+  if (flags.executor == "cpu") {
+    const char* flag = !flags.device.empty()      ? "--device"
+                       : !flags.scheduler.empty() ? "--scheduler"
+                       : flags.seed               ? "--seed"
+                                                  : nullptr;
+    if (flag != nullptr) {
+      return {StatusCode::kUsage, fmt::format("{} is for offload, not for --executor cpu", flag)};
+    }
   }
   if (flags.plan_path.empty() != flags.spec.any()) {
     return {StatusCode::kUsage, "run needs either a PLAN or flags such as --nodes; see --help"};
@@ -113,27 +122,6 @@ Status CheckInputSize(const Plan& plan, const MappedInput& input) {
                               input.size_bytes(), expected));
 }
 
-}  // namespace
-
-Result<LocalRun> RunCpu(const RunJob& job) {
-  LocalGroupOptions options;
-  options.no_progress_max = job.no_progress_max;
-  options.interrupt_fd = job.interrupt_fd;
-  const double total =
-      static_cast<double>(job.plan.header().message.bytes) * (job.plan.header().nodes - 1);
-  if (job.show_progress) {
-    options.progress = [total](uint64_t received) {
-      std::cerr << fmt::format("\r{:3.0f}% delivered ",
-                               100 * static_cast<double>(received) / total);
-    };
-  }
-  Result<LocalRun> run = RunLocalGroup(job.plan, job.input, job.outputs, options);
-  if (job.show_progress) std::cerr << "\r\033[K";
-  return run;
-}
-
-namespace {
-
 Status Run(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<MappedInput> input = MappedInput::Open(flags.input_path);
@@ -162,7 +150,7 @@ Status Run(const RunFlags& flags) {
                    .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
                    .show_progress = isatty(STDERR_FILENO) != 0,
                    .scheduler = SchedulerOf(flags.scheduler),
-                   .seed = flags.seed};
+                   .seed = flags.seed.value_or(1)};
   const Result<LocalRun> run = IsOffloaded(flags, *plan) ? RunOffloaded(job) : RunCpu(job);
   if (!run.ok()) return run.status();
   (flags.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);

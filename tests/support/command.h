@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <functional>
@@ -28,6 +29,21 @@
 #include "tests/support/temp_folder.h"
 
 namespace prepost::test {
+
+/// What takes longer than any test needs on a loaded machine is a hang.
+constexpr std::chrono::seconds kHang{120};
+
+/// Waits for the end of the process behind `pidfd` until `due`; whether it has ended.
+inline bool WaitForEnd(int pidfd, std::chrono::steady_clock::time_point due) {
+  pollfd ended = {.fd = pidfd, .events = POLLIN, .revents = 0};
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(due - std::chrono::steady_clock::now());
+    const int timeout_ms = static_cast<int>(std::max<int64_t>(left.count(), 0));
+    const int events = poll(&ended, 1, timeout_ms);
+    if (events >= 0) return events == 1;
+  }
+}
 
 class Command {
  public:
@@ -52,6 +68,7 @@ class Command {
     EXPECT_EQ(posix_spawn(&pid_, words[0].c_str(), &actions, &attributes, argv.data(), environ), 0);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
+    pidfd_ = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   }
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
@@ -62,9 +79,13 @@ class Command {
 
   pid_t pid() const { return pid_; }
 
-  /// Waits for the end; the exit code, or 128 + the signal.
+  /// Waits for the end; the exit code, or 128 + the signal. Fails the test and kills what hangs.
   int Wait() {
     if (!exit_code_) {
+      if (!WaitForEnd(pidfd_.get(), std::chrono::steady_clock::now() + kHang)) {
+        ADD_FAILURE() << "the command hangs, it is killed";
+        kill(-pid_, SIGKILL);
+      }
       int status = 0;
       EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
       exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -103,10 +124,12 @@ class Command {
   bool WaitForNodes(size_t count) const {
     return WaitUntil([&] { return Nodes().size() == count; });
   }
-  /// Waits until `condition` holds, looking every millisecond; false if the command ended before.
+  /// Waits until `condition` holds, looking every millisecond; false if the command ended before or
+  /// hangs.
   bool WaitUntil(const std::function<bool()>& condition) const {
+    const auto due = std::chrono::steady_clock::now() + kHang;
     while (!condition()) {
-      if (!running()) return false;
+      if (!running() || std::chrono::steady_clock::now() > due) return false;
       poll(nullptr, 0, /*timeout=*/1);
     }
     return true;
@@ -115,6 +138,7 @@ class Command {
  private:
   TempFolder folder_;
   pid_t pid_ = -1;
+  FileDescriptor pidfd_;
   std::optional<int> exit_code_;
 };
 
@@ -125,15 +149,28 @@ class Process {
       : pid_(pid), pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
 
   void Signal(int signal) const { EXPECT_EQ(kill(pid_, signal), 0); }
-  /// Lets it go on after a SIGSTOP; it may have been ended meanwhile.
+  /// Lets it go on after a Stop(); it may have been ended meanwhile.
   void Continue() const { EXPECT_TRUE(kill(pid_, SIGCONT) == 0 || errno == ESRCH); }
-  /// Waits for its end; false if it still lives after 10 s, which counts as a hang.
-  bool Ended() const {
-    pollfd ended = {.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
-    return !pidfd_.valid() || poll(&ended, 1, /*timeout=*/10000) == 1;
+  /// Stops it, and returns when it has stopped or ended.
+  void Stop() const {
+    EXPECT_TRUE(kill(pid_, SIGSTOP) == 0 || errno == ESRCH);
+    while (!WaitForEnd(pidfd_.get(), std::chrono::steady_clock::now()) && State() != 'T') {
+      poll(nullptr, 0, /*timeout=*/1);
+    }
+  }
+  /// Waits for its end until `due`; whether it has ended.
+  bool Ended(std::chrono::steady_clock::time_point due) const {
+    return !pidfd_.valid() || WaitForEnd(pidfd_.get(), due);
   }
 
  private:
+  /// As in proc(5): the first character behind the name.
+  char State() const {
+    const std::string stat = ReadText("/proc/" + std::to_string(pid_) + "/stat");
+    const size_t name_end = stat.rfind(") ");
+    return name_end == std::string::npos ? 'X' : stat[name_end + 2];
+  }
+
   pid_t pid_;
   FileDescriptor pidfd_;  ///< empty: had ended already
 };

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <string>
 
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
@@ -67,6 +70,46 @@ TEST(OutputSetTest, FailedCommitLeavesNothing) {
     EXPECT_THAT(set->Commit().message(), ::testing::HasSubstr("node-2/image"));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+/// The pid of a process that is gone.
+pid_t DeadPid() {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  waitpid(pid, nullptr, 0);
+  return pid;
+}
+
+// Catches temporary files of killed runs that pile up, and the removal of those of runs that live.
+TEST(OutputSetTest, RemovesWhatKilledRunsHaveLeft) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "node-0");
+  const auto path = [&](const std::string& name) { return folder / ("node-0/" + name); };
+  const std::string dead = path(".prepost-" + std::to_string(DeadPid()) + ".partial");
+  const std::string own = path(".prepost-" + std::to_string(getpid()) + ".partial");
+  const std::string others[] = {path(".prepost-1.partial"),   path(".prepost-.partial"),
+                                path(".prepost-x.partial"),   path(".prepost-1"),
+                                path(".prepost--1.partial"),  path(".prepost-0.partial"),
+                                path("prepost-1.partial"),    path(".prepost-999999999999.partial"),
+                                path(".prepost-01.partial"),  path("i"),
+                                path(".prepost-1.partial.x"), path("image")};
+  for (const std::string& other : others) test::WriteBytes(other, test::RandomBytes(1));
+  for (const std::string& stale : {dead, own}) test::WriteBytes(stale, test::RandomBytes(1));
+  { ASSERT_TRUE(Make(folder.path()).ok()); }
+  for (const std::string& stale : {dead, own}) EXPECT_FALSE(std::filesystem::exists(stale));
+  for (const std::string& other : others) EXPECT_TRUE(std::filesystem::exists(other)) << other;
+}
+
+// Catches a temporary name that is longer than the final one can be.
+TEST(OutputSetTest, TakesTheLongestName) {
+  const TempFolder folder;
+  const std::string name(255, 'x');
+  Result<OutputSet> set =
+      OutputSet::Create({.folder = folder.path(), .name = name, .nodes = 2, .root = NodeId(0)});
+  ASSERT_TRUE(set.ok()) << set.status().ToString();
+  test::WriteBytes(set->TemporaryPath(NodeId(1)), test::RandomBytes(10));
+  EXPECT_TRUE(set->Commit().ok());
+  EXPECT_TRUE(std::filesystem::exists(folder / ("node-1/" + name)));
 }
 
 TEST(OutputSetTest, RefusesPlacesThatCannotBeWritten) {
