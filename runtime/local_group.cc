@@ -341,8 +341,10 @@ Status LocalGroup::Stalled() const {
     }
   }
   for (const Member& member : members_) {
-    if (!member.reached && !member.asked) reasons.push_back(member.waiting);
+    if (!member.reached && !member.asked && !member.waiting.empty())
+      reasons.push_back(member.waiting);
   }
+  if (reasons.empty()) reasons.push_back("no node has said yet what it waits for");
   if (reasons.size() > kStalledNodesMax) {
     const size_t more = reasons.size() - kStalledNodesMax;
     reasons.resize(kStalledNodesMax);

@@ -36,9 +36,11 @@ struct RunFlags {
   std::string scheduler;  // empty: not given
   std::optional<uint64_t> seed;
   std::string output_folder;
-  double timeout_s = 30;
+  std::optional<double> timeout_s;
   bool json = false;
 };
+
+constexpr double kTimeoutSeconds = 30;
 
 constexpr emulated::SchedulerMode kSchedulers[] = {emulated::SchedulerMode::kRoundRobin,
                                                    emulated::SchedulerMode::kRandom,
@@ -79,8 +81,17 @@ Status CheckFlags(const RunFlags& flags) {
       return {StatusCode::kUsage, fmt::format("{} is for offload, not for --executor cpu", flag)};
     }
   }
-  if (flags.plan_path.empty() != flags.spec.any()) {
-    return {StatusCode::kUsage, "run needs either a PLAN or flags such as --nodes; see --help"};
+  if (flags.plan_path.empty() && !flags.spec.any()) {
+    return {StatusCode::kUsage, "run needs either a PLAN or flags such as --nodes (see --help)"};
+  }
+  if (!flags.plan_path.empty() && flags.spec.any()) {
+    return {StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both"};
+  }
+  if (flags.timeout_s && !(*flags.timeout_s > 0)) {
+    return {StatusCode::kUsage, "--timeout: expected seconds above 0"};
+  }
+  if (flags.timeout_s && flags.executor == "offload") {
+    return {StatusCode::kUsage, "--timeout is for CPUs: an emulated NIC that cannot go on says so at once"};
   }
   if (flags.input_path == "-") {
     return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};
@@ -103,7 +114,8 @@ bool IsOffloaded(const RunFlags& flags, const Plan& plan) {
     is_offloaded = true;
     reason = fmt::format("the plan fits device {}", flags.device);
   }
-  std::cerr << fmt::format("prepost: executor {}: {}\n", is_offloaded ? "offload" : "cpu", reason);
+  std::cerr << fmt::format("prepost: note: executor {}: {}\n", is_offloaded ? "offload" : "cpu",
+                           reason);
   return is_offloaded;
 }
 
@@ -142,7 +154,7 @@ Status Run(const RunFlags& flags) {
     if (!created.ok()) return created.status();
     outputs.emplace(std::move(*created));
   }
-  const std::chrono::duration<double> timeout(flags.timeout_s);
+  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kTimeoutSeconds));
   const RunJob job{.plan = *plan,
                    .input = *input,
                    .outputs = outputs ? &*outputs : nullptr,
@@ -163,14 +175,21 @@ void AddRun(CLI::App& app, Action* action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
   command->footer(
-      "Sends the input to all nodes of the plan on this machine, and checks that all copies are "
-      "the same: with "
-      "--executor cpu\nby one process per node over TCP, with --executor offload preposted to a "
-      "NIC in software per node. "
-      "Without\n--output-dir the copies are received into memory and dropped; with it, node i's "
-      "copy is DIR/node-i/NAME (NAME as the input's), and\nit has that name only when all copies "
-      "are complete. The root has the message already and gets no copy.\nInstead of a plan, flags "
-      "compile one for the input's size.\n\n"
+      "Sends the input to all nodes of the plan on this machine and checks that all copies are the "
+      "same: with\n"
+      "--executor cpu by one process per node over TCP, with --executor offload preposted to a NIC "
+      "in software\n"
+      "per node. Without --output-dir the copies are received into memory and dropped; with it, "
+      "node i's copy is\n"
+      "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
+      "complete. The root has\n"
+      "the message already and gets no copy. Instead of a plan, flags compile one for the input's "
+      "size.\n\n"
+      "The report has a line per node: the time to its completion; posts, how often its host "
+      "handed work over\n"
+      "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
+      "host came back from\n"
+      "waiting; retries, how often a block came before its receive was posted.\n\n"
       "Examples:\n"
       "  prepost run plan.json --input image.raw --output-dir copies\n"
       "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
