@@ -369,8 +369,9 @@ Status TcpEndpoint::Unexpected(const Link& link, const Record& record,
 }
 
 Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, uint32_t block) {
-  const std::string what =
-      fmt::format("node {} cannot {} node {}", node_.value, verb, link.peer.value);
+  const auto what = [&] {  // made only for an error: most calls find that there is none
+    return fmt::format("node {} cannot {} node {}", node_.value, verb, link.peer.value);
+  };
   switch (io.outcome) {
     case Io::Outcome::kMoved:
     case Io::Outcome::kWouldBlock:
@@ -383,9 +384,9 @@ Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, ui
       return Rejected(
           fmt::format("{}: the memory of block {} is gone; was its file truncated "
                       "meanwhile?",
-                      what, block));
+                      what(), block));
     case Io::Outcome::kFailed:
-      return SystemError(StatusCode::kRejected, what, io.error);
+      return SystemError(StatusCode::kRejected, what(), io.error);
   }
   PREPOST_CHECK(false);
   return {};

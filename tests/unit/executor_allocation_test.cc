@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CpuExecutor and TcpEndpoint allocate all they need before the transfer. Counted here by replacing
+// operator new, for this whole program; the count is the calling thread's.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "prepost/runtime/executor.h"
+#include "prepost/runtime/tcp_endpoint.h"
+#include "prepost/runtime/tcp_mesh.h"
+#include "tests/support/fake_network.h"
+#include "tests/support/node_memory.h"
+#include "tests/support/plans.h"
+
+namespace {
+thread_local size_t allocations = 0;
+}  // namespace
+
+// Not inlined, or gcc takes new and free for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace prepost {
+namespace {
+
+using Executors = std::vector<std::unique_ptr<CpuExecutor>>;
+
+/// An endpoint whose own allocations do not count.
+class UncountedEndpoint final : public Endpoint {
+ public:
+  explicit UncountedEndpoint(Endpoint& endpoint) : endpoint_(endpoint) {}
+
+  void PostRecv(const RecvRequest& request) override {
+    const size_t before = allocations;
+    endpoint_.PostRecv(request);
+    allocations = before;
+  }
+  void PostSend(const SendRequest& request) override {
+    const size_t before = allocations;
+    endpoint_.PostSend(request);
+    allocations = before;
+  }
+  Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override {
+    const size_t before = allocations;
+    Result<PollOutcome> outcome = endpoint_.Poll(completed, timeout);
+    allocations = before;
+    return outcome;
+  }
+  Status Flush() override { return endpoint_.Flush(); }
+  bool quiet() const override { return endpoint_.quiet(); }
+  std::optional<NodeId> lost_peer() const override { return endpoint_.lost_peer(); }
+  EndpointCounters counters() const override { return endpoint_.counters(); }
+
+ private:
+  Endpoint& endpoint_;
+};
+
+std::vector<Plan> Plans() {
+  std::vector<Plan> plans;
+  for (const ReadyMode mode : {ReadyMode::kBarrier, ReadyMode::kWindow, ReadyMode::kChannel}) {
+    Spec spec = {.nodes = 6, .message_bytes = 40'000, .block_bytes = 500};
+    const uint32_t window = mode == ReadyMode::kWindow ? 1 : 0;
+    spec.ready = {.automatic = false, .ready = {.mode = mode, .window = window}};
+    plans.push_back(test::CompileOrDie(spec));
+  }
+  return plans;
+}
+
+void Start(const Plan& plan, const test::Transfer& transfer, const Executors& executors) {
+  for (uint32_t node = 0; node < executors.size(); ++node) {
+    executors[node]->Prepare(test::MemoryOf(transfer, NodeId(node), plan.header().root));
+    executors[node]->Arm();
+  }
+}
+
+bool AllDone(const Executors& executors) {
+  for (const auto& executor : executors) {
+    if (!executor->done()) return false;
+  }
+  return true;
+}
+
+TEST(ExecutorAllocationTest, TheExecutorAllocatesNothingPerOp) {
+  for (const Plan& plan : Plans()) {
+    test::FakeNetwork network(plan, /*seed=*/1);
+    const test::Transfer transfer(plan.header());
+    std::vector<std::unique_ptr<UncountedEndpoint>> endpoints;
+    Executors executors;
+    for (uint32_t node = 0; node < plan.header().nodes; ++node) {
+      endpoints.push_back(std::make_unique<UncountedEndpoint>(network.At(NodeId(node))));
+      executors.push_back(std::make_unique<CpuExecutor>(plan, NodeId(node), *endpoints.back()));
+    }
+    Start(plan, transfer, executors);
+    size_t counted = 0;
+    const auto count = [&](const auto& action) {
+      const size_t before = allocations;
+      action();
+      counted += allocations - before;
+    };
+    for (const auto& executor : executors) count([&] { executor->Start(); });
+    for (size_t steps = 0; steps < 200 * plan.ops().size() && !AllDone(executors); ++steps) {
+      network.DeliverOne();
+      network.NoteOne();
+      CpuExecutor& executor = *executors[steps % executors.size()];
+      bool ok = false;
+      count([&] { ok = executor.Poll({}).ok(); });
+      ASSERT_TRUE(ok);
+    }
+    ASSERT_TRUE(AllDone(executors));
+    transfer.ExpectDelivered();
+    EXPECT_EQ(counted, 0u);
+  }
+}
+
+TEST(ExecutorAllocationTest, NorDoesTheTcpTransport) {
+  for (const Plan& plan : Plans()) {
+    Result<TcpMesh> mesh = MakeTcpMesh(plan);
+    ASSERT_TRUE(mesh.ok()) << mesh.status().ToString();
+    const test::Transfer transfer(plan.header());
+    std::vector<std::unique_ptr<TcpEndpoint>> endpoints;
+    Executors executors;
+    for (uint32_t node = 0; node < plan.header().nodes; ++node) {
+      auto endpoint =
+          TcpEndpoint::Make(plan, NodeId(node), std::move((*mesh)[node]), /*wake_fd=*/-1);
+      ASSERT_TRUE(endpoint.ok()) << endpoint.status().ToString();
+      endpoints.push_back(std::move(*endpoint));
+      executors.push_back(std::make_unique<CpuExecutor>(plan, NodeId(node), *endpoints.back()));
+    }
+    Start(plan, transfer, executors);
+    const size_t before = allocations;
+    for (const auto& executor : executors) executor->Start();
+    while (!AllDone(executors)) {
+      for (const auto& executor : executors) {
+        ASSERT_TRUE(executor->done() || executor->Poll(std::chrono::milliseconds(0)).ok());
+      }
+    }
+    EXPECT_EQ(allocations - before, 0u);
+    transfer.ExpectDelivered();
+  }
+}
+
+}  // namespace
+}  // namespace prepost
