@@ -91,7 +91,8 @@ Status CheckFlags(const RunFlags& flags) {
     return {StatusCode::kUsage, "--timeout: expected seconds above 0"};
   }
   if (flags.timeout_s && flags.executor == "offload") {
-    return {StatusCode::kUsage, "--timeout is for CPUs: an emulated NIC that cannot go on says so at once"};
+    return {StatusCode::kUsage,
+            "--timeout is for CPUs: an emulated NIC that cannot go on says so at once"};
   }
   if (flags.input_path == "-") {
     return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};

@@ -177,7 +177,7 @@ TEST_F(RunTest, AutoSaysWhichExecutorItTakesAndWhy) {
   WriteInput(1000);
   Command run({"run", "--nodes", "2", "--input", input_});
   EXPECT_EQ(run.Wait(), 0);
-  EXPECT_THAT(run.err(), ::testing::StartsWith("prepost: executor cpu: "));
+  EXPECT_THAT(run.err(), ::testing::StartsWith("prepost: note: executor cpu: "));
   EXPECT_EQ(run.err_lines(), 1u);
 }
 
