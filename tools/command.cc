@@ -16,6 +16,7 @@
 #include "prepost/ir/plan_json.h"
 #include "prepost/ir/verify.h"
 #include "prepost/runtime/interrupt.h"
+#include "tools/ticker.h"
 
 namespace prepost::tools {
 namespace {
@@ -61,6 +62,7 @@ Status WithInput(const std::string& path,
 }
 
 Result<Plan> ReadPlanFile(const std::string& path) {
+  const Ticker ticker("reading " + path);
   Plan plan;
   PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
     std::vector<std::string> warnings;
@@ -77,7 +79,10 @@ Result<Plan> ReadPlanFile(const std::string& path) {
 Result<Plan> LoadPlan(const std::string& path) {
   Result<Plan> plan = ReadPlanFile(path);
   if (!plan.ok()) return plan;
-  const Verdict verdict = Verify(*plan);
+  const Verdict verdict = [&] {
+    const Ticker ticker("verifying " + path);
+    return Verify(*plan);
+  }();
   if (verdict.ok()) return plan;
   const Diagnostic& first = verdict.diagnostics.front();
   const std::string more = verdict.findings == 1
@@ -110,6 +115,8 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
   const std::string temporary = fmt::format("{}.{}.partial", final_path, getpid());
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
+  const Ticker ticker("writing " +
+                      path);  // after the signals are held, so that its thread holds them too
   errno = 0;
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   if (!out) return CannotWrite(path, errno);

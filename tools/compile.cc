@@ -12,6 +12,7 @@
 #include "prepost/ir/plan_json.h"
 #include "tools/command.h"
 #include "tools/spec_flags.h"
+#include "tools/ticker.h"
 
 namespace prepost::tools {
 namespace {
@@ -46,7 +47,10 @@ Status Run(CompileFlags& flags) {
   const Result<Spec> spec = flags.spec.ToSpec(flags.spec_path, *bytes);
   if (!spec.ok()) return spec.status();
   flags.options.log = &std::cerr;
-  const Result<Plan> plan = Compile(*spec, flags.options);
+  const Result<Plan> plan = [&] {
+    const Ticker ticker("compiling");
+    return Compile(*spec, flags.options);
+  }();
   if (!plan.ok()) return plan.status();
   return WriteFile(flags.output, [&](std::ostream& out) {
     if (flags.dump) {

@@ -22,6 +22,7 @@
 #include "tools/report_print.h"
 #include "tools/run_job.h"
 #include "tools/spec_flags.h"
+#include "tools/ticker.h"
 
 namespace prepost::tools {
 namespace {
@@ -125,6 +126,7 @@ Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
   if (!flags.plan_path.empty()) return LoadPlan(flags.plan_path);
   const Result<Spec> spec = flags.spec.ToSpec("", bytes);
   if (!spec.ok()) return spec.status();
+  const Ticker ticker("compiling");
   return Compile(*spec);
 }
 

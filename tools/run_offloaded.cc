@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstring>
-#include <iostream>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -19,6 +17,7 @@
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 #include "tools/run_job.h"
+#include "tools/ticker.h"
 
 namespace prepost::tools {
 namespace {
@@ -41,19 +40,11 @@ class InterruptWatcher {
 
  private:
   void Watch() {
-    const int progress_ms = job_.show_progress ? 1000 : -1;
-    for (int seconds = 1;; ++seconds) {
-      pollfd waits[] = {{.fd = stop_.get(), .events = POLLIN},
-                        {.fd = job_.interrupt_fd, .events = POLLIN}};
-      if (poll(waits, 2, progress_ms) < 0) continue;  // EINTR
-      if (waits[0].revents != 0) break;
-      if (waits[1].revents != 0) {
-        cancel_ = true;
-        break;
-      }
-      if (job_.show_progress) std::cerr << fmt::format("\rthe NICs are at work, {} s ", seconds);
+    pollfd waits[] = {{.fd = stop_.get(), .events = POLLIN},
+                      {.fd = job_.interrupt_fd, .events = POLLIN}};
+    while (poll(waits, 2, /*timeout=*/-1) < 0) {  // EINTR
     }
-    if (job_.show_progress) std::cerr << "\r\033[K";
+    cancel_ = waits[0].revents == 0;
   }
 
   const RunJob& job_;
@@ -114,6 +105,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
 
   Result<RunReport> report = [&] {
     const InterruptWatcher watcher(job);
+    const Ticker ticker("the NICs are at work");
     return emulated::RunQueueProgram(
         job.plan, *program, message->bytes(), memory,
         {.scheduler = job.scheduler, .seed = job.seed, .cancel = watcher.cancel()});

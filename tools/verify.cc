@@ -11,6 +11,7 @@
 
 #include "prepost/ir/plan_json.h"
 #include "tools/command.h"
+#include "tools/ticker.h"
 
 namespace prepost::tools {
 namespace {
@@ -43,7 +44,10 @@ Status RunOne(const std::string& path, const VerifyFlags& flags, nlohmann::order
     results->push_back({{"plan", path}, {"valid", false}, {"error", plan.status().ToString()}});
     return plan.status();
   }
-  const Verdict verdict = Verify(*plan, flags.options);
+  const Verdict verdict = [&] {
+    const Ticker ticker("verifying " + path);
+    return Verify(*plan, flags.options);
+  }();
   nlohmann::ordered_json result = {{"plan", path}};
   result.update(ToJson(verdict));
   results->push_back(std::move(result));
