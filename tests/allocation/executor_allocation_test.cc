@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CpuExecutor and TcpEndpoint allocate all they need before the transfer. Counted here by replacing
-// operator new, for this whole program; the count is the calling thread's.
+// operator new, for this whole program, which is why
+// it is one of its own; the count is the calling thread's.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -26,6 +27,10 @@ thread_local size_t allocations = 0;
   ++allocations;
   if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
   throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes > 0 ? bytes : 1);
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
