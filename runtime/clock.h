@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The monotonic clock that reports are made of: the same for all processes of one machine.
+// The clocks that reports are made of.
 #ifndef PREPOST_RUNTIME_CLOCK_H_
 #define PREPOST_RUNTIME_CLOCK_H_
+
+#include <time.h>
 
 #include <chrono>
 #include <cstdint>
 
 namespace prepost {
 
-/// Nanoseconds since an arbitrary fixed point (CLOCK_MONOTONIC).
+/// Nanoseconds since an arbitrary fixed point (CLOCK_MONOTONIC): the same for all processes of
+/// one machine.
 inline uint64_t MonotonicNs() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+/// Processor time that the calling thread has used.
+inline uint64_t ThreadCpuNs() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
 }  // namespace prepost

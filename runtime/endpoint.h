@@ -9,8 +9,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "prepost/ir/ids.h"
 #include "prepost/ir/plan.h"
@@ -72,6 +74,13 @@ class Endpoint {
   /// The peer whose loss is the cause of Poll()'s error; none for other errors.
   virtual std::optional<NodeId> lost_peer() const = 0;
   virtual EndpointCounters counters() const = 0;
+
+  /// Has `observer` called when the first bytes of a block arrive, with the op of its receive, for
+  /// traces. Before the first post.
+  void ObserveArrivals(std::function<void(OpId)> observer) { on_arrival_ = std::move(observer); }
+
+ protected:
+  std::function<void(OpId)> on_arrival_;  ///< may be empty
 };
 
 }  // namespace prepost

@@ -24,10 +24,6 @@
 #include "prepost/runtime/program.h"
 
 namespace prepost {
-namespace {
-
-
-}  // namespace
 
 CpuExecutor::CpuExecutor(const Plan& plan, NodeId node, Endpoint& endpoint, OpObserver observer)
     : plan_(plan),
@@ -36,6 +32,9 @@ CpuExecutor::CpuExecutor(const Plan& plan, NodeId node, Endpoint& endpoint, OpOb
       endpoint_(endpoint),
       observer_(std::move(observer)) {
   report_.node = node;
+  if (observer_) {
+    endpoint_.ObserveArrivals([this](OpId op) { Observe(op.value, OpEvent::Kind::kStart); });
+  }
 }
 
 void CpuExecutor::Prepare(const NodeMemory& memory) {
@@ -158,6 +157,7 @@ void CpuExecutor::StartSend(uint32_t id) {
   }
   state_[id] = State::kStarted;
   CountPost();
+  Observe(id, OpEvent::Kind::kPost);
   Observe(id, OpEvent::Kind::kStart);
   endpoint_.PostSend(request);
   if (next_on_channel_[id] != kNone) Release(next_on_channel_[id]);
@@ -173,6 +173,7 @@ void CpuExecutor::PostRecv(uint32_t id) {
   }
   state_[id] = State::kStarted;
   CountPost();
+  Observe(id, OpEvent::Kind::kPost);
   endpoint_.PostRecv(request);
 }
 

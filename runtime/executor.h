@@ -34,7 +34,8 @@ struct NodeMemory {
 /// done() or an error.
 class CpuExecutor {
  public:
-  /// `plan` must be verified and outlive the executor, as must `endpoint`. `observer` may be empty.
+  /// `plan` must be verified and outlive the executor, as must `endpoint`. `observer` may be empty; with it,
+  /// the endpoint is asked about arrivals.
   CpuExecutor(const Plan& plan, NodeId node, Endpoint& endpoint, OpObserver observer = {});
 
   /// Builds the dependency counters and the ready ring, in time and memory linear in the node's ops
@@ -56,6 +57,8 @@ class CpuExecutor {
   bool woken() const { return woken_; }
   /// Counts so far; times are the caller's.
   NodeReport report() const;
+  /// Rises whenever bytes have moved or ops have completed.
+  uint64_t progress() const { return endpoint_.counters().bytes_moved + report_.host_completions; }
   /// For a run that stands still: up to `ops_max` open ops and what each waits for, as "op 4 (send
   /// 1>3:2) for ...; ...".
   std::string Waiting(size_t ops_max) const;

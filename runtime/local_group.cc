@@ -37,6 +37,7 @@ extern "C" {
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,8 +47,6 @@ extern "C" {
 #include "prepost/runtime/control_socket.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/local_node.h"
-#include "prepost/runtime/node_buffer.h"
-#include "prepost/runtime/tcp_mesh.h"
 
 namespace prepost {
 namespace {
@@ -88,7 +87,8 @@ class LocalGroup {
 
  private:
   Status Spawn();
-  Status SpawnNode(NodeId node, std::vector<TcpSocket> sockets, int last_word_fd);
+  Status OpenBuffers();
+  Status SpawnNode(NodeId node, LocalTransport& transport, int last_word_fd);
   Status Await(Kind kind);
   Status WaitForEvents(milliseconds timeout);
   Status Drain(Member& member);
@@ -105,7 +105,8 @@ class LocalGroup {
   const MappedInput& input_;
   OutputSet* const outputs_;
   const LocalGroupOptions& options_;
-  std::vector<Member> members_;  ///< by node
+  std::vector<NodeBuffer> buffers_;  ///< by node, the root's not used
+  std::vector<Member> members_;      ///< by node
   std::optional<Kind> awaited_;
   milliseconds idle_{0};
   uint64_t progress_ = 0;       ///< of all, at the last tick
@@ -127,11 +128,11 @@ Status RaiseFileLimit(size_t needed) {
   return SystemError(StatusCode::kEnvironment, "cannot raise the limit of open files", errno);
 }
 
-/// Connections have two ends; a node has a control socket, a pidfd and, while it is being started,
-/// the other control end.
-size_t FilesNeeded(const Plan& plan) {
+/// A node has a buffer, a control socket, a pidfd and, while it is being started, the other control
+/// end.
+size_t FilesNeeded(TransportKind transport, const Plan& plan) {
   constexpr size_t kOwnFiles = 32;
-  return 2 * TcpConnectionCount(plan) + 2 * size_t{plan.header().nodes} + kOwnFiles;
+  return LocalTransport::FilesNeeded(transport, plan) + 3 * size_t{plan.header().nodes} + kOwnFiles;
 }
 
 /// Closes all but standard streams and `keep`: other nodes' sockets, and whatever this process has
@@ -171,7 +172,9 @@ std::string DeathOf(const Member& member, int wait_status) {
 Result<LocalRun> LocalGroup::Run() {
   PREPOST_RETURN_IF_ERROR(Spawn());
   PREPOST_RETURN_IF_ERROR(Await(Kind::kReady));
-  Broadcast({.kind = Kind::kStart, .start_ns = MonotonicNs()});
+  const uint64_t start_ns = MonotonicNs();
+  if (options_.trace != nullptr) options_.trace->start_ns = start_ns;
+  Broadcast({.kind = Kind::kStart, .start_ns = start_ns});
   PREPOST_RETURN_IF_ERROR(Await(Kind::kDelivered));
   Broadcast({.kind = Kind::kSum});
   PREPOST_RETURN_IF_ERROR(Await(Kind::kSummed));
@@ -182,9 +185,11 @@ Result<LocalRun> LocalGroup::Run() {
 }
 
 Status LocalGroup::Spawn() {
-  PREPOST_RETURN_IF_ERROR(RaiseFileLimit(FilesNeeded(plan_)));
-  Result<TcpMesh> mesh = MakeTcpMesh(plan_);
-  if (!mesh.ok()) return mesh.status();
+  PREPOST_RETURN_IF_ERROR(RaiseFileLimit(FilesNeeded(options_.transport, plan_)));
+  PREPOST_RETURN_IF_ERROR(OpenBuffers());
+  const Result<std::unique_ptr<LocalTransport>> transport =
+      LocalTransport::Make(options_.transport, plan_, {.input = input_, .buffers = buffers_});
+  if (!transport.ok()) return transport.status();
   int last_word[2];
   if (pipe(last_word) != 0) {
     return SystemError(StatusCode::kEnvironment, "cannot make a pipe", errno);
@@ -197,13 +202,23 @@ Status LocalGroup::Spawn() {
   members_.resize(plan_.header().nodes);
   std::fflush(nullptr);  // or each node would inherit what is buffered
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
-    PREPOST_RETURN_IF_ERROR(
-        SpawnNode(NodeId(node), std::move((*mesh)[node]), last_word_read.get()));
+    PREPOST_RETURN_IF_ERROR(SpawnNode(NodeId(node), **transport, last_word_read.get()));
   }
   return {};
 }
 
-Status LocalGroup::SpawnNode(NodeId node, std::vector<TcpSocket> sockets, int last_word_fd) {
+Status LocalGroup::OpenBuffers() {
+  buffers_.resize(plan_.header().nodes);
+  for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
+    if (NodeId(node) == plan_.header().root) continue;
+    Result<NodeBuffer> buffer = NodeBuffer::Open(NodeId(node), outputs_);
+    if (!buffer.ok()) return buffer.status();
+    buffers_[node] = std::move(*buffer);
+  }
+  return {};
+}
+
+Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_word_fd) {
   auto control = ControlSocket::MakePair();
   if (!control.ok()) return control.status();
   const pid_t pid = fork();
@@ -212,15 +227,19 @@ Status LocalGroup::SpawnNode(NodeId node, std::vector<TcpSocket> sockets, int la
                        fmt::format("cannot start a process for node {}", node.value), errno);
   }
   if (pid == 0) {
-    std::vector<int> keep = {control->second.fd(), last_word_fd, input_.fd()};
-    for (const TcpSocket& socket : sockets) keep.push_back(socket.fd.get());
+    std::vector<int> keep = transport.FilesOf(node);
+    for (int fd : {control->second.fd(), last_word_fd, input_.fd()}) keep.push_back(fd);
+    if (node != plan_.header().root) keep.push_back(buffers_[node.index()].fd());
     CloseAllBut(std::move(keep));
     SetUpNodeProcess(node);
     RunLocalNode({.plan = plan_,
                   .node = node,
                   .input = input_,
+                  .buffer = buffers_[node.index()],
                   .outputs = outputs_,
-                  .sockets = std::move(sockets),
+                  .transport = transport,
+                  .wait = options_.wait,
+                  .trace = options_.trace,
                   .control = std::move(control->second),
                   .last_word_fd = last_word_fd});
   }
@@ -380,7 +399,8 @@ void LocalGroup::Release() {
 LocalRun LocalGroup::MakeRun() const {
   LocalRun run;
   run.report.executor = "cpu";
-  run.report.detail = "tcp";
+  run.report.detail = Name(options_.transport);
+  run.report.wait = Name(options_.wait.mode);
   run.sum = members_.front().sum;
   for (const Member& member : members_) {
     run.report.nodes.push_back(member.report);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunLocalGroup: the CPU executor on one machine: one process per node, connected over TCP,
-// started, watched and ended by this process, the launcher, which takes no part in the transfer.
+// RunLocalGroup: the CPU executor on one machine: one process per node, connected by a local
+// transport, started, watched and ended by this process, the launcher, which takes no part in the transfer.
 #ifndef PREPOST_RUNTIME_LOCAL_GROUP_H_
 #define PREPOST_RUNTIME_LOCAL_GROUP_H_
 
@@ -11,14 +11,20 @@
 
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
+#include "prepost/runtime/local_transport.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/message_sum.h"
+#include "prepost/runtime/op_times.h"
 #include "prepost/runtime/output_set.h"
 #include "prepost/runtime/report.h"
+#include "prepost/runtime/wait_policy.h"
 
 namespace prepost {
 
 struct LocalGroupOptions {
+  TransportKind transport = TransportKind::kTcp;
+  WaitPolicy wait = {};
+  RunTrace* trace = nullptr;  ///< filled; also when the run fails. Not owned
   /// How long nothing may move anywhere in the group before the run is given up.
   std::chrono::milliseconds no_progress_max{30000};
   /// The run is interrupted when this is readable (InterruptSignals); -1: never. Not owned.

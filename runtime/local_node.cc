@@ -13,8 +13,6 @@
 
 #include "prepost/runtime/clock.h"
 #include "prepost/runtime/executor.h"
-#include "prepost/runtime/node_buffer.h"
-#include "prepost/runtime/tcp_endpoint.h"
 
 namespace prepost {
 namespace {
@@ -52,8 +50,7 @@ class LocalNode {
 
   LocalNodeTask task_;
   const bool is_root_;
-  NodeBuffer buffer_;  ///< not used at the root
-  std::unique_ptr<TcpEndpoint> endpoint_;
+  std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<CpuExecutor> executor_;
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
 };
@@ -76,26 +73,27 @@ Status LocalNode::Prepare() {
   if (is_root_) {
     memory.source = task_.input.bytes();
   } else {
-    Result<NodeBuffer> buffer =
-        NodeBuffer::Create(task_.plan, task_.node, task_.outputs, Answering());
-    if (!buffer.ok()) return buffer.status();
-    buffer_ = std::move(*buffer);
-    memory = {.source = buffer_.bytes(), .target = buffer_.bytes()};
+    PREPOST_RETURN_IF_ERROR(task_.buffer.Reserve(task_.plan.header().message.bytes, Answering()));
+    memory = {.source = task_.buffer.bytes(), .target = task_.buffer.bytes()};
   }
-  auto endpoint =
-      TcpEndpoint::Make(task_.plan, task_.node, std::move(task_.sockets), task_.control.fd());
+  Result<std::unique_ptr<Endpoint>> endpoint =
+      task_.transport.MakeEndpoint(task_.node, task_.control.fd());
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = std::move(*endpoint);
-  executor_ = std::make_unique<CpuExecutor>(task_.plan, task_.node, *endpoint_);
+  executor_ = std::make_unique<CpuExecutor>(
+      task_.plan, task_.node, *endpoint_,
+      task_.trace != nullptr ? task_.trace->Observer() : OpObserver());
   executor_->Prepare(memory);
   executor_->Arm();
   return {};
 }
 
 Status LocalNode::Transfer(uint64_t start_ns) {
+  WaitPacer pacer(task_.wait);
+  const uint64_t cpu_before_ns = ThreadCpuNs();
   executor_->Start();
   while (!executor_->done()) {
-    const Status status = executor_->Poll(std::chrono::milliseconds(-1));
+    const Status status = executor_->Poll(pacer.Timeout(executor_->progress()));
     if (!status.ok()) {
       if (is_root_) PREPOST_RETURN_IF_ERROR(task_.input.CheckStillWhole());
       return status;
@@ -104,12 +102,13 @@ Status LocalNode::Transfer(uint64_t start_ns) {
   }
   ControlMessage delivered = {.kind = Kind::kDelivered, .report = executor_->report()};
   delivered.report.elapsed_ns = MonotonicNs() - start_ns;
+  delivered.report.cpu_ns = ThreadCpuNs() - cpu_before_ns;
   task_.control.Send(delivered);
   return {};
 }
 
 Result<MessageSum> LocalNode::Sum() {
-  return is_root_ ? task_.input.Sum(Answering()) : buffer_.Sum(Answering());
+  return is_root_ ? task_.input.Sum(Answering()) : task_.buffer.Sum(Answering());
 }
 
 Result<ControlMessage> LocalNode::Await(Kind kind) {

@@ -6,14 +6,14 @@
 #ifndef PREPOST_RUNTIME_LOCAL_NODE_H_
 #define PREPOST_RUNTIME_LOCAL_NODE_H_
 
-#include <vector>
-
 #include "prepost/ir/plan.h"
 #include "prepost/runtime/control_socket.h"
-#include "prepost/runtime/file_descriptor.h"
+#include "prepost/runtime/local_transport.h"
 #include "prepost/runtime/message_file.h"
+#include "prepost/runtime/node_buffer.h"
+#include "prepost/runtime/op_times.h"
 #include "prepost/runtime/output_set.h"
-#include "prepost/runtime/tcp_mesh.h"
+#include "prepost/runtime/wait_policy.h"
 
 namespace prepost {
 
@@ -21,8 +21,11 @@ struct LocalNodeTask {
   const Plan& plan;
   NodeId node;
   const MappedInput& input;  ///< read by the root only
+  NodeBuffer& buffer;        ///< open; not used by the root
   OutputSet* outputs;        ///< null: receive into memory
-  std::vector<TcpSocket> sockets;
+  LocalTransport& transport;
+  WaitPolicy wait;
+  RunTrace* trace;  ///< null: none; shared with the launcher
   ControlSocket control;
   int last_word_fd;  ///< holds one byte: who reads it, speaks for all when the launcher is gone
 };

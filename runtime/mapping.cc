@@ -24,6 +24,10 @@ Result<Mapping> Mapping::Anonymous(uint64_t bytes) {
   return Map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
+Result<Mapping> Mapping::Shared(uint64_t bytes) {
+  return Map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+}
+
 Result<Mapping> Mapping::OfFile(int fd, uint64_t bytes, Access access) {
   const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
   return Map(bytes, protection, MAP_SHARED, fd);

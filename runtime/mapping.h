@@ -25,6 +25,8 @@ class Mapping {
 
   /// Zeroed memory that no file backs. Errors: kEnvironment.
   static Result<Mapping> Anonymous(uint64_t bytes);
+  /// The same, shared with the processes that are forked later. Errors: kEnvironment.
+  static Result<Mapping> Shared(uint64_t bytes);
   /// The first `bytes` of an open file, shared. Errors: kEnvironment. The file may be closed
   /// afterwards.
   static Result<Mapping> OfFile(int fd, uint64_t bytes, Access access);

@@ -68,21 +68,24 @@ Result<Mapping> MappedInput::Read(const Checkpoint& checkpoint) const {
   return memory;
 }
 
-Result<PartialOutput> PartialOutput::Create(const std::string& path, uint64_t bytes,
-                                            const Checkpoint& checkpoint) {
+Result<PartialOutput> PartialOutput::Create(const std::string& path) {
   PartialOutput output;
   output.path_ = path;
   output.file_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!output.file_.valid()) return FileError("create", path, errno);
-  PREPOST_RETURN_IF_ERROR(output.Reserve(bytes, checkpoint));
-  Result<Mapping> mapping = Mapping::OfFile(output.file_.get(), bytes, Mapping::Access::kReadWrite);
-  if (!mapping.ok()) return mapping.status();
-  output.mapping_ = std::move(*mapping);
   return output;
 }
 
-/// A look at the free space first, so that a hopeless request does not fill the disk for a while.
 Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
+  PREPOST_RETURN_IF_ERROR(ReserveSpace(bytes, checkpoint));
+  Result<Mapping> mapping = Mapping::OfFile(file_.get(), bytes, Mapping::Access::kReadWrite);
+  if (!mapping.ok()) return mapping.status();
+  mapping_ = std::move(*mapping);
+  return {};
+}
+
+/// A look at the free space first, so that a hopeless request does not fill the disk for a while.
+Status PartialOutput::ReserveSpace(uint64_t bytes, const Checkpoint& checkpoint) {
   const std::string what = fmt::format("cannot reserve {} bytes for {}", bytes, path_);
   struct statvfs disk = {};
   if (fstatvfs(file_.get(), &disk) == 0 && disk.f_bfree < bytes / disk.f_frsize) {

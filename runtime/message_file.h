@@ -49,10 +49,14 @@ class MappedInput {
 /// commit and its removal are the business of OutputSet.
 class PartialOutput {
  public:
-  /// The file must not exist yet. Errors: kRejected, naming the file: the folder cannot be written,
-  /// the disk is too full for `bytes`; those of `checkpoint`. The file is not removed on an error.
-  static Result<PartialOutput> Create(const std::string& path, uint64_t bytes,
-                                      const Checkpoint& checkpoint = {});
+  /// Makes the file, still empty; it must not exist yet. Errors: kRejected, naming the file: the
+  /// folder cannot be written. Whoever made the folder removes the file.
+  static Result<PartialOutput> Create(const std::string& path);
+  /// Reserves space for `bytes` and maps them. Once, before all that follows. Errors: kRejected,
+  /// naming the file: the disk is too full; those of `checkpoint`.
+  Status Reserve(uint64_t bytes, const Checkpoint& checkpoint = {});
+
+  int fd() const { return file_.get(); }
 
   /// For the kernel to fill; see Mapping about files that shrink meanwhile.
   std::span<std::byte> bytes() const { return mapping_.bytes(); }
@@ -63,7 +67,7 @@ class PartialOutput {
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
-  Status Reserve(uint64_t bytes, const Checkpoint& checkpoint);
+  Status ReserveSpace(uint64_t bytes, const Checkpoint& checkpoint);
 
   std::string path_;
   FileDescriptor file_;

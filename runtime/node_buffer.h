@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NodeBuffer: where one receiver's copy of the message comes to lie, in a file or only in memory,
-// and the check of a finished copy. The same for every executor.
+// and the check of a finished copy. The launcher opens the buffers of all nodes, so that their
+// processes can share them; each process reserves its own.
 #ifndef PREPOST_RUNTIME_NODE_BUFFER_H_
 #define PREPOST_RUNTIME_NODE_BUFFER_H_
 
@@ -12,6 +13,7 @@
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/checkpoint.h"
+#include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/mapping.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/message_sum.h"
@@ -19,19 +21,31 @@
 
 namespace prepost {
 
+/// Move only. Used after Open() for fd() only, after Reserve() for all.
 class NodeBuffer {
  public:
-  /// Room for the message of `plan` at `node`, not the root: its temporary file in `outputs` or, if
-  /// that is null, memory that no file backs. Errors: those of PartialOutput and Mapping.
-  static Result<NodeBuffer> Create(const Plan& plan, NodeId node, const OutputSet* outputs,
-                                   const Checkpoint& checkpoint = {});
+  /// The buffer of `node`, not the root: its temporary file in `outputs` or, if that is null, a
+  /// memory file without a name, which nobody can shrink once it is reserved. Errors: kRejected for
+  /// a file that cannot be made, kEnvironment.
+  static Result<NodeBuffer> Open(NodeId node, const OutputSet* outputs);
+  /// Makes room for `bytes`, and touches all of it where it is memory, so that the transfer meets
+  /// no page fault. Errors: those of PartialOutput::Reserve; kEnvironment: no memory; those of
+  /// `checkpoint`.
+  Status Reserve(uint64_t bytes, const Checkpoint& checkpoint = {});
 
+  int fd() const { return output_ ? output_->fd() : memory_file_.get(); }
+  /// True when no process can make it shorter, so that its mapping may be read and written without
+  /// fear of SIGBUS (see Mapping).
+  bool is_sealed() const { return !output_; }
   std::span<std::byte> bytes() const { return output_ ? output_->bytes() : memory_.bytes(); }
   /// The sum of what is there now.
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
+  Status ReserveMemory(uint64_t bytes, const Checkpoint& checkpoint);
+
   std::optional<PartialOutput> output_;
+  FileDescriptor memory_file_;
   Mapping memory_;
 };
 

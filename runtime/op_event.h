@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpEvent: what an executor tells an observer while it plays a plan. Traces and tests of order are
-// made of it.
+// OpEvent: what an executor tells an observer while it plays a plan. Traces (op_times.h) and tests
+// of order are made of it.
 #ifndef PREPOST_RUNTIME_OP_EVENT_H_
 #define PREPOST_RUNTIME_OP_EVENT_H_
 
@@ -14,7 +14,8 @@ namespace prepost {
 
 struct OpEvent {
   enum class Kind : uint8_t {
-    kStart,    ///< a send was handed to the transport or began on the NIC; receives have no start
+    kPost,     ///< handed to the transport; preposted: its WQE was written, before the doorbell
+    kStart,    ///< send: nothing holds it any more. Receive: the first of its bytes is here
     kComplete  ///< of an unsignaled send on a NIC: what the NIC knows
   };
   NodeId node;

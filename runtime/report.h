@@ -23,7 +23,9 @@ struct NodeReport {
   uint64_t host_wakeups =
       0;  ///< times the host came back from waiting, between start and completion
   uint64_t host_completions = 0;  ///< completions the host looked at
-  uint64_t retries = 0;           ///< times a block was held back because no receive was posted for it (RNR retries)
+  uint64_t retries =
+      0;  ///< times a block was held back because no receive was posted for it (RNR retries)
+  uint64_t cpu_ns = 0;  ///< processor time of the host's thread, between start and completion
   uint64_t bytes_received = 0;
   uint64_t elapsed_ns =
       0;  ///< from the start of the transfer to this node's completion, monotonic clock
@@ -32,6 +34,7 @@ struct NodeReport {
 struct RunReport {
   std::string executor;           ///< "cpu" or "offload"
   std::string detail;             ///< transport or device, e.g. "tcp", "emulated"
+  std::string wait;               ///< how hosts waited: a WaitMode's name
   uint64_t elapsed_ns = 0;        ///< from the start to the last node's completion
   std::vector<NodeReport> nodes;  ///< sorted by node
 };

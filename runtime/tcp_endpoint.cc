@@ -262,6 +262,7 @@ Status TcpEndpoint::ReadBlock(Link& link) {
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", slot.block);
   counters_.bytes_moved += io.bytes;
   const bool had_record = link.rx_bytes >= kRecordBytes;
+  if (link.rx_bytes == 0 && on_arrival_) on_arrival_(slot.op);
   link.rx_bytes += io.bytes;
   if (!had_record && link.rx_bytes >= kRecordBytes) {
     const Record record = DecodeRecord(RecordAt(link.rx, 0));

@@ -24,12 +24,13 @@ void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& su
   const uint64_t bytes = plan.header().message.bytes;
   out << fmt::format("executor {} on {}, {} nodes, {} bytes in {} blocks\n", report.executor,
                      report.detail, plan.header().nodes, bytes, plan.header().message.blocks);
-  out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "node", "time ms", "posts",
-                     "during", "wake-ups", "retries", "MB/s");
+  out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "node", "time ms",
+                     "posts", "during", "wake-ups", "cpu ms", "retries", "MB/s");
   for (const NodeReport& node : report.nodes) {
-    out << fmt::format("{:>6} {:>10.3f} {:>9} {:>9} {:>9} {:>9} {:>9.1f}\n", node.node.value,
-                       Milliseconds(node.elapsed_ns), node.host_posts, node.host_posts_during,
-                       node.host_wakeups, node.retries, MegabytesPerSecond(bytes, node.elapsed_ns));
+    out << fmt::format("{:>6} {:>10.3f} {:>9} {:>9} {:>9} {:>9.2f} {:>9} {:>9.1f}\n",
+                       node.node.value, Milliseconds(node.elapsed_ns), node.host_posts,
+                       node.host_posts_during, node.host_wakeups, Milliseconds(node.cpu_ns),
+                       node.retries, MegabytesPerSecond(bytes, node.elapsed_ns));
   }
   const uint32_t copies = plan.header().nodes - 1;
   out << fmt::format("all {} copies are identical after {:.3f} ms: XXH3-128 {}\n", copies,
@@ -46,11 +47,13 @@ void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum
                      {"host_posts_during", node.host_posts_during},
                      {"host_wakeups", node.host_wakeups},
                      {"host_completions", node.host_completions},
+                     {"host_cpu_ns", node.cpu_ns},
                      {"retries", node.retries},
                      {"bytes_received", node.bytes_received}});
   }
   const nlohmann::ordered_json all = {{"executor", report.executor},
                                       {"detail", report.detail},
+                                      {"wait", report.wait},
                                       {"message_bytes", plan.header().message.bytes},
                                       {"blocks", plan.header().message.blocks},
                                       {"copies", plan.header().nodes - 1},

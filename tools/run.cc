@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -33,6 +34,8 @@ struct RunFlags {
   std::string input_path;
   std::string executor = "auto";
   std::string transport;  // empty: not given
+  std::string wait;       // empty: not given
+  std::optional<double> idle_ms;
   std::string device;     // empty: not given
   std::string scheduler;  // empty: not given
   std::optional<uint64_t> seed;
@@ -61,14 +64,46 @@ emulated::SchedulerMode SchedulerOf(const std::string& name) {
   return *mode;
 }
 
+template <size_t kCount>
+std::vector<std::string> Words(const std::array<std::string_view, kCount>& names) {
+  return {names.begin(), names.end()};
+}
+
+/// The value of an enum whose names stand in `names` in order; the first one for "".
+template <typename Enum, size_t kCount>
+Enum ValueOf(const std::array<std::string_view, kCount>& names, const std::string& name,
+             Enum otherwise) {
+  if (name.empty()) return otherwise;
+  const auto found = std::ranges::find(names, name);
+  PREPOST_CHECK(found != names.end());  // CheckFlags saw to it
+  return static_cast<Enum>(found - names.begin());
+}
+
+WaitPolicy WaitOf(const RunFlags& flags) {
+  WaitPolicy policy;
+  policy.mode = ValueOf(kWaitModeNames, flags.wait, policy.mode);
+  if (flags.idle_ms) {
+    policy.idle_max = std::chrono::milliseconds(static_cast<int64_t>(*flags.idle_ms));
+  }
+  return policy;
+}
+
 Status CheckFlags(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
   if (!flags.scheduler.empty())
     PREPOST_RETURN_IF_ERROR(CheckWord("--scheduler", flags.scheduler, SchedulerNames()));
   if (!flags.transport.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckWord("--transport", flags.transport, {"tcp"}));
+    PREPOST_RETURN_IF_ERROR(CheckWord("--transport", flags.transport, Words(kTransportNames)));
     if (flags.executor == "offload")
       return {StatusCode::kUsage, "--transport is for CPUs, not for --executor offload"};
+  }
+  if (!flags.wait.empty()) {
+    PREPOST_RETURN_IF_ERROR(CheckWord("--wait", flags.wait, Words(kWaitModeNames)));
+    if (flags.executor == "offload")
+      return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
+  }
+  if (flags.idle_ms && flags.wait != Name(WaitMode::kHybrid)) {
+    return {StatusCode::kUsage, "--idle-ms is for --wait hybrid"};
   }
   if (!flags.device.empty()) {
     PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
@@ -162,6 +197,8 @@ Status Run(const RunFlags& flags) {
                    .input = *input,
                    .outputs = outputs ? &*outputs : nullptr,
                    .interrupt_fd = signals->fd(),
+                   .transport = ValueOf(kTransportNames, flags.transport, TransportKind::kTcp),
+                   .wait = WaitOf(flags),
                    .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
                    .show_progress = isatty(STDERR_FILENO) != 0,
                    .scheduler = SchedulerOf(flags.scheduler),
@@ -192,7 +229,8 @@ void AddRun(CLI::App& app, Action* action) {
       "handed work over\n"
       "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
       "host came back from\n"
-      "waiting; retries, how often a block came before its receive was posted.\n\n"
+      "waiting; cpu ms, the processor time of its host;\n"
+      "retries, how often a block came before its receive was posted.\n\n"
       "Examples:\n"
       "  prepost run plan.json --input image.raw --output-dir copies\n"
       "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
@@ -208,8 +246,21 @@ void AddRun(CLI::App& app, Action* action) {
                    "auto, cpu or offload; auto offloads where a --device is named and the plan "
                    "fits it [auto]")
       ->type_name("NAME");
-  command->add_option("--transport", flags->transport, "How CPUs reach each other: tcp [tcp]")
+  command
+      ->add_option(
+          "--transport", flags->transport,
+          fmt::format("How CPUs reach each other: {} [tcp]", fmt::join(kTransportNames, ", ")))
       ->type_name("NAME");
+  command
+      ->add_option("--wait", flags->wait,
+                   fmt::format("How CPUs wait for completions: {} [interrupt]",
+                               fmt::join(kWaitModeNames, ", ")))
+      ->type_name("MODE");
+  command
+      ->add_option("--idle-ms", flags->idle_ms,
+                   "With --wait hybrid: poll this long after the last progress, then sleep [50]")
+      ->type_name("MS")
+      ->check(CLI::Range(0.0, 1e6));
   command
       ->add_option("--device", flags->device, "What executes queue programs: emulated [emulated]")
       ->type_name("NAME");

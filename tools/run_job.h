@@ -23,6 +23,8 @@ struct RunJob {
   const MappedInput& input;
   OutputSet* outputs;  ///< null: nowhere
   int interrupt_fd;
+  TransportKind transport;  ///< CPUs only, as is the next
+  WaitPolicy wait;
   std::chrono::milliseconds no_progress_max;  ///< CPUs only: emulated NICs tell at once
   bool show_progress;
   emulated::SchedulerMode scheduler;

@@ -65,8 +65,9 @@ Result<Copy> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoi
   Copy copy;
   if (job.outputs != nullptr) {
     Result<PartialOutput> file =
-        PartialOutput::Create(job.outputs->TemporaryPath(node), bytes, checkpoint);
+        PartialOutput::Create(job.outputs->TemporaryPath(node));
     if (!file.ok()) return file.status();
+    PREPOST_RETURN_IF_ERROR(file->Reserve(bytes, checkpoint));
     copy.file = std::move(*file);
   }
   Result<Mapping> memory = Mapping::Anonymous(bytes);

@@ -8,6 +8,7 @@
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/emulated/stuck_report.h"
 #include "prepost/backends/nic/armed_node.h"
+#include "prepost/runtime/wait_policy.h"
 
 namespace prepost::emulated {
 namespace {
@@ -84,6 +85,7 @@ class OffloadRun {
   void Start() {
     report_.executor = "offload";
     report_.detail = "emulated";
+    report_.wait = Name(WaitMode::kInterrupt);
     report_.nodes.resize(nodes_.size());
     start_ = Clock::now();
     for (size_t i = 0; i < nodes_.size(); ++i) {

@@ -60,9 +60,17 @@ TEST(MappedInputTest, NoticesTruncation) {
   EXPECT_THAT(input->Sum().status().message(), HasSubstr("ends at byte 100"));
 }
 
+/// A copy of `bytes` at `path`, with its space reserved.
+Result<PartialOutput> Reserved(const std::string& path, uint64_t bytes) {
+  Result<PartialOutput> output = PartialOutput::Create(path);
+  if (!output.ok()) return output;
+  PREPOST_RETURN_IF_ERROR(output->Reserve(bytes));
+  return output;
+}
+
 TEST(PartialOutputTest, HasItsSizeFromTheStartAndKeepsWhatIsWritten) {
   const TempFolder folder;
-  Result<PartialOutput> output = PartialOutput::Create(folder / "out", 5000);
+  Result<PartialOutput> output = Reserved(folder / "out", 5000);
   ASSERT_TRUE(output.ok()) << output.status().ToString();
   const std::vector<std::byte> bytes = test::RandomBytes(5000);
   std::ranges::copy(bytes, output->bytes().begin());
@@ -73,7 +81,7 @@ TEST(PartialOutputTest, HasItsSizeFromTheStartAndKeepsWhatIsWritten) {
 // Writing through the mapping would be a SIGBUS here.
 TEST(PartialOutputTest, WritesACopyAlsoWhenTheFileHasShrunk) {
   const TempFolder folder;
-  Result<PartialOutput> output = PartialOutput::Create(folder / "out", 20000);
+  Result<PartialOutput> output = Reserved(folder / "out", 20000);
   ASSERT_TRUE(output.ok()) << output.status().ToString();
   ASSERT_EQ(truncate((folder / "out").c_str(), 100), 0);
   EXPECT_THAT(output->Sum().status().message(), HasSubstr("ends at byte 100"));
@@ -84,7 +92,7 @@ TEST(PartialOutputTest, WritesACopyAlsoWhenTheFileHasShrunk) {
 
 TEST(PartialOutputTest, AWriteIsInterruptible) {
   const TempFolder folder;
-  Result<PartialOutput> output = PartialOutput::Create(folder / "out", 10);
+  Result<PartialOutput> output = Reserved(folder / "out", 10);
   ASSERT_TRUE(output.ok()) << output.status().ToString();
   const Status status = output->Write(test::RandomBytes(10), [] { return Rejected("stop"); });
   EXPECT_EQ(status.message(), "stop");
@@ -93,14 +101,14 @@ TEST(PartialOutputTest, AWriteIsInterruptible) {
 TEST(PartialOutputTest, DoesNotOverwrite) {
   const TempFolder folder;
   test::WriteBytes(folder / "out", test::RandomBytes(3));
-  EXPECT_THAT(PartialOutput::Create(folder / "out", 10).status().message(),
+  EXPECT_THAT(Reserved(folder / "out", 10).status().message(),
               HasSubstr("File exists"));
 }
 
 // More than any file system has: space must be refused before anything is received.
 TEST(PartialOutputTest, ReservesSpace) {
   const TempFolder folder;
-  const Result<PartialOutput> output = PartialOutput::Create(folder / "out", uint64_t{1} << 62);
+  const Result<PartialOutput> output = Reserved(folder / "out", uint64_t{1} << 62);
   EXPECT_THAT(output.status().message(), HasSubstr("cannot reserve 4611686018427387904 bytes"));
 }
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/local_transport.h"
+
+#include <utility>
+
+#include "prepost/runtime/tcp_endpoint.h"
+#include "prepost/runtime/tcp_mesh.h"
+
+namespace prepost {
+namespace {
+
+class LocalTcp final : public LocalTransport {
+ public:
+  LocalTcp(const Plan& plan, TcpMesh mesh) : plan_(plan), mesh_(std::move(mesh)) {}
+
+  std::vector<int> FilesOf(NodeId node) const override {
+    std::vector<int> files;
+    for (const TcpSocket& socket : mesh_[node.index()]) files.push_back(socket.fd.get());
+    return files;
+  }
+  Result<std::unique_ptr<Endpoint>> MakeEndpoint(NodeId node, int wake_fd) override {
+    auto endpoint = TcpEndpoint::Make(plan_, node, std::move(mesh_[node.index()]), wake_fd);
+    if (!endpoint.ok()) return endpoint.status();
+    return std::unique_ptr<Endpoint>(std::move(*endpoint));
+  }
+
+ private:
+  const Plan& plan_;
+  TcpMesh mesh_;
+};
+
+}  // namespace
+
+size_t LocalTransport::FilesNeeded(TransportKind kind, const Plan& plan) {
+  switch (kind) {
+    case TransportKind::kTcp:
+      return 2 * TcpConnectionCount(plan);
+  }
+  PREPOST_CHECK(false);
+  return 0;
+}
+
+Result<std::unique_ptr<LocalTransport>> LocalTransport::Make(TransportKind kind, const Plan& plan,
+                                                             const LocalMemory& /*memory*/) {
+  switch (kind) {
+    case TransportKind::kTcp: {
+      Result<TcpMesh> mesh = MakeTcpMesh(plan);
+      if (!mesh.ok()) return mesh.status();
+      return std::unique_ptr<LocalTransport>(new LocalTcp(plan, std::move(*mesh)));
+    }
+  }
+  PREPOST_CHECK(false);
+  return EnvironmentError("");
+}
+
+}  // namespace prepost

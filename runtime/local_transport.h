@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LocalTransport: what connects the node processes of one machine. The launcher makes it before it
+// forks them; each process then makes its endpoint of it.
+#ifndef PREPOST_RUNTIME_LOCAL_TRANSPORT_H_
+#define PREPOST_RUNTIME_LOCAL_TRANSPORT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/endpoint.h"
+#include "prepost/runtime/message_file.h"
+#include "prepost/runtime/node_buffer.h"
+
+namespace prepost {
+
+enum class TransportKind : uint8_t { kTcp };
+
+inline constexpr std::array<std::string_view, 1> kTransportNames = {"tcp"};
+constexpr std::string_view Name(TransportKind kind) {
+  return kTransportNames[static_cast<size_t>(kind)];
+}
+
+/// Where the nodes' copies of the message lie. `buffers` are open when a transport is made; in its
+/// own process a node's is reserved before MakeEndpoint(). The root's is not used: it has the input.
+struct LocalMemory {
+  const MappedInput& input;
+  std::span<const NodeBuffer> buffers;  ///< by node
+};
+
+class LocalTransport {
+ public:
+  /// How many files Make() opens; all are open until it is destroyed.
+  static size_t FilesNeeded(TransportKind kind, const Plan& plan);
+  /// Needs a verified plan, which must outlive it, as must `memory`. Errors: kEnvironment.
+  static Result<std::unique_ptr<LocalTransport>> Make(TransportKind kind, const Plan& plan,
+                                                      const LocalMemory& memory);
+
+  virtual ~LocalTransport() = default;
+
+  /// The open files that the process of `node` needs; it closes all others.
+  virtual std::vector<int> FilesOf(NodeId node) const = 0;
+  /// Once, in the process of `node`. While `wake_fd` is readable, the endpoint's Poll() does not
+  /// wait. Errors: kEnvironment.
+  virtual Result<std::unique_ptr<Endpoint>> MakeEndpoint(NodeId node, int wake_fd) = 0;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_LOCAL_TRANSPORT_H_

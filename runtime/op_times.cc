@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/op_times.h"
+
+#include "prepost/runtime/clock.h"
+#include "prepost/runtime/program.h"
+
+namespace prepost {
+
+Result<RunTrace> RunTrace::Make(const Plan& plan) {
+  Result<Mapping> table = Mapping::Shared(plan.ops().size() * sizeof(OpTimes));
+  if (!table.ok()) return table.status();
+  return RunTrace(plan, std::move(*table));
+}
+
+std::span<OpTimes> RunTrace::times(NodeId node) {
+  const Program& program = ProgramOf(*plan_, node);
+  auto* const all = reinterpret_cast<OpTimes*>(table_.bytes().data());
+  return {all + program.op_begin, plan_->ops(program).size()};
+}
+
+std::span<const OpTimes> RunTrace::times(NodeId node) const {
+  return const_cast<RunTrace*>(this)->times(node);
+}
+
+OpObserver RunTrace::Observer() {
+  return [this](const OpEvent& event) { Record(event, MonotonicNs()); };
+}
+
+void RunTrace::Record(const OpEvent& event, uint64_t time_ns) {
+  OpTimes& op = times(event.node)[event.op.index()];
+  switch (event.kind) {
+    case OpEvent::Kind::kPost:
+      op.posted_ns = time_ns;
+      return;
+    case OpEvent::Kind::kStart:
+      op.started_ns = time_ns;
+      return;
+    case OpEvent::Kind::kComplete:
+      op.completed_ns = time_ns;
+      return;
+  }
+}
+
+}  // namespace prepost

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunTrace: when each op of a plan was posted, started and completed in one run. It is a table in
+// memory that node processes share with the launcher, so recording costs a clock and a store.
+#ifndef PREPOST_RUNTIME_OP_TIMES_H_
+#define PREPOST_RUNTIME_OP_TIMES_H_
+
+#include <cstdint>
+#include <span>
+
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/mapping.h"
+#include "prepost/runtime/op_event.h"
+
+namespace prepost {
+
+/// By MonotonicNs(); 0: it did not happen, or nobody saw it (a credit's receive has no start).
+struct OpTimes {
+  uint64_t posted_ns = 0;
+  uint64_t started_ns = 0;
+  uint64_t completed_ns = 0;
+};
+
+/// Move only. Each node's times are written by one thread or process, and read by others after it
+/// has finished.
+class RunTrace {
+ public:
+  /// `plan` must outlive it. To be made before node processes are forked, which then share it.
+  /// Errors: kEnvironment: no memory.
+  static Result<RunTrace> Make(const Plan& plan);
+
+  /// By op id of `node`.
+  std::span<OpTimes> times(NodeId node);
+  std::span<const OpTimes> times(NodeId node) const;
+  /// Records what happens at any node, with the time of the call. `this` must outlive it.
+  OpObserver Observer();
+  void Record(const OpEvent& event, uint64_t time_ns);
+
+  /// The start of the transfer, for all nodes.
+  uint64_t start_ns = 0;
+
+ private:
+  RunTrace(const Plan& plan, Mapping table) : plan_(&plan), table_(std::move(table)) {}
+
+  const Plan* plan_;
+  Mapping table_;  ///< OpTimes in the order of the plan's ops
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_OP_TIMES_H_
