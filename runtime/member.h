@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "prepost/ir/plan.h"
 #include "prepost/runtime/checkpoint.h"
@@ -29,7 +30,8 @@ struct MemberTask {
   const Plan& plan;  ///< verified
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's
-  NodeBuffer* buffer = nullptr;        ///< everyone else's, open
+  NodeBuffer* buffer = nullptr;        ///< everyone else's, open when `prepare` is done
+  std::function<Status()> prepare;     ///< first of all; may be empty
   /// Once, when the buffer is reserved: connects this node with its peers. While `wake_fd` is
   /// readable, the endpoint's Poll() is not to wait. Calls `checkpoint` while it takes long.
   std::function<Result<std::unique_ptr<Endpoint>>(int wake_fd, const Checkpoint& checkpoint)>
@@ -38,7 +40,7 @@ struct MemberTask {
   WaitPolicy wait;
   RunTrace* trace = nullptr;  ///< null: none
   ControlSocket control;
-  const char* leader;  ///< in messages, e.g. "the launching process"
+  std::string leader;  ///< in messages, e.g. "the launching process"
   /// The member is interrupted when this is readable (InterruptSignals); -1: never.
   int interrupt_fd = -1;
   /// How long the leader may say nothing, before its first word and between two; its own interval
