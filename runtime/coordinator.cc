@@ -146,7 +146,7 @@ Status Coordinator::Drain(Member& member) {
   if (!member.control->closed()) return {};
   if (!member.control->nonsense().empty()) return Nonsense(member, member.control->nonsense());
   return NoteLoss(
-      Rejected(fmt::format("node {} closed its control connection", member.node.value)));
+      Rejected(fmt::format("node {} is gone: its control connection ended", member.node.value)));
 }
 
 Status Coordinator::Handle(Member& member, const ControlMessage& message) {
@@ -267,12 +267,12 @@ void Coordinator::Abort(const std::string& cause) {
   Dismiss(message);
 }
 
-/// What members say now changes nothing.
+/// What members say now changes nothing. Those that have not answered are not waited for.
 void Coordinator::Dismiss(const ControlMessage& message) {
   Broadcast(message);
   const Clock::time_point due = Clock::now() + kDismissMax;
   for (Member& member : members_) {
-    while (member.is_open()) {
+    while (member.is_open() && member.unanswered == 0) {
       while (member.control->Receive()) {
       }
       if (member.control->closed()) break;

@@ -58,7 +58,8 @@ class Member {
   /// is gone, silent, sends nonsense, or says that the run has failed (kRejected); kInterrupted.
   Status Run();
   /// Tells the leader that Run() has failed, and waits until it has ended the run, for up to `max`
-  /// (negative: for ever). The cause: what the leader says, if it knows better, or `failure`.
+  /// (negative: for ever). The cause: `failure` or, if that is only a lost peer, what the leader
+  /// says.
   Status ReportFailure(const Status& failure, std::chrono::milliseconds max);
   /// After Run(): what it did, and what its copy sums to.
   const NodeReport& report() const { return report_; }
@@ -75,8 +76,8 @@ class Member {
   Status AnswerQueries();
   Status Handle(const ControlMessage& message);
   std::optional<ControlMessage> Receive();
-  Status CheckLeader() const;
-  Status WaitForControl();
+  Status CheckLeader();
+  Status WaitForControl(Clock::time_point due);
   std::chrono::milliseconds SilenceLeft() const;
   Checkpoint Answering();
 
@@ -88,7 +89,8 @@ class Member {
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
   Clock::time_point heard_;   ///< of the leader, last
   std::chrono::milliseconds silence_max_;
-  bool is_aborted_ = false;  ///< the leader has said so
+  bool is_aborted_ = false;      ///< the leader has said so
+  bool is_leader_lost_ = false;  ///< gone or silent
   NodeReport report_;
   MessageSum sum_;
 };

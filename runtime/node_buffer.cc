@@ -19,20 +19,29 @@ constexpr uint64_t kTouchStepBytes = uint64_t{64} << 20;
 }  // namespace
 
 Result<NodeBuffer> NodeBuffer::Open(NodeId node, const OutputSet* outputs) {
+  if (outputs == nullptr) return OfMemory(node);
+  return OfFile(PartialOutput::Create(outputs->TemporaryPath(node)));
+}
+
+Result<NodeBuffer> NodeBuffer::OpenUnnamed(NodeId node, const OutputSet* outputs) {
+  if (outputs == nullptr) return OfMemory(node);
+  return OfFile(PartialOutput::CreateUnnamed(outputs->TemporaryPath(node)));
+}
+
+Result<NodeBuffer> NodeBuffer::OfFile(Result<PartialOutput> output) {
+  if (!output.ok()) return output.status();
   NodeBuffer buffer;
-  if (outputs != nullptr) {
-    Result<PartialOutput> output = PartialOutput::Create(outputs->TemporaryPath(node));
-    if (!output.ok()) return output.status();
-    buffer.output_ = std::move(*output);
-  } else {
-    buffer.memory_file_ = FileDescriptor(memfd_create(fmt::format("prepost:{}", node.value).c_str(),
-                                                      MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!buffer.memory_file_.valid()) {
-      return SystemError(StatusCode::kEnvironment,
-                         fmt::format("cannot make the memory of node {}", node.value), errno);
-    }
-  }
+  buffer.output_ = std::move(*output);
   return buffer;
+}
+
+Result<NodeBuffer> NodeBuffer::OfMemory(NodeId node) {
+  NodeBuffer buffer;
+  buffer.memory_file_ = FileDescriptor(
+      memfd_create(fmt::format("prepost:{}", node.value).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (buffer.memory_file_.valid()) return buffer;
+  return SystemError(StatusCode::kEnvironment,
+                     fmt::format("cannot make the memory of node {}", node.value), errno);
 }
 
 Status NodeBuffer::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {

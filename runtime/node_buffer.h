@@ -28,6 +28,10 @@ class NodeBuffer {
   /// memory file without a name, which nobody can shrink once it is reserved. Errors: kRejected for
   /// a file that cannot be made, kEnvironment.
   static Result<NodeBuffer> Open(NodeId node, const OutputSet* outputs);
+  /// The same for a process that is alone with its copy: the temporary file has no name before
+  /// GiveName(), if its file system can do that. To be called before the set is committed.
+  static Result<NodeBuffer> OpenUnnamed(NodeId node, const OutputSet* outputs);
+  Status GiveName() { return output_ ? output_->GiveName() : Status(); }
   /// Makes room for `bytes`, and touches all of it where it is memory, so that the transfer meets
   /// no page fault. Errors: those of PartialOutput::Reserve; kEnvironment: no memory; those of
   /// `checkpoint`.
@@ -42,6 +46,8 @@ class NodeBuffer {
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
+  static Result<NodeBuffer> OfFile(Result<PartialOutput> output);
+  static Result<NodeBuffer> OfMemory(NodeId node);
   Status ReserveMemory(uint64_t bytes, const Checkpoint& checkpoint);
 
   std::optional<PartialOutput> output_;

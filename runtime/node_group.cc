@@ -126,7 +126,7 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .buffer = &buffer_,
           .prepare = [this]() -> Status {
             if (is_root()) return {};
-            Result<NodeBuffer> buffer = NodeBuffer::Open(node_, outputs_);
+            Result<NodeBuffer> buffer = NodeBuffer::OpenUnnamed(node_, outputs_);
             if (buffer.ok()) buffer_ = std::move(*buffer);
             return buffer.status();
           },
@@ -156,6 +156,7 @@ Result<std::unique_ptr<Endpoint>> NodeRun::Connect(int wake_fd, const Checkpoint
 
 Status NodeRun::Commit() {
   if (outputs_ == nullptr) return {};
+  PREPOST_RETURN_IF_ERROR(buffer_.GiveName());
   PREPOST_RETURN_IF_ERROR(outputs_->Commit());
   is_committed_ = true;
   return {};

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <string_view>
 #include <utility>
 
@@ -89,7 +90,8 @@ Result<OutputSet> OutputSet::Create(const Options& options) {
   PREPOST_RETURN_IF_ERROR(MakeFolder(options.folder, &set.made_folders_));
   for (const Copy& copy : set.copies_) {
     PREPOST_RETURN_IF_ERROR(MakeFolder(copy.folder, &set.made_folders_));
-    PREPOST_RETURN_IF_ERROR(Prepare(copy));
+    PREPOST_RETURN_IF_ERROR(CheckName(copy));
+    RemoveStale(copy.folder);
   }
   return set;
 }
@@ -100,23 +102,24 @@ Result<OutputSet> OutputSet::CreateOne(NodeId node, const std::string& path) {
                                          ? std::filesystem::canonical(path, error)
                                          : std::filesystem::path(path);
   OutputSet set;
+  // The folder may be shared by machines, on which the same pid means something else.
+  set.temporary_name_ = fmt::format("{}{}-{:08x}{}", kTemporaryPrefix, getpid(),
+                                    std::random_device()(), kTemporarySuffix);
   set.copies_.push_back({.node = node,
                          .folder = real.has_parent_path() ? real.parent_path().string() : ".",
                          .name = real.filename()});
   if (set.copies_.front().name.empty()) return Rejected(fmt::format("cannot write {}", path));
-  PREPOST_RETURN_IF_ERROR(Prepare(set.copies_.front()));
+  PREPOST_RETURN_IF_ERROR(CheckName(set.copies_.front()));
   return set;
 }
 
-/// Before a copy is written.
-Status OutputSet::Prepare(const Copy& copy) {
+Status OutputSet::CheckName(const Copy& copy) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(FinalPath(copy), error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     return Rejected(fmt::format("cannot write {}: {} has this name", FinalPath(copy),
                                 std::filesystem::is_directory(status) ? "a folder" : "a device"));
   }
-  RemoveStale(copy.folder);
   return {};
 }
 

@@ -64,7 +64,7 @@ class OutputSet {
   };
 
   OutputSet();
-  static Status Prepare(const Copy& copy);
+  static Status CheckName(const Copy& copy);
   const Copy& CopyOf(NodeId node) const;
   std::string TemporaryPath(const Copy& copy) const;
   static std::string FinalPath(const Copy& copy);
