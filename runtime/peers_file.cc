@@ -119,7 +119,8 @@ class PeersParser {
                                       "[::1]:7000",
                                       Shown(text)));
     }
-    if (host.empty() || host.size() > kHostBytesMax ||
+    const bool is_ipv6 = host.find(':') != std::string_view::npos;
+    if (host.empty() || host.size() > kHostBytesMax || bracketed != is_ipv6 ||
         !std::ranges::all_of(host, bracketed ? IsIpv6Character : IsHostCharacter)) {
       return Error(words, fmt::format("'{}' is no host name or address", Shown(host)));
     }
