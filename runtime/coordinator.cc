@@ -76,6 +76,7 @@ void Coordinator::TakeJoining() {
     PREPOST_CHECK(!member.control);
     member.control = std::move(joining.control);
     member.death = std::move(joining.death);
+    Ask(member);  // it hears at once that it is led
   }
   joining_.clear();
 }
@@ -214,12 +215,14 @@ Status Coordinator::AfterTick() {
     return Stalled(fmt::format("no progress for {} ms", options_.no_progress_max.count()));
   }
   if (options_.progress && awaited_ == Kind::kDelivered) options_.progress(bytes_received);
-  for (Member& member : members_) {
-    if (!member.is_open() || std::exchange(member.asked, true)) continue;
-    member.control->Send(
-        {.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
-  }
+  for (Member& member : members_) Ask(member);
   return {};
+}
+
+/// How far it is, unless it has not answered that yet.
+void Coordinator::Ask(Member& member) {
+  if (!member.is_open() || std::exchange(member.asked, true)) return;
+  member.control->Send({.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
 }
 
 /// Nodes that do not answer come first: they are the likely cause.

@@ -136,7 +136,7 @@ std::string OutputSet::TemporaryPath(const Copy& copy) const {
 
 std::string OutputSet::FinalPath(NodeId node) const { return FinalPath(CopyOf(node)); }
 std::string OutputSet::FinalPath(const Copy& copy) {
-  return fmt::format("{}/{}", copy.folder, copy.name);
+  return std::filesystem::path(copy.folder) / copy.name;
 }
 
 Status OutputSet::Commit() {

@@ -123,6 +123,14 @@ class NodeTest : public ::testing::Test {
   static bool IsListening(uint32_t node) { return CountSockets(node, "0A") > 0; }
   static size_t Connections(uint32_t node) { return CountSockets(node, "01"); }
 
+  /// The chain's connections, two for data per pair and those to the root, are all there.
+  static bool AreAllConnected() {
+    for (uint32_t node = 0; node < kNodes; ++node) {
+      if (IsListening(node)) return false;
+    }
+    return Connections(0) == 2 + kNodes - 1 && Connections(1) == 2 && Connections(2) == 2;
+  }
+
   /// A transfer that is under way and cannot end, because node 3 is stopped.
   void Hold(const std::vector<std::string>& more = {}) {
     for (size_t i = 0; i < kTries; ++i) {
@@ -132,13 +140,18 @@ class NodeTest : public ::testing::Test {
       Start(kLast, more);
       ASSERT_TRUE(At(kLast).WaitUntil([] { return IsListening(kLast); }));
       StartAllBut(kLast, more);
-      // Until it is connected; everyone soon is, and the transfer begins.
-      if (!At(kLast).WaitUntil([] { return !IsListening(kLast); })) continue;
+      if (!At(kLast).WaitUntil(AreAllConnected)) continue;
       Process(At(kLast).pid()).Stop();
       if (At(kLast).running() && At(0).running()) return;
     }
     FAIL() << "no transfer could be held";
   }
+  /// Until the root is connected with nodes 1 (for data, too) and 3, so that they hear of a failure
+  /// of node 2.
+  void AwaitAllBut2() {
+    ASSERT_TRUE(At(0).WaitUntil([] { return Connections(0) == 2 + 2; }));
+  }
+
   /// The end of one node: its code, one line on stderr with `message`, within the bound.
   void ExpectEnds(uint32_t node, int code, const std::string& message, Clock::time_point failed) {
     EXPECT_EQ(At(node).Wait(), code) << "node " << node;
@@ -277,6 +290,7 @@ TEST_F(NodeTest, AStoppedRootIsNamed) {
 TEST_F(NodeTest, ACopyThatCannotBeWrittenEndsAll) {
   MakePlan(100'000);
   StartAllBut(2);
+  AwaitAllBut2();
   Start(2, {"--output", folder_ / "none/copy"});
   const auto failed = Clock::now();
   ExpectEnds(2, 1, "No such file or directory", failed);
@@ -309,8 +323,8 @@ TEST_F(NodeTest, AFullDiskEndsAll) {
   Command probe({"--help"}, on_small_disk);
   if (probe.Wait() != 0) GTEST_SKIP() << "cannot mount a small file system: " << probe.err();
   MakePlan(3'000'000);
-  EXPECT_EQ(chmod(secret_.c_str(), 0600), 0);
   StartAllBut(2);
+  AwaitAllBut2();
   commands_[2] =
       std::make_unique<Command>(Arguments(2, {"--output", disk + "/copy"}), on_small_disk);
   const auto failed = Clock::now();
