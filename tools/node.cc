@@ -182,8 +182,8 @@ void AddNode(CLI::App& app, Action* action) {
       "Examples:\n"
       "  prepost node plan.json --node 0 --peers peers.txt --secret-file secret --input image.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
-      "  prepost node plan.json --node 3 --peers peers.txt --bind 0.0.0.0 --port 7000-7010 "
-      "--connect-timeout 300",
+      "  prepost node plan.json --node 3 --peers peers.txt --port 7000-7010 --connect-timeout 300 "
+      "--json",
       kDefaultPort));
   command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin")->required();
   command->add_option("--node", flags->node, "Which node of the plan this machine is")
