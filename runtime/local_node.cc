@@ -73,11 +73,11 @@ Status LocalNode::Prepare() {
   if (is_root_) {
     memory.source = task_.input.bytes();
   } else {
-    PREPOST_RETURN_IF_ERROR(task_.buffer.Reserve(task_.plan.header().message.bytes, Answering()));
+    PREPOST_RETURN_IF_ERROR(task_.buffer.Reserve(Answering()));
     memory = {.source = task_.buffer.bytes(), .target = task_.buffer.bytes()};
   }
   Result<std::unique_ptr<Endpoint>> endpoint =
-      task_.transport.MakeEndpoint(task_.node, task_.control.fd());
+      task_.transport.MakeEndpoint(task_.node, task_.control.fd(), Answering());
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = std::move(*endpoint);
   executor_ = std::make_unique<CpuExecutor>(
@@ -95,7 +95,7 @@ Status LocalNode::Transfer(uint64_t start_ns) {
   while (!executor_->done()) {
     const Status status = executor_->Poll(pacer.Timeout(executor_->progress()));
     if (!status.ok()) {
-      if (is_root_) PREPOST_RETURN_IF_ERROR(task_.input.CheckStillWhole());
+      PREPOST_RETURN_IF_ERROR(task_.input.CheckStillWhole());  // would be the cause
       return status;
     }
     if (executor_->woken()) PREPOST_RETURN_IF_ERROR(AnswerQueries());

@@ -20,7 +20,7 @@ namespace prepost {
 struct LocalNodeTask {
   const Plan& plan;
   NodeId node;
-  const MappedInput& input;  ///< read by the root only
+  const MappedInput& input;  ///< the root's; the transport may read it at other nodes too
   NodeBuffer& buffer;        ///< open; not used by the root
   OutputSet* outputs;        ///< null: receive into memory
   LocalTransport& transport;
