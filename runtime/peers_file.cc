@@ -119,8 +119,10 @@ class PeersParser {
                                       "[::1]:7000",
                                       Shown(text)));
     }
-    if (host.empty() || host.size() > kHostBytesMax ||
-        !std::ranges::all_of(host, bracketed ? IsIpv6Character : IsHostCharacter)) {
+    const bool is_host = bracketed ? host.find(':') != std::string_view::npos &&
+                                         std::ranges::all_of(host, IsIpv6Character)
+                                   : std::ranges::all_of(host, IsHostCharacter);
+    if (host.empty() || host.size() > kHostBytesMax || !is_host) {
       return Error(words, fmt::format("'{}' is no host name or address", Shown(host)));
     }
     PeerAddress peer = {.host = std::string(host)};
