@@ -58,7 +58,7 @@ class LocalShm final : public LocalTransport {
 size_t LocalTransport::FilesNeeded(TransportKind kind, const Plan& plan) {
   switch (kind) {
     case TransportKind::kTcp:
-      return 2 * TcpConnectionCount(plan);
+      return 2 * TcpConnections(plan).size();
     case TransportKind::kShm:
       return ShmBoard::FilesNeeded(plan);
   }

@@ -19,6 +19,7 @@
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
+#include "prepost/runtime/trace_file.h"
 #include "tools/command.h"
 #include "tools/report_print.h"
 #include "tools/run_job.h"
@@ -41,6 +42,7 @@ struct RunFlags {
   std::optional<uint64_t> seed;
   std::string output_folder;
   std::optional<double> timeout_s;
+  std::string trace_path;  // empty: none
   bool json = false;
 };
 
@@ -77,6 +79,10 @@ Enum ValueOf(const std::array<std::string_view, kCount>& names, const std::strin
   const auto found = std::ranges::find(names, name);
   PREPOST_CHECK(found != names.end());  // CheckFlags saw to it
   return static_cast<Enum>(found - names.begin());
+}
+
+TransportKind TransportOf(const RunFlags& flags) {
+  return ValueOf(kTransportNames, flags.transport, TransportKind::kTcp);
 }
 
 WaitPolicy WaitOf(const RunFlags& flags) {
@@ -130,6 +136,9 @@ Status CheckFlags(const RunFlags& flags) {
     return {StatusCode::kUsage,
             "--timeout is for CPUs: an emulated NIC that cannot go on says so at once"};
   }
+  if (flags.trace_path == "-") {
+    return {StatusCode::kUsage, "--trace: a file is needed, not stdout, where the report goes"};
+  }
   if (flags.input_path == "-") {
     return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};
   }
@@ -172,6 +181,34 @@ Status CheckInputSize(const Plan& plan, const MappedInput& input) {
                               input.size_bytes(), expected));
 }
 
+/// Refuses what would be found only after the transfer, or would replace a file that is read.
+Status CheckTracePath(const RunFlags& flags) {
+  if (flags.trace_path.empty()) return {};
+  for (const std::string& read : {flags.input_path, flags.plan_path}) {
+    std::error_code unknown;
+    if (std::filesystem::equivalent(flags.trace_path, read, unknown)) {
+      return {StatusCode::kUsage, fmt::format("--trace would replace {}, which is read", read)};
+    }
+  }
+  return CheckWritable(flags.trace_path);
+}
+
+/// After an interruption there is no trace, as there is nothing else.
+Status WriteTraceFile(const RunFlags& flags, const Plan& plan, const RunTrace& trace,
+                      const Result<LocalRun>& run, bool is_offloaded) {
+  if (run.status().code() == StatusCode::kInterrupted) return {};
+  TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
+                    .detail = is_offloaded ? "emulated" : std::string(Name(TransportOf(flags)))};
+  if (!run.ok()) info.outcome = run.status().ToString();
+  PREPOST_RETURN_IF_ERROR(
+      WriteFile(flags.trace_path, [&](std::ostream& out) { WriteTrace(plan, trace, info, out); }));
+  if (!run.ok()) {
+    std::cerr << fmt::format("prepost: note: {} holds what happened until the run failed\n",
+                             flags.trace_path);
+  }
+  return {};
+}
+
 Status Run(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<MappedInput> input = MappedInput::Open(flags.input_path);
@@ -179,6 +216,13 @@ Status Run(const RunFlags& flags) {
   const Result<Plan> plan = GetPlan(flags, input->size_bytes());
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
+  PREPOST_RETURN_IF_ERROR(CheckTracePath(flags));
+  std::optional<RunTrace> trace;
+  if (!flags.trace_path.empty()) {
+    Result<RunTrace> made = RunTrace::Make(*plan);
+    if (!made.ok()) return made.status();
+    trace.emplace(std::move(*made));
+  }
 
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
@@ -197,16 +241,19 @@ Status Run(const RunFlags& flags) {
                    .input = *input,
                    .outputs = outputs ? &*outputs : nullptr,
                    .interrupt_fd = signals->fd(),
-                   .transport = ValueOf(kTransportNames, flags.transport, TransportKind::kTcp),
+                   .transport = TransportOf(flags),
                    .wait = WaitOf(flags),
                    .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
                    .show_progress = isatty(STDERR_FILENO) != 0,
                    .scheduler = SchedulerOf(flags.scheduler),
-                   .seed = flags.seed.value_or(1)};
-  const Result<LocalRun> run = IsOffloaded(flags, *plan) ? RunOffloaded(job) : RunCpu(job);
+                   .seed = flags.seed.value_or(1),
+                   .trace = trace ? &*trace : nullptr};
+  const bool is_offloaded = IsOffloaded(flags, *plan);
+  const Result<LocalRun> run = is_offloaded ? RunOffloaded(job) : RunCpu(job);
+  const Status written = trace ? WriteTraceFile(flags, *plan, *trace, run, is_offloaded) : Status();
   if (!run.ok()) return run.status();
   (flags.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
-  return {};
+  return written;
 }
 
 }  // namespace
@@ -234,7 +281,8 @@ void AddRun(CLI::App& app, Action* action) {
       "Examples:\n"
       "  prepost run plan.json --input image.raw --output-dir copies\n"
       "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
-      "  prepost run --nodes 8 --algorithm chain --input image.raw --json");
+      "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
+      "  prepost run plan.json --input image.raw --trace trace.json");
   command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")
@@ -275,6 +323,11 @@ void AddRun(CLI::App& app, Action* action) {
                    "Give up when nothing moves for this many seconds [30]")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e6));
+  command
+      ->add_option("--trace", flags->trace_path,
+                   "Write when each op was posted, started and completed, for Perfetto and prepost "
+                   "draw")
+      ->type_name("FILE");
   command->add_flag("--json", flags->json, "Print the report as JSON");
   flags->spec.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });

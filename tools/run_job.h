@@ -28,7 +28,8 @@ struct RunJob {
   std::chrono::milliseconds no_progress_max;  ///< CPUs only: emulated NICs tell at once
   bool show_progress;
   emulated::SchedulerMode scheduler;
-  uint64_t seed;  ///< of the scheduler
+  uint64_t seed;    ///< of the scheduler
+  RunTrace* trace;  ///< null: none; filled, also when the run fails. Not owned
 };
 
 /// A process per node over TCP. Errors: those of RunLocalGroup.
