@@ -29,7 +29,7 @@ namespace prepost {
 struct MemberTask {
   const Plan& plan;  ///< verified
   NodeId node;
-  const MappedInput* input = nullptr;  ///< the root's
+  const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open when `prepare` is done
   std::function<Status()> prepare;     ///< first of all; may be empty
   /// Once, when the buffer is reserved: connects this node with its peers. While `wake_fd` is

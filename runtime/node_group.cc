@@ -126,7 +126,8 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .buffer = &buffer_,
           .prepare = [this]() -> Status {
             if (is_root()) return {};
-            Result<NodeBuffer> buffer = NodeBuffer::OpenUnnamed(node_, outputs_);
+            Result<NodeBuffer> buffer =
+                NodeBuffer::OpenUnnamed(node_, plan_.header().message.bytes, outputs_);
             if (buffer.ok()) buffer_ = std::move(*buffer);
             return buffer.status();
           },

@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <ostream>
 
+#include "prepost/runtime/op_times.h"
+#include "prepost/runtime/trace_file.h"
 #include "prepost/viz/graph.h"
 #include "prepost/viz/spacetime.h"
 #include "prepost/viz/svg.h"
+#include "prepost/viz/trace_picture.h"
 #include "tools/command.h"
+#include "tools/ticker.h"
 
 namespace prepost::tools {
 namespace {
@@ -23,6 +28,7 @@ struct DrawFlags {
   std::vector<uint32_t> nodes;
   std::vector<uint32_t> blocks;
   std::string rounds;
+  std::vector<std::string> traces;
 };
 
 const std::vector<std::string>& Views() {
@@ -70,16 +76,40 @@ Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan) {
   return viz::CheckSelection(plan, std::move(selection));
 }
 
+/// The trace files together; none when there are none.
+Result<std::optional<RunTrace>> LoadTraces(const DrawFlags& flags, const Plan& plan) {
+  if (flags.traces.empty()) return std::optional<RunTrace>();
+  Result<RunTrace> trace = RunTrace::Make(plan);
+  if (!trace.ok()) return trace.status();
+  for (const std::string& path : flags.traces) {
+    const Ticker ticker("reading " + path);
+    PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) {
+      return ReadTrace(in, name, plan, &*trace);
+    }));
+  }
+  return std::optional<RunTrace>(std::move(*trace));
+}
+
 Result<std::string> Draw(const DrawFlags& flags, const std::string& format, const Plan& plan) {
   const Result<viz::Selection> selection = SelectionOf(flags, plan);
   if (!selection.ok()) return selection.status();
-  if (flags.view == "spacetime") return viz::DrawSpacetime(plan, *selection);
+  const Result<std::optional<RunTrace>> trace = LoadTraces(flags, plan);
+  if (!trace.ok()) return trace.status();
+  if (flags.view == "spacetime") {
+    return *trace ? viz::DrawTrace(plan, **trace, *selection)
+                  : viz::DrawSpacetime(plan, *selection);
+  }
   return viz::DrawGraph(plan, *selection,
                         format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg);
 }
 
 Status Run(const DrawFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--view", flags.view, Views()));
+  if (!flags.traces.empty() && flags.view != "spacetime") {
+    return {StatusCode::kUsage, fmt::format("the {} view shows no times, --trace is for the "
+                                            "spacetime view",
+                                            flags.view)};
+  }
   const Result<std::string> format = FormatOf(flags);
   if (!format.ok()) return format.status();
   const Result<Plan> plan = LoadPlan(flags.path);
@@ -122,6 +152,12 @@ void AddDraw(CLI::App& app, Action* action) {
       ->allow_extra_args(false);
   command->add_option("--rounds", flags->rounds, "Only rounds A to B, both included")
       ->type_name("A:B");
+  command
+      ->add_option("--trace", flags->traces,
+                   "Draw the times of this run of the plan (prepost run --trace); may be repeated "
+                   "for files of several nodes, which are aligned by their starts")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }
 

@@ -18,6 +18,7 @@
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
+#include "prepost/runtime/trace_file.h"
 #include "tools/command.h"
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
@@ -39,6 +40,7 @@ struct RunFlags {
   std::string scheduler;  // empty: not given
   std::optional<uint64_t> seed;
   std::string output_folder;
+  std::string trace_path;  // empty: none
 };
 
 constexpr emulated::SchedulerMode kSchedulers[] = {emulated::SchedulerMode::kRoundRobin,
@@ -57,6 +59,10 @@ emulated::SchedulerMode SchedulerOf(const std::string& name) {
       kSchedulers, name, [](emulated::SchedulerMode m) { return std::string(Name(m)); });
   PREPOST_CHECK(mode != std::end(kSchedulers));  // CheckFlags saw to it
   return *mode;
+}
+
+TransportKind TransportOf(const RunFlags& flags) {
+  return ValueOf(kTransportNames, flags.transport, TransportKind::kTcp);
 }
 
 Status CheckFlags(const RunFlags& flags) {
@@ -94,6 +100,9 @@ Status CheckFlags(const RunFlags& flags) {
     return {StatusCode::kUsage,
             "--timeout is for CPUs: an emulated NIC that cannot go on says so at once"};
   }
+  if (flags.trace_path == "-") {
+    return {StatusCode::kUsage, "--trace: a file is needed, not stdout, where the report goes"};
+  }
   if (flags.input_path == "-") {
     return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};
   }
@@ -129,6 +138,34 @@ Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
   return Compile(*spec);
 }
 
+/// Refuses what would be found only after the transfer, or would replace a file that is read.
+Status CheckTracePath(const RunFlags& flags) {
+  if (flags.trace_path.empty()) return {};
+  for (const std::string& read : {flags.input_path, flags.plan_path}) {
+    std::error_code unknown;
+    if (std::filesystem::equivalent(flags.trace_path, read, unknown)) {
+      return {StatusCode::kUsage, fmt::format("--trace would replace {}, which is read", read)};
+    }
+  }
+  return CheckWritable(flags.trace_path);
+}
+
+/// After an interruption there is no trace, as there is nothing else.
+Status WriteTraceFile(const RunFlags& flags, const Plan& plan, const RunTrace& trace,
+                      const Result<LocalRun>& run, bool is_offloaded) {
+  if (run.status().code() == StatusCode::kInterrupted) return {};
+  TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
+                    .detail = is_offloaded ? "emulated" : std::string(Name(TransportOf(flags)))};
+  if (!run.ok()) info.outcome = run.status().ToString();
+  PREPOST_RETURN_IF_ERROR(
+      WriteFile(flags.trace_path, [&](std::ostream& out) { WriteTrace(plan, trace, info, out); }));
+  if (!run.ok()) {
+    std::cerr << fmt::format("prepost: note: {} holds what happened until the run failed\n",
+                             flags.trace_path);
+  }
+  return {};
+}
+
 Status Run(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<MappedInput> input = MappedInput::Open(flags.input_path);
@@ -136,6 +173,13 @@ Status Run(const RunFlags& flags) {
   const Result<Plan> plan = GetPlan(flags, input->size_bytes());
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
+  PREPOST_RETURN_IF_ERROR(CheckTracePath(flags));
+  std::optional<RunTrace> trace;
+  if (!flags.trace_path.empty()) {
+    Result<RunTrace> made = RunTrace::Make(*plan);
+    if (!made.ok()) return made.status();
+    trace.emplace(std::move(*made));
+  }
 
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
@@ -153,16 +197,19 @@ Status Run(const RunFlags& flags) {
                    .input = *input,
                    .outputs = outputs ? &*outputs : nullptr,
                    .interrupt_fd = signals->fd(),
-                   .transport = ValueOf(kTransportNames, flags.transport, TransportKind::kTcp),
+                   .transport = TransportOf(flags),
                    .wait = flags.play.wait_policy(),
                    .no_progress_max = flags.play.no_progress_max(),
                    .show_progress = isatty(STDERR_FILENO) != 0,
                    .scheduler = SchedulerOf(flags.scheduler),
-                   .seed = flags.seed.value_or(1)};
-  const Result<LocalRun> run = IsOffloaded(flags, *plan) ? RunOffloaded(job) : RunCpu(job);
+                   .seed = flags.seed.value_or(1),
+                   .trace = trace ? &*trace : nullptr};
+  const bool is_offloaded = IsOffloaded(flags, *plan);
+  const Result<LocalRun> run = is_offloaded ? RunOffloaded(job) : RunCpu(job);
+  const Status written = trace ? WriteTraceFile(flags, *plan, *trace, run, is_offloaded) : Status();
   if (!run.ok()) return run.status();
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
-  return {};
+  return written;
 }
 
 }  // namespace
@@ -173,10 +220,11 @@ void AddRun(CLI::App& app, Action* action) {
   command->footer(
       "Sends the input to all nodes of the plan on this machine and checks that all copies are the "
       "same: with\n"
-      "--executor cpu by one process per node over TCP, with --executor offload preposted to a NIC "
-      "in software\n"
-      "per node. Without --output-dir the copies are received into memory and dropped; with it, "
-      "node i's copy is\n"
+      "--executor cpu by one process per node, over TCP or shared memory; with --executor offload "
+      "preposted to a NIC\n"
+      "in software per node. Without --output-dir the copies are received into memory and dropped; "
+      "with it, node i's\n"
+      "copy is "
       "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
       "complete. The root has\n"
       "the message already and gets no copy. Instead of a plan, flags compile one for the input's "
@@ -189,8 +237,10 @@ void AddRun(CLI::App& app, Action* action) {
       "retries, how often a block came before its receive was posted.\n\n"
       "Examples:\n"
       "  prepost run plan.json --input image.raw --output-dir copies\n"
+      "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
       "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
-      "  prepost run --nodes 8 --algorithm chain --input image.raw --json");
+      "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
+      "  prepost run plan.json --input image.raw --trace trace.json");
   command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")
@@ -216,6 +266,11 @@ void AddRun(CLI::App& app, Action* action) {
                                fmt::join(SchedulerNames(), ", ")))
       ->type_name("NAME");
   command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")->type_name("S");
+  command
+      ->add_option("--trace", flags->trace_path,
+                   "Write when each op was posted, started and completed, for Perfetto and prepost "
+                   "draw")
+      ->type_name("FILE");
   flags->play.AddTo(*command);
   flags->spec.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });

@@ -11,6 +11,7 @@ Result<LocalRun> RunCpu(const RunJob& job) {
   LocalGroupOptions options;
   options.transport = job.transport;
   options.wait = job.wait;
+  options.trace = job.trace;
   options.no_progress_max = job.no_progress_max;
   options.interrupt_fd = job.interrupt_fd;
   options.progress = DeliveryProgress(job.plan, job.show_progress);

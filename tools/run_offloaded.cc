@@ -64,8 +64,7 @@ Result<Copy> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoi
   const uint64_t bytes = job.plan.header().message.bytes;
   Copy copy;
   if (job.outputs != nullptr) {
-    Result<PartialOutput> file =
-        PartialOutput::Create(job.outputs->TemporaryPath(node));
+    Result<PartialOutput> file = PartialOutput::Create(job.outputs->TemporaryPath(node));
     if (!file.ok()) return file.status();
     PREPOST_RETURN_IF_ERROR(file->Reserve(bytes, checkpoint));
     copy.file = std::move(*file);
@@ -107,9 +106,11 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   Result<RunReport> report = [&] {
     const InterruptWatcher watcher(job);
     const Ticker ticker("the NICs are at work");
-    return emulated::RunQueueProgram(
-        job.plan, *program, message->bytes(), memory,
-        {.scheduler = job.scheduler, .seed = job.seed, .cancel = watcher.cancel()});
+    return emulated::RunQueueProgram(job.plan, *program, message->bytes(), memory,
+                                     {.scheduler = job.scheduler,
+                                      .seed = job.seed,
+                                      .cancel = watcher.cancel(),
+                                      .trace = job.trace});
   }();
   if (!report.ok()) return report.status();
 

@@ -4,21 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/emulated/stuck_report.h"
 #include "prepost/backends/nic/armed_node.h"
+#include "prepost/runtime/clock.h"
 #include "prepost/runtime/wait_policy.h"
 
 namespace prepost::emulated {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-uint64_t Nanoseconds(Clock::duration duration) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
-}
 
 Status CheckInputs(const Plan& plan, const nic::QueueProgram& program,
                    std::span<const std::byte> message,
@@ -49,6 +45,32 @@ Status CheckInputs(const Plan& plan, const nic::QueueProgram& program,
   return {};
 }
 
+/// What `event` of a queue of `qp` means for an op; none when it is about no op.
+std::optional<OpEvent> OpEventOf(const NicEvent& event, const nic::QueuePair& qp) {
+  const bool send = event.opcode == nic::Opcode::kSend || event.opcode == nic::Opcode::kSendImm;
+  if (!send) return std::nullopt;
+  const auto of_send = [&](OpEvent::Kind kind) {
+    return OpEvent{event.node, qp.sends[event.wqe_index].op, kind};
+  };
+  const auto of_receive = [&](OpEvent::Kind kind) {
+    return OpEvent{event.node, qp.receives[event.wqe_index].op, kind};
+  };
+  switch (event.kind) {
+    case NicEvent::Kind::kStart:
+      return of_send(OpEvent::Kind::kStart);
+    case NicEvent::Kind::kRetire:
+      return of_send(OpEvent::Kind::kComplete);
+    case NicEvent::Kind::kArrive:
+      return of_receive(OpEvent::Kind::kStart);
+    case NicEvent::Kind::kReceive:
+      return of_receive(OpEvent::Kind::kComplete);
+    case NicEvent::Kind::kPark:
+    case NicEvent::Kind::kError:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 /// One run: arm, start, wait, check.
 class OffloadRun {
  public:
@@ -58,7 +80,7 @@ class OffloadRun {
         options_(options),
         fabric_(plan.header().nodes, {.scheduler = options.scheduler,
                                       .seed = options.seed,
-                                      .log = options.trace != nullptr,
+                                      .log = options.trace != nullptr || options.observer,
                                       .faults = options.faults}) {}
 
   Status Arm(std::span<const std::byte> message,
@@ -76,7 +98,10 @@ class OffloadRun {
     }
     PREPOST_RETURN_IF_ERROR(Connect());
     // The barrier: every receive everywhere is posted before any doorbell anywhere.
-    for (nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.Arm());
+    for (nic::ArmedNode& node : nodes_) {
+      PREPOST_RETURN_IF_ERROR(node.Arm());
+      NotePosted(node.program().node);
+    }
     return {};
   }
 
@@ -87,7 +112,8 @@ class OffloadRun {
     report_.detail = "emulated";
     report_.wait = Name(WaitMode::kInterrupt);
     report_.nodes.resize(nodes_.size());
-    start_ = Clock::now();
+    start_ns_ = MonotonicNs();
+    if (options_.trace != nullptr) options_.trace->start_ns = start_ns_;
     for (size_t i = 0; i < nodes_.size(); ++i) {
       nodes_[i].Start();
       report_.nodes[i].node = nodes_[i].program().node;
@@ -137,10 +163,23 @@ class OffloadRun {
     return {};
   }
 
-  void FillTrace() {
+  /// Tells the trace and the observer what the NICs logged.
+  void Tell() {
     fabric_.Stop();
-    options_.trace->counters = fabric_.engine().counters();
-    for (const NicEvent& event : fabric_.engine().log()) AddOpEvent(event);
+    if (fabric_.engine().log().empty()) return;
+    std::vector<std::unordered_map<uint32_t, const nic::QueuePair*>> queues(nodes_.size());
+    for (const nic::ArmedNode& node : nodes_) {
+      for (size_t i = 0; i < node.program().qps.size(); ++i) {
+        queues[node.program().node.index()][node.qp(nic::QpId::FromIndex(i)).number] =
+            &node.program().qps[i];
+      }
+    }
+    for (const NicEvent& event : fabric_.engine().log()) {
+      const std::optional<OpEvent> op = OpEventOf(event, *queues[event.node.index()].at(event.qpn));
+      if (!op) continue;
+      if (options_.trace != nullptr) options_.trace->Record(*op, event.time_ns);
+      if (options_.observer) options_.observer(*op);
+    }
   }
 
   RunReport TakeReport() { return std::move(report_); }
@@ -156,7 +195,7 @@ class OffloadRun {
     node.host_wakeups = now.wakeups - before.wakeups;
     node.host_completions = now.cqes_read - before.cqes_read;
     // Never 0, which means not done, whatever the clock's resolution.
-    node.elapsed_ns = std::max<uint64_t>(1, time_ns - Nanoseconds(start_.time_since_epoch()));
+    node.elapsed_ns = std::max<uint64_t>(1, time_ns - start_ns_);
     report_.elapsed_ns = std::max(report_.elapsed_ns, node.elapsed_ns);
   }
 
@@ -182,28 +221,11 @@ class OffloadRun {
     return Rejected(StuckReport(plan_, nodes_, fabric_.engine().Parked()));
   }
 
-  void AddOpEvent(const NicEvent& event) {
-    const nic::ArmedNode& node = nodes_[event.node.index()];
-    const auto& qps = node.program().qps;
-    size_t i = 0;
-    while (node.qp(nic::QpId::FromIndex(i)).number != event.qpn) ++i;
-    const bool send = event.opcode == nic::Opcode::kSend || event.opcode == nic::Opcode::kSendImm;
-    if (!send) return;
-    std::vector<OpEvent>& ops = options_.trace->ops;
-    switch (event.kind) {
-      case NicEvent::Kind::kStart:
-        ops.push_back({event.node, qps[i].sends[event.wqe_index].op, OpEvent::Kind::kStart});
-        return;
-      case NicEvent::Kind::kRetire:
-        ops.push_back({event.node, qps[i].sends[event.wqe_index].op, OpEvent::Kind::kComplete});
-        return;
-      case NicEvent::Kind::kReceive:
-        ops.push_back({event.node, qps[i].receives[event.wqe_index].op, OpEvent::Kind::kComplete});
-        return;
-      case NicEvent::Kind::kPark:
-      case NicEvent::Kind::kError:
-        return;
-    }
+  /// All WQEs of `node` have just been written.
+  void NotePosted(NodeId node) {
+    if (options_.trace == nullptr) return;
+    const uint64_t now_ns = MonotonicNs();
+    for (OpTimes& op : options_.trace->times(node)) op.posted_ns = now_ns;
   }
 
   const Plan& plan_;
@@ -212,7 +234,7 @@ class OffloadRun {
   Fabric fabric_;
   std::vector<nic::ArmedNode> nodes_;         // in the order of node ids
   std::vector<nic::DeviceCounters> started_;  // by node: when its doorbells were rung
-  Clock::time_point start_;
+  uint64_t start_ns_ = 0;
   RunReport report_;
 };
 
@@ -237,7 +259,7 @@ Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& pro
   run.Start();
   Status status = run.Wait();
   if (status.ok()) status = run.Check();
-  if (options.trace != nullptr) run.FillTrace();
+  run.Tell();
   if (!status.ok()) return status;
   return run.TakeReport();
 }
