@@ -11,9 +11,11 @@
 #include "prepost/runtime/op_times.h"
 #include "prepost/runtime/trace_file.h"
 #include "prepost/viz/graph.h"
+#include "prepost/viz/queues.h"
 #include "prepost/viz/spacetime.h"
 #include "prepost/viz/svg.h"
 #include "prepost/viz/trace_picture.h"
+#include "prepost/viz/tree.h"
 #include "tools/command.h"
 #include "tools/ticker.h"
 
@@ -32,7 +34,7 @@ struct DrawFlags {
 };
 
 const std::vector<std::string>& Views() {
-  static const std::vector<std::string> views = {"graph", "spacetime"};
+  static const std::vector<std::string> views = {"graph", "queues", "spacetime", "tree"};
   return views;
 }
 
@@ -99,16 +101,18 @@ Result<std::string> Draw(const DrawFlags& flags, const std::string& format, cons
     return *trace ? viz::DrawTrace(plan, **trace, *selection)
                   : viz::DrawSpacetime(plan, *selection);
   }
+  if (flags.view == "tree") return viz::DrawTree(plan, *selection, *trace ? &**trace : nullptr);
+  if (flags.view == "queues") return viz::DrawQueues(plan, *selection);
   return viz::DrawGraph(plan, *selection,
                         format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg);
 }
 
 Status Run(const DrawFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--view", flags.view, Views()));
-  if (!flags.traces.empty() && flags.view != "spacetime") {
-    return {StatusCode::kUsage, fmt::format("the {} view shows no times, --trace is for the "
-                                            "spacetime view",
-                                            flags.view)};
+  if (!flags.traces.empty() && flags.view != "spacetime" && flags.view != "tree") {
+    return {
+        StatusCode::kUsage,
+        fmt::format("the {} view shows no times, --trace is for spacetime and tree", flags.view)};
   }
   const Result<std::string> format = FormatOf(flags);
   if (!format.ok()) return format.status();
