@@ -193,7 +193,7 @@ ChartTitle Tree::Title() const {
           .right = ""};
 }
 
-/// "node 5", "node 0 (root)", "node 5, 1.23 ms  (+12 not drawn)".
+/// "node 5", "node 0 (root)", "node 5, 1.23 ms (+12 not drawn)".
 std::string Tree::TextOf(uint32_t node) const {
   std::string text = RowLabel(plan_.header(), NodeId(node));
   const TreeNode& here = nodes_[node];
@@ -207,7 +207,7 @@ std::string Tree::TextOf(uint32_t node) const {
   }
   uint32_t drawn_below = 0;
   for (const uint32_t child : here.children) drawn_below += 1 + nodes_[child].below;
-  if (here.below != drawn_below) text += fmt::format("  (+{} not drawn)", here.below - drawn_below);
+  if (here.below != drawn_below) text += fmt::format(" (+{} not drawn)", here.below - drawn_below);
   return text;
 }
 
