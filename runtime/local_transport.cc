@@ -34,7 +34,7 @@ class LocalTcp final : public LocalTransport {
 size_t LocalTransport::FilesNeeded(TransportKind kind, const Plan& plan) {
   switch (kind) {
     case TransportKind::kTcp:
-      return 2 * TcpConnectionCount(plan);
+      return 2 * TcpConnections(plan).size();
   }
   PREPOST_CHECK(false);
   return 0;
