@@ -193,16 +193,47 @@ Status CheckTracePath(const RunFlags& flags) {
   return CheckWritable(flags.trace_path);
 }
 
-/// After an interruption there is no trace, as there is nothing else.
+/// The transfer, with its files; signals are held until all is cleaned up.
+Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInput& input,
+                       bool is_offloaded, RunTrace* trace) {
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  std::optional<OutputSet> outputs;
+  if (!flags.output_folder.empty()) {
+    Result<OutputSet> created =
+        OutputSet::Create({.folder = flags.output_folder,
+                           .name = std::filesystem::path(flags.input_path).filename(),
+                           .nodes = plan.header().nodes,
+                           .root = plan.header().root});
+    if (!created.ok()) return created.status();
+    outputs.emplace(std::move(*created));
+  }
+  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kTimeoutSeconds));
+  const RunJob job{.plan = plan,
+                   .input = input,
+                   .outputs = outputs ? &*outputs : nullptr,
+                   .interrupt_fd = signals->fd(),
+                   .transport = TransportOf(flags),
+                   .wait = WaitOf(flags),
+                   .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
+                   .show_progress = isatty(STDERR_FILENO) != 0,
+                   .scheduler = SchedulerOf(flags.scheduler),
+                   .seed = flags.seed.value_or(1),
+                   .trace = trace};
+  return is_offloaded ? RunOffloaded(job) : RunCpu(job);
+}
+
+/// The trace of a run that may have failed. After an interruption there is none, as there is nothing
+/// else.
 Status WriteTraceFile(const RunFlags& flags, const Plan& plan, const RunTrace& trace,
-                      const Result<LocalRun>& run, bool is_offloaded) {
-  if (run.status().code() == StatusCode::kInterrupted) return {};
+                      const Status& outcome, bool is_offloaded) {
+  if (outcome.code() == StatusCode::kInterrupted) return {};
   TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
                     .detail = is_offloaded ? "emulated" : std::string(Name(TransportOf(flags)))};
-  if (!run.ok()) info.outcome = run.status().ToString();
+  if (!outcome.ok()) info.outcome = outcome.ToString();
   PREPOST_RETURN_IF_ERROR(
       WriteFile(flags.trace_path, [&](std::ostream& out) { WriteTrace(plan, trace, info, out); }));
-  if (!run.ok()) {
+  if (!outcome.ok()) {
     std::cerr << fmt::format("prepost: note: {} holds what happened until the run failed\n",
                              flags.trace_path);
   }
@@ -224,33 +255,10 @@ Status Run(const RunFlags& flags) {
     trace.emplace(std::move(*made));
   }
 
-  const Result<InterruptSignals> signals = InterruptSignals::Hold();
-  if (!signals.ok()) return signals.status();
-  std::optional<OutputSet> outputs;
-  if (!flags.output_folder.empty()) {
-    Result<OutputSet> created =
-        OutputSet::Create({.folder = flags.output_folder,
-                           .name = std::filesystem::path(flags.input_path).filename(),
-                           .nodes = plan->header().nodes,
-                           .root = plan->header().root});
-    if (!created.ok()) return created.status();
-    outputs.emplace(std::move(*created));
-  }
-  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kTimeoutSeconds));
-  const RunJob job{.plan = *plan,
-                   .input = *input,
-                   .outputs = outputs ? &*outputs : nullptr,
-                   .interrupt_fd = signals->fd(),
-                   .transport = TransportOf(flags),
-                   .wait = WaitOf(flags),
-                   .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
-                   .show_progress = isatty(STDERR_FILENO) != 0,
-                   .scheduler = SchedulerOf(flags.scheduler),
-                   .seed = flags.seed.value_or(1),
-                   .trace = trace ? &*trace : nullptr};
   const bool is_offloaded = IsOffloaded(flags, *plan);
-  const Result<LocalRun> run = is_offloaded ? RunOffloaded(job) : RunCpu(job);
-  const Status written = trace ? WriteTraceFile(flags, *plan, *trace, run, is_offloaded) : Status();
+  const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded, trace ? &*trace : nullptr);
+  const Status written =
+      trace ? WriteTraceFile(flags, *plan, *trace, run.status(), is_offloaded) : Status();
   if (!run.ok()) return run.status();
   (flags.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
   return written;
