@@ -16,8 +16,7 @@
 // A guest that is refused is told why; its socket stays until it has read that, within the same
 // bounds.
 //
-// Data connections that end before all are there (their node was stopped and may be started again)
-// are forgotten.
+// A node that ends after the root has let it in ends the group (coordinator.h).
 #include "prepost/runtime/bootstrap.h"
 
 #include <fmt/format.h>
@@ -97,9 +96,8 @@ struct Conversation {
 /// A connection of this node by the plan.
 struct Bootstrap::Link {
   LinkName name;
-  FileDescriptor fd;     ///< when it is there
-  bool given = false;    ///< there, and handed over
-  bool is_dead = false;  ///< ended since
+  FileDescriptor fd;   ///< when it is there
+  bool given = false;  ///< there, and handed over
   std::string last_seen = kNeverSeen;
   // If this node connects:
   std::optional<HostLookup> lookup;
@@ -222,7 +220,6 @@ Status Bootstrap::Serve(int wake_fd, const Checkpoint& checkpoint, Clock::time_p
     PREPOST_RETURN_IF_ERROR(WaitForEvents(wake_fd));
     if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    DropDeadLinks();
     if (!to_root_only_) PREPOST_RETURN_IF_ERROR(AcceptGuests());
     std::erase_if(guests_, [this](const auto& guest) { return !ServeGuest(*guest); });
     std::erase_if(calls_, [this](const auto& call) { return !ServeCall(*call); });
@@ -244,26 +241,10 @@ Status Bootstrap::WaitForEvents(int wake_fd) {
     const short events = call->is_connected ? POLLIN : POLLOUT;
     polls.push_back({.fd = call->fd.get(), .events = events, .revents = 0});
   }
-  const size_t links_begin = polls.size();
-  for (const Link& link : links_) {
-    polls.push_back({.fd = link.fd.get(), .events = POLLRDHUP, .revents = 0});
-  }
   if (poll(polls.data(), polls.size(), static_cast<int>(kTick.count())) < 0 && errno != EINTR) {
     return SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
   }
-  for (size_t i = 0; i < links_.size(); ++i) {
-    links_[i].is_dead = links_[i].fd.valid() && polls[links_begin + i].revents != 0;
-  }
   return {};
-}
-
-void Bootstrap::DropDeadLinks() {
-  for (Link& link : links_) {
-    if (!std::exchange(link.is_dead, false)) continue;
-    link.fd.Close();
-    link.last_seen = "its connection has ended";
-    link.next_try = Clock::now() + kRetryWait;
-  }
 }
 
 Status Bootstrap::AcceptGuests() {

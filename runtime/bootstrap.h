@@ -90,7 +90,6 @@ class Bootstrap {
   bool ServeCall(Call& call);
   bool EndCall(Call& call, const std::string& why);
   bool TakeRefusal(Call& call);
-  void DropDeadLinks();
 
   const Plan& plan_;
   const BootstrapOptions options_;

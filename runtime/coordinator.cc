@@ -76,6 +76,7 @@ void Coordinator::TakeJoining() {
     PREPOST_CHECK(!member.control);
     member.control = std::move(joining.control);
     member.death = std::move(joining.death);
+    Ask(member);  // it hears at once that it is led
   }
   joining_.clear();
 }
@@ -146,7 +147,7 @@ Status Coordinator::Drain(Member& member) {
   if (!member.control->closed()) return {};
   if (!member.control->nonsense().empty()) return Nonsense(member, member.control->nonsense());
   return NoteLoss(
-      Rejected(fmt::format("node {} closed its control connection", member.node.value)));
+      Rejected(fmt::format("node {} is gone: its control connection ended", member.node.value)));
 }
 
 Status Coordinator::Handle(Member& member, const ControlMessage& message) {
@@ -214,12 +215,14 @@ Status Coordinator::AfterTick() {
     return Stalled(fmt::format("no progress for {} ms", options_.no_progress_max.count()));
   }
   if (options_.progress && awaited_ == Kind::kDelivered) options_.progress(bytes_received);
-  for (Member& member : members_) {
-    if (!member.is_open() || std::exchange(member.asked, true)) continue;
-    member.control->Send(
-        {.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
-  }
+  for (Member& member : members_) Ask(member);
   return {};
+}
+
+/// How far it is, unless it has not answered that yet.
+void Coordinator::Ask(Member& member) {
+  if (!member.is_open() || std::exchange(member.asked, true)) return;
+  member.control->Send({.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
 }
 
 /// Nodes that do not answer come first: they are the likely cause.
@@ -267,12 +270,12 @@ void Coordinator::Abort(const std::string& cause) {
   Dismiss(message);
 }
 
-/// What members say now changes nothing.
+/// What members say now changes nothing. Those that have not answered are not waited for.
 void Coordinator::Dismiss(const ControlMessage& message) {
   Broadcast(message);
   const Clock::time_point due = Clock::now() + kDismissMax;
   for (Member& member : members_) {
-    while (member.is_open()) {
+    while (member.is_open() && member.unanswered == 0) {
       while (member.control->Receive()) {
       }
       if (member.control->closed()) break;

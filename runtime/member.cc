@@ -60,6 +60,7 @@ Status Member::Prepare() {
       return SystemError(StatusCode::kEnvironment, "cannot watch the control connection", errno);
     }
   }
+  if (task_.prepare) PREPOST_RETURN_IF_ERROR(task_.prepare());
   NodeMemory memory;
   if (is_root_) {
     memory.source = task_.input->bytes();
@@ -111,7 +112,7 @@ Result<ControlMessage> Member::Await(Kind kind) {
   for (;;) {
     const std::optional<ControlMessage> message = Receive();
     if (message && message->kind == kind) return *message;
-    PREPOST_RETURN_IF_ERROR(message ? Handle(*message) : WaitForControl());
+    PREPOST_RETURN_IF_ERROR(message ? Handle(*message) : WaitForControl(Clock::time_point::max()));
   }
 }
 
@@ -155,25 +156,31 @@ Status Member::Handle(const ControlMessage& message) {
 }
 
 /// When nothing more can be read.
-Status Member::CheckLeader() const {
+Status Member::CheckLeader() {
   if (IsInterrupted(task_.interrupt_fd)) return Interrupted();
   if (!task_.control.nonsense().empty()) {
     return Rejected(fmt::format("{} sent nonsense over its control connection: {}", task_.leader,
                                 task_.control.nonsense()));
   }
-  if (task_.control.closed()) return Rejected(fmt::format("{} is gone", task_.leader));
-  if (SilenceLeft() == milliseconds(0)) {
-    return Rejected(
-        fmt::format("{} has said nothing for {} ms", task_.leader, silence_max_.count()));
-  }
-  return {};
+  const bool is_silent = SilenceLeft() == milliseconds(0);
+  is_leader_lost_ = task_.control.closed() || is_silent;
+  if (!is_leader_lost_) return {};
+  return Rejected(
+      is_silent ? fmt::format("{} has said nothing for {} ms", task_.leader, silence_max_.count())
+                : fmt::format("{} is gone", task_.leader));
 }
 
-Status Member::WaitForControl() {
+/// Up to `due`, to hear more from the leader or to be interrupted.
+Status Member::WaitForControl(Clock::time_point due) {
   PREPOST_RETURN_IF_ERROR(CheckLeader());
+  milliseconds timeout = SilenceLeft();
+  if (due != Clock::time_point::max()) {
+    const auto left = std::chrono::ceil<milliseconds>(due - Clock::now());
+    timeout = Sooner(timeout, std::max(left, milliseconds(0)));
+  }
   pollfd polls[] = {{.fd = task_.control.fd(), .events = POLLIN, .revents = 0},
                     {.fd = task_.interrupt_fd, .events = POLLIN, .revents = 0}};
-  poll(polls, std::size(polls), static_cast<int>(SilenceLeft().count()));
+  poll(polls, std::size(polls), static_cast<int>(timeout.count()));
   return {};
 }
 
@@ -191,25 +198,25 @@ Checkpoint Member::Answering() {
 }
 
 Status Member::ReportFailure(const Status& failure, milliseconds max) {
-  if (is_aborted_) return failure;
+  if (is_aborted_ || is_leader_lost_) return failure;
+  task_.interrupt_fd = -1;  // what follows is bounded, and an interrupt may be what is reported
   ControlMessage message = {.kind = Kind::kFailed, .code = failure.code()};
   message.lost_peer = endpoint_ != nullptr && endpoint_->lost_peer().has_value();
   message.SetText(failure.ToString());
   task_.control.Send(message);
-  const Clock::time_point due = Clock::now() + max;
-  Status cause = failure;
-  while (!task_.control.closed()) {
+  const Clock::time_point due =
+      max < milliseconds(0) ? Clock::time_point::max() : Clock::now() + max;
+  Status leader;
+  while (leader.ok() && Clock::now() < due) {
     while (const std::optional<ControlMessage> said = task_.control.Receive()) {
-      if (said->kind == Kind::kAbort && message.lost_peer) cause = Rejected(said->text);
-      if (said->kind == Kind::kAbort) return cause;
+      if (said->kind != Kind::kAbort) continue;
+      return message.lost_peer ? Rejected(said->text) : failure;
     }
-    const auto left = std::chrono::ceil<milliseconds>(due - Clock::now());
-    const int timeout_ms = max < milliseconds(0) ? -1 : static_cast<int>(left.count());
-    if (max >= milliseconds(0) && left <= milliseconds(0)) break;
-    pollfd control = {.fd = task_.control.fd(), .events = POLLIN, .revents = 0};
-    if (!task_.control.closed()) poll(&control, 1, timeout_ms);
+    leader = WaitForControl(due);
   }
-  return cause;
+  if (!message.lost_peer) return failure;
+  if (!leader.ok()) return leader;
+  return Rejected(fmt::format("{}, and {} does not say why", failure.message(), task_.leader));
 }
 
 }  // namespace prepost

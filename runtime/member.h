@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "prepost/ir/plan.h"
 #include "prepost/runtime/checkpoint.h"
@@ -29,7 +30,8 @@ struct MemberTask {
   const Plan& plan;  ///< verified
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
-  NodeBuffer* buffer = nullptr;        ///< everyone else's, open
+  NodeBuffer* buffer = nullptr;        ///< everyone else's, open when `prepare` is done
+  std::function<Status()> prepare;     ///< first of all; may be empty
   /// Once, when the buffer is reserved: connects this node with its peers. While `wake_fd` is
   /// readable, the endpoint's Poll() is not to wait. Calls `checkpoint` while it takes long.
   std::function<Result<std::unique_ptr<Endpoint>>(int wake_fd, const Checkpoint& checkpoint)>
@@ -38,7 +40,7 @@ struct MemberTask {
   WaitPolicy wait;
   RunTrace* trace = nullptr;  ///< null: none
   ControlSocket control;
-  const char* leader;  ///< in messages, e.g. "the launching process"
+  std::string leader;  ///< in messages, e.g. "the launching process"
   /// The member is interrupted when this is readable (InterruptSignals); -1: never.
   int interrupt_fd = -1;
   /// How long the leader may say nothing, before its first word and between two; its own interval
@@ -56,7 +58,8 @@ class Member {
   /// is gone, silent, sends nonsense, or says that the run has failed (kRejected); kInterrupted.
   Status Run();
   /// Tells the leader that Run() has failed, and waits until it has ended the run, for up to `max`
-  /// (negative: for ever). The cause: what the leader says, if it knows better, or `failure`.
+  /// (negative: for ever). The cause: `failure` or, if that is only a lost peer, what the leader
+  /// says.
   Status ReportFailure(const Status& failure, std::chrono::milliseconds max);
   /// After Run(): what it did, and what its copy sums to.
   const NodeReport& report() const { return report_; }
@@ -73,8 +76,8 @@ class Member {
   Status AnswerQueries();
   Status Handle(const ControlMessage& message);
   std::optional<ControlMessage> Receive();
-  Status CheckLeader() const;
-  Status WaitForControl();
+  Status CheckLeader();
+  Status WaitForControl(Clock::time_point due);
   std::chrono::milliseconds SilenceLeft() const;
   Checkpoint Answering();
 
@@ -86,7 +89,8 @@ class Member {
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
   Clock::time_point heard_;   ///< of the leader, last
   std::chrono::milliseconds silence_max_;
-  bool is_aborted_ = false;  ///< the leader has said so
+  bool is_aborted_ = false;      ///< the leader has said so
+  bool is_leader_lost_ = false;  ///< gone or silent
   NodeReport report_;
   MessageSum sum_;
 };

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 namespace prepost {
@@ -74,6 +75,23 @@ Result<PartialOutput> PartialOutput::Create(const std::string& path) {
   output.file_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!output.file_.valid()) return FileError("create", path, errno);
   return output;
+}
+
+Result<PartialOutput> PartialOutput::CreateUnnamed(const std::string& path) {
+  PartialOutput output;
+  output.path_ = path;
+  const std::string folder = std::filesystem::path(path).parent_path();
+  output.file_ = FileDescriptor(open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0666));
+  output.is_unnamed_ = output.file_.valid();
+  if (!output.is_unnamed_) return Create(path);
+  return output;
+}
+
+Status PartialOutput::GiveName() {
+  if (!std::exchange(is_unnamed_, false)) return {};
+  const std::string own = fmt::format("/proc/self/fd/{}", file_.get());
+  if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
+  return FileError("write", path_, errno);
 }
 
 Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {

@@ -54,6 +54,11 @@ class PartialOutput {
   /// Makes the file, still empty; it must not exist yet. Errors: kRejected, naming the file: the
   /// folder cannot be written. Whoever made the folder removes the file.
   static Result<PartialOutput> Create(const std::string& path);
+  /// The same, but where the file system can (O_TMPFILE) the file has no name before GiveName(), so
+  /// that nothing of it stays if this process is killed.
+  static Result<PartialOutput> CreateUnnamed(const std::string& path);
+  /// Errors: kRejected, naming the file.
+  Status GiveName();
   /// Reserves space for `bytes` and maps them. Once, before all that follows. Errors: kRejected,
   /// naming the file: the disk is too full; those of `checkpoint`.
   Status Reserve(uint64_t bytes, const Checkpoint& checkpoint = {});
@@ -73,6 +78,7 @@ class PartialOutput {
 
   std::string path_;
   FileDescriptor file_;
+  bool is_unnamed_ = false;
   Mapping mapping_;
 };
 

@@ -12,27 +12,34 @@
 namespace prepost {
 
 Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet* outputs) {
+  if (outputs == nullptr) return OfMemory(node, bytes);
+  return OfFile(PartialOutput::Create(outputs->TemporaryPath(node)), bytes);
+}
+
+Result<NodeBuffer> NodeBuffer::OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs) {
+  if (outputs == nullptr) return OfMemory(node, bytes);
+  return OfFile(PartialOutput::CreateUnnamed(outputs->TemporaryPath(node)), bytes);
+}
+
+Result<NodeBuffer> NodeBuffer::OfFile(Result<PartialOutput> output, uint64_t bytes) {
+  if (!output.ok()) return output.status();
   NodeBuffer buffer;
   buffer.bytes_ = bytes;
-  if (outputs == nullptr) {
-    PREPOST_RETURN_IF_ERROR(buffer.OpenMemory(node));
-    return buffer;
-  }
-  Result<PartialOutput> output = PartialOutput::Create(outputs->TemporaryPath(node));
-  if (!output.ok()) return output.status();
   buffer.output_ = std::move(*output);
   return buffer;
 }
 
-Status NodeBuffer::OpenMemory(NodeId node) {
-  memory_file_ = FileDescriptor(
+Result<NodeBuffer> NodeBuffer::OfMemory(NodeId node, uint64_t bytes) {
+  NodeBuffer buffer;
+  buffer.bytes_ = bytes;
+  buffer.memory_file_ = FileDescriptor(
       memfd_create(fmt::format("prepost:{}", node.value).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (memory_file_.valid() && ftruncate(fd(), static_cast<off_t>(bytes_)) == 0 &&
-      fcntl(fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-    return {};
+  if (buffer.memory_file_.valid() && ftruncate(buffer.fd(), static_cast<off_t>(bytes)) == 0 &&
+      fcntl(buffer.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+    return buffer;
   }
   return SystemError(StatusCode::kEnvironment,
-                     fmt::format("cannot make the memory of node {}, {} bytes", node.value, bytes_),
+                     fmt::format("cannot make the memory of node {}, {} bytes", node.value, bytes),
                      errno);
 }
 

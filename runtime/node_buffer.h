@@ -29,6 +29,10 @@ class NodeBuffer {
   /// null, a memory file without a name, of this size for ever. Errors: kRejected for a file that
   /// cannot be made, kEnvironment.
   static Result<NodeBuffer> Open(NodeId node, uint64_t bytes, const OutputSet* outputs);
+  /// The same for a process that is alone with its copy: the temporary file has no name before
+  /// GiveName(), if its file system can do that. To be called before the set is committed.
+  static Result<NodeBuffer> OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs);
+  Status GiveName() { return output_ ? output_->GiveName() : Status(); }
   /// Makes room for the bytes and maps them, and touches all of them where it is memory, so that
   /// the transfer meets no page fault. Errors: those of PartialOutput::Reserve and Mapping::Touch.
   Status Reserve(const Checkpoint& checkpoint = {});
@@ -42,7 +46,8 @@ class NodeBuffer {
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
-  Status OpenMemory(NodeId node);
+  static Result<NodeBuffer> OfFile(Result<PartialOutput> output, uint64_t bytes);
+  static Result<NodeBuffer> OfMemory(NodeId node, uint64_t bytes);
 
   uint64_t bytes_ = 0;
   std::optional<PartialOutput> output_;

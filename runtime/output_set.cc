@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <string_view>
 #include <utility>
 
@@ -70,66 +71,86 @@ Status MakeFolder(const std::string& path, std::vector<std::string>* made) {
 
 }  // namespace
 
-OutputSet::OutputSet(const Options& options)
-    : options_(options), temporary_name_(TemporaryName(getpid())) {}
+OutputSet::OutputSet() : temporary_name_(TemporaryName(getpid())) {}
 
 OutputSet::OutputSet(OutputSet&& other) noexcept
-    : options_(std::move(other.options_)),
+    : copies_(std::move(other.copies_)),
       temporary_name_(std::move(other.temporary_name_)),
       made_folders_(std::move(other.made_folders_)),
       pending_(std::exchange(other.pending_, false)) {}
 
 Result<OutputSet> OutputSet::Create(const Options& options) {
-  OutputSet set(options);
-  PREPOST_RETURN_IF_ERROR(set.MakeFolders());
+  OutputSet set;
+  for (uint32_t node = 0; node < options.nodes; ++node) {
+    if (NodeId(node) == options.root) continue;
+    set.copies_.push_back({.node = NodeId(node),
+                           .folder = fmt::format("{}/node-{}", options.folder, node),
+                           .name = options.name});
+  }
+  PREPOST_RETURN_IF_ERROR(MakeFolder(options.folder, &set.made_folders_));
+  for (const Copy& copy : set.copies_) {
+    PREPOST_RETURN_IF_ERROR(MakeFolder(copy.folder, &set.made_folders_));
+    PREPOST_RETURN_IF_ERROR(CheckName(copy));
+    RemoveStale(copy.folder);
+  }
   return set;
 }
 
-template <typename Action>
-void OutputSet::ForEachReceiver(Action action) const {
-  for (uint32_t node = 0; node < options_.nodes; ++node) {
-    if (NodeId(node) != options_.root) action(NodeId(node));
+Result<OutputSet> OutputSet::CreateOne(NodeId node, const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::exists(path, error)
+                                         ? std::filesystem::canonical(path, error)
+                                         : std::filesystem::path(path);
+  OutputSet set;
+  // The folder may be shared by machines, on which the same pid means something else.
+  set.temporary_name_ = fmt::format("{}{}-{:08x}{}", kTemporaryPrefix, getpid(),
+                                    std::random_device()(), kTemporarySuffix);
+  set.copies_.push_back({.node = node,
+                         .folder = real.has_parent_path() ? real.parent_path().string() : ".",
+                         .name = real.filename()});
+  if (set.copies_.front().name.empty()) return Rejected(fmt::format("cannot write {}", path));
+  PREPOST_RETURN_IF_ERROR(CheckName(set.copies_.front()));
+  return set;
+}
+
+Status OutputSet::CheckName(const Copy& copy) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(FinalPath(copy), error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return Rejected(fmt::format("cannot write {}: {} has this name", FinalPath(copy),
+                                std::filesystem::is_directory(status) ? "a folder" : "a device"));
   }
+  return {};
 }
 
-Status OutputSet::MakeFolders() {
-  Status status = MakeFolder(options_.folder, &made_folders_);
-  ForEachReceiver([&](NodeId node) {
-    if (status.ok()) status = MakeFolder(Folder(node), &made_folders_);
-    std::error_code error;
-    if (status.ok() && std::filesystem::is_directory(FinalPath(node), error)) {
-      status = Rejected(fmt::format("cannot write {}: a folder has this name", FinalPath(node)));
-    }
-    if (status.ok()) RemoveStale(Folder(node));
-  });
-  return status;
+const OutputSet::Copy& OutputSet::CopyOf(NodeId node) const {
+  const auto copy = std::ranges::lower_bound(copies_, node, {}, &Copy::node);
+  PREPOST_CHECK(copy != copies_.end() && copy->node == node);
+  return *copy;
 }
 
-std::string OutputSet::Folder(NodeId node) const {
-  return fmt::format("{}/node-{}", options_.folder, node.value);
+std::string OutputSet::TemporaryPath(NodeId node) const { return TemporaryPath(CopyOf(node)); }
+std::string OutputSet::TemporaryPath(const Copy& copy) const {
+  return fmt::format("{}/{}", copy.folder, temporary_name_);
 }
 
-std::string OutputSet::TemporaryPath(NodeId node) const {
-  return fmt::format("{}/{}", Folder(node), temporary_name_);
-}
-
-std::string OutputSet::FinalPath(NodeId node) const {
-  return fmt::format("{}/{}", Folder(node), options_.name);
+std::string OutputSet::FinalPath(NodeId node) const { return FinalPath(CopyOf(node)); }
+std::string OutputSet::FinalPath(const Copy& copy) {
+  return std::filesystem::path(copy.folder) / copy.name;
 }
 
 Status OutputSet::Commit() {
   PREPOST_CHECK(pending_);
   Status status;
   std::vector<std::string> renamed;
-  ForEachReceiver([&](NodeId node) {
-    if (!status.ok()) return;
-    const std::string path = FinalPath(node);
-    if (rename(TemporaryPath(node).c_str(), path.c_str()) == 0) {
-      renamed.push_back(path);
-    } else {
+  for (const Copy& copy : copies_) {
+    const std::string path = FinalPath(copy);
+    if (rename(TemporaryPath(copy).c_str(), path.c_str()) != 0) {
       status = SystemError(StatusCode::kRejected, fmt::format("cannot write {}", path), errno);
+      break;
     }
-  });
+    renamed.push_back(path);
+  }
   if (!status.ok()) {
     for (const std::string& path : renamed) unlink(path.c_str());
     Remove();
@@ -138,9 +159,14 @@ Status OutputSet::Commit() {
   return status;
 }
 
+void OutputSet::Withdraw() {
+  PREPOST_CHECK(!pending_);
+  for (const Copy& copy : copies_) unlink(FinalPath(copy).c_str());
+}
+
 void OutputSet::Remove() {
   if (!std::exchange(pending_, false)) return;
-  ForEachReceiver([&](NodeId node) { unlink(TemporaryPath(node).c_str()); });
+  for (const Copy& copy : copies_) unlink(TemporaryPath(copy).c_str());
   std::for_each(made_folders_.rbegin(), made_folders_.rend(),
                 [](const std::string& folder) { rmdir(folder.c_str()); });
 }

@@ -33,11 +33,15 @@ class OutputSet {
   /// copy's name is taken by a folder; nothing is left behind.
   static Result<OutputSet> Create(const Options& options);
 
+  /// Of one copy only, that of `node`, with `path` as its final name; a link stays a link. The
+  /// folder must exist. Errors (kRejected): `path` is there and no regular file.
+  static Result<OutputSet> CreateOne(NodeId node, const std::string& path);
+
   OutputSet(OutputSet&& other) noexcept;
   OutputSet& operator=(OutputSet&&) = delete;
   ~OutputSet() { Remove(); }
 
-  /// Where node's copy is written. Not for the root.
+  /// Where node's copy is written. For nodes that get one.
   std::string TemporaryPath(NodeId node) const;
   std::string FinalPath(NodeId node) const;
 
@@ -45,19 +49,27 @@ class OutputSet {
   /// On an error (kRejected) the copies that were renamed already are removed; older files that
   /// they have replaced are lost.
   Status Commit();
+  /// Removes the copies again that Commit() has named.
+  void Withdraw();
   /// Removes temporary files and the folders that Create() made, as far as they exist and are
   /// empty. Does nothing after Commit(). Several processes that hold copies of one set may do this
   /// at the same time.
   void Remove();
 
  private:
-  explicit OutputSet(const Options& options);
-  Status MakeFolders();
-  std::string Folder(NodeId node) const;
-  template <typename Action>
-  void ForEachReceiver(Action action) const;
+  struct Copy {
+    NodeId node;
+    std::string folder;
+    std::string name;
+  };
 
-  Options options_;
+  OutputSet();
+  static Status CheckName(const Copy& copy);
+  const Copy& CopyOf(NodeId node) const;
+  std::string TemporaryPath(const Copy& copy) const;
+  static std::string FinalPath(const Copy& copy);
+
+  std::vector<Copy> copies_;  ///< sorted by node
   std::string temporary_name_;
   std::vector<std::string> made_folders_;  ///< parents first
   bool pending_ = true;                    ///< neither committed, removed nor moved from

@@ -119,10 +119,9 @@ class PeersParser {
                                       "[::1]:7000",
                                       Shown(text)));
     }
-    const bool is_host = bracketed ? host.find(':') != std::string_view::npos &&
-                                         std::ranges::all_of(host, IsIpv6Character)
-                                   : std::ranges::all_of(host, IsHostCharacter);
-    if (host.empty() || host.size() > kHostBytesMax || !is_host) {
+    const bool is_ipv6 = host.find(':') != std::string_view::npos;
+    if (host.empty() || host.size() > kHostBytesMax || bracketed != is_ipv6 ||
+        !std::ranges::all_of(host, bracketed ? IsIpv6Character : IsHostCharacter)) {
       return Error(words, fmt::format("'{}' is no host name or address", Shown(host)));
     }
     PeerAddress peer = {.host = std::string(host)};

@@ -26,6 +26,7 @@ using Action = std::function<Status()>;
 void AddCompile(CLI::App& app, Action* action);
 void AddDraw(CLI::App& app, Action* action);
 void AddLower(CLI::App& app, Action* action);
+void AddNode(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, Action* action);
 void AddVerify(CLI::App& app, Action* action);
 

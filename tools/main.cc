@@ -15,7 +15,7 @@ namespace prepost::tools {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddVerify, AddDraw, AddLower,
-                                                     AddRun};
+                                                     AddRun, AddNode};
 
 int Fail(const Status& status) {
   std::cerr << "prepost: " << status.ToString() << "\n";

@@ -9,6 +9,11 @@
 namespace prepost::tools {
 namespace {
 
+/// The report is one of the nodes that are on several machines.
+bool IsOfOne(const Plan& plan, const RunReport& report) {
+  return report.nodes.size() < plan.header().nodes;
+}
+
 /// Message bytes over the node's time, as 10^6 bytes a second; 0 where nothing took any time.
 double MegabytesPerSecond(uint64_t bytes, uint64_t elapsed_ns) {
   if (elapsed_ns == 0) return 0;
@@ -32,8 +37,10 @@ void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& su
                        node.host_posts_during, node.host_wakeups, Milliseconds(node.cpu_ns),
                        node.retries, MegabytesPerSecond(bytes, node.elapsed_ns));
   }
-  const uint32_t copies = plan.header().nodes - 1;
-  out << fmt::format("all {} copies are identical after {:.3f} ms: XXH3-128 {}\n", copies,
+  const std::string copies =
+      IsOfOne(plan, report) ? fmt::format("the copy of node {} is", report.nodes.front().node.value)
+                            : fmt::format("all {} copies are", plan.header().nodes - 1);
+  out << fmt::format("{} identical after {:.3f} ms: XXH3-128 {}\n", copies,
                      Milliseconds(report.elapsed_ns), sum.ToString());
 }
 
@@ -51,15 +58,16 @@ void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum
                      {"retries", node.retries},
                      {"bytes_received", node.bytes_received}});
   }
-  const nlohmann::ordered_json all = {{"executor", report.executor},
-                                      {"detail", report.detail},
-                                      {"wait", report.wait},
-                                      {"message_bytes", plan.header().message.bytes},
-                                      {"blocks", plan.header().message.blocks},
-                                      {"copies", plan.header().nodes - 1},
-                                      {"xxh3_128", sum.ToString()},
-                                      {"elapsed_ns", report.elapsed_ns},
-                                      {"nodes", std::move(nodes)}};
+  const nlohmann::ordered_json all = {
+      {"executor", report.executor},
+      {"detail", report.detail},
+      {"wait", report.wait},
+      {"message_bytes", plan.header().message.bytes},
+      {"blocks", plan.header().message.blocks},
+      {"copies", IsOfOne(plan, report) ? 1 : plan.header().nodes - 1},
+      {"xxh3_128", sum.ToString()},
+      {"elapsed_ns", report.elapsed_ns},
+      {"nodes", std::move(nodes)}};
   out << all.dump(2) << "\n";
 }
 

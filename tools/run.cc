@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "prepost/runtime/output_set.h"
 #include "prepost/runtime/trace_file.h"
 #include "tools/command.h"
+#include "tools/play_flags.h"
 #include "tools/report_print.h"
 #include "tools/run_job.h"
 #include "tools/spec_flags.h"
@@ -35,18 +35,13 @@ struct RunFlags {
   std::string input_path;
   std::string executor = "auto";
   std::string transport;  // empty: not given
-  std::string wait;       // empty: not given
-  std::optional<double> idle_ms;
+  PlayFlags play;
   std::string device;     // empty: not given
   std::string scheduler;  // empty: not given
   std::optional<uint64_t> seed;
   std::string output_folder;
-  std::optional<double> timeout_s;
   std::string trace_path;  // empty: none
-  bool json = false;
 };
-
-constexpr double kTimeoutSeconds = 30;
 
 constexpr emulated::SchedulerMode kSchedulers[] = {emulated::SchedulerMode::kRoundRobin,
                                                    emulated::SchedulerMode::kRandom,
@@ -66,32 +61,8 @@ emulated::SchedulerMode SchedulerOf(const std::string& name) {
   return *mode;
 }
 
-template <size_t kCount>
-std::vector<std::string> Words(const std::array<std::string_view, kCount>& names) {
-  return {names.begin(), names.end()};
-}
-
-/// The value of an enum whose names stand in `names` in order; the first one for "".
-template <typename Enum, size_t kCount>
-Enum ValueOf(const std::array<std::string_view, kCount>& names, const std::string& name,
-             Enum otherwise) {
-  if (name.empty()) return otherwise;
-  const auto found = std::ranges::find(names, name);
-  PREPOST_CHECK(found != names.end());  // CheckFlags saw to it
-  return static_cast<Enum>(found - names.begin());
-}
-
 TransportKind TransportOf(const RunFlags& flags) {
   return ValueOf(kTransportNames, flags.transport, TransportKind::kTcp);
-}
-
-WaitPolicy WaitOf(const RunFlags& flags) {
-  WaitPolicy policy;
-  policy.mode = ValueOf(kWaitModeNames, flags.wait, policy.mode);
-  if (flags.idle_ms) {
-    policy.idle_max = std::chrono::milliseconds(static_cast<int64_t>(*flags.idle_ms));
-  }
-  return policy;
 }
 
 Status CheckFlags(const RunFlags& flags) {
@@ -103,13 +74,9 @@ Status CheckFlags(const RunFlags& flags) {
     if (flags.executor == "offload")
       return {StatusCode::kUsage, "--transport is for CPUs, not for --executor offload"};
   }
-  if (!flags.wait.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckWord("--wait", flags.wait, Words(kWaitModeNames)));
-    if (flags.executor == "offload")
-      return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
-  }
-  if (flags.idle_ms && flags.wait != Name(WaitMode::kHybrid)) {
-    return {StatusCode::kUsage, "--idle-ms is for --wait hybrid"};
+  PREPOST_RETURN_IF_ERROR(flags.play.Check());
+  if (!flags.play.wait.empty() && flags.executor == "offload") {
+    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
   }
   if (!flags.device.empty()) {
     PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
@@ -129,10 +96,7 @@ Status CheckFlags(const RunFlags& flags) {
   if (!flags.plan_path.empty() && flags.spec.any()) {
     return {StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both"};
   }
-  if (flags.timeout_s && !(*flags.timeout_s > 0)) {
-    return {StatusCode::kUsage, "--timeout: expected seconds above 0"};
-  }
-  if (flags.timeout_s && flags.executor == "offload") {
+  if (flags.play.timeout_s && flags.executor == "offload") {
     return {StatusCode::kUsage,
             "--timeout is for CPUs: an emulated NIC that cannot go on says so at once"};
   }
@@ -174,13 +138,6 @@ Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
   return Compile(*spec);
 }
 
-Status CheckInputSize(const Plan& plan, const MappedInput& input) {
-  const uint64_t expected = plan.header().message.bytes;
-  if (input.size_bytes() == expected) return {};
-  return Rejected(fmt::format("input {} has {} bytes, expected {} as in the plan", input.path(),
-                              input.size_bytes(), expected));
-}
-
 /// Refuses what would be found only after the transfer, or would replace a file that is read.
 Status CheckTracePath(const RunFlags& flags) {
   if (flags.trace_path.empty()) return {};
@@ -208,14 +165,13 @@ Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInpu
     if (!created.ok()) return created.status();
     outputs.emplace(std::move(*created));
   }
-  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kTimeoutSeconds));
   const RunJob job{.plan = plan,
                    .input = input,
                    .outputs = outputs ? &*outputs : nullptr,
                    .interrupt_fd = signals->fd(),
                    .transport = TransportOf(flags),
-                   .wait = WaitOf(flags),
-                   .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
+                   .wait = flags.play.wait_policy(),
+                   .no_progress_max = flags.play.no_progress_max(),
                    .show_progress = isatty(STDERR_FILENO) != 0,
                    .scheduler = SchedulerOf(flags.scheduler),
                    .seed = flags.seed.value_or(1),
@@ -260,7 +216,7 @@ Status Run(const RunFlags& flags) {
   const Status written =
       trace ? WriteTraceFile(flags, *plan, *trace, run.status(), is_offloaded) : Status();
   if (!run.ok()) return run.status();
-  (flags.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
+  (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
   return written;
 }
 
@@ -310,16 +266,6 @@ void AddRun(CLI::App& app, Action* action) {
           fmt::format("How CPUs reach each other: {} [tcp]", fmt::join(kTransportNames, ", ")))
       ->type_name("NAME");
   command
-      ->add_option("--wait", flags->wait,
-                   fmt::format("How CPUs wait for completions: {} [interrupt]",
-                               fmt::join(kWaitModeNames, ", ")))
-      ->type_name("MODE");
-  command
-      ->add_option("--idle-ms", flags->idle_ms,
-                   "With --wait hybrid: poll this long after the last progress, then sleep [50]")
-      ->type_name("MS")
-      ->check(CLI::Range(0.0, 1e6));
-  command
       ->add_option("--device", flags->device, "What executes queue programs: emulated [emulated]")
       ->type_name("NAME");
   command
@@ -329,16 +275,11 @@ void AddRun(CLI::App& app, Action* action) {
       ->type_name("NAME");
   command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")->type_name("S");
   command
-      ->add_option("--timeout", flags->timeout_s,
-                   "Give up when nothing moves for this many seconds [30]")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e6));
-  command
       ->add_option("--trace", flags->trace_path,
                    "Write when each op was posted, started and completed, for Perfetto and prepost "
                    "draw")
       ->type_name("FILE");
-  command->add_flag("--json", flags->json, "Print the report as JSON");
+  flags->play.AddTo(*command);
   flags->spec.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

@@ -2,16 +2,21 @@
 """Runs every command that the README, the docs and the built-in help show: COMMAND SOURCE-FOLDER.
 
 A documented command is a line of a code block, or of a help text's examples, that begins with "prepost ". They run in order
-in one temporary folder that holds a small image.raw, a plan.json and the examples."""
+in one temporary folder that holds a small image.raw, a plan.json and the examples. With a "prepost node" run all other nodes of
+its plan, each at an address of its own of the loopback interface."""
+import contextlib
+import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-SUBCOMMANDS = ["compile", "verify", "draw", "lower", "run"]
+SUBCOMMANDS = ["compile", "verify", "draw", "lower", "run", "node"]
+SECRET = "the secret of the documented commands"
 
 
 def commands_of(text, in_code_only):
@@ -26,11 +31,35 @@ def commands_of(text, in_code_only):
 
 
 def main():
-    environment = {**os.environ, "PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": f"{COMMAND.parent}:{os.environ['PATH']}", "PREPOST_SECRET": SECRET}
 
     def run(line, folder):
         return subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, env=environment, capture_output=True,
                               text=True, timeout=120)
+
+    def run_node(line, folder):
+        """The outcome of `line`, with the others."""
+        words = shlex.split(line, comments=True)
+        plan = json.loads(pathlib.Path(folder, words[2]).read_text())
+        node = int(words[words.index("--node") + 1])
+        address = f"127.{os.getpid() // 200 % 200 + 1}.{os.getpid() % 200}."
+        ports = {node: ":7000-7010"} if "--port" in words else {}
+        pathlib.Path(folder, "peers.txt").write_text(
+            "".join(f"{i} {address}{i + 1}{ports.get(i, '')}\n" for i in range(plan["nodes"])))
+        secret = pathlib.Path(folder, "secret")
+        secret.write_text(SECRET + "\n")
+        secret.chmod(0o600)
+        with contextlib.ExitStack() as stack:
+            others = {}
+            for other in set(range(plan["nodes"])) - {node}:
+                arguments = ["node", words[2], "--node", str(other), "--peers", "peers.txt"]
+                arguments += ["--input", "image.raw"] if other == plan["root"] else []
+                others[other] = stack.enter_context(subprocess.Popen([COMMAND, *arguments], cwd=folder, env=environment,
+                                                                     stdout=subprocess.DEVNULL))
+            done = run(line, folder)
+            for other in others.values():
+                done.returncode = done.returncode or other.wait(timeout=120)
+        return done
 
     sources = {}
     for path in [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]:
@@ -53,7 +82,7 @@ def main():
                 if "..." in line or "PLAN" in line:
                     continue  # a form, not a command
                 count += 1
-                done = run(line, folder)
+                done = (run_node if line.startswith("prepost node ") else run)(line, folder)
                 if done.returncode != 0:
                     failures += 1
                     print(f"{source}: {line}\n  exit {done.returncode}: {done.stderr}")

@@ -101,8 +101,7 @@ TEST(PartialOutputTest, AWriteIsInterruptible) {
 TEST(PartialOutputTest, DoesNotOverwrite) {
   const TempFolder folder;
   test::WriteBytes(folder / "out", test::RandomBytes(3));
-  EXPECT_THAT(Reserved(folder / "out", 10).status().message(),
-              HasSubstr("File exists"));
+  EXPECT_THAT(Reserved(folder / "out", 10).status().message(), HasSubstr("File exists"));
 }
 
 // More than any file system has: space must be refused before anything is received.
@@ -110,6 +109,24 @@ TEST(PartialOutputTest, ReservesSpace) {
   const TempFolder folder;
   const Result<PartialOutput> output = Reserved(folder / "out", uint64_t{1} << 62);
   EXPECT_THAT(output.status().message(), HasSubstr("cannot reserve 4611686018427387904 bytes"));
+}
+
+// Catches a file that would stay if its process were killed while it is received.
+TEST(PartialOutputTest, AnUnnamedFileGetsItsNameInTheEnd) {
+  const test::TempFolder folder;
+  {
+    Result<PartialOutput> output = PartialOutput::CreateUnnamed(folder / "copy");
+    ASSERT_TRUE(output.ok()) << output.status().ToString();
+    ASSERT_TRUE(output->Reserve(10).ok());
+    if (test::CountFiles(folder.path()) > 0) GTEST_SKIP() << "this file system has no O_TMPFILE";
+    std::ranges::fill(output->bytes(), std::byte{'x'});
+  }
+  EXPECT_EQ(test::CountFiles(folder.path()), 0u);
+  Result<PartialOutput> output = PartialOutput::CreateUnnamed(folder / "copy");
+  ASSERT_TRUE(output.ok() && output->Reserve(3).ok());
+  std::ranges::fill(output->bytes(), std::byte{'x'});
+  ASSERT_TRUE(output->GiveName().ok());
+  EXPECT_EQ(test::ReadText(folder / "copy"), "xxx");
 }
 
 }  // namespace

@@ -112,6 +112,31 @@ TEST(OutputSetTest, TakesTheLongestName) {
   EXPECT_TRUE(std::filesystem::exists(folder / ("node-1/" + name)));
 }
 
+// Catches a link that is replaced by a file, and a copy that stays when the group fails after all.
+TEST(OutputSetTest, OneCopyGoesWhereALinkPointsAndCanBeWithdrawn) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "disk");
+  test::WriteBytes(folder / "disk/copy", test::RandomBytes(1));
+  std::filesystem::create_symlink(folder / "disk/copy", folder / "link");
+  Result<OutputSet> set = OutputSet::CreateOne(NodeId(2), folder / "link");
+  ASSERT_TRUE(set.ok()) << set.status().ToString();
+  test::WriteBytes(set->TemporaryPath(NodeId(2)), test::RandomBytes(10));
+  ASSERT_TRUE(set->Commit().ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(std::filesystem::file_size(folder / "disk/copy"), 10u);
+  set->Withdraw();
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "disk"));
+}
+
+// Catches a device that is replaced by a file.
+TEST(OutputSetTest, OneCopyReplacesOnlyFiles) {
+  const TempFolder folder;
+  EXPECT_EQ(OutputSet::CreateOne(NodeId(1), "/dev/null").status().message(),
+            "cannot write /dev/null: a device has this name");
+  EXPECT_THAT(OutputSet::CreateOne(NodeId(1), folder.path()).status().message(),
+              ::testing::HasSubstr("a folder has this name"));
+}
+
 TEST(OutputSetTest, RefusesPlacesThatCannotBeWritten) {
   const TempFolder folder;
   test::WriteBytes(folder / "file", test::RandomBytes(1));

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`prepost node` between machines: COMMAND. Each node is in a network namespace of its own, joined by a switch in another one.
+
+Checks that a plan's copies are right, and that everyone reports it when the link of one node is cut during a transfer. Needs
+root and iproute2, otherwise it says so and ends with code 77 (skipped). Nothing is made outside of the namespaces."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+COMMAND = sys.argv[1]
+NODES = 4
+PREFIX = f"prepost-test-{os.getpid()}-"
+SKIPPED = 77
+TIMEOUT = 2  # --timeout of the nodes, seconds
+END_MAX = TIMEOUT + 3 + 5  # for all to report; the last is slack for a loaded machine
+HANG = 100
+
+
+def skip(reason):
+    print(f"[  SKIPPED ] node_namespaces ({reason})")
+    sys.exit(SKIPPED)
+
+
+def ip(*words, check=True):
+    return subprocess.run(["ip", *words], check=check, capture_output=True, text=True)
+
+
+def remove(prefix):
+    for line in ip("netns", "list", check=False).stdout.splitlines():
+        name = line.split()[0]
+        if name.startswith(prefix):
+            ip("netns", "del", name, check=False)
+
+
+def remove_stale():
+    """Namespaces of tests that were killed."""
+    for line in ip("netns", "list", check=False).stdout.splitlines():
+        parts = line.split()[0].split("-")
+        if parts[:2] == ["prepost", "test"] and not os.path.exists(f"/proc/{parts[2]}"):
+            remove("-".join(parts[:3]) + "-")
+
+
+def connect_all():
+    """The switch and the nodes; node i is 10.99.0.(i + 1)."""
+    switch = PREFIX + "switch"
+    ip("netns", "add", switch)
+    ip("-n", switch, "link", "add", "bridge", "type", "bridge")
+    ip("-n", switch, "link", "set", "bridge", "up")
+    for node in range(NODES):
+        namespace = PREFIX + str(node)
+        ip("netns", "add", namespace)
+        ip("-n", switch, "link", "add", f"port{node}", "type", "veth", "peer", "name", "eth0", "netns", namespace)
+        ip("-n", switch, "link", "set", f"port{node}", "master", "bridge", "up")
+        ip("-n", namespace, "addr", "add", f"10.99.0.{node + 1}/24", "dev", "eth0")
+        ip("-n", namespace, "link", "set", "eth0", "up")
+        ip("-n", namespace, "link", "set", "lo", "up")
+
+
+def limit_rate(rate):
+    """Whether the kernel can."""
+    for node in range(NODES):
+        done = subprocess.run(["tc", "-n", PREFIX + str(node), "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst",
+                               "64kb", "latency", "100ms"], capture_output=True)
+        if done.returncode != 0:
+            return False
+    return True
+
+
+def received_bytes(node):
+    text = ip("-n", PREFIX + str(node), "-s", "-o", "link", "show", "eth0").stdout
+    return int(text.partition("RX:")[2].split("\\")[1].split()[0])
+
+
+class Group:
+    """All nodes of a plan, one process each."""
+
+    def __init__(self, folder, flags=()):
+        self.folder = folder
+        self.processes = []
+        for node in range(NODES):
+            file = ["--input", folder / "image"] if node == 0 else ["--output", folder / f"copy-{node}"]
+            words = ["ip", "netns", "exec", PREFIX + str(node), COMMAND, "node", folder / "plan.json", "--node", str(node),
+                     "--peers", folder / "peers", "--secret-file", folder / "secret", *file, *flags]
+            self.processes.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    def ends(self, seconds):
+        """(code, stderr) of each node."""
+        due = time.monotonic() + seconds
+        ends = []
+        for process in self.processes:
+            _, err = process.communicate(timeout=max(due - time.monotonic(), 0.001))
+            ends.append((process.returncode, err))
+        return ends
+
+
+def check_copies(folder):
+    with Group(folder) as group:
+        for node, (code, err) in enumerate(group.ends(HANG)):
+            assert code == 0, f"node {node}: {err}"
+    image = (folder / "image").read_bytes()
+    for node in range(1, NODES):
+        copy = folder / f"copy-{node}"
+        assert copy.read_bytes() == image, f"the copy of node {node} is wrong"
+        copy.unlink()
+
+
+def check_cut(folder, victim):
+    with Group(folder, ["--timeout", str(TIMEOUT)]) as group:
+        before = received_bytes(NODES - 1)
+        due = time.monotonic() + HANG
+        while received_bytes(NODES - 1) < before + 2_000_000:
+            assert time.monotonic() < due and group.processes[0].poll() is None, "the transfer does not begin"
+            time.sleep(0.01)
+        ip("-n", PREFIX + str(victim), "link", "set", "eth0", "down")
+        ends = group.ends(END_MAX)
+    for node, (code, err) in enumerate(ends):
+        print(f"link of node {victim} cut, node {node}: {code}: {err.strip()}")
+        assert code == 1 and err.count("\n") == 1, (node, code, err)
+        if node != 0 and victim in (0, node):
+            expected = "node 0, the root, has said nothing"
+        else:
+            expected = f"node {victim or 1} does not answer"
+        assert expected in err, (node, expected)
+    left = [path.name for path in folder.iterdir() if path.name.startswith(("copy", ".prepost"))]
+    assert not left, left
+    ip("-n", PREFIX + str(victim), "link", "set", "eth0", "up")
+
+
+def main():
+    if os.geteuid() != 0:
+        skip("needs root for network namespaces")
+    try:
+        remove_stale()
+        ip("netns", "add", PREFIX + "probe")
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        skip(f"cannot make network namespaces: {error}")
+    try:
+        connect_all()
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "image").write_bytes(os.urandom(40_000_001))
+            (folder / "secret").write_text("the secret of this test\n")
+            (folder / "secret").chmod(0o600)
+            (folder / "peers").write_text("".join(f"{node} 10.99.0.{node + 1}\n" for node in range(NODES)))
+            subprocess.run([COMMAND, "compile", "--nodes", str(NODES), "--message", folder / "image", "--block-bytes", "500kB", "-o",
+                            folder / "plan.json"], check=True)
+            check_copies(folder)
+            if not limit_rate("60mbit"):
+                skip("copies are right; the kernel cannot limit rates (tc tbf), so no link was cut")
+            for victim in [2, 0]:
+                check_cut(folder, victim)
+            check_copies(folder)
+    finally:
+        remove(PREFIX)
+
+
+main()

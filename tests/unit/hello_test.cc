@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The conversation between honest sides, and what becomes of it when anything in it is damaged, cut
+// short, sent back, repeated or said by the wrong one. No sockets.
+#include "prepost/runtime/hello.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/support/random.h"
+#include "tests/support/random_bytes.h"
+
+namespace prepost {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+const GroupKey& Key() {
+  static const GroupKey key = GroupKey::FromSecret("a secret of 20 bytes", "").value();
+  return key;
+}
+
+NonceBytes Nonce(uint64_t seed) {
+  NonceBytes nonce;
+  std::ranges::copy(test::RandomBytes(nonce.size(), seed), nonce.begin());
+  return nonce;
+}
+
+PlanHash Plan(uint64_t seed) { return Nonce(1000 + seed); }
+
+constexpr LinkName kLink = {
+    .from = NodeId(3), .to = NodeId(1), .purpose = LinkPurpose::kData, .lane = 2};
+
+/// What node 1 of plan 0 answers to peers that have proved the secret.
+Refusal Judge(const LinkName& link, const PlanHash& plan) {
+  if (link.to != NodeId(1)) return Refusal::kWrongNode;
+  if (plan != Plan(0)) return Refusal::kOtherPlan;
+  return link == kLink ? Refusal::kNone : Refusal::kUnexpected;
+}
+
+/// One message of the conversation, in either direction.
+struct Said {
+  bool by_connector;
+  Bytes bytes;
+};
+
+/// Lets the two talk to the end. `change` may change each message, as somebody between them might;
+/// a message that is too short ends the conversation.
+class Conversation {
+ public:
+  explicit Conversation(const LinkName& link = kLink, const PlanHash& plan = Plan(0),
+                        const GroupKey& connector_key = Key(), uint64_t seed = 1)
+      : connector(connector_key, Nonce(2 * seed), link, plan),
+        listener(Key(), Nonce(2 * seed + 1), Judge) {}
+
+  template <typename Change>
+  void Run(Change change) {
+    Deliver(connector.Begin(), /*by_connector=*/true, change);
+  }
+  void Run() {
+    Run([](size_t, Bytes*) {});
+  }
+
+  HelloConnector connector;
+  HelloListener listener;
+  std::vector<Said> said;
+
+ private:
+  template <typename Change>
+  void Deliver(Bytes bytes, bool by_connector, Change change) {
+    change(said.size(), &bytes);
+    said.push_back({by_connector, bytes});
+    std::span<const std::byte> left = bytes;
+    Bytes reply;
+    HelloSide& side = by_connector ? static_cast<HelloSide&>(listener) : connector;
+    while (side.state() == HelloState::kTalking && left.size() >= side.wanted() && !left.empty()) {
+      const auto taken = left.first(side.wanted());
+      left = left.subspan(taken.size());
+      const Bytes more = by_connector ? listener.Take(taken) : connector.Take(taken);
+      reply.insert(reply.end(), more.begin(), more.end());
+    }
+    if (!reply.empty()) Deliver(std::move(reply), !by_connector, change);
+  }
+};
+
+TEST(HelloTest, HonestSidesWelcomeEachOther) {
+  Conversation talk;
+  talk.Run();
+  EXPECT_EQ(talk.listener.state(), HelloState::kWelcome);
+  EXPECT_EQ(talk.connector.state(), HelloState::kWelcome);
+  EXPECT_EQ(talk.listener.link(), kLink);
+  ASSERT_EQ(talk.said.size(), 4u);
+  const size_t sizes[] = {kHelloBytes, kChallengeBytes, kProofBytes, kVerdictBytes};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(talk.said[i].bytes.size(), sizes[i]) << i;
+}
+
+TEST(HelloTest, TheRefusedSideLearnsWhy) {
+  struct Case {
+    LinkName link;
+    uint64_t plan;
+    Refusal refusal;
+  };
+  LinkName to_other = kLink;
+  to_other.to = NodeId(2);
+  LinkName other_lane = kLink;
+  other_lane.lane = 9;
+  for (const Case& c : {Case{to_other, 0, Refusal::kWrongNode}, Case{kLink, 1, Refusal::kOtherPlan},
+                        Case{other_lane, 0, Refusal::kUnexpected}}) {
+    Conversation talk(c.link, Plan(c.plan));
+    talk.Run();
+    EXPECT_EQ(talk.listener.refusal(), c.refusal);
+    EXPECT_EQ(talk.connector.state(), HelloState::kRefused);
+    EXPECT_EQ(talk.connector.refusal(), c.refusal);
+    EXPECT_TRUE(talk.connector.is_proved());
+  }
+}
+
+// Catches a listener that gives a MAC, or a word about its plan, to one without the secret.
+TEST(HelloTest, AnotherSecretIsRefusedWithoutAMac) {
+  const GroupKey other = GroupKey::FromSecret("another one, of 27 bytes..", "").value();
+  Conversation talk(kLink, Plan(5), other);
+  talk.Run();
+  EXPECT_EQ(talk.listener.refusal(), Refusal::kWrongSecret);
+  EXPECT_EQ(talk.connector.refusal(), Refusal::kWrongSecret);
+  EXPECT_FALSE(talk.connector.is_proved());
+  const Bytes& verdict = talk.said.back().bytes;
+  EXPECT_EQ(Bytes(verdict.begin() + 4, verdict.end()), Bytes(32));
+}
+
+// Every bit of every message counts: catches a field that no MAC covers.
+TEST(HelloTest, NoDamagedConversationIsWelcome) {
+  const size_t sizes[] = {kHelloBytes, kChallengeBytes, kProofBytes, kVerdictBytes};
+  for (size_t message = 0; message < std::size(sizes); ++message) {
+    for (size_t bit = 0; bit < 8 * sizes[message]; ++bit) {
+      Conversation talk;
+      talk.Run([&](size_t index, Bytes* bytes) {
+        if (index == message) (*bytes)[bit / 8] ^= std::byte(1 << (bit % 8));
+      });
+      EXPECT_NE(talk.connector.state(), HelloState::kWelcome) << message << " bit " << bit;
+      if (message < 3) {
+        EXPECT_NE(talk.listener.state(), HelloState::kWelcome) << message << " bit " << bit;
+      }
+    }
+  }
+}
+
+TEST(HelloTest, NoTruncatedConversationIsWelcome) {
+  for (size_t message = 0; message < 4; ++message) {
+    Conversation whole;
+    whole.Run();
+    for (size_t length = 0; length < whole.said[message].bytes.size(); ++length) {
+      Conversation talk;
+      talk.Run([&](size_t index, Bytes* bytes) {
+        if (index == message) bytes->resize(length);
+      });
+      EXPECT_NE(talk.connector.state(), HelloState::kWelcome) << message << " length " << length;
+    }
+  }
+}
+
+// What one side has said is put to it again, as its partner's words: catches MACs that do not depend
+// on the role, and nonces that are taken from anywhere.
+TEST(HelloTest, NothingIsTakenWhenReflected) {
+  // A connector that is answered with its own bytes.
+  HelloConnector connector(Key(), Nonce(1), kLink, Plan(0));
+  const Bytes hello = connector.Begin();
+  const std::span<const std::byte> echo = hello;
+  connector.Take(echo.first(kPrefixBytes));
+  const Bytes proof = connector.Take(echo.last(32));  // its own nonce
+  ASSERT_EQ(proof.size(), kProofBytes);
+  Bytes verdict(4);  // "welcome", with its own MAC
+  verdict.insert(verdict.end(), proof.begin(), proof.end());
+  connector.Take(verdict);
+  EXPECT_EQ(connector.state(), HelloState::kRefused);
+  EXPECT_FALSE(connector.is_proved());
+
+  // A listener whose own nonce comes as the connector's, and whose verdict comes as a proof.
+  Conversation honest;
+  honest.Run();
+  const Bytes& said = honest.said[3].bytes;
+  HelloListener listener(Key(), Nonce(3), Judge);
+  Bytes own_nonce = honest.said[0].bytes;
+  std::ranges::copy(Nonce(3), own_nonce.end() - 32);
+  listener.Take(std::span(own_nonce).first(kPrefixBytes));
+  listener.Take(std::span(own_nonce).subspan(kPrefixBytes));
+  listener.Take(std::span(said).last(kProofBytes));
+  EXPECT_EQ(listener.refusal(), Refusal::kWrongSecret);
+}
+
+// Catches a nonce that does not count.
+TEST(HelloTest, NothingIsTakenWhenReplayed) {
+  Conversation first;
+  first.Run();
+  for (size_t message = 0; message < 4; ++message) {
+    Conversation second(kLink, Plan(0), Key(), /*seed=*/2);
+    second.Run([&](size_t index, Bytes* bytes) {
+      if (index >= message) *bytes = first.said[index].bytes;
+    });
+    EXPECT_NE(second.connector.state(), HelloState::kWelcome) << message;
+    if (message < 3) {
+      EXPECT_NE(second.listener.state(), HelloState::kWelcome) << message;
+    }
+  }
+}
+
+TEST(HelloTest, AnotherVersionIsNamedByBothSides) {
+  Conversation to_listener;
+  to_listener.Run([](size_t index, Bytes* bytes) {
+    if (index == 0) (*bytes)[8] = std::byte{2};
+  });
+  EXPECT_EQ(to_listener.listener.refusal(), Refusal::kOtherVersion);
+  EXPECT_EQ(to_listener.listener.peer_version(), 2u);
+  ASSERT_GE(to_listener.said.size(), 2u);  // so that the connector can name ours
+  EXPECT_EQ(to_listener.said[1].bytes[8], std::byte{1});
+
+  Conversation to_connector;
+  to_connector.Run([](size_t index, Bytes* bytes) {
+    if (index == 1) (*bytes)[8] = std::byte{7};
+  });
+  EXPECT_EQ(to_connector.connector.refusal(), Refusal::kOtherVersion);
+  EXPECT_EQ(Explain(Refusal::kOtherVersion, to_connector.connector.peer_version()),
+            "it speaks version 7 of the protocol, this is version 1");
+}
+
+// Catches a crash or an endless wait for rubbish: either side ends within its four messages.
+TEST(HelloTest, RubbishEndsBothSides) {
+  test::Random random(test::TestSeed());
+  for (int i = 0; i < 2000; ++i) {
+    HelloConnector connector(Key(), Nonce(1), kLink, Plan(0));
+    HelloListener listener(Key(), Nonce(2), Judge);
+    const Bytes good = connector.Begin();
+    for (HelloSide* side :
+         {static_cast<HelloSide*>(&connector), static_cast<HelloSide*>(&listener)}) {
+      bool is_first = true;
+      for (int message = 0; side->state() == HelloState::kTalking; ++message) {
+        ASSERT_LT(message, 4);
+        Bytes rubbish = test::RandomBytes(side->wanted(), random.Below(1u << 30));
+        if (is_first && random.Below(4) > 0)
+          std::ranges::copy_n(good.begin(), kPrefixBytes, rubbish.begin());
+        is_first = false;
+        side == &connector ? connector.Take(rubbish) : listener.Take(rubbish);
+      }
+      EXPECT_NE(side->state(), HelloState::kWelcome);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prepost

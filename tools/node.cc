@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost node: runs one node of a plan whose nodes are on several machines.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "prepost/runtime/interrupt.h"
+#include "prepost/runtime/message_file.h"
+#include "prepost/runtime/node_group.h"
+#include "prepost/runtime/output_set.h"
+#include "prepost/runtime/peers_file.h"
+#include "tools/command.h"
+#include "tools/play_flags.h"
+#include "tools/report_print.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr const char* kSecretVariable = "PREPOST_SECRET";
+
+struct NodeFlags {
+  std::string plan_path;
+  uint32_t node = 0;
+  std::string peers_path;
+  std::string input_path;   // empty: not given
+  std::string output_path;  // empty: not given
+  std::string bind;
+  std::string ports;
+  std::string secret_path;
+  double connect_timeout_s = 30;
+  PlayFlags play;
+};
+
+Result<GroupKey> ReadKey(const std::string& path) {
+  if (!path.empty()) return GroupKey::FromFile(path);
+  const char* const secret = std::getenv(kSecretVariable);
+  if (secret != nullptr) return GroupKey::FromSecret(secret, kSecretVariable);
+  return Status(StatusCode::kUsage,
+                fmt::format("a secret is needed, the same on all machines: --secret-file FILE, or "
+                            "{} in the environment",
+                            kSecretVariable));
+}
+
+Result<std::vector<PeerAddress>> ReadPeersFile(const std::string& path, const Plan& plan) {
+  std::vector<PeerAddress> peers;
+  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
+    Result<std::vector<PeerAddress>> read = ReadPeers(in, name, plan.header().nodes);
+    if (read.ok()) peers = std::move(*read);
+    return read.status();
+  }));
+  return peers;
+}
+
+/// --node, and what only the root or only others take.
+Status CheckRole(const NodeFlags& flags, const Plan& plan) {
+  const PlanHeader& header = plan.header();
+  if (flags.node >= header.nodes) {
+    return {StatusCode::kUsage, fmt::format("--node: the plan has nodes 0 to {}, not {}",
+                                            header.nodes - 1, flags.node)};
+  }
+  const bool is_root = NodeId(flags.node) == header.root;
+  if (is_root && flags.input_path.empty()) {
+    return {StatusCode::kUsage,
+            fmt::format("node {} is the root of the plan and needs --input", flags.node)};
+  }
+  if (is_root && !flags.output_path.empty()) {
+    return {StatusCode::kUsage, fmt::format("--output: node {} is the root of the plan and has the "
+                                            "message already",
+                                            flags.node)};
+  }
+  if (!is_root && !flags.input_path.empty()) {
+    return {StatusCode::kUsage, fmt::format("--input is for the root of the plan, node {}, not "
+                                            "for node {}",
+                                            header.root.value, flags.node)};
+  }
+  return {};
+}
+
+Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const Plan& plan) {
+  const Result<GroupKey> key = ReadKey(flags.secret_path);
+  if (!key.ok()) return key.status();
+  Result<std::vector<PeerAddress>> peers = ReadPeersFile(flags.peers_path, plan);
+  if (!peers.ok()) return peers.status();
+  const std::chrono::duration<double> connect_max(flags.connect_timeout_s);
+  BootstrapOptions options = {
+      .node = NodeId(flags.node),
+      .peers = std::move(*peers),
+      .key = *key,
+      .bind = flags.bind,
+      .connect_max = std::chrono::ceil<std::chrono::milliseconds>(connect_max)};
+  if (flags.ports.empty()) return options;
+  const Result<PortRange> ports = ParsePorts(flags.ports);
+  if (!ports.ok()) return Status(StatusCode::kUsage, "--port: " + ports.status().message());
+  options.ports = *ports;
+  return options;
+}
+
+Status Run(const NodeFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(flags.play.Check());
+  const Result<Plan> plan = LoadPlan(flags.plan_path);
+  if (!plan.ok()) return plan.status();
+  PREPOST_RETURN_IF_ERROR(CheckRole(flags, *plan));
+  Result<BootstrapOptions> bootstrap = BootstrapOf(flags, *plan);
+  if (!bootstrap.ok()) return bootstrap.status();
+  std::optional<MappedInput> input;
+  if (!flags.input_path.empty()) {
+    Result<MappedInput> opened = MappedInput::Open(flags.input_path);
+    if (!opened.ok()) return opened.status();
+    PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *opened));
+    input.emplace(std::move(*opened));
+  }
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  std::optional<OutputSet> output;
+  if (!flags.output_path.empty()) {
+    Result<OutputSet> created = OutputSet::CreateOne(NodeId(flags.node), flags.output_path);
+    if (!created.ok()) return created.status();
+    output.emplace(std::move(*created));
+  }
+  bootstrap->interrupt_fd = signals->fd();
+  const bool shows_progress = isatty(STDERR_FILENO) != 0 && input.has_value();
+  const Result<LocalRun> run =
+      RunNode(*plan, input ? &*input : nullptr, output ? &*output : nullptr,
+              {.bootstrap = std::move(*bootstrap),
+               .wait = flags.play.wait_policy(),
+               .no_progress_max = flags.play.no_progress_max(),
+               .progress = DeliveryProgress(*plan, shows_progress)});
+  ClearProgress(shows_progress);
+  if (!run.ok()) return run.status();
+  (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
+  return {};
+}
+
+void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
+  command
+      .add_option("--bind", flags.bind,
+                  "Address to listen at [that of the peers file; all, if that is a name]")
+      ->type_name("ADDRESS");
+  command
+      .add_option("--port", flags.ports,
+                  "Port to listen at, or a range whose first free one is taken [as in the peers "
+                  "file]")
+      ->type_name("P|P-Q");
+  command
+      .add_option("--secret-file", flags.secret_path,
+                  fmt::format("The group's secret, {} bytes or more, readable by its owner only "
+                              "[{} in the environment]",
+                              kSecretBytesMin, kSecretVariable))
+      ->type_name("FILE");
+  command
+      .add_option("--connect-timeout", flags.connect_timeout_s,
+                  "Give up when not all nodes have come after this many seconds [30]")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 1e6));
+}
+
+}  // namespace
+
+void AddNode(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<NodeFlags>();
+  CLI::App* command =
+      app.add_subcommand("node", "Run one node of a plan, with the others on other machines");
+  command->footer(fmt::format(
+      "Every machine runs this with the same plan, the same secret and its own --node; the order "
+      "does not\n"
+      "matter. Nodes find each other by the peers file, which has a line per node:\n\n"
+      "  NODE HOST[:PORT|:FIRST-LAST]     # the default port is {}; IPv6 as in [::1]:7000\n\n"
+      "They prove to each other that they have the secret and the same plan. Data is neither "
+      "encrypted nor\n"
+      "authenticated: on networks that you do not trust, use WireGuard, IPsec or ssh tunnels "
+      "(docs/runtime.md).\n\n"
+      "The root sends its --input; the others write --output, which has its name only when all "
+      "copies are equal,\n"
+      "or receive into memory and drop the copy. The root prints the report of all nodes, the "
+      "others their own\n"
+      "line; its columns are those of prepost run. If one node fails, all do, with its cause.\n\n"
+      "Examples:\n"
+      "  prepost node plan.json --node 0 --peers peers.txt --secret-file secret --input image.raw\n"
+      "  prepost node plan.json --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
+      "  prepost node plan.json --node 3 --peers peers.txt --port 7000-7010 --connect-timeout 300 "
+      "--json",
+      kDefaultPort));
+  command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin")->required();
+  command->add_option("--node", flags->node, "Which node of the plan this machine is")
+      ->type_name("I")
+      ->required();
+  command->add_option("--peers", flags->peers_path, "Where all nodes listen")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("-i,--input", flags->input_path, "The message, at the root")
+      ->type_name("FILE");
+  command->add_option("-o,--output", flags->output_path, "The copy, elsewhere [nowhere]")
+      ->type_name("FILE");
+  AddConnectionFlags(*command, *flags);
+  flags->play.AddTo(*command);
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/play_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iostream>
+
+#include "tools/command.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr double kTimeoutSeconds = 30;
+
+}  // namespace
+
+void PlayFlags::AddTo(CLI::App& command) {
+  command
+      .add_option("--wait", wait,
+                  fmt::format("How CPUs wait for completions: {} [interrupt]",
+                              fmt::join(kWaitModeNames, ", ")))
+      ->type_name("MODE");
+  command
+      .add_option("--idle-ms", idle_ms,
+                  "With --wait hybrid: poll this long after the last progress, then sleep [50]")
+      ->type_name("MS")
+      ->check(CLI::Range(0.0, 1e6));
+  command
+      .add_option("--timeout", timeout_s, "Give up when nothing moves for this many seconds [30]")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 1e6));
+  command.add_flag("--json", json, "Print the report as JSON");
+}
+
+Status PlayFlags::Check() const {
+  if (!wait.empty()) PREPOST_RETURN_IF_ERROR(CheckWord("--wait", wait, Words(kWaitModeNames)));
+  if (idle_ms && wait != Name(WaitMode::kHybrid)) {
+    return {StatusCode::kUsage, "--idle-ms is for --wait hybrid"};
+  }
+  if (timeout_s && !(*timeout_s > 0)) {
+    return {StatusCode::kUsage, "--timeout: expected seconds above 0"};
+  }
+  return {};
+}
+
+WaitPolicy PlayFlags::wait_policy() const {
+  WaitPolicy policy;
+  policy.mode = ValueOf(kWaitModeNames, wait, policy.mode);
+  if (idle_ms) policy.idle_max = std::chrono::milliseconds(static_cast<int64_t>(*idle_ms));
+  return policy;
+}
+
+std::chrono::milliseconds PlayFlags::no_progress_max() const {
+  const std::chrono::duration<double> timeout(timeout_s.value_or(kTimeoutSeconds));
+  return std::chrono::ceil<std::chrono::milliseconds>(timeout);
+}
+
+Status CheckInputSize(const Plan& plan, const MappedInput& input) {
+  const uint64_t expected = plan.header().message.bytes;
+  if (input.size_bytes() == expected) return {};
+  return Rejected(fmt::format("input {} has {} bytes, expected {} as in the plan", input.path(),
+                              input.size_bytes(), expected));
+}
+
+std::function<void(uint64_t)> DeliveryProgress(const Plan& plan, bool is_shown) {
+  const double total = static_cast<double>(plan.header().message.bytes) * (plan.header().nodes - 1);
+  if (!is_shown || total == 0) return {};
+  return [total](uint64_t received) {
+    std::cerr << fmt::format("\r{:3.0f}% delivered ", 100 * static_cast<double>(received) / total);
+  };
+}
+
+void ClearProgress(bool is_shown) {
+  if (is_shown) std::cerr << "\r\033[K";
+}
+
+}  // namespace prepost::tools
