@@ -55,6 +55,8 @@ def expect_tells_plan(trace, plan, executor):
             assert args["peer"] == channel["to" if op["op"] == "send" else "from"], (event, op)
             assert args["posted_ns"] <= args["completed_ns"], event
             if op["op"] == "recv":
+                if op["block"] is not None or executor == "offload":
+                    assert args["posted_ns"] <= args["started_ns"] <= args["completed_ns"], event
                 receives.setdefault(op["channel"], []).append(event)
                 continue
             assert args["posted_ns"] <= args["started_ns"] <= args["completed_ns"], event
@@ -144,6 +146,12 @@ def main():
             arrows += drawn
             count += 1
         assert sorted(entry.name for entry in folder.iterdir()) == ["image", "plan.json", "trace.json"]
+
+        for seed in (SOURCE / "tests/fuzz/seeds/trace").glob("*.json"):  # one of them of a run that failed
+            found = chrome_trace.problems(load(seed))
+            assert not found, (seed, found[:5])
+            validator.validate(json.loads(seed.read_text()))
+            count += 1
 
         wrong_count = 0
         for what, wrong in wrong_traces(trace):
