@@ -173,7 +173,8 @@ Status LocalGroup::OpenBuffers() {
   buffers_.resize(plan_.header().nodes);
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
     if (NodeId(node) == plan_.header().root) continue;
-    Result<NodeBuffer> buffer = NodeBuffer::Open(NodeId(node), outputs_);
+    Result<NodeBuffer> buffer = 
+        NodeBuffer::Open(NodeId(node), plan_.header().message.bytes, outputs_);
     if (!buffer.ok()) return buffer.status();
     buffers_[node] = std::move(*buffer);
   }

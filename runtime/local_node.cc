@@ -34,8 +34,8 @@ void RunLocalNode(LocalNodeTask task) {
                  .input = &task.input,
                  .buffer = &task.buffer,
                  .connect =
-                     [&task](int wake_fd, const Checkpoint& /*checkpoint*/) {
-                       return task.transport.MakeEndpoint(task.node, wake_fd);
+                     [&task](int wake_fd, const Checkpoint& checkpoint) {
+                       return task.transport.MakeEndpoint(task.node, wake_fd, checkpoint);
                      },
                  .wait = task.wait,
                  .trace = task.trace,

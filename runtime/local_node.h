@@ -19,7 +19,7 @@ namespace prepost {
 struct LocalNodeTask {
   const Plan& plan;
   NodeId node;
-  const MappedInput& input;  ///< read by the root only
+  const MappedInput& input;  ///< the root sends it; over shared memory others read it
   NodeBuffer& buffer;        ///< open; not used by the root
   OutputSet* outputs;        ///< null: receive into memory
   LocalTransport& transport;

@@ -64,7 +64,7 @@ Status Member::Prepare() {
   if (is_root_) {
     memory.source = task_.input->bytes();
   } else {
-    PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(task_.plan.header().message.bytes, Answering()));
+    PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
     memory = {.source = task_.buffer->bytes(), .target = task_.buffer->bytes()};
   }
   Result<std::unique_ptr<Endpoint>> endpoint = task_.connect(wake_.get(), Answering());
@@ -86,7 +86,7 @@ Status Member::Transfer(uint64_t start_ns) {
     const milliseconds timeout = Sooner(pacer.Timeout(executor_->progress()), SilenceLeft());
     const Status status = executor_->Poll(timeout);
     if (!status.ok()) {
-      if (is_root_) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
+      if (task_.input != nullptr) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
       return status;
     }
     if (executor_->woken() || timeout > milliseconds(0)) PREPOST_RETURN_IF_ERROR(AnswerQueries());

@@ -28,7 +28,7 @@ namespace prepost {
 struct MemberTask {
   const Plan& plan;  ///< verified
   NodeId node;
-  const MappedInput* input = nullptr;  ///< the root's
+  const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open
   /// Once, when the buffer is reserved: connects this node with its peers. While `wake_fd` is
   /// readable, the endpoint's Poll() is not to wait. Calls `checkpoint` while it takes long.

@@ -267,10 +267,11 @@ Status Run(const RunFlags& flags) {
 constexpr const char* kHelp =
     "Sends the input to all nodes of the plan on this machine and checks that all copies are the "
     "same: with\n"
-    "--executor cpu by one process per node over TCP, with --executor offload preposted to a NIC "
-    "in software\n"
-    "per node. Without --output-dir the copies are received into memory and dropped; with it, "
-    "node i's copy is\n"
+    "--executor cpu by one process per node, over TCP or shared memory; with --executor offload "
+    "preposted to a NIC\n"
+    "in software per node. Without --output-dir the copies are received into memory and dropped; "
+    "with it, node i's\n"
+    "copy is "
     "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
     "complete. The root has\n"
     "the message already and gets no copy. Instead of a plan, flags compile one for the input's "
@@ -283,6 +284,7 @@ constexpr const char* kHelp =
     "retries, how often a block came before its receive was posted.\n\n"
     "Examples:\n"
     "  prepost run plan.json --input image.raw --output-dir copies\n"
+    "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
     "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
     "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
     "  prepost run plan.json --input image.raw --trace trace.json";

@@ -32,7 +32,7 @@ struct RunJob {
   RunTrace* trace;  ///< null: none; filled, also when the run fails. Not owned
 };
 
-/// A process per node over TCP. Errors: those of RunLocalGroup.
+/// A process per node over a local transport. Errors: those of RunLocalGroup.
 Result<LocalRun> RunCpu(const RunJob& job);
 
 /// Preposted to emulated NICs, all in this process. Message and copies are in memory during the
