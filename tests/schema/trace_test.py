@@ -128,12 +128,13 @@ def main():
         folder = pathlib.Path(name)
         image, plan_path, path = folder / "image", folder / "plan.json", folder / "trace.json"
         image.write_bytes(os.urandom(100_000))
-        cases = itertools.product(["cpu", "offload"], [1, 2, 6], ["sequential", "binomial_pipeline"],
+        executors = [("cpu", "--transport", "tcp"), ("cpu", "--transport", "shm"), ("offload",)]
+        cases = itertools.product(executors, [1, 2, 6], ["sequential", "binomial_pipeline"],
                                   [("auto", "auto"), ("barrier", "none"), ("channel", "1"), ("retry", "none")])
-        for executor, nodes, algorithm, (ready, window) in cases:
+        for (executor, *flags), nodes, algorithm, (ready, window) in cases:
             run("compile", "--nodes", nodes, "--algorithm", algorithm, "--ready", ready, "--send-window", window,
                 "--message", image, "--block-bytes", "13kB", "--root", nodes // 2, "-o", plan_path)
-            run("run", plan_path, "--input", image, "--executor", executor, "--trace", path)
+            run("run", plan_path, "--input", image, "--executor", executor, *flags, "--trace", path)
             trace, plan = load(path), json.loads(plan_path.read_text())
             found = chrome_trace.problems(trace)
             assert not found, (executor, nodes, algorithm, ready, found[:5])
