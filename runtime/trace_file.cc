@@ -68,6 +68,7 @@ class TraceWriter {
   void Run() {
     WriteHeader();
     for (const Program& program : plan_.programs()) {
+      if (!IsKnown(program)) continue;
       WriteNames(program);
       for (uint32_t id = 0; id < program.op_count; ++id) WriteOp(program, OpId(id));
     }
@@ -96,6 +97,12 @@ class TraceWriter {
 
   uint64_t Since(uint64_t time_ns) const { return time_ns == 0 ? 0 : time_ns - zero_ns_; }
 
+  /// Whether anything is known of a node's ops.
+  bool IsKnown(const Program& program) const {
+    return std::ranges::any_of(trace_.times(program.node), [](const OpTimes& times) {
+      return times.posted_ns != 0 || times.started_ns != 0 || times.completed_ns != 0;
+    });
+  }
   void FindZero();
   void PlaceSlices();
   void WriteHeader();

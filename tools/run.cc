@@ -220,35 +220,37 @@ Status Run(const RunFlags& flags) {
   return written;
 }
 
+constexpr const char* kHelp =
+    "Sends the input to all nodes of the plan on this machine and checks that all copies are the "
+    "same: with\n"
+    "--executor cpu by one process per node, over TCP or shared memory; with --executor offload "
+    "preposted to a NIC\n"
+    "in software per node. Without --output-dir the copies are received into memory and dropped; "
+    "with it, node i's\n"
+    "copy is "
+    "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
+    "complete. The root has\n"
+    "the message already and gets no copy. Instead of a plan, flags compile one for the input's "
+    "size.\n\n"
+    "The report has a line per node: the time to its completion; posts, how often its host "
+    "handed work over\n"
+    "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
+    "host came back from\n"
+    "waiting; cpu ms, the processor time of its host;\n"
+    "retries, how often a block came before its receive was posted.\n\n"
+    "Examples:\n"
+    "  prepost run plan.json --input image.raw --output-dir copies\n"
+    "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
+    "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
+    "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
+    "  prepost run plan.json --input image.raw --trace trace.json";
+
 }  // namespace
 
 void AddRun(CLI::App& app, Action* action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
-  command->footer(
-      "Sends the input to all nodes of the plan on this machine and checks that all copies are the "
-      "same: with\n"
-      "--executor cpu by one process per node, over TCP or shared memory; with --executor offload "
-      "preposted to a NIC\n"
-      "in software per node. Without --output-dir the copies are received into memory and dropped; "
-      "with it, node i's\n"
-      "copy is "
-      "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
-      "complete. The root has\n"
-      "the message already and gets no copy. Instead of a plan, flags compile one for the input's "
-      "size.\n\n"
-      "The report has a line per node: the time to its completion; posts, how often its host "
-      "handed work over\n"
-      "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
-      "host came back from\n"
-      "waiting; cpu ms, the processor time of its host;\n"
-      "retries, how often a block came before its receive was posted.\n\n"
-      "Examples:\n"
-      "  prepost run plan.json --input image.raw --output-dir copies\n"
-      "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
-      "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
-      "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
-      "  prepost run plan.json --input image.raw --trace trace.json");
+  command->footer(kHelp);
   command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")

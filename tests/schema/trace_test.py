@@ -55,6 +55,8 @@ def expect_tells_plan(trace, plan, executor):
             assert args["peer"] == channel["to" if op["op"] == "send" else "from"], (event, op)
             assert args["posted_ns"] <= args["completed_ns"], event
             if op["op"] == "recv":
+                if op["block"] is not None or executor == "offload":
+                    assert args["posted_ns"] <= args["started_ns"] <= args["completed_ns"], event
                 receives.setdefault(op["channel"], []).append(event)
                 continue
             assert args["posted_ns"] <= args["started_ns"] <= args["completed_ns"], event
@@ -126,12 +128,13 @@ def main():
         folder = pathlib.Path(name)
         image, plan_path, path = folder / "image", folder / "plan.json", folder / "trace.json"
         image.write_bytes(os.urandom(100_000))
-        cases = itertools.product(["cpu", "offload"], [1, 2, 6], ["sequential", "binomial_pipeline"],
+        executors = [("cpu", "--transport", "tcp"), ("cpu", "--transport", "shm"), ("offload",)]
+        cases = itertools.product(executors, [1, 2, 6], ["sequential", "binomial_pipeline"],
                                   [("auto", "auto"), ("barrier", "none"), ("channel", "1"), ("retry", "none")])
-        for executor, nodes, algorithm, (ready, window) in cases:
+        for (executor, *flags), nodes, algorithm, (ready, window) in cases:
             run("compile", "--nodes", nodes, "--algorithm", algorithm, "--ready", ready, "--send-window", window,
                 "--message", image, "--block-bytes", "13kB", "--root", nodes // 2, "-o", plan_path)
-            run("run", plan_path, "--input", image, "--executor", executor, "--trace", path)
+            run("run", plan_path, "--input", image, "--executor", executor, *flags, "--trace", path)
             trace, plan = load(path), json.loads(plan_path.read_text())
             found = chrome_trace.problems(trace)
             assert not found, (executor, nodes, algorithm, ready, found[:5])
@@ -144,6 +147,12 @@ def main():
             arrows += drawn
             count += 1
         assert sorted(entry.name for entry in folder.iterdir()) == ["image", "plan.json", "trace.json"]
+
+        for seed in (SOURCE / "tests/fuzz/seeds/trace").glob("*.json"):  # one of them of a run that failed
+            found = chrome_trace.problems(load(seed))
+            assert not found, (seed, found[:5])
+            validator.validate(json.loads(seed.read_text()))
+            count += 1
 
         wrong_count = 0
         for what, wrong in wrong_traces(trace):

@@ -94,7 +94,9 @@ TEST(TraceFileTest, FilesOfSeveralNodesAreAlignedByTheirStarts) {
     RunTrace part = MakeTrace(plan);
     part.start_ns = whole.start_ns;
     std::ranges::copy(whole.times(NodeId(node)), part.times(NodeId(node)).begin());
-    const Status status = Read(Write(plan, part), plan, &together);
+    const std::string text = Write(plan, part);
+    EXPECT_EQ(test::Occurrences(text, "process_name"), 1u) << "names of nodes that it is not of";
+    const Status status = Read(text, plan, &together);
     ASSERT_TRUE(status.ok()) << status.ToString();
     parts.push_back(std::move(part));
   }
