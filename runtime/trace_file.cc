@@ -11,9 +11,11 @@
 //   node 0, channel 0>1, send window 2:   started  0 ..... completed 50     drawn [0, 50)
 //                                         started 10 ..... completed 80     drawn [50, 80)
 //
-// The arrow of a message binds to the slices that enclose its two ends, at their beginnings, and is
-// left out where drawing moved these out of order. Perfetto binds an arrow's end to the newest slice
-// of the thread, which is why each end directly follows its slice in the file.
+// The arrow of a message leaves where its send's slice begins, and ends where its receive's slice
+// begins or, where drawing moved the send behind that, as soon after as it can; it is left out when
+// the receive ends before. Perfetto binds an arrow's end to the newest slice of the thread: so each
+// end directly follows its slice in the file, and the instants of posting, which would be newer,
+// belong to the process.
 #include "prepost/runtime/trace_file.h"
 
 #include <fmt/format.h>
@@ -66,6 +68,7 @@ class TraceWriter {
   void Run() {
     WriteHeader();
     for (const Program& program : plan_.programs()) {
+      if (!IsKnown(program)) continue;
       WriteNames(program);
       for (uint32_t id = 0; id < program.op_count; ++id) WriteOp(program, OpId(id));
     }
@@ -94,6 +97,12 @@ class TraceWriter {
 
   uint64_t Since(uint64_t time_ns) const { return time_ns == 0 ? 0 : time_ns - zero_ns_; }
 
+  /// Whether anything is known of a node's ops.
+  bool IsKnown(const Program& program) const {
+    return std::ranges::any_of(trace_.times(program.node), [](const OpTimes& times) {
+      return times.posted_ns != 0 || times.started_ns != 0 || times.completed_ns != 0;
+    });
+  }
   void FindZero();
   void PlaceSlices();
   void WriteHeader();
@@ -197,7 +206,7 @@ void TraceWriter::WriteOp(const Program& program, OpId id) {
   const OpTimes& times = trace_.times(program.node)[id.index()];
   if (times.posted_ns != 0) {
     BeginEvent('i', program, op);
-    Put(",\"ts\":{},\"s\":\"t\",\"cat\":\"posted\",\"name\":\"post {}\",\"args\":{{\"op\":{},"
+    Put(",\"ts\":{},\"s\":\"p\",\"cat\":\"posted\",\"name\":\"post {}\",\"args\":{{\"op\":{},"
         "\"posted_ns\":{}}}}}",
         Microseconds(Since(times.posted_ns)), NameOf(op), id.value, Since(times.posted_ns));
   }
@@ -226,10 +235,13 @@ void TraceWriter::WriteArrow(const Program& program, const Op& op, uint32_t posi
   const uint32_t message = messages_.MessageOf(position);
   const Slice& send = slices_[messages_.send(message)];
   const Slice& receive = slices_[messages_.recv(message)];
-  if (!send.drawn() || !receive.drawn() || send.begin >= receive.begin) return;
+  if (!send.drawn() || !receive.drawn()) return;
+  const uint64_t arrival = std::max(receive.begin, send.begin + 1);
+  if (arrival >= receive.end) return;
   BeginEvent(op.is_send() ? 's' : 'f', program, op);
   Put(",\"ts\":{},\"id\":{},\"cat\":\"message\",\"name\":\"message\"{}}}",
-      Microseconds(slices_[position].begin), message, op.is_send() ? "" : ",\"bp\":\"e\"");
+      Microseconds(op.is_send() ? send.begin : arrival), message,
+      op.is_send() ? "" : ",\"bp\":\"e\"");
 }
 
 /// One event as it stands in the file.

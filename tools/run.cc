@@ -150,16 +150,46 @@ Status CheckTracePath(const RunFlags& flags) {
   return CheckWritable(flags.trace_path);
 }
 
-/// After an interruption there is no trace, as there is nothing else.
+/// The transfer, with its files; signals are held until all is cleaned up.
+Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInput& input,
+                       bool is_offloaded, RunTrace* trace) {
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  std::optional<OutputSet> outputs;
+  if (!flags.output_folder.empty()) {
+    Result<OutputSet> created =
+        OutputSet::Create({.folder = flags.output_folder,
+                           .name = std::filesystem::path(flags.input_path).filename(),
+                           .nodes = plan.header().nodes,
+                           .root = plan.header().root});
+    if (!created.ok()) return created.status();
+    outputs.emplace(std::move(*created));
+  }
+  const RunJob job{.plan = plan,
+                   .input = input,
+                   .outputs = outputs ? &*outputs : nullptr,
+                   .interrupt_fd = signals->fd(),
+                   .transport = TransportOf(flags),
+                   .wait = flags.play.wait_policy(),
+                   .no_progress_max = flags.play.no_progress_max(),
+                   .show_progress = isatty(STDERR_FILENO) != 0,
+                   .scheduler = SchedulerOf(flags.scheduler),
+                   .seed = flags.seed.value_or(1),
+                   .trace = trace};
+  return is_offloaded ? RunOffloaded(job) : RunCpu(job);
+}
+
+/// The trace of a run that may have failed. After an interruption there is none, as there is nothing
+/// else.
 Status WriteTraceFile(const RunFlags& flags, const Plan& plan, const RunTrace& trace,
-                      const Result<LocalRun>& run, bool is_offloaded) {
-  if (run.status().code() == StatusCode::kInterrupted) return {};
+                      const Status& outcome, bool is_offloaded) {
+  if (outcome.code() == StatusCode::kInterrupted) return {};
   TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
                     .detail = is_offloaded ? "emulated" : std::string(Name(TransportOf(flags)))};
-  if (!run.ok()) info.outcome = run.status().ToString();
+  if (!outcome.ok()) info.outcome = outcome.ToString();
   PREPOST_RETURN_IF_ERROR(
       WriteFile(flags.trace_path, [&](std::ostream& out) { WriteTrace(plan, trace, info, out); }));
-  if (!run.ok()) {
+  if (!outcome.ok()) {
     std::cerr << fmt::format("prepost: note: {} holds what happened until the run failed\n",
                              flags.trace_path);
   }
@@ -181,66 +211,46 @@ Status Run(const RunFlags& flags) {
     trace.emplace(std::move(*made));
   }
 
-  const Result<InterruptSignals> signals = InterruptSignals::Hold();
-  if (!signals.ok()) return signals.status();
-  std::optional<OutputSet> outputs;
-  if (!flags.output_folder.empty()) {
-    Result<OutputSet> created =
-        OutputSet::Create({.folder = flags.output_folder,
-                           .name = std::filesystem::path(flags.input_path).filename(),
-                           .nodes = plan->header().nodes,
-                           .root = plan->header().root});
-    if (!created.ok()) return created.status();
-    outputs.emplace(std::move(*created));
-  }
-  const RunJob job{.plan = *plan,
-                   .input = *input,
-                   .outputs = outputs ? &*outputs : nullptr,
-                   .interrupt_fd = signals->fd(),
-                   .transport = TransportOf(flags),
-                   .wait = flags.play.wait_policy(),
-                   .no_progress_max = flags.play.no_progress_max(),
-                   .show_progress = isatty(STDERR_FILENO) != 0,
-                   .scheduler = SchedulerOf(flags.scheduler),
-                   .seed = flags.seed.value_or(1),
-                   .trace = trace ? &*trace : nullptr};
   const bool is_offloaded = IsOffloaded(flags, *plan);
-  const Result<LocalRun> run = is_offloaded ? RunOffloaded(job) : RunCpu(job);
-  const Status written = trace ? WriteTraceFile(flags, *plan, *trace, run, is_offloaded) : Status();
+  const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded, trace ? &*trace : nullptr);
+  const Status written =
+      trace ? WriteTraceFile(flags, *plan, *trace, run.status(), is_offloaded) : Status();
   if (!run.ok()) return run.status();
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
   return written;
 }
+
+constexpr const char* kHelp =
+    "Sends the input to all nodes of the plan on this machine and checks that all copies are the "
+    "same: with\n"
+    "--executor cpu by one process per node, over TCP or shared memory; with --executor offload "
+    "preposted to a NIC\n"
+    "in software per node. Without --output-dir the copies are received into memory and dropped; "
+    "with it, node i's\n"
+    "copy is "
+    "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
+    "complete. The root has\n"
+    "the message already and gets no copy. Instead of a plan, flags compile one for the input's "
+    "size.\n\n"
+    "The report has a line per node: the time to its completion; posts, how often its host "
+    "handed work over\n"
+    "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
+    "host came back from\n"
+    "waiting; cpu ms, the processor time of its host;\n"
+    "retries, how often a block came before its receive was posted.\n\n"
+    "Examples:\n"
+    "  prepost run plan.json --input image.raw --output-dir copies\n"
+    "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
+    "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
+    "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
+    "  prepost run plan.json --input image.raw --trace trace.json";
 
 }  // namespace
 
 void AddRun(CLI::App& app, Action* action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
-  command->footer(
-      "Sends the input to all nodes of the plan on this machine and checks that all copies are the "
-      "same: with\n"
-      "--executor cpu by one process per node, over TCP or shared memory; with --executor offload "
-      "preposted to a NIC\n"
-      "in software per node. Without --output-dir the copies are received into memory and dropped; "
-      "with it, node i's\n"
-      "copy is "
-      "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
-      "complete. The root has\n"
-      "the message already and gets no copy. Instead of a plan, flags compile one for the input's "
-      "size.\n\n"
-      "The report has a line per node: the time to its completion; posts, how often its host "
-      "handed work over\n"
-      "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
-      "host came back from\n"
-      "waiting; cpu ms, the processor time of its host;\n"
-      "retries, how often a block came before its receive was posted.\n\n"
-      "Examples:\n"
-      "  prepost run plan.json --input image.raw --output-dir copies\n"
-      "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
-      "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
-      "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
-      "  prepost run plan.json --input image.raw --trace trace.json");
+  command->footer(kHelp);
   command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")

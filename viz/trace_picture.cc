@@ -179,8 +179,9 @@ TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Sel
   return picture;
 }
 
-/// "1.2 ms late", "30 us early".
+/// "1.2 ms late", "30 us early", "on time".
 std::string LateText(int64_t late) {
+  if (late == 0) return "on time";
   return fmt::format("{} {}", FormatDuration(std::abs(late)), late < 0 ? "early" : "late");
 }
 

@@ -154,6 +154,7 @@ class RunTest : public ::testing::Test {
   TempFolder folder_;
   const std::string input_ = folder_ / "image";
   const std::string copies_ = folder_ / "copies";
+  const std::string trace_ = folder_ / "trace.json";
   std::string executor_ = "cpu";
   std::string transport_ = "tcp";
 };
@@ -421,6 +422,50 @@ TEST_F(RunTest, BadInputLeavesNothing) {
   ExpectFailure({"run", "--nodes", "3", "--input", input_, "--output-dir", input_ + "/x",
                  "--executor", "cpu"},
                 1, "Not a directory");
+}
+
+TEST_P(RunEachTest, WritesATrace) {
+  WriteInput(100'000);
+  Command run(Arguments({"--trace", trace_}));
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_EQ(run.err(), "");
+  EXPECT_THAT(test::ReadText(trace_),
+              AllOf(HasSubstr("\"outcome\":\"completed\""),
+                    HasSubstr(fmt::format("\"executor\":\"{}\"", executor_))));
+  ExpectCopies();
+}
+
+// The trace of a run that fails is what explains it.
+TEST_F(RunTest, AFailedRunLeavesItsTraceAndSaysSo) {
+  const HeldRun run = Hold(0.25, /*held=*/4, {"--trace", trace_});
+  EXPECT_FALSE(std::filesystem::exists(trace_));
+  run.nodes.at(2).Signal(SIGKILL);
+  EXPECT_EQ(run.Wait(), 1);
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("killed by signal 9"), HasSubstr(trace_ + " holds")));
+  const std::string trace = test::ReadText(trace_);
+  EXPECT_THAT(trace, HasSubstr("\"outcome\":\"node 2 "));
+  EXPECT_THAT(trace, HasSubstr("\"ph\":\"X\",\"pid\":1"));
+  EXPECT_THAT(trace, Not(HasSubstr("\"ph\":\"X\",\"pid\":4")));
+}
+
+TEST_F(RunTest, AnInterruptedRunLeavesNoTrace) {
+  const HeldRun run = Hold(0.25, /*held=*/4, {"--trace", trace_});
+  kill(run.command->pid(), SIGINT);
+  EXPECT_EQ(run.Wait(), 130);
+  EXPECT_EQ(run.err(), "prepost: interrupted\n");
+  EXPECT_EQ(test::CountFiles(folder_.path()), 1u);
+}
+
+// Found only after the transfer, a path that cannot be written would waste it.
+TEST_F(RunTest, TracePathsAreTriedBeforeTheTransfer) {
+  WriteInput(1000);
+  ExpectFailure(Arguments({"--trace", folder_ / "none/trace.json"}), 1, "cannot write");
+  ExpectFailure(Arguments({"--trace", folder_.path()}), 1, "cannot write");
+  ExpectFailure(Arguments({"--trace", "-"}), 2, "--trace");
+  ExpectFailure(Arguments({"--trace", input_}), 2, "which is read");
+  std::filesystem::create_symlink(input_, folder_ / "link");
+  ExpectFailure(Arguments({"--trace", folder_ / "link"}), 2, "which is read");
+  EXPECT_EQ(test::CountFiles(folder_.path()), 2u);
 }
 
 TEST_F(RunTest, UnknownNamesAreUsageErrors) {

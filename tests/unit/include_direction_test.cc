@@ -22,7 +22,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"runtime", {"runtime", "ir"}},
     {"backends/nic", {"backends/nic", "runtime", "ir"}},
     {"backends/emulated", {"backends/emulated", "backends/nic", "runtime", "ir"}},
-    {"viz", {"viz", "ir", "runtime"}},
+    {"viz", {"viz", "ir", "runtime", "backends/nic"}},
 };
 
 std::vector<fs::path> SourcesIn(const std::string& folder) {
