@@ -48,6 +48,7 @@ constexpr size_t kGuestsMax = 64;
 constexpr size_t kAcceptsMax = 16;  ///< per look at the listener
 /// Nodes other than the root wait so much longer, for the root to say who is missing.
 constexpr milliseconds kRootFirst{2000};
+constexpr size_t kOwnFiles = 32;   ///< that a node has open beside its connections
 constexpr size_t kMissingMax = 4;  ///< nodes named when not all have come
 constexpr const char* kNeverSeen = "never seen";
 
@@ -138,6 +139,7 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::Open(const Plan& plan, BootstrapOp
   PREPOST_CHECK(options.peers.size() == plan.header().nodes);
   std::unique_ptr<Bootstrap> bootstrap(new Bootstrap(plan, std::move(options)));
   bootstrap->ListLinks();
+  PREPOST_RETURN_IF_ERROR(RaiseFileLimit(bootstrap->links_.size() + kGuestsMax + kOwnFiles));
   PREPOST_RETURN_IF_ERROR(bootstrap->OpenListener());
   return bootstrap;
 }

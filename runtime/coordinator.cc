@@ -225,8 +225,10 @@ void Coordinator::Ask(Member& member) {
   member.control->Send({.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
 }
 
-/// Nodes that do not answer come first: they are the likely cause.
+/// A loss that is known is the cause. Else nodes that do not answer come first: they are the likely
+/// one.
 Status Coordinator::Stalled(const std::string& what) const {
+  if (loss_) return *loss_;
   std::vector<std::string> reasons;
   for (const Member& member : members_) {
     if (!member.control) {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 extern "C" {
@@ -76,20 +75,6 @@ class LocalGroup {
   std::vector<NodeProcess> processes_;  ///< by node
   Coordinator coordinator_;
 };
-
-/// Makes room for `needed` open files. Errors: kEnvironment.
-Status RaiseFileLimit(size_t needed) {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || needed <= limit.rlim_cur) return {};
-  if (needed > limit.rlim_max) {
-    return EnvironmentError(
-        fmt::format("this plan needs {} open files on one machine, the limit is {} (ulimit -n)",
-                    needed, limit.rlim_max));
-  }
-  limit.rlim_cur = needed;
-  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return {};
-  return SystemError(StatusCode::kEnvironment, "cannot raise the limit of open files", errno);
-}
 
 /// A node has a buffer, a control socket, a pidfd and, while it is being started, the other control
 /// end.
@@ -173,7 +158,7 @@ Status LocalGroup::OpenBuffers() {
   buffers_.resize(plan_.header().nodes);
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
     if (NodeId(node) == plan_.header().root) continue;
-    Result<NodeBuffer> buffer = 
+    Result<NodeBuffer> buffer =
         NodeBuffer::Open(NodeId(node), plan_.header().message.bytes, outputs_);
     if (!buffer.ok()) return buffer.status();
     buffers_[node] = std::move(*buffer);

@@ -84,13 +84,15 @@ Status Member::Transfer(uint64_t start_ns) {
   const uint64_t cpu_before_ns = ThreadCpuNs();
   executor_->Start();
   while (!executor_->done()) {
-    const milliseconds timeout = Sooner(pacer.Timeout(executor_->progress()), SilenceLeft());
-    const Status status = executor_->Poll(timeout);
+    const Status status =
+        executor_->Poll(Sooner(pacer.Timeout(executor_->progress()), SilenceLeft()));
     if (!status.ok()) {
       if (task_.input != nullptr) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
       return status;
     }
-    if (executor_->woken() || timeout > milliseconds(0)) PREPOST_RETURN_IF_ERROR(AnswerQueries());
+    if (executor_->woken() || SilenceLeft() == milliseconds(0)) {
+      PREPOST_RETURN_IF_ERROR(AnswerQueries());
+    }
   }
   report_ = executor_->report();
   report_.elapsed_ns = MonotonicNs() - start_ns;
