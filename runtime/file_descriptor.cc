@@ -2,6 +2,7 @@
 #include "prepost/runtime/file_descriptor.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,6 +26,19 @@ void FileDescriptor::Close() {
 
 Status SystemError(StatusCode code, const std::string& what, int error) {
   return {code, what + ": " + std::system_category().message(error)};
+}
+
+Status RaiseFileLimit(size_t needed) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || needed <= limit.rlim_cur) return {};
+  if (needed > limit.rlim_max) {
+    return EnvironmentError(
+        fmt::format("this plan needs {} open files on one machine, the limit is {} (ulimit -n)",
+                    needed, limit.rlim_max));
+  }
+  limit.rlim_cur = needed;
+  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return {};
+  return SystemError(StatusCode::kEnvironment, "cannot raise the limit of open files", errno);
 }
 
 Status ReadExactly(int fd, uint64_t offset, std::span<std::byte> out, const std::string& name) {

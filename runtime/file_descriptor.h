@@ -35,6 +35,9 @@ class FileDescriptor {
 /// "what: No space left on device". `error` is an errno value.
 Status SystemError(StatusCode code, const std::string& what, int error);
 
+/// Makes room for `needed` open files. Errors: kEnvironment.
+Status RaiseFileLimit(size_t needed);
+
 /// Fills `out` from byte `offset` of an open file. Errors (kRejected), with `name`: a read that
 /// fails, a file that ends before, as one does that was cut short meanwhile.
 Status ReadExactly(int fd, uint64_t offset, std::span<std::byte> out, const std::string& name);

@@ -25,7 +25,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 extern "C" {
@@ -113,20 +112,6 @@ class LocalGroup {
   std::optional<Status> loss_;  ///< a lost connection whose cause has not shown up
   Clock::time_point loss_due_;  ///< when it is reported without
 };
-
-/// Makes room for `needed` open files. Errors: kEnvironment.
-Status RaiseFileLimit(size_t needed) {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || needed <= limit.rlim_cur) return {};
-  if (needed > limit.rlim_max) {
-    return EnvironmentError(
-        fmt::format("this plan needs {} open files on one machine, the limit is {} (ulimit -n)",
-                    needed, limit.rlim_max));
-  }
-  limit.rlim_cur = needed;
-  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return {};
-  return SystemError(StatusCode::kEnvironment, "cannot raise the limit of open files", errno);
-}
 
 /// A node has a buffer, a control socket, a pidfd and, while it is being started, the other control
 /// end.

@@ -2,23 +2,28 @@
 #include "prepost/backends/emulated/offload_run.h"
 
 #include <fmt/format.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/emulated/stuck_report.h"
 #include "prepost/backends/nic/armed_node.h"
+#include "prepost/runtime/clock.h"
+#include "prepost/runtime/file_descriptor.h"
+#include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/wait_policy.h"
 
 namespace prepost::emulated {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-uint64_t Nanoseconds(Clock::duration duration) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
-}
+// What an epoll event is about: a node, or one of these.
+constexpr uint32_t kEngineEnded = 0xffffffff;
+constexpr uint32_t kInterrupt = 0xfffffffe;
+/// Open files besides the NICs' own.
+constexpr size_t kOwnFiles = 32;
 
 Status CheckInputs(const Plan& plan, const nic::QueueProgram& program,
                    std::span<const std::byte> message,
@@ -82,41 +87,46 @@ class OffloadRun {
 
   /// Rings the doorbells. The NICs are switched on after them, so that a seed gives the same run
   /// every time.
-  void Start() {
+  Status Start() {
     report_.executor = "offload";
     report_.detail = "emulated";
     report_.wait = Name(WaitMode::kInterrupt);
     report_.nodes.resize(nodes_.size());
-    start_ = Clock::now();
+    PREPOST_RETURN_IF_ERROR(Watch());
+    start_ns_ = MonotonicNs();
     for (size_t i = 0; i < nodes_.size(); ++i) {
       nodes_[i].Start();
       report_.nodes[i].node = nodes_[i].program().node;
       started_.push_back(fabric_.device(report_.nodes[i].node).counters());
     }
-    fabric_.Start(options_.cancel);
+    PREPOST_RETURN_IF_ERROR(fabric_.Start(Fabric::Until::kIdle));
+    return Watch(fabric_.ended_fd(), kEngineEnded);
   }
 
   /// Sleeps until every node's final completion.
   Status Wait() {
     for (size_t left = nodes_.size(); left != 0;) {
-      const Fabric::Waited waited = fabric_.Wait();
-      switch (waited.outcome) {
-        case Fabric::Outcome::kEvents:
-          break;
-        case Fabric::Outcome::kIdle:
-          fabric_.Stop();
-          return Stuck();
-        case Fabric::Outcome::kCancelled:
-          return {StatusCode::kInterrupted, "interrupted"};
+      std::array<epoll_event, 64> events;
+      const int count = epoll_wait(epoll_.get(), events.data(), events.size(), /*timeout=*/-1);
+      if (count < 0 && errno != EINTR) {
+        return SystemError(StatusCode::kEnvironment, "cannot wait for the NICs", errno);
       }
-      for (const CqEvent& event : waited.events) {
-        NodeReport& node = report_.nodes[event.node.index()];
-        if (node.elapsed_ns != 0) continue;  // one more event of a node that is done
-        const Result<bool> done = nodes_[event.node.index()].PollFinal();
+      if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
+      if (count < 0) {
+        for (const nic::ArmedNode& node : nodes_) fabric_.device(node.program().node).CountWakeup();
+        continue;
+      }
+      bool is_stuck = true;  // the engine has ended, and no host has an event left
+      for (const epoll_event& event : std::span(events).first(static_cast<size_t>(count))) {
+        if (event.data.u32 == kEngineEnded) continue;
+        is_stuck = false;
+        const Result<bool> done = TakeEvent(event.data.u32);
         if (!done.ok()) return done.status();
-        if (!*done) continue;
-        ReportDone(node, event.time_ns);
-        --left;
+        if (*done) --left;
+      }
+      if (is_stuck) {
+        fabric_.Stop();
+        return Stuck();
       }
     }
     return {};
@@ -146,8 +156,38 @@ class OffloadRun {
   RunReport TakeReport() { return std::move(report_); }
 
  private:
+  /// Asks for every node's event and watches for it, and for the interrupt.
+  Status Watch() {
+    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(nodes_.size() + kOwnFiles));
+    epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+    for (nic::ArmedNode& node : nodes_) {
+      const NodeId id = node.program().node;
+      const Result<int> events = fabric_.device(id).EventFile();
+      if (!events.ok()) return events.status();
+      PREPOST_RETURN_IF_ERROR(Watch(*events, id.value));
+      PREPOST_RETURN_IF_ERROR(node.RequestEvent());
+    }
+    return options_.interrupt_fd < 0 ? Status() : Watch(options_.interrupt_fd, kInterrupt);
+  }
+
+  Status Watch(int fd, uint32_t token) {
+    epoll_event event = {.events = EPOLLIN, .data = {.u32 = token}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
+    return SystemError(StatusCode::kEnvironment, "cannot watch the NICs", errno);
+  }
+
+  /// True when this was the node's last; it is not watched any more.
+  Result<bool> TakeEvent(size_t index) {
+    Result<bool> done = nodes_[index].TakeEvent();
+    if (!done.ok() || !*done) return done;
+    ReportDone(report_.nodes[index], MonotonicNs());
+    const Result<int> events = fabric_.device(report_.nodes[index].node).EventFile();
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, *events, nullptr);
+    return true;
+  }
+
   /// The node's part of the report, from what its device counted.
-  void ReportDone(NodeReport& node, uint64_t time_ns) {
+  void ReportDone(NodeReport& node, uint64_t now_ns) {
     const nic::DeviceCounters& before = started_[node.node.index()];
     const nic::DeviceCounters now = fabric_.device(node.node).counters();
     node.host_posts_during =
@@ -155,8 +195,7 @@ class OffloadRun {
     node.host_posts = before.doorbells + node.host_posts_during;
     node.host_wakeups = now.wakeups - before.wakeups;
     node.host_completions = now.cqes_read - before.cqes_read;
-    // Never 0, which means not done, whatever the clock's resolution.
-    node.elapsed_ns = std::max<uint64_t>(1, time_ns - Nanoseconds(start_.time_since_epoch()));
+    node.elapsed_ns = now_ns - start_ns_;
     report_.elapsed_ns = std::max(report_.elapsed_ns, node.elapsed_ns);
   }
 
@@ -212,7 +251,8 @@ class OffloadRun {
   Fabric fabric_;
   std::vector<nic::ArmedNode> nodes_;         // in the order of node ids
   std::vector<nic::DeviceCounters> started_;  // by node: when its doorbells were rung
-  Clock::time_point start_;
+  FileDescriptor epoll_;
+  uint64_t start_ns_ = 0;
   RunReport report_;
 };
 
@@ -234,7 +274,7 @@ Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& pro
   PREPOST_RETURN_IF_ERROR(CheckInputs(plan, program, message, node_buffers));
   OffloadRun run(plan, program, options);
   PREPOST_RETURN_IF_ERROR(run.Arm(message, node_buffers));
-  run.Start();
+  PREPOST_RETURN_IF_ERROR(run.Start());
   Status status = run.Wait();
   if (status.ok()) status = run.Check();
   if (options.trace != nullptr) run.FillTrace();

@@ -108,6 +108,12 @@ Status ArmedNode::Arm() {
     std::ranges::copy(*receives, qps_[i].rq.begin());
     PostReceives(qps_[i], static_cast<uint16_t>(program_->qps[i].receives.size()));
   }
+  return {};
+}
+
+Status ArmedNode::RequestEvent() {
+  if (event_requested_) return {};
+  event_requested_ = true;
   return device_->RequestEvent(final_cq().number);
 }
 
@@ -119,10 +125,25 @@ void ArmedNode::Start() {
   }
 }
 
-Result<bool> ArmedNode::PollFinal() {
+Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
+  Result<bool> done = timeout.count() == 0 ? TakeFinal() : TakeFinalOrAsk();
+  if (!done.ok() || *done || timeout.count() == 0) return done;
+  const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
+  if (!wait.ok()) return wait.status();
+  if (wait->event) event_requested_ = false;
+  return TakeFinal();
+}
+
+Result<bool> ArmedNode::TakeEvent() {
+  device_->CountWakeup();
+  if (device_->AckEvents() != 0) event_requested_ = false;
+  return TakeFinalOrAsk();
+}
+
+Result<bool> ArmedNode::TakeFinalOrAsk() {
   Result<bool> done = TakeFinal();
   if (!done.ok() || *done) return done;
-  PREPOST_RETURN_IF_ERROR(device_->RequestEvent(final_cq().number));
+  PREPOST_RETURN_IF_ERROR(RequestEvent());
   return TakeFinal();  // what came before the request gives no event
 }
 
