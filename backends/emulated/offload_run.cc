@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 
+#include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/emulated/stuck_report.h"
-#include "prepost/backends/nic/armed_node.h"
 #include "prepost/runtime/clock.h"
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/interrupt.h"
@@ -68,20 +68,10 @@ class OffloadRun {
 
   Status Arm(std::span<const std::byte> message,
              std::span<const std::span<std::byte>> node_buffers) {
-    for (const nic::NodeProgram& program : program_.nodes) {
-      const bool root = program.node == plan_.header().root;
-      Result<nic::ArmedNode> node =
-          nic::ArmedNode::Make(fabric_.device(program.node), program,
-                               {.message = root ? message : node_buffers[program.node.index()],
-                                .writable = !root,
-                                .rnr_retry = program_.rnr_retry,
-                                .epoch = options_.epoch});
-      if (!node.ok()) return node.status();
-      nodes_.push_back(*std::move(node));
-    }
-    PREPOST_RETURN_IF_ERROR(Connect());
-    // The barrier: every receive everywhere is posted before any doorbell anywhere.
-    for (nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.Arm());
+    Result<ArmedGroup> group =
+        ArmedGroup::Make(fabric_, plan_, program_, message, node_buffers, options_.epoch);
+    if (!group.ok()) return group.status();
+    group_.emplace(*std::move(group));
     return {};
   }
 
@@ -91,12 +81,12 @@ class OffloadRun {
     report_.executor = "offload";
     report_.detail = "emulated";
     report_.wait = Name(WaitMode::kInterrupt);
-    report_.nodes.resize(nodes_.size());
+    report_.nodes.resize(group_->nodes().size());
     PREPOST_RETURN_IF_ERROR(Watch());
     start_ns_ = MonotonicNs();
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      nodes_[i].Start();
-      report_.nodes[i].node = nodes_[i].program().node;
+    for (size_t i = 0; i < group_->nodes().size(); ++i) {
+      group_->nodes()[i].Start();
+      report_.nodes[i].node = group_->nodes()[i].program().node;
       started_.push_back(fabric_.device(report_.nodes[i].node).counters());
     }
     PREPOST_RETURN_IF_ERROR(fabric_.Start(Fabric::Until::kIdle));
@@ -105,7 +95,7 @@ class OffloadRun {
 
   /// Sleeps until every node's final completion.
   Status Wait() {
-    for (size_t left = nodes_.size(); left != 0;) {
+    for (size_t left = group_->nodes().size(); left != 0;) {
       std::array<epoll_event, 64> events;
       const int count = epoll_wait(epoll_.get(), events.data(), events.size(), /*timeout=*/-1);
       if (count < 0 && errno != EINTR) {
@@ -113,7 +103,8 @@ class OffloadRun {
       }
       if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
       if (count < 0) {
-        for (const nic::ArmedNode& node : nodes_) fabric_.device(node.program().node).CountWakeup();
+        for (const nic::ArmedNode& node : group_->nodes())
+          fabric_.device(node.program().node).CountWakeup();
         continue;
       }
       bool is_stuck = true;  // the engine has ended, and no host has an event left
@@ -126,7 +117,7 @@ class OffloadRun {
       }
       if (is_stuck) {
         fabric_.Stop();
-        return Stuck();
+        return group_->Stuck();
       }
     }
     return {};
@@ -135,14 +126,11 @@ class OffloadRun {
   /// After the end: was everything as planned?
   Status Check() {
     fabric_.Stop();
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      PREPOST_RETURN_IF_ERROR(nodes_[i].CheckAll());
-      const bool root = nodes_[i].program().node == plan_.header().root;
-      report_.nodes[i].retries = fabric_.engine().rnr_retries(report_.nodes[i].node);
-      report_.nodes[i].bytes_received = root ? 0 : plan_.header().message.bytes;
-    }
-    if (!fabric_.engine().misuses().empty()) {
-      return Rejected("the emulated NICs were misused: " + fabric_.engine().misuses().front());
+    PREPOST_RETURN_IF_ERROR(group_->Check());
+    for (NodeReport& node : report_.nodes) {
+      const bool root = node.node == plan_.header().root;
+      node.retries = fabric_.engine().rnr_retries(node.node);
+      node.bytes_received = root ? 0 : plan_.header().message.bytes;
     }
     return {};
   }
@@ -158,9 +146,9 @@ class OffloadRun {
  private:
   /// Asks for every node's event and watches for it, and for the interrupt.
   Status Watch() {
-    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(nodes_.size() + kOwnFiles));
+    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(group_->nodes().size() + kOwnFiles));
     epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
-    for (nic::ArmedNode& node : nodes_) {
+    for (nic::ArmedNode& node : group_->nodes()) {
       const NodeId id = node.program().node;
       const Result<int> events = fabric_.device(id).EventFile();
       if (!events.ok()) return events.status();
@@ -178,7 +166,7 @@ class OffloadRun {
 
   /// True when this was the node's last; it is not watched any more.
   Result<bool> TakeEvent(size_t index) {
-    Result<bool> done = nodes_[index].TakeEvent();
+    Result<bool> done = group_->nodes()[index].TakeEvent();
     if (!done.ok() || !*done) return done;
     ReportDone(report_.nodes[index], MonotonicNs());
     const Result<int> events = fabric_.device(report_.nodes[index].node).EventFile();
@@ -199,30 +187,8 @@ class OffloadRun {
     report_.elapsed_ns = std::max(report_.elapsed_ns, node.elapsed_ns);
   }
 
-  Status Connect() {
-    for (nic::ArmedNode& node : nodes_) {
-      for (size_t i = 0; i + 1 < node.program().qps.size(); ++i) {  // all but the loopback QP
-        const nic::QueuePair& qp = node.program().qps[i];
-        const nic::ArmedNode& peer = nodes_[qp.peer.index()];
-        const Result<nic::QpId> back = nic::FindQp(peer.program(), node.program().node, qp.lane);
-        if (!back.ok()) return back.status();
-        PREPOST_RETURN_IF_ERROR(
-            node.Connect(nic::QpId::FromIndex(i), {qp.peer, peer.qp(*back).number}));
-      }
-    }
-    return {};
-  }
-
-  Status Stuck() {
-    // A receive that was flushed, or a stale one, explains more than what waits for it.
-    for (const nic::ArmedNode& node : nodes_) {
-      if (Status wrong = node.CheckSoFar(); !wrong.ok()) return wrong;
-    }
-    return Rejected(StuckReport(plan_, nodes_, fabric_.engine().Parked()));
-  }
-
   void AddOpEvent(const NicEvent& event) {
-    const nic::ArmedNode& node = nodes_[event.node.index()];
+    const nic::ArmedNode& node = group_->nodes()[event.node.index()];
     const auto& qps = node.program().qps;
     size_t i = 0;
     while (node.qp(nic::QpId::FromIndex(i)).number != event.qpn) ++i;
@@ -249,7 +215,7 @@ class OffloadRun {
   const nic::QueueProgram& program_;
   const OffloadOptions& options_;
   Fabric fabric_;
-  std::vector<nic::ArmedNode> nodes_;         // in the order of node ids
+  std::optional<ArmedGroup> group_;
   std::vector<nic::DeviceCounters> started_;  // by node: when its doorbells were rung
   FileDescriptor epoll_;
   uint64_t start_ns_ = 0;

@@ -14,6 +14,7 @@
 
 #include "prepost/backends/nic/cqe_reader.h"
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/pairing.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/status.h"
 
@@ -30,7 +31,7 @@ struct ArmConfig {
   uint8_t epoch = 0;  ///< tells this run's blocks from others'
 };
 
-/// `device` and `program` must outlive it. Steps: Make at every node, Connect, Arm at every node,
+/// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every node,
 /// RequestEvent if the host will sleep, Start, Poll until that is true, CheckAll. A host of several
 /// nodes that waits for all their devices at once calls TakeEvent instead of Poll.
 class ArmedNode {
@@ -44,7 +45,8 @@ class ArmedNode {
   const Cq& cq(CqId id) const { return cqs_[id.index()]; }
   const Cq& final_cq() const { return cq(program_->final_cq); }
 
-  Status Connect(QpId id, QpAddress remote);
+  /// What ConnectAll() connects: all QPs but the loopback one.
+  OpenNode open_node() const;
   /// Links and writes all receives and sends. Rings nothing.
   Status Arm();
   /// Asks for the event of the final CQE, unless that is done.

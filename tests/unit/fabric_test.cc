@@ -41,6 +41,7 @@ TEST_F(FabricTest, EveryReturnEventRequestAndCqeIsCounted) {
     EXPECT_EQ(device().counters().doorbells, i);
   }
   fabric_.Stop();
+  fabric_.RunUntilIdle();  // the last NOP
   EXPECT_FALSE(IsInterrupted(events)) << "acknowledged events are gone";
   EXPECT_EQ(queue_.Sent().size(), 6u);
   EXPECT_EQ(device().counters().cqes_read, 6u);
