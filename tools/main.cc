@@ -14,8 +14,8 @@
 namespace prepost::tools {
 namespace {
 
-constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddVerify, AddDraw, AddLower,
-                                                     AddRun};
+constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddVerify, AddDraw,
+                                                     AddLower,   AddRun,    AddCompare};
 
 int Fail(const Status& status) {
   std::cerr << "prepost: " << status.ToString() << "\n";

@@ -20,10 +20,12 @@
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
 #include "tools/command.h"
+#include "tools/file_kind.h"
 #include "tools/report_print.h"
 #include "tools/run_job.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
+#include "tools/wait_flags.h"
 
 namespace prepost::tools {
 namespace {
@@ -34,8 +36,7 @@ struct RunFlags {
   std::string input_path;
   std::string executor = "auto";
   std::string transport;  // empty: not given
-  std::string wait;       // empty: not given
-  std::optional<double> idle_ms;
+  WaitFlags wait;
   std::string device;     // empty: not given
   std::string scheduler;  // empty: not given
   std::optional<uint64_t> seed;
@@ -64,30 +65,6 @@ emulated::SchedulerMode SchedulerOf(const std::string& name) {
   return *mode;
 }
 
-template <size_t kCount>
-std::vector<std::string> Words(const std::array<std::string_view, kCount>& names) {
-  return {names.begin(), names.end()};
-}
-
-/// The value of an enum whose names stand in `names` in order; the first one for "".
-template <typename Enum, size_t kCount>
-Enum ValueOf(const std::array<std::string_view, kCount>& names, const std::string& name,
-             Enum otherwise) {
-  if (name.empty()) return otherwise;
-  const auto found = std::ranges::find(names, name);
-  PREPOST_CHECK(found != names.end());  // CheckFlags saw to it
-  return static_cast<Enum>(found - names.begin());
-}
-
-WaitPolicy WaitOf(const RunFlags& flags) {
-  WaitPolicy policy;
-  policy.mode = ValueOf(kWaitModeNames, flags.wait, policy.mode);
-  if (flags.idle_ms) {
-    policy.idle_max = std::chrono::milliseconds(static_cast<int64_t>(*flags.idle_ms));
-  }
-  return policy;
-}
-
 Status CheckFlags(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
   if (!flags.scheduler.empty())
@@ -97,14 +74,9 @@ Status CheckFlags(const RunFlags& flags) {
     if (flags.executor == "offload")
       return {StatusCode::kUsage, "--transport is for CPUs, not for --executor offload"};
   }
-  if (!flags.wait.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckWord("--wait", flags.wait, Words(kWaitModeNames)));
-    if (flags.executor == "offload")
-      return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
-  }
-  if (flags.idle_ms && flags.wait != Name(WaitMode::kHybrid)) {
-    return {StatusCode::kUsage, "--idle-ms is for --wait hybrid"};
-  }
+  PREPOST_RETURN_IF_ERROR(flags.wait.Check());
+  if (flags.wait.any() && flags.executor == "offload")
+    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
   if (!flags.device.empty()) {
     PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
   }
@@ -118,10 +90,7 @@ Status CheckFlags(const RunFlags& flags) {
     }
   }
   if (flags.plan_path.empty() && !flags.spec.any()) {
-    return {StatusCode::kUsage, "run needs either a PLAN or flags such as --nodes (see --help)"};
-  }
-  if (!flags.plan_path.empty() && flags.spec.any()) {
-    return {StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both"};
+    return {StatusCode::kUsage, "run needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
   }
   if (flags.timeout_s && !(*flags.timeout_s > 0)) {
     return {StatusCode::kUsage, "--timeout: expected seconds above 0"};
@@ -156,10 +125,16 @@ bool IsOffloaded(const RunFlags& flags, const Plan& plan) {
   return is_offloaded;
 }
 
-/// The plan of the file or, without one, that of the flags for an input of `bytes`.
+/// The plan of the file or, of a spec or without a file, that for an input of `bytes`.
 Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
-  if (!flags.plan_path.empty()) return LoadPlan(flags.plan_path);
-  const Result<Spec> spec = flags.spec.ToSpec("", bytes);
+  const Result<FileKind> kind =
+      flags.plan_path.empty() ? Result(FileKind::kSpec) : KindOf(flags.plan_path);
+  if (!kind.ok()) return kind.status();
+  if (*kind == FileKind::kPlan && flags.spec.any()) {
+    return Status(StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both");
+  }
+  if (*kind == FileKind::kPlan) return LoadPlan(flags.plan_path);
+  const Result<Spec> spec = flags.spec.ToSpec(flags.plan_path, bytes);
   if (!spec.ok()) return spec.status();
   const Ticker ticker("compiling");
   return Compile(*spec);
@@ -198,7 +173,7 @@ Status Run(const RunFlags& flags) {
                    .outputs = outputs ? &*outputs : nullptr,
                    .interrupt_fd = signals->fd(),
                    .transport = ValueOf(kTransportNames, flags.transport, TransportKind::kTcp),
-                   .wait = WaitOf(flags),
+                   .wait = flags.wait.policy(),
                    .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
                    .show_progress = isatty(STDERR_FILENO) != 0,
                    .scheduler = SchedulerOf(flags.scheduler),
@@ -223,8 +198,8 @@ void AddRun(CLI::App& app, Action* action) {
       "node i's copy is\n"
       "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
       "complete. The root has\n"
-      "the message already and gets no copy. Instead of a plan, flags compile one for the input's "
-      "size.\n\n"
+      "the message already and gets no copy. Instead of a plan, a spec, flags or both compile one "
+      "for the input's size.\n\n"
       "The report has a line per node: the time to its completion; posts, how often its host "
       "handed work over\n"
       "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
@@ -234,8 +209,9 @@ void AddRun(CLI::App& app, Action* action) {
       "Examples:\n"
       "  prepost run plan.json --input image.raw --output-dir copies\n"
       "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
+      "  prepost run examples/specs/pipeline-8.json --input image.raw --wait hybrid\n"
       "  prepost run --nodes 8 --algorithm chain --input image.raw --json");
-  command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin");
+  command->add_option("PLAN", flags->plan_path, "Plan (- for stdin) or spec file");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")
       ->required();
@@ -251,16 +227,7 @@ void AddRun(CLI::App& app, Action* action) {
           "--transport", flags->transport,
           fmt::format("How CPUs reach each other: {} [tcp]", fmt::join(kTransportNames, ", ")))
       ->type_name("NAME");
-  command
-      ->add_option("--wait", flags->wait,
-                   fmt::format("How CPUs wait for completions: {} [interrupt]",
-                               fmt::join(kWaitModeNames, ", ")))
-      ->type_name("MODE");
-  command
-      ->add_option("--idle-ms", flags->idle_ms,
-                   "With --wait hybrid: poll this long after the last progress, then sleep [50]")
-      ->type_name("MS")
-      ->check(CLI::Range(0.0, 1e6));
+  flags->wait.AddTo(*command, "How CPUs wait for completions");
   command
       ->add_option("--device", flags->device, "What executes queue programs: emulated [emulated]")
       ->type_name("NAME");

@@ -221,7 +221,7 @@ void Fabric::Loop(Until until) {
   }
 }
 
-bool Fabric::is_idle() {
+bool Fabric::is_idle() const {
   const std::lock_guard lock(mutex_);
   return idle_;
 }

@@ -49,7 +49,7 @@ class Fabric {
   /// Readable when an engine that was started until idle has ended.
   int ended_fd() const { return ended_.fd(); }
   /// True when nothing can happen any more without a doorbell or a receive that a host posts.
-  bool is_idle();
+  bool is_idle() const;
   /// Rises while anything happens. From any thread.
   uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   /// Processor time that the thread has used so far; only while it runs.
@@ -77,7 +77,7 @@ class Fabric {
   EventFd ended_;
   std::atomic<uint64_t> progress_ = 0;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable for_engine_;
   std::vector<Doorbell> doorbells_;  // guarded by mutex_, as are the following
   bool idle_ = false;

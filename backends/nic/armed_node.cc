@@ -93,6 +93,7 @@ Status ArmedNode::Arm() {
     if (!receives.ok()) return receives.status();
     std::ranges::copy(*sends, qps_[i].sq.begin());
     std::ranges::copy(*receives, qps_[i].rq.begin());
+    wqes_written_ += sends->size() / kWqebbBytes + receives->size() / kReceiveStrideBytes;
     PostReceives(qps_[i], static_cast<uint16_t>(program_->qps[i].receives.size()));
   }
   return {};

@@ -43,6 +43,8 @@ class ArmedNode {
   const NodeProgram& program() const { return *program_; }
   const Qp& qp(QpId id) const { return qps_[id.index()]; }
   const Cq& cq(CqId id) const { return cqs_[id.index()]; }
+  /// In Arm(): sends, WAITs and receives.
+  uint64_t wqes_written() const { return wqes_written_; }
   const Cq& final_cq() const { return cq(program_->final_cq); }
 
   /// What ConnectAll() connects: all QPs but the loopback one.
@@ -85,6 +87,7 @@ class ArmedNode {
   const NodeProgram* program_;
   ArmConfig config_;
   uint32_t lkey_ = 0;
+  uint64_t wqes_written_ = 0;
   std::vector<Cq> cqs_;  // by CqId
   std::vector<Qp> qps_;  // by QpId
   std::optional<CqeReader> final_reader_;

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-SUBCOMMANDS = ["compile", "verify", "draw", "lower", "run"]
+SUBCOMMANDS = ["compile", "verify", "draw", "lower", "run", "compare"]
 
 
 def commands_of(text, in_code_only):
