@@ -106,6 +106,7 @@ void PrintTimes(const Comparison& comparison, std::ostream& out) {
   line("  max", [](const auto& s) { return SummariseNs(s, &TransferSample::skew_ns).max; });
   line("processor time of hosts, median", median_of(&TransferSample::host_cpu_ns));
   line("  of the NICs' thread, median", median_of(&TransferSample::engine_cpu_ns));
+  line("  of arming, median", median_of(&TransferSample::arm_cpu_ns));
   const emulated::CompareRatio ratio = RatioOf(comparison);
   out << fmt::format(
       "\nlast node done, cpu-driven / preposted: {:.2f} by medians; by pair {:.2f} to {:.2f}, "
@@ -135,7 +136,7 @@ Json SampleJson(const TransferSample& sample) {
           {"during", CountsJson(sample.during)},   {"latency_ns", sample.latency_ns},
           {"completion_ns", sample.completion_ns}, {"skew_ns", sample.skew_ns},
           {"host_cpu_ns", sample.host_cpu_ns},     {"engine_cpu_ns", sample.engine_cpu_ns},
-          {"rnr_retries", sample.rnr_retries}};
+          {"arm_cpu_ns", sample.arm_cpu_ns},       {"rnr_retries", sample.rnr_retries}};
 }
 
 Json WayJson(const std::vector<TransferSample>& samples) {
@@ -145,6 +146,7 @@ Json WayJson(const std::vector<TransferSample>& samples) {
           {"completion_ns", SummaryJson(SummariseNs(samples, &TransferSample::completion_ns))},
           {"skew_ns", SummaryJson(SummariseNs(samples, &TransferSample::skew_ns))},
           {"host_cpu_ns", SummaryJson(SummariseNs(samples, &TransferSample::host_cpu_ns))},
+          {"arm_cpu_ns", SummaryJson(SummariseNs(samples, &TransferSample::arm_cpu_ns))},
           {"engine_cpu_ns", SummaryJson(SummariseNs(samples, &TransferSample::engine_cpu_ns))},
           {"samples", std::move(all)}};
 }

@@ -298,7 +298,7 @@ class Comparer {
 
   Result<TransferSample> Transfer(Way way) {
     PREPOST_RETURN_IF_ERROR(Clean());
-    Fabric fabric(plan_.header().nodes, {});
+    Fabric fabric(plan_.header().nodes, {.faults = options_.faults});
     Result<std::unique_ptr<HostThreads>> threads = HostThreads::Make(options_);
     if (!threads.ok()) return threads.status();
     Result<TransferSample> sample =
@@ -336,25 +336,29 @@ class Comparer {
   }
 
   Result<TransferSample> Drive(Fabric& fabric, HostThreads& threads) {
+    const uint64_t arm_from_ns = ThreadCpuNs();
     Result<DrivenGroup> group =
         DrivenGroup::Make(fabric, plan_, message_.bytes(), spans_, {.wake_fd = threads.wake_fd()});
     if (!group.ok()) return group.status();
+    const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
     std::vector<DrivenHost> hosts;
     for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
       hosts.emplace_back(group->executor(NodeId(node)), fabric.device(NodeId(node)));
     }
-    const Result<TransferSample> sample =
-        Measure(fabric, threads, hosts, /*is_idle_the_end=*/false);
+    Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/false);
     if (!sample.ok()) return sample;
+    sample->arm_cpu_ns = arm_ns;
     if (!AllDone(threads)) return StandsStill(*group);
     PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric));
     return sample;
   }
 
   Result<TransferSample> Prepost(Fabric& fabric, HostThreads& threads) {
+    const uint64_t arm_from_ns = ThreadCpuNs();
     Result<ArmedGroup> group =
         ArmedGroup::Make(fabric, plan_, program_, message_.bytes(), spans_, /*epoch=*/0);
     if (!group.ok()) return group.status();
+    const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
     std::vector<PrepostedHost> hosts;
     for (nic::ArmedNode& node : group->nodes()) {
       nic::Device& device = fabric.device(node.program().node);
@@ -363,8 +367,9 @@ class Comparer {
       if (options_.wait.mode != WaitMode::kPolling) PREPOST_RETURN_IF_ERROR(node.RequestEvent());
       hosts.emplace_back(node, device, threads.wake_fd());
     }
-    const Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/true);
+    Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/true);
     if (!sample.ok()) return sample;
+    sample->arm_cpu_ns = arm_ns;
     if (!AllDone(threads)) return group->Stuck();
     PREPOST_RETURN_IF_ERROR(group->Check());
     const HostCounts& during = sample->during;

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
@@ -35,6 +36,7 @@ struct CompareOptions {
   WaitPolicy wait = {};         ///< of all hosts, both ways
   uint64_t seed = 1;            ///< of the message's bytes
   nic::RingLimits limits = {};
+  std::vector<QpFault> faults = {};  ///< QPs to break on the way, in every transfer
   /// A transfer in which nothing happens for so long is given up.
   std::chrono::milliseconds no_progress_max{30000};
   int interrupt_fd = -1;  ///< interrupted when this is readable; -1: never. Not owned
@@ -65,6 +67,7 @@ struct TransferSample {
   uint64_t completion_ns = 0;  ///< the last node's latency
   uint64_t skew_ns = 0;        ///< the last node's less the first one's
   uint64_t host_cpu_ns = 0;    ///< of all hosts' threads, from the start to each completion
+  uint64_t arm_cpu_ns = 0;     ///< of making and arming all nodes' queues, before the start
   uint64_t engine_cpu_ns = 0;  ///< of the thread that all NICs run on, to the last completion
   uint64_t rnr_retries = 0;    ///< sends that found no receive and were tried again
 };

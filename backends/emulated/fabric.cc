@@ -14,6 +14,7 @@
 namespace prepost::emulated {
 namespace {
 
+constexpr size_t kDoorbells = 1024;    // that can be rung at a time without allocating
 constexpr uint64_t kBatchSteps = 256;  // between two looks at doorbells and limits
 /// How often an idle engine looks whether a receive that a sender waits for has been posted.
 constexpr std::chrono::microseconds kRnrTimer{200};
@@ -135,6 +136,7 @@ class Fabric::Nic : public nic::Device {
 };
 
 Fabric::Fabric(uint32_t nodes, const EngineOptions& options) : engine_(states_, options) {
+  for (std::vector<Doorbell>* doorbells : {&taken_, &doorbells_}) doorbells->reserve(kDoorbells);
   for (uint32_t i = 0; i < nodes; ++i) {
     states_.push_back(std::make_unique<NicState>());
     states_.back()->node = NodeId(i);
@@ -161,13 +163,13 @@ void Fabric::Ring(NicState& nic, uint64_t first_bytes) {
 
 /// One look at the doorbells and a bounded number of steps. False when nothing is left to do.
 bool Fabric::RunBatch() {
-  std::vector<Doorbell> doorbells;
+  taken_.clear();
   {
     const std::lock_guard lock(mutex_);
-    doorbells.swap(doorbells_);
+    taken_.swap(doorbells_);
   }
-  for (const Doorbell& it : doorbells) engine_.Doorbell(*it.nic, it.first_bytes);
-  return engine_.Run(kBatchSteps) || !doorbells.empty();
+  for (const Doorbell& it : taken_) engine_.Doorbell(*it.nic, it.first_bytes);
+  return engine_.Run(kBatchSteps) || !taken_.empty();
 }
 
 /// The events since the last time, after telling the NICs' hosts.

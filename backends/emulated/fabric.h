@@ -74,6 +74,7 @@ class Fabric {
   std::vector<std::unique_ptr<NicState>> states_;
   std::vector<std::unique_ptr<Nic>> nics_;
   Engine engine_;
+  std::vector<Doorbell> taken_;  // at work on these
   EventFd ended_;
   std::atomic<uint64_t> progress_ = 0;
 
