@@ -55,8 +55,8 @@ class LocalOrder {
   std::vector<uint32_t> position_;    // op -> its position on its channel
   std::vector<uint32_t> previous_;    // send -> the send before it on its channel, or kNone
   std::vector<uint32_t> last_use_;    // send -> the last op that asks for its clock, or kNone
-  std::vector<uint32_t>
-      clock_of_;  // send -> its clock in clocks_, or kNone: all zero, or no longer needed
+  // send -> its clock in clocks_, or kNone: all zero, or no longer needed
+  std::vector<uint32_t> clock_of_;
   std::vector<Clock> clocks_;
   std::vector<uint32_t> free_clocks_;
   Clock current_clock_;

@@ -41,12 +41,12 @@ enum class OpKind : uint8_t { kSend, kRecv };
 struct Op {
   ChannelId channel;
   uint32_t block = kNoBlock;
-  uint32_t round =
-      0;  ///< step in the ideal one-port schedule; bounds and drawings only, never correctness
+  /// Step in the ideal one-port schedule; bounds and drawings only, never correctness.
+  uint32_t round = 0;
   uint32_t grants = 0;  ///< credit sends: how many further receives of the reverse lane-0 channel
                         ///< are posted; else 0
-  uint32_t after_begin =
-      0;  ///< slice of Plan's after array: [after_begin, after_begin + after_count)
+  /// Slice of Plan's after array: [after_begin, after_begin + after_count).
+  uint32_t after_begin = 0;
   uint32_t after_count = 0;
   OpKind kind = OpKind::kSend;
 

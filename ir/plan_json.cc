@@ -5,10 +5,10 @@
 
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "prepost/ir/json_reader.h"
+#include "prepost/ir/json_text.h"
 #include "prepost/ir/near_name.h"
 
 namespace prepost {
@@ -138,11 +138,6 @@ class PlanReader {
   size_t after_count_ = 0;
 };
 
-std::string Quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/false,
-                                   nlohmann::json::error_handler_t::replace);
-}
-
 /// Collects text and hands it to the stream in large pieces.
 class Writer {
  public:
@@ -170,9 +165,10 @@ class Writer {
 
 void WriteHeader(const PlanHeader& header, Writer& out) {
   out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", \"generator\": {},\n", kFormat, kMajor,
-          kMinor, Quoted(header.generator));
+          kMinor, QuoteJson(header.generator));
   out.Put("  \"collective\": {}, \"algorithm\": {}, \"nodes\": {}, \"root\": {},\n",
-          Quoted(header.collective), Quoted(header.algorithm), header.nodes, header.root.value);
+          QuoteJson(header.collective), QuoteJson(header.algorithm), header.nodes,
+          header.root.value);
   out.Put("  \"message\": {{ \"bytes\": {}, \"block_bytes\": {}, \"blocks\": {} }},\n",
           header.message.bytes, header.message.block_bytes, header.message.blocks);
   out.Put("  \"ready\": {{ \"mode\": \"{}\"", Name(header.ready.mode));

@@ -3,40 +3,44 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 
 namespace prepost {
 
-void ControlMessage::SetText(const std::string& value) {
-  const size_t length = std::min(value.size(), text.size() - 1);
-  std::copy_n(value.begin(), length, text.begin());
-  text[length] = '\0';
-}
-
 Result<std::pair<ControlSocket, ControlSocket>> ControlSocket::MakePair() {
   int fds[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
     return SystemError(StatusCode::kEnvironment, "cannot make a control connection", errno);
   }
-  return std::pair(ControlSocket(fds[0]), ControlSocket(fds[1]));
+  return std::pair(ControlSocket(FileDescriptor(fds[0])), ControlSocket(FileDescriptor(fds[1])));
 }
 
-bool ControlSocket::Send(const ControlMessage& message) {
-  return send(fd(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof(message));
+void ControlSocket::Send(const ControlMessage& message) {
+  if (closed_) return;
+  std::array<std::byte, kControlMessageBytes> bytes;
+  EncodeControlMessage(message, bytes);
+  const ssize_t sent = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  // What the other end said before it went may still be read, so only a broken message closes.
+  if (sent >= 0 && sent != static_cast<ssize_t>(bytes.size())) closed_ = true;
 }
 
-std::optional<ControlMessage> ControlSocket::Receive(bool wait) {
-  ControlMessage message;
-  for (;;) {
-    const ssize_t got = recv(fd(), &message, sizeof(message), wait ? 0 : MSG_DONTWAIT);
-    if (got == static_cast<ssize_t>(sizeof(message))) return message;
+std::optional<ControlMessage> ControlSocket::Receive() {
+  while (!closed_) {
+    const ssize_t got = recv(fd(), partial_.data() + partial_bytes_,
+                             partial_.size() - partial_bytes_, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return std::nullopt;
-    closed_ = true;
-    return std::nullopt;
+    if (got <= 0) break;
+    partial_bytes_ += static_cast<size_t>(got);
+    if (partial_bytes_ < partial_.size()) continue;
+    partial_bytes_ = 0;
+    Result<ControlMessage> message = DecodeControlMessage(partial_);
+    if (message.ok()) return std::move(*message);
+    nonsense_ = message.status().message();
+    break;
   }
+  closed_ = true;
+  return std::nullopt;
 }
 
 }  // namespace prepost

@@ -1,80 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ControlSocket: how the launcher and one node process of the same program and machine talk: whole
-// messages, over a socket pair that closes by itself when either of them dies.
+// ControlSocket: one end of a connection that carries ControlMessages between a leader and a member,
+// in one machine over a socket pair or between machines over TCP. It closes by itself when the
+// process at the other end dies.
 #ifndef PREPOST_RUNTIME_CONTROL_SOCKET_H_
 #define PREPOST_RUNTIME_CONTROL_SOCKET_H_
 
 #include <array>
-#include <cstdint>
+#include <cstddef>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 
-#include "prepost/ir/ids.h"
 #include "prepost/ir/status.h"
+#include "prepost/runtime/control_message.h"
 #include "prepost/runtime/file_descriptor.h"
-#include "prepost/runtime/message_sum.h"
-#include "prepost/runtime/report.h"
 
 namespace prepost {
 
-/// The steps of a run, in order, each taken by all nodes before the next begins; and what may come
-/// at any time.
-///
-///     node -> launcher                          launcher -> node
-///     kReady      receives posted, file ready   kStart    all are ready: go
-///     kDelivered  program done: `report`        kSum      all have delivered: sum your copy
-///     kSummed     `sum`                         kRelease  all is well and committed: exit
-///     kProgress   answer to kQuery              kQuery    how far are you?
-///     kFailed     `text`; waits to be ended
-struct ControlMessage {
-  enum class Kind : uint8_t {
-    kReady,
-    kStart,
-    kDelivered,
-    kSum,
-    kSummed,
-    kRelease,
-    kQuery,
-    kProgress,
-    kFailed
-  };
-  Kind kind = Kind::kReady;
-  bool lost_peer = false;             ///< kFailed: only because a peer is gone
-  StatusCode code = StatusCode::kOk;  ///< kFailed
-  uint64_t start_ns = 0;              ///< kStart: when, by MonotonicNs()
-  uint64_t progress = 0;              ///< kProgress: rises whenever there is some
-  NodeReport report = {};             ///< kDelivered; kProgress: so far
-  MessageSum sum = {};                ///< kSummed
-  std::array<char, 512> text = {};    ///< kFailed: the message; kProgress: what the node waits for
-
-  void SetText(const std::string& value);
-  std::string Text() const { return text.data(); }
-};
-static_assert(std::is_trivially_copyable_v<ControlMessage>);
-
+/// Used by one thread. Neither sending nor receiving waits; poll fd() for more.
 class ControlSocket {
  public:
   /// Both ends. Errors: kEnvironment.
   static Result<std::pair<ControlSocket, ControlSocket>> MakePair();
+  /// Takes over a connected stream socket.
+  explicit ControlSocket(FileDescriptor fd) : fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
 
-  /// Does not wait: a message that finds no room is dropped with false, as when the other end is
-  /// gone.
-  bool Send(const ControlMessage& message);
-  /// The next message; none if there is none yet (`wait` false) or the other end is gone (then
-  /// closed()).
-  std::optional<ControlMessage> Receive(bool wait);
+  /// Nothing happens when the other end is gone. A connection holds far more than what is ever
+  /// under way, so one that takes no whole message is as good as gone and becomes closed().
+  void Send(const ControlMessage& message);
+  /// The next message; none if none is there in full yet, or if closed().
+  std::optional<ControlMessage> Receive();
+  /// The other end is gone or has sent nonsense; for good.
   bool closed() const { return closed_; }
+  /// What was wrong with its last bytes; empty if nothing was.
+  const std::string& nonsense() const { return nonsense_; }
 
  private:
-  explicit ControlSocket(int fd) : fd_(fd) {}
-
   FileDescriptor fd_;
+  std::array<std::byte, kControlMessageBytes> partial_ = {};
+  size_t partial_bytes_ = 0;
   bool closed_ = false;
+  std::string nonsense_;
 };
 
 }  // namespace prepost

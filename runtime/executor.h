@@ -88,16 +88,16 @@ class CpuExecutor {
   NodeMemory memory_;
 
   std::vector<State> state_;
-  std::vector<uint32_t>
-      pending_;  ///< per send: open ops of `after`, + 1 for the channel's unstarted send before it
-  std::vector<uint32_t>
-      next_on_channel_;  ///< per op: the next op of its kind on its channel, or kNone
+  /// Per send: open ops of `after`, + 1 for the channel's unstarted send before it.
+  std::vector<uint32_t> pending_;
+  /// Per op: the next op of its kind on its channel, or kNone.
+  std::vector<uint32_t> next_on_channel_;
   std::vector<uint32_t> successor_begin_;  ///< CSR: the sends that name an op in their `after`
   std::vector<uint32_t> successors_;
-  std::vector<uint32_t>
-      first_granted_;  ///< per credit send: the first receive that it grants; else kNone
-  std::vector<uint32_t>
-      ready_;  ///< ring of sends to start; each send enters it once, so it never wraps
+  /// Per credit send: the first receive that it grants; else kNone.
+  std::vector<uint32_t> first_granted_;
+  /// Ring of sends to start; each send enters it once, so it never wraps.
+  std::vector<uint32_t> ready_;
   size_t ready_begin_ = 0;
   std::array<OpId, 64> completed_;  ///< what one Poll() of the endpoint brought
 

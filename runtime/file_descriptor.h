@@ -32,6 +32,10 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+/// True when no process can make the open file shorter (it is a memory file, sealed against it), so
+/// that its mappings may be read and written without fear of SIGBUS (mapping.h).
+bool IsSealed(int fd);
+
 /// "what: No space left on device". `error` is an errno value.
 Status SystemError(StatusCode code, const std::string& what, int error);
 

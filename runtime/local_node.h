@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one node's process does in a run on this machine (local_group.h starts it and describes the
-// whole): prepare its memory or file, play its program, sum what it has, and end when it is told to
-// or when the launcher is gone.
+// The process of one node in a run on this machine: a Member led by the launcher (local_group.h),
+// and what it does when the launcher is gone.
 #ifndef PREPOST_RUNTIME_LOCAL_NODE_H_
 #define PREPOST_RUNTIME_LOCAL_NODE_H_
 
@@ -20,7 +19,7 @@ namespace prepost {
 struct LocalNodeTask {
   const Plan& plan;
   NodeId node;
-  const MappedInput& input;  ///< read by the root only
+  const MappedInput& input;  ///< the root sends it; over shared memory others read it
   NodeBuffer& buffer;        ///< open; not used by the root
   OutputSet* outputs;        ///< null: receive into memory
   LocalTransport& transport;

@@ -15,21 +15,23 @@
 
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
+#include "prepost/runtime/checkpoint.h"
 #include "prepost/runtime/endpoint.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 
 namespace prepost {
 
-enum class TransportKind : uint8_t { kTcp };
+enum class TransportKind : uint8_t { kTcp, kShm };
 
-inline constexpr std::array<std::string_view, 1> kTransportNames = {"tcp"};
+inline constexpr std::array<std::string_view, 2> kTransportNames = {"tcp", "shm"};
 constexpr std::string_view Name(TransportKind kind) {
   return kTransportNames[static_cast<size_t>(kind)];
 }
 
 /// Where the nodes' copies of the message lie. `buffers` are open when a transport is made; in its
 /// own process a node's is reserved before MakeEndpoint(). The root's is not used: it has the input.
+/// What it names is not owned.
 struct LocalMemory {
   const MappedInput& input;
   std::span<const NodeBuffer> buffers;  ///< by node
@@ -39,7 +41,7 @@ class LocalTransport {
  public:
   /// How many files Make() opens; all are open until it is destroyed.
   static size_t FilesNeeded(TransportKind kind, const Plan& plan);
-  /// Needs a verified plan, which must outlive it, as must `memory`. Errors: kEnvironment.
+  /// Needs a verified plan, which must outlive it, as must what `memory` names. Errors: kEnvironment.
   static Result<std::unique_ptr<LocalTransport>> Make(TransportKind kind, const Plan& plan,
                                                       const LocalMemory& memory);
 
@@ -48,8 +50,9 @@ class LocalTransport {
   /// The open files that the process of `node` needs; it closes all others.
   virtual std::vector<int> FilesOf(NodeId node) const = 0;
   /// Once, in the process of `node`. While `wake_fd` is readable, the endpoint's Poll() does not
-  /// wait. Errors: kEnvironment.
-  virtual Result<std::unique_ptr<Endpoint>> MakeEndpoint(NodeId node, int wake_fd) = 0;
+  /// wait. Errors: kEnvironment; those of `checkpoint`.
+  virtual Result<std::unique_ptr<Endpoint>> MakeEndpoint(NodeId node, int wake_fd,
+                                                         const Checkpoint& checkpoint) = 0;
 };
 
 }  // namespace prepost

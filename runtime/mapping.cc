@@ -4,12 +4,19 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "prepost/runtime/file_descriptor.h"
 
 namespace prepost {
+namespace {
+
+/// Between checkpoints while memory is touched.
+constexpr uint64_t kTouchStepBytes = uint64_t{64} << 20;
+
+}  // namespace
 
 Result<Mapping> Mapping::Map(uint64_t bytes, int protection, int flags, int fd) {
   if (bytes == 0) return Mapping();
@@ -31,6 +38,19 @@ Result<Mapping> Mapping::Shared(uint64_t bytes) {
 Result<Mapping> Mapping::OfFile(int fd, uint64_t bytes, Access access) {
   const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
   return Map(bytes, protection, MAP_SHARED, fd);
+}
+
+Status Mapping::Touch(Access access, const Checkpoint& checkpoint) const {
+  const int advice = access == Access::kRead ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+  for (uint64_t offset = 0; offset < bytes_.size(); offset += kTouchStepBytes) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const auto step = bytes_.subspan(offset, std::min(bytes_.size() - offset, kTouchStepBytes));
+    if (madvise(step.data(), step.size(), advice) != 0) {
+      return SystemError(StatusCode::kEnvironment,
+                         fmt::format("cannot have {} bytes in memory", bytes_.size()), errno);
+    }
+  }
+  return {};
 }
 
 Mapping::Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "prepost/ir/status.h"
+#include "prepost/runtime/checkpoint.h"
 
 namespace prepost {
 
@@ -38,6 +39,10 @@ class Mapping {
 
   /// Must not be written to when mapped with kRead.
   std::span<std::byte> bytes() const { return bytes_; }
+
+  /// Has every page there, ready for `access`, so that using it meets no page fault. Errors:
+  /// kEnvironment: no memory, or a file that is shorter than its mapping; those of `checkpoint`.
+  Status Touch(Access access, const Checkpoint& checkpoint = {}) const;
 
  private:
   explicit Mapping(std::span<std::byte> bytes) : bytes_(bytes) {}

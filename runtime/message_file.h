@@ -30,6 +30,8 @@ class MappedInput {
   uint64_t size_bytes() const { return mapping_.bytes().size(); }
   std::span<const std::byte> bytes() const { return mapping_.bytes(); }
   int fd() const { return file_.get(); }
+  /// See prepost::IsSealed(): true for a sealed memory file, opened by /proc/self/fd/N.
+  bool is_sealed() const { return IsSealed(fd()); }
 
   /// An error (kRejected) if the file is shorter now than when it was opened.
   Status CheckStillWhole() const;

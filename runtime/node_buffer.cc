@@ -6,55 +6,42 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 namespace prepost {
-namespace {
 
-/// Between checkpoints while memory is touched.
-constexpr uint64_t kTouchStepBytes = uint64_t{64} << 20;
-
-}  // namespace
-
-Result<NodeBuffer> NodeBuffer::Open(NodeId node, const OutputSet* outputs) {
+Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet* outputs) {
   NodeBuffer buffer;
-  if (outputs != nullptr) {
-    Result<PartialOutput> output = PartialOutput::Create(outputs->TemporaryPath(node));
-    if (!output.ok()) return output.status();
-    buffer.output_ = std::move(*output);
-  } else {
-    buffer.memory_file_ = FileDescriptor(memfd_create(fmt::format("prepost:{}", node.value).c_str(),
-                                                      MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!buffer.memory_file_.valid()) {
-      return SystemError(StatusCode::kEnvironment,
-                         fmt::format("cannot make the memory of node {}", node.value), errno);
-    }
+  buffer.bytes_ = bytes;
+  if (outputs == nullptr) {
+    PREPOST_RETURN_IF_ERROR(buffer.OpenMemory(node));
+    return buffer;
   }
+  Result<PartialOutput> output = PartialOutput::Create(outputs->TemporaryPath(node));
+  if (!output.ok()) return output.status();
+  buffer.output_ = std::move(*output);
   return buffer;
 }
 
-Status NodeBuffer::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
-  return output_ ? output_->Reserve(bytes, checkpoint) : ReserveMemory(bytes, checkpoint);
+Status NodeBuffer::OpenMemory(NodeId node) {
+  memory_file_ = FileDescriptor(
+      memfd_create(fmt::format("prepost:{}", node.value).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (memory_file_.valid() && ftruncate(fd(), static_cast<off_t>(bytes_)) == 0 &&
+      fcntl(fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+    return {};
+  }
+  return SystemError(StatusCode::kEnvironment,
+                     fmt::format("cannot make the memory of node {}, {} bytes", node.value, bytes_),
+                     errno);
 }
 
-Status NodeBuffer::ReserveMemory(uint64_t bytes, const Checkpoint& checkpoint) {
-  const auto failed = [bytes] {
-    return SystemError(StatusCode::kEnvironment,
-                       fmt::format("cannot reserve {} bytes of memory", bytes), errno);
-  };
-  if (ftruncate(fd(), static_cast<off_t>(bytes)) != 0) return failed();
-  if (fcntl(fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return failed();
-  Result<Mapping> memory = Mapping::OfFile(fd(), bytes, Mapping::Access::kReadWrite);
+Status NodeBuffer::Reserve(const Checkpoint& checkpoint) {
+  if (output_) return output_->Reserve(bytes_, checkpoint);
+  Result<Mapping> memory = Mapping::OfFile(fd(), bytes_, Mapping::Access::kReadWrite);
   if (!memory.ok()) return memory.status();
   memory_ = std::move(*memory);
-  for (uint64_t offset = 0; offset < bytes; offset += kTouchStepBytes) {
-    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    const auto step = memory_.bytes().subspan(offset, std::min(bytes - offset, kTouchStepBytes));
-    if (madvise(step.data(), step.size(), MADV_POPULATE_WRITE) != 0) return failed();
-  }
-  return {};
+  return memory_.Touch(Mapping::Access::kReadWrite, checkpoint);
 }
 
 Result<MessageSum> NodeBuffer::Sum(const Checkpoint& checkpoint) const {

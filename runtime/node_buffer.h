@@ -7,6 +7,7 @@
 #define PREPOST_RUNTIME_NODE_BUFFER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -21,29 +22,29 @@
 
 namespace prepost {
 
-/// Move only. Used after Open() for fd() only, after Reserve() for all.
+/// Move only. After Open() its file has a place, after Reserve() all the memory it needs.
 class NodeBuffer {
  public:
-  /// The buffer of `node`, not the root: its temporary file in `outputs` or, if that is null, a
-  /// memory file without a name, which nobody can shrink once it is reserved. Errors: kRejected for
-  /// a file that cannot be made, kEnvironment.
-  static Result<NodeBuffer> Open(NodeId node, const OutputSet* outputs);
-  /// Makes room for `bytes`, and touches all of it where it is memory, so that the transfer meets
-  /// no page fault. Errors: those of PartialOutput::Reserve; kEnvironment: no memory; those of
-  /// `checkpoint`.
-  Status Reserve(uint64_t bytes, const Checkpoint& checkpoint = {});
+  /// A buffer of `bytes` for `node`, not the root: its temporary file in `outputs` or, if that is
+  /// null, a memory file without a name, of this size for ever. Errors: kRejected for a file that
+  /// cannot be made, kEnvironment.
+  static Result<NodeBuffer> Open(NodeId node, uint64_t bytes, const OutputSet* outputs);
+  /// Makes room for the bytes and maps them, and touches all of them where it is memory, so that
+  /// the transfer meets no page fault. Errors: those of PartialOutput::Reserve and Mapping::Touch.
+  Status Reserve(const Checkpoint& checkpoint = {});
 
   int fd() const { return output_ ? output_->fd() : memory_file_.get(); }
-  /// True when no process can make it shorter, so that its mapping may be read and written without
-  /// fear of SIGBUS (see Mapping).
+  /// See IsSealed(): true unless it is a file.
   bool is_sealed() const { return !output_; }
+  /// After Reserve().
   std::span<std::byte> bytes() const { return output_ ? output_->bytes() : memory_.bytes(); }
   /// The sum of what is there now.
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
-  Status ReserveMemory(uint64_t bytes, const Checkpoint& checkpoint);
+  Status OpenMemory(NodeId node);
 
+  uint64_t bytes_ = 0;
   std::optional<PartialOutput> output_;
   FileDescriptor memory_file_;
   Mapping memory_;

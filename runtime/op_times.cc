@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/runtime/op_times.h"
 
+#include <algorithm>
+
 #include "prepost/runtime/clock.h"
-#include "prepost/runtime/program.h"
 
 namespace prepost {
 
@@ -12,10 +13,16 @@ Result<RunTrace> RunTrace::Make(const Plan& plan) {
   return RunTrace(plan, std::move(*table));
 }
 
+RunTrace::RunTrace(const Plan& plan, Mapping table)
+    : programs_(plan.programs().begin(), plan.programs().end()), table_(std::move(table)) {
+  std::ranges::sort(programs_, {}, &Program::node);
+}
+
 std::span<OpTimes> RunTrace::times(NodeId node) {
-  const Program& program = ProgramOf(*plan_, node);
+  const Program& program = programs_[node.index()];
+  PREPOST_CHECK(program.node == node);
   auto* const all = reinterpret_cast<OpTimes*>(table_.bytes().data());
-  return {all + program.op_begin, plan_->ops(program).size()};
+  return {all + program.op_begin, program.op_count};
 }
 
 std::span<const OpTimes> RunTrace::times(NodeId node) const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
@@ -26,8 +27,8 @@ struct OpTimes {
 /// has finished.
 class RunTrace {
  public:
-  /// `plan` must outlive it. To be made before node processes are forked, which then share it.
-  /// Errors: kEnvironment: no memory.
+  /// `plan` must be verified and outlive it. To be made before node processes are forked, which
+  /// then share it. Errors: kEnvironment: no memory.
   static Result<RunTrace> Make(const Plan& plan);
 
   /// By op id of `node`.
@@ -41,10 +42,10 @@ class RunTrace {
   uint64_t start_ns = 0;
 
  private:
-  RunTrace(const Plan& plan, Mapping table) : plan_(&plan), table_(std::move(table)) {}
+  RunTrace(const Plan& plan, Mapping table);
 
-  const Plan* plan_;
-  Mapping table_;  ///< OpTimes in the order of the plan's ops
+  std::vector<Program> programs_;  ///< by node
+  Mapping table_;                  ///< OpTimes in the order of the plan's ops
 };
 
 }  // namespace prepost

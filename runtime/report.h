@@ -16,19 +16,19 @@ namespace prepost {
 
 struct NodeReport {
   NodeId node;
-  uint64_t host_posts =
-      0;  ///< times the host handed work over: sends and receives posted, or doorbells rung
-  uint64_t host_posts_during =
-      0;  ///< of these, after the transfer had started at this node (preposted: must be 0)
-  uint64_t host_wakeups =
-      0;  ///< times the host came back from waiting, between start and completion
+  /// Times the host handed work over: sends and receives posted, or doorbells rung.
+  uint64_t host_posts = 0;
+  /// Of these, after the transfer had started at this node (preposted: must be 0).
+  uint64_t host_posts_during = 0;
+  /// Times the host came back from waiting, between start and completion.
+  uint64_t host_wakeups = 0;
   uint64_t host_completions = 0;  ///< completions the host looked at
-  uint64_t retries =
-      0;  ///< times a block was held back because no receive was posted for it (RNR retries)
+  /// Times a block was held back because no receive was posted for it (RNR retries).
+  uint64_t retries = 0;
   uint64_t cpu_ns = 0;  ///< processor time of the host's thread, between start and completion
   uint64_t bytes_received = 0;
-  uint64_t elapsed_ns =
-      0;  ///< from the start of the transfer to this node's completion, monotonic clock
+  /// From the start of the transfer to this node's completion, monotonic clock.
+  uint64_t elapsed_ns = 0;
 };
 
 struct RunReport {

@@ -74,14 +74,14 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
     if (link.carries_blocks) link.tx.resize(kRecordBytes);
     link.rx.resize(link.carries_blocks ? kRecordBytes : kRecordsPerRead * kRecordBytes);
   }
-  active_.resize(links_.size());
+  active_.Resize(links_.size());
   if (watched) return {};
   return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a node", errno);
 }
 
 void TcpEndpoint::AddLanes() {
   const std::span<const Op> ops = plan_.ops(ProgramOf(plan_, node_));
-  completed_.reserve(ops.size());
+  completed_.Reserve(ops.size());
   lane_of_channel_.assign(plan_.channels().size(), kNone);
   for (const Op& op : ops) {
     const Channel& channel = plan_.channels()[op.channel.index()];
@@ -126,7 +126,7 @@ void TcpEndpoint::PostRecv(const RecvRequest& request) {
   if (!link.carries_blocks) {
     CompleteArrived(lane);
   } else if (std::exchange(link.stalled, false)) {
-    Activate(lane.link);
+    active_.Push(lane.link);
   }
 }
 
@@ -138,7 +138,7 @@ void TcpEndpoint::PostSend(const SendRequest& request) {
        .block = request.block,
        .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}});
   if (links_[lane.link].carries_blocks) {
-    Activate(lane.link);
+    active_.Push(lane.link);
   } else {
     AppendRecord(lane.link, RecordOf(lane, lane.moved++));
   }
@@ -148,23 +148,15 @@ Result<PollOutcome> TcpEndpoint::Poll(std::span<OpId> completed,
                                       std::chrono::milliseconds timeout) {
   PREPOST_RETURN_IF_ERROR(Service());
   PollOutcome outcome;
-  const bool busy = active_count_ > 0 || taken_ < completed_.size();
+  const bool busy = active_.size() > 0 || !completed_.empty();
   PREPOST_RETURN_IF_ERROR(Wait(busy ? std::chrono::milliseconds(0) : timeout, &outcome.woken));
   PREPOST_RETURN_IF_ERROR(Service());
-  outcome.completed = std::min(completed.size(), completed_.size() - taken_);
-  std::copy_n(completed_.begin() + static_cast<ptrdiff_t>(taken_), outcome.completed,
-              completed.begin());
-  taken_ += outcome.completed;
+  outcome.completed = completed_.Take(completed);
   return outcome;
 }
 
 bool TcpEndpoint::quiet() const {
   return std::ranges::none_of(links_, [this](const Link& link) { return HasToWrite(link); });
-}
-
-void TcpEndpoint::Activate(uint32_t index) {
-  if (std::exchange(links_[index].queued, true)) return;
-  active_[(active_begin_ + active_count_++) % active_.size()] = index;
 }
 
 Status TcpEndpoint::Wait(std::chrono::milliseconds timeout, bool* woken) {
@@ -185,20 +177,18 @@ Status TcpEndpoint::Wait(std::chrono::milliseconds timeout, bool* woken) {
     Link& link = links_[event.data.u32];
     if ((event.events & EPOLLOUT) != 0) link.writable = true;
     if ((event.events & ~uint32_t{EPOLLOUT}) != 0) link.readable = true;
-    Activate(event.data.u32);
+    active_.Push(event.data.u32);
   }
   return {};
 }
 
 Status TcpEndpoint::Service() {
-  for (size_t visits = active_count_; visits > 0; --visits) {
-    const uint32_t index = active_[active_begin_];
-    active_begin_ = (active_begin_ + 1) % active_.size();
-    --active_count_;
+  for (size_t visits = active_.size(); visits > 0; --visits) {
+    const uint32_t index = active_.Pop();
     Link& link = links_[index];
-    link.queued = false;
     PREPOST_RETURN_IF_ERROR(Visit(link));
-    if ((link.writable && HasToWrite(link)) || (link.readable && !link.stalled)) Activate(index);
+    if ((link.writable && HasToWrite(link)) || (link.readable && !link.stalled))
+      active_.Push(index);
   }
   return {};
 }
@@ -337,7 +327,7 @@ Status TcpEndpoint::TakeNote(Link& link, Lane& lane, const Record& record) {
   if (lane.completed == lane.moved || record != RecordOf(lane, lane.completed)) {
     return Unexpected(link, record, "the note of the oldest undelivered send");
   }
-  completed_.push_back(lane.slots[lane.completed++].op);
+  completed_.Add(lane.slots[lane.completed++].op);
   return {};
 }
 
@@ -345,7 +335,7 @@ Status TcpEndpoint::TakeNote(Link& link, Lane& lane, const Record& record) {
 void TcpEndpoint::CompleteArrived(Lane& lane) {
   while (lane.completed < std::min(lane.moved, lane.slots.size())) {
     AppendRecord(lane.note_link, RecordOf(lane, lane.completed));
-    completed_.push_back(lane.slots[lane.completed++].op);
+    completed_.Add(lane.slots[lane.completed++].op);
   }
 }
 
@@ -354,7 +344,7 @@ void TcpEndpoint::AppendRecord(uint32_t index, const Record& record) {
   const size_t offset = link.tx.size();
   link.tx.resize(offset + kRecordBytes);  // within what AddLanes() reserved
   EncodeRecord(record, RecordAt(link.tx, offset));
-  Activate(index);
+  active_.Push(index);
 }
 
 Record TcpEndpoint::RecordOf(const Lane& lane, size_t index) const {

@@ -16,10 +16,12 @@
 #include <string>
 #include <vector>
 
+#include "prepost/runtime/completion_list.h"
 #include "prepost/runtime/endpoint.h"
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/tcp_mesh.h"
 #include "prepost/runtime/tcp_wire.h"
+#include "prepost/runtime/visit_ring.h"
 
 namespace prepost {
 
@@ -72,7 +74,6 @@ class TcpEndpoint final : public Endpoint {
     NodeId peer;
     uint32_t lane = kBlockLane;
     bool carries_blocks = false;
-    bool queued = false;    ///< in active_
     bool readable = false;  ///< until a read finds nothing
     bool writable = true;   ///< until a write finds no room
     bool stalled = false;   ///< a block waits for its receive to be posted
@@ -90,7 +91,6 @@ class TcpEndpoint final : public Endpoint {
   uint32_t FindLink(NodeId peer, uint32_t lane) const;
 
   Lane& LaneOf(ChannelId channel) { return lanes_[lane_of_channel_[channel.index()]]; }
-  void Activate(uint32_t link);
   Status Wait(std::chrono::milliseconds timeout, bool* woken);
   Status Service();
   bool HasToWrite(const Link& link) const;
@@ -114,11 +114,8 @@ class TcpEndpoint final : public Endpoint {
   std::vector<Link> links_;
   std::vector<Lane> lanes_;
   std::vector<uint32_t> lane_of_channel_;  ///< by plan channel; kNone: not ours
-  std::vector<uint32_t> active_;           ///< ring of links to visit, each at most once in it
-  size_t active_begin_ = 0;
-  size_t active_count_ = 0;
-  std::vector<OpId> completed_;  ///< all that completed; each op once
-  size_t taken_ = 0;             ///< of these, handed out by Poll()
+  VisitRing active_;                       ///< links
+  CompletionList completed_;
   std::optional<NodeId> lost_peer_;
   EndpointCounters counters_;
 };

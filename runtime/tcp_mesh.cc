@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <compare>
 #include <utility>
 
 namespace prepost {
@@ -21,27 +20,6 @@ constexpr int kUnsentBytesMax = 256 << 10;
 
 /// Strangers that may connect to our listener before we give up.
 constexpr int kStrangersMax = 100;
-
-struct Connection {
-  NodeId low;
-  NodeId high;
-  uint32_t lane = kBlockLane;
-
-  friend auto operator<=>(const Connection&, const Connection&) = default;
-};
-
-std::vector<Connection> Connections(const Plan& plan) {
-  std::vector<Connection> all;
-  for (const Channel& channel : plan.channels()) {
-    const auto [low, high] = std::minmax(channel.from, channel.to);
-    all.push_back({.low = low, .high = high, .lane = channel.lane});
-    all.push_back({.low = low, .high = high, .lane = kCreditLane});
-  }
-  std::ranges::sort(all);
-  const auto rest = std::ranges::unique(all);
-  all.erase(rest.begin(), rest.end());
-  return all;
-}
 
 Status NetworkError(const char* what) {
   return SystemError(StatusCode::kEnvironment, fmt::format("cannot connect nodes: {}", what),
@@ -87,7 +65,35 @@ Result<FileDescriptor> AcceptOwn(const FileDescriptor& listener, const FileDescr
       fmt::format("cannot connect nodes: {} strangers connected to our port", kStrangersMax));
 }
 
-Status Configure(const FileDescriptor& fd) {
+Result<std::pair<FileDescriptor, FileDescriptor>> Connect(const FileDescriptor& listener,
+                                                          const sockaddr_in& address) {
+  Result<FileDescriptor> client = NewSocket();
+  if (!client.ok()) return client.status();
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+  if (connect(client->get(), generic, sizeof(address)) != 0) return NetworkError("connect");
+  Result<FileDescriptor> server = AcceptOwn(listener, *client);
+  if (!server.ok()) return server.status();
+  PREPOST_RETURN_IF_ERROR(ConfigureTcp(*client));
+  PREPOST_RETURN_IF_ERROR(ConfigureTcp(*server));
+  return std::pair(std::move(*client), std::move(*server));
+}
+
+}  // namespace
+
+std::vector<TcpConnection> TcpConnections(const Plan& plan) {
+  std::vector<TcpConnection> all;
+  for (const Channel& channel : plan.channels()) {
+    const auto [low, high] = std::minmax(channel.from, channel.to);
+    all.push_back({.low = low, .high = high, .lane = channel.lane});
+    all.push_back({.low = low, .high = high, .lane = kCreditLane});
+  }
+  std::ranges::sort(all);
+  const auto rest = std::ranges::unique(all);
+  all.erase(rest.begin(), rest.end());
+  return all;
+}
+
+Status ConfigureTcp(const FileDescriptor& fd) {
   const int on = 1;
   const int unsent = kUnsentBytesMax;
   if (setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0) {
@@ -99,29 +105,12 @@ Status Configure(const FileDescriptor& fd) {
   return {};
 }
 
-Result<std::pair<FileDescriptor, FileDescriptor>> Connect(const FileDescriptor& listener,
-                                                          const sockaddr_in& address) {
-  Result<FileDescriptor> client = NewSocket();
-  if (!client.ok()) return client.status();
-  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
-  if (connect(client->get(), generic, sizeof(address)) != 0) return NetworkError("connect");
-  Result<FileDescriptor> server = AcceptOwn(listener, *client);
-  if (!server.ok()) return server.status();
-  PREPOST_RETURN_IF_ERROR(Configure(*client));
-  PREPOST_RETURN_IF_ERROR(Configure(*server));
-  return std::pair(std::move(*client), std::move(*server));
-}
-
-}  // namespace
-
-size_t TcpConnectionCount(const Plan& plan) { return Connections(plan).size(); }
-
 Result<TcpMesh> MakeTcpMesh(const Plan& plan) {
   TcpMesh mesh(plan.header().nodes);
   sockaddr_in address = {};
   const Result<FileDescriptor> listener = Listen(&address);
   if (!listener.ok()) return listener.status();
-  for (const Connection& connection : Connections(plan)) {
+  for (const TcpConnection& connection : TcpConnections(plan)) {
     auto ends = Connect(*listener, address);
     if (!ends.ok()) return ends.status();
     mesh[connection.low.index()].push_back(

@@ -48,6 +48,25 @@ constexpr Unit kUnits[] = {
     {"TB", 1'000'000'000'000},
 };
 
+/// A device, pipe or socket: it is written to as it is, without renaming.
+bool IsSpecial(const std::filesystem::file_status& status) {
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
+/// Where a file is written and what then becomes of it. A link stays a link: what it points to is
+/// replaced.
+struct Destination {
+  std::string path;
+  std::string temporary;
+};
+Destination DestinationOf(const std::string& path) {
+  std::error_code unknown;  // what cannot be looked at cannot be opened either
+  const std::filesystem::path target = std::filesystem::canonical(path, unknown);
+  std::string final_path = unknown ? path : target.string();
+  std::string temporary = fmt::format("{}.{}.partial", final_path, getpid());
+  return {.path = std::move(final_path), .temporary = std::move(temporary)};
+}
+
 }  // namespace
 
 Status WithInput(const std::string& path,
@@ -103,31 +122,41 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
       unknown;  // a path that cannot be looked at cannot be opened either, which is reported below
   const std::filesystem::file_status target = std::filesystem::status(path, unknown);
   if (std::filesystem::is_directory(target)) return CannotWrite(path, EISDIR);
-  if (std::filesystem::exists(target) && !std::filesystem::is_regular_file(target)) {
-    std::ofstream out(path, std::ios::binary);  // a device or pipe: no renaming
+  if (IsSpecial(target)) {
+    std::ofstream out(path, std::ios::binary);
     write(out);
     out.flush();
     return out ? Status() : CannotWrite(path, errno);
   }
-  // A link stays a link: what it points to is replaced.
-  const std::string final_path =
-      std::filesystem::exists(target) ? std::filesystem::canonical(path, unknown).string() : path;
-  const std::string temporary = fmt::format("{}.{}.partial", final_path, getpid());
+  const Destination destination = DestinationOf(path);
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   const Ticker ticker("writing " +
                       path);  // after the signals are held, so that its thread holds them too
   errno = 0;
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  std::ofstream out(destination.temporary, std::ios::binary | std::ios::trunc);
   if (!out) return CannotWrite(path, errno);
   write(out);
   out.close();
   Status status = out ? Status() : CannotWrite(path, errno != 0 ? errno : EIO);
   if (IsInterrupted(signals->fd())) status = Interrupted();
-  if (status.ok() && std::rename(temporary.c_str(), final_path.c_str()) != 0)
+  if (status.ok() && std::rename(destination.temporary.c_str(), destination.path.c_str()) != 0)
     status = CannotWrite(path, errno);
-  if (!status.ok()) unlink(temporary.c_str());
+  if (!status.ok()) unlink(destination.temporary.c_str());
   return status;
+}
+
+Status CheckWritable(const std::string& path) {
+  std::error_code unknown;
+  const std::filesystem::file_status target = std::filesystem::status(path, unknown);
+  if (std::filesystem::is_directory(target)) return CannotWrite(path, EISDIR);
+  if (path == kStandardStream || IsSpecial(target)) return {};
+  const std::string temporary = DestinationOf(path).temporary;
+  errno = 0;
+  if (!std::ofstream(temporary, std::ios::binary | std::ios::trunc))
+    return CannotWrite(path, errno);
+  unlink(temporary.c_str());
+  return {};
 }
 
 Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words) {

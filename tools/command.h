@@ -44,6 +44,10 @@ Result<Plan> LoadPlan(const std::string& path);
 /// behind and an old file untouched. A link stays a link.
 Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write);
 
+/// Whether WriteFile() to `path` can begin: for commands whose results take long to make. Leaves
+/// nothing behind.
+Status CheckWritable(const std::string& path);
+
 /// Ok if `word`, the value of `flag`, is one of `words`; else kUsage, with the near one.
 Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words);
 

@@ -5,12 +5,19 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <ostream>
 
+#include "prepost/runtime/op_times.h"
+#include "prepost/runtime/trace_file.h"
 #include "prepost/viz/graph.h"
+#include "prepost/viz/queues.h"
 #include "prepost/viz/spacetime.h"
 #include "prepost/viz/svg.h"
+#include "prepost/viz/trace_picture.h"
+#include "prepost/viz/tree.h"
 #include "tools/command.h"
+#include "tools/ticker.h"
 
 namespace prepost::tools {
 namespace {
@@ -23,10 +30,11 @@ struct DrawFlags {
   std::vector<uint32_t> nodes;
   std::vector<uint32_t> blocks;
   std::string rounds;
+  std::vector<std::string> traces;
 };
 
 const std::vector<std::string>& Views() {
-  static const std::vector<std::string> views = {"graph", "spacetime"};
+  static const std::vector<std::string> views = {"graph", "queues", "spacetime", "tree"};
   return views;
 }
 
@@ -70,16 +78,42 @@ Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan) {
   return viz::CheckSelection(plan, std::move(selection));
 }
 
+/// The trace files together; none when there are none.
+Result<std::optional<RunTrace>> LoadTraces(const DrawFlags& flags, const Plan& plan) {
+  if (flags.traces.empty()) return std::optional<RunTrace>();
+  Result<RunTrace> trace = RunTrace::Make(plan);
+  if (!trace.ok()) return trace.status();
+  for (const std::string& path : flags.traces) {
+    const Ticker ticker("reading " + path);
+    PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) {
+      return ReadTrace(in, name, plan, &*trace);
+    }));
+  }
+  return std::optional<RunTrace>(std::move(*trace));
+}
+
 Result<std::string> Draw(const DrawFlags& flags, const std::string& format, const Plan& plan) {
   const Result<viz::Selection> selection = SelectionOf(flags, plan);
   if (!selection.ok()) return selection.status();
-  if (flags.view == "spacetime") return viz::DrawSpacetime(plan, *selection);
+  const Result<std::optional<RunTrace>> trace = LoadTraces(flags, plan);
+  if (!trace.ok()) return trace.status();
+  if (flags.view == "spacetime") {
+    return *trace ? viz::DrawTrace(plan, **trace, *selection)
+                  : viz::DrawSpacetime(plan, *selection);
+  }
+  if (flags.view == "tree") return viz::DrawTree(plan, *selection, *trace ? &**trace : nullptr);
+  if (flags.view == "queues") return viz::DrawQueues(plan, *selection);
   return viz::DrawGraph(plan, *selection,
                         format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg);
 }
 
 Status Run(const DrawFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--view", flags.view, Views()));
+  if (!flags.traces.empty() && flags.view != "spacetime" && flags.view != "tree") {
+    return {
+        StatusCode::kUsage,
+        fmt::format("the {} view shows no times, --trace is for spacetime and tree", flags.view)};
+  }
   const Result<std::string> format = FormatOf(flags);
   if (!format.ok()) return format.status();
   const Result<Plan> plan = LoadPlan(flags.path);
@@ -97,15 +131,25 @@ void AddDraw(CLI::App& app, Action* action) {
   CLI::App* command = app.add_subcommand("draw", "Draw a plan");
   command->footer(
       "spacetime: a row per node, a column per round, the blocks received and sent; a summary "
-      "above 64 nodes or 80 "
-      "rounds.\ngraph: every send and receive with what it waits for, laid out by Graphviz; up to "
-      "500 ops.\n\n"
+      "above 64 nodes or 80\n"
+      "rounds. With --trace: measured times over the plan's rounds.\n"
+      "graph: every send and receive with what it waits for, laid out by Graphviz; up to 500 ops.\n"
+      "tree: the way of one block (0 without --block), with --trace with times; up to 256 nodes "
+      "are "
+      "drawn.\n"
+      "queues: the queues of the NIC of one --node, and what each WAIT waits for; up to 400 "
+      "entries.\n\n"
       "Examples:\n"
       "  prepost draw plan.json -o plan.svg\n"
       "  prepost draw plan.json --view graph --node 5 --rounds 2:6 -o node5.svg\n"
+      "  prepost draw plan.json --view tree --block 3 -o tree.svg\n"
+      "  prepost draw plan.json --view queues --node 5 -o queues.svg\n"
+      "  prepost run plan.json --input image.raw --trace trace.json\n"
+      "  prepost draw plan.json --trace trace.json -o run.svg\n"
       "  prepost compile --nodes 8 --message-bytes 4MiB | prepost draw - --block 3 -o block3.html");
   command->add_option("PLAN", flags->path, "Plan file, - for stdin")->required();
-  command->add_option("--view", flags->view, "spacetime (default) or graph")->type_name("VIEW");
+  command->add_option("--view", flags->view, "spacetime (default), graph, tree or queues")
+      ->type_name("VIEW");
   command
       ->add_option("-o,--output", flags->output,
                    "File: .svg, .html, or .dot of a graph (default: svg to stdout)")
@@ -113,8 +157,9 @@ void AddDraw(CLI::App& app, Action* action) {
   command->add_option("--format", flags->format, "svg, dot or html, whatever the file's suffix")
       ->type_name("FORMAT");
   command
-      ->add_option("--node", flags->nodes,
-                   "Only this node (with its peers in a graph); may be repeated")
+      ->add_option(
+          "--node", flags->nodes,
+          "Only this node (with its peers in a graph, the way to it in a tree); may be repeated")
       ->type_name("I")
       ->allow_extra_args(false);
   command->add_option("--block", flags->blocks, "Only this block; may be repeated")
@@ -122,6 +167,12 @@ void AddDraw(CLI::App& app, Action* action) {
       ->allow_extra_args(false);
   command->add_option("--rounds", flags->rounds, "Only rounds A to B, both included")
       ->type_name("A:B");
+  command
+      ->add_option("--trace", flags->traces,
+                   "Draw the times of this run of the plan (prepost run --trace); may be repeated "
+                   "for files of several nodes, which are aligned by their starts")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }
 

@@ -19,6 +19,7 @@
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
+#include "prepost/runtime/trace_file.h"
 #include "tools/command.h"
 #include "tools/file_kind.h"
 #include "tools/report_print.h"
@@ -42,6 +43,7 @@ struct RunFlags {
   std::optional<uint64_t> seed;
   std::string output_folder;
   std::optional<double> timeout_s;
+  std::string trace_path;  // empty: none
   bool json = false;
 };
 
@@ -63,6 +65,10 @@ emulated::SchedulerMode SchedulerOf(const std::string& name) {
       kSchedulers, name, [](emulated::SchedulerMode m) { return std::string(Name(m)); });
   PREPOST_CHECK(mode != std::end(kSchedulers));  // CheckFlags saw to it
   return *mode;
+}
+
+TransportKind TransportOf(const RunFlags& flags) {
+  return ValueOf(kTransportNames, flags.transport, TransportKind::kTcp);
 }
 
 Status CheckFlags(const RunFlags& flags) {
@@ -98,6 +104,9 @@ Status CheckFlags(const RunFlags& flags) {
   if (flags.timeout_s && flags.executor == "offload") {
     return {StatusCode::kUsage,
             "--timeout is for CPUs: an emulated NIC that cannot go on says so at once"};
+  }
+  if (flags.trace_path == "-") {
+    return {StatusCode::kUsage, "--trace: a file is needed, not stdout, where the report goes"};
   }
   if (flags.input_path == "-") {
     return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};
@@ -147,14 +156,21 @@ Status CheckInputSize(const Plan& plan, const MappedInput& input) {
                               input.size_bytes(), expected));
 }
 
-Status Run(const RunFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
-  const Result<MappedInput> input = MappedInput::Open(flags.input_path);
-  if (!input.ok()) return input.status();
-  const Result<Plan> plan = GetPlan(flags, input->size_bytes());
-  if (!plan.ok()) return plan.status();
-  PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
+/// Refuses what would be found only after the transfer, or would replace a file that is read.
+Status CheckTracePath(const RunFlags& flags) {
+  if (flags.trace_path.empty()) return {};
+  for (const std::string& read : {flags.input_path, flags.plan_path}) {
+    std::error_code unknown;
+    if (std::filesystem::equivalent(flags.trace_path, read, unknown)) {
+      return {StatusCode::kUsage, fmt::format("--trace would replace {}, which is read", read)};
+    }
+  }
+  return CheckWritable(flags.trace_path);
+}
 
+/// The transfer, with its files; signals are held until all is cleaned up.
+Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInput& input,
+                       bool is_offloaded, RunTrace* trace) {
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   std::optional<OutputSet> outputs;
@@ -162,26 +178,65 @@ Status Run(const RunFlags& flags) {
     Result<OutputSet> created =
         OutputSet::Create({.folder = flags.output_folder,
                            .name = std::filesystem::path(flags.input_path).filename(),
-                           .nodes = plan->header().nodes,
-                           .root = plan->header().root});
+                           .nodes = plan.header().nodes,
+                           .root = plan.header().root});
     if (!created.ok()) return created.status();
     outputs.emplace(std::move(*created));
   }
   const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kTimeoutSeconds));
-  const RunJob job{.plan = *plan,
-                   .input = *input,
+  const RunJob job{.plan = plan,
+                   .input = input,
                    .outputs = outputs ? &*outputs : nullptr,
                    .interrupt_fd = signals->fd(),
-                   .transport = ValueOf(kTransportNames, flags.transport, TransportKind::kTcp),
+                   .transport = TransportOf(flags),
                    .wait = flags.wait.policy(),
                    .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
                    .show_progress = isatty(STDERR_FILENO) != 0,
                    .scheduler = SchedulerOf(flags.scheduler),
-                   .seed = flags.seed.value_or(1)};
-  const Result<LocalRun> run = IsOffloaded(flags, *plan) ? RunOffloaded(job) : RunCpu(job);
+                   .seed = flags.seed.value_or(1),
+                   .trace = trace};
+  return is_offloaded ? RunOffloaded(job) : RunCpu(job);
+}
+
+/// The trace of a run that may have failed. After an interruption there is none, as there is nothing
+/// else.
+Status WriteTraceFile(const RunFlags& flags, const Plan& plan, const RunTrace& trace,
+                      const Status& outcome, bool is_offloaded) {
+  if (outcome.code() == StatusCode::kInterrupted) return {};
+  TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
+                    .detail = is_offloaded ? "emulated" : std::string(Name(TransportOf(flags)))};
+  if (!outcome.ok()) info.outcome = outcome.ToString();
+  PREPOST_RETURN_IF_ERROR(
+      WriteFile(flags.trace_path, [&](std::ostream& out) { WriteTrace(plan, trace, info, out); }));
+  if (!outcome.ok()) {
+    std::cerr << fmt::format("prepost: note: {} holds what happened until the run failed\n",
+                             flags.trace_path);
+  }
+  return {};
+}
+
+Status Run(const RunFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
+  const Result<MappedInput> input = MappedInput::Open(flags.input_path);
+  if (!input.ok()) return input.status();
+  const Result<Plan> plan = GetPlan(flags, input->size_bytes());
+  if (!plan.ok()) return plan.status();
+  PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
+  PREPOST_RETURN_IF_ERROR(CheckTracePath(flags));
+  std::optional<RunTrace> trace;
+  if (!flags.trace_path.empty()) {
+    Result<RunTrace> made = RunTrace::Make(*plan);
+    if (!made.ok()) return made.status();
+    trace.emplace(std::move(*made));
+  }
+
+  const bool is_offloaded = IsOffloaded(flags, *plan);
+  const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded, trace ? &*trace : nullptr);
+  const Status written =
+      trace ? WriteTraceFile(flags, *plan, *trace, run.status(), is_offloaded) : Status();
   if (!run.ok()) return run.status();
   (flags.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
-  return {};
+  return written;
 }
 
 }  // namespace
@@ -192,10 +247,11 @@ void AddRun(CLI::App& app, Action* action) {
   command->footer(
       "Sends the input to all nodes of the plan on this machine and checks that all copies are the "
       "same: with\n"
-      "--executor cpu by one process per node over TCP, with --executor offload preposted to a NIC "
-      "in software\n"
-      "per node. Without --output-dir the copies are received into memory and dropped; with it, "
-      "node i's copy is\n"
+      "--executor cpu by one process per node, over TCP or shared memory; with --executor offload "
+      "preposted to a NIC\n"
+      "in software per node. Without --output-dir the copies are received into memory and dropped; "
+      "with it, node i's\n"
+      "copy is "
       "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
       "complete. The root has\n"
       "the message already and gets no copy. Instead of a plan, a spec, flags or both compile one "
@@ -208,9 +264,11 @@ void AddRun(CLI::App& app, Action* action) {
       "retries, how often a block came before its receive was posted.\n\n"
       "Examples:\n"
       "  prepost run plan.json --input image.raw --output-dir copies\n"
+      "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
       "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
       "  prepost run examples/specs/pipeline-8.json --input image.raw --wait hybrid\n"
-      "  prepost run --nodes 8 --algorithm chain --input image.raw --json");
+      "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
+      "  prepost run plan.json --input image.raw --trace trace.json");
   command->add_option("PLAN", flags->plan_path, "Plan (- for stdin) or spec file");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")
@@ -242,6 +300,11 @@ void AddRun(CLI::App& app, Action* action) {
                    "Give up when nothing moves for this many seconds [30]")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e6));
+  command
+      ->add_option("--trace", flags->trace_path,
+                   "Write when each op was posted, started and completed, for Perfetto and prepost "
+                   "draw")
+      ->type_name("FILE");
   command->add_flag("--json", flags->json, "Print the report as JSON");
   flags->spec.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });

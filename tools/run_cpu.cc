@@ -14,6 +14,7 @@ Result<LocalRun> RunCpu(const RunJob& job) {
   LocalGroupOptions options;
   options.transport = job.transport;
   options.wait = job.wait;
+  options.trace = job.trace;
   options.no_progress_max = job.no_progress_max;
   options.interrupt_fd = job.interrupt_fd;
   const double total =

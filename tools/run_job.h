@@ -28,10 +28,11 @@ struct RunJob {
   std::chrono::milliseconds no_progress_max;  ///< CPUs only: emulated NICs tell at once
   bool show_progress;
   emulated::SchedulerMode scheduler;
-  uint64_t seed;  ///< of the scheduler
+  uint64_t seed;    ///< of the scheduler
+  RunTrace* trace;  ///< null: none; filled, also when the run fails. Not owned
 };
 
-/// A process per node over TCP. Errors: those of RunLocalGroup.
+/// A process per node over a local transport. Errors: those of RunLocalGroup.
 Result<LocalRun> RunCpu(const RunJob& job);
 
 /// Preposted to emulated NICs, all in this process. Message and copies are in memory during the

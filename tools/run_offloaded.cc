@@ -66,9 +66,11 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
 
   Result<RunReport> report = [&] {
     const Ticker ticker("the NICs are at work");
-    return emulated::RunQueueProgram(
-        job.plan, *program, message->bytes(), memory,
-        {.scheduler = job.scheduler, .seed = job.seed, .interrupt_fd = job.interrupt_fd});
+    return emulated::RunQueueProgram(job.plan, *program, message->bytes(), memory,
+                                     {.scheduler = job.scheduler,
+                                      .seed = job.seed,
+                                      .interrupt_fd = job.interrupt_fd,
+                                      .trace = job.trace});
   }();
   if (!report.ok()) return report.status();
 

@@ -15,25 +15,14 @@
 #include <optional>
 #include <vector>
 
-#include "prepost/viz/svg.h"
+#include "prepost/viz/chart.h"
+#include "prepost/viz/share_table.h"
 
 namespace prepost::viz {
 namespace {
 
 constexpr uint32_t kWordsNodesMax = 32;
 constexpr uint32_t kWordsRoundsMax = 24;
-constexpr uint32_t kSummaryCellsMax = 64;  ///< rows, and columns
-constexpr int kMargin = 16;
-constexpr int kHeaderHeight = 132;
-
-constexpr std::string_view kStyle =
-    "text{fill:#222}.h{font-size:18px;font-weight:bold}.s{font-size:13px}.l{font-size:12px}"
-    ".c,.n,.b{text-anchor:middle}.c{font-size:11px}.n{font-size:10px}.b{font-size:11px;font-weight:"
-    "bold}"
-    ".r{font-size:11px;text-anchor:end}.n,.b{fill:#000}.w{fill:#fff}.cell{fill:#f3f3f3}.root{fill:#"
-    "e4e8ee}"
-    ".held{fill:#444}.rest{fill:#ddd}.out{fill:#fff;stroke:#888}.done{fill:none;stroke:#000;stroke-"
-    "width:2}";
 
 /// One block received or sent.
 struct Move {
@@ -112,72 +101,19 @@ std::span<const Move> InRound(const std::vector<Move>& moves, uint32_t round) {
   return {found.begin(), found.end()};
 }
 
-/// A filled box with a centred text that reads on it.
-void Label(Svg& svg, std::string_view css_class, const Box& box, Color fill,
-           std::string_view text) {
-  svg.Rect("", box, fill);
-  svg.Text(fmt::format("{}{}", css_class, NeedsWhiteText(fill) ? " w" : ""), box.x + box.width / 2,
-           box.y + box.height / 2 + 4, text);
-}
-
 std::string CompleteText(const Timeline& row) {
   if (row.is_root) return "from the start";
   return row.complete_round ? fmt::format("round {}", *row.complete_round) : "never";
 }
 
-/// Where the rows and columns lie.
-struct Grid {
-  int left = 0;
-  int top = 0;
-  int cell_width = 0;
-  int cell_height = 0;
-  int columns = 0;
-  int rows = 0;
-
-  Box Cell(int row, int column) const {
-    return {left + column * cell_width, top + row * cell_height, cell_width, cell_height};
-  }
-  int right() const { return left + columns * cell_width; }
-  int bottom() const { return top + rows * cell_height; }
-};
-
-Svg StartPicture(const Picture& picture, const Grid& grid, std::string_view note) {
-  constexpr int kRightColumn = 110;
-  constexpr int kWidthMin = 860;
+ChartTitle TitleOf(const Picture& picture, std::string note) {
   const PlanHeader& header = picture.plan.header();
-  const std::string headline = Headline(header);
-  const std::string subline = Subline(header);
-  const double text_width =
-      std::max({TextWidth(headline, 19.5), TextWidth(subline, 13), TextWidth(note, 13)});
-  const int width = std::max({grid.right() + kRightColumn, kWidthMin,
-                              static_cast<int>(std::ceil(text_width)) + 2 * kMargin});
-  Svg svg(width, grid.bottom() + kMargin, headline, kStyle);
-  svg.Text("h", kMargin, 28, headline);
-  svg.Text("s", kMargin, 48, subline);
-  svg.Text("s", kMargin, 66, note);
   const bool all = picture.selection.blocks.empty();
-  svg.Text("l", grid.right() + 10, grid.top - 8, all ? "has all blocks" : "has these blocks");
-  return svg;
+  return {.headline = Headline(header),
+          .subline = Subline(header),
+          .note = std::move(note),
+          .right = all ? "has all blocks" : "has these blocks"};
 }
-
-/// Draws legend entries from left to right, each a sample and its meaning.
-class Legend {
- public:
-  explicit Legend(Svg& svg) : svg_(svg) {}
-  Box Sample(int width) {
-    const Box box{x_, 78, width, 16};
-    x_ += width + 6;
-    return box;
-  }
-  void Meaning(std::string_view text) {
-    svg_.Text("l", x_, 91, text);
-    x_ += static_cast<int>(std::ceil(TextWidth(text, 12))) + 18;
-  }
-
- private:
-  Svg& svg_;
-  int x_ = kMargin;
-};
 
 /// The bar at the foot of a cell: the share of the blocks held after its round.
 void HeldBar(Svg& svg, const Box& cell, int height, uint64_t held, uint64_t blocks) {
@@ -310,16 +246,15 @@ void DrawDetailedLegend(Svg& svg, const Picture& picture, const CellStyle& style
 
 std::string DrawDetailed(const Picture& picture) {
   const CellStyle style = ChooseStyle(picture);
-  const std::string widest = fmt::format("node {} (root)", picture.plan.header().nodes - 1);
-  const Grid grid{.left = kMargin + static_cast<int>(std::ceil(TextWidth(widest, 11))) + 10,
-                  .top = kHeaderHeight,
+  const Grid grid{.left = ChartLeft(fmt::format("node {} (root)", picture.plan.header().nodes - 1)),
+                  .top = kChartHeaderHeight,
                   .cell_width = style.width,
                   .cell_height = style.height,
                   .columns = static_cast<int>(picture.columns),
                   .rows = static_cast<int>(picture.rows.size())};
   std::string note = Describe(picture.selection);
   if (picture.columns == 0) note = "one node: it has the whole message and nothing is sent";
-  Svg svg = StartPicture(picture, grid, note);
+  Svg svg = StartChart(grid, TitleOf(picture, note));
   DrawDetailedLegend(svg, picture, style);
   if (picture.columns != 0) svg.Text("r", grid.left - 8, grid.top - 8, "round");
   for (int column = 0; column < grid.columns; ++column) {
@@ -329,8 +264,7 @@ std::string DrawDetailed(const Picture& picture) {
   for (int i = 0; i < grid.rows; ++i) {
     const Timeline& row = picture.rows[static_cast<size_t>(i)];
     const int base = grid.Cell(i, 0).y + grid.cell_height / 2 + 4;
-    svg.Text("r", grid.left - 8, base,
-             fmt::format("node {}{}", row.node.value, row.is_root ? " (root)" : ""));
+    svg.Text("r", grid.left - 8, base, RowLabel(picture.plan.header(), row.node));
     for (int column = 0; column < grid.columns; ++column) {
       DrawCell(svg, picture, style, row, picture.rounds.first + static_cast<uint32_t>(column),
                grid.Cell(i, column));
@@ -342,24 +276,6 @@ std::string DrawDetailed(const Picture& picture) {
 
 // ---- Summary
 // --------------------------------------------------------------------------------------------------------
-
-/// `count` things in at most kSummaryCellsMax bins of `size` each; the last may be short.
-struct Bins {
-  uint64_t count = 0;
-  uint64_t size = 1;
-
-  explicit Bins(uint64_t things)
-      : count(things), size((things + kSummaryCellsMax - 1) / kSummaryCellsMax) {
-    size = std::max<uint64_t>(size, 1);
-  }
-  uint64_t bins() const { return (count + size - 1) / size; }
-  uint64_t Begin(uint64_t bin) const { return bin * size; }
-  uint64_t End(uint64_t bin) const { return std::min(count, (bin + 1) * size); }
-};
-
-std::string Range(uint64_t first, uint64_t last) {
-  return first == last ? fmt::to_string(first) : fmt::format("{}-{}", first, last);
-}
 
 /// Percentage of the selected blocks that `rows` hold after `round`, rounded down; the root counts
 /// only when alone.
@@ -374,81 +290,55 @@ uint32_t PercentHeld(std::span<const Timeline> rows, uint64_t blocks, uint64_t r
   return static_cast<uint32_t>(std::min<uint64_t>(100, held * 100 / (nodes * blocks)));
 }
 
-void DrawSummaryLegend(Svg& svg) {
-  Legend legend(svg);
-  for (uint32_t percent : {0u, 25u, 50u, 75u, 100u}) {
-    Label(svg, "n", legend.Sample(28), ShareColor(percent), fmt::to_string(percent));
-  }
-  legend.Meaning(
-      "percent of the blocks that these nodes, but for the root, hold after these rounds");
-  Box done = legend.Sample(24);
-  svg.Rect("done", {done.x + 1, done.y + 1, done.width - 2, done.height - 2});
-  legend.Meaning("now all of them have every block");
-}
-
-void DrawSummaryRow(Svg& svg, const Picture& picture, const Grid& grid, const Bins& columns,
-                    int index, std::span<const Timeline> rows) {
-  const std::string nodes = Range(rows.front().node.value, rows.back().node.value);
-  const int base = grid.Cell(index, 0).y + grid.cell_height / 2 + 4;
-  const bool has_root = std::ranges::any_of(rows, &Timeline::is_root);
-  svg.Text("r", grid.left - 8, base, fmt::format("{}{}", nodes, has_root ? " (root)" : ""));
-  uint32_t before = 0;
-  for (uint64_t bin = 0; bin < columns.bins(); ++bin) {
-    const uint64_t first = picture.rounds.first + columns.Begin(bin);
-    const uint64_t last = picture.rounds.first + columns.End(bin) - 1;
-    const uint32_t percent = PercentHeld(rows, picture.blocks, last);
-    const Box cell = grid.Cell(index, static_cast<int>(bin));
-    const Box inner{cell.x + 1, cell.y + 1, cell.width - 1, cell.height - 1};
-    svg.BeginGroup("", fmt::format("nodes {}, after rounds {}: {}% of the blocks", nodes,
-                                   Range(first, last), percent));
-    Label(svg, "n", inner, ShareColor(percent), fmt::to_string(percent));
-    if (percent == 100 && before < 100) svg.Rect("done", inner);
-    svg.EndGroup();
-    before = percent;
-  }
-  std::optional<uint32_t> latest = 0;
+/// When all of `rows` have all of the blocks.
+std::string EndText(std::span<const Timeline> rows) {
+  if (rows.size() == 1 && rows.front().is_root) return "from the start";
+  uint32_t latest = 0;
   for (const Timeline& row : rows) {
     if (row.is_root) continue;
-    latest = latest && row.complete_round ? std::max(latest, row.complete_round) : std::nullopt;
+    if (!row.complete_round) return "never";
+    latest = std::max(latest, *row.complete_round);
   }
-  const bool only_root = rows.size() == 1 && has_root;
-  const std::string all = latest ? fmt::format("by round {}", *latest) : "never";
-  svg.Text("l", grid.right() + 10, base, only_root ? "from the start" : all);
+  return fmt::format("by round {}", latest);
 }
 
 std::string DrawSummary(const Picture& picture) {
   const Bins rows(picture.rows.size());
   const Bins columns(picture.columns);
-  const PlanHeader& header = picture.plan.header();
-  const std::string widest = fmt::format("{0}-{0} (root)", header.nodes - 1);
-  const std::string round_label = fmt::to_string(picture.rounds.last);
-  const Grid grid{
-      .left = kMargin + static_cast<int>(std::ceil(TextWidth(widest, 11))) + 10,
-      .top = kHeaderHeight,
-      .cell_width = std::max(26, static_cast<int>(std::ceil(TextWidth(round_label, 11))) + 6),
-      .cell_height = 18,
-      .columns = static_cast<int>(columns.bins()),
-      .rows = static_cast<int>(rows.bins())};
   const std::string only = Describe(picture.selection);
-  Svg svg = StartPicture(
-      picture, grid,
-      fmt::format(
-          "{}{}summary: a cell is {} node{} x {} round{}; --rounds first:last and --node show "
-          "each block (up to {} nodes x {} rounds)",
-          only, only.empty() ? "" : "; ", rows.size, rows.size == 1 ? "" : "s", columns.size,
-          columns.size == 1 ? "" : "s", kDetailedNodesMax, kDetailedRoundsMax));
-  DrawSummaryLegend(svg);
-  svg.Text("r", grid.left - 8, grid.top - 8, "from round");
+  ShareTable table{
+      .title = TitleOf(
+          picture,
+          fmt::format(
+              "{}{}summary: a cell is {} node{} x {} round{}; --rounds first:last and --node show "
+              "each block (up to {} nodes x {} rounds)",
+              only, only.empty() ? "" : "; ", rows.size, rows.size == 1 ? "" : "s", columns.size,
+              columns.size == 1 ? "" : "s", kDetailedNodesMax, kDetailedRoundsMax)),
+      .corner = "from round",
+      .legend = "percent of the blocks that these nodes, but for the root, hold after these rounds",
+      .completed = "now all of them have every block",
+      .columns = {},
+      .rows = {}};
   for (uint64_t bin = 0; bin < columns.bins(); ++bin) {
-    svg.Text("c", grid.Cell(0, static_cast<int>(bin)).x + grid.cell_width / 2, grid.top - 8,
-             fmt::to_string(picture.rounds.first + columns.Begin(bin)));
+    const uint64_t first = picture.rounds.first + columns.Begin(bin);
+    const uint64_t last = picture.rounds.first + columns.End(bin) - 1;
+    table.columns.push_back(
+        {.name = fmt::to_string(first), .meaning = "after rounds " + Range(first, last)});
   }
-  const std::span<const Timeline> all = picture.rows;
   for (uint64_t bin = 0; bin < rows.bins(); ++bin) {
-    DrawSummaryRow(svg, picture, grid, columns, static_cast<int>(bin),
-                   all.subspan(rows.Begin(bin), rows.End(bin) - rows.Begin(bin)));
+    const auto group =
+        std::span(picture.rows).subspan(rows.Begin(bin), rows.End(bin) - rows.Begin(bin));
+    ShareTable::Row row{.nodes = Range(group.front().node.value, group.back().node.value),
+                        .has_root = std::ranges::any_of(group, &Timeline::is_root),
+                        .percents = {},
+                        .end = EndText(group)};
+    for (uint64_t column = 0; column < columns.bins(); ++column) {
+      const uint64_t last = picture.rounds.first + columns.End(column) - 1;
+      row.percents.push_back(PercentHeld(group, picture.blocks, last));
+    }
+    table.rows.push_back(std::move(row));
   }
-  return std::move(svg).Finish();
+  return DrawShareTable(picture.plan.header(), table);
 }
 
 }  // namespace

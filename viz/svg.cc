@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 
@@ -121,6 +122,17 @@ void Svg::Rect(std::string_view css_class, const Box& box, Color fill) {
 void Svg::Text(std::string_view css_class, int x, int y, std::string_view text) {
   fmt::format_to(std::back_inserter(out_), "<text class=\"{}\" x=\"{}\" y=\"{}\">{}</text>",
                  css_class, x, y, EscapeXml(text));
+}
+
+void Svg::Arrow(std::string_view line_class, std::string_view head_class, int from_x, int from_y,
+                int to_x, int to_y) {
+  constexpr int kHead = 6;
+  const int reach = from_x < to_x ? std::max(10, (to_x - from_x) / 2) : 40;
+  fmt::format_to(std::back_inserter(out_),
+                 "<path class=\"{}\" d=\"M{} {}C{} {} {} {} {} {}\"/>"
+                 "<path class=\"{}\" d=\"M{} {}l-{} -3v6z\"/>\n",
+                 line_class, from_x, from_y, from_x + reach, from_y, to_x - kHead - reach, to_y,
+                 to_x - kHead, to_y, head_class, to_x, to_y, kHead);
 }
 
 std::string Svg::Finish() && {

@@ -41,6 +41,10 @@ class Svg {
   void Rect(std::string_view css_class, const Box& box, Color fill);
   /// `x`, `y`: the anchor that the class chooses, on the base line.
   void Text(std::string_view css_class, int x, int y, std::string_view text);
+  /// A curve that leaves to the right of its first point and enters its last one from the left,
+  /// with a head there.
+  void Arrow(std::string_view line_class, std::string_view head_class, int from_x, int from_y,
+             int to_x, int to_y);
 
   /// The picture. Groups must be closed.
   std::string Finish() &&;

@@ -287,10 +287,10 @@ class Comparer {
     spans_.resize(plan_.header().nodes);
     for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
       if (NodeId(node) == plan_.header().root) continue;
-      Result<NodeBuffer> buffer = NodeBuffer::Open(NodeId(node), /*outputs=*/nullptr);
+      Result<NodeBuffer> buffer = NodeBuffer::Open(NodeId(node), bytes, /*outputs=*/nullptr);
       if (!buffer.ok()) return buffer.status();
       buffers_[node] = *std::move(buffer);
-      PREPOST_RETURN_IF_ERROR(buffers_[node].Reserve(bytes, Checkpoints()));
+      PREPOST_RETURN_IF_ERROR(buffers_[node].Reserve(Checkpoints()));
       spans_[node] = buffers_[node].bytes();
     }
     return {};
@@ -358,6 +358,7 @@ class Comparer {
     Result<ArmedGroup> group =
         ArmedGroup::Make(fabric, plan_, program_, message_.bytes(), spans_, /*epoch=*/0);
     if (!group.ok()) return group.status();
+    for (nic::ArmedNode& node : group->nodes()) PREPOST_RETURN_IF_ERROR(node.Arm());
     const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
     std::vector<PrepostedHost> hosts;
     for (nic::ArmedNode& node : group->nodes()) {

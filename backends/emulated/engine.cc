@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "prepost/runtime/clock.h"
+
 namespace prepost::emulated {
 namespace {
 
@@ -116,7 +118,8 @@ void Engine::Misuse(const NicState& nic, const std::string& what) {
 void Engine::Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
                  uint32_t cqn, uint32_t cqe) {
   if (!options_.log) return;
-  log_.push_back({steps_, qp.nic.node, qp.number, kind, wqe_index, opcode, cqn, cqe});
+  log_.push_back(
+      {steps_, qp.nic.node, qp.number, kind, wqe_index, opcode, cqn, cqe, MonotonicNs()});
 }
 
 std::vector<ParkedQueue> Engine::Parked() const {

@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "prepost/backends/emulated/nic_state.h"
@@ -61,6 +62,7 @@ struct NicEvent {
   enum class Kind : uint8_t {
     kStart,    ///< a WQE was fetched and executes
     kPark,     ///< a send queue stands at a WAIT
+    kArrive,   ///< the first bytes for a receive WQE are about to be placed: wqe_index is its index
     kReceive,  ///< a receive WQE completed: wqe_index is the receive's, cqe its CQE
     kRetire,   ///< a send WQE completed, signaled or not
     kError     ///< the QP went to error
@@ -74,7 +76,15 @@ struct NicEvent {
   uint32_t cqn = 0;  ///< kPark, kReceive; kRetire when signaled
   uint32_t cqe = 0;  ///< index of the CQE waited for or written, modulo 2^24
 
-  friend bool operator==(const NicEvent&, const NicEvent&) = default;
+  uint64_t time_ns = 0;  ///< MonotonicNs()
+
+  /// The same thing in the same step, at whatever time: what a seed repeats.
+  friend bool operator==(const NicEvent& a, const NicEvent& b) {
+    const auto what = [](const NicEvent& e) {
+      return std::tie(e.step, e.node, e.qpn, e.kind, e.wqe_index, e.opcode, e.cqn, e.cqe);
+    };
+    return what(a) == what(b);
+  }
 };
 
 /// A send queue that cannot go on.

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <unordered_map>
 
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/fabric.h"
@@ -54,6 +55,32 @@ Status CheckInputs(const Plan& plan, const nic::QueueProgram& program,
   return {};
 }
 
+/// What `event` of a queue of `qp` means for an op; none when it is about no op.
+std::optional<OpEvent> OpEventOf(const NicEvent& event, const nic::QueuePair& qp) {
+  const bool send = event.opcode == nic::Opcode::kSend || event.opcode == nic::Opcode::kSendImm;
+  if (!send) return std::nullopt;
+  const auto of_send = [&](OpEvent::Kind kind) {
+    return OpEvent{event.node, qp.sends[event.wqe_index].op, kind};
+  };
+  const auto of_receive = [&](OpEvent::Kind kind) {
+    return OpEvent{event.node, qp.receives[event.wqe_index].op, kind};
+  };
+  switch (event.kind) {
+    case NicEvent::Kind::kStart:
+      return of_send(OpEvent::Kind::kStart);
+    case NicEvent::Kind::kRetire:
+      return of_send(OpEvent::Kind::kComplete);
+    case NicEvent::Kind::kArrive:
+      return of_receive(OpEvent::Kind::kStart);
+    case NicEvent::Kind::kReceive:
+      return of_receive(OpEvent::Kind::kComplete);
+    case NicEvent::Kind::kPark:
+    case NicEvent::Kind::kError:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 /// One run: arm, start, wait, check.
 class OffloadRun {
  public:
@@ -63,7 +90,7 @@ class OffloadRun {
         options_(options),
         fabric_(plan.header().nodes, {.scheduler = options.scheduler,
                                       .seed = options.seed,
-                                      .log = options.trace != nullptr,
+                                      .log = options.trace != nullptr || options.observer,
                                       .faults = options.faults}) {}
 
   Status Arm(std::span<const std::byte> message,
@@ -72,6 +99,10 @@ class OffloadRun {
         ArmedGroup::Make(fabric_, plan_, program_, message, node_buffers, options_.epoch);
     if (!group.ok()) return group.status();
     group_.emplace(*std::move(group));
+    for (nic::ArmedNode& node : group_->nodes()) {
+      PREPOST_RETURN_IF_ERROR(node.Arm());
+      NotePosted(node.program().node);
+    }
     return {};
   }
 
@@ -84,6 +115,7 @@ class OffloadRun {
     report_.nodes.resize(group_->nodes().size());
     PREPOST_RETURN_IF_ERROR(Watch());
     start_ns_ = MonotonicNs();
+    if (options_.trace != nullptr) options_.trace->start_ns = start_ns_;
     for (size_t i = 0; i < group_->nodes().size(); ++i) {
       group_->nodes()[i].Start();
       report_.nodes[i].node = group_->nodes()[i].program().node;
@@ -135,10 +167,23 @@ class OffloadRun {
     return {};
   }
 
-  void FillTrace() {
+  /// Tells the trace and the observer what the NICs logged.
+  void Tell() {
     fabric_.Stop();
-    options_.trace->counters = fabric_.engine().counters();
-    for (const NicEvent& event : fabric_.engine().log()) AddOpEvent(event);
+    if (fabric_.engine().log().empty()) return;
+    std::vector<std::unordered_map<uint32_t, const nic::QueuePair*>> queues(group_->nodes().size());
+    for (const nic::ArmedNode& node : group_->nodes()) {
+      for (size_t i = 0; i < node.program().qps.size(); ++i) {
+        queues[node.program().node.index()][node.qp(nic::QpId::FromIndex(i)).number] =
+            &node.program().qps[i];
+      }
+    }
+    for (const NicEvent& event : fabric_.engine().log()) {
+      const std::optional<OpEvent> op = OpEventOf(event, *queues[event.node.index()].at(event.qpn));
+      if (!op) continue;
+      if (options_.trace != nullptr) options_.trace->Record(*op, event.time_ns);
+      if (options_.observer) options_.observer(*op);
+    }
   }
 
   RunReport TakeReport() { return std::move(report_); }
@@ -187,28 +232,11 @@ class OffloadRun {
     report_.elapsed_ns = std::max(report_.elapsed_ns, node.elapsed_ns);
   }
 
-  void AddOpEvent(const NicEvent& event) {
-    const nic::ArmedNode& node = group_->nodes()[event.node.index()];
-    const auto& qps = node.program().qps;
-    size_t i = 0;
-    while (node.qp(nic::QpId::FromIndex(i)).number != event.qpn) ++i;
-    const bool send = event.opcode == nic::Opcode::kSend || event.opcode == nic::Opcode::kSendImm;
-    if (!send) return;
-    std::vector<OpEvent>& ops = options_.trace->ops;
-    switch (event.kind) {
-      case NicEvent::Kind::kStart:
-        ops.push_back({event.node, qps[i].sends[event.wqe_index].op, OpEvent::Kind::kStart});
-        return;
-      case NicEvent::Kind::kRetire:
-        ops.push_back({event.node, qps[i].sends[event.wqe_index].op, OpEvent::Kind::kComplete});
-        return;
-      case NicEvent::Kind::kReceive:
-        ops.push_back({event.node, qps[i].receives[event.wqe_index].op, OpEvent::Kind::kComplete});
-        return;
-      case NicEvent::Kind::kPark:
-      case NicEvent::Kind::kError:
-        return;
-    }
+  /// All WQEs of `node` have just been written.
+  void NotePosted(NodeId node) {
+    if (options_.trace == nullptr) return;
+    const uint64_t now_ns = MonotonicNs();
+    for (OpTimes& op : options_.trace->times(node)) op.posted_ns = now_ns;
   }
 
   const Plan& plan_;
@@ -243,7 +271,7 @@ Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& pro
   PREPOST_RETURN_IF_ERROR(run.Start());
   Status status = run.Wait();
   if (status.ok()) status = run.Check();
-  if (options.trace != nullptr) run.FillTrace();
+  run.Tell();
   if (!status.ok()) return status;
   return run.TakeReport();
 }

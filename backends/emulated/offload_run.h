@@ -16,15 +16,10 @@
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/op_event.h"
+#include "prepost/runtime/op_times.h"
 #include "prepost/runtime/report.h"
 
 namespace prepost::emulated {
-
-/// What the NICs did in a run.
-struct OffloadTrace {
-  std::vector<OpEvent> ops;  ///< in the order in which they happened
-  EngineCounters counters;
-};
 
 struct OffloadOptions {
   nic::RingLimits limits = {};
@@ -33,7 +28,10 @@ struct OffloadOptions {
   uint8_t epoch = 0;                 ///< in every block's immediate
   std::vector<QpFault> faults = {};  ///< QPs to break on the way
   int interrupt_fd = -1;  ///< the run is interrupted when this is readable; -1: never. Not owned
-  OffloadTrace* trace = nullptr;  ///< not owned; filled at the end, also when the run fails
+  RunTrace* trace = nullptr;  ///< not owned; filled at the end, also when the run fails
+  /// Told at the end, also when the run fails, what the NICs did, in the order of happening. May be
+  /// empty.
+  OpObserver observer = {};
 };
 
 /// Lowers `plan` and runs it. `message` is the root's; `node_buffers[v]` is node v's, of the

@@ -88,6 +88,7 @@ bool Engine::Place(QpState& qp, Work& work) {
       qp.transmit_stopped = qp.fetch_stopped = true;
       return false;
     }
+    Log(*qp.remote, NicEvent::Kind::kArrive, work.receive, work.opcode);
   }
   work.placed = true;
   return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuExecutor, TcpEndpoint and DeviceEndpoint allocate all they need before the transfer. Counted here by replacing
-// operator new, for this whole program, which is why
-// it is one of its own; the count is the calling thread's.
+// CpuExecutor, the local transports and DeviceEndpoint allocate all they need before the transfer.
+// Counted here by replacing operator new, for this whole program, which is why it is one of its own;
+// the count is the calling thread's.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,9 +13,8 @@
 
 #include "prepost/backends/emulated/driven_group.h"
 #include "prepost/runtime/executor.h"
-#include "prepost/runtime/tcp_endpoint.h"
-#include "prepost/runtime/tcp_mesh.h"
 #include "tests/support/fake_network.h"
+#include "tests/support/local_nodes.h"
 #include "tests/support/node_memory.h"
 #include "tests/support/plans.h"
 
@@ -82,13 +81,6 @@ std::vector<Plan> Plans() {
   return plans;
 }
 
-void Start(const Plan& plan, const test::Transfer& transfer, const Executors& executors) {
-  for (uint32_t node = 0; node < executors.size(); ++node) {
-    executors[node]->Prepare(test::MemoryOf(transfer, NodeId(node), plan.header().root));
-    executors[node]->Arm();
-  }
-}
-
 bool AllDone(const Executors& executors) {
   for (const auto& executor : executors) {
     if (!executor->done()) return false;
@@ -105,8 +97,9 @@ TEST(ExecutorAllocationTest, TheExecutorAllocatesNothingPerOp) {
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
       endpoints.push_back(std::make_unique<UncountedEndpoint>(network.At(NodeId(node))));
       executors.push_back(std::make_unique<CpuExecutor>(plan, NodeId(node), *endpoints.back()));
+      executors.back()->Prepare(test::MemoryOf(transfer, NodeId(node), plan.header().root));
+      executors.back()->Arm();
     }
-    Start(plan, transfer, executors);
     size_t counted = 0;
     const auto count = [&](const auto& action) {
       const size_t before = allocations;
@@ -128,21 +121,20 @@ TEST(ExecutorAllocationTest, TheExecutorAllocatesNothingPerOp) {
   }
 }
 
-TEST(ExecutorAllocationTest, NorDoesTheTcpTransport) {
+class TransportAllocationTest : public ::testing::TestWithParam<TransportKind> {};
+INSTANTIATE_TEST_SUITE_P(Transports, TransportAllocationTest, test::AllTransports(),
+                         test::TransportName);
+
+TEST_P(TransportAllocationTest, NorDoTransports) {
   for (const Plan& plan : Plans()) {
-    Result<TcpMesh> mesh = MakeTcpMesh(plan);
-    ASSERT_TRUE(mesh.ok()) << mesh.status().ToString();
-    const test::Transfer transfer(plan.header());
-    std::vector<std::unique_ptr<TcpEndpoint>> endpoints;
+    test::LocalNodes nodes(plan, {.transport = GetParam()});
     Executors executors;
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
-      auto endpoint =
-          TcpEndpoint::Make(plan, NodeId(node), std::move((*mesh)[node]), /*wake_fd=*/-1);
-      ASSERT_TRUE(endpoint.ok()) << endpoint.status().ToString();
-      endpoints.push_back(std::move(*endpoint));
-      executors.push_back(std::make_unique<CpuExecutor>(plan, NodeId(node), *endpoints.back()));
+      executors.push_back(
+          std::make_unique<CpuExecutor>(plan, NodeId(node), nodes.endpoint(NodeId(node))));
+      executors.back()->Prepare(nodes.memory(NodeId(node)));
+      executors.back()->Arm();
     }
-    Start(plan, transfer, executors);
     const size_t before = allocations;
     for (const auto& executor : executors) executor->Start();
     while (!AllDone(executors)) {
@@ -151,7 +143,7 @@ TEST(ExecutorAllocationTest, NorDoesTheTcpTransport) {
       }
     }
     EXPECT_EQ(allocations - before, 0u);
-    transfer.ExpectDelivered();
+    nodes.ExpectDelivered();
   }
 }
 

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <regex>
 
 #include "tests/support/command.h"
 #include "tests/support/golden.h"
@@ -62,9 +64,10 @@ TEST_F(DrawTest, FormatsFollowTheSuffix) {
 // Addresses, hash orders or dates that get into a picture show only between processes.
 TEST_F(DrawTest, TheSameBytesFromRunToRun) {
   Compile("13", "10");
-  for (const char* view : {"spacetime", "graph"}) {
-    const std::string once = Draw("once.svg", {"--view", view});
-    for (int i = 0; i < 3; ++i) EXPECT_TRUE(Draw("again.svg", {"--view", view}) == once) << view;
+  for (const char* view : {"spacetime", "graph", "tree", "queues"}) {
+    const std::vector<std::string> flags = {"--view", view, "--node", "3"};
+    const std::string once = Draw("once.svg", flags);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(Draw("again.svg", flags) == once) << view;
   }
 }
 
@@ -76,6 +79,57 @@ TEST_F(DrawTest, RefusesWithTheFlagsThatNarrow) {
   ExpectRefused({"-o", folder_ / "a.dot"}, 2, "--view graph");
   ExpectRefused({"--rounds", "5:2"}, 2, "rounds");
   ExpectRefused({"--node", "16"}, 1, "16");
+}
+
+class DrawTraceTest : public DrawTest {
+ protected:
+  DrawTraceTest() {
+    Compile("5", "30");
+    test::WriteBytes(other_ / "image", std::vector<std::byte>(30));
+    Command run(
+        {"run", plan_, "--input", other_ / "image", "--executor", "offload", "--trace", trace_});
+    EXPECT_EQ(run.Wait(), 0) << run.err();
+  }
+  void WriteTrace(const std::string& text) { std::ofstream(trace_) << text; }
+
+  test::TempFolder other_;
+  const std::string trace_ = other_ / "trace.json";
+};
+
+TEST_F(DrawTraceTest, TimesAreDrawn) {
+  EXPECT_THAT(Draw("a.svg", {"--trace", trace_}), HasSubstr("30 blocks, 32 rounds, measured"));
+  EXPECT_THAT(Draw("a.html", {"--trace", trace_, "--block", "3"}), HasSubstr("only block 3"));
+  EXPECT_THAT(Draw("a.svg", {"--view", "tree", "--trace", trace_}), HasSubstr(" us<"));
+  EXPECT_EQ(Draw("a.svg", {"--trace", trace_}),
+            Draw("b.svg", {"--trace", trace_, "--trace", trace_}));
+}
+
+TEST_F(DrawTraceTest, TracesThatAreWrongAreRefused) {
+  const std::string text = test::ReadText(trace_);
+  ExpectRefused({"--trace", other_ / "none"}, 1, "cannot read");
+  ExpectRefused({"--trace", trace_, "--view", "graph"}, 2, "--trace is for spacetime and tree");
+  WriteTrace(text.substr(0, text.size() / 2));
+  ExpectRefused({"--trace", trace_}, 1, "trace.json:");
+  WriteTrace(std::regex_replace(text, std::regex("\"start_ns\":[0-9]+"), "\"start_ns\":1e300"));
+  ExpectRefused({"--trace", trace_}, 1, "/otherData/start_ns: expected an integer");
+  WriteTrace(text);
+  Compile("5", "31");
+  ExpectRefused({"--trace", trace_}, 1, "the trace is of another plan: found 30, the plan has 31");
+}
+
+TEST_F(DrawTest, ViewsSayWhatTheyNeed) {
+  Compile("4", "300");
+  ExpectRefused({"--view", "treee"}, 2, "did you mean 'tree'?");
+  ExpectRefused({"--view", "tree", "--block", "0", "--block", "1"}, 2, "one --block");
+  ExpectRefused({"--view", "tree", "--rounds", "0:1"}, 2, "--rounds");
+  ExpectRefused({"--view", "tree", "--block", "300"}, 1, "no block 300");
+  ExpectRefused({"--view", "queues"}, 2, "--node");
+  ExpectRefused({"--view", "queues", "--node", "1"}, 1, "--rounds first:last");
+  ExpectRefused({"--view", "queues", "--node", "1", "-o", folder_ / "q.dot"}, 2, "no dot form");
+  EXPECT_THAT(Draw("q.svg", {"--view", "queues", "--node", "1", "--rounds", "3:9"}),
+              HasSubstr("WAIT CQ "));
+  EXPECT_THAT(Draw("t.svg", {"--view", "tree", "--block", "299"}),
+              HasSubstr("the way of block 299"));
 }
 
 TEST_F(DrawTest, TheReadmesPicture) {

@@ -27,6 +27,7 @@ using test::Process;
 using test::TempFolder;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr size_t kLargeBytes = size_t{96} << 20;
 constexpr size_t kTries = 4;  ///< to hold a run, each with an input twice as large
@@ -50,6 +51,7 @@ class RunTest : public ::testing::Test {
     std::vector<std::string> arguments = {"run",     "--nodes",    std::to_string(kNodes),
                                           "--input", input_,       "--output-dir",
                                           copies_,   "--executor", executor_};
+    if (executor_ == "cpu") arguments.insert(arguments.end(), {"--transport", transport_});
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -125,6 +127,9 @@ class RunTest : public ::testing::Test {
     EXPECT_LE(std::chrono::steady_clock::now(), due) << "the command ended too late";
     for (const auto& [node, process] : run.nodes) EXPECT_TRUE(process.Ended(due)) << node;
     EXPECT_FALSE(std::filesystem::exists(copies_));
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      EXPECT_THAT(entry.path().string(), Not(HasSubstr("prepost")));
+    }
   }
   void ExpectCopies() {
     for (uint32_t node = 1; node < kNodes; ++node) {
@@ -149,8 +154,18 @@ class RunTest : public ::testing::Test {
   TempFolder folder_;
   const std::string input_ = folder_ / "image";
   const std::string copies_ = folder_ / "copies";
+  const std::string trace_ = folder_ / "trace.json";
   std::string executor_ = "cpu";
+  std::string transport_ = "tcp";
 };
+
+/// What is the same over every transport.
+class RunOverTest : public RunTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  RunOverTest() { transport_ = GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Transports, RunOverTest, ::testing::Values("tcp", "shm"),
+                         [](const auto& transport) { return std::string(transport.param); });
 
 /// What is the same whoever carries the message.
 class RunEachTest : public RunTest, public ::testing::WithParamInterface<const char*> {
@@ -171,6 +186,15 @@ TEST_P(RunEachTest, WritesACopyPerReceiver) {
         << node;
   }
   EXPECT_EQ(test::CountFiles(copies_), 4u);
+}
+
+TEST_P(RunOverTest, WaitsAsItIsTold) {
+  WriteInput(300'000);
+  for (const char* wait : {"polling", "hybrid", "interrupt"}) {
+    Command run(Arguments({"--block-bytes", "1000", "--wait", wait}));
+    EXPECT_EQ(run.Wait(), 0) << run.err();
+    ExpectCopies();
+  }
 }
 
 TEST_F(RunTest, AutoSaysWhichExecutorItTakesAndWhy) {
@@ -209,7 +233,7 @@ TEST_F(RunTest, APlanThatDoesNotFitTheDeviceIsRefused) {
 }
 
 // At 1 node 1 has its copy and waits to be asked for its sum.
-TEST_F(RunTest, AKilledNodeEndsTheRun) {
+TEST_P(RunOverTest, AKilledNodeEndsTheRun) {
   for (const double fraction : {-1.0, 0.0, 0.5, 1.0}) {
     for (uint32_t victim = 0; victim < kNodes; ++victim) {
       SCOPED_TRACE(fmt::format("node {} at {}", victim, fraction));
@@ -226,7 +250,7 @@ TEST_F(RunTest, AKilledNodeEndsTheRun) {
   }
 }
 
-TEST_F(RunTest, AKilledLauncherEndsTheRun) {
+TEST_P(RunOverTest, AKilledLauncherEndsTheRun) {
   for (const double fraction : {-1.0, 0.0, 0.5, 1.0}) {
     SCOPED_TRACE(fraction);
     const HeldRun run = Hold(fraction, /*held=*/3);
@@ -243,7 +267,7 @@ TEST_F(RunTest, AKilledLauncherEndsTheRun) {
 
 // The last byte is there, so the kill comes while sums are taken, copies are committed or nodes are
 // released. Catches half-committed sets, and temporary files that stay.
-TEST_F(RunTest, AKillAtTheEndLeavesAllCopiesOrNone) {
+TEST_P(RunOverTest, AKillAtTheEndLeavesAllCopiesOrNone) {
   WriteInput(kLargeBytes);
   for (uint32_t victim = 0; victim < kNodes; ++victim) {
     SCOPED_TRACE(fmt::format("node {}", victim));
@@ -264,7 +288,7 @@ TEST_F(RunTest, AKillAtTheEndLeavesAllCopiesOrNone) {
 
 // As at a terminal, where every process of the group gets the signal: catches a report that blames
 // a node.
-TEST_F(RunTest, InterruptionCleansUp) {
+TEST_P(RunOverTest, InterruptionCleansUp) {
   for (const int signal : {SIGINT, SIGTERM}) {
     for (const bool group : {false, true}) {
       SCOPED_TRACE(std::to_string(signal) + (group ? " to all" : " to the launcher"));
@@ -294,7 +318,7 @@ TEST_F(RunTest, InterruptionCleansUpAnOffloadedRun) {
   }
 }
 
-TEST_F(RunTest, AnInputTruncatedMeanwhileIsAnError) {
+TEST_P(RunOverTest, AnInputTruncatedMeanwhileIsAnError) {
   WriteInput(kLargeBytes);
   const HeldRun run = Hold(0.0, /*held=*/1);
   const uintmax_t bytes = std::filesystem::file_size(input_);
@@ -328,7 +352,7 @@ TEST_F(RunTest, AnInputTruncatedMeanwhileIsReadBeforeOrAnError) {
   }
 }
 
-TEST_F(RunTest, ANodeThatHangsIsNamed) {
+TEST_P(RunOverTest, ANodeThatHangsIsNamed) {
   const HeldRun run = Hold(0.0, /*held=*/2, {"--timeout", "0.5"});
   EXPECT_EQ(run.Wait(), 1);
   EXPECT_THAT(run.err(), AllOf(HasSubstr("no progress for 500 ms: node 2 does not answer"),
@@ -366,6 +390,18 @@ TEST_P(RunEachTest, AFullDiskIsAnError) {
   }
 }
 
+// More nodes than the machine has cores, and all schedules: catches what is sized for a few peers,
+// such as files, and nodes that need a core each.
+TEST_P(RunOverTest, ManyNodesOnOneMachine) {
+  WriteInput(5000);
+  for (const char* algorithm : {"chain", "sequential", "binomial_pipeline"}) {
+    Command run({"run", "--nodes", "100", "--algorithm", algorithm, "--block-bytes", "1000",
+                 "--input", input_, "--executor", "cpu", "--transport", transport_});
+    EXPECT_EQ(run.Wait(), 0) << run.err();
+    EXPECT_THAT(run.out(), HasSubstr("all 99 copies are identical"));
+  }
+}
+
 TEST_F(RunTest, TooFewOpenFilesIsAnError) {
   WriteInput(1000);
   Command run({"run", "--nodes", "16", "--input", input_},
@@ -388,11 +424,56 @@ TEST_F(RunTest, BadInputLeavesNothing) {
                 1, "Not a directory");
 }
 
+TEST_P(RunEachTest, WritesATrace) {
+  WriteInput(100'000);
+  Command run(Arguments({"--trace", trace_}));
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_EQ(run.err(), "");
+  EXPECT_THAT(test::ReadText(trace_),
+              AllOf(HasSubstr("\"outcome\":\"completed\""),
+                    HasSubstr(fmt::format("\"executor\":\"{}\"", executor_))));
+  ExpectCopies();
+}
+
+// The trace of a run that fails is what explains it.
+TEST_F(RunTest, AFailedRunLeavesItsTraceAndSaysSo) {
+  const HeldRun run = Hold(0.25, /*held=*/4, {"--trace", trace_});
+  EXPECT_FALSE(std::filesystem::exists(trace_));
+  run.nodes.at(2).Signal(SIGKILL);
+  EXPECT_EQ(run.Wait(), 1);
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("killed by signal 9"), HasSubstr(trace_ + " holds")));
+  const std::string trace = test::ReadText(trace_);
+  EXPECT_THAT(trace, HasSubstr("\"outcome\":\"node 2 "));
+  EXPECT_THAT(trace, HasSubstr("\"ph\":\"X\",\"pid\":1"));
+  EXPECT_THAT(trace, Not(HasSubstr("\"ph\":\"X\",\"pid\":4")));
+}
+
+TEST_F(RunTest, AnInterruptedRunLeavesNoTrace) {
+  const HeldRun run = Hold(0.25, /*held=*/4, {"--trace", trace_});
+  kill(run.command->pid(), SIGINT);
+  EXPECT_EQ(run.Wait(), 130);
+  EXPECT_EQ(run.err(), "prepost: interrupted\n");
+  EXPECT_EQ(test::CountFiles(folder_.path()), 1u);
+}
+
+// Found only after the transfer, a path that cannot be written would waste it.
+TEST_F(RunTest, TracePathsAreTriedBeforeTheTransfer) {
+  WriteInput(1000);
+  ExpectFailure(Arguments({"--trace", folder_ / "none/trace.json"}), 1, "cannot write");
+  ExpectFailure(Arguments({"--trace", folder_.path()}), 1, "cannot write");
+  ExpectFailure(Arguments({"--trace", "-"}), 2, "--trace");
+  ExpectFailure(Arguments({"--trace", input_}), 2, "which is read");
+  std::filesystem::create_symlink(input_, folder_ / "link");
+  ExpectFailure(Arguments({"--trace", folder_ / "link"}), 2, "which is read");
+  EXPECT_EQ(test::CountFiles(folder_.path()), 2u);
+}
+
 TEST_F(RunTest, UnknownNamesAreUsageErrors) {
   WriteInput(1000);
   ExpectFailure({"run", "--nodes", "2", "--input", input_, "--executor", "cpuu"}, 2,
                 "unknown name 'cpuu', did you mean 'cpu'?");
-  ExpectFailure(Arguments({"--transport", "tpc"}), 2, "unknown name 'tpc', did you mean 'tcp'?");
+  transport_ = "tpc";
+  ExpectFailure(Arguments(), 2, "unknown name 'tpc', did you mean 'tcp'?");
   ExpectFailure({"run", "--input", input_}, 2, "either a PLAN or flags");
 }
 

@@ -21,7 +21,6 @@ namespace prepost {
 namespace {
 
 using emulated::OffloadOptions;
-using emulated::OffloadTrace;
 using emulated::RunOffload;
 using emulated::RunQueueProgram;
 using emulated::SchedulerMode;
@@ -41,8 +40,8 @@ void ExpectHostIdle(const RunReport& report) {
 
 void ExpectDelivers(const Plan& plan, OffloadOptions options) {
   SCOPED_TRACE(testing::Message() << Name(options.scheduler) << " seed " << options.seed);
-  OffloadTrace trace;
-  options.trace = &trace;
+  test::OpTrace order(plan);
+  options.observer = order.Observer();
   Transfer transfer(plan.header());
   const Result<RunReport> report =
       RunOffload(plan, transfer.message(), transfer.buffers(), options);
@@ -52,8 +51,6 @@ void ExpectDelivers(const Plan& plan, OffloadOptions options) {
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();
   transfer.ExpectHolds(*expected);
   transfer.ExpectDelivered();
-  test::OpTrace order(plan);
-  std::ranges::for_each(trace.ops, order.Observer());
   order.ExpectPlanOrder();
   ExpectHostIdle(*report);
 }
@@ -117,16 +114,18 @@ TEST(OffloadTest, ManyOrdersOfOnePlan) {
 
 TEST(OffloadTest, TheSameSeedGivesTheSameRun) {
   const Plan plan = CompileOrDie(MakeSpec("binomial_pipeline", 5, 4 * kBlockBytes, "auto"));
-  std::vector<std::tuple<NodeId, OpId, OpEvent::Kind>> first;
+  using Order = std::vector<std::tuple<NodeId, OpId, OpEvent::Kind>>;
+  Order first;
   for (int run = 0; run < 2; ++run) {
-    OffloadTrace trace;
+    Order order;
     Transfer transfer(plan.header());
-    const auto report =
-        RunOffload(plan, transfer.message(), transfer.buffers(),
-                   {.scheduler = SchedulerMode::kAdversarial, .seed = 42, .trace = &trace});
+    const auto report = RunOffload(plan, transfer.message(), transfer.buffers(),
+                                   {.scheduler = SchedulerMode::kAdversarial,
+                                    .seed = 42,
+                                    .observer = [&](const OpEvent& event) {
+                                      order.emplace_back(event.node, event.op, event.kind);
+                                    }});
     ASSERT_TRUE(report.ok()) << report.status().ToString();
-    std::vector<std::tuple<NodeId, OpId, OpEvent::Kind>> order;
-    for (const OpEvent& event : trace.ops) order.emplace_back(event.node, event.op, event.kind);
     if (run == 0) first = order;
     EXPECT_EQ(order, first);
   }

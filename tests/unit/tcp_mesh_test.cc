@@ -37,7 +37,7 @@ TEST(TcpMeshTest, ConnectsThePairsThatShareAChannel) {
       EXPECT_EQ(received, sent);
     }
   }
-  EXPECT_EQ(ends, 2 * TcpConnectionCount(plan));
+  EXPECT_EQ(ends, 2 * TcpConnections(plan).size());
   for (const Channel& channel : plan.channels()) {
     EXPECT_NE(Find((*mesh)[channel.from.index()], channel.to, channel.lane), nullptr);
     EXPECT_NE(Find((*mesh)[channel.from.index()], channel.to, kCreditLane), nullptr);

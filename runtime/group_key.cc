@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/group_key.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "prepost/runtime/file_descriptor.h"
+
+namespace prepost {
+namespace {
+
+static_assert(crypto_auth_KEYBYTES == 32 && crypto_auth_BYTES == sizeof(MacBytes));
+
+/// Keeps this use of a secret apart from any other that it may have.
+constexpr std::string_view kKeyLabel = "prepost group key 1";
+
+const unsigned char* Data(std::span<const std::byte> bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+unsigned char* Room(std::span<std::byte> bytes) {
+  return reinterpret_cast<unsigned char*>(bytes.data());
+}
+
+std::string_view WithoutLineEnd(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string& where) {
+  if (sodium_init() < 0) return EnvironmentError("this system gives no random numbers");
+  secret = WithoutLineEnd(secret);
+  if (secret.size() < kSecretBytesMin || secret.size() > kSecretBytesMax) {
+    return Rejected(
+        fmt::format("the secret has {}{} bytes, expected {} to {}",
+                    secret.size() > kSecretBytesMax ? "more than " : "",
+                    std::min(secret.size(), kSecretBytesMax), kSecretBytesMin, kSecretBytesMax),
+        where);
+  }
+  GroupKey key;
+  const auto bytes = std::as_bytes(std::span(secret));
+  const auto label = std::as_bytes(std::span(kKeyLabel));
+  crypto_generichash(Room(key.key_), key.key_.size(), Data(bytes), bytes.size(), Data(label),
+                     label.size());
+  return key;
+}
+
+Result<GroupKey> GroupKey::FromFile(const std::string& path) {
+  const auto failed = [&path](int error) {
+    return SystemError(StatusCode::kRejected, fmt::format("cannot read secret file {}", path),
+                       error);
+  };
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about = {};
+  if (!file.valid() || fstat(file.get(), &about) != 0) return failed(errno);
+  if (!S_ISREG(about.st_mode)) {
+    return Rejected(fmt::format("secret file {} is not a regular file", path));
+  }
+  if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return Rejected(fmt::format("secret file {} can be used by others (mode {:04o}): chmod 600 it",
+                                path, about.st_mode & 07777));
+  }
+  // Room for a line's end, and for a byte more to see that the file is too long.
+  std::array<char, kSecretBytesMax + 3> text;
+  const ssize_t got = read(file.get(), text.data(), text.size());
+  if (got < 0) return failed(errno);
+  Result<GroupKey> key = FromSecret({text.data(), static_cast<size_t>(got)}, path);
+  sodium_memzero(text.data(), text.size());
+  return key;
+}
+
+GroupKey::~GroupKey() { sodium_memzero(key_.data(), key_.size()); }
+
+MacBytes GroupKey::Mac(std::span<const std::byte> message) const {
+  MacBytes mac;
+  crypto_auth(Room(mac), Data(message), message.size(), Data(key_));
+  return mac;
+}
+
+bool GroupKey::Verify(const MacBytes& mac, std::span<const std::byte> message) const {
+  return crypto_auth_verify(Data(mac), Data(message), message.size(), Data(key_)) == 0;
+}
+
+NonceBytes RandomNonce() {
+  NonceBytes nonce;
+  randombytes_buf(nonce.data(), nonce.size());
+  return nonce;
+}
+
+}  // namespace prepost

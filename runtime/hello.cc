@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Why it holds: each side's MAC covers the other side's fresh nonce, so an old conversation proves
+// nothing; it covers the role, so a side's own words sent back to it prove nothing; and it covers
+// the connection's name and the plan, so it proves nothing about any other connection. The listener
+// gives a MAC only to a peer that has proved the secret. What follows on the connection is not
+// protected (docs/runtime.md).
+#include "prepost/runtime/hello.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "prepost/runtime/little_endian.h"
+
+namespace prepost {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::string_view kMagic = "prepost\0"sv;
+constexpr std::string_view kRoles[] = {"prepost hello connector"sv, "prepost hello listener "sv};
+static_assert(kRoles[0].size() == kRoles[1].size());
+constexpr uint32_t kRefusalsKnown = 6;  ///< what a verdict may say
+
+void PutPrefix(ByteWriter& writer) {
+  writer.PutBytes(std::as_bytes(std::span(kMagic)));
+  writer.Put(kProtocolVersion);
+}
+
+void PutName(const LinkName& link, ByteWriter& writer) {
+  writer.Put(static_cast<uint32_t>(link.purpose));
+  writer.Put(link.from.value);
+  writer.Put(link.to.value);
+  writer.Put(link.lane);
+}
+
+template <size_t kCount>
+std::array<std::byte, kCount> GetArray(ByteReader& reader) {
+  std::array<std::byte, kCount> bytes;
+  std::ranges::copy(reader.Take(kCount), bytes.begin());
+  return bytes;
+}
+
+}  // namespace
+
+std::string Explain(Refusal refusal, uint32_t peer_version) {
+  switch (refusal) {
+    case Refusal::kNone:
+      return "it is welcome";
+    case Refusal::kWrongSecret:
+      return "the secrets differ";
+    case Refusal::kWrongNode:
+      return "it is another node";
+    case Refusal::kOtherPlan:
+      return "it has another plan";
+    case Refusal::kDuplicate:
+      return "this node is there already";
+    case Refusal::kUnexpected:
+      return "the plan has no such connection";
+    case Refusal::kOtherVersion:
+      return fmt::format("it speaks version {} of the protocol, this is version {}", peer_version,
+                         kProtocolVersion);
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
+
+bool HelloSide::TakePrefix(std::span<const std::byte> in) {
+  ByteReader reader(in);
+  const std::span<const std::byte> magic = reader.Take(kMagic.size());
+  if (!std::ranges::equal(magic, std::as_bytes(std::span(kMagic)))) {
+    state_ = HelloState::kBroken;
+    return false;
+  }
+  peer_version_ = reader.Get<uint32_t>();
+  if (peer_version_ != kProtocolVersion) Refuse(Refusal::kOtherVersion);
+  return peer_version_ == kProtocolVersion;
+}
+
+std::vector<std::byte> HelloSide::Transcript(Role role, Refusal refusal) const {
+  const std::string_view label = kRoles[role == Role::kConnector ? 0 : 1];
+  std::vector<std::byte> bytes(label.size() + 4 + 2 * sizeof(NonceBytes) + 16 + sizeof(PlanHash) +
+                               4);
+  ByteWriter writer(bytes);
+  writer.PutBytes(std::as_bytes(std::span(label)));
+  writer.Put(kProtocolVersion);
+  const bool connects = role_ == Role::kConnector;  // whose nonce comes first
+  writer.PutBytes(connects ? nonce_ : peer_nonce_);
+  writer.PutBytes(connects ? peer_nonce_ : nonce_);
+  PutName(link_, writer);
+  writer.PutBytes(plan_);
+  writer.Put(static_cast<uint32_t>(refusal));
+  PREPOST_CHECK(writer.left() == 0);
+  return bytes;
+}
+
+HelloConnector::HelloConnector(const GroupKey& key, const NonceBytes& nonce, const LinkName& link,
+                               const PlanHash& plan)
+    : HelloSide(key, nonce, Role::kConnector) {
+  link_ = link;
+  plan_ = plan;
+}
+
+std::vector<std::byte> HelloConnector::Begin() const {
+  std::vector<std::byte> hello(kHelloBytes);
+  ByteWriter writer(hello);
+  PutPrefix(writer);
+  PutName(link_, writer);
+  writer.PutBytes(plan_);
+  writer.PutBytes(nonce_);
+  PREPOST_CHECK(writer.left() == 0);
+  return hello;
+}
+
+std::vector<std::byte> HelloConnector::Take(std::span<const std::byte> in) {
+  PREPOST_CHECK(state_ == HelloState::kTalking && in.size() == wanted_);
+  if (has_proved_) {
+    TakeVerdict(in);
+  } else if (has_challenge_) {
+    ByteReader reader(in);
+    peer_nonce_ = GetArray<sizeof(NonceBytes)>(reader);
+    has_proved_ = true;
+    wanted_ = kVerdictBytes;
+    const MacBytes proof = key_.Mac(Transcript(Role::kConnector, Refusal::kNone));
+    return {proof.begin(), proof.end()};
+  } else if (TakePrefix(in)) {
+    has_challenge_ = true;
+    wanted_ = kChallengeBytes - kPrefixBytes;
+  }
+  return {};
+}
+
+void HelloConnector::TakeVerdict(std::span<const std::byte> in) {
+  ByteReader reader(in);
+  const uint32_t value = reader.Get<uint32_t>();
+  const MacBytes mac = GetArray<sizeof(MacBytes)>(reader);
+  if (value >= kRefusalsKnown) {
+    state_ = HelloState::kBroken;
+    return;
+  }
+  const Refusal refusal = static_cast<Refusal>(value);
+  is_proved_ =
+      refusal != Refusal::kWrongSecret && key_.Verify(mac, Transcript(Role::kListener, refusal));
+  if (!is_proved_) return Refuse(Refusal::kWrongSecret);
+  if (refusal != Refusal::kNone) return Refuse(refusal);
+  state_ = HelloState::kWelcome;
+}
+
+std::vector<std::byte> HelloListener::Take(std::span<const std::byte> in) {
+  PREPOST_CHECK(state_ == HelloState::kTalking && in.size() == wanted_);
+  if (has_name_) return TakeProof(in);
+  if (has_prefix_) return TakeHello(in);
+  has_prefix_ = TakePrefix(in);
+  wanted_ = kHelloBytes - kPrefixBytes;
+  if (state_ != HelloState::kRefused) return {};
+  std::vector<std::byte> challenge(kChallengeBytes);  // says our version to one of another
+  ByteWriter writer(challenge);
+  PutPrefix(writer);
+  return challenge;
+}
+
+std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
+  ByteReader reader(in);
+  const uint32_t purpose = reader.Get<uint32_t>();
+  if (purpose != static_cast<uint32_t>(LinkPurpose::kControl) &&
+      purpose != static_cast<uint32_t>(LinkPurpose::kData)) {
+    state_ = HelloState::kBroken;
+    return {};
+  }
+  link_.purpose = static_cast<LinkPurpose>(purpose);
+  link_.from = NodeId(reader.Get<uint32_t>());
+  link_.to = NodeId(reader.Get<uint32_t>());
+  link_.lane = reader.Get<uint32_t>();
+  plan_ = GetArray<sizeof(PlanHash)>(reader);
+  peer_nonce_ = GetArray<sizeof(NonceBytes)>(reader);
+  has_name_ = true;
+  wanted_ = kProofBytes;
+  std::vector<std::byte> challenge(kChallengeBytes);
+  ByteWriter writer(challenge);
+  PutPrefix(writer);
+  writer.PutBytes(nonce_);
+  return challenge;
+}
+
+std::vector<std::byte> HelloListener::TakeProof(std::span<const std::byte> in) {
+  ByteReader reader(in);
+  const MacBytes proof = GetArray<sizeof(MacBytes)>(reader);
+  is_proved_ = key_.Verify(proof, Transcript(Role::kConnector, Refusal::kNone));
+  const Refusal refusal = is_proved_ ? judge_(link_, plan_) : Refusal::kWrongSecret;
+  if (refusal == Refusal::kNone) {
+    state_ = HelloState::kWelcome;
+  } else {
+    Refuse(refusal);
+  }
+  std::vector<std::byte> verdict(kVerdictBytes);
+  ByteWriter writer(verdict);
+  writer.Put(static_cast<uint32_t>(refusal));
+  if (is_proved_) writer.PutBytes(key_.Mac(Transcript(Role::kListener, refusal)));
+  return verdict;
+}
+
+}  // namespace prepost

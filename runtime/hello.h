@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hello: how two machines of a group prove to each other, before anything else, that they have the
+// group's secret, play the same plan, and are who they are taken for. Pure functions of bytes:
+// sockets and deadlines are the business of bootstrap.h.
+#ifndef PREPOST_RUNTIME_HELLO_H_
+#define PREPOST_RUNTIME_HELLO_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "prepost/ir/ids.h"
+#include "prepost/runtime/group_key.h"
+#include "prepost/runtime/plan_hash.h"
+
+namespace prepost {
+
+/// Of hello, control messages (control_message.h) and records (tcp_wire.h) together.
+inline constexpr uint32_t kProtocolVersion = 1;
+
+enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
+
+/// One connection of a group, by the plan. `from` connects, `to` listens.
+struct LinkName {
+  NodeId from;
+  NodeId to;
+  LinkPurpose purpose = LinkPurpose::kData;
+  uint32_t lane = 0;  ///< 0 for control
+
+  friend bool operator==(const LinkName&, const LinkName&) = default;
+};
+
+/// Why a listener does not want a connection. Values are part of the protocol.
+enum class Refusal : uint32_t {
+  kNone = 0,          ///< welcome
+  kWrongSecret = 1,   ///< the other side has not proved that it has the secret
+  kWrongNode = 2,     ///< the listener is another node than the one wanted
+  kOtherPlan = 3,     ///< it plays another plan
+  kDuplicate = 4,     ///< this connection is there already
+  kUnexpected = 5,    ///< the plan has no such connection
+  kOtherVersion = 6,  ///< never sent: the prefix says it
+};
+/// "the secrets differ", ...; for kOtherVersion with `peer_version`.
+std::string Explain(Refusal refusal, uint32_t peer_version);
+
+/// The conversation, all sizes fixed, integers little-endian. C connects, L listens:
+///
+///     C > L  hello      prefix | purpose 4 | from 4 | to 4 | lane 4 | plan hash 32 | nonce 32
+///     L > C  challenge  prefix | nonce 32
+///     C > L  proof      MAC 32
+///     L > C  verdict    refusal 4 | MAC 32
+///
+/// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
+/// MACs are over role, version, both nonces, from, to, lane, purpose, plan hash, and refusal, so
+/// that none can be used for anything else; the verdict of kWrongSecret has none (zeros).
+inline constexpr size_t kPrefixBytes = 12;
+inline constexpr size_t kHelloBytes = kPrefixBytes + 80;
+inline constexpr size_t kChallengeBytes = kPrefixBytes + 32;
+inline constexpr size_t kProofBytes = 32;
+inline constexpr size_t kVerdictBytes = 36;
+
+enum class HelloState : uint8_t {
+  kTalking,
+  kWelcome,  ///< both have proved the secret, and the listener takes the connection
+  kRefused,  ///< refusal() says why
+  kBroken    ///< the other side does not speak this protocol: to be dropped without a word
+};
+
+/// What both sides of the conversation share. Feed it exactly wanted() bytes at a time until it no
+/// longer talks; send what it replies, even then.
+class HelloSide {
+ public:
+  size_t wanted() const { return wanted_; }
+  HelloState state() const { return state_; }
+  /// kRefused: why.
+  Refusal refusal() const { return refusal_; }
+  /// The other side has proved that it has the secret.
+  bool is_proved() const { return is_proved_; }
+  uint32_t peer_version() const { return peer_version_; }
+
+ protected:
+  enum class Role : uint8_t { kConnector, kListener };
+
+  HelloSide(const GroupKey& key, const NonceBytes& nonce, Role role)
+      : key_(key), nonce_(nonce), role_(role) {}
+  /// Whether the prefix is one of this version; else the state is final.
+  bool TakePrefix(std::span<const std::byte> in);
+  /// What the MAC of the side in `role` is over.
+  std::vector<std::byte> Transcript(Role role, Refusal refusal) const;
+  void Refuse(Refusal refusal) {
+    state_ = HelloState::kRefused;
+    refusal_ = refusal;
+  }
+
+  GroupKey key_;
+  const NonceBytes nonce_;
+  const Role role_;
+  NonceBytes peer_nonce_ = {};
+  LinkName link_;
+  PlanHash plan_ = {};
+  size_t wanted_ = kPrefixBytes;
+  HelloState state_ = HelloState::kTalking;
+  Refusal refusal_ = Refusal::kNone;
+  bool is_proved_ = false;
+  uint32_t peer_version_ = kProtocolVersion;
+};
+
+class HelloConnector final : public HelloSide {
+ public:
+  /// `nonce` is to be fresh (RandomNonce()).
+  HelloConnector(const GroupKey& key, const NonceBytes& nonce, const LinkName& link,
+                 const PlanHash& plan);
+
+  /// What it says first.
+  std::vector<std::byte> Begin() const;
+  /// Needs wanted() bytes. What is to be sent.
+  std::vector<std::byte> Take(std::span<const std::byte> in);
+  /// The proof has left: the listener may take the connection any time now.
+  bool has_proved() const { return has_proved_; }
+
+ private:
+  void TakeVerdict(std::span<const std::byte> in);
+
+  bool has_challenge_ = false;
+  bool has_proved_ = false;
+};
+
+class HelloListener final : public HelloSide {
+ public:
+  /// Asked about a peer that has proved the secret: kNone takes the connection.
+  using Judge = std::function<Refusal(const LinkName& link, const PlanHash& plan)>;
+
+  HelloListener(const GroupKey& key, const NonceBytes& nonce, Judge judge)
+      : HelloSide(key, nonce, Role::kListener), judge_(std::move(judge)) {}
+
+  std::vector<std::byte> Take(std::span<const std::byte> in);
+  /// What the peer says that it wants; known, and perhaps a lie, once has_name().
+  const LinkName& link() const { return link_; }
+  bool has_name() const { return has_name_; }
+
+ private:
+  std::vector<std::byte> TakeHello(std::span<const std::byte> in);
+  std::vector<std::byte> TakeProof(std::span<const std::byte> in);
+
+  Judge judge_;
+  bool has_prefix_ = false;
+  bool has_name_ = false;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_HELLO_H_

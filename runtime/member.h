@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Member: what one node does in a run on CPUs, whoever leads it and whatever connects it: prepare
+// its memory or file, play its program, sum what it has, and end when it is told to or when the
+// leader is gone.
+#ifndef PREPOST_RUNTIME_MEMBER_H_
+#define PREPOST_RUNTIME_MEMBER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "prepost/ir/plan.h"
+#include "prepost/runtime/checkpoint.h"
+#include "prepost/runtime/control_socket.h"
+#include "prepost/runtime/endpoint.h"
+#include "prepost/runtime/executor.h"
+#include "prepost/runtime/message_file.h"
+#include "prepost/runtime/node_buffer.h"
+#include "prepost/runtime/op_times.h"
+#include "prepost/runtime/wait_policy.h"
+
+namespace prepost {
+
+/// Pointers and references must outlive the Member.
+struct MemberTask {
+  const Plan& plan;  ///< verified
+  NodeId node;
+  const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
+  NodeBuffer* buffer = nullptr;        ///< everyone else's, open
+  /// Once, when the buffer is reserved: connects this node with its peers. While `wake_fd` is
+  /// readable, the endpoint's Poll() is not to wait. Calls `checkpoint` while it takes long.
+  std::function<Result<std::unique_ptr<Endpoint>>(int wake_fd, const Checkpoint& checkpoint)>
+      connect;
+  std::function<Status()> commit;  ///< for kCommit; may be empty
+  WaitPolicy wait;
+  RunTrace* trace = nullptr;  ///< null: none
+  ControlSocket control;
+  const char* leader;  ///< in messages, e.g. "the launching process"
+  /// The member is interrupted when this is readable (InterruptSignals); -1: never.
+  int interrupt_fd = -1;
+  /// How long the leader may say nothing, before its first word and between two; its own interval
+  /// counts if that is longer. 0: for ever.
+  std::chrono::milliseconds first_word_max{0};
+  std::chrono::milliseconds silence_max{0};
+};
+
+/// Used by one thread.
+class Member {
+ public:
+  explicit Member(MemberTask task);
+
+  /// From preparation to release. Errors: those of its files, its endpoint and `commit`; the leader
+  /// is gone, silent, sends nonsense, or says that the run has failed (kRejected); kInterrupted.
+  Status Run();
+  /// Tells the leader that Run() has failed, and waits until it has ended the run, for up to `max`
+  /// (negative: for ever). The cause: what the leader says, if it knows better, or `failure`.
+  Status ReportFailure(const Status& failure, std::chrono::milliseconds max);
+  /// After Run(): what it did, and what its copy sums to.
+  const NodeReport& report() const { return report_; }
+  const MessageSum& sum() const { return sum_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Kind = ControlMessage::Kind;
+
+  Status Prepare();
+  Status Transfer(uint64_t start_ns);
+  Status Sum();
+  Result<ControlMessage> Await(Kind kind);
+  Status AnswerQueries();
+  Status Handle(const ControlMessage& message);
+  std::optional<ControlMessage> Receive();
+  Status CheckLeader() const;
+  Status WaitForControl();
+  std::chrono::milliseconds SilenceLeft() const;
+  Checkpoint Answering();
+
+  MemberTask task_;
+  const bool is_root_;
+  FileDescriptor wake_;  ///< epoll: control and interrupt
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<CpuExecutor> executor_;
+  uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
+  Clock::time_point heard_;   ///< of the leader, last
+  std::chrono::milliseconds silence_max_;
+  bool is_aborted_ = false;  ///< the leader has said so
+  NodeReport report_;
+  MessageSum sum_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_MEMBER_H_

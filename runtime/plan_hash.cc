@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every field is hashed as 64 bits, little-endian, every list and text with its length before it, so
+// that two plans give the same bytes only if they are equal.
+#include "prepost/runtime/plan_hash.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "prepost/runtime/little_endian.h"
+
+namespace prepost {
+namespace {
+
+constexpr size_t kFieldBytes = 8;
+
+class Hasher {
+ public:
+  Hasher() { crypto_generichash_init(&state_, nullptr, 0, sizeof(PlanHash)); }
+
+  template <typename... Fields>
+  void Add(Fields... fields) {
+    std::array<std::byte, sizeof...(fields) * kFieldBytes> bytes;
+    ByteWriter writer(bytes);
+    (writer.Put(static_cast<uint64_t>(fields)), ...);
+    Update(bytes);
+  }
+  void AddText(const std::string& text) {
+    Add(text.size());
+    Update(std::as_bytes(std::span(text)));
+  }
+  PlanHash Finish() {
+    PlanHash hash;
+    crypto_generichash_final(&state_, reinterpret_cast<unsigned char*>(hash.data()), hash.size());
+    return hash;
+  }
+
+ private:
+  void Update(std::span<const std::byte> bytes) {
+    crypto_generichash_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()),
+                              bytes.size());
+  }
+
+  crypto_generichash_state state_;
+};
+
+void AddHeader(const PlanHeader& header, Hasher& hasher) {
+  hasher.AddText(header.collective);
+  hasher.AddText(header.algorithm);
+  hasher.Add(header.nodes, header.root.value, header.message.bytes, header.message.block_bytes,
+             header.message.blocks);
+  hasher.Add(static_cast<uint8_t>(header.ready.mode), header.ready.window,
+             header.send_window.has_value(), header.send_window.value_or(0), header.rounds,
+             header.ports);
+}
+
+void AddProgram(const Plan& plan, const Program& program, Hasher& hasher) {
+  const std::span<const Op> ops = plan.ops(program);
+  hasher.Add(program.node.value, ops.size());
+  for (const Op& op : ops) {
+    hasher.Add(static_cast<uint8_t>(op.kind), op.channel.value, op.block, op.round, op.grants,
+               op.after_count);
+    for (const OpId after : plan.after(op)) hasher.Add(after.value);
+  }
+}
+
+}  // namespace
+
+PlanHash HashPlan(const Plan& plan) {
+  Hasher hasher;
+  AddHeader(plan.header(), hasher);
+  hasher.Add(plan.channels().size());
+  for (const Channel& channel : plan.channels()) {
+    hasher.Add(channel.from.value, channel.to.value, channel.lane);
+  }
+  std::vector<Program> programs(plan.programs().begin(), plan.programs().end());
+  std::ranges::sort(programs, {}, &Program::node);
+  for (const Program& program : programs) AddProgram(plan, program, hasher);
+  return hasher.Finish();
+}
+
+}  // namespace prepost

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlanHash: what a plan says, in 32 bytes, so that machines can make sure that they play the same
+// one. Files that say the same in another form (spaces, order of keys and of programs, generator,
+// x- keys) have the same hash; any other difference makes another.
+#ifndef PREPOST_RUNTIME_PLAN_HASH_H_
+#define PREPOST_RUNTIME_PLAN_HASH_H_
+
+#include <array>
+#include <cstddef>
+
+#include "prepost/ir/plan.h"
+
+namespace prepost {
+
+using PlanHash = std::array<std::byte, 32>;
+
+/// BLAKE2b-256. Linear in the plan, which must be a verified one.
+PlanHash HashPlan(const Plan& plan);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_PLAN_HASH_H_

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A trace event's process is the node, its thread the channel; times are microseconds with three
+// decimals since the file's zero, 1 ns before the first thing known.
+//
+// Slices of one thread must nest or be disjoint, but several sends of a channel may be under way at
+// once. Channels are FIFO, so a slice is drawn from where the one before it ends: it shows how long
+// its op was the oldest of its channel. The exact times are in every event's args, and only they are
+// read back. An op that started and never completed is a "B" without an "E".
+//
+//   node 0, channel 0>1, send window 2:   started  0 ..... completed 50     drawn [0, 50)
+//                                         started 10 ..... completed 80     drawn [50, 80)
+//
+// The arrow of a message leaves where its send's slice begins, and ends where its receive's slice
+// begins or, where drawing moved the send behind that, as soon after as it can; it is left out when
+// the receive ends before. Perfetto binds an arrow's end to the newest slice of the thread: so each
+// end directly follows its slice in the file, and the instants of posting, which would be newer,
+// belong to the process.
+#include "prepost/runtime/trace_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <ostream>
+#include <vector>
+
+#include "prepost/ir/json_reader.h"
+#include "prepost/ir/json_text.h"
+#include "prepost/ir/messages.h"
+#include "prepost/version.h"
+
+namespace prepost {
+namespace {
+
+constexpr const char* kFormat = "prepost.trace";
+constexpr uint32_t kMajor = 1;
+constexpr uint32_t kMinor = 0;
+/// Times of a file: what a double of another reader holds exactly; 104 days.
+constexpr uint64_t kTimeMax = (uint64_t{1} << 53) - 1;
+
+/// "send block 3", "recv credit".
+std::string NameOf(const Op& op) {
+  return op.is_credit() ? fmt::format("{} credit", Name(op.kind))
+                        : fmt::format("{} block {}", Name(op.kind), op.block);
+}
+
+std::string Microseconds(uint64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
+
+/// Where an op is drawn on its thread, in ns since the file's zero.
+struct Slice {
+  static constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
+  uint64_t begin = kNone;  ///< kNone: it is not drawn
+  uint64_t end = kNone;    ///< kNone: it never completed
+
+  bool drawn() const { return begin != kNone; }
+};
+
+class TraceWriter {
+ public:
+  TraceWriter(const Plan& plan, const RunTrace& trace, const TraceInfo& info, std::ostream& out)
+      : plan_(plan), trace_(trace), info_(info), out_(out), messages_(plan) {
+    FindZero();
+    PlaceSlices();
+  }
+
+  void Run() {
+    WriteHeader();
+    for (const Program& program : plan_.programs()) {
+      WriteNames(program);
+      for (uint32_t id = 0; id < program.op_count; ++id) WriteOp(program, OpId(id));
+    }
+    Put("\n]}}\n");
+    Flush();
+  }
+
+ private:
+  static constexpr size_t kFlushBytes = 1 << 16;
+
+  template <typename... Arguments>
+  void Put(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Arguments>(arguments)...);
+    if (buffer_.size() >= kFlushBytes) Flush();
+  }
+  void Flush() {
+    out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    buffer_.clear();
+  }
+  /// The beginning of an event on the thread of `op`.
+  void BeginEvent(char phase, const Program& program, const Op& op) {
+    Put("{}\n{{\"ph\":\"{}\",\"pid\":{},\"tid\":{}", separator_, phase, program.node.value,
+        op.channel.value);
+    separator_ = ",";
+  }
+
+  uint64_t Since(uint64_t time_ns) const { return time_ns == 0 ? 0 : time_ns - zero_ns_; }
+
+  void FindZero();
+  void PlaceSlices();
+  void WriteHeader();
+  void WriteNames(const Program& program);
+  void WriteName(const Program& program, ChannelId channel);
+  void WriteOp(const Program& program, OpId id);
+  void WriteSlice(const Program& program, OpId id, const Op& op, const OpTimes& times,
+                  const Slice& slice);
+  void WriteArrow(const Program& program, const Op& op, uint32_t position);
+
+  const Plan& plan_;
+  const RunTrace& trace_;
+  const TraceInfo& info_;
+  std::ostream& out_;
+  const MessageTable messages_;
+  uint64_t zero_ns_ = 0;
+  std::vector<Slice> slices_;  ///< by position in Plan::ops()
+  fmt::memory_buffer buffer_;
+  const char* separator_ = "";
+};
+
+/// No recorded time becomes 0, which says that there is none.
+void TraceWriter::FindZero() {
+  uint64_t first = trace_.start_ns;
+  for (const Program& program : plan_.programs()) {
+    for (const OpTimes& times : trace_.times(program.node)) {
+      for (const uint64_t time : {times.posted_ns, times.started_ns, times.completed_ns}) {
+        if (time != 0) first = first == 0 ? time : std::min(first, time);
+      }
+    }
+  }
+  zero_ns_ = first == 0 ? 0 : first - 1;
+}
+
+void TraceWriter::PlaceSlices() {
+  slices_.resize(plan_.ops().size());
+  std::vector<uint64_t> free_at[2];  // by kind of op and channel
+  for (std::vector<uint64_t>& ends : free_at) ends.assign(plan_.channels().size(), 0);
+  for (const Program& program : plan_.programs()) {
+    const std::span<const OpTimes> all = trace_.times(program.node);
+    for (uint32_t id = 0; id < program.op_count; ++id) {
+      const Op& op = plan_.ops(program)[id];
+      const OpTimes& times = all[id];
+      if (times.started_ns == 0 && times.completed_ns == 0) continue;
+      uint64_t& free = free_at[op.is_send() ? 0 : 1][op.channel.index()];
+      Slice& slice = slices_[program.op_begin + id];
+      slice.begin =
+          std::max(free, Since(times.started_ns != 0 ? times.started_ns : times.completed_ns));
+      if (times.completed_ns == 0) continue;
+      slice.end = std::max(slice.begin + 1, Since(times.completed_ns));
+      free = slice.end;
+    }
+  }
+}
+
+/// Perfetto reads this key only at the file's beginning, and nothing behind a key it does not know.
+void TraceWriter::WriteHeader() {
+  const PlanHeader& header = plan_.header();
+  Put("{{\"otherData\":{{\"format\":\"{}\",\"version\":\"{}.{}\",\"generator\":\"{}\",\n", kFormat,
+      kMajor, kMinor, kGenerator);
+  Put("\"executor\":{},\"detail\":{},\"outcome\":{},\"start_ns\":{},\n", QuoteJson(info_.executor),
+      QuoteJson(info_.detail), QuoteJson(info_.outcome),
+      std::max<uint64_t>(1, Since(trace_.start_ns)));
+  Put("\"plan\":{{\"algorithm\":{},\"nodes\":{},\"root\":{},\"message_bytes\":{},"
+      "\"block_bytes\":{},\"channels\":{},\"ops\":{},\"rounds\":{}}}}},\n",
+      QuoteJson(header.algorithm), header.nodes, header.root.value, header.message.bytes,
+      header.message.block_bytes, plan_.channels().size(), plan_.ops().size(), header.rounds);
+  Put("\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[");
+}
+
+void TraceWriter::WriteNames(const Program& program) {
+  const uint32_t node = program.node.value;
+  const bool root = program.node == plan_.header().root;
+  Put("{}\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"node "
+      "{}{}\"}}}}",
+      separator_, node, node, root ? " (root)" : "");
+  separator_ = ",";
+  Put(",\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{}}}}"
+      "}",
+      node, node);
+  std::vector<ChannelId> channels;
+  for (const Op& op : plan_.ops(program)) channels.push_back(op.channel);
+  std::ranges::sort(channels);
+  channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
+  for (const ChannelId channel : channels) WriteName(program, channel);
+}
+
+void TraceWriter::WriteName(const Program& program, ChannelId id) {
+  const Channel& channel = plan_.channels()[id.index()];
+  Put(",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":"
+      "\"channel {}: {}>{} lane {}\"}}}}",
+      program.node.value, id.value, id.value, channel.from.value, channel.to.value, channel.lane);
+  Put(",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_sort_index\",\"args\":{{\"sort_"
+      "index\":{}}}}}",
+      program.node.value, id.value, id.value);
+}
+
+void TraceWriter::WriteOp(const Program& program, OpId id) {
+  const uint32_t position = program.op_begin + id.value;
+  const Op& op = plan_.ops()[position];
+  const OpTimes& times = trace_.times(program.node)[id.index()];
+  if (times.posted_ns != 0) {
+    BeginEvent('i', program, op);
+    Put(",\"ts\":{},\"s\":\"p\",\"cat\":\"posted\",\"name\":\"post {}\",\"args\":{{\"op\":{},"
+        "\"posted_ns\":{}}}}}",
+        Microseconds(Since(times.posted_ns)), NameOf(op), id.value, Since(times.posted_ns));
+  }
+  if (!slices_[position].drawn()) return;
+  WriteSlice(program, id, op, times, slices_[position]);
+  WriteArrow(program, op, position);
+}
+
+void TraceWriter::WriteSlice(const Program& program, OpId id, const Op& op, const OpTimes& times,
+                             const Slice& slice) {
+  const Channel& channel = plan_.channels()[op.channel.index()];
+  const bool completed = slice.end != Slice::kNone;
+  BeginEvent(completed ? 'X' : 'B', program, op);
+  Put(",\"ts\":{}", Microseconds(slice.begin));
+  if (completed) Put(",\"dur\":{}", Microseconds(slice.end - slice.begin));
+  Put(",\"cat\":\"{}\",\"name\":\"{}\",\"args\":{{\"op\":{}", Name(op.kind), NameOf(op), id.value);
+  if (!op.is_credit()) Put(",\"block\":{}", op.block);
+  Put(",\"round\":{},\"peer\":{}", op.round, op.is_send() ? channel.to.value : channel.from.value);
+  if (times.posted_ns != 0) Put(",\"posted_ns\":{}", Since(times.posted_ns));
+  if (times.started_ns != 0) Put(",\"started_ns\":{}", Since(times.started_ns));
+  if (times.completed_ns != 0) Put(",\"completed_ns\":{}", Since(times.completed_ns));
+  Put("}}}}");
+}
+
+void TraceWriter::WriteArrow(const Program& program, const Op& op, uint32_t position) {
+  const uint32_t message = messages_.MessageOf(position);
+  const Slice& send = slices_[messages_.send(message)];
+  const Slice& receive = slices_[messages_.recv(message)];
+  if (!send.drawn() || !receive.drawn()) return;
+  const uint64_t arrival = std::max(receive.begin, send.begin + 1);
+  if (arrival >= receive.end) return;
+  BeginEvent(op.is_send() ? 's' : 'f', program, op);
+  Put(",\"ts\":{},\"id\":{},\"cat\":\"message\",\"name\":\"message\"{}}}",
+      Microseconds(op.is_send() ? send.begin : arrival), message,
+      op.is_send() ? "" : ",\"bp\":\"e\"");
+}
+
+/// One event as it stands in the file.
+struct ReadEvent {
+  std::string phase;
+  uint32_t node = 0;
+  std::optional<uint32_t> channel;
+  std::optional<uint32_t> op;
+  std::optional<uint32_t> block;
+  std::optional<uint32_t> round;
+  OpTimes times;
+};
+
+/// A time or duration in microseconds. It is for viewers: only its form is checked.
+Status CheckMicroseconds(const JsonScalar& scalar) {
+  const bool number = scalar.kind == JsonScalar::Kind::kUnsigned ||
+                      (scalar.kind == JsonScalar::Kind::kOtherNumber && scalar.text[0] != '-');
+  if (number) return {};
+  return Rejected("expected microseconds from 0 on, found " + scalar.Describe());
+}
+
+JsonForm::ReadScalar ExpectNumber(uint64_t expected) {
+  return [expected](const JsonScalar& scalar) -> Status {
+    if (scalar.kind == JsonScalar::Kind::kUnsigned && scalar.number == expected) return {};
+    return Rejected(fmt::format("the trace is of another plan: found {}, the plan has {}",
+                                scalar.Describe(), expected));
+  };
+}
+
+class TraceReader {
+ public:
+  TraceReader(const Plan& plan, RunTrace* trace) : plan_(plan), trace_(trace) {
+    by_node_.resize(plan.header().nodes);
+    for (const Program& program : plan.programs()) by_node_[program.node.index()] = &program;
+    trace->start_ns = kTraceOriginNs;
+    AddPlanForm();
+    AddEventForm();
+    other_.Scalar("format", ExpectString(kFormat))
+        .Scalar("version", ExpectVersion(kMajor, kMinor, nullptr))
+        .Scalar("generator", ReadString(&text_))
+        .Scalar("executor", ReadString(&text_))
+        .Scalar("detail", ReadString(&text_))
+        .Scalar("outcome", ReadString(&text_, 1 << 20))
+        .Scalar("start_ns", ReadUint64(&start_ns_, kTimeMax))
+        .Object("plan", &plan_form_)
+        .OnEnd([this] { return CheckStart(); });
+    file_.Object("otherData", &other_)
+        .Scalar("displayTimeUnit", ReadString(&text_))
+        .Objects("traceEvents", &event_form_);
+  }
+
+  Status Read(std::istream& in, const std::string& name) { return ReadJson(in, name, &file_); }
+
+ private:
+  void AddPlanForm();
+  void AddEventForm();
+  Status CheckStart();
+  Status EndEvent();
+  Status AddOp();
+  Status SetTime(uint64_t file_ns, uint64_t* time_ns) const;
+
+  const Plan& plan_;
+  RunTrace* const trace_;
+  std::vector<const Program*> by_node_;
+  JsonForm file_, other_, plan_form_, event_form_, args_;
+  std::string text_;  ///< of keys that are for people
+  uint32_t number_ = 0;
+  uint64_t start_ns_ = 0;  ///< 0: not read yet
+  ReadEvent event_;
+};
+
+void TraceReader::AddPlanForm() {
+  const PlanHeader& header = plan_.header();
+  plan_form_
+      .Scalar(
+          "algorithm",
+          [&header](const JsonScalar& scalar) -> Status {
+            // Compared as it would be written: names may hold any bytes.
+            if (QuoteJson(scalar.text) == QuoteJson(header.algorithm)) return {};
+            return Rejected(fmt::format("the trace is of another plan: found {}, the plan has {}",
+                                        scalar.Describe(), QuoteJson(header.algorithm)));
+          })
+      .Scalar("nodes", ExpectNumber(header.nodes))
+      .Scalar("root", ExpectNumber(header.root.value))
+      .Scalar("message_bytes", ExpectNumber(header.message.bytes))
+      .Scalar("block_bytes", ExpectNumber(header.message.block_bytes))
+      .Scalar("channels", ExpectNumber(plan_.channels().size()))
+      .Scalar("ops", ExpectNumber(plan_.ops().size()))
+      .Scalar("rounds", ExpectNumber(header.rounds));
+}
+
+void TraceReader::AddEventForm() {
+  using Need = JsonForm::Need;
+  args_.Scalar("name", ReadString(&text_), Need::kOptional)
+      .Scalar("sort_index", ReadUint32(&number_), Need::kOptional)
+      .Scalar("op", ReadOptionalUint32(&event_.op), Need::kOptional)
+      .Scalar("block", ReadOptionalUint32(&event_.block), Need::kOptional)
+      .Scalar("round", ReadOptionalUint32(&event_.round), Need::kOptional)
+      .Scalar("peer", ReadUint32(&number_), Need::kOptional)
+      .Scalar("posted_ns", ReadUint64(&event_.times.posted_ns, kTimeMax), Need::kOptional)
+      .Scalar("started_ns", ReadUint64(&event_.times.started_ns, kTimeMax), Need::kOptional)
+      .Scalar("completed_ns", ReadUint64(&event_.times.completed_ns, kTimeMax), Need::kOptional);
+  event_form_.OnBegin([this] { event_ = {}; })
+      .Scalar("ph", ReadString(&event_.phase))
+      .Scalar("pid", ReadUint32(&event_.node))
+      .Scalar("tid", ReadOptionalUint32(&event_.channel), Need::kOptional)
+      .Scalar("ts", CheckMicroseconds, Need::kOptional)
+      .Scalar("dur", CheckMicroseconds, Need::kOptional)
+      .Scalar("s", ReadString(&text_), Need::kOptional)
+      .Scalar("id", ReadUint32(&number_), Need::kOptional)
+      .Scalar("bp", ReadString(&text_), Need::kOptional)
+      .Scalar("cat", ReadString(&text_), Need::kOptional)
+      .Scalar("name", ReadString(&text_))
+      .Object("args", &args_, Need::kOptional)
+      .OnEnd([this] { return EndEvent(); });
+}
+
+Status TraceReader::CheckStart() {
+  if (start_ns_ != 0) return {};
+  return Rejected("start_ns is 0, expected nanoseconds since the file's zero");
+}
+
+Status TraceReader::EndEvent() {
+  if (event_.phase == "M" || event_.phase == "s" || event_.phase == "f") return {};
+  if (event_.phase != "X" && event_.phase != "B" && event_.phase != "i") {
+    return Rejected(fmt::format("events of phase '{}' are not known, expected B, M, X, f, i or s",
+                                event_.phase.substr(0, 8)));
+  }
+  if (start_ns_ == 0) return Rejected("events stand before otherData");
+  return AddOp();
+}
+
+Status TraceReader::AddOp() {
+  if (event_.node >= plan_.header().nodes) {
+    return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", event_.node,
+                                plan_.header().nodes - 1));
+  }
+  const Program& program = *by_node_[event_.node];
+  if (!event_.op || *event_.op >= program.op_count) {
+    return Rejected(event_.op ? fmt::format("no op {}: node {} has {} ops", *event_.op, event_.node,
+                                            program.op_count)
+                              : std::string("args name no op"));
+  }
+  const Op& op = plan_.ops(program)[*event_.op];
+  const bool slice = event_.phase != "i";
+  const bool same =
+      event_.channel == op.channel.value &&
+      (!slice || (event_.round == op.round && event_.block.value_or(kNoBlock) == op.block));
+  if (!same) {
+    return Rejected(
+        fmt::format("the trace is of another plan: in the plan, {} is on channel {}, in "
+                    "round {}",
+                    Describe(plan_, program, OpId(*event_.op)), op.channel.value, op.round));
+  }
+  const OpTimes& read = event_.times;
+  if (read.completed_ns != 0 &&
+      (read.started_ns > read.completed_ns || read.posted_ns > read.completed_ns)) {
+    return Rejected("it completed before it was posted or started");
+  }
+  OpTimes& times = trace_->times(program.node)[*event_.op];
+  PREPOST_RETURN_IF_ERROR(SetTime(read.posted_ns, &times.posted_ns));
+  PREPOST_RETURN_IF_ERROR(SetTime(read.started_ns, &times.started_ns));
+  return SetTime(read.completed_ns, &times.completed_ns);
+}
+
+Status TraceReader::SetTime(uint64_t file_ns, uint64_t* time_ns) const {
+  if (file_ns == 0) return {};
+  const uint64_t aligned_ns = kTraceOriginNs + file_ns - start_ns_;
+  if (*time_ns != 0 && *time_ns != aligned_ns) {
+    return Rejected(fmt::format("node {} op {} has other times already", event_.node, *event_.op));
+  }
+  *time_ns = aligned_ns;
+  return {};
+}
+
+}  // namespace
+
+void WriteTrace(const Plan& plan, const RunTrace& trace, const TraceInfo& info, std::ostream& out) {
+  TraceWriter(plan, trace, info, out).Run();
+}
+
+Status ReadTrace(std::istream& in, const std::string& name, const Plan& plan, RunTrace* trace) {
+  return TraceReader(plan, trace).Read(in, name);
+}
+
+}  // namespace prepost

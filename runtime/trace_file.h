@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trace files: the op times of a run in the Chrome trace event format, which Perfetto and
+// chrome://tracing open. A process per node, a thread per channel, a slice per op from its start to
+// its completion, an instant where it was posted, and an arrow from each send to its receive. The
+// file's form beyond that of the format is in trace.schema.json.
+#ifndef PREPOST_RUNTIME_TRACE_FILE_H_
+#define PREPOST_RUNTIME_TRACE_FILE_H_
+
+#include <iosfwd>
+#include <string>
+
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/op_times.h"
+
+namespace prepost {
+
+/// What a trace file says about its run beyond the times.
+struct TraceInfo {
+  std::string executor;               ///< "cpu" or "offload"
+  std::string detail;                 ///< transport or device
+  std::string outcome = "completed";  ///< or why the run failed
+};
+
+/// Writes what `trace` holds; ops of which nothing is known are left out, so that the trace of one
+/// node, or of a run that failed, is a file like any other. `trace` is of `plan`, which must be
+/// verified. Streams: about 500 bytes per op to `out`, 16 in memory. Failures are the stream's.
+void WriteTrace(const Plan& plan, const RunTrace& trace, const TraceInfo& info, std::ostream& out);
+
+/// The start of the transfer in traces that were read.
+inline constexpr uint64_t kTraceOriginNs = uint64_t{1} << 62;
+
+/// Adds the times of a trace file of `plan` to `trace`, shifted so that the transfer starts at
+/// kTraceOriginNs. So files of several nodes, whose clocks may differ, can be read into one trace:
+/// they are aligned by their starts. Errors (kRejected): not JSON or not of the form, with place; a
+/// trace of another plan; times that cannot be; an op that `trace` has other times of.
+Status ReadTrace(std::istream& in, const std::string& name, const Plan& plan, RunTrace* trace);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_TRACE_FILE_H_

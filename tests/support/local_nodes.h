@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LocalNodes: the endpoints of all nodes of a plan over one of the local transports, in one process,
+// with a message and a buffer per node as a run has them. Tests of transports and of executors over
+// them use it.
+#ifndef PREPOST_TESTS_SUPPORT_LOCAL_NODES_H_
+#define PREPOST_TESTS_SUPPORT_LOCAL_NODES_H_
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "prepost/runtime/executor.h"
+#include "prepost/runtime/local_transport.h"
+#include "tests/support/random_bytes.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost::test {
+
+class LocalNodes {
+ public:
+  struct Options {
+    TransportKind transport = TransportKind::kTcp;
+    int wake_fd = -1;
+    bool in_files = false;  ///< message and copies; otherwise they are in memory
+  };
+
+  LocalNodes(const Plan& plan, const Options& options)
+      : root_(plan.header().root), message_(RandomBytes(plan.header().message.bytes)) {
+    OpenInput(options);
+    OpenBuffers(plan, options);
+    auto transport =
+        LocalTransport::Make(options.transport, plan, {.input = *input_, .buffers = buffers_});
+    EXPECT_TRUE(transport.ok()) << transport.status().ToString();
+    transport_ = std::move(*transport);
+    for (uint32_t node = 0; node < plan.header().nodes; ++node) {
+      files_.push_back(transport_->FilesOf(NodeId(node)));
+      auto endpoint = transport_->MakeEndpoint(NodeId(node), options.wake_fd, /*checkpoint=*/{});
+      EXPECT_TRUE(endpoint.ok()) << endpoint.status().ToString();
+      endpoints_.push_back(std::move(*endpoint));
+    }
+  }
+
+  Endpoint& endpoint(NodeId node) { return *endpoints_[node.index()]; }
+  /// As when its process ends.
+  void Drop(NodeId node) { endpoints_[node.index()].reset(); }
+  /// What the transport says that a node needs; for TCP its connections.
+  const std::vector<int>& files(NodeId node) const { return files_[node.index()]; }
+
+  std::span<const std::byte> message() const { return message_; }
+  const MappedInput& input() const { return *input_; }
+  const NodeBuffer& buffer(NodeId node) const { return buffers_[node.index()]; }
+  NodeMemory memory(NodeId node) const {
+    if (node == root_) return {.source = input_->bytes(), .target = {}};
+    return {.source = buffer(node).bytes(), .target = buffer(node).bytes()};
+  }
+
+  void ExpectDelivered() const { ExpectHolds(std::vector(buffers_.size(), message_)); }
+  /// `expected`: by node, as the oracle gives it. The root's is not compared.
+  void ExpectHolds(const std::vector<std::vector<std::byte>>& expected) const {
+    ASSERT_EQ(expected.size(), buffers_.size());
+    for (uint32_t node = 0; node < buffers_.size(); ++node) {
+      if (NodeId(node) == root_) continue;
+      EXPECT_TRUE(std::ranges::equal(buffers_[node].bytes(), expected[node])) << "at node " << node;
+    }
+  }
+
+ private:
+  void OpenInput(const Options& options) {
+    std::string path = folder_ / "image";
+    if (options.in_files) {
+      WriteBytes(path, message_);
+    } else {
+      input_memory_ = NodeBuffer::Open(root_, message_.size(), nullptr).value();
+      ASSERT_TRUE(input_memory_.Reserve().ok());
+      std::ranges::copy(message_, input_memory_.bytes().begin());
+      path = fmt::format("/proc/self/fd/{}", input_memory_.fd());
+    }
+    input_ = MappedInput::Open(path).value();
+  }
+
+  /// They start out wrong, so that a block that never comes shows.
+  void OpenBuffers(const Plan& plan, const Options& options) {
+    const uint32_t nodes = plan.header().nodes;
+    if (options.in_files) {
+      outputs_.emplace(
+          OutputSet::Create(
+              {.folder = folder_ / "copies", .name = "image", .nodes = nodes, .root = root_})
+              .value());
+    }
+    buffers_.resize(nodes);
+    for (uint32_t node = 0; node < nodes; ++node) {
+      if (NodeId(node) == root_) continue;
+      const OutputSet* const outputs = outputs_ ? &*outputs_ : nullptr;
+      buffers_[node] = NodeBuffer::Open(NodeId(node), message_.size(), outputs).value();
+      ASSERT_TRUE(buffers_[node].Reserve().ok());
+      std::ranges::fill(buffers_[node].bytes(), std::byte{0xee});
+    }
+  }
+
+  NodeId root_;
+  std::vector<std::byte> message_;
+  TempFolder folder_;
+  NodeBuffer input_memory_;
+  std::optional<MappedInput> input_;
+  std::optional<OutputSet> outputs_;
+  std::vector<NodeBuffer> buffers_;
+  std::unique_ptr<LocalTransport> transport_;
+  std::vector<std::vector<int>> files_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+};
+
+/// Every transport, for INSTANTIATE_TEST_SUITE_P and the names of its tests.
+inline auto AllTransports() { return ::testing::Values(TransportKind::kTcp, TransportKind::kShm); }
+inline std::string TransportName(const ::testing::TestParamInfo<TransportKind>& param) {
+  return std::string(Name(param.param));
+}
+
+}  // namespace prepost::test
+
+#endif  // PREPOST_TESTS_SUPPORT_LOCAL_NODES_H_

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/viz/queues.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "prepost/backends/nic/lower.h"
+#include "prepost/runtime/program.h"
+#include "tests/support/plans.h"
+#include "tests/support/xml.h"
+
+namespace prepost::viz {
+namespace {
+
+using test::Occurrences;
+using test::XmlError;
+using ::testing::HasSubstr;
+
+Plan MakePlan(uint32_t nodes, uint32_t blocks, const std::string& algorithm = "binomial_pipeline") {
+  return test::CompileOrDie(
+      {.nodes = nodes, .message_bytes = blocks * 10, .block_bytes = 10, .algorithm = algorithm});
+}
+
+Selection Only(uint32_t node) { return {.nodes = {NodeId(node)}, .blocks = {}, .rounds = {}}; }
+
+std::string NameOf(const Plan& plan, NodeId node, OpId id) {
+  const Op& op = plan.ops(ProgramOf(plan, node))[id.index()];
+  const Channel& channel = plan.channels()[op.channel.index()];
+  return std::string(Name(op.kind)) +
+         (op.is_credit() ? " credit" : " b" + std::to_string(op.block)) +
+         (op.is_send() ? " to " + std::to_string(channel.to.value)
+                       : " from " + std::to_string(channel.from.value));
+}
+
+// A WAIT that is drawn with the completion of another op: of each send the WAITs before it, as
+// drawn, must name ops of its `after`, and no others.
+TEST(QueuesTest, WaitsNameWhatTheirSendComesAfter) {
+  const Plan plan = MakePlan(8, 6);
+  for (uint32_t node = 0; node < 8; ++node) {
+    const Result<std::string> svg = DrawQueues(plan, Only(node));
+    ASSERT_TRUE(svg.ok()) << svg.status().ToString();
+    EXPECT_EQ(XmlError(*svg), "");
+    const std::regex entry(
+        R"re(<title>QP \d+&gt;\d+ \w+ \d+: (WAIT CQ \d+ until CQE \d+, for ([^<]*)|send [^<]*\(op (\d+)\)[^<]*)</title>)re");
+    const std::string text = *svg;
+    std::vector<std::string> waits;
+    size_t sends = 0;
+    for (std::sregex_iterator it(text.begin(), text.end(), entry), end; it != end; ++it) {
+      if ((*it)[2].matched) {
+        waits.push_back((*it)[2]);
+        continue;
+      }
+      ++sends;
+      const OpId id(static_cast<uint32_t>(std::stoul((*it)[3])));
+      const Op& op = plan.ops(ProgramOf(plan, NodeId(node)))[id.index()];
+      std::vector<std::string> after;
+      for (const OpId before : plan.after(op)) {
+        after.push_back(NameOf(plan, NodeId(node), before));
+      }
+      EXPECT_THAT(after, testing::IsSupersetOf(waits)) << "node " << node << " op " << id.value;
+      waits.clear();
+    }
+    EXPECT_GT(sends, 0u);
+  }
+}
+
+TEST(QueuesTest, EveryEntryIsABoxInItsQueue) {
+  const Plan plan = MakePlan(8, 4);
+  const nic::NodeProgram program = nic::Lower(plan, {.limits = {}, .node = NodeId(3)})->nodes[0];
+  const std::string svg = *DrawQueues(plan, Only(3));
+  EXPECT_EQ(Occurrences(svg, "<g class=\"entry\">"), program.wqes());
+  EXPECT_EQ(Occurrences(svg, ": WAIT CQ "), program.waits());
+  EXPECT_EQ(Occurrences(svg, ": NOP, gives CQE 0 of CQ 13"), 1u);
+  // An arrow per WAIT but those of the loopback queue, and one in the legend.
+  EXPECT_EQ(Occurrences(svg, "class=\"arrow\""), program.waits() - 12 + 1);
+  EXPECT_EQ(svg, *DrawQueues(plan, Only(3)));
+}
+
+TEST(QueuesTest, SelectionsLeaveOutAndCount) {
+  const Plan plan = MakePlan(8, 4);
+  Selection selection = Only(3);
+  selection.rounds = Rounds{0, 2};
+  const std::string svg = *DrawQueues(plan, selection);
+  EXPECT_EQ(XmlError(svg), "");
+  EXPECT_THAT(svg, HasSubstr("only rounds 0 to 2: "));
+  EXPECT_THAT(svg, HasSubstr("... 13 not shown"));  // the loopback queue
+  EXPECT_LT(Occurrences(svg, "<g class=\"entry\">"), 42u);
+}
+
+TEST(QueuesTest, TooManyEntriesAreRefusedWithTheWayOut) {
+  const Plan plan = MakePlan(4, 200);
+  const Status status = DrawQueues(plan, Only(1)).status();
+  EXPECT_EQ(status.code(), StatusCode::kRejected);
+  EXPECT_THAT(status.message(), HasSubstr("--rounds first:last"));
+  Selection selection = Only(1);
+  selection.rounds = Rounds{10, 20};
+  EXPECT_TRUE(DrawQueues(plan, selection).ok());
+}
+
+TEST(QueuesTest, OneNodeIsNeeded) {
+  const Plan plan = MakePlan(3, 1);
+  EXPECT_EQ(DrawQueues(plan, {}).status().code(), StatusCode::kUsage);
+  Selection two = Only(1);
+  two.nodes.push_back(NodeId(2));
+  EXPECT_EQ(DrawQueues(plan, two).status().code(), StatusCode::kUsage);
+}
+
+TEST(QueuesTest, ANodeAloneHasItsFinalNop) {
+  const std::string svg = *DrawQueues(MakePlan(1, 1), Only(0));
+  EXPECT_EQ(XmlError(svg), "");
+  EXPECT_EQ(Occurrences(svg, "<g class=\"entry\">"), 1u);
+}
+
+}  // namespace
+}  // namespace prepost::viz

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The queue picture: one node's queues as lowering makes them: a column per send and receive queue
+// with its WQEs in order, the CQE that each gives, and an arrow to each WAIT from what it waits for.
+// The only picture that knows of queues.
+#ifndef PREPOST_VIZ_QUEUES_H_
+#define PREPOST_VIZ_QUEUES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "prepost/ir/plan.h"
+#include "prepost/viz/selection.h"
+
+namespace prepost::viz {
+
+/// More entries than this make no readable picture; DrawQueues() refuses them.
+inline constexpr uint32_t kQueueEntriesMax = 400;
+
+/// An SVG file of the queues of the one selected node; with blocks or rounds, of the entries for
+/// these, and what is left out is counted. `plan` must be valid, `selection` from CheckSelection().
+/// The same arguments give the same bytes. Errors: kUsage for no or several nodes; kRejected above
+/// kQueueEntriesMax entries, and those of nic::Lower().
+Result<std::string> DrawQueues(const Plan& plan, const Selection& selection);
+
+}  // namespace prepost::viz
+
+#endif  // PREPOST_VIZ_QUEUES_H_

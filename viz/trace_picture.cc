@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One walk over the selected ops makes a row per node of its receives and sends with their times.
+// The ideal run of the plan's R rounds takes as long as the measured one, T, and its round r ends at
+// (r + 1) / R x T: a receive that completes d later is late by d. Bars of one row that overlap (a
+// node that receives from two peers at once) are put into lanes, each into the first that is free.
+#include "prepost/viz/trace_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "prepost/viz/chart.h"
+#include "prepost/viz/share_table.h"
+#include "prepost/viz/spacetime.h"
+
+namespace prepost::viz {
+namespace {
+
+constexpr int kLanesMax = 4;
+constexpr int kReceiveHeight = 20;
+constexpr int kSendHeight = 12;
+constexpr int kRowHeight = kReceiveHeight + kSendHeight + 8;
+constexpr int kWidthMin = 960;
+constexpr int kWidthMax = 4800;
+constexpr int kBarWidth = 22;  ///< wished for
+constexpr uint64_t kTicks = 10;
+
+constexpr std::string_view kTraceStyle =
+    ".round{fill:#c9c9d6}.tick{fill:#888}.t{font-size:9px;fill:#77778c;text-anchor:middle}"
+    ".open{fill-opacity:0.35;stroke:#000;stroke-dasharray:3 2}";
+
+/// One block received or sent; times in ns since the start of the transfer.
+struct TimedMove {
+  uint32_t block = 0;
+  uint32_t round = 0;
+  NodeId peer;
+  int64_t started = 0;
+  std::optional<int64_t> completed;
+};
+
+struct TimedRow {
+  NodeId node;
+  bool is_root = false;
+  std::vector<TimedMove> received;  ///< both by start
+  std::vector<TimedMove> sent;
+  std::vector<int64_t> completed;  ///< of receives, sorted
+};
+
+/// The receive that is latest.
+struct Latest {
+  int64_t late = 0;
+  NodeId node;
+  uint32_t block = 0;
+};
+
+struct TracePicture {
+  const Plan& plan;
+  const Selection& selection;
+  std::vector<TimedRow> rows;
+  uint64_t blocks = 0;            ///< selected
+  uint64_t bars = 0;              ///< all moves
+  uint64_t expected = 0;          ///< receives that the selected part of the plan has
+  int64_t total = 1;              ///< to the last receive of the whole trace, at least 1
+  int64_t first = 0;              ///< shown from
+  int64_t last = 1;               ///< to, later than `first`
+  std::vector<int64_t> lateness;  ///< of completed receives, sorted
+  std::optional<Latest> latest;
+  std::optional<NodeId> slowest;  ///< that of the last receive
+};
+
+/// `time` since the start; what was before it counts as at it.
+int64_t SinceStart(const RunTrace& trace, uint64_t time) {
+  return time <= trace.start_ns ? 0 : static_cast<int64_t>(time - trace.start_ns);
+}
+
+/// When `round` ends in the ideal run.
+int64_t IdealEnd(const TracePicture& picture, uint32_t round) {
+  const double share = (round + 1.0) / std::max(1u, picture.plan.header().rounds);
+  return static_cast<int64_t>(share * static_cast<double>(picture.total));
+}
+
+TimedRow ReadRow(TracePicture& picture, const RunTrace& trace, const Program& program) {
+  const Plan& plan = picture.plan;
+  TimedRow row{.node = program.node,
+               .is_root = program.node == plan.header().root,
+               .received = {},
+               .sent = {},
+               .completed = {}};
+  const std::span<const OpTimes> all = trace.times(program.node);
+  for (uint32_t id = 0; id < program.op_count; ++id) {
+    const Op& op = plan.ops(program)[id];
+    if (op.is_credit() || !picture.selection.HasBlock(op.block)) continue;
+    if (!picture.selection.HasRound(op.round)) continue;
+    if (!op.is_send()) ++picture.expected;
+    const OpTimes& times = all[id];
+    if (times.started_ns == 0 && times.completed_ns == 0) continue;
+    const Channel& channel = plan.channels()[op.channel.index()];
+    TimedMove move{.block = op.block,
+                   .round = op.round,
+                   .peer = op.is_send() ? channel.to : channel.from,
+                   .started = 0,
+                   .completed = {}};
+    if (times.completed_ns != 0) move.completed = SinceStart(trace, times.completed_ns);
+    move.started = times.started_ns != 0 ? SinceStart(trace, times.started_ns) : *move.completed;
+    if (!op.is_send() && move.completed) row.completed.push_back(*move.completed);
+    (op.is_send() ? row.sent : row.received).push_back(move);
+  }
+  std::ranges::stable_sort(row.received, {}, &TimedMove::started);
+  std::ranges::stable_sort(row.sent, {}, &TimedMove::started);
+  std::ranges::sort(row.completed);
+  return row;
+}
+
+int64_t TotalOf(const Plan& plan, const RunTrace& trace) {
+  int64_t total = 1;
+  for (const Program& program : plan.programs()) {
+    const std::span<const OpTimes> all = trace.times(program.node);
+    for (uint32_t id = 0; id < program.op_count; ++id) {
+      const Op& op = plan.ops(program)[id];
+      if (op.is_send() || op.is_credit()) continue;
+      total = std::max(total, SinceStart(trace, all[id].completed_ns));
+    }
+  }
+  return total;
+}
+
+void MeasureLateness(TracePicture& picture) {
+  int64_t last = -1;
+  for (const TimedRow& row : picture.rows) {
+    for (const TimedMove& move : row.received) {
+      if (!move.completed) continue;
+      const int64_t late = *move.completed - IdealEnd(picture, move.round);
+      picture.lateness.push_back(late);
+      if (!picture.latest || late > picture.latest->late) {
+        picture.latest = Latest{.late = late, .node = row.node, .block = move.block};
+      }
+      if (*move.completed > last) {
+        last = *move.completed;
+        picture.slowest = row.node;
+      }
+    }
+  }
+  std::ranges::sort(picture.lateness);
+}
+
+/// The whole transfer or, when rounds are selected, from their first start to their last end.
+void ChooseAxis(TracePicture& picture) {
+  int64_t last = picture.selection.rounds ? 0 : picture.total;
+  int64_t first = picture.selection.rounds ? picture.total : 0;
+  for (const TimedRow& row : picture.rows) {
+    for (const std::vector<TimedMove>* moves : {&row.received, &row.sent}) {
+      for (const TimedMove& move : *moves) {
+        first = std::min(first, move.started);
+        last = std::max(last, move.completed.value_or(move.started));
+      }
+    }
+  }
+  picture.first = std::min(first, last);
+  picture.last = std::max(picture.first + 1, last);
+}
+
+TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Selection& selection) {
+  TracePicture picture{.plan = plan, .selection = selection};
+  picture.blocks =
+      selection.blocks.empty() ? plan.header().message.blocks : selection.blocks.size();
+  picture.total = TotalOf(plan, trace);
+  for (const Program& program : plan.programs()) {
+    if (!selection.HasNode(program.node)) continue;
+    picture.rows.push_back(ReadRow(picture, trace, program));
+    picture.bars += picture.rows.back().received.size() + picture.rows.back().sent.size();
+  }
+  std::ranges::sort(picture.rows, {}, &TimedRow::node);
+  MeasureLateness(picture);
+  ChooseAxis(picture);
+  return picture;
+}
+
+/// "1.2 ms late", "30 us early", "on time".
+std::string LateText(int64_t late) {
+  if (late == 0) return "on time";
+  return fmt::format("{} {}", FormatDuration(std::abs(late)), late < 0 ? "early" : "late");
+}
+
+/// "took 27.94 ms; receives end 1.2 ms early (median), at worst 3.4 ms late (node 5, block 3); ..."
+std::string Findings(const TracePicture& picture) {
+  if (picture.expected == 0) return "nothing is received here";
+  if (picture.lateness.empty()) return "no receive of these completed";
+  const int64_t median = picture.lateness[picture.lateness.size() / 2];
+  std::string text = fmt::format(
+      "took {}; receives end {} (median), at worst {} (node {}, block {}); the last one at node {}",
+      FormatDuration(picture.total), LateText(median), LateText(picture.latest->late),
+      picture.latest->node.value, picture.latest->block, picture.slowest->value);
+  if (picture.lateness.size() < picture.expected) {
+    text += fmt::format("; {} of {} receives completed", picture.lateness.size(), picture.expected);
+  }
+  return text;
+}
+
+/// `summary` is what the picture leaves out, or "".
+ChartTitle TitleOf(const TracePicture& picture, const std::string& summary) {
+  const std::string only = Describe(picture.selection);
+  const std::string findings =
+      fmt::format("{}{}{}", only, only.empty() ? "" : "; ", Findings(picture));
+  const std::string subline = Subline(picture.plan.header());
+  return {.headline = Headline(picture.plan.header()) + ", measured",
+          .subline = summary.empty() ? subline : findings,
+          .note = summary.empty() ? findings : summary,
+          .right = picture.selection.all() ? "has all blocks" : "has these"};
+}
+
+/// "27.94 ms", "never", "nothing known".
+std::string EndOf(const TracePicture& picture, const TimedRow& row) {
+  if (row.is_root) return "from the start";
+  if (picture.selection.rounds) {
+    return row.completed.empty() ? "" : FormatDuration(row.completed.back());
+  }
+  if (row.received.empty()) return "nothing known";
+  return row.completed.size() < picture.blocks ? "never" : FormatDuration(row.completed.back());
+}
+
+// ---- Detail -----------------------------------------------------------------------------------
+
+/// Where times lie on the axis.
+class TimeAxis {
+ public:
+  TimeAxis(const TracePicture& picture, int left, int width)
+      : first_(picture.first), last_(picture.last), left_(left), width_(width) {}
+
+  int X(int64_t time) const {
+    const double share = static_cast<double>(time - first_) / static_cast<double>(last_ - first_);
+    return left_ + static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width_));
+  }
+  bool Shows(int64_t time) const { return first_ <= time && time <= last_; }
+  int64_t first() const { return first_; }
+  int64_t last() const { return last_; }
+  int right() const { return left_ + width_; }
+
+ private:
+  int64_t first_;
+  int64_t last_;
+  int left_;
+  int width_;
+};
+
+/// 1, 2 or 5 times a power of ten, so that there are about kTicks.
+int64_t TickStep(int64_t span) {
+  int64_t step = 1;
+  for (const int64_t limit = std::max<int64_t>(1, span / static_cast<int64_t>(kTicks));;) {
+    for (const int64_t factor : {1, 2, 5}) {
+      if (step * factor >= limit) return step * factor;
+    }
+    step *= 10;
+  }
+}
+
+void DrawAxis(Svg& svg, const TracePicture& picture, const Grid& grid, const TimeAxis& axis) {
+  const int height = grid.bottom() - grid.top;
+  const int64_t step = TickStep(axis.last() - axis.first());
+  for (int64_t time = (axis.first() + step - 1) / step * step; time <= axis.last(); time += step) {
+    svg.Rect("tick", {axis.X(time), grid.top - 5, 1, 5});
+    svg.Text("c", axis.X(time), grid.top - 20, FormatDuration(time));
+  }
+  const uint32_t rounds = picture.plan.header().rounds;
+  int free = 0;
+  int line = 0;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    const int64_t end = IdealEnd(picture, round);
+    const int64_t begin = round == 0 ? 0 : IdealEnd(picture, round - 1);
+    if (!axis.Shows(begin) && !axis.Shows(end)) continue;
+    if (axis.Shows(begin) && axis.X(begin) >= line) {
+      svg.Rect("round", {axis.X(begin), grid.top, 1, height});
+      line = axis.X(begin) + 6;
+    }
+    const std::string name = fmt::to_string(round);
+    const int middle = (axis.X(begin) + axis.X(end)) / 2;
+    const int half = static_cast<int>(std::ceil(TextWidth(name, 9) / 2)) + 3;
+    if (middle - half < free) continue;
+    svg.Text("t", middle, grid.top - 8, name);
+    free = middle + half;
+  }
+}
+
+/// A lane for each of `moves`, and how many there are.
+std::pair<std::vector<int>, int> LanesOf(const std::vector<TimedMove>& moves, int64_t end) {
+  std::vector<int> lanes;
+  std::vector<int64_t> free_at;
+  for (const TimedMove& move : moves) {
+    size_t lane = 0;
+    while (lane < free_at.size() && free_at[lane] > move.started) ++lane;
+    lane = std::min<size_t>(lane, kLanesMax - 1);
+    if (lane == free_at.size()) free_at.push_back(0);
+    free_at[lane] = move.completed.value_or(end);
+    lanes.push_back(static_cast<int>(lane));
+  }
+  return {std::move(lanes), std::max(1, static_cast<int>(free_at.size()))};
+}
+
+std::string BarTooltip(const TracePicture& picture, const TimedRow& row, const TimedMove& move,
+                       bool sent) {
+  std::string text =
+      fmt::format("node {} {} block {} {} node {}, round {}: from {}", row.node.value,
+                  sent ? "sends" : "receives", move.block, sent ? "to" : "from", move.peer.value,
+                  move.round, FormatDuration(move.started));
+  if (!move.completed) return text + ", never completed";
+  text += fmt::format(" to {}", FormatDuration(*move.completed));
+  if (sent) return text;
+  return text + ", " + LateText(*move.completed - IdealEnd(picture, move.round));
+}
+
+/// Draws `moves` into `area`, whose height the lanes share.
+void DrawBars(Svg& svg, const TracePicture& picture, const TimeAxis& axis, const TimedRow& row,
+              bool sent, const Box& area) {
+  const std::vector<TimedMove>& moves = sent ? row.sent : row.received;
+  const uint32_t blocks = picture.plan.header().message.blocks;
+  const auto [lanes, count] = LanesOf(moves, axis.last());
+  for (size_t i = 0; i < moves.size(); ++i) {
+    const TimedMove& move = moves[i];
+    const int begin = axis.X(move.started);
+    const int end = axis.X(move.completed.value_or(axis.last()));
+    const int height = area.height / count;
+    const Box bar{begin, area.y + lanes[i] * height, std::max(1, end - begin),
+                  std::max(1, height - 1)};
+    svg.BeginGroup(sent ? "send" : "recv", BarTooltip(picture, row, move, sent));
+    const Color color = BlockColor(move.block, blocks);
+    const std::string text = fmt::to_string(move.block);
+    const bool fits = !sent && bar.height >= 9 && TextWidth(text, 10) + 2 <= bar.width;
+    if (!move.completed) {
+      svg.Rect("open", bar, color);
+    } else if (fits) {
+      Label(svg, "n", bar, color, text);
+    } else {
+      svg.Rect("", bar, color);
+    }
+    svg.EndGroup();
+  }
+}
+
+void DrawTraceLegend(Svg& svg) {
+  constexpr Color kSample{0x26, 0x82, 0x8e};
+  Legend legend(svg);
+  Label(svg, "n", legend.Sample(40), kSample, "2");
+  legend.Meaning("receives block 2, from its first bytes to its completion");
+  Box sent = legend.Sample(40);
+  svg.Rect("", {sent.x, sent.y + 4, sent.width, 9}, kSample);
+  legend.Meaning("sends the block of that colour");
+  Box round = legend.Sample(8);
+  svg.Rect("round", {round.x + 3, round.y, 1, round.height});
+  legend.Meaning("rounds of equal length");
+  Box open = legend.Sample(30);
+  svg.Rect("open", {open.x, open.y + 2, open.width, 11}, kSample);
+  legend.Meaning("never completed");
+}
+
+std::string DrawDetailed(const TracePicture& picture) {
+  size_t most = 0;
+  for (const TimedRow& row : picture.rows) {
+    most = std::max({most, row.received.size(), row.sent.size()});
+  }
+  const int width = std::clamp(static_cast<int>(most) * kBarWidth, kWidthMin, kWidthMax);
+  const PlanHeader& header = picture.plan.header();
+  const Grid grid{.left = ChartLeft(fmt::format("node {} (root)", header.nodes - 1)),
+                  .top = kChartHeaderHeight + 14,
+                  .cell_width = width,
+                  .cell_height = kRowHeight,
+                  .columns = 1,
+                  .rows = static_cast<int>(picture.rows.size())};
+  Svg svg = StartChart(grid, TitleOf(picture, ""), 120, kTraceStyle);
+  DrawTraceLegend(svg);
+  const TimeAxis axis(picture, grid.left, width);
+  for (int i = 0; i < grid.rows; ++i) {
+    const Box cell = grid.Cell(i, 0);
+    svg.Rect(picture.rows[static_cast<size_t>(i)].is_root ? "root" : "cell",
+             {cell.x, cell.y + 1, cell.width, cell.height - 2});
+  }
+  svg.Text("r", grid.left - 8, grid.top - 20, "time");
+  svg.Text("r", grid.left - 8, grid.top - 8, "round");
+  DrawAxis(svg, picture, grid, axis);
+  for (int i = 0; i < grid.rows; ++i) {
+    const TimedRow& row = picture.rows[static_cast<size_t>(i)];
+    const Box cell = grid.Cell(i, 0);
+    const int base = cell.y + cell.height / 2 + 4;
+    svg.Text("r", grid.left - 8, base, RowLabel(header, row.node));
+    DrawBars(svg, picture, axis, row, /*sent=*/false,
+             {cell.x, cell.y + 3, cell.width, kReceiveHeight});
+    DrawBars(svg, picture, axis, row, /*sent=*/true,
+             {cell.x, cell.y + kReceiveHeight + 5, cell.width, kSendHeight});
+    svg.Text("l", grid.right() + 10, base, EndOf(picture, row));
+  }
+  return std::move(svg).Finish();
+}
+
+// ---- Summary ----------------------------------------------------------------------------------
+
+/// Percentage of the selected blocks that `rows` have received at `time`, rounded down; the root
+/// counts only when alone.
+uint32_t PercentAt(std::span<const TimedRow> rows, uint64_t blocks, int64_t time) {
+  uint64_t held = 0;
+  uint64_t nodes = 0;
+  for (const TimedRow& row : rows) {
+    if (row.is_root && rows.size() > 1) continue;
+    ++nodes;
+    held += row.is_root ? blocks
+                        : static_cast<uint64_t>(std::ranges::upper_bound(row.completed, time) -
+                                                row.completed.begin());
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(100, held * 100 / (nodes * blocks)));
+}
+
+/// When the last of `rows` has the blocks; "never" when one does not get them.
+std::string EndOfGroup(const TracePicture& picture, std::span<const TimedRow> rows) {
+  if (rows.size() == 1) return EndOf(picture, rows.front());
+  int64_t last = 0;
+  for (const TimedRow& row : rows) {
+    if (row.is_root) continue;
+    if (!picture.selection.rounds && row.completed.size() < picture.blocks) return "never";
+    if (!row.completed.empty()) last = std::max(last, row.completed.back());
+  }
+  return "by " + FormatDuration(last);
+}
+
+std::string DrawSummary(const TracePicture& picture) {
+  const Bins rows(picture.rows.size());
+  constexpr int64_t kColumns = 40;
+  ShareTable table{
+      .title = TitleOf(
+          picture,
+          fmt::format("summary: a cell is {} node{} at one time; --rounds first:last, --block and "
+                      "--node show each block (up to {} nodes and {} bars)",
+                      rows.size, rows.size == 1 ? "" : "s", kDetailedNodesMax, kTraceBarsMax)),
+      .corner = "at",
+      .legend = "percent of the blocks that these nodes, but for the root, have received",
+      .completed = "now all of them have every block",
+      .columns = {},
+      .rows = {}};
+  const auto time_of = [&](int64_t column) {
+    const double share = static_cast<double>(column + 1) / static_cast<double>(kColumns);
+    const auto span = static_cast<double>(picture.last - picture.first);
+    return column + 1 == kColumns ? picture.last
+                                  : picture.first + static_cast<int64_t>(share * span);
+  };
+  for (int64_t column = 0; column < kColumns; ++column) {
+    const std::string time = FormatDuration(time_of(column));
+    table.columns.push_back({.name = column % 2 == 1 ? time : "", .meaning = "at " + time});
+  }
+  for (uint64_t bin = 0; bin < rows.bins(); ++bin) {
+    const auto group =
+        std::span(picture.rows).subspan(rows.Begin(bin), rows.End(bin) - rows.Begin(bin));
+    ShareTable::Row row{.nodes = Range(group.front().node.value, group.back().node.value),
+                        .has_root = std::ranges::any_of(group, &TimedRow::is_root),
+                        .percents = {},
+                        .end = EndOfGroup(picture, group)};
+    for (int64_t column = 0; column < kColumns; ++column) {
+      row.percents.push_back(PercentAt(group, picture.blocks, time_of(column)));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return DrawShareTable(picture.plan.header(), table);
+}
+
+}  // namespace
+
+std::string FormatDuration(int64_t ns) {
+  const double magnitude = std::abs(static_cast<double>(ns));
+  if (ns == 0) return "0";
+  if (magnitude < 1e3) return fmt::format("{} ns", ns);
+  constexpr std::pair<double, std::string_view> kUnits[] = {{1e3, "us"}, {1e6, "ms"}, {1e9, "s"}};
+  size_t unit = 0;
+  while (unit + 1 < std::size(kUnits) && magnitude >= kUnits[unit + 1].first * 0.9999) ++unit;
+  const double value = static_cast<double>(ns) / kUnits[unit].first;
+  const double shown = std::abs(value);
+  return fmt::format("{:.{}f} {}", value,
+                     shown < 10    ? 2
+                     : shown < 100 ? 1
+                                   : 0,
+                     kUnits[unit].second);
+}
+
+std::string DrawTrace(const Plan& plan, const RunTrace& trace, const Selection& selection) {
+  const TracePicture picture = ReadTracePicture(plan, trace, selection);
+  const bool detailed = picture.rows.size() <= kDetailedNodesMax && picture.bars <= kTraceBarsMax;
+  return detailed ? DrawDetailed(picture) : DrawSummary(picture);
+}
+
+}  // namespace prepost::viz

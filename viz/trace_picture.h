@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The space-time picture of a run: a row per node and an axis of measured time, with a bar for each
+// block that the node receives and sends, over the rounds of the plan, scaled to the run's length.
+#ifndef PREPOST_VIZ_TRACE_PICTURE_H_
+#define PREPOST_VIZ_TRACE_PICTURE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "prepost/ir/plan.h"
+#include "prepost/runtime/op_times.h"
+#include "prepost/viz/selection.h"
+
+namespace prepost::viz {
+
+/// The most bars that are drawn one by one, at at most kDetailedNodesMax nodes (spacetime.h).
+inline constexpr uint32_t kTraceBarsMax = 10000;
+
+/// An SVG file: every transfer where few enough are selected, else a summary that says so, with the
+/// share of the selected blocks that ranges of nodes hold over time. Nodes and ops of which `trace`
+/// knows nothing are empty. `plan` must be valid, `trace` of it, `selection` from CheckSelection().
+/// Late is what ends after its round's share of the time to the last receive of the whole trace.
+/// Time is ops x log ops; the picture's size is bounded. The same arguments give the same bytes.
+std::string DrawTrace(const Plan& plan, const RunTrace& trace, const Selection& selection);
+
+/// "0", "950 ns", "12.3 us", "27.94 ms", "-3.21 s": three or four digits.
+std::string FormatDuration(int64_t ns);
+
+}  // namespace prepost::viz
+
+#endif  // PREPOST_VIZ_TRACE_PICTURE_H_

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every node but the root receives the block once, so the senders make a tree. Each drawn node has a
+// row of its own, in depth-first order with the child first that is reached first, and a column, the
+// round in which it has the block. The line from a node goes down in its column and right to each
+// child; everything in the rows that the line passes is below the node, so right of it, and nothing
+// crosses:
+//
+//   round    0        1          chain-like: 0 > 1 > 2, and 0 > 3
+//   o node 0
+//   |---0----o node 1
+//   |        |---1----o node 2
+//   |--------1--------o node 3
+//
+// Above kTreeNodesMax nodes those that are reached first are drawn: a child is never reached before
+// its parent, so what is drawn is a tree.
+#include "prepost/viz/tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "prepost/viz/chart.h"
+#include "prepost/viz/trace_picture.h"
+
+namespace prepost::viz {
+namespace {
+
+constexpr int kRowHeight = 18;
+constexpr int kColumnWidthMin = 10;
+constexpr int kRoundWidth = 30;  ///< of a line with its round; in narrower columns nodes say it
+constexpr int kColumnWidthMax = 110;
+constexpr int kColumnsWidth = 1400;  ///< wished for all columns together
+constexpr int kDot = 9;
+constexpr uint32_t kNoNode = 0xffffffff;
+
+constexpr std::string_view kTreeStyle =
+    ".line{fill:#999}.round{fill:#e4e4ea}.e{font-size:10px;fill:#444;text-anchor:end}"
+    ".x{font-size:11px;fill:#666}.column{font-size:11px;text-anchor:middle}";
+
+struct TreeNode {
+  uint32_t parent = kNoNode;
+  uint32_t round = 0;    ///< of its receive; the root: 0, not used
+  uint32_t below = 0;    ///< nodes below it, of those asked for
+  bool reached = false;  ///< has a receive of the block, or is the root
+  bool wanted = false;   ///< on a way that is asked for
+  bool drawn = false;
+  int row = -1;
+  uint64_t completed_ns = 0;       ///< by the trace; 0: not known
+  std::vector<uint32_t> children;  ///< drawn ones, by round
+};
+
+class Tree {
+ public:
+  Tree(const Plan& plan, const Selection& selection, const RunTrace* trace)
+      : plan_(plan),
+        selection_(selection),
+        trace_(trace),
+        block_(selection.blocks.empty() ? 0 : selection.blocks.front()),
+        nodes_(plan.header().nodes) {
+    ReadReceives();
+    MarkWanted();
+    ChooseDrawn();
+    PlaceRows();
+    PlaceColumns();
+  }
+
+  std::string Draw() const;
+
+ private:
+  void ReadReceives();
+  void MarkWanted();
+  void ChooseDrawn();
+  void PlaceRows();
+  void PlaceColumns();
+  uint32_t root() const { return plan_.header().root.value; }
+  int ColumnOf(uint32_t node) const;
+  int X(uint32_t node) const { return grid_.left + ColumnOf(node) * grid_.cell_width; }
+  int Y(int row) const { return grid_.top + row * kRowHeight + kRowHeight / 2; }
+  ChartTitle Title() const;
+  std::string TextOf(uint32_t node) const;
+  void DrawColumns(Svg& svg) const;
+  void DrawLines(Svg& svg, uint32_t node) const;
+  void DrawNode(Svg& svg, uint32_t node) const;
+
+  const Plan& plan_;
+  const Selection& selection_;
+  const RunTrace* trace_;
+  uint32_t block_;
+  std::vector<TreeNode> nodes_;
+  std::vector<uint32_t> by_round_;  ///< wanted nodes but the root, those reached first at first
+  std::vector<uint32_t> rows_;      ///< drawn nodes, from top to bottom
+  std::vector<uint32_t> rounds_;    ///< in which a drawn node is reached
+  Grid grid_;
+};
+
+void Tree::ReadReceives() {
+  for (const Program& program : plan_.programs()) {
+    TreeNode& node = nodes_[program.node.index()];
+    node.reached = program.node.value == root();
+    const std::span<const Op> ops = plan_.ops(program);
+    for (uint32_t id = 0; id < ops.size(); ++id) {
+      const Op& op = ops[id];
+      if (op.is_send() || op.block != block_) continue;
+      node.reached = true;
+      node.parent = plan_.channels()[op.channel.index()].from.value;
+      node.round = op.round;
+      if (trace_ != nullptr) node.completed_ns = trace_->times(program.node)[id].completed_ns;
+    }
+  }
+}
+
+/// The nodes asked for and all on the ways to them; all without any.
+void Tree::MarkWanted() {
+  nodes_[root()].wanted = true;
+  for (uint32_t asked = 0; asked < nodes_.size(); ++asked) {
+    if (!selection_.HasNode(NodeId(asked))) continue;
+    for (uint32_t node = asked; !nodes_[node].wanted; node = nodes_[node].parent) {
+      nodes_[node].wanted = true;
+    }
+  }
+  for (uint32_t node = 0; node < nodes_.size(); ++node) {
+    if (nodes_[node].wanted && node != root()) by_round_.push_back(node);
+  }
+  std::ranges::stable_sort(by_round_, {}, [&](uint32_t node) { return nodes_[node].round; });
+  for (size_t i = by_round_.size(); i-- > 0;) {  // rounds rise along every way
+    const TreeNode& node = nodes_[by_round_[i]];
+    nodes_[node.parent].below += 1 + node.below;
+  }
+}
+
+void Tree::ChooseDrawn() {
+  nodes_[root()].drawn = true;
+  const size_t count = std::min<size_t>(by_round_.size(), kTreeNodesMax - 1);
+  for (size_t i = 0; i < count; ++i) {
+    nodes_[by_round_[i]].drawn = true;
+    nodes_[nodes_[by_round_[i]].parent].children.push_back(by_round_[i]);
+    rounds_.push_back(nodes_[by_round_[i]].round);
+  }
+  rounds_.erase(std::unique(rounds_.begin(), rounds_.end()), rounds_.end());
+}
+
+void Tree::PlaceRows() {
+  std::vector<uint32_t> open = {root()};
+  while (!open.empty()) {
+    const uint32_t node = open.back();
+    open.pop_back();
+    nodes_[node].row = static_cast<int>(rows_.size());
+    rows_.push_back(node);
+    const std::vector<uint32_t>& children = nodes_[node].children;
+    open.insert(open.end(), children.rbegin(), children.rend());
+  }
+}
+
+void Tree::PlaceColumns() {
+  const int columns = static_cast<int>(rounds_.size());
+  grid_ = {.left = kChartMargin + kDot,
+           .top = kChartHeaderHeight,
+           .cell_width =
+               std::clamp(kColumnsWidth / std::max(1, columns), kColumnWidthMin, kColumnWidthMax),
+           .cell_height = kRowHeight,
+           .columns = columns,
+           .rows = static_cast<int>(rows_.size())};
+}
+
+/// The root's is 0.
+int Tree::ColumnOf(uint32_t node) const {
+  if (node == root()) return 0;
+  const auto found = std::ranges::lower_bound(rounds_, nodes_[node].round);
+  return 1 + static_cast<int>(found - rounds_.begin());
+}
+
+ChartTitle Tree::Title() const {
+  uint32_t depth = 0;
+  std::vector<uint32_t> depths(nodes_.size(), 0);
+  for (const uint32_t node : by_round_) {
+    depths[node] = depths[nodes_[node].parent] + 1;
+    depth = std::max(depth, depths[node]);
+  }
+  std::string note =
+      fmt::format("the way of block {}: {} nodes, depth {}", block_, by_round_.size() + 1, depth);
+  if (!selection_.nodes.empty()) note += "; only the ways to the nodes asked for";
+  if (rows_.size() < by_round_.size() + 1) {
+    note += fmt::format("; the {} nodes reached first are drawn, --node shows the way to others",
+                        rows_.size());
+  }
+  return {.headline = Headline(plan_.header()),
+          .subline = Subline(plan_.header()),
+          .note = std::move(note),
+          .right = ""};
+}
+
+/// "node 5", "node 0 (root)", "node 5, 1.23 ms (+12 not drawn)".
+std::string Tree::TextOf(uint32_t node) const {
+  std::string text = RowLabel(plan_.header(), NodeId(node));
+  const TreeNode& here = nodes_[node];
+  if (node != root() && grid_.cell_width < kRoundWidth) {
+    text += fmt::format(", round {}", here.round);
+  }
+  if (trace_ != nullptr && node != root()) {
+    text += here.completed_ns == 0 ? ", never"
+                                   : ", " + FormatDuration(static_cast<int64_t>(here.completed_ns) -
+                                                           static_cast<int64_t>(trace_->start_ns));
+  }
+  uint32_t drawn_below = 0;
+  for (const uint32_t child : here.children) drawn_below += 1 + nodes_[child].below;
+  if (here.below != drawn_below) text += fmt::format(" (+{} not drawn)", here.below - drawn_below);
+  return text;
+}
+
+void Tree::DrawColumns(Svg& svg) const {
+  int free = 0;
+  for (size_t i = 0; i < rounds_.size(); ++i) {
+    const int x = grid_.left + (static_cast<int>(i) + 1) * grid_.cell_width;
+    svg.Rect("round", {x, grid_.top, 1, grid_.bottom() - grid_.top});
+    const std::string name = fmt::to_string(rounds_[i]);
+    const int half = static_cast<int>(std::ceil(TextWidth(name, 11) / 2)) + 3;
+    if (x - half < free) continue;
+    svg.Text("column", x, grid_.top - 8, name);
+    free = x + half;
+  }
+  if (!rounds_.empty()) svg.Text("x", kChartMargin, grid_.top - 22, "has it in round");
+}
+
+/// From `node` to its children, each with its round.
+void Tree::DrawLines(Svg& svg, uint32_t node) const {
+  const TreeNode& here = nodes_[node];
+  if (here.children.empty()) return;
+  const int x = X(node);
+  const int bottom = Y(nodes_[here.children.back()].row);
+  svg.Rect("line", {x, Y(here.row), 1, bottom - Y(here.row)});
+  for (const uint32_t child : here.children) {
+    const int y = Y(nodes_[child].row);
+    svg.Rect("line", {x, y, X(child) - x, 1});
+    if (grid_.cell_width < kRoundWidth) continue;
+    svg.Text("e", X(child) - kDot / 2 - 2, y - 2, fmt::to_string(nodes_[child].round));
+  }
+}
+
+void Tree::DrawNode(Svg& svg, uint32_t node) const {
+  const TreeNode& here = nodes_[node];
+  std::string tooltip = fmt::format("node {} has block {} from the start", node, block_);
+  if (node != root()) {
+    tooltip = fmt::format("node {} receives block {} from node {} in round {}", node, block_,
+                          here.parent, here.round);
+  }
+  svg.BeginGroup("node", fmt::format("{}; {} nodes below it", tooltip, here.below));
+  const Box dot{X(node) - kDot / 2, Y(here.row) - kDot / 2, kDot, kDot};
+  svg.Rect("", dot, BlockColor(block_, plan_.header().message.blocks));
+  if (here.children.empty()) svg.Rect("done", dot);
+  svg.Text("l", X(node) + kDot, Y(here.row) + 4, TextOf(node));
+  svg.EndGroup();
+}
+
+std::string Tree::Draw() const {
+  int right_width = 0;
+  for (const uint32_t node : rows_) {
+    const int end = X(node) + kDot + static_cast<int>(std::ceil(TextWidth(TextOf(node), 12)));
+    right_width = std::max(right_width, end - grid_.right());
+  }
+  Svg svg = StartChart(grid_, Title(), right_width + kChartMargin, kTreeStyle);
+  Legend legend(svg);
+  const Color color = BlockColor(block_, plan_.header().message.blocks);
+  Box dot = legend.Sample(kDot);
+  svg.Rect("", {dot.x, dot.y + 4, kDot, kDot}, color);
+  legend.Meaning("receives the block in the round on the line to it, and sends it on");
+  dot = legend.Sample(kDot);
+  svg.Rect("", {dot.x, dot.y + 4, kDot, kDot}, color);
+  svg.Rect("done", {dot.x, dot.y + 4, kDot, kDot});
+  legend.Meaning("receives it only, or what is below is not drawn");
+  DrawColumns(svg);
+  for (const uint32_t node : rows_) DrawLines(svg, node);
+  for (const uint32_t node : rows_) DrawNode(svg, node);
+  return std::move(svg).Finish();
+}
+
+}  // namespace
+
+Result<std::string> DrawTree(const Plan& plan, const Selection& selection, const RunTrace* trace) {
+  if (selection.blocks.size() > 1) {
+    return Status(StatusCode::kUsage, "the tree view shows one --block");
+  }
+  if (selection.rounds) {
+    return Status(StatusCode::kUsage, "the tree view shows all rounds, --rounds is for others");
+  }
+  return Tree(plan, selection, trace).Draw();
+}
+
+}  // namespace prepost::viz
