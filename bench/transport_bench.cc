@@ -268,7 +268,7 @@ int Main(int argc, char** argv) {
       "Multicasts over the local transports, memory to memory, beside memcpys and a TCP stream.");
   std::vector<uint64_t> sizes = {1 << 20, 64 << 20, 256 << 20};
   std::vector<uint32_t> nodes = {4, 8};
-  std::vector<uint64_t> blocks = {512 << 10};
+  std::vector<uint64_t> blocks = {1 << 20};
   std::string wait(Name(WaitMode::kInterrupt));
   Settings settings;
   bool json = false;
