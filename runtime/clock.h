@@ -18,12 +18,15 @@ inline uint64_t MonotonicNs() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-/// Processor time that the calling thread has used.
-inline uint64_t ThreadCpuNs() {
+/// What a clock of processor time shows.
+inline uint64_t CpuNs(clockid_t clock) {
   timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  clock_gettime(clock, &time);
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
+
+/// Processor time that the calling thread has used.
+inline uint64_t ThreadCpuNs() { return CpuNs(CLOCK_THREAD_CPUTIME_ID); }
 
 }  // namespace prepost
 

@@ -23,6 +23,7 @@ using Action = std::function<Status()>;
 
 // Each adds one subcommand to `app` and sets `*action` when it is the one chosen (in its CLI
 // callback).
+void AddCompare(CLI::App& app, Action* action);
 void AddCompile(CLI::App& app, Action* action);
 void AddDraw(CLI::App& app, Action* action);
 void AddLower(CLI::App& app, Action* action);

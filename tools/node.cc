@@ -127,7 +127,7 @@ Status Run(const NodeFlags& flags) {
   const Result<LocalRun> run =
       RunNode(*plan, input ? &*input : nullptr, output ? &*output : nullptr,
               {.bootstrap = std::move(*bootstrap),
-               .wait = flags.play.wait_policy(),
+               .wait = flags.play.wait.policy(),
                .no_progress_max = flags.play.no_progress_max(),
                .progress = DeliveryProgress(*plan, shows_progress)});
   ClearProgress(shows_progress);

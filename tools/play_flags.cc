@@ -2,11 +2,8 @@
 #include "tools/play_flags.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <iostream>
-
-#include "tools/command.h"
 
 namespace prepost::tools {
 namespace {
@@ -16,16 +13,7 @@ constexpr double kTimeoutSeconds = 30;
 }  // namespace
 
 void PlayFlags::AddTo(CLI::App& command) {
-  command
-      .add_option("--wait", wait,
-                  fmt::format("How CPUs wait for completions: {} [interrupt]",
-                              fmt::join(kWaitModeNames, ", ")))
-      ->type_name("MODE");
-  command
-      .add_option("--idle-ms", idle_ms,
-                  "With --wait hybrid: poll this long after the last progress, then sleep [50]")
-      ->type_name("MS")
-      ->check(CLI::Range(0.0, 1e6));
+  wait.AddTo(command, "How CPUs wait for completions");
   command
       .add_option("--timeout", timeout_s, "Give up when nothing moves for this many seconds [30]")
       ->type_name("SECONDS")
@@ -34,21 +22,11 @@ void PlayFlags::AddTo(CLI::App& command) {
 }
 
 Status PlayFlags::Check() const {
-  if (!wait.empty()) PREPOST_RETURN_IF_ERROR(CheckWord("--wait", wait, Words(kWaitModeNames)));
-  if (idle_ms && wait != Name(WaitMode::kHybrid)) {
-    return {StatusCode::kUsage, "--idle-ms is for --wait hybrid"};
-  }
+  PREPOST_RETURN_IF_ERROR(wait.Check());
   if (timeout_s && !(*timeout_s > 0)) {
     return {StatusCode::kUsage, "--timeout: expected seconds above 0"};
   }
   return {};
-}
-
-WaitPolicy PlayFlags::wait_policy() const {
-  WaitPolicy policy;
-  policy.mode = ValueOf(kWaitModeNames, wait, policy.mode);
-  if (idle_ms) policy.idle_max = std::chrono::milliseconds(static_cast<int64_t>(*idle_ms));
-  return policy;
 }
 
 std::chrono::milliseconds PlayFlags::no_progress_max() const {

@@ -8,37 +8,16 @@
 #include <chrono>
 #include <functional>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/message_file.h"
-#include "prepost/runtime/wait_policy.h"
+#include "tools/wait_flags.h"
 
 namespace prepost::tools {
 
-/// Names of an enum as CheckWord() takes them.
-template <size_t kCount>
-std::vector<std::string> Words(const std::array<std::string_view, kCount>& names) {
-  return {names.begin(), names.end()};
-}
-
-/// The value of an enum whose names stand in `names` in order; `otherwise` for "". The name must
-/// have been checked.
-template <typename Enum, size_t kCount>
-Enum ValueOf(const std::array<std::string_view, kCount>& names, const std::string& name,
-             Enum otherwise) {
-  if (name.empty()) return otherwise;
-  const auto found = std::ranges::find(names, name);
-  PREPOST_CHECK(found != names.end());
-  return static_cast<Enum>(found - names.begin());
-}
-
 struct PlayFlags {
-  std::string wait;  // empty: not given
-  std::optional<double> idle_ms;
+  WaitFlags wait;
   std::optional<double> timeout_s;
   bool json = false;
 
@@ -46,7 +25,6 @@ struct PlayFlags {
   /// Errors: kUsage.
   Status Check() const;
   /// After Check().
-  WaitPolicy wait_policy() const;
   std::chrono::milliseconds no_progress_max() const;
 };
 

@@ -20,11 +20,13 @@
 #include "prepost/runtime/output_set.h"
 #include "prepost/runtime/trace_file.h"
 #include "tools/command.h"
+#include "tools/file_kind.h"
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
 #include "tools/run_job.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
+#include "tools/wait_flags.h"
 
 namespace prepost::tools {
 namespace {
@@ -75,7 +77,7 @@ Status CheckFlags(const RunFlags& flags) {
       return {StatusCode::kUsage, "--transport is for CPUs, not for --executor offload"};
   }
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
-  if (!flags.play.wait.empty() && flags.executor == "offload") {
+  if (flags.play.wait.any() && flags.executor == "offload") {
     return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
   }
   if (!flags.device.empty()) {
@@ -91,10 +93,7 @@ Status CheckFlags(const RunFlags& flags) {
     }
   }
   if (flags.plan_path.empty() && !flags.spec.any()) {
-    return {StatusCode::kUsage, "run needs either a PLAN or flags such as --nodes (see --help)"};
-  }
-  if (!flags.plan_path.empty() && flags.spec.any()) {
-    return {StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both"};
+    return {StatusCode::kUsage, "run needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
   }
   if (flags.play.timeout_s && flags.executor == "offload") {
     return {StatusCode::kUsage,
@@ -129,10 +128,16 @@ bool IsOffloaded(const RunFlags& flags, const Plan& plan) {
   return is_offloaded;
 }
 
-/// The plan of the file or, without one, that of the flags for an input of `bytes`.
+/// The plan of the file or, of a spec or without a file, that for an input of `bytes`.
 Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
-  if (!flags.plan_path.empty()) return LoadPlan(flags.plan_path);
-  const Result<Spec> spec = flags.spec.ToSpec("", bytes);
+  const Result<FileKind> kind =
+      flags.plan_path.empty() ? Result(FileKind::kSpec) : KindOf(flags.plan_path);
+  if (!kind.ok()) return kind.status();
+  if (*kind == FileKind::kPlan && flags.spec.any()) {
+    return Status(StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both");
+  }
+  if (*kind == FileKind::kPlan) return LoadPlan(flags.plan_path);
+  const Result<Spec> spec = flags.spec.ToSpec(flags.plan_path, bytes);
   if (!spec.ok()) return spec.status();
   const Ticker ticker("compiling");
   return Compile(*spec);
@@ -170,7 +175,7 @@ Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInpu
                    .outputs = outputs ? &*outputs : nullptr,
                    .interrupt_fd = signals->fd(),
                    .transport = TransportOf(flags),
-                   .wait = flags.play.wait_policy(),
+                   .wait = flags.play.wait.policy(),
                    .no_progress_max = flags.play.no_progress_max(),
                    .show_progress = isatty(STDERR_FILENO) != 0,
                    .scheduler = SchedulerOf(flags.scheduler),
@@ -230,8 +235,8 @@ constexpr const char* kHelp =
     "copy is "
     "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
     "complete. The root has\n"
-    "the message already and gets no copy. Instead of a plan, flags compile one for the input's "
-    "size.\n\n"
+    "the message already and gets no copy. Instead of a plan, a spec, flags or both compile one "
+    "for the input's size.\n\n"
     "The report has a line per node: the time to its completion; posts, how often its host "
     "handed work over\n"
     "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
@@ -242,6 +247,7 @@ constexpr const char* kHelp =
     "  prepost run plan.json --input image.raw --output-dir copies\n"
     "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
     "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
+    "  prepost run examples/specs/pipeline-8.json --input image.raw --wait hybrid\n"
     "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
     "  prepost run plan.json --input image.raw --trace trace.json";
 
@@ -251,7 +257,7 @@ void AddRun(CLI::App& app, Action* action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
   command->footer(kHelp);
-  command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin");
+  command->add_option("PLAN", flags->plan_path, "Plan (- for stdin) or spec file");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")
       ->required();

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cstring>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "prepost/backends/emulated/offload_run.h"
 #include "prepost/backends/nic/lower.h"
-#include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/mapping.h"
 #include "prepost/runtime/message_file.h"
@@ -21,37 +13,6 @@
 
 namespace prepost::tools {
 namespace {
-
-/// Waits on a thread of its own for the interrupt, so that the run's host can sleep on its
-/// completions only.
-class InterruptWatcher {
- public:
-  explicit InterruptWatcher(const RunJob& job)
-      : job_(job), stop_(eventfd(0, EFD_CLOEXEC)), thread_([this] { Watch(); }) {}
-  ~InterruptWatcher() {
-    const uint64_t one = 1;
-    if (write(stop_.get(), &one, sizeof one) != sizeof one) std::abort();  // an eventfd takes a 1
-    thread_.join();
-  }
-  InterruptWatcher(const InterruptWatcher&) = delete;
-  InterruptWatcher& operator=(const InterruptWatcher&) = delete;
-
-  const std::atomic<bool>* cancel() const { return &cancel_; }
-
- private:
-  void Watch() {
-    pollfd waits[] = {{.fd = stop_.get(), .events = POLLIN},
-                      {.fd = job_.interrupt_fd, .events = POLLIN}};
-    while (poll(waits, 2, /*timeout=*/-1) < 0) {  // EINTR
-    }
-    cancel_ = waits[0].revents == 0;
-  }
-
-  const RunJob& job_;
-  std::atomic<bool> cancel_ = false;
-  FileDescriptor stop_;
-  std::thread thread_;
-};
 
 /// A receiver's copy. NICs write to memory that no file backs, as they would to pinned memory: a
 /// file that shrinks meanwhile is an error here when the copy is written, and not a SIGBUS.
@@ -104,12 +65,11 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   }
 
   Result<RunReport> report = [&] {
-    const InterruptWatcher watcher(job);
     const Ticker ticker("the NICs are at work");
     return emulated::RunQueueProgram(job.plan, *program, message->bytes(), memory,
                                      {.scheduler = job.scheduler,
                                       .seed = job.seed,
-                                      .cancel = watcher.cancel(),
+                                      .interrupt_fd = job.interrupt_fd,
                                       .trace = job.trace});
   }();
   if (!report.ok()) return report.status();

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 
 #include "prepost/backends/emulated/engine.h"
 
@@ -94,14 +93,10 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
                                std::memory_order_release);
   cq.producer = (index + 1) & nic::kCqIndexMask;
   ++counters_.cqes;
-  // Between this CQE and the look at the request, as RequestEvent has one between request and ring:
-  // at least one side sees the other.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (cq.event_requested.exchange(false, std::memory_order_relaxed)) {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    events_.push_back(
-        {qp.nic.node, cq.number,
-         static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count())});
+  // RequestEvent exchanges too: either this one sees the request, or that one sees this one, and
+  // then its host sees the CQE.
+  if (cq.event_requested.exchange(false, std::memory_order_acq_rel)) {
+    events_.push_back({qp.nic.node, cq.number});
   }
   WakeWaiters(cq);
   return index;

@@ -103,7 +103,6 @@ struct ParkedQueue {
 struct CqEvent {
   NodeId node;
   uint32_t cqn = 0;
-  uint64_t time_ns = 0;  ///< steady clock
 };
 
 struct EngineCounters {
@@ -132,6 +131,10 @@ class Engine {
   /// What the host did that no driver should: first of each, in words, in order of occurrence.
   const std::vector<std::string>& misuses() const { return misuses_; }
   const EngineCounters& counters() const { return counters_; }
+  uint64_t steps() const { return steps_; }
+  /// True while some sender tries again until its receiver has a receive posted. Posting one tells
+  /// nobody, so Run() has to be called now and then although nothing was left to do.
+  bool waits_for_receives() const { return !rnr_waiters_.empty(); }
   /// How often peers of `node` had to try again, because it had no receive posted.
   uint64_t rnr_retries(NodeId node) const { return nics_[node.index()]->rnr_retries; }
   /// R14: sorted by node and QP.

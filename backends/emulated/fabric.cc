@@ -2,14 +2,22 @@
 #include "prepost/backends/emulated/fabric.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <iterator>
+
+#include "prepost/runtime/clock.h"
 
 namespace prepost::emulated {
 namespace {
 
+constexpr size_t kDoorbells = 1024;    // that can be rung at a time without allocating
 constexpr uint64_t kBatchSteps = 256;  // between two looks at doorbells and limits
+/// How often an idle engine looks whether a receive that a sender waits for has been posted.
+constexpr std::chrono::microseconds kRnrTimer{200};
 
 Status CheckPowerOfTwo(const char* what, uint32_t value, uint32_t limit) {
   if (std::has_single_bit(value) && value <= limit) return {};
@@ -93,10 +101,21 @@ class Fabric::Nic : public nic::Device {
     CqState* cq = state_.FindCq(cqn);
     if (cq == nullptr) return Rejected(fmt::format("CQ {:#x} does not exist", cqn));
     ++event_requests_;
-    cq->event_requested.store(true, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // see Engine::WriteCqe
+    cq->event_requested.exchange(true, std::memory_order_acq_rel);  // see Engine::WriteCqe
     return {};
   }
+
+  Result<int> EventFile() override {
+    if (!state_.events.valid()) {
+      Result<EventFd> events = EventFd::Make();
+      if (!events.ok()) return events.status();
+      state_.events = *std::move(events);
+    }
+    return state_.events.fd();
+  }
+
+  uint64_t AckEvents() override { return state_.events.Take(); }
+  void CountWakeup() override { ++wakeups_; }
 
   nic::DeviceCounters counters() const override {
     nic::DeviceCounters counters{
@@ -107,7 +126,6 @@ class Fabric::Nic : public nic::Device {
     for (const std::unique_ptr<CqState>& cq : state_.cqs) counters.cqes_read += cq->cqes_read;
     return counters;
   }
-  void CountWakeup() { ++wakeups_; }
 
  private:
   Fabric& fabric_;
@@ -118,6 +136,7 @@ class Fabric::Nic : public nic::Device {
 };
 
 Fabric::Fabric(uint32_t nodes, const EngineOptions& options) : engine_(states_, options) {
+  for (std::vector<Doorbell>* doorbells : {&taken_, &doorbells_}) doorbells->reserve(kDoorbells);
   for (uint32_t i = 0; i < nodes; ++i) {
     states_.push_back(std::make_unique<NicState>());
     states_.back()->node = NodeId(i);
@@ -144,13 +163,23 @@ void Fabric::Ring(NicState& nic, uint64_t first_bytes) {
 
 /// One look at the doorbells and a bounded number of steps. False when nothing is left to do.
 bool Fabric::RunBatch() {
-  std::vector<Doorbell> doorbells;
+  taken_.clear();
   {
     const std::lock_guard lock(mutex_);
-    doorbells.swap(doorbells_);
+    taken_.swap(doorbells_);
   }
-  for (const Doorbell& it : doorbells) engine_.Doorbell(*it.nic, it.first_bytes);
-  return engine_.Run(kBatchSteps) || !doorbells.empty();
+  for (const Doorbell& it : taken_) engine_.Doorbell(*it.nic, it.first_bytes);
+  return engine_.Run(kBatchSteps) || !taken_.empty();
+}
+
+/// The events since the last time, after telling the NICs' hosts.
+std::vector<CqEvent> Fabric::SignalEvents() {
+  std::vector<CqEvent> events = engine_.TakeEvents();
+  for (const CqEvent& event : events) {
+    const EventFd& channel = states_[event.node.index()]->events;
+    if (channel.valid()) channel.Signal();
+  }
+  return events;
 }
 
 std::vector<CqEvent> Fabric::RunUntilIdle() {
@@ -158,50 +187,51 @@ std::vector<CqEvent> Fabric::RunUntilIdle() {
   bool busy = true;
   while (busy) {
     busy = RunBatch();
-    std::ranges::copy(engine_.TakeEvents(), std::back_inserter(events));
+    std::ranges::copy(SignalEvents(), std::back_inserter(events));
   }
   return events;
 }
 
-void Fabric::Start(const std::atomic<bool>* cancel) {
+Status Fabric::Start(Until until) {
   PREPOST_CHECK(!thread_.joinable());
-  cancel_ = cancel;
+  Result<EventFd> ended = EventFd::Make();
+  if (!ended.ok()) return ended.status();
+  ended_ = *std::move(ended);
   stop_ = idle_ = false;
-  ended_.reset();
-  thread_ = std::thread([this] { Loop(); });
+  thread_ = std::thread([this, until] { Loop(until); });
+  return {};
 }
 
-void Fabric::Loop() {
+void Fabric::Loop(Until until) {
   while (true) {
     const bool busy = RunBatch();
-    const bool cancelled = cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
+    SignalEvents();
+    progress_.store(engine_.steps(), std::memory_order_relaxed);
     std::unique_lock lock(mutex_);
-    std::ranges::copy(engine_.TakeEvents(), std::back_inserter(events_));
-    if (cancelled) ended_ = Outcome::kCancelled;
     idle_ = !busy && doorbells_.empty();
-    if (!events_.empty() || idle_ || ended_) for_host_.notify_one();
-    if (idle_) for_engine_.wait(lock, [this] { return stop_ || !doorbells_.empty(); });
-    if (stop_ || ended_) return;
+    if (idle_ && until == Until::kIdle) {
+      ended_.Signal();
+      return;
+    }
+    const auto called = [this] { return stop_ || !doorbells_.empty(); };
+    if (idle_ && engine_.waits_for_receives()) {
+      for_engine_.wait_for(lock, kRnrTimer, called);
+    } else if (idle_) {
+      for_engine_.wait(lock, called);
+    }
+    if (stop_) return;
   }
 }
 
-Fabric::Waited Fabric::Wait() {
-  std::unique_lock lock(mutex_);
-  while (events_.empty() && !ended_ && !idle_) {
-    for_host_.wait(lock);
-    if (events_.empty()) CountWakeup({});
-  }
-  if (events_.empty()) return {ended_.value_or(Outcome::kIdle), {}};
-  CountWakeup(events_);
-  return {Outcome::kEvents, std::exchange(events_, {})};
+bool Fabric::is_idle() const {
+  const std::lock_guard lock(mutex_);
+  return idle_;
 }
 
-void Fabric::CountWakeup(std::span<const CqEvent> events) {
-  for (size_t node = 0; node < nics_.size(); ++node) {
-    const bool is_meant = std::ranges::any_of(
-        events, [&](const CqEvent& event) { return event.node == NodeId::FromIndex(node); });
-    if (events.empty() || is_meant) nics_[node]->CountWakeup();
-  }
+uint64_t Fabric::engine_cpu_ns() {
+  clockid_t clock = {};
+  PREPOST_CHECK(pthread_getcpuclockid(thread_.native_handle(), &clock) == 0);
+  return CpuNs(clock);
 }
 
 void Fabric::Stop() {

@@ -2,11 +2,11 @@
 //
 // Fabric: n emulated NICs in one process, connected to each other, and the thread that they run on.
 // Each NIC is a nic::Device. Tests run it on their own thread with RunUntilIdle(); executors
-// Start() it and Wait() for events.
+// Start() it and wait for events of its devices.
 //
-// Threads: objects are made and memory is registered before Start() (or between runs). One thread
-// at any time may ring doorbells, request events and wait. What the engine did may be read when it
-// is not running.
+// Threads: objects are made and memory is registered before Start() (or between runs). Each device
+// has a host thread of its own; one thread may be the host of several. What the engine did may be
+// read when it is not running.
 #ifndef PREPOST_BACKENDS_EMULATED_FABRIC_H_
 #define PREPOST_BACKENDS_EMULATED_FABRIC_H_
 
@@ -15,26 +15,21 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
 #include <thread>
 #include <vector>
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/nic/device.h"
+#include "prepost/runtime/event_fd.h"
 
 namespace prepost::emulated {
 
 class Fabric {
  public:
-  enum class Outcome : uint8_t {
-    kEvents,    ///< some events, in order
-    kIdle,      ///< nothing can happen any more without a doorbell
-    kCancelled  ///< by Start()'s flag
-  };
-  struct Waited {
-    Outcome outcome = Outcome::kIdle;
-    std::vector<CqEvent> events;
+  /// When a started engine ends by itself.
+  enum class Until : uint8_t {
+    kStopped,  ///< never: hosts may ring doorbells at any time
+    kIdle      ///< when nothing can happen any more: all doorbells were rung before
   };
 
   Fabric(uint32_t nodes, const EngineOptions& options);
@@ -46,14 +41,19 @@ class Fabric {
   /// The verbs call that moves a QP to the error state; only while the engine is not running.
   void BreakQp(NodeId node, uint32_t qpn);
 
-  /// Runs on the calling thread until nothing can happen. Events are returned.
+  /// Runs on the calling thread until nothing can happen. Events are signalled and returned.
   std::vector<CqEvent> RunUntilIdle();
 
-  /// `cancel` ends the engine when it becomes true; not owned, may be null, looked at often.
-  void Start(const std::atomic<bool>* cancel = nullptr);
-  /// Sleeps until the engine has events or has ended. Returns from sleeping are counted: for each
-  /// node that has an event and, when there is nothing, for all nodes.
-  Waited Wait();
+  /// Starts the thread. Errors: kEnvironment.
+  Status Start(Until until);
+  /// Readable when an engine that was started until idle has ended.
+  int ended_fd() const { return ended_.fd(); }
+  /// True when nothing can happen any more without a doorbell or a receive that a host posts.
+  bool is_idle() const;
+  /// Rises while anything happens. From any thread.
+  uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
+  /// Processor time that the thread has used so far; only while it runs.
+  uint64_t engine_cpu_ns();
   /// Ends and joins the thread. May be called again.
   void Stop();
 
@@ -67,23 +67,22 @@ class Fabric {
   };
 
   void Ring(NicState& nic, uint64_t first_bytes);
-  void Loop();
+  void Loop(Until until);
   bool RunBatch();
-  void CountWakeup(std::span<const CqEvent> events);
+  std::vector<CqEvent> SignalEvents();
 
   std::vector<std::unique_ptr<NicState>> states_;
   std::vector<std::unique_ptr<Nic>> nics_;
   Engine engine_;
-  const std::atomic<bool>* cancel_ = nullptr;
+  std::vector<Doorbell> taken_;  // at work on these
+  EventFd ended_;
+  std::atomic<uint64_t> progress_ = 0;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable for_engine_;
-  std::condition_variable for_host_;
   std::vector<Doorbell> doorbells_;  // guarded by mutex_, as are the following
-  std::vector<CqEvent> events_;
   bool idle_ = false;
   bool stop_ = false;
-  std::optional<Outcome> ended_;
   std::thread thread_;
 };
 

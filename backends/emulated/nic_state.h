@@ -17,6 +17,7 @@
 #include "prepost/backends/emulated/memory_table.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/wqe.h"
+#include "prepost/runtime/event_fd.h"
 
 namespace prepost::emulated {
 
@@ -150,6 +151,7 @@ struct QpState {
 
 struct NicState {
   NodeId node;
+  EventFd events;  ///< empty: nobody waits for this NIC's events
   MemoryTable memory;
   uint64_t rnr_retries = 0;                   ///< of peers, because this NIC had no receive posted
   std::vector<std::unique_ptr<CqState>> cqs;  ///< number = kFirstCqn + position

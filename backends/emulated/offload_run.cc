@@ -2,19 +2,29 @@
 #include "prepost/backends/emulated/offload_run.h"
 
 #include <fmt/format.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <optional>
 #include <unordered_map>
 
+#include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/emulated/stuck_report.h"
-#include "prepost/backends/nic/armed_node.h"
 #include "prepost/runtime/clock.h"
+#include "prepost/runtime/file_descriptor.h"
+#include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/wait_policy.h"
 
 namespace prepost::emulated {
 namespace {
+
+// What an epoll event is about: a node, or one of these.
+constexpr uint32_t kEngineEnded = 0xffffffff;
+constexpr uint32_t kInterrupt = 0xfffffffe;
+/// Open files besides the NICs' own.
+constexpr size_t kOwnFiles = 32;
 
 Status CheckInputs(const Plan& plan, const nic::QueueProgram& program,
                    std::span<const std::byte> message,
@@ -85,20 +95,11 @@ class OffloadRun {
 
   Status Arm(std::span<const std::byte> message,
              std::span<const std::span<std::byte>> node_buffers) {
-    for (const nic::NodeProgram& program : program_.nodes) {
-      const bool root = program.node == plan_.header().root;
-      Result<nic::ArmedNode> node =
-          nic::ArmedNode::Make(fabric_.device(program.node), program,
-                               {.message = root ? message : node_buffers[program.node.index()],
-                                .writable = !root,
-                                .rnr_retry = program_.rnr_retry,
-                                .epoch = options_.epoch});
-      if (!node.ok()) return node.status();
-      nodes_.push_back(*std::move(node));
-    }
-    PREPOST_RETURN_IF_ERROR(Connect());
-    // The barrier: every receive everywhere is posted before any doorbell anywhere.
-    for (nic::ArmedNode& node : nodes_) {
+    Result<ArmedGroup> group =
+        ArmedGroup::Make(fabric_, plan_, program_, message, node_buffers, options_.epoch);
+    if (!group.ok()) return group.status();
+    group_.emplace(*std::move(group));
+    for (nic::ArmedNode& node : group_->nodes()) {
       PREPOST_RETURN_IF_ERROR(node.Arm());
       NotePosted(node.program().node);
     }
@@ -107,42 +108,48 @@ class OffloadRun {
 
   /// Rings the doorbells. The NICs are switched on after them, so that a seed gives the same run
   /// every time.
-  void Start() {
+  Status Start() {
     report_.executor = "offload";
     report_.detail = "emulated";
     report_.wait = Name(WaitMode::kInterrupt);
-    report_.nodes.resize(nodes_.size());
+    report_.nodes.resize(group_->nodes().size());
+    PREPOST_RETURN_IF_ERROR(Watch());
     start_ns_ = MonotonicNs();
     if (options_.trace != nullptr) options_.trace->start_ns = start_ns_;
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      nodes_[i].Start();
-      report_.nodes[i].node = nodes_[i].program().node;
+    for (size_t i = 0; i < group_->nodes().size(); ++i) {
+      group_->nodes()[i].Start();
+      report_.nodes[i].node = group_->nodes()[i].program().node;
       started_.push_back(fabric_.device(report_.nodes[i].node).counters());
     }
-    fabric_.Start(options_.cancel);
+    PREPOST_RETURN_IF_ERROR(fabric_.Start(Fabric::Until::kIdle));
+    return Watch(fabric_.ended_fd(), kEngineEnded);
   }
 
   /// Sleeps until every node's final completion.
   Status Wait() {
-    for (size_t left = nodes_.size(); left != 0;) {
-      const Fabric::Waited waited = fabric_.Wait();
-      switch (waited.outcome) {
-        case Fabric::Outcome::kEvents:
-          break;
-        case Fabric::Outcome::kIdle:
-          fabric_.Stop();
-          return Stuck();
-        case Fabric::Outcome::kCancelled:
-          return {StatusCode::kInterrupted, "interrupted"};
+    for (size_t left = group_->nodes().size(); left != 0;) {
+      std::array<epoll_event, 64> events;
+      const int count = epoll_wait(epoll_.get(), events.data(), events.size(), /*timeout=*/-1);
+      if (count < 0 && errno != EINTR) {
+        return SystemError(StatusCode::kEnvironment, "cannot wait for the NICs", errno);
       }
-      for (const CqEvent& event : waited.events) {
-        NodeReport& node = report_.nodes[event.node.index()];
-        if (node.elapsed_ns != 0) continue;  // one more event of a node that is done
-        const Result<bool> done = nodes_[event.node.index()].PollFinal();
+      if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
+      if (count < 0) {
+        for (const nic::ArmedNode& node : group_->nodes())
+          fabric_.device(node.program().node).CountWakeup();
+        continue;
+      }
+      bool is_stuck = true;  // the engine has ended, and no host has an event left
+      for (const epoll_event& event : std::span(events).first(static_cast<size_t>(count))) {
+        if (event.data.u32 == kEngineEnded) continue;
+        is_stuck = false;
+        const Result<bool> done = TakeEvent(event.data.u32);
         if (!done.ok()) return done.status();
-        if (!*done) continue;
-        ReportDone(node, event.time_ns);
-        --left;
+        if (*done) --left;
+      }
+      if (is_stuck) {
+        fabric_.Stop();
+        return group_->Stuck();
       }
     }
     return {};
@@ -151,14 +158,11 @@ class OffloadRun {
   /// After the end: was everything as planned?
   Status Check() {
     fabric_.Stop();
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      PREPOST_RETURN_IF_ERROR(nodes_[i].CheckAll());
-      const bool root = nodes_[i].program().node == plan_.header().root;
-      report_.nodes[i].retries = fabric_.engine().rnr_retries(report_.nodes[i].node);
-      report_.nodes[i].bytes_received = root ? 0 : plan_.header().message.bytes;
-    }
-    if (!fabric_.engine().misuses().empty()) {
-      return Rejected("the emulated NICs were misused: " + fabric_.engine().misuses().front());
+    PREPOST_RETURN_IF_ERROR(group_->Check());
+    for (NodeReport& node : report_.nodes) {
+      const bool root = node.node == plan_.header().root;
+      node.retries = fabric_.engine().rnr_retries(node.node);
+      node.bytes_received = root ? 0 : plan_.header().message.bytes;
     }
     return {};
   }
@@ -167,8 +171,8 @@ class OffloadRun {
   void Tell() {
     fabric_.Stop();
     if (fabric_.engine().log().empty()) return;
-    std::vector<std::unordered_map<uint32_t, const nic::QueuePair*>> queues(nodes_.size());
-    for (const nic::ArmedNode& node : nodes_) {
+    std::vector<std::unordered_map<uint32_t, const nic::QueuePair*>> queues(group_->nodes().size());
+    for (const nic::ArmedNode& node : group_->nodes()) {
       for (size_t i = 0; i < node.program().qps.size(); ++i) {
         queues[node.program().node.index()][node.qp(nic::QpId::FromIndex(i)).number] =
             &node.program().qps[i];
@@ -185,8 +189,38 @@ class OffloadRun {
   RunReport TakeReport() { return std::move(report_); }
 
  private:
+  /// Asks for every node's event and watches for it, and for the interrupt.
+  Status Watch() {
+    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(group_->nodes().size() + kOwnFiles));
+    epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+    for (nic::ArmedNode& node : group_->nodes()) {
+      const NodeId id = node.program().node;
+      const Result<int> events = fabric_.device(id).EventFile();
+      if (!events.ok()) return events.status();
+      PREPOST_RETURN_IF_ERROR(Watch(*events, id.value));
+      PREPOST_RETURN_IF_ERROR(node.RequestEvent());
+    }
+    return options_.interrupt_fd < 0 ? Status() : Watch(options_.interrupt_fd, kInterrupt);
+  }
+
+  Status Watch(int fd, uint32_t token) {
+    epoll_event event = {.events = EPOLLIN, .data = {.u32 = token}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
+    return SystemError(StatusCode::kEnvironment, "cannot watch the NICs", errno);
+  }
+
+  /// True when this was the node's last; it is not watched any more.
+  Result<bool> TakeEvent(size_t index) {
+    Result<bool> done = group_->nodes()[index].TakeEvent();
+    if (!done.ok() || !*done) return done;
+    ReportDone(report_.nodes[index], MonotonicNs());
+    const Result<int> events = fabric_.device(report_.nodes[index].node).EventFile();
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, *events, nullptr);
+    return true;
+  }
+
   /// The node's part of the report, from what its device counted.
-  void ReportDone(NodeReport& node, uint64_t time_ns) {
+  void ReportDone(NodeReport& node, uint64_t now_ns) {
     const nic::DeviceCounters& before = started_[node.node.index()];
     const nic::DeviceCounters now = fabric_.device(node.node).counters();
     node.host_posts_during =
@@ -194,31 +228,8 @@ class OffloadRun {
     node.host_posts = before.doorbells + node.host_posts_during;
     node.host_wakeups = now.wakeups - before.wakeups;
     node.host_completions = now.cqes_read - before.cqes_read;
-    // Never 0, which means not done, whatever the clock's resolution.
-    node.elapsed_ns = std::max<uint64_t>(1, time_ns - start_ns_);
+    node.elapsed_ns = now_ns - start_ns_;
     report_.elapsed_ns = std::max(report_.elapsed_ns, node.elapsed_ns);
-  }
-
-  Status Connect() {
-    for (nic::ArmedNode& node : nodes_) {
-      for (size_t i = 0; i + 1 < node.program().qps.size(); ++i) {  // all but the loopback QP
-        const nic::QueuePair& qp = node.program().qps[i];
-        const nic::ArmedNode& peer = nodes_[qp.peer.index()];
-        const Result<nic::QpId> back = nic::FindQp(peer.program(), node.program().node, qp.lane);
-        if (!back.ok()) return back.status();
-        PREPOST_RETURN_IF_ERROR(
-            node.Connect(nic::QpId::FromIndex(i), {qp.peer, peer.qp(*back).number}));
-      }
-    }
-    return {};
-  }
-
-  Status Stuck() {
-    // A receive that was flushed, or a stale one, explains more than what waits for it.
-    for (const nic::ArmedNode& node : nodes_) {
-      if (Status wrong = node.CheckSoFar(); !wrong.ok()) return wrong;
-    }
-    return Rejected(StuckReport(plan_, nodes_, fabric_.engine().Parked()));
   }
 
   /// All WQEs of `node` have just been written.
@@ -232,8 +243,9 @@ class OffloadRun {
   const nic::QueueProgram& program_;
   const OffloadOptions& options_;
   Fabric fabric_;
-  std::vector<nic::ArmedNode> nodes_;         // in the order of node ids
+  std::optional<ArmedGroup> group_;
   std::vector<nic::DeviceCounters> started_;  // by node: when its doorbells were rung
+  FileDescriptor epoll_;
   uint64_t start_ns_ = 0;
   RunReport report_;
 };
@@ -256,7 +268,7 @@ Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& pro
   PREPOST_RETURN_IF_ERROR(CheckInputs(plan, program, message, node_buffers));
   OffloadRun run(plan, program, options);
   PREPOST_RETURN_IF_ERROR(run.Arm(message, node_buffers));
-  run.Start();
+  PREPOST_RETURN_IF_ERROR(run.Start());
   Status status = run.Wait();
   if (status.ok()) status = run.Check();
   run.Tell();

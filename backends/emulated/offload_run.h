@@ -6,7 +6,6 @@
 #ifndef PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
 #define PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,7 +27,7 @@ struct OffloadOptions {
   uint64_t seed = 1;                 ///< of the scheduler: the same seed gives the same run
   uint8_t epoch = 0;                 ///< in every block's immediate
   std::vector<QpFault> faults = {};  ///< QPs to break on the way
-  const std::atomic<bool>* cancel = nullptr;  ///< not owned
+  int interrupt_fd = -1;  ///< the run is interrupted when this is readable; -1: never. Not owned
   RunTrace* trace = nullptr;  ///< not owned; filled at the end, also when the run fails
   /// Told at the end, also when the run fails, what the NICs did, in the order of happening. May be
   /// empty.
@@ -40,7 +39,7 @@ struct OffloadOptions {
 /// devices' counters (nic::DeviceCounters) from its doorbells to its final completion; posts during
 /// the transfer are doorbells and requests for events. Errors: kRejected for a plan that is not
 /// valid or does not fit, buffers of the wrong size, a run that is stuck (with the report) or
-/// fails; kInterrupted when cancelled. There is no timeout: NICs that cannot go on are idle, which
+/// fails; kInterrupted. There is no timeout: NICs that cannot go on are idle, which
 /// ends the run at once. On error buffers may be partly written.
 Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> message,
                              std::span<const std::span<std::byte>> node_buffers,

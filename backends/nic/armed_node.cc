@@ -17,24 +17,6 @@ uint32_t RingSize(size_t entries) {
   return std::bit_ceil(static_cast<uint32_t>(std::max<size_t>(entries, 1)));
 }
 
-/// What is wrong with CQE `i` of a receive CQ, as a message, or "".
-std::string WrongReceive(const Cqe& cqe, const ReceiveEntry& expected, uint8_t epoch) {
-  if (expected.block == kNoBlock) {
-    if (cqe.opcode == CqeOpcode::kResponderSend && cqe.byte_count == 0) return "";
-    return fmt::format("a credit of 0 bytes was expected, {} bytes came", cqe.byte_count);
-  }
-  const uint32_t immediate = BlockImmediate(epoch, expected.block);
-  if (cqe.opcode != CqeOpcode::kResponderSendImm || cqe.immediate != immediate) {
-    return fmt::format("block {} of epoch {} was expected, block {} of epoch {} came",
-                       expected.block, epoch, cqe.immediate & 0xffffff, cqe.immediate >> 24);
-  }
-  if (cqe.byte_count != expected.bytes) {
-    return fmt::format("block {} has {} bytes, {} came", expected.block, expected.bytes,
-                       cqe.byte_count);
-  }
-  return "";
-}
-
 }  // namespace
 
 Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
@@ -82,11 +64,16 @@ Status ArmedNode::MakeObjects() {
     lkey_ = *key;
   }
   const QpId loopback = QpId::FromIndex(program_->qps.size() - 1);
-  return Connect(loopback, {program_->node, qp(loopback).number});
+  return device_->Connect(qp(loopback).number, {program_->node, qp(loopback).number});
 }
 
-Status ArmedNode::Connect(QpId id, QpAddress remote) {
-  return device_->Connect(qp(id).number, remote);
+OpenNode ArmedNode::open_node() const {
+  OpenNode open{.node = program_->node, .device = device_, .qps = {}};
+  for (size_t i = 0; i < qps_.size(); ++i) {
+    const QueuePair& pair = program_->qps[i];
+    if (!pair.loopback) open.qps.push_back({pair.peer, pair.lane, qps_[i].number});
+  }
+  return open;
 }
 
 Status ArmedNode::Arm() {
@@ -106,8 +93,15 @@ Status ArmedNode::Arm() {
     if (!receives.ok()) return receives.status();
     std::ranges::copy(*sends, qps_[i].sq.begin());
     std::ranges::copy(*receives, qps_[i].rq.begin());
+    wqes_written_ += sends->size() / kWqebbBytes + receives->size() / kReceiveStrideBytes;
     PostReceives(qps_[i], static_cast<uint16_t>(program_->qps[i].receives.size()));
   }
+  return {};
+}
+
+Status ArmedNode::RequestEvent() {
+  if (event_requested_) return {};
+  event_requested_ = true;
   return device_->RequestEvent(final_cq().number);
 }
 
@@ -119,10 +113,25 @@ void ArmedNode::Start() {
   }
 }
 
-Result<bool> ArmedNode::PollFinal() {
+Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
+  Result<bool> done = timeout.count() == 0 ? TakeFinal() : TakeFinalOrAsk();
+  if (!done.ok() || *done || timeout.count() == 0) return done;
+  const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
+  if (!wait.ok()) return wait.status();
+  if (wait->event) event_requested_ = false;
+  return TakeFinal();
+}
+
+Result<bool> ArmedNode::TakeEvent() {
+  device_->CountWakeup();
+  if (device_->AckEvents() != 0) event_requested_ = false;
+  return TakeFinalOrAsk();
+}
+
+Result<bool> ArmedNode::TakeFinalOrAsk() {
   Result<bool> done = TakeFinal();
   if (!done.ok() || *done) return done;
-  PREPOST_RETURN_IF_ERROR(device_->RequestEvent(final_cq().number));
+  PREPOST_RETURN_IF_ERROR(RequestEvent());
   return TakeFinal();  // what came before the request gives no event
 }
 
@@ -161,9 +170,9 @@ Status ArmedNode::CheckQueue(CqId id, Expect expect) const {
     if (cqe->is_error()) return wrong(i, Name(cqe->syndrome));
     if (queue.role != CompletionQueue::Role::kReceives) continue;
     const ReceiveEntry& expected = program_->qps[queue.qp.index()].receives[i];
-    if (std::string what = WrongReceive(*cqe, expected, config_.epoch); !what.empty()) {
-      return wrong(i, what);
-    }
+    const std::string what = WrongReceive(
+        *cqe, {.block = expected.block, .bytes = expected.bytes, .epoch = config_.epoch});
+    if (!what.empty()) return wrong(i, what);
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #ifndef PREPOST_BACKENDS_NIC_ARMED_NODE_H_
 #define PREPOST_BACKENDS_NIC_ARMED_NODE_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "prepost/backends/nic/cqe_reader.h"
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/pairing.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/status.h"
 
@@ -29,8 +31,9 @@ struct ArmConfig {
   uint8_t epoch = 0;  ///< tells this run's blocks from others'
 };
 
-/// `device` and `program` must outlive it. Steps: Make at every node, Connect, Arm at every node,
-/// Start, after each event of final_cq() PollFinal until that is true, CheckAll.
+/// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every node,
+/// RequestEvent if the host will sleep, Start, Poll until that is true, CheckAll. A host of several
+/// nodes that waits for all their devices at once calls TakeEvent instead of Poll.
 class ArmedNode {
  public:
   /// Makes CQs and QPs, with rings as large as the program needs, and registers the message buffer.
@@ -40,19 +43,28 @@ class ArmedNode {
   const NodeProgram& program() const { return *program_; }
   const Qp& qp(QpId id) const { return qps_[id.index()]; }
   const Cq& cq(CqId id) const { return cqs_[id.index()]; }
+  /// In Arm(): sends, WAITs and receives.
+  uint64_t wqes_written() const { return wqes_written_; }
   const Cq& final_cq() const { return cq(program_->final_cq); }
 
-  Status Connect(QpId id, QpAddress remote);
-  /// Links and writes all receives and sends, and asks for the event of the final CQE. Rings
-  /// nothing.
+  /// What ConnectAll() connects: all QPs but the loopback one.
+  OpenNode open_node() const;
+  /// Links and writes all receives and sends. Rings nothing.
   Status Arm();
+  /// Asks for the event of the final CQE, unless that is done.
+  Status RequestEvent();
   /// Rings one doorbell per send queue that has work. The host has nothing to do from here to the
   /// final CQE.
   void Start();
 
-  /// Takes what the final CQ has. True when that is all; otherwise another event has been asked
-  /// for. Errors (kRejected): a CQE that is an error.
-  Result<bool> PollFinal();
+  /// Takes what the final CQ has; true when that is all. Otherwise waits as WaitForEvent() does and
+  /// looks once more; with timeout 0 it only looks. Errors (kRejected): a CQE that is an error;
+  /// those of WaitForEvent().
+  Result<bool> Poll(std::chrono::milliseconds timeout, int wake_fd);
+  /// After a return from waiting for the device's events: acknowledges them and takes what the
+  /// final CQ has. True when that is all; otherwise another event has been asked for. Errors: as
+  /// Poll().
+  Result<bool> TakeEvent();
   /// All CQEs: none is missing, none is an error, and the receives are the blocks of this epoch in
   /// the program's order. An error here means that stale bytes may have been forwarded: flushed
   /// receives satisfy WAITs too.
@@ -69,15 +81,18 @@ class ArmedNode {
   Status CheckQueues(Expect expect) const;
   Status CheckQueue(CqId id, Expect expect) const;
   Result<bool> TakeFinal();
+  Result<bool> TakeFinalOrAsk();
 
   Device* device_;
   const NodeProgram* program_;
   ArmConfig config_;
   uint32_t lkey_ = 0;
+  uint64_t wqes_written_ = 0;
   std::vector<Cq> cqs_;  // by CqId
   std::vector<Qp> qps_;  // by QpId
   std::optional<CqeReader> final_reader_;
-  uint32_t final_left_ = 0;  // CQEs still to come on the final CQ
+  uint32_t final_left_ = 0;       // CQEs still to come on the final CQ
+  bool event_requested_ = false;  // and not come yet
 };
 
 }  // namespace prepost::nic

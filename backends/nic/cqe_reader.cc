@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/backends/nic/cqe_reader.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
+
+#include "prepost/backends/nic/queue_program.h"
 
 namespace prepost::nic {
 
@@ -31,6 +35,24 @@ std::optional<Cqe> CqeReader::Next() {
 void CqeReader::Consume() {
   std::atomic_ref(cq_.doorbell_record[kConsumerRecord])
       .store(BigEndian(next_), std::memory_order_release);
+}
+
+std::string WrongReceive(const Cqe& cqe, const ExpectedReceive& expected) {
+  if (expected.block == kNoBlock) {
+    if (cqe.opcode == CqeOpcode::kResponderSend && cqe.byte_count == 0) return "";
+    return fmt::format("a credit of 0 bytes was expected, {} bytes came", cqe.byte_count);
+  }
+  const uint32_t immediate = BlockImmediate(expected.epoch, expected.block);
+  if (cqe.opcode != CqeOpcode::kResponderSendImm || cqe.immediate != immediate) {
+    return fmt::format("block {} of epoch {} was expected, block {} of epoch {} came",
+                       expected.block, expected.epoch, cqe.immediate & 0xffffff,
+                       cqe.immediate >> 24);
+  }
+  if (cqe.byte_count != expected.bytes) {
+    return fmt::format("block {} has {} bytes, {} came", expected.block, expected.bytes,
+                       cqe.byte_count);
+  }
+  return "";
 }
 
 }  // namespace prepost::nic

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CqeReader: the host's view of a completion queue: reads entry after entry by the ownership rule.
+// CqeReader: the host's view of a completion queue: reads entry after entry by the ownership rule;
+// and the check of what a receive got.
 #ifndef PREPOST_BACKENDS_NIC_CQE_READER_H_
 #define PREPOST_BACKENDS_NIC_CQE_READER_H_
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/wqe.h"
+#include "prepost/ir/plan.h"
 
 namespace prepost::nic {
 
@@ -39,6 +42,15 @@ class CqeReader {
   Cq cq_;
   uint32_t next_;
 };
+
+/// A message as the plan has it.
+struct ExpectedReceive {
+  uint32_t block = kNoBlock;  ///< kNoBlock: a credit
+  uint32_t bytes = 0;
+  uint8_t epoch = 0;
+};
+/// What is wrong with the CQE of a receive that is no error, or "".
+std::string WrongReceive(const Cqe& cqe, const ExpectedReceive& expected);
 
 }  // namespace prepost::nic
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device: one NIC as the rest sees it: objects with memory, and two things that can be done to it:
+// Device: one NIC as its host sees it: objects with memory, and two things that can be done to it:
 // ring a doorbell, and sleep until a completion event. Everything else is bytes in memory. The
 // emulated NIC implements it; hardware does the same behind the same interface, and
 // tests/conformance is written once for all.
 //
 // Objects are made and connected before the first doorbell and live as long as the device. A Device
-// is used by one thread at a time; the NIC behind it runs on its own.
+// is used by one thread at a time; the NIC behind it runs on its own, and other NICs' hosts on
+// theirs.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -91,13 +93,29 @@ class Device {
   /// Returns the key, used as lkey and rkey. The memory must outlive the device.
   virtual Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, Access access) = 0;
   /// Writes the doorbell register: the first 8 bytes of the last posted WQE, as they stand in
-  /// memory.
+  /// memory. What this thread wrote before, the NIC sees before.
   virtual void RingDoorbell(uint64_t first_bytes) = 0;
   /// Asks for one event when the CQ gets its next CQE. CQEs that came before give none: look at the
   /// ring after asking.
   virtual Status RequestEvent(uint32_t cqn) = 0;
+  /// A file that is readable while there are events to acknowledge, as the one of verbs'
+  /// ibv_comp_channel. The device owns it; the first call makes it and must come before the first
+  /// doorbell. Errors: kEnvironment.
+  virtual Result<int> EventFile() = 0;
+  /// Takes the events that have come; how many. Never waits.
+  virtual uint64_t AckEvents() = 0;
+  /// For DeviceCounters: the host has come back from waiting.
+  virtual void CountWakeup() = 0;
   virtual DeviceCounters counters() const = 0;
 };
+
+struct EventWait {
+  bool event = false;  ///< of the device; acknowledged
+  bool woken = false;  ///< `wake_fd` is readable
+};
+/// Sleeps until an event of the device, until `wake_fd` (-1: none) is readable, or for `timeout`
+/// (negative: for ever), and counts one wake-up. Errors: kEnvironment.
+Result<EventWait> WaitForEvent(Device& device, int wake_fd, std::chrono::milliseconds timeout);
 
 /// Rings the doorbell of `qp` for everything up to producer index `producer`; `last` is the index
 /// of the last WQE posted. Stores the doorbell record first.

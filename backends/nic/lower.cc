@@ -24,10 +24,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <utility>
 
+#include "prepost/backends/nic/pairing.h"
 #include "prepost/ir/verify.h"
 
 namespace prepost::nic {
@@ -42,7 +42,11 @@ struct Completion {
 class NodeLowering {
  public:
   NodeLowering(const Plan& plan, const Program& program)
-      : plan_(plan), ops_(plan.ops(program)), completions_(ops_.size()), qp_of_(ops_.size()) {
+      : plan_(plan),
+        program_(program),
+        ops_(plan.ops(program)),
+        completions_(ops_.size()),
+        qp_of_(ops_.size()) {
     out_.node = program.node;
   }
 
@@ -60,19 +64,13 @@ class NodeLowering {
   QueuePair& qp(QpId id) { return out_.qps[id.index()]; }
 
   void MakeQueuePairs() {
-    std::map<std::pair<NodeId, uint32_t>, QpId> qps;
-    const auto key = [&](const Op& op) {
-      const Channel& channel = plan_.channels()[op.channel.index()];
-      return std::pair(op.is_send() ? channel.to : channel.from, channel.lane);
-    };
-    for (const Op& op : ops_) qps.try_emplace(key(op));
-    for (auto& [peer_and_lane, id] : qps) {
-      id = QpId::FromIndex(out_.qps.size());
+    const Pairing pairing = PairUp(plan_, program_);
+    for (const Pair& pair : pairing.pairs) {
       QueuePair& made = out_.qps.emplace_back();
-      made.peer = peer_and_lane.first;
-      made.lane = peer_and_lane.second;
+      made.peer = pair.peer;
+      made.lane = pair.lane;
     }
-    for (size_t i = 0; i < ops_.size(); ++i) qp_of_[i] = qps.find(key(ops_[i]))->second;
+    for (size_t i = 0; i < ops_.size(); ++i) qp_of_[i] = QpId(pairing.of_ops[i]);
     QueuePair& loopback = out_.qps.emplace_back();
     loopback.peer = out_.node;
     loopback.loopback = true;
@@ -178,6 +176,7 @@ class NodeLowering {
   }
 
   const Plan& plan_;
+  const Program& program_;
   std::span<const Op> ops_;
   std::vector<Completion> completions_;  // by op; a send's means something only when it is signaled
   std::vector<QpId> qp_of_;              // by op

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuExecutor and the local transports allocate all they need before the transfer. Counted here by
-// replacing operator new, for this whole program, which is why it is one of its own; the count is the
-// calling thread's.
+// CpuExecutor, the local transports and DeviceEndpoint allocate all they need before the transfer.
+// Counted here by replacing operator new, for this whole program, which is why it is one of its own;
+// the count is the calling thread's.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -11,6 +11,7 @@
 #include <new>
 #include <vector>
 
+#include "prepost/backends/emulated/driven_group.h"
 #include "prepost/runtime/executor.h"
 #include "tests/support/fake_network.h"
 #include "tests/support/local_nodes.h"
@@ -143,6 +144,32 @@ TEST_P(TransportAllocationTest, NorDoTransports) {
     }
     EXPECT_EQ(allocations - before, 0u);
     nodes.ExpectDelivered();
+  }
+}
+
+// The NICs' own thread does not count, as a real NIC would not. In bounded rings, so that what is
+// held back is covered.
+TEST(ExecutorAllocationTest, NorDoesANic) {
+  for (const Plan& plan : Plans()) {
+    for (const uint32_t ring_wqes_max : {4u, 32768u}) {
+      const test::Transfer transfer(plan.header());
+      emulated::Fabric fabric(plan.header().nodes, {});
+      auto group = emulated::DrivenGroup::Make(fabric, plan, transfer.message(), transfer.buffers(),
+                                               {.ring_wqes_max = ring_wqes_max});
+      ASSERT_TRUE(group.ok()) << group.status().ToString();
+      ASSERT_TRUE(fabric.Start(emulated::Fabric::Until::kStopped).ok());
+      const size_t before = allocations;
+      for (uint32_t node = 0; node < group->size(); ++node) group->executor(NodeId(node)).Start();
+      for (uint32_t node = 0; node < group->size();) {
+        for (uint32_t i = node; i < group->size(); ++i) {
+          ASSERT_TRUE(group->executor(NodeId(i)).Poll(std::chrono::milliseconds(0)).ok());
+        }
+        if (group->executor(NodeId(node)).done()) ++node;
+      }
+      EXPECT_EQ(allocations - before, 0u);
+      fabric.Stop();
+      transfer.ExpectDelivered();
+    }
   }
 }
 

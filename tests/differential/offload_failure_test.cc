@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "prepost/backends/emulated/offload_run.h"
+#include "prepost/runtime/event_fd.h"
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
 
@@ -154,9 +155,11 @@ TEST(OffloadFailureTest, EveryBrokenLinkEndsTheRunWithAnError) {
   }
 }
 
-TEST(OffloadFailureTest, CancelledBeforeItStarts) {
-  const std::atomic<bool> cancel = true;
-  const Status status = Outcome(MakePlan("binomial_pipeline", 8, 64, "auto"), {.cancel = &cancel});
+TEST(OffloadFailureTest, InterruptedBeforeItStarts) {
+  const EventFd interrupt = *EventFd::Make();
+  interrupt.Signal();
+  const Status status =
+      Outcome(MakePlan("binomial_pipeline", 8, 64, "auto"), {.interrupt_fd = interrupt.fd()});
   EXPECT_EQ(status.code(), StatusCode::kInterrupted);
   EXPECT_EQ(status.message(), "interrupted");  // as with the CPU executor
 }

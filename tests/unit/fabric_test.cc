@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
+#include "prepost/runtime/interrupt.h"
 #include "tests/support/test_queue.h"
 
 namespace prepost::emulated {
@@ -23,21 +26,23 @@ class FabricTest : public testing::Test {
 };
 
 TEST_F(FabricTest, EveryReturnEventRequestAndCqeIsCounted) {
-  fabric_.Start();
+  const int events = *device().EventFile();
+  ASSERT_TRUE(fabric_.Start(Fabric::Until::kStopped).ok());
   for (uint64_t i = 1; i <= 3; ++i) {
     ASSERT_TRUE(device().RequestEvent(queue_.send_cq().number).ok());
     queue_.Nop();
     queue_.Nop();
     queue_.Ring();
-    const Fabric::Waited waited = fabric_.Wait();
-    ASSERT_EQ(waited.outcome, Fabric::Outcome::kEvents);
-    ASSERT_EQ(waited.events.size(), 1u);
-    EXPECT_EQ(waited.events[0].cqn, queue_.send_cq().number);
-    EXPECT_GE(device().counters().wakeups, i);
+    const auto wait = WaitForEvent(device(), /*wake_fd=*/-1, std::chrono::milliseconds(-1));
+    ASSERT_TRUE(wait.ok()) << wait.status().ToString();
+    EXPECT_TRUE(wait->event);
+    EXPECT_EQ(device().counters().wakeups, i);
     EXPECT_EQ(device().counters().event_requests, i);
     EXPECT_EQ(device().counters().doorbells, i);
   }
   fabric_.Stop();
+  fabric_.RunUntilIdle();  // the last NOP
+  EXPECT_FALSE(IsInterrupted(events)) << "acknowledged events are gone";
   EXPECT_EQ(queue_.Sent().size(), 6u);
   EXPECT_EQ(device().counters().cqes_read, 6u);
   EXPECT_EQ(fabric_.device(NodeId(1)).counters().cqes_read, 0u);

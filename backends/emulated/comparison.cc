@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One transfer, either way:
+//
+//     clean    every node's buffer is overwritten, so that the last transfer's bytes prove nothing
+//     arm      fresh NICs, queues and keys; receives posted (preposted: everything)
+//     gate     a thread per node waits for the common start
+//     clock    each host starts, waits by the policy, and notes when it is done
+//     check    CQEs, misuses, counts, and every byte at every node
+//
+// Only "clock" is measured. Ways alternate A B, B A, ... and a pair that nobody measures comes
+// first, so that slow drifts of the machine meet both. Differences within a pair are what counts.
+//
+// Who ends a transfer that does not end by itself: the watching thread. It sleeps until the last
+// host is done, is woken by the interrupt, and looks every kTick whether anything has moved.
+// CPU-driven, standing still is given a bound of time, since NICs are idle whenever hosts think.
+// Preposted, NICs that are idle after every host has started will never do anything again: hosts
+// get one last look for a completion that they have not noticed yet, and who has none is stuck.
+#include "prepost/backends/emulated/comparison.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <latch>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "prepost/backends/emulated/armed_group.h"
+#include "prepost/backends/emulated/driven_group.h"
+#include "prepost/runtime/clock.h"
+#include "prepost/runtime/event_fd.h"
+#include "prepost/runtime/interrupt.h"
+#include "prepost/runtime/node_buffer.h"
+
+namespace prepost::emulated {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick{100};       ///< between two looks whether anything has moved
+constexpr size_t kStandingNodesMax = 4;  ///< named when nothing moves
+constexpr size_t kStandingOpsMax = 2;    ///< named of each
+constexpr std::byte kUnwritten{0xee};
+
+// The hosts: what a node's thread does, either way, behind the same five functions.
+
+class DrivenHost {
+ public:
+  DrivenHost(CpuExecutor& executor, const nic::Device& device)
+      : executor_(executor), device_(device) {}
+
+  void Start() { executor_.Start(); }
+  Status Poll(milliseconds timeout) { return executor_.Poll(timeout); }
+  bool done() const { return executor_.done(); }
+  uint64_t progress() const { return executor_.progress(); }
+  HostCounts counts() const {
+    const nic::DeviceCounters counters = device_.counters();
+    return {.work_requests = executor_.report().host_posts,
+            .doorbells = counters.doorbells,
+            .event_requests = counters.event_requests,
+            .wakeups = counters.wakeups,
+            .cqes_read = counters.cqes_read};
+  }
+
+ private:
+  CpuExecutor& executor_;
+  const nic::Device& device_;
+};
+
+class PrepostedHost {
+ public:
+  PrepostedHost(nic::ArmedNode& node, const nic::Device& device, int wake_fd)
+      : node_(node), device_(device), wake_fd_(wake_fd) {}
+
+  void Start() { node_.Start(); }
+  Status Poll(milliseconds timeout) {
+    const Result<bool> done = node_.Poll(timeout, wake_fd_);
+    if (done.ok()) done_ = *done;
+    return done.status();
+  }
+  bool done() const { return done_; }
+  uint64_t progress() const { return done_ ? 1 : 0; }
+  HostCounts counts() const {
+    const nic::DeviceCounters counters = device_.counters();
+    return {.work_requests = node_.wqes_written(),
+            .doorbells = counters.doorbells,
+            .event_requests = counters.event_requests,
+            .wakeups = counters.wakeups,
+            .cqes_read = counters.cqes_read};
+  }
+
+ private:
+  nic::ArmedNode& node_;
+  const nic::Device& device_;
+  int wake_fd_;
+  bool done_ = false;
+};
+
+/// What a host's thread noted.
+struct HostRecord {
+  HostCounts before;
+  HostCounts started;
+  HostCounts ended;
+  uint64_t end_ns = 0;
+  uint64_t cpu_ns = 0;
+  bool done = false;
+  Status status;
+};
+
+Status CannotStartThread(const std::system_error& error) {
+  return EnvironmentError(fmt::format("cannot start a thread: {}", error.code().message()));
+}
+
+/// Threads of one transfer, and their watching.
+class HostThreads {
+ public:
+  enum class End : uint8_t { kAllEnded, kInterrupted, kStoodStill };
+
+  static Result<std::unique_ptr<HostThreads>> Make(const CompareOptions& options) {
+    std::unique_ptr<HostThreads> threads(new HostThreads(options));
+    for (EventFd* event : {&threads->wake_, &threads->all_ended_}) {
+      Result<EventFd> made = EventFd::Make();
+      if (!made.ok()) return made.status();
+      *event = *std::move(made);
+    }
+    return threads;
+  }
+  int wake_fd() const { return wake_.fd(); }
+  const std::vector<HostRecord>& records() const { return records_; }
+  uint64_t start_ns() const { return start_ns_; }
+
+  /// Starts a thread per host; returns when all are at the gate. `hosts` must live until Race()
+  /// returns. After an error no thread is left.
+  template <typename Host>
+  Status Gather(std::vector<Host>& hosts) {
+    records_.resize(hosts.size());
+    at_gate_.emplace(static_cast<ptrdiff_t>(hosts.size()));
+    try {
+      for (size_t i = 0; i < hosts.size(); ++i) {
+        threads_.emplace_back([this, &host = hosts[i], &record = records_[i]] {
+          at_gate_->count_down();
+          gate_.wait(false);
+          if (!stop_) Play(host, record);
+        });
+      }
+    } catch (const std::system_error& error) {
+      StopAll();
+      OpenGate();
+      threads_.clear();  // joins
+      return CannotStartThread(error);
+    }
+    at_gate_->wait();
+    return {};
+  }
+
+  /// Starts the clock and returns when all threads are at their end.
+  End Race(Fabric& fabric, bool is_idle_the_end) {
+    start_ns_ = MonotonicNs();
+    OpenGate();
+    const End end = Watch(fabric, is_idle_the_end);
+    StopAll();
+    threads_.clear();  // joins
+    return end;
+  }
+
+ private:
+  explicit HostThreads(const CompareOptions& options) : options_(options) {}
+
+  template <typename Host>
+  void Play(Host& host, HostRecord& record) {
+    const uint64_t cpu_before_ns = ThreadCpuNs();
+    record.before = host.counts();
+    host.Start();
+    record.started = host.counts();
+    started_.fetch_add(1, std::memory_order_relaxed);
+    WaitPacer pacer(options_.wait);
+    while (!host.done()) {
+      const bool is_last_look = stop_.load(std::memory_order_acquire);
+      record.status = host.Poll(is_last_look ? milliseconds(0) : pacer.Timeout(host.progress()));
+      if (!record.status.ok()) StopAll();
+      if (!record.status.ok() || is_last_look) break;
+    }
+    record.end_ns = MonotonicNs();
+    record.cpu_ns = ThreadCpuNs() - cpu_before_ns;
+    record.ended = host.counts();
+    record.done = host.done();
+    if (ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == records_.size()) all_ended_.Signal();
+  }
+
+  End Watch(const Fabric& fabric, bool is_idle_the_end) {
+    uint64_t progress = 0;
+    milliseconds still{0};
+    while (true) {
+      pollfd waits[] = {{.fd = all_ended_.fd(), .events = POLLIN, .revents = 0},
+                        {.fd = options_.interrupt_fd, .events = POLLIN, .revents = 0}};
+      const int count = poll(waits, 2, static_cast<int>(kTick.count()));
+      if (count > 0 && waits[1].revents != 0) return End::kInterrupted;
+      if (count > 0 && waits[0].revents != 0) return End::kAllEnded;
+      still =
+          progress == std::exchange(progress, fabric.progress()) ? still + kTick : milliseconds(0);
+      const bool all_started = started_.load(std::memory_order_relaxed) == records_.size();
+      if (is_idle_the_end && all_started && fabric.is_idle()) return End::kStoodStill;
+      if (still >= options_.no_progress_max) return End::kStoodStill;
+    }
+  }
+
+  void OpenGate() {
+    gate_.store(true);
+    gate_.notify_all();
+  }
+  void StopAll() {
+    stop_.store(true, std::memory_order_release);
+    wake_.Signal();
+  }
+
+  const CompareOptions& options_;
+  EventFd wake_;
+  EventFd all_ended_;
+  std::optional<std::latch> at_gate_;
+  std::atomic<bool> gate_ = false;
+  std::atomic<bool> stop_ = false;
+  std::atomic<size_t> started_ = 0;
+  std::atomic<size_t> ended_ = 0;
+  uint64_t start_ns_ = 0;
+  std::vector<HostRecord> records_;
+  std::vector<std::jthread> threads_;  // last: joined first
+};
+
+/// Busy threads, as other work of a loaded host would be.
+class Stress {
+ public:
+  Status Start(uint32_t count) {
+    try {
+      for (uint32_t i = 0; i < count; ++i) threads_.emplace_back(Spin);
+    } catch (const std::system_error& error) {
+      return CannotStartThread(error);
+    }
+    return {};
+  }
+
+ private:
+  static void Spin(const std::stop_token& stop) {
+    volatile uint64_t state = 1;
+    while (!stop.stop_requested()) state = state * 6364136223846793005u + 1442695040888963407u;
+  }
+
+  std::vector<std::jthread> threads_;
+};
+
+/// What Linux thinks can be had without swapping; no bound where it does not say.
+uint64_t AvailableMemoryBytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  uint64_t kib = 0;
+  for (std::string unit; file >> key >> kib; std::getline(file, unit)) {
+    if (key == "MemAvailable:") return kib * 1024;
+  }
+  return UINT64_MAX;
+}
+
+class Comparer {
+ public:
+  Comparer(const Plan& plan, const nic::QueueProgram& program, const CompareOptions& options)
+      : plan_(plan), program_(program), options_(options) {}
+
+  Status Prepare() {
+    PREPOST_RETURN_IF_ERROR(CheckMemory());
+    constexpr size_t kOwnFiles = 64;
+    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(2 * size_t{plan_.header().nodes} + kOwnFiles));
+    const uint64_t bytes = plan_.header().message.bytes;
+    Result<Mapping> message = Mapping::Anonymous(bytes);
+    if (!message.ok()) return message.status();
+    message_ = *std::move(message);
+    std::mt19937_64 random(options_.seed);
+    for (std::byte& byte : message_.bytes()) byte = static_cast<std::byte>(random() >> 56);
+    buffers_.resize(plan_.header().nodes);
+    spans_.resize(plan_.header().nodes);
+    for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
+      if (NodeId(node) == plan_.header().root) continue;
+      Result<NodeBuffer> buffer = NodeBuffer::Open(NodeId(node), bytes, /*outputs=*/nullptr);
+      if (!buffer.ok()) return buffer.status();
+      buffers_[node] = *std::move(buffer);
+      PREPOST_RETURN_IF_ERROR(buffers_[node].Reserve(Checkpoints()));
+      spans_[node] = buffers_[node].bytes();
+    }
+    return {};
+  }
+
+  Result<TransferSample> Transfer(Way way) {
+    PREPOST_RETURN_IF_ERROR(Clean());
+    Fabric fabric(plan_.header().nodes, {.faults = options_.faults});
+    Result<std::unique_ptr<HostThreads>> threads = HostThreads::Make(options_);
+    if (!threads.ok()) return threads.status();
+    Result<TransferSample> sample =
+        way == Way::kCpuDriven ? Drive(fabric, **threads) : Prepost(fabric, **threads);
+    if (!sample.ok()) return sample;
+    PREPOST_RETURN_IF_ERROR(CheckBytes(way));
+    return sample;
+  }
+
+ private:
+  using End = HostThreads::End;
+
+  Checkpoint Checkpoints() const {
+    return [this] { return IsInterrupted(options_.interrupt_fd) ? Interrupted() : Status(); };
+  }
+
+  Status CheckMemory() const {
+    uint64_t needed = 0;
+    const uint64_t available = AvailableMemoryBytes();
+    const bool is_too_large = __builtin_mul_overflow(plan_.header().message.bytes,
+                                                     uint64_t{plan_.header().nodes}, &needed);
+    if (!is_too_large && needed <= available) return {};
+    return EnvironmentError(
+        fmt::format("a message of {} bytes at {} nodes of one machine does not fit its memory, {} "
+                    "bytes are available",
+                    plan_.header().message.bytes, plan_.header().nodes, available));
+  }
+
+  Status Clean() {
+    for (const std::span<std::byte> span : spans_) {
+      PREPOST_RETURN_IF_ERROR(Check(Checkpoints()));
+      std::ranges::fill(span, kUnwritten);
+    }
+    return {};
+  }
+
+  Result<TransferSample> Drive(Fabric& fabric, HostThreads& threads) {
+    const uint64_t arm_from_ns = ThreadCpuNs();
+    Result<DrivenGroup> group =
+        DrivenGroup::Make(fabric, plan_, message_.bytes(), spans_, {.wake_fd = threads.wake_fd()});
+    if (!group.ok()) return group.status();
+    const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
+    std::vector<DrivenHost> hosts;
+    for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
+      hosts.emplace_back(group->executor(NodeId(node)), fabric.device(NodeId(node)));
+    }
+    Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/false);
+    if (!sample.ok()) return sample;
+    sample->arm_cpu_ns = arm_ns;
+    if (!AllDone(threads)) return StandsStill(*group);
+    PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric));
+    return sample;
+  }
+
+  Result<TransferSample> Prepost(Fabric& fabric, HostThreads& threads) {
+    const uint64_t arm_from_ns = ThreadCpuNs();
+    Result<ArmedGroup> group =
+        ArmedGroup::Make(fabric, plan_, program_, message_.bytes(), spans_, /*epoch=*/0);
+    if (!group.ok()) return group.status();
+    for (nic::ArmedNode& node : group->nodes()) PREPOST_RETURN_IF_ERROR(node.Arm());
+    const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
+    std::vector<PrepostedHost> hosts;
+    for (nic::ArmedNode& node : group->nodes()) {
+      nic::Device& device = fabric.device(node.program().node);
+      PREPOST_RETURN_IF_ERROR(device.EventFile().status());
+      // A host that may sleep asks before the start, so that it has nothing to do afterwards.
+      if (options_.wait.mode != WaitMode::kPolling) PREPOST_RETURN_IF_ERROR(node.RequestEvent());
+      hosts.emplace_back(node, device, threads.wake_fd());
+    }
+    Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/true);
+    if (!sample.ok()) return sample;
+    sample->arm_cpu_ns = arm_ns;
+    if (!AllDone(threads)) return group->Stuck();
+    PREPOST_RETURN_IF_ERROR(group->Check());
+    const HostCounts& during = sample->during;
+    if (during.work_requests + during.doorbells + during.event_requests != 0) {
+      return Rejected(
+          fmt::format("preposted hosts posted during the transfer: {} work requests, {} "
+                      "doorbells, {} requests for events",
+                      during.work_requests, during.doorbells, during.event_requests));
+    }
+    return sample;
+  }
+
+  /// Clocks one transfer. Errors: interrupted, or what the first host to fail says; that all are
+  /// done is still to be seen.
+  template <typename Host>
+  Result<TransferSample> Measure(Fabric& fabric, HostThreads& threads, std::vector<Host>& hosts,
+                                 bool is_idle_the_end) const {
+    PREPOST_RETURN_IF_ERROR(fabric.Start(Fabric::Until::kStopped));
+    PREPOST_RETURN_IF_ERROR(threads.Gather(hosts));
+    const uint64_t engine_before_ns = fabric.engine_cpu_ns();
+    const End end = threads.Race(fabric, is_idle_the_end);
+    const uint64_t engine_ns = fabric.engine_cpu_ns() - engine_before_ns;
+    fabric.Stop();
+    if (end == End::kInterrupted) return Interrupted();
+    const HostRecord* failed = nullptr;
+    for (const HostRecord& record : threads.records()) {
+      const bool is_first = failed == nullptr || record.end_ns < failed->end_ns;
+      if (!record.status.ok() && is_first) failed = &record;
+    }
+    if (failed != nullptr) return failed->status;
+    TransferSample sample = SampleOf(threads);
+    sample.engine_cpu_ns = engine_ns;
+    sample.rnr_retries = fabric.engine().counters().rnr_retries;
+    return sample;
+  }
+
+  static TransferSample SampleOf(const HostThreads& threads) {
+    TransferSample sample;
+    uint64_t first_ns = UINT64_MAX;
+    for (const HostRecord& record : threads.records()) {
+      sample.before += record.before;
+      sample.at_start += record.started - record.before;
+      sample.during += record.ended - record.started;
+      sample.host_cpu_ns += record.cpu_ns;
+      sample.latency_ns.push_back(record.end_ns - threads.start_ns());
+      sample.completion_ns = std::max(sample.completion_ns, sample.latency_ns.back());
+      first_ns = std::min(first_ns, sample.latency_ns.back());
+    }
+    sample.skew_ns = sample.completion_ns - first_ns;
+    return sample;
+  }
+
+  static bool AllDone(const HostThreads& threads) {
+    return std::ranges::all_of(threads.records(), &HostRecord::done);
+  }
+
+  Status StandsStill(DrivenGroup& group) const {
+    std::string text = fmt::format("no progress for {} ms: ", options_.no_progress_max.count());
+    size_t named = 0;
+    for (uint32_t node = 0; node < plan_.header().nodes && named < kStandingNodesMax; ++node) {
+      const CpuExecutor& executor = group.executor(NodeId(node));
+      if (executor.done()) continue;
+      if (named++ != 0) text += "; ";
+      text += executor.Waiting(kStandingOpsMax);
+    }
+    return Rejected(text);
+  }
+
+  Status CheckBytes(Way way) const {
+    const std::span<const std::byte> message = message_.bytes();
+    for (size_t node = 0; node < spans_.size(); ++node) {
+      PREPOST_RETURN_IF_ERROR(Check(Checkpoints()));
+      if (NodeId::FromIndex(node) == plan_.header().root || message.empty()) continue;
+      if (std::memcmp(spans_[node].data(), message.data(), message.size()) == 0) continue;
+      const auto differ = std::ranges::mismatch(spans_[node], message);
+      return Rejected(fmt::format("{}: the copy of node {} differs from the root's at byte {}",
+                                  Name(way), node, differ.in2 - message.begin()));
+    }
+    return {};
+  }
+
+  const Plan& plan_;
+  const nic::QueueProgram& program_;
+  const CompareOptions& options_;
+  Mapping message_;
+  std::vector<NodeBuffer> buffers_;          // by node; the root's is empty
+  std::vector<std::span<std::byte>> spans_;  // of these
+};
+
+}  // namespace
+
+HostCounts& HostCounts::operator+=(const HostCounts& other) {
+  work_requests += other.work_requests;
+  doorbells += other.doorbells;
+  event_requests += other.event_requests;
+  wakeups += other.wakeups;
+  cqes_read += other.cqes_read;
+  return *this;
+}
+
+HostCounts operator-(const HostCounts& a, const HostCounts& b) {
+  return {.work_requests = a.work_requests - b.work_requests,
+          .doorbells = a.doorbells - b.doorbells,
+          .event_requests = a.event_requests - b.event_requests,
+          .wakeups = a.wakeups - b.wakeups,
+          .cqes_read = a.cqes_read - b.cqes_read};
+}
+
+Result<Comparison> Compare(const Plan& plan, const CompareOptions& options) {
+  if (plan.header().nodes > kCompareNodesMax) {
+    return Rejected(fmt::format("the plan has {} nodes; compare runs a thread for each, at most {}",
+                                plan.header().nodes, kCompareNodesMax));
+  }
+  const Result<nic::QueueProgram> program =
+      nic::Lower(plan, {.limits = options.limits, .node = std::nullopt});
+  if (!program.ok()) return program.status();
+  Comparer comparer(plan, *program, options);
+  PREPOST_RETURN_IF_ERROR(comparer.Prepare());
+  Stress stress;
+  PREPOST_RETURN_IF_ERROR(stress.Start(options.stress_threads));
+  Comparison comparison;
+  for (uint32_t pair = 0; pair <= options.repetitions; ++pair) {  // the first warms up
+    if (options.progress && pair != 0) options.progress(pair - 1);
+    for (uint32_t turn = 0; turn < 2; ++turn) {
+      const Way way = (pair + turn) % 2 == 1 ? Way::kCpuDriven : Way::kPreposted;
+      Result<TransferSample> sample = comparer.Transfer(way);
+      if (!sample.ok()) return sample.status();
+      if (pair != 0) comparison.ways[static_cast<size_t>(way)].push_back(*std::move(sample));
+    }
+  }
+  return comparison;
+}
+
+CompareRatio RatioOf(const Comparison& comparison) {
+  const std::vector<TransferSample>& driven = comparison.of(Way::kCpuDriven);
+  const std::vector<TransferSample>& preposted = comparison.of(Way::kPreposted);
+  PREPOST_CHECK(driven.size() == preposted.size());
+  std::vector<double> ratios;
+  std::array<std::vector<double>, 2> times;
+  for (size_t i = 0; i < driven.size(); ++i) {
+    const auto a = static_cast<double>(driven[i].completion_ns);
+    const auto b = static_cast<double>(std::max<uint64_t>(preposted[i].completion_ns, 1));
+    times[0].push_back(a);
+    times[1].push_back(b);
+    ratios.push_back(a / b);
+  }
+  if (ratios.empty()) return {};
+  return {.of_medians = Summarise(times[0]).median / Summarise(times[1]).median,
+          .of_pairs = Summarise(ratios)};
+}
+
+}  // namespace prepost::emulated

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DrivenGroup: a whole plan on a fabric, CPU-driven: every node's executor over plain work requests
+// on its NIC. How its hosts start and wait is its users' business (comparison.h).
+#ifndef PREPOST_BACKENDS_EMULATED_DRIVEN_GROUP_H_
+#define PREPOST_BACKENDS_EMULATED_DRIVEN_GROUP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/nic/device_endpoint.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/executor.h"
+
+namespace prepost::emulated {
+
+struct DrivenGroupOptions {
+  uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
+  int wake_fd = -1;          ///< ends every host's sleep while it is readable; -1: none. Not owned
+  OpObserver observer = {};  ///< of all nodes, on their threads; may be empty
+};
+
+/// Move only. Each node's executor is used by one thread, as is its device.
+class DrivenGroup {
+ public:
+  /// Makes and connects all queues of the verified `plan` and arms every node. All arguments must
+  /// outlive the group; `node_buffers` are in the order of nodes, the root's is not used. Errors:
+  /// those of DeviceEndpoint::Make().
+  static Result<DrivenGroup> Make(Fabric& fabric, const Plan& plan,
+                                  std::span<const std::byte> message,
+                                  std::span<const std::span<std::byte>> node_buffers,
+                                  const DrivenGroupOptions& options = {});
+
+  size_t size() const { return executors_.size(); }
+  CpuExecutor& executor(NodeId node) { return *executors_[node.index()]; }
+
+ private:
+  std::vector<std::unique_ptr<nic::DeviceEndpoint>> endpoints_;  // by node, as the next
+  std::vector<std::unique_ptr<CpuExecutor>> executors_;
+};
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_DRIVEN_GROUP_H_

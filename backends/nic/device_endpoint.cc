@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each request is a WQE at the end of its ring. Rings are as large as the plan's queues, up to a
+// limit; then indices wrap, and a slot is used again when its CQE has been read. RC completes each
+// queue's WQEs in order, so the CQE of a QP's send (receive) is that of the oldest send (receive)
+// that has none yet. The CQ has an entry for everything that rings can hold, and what was read is
+// given back before anything new is posted: it cannot overrun.
+//
+// Sleeping: ask for an event, look once more (a CQE that came before gives none), sleep. An event
+// may then come for a CQE that this look has found; the next sleep ends at once for it. That is a
+// wake-up for nothing, as with verbs, and is counted.
+#include "prepost/backends/nic/device_endpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "prepost/backends/nic/encode.h"
+#include "prepost/backends/nic/queue_program.h"
+#include "prepost/runtime/program.h"
+
+namespace prepost::nic {
+namespace {
+
+constexpr uint8_t kRetryForEver = 7;  // a send waits for its receive
+constexpr uint64_t kCqEntriesMax = uint64_t{1} << 22;
+
+uint32_t RingSize(uint32_t entries, uint32_t entries_max) {
+  return std::bit_ceil(std::clamp(entries, uint32_t{1}, entries_max));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceEndpoint>> DeviceEndpoint::Make(Device& device, const Plan& plan,
+                                                             NodeId node,
+                                                             const DeviceEndpointConfig& config) {
+  PREPOST_CHECK(std::has_single_bit(config.ring_wqes_max) && config.ring_wqes_max <= 32768);
+  const uint64_t largest = plan.header().message.BlockSize(0);
+  if (largest > kRcMessageBytesMax) {
+    return Rejected(fmt::format("block of {} bytes does not fit one RC message, the limit is {}",
+                                largest, kRcMessageBytesMax));
+  }
+  std::unique_ptr<DeviceEndpoint> endpoint(new DeviceEndpoint(device, plan, node, config));
+  const Pairing pairing = PairUp(plan, ProgramOf(plan, node));
+  PREPOST_RETURN_IF_ERROR(endpoint->MakeQueues(pairing));
+  endpoint->MapChannels(pairing);
+  return endpoint;
+}
+
+Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
+  PREPOST_RETURN_IF_ERROR(device_.EventFile().status());
+  if (!config_.message.empty()) {
+    const Result<uint32_t> key =
+        device_.RegisterMemory(config_.message, {.local_write = config_.writable});
+    if (!key.ok()) return key.status();
+    lkey_ = *key;
+  }
+  uint64_t entries = 1;
+  for (const Pair& pair : pairing.pairs) {
+    entries += RingSize(pair.sends, config_.ring_wqes_max);
+    entries += RingSize(pair.receives, config_.ring_wqes_max);
+  }
+  if (entries > kCqEntriesMax) {
+    return Rejected(
+        fmt::format("node {}: the CQ of all its queues needs {} entries, the limit is {}",
+                    node_.value, entries, kCqEntriesMax));
+  }
+  const Result<Cq> cq =
+      device_.CreateCq({.entries = std::bit_ceil(static_cast<uint32_t>(entries))});
+  if (!cq.ok()) return cq.status();
+  cq_ = *cq;
+  reader_.emplace(cq_);
+  links_.reserve(pairing.pairs.size());
+  for (const Pair& pair : pairing.pairs) PREPOST_RETURN_IF_ERROR(MakeLink(pair));
+  std::ranges::sort(qpns_);
+  return {};
+}
+
+Status DeviceEndpoint::MakeLink(const Pair& pair) {
+  const uint32_t sends_max = RingSize(pair.sends, config_.ring_wqes_max);
+  const uint32_t receives_max = RingSize(pair.receives, config_.ring_wqes_max);
+  const Result<Qp> qp = device_.CreateQp({.send_cq = cq_.number,
+                                          .recv_cq = cq_.number,
+                                          .sq_wqebbs = sends_max,
+                                          .rq_wqes = pair.receives == 0 ? 0 : receives_max,
+                                          .rq_stride = kReceiveStrideBytes,
+                                          .rnr_retry = kRetryForEver});
+  if (!qp.ok()) return qp.status();
+  qpns_.emplace_back(qp->number, static_cast<uint32_t>(links_.size()));
+  Link& link = links_.emplace_back();
+  link.pair = pair;
+  link.qp = *qp;
+  link.sends.slots.reserve(pair.sends);
+  link.sends.in_flight_max = std::min(sends_max, kWqIndexAhead);
+  link.receives.slots.reserve(pair.receives);
+  link.receives.in_flight_max = std::min(receives_max, kWqIndexAhead);
+  return {};
+}
+
+void DeviceEndpoint::MapChannels(const Pairing& pairing) {
+  link_of_channel_.assign(plan_.channels().size(), kNone);
+  const std::span<const Op> ops = plan_.ops(ProgramOf(plan_, node_));
+  for (size_t i = 0; i < ops.size(); ++i) {
+    link_of_channel_[ops[i].channel.index()] = pairing.of_ops[i];
+  }
+}
+
+OpenNode DeviceEndpoint::open_node() const {
+  OpenNode open{.node = node_, .device = &device_, .qps = {}};
+  for (const Link& link : links_)
+    open.qps.push_back({link.pair.peer, link.pair.lane, link.qp.number});
+  return open;
+}
+
+void DeviceEndpoint::PostRecv(const RecvRequest& request) {
+  Link& link = LinkOf(request.channel);
+  PREPOST_CHECK(link.receives.slots.size() < link.pair.receives);
+  link.receives.slots.push_back({.op = request.op,
+                                 .block = request.block,
+                                 .bytes = static_cast<uint32_t>(request.memory.size()),
+                                 .memory = request.memory.data()});
+  ++held_back_;
+  FillRing(link);
+}
+
+void DeviceEndpoint::PostSend(const SendRequest& request) {
+  Link& link = LinkOf(request.channel);
+  PREPOST_CHECK(link.sends.slots.size() < link.pair.sends);
+  link.sends.slots.push_back({.op = request.op,
+                              .block = request.block,
+                              .bytes = static_cast<uint32_t>(request.memory.size()),
+                              .memory = request.memory.data()});
+  ++held_back_;
+  FillRing(link);
+}
+
+/// Posts what was asked for, as far as there is room.
+void DeviceEndpoint::FillRing(Link& link) {
+  for (Queue& queue = link.receives; queue.held_back() != 0 && queue.has_room(); --held_back_) {
+    WriteReceive(link.qp, queue.slots[queue.posted], static_cast<uint16_t>(queue.posted));
+    PostReceives(link.qp, static_cast<uint16_t>(++queue.posted));
+  }
+  for (Queue& queue = link.sends; queue.held_back() != 0 && queue.has_room(); --held_back_) {
+    const auto index = static_cast<uint16_t>(queue.posted);
+    WriteSend(link.qp, queue.slots[queue.posted], index);
+    PostSends(device_, link.qp, static_cast<uint16_t>(++queue.posted), index);
+  }
+}
+
+void DeviceEndpoint::FillRings() {
+  for (Link& link : links_) FillRing(link);
+}
+
+void DeviceEndpoint::WriteSend(const Qp& qp, const Slot& slot, uint16_t index) const {
+  std::byte* at = qp.sq.data() + (size_t{index} * kWqebbBytes & (qp.sq.size() - 1));
+  const bool is_credit = slot.block == kNoBlock;
+  EncodeSegment(
+      ControlSegment{.wqe_index = index,
+                     .opcode = is_credit ? Opcode::kSend : Opcode::kSendImm,
+                     .qpn = qp.number,
+                     .segments = static_cast<uint8_t>(slot.bytes == 0 ? 1 : 2),
+                     .completion = CompletionMode::kAlways,
+                     .immediate = is_credit ? 0 : BlockImmediate(config_.epoch, slot.block)},
+      at);
+  if (slot.bytes == 0) return;
+  EncodeSegment(DataSegment{.byte_count = slot.bytes,
+                            .lkey = lkey_,
+                            .address = reinterpret_cast<uintptr_t>(slot.memory)},
+                at + kSegmentBytes);
+}
+
+void DeviceEndpoint::WriteReceive(const Qp& qp, const Slot& slot, uint16_t index) const {
+  std::byte* at = qp.rq.data() + (size_t{index} * kReceiveStrideBytes & (qp.rq.size() - 1));
+  const DataSegment segment =
+      slot.bytes == 0 ? DataSegment{.lkey = kInvalidLkey}
+                      : DataSegment{.byte_count = slot.bytes,
+                                    .lkey = lkey_,
+                                    .address = reinterpret_cast<uintptr_t>(slot.memory)};
+  EncodeSegment(segment, at);
+}
+
+Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
+                                         std::chrono::milliseconds timeout) {
+  PollOutcome outcome;
+  const auto look = [&]() -> Status {
+    const Result<size_t> taken = Take(completed);
+    if (taken.ok()) outcome.completed = *taken;
+    return taken.status();
+  };
+  PREPOST_RETURN_IF_ERROR(look());
+  if (outcome.completed != 0 || timeout.count() == 0) return outcome;
+  if (!std::exchange(event_requested_, true)) {
+    PREPOST_RETURN_IF_ERROR(device_.RequestEvent(cq_.number));
+    PREPOST_RETURN_IF_ERROR(look());
+    if (outcome.completed != 0) return outcome;
+  }
+  const Result<EventWait> wait = WaitForEvent(device_, config_.wake_fd, timeout);
+  if (!wait.ok()) return wait.status();
+  if (wait->event) event_requested_ = false;
+  outcome.woken = wait->woken;
+  PREPOST_RETURN_IF_ERROR(look());
+  return outcome;
+}
+
+Result<size_t> DeviceEndpoint::Take(std::span<OpId> completed) {
+  size_t count = 0;
+  while (count < completed.size()) {
+    const std::optional<Cqe> cqe = reader_->Next();
+    if (!cqe) break;
+    const Result<OpId> op = Complete(*cqe);
+    if (!op.ok()) return op.status();
+    completed[count++] = *op;
+  }
+  if (count == 0) return count;
+  reader_->Consume();
+  if (held_back_ != 0) FillRings();
+  return count;
+}
+
+Result<OpId> DeviceEndpoint::Complete(const Cqe& cqe) {
+  const auto found =
+      std::ranges::lower_bound(qpns_, cqe.qpn, {}, &std::pair<uint32_t, uint32_t>::first);
+  if (found == qpns_.end() || found->first != cqe.qpn) {
+    return Rejected(
+        fmt::format("node {}: a CQE names QP {:#x}, which is not its own", node_.value, cqe.qpn));
+  }
+  Link& link = links_[found->second];
+  const bool is_send =
+      cqe.opcode == CqeOpcode::kRequester || cqe.opcode == CqeOpcode::kRequesterError;
+  Queue& queue = is_send ? link.sends : link.receives;
+  if (cqe.is_error()) {
+    lost_peer_ = link.pair.peer;
+    return Failed(link, is_send, Name(cqe.syndrome));
+  }
+  if (queue.completed == queue.posted) return Failed(link, is_send, "a CQE for nothing posted");
+  if (cqe.wqe_counter != static_cast<uint16_t>(queue.completed)) {
+    return Failed(link, is_send,
+                  fmt::format("a CQE of WQE {}, expected {}", cqe.wqe_counter,
+                              static_cast<uint16_t>(queue.completed)));
+  }
+  const Slot& slot = queue.slots[queue.completed];
+  if (!is_send) {
+    const std::string wrong =
+        WrongReceive(cqe, {.block = slot.block, .bytes = slot.bytes, .epoch = config_.epoch});
+    if (!wrong.empty()) return Failed(link, is_send, wrong);
+  }
+  ++queue.completed;
+  bytes_moved_ += slot.bytes;
+  return slot.op;
+}
+
+/// Of the oldest request of the queue.
+Status DeviceEndpoint::Failed(const Link& link, bool is_send, const std::string& what) const {
+  const Queue& queue = is_send ? link.sends : link.receives;
+  std::string of = "a credit";
+  if (queue.completed < queue.posted && queue.slots[queue.completed].block != kNoBlock) {
+    of = fmt::format("block {}", queue.slots[queue.completed].block);
+  }
+  return Rejected(fmt::format("node {} cannot {} {} {} node {}: {}", node_.value,
+                              is_send ? "send" : "receive", of, is_send ? "to" : "from",
+                              link.pair.peer.value, what));
+}
+
+}  // namespace prepost::nic

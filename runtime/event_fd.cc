@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/event_fd.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace prepost {
+
+Result<EventFd> EventFd::Make() {
+  FileDescriptor fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd.valid()) return SystemError(StatusCode::kEnvironment, "cannot make an event", errno);
+  return EventFd(std::move(fd));
+}
+
+void EventFd::Signal() const {
+  const uint64_t one = 1;
+  PREPOST_CHECK(write(fd(), &one, sizeof one) == sizeof one);
+}
+
+uint64_t EventFd::Take() const {
+  uint64_t count = 0;
+  return read(fd(), &count, sizeof count) == sizeof count ? count : 0;
+}
+
+}  // namespace prepost

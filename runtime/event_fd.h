@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EventFd: something that one thread signals and others wait for with poll() or epoll, together
+// with whatever else they wait for.
+#ifndef PREPOST_RUNTIME_EVENT_FD_H_
+#define PREPOST_RUNTIME_EVENT_FD_H_
+
+#include <cstdint>
+
+#include "prepost/ir/status.h"
+#include "prepost/runtime/file_descriptor.h"
+
+namespace prepost {
+
+/// Move only; empty: fd() is -1 and nothing else may be called. Any thread may signal and take.
+class EventFd {
+ public:
+  /// Errors: kEnvironment.
+  static Result<EventFd> Make();
+
+  EventFd() = default;
+
+  int fd() const { return fd_.get(); }
+  bool valid() const { return fd_.valid(); }
+  /// Makes fd() readable.
+  void Signal() const;
+  /// Makes it unreadable; how often it was signalled since the last time, at once.
+  uint64_t Take() const;
+
+ private:
+  explicit EventFd(FileDescriptor fd) : fd_(std::move(fd)) {}
+
+  FileDescriptor fd_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_EVENT_FD_H_

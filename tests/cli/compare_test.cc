@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost compare from outside: plans and specs, what is refused, its JSON, and its end by Ctrl-C.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using nlohmann::json;
+using test::Command;
+using testing::HasSubstr;
+
+constexpr std::string_view kSpec =
+    R"({"x-first": {"format": "prepost.plan"}, "nodes": 4, "version": "1.0", "format": )"
+    R"("prepost.spec", "collective": "multicast", "block_bytes": 1000, "message_bytes": 5000})";
+
+size_t CountThreads(pid_t pid) {
+  size_t count = 0;
+  std::error_code error;  // the process may end meanwhile
+  std::filesystem::directory_iterator at("/proc/" + std::to_string(pid) + "/task", error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) ++count;
+  return count;
+}
+
+class CompareTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    test::WriteBytes(spec_, std::as_bytes(std::span(kSpec)));
+    Command compile({"compile", spec_, "-o", plan_});
+    ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  }
+
+  std::string Compare(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "compare");
+    Command compare(arguments);
+    EXPECT_EQ(compare.Wait(), 0) << compare.err();
+    EXPECT_EQ(compare.err(), "");
+    return compare.out();
+  }
+  void ExpectRefused(std::vector<std::string> arguments, int code, const std::string& message) {
+    arguments.insert(arguments.begin(), "compare");
+    Command compare(arguments);
+    EXPECT_EQ(compare.Wait(), code) << message;
+    EXPECT_THAT(compare.err(), HasSubstr(message));
+    EXPECT_EQ(compare.err_lines(), 1u) << compare.err();
+    EXPECT_EQ(compare.out(), "");
+  }
+
+  test::TempFolder folder_;
+  const std::string spec_ = folder_ / "spec.json";
+  const std::string plan_ = folder_ / "plan.json";
+};
+
+TEST_F(CompareTest, CountsComeBeforeTimesAndThenWhatTheyMean) {
+  for (const std::string& path : {plan_, spec_}) {
+    const std::string out = Compare({path, "--repeat", "2"});
+    const size_t counts = out.find("doorbells during it");
+    const size_t times = out.find("last node done, median");
+    const size_t meaning = out.find("The NICs are emulated");
+    ASSERT_NE(meaning, std::string::npos) << out;
+    EXPECT_LT(counts, times);
+    EXPECT_LT(times, meaning);
+  }
+}
+
+TEST_F(CompareTest, JsonHasEverySample) {
+  const json all = json::parse(Compare({spec_, "--bytes", "3000,64KiB", "--repeat", "3", "--stress",
+                                        "2", "--wait", "polling", "--json"}));
+  EXPECT_GE(all["machine"]["cores"], 1);
+  ASSERT_EQ(all["comparisons"].size(), 2u);
+  EXPECT_EQ(all["comparisons"][0]["message_bytes"], 3000);
+  EXPECT_EQ(all["comparisons"][1]["message_bytes"], 65536);
+  for (const json& it : all["comparisons"]) {
+    EXPECT_EQ(it["nodes"], 4);
+    EXPECT_EQ(it["stress_threads"], 2);
+    EXPECT_EQ(it["wait"], "polling");
+    EXPECT_GT(it["completion_ratio"]["of_medians"], 0);
+    for (const char* way : {"cpu-driven", "preposted"}) {
+      ASSERT_EQ(it[way]["samples"].size(), 3u) << way;
+      EXPECT_EQ(it[way]["latency_ns"]["count"], 12) << way;
+      for (const json& sample : it[way]["samples"]) {
+        EXPECT_EQ(sample["latency_ns"].size(), 4u);
+        EXPECT_GT(sample["completion_ns"], 0);
+        EXPECT_EQ(sample["during"]["event_requests"], 0) << "pollers ask for none";
+        EXPECT_EQ(sample["during"]["doorbells"] == 0, std::string(way) == "preposted");
+      }
+    }
+  }
+}
+
+TEST_F(CompareTest, APlanFromStdinAndFlagsOverASpec) {
+  Command piped({plan_}, {"/bin/sh", "-c", R"("$0" compare - --repeat 1 <"$1")"});
+  EXPECT_EQ(piped.Wait(), 0) << piped.err();
+  const json flags = json::parse(Compare({spec_, "--nodes", "3", "--repeat", "1", "--json"}));
+  EXPECT_EQ(flags["comparisons"][0]["nodes"], 3);
+  EXPECT_EQ(flags["comparisons"][0]["message_bytes"], 5000);
+}
+
+TEST_F(CompareTest, WhatIsRefused) {
+  ExpectRefused({}, 2, "compare needs a PLAN, a SPEC or flags such as --nodes");
+  ExpectRefused({plan_, "--bytes", "1MiB"}, 2, "--bytes is for a SPEC: a plan's are in its file");
+  ExpectRefused({plan_, "--nodes", "3"}, 2, "flags such as --nodes are for a SPEC");
+  ExpectRefused({spec_, "--bytes", "64KiB,1 apple"}, 2, "--bytes: '1 apple' is no size");
+  ExpectRefused({"--nodes", "4"}, 2, "--bytes: the size of the message is missing");
+  ExpectRefused({plan_, "--repeat", "0"}, 2, "--repeat");
+  ExpectRefused({plan_, "--stress", "-1"}, 2, "--stress");
+  ExpectRefused({plan_, "--wait", "pollin"}, 2, "did you mean 'polling'?");
+  ExpectRefused({plan_, "--idle-ms", "5"}, 2, "--idle-ms is for --wait hybrid");
+  ExpectRefused({plan_, "--device", "mlx5"}, 2, "--device: unknown name 'mlx5'");
+  ExpectRefused({folder_ / "nothing.json"}, 1, "nothing.json: cannot read: No such file");
+  ExpectRefused({"--nodes", "300", "--bytes", "1kB"}, 1, "at most 256");
+}
+
+// A transfer's threads must all be gone, and the exit code say why.
+TEST_F(CompareTest, CtrlCEndsIt) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Command compare({"compare", plan_, "--repeat", "10000", "--stress", "2"});
+    EXPECT_TRUE(compare.WaitUntil([&] { return CountThreads(compare.pid()) > 4; }));
+    kill(compare.pid(), signal);
+    EXPECT_EQ(compare.Wait(), 130);
+    EXPECT_EQ(compare.err(), "prepost: interrupted\n");
+    EXPECT_EQ(compare.out(), "");
+  }
+}
+
+// run takes the same files.
+TEST_F(CompareTest, RunTakesASpecForItsInputsSize) {
+  const std::string input = folder_ / "input";
+  test::WriteBytes(input, std::vector<std::byte>(7777));
+  Command run({"run", spec_, "--input", input, "--executor", "offload", "--json"});
+  ASSERT_EQ(run.Wait(), 0) << run.err();
+  const json report = json::parse(run.out());
+  EXPECT_EQ(report["message_bytes"], 7777);
+  EXPECT_EQ(report["copies"], 3);
+}
+
+}  // namespace
+}  // namespace prepost

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU executor over plain work requests on emulated NICs, one thread per node: every plan
+// leaves the oracle's bytes at every node, and what happened contains the plan's order, in every
+// order of the NICs. Catches completions given to the wrong op, rings and CQs that wrap wrongly,
+// and sleeps that miss their event (the test hangs).
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "prepost/backends/emulated/armed_group.h"
+#include "prepost/backends/emulated/driven_group.h"
+#include "prepost/compiler/schedule.h"
+#include "prepost/runtime/event_fd.h"
+#include "prepost/runtime/wait_policy.h"
+#include "tests/support/op_trace.h"
+#include "tests/support/oracle.h"
+#include "tests/support/plans.h"
+#include "tests/support/transfer.h"
+
+namespace prepost {
+namespace {
+
+using emulated::DrivenGroup;
+using emulated::Fabric;
+using emulated::SchedulerMode;
+using test::CompileOrDie;
+using test::OpTrace;
+using test::Transfer;
+
+struct Setting {
+  SchedulerMode scheduler = SchedulerMode::kRoundRobin;
+  uint64_t seed = 1;
+  WaitMode wait = WaitMode::kInterrupt;
+  uint32_t ring_wqes_max = 32768;
+};
+
+/// The hosts of a group; one that fails ends the others.
+class Hosts {
+ public:
+  DrivenGroup Make(Fabric& fabric, const Plan& plan, const Transfer& transfer,
+                   const Setting& setting, OpTrace& trace) {
+    return *DrivenGroup::Make(fabric, plan, transfer.message(), transfer.buffers(),
+                              {.ring_wqes_max = setting.ring_wqes_max,
+                               .wake_fd = wake_.fd(),
+                               .observer = trace.Observer()});
+  }
+
+  /// Plays with a thread per node; the NICs are already at work when the hosts start.
+  void PlayAll(Fabric& fabric, DrivenGroup& group, WaitMode wait) {
+    ASSERT_TRUE(fabric.Start(Fabric::Until::kStopped).ok());
+    std::vector<Status> statuses(group.size());
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < group.size(); ++i) {
+      threads.emplace_back([&, i] {
+        statuses[i] = Play(group.executor(NodeId(i)), wait);
+        if (!statuses[i].ok()) End();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    fabric.Stop();
+    for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.ToString();
+    const Status misuses = CheckMisuses(fabric);
+    EXPECT_TRUE(misuses.ok()) << misuses.ToString();
+  }
+
+ private:
+  Status Play(CpuExecutor& executor, WaitMode wait) const {
+    WaitPacer pacer({.mode = wait, .idle_max = std::chrono::milliseconds(1)});
+    executor.Start();
+    while (!executor.done() && !ended_) {
+      PREPOST_RETURN_IF_ERROR(executor.Poll(pacer.Timeout(executor.progress())));
+    }
+    return {};
+  }
+
+  void End() {
+    ended_ = true;
+    wake_.Signal();
+  }
+
+  std::atomic<bool> ended_ = false;
+  EventFd wake_ = *EventFd::Make();
+};
+
+void ExpectDelivers(const Plan& plan, const Setting& setting) {
+  SCOPED_TRACE(testing::Message() << Name(setting.scheduler) << " seed " << setting.seed << ", "
+                                  << Name(setting.wait) << ", rings of " << setting.ring_wqes_max);
+  Transfer transfer(plan.header());
+  OpTrace trace(plan);
+  Fabric fabric(plan.header().nodes, {.scheduler = setting.scheduler, .seed = setting.seed});
+  Hosts hosts;
+  DrivenGroup group = hosts.Make(fabric, plan, transfer, setting, trace);
+  hosts.PlayAll(fabric, group, setting.wait);
+  if (testing::Test::HasFatalFailure()) return;
+  test::Random random(setting.seed);
+  const auto expected = test::Deliver(plan, transfer.message(), random);
+  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+  transfer.ExpectHolds(*expected);
+  transfer.ExpectDelivered();
+  trace.ExpectPlanOrder();
+}
+
+class CpuOverNicTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(CpuOverNicTest, EverySmallPlanDelivers) {
+  constexpr SchedulerMode kModes[] = {SchedulerMode::kRoundRobin, SchedulerMode::kRandom,
+                                      SchedulerMode::kAdversarial};
+  constexpr WaitMode kWaits[] = {WaitMode::kInterrupt, WaitMode::kPolling, WaitMode::kHybrid,
+                                 WaitMode::kInterrupt};
+  uint64_t seed = test::TestSeed();
+  for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
+    if (spec.algorithm != GetParam()) continue;
+    SCOPED_TRACE(test::Label(spec));
+    ++seed;
+    ExpectDelivers(CompileOrDie(spec), {.scheduler = kModes[seed % 3],
+                                        .seed = seed,
+                                        .wait = kWaits[seed % 4],
+                                        .ring_wqes_max = seed % 2 == 0 ? 32768u : 2u});
+    if (HasFailure()) return;
+  }
+}
+
+// Far more blocks than the rings hold, and than their 16-bit indices count: catches lost laps.
+TEST_P(CpuOverNicTest, IndicesWrap) {
+  const Plan plan = CompileOrDie({.nodes = 3,
+                                  .message_bytes = 70'000,
+                                  .block_bytes = 1,
+                                  .algorithm = GetParam(),
+                                  .ready = *ParseReady("barrier"),
+                                  .send_window = *ParseSendWindow("none")});
+  ExpectDelivers(plan, {.ring_wqes_max = 64});
+}
+
+TEST_P(CpuOverNicTest, MessagesOfManyPacketsDeliver) {
+  for (const char* ready : {"auto", "barrier", "channel", "window=1", "retry"}) {
+    const Plan plan = CompileOrDie({.nodes = 8,
+                                    .root = NodeId(3),
+                                    .message_bytes = 38'766,
+                                    .block_bytes = 10'000,
+                                    .algorithm = GetParam(),
+                                    .ready = *ParseReady(ready)});
+    ExpectDelivers(plan, {.scheduler = SchedulerMode::kAdversarial, .seed = test::TestSeed()});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CpuOverNicTest, testing::ValuesIn(ScheduleNames()),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace prepost

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost compare: the same plan on the same device, CPU-driven and preposted.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prepost/backends/emulated/comparison.h"
+#include "prepost/compiler/compile.h"
+#include "prepost/runtime/interrupt.h"
+#include "tools/command.h"
+#include "tools/compare_print.h"
+#include "tools/file_kind.h"
+#include "tools/spec_flags.h"
+#include "tools/ticker.h"
+#include "tools/wait_flags.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr uint32_t kRepeatMax = 10'000;
+constexpr uint32_t kStressMax = 1'024;
+
+struct CompareFlags {
+  std::string path;
+  std::vector<std::string> bytes;
+  SpecFlags spec;
+  WaitFlags wait;
+  std::string device = "emulated";
+  uint32_t repeat = 20;
+  uint32_t stress = 0;
+  uint64_t seed = 1;
+  double timeout_s = 30;
+  bool json = false;
+};
+
+/// The plan of the file, or one plan per --bytes of the spec.
+Result<std::vector<Plan>> GetPlans(const CompareFlags& flags) {
+  const Result<FileKind> kind = flags.path.empty() ? Result(FileKind::kSpec) : KindOf(flags.path);
+  if (!kind.ok()) return kind.status();
+  std::vector<Plan> plans;
+  if (*kind == FileKind::kPlan) {
+    if (!flags.bytes.empty() || flags.spec.any()) {
+      return Status(StatusCode::kUsage,
+                    fmt::format("{} {} for a SPEC: a plan's are in its file",
+                                flags.bytes.empty() ? "flags such as --nodes" : "--bytes",
+                                flags.bytes.empty() ? "are" : "is"));
+    }
+    Result<Plan> plan = LoadPlan(flags.path);
+    if (!plan.ok()) return plan.status();
+    plans.push_back(*std::move(plan));
+    return plans;
+  }
+  std::vector<std::optional<uint64_t>> sizes;
+  for (const std::string& text : flags.bytes) {
+    const Result<uint64_t> bytes = ParseSize(text);
+    if (!bytes.ok()) return Status(StatusCode::kUsage, "--bytes: " + bytes.status().message());
+    sizes.emplace_back(*bytes);
+  }
+  if (sizes.empty()) sizes.emplace_back();  // the spec's
+  const Ticker ticker("compiling");
+  for (const std::optional<uint64_t>& bytes : sizes) {
+    const Result<Spec> spec = flags.spec.ToSpec(flags.path, bytes);
+    if (!spec.ok()) return spec.status();
+    Result<Plan> plan = Compile(*spec);
+    if (!plan.ok()) return plan.status();
+    plans.push_back(*std::move(plan));
+  }
+  return plans;
+}
+
+Status CheckFlags(const CompareFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(flags.wait.Check());
+  PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
+  if (flags.path.empty() && !flags.spec.any()) {
+    return {StatusCode::kUsage,
+            "compare needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
+  }
+  if (flags.path.empty() && flags.bytes.empty()) {
+    return {StatusCode::kUsage, "--bytes: the size of the message is missing"};
+  }
+  return {};
+}
+
+Status Run(const CompareFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
+  const Result<std::vector<Plan>> plans = GetPlans(flags);
+  if (!plans.ok()) return plans.status();
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  const bool show_progress = isatty(STDERR_FILENO) != 0;
+  const std::chrono::duration<double> timeout(flags.timeout_s);
+  std::vector<ComparedPlan> compared;
+  for (const Plan& plan : *plans) {
+    emulated::CompareOptions options{
+        .repetitions = flags.repeat,
+        .stress_threads = flags.stress,
+        .wait = flags.wait.policy(),
+        .seed = flags.seed,
+        .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
+        .interrupt_fd = signals->fd()};
+    if (show_progress) {
+      options.progress = [&](uint32_t repetition) {
+        std::cerr << fmt::format("\r\033[K{} bytes, repetition {} of {} ",
+                                 plan.header().message.bytes, repetition + 1, flags.repeat)
+                  << std::flush;
+      };
+    }
+    Result<emulated::Comparison> comparison = emulated::Compare(plan, options);
+    if (show_progress) std::cerr << "\r\033[K" << std::flush;
+    if (!comparison.ok()) return comparison.status();
+    compared.push_back({plan.header(), options, *std::move(comparison)});
+  }
+  (flags.json ? PrintComparisonsJson : PrintComparisons)(compared, std::cout);
+  return {};
+}
+
+}  // namespace
+
+void AddCompare(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<CompareFlags>();
+  CLI::App* command =
+      app.add_subcommand("compare", "Compare a plan CPU-driven and preposted, on the same device");
+  command->footer(
+      "Carries a message of random bytes to all nodes of the plan, R times each way in turn, on "
+      "emulated NICs:\n"
+      "CPU-driven, where every node's host reacts to completions and posts what comes next, and "
+      "preposted, where it\n"
+      "rings its doorbells and waits for one completion. Hosts are threads of one kind, one per "
+      "node (at most 256),\n"
+      "that wait by --wait; all start at once, and every copy is checked. A first pair is not "
+      "counted.\n\n"
+      "Prints what hosts did (work requests, doorbells, wake-ups, completions), the lowest and "
+      "highest of all\n"
+      "repetitions where they differ; then times; then what times on an emulated NIC are worth. "
+      "docs/compare.md tells\n"
+      "how each figure is taken.\n\n"
+      "Examples:\n"
+      "  prepost compare plan.json --repeat 5\n"
+      "  prepost compare examples/specs/pipeline-8.json --bytes 64KiB,1MiB --repeat 5\n"
+      "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json");
+  command->add_option("PLAN", flags->path, "Plan (- for stdin) or spec file");
+  command->add_option("--bytes", flags->bytes, "Sizes of the message, of a spec: 64KiB,1MiB")
+      ->type_name("B,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--repeat", flags->repeat, "Transfers each way that count [20]")
+      ->type_name("R")
+      ->check(CLI::Range(1u, kRepeatMax));
+  command->add_option("--stress", flags->stress, "Busy threads beside the hosts, both ways [0]")
+      ->type_name("N")
+      ->check(CLI::Range(0u, kStressMax));
+  flags->wait.AddTo(*command, "How hosts wait for completions, both ways");
+  command->add_option("--device", flags->device, "What both ways run on: emulated [emulated]")
+      ->type_name("NAME");
+  command->add_option("--seed", flags->seed, "Seed of the message's bytes [1]")->type_name("S");
+  command
+      ->add_option("--timeout", flags->timeout_s,
+                   "Give up when nothing moves for this many seconds [30]")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 1e6));
+  command->add_flag("--json", flags->json, "Print all samples as JSON");
+  flags->spec.AddTo(*command);
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools

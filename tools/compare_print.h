@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Prints comparisons, for people and for programs.
+#ifndef PREPOST_TOOLS_COMPARE_PRINT_H_
+#define PREPOST_TOOLS_COMPARE_PRINT_H_
+
+#include <iosfwd>
+#include <vector>
+
+#include "prepost/backends/emulated/comparison.h"
+#include "prepost/ir/plan.h"
+
+namespace prepost::tools {
+
+/// What was compared, and what came out.
+struct ComparedPlan {
+  PlanHeader plan;
+  emulated::CompareOptions options;
+  emulated::Comparison comparison;
+};
+
+/// Counts first, then times, then what they mean; one table after the other.
+void PrintComparisons(const std::vector<ComparedPlan>& compared, std::ostream& out);
+
+/// The same with all samples, as one JSON object.
+void PrintComparisonsJson(const std::vector<ComparedPlan>& compared, std::ostream& out);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_COMPARE_PRINT_H_

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/file_kind.h"
+
+#include <istream>
+#include <nlohmann/json.hpp>
+
+#include "tools/command.h"
+
+namespace prepost::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Reads up to the value of the outermost object's "format".
+class FormatFinder final : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& format() const { return format_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool string(string_t& value) override {
+    if (depth_ != 1 || !is_format_) return true;
+    format_ = value;
+    return false;
+  }
+  bool key(string_t& key) override {
+    is_format_ = key == "format";
+    return true;
+  }
+  bool start_object(size_t) override { return ++depth_ != 0; }
+  bool start_array(size_t) override { return ++depth_ != 0; }
+  bool end_object() override { return --depth_ != 0; }
+  bool end_array() override { return --depth_ != 0; }
+  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
+
+ private:
+  size_t depth_ = 0;
+  bool is_format_ = false;  // of the last key
+  std::string format_;
+};
+
+}  // namespace
+
+Result<FileKind> KindOf(const std::string& path) {
+  if (path == "-") return FileKind::kPlan;
+  FormatFinder finder;
+  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string&) -> Status {
+    Json::sax_parse(in, &finder);
+    return {};
+  }));
+  return finder.format() == "prepost.spec" ? FileKind::kSpec : FileKind::kPlan;
+}
+
+}  // namespace prepost::tools
