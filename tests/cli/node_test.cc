@@ -135,6 +135,7 @@ class NodeTest : public ::testing::Test {
   void Hold(const std::vector<std::string>& more = {}) {
     for (size_t i = 0; i < kTries; ++i) {
       for (auto& command : commands_) command.reset();
+      for (uint32_t node = 1; node < kNodes; ++node) std::filesystem::remove(CopyOf(node));
       MakePlan(kLargeBytes << i);
       if (HasFatalFailure()) return;
       Start(kLast, more);
