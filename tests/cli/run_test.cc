@@ -474,7 +474,7 @@ TEST_F(RunTest, UnknownNamesAreUsageErrors) {
                 "unknown name 'cpuu', did you mean 'cpu'?");
   transport_ = "tpc";
   ExpectFailure(Arguments(), 2, "unknown name 'tpc', did you mean 'tcp'?");
-  ExpectFailure({"run", "--input", input_}, 2, "either a PLAN or flags");
+  ExpectFailure({"run", "--input", input_}, 2, "needs a PLAN, a SPEC or flags");
 }
 
 TEST_F(RunTest, FlagsOfTheOtherExecutorAreUsageErrors) {
