@@ -82,6 +82,7 @@ Status Member::Prepare() {
 Status Member::Transfer(uint64_t start_ns) {
   WaitPacer pacer(task_.wait);
   const uint64_t cpu_before_ns = ThreadCpuNs();
+  if (task_.trace != nullptr) task_.trace->start_ns = start_ns;
   executor_->Start();
   while (!executor_->done()) {
     const Status status =

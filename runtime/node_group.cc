@@ -135,6 +135,7 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
                             const Checkpoint& checkpoint) { return Connect(wake_fd, checkpoint); },
           .commit = [this] { return Commit(); },
           .wait = options_.wait,
+          .trace = options_.trace,
           .control = std::move(control),
           .leader = is_root() ? "the leading thread"
                               : fmt::format("node {}, the root,", plan_.header().root.value),

@@ -22,6 +22,8 @@ namespace prepost {
 struct NodeRunOptions {
   BootstrapOptions bootstrap;  ///< its node is the one to run; its interrupt_fd counts throughout
   WaitPolicy wait = {};
+  RunTrace* trace =
+      nullptr;  ///< filled with what this node does; also when the run fails. Not owned
   /// The root: how long nothing may move anywhere in the group. Others: how long the root may say
   /// nothing.
   std::chrono::milliseconds no_progress_max{30000};

@@ -17,6 +17,7 @@
 #include "tools/command.h"
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
+#include "tools/trace_output.h"
 
 namespace prepost::tools {
 namespace {
@@ -33,6 +34,7 @@ struct NodeFlags {
   std::string ports;
   std::string secret_path;
   double connect_timeout_s = 30;
+  TraceOutput trace;
   PlayFlags play;
 };
 
@@ -100,7 +102,7 @@ Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const Plan& plan) {
   return options;
 }
 
-Status Run(const NodeFlags& flags) {
+Status Run(NodeFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
   const Result<Plan> plan = LoadPlan(flags.plan_path);
   if (!plan.ok()) return plan.status();
@@ -114,6 +116,8 @@ Status Run(const NodeFlags& flags) {
     PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *opened));
     input.emplace(std::move(*opened));
   }
+  PREPOST_RETURN_IF_ERROR(
+      flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path, flags.peers_path}));
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   std::optional<OutputSet> output;
@@ -128,12 +132,15 @@ Status Run(const NodeFlags& flags) {
       RunNode(*plan, input ? &*input : nullptr, output ? &*output : nullptr,
               {.bootstrap = std::move(*bootstrap),
                .wait = flags.play.wait.policy(),
+               .trace = flags.trace.table(),
                .no_progress_max = flags.play.no_progress_max(),
                .progress = DeliveryProgress(*plan, shows_progress)});
   ClearProgress(shows_progress);
+  const TraceInfo info = {.executor = "cpu", .detail = std::string(Name(TransportKind::kTcp))};
+  const Status written = flags.trace.Write(*plan, info, run.status());
   if (!run.ok()) return run.status();
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
-  return {};
+  return written;
 }
 
 void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
@@ -183,7 +190,8 @@ void AddNode(CLI::App& app, Action* action) {
       "  prepost node plan.json --node 0 --peers peers.txt --secret-file secret --input image.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --port 7000-7010 --connect-timeout 300 "
-      "--json",
+      "--json\n"
+      "  prepost node plan.json --node 0 --peers peers.txt --input image.raw --trace root.json",
       kDefaultPort));
   command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin")->required();
   command->add_option("--node", flags->node, "Which node of the plan this machine is")
@@ -197,6 +205,7 @@ void AddNode(CLI::App& app, Action* action) {
   command->add_option("-o,--output", flags->output_path, "The copy, elsewhere [nowhere]")
       ->type_name("FILE");
   AddConnectionFlags(*command, *flags);
+  flags->trace.AddTo(*command);
   flags->play.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

@@ -18,7 +18,6 @@
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
-#include "prepost/runtime/trace_file.h"
 #include "tools/command.h"
 #include "tools/file_kind.h"
 #include "tools/play_flags.h"
@@ -26,6 +25,7 @@
 #include "tools/run_job.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
+#include "tools/trace_output.h"
 #include "tools/wait_flags.h"
 
 namespace prepost::tools {
@@ -42,7 +42,7 @@ struct RunFlags {
   std::string scheduler;  // empty: not given
   std::optional<uint64_t> seed;
   std::string output_folder;
-  std::string trace_path;  // empty: none
+  TraceOutput trace;
 };
 
 constexpr emulated::SchedulerMode kSchedulers[] = {emulated::SchedulerMode::kRoundRobin,
@@ -99,9 +99,6 @@ Status CheckFlags(const RunFlags& flags) {
     return {StatusCode::kUsage,
             "--timeout is for CPUs: an emulated NIC that cannot go on says so at once"};
   }
-  if (flags.trace_path == "-") {
-    return {StatusCode::kUsage, "--trace: a file is needed, not stdout, where the report goes"};
-  }
   if (flags.input_path == "-") {
     return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};
   }
@@ -143,18 +140,6 @@ Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
   return Compile(*spec);
 }
 
-/// Refuses what would be found only after the transfer, or would replace a file that is read.
-Status CheckTracePath(const RunFlags& flags) {
-  if (flags.trace_path.empty()) return {};
-  for (const std::string& read : {flags.input_path, flags.plan_path}) {
-    std::error_code unknown;
-    if (std::filesystem::equivalent(flags.trace_path, read, unknown)) {
-      return {StatusCode::kUsage, fmt::format("--trace would replace {}, which is read", read)};
-    }
-  }
-  return CheckWritable(flags.trace_path);
-}
-
 /// The transfer, with its files; signals are held until all is cleaned up.
 Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInput& input,
                        bool is_offloaded, RunTrace* trace) {
@@ -184,42 +169,21 @@ Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInpu
   return is_offloaded ? RunOffloaded(job) : RunCpu(job);
 }
 
-/// The trace of a run that may have failed. After an interruption there is none, as there is nothing
-/// else.
-Status WriteTraceFile(const RunFlags& flags, const Plan& plan, const RunTrace& trace,
-                      const Status& outcome, bool is_offloaded) {
-  if (outcome.code() == StatusCode::kInterrupted) return {};
-  TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
-                    .detail = is_offloaded ? "emulated" : std::string(Name(TransportOf(flags)))};
-  if (!outcome.ok()) info.outcome = outcome.ToString();
-  PREPOST_RETURN_IF_ERROR(
-      WriteFile(flags.trace_path, [&](std::ostream& out) { WriteTrace(plan, trace, info, out); }));
-  if (!outcome.ok()) {
-    std::cerr << fmt::format("prepost: note: {} holds what happened until the run failed\n",
-                             flags.trace_path);
-  }
-  return {};
-}
-
-Status Run(const RunFlags& flags) {
+Status Run(RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<MappedInput> input = MappedInput::Open(flags.input_path);
   if (!input.ok()) return input.status();
   const Result<Plan> plan = GetPlan(flags, input->size_bytes());
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
-  PREPOST_RETURN_IF_ERROR(CheckTracePath(flags));
-  std::optional<RunTrace> trace;
-  if (!flags.trace_path.empty()) {
-    Result<RunTrace> made = RunTrace::Make(*plan);
-    if (!made.ok()) return made.status();
-    trace.emplace(std::move(*made));
-  }
+  PREPOST_RETURN_IF_ERROR(flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path}));
 
   const bool is_offloaded = IsOffloaded(flags, *plan);
-  const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded, trace ? &*trace : nullptr);
-  const Status written =
-      trace ? WriteTraceFile(flags, *plan, *trace, run.status(), is_offloaded) : Status();
+  const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded, flags.trace.table());
+  const TraceInfo info = {
+      .executor = is_offloaded ? "offload" : "cpu",
+      .detail = is_offloaded ? "emulated" : std::string(Name(TransportOf(flags)))};
+  const Status written = flags.trace.Write(*plan, info, run.status());
   if (!run.ok()) return run.status();
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
   return written;
@@ -282,11 +246,7 @@ void AddRun(CLI::App& app, Action* action) {
                                fmt::join(SchedulerNames(), ", ")))
       ->type_name("NAME");
   command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")->type_name("S");
-  command
-      ->add_option("--trace", flags->trace_path,
-                   "Write when each op was posted, started and completed, for Perfetto and prepost "
-                   "draw")
-      ->type_name("FILE");
+  flags->trace.AddTo(*command);
   flags->play.AddTo(*command);
   flags->spec.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });

@@ -206,6 +206,26 @@ TEST_F(NodeTest, ReplacesAnOlderCopyAndPrintsJson) {
   EXPECT_THAT(At(1).out(), AllOf(HasSubstr("\"copies\": 1"), HasSubstr("\"node\": 1")));
 }
 
+// Each machine writes what its own node did; a picture takes them all.
+TEST_F(NodeTest, TracesOfAllNodesMakeOnePicture) {
+  MakePlan(1'000'000, "binomial_pipeline");
+  std::vector<std::string> draw = {"draw", plan_, "-o", folder_ / "run.svg"};
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    const std::string trace = folder_ / fmt::format("trace-{}.json", node);
+    Start(node, {"--trace", trace});
+    draw.insert(draw.end(), {"--trace", trace});
+  }
+  ExpectCopies();
+  Command picture(draw);
+  ASSERT_EQ(picture.Wait(), 0) << picture.err();
+  EXPECT_THAT(test::ReadText(folder_ / "run.svg"), HasSubstr("receives end"));
+  for (uint32_t node = 1; node < kNodes; ++node) {
+    EXPECT_THAT(test::ReadText(folder_ / fmt::format("trace-{}.json", node)),
+                AllOf(HasSubstr(fmt::format("\"pid\":{},", node)),
+                      testing::Not(HasSubstr(fmt::format("\"pid\":{},", node - 1)))));
+  }
+}
+
 TEST_F(NodeTest, AKilledNodeIsReportedByAll) {
   for (uint32_t victim = 0; victim < kNodes; ++victim) {
     SCOPED_TRACE(fmt::format("node {}", victim));
