@@ -4,6 +4,7 @@
 
 #include "prepost/backends/emulated/offload_run.h"
 #include "prepost/backends/nic/lower.h"
+#include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/mapping.h"
 #include "prepost/runtime/message_file.h"
@@ -18,7 +19,7 @@ namespace {
 /// file that shrinks meanwhile is an error here when the copy is written, and not a SIGBUS.
 struct Copy {
   std::optional<PartialOutput> file;  // its space is reserved before anything moves
-  Mapping memory;
+  NodeBuffer memory;
 };
 
 Result<Copy> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
@@ -30,14 +31,15 @@ Result<Copy> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoi
     PREPOST_RETURN_IF_ERROR(file->Reserve(bytes, checkpoint));
     copy.file = std::move(*file);
   }
-  Result<Mapping> memory = Mapping::Anonymous(bytes);
+  Result<NodeBuffer> memory = NodeBuffer::Open(node, bytes, /*outputs=*/nullptr);
   if (!memory.ok()) return memory.status();
+  PREPOST_RETURN_IF_ERROR(memory->Reserve(checkpoint));
   copy.memory = std::move(*memory);
   return copy;
 }
 
 Result<MessageSum> WriteAndSum(Copy& copy, const Checkpoint& checkpoint) {
-  if (!copy.file) return SumMemory(copy.memory.bytes(), checkpoint);
+  if (!copy.file) return copy.memory.Sum(checkpoint);
   PREPOST_RETURN_IF_ERROR(copy.file->Write(copy.memory.bytes(), checkpoint));
   return copy.file->Sum(checkpoint);
 }
@@ -54,14 +56,17 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Result<Mapping> message = job.input.Read(checkpoint);
   if (!message.ok()) return message.status();
 
+  constexpr size_t kFilesPerNode = 3;  // a copy, its memory, and what its NIC tells its host by
+  constexpr size_t kOwnFiles = 32;
+  PREPOST_RETURN_IF_ERROR(RaiseFileLimit(kFilesPerNode * header.nodes + kOwnFiles));
   std::vector<Copy> copies(header.nodes);  // the root's stays empty
   std::vector<std::span<std::byte>> memory(header.nodes);
   for (uint32_t node = 0; node < header.nodes; ++node) {
     if (NodeId(node) == header.root) continue;
     Result<Copy> copy = MakeCopy(job, NodeId(node), checkpoint);
     if (!copy.ok()) return copy.status();
-    memory[node] = copy->memory.bytes();
     copies[node] = std::move(*copy);
+    memory[node] = copies[node].memory.bytes();
   }
 
   Result<RunReport> report = [&] {

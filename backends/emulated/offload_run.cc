@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/fabric.h"
@@ -114,12 +115,14 @@ class OffloadRun {
     report_.wait = Name(WaitMode::kInterrupt);
     report_.nodes.resize(group_->nodes().size());
     PREPOST_RETURN_IF_ERROR(Watch());
+    charged_ns_ = ThreadCpuNs();
     start_ns_ = MonotonicNs();
     if (options_.trace != nullptr) options_.trace->start_ns = start_ns_;
     for (size_t i = 0; i < group_->nodes().size(); ++i) {
       group_->nodes()[i].Start();
       report_.nodes[i].node = group_->nodes()[i].program().node;
       started_.push_back(fabric_.device(report_.nodes[i].node).counters());
+      Charge(report_.nodes[i]);
     }
     PREPOST_RETURN_IF_ERROR(fabric_.Start(Fabric::Until::kIdle));
     return Watch(fabric_.ended_fd(), kEngineEnded);
@@ -212,11 +215,18 @@ class OffloadRun {
   /// True when this was the node's last; it is not watched any more.
   Result<bool> TakeEvent(size_t index) {
     Result<bool> done = group_->nodes()[index].TakeEvent();
+    Charge(report_.nodes[index]);
     if (!done.ok() || !*done) return done;
     ReportDone(report_.nodes[index], MonotonicNs());
     const Result<int> events = fabric_.device(report_.nodes[index].node).EventFile();
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, *events, nullptr);
     return true;
+  }
+
+  /// This thread is the host of all nodes: its time since the last call was spent for this one.
+  void Charge(NodeReport& node) {
+    const uint64_t now_ns = ThreadCpuNs();
+    node.cpu_ns += now_ns - std::exchange(charged_ns_, now_ns);
   }
 
   /// The node's part of the report, from what its device counted.
@@ -247,6 +257,7 @@ class OffloadRun {
   std::vector<nic::DeviceCounters> started_;  // by node: when its doorbells were rung
   FileDescriptor epoll_;
   uint64_t start_ns_ = 0;
+  uint64_t charged_ns_ = 0;  // of this thread's processor time
   RunReport report_;
 };
 
