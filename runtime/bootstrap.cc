@@ -9,12 +9,17 @@
 // Node 2 of 4, root 0: 2 > 0 control; then 2 > 0 and 2 > 1 data, while it waits for 3 > 2.
 //
 // A call (outgoing) goes through the addresses of its host and the ports of its range, waits
-// kRetryWait, and begins again; each try has kTryMax. Once it has sent its proof the listener may
-// count it as there, so from then on it waits to the deadline. A guest (incoming) that has not proved
-// the secret has kGuestMax, and there are at most kGuestsMax of them: when one more comes, the oldest
-// goes. So who says nothing, or rubbish, costs a socket for a while and delays nobody for long.
+// kRetryWait, and begins again; each try has kTryMax. Once the listener has proved the secret and the
+// call has sent its own proof, the listener may count it as there, so from then on it waits to the
+// deadline. Of what tries have ended with, the most telling is kept for the report: a refusal at one
+// port says more than nobody at the next.
+//
+// A guest (incoming) that has not proved the secret has kGuestMax, and there are at most kGuestsMax
+// of them: when one more comes, the network address that has most of them loses one, first one that
+// has not yet said what it wants, then the oldest. So who says nothing, or rubbish, however often,
+// costs a socket for a while and crowds out himself; only who has many addresses delays others.
 // A guest that is refused is told why; its socket stays until it has read that, within the same
-// bounds.
+// bounds, and what it still says is thrown away, kDiscardMax at most.
 //
 // A node that ends after the root has let it in ends the group (coordinator.h).
 #include "prepost/runtime/bootstrap.h"
@@ -45,12 +50,12 @@ constexpr milliseconds kRetryWait{200};  ///< after all addresses and ports of a
 constexpr milliseconds kTryMax{3000};
 constexpr milliseconds kGuestMax{3000};
 constexpr size_t kGuestsMax = 64;
-constexpr size_t kAcceptsMax = 16;  ///< per look at the listener
+constexpr size_t kAcceptsMax = 16;                ///< per look at the listener
+constexpr size_t kDiscardMax = size_t{64} << 10;  ///< of what a refused guest says
 /// Nodes other than the root wait so much longer, for the root to say who is missing.
 constexpr milliseconds kRootFirst{2000};
 constexpr size_t kOwnFiles = 32;   ///< that a node has open beside its connections
 constexpr size_t kMissingMax = 4;  ///< nodes named when not all have come
-constexpr const char* kNeverSeen = "never seen";
 
 std::string TextOf(int error) { return std::system_category().message(error); }
 
@@ -84,12 +89,33 @@ struct Conversation {
     return send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
            static_cast<ssize_t>(bytes.size());
   }
+  /// Throws away what is there, up to a bound. False when there is no more to come, or too much came.
+  bool Discard() {
+    std::array<std::byte, 4096> scratch;
+    const ssize_t bytes = recv(fd.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+    if (bytes < 0) return errno == EAGAIN || errno == EINTR;
+    got += static_cast<size_t>(bytes);
+    return bytes > 0 && got <= kDiscardMax;
+  }
   bool expired() const { return Clock::now() >= due; }
 
   FileDescriptor fd;
   Clock::time_point due;
   std::array<std::byte, kHelloBytes> in = {};
   size_t got = 0;
+};
+
+/// What was seen of a peer last; the later the value, the more it says.
+enum class Telling : uint8_t { kNothing, kLookup, kNoConnection, kRefusal };
+
+struct Sighting {
+  Telling telling = Telling::kNothing;
+  std::string what = "never seen";
+
+  /// Replaces what says no more than this.
+  void Note(const Sighting& seen) {
+    if (seen.telling >= telling) *this = seen;
+  }
 };
 
 }  // namespace
@@ -99,19 +125,20 @@ struct Bootstrap::Link {
   LinkName name;
   FileDescriptor fd;   ///< when it is there
   bool given = false;  ///< there, and handed over
-  std::string last_seen = kNeverSeen;
+  Sighting seen;
   // If this node connects:
-  std::optional<HostLookup> lookup;
   size_t tries = 0;
   bool calling = false;
   Clock::time_point next_try;
 };
 
 struct Bootstrap::Guest : Conversation {
-  Guest(FileDescriptor socket, HelloListener listener) : hello(std::move(listener)) {
+  Guest(FileDescriptor socket, NetworkBytes from, HelloListener listener)
+      : network(from), hello(std::move(listener)) {
     fd = std::move(socket);
     due = Clock::now() + kGuestMax;
   }
+  NetworkBytes network;
   HelloListener hello;
   bool is_refused = false;  ///< and told so
 };
@@ -222,7 +249,7 @@ Status Bootstrap::Serve(int wake_fd, const Checkpoint& checkpoint, Clock::time_p
     PREPOST_RETURN_IF_ERROR(WaitForEvents(wake_fd));
     if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    if (!to_root_only_) PREPOST_RETURN_IF_ERROR(AcceptGuests());
+    if (is_accepting()) PREPOST_RETURN_IF_ERROR(AcceptGuests());
     std::erase_if(guests_, [this](const auto& guest) { return !ServeGuest(*guest); });
     std::erase_if(calls_, [this](const auto& call) { return !ServeCall(*call); });
     if (!refused_.ok()) return refused_;
@@ -235,7 +262,7 @@ Status Bootstrap::WaitForEvents(int wake_fd) {
   std::vector<pollfd> polls = {
       {.fd = options_.interrupt_fd, .events = POLLIN, .revents = 0},
       {.fd = wake_fd, .events = POLLIN, .revents = 0},
-      {.fd = to_root_only_ ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
+      {.fd = is_accepting() ? listener_.get() : -1, .events = POLLIN, .revents = 0}};
   for (const auto& guest : guests_) {
     polls.push_back({.fd = guest->fd.get(), .events = POLLIN, .revents = 0});
   }
@@ -249,41 +276,64 @@ Status Bootstrap::WaitForEvents(int wake_fd) {
   return {};
 }
 
+bool Bootstrap::is_accepting() const { return !to_root_only_ && Clock::now() >= next_accept_; }
+
 Status Bootstrap::AcceptGuests() {
   for (size_t i = 0; i < kAcceptsMax; ++i) {
-    FileDescriptor fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) {
-      const bool is_full = errno == EMFILE || errno == ENFILE;
-      if (!is_full) return {};  // nobody, or somebody who has gone already
-      if (guests_.empty()) {
-        return SystemError(StatusCode::kEnvironment, "cannot accept connections", errno);
-      }
-      guests_.erase(guests_.begin());
-      return {};
-    }
-    if (guests_.size() == kGuestsMax) guests_.erase(guests_.begin());
+    TcpAddress from;
+    from.bytes = sizeof(from.storage);
+    FileDescriptor fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage),
+                              &from.bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) return AfterNoAccept(errno);
     guests_.push_back(std::make_unique<Guest>(
-        std::move(fd), HelloListener(options_.key, RandomNonce(),
-                                     [this](const LinkName& name, const PlanHash& plan) {
-                                       return Judge(name, plan);
-                                     })));
+        std::move(fd), from.Network(),
+        HelloListener(
+            options_.key, RandomNonce(),
+            [this](const LinkName& name, const PlanHash& plan) { return Judge(name, plan); })));
+    if (guests_.size() > kGuestsMax) EvictGuest();
   }
   return {};
 }
 
-/// False when it is over with the guest.
+/// Nobody is there, somebody has gone already, or the machine has no room, which it is given time to
+/// find.
+Status Bootstrap::AfterNoAccept(int error) {
+  const bool has_no_room =
+      error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM || error == EPERM;
+  if (!has_no_room) return {};
+  if (error == EMFILE && guests_.empty()) {
+    return SystemError(StatusCode::kEnvironment, "cannot accept connections", error);
+  }
+  if (!guests_.empty()) EvictGuest();
+  next_accept_ = Clock::now() + kTick;
+  return {};
+}
+
+/// The one that the essay above names.
+void Bootstrap::EvictGuest() {
+  std::map<NetworkBytes, size_t> guests_of;
+  for (const auto& guest : guests_) ++guests_of[guest->network];
+  const auto weight = [&guests_of](const std::unique_ptr<Guest>& guest) {
+    return std::pair(guests_of[guest->network], !guest->hello.has_name());
+  };
+  guests_.erase(
+      std::ranges::max_element(guests_, {}, weight));  // the first, so the oldest, of equals
+}
+
+/// False when it is over with the guest. Takes a bounded number of bytes.
 bool Bootstrap::ServeGuest(Guest& guest) {
+  if (guest.expired()) return false;
+  if (guest.is_refused) return guest.Discard();
   for (;;) {
-    const size_t wanted = guest.is_refused ? 1 : guest.hello.wanted();
+    const size_t wanted = guest.hello.wanted();
     switch (guest.Receive(wanted)) {
       case Conversation::Read::kNotYet:
-        return !guest.expired();
+        return true;
       case Conversation::Read::kGone:
         return false;
       case Conversation::Read::kAll:
         break;
     }
-    if (guest.is_refused) continue;
     const std::vector<std::byte> reply = guest.hello.Take(std::span(guest.in).first(wanted));
     if (!reply.empty() && !guest.Send(reply)) return false;
     switch (guest.hello.state()) {
@@ -298,7 +348,7 @@ bool Bootstrap::ServeGuest(Guest& guest) {
         NoteRefused(guest);
         guest.is_refused = true;
         shutdown(guest.fd.get(), SHUT_WR);
-        break;
+        return true;
     }
   }
 }
@@ -307,9 +357,10 @@ void Bootstrap::NoteRefused(const Guest& guest) {
   if (!guest.hello.has_name()) return;
   for (Link& link : links_) {
     if (link.name.to != options_.node || link.name.from != guest.hello.link().from) continue;
-    link.last_seen = fmt::format("somebody at {} who says to be node {} was refused: {}",
-                                 PeerOf(guest.fd), link.name.from.value,
-                                 Explain(guest.hello.refusal(), guest.hello.peer_version()));
+    link.seen.Note({Telling::kRefusal,
+                    fmt::format("somebody at {} who says to be node {} was refused: {}",
+                                PeerOf(guest.fd), link.name.from.value,
+                                Explain(guest.hello.refusal(), guest.hello.peer_version()))});
   }
 }
 
@@ -337,18 +388,17 @@ void Bootstrap::StartCalls() {
     const bool is_wanted = to_root_only_ ? &link == &links_.front() : true;
     if (!is_wanted || link.name.from != options_.node || IsServed(link)) continue;
     if (link.calling || Clock::now() < link.next_try) continue;
-    if (!link.lookup) link.lookup.emplace(options_.peers[link.name.to.index()].host);
-    if (!link.lookup->done()) {
-      link.last_seen = "its host name is being looked up";
-      continue;
+    const auto addresses = lookups_.Find(options_.peers[link.name.to.index()].host);
+    if (addresses) {
+      StartCall(link, *addresses);
+    } else {
+      link.seen.Note({Telling::kLookup, "its host name is being looked up"});
     }
-    StartCall(link);
   }
 }
 
-void Bootstrap::StartCall(Link& link) {
+void Bootstrap::StartCall(Link& link, const Result<std::vector<TcpAddress>>& addresses) {
   const PeerAddress& peer = options_.peers[link.name.to.index()];
-  const Result<std::vector<TcpAddress>> addresses = link.lookup->addresses();
   auto call = std::make_unique<Call>(
       link, HelloConnector(options_.key, RandomNonce(), link.name, plan_hash_));
   link.calling = true;
@@ -375,11 +425,15 @@ void Bootstrap::StartCall(Link& link) {
 /// After a try that failed. Always false: it is over with the call.
 bool Bootstrap::EndCall(Call& call, const std::string& why) {
   Link& link = call.link;
+  // That somebody else is at one port of a range is as it should be.
+  const bool is_refusal =
+      call.hello.state() == HelloState::kRefused && call.hello.refusal() != Refusal::kWrongNode;
   link.calling = false;
-  link.last_seen = fmt::format("{}: {}", call.address, why);
+  link.seen.Note({is_refusal ? Telling::kRefusal : Telling::kNoConnection,
+                  fmt::format("{}: {}", call.address, why)});
   if (++link.tries % call.tries_per_sweep != 0) return false;
   link.next_try = Clock::now() + kRetryWait;
-  link.lookup.reset();  // names may get other addresses
+  lookups_.Forget(options_.peers[link.name.to.index()].host);  // names may get other addresses
   return false;
 }
 
@@ -406,7 +460,9 @@ bool Bootstrap::ServeCall(Call& call) {
         break;
     }
     const std::vector<std::byte> reply = call.hello.Take(std::span(call.in).first(wanted));
-    if (!reply.empty() && !call.Send(reply)) return EndCall(call, "the connection broke");
+    const bool is_sent = reply.empty() || call.Send(reply);
+    if (call.hello.state() != HelloState::kTalking) break;
+    if (!is_sent) return EndCall(call, "the connection broke");
     if (call.hello.has_proved()) call.due = due_ + kRootFirst;
   }
   switch (call.hello.state()) {
@@ -438,17 +494,16 @@ bool Bootstrap::TakeRefusal(Call& call) {
 }
 
 Status Bootstrap::NotThere() const {
-  std::map<uint32_t, std::string> missing;
+  std::map<uint32_t, Sighting> missing;
   for (const Link& link : links_) {
     if (IsServed(link) || (to_root_only_ && &link != &links_.front())) continue;
     const NodeId peer = link.name.from == options_.node ? link.name.to : link.name.from;
-    std::string& last_seen = missing.try_emplace(peer.value, kNeverSeen).first->second;
-    if (link.last_seen != kNeverSeen) last_seen = link.last_seen;
+    missing[peer.value].Note(link.seen);
   }
   std::vector<std::string> words;
-  for (const auto& [node, last_seen] : missing) {
+  for (const auto& [node, seen] : missing) {
     if (words.size() == kMissingMax) break;
-    words.push_back(fmt::format("node {} ({})", node, last_seen));
+    words.push_back(fmt::format("node {} ({})", node, seen.what));
   }
   if (missing.size() > kMissingMax) {
     words.push_back(fmt::format("and {} nodes more", missing.size() - kMissingMax));

@@ -2,7 +2,7 @@
 //
 // Bootstrap: how one node of a group on several machines gets its connections: it listens, connects
 // to its peers as soon as they are there, and lets in only who proves that he belongs to the group
-// (hello.h). Strangers cost it a bounded number of sockets and no more.
+// (hello.h). Strangers cost it a bounded number of sockets and bytes, and no more.
 #ifndef PREPOST_RUNTIME_BOOTSTRAP_H_
 #define PREPOST_RUNTIME_BOOTSTRAP_H_
 
@@ -22,6 +22,7 @@
 #include "prepost/runtime/hello.h"
 #include "prepost/runtime/peers_file.h"
 #include "prepost/runtime/plan_hash.h"
+#include "prepost/runtime/tcp_address.h"
 #include "prepost/runtime/tcp_mesh.h"
 
 namespace prepost {
@@ -79,14 +80,17 @@ class Bootstrap {
   bool all_done() const;
   Status NotThere() const;
 
+  bool is_accepting() const;
   Status AcceptGuests();
+  Status AfterNoAccept(int error);
+  void EvictGuest();
   bool ServeGuest(Guest& guest);
   void Admit(Guest& guest);
   void NoteRefused(const Guest& guest);
   Refusal Judge(const LinkName& name, const PlanHash& plan);
 
   void StartCalls();
-  void StartCall(Link& link);
+  void StartCall(Link& link, const Result<std::vector<TcpAddress>>& addresses);
   bool ServeCall(Call& call);
   bool EndCall(Call& call, const std::string& why);
   bool TakeRefusal(Call& call);
@@ -97,7 +101,9 @@ class Bootstrap {
   const Clock::time_point due_;
   FileDescriptor listener_;
   uint16_t port_ = 0;
+  Clock::time_point next_accept_;
   std::vector<Link> links_;
+  HostLookups lookups_;
   std::vector<std::unique_ptr<Guest>> guests_;  ///< oldest first
   std::vector<std::unique_ptr<Call>> calls_;
   bool to_root_only_ = false;

@@ -23,7 +23,11 @@ constexpr std::array<uint64_t NodeReport::*, 8> kReportFields = {
     &NodeReport::host_completions, &NodeReport::retries,           &NodeReport::cpu_ns,
     &NodeReport::bytes_received,   &NodeReport::elapsed_ns};
 
-bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+/// Not printable ASCII: terminals may do something else than show it, as there are control characters
+/// above ASCII, too, and a text may be cut within a character of several bytes.
+bool IsUnprintable(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f;
+}
 
 std::optional<StatusCode> CodeOf(uint8_t value) {
   for (const StatusCode code : {StatusCode::kOk, StatusCode::kRejected, StatusCode::kUsage,
@@ -43,7 +47,7 @@ const char* Name(Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
 void ControlMessage::SetText(const std::string& value) {
   text = value.substr(0, kControlTextBytes);
-  std::ranges::replace_if(text, IsControl, '?');
+  std::ranges::replace_if(text, IsUnprintable, '?');
 }
 
 void EncodeControlMessage(const ControlMessage& message,
@@ -84,6 +88,9 @@ Result<ControlMessage> DecodeControlMessage(std::span<const std::byte, kControlM
   const uint8_t reserved = reader.Get<uint8_t>();
   if (reserved != 0) return BadField("byte 3", reserved);
   message.interval_ms = reader.Get<uint32_t>();
+  if (message.interval_ms > kControlIntervalMsMax) {
+    return BadField("interval_ms", message.interval_ms);
+  }
   message.start_ns = reader.Get<uint64_t>();
   message.progress = reader.Get<uint64_t>();
   for (const auto field : kReportFields) message.report.*field = reader.Get<uint64_t>();
@@ -93,7 +100,7 @@ Result<ControlMessage> DecodeControlMessage(std::span<const std::byte, kControlM
   if (text_bytes > kControlTextBytes) return BadField("bytes of text", text_bytes);
   for (const std::byte byte : reader.Take(text_bytes)) {
     const char c = static_cast<char>(byte);
-    if (IsControl(c)) return BadField("a character of the text", static_cast<unsigned char>(c));
+    if (IsUnprintable(c)) return BadField("a character of the text", static_cast<unsigned char>(c));
     message.text.push_back(c);
   }
   for (const std::byte byte : reader.Take(reader.left())) {

@@ -53,7 +53,7 @@ struct ControlMessage {
   MessageSum sum = {};                ///< kSummed
   std::string text;  ///< kFailed, kAbort: the cause; kProgress: what the node waits for
 
-  /// Takes what fits; control characters become '?', so that a message is one line.
+  /// Takes what fits; all but printable ASCII becomes '?', so that a message is one line.
   void SetText(const std::string& value);
 };
 
@@ -67,16 +67,17 @@ const char* Name(ControlMessage::Kind kind);
 ///          1      1  lost_peer, 0 or 1
 ///          2      1  code
 ///          3      1  0
-///          4      4  interval_ms
+///          4      4  interval_ms, at most 60,000
 ///          8      8  start_ns
 ///         16      8  progress
 ///         24     64  report: posts, posts during, wake-ups, completions, retries, cpu_ns,
 ///                    bytes_received, elapsed_ns
 ///         88     16  sum: high, low
 ///        104      2  bytes of text
-///        106    534  text, the rest 0
+///        106    534  text, printable ASCII; the rest 0
 inline constexpr size_t kControlMessageBytes = 640;
 inline constexpr size_t kControlTextBytes = 534;
+inline constexpr uint32_t kControlIntervalMsMax = 60'000;
 
 void EncodeControlMessage(const ControlMessage& message,
                           std::span<std::byte, kControlMessageBytes> out);

@@ -19,9 +19,13 @@ void ControlSocket::Send(const ControlMessage& message) {
   if (closed_) return;
   std::array<std::byte, kControlMessageBytes> bytes;
   EncodeControlMessage(message, bytes);
-  const ssize_t sent = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  // What the other end said before it went may still be read, so only a broken message closes.
-  if (sent >= 0 && sent != static_cast<ssize_t>(bytes.size())) closed_ = true;
+  ssize_t sent = 0;
+  do {
+    sent = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  // What the other end said before it went may still be read, so that it is gone closes nothing.
+  const bool is_gone = sent < 0 && errno != EAGAIN;
+  if (!is_gone && sent != static_cast<ssize_t>(bytes.size())) closed_ = true;
 }
 
 std::optional<ControlMessage> ControlSocket::Receive() {

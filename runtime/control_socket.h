@@ -29,11 +29,12 @@ class ControlSocket {
   int fd() const { return fd_.get(); }
 
   /// Nothing happens when the other end is gone. A connection holds far more than what is ever
-  /// under way, so one that takes no whole message is as good as gone and becomes closed().
+  /// under way, so one that takes no whole message is as good as gone and becomes closed(), which
+  /// nobody hears of but who looks.
   void Send(const ControlMessage& message);
   /// The next message; none if none is there in full yet, or if closed().
   std::optional<ControlMessage> Receive();
-  /// The other end is gone or has sent nonsense; for good.
+  /// The other end is gone, takes no more messages, or has sent nonsense; for good.
   bool closed() const { return closed_; }
   /// What was wrong with its last bytes; empty if nothing was.
   const std::string& nonsense() const { return nonsense_; }

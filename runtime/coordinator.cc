@@ -223,7 +223,16 @@ Status Coordinator::AfterTick() {
 /// How far it is, unless it has not answered that yet.
 void Coordinator::Ask(Member& member) {
   if (!member.is_open() || std::exchange(member.asked, true)) return;
-  member.control->Send({.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
+  Tell(member, {.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
+}
+
+void Coordinator::Tell(Member& member, const ControlMessage& message) {
+  if (!member.is_open()) return;
+  member.control->Send(message);
+  if (member.control->closed()) {
+    static_cast<void>(NoteLoss(
+        Rejected(fmt::format("node {} is gone: it takes no more messages", member.node.value))));
+  }
 }
 
 /// A loss that is known is the cause. Else nodes that do not answer come first: they are the likely
@@ -259,9 +268,7 @@ Status Coordinator::CompareSums() const {
 }
 
 void Coordinator::Broadcast(const ControlMessage& message) {
-  for (Member& member : members_) {
-    if (member.is_open()) member.control->Send(message);
-  }
+  for (Member& member : members_) Tell(member, message);
 }
 
 void Coordinator::Release() { Dismiss({.kind = Kind::kRelease}); }

@@ -17,8 +17,10 @@ namespace {
 
 static_assert(crypto_auth_KEYBYTES == 32 && crypto_auth_BYTES == sizeof(MacBytes));
 
-/// Keeps this use of a secret apart from any other that it may have.
-constexpr std::string_view kKeyLabel = "prepost group key 1";
+/// Keeps this use of a secret apart from any other that it may have. All nodes need the same salt,
+/// and they have nothing in common but the secret before they talk.
+constexpr std::string_view kSalt = "prepost group v1";
+static_assert(kSalt.size() == crypto_pwhash_SALTBYTES);
 
 const unsigned char* Data(std::span<const std::byte> bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
@@ -46,10 +48,13 @@ Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string
         where);
   }
   GroupKey key;
-  const auto bytes = std::as_bytes(std::span(secret));
-  const auto label = std::as_bytes(std::span(kKeyLabel));
-  crypto_generichash(Room(key.key_), key.key_.size(), Data(bytes), bytes.size(), Data(label),
-                     label.size());
+  const auto salt = std::as_bytes(std::span(kSalt));
+  if (crypto_pwhash(Room(key.key_), key.key_.size(), secret.data(), secret.size(), Data(salt),
+                    crypto_pwhash_OPSLIMIT_INTERACTIVE, crypto_pwhash_MEMLIMIT_INTERACTIVE,
+                    crypto_pwhash_ALG_ARGON2ID13) != 0) {
+    return EnvironmentError(fmt::format("no memory to derive a key from the secret, {} MiB",
+                                        crypto_pwhash_MEMLIMIT_INTERACTIVE >> 20));
+  }
   return key;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Why it holds: each side's MAC covers the other side's fresh nonce, so an old conversation proves
-// nothing; it covers the role, so a side's own words sent back to it prove nothing; and it covers
-// the connection's name and the plan, so it proves nothing about any other connection. The listener
-// gives a MAC only to a peer that has proved the secret. What follows on the connection is not
-// protected (docs/runtime.md).
+// nothing; it covers which message it is, so a side's own words sent back to it prove nothing; and
+// it covers the connection's name and the plan, so it proves nothing about any other connection. The
+// listener proves itself first, so that a connector need not wait long for one that cannot; its word
+// on the connection it gives only to a peer that has proved the secret. Whoever connects gets a MAC,
+// and can try secrets on it at leisure: that is why keys are slow to derive (group_key.h). What
+// follows on the connection is not protected (docs/runtime.md).
 #include "prepost/runtime/hello.h"
 
 #include <fmt/format.h>
@@ -21,8 +23,10 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kMagic = "prepost\0"sv;
-constexpr std::string_view kRoles[] = {"prepost hello connector"sv, "prepost hello listener "sv};
-static_assert(kRoles[0].size() == kRoles[1].size());
+/// By Message, of one size.
+constexpr std::string_view kLabels[] = {"prepost hello challenge"sv, "prepost hello proof    "sv,
+                                        "prepost hello verdict  "sv};
+static_assert(kLabels[0].size() == kLabels[1].size() && kLabels[0].size() == kLabels[2].size());
 constexpr uint32_t kRefusalsKnown = 6;  ///< what a verdict may say
 
 void PutPrefix(ByteWriter& writer) {
@@ -80,8 +84,8 @@ bool HelloSide::TakePrefix(std::span<const std::byte> in) {
   return peer_version_ == kProtocolVersion;
 }
 
-std::vector<std::byte> HelloSide::Transcript(Role role, Refusal refusal) const {
-  const std::string_view label = kRoles[role == Role::kConnector ? 0 : 1];
+std::vector<std::byte> HelloSide::Transcript(Message message, Refusal refusal) const {
+  const std::string_view label = kLabels[static_cast<size_t>(message)];
   std::vector<std::byte> bytes(label.size() + 4 + 2 * sizeof(NonceBytes) + 16 + sizeof(PlanHash) +
                                4);
   ByteWriter writer(bytes);
@@ -119,18 +123,28 @@ std::vector<std::byte> HelloConnector::Take(std::span<const std::byte> in) {
   PREPOST_CHECK(state_ == HelloState::kTalking && in.size() == wanted_);
   if (has_proved_) {
     TakeVerdict(in);
-  } else if (has_challenge_) {
-    ByteReader reader(in);
-    peer_nonce_ = GetArray<sizeof(NonceBytes)>(reader);
-    has_proved_ = true;
-    wanted_ = kVerdictBytes;
-    const MacBytes proof = key_.Mac(Transcript(Role::kConnector, Refusal::kNone));
-    return {proof.begin(), proof.end()};
+  } else if (has_prefix_) {
+    return TakeChallenge(in);
   } else if (TakePrefix(in)) {
-    has_challenge_ = true;
+    has_prefix_ = true;
     wanted_ = kChallengeBytes - kPrefixBytes;
   }
   return {};
+}
+
+std::vector<std::byte> HelloConnector::TakeChallenge(std::span<const std::byte> in) {
+  ByteReader reader(in);
+  peer_nonce_ = GetArray<sizeof(NonceBytes)>(reader);
+  const MacBytes mac = GetArray<sizeof(MacBytes)>(reader);
+  is_proved_ = key_.Verify(mac, Transcript(Message::kChallenge));
+  if (!is_proved_) {
+    Refuse(Refusal::kWrongSecret);
+    return std::vector<std::byte>(kProofBytes);
+  }
+  has_proved_ = true;
+  wanted_ = kVerdictBytes;
+  const MacBytes proof = key_.Mac(Transcript(Message::kProof));
+  return {proof.begin(), proof.end()};
 }
 
 void HelloConnector::TakeVerdict(std::span<const std::byte> in) {
@@ -143,7 +157,7 @@ void HelloConnector::TakeVerdict(std::span<const std::byte> in) {
   }
   const Refusal refusal = static_cast<Refusal>(value);
   is_proved_ =
-      refusal != Refusal::kWrongSecret && key_.Verify(mac, Transcript(Role::kListener, refusal));
+      refusal != Refusal::kWrongSecret && key_.Verify(mac, Transcript(Message::kVerdict, refusal));
   if (!is_proved_) return Refuse(Refusal::kWrongSecret);
   if (refusal != Refusal::kNone) return Refuse(refusal);
   state_ = HelloState::kWelcome;
@@ -182,13 +196,14 @@ std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
   ByteWriter writer(challenge);
   PutPrefix(writer);
   writer.PutBytes(nonce_);
+  writer.PutBytes(key_.Mac(Transcript(Message::kChallenge)));
   return challenge;
 }
 
 std::vector<std::byte> HelloListener::TakeProof(std::span<const std::byte> in) {
   ByteReader reader(in);
   const MacBytes proof = GetArray<sizeof(MacBytes)>(reader);
-  is_proved_ = key_.Verify(proof, Transcript(Role::kConnector, Refusal::kNone));
+  is_proved_ = key_.Verify(proof, Transcript(Message::kProof));
   const Refusal refusal = is_proved_ ? judge_(link_, plan_) : Refusal::kWrongSecret;
   if (refusal == Refusal::kNone) {
     state_ = HelloState::kWelcome;
@@ -198,7 +213,7 @@ std::vector<std::byte> HelloListener::TakeProof(std::span<const std::byte> in) {
   std::vector<std::byte> verdict(kVerdictBytes);
   ByteWriter writer(verdict);
   writer.Put(static_cast<uint32_t>(refusal));
-  if (is_proved_) writer.PutBytes(key_.Mac(Transcript(Role::kListener, refusal)));
+  if (is_proved_) writer.PutBytes(key_.Mac(Transcript(Message::kVerdict, refusal)));
   return verdict;
 }
 

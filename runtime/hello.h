@@ -52,16 +52,18 @@ std::string Explain(Refusal refusal, uint32_t peer_version);
 /// The conversation, all sizes fixed, integers little-endian. C connects, L listens:
 ///
 ///     C > L  hello      prefix | purpose 4 | from 4 | to 4 | lane 4 | plan hash 32 | nonce 32
-///     L > C  challenge  prefix | nonce 32
+///     L > C  challenge  prefix | nonce 32 | MAC 32
 ///     C > L  proof      MAC 32
 ///     L > C  verdict    refusal 4 | MAC 32
 ///
 /// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
-/// MACs are over role, version, both nonces, from, to, lane, purpose, plan hash, and refusal, so
-/// that none can be used for anything else; the verdict of kWrongSecret has none (zeros).
+/// MACs are over which message it is, version, both nonces, from, to, lane, purpose, plan hash, and
+/// refusal, so that none can be used for anything else; the verdict of kWrongSecret has none (zeros).
+/// A connector that the challenge does not convince sends a proof of zeros, so that the listener
+/// learns that the secrets differ, too. A challenge to another version is zeros behind the prefix.
 inline constexpr size_t kPrefixBytes = 12;
 inline constexpr size_t kHelloBytes = kPrefixBytes + 80;
-inline constexpr size_t kChallengeBytes = kPrefixBytes + 32;
+inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;
 inline constexpr size_t kProofBytes = 32;
 inline constexpr size_t kVerdictBytes = 36;
 
@@ -80,19 +82,20 @@ class HelloSide {
   HelloState state() const { return state_; }
   /// kRefused: why.
   Refusal refusal() const { return refusal_; }
-  /// The other side has proved that it has the secret.
+  /// All that the other side has said proves that it has the secret.
   bool is_proved() const { return is_proved_; }
   uint32_t peer_version() const { return peer_version_; }
 
  protected:
   enum class Role : uint8_t { kConnector, kListener };
+  enum class Message : uint8_t { kChallenge, kProof, kVerdict };
 
   HelloSide(const GroupKey& key, const NonceBytes& nonce, Role role)
       : key_(key), nonce_(nonce), role_(role) {}
   /// Whether the prefix is one of this version; else the state is final.
   bool TakePrefix(std::span<const std::byte> in);
-  /// What the MAC of the side in `role` is over.
-  std::vector<std::byte> Transcript(Role role, Refusal refusal) const;
+  /// What the MAC of `message` is over.
+  std::vector<std::byte> Transcript(Message message, Refusal refusal = Refusal::kNone) const;
   void Refuse(Refusal refusal) {
     state_ = HelloState::kRefused;
     refusal_ = refusal;
@@ -121,13 +124,15 @@ class HelloConnector final : public HelloSide {
   std::vector<std::byte> Begin() const;
   /// Needs wanted() bytes. What is to be sent.
   std::vector<std::byte> Take(std::span<const std::byte> in);
-  /// The proof has left: the listener may take the connection any time now.
+  /// The listener has proved that it has the secret, and the proof is what Take() has returned: the
+  /// listener may take the connection any time now.
   bool has_proved() const { return has_proved_; }
 
  private:
+  std::vector<std::byte> TakeChallenge(std::span<const std::byte> in);
   void TakeVerdict(std::span<const std::byte> in);
 
-  bool has_challenge_ = false;
+  bool has_prefix_ = false;
   bool has_proved_ = false;
 };
 

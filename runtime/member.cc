@@ -60,7 +60,6 @@ Status Member::Prepare() {
       return SystemError(StatusCode::kEnvironment, "cannot watch the control connection", errno);
     }
   }
-  if (task_.prepare) PREPOST_RETURN_IF_ERROR(task_.prepare());
   NodeMemory memory;
   if (is_root_) {
     memory.source = task_.input->bytes();

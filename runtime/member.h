@@ -30,8 +30,7 @@ struct MemberTask {
   const Plan& plan;  ///< verified
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
-  NodeBuffer* buffer = nullptr;        ///< everyone else's, open when `prepare` is done
-  std::function<Status()> prepare;     ///< first of all; may be empty
+  NodeBuffer* buffer = nullptr;        ///< everyone else's, open
   /// Once, when the buffer is reserved: connects this node with its peers. While `wake_fd` is
   /// readable, the endpoint's Poll() is not to wait. Calls `checkpoint` while it takes long.
   std::function<Result<std::unique_ptr<Endpoint>>(int wake_fd, const Checkpoint& checkpoint)>

@@ -110,6 +110,11 @@ Status NodeRun::Lead() {
 }
 
 Result<LocalRun> NodeRun::RunOther() {
+  // First of all, because once the root has let this node in, its failure is everyone's.
+  Result<NodeBuffer> buffer =
+      NodeBuffer::OpenUnnamed(node_, plan_.header().message.bytes, outputs_);
+  if (!buffer.ok()) return buffer.status();
+  buffer_ = std::move(*buffer);
   Result<FileDescriptor> control = bootstrap_->ConnectToRoot();
   if (!control.ok()) return control.status();
   Member member(TaskWith(ControlSocket(std::move(*control))));
@@ -124,13 +129,6 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .node = node_,
           .input = input_,
           .buffer = &buffer_,
-          .prepare = [this]() -> Status {
-            if (is_root()) return {};
-            Result<NodeBuffer> buffer =
-                NodeBuffer::OpenUnnamed(node_, plan_.header().message.bytes, outputs_);
-            if (buffer.ok()) buffer_ = std::move(*buffer);
-            return buffer.status();
-          },
           .connect = [this](int wake_fd,
                             const Checkpoint& checkpoint) { return Connect(wake_fd, checkpoint); },
           .commit = [this] { return Commit(); },

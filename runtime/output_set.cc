@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <string_view>
@@ -24,26 +26,39 @@ namespace {
 constexpr std::string_view kTemporaryPrefix = ".prepost-";
 constexpr std::string_view kTemporarySuffix = ".partial";
 
-std::string TemporaryName(pid_t pid) {
-  return fmt::format("{}{}{}", kTemporaryPrefix, pid, kTemporarySuffix);
+/// `tag` is empty, or begins with '-' and says on which machine `pid` is one.
+std::string TemporaryName(pid_t pid, const std::string& tag) {
+  return fmt::format("{}{}{}{}", kTemporaryPrefix, pid, tag, kTemporarySuffix);
 }
 
-/// The process that made a file of this name; nothing if it is no temporary name.
-std::optional<pid_t> MakerOf(const std::string& name) {
+/// Where our pid means what it does: this machine since it was started, and the namespace of pids.
+/// Random if the system does not say, so that nobody takes us for gone.
+std::string MachineTag() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::error_code error;
+  const std::filesystem::path pids = std::filesystem::read_symlink("/proc/self/ns/pid", error);
+  if (boot.empty() || error) return fmt::format("-{:016x}", std::random_device()());
+  const std::string both = boot + pids.string();
+  return fmt::format("-{:016x}", XXH3_64bits(both.data(), both.size()));
+}
+
+/// The process that made a file of this name; nothing if it is no temporary name with `tag`.
+std::optional<pid_t> MakerOf(const std::string& name, const std::string& tag) {
   pid_t pid = 0;
   const size_t digits = std::min(kTemporaryPrefix.size(), name.size());
   std::from_chars(name.data() + digits, name.data() + name.size(), pid);
-  if (pid <= 0 || name != TemporaryName(pid)) return std::nullopt;
+  if (pid <= 0 || name != TemporaryName(pid, tag)) return std::nullopt;
   return pid;
 }
 
 /// Removes what runs that were killed have left in `folder`. A file with our own pid is one of
 /// these: pids come again, in containers almost always.
-void RemoveStale(const std::string& folder) {
+void RemoveStale(const std::string& folder, const std::string& tag) {
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::optional<pid_t> maker = MakerOf(entry->path().filename());
+    const std::optional<pid_t> maker = MakerOf(entry->path().filename(), tag);
     if (!maker) continue;
     const bool lives = *maker != getpid() && (kill(*maker, 0) == 0 || errno != ESRCH);
     if (!lives) unlink(entry->path().c_str());
@@ -71,7 +86,7 @@ Status MakeFolder(const std::string& path, std::vector<std::string>* made) {
 
 }  // namespace
 
-OutputSet::OutputSet() : temporary_name_(TemporaryName(getpid())) {}
+OutputSet::OutputSet(const std::string& tag) : temporary_name_(TemporaryName(getpid(), tag)) {}
 
 OutputSet::OutputSet(OutputSet&& other) noexcept
     : copies_(std::move(other.copies_)),
@@ -80,7 +95,7 @@ OutputSet::OutputSet(OutputSet&& other) noexcept
       pending_(std::exchange(other.pending_, false)) {}
 
 Result<OutputSet> OutputSet::Create(const Options& options) {
-  OutputSet set;
+  OutputSet set(/*tag=*/"");
   for (uint32_t node = 0; node < options.nodes; ++node) {
     if (NodeId(node) == options.root) continue;
     set.copies_.push_back({.node = NodeId(node),
@@ -91,7 +106,7 @@ Result<OutputSet> OutputSet::Create(const Options& options) {
   for (const Copy& copy : set.copies_) {
     PREPOST_RETURN_IF_ERROR(MakeFolder(copy.folder, &set.made_folders_));
     PREPOST_RETURN_IF_ERROR(CheckName(copy));
-    RemoveStale(copy.folder);
+    RemoveStale(copy.folder, /*tag=*/"");
   }
   return set;
 }
@@ -101,15 +116,15 @@ Result<OutputSet> OutputSet::CreateOne(NodeId node, const std::string& path) {
   const std::filesystem::path real = std::filesystem::exists(path, error)
                                          ? std::filesystem::canonical(path, error)
                                          : std::filesystem::path(path);
-  OutputSet set;
   // The folder may be shared by machines, on which the same pid means something else.
-  set.temporary_name_ = fmt::format("{}{}-{:08x}{}", kTemporaryPrefix, getpid(),
-                                    std::random_device()(), kTemporarySuffix);
+  const std::string tag = MachineTag();
+  OutputSet set(tag);
   set.copies_.push_back({.node = node,
                          .folder = real.has_parent_path() ? real.parent_path().string() : ".",
                          .name = real.filename()});
   if (set.copies_.front().name.empty()) return Rejected(fmt::format("cannot write {}", path));
   PREPOST_RETURN_IF_ERROR(CheckName(set.copies_.front()));
+  RemoveStale(set.copies_.front().folder, tag);
   return set;
 }
 

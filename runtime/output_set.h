@@ -34,7 +34,9 @@ class OutputSet {
   static Result<OutputSet> Create(const Options& options);
 
   /// Of one copy only, that of `node`, with `path` as its final name; a link stays a link. The
-  /// folder must exist. Errors (kRejected): `path` is there and no regular file.
+  /// folder must exist, and may be shared by machines: while it is incomplete the copy, if it has a
+  /// name at all, is .prepost-PID-MACHINE.partial, and only this machine's are removed, like by
+  /// Create(). Errors (kRejected): `path` is there and no regular file.
   static Result<OutputSet> CreateOne(NodeId node, const std::string& path);
 
   OutputSet(OutputSet&& other) noexcept;
@@ -63,7 +65,7 @@ class OutputSet {
     std::string name;
   };
 
-  OutputSet();
+  explicit OutputSet(const std::string& tag);
   static Status CheckName(const Copy& copy);
   const Copy& CopyOf(NodeId node) const;
   std::string TemporaryPath(const Copy& copy) const;

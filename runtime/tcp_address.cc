@@ -6,9 +6,11 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -38,6 +40,8 @@ std::vector<TcpAddress> LookUp(const std::string& host, int flags, int* error) {
   }
   return addresses;
 }
+
+constexpr size_t kLookupsMax = 8;  ///< at a time
 
 FileDescriptor Failed(int* error) {
   *error = errno;
@@ -90,37 +94,83 @@ std::optional<TcpAddress> NumericAddress(const std::string& host) {
   return addresses.front();
 }
 
-struct HostLookup::State {
-  std::atomic<bool> done = false;
-  int error = 0;  ///< of getaddrinfo, written before `done`, as is the next
-  std::vector<TcpAddress> addresses;
-};
-
-HostLookup::HostLookup(const std::string& host) : state_(std::make_shared<State>()) {
-  if (std::optional<TcpAddress> address = NumericAddress(host)) {
-    state_->addresses.push_back(*address);
-    state_->done = true;
-    return;
+NetworkBytes TcpAddress::Network() const {
+  NetworkBytes network = {};
+  if (storage.ss_family != AF_INET6) {
+    std::memcpy(network.data(), &reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr,
+                sizeof(in_addr));
+    return network;
   }
-  const auto look_up = [host, state = state_] {
-    state->addresses = LookUp(host, AI_ADDRCONFIG, &state->error);
-    state->done = true;
-  };
-  try {
-    std::thread(look_up).detach();
-  } catch (const std::system_error&) {
-    state_->error = EAI_AGAIN;
-    state_->done = true;
+  const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&address)) {
+    std::memcpy(network.data(), &address.s6_addr[12], sizeof(in_addr));
+  } else {
+    std::memcpy(network.data(), &address, IN6_IS_ADDR_LINKLOCAL(&address) ? sizeof(address) : 8);
   }
+  return network;
 }
 
-bool HostLookup::done() const { return state_->done; }
+struct HostLookups::Shared {
+  struct Found {
+    bool done = false;
+    int error = 0;  ///< of getaddrinfo
+    std::vector<TcpAddress> addresses;
+  };
 
-Result<std::vector<TcpAddress>> HostLookup::addresses() const {
-  PREPOST_CHECK(done());
-  if (state_->error != 0) return Rejected(gai_strerror(state_->error));
-  if (state_->addresses.empty()) return Rejected("no address");
-  return state_->addresses;
+  /// What each thread does until nothing is queued.
+  void LookUpQueued() {
+    std::unique_lock lock(mutex);
+    while (!queued.empty()) {
+      const std::string host = std::move(queued.front());
+      queued.pop_front();
+      lock.unlock();
+      Found found = {.done = true};
+      found.addresses = LookUp(host, AI_ADDRCONFIG, &found.error);
+      lock.lock();
+      hosts[host] = std::move(found);
+    }
+    --threads;
+  }
+
+  std::mutex mutex;  ///< all below
+  std::map<std::string, Found> hosts;
+  std::deque<std::string> queued;
+  size_t threads = 0;
+};
+
+HostLookups::HostLookups() : shared_(std::make_shared<Shared>()) {}
+
+HostLookups::~HostLookups() {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->queued.clear();
+}
+
+std::optional<Result<std::vector<TcpAddress>>> HostLookups::Find(const std::string& host) {
+  if (const std::optional<TcpAddress> address = NumericAddress(host)) {
+    return std::vector<TcpAddress>{*address};
+  }
+  const std::lock_guard lock(shared_->mutex);
+  const auto [entry, is_new] = shared_->hosts.try_emplace(host);
+  if (is_new) shared_->queued.push_back(host);
+  if (!shared_->queued.empty() && shared_->threads < kLookupsMax) {
+    try {
+      std::thread([shared = shared_] { shared->LookUpQueued(); }).detach();
+      ++shared_->threads;
+    } catch (const std::system_error&) {
+      // The threads that are there, or one that can be started at the next call, come to it.
+    }
+  }
+  const Shared::Found& found = entry->second;
+  if (!found.done) return std::nullopt;
+  if (found.error != 0) return Rejected(gai_strerror(found.error));
+  if (found.addresses.empty()) return Rejected("no address");
+  return found.addresses;
+}
+
+void HostLookups::Forget(const std::string& host) {
+  const std::lock_guard lock(shared_->mutex);
+  const auto entry = shared_->hosts.find(host);
+  if (entry != shared_->hosts.end() && entry->second.done) shared_->hosts.erase(entry);
 }
 
 FileDescriptor Listen(const TcpAddress& address, int* error) {

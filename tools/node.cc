@@ -155,8 +155,8 @@ void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
       ->type_name("P|P-Q");
   command
       .add_option("--secret-file", flags.secret_path,
-                  fmt::format("The group's secret, {} bytes or more, readable by its owner only "
-                              "[{} in the environment]",
+                  fmt::format("The group's secret, {} bytes or more, random, readable by its owner "
+                              "only [{} in the environment]",
                               kSecretBytesMin, kSecretVariable))
       ->type_name("FILE");
   command
@@ -177,10 +177,14 @@ void AddNode(CLI::App& app, Action* action) {
       "does not\n"
       "matter. Nodes find each other by the peers file, which has a line per node:\n\n"
       "  NODE HOST[:PORT|:FIRST-LAST]     # the default port is {}; IPv6 as in [::1]:7000\n\n"
-      "They prove to each other that they have the secret and the same plan. Data is neither "
-      "encrypted nor\n"
-      "authenticated: on networks that you do not trust, use WireGuard, IPsec or ssh tunnels "
-      "(docs/runtime.md).\n\n"
+      "They prove to each other that they have the secret and the same plan. The secret should be "
+      "random, because\n"
+      "whoever can connect can try to guess it at leisure. All nodes share it, so any member can "
+      "pass for any node:\n\n"
+      "  (umask 077; head -c 32 /dev/urandom | base64 > secret)\n\n"
+      "Data is neither encrypted nor authenticated: on networks that you do not trust, use "
+      "WireGuard, IPsec or ssh\n"
+      "tunnels (docs/runtime.md).\n\n"
       "The root sends its --input; the others write --output, which has its name only when all "
       "copies are equal,\n"
       "or receive into memory and drop the copy. The root prints the report of all nodes, the "

@@ -68,8 +68,12 @@ class BootstrapTest : public ::testing::Test {
                     .algorithm = "binomial_pipeline"})
         .value();
   }
-  static GroupKey Key(const char* secret = "the secret of this test") {
-    return GroupKey::FromSecret(secret, "").value();
+  /// Deriving takes long, so each is derived once.
+  static GroupKey Key(const std::string& secret = "the secret of this test") {
+    static std::map<std::string, GroupKey> keys;
+    const auto key = keys.find(secret);
+    if (key != keys.end()) return key->second;
+    return keys.emplace(secret, GroupKey::FromSecret(secret, "").value()).first->second;
   }
   BootstrapOptions Options(uint32_t node) const {
     BootstrapOptions options = {.node = NodeId(node), .key = Key()};
@@ -136,12 +140,16 @@ class BootstrapTest : public ::testing::Test {
     }
     return text;
   }
-  /// A connection to where `node` listens, as soon as it does.
-  static FileDescriptor Dial(uint32_t node) {
+  /// A connection to where `node` listens, as soon as it does, from the address of `from` if given.
+  static FileDescriptor Dial(uint32_t node, std::optional<uint32_t> from = std::nullopt) {
     const TcpAddress address =
         NumericAddress(PeerOf(node).host)->WithPort(PeerOf(node).ports.first);
     for (;;) {
       FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (from) {
+        const TcpAddress own = *NumericAddress(PeerOf(*from).host);
+        EXPECT_EQ(bind(fd.get(), own.generic(), own.bytes), 0);
+      }
       if (connect(fd.get(), address.generic(), address.bytes) == 0) return fd;
       EXPECT_EQ(errno, ECONNREFUSED);
       if (errno != ECONNREFUSED) return fd;
@@ -240,6 +248,98 @@ TEST_F(BootstrapTest, AStrangerWhoIsSlowIsDropped) {
   }
   EXPECT_LT(sent, hello.size()) << "not dropped";
   ExpectGroupConnects();
+}
+
+/// Of node 2 for control, well-formed, from `version`.
+std::string HelloOf(char version) {
+  std::string hello("prepost\0", 8);
+  hello += {version, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0};
+  hello.resize(kHelloBytes);
+  return hello;
+}
+
+// It is refused, and says more and more: catches a node that listens to it and to nothing else, and a
+// flood that is heard to its end.
+TEST_F(BootstrapTest, AFloodThatDoesNotEndIsDropped) {
+  Start(kRoot);
+  const FileDescriptor stranger = Dial(kRoot);
+  Say(stranger, HelloOf(/*version=*/2).substr(0, kPrefixBytes));
+  const std::string flood(size_t{1} << 20, 'x');
+  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  bool is_dropped = false;
+  while (!is_dropped && std::chrono::steady_clock::now() < due) {
+    is_dropped = send(stranger.get(), flood.data(), flood.size(), MSG_NOSIGNAL) < 0;
+  }
+  EXPECT_TRUE(is_dropped);
+  ExpectGroupConnects();
+}
+
+// A stranger keeps connecting while a peer's hello is on its way: catches a peer that is pushed out
+// by who comes later, from the same address or another one.
+TEST_F(BootstrapTest, ManyFromOneAddressPushOutEachOther) {
+  Start(kRoot);
+  const FileDescriptor far_peer = Dial(kRoot, /*from=*/2);   // has said nothing yet
+  const FileDescriptor neighbour = Dial(kRoot, /*from=*/0);  // at the stranger's address
+  Say(neighbour, HelloOf(/*version=*/1));
+  EXPECT_EQ(Hear(neighbour, kChallengeBytes).size(), kChallengeBytes);
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i < 100; ++i) strangers.push_back(Dial(kRoot, /*from=*/0));
+  EXPECT_EQ(Hear(strangers.front()), "");  // so all after it have been accepted up to here
+  Say(far_peer, HelloOf(/*version=*/1));
+  EXPECT_EQ(Hear(far_peer, kChallengeBytes).size(), kChallengeBytes);
+  Say(neighbour, std::string(kProofBytes, 'x'));
+  EXPECT_EQ(Hear(neighbour, kVerdictBytes).size(), kVerdictBytes);
+  ExpectGroupConnects();
+}
+
+// At the first of the root's ports: catches a node that waits to its deadline for a listener that has
+// proved nothing.
+TEST_F(BootstrapTest, AStrangerWhoOnlyChallengesIsLeft) {
+  constexpr PortRange kPorts = {.first = 7000, .last = 7002};
+  int error = 0;
+  const FileDescriptor stranger =
+      Listen(NumericAddress(PeerOf(kRoot).host)->WithPort(kPorts.first), &error);
+  ASSERT_TRUE(stranger.valid());
+  std::vector<FileDescriptor> guests;
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    BootstrapOptions options = Options(node);
+    options.peers[kRoot].ports = kPorts;
+    Start(node, options);
+  }
+  const auto all_ended = [this] {
+    return std::ranges::all_of(nodes_, [](auto& node) {
+      return node.second.wait_for(milliseconds(0)) == std::future_status::ready;
+    });
+  };
+  while (!all_ended()) {
+    pollfd wait = {.fd = stranger.get(), .events = POLLIN, .revents = 0};
+    if (poll(&wait, 1, 10) <= 0) continue;
+    guests.emplace_back(accept(stranger.get(), nullptr, nullptr));
+    // Every second one stops before the MAC.
+    const size_t bytes =
+        guests.size() % 2 == 0 ? kChallengeBytes : kChallengeBytes - sizeof(MacBytes);
+    std::string challenge("prepost\0\x01\0\0\0", kPrefixBytes);
+    challenge.resize(bytes, 'x');
+    send(guests.back().get(), challenge.data(), challenge.size(), MSG_NOSIGNAL);
+  }
+  EXPECT_FALSE(guests.empty());
+  ExpectGroupConnects();
+}
+
+// Catches a refusal that is forgotten for the next port, where nobody is.
+TEST_F(BootstrapTest, AWrongSecretIsNamedAlthoughThereAreOtherPorts) {
+  BootstrapOptions root = Options(kRoot);
+  root.connect_max = milliseconds(2000);
+  Start(kRoot, root);
+  Dial(kRoot);
+  BootstrapOptions other = Options(3);
+  other.key = Key("not the secret of this test");
+  other.connect_max = milliseconds(500);
+  other.peers[kRoot].ports = {.first = kDefaultPort, .last = kDefaultPort + 2};
+  EXPECT_THAT(Refused(plan_, other).message(),
+              AllOf(HasSubstr("after 0.5 s: node 1 (127."), HasSubstr("the secrets differ")));
+  EXPECT_THAT(nodes_[kRoot].get().status.message(),
+              HasSubstr("who says to be node 3 was refused: the secrets differ"));
 }
 
 TEST_F(BootstrapTest, OtherVersionsAreNamed) {

@@ -70,8 +70,10 @@ TEST(ControlMessageTest, CutsLongTextsAndHidesControlCharacters) {
   ControlMessage message;
   message.SetText(std::string(1000, 'x'));
   EXPECT_EQ(DecodeControlMessage(Encode(message))->text.size(), kControlTextBytes);
-  message.SetText("a\nb\x1b[31m");
-  EXPECT_EQ(message.text, "a?b?[31m");
+  message.SetText(
+      "a\nb\x1b[31m\xc2\x9b"
+      "31m\x9b");  // the last two are the same in other bytes
+  EXPECT_EQ(message.text, "a?b?[31m??31m?");
 }
 
 // Catches a field that is taken as it comes.
@@ -85,7 +87,8 @@ TEST(ControlMessageTest, RefusesWhatNobodySends) {
        {Damage{0, 12, "kind is 12"}, Damage{1, 2, "lost_peer is 2"}, Damage{2, 4, "code is 4"},
         Damage{2, 0, "code is 0"}, Damage{3, 1, "byte 3 is 1"},
         Damage{105, 3, "bytes of text is 777"}, Damage{107, 27, "a character of the text is 27"},
-        Damage{639, 5, "a byte behind the text is 5"}}) {
+        Damage{107, 0x9b, "a character of the text is 155"},
+        Damage{7, 1, "interval_ms is 16777217"}, Damage{639, 5, "a byte behind the text is 5"}}) {
     Bytes bytes = Encode(Full());
     bytes[damage.offset] = std::byte{damage.value};
     EXPECT_EQ(DecodeControlMessage(bytes).status().message(), damage.error);

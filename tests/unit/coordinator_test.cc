@@ -175,6 +175,26 @@ TEST_F(CoordinatorTest, AMemberThatDoesNotAnswerIsNamedWhileOthersMove) {
   playing.join();
 }
 
+// It says that it moves and hears nothing, so that questions pile up: catches messages that are
+// dropped without a word, and a group that never ends because of it.
+TEST_F(CoordinatorTest, AMemberThatHearsNothingIsNamed) {
+  const int smallest = 1;
+  ASSERT_EQ(setsockopt(ends_[1].fd(), SOL_SOCKET, SO_SNDBUF, &smallest, sizeof(smallest)), 0);
+  JoinAll();
+  std::atomic<bool> is_over = false;
+  std::thread playing([&] {
+    for (uint64_t progress = 1; !is_over; ++progress) {
+      for (PlayedMember& member : members_) {
+        member.Say({.kind = Kind::kProgress, .progress = progress});
+      }
+      poll(nullptr, 0, 5);
+    }
+  });
+  EXPECT_EQ(Lead().message(), "node 1 is gone: it takes no more messages");
+  is_over = true;
+  playing.join();
+}
+
 TEST_F(CoordinatorTest, AbortTellsAllWhoHaveJoined) {
   JoinAll();
   std::thread playing([this] {

@@ -116,11 +116,15 @@ TEST(HelloTest, TheRefusedSideLearnsWhy) {
   }
 }
 
-// Catches a listener that gives a MAC, or a word about its plan, to one without the secret.
+// Catches a listener that says anything about its plan to one without the secret, a connector that
+// gives it a MAC, and one that leaves it in the dark about why it goes.
 TEST(HelloTest, AnotherSecretIsRefusedWithoutAMac) {
   const GroupKey other = GroupKey::FromSecret("another one, of 27 bytes..", "").value();
   Conversation talk(kLink, Plan(5), other);
   talk.Run();
+  ASSERT_EQ(talk.said.size(), 4u);
+  EXPECT_FALSE(talk.connector.has_proved());
+  EXPECT_EQ(talk.said[2].bytes, Bytes(kProofBytes));
   EXPECT_EQ(talk.listener.refusal(), Refusal::kWrongSecret);
   EXPECT_EQ(talk.connector.refusal(), Refusal::kWrongSecret);
   EXPECT_FALSE(talk.connector.is_proved());
@@ -159,33 +163,49 @@ TEST(HelloTest, NoTruncatedConversationIsWelcome) {
   }
 }
 
-// What one side has said is put to it again, as its partner's words: catches MACs that do not depend
-// on the role, and nonces that are taken from anywhere.
-TEST(HelloTest, NothingIsTakenWhenReflected) {
-  // A connector that is answered with its own bytes.
+// Catches a connector that proves itself to, and so waits long for, a listener that has proved
+// nothing.
+TEST(HelloTest, AConnectorGivesNoProofForARandomChallenge) {
   HelloConnector connector(Key(), Nonce(1), kLink, Plan(0));
-  const Bytes hello = connector.Begin();
-  const std::span<const std::byte> echo = hello;
-  connector.Take(echo.first(kPrefixBytes));
-  const Bytes proof = connector.Take(echo.last(32));  // its own nonce
-  ASSERT_EQ(proof.size(), kProofBytes);
-  Bytes verdict(4);  // "welcome", with its own MAC
-  verdict.insert(verdict.end(), proof.begin(), proof.end());
-  connector.Take(verdict);
-  EXPECT_EQ(connector.state(), HelloState::kRefused);
-  EXPECT_FALSE(connector.is_proved());
+  const Bytes prefix = connector.Begin();
+  connector.Take(std::span(prefix).first(kPrefixBytes));
+  EXPECT_EQ(connector.Take(test::RandomBytes(connector.wanted())), Bytes(kProofBytes));
+  EXPECT_FALSE(connector.has_proved());
+  EXPECT_EQ(connector.refusal(), Refusal::kWrongSecret);
+}
 
-  // A listener whose own nonce comes as the connector's, and whose verdict comes as a proof.
+// Words of a conversation are put to its sides again, as other words of it: catches MACs that do not
+// depend on which message they are in.
+TEST(HelloTest, NothingIsTakenWhenReflected) {
   Conversation honest;
   honest.Run();
-  const Bytes& said = honest.said[3].bytes;
-  HelloListener listener(Key(), Nonce(3), Judge);
-  Bytes own_nonce = honest.said[0].bytes;
-  std::ranges::copy(Nonce(3), own_nonce.end() - 32);
-  listener.Take(std::span(own_nonce).first(kPrefixBytes));
-  listener.Take(std::span(own_nonce).subspan(kPrefixBytes));
-  listener.Take(std::span(said).last(kProofBytes));
-  EXPECT_EQ(listener.refusal(), Refusal::kWrongSecret);
+  const std::span<const std::byte> challenge = honest.said[1].bytes;
+  const Bytes macs[] = {Bytes(challenge.end() - 32, challenge.end()), honest.said[2].bytes,
+                        Bytes(honest.said[3].bytes.begin() + 4, honest.said[3].bytes.end())};
+  for (size_t in_challenge = 0; in_challenge < 3; ++in_challenge) {
+    for (size_t in_verdict = 0; in_verdict < 3; ++in_verdict) {
+      HelloConnector connector(Key(), Nonce(2), kLink, Plan(0));  // as in `honest`
+      connector.Take(challenge.first(kPrefixBytes));
+      Bytes rest(challenge.begin() + kPrefixBytes, challenge.end() - 32);
+      rest.insert(rest.end(), macs[in_challenge].begin(), macs[in_challenge].end());
+      connector.Take(rest);
+      EXPECT_EQ(connector.has_proved(), in_challenge == 0);
+      if (!connector.has_proved()) continue;
+      Bytes verdict(4);  // "welcome"
+      verdict.insert(verdict.end(), macs[in_verdict].begin(), macs[in_verdict].end());
+      connector.Take(verdict);
+      EXPECT_EQ(connector.state() == HelloState::kWelcome, in_verdict == 2) << in_verdict;
+      EXPECT_EQ(connector.is_proved(), in_verdict == 2) << in_verdict;
+    }
+  }
+  for (size_t in_proof = 0; in_proof < 3; ++in_proof) {
+    HelloListener listener(Key(), Nonce(3), Judge);  // as in `honest`
+    const std::span<const std::byte> hello = honest.said[0].bytes;
+    listener.Take(hello.first(kPrefixBytes));
+    listener.Take(hello.subspan(kPrefixBytes));
+    listener.Take(macs[in_proof]);
+    EXPECT_EQ(listener.state() == HelloState::kWelcome, in_proof == 1) << in_proof;
+  }
 }
 
 // Catches a nonce that does not count.

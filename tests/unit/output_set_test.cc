@@ -128,6 +128,26 @@ TEST(OutputSetTest, OneCopyGoesWhereALinkPointsAndCanBeWithdrawn) {
   EXPECT_TRUE(std::filesystem::is_empty(folder / "disk"));
 }
 
+// Catches what a killed node has left and nobody removes, and another machine's that somebody does.
+TEST(OutputSetTest, OneCopyRemovesWhatThisMachinesDeadProcessesLeft) {
+  const TempFolder folder;
+  const auto create = [&] { return OutputSet::CreateOne(NodeId(1), folder / "copy"); };
+  const std::string own = create()->TemporaryPath(NodeId(1));
+  const size_t pid = own.find(std::to_string(getpid()), own.rfind('/'));
+  const std::string tag = own.substr(own.rfind('-'));
+  const std::string dead = own.substr(0, pid) + "999999999" + tag;  // above the kernel's limit
+  const std::string living = own.substr(0, pid) + "1" + tag;
+  const std::string elsewhere = own.substr(0, pid) + "999999999-0123456789abcdef.partial";
+  for (const std::string& path : {own, dead, living, elsewhere}) {
+    test::WriteBytes(path, test::RandomBytes(1));
+  }
+  ASSERT_TRUE(create().ok());
+  EXPECT_FALSE(std::filesystem::exists(own));
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(living));
+  EXPECT_TRUE(std::filesystem::exists(elsewhere));
+}
+
 // Catches a device that is replaced by a file.
 TEST(OutputSetTest, OneCopyReplacesOnlyFiles) {
   const TempFolder folder;
