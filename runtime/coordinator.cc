@@ -163,7 +163,8 @@ Status Coordinator::Handle(Member& member, const ControlMessage& message) {
       member.unanswered = 0;
       member.progress = message.progress;
       member.waiting = message.text;
-      member.report = message.report;
+      // Its counters so far; when it has delivered, they are final, and it may count no more.
+      if (awaited_ == Kind::kDelivered && !member.reached) member.report = message.report;
       return {};
     case Kind::kReady:
     case Kind::kDelivered:

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <istream>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 namespace prepost {
@@ -97,6 +98,14 @@ class PeersParser {
     if (address.empty()) return Error(words, fmt::format("no host, {}", kForm));
     Result<PeerAddress> peer = ParseAddress(words, address);
     if (!peer.ok()) return peer.status();
+    if (peer->ports.first == peer->ports.last) {
+      const auto [first, is_new] = node_at_.try_emplace(ToString(*peer), *node);
+      if (!is_new) {
+        return Error(words, fmt::format("{} is the address of node {} already; nodes of one host "
+                                        "need ports of their own",
+                                        Shown(first->first), first->second));
+      }
+    }
     if (const std::string_view more = words.Next(); !more.empty()) {
       return Error(words, fmt::format("'{}' is too much, {}", Shown(more), kForm));
     }
@@ -142,7 +151,8 @@ class PeersParser {
   const std::string& name_;
   const uint32_t nodes_;
   uint32_t line_ = 0;
-  std::vector<uint32_t> line_of_node_;  ///< 0: none yet
+  std::vector<uint32_t> line_of_node_;                 ///< 0: none yet
+  std::unordered_map<std::string, uint32_t> node_at_;  ///< by address with one port
   std::vector<PeerAddress> peers_;
 };
 

@@ -108,6 +108,7 @@ Status CheckFlags(const RunFlags& flags) {
 /// Whether to offload; for auto with the reason on stderr.
 bool IsOffloaded(const RunFlags& flags, const Plan& plan) {
   if (flags.executor != "auto") return flags.executor == "offload";
+  if (flags.device.empty() && !flags.transport.empty()) return false;  // what is asked for
   std::string reason;
   bool is_offloaded = false;
   if (flags.device.empty()) {

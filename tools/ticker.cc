@@ -6,12 +6,18 @@
 
 #include <chrono>
 #include <iostream>
+#include <system_error>
 #include <utility>
 
 namespace prepost::tools {
 
 Ticker::Ticker(std::string what) : what_(std::move(what)) {
-  if (isatty(STDERR_FILENO) != 0) thread_ = std::thread([this] { Run(); });
+  if (isatty(STDERR_FILENO) == 0) return;
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error&) {
+    // No thread to tick on: the work goes on without.
+  }
 }
 
 Ticker::~Ticker() {

@@ -51,7 +51,9 @@ Box Legend::Sample(int width) {
 
 void Legend::Meaning(std::string_view text) {
   svg_.Text("l", x_, 91, text);
-  x_ += static_cast<int>(std::ceil(TextWidth(text, 12))) + 18;
+  const int end = x_ + static_cast<int>(std::ceil(TextWidth(text, 12)));
+  svg_.WidenTo(end + kChartMargin);
+  x_ = end + 18;
 }
 
 std::string RowLabel(const PlanHeader& header, NodeId node) {

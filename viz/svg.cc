@@ -87,13 +87,8 @@ double TextWidth(std::string_view text, double font_size) {
   return thousandths * font_size / 1000;
 }
 
-Svg::Svg(int width, int height, std::string_view title, std::string_view style) {
-  fmt::format_to(std::back_inserter(out_),
-                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
-                 "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\">\n<title>{2}</title>\n"
-                 "<style>{3}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
-                 width, height, EscapeXml(title), EscapeXml(style));
-}
+Svg::Svg(int width, int height, std::string_view title, std::string_view style)
+    : width_(width), height_(height), title_(title), style_(style) {}
 
 void Svg::BeginGroup(std::string_view css_class, std::string_view tooltip) {
   ++open_groups_;
@@ -137,8 +132,11 @@ void Svg::Arrow(std::string_view line_class, std::string_view head_class, int fr
 
 std::string Svg::Finish() && {
   PREPOST_CHECK(open_groups_ == 0);
-  out_ += "</svg>\n";
-  return std::move(out_);
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+      "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\">\n<title>{2}</title>\n"
+      "<style>{3}</style>\n<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n{4}</svg>\n",
+      width_, height_, EscapeXml(title_), EscapeXml(style_), out_);
 }
 
 std::string HtmlPage(std::string_view title, std::string_view svg) {

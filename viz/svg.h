@@ -6,6 +6,7 @@
 #ifndef PREPOST_VIZ_SVG_H_
 #define PREPOST_VIZ_SVG_H_
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -46,11 +47,17 @@ class Svg {
   void Arrow(std::string_view line_class, std::string_view head_class, int from_x, int from_y,
              int to_x, int to_y);
 
+  /// Makes the picture at least this wide.
+  void WidenTo(int width) { width_ = std::max(width_, width); }
   /// The picture. Groups must be closed.
   std::string Finish() &&;
 
  private:
-  std::string out_;
+  int width_;
+  int height_;
+  std::string title_;
+  std::string style_;
+  std::string out_;  ///< the elements
   int open_groups_ = 0;
 };
 

@@ -281,8 +281,7 @@ class Comparer {
     Result<Mapping> message = Mapping::Anonymous(bytes);
     if (!message.ok()) return message.status();
     message_ = *std::move(message);
-    std::mt19937_64 random(options_.seed);
-    for (std::byte& byte : message_.bytes()) byte = static_cast<std::byte>(random() >> 56);
+    PREPOST_RETURN_IF_ERROR(FillMessage());
     buffers_.resize(plan_.header().nodes);
     spans_.resize(plan_.header().nodes);
     for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
@@ -327,10 +326,37 @@ class Comparer {
                     plan_.header().message.bytes, plan_.header().nodes, available));
   }
 
+  /// Calls `step` with an offset and a size for all of `bytes`, piece by piece, so that an interrupt
+  /// is seen in between.
+  template <typename Step>
+  Status InSteps(uint64_t bytes, Step step) const {
+    constexpr uint64_t kStepBytes = uint64_t{64} << 20;
+    for (uint64_t offset = 0; offset < bytes; offset += kStepBytes) {
+      PREPOST_RETURN_IF_ERROR(Check(Checkpoints()));
+      PREPOST_RETURN_IF_ERROR(step(offset, std::min(bytes - offset, kStepBytes)));
+    }
+    return {};
+  }
+
+  /// With bytes of the seed.
+  Status FillMessage() {
+    std::mt19937_64 random(options_.seed);
+    return InSteps(message_.bytes().size(), [&](uint64_t offset, uint64_t bytes) -> Status {
+      for (uint64_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+        const uint64_t draw = random();
+        std::memcpy(message_.bytes().data() + offset + i, &draw,
+                    std::min(bytes - i, uint64_t{sizeof(draw)}));
+      }
+      return {};
+    });
+  }
+
   Status Clean() {
     for (const std::span<std::byte> span : spans_) {
-      PREPOST_RETURN_IF_ERROR(Check(Checkpoints()));
-      std::ranges::fill(span, kUnwritten);
+      PREPOST_RETURN_IF_ERROR(InSteps(span.size(), [&](uint64_t offset, uint64_t bytes) -> Status {
+        std::ranges::fill(span.subspan(offset, bytes), kUnwritten);
+        return {};
+      }));
     }
     return {};
   }
@@ -442,12 +468,17 @@ class Comparer {
   Status CheckBytes(Way way) const {
     const std::span<const std::byte> message = message_.bytes();
     for (size_t node = 0; node < spans_.size(); ++node) {
-      PREPOST_RETURN_IF_ERROR(Check(Checkpoints()));
-      if (NodeId::FromIndex(node) == plan_.header().root || message.empty()) continue;
-      if (std::memcmp(spans_[node].data(), message.data(), message.size()) == 0) continue;
-      const auto differ = std::ranges::mismatch(spans_[node], message);
-      return Rejected(fmt::format("{}: the copy of node {} differs from the root's at byte {}",
-                                  Name(way), node, differ.in2 - message.begin()));
+      if (NodeId::FromIndex(node) == plan_.header().root) continue;
+      PREPOST_RETURN_IF_ERROR(
+          InSteps(message.size(), [&](uint64_t offset, uint64_t bytes) -> Status {
+            const auto copy = std::span<const std::byte>(spans_[node]).subspan(offset, bytes);
+            const auto sent = message.subspan(offset, bytes);
+            if (std::memcmp(copy.data(), sent.data(), bytes) == 0) return {};
+            const auto differ = std::ranges::mismatch(copy, sent);
+            return Rejected(
+                fmt::format("{}: the copy of node {} differs from the root's at byte {}", Name(way),
+                            node, offset + static_cast<uint64_t>(differ.in2 - sent.begin())));
+          }));
     }
     return {};
   }

@@ -8,6 +8,7 @@
 #include <bit>
 #include <chrono>
 #include <iterator>
+#include <system_error>
 
 #include "prepost/runtime/clock.h"
 
@@ -198,7 +199,11 @@ Status Fabric::Start(Until until) {
   if (!ended.ok()) return ended.status();
   ended_ = *std::move(ended);
   stop_ = idle_ = false;
-  thread_ = std::thread([this, until] { Loop(until); });
+  try {
+    thread_ = std::thread([this, until] { Loop(until); });
+  } catch (const std::system_error& error) {
+    return EnvironmentError(fmt::format("cannot start a thread: {}", error.code().message()));
+  }
   return {};
 }
 

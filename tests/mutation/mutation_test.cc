@@ -135,6 +135,10 @@ TEST_F(MutationTest, NoHarmfulMutantPasses) {
     accepted_kinds += row.harmless_accepted > 0 ? 1 : 0;
   }
   EXPECT_GE(accepted_kinds, 5u);
+  uint64_t mutants = 0;
+  for (const std::string& kind : kinds) mutants += table_.Row(kind).mutants;
+  EXPECT_GE(Damages().size(), 20u);
+  EXPECT_GE(mutants, 10'000u);
   fmt::print("PREPOST_TEST_SEED={}\n{}", seed_, table_.ToString(kinds));
 }
 

@@ -120,6 +120,29 @@ TEST_F(CoordinatorTest, SumsThatDifferAreAnError) {
   playing.join();
 }
 
+// A node that sums for seconds is asked how far it is: catches a report that its answer replaces.
+TEST_F(CoordinatorTest, AnAnswerAfterTheTransferDoesNotReplaceTheReport) {
+  JoinAll();
+  std::thread playing([this] {
+    for (PlayedMember& member : members_) member.Say({.kind = Kind::kReady});
+    for (PlayedMember& member : members_) member.Hear();
+    members_[0].Say({.kind = Kind::kDelivered, .report = {.elapsed_ns = 7}});
+    members_[0].Say({.kind = Kind::kProgress});
+    members_[1].Say({.kind = Kind::kDelivered, .report = {.elapsed_ns = 8}});
+    for (PlayedMember& member : members_) member.Hear();
+    for (PlayedMember& member : members_) {
+      member.Say({.kind = Kind::kProgress});
+      member.Say({.kind = Kind::kSummed});
+    }
+  });
+  EXPECT_TRUE(Lead().ok());
+  playing.join();
+  const RunReport report = leader_.report();
+  EXPECT_EQ(report.nodes[0].elapsed_ns, 7u);
+  EXPECT_EQ(report.nodes[1].elapsed_ns, 8u);
+  EXPECT_EQ(report.elapsed_ns, 8u);
+}
+
 // The loss of a peer comes first, its cause later: catches a report of the loss.
 TEST_F(CoordinatorTest, ACauseIsReportedRatherThanALoss) {
   JoinAll();

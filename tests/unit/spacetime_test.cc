@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "prepost/compiler/compile.h"
+#include "prepost/viz/svg.h"
 #include "tests/support/xml.h"
 
 namespace prepost::viz {
@@ -53,6 +54,19 @@ TEST(SpacetimeTest, MoreIsSummarisedAndSaysSo) {
             std::string::npos);
   EXPECT_EQ(Occurrences(svg, "receives block "), 0u);
   EXPECT_EQ(Occurrences(svg, "class=\"done\""), 50u + 1);  // each row completes once
+}
+
+// Catches a picture that is as wide as its columns only: the legend's end was cut off.
+TEST(SpacetimeTest, ASummaryIsAsWideAsItsLegend) {
+  const std::string svg = DrawSpacetime(MakePlan(1000, 8), {});
+  constexpr std::string_view kWidth = "width=\"";
+  const size_t at = svg.find(kWidth) + kWidth.size();
+  const double width = std::stod(svg.substr(at, svg.find('"', at) - at));
+  const size_t last = svg.find("now all of them have every");
+  ASSERT_NE(last, std::string::npos);
+  const size_t x = svg.rfind("x=\"", last) + 3;
+  const std::string text = svg.substr(last, svg.find('<', last) - last);
+  EXPECT_GE(width, std::stod(svg.substr(x)) + TextWidth(text, 12));
 }
 
 TEST(SpacetimeTest, NarrowingASummaryGivesDetail) {
