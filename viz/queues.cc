@@ -66,8 +66,9 @@ struct Column {
   std::string detail;  ///< "SQ, completes on CQ 3"
   std::vector<Entry> entries;
   bool receives = false;
-  int width = 0;   ///< needed
-  int height = 0;  ///< needed, with the title
+  bool drawn = true;  ///< an entry is shown
+  int width = 0;      ///< needed
+  int height = 0;     ///< needed, with the title
   Box area;
 };
 
@@ -113,8 +114,9 @@ class QueuePicture {
   std::vector<std::vector<size_t>> signaled_;  ///< by QP: the entries of its SQ that give CQEs
   size_t shown_ = 0;
   size_t entries_ = 0;
-  int right_ = 0;
-  int bottom_ = 0;
+  size_t empty_ = 0;  ///< queues none of whose entries is shown: not drawn
+  int right_ = kChartMargin;
+  int bottom_ = kChartHeaderHeight;
 };
 
 void QueuePicture::MakeColumns() {
@@ -258,25 +260,31 @@ void QueuePicture::PlaceColumn(Column& column, const Box& area) {
 /// the highest send queue.
 void QueuePicture::PlaceColumns() {
   int highest = 0;
+  std::vector<Column*> drawn;
   for (Column& column : columns_) {
     Measure(column);
+    column.drawn = std::ranges::any_of(column.entries, &Entry::shown);
+    if (!column.drawn) {
+      ++empty_;
+      continue;
+    }
+    drawn.push_back(&column);
     if (!column.receives) highest = std::max(highest, column.height);
   }
   int x = kChartMargin;
-  for (size_t i = 0; i < columns_.size();) {
+  for (size_t i = 0; i < drawn.size();) {
     size_t end = i + 1;
-    int height = columns_[i].height;
-    int width = columns_[i].width;
-    while (end < columns_.size() && columns_[end].receives &&
-           height + columns_[end].height <= highest) {
-      height += columns_[end].height;
-      width = std::max(width, columns_[end].width);
+    int height = drawn[i]->height;
+    int width = drawn[i]->width;
+    while (end < drawn.size() && drawn[end]->receives && height + drawn[end]->height <= highest) {
+      height += drawn[end]->height;
+      width = std::max(width, drawn[end]->width);
       ++end;
     }
     int y = kChartHeaderHeight - 24;
     for (; i < end; ++i) {
-      PlaceColumn(columns_[i], {x, y, width, columns_[i].height});
-      y += columns_[i].height;
+      PlaceColumn(*drawn[i], {x, y, width, drawn[i]->height});
+      y += drawn[i]->height;
     }
     bottom_ = std::max(bottom_, y);
     right_ = x + width;
@@ -323,10 +331,11 @@ void QueuePicture::DrawArrows(Svg& svg) const {
 
 std::string QueuePicture::Draw() const {
   const NodeId node = program_.node;
-  std::string note = fmt::format(
-      "the queues as preposted: {} entries, {} of them WAITs; {} "
-      "doorbells start them",
-      entries_, program_.waits(), program_.doorbells());
+  std::string note =
+      fmt::format("the queues as preposted: {}, {}; started by {}",
+                  entries_ == 1 ? "1 entry" : fmt::format("{} entries", entries_),
+                  Count(program_.waits(), "WAIT"), Count(program_.doorbells(), "doorbell"));
+  if (empty_ > 0) note += fmt::format("; {} with nothing to show left out", Count(empty_, "queue"));
   if (shown_ < entries_) {
     Selection only = selection_;
     only.nodes.clear();
@@ -357,9 +366,11 @@ std::string QueuePicture::Draw() const {
   }
   const Box arrow = legend.Sample(40);
   svg.Arrow("arrow", "head", arrow.x, arrow.y + 8, arrow.x + arrow.width, arrow.y + 8);
-  legend.Meaning("whose CQE a WAIT waits for");
+  legend.Meaning("whose CQE a WAIT waits for; none for those of the loopback queue");
   DrawArrows(svg);  // below the boxes
-  for (const Column& column : columns_) DrawColumn(svg, column);
+  for (const Column& column : columns_) {
+    if (column.drawn) DrawColumn(svg, column);
+  }
   return std::move(svg).Finish();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The queue picture: one node's queues as lowering makes them: a column per send and receive queue
-// with its WQEs in order, the CQE that each gives, and an arrow to each WAIT from what it waits for.
-// The only picture that knows of queues.
+// with its WQEs in order, the CQE that each gives, and an arrow to each WAIT from what it waits
+// for. The only picture that knows of queues.
 #ifndef PREPOST_VIZ_QUEUES_H_
 #define PREPOST_VIZ_QUEUES_H_
 
