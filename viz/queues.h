@@ -17,6 +17,10 @@ namespace prepost::viz {
 /// More entries than this make no readable picture; DrawQueues() refuses them.
 inline constexpr uint32_t kQueueEntriesMax = 400;
 
+/// Arrows with more lines than this side by side cannot be followed: then none are drawn, which the
+/// title says.
+inline constexpr int kArrowsSideBySideMax = 16;
+
 /// An SVG file of the queues of the one selected node; with blocks or rounds, of the entries for
 /// these, and what is left out is counted. `plan` must be valid, `selection` from CheckSelection().
 /// The same arguments give the same bytes. Errors: kUsage for no or several nodes; kRejected above

@@ -70,7 +70,10 @@ TEST(QueuesTest, EveryEntryIsABoxInItsQueue) {
   EXPECT_EQ(Occurrences(svg, ": WAIT CQ "), program.waits());
   EXPECT_EQ(Occurrences(svg, ": NOP, gives CQE 0 of CQ 13"), 1u);
   // An arrow per WAIT but those of the loopback queue, and one in the legend.
-  EXPECT_EQ(Occurrences(svg, "class=\"arrow\""), program.waits() - 12 + 1);
+  EXPECT_EQ(Occurrences(svg, "class=\"head\""), program.waits() - 12 + 1);
+  // One source for two WAITs, and one whose WAIT is in an earlier queue.
+  EXPECT_THAT(svg, HasSubstr("from QP 3&gt;1 blocks 1, recv b3 from 1 (op 10), to 2 WAITs<"));
+  EXPECT_THAT(svg, HasSubstr("from QP 3&gt;7 blocks 2, send b0 to 7 (op 3), to 1 WAIT<"));
   EXPECT_EQ(svg, *DrawQueues(plan, Only(3)));
 }
 
@@ -81,8 +84,20 @@ TEST(QueuesTest, SelectionsLeaveOutAndCount) {
   const std::string svg = *DrawQueues(plan, selection);
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_THAT(svg, HasSubstr("only rounds 0 to 2: "));
-  EXPECT_THAT(svg, HasSubstr("left out"));  // the loopback queue, at least
+  EXPECT_THAT(svg, HasSubstr(" with nothing to show left out"));
+  EXPECT_EQ(Occurrences(svg, "loopback</text>"), 0u);
   EXPECT_LT(Occurrences(svg, "<g class=\"entry\">"), 42u);
+}
+
+// Arrows that nobody can follow: none instead, which the title says.
+TEST(QueuesTest, TooManyArrowsAreLeftOut) {
+  const Plan plan = PlanOf(4, 20);
+  const std::string all = *DrawQueues(plan, Only(1));
+  EXPECT_EQ(Occurrences(all, "class=\"head\""), 0u);
+  EXPECT_THAT(all, HasSubstr(" arrows would be too many to follow, --rounds or --block narrow it"));
+  Selection selection = Only(1);
+  selection.rounds = Rounds{0, 5};
+  EXPECT_GT(Occurrences(*DrawQueues(plan, selection), "class=\"head\""), 1u);
 }
 
 TEST(QueuesTest, TooManyEntriesAreRefusedWithTheWayOut) {
