@@ -272,7 +272,7 @@ void Tree::DrawNode(Svg& svg, uint32_t node) const {
     tooltip = fmt::format("node {} receives block {} from node {} in round {}", node, block_,
                           here.parent, here.round);
   }
-  svg.BeginGroup("node", fmt::format("{}; {} nodes below it", tooltip, here.below));
+  svg.BeginGroup("node", fmt::format("{}; {} below it", tooltip, Count(here.below, "node")));
   const Box dot{X(node) - kDot / 2, Y(here.row) - kDot / 2, kDot, kDot};
   DrawDot(svg, dot, here.children.empty());
   svg.Text("l", X(node) + kDot, Y(here.row) + 4, TextOf(node));

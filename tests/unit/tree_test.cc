@@ -15,6 +15,7 @@ using test::Occurrences;
 using test::PlanOf;
 using test::XmlError;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(TreeTest, EveryNodeHasItsRoundAndItsSender) {
   const Plan plan = PlanOf(8, 4, "binomial_pipeline");
@@ -24,6 +25,9 @@ TEST(TreeTest, EveryNodeHasItsRoundAndItsSender) {
   EXPECT_EQ(Occurrences(svg, " receives block 1 from node "), 7u);
   EXPECT_EQ(Occurrences(svg, "class=\"e\""), 7u);     // a round on every line
   EXPECT_THAT(svg, HasSubstr(">receives it only<"));  // nothing is left out
+  // Leaves, and the one in the legend, are hollow.
+  EXPECT_EQ(Occurrences(svg, "class=\"hollow\""), Occurrences(svg, "; 0 nodes below it") + 1);
+  EXPECT_THAT(svg, HasSubstr("; 1 node below it"));
   EXPECT_THAT(svg, HasSubstr("node 0 has block 1 from the start; 7 nodes below it"));
   EXPECT_EQ(svg, *DrawTree(plan, {.nodes = {}, .blocks = {1}, .rounds = {}}, nullptr));
 }
@@ -51,6 +55,7 @@ TEST(TreeTest, LargeTreesAreCutWhereTheyAreReachedLast) {
     EXPECT_EQ(XmlError(svg), "");
     EXPECT_EQ(Occurrences(svg, "<g class=\"node\">"), kTreeNodesMax) << algorithm;
     EXPECT_THAT(svg, HasSubstr("the 256 nodes reached first are drawn"));
+    EXPECT_THAT(svg, HasSubstr(">receives it only, or what is below is not drawn<"));
     EXPECT_LT(svg.size(), 300'000u) << algorithm;
   }
   const std::string chain = *DrawTree(PlanOf(1000, 1, "chain"), {}, nullptr);
@@ -66,6 +71,13 @@ TEST(TreeTest, TimesStandAtTheNodes) {
   EXPECT_THAT(svg, HasSubstr("; the run took 3.00 ms<"));
   EXPECT_THAT(svg, HasSubstr(">node 1, 1.00 ms<"));
   EXPECT_THAT(svg, HasSubstr(">node 2, never<"));
+}
+
+// A duration that is made up: nothing was received.
+TEST(TreeTest, ARunThatReceivedNothingHasNoDuration) {
+  const Plan plan = PlanOf(1, 2, "chain");
+  const RunTrace trace = test::IdealTrace(plan);
+  EXPECT_THAT(*DrawTree(plan, {}, &trace), Not(HasSubstr("the run took")));
 }
 
 TEST(TreeTest, OtherSelectionsAreUsageErrors) {
