@@ -14,7 +14,6 @@
 #include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -29,10 +28,10 @@
 #include <thread>
 #include <vector>
 
+#include "bench/provenance.h"
 #include "prepost/compiler/compile.h"
 #include "prepost/runtime/clock.h"
 #include "prepost/runtime/local_group.h"
-#include "prepost/version.h"
 
 namespace prepost {
 namespace {
@@ -155,7 +154,8 @@ class Bench {
     return run->report.elapsed_ns;
   }
 
-  /// Each thread copies its part of the message, `step_bytes` of it to every target before the next.
+  /// Each thread copies its part of the message, `step_bytes` of it to every target before the
+  /// next.
   uint64_t Memcpys(size_t threads, uint64_t step_bytes) {
     return TimeOf(threads, [&](size_t thread) {
       const uint64_t end = size_.message_bytes * (thread + 1) / threads;
@@ -211,12 +211,14 @@ class Bench {
 /// Nanoseconds by way, one per repetition.
 using Samples = std::map<Way, std::vector<uint64_t>>;
 
-/// One repetition is a warm-up and is dropped.
+/// One repetition is a warm-up and is dropped. Each begins with another way, so that none always
+/// follows the same one.
 Result<Samples> RunCase(const Case& size, const Settings& settings) {
   Bench bench(size, settings);
   Samples samples;
   for (size_t repetition = 0; repetition <= settings.repeat; ++repetition) {
-    for (const Way way : kWays) {
+    for (size_t i = 0; i < kWays.size(); ++i) {
+      const Way way = kWays[(repetition + i) % kWays.size()];
       const Result<uint64_t> elapsed_ns = bench.Measure(way);
       if (!elapsed_ns.ok()) return elapsed_ns.status();
       if (repetition > 0) samples[way].push_back(*elapsed_ns);
@@ -256,13 +258,6 @@ Json ToJson(const Case& size, const Samples& samples) {
   return json;
 }
 
-std::string Machine() {
-  utsname name = {};
-  uname(&name);
-  return fmt::format("{} cores, {} {}", std::thread::hardware_concurrency(), name.sysname,
-                     name.release);
-}
-
 int Main(int argc, char** argv) {
   CLI::App app(
       "Multicasts over the local transports, memory to memory, beside memcpys and a TCP stream.");
@@ -287,8 +282,8 @@ int Main(int argc, char** argv) {
       static_cast<WaitMode>(std::ranges::find(kWaitModeNames, wait) - kWaitModeNames.begin());
 
   const std::string what =
-      fmt::format("{}, {} waits, prepost {}, {}, {} repetitions", settings.algorithm, wait,
-                  kVersion, Machine(), settings.repeat);
+      fmt::format("{}, {} waits, {} repetitions; {}", settings.algorithm, wait, settings.repeat,
+                  Provenance());
   Json results = Json::array();
   if (!json) {
     std::cout << fmt::format("{}, monotonic clock\n{:<22} {:>9} {:>9} {:>9} {:>10} {:>10}\n", what,

@@ -369,6 +369,7 @@ class Comparer {
     const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
     std::vector<DrivenHost> hosts;
     for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
+      PREPOST_RETURN_IF_ERROR(PrepareToSleep(fabric, NodeId(node), group->endpoint(NodeId(node))));
       hosts.emplace_back(group->executor(NodeId(node)), fabric.device(NodeId(node)));
     }
     Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/false);
@@ -388,11 +389,9 @@ class Comparer {
     const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
     std::vector<PrepostedHost> hosts;
     for (nic::ArmedNode& node : group->nodes()) {
-      nic::Device& device = fabric.device(node.program().node);
-      PREPOST_RETURN_IF_ERROR(device.EventFile().status());
-      // A host that may sleep asks before the start, so that it has nothing to do afterwards.
-      if (options_.wait.mode != WaitMode::kPolling) PREPOST_RETURN_IF_ERROR(node.RequestEvent());
-      hosts.emplace_back(node, device, threads.wake_fd());
+      const NodeId id = node.program().node;
+      PREPOST_RETURN_IF_ERROR(PrepareToSleep(fabric, id, node));
+      hosts.emplace_back(node, fabric.device(id), threads.wake_fd());
     }
     Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/true);
     if (!sample.ok()) return sample;
@@ -407,6 +406,13 @@ class Comparer {
                       during.work_requests, during.doorbells, during.event_requests));
     }
     return sample;
+  }
+
+  /// A host that may sleep asks for its first event before the start, in both ways.
+  template <typename Host>
+  Status PrepareToSleep(Fabric& fabric, NodeId node, Host& host) const {
+    PREPOST_RETURN_IF_ERROR(fabric.device(node).EventFile().status());
+    return options_.wait.mode == WaitMode::kPolling ? Status() : host.RequestEvent();
   }
 
   /// Clocks one transfer. Errors: interrupted, or what the first host to fail says; that all are

@@ -38,6 +38,7 @@ class DrivenGroup {
 
   size_t size() const { return executors_.size(); }
   CpuExecutor& executor(NodeId node) { return *executors_[node.index()]; }
+  nic::DeviceEndpoint& endpoint(NodeId node) { return *endpoints_[node.index()]; }
 
  private:
   std::vector<std::unique_ptr<nic::DeviceEndpoint>> endpoints_;  // by node, as the next

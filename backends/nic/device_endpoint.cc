@@ -180,6 +180,12 @@ void DeviceEndpoint::WriteReceive(const Qp& qp, const Slot& slot, uint16_t index
   EncodeSegment(segment, at);
 }
 
+Status DeviceEndpoint::RequestEvent() {
+  if (event_requested_) return {};
+  event_requested_ = true;
+  return device_.RequestEvent(cq_.number);
+}
+
 Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
                                          std::chrono::milliseconds timeout) {
   PollOutcome outcome;
@@ -190,8 +196,8 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
   };
   PREPOST_RETURN_IF_ERROR(look());
   if (outcome.completed != 0 || timeout.count() == 0) return outcome;
-  if (!std::exchange(event_requested_, true)) {
-    PREPOST_RETURN_IF_ERROR(device_.RequestEvent(cq_.number));
+  if (!event_requested_) {
+    PREPOST_RETURN_IF_ERROR(RequestEvent());
     PREPOST_RETURN_IF_ERROR(look());
     if (outcome.completed != 0) return outcome;
   }
