@@ -21,11 +21,6 @@ void SortUnique(std::vector<T>* values) {
   values->erase(std::unique(values->begin(), values->end()), values->end());
 }
 
-/// "1 block", "4 blocks".
-std::string Count(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 /// "4 MiB" where that is exact, else "4194305 bytes".
 std::string Bytes(uint64_t bytes) {
   constexpr std::string_view kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
@@ -49,6 +44,10 @@ std::string Only(std::string_view noun, const std::vector<uint32_t>& values) {
 }
 
 }  // namespace
+
+std::string Count(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 bool Selection::HasNode(NodeId node) const {
   return nodes.empty() || std::ranges::binary_search(nodes, node);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "prepost/ir/plan.h"
@@ -41,6 +42,8 @@ Result<Rounds> ParseRounds(const std::string& text);
 /// the plan has.
 Result<Selection> CheckSelection(const Plan& plan, Selection selection);
 
+/// "1 block", "4 blocks".
+std::string Count(uint64_t count, std::string_view noun);
 /// "binomial_pipeline: 8 nodes, 4 blocks, 6 rounds". The name is cut when long; it may hold any
 /// bytes.
 std::string Headline(const PlanHeader& header);
