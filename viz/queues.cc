@@ -444,7 +444,7 @@ Result<std::string> DrawQueues(const Plan& plan, const Selection& selection) {
     return Status(StatusCode::kUsage, "the queues view shows one node: name it with --node");
   }
   const Result<nic::QueueProgram> program =
-      nic::Lower(plan, {.limits = {}, .node = selection.nodes.front()});
+      nic::Lower(plan, {.node = selection.nodes.front()});
   if (!program.ok()) return program.status();
   const QueuePicture picture(plan, selection, program->nodes.front());
   if (picture.shown() > kQueueEntriesMax) {

@@ -120,9 +120,11 @@ std::string List(const Plan& plan, const NodeProgram& program) {
 }
 
 std::string Summary(const NodeProgram& program) {
-  return fmt::format("node {}: {} QPs, {} CQs, {} WQEs, {} WAITs, {} doorbells", program.node.value,
-                     program.qps.size(), program.cqs.size(), program.wqes(), program.waits(),
-                     program.doorbells());
+  return fmt::format(
+      "node {}: {} QPs, {} CQs, {} WQEs, {} WAITs, {} SEND_ENs, {} doorbells, {} re-arms, {} bytes "
+      "of rings",
+      program.node.value, program.qps.size(), program.cqs.size(), program.wqes(), program.waits(),
+      program.enables(), program.doorbells(), program.rearms(), program.ring_bytes());
 }
 
 }  // namespace prepost::nic

@@ -64,7 +64,7 @@ TEST(QueuesTest, WaitsNameWhatTheirSendComesAfter) {
 
 TEST(QueuesTest, EveryEntryIsABoxInItsQueue) {
   const Plan plan = PlanOf(8, 4);
-  const nic::NodeProgram program = nic::Lower(plan, {.limits = {}, .node = NodeId(3)})->nodes[0];
+  const nic::NodeProgram program = nic::Lower(plan, {.node = NodeId(3)})->nodes[0];
   const std::string svg = *DrawQueues(plan, Only(3));
   EXPECT_EQ(Occurrences(svg, "<g class=\"entry\">"), program.wqes());
   EXPECT_EQ(Occurrences(svg, ": WAIT CQ "), program.waits());
