@@ -31,9 +31,9 @@ struct ArmConfig {
   uint8_t epoch = 0;  ///< tells this run's blocks from others'
 };
 
-/// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every node,
-/// RequestEvent if the host will sleep, Start, Poll until that is true, CheckAll. A host of several
-/// nodes that waits for all their devices at once calls TakeEvent instead of Poll.
+/// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every
+/// node, RequestEvent if the host will sleep, Start, Poll until that is true, CheckAll. A host of
+/// several nodes that waits for all their devices at once calls TakeEvent instead of Poll.
 class ArmedNode {
  public:
   /// Makes CQs and QPs, with rings as large as the program needs, and registers the message buffer.

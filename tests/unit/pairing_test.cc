@@ -86,7 +86,8 @@ class ConnectAllTest : public ::testing::Test {
       {NodeId(2), &devices_[2], {{NodeId(0), 0, 30}}}};
 };
 
-// Catches QPs connected across lanes, to the wrong node, from one side only, or on another's device.
+// Catches QPs connected across lanes, to the wrong node, from one side only, or on another's
+// device.
 TEST_F(ConnectAllTest, ConnectsEachQpToItsCounterpart) {
   const Status status = ConnectAll(nodes_);
   ASSERT_TRUE(status.ok()) << status.ToString();
