@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ArmedGroup: a whole queue program on a fabric, every node with its queues, and what became of it
-// in the end. How its hosts arm, start and wait is its users' business (offload_run.h, comparison.h).
+// in the end. How its hosts arm, start and wait is its users' business (offload_run.h,
+// comparison.h).
 #ifndef PREPOST_BACKENDS_EMULATED_ARMED_GROUP_H_
 #define PREPOST_BACKENDS_EMULATED_ARMED_GROUP_H_
 
@@ -29,8 +30,9 @@ struct MessageBuffers {
 class ArmedGroup {
  public:
   /// Makes and connects all nodes of `plan`. To arm them all before any starts is its user's
-  /// business: that is the barrier, after which every receive is posted everywhere. All arguments must outlive the group. `program` has all nodes in the order of ids, as have
-  /// the buffers. Errors: those of ArmedNode.
+  /// business: that is the barrier, after which every receive is posted everywhere. All arguments
+  /// must outlive the group. `program` has all nodes in the order of ids, as have the buffers.
+  /// Errors: those of ArmedNode.
   static Result<ArmedGroup> Make(Fabric& fabric, const Plan& plan, const nic::QueueProgram& program,
                                  std::span<const MessageBuffers> transfers, uint8_t epoch);
 

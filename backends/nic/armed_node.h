@@ -34,8 +34,8 @@ struct ArmConfig {
   uint8_t epoch = 0;  ///< tells the first message's blocks from others'; each further one adds 1
 };
 
-/// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every node,
-/// RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the same
+/// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every
+/// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the same
 /// from Arm on for the next message over the same queues; peers need not be as far, provided that
 /// all QPs retry for receives (rnr_retry 7). A host of several nodes that waits for all their
 /// devices at once calls TakeEvents instead of Poll.

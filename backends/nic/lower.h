@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lower: a plan becomes queue programs, in one of two modes.
-//   inline   every data send queue holds WAIT, WAIT, SEND, WAIT, SEND ..., each WAIT directly before
-//            its own send. The order of a send queue is its channel's order, which the plan already
-//            has, so lowering adds no edge to the plan graph: an acyclic plan cannot deadlock in it.
+//   inline   every data send queue holds WAIT, WAIT, SEND, WAIT, SEND ..., each WAIT directly
+//            before its own send. The order of a send queue is its channel's order, which the plan
+//            already has, so lowering adds no edge to the plan graph: an acyclic plan cannot
+//            deadlock in it.
 //   managed  data send queues hold sends only and are managed; a loopback master holds WAIT and
 //            SEND_EN in the plan's id order, which the verifier's rule `order` shows to be free of
 //            cycles. One doorbell per master starts everything.
