@@ -64,7 +64,7 @@ Status ArmedNode::MakeObjects() {
     lkey_ = *key;
   }
   const QpId loopback = QpId::FromIndex(program_->qps.size() - 1);
-  return device_->Connect(qp(loopback).number, {program_->node, qp(loopback).number});
+  return device_->Connect(qp(loopback).number, {device_->port_address(), qp(loopback).number});
 }
 
 OpenNode ArmedNode::open_node() const {

@@ -31,12 +31,11 @@ class CrossChannelTest : public testing::TestWithParam<Registration> {
   void Make(nic::QpConfig sender, nic::QpConfig receiver, nic::CqConfig cq = {.entries = 64}) {
     nic::Device& near = tested_->device(0);
     nic::Device& far = tested_->device(1);
-    master_ = std::make_unique<TestQueue>(near, NodeId(0),
-                                          nic::QpConfig{.sq_wqebbs = 64, .cd_master = true});
-    far_master_ = std::make_unique<TestQueue>(far, NodeId(1),
-                                              nic::QpConfig{.sq_wqebbs = 64, .cd_master = true});
-    sender_ = std::make_unique<TestQueue>(near, NodeId(0), sender, cq, cq);
-    receiver_ = std::make_unique<TestQueue>(far, NodeId(1), receiver, cq, cq);
+    master_ = std::make_unique<TestQueue>(near, nic::QpConfig{.sq_wqebbs = 64, .cd_master = true});
+    far_master_ =
+        std::make_unique<TestQueue>(far, nic::QpConfig{.sq_wqebbs = 64, .cd_master = true});
+    sender_ = std::make_unique<TestQueue>(near, sender, cq, cq);
+    receiver_ = std::make_unique<TestQueue>(far, receiver, cq, cq);
     Connect(near, *master_, near, *master_);
     Connect(far, *far_master_, far, *far_master_);
     Connect(near, *sender_, far, *receiver_);
@@ -267,8 +266,8 @@ TEST_P(CrossChannelTest, WaitForMoreThanTheCqHolds) {
 TEST_P(CrossChannelTest, WaitOnReceivesGatesADataQueue) {
   MakePlain();
   TestQueue& near = *sender_;
-  TestQueue source(tested_->device(1), NodeId(1), {.sq_wqebbs = 8});
-  TestQueue sink(tested_->device(0), NodeId(0), {.sq_wqebbs = 8, .rq_wqes = 8});
+  TestQueue source(tested_->device(1), {.sq_wqebbs = 8});
+  TestQueue sink(tested_->device(0), {.sq_wqebbs = 8, .rq_wqes = 8});
   Connect(tested_->device(1), source, tested_->device(0), sink);
   sink.Receive();
   Receive(1);

@@ -40,15 +40,15 @@ class EngineTest : public testing::Test {
   void Make(nic::QpConfig near = {.sq_wqebbs = 16, .cd_master = true},
             nic::QpConfig far = {.sq_wqebbs = 16, .rq_wqes = 16}, EngineOptions options = {}) {
     fabric_ = std::make_unique<Fabric>(2, options);
-    near_ = std::make_unique<TestQueue>(device(0), NodeId(0), near);
-    far_ = std::make_unique<TestQueue>(device(1), NodeId(1), far);
+    near_ = std::make_unique<TestQueue>(device(0), near);
+    far_ = std::make_unique<TestQueue>(device(1), far);
     Connect(device(0), *near_, device(1), *far_);
   }
   std::unique_ptr<TestQueue> MakeLoopback(nic::QpConfig config = {.sq_wqebbs = 16,
                                                                   .cd_master = true},
                                           nic::CqConfig cq = {.entries = 64,
                                                               .ignore_overrun = true}) {
-    auto queue = std::make_unique<TestQueue>(device(0), NodeId(0), config, cq);
+    auto queue = std::make_unique<TestQueue>(device(0), config, cq);
     Connect(device(0), *queue, device(0), *queue);
     return queue;
   }
@@ -300,7 +300,7 @@ TEST_F(EngineTest, R7FlushCompletesEverythingAndSatisfiesWaits) {
   RingAndRun(*near_);
   EXPECT_THAT(near_->Sent(), IsEmpty());
   EXPECT_THAT(foreign->Sent(), IsEmpty());
-  fabric_->BreakQp(NodeId(0), near_->qp().number);
+  ASSERT_TRUE(device(0).MoveToError(near_->qp().number).ok());
   fabric_->RunUntilIdle();
   EXPECT_THAT(Syndromes(near_->Sent()),
               ElementsAre(Syndrome::kFlushed, Syndrome::kFlushed, Syndrome::kFlushed));
@@ -310,7 +310,7 @@ TEST_F(EngineTest, R7FlushCompletesEverythingAndSatisfiesWaits) {
 
 TEST_F(EngineTest, R7WhatIsPostedToABrokenQueueIsFlushed) {
   Make();
-  fabric_->BreakQp(NodeId(0), near_->qp().number);
+  ASSERT_TRUE(device(0).MoveToError(near_->qp().number).ok());
   near_->Nop();
   RingAndRun(*near_);
   EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kFlushed));
@@ -319,7 +319,7 @@ TEST_F(EngineTest, R7WhatIsPostedToABrokenQueueIsFlushed) {
 TEST_F(EngineTest, R7PeerOfABrokenQueueGivesUp) {
   Make();
   far_->Receive();
-  fabric_->BreakQp(NodeId(1), far_->qp().number);
+  ASSERT_TRUE(device(1).MoveToError(far_->qp().number).ok());
   near_->Send();
   RingAndRun(*near_);
   EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kTransportRetryExceeded));
@@ -383,8 +383,8 @@ TEST_F(EngineTest, R9KeysAreChecked) {
   for (const Case& one : cases) {
     for (nic::Opcode opcode : {nic::Opcode::kRdmaWrite, nic::Opcode::kRdmaRead}) {
       // Same addresses in a fresh fabric would differ: reuse the memory, make new queues.
-      TestQueue a(device(0), NodeId(0), {.sq_wqebbs = 4});
-      TestQueue b(device(1), NodeId(1), {.sq_wqebbs = 4});
+      TestQueue a(device(0), {.sq_wqebbs = 4});
+      TestQueue b(device(1), {.sq_wqebbs = 4});
       Connect(device(0), a, device(1), b);
       a.Rdma(opcode, one.remote, {one.data});
       RingAndRun(a);

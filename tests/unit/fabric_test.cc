@@ -22,7 +22,7 @@ class FabricTest : public testing::Test {
   nic::Device& device() { return fabric_.device(NodeId(0)); }
 
   Fabric fabric_{2, {}};
-  TestQueue queue_{device(), NodeId(0), {.sq_wqebbs = 16}};
+  TestQueue queue_{device(), {.sq_wqebbs = 16}};
 };
 
 TEST_F(FabricTest, EveryReturnEventRequestAndCqeIsCounted) {
