@@ -17,6 +17,7 @@ constexpr uint32_t kCqEntriesMax = 1u << 22;
 constexpr uint32_t kSqWqebbsMax = 32768;
 constexpr uint32_t kRqWqesMax = 32768;
 constexpr uint32_t kRqStrideMax = 2048;
+constexpr uint8_t kRnrRetryForEver = 7;
 
 Status CheckPowerOfTwo(const char* what, uint32_t value, uint32_t limit) {
   if (std::has_single_bit(value) && value <= limit) return {};
@@ -26,10 +27,16 @@ Status CheckPowerOfTwo(const char* what, uint32_t value, uint32_t limit) {
 }  // namespace
 
 Status CheckSizes(const CqConfig& config) {
+  if (config.producer_base > kCqIndexMask) {
+    return Rejected(fmt::format("CQ base {} has more than 24 bits", config.producer_base));
+  }
   return CheckPowerOfTwo("CQ entries", config.entries, kCqEntriesMax);
 }
 
 Status CheckSizes(const QpConfig& config) {
+  if (config.rnr_retry > kRnrRetryForEver) {
+    return Rejected(fmt::format("RNR retry {} is above 7", config.rnr_retry));
+  }
   PREPOST_RETURN_IF_ERROR(CheckPowerOfTwo("SQ WQEBBs", config.sq_wqebbs, kSqWqebbsMax));
   if (config.rq_wqes == 0) return {};
   PREPOST_RETURN_IF_ERROR(CheckPowerOfTwo("RQ WQEs", config.rq_wqes, kRqWqesMax));

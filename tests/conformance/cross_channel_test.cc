@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/mlx5/stand_in.h"
 #include "tests/support/test_queue.h"
 
 namespace prepost {
@@ -364,7 +365,12 @@ TEST_P(CrossChannelTest, CqThatIgnoresOverrunCountsOn) {
 
 class EmulatedDevices : public DeviceUnderTest {
  public:
-  explicit EmulatedDevices(emulated::EngineOptions options) : fabric_(2, options) {}
+  explicit EmulatedDevices(emulated::EngineOptions options,
+                           const emulated::DeviceFactory& make = {})
+      : fabric_(2, options) {
+    if (!make) return;
+    EXPECT_TRUE(fabric_.MakeDevices(make).ok());
+  }
   nic::Device& device(uint32_t node) override { return fabric_.device(NodeId(node)); }
   void Settle() override { fabric_.RunUntilIdle(); }
 
@@ -379,11 +385,22 @@ Registration Emulated(const char* name, emulated::SchedulerMode scheduler) {
           }};
 }
 
+/// The mlx5 device, whose commands a stand-in carries out on the same NICs.
+Registration Mlx5OnStandIn(const char* name, mlx5::StandInOptions options) {
+  return {name, [options] {
+            return std::make_unique<EmulatedDevices>(
+                emulated::EngineOptions{},
+                [options](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, options); });
+          }};
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Devices, CrossChannelTest,
     testing::Values(Emulated("emulated", emulated::SchedulerMode::kRoundRobin),
                     Emulated("emulated_random", emulated::SchedulerMode::kRandom),
-                    Emulated("emulated_adversarial", emulated::SchedulerMode::kAdversarial)),
+                    Emulated("emulated_adversarial", emulated::SchedulerMode::kAdversarial),
+                    Mlx5OnStandIn("mlx5_emulated_infiniband", {}),
+                    Mlx5OnStandIn("mlx5_emulated_roce", {.is_ethernet = true})),
     [](const auto& registration) { return registration.param.name; });
 
 }  // namespace
