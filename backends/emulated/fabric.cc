@@ -34,7 +34,7 @@ Fabric::Fabric(uint32_t nodes, const EngineOptions& options) : engine_(states_, 
 
 Fabric::~Fabric() { Stop(); }
 
-Status Fabric::MakeDevices(const DeviceFactory& make) {
+Status Fabric::MakeDevices(const nic::DeviceFactory& make) {
   for (size_t i = 0; i < nics_.size(); ++i) {
     Result<std::unique_ptr<nic::Device>> device = make(*nics_[i]);
     if (!device.ok()) return device.status();

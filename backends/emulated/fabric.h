@@ -12,7 +12,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -25,9 +24,6 @@
 #include "prepost/runtime/event_fd.h"
 
 namespace prepost::emulated {
-
-/// Makes the device in front of a NIC, which outlives it.
-using DeviceFactory = std::function<Result<std::unique_ptr<nic::Device>>(nic::NicModel&)>;
 
 class Fabric {
  public:
@@ -44,7 +40,7 @@ class Fabric {
 
   /// Puts the device that `make` makes in front of each NIC instead of its EmulatedDevice. Before
   /// device() is called. Errors: those of `make`.
-  Status MakeDevices(const DeviceFactory& make);
+  Status MakeDevices(const nic::DeviceFactory& make);
   nic::Device& device(NodeId node);
   nic::NicModel& nic(NodeId node);
 

@@ -96,6 +96,9 @@ class OffloadRun {
 
   Status Arm(std::span<const std::byte> message,
              std::span<const std::span<std::byte>> node_buffers) {
+    if (options_.make_device) {
+      PREPOST_RETURN_IF_ERROR(fabric_.MakeDevices(options_.make_device));
+    }
     Result<ArmedGroup> group =
         ArmedGroup::Make(fabric_, plan_, program_, message, node_buffers, options_.epoch);
     if (!group.ok()) return group.status();
@@ -111,7 +114,7 @@ class OffloadRun {
   /// every time.
   Status Start() {
     report_.executor = "offload";
-    report_.detail = "emulated";
+    report_.detail = options_.device;
     report_.wait = Name(WaitMode::kInterrupt);
     report_.nodes.resize(group_->nodes().size());
     PREPOST_RETURN_IF_ERROR(Watch());

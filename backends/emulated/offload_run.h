@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/nic/lower.h"
+#include "prepost/backends/nic/nic_model.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/op_event.h"
@@ -22,6 +24,9 @@
 namespace prepost::emulated {
 
 struct OffloadOptions {
+  std::string device = "emulated";  ///< for the report
+  /// What stands in front of each NIC; empty: an EmulatedDevice.
+  nic::DeviceFactory make_device = {};
   nic::RingLimits limits = {};
   SchedulerMode scheduler = SchedulerMode::kRoundRobin;
   uint64_t seed = 1;                 ///< of the scheduler: the same seed gives the same run

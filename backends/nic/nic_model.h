@@ -12,6 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,6 +84,9 @@ class NicModel {
   /// For what is in front of the NIC: notes in words what its host did that no driver should.
   virtual void ReportMisuse(const std::string& what) = 0;
 };
+
+/// Makes the device in front of a NIC, which outlives it.
+using DeviceFactory = std::function<Result<std::unique_ptr<Device>>(NicModel&)>;
 
 }  // namespace prepost::nic
 

@@ -365,8 +365,7 @@ TEST_P(CrossChannelTest, CqThatIgnoresOverrunCountsOn) {
 
 class EmulatedDevices : public DeviceUnderTest {
  public:
-  explicit EmulatedDevices(emulated::EngineOptions options,
-                           const emulated::DeviceFactory& make = {})
+  explicit EmulatedDevices(emulated::EngineOptions options, const nic::DeviceFactory& make = {})
       : fabric_(2, options) {
     if (!make) return;
     EXPECT_TRUE(fabric_.MakeDevices(make).ok());
