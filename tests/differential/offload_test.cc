@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "prepost/backends/emulated/offload_run.h"
+#include "prepost/backends/mlx5/stand_in.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/compiler/schedule.h"
 #include "tests/support/op_trace.h"
@@ -89,6 +90,25 @@ TEST_P(OffloadDifferential, EverySmallPlanDelivers) { ExpectAllDeliver(test::All
 // The same with ready and send window chosen by the compiler, other roots, and without bytes.
 TEST_P(OffloadDifferential, EveryPlanForExecutorsDelivers) {
   ExpectAllDeliver(test::SpecsForExecutors({}));
+}
+
+// The same queues made by firmware commands, on InfiniBand and on Ethernet: a field that the device
+// writes elsewhere than the stand-in reads, a ring that is not where the NIC looks, shows here.
+TEST_P(OffloadDifferential, EverySmallPlanDeliversOverMlx5) {
+  uint64_t seed = test::TestSeed();
+  for (const Spec& spec : test::AllSmallSpecs()) {
+    if (spec.algorithm != GetParam()) continue;
+    SCOPED_TRACE(test::Label(spec));
+    const bool is_even = ++seed % 2 == 0;
+    ExpectDelivers(CompileOrDie(spec),
+                   {.make_device =
+                        [is_even](nic::NicModel& nic) {
+                          return mlx5::OpenOnStandIn(nic, {.is_ethernet = is_even});
+                        },
+                    .scheduler = is_even ? SchedulerMode::kRoundRobin : SchedulerMode::kAdversarial,
+                    .seed = seed});
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(OffloadDifferential, MessagesOfManyPacketsDeliver) {
