@@ -35,6 +35,8 @@ class Mlx5Device final : public nic::Device {
   static Result<std::unique_ptr<Mlx5Device>> Open(std::unique_ptr<Verbs> verbs,
                                                   const Mlx5Options& options = {});
 
+  const Capabilities& capabilities() const { return capabilities_; }
+
   nic::PortAddress port_address() const override { return address_; }
   /// Errors: kRejected: sizes, also those that the device does not take; kEnvironment: a call fails.
   Result<nic::Cq> CreateCq(const nic::CqConfig& config) override;
