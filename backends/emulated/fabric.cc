@@ -44,7 +44,7 @@ Status Fabric::MakeDevices(const nic::DeviceFactory& make) {
 }
 
 nic::Device& Fabric::device(NodeId node) { return *devices_[node.index()]; }
-nic::NicModel& Fabric::nic(NodeId node) { return *nics_[node.index()]; }
+Nic& Fabric::nic(NodeId node) { return *nics_[node.index()]; }
 
 std::unique_lock<std::mutex> Fabric::HoldEngine() {
   ++commands_waiting_;

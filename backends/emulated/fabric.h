@@ -42,7 +42,7 @@ class Fabric {
   /// device() is called. Errors: those of `make`.
   Status MakeDevices(const nic::DeviceFactory& make);
   nic::Device& device(NodeId node);
-  nic::NicModel& nic(NodeId node);
+  Nic& nic(NodeId node);
 
   /// Runs on the calling thread until nothing can happen. Events are signalled and returned.
   std::vector<CqEvent> RunUntilIdle();

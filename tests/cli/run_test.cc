@@ -225,6 +225,23 @@ TEST_F(RunTest, OffloadedCopiesDoNotDependOnTheScheduler) {
   }
 }
 
+TEST_F(RunTest, OffloadedOverTheMlx5Device) {
+  executor_ = "offload";
+  WriteInput(3'000'000);
+  Command run(Arguments({"--block-bytes", "64KiB", "--device", "mlx5:emulated"}));
+  ASSERT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(run.out(), HasSubstr("executor offload on mlx5:emulated"));
+  ExpectCopies();
+}
+
+TEST_F(RunTest, UnknownDeviceIsAUsageError) {
+  executor_ = "offload";
+  WriteInput(1000);
+  ExpectFailure(Arguments({"--device", "mlx5:emulate"}), 2,
+                "--device: unknown name 'mlx5:emulate', did you mean 'mlx5:emulated'?; known are "
+                "emulated, mlx5:emulated");
+}
+
 TEST_F(RunTest, APlanThatDoesNotFitTheDeviceIsRefused) {
   WriteInput(40'000);
   ExpectFailure({"run", "--nodes", "2", "--algorithm", "chain", "--block-bytes", "1", "--input",
@@ -355,8 +372,8 @@ TEST_F(RunTest, AnInputTruncatedMeanwhileIsReadBeforeOrAnError) {
 TEST_P(RunOverTest, ANodeThatHangsIsNamed) {
   const HeldRun run = Hold(0.0, /*held=*/2, {"--timeout", "0.5"});
   EXPECT_EQ(run.Wait(), 1);
-  EXPECT_THAT(run.err(), AllOf(HasSubstr(" for 500 ms: node 2 does not answer"),
-                               HasSubstr("waits for")));
+  EXPECT_THAT(run.err(),
+              AllOf(HasSubstr(" for 500 ms: node 2 does not answer"), HasSubstr("waits for")));
   ExpectNothingLeft(run, EndDue());
 }
 
