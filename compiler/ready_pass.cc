@@ -2,7 +2,8 @@
 //
 // ready: how a sender knows that its target has posted the receive (RDMC's ready_for_block).
 //
-// * barrier: nothing in the plan; every receive everywhere is posted before any send. Cheapest where
+// * barrier: nothing in the plan; every receive everywhere is posted before any send. Cheapest
+// where
 //   all receives fit.
 // * channel: one credit per channel, sent at once, grants all of its receives.
 // * window=W: one credit per block. A node's block receives in id order are r0, r1, ...; the credit

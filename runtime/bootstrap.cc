@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who connects to whom is fixed: for data the larger node to the smaller one, for control every node
-// to the root. Control comes first: until the root has let a node in, the node connects to nobody
-// else and answers nobody, and a refusal by the root is final. After that, whatever goes wrong with a
-// peer may be the peer's fault (a node with another secret at its address), so it is noted, tried
-// again until the deadline, and left to the root's word on the peer.
+// Who connects to whom is fixed: for data the larger node to the smaller one, for control every
+// node to the root. Control comes first: until the root has let a node in, the node connects to
+// nobody else and answers nobody, and a refusal by the root is final. After that, whatever goes
+// wrong with a peer may be the peer's fault (a node with another secret at its address), so it is
+// noted, tried again until the deadline, and left to the root's word on the peer.
 //
 // Node 2 of 4, root 0: 2 > 0 control; then 2 > 0 and 2 > 1 data, while it waits for 3 > 2.
 //
 // A call (outgoing) goes through the addresses of its host and the ports of its range, waits
-// kRetryWait, and begins again; each try has kTryMax. Once the listener has proved the secret and the
-// call has sent its own proof, the listener may count it as there, so from then on it waits to the
-// deadline. Of what tries have ended with, the most telling is kept for the report: a refusal at one
-// port says more than nobody at the next.
+// kRetryWait, and begins again; each try has kTryMax. Once the listener has proved the secret and
+// the call has sent its own proof, the listener may count it as there, so from then on it waits to
+// the deadline. Of what tries have ended with, the most telling is kept for the report: a refusal
+// at one port says more than nobody at the next.
 //
 // A guest (incoming) that has not proved the secret has kGuestMax, and there are at most kGuestsMax
 // of them: when one more comes, the network address that has most of them loses one, first one that
@@ -89,7 +89,8 @@ struct Conversation {
     return send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
            static_cast<ssize_t>(bytes.size());
   }
-  /// Throws away what is there, up to a bound. False when there is no more to come, or too much came.
+  /// Throws away what is there, up to a bound. False when there is no more to come, or too much
+  /// came.
   bool Discard() {
     std::array<std::byte, 4096> scratch;
     const ssize_t bytes = recv(fd.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
@@ -246,6 +247,7 @@ Status Bootstrap::Serve(int wake_fd, const Checkpoint& checkpoint, Clock::time_p
   while (!all_done()) {
     if (Clock::now() >= due) return NotThere();
     StartCalls();
+    TellWaiting();
     PREPOST_RETURN_IF_ERROR(WaitForEvents(wake_fd));
     if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
@@ -295,8 +297,8 @@ Status Bootstrap::AcceptGuests() {
   return {};
 }
 
-/// Nobody is there, somebody has gone already, or the machine has no room, which it is given time to
-/// find.
+/// Nobody is there, somebody has gone already, or the machine has no room, which it is given time
+/// to find.
 Status Bootstrap::AfterNoAccept(int error) {
   const bool has_no_room =
       error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM || error == EPERM;
@@ -480,8 +482,8 @@ bool Bootstrap::ServeCall(Call& call) {
   return false;
 }
 
-/// The root's word is final if it is surely the root's: it stands alone at its address, or has proved
-/// the secret and that it is the root.
+/// The root's word is final if it is surely the root's: it stands alone at its address, or has
+/// proved the secret and that it is the root.
 bool Bootstrap::TakeRefusal(Call& call) {
   const Refusal refusal = call.hello.refusal();
   const std::string why = Explain(refusal, call.hello.peer_version());
@@ -493,7 +495,13 @@ bool Bootstrap::TakeRefusal(Call& call) {
   return EndCall(call, "it refuses this node: " + why);
 }
 
-Status Bootstrap::NotThere() const {
+void Bootstrap::TellWaiting() {
+  if (!options_.waiting || Clock::now() < tell_at_) return;
+  tell_at_ = Clock::now() + std::chrono::seconds(1);
+  options_.waiting(Missing());
+}
+
+std::string Bootstrap::Missing() const {
   std::map<uint32_t, Sighting> missing;
   for (const Link& link : links_) {
     if (IsServed(link) || (to_root_only_ && &link != &links_.front())) continue;
@@ -508,9 +516,13 @@ Status Bootstrap::NotThere() const {
   if (missing.size() > kMissingMax) {
     words.push_back(fmt::format("and {} nodes more", missing.size() - kMissingMax));
   }
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+Status Bootstrap::NotThere() const {
   const std::chrono::duration<double> waited = options_.connect_max;
-  return Rejected(fmt::format("not connected with all nodes after {:g} s: {}", waited.count(),
-                              fmt::join(words, "; ")));
+  return Rejected(
+      fmt::format("not connected with all nodes after {:g} s: {}", waited.count(), Missing()));
 }
 
 }  // namespace prepost

@@ -23,8 +23,8 @@ constexpr std::array<uint64_t NodeReport::*, 8> kReportFields = {
     &NodeReport::host_completions, &NodeReport::retries,           &NodeReport::cpu_ns,
     &NodeReport::bytes_received,   &NodeReport::elapsed_ns};
 
-/// Not printable ASCII: terminals may do something else than show it, as there are control characters
-/// above ASCII, too, and a text may be cut within a character of several bytes.
+/// Not printable ASCII: terminals may do something else than show it, as there are control
+/// characters above ASCII, too, and a text may be cut within a character of several bytes.
 bool IsUnprintable(char c) {
   return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ControlSocket: one end of a connection that carries ControlMessages between a leader and a member,
-// in one machine over a socket pair or between machines over TCP. It closes by itself when the
-// process at the other end dies.
+// ControlSocket: one end of a connection that carries ControlMessages between a leader and a
+// member, in one machine over a socket pair or between machines over TCP. It closes by itself when
+// the process at the other end dies.
 #ifndef PREPOST_RUNTIME_CONTROL_SOCKET_H_
 #define PREPOST_RUNTIME_CONTROL_SOCKET_H_
 

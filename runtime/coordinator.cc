@@ -10,8 +10,8 @@
 // A member that fails says so (kFailed) and waits to be ended.
 //
 // A member that dies shows on its DeathWatch, where there is one, and by the end of its control
-// connection. A member that loses a peer sees its connection end. Lost connections have a cause that
-// may show up elsewhere (a death, a failure), so it is given kCauseWait to do so, and the lost
+// connection. A member that loses a peer sees its connection end. Lost connections have a cause
+// that may show up elsewhere (a death, a failure), so it is given kCauseWait to do so, and the lost
 // connection is reported only if it does not.
 //
 // A member that hangs keeps everything from moving although members are asked once a second: the

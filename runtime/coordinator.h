@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Coordinator: leads the members of a group through the steps of a run (control_message.h), watches
-// that they move, and finds the cause when one of them fails. It sees members as control connections
-// only: the launcher of one machine and the root of a group on several machines use it alike.
+// that they move, and finds the cause when one of them fails. It sees members as control
+// connections only: the launcher of one machine and the root of a group on several machines use it
+// alike.
 #ifndef PREPOST_RUNTIME_COORDINATOR_H_
 #define PREPOST_RUNTIME_COORDINATOR_H_
 

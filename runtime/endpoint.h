@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Endpoint: what an executor needs of a transport, at one node: post receives, post sends, poll for
-// completions (tcp_endpoint.h, shm_endpoint.h). It knows channels and blocks, but not what must come
-// after what.
+// completions (tcp_endpoint.h, shm_endpoint.h). It knows channels and blocks, but not what must
+// come after what.
 #ifndef PREPOST_RUNTIME_ENDPOINT_H_
 #define PREPOST_RUNTIME_ENDPOINT_H_
 

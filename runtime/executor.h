@@ -34,8 +34,8 @@ struct NodeMemory {
 /// done() or an error.
 class CpuExecutor {
  public:
-  /// `plan` must be verified and outlive the executor, as must `endpoint`. `observer` may be empty; with it,
-  /// the endpoint is asked about arrivals.
+  /// `plan` must be verified and outlive the executor, as must `endpoint`. `observer` may be empty;
+  /// with it, the endpoint is asked about arrivals.
   CpuExecutor(const Plan& plan, NodeId node, Endpoint& endpoint, OpObserver observer = {});
 
   /// Builds the dependency counters and the ready ring, in time and memory linear in the node's ops

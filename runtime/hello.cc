@@ -2,11 +2,11 @@
 //
 // Why it holds: each side's MAC covers the other side's fresh nonce, so an old conversation proves
 // nothing; it covers which message it is, so a side's own words sent back to it prove nothing; and
-// it covers the connection's name and the plan, so it proves nothing about any other connection. The
-// listener proves itself first, so that a connector need not wait long for one that cannot; its word
-// on the connection it gives only to a peer that has proved the secret. Whoever connects gets a MAC,
-// and can try secrets on it at leisure: that is why keys are slow to derive (group_key.h). What
-// follows on the connection is not protected (docs/runtime.md).
+// it covers the connection's name and the plan, so it proves nothing about any other connection.
+// The listener proves itself first, so that a connector need not wait long for one that cannot; its
+// word on the connection it gives only to a peer that has proved the secret. Whoever connects gets
+// a MAC, and can try secrets on it at leisure: that is why keys are slow to derive (group_key.h).
+// What follows on the connection is not protected (docs/runtime.md).
 #include "prepost/runtime/hello.h"
 
 #include <fmt/format.h>

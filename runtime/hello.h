@@ -58,9 +58,10 @@ std::string Explain(Refusal refusal, uint32_t peer_version);
 ///
 /// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
 /// MACs are over which message it is, version, both nonces, from, to, lane, purpose, plan hash, and
-/// refusal, so that none can be used for anything else; the verdict of kWrongSecret has none (zeros).
-/// A connector that the challenge does not convince sends a proof of zeros, so that the listener
-/// learns that the secrets differ, too. A challenge to another version is zeros behind the prefix.
+/// refusal, so that none can be used for anything else; the verdict of kWrongSecret has none
+/// (zeros). A connector that the challenge does not convince sends a proof of zeros, so that the
+/// listener learns that the secrets differ, too. A challenge to another version is zeros behind the
+/// prefix.
 inline constexpr size_t kPrefixBytes = 12;
 inline constexpr size_t kHelloBytes = kPrefixBytes + 80;
 inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;

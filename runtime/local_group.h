@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunLocalGroup: the CPU executor on one machine: one process per node, connected by a local
-// transport, started, watched and ended by this process, the launcher, which takes no part in the transfer.
+// transport, started, watched and ended by this process, the launcher, which takes no part in the
+// transfer.
 #ifndef PREPOST_RUNTIME_LOCAL_GROUP_H_
 #define PREPOST_RUNTIME_LOCAL_GROUP_H_
 

@@ -30,8 +30,8 @@ constexpr std::string_view Name(TransportKind kind) {
 }
 
 /// Where the nodes' copies of the message lie. `buffers` are open when a transport is made; in its
-/// own process a node's is reserved before MakeEndpoint(). The root's is not used: it has the input.
-/// What it names is not owned.
+/// own process a node's is reserved before MakeEndpoint(). The root's is not used: it has the
+/// input. What it names is not owned.
 struct LocalMemory {
   const MappedInput& input;
   std::span<const NodeBuffer> buffers;  ///< by node
@@ -41,7 +41,8 @@ class LocalTransport {
  public:
   /// How many files Make() opens; all are open until it is destroyed.
   static size_t FilesNeeded(TransportKind kind, const Plan& plan);
-  /// Needs a verified plan, which must outlive it, as must what `memory` names. Errors: kEnvironment.
+  /// Needs a verified plan, which must outlive it, as must what `memory` names. Errors:
+  /// kEnvironment.
   static Result<std::unique_ptr<LocalTransport>> Make(TransportKind kind, const Plan& plan,
                                                       const LocalMemory& memory);
 

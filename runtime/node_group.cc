@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every node is a Member whose Endpoint is made of the connections that Bootstrap makes. The root is
-// one too, and leads the group on a thread of its own, which takes control connections over as they
-// come: so a node that fails while others are still awaited ends the group at once, with its cause.
+// Every node is a Member whose Endpoint is made of the connections that Bootstrap makes. The root
+// is one too, and leads the group on a thread of its own, which takes control connections over as
+// they come: so a node that fails while others are still awaited ends the group at once, with its
+// cause.
 #include "prepost/runtime/node_group.h"
 
 #include <fmt/format.h>

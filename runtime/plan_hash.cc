@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every field is hashed as 64 bits, little-endian, every list and text with its length before it, so
-// that two plans give the same bytes only if they are equal.
+// Every field is hashed as 64 bits, little-endian, every list and text with its length before it,
+// so that two plans give the same bytes only if they are equal.
 #include "prepost/runtime/plan_hash.h"
 
 #include <sodium.h>

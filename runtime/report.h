@@ -25,6 +25,9 @@ struct NodeReport {
   uint64_t host_completions = 0;  ///< completions the host looked at
   /// Times a block was held back because no receive was posted for it (RNR retries).
   uint64_t retries = 0;
+  /// Offloaded: times a queue's ring was written to again, and how often that is at most.
+  uint64_t rearms = 0;
+  uint64_t rearms_max = 0;
   uint64_t cpu_ns = 0;  ///< processor time of the host's thread, between start and completion
   uint64_t bytes_received = 0;
   /// From the start of the transfer to this node's completion, monotonic clock.

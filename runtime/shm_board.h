@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShmBoard: what the node processes of one machine tell each other about their channels: counters in
-// shared memory, with a mailbox and a bell per node. ShmEndpoint uses it. It moves no bytes of
+// ShmBoard: what the node processes of one machine tell each other about their channels: counters
+// in shared memory, with a mailbox and a bell per node. ShmEndpoint uses it. It moves no bytes of
 // messages and does not know what a counter stands for.
 #ifndef PREPOST_RUNTIME_SHM_BOARD_H_
 #define PREPOST_RUNTIME_SHM_BOARD_H_
@@ -54,8 +54,8 @@ class ShmBoard {
   void TakeNews(NodeId node, Visitor visit);
   /// Before `node` waits on its bell. False if there is news: then it must not wait.
   bool FallAsleep(NodeId node);
-  /// An eventfd that is written to when the node has news and is asleep. It is never read from: wait
-  /// for its edges (EPOLLET).
+  /// An eventfd that is written to when the node has news and is asleep. It is never read from:
+  /// wait for its edges (EPOLLET).
   int bell(NodeId node) const { return bells_[node.index()].get(); }
 
  private:

@@ -26,13 +26,13 @@
 namespace prepost {
 
 /// See Endpoint. Sends from, and receives to, the memory that LocalMemory names for the node. A
-/// channel is visited only when something happened on it; a visit copies a bounded piece of a block,
-/// so that no channel and no question of the launcher waits for a long copy. That a peer is gone is
-/// not noticed here but by the launcher, so lost_peer() is none.
+/// channel is visited only when something happened on it; a visit copies a bounded piece of a
+/// block, so that no channel and no question of the launcher waits for a long copy. That a peer is
+/// gone is not noticed here but by the launcher, so lost_peer() is none.
 class ShmEndpoint final : public Endpoint {
  public:
-  /// `plan` and `board` must outlive it, as must what `memory` names. While `wake_fd` (-1: none; not
-  /// owned) is readable, Poll() does not wait and says so. Errors: kEnvironment; those of
+  /// `plan` and `board` must outlive it, as must what `memory` names. While `wake_fd` (-1: none;
+  /// not owned) is readable, Poll() does not wait and says so. Errors: kEnvironment; those of
   /// `checkpoint`.
   static Result<std::unique_ptr<ShmEndpoint>> Make(const Plan& plan, NodeId node, ShmBoard& board,
                                                    const LocalMemory& memory, int wake_fd,

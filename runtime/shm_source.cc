@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory that is sealed on both sides is copied by memcpy. A file may shrink under its mapping,
-// where an access from user space is a SIGBUS; there the kernel copies, from the source's page cache
-// straight into the mapped target (pread), and says so if either is gone. Both copy each byte once.
+// where an access from user space is a SIGBUS; there the kernel copies, from the source's page
+// cache straight into the mapped target (pread), and says so if either is gone. Both copy each byte
+// once.
 //
-// Why not always pread: it copies page by page, and took twice the time of memcpy between two memory
-// files (bench/transport_bench.cc prints what it takes here).
+// Why not always pread: it copies page by page, and took twice the time of memcpy between two
+// memory files (bench/transport_bench.cc prints what it takes here).
 #include "prepost/runtime/shm_source.h"
 
 #include <unistd.h>

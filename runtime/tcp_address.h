@@ -38,8 +38,9 @@ struct TcpAddress {
 /// The address that `host` spells; none if it is a name.
 std::optional<TcpAddress> NumericAddress(const std::string& host);
 
-/// Look-ups, each host's once, a few at a time, on threads that nobody waits for: a resolver can take
-/// a minute. They own all that they touch, so that the process may end meanwhile. Used by one thread.
+/// Look-ups, each host's once, a few at a time, on threads that nobody waits for: a resolver can
+/// take a minute. They own all that they touch, so that the process may end meanwhile. Used by one
+/// thread.
 class HostLookups {
  public:
   HostLookups();
@@ -48,8 +49,8 @@ class HostLookups {
   HostLookups(const HostLookups&) = delete;
   HostLookups& operator=(const HostLookups&) = delete;
 
-  /// The addresses of `host`, at least one; none: not found yet, ask again. Errors (kRejected): what
-  /// the resolver says.
+  /// The addresses of `host`, at least one; none: not found yet, ask again. Errors (kRejected):
+  /// what the resolver says.
   std::optional<Result<std::vector<TcpAddress>>> Find(const std::string& host);
   /// What was found is forgotten: the next Find() looks it up again.
   void Forget(const std::string& host);

@@ -5,8 +5,8 @@
 //
 // Slices of one thread must nest or be disjoint, but several sends of a channel may be under way at
 // once. Channels are FIFO, so a slice is drawn from where the one before it ends: it shows how long
-// its op was the oldest of its channel. The exact times are in every event's args, and only they are
-// read back. An op that started and never completed is a "B" without an "E".
+// its op was the oldest of its channel. The exact times are in every event's args, and only they
+// are read back. An op that started and never completed is a "B" without an "E".
 //
 //   node 0, channel 0>1, send window 2:   started  0 ..... completed 50     drawn [0, 50)
 //                                         started 10 ..... completed 80     drawn [50, 80)

@@ -23,9 +23,10 @@ struct TraceInfo {
   std::string outcome = "completed";  ///< or why the run failed
 };
 
-/// Writes what `trace` holds; nodes and ops of which nothing is known are left out, so that the trace of one
-/// node, or of a run that failed, is a file like any other. `trace` is of `plan`, which must be
-/// verified. Streams: about 500 bytes per op to `out`, 16 in memory. Failures are the stream's.
+/// Writes what `trace` holds; nodes and ops of which nothing is known are left out, so that the
+/// trace of one node, or of a run that failed, is a file like any other. `trace` is of `plan`,
+/// which must be verified. Streams: about 500 bytes per op to `out`, 16 in memory. Failures are the
+/// stream's.
 void WriteTrace(const Plan& plan, const RunTrace& trace, const TraceInfo& info, std::ostream& out);
 
 /// The start of the transfer in traces that were read.

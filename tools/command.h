@@ -41,9 +41,9 @@ Result<Plan> ReadPlanFile(const std::string& path);
 /// Reads a plan and verifies it; the Status holds the first finding and how many more there are.
 Result<Plan> LoadPlan(const std::string& path);
 
-/// Writes what `write` gives to `path` ("-": stdout) through a temporary name in the same folder that
-/// is renamed when complete, so that a failure or an interruption (kInterrupted) leaves nothing
-/// behind and an old file untouched. A link stays a link.
+/// Writes what `write` gives to `path` ("-": stdout) through a temporary name in the same folder
+/// that is renamed when complete, so that a failure or an interruption (kInterrupted) leaves
+/// nothing behind and an old file untouched. A link stays a link.
 Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 /// Whether WriteFile() to `path` can begin: for commands whose results take long to make. Leaves

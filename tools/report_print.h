@@ -12,8 +12,8 @@
 
 namespace prepost::tools {
 
-/// A table with a line per node of the report (all, or one of those on several machines), and a last
-/// line on their copies, which have `sum`, as all have.
+/// A table with a line per node of the report (all, or one of those on several machines), and a
+/// last line on their copies, which have `sum`, as all have.
 void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& sum,
                  std::ostream& out);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ticker: tells a user at a terminal what long work is at, a second after it began and every second from then on.
+// Ticker: tells a user at a terminal what long work is at, a second after it began and every second
+// from then on.
 #ifndef PREPOST_TOOLS_TICKER_H_
 #define PREPOST_TOOLS_TICKER_H_
 
@@ -11,7 +12,8 @@
 
 namespace prepost::tools {
 
-/// Prints "what, 3 s" over itself on stderr while it lives, if that is a terminal, and clears the line at its end.
+/// Prints "what, 3 s" over itself on stderr while it lives, if that is a terminal, and clears the
+/// line at its end.
 class Ticker {
  public:
   explicit Ticker(std::string what);

@@ -55,8 +55,8 @@ Svg StartChart(const Grid& grid, const ChartTitle& title, int right_width = 110,
 /// A filled box with a centred text that reads on it.
 void Label(Svg& svg, std::string_view css_class, const Box& box, Color fill, std::string_view text);
 
-/// Draws legend entries from left to right, each a sample and its meaning; the picture is widened to
-/// hold them.
+/// Draws legend entries from left to right, each a sample and its meaning; the picture is widened
+/// to hold them.
 class Legend {
  public:
   explicit Legend(Svg& svg) : svg_(svg) {}

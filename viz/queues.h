@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The queue picture: one node's queues as lowering makes them: a column per send and receive queue
-// with its WQEs in order, the CQE that each gives, and an arrow to each WAIT from what it waits for.
-// The only picture that knows of queues.
+// with its WQEs in order, the CQE that each gives, and an arrow to each WAIT from what it waits
+// for. The only picture that knows of queues.
 #ifndef PREPOST_VIZ_QUEUES_H_
 #define PREPOST_VIZ_QUEUES_H_
 
@@ -16,6 +16,10 @@ namespace prepost::viz {
 
 /// More entries than this make no readable picture; DrawQueues() refuses them.
 inline constexpr uint32_t kQueueEntriesMax = 400;
+
+/// Arrows with more lines than this side by side cannot be followed: then none are drawn, which the
+/// title says.
+inline constexpr int kArrowsSideBySideMax = 16;
 
 /// An SVG file of the queues of the one selected node; with blocks or rounds, of the entries for
 /// these, and what is left out is counted. `plan` must be valid, `selection` from CheckSelection().

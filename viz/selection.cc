@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "prepost/ir/count.h"
+
 namespace prepost::viz {
 namespace {
 
@@ -19,11 +21,6 @@ template <typename T>
 void SortUnique(std::vector<T>* values) {
   std::ranges::sort(*values);
   values->erase(std::unique(values->begin(), values->end()), values->end());
-}
-
-/// "1 block", "4 blocks".
-std::string Count(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 /// "4 MiB" where that is exact, else "4194305 bytes".

@@ -5,9 +5,12 @@
 #ifndef PREPOST_VIZ_SHARE_TABLE_H_
 #define PREPOST_VIZ_SHARE_TABLE_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "prepost/viz/chart.h"
@@ -48,6 +51,36 @@ struct ShareTable {
   std::vector<Column> columns;
   std::vector<Row> rows;
 };
+
+/// Adds a row to `table` for each of the bins of `nodes`, which have a `node` and `is_root`, with a
+/// cell for each column that the table has: the percentage of `blocks` that the bin's nodes hold,
+/// rounded down; the root counts only when alone. `held(node, column)` is how many of them one node
+/// holds at the column's end, `end_of(bin)` the text right of a row.
+template <typename Node>
+void AddShareRows(ShareTable& table, std::span<const Node> nodes, uint64_t blocks,
+                  const std::function<uint64_t(const Node&, size_t)>& held,
+                  const std::function<std::string(std::span<const Node>)>& end_of) {
+  const Bins bins(nodes.size());
+  for (uint64_t i = 0; i < bins.bins(); ++i) {
+    const std::span<const Node> bin = nodes.subspan(bins.Begin(i), bins.End(i) - bins.Begin(i));
+    ShareTable::Row row{.nodes = Range(bin.front().node.value, bin.back().node.value),
+                        .has_root = std::ranges::any_of(bin, &Node::is_root),
+                        .percents = {},
+                        .end = end_of(bin)};
+    for (size_t column = 0; column < table.columns.size(); ++column) {
+      uint64_t all_held = 0;
+      uint64_t counted = 0;
+      for (const Node& node : bin) {
+        if (node.is_root && bin.size() > 1) continue;
+        all_held += held(node, column);
+        ++counted;
+      }
+      row.percents.push_back(
+          static_cast<uint32_t>(std::min<uint64_t>(100, all_held * 100 / (counted * blocks))));
+    }
+    table.rows.push_back(std::move(row));
+  }
+}
 
 /// An SVG file. Cells with the first 100 of a row are framed.
 std::string DrawShareTable(const PlanHeader& header, const ShareTable& table);

@@ -2,10 +2,9 @@
 //
 // One walk over the ops fills a Timeline: per selected node its block transfers and the round in
 // which it has all of the selected blocks. The picture is a header (title, legend), round numbers,
-// and rows. Cells come in three sizes: Words
-// ("b2 from 4", "b2 to 5"), Numbers (the block received; a strip in the colour of the block sent),
-// and, when there are too many, a summary whose cells stand for several nodes and rounds and show
-// the percentage of blocks that they hold.
+// and rows. Cells come in three sizes: Words ("b2 from 4", "b2 to 5"), Numbers (the block received;
+// a strip in the colour of the block sent), and, when there are too many, a summary whose cells
+// stand for several nodes and rounds and show the percentage of blocks that they hold.
 #include "prepost/viz/spacetime.h"
 
 #include <fmt/format.h>
@@ -274,21 +273,7 @@ std::string DrawDetailed(const Picture& picture) {
   return std::move(svg).Finish();
 }
 
-// ---- Summary
-// --------------------------------------------------------------------------------------------------------
-
-/// Percentage of the selected blocks that `rows` hold after `round`, rounded down; the root counts
-/// only when alone.
-uint32_t PercentHeld(std::span<const Timeline> rows, uint64_t blocks, uint64_t round) {
-  uint64_t held = 0;
-  uint64_t nodes = 0;
-  for (const Timeline& row : rows) {
-    if (row.is_root && rows.size() > 1) continue;
-    held += HeldAfter(row, blocks, round);
-    ++nodes;
-  }
-  return static_cast<uint32_t>(std::min<uint64_t>(100, held * 100 / (nodes * blocks)));
-}
+// ---- Summary ----------------------------------------------------------------------------------
 
 /// When all of `rows` have all of the blocks.
 std::string EndText(std::span<const Timeline> rows) {
@@ -303,7 +288,7 @@ std::string EndText(std::span<const Timeline> rows) {
 }
 
 std::string DrawSummary(const Picture& picture) {
-  const Bins rows(picture.rows.size());
+  const Bins rows(picture.rows.size());  // as AddShareRows() makes them
   const Bins columns(picture.columns);
   const std::string only = Describe(picture.selection);
   ShareTable table{
@@ -325,19 +310,10 @@ std::string DrawSummary(const Picture& picture) {
     table.columns.push_back(
         {.name = fmt::to_string(first), .meaning = "after rounds " + Range(first, last)});
   }
-  for (uint64_t bin = 0; bin < rows.bins(); ++bin) {
-    const auto group =
-        std::span(picture.rows).subspan(rows.Begin(bin), rows.End(bin) - rows.Begin(bin));
-    ShareTable::Row row{.nodes = Range(group.front().node.value, group.back().node.value),
-                        .has_root = std::ranges::any_of(group, &Timeline::is_root),
-                        .percents = {},
-                        .end = EndText(group)};
-    for (uint64_t column = 0; column < columns.bins(); ++column) {
-      const uint64_t last = picture.rounds.first + columns.End(column) - 1;
-      row.percents.push_back(PercentHeld(group, picture.blocks, last));
-    }
-    table.rows.push_back(std::move(row));
-  }
+  const auto held = [&](const Timeline& row, size_t column) {
+    return HeldAfter(row, picture.blocks, picture.rounds.first + columns.End(column) - 1);
+  };
+  AddShareRows<Timeline>(table, picture.rows, picture.blocks, held, EndText);
   return DrawShareTable(picture.plan.header(), table);
 }
 

@@ -119,15 +119,18 @@ void Svg::Text(std::string_view css_class, int x, int y, std::string_view text) 
                  css_class, x, y, EscapeXml(text));
 }
 
-void Svg::Arrow(std::string_view line_class, std::string_view head_class, int from_x, int from_y,
-                int to_x, int to_y) {
-  constexpr int kHead = 6;
-  const int reach = from_x < to_x ? std::max(10, (to_x - from_x) / 2) : 40;
-  fmt::format_to(std::back_inserter(out_),
-                 "<path class=\"{}\" d=\"M{} {}C{} {} {} {} {} {}\"/>"
-                 "<path class=\"{}\" d=\"M{} {}l-{} -3v6z\"/>\n",
-                 line_class, from_x, from_y, from_x + reach, from_y, to_x - kHead - reach, to_y,
-                 to_x - kHead, to_y, head_class, to_x, to_y, kHead);
+void Svg::Lines(std::string_view css_class, std::span<const Line> lines) {
+  fmt::format_to(std::back_inserter(out_), "<path class=\"{}\" d=\"", css_class);
+  for (const Line& line : lines) {
+    fmt::format_to(std::back_inserter(out_), "M{} {}L{} {}", line.from.x, line.from.y, line.to.x,
+                   line.to.y);
+  }
+  out_ += "\"/>";
+}
+
+void Svg::Head(std::string_view css_class, Point tip) {
+  fmt::format_to(std::back_inserter(out_), "<path class=\"{}\" d=\"M{} {}l-{} -3v6z\"/>", css_class,
+                 tip.x, tip.y, kArrowHead);
 }
 
 std::string Svg::Finish() && {

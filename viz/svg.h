@@ -7,6 +7,7 @@
 #define PREPOST_VIZ_SVG_H_
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,20 @@ struct Box {
   int width = 0;
   int height = 0;
 };
+
+struct Point {
+  int x = 0;
+  int y = 0;
+};
+
+/// A straight line.
+struct Line {
+  Point from;
+  Point to;
+};
+
+/// Pixels from the tip of an arrow's head to where its line ends.
+inline constexpr int kArrowHead = 6;
 
 /// `text` for XML content and attributes. Bytes that XML or UTF-8 forbid become U+FFFD, so that any
 /// string is safe.
@@ -42,10 +57,10 @@ class Svg {
   void Rect(std::string_view css_class, const Box& box, Color fill);
   /// `x`, `y`: the anchor that the class chooses, on the base line.
   void Text(std::string_view css_class, int x, int y, std::string_view text);
-  /// A curve that leaves to the right of its first point and enters its last one from the left,
-  /// with a head there.
-  void Arrow(std::string_view line_class, std::string_view head_class, int from_x, int from_y,
-             int to_x, int to_y);
+  /// All as one element.
+  void Lines(std::string_view css_class, std::span<const Line> lines);
+  /// Of an arrow that points to the right.
+  void Head(std::string_view css_class, Point tip);
 
   /// Makes the picture at least this wide.
   void WidenTo(int width) { width_ = std::max(width_, width); }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One walk over the selected ops makes a row per node of its receives and sends with their times.
-// The ideal run of the plan's R rounds takes as long as the measured one, T, and its round r ends at
-// (r + 1) / R x T: a receive that completes d later is late by d. Bars of one row that overlap (a
-// node that receives from two peers at once) are put into lanes, each into the first that is free.
+// The ideal run of the plan's R rounds takes as long as the measured one, T, and its round r ends
+// at (r + 1) / R x T: a receive that completes d later is late by d. Bars of one row that overlap
+// (a node that receives from two peers at once) are put into lanes, each into the first that is
+// free.
 #include "prepost/viz/trace_picture.h"
 
 #include <fmt/format.h>
@@ -115,19 +116,6 @@ TimedRow ReadRow(TracePicture& picture, const RunTrace& trace, const Program& pr
   return row;
 }
 
-int64_t TotalOf(const Plan& plan, const RunTrace& trace) {
-  int64_t total = 1;
-  for (const Program& program : plan.programs()) {
-    const std::span<const OpTimes> all = trace.times(program.node);
-    for (uint32_t id = 0; id < program.op_count; ++id) {
-      const Op& op = plan.ops(program)[id];
-      if (op.is_send() || op.is_credit()) continue;
-      total = std::max(total, SinceStart(trace, all[id].completed_ns));
-    }
-  }
-  return total;
-}
-
 void MeasureLateness(TracePicture& picture) {
   int64_t last = -1;
   for (const TimedRow& row : picture.rows) {
@@ -167,7 +155,7 @@ TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Sel
   TracePicture picture{.plan = plan, .selection = selection};
   picture.blocks =
       selection.blocks.empty() ? plan.header().message.blocks : selection.blocks.size();
-  picture.total = TotalOf(plan, trace);
+  picture.total = std::max<int64_t>(1, RunDuration(plan, trace));
   for (const Program& program : plan.programs()) {
     if (!selection.HasNode(program.node)) continue;
     picture.rows.push_back(ReadRow(picture, trace, program));
@@ -185,13 +173,15 @@ std::string LateText(int64_t late) {
   return fmt::format("{} {}", FormatDuration(std::abs(late)), late < 0 ? "early" : "late");
 }
 
-/// "took 27.94 ms; receives end 1.2 ms early (median), at worst 3.4 ms late (node 5, block 3); ..."
+/// "took 27.94 ms; against rounds of equal length, receives end 1.2 ms early at the median, at
+/// worst 3.4 ms late (node 5, block 3); ..."
 std::string Findings(const TracePicture& picture) {
   if (picture.expected == 0) return "nothing is received here";
   if (picture.lateness.empty()) return "no receive of these completed";
   const int64_t median = picture.lateness[picture.lateness.size() / 2];
   std::string text = fmt::format(
-      "took {}; receives end {} (median), at worst {} (node {}, block {}); the last one at node {}",
+      "took {}; against rounds of equal length, receives end {} at the median, at worst {} "
+      "(node {}, block {}); the last one at node {}",
       FormatDuration(picture.total), LateText(median), LateText(picture.latest->late),
       picture.latest->node.value, picture.latest->block, picture.slowest->value);
   if (picture.lateness.size() < picture.expected) {
@@ -395,21 +385,6 @@ std::string DrawDetailed(const TracePicture& picture) {
 
 // ---- Summary ----------------------------------------------------------------------------------
 
-/// Percentage of the selected blocks that `rows` have received at `time`, rounded down; the root
-/// counts only when alone.
-uint32_t PercentAt(std::span<const TimedRow> rows, uint64_t blocks, int64_t time) {
-  uint64_t held = 0;
-  uint64_t nodes = 0;
-  for (const TimedRow& row : rows) {
-    if (row.is_root && rows.size() > 1) continue;
-    ++nodes;
-    held += row.is_root ? blocks
-                        : static_cast<uint64_t>(std::ranges::upper_bound(row.completed, time) -
-                                                row.completed.begin());
-  }
-  return static_cast<uint32_t>(std::min<uint64_t>(100, held * 100 / (nodes * blocks)));
-}
-
 /// When the last of `rows` has the blocks; "never" when one does not get them.
 std::string EndOfGroup(const TracePicture& picture, std::span<const TimedRow> rows) {
   if (rows.size() == 1) return EndOf(picture, rows.front());
@@ -423,7 +398,7 @@ std::string EndOfGroup(const TracePicture& picture, std::span<const TimedRow> ro
 }
 
 std::string DrawSummary(const TracePicture& picture) {
-  const Bins rows(picture.rows.size());
+  const Bins rows(picture.rows.size());  // as AddShareRows() makes them
   constexpr int64_t kColumns = 40;
   ShareTable table{
       .title = TitleOf(
@@ -446,18 +421,13 @@ std::string DrawSummary(const TracePicture& picture) {
     const std::string time = FormatDuration(time_of(column));
     table.columns.push_back({.name = column % 2 == 1 ? time : "", .meaning = "at " + time});
   }
-  for (uint64_t bin = 0; bin < rows.bins(); ++bin) {
-    const auto group =
-        std::span(picture.rows).subspan(rows.Begin(bin), rows.End(bin) - rows.Begin(bin));
-    ShareTable::Row row{.nodes = Range(group.front().node.value, group.back().node.value),
-                        .has_root = std::ranges::any_of(group, &TimedRow::is_root),
-                        .percents = {},
-                        .end = EndOfGroup(picture, group)};
-    for (int64_t column = 0; column < kColumns; ++column) {
-      row.percents.push_back(PercentAt(group, picture.blocks, time_of(column)));
-    }
-    table.rows.push_back(std::move(row));
-  }
+  const auto held = [&](const TimedRow& row, size_t column) {
+    if (row.is_root) return picture.blocks;
+    const auto end = std::ranges::upper_bound(row.completed, time_of(static_cast<int64_t>(column)));
+    return static_cast<uint64_t>(end - row.completed.begin());
+  };
+  const auto end_of = [&](std::span<const TimedRow> group) { return EndOfGroup(picture, group); };
+  AddShareRows<TimedRow>(table, picture.rows, picture.blocks, held, end_of);
   return DrawShareTable(picture.plan.header(), table);
 }
 
@@ -477,6 +447,19 @@ std::string FormatDuration(int64_t ns) {
                      : shown < 100 ? 1
                                    : 0,
                      kUnits[unit].second);
+}
+
+int64_t RunDuration(const Plan& plan, const RunTrace& trace) {
+  int64_t total = 0;
+  for (const Program& program : plan.programs()) {
+    const std::span<const OpTimes> all = trace.times(program.node);
+    for (uint32_t id = 0; id < program.op_count; ++id) {
+      const Op& op = plan.ops(program)[id];
+      if (op.is_send() || op.is_credit()) continue;
+      total = std::max(total, SinceStart(trace, all[id].completed_ns));
+    }
+  }
+  return total;
 }
 
 std::string DrawTrace(const Plan& plan, const RunTrace& trace, const Selection& selection) {

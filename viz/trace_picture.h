@@ -24,6 +24,9 @@ inline constexpr uint32_t kTraceBarsMax = 10000;
 /// Time is ops x log ops; the picture's size is bounded. The same arguments give the same bytes.
 std::string DrawTrace(const Plan& plan, const RunTrace& trace, const Selection& selection);
 
+/// From the start to the last receive of the whole `trace` of `plan`, in ns; 0 without any.
+int64_t RunDuration(const Plan& plan, const RunTrace& trace);
+
 /// "0", "950 ns", "12.3 us", "27.94 ms", "-3.21 s": three or four digits.
 std::string FormatDuration(int64_t ns);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every node but the root receives the block once, so the senders make a tree. Each drawn node has a
-// row of its own, in depth-first order with the child first that is reached first, and a column, the
-// round in which it has the block. The line from a node goes down in its column and right to each
-// child; everything in the rows that the line passes is below the node, so right of it, and nothing
-// crosses:
+// Every node but the root receives the block once, so the senders make a tree. Each drawn node has
+// a row of its own, in depth-first order with the child first that is reached first, and a column,
+// the round in which it has the block. The line from a node goes down in its column and right to
+// each child; everything in the rows that the line passes is below the node, so right of it, and
+// nothing crosses:
 //
 //   round    0        1          chain-like: 0 > 1 > 2, and 0 > 3
 //   o node 0
@@ -14,6 +14,7 @@
 //
 // Above kTreeNodesMax nodes those that are reached first are drawn: a child is never reached before
 // its parent, so what is drawn is a tree.
+#include "prepost/ir/count.h"
 #include "prepost/viz/tree.h"
 
 #include <fmt/format.h>
@@ -39,7 +40,9 @@ constexpr uint32_t kNoNode = 0xffffffff;
 
 constexpr std::string_view kTreeStyle =
     ".line{fill:#999}.round{fill:#e4e4ea}.e{font-size:10px;fill:#444;text-anchor:end}"
-    ".x{font-size:11px;fill:#666}.column{font-size:11px;text-anchor:middle}";
+    ".x{font-size:11px;fill:#666}.dot{stroke:#333}.hollow{fill:#fff}"
+    ".column{font-size:11px;text-anchor:middle}"
+    ".node .l{paint-order:stroke;stroke:#fff;stroke-width:4px}";
 
 struct TreeNode {
   uint32_t parent = kNoNode;
@@ -84,6 +87,8 @@ class Tree {
   std::string TextOf(uint32_t node) const;
   void DrawColumns(Svg& svg) const;
   void DrawLines(Svg& svg, uint32_t node) const;
+  void DrawDot(Svg& svg, const Box& dot, bool hollow) const;
+  void DrawLegend(Svg& svg) const;
   void DrawNode(Svg& svg, uint32_t node) const;
 
   const Plan& plan_;
@@ -187,7 +192,9 @@ ChartTitle Tree::Title() const {
     note += fmt::format("; the {} nodes reached first are drawn, --node shows the way to others",
                         rows_.size());
   }
-  return {.headline = Headline(plan_.header()),
+  const int64_t duration = trace_ == nullptr ? 0 : RunDuration(plan_, *trace_);
+  if (duration > 0) note += "; the run took " + FormatDuration(duration);
+  return {.headline = Headline(plan_.header()) + (trace_ == nullptr ? "" : ", measured"),
           .subline = Subline(plan_.header()),
           .note = std::move(note),
           .right = ""};
@@ -240,6 +247,25 @@ void Tree::DrawLines(Svg& svg, uint32_t node) const {
   }
 }
 
+void Tree::DrawDot(Svg& svg, const Box& dot, bool hollow) const {
+  svg.Rect("dot", dot, BlockColor(block_, plan_.header().message.blocks));
+  if (hollow) svg.Rect("hollow", {dot.x + 2, dot.y + 2, dot.width - 4, dot.height - 4});
+}
+
+void Tree::DrawLegend(Svg& svg) const {
+  Legend legend(svg);
+  const auto sample = [&](bool hollow) {
+    const Box box = legend.Sample(kDot);
+    DrawDot(svg, {box.x, box.y + 4, kDot, kDot}, hollow);
+  };
+  sample(/*hollow=*/false);
+  legend.Meaning("receives the block in the round on the line to it, and sends it on");
+  sample(/*hollow=*/true);
+  const bool all_drawn = rows_.size() == by_round_.size() + 1 && selection_.nodes.empty();
+  legend.Meaning(all_drawn ? "receives it only"
+                           : "receives it only, or what is below is not drawn");
+}
+
 void Tree::DrawNode(Svg& svg, uint32_t node) const {
   const TreeNode& here = nodes_[node];
   std::string tooltip = fmt::format("node {} has block {} from the start", node, block_);
@@ -247,10 +273,9 @@ void Tree::DrawNode(Svg& svg, uint32_t node) const {
     tooltip = fmt::format("node {} receives block {} from node {} in round {}", node, block_,
                           here.parent, here.round);
   }
-  svg.BeginGroup("node", fmt::format("{}; {} nodes below it", tooltip, here.below));
+  svg.BeginGroup("node", fmt::format("{}; {} below it", tooltip, Count(here.below, "node")));
   const Box dot{X(node) - kDot / 2, Y(here.row) - kDot / 2, kDot, kDot};
-  svg.Rect("", dot, BlockColor(block_, plan_.header().message.blocks));
-  if (here.children.empty()) svg.Rect("done", dot);
+  DrawDot(svg, dot, here.children.empty());
   svg.Text("l", X(node) + kDot, Y(here.row) + 4, TextOf(node));
   svg.EndGroup();
 }
@@ -262,15 +287,7 @@ std::string Tree::Draw() const {
     right_width = std::max(right_width, end - grid_.right());
   }
   Svg svg = StartChart(grid_, Title(), right_width + kChartMargin, kTreeStyle);
-  Legend legend(svg);
-  const Color color = BlockColor(block_, plan_.header().message.blocks);
-  Box dot = legend.Sample(kDot);
-  svg.Rect("", {dot.x, dot.y + 4, kDot, kDot}, color);
-  legend.Meaning("receives the block in the round on the line to it, and sends it on");
-  dot = legend.Sample(kDot);
-  svg.Rect("", {dot.x, dot.y + 4, kDot, kDot}, color);
-  svg.Rect("done", {dot.x, dot.y + 4, kDot, kDot});
-  legend.Meaning("receives it only, or what is below is not drawn");
+  DrawLegend(svg);
   DrawColumns(svg);
   for (const uint32_t node : rows_) DrawLines(svg, node);
   for (const uint32_t node : rows_) DrawNode(svg, node);

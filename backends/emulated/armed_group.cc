@@ -10,19 +10,20 @@ namespace prepost::emulated {
 
 Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
                                     const nic::QueueProgram& program,
-                                    std::span<const std::byte> message,
-                                    std::span<const std::span<std::byte>> node_buffers,
-                                    uint8_t epoch) {
+                                    std::span<const MessageBuffers> transfers, uint8_t epoch) {
   ArmedGroup group(fabric, plan);
   std::vector<nic::OpenNode> open;
   for (const nic::NodeProgram& it : program.nodes) {
     const bool root = it.node == plan.header().root;
-    Result<nic::ArmedNode> node =
-        nic::ArmedNode::Make(fabric.device(it.node), it,
-                             {.message = root ? message : node_buffers[it.node.index()],
-                              .writable = !root,
-                              .rnr_retry = program.rnr_retry,
-                              .epoch = epoch});
+    // Of a sequence, the next message's sends may come before this node has armed it.
+    nic::ArmConfig config{.messages = {},
+                          .writable = !root,
+                          .rnr_retry = transfers.size() > 1 ? uint8_t{7} : program.rnr_retry,
+                          .epoch = epoch};
+    for (const MessageBuffers& transfer : transfers) {
+      config.messages.push_back(root ? transfer.message : transfer.node_buffers[it.node.index()]);
+    }
+    Result<nic::ArmedNode> node = nic::ArmedNode::Make(fabric.device(it.node), it, config);
     if (!node.ok()) return node.status();
     open.push_back(node->open_node());
     group.nodes_.push_back(*std::move(node));
@@ -31,14 +32,14 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
   return group;
 }
 
-Status ArmedGroup::Check() const {
-  for (const nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.CheckAll());
+Status ArmedGroup::Check() {
+  for (nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.CheckAll());
   return CheckMisuses(*fabric_);
 }
 
-Status ArmedGroup::Stuck() const {
+Status ArmedGroup::Stuck() {
   // A receive that was flushed, or a stale one, explains more than what waits for it.
-  for (const nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.CheckSoFar());
+  for (nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.CheckSoFar());
   return Rejected(StuckReport(*plan_, nodes_, fabric_->engine().Parked()));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ArmedGroup: a whole queue program on a fabric, every node with its queues, and what became of it
-// in the end. How its hosts arm, start and wait is its users' business (offload_run.h, comparison.h).
+// in the end. How its hosts arm, start and wait is its users' business (offload_run.h,
+// comparison.h).
 #ifndef PREPOST_BACKENDS_EMULATED_ARMED_GROUP_H_
 #define PREPOST_BACKENDS_EMULATED_ARMED_GROUP_H_
 
@@ -19,23 +20,30 @@
 namespace prepost::emulated {
 
 /// Move only.
+/// One message of a sequence. `node_buffers[v]` is node v's, of the message's size; the root's is
+/// not used. Not owned.
+struct MessageBuffers {
+  std::span<const std::byte> message;
+  std::span<const std::span<std::byte>> node_buffers;
+};
+
 class ArmedGroup {
  public:
   /// Makes and connects all nodes of `plan`. To arm them all before any starts is its user's
-  /// business: that is the barrier, after which every receive is posted everywhere. All arguments must outlive the group. `program` has all nodes in the order of ids, as have
-  /// `node_buffers`, of which the root's is not used. Errors: those of ArmedNode.
+  /// business: that is the barrier, after which every receive is posted everywhere. All arguments
+  /// must outlive the group. `program` has all nodes in the order of ids, as have the buffers.
+  /// Errors: those of ArmedNode.
   static Result<ArmedGroup> Make(Fabric& fabric, const Plan& plan, const nic::QueueProgram& program,
-                                 std::span<const std::byte> message,
-                                 std::span<const std::span<std::byte>> node_buffers, uint8_t epoch);
+                                 std::span<const MessageBuffers> transfers, uint8_t epoch);
 
   std::span<nic::ArmedNode> nodes() { return nodes_; }
   std::span<const nic::ArmedNode> nodes() const { return nodes_; }
 
   // When the fabric is stopped:
   /// After the end: every CQE came and is right, and nobody misused a NIC.
-  Status Check() const;
+  Status Check();
   /// Why it cannot go on; an error always.
-  Status Stuck() const;
+  Status Stuck();
 
  private:
   ArmedGroup(Fabric& fabric, const Plan& plan) : fabric_(&fabric), plan_(&plan) {}

@@ -382,8 +382,9 @@ class Comparer {
 
   Result<TransferSample> Prepost(Fabric& fabric, HostThreads& threads) {
     const uint64_t arm_from_ns = ThreadCpuNs();
-    Result<ArmedGroup> group =
-        ArmedGroup::Make(fabric, plan_, program_, message_.bytes(), spans_, /*epoch=*/0);
+    Result<ArmedGroup> group = ArmedGroup::Make(
+        fabric, plan_, program_, std::array{MessageBuffers{message_.bytes(), spans_}},
+        /*epoch=*/0);
     if (!group.ok()) return group.status();
     for (nic::ArmedNode& node : group->nodes()) PREPOST_RETURN_IF_ERROR(node.Arm());
     const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
@@ -399,7 +400,9 @@ class Comparer {
     if (!AllDone(threads)) return group->Stuck();
     PREPOST_RETURN_IF_ERROR(group->Check());
     const HostCounts& during = sample->during;
-    if (during.work_requests + during.doorbells + during.event_requests != 0) {
+    const bool in_parts = std::ranges::any_of(
+        program_.nodes, [](const nic::NodeProgram& node) { return node.rearms() != 0; });
+    if (!in_parts && during.work_requests + during.doorbells + during.event_requests != 0) {
       return Rejected(
           fmt::format("preposted hosts posted during the transfer: {} work requests, {} "
                       "doorbells, {} requests for events",
@@ -412,7 +415,7 @@ class Comparer {
   template <typename Host>
   Status PrepareToSleep(Fabric& fabric, NodeId node, Host& host) const {
     PREPOST_RETURN_IF_ERROR(fabric.device(node).EventFile().status());
-    return options_.wait.mode == WaitMode::kPolling ? Status() : host.RequestEvent();
+    return options_.wait.mode == WaitMode::kPolling ? Status() : host.RequestEvents();
   }
 
   /// Clocks one transfer. Errors: interrupted, or what the first host to fail says; that all are
@@ -521,8 +524,7 @@ Result<Comparison> Compare(const Plan& plan, const CompareOptions& options) {
     return Rejected(fmt::format("the plan has {} nodes; compare runs a thread for each, at most {}",
                                 plan.header().nodes, kCompareNodesMax));
   }
-  const Result<nic::QueueProgram> program =
-      nic::Lower(plan, {.limits = options.limits, .node = std::nullopt});
+  const Result<nic::QueueProgram> program = nic::Lower(plan, options.lower);
   if (!program.ok()) return program.status();
   Comparer comparer(plan, *program, options);
   PREPOST_RETURN_IF_ERROR(comparer.Prepare());

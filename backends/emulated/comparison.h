@@ -35,7 +35,7 @@ struct CompareOptions {
   uint32_t stress_threads = 0;  ///< busy threads beside the hosts, the same for both ways
   WaitPolicy wait = {};         ///< of all hosts, both ways
   uint64_t seed = 1;            ///< of the message's bytes
-  nic::RingLimits limits = {};
+  nic::LowerOptions lower = {};
   std::vector<QpFault> faults = {};  ///< QPs to break on the way, in every transfer
   /// A transfer in which nothing happens for so long is given up.
   std::chrono::milliseconds no_progress_max{30000};

@@ -24,12 +24,12 @@ namespace {
 // What an epoll event is about: a node, or one of these.
 constexpr uint32_t kEngineEnded = 0xffffffff;
 constexpr uint32_t kInterrupt = 0xfffffffe;
+/// How long no host has an event before the NICs are looked at.
+constexpr int kLookMs = 50;
 /// Open files besides the NICs' own.
 constexpr size_t kOwnFiles = 32;
 
-Status CheckInputs(const Plan& plan, const nic::QueueProgram& program,
-                   std::span<const std::byte> message,
-                   std::span<const std::span<std::byte>> node_buffers) {
+Status CheckProgram(const Plan& plan, const nic::QueueProgram& program) {
   const PlanHeader& header = plan.header();
   bool all_nodes = program.nodes.size() == header.nodes;
   for (size_t i = 0; all_nodes && i < program.nodes.size(); ++i) {
@@ -39,6 +39,12 @@ Status CheckInputs(const Plan& plan, const nic::QueueProgram& program,
     return Rejected(fmt::format("the queue program is not that of nodes 0 to {}, in this order",
                                 header.nodes - 1));
   }
+  return {};
+}
+
+Status CheckTransfer(const Plan& plan, const MessageBuffers& transfer) {
+  const PlanHeader& header = plan.header();
+  const auto [message, node_buffers] = transfer;
   if (message.size() != header.message.bytes) {
     return Rejected(fmt::format("the message has {} bytes, the plan is for {}", message.size(),
                                 header.message.bytes));
@@ -56,15 +62,33 @@ Status CheckInputs(const Plan& plan, const nic::QueueProgram& program,
   return {};
 }
 
-/// What `event` of a queue of `qp` means for an op; none when it is about no op.
-std::optional<OpEvent> OpEventOf(const NicEvent& event, const nic::QueuePair& qp) {
+/// A QP's queues as the log runs through them. Indices in the log have 16 bits; those of one queue
+/// come nearly in order.
+struct LoggedQueues {
+  const nic::QueuePair* qp = nullptr;
+  uint64_t sends_at = 0;
+  uint64_t receives_at = 0;
+
+  /// The op of the WQE or receive `index`, given the one that the last call was about.
+  template <typename Entry>
+  static OpId OpAt(const std::vector<Entry>& entries, uint64_t* at, uint16_t index) {
+    const auto ahead = static_cast<int16_t>(index - static_cast<uint16_t>(*at));
+    *at += static_cast<uint64_t>(int64_t{ahead});
+    return entries[*at % entries.size()].op;
+  }
+};
+
+/// What `event` of a queue means for an op; none when it is about no op.
+std::optional<OpEvent> OpEventOf(const NicEvent& event, LoggedQueues& queues) {
   const bool send = event.opcode == nic::Opcode::kSend || event.opcode == nic::Opcode::kSendImm;
   if (!send) return std::nullopt;
   const auto of_send = [&](OpEvent::Kind kind) {
-    return OpEvent{event.node, qp.sends[event.wqe_index].op, kind};
+    const OpId op = queues.OpAt(queues.qp->sends, &queues.sends_at, event.wqe_index);
+    return OpEvent{event.node, op, kind};
   };
   const auto of_receive = [&](OpEvent::Kind kind) {
-    return OpEvent{event.node, qp.receives[event.wqe_index].op, kind};
+    const OpId op = queues.OpAt(queues.qp->receives, &queues.receives_at, event.wqe_index);
+    return OpEvent{event.node, op, kind};
   };
   switch (event.kind) {
     case NicEvent::Kind::kStart:
@@ -94,14 +118,18 @@ class OffloadRun {
                                       .log = options.trace != nullptr || options.observer,
                                       .faults = options.faults}) {}
 
-  Status Arm(std::span<const std::byte> message,
-             std::span<const std::span<std::byte>> node_buffers) {
+  Status Arm(std::span<const MessageBuffers> transfers) {
     if (options_.make_device) {
       PREPOST_RETURN_IF_ERROR(fabric_.MakeDevices(options_.make_device));
     }
     Result<ArmedGroup> group =
-        ArmedGroup::Make(fabric_, plan_, program_, message, node_buffers, options_.epoch);
+        ArmedGroup::Make(fabric_, plan_, program_, transfers, options_.epoch);
     if (!group.ok()) return group.status();
+    left_.assign(program_.nodes.size(), transfers.size());
+    hosts_act_ = transfers.size() > 1 ||
+                 std::ranges::any_of(program_.nodes, [](const nic::NodeProgram& node) {
+                   return node.rearms() != 0;
+                 });
     group_.emplace(*std::move(group));
     for (nic::ArmedNode& node : group_->nodes()) {
       PREPOST_RETURN_IF_ERROR(node.Arm());
@@ -127,7 +155,8 @@ class OffloadRun {
       started_.push_back(fabric_.device(report_.nodes[i].node).counters());
       Charge(report_.nodes[i]);
     }
-    PREPOST_RETURN_IF_ERROR(fabric_.Start(Fabric::Until::kIdle));
+    PREPOST_RETURN_IF_ERROR(
+        fabric_.Start(hosts_act_ ? Fabric::Until::kStopped : Fabric::Until::kIdle));
     return Watch(fabric_.ended_fd(), kEngineEnded);
   }
 
@@ -135,7 +164,8 @@ class OffloadRun {
   Status Wait() {
     for (size_t left = group_->nodes().size(); left != 0;) {
       std::array<epoll_event, 64> events;
-      const int count = epoll_wait(epoll_.get(), events.data(), events.size(), /*timeout=*/-1);
+      const int count =
+          epoll_wait(epoll_.get(), events.data(), events.size(), hosts_act_ ? kLookMs : -1);
       if (count < 0 && errno != EINTR) {
         return SystemError(StatusCode::kEnvironment, "cannot wait for the NICs", errno);
       }
@@ -145,6 +175,7 @@ class OffloadRun {
           fabric_.device(node.program().node).CountWakeup();
         continue;
       }
+      if (count == 0 && !IsStandingStill()) continue;
       bool is_stuck = true;  // the engine has ended, and no host has an event left
       for (const epoll_event& event : std::span(events).first(static_cast<size_t>(count))) {
         if (event.data.u32 == kEngineEnded) continue;
@@ -169,6 +200,8 @@ class OffloadRun {
       const bool root = node.node == plan_.header().root;
       node.retries = fabric_.engine().rnr_retries(node.node);
       node.bytes_received = root ? 0 : plan_.header().message.bytes;
+      node.rearms = group_->nodes()[node.node.index()].feed().rearms();
+      node.rearms_max = group_->nodes()[node.node.index()].program().rearms();
     }
     return {};
   }
@@ -177,15 +210,15 @@ class OffloadRun {
   void Tell() {
     fabric_.Stop();
     if (fabric_.engine().log().empty()) return;
-    std::vector<std::unordered_map<uint32_t, const nic::QueuePair*>> queues(group_->nodes().size());
+    std::vector<std::unordered_map<uint32_t, LoggedQueues>> queues(group_->nodes().size());
     for (const nic::ArmedNode& node : group_->nodes()) {
       for (size_t i = 0; i < node.program().qps.size(); ++i) {
-        queues[node.program().node.index()][node.qp(nic::QpId::FromIndex(i)).number] =
+        queues[node.program().node.index()][node.qp(nic::QpId::FromIndex(i)).number].qp =
             &node.program().qps[i];
       }
     }
     for (const NicEvent& event : fabric_.engine().log()) {
-      const std::optional<OpEvent> op = OpEventOf(event, *queues[event.node.index()].at(event.qpn));
+      const std::optional<OpEvent> op = OpEventOf(event, queues[event.node.index()].at(event.qpn));
       if (!op) continue;
       if (options_.trace != nullptr) options_.trace->Record(*op, event.time_ns);
       if (options_.observer) options_.observer(*op);
@@ -204,7 +237,7 @@ class OffloadRun {
       const Result<int> events = fabric_.device(id).EventFile();
       if (!events.ok()) return events.status();
       PREPOST_RETURN_IF_ERROR(Watch(*events, id.value));
-      PREPOST_RETURN_IF_ERROR(node.RequestEvent());
+      PREPOST_RETURN_IF_ERROR(node.RequestEvents());
     }
     return options_.interrupt_fd < 0 ? Status() : Watch(options_.interrupt_fd, kInterrupt);
   }
@@ -215,9 +248,23 @@ class OffloadRun {
     return SystemError(StatusCode::kEnvironment, "cannot watch the NICs", errno);
   }
 
-  /// True when this was the node's last; it is not watched any more.
+  /// With hosts that act meanwhile the NICs may be idle and nothing be wrong, unless it stays so.
+  bool IsStandingStill() {
+    const uint64_t before = std::exchange(progress_, fabric_.progress());
+    return before == progress_ && fabric_.is_idle();
+  }
+
+  /// True when this was the node's last message; it is not watched any more.
   Result<bool> TakeEvent(size_t index) {
-    Result<bool> done = group_->nodes()[index].TakeEvent();
+    nic::ArmedNode& node = group_->nodes()[index];
+    Result<bool> done = node.TakeEvents();
+    while (done.ok() && *done && --left_[index] != 0) {
+      PREPOST_RETURN_IF_ERROR(node.CheckAll());
+      PREPOST_RETURN_IF_ERROR(node.Arm());
+      PREPOST_RETURN_IF_ERROR(node.RequestEvents());
+      node.Start();
+      done = node.Poll(std::chrono::milliseconds(0), /*wake_fd=*/-1);
+    }
     Charge(report_.nodes[index]);
     if (!done.ok() || !*done) return done;
     ReportDone(report_.nodes[index], MonotonicNs());
@@ -258,6 +305,9 @@ class OffloadRun {
   Fabric fabric_;
   std::optional<ArmedGroup> group_;
   std::vector<nic::DeviceCounters> started_;  // by node: when its doorbells were rung
+  std::vector<size_t> left_;                  // by node: messages
+  bool hosts_act_ = false;                    // between the first doorbells and the end
+  uint64_t progress_ = 0;                     // of the NICs when last looked at
   FileDescriptor epoll_;
   uint64_t start_ns_ = 0;
   uint64_t charged_ns_ = 0;  // of this thread's processor time
@@ -269,8 +319,7 @@ class OffloadRun {
 Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> message,
                              std::span<const std::span<std::byte>> node_buffers,
                              const OffloadOptions& options) {
-  Result<nic::QueueProgram> program =
-      nic::Lower(plan, {.limits = options.limits, .node = std::nullopt});
+  Result<nic::QueueProgram> program = nic::Lower(plan, options.lower);
   if (!program.ok()) return program.status();
   return RunQueueProgram(plan, *program, message, node_buffers, options);
 }
@@ -279,9 +328,18 @@ Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& pro
                                   std::span<const std::byte> message,
                                   std::span<const std::span<std::byte>> node_buffers,
                                   const OffloadOptions& options) {
-  PREPOST_RETURN_IF_ERROR(CheckInputs(plan, program, message, node_buffers));
+  return RunQueueProgram(plan, program, std::array{MessageBuffers{message, node_buffers}}, options);
+}
+
+Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& program,
+                                  std::span<const MessageBuffers> transfers,
+                                  const OffloadOptions& options) {
+  PREPOST_RETURN_IF_ERROR(CheckProgram(plan, program));
+  for (const MessageBuffers& transfer : transfers) {
+    PREPOST_RETURN_IF_ERROR(CheckTransfer(plan, transfer));
+  }
   OffloadRun run(plan, program, options);
-  PREPOST_RETURN_IF_ERROR(run.Arm(message, node_buffers));
+  PREPOST_RETURN_IF_ERROR(run.Arm(transfers));
   PREPOST_RETURN_IF_ERROR(run.Start());
   Status status = run.Wait();
   if (status.ok()) status = run.Check();

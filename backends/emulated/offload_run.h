@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/backends/nic/nic_model.h"
@@ -27,7 +28,7 @@ struct OffloadOptions {
   std::string device = "emulated";  ///< for the report
   /// What stands in front of each NIC; empty: an EmulatedDevice.
   nic::DeviceFactory make_device = {};
-  nic::RingLimits limits = {};
+  nic::LowerOptions lower = {};
   SchedulerMode scheduler = SchedulerMode::kRoundRobin;
   uint64_t seed = 1;                 ///< of the scheduler: the same seed gives the same run
   uint8_t epoch = 0;                 ///< in every block's immediate
@@ -54,6 +55,14 @@ Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> messag
 Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& program,
                                   std::span<const std::byte> message,
                                   std::span<const std::span<std::byte>> node_buffers,
+                                  const OffloadOptions& options = {});
+
+/// The same for several messages in sequence over the same queues: a node arms the next one as soon
+/// as its own part of this one is complete and checked, while others may still be at it. The report
+/// is of all messages together; a trace or observer is told of all, too, so times are the last
+/// one's.
+Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& program,
+                                  std::span<const MessageBuffers> transfers,
                                   const OffloadOptions& options = {});
 
 }  // namespace prepost::emulated

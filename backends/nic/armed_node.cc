@@ -3,22 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
-#include <tuple>
-
-#include "prepost/backends/nic/encode.h"
-#include "prepost/backends/nic/link.h"
+#include <utility>
 
 namespace prepost::nic {
-namespace {
-
-uint32_t RingSize(size_t entries) {
-  return std::bit_ceil(static_cast<uint32_t>(std::max<size_t>(entries, 1)));
-}
-
-}  // namespace
-
 Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
   for (size_t i = 0; i < program.qps.size(); ++i) {
     const QueuePair& qp = program.qps[i];
@@ -37,34 +24,48 @@ Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
 
 Status ArmedNode::MakeObjects() {
   for (const CompletionQueue& cq : program_->cqs) {
-    // The host consumes nothing during a run; flushed WQEs may give more CQEs than planned.
-    Result<Cq> made =
-        device_->CreateCq({.entries = RingSize(cq.completions), .ignore_overrun = true});
+    // The host may consume nothing during a run; flushed WQEs may give more CQEs than planned.
+    Result<Cq> made = device_->CreateCq({.entries = cq.entries, .ignore_overrun = true});
     if (!made.ok()) return made.status();
-    cqs_.push_back(*made);
+    cqs_.push_back({.cq = *made, .reader = CqeReader(*made)});
+    bindings_.cqns.push_back(made->number);
+    bindings_.cq_bases.push_back(made->producer_base);
   }
-  final_reader_.emplace(final_cq());
-  final_left_ = program_->cqs[program_->final_cq.index()].completions;
+  PREPOST_RETURN_IF_ERROR(MakeQueuePairs());
+  lkeys_.resize(config_.messages.size());
+  for (size_t i = 0; i < lkeys_.size(); ++i) {
+    if (config_.messages[i].empty()) continue;
+    Result<uint32_t> key =
+        device_->RegisterMemory(config_.messages[i], {.local_write = config_.writable});
+    if (!key.ok()) return key.status();
+    lkeys_[i] = *key;
+  }
+  bindings_.epoch = config_.epoch;
+  bindings_.sq_bases.assign(qps_.size(), 0);
+  images_ = Encode(*program_);
+  return {};
+}
+
+Status ArmedNode::MakeQueuePairs() {
   for (const QueuePair& qp : program_->qps) {
-    QpConfig config{.send_cq = cq(qp.send_cq).number,
-                    .recv_cq = cq(qp.recv_cq).number,
-                    .sq_wqebbs = RingSize(qp.sends.size()),
-                    .rq_stride = kReceiveStrideBytes,
-                    .cd_master = true,
-                    .rnr_retry = config_.rnr_retry};
-    if (!qp.receives.empty()) config.rq_wqes = RingSize(qp.receives.size());
-    Result<Qp> made = device_->CreateQp(config);
+    Result<Qp> made = device_->CreateQp({.send_cq = cq(qp.send_cq).number,
+                                         .recv_cq = cq(qp.recv_cq).number,
+                                         .sq_wqebbs = qp.sq_wqebbs,
+                                         .rq_wqes = qp.rq_wqes,
+                                         .rq_stride = kReceiveStrideBytes,
+                                         .cd_master = !qp.managed,
+                                         .managed_send = qp.managed,
+                                         .rnr_retry = config_.rnr_retry});
     if (!made.ok()) return made.status();
     qps_.push_back(*made);
+    bindings_.qpns.push_back(made->number);
+    if (qp.sends_in_parts()) part_cqs_.push_back(qp.send_cq);
+    if (qp.receives_in_parts()) part_cqs_.push_back(qp.recv_cq);
+    if (!qp.loopback) continue;
+    PREPOST_RETURN_IF_ERROR(
+        device_->Connect(made->number, {device_->port_address(), made->number}));
   }
-  if (!config_.message.empty()) {
-    Result<uint32_t> key =
-        device_->RegisterMemory(config_.message, {.local_write = config_.writable});
-    if (!key.ok()) return key.status();
-    lkey_ = *key;
-  }
-  const QpId loopback = QpId::FromIndex(program_->qps.size() - 1);
-  return device_->Connect(qp(loopback).number, {device_->port_address(), qp(loopback).number});
+  return {};
 }
 
 OpenNode ArmedNode::open_node() const {
@@ -77,104 +78,145 @@ OpenNode ArmedNode::open_node() const {
 }
 
 Status ArmedNode::Arm() {
-  Bindings bindings{.lkey = lkey_,
-                    .address = reinterpret_cast<uintptr_t>(config_.message.data()),
-                    .epoch = config_.epoch};
-  for (const Qp& it : qps_) bindings.qpns.push_back(it.number);
-  for (const Cq& it : cqs_) bindings.cqns.push_back(it.number);
-  bindings.sq_bases.assign(qps_.size(), 0);
-  for (const Cq& it : cqs_) bindings.cq_bases.push_back(it.producer_base);
+  PREPOST_CHECK(armed_ < config_.messages.size());
+  if (armed_ != 0) AdvanceBases();
+  bindings_.lkey = lkeys_[armed_];
+  bindings_.address = reinterpret_cast<uintptr_t>(config_.messages[armed_].data());
+  ++armed_;
+  if (!feed_) feed_.emplace(*device_, *program_, qps_);
+  return feed_->Begin(images_, bindings_);
+}
 
-  const std::vector<QueuePairImage> images = Encode(*program_);
-  for (size_t i = 0; i < images.size(); ++i) {
-    Result<std::vector<std::byte>> sends = Link(images[i].sq, bindings);
-    if (!sends.ok()) return sends.status();
-    Result<std::vector<std::byte>> receives = Link(images[i].rq, bindings);
-    if (!receives.ok()) return receives.status();
-    std::ranges::copy(*sends, qps_[i].sq.begin());
-    std::ranges::copy(*receives, qps_[i].rq.begin());
-    wqes_written_ += sends->size() / kWqebbBytes + receives->size() / kReceiveStrideBytes;
-    PostReceives(qps_[i], static_cast<uint16_t>(program_->qps[i].receives.size()));
+/// From one message to the next: counters go on where they stand.
+void ArmedNode::AdvanceBases() {
+  for (size_t i = 0; i < qps_.size(); ++i) {
+    bindings_.sq_bases[i] =
+        static_cast<uint16_t>(bindings_.sq_bases[i] + program_->qps[i].sends.size());
   }
+  for (size_t i = 0; i < cqs_.size(); ++i) {
+    bindings_.cq_bases[i] = (bindings_.cq_bases[i] + program_->cqs[i].completions) & kCqIndexMask;
+    cqs_[i].taken = cqs_[i].completed = 0;
+    cqs_[i].event_after.reset();
+  }
+  ++bindings_.epoch;
+}
+
+Status ArmedNode::RequestEvents() {
+  const auto request = [&](CqId id) -> Status {
+    Completions& it = cqs_[id.index()];
+    const uint32_t expected = program_->cqs[id.index()].completions;
+    if (it.taken == expected || it.event_after == it.taken) return {};
+    it.event_after = it.taken;
+    return device_->RequestEvent(it.cq.number);
+  };
+  PREPOST_RETURN_IF_ERROR(request(program_->final_cq));
+  if (feed_->is_complete()) return {};
+  for (const CqId id : part_cqs_) PREPOST_RETURN_IF_ERROR(request(id));
   return {};
 }
 
-Status ArmedNode::RequestEvent() {
-  if (event_requested_) return {};
-  event_requested_ = true;
-  return device_->RequestEvent(final_cq().number);
-}
-
-void ArmedNode::Start() {
-  for (size_t i = 0; i < qps_.size(); ++i) {
-    const size_t sends = program_->qps[i].sends.size();
-    if (sends == 0) continue;
-    PostSends(*device_, qps_[i], static_cast<uint16_t>(sends), static_cast<uint16_t>(sends - 1));
-  }
-}
+void ArmedNode::Start() { feed_->Start(); }
 
 Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
-  Result<bool> done = timeout.count() == 0 ? TakeFinal() : TakeFinalOrAsk();
+  Result<bool> done = timeout.count() == 0 ? Look() : LookOrAsk();
   if (!done.ok() || *done || timeout.count() == 0) return done;
   const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
   if (!wait.ok()) return wait.status();
-  if (wait->event) event_requested_ = false;
-  return TakeFinal();
+  return Look();
 }
 
-Result<bool> ArmedNode::TakeEvent() {
+Result<bool> ArmedNode::TakeEvents() {
   device_->CountWakeup();
-  if (device_->AckEvents() != 0) event_requested_ = false;
-  return TakeFinalOrAsk();
+  device_->AckEvents();
+  return LookOrAsk();
 }
 
-Result<bool> ArmedNode::TakeFinalOrAsk() {
-  Result<bool> done = TakeFinal();
+Result<bool> ArmedNode::LookOrAsk() {
+  Result<bool> done = Look();
   if (!done.ok() || *done) return done;
-  PREPOST_RETURN_IF_ERROR(RequestEvent());
-  return TakeFinal();  // what came before the request gives no event
+  PREPOST_RETURN_IF_ERROR(RequestEvents());
+  return Look();  // what came before the request gives no event
 }
 
-Result<bool> ArmedNode::TakeFinal() {
-  while (final_left_ != 0) {
-    const std::optional<Cqe> cqe = final_reader_->Next();
-    if (!cqe) return false;
-    if (cqe->is_error()) {
-      return Rejected(fmt::format("node {}: the final completion is an error: {}",
-                                  program_->node.value, Name(cqe->syndrome)));
-    }
-    --final_left_;
+bool ArmedNode::is_done() const {
+  const size_t final_cq = program_->final_cq.index();
+  return cqs_[final_cq].taken == program_->cqs[final_cq].completions;
+}
+
+Result<bool> ArmedNode::Look() {
+  if (!feed_->is_complete()) {
+    for (const CqId id : part_cqs_) PREPOST_RETURN_IF_ERROR(Take(id));
+    feed_->Refill();
   }
-  return true;
+  PREPOST_RETURN_IF_ERROR(Take(program_->final_cq));
+  return is_done();
 }
 
-Status ArmedNode::CheckQueues(Expect expect) const {
-  for (size_t i = 0; i < program_->cqs.size(); ++i) {
-    if (program_->cqs[i].role == CompletionQueue::Role::kIdle) continue;
-    PREPOST_RETURN_IF_ERROR(CheckQueue(CqId::FromIndex(i), expect));
+Status ArmedNode::CheckAll() {
+  PREPOST_RETURN_IF_ERROR(CheckSoFar());
+  for (size_t i = 0; i < cqs_.size(); ++i) {
+    const uint32_t expected = program_->cqs[i].completions;
+    if (cqs_[i].taken == expected) continue;
+    return Rejected(fmt::format("node {}: {}: CQE {}: missing, {} were expected",
+                                program_->node.value, Describe(*program_, CqId::FromIndex(i)),
+                                cqs_[i].taken, expected));
   }
   return {};
 }
 
-Status ArmedNode::CheckQueue(CqId id, Expect expect) const {
+Status ArmedNode::CheckSoFar() {
+  for (size_t i = 0; i < cqs_.size(); ++i) PREPOST_RETURN_IF_ERROR(Take(CqId::FromIndex(i)));
+  return {};
+}
+
+/// Reads and checks what the CQ has, at most what belongs to this message.
+Status ArmedNode::Take(CqId id) {
+  Completions& it = cqs_[id.index()];
   const CompletionQueue& queue = program_->cqs[id.index()];
-  const auto wrong = [&](uint32_t index, const std::string& what) {
-    return Rejected(fmt::format("node {}: {}: CQE {}: {}", program_->node.value,
-                                Describe(*program_, id), index, what));
-  };
-  CqeReader reader(cq(id));
-  for (uint32_t i = 0; i < queue.completions; ++i) {
-    const std::optional<Cqe> cqe = reader.Next();
-    if (!cqe && expect == Expect::kSome) return {};
-    if (!cqe) return wrong(i, fmt::format("missing, {} were expected", queue.completions));
-    if (cqe->is_error()) return wrong(i, Name(cqe->syndrome));
-    if (queue.role != CompletionQueue::Role::kReceives) continue;
-    const ReceiveEntry& expected = program_->qps[queue.qp.index()].receives[i];
-    const std::string what = WrongReceive(
-        *cqe, {.block = expected.block, .bytes = expected.bytes, .epoch = config_.epoch});
-    if (!what.empty()) return wrong(i, what);
+  while (it.taken < queue.completions) {
+    const std::optional<Cqe> cqe = it.reader.Next();
+    if (!cqe) break;
+    PREPOST_RETURN_IF_ERROR(TakeOne(id, *cqe));
+    ++it.taken;
+  }
+  if (queue.role == CompletionQueue::Role::kReceives) {
+    feed_->ReceivesCompleted(queue.qp, it.taken);
+  } else if (queue.role != CompletionQueue::Role::kIdle) {
+    feed_->SendsCompleted(queue.qp, it.completed);
   }
   return {};
+}
+
+Status ArmedNode::TakeOne(CqId id, const Cqe& cqe) {
+  Completions& it = cqs_[id.index()];
+  const CompletionQueue& queue = program_->cqs[id.index()];
+  const QueuePair& qp = program_->qps[queue.qp.index()];
+  std::string wrong;
+  if (cqe.is_error()) {
+    wrong = Name(cqe.syndrome);
+  } else if (queue.role != CompletionQueue::Role::kReceives) {
+    wrong = WrongSend(it, qp, cqe);
+  } else {
+    const ReceiveEntry& expected = qp.receives[it.taken];
+    wrong = WrongReceive(
+        cqe, {.block = expected.block, .bytes = expected.bytes, .epoch = bindings_.epoch});
+  }
+  if (wrong.empty()) return {};
+  return Rejected(fmt::format("node {}: {}: CQE {}: {}", program_->node.value,
+                              Describe(*program_, id), it.taken, wrong));
+}
+
+/// A CQE of a send queue must be that of the next signaled WQE.
+std::string ArmedNode::WrongSend(Completions& it, const QueuePair& qp, const Cqe& cqe) const {
+  uint32_t next = it.completed;
+  while (next < qp.sends.size() && !qp.sends[next].signaled) ++next;
+  const size_t of_qp = static_cast<size_t>(&qp - program_->qps.data());
+  const auto index = static_cast<uint16_t>(bindings_.sq_bases[of_qp] + next);
+  if (cqe.wqe_counter != index) {
+    return fmt::format("of WQE {}, expected {}", cqe.wqe_counter, index);
+  }
+  it.completed = next + 1;
+  return "";
 }
 
 }  // namespace prepost::nic

@@ -14,7 +14,9 @@
 
 #include "prepost/backends/nic/cqe_reader.h"
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/encode.h"
 #include "prepost/backends/nic/pairing.h"
+#include "prepost/backends/nic/queue_feed.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/status.h"
 
@@ -24,75 +26,92 @@ namespace prepost::nic {
 Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
 
 struct ArmConfig {
-  /// The node's message buffer: read at the root, written elsewhere.
-  std::span<const std::byte> message;
+  /// The node's buffer for each message of a sequence, all of the plan's size: read at the root,
+  /// written elsewhere.
+  std::vector<std::span<const std::byte>> messages;
   bool writable = false;
   uint8_t rnr_retry = 0;
-  uint8_t epoch = 0;  ///< tells this run's blocks from others'
+  uint8_t epoch = 0;  ///< tells the first message's blocks from others'; each further one adds 1
 };
 
-/// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every node,
-/// RequestEvent if the host will sleep, Start, Poll until that is true, CheckAll. A host of several
-/// nodes that waits for all their devices at once calls TakeEvent instead of Poll.
+/// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every
+/// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the same
+/// from Arm on for the next message over the same queues; peers need not be as far, provided that
+/// all QPs retry for receives (rnr_retry 7). A host of several nodes that waits for all their
+/// devices at once calls TakeEvents instead of Poll.
 class ArmedNode {
  public:
-  /// Makes CQs and QPs, with rings as large as the program needs, and registers the message buffer.
+  /// Makes CQs and QPs, with the program's rings, and registers the message buffers.
   static Result<ArmedNode> Make(Device& device, const NodeProgram& program,
                                 const ArmConfig& config);
 
   const NodeProgram& program() const { return *program_; }
   const Qp& qp(QpId id) const { return qps_[id.index()]; }
-  const Cq& cq(CqId id) const { return cqs_[id.index()]; }
-  /// In Arm(): sends, WAITs and receives.
-  uint64_t wqes_written() const { return wqes_written_; }
-  const Cq& final_cq() const { return cq(program_->final_cq); }
+  const Cq& cq(CqId id) const { return cqs_[id.index()].cq; }
+  /// In Arm() and since: sends, WAITs, SEND_ENs and receives.
+  uint64_t wqes_written() const { return feed_->wqes_written(); }
+  const QueueFeed& feed() const { return *feed_; }
 
-  /// What ConnectAll() connects: all QPs but the loopback one.
+  /// What ConnectAll() connects: all QPs but the loopback ones.
   OpenNode open_node() const;
-  /// Links and writes all receives and sends. Rings nothing.
+  /// Links and writes all receives and sends of the next message, or of longer queues the first
+  /// ring. Rings nothing.
   Status Arm();
-  /// Asks for the event of the final CQE, unless that is done.
-  Status RequestEvent();
-  /// Rings one doorbell per send queue that has work. The host has nothing to do from here to the
-  /// final CQE.
+  /// Asks for the events that the host must not miss: of the final CQ, and of those whose CQEs make
+  /// room in a ring.
+  Status RequestEvents();
+  /// Rings one doorbell per send queue that has work and is not managed. Where all queues fit their
+  /// rings the host has nothing to do from here to the final CQE.
   void Start();
 
-  /// Takes what the final CQ has; true when that is all. Otherwise waits as WaitForEvent() does and
-  /// looks once more; with timeout 0 it only looks. Errors (kRejected): a CQE that is an error;
-  /// those of WaitForEvent().
+  /// Takes what there is, writes what has become free, and is true when the final CQE has come.
+  /// Otherwise waits as WaitForEvent() does and looks once more; with timeout 0 it only looks.
+  /// Errors (kRejected): a CQE that is an error; those of WaitForEvent().
   Result<bool> Poll(std::chrono::milliseconds timeout, int wake_fd);
-  /// After a return from waiting for the device's events: acknowledges them and takes what the
-  /// final CQ has. True when that is all; otherwise another event has been asked for. Errors: as
-  /// Poll().
-  Result<bool> TakeEvent();
+  /// After a return from waiting for the device's events: acknowledges them and looks. True at the
+  /// end; otherwise another event has been asked for. Errors: as Poll().
+  Result<bool> TakeEvents();
   /// All CQEs: none is missing, none is an error, and the receives are the blocks of this epoch in
   /// the program's order. An error here means that stale bytes may have been forwarded: flushed
   /// receives satisfy WAITs too.
-  Status CheckAll() const { return CheckQueues(Expect::kAll); }
+  Status CheckAll();
   /// The same for the CQEs that there are, when a run has ended early.
-  Status CheckSoFar() const { return CheckQueues(Expect::kSome); }
+  Status CheckSoFar();
 
  private:
+  /// A CQ and how far the host has read it.
+  struct Completions {
+    Cq cq;
+    CqeReader reader;
+    uint32_t taken = 0;                        ///< CQEs of this message
+    uint32_t completed = 0;                    ///< of a send queue: WQEs that these complete
+    std::optional<uint32_t> event_after = {};  ///< an event was asked for when so many were taken
+  };
+
   ArmedNode(Device& device, const NodeProgram& program, const ArmConfig& config)
       : device_(&device), program_(&program), config_(config) {}
 
   Status MakeObjects();
-  enum class Expect : uint8_t { kAll, kSome };
-  Status CheckQueues(Expect expect) const;
-  Status CheckQueue(CqId id, Expect expect) const;
-  Result<bool> TakeFinal();
-  Result<bool> TakeFinalOrAsk();
+  Status MakeQueuePairs();
+  void AdvanceBases();
+  Status Take(CqId id);
+  Status TakeOne(CqId id, const Cqe& cqe);
+  std::string WrongSend(Completions& it, const QueuePair& qp, const Cqe& cqe) const;
+  Result<bool> Look();
+  Result<bool> LookOrAsk();
+  bool is_done() const;
 
   Device* device_;
   const NodeProgram* program_;
   ArmConfig config_;
-  uint32_t lkey_ = 0;
-  uint64_t wqes_written_ = 0;
-  std::vector<Cq> cqs_;  // by CqId
-  std::vector<Qp> qps_;  // by QpId
-  std::optional<CqeReader> final_reader_;
-  uint32_t final_left_ = 0;       // CQEs still to come on the final CQ
-  bool event_requested_ = false;  // and not come yet
+  std::vector<uint32_t> lkeys_;  // by message
+  size_t armed_ = 0;             // messages
+  Bindings bindings_;
+  std::vector<QueuePairImage> images_;
+  std::vector<Completions> cqs_;  // by CqId
+  std::vector<Qp> qps_;           // by QpId
+  std::vector<CqId> part_cqs_;    // of queues that do not fit their rings
+  std::optional<QueueFeed> feed_;
 };
 
 }  // namespace prepost::nic

@@ -180,7 +180,7 @@ void DeviceEndpoint::WriteReceive(const Qp& qp, const Slot& slot, uint16_t index
   EncodeSegment(segment, at);
 }
 
-Status DeviceEndpoint::RequestEvent() {
+Status DeviceEndpoint::RequestEvents() {
   if (event_requested_) return {};
   event_requested_ = true;
   return device_.RequestEvent(cq_.number);
@@ -197,7 +197,7 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
   PREPOST_RETURN_IF_ERROR(look());
   if (outcome.completed != 0 || timeout.count() == 0) return outcome;
   if (!event_requested_) {
-    PREPOST_RETURN_IF_ERROR(RequestEvent());
+    PREPOST_RETURN_IF_ERROR(RequestEvents());
     PREPOST_RETURN_IF_ERROR(look());
     if (outcome.completed != 0) return outcome;
   }

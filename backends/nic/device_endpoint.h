@@ -49,7 +49,7 @@ class DeviceEndpoint final : public Endpoint {
   OpenNode open_node() const;
   /// Asks for the event of the next completion, unless that is done: what Poll() does before it
   /// sleeps. A host that will sleep can do so ahead of the start.
-  Status RequestEvent();
+  Status RequestEvents();
 
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;

@@ -17,8 +17,8 @@ class QueueEncoder {
     ControlSegment ctrl{.wqe_index = static_cast<uint16_t>(begin / kWqebbBytes),
                         .opcode = entry.opcode};
     if (entry.signaled) ctrl.completion = CompletionMode::kAlways;
-    const bool has_segment =
-        entry.opcode == Opcode::kWait || (entry.opcode == Opcode::kSendImm && entry.bytes != 0);
+    const bool coordinates = entry.opcode == Opcode::kWait || entry.opcode == Opcode::kSendEnable;
+    const bool has_segment = coordinates || (entry.opcode == Opcode::kSendImm && entry.bytes != 0);
     if (has_segment) ctrl.segments = 2;
     if (entry.opcode == Opcode::kSendImm) ctrl.immediate = BlockImmediate(0, entry.block);
     EncodeSegment(ctrl, image_.bytes.data() + begin);
@@ -33,6 +33,11 @@ class QueueEncoder {
       EncodeSegment(CoordinationSegment{.index = entry.cqe_index}, image_.bytes.data() + second);
       Relocate(second + coordination::kIndex, RelocationKind::kWaitIndex, entry.cq.value);
       Relocate(second + coordination::kNumber, RelocationKind::kCqn, entry.cq.value);
+    } else if (entry.opcode == Opcode::kSendEnable) {
+      EncodeSegment(CoordinationSegment{.index = entry.count & kWqIndexMask},
+                    image_.bytes.data() + second);
+      Relocate(second + coordination::kIndex, RelocationKind::kEnableIndex, entry.qp.value);
+      Relocate(second + coordination::kNumber, RelocationKind::kEnableQpn, entry.qp.value);
     } else {
       AddData(second, entry.offset, entry.bytes);
     }
@@ -120,6 +125,10 @@ const char* Name(RelocationKind kind) {
       return "address";
     case RelocationKind::kEpoch:
       return "epoch";
+    case RelocationKind::kEnableQpn:
+      return "enable_qpn";
+    case RelocationKind::kEnableIndex:
+      return "enable_index";
   }
   PREPOST_CHECK(false);
   return "";

@@ -50,13 +50,15 @@ void EncodeSegment(const RemoteSegment& segment, std::byte* at);
 
 /// What the linker does at `offset`; `target` is a CqId or QpId where the table says so.
 enum class RelocationKind : uint8_t {
-  kWqeIndex,   ///< 16 bits += the send queue's index at the start of the run (QP)
-  kQpn,        ///< 24 bits = number of the QP
-  kCqn,        ///< 32 bits = number of the CQ
-  kWaitIndex,  ///< 32 bits += the CQ's producer counter at the start of the run, mod 2^24 (CQ)
-  kLkey,       ///< 32 bits = key of the message buffer
-  kAddress,    ///< 64 bits += address of the message buffer
-  kEpoch       ///< 8 bits = epoch
+  kWqeIndex,    ///< 16 bits += the send queue's index at the start of the run (QP)
+  kQpn,         ///< 24 bits = number of the QP
+  kCqn,         ///< 32 bits = number of the CQ
+  kWaitIndex,   ///< 32 bits += the CQ's producer counter at the start of the run, mod 2^24 (CQ)
+  kLkey,        ///< 32 bits = key of the message buffer
+  kAddress,     ///< 64 bits += address of the message buffer
+  kEpoch,       ///< 8 bits = epoch
+  kEnableQpn,   ///< 32 bits = number of the QP that SEND_EN enables (QP)
+  kEnableIndex  ///< 32 bits += that QP's send queue's index at the start, mod 2^16 (QP)
 };
 const char* Name(RelocationKind kind);
 
@@ -78,9 +80,6 @@ struct QueuePairImage {
   QueueImage sq;
   QueueImage rq;
 };
-
-/// Receive WQEs have one data segment and no control segment, so the stride is one segment.
-inline constexpr size_t kReceiveStrideBytes = kSegmentBytes;
 
 /// By QpId. Deterministic.
 std::vector<QueuePairImage> Encode(const NodeProgram& program);

@@ -18,6 +18,8 @@ size_t Width(RelocationKind kind) {
     case RelocationKind::kCqn:
     case RelocationKind::kWaitIndex:
     case RelocationKind::kLkey:
+    case RelocationKind::kEnableQpn:
+    case RelocationKind::kEnableIndex:
       return 4;
     case RelocationKind::kAddress:
       return 8;
@@ -30,8 +32,10 @@ size_t Width(RelocationKind kind) {
 size_t Targets(RelocationKind kind, const Bindings& bindings) {
   switch (kind) {
     case RelocationKind::kQpn:
+    case RelocationKind::kEnableQpn:
       return bindings.qpns.size();
     case RelocationKind::kWqeIndex:
+    case RelocationKind::kEnableIndex:
       return bindings.sq_bases.size();
     case RelocationKind::kCqn:
       return bindings.cqns.size();
@@ -73,6 +77,12 @@ void Apply(const Relocation& relocation, const Bindings& bindings, std::byte* at
       return;
     case RelocationKind::kEpoch:
       StoreBigEndian(at, bindings.epoch);
+      return;
+    case RelocationKind::kEnableQpn:
+      StoreBigEndian(at, bindings.qpns[target]);
+      return;
+    case RelocationKind::kEnableIndex:
+      StoreBigEndian(at, (LoadBigEndian<uint32_t>(at) + bindings.sq_bases[target]) & kWqIndexMask);
       return;
   }
 }

@@ -6,6 +6,17 @@
 #include <algorithm>
 
 namespace prepost::nic {
+namespace {
+
+uint64_t CountOf(const NodeProgram& program, Opcode opcode) {
+  uint64_t count = 0;
+  for (const QueuePair& qp : program.qps) {
+    count += static_cast<uint64_t>(std::ranges::count(qp.sends, opcode, &SendEntry::opcode));
+  }
+  return count;
+}
+
+}  // namespace
 
 uint64_t NodeProgram::wqes() const {
   uint64_t count = 0;
@@ -13,17 +24,40 @@ uint64_t NodeProgram::wqes() const {
   return count;
 }
 
-uint64_t NodeProgram::waits() const {
+uint64_t NodeProgram::waits() const { return CountOf(*this, Opcode::kWait); }
+uint64_t NodeProgram::enables() const { return CountOf(*this, Opcode::kSendEnable); }
+
+uint64_t NodeProgram::doorbells() const {
+  return static_cast<uint64_t>(std::ranges::count_if(
+      qps, [](const QueuePair& qp) { return !qp.sends.empty() && !qp.managed; }));
+}
+
+uint64_t NodeProgram::rearms() const {
   uint64_t count = 0;
   for (const QueuePair& qp : qps) {
-    count += static_cast<uint64_t>(std::ranges::count(qp.sends, Opcode::kWait, &SendEntry::opcode));
+    count += Rearms(qp.sends.size(), qp.sq_wqebbs) + Rearms(qp.receives.size(), qp.rq_wqes);
   }
   return count;
 }
 
-uint64_t NodeProgram::doorbells() const {
-  return static_cast<uint64_t>(
-      std::ranges::count_if(qps, [](const QueuePair& qp) { return !qp.sends.empty(); }));
+uint64_t NodeProgram::ring_bytes() const {
+  uint64_t bytes = 0;
+  for (const QueuePair& qp : qps) {
+    bytes += qp.sq_wqebbs * kWqebbBytes + qp.rq_wqes * kReceiveStrideBytes;
+  }
+  for (const CompletionQueue& cq : cqs) bytes += cq.entries * kCqeBytes;
+  return bytes;
+}
+
+const char* Name(LoweringMode mode) {
+  switch (mode) {
+    case LoweringMode::kInline:
+      return "inline";
+    case LoweringMode::kManaged:
+      return "managed";
+  }
+  PREPOST_CHECK(false);
+  return "";
 }
 
 const char* Name(CompletionQueue::Role role) {
@@ -43,7 +77,12 @@ const char* Name(CompletionQueue::Role role) {
 
 std::string Describe(const NodeProgram& program, QpId qp) {
   const QueuePair& it = program.qps[qp.index()];
-  if (it.loopback) return fmt::format("QP {} loopback", program.node.value);
+  if (it.loopback) {
+    const size_t first = static_cast<size_t>(
+        std::ranges::find(program.qps, true, &QueuePair::loopback) - program.qps.begin());
+    if (first + 1 == program.qps.size()) return fmt::format("QP {} loopback", program.node.value);
+    return fmt::format("QP {} loopback {}", program.node.value, qp.index() - first);
+  }
   std::string lane = it.lane == kBlockLane    ? "blocks"
                      : it.lane == kCreditLane ? "credits"
                                               : fmt::format("lane {}", it.lane);

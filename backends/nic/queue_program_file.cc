@@ -29,6 +29,10 @@ Json EntryJson(const SendEntry& entry) {
     json["cq"] = entry.cq.value;
     json["cqe"] = entry.cqe_index;
   }
+  if (entry.opcode == Opcode::kSendEnable) {
+    json["qp"] = entry.qp.value;
+    json["count"] = entry.count;
+  }
   if (entry.opcode == Opcode::kSendImm) {
     json["block"] = entry.block;
     json["offset"] = entry.offset;
@@ -63,6 +67,7 @@ Json NodeJson(const NodeProgram& node) {
     Json json{{"role", Name(cq.role)}};
     json["qp"] = cq.role == CompletionQueue::Role::kIdle ? Json() : Json(cq.qp.value);
     json["completions"] = cq.completions;
+    json["entries"] = cq.entries;
     cqs.push_back(json);
   }
   const std::vector<QueuePairImage> images = Encode(node);
@@ -72,6 +77,9 @@ Json NodeJson(const NodeProgram& node) {
     qps.push_back({{"peer", qp.peer.value},
                    {"lane", qp.lane},
                    {"loopback", qp.loopback},
+                   {"managed", qp.managed},
+                   {"sq_wqebbs", qp.sq_wqebbs},
+                   {"rq_wqes", qp.rq_wqes},
                    {"send_cq", qp.send_cq.value},
                    {"recv_cq", qp.recv_cq.value},
                    {"rq", QueueJson(qp.receives, images[i].rq)},
@@ -110,7 +118,7 @@ std::string ToJson(const QueueProgram& program) {
   for (const NodeProgram& node : program.nodes) nodes.push_back(NodeJson(node));
   const Json json{{"format", "prepost.queues"},
                   {"version", "1.0"},
-                  {"mode", "inline"},
+                  {"mode", Name(program.mode)},
                   {"message",
                    {{"bytes", program.message.bytes},
                     {"block_bytes", program.message.block_bytes},
@@ -122,7 +130,7 @@ std::string ToJson(const QueueProgram& program) {
 
 std::string ToBinary(const QueueProgram& program) {
   BinaryWriter out;
-  out.Text("PPQ1");
+  out.Text("PPQ2");
   out.Word(program.nodes.size());
   for (const NodeProgram& node : program.nodes) {
     out.Word(node.node.value);
@@ -133,12 +141,14 @@ std::string ToBinary(const QueueProgram& program) {
       out.Word(static_cast<size_t>(cq.role));
       out.Word(cq.qp.value);
       out.Word(cq.completions);
+      out.Word(cq.entries);
     }
     const std::vector<QueuePairImage> images = Encode(node);
     for (size_t i = 0; i < node.qps.size(); ++i) {
       const QueuePair& qp = node.qps[i];
-      for (size_t word : {size_t{qp.peer.value}, size_t{qp.lane}, size_t{qp.loopback},
-                          qp.send_cq.index(), qp.recv_cq.index()}) {
+      for (size_t word :
+           {size_t{qp.peer.value}, size_t{qp.lane}, size_t{qp.loopback}, size_t{qp.managed},
+            size_t{qp.sq_wqebbs}, size_t{qp.rq_wqes}, qp.send_cq.index(), qp.recv_cq.index()}) {
         out.Word(word);
       }
       out.Queue(images[i].rq);

@@ -20,6 +20,8 @@ namespace prepost::nic {
 inline constexpr size_t kWqebbBytes = 64;    ///< basic block: the unit of send-queue indices
 inline constexpr size_t kSegmentBytes = 16;  ///< the unit of a WQE's size
 inline constexpr size_t kCqeBytes = 64;
+/// Our receive WQEs have one data segment and no control segment, so the stride is one segment.
+inline constexpr size_t kReceiveStrideBytes = kSegmentBytes;
 inline constexpr uint32_t kInvalidLkey = 0x100;  ///< ends the data segments of a receive WQE
 /// Of a data segment's byte_count: payload follows.
 inline constexpr uint32_t kInlineFlag = 0x80000000;
@@ -28,6 +30,7 @@ inline constexpr uint32_t kRcMessageBytesMax = 1u << 30;  ///< log_msg_max = 30
 
 /// Indices are modular. A send queue's index has 16 bits and at most 2^15 - 1 lie ahead; a CQ's has
 /// 24 and 2^23 - 1.
+inline constexpr uint32_t kWqIndexMask = (1u << 16) - 1;
 inline constexpr uint32_t kWqIndexAhead = (1u << 15) - 1;
 inline constexpr uint32_t kCqIndexMask = (1u << 24) - 1;
 inline constexpr uint32_t kCqIndexAhead = (1u << 23) - 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CpuExecutor, the local transports and DeviceEndpoint allocate all they need before the transfer.
-// Counted here by replacing operator new, for this whole program, which is why it is one of its own;
-// the count is the calling thread's.
+// Counted here by replacing operator new, for this whole program, which is why it is one of its
+// own; the count is the calling thread's.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -111,6 +111,10 @@ TEST_F(CompareTest, WhatIsRefused) {
   ExpectRefused({plan_, "--bytes", "1MiB"}, 2, "--bytes is for a SPEC: a plan's are in its file");
   ExpectRefused({plan_, "--nodes", "3"}, 2, "flags such as --nodes are for a SPEC");
   ExpectRefused({spec_, "--bytes", "64KiB,1 apple"}, 2, "--bytes: '1 apple' is no size");
+  // Catches an empty size that is passed over: a transfer less than was asked for.
+  ExpectRefused({spec_, "--bytes", "64KiB,,1MiB"}, 2, "--bytes: size 2 is empty");
+  ExpectRefused({spec_, "--bytes", ",1MiB"}, 2, "--bytes: size 1 is empty");
+  ExpectRefused({spec_, "--bytes", "1MiB,"}, 2, "--bytes: size 2 is empty");
   ExpectRefused({"--nodes", "4"}, 2, "--bytes: the size of the message is missing");
   ExpectRefused({plan_, "--repeat", "0"}, 2, "--repeat");
   ExpectRefused({plan_, "--stress", "-1"}, 2, "--stress");

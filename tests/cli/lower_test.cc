@@ -37,9 +37,12 @@ class LowerCommandTest : public ::testing::Test {
 
 TEST_F(LowerCommandTest, PrintsALinePerNode) {
   EXPECT_EQ(Lower({}),
-            "node 0: 2 QPs, 3 CQs, 4 WQEs, 1 WAITs, 2 doorbells\n"
-            "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 2 doorbells\n"
-            "node 2: 2 QPs, 3 CQs, 4 WQEs, 1 WAITs, 1 doorbells\n");
+            "node 0: 2 QPs, 3 CQs, 4 WQEs, 1 WAIT, 0 SEND_ENs, 2 doorbells, 0 re-arms, 448 bytes "
+            "of rings\n"
+            "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 0 SEND_ENs, 2 doorbells, 0 re-arms, 928 bytes "
+            "of rings\n"
+            "node 2: 2 QPs, 3 CQs, 4 WQEs, 1 WAIT, 0 SEND_ENs, 1 doorbell, 0 re-arms, 480 bytes "
+            "of rings\n");
   EXPECT_THAT(Lower({"--json", "--node", "1"}), HasSubstr("\"waits\": 4"));
 }
 
@@ -55,13 +58,13 @@ TEST_F(LowerCommandTest, WritesFiles) {
   EXPECT_THAT(test::ReadText(json), HasSubstr("\"format\": \"prepost.queues\""));
   const std::string binary = folder_ / "queues.bin";
   EXPECT_EQ(Lower({"-o", binary}), "");
-  EXPECT_TRUE(test::ReadText(binary).starts_with("PPQ1"));
+  EXPECT_TRUE(test::ReadText(binary).starts_with("PPQ2"));
 }
 
 TEST_F(LowerCommandTest, RefusesWithTheNumbers) {
-  EXPECT_EQ(Lower({"--sq-wqebbs", "2"}, 1),
+  EXPECT_EQ(Lower({"--cq-entries", "1"}, 1),
             "prepost: " + plan_ +
-                ": node 1: send queue of QP 1>2 blocks needs 4 WQEBBs, the limit is 2\n");
+                ": node 1: CQ of receives of QP 1>0 blocks needs 2 entries, the limit is 1\n");
   EXPECT_EQ(Lower({"--node", "3"}, 1),
             "prepost: " + plan_ + ": node 3 does not exist, the plan has 3 nodes\n");
 }

@@ -21,6 +21,7 @@
 #include "tests/support/command.h"
 #include "tests/support/loopback.h"
 #include "tests/support/random_bytes.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/temp_folder.h"
 
 namespace prepost {
@@ -325,29 +326,15 @@ TEST_F(NodeTest, ACopyThatCannotBeWrittenEndsItsNodeAlone) {
   }
 }
 
-// The disk is a small file system that only the command sees. What is left on it is printed behind
-// the command's error.
+// Catches a part of a copy that is left on the disk, and peers that wait for its node.
 TEST_F(NodeTest, AFullDiskEndsAll) {
-  const std::string disk = folder_ / "disk";
-  std::filesystem::create_directory(disk);
-  const std::vector<std::string> on_small_disk = {
-      "/usr/bin/env",
-      "unshare",
-      "--user",
-      "--map-root-user",
-      "--mount",
-      "/bin/sh",
-      "-c",
-      "mount -t tmpfs -o size=1m tmpfs \"$0\" || exit; \"$@\"; code=$?; "
-      "find \"$0\" -mindepth 1 >&2; exit $code",
-      disk};
-  Command probe({"--help"}, on_small_disk);
-  if (probe.Wait() != 0) GTEST_SKIP() << "cannot mount a small file system: " << probe.err();
+  const test::SmallDisk disk(folder_ / "disk");
+  if (const std::string obstacle = disk.Obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
   MakePlan(3'000'000);
   StartAllBut(2);
   AwaitAllBut2();
   commands_[2] =
-      std::make_unique<Command>(Arguments(2, {"--output", disk + "/copy"}), on_small_disk);
+      std::make_unique<Command>(Arguments(2, {"--output", disk.path() + "/copy"}), disk.wrapper());
   const auto failed = Clock::now();
   ExpectEnds(2, 1, "No space left on device", failed);
   for (const uint32_t node : {0u, 1u, 3u}) ExpectEnds(node, 1, "No space left on device", failed);

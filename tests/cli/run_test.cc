@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/temp_folder.h"
 
 namespace prepost {
@@ -377,30 +378,16 @@ TEST_P(RunOverTest, ANodeThatHangsIsNamed) {
   ExpectNothingLeft(run, EndDue());
 }
 
-// The disk is a small file system that only the command sees, so no privilege is needed. What is
-// left on it is printed behind the command's error.
+// Catches copies that are left on the disk, all of them or those that fitted.
 TEST_P(RunEachTest, AFullDiskIsAnError) {
-  const std::string disk = folder_ / "disk";
-  std::filesystem::create_directory(disk);
-  const std::vector<std::string> on_small_disk = {
-      "/usr/bin/env",
-      "unshare",
-      "--user",
-      "--map-root-user",
-      "--mount",
-      "/bin/sh",
-      "-c",
-      "mount -t tmpfs -o size=1m tmpfs \"$0\" || exit; \"$@\"; code=$?; "
-      "find \"$0\" -mindepth 1 >&2; exit $code",
-      disk};
-  Command probe({"--help"}, on_small_disk);
-  if (probe.Wait() != 0) GTEST_SKIP() << "cannot mount a small file system: " << probe.err();
+  const test::SmallDisk disk(folder_ / "disk");
+  if (const std::string obstacle = disk.Obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
   // Too large for any copy, and too large only for the last of them.
   for (const size_t bytes : {size_t{3'000'000}, size_t{700'000}}) {
     WriteInput(bytes);
-    Command run({"run", "--nodes", "3", "--input", input_, "--output-dir", disk + "/copies",
+    Command run({"run", "--nodes", "3", "--input", input_, "--output-dir", disk.path() + "/copies",
                  "--executor", executor_},
-                on_small_disk);
+                disk.wrapper());
     EXPECT_EQ(run.Wait(), 1);
     EXPECT_THAT(run.err(), HasSubstr("No space left on device"));
     EXPECT_EQ(run.err_lines(), 1u) << run.err();

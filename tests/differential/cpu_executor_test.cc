@@ -86,8 +86,8 @@ TEST_P(CpuExecutorTest, EverySmallPlanDeliversTheOraclesBytesInPlanOrder) {
   }
 }
 
-// Blocks far larger than what a socket holds or one visit copies: catches lost places in blocks that
-// move in pieces.
+// Blocks far larger than what a socket holds or one visit copies: catches lost places in blocks
+// that move in pieces.
 TEST_P(CpuExecutorTest, LargeBlocksMoveInPieces) {
   ExpectDelivers(LargePlan(), {.transport = transport()});
 }

@@ -58,10 +58,12 @@ QueuePair& DataQp(QueueProgram& program, uint32_t node, uint32_t peer, uint32_t 
 }
 
 TEST(OffloadFailureTest, PlanThatDoesNotFitIsRefusedWithTheNumbers) {
-  const Status status = Outcome(MakePlan("chain", 3, 20, "barrier"), {.limits = {.sq_wqebbs = 32}});
+  const Status status =
+      Outcome(MakePlan("chain", 3, 20, "barrier"), {.lower = {.profile = {.rq_wqes = 16}}});
   EXPECT_EQ(status.code(), StatusCode::kRejected);
   EXPECT_EQ(status.message(),
-            "node 1: send queue of QP 1>2 blocks needs 40 WQEBBs, the limit is 32");
+            "node 1: receive queue of QP 1>0 blocks needs 20 WQEs before any send starts (--ready "
+            "barrier), the limit is 16; --ready window=1 needs fewer");
 }
 
 TEST(OffloadFailureTest, BuffersOfTheWrongSizeAreRefused) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
 
 #include "prepost/backends/emulated/offload_run.h"
@@ -39,6 +40,16 @@ void ExpectHostIdle(const RunReport& report) {
   }
 }
 
+/// Rings of a handful of entries, so that nearly every queue is written in parts.
+const nic::DeviceProfile kTinyRings = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
+
+/// The report counts what was done, the bound is by the queues' lengths.
+void ExpectRearmsWithinBound(const RunReport& report) {
+  for (const NodeReport& node : report.nodes) {
+    EXPECT_LE(node.rearms, node.rearms_max) << "node " << node.node.value;
+  }
+}
+
 void ExpectDelivers(const Plan& plan, OffloadOptions options) {
   SCOPED_TRACE(testing::Message() << Name(options.scheduler) << " seed " << options.seed);
   test::OpTrace order(plan);
@@ -53,7 +64,11 @@ void ExpectDelivers(const Plan& plan, OffloadOptions options) {
   transfer.ExpectHolds(*expected);
   transfer.ExpectDelivered();
   order.ExpectPlanOrder();
-  ExpectHostIdle(*report);
+  if (options.lower.profile == nic::DeviceProfile{}) {
+    ExpectHostIdle(*report);
+  } else {
+    ExpectRearmsWithinBound(*report);
+  }
 }
 
 Spec MakeSpec(const std::string& algorithm, uint32_t nodes, uint64_t bytes,
@@ -66,19 +81,24 @@ Spec MakeSpec(const std::string& algorithm, uint32_t nodes, uint64_t bytes,
           .ready = *ParseReady(ready)};
 }
 
-class OffloadDifferential : public testing::TestWithParam<std::string> {
+class OffloadDifferential
+    : public testing::TestWithParam<std::tuple<std::string, nic::LoweringMode>> {
  protected:
+  const std::string& schedule() const { return std::get<0>(GetParam()); }
+  nic::LowerOptions lower() const { return {.mode = std::get<1>(GetParam())}; }
+
   /// Each plan of this schedule in order, and in one other order with a seed of its own.
   void ExpectAllDeliver(const std::vector<Spec>& specs) {
     uint64_t seed = test::TestSeed();
     for (const Spec& spec : specs) {
-      if (spec.algorithm != GetParam()) continue;
+      if (spec.algorithm != schedule()) continue;
       SCOPED_TRACE(test::Label(spec));
       const Plan plan = CompileOrDie(spec);
-      ExpectDelivers(plan, {});
+      ExpectDelivers(plan, {.lower = lower()});
       const bool is_even = ++seed % 2 == 0;
       ExpectDelivers(plan,
-                     {.scheduler = is_even ? SchedulerMode::kRandom : SchedulerMode::kAdversarial,
+                     {.lower = lower(),
+                      .scheduler = is_even ? SchedulerMode::kRandom : SchedulerMode::kAdversarial,
                       .seed = seed});
       if (HasFailure()) return;
     }
@@ -97,7 +117,7 @@ TEST_P(OffloadDifferential, EveryPlanForExecutorsDelivers) {
 TEST_P(OffloadDifferential, EverySmallPlanDeliversOverMlx5) {
   uint64_t seed = test::TestSeed();
   for (const Spec& spec : test::AllSmallSpecs()) {
-    if (spec.algorithm != GetParam()) continue;
+    if (spec.algorithm != schedule()) continue;
     SCOPED_TRACE(test::Label(spec));
     const bool is_even = ++seed % 2 == 0;
     ExpectDelivers(CompileOrDie(spec),
@@ -105,6 +125,7 @@ TEST_P(OffloadDifferential, EverySmallPlanDeliversOverMlx5) {
                         [is_even](nic::NicModel& nic) {
                           return mlx5::OpenOnStandIn(nic, {.is_ethernet = is_even});
                         },
+                    .lower = lower(),
                     .scheduler = is_even ? SchedulerMode::kRoundRobin : SchedulerMode::kAdversarial,
                     .seed = seed});
     if (HasFailure()) return;
@@ -114,16 +135,83 @@ TEST_P(OffloadDifferential, EverySmallPlanDeliversOverMlx5) {
 TEST_P(OffloadDifferential, MessagesOfManyPacketsDeliver) {
   for (const char* ready : {"auto", "barrier", "channel", "window=1", "retry"}) {
     for (const uint32_t nodes : {5u, 8u}) {
-      const Plan plan = CompileOrDie(MakeSpec(GetParam(), nodes, 4 * kBlockBytes - 1234, ready));
+      const Plan plan = CompileOrDie(MakeSpec(schedule(), nodes, 4 * kBlockBytes - 1234, ready));
       for (const auto mode : {SchedulerMode::kRandom, SchedulerMode::kAdversarial}) {
-        ExpectDelivers(plan, {.scheduler = mode, .seed = test::TestSeed()});
+        ExpectDelivers(plan, {.lower = lower(), .scheduler = mode, .seed = test::TestSeed()});
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OffloadDifferential, testing::ValuesIn(ScheduleNames()),
-                         [](const auto& param) { return param.param; });
+// Queues of several times their rings, written again while the NIC is at work. Receives that a
+// barrier or a channel's one credit wants posted all at once must fit.
+TEST_P(OffloadDifferential, TinyRingsDeliver) {
+  nic::LowerOptions tiny = lower();
+  tiny.profile = kTinyRings;
+  for (const char* ready : {"auto", "barrier", "channel", "window=1", "window=3", "retry"}) {
+    const bool all_at_once =
+        std::string_view("auto barrier channel").find(ready) != std::string::npos;
+    for (const uint32_t nodes : {2u, 5u, 8u, 21u}) {
+      Spec spec = MakeSpec(schedule(), nodes, (all_at_once ? 16 : 70) * 100 - 13, ready);
+      spec.block_bytes = 100;
+      SCOPED_TRACE(test::Label(spec));
+      const Plan plan = CompileOrDie(spec);
+      for (const auto mode :
+           {SchedulerMode::kRoundRobin, SchedulerMode::kRandom, SchedulerMode::kAdversarial}) {
+        ExpectDelivers(plan, {.lower = tiny, .scheduler = mode, .seed = test::TestSeed()});
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OffloadDifferential,
+                         testing::Combine(testing::ValuesIn(ScheduleNames()),
+                                          testing::Values(nic::LoweringMode::kInline,
+                                                          nic::LoweringMode::kManaged)),
+                         [](const auto& param) {
+                           return std::get<0>(param.param) + "_" + Name(std::get<1>(param.param));
+                         });
+
+// Blocks do not hold up credits, or no queue holds up another.
+TEST(OffloadTest, SeveralMastersDeliver) {
+  for (const nic::Masters masters : {nic::Masters::kLane, nic::Masters::kQueue}) {
+    for (const bool tiny : {false, true}) {
+      nic::LowerOptions lower{.mode = nic::LoweringMode::kManaged, .masters = masters};
+      if (tiny) lower.profile = kTinyRings;
+      const Plan plan =
+          CompileOrDie(MakeSpec("binomial_pipeline", 7, 40 * kBlockBytes, "window=1"));
+      for (uint64_t seed = 1; seed <= 10 && !testing::Test::HasFailure(); ++seed) {
+        ExpectDelivers(plan,
+                       {.lower = lower, .scheduler = SchedulerMode::kAdversarial, .seed = seed});
+      }
+    }
+  }
+}
+
+// Indices of queues go around 16 bits several times, with as little room ahead as there can be.
+TEST(OffloadTest, MessagesInSequenceShareTheQueues) {
+  constexpr uint32_t kMessages = 60;
+  for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
+    for (const bool tiny : {false, true}) {
+      nic::LowerOptions lower{.mode = mode};
+      if (tiny) lower.profile = kTinyRings;
+      Spec spec = MakeSpec("binomial_pipeline", 6, 700 * 20 - 7, "window=1");
+      spec.block_bytes = 20;
+      const Plan plan = CompileOrDie(spec);
+      std::vector<std::unique_ptr<Transfer>> messages;
+      std::vector<emulated::MessageBuffers> buffers;
+      for (uint32_t i = 0; i < kMessages; ++i) {
+        messages.push_back(std::make_unique<Transfer>(plan.header(), /*seed=*/i + 1));
+        buffers.push_back({messages.back()->message(), messages.back()->buffers()});
+      }
+      const auto report = RunQueueProgram(plan, *nic::Lower(plan, lower), buffers,
+                                          {.scheduler = SchedulerMode::kAdversarial});
+      ASSERT_TRUE(report.ok()) << report.status().ToString();
+      for (const auto& message : messages) message->ExpectDelivered();
+    }
+  }
+}
 
 TEST(OffloadTest, ManyOrdersOfOnePlan) {
   const Plan plan = CompileOrDie(MakeSpec("binomial_pipeline", 8, 9 * kBlockBytes, "window=1"));
@@ -170,7 +258,8 @@ TEST(OffloadTest, HostFiguresAreCounted) {
   nic::NodeProgram& last = program.nodes[2];
   last.qps.back().sends.insert(last.qps.back().sends.begin(),
                                {.opcode = nic::Opcode::kNop, .signaled = true});
-  last.cqs[last.final_cq.index()].completions = 2;
+  last.qps.back().sq_wqebbs *= 2;
+  last.cqs[last.final_cq.index()].completions = last.cqs[last.final_cq.index()].entries = 2;
   Transfer transfer(plan.header());
   const auto report = RunQueueProgram(plan, program, transfer.message(), transfer.buffers());
   ASSERT_TRUE(report.ok()) << report.status().ToString();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The handshake of two machines with a stranger in between. The first byte of the input says how the
-// rest is used: as what a listener hears, as what a connector hears, or as damage to the
+// The handshake of two machines with a stranger in between. The first byte of the input says how
+// the rest is used: as what a listener hears, as what a connector hears, or as damage to the
 // conversation of two honest sides. Nobody without the secret is ever welcome, and no damaged
 // conversation ends with both sides content about different things.
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A peers file from anywhere: the first byte is the number of nodes, the rest the text. What is read
-// is the same when it is written and read again; what is refused has a place.
+// A peers file from anywhere: the first byte is the number of nodes, the rest the text. What is
+// read is the same when it is written and read again; what is refused has a place.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LocalNodes: the endpoints of all nodes of a plan over one of the local transports, in one process,
-// with a message and a buffer per node as a run has them. Tests of transports and of executors over
-// them use it.
+// LocalNodes: the endpoints of all nodes of a plan over one of the local transports, in one
+// process, with a message and a buffer per node as a run has them. Tests of transports and of
+// executors over them use it.
 #ifndef PREPOST_TESTS_SUPPORT_LOCAL_NODES_H_
 #define PREPOST_TESTS_SUPPORT_LOCAL_NODES_H_
 

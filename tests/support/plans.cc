@@ -87,6 +87,11 @@ Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes)
   return *std::move(plan);
 }
 
+Plan PlanOf(uint32_t nodes, uint32_t blocks, const std::string& algorithm) {
+  return CompileOrDie(
+      {.nodes = nodes, .message_bytes = blocks * 10, .block_bytes = 10, .algorithm = algorithm});
+}
+
 std::string Label(const Spec& spec) {
   return fmt::format("{} n={} root={} bytes={} ready={} send_window={}", spec.algorithm, spec.nodes,
                      spec.root.value, spec.message_bytes.value_or(0), ToString(spec.ready),

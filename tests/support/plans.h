@@ -33,6 +33,9 @@ Spec RandomSpec(Random& random, SpecLimits limits);
 /// `skip_passes` as in CompileOptions.
 Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes = {});
 
+/// The plan of a message of `blocks` blocks of 10 bytes; the rest as in Spec.
+Plan PlanOf(uint32_t nodes, uint32_t blocks, const std::string& algorithm = "binomial_pipeline");
+
 /// "chain n=4 root=0 bytes=37 ready=barrier send_window=1", for messages.
 std::string Label(const Spec& spec);
 

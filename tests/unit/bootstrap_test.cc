@@ -258,8 +258,8 @@ std::string HelloOf(char version) {
   return hello;
 }
 
-// It is refused, and says more and more: catches a node that listens to it and to nothing else, and a
-// flood that is heard to its end.
+// It is refused, and says more and more: catches a node that listens to it and to nothing else, and
+// a flood that is heard to its end.
 TEST_F(BootstrapTest, AFloodThatDoesNotEndIsDropped) {
   Start(kRoot);
   const FileDescriptor stranger = Dial(kRoot);
@@ -292,8 +292,8 @@ TEST_F(BootstrapTest, ManyFromOneAddressPushOutEachOther) {
   ExpectGroupConnects();
 }
 
-// At the first of the root's ports: catches a node that waits to its deadline for a listener that has
-// proved nothing.
+// At the first of the root's ports: catches a node that waits to its deadline for a listener that
+// has proved nothing.
 TEST_F(BootstrapTest, AStrangerWhoOnlyChallengesIsLeft) {
   constexpr PortRange kPorts = {.first = 7000, .last = 7002};
   int error = 0;

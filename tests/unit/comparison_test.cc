@@ -104,9 +104,10 @@ TEST(ComparisonTest, TooManyNodesAreRefused) {
 }
 
 TEST(ComparisonTest, PlansThatDoNotFitAreRefused) {
-  const Status status = Compare(MakePlan(3, "barrier"), {.limits = {.sq_wqebbs = 8}}).status();
+  const Status status =
+      Compare(MakePlan(3, "barrier"), {.lower = {.profile = {.qps = 2}}}).status();
   EXPECT_EQ(status.code(), StatusCode::kRejected);
-  EXPECT_THAT(status.message(), HasSubstr("the limit is 8"));
+  EXPECT_THAT(status.message(), HasSubstr("the limit is 2"));
 }
 
 // More memory than any machine has: an error, before any of it is touched.

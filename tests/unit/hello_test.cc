@@ -174,8 +174,8 @@ TEST(HelloTest, AConnectorGivesNoProofForARandomChallenge) {
   EXPECT_EQ(connector.refusal(), Refusal::kWrongSecret);
 }
 
-// Words of a conversation are put to its sides again, as other words of it: catches MACs that do not
-// depend on which message they are in.
+// Words of a conversation are put to its sides again, as other words of it: catches MACs that do
+// not depend on which message they are in.
 TEST(HelloTest, NothingIsTakenWhenReflected) {
   Conversation honest;
   honest.Run();

@@ -78,8 +78,8 @@ TEST_P(LocalGroupTest, ARunThatStandsStillSaysWho) {
   ExpectNoChildren();
 }
 
-// In polling mode nobody sleeps, and with 12 nodes not all have a core: catches a node that keeps its
-// core from the one that has work, and wake-ups that are counted though nobody waited.
+// In polling mode nobody sleeps, and with 12 nodes not all have a core: catches a node that keeps
+// its core from the one that has work, and wake-ups that are counted though nobody waited.
 TEST_P(LocalGroupTest, WaitsAsItIsTold) {
   const MappedInput input = Input(100'000);
   const Plan plan = Compile({.nodes = 12, .message_bytes = 100'000, .block_bytes = 1000}).value();

@@ -44,7 +44,7 @@ using Strings = std::vector<std::string>;
 
 TEST(LowerTest, MiddleOfAChain) {
   const Plan plan = MakePlan("chain", 4, 2, "barrier");
-  const auto program = Lower(plan, {.limits = {}, .node = NodeId(1)});
+  const auto program = Lower(plan, {.node = NodeId(1)});
   ASSERT_TRUE(program.ok()) << program.status().ToString();
   ASSERT_EQ(program->nodes.size(), 1u);
   const NodeProgram& node = program->nodes[0];
@@ -79,7 +79,7 @@ TEST(LowerTest, RootLeafAndLonelyNodeEndInOneNop) {
 // ones.
 TEST(LowerTest, SendsThatAreWaitedForAreSignaled) {
   const Plan plan = MakePlan("binomial_tree", 4, 3, "barrier", "1");
-  const auto program = Lower(plan, {.limits = {}, .node = NodeId(0)});
+  const auto program = Lower(plan, {.node = NodeId(0)});
   ASSERT_TRUE(program.ok()) << program.status().ToString();
   const NodeProgram& node = program->nodes[0];
   for (const QueuePair& qp : node.qps) {
@@ -94,8 +94,7 @@ TEST(LowerTest, SendsThatAreWaitedForAreSignaled) {
 }
 
 TEST(LowerTest, CreditsHaveTheirOwnQueues) {
-  const auto program =
-      Lower(MakePlan("chain", 3, 2, "window=1"), {.limits = {}, .node = NodeId(1)});
+  const auto program = Lower(MakePlan("chain", 3, 2, "window=1"), {.node = NodeId(1)});
   ASSERT_TRUE(program.ok()) << program.status().ToString();
   const NodeProgram& node = program->nodes[0];
   ASSERT_EQ(node.qps.size(), 5u);
@@ -153,15 +152,18 @@ TEST(LowerTest, PassedWaitsAreDropped) {
 
 TEST(LowerTest, RefusesWhatDoesNotFitWithTheNumbers) {
   const Plan plan = MakePlan("chain", 3, 6, "barrier");
-  EXPECT_EQ(Lower(plan, {.limits = {.sq_wqebbs = 8}, .node = std::nullopt}).status().message(),
-            "node 1: send queue of QP 1>2 blocks needs 12 WQEBBs, the limit is 8");
-  EXPECT_EQ(Lower(plan, {.limits = {.rq_wqes = 4}, .node = std::nullopt}).status().message(),
-            "node 1: receive queue of QP 1>0 blocks needs 6 WQEs, the limit is 4");
-  EXPECT_EQ(Lower(plan, {.limits = {.cq_entries = 5}, .node = std::nullopt}).status().message(),
-            "node 1: CQ of receives of QP 1>0 blocks needs 6 entries, the limit is 5");
-  EXPECT_EQ(Lower(plan, {.limits = {.block_bytes = 99}, .node = std::nullopt}).status().message(),
+  EXPECT_EQ(Lower(plan, {.profile = {.rq_wqes = 4}}).status().message(),
+            "node 1: receive queue of QP 1>0 blocks needs 6 WQEs before any send starts (--ready "
+            "barrier), the limit is 4; --ready window=1 needs fewer");
+  EXPECT_EQ(Lower(plan, {.profile = {.cq_entries = 5}}).status().message(),
+            "node 1: CQ of receives of QP 1>0 blocks needs 8 entries, the limit is 5");
+  EXPECT_EQ(Lower(plan, {.profile = {.message_bytes = 99}}).status().message(),
             "block of 100 bytes does not fit one RC message, the limit is 99");
-  EXPECT_EQ(Lower(plan, {.limits = {}, .node = NodeId(3)}).status().message(),
+  EXPECT_EQ(Lower(plan, {.profile = {.qps = 2}}).status().message(),
+            "node 1: node needs 3 QPs, the limit is 2");
+  EXPECT_EQ(Lower(plan, {.profile = {.cross_channel = false}}).status().message(),
+            "device profile default: no capability cd");
+  EXPECT_EQ(Lower(plan, {.node = NodeId(3)}).status().message(),
             "node 3 does not exist, the plan has 3 nodes");
 }
 
@@ -177,7 +179,7 @@ TEST(LowerTest, OneNodeAloneIsTheSame) {
   const auto all = Lower(plan);
   ASSERT_TRUE(all.ok()) << all.status().ToString();
   for (const NodeProgram& node : all->nodes) {
-    const auto one = Lower(plan, {.limits = {}, .node = node.node});
+    const auto one = Lower(plan, {.node = node.node});
     ASSERT_TRUE(one.ok()) << one.status().ToString();
     EXPECT_EQ(one->nodes, std::vector{node});
   }
@@ -185,7 +187,7 @@ TEST(LowerTest, OneNodeAloneIsTheSame) {
 
 TEST(ListingTest, NamesOperandsAndOps) {
   const Plan plan = MakePlan("chain", 3, 2, "barrier");
-  const auto program = Lower(plan, {.limits = {}, .node = NodeId(1)});
+  const auto program = Lower(plan, {.node = NodeId(1)});
   ASSERT_TRUE(program.ok()) << program.status().ToString();
   EXPECT_EQ(List(plan, program->nodes[0]),
             R"(node 1
@@ -206,7 +208,9 @@ TEST(ListingTest, NamesOperandsAndOps) {
     sq 000040  WAIT CQ 2 until CQE 0                         ; all is done
     sq 000080  NOP signaled                                  ; all is done
 )");
-  EXPECT_EQ(Summary(program->nodes[0]), "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 2 doorbells");
+  EXPECT_EQ(Summary(program->nodes[0]),
+            "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 0 SEND_ENs, 2 doorbells, 0 re-arms, 928 bytes "
+            "of rings");
 }
 
 }  // namespace

@@ -61,16 +61,16 @@ TEST(QueueProgramFileTest, BinaryHasTheDocumentedWords) {
   const QueueProgram program = Example();
   const std::string bytes = ToBinary(program);
   BinaryReader in(bytes);
-  EXPECT_EQ(in.Word(), 0x31515050u);  // "PPQ1"
+  EXPECT_EQ(in.Word(), 0x32515050u);  // "PPQ2"
   ASSERT_EQ(in.Word(), program.nodes.size());
   for (const NodeProgram& node : program.nodes) {
     EXPECT_EQ(in.Word(), node.node.value);
     ASSERT_EQ(in.Word(), node.cqs.size());
     ASSERT_EQ(in.Word(), node.qps.size());
     EXPECT_EQ(in.Word(), node.final_cq.value);
-    in.Skip(12 * node.cqs.size());
+    in.Skip(16 * node.cqs.size());
     for (const QueuePairImage& image : Encode(node)) {
-      in.Skip(20);
+      in.Skip(32);
       for (const QueueImage* queue : {&image.rq, &image.sq}) {
         ASSERT_EQ(in.Word(), queue->bytes.size());
         ASSERT_EQ(in.Word(), queue->relocations.size());

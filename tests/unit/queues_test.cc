@@ -15,13 +15,9 @@ namespace prepost::viz {
 namespace {
 
 using test::Occurrences;
+using test::PlanOf;
 using test::XmlError;
 using ::testing::HasSubstr;
-
-Plan MakePlan(uint32_t nodes, uint32_t blocks, const std::string& algorithm = "binomial_pipeline") {
-  return test::CompileOrDie(
-      {.nodes = nodes, .message_bytes = blocks * 10, .block_bytes = 10, .algorithm = algorithm});
-}
 
 Selection Only(uint32_t node) { return {.nodes = {NodeId(node)}, .blocks = {}, .rounds = {}}; }
 
@@ -37,7 +33,7 @@ std::string NameOf(const Plan& plan, NodeId node, OpId id) {
 // A WAIT that is drawn with the completion of another op: of each send the WAITs before it, as
 // drawn, must name ops of its `after`, and no others.
 TEST(QueuesTest, WaitsNameWhatTheirSendComesAfter) {
-  const Plan plan = MakePlan(8, 6);
+  const Plan plan = PlanOf(8, 6);
   for (uint32_t node = 0; node < 8; ++node) {
     const Result<std::string> svg = DrawQueues(plan, Only(node));
     ASSERT_TRUE(svg.ok()) << svg.status().ToString();
@@ -67,30 +63,45 @@ TEST(QueuesTest, WaitsNameWhatTheirSendComesAfter) {
 }
 
 TEST(QueuesTest, EveryEntryIsABoxInItsQueue) {
-  const Plan plan = MakePlan(8, 4);
-  const nic::NodeProgram program = nic::Lower(plan, {.limits = {}, .node = NodeId(3)})->nodes[0];
+  const Plan plan = PlanOf(8, 4);
+  const nic::NodeProgram program = nic::Lower(plan, {.node = NodeId(3)})->nodes[0];
   const std::string svg = *DrawQueues(plan, Only(3));
   EXPECT_EQ(Occurrences(svg, "<g class=\"entry\">"), program.wqes());
   EXPECT_EQ(Occurrences(svg, ": WAIT CQ "), program.waits());
   EXPECT_EQ(Occurrences(svg, ": NOP, gives CQE 0 of CQ 13"), 1u);
   // An arrow per WAIT but those of the loopback queue, and one in the legend.
-  EXPECT_EQ(Occurrences(svg, "class=\"arrow\""), program.waits() - 12 + 1);
+  EXPECT_EQ(Occurrences(svg, "class=\"head\""), program.waits() - 12 + 1);
+  // One source for two WAITs, and one whose WAIT is in an earlier queue.
+  EXPECT_THAT(svg, HasSubstr("from QP 3&gt;1 blocks 1, recv b3 from 1 (op 10), to 2 WAITs<"));
+  EXPECT_THAT(svg, HasSubstr("from QP 3&gt;7 blocks 2, send b0 to 7 (op 3), to 1 WAIT<"));
   EXPECT_EQ(svg, *DrawQueues(plan, Only(3)));
 }
 
 TEST(QueuesTest, SelectionsLeaveOutAndCount) {
-  const Plan plan = MakePlan(8, 4);
+  const Plan plan = PlanOf(8, 4);
   Selection selection = Only(3);
   selection.rounds = Rounds{0, 2};
   const std::string svg = *DrawQueues(plan, selection);
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_THAT(svg, HasSubstr("only rounds 0 to 2: "));
-  EXPECT_THAT(svg, HasSubstr("... 13 not shown"));  // the loopback queue
+  EXPECT_THAT(svg, HasSubstr(" with nothing to show left out"));
+  EXPECT_EQ(Occurrences(svg, "loopback</text>"), 0u);
   EXPECT_LT(Occurrences(svg, "<g class=\"entry\">"), 42u);
 }
 
+// Arrows that nobody can follow: none instead, which the title says.
+TEST(QueuesTest, TooManyArrowsAreLeftOut) {
+  const Plan plan = PlanOf(4, 20);
+  const std::string all = *DrawQueues(plan, Only(1));
+  EXPECT_EQ(Occurrences(all, "class=\"head\""), 0u);
+  EXPECT_THAT(all, HasSubstr(" arrows would be too many to follow, --rounds or --block narrow it"));
+  Selection selection = Only(1);
+  selection.rounds = Rounds{0, 5};
+  EXPECT_GT(Occurrences(*DrawQueues(plan, selection), "class=\"head\""), 1u);
+}
+
 TEST(QueuesTest, TooManyEntriesAreRefusedWithTheWayOut) {
-  const Plan plan = MakePlan(4, 200);
+  const Plan plan = PlanOf(4, 200);
   const Status status = DrawQueues(plan, Only(1)).status();
   EXPECT_EQ(status.code(), StatusCode::kRejected);
   EXPECT_THAT(status.message(), HasSubstr("--rounds first:last"));
@@ -100,7 +111,7 @@ TEST(QueuesTest, TooManyEntriesAreRefusedWithTheWayOut) {
 }
 
 TEST(QueuesTest, OneNodeIsNeeded) {
-  const Plan plan = MakePlan(3, 1);
+  const Plan plan = PlanOf(3, 1);
   EXPECT_EQ(DrawQueues(plan, {}).status().code(), StatusCode::kUsage);
   Selection two = Only(1);
   two.nodes.push_back(NodeId(2));
@@ -108,7 +119,7 @@ TEST(QueuesTest, OneNodeIsNeeded) {
 }
 
 TEST(QueuesTest, ANodeAloneHasItsFinalNop) {
-  const std::string svg = *DrawQueues(MakePlan(1, 1), Only(0));
+  const std::string svg = *DrawQueues(PlanOf(1, 1), Only(0));
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_EQ(Occurrences(svg, "<g class=\"entry\">"), 1u);
 }

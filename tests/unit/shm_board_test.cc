@@ -80,8 +80,8 @@ TEST_F(ShmBoardTest, TakingNewsEndsTheSleep) {
   EXPECT_FALSE(IsRung());
 }
 
-// Eight writers and a reader that sleeps whenever it may: catches a lost wake-up (the test hangs and
-// CTest ends it) and a value that was stored before the reader looked and is not seen.
+// Eight writers and a reader that sleeps whenever it may: catches a lost wake-up (the test hangs
+// and CTest ends it) and a value that was stored before the reader looked and is not seen.
 TEST_F(ShmBoardTest, NothingIsLostBetweenTellingAndFallingAsleep) {
   constexpr uint32_t kValues = 20'000;
   std::vector<std::thread> writers;

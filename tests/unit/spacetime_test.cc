@@ -3,27 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include "prepost/compiler/compile.h"
 #include "prepost/viz/svg.h"
+#include "tests/support/plans.h"
 #include "tests/support/xml.h"
 
 namespace prepost::viz {
 namespace {
 
 using test::Occurrences;
+using test::PlanOf;
 using test::XmlError;
 
-Plan MakePlan(uint32_t nodes, uint32_t blocks, const std::string& algorithm = "binomial_pipeline") {
-  Spec spec;
-  spec.nodes = nodes;
-  spec.message_bytes = blocks * 1024;
-  spec.block_bytes = 1024;
-  spec.algorithm = algorithm;
-  return Compile(spec).value();
-}
-
 TEST(SpacetimeTest, EveryTransferIsSaidAtBothItsEnds) {
-  const Plan plan = MakePlan(8, 4);
+  const Plan plan = PlanOf(8, 4);
   const std::string svg = DrawSpacetime(plan, {});
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_EQ(Occurrences(svg, "receives block "), 7u * 4 + 1);  // and once in the legend
@@ -37,18 +29,18 @@ TEST(SpacetimeTest, EveryTransferIsSaidAtBothItsEnds) {
 }
 
 TEST(SpacetimeTest, TheSameBytesEachTime) {
-  const Plan plan = MakePlan(13, 10);
-  EXPECT_EQ(DrawSpacetime(plan, {}), DrawSpacetime(MakePlan(13, 10), {}));
+  const Plan plan = PlanOf(13, 10);
+  EXPECT_EQ(DrawSpacetime(plan, {}), DrawSpacetime(PlanOf(13, 10), {}));
 }
 
 TEST(SpacetimeTest, SixtyFourNodesAndBlocksAreDrawnInFull) {
-  const std::string svg = DrawSpacetime(MakePlan(64, 64), {});
+  const std::string svg = DrawSpacetime(PlanOf(64, 64), {});
   EXPECT_EQ(Occurrences(svg, "receives block "), 63u * 64 + 1);
   EXPECT_EQ(svg.find("summary"), std::string::npos);
 }
 
 TEST(SpacetimeTest, MoreIsSummarisedAndSaysSo) {
-  const std::string svg = DrawSpacetime(MakePlan(100, 200), {});
+  const std::string svg = DrawSpacetime(PlanOf(100, 200), {});
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_NE(svg.find("summary: a cell is 2 nodes x 4 rounds; --rounds first:last and --node"),
             std::string::npos);
@@ -58,7 +50,7 @@ TEST(SpacetimeTest, MoreIsSummarisedAndSaysSo) {
 
 // Catches a picture that is as wide as its columns only: the legend's end was cut off.
 TEST(SpacetimeTest, ASummaryIsAsWideAsItsLegend) {
-  const std::string svg = DrawSpacetime(MakePlan(1000, 8), {});
+  const std::string svg = DrawSpacetime(PlanOf(1000, 8), {});
   constexpr std::string_view kWidth = "width=\"";
   const size_t at = svg.find(kWidth) + kWidth.size();
   const double width = std::stod(svg.substr(at, svg.find('"', at) - at));
@@ -70,7 +62,7 @@ TEST(SpacetimeTest, ASummaryIsAsWideAsItsLegend) {
 }
 
 TEST(SpacetimeTest, NarrowingASummaryGivesDetail) {
-  const Plan plan = MakePlan(100, 200);
+  const Plan plan = PlanOf(100, 200);
   const auto selection = CheckSelection(
       plan, {.nodes = {NodeId(7), NodeId(3)}, .blocks = {}, .rounds = Rounds{20, 29}});
   const std::string svg = DrawSpacetime(plan, *selection);
@@ -80,7 +72,7 @@ TEST(SpacetimeTest, NarrowingASummaryGivesDetail) {
 }
 
 TEST(SpacetimeTest, OneBlockCanBeFollowed) {
-  const Plan plan = MakePlan(8, 4);
+  const Plan plan = PlanOf(8, 4);
   const std::string svg = DrawSpacetime(plan, {.nodes = {}, .blocks = {2}, .rounds = {}});
   EXPECT_EQ(Occurrences(svg, "receives block 2"), 7u + 1);
   EXPECT_EQ(Occurrences(svg, "receives block 1"), 0u);
@@ -88,21 +80,21 @@ TEST(SpacetimeTest, OneBlockCanBeFollowed) {
 }
 
 TEST(SpacetimeTest, OneNodeHasNothingToDraw) {
-  const std::string svg = DrawSpacetime(MakePlan(1, 3), {});
+  const std::string svg = DrawSpacetime(PlanOf(1, 3), {});
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_NE(svg.find("nothing is sent"), std::string::npos);
 }
 
 TEST(SpacetimeTest, AnEmptyMessageIsOneBlock) {
-  EXPECT_EQ(Occurrences(DrawSpacetime(MakePlan(4, 0), {}), "<title>round "), 4u * 2);
+  EXPECT_EQ(Occurrences(DrawSpacetime(PlanOf(4, 0), {}), "<title>round "), 4u * 2);
 }
 
 TEST(SpacetimeTest, ManyRoundsWithoutPipeline) {
-  EXPECT_EQ(XmlError(DrawSpacetime(MakePlan(70, 30, "sequential"), {})), "");
+  EXPECT_EQ(XmlError(DrawSpacetime(PlanOf(70, 30, "sequential"), {})), "");
 }
 
 TEST(SpacetimeTest, AHostileNameStaysText) {
-  Plan plan = MakePlan(2, 1);
+  Plan plan = PlanOf(2, 1);
   plan.mutable_header().algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
   const std::string svg = DrawSpacetime(plan, {});
   EXPECT_EQ(XmlError(svg), "");

@@ -222,7 +222,8 @@ TEST_F(DamagedTraceTest, TracesOfOtherPlansAreRefused) {
   }
 }
 
-// Keys in another order, as other programs write them, make a file that says too late what it is of.
+// Keys in another order, as other programs write them, make a file that says too late what it is
+// of.
 TEST_F(DamagedTraceTest, EventsBeforeTheirHeaderAreRefused) {
   const size_t events = text_.find("\"traceEvents\"");
   const std::string header = text_.substr(1, events - 3);

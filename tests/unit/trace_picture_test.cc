@@ -12,17 +12,13 @@ namespace prepost::viz {
 namespace {
 
 using test::Occurrences;
+using test::PlanOf;
 using test::XmlError;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Plan MakePlan(uint32_t nodes, uint32_t blocks, const std::string& algorithm = "chain") {
-  return test::CompileOrDie(
-      {.nodes = nodes, .message_bytes = blocks * 10, .block_bytes = 10, .algorithm = algorithm});
-}
-
 TEST(TracePictureTest, EveryTransferIsABarAtBothItsEnds) {
-  const Plan plan = MakePlan(4, 3);
+  const Plan plan = PlanOf(4, 3, "chain");
   const std::string svg = DrawTrace(plan, test::IdealTrace(plan), {});
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_EQ(Occurrences(svg, "<g class=\"recv\">"), 3u * 3);
@@ -30,13 +26,15 @@ TEST(TracePictureTest, EveryTransferIsABarAtBothItsEnds) {
   EXPECT_THAT(svg, HasSubstr("node 2 receives block 1 from node 1, round 2: from 2.00 ms to 3.00 "
                              "ms, on time"));
   EXPECT_THAT(svg, HasSubstr("node 1 sends block 1 to node 2, round 2: from 2.00 ms to 3.00 ms<"));
-  EXPECT_THAT(svg, HasSubstr("took 5.00 ms; receives end on time (median), at worst on time"));
+  EXPECT_THAT(svg,
+              HasSubstr("took 5.00 ms; against rounds of equal length, receives end on time at the "
+                        "median, at worst on time"));
   EXPECT_EQ(svg, DrawTrace(plan, test::IdealTrace(plan), {}));
 }
 
 // Bars of equal length must be equally wide, and where their rounds are.
 TEST(TracePictureTest, BarsLieWhereTheirTimesAre) {
-  const Plan plan = MakePlan(2, 2);
+  const Plan plan = PlanOf(2, 2, "chain");
   RunTrace trace = test::IdealTrace(plan);
   const std::string svg = DrawTrace(plan, trace, {});
   // 960 pixels from x = 105 for 2 ms: block 0 in the first half, block 1 in the second.
@@ -46,7 +44,7 @@ TEST(TracePictureTest, BarsLieWhereTheirTimesAre) {
 
 // Whoever is late must be named, by how much.
 TEST(TracePictureTest, TheLateNodeIsNamed) {
-  const Plan plan = MakePlan(4, 1);
+  const Plan plan = PlanOf(4, 1, "chain");
   RunTrace trace = test::IdealTrace(plan);
   trace.times(NodeId(2))[0].completed_ns += test::kTraceRound / 2;
   const std::string svg = DrawTrace(plan, trace, {});
@@ -54,7 +52,7 @@ TEST(TracePictureTest, TheLateNodeIsNamed) {
 }
 
 TEST(TracePictureTest, WhatOverlapsGetsLanes) {
-  const Plan plan = MakePlan(2, 2);
+  const Plan plan = PlanOf(2, 2, "chain");
   RunTrace trace = test::IdealTrace(plan);
   for (OpTimes& op : trace.times(NodeId(1)))
     op = {test::kTraceStart, test::kTraceStart, test::kTraceStart + test::kTraceRound};
@@ -64,7 +62,7 @@ TEST(TracePictureTest, WhatOverlapsGetsLanes) {
 }
 
 TEST(TracePictureTest, AFailedRunShowsHowFarItCame) {
-  const Plan plan = MakePlan(3, 2);
+  const Plan plan = PlanOf(3, 2, "chain");
   RunTrace trace = test::IdealTrace(plan);
   trace.times(NodeId(2))[1] = {};
   trace.times(NodeId(1)).back().completed_ns = 0;
@@ -80,7 +78,7 @@ TEST(TracePictureTest, AFailedRunShowsHowFarItCame) {
 }
 
 TEST(TracePictureTest, SelectionsNarrowIt) {
-  const Plan plan = MakePlan(6, 4);
+  const Plan plan = PlanOf(6, 4, "chain");
   const auto selection =
       CheckSelection(plan, {.nodes = {NodeId(2)}, .blocks = {1}, .rounds = Rounds{1, 3}});
   const std::string svg = DrawTrace(plan, test::IdealTrace(plan), *selection);
@@ -90,7 +88,7 @@ TEST(TracePictureTest, SelectionsNarrowIt) {
 }
 
 TEST(TracePictureTest, MoreIsSummarisedAndBounded) {
-  const Plan plan = MakePlan(300, 5, "binomial_pipeline");
+  const Plan plan = PlanOf(300, 5, "binomial_pipeline");
   const std::string svg = DrawTrace(plan, test::IdealTrace(plan), {});
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_THAT(svg, HasSubstr("summary: a cell is 5 nodes at one time"));
@@ -101,7 +99,7 @@ TEST(TracePictureTest, MoreIsSummarisedAndBounded) {
 
 TEST(TracePictureTest, OneNodeAndOtherBoundaryCases) {
   for (const uint32_t nodes : {1u, 2u}) {
-    const Plan plan = MakePlan(nodes, 0);
+    const Plan plan = PlanOf(nodes, 0, "chain");
     EXPECT_EQ(XmlError(DrawTrace(plan, test::IdealTrace(plan), {})), "");
   }
 }
@@ -117,7 +115,7 @@ TEST(TracePictureTest, DurationsHaveThreeOrFourDigits) {
 }
 
 TEST(TracePictureTest, AHostileNameStaysText) {
-  Plan plan = MakePlan(2, 1);
+  Plan plan = PlanOf(2, 1, "chain");
   plan.mutable_header().algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
   const std::string svg = DrawTrace(plan, test::IdealTrace(plan), {});
   EXPECT_EQ(XmlError(svg), "");

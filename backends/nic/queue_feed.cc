@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For a queue of w entries and a ring of r < w: the first r are written at the beginning, and each
+// time that half a ring is free, the next r / 2. Writing happens half a ring before the NIC needs
+// it, and ceil(2 w / r) - 2 times after the first.
+//
+// Example, w = 40, r = 16: 0..15 at the beginning; 16..23 when 8 are complete, 24..31 when 16 are,
+// 32..39 when 24 are: 3 re-arms, which is ceil(80 / 16) - 2.
+#include "prepost/backends/nic/queue_feed.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "prepost/backends/nic/encode.h"
+
+namespace prepost::nic {
+
+Status QueueFeed::Begin(std::span<const QueuePairImage> images, const Bindings& bindings) {
+  is_complete_ = false;
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    Result<std::vector<std::byte>> sends = Link(images[i].sq, bindings);
+    if (!sends.ok()) return sends.status();
+    Result<std::vector<std::byte>> receives = Link(images[i].rq, bindings);
+    if (!receives.ok()) return receives.status();
+    const QueuePair& qp = program_->qps[i];
+    Queue& it = queues_[i];
+    it.rq_base = static_cast<uint16_t>(it.rq_base + it.rq.total);
+    it.sq_base = bindings.sq_bases[i];
+    it.sq = {.bytes = *std::move(sends), .total = static_cast<uint32_t>(qp.sends.size())};
+    it.rq = {.bytes = *std::move(receives), .total = static_cast<uint32_t>(qp.receives.size())};
+    it.ready = it.rung = 0;
+  }
+  for (size_t i = 0; i < queues_.size(); ++i) FillReceives(i);
+  for (size_t i = 0; i < queues_.size(); ++i) FillSends(i);
+  return {};
+}
+
+void QueueFeed::SendsCompleted(QpId qp, uint32_t completed) {
+  queues_[qp.index()].sq.completed = completed;
+}
+
+void QueueFeed::ReceivesCompleted(QpId qp, uint32_t completed) {
+  queues_[qp.index()].rq.completed = completed;
+}
+
+void QueueFeed::Refill() {
+  if (is_complete_) return;
+  for (size_t i = 0; i < queues_.size(); ++i) FillReceives(i);
+  for (size_t i = 0; i < queues_.size(); ++i) FillSends(i);
+  RingDoorbells();
+}
+
+/// Writes what there is room for. True when that was anything.
+bool QueueFeed::Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uint16_t base) {
+  const auto entries = static_cast<uint32_t>(memory.size() / stride);
+  const uint32_t before = ring.written;
+  while (ring.written < ring.total) {
+    const uint32_t room = entries - (ring.written - ring.completed);
+    const uint32_t part = ring.written == 0 ? entries : entries / 2;
+    if (room < part) break;
+    if (ring.written != 0) ++ring.rearms;
+    for (uint32_t left = std::min(part, ring.total - ring.written); left != 0;) {
+      const uint32_t slot = (base + ring.written) & (entries - 1);
+      const uint32_t run = std::min(left, entries - slot);
+      std::memcpy(memory.data() + slot * stride, ring.bytes.data() + ring.written * stride,
+                  run * stride);
+      ring.written += run;
+      left -= run;
+    }
+  }
+  wqes_written_ += ring.written - before;
+  if (ring.written == ring.total) ring.bytes = {};
+  return ring.written != before;
+}
+
+void QueueFeed::FillReceives(size_t qp) {
+  Queue& it = queues_[qp];
+  if (!Fill(it.rq, qps_[qp].rq, kReceiveStrideBytes, it.rq_base)) return;
+  PostReceives(qps_[qp], static_cast<uint16_t>(it.rq_base + it.rq.written));
+}
+
+void QueueFeed::FillSends(size_t qp) {
+  Queue& it = queues_[qp];
+  Fill(it.sq, qps_[qp].sq, kWqebbBytes, it.sq_base);
+}
+
+bool QueueFeed::IsReady(const SendEntry& entry) const {
+  switch (entry.opcode) {
+    case Opcode::kSend:
+    case Opcode::kSendImm:
+      return entry.count == 0 || queues_[entry.qp.index()].rq.written >= entry.count;
+    case Opcode::kSendEnable:
+      return queues_[entry.qp.index()].ready >= entry.count;
+    default:
+      return true;
+  }
+}
+
+void QueueFeed::Advance(size_t qp) {
+  Queue& it = queues_[qp];
+  const std::vector<SendEntry>& sends = program_->qps[qp].sends;
+  while (it.ready < it.sq.written && IsReady(sends[it.ready])) ++it.ready;
+}
+
+void QueueFeed::RingDoorbells() {
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    if (program_->qps[i].managed) Advance(i);
+  }
+  is_complete_ = true;
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    Queue& it = queues_[i];
+    if (!program_->qps[i].managed) {
+      Advance(i);
+      if (it.ready != it.rung) {
+        const auto producer = static_cast<uint16_t>(it.sq_base + it.ready);
+        PostSends(*device_, qps_[i], producer, static_cast<uint16_t>(producer - 1));
+        it.rung = it.ready;
+      }
+    }
+    if (it.ready != it.sq.total || it.rq.written != it.rq.total) is_complete_ = false;
+  }
+}
+
+uint64_t QueueFeed::rearms() const {
+  uint64_t count = 0;
+  for (const Queue& it : queues_) count += it.sq.rearms + it.rq.rearms;
+  return count;
+}
+
+std::vector<QueueFeed::Rearmed> QueueFeed::rearmed() const {
+  std::vector<Rearmed> list;
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    const QueuePair& qp = program_->qps[i];
+    const QpId id = QpId::FromIndex(i);
+    if (qp.sends_in_parts()) {
+      list.push_back({id, true, queues_[i].sq.rearms, Rearms(qp.sends.size(), qp.sq_wqebbs)});
+    }
+    if (qp.receives_in_parts()) {
+      list.push_back({id, false, queues_[i].rq.rearms, Rearms(qp.receives.size(), qp.rq_wqes)});
+    }
+  }
+  return list;
+}
+
+}  // namespace prepost::nic

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// QueueFeed: writes a node's linked queues into its rings, all at once where they fit and otherwise
+// half a ring at a time, ahead of need. It decides what may be written and how far doorbells may
+// go; it reads no CQE: the caller tells it what has completed.
+//
+// A slot is written again only when a CQE at or behind it has been polled. Receives are written
+// first, then managed send queues, then the others; and a doorbell never covers a WQE that relies
+// on something unwritten: a credit on the receives that it grants, a block on the receives for the
+// credits that its delivery may cause, a SEND_EN on the WQEs that it enables and on what they rely
+// on.
+#ifndef PREPOST_BACKENDS_NIC_QUEUE_FEED_H_
+#define PREPOST_BACKENDS_NIC_QUEUE_FEED_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/link.h"
+#include "prepost/backends/nic/queue_program.h"
+#include "prepost/ir/status.h"
+
+namespace prepost::nic {
+
+class QueueFeed {
+ public:
+  /// How often one queue was written to after the first time.
+  struct Rearmed {
+    QpId qp;
+    bool is_send = false;
+    uint32_t count = 0;
+    uint64_t bound = 0;  ///< Rearms()
+  };
+
+  /// All must outlive the feed; `qps` are by QpId.
+  QueueFeed(Device& device, const NodeProgram& program, std::span<const Qp> qps)
+      : device_(&device), program_(&program), qps_(qps), queues_(program.qps.size()) {}
+
+  /// Links `images` for one message and writes what fits. Every queue must have completed all that
+  /// was written before. Errors: those of Link().
+  Status Begin(std::span<const QueuePairImage> images, const Bindings& bindings);
+  /// Rings the first doorbells.
+  void Start() { RingDoorbells(); }
+
+  /// The first `completed` WQEs of the send queue, or of the receive queue, are complete.
+  void SendsCompleted(QpId qp, uint32_t completed);
+  void ReceivesCompleted(QpId qp, uint32_t completed);
+  /// Writes into what is free by now and rings doorbells for it.
+  void Refill();
+
+  /// True when all is written and all doorbells are rung.
+  bool is_complete() const { return is_complete_; }
+  uint64_t wqes_written() const { return wqes_written_; }
+  uint64_t rearms() const;
+  /// Of the queues that do not fit their rings, of this message.
+  std::vector<Rearmed> rearmed() const;
+
+ private:
+  struct Ring {
+    std::vector<std::byte> bytes;  ///< all WQEs of the message, linked
+    uint32_t total = 0;            ///< WQEs
+    uint32_t written = 0;
+    uint32_t completed = 0;
+    uint32_t rearms = 0;
+  };
+  struct Queue {
+    Ring sq;
+    Ring rq;
+    uint32_t ready = 0;  ///< WQEs of the send queue that are written, as all that they rely on
+    uint32_t rung = 0;
+    uint16_t sq_base = 0;
+    uint16_t rq_base = 0;
+  };
+
+  bool Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uint16_t base);
+  void FillReceives(size_t qp);
+  void FillSends(size_t qp);
+  void Advance(size_t qp);
+  void RingDoorbells();
+  bool IsReady(const SendEntry& entry) const;
+
+  Device* device_;
+  const NodeProgram* program_;
+  std::span<const Qp> qps_;
+  std::vector<Queue> queues_;  // by QpId
+  bool is_complete_ = false;
+  uint64_t wqes_written_ = 0;
+};
+
+}  // namespace prepost::nic
+
+#endif  // PREPOST_BACKENDS_NIC_QUEUE_FEED_H_
