@@ -85,8 +85,10 @@ Status EmulatedDevice::Connect(uint32_t qpn, nic::QpAddress remote) {
   const auto qp = std::ranges::find(qps_, qpn, &QpHost::number);
   if (qp == qps_.end()) return Rejected(fmt::format("QP {:#x} does not exist", qpn));
   PREPOST_RETURN_IF_ERROR(nic_.ResetToInit(qpn));
-  PREPOST_RETURN_IF_ERROR(nic_.InitToReceive(qpn, node, remote.qpn));
-  return nic_.ReceiveToSend(qpn, qp->rnr_retry);
+  Status status = nic_.InitToReceive(qpn, node, remote.qpn);
+  if (status.ok()) return nic_.ReceiveToSend(qpn, qp->rnr_retry);
+  PREPOST_CHECK(nic_.ToReset(qpn).ok());
+  return status;
 }
 
 Result<uint32_t> EmulatedDevice::RegisterMemory(std::span<const std::byte> memory,

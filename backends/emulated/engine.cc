@@ -125,9 +125,6 @@ void Engine::Retire(QpState& qp) {
   qp.state = nic::QpState::kReset;
   qp.work.clear();
   qp.to_transmit = qp.to_deliver = 0;
-  if (CqState* cq = qp.parked ? qp.nic.FindCq(qp.parked_cq) : nullptr; cq != nullptr) {
-    std::erase_if(cq->waiters, [&](const CqState::Waiter& waiter) { return waiter.qp == &qp; });
-  }
   std::erase(rnr_waiters_, &qp);
   for (QpState* waiter : std::exchange(rnr_waiters_, {})) {
     if (waiter->remote != &qp) {

@@ -5,7 +5,8 @@
 // their own thread with RunUntilIdle(); executors Start() it and wait for events of its devices.
 //
 // Threads: each device has a host thread of its own; one thread may be the host of several. Objects
-// may be made and destroyed while the engine runs. What the engine did may be read when it does not.
+// may be made and destroyed while the engine runs. What the engine did may be read when it does
+// not.
 #ifndef PREPOST_BACKENDS_EMULATED_FABRIC_H_
 #define PREPOST_BACKENDS_EMULATED_FABRIC_H_
 

@@ -25,10 +25,10 @@
 namespace prepost::emulated {
 
 struct OffloadOptions {
-  nic::LowerOptions lower = {};
   std::string device = "emulated";  ///< for the report
   /// What stands in front of each NIC; empty: an EmulatedDevice.
   nic::DeviceFactory make_device = {};
+  nic::LowerOptions lower = {};
   SchedulerMode scheduler = SchedulerMode::kRoundRobin;
   uint64_t seed = 1;  ///< of the scheduler: the same seed gives the same run
   FirstNumbers first = {};

@@ -353,12 +353,20 @@ Status Mlx5Device::Connect(uint32_t qpn, nic::QpAddress remote) {
   Set(init, In(prm::kQpc, kRwe), 1);
   PREPOST_RETURN_IF_ERROR(ModifyQp(qpn, Command::kRst2Init, init));
 
-  PREPOST_RETURN_IF_ERROR(InitToReceive(qpn, remote));
+  Status status = InitToReceive(qpn, remote);
+  if (status.ok()) status = ReceiveToSend(qpn, (*qp)->rnr_retry);
+  if (status.ok()) return {};
+  // Should this fail too, the first error tells more.
+  static_cast<void>(ModifyQp(qpn, Command::k2Rst, CommandHeader(Command::k2Rst, 0, qpn)));
+  return status;
+}
 
+Status Mlx5Device::ReceiveToSend(uint32_t qpn, uint8_t rnr_retry) {
+  using namespace prm::qpc;
   prm::ObjectCommand send = ModifyCommand(Command::kRtr2Rts, qpn);
   Set(send, In(prm::kPath, prm::ads::kAckTimeout), options_.ack_timeout);
   Set(send, In(prm::kQpc, kRetryCount), kRetries);
-  Set(send, In(prm::kQpc, kRnrRetry), (*qp)->rnr_retry);
+  Set(send, In(prm::kQpc, kRnrRetry), rnr_retry);
   return ModifyQp(qpn, Command::kRtr2Rts, send);
 }
 

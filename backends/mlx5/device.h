@@ -22,7 +22,8 @@ namespace prepost::mlx5 {
 
 struct Mlx5Options {
   uint8_t port = 1;
-  /// RoCE: of the port's GID table; none: the first RoCE v2 entry, one that is not link-local first.
+  /// RoCE: of the port's GID table; none: the first RoCE v2 entry, one that is not link-local
+  /// first.
   std::optional<uint32_t> gid_index = {};
   uint8_t service_level = 0;  ///< RoCE: its lower three bits are the priority
   uint8_t ack_timeout = 14;   ///< 4.096 us << n: 67 ms; retried 7 times
@@ -38,10 +39,10 @@ class Mlx5Device final : public nic::Device {
   const Capabilities& capabilities() const { return capabilities_; }
 
   nic::PortAddress port_address() const override { return address_; }
-  /// Errors: kRejected: sizes, also those that the device does not take; kEnvironment: a call fails.
+  /// Errors: kRejected: sizes, also those that the device does not take; kEnvironment: a call
+  /// fails.
   Result<nic::Cq> CreateCq(const nic::CqConfig& config) override;
   Result<nic::Qp> CreateQp(const nic::QpConfig& config) override;
-  /// After an error the QP is of no use any more.
   Status Connect(uint32_t qpn, nic::QpAddress remote) override;
   Status MoveToError(uint32_t qpn) override;
   Result<nic::QpCounters> QueryQp(uint32_t qpn) override;
@@ -86,6 +87,7 @@ class Mlx5Device final : public nic::Device {
   Result<Object> Create(prm::Command command, prm::ObjectCommand& in, uint32_t* number);
   Status ModifyQp(uint32_t qpn, prm::Command command, Input in);
   Status InitToReceive(uint32_t qpn, const nic::QpAddress& remote);
+  Status ReceiveToSend(uint32_t qpn, uint8_t rnr_retry);
   Status SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAddress& remote);
   Result<CqHost*> FindCq(uint32_t cqn);
   Result<QpHost*> FindQp(uint32_t qpn);

@@ -197,7 +197,8 @@ inline constexpr Field kDbrUmemValid = Bits(0xd0, 28, 28);
 inline constexpr Field kDbrUmemId = Bits(0xe4, 31, 0);
 }  // namespace qpc
 
-/// CREATE_QP and the commands that change its state (all of the same size). QUERY_QP answers in the same form.
+/// CREATE_QP and the commands that change its state (all of the same size). QUERY_QP answers in the
+/// same form.
 namespace qp_command {
 inline constexpr Field kOptParamMask = Bits(0x10, 31, 0);
 inline constexpr Field kQpc = Bytes(0x18, 232);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of calls, passed on to libibverbs and libmlx5. The only file that includes their headers.
+// The table of calls, passed on to libibverbs and libmlx5. The only file that includes their
+// headers.
 #include "prepost/backends/mlx5/rdma_core.h"
 
 #include <fcntl.h>

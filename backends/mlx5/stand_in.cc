@@ -21,11 +21,6 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 
-void* HandleOf(uint32_t id) { return reinterpret_cast<void*>(uintptr_t{id}); }
-uint32_t IdOf(const void* handle) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle));
-}
-
 }  // namespace
 
 StandIn::~StandIn() {

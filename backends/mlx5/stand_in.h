@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StandIn: what is behind Verbs where there is no card. It plays kernel and firmware: it decodes the
-// command mailboxes bit by bit, refuses what they would refuse and some that they would let pass,
-// and makes queues on a software NIC over the memory that the host registered. Nothing but these
-// bytes, the host's memory and two 8-byte stores gets from the host to that NIC.
+// StandIn: what is behind Verbs where there is no card. It plays kernel and firmware: it decodes
+// the command mailboxes bit by bit, refuses what they would refuse and some that they would let
+// pass, and makes queues on a software NIC over the memory that the host registered. Nothing but
+// these bytes, the host's memory and two 8-byte stores gets from the host to that NIC.
 //
 // It is stricter than hardware: any bit that a command does not take, an opt_param_mask, CQ entries
 // that are not invalid, and rings outside of registered pages are refused; a doorbell on the wrong
@@ -19,6 +19,7 @@
 #include <string>
 
 #include "prepost/backends/mlx5/prm.h"
+#include "prepost/backends/mlx5/stand_in_forms.h"
 #include "prepost/backends/mlx5/verbs.h"
 #include "prepost/backends/nic/nic_model.h"
 
@@ -36,9 +37,6 @@ struct StandInOptions {
   bool is_active = true;
   uint8_t mtu = 5;
 };
-
-/// How a command gets to the firmware.
-enum class StandInCall : uint8_t { kGeneral, kCreate, kModify, kQuery };
 
 class StandIn final : public Verbs {
  public:
@@ -101,8 +99,12 @@ class StandIn final : public Verbs {
     uint32_t record_umem = 0;
   };
 
+  static void* HandleOf(uint32_t id) { return reinterpret_cast<void*>(uintptr_t{id}); }
+  static uint32_t IdOf(const void* handle) {
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle));
+  }
   static Refusal Bad(std::string why);
-  int CheckForm(StandInCall call, Input in, Output out);
+  int CheckForm(stand_in::Call call, Input in, Output out);
   int Answer(Output out, const Verdict& verdict);
   int Refuse(int error, std::string why);
   Verdict Slice(const char* what, uint64_t umem, uint64_t offset, uint64_t bytes,

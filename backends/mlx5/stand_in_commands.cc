@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The firmware's part of the stand-in: commands in, answers out. Every command has the list of
-// fields that it takes; a bit outside of them is refused, whether it is reserved or a field of
-// another command, because hardware would ignore it.
+// The firmware's part of the stand-in: commands in, answers out.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <vector>
 
 #include "prepost/backends/mlx5/stand_in.h"
 #include "prepost/backends/mlx5/stand_in_address.h"
+#include "prepost/backends/mlx5/stand_in_forms.h"
 #include "prepost/backends/nic/wqe.h"
 
 namespace prepost::mlx5 {
@@ -21,6 +19,9 @@ using prm::Field;
 using prm::Get;
 using prm::In;
 using prm::Set;
+using stand_in::CommandForm;
+using stand_in::FindForm;
+using stand_in::StrayBit;
 
 constexpr uint32_t kSyndrome = 0x505001;  // of no firmware: last_refusal() says more
 constexpr size_t kPageBytes = 4096;
@@ -28,119 +29,6 @@ constexpr size_t kRecordBytes = 8;
 constexpr uint8_t kMtuMax = 5;
 constexpr uint8_t kLogMessageMax = 30;
 constexpr uint64_t kUdpPortFirst = 0xc000;
-
-struct CommandForm {
-  Command command;
-  StandInCall call;
-  size_t in_bytes;
-  size_t out_bytes;
-  std::vector<Field> fields;  // besides the opcode
-};
-
-std::vector<Field> Inside(Field structure, std::vector<Field> fields) {
-  for (Field& field : fields) field = In(structure, field);
-  return fields;
-}
-
-std::vector<Field> Join(std::vector<Field> a, const std::vector<Field>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-std::vector<CommandForm> MakeForms() {
-  namespace q = prm::qpc;
-  namespace c = prm::cqc;
-  namespace p = prm::ads;
-  constexpr Field kNumber = prm::in::kNumber;
-  constexpr Field kMask = prm::qp_command::kOptParamMask;
-  const std::vector<Field> create_cq = Join(
-      Inside(prm::kCqc, {c::kOi, c::kCc, c::kCqeSize, c::kLogCqSize, c::kUarPage, c::kEqn,
-                         c::kLogPageSize, c::kConsumerCounter, c::kProducerCounter,
-                         c::kDbrUmemValid, c::kDbrUmemId, c::kDbrAddr}),
-      {prm::cq_command::kCqUmemOffset, prm::cq_command::kCqUmemId, prm::cq_command::kCqUmemValid});
-  const std::vector<Field> create_qp = Join(
-      Inside(prm::kQpc, {q::kSt,
-                         q::kPmState,
-                         q::kPd,
-                         q::kLogRqSize,
-                         q::kLogRqStride,
-                         q::kNoSq,
-                         q::kLogSqSize,
-                         q::kTsFormat,
-                         q::kUarPage,
-                         q::kUserIndex,
-                         q::kLogPageSize,
-                         q::kCqnSend,
-                         q::kCdSlaveReceive,
-                         q::kCdSlaveSend,
-                         q::kCdMaster,
-                         q::kCqnReceive,
-                         q::kDbrAddr,
-                         q::kRqType,
-                         q::kHwSqWqebbCounter,
-                         q::kSwSqWqebbCounter,
-                         q::kCsReq,
-                         q::kCsRes,
-                         q::kDbrUmemValid,
-                         q::kDbrUmemId}),
-      {prm::qp_command::kWqUmemOffset, prm::qp_command::kWqUmemId, prm::qp_command::kWqUmemValid});
-  const std::vector<Field> init =
-      Join(Inside(prm::kQpc, {q::kPmState, q::kRre, q::kRwe}),
-           {kNumber, kMask, In(prm::kPath, p::kVhcaPortNum), In(prm::kPath, p::kPkeyIndex)});
-  const std::vector<Field> receive = Join(
-      Join(Inside(prm::kQpc, {q::kMtu, q::kLogMsgMax, q::kRemoteQpn, q::kLogRraMax, q::kMinRnrNak,
-                              q::kNextRcvPsn}),
-           Inside(prm::kPath, {p::kFl, p::kRlid, p::kSrcAddrIndex, p::kHopLimit, p::kTclass,
-                               p::kFlowLabel, p::kRgidHigh, p::kRgidLow, p::kUdpSport, p::kEthPrio,
-                               p::kSl, p::kVhcaPortNum, p::kRmacHigh, p::kRmacLow})),
-      {kNumber, kMask});
-  const std::vector<Field> send = Join(
-      Inside(prm::kQpc,
-             {q::kLogAckReqFreq, q::kLogSraMax, q::kRetryCount, q::kRnrRetry, q::kNextSendPsn}),
-      {kNumber, kMask, In(prm::kPath, p::kAckTimeout)});
-  constexpr size_t kSmall = prm::kHeaderBytes;
-  constexpr size_t kLarge = prm::kObjectCommandBytes;
-  return {
-      {Command::kQueryHcaCap,
-       StandInCall::kGeneral,
-       kSmall,
-       prm::kQueryHcaCapOutBytes,
-       {prm::in::kOpMod}},
-      {Command::kCreateCq, StandInCall::kCreate, kLarge, kSmall, create_cq},
-      {Command::kQueryCq, StandInCall::kQuery, kSmall, kLarge, {kNumber}},
-      {Command::kCreateQp, StandInCall::kCreate, kLarge, kSmall, create_qp},
-      {Command::kRst2Init, StandInCall::kModify, kLarge, kSmall, init},
-      {Command::kInit2Rtr, StandInCall::kModify, kLarge, kSmall, receive},
-      {Command::kRtr2Rts, StandInCall::kModify, kLarge, kSmall, send},
-      {Command::k2Err, StandInCall::kModify, kSmall, kSmall, {kNumber}},
-      {Command::k2Rst, StandInCall::kModify, kSmall, kSmall, {kNumber}},
-      {Command::kQueryQp, StandInCall::kQuery, kSmall, kLarge, {kNumber}},
-  };
-}
-
-const std::vector<CommandForm>& Forms() {
-  static const std::vector<CommandForm> forms = MakeForms();
-  return forms;
-}
-
-/// The first bit that is set and in none of `fields`.
-std::optional<uint32_t> StrayBit(Input in, const std::vector<Field>& fields) {
-  std::vector<bool> taken(in.size() * 8);
-  const auto take = [&taken](Field field) {
-    for (uint32_t i = 0; i < field.width; ++i) taken[field.offset + i] = true;
-  };
-  take(prm::in::kOpcode);
-  for (const Field& field : fields) take(field);
-  for (uint32_t bit = 0; bit < taken.size(); ++bit) {
-    const bool is_set = (in[bit / 8] & std::byte{0x80} >> bit % 8) != std::byte{0};
-    if (is_set && !taken[bit]) return bit;
-  }
-  return std::nullopt;
-}
-
-uint32_t IdOf(const void* handle) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle));
-}
 
 Command CommandOf(Input in) {
   if (in.size() < prm::kHeaderBytes) return Command{};
@@ -195,7 +83,7 @@ StandIn::Refusal StandIn::Bad(std::string why) {
 
 /// What is wrong with the form of a command that came by `call`: 0, or an errno value as the kernel
 /// returns it, with the answer if it got as far as the firmware.
-int StandIn::CheckForm(StandInCall call, Input in, Output out) {
+int StandIn::CheckForm(stand_in::Call call, Input in, Output out) {
   if (in.size() < prm::kHeaderBytes || out.size() < prm::kHeaderBytes) {
     return Refuse(EINVAL, "a mailbox is shorter than its header");
   }
@@ -203,8 +91,8 @@ int StandIn::CheckForm(StandInCall call, Input in, Output out) {
     return Answer(out, Refusal{status, std::move(why)});
   };
   const Command command = CommandOf(in);
-  const auto form = std::ranges::find(Forms(), command, &CommandForm::command);
-  if (form == Forms().end()) {
+  const CommandForm* form = FindForm(command);
+  if (form == nullptr) {
     return refuse(prm::Status::kBadOperation,
                   fmt::format("opcode {:#x} is not known", static_cast<uint16_t>(command)));
   }
@@ -220,7 +108,7 @@ int StandIn::CheckForm(StandInCall call, Input in, Output out) {
     return refuse(prm::Status::kBadOutputLength,
                   fmt::format("the answer to {} has {} bytes", Name(command), form->out_bytes));
   }
-  if (const std::optional<uint32_t> bit = StrayBit(in, form->fields)) {
+  if (const std::optional<uint32_t> bit = StrayBit(in, *form)) {
     return refuse(prm::Status::kBadParameter,
                   fmt::format("bit {:#x} is set, which {} does not take", *bit, Name(command)));
   }
@@ -228,18 +116,18 @@ int StandIn::CheckForm(StandInCall call, Input in, Output out) {
 }
 
 int StandIn::GeneralCommand(Input in, Output out) {
-  if (const int error = CheckForm(StandInCall::kGeneral, in, out); error != 0) return error;
+  if (const int error = CheckForm(stand_in::Call::kGeneral, in, out); error != 0) return error;
   return Answer(out, QueryHcaCap(in, out));
 }
 
 int StandIn::CreateObject(Input in, Output out, Object* object) {
-  if (const int error = CheckForm(StandInCall::kCreate, in, out); error != 0) return error;
+  if (const int error = CheckForm(stand_in::Call::kCreate, in, out); error != 0) return error;
   return Answer(out, CommandOf(in) == Command::kCreateCq ? CreateCq(in, out, object)
                                                          : CreateQp(in, out, object));
 }
 
 int StandIn::ModifyObject(Object object, Input in, Output out) {
-  if (const int error = CheckForm(StandInCall::kModify, in, out); error != 0) return error;
+  if (const int error = CheckForm(stand_in::Call::kModify, in, out); error != 0) return error;
   const auto qp = qps_.find(IdOf(object.handle));
   if (qp == qps_.end() || Get(in, prm::in::kNumber) != qp->second.qpn) {
     return Refuse(EINVAL, "the command is for another object");
@@ -248,7 +136,7 @@ int StandIn::ModifyObject(Object object, Input in, Output out) {
 }
 
 int StandIn::QueryObject(Object object, Input in, Output out) {
-  if (const int error = CheckForm(StandInCall::kQuery, in, out); error != 0) return error;
+  if (const int error = CheckForm(stand_in::Call::kQuery, in, out); error != 0) return error;
   const uint32_t id = IdOf(object.handle);
   const uint64_t number = Get(in, prm::in::kNumber);
   if (CommandOf(in) == Command::kQueryQp) {
@@ -347,7 +235,7 @@ StandIn::Verdict StandIn::CreateCq(Input in, Output out, Object* object) {
               .record_umem = static_cast<uint32_t>(record_umem),
               .doorbell_record = memory.doorbell_record};
   Set(out, prm::out::kNumber, *cqn);
-  object->handle = reinterpret_cast<void*>(uintptr_t{id});
+  object->handle = HandleOf(id);
   return {};
 }
 
@@ -443,7 +331,7 @@ StandIn::Verdict StandIn::CreateQp(Input in, Output out, Object* object) {
               .umem = static_cast<uint32_t>(umem),
               .record_umem = static_cast<uint32_t>(record_umem)};
   Set(out, prm::out::kNumber, *qpn);
-  object->handle = reinterpret_cast<void*>(uintptr_t{id});
+  object->handle = HandleOf(id);
   return {};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Verbs: the calls into libibverbs and libmlx5 that the mlx5 device makes, one thin method each, with
-// neutral types. RdmaCore (rdma_core.h) passes them on; StandIn (stand_in.h) answers them in
+// Verbs: the calls into libibverbs and libmlx5 that the mlx5 device makes, one thin method each,
+// with neutral types. RdmaCore (rdma_core.h) passes them on; StandIn (stand_in.h) answers them in
 // software; tests make them fail. Whoever made something undoes it; nothing here undoes anything by
 // itself.
 //

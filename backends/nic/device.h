@@ -6,8 +6,8 @@
 // tests/conformance is written once for all.
 //
 // Objects are made and connected before the first doorbell and live as long as the device, whose
-// destructor removes them all. A Device is used by one thread at a time; the NIC behind it runs on its own, and other NICs' hosts on
-// theirs.
+// destructor removes them all. A Device is used by one thread at a time; the NIC behind it runs on
+// its own, and other NICs' hosts on theirs.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_H_
 
@@ -66,8 +66,8 @@ struct Qp {
   uint32_t* doorbell_record = nullptr;  ///< big-endian words, kReceiveRecord and kSendRecord
 };
 
-/// Where a NIC's port is, as other NICs of its kind need it to reach its QPs. What the bytes mean is
-/// the device's business; they may be kept and sent to other machines.
+/// Where a NIC's port is, as other NICs of its kind need it to reach its QPs. What the bytes mean
+/// is the device's business; they may be kept and sent to other machines.
 struct PortAddress {
   static constexpr size_t kBytes = 32;
   std::array<std::byte, kBytes> bytes = {};
@@ -125,7 +125,8 @@ class Device {
   virtual PortAddress port_address() const = 0;
   virtual Result<Cq> CreateCq(const CqConfig& config) = 0;
   virtual Result<Qp> CreateQp(const QpConfig& config) = 0;
-  /// Brings the QP to RTS, connected to `remote` (which may be itself: loopback).
+  /// Brings the QP to RTS, connected to `remote` (which may be itself: loopback). A QP that could
+  /// not be connected can be tried again.
   virtual Status Connect(uint32_t qpn, QpAddress remote) = 0;
   /// Returns the key, used as lkey and rkey. The memory must outlive the device.
   virtual Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, Access access) = 0;
@@ -137,8 +138,8 @@ class Device {
   /// Where its queues stand, for the report of a run that does not go on. May take long.
   virtual Result<QpCounters> QueryQp(uint32_t qpn) = 0;
   virtual Result<CqCounters> QueryCq(uint32_t cqn) = 0;
-  /// Asks for one event when the CQ gets its next CQE. CQEs that came before need not give one (those
-  /// that the host has not read may, at once): look at the ring after asking.
+  /// Asks for one event when the CQ gets its next CQE. CQEs that came before need not give one
+  /// (those that the host has not read may, at once): look at the ring after asking.
   virtual Status RequestEvent(uint32_t cqn) = 0;
   /// A file that is readable while there are events to acknowledge, as the one of verbs'
   /// ibv_comp_channel. The device owns it; the first call makes it and must come before the first

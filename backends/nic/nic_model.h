@@ -2,11 +2,11 @@
 //
 // NicModel: one NIC in software as what is in front of it sees it: objects over memory that belongs
 // to somebody else, the steps of a QP's life, and the two stores to a doorbell page. A Device with
-// rings of its own can stand on it, and so can a stand-in for a driver that decodes commands; neither
-// knows how the NIC works inside.
+// rings of its own can stand on it, and so can a stand-in for a driver that decodes commands;
+// neither knows how the NIC works inside.
 //
-// Threads: everything but TakeEvent() is for one thread at a time, the host's; the NIC may be running
-// meanwhile.
+// Threads: everything but TakeEvent() is for one thread at a time, the host's; the NIC may be
+// running meanwhile.
 #ifndef PREPOST_BACKENDS_NIC_NIC_MODEL_H_
 #define PREPOST_BACKENDS_NIC_NIC_MODEL_H_
 
@@ -76,7 +76,8 @@ class NicModel {
   /// The store that asks for one event when the CQ's producer counter is past `consumer`, which may
   /// be so already.
   virtual Status Arm(uint32_t cqn, uint32_t consumer) = 0;
-  /// As Device::EventFile(): readable while TakeEvent() has some. Without a call there are no events.
+  /// As Device::EventFile(): readable while TakeEvent() has some. Without a call there are no
+  /// events.
   virtual Result<int> EventFile() = 0;
   /// The CQ of the oldest event. Never waits.
   virtual std::optional<uint32_t> TakeEvent() = 0;

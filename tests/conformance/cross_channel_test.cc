@@ -73,6 +73,23 @@ class CrossChannelTest : public testing::TestWithParam<Registration> {
   std::unique_ptr<TestQueue> receiver_;
 };
 
+// Connections.
+
+TEST_P(CrossChannelTest, ConnectionThatFailedCanBeTriedAgain) {
+  nic::Device& near = tested_->device(0);
+  nic::Device& far = tested_->device(1);
+  TestQueue queue(near, {.sq_wqebbs = 64, .cd_master = true});
+  const nic::QpAddress nobody{far.port_address(), 0xbad};
+  EXPECT_FALSE(near.Connect(queue.qp().number, nobody).ok());
+  EXPECT_FALSE(near.Connect(queue.qp().number, {.port = {}, .qpn = queue.qp().number}).ok());
+  Connect(near, queue, near, queue);
+  EXPECT_FALSE(near.Connect(queue.qp().number, queue.address()).ok()) << "it is connected";
+  queue.Nop();
+  queue.Ring();
+  Settle();
+  EXPECT_EQ(queue.Sent().size(), 1u);
+}
+
 // SEND_EN.
 
 TEST_P(CrossChannelTest, SendOnAMasterIsOrdinary) {

@@ -18,6 +18,7 @@ namespace prepost::test {
 /// What the spy saw; outlives it.
 struct SpyNotes {
   uint64_t calls = 0;                                 ///< that can fail
+  uint64_t umems = 0;                                 ///< that are registered
   uint64_t fail_at = 0;                               ///< this one does, counted from 1; 0: none
   std::vector<std::vector<std::byte>> commands = {};  ///< inputs
 };
@@ -35,9 +36,14 @@ class VerbsSpy final : public mlx5::Verbs {
   }
   int FreeUar(mlx5::Uar uar) override { return verbs_->FreeUar(uar); }
   int RegisterUmem(std::span<std::byte> memory, mlx5::Umem* umem) override {
-    return Call([&] { return verbs_->RegisterUmem(memory, umem); });
+    const int error = Call([&] { return verbs_->RegisterUmem(memory, umem); });
+    if (error == 0) ++notes_.umems;
+    return error;
   }
-  int DeregisterUmem(mlx5::Umem umem) override { return verbs_->DeregisterUmem(umem); }
+  int DeregisterUmem(mlx5::Umem umem) override {
+    --notes_.umems;
+    return verbs_->DeregisterUmem(umem);
+  }
   int CreateObject(mlx5::Input in, mlx5::Output out, mlx5::Object* object) override {
     return Command(in, [&] { return verbs_->CreateObject(in, out, object); });
   }

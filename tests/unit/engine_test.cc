@@ -511,8 +511,8 @@ TEST_F(EngineTest, R14ParkedQueuesAreNamed) {
   EXPECT_EQ(parked[0].produced, 0u);
 }
 
-// A destroyed QP is gone for its peers, whether they wait for its receives or send later; its memory
-// is not looked at again (the address sanitizer would see it).
+// A destroyed QP is gone for its peers, whether they wait for its receives or send later; its
+// memory is not looked at again (the address sanitizer would see it).
 TEST_F(EngineTest, PeersOfADestroyedQpFindOut) {
   Make();
   auto gone = std::make_unique<EmulatedDevice>(fabric_->nic(NodeId(1)));
