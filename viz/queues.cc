@@ -11,6 +11,7 @@
 //   [RECV b0 from 0]    [WAIT CQ 1 until CQE 0]
 //   [CQE 0 of CQ 1 ]--->[for recv b0 from 0   ]
 //                       [SEND b0 to 2         ]
+#include "prepost/ir/count.h"
 #include "prepost/viz/queues.h"
 
 #include <fmt/format.h>

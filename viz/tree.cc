@@ -14,6 +14,7 @@
 //
 // Above kTreeNodesMax nodes those that are reached first are drawn: a child is never reached before
 // its parent, so what is drawn is a tree.
+#include "prepost/ir/count.h"
 #include "prepost/viz/tree.h"
 
 #include <fmt/format.h>
