@@ -30,7 +30,8 @@ FitCheck::FitCheck(const PlanHeader& header, const LowerOptions& options)
   const uint64_t block = header.message.BlockSize(0);  // no other is larger
   AddUse(Resource::kBlock, block, header.message.bytes);
   if (block > profile_.message_bytes) {
-    Refuse({.node = {},
+    Refuse({.where = "/message/block_bytes",
+            .node = {},
             .what = "block",
             .needed = block,
             .limit = profile_.message_bytes,
@@ -43,7 +44,8 @@ void FitCheck::CheckDevice() {
   const auto refuse = [this](const char* what, uint64_t needed, uint64_t limit,
                              const std::string& message) {
     is_usable_ = false;
-    Refuse({.node = {},
+    Refuse({.where = "",
+            .node = {},
             .what = what,
             .needed = needed,
             .limit = limit,
@@ -58,9 +60,10 @@ void FitCheck::CheckDevice() {
   if (!profile_.cq_ignore_overrun) refuse("capability cq_oi", 0, 0, "no capability cq_oi");
 }
 
-void FitCheck::Add(const NodeProgram& program) {
+void FitCheck::Add(const NodeProgram& program, size_t position) {
   PREPOST_CHECK(is_usable_);
   program_ = &program;
+  position_ = position;
   AddUse(Resource::kQps, program.qps.size(), program.qps.size());
   AddUse(Resource::kCqs, program.cqs.size(), program.cqs.size());
   AtMost("node", program.qps.size(), "QPs", profile_.qps);
@@ -84,14 +87,10 @@ void FitCheck::AddQueuePair(QpId id) {
   if (qp.sends_in_parts()) AddParts(id, "send", qp.sends.size(), qp.sq_wqebbs);
   if (qp.receives_in_parts() && header_.ready.mode == ReadyMode::kBarrier) {
     const std::string what = "receive queue of " + Describe(*program_, id);
-    Refuse({.node = program_->node,
-            .what = what,
-            .needed = qp.receives.size(),
-            .limit = qp.rq_wqes,
-            .message = fmt::format(
-                "{} needs {} WQEs before any send starts (--ready barrier), the limit is {}; "
-                "--ready window=1 needs fewer",
-                what, qp.receives.size(), qp.rq_wqes)});
+    RefuseAtNode(what, qp.receives.size(), qp.rq_wqes,
+                 fmt::format("{} needs {} WQEs before any send starts (--ready barrier), the limit "
+                             "is {}; --ready window=1 needs fewer",
+                             what, qp.receives.size(), qp.rq_wqes));
   } else if (qp.receives_in_parts()) {
     AddParts(id, "receive", qp.receives.size(), qp.rq_wqes);
   }
@@ -107,23 +106,27 @@ void FitCheck::CheckCredits(QpId id) {
     const uint32_t grants = entry.count - std::exchange(granted, entry.count);
     if (grants <= of.rq_wqes) continue;
     const std::string what = "receive queue of " + Describe(*program_, entry.qp);
-    Refuse({.node = program_->node,
-            .what = what,
-            .needed = grants,
-            .limit = of.rq_wqes,
-            .message = fmt::format("a credit of {} grants {} receives at once, the {} holds {}; "
-                                   "--ready window=1 needs fewer",
-                                   Describe(*program_, id), grants, what, of.rq_wqes)});
+    RefuseAtNode(what, grants, of.rq_wqes,
+                 fmt::format("a credit of {} grants {} receives at once, the {} holds {}; --ready "
+                             "window=1 needs fewer",
+                             Describe(*program_, id), grants, what, of.rq_wqes));
   }
+}
+
+void FitCheck::RefuseAtNode(const std::string& what, uint64_t needed, uint64_t limit,
+                            std::string message) {
+  Refuse({.where = fmt::format("/programs/{}", position_),
+          .node = program_->node,
+          .what = what,
+          .needed = needed,
+          .limit = limit,
+          .message = std::move(message)});
 }
 
 void FitCheck::AtMost(const std::string& what, uint64_t needed, const char* unit, uint64_t limit) {
   if (needed <= limit) return;
-  Refuse({.node = program_->node,
-          .what = what,
-          .needed = needed,
-          .limit = limit,
-          .message = fmt::format("{} needs {} {}, the limit is {}", what, needed, unit, limit)});
+  RefuseAtNode(what, needed, limit,
+               fmt::format("{} needs {} {}, the limit is {}", what, needed, unit, limit));
 }
 
 void FitCheck::AddParts(QpId id, const char* kind, uint64_t wqes, uint32_t ring) {
@@ -158,7 +161,9 @@ Status FitCheck::status() const {
 Fit CheckFit(const Plan& plan, const LowerOptions& options) {
   FitCheck check(plan.header(), options);
   if (!check.is_usable()) return check.fit();
-  for (const Program& program : plan.programs()) check.Add(LowerNode(plan, program, options));
+  for (size_t i = 0; i < plan.programs().size(); ++i) {
+    check.Add(LowerNode(plan, plan.programs()[i], options), i);
+  }
   return check.fit();
 }
 

@@ -22,6 +22,7 @@ namespace prepost::nic {
 
 /// Something that does not fit.
 struct Misfit {
+  std::string where;           ///< JSON pointer into the plan; empty: it is the device's lack
   std::optional<NodeId> node;  ///< none: of all nodes
   std::string what;            ///< "receive queue of QP 1>0 blocks", "node", "block"
   uint64_t needed = 0;         ///< 0 of what is no amount, such as a capability
@@ -79,7 +80,8 @@ class FitCheck {
 
   /// False when nothing can be lowered for the device: then no node may be added.
   bool is_usable() const { return is_usable_; }
-  void Add(const NodeProgram& program);
+  /// `position` is that of the node's program in the plan.
+  void Add(const NodeProgram& program, size_t position);
 
   const Fit& fit() const { return fit_; }
   /// kRejected with the first finding, if any.
@@ -87,6 +89,7 @@ class FitCheck {
 
  private:
   void CheckDevice();
+  void RefuseAtNode(const std::string& what, uint64_t needed, uint64_t limit, std::string message);
   void AtMost(const std::string& what, uint64_t needed, const char* unit, uint64_t limit);
   void AddQueuePair(QpId id);
   void CheckCredits(QpId id);
@@ -97,6 +100,7 @@ class FitCheck {
   const PlanHeader& header_;
   const DeviceProfile& profile_;
   const NodeProgram* program_ = nullptr;  // the one being added
+  size_t position_ = 0;                   // of that one
   bool is_usable_ = true;
   Fit fit_;
 };

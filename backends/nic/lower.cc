@@ -25,10 +25,11 @@ Result<QueueProgram> Lower(const Plan& plan, const LowerOptions& options) {
   // With a barrier every receive is there before any send: one that is missing is a bug, not
   // something to wait for.
   out.rnr_retry = header.ready.mode == ReadyMode::kBarrier ? 0 : 7;
-  for (const Program& program : plan.programs()) {
+  for (size_t i = 0; i < plan.programs().size(); ++i) {
+    const Program& program = plan.programs()[i];
     if (options.node && program.node != *options.node) continue;
     NodeProgram lowered = LowerNode(plan, program, options);
-    check.Add(lowered);
+    check.Add(lowered, i);
     PREPOST_RETURN_IF_ERROR(check.status());
     out.nodes.push_back(std::move(lowered));
   }
