@@ -23,6 +23,7 @@
 #include <compare>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "prepost/backends/nic/lower.h"
@@ -81,10 +82,11 @@ struct Queue {
   std::string detail;  ///< "send queue, CQ 3"
   std::vector<Entry> entries;
   bool receives = false;
-  bool drawn = true;  ///< an entry is shown
-  int width = 0;      ///< needed
-  int height = 0;     ///< needed, with the title
-  int y = 0;          ///< below the top of the columns
+  bool managed = false;  ///< a send queue that is
+  bool drawn = true;     ///< an entry is shown
+  int width = 0;         ///< needed
+  int height = 0;        ///< needed, with the title
+  int y = 0;             ///< below the top of the columns
   size_t column = 0;
 };
 
@@ -176,7 +178,8 @@ void QueuePicture::MakeSendQueue(size_t index) {
                              : qp.managed ? "managed send"
                                           : "send",
                              qp.send_cq.value, RingNote(qp.sends_in_parts(), qp.sq_wqebbs)),
-       .entries = {}});
+       .entries = {},
+       .managed = qp.managed});
   for (size_t entry = 0; entry < qp.sends.size(); ++entry) {
     if (qp.sends[entry].signaled) signaled_[index].push_back(entry);
   }
@@ -255,7 +258,7 @@ Entry QueuePicture::MakeEntry(const SendEntry& send, size_t qp, uint32_t cqe) co
     entry.css_class = "enable";
     entry.what = fmt::format("SEND_EN {}", nic::Describe(program_, send.qp));
     entry.enables = Place{.queue = send_queue_[send.qp.index()], .index = send.count - 1};
-    entry.detail = fmt::format("its first {}, to {}", Count(send.count, "WQE"),
+    entry.detail = fmt::format("up to WQE {}: {}", send.count - 1,
                                NameOf(program_.qps[send.qp.index()].sends[send.count - 1].op));
     return entry;
   }
@@ -316,21 +319,26 @@ void QueuePicture::PlaceEntries(Queue& queue) {
   queue.height = y;
 }
 
-/// Receive queues are short, so several share a column, as long as they are no higher together than
-/// the highest send queue. Returns the columns' widths.
+/// Receive queues are short, and so are managed ones, so several of a kind share a column, as long
+/// as they are no higher together than the highest other queue. Returns the columns' widths.
 std::vector<int> QueuePicture::PlaceQueues() {
   int highest = 0;
   for (Queue& queue : queues_) {
     Measure(queue);
     PlaceEntries(queue);
     if (!queue.drawn) ++empty_;
-    if (queue.drawn && !queue.receives) highest = std::max(highest, queue.height);
+    if (queue.drawn && !queue.receives && !queue.managed) highest = std::max(highest, queue.height);
   }
   std::vector<int> widths;
   int y = 0;
+  const Queue* above = nullptr;
   for (Queue& queue : queues_) {
     if (!queue.drawn) continue;
-    if (widths.empty() || !queue.receives || y + queue.height > highest) {
+    const bool may_share =
+        above != nullptr && (queue.receives || queue.managed) &&
+        std::tie(queue.receives, queue.managed) == std::tie(above->receives, above->managed);
+    above = &queue;
+    if (!may_share || y + queue.height > highest) {
       widths.push_back(0);
       y = 0;
     }
