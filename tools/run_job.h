@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "prepost/backends/emulated/scheduler.h"
+#include "prepost/backends/nic/lower.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/local_group.h"
@@ -30,8 +31,9 @@ struct RunJob {
   bool show_progress;
   const SoftwareDevice& device;  ///< offload only, as are the next two
   emulated::SchedulerMode scheduler;
-  uint64_t seed;    ///< of the scheduler
-  RunTrace* trace;  ///< null: none; filled, also when the run fails. Not owned
+  uint64_t seed;                   ///< of the scheduler
+  const nic::LowerOptions* lower;  ///< offloaded only. Not owned
+  RunTrace* trace;                 ///< null: none; filled, also when the run fails. Not owned
 };
 
 /// A process per node over a local transport. Errors: those of RunLocalGroup.

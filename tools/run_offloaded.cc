@@ -51,7 +51,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Checkpoint checkpoint = [&] {
     return IsInterrupted(job.interrupt_fd) ? Interrupted() : Status();
   };
-  const Result<nic::QueueProgram> program = nic::Lower(job.plan);
+  const Result<nic::QueueProgram> program = nic::Lower(job.plan, *job.lower);
   if (!program.ok()) return program.status();
   const Result<Mapping> message = job.input.Read(checkpoint);
   if (!message.ok()) return message.status();
