@@ -12,6 +12,7 @@
 #include <string>
 
 #include "prepost/backends/nic/listing.h"
+#include "prepost/backends/nic/listing_parse.h"
 #include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/queue_program_file.h"
 #include "tools/command.h"
@@ -22,6 +23,7 @@ namespace {
 
 struct LowerFlags {
   std::string plan;
+  std::string from_list;
   std::optional<uint32_t> node;
   std::string output;
   LoweringFlags lowering;
@@ -45,32 +47,67 @@ nlohmann::ordered_json SummaryJson(const nic::QueueProgram& program) {
   return {{"mode", Name(program.mode)}, {"nodes", nodes}};
 }
 
-Status Run(const LowerFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+Result<nic::QueueProgram> LowerPlan(const LowerFlags& flags, const Plan& plan) {
   Result<nic::LowerOptions> options = flags.lowering.ToOptions();
   if (!options.ok()) return options.status();
   if (flags.node) options->node = NodeId(*flags.node);
-  const Result<Plan> plan = LoadPlan(flags.plan);
-  if (!plan.ok()) return plan.status();
-  const Result<nic::QueueProgram> program = nic::Lower(*plan, *options);
+  Result<nic::QueueProgram> program = nic::Lower(plan, *options);
   if (!program.ok()) return Rejected(program.status().message(), flags.plan);
-  const Result<nic::ValidationReport> report = nic::ValidateProgram(*plan, *program);
-  if (!report.ok()) return report.status();
-  PREPOST_RETURN_IF_ERROR(report->ToStatus());
+  return program;
+}
+
+Result<nic::QueueProgram> ReadListing(const std::string& path) {
+  Result<nic::QueueProgram> program = nic::QueueProgram();
+  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) {
+    program = nic::ParseListing(in, name);
+    return program.status();
+  }));
+  return program;
+}
+
+/// What goes to stdout, or to a file: `plan` is null when there is none.
+Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram& program) {
   if (!flags.output.empty()) {
     const bool binary = flags.output.ends_with(".bin");
     return WriteFile(flags.output, [&](std::ostream& out) {
-      out << (binary ? nic::ToBinary(*program) : nic::ToJson(*program));
+      out << (binary ? nic::ToBinary(program) : nic::ToJson(program));
     });
   }
   if (flags.json) {
-    std::cout << SummaryJson(*program).dump(2) << "\n";
+    std::cout << SummaryJson(program).dump(2) << "\n";
     return {};
   }
-  for (const nic::NodeProgram& node : program->nodes) {
-    std::cout << (flags.list ? nic::List(*plan, node) : nic::Summary(node) + "\n");
+  if (flags.list) {
+    std::cout << nic::List(*plan, program);
+    return {};
   }
+  for (const nic::NodeProgram& node : program.nodes) std::cout << nic::Summary(node) << "\n";
   return {};
+}
+
+Status Run(const LowerFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  if (!flags.from_list.empty() && flags.lowering.given() != nullptr) {
+    return {StatusCode::kUsage, fmt::format("{} is for lowering, what --from-list reads is lowered",
+                                            flags.lowering.given())};
+  }
+  std::optional<Plan> plan;
+  if (!flags.plan.empty()) {
+    Result<Plan> loaded = LoadPlan(flags.plan);
+    if (!loaded.ok()) return loaded.status();
+    plan = *std::move(loaded);
+  } else if (flags.from_list.empty()) {
+    return Status(StatusCode::kUsage, "PLAN or --from-list is needed");
+  }
+  const Result<nic::QueueProgram> program =
+      flags.from_list.empty() ? LowerPlan(flags, *plan) : ReadListing(flags.from_list);
+  if (!program.ok()) return program.status();
+  if (plan) {
+    const Result<nic::ValidationReport> report = nic::ValidateProgram(*plan, *program);
+    if (!report.ok()) return report.status();
+    PREPOST_RETURN_IF_ERROR(report->ToStatus());
+  }
+  return Write(flags, plan ? &*plan : nullptr, *program);
 }
 
 }  // namespace
@@ -89,13 +126,24 @@ void AddLower(CLI::App& app, Action* action) {
       "  prepost lower plan.json --node 1 --list\n"
       "  prepost lower plan.json --mode managed --masters lane --node 1 --list\n"
       "  prepost lower plan.json --device-profile examples/devices/tiny.json\n"
-      "  prepost lower plan.json -o queues.json");
-  command->add_option("PLAN", flags->plan, "Plan file, - for stdin")->required();
-  command->add_option("--node", flags->node, "Only this node")->type_name("I");
+      "  prepost lower plan.json -o queues.json\n"
+      "  prepost lower plan.json --list > queues.txt\n"
+      "  prepost lower plan.json --from-list queues.txt\n"
+      "  prepost lower --from-list queues.txt -o queues.bin");
+  command->add_option("PLAN", flags->plan, "Plan file, - for stdin");
+  CLI::Option* node = command->add_option("--node", flags->node, "Only this node")->type_name("I");
   flags->lowering.AddTo(*command);
   CLI::Option* list = command->add_flag("--list", flags->list, "Print every entry of every queue");
   CLI::Option* json =
       command->add_flag("--json", flags->json, "Print the lines per node as JSON")->excludes(list);
+  command
+      ->add_option(
+          "--from-list", flags->from_list,
+          "Read queue programs that --list printed, - for stdin, instead of lowering; with "
+          "PLAN they are compared with it")
+      ->type_name("FILE")
+      ->excludes(list)
+      ->excludes(node);
   command
       ->add_option("-o,--output", flags->output,
                    "Write the queue programs: raw bytes if the name ends in .bin, else JSON")

@@ -50,6 +50,8 @@ class ArmedNode {
 
   const NodeProgram& program() const { return *program_; }
   const Qp& qp(QpId id) const { return qps_[id.index()]; }
+  /// Of the message that was armed last.
+  const Bindings& bindings() const { return bindings_; }
   const Cq& cq(CqId id) const { return cqs_[id.index()].cq; }
   /// In Arm() and since: sends, WAITs, SEND_ENs and receives.
   uint64_t wqes_written() const { return feed_->wqes_written(); }

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <span>
 
 #include "prepost/backends/nic/decode.h"
 #include "prepost/backends/nic/encode.h"
@@ -47,15 +47,18 @@ class Lister {
   std::string Run() {
     fmt::format_to(to(), "node {}\n", program_.node.value);
     for (size_t i = 0; i < program_.cqs.size(); ++i) {
-      fmt::format_to(to(), "  CQ {}: {}, CQEs: {}\n", i, Describe(program_, CqId::FromIndex(i)),
-                     program_.cqs[i].completions);
+      fmt::format_to(to(), "  CQ {}: {}, CQEs: {}, ring: {}\n", i,
+                     Describe(program_, CqId::FromIndex(i)), program_.cqs[i].completions,
+                     program_.cqs[i].entries);
     }
     const std::vector<QueuePairImage> images = Encode(program_);
     const Bindings bindings = ListingBindings(program_);
     for (size_t i = 0; i < images.size(); ++i) {
       const QueuePair& qp = program_.qps[i];
-      fmt::format_to(to(), "  {}: sends complete on CQ {}, receives on CQ {}\n",
-                     Describe(program_, QpId::FromIndex(i)), qp.send_cq.value, qp.recv_cq.value);
+      fmt::format_to(to(), "  {}: {}rings: {} and {}, sends on {}, receives on {}\n",
+                     Describe(program_, QpId::FromIndex(i)), qp.managed ? "managed, " : "",
+                     qp.sq_wqebbs, qp.rq_wqes, Describe(program_, qp.send_cq),
+                     Describe(program_, qp.recv_cq));
       ListReceives(qp, images[i].rq, bindings);
       ListSends(qp, images[i].sq, bindings);
     }
@@ -70,20 +73,19 @@ class Lister {
     std::vector<DataPiece> data;
     for (size_t i = 0; i < qp.receives.size(); ++i) {
       DecodeReceive(bytes, i, kReceiveStrideBytes, &data);
-      fmt::format_to(to(), "    rq {:06x}  RECV {:<40} ; {}\n", i * kReceiveStrideBytes,
+      fmt::format_to(to(), "    rq {:06x}  RECV {:<44} ; {}\n", i * kReceiveStrideBytes,
                      Range(data), describe_op_(qp.receives[i].op));
     }
   }
 
   void ListSends(const QueuePair& qp, const QueueImage& image, const Bindings& bindings) {
-    std::vector<std::byte> bytes = *Link(image, bindings);
-    bytes.resize(std::bit_ceil(bytes.size()));  // the decoder reads rings
+    const std::vector<std::byte> bytes = *Link(image, bindings);
     SendWqe wqe;
     for (size_t i = 0; i < qp.sends.size(); ++i) {
-      DecodeSend(bytes, static_cast<uint16_t>(i), &wqe);
-      const std::string text =
-          fmt::format("{}{}{}", Name(wqe.opcode), Operands(wqe), wqe.signaled() ? " signaled" : "");
-      fmt::format_to(to(), "    sq {:06x}  {:<45} ; {}\n", i * kWqebbBytes, text,
+      DecodeSend(std::span(bytes).subspan(i * kWqebbBytes, kWqebbBytes), 0, &wqe);
+      const std::string text = fmt::format("{}{}{}{}", Name(wqe.opcode), Operands(wqe),
+                                           wqe.signaled() ? " signaled" : "", Needs(qp.sends[i]));
+      fmt::format_to(to(), "    sq {:06x}  {:<49} ; {}\n", i * kWqebbBytes, text,
                      describe_op_(qp.sends[i].op));
     }
   }
@@ -91,10 +93,10 @@ class Lister {
   std::string Operands(const SendWqe& wqe) const {
     switch (wqe.opcode) {
       case Opcode::kWait:
-        return fmt::format(" CQ {} until CQE {}", wqe.number, wqe.index);
+        return fmt::format(" {} until CQE {}", Describe(program_, CqId(wqe.number)), wqe.index);
       case Opcode::kRecvEnable:
       case Opcode::kSendEnable:
-        return fmt::format(" QP {} up to {}", wqe.number, wqe.index);
+        return fmt::format(" {} up to {}", Describe(program_, QpId(wqe.number)), wqe.index);
       case Opcode::kSendImm:
         return fmt::format(" imm {:08x} {}", wqe.immediate, Range(wqe.data));
       case Opcode::kSend:
@@ -109,6 +111,14 @@ class Lister {
     return "";
   }
 
+  /// What the host must have posted before it lets the NIC come here: in no byte, but for whoever
+  /// writes the queues.
+  std::string Needs(const SendEntry& entry) const {
+    const bool is_send = entry.opcode == Opcode::kSend || entry.opcode == Opcode::kSendImm;
+    if (!is_send || entry.count == 0) return "";
+    return fmt::format(" needs {} receives of {}", entry.count, Describe(program_, entry.qp));
+  }
+
   const NodeProgram& program_;
   std::function<std::string(OpId)> describe_op_;
   fmt::memory_buffer out_;
@@ -116,8 +126,12 @@ class Lister {
 
 }  // namespace
 
-std::string List(const Plan& plan, const NodeProgram& program) {
-  return Lister(plan, program).Run();
+std::string List(const Plan& plan, const QueueProgram& program) {
+  std::string text = fmt::format(
+      "queues: {}, message of {} bytes in blocks of {}, RNR retries: {}\n", Name(program.mode),
+      program.message.bytes, program.message.block_bytes, program.rnr_retry);
+  for (const NodeProgram& node : program.nodes) text += Lister(plan, node).Run();
+  return text;
 }
 
 std::string Summary(const NodeProgram& program) {

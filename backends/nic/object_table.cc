@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/backends/nic/object_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -61,10 +63,18 @@ Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& p
   Validator validator(plan);
   const bool has_all = program.nodes.size() == plan.header().nodes;
   for (const NodeProgram& node : program.nodes) {
+    if (node.node.value >= plan.header().nodes) {
+      return Rejected(fmt::format("node {} is not of the plan, which has {} nodes", node.node.value,
+                                  plan.header().nodes));
+    }
     Result<QueueObjects> objects = MakeQueueObjects(node, ExampleBindings(node));
     if (!objects.ok()) return objects.status();
     for (QpObject& qp : objects->qps) {
       if (qp.peer == node.node || !has_all) continue;
+      if (qp.peer.index() >= program.nodes.size()) {
+        return Rejected(fmt::format("node {} has a QP to node {}, the plan has {} nodes",
+                                    node.node.value, qp.peer.value, plan.header().nodes));
+      }
       const Result<QpId> peer = FindQp(program.nodes[qp.peer.index()], node.node, qp.lane);
       if (!peer.ok()) return peer.status();
       qp.peer_qpn = kExampleQpn + peer->value;

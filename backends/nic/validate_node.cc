@@ -467,6 +467,7 @@ class NodeValidation {
     if (objects_.cqs[queue.send_cq].number != objects_.final_cqn || sources_[queue.send_cq] != 1) {
       Find(last, end, "final", "the final CQ is not this queue's alone");
     }
+    CheckFinalCqes(last);
     for (size_t i = 0; i < objects_.qps.size(); ++i) {
       const QueueSteps& it = out_.queues[i];
       const bool sends_known =
@@ -477,6 +478,18 @@ class NodeValidation {
         return fmt::format("does not follow the last {} of {}", sends_known ? "receive" : "send",
                            DescribeQp(objects_, i));
       });
+    }
+  }
+
+  /// Before its end the last queue gives CQEs at the ends of half rings only: the host counts them.
+  void CheckFinalCqes(size_t last) {
+    const std::vector<QueueStep>& steps = out_.queues[last].steps;
+    const size_t ring = objects_.qps[last].sq_wqebbs;
+    const size_t part = steps.size() > ring ? std::max<size_t>(ring / 2, 1) : steps.size();
+    for (size_t at = 0; at + 1 < steps.size(); ++at) {
+      if (steps[at].signaled && (at + 1) % part != 0) {
+        Find(last, at, "final", "makes a CQE before the end");
+      }
     }
   }
 

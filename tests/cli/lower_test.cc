@@ -50,7 +50,37 @@ TEST_F(LowerCommandTest, PrintsALinePerNode) {
 TEST_F(LowerCommandTest, ListsEveryEntry) {
   EXPECT_THAT(
       Lower({"--list", "--node", "1"}),
-      HasSubstr("WAIT CQ 1 until CQE 0                         ; node 1 op 2 (send 1>2:0)"));
+      HasSubstr("WAIT receives of QP 1>0 blocks until CQE 0        ; node 1 op 2 (send 1>2:0)"));
+}
+
+// A listing is as good as the plan; with the plan it is checked.
+TEST_F(LowerCommandTest, ReadsListings) {
+  const std::string list = folder_ / "queues.txt";
+  const std::string text = Lower({"--list"});
+  std::ofstream(list) << text;
+  const auto run = [&](std::vector<std::string> arguments, int code) {
+    arguments.insert(arguments.begin(), "lower");
+    Command lower(arguments);
+    EXPECT_EQ(lower.Wait(), code) << lower.err();
+    return lower.err();
+  };
+  for (const char* name : {"queues.bin", "queues.json"}) {
+    const std::string from_plan = folder_ / name,
+                      from_list = folder_ / (std::string("again_") + name);
+    Lower({"-o", from_plan});
+    run({"--from-list", list, "-o", from_list}, 0);
+    EXPECT_EQ(test::ReadText(from_list), test::ReadText(from_plan));
+  }
+  EXPECT_EQ(run({plan_, "--from-list", list}, 0), "");
+  // Someone takes a WAIT for another completion, and then writes nonsense.
+  std::string wrong = text;
+  wrong.replace(wrong.find("until CQE 1"), 11, "until CQE 0");
+  std::ofstream(list) << wrong;
+  EXPECT_THAT(run({plan_, "--from-list", list}, 1), HasSubstr("order: "));
+  std::ofstream(list) << text << "nonsense";
+  EXPECT_THAT(run({"--from-list", list}, 1), HasSubstr("queues.txt:"));
+  EXPECT_THAT(run({}, 2), HasSubstr("PLAN or --from-list is needed"));
+  EXPECT_THAT(run({"--from-list", list, "--node", "1"}, 2), HasSubstr("excludes"));
 }
 
 TEST_F(LowerCommandTest, WritesFiles) {

@@ -189,24 +189,25 @@ TEST(ListingTest, NamesOperandsAndOps) {
   const Plan plan = MakePlan("chain", 3, 2, "barrier");
   const auto program = Lower(plan, {.node = NodeId(1)});
   ASSERT_TRUE(program.ok()) << program.status().ToString();
-  EXPECT_EQ(List(plan, program->nodes[0]),
-            R"(node 1
-  CQ 0: idle, CQEs: 0
-  CQ 1: receives of QP 1>0 blocks, CQEs: 2
-  CQ 2: sends of QP 1>2 blocks, CQEs: 1
-  CQ 3: final, CQEs: 1
-  QP 1>0 blocks: sends complete on CQ 0, receives on CQ 1
-    rq 000000  RECV [0, 100)                                 ; node 1 op 0 (recv 0>1:0)
-    rq 000010  RECV [100, 190)                               ; node 1 op 1 (recv 0>1:1)
-  QP 1>2 blocks: sends complete on CQ 2, receives on CQ 0
-    sq 000000  WAIT CQ 1 until CQE 0                         ; node 1 op 2 (send 1>2:0)
-    sq 000040  SEND_IMM imm 00000000 [0, 100)                ; node 1 op 2 (send 1>2:0)
-    sq 000080  WAIT CQ 1 until CQE 1                         ; node 1 op 3 (send 1>2:1)
-    sq 0000c0  SEND_IMM imm 00000001 [100, 190) signaled     ; node 1 op 3 (send 1>2:1)
-  QP 1 loopback: sends complete on CQ 3, receives on CQ 0
-    sq 000000  WAIT CQ 1 until CQE 1                         ; all is done
-    sq 000040  WAIT CQ 2 until CQE 0                         ; all is done
-    sq 000080  NOP signaled                                  ; all is done
+  EXPECT_EQ(List(plan, *program),
+            R"(queues: inline, message of 190 bytes in blocks of 100, RNR retries: 0
+node 1
+  CQ 0: idle, CQEs: 0, ring: 1
+  CQ 1: receives of QP 1>0 blocks, CQEs: 2, ring: 2
+  CQ 2: sends of QP 1>2 blocks, CQEs: 1, ring: 1
+  CQ 3: final, CQEs: 1, ring: 1
+  QP 1>0 blocks: rings: 1 and 2, sends on idle, receives on receives of QP 1>0 blocks
+    rq 000000  RECV [0, 100)                                     ; node 1 op 0 (recv 0>1:0)
+    rq 000010  RECV [100, 190)                                   ; node 1 op 1 (recv 0>1:1)
+  QP 1>2 blocks: rings: 4 and 0, sends on sends of QP 1>2 blocks, receives on idle
+    sq 000000  WAIT receives of QP 1>0 blocks until CQE 0        ; node 1 op 2 (send 1>2:0)
+    sq 000040  SEND_IMM imm 00000000 [0, 100)                    ; node 1 op 2 (send 1>2:0)
+    sq 000080  WAIT receives of QP 1>0 blocks until CQE 1        ; node 1 op 3 (send 1>2:1)
+    sq 0000c0  SEND_IMM imm 00000001 [100, 190) signaled         ; node 1 op 3 (send 1>2:1)
+  QP 1 loopback: rings: 4 and 0, sends on final, receives on idle
+    sq 000000  WAIT receives of QP 1>0 blocks until CQE 1        ; all is done
+    sq 000040  WAIT sends of QP 1>2 blocks until CQE 0           ; all is done
+    sq 000080  NOP signaled                                      ; all is done
 )");
   EXPECT_EQ(Summary(program->nodes[0]),
             "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 0 SEND_ENs, 2 doorbells, 0 re-arms, 928 bytes "

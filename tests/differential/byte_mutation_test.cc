@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Wrong bytes: programs that were lowered, linked and written into the rings of emulated NICs, of
+// which one WQE is then damaged. The validator refuses each, or the NICs and their hosts notice, or
+// it does no harm: then it is of a kind of which that is said here why, and many orders of events
+// deliver. A damage that the validator lets pass and that shows in any run fails the test, unless its
+// kind says that the validator need not see it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "prepost/backends/emulated/armed_group.h"
+#include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/nic/decode.h"
+#include "prepost/backends/nic/lower.h"
+#include "prepost/backends/nic/object_table.h"
+#include "prepost/compiler/schedule.h"
+#include "tests/support/plans.h"
+#include "tests/support/random.h"
+#include "tests/support/transfer.h"
+
+namespace prepost {
+namespace {
+
+using nic::kWqebbBytes;
+using nic::LoadBigEndian;
+using nic::Opcode;
+using nic::StoreBigEndian;
+
+/// What is damaged: one WQE of one queue.
+struct Site {
+  nic::QueueObjects* node = nullptr;
+  nic::QpObject* qp = nullptr;
+  bool receive = false;
+  size_t index = 0;
+  test::Random* random = nullptr;
+
+  std::byte* at(size_t i) const {
+    return receive ? qp->rq.data() + i * nic::kReceiveStrideBytes : qp->sq.data() + i * kWqebbBytes;
+  }
+  std::byte* wqe() const { return at(index); }
+  size_t count() const {
+    return receive ? qp->rq.size() / nic::kReceiveStrideBytes : qp->sq.size() / kWqebbBytes;
+  }
+  Opcode opcode() const { return OpcodeAt(index); }
+  Opcode OpcodeAt(size_t i) const { return static_cast<Opcode>(at(i)[nic::control::kOpcode]); }
+  bool is(Opcode wanted) const { return !receive && opcode() == wanted; }
+  bool is_send() const { return is(Opcode::kSend) || is(Opcode::kSendImm); }
+  bool is_loopback() const { return qp->peer == node->node; }
+  bool is_last() const { return index + 1 == count(); }
+  bool is_signaled() const { return wqe()[nic::control::kFlags] == std::byte{8}; }
+  bool has_data() const {
+    if (receive) return LoadBigEndian<uint32_t>(wqe() + nic::data::kByteCount) != 0;
+    return is(Opcode::kSendImm) && wqe()[nic::control::kSegments] == std::byte{2};
+  }
+  std::byte* data() const { return receive ? wqe() : wqe() + nic::kSegmentBytes; }
+};
+
+template <typename T>
+void Add(std::byte* at, T value, T mask = static_cast<T>(~T{0})) {
+  StoreBigEndian(at, static_cast<T>((LoadBigEndian<T>(at) + value) & mask));
+}
+
+/// Exchanges two WQEs; each gets the index of its new place.
+void Swap(const Site& site, size_t a, size_t b) {
+  const size_t bytes = site.receive ? nic::kReceiveStrideBytes : kWqebbBytes;
+  const std::vector<std::byte> before(site.at(a), site.at(a) + bytes);
+  std::memcpy(site.at(a), site.at(b), bytes);
+  std::memcpy(site.at(b), before.data(), bytes);
+  if (site.receive) return;
+  for (const size_t i : {a, b}) {
+    StoreBigEndian(site.at(i) + nic::control::kWqeIndex,
+                   static_cast<uint16_t>(site.qp->sq_base + i));
+  }
+}
+
+void MakeNop(const Site& site) {
+  site.wqe()[nic::control::kOpcode] = std::byte{0};
+  site.wqe()[nic::control::kSegments] = std::byte{1};
+  StoreBigEndian(site.wqe() + nic::control::kImmediate, uint32_t{0});
+}
+
+/// Puts the number of another object there; false when there is none.
+template <typename Object>
+bool PutOther(const Site& site, std::byte* at, const std::vector<Object>& objects) {
+  std::vector<uint32_t> others;
+  for (const Object& it : objects) {
+    if (it.number != LoadBigEndian<uint32_t>(at)) others.push_back(it.number);
+  }
+  if (others.empty()) return false;
+  StoreBigEndian(at, site.random->Pick(others));
+  return true;
+}
+
+constexpr size_t kIndex = nic::kSegmentBytes + nic::coordination::kIndex;
+constexpr size_t kNumber = nic::kSegmentBytes + nic::coordination::kNumber;
+
+struct Kind {
+  const char* name;
+  bool (*apply)(const Site& site);  ///< false: there is nothing of this kind at this site
+  /// Why some of this kind do no harm; null: all of it must be refused by the validator.
+  const char* harmless = nullptr;
+  /// Why the hosts refuse some that the validator need not; null: none.
+  const char* seen_by_host = nullptr;
+};
+
+const Kind kKinds[] = {
+    {"WAIT for one CQE less",
+     [](const Site& it) {
+       if (it.is(Opcode::kWait)) Add<uint32_t>(it.wqe() + kIndex, nic::kCqIndexMask, 0xffffff);
+       return it.is(Opcode::kWait);
+     }},
+    {"WAIT for one CQE more",
+     [](const Site& it) {
+       if (it.is(Opcode::kWait)) Add<uint32_t>(it.wqe() + kIndex, 1, 0xffffff);
+       return it.is(Opcode::kWait);
+     },
+     "waits for more than it must, and that comes without it"},
+    {"WAIT on another CQ",
+     [](const Site& it) {
+       return it.is(Opcode::kWait) && PutOther(it, it.wqe() + kNumber, it.node->cqs);
+     }},
+    {"WAIT lost",
+     [](const Site& it) {
+       if (!it.is(Opcode::kWait)) return false;
+       MakeNop(it);
+       return true;
+     }},
+    {"SEND_EN lost",
+     [](const Site& it) {
+       if (!it.is(Opcode::kSendEnable)) return false;
+       MakeNop(it);
+       return true;
+     },
+     "a later one of the same queue enables it too, and is there in time"},
+    {"SEND_EN before its WAIT",
+     [](const Site& it) {
+       const bool follows = it.is(Opcode::kSendEnable) && it.index != 0 &&
+                            it.OpcodeAt(it.index - 1) == Opcode::kWait;
+       if (follows) Swap(it, it.index - 1, it.index);
+       return follows;
+     }},
+    {"SEND_EN for one WQE more",
+     [](const Site& it) {
+       if (it.is(Opcode::kSendEnable)) Add<uint32_t>(it.wqe() + kIndex, 1, 0xffff);
+       return it.is(Opcode::kSendEnable);
+     }},
+    {"SEND_EN for one WQE less",
+     [](const Site& it) {
+       if (it.is(Opcode::kSendEnable)) Add<uint32_t>(it.wqe() + kIndex, 0xffff, 0xffff);
+       return it.is(Opcode::kSendEnable);
+     },
+     "the next one of the same queue enables it, and is there in time"},
+    {"SEND_EN of another QP",
+     [](const Site& it) {
+       return it.is(Opcode::kSendEnable) && PutOther(it, it.wqe() + kNumber, it.node->qps);
+     }},
+    {"neighbours exchanged",
+     [](const Site& it) {
+       if (it.receive || it.is_last()) return false;
+       if (std::memcmp(it.at(it.index) + kIndex, it.at(it.index + 1) + kIndex, 8) == 0)
+         return false;
+       Swap(it, it.index, it.index + 1);
+       return true;
+     },
+     "two WAITs, or two SEND_ENs, between which nothing starts, or a send that waits for more",
+     "the CQE of a signaled send that has moved names another WQE than the host expects"},
+    {"receives exchanged",
+     [](const Site& it) {
+       if (!it.receive || it.is_last() || !it.has_data()) return false;
+       Swap(it, it.index, it.index + 1);
+       return true;
+     }},
+    {"size of a WQE",
+     [](const Site& it) {
+       if (!it.receive) it.wqe()[nic::control::kSegments] ^= std::byte{1};
+       return !it.receive;
+     }},
+    {"its own index",
+     [](const Site& it) {
+       if (!it.receive) Add<uint16_t>(it.wqe() + nic::control::kWqeIndex, 1);
+       return !it.receive;
+     }},
+    {"its own QPN",
+     [](const Site& it) {
+       if (!it.receive) it.wqe()[nic::control::kQpn + 2] ^= std::byte{1};
+       return !it.receive;
+     }},
+    {"signal lost",
+     [](const Site& it) {
+       if (it.receive || !it.is_signaled() || it.is_loopback()) return false;
+       it.wqe()[nic::control::kFlags] = std::byte{0};
+       return true;
+     }},
+    {"signal added",
+     [](const Site& it) {
+       if (it.receive || it.is_signaled()) return false;
+       it.wqe()[nic::control::kFlags] = std::byte{8};
+       return true;
+     }},
+    {"final NOP not signaled",
+     [](const Site& it) {
+       if (!it.is(Opcode::kNop) || !it.is_last()) return false;
+       it.wqe()[nic::control::kFlags] = std::byte{0};
+       return true;
+     }},
+    {"key of a payload",
+     [](const Site& it) {
+       if (it.has_data()) Add<uint32_t>(it.data() + nic::data::kLkey, 1);
+       return it.has_data();
+     }},
+    {"address sent from",
+     [](const Site& it) {
+       if (it.receive || !it.has_data()) return false;
+       Add<uint64_t>(it.data() + nic::data::kAddress, it.random->Coin() ? 1 : ~uint64_t{0});
+       return true;
+     }},
+    {"length sent",
+     [](const Site& it) {
+       if (it.receive || !it.has_data()) return false;
+       Add<uint32_t>(it.data() + nic::data::kByteCount, it.random->Coin() ? 1 : 0xffffffff);
+       return true;
+     }},
+    {"address received to",
+     [](const Site& it) {
+       if (!it.receive || !it.has_data()) return false;
+       Add<uint64_t>(it.data() + nic::data::kAddress, it.random->Coin() ? 1 : ~uint64_t{0});
+       return true;
+     }},
+    {"room received into",
+     [](const Site& it) {
+       if (!it.receive || !it.has_data()) return false;
+       Add<uint32_t>(it.data() + nic::data::kByteCount, it.random->Coin() ? 1 : 0xffffffff);
+       return true;
+     }},
+    {"immediate's block",
+     [](const Site& it) {
+       if (it.is(Opcode::kSendImm)) it.wqe()[nic::control::kImmediate + 3] ^= std::byte{1};
+       return it.is(Opcode::kSendImm);
+     }},
+    {"immediate's epoch",
+     [](const Site& it) {
+       if (it.is(Opcode::kSendImm)) it.wqe()[nic::control::kImmediate] ^= std::byte{1};
+       return it.is(Opcode::kSendImm);
+     }},
+    {"SEND_IMM that is a SEND",
+     [](const Site& it) {
+       if (!it.is(Opcode::kSendImm)) return false;
+       it.wqe()[nic::control::kOpcode] = static_cast<std::byte>(Opcode::kSend);
+       return true;
+     }},
+    {"send lost",
+     [](const Site& it) {
+       if (!it.is_send()) return false;
+       MakeNop(it);
+       return true;
+     }},
+    {"op_mod",
+     [](const Site& it) {
+       if (!it.receive) it.wqe()[nic::control::kOpMod] = std::byte{2};
+       return !it.receive;
+     }},
+    {"fence",
+     [](const Site& it) {
+       if (!it.receive) it.wqe()[nic::control::kFlags] |= std::byte{nic::kFence};
+       return !it.receive;
+     }},
+    {"reserved byte",
+     [](const Site& it) {
+       if (!it.receive) it.wqe()[9] = std::byte{1};
+       return !it.receive;
+     }},
+    {"bytes behind a WQE's segments",
+     [](const Site& it) {
+       if (!it.receive) it.wqe()[40 + it.random->Below(24)] ^= std::byte{0x5a};
+       return !it.receive;
+     },
+     "no NIC reads what lies behind the segments of a WQE"},
+};
+
+/// A program on fresh emulated NICs, whose bytes can be damaged before they start.
+class Trial {
+ public:
+  /// `transfer` is where the message is: its addresses stand in the bytes.
+  Trial(const Plan& plan, const nic::QueueProgram& program, const test::Transfer& transfer,
+        uint64_t seed)
+      : plan_(plan),
+        transfer_(transfer),
+        buffers_{transfer_.message(), transfer_.buffers()},
+        fabric_(plan.header().nodes,
+                {.scheduler = emulated::SchedulerMode::kAdversarial, .seed = seed}) {
+    for (const std::span<std::byte> buffer : transfer_.buffers()) {
+      std::ranges::fill(buffer, std::byte{0xee});
+    }
+    auto group = emulated::ArmedGroup::Make(fabric_, plan, program, std::span(&buffers_, 1), 5);
+    PREPOST_CHECK(group.ok());
+    group_.emplace(*std::move(group));
+    for (nic::ArmedNode& node : group_->nodes()) PREPOST_CHECK(node.Arm().ok());
+  }
+
+  /// The bytes as they stand in the rings, and the NICs' objects.
+  std::vector<nic::QueueObjects> Objects() const {
+    std::vector<nic::QueueObjects> all;
+    for (const nic::ArmedNode& node : group_->nodes()) {
+      nic::QueueObjects& it =
+          all.emplace_back(*nic::MakeQueueObjects(node.program(), node.bindings()));
+      for (size_t i = 0; i < it.qps.size(); ++i) {
+        const nic::Qp& qp = node.qp(nic::QpId::FromIndex(i));
+        nic::QpObject& object = it.qps[i];
+        EXPECT_TRUE(std::equal(object.sq.begin(), object.sq.end(), qp.sq.begin()));
+        EXPECT_TRUE(std::equal(object.rq.begin(), object.rq.end(), qp.rq.begin()));
+        if (object.peer == it.node) continue;
+        const nic::ArmedNode& peer = group_->nodes()[object.peer.index()];
+        const auto back = nic::FindQp(peer.program(), it.node, object.lane);
+        object.peer_qpn = peer.qp(*back).number;
+      }
+    }
+    return all;
+  }
+
+  /// Writes `objects`' bytes into the rings and runs. Ok when every node ends with the
+  /// message and nothing was wrong on the way.
+  Status Run(const std::vector<nic::QueueObjects>& objects) {
+    for (size_t node = 0; node < objects.size(); ++node) {
+      nic::ArmedNode& armed = group_->nodes()[node];
+      for (size_t i = 0; i < objects[node].qps.size(); ++i) {
+        const nic::Qp& qp = armed.qp(nic::QpId::FromIndex(i));
+        std::ranges::copy(objects[node].qps[i].sq, qp.sq.begin());
+        std::ranges::copy(objects[node].qps[i].rq, qp.rq.begin());
+      }
+    }
+    for (nic::ArmedNode& node : group_->nodes()) node.Start();
+    fabric_.RunUntilIdle();
+    for (nic::ArmedNode& node : group_->nodes()) {
+      const Result<bool> done = node.Poll(std::chrono::milliseconds(0), /*wake_fd=*/-1);
+      if (!done.ok()) return done.status();
+      if (!*done) return group_->Stuck();
+    }
+    PREPOST_RETURN_IF_ERROR(group_->Check());
+    for (size_t node = 0; node < plan_.header().nodes; ++node) {
+      if (NodeId::FromIndex(node) == plan_.header().root) continue;
+      if (!std::ranges::equal(transfer_.buffers()[node], transfer_.message())) {
+        return Rejected(fmt::format("node {} has other bytes", node));
+      }
+    }
+    return {};
+  }
+
+ private:
+  const Plan& plan_;
+  const test::Transfer& transfer_;
+  emulated::MessageBuffers buffers_;
+  emulated::Fabric fabric_;
+  std::optional<emulated::ArmedGroup> group_;
+};
+
+nic::ValidationReport Judge(const Plan& plan, const std::vector<nic::QueueObjects>& objects) {
+  nic::Validator validator(plan);
+  for (const nic::QueueObjects& node : objects) validator.Add(node);
+  return validator.Finish();
+}
+
+struct Tally {
+  int refused = 0;           ///< by the validator
+  int refused_and_seen = 0;  ///< of these, those of which one run went wrong, too
+  int seen_only = 0;         ///< by NICs and hosts
+  int harmless = 0;
+};
+
+/// All sites of all nodes.
+std::vector<Site> SitesOf(std::vector<nic::QueueObjects>& objects, test::Random& random) {
+  std::vector<Site> sites;
+  for (nic::QueueObjects& node : objects) {
+    for (nic::QpObject& qp : node.qps) {
+      for (const bool receive : {false, true}) {
+        Site site{.node = &node, .qp = &qp, .receive = receive, .random = &random};
+        for (; site.index < site.count(); ++site.index) sites.push_back(site);
+      }
+    }
+  }
+  return sites;
+}
+
+class ByteMutation : public testing::Test {
+ protected:
+  /// Damages of every kind at some sites of the plan.
+  void Mutate(const Plan& plan, const nic::LowerOptions& options, uint64_t seed) {
+    constexpr int kPerKind = 10;
+    const nic::QueueProgram program = *nic::Lower(plan, options);
+    const test::Transfer transfer(plan.header());
+    const std::vector<nic::QueueObjects> right = Trial(plan, program, transfer, seed).Objects();
+    ASSERT_TRUE(Trial(plan, program, transfer, seed).Run(right).ok());
+    ASSERT_TRUE(Judge(plan, right).ok()) << Judge(plan, right).ToStatus().ToString();
+    test::Random random(seed);
+    for (const Kind& kind : kKinds) {
+      std::vector<nic::QueueObjects> wrong = right;
+      std::vector<Site> sites = SitesOf(wrong, random);
+      random.Shuffle(sites);
+      int made = 0;
+      for (size_t i = 0; i < sites.size() && made < kPerKind; ++i) {
+        if (!kind.apply(sites[i])) continue;
+        ++made;
+        Count(plan, program, transfer, kind, wrong, random);
+        if (HasFailure()) return;
+        // Put right again what was damaged.
+        *sites[i].qp = right[sites[i].node->node.index()].qps[PositionOf(sites[i])];
+      }
+    }
+  }
+
+  static size_t PositionOf(const Site& site) {
+    return static_cast<size_t>(site.qp - site.node->qps.data());
+  }
+
+  void Count(const Plan& plan, const nic::QueueProgram& program, const test::Transfer& transfer,
+             const Kind& kind, const std::vector<nic::QueueObjects>& wrong, test::Random& random) {
+    Tally& tally = tallies_[kind.name];
+    const nic::ValidationReport report = Judge(plan, wrong);
+    if (!report.ok()) {
+      ++tally.refused;
+      if (!Trial(plan, program, transfer, random.Below(1u << 30)).Run(wrong).ok()) {
+        ++tally.refused_and_seen;
+      }
+      return;
+    }
+    ASSERT_NE(kind.harmless, nullptr) << kind.name << ": the validator lets it pass";
+    constexpr int kRuns = 12;
+    for (int run = 0; run < kRuns; ++run) {
+      const uint64_t seed = random.Below(1u << 30);
+      const Status status = Trial(plan, program, transfer, seed).Run(wrong);
+      if (status.ok()) continue;
+      ASSERT_NE(kind.seen_by_host, nullptr)
+          << kind.name << ": the validator lets it pass, with seed " << seed << ": "
+          << status.ToString();
+      ++tally.seen_only;
+      return;
+    }
+    ++tally.harmless;
+  }
+
+  void ExpectAllKinds() {
+    std::cout << fmt::format("{:<32} {:>8} {:>15} {:>9} {:>9}\n", "damage", "refused",
+                             "and seen in run", "seen only", "harmless");
+    for (const Kind& kind : kKinds) {
+      const Tally& it = tallies_[kind.name];
+      std::cout << fmt::format("{:<32} {:>8} {:>15} {:>9} {:>9}\n", kind.name, it.refused,
+                               it.refused_and_seen, it.seen_only, it.harmless);
+      EXPECT_GT(it.refused + it.seen_only + it.harmless, 0) << kind.name << " never occurred";
+    }
+  }
+
+  std::map<std::string, Tally> tallies_;
+};
+
+TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
+  static_assert(std::size(kKinds) >= 15);
+  uint64_t seed = test::TestSeed();
+  for (const std::string& schedule : ScheduleNames()) {
+    for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
+      for (const char* ready : {"auto", "barrier", "channel", "window=1"}) {
+        ++seed;
+        SCOPED_TRACE(fmt::format("{} {} {} seed {}", schedule, nic::Name(mode), ready, seed));
+        const Plan plan = test::CompileOrDie({.nodes = 5,
+                                              .root = NodeId(1),
+                                              .message_bytes = 4 * 1000 - 77,
+                                              .block_bytes = 1000,
+                                              .algorithm = schedule,
+                                              .ready = *ParseReady(ready)});
+        const auto masters = seed % 2 == 0 ? nic::Masters::kNode : nic::Masters::kLane;
+        Mutate(plan, {.mode = mode, .masters = masters}, seed);
+        if (HasFailure()) return;
+      }
+    }
+  }
+  std::cout << "seeds " << test::TestSeed() + 1 << " to " << seed << "\n";
+  ExpectAllKinds();
+}
+
+}  // namespace
+}  // namespace prepost
