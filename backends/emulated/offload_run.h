@@ -25,13 +25,13 @@
 namespace prepost::emulated {
 
 struct OffloadOptions {
+  nic::LowerOptions lower = {};
   std::string device = "emulated";  ///< for the report
   /// What stands in front of each NIC; empty: an EmulatedDevice.
   nic::DeviceFactory make_device = {};
-  nic::LowerOptions lower = {};
   SchedulerMode scheduler = SchedulerMode::kRoundRobin;
-  uint64_t seed = 1;                 ///< of the scheduler: the same seed gives the same run
-  uint8_t epoch = 0;                 ///< in every block's immediate
+  uint64_t seed = 1;  ///< of the scheduler: the same seed gives the same run
+  FirstNumbers first = {};
   std::vector<QpFault> faults = {};  ///< QPs to break on the way
   int interrupt_fd = -1;  ///< the run is interrupted when this is readable; -1: never. Not owned
   RunTrace* trace = nullptr;  ///< not owned; filled at the end, also when the run fails
