@@ -81,13 +81,6 @@ Spec MakeSpec(const std::string& algorithm, uint32_t nodes, uint64_t bytes,
           .ready = *ParseReady(ready)};
 }
 
-/// The mlx5 device, over a stand-in, in front of every NIC.
-nic::DeviceFactory Mlx5(bool is_ethernet = false) {
-  return [is_ethernet](nic::NicModel& nic) {
-    return mlx5::OpenOnStandIn(nic, {.is_ethernet = is_ethernet});
-  };
-}
-
 /// What stands in front of the emulated NICs. With mlx5 the same queues are made by firmware
 /// commands: a field that the device writes elsewhere than the stand-in reads, a ring that is not
 /// where the NIC looks, shows here.
@@ -107,7 +100,9 @@ const char* Name(DeviceKind kind) {
 OffloadOptions OptionsOf(nic::LoweringMode mode, DeviceKind device) {
   OffloadOptions options{.lower = {.mode = mode}};
   if (device == DeviceKind::kEmulated) return options;
-  options.make_device = Mlx5(/*is_ethernet=*/device == DeviceKind::kMlx5Ethernet);
+  options.make_device = [device](nic::NicModel& nic) {
+    return mlx5::OpenOnStandIn(nic, {.is_ethernet = device == DeviceKind::kMlx5Ethernet});
+  };
   return options;
 }
 
@@ -213,8 +208,7 @@ TEST(OffloadTest, SeveralMastersDeliver) {
   }
 }
 
-void ExpectSequenceDelivers(const Plan& plan, const nic::LowerOptions& lower,
-                            const nic::DeviceFactory& make_device) {
+void ExpectSequenceDelivers(const Plan& plan, const OffloadOptions& options) {
   constexpr uint32_t kMessages = 60;
   std::vector<std::unique_ptr<Transfer>> messages;
   std::vector<emulated::MessageBuffers> buffers;
@@ -222,25 +216,23 @@ void ExpectSequenceDelivers(const Plan& plan, const nic::LowerOptions& lower,
     messages.push_back(std::make_unique<Transfer>(plan.header(), /*seed=*/i + 1));
     buffers.push_back({messages.back()->message(), messages.back()->buffers()});
   }
-  const auto report =
-      RunQueueProgram(plan, *nic::Lower(plan, lower), buffers,
-                      {.make_device = make_device, .scheduler = SchedulerMode::kAdversarial});
+  const auto report = RunQueueProgram(plan, *nic::Lower(plan, options.lower), buffers, options);
   ASSERT_TRUE(report.ok()) << report.status().ToString();
   for (const auto& message : messages) message->ExpectDelivered();
 }
 
-// Indices of queues go around 16 bits several times, with as little room ahead as there can be; and
-// hosts ask for many events.
+// Indices of queues go around 16 bits several times, with as little room ahead as there can be.
 TEST(OffloadTest, MessagesInSequenceShareTheQueues) {
   Spec spec = MakeSpec("binomial_pipeline", 6, 700 * 20 - 7, "window=1");
   spec.block_bytes = 20;
   const Plan plan = CompileOrDie(spec);
   for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
-    for (const bool tiny : {false, true}) {
-      nic::LowerOptions lower{.mode = mode};
-      if (tiny) lower.profile = kTinyRings;
-      ExpectSequenceDelivers(plan, lower, {});
-      ExpectSequenceDelivers(plan, lower, Mlx5());
+    for (const auto device : {DeviceKind::kEmulated, DeviceKind::kMlx5InfiniBand}) {
+      OffloadOptions options = OptionsOf(mode, device);
+      options.scheduler = SchedulerMode::kAdversarial;
+      ExpectSequenceDelivers(plan, options);
+      options.lower.profile = kTinyRings;
+      ExpectSequenceDelivers(plan, options);
     }
   }
 }
