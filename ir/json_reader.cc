@@ -118,6 +118,13 @@ JsonForm& JsonForm::Object(std::string key, JsonForm* form, Need need) {
   return Add(
       {.key = std::move(key), .type = Type::kObject, .need = need, .read = {}, .form = form});
 }
+JsonForm& JsonForm::ScalarOrObject(std::string key, ReadScalar read, JsonForm* form, Need need) {
+  return Add({.key = std::move(key),
+              .type = Type::kScalarOrObject,
+              .need = need,
+              .read = std::move(read),
+              .form = form});
+}
 JsonForm& JsonForm::Scalars(std::string key, ReadScalar read_element, Need need) {
   return Add({.key = std::move(key),
               .type = Type::kScalars,
@@ -150,7 +157,9 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   Status status() const { return status_; }
 
   bool null() override { return OnScalar({.kind = JsonScalar::Kind::kNull}); }
-  bool boolean(bool) override { return OnScalar({.kind = JsonScalar::Kind::kBoolean}); }
+  bool boolean(bool value) override {
+    return OnScalar({.kind = JsonScalar::Kind::kBoolean, .number = value ? 1u : 0u});
+  }
   bool number_unsigned(number_unsigned_t value) override {
     return OnScalar({.kind = JsonScalar::Kind::kUnsigned, .number = value});
   }
@@ -174,7 +183,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
         return Fail("expected a scalar, found an object");
       return Enter(top.array->form);
     }
-    if (top.field->type != JsonForm::Type::kObject)
+    if (top.field->type != JsonForm::Type::kObject &&
+        top.field->type != JsonForm::Type::kScalarOrObject)
       return Fail(Expected(*top.field) + ", found an object");
     return Enter(top.field->form);
   }
@@ -261,6 +271,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
         return "expected a scalar";
       case JsonForm::Type::kObject:
         return "expected an object";
+      case JsonForm::Type::kScalarOrObject:
+        return "expected a scalar or an object";
       case JsonForm::Type::kScalars:
       case JsonForm::Type::kObjects:
         return "expected an array";
@@ -283,9 +295,11 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     if (stack_.empty()) return Fail("expected an object, found " + scalar.Describe());
     Frame& top = stack_.back();
     const JsonForm::Field& field = top.array != nullptr ? *top.array : *top.field;
-    const JsonForm::Type wanted =
-        top.array != nullptr ? JsonForm::Type::kScalars : JsonForm::Type::kScalar;
-    if (field.type != wanted) {
+    using Type = JsonForm::Type;
+    const bool is_wanted = top.array != nullptr
+                               ? field.type == Type::kScalars
+                               : field.type == Type::kScalar || field.type == Type::kScalarOrObject;
+    if (!is_wanted) {
       const std::string expected = top.array != nullptr ? "expected an object" : Expected(field);
       return Fail(expected + ", found " + scalar.Describe());
     }
@@ -332,10 +346,13 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
 
 namespace {
 
-Status ReadUnsigned(const JsonScalar& scalar, uint64_t max, uint64_t* out) {
+Status ReadUnsigned(const JsonScalar& scalar, uint64_t min, uint64_t max, uint64_t* out) {
   if (scalar.kind != JsonScalar::Kind::kUnsigned) {
     return Rejected(
-        fmt::format("expected an integer from 0 to {}, found {}", max, scalar.Describe()));
+        fmt::format("expected an integer from {} to {}, found {}", min, max, scalar.Describe()));
+  }
+  if (scalar.number < min) {
+    return Rejected(fmt::format("{} is too small, the least is {}", scalar.number, min));
   }
   if (scalar.number > max) {
     return Rejected(fmt::format("{} is too large, the limit is {}", scalar.number, max));
@@ -354,17 +371,27 @@ std::optional<uint32_t> ParseUint32(std::string_view text) {
 
 }  // namespace
 
-JsonForm::ReadScalar ReadUint32(uint32_t* out, uint32_t max) {
-  return [out, max](const JsonScalar& scalar) -> Status {
+JsonForm::ReadScalar ReadBool(bool* out) {
+  return [out](const JsonScalar& scalar) -> Status {
+    if (scalar.kind != JsonScalar::Kind::kBoolean) {
+      return Rejected("expected true or false, found " + scalar.Describe());
+    }
+    *out = scalar.number != 0;
+    return {};
+  };
+}
+
+JsonForm::ReadScalar ReadUint32(uint32_t* out, uint32_t max, uint32_t min) {
+  return [out, max, min](const JsonScalar& scalar) -> Status {
     uint64_t value = 0;
-    PREPOST_RETURN_IF_ERROR(ReadUnsigned(scalar, max, &value));
+    PREPOST_RETURN_IF_ERROR(ReadUnsigned(scalar, min, max, &value));
     *out = static_cast<uint32_t>(value);
     return {};
   };
 }
 
 JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max) {
-  return [out, max](const JsonScalar& scalar) { return ReadUnsigned(scalar, max, out); };
+  return [out, max](const JsonScalar& scalar) { return ReadUnsigned(scalar, 0, max, out); };
 }
 
 JsonForm::ReadScalar ReadOptionalUint32(std::optional<uint32_t>* out) {
@@ -372,7 +399,7 @@ JsonForm::ReadScalar ReadOptionalUint32(std::optional<uint32_t>* out) {
     out->reset();
     if (scalar.is_null()) return {};
     uint64_t value = 0;
-    PREPOST_RETURN_IF_ERROR(ReadUnsigned(scalar, UINT32_MAX, &value));
+    PREPOST_RETURN_IF_ERROR(ReadUnsigned(scalar, 0, UINT32_MAX, &value));
     *out = static_cast<uint32_t>(value);
     return {};
   };
@@ -419,7 +446,7 @@ JsonForm::ReadScalar ExpectVersion(uint32_t major, uint32_t minor,
     }
     if (*file_minor > minor && warnings != nullptr) {
       warnings->push_back(
-          fmt::format("version {}.{} is newer than {}.{}, which this program writes", *file_major,
+          fmt::format("version {}.{} is newer than {}.{}, which this program knows", *file_major,
                       *file_minor, major, minor));
     }
     return {};

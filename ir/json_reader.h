@@ -21,7 +21,7 @@ namespace prepost {
 struct JsonScalar {
   enum class Kind : uint8_t { kNull, kBoolean, kUnsigned, kOtherNumber, kString };
   Kind kind = Kind::kNull;
-  uint64_t number = 0;  ///< kUnsigned
+  uint64_t number = 0;  ///< kUnsigned; kBoolean: 0 or 1
   std::string text;     ///< kString: the string; kOtherNumber: as written
 
   bool is_null() const { return kind == Kind::kNull; }
@@ -39,6 +39,9 @@ class JsonForm {
 
   JsonForm& Scalar(std::string key, ReadScalar read, Need need = Need::kRequired);
   JsonForm& Object(std::string key, JsonForm* form, Need need = Need::kRequired);
+  /// Either: a value, or an object that says more about it.
+  JsonForm& ScalarOrObject(std::string key, ReadScalar read, JsonForm* form,
+                           Need need = Need::kRequired);
   JsonForm& Scalars(std::string key, ReadScalar read_element, Need need = Need::kRequired);
   JsonForm& Objects(std::string key, JsonForm* element_form, Need need = Need::kRequired);
   /// Called when an object of this form begins and when it is complete.
@@ -47,7 +50,7 @@ class JsonForm {
 
  private:
   friend class JsonFormHandler;
-  enum class Type : uint8_t { kScalar, kObject, kScalars, kObjects };
+  enum class Type : uint8_t { kScalar, kObject, kScalarOrObject, kScalars, kObjects };
   struct Field {
     std::string key;
     Type type;
@@ -62,8 +65,9 @@ class JsonForm {
   std::function<Status()> end_;
 };
 
-/// Readers for the usual scalars. `what` names the value in messages ("a node", "bytes").
-JsonForm::ReadScalar ReadUint32(uint32_t* out, uint32_t max = 0xffffffff);
+/// Readers for the usual scalars.
+JsonForm::ReadScalar ReadBool(bool* out);
+JsonForm::ReadScalar ReadUint32(uint32_t* out, uint32_t max = 0xffffffff, uint32_t min = 0);
 JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max = UINT64_MAX);
 JsonForm::ReadScalar ReadOptionalUint32(std::optional<uint32_t>* out);  ///< null: none
 JsonForm::ReadScalar ReadString(std::string* out, size_t bytes_max = 256);

@@ -18,6 +18,7 @@
 #include "tools/command.h"
 #include "tools/compare_print.h"
 #include "tools/file_kind.h"
+#include "tools/lowering_flags.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
 #include "tools/wait_flags.h"
@@ -33,6 +34,7 @@ struct CompareFlags {
   std::vector<std::string> bytes;
   SpecFlags spec;
   WaitFlags wait;
+  LoweringFlags lowering;
   std::string device = "emulated";
   uint32_t repeat = 20;
   uint32_t stress = 0;
@@ -94,6 +96,7 @@ Result<std::vector<Plan>> GetPlans(const CompareFlags& flags) {
 
 Status CheckFlags(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.wait.Check());
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
   if (flags.path.empty() && !flags.spec.any()) {
     return {StatusCode::kUsage,
@@ -107,6 +110,8 @@ Status CheckFlags(const CompareFlags& flags) {
 
 Status Run(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
+  const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+  if (!lower.ok()) return lower.status();
   const Result<std::vector<Plan>> plans = GetPlans(flags);
   if (!plans.ok()) return plans.status();
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
@@ -120,6 +125,7 @@ Status Run(const CompareFlags& flags) {
         .stress_threads = flags.stress,
         .wait = flags.wait.policy(),
         .seed = flags.seed,
+        .lower = *lower,
         .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
         .interrupt_fd = signals->fd()};
     if (show_progress) {
@@ -155,12 +161,15 @@ void AddCompare(CLI::App& app, Action* action) {
       "counted.\n\n"
       "Prints what hosts did (work requests, doorbells, wake-ups, completions), the lowest and "
       "highest of all\n"
-      "repetitions where they differ; then times; then what times on an emulated NIC are worth. "
+      "repetitions where they differ; re-arms where queues are longer than the device's rings; "
+      "then times; then what times on an emulated NIC are worth. "
       "docs/compare.md tells\n"
       "how each figure is taken.\n\n"
       "Examples:\n"
       "  prepost compare plan.json --repeat 5\n"
       "  prepost compare examples/specs/pipeline-8.json --bytes 64KiB,1MiB --repeat 5\n"
+      "  prepost compare plan.json --mode managed --device-profile examples/devices/tiny.json "
+      "--repeat 3\n"
       "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json");
   command->add_option("PLAN", flags->path, "Plan (- for stdin) or spec file");
   command->add_option("--bytes", flags->bytes, "Sizes of the message, of a spec: 64KiB,1MiB")
@@ -175,6 +184,7 @@ void AddCompare(CLI::App& app, Action* action) {
   flags->wait.AddTo(*command, "How hosts wait for completions, both ways");
   command->add_option("--device", flags->device, "What both ways run on: emulated [emulated]")
       ->type_name("NAME");
+  flags->lowering.AddTo(*command);
   command->add_option("--seed", flags->seed, "Seed of the message's bytes [1]")->type_name("S");
   command
       ->add_option("--timeout", flags->timeout_s,

@@ -32,6 +32,8 @@ struct CountLine {
   HostCounts TransferSample::*step;
   uint64_t HostCounts::*count;
 };
+constexpr CountLine kRearmsLine = {"re-arms during it", &TransferSample::during,
+                                   &HostCounts::rearms};
 constexpr CountLine kCountLines[] = {
     {"work requests before the start", &TransferSample::before, &HostCounts::work_requests},
     {"work requests at the start", &TransferSample::at_start, &HostCounts::work_requests},
@@ -70,10 +72,12 @@ Summary SummariseLatencies(const std::vector<TransferSample>& samples) {
 std::string Heading(const ComparedPlan& it) {
   const PlanHeader& plan = it.plan;
   return fmt::format(
-      "{} on {}, {} in {} of {}; emulated NICs\nhosts wait by {}; {} each way, alternating; {} "
+      "{} on {}, {} in {} of {}; emulated NICs, queues {}, device profile "
+      "{}\nhosts wait by {}; {} each way, alternating; {} "
       "beside them, on {}\n",
       plan.algorithm, Count(plan.nodes, "node"), Count(plan.message.bytes, "byte"),
-      Count(plan.message.blocks, "block"), plan.message.block_bytes, Name(it.options.wait.mode),
+      Count(plan.message.blocks, "block"), plan.message.block_bytes, Name(it.options.lower.mode),
+      it.options.lower.profile.name, Name(it.options.wait.mode),
       Count(it.options.repetitions, "repetition"), Count(it.options.stress_threads, "busy thread"),
       Count(static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)), "core"));
 }
@@ -81,11 +85,15 @@ std::string Heading(const ComparedPlan& it) {
 void PrintCounts(const Comparison& comparison, std::ostream& out) {
   out << fmt::format("\n{:<34} {:>16} {:>16}\n", "per transfer, all hosts together",
                      Name(Way::kCpuDriven), Name(Way::kPreposted));
-  for (const CountLine& line : kCountLines) {
+  const auto print = [&](const CountLine& line) {
     out << fmt::format("  {:<32} {:>16} {:>16}\n", line.label,
                        RangeOf(comparison.of(Way::kCpuDriven), line),
                        RangeOf(comparison.of(Way::kPreposted), line));
-  }
+  };
+  for (const CountLine& line : kCountLines) print(line);
+  if (comparison.rearms_max == 0) return;
+  print(kRearmsLine);
+  out << fmt::format("  {:<32} {:>16} {:>16}\n", "  bound", "", comparison.rearms_max);
 }
 
 void PrintTimes(const Comparison& comparison, std::ostream& out) {
@@ -126,11 +134,9 @@ Json SummaryJson(const Summary& summary) {
 }
 
 Json CountsJson(const HostCounts& counts) {
-  return {{"work_requests", counts.work_requests},
-          {"doorbells", counts.doorbells},
-          {"event_requests", counts.event_requests},
-          {"wakeups", counts.wakeups},
-          {"completions_read", counts.cqes_read}};
+  return {{"work_requests", counts.work_requests},   {"doorbells", counts.doorbells},
+          {"event_requests", counts.event_requests}, {"wakeups", counts.wakeups},
+          {"completions_read", counts.cqes_read},    {"rearms", counts.rearms}};
 }
 
 Json SampleJson(const TransferSample& sample) {
@@ -163,7 +169,10 @@ Json ComparedJson(const ComparedPlan& it) {
                {"wait", Name(it.options.wait.mode)},
                {"repetitions", it.options.repetitions},
                {"stress_threads", it.options.stress_threads},
-               {"seed", it.options.seed}};
+               {"seed", it.options.seed},
+               {"mode", Name(it.options.lower.mode)},
+               {"device_profile", it.options.lower.profile.name},
+               {"rearms_bound", it.comparison.rearms_max}};
   for (const Way way : kWays) json[std::string(Name(way))] = WayJson(it.comparison.of(way));
   json["completion_ratio"] = {{"of_medians", ratio.of_medians},
                               {"of_pairs", SummaryJson(ratio.of_pairs)}};

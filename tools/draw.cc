@@ -17,6 +17,7 @@
 #include "prepost/viz/trace_picture.h"
 #include "prepost/viz/tree.h"
 #include "tools/command.h"
+#include "tools/lowering_flags.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -31,6 +32,7 @@ struct DrawFlags {
   std::vector<uint32_t> blocks;
   std::string rounds;
   std::vector<std::string> traces;
+  LoweringFlags lowering;
 };
 
 const std::vector<std::string>& Views() {
@@ -102,7 +104,11 @@ Result<std::string> Draw(const DrawFlags& flags, const std::string& format, cons
                   : viz::DrawSpacetime(plan, *selection);
   }
   if (flags.view == "tree") return viz::DrawTree(plan, *selection, *trace ? &**trace : nullptr);
-  if (flags.view == "queues") return viz::DrawQueues(plan, *selection);
+  if (flags.view == "queues") {
+    const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+    if (!lower.ok()) return lower.status();
+    return viz::DrawQueues(plan, *selection, *lower);
+  }
   return viz::DrawGraph(plan, *selection,
                         format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg);
 }
@@ -113,6 +119,10 @@ Status Run(const DrawFlags& flags) {
     return {
         StatusCode::kUsage,
         fmt::format("the {} view shows no times, --trace is for spacetime and tree", flags.view)};
+  }
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  if (flags.lowering.given() != nullptr && flags.view != "queues") {
+    return {StatusCode::kUsage, fmt::format("{} is for the queues view", flags.lowering.given())};
   }
   const Result<std::string> format = FormatOf(flags);
   if (!format.ok()) return format.status();
@@ -137,13 +147,15 @@ void AddDraw(CLI::App& app, Action* action) {
       "tree: the way of one block (0 without --block), with --trace with times; up to 256 nodes "
       "are "
       "drawn.\n"
-      "queues: the queues of the NIC of one --node, and what each WAIT waits for; up to 400 "
+      "queues: the queues of the NIC of one --node, and what each WAIT waits for and SEND_EN "
+      "enables; up to 400 "
       "entries.\n\n"
       "Examples:\n"
       "  prepost draw plan.json -o plan.svg\n"
       "  prepost draw plan.json --view graph --node 5 --rounds 2:6 -o node5.svg\n"
       "  prepost draw plan.json --view tree --block 3 -o tree.svg\n"
       "  prepost draw plan.json --view queues --node 5 -o queues.svg\n"
+      "  prepost draw plan.json --view queues --node 5 --block 0 --mode managed -o managed.svg\n"
       "  prepost run plan.json --input image.raw --trace trace.json\n"
       "  prepost draw plan.json --trace trace.json -o run.svg\n"
       "  prepost compile --nodes 8 --message-bytes 4MiB | prepost draw - --block 3 -o block3.html");
@@ -173,6 +185,7 @@ void AddDraw(CLI::App& app, Action* action) {
                    "for files of several nodes, which are aligned by their starts")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  flags->lowering.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }
 

@@ -16,6 +16,7 @@
 #include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/queue_program_file.h"
 #include "tools/command.h"
+#include "tools/lowering_flags.h"
 
 namespace prepost::tools {
 namespace {
@@ -23,11 +24,9 @@ namespace {
 struct LowerFlags {
   std::string plan;
   std::string from_list;
-  std::string mode = "inline";
   std::optional<uint32_t> node;
   std::string output;
-  std::string masters = "node";
-  nic::DeviceProfile profile;
+  LoweringFlags lowering;
   bool list = false;
   bool json = false;
 };
@@ -45,14 +44,14 @@ nlohmann::ordered_json SummaryJson(const nic::QueueProgram& program) {
                      {"rearms", node.rearms()},
                      {"ring_bytes", node.ring_bytes()}});
   }
-  return {{"mode", nic::Name(program.mode)}, {"nodes", nodes}};
+  return {{"mode", Name(program.mode)}, {"nodes", nodes}};
 }
 
 Result<nic::QueueProgram> LowerPlan(const LowerFlags& flags, const Plan& plan) {
-  nic::LowerOptions options{.profile = flags.profile, .node = std::nullopt};
-  if (flags.mode == "managed") options.mode = nic::LoweringMode::kManaged;
-  if (flags.node) options.node = NodeId(*flags.node);
-  Result<nic::QueueProgram> program = nic::Lower(plan, options);
+  Result<nic::LowerOptions> options = flags.lowering.ToOptions();
+  if (!options.ok()) return options.status();
+  if (flags.node) options->node = NodeId(*flags.node);
+  Result<nic::QueueProgram> program = nic::Lower(plan, *options);
   if (!program.ok()) return Rejected(program.status().message(), flags.plan);
   return program;
 }
@@ -87,7 +86,11 @@ Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram&
 }
 
 Status Run(const LowerFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckWord("--mode", flags.mode, {"inline", "managed"}));
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  if (!flags.from_list.empty() && flags.lowering.given() != nullptr) {
+    return {StatusCode::kUsage, fmt::format("{} is for lowering, what --from-list reads is lowered",
+                                            flags.lowering.given())};
+  }
   std::optional<Plan> plan;
   if (!flags.plan.empty()) {
     Result<Plan> loaded = LoadPlan(flags.plan);
@@ -115,30 +118,21 @@ void AddLower(CLI::App& app, Action* action) {
   command->footer(
       "Without -o one line per node is printed: its QPs, CQs, work-queue entries, WAITs among "
       "them, "
-      "and the doorbells that start it. A plan that does not fit the rings is refused with the "
-      "numbers. The bytes are read back and their order is compared with the plan's, always.\n\n"
+      "and the doorbells that start it. A plan that does not fit the device is refused with the "
+      "numbers; queues longer than its rings are written in parts, each of which is a re-arm. The "
+      "bytes are read back and their order is compared with the plan's, always.\n\n"
       "Examples:\n"
       "  prepost lower plan.json\n"
       "  prepost lower plan.json --node 1 --list\n"
+      "  prepost lower plan.json --mode managed --masters lane --node 1 --list\n"
+      "  prepost lower plan.json --device-profile examples/devices/tiny.json\n"
       "  prepost lower plan.json -o queues.json\n"
       "  prepost lower plan.json --list > queues.txt\n"
       "  prepost lower plan.json --from-list queues.txt\n"
       "  prepost lower --from-list queues.txt -o queues.bin");
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin");
-  CLI::Option* mode =
-      command
-          ->add_option("--mode", flags->mode, "How queues are driven: inline or managed [inline]")
-          ->type_name("MODE");
   CLI::Option* node = command->add_option("--node", flags->node, "Only this node")->type_name("I");
-  command->add_option("--sq-wqebbs", flags->profile.sq_wqebbs, "Basic blocks of a send queue")
-      ->check(CLI::Range(1u, UINT32_MAX))
-      ->capture_default_str();
-  command->add_option("--rq-wqes", flags->profile.rq_wqes, "Entries of a receive queue")
-      ->check(CLI::Range(1u, UINT32_MAX))
-      ->capture_default_str();
-  command->add_option("--cq-entries", flags->profile.cq_entries, "Entries of a completion queue")
-      ->check(CLI::Range(1u, UINT32_MAX))
-      ->capture_default_str();
+  flags->lowering.AddTo(*command);
   CLI::Option* list = command->add_flag("--list", flags->list, "Print every entry of every queue");
   CLI::Option* json =
       command->add_flag("--json", flags->json, "Print the lines per node as JSON")->excludes(list);
@@ -149,7 +143,6 @@ void AddLower(CLI::App& app, Action* action) {
           "PLAN they are compared with it")
       ->type_name("FILE")
       ->excludes(list)
-      ->excludes(mode)
       ->excludes(node);
   command
       ->add_option("-o,--output", flags->output,

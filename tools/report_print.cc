@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -14,6 +15,12 @@ namespace {
 /// The report is one of the nodes that are on several machines.
 bool IsOfOne(const Plan& plan, const RunReport& report) {
   return report.nodes.size() < plan.header().nodes;
+}
+
+/// Some host wrote to rings again, or might have had to.
+bool HasRearms(const RunReport& report) {
+  return std::ranges::any_of(report.nodes,
+                             [](const NodeReport& node) { return node.rearms_max != 0; });
 }
 
 /// Message bytes over the node's time, as 10^6 bytes a second; 0 where nothing took any time.
@@ -32,13 +39,18 @@ void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& su
   out << fmt::format("executor {} on {}, {}, {} in {}\n", report.executor, report.detail,
                      Count(plan.header().nodes, "node"), Count(bytes, "byte"),
                      Count(plan.header().message.blocks, "block"));
-  out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "node", "time ms",
-                     "posts", "during", "wake-ups", "cpu ms", "retries", "MB/s");
+  const bool has_rearms = HasRearms(report);
+  out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{}\n", "node", "time ms",
+                     "posts", "during", "wake-ups", "cpu ms", "retries", "MB/s",
+                     has_rearms ? "  re-arms (bound)" : "");
   for (const NodeReport& node : report.nodes) {
-    out << fmt::format("{:>6} {:>10.3f} {:>9} {:>9} {:>9} {:>9.2f} {:>9} {:>9.1f}\n",
-                       node.node.value, Milliseconds(node.elapsed_ns), node.host_posts,
-                       node.host_posts_during, node.host_wakeups, Milliseconds(node.cpu_ns),
-                       node.retries, MegabytesPerSecond(bytes, node.elapsed_ns));
+    out << fmt::format("{:>6} {:>10.3f} {:>9} {:>9} {:>9} {:>9.2f} {:>9} {:>9.1f}", node.node.value,
+                       Milliseconds(node.elapsed_ns), node.host_posts, node.host_posts_during,
+                       node.host_wakeups, Milliseconds(node.cpu_ns), node.retries,
+                       MegabytesPerSecond(bytes, node.elapsed_ns));
+    if (has_rearms)
+      out << fmt::format(" {:>8} {:>7}", node.rearms, fmt::format("({})", node.rearms_max));
+    out << "\n";
   }
   const std::string copies =
       IsOfOne(plan, report) ? fmt::format("the copy of node {} is", report.nodes.front().node.value)
@@ -59,6 +71,8 @@ void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum
                      {"host_completions", node.host_completions},
                      {"host_cpu_ns", node.cpu_ns},
                      {"retries", node.retries},
+                     {"rearms", node.rearms},
+                     {"rearms_bound", node.rearms_max},
                      {"bytes_received", node.bytes_received}});
   }
   const nlohmann::ordered_json all = {

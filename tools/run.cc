@@ -20,9 +20,11 @@
 #include "prepost/runtime/output_set.h"
 #include "tools/command.h"
 #include "tools/file_kind.h"
+#include "tools/lowering_flags.h"
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
 #include "tools/run_job.h"
+#include "tools/software_device.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
 #include "tools/trace_output.h"
@@ -41,6 +43,7 @@ struct RunFlags {
   std::string device;     // empty: not given
   std::string scheduler;  // empty: not given
   std::optional<uint64_t> seed;
+  LoweringFlags lowering;
   std::string output_folder;
   TraceOutput trace;
 };
@@ -77,17 +80,18 @@ Status CheckFlags(const RunFlags& flags) {
       return {StatusCode::kUsage, "--transport is for CPUs, not for --executor offload"};
   }
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   if (flags.play.wait.any() && flags.executor == "offload") {
     return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
   }
   if (!flags.device.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
+    PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, SoftwareDeviceNames()));
   }
   if (flags.executor == "cpu") {
     const char* flag = !flags.device.empty()      ? "--device"
                        : !flags.scheduler.empty() ? "--scheduler"
                        : flags.seed               ? "--seed"
-                                                  : nullptr;
+                                                  : flags.lowering.given();
     if (flag != nullptr) {
       return {StatusCode::kUsage, fmt::format("{} is for offload, not for --executor cpu", flag)};
     }
@@ -106,7 +110,7 @@ Status CheckFlags(const RunFlags& flags) {
 }
 
 /// Whether to offload; for auto with the reason on stderr.
-bool IsOffloaded(const RunFlags& flags, const Plan& plan) {
+bool IsOffloaded(const RunFlags& flags, const Plan& plan, const nic::LowerOptions& lower) {
   if (flags.executor != "auto") return flags.executor == "offload";
   if (flags.device.empty() && !flags.transport.empty()) return false;  // what is asked for
   std::string reason;
@@ -115,7 +119,7 @@ bool IsOffloaded(const RunFlags& flags, const Plan& plan) {
     reason = "no --device is named";
   } else if (!flags.transport.empty()) {
     reason = "--transport is named";
-  } else if (const Result<nic::QueueProgram> program = nic::Lower(plan); !program.ok()) {
+  } else if (const Result<nic::QueueProgram> program = nic::Lower(plan, lower); !program.ok()) {
     reason = "the plan does not fit the device: " + program.status().message();
   } else {
     is_offloaded = true;
@@ -141,9 +145,9 @@ Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
   return Compile(*spec);
 }
 
-/// The transfer, with its files; signals are held until all is cleaned up.
+/// The transfer, offloaded if there is a `lower`, with its files; signals are held until all is cleaned up.
 Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInput& input,
-                       bool is_offloaded, RunTrace* trace) {
+                       const nic::LowerOptions* lower, RunTrace* trace) {
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   std::optional<OutputSet> outputs;
@@ -164,14 +168,18 @@ Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInpu
                    .wait = flags.play.wait.policy(),
                    .no_progress_max = flags.play.no_progress_max(),
                    .show_progress = isatty(STDERR_FILENO) != 0,
+                   .device = FindSoftwareDevice(flags.device),
                    .scheduler = SchedulerOf(flags.scheduler),
                    .seed = flags.seed.value_or(1),
+                   .lower = lower,
                    .trace = trace};
-  return is_offloaded ? RunOffloaded(job) : RunCpu(job);
+  return lower != nullptr ? RunOffloaded(job) : RunCpu(job);
 }
 
 Status Run(RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
+  const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+  if (!lower.ok()) return lower.status();
   const Result<MappedInput> input = MappedInput::Open(flags.input_path);
   if (!input.ok()) return input.status();
   const Result<Plan> plan = GetPlan(flags, input->size_bytes());
@@ -179,11 +187,12 @@ Status Run(RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
   PREPOST_RETURN_IF_ERROR(flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path}));
 
-  const bool is_offloaded = IsOffloaded(flags, *plan);
-  const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded, flags.trace.table());
-  const TraceInfo info = {
-      .executor = is_offloaded ? "offload" : "cpu",
-      .detail = is_offloaded ? "emulated" : std::string(Name(TransportOf(flags)))};
+  const bool is_offloaded = IsOffloaded(flags, *plan, *lower);
+  const Result<LocalRun> run =
+      Carry(flags, *plan, *input, is_offloaded ? &*lower : nullptr, flags.trace.table());
+  const TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
+                          .detail = is_offloaded ? FindSoftwareDevice(flags.device).name
+                                                 : std::string(Name(TransportOf(flags)))};
   const Status written = flags.trace.Write(*plan, info, run.status());
   if (!run.ok()) return run.status();
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
@@ -207,11 +216,16 @@ constexpr const char* kHelp =
     "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
     "host came back from\n"
     "waiting; cpu ms, the processor time of its host;\n"
-    "retries, how often a block came before its receive was posted.\n\n"
+    "retries, how often a block came before its receive was posted; re-arms, where a queue is "
+    "longer than its ring, how\n"
+    "often the host wrote to one again during the transfer, and the bound on that.\n\n"
     "Examples:\n"
     "  prepost run plan.json --input image.raw --output-dir copies\n"
     "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
     "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
+    "  prepost run plan.json --input image.raw --executor offload --device mlx5:emulated\n"
+    "  prepost run plan.json --input image.raw --executor offload --mode managed "
+    "--device-profile examples/devices/tiny.json\n"
     "  prepost run examples/specs/pipeline-8.json --input image.raw --wait hybrid\n"
     "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
     "  prepost run plan.json --input image.raw --trace trace.json";
@@ -239,7 +253,9 @@ void AddRun(CLI::App& app, Action* action) {
           fmt::format("How CPUs reach each other: {} [tcp]", fmt::join(kTransportNames, ", ")))
       ->type_name("NAME");
   command
-      ->add_option("--device", flags->device, "What executes queue programs: emulated [emulated]")
+      ->add_option("--device", flags->device,
+                   fmt::format("What executes queue programs: {} [emulated]",
+                               fmt::join(SoftwareDeviceNames(), ", ")))
       ->type_name("NAME");
   command
       ->add_option("--scheduler", flags->scheduler,
@@ -247,6 +263,7 @@ void AddRun(CLI::App& app, Action* action) {
                                fmt::join(SchedulerNames(), ", ")))
       ->type_name("NAME");
   command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")->type_name("S");
+  flags->lowering.AddTo(*command);
   flags->trace.AddTo(*command);
   flags->play.AddTo(*command);
   flags->spec.AddTo(*command);

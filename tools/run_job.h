@@ -9,11 +9,13 @@
 #include <cstdint>
 
 #include "prepost/backends/emulated/scheduler.h"
+#include "prepost/backends/nic/lower.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
+#include "tools/software_device.h"
 
 namespace prepost::tools {
 
@@ -27,9 +29,11 @@ struct RunJob {
   WaitPolicy wait;
   std::chrono::milliseconds no_progress_max;  ///< CPUs only: emulated NICs tell at once
   bool show_progress;
+  const SoftwareDevice& device;  ///< offload only, as are the next two
   emulated::SchedulerMode scheduler;
-  uint64_t seed;    ///< of the scheduler
-  RunTrace* trace;  ///< null: none; filled, also when the run fails. Not owned
+  uint64_t seed;                   ///< of the scheduler
+  const nic::LowerOptions* lower;  ///< offloaded only. Not owned
+  RunTrace* trace;                 ///< null: none; filled, also when the run fails. Not owned
 };
 
 /// A process per node over a local transport. Errors: those of RunLocalGroup.

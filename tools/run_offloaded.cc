@@ -51,7 +51,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Checkpoint checkpoint = [&] {
     return IsInterrupted(job.interrupt_fd) ? Interrupted() : Status();
   };
-  const Result<nic::QueueProgram> program = nic::Lower(job.plan);
+  const Result<nic::QueueProgram> program = nic::Lower(job.plan, *job.lower);
   if (!program.ok()) return program.status();
   const Result<Mapping> message = job.input.Read(checkpoint);
   if (!message.ok()) return message.status();
@@ -72,7 +72,9 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   Result<RunReport> report = [&] {
     const Ticker ticker("the NICs are at work");
     return emulated::RunQueueProgram(job.plan, *program, message->bytes(), memory,
-                                     {.scheduler = job.scheduler,
+                                     {.device = job.device.name,
+                                      .make_device = job.device.make,
+                                      .scheduler = job.scheduler,
                                       .seed = job.seed,
                                       .interrupt_fd = job.interrupt_fd,
                                       .trace = job.trace});

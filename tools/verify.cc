@@ -8,10 +8,14 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "prepost/backends/nic/fit.h"
 #include "prepost/ir/count.h"
 #include "prepost/ir/plan_json.h"
 #include "tools/command.h"
+#include "tools/fit_print.h"
+#include "tools/lowering_flags.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -20,6 +24,7 @@ namespace {
 struct VerifyFlags {
   std::vector<std::string> paths;
   VerifyOptions options;
+  std::string device_profile;  ///< empty: none
   bool json = false;
 };
 
@@ -34,8 +39,26 @@ nlohmann::ordered_json ToJson(const Verdict& verdict) {
   return {{"valid", verdict.ok()}, {"findings", verdict.findings}, {"diagnostics", diagnostics}};
 }
 
+/// Whether the valid `plan` fits the device in some mode, to stdout and `result`.
+Status CheckBounds(const Plan& plan, const std::string& path, const nic::DeviceProfile& profile,
+                   bool json, nlohmann::ordered_json& result) {
+  std::vector<nic::Fit> fits;
+  for (const nic::LoweringMode mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
+    const Ticker ticker("lowering " + path);
+    fits.push_back(nic::CheckFit(plan, {.mode = mode, .profile = profile, .node = {}}));
+  }
+  result["bounds"] = FitsJson(profile, fits);
+  if (!json) {
+    std::cout << path << ": ";
+    PrintFits(profile, fits, std::cout);
+  }
+  if (FitsSomehow(fits)) return {};
+  return Rejected(fmt::format("does not fit device {} in any mode", profile.name), path);
+}
+
 /// One file; what is wrong with it goes to stdout, as that is the result asked for.
-Status RunOne(const std::string& path, const VerifyFlags& flags, nlohmann::ordered_json* results) {
+Status RunOne(const std::string& path, const VerifyFlags& flags, const nic::DeviceProfile* profile,
+              nlohmann::ordered_json* results) {
   const Result<Plan> plan = ReadPlanFile(path);
   if (!plan.ok()) {
     results->push_back({{"plan", path}, {"valid", false}, {"error", plan.status().ToString()}});
@@ -62,14 +85,22 @@ Status RunOne(const std::string& path, const VerifyFlags& flags, nlohmann::order
                                verdict.ToString());
     }
   }
-  return verdict.ok() ? Status() : Rejected(Count(verdict.findings, "finding"), path);
+  if (!verdict.ok()) return Rejected(Count(verdict.findings, "finding"), path);
+  return profile == nullptr ? Status()
+                            : CheckBounds(*plan, path, *profile, flags.json, results->back());
 }
 
 Status Run(const VerifyFlags& flags) {
+  std::optional<nic::DeviceProfile> profile;
+  if (!flags.device_profile.empty()) {
+    Result<nic::DeviceProfile> loaded = LoadDeviceProfile(flags.device_profile);
+    if (!loaded.ok()) return loaded.status();
+    profile = *std::move(loaded);
+  }
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   std::vector<Status> failures;
   for (const std::string& path : flags.paths) {
-    Status status = RunOne(path, flags, &results);
+    Status status = RunOne(path, flags, profile ? &*profile : nullptr, &results);
     if (!status.ok()) failures.push_back(std::move(status));
   }
   if (flags.json) {
@@ -80,7 +111,7 @@ Status Run(const VerifyFlags& flags) {
   if (failures.empty()) return {};
   if (flags.paths.size() == 1) return failures.front();
   for (const Status& failure : failures) std::cerr << "prepost: " << failure.ToString() << "\n";
-  return Rejected(fmt::format("{} of {} plans are not valid", failures.size(), flags.paths.size()));
+  return Rejected(fmt::format("{} of {} plans are refused", failures.size(), flags.paths.size()));
 }
 
 }  // namespace
@@ -92,8 +123,13 @@ void AddVerify(CLI::App& app, Action* action) {
       "Rules: shape, match, once, causal, acyclic, order, ready, window, rounds (docs/plan.md). "
       "The first 20 findings are "
       "printed, in the order of the file. Exit code 1 when a plan is not valid.\n\n"
+      "With --device-profile also rule bounds: what the plan needs of the nodes' NICs, inline and "
+      "managed, beside what they\n"
+      "have; queues longer than their rings, with their re-arms; and what does not fit. Exit code "
+      "1 when it fits in no mode.\n\n"
       "Examples:\n"
       "  prepost verify plan.json\n"
+      "  prepost verify plan.json --device-profile examples/devices/tiny.json\n"
       "  prepost compile --nodes 8 --message-bytes 1MiB | prepost verify - --json");
   command->add_option("PLAN", flags->paths, "Plan files, - for stdin")->required();
   command
@@ -105,6 +141,7 @@ void AddVerify(CLI::App& app, Action* action) {
       ->add_option("--recv-depth", flags->options.recv_depth, "Receives a channel can have posted")
       ->type_name("R")
       ->check(CLI::Range(1u, UINT32_MAX));
+  AddDeviceProfileFlag(*command, &flags->device_profile);
   command->add_flag("--json", flags->json, "Print the verdicts as JSON");
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

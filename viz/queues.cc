@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every queue that has entries to show has a box per entry: receive queues first, then send queues,
-// last the loopback queue, so that most arrows run to the right. Queues stand in columns, short
+// Every queue that has entries to show has a box per entry: receive queues first, then the masters of
+// managed queues, then send queues, last the loopback queue of the end, so that most arrows run to
+// the right. Queues stand in columns, short
 // receive queues below each other. A WAIT names a CQ and a CQE; its box says whose completion that
 // is, and an arrow comes from there, when that is drawn too and there are not too many arrows. The
-// loopback queue waits for the last CQE of every CQ: it gets no arrows.
+// end waits for the last CQE of every CQ: its WAITs get no arrows. A SEND_EN's arrow, dashed, goes to the
+// last WQE that it enables.
 //
 //   QP 1>0 blocks       QP 1>2 blocks
 //   receive queue, CQ 1 send queue, CQ 2
 //   [RECV b0 from 0]    [WAIT CQ 1 until CQE 0]
 //   [CQE 0 of CQ 1 ]--->[for recv b0 from 0   ]
 //                       [SEND b0 to 2         ]
-#include "prepost/ir/count.h"
 #include "prepost/viz/queues.h"
 
 #include <fmt/format.h>
@@ -22,9 +23,11 @@
 #include <compare>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "prepost/backends/nic/lower.h"
+#include "prepost/ir/count.h"
 #include "prepost/runtime/program.h"
 #include "prepost/viz/chart.h"
 #include "prepost/viz/routes.h"
@@ -47,10 +50,12 @@ constexpr size_t kArrowColors = 5;
 
 constexpr std::string_view kQueueStyle =
     ".wait{fill:#fff;stroke:#b4641e}.send{fill:#cfe2f7;stroke:#333}.recv{fill:#fde3c0;stroke:#333}"
-    ".nop{fill:#e8e8e8;stroke:#333}.q{font-size:13px;font-weight:bold}.a{font-size:11px;"
+    ".nop{fill:#e8e8e8;stroke:#333}.enable{fill:#e3d4ef;stroke:#6a3d9a}.held{fill:#cfe2f7;"
+    "stroke:#333;stroke-dasharray:4 3}.q{font-size:13px;font-weight:bold}.a{font-size:11px;"
     "font-weight:bold}.d{font-size:11px;fill:#444}.gap{font-size:11px;fill:#777}"
     ".under,.arrow{fill:none;stroke-linecap:square}.under{stroke:#fff;stroke-width:3.4}"
-    ".arrow{stroke:currentColor;stroke-width:1.4}.head{fill:currentColor}"
+    ".arrow{stroke:currentColor;stroke-width:1.4}"
+    ".enables .arrow{stroke-dasharray:4 4;stroke-linecap:butt}.head{fill:currentColor}"
     ".k0{color:#b4641e}.k1{color:#1f5fa8}.k2{color:#2e7d32}.k3{color:#8e24aa}.k4{color:#555}";
 
 /// Where an entry is: its queue and its index there.
@@ -67,7 +72,8 @@ struct Entry {
   std::string detail;  ///< "for recv b0 from 0"
   bool shown = true;
   std::optional<Place> waits_for;
-  int y = 0;  ///< below the top of the columns
+  std::optional<Place> enables;  ///< up to there
+  int y = 0;                     ///< below the top of the columns
 };
 
 /// A queue.
@@ -76,10 +82,11 @@ struct Queue {
   std::string detail;  ///< "send queue, CQ 3"
   std::vector<Entry> entries;
   bool receives = false;
-  bool drawn = true;  ///< an entry is shown
-  int width = 0;      ///< needed
-  int height = 0;     ///< needed, with the title
-  int y = 0;          ///< below the top of the columns
+  bool managed = false;  ///< a send queue that is
+  bool drawn = true;     ///< an entry is shown
+  int width = 0;         ///< needed
+  int height = 0;        ///< needed, with the title
+  int y = 0;             ///< below the top of the columns
   size_t column = 0;
 };
 
@@ -105,6 +112,8 @@ class QueuePicture {
 
  private:
   void MakeQueues();
+  void MakeReceiveQueue(size_t qp);
+  void MakeSendQueue(size_t qp);
   void FillQueues(size_t qp);
   std::vector<int> PlaceQueues();
   void MakeArrows(size_t columns);
@@ -117,6 +126,7 @@ class QueuePicture {
   std::optional<Place> SourceOf(const SendEntry& wait) const;
   OpId OpAt(const SendEntry& wait) const;
   std::string Note() const;
+  static void DrawLegendArrow(Svg& svg, Legend& legend, std::string_view css_class);
   void DrawLegend(Svg& svg) const;
   void DrawQueue(Svg& svg, const Queue& queue) const;
   void DrawArrows(Svg& svg) const;
@@ -140,26 +150,54 @@ class QueuePicture {
   int height_ = 0;               ///< of the columns
 };
 
-void QueuePicture::MakeQueues() {
-  for (size_t i = 0; i < program_.qps.size(); ++i) {
-    const QueuePair& qp = program_.qps[i];
-    if (qp.receives.empty()) continue;
-    receive_queue_[i] = queues_.size();
-    queues_.push_back({.title = nic::Describe(program_, nic::QpId::FromIndex(i)),
-                       .detail = fmt::format("receive queue, CQ {}", qp.recv_cq.value),
-                       .entries = {},
-                       .receives = true});
+/// ", a ring of 16": of a queue that is written in parts.
+std::string RingNote(bool in_parts, uint32_t ring) {
+  return in_parts ? fmt::format(", a ring of {}", ring) : "";
+}
+
+void QueuePicture::MakeReceiveQueue(size_t index) {
+  const QueuePair& qp = program_.qps[index];
+  if (qp.receives.empty()) return;
+  receive_queue_[index] = queues_.size();
+  queues_.push_back({.title = nic::Describe(program_, nic::QpId::FromIndex(index)),
+                     .detail = fmt::format("receive queue, CQ {}{}", qp.recv_cq.value,
+                                           RingNote(qp.receives_in_parts(), qp.rq_wqes)),
+                     .entries = {},
+                     .receives = true});
+}
+
+void QueuePicture::MakeSendQueue(size_t index) {
+  const QueuePair& qp = program_.qps[index];
+  if (qp.sends.empty()) return;
+  const bool is_master = std::ranges::count(qp.sends, Opcode::kSendEnable, &SendEntry::opcode) != 0;
+  send_queue_[index] = queues_.size();
+  queues_.push_back(
+      {.title = nic::Describe(program_, nic::QpId::FromIndex(index)),
+       .detail = fmt::format("{} queue, CQ {}{}",
+                             is_master    ? "master"
+                             : qp.managed ? "managed send"
+                                          : "send",
+                             qp.send_cq.value, RingNote(qp.sends_in_parts(), qp.sq_wqebbs)),
+       .entries = {},
+       .managed = qp.managed});
+  for (size_t entry = 0; entry < qp.sends.size(); ++entry) {
+    if (qp.sends[entry].signaled) signaled_[index].push_back(entry);
   }
-  for (size_t i = 0; i < program_.qps.size(); ++i) {
-    const QueuePair& qp = program_.qps[i];
-    if (qp.sends.empty()) continue;
-    send_queue_[i] = queues_.size();
-    queues_.push_back({.title = nic::Describe(program_, nic::QpId::FromIndex(i)),
-                       .detail = fmt::format("send queue, CQ {}", qp.send_cq.value),
-                       .entries = {}});
-    for (size_t entry = 0; entry < qp.sends.size(); ++entry) {
-      if (qp.sends[entry].signaled) signaled_[i].push_back(entry);
-    }
+}
+
+void QueuePicture::MakeQueues() {
+  const size_t count = program_.qps.size();
+  const bool is_managed = program_.enables() > 0;
+  for (size_t i = 0; i < count; ++i) MakeReceiveQueue(i);
+  const auto is_early = [&](size_t i) {  // a master, of which the only one is the end, too
+    const bool is_end = i + 1 == count && i > 0 && program_.qps[i - 1].loopback;
+    return is_managed && program_.qps[i].loopback && !is_end;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    if (is_early(i)) MakeSendQueue(i);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (!is_early(i)) MakeSendQueue(i);
   }
 }
 
@@ -216,7 +254,15 @@ Entry QueuePicture::MakeEntry(const SendEntry& send, size_t qp, uint32_t cqe) co
     if (send.op != nic::kNoOp) entry.waits_for = SourceOf(send);
     return entry;
   }
-  entry.css_class = send.op == nic::kNoOp ? "nop" : "send";
+  if (send.opcode == Opcode::kSendEnable) {
+    entry.css_class = "enable";
+    entry.what = fmt::format("SEND_EN {}", nic::Describe(program_, send.qp));
+    entry.enables = Place{.queue = send_queue_[send.qp.index()], .index = send.count - 1};
+    entry.detail = fmt::format("up to WQE {}: {}", send.count - 1,
+                               NameOf(program_.qps[send.qp.index()].sends[send.count - 1].op));
+    return entry;
+  }
+  entry.css_class = send.op == nic::kNoOp ? "nop" : program_.qps[qp].managed ? "held" : "send";
   entry.what = send.op == nic::kNoOp ? std::string(Name(send.opcode))
                                      : fmt::format("{} (op {})", NameOf(send.op), send.op.value);
   entry.detail = send.signaled
@@ -273,21 +319,26 @@ void QueuePicture::PlaceEntries(Queue& queue) {
   queue.height = y;
 }
 
-/// Receive queues are short, so several share a column, as long as they are no higher together than
-/// the highest send queue. Returns the columns' widths.
+/// Receive queues are short, and so are managed ones, so several of a kind share a column, as long
+/// as they are no higher together than the highest other queue. Returns the columns' widths.
 std::vector<int> QueuePicture::PlaceQueues() {
   int highest = 0;
   for (Queue& queue : queues_) {
     Measure(queue);
     PlaceEntries(queue);
     if (!queue.drawn) ++empty_;
-    if (queue.drawn && !queue.receives) highest = std::max(highest, queue.height);
+    if (queue.drawn && !queue.receives && !queue.managed) highest = std::max(highest, queue.height);
   }
   std::vector<int> widths;
   int y = 0;
+  const Queue* above = nullptr;
   for (Queue& queue : queues_) {
     if (!queue.drawn) continue;
-    if (widths.empty() || !queue.receives || y + queue.height > highest) {
+    const bool may_share =
+        above != nullptr && (queue.receives || queue.managed) &&
+        std::tie(queue.receives, queue.managed) == std::tie(above->receives, above->managed);
+    above = &queue;
+    if (!may_share || y + queue.height > highest) {
       widths.push_back(0);
       y = 0;
     }
@@ -302,22 +353,27 @@ std::vector<int> QueuePicture::PlaceQueues() {
 }
 
 void QueuePicture::MakeArrows(size_t columns) {
-  std::map<Place, std::vector<RouteEnd>> waits;  // by source
+  std::map<Place, std::vector<RouteEnd>> ends;  // by source
   size_t arrows = 0;
-  for (const Queue& queue : queues_) {
-    for (const Entry& entry : queue.entries) {
-      if (!entry.shown || !entry.waits_for) continue;
-      if (!queues_[entry.waits_for->queue].entries[entry.waits_for->index].shown) continue;
-      waits[*entry.waits_for].push_back({.column = queue.column, .y = entry.y});
-      ++arrows;
+  const auto add = [&](Place from, Place to) {
+    const Entry& entry = queues_[to.queue].entries[to.index];
+    if (!entry.shown || !queues_[from.queue].entries[from.index].shown) return;
+    ends[from].push_back({.column = queues_[to.queue].column, .y = entry.y});
+    ++arrows;
+  };
+  for (size_t queue = 0; queue < queues_.size(); ++queue) {
+    for (size_t i = 0; i < queues_[queue].entries.size(); ++i) {
+      const Entry& entry = queues_[queue].entries[i];
+      if (entry.waits_for) add(*entry.waits_for, {.queue = queue, .index = i});
+      if (entry.enables) add({.queue = queue, .index = i}, *entry.enables);
     }
   }
   std::vector<Route> routes;
-  for (auto& [place, ends] : waits) {
+  for (auto& [place, to] : ends) {
     const Queue& queue = queues_[place.queue];
     sources_.push_back(place);
-    routes.push_back({.from = {.column = queue.column, .y = queue.entries[place.index].y},
-                      .to = std::move(ends)});
+    routes.push_back(
+        {.from = {.column = queue.column, .y = queue.entries[place.index].y}, .to = std::move(to)});
   }
   arrows_.emplace(std::move(routes), columns);
   if (arrows_->most() <= kArrowsSideBySideMax) return;
@@ -364,9 +420,10 @@ void QueuePicture::DrawArrows(Svg& svg) const {
     const Queue& queue = queues_[sources_[i].queue];
     const Entry& entry = queue.entries[sources_[i].index];
     const RoutePicture route = arrows_->Place(i, columns_, top_);
-    svg.BeginGroup(fmt::format("k{}", i % kArrowColors),
-                   fmt::format("from {} {}, {}, to {}", queue.title, sources_[i].index, entry.what,
-                               Count(route.heads.size(), "WAIT")));
+    svg.BeginGroup(
+        fmt::format("k{}{}", i % kArrowColors, entry.enables ? " enables" : ""),
+        fmt::format("from {} {}, {}, to {}", queue.title, sources_[i].index, entry.what,
+                    entry.enables ? "its last WQE enabled" : Count(route.heads.size(), "WAIT")));
     svg.Lines("under", route.lines);
     svg.Lines("arrow", route.lines);
     for (const Point& tip : route.heads) svg.Head("head", tip);
@@ -379,6 +436,10 @@ std::string QueuePicture::Note() const {
       fmt::format("the queues as preposted: {}, {}; started by {}",
                   entries_ == 1 ? "1 entry" : fmt::format("{} entries", entries_),
                   Count(program_.waits(), "WAIT"), Count(program_.doorbells(), "doorbell"));
+  if (program_.enables() > 0)
+    note += fmt::format("; managed by {}", Count(program_.enables(), "SEND_EN"));
+  if (program_.rearms() > 0)
+    note += fmt::format("; {} meanwhile", Count(program_.rearms(), "re-arm"));
   if (empty_ > 0) note += fmt::format("; {} with nothing to show left out", Count(empty_, "queue"));
   if (shown_ < entries_) {
     Selection only = selection_;
@@ -392,27 +453,37 @@ std::string QueuePicture::Note() const {
   return note;
 }
 
+void QueuePicture::DrawLegendArrow(Svg& svg, Legend& legend, std::string_view css_class) {
+  const Box box = legend.Sample(40);
+  const Point tip{box.x + box.width, box.y + 8};
+  svg.BeginGroup(css_class, "");
+  svg.Lines("arrow", std::array{Line{{box.x, tip.y}, {tip.x - kArrowHead, tip.y}}});
+  svg.Head("head", tip);
+  svg.EndGroup();
+}
+
 void QueuePicture::DrawLegend(Svg& svg) const {
   Legend legend(svg);
-  constexpr std::pair<std::string_view, std::string_view> kSamples[] = {
+  const bool is_managed = program_.enables() > 0;
+  const std::pair<std::string_view, std::string_view> samples[] = {
       {"wait", "holds its queue until a CQ has a CQE"},
-      {"send", "send"},
+      {"enable", "lets a managed queue run so far"},
+      {is_managed ? "held" : "send", is_managed ? "send, held until enabled" : "send"},
       {"recv", "receive, posted before the start"},
       {"nop", "the host's only completion"}};
-  for (const auto& [css_class, meaning] : kSamples) {
+  for (const auto& [css_class, meaning] : samples) {
+    if (css_class == "enable" && !is_managed) continue;
     svg.Rect(css_class, legend.Sample(24));
     legend.Meaning(meaning);
   }
   if (arrows_left_out_ > 0) return;
-  const Box box = legend.Sample(40);
-  const Point tip{box.x + box.width, box.y + 8};
-  svg.BeginGroup("k0", "");
-  svg.Lines("arrow", std::array{Line{{box.x, tip.y}, {tip.x - kArrowHead, tip.y}}});
-  svg.Head("head", tip);
-  svg.EndGroup();
-  const bool all_shown = shown_ == entries_;  // else nothing of the loopback queue is
-  legend.Meaning(all_shown ? "whose CQE a WAIT waits for; the loopback queue's have no arrows"
+  DrawLegendArrow(svg, legend, "k0");
+  const bool all_shown = shown_ == entries_;  // else nothing of the end is
+  legend.Meaning(all_shown ? "whose CQE a WAIT waits for; those of the end have no arrows"
                            : "whose CQE a WAIT waits for, where that is shown");
+  if (!is_managed) return;
+  DrawLegendArrow(svg, legend, "k4 enables");
+  legend.Meaning("the last WQE enabled");
 }
 
 std::string QueuePicture::Draw() const {
@@ -440,12 +511,14 @@ std::string QueuePicture::Draw() const {
 
 }  // namespace
 
-Result<std::string> DrawQueues(const Plan& plan, const Selection& selection) {
+Result<std::string> DrawQueues(const Plan& plan, const Selection& selection,
+                               const nic::LowerOptions& lower) {
   if (selection.nodes.size() != 1) {
     return Status(StatusCode::kUsage, "the queues view shows one node: name it with --node");
   }
-  const Result<nic::QueueProgram> program =
-      nic::Lower(plan, {.node = selection.nodes.front()});
+  nic::LowerOptions options = lower;
+  options.node = selection.nodes.front();
+  const Result<nic::QueueProgram> program = nic::Lower(plan, options);
   if (!program.ok()) return program.status();
   const QueuePicture picture(plan, selection, program->nodes.front());
   if (picture.shown() > kQueueEntriesMax) {

@@ -96,7 +96,8 @@ class PrepostedHost {
             .doorbells = counters.doorbells,
             .event_requests = counters.event_requests,
             .wakeups = counters.wakeups,
-            .cqes_read = counters.cqes_read};
+            .cqes_read = counters.cqes_read,
+            .rearms = node_.feed().rearms()};
   }
 
  private:
@@ -268,6 +269,12 @@ uint64_t AvailableMemoryBytes() {
   return UINT64_MAX;
 }
 
+uint64_t RearmsOf(const nic::QueueProgram& program) {
+  uint64_t rearms = 0;
+  for (const nic::NodeProgram& node : program.nodes) rearms += node.rearms();
+  return rearms;
+}
+
 class Comparer {
  public:
   Comparer(const Plan& plan, const nic::QueueProgram& program, const CompareOptions& options)
@@ -382,9 +389,9 @@ class Comparer {
 
   Result<TransferSample> Prepost(Fabric& fabric, HostThreads& threads) {
     const uint64_t arm_from_ns = ThreadCpuNs();
-    Result<ArmedGroup> group = ArmedGroup::Make(
-        fabric, plan_, program_, std::array{MessageBuffers{message_.bytes(), spans_}},
-        /*epoch=*/0);
+    Result<ArmedGroup> group =
+        ArmedGroup::Make(fabric, plan_, program_,
+                         std::array{MessageBuffers{message_.bytes(), spans_}}, FirstNumbers());
     if (!group.ok()) return group.status();
     for (nic::ArmedNode& node : group->nodes()) PREPOST_RETURN_IF_ERROR(node.Arm());
     const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
@@ -400,9 +407,8 @@ class Comparer {
     if (!AllDone(threads)) return group->Stuck();
     PREPOST_RETURN_IF_ERROR(group->Check());
     const HostCounts& during = sample->during;
-    const bool in_parts = std::ranges::any_of(
-        program_.nodes, [](const nic::NodeProgram& node) { return node.rearms() != 0; });
-    if (!in_parts && during.work_requests + during.doorbells + during.event_requests != 0) {
+    if (RearmsOf(program_) == 0 &&
+        during.work_requests + during.doorbells + during.event_requests != 0) {
       return Rejected(
           fmt::format("preposted hosts posted during the transfer: {} work requests, {} "
                       "doorbells, {} requests for events",
@@ -508,6 +514,7 @@ HostCounts& HostCounts::operator+=(const HostCounts& other) {
   event_requests += other.event_requests;
   wakeups += other.wakeups;
   cqes_read += other.cqes_read;
+  rearms += other.rearms;
   return *this;
 }
 
@@ -516,7 +523,8 @@ HostCounts operator-(const HostCounts& a, const HostCounts& b) {
           .doorbells = a.doorbells - b.doorbells,
           .event_requests = a.event_requests - b.event_requests,
           .wakeups = a.wakeups - b.wakeups,
-          .cqes_read = a.cqes_read - b.cqes_read};
+          .cqes_read = a.cqes_read - b.cqes_read,
+          .rearms = a.rearms - b.rearms};
 }
 
 Result<Comparison> Compare(const Plan& plan, const CompareOptions& options) {
@@ -531,6 +539,7 @@ Result<Comparison> Compare(const Plan& plan, const CompareOptions& options) {
   Stress stress;
   PREPOST_RETURN_IF_ERROR(stress.Start(options.stress_threads));
   Comparison comparison;
+  comparison.rearms_max = RearmsOf(*program);
   for (uint32_t pair = 0; pair <= options.repetitions; ++pair) {  // the first warms up
     if (options.progress && pair != 0) options.progress(pair - 1);
     for (uint32_t turn = 0; turn < 2; ++turn) {

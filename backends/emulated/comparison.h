@@ -51,6 +51,7 @@ struct HostCounts {
   uint64_t event_requests = 0;  ///< register writes that asked for an event
   uint64_t wakeups = 0;         ///< returns from waiting, also those for nothing
   uint64_t cqes_read = 0;       ///< completions that hosts looked at
+  uint64_t rearms = 0;          ///< preposted: rings written to again
 
   HostCounts& operator+=(const HostCounts& other);
   friend HostCounts operator-(const HostCounts& a, const HostCounts& b);
@@ -61,7 +62,8 @@ struct HostCounts {
 struct TransferSample {
   HostCounts before;    ///< while arming, before the common start
   HostCounts at_start;  ///< in each node's start: its first sends, or its doorbells
-  HostCounts during;    ///< from there to each node's completion. Preposted: no posts, checked
+  HostCounts during;    ///< from there to each node's completion. Preposted: no posts, checked,
+                        ///< but for re-arms, where a queue is longer than its ring
   /// By node: from the common start until its host has noticed its own last completion.
   std::vector<uint64_t> latency_ns;
   uint64_t completion_ns = 0;  ///< the last node's latency
@@ -76,6 +78,7 @@ struct TransferSample {
 /// B A ...; one pair before the first is not kept.
 struct Comparison {
   std::array<std::vector<TransferSample>, 2> ways;  ///< by Way
+  uint64_t rearms_max = 0;                          ///< preposted: of all nodes, in a transfer
 
   const std::vector<TransferSample>& of(Way way) const { return ways[static_cast<size_t>(way)]; }
 };

@@ -12,8 +12,10 @@
 #ifndef PREPOST_BACKENDS_NIC_LOWER_H_
 #define PREPOST_BACKENDS_NIC_LOWER_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "prepost/backends/nic/device_profile.h"
 #include "prepost/backends/nic/queue_program.h"
@@ -29,6 +31,10 @@ enum class Masters : uint8_t {
   kLane,  ///< one per lane: blocks do not hold up credits
   kQueue  ///< one per data queue
 };
+inline constexpr std::array<std::string_view, 3> kMastersNames = {"node", "lane", "queue"};
+constexpr std::string_view Name(Masters masters) {
+  return kMastersNames[static_cast<size_t>(masters)];
+}
 
 struct LowerOptions {
   LoweringMode mode = LoweringMode::kInline;

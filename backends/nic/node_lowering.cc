@@ -46,12 +46,11 @@ struct Completion {
   uint32_t index = 0;
 };
 
-/// The ring of a queue of `entries`. The largest one is not used for parts: all of its entries
-/// would be ahead of the consumer at once, one more than indices can tell apart.
-uint32_t RingOf(size_t entries, uint32_t ring_max, uint32_t ahead_max) {
-  const size_t at_once = std::min(ring_max, ahead_max);
-  if (entries <= at_once) return std::bit_ceil(static_cast<uint32_t>(std::max<size_t>(entries, 1)));
-  return std::bit_floor(static_cast<uint32_t>(at_once));
+/// The ring of a queue of `entries`, of which a device holds `at_once`. One written in parts is
+/// smaller than what indices can tell apart: all of its entries are ahead of the consumer at once.
+uint32_t RingOf(size_t entries, uint32_t at_once) {
+  if (entries > at_once) return std::bit_floor(at_once);
+  return std::bit_ceil(static_cast<uint32_t>(std::max<size_t>(entries, 1)));
 }
 
 class NodeLowering {
@@ -192,8 +191,7 @@ class NodeLowering {
   /// A queue that is written in parts may be enabled up to the end of one only once that is
   /// written, so no SEND_EN spans two.
   bool SamePart(const Queue& queue, uint32_t a, uint32_t b) const {
-    const uint32_t ring =
-        RingOf(queue.sends, options_.profile.sq_wqebbs, options_.profile.wq_ahead);
+    const uint32_t ring = RingOf(queue.sends, options_.profile.sq_at_once());
     if (queue.sends <= ring) return true;
     return (a - 1) / (ring / 2) == (b - 1) / (ring / 2);
   }
@@ -240,7 +238,7 @@ class NodeLowering {
     const auto total = static_cast<uint32_t>(qp(queue.credits).receives.size());
     const Ready& ready = plan_.header().ready;
     if (ready.mode != ReadyMode::kWindow) return total;
-    const uint32_t ring = RingOf(total, options_.profile.rq_wqes, options_.profile.wq_ahead);
+    const uint32_t ring = RingOf(total, options_.profile.rq_at_once());
     return static_cast<uint32_t>(
         std::min<uint64_t>(total, uint64_t{ordinal} + std::min(ready.window, ring - 1) + 1));
   }
@@ -261,9 +259,9 @@ class NodeLowering {
   void MakeRings() {
     const DeviceProfile& profile = options_.profile;
     for (QueuePair& it : out_.qps) {
-      it.sq_wqebbs = RingOf(it.sends.size(), profile.sq_wqebbs, profile.wq_ahead);
+      it.sq_wqebbs = RingOf(it.sends.size(), profile.sq_at_once());
       if (it.receives.empty()) continue;
-      it.rq_wqes = RingOf(it.receives.size(), profile.rq_wqes, profile.wq_ahead);
+      it.rq_wqes = RingOf(it.receives.size(), profile.rq_at_once());
     }
   }
 

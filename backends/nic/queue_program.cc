@@ -49,17 +49,6 @@ uint64_t NodeProgram::ring_bytes() const {
   return bytes;
 }
 
-const char* Name(LoweringMode mode) {
-  switch (mode) {
-    case LoweringMode::kInline:
-      return "inline";
-    case LoweringMode::kManaged:
-      return "managed";
-  }
-  PREPOST_CHECK(false);
-  return "";
-}
-
 const char* Name(CompletionQueue::Role role) {
   switch (role) {
     case CompletionQueue::Role::kSends:

@@ -7,8 +7,11 @@
 #ifndef PREPOST_BACKENDS_NIC_QUEUE_PROGRAM_H_
 #define PREPOST_BACKENDS_NIC_QUEUE_PROGRAM_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "prepost/backends/nic/wqe.h"
@@ -33,6 +36,10 @@ enum class LoweringMode : uint8_t {
   kInline,  ///< every data queue holds its own WAITs, each directly before its send
   kManaged  ///< data queues hold sends only; WAIT and SEND_EN stand on a loopback master
 };
+inline constexpr std::array<std::string_view, 2> kLoweringModeNames = {"inline", "managed"};
+constexpr std::string_view Name(LoweringMode mode) {
+  return kLoweringModeNames[static_cast<size_t>(mode)];
+}
 
 /// One WQE of a send queue. Each takes one basic block.
 struct SendEntry {
@@ -136,8 +143,6 @@ struct QueueProgram {
   friend bool operator==(const QueueProgram&, const QueueProgram&) = default;
 };
 
-/// "inline", "managed".
-const char* Name(LoweringMode mode);
 /// "sends", "receives", "final", "idle".
 const char* Name(CompletionQueue::Role role);
 /// "QP 1>4 blocks", "QP 1>4 credits", "QP 1 loopback"; with several of these "QP 1 loopback 0".

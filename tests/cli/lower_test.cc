@@ -93,7 +93,10 @@ TEST_F(LowerCommandTest, WritesFiles) {
 }
 
 TEST_F(LowerCommandTest, RefusesWithTheNumbers) {
-  EXPECT_EQ(Lower({"--cq-entries", "1"}, 1),
+  const std::string device = folder_ / "device.json";
+  std::ofstream(device) << R"({"format": "prepost.device", "version": "1.0", "name": "one CQE",
+      "limits": {"cq_entries": 1}, "capabilities": {"cd": true, "cq_oi": true}})";
+  EXPECT_EQ(Lower({"--device-profile", device}, 1),
             "prepost: " + plan_ +
                 ": node 1: CQ of receives of QP 1>0 blocks needs 2 entries, the limit is 1\n");
   EXPECT_EQ(Lower({"--node", "3"}, 1),

@@ -59,6 +59,56 @@ def wrong_plans(plan):
     yield changed("channels is an object", lambda p: p.update(channels={}))
 
 
+def wrong_devices(device, limits):
+    """Wrong profiles; `limits` are the schema's."""
+    for key in ["format", "version", "name", "capabilities"]:
+        yield f"without {key}", {key_: value for key_, value in device.items() if key_ != key}
+    for key in device["capabilities"]:
+        rest = {key_: value for key_, value in device["capabilities"].items() if key_ != key}
+        yield f"without {key}", {**device, "capabilities": rest}
+        for value in [1, "true", None, {}, {"value": 1}, {"value": True, "extra": 1}]:
+            yield f"{key} {value}", {**device, "capabilities": {**device["capabilities"], key: value}}
+    for key, (least, most) in limits.items():
+        for value in [least - 1, most + 1, -1, 4.5, "16", True, None, [], {}, {"source": "a"},
+                      {"value": most + 1}, {"value": least, "source": 7}]:
+            yield f"{key} {value}", {**device, "limits": {**device["limits"], key: value}}
+    yield "unknown key", {**device, "extra": 1}
+    yield "unknown limit", {**device, "limits": {"sq_wqebb": 16}}
+    yield "limits is an array", {**device, "limits": []}
+    yield "version", {**device, "version": "2.0"}
+    yield "format", {**device, "format": "prepost.plan"}
+
+
+def check_devices(plan):
+    """Device profiles: how many files validated. Catches bounds that the reader and the schema do not share."""
+    device_schema = schema("backends/nic/device_profile.schema.json")
+    limits = {key: device_schema.schema["$defs"][limit["anyOf"][0]["$ref"].rsplit("/", 1)[1]]
+              for key, limit in device_schema.schema["properties"]["limits"]["properties"].items()}
+    limits = {key: (limit["minimum"], limit["maximum"]) for key, limit in limits.items()}
+    paths = sorted((SOURCE / "examples" / "devices").glob("*.json"))
+    assert len(paths) >= 2
+    devices = [json.loads(path.read_text()) for path in paths]
+    good = devices + [{**devices[0], "x-author": {"name": "someone"}}, {**devices[0], "version": "1.1"}]
+    for key, bounds in limits.items():
+        for value in bounds:
+            good += [{**devices[0], "limits": {key: value}}, {**devices[0], "limits": {key: {"value": value}}}]
+    with tempfile.TemporaryDirectory() as folder:
+        plan_path = pathlib.Path(folder) / "plan.json"
+        plan_path.write_text(json.dumps(plan))
+        path = pathlib.Path(folder) / "device.json"
+        for device in good:
+            device_schema.validate(device)
+            path.write_text(json.dumps(device))
+            done = run("lower", str(plan_path), "--device-profile", str(path), "-o", "/dev/null")
+            assert str(path) not in done.stderr.replace("warning: " + str(path), ""), (device, done.stderr)
+        for name, device in wrong_devices(devices[0], limits):
+            assert not device_schema.is_valid(device), f"the schema accepts a device profile: {name}"
+            path.write_text(json.dumps(device))
+            done = run("lower", str(plan_path), "--device-profile", str(path))
+            assert done.returncode == 1 and done.stderr.startswith(f"prepost: {path}:"), (name, done)
+    return len(good)
+
+
 def main():
     plan_schema = schema("ir/plan.schema.json")
     spec_schema = schema("compiler/spec.schema.json")
@@ -97,6 +147,8 @@ def main():
         assert not spec_schema.is_valid(wrong), f"the schema accepts a spec with {change}"
         done = run("compile", "-", stdin=json.dumps(wrong))
         assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (change, done)
+
+    files += check_devices(plan)
 
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "plan.json"

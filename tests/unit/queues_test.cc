@@ -77,6 +77,45 @@ TEST(QueuesTest, EveryEntryIsABoxInItsQueue) {
   EXPECT_EQ(svg, *DrawQueues(plan, Only(3)));
 }
 
+// Managed: a SEND_EN that is drawn to another queue or WQE than it enables.
+TEST(QueuesTest, SendEnablesPointAtTheLastWqeThatTheyEnable) {
+  const Plan plan = PlanOf(8, 4);
+  for (const nic::Masters masters :
+       {nic::Masters::kNode, nic::Masters::kLane, nic::Masters::kQueue}) {
+    const nic::LowerOptions lower{.mode = nic::LoweringMode::kManaged, .masters = masters};
+    nic::LowerOptions one = lower;
+    one.node = NodeId(3);
+    const nic::NodeProgram program = nic::Lower(plan, one)->nodes[0];
+    const std::string svg = *DrawQueues(plan, Only(3), lower);
+    EXPECT_EQ(XmlError(svg), "");
+    EXPECT_EQ(Occurrences(svg, "<g class=\"entry\">"), program.wqes());
+    EXPECT_EQ(Occurrences(svg, ", to its last WQE enabled<"), program.enables());
+    EXPECT_THAT(svg, HasSubstr(">managed send queue, CQ "));
+    EXPECT_THAT(svg, HasSubstr(">master queue, CQ "));
+    for (const nic::QueuePair& qp : program.qps) {
+      for (const nic::SendEntry& entry : qp.sends) {
+        if (entry.opcode != nic::Opcode::kSendEnable) continue;
+        const OpId last = program.qps[entry.qp.index()].sends[entry.count - 1].op;
+        std::string queue = nic::Describe(program, entry.qp);
+        queue.replace(queue.find('>'), 1, "&gt;");
+        EXPECT_THAT(
+            svg, HasSubstr("SEND_EN " + queue + ", up to WQE " + std::to_string(entry.count - 1) +
+                           ": " + NameOf(plan, NodeId(3), last) + "<"));
+      }
+    }
+  }
+}
+
+TEST(QueuesTest, QueuesInPartsNameTheirRing) {
+  const Plan plan = PlanOf(4, 20);
+  const nic::LowerOptions lower{.profile = {.sq_wqebbs = 16, .rq_wqes = 8}};
+  const std::string svg = *DrawQueues(plan, Only(1), lower);
+  EXPECT_THAT(svg, HasSubstr(", a ring of 16<"));
+  EXPECT_THAT(svg, HasSubstr(", a ring of 8<"));
+  EXPECT_THAT(svg, HasSubstr(" re-arms meanwhile"));
+  EXPECT_EQ(Occurrences(*DrawQueues(plan, Only(1)), "a ring of"), 0u);
+}
+
 TEST(QueuesTest, SelectionsLeaveOutAndCount) {
   const Plan plan = PlanOf(8, 4);
   Selection selection = Only(3);

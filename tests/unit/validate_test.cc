@@ -169,7 +169,7 @@ TEST_P(BrokenBytesTest, ReceiveIntoAnotherBlock) {
 
 INSTANTIATE_TEST_SUITE_P(All, BrokenBytesTest,
                          testing::Values(LoweringMode::kInline, LoweringMode::kManaged),
-                         [](const auto& param) { return Name(param.param); });
+                         [](const auto& param) { return std::string(Name(param.param)); });
 
 TEST(ValidateTest, LostSendEnableIsFound) {
   const Plan plan = test::CompileOrDie(

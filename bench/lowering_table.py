@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What lowering makes of each schedule, inline and managed: docs/offload.md's table of `prepost lower --json`.
+
+    bench/lowering_table.py                                a markdown table, from build/release/bin/prepost
+    bench/lowering_table.py --command PATH --nodes 8 64    another build, other sizes
+    bench/lowering_table.py --json table.json              all figures of all nodes, too, with the commit
+
+16 blocks and the schedule's own ready mode (--ready auto). Every figure is the largest of any node's, counted and not timed;
+the last column names the first node with the most WQEs. Bytes of rings are of WQEs and CQEs, without the message."""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+ALGORITHMS = ["sequential", "chain", "binomial_tree", "binomial_pipeline"]
+MODES = ["inline", "managed"]
+BLOCKS = 16
+FIGURES = {"ring_bytes": "bytes of rings", "wqes": "WQEs", "qps": "QPs", "cqs": "CQs", "doorbells": "doorbells", "waits": "WAITs",
+           "send_enables": "SEND_ENs"}
+
+
+def run(arguments, stdin=None):
+    done = subprocess.run(arguments, input=stdin, capture_output=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr.decode() or done.returncode)
+    return done.stdout
+
+
+def commit():
+    done = subprocess.run(["git", "-C", SOURCE, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def lowered(command, algorithm, nodes):
+    """The plan's ready mode, and by mode the figures of all nodes."""
+    plan = run([command, "compile", "--nodes", str(nodes), "--algorithm", algorithm, "--block-bytes", "64KiB",
+                "--message-bytes", str(BLOCKS * (64 << 10))])
+    ready = json.loads(plan)["ready"]
+    modes = {mode: json.loads(run([command, "lower", "-", "--mode", mode, "--json"], plan))["nodes"] for mode in MODES}
+    return {"algorithm": algorithm, "nodes": nodes, "blocks": BLOCKS, "ready": ready, "modes": modes}
+
+
+def row(it):
+    ready = it["ready"]["mode"] + (f"={it['ready']['window']}" if it["ready"].get("window") else "")
+    cells = [it["algorithm"], ready, str(it["nodes"])]
+    for figure in FIGURES:
+        most = [max(node[figure] for node in it["modes"][mode]) for mode in MODES]
+        cells.append(str(most[0]) if most[0] == most[1] else " / ".join(str(value) for value in most))
+    worst = [max(it["modes"][mode], key=lambda node: node["wqes"])["node"] for mode in MODES]
+    cells.append(str(worst[0]) if worst[0] == worst[1] else " / ".join(str(node) for node in worst))
+    return cells
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--command", default=str(SOURCE / "build/release/bin/prepost"))
+    parser.add_argument("--nodes", type=int, nargs="+", default=[8, 64, 1024])
+    parser.add_argument("--json", metavar="FILE")
+    arguments = parser.parse_args()
+    all_figures = [lowered(arguments.command, algorithm, nodes) for nodes in arguments.nodes for algorithm in ALGORITHMS]
+    header = ["schedule", "ready", "nodes", *FIGURES.values(), "node"]
+    print(f"commit {commit()}, {BLOCKS} blocks; inline / managed, or one figure where they are the same\n")
+    for cells in [header, ["---"] * 2 + ["---:"] * (len(header) - 2), *map(row, all_figures)]:
+        print("| " + " | ".join(cells) + " |")
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps({"commit": commit(), "plans": all_figures}, indent=1) + "\n")
+
+
+main()

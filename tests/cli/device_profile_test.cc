@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// --device-profile, --mode and --masters, wherever a plan is lowered, and `verify`'s rule bounds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/command.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using nlohmann::json;
+using test::Command;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kTiny = PREPOST_SOURCE_DIR "/examples/devices/tiny.json";
+const std::string kReal = PREPOST_SOURCE_DIR "/examples/devices/connectx5.json";
+
+class DeviceProfileCommandTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(input_) << std::string(3990, 'x');
+    Compile("binomial_pipeline", "window=1", plan_);
+  }
+  void Compile(const std::string& algorithm, const std::string& ready, const std::string& path) {
+    Command compile({"compile", "--nodes", "5", "--algorithm", algorithm, "--ready", ready,
+                     "--message-bytes", "3990", "--block-bytes", "100", "-o", path});
+    ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  }
+  static std::string Run(const std::vector<std::string>& arguments, int code = 0) {
+    Command command(arguments);
+    EXPECT_EQ(command.Wait(), code) << command.err();
+    return command.out();
+  }
+  static void ExpectRefused(const std::vector<std::string>& arguments, int code,
+                            const std::string& message) {
+    Command command(arguments);
+    EXPECT_EQ(command.Wait(), code) << message;
+    EXPECT_THAT(command.err(), HasSubstr(message));
+    EXPECT_EQ(command.err_lines(), 1u) << command.err();
+    EXPECT_EQ(command.out(), "");
+  }
+
+  test::TempFolder folder_;
+  const std::string input_ = folder_ / "input";
+  const std::string plan_ = folder_ / "plan.json";
+  const std::string barrier_ = folder_ / "barrier.json";
+};
+
+// A flag that a subcommand takes and passes over, or refuses without words.
+TEST_F(DeviceProfileCommandTest, WrongFlagsAreRefusedEverywhere) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"lower", plan_},
+      {"run", plan_, "--input", input_, "--executor", "offload"},
+      {"compare", plan_, "--repeat", "1"},
+      {"draw", plan_, "--view", "queues", "--node", "1"}};
+  const auto with = [](std::vector<std::string> command, const std::vector<std::string>& flags) {
+    command.insert(command.end(), flags.begin(), flags.end());
+    return command;
+  };
+  for (const std::vector<std::string>& command : commands) {
+    ExpectRefused(with(command, {"--mode", "mangaed"}), 2,
+                  "--mode: unknown name 'mangaed', did you mean 'managed'?");
+    ExpectRefused(with(command, {"--masters", "lane"}), 2, "--masters is for --mode managed");
+    ExpectRefused(with(command, {"--mode", "managed", "--masters", "nod"}), 2,
+                  "--masters: unknown name 'nod', did you mean 'node'?");
+    ExpectRefused(with(command, {"--device-profile", folder_ / "none"}), 1, "cannot read");
+    ExpectRefused(with(command, {"--device-profile", plan_}), 1,
+                  "/format: expected \"prepost.device\"");
+  }
+  ExpectRefused({"verify", plan_, "--device-profile", plan_}, 1,
+                "/format: expected \"prepost.device\"");
+  const std::vector<std::string> cpu = {"run", plan_, "--input", input_, "--executor", "cpu"};
+  ExpectRefused(with(cpu, {"--mode", "inline"}), 2, "--mode is for offload");
+  ExpectRefused(with(cpu, {"--device-profile", kTiny}), 2, "--device-profile is for offload");
+  ExpectRefused({"draw", plan_, "--mode", "managed"}, 2, "--mode is for the queues view");
+}
+
+TEST_F(DeviceProfileCommandTest, LowerKnowsModesAndMasters) {
+  EXPECT_THAT(Run({"lower", plan_, "--node", "1"}), HasSubstr(" 0 SEND_ENs, "));
+  const json managed = json::parse(Run({"lower", plan_, "--mode", "managed", "--json"}));
+  const json lanes =
+      json::parse(Run({"lower", plan_, "--mode", "managed", "--masters", "lane", "--json"}));
+  EXPECT_EQ(managed["mode"], "managed");
+  EXPECT_EQ(managed["nodes"][1]["doorbells"], 1);
+  EXPECT_EQ(lanes["nodes"][1]["doorbells"], 3);  // of two lanes, and of the end
+  const std::string svg = Run({"draw", plan_, "--view", "queues", "--node", "1", "--rounds", "0:2",
+                               "--mode", "managed", "--device-profile", kTiny});
+  EXPECT_THAT(svg, HasSubstr("SEND_EN QP 1&gt;"));
+  EXPECT_THAT(svg, HasSubstr(", a ring of 16<"));
+}
+
+// Re-arms are counted and printed beside their bound, in both modes, and only where there are any.
+TEST_F(DeviceProfileCommandTest, RunAndComparePrintRearms) {
+  for (const std::string mode : {"inline", "managed"}) {
+    const std::vector<std::string> run = {"run",        plan_,     "--input", input_,
+                                          "--executor", "offload", "--mode",  mode};
+    auto tiny = run;
+    tiny.insert(tiny.end(), {"--device-profile", kTiny});
+    EXPECT_THAT(Run(tiny), HasSubstr("re-arms (bound)"));
+    EXPECT_THAT(Run(run), Not(HasSubstr("re-arms")));
+    tiny.push_back("--json");
+    const json report = json::parse(Run(tiny));
+    const json verdict = json::parse(Run({"verify", plan_, "--device-profile", kTiny, "--json"}));
+    const json& fit = verdict[0]["bounds"]["modes"][mode == "inline" ? 0 : 1];
+    EXPECT_EQ(fit["mode"], mode);
+    uint64_t bound = 0;
+    for (const json& node : report["nodes"]) {
+      EXPECT_LE(node["rearms"], node["rearms_bound"]);
+      bound += node["rearms_bound"].get<uint64_t>();
+    }
+    EXPECT_GT(bound, 0u);
+    EXPECT_EQ(fit["rearms"], bound);  // what verify says of the plan is what a run may do
+
+    const std::vector<std::string> compare = {"compare", plan_, "--repeat",         "1",
+                                              "--mode",  mode,  "--device-profile", kTiny};
+    EXPECT_THAT(Run(compare), HasSubstr("re-arms during it"));
+    auto compare_json = compare;
+    compare_json.push_back("--json");
+    const json compared = json::parse(Run(compare_json))["comparisons"][0];
+    EXPECT_EQ(compared["mode"], mode);
+    EXPECT_EQ(compared["device_profile"], "tiny");
+    EXPECT_EQ(compared["rearms_bound"], bound);
+    const json& sample = compared["preposted"]["samples"][0];
+    EXPECT_GT(sample["during"]["rearms"], 0);
+    EXPECT_GT(sample["during"]["work_requests"], 0);
+    EXPECT_EQ(compared["cpu-driven"]["samples"][0]["during"]["rearms"], 0);
+  }
+  EXPECT_THAT(Run({"compare", plan_, "--repeat", "1"}), Not(HasSubstr("re-arms")));
+}
+
+TEST_F(DeviceProfileCommandTest, AutoLooksAtTheDevice) {
+  Compile("chain", "barrier", barrier_);
+  Command command(
+      {"run", barrier_, "--input", input_, "--device", "emulated", "--device-profile", kTiny});
+  EXPECT_EQ(command.Wait(), 0) << command.err();
+  EXPECT_THAT(command.err(), HasSubstr("executor cpu: the plan does not fit the device: node 1: "
+                                       "receive queue of QP 1>0 blocks needs 40 WQEs"));
+  ExpectRefused(
+      {"run", barrier_, "--input", input_, "--executor", "offload", "--device-profile", kTiny}, 1,
+      "node 1: receive queue of QP 1>0 blocks needs 40 WQEs");
+}
+
+TEST_F(DeviceProfileCommandTest, VerifyTellsWhatFits) {
+  Compile("chain", "barrier", barrier_);
+  EXPECT_THAT(Run({"verify", plan_, "--device-profile", kReal}),
+              HasSubstr("device ConnectX-5 class, conservative: inline: fits; managed: fits\n"));
+  const std::string text = Run({"verify", plan_, "--device-profile", kTiny});
+  EXPECT_THAT(text, HasSubstr("device tiny: inline: fits; managed: fits\n"));
+  EXPECT_THAT(text, HasSubstr("in a ring of 16: "));
+  const std::string refused = Run({"verify", barrier_, "--device-profile", kTiny}, 1);
+  EXPECT_THAT(refused, HasSubstr("inline: does not fit, 4 findings; managed: does not fit"));
+  EXPECT_THAT(refused, HasSubstr("    /programs/1: bounds: node 1: receive queue of QP 1>0 blocks "
+                                 "needs 40 WQEs before any send starts (--ready barrier), the "
+                                 "limit is 16; --ready window=1 needs fewer\n"));
+  const json verdict =
+      json::parse(Run({"verify", plan_, barrier_, "--device-profile", kTiny, "--json"}, 1));
+  EXPECT_EQ(verdict[0]["bounds"]["fits"], true);
+  const json& bounds = verdict[1]["bounds"];
+  EXPECT_EQ(verdict[1]["valid"], true);
+  EXPECT_EQ(bounds["fits"], false);
+  EXPECT_EQ(bounds["modes"][0]["resources"]["receive_queue_wqes"]["most"], 40);
+  EXPECT_EQ(bounds["modes"][0]["resources"]["receive_queue_wqes"]["node"], 1);
+  EXPECT_EQ(bounds["modes"][0]["diagnostics"][3]["where"], "/programs/4");
+  // Without a device nothing is said of one.
+  EXPECT_THAT(Run({"verify", barrier_}), Not(HasSubstr("device")));
+}
+
+}  // namespace
+}  // namespace prepost
