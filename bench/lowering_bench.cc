@@ -25,6 +25,7 @@
 #include "prepost/backends/nic/node_lowering.h"
 #include "prepost/backends/nic/object_table.h"
 #include "prepost/compiler/compile.h"
+#include "prepost/compiler/schedule.h"
 #include "prepost/ir/verify.h"
 #include "prepost/runtime/clock.h"
 
@@ -122,11 +123,8 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Json RunCase(uint32_t nodes, uint32_t blocks, const nic::LowerOptions& options, int repeat) {
-  const Plan plan = *Compile({.nodes = nodes,
-                              .message_bytes = blocks,
-                              .block_bytes = 1,
-                              .algorithm = "binomial_pipeline"});
+Json RunCase(const Spec& spec, const nic::LowerOptions& options, int repeat) {
+  const Plan plan = *Compile(spec);
   const std::vector<nic::NodeProgram> shapes = Shapes(plan, options);
   uint64_t wqes = 0;
   std::array<std::vector<double>, kSteps> seconds;
@@ -135,8 +133,13 @@ Json RunCase(uint32_t nodes, uint32_t blocks, const nic::LowerOptions& options, 
     if (i == 0) continue;  // warm-up
     for (size_t step = 0; step < kSteps; ++step) seconds[step].push_back(sample[step]);
   }
-  Json result = {{"nodes", nodes},           {"blocks", blocks}, {"mode", Name(options.mode)},
-                 {"ops", plan.ops().size()}, {"wqes", wqes},     {"aim_wqes_per_s", kAim}};
+  Json result = {{"algorithm", spec.algorithm},
+                 {"nodes", spec.nodes},
+                 {"blocks", plan.header().message.blocks},
+                 {"mode", Name(options.mode)},
+                 {"ops", plan.ops().size()},
+                 {"wqes", wqes},
+                 {"aim_wqes_per_s", kAim}};
   for (size_t step = 0; step < kSteps; ++step) {
     result[kStepNames[step]] = {{"wqes_per_s", static_cast<double>(wqes) / Median(seconds[step])},
                                 {"s", seconds[step]}};
@@ -147,9 +150,11 @@ Json RunCase(uint32_t nodes, uint32_t blocks, const nic::LowerOptions& options, 
 int Main(int argc, char** argv) {
   CLI::App app("How fast plans are lowered, encoded, linked and validated, in WQEs per second.");
   std::vector<std::string> sizes = {"8x4096", "64x4096"};
+  std::string algorithm = "binomial_pipeline";
   int repeat = 5;
   bool json = false;
   app.add_option("SIZE", sizes, "nodes x blocks, such as 64x256");
+  app.add_option("--algorithm", algorithm, "Schedule")->check(CLI::IsMember(ScheduleNames()));
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
   app.add_flag("--json", json, "Print everything, with all samples, as JSON");
   CLI11_PARSE(app, argc, argv);
@@ -162,7 +167,9 @@ int Main(int argc, char** argv) {
       return 2;
     }
     for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
-      results.push_back(RunCase(nodes, blocks, {.mode = mode}, repeat));
+      const Spec spec{
+          .nodes = nodes, .message_bytes = blocks, .block_bytes = 1, .algorithm = algorithm};
+      results.push_back(RunCase(spec, {.mode = mode}, repeat));
     }
   }
   if (json) {
@@ -170,9 +177,9 @@ int Main(int argc, char** argv) {
     return 0;
   }
   std::cout << fmt::format(
-      "{}\nbinomial_pipeline, million WQEs per second on one core, median of {} runs after a "
+      "{}\n{}, million WQEs per second on one core, median of {} runs after a "
       "warm-up; aim {}\n{:>10} {:>8} {:>9}",
-      Provenance(), repeat, kAim / 1e6, "n x k", "mode", "WQEs");
+      Provenance(), algorithm, repeat, kAim / 1e6, "n x k", "mode", "WQEs");
   for (const char* name : kStepNames) std::cout << fmt::format(" {:>9}", name);
   std::cout << "\n";
   for (const Json& result : results) {
