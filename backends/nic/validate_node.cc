@@ -495,14 +495,12 @@ class NodeValidation {
 
   void CheckHazards() {
     if (objects_.node == header_.root || !findings_.empty()) return;
-    ordinals_.assign(ops_.size(), 0);
     before_.assign(ops_.size(), kNoBefore);
     seen_.assign(ops_.size(), 0);
     receive_of_.assign(header_.message.blocks, kNoBefore);
     for (const std::vector<std::vector<OpId>>* queues : {&sends_, &receives_}) {
       for (const std::vector<OpId>& queue : *queues) {
         for (size_t k = 0; k < queue.size(); ++k) {
-          ordinals_[queue[k].index()] = static_cast<uint32_t>(k);
           if (k != 0) before_[queue[k].index()] = queue[k - 1];
           const Op& op = ops_[queue[k].index()];
           if (!op.is_send() && !op.is_credit()) receive_of_[op.block] = queue[k];
@@ -521,24 +519,27 @@ class NodeValidation {
     }
   }
 
-  /// Does `send` start after `receive` has completed, by what was checked above?
+  /// Does `send` start after `receive` has completed, by what was checked above? Ops come after ones
+  /// of smaller ids only, so none before the receive is looked at; nearest first, since most sends
+  /// follow the receive by a step or two.
   bool Follows(OpId send, OpId receive) {
     if (receive == kNoBefore) return false;
     ++search_;
     todo_.assign(1, send);
-    while (!todo_.empty()) {
-      const OpId at = todo_.back();
-      todo_.pop_back();
+    for (size_t next = 0; next < todo_.size(); ++next) {
+      const OpId at = todo_[next];
       for (const OpId before : plan_.after(ops_[at.index()])) {
+        if (before < receive) continue;
         const Op& op = ops_[before.index()];
         if (op.is_send()) {
           Visit(before);
         } else if (op.channel == ops_[receive.index()].channel) {
-          if (ordinals_[before.index()] >= ordinals_[receive.index()]) return true;
+          return true;  // the receive, or a later one of its channel
         }
       }
       // An earlier send of the queue has started before this one.
-      if (before_[at.index()] != kNoBefore) Visit(before_[at.index()]);
+      const OpId earlier = before_[at.index()];
+      if (earlier != kNoBefore && receive < earlier) Visit(earlier);
     }
     return false;
   }
@@ -569,10 +570,9 @@ class NodeValidation {
   std::vector<DataPiece> data_;              // scratch
 
   // For hazards, by op.
-  std::vector<uint32_t> ordinals_;  // in its queue
-  std::vector<OpId> before_;        // in its queue
-  std::vector<uint32_t> seen_;      // the search that visited it
-  std::vector<OpId> receive_of_;    // by block
+  std::vector<OpId> before_;      // in its queue
+  std::vector<uint32_t> seen_;    // the search that visited it
+  std::vector<OpId> receive_of_;  // by block
   std::vector<OpId> todo_;
   uint32_t search_ = 0;
 };
