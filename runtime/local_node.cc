@@ -29,18 +29,22 @@ constexpr std::chrono::milliseconds kForever{-1};
 }  // namespace
 
 void RunLocalNode(LocalNodeTask task) {
-  Member member({.plan = task.plan,
-                 .node = task.node,
-                 .input = &task.input,
-                 .buffer = &task.buffer,
-                 .connect =
-                     [&task](int wake_fd, const Checkpoint& checkpoint) {
-                       return task.transport.MakeEndpoint(task.node, wake_fd, checkpoint);
-                     },
-                 .wait = task.wait,
-                 .trace = task.trace,
-                 .control = std::move(task.control),
-                 .leader = "the launching process"});
+  Member member(
+      {.plan = task.plan,
+       .node = task.node,
+       .input = &task.input,
+       .buffer = &task.buffer,
+       .make_player = [&task](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
+         auto endpoint =
+             task.transport.MakeEndpoint(task.node, context.wake_fd, context.checkpoint);
+         if (!endpoint.ok()) return endpoint.status();
+         return std::unique_ptr<Player>(
+             std::make_unique<CpuPlayer>(task.plan, task.node, std::move(*endpoint), context));
+       },
+       .wait = task.wait,
+       .trace = task.trace,
+       .control = std::move(task.control),
+       .leader = "the launching process"});
   const Status status = member.Run();
   if (status.ok()) _exit(0);
   static_cast<void>(member.ReportFailure(status, kForever));  // the launcher says what the cause is

@@ -67,14 +67,13 @@ Status Member::Prepare() {
     PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
     memory = {.source = task_.buffer->bytes(), .target = task_.buffer->bytes()};
   }
-  Result<std::unique_ptr<Endpoint>> endpoint = task_.connect(wake_.get(), Answering());
-  if (!endpoint.ok()) return endpoint.status();
-  endpoint_ = std::move(*endpoint);
-  executor_ = std::make_unique<CpuExecutor>(
-      task_.plan, task_.node, *endpoint_,
-      task_.trace != nullptr ? task_.trace->Observer() : OpObserver());
-  executor_->Prepare(memory);
-  executor_->Arm();
+  Result<std::unique_ptr<Player>> player = task_.make_player(
+      {.memory = memory,
+       .wake_fd = wake_.get(),
+       .checkpoint = Answering(),
+       .observer = task_.trace != nullptr ? task_.trace->Observer() : OpObserver()});
+  if (!player.ok()) return player.status();
+  player_ = std::move(*player);
   return {};
 }
 
@@ -82,19 +81,18 @@ Status Member::Transfer(uint64_t start_ns) {
   WaitPacer pacer(task_.wait);
   const uint64_t cpu_before_ns = ThreadCpuNs();
   if (task_.trace != nullptr) task_.trace->start_ns = start_ns;
-  executor_->Start();
-  while (!executor_->done()) {
-    const Status status =
-        executor_->Poll(Sooner(pacer.Timeout(executor_->progress()), SilenceLeft()));
+  player_->Start();
+  while (!player_->done()) {
+    const Status status = player_->Poll(Sooner(pacer.Timeout(player_->progress()), SilenceLeft()));
     if (!status.ok()) {
       if (task_.input != nullptr) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
       return status;
     }
-    if (executor_->woken() || SilenceLeft() == milliseconds(0)) {
+    if (player_->woken() || SilenceLeft() == milliseconds(0)) {
       PREPOST_RETURN_IF_ERROR(AnswerQueries());
     }
   }
-  report_ = executor_->report();
+  report_ = player_->report();
   report_.elapsed_ns = MonotonicNs() - start_ns;
   report_.cpu_ns = ThreadCpuNs() - cpu_before_ns;
   task_.control.Send({.kind = Kind::kDelivered, .report = report_});
@@ -148,10 +146,10 @@ Status Member::Handle(const ControlMessage& message) {
                                                             uint64_t{kIntervalsMissed}));
   }
   ControlMessage answer = {.kind = Kind::kProgress, .progress = checkpoints_};
-  if (executor_ != nullptr) {
-    answer.report = executor_->report();
-    answer.progress += endpoint_->counters().bytes_moved;
-    answer.SetText(executor_->Waiting(kWaitingOpsMax));
+  if (player_ != nullptr) {
+    answer.report = player_->report();
+    answer.progress += player_->progress();
+    answer.SetText(player_->Waiting(kWaitingOpsMax));
   }
   task_.control.Send(answer);
   return {};
@@ -203,7 +201,7 @@ Status Member::ReportFailure(const Status& failure, milliseconds max) {
   if (is_aborted_ || is_leader_lost_) return failure;
   task_.interrupt_fd = -1;  // what follows is bounded, and an interrupt may be what is reported
   ControlMessage message = {.kind = Kind::kFailed, .code = failure.code()};
-  message.lost_peer = endpoint_ != nullptr && endpoint_->lost_peer().has_value();
+  message.lost_peer = player_ != nullptr && player_->lost_peer().has_value();
   message.SetText(failure.ToString());
   task_.control.Send(message);
   const Clock::time_point due =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Member: what one node does in a run on CPUs, whoever leads it and whatever connects it: prepare
+// Member: what one node does in a run, whoever leads it and whatever plays its part: prepare
 // its memory or file, play its program, sum what it has, and end when it is told to or when the
 // leader is gone.
 #ifndef PREPOST_RUNTIME_MEMBER_H_
@@ -16,11 +16,10 @@
 #include "prepost/ir/plan.h"
 #include "prepost/runtime/checkpoint.h"
 #include "prepost/runtime/control_socket.h"
-#include "prepost/runtime/endpoint.h"
-#include "prepost/runtime/executor.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 #include "prepost/runtime/op_times.h"
+#include "prepost/runtime/player.h"
 #include "prepost/runtime/wait_policy.h"
 
 namespace prepost {
@@ -31,11 +30,8 @@ struct MemberTask {
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open
-  /// Once, when the buffer is reserved: connects this node with its peers. While `wake_fd` is
-  /// readable, the endpoint's Poll() is not to wait. Calls `checkpoint` while it takes long.
-  std::function<Result<std::unique_ptr<Endpoint>>(int wake_fd, const Checkpoint& checkpoint)>
-      connect;
-  std::function<Status()> commit;  ///< for kCommit; may be empty
+  PlayerFactory make_player;           ///< called once, when the buffer is reserved
+  std::function<Status()> commit;      ///< for kCommit; may be empty
   WaitPolicy wait;
   RunTrace* trace = nullptr;  ///< null: none
   ControlSocket control;
@@ -53,7 +49,7 @@ class Member {
  public:
   explicit Member(MemberTask task);
 
-  /// From preparation to release. Errors: those of its files, its endpoint and `commit`; the leader
+  /// From preparation to release. Errors: those of its files, its player and `commit`; the leader
   /// is gone, silent, sends nonsense, or says that the run has failed (kRejected); kInterrupted.
   Status Run();
   /// Tells the leader that Run() has failed, and waits until it has ended the run, for up to `max`
@@ -83,8 +79,7 @@ class Member {
   MemberTask task_;
   const bool is_root_;
   FileDescriptor wake_;  ///< epoll: control and interrupt
-  std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<CpuExecutor> executor_;
+  std::unique_ptr<Player> player_;
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
   Clock::time_point heard_;   ///< of the leader, last
   std::chrono::milliseconds silence_max_;

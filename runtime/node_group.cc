@@ -47,7 +47,7 @@ class NodeRun {
   Result<LocalRun> RunOther();
   Status Lead();
   MemberTask TaskWith(ControlSocket control);
-  Result<std::unique_ptr<Endpoint>> Connect(int wake_fd, const Checkpoint& checkpoint);
+  Result<std::unique_ptr<Player>> MakePlayer(const PlayerContext& context);
   Status Commit();
   LocalRun Describe(RunReport report, const MessageSum& sum) const;
 
@@ -130,8 +130,7 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .node = node_,
           .input = input_,
           .buffer = &buffer_,
-          .connect = [this](int wake_fd,
-                            const Checkpoint& checkpoint) { return Connect(wake_fd, checkpoint); },
+          .make_player = [this](const PlayerContext& context) { return MakePlayer(context); },
           .commit = [this] { return Commit(); },
           .wait = options_.wait,
           .trace = options_.trace,
@@ -144,15 +143,18 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .silence_max = is_root() ? milliseconds(0) : options_.no_progress_max};
 }
 
-Result<std::unique_ptr<Endpoint>> NodeRun::Connect(int wake_fd, const Checkpoint& checkpoint) {
+Result<std::unique_ptr<Player>> NodeRun::MakePlayer(const PlayerContext& context) {
   const auto arrival = [this](NodeId node, FileDescriptor control) {
     coordinator_->Join(node, ControlSocket(std::move(control)));
   };
-  Result<std::vector<TcpSocket>> sockets = bootstrap_->ConnectPeers(wake_fd, checkpoint, arrival);
+  Result<std::vector<TcpSocket>> sockets =
+      bootstrap_->ConnectPeers(context.wake_fd, context.checkpoint, arrival);
   if (!sockets.ok()) return sockets.status();
-  auto endpoint = TcpEndpoint::Make(plan_, node_, std::move(*sockets), wake_fd);
+  if (options_.make_player) return options_.make_player(std::move(*sockets), context);
+  auto endpoint = TcpEndpoint::Make(plan_, node_, std::move(*sockets), context.wake_fd);
   if (!endpoint.ok()) return endpoint.status();
-  return std::unique_ptr<Endpoint>(std::move(*endpoint));
+  return std::unique_ptr<Player>(
+      std::make_unique<CpuPlayer>(plan_, node_, std::move(*endpoint), context));
 }
 
 Status NodeRun::Commit() {
@@ -164,8 +166,8 @@ Status NodeRun::Commit() {
 }
 
 LocalRun NodeRun::Describe(RunReport report, const MessageSum& sum) const {
-  report.executor = "cpu";
-  report.detail = Name(TransportKind::kTcp);
+  report.executor = options_.executor;
+  report.detail = options_.detail;
   report.wait = Name(options_.wait.mode);
   return {.report = std::move(report), .sum = sum};
 }

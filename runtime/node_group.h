@@ -8,6 +8,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
@@ -15,6 +18,8 @@
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
+#include "prepost/runtime/player.h"
+#include "prepost/runtime/tcp_mesh.h"
 #include "prepost/runtime/wait_policy.h"
 
 namespace prepost {
@@ -27,6 +32,13 @@ struct NodeRunOptions {
   /// The root: how long nothing may move anywhere in the group. Others: how long the root may say
   /// nothing.
   std::chrono::milliseconds no_progress_max{30000};
+  /// Plays this node's part; `sockets` connect it with each peer, for whatever is to be agreed on
+  /// before. Empty: the CPU executor over these connections.
+  std::function<Result<std::unique_ptr<Player>>(std::vector<TcpSocket> sockets,
+                                                const PlayerContext& context)>
+      make_player = {};
+  std::string executor = "cpu";  ///< what plays, for the report
+  std::string detail = "tcp";
   /// At the root, as in LocalGroupOptions. May be empty.
   std::function<void(uint64_t bytes_received)> progress;
 };

@@ -15,6 +15,7 @@
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
+#include "tools/software_device.h"
 
 namespace prepost::tools {
 
@@ -28,6 +29,7 @@ struct RunJob {
   WaitPolicy wait;
   std::chrono::milliseconds no_progress_max;  ///< CPUs only: emulated NICs tell at once
   bool show_progress;
+  const SoftwareDevice& device;  ///< offload only, as are the next two
   emulated::SchedulerMode scheduler;
   uint64_t seed;                   ///< of the scheduler
   const nic::LowerOptions* lower;  ///< offloaded only. Not owned

@@ -51,7 +51,7 @@ void Engine::Transmit(QpState& qp) {
   Work& work = qp.work[qp.to_transmit];
   QpState& remote = *qp.remote;
   BreakIfDue(remote);
-  if (remote.state != QpState::State::kReady) {
+  if (!remote.CanReceive()) {
     return FailTransport(qp, work, Syndrome::kTransportRetryExceeded);
   }
   if (!work.placed && !Place(qp, work)) return;
@@ -68,8 +68,8 @@ void Engine::Transmit(QpState& qp) {
 
 void Engine::BreakIfDue(QpState& receiver) {
   for (const QpFault& fault : options_.faults) {
-    if (fault.node == receiver.nic.node && fault.peer == receiver.remote->nic.node &&
-        receiver.received >= fault.after_receives) {
+    if (receiver.CanReceive() && fault.node == receiver.nic.node &&
+        fault.peer == receiver.remote->nic.node && receiver.received >= fault.after_receives) {
       BreakQp(receiver);
     }
   }
@@ -79,7 +79,7 @@ void Engine::BreakIfDue(QpState& receiver) {
 bool Engine::Place(QpState& qp, Work& work) {
   if (TakesReceive(work.opcode)) {
     if (!TakeReceive(qp, work)) return false;
-    nic::DecodeReceive(qp.remote->rq.bytes(), work.receive & (qp.remote->config.rq_wqes - 1),
+    nic::DecodeReceive(qp.remote->memory.rq, work.receive & (qp.remote->config.rq_wqes - 1),
                        qp.remote->config.rq_stride, &receive_);
     if (work.opcode != Opcode::kRdmaWriteImm && Total(receive_) < work.bytes) {
       work.state = Work::State::kMoved;
@@ -96,9 +96,9 @@ bool Engine::Place(QpState& qp, Work& work) {
 
 uint16_t Engine::AvailableReceives(const QpState& qp) {
   if (qp.config.rq_wqes == 0) return 0;
-  auto& record = const_cast<uint32_t&>(qp.doorbell_record[nic::kReceiveRecord]);
   const auto posted = static_cast<uint16_t>(
-      nic::BigEndian(std::atomic_ref(record).load(std::memory_order_acquire)));
+      nic::BigEndian(std::atomic_ref(qp.memory.doorbell_record[nic::kReceiveRecord])
+                         .load(std::memory_order_acquire)));
   const auto available = static_cast<uint16_t>(posted - qp.rq_next);
   if (!qp.config.managed_recv) return available;
   return std::min(available, static_cast<uint16_t>(qp.rq_enabled - qp.rq_next));
@@ -147,7 +147,7 @@ bool Engine::WakeRnrWaiters(bool idle) {
 CopyOutcome Engine::Move(QpState& qp, const Work& work, uint64_t bytes) {
   if (bytes == 0) return CopyOutcome::kDone;
   QpState& remote = *qp.remote;
-  nic::DecodeSend(qp.sq.bytes(), work.wqe_index, &wqe_);
+  nic::DecodeSend(qp.memory.sq, work.wqe_index, &wqe_);
   const nic::DataPiece there{.bytes = static_cast<uint32_t>(work.bytes),
                              .lkey = wqe_.rkey,
                              .address = wqe_.remote_address};
@@ -160,7 +160,7 @@ CopyOutcome Engine::Move(QpState& qp, const Work& work, uint64_t bytes) {
   if (work.opcode == Opcode::kRdmaWrite || work.opcode == Opcode::kRdmaWriteImm) {
     return Copy(source, {remote.nic.memory, one, Use::kRemoteWrite}, work.moved, bytes);
   }
-  nic::DecodeReceive(remote.rq.bytes(), work.receive & (remote.config.rq_wqes - 1),
+  nic::DecodeReceive(remote.memory.rq, work.receive & (remote.config.rq_wqes - 1),
                      remote.config.rq_stride, &receive_);
   return Copy(source, {remote.nic.memory, receive_, Use::kLocalWrite}, work.moved, bytes);
 }
@@ -191,7 +191,7 @@ void Engine::Deliver(QpState& qp) {
   if (!CanDeliver(qp)) return;
   Work& work = qp.work[qp.to_deliver];
   QpState& remote = *qp.remote;
-  if (remote.state != QpState::State::kReady) {
+  if (!remote.CanReceive()) {
     return FailTransport(qp, work, Syndrome::kTransportRetryExceeded);
   }
   if (work.responder_syndrome == Syndrome::kNone) {

@@ -5,12 +5,13 @@
 // emulated NIC implements it; hardware does the same behind the same interface, and
 // tests/conformance is written once for all.
 //
-// Objects are made and connected before the first doorbell and live as long as the device. A Device
-// is used by one thread at a time; the NIC behind it runs on its own, and other NICs' hosts on
+// Objects are made and connected before the first doorbell and live as long as the device, whose
+// destructor removes them all. A Device is used by one thread at a time; the NIC behind it runs on its own, and other NICs' hosts on
 // theirs.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_H_
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,7 @@ struct QpConfig {
   uint32_t send_cq = 0;     ///< CQN
   uint32_t recv_cq = 0;     ///< CQN
   uint32_t sq_wqebbs = 1;   ///< a power of two, at most 32768
+  uint16_t sq_base = 0;     ///< index of the first WQEBB to be posted
   uint32_t rq_wqes = 0;     ///< a power of two, or 0: no receive queue
   uint32_t rq_stride = 16;  ///< bytes: 16 << n
   bool cd_master = false;   ///< may hold WAIT, SEND_EN, RECV_EN
@@ -52,18 +54,51 @@ struct QpConfig {
   uint8_t rnr_retry = 7;  ///< 7: forever
 };
 
+/// What every device asks of sizes. Errors (kRejected): what, its limit and the value.
+Status CheckSizes(const CqConfig& config);
+Status CheckSizes(const QpConfig& config);
+
 /// A QP and its memory, owned by the device.
 struct Qp {
   uint32_t number = 0;
   std::span<std::byte> sq;
-  std::span<std::byte> rq;
+  std::span<std::byte> rq;              ///< may be larger than asked for, a power of two too
   uint32_t* doorbell_record = nullptr;  ///< big-endian words, kReceiveRecord and kSendRecord
 };
 
-/// Where a QP is: which NIC, and its number there.
+/// Where a NIC's port is, as other NICs of its kind need it to reach its QPs. What the bytes mean is
+/// the device's business; they may be kept and sent to other machines.
+struct PortAddress {
+  static constexpr size_t kBytes = 32;
+  std::array<std::byte, kBytes> bytes = {};
+
+  friend bool operator==(const PortAddress&, const PortAddress&) = default;
+};
+
+/// Where a QP is: which port, and its number there.
 struct QpAddress {
-  NodeId node;
+  PortAddress port;
   uint32_t qpn = 0;
+};
+
+/// What a QP can do.
+enum class QpState : uint8_t { kReset, kInit, kReadyToReceive, kReadyToSend, kError };
+/// "RST", "INIT", "RTR", "RTS", "ERR".
+const char* Name(QpState state);
+
+/// Where a QP's queues stand; modulo 2^16.
+struct QpCounters {
+  QpState state = QpState::kReset;
+  uint16_t sq_posted = 0;   ///< WQEBBs that a doorbell or SEND_EN has told of
+  uint16_t sq_fetched = 0;  ///< WQEBBs that the NIC is through with or at work on
+  uint16_t rq_posted = 0;   ///< WQEs
+  uint16_t rq_taken = 0;    ///< WQEs that messages came for
+};
+
+struct CqCounters {
+  uint32_t producer = 0;  ///< CQEs written, from the base on, modulo 2^24
+  uint32_t consumer = 0;  ///< what the host has told of
+  bool is_overrun = false;
 };
 
 /// What a NIC may do with registered memory besides reading it for its own sends.
@@ -86,6 +121,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
+  /// What other devices connect to. Does not change.
+  virtual PortAddress port_address() const = 0;
   virtual Result<Cq> CreateCq(const CqConfig& config) = 0;
   virtual Result<Qp> CreateQp(const QpConfig& config) = 0;
   /// Brings the QP to RTS, connected to `remote` (which may be itself: loopback).
@@ -95,8 +132,13 @@ class Device {
   /// Writes the doorbell register: the first 8 bytes of the last posted WQE, as they stand in
   /// memory. What this thread wrote before, the NIC sees before.
   virtual void RingDoorbell(uint64_t first_bytes) = 0;
-  /// Asks for one event when the CQ gets its next CQE. CQEs that came before give none: look at the
-  /// ring after asking.
+  /// Moves the QP to the error state: what is posted is flushed, and so is what is posted later.
+  virtual Status MoveToError(uint32_t qpn) = 0;
+  /// Where its queues stand, for the report of a run that does not go on. May take long.
+  virtual Result<QpCounters> QueryQp(uint32_t qpn) = 0;
+  virtual Result<CqCounters> QueryCq(uint32_t cqn) = 0;
+  /// Asks for one event when the CQ gets its next CQE. CQEs that came before need not give one (those
+  /// that the host has not read may, at once): look at the ring after asking.
   virtual Status RequestEvent(uint32_t cqn) = 0;
   /// A file that is readable while there are events to acknowledge, as the one of verbs'
   /// ibv_comp_channel. The device owns it; the first call makes it and must come before the first

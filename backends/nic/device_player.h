@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DevicePlayers: a member of a group plays its part over a NIC, either preposted or CPU-driven. Both
+// kinds may be in one group: they make the same queue pairs, and put the same messages on them.
+#ifndef PREPOST_BACKENDS_NIC_DEVICE_PLAYER_H_
+#define PREPOST_BACKENDS_NIC_DEVICE_PLAYER_H_
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/queue_program.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/player.h"
+#include "prepost/runtime/tcp_mesh.h"
+
+namespace prepost::nic {
+
+/// Everything on `device` for this node: its queues, connected with those of its peers (see
+/// ExchangeAddresses(), of which `answer_max` is), and filled. `program` is the node's; it, `plan` and `device` must outlive
+/// the player. Its end is the final completion and the check of all that came; after an error all
+/// its QPs are in the error state, so that nothing is forwarded any more. Errors: those of
+/// ArmedNode and ExchangeAddresses(). Arrivals and single ops are not observed: a NIC tells of
+/// neither.
+Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodeProgram& program,
+                                                    std::vector<TcpSocket> sockets,
+                                                    const PlayerContext& context,
+                                                    std::chrono::milliseconds answer_max);
+
+/// The CPU executor over `device`, which must outlive the player, as must `plan`. Errors: those of
+/// DeviceEndpoint and ExchangeAddresses().
+Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,
+                                                 std::vector<TcpSocket> sockets,
+                                                 const PlayerContext& context,
+                                                 std::chrono::milliseconds answer_max);
+
+}  // namespace prepost::nic
+
+#endif  // PREPOST_BACKENDS_NIC_DEVICE_PLAYER_H_

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Player: one node's part of a transfer, armed, whatever carries it out: the CPU executor over a
+// transport, or a NIC that was given all of it. A Member leads it from the start to the end.
+#ifndef PREPOST_RUNTIME_PLAYER_H_
+#define PREPOST_RUNTIME_PLAYER_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "prepost/ir/ids.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/checkpoint.h"
+#include "prepost/runtime/endpoint.h"
+#include "prepost/runtime/executor.h"
+#include "prepost/runtime/op_event.h"
+#include "prepost/runtime/report.h"
+
+namespace prepost {
+
+/// Used by one thread: Start() once every node has armed, then Poll() until done() or an error.
+class Player {
+ public:
+  virtual ~Player() = default;
+
+  virtual void Start() = 0;
+  /// Does what there is to do; waits for more for up to `timeout` (negative: for ever), or until
+  /// the wake-up source it was made with is readable.
+  virtual Status Poll(std::chrono::milliseconds timeout) = 0;
+  virtual bool done() const = 0;
+  /// The last Poll() was ended by the wake-up source.
+  virtual bool woken() const = 0;
+  /// Counts so far; times are the caller's.
+  virtual NodeReport report() const = 0;
+  /// Rises whenever anything has happened here.
+  virtual uint64_t progress() const = 0;
+  /// For a run that stands still: what it waits for, in words, of up to `ops_max` ops.
+  virtual std::string Waiting(size_t ops_max) const = 0;
+  /// After an error: the peer whose loss it is.
+  virtual std::optional<NodeId> lost_peer() const = 0;
+};
+
+/// What a player is made of besides the plan.
+struct PlayerContext {
+  NodeMemory memory;
+  int wake_fd = -1;       ///< ends Poll()'s waiting while it is readable. Not owned
+  Checkpoint checkpoint;  ///< to be called while making takes long
+  OpObserver observer;    ///< may be empty
+};
+/// Connects this node with its peers and arms it.
+using PlayerFactory = std::function<Result<std::unique_ptr<Player>>(const PlayerContext&)>;
+
+/// The CPU executor over an endpoint.
+class CpuPlayer final : public Player {
+ public:
+  /// Arms. `plan` must be verified and outlive the player.
+  CpuPlayer(const Plan& plan, NodeId node, std::unique_ptr<Endpoint> endpoint,
+            const PlayerContext& context)
+      : endpoint_(std::move(endpoint)), executor_(plan, node, *endpoint_, context.observer) {
+    executor_.Prepare(context.memory);
+    executor_.Arm();
+  }
+
+  void Start() override { executor_.Start(); }
+  Status Poll(std::chrono::milliseconds timeout) override { return executor_.Poll(timeout); }
+  bool done() const override { return executor_.done(); }
+  bool woken() const override { return executor_.woken(); }
+  NodeReport report() const override { return executor_.report(); }
+  uint64_t progress() const override { return executor_.progress(); }
+  std::string Waiting(size_t ops_max) const override { return executor_.Waiting(ops_max); }
+  std::optional<NodeId> lost_peer() const override { return endpoint_->lost_peer(); }
+
+ private:
+  std::unique_ptr<Endpoint> endpoint_;
+  CpuExecutor executor_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_PLAYER_H_
