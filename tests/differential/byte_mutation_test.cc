@@ -299,7 +299,8 @@ class Trial {
     for (const std::span<std::byte> buffer : transfer_.buffers()) {
       std::ranges::fill(buffer, std::byte{0xee});
     }
-    auto group = emulated::ArmedGroup::Make(fabric_, plan, program, std::span(&buffers_, 1), {.epoch = 5});
+    auto group =
+        emulated::ArmedGroup::Make(fabric_, plan, program, std::span(&buffers_, 1), {.epoch = 5});
     PREPOST_CHECK(group.ok());
     group_.emplace(*std::move(group));
     for (nic::ArmedNode& node : group_->nodes()) PREPOST_CHECK(node.Arm().ok());

@@ -145,7 +145,8 @@ INSTANTIATE_TEST_SUITE_P(All, MixedMembers,
                                           testing::Values(nic::LoweringMode::kInline,
                                                           nic::LoweringMode::kManaged)),
                          [](const auto& param) {
-                           return std::get<0>(param.param) + "_" + Name(std::get<1>(param.param));
+                           return std::get<0>(param.param) + "_" +
+                                  std::string(Name(std::get<1>(param.param)));
                          });
 
 }  // namespace

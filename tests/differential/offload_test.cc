@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(DeviceKind::kEmulated, DeviceKind::kMlx5InfiniBand,
                                      DeviceKind::kMlx5Ethernet)),
     [](const auto& param) {
-      return std::get<0>(param.param) + "_" + Name(std::get<1>(param.param)) + "_" +
+      return std::get<0>(param.param) + "_" + std::string(Name(std::get<1>(param.param))) + "_" +
              Name(std::get<2>(param.param));
     });
 
