@@ -33,13 +33,16 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
 }
 
 Status ArmedGroup::Check() {
+  // Flushed WQEs complete, too, so a node's own CQEs may be right and its bytes stale: a node's
+  // copy is complete only when all nodes' CQEs are right.
+  PREPOST_RETURN_IF_ERROR(Fail());
   for (nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.CheckAll());
   return CheckMisuses(*fabric_);
 }
 
 Status ArmedGroup::Stuck() {
   // A receive that was flushed, or a stale one, explains more than what waits for it.
-  for (nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.CheckSoFar());
+  PREPOST_RETURN_IF_ERROR(Fail());
   return Rejected(StuckReport(*plan_, nodes_, fabric_->engine().Parked()));
 }
 

@@ -13,6 +13,7 @@
 
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/nic/armed_node.h"
+#include "prepost/backends/nic/group_failure.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
@@ -44,6 +45,9 @@ class ArmedGroup {
   Status Check();
   /// Why it cannot go on; an error always.
   Status Stuck();
+
+  /// At any time, when something is wrong: see nic::FailGroup().
+  Status Fail() { return nic::FailGroup(nodes_); }
 
  private:
   ArmedGroup(Fabric& fabric, const Plan& plan) : fabric_(&fabric), plan_(&plan) {}

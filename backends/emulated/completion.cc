@@ -95,7 +95,12 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
   ++counters_.cqes;
   // RequestEvent exchanges too: either this one sees the request, or that one sees this one, and
   // then its host sees the CQE.
-  if (cq.event_requested.exchange(false, std::memory_order_acq_rel)) {
+  const bool is_error =
+      fields.opcode == CqeOpcode::kRequesterError || fields.opcode == CqeOpcode::kResponderError;
+  const uint8_t asked = cq.event_requested.fetch_or(0, std::memory_order_acq_rel);
+  if (asked != kNoEvent && (asked == kAnyEvent || is_error)) {
+    cq.event_requested.store(kNoEvent, std::memory_order_release);
+    if (is_error) qp.nic.NoteError({nic::ErrorEvent::Kind::kErrorCqe, cq.number});
     events_.push_back({qp.nic.node, cq.number});
   }
   WakeWaiters(cq);

@@ -25,6 +25,24 @@ Status CheckPowerOfTwo(const char* what, uint32_t value, uint32_t limit) {
   return Rejected(fmt::format("{} must be a power of two up to {}, not {}", what, limit, value));
 }
 
+uint32_t LoadRecord(const uint32_t& record) {
+  return nic::BigEndian(
+      std::atomic_ref(const_cast<uint32_t&>(record)).load(std::memory_order_acquire));
+}
+
+nic::QpState NameOf(QpState::State state) {
+  switch (state) {
+    case QpState::State::kReset:
+      return nic::QpState::kReset;
+    case QpState::State::kReady:
+      return nic::QpState::kReadyToSend;
+    case QpState::State::kError:
+      return nic::QpState::kError;
+  }
+  PREPOST_CHECK(false);
+  return {};
+}
+
 }  // namespace
 
 /// One NIC as its host sees it.
@@ -98,12 +116,45 @@ class Fabric::Nic : public nic::Device {
     fabric_.Ring(state_, first_bytes);
   }
 
-  Status RequestEvent(uint32_t cqn) override {
-    CqState* cq = state_.FindCq(cqn);
-    if (cq == nullptr) return Rejected(fmt::format("CQ {:#x} does not exist", cqn));
-    ++event_requests_;
-    cq->event_requested.exchange(true, std::memory_order_acq_rel);  // see Engine::WriteCqe
+  Status MoveToError(uint32_t qpn) override {
+    const auto hold = fabric_.HoldEngine();
+    QpState* qp = state_.FindQp(qpn);
+    if (qp == nullptr) return Rejected(fmt::format("QP {:#x} does not exist", qpn));
+    fabric_.engine_.BreakQp(*qp);
+    fabric_.Poke();
     return {};
+  }
+
+  Result<nic::QpCounters> QueryQp(uint32_t qpn) override {
+    const auto hold = fabric_.HoldEngine();
+    const QpState* qp = state_.FindQp(qpn);
+    if (qp == nullptr) return Rejected(fmt::format("QP {:#x} does not exist", qpn));
+    const uint32_t posted = LoadRecord(qp->doorbell_record[nic::kReceiveRecord]);
+    return nic::QpCounters{.state = NameOf(qp->state),
+                           .sq_posted = qp->config.managed_send ? qp->sq_enabled : qp->sq_posted,
+                           .sq_fetched = qp->sq_next,
+                           .rq_posted = static_cast<uint16_t>(posted),
+                           .rq_taken = qp->rq_next};
+  }
+
+  Result<nic::CqCounters> QueryCq(uint32_t cqn) override {
+    const auto hold = fabric_.HoldEngine();
+    const CqState* cq = state_.FindCq(cqn);
+    if (cq == nullptr) return Rejected(fmt::format("CQ {:#x} does not exist", cqn));
+    const uint32_t consumer = LoadRecord(cq->doorbell_record[nic::kConsumerRecord]);
+    return nic::CqCounters{.producer = cq->producer,
+                           .consumer = consumer & nic::kCqIndexMask,
+                           .is_overrun = cq->overrun};
+  }
+
+  Status RequestEvent(uint32_t cqn) override { return Request(cqn, kAnyEvent); }
+  Status RequestErrorEvent(uint32_t cqn) override { return Request(cqn, kErrorEvent); }
+
+  std::vector<nic::ErrorEvent> TakeErrors() override {
+    if (!state_.has_errors.load(std::memory_order_acquire)) return {};
+    const std::lock_guard lock(state_.error_mutex);
+    state_.has_errors.store(false, std::memory_order_relaxed);
+    return std::exchange(state_.errors, {});
   }
 
   Result<int> EventFile() override {
@@ -129,6 +180,15 @@ class Fabric::Nic : public nic::Device {
   }
 
  private:
+  Status Request(uint32_t cqn, EventRequest request) {
+    CqState* cq = state_.FindCq(cqn);
+    if (cq == nullptr) return Rejected(fmt::format("CQ {:#x} does not exist", cqn));
+    ++event_requests_;
+    // See Engine::WriteCqe; the greater request stands.
+    cq->event_requested.fetch_or(request, std::memory_order_acq_rel);
+    return {};
+  }
+
   Fabric& fabric_;
   NicState& state_;
   uint64_t doorbells_ = 0;  // these are the host thread's
@@ -149,10 +209,18 @@ Fabric::~Fabric() { Stop(); }
 
 nic::Device& Fabric::device(NodeId node) { return *nics_[node.index()]; }
 
-void Fabric::BreakQp(NodeId node, uint32_t qpn) {
-  QpState* qp = states_[node.index()]->FindQp(qpn);
-  PREPOST_CHECK(qp != nullptr);
-  engine_.BreakQp(*qp);
+std::unique_lock<std::mutex> Fabric::HoldEngine() {
+  ++commands_waiting_;
+  std::unique_lock lock(engine_mutex_);
+  --commands_waiting_;
+  return lock;
+}
+
+void Fabric::Poke() {
+  const std::lock_guard lock(mutex_);
+  poked_ = true;
+  idle_ = false;
+  for_engine_.notify_one();
 }
 
 void Fabric::Ring(NicState& nic, uint64_t first_bytes) {
@@ -163,19 +231,24 @@ void Fabric::Ring(NicState& nic, uint64_t first_bytes) {
 }
 
 /// One look at the doorbells and a bounded number of steps. False when nothing is left to do.
-bool Fabric::RunBatch() {
+bool Fabric::RunBatch(uint64_t steps) {
   taken_.clear();
   {
     const std::lock_guard lock(mutex_);
     taken_.swap(doorbells_);
   }
+  while (commands_waiting_ != 0) std::this_thread::yield();
+  const std::lock_guard hold(engine_mutex_);
   for (const Doorbell& it : taken_) engine_.Doorbell(*it.nic, it.first_bytes);
-  return engine_.Run(kBatchSteps) || !taken_.empty();
+  return engine_.Run(steps) || !taken_.empty();
 }
 
 /// The events since the last time, after telling the NICs' hosts.
 std::vector<CqEvent> Fabric::SignalEvents() {
-  std::vector<CqEvent> events = engine_.TakeEvents();
+  std::vector<CqEvent> events = [this] {
+    const std::lock_guard hold(engine_mutex_);
+    return engine_.TakeEvents();
+  }();
   for (const CqEvent& event : events) {
     const EventFd& channel = states_[event.node.index()]->events;
     if (channel.valid()) channel.Signal();
@@ -187,10 +260,16 @@ std::vector<CqEvent> Fabric::RunUntilIdle() {
   std::vector<CqEvent> events;
   bool busy = true;
   while (busy) {
-    busy = RunBatch();
+    busy = RunBatch(kBatchSteps);
     std::ranges::copy(SignalEvents(), std::back_inserter(events));
   }
   return events;
+}
+
+bool Fabric::RunSome(uint64_t steps) {
+  const bool busy = RunBatch(steps);
+  SignalEvents();
+  return busy;
 }
 
 Status Fabric::Start(Until until) {
@@ -209,16 +288,16 @@ Status Fabric::Start(Until until) {
 
 void Fabric::Loop(Until until) {
   while (true) {
-    const bool busy = RunBatch();
+    const bool busy = RunBatch(kBatchSteps);
     SignalEvents();
     progress_.store(engine_.steps(), std::memory_order_relaxed);
     std::unique_lock lock(mutex_);
-    idle_ = !busy && doorbells_.empty();
+    idle_ = !busy && doorbells_.empty() && !std::exchange(poked_, false);
     if (idle_ && until == Until::kIdle) {
       ended_.Signal();
       return;
     }
-    const auto called = [this] { return stop_ || !doorbells_.empty(); };
+    const auto called = [this] { return stop_ || poked_ || !doorbells_.empty(); };
     if (idle_ && engine_.waits_for_receives()) {
       for_engine_.wait_for(lock, kRnrTimer, called);
     } else if (idle_) {

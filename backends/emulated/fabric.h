@@ -38,11 +38,11 @@ class Fabric {
   Fabric& operator=(const Fabric&) = delete;
 
   nic::Device& device(NodeId node);
-  /// The verbs call that moves a QP to the error state; only while the engine is not running.
-  void BreakQp(NodeId node, uint32_t qpn);
-
   /// Runs on the calling thread until nothing can happen. Events are signalled and returned.
   std::vector<CqEvent> RunUntilIdle();
+  /// Runs on the calling thread for at most `steps`, fewer when an event occurs or nothing can
+  /// happen; false in the last case. Events are signalled.
+  bool RunSome(uint64_t steps);
 
   /// Starts the thread. Errors: kEnvironment.
   Status Start(Until until);
@@ -68,13 +68,19 @@ class Fabric {
 
   void Ring(NicState& nic, uint64_t first_bytes);
   void Loop(Until until);
-  bool RunBatch();
+  bool RunBatch(uint64_t steps);
+  /// Between two batches of the engine.
+  std::unique_lock<std::mutex> HoldEngine();
+  /// A command has changed something: lets the engine look what can happen now.
+  void Poke();
   std::vector<CqEvent> SignalEvents();
 
   std::vector<std::unique_ptr<NicState>> states_;
   std::vector<std::unique_ptr<Nic>> nics_;
-  Engine engine_;
-  std::vector<Doorbell> taken_;  // at work on these
+  std::mutex engine_mutex_;                     // held for each batch, and for each command
+  std::atomic<uint32_t> commands_waiting_ = 0;  // for engine_mutex_: the engine lets them by
+  Engine engine_;                               // guarded by engine_mutex_
+  std::vector<Doorbell> taken_;                 // at work on these
   EventFd ended_;
   std::atomic<uint64_t> progress_ = 0;
 
@@ -82,6 +88,7 @@ class Fabric {
   std::condition_variable for_engine_;
   std::vector<Doorbell> doorbells_;  // guarded by mutex_, as are the following
   bool idle_ = false;
+  bool poked_ = false;
   bool stop_ = false;
   std::thread thread_;
 };

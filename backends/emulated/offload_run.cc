@@ -178,7 +178,7 @@ class OffloadRun {
         if (event.data.u32 == kEngineEnded) continue;
         is_stuck = false;
         const Result<bool> done = TakeEvent(event.data.u32);
-        if (!done.ok()) return done.status();
+        if (!done.ok()) return CauseOf(done.status());
         if (*done) --left;
       }
       if (is_stuck) {
@@ -249,6 +249,12 @@ class OffloadRun {
   bool IsStandingStill() {
     const uint64_t before = std::exchange(progress_, fabric_.progress());
     return before == progress_ && fabric_.is_idle();
+  }
+
+  /// Stops the group at the first thing that is wrong anywhere.
+  Status CauseOf(const Status& seen) {
+    const Status cause = seen.code() == StatusCode::kRejected ? group_->Fail() : seen;
+    return cause.ok() ? seen : cause;
   }
 
   /// True when this was the node's last message; it is not watched any more.

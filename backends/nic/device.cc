@@ -10,6 +10,22 @@
 
 namespace prepost::nic {
 
+const char* Name(QpState state) {
+  switch (state) {
+    case QpState::kReset:
+      return "RST";
+    case QpState::kInit:
+      return "INIT";
+    case QpState::kReadyToReceive:
+      return "RTR";
+    case QpState::kReadyToSend:
+      return "RTS";
+    case QpState::kError:
+      return "ERR";
+  }
+  return "?";
+}
+
 Result<EventWait> WaitForEvent(Device& device, int wake_fd, std::chrono::milliseconds timeout) {
   const Result<int> events = device.EventFile();
   if (!events.ok()) return events.status();

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "prepost/backends/nic/wqe.h"
 #include "prepost/ir/ids.h"
@@ -66,6 +67,37 @@ struct QpAddress {
   uint32_t qpn = 0;
 };
 
+/// What a QP can do.
+enum class QpState : uint8_t { kReset, kInit, kReadyToReceive, kReadyToSend, kError };
+/// "RST", "INIT", "RTR", "RTS", "ERR".
+const char* Name(QpState state);
+
+/// Where a QP's queues stand; modulo 2^16.
+struct QpCounters {
+  QpState state = QpState::kReset;
+  uint16_t sq_posted = 0;   ///< WQEBBs that a doorbell or SEND_EN has told of
+  uint16_t sq_fetched = 0;  ///< WQEBBs that the NIC is through with or at work on
+  uint16_t rq_posted = 0;   ///< WQEs
+  uint16_t rq_taken = 0;    ///< WQEs that messages came for
+};
+
+struct CqCounters {
+  uint32_t producer = 0;  ///< CQEs written, from the base on, modulo 2^24
+  uint32_t consumer = 0;  ///< what the host has told of
+  bool is_overrun = false;
+};
+
+/// Why a host was woken besides the CQEs that it asked for.
+struct ErrorEvent {
+  enum class Kind : uint8_t {
+    kErrorCqe,  ///< RequestErrorEvent() or RequestEvent() of this CQ: an error CQE has come
+    kQpFatal,   ///< IBV_EVENT_QP_FATAL: the NIC itself has moved this QP to the error state
+    kQpAccess   ///< IBV_EVENT_QP_ACCESS_ERR: the same, for what its peer wanted to read or write
+  };
+  Kind kind = Kind::kErrorCqe;
+  uint32_t number = 0;  ///< CQN or QPN
+};
+
 /// What a NIC may do with registered memory besides reading it for its own sends.
 struct Access {
   bool local_write = false;
@@ -95,11 +127,24 @@ class Device {
   /// Writes the doorbell register: the first 8 bytes of the last posted WQE, as they stand in
   /// memory. What this thread wrote before, the NIC sees before.
   virtual void RingDoorbell(uint64_t first_bytes) = 0;
+  /// Moves the QP to the error state: what is posted is flushed, and so is what is posted later.
+  virtual Status MoveToError(uint32_t qpn) = 0;
+  /// Where its queues stand, for the report of a run that does not go on. May take long.
+  virtual Result<QpCounters> QueryQp(uint32_t qpn) = 0;
+  virtual Result<CqCounters> QueryCq(uint32_t cqn) = 0;
   /// Asks for one event when the CQ gets its next CQE. CQEs that came before give none: look at the
   /// ring after asking.
   virtual Status RequestEvent(uint32_t cqn) = 0;
-  /// A file that is readable while there are events to acknowledge, as the one of verbs'
-  /// ibv_comp_channel. The device owns it; the first call makes it and must come before the first
+  /// Asks for one event when the CQ gets its next CQE that is an error. It is the request for
+  /// solicited CQEs (ibv_req_notify_cq with solicited_only): an error always counts as one, and no
+  /// WQE of ours asks to be one. Leaves a request for any CQE as it is. A device that cannot does
+  /// nothing: its host learns of errors at its final completion.
+  virtual Status RequestErrorEvent(uint32_t /*cqn*/) { return {}; }
+  /// The errors among the events that have come, acknowledged or not. Never waits; cheap when there
+  /// are none.
+  virtual std::vector<ErrorEvent> TakeErrors() { return {}; }
+  /// A file that is readable while there are events to acknowledge, of CQs or of QPs, as those of
+  /// verbs' ibv_comp_channel and of its asynchronous events. The device owns it; the first call makes it and must come before the first
   /// doorbell. Errors: kEnvironment.
   virtual Result<int> EventFile() = 0;
   /// Takes the events that have come; how many. Never waits.

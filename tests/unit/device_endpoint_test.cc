@@ -157,7 +157,7 @@ TEST_F(DeviceEndpointTest, WhatDoesNotFitARingWaits) {
 TEST_F(DeviceEndpointTest, ABrokenQpIsOneErrorWithThePeer) {
   Make();
   for (uint32_t block = 0; block < kBlocks; ++block) Receive(block);
-  fabric_.BreakQp(NodeId(1), receiver_->open_node().qps[0].qpn);
+  ASSERT_TRUE(fabric_.device(NodeId(1)).MoveToError(receiver_->open_node().qps[0].qpn).ok());
   Send(0);
   EXPECT_EQ(Error(*sender_), "node 0 cannot send block 0 to node 1: transport retry exceeded");
   EXPECT_EQ(sender_->lost_peer(), NodeId(1));

@@ -300,7 +300,7 @@ TEST_F(EngineTest, R7FlushCompletesEverythingAndSatisfiesWaits) {
   RingAndRun(*near_);
   EXPECT_THAT(near_->Sent(), IsEmpty());
   EXPECT_THAT(foreign->Sent(), IsEmpty());
-  fabric_->BreakQp(NodeId(0), near_->qp().number);
+  ASSERT_TRUE(fabric_->device(NodeId(0)).MoveToError(near_->qp().number).ok());
   fabric_->RunUntilIdle();
   EXPECT_THAT(Syndromes(near_->Sent()),
               ElementsAre(Syndrome::kFlushed, Syndrome::kFlushed, Syndrome::kFlushed));
@@ -310,7 +310,7 @@ TEST_F(EngineTest, R7FlushCompletesEverythingAndSatisfiesWaits) {
 
 TEST_F(EngineTest, R7WhatIsPostedToABrokenQueueIsFlushed) {
   Make();
-  fabric_->BreakQp(NodeId(0), near_->qp().number);
+  ASSERT_TRUE(fabric_->device(NodeId(0)).MoveToError(near_->qp().number).ok());
   near_->Nop();
   RingAndRun(*near_);
   EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kFlushed));
@@ -319,11 +319,33 @@ TEST_F(EngineTest, R7WhatIsPostedToABrokenQueueIsFlushed) {
 TEST_F(EngineTest, R7PeerOfABrokenQueueGivesUp) {
   Make();
   far_->Receive();
-  fabric_->BreakQp(NodeId(1), far_->qp().number);
+  ASSERT_TRUE(fabric_->device(NodeId(1)).MoveToError(far_->qp().number).ok());
   near_->Send();
   RingAndRun(*near_);
   EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kTransportRetryExceeded));
   EXPECT_THAT(Syndromes(far_->Received()), ElementsAre(Syndrome::kFlushed));
+}
+
+// A sender that gives up at once, or never, would not show what a NIC's retry_count does.
+TEST_F(EngineTest, R6UnansweredMessagesAreRetriedSevenTimes) {
+  Make();
+  far_->Receive();
+  ASSERT_TRUE(fabric_->device(NodeId(1)).MoveToError(far_->qp().number).ok());
+  near_->Send();
+  RingAndRun(*near_);
+  EXPECT_EQ(fabric_->engine().counters().transport_retries, 7u);
+}
+
+// In the error state a managed queue flushes what is enabled later, too, or nobody would ever hear
+// of it.
+TEST_F(EngineTest, R7WhatIsEnabledOnABrokenQueueIsFlushed) {
+  Make({.sq_wqebbs = 16, .managed_send = true});
+  const auto master = MakeLoopback();
+  near_->Nop();
+  ASSERT_TRUE(fabric_->device(NodeId(0)).MoveToError(near_->qp().number).ok());
+  master->SendEnable(*near_, 1);
+  RingAndRun(*master);
+  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kFlushed));
 }
 
 TEST_F(EngineTest, R8OwnerBitFlipsEveryLap) {

@@ -30,6 +30,9 @@ class ConnectingDevice : public Device {
     return Rejected("unused");
   }
   void RingDoorbell(uint64_t) override {}
+  Status MoveToError(uint32_t) override { return {}; }
+  Result<QpCounters> QueryQp(uint32_t) override { return Rejected("unused"); }
+  Result<CqCounters> QueryCq(uint32_t) override { return Rejected("unused"); }
   Status RequestEvent(uint32_t) override { return {}; }
   Result<int> EventFile() override { return -1; }
   uint64_t AckEvents() override { return 0; }
