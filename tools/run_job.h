@@ -25,7 +25,7 @@ struct RunJob {
   int interrupt_fd;
   TransportKind transport;  ///< CPUs only, as is the next
   WaitPolicy wait;
-  std::chrono::milliseconds no_progress_max;  ///< CPUs only: emulated NICs tell at once
+  std::chrono::milliseconds no_progress_max;
   bool show_progress;
   emulated::SchedulerMode scheduler;
   uint64_t seed;    ///< of the scheduler

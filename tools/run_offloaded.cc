@@ -74,6 +74,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
     return emulated::RunQueueProgram(job.plan, *program, message->bytes(), memory,
                                      {.scheduler = job.scheduler,
                                       .seed = job.seed,
+                                      .no_progress_max = job.no_progress_max,
                                       .interrupt_fd = job.interrupt_fd,
                                       .trace = job.trace});
   }();

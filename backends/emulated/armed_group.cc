@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "prepost/backends/emulated/stuck_report.h"
 #include "prepost/backends/nic/pairing.h"
+#include "prepost/backends/nic/stuck_report.h"
 
 namespace prepost::emulated {
 
@@ -40,10 +40,12 @@ Status ArmedGroup::Check() {
   return CheckMisuses(*fabric_);
 }
 
-Status ArmedGroup::Stuck() {
+Status ArmedGroup::Stuck(std::string_view why) {
   // A receive that was flushed, or a stale one, explains more than what waits for it.
   PREPOST_RETURN_IF_ERROR(Fail());
-  return Rejected(StuckReport(*plan_, nodes_, fabric_->engine().Parked()));
+  const std::string report = nic::StuckReport(*plan_, nodes_, why);
+  for (nic::ArmedNode& node : nodes_) node.MoveToError();
+  return Rejected(report);
 }
 
 Status CheckMisuses(const Fabric& fabric) {

@@ -245,6 +245,57 @@ void ArmedNode::MoveToError() {
   for (const Qp& qp : qps_) std::ignore = device_->MoveToError(qp.number);
 }
 
+Result<NodePosition> ArmedNode::Position() const {
+  NodePosition position;
+  // Counters have 16 bits; a message may have more WQEs, but few are between them and the last
+  // completion.
+  const auto count = [](uint32_t completed, uint16_t base, uint16_t counter) {
+    const auto ahead = static_cast<int16_t>(counter - static_cast<uint16_t>(base + completed));
+    return completed + static_cast<uint32_t>(int32_t{ahead});
+  };
+  for (size_t i = 0; i < qps_.size(); ++i) {
+    const Result<QpCounters> counters = device_->QueryQp(qps_[i].number);
+    if (!counters.ok()) return counters.status();
+    const QpId id = QpId::FromIndex(i);
+    const QueueFeed::Progress progress = feed_->progress(id);
+    const auto sends = [&](uint16_t counter) {
+      return count(progress.sends_completed, bindings_.sq_bases[i], counter);
+    };
+    const auto receives = [&](uint16_t counter) {
+      return count(progress.receives_completed, feed_->receive_base(id), counter);
+    };
+    position.qps.push_back({.state = counters->state,
+                            .sends_written = progress.sends_written,
+                            .sends_posted = sends(counters->sq_posted),
+                            .sends_fetched = sends(counters->sq_fetched),
+                            .receives_posted = receives(counters->rq_posted),
+                            .receives_taken = receives(counters->rq_taken)});
+  }
+  for (size_t i = 0; i < cqs_.size(); ++i) {
+    const Result<CqCounters> counters = device_->QueryCq(cqs_[i].cq.number);
+    if (!counters.ok()) return counters.status();
+    position.cqes.push_back((counters->producer - bindings_.cq_bases[i]) & kCqIndexMask);
+  }
+  return position;
+}
+
+SendWqe ArmedNode::Decode(QpId id, uint32_t send) const {
+  SendWqe wqe;
+  const uint32_t index = bindings_.sq_bases[id.index()] + send;
+  DecodeSend(qp(id).sq, static_cast<uint16_t>(index), &wqe);
+  return wqe;
+}
+
+std::optional<CqId> ArmedNode::WaitedCq(const SendWqe& wait) const {
+  const auto it = std::ranges::find(bindings_.cqns, wait.number);
+  if (it == bindings_.cqns.end()) return std::nullopt;
+  return CqId::FromIndex(static_cast<size_t>(it - bindings_.cqns.begin()));
+}
+
+uint32_t ArmedNode::WaitedCqe(const SendWqe& wait, CqId cq) const {
+  return (wait.index - bindings_.cq_bases[cq.index()]) & kCqIndexMask;
+}
+
 std::optional<QpCounters> ArmedNode::Query(QpId id) const {
   const Result<QpCounters> counters = device_->QueryQp(qp(id).number);
   return counters.ok() ? std::optional(*counters) : std::nullopt;

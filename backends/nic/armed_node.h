@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "prepost/backends/nic/cqe_reader.h"
+#include "prepost/backends/nic/decode.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/encode.h"
 #include "prepost/backends/nic/pairing.h"
@@ -38,6 +39,21 @@ struct Failure {
   FailureKind kind = FailureKind::kFlushed;
   QpId qp;
   std::string message;  ///< names node and queue
+};
+
+/// Where one QP's queues stand, in WQEs of the current message.
+struct QueuePosition {
+  QpState state = QpState::kReset;
+  uint32_t sends_written = 0;
+  uint32_t sends_posted = 0;   ///< what doorbells or SEND_EN have told the NIC of
+  uint32_t sends_fetched = 0;  ///< what the NIC is through with or at work on
+  uint32_t receives_posted = 0;
+  uint32_t receives_taken = 0;
+};
+/// A node's part of the current message, from QUERY_QP and QUERY_CQ alone.
+struct NodePosition {
+  std::vector<QueuePosition> qps;  ///< by QpId
+  std::vector<uint32_t> cqes;      ///< by CqId
 };
 
 struct ArmConfig {
@@ -101,6 +117,14 @@ class ArmedNode {
 
   /// Moves all QPs to the error state, whatever they are at, so that nothing is forwarded any more.
   void MoveToError();
+  /// Asks the device for everything; after Arm. Errors: those of Device::QueryQp() and QueryCq().
+  Result<NodePosition> Position() const;
+  /// Send `send` of the current message, as it stands in the ring. Needs that it was written and
+  /// its slot not written again.
+  SendWqe Decode(QpId id, uint32_t send) const;
+  /// The CQ that a WAIT names, and which CQE of the current message it waits for.
+  std::optional<CqId> WaitedCq(const SendWqe& wait) const;
+  uint32_t WaitedCqe(const SendWqe& wait, CqId cq) const;
   /// Where the QP is, or nothing if the device cannot say.
   std::optional<QpCounters> Query(QpId id) const;
 
