@@ -37,8 +37,8 @@ class FullQueue {
     nic::Device& far = fabric_.device(NodeId(1));
     near_ = MakeQp(near);
     far_ = MakeQp(far);
-    PREPOST_CHECK(near.Connect(near_.number, {NodeId(1), far_.number}).ok());
-    PREPOST_CHECK(far.Connect(far_.number, {NodeId(0), near_.number}).ok());
+    PREPOST_CHECK(near.Connect(near_.number, {far.port_address(), far_.number}).ok());
+    PREPOST_CHECK(far.Connect(far_.number, {near.port_address(), near_.number}).ok());
     const nic::Cq cq = Must(near.CreateCq({}));
     for (uint32_t i = 0; i < kWqes; ++i) {
       std::byte* at = near_.sq.data() + i * nic::kWqebbBytes;

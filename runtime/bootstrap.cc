@@ -247,6 +247,7 @@ Status Bootstrap::Serve(int wake_fd, const Checkpoint& checkpoint, Clock::time_p
   while (!all_done()) {
     if (Clock::now() >= due) return NotThere();
     StartCalls();
+    TellWaiting();
     PREPOST_RETURN_IF_ERROR(WaitForEvents(wake_fd));
     if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
@@ -494,7 +495,13 @@ bool Bootstrap::TakeRefusal(Call& call) {
   return EndCall(call, "it refuses this node: " + why);
 }
 
-Status Bootstrap::NotThere() const {
+void Bootstrap::TellWaiting() {
+  if (!options_.waiting || Clock::now() < tell_at_) return;
+  tell_at_ = Clock::now() + std::chrono::seconds(1);
+  options_.waiting(Missing());
+}
+
+std::string Bootstrap::Missing() const {
   std::map<uint32_t, Sighting> missing;
   for (const Link& link : links_) {
     if (IsServed(link) || (to_root_only_ && &link != &links_.front())) continue;
@@ -509,9 +516,13 @@ Status Bootstrap::NotThere() const {
   if (missing.size() > kMissingMax) {
     words.push_back(fmt::format("and {} nodes more", missing.size() - kMissingMax));
   }
+  return fmt::format("{}", fmt::join(words, "; "));
+}
+
+Status Bootstrap::NotThere() const {
   const std::chrono::duration<double> waited = options_.connect_max;
-  return Rejected(fmt::format("not connected with all nodes after {:g} s: {}", waited.count(),
-                              fmt::join(words, "; ")));
+  return Rejected(
+      fmt::format("not connected with all nodes after {:g} s: {}", waited.count(), Missing()));
 }
 
 }  // namespace prepost

@@ -37,6 +37,9 @@ struct BootstrapOptions {
   std::optional<PortRange> ports;  ///< instead of those of `peers`; the first free one is taken
   /// From now: until when all peers must be there.
   std::chrono::milliseconds connect_max{30000};
+  /// Told about once a second, from the second second on, which nodes are missing and why: "node 3
+  /// (no answer); ...". May be empty.
+  std::function<void(const std::string& missing)> waiting = {};
   /// The bootstrap is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
   int interrupt_fd = -1;
 };
@@ -78,7 +81,9 @@ class Bootstrap {
   Status WaitForEvents(int wake_fd);
   bool IsServed(const Link& link) const;
   bool all_done() const;
+  std::string Missing() const;
   Status NotThere() const;
+  void TellWaiting();
 
   bool is_accepting() const;
   Status AcceptGuests();
@@ -101,6 +106,7 @@ class Bootstrap {
   const Clock::time_point due_;
   FileDescriptor listener_;
   uint16_t port_ = 0;
+  Clock::time_point tell_at_ = Clock::now() + std::chrono::seconds(1);
   Clock::time_point next_accept_;
   std::vector<Link> links_;
   HostLookups lookups_;

@@ -25,6 +25,7 @@ using Action = std::function<Status()>;
 // callback).
 void AddCompare(CLI::App& app, Action* action);
 void AddCompile(CLI::App& app, Action* action);
+void AddDevices(CLI::App& app, Action* action);
 void AddDraw(CLI::App& app, Action* action);
 void AddLower(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);

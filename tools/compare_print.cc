@@ -11,6 +11,7 @@
 #include <ostream>
 #include <string>
 
+#include "prepost/ir/count.h"
 #include "prepost/runtime/statistics.h"
 #include "prepost/version.h"
 
@@ -69,11 +70,12 @@ Summary SummariseLatencies(const std::vector<TransferSample>& samples) {
 std::string Heading(const ComparedPlan& it) {
   const PlanHeader& plan = it.plan;
   return fmt::format(
-      "{} on {} nodes, {} bytes in {} blocks of {}; emulated NICs\nhosts wait by {}; {} "
-      "repetitions each way, alternating; {} busy threads beside them, on {} cores\n",
-      plan.algorithm, plan.nodes, plan.message.bytes, plan.message.blocks, plan.message.block_bytes,
-      Name(it.options.wait.mode), it.options.repetitions, it.options.stress_threads,
-      sysconf(_SC_NPROCESSORS_ONLN));
+      "{} on {}, {} in {} of {}; emulated NICs\nhosts wait by {}; {} each way, alternating; {} "
+      "beside them, on {}\n",
+      plan.algorithm, Count(plan.nodes, "node"), Count(plan.message.bytes, "byte"),
+      Count(plan.message.blocks, "block"), plan.message.block_bytes, Name(it.options.wait.mode),
+      Count(it.options.repetitions, "repetition"), Count(it.options.stress_threads, "busy thread"),
+      Count(static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)), "core"));
 }
 
 void PrintCounts(const Comparison& comparison, std::ostream& out) {

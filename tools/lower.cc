@@ -12,6 +12,7 @@
 #include <string>
 
 #include "prepost/backends/nic/listing.h"
+#include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/queue_program_file.h"
 #include "tools/command.h"
 
@@ -54,6 +55,9 @@ Status Run(const LowerFlags& flags) {
   if (flags.node) options.node = NodeId(*flags.node);
   const Result<nic::QueueProgram> program = nic::Lower(*plan, options);
   if (!program.ok()) return Rejected(program.status().message(), flags.plan);
+  const Result<nic::ValidationReport> report = nic::ValidateProgram(*plan, *program);
+  if (!report.ok()) return report.status();
+  PREPOST_RETURN_IF_ERROR(report->ToStatus());
   if (!flags.output.empty()) {
     const bool binary = flags.output.ends_with(".bin");
     return WriteFile(flags.output, [&](std::ostream& out) {
@@ -79,7 +83,7 @@ void AddLower(CLI::App& app, Action* action) {
       "Without -o one line per node is printed: its QPs, CQs, work-queue entries, WAITs among "
       "them, "
       "and the doorbells that start it. A plan that does not fit the rings is refused with the "
-      "numbers.\n\n"
+      "numbers. The bytes are read back and their order is compared with the plan's, always.\n\n"
       "Examples:\n"
       "  prepost lower plan.json\n"
       "  prepost lower plan.json --node 1 --list\n"

@@ -127,7 +127,13 @@ Status Run(NodeFlags& flags) {
     output.emplace(std::move(*created));
   }
   bootstrap->interrupt_fd = signals->fd();
-  const bool shows_progress = isatty(STDERR_FILENO) != 0 && input.has_value();
+  const bool is_terminal = isatty(STDERR_FILENO) != 0;
+  const bool shows_progress = is_terminal && input.has_value();
+  if (is_terminal) {
+    bootstrap->waiting = [](const std::string& missing) {
+      std::cerr << "\r\033[Kwaiting for " << missing << std::flush;
+    };
+  }
   const Result<LocalRun> run =
       RunNode(*plan, input ? &*input : nullptr, output ? &*output : nullptr,
               {.bootstrap = std::move(*bootstrap),
@@ -135,7 +141,7 @@ Status Run(NodeFlags& flags) {
                .trace = flags.trace.table(),
                .no_progress_max = flags.play.no_progress_max(),
                .progress = DeliveryProgress(*plan, shows_progress)});
-  ClearProgress(shows_progress);
+  ClearProgress(is_terminal);
   const TraceInfo info = {.executor = "cpu", .detail = std::string(Name(TransportKind::kTcp))};
   const Status written = flags.trace.Write(*plan, info, run.status());
   if (!run.ok()) return run.status();

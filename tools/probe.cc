@@ -4,6 +4,7 @@
 #include "prepost/backends/nic/probe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iostream>
@@ -15,6 +16,7 @@
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/version.h"
 #include "tools/command.h"
+#include "tools/software_device.h"
 
 namespace prepost::tools {
 namespace {
@@ -55,12 +57,13 @@ void PrintJson(const std::string& device, const std::vector<nic::ProbeAnswer>& a
 }
 
 Status Run(const ProbeFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
+  PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, SoftwareDeviceNames()));
   emulated::Fabric fabric(/*nodes=*/1, {});
-  const std::vector<nic::ProbeAnswer> answers =
-      nic::Probe({.device = fabric.device(NodeId(0)), .node = NodeId(0), .settle = [&fabric] {
-                    fabric.RunUntilIdle();
-                  }});
+  if (const SoftwareDevice& device = FindSoftwareDevice(flags.device); device.make) {
+    PREPOST_RETURN_IF_ERROR(fabric.MakeDevices(device.make));
+  }
+  const std::vector<nic::ProbeAnswer> answers = nic::Probe(
+      {.device = fabric.device(NodeId(0)), .settle = [&fabric] { fabric.RunUntilIdle(); }});
   if (flags.json) {
     PrintJson(flags.device, answers, std::cout);
   } else {
@@ -84,8 +87,11 @@ void AddProbe(CLI::App& app, Action* action) {
       "a real card to the project.\n\n"
       "Examples:\n"
       "  prepost probe --device emulated\n"
+      "  prepost probe --device mlx5:emulated\n"
       "  prepost probe --device emulated --json");
-  command->add_option("--device", flags->device, "The device: emulated")
+  command
+      ->add_option("--device", flags->device,
+                   fmt::format("The device: {}", fmt::join(SoftwareDeviceNames(), ", ")))
       ->type_name("NAME")
       ->required();
   command->add_flag("--json", flags->json, "Print the answers as JSON");

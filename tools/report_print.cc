@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "prepost/ir/count.h"
+
 namespace prepost::tools {
 namespace {
 
@@ -27,8 +29,9 @@ double Milliseconds(uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& sum,
                  std::ostream& out) {
   const uint64_t bytes = plan.header().message.bytes;
-  out << fmt::format("executor {} on {}, {} nodes, {} bytes in {} blocks\n", report.executor,
-                     report.detail, plan.header().nodes, bytes, plan.header().message.blocks);
+  out << fmt::format("executor {} on {}, {}, {} in {}\n", report.executor, report.detail,
+                     Count(plan.header().nodes, "node"), Count(bytes, "byte"),
+                     Count(plan.header().message.blocks, "block"));
   out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "node", "time ms",
                      "posts", "during", "wake-ups", "cpu ms", "retries", "MB/s");
   for (const NodeReport& node : report.nodes) {

@@ -23,6 +23,7 @@
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
 #include "tools/run_job.h"
+#include "tools/software_device.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
 #include "tools/trace_output.h"
@@ -81,7 +82,7 @@ Status CheckFlags(const RunFlags& flags) {
     return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
   }
   if (!flags.device.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
+    PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, SoftwareDeviceNames()));
   }
   if (flags.executor == "cpu") {
     const char* flag = !flags.device.empty()      ? "--device"
@@ -160,6 +161,7 @@ Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInpu
                    .wait = flags.play.wait.policy(),
                    .no_progress_max = flags.play.no_progress_max(),
                    .show_progress = isatty(STDERR_FILENO) != 0,
+                   .device = FindSoftwareDevice(flags.device),
                    .scheduler = SchedulerOf(flags.scheduler),
                    .seed = flags.seed.value_or(1),
                    .trace = trace};
@@ -177,9 +179,9 @@ Status Run(RunFlags& flags) {
 
   const bool is_offloaded = IsOffloaded(flags, *plan);
   const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded, flags.trace.table());
-  const TraceInfo info = {
-      .executor = is_offloaded ? "offload" : "cpu",
-      .detail = is_offloaded ? "emulated" : std::string(Name(TransportOf(flags)))};
+  const TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
+                          .detail = is_offloaded ? FindSoftwareDevice(flags.device).name
+                                                 : std::string(Name(TransportOf(flags)))};
   const Status written = flags.trace.Write(*plan, info, run.status());
   if (!run.ok()) return run.status();
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
@@ -208,6 +210,7 @@ constexpr const char* kHelp =
     "  prepost run plan.json --input image.raw --output-dir copies\n"
     "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
     "  prepost run plan.json --input image.raw --executor offload --device emulated --timeout 10\n"
+    "  prepost run plan.json --input image.raw --executor offload --device mlx5:emulated\n"
     "  prepost run examples/specs/pipeline-8.json --input image.raw --wait hybrid\n"
     "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
     "  prepost run plan.json --input image.raw --trace trace.json";
@@ -235,7 +238,9 @@ void AddRun(CLI::App& app, Action* action) {
           fmt::format("How CPUs reach each other: {} [tcp]", fmt::join(kTransportNames, ", ")))
       ->type_name("NAME");
   command
-      ->add_option("--device", flags->device, "What executes queue programs: emulated [emulated]")
+      ->add_option("--device", flags->device,
+                   fmt::format("What executes queue programs: {} [emulated]",
+                               fmt::join(SoftwareDeviceNames(), ", ")))
       ->type_name("NAME");
   command
       ->add_option("--scheduler", flags->scheduler,

@@ -14,6 +14,7 @@
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
+#include "tools/software_device.h"
 
 namespace prepost::tools {
 
@@ -27,6 +28,7 @@ struct RunJob {
   WaitPolicy wait;
   std::chrono::milliseconds no_progress_max;
   bool show_progress;
+  const SoftwareDevice& device;  ///< offload only, as are the next two
   emulated::SchedulerMode scheduler;
   uint64_t seed;    ///< of the scheduler
   RunTrace* trace;  ///< null: none; filled, also when the run fails. Not owned

@@ -72,7 +72,9 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   Result<RunReport> report = [&] {
     const Ticker ticker("the NICs are at work");
     return emulated::RunQueueProgram(job.plan, *program, message->bytes(), memory,
-                                     {.scheduler = job.scheduler,
+                                     {.device = job.device.name,
+                                      .make_device = job.device.make,
+                                      .scheduler = job.scheduler,
                                       .seed = job.seed,
                                       .no_progress_max = job.no_progress_max,
                                       .interrupt_fd = job.interrupt_fd,

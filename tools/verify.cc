@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "prepost/ir/count.h"
 #include "prepost/ir/plan_json.h"
 #include "tools/command.h"
 #include "tools/ticker.h"
@@ -21,10 +22,6 @@ struct VerifyFlags {
   VerifyOptions options;
   bool json = false;
 };
-
-std::string Count(uint64_t findings) {
-  return fmt::format("{} finding{}", findings, findings == 1 ? "" : "s");
-}
 
 nlohmann::ordered_json ToJson(const Verdict& verdict) {
   nlohmann::ordered_json diagnostics = nlohmann::ordered_json::array();
@@ -55,15 +52,17 @@ Status RunOne(const std::string& path, const VerifyFlags& flags, nlohmann::order
     const PlanHeader& header = plan->header();
     std::cout << path << ": ";
     if (verdict.ok()) {
-      std::cout << fmt::format(
-          "valid: {}, {} nodes, {} blocks, {} ops, {} rounds, ready {}, all {} rules hold\n",
-          header.algorithm, header.nodes, header.message.blocks, plan->ops().size(), header.rounds,
-          ToString(header.ready), std::size(kRules));
+      std::cout << fmt::format("valid: {}, {}, {}, {}, {}, ready {}, all {} rules hold\n",
+                               header.algorithm, Count(header.nodes, "node"),
+                               Count(header.message.blocks, "block"),
+                               Count(plan->ops().size(), "op"), Count(header.rounds, "round"),
+                               ToString(header.ready), std::size(kRules));
     } else {
-      std::cout << fmt::format("not valid, {}\n{}", Count(verdict.findings), verdict.ToString());
+      std::cout << fmt::format("not valid, {}\n{}", Count(verdict.findings, "finding"),
+                               verdict.ToString());
     }
   }
-  return verdict.ok() ? Status() : Rejected(Count(verdict.findings), path);
+  return verdict.ok() ? Status() : Rejected(Count(verdict.findings, "finding"), path);
 }
 
 Status Run(const VerifyFlags& flags) {

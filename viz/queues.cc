@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "prepost/backends/nic/lower.h"
+#include "prepost/ir/count.h"
 #include "prepost/runtime/program.h"
 #include "prepost/viz/chart.h"
 #include "prepost/viz/routes.h"
@@ -443,8 +444,7 @@ Result<std::string> DrawQueues(const Plan& plan, const Selection& selection) {
   if (selection.nodes.size() != 1) {
     return Status(StatusCode::kUsage, "the queues view shows one node: name it with --node");
   }
-  const Result<nic::QueueProgram> program =
-      nic::Lower(plan, {.node = selection.nodes.front()});
+  const Result<nic::QueueProgram> program = nic::Lower(plan, {.node = selection.nodes.front()});
   if (!program.ok()) return program.status();
   const QueuePicture picture(plan, selection, program->nodes.front());
   if (picture.shown() > kQueueEntriesMax) {

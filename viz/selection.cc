@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "prepost/ir/count.h"
+
 namespace prepost::viz {
 namespace {
 
@@ -44,10 +46,6 @@ std::string Only(std::string_view noun, const std::vector<uint32_t>& values) {
 }
 
 }  // namespace
-
-std::string Count(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 bool Selection::HasNode(NodeId node) const {
   return nodes.empty() || std::ranges::binary_search(nodes, node);

@@ -42,8 +42,6 @@ Result<Rounds> ParseRounds(const std::string& text);
 /// the plan has.
 Result<Selection> CheckSelection(const Plan& plan, Selection selection);
 
-/// "1 block", "4 blocks".
-std::string Count(uint64_t count, std::string_view noun);
 /// "binomial_pipeline: 8 nodes, 4 blocks, 6 rounds". The name is cut when long; it may hold any
 /// bytes.
 std::string Headline(const PlanHeader& header);

@@ -23,6 +23,7 @@
 #include <optional>
 #include <vector>
 
+#include "prepost/ir/count.h"
 #include "prepost/viz/chart.h"
 #include "prepost/viz/trace_picture.h"
 

@@ -10,7 +10,8 @@ namespace prepost::emulated {
 
 Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
                                     const nic::QueueProgram& program,
-                                    std::span<const MessageBuffers> transfers, uint8_t epoch) {
+                                    std::span<const MessageBuffers> transfers,
+                                    const FirstNumbers& first) {
   ArmedGroup group(fabric, plan);
   std::vector<nic::OpenNode> open;
   for (const nic::NodeProgram& it : program.nodes) {
@@ -19,7 +20,9 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
     nic::ArmConfig config{.messages = {},
                           .writable = !root,
                           .rnr_retry = transfers.size() > 1 ? uint8_t{7} : program.rnr_retry,
-                          .epoch = epoch};
+                          .first_sq_index = first.sq_index,
+                          .first_cq_index = first.cq_index,
+                          .epoch = first.epoch};
     for (const MessageBuffers& transfer : transfers) {
       config.messages.push_back(root ? transfer.message : transfer.node_buffers[it.node.index()]);
     }

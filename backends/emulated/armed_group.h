@@ -29,6 +29,13 @@ struct MessageBuffers {
   std::span<const std::span<std::byte>> node_buffers;
 };
 
+/// What counting starts from: see ArmConfig.
+struct FirstNumbers {
+  uint8_t epoch = 0;
+  uint16_t sq_index = 0;
+  uint32_t cq_index = 0;
+};
+
 class ArmedGroup {
  public:
   /// Makes and connects all nodes of `plan`. To arm them all before any starts is its user's
@@ -36,7 +43,8 @@ class ArmedGroup {
   /// must outlive the group. `program` has all nodes in the order of ids, as have the buffers.
   /// Errors: those of ArmedNode.
   static Result<ArmedGroup> Make(Fabric& fabric, const Plan& plan, const nic::QueueProgram& program,
-                                 std::span<const MessageBuffers> transfers, uint8_t epoch);
+                                 std::span<const MessageBuffers> transfers,
+                                 const FirstNumbers& first);
 
   std::span<nic::ArmedNode> nodes() { return nodes_; }
   std::span<const nic::ArmedNode> nodes() const { return nodes_; }

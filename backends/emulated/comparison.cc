@@ -382,9 +382,9 @@ class Comparer {
 
   Result<TransferSample> Prepost(Fabric& fabric, HostThreads& threads) {
     const uint64_t arm_from_ns = ThreadCpuNs();
-    Result<ArmedGroup> group = ArmedGroup::Make(
-        fabric, plan_, program_, std::array{MessageBuffers{message_.bytes(), spans_}},
-        /*epoch=*/0);
+    Result<ArmedGroup> group =
+        ArmedGroup::Make(fabric, plan_, program_,
+                         std::array{MessageBuffers{message_.bytes(), spans_}}, FirstNumbers());
     if (!group.ok()) return group.status();
     for (nic::ArmedNode& node : group->nodes()) PREPOST_RETURN_IF_ERROR(node.Arm());
     const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;

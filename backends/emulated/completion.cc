@@ -49,9 +49,9 @@ void Engine::Flush(QpState& qp) {
   qp.work.clear();
   qp.to_transmit = qp.to_deliver = 0;
   qp.rnr_waiting = qp.parked = false;
-  const uint16_t limit = qp.config.managed_send ? qp.sq_enabled : qp.sq_posted;
+  const uint16_t limit = qp.SendLimit();
   while (static_cast<int16_t>(limit - qp.sq_next) > 0) {
-    nic::DecodeSend(qp.sq.bytes(), qp.sq_next, &probe_);
+    nic::DecodeSend(qp.memory.sq, qp.sq_next, &probe_);
     flush_send(qp.sq_next, probe_.opcode);
     qp.sq_next = static_cast<uint16_t>(qp.sq_next + probe_.wqebbs());
   }
@@ -67,8 +67,9 @@ void Engine::Flush(QpState& qp) {
 /// R8. Returns the index of the CQE, modulo 2^24.
 uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
   const uint32_t index = cq.producer;
-  const auto consumer = nic::BigEndian(
-      std::atomic_ref(cq.doorbell_record[nic::kConsumerRecord]).load(std::memory_order_acquire));
+  const auto consumer =
+      nic::BigEndian(std::atomic_ref(cq.memory.doorbell_record[nic::kConsumerRecord])
+                         .load(std::memory_order_acquire));
   const bool full = ((index - consumer) & nic::kCqIndexMask) >= cq.config.entries;
   if (cq.overrun || (full && !cq.config.ignore_overrun)) {
     if (!cq.overrun) {
@@ -79,7 +80,7 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
     return index;
   }
   const uint32_t slot = cq.config.collapsed ? 0 : index & (cq.config.entries - 1);
-  std::byte* at = cq.ring.bytes().data() + size_t{slot} * nic::kCqeBytes;
+  std::byte* at = cq.memory.ring.data() + size_t{slot} * nic::kCqeBytes;
   nic::StoreBigEndian(at + nic::cqe::kImmediate, fields.immediate);
   nic::StoreBigEndian(at + nic::cqe::kByteCount, fields.byte_count);
   nic::StoreBigEndian(at + nic::cqe::kVendorSyndrome, uint8_t{0});
@@ -91,15 +92,14 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
   auto& owner = *reinterpret_cast<uint8_t*>(at + nic::cqe::kOpcodeOwner);
   std::atomic_ref(owner).store(static_cast<uint8_t>(static_cast<uint8_t>(fields.opcode) << 4 | lap),
                                std::memory_order_release);
-  cq.producer = (index + 1) & nic::kCqIndexMask;
+  cq.producer.store((index + 1) & nic::kCqIndexMask, std::memory_order_release);
   ++counters_.cqes;
-  // RequestEvent exchanges too: either this one sees the request, or that one sees this one, and
-  // then its host sees the CQE.
+  // Nic::Arm changes it, too: either this one sees the request, or that one sees this CQE.
   const bool is_error =
       fields.opcode == CqeOpcode::kRequesterError || fields.opcode == CqeOpcode::kResponderError;
   const uint8_t asked = cq.event_requested.fetch_or(0, std::memory_order_acq_rel);
-  if (asked != kNoEvent && (asked == kAnyEvent || is_error)) {
-    cq.event_requested.store(kNoEvent, std::memory_order_release);
+  if ((asked == kAnyEvent || (asked == kErrorEvent && is_error)) &&
+      cq.event_requested.exchange(kNoEvent, std::memory_order_acq_rel) != kNoEvent) {
     if (is_error) qp.nic.NoteError({nic::ErrorEvent::Kind::kErrorCqe, cq.number});
     events_.push_back({qp.nic.node, cq.number});
   }
@@ -110,7 +110,8 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
 void Engine::WakeWaiters(CqState& cq) {
   std::erase_if(cq.waiters, [&](const CqState::Waiter& waiter) {
     QpState& qp = *waiter.qp;
-    if (qp.state == QpState::State::kReady && !HasPassed(cq.producer, waiter.index)) return false;
+    if (qp.state == nic::QpState::kReadyToSend && !HasPassed(cq.producer, waiter.index))
+      return false;
     qp.parked = false;
     Kick(qp);
     return true;

@@ -26,10 +26,14 @@ void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
   QpState* qp = nic.FindQp(qpn);
   if (qp == nullptr)
     return Misuse(nic, fmt::format("doorbell for QP {:#x}, which does not exist", qpn));
+  if (qp->state != nic::QpState::kReadyToSend && qp->state != nic::QpState::kError) {
+    return Misuse(
+        nic, fmt::format("doorbell for QP {:#x}, which is in state {}", qpn, nic::Name(qp->state)));
+  }
   if (qp->config.managed_send) {
     return Misuse(nic, fmt::format("doorbell for the managed send queue of QP {:#x}", qpn));
   }
-  const std::span<const std::byte> sq = qp->sq.bytes();
+  const std::span<const std::byte> sq = qp->memory.sq;
   const size_t at = size_t{last} * nic::kWqebbBytes & (sq.size() - 1);
   // An earlier doorbell may have read the record that this one comes with. Then the WQE may be
   // complete already and its slot the host's again.
@@ -37,8 +41,9 @@ void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
   if (is_held && std::memcmp(sq.data() + at, bytes, sizeof bytes) != 0) {
     Misuse(nic, fmt::format("doorbell for QP {:#x} is not the start of WQE {}", qpn, last));
   }
-  const auto posted = static_cast<uint16_t>(nic::BigEndian(
-      std::atomic_ref(qp->doorbell_record[nic::kSendRecord]).load(std::memory_order_acquire)));
+  const auto posted = static_cast<uint16_t>(
+      nic::BigEndian(std::atomic_ref(qp->memory.doorbell_record[nic::kSendRecord])
+                         .load(std::memory_order_acquire)));
   const auto ahead = static_cast<uint16_t>(posted - qp->OldestWqe());
   const uint32_t limit = std::min(qp->config.sq_wqebbs, nic::kWqIndexAhead);
   if (ahead > limit) {
@@ -47,7 +52,7 @@ void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
                                    qpn, ahead, limit));
   }
   qp->sq_posted = posted;
-  if (qp->state == QpState::State::kError) return Flush(*qp);
+  if (qp->state == nic::QpState::kError) return Flush(*qp);
   Kick(*qp);
 }
 
@@ -64,7 +69,7 @@ bool Engine::Run(uint64_t steps) {
 
 void Engine::Execute(const Task& task) {
   QpState& qp = *task.qp;
-  if (qp.state != QpState::State::kReady) return;
+  if (qp.state != nic::QpState::kReadyToSend) return;
   switch (task.stage) {
     case Stage::kFetch:
       Fetch(qp);
@@ -83,7 +88,7 @@ void Engine::Execute(const Task& task) {
 }
 
 void Engine::Kick(QpState& qp) {
-  if (qp.state != QpState::State::kReady) return;
+  if (qp.state != nic::QpState::kReadyToSend) return;
   if (CanFetch(qp)) scheduler_.Add(qp, Stage::kFetch);
   if (CanTransmit(qp)) scheduler_.Add(qp, Stage::kTransmit);
   if (CanDeliver(qp)) scheduler_.Add(qp, Stage::kDeliver);
@@ -93,20 +98,44 @@ void Engine::Kick(QpState& qp) {
 }
 
 void Engine::BreakQp(QpState& qp) {
-  if (qp.state == QpState::State::kError) return;
+  if (qp.state == nic::QpState::kError) return;
   Log(qp, NicEvent::Kind::kError, qp.sq_next, nic::Opcode::kNop);
   // Messages that have fully arrived are not taken back.
   for (Work& work : qp.work) {
     if (work.state == Work::State::kMoved && work.responder_syndrome == nic::Syndrome::kNone &&
-        qp.remote->state == QpState::State::kReady) {
+        qp.remote->CanReceive()) {
       CompleteReceive(*qp.remote, work);
     }
   }
-  qp.state = QpState::State::kError;
+  qp.state = nic::QpState::kError;
   Flush(qp);
   if (QpState* remote = qp.remote; remote != nullptr && remote != &qp) {
     remote->rnr_waiting = false;  // it will find out when it tries again
     Kick(*remote);
+  }
+}
+
+void Engine::StartSending(QpState& qp) {
+  qp.rnr_left = qp.config.rnr_retry;
+  qp.state = nic::QpState::kReadyToSend;
+  Kick(qp);
+}
+
+void Engine::Retire(QpState& qp) {
+  qp.state = nic::QpState::kReset;
+  qp.work.clear();
+  qp.to_transmit = qp.to_deliver = 0;
+  if (CqState* cq = qp.parked ? qp.nic.FindCq(qp.parked_cq) : nullptr; cq != nullptr) {
+    std::erase_if(cq->waiters, [&](const CqState::Waiter& waiter) { return waiter.qp == &qp; });
+  }
+  std::erase(rnr_waiters_, &qp);
+  for (QpState* waiter : std::exchange(rnr_waiters_, {})) {
+    if (waiter->remote != &qp) {
+      rnr_waiters_.push_back(waiter);
+      continue;
+    }
+    waiter->rnr_waiting = false;  // it will find out when it tries again
+    Kick(*waiter);
   }
 }
 
@@ -126,20 +155,21 @@ std::vector<ParkedQueue> Engine::Parked() const {
   std::vector<ParkedQueue> parked;
   for (const std::unique_ptr<NicState>& nic : nics_) {
     for (const std::unique_ptr<QpState>& qp : nic->qps) {
-      if (qp->state != QpState::State::kReady) continue;
+      if (qp == nullptr || qp->state != nic::QpState::kReadyToSend) continue;
       if (qp->rnr_waiting) {
         parked.push_back({.node = nic->node,
                           .qpn = qp->number,
                           .reason = ParkedQueue::Reason::kReceiverNotReady,
                           .wqe_index = qp->work[qp->to_transmit].wqe_index});
       } else if (qp->parked) {
+        const CqState* cq = nic->FindCq(qp->parked_cq);
         parked.push_back({.node = nic->node,
                           .qpn = qp->number,
                           .reason = ParkedQueue::Reason::kWait,
                           .wqe_index = qp->sq_next,
                           .cqn = qp->parked_cq,
                           .cqe = qp->parked_index,
-                          .produced = nic->FindCq(qp->parked_cq)->producer});
+                          .produced = cq == nullptr ? 0 : cq->producer.load()});
       }
     }
   }

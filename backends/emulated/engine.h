@@ -131,8 +131,15 @@ class Engine {
   /// Takes at most `steps` steps, fewer when an event occurs or nothing is left. True while there
   /// is more to do.
   bool Run(uint64_t steps);
-  /// The verbs call that moves a QP to the error state; between two calls of Run().
+  // The commands that change a QP, between two calls of Run().
+  /// Moves it to the error state.
   void BreakQp(QpState& qp);
+  /// Moves it, which has a remote, to RTS.
+  void StartSending(QpState& qp);
+  /// It is about to leave its NIC: nothing is done for it any more, nor its memory looked at.
+  void Retire(QpState& qp);
+  /// Notes what a host did that no driver should.
+  void Misuse(const NicState& nic, const std::string& what);
 
   std::vector<CqEvent> TakeEvents() { return std::exchange(events_, {}); }
   const std::vector<NicEvent>& log() const { return log_; }
@@ -160,7 +167,6 @@ class Engine {
 
   void Execute(const Task& task);
   void Kick(QpState& qp);
-  void Misuse(const NicState& nic, const std::string& what);
   void Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
            uint32_t cqn = 0, uint32_t cqe = 0);
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fabric: n emulated NICs in one process, connected to each other, and the thread that they run on.
-// Each NIC is a nic::Device. Tests run it on their own thread with RunUntilIdle(); executors
-// Start() it and wait for events of its devices.
+// Each has a nic::Device in front of it, an EmulatedDevice or what a factory makes. Tests run it on
+// their own thread with RunUntilIdle(); executors Start() it and wait for events of its devices.
 //
-// Threads: objects are made and memory is registered before Start() (or between runs). Each device
-// has a host thread of its own; one thread may be the host of several. What the engine did may be
-// read when it is not running.
+// Threads: each device has a host thread of its own; one thread may be the host of several. Objects
+// may be made and destroyed while the engine runs. What the engine did may be read when it does not.
 #ifndef PREPOST_BACKENDS_EMULATED_FABRIC_H_
 #define PREPOST_BACKENDS_EMULATED_FABRIC_H_
 
@@ -19,7 +18,9 @@
 #include <vector>
 
 #include "prepost/backends/emulated/engine.h"
+#include "prepost/backends/emulated/nic.h"
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/nic_model.h"
 #include "prepost/runtime/event_fd.h"
 
 namespace prepost::emulated {
@@ -37,7 +38,12 @@ class Fabric {
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
+  /// Puts the device that `make` makes in front of each NIC instead of its EmulatedDevice. Before
+  /// device() is called. Errors: those of `make`.
+  Status MakeDevices(const nic::DeviceFactory& make);
   nic::Device& device(NodeId node);
+  Nic& nic(NodeId node);
+
   /// Runs on the calling thread until nothing can happen. Events are signalled and returned.
   std::vector<CqEvent> RunUntilIdle();
   /// Runs on the calling thread for at most `steps`, fewer when an event occurs or nothing can
@@ -60,17 +66,18 @@ class Fabric {
   const Engine& engine() const { return engine_; }
 
  private:
-  class Nic;
+  friend class Nic;
+
   struct Doorbell {
     NicState* nic = nullptr;
     uint64_t first_bytes = 0;
   };
 
+  /// Between two batches of the engine.
+  std::unique_lock<std::mutex> HoldEngine();
   void Ring(NicState& nic, uint64_t first_bytes);
   void Loop(Until until);
   bool RunBatch(uint64_t steps);
-  /// Between two batches of the engine.
-  std::unique_lock<std::mutex> HoldEngine();
   /// A command has changed something: lets the engine look what can happen now.
   void Poke();
   std::vector<CqEvent> SignalEvents();
@@ -91,6 +98,8 @@ class Fabric {
   bool poked_ = false;
   bool stop_ = false;
   std::thread thread_;
+
+  std::vector<std::unique_ptr<nic::Device>> devices_;  // use all of the above
 };
 
 }  // namespace prepost::emulated

@@ -61,14 +61,26 @@ uint32_t MemoryTable::Add(std::span<const std::byte> memory, nic::Access access)
   return static_cast<uint32_t>(regions_.size()) << 8 | kKeyTag;
 }
 
-std::byte* MemoryTable::Find(uint32_t key, uint64_t address, uint64_t bytes, Use use) const {
+const MemoryTable::Region* MemoryTable::FindRegion(uint32_t key) const {
   const size_t position = (key >> 8) - size_t{1};
   if ((key & 0xff) != kKeyTag || position >= regions_.size()) return nullptr;
-  const Region& region = regions_[position];
-  const uint64_t begin = reinterpret_cast<uintptr_t>(region.begin);
-  if (address < begin || bytes > region.bytes || address - begin > region.bytes - bytes)
+  return regions_[position].begin == nullptr ? nullptr : &regions_[position];
+}
+
+bool MemoryTable::Remove(uint32_t key) {
+  const Region* region = FindRegion(key);
+  if (region == nullptr) return false;
+  regions_[static_cast<size_t>(region - regions_.data())] = {};
+  return true;
+}
+
+std::byte* MemoryTable::Find(uint32_t key, uint64_t address, uint64_t bytes, Use use) const {
+  const Region* region = FindRegion(key);
+  if (region == nullptr) return nullptr;
+  const uint64_t begin = reinterpret_cast<uintptr_t>(region->begin);
+  if (address < begin || bytes > region->bytes || address - begin > region->bytes - bytes)
     return nullptr;
-  return Allows(region.access, use) ? region.begin + (address - begin) : nullptr;
+  return Allows(region->access, use) ? region->begin + (address - begin) : nullptr;
 }
 
 CopyOutcome Copy(const Side& source, const Side& target, uint64_t offset, uint64_t bytes) {

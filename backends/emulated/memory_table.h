@@ -21,16 +21,19 @@ enum class Use : uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite };
 class MemoryTable {
  public:
   uint32_t Add(std::span<const std::byte> memory, nic::Access access);
+  /// False when there is no such key.
+  bool Remove(uint32_t key);
   /// The memory at [address, address + bytes), or null when `key` does not cover it for this use.
   std::byte* Find(uint32_t key, uint64_t address, uint64_t bytes, Use use) const;
-  size_t size() const { return regions_.size(); }
 
  private:
   struct Region {
-    std::byte* begin = nullptr;
+    std::byte* begin = nullptr;  // null: removed
     uint64_t bytes = 0;
     nic::Access access;
   };
+  const Region* FindRegion(uint32_t key) const;
+
   std::vector<Region> regions_;  // key = (position + 1) << 8 | kKeyTag
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What an emulated NIC knows: its QPs and CQs as a NIC's context memory would hold them. Plain
-// data; the rules that act on it are in engine.h. The rings and doorbell records are memory that
-// the host writes and reads too.
+// data; the rules that act on it are in engine.h. The rings and doorbell records are the host's
+// memory.
 #ifndef PREPOST_BACKENDS_EMULATED_NIC_STATE_H_
 #define PREPOST_BACKENDS_EMULATED_NIC_STATE_H_
 
@@ -17,30 +17,13 @@
 
 #include "prepost/backends/emulated/memory_table.h"
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/nic_model.h"
 #include "prepost/backends/nic/wqe.h"
-#include "prepost/runtime/event_fd.h"
 
 namespace prepost::emulated {
 
 struct NicState;
 struct QpState;
-
-/// Memory of a ring, aligned as hardware wants it.
-class RingMemory {
- public:
-  explicit RingMemory(size_t bytes)
-      : blocks_((bytes + nic::kWqebbBytes - 1) / nic::kWqebbBytes), bytes_(bytes) {}
-  std::span<std::byte> bytes() {
-    return std::span(reinterpret_cast<std::byte*>(blocks_.data()), bytes_);
-  }
-
- private:
-  struct alignas(nic::kWqebbBytes) Block {
-    std::byte bytes[nic::kWqebbBytes] = {};
-  };
-  std::vector<Block> blocks_;
-  size_t bytes_;
-};
 
 /// retry_count of every QP, as drivers set it.
 inline constexpr uint8_t kTransportRetries = 7;
@@ -54,21 +37,20 @@ struct CqState {
     uint32_t index = 0;  ///< of the CQE that its WAIT names
   };
 
-  CqState(uint32_t number_in, const nic::CqConfig& config_in)
+  CqState(uint32_t number_in, const nic::CqConfig& config_in, const nic::CqMemory& memory_in)
       : number(number_in),
         config(config_in),
-        ring(config_in.entries * nic::kCqeBytes),
+        memory(memory_in),
         producer(config_in.producer_base) {}
 
   uint32_t number;
   nic::CqConfig config;
-  RingMemory ring;
-  std::array<uint32_t, 2> doorbell_record = {};
-  uint32_t producer;                                ///< CQEs written, modulo 2^24
+  nic::CqMemory memory;
+  std::atomic<uint32_t> producer;                   ///< CQEs written, modulo 2^24
   bool overrun = false;                             ///< a CQE was lost: nothing is written any more
-  std::atomic<uint8_t> event_requested = kNoEvent;  ///< raised by the host at any time
-  uint64_t cqes_read = 0;                           ///< by the host
-  std::vector<Waiter> waiters;                      ///< send queues parked at a WAIT on this CQ
+  std::atomic<uint8_t> event_requested = kNoEvent;  ///< an EventRequest; raised by the host
+  uint32_t users = 0;           ///< QPs that complete to it, each direction counts
+  std::vector<Waiter> waiters;  ///< send queues parked at a WAIT on this CQ
 };
 
 /// The stages that a send queue's work passes through; each can be delayed on its own.
@@ -102,38 +84,41 @@ struct Work {
 };
 
 struct QpState {
-  enum class State : uint8_t { kReset, kReady, kError };
-
-  QpState(NicState& nic_in, uint32_t number_in, const nic::QpConfig& config_in, CqState& send,
-          CqState& recv)
+  QpState(NicState& nic_in, uint32_t number_in, const nic::QpConfig& config_in,
+          const nic::QpMemory& memory_in, CqState& send, CqState& recv)
       : nic(nic_in),
         number(number_in),
         config(config_in),
+        memory(memory_in),
         send_cq(send),
         recv_cq(recv),
-        sq(config_in.sq_wqebbs * nic::kWqebbBytes),
-        rq(size_t{config_in.rq_wqes} * config_in.rq_stride) {}
+        sq_posted(config_in.sq_base),
+        sq_enabled(config_in.sq_base),
+        sq_next(config_in.sq_base) {}
 
   /// The first WQE whose slot is still needed: not complete, or not yet fetched.
   uint16_t OldestWqe() const { return work.empty() ? sq_next : work.front().wqe_index; }
+  /// Up to where WQEs may be fetched (R1).
+  uint16_t SendLimit() const { return config.managed_send ? sq_enabled : sq_posted; }
+  bool CanReceive() const {
+    return state == nic::QpState::kReadyToReceive || state == nic::QpState::kReadyToSend;
+  }
 
   NicState& nic;
   uint32_t number;
   nic::QpConfig config;
+  nic::QpMemory memory;
   CqState& send_cq;
   CqState& recv_cq;
-  RingMemory sq;
-  RingMemory rq;
-  std::array<uint32_t, 2> doorbell_record = {};
-  State state = State::kReset;
+  nic::QpState state = nic::QpState::kReset;
   QpState* remote = nullptr;
 
   // Send queue, in WQEBBs modulo 2^16.
-  uint16_t sq_posted = 0;   ///< what the last doorbell said
-  uint16_t sq_enabled = 0;  ///< what SEND_EN said
-  uint16_t sq_next = 0;     ///< the next to fetch
-  bool parked = false;      ///< at a WAIT; in that CQ's waiter list
-  bool fenced = false;      ///< at a WQE whose fence holds it until READs are complete
+  uint16_t sq_posted;   ///< what the last doorbell said
+  uint16_t sq_enabled;  ///< what SEND_EN said
+  uint16_t sq_next;     ///< the next to fetch
+  bool parked = false;  ///< at a WAIT; in that CQ's waiter list
+  bool fenced = false;  ///< at a WQE whose fence holds it until READs are complete
   uint32_t parked_cq = 0;
   uint32_t parked_index = 0;
   bool fetch_stopped = false;     ///< a WQE failed: what follows is flushed
@@ -166,19 +151,21 @@ struct NicState {
     has_errors.store(true, std::memory_order_release);
   }
 
-  EventFd events;  ///< empty: nobody waits for this NIC's events
   std::mutex error_mutex;
   std::vector<nic::ErrorEvent> errors;  // guarded by error_mutex
   std::atomic<bool> has_errors = false;
   MemoryTable memory;
   uint64_t rnr_retries = 0;                   ///< of peers, because this NIC had no receive posted
-  std::vector<std::unique_ptr<CqState>> cqs;  ///< number = kFirstCqn + position
-  std::vector<std::unique_ptr<QpState>> qps;  ///< number = kFirstQpn + position
+  std::vector<std::unique_ptr<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
+  std::vector<std::unique_ptr<QpState>> qps;  ///< number = kFirstQpn + position; null: destroyed
+  /// QPs that were destroyed or reset. Peers still have them as remotes, and find out.
+  std::vector<std::unique_ptr<QpState>> retired_qps;
 
   // Object numbers never look like positions.
   static constexpr uint32_t kFirstCqn = 0x400;
   static constexpr uint32_t kFirstQpn = 0x1000;
 
+  /// Null when there is none.
   CqState* FindCq(uint32_t number) const { return At(cqs, number - kFirstCqn); }
   QpState* FindQp(uint32_t number) const { return At(qps, number - kFirstQpn); }
 

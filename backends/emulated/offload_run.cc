@@ -68,6 +68,7 @@ Status CheckTransfer(const Plan& plan, const MessageBuffers& transfer) {
 /// come nearly in order.
 struct LoggedQueues {
   const nic::QueuePair* qp = nullptr;
+  uint16_t sq_base = 0;  ///< index of the first send WQE
   uint64_t sends_at = 0;
   uint64_t receives_at = 0;
 
@@ -85,7 +86,8 @@ std::optional<OpEvent> OpEventOf(const NicEvent& event, LoggedQueues& queues) {
   const bool send = event.opcode == nic::Opcode::kSend || event.opcode == nic::Opcode::kSendImm;
   if (!send) return std::nullopt;
   const auto of_send = [&](OpEvent::Kind kind) {
-    const OpId op = queues.OpAt(queues.qp->sends, &queues.sends_at, event.wqe_index);
+    const OpId op = queues.OpAt(queues.qp->sends, &queues.sends_at,
+                                static_cast<uint16_t>(event.wqe_index - queues.sq_base));
     return OpEvent{event.node, op, kind};
   };
   const auto of_receive = [&](OpEvent::Kind kind) {
@@ -121,8 +123,11 @@ class OffloadRun {
                                       .faults = options.faults}) {}
 
   Status Arm(std::span<const MessageBuffers> transfers) {
+    if (options_.make_device) {
+      PREPOST_RETURN_IF_ERROR(fabric_.MakeDevices(options_.make_device));
+    }
     Result<ArmedGroup> group =
-        ArmedGroup::Make(fabric_, plan_, program_, transfers, options_.epoch);
+        ArmedGroup::Make(fabric_, plan_, program_, transfers, options_.first);
     if (!group.ok()) return group.status();
     left_.assign(program_.nodes.size(), transfers.size());
     hosts_act_ = transfers.size() > 1 ||
@@ -141,7 +146,7 @@ class OffloadRun {
   /// every time.
   Status Start() {
     report_.executor = "offload";
-    report_.detail = "emulated";
+    report_.detail = options_.device;
     report_.wait = Name(WaitMode::kInterrupt);
     report_.nodes.resize(group_->nodes().size());
     PREPOST_RETURN_IF_ERROR(Watch());
@@ -213,8 +218,8 @@ class OffloadRun {
     std::vector<std::unordered_map<uint32_t, LoggedQueues>> queues(group_->nodes().size());
     for (const nic::ArmedNode& node : group_->nodes()) {
       for (size_t i = 0; i < node.program().qps.size(); ++i) {
-        queues[node.program().node.index()][node.qp(nic::QpId::FromIndex(i)).number].qp =
-            &node.program().qps[i];
+        queues[node.program().node.index()][node.qp(nic::QpId::FromIndex(i)).number] = {
+            .qp = &node.program().qps[i], .sq_base = options_.first.sq_index};
       }
     }
     for (const NicEvent& event : fabric_.engine().log()) {

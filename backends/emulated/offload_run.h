@@ -10,11 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/nic/lower.h"
+#include "prepost/backends/nic/nic_model.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/op_event.h"
@@ -25,9 +27,12 @@ namespace prepost::emulated {
 
 struct OffloadOptions {
   nic::LowerOptions lower = {};
+  std::string device = "emulated";  ///< for the report
+  /// What stands in front of each NIC; empty: an EmulatedDevice.
+  nic::DeviceFactory make_device = {};
   SchedulerMode scheduler = SchedulerMode::kRoundRobin;
-  uint64_t seed = 1;                 ///< of the scheduler: the same seed gives the same run
-  uint8_t epoch = 0;                 ///< in every block's immediate
+  uint64_t seed = 1;  ///< of the scheduler: the same seed gives the same run
+  FirstNumbers first = {};
   std::vector<QpFault> faults = {};  ///< QPs to break on the way
   /// The run has failed when nothing moves for so long; 0: never. Emulated NICs that cannot go on are
   /// idle, which ends the run at once.

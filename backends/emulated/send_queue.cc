@@ -14,13 +14,13 @@ using nic::Syndrome;
 
 bool Engine::CanFetch(const QpState& qp) const {
   if (qp.parked || qp.fenced || qp.fetch_stopped) return false;
-  const uint16_t limit = qp.config.managed_send ? qp.sq_enabled : qp.sq_posted;  // R1
+  const uint16_t limit = qp.SendLimit();  // R1
   return static_cast<int16_t>(limit - qp.sq_next) > 0;
 }
 
 void Engine::Fetch(QpState& qp) {
   if (!CanFetch(qp)) return;
-  nic::DecodeSend(qp.sq.bytes(), qp.sq_next, &wqe_);
+  nic::DecodeSend(qp.memory.sq, qp.sq_next, &wqe_);
   if (!WellFormed(qp)) return FailFetch(qp, Syndrome::kLocalQpOperation);
   qp.fenced = nic::HoldsForReads(wqe_.fence) && qp.reads_in_flight != 0;
   if (qp.fenced) return;  // R10: Complete of the last READ fetches again
@@ -127,7 +127,7 @@ void Engine::ExecuteEnable(QpState& qp) {
     enabled = limit;
   }
   StartWork(qp, Work::State::kDone);
-  if (target->state == QpState::State::kError) return Flush(*target);
+  if (target->state == nic::QpState::kError) return Flush(*target);
   Kick(*target);
 }
 
@@ -136,7 +136,7 @@ void Engine::ExecuteEnable(QpState& qp) {
 bool Engine::CheckEnabled(QpState& target, uint16_t limit) {
   uint16_t at = target.sq_enabled;
   while (static_cast<int16_t>(limit - at) > 0) {
-    nic::DecodeSend(target.sq.bytes(), at, &probe_);
+    nic::DecodeSend(target.memory.sq, at, &probe_);
     if (probe_.segments == 0 || probe_.wqe_index != at || probe_.qpn != target.number) break;
     at = static_cast<uint16_t>(at + probe_.wqebbs());
   }

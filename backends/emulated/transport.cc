@@ -66,7 +66,7 @@ void Engine::Transmit(QpState& qp) {
 
 void Engine::BreakIfDue(QpState& receiver) {
   for (const QpFault& fault : options_.faults) {
-    if (receiver.state == QpState::State::kReady && fault.node == receiver.nic.node &&
+    if (receiver.CanReceive() && fault.node == receiver.nic.node &&
         fault.peer == receiver.remote->nic.node && receiver.received >= fault.after_receives) {
       Fail(receiver, fault.kind);
     }
@@ -82,7 +82,7 @@ void Engine::Fail(QpState& receiver, QpFault::Kind kind) {
       return BreakQp(receiver);
     case QpFault::Kind::kGone:
       Log(receiver, NicEvent::Kind::kError, receiver.sq_next, Opcode::kNop);
-      receiver.state = QpState::State::kReset;
+      receiver.state = nic::QpState::kReset;
       receiver.rnr_waiting = receiver.parked = false;
       return;
   }
@@ -96,7 +96,7 @@ void Engine::TellOfQp(QpState& qp, nic::ErrorEvent::Kind kind) {
 
 /// A QP that is not connected, broken or destroyed answers nothing: the sender tries again.
 bool Engine::IsAnswered(QpState& qp, Work& work) {
-  if (qp.remote->state == QpState::State::kReady) {
+  if (qp.remote->CanReceive()) {
     qp.retries_left = kTransportRetries;
     return true;
   }
@@ -119,7 +119,7 @@ void Engine::TryAgainLater(QpState& qp) {
 bool Engine::Place(QpState& qp, Work& work) {
   if (TakesReceive(work.opcode)) {
     if (!TakeReceive(qp, work)) return false;
-    nic::DecodeReceive(qp.remote->rq.bytes(), work.receive & (qp.remote->config.rq_wqes - 1),
+    nic::DecodeReceive(qp.remote->memory.rq, work.receive & (qp.remote->config.rq_wqes - 1),
                        qp.remote->config.rq_stride, &receive_);
     if (work.opcode != Opcode::kRdmaWriteImm && Total(receive_) < work.bytes) {
       work.state = Work::State::kMoved;
@@ -136,9 +136,9 @@ bool Engine::Place(QpState& qp, Work& work) {
 
 uint16_t Engine::AvailableReceives(const QpState& qp) {
   if (qp.config.rq_wqes == 0) return 0;
-  auto& record = const_cast<uint32_t&>(qp.doorbell_record[nic::kReceiveRecord]);
   const auto posted = static_cast<uint16_t>(
-      nic::BigEndian(std::atomic_ref(record).load(std::memory_order_acquire)));
+      nic::BigEndian(std::atomic_ref(qp.memory.doorbell_record[nic::kReceiveRecord])
+                         .load(std::memory_order_acquire)));
   const auto available = static_cast<uint16_t>(posted - qp.rq_next);
   if (!qp.config.managed_recv) return available;
   return std::min(available, static_cast<uint16_t>(qp.rq_enabled - qp.rq_next));
@@ -171,8 +171,7 @@ bool Engine::WakeRnrWaiters(bool idle) {
   std::vector<QpState*> waiters = std::exchange(rnr_waiters_, {});
   for (QpState* qp : waiters) {
     const bool hopeless = idle && qp->config.rnr_retry == 7 && qp->rnr_waiting &&
-                          qp->remote->state == QpState::State::kReady &&
-                          AvailableReceives(*qp->remote) == 0;
+                          qp->remote->CanReceive() && AvailableReceives(*qp->remote) == 0;
     if (hopeless) {
       rnr_waiters_.push_back(qp);
       continue;
@@ -187,7 +186,7 @@ bool Engine::WakeRnrWaiters(bool idle) {
 CopyOutcome Engine::Move(QpState& qp, const Work& work, uint64_t bytes) {
   if (bytes == 0) return CopyOutcome::kDone;
   QpState& remote = *qp.remote;
-  nic::DecodeSend(qp.sq.bytes(), work.wqe_index, &wqe_);
+  nic::DecodeSend(qp.memory.sq, work.wqe_index, &wqe_);
   const nic::DataPiece there{.bytes = static_cast<uint32_t>(work.bytes),
                              .lkey = wqe_.rkey,
                              .address = wqe_.remote_address};
@@ -200,7 +199,7 @@ CopyOutcome Engine::Move(QpState& qp, const Work& work, uint64_t bytes) {
   if (work.opcode == Opcode::kRdmaWrite || work.opcode == Opcode::kRdmaWriteImm) {
     return Copy(source, {remote.nic.memory, one, Use::kRemoteWrite}, work.moved, bytes);
   }
-  nic::DecodeReceive(remote.rq.bytes(), work.receive & (remote.config.rq_wqes - 1),
+  nic::DecodeReceive(remote.memory.rq, work.receive & (remote.config.rq_wqes - 1),
                      remote.config.rq_stride, &receive_);
   return Copy(source, {remote.nic.memory, receive_, Use::kLocalWrite}, work.moved, bytes);
 }
@@ -231,7 +230,7 @@ void Engine::Deliver(QpState& qp) {
   if (!CanDeliver(qp)) return;
   Work& work = qp.work[qp.to_deliver];
   QpState& remote = *qp.remote;
-  if (remote.state != QpState::State::kReady) {
+  if (!remote.CanReceive()) {
     return FailTransport(qp, work, Syndrome::kTransportRetryExceeded);
   }
   if (work.responder_syndrome == Syndrome::kNone) {

@@ -38,7 +38,9 @@ Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
 Status ArmedNode::MakeObjects() {
   for (const CompletionQueue& cq : program_->cqs) {
     // The host may consume nothing during a run.
-    Result<Cq> made = device_->CreateCq({.entries = EntriesOf(cq), .ignore_overrun = true});
+    Result<Cq> made = device_->CreateCq({.entries = EntriesOf(cq),
+                                         .ignore_overrun = true,
+                                         .producer_base = config_.first_cq_index});
     if (!made.ok()) return made.status();
     cqs_.push_back({.cq = *made, .reader = CqeReader(*made)});
     bindings_.cqns.push_back(made->number);
@@ -54,7 +56,7 @@ Status ArmedNode::MakeObjects() {
     lkeys_[i] = *key;
   }
   bindings_.epoch = config_.epoch;
-  bindings_.sq_bases.assign(qps_.size(), 0);
+  bindings_.sq_bases.assign(qps_.size(), config_.first_sq_index);
   images_ = Encode(*program_);
   return {};
 }
@@ -76,6 +78,7 @@ Status ArmedNode::MakeQueuePairs() {
     Result<Qp> made = device_->CreateQp({.send_cq = cq(qp.send_cq).number,
                                          .recv_cq = cq(qp.recv_cq).number,
                                          .sq_wqebbs = qp.sq_wqebbs,
+                                         .sq_base = config_.first_sq_index,
                                          .rq_wqes = qp.rq_wqes,
                                          .rq_stride = kReceiveStrideBytes,
                                          .cd_master = !qp.managed,
@@ -87,7 +90,8 @@ Status ArmedNode::MakeQueuePairs() {
     if (qp.sends_in_parts()) part_cqs_.push_back(qp.send_cq);
     if (qp.receives_in_parts()) part_cqs_.push_back(qp.recv_cq);
     if (!qp.loopback) continue;
-    PREPOST_RETURN_IF_ERROR(device_->Connect(made->number, {program_->node, made->number}));
+    PREPOST_RETURN_IF_ERROR(
+        device_->Connect(made->number, {device_->port_address(), made->number}));
   }
   return {};
 }

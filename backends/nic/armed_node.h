@@ -62,6 +62,9 @@ struct ArmConfig {
   std::vector<std::span<const std::byte>> messages;
   bool writable = false;
   uint8_t rnr_retry = 0;
+  /// What the counters of send queues and CQs start from: tests have them wrap soon.
+  uint16_t first_sq_index = 0;
+  uint32_t first_cq_index = 0;
   uint8_t epoch = 0;  ///< tells the first message's blocks from others'; each further one adds 1
 };
 

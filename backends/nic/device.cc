@@ -1,14 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/backends/nic/device.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <atomic>
+#include <bit>
 #include <cerrno>
 
 #include "prepost/runtime/file_descriptor.h"
 
 namespace prepost::nic {
+namespace {
+
+constexpr uint32_t kCqEntriesMax = 1u << 22;
+constexpr uint32_t kSqWqebbsMax = 32768;
+constexpr uint32_t kRqWqesMax = 32768;
+constexpr uint32_t kRqStrideMax = 2048;
+constexpr uint8_t kRnrRetryForEver = 7;
+
+Status CheckPowerOfTwo(const char* what, uint32_t value, uint32_t limit) {
+  if (std::has_single_bit(value) && value <= limit) return {};
+  return Rejected(fmt::format("{} must be a power of two up to {}, not {}", what, limit, value));
+}
+
+}  // namespace
+
+Status CheckSizes(const CqConfig& config) {
+  if (config.producer_base > kCqIndexMask) {
+    return Rejected(fmt::format("CQ base {} has more than 24 bits", config.producer_base));
+  }
+  return CheckPowerOfTwo("CQ entries", config.entries, kCqEntriesMax);
+}
+
+Status CheckSizes(const QpConfig& config) {
+  if (config.rnr_retry > kRnrRetryForEver) {
+    return Rejected(fmt::format("RNR retry {} is above 7", config.rnr_retry));
+  }
+  PREPOST_RETURN_IF_ERROR(CheckPowerOfTwo("SQ WQEBBs", config.sq_wqebbs, kSqWqebbsMax));
+  if (config.rq_wqes == 0) return {};
+  PREPOST_RETURN_IF_ERROR(CheckPowerOfTwo("RQ WQEs", config.rq_wqes, kRqWqesMax));
+  PREPOST_RETURN_IF_ERROR(CheckPowerOfTwo("RQ stride", config.rq_stride, kRqStrideMax));
+  if (config.rq_stride < kSegmentBytes) return Rejected("RQ stride is below 16 bytes");
+  return {};
+}
 
 const char* Name(QpState state) {
   switch (state) {

@@ -5,12 +5,13 @@
 // emulated NIC implements it; hardware does the same behind the same interface, and
 // tests/conformance is written once for all.
 //
-// Objects are made and connected before the first doorbell and live as long as the device. A Device
-// is used by one thread at a time; the NIC behind it runs on its own, and other NICs' hosts on
+// Objects are made and connected before the first doorbell and live as long as the device, whose
+// destructor removes them all. A Device is used by one thread at a time; the NIC behind it runs on its own, and other NICs' hosts on
 // theirs.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_H_
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +44,7 @@ struct QpConfig {
   uint32_t send_cq = 0;     ///< CQN
   uint32_t recv_cq = 0;     ///< CQN
   uint32_t sq_wqebbs = 1;   ///< a power of two, at most 32768
+  uint16_t sq_base = 0;     ///< index of the first WQEBB to be posted
   uint32_t rq_wqes = 0;     ///< a power of two, or 0: no receive queue
   uint32_t rq_stride = 16;  ///< bytes: 16 << n
   bool cd_master = false;   ///< may hold WAIT, SEND_EN, RECV_EN
@@ -53,17 +55,30 @@ struct QpConfig {
   uint8_t rnr_retry = 7;  ///< 7: forever
 };
 
+/// What every device asks of sizes. Errors (kRejected): what, its limit and the value.
+Status CheckSizes(const CqConfig& config);
+Status CheckSizes(const QpConfig& config);
+
 /// A QP and its memory, owned by the device.
 struct Qp {
   uint32_t number = 0;
   std::span<std::byte> sq;
-  std::span<std::byte> rq;
+  std::span<std::byte> rq;              ///< may be larger than asked for, a power of two too
   uint32_t* doorbell_record = nullptr;  ///< big-endian words, kReceiveRecord and kSendRecord
 };
 
-/// Where a QP is: which NIC, and its number there.
+/// Where a NIC's port is, as other NICs of its kind need it to reach its QPs. What the bytes mean is
+/// the device's business; they may be kept and sent to other machines.
+struct PortAddress {
+  static constexpr size_t kBytes = 32;
+  std::array<std::byte, kBytes> bytes = {};
+
+  friend bool operator==(const PortAddress&, const PortAddress&) = default;
+};
+
+/// Where a QP is: which port, and its number there.
 struct QpAddress {
-  NodeId node;
+  PortAddress port;
   uint32_t qpn = 0;
 };
 
@@ -118,6 +133,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
+  /// What other devices connect to. Does not change.
+  virtual PortAddress port_address() const = 0;
   virtual Result<Cq> CreateCq(const CqConfig& config) = 0;
   virtual Result<Qp> CreateQp(const QpConfig& config) = 0;
   /// Brings the QP to RTS, connected to `remote` (which may be itself: loopback).
@@ -132,8 +149,8 @@ class Device {
   /// Where its queues stand, for the report of a run that does not go on. May take long.
   virtual Result<QpCounters> QueryQp(uint32_t qpn) = 0;
   virtual Result<CqCounters> QueryCq(uint32_t cqn) = 0;
-  /// Asks for one event when the CQ gets its next CQE. CQEs that came before give none: look at the
-  /// ring after asking.
+  /// Asks for one event when the CQ gets its next CQE. CQEs that came before need not give one (those
+  /// that the host has not read may, at once): look at the ring after asking.
   virtual Status RequestEvent(uint32_t cqn) = 0;
   /// Asks for one event when the CQ gets its next CQE that is an error. It is the request for
   /// solicited CQEs (ibv_req_notify_cq with solicited_only): an error always counts as one, and no

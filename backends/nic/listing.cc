@@ -11,6 +11,7 @@
 #include "prepost/backends/nic/decode.h"
 #include "prepost/backends/nic/encode.h"
 #include "prepost/backends/nic/link.h"
+#include "prepost/ir/count.h"
 
 namespace prepost::nic {
 namespace {
@@ -120,11 +121,11 @@ std::string List(const Plan& plan, const NodeProgram& program) {
 }
 
 std::string Summary(const NodeProgram& program) {
-  return fmt::format(
-      "node {}: {} QPs, {} CQs, {} WQEs, {} WAITs, {} SEND_ENs, {} doorbells, {} re-arms, {} bytes "
-      "of rings",
-      program.node.value, program.qps.size(), program.cqs.size(), program.wqes(), program.waits(),
-      program.enables(), program.doorbells(), program.rearms(), program.ring_bytes());
+  return fmt::format("node {}: {}, {}, {}, {}, {}, {}, {}, {} of rings", program.node.value,
+                     Count(program.qps.size(), "QP"), Count(program.cqs.size(), "CQ"),
+                     Count(program.wqes(), "WQE"), Count(program.waits(), "WAIT"),
+                     Count(program.enables(), "SEND_EN"), Count(program.doorbells(), "doorbell"),
+                     Count(program.rearms(), "re-arm"), Count(program.ring_bytes(), "byte"));
 }
 
 }  // namespace prepost::nic

@@ -43,7 +43,8 @@ Status ConnectAll(std::span<const OpenNode> nodes) {
         return Rejected(fmt::format("node {} has no QP to node {} on lane {}", peer.node.value,
                                     node.node.value, qp.lane));
       }
-      PREPOST_RETURN_IF_ERROR(node.device->Connect(qp.qpn, {qp.peer, back->qpn}));
+      PREPOST_RETURN_IF_ERROR(
+          node.device->Connect(qp.qpn, {peer.device->port_address(), back->qpn}));
     }
   }
   return {};

@@ -50,7 +50,8 @@ class ProbeQueue {
     Result<Qp> qp = target.device.CreateQp(config);
     if (!qp.ok()) return qp.status();
     queue->qp_ = *qp;
-    PREPOST_RETURN_IF_ERROR(target.device.Connect(qp->number, {target.node, qp->number}));
+    PREPOST_RETURN_IF_ERROR(
+        target.device.Connect(qp->number, {target.device.port_address(), qp->number}));
     queue->reader_.emplace(queue->send_cq_);
     return queue;
   }

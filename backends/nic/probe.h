@@ -10,14 +10,12 @@
 #include <vector>
 
 #include "prepost/backends/nic/device.h"
-#include "prepost/ir/ids.h"
 
 namespace prepost::nic {
 
 /// One device, which reaches itself.
 struct ProbeTarget {
   Device& device;
-  NodeId node;
   /// Of a NIC in software: lets it do all that it will do. Empty: it runs on its own, and is given
   /// some time for each outcome.
   std::function<void()> settle = {};

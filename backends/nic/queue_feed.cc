@@ -27,8 +27,12 @@ Status QueueFeed::Begin(std::span<const QueuePairImage> images, const Bindings& 
     Queue& it = queues_[i];
     it.rq_base = static_cast<uint16_t>(it.rq_base + it.rq.total);
     it.sq_base = bindings.sq_bases[i];
-    it.sq = {.bytes = *std::move(sends), .total = static_cast<uint32_t>(qp.sends.size())};
-    it.rq = {.bytes = *std::move(receives), .total = static_cast<uint32_t>(qp.receives.size())};
+    it.sq = {.bytes = *std::move(sends),
+             .entries = qp.sq_wqebbs,
+             .total = static_cast<uint32_t>(qp.sends.size())};
+    it.rq = {.bytes = *std::move(receives),
+             .entries = qp.rq_wqes,
+             .total = static_cast<uint32_t>(qp.receives.size())};
     it.ready = it.rung = 0;
   }
   for (size_t i = 0; i < queues_.size(); ++i) FillReceives(i);
@@ -53,7 +57,8 @@ void QueueFeed::Refill() {
 
 /// Writes what there is room for. True when that was anything.
 bool QueueFeed::Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uint16_t base) {
-  const auto entries = static_cast<uint32_t>(memory.size() / stride);
+  const auto slots = static_cast<uint32_t>(memory.size() / stride);
+  const uint32_t entries = ring.entries;  // the device may have given more
   const uint32_t before = ring.written;
   while (ring.written < ring.total) {
     const uint32_t room = entries - (ring.written - ring.completed);
@@ -61,8 +66,8 @@ bool QueueFeed::Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uin
     if (room < part) break;
     if (ring.written != 0) ++ring.rearms;
     for (uint32_t left = std::min(part, ring.total - ring.written); left != 0;) {
-      const uint32_t slot = (base + ring.written) & (entries - 1);
-      const uint32_t run = std::min(left, entries - slot);
+      const uint32_t slot = (base + ring.written) & (slots - 1);
+      const uint32_t run = std::min(left, slots - slot);
       std::memcpy(memory.data() + slot * stride, ring.bytes.data() + ring.written * stride,
                   run * stride);
       ring.written += run;

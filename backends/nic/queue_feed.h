@@ -73,6 +73,7 @@ class QueueFeed {
  private:
   struct Ring {
     std::vector<std::byte> bytes;  ///< all WQEs of the message, linked
+    uint32_t entries = 0;          ///< that may be in the ring
     uint32_t total = 0;            ///< WQEs
     uint32_t written = 0;
     uint32_t completed = 0;

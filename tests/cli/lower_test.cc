@@ -37,11 +37,11 @@ class LowerCommandTest : public ::testing::Test {
 
 TEST_F(LowerCommandTest, PrintsALinePerNode) {
   EXPECT_EQ(Lower({}),
-            "node 0: 2 QPs, 3 CQs, 4 WQEs, 1 WAITs, 0 SEND_ENs, 2 doorbells, 0 re-arms, 448 bytes "
+            "node 0: 2 QPs, 3 CQs, 4 WQEs, 1 WAIT, 0 SEND_ENs, 2 doorbells, 0 re-arms, 448 bytes "
             "of rings\n"
             "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 0 SEND_ENs, 2 doorbells, 0 re-arms, 928 bytes "
             "of rings\n"
-            "node 2: 2 QPs, 3 CQs, 4 WQEs, 1 WAITs, 0 SEND_ENs, 1 doorbells, 0 re-arms, 480 bytes "
+            "node 2: 2 QPs, 3 CQs, 4 WQEs, 1 WAIT, 0 SEND_ENs, 1 doorbell, 0 re-arms, 480 bytes "
             "of rings\n");
   EXPECT_THAT(Lower({"--json", "--node", "1"}), HasSubstr("\"waits\": 4"));
 }

@@ -33,8 +33,11 @@ const std::map<std::string, std::string> kEmulated = {
     {"U8", "not answered: the NIC is software, its times say nothing"},
     {"U9", "not answered: the NIC is software, there is no driver to refuse"}};
 
-TEST(ProbeCommandTest, TableHasEveryQuestionWithTheEmulatedAnswers) {
-  Command probe({"probe", "--device", "emulated"});
+/// By device: what stands in front of the same NICs must not change their answers.
+class ProbeCommandTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ProbeCommandTest, TableHasEveryQuestionWithTheEmulatedAnswers) {
+  Command probe({"probe", "--device", GetParam()});
   ASSERT_EQ(probe.Wait(), 0) << probe.err();
   EXPECT_THAT(probe.out(), HasSubstr("question"));
   for (const auto& [id, seen] : kEmulated) {
@@ -43,11 +46,11 @@ TEST(ProbeCommandTest, TableHasEveryQuestionWithTheEmulatedAnswers) {
   }
 }
 
-TEST(ProbeCommandTest, JsonHasTheSame) {
-  Command probe({"probe", "--device", "emulated", "--json"});
+TEST_P(ProbeCommandTest, JsonHasTheSame) {
+  Command probe({"probe", "--device", GetParam(), "--json"});
   ASSERT_EQ(probe.Wait(), 0) << probe.err();
   const auto report = nlohmann::json::parse(probe.out());
-  EXPECT_EQ(report["device"], "emulated");
+  EXPECT_EQ(report["device"], GetParam());
   ASSERT_EQ(report["answers"].size(), kEmulated.size());
   for (const auto& answer : report["answers"]) {
     const std::string& seen = kEmulated.at(answer["id"]);
@@ -56,7 +59,12 @@ TEST(ProbeCommandTest, JsonHasTheSame) {
   }
 }
 
-TEST(ProbeCommandTest, UnknownDeviceIsAUsageError) {
+INSTANTIATE_TEST_SUITE_P(Devices, ProbeCommandTest, ::testing::Values("emulated", "mlx5:emulated"),
+                         [](const auto& device) {
+                           return device.param == "emulated" ? "emulated" : "mlx5_emulated";
+                         });
+
+TEST(ProbeCommandErrorTest, UnknownDeviceIsAUsageError) {
   Command probe({"probe", "--device", "emulate"});
   EXPECT_EQ(probe.Wait(), 2);
   EXPECT_THAT(probe.err(), HasSubstr("did you mean"));

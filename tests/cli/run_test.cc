@@ -226,6 +226,23 @@ TEST_F(RunTest, OffloadedCopiesDoNotDependOnTheScheduler) {
   }
 }
 
+TEST_F(RunTest, OffloadedOverTheMlx5Device) {
+  executor_ = "offload";
+  WriteInput(3'000'000);
+  Command run(Arguments({"--block-bytes", "64KiB", "--device", "mlx5:emulated"}));
+  ASSERT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(run.out(), HasSubstr("executor offload on mlx5:emulated"));
+  ExpectCopies();
+}
+
+TEST_F(RunTest, UnknownDeviceIsAUsageError) {
+  executor_ = "offload";
+  WriteInput(1000);
+  ExpectFailure(Arguments({"--device", "mlx5:emulate"}), 2,
+                "--device: unknown name 'mlx5:emulate', did you mean 'mlx5:emulated'?; known are "
+                "emulated, mlx5:emulated");
+}
+
 TEST_F(RunTest, APlanThatDoesNotFitTheDeviceIsRefused) {
   WriteInput(40'000);
   ExpectFailure({"run", "--nodes", "2", "--algorithm", "chain", "--block-bytes", "1", "--input",

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/mlx5/stand_in.h"
 #include "tests/support/test_queue.h"
 
 namespace prepost {
@@ -37,12 +38,11 @@ class CrossChannelTest : public testing::TestWithParam<Registration> {
   void Make(nic::QpConfig sender, nic::QpConfig receiver, nic::CqConfig cq = {.entries = 64}) {
     nic::Device& near = tested_->device(0);
     nic::Device& far = tested_->device(1);
-    master_ = std::make_unique<TestQueue>(near, NodeId(0),
-                                          nic::QpConfig{.sq_wqebbs = 64, .cd_master = true});
-    far_master_ = std::make_unique<TestQueue>(far, NodeId(1),
-                                              nic::QpConfig{.sq_wqebbs = 64, .cd_master = true});
-    sender_ = std::make_unique<TestQueue>(near, NodeId(0), sender, cq, cq);
-    receiver_ = std::make_unique<TestQueue>(far, NodeId(1), receiver, cq, cq);
+    master_ = std::make_unique<TestQueue>(near, nic::QpConfig{.sq_wqebbs = 64, .cd_master = true});
+    far_master_ =
+        std::make_unique<TestQueue>(far, nic::QpConfig{.sq_wqebbs = 64, .cd_master = true});
+    sender_ = std::make_unique<TestQueue>(near, sender, cq, cq);
+    receiver_ = std::make_unique<TestQueue>(far, receiver, cq, cq);
     Connect(near, *master_, near, *master_);
     Connect(far, *far_master_, far, *far_master_);
     Connect(near, *sender_, far, *receiver_);
@@ -110,7 +110,7 @@ TEST_P(CrossChannelTest, WaitNeedsCdMaster) {
 
 TEST_P(CrossChannelTest, SendEnableNeedsCdMaster) {
   MakeManagedSend();
-  TestQueue plain(tested_->device(0), NodeId(0), {.sq_wqebbs = 8});
+  TestQueue plain(tested_->device(0), {.sq_wqebbs = 8});
   Connect(tested_->device(0), plain, tested_->device(0), plain);
   Send(1);
   plain.SendEnable(*sender_, 1);
@@ -342,8 +342,8 @@ TEST_P(CrossChannelTest, WaitForMoreThanTheCqHolds) {
 TEST_P(CrossChannelTest, WaitOnReceivesGatesADataQueue) {
   MakePlain();
   TestQueue& near = *sender_;
-  TestQueue source(tested_->device(1), NodeId(1), {.sq_wqebbs = 8});
-  TestQueue sink(tested_->device(0), NodeId(0), {.sq_wqebbs = 8, .rq_wqes = 8});
+  TestQueue source(tested_->device(1), {.sq_wqebbs = 8});
+  TestQueue sink(tested_->device(0), {.sq_wqebbs = 8, .rq_wqes = 8});
   Connect(tested_->device(1), source, tested_->device(0), sink);
   sink.Receive();
   Receive(1);
@@ -368,7 +368,7 @@ TEST_P(CrossChannelTest, ReceiveOnAMasterIsOrdinary) {
 
 TEST_P(CrossChannelTest, ReceiveEnableNeedsCdMaster) {
   MakeManagedRecv();
-  TestQueue plain(tested_->device(1), NodeId(1), {.sq_wqebbs = 8});
+  TestQueue plain(tested_->device(1), {.sq_wqebbs = 8});
   Connect(tested_->device(1), plain, tested_->device(1), plain);
   Receive(1);
   plain.RecvEnable(*receiver_, 1);
@@ -598,7 +598,11 @@ TEST_P(CrossChannelTest, CountersSayWhereQueuesStand) {
 
 class EmulatedDevices : public DeviceUnderTest {
  public:
-  explicit EmulatedDevices(emulated::EngineOptions options) : fabric_(2, options) {}
+  explicit EmulatedDevices(emulated::EngineOptions options, const nic::DeviceFactory& make = {})
+      : fabric_(2, options) {
+    if (!make) return;
+    EXPECT_TRUE(fabric_.MakeDevices(make).ok());
+  }
   nic::Device& device(uint32_t node) override { return fabric_.device(NodeId(node)); }
   void Settle() override { fabric_.RunUntilIdle(); }
 
@@ -613,12 +617,23 @@ Registration Emulated(const char* name, emulated::SchedulerMode scheduler) {
           }};
 }
 
+/// The mlx5 device, whose commands a stand-in carries out on the same NICs.
+Registration Mlx5OnStandIn(const char* name, mlx5::StandInOptions options) {
+  return {name, [options] {
+            return std::make_unique<EmulatedDevices>(
+                emulated::EngineOptions{},
+                [options](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, options); });
+          }};
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Devices, CrossChannelTest,
     testing::Values(Emulated("emulated", emulated::SchedulerMode::kRoundRobin),
                     Emulated("emulated_random", emulated::SchedulerMode::kRandom),
                     Emulated("emulated_adversarial", emulated::SchedulerMode::kAdversarial),
-                    Registration{"hardware", {}, "no backend for hardware is built"}),
+                    Mlx5OnStandIn("mlx5_emulated_infiniband", {}),
+                    Mlx5OnStandIn("mlx5_emulated_roce", {.is_ethernet = true}),
+                    Registration{"mlx5_hardware", {}, "hardware is not opened by tests yet"}),
     [](const auto& registration) { return registration.param.name; });
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "prepost/backends/emulated/offload_run.h"
+#include "prepost/backends/mlx5/stand_in.h"
 #include "prepost/runtime/event_fd.h"
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
@@ -218,11 +219,12 @@ TEST(OffloadFailureTest, BrokenQpIsTheCause) {
   }
 }
 
-TEST(OffloadFailureTest, EveryBrokenLinkEndsTheRunWithAnError) {
+void ExpectEveryBrokenLinkEndsTheRun(const nic::DeviceFactory& make_device) {
   const Plan plan = MakePlan("binomial_pipeline", 6, 4, "window=1");
   for (const Channel& channel : plan.channels()) {
     for (uint64_t after = 0; after < 2; ++after) {
-      const Status status = Outcome(plan, {.scheduler = SchedulerMode::kAdversarial,
+      const Status status = Outcome(plan, {.make_device = make_device,
+                                           .scheduler = SchedulerMode::kAdversarial,
                                            .seed = after + 1,
                                            .faults = {{channel.to, channel.from, after}}});
       // A link that carries fewer messages than that never breaks.
@@ -231,6 +233,29 @@ TEST(OffloadFailureTest, EveryBrokenLinkEndsTheRunWithAnError) {
       }
     }
   }
+}
+
+TEST(OffloadFailureTest, EveryBrokenLinkEndsTheRunWithAnError) {
+  ExpectEveryBrokenLinkEndsTheRun({});
+}
+
+// Error CQEs, and queues that are destroyed while others wait, over the mlx5 device.
+TEST(OffloadFailureTest, EveryBrokenLinkEndsTheRunOverMlx5) {
+  ExpectEveryBrokenLinkEndsTheRun([](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {}); });
+}
+
+// A device that cannot be opened, or that has too little, ends the run before it starts.
+TEST(OffloadFailureTest, DeviceWithoutTheCapabilityIsRefused) {
+  const Plan plan = MakePlan("chain", 3, 4, "barrier");
+  const auto open = [](mlx5::StandInOptions options) {
+    return [options](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, options); };
+  };
+  Status status = Outcome(plan, {.make_device = open({.cross_channel = false})});
+  EXPECT_EQ(status.code(), StatusCode::kEnvironment);
+  EXPECT_THAT(status.message(), HasSubstr("the device lacks capability cd"));
+  status = Outcome(plan, {.make_device = open({.log_max_qp_sz = 2})});
+  EXPECT_EQ(status.code(), StatusCode::kRejected);
+  EXPECT_EQ(status.message(), "8 entries of a send queue: the device takes 4");
 }
 
 TEST(OffloadFailureTest, InterruptedBeforeItStarts) {

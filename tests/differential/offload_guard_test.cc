@@ -180,7 +180,7 @@ class FaultyRun {
  private:
   void Arm() {
     const std::array messages = {MessageBuffers{transfer_.message(), transfer_.buffers()}};
-    Result<ArmedGroup> group = ArmedGroup::Make(fabric_, plan_, program_, messages, /*epoch=*/3);
+    Result<ArmedGroup> group = ArmedGroup::Make(fabric_, plan_, program_, messages, {.epoch = 3});
     ASSERT_TRUE(group.ok()) << group.status().ToString();
     group_.emplace(*std::move(group));
     for (ArmedNode& node : group_->nodes()) {

@@ -36,9 +36,9 @@ T Must(const Result<T>& result) {
 
 }  // namespace
 
-TestQueue::TestQueue(nic::Device& device, NodeId node, nic::QpConfig config, nic::CqConfig send_cq,
+TestQueue::TestQueue(nic::Device& device, nic::QpConfig config, nic::CqConfig send_cq,
                      nic::CqConfig recv_cq)
-    : device_(device), node_(node), config_(config), memory_(kMemoryBytes) {
+    : device_(device), config_(config), memory_(kMemoryBytes) {
   key_ = Must(device.RegisterMemory(
       memory_, {.local_write = true, .remote_write = true, .remote_read = true}));
   send_cq_ = Must(device.CreateCq(send_cq));
@@ -48,6 +48,7 @@ TestQueue::TestQueue(nic::Device& device, NodeId node, nic::QpConfig config, nic
   qp_ = Must(device.CreateQp(config_));
   sent_ = std::make_unique<nic::CqeReader>(send_cq_);
   received_ = std::make_unique<nic::CqeReader>(recv_cq_);
+  sq_next_ = config_.sq_base;
 }
 
 void TestQueue::Nop(Flags flags) { Post(Control(nic::Opcode::kNop, flags)); }
@@ -103,10 +104,10 @@ void TestQueue::Post(nic::ControlSegment control,
 void TestQueue::Ring() { nic::PostSends(device_, qp_, sq_next_, sq_last_); }
 
 void TestQueue::Receive(size_t offset, uint32_t bytes) {
-  const size_t slot = rq_next_ & (config_.rq_wqes - 1);
+  const size_t at_byte = rq_next_ * size_t{config_.rq_stride} & (qp_.rq.size() - 1);
   const nic::DataSegment segment =
       bytes == 0 ? nic::DataSegment{.lkey = nic::kInvalidLkey} : data(offset, bytes);
-  std::byte* at = qp_.rq.data() + slot * config_.rq_stride;
+  std::byte* at = qp_.rq.data() + at_byte;
   nic::EncodeSegment(segment, at);
   if (config_.rq_stride > nic::kSegmentBytes) {
     nic::EncodeSegment(nic::DataSegment{.lkey = nic::kInvalidLkey}, at + nic::kSegmentBytes);

@@ -38,10 +38,10 @@ class TestQueue {
   static constexpr size_t kMemoryBytes = 64 * 1024;
 
   /// `config` without its CQs; CQs as told.
-  TestQueue(nic::Device& device, NodeId node, nic::QpConfig config,
-            nic::CqConfig send_cq = {.entries = 64}, nic::CqConfig recv_cq = {.entries = 64});
+  TestQueue(nic::Device& device, nic::QpConfig config, nic::CqConfig send_cq = {.entries = 64},
+            nic::CqConfig recv_cq = {.entries = 64});
 
-  nic::QpAddress address() const { return {node_, qp_.number}; }
+  nic::QpAddress address() const { return {device_.port_address(), qp_.number}; }
   const nic::Qp& qp() const { return qp_; }
   const nic::Cq& send_cq() const { return send_cq_; }
   const nic::Cq& recv_cq() const { return recv_cq_; }
@@ -76,7 +76,6 @@ class TestQueue {
   static std::vector<nic::Cqe> Drain(nic::CqeReader& reader);
 
   nic::Device& device_;
-  NodeId node_;
   nic::QpConfig config_;
   std::vector<std::byte> memory_;
   uint32_t key_ = 0;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <random>
 
+#include "prepost/backends/emulated/device.h"
 #include "prepost/backends/emulated/fabric.h"
 #include "tests/support/test_queue.h"
 
@@ -40,15 +41,15 @@ class EngineTest : public testing::Test {
   void Make(nic::QpConfig near = {.sq_wqebbs = 16, .cd_master = true},
             nic::QpConfig far = {.sq_wqebbs = 16, .rq_wqes = 16}, EngineOptions options = {}) {
     fabric_ = std::make_unique<Fabric>(2, options);
-    near_ = std::make_unique<TestQueue>(device(0), NodeId(0), near);
-    far_ = std::make_unique<TestQueue>(device(1), NodeId(1), far);
+    near_ = std::make_unique<TestQueue>(device(0), near);
+    far_ = std::make_unique<TestQueue>(device(1), far);
     Connect(device(0), *near_, device(1), *far_);
   }
   std::unique_ptr<TestQueue> MakeLoopback(nic::QpConfig config = {.sq_wqebbs = 16,
                                                                   .cd_master = true},
                                           nic::CqConfig cq = {.entries = 64,
                                                               .ignore_overrun = true}) {
-    auto queue = std::make_unique<TestQueue>(device(0), NodeId(0), config, cq);
+    auto queue = std::make_unique<TestQueue>(device(0), config, cq);
     Connect(device(0), *queue, device(0), *queue);
     return queue;
   }
@@ -300,7 +301,7 @@ TEST_F(EngineTest, R7FlushCompletesEverythingAndSatisfiesWaits) {
   RingAndRun(*near_);
   EXPECT_THAT(near_->Sent(), IsEmpty());
   EXPECT_THAT(foreign->Sent(), IsEmpty());
-  ASSERT_TRUE(fabric_->device(NodeId(0)).MoveToError(near_->qp().number).ok());
+  ASSERT_TRUE(device(0).MoveToError(near_->qp().number).ok());
   fabric_->RunUntilIdle();
   EXPECT_THAT(Syndromes(near_->Sent()),
               ElementsAre(Syndrome::kFlushed, Syndrome::kFlushed, Syndrome::kFlushed));
@@ -310,7 +311,7 @@ TEST_F(EngineTest, R7FlushCompletesEverythingAndSatisfiesWaits) {
 
 TEST_F(EngineTest, R7WhatIsPostedToABrokenQueueIsFlushed) {
   Make();
-  ASSERT_TRUE(fabric_->device(NodeId(0)).MoveToError(near_->qp().number).ok());
+  ASSERT_TRUE(device(0).MoveToError(near_->qp().number).ok());
   near_->Nop();
   RingAndRun(*near_);
   EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kFlushed));
@@ -319,7 +320,7 @@ TEST_F(EngineTest, R7WhatIsPostedToABrokenQueueIsFlushed) {
 TEST_F(EngineTest, R7PeerOfABrokenQueueGivesUp) {
   Make();
   far_->Receive();
-  ASSERT_TRUE(fabric_->device(NodeId(1)).MoveToError(far_->qp().number).ok());
+  ASSERT_TRUE(device(1).MoveToError(far_->qp().number).ok());
   near_->Send();
   RingAndRun(*near_);
   EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kTransportRetryExceeded));
@@ -330,7 +331,7 @@ TEST_F(EngineTest, R7PeerOfABrokenQueueGivesUp) {
 TEST_F(EngineTest, R6UnansweredMessagesAreRetriedSevenTimes) {
   Make();
   far_->Receive();
-  ASSERT_TRUE(fabric_->device(NodeId(1)).MoveToError(far_->qp().number).ok());
+  ASSERT_TRUE(device(1).MoveToError(far_->qp().number).ok());
   near_->Send();
   RingAndRun(*near_);
   EXPECT_EQ(fabric_->engine().counters().transport_retries, 7u);
@@ -342,7 +343,7 @@ TEST_F(EngineTest, R7WhatIsEnabledOnABrokenQueueIsFlushed) {
   Make({.sq_wqebbs = 16, .managed_send = true});
   const auto master = MakeLoopback();
   near_->Nop();
-  ASSERT_TRUE(fabric_->device(NodeId(0)).MoveToError(near_->qp().number).ok());
+  ASSERT_TRUE(device(0).MoveToError(near_->qp().number).ok());
   master->SendEnable(*near_, 1);
   RingAndRun(*master);
   EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kFlushed));
@@ -405,8 +406,8 @@ TEST_F(EngineTest, R9KeysAreChecked) {
   for (const Case& one : cases) {
     for (nic::Opcode opcode : {nic::Opcode::kRdmaWrite, nic::Opcode::kRdmaRead}) {
       // Same addresses in a fresh fabric would differ: reuse the memory, make new queues.
-      TestQueue a(device(0), NodeId(0), {.sq_wqebbs = 4});
-      TestQueue b(device(1), NodeId(1), {.sq_wqebbs = 4});
+      TestQueue a(device(0), {.sq_wqebbs = 4});
+      TestQueue b(device(1), {.sq_wqebbs = 4});
       Connect(device(0), a, device(1), b);
       a.Rdma(opcode, one.remote, {one.data});
       RingAndRun(a);
@@ -530,6 +531,80 @@ TEST_F(EngineTest, R14ParkedQueuesAreNamed) {
   EXPECT_EQ(parked[0].cqn, near_->recv_cq().number);
   EXPECT_EQ(parked[0].cqe, 4u);
   EXPECT_EQ(parked[0].produced, 0u);
+}
+
+// A destroyed QP is gone for its peers, whether they wait for its receives or send later; its memory
+// is not looked at again (the address sanitizer would see it).
+TEST_F(EngineTest, PeersOfADestroyedQpFindOut) {
+  Make();
+  auto gone = std::make_unique<EmulatedDevice>(fabric_->nic(NodeId(1)));
+  TestQueue waits(device(0), {.sq_wqebbs = 16});
+  TestQueue later(device(0), {.sq_wqebbs = 16});
+  TestQueue there(*gone, {.sq_wqebbs = 16, .rq_wqes = 16});
+  Connect(device(0), waits, *gone, there);
+  ASSERT_TRUE(device(0).Connect(later.qp().number, there.address()).ok());
+  waits.Send();
+  RingAndRun(waits);
+  EXPECT_EQ(fabric_->engine().Parked().size(), 1u);
+  gone.reset();
+  later.Send();
+  RingAndRun(later);
+  EXPECT_THAT(Syndromes(waits.Sent()), ElementsAre(Syndrome::kTransportRetryExceeded));
+  EXPECT_THAT(Syndromes(later.Sent()), ElementsAre(Syndrome::kTransportRetryExceeded));
+  EXPECT_THAT(fabric_->engine().misuses(), IsEmpty());
+}
+
+// A QP that stands at a WAIT when it goes is not woken by that CQ's next CQE.
+TEST_F(EngineTest, DestroyedQpIsForgottenByItsWait) {
+  Make();
+  const auto counted = MakeLoopback();
+  {
+    EmulatedDevice gone(fabric_->nic(NodeId(0)));
+    TestQueue waits(gone, {.sq_wqebbs = 16, .cd_master = true});
+    Connect(gone, waits, gone, waits);
+    waits.Wait(counted->send_cq(), 0);
+    RingAndRun(waits);
+    EXPECT_EQ(fabric_->engine().Parked().size(), 1u);
+  }
+  EXPECT_THAT(fabric_->engine().Parked(), IsEmpty());
+  counted->Nop();
+  RingAndRun(*counted);
+  EXPECT_THAT(Counters(counted->Sent()), ElementsAre(0));
+}
+
+TEST_F(EngineTest, ResetQpStartsAnewAtItsBase) {
+  Make({.sq_wqebbs = 16, .sq_base = 0xffff, .cd_master = true});
+  nic::NicModel& nic = fabric_->nic(NodeId(0));
+  const uint32_t qpn = near_->qp().number;
+  const auto counters = [&] { return *nic.QueryQp(qpn); };
+  near_->Nop();
+  near_->Wait(near_->recv_cq(), 5);
+  RingAndRun(*near_);
+  EXPECT_EQ(counters().sq_posted, 1);
+  EXPECT_EQ(counters().sq_fetched, 0);
+  ASSERT_TRUE(nic.ToReset(qpn).ok());
+  EXPECT_EQ(counters().state, nic::QpState::kReset);
+  EXPECT_EQ(counters().sq_posted, 0xffff);
+  EXPECT_THAT(fabric_->engine().Parked(), IsEmpty());
+  ASSERT_TRUE(device(0).Connect(qpn, near_->address()).ok());
+  nic::PostSends(device(0), near_->qp(), 0, 0xffff);  // the NOP is still there
+  fabric_->RunUntilIdle();
+  EXPECT_THAT(Counters(near_->Sent()), ElementsAre(0xffff, 0xffff));
+}
+
+TEST_F(EngineTest, DoorbellsOfUnconnectedQpsAreReported) {
+  Make();
+  TestQueue queue(device(0), {.sq_wqebbs = 16});
+  queue.Nop();
+  RingAndRun(queue);
+  ExpectMisuse("which is in state RST");
+}
+
+TEST_F(EngineTest, CqsInUseStay) {
+  Make();
+  nic::NicModel& nic = fabric_->nic(NodeId(0));
+  EXPECT_THAT(nic.DestroyCq(near_->send_cq().number).message(), HasSubstr("is in use by QPs"));
+  EXPECT_THAT(nic.DestroyCq(0xbad).message(), HasSubstr("does not exist"));
 }
 
 // A ring can hold anything: whatever it is, the NIC says so and goes on.

@@ -21,8 +21,13 @@ class ConnectingDevice : public Device {
  public:
   Status Connect(uint32_t qpn, QpAddress remote) override {
     if (qpn == failing_qpn) return {StatusCode::kEnvironment, "no route"};
-    connected.emplace_back(qpn, remote.node.value, remote.qpn);
+    connected.emplace_back(qpn, std::to_integer<uint32_t>(remote.port.bytes[0]), remote.qpn);
     return {};
+  }
+  PortAddress port_address() const override {
+    PortAddress address;
+    address.bytes[0] = node;
+    return address;
   }
   Result<Cq> CreateCq(const CqConfig&) override { return Rejected("unused"); }
   Result<Qp> CreateQp(const QpConfig&) override { return Rejected("unused"); }
@@ -41,6 +46,7 @@ class ConnectingDevice : public Device {
 
   std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> connected;  ///< qpn, node, its qpn
   uint32_t failing_qpn = 0;
+  std::byte node{0};
 };
 
 auto Fields(const Pair& pair) {
@@ -81,6 +87,10 @@ TEST(PairingTest, OneQpPerPeerAndLaneInBothDirections) {
 
 class ConnectAllTest : public ::testing::Test {
  protected:
+  ConnectAllTest() {
+    for (size_t i = 0; i < devices_.size(); ++i) devices_[i].node = static_cast<std::byte>(i);
+  }
+
   /// Nodes 0 and 1 have QPs to each other on lanes 0 and 3, node 2 one to node 0.
   std::array<ConnectingDevice, 3> devices_;
   std::vector<OpenNode> nodes_ = {

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One page of doorbell registers serves all queues: a WAIT may only name a CQ whose page is its own
+// queue's. A queue's memory is one registered piece of whole pages: for a CQ its ring and its
+// doorbell record, for a QP its receive ring, its send ring (which hardware expects directly behind
+// it) and its doorbell record. CQEs never hold payload (cs_req, cs_res), so that what a WAIT waited
+// for is in the buffer that the next send reads.
+//
+// Which fields go into which command follows rdma-core (providers/mlx5/dr_devx.c) and DPDK
+// (drivers/common/mlx5/mlx5_devx_cmds.c), whose QPs of this kind run on hardware; that the counters
+// of a new CQ or QP may start elsewhere than at 0 is in neither.
+#include "prepost/backends/mlx5/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "prepost/backends/nic/wqe.h"
+
+namespace prepost::mlx5 {
+namespace {
+
+using prm::Command;
+using prm::In;
+using prm::Set;
+
+constexpr size_t kPageBytes = 4096;
+constexpr size_t kDoorbellRecordBytes = nic::kWqebbBytes;  // a cache line of its own
+constexpr uint8_t kRetries = 7;
+constexpr uint8_t kRnrTimer = 1;  // 10 us: a receiver that is not ready soon will be
+constexpr uint8_t kLogMessageMax = 30;
+constexpr uint8_t kHops = 64;
+constexpr uint32_t kUdpPortFirst = 0xc000;
+constexpr uint32_t kUdpPortMask = 0x3fff;
+
+// A port's address.
+namespace address {
+constexpr uint32_t kTag = 0x6d6c7835;  // "mlx5"
+constexpr size_t kTagAt = 0;           // 4 bytes
+constexpr size_t kIsEthernet = 4;      // 1 byte
+constexpr size_t kMtu = 5;             // 1 byte
+constexpr size_t kLid = 6;             // 2 bytes
+constexpr size_t kGid = 8;             // 16 bytes
+}  // namespace address
+
+uint8_t Log2(uint32_t power) { return static_cast<uint8_t>(std::countr_zero(power)); }
+
+Status CheckLog(const char* what, uint32_t entries, uint8_t log_max) {
+  if (Log2(entries) <= log_max) return {};
+  return Rejected(fmt::format("{} entries of a {}: the device takes {}", entries, what,
+                              uint64_t{1} << log_max));
+}
+
+/// Zeroed whole pages, freed with the last reference.
+std::shared_ptr<std::byte> AllocatePages(size_t bytes) {
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPageBytes, bytes));
+  if (memory == nullptr) return nullptr;
+  std::memset(memory, 0, bytes);
+  return {memory, std::free};
+}
+
+uint32_t* RecordAt(std::span<std::byte> memory, size_t offset) {
+  return reinterpret_cast<uint32_t*>(memory.data() + offset);
+}
+
+}  // namespace
+
+/// Where a QP's parts lie in its memory.
+struct Mlx5Device::QpShape {
+  explicit QpShape(const nic::QpConfig& config)
+      : rq_wqes(config.rq_wqes), sq_bytes(config.sq_wqebbs * nic::kWqebbBytes) {
+    // The send ring must begin at a basic block.
+    if (rq_wqes != 0) {
+      const auto wqes_min = static_cast<uint32_t>(nic::kWqebbBytes) / config.rq_stride;
+      rq_wqes = std::max(rq_wqes, wqes_min);
+    }
+    rq_bytes = size_t{rq_wqes} * config.rq_stride;
+  }
+  size_t record_at() const { return rq_bytes + sq_bytes; }
+
+  uint32_t rq_wqes;
+  size_t rq_bytes = 0;
+  size_t sq_bytes;
+};
+
+Result<std::unique_ptr<Mlx5Device>> Mlx5Device::Open(std::unique_ptr<Verbs> verbs,
+                                                     const Mlx5Options& options) {
+  std::unique_ptr<Mlx5Device> device(new Mlx5Device(std::move(verbs), options));
+  PREPOST_RETURN_IF_ERROR(device->Prepare());
+  return device;
+}
+
+Status Mlx5Device::Prepare() {
+  PREPOST_CHECK(options_.ack_timeout < 32);
+  Result<Capabilities> capabilities = QueryCapabilities(*verbs_);
+  if (!capabilities.ok()) return capabilities.status();
+  capabilities_ = *capabilities;
+  if (const std::string missing = WhatIsMissing(capabilities_); !missing.empty()) {
+    return EnvironmentError("the device lacks " + missing);
+  }
+  PREPOST_RETURN_IF_ERROR(FindAddress());
+  if (const int error = verbs_->AllocPd(&pd_); error != 0) {
+    return CallError("cannot allocate a protection domain", error);
+  }
+  teardown_.Push([this] { verbs_->FreePd(pd_); });
+  PREPOST_RETURN_IF_ERROR(AllocUar());
+  const int error = verbs_->QueryEqn(&eqn_);
+  return error == 0 ? Status() : CallError("cannot find the event queue", error);
+}
+
+Status Mlx5Device::AllocUar() {
+  int error = verbs_->AllocUar(UarKind::kBlueFlame, &uar_);
+  if (error != 0) error = verbs_->AllocUar(UarKind::kNonCached, &uar_);
+  if (error != 0) return CallError("cannot allocate a doorbell page", error);
+  teardown_.Push([this] { verbs_->FreeUar(uar_); });
+  return {};
+}
+
+Status Mlx5Device::FindAddress() {
+  PortAttributes port;
+  if (const int error = verbs_->QueryPort(options_.port, &port); error != 0) {
+    return CallError(fmt::format("cannot query port {}", options_.port), error);
+  }
+  if (!port.is_active) return EnvironmentError(fmt::format("port {} is not active", options_.port));
+  is_ethernet_ = port.is_ethernet;
+  mtu_ = port.mtu;
+  std::byte* at = address_.bytes.data();
+  nic::StoreBigEndian(at + address::kTagAt, address::kTag);
+  nic::StoreBigEndian(at + address::kIsEthernet, static_cast<uint8_t>(is_ethernet_));
+  nic::StoreBigEndian(at + address::kMtu, mtu_);
+  nic::StoreBigEndian(at + address::kLid, port.lid);
+  return is_ethernet_ ? ChooseGid(port.gid_count) : Status();
+}
+
+Status Mlx5Device::ChooseGid(uint32_t gid_count) {
+  constexpr uint16_t kLinkLocal = 0xfe80;
+  std::optional<Gid> chosen;
+  const uint32_t first = options_.gid_index.value_or(0);
+  constexpr uint32_t kGidsMax = 256;  // ads::kSrcAddrIndex
+  if (first >= kGidsMax) return EnvironmentError(fmt::format("GID {} cannot be named", first));
+  const uint32_t end = options_.gid_index ? first + 1 : std::min(gid_count, kGidsMax);
+  for (uint32_t index = first; index < end; ++index) {
+    GidEntry entry;
+    const int error = verbs_->QueryGid(options_.port, index, &entry);
+    if (error == ENODATA) continue;
+    if (error != 0) return CallError(fmt::format("cannot query GID {}", index), error);
+    if (!entry.is_roce_v2) continue;
+    const bool is_local = nic::LoadBigEndian<uint16_t>(entry.gid.data()) == kLinkLocal;
+    if (chosen && is_local) continue;
+    chosen = entry.gid;
+    gid_index_ = index;
+    if (!is_local) break;
+  }
+  if (!chosen) {
+    return EnvironmentError(
+        options_.gid_index
+            ? fmt::format("GID {} of port {} is not one of RoCE v2", first, options_.port)
+            : fmt::format("port {} has no GID of RoCE v2", options_.port));
+  }
+  std::ranges::copy(*chosen, address_.bytes.begin() + address::kGid);
+  return {};
+}
+
+/// Registers `bytes` of new memory, rounded up to whole pages, for one queue.
+Result<Umem> Mlx5Device::MakeQueueMemory(size_t bytes, std::span<std::byte>* memory) {
+  const size_t whole = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  std::shared_ptr<std::byte> pages = AllocatePages(whole);
+  if (pages == nullptr) return EnvironmentError(fmt::format("no memory for {} bytes", whole));
+  *memory = {pages.get(), whole};
+  Umem umem;
+  if (const int error = verbs_->RegisterUmem(*memory, &umem); error != 0) {
+    return CallError("cannot register the memory of a queue", error);
+  }
+  teardown_.Push([this, umem, pages] { verbs_->DeregisterUmem(umem); });
+  return umem;
+}
+
+/// Completes the header of `in`.
+Result<Object> Mlx5Device::Create(Command command, prm::ObjectCommand& in, uint32_t* number) {
+  Set(in, prm::in::kOpcode, static_cast<uint16_t>(command));
+  prm::Header out = {};
+  Object object;
+  if (const int error = verbs_->CreateObject(in, out, &object); error != 0) {
+    return CallError(prm::Name(command), error, out);
+  }
+  teardown_.Push([this, object] { verbs_->DestroyObject(object); });
+  *number = static_cast<uint32_t>(prm::Get(out, prm::out::kNumber));
+  ++counters_.objects;
+  return object;
+}
+
+Result<nic::Cq> Mlx5Device::CreateCq(const nic::CqConfig& config) {
+  const size_t before = teardown_.size();
+  Result<nic::Cq> cq = MakeCq(config);
+  if (!cq.ok()) teardown_.UnwindTo(before);
+  return cq;
+}
+
+Result<nic::Cq> Mlx5Device::MakeCq(const nic::CqConfig& config) {
+  PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
+  PREPOST_RETURN_IF_ERROR(CheckLog("CQ", config.entries, capabilities_.log_max_cq_sz));
+  const size_t ring_bytes = size_t{config.entries} * nic::kCqeBytes;
+  std::span<std::byte> memory;
+  const Result<Umem> umem = MakeQueueMemory(ring_bytes + kDoorbellRecordBytes, &memory);
+  if (!umem.ok()) return umem.status();
+  for (size_t at = nic::cqe::kOpcodeOwner; at < ring_bytes; at += nic::kCqeBytes) {
+    memory[at] = std::byte{nic::cqe::kInvalid};
+  }
+  CqHost host{.doorbell_record = RecordAt(memory, ring_bytes),
+              .producer_base = config.producer_base};
+  host.doorbell_record[nic::kConsumerRecord] = nic::BigEndian(config.producer_base);
+
+  prm::ObjectCommand in = {};
+  using namespace prm::cqc;
+  Set(in, In(prm::kCqc, kOi), config.ignore_overrun);
+  Set(in, In(prm::kCqc, kCc), config.collapsed);
+  Set(in, In(prm::kCqc, kLogCqSize), Log2(config.entries));
+  Set(in, In(prm::kCqc, kUarPage), uar_.page_id);
+  Set(in, In(prm::kCqc, kEqn), eqn_);
+  Set(in, In(prm::kCqc, kConsumerCounter), config.producer_base);
+  Set(in, In(prm::kCqc, kProducerCounter), config.producer_base);
+  Set(in, In(prm::kCqc, kDbrUmemValid), 1);
+  Set(in, In(prm::kCqc, kDbrUmemId), umem->id);
+  Set(in, In(prm::kCqc, kDbrAddr), ring_bytes);
+  Set(in, prm::cq_command::kCqUmemId, umem->id);
+  Set(in, prm::cq_command::kCqUmemValid, 1);
+  uint32_t number = 0;
+  Result<Object> object = Create(Command::kCreateCq, in, &number);
+  if (!object.ok()) return object.status();
+  host.object = *object;
+  CqHost& kept = cqs_[number] = host;
+  return nic::Cq{.number = number,
+                 .ring = memory.first(ring_bytes),
+                 .doorbell_record = kept.doorbell_record,
+                 .producer_base = config.producer_base,
+                 .cqes_read = &kept.cqes_read};
+}
+
+Result<nic::Qp> Mlx5Device::CreateQp(const nic::QpConfig& config) {
+  const size_t before = teardown_.size();
+  Result<nic::Qp> qp = MakeQp(config);
+  if (!qp.ok()) teardown_.UnwindTo(before);
+  return qp;
+}
+
+Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
+  PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
+  PREPOST_RETURN_IF_ERROR(FindCq(config.send_cq).status());
+  PREPOST_RETURN_IF_ERROR(FindCq(config.recv_cq).status());
+  const QpShape shape(config);
+  PREPOST_RETURN_IF_ERROR(CheckLog("send queue", config.sq_wqebbs, capabilities_.log_max_qp_sz));
+  if (shape.rq_wqes != 0) {
+    PREPOST_RETURN_IF_ERROR(CheckLog("receive queue", shape.rq_wqes, capabilities_.log_max_qp_sz));
+  }
+  std::span<std::byte> memory;
+  const Result<Umem> umem = MakeQueueMemory(shape.record_at() + kDoorbellRecordBytes, &memory);
+  if (!umem.ok()) return umem.status();
+  QpHost host{.doorbell_record = RecordAt(memory, shape.record_at()),
+              .rnr_retry = config.rnr_retry};
+  host.doorbell_record[nic::kSendRecord] = nic::BigEndian(uint32_t{config.sq_base});
+  prm::ObjectCommand in = CreateQpCommand(config, shape, umem->id);
+  uint32_t number = 0;
+  Result<Object> object = Create(Command::kCreateQp, in, &number);
+  if (!object.ok()) return object.status();
+  host.object = *object;
+  qps_[number] = host;
+  return nic::Qp{.number = number,
+                 .sq = memory.subspan(shape.rq_bytes, shape.sq_bytes),
+                 .rq = memory.first(shape.rq_bytes),
+                 .doorbell_record = host.doorbell_record};
+}
+
+prm::ObjectCommand Mlx5Device::CreateQpCommand(const nic::QpConfig& config, const QpShape& shape,
+                                               uint32_t umem_id) const {
+  prm::ObjectCommand in = {};
+  using namespace prm::qpc;
+  const auto set = [&in](prm::Field field, uint64_t value) {
+    Set(in, In(prm::kQpc, field), value);
+  };
+  set(kPmState, prm::kPmMigrated);
+  set(kPd, pd_.number);
+  set(kUarPage, uar_.page_id);
+  if (capabilities_.cqe_version != 0) set(kUserIndex, prm::kDefaultUserIndex);
+  set(kTsFormat, capabilities_.default_ts_format);
+  set(kCqnSend, config.send_cq);
+  set(kCqnReceive, config.recv_cq);
+  set(kLogSqSize, Log2(config.sq_wqebbs));
+  if (shape.rq_wqes == 0) {
+    set(kRqType, static_cast<uint8_t>(prm::RqType::kNone));
+  } else {
+    set(kLogRqSize, Log2(shape.rq_wqes));
+    set(kLogRqStride, Log2(config.rq_stride) - Log2(nic::kSegmentBytes));
+  }
+  set(kCdMaster, config.cd_master);
+  set(kCdSlaveSend, config.managed_send);
+  set(kCdSlaveReceive, config.managed_recv);
+  set(kHwSqWqebbCounter, config.sq_base);
+  set(kSwSqWqebbCounter, config.sq_base);
+  set(kDbrUmemValid, 1);
+  set(kDbrUmemId, umem_id);
+  set(kDbrAddr, shape.record_at());
+  Set(in, prm::qp_command::kWqUmemId, umem_id);
+  Set(in, prm::qp_command::kWqUmemValid, 1);
+  return in;
+}
+
+Result<Mlx5Device::CqHost*> Mlx5Device::FindCq(uint32_t cqn) {
+  const auto found = cqs_.find(cqn);
+  if (found == cqs_.end()) return Rejected(fmt::format("CQ {:#x} does not exist", cqn));
+  return &found->second;
+}
+
+Result<Mlx5Device::QpHost*> Mlx5Device::FindQp(uint32_t qpn) {
+  const auto found = qps_.find(qpn);
+  if (found == qps_.end()) return Rejected(fmt::format("QP {:#x} does not exist", qpn));
+  return &found->second;
+}
+
+Status Mlx5Device::ModifyQp(uint32_t qpn, Command command, Input in) {
+  const Result<QpHost*> qp = FindQp(qpn);
+  if (!qp.ok()) return qp.status();
+  prm::Header out = {};
+  const int error = verbs_->ModifyObject((*qp)->object, in, out);
+  if (error == 0) return {};
+  return CallError(fmt::format("{} of QP {:#x}", prm::Name(command), qpn), error, out);
+}
+
+namespace {
+
+prm::ObjectCommand ModifyCommand(Command command, uint32_t qpn) {
+  prm::ObjectCommand in = {};
+  Set(in, prm::in::kOpcode, static_cast<uint16_t>(command));
+  Set(in, prm::in::kNumber, qpn);
+  return in;
+}
+
+}  // namespace
+
+Status Mlx5Device::Connect(uint32_t qpn, nic::QpAddress remote) {
+  const Result<QpHost*> qp = FindQp(qpn);
+  if (!qp.ok()) return qp.status();
+  using namespace prm::qpc;
+  prm::ObjectCommand init = ModifyCommand(Command::kRst2Init, qpn);
+  Set(init, In(prm::kQpc, kPmState), prm::kPmMigrated);
+  Set(init, In(prm::kPath, prm::ads::kVhcaPortNum), options_.port);
+  Set(init, In(prm::kQpc, kRre), 1);
+  Set(init, In(prm::kQpc, kRwe), 1);
+  PREPOST_RETURN_IF_ERROR(ModifyQp(qpn, Command::kRst2Init, init));
+
+  PREPOST_RETURN_IF_ERROR(InitToReceive(qpn, remote));
+
+  prm::ObjectCommand send = ModifyCommand(Command::kRtr2Rts, qpn);
+  Set(send, In(prm::kPath, prm::ads::kAckTimeout), options_.ack_timeout);
+  Set(send, In(prm::kQpc, kRetryCount), kRetries);
+  Set(send, In(prm::kQpc, kRnrRetry), (*qp)->rnr_retry);
+  return ModifyQp(qpn, Command::kRtr2Rts, send);
+}
+
+Status Mlx5Device::InitToReceive(uint32_t qpn, const nic::QpAddress& remote) {
+  const std::byte* at = remote.port.bytes.data();
+  if (nic::LoadBigEndian<uint32_t>(at + address::kTagAt) != address::kTag ||
+      (nic::LoadBigEndian<uint8_t>(at + address::kIsEthernet) != 0) != is_ethernet_) {
+    return Rejected("the address is not that of an mlx5 device on the same kind of link");
+  }
+  const uint8_t remote_mtu = nic::LoadBigEndian<uint8_t>(at + address::kMtu);
+  if (remote_mtu == 0 || remote_mtu > 5) return Rejected("the address has no MTU");
+  using namespace prm::qpc;
+  prm::ObjectCommand in = ModifyCommand(Command::kInit2Rtr, qpn);
+  Set(in, In(prm::kQpc, kMtu), std::min(mtu_, remote_mtu));
+  Set(in, In(prm::kQpc, kLogMsgMax), kLogMessageMax);
+  Set(in, In(prm::kQpc, kRemoteQpn), remote.qpn & nic::kNumberMask);
+  Set(in, In(prm::kQpc, kMinRnrNak), kRnrTimer);
+  PREPOST_RETURN_IF_ERROR(SetPath(in, qpn, remote));
+  return ModifyQp(qpn, Command::kInit2Rtr, in);
+}
+
+/// How packets get to `remote`.
+Status Mlx5Device::SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAddress& remote) {
+  const auto set = [&in](prm::Field field, uint64_t value) {
+    Set(in, In(prm::kPath, field), value);
+  };
+  using namespace prm::ads;
+  set(kVhcaPortNum, options_.port);
+  const bool is_loopback = remote.port == address_ && remote.qpn == qpn;
+  if (is_loopback && (!is_ethernet_ || capabilities_.force_loopback)) {
+    set(kFl, 1);
+    return {};
+  }
+  const std::byte* at = remote.port.bytes.data();
+  if (!is_ethernet_) {
+    set(kRlid, nic::LoadBigEndian<uint16_t>(at + address::kLid));
+    set(kSl, options_.service_level & 0xf);
+    return {};
+  }
+  Gid gid;
+  std::copy_n(at + address::kGid, gid.size(), gid.begin());
+  MacAddress mac = {};
+  const int error = verbs_->ResolveMac(pd_, options_.port, gid_index_, gid, &mac);
+  if (error != 0) return CallError("cannot find the Ethernet address of a peer", error);
+  set(kSrcAddrIndex, gid_index_);
+  set(kHopLimit, kHops);
+  set(kEthPrio, options_.service_level & 7);
+  set(kRgidHigh, nic::LoadBigEndian<uint64_t>(gid.data()));
+  set(kRgidLow, nic::LoadBigEndian<uint64_t>(gid.data() + 8));
+  set(kRmacHigh, nic::LoadBigEndian<uint16_t>(mac.data()));
+  set(kRmacLow, nic::LoadBigEndian<uint32_t>(mac.data() + 2));
+  // The same for a connection's life; others spread over the paths that switches choose by it.
+  constexpr uint32_t kSpread = 0x9e3779b1;
+  set(kUdpSport, kUdpPortFirst | ((qpn * kSpread ^ remote.qpn * kSpread >> 7) & kUdpPortMask));
+  return {};
+}
+
+Status Mlx5Device::MoveToError(uint32_t qpn) {
+  return ModifyQp(qpn, Command::k2Err, CommandHeader(Command::k2Err, 0, qpn));
+}
+
+Result<nic::QpCounters> Mlx5Device::QueryQp(uint32_t qpn) {
+  const Result<QpHost*> qp = FindQp(qpn);
+  if (!qp.ok()) return qp.status();
+  prm::ObjectCommand out = {};
+  const prm::Header in = CommandHeader(Command::kQueryQp, 0, qpn);
+  if (const int error = verbs_->QueryObject((*qp)->object, in, out); error != 0) {
+    return CallError(fmt::format("QUERY_QP of QP {:#x}", qpn), error, out);
+  }
+  using namespace prm::qpc;
+  const auto get = [&out](prm::Field field) { return prm::Get(out, In(prm::kQpc, field)); };
+  nic::QpCounters counters{.sq_posted = static_cast<uint16_t>(get(kSwSqWqebbCounter)),
+                           .sq_fetched = static_cast<uint16_t>(get(kHwSqWqebbCounter)),
+                           .rq_posted = static_cast<uint16_t>(get(kSwRqCounter)),
+                           .rq_taken = static_cast<uint16_t>(get(kHwRqCounter))};
+  const uint64_t state = get(kState);
+  switch (static_cast<prm::QpcState>(state)) {
+    case prm::QpcState::kReset:
+      counters.state = nic::QpState::kReset;
+      return counters;
+    case prm::QpcState::kInit:
+      counters.state = nic::QpState::kInit;
+      return counters;
+    case prm::QpcState::kRtr:
+      counters.state = nic::QpState::kReadyToReceive;
+      return counters;
+    case prm::QpcState::kRts:
+      counters.state = nic::QpState::kReadyToSend;
+      return counters;
+    case prm::QpcState::kError:
+      counters.state = nic::QpState::kError;
+      return counters;
+  }
+  return EnvironmentError(fmt::format("QP {:#x} is in state {}, which is not known", qpn, state));
+}
+
+Result<nic::CqCounters> Mlx5Device::QueryCq(uint32_t cqn) {
+  const Result<CqHost*> cq = FindCq(cqn);
+  if (!cq.ok()) return cq.status();
+  prm::ObjectCommand out = {};
+  const prm::Header in = CommandHeader(Command::kQueryCq, 0, cqn);
+  if (const int error = verbs_->QueryObject((*cq)->object, in, out); error != 0) {
+    return CallError(fmt::format("QUERY_CQ of CQ {:#x}", cqn), error, out);
+  }
+  using namespace prm::cqc;
+  const auto get = [&out](prm::Field field) { return prm::Get(out, In(prm::kCqc, field)); };
+  return nic::CqCounters{
+      .producer = static_cast<uint32_t>(get(kProducerCounter)),
+      .consumer = static_cast<uint32_t>(get(kConsumerCounter)),
+      .is_overrun = get(kStatus) == static_cast<uint8_t>(prm::CqcStatus::kOverflow)};
+}
+
+Result<uint32_t> Mlx5Device::RegisterMemory(std::span<const std::byte> memory, nic::Access access) {
+  if (memory.empty()) return Rejected("memory of 0 bytes cannot be registered");
+  MemoryRegion region;
+  if (const int error = verbs_->RegisterMemory(pd_, memory, access, &region); error != 0) {
+    return CallError(fmt::format("cannot register {} bytes of memory", memory.size()), error);
+  }
+  teardown_.Push([this, region] { verbs_->DeregisterMemory(region); });
+  ++counters_.objects;
+  return region.key;
+}
+
+void Mlx5Device::RingDoorbell(uint64_t first_bytes) {
+  ++counters_.doorbells;
+  verbs_->StoreDoorbell(uar_, first_bytes);
+}
+
+Result<int> Mlx5Device::EventFile() {
+  if (channel_.handle == nullptr) {
+    EventChannel channel;
+    if (const int error = verbs_->OpenEventChannel(&channel); error != 0) {
+      return CallError("cannot open an event channel", error);
+    }
+    channel_ = channel;
+    teardown_.Push([this] { verbs_->CloseEventChannel(channel_); });
+  }
+  return channel_.fd;
+}
+
+Status Mlx5Device::RequestEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/false); }
+Status Mlx5Device::RequestErrorEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/true); }
+
+Status Mlx5Device::Arm(uint32_t cqn, bool errors_only) {
+  const Result<CqHost*> found = FindCq(cqn);
+  if (!found.ok()) return found.status();
+  PREPOST_RETURN_IF_ERROR(EventFile().status());
+  CqHost& cq = **found;
+  if (!cq.is_subscribed) {
+    const int error = verbs_->SubscribeCompletions(channel_, cq.object, cqn);
+    if (error != 0) return CallError("cannot subscribe to a CQ's events", error);
+    cq.is_subscribed = true;
+  }
+  ++counters_.event_requests;
+  cq.is_armed_for_errors = errors_only;
+  std::array<std::byte, sizeof(uint64_t)> store = {};
+  Set(store, prm::arm::kSerial, cq.arm_serial & 3u);
+  Set(store, prm::arm::kConsumer, (cq.producer_base + cq.cqes_read) & nic::kCqIndexMask);
+  Set(store, prm::arm::kSolicitedOnly, errors_only ? 1 : 0);
+  Set(store, prm::arm::kCqn, cqn);
+  const auto bytes = std::bit_cast<uint64_t>(store);
+  uint32_t upper = 0;
+  std::memcpy(&upper, store.data(), sizeof upper);
+  std::atomic_ref(cq.doorbell_record[prm::kArmRecord]).store(upper, std::memory_order_release);
+  verbs_->StoreArm(uar_, bytes);
+  return {};
+}
+
+uint64_t Mlx5Device::AckEvents() {
+  uint64_t count = 0;
+  if (channel_.handle == nullptr) return count;
+  uint64_t cqn = 0;
+  while (verbs_->TakeEvent(channel_, &cqn) == 0) {
+    if (const auto cq = cqs_.find(static_cast<uint32_t>(cqn)); cq != cqs_.end()) {
+      ++cq->second.arm_serial;
+      if (cq->second.is_armed_for_errors) {
+        errors_.push_back({nic::ErrorEvent::Kind::kErrorCqe, static_cast<uint32_t>(cqn)});
+      }
+    }
+    ++count;
+  }
+  return count;
+}
+
+std::vector<nic::ErrorEvent> Mlx5Device::TakeErrors() {
+  AckEvents();
+  return std::exchange(errors_, {});
+}
+
+nic::DeviceCounters Mlx5Device::counters() const {
+  nic::DeviceCounters counters = counters_;
+  for (const auto& [cqn, cq] : cqs_) counters.cqes_read += cq.cqes_read;
+  return counters;
+}
+
+}  // namespace prepost::mlx5

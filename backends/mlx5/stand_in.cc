@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls that are not firmware commands: what a kernel does for a process. The commands are in
+// stand_in_commands.cc.
+#include "prepost/backends/mlx5/stand_in.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "prepost/backends/mlx5/device.h"
+#include "prepost/backends/mlx5/stand_in_address.h"
+#include "prepost/backends/nic/wqe.h"
+
+namespace prepost::mlx5 {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+
+void* HandleOf(uint32_t id) { return reinterpret_cast<void*>(uintptr_t{id}); }
+uint32_t IdOf(const void* handle) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle));
+}
+
+}  // namespace
+
+StandIn::~StandIn() {
+  if (const std::string left = Leftovers(); !left.empty()) {
+    nic_.ReportMisuse("mlx5: closed with objects left: " + left);
+  }
+  for (const auto& [id, qp] : qps_) PREPOST_CHECK(nic_.DestroyQp(qp.qpn).ok());
+  for (const auto& [id, cq] : cqs_) PREPOST_CHECK(nic_.DestroyCq(cq.cqn).ok());
+  for (const auto& [id, region] : regions_) PREPOST_CHECK(nic_.RemoveMemory(region.key).ok());
+}
+
+std::string StandIn::Leftovers() const {
+  std::string left;
+  const auto add = [&left](size_t count, const char* what) {
+    if (count != 0) left += fmt::format("{}{} {}", left.empty() ? "" : ", ", count, what);
+  };
+  add(qps_.size(), "QPs");
+  add(cqs_.size(), "CQs");
+  add(umems_.size(), "umems");
+  add(regions_.size(), "memory regions");
+  add(uars_.size(), "doorbell pages");
+  add(pds_.size(), "protection domains");
+  add(channel_ != 0, "event channels");
+  return left;
+}
+
+int StandIn::Refuse(int error, std::string why) {
+  last_refusal_ = std::move(why);
+  return error;
+}
+
+int StandIn::AllocUar(UarKind kind, Uar* uar) {
+  if (kind == UarKind::kBlueFlame && !options_.has_blue_flame) {
+    return Refuse(EOPNOTSUPP, "no BlueFlame pages");
+  }
+  const uint32_t id = next_++;
+  *uar = {HandleOf(id), id};
+  uars_[id] = *uar;
+  return 0;
+}
+
+int StandIn::FreeUar(Uar uar) {
+  const uint32_t id = IdOf(uar.handle);
+  const auto uses = [id](const auto& entry) { return entry.second.uar_page == id; };
+  if (std::ranges::any_of(cqs_, uses) || std::ranges::any_of(qps_, uses)) {
+    return Refuse(EBUSY, "the doorbell page is in use");
+  }
+  return uars_.erase(id) == 1 ? 0 : Refuse(EINVAL, "no such doorbell page");
+}
+
+int StandIn::RegisterUmem(std::span<std::byte> memory, Umem* umem) {
+  // A kernel takes any memory, and then counts offsets from the start of its first page.
+  if (memory.empty() || reinterpret_cast<uintptr_t>(memory.data()) % kPageBytes != 0 ||
+      memory.size() % kPageBytes != 0) {
+    return Refuse(EINVAL, "the memory is not whole pages");
+  }
+  const uint32_t id = next_++;
+  umems_[id] = memory;
+  *umem = {HandleOf(id), id};
+  return 0;
+}
+
+bool StandIn::IsUmemUsed(uint32_t id) const {
+  const auto uses = [id](const auto& entry) {
+    return entry.second.umem == id || entry.second.record_umem == id;
+  };
+  return std::ranges::any_of(cqs_, uses) || std::ranges::any_of(qps_, uses);
+}
+
+int StandIn::DeregisterUmem(Umem umem) {
+  const uint32_t id = IdOf(umem.handle);
+  if (IsUmemUsed(id)) return Refuse(EBUSY, "a queue lies in the umem");
+  return umems_.erase(id) == 1 ? 0 : Refuse(EINVAL, "no such umem");
+}
+
+int StandIn::DestroyObject(Object object) {
+  const uint32_t id = IdOf(object.handle);
+  if (const auto qp = qps_.find(id); qp != qps_.end()) {
+    PREPOST_CHECK(nic_.DestroyQp(qp->second.qpn).ok());
+    qps_.erase(qp);
+    return 0;
+  }
+  const auto cq = cqs_.find(id);
+  if (cq == cqs_.end()) return Refuse(EINVAL, "no such object");
+  if (const Status status = nic_.DestroyCq(cq->second.cqn); !status.ok()) {
+    return Refuse(EBUSY, status.message());
+  }
+  cqs_.erase(cq);
+  return 0;
+}
+
+int StandIn::QueryEqn(uint32_t* eqn) {
+  *eqn = stand_in::kEqn;
+  return 0;
+}
+
+int StandIn::AllocPd(ProtectionDomain* pd) {
+  const uint32_t id = next_++;
+  *pd = {HandleOf(id), id};
+  pds_[id] = *pd;
+  return 0;
+}
+
+int StandIn::FreePd(ProtectionDomain pd) {
+  const uint32_t id = IdOf(pd.handle);
+  const auto uses = [id](const auto& entry) { return entry.second.pd == id; };
+  if (std::ranges::any_of(qps_, uses) || std::ranges::any_of(regions_, uses)) {
+    return Refuse(EBUSY, "the protection domain is in use");
+  }
+  return pds_.erase(id) == 1 ? 0 : Refuse(EINVAL, "no such protection domain");
+}
+
+int StandIn::RegisterMemory(ProtectionDomain pd, std::span<const std::byte> memory,
+                            nic::Access access, MemoryRegion* region) {
+  if (!pds_.contains(IdOf(pd.handle))) return Refuse(EINVAL, "no such protection domain");
+  if (memory.empty()) return Refuse(EINVAL, "the memory is empty");
+  if (access.remote_write && !access.local_write) {
+    return Refuse(EINVAL, "remote write without local write");
+  }
+  const uint32_t id = next_++;
+  const uint32_t key = nic_.AddMemory(memory, access);
+  regions_[id] = {IdOf(pd.handle), key};
+  *region = {HandleOf(id), key};
+  return 0;
+}
+
+int StandIn::DeregisterMemory(MemoryRegion region) {
+  const auto found = regions_.find(IdOf(region.handle));
+  if (found == regions_.end()) return Refuse(EINVAL, "no such memory region");
+  PREPOST_CHECK(nic_.RemoveMemory(found->second.key).ok());
+  regions_.erase(found);
+  return 0;
+}
+
+int StandIn::QueryPort(uint8_t port, PortAttributes* attributes) {
+  if (port != stand_in::kPort) return Refuse(EINVAL, "no such port");
+  *attributes = {.is_active = options_.is_active,
+                 .is_ethernet = options_.is_ethernet,
+                 .mtu = options_.mtu,
+                 .gid_count = stand_in::kGidCount};
+  if (options_.is_ethernet) return 0;
+  const std::optional<uint16_t> lid = stand_in::LidOf(nic_.node());
+  if (!lid) return Refuse(ENODEV, "there is no LID for so many nodes");
+  attributes->lid = *lid;
+  return 0;
+}
+
+int StandIn::QueryGid(uint8_t port, uint32_t index, GidEntry* entry) {
+  if (port != stand_in::kPort || index >= stand_in::kGidCount) return Refuse(EINVAL, "no such GID");
+  if (index == stand_in::kEmptyGid) return ENODATA;
+  *entry = {.gid = stand_in::GidOf(nic_.node(), index), .is_roce_v2 = stand_in::IsRoceV2(index)};
+  return 0;
+}
+
+int StandIn::ResolveMac(ProtectionDomain pd, uint8_t port, uint32_t gid_index, const Gid& remote,
+                        MacAddress* mac) {
+  if (!pds_.contains(IdOf(pd.handle)) || port != stand_in::kPort ||
+      !stand_in::IsRoceV2(gid_index)) {
+    return Refuse(EINVAL, "no such protection domain, port or GID");
+  }
+  const std::optional<NodeId> node = stand_in::NodeOf(remote);
+  if (!node) return Refuse(EHOSTUNREACH, "nobody has this GID");
+  *mac = stand_in::MacOf(*node);
+  return 0;
+}
+
+int StandIn::OpenEventChannel(EventChannel* channel) {
+  if (channel_ != 0) return Refuse(EBUSY, "there is an event channel");
+  const Result<int> file = nic_.EventFile();
+  if (!file.ok()) return Refuse(EMFILE, file.status().message());
+  channel_ = next_++;
+  *channel = {HandleOf(channel_), *file};
+  return 0;
+}
+
+int StandIn::CloseEventChannel(EventChannel channel) {
+  if (channel_ == 0 || IdOf(channel.handle) != channel_) return Refuse(EINVAL, "no such channel");
+  channel_ = 0;
+  for (auto& [id, cq] : cqs_) cq.cookie.reset();
+  return 0;
+}
+
+int StandIn::SubscribeCompletions(EventChannel channel, Object cq, uint64_t cookie) {
+  const auto found = cqs_.find(IdOf(cq.handle));
+  if (channel_ == 0 || IdOf(channel.handle) != channel_ || found == cqs_.end()) {
+    return Refuse(EINVAL, "no such channel or CQ");
+  }
+  if (found->second.cookie) return Refuse(EEXIST, "the CQ's events are subscribed to");
+  found->second.cookie = cookie;
+  return 0;
+}
+
+int StandIn::TakeEvent(EventChannel channel, uint64_t* cookie) {
+  if (channel_ == 0 || IdOf(channel.handle) != channel_) return Refuse(EINVAL, "no such channel");
+  while (const std::optional<uint32_t> cqn = nic_.TakeEvent()) {
+    CqEntry* cq = FindCq(*cqn);
+    if (cq == nullptr) continue;  // destroyed meanwhile
+    ++cq->events;
+    if (!cq->cookie) continue;  // nobody hears it
+    *cookie = *cq->cookie;
+    return 0;
+  }
+  return EAGAIN;
+}
+
+void StandIn::StoreDoorbell(Uar uar, uint64_t bytes) {
+  std::byte store[sizeof bytes];
+  std::memcpy(store, &bytes, sizeof bytes);
+  const uint32_t qpn = nic::LoadBigEndian<uint32_t>(store + nic::control::kQpn) >> 8;
+  const auto qp =
+      std::ranges::find_if(qps_, [qpn](const auto& entry) { return entry.second.qpn == qpn; });
+  if (qp != qps_.end() && qp->second.uar_page != uar.page_id) {
+    return nic_.ReportMisuse(fmt::format("mlx5: doorbell for QP {:#x} on page {:#x}, its is {:#x}",
+                                         qpn, uar.page_id, qp->second.uar_page));
+  }
+  nic_.Doorbell(bytes);
+}
+
+void StandIn::StoreArm(Uar uar, uint64_t bytes) {
+  const auto store = std::bit_cast<std::array<std::byte, sizeof bytes>>(bytes);
+  const auto cqn = static_cast<uint32_t>(prm::Get(store, prm::arm::kCqn));
+  const auto wrong = [&](const std::string& what) {
+    nic_.ReportMisuse(fmt::format("mlx5: arming of CQ {:#x}: {}", cqn, what));
+  };
+  CqEntry* cq = FindCq(cqn);
+  if (cq == nullptr) return wrong("it does not exist");
+  if (cq->uar_page != uar.page_id) return wrong("on a page that is not its own");
+  uint32_t upper = 0;
+  std::memcpy(&upper, store.data(), sizeof upper);
+  const uint32_t record =
+      std::atomic_ref(cq->doorbell_record[prm::kArmRecord]).load(std::memory_order_acquire);
+  if (record != upper) return wrong("its doorbell record says something else");
+  const uint64_t serial = prm::Get(store, prm::arm::kSerial);
+  if (serial != (cq->events & 3u)) {
+    return wrong(fmt::format("serial {} after {} events", serial, cq->events));
+  }
+  const auto consumer = static_cast<uint32_t>(prm::Get(store, prm::arm::kConsumer));
+  const bool errors_only = prm::Get(store, prm::arm::kSolicitedOnly) != 0;
+  PREPOST_CHECK((errors_only ? nic_.ArmForErrors(cqn) : nic_.Arm(cqn, consumer)).ok());
+}
+
+StandIn::CqEntry* StandIn::FindCq(uint64_t cqn) {
+  return const_cast<CqEntry*>(std::as_const(*this).FindCq(cqn));
+}
+
+const StandIn::CqEntry* StandIn::FindCq(uint64_t cqn) const {
+  const auto found =
+      std::ranges::find_if(cqs_, [cqn](const auto& entry) { return entry.second.cqn == cqn; });
+  return found == cqs_.end() ? nullptr : &found->second;
+}
+
+Result<std::unique_ptr<nic::Device>> OpenOnStandIn(nic::NicModel& nic,
+                                                   const StandInOptions& options) {
+  Result<std::unique_ptr<Mlx5Device>> device =
+      Mlx5Device::Open(std::make_unique<StandIn>(nic, options));
+  if (!device.ok()) return device.status();
+  return std::unique_ptr<nic::Device>(*std::move(device));
+}
+
+}  // namespace prepost::mlx5

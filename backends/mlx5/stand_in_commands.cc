@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The firmware's part of the stand-in: commands in, answers out. Every command has the list of
+// fields that it takes; a bit outside of them is refused, whether it is reserved or a field of
+// another command, because hardware would ignore it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "prepost/backends/mlx5/stand_in.h"
+#include "prepost/backends/mlx5/stand_in_address.h"
+#include "prepost/backends/nic/wqe.h"
+
+namespace prepost::mlx5 {
+namespace {
+
+using prm::Command;
+using prm::Field;
+using prm::Get;
+using prm::In;
+using prm::Set;
+
+constexpr uint32_t kSyndrome = 0x505001;  // of no firmware: last_refusal() says more
+constexpr size_t kPageBytes = 4096;
+constexpr size_t kRecordBytes = 8;
+constexpr uint8_t kMtuMax = 5;
+constexpr uint8_t kLogMessageMax = 30;
+constexpr uint64_t kUdpPortFirst = 0xc000;
+
+struct CommandForm {
+  Command command;
+  StandInCall call;
+  size_t in_bytes;
+  size_t out_bytes;
+  std::vector<Field> fields;  // besides the opcode
+};
+
+std::vector<Field> Inside(Field structure, std::vector<Field> fields) {
+  for (Field& field : fields) field = In(structure, field);
+  return fields;
+}
+
+std::vector<Field> Join(std::vector<Field> a, const std::vector<Field>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<CommandForm> MakeForms() {
+  namespace q = prm::qpc;
+  namespace c = prm::cqc;
+  namespace p = prm::ads;
+  constexpr Field kNumber = prm::in::kNumber;
+  constexpr Field kMask = prm::qp_command::kOptParamMask;
+  const std::vector<Field> create_cq = Join(
+      Inside(prm::kCqc, {c::kOi, c::kCc, c::kCqeSize, c::kLogCqSize, c::kUarPage, c::kEqn,
+                         c::kLogPageSize, c::kConsumerCounter, c::kProducerCounter,
+                         c::kDbrUmemValid, c::kDbrUmemId, c::kDbrAddr}),
+      {prm::cq_command::kCqUmemOffset, prm::cq_command::kCqUmemId, prm::cq_command::kCqUmemValid});
+  const std::vector<Field> create_qp = Join(
+      Inside(prm::kQpc, {q::kSt,
+                         q::kPmState,
+                         q::kPd,
+                         q::kLogRqSize,
+                         q::kLogRqStride,
+                         q::kNoSq,
+                         q::kLogSqSize,
+                         q::kTsFormat,
+                         q::kUarPage,
+                         q::kUserIndex,
+                         q::kLogPageSize,
+                         q::kCqnSend,
+                         q::kCdSlaveReceive,
+                         q::kCdSlaveSend,
+                         q::kCdMaster,
+                         q::kCqnReceive,
+                         q::kDbrAddr,
+                         q::kRqType,
+                         q::kHwSqWqebbCounter,
+                         q::kSwSqWqebbCounter,
+                         q::kCsReq,
+                         q::kCsRes,
+                         q::kDbrUmemValid,
+                         q::kDbrUmemId}),
+      {prm::qp_command::kWqUmemOffset, prm::qp_command::kWqUmemId, prm::qp_command::kWqUmemValid});
+  const std::vector<Field> init =
+      Join(Inside(prm::kQpc, {q::kPmState, q::kRre, q::kRwe}),
+           {kNumber, kMask, In(prm::kPath, p::kVhcaPortNum), In(prm::kPath, p::kPkeyIndex)});
+  const std::vector<Field> receive = Join(
+      Join(Inside(prm::kQpc, {q::kMtu, q::kLogMsgMax, q::kRemoteQpn, q::kLogRraMax, q::kMinRnrNak,
+                              q::kNextRcvPsn}),
+           Inside(prm::kPath, {p::kFl, p::kRlid, p::kSrcAddrIndex, p::kHopLimit, p::kTclass,
+                               p::kFlowLabel, p::kRgidHigh, p::kRgidLow, p::kUdpSport, p::kEthPrio,
+                               p::kSl, p::kVhcaPortNum, p::kRmacHigh, p::kRmacLow})),
+      {kNumber, kMask});
+  const std::vector<Field> send = Join(
+      Inside(prm::kQpc,
+             {q::kLogAckReqFreq, q::kLogSraMax, q::kRetryCount, q::kRnrRetry, q::kNextSendPsn}),
+      {kNumber, kMask, In(prm::kPath, p::kAckTimeout)});
+  constexpr size_t kSmall = prm::kHeaderBytes;
+  constexpr size_t kLarge = prm::kObjectCommandBytes;
+  return {
+      {Command::kQueryHcaCap,
+       StandInCall::kGeneral,
+       kSmall,
+       prm::kQueryHcaCapOutBytes,
+       {prm::in::kOpMod}},
+      {Command::kCreateCq, StandInCall::kCreate, kLarge, kSmall, create_cq},
+      {Command::kQueryCq, StandInCall::kQuery, kSmall, kLarge, {kNumber}},
+      {Command::kCreateQp, StandInCall::kCreate, kLarge, kSmall, create_qp},
+      {Command::kRst2Init, StandInCall::kModify, kLarge, kSmall, init},
+      {Command::kInit2Rtr, StandInCall::kModify, kLarge, kSmall, receive},
+      {Command::kRtr2Rts, StandInCall::kModify, kLarge, kSmall, send},
+      {Command::k2Err, StandInCall::kModify, kSmall, kSmall, {kNumber}},
+      {Command::k2Rst, StandInCall::kModify, kSmall, kSmall, {kNumber}},
+      {Command::kQueryQp, StandInCall::kQuery, kSmall, kLarge, {kNumber}},
+  };
+}
+
+const std::vector<CommandForm>& Forms() {
+  static const std::vector<CommandForm> forms = MakeForms();
+  return forms;
+}
+
+/// The first bit that is set and in none of `fields`.
+std::optional<uint32_t> StrayBit(Input in, const std::vector<Field>& fields) {
+  std::vector<bool> taken(in.size() * 8);
+  const auto take = [&taken](Field field) {
+    for (uint32_t i = 0; i < field.width; ++i) taken[field.offset + i] = true;
+  };
+  take(prm::in::kOpcode);
+  for (const Field& field : fields) take(field);
+  for (uint32_t bit = 0; bit < taken.size(); ++bit) {
+    const bool is_set = (in[bit / 8] & std::byte{0x80} >> bit % 8) != std::byte{0};
+    if (is_set && !taken[bit]) return bit;
+  }
+  return std::nullopt;
+}
+
+uint32_t IdOf(const void* handle) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle));
+}
+
+Command CommandOf(Input in) {
+  if (in.size() < prm::kHeaderBytes) return Command{};
+  return static_cast<Command>(Get(in, prm::in::kOpcode));
+}
+
+/// Of a QPC or a CQC.
+class Context {
+ public:
+  Context(Input in, Field structure) : in_(in), structure_(structure) {}
+  uint64_t operator[](Field field) const { return Get(in_, In(structure_, field)); }
+  bool Has(Field field) const { return (*this)[field] != 0; }
+
+ private:
+  Input in_;
+  Field structure_;
+};
+
+prm::QpcState Encode(nic::QpState state) {
+  switch (state) {
+    case nic::QpState::kReset:
+      return prm::QpcState::kReset;
+    case nic::QpState::kInit:
+      return prm::QpcState::kInit;
+    case nic::QpState::kReadyToReceive:
+      return prm::QpcState::kRtr;
+    case nic::QpState::kReadyToSend:
+      return prm::QpcState::kRts;
+    case nic::QpState::kError:
+      return prm::QpcState::kError;
+  }
+  return prm::QpcState::kError;
+}
+
+}  // namespace
+
+/// Writes the header of the answer.
+int StandIn::Answer(Output out, const Verdict& verdict) {
+  if (!verdict) return 0;
+  std::ranges::fill(out, std::byte{0});
+  Set(out, prm::out::kStatus, static_cast<uint8_t>(verdict->status));
+  Set(out, prm::out::kSyndrome, kSyndrome);
+  return Refuse(EREMOTEIO, verdict->why);
+}
+
+StandIn::Refusal StandIn::Bad(std::string why) {
+  return {prm::Status::kBadParameter, std::move(why)};
+}
+
+#define PREPOST_REFUSE_IF(expression) \
+  if (Verdict refusal = (expression)) return refusal
+
+/// What is wrong with the form of a command that came by `call`: 0, or an errno value as the kernel
+/// returns it, with the answer if it got as far as the firmware.
+int StandIn::CheckForm(StandInCall call, Input in, Output out) {
+  if (in.size() < prm::kHeaderBytes || out.size() < prm::kHeaderBytes) {
+    return Refuse(EINVAL, "a mailbox is shorter than its header");
+  }
+  const auto refuse = [&](prm::Status status, std::string why) {
+    return Answer(out, Refusal{status, std::move(why)});
+  };
+  const Command command = CommandOf(in);
+  const auto form = std::ranges::find(Forms(), command, &CommandForm::command);
+  if (form == Forms().end()) {
+    return refuse(prm::Status::kBadOperation,
+                  fmt::format("opcode {:#x} is not known", static_cast<uint16_t>(command)));
+  }
+  if (form->call != call) {
+    return Refuse(EINVAL, fmt::format("{} does not go by this call", Name(command)));
+  }
+  if (in.size() != form->in_bytes) {
+    return refuse(
+        prm::Status::kBadInputLength,
+        fmt::format("{} has {} bytes, expected {}", Name(command), in.size(), form->in_bytes));
+  }
+  if (out.size() < form->out_bytes) {
+    return refuse(prm::Status::kBadOutputLength,
+                  fmt::format("the answer to {} has {} bytes", Name(command), form->out_bytes));
+  }
+  if (const std::optional<uint32_t> bit = StrayBit(in, form->fields)) {
+    return refuse(prm::Status::kBadParameter,
+                  fmt::format("bit {:#x} is set, which {} does not take", *bit, Name(command)));
+  }
+  return 0;
+}
+
+int StandIn::GeneralCommand(Input in, Output out) {
+  if (const int error = CheckForm(StandInCall::kGeneral, in, out); error != 0) return error;
+  return Answer(out, QueryHcaCap(in, out));
+}
+
+int StandIn::CreateObject(Input in, Output out, Object* object) {
+  if (const int error = CheckForm(StandInCall::kCreate, in, out); error != 0) return error;
+  return Answer(out, CommandOf(in) == Command::kCreateCq ? CreateCq(in, out, object)
+                                                         : CreateQp(in, out, object));
+}
+
+int StandIn::ModifyObject(Object object, Input in, Output out) {
+  if (const int error = CheckForm(StandInCall::kModify, in, out); error != 0) return error;
+  const auto qp = qps_.find(IdOf(object.handle));
+  if (qp == qps_.end() || Get(in, prm::in::kNumber) != qp->second.qpn) {
+    return Refuse(EINVAL, "the command is for another object");
+  }
+  return Answer(out, ChangeQp(qp->second.qpn, CommandOf(in), in));
+}
+
+int StandIn::QueryObject(Object object, Input in, Output out) {
+  if (const int error = CheckForm(StandInCall::kQuery, in, out); error != 0) return error;
+  const uint32_t id = IdOf(object.handle);
+  const uint64_t number = Get(in, prm::in::kNumber);
+  if (CommandOf(in) == Command::kQueryQp) {
+    const auto qp = qps_.find(id);
+    if (qp != qps_.end() && qp->second.qpn == number) return Answer(out, QueryQp(qp->second, out));
+  } else {
+    const auto cq = cqs_.find(id);
+    if (cq != cqs_.end() && cq->second.cqn == number) return Answer(out, QueryCq(cq->second, out));
+  }
+  return Refuse(EINVAL, "the command is for another object");
+}
+
+StandIn::Verdict StandIn::QueryHcaCap(Input in, Output out) const {
+  const uint64_t type = Get(in, prm::in::kOpMod);
+  if (type != prm::kGeneralCaps && type != prm::kRoceCaps) {
+    return Bad(fmt::format("capabilities {:#x} are not known", type));
+  }
+  std::ranges::fill(out, std::byte{0});
+  const auto set = [out](Field field, uint64_t value) {
+    Set(out, In(prm::query_hca_cap_out::kCapability, field), value);
+  };
+  if (type == prm::kRoceCaps) {
+    set(prm::roce_cap::kFlRcQpWhenRoceEnabled, options_.force_loopback);
+    set(prm::roce_cap::kQpTsFormat, 1);
+    return {};
+  }
+  set(prm::hca_cap::kLogMaxQpSz, options_.log_max_qp_sz);
+  set(prm::hca_cap::kLogMaxCqSz, options_.log_max_cq_sz);
+  set(prm::hca_cap::kCqeVersion, 1);
+  set(prm::hca_cap::kRoce, options_.is_ethernet);
+  set(prm::hca_cap::kCqOi, options_.cq_ignore_overrun);
+  set(prm::hca_cap::kCd, options_.cross_channel);
+  return {};
+}
+
+StandIn::Verdict StandIn::Slice(const char* what, uint64_t umem, uint64_t offset, uint64_t bytes,
+                                uint64_t alignment, std::span<std::byte>* slice) const {
+  const auto found = umems_.find(static_cast<uint32_t>(umem));
+  if (found == umems_.end()) {
+    return Refusal{prm::Status::kBadResource,
+                   fmt::format("{}: umem {:#x} does not exist", what, umem)};
+  }
+  const uint64_t size = found->second.size();
+  if (offset % alignment != 0) {
+    return Bad(fmt::format("{}: offset {:#x} is not a multiple of {}", what, offset, alignment));
+  }
+  if (offset > size || bytes > size - offset) {
+    return Bad(
+        fmt::format("{}: {} bytes at {:#x} are not in a umem of {}", what, bytes, offset, size));
+  }
+  *slice = found->second.subspan(offset, bytes);
+  return {};
+}
+
+StandIn::Verdict StandIn::CheckUar(uint64_t page) const {
+  if (uars_.contains(static_cast<uint32_t>(page))) return {};
+  return Refusal{prm::Status::kBadResource,
+                 fmt::format("doorbell page {:#x} does not exist", page)};
+}
+
+StandIn::Verdict StandIn::CreateCq(Input in, Output out, Object* object) {
+  namespace c = prm::cqc;
+  const Context cqc(in, prm::kCqc);
+  PREPOST_REFUSE_IF(CheckUar(cqc[c::kUarPage]));
+  const uint64_t log_size = cqc[c::kLogCqSize];
+  if (log_size > options_.log_max_cq_sz) return Bad("log_cq_size is above the device's");
+  if (cqc.Has(c::kOi) && !options_.cq_ignore_overrun) return Bad("oi without capability cq_oi");
+  if (cqc[c::kEqn] != stand_in::kEqn) return Bad("the event queue does not exist");
+  if (cqc.Has(c::kCqeSize)) return Bad("CQEs of 128 bytes are not modelled");
+  if (cqc.Has(c::kLogPageSize)) return Bad("pages above 4096 bytes are not modelled");
+  nic::CqConfig config{.entries = 1u << log_size,
+                       .ignore_overrun = cqc.Has(c::kOi),
+                       .collapsed = cqc.Has(c::kCc),
+                       .producer_base = static_cast<uint32_t>(cqc[c::kProducerCounter])};
+  nic::CqMemory memory;
+  const uint64_t umem = Get(in, prm::cq_command::kCqUmemId);
+  const uint64_t record_umem = cqc[c::kDbrUmemId];
+  std::span<std::byte> record;
+  PREPOST_REFUSE_IF(Slice("CQ ring", umem, Get(in, prm::cq_command::kCqUmemOffset),
+                          config.entries * nic::kCqeBytes, kPageBytes, &memory.ring));
+  PREPOST_REFUSE_IF(Slice("CQ doorbell record", record_umem, cqc[c::kDbrAddr], kRecordBytes,
+                          kRecordBytes, &record));
+  memory.doorbell_record = reinterpret_cast<uint32_t*>(record.data());
+  for (size_t i = 0; i < config.entries; ++i) {
+    const std::byte owner = memory.ring[i * nic::kCqeBytes + nic::cqe::kOpcodeOwner];
+    if (owner >> 4 != std::byte{nic::cqe::kInvalid} >> 4) {
+      return Bad(fmt::format("CQ entry {} is not invalid", i));
+    }
+  }
+  const Result<uint32_t> cqn = nic_.CreateCq(config, memory);
+  if (!cqn.ok()) return Bad(cqn.status().message());
+  const uint32_t id = next_++;
+  cqs_[id] = {.cqn = *cqn,
+              .uar_page = static_cast<uint32_t>(cqc[c::kUarPage]),
+              .umem = static_cast<uint32_t>(umem),
+              .record_umem = static_cast<uint32_t>(record_umem),
+              .doorbell_record = memory.doorbell_record};
+  Set(out, prm::out::kNumber, *cqn);
+  object->handle = reinterpret_cast<void*>(uintptr_t{id});
+  return {};
+}
+
+/// What does not depend on sizes.
+StandIn::Verdict StandIn::CheckQpContext(Input in) const {
+  namespace q = prm::qpc;
+  const Context qpc(in, prm::kQpc);
+  if (qpc[q::kSt] != 0) return Bad("only RC is modelled");
+  if (qpc[q::kPmState] != prm::kPmMigrated) return Bad("pm_state is not migrated");
+  if (qpc.Has(q::kNoSq)) return Bad("a QP without send queue is not modelled");
+  if (qpc.Has(q::kLogPageSize)) return Bad("pages above 4096 bytes are not modelled");
+  if (qpc.Has(q::kCsReq) || qpc.Has(q::kCsRes)) return Bad("payload in CQEs is not modelled");
+  if (qpc[q::kUserIndex] != prm::kDefaultUserIndex) return Bad("cqe_version 1 wants a user index");
+  const bool is_crossing =
+      qpc.Has(q::kCdMaster) || qpc.Has(q::kCdSlaveSend) || qpc.Has(q::kCdSlaveReceive);
+  if (is_crossing && !options_.cross_channel) return Bad("cd_* without capability cd");
+  if (qpc[q::kHwSqWqebbCounter] != qpc[q::kSwSqWqebbCounter]) {
+    return Bad("the send queue's counters differ");
+  }
+  if (!pds_.contains(static_cast<uint32_t>(qpc[q::kPd]))) {
+    return Refusal{prm::Status::kBadResource, "the protection domain does not exist"};
+  }
+  PREPOST_REFUSE_IF(CheckUar(qpc[q::kUarPage]));
+  return CheckQpCqs(in);
+}
+
+StandIn::Verdict StandIn::CheckQpCqs(Input in) const {
+  const Context qpc(in, prm::kQpc);
+  for (const Field field : {prm::qpc::kCqnSend, prm::qpc::kCqnReceive}) {
+    const CqEntry* cq = FindCq(qpc[field]);
+    if (cq == nullptr) {
+      return Refusal{prm::Status::kBadResource, fmt::format("CQ {:#x} does not exist", qpc[field])};
+    }
+    if (cq->uar_page != qpc[prm::qpc::kUarPage]) {
+      return Bad(fmt::format("CQ {:#x} is on another doorbell page", cq->cqn));
+    }
+  }
+  return {};
+}
+
+StandIn::Verdict StandIn::QpSizes(Input in, nic::QpConfig* config) const {
+  namespace q = prm::qpc;
+  const Context qpc(in, prm::kQpc);
+  const auto rq_type = static_cast<prm::RqType>(qpc[q::kRqType]);
+  if (rq_type != prm::RqType::kRegular && rq_type != prm::RqType::kNone) {
+    return Bad("this type of receive queue is not modelled");
+  }
+  if (rq_type == prm::RqType::kNone && (qpc.Has(q::kLogRqSize) || qpc.Has(q::kLogRqStride))) {
+    return Bad("no receive queue has a size");
+  }
+  if (qpc[q::kLogSqSize] > options_.log_max_qp_sz) return Bad("log_sq_size is above the device's");
+  if (qpc[q::kLogRqSize] > options_.log_max_qp_sz) return Bad("log_rq_size is above the device's");
+  config->sq_wqebbs = 1u << qpc[q::kLogSqSize];
+  config->sq_base = static_cast<uint16_t>(qpc[q::kSwSqWqebbCounter]);
+  if (rq_type == prm::RqType::kNone) return {};
+  config->rq_wqes = 1u << qpc[q::kLogRqSize];
+  config->rq_stride = static_cast<uint32_t>(nic::kSegmentBytes) << qpc[q::kLogRqStride];
+  if (size_t{config->rq_wqes} * config->rq_stride < nic::kWqebbBytes) {
+    return Bad("the receive queue is smaller than a basic block");
+  }
+  return {};
+}
+
+StandIn::Verdict StandIn::CreateQp(Input in, Output out, Object* object) {
+  namespace q = prm::qpc;
+  const Context qpc(in, prm::kQpc);
+  PREPOST_REFUSE_IF(CheckQpContext(in));
+  nic::QpConfig config{.send_cq = static_cast<uint32_t>(qpc[q::kCqnSend]),
+                       .recv_cq = static_cast<uint32_t>(qpc[q::kCqnReceive]),
+                       .cd_master = qpc.Has(q::kCdMaster),
+                       .managed_send = qpc.Has(q::kCdSlaveSend),
+                       .managed_recv = qpc.Has(q::kCdSlaveReceive)};
+  PREPOST_REFUSE_IF(QpSizes(in, &config));
+  const uint64_t umem = Get(in, prm::qp_command::kWqUmemId);
+  const uint64_t record_umem = qpc[q::kDbrUmemId];
+  const size_t rq_bytes = size_t{config.rq_wqes} * config.rq_stride;
+  const size_t sq_bytes = config.sq_wqebbs * nic::kWqebbBytes;
+  std::span<std::byte> rings;
+  std::span<std::byte> record;
+  PREPOST_REFUSE_IF(Slice("QP rings", umem, Get(in, prm::qp_command::kWqUmemOffset),
+                          rq_bytes + sq_bytes, kPageBytes, &rings));
+  PREPOST_REFUSE_IF(Slice("QP doorbell record", record_umem, qpc[q::kDbrAddr], kRecordBytes,
+                          kRecordBytes, &record));
+  const Result<uint32_t> qpn =
+      nic_.CreateQp(config, {.sq = rings.subspan(rq_bytes),
+                             .rq = rings.first(rq_bytes),
+                             .doorbell_record = reinterpret_cast<uint32_t*>(record.data())});
+  if (!qpn.ok()) return Bad(qpn.status().message());
+  const uint32_t id = next_++;
+  qps_[id] = {.qpn = *qpn,
+              .uar_page = static_cast<uint32_t>(qpc[q::kUarPage]),
+              .pd = static_cast<uint32_t>(qpc[q::kPd]),
+              .umem = static_cast<uint32_t>(umem),
+              .record_umem = static_cast<uint32_t>(record_umem)};
+  Set(out, prm::out::kNumber, *qpn);
+  object->handle = reinterpret_cast<void*>(uintptr_t{id});
+  return {};
+}
+
+StandIn::Verdict StandIn::ChangeQp(uint32_t qpn, Command command, Input in) {
+  if (command == Command::k2Err || command == Command::k2Rst) {
+    PREPOST_CHECK((command == Command::k2Err ? nic_.ToError(qpn) : nic_.ToReset(qpn)).ok());
+    return {};
+  }
+  if (Get(in, prm::qp_command::kOptParamMask) != 0) {
+    return Bad("opt_param_mask: no parameter is optional here");
+  }
+  const nic::QpState from = command == Command::kRst2Init   ? nic::QpState::kReset
+                            : command == Command::kInit2Rtr ? nic::QpState::kInit
+                                                            : nic::QpState::kReadyToReceive;
+  const Result<nic::QpCounters> now = nic_.QueryQp(qpn);
+  PREPOST_CHECK(now.ok());
+  if (now->state != from) {
+    return Refusal{prm::Status::kBadResourceState,
+                   fmt::format("{} of a QP in state {}", Name(command), nic::Name(now->state))};
+  }
+  return command == Command::kRst2Init   ? ResetToInit(qpn, in)
+         : command == Command::kInit2Rtr ? InitToReceive(qpn, in)
+                                         : ReceiveToSend(qpn, in);
+}
+
+StandIn::Verdict StandIn::ResetToInit(uint32_t qpn, Input in) {
+  if (Get(in, In(prm::kQpc, prm::qpc::kPmState)) != prm::kPmMigrated) {
+    return Bad("pm_state is not migrated");
+  }
+  if (Get(in, In(prm::kPath, prm::ads::kVhcaPortNum)) != stand_in::kPort) {
+    return Refusal{prm::Status::kBadIndex, "the port does not exist"};
+  }
+  PREPOST_CHECK(nic_.ResetToInit(qpn).ok());
+  return {};
+}
+
+StandIn::Verdict StandIn::InitToReceive(uint32_t qpn, Input in) {
+  namespace q = prm::qpc;
+  const Context qpc(in, prm::kQpc);
+  if (qpc[q::kMtu] == 0 || qpc[q::kMtu] > std::min(options_.mtu, kMtuMax)) {
+    return Bad(fmt::format("mtu {} is not one of the port's", qpc[q::kMtu]));
+  }
+  if (qpc[q::kLogMsgMax] == 0 || qpc[q::kLogMsgMax] > kLogMessageMax) {
+    return Bad(fmt::format("log_msg_max {} is not 1 to {}", qpc[q::kLogMsgMax], kLogMessageMax));
+  }
+  if (Get(in, In(prm::kPath, prm::ads::kVhcaPortNum)) != stand_in::kPort) {
+    return Refusal{prm::Status::kBadIndex, "the port does not exist"};
+  }
+  NodeId remote;
+  PREPOST_REFUSE_IF(FindRemote(in, qpn, &remote));
+  const Status status = nic_.InitToReceive(qpn, remote, static_cast<uint32_t>(qpc[q::kRemoteQpn]));
+  if (!status.ok()) return Bad(status.message());
+  return {};
+}
+
+/// Which NIC the address path leads to.
+StandIn::Verdict StandIn::FindRemote(Input in, uint32_t qpn, NodeId* remote) const {
+  namespace p = prm::ads;
+  const Context path(in, prm::kPath);
+  if (path.Has(p::kFl)) {
+    if (options_.is_ethernet && !options_.force_loopback) {
+      return Bad("fl without capability fl_rc_qp_when_roce_enabled");
+    }
+    if (Get(in, In(prm::kQpc, prm::qpc::kRemoteQpn)) != qpn) return Bad("fl to another QP");
+    *remote = nic_.node();
+    return {};
+  }
+  if (!options_.is_ethernet) {
+    const uint64_t lid = path[p::kRlid];
+    if (lid == 0 || lid > stand_in::kLidMax) return Bad(fmt::format("LID {:#x} is no port's", lid));
+    *remote = NodeId(static_cast<uint32_t>(lid - 1));
+    return {};
+  }
+  if (!stand_in::IsRoceV2(static_cast<uint32_t>(path[p::kSrcAddrIndex]))) {
+    return Refusal{prm::Status::kBadIndex, "src_addr_index is not one of RoCE v2"};
+  }
+  if (path[p::kUdpSport] < kUdpPortFirst) return Bad("udp_sport is below 0xc000");
+  if (!path.Has(p::kHopLimit)) return Bad("hop_limit is 0");
+  Gid gid;
+  nic::StoreBigEndian(gid.data(), path[p::kRgidHigh]);
+  nic::StoreBigEndian(gid.data() + 8, path[p::kRgidLow]);
+  const std::optional<NodeId> node = stand_in::NodeOf(gid);
+  if (!node) return Bad("rgid is nobody's");
+  MacAddress mac;
+  nic::StoreBigEndian(mac.data(), static_cast<uint16_t>(path[p::kRmacHigh]));
+  nic::StoreBigEndian(mac.data() + 2, static_cast<uint32_t>(path[p::kRmacLow]));
+  if (mac != stand_in::MacOf(*node)) return Bad("rmac is not that of rgid");
+  *remote = *node;
+  return {};
+}
+
+StandIn::Verdict StandIn::ReceiveToSend(uint32_t qpn, Input in) {
+  if (Get(in, In(prm::kPath, prm::ads::kAckTimeout)) == 0) {
+    return Bad("ack_timeout 0 would wait for ever");
+  }
+  const auto rnr_retry = static_cast<uint8_t>(Get(in, In(prm::kQpc, prm::qpc::kRnrRetry)));
+  PREPOST_CHECK(nic_.ReceiveToSend(qpn, rnr_retry).ok());
+  return {};
+}
+
+StandIn::Verdict StandIn::QueryQp(const QpEntry& qp, Output out) {
+  namespace q = prm::qpc;
+  const Result<nic::QpCounters> now = nic_.QueryQp(qp.qpn);
+  PREPOST_CHECK(now.ok());
+  std::ranges::fill(out, std::byte{0});
+  const auto set = [out](Field field, uint64_t value) { Set(out, In(prm::kQpc, field), value); };
+  set(q::kState, static_cast<uint8_t>(Encode(now->state)));
+  set(q::kSwSqWqebbCounter, now->sq_posted);
+  set(q::kHwSqWqebbCounter, now->sq_fetched);
+  set(q::kSwRqCounter, now->rq_posted);
+  set(q::kHwRqCounter, now->rq_taken);
+  return {};
+}
+
+StandIn::Verdict StandIn::QueryCq(const CqEntry& cq, Output out) {
+  namespace c = prm::cqc;
+  const Result<nic::CqCounters> now = nic_.QueryCq(cq.cqn);
+  PREPOST_CHECK(now.ok());
+  std::ranges::fill(out, std::byte{0});
+  const auto set = [out](Field field, uint64_t value) { Set(out, In(prm::kCqc, field), value); };
+  const prm::CqcStatus status = now->is_overrun ? prm::CqcStatus::kOverflow : prm::CqcStatus::kOk;
+  set(c::kStatus, static_cast<uint8_t>(status));
+  set(c::kProducerCounter, now->producer);
+  set(c::kConsumerCounter, now->consumer);
+  return {};
+}
+
+}  // namespace prepost::mlx5

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/backends/nic/object_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "prepost/backends/nic/armed_node.h"
+#include "prepost/backends/nic/encode.h"
+
+namespace prepost::nic {
+
+Bindings ExampleBindings(const NodeProgram& program) {
+  Bindings bindings{.lkey = 0x1234, .address = uint64_t{0x7f0012345000}, .epoch = 0xe9};
+  for (size_t i = 0; i < program.qps.size(); ++i) {
+    bindings.qpns.push_back(kExampleQpn + static_cast<uint32_t>(i));
+    bindings.sq_bases.push_back(static_cast<uint16_t>(0xfff0 + 3 * i));
+  }
+  for (size_t i = 0; i < program.cqs.size(); ++i) {
+    bindings.cqns.push_back(kExampleCqn + static_cast<uint32_t>(i));
+    bindings.cq_bases.push_back((0xfffff0 + static_cast<uint32_t>(5 * i)) & kCqIndexMask);
+  }
+  return bindings;
+}
+
+Result<QueueObjects> MakeQueueObjects(const NodeProgram& program, const Bindings& bindings) {
+  QueueObjects out{.node = program.node,
+                   .cqs = {},
+                   .qps = {},
+                   .final_cqn = bindings.cqns[program.final_cq.index()],
+                   .message_address = bindings.address,
+                   .lkey = bindings.lkey,
+                   .epoch = bindings.epoch};
+  for (size_t i = 0; i < program.cqs.size(); ++i) {
+    out.cqs.push_back({bindings.cqns[i], bindings.cq_bases[i], program.cqs[i].entries});
+  }
+  const std::vector<QueuePairImage> images = Encode(program);
+  for (size_t i = 0; i < program.qps.size(); ++i) {
+    const QueuePair& qp = program.qps[i];
+    Result<std::vector<std::byte>> sends = Link(images[i].sq, bindings);
+    if (!sends.ok()) return sends.status();
+    Result<std::vector<std::byte>> receives = Link(images[i].rq, bindings);
+    if (!receives.ok()) return receives.status();
+    out.qps.push_back({.number = bindings.qpns[i],
+                       .peer = qp.peer,
+                       .lane = qp.lane,
+                       .peer_qpn = qp.loopback ? bindings.qpns[i] : 0,
+                       .cd_master = !qp.managed,
+                       .managed = qp.managed,
+                       .sq_base = bindings.sq_bases[i],
+                       .sq_wqebbs = qp.sq_wqebbs,
+                       .rq_wqes = qp.rq_wqes,
+                       .send_cqn = bindings.cqns[qp.send_cq.index()],
+                       .recv_cqn = bindings.cqns[qp.recv_cq.index()],
+                       .sq = *std::move(sends),
+                       .rq = *std::move(receives)});
+  }
+  return out;
+}
+
+Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& program) {
+  Validator validator(plan);
+  const bool has_all = program.nodes.size() == plan.header().nodes;
+  for (const NodeProgram& node : program.nodes) {
+    Result<QueueObjects> objects = MakeQueueObjects(node, ExampleBindings(node));
+    if (!objects.ok()) return objects.status();
+    for (QpObject& qp : objects->qps) {
+      if (qp.peer == node.node || !has_all) continue;
+      const Result<QpId> peer = FindQp(program.nodes[qp.peer.index()], node.node, qp.lane);
+      if (!peer.ok()) return peer.status();
+      qp.peer_qpn = kExampleQpn + peer->value;
+    }
+    validator.Add(*objects);
+  }
+  return validator.Finish();
+}
+
+}  // namespace prepost::nic

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ObjectTable: linked queue programs as translation validation wants them.
+#ifndef PREPOST_BACKENDS_NIC_OBJECT_TABLE_H_
+#define PREPOST_BACKENDS_NIC_OBJECT_TABLE_H_
+
+#include <cstdint>
+
+#include "prepost/backends/nic/link.h"
+#include "prepost/backends/nic/queue_objects.h"
+#include "prepost/backends/nic/queue_program.h"
+#include "prepost/backends/nic/validate.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+
+namespace prepost::nic {
+
+/// Numbers for when there are no objects: QPN kExampleQpn + position and so on, the same at every
+/// node, and counters that are about to wrap, so that nothing is right by chance.
+inline constexpr uint32_t kExampleQpn = 0x1000;
+inline constexpr uint32_t kExampleCqn = 0x400;
+Bindings ExampleBindings(const NodeProgram& program);
+
+/// `program` linked with `bindings`. The peers' QPNs are left 0. Errors: those of Link().
+Result<QueueObjects> MakeQueueObjects(const NodeProgram& program, const Bindings& bindings);
+
+/// Validates `program` linked with ExampleBindings(), node by node. Errors: those of Link().
+Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& program);
+
+}  // namespace prepost::nic
+
+#endif  // PREPOST_BACKENDS_NIC_OBJECT_TABLE_H_

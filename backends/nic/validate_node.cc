@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One node, in these walks:
+//   1. ops: by peer and lane every op has a queue; its sends and its receives in id order are what
+//      that queue must hold;
+//   2. queues: every WQE is decoded, checked against its op and reduced to a step; signaled WQEs
+//      and receives are counted, which gives each op the CQE that shows its completion;
+//   3. order: every queue that runs by itself is walked from its start. WAITs say what is known to
+//      have completed; at a send (inline) or at the SEND_EN that lets it run (managed), all that
+//      its op comes after must be known. On the last queue the walk's end must know everything.
+//   4. hazard: a block that is sent on must be known to have been received. The search follows the
+//      order that was found to be in the bytes: `after`, and of one channel an earlier op for a
+//      later one.
+//
+// Example, chain 0>1>2, node 1, inline: QP 1>0 has one receive, so "recv 0>1:0" shows as CQE 0 of
+// that QP's receive CQ, say 0x401 with producer base 7. QP 1>2 has WAIT(0x401, 7), SEND_IMM: the
+// walk knows 1 CQE of 0x401 when it comes to the send, which is what the op's `after` asks for.
+#include "prepost/backends/nic/validate_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "prepost/backends/nic/decode.h"
+#include "prepost/runtime/program.h"
+
+namespace prepost::nic {
+namespace {
+
+constexpr uint32_t kNone = 0xffffffff;
+
+/// Positions by number: a table when the numbers lie close together, as devices hand them out.
+class NumberIndex {
+ public:
+  /// False when a number occurs twice.
+  template <typename Object>
+  bool Build(const std::vector<Object>& objects) {
+    if (objects.empty()) return true;
+    const auto [low, high] = std::ranges::minmax(objects, {}, &Object::number);
+    low_ = low.number;
+    for (size_t i = 0; i < objects.size(); ++i) {
+      sorted_.emplace_back(objects[i].number, static_cast<uint32_t>(i));
+    }
+    std::ranges::sort(sorted_);
+    if (high.number - low_ < 4 * objects.size() + 64) {
+      table_.assign(size_t{high.number} - low_ + 1, kNone);
+      for (const auto& [number, position] : sorted_) table_[number - low_] = position;
+    }
+    return std::ranges::adjacent_find(sorted_, {}, &std::pair<uint32_t, uint32_t>::first) ==
+           sorted_.end();
+  }
+
+  uint32_t Find(uint32_t number) const {
+    if (!table_.empty()) {
+      return number - low_ < table_.size() ? table_[number - low_] : kNone;
+    }
+    const auto found =
+        std::ranges::lower_bound(sorted_, number, {}, &std::pair<uint32_t, uint32_t>::first);
+    return found != sorted_.end() && found->first == number ? found->second : kNone;
+  }
+
+ private:
+  uint32_t low_ = 0;
+  std::vector<uint32_t> table_;
+  std::vector<std::pair<uint32_t, uint32_t>> sorted_;  // (number, position)
+};
+
+/// The bytes of a send WQE that must be zero whatever it is: signature, stream channel, and the
+/// unused bits of the flags.
+bool ReservedBytesAreZero(const std::byte* wqe) {
+  const auto zero = [&](size_t at) { return wqe[at] == std::byte{0}; };
+  constexpr std::byte kUnusedFlags{0x13};  // bits 4, 1 (solicited) and 0
+  constexpr std::byte kUnusedSize{0xc0};   // above the segment count
+  return zero(8) && zero(9) && zero(10) && (wqe[control::kFlags] & kUnusedFlags) == std::byte{0} &&
+         (wqe[control::kSegments] & kUnusedSize) == std::byte{0};
+}
+
+bool CoordinationIsPlain(const std::byte* wqe) {
+  return std::all_of(wqe + kSegmentBytes, wqe + kSegmentBytes + coordination::kIndex,
+                     [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+class NodeValidation {
+ public:
+  NodeValidation(const Plan& plan, const QueueObjects& objects, ValidationFindings* findings)
+      : plan_(plan),
+        header_(plan.header()),
+        ops_(plan.ops(ProgramOf(plan, objects.node))),
+        objects_(objects),
+        findings_(*findings) {}
+
+  NodeSteps Run() {
+    out_.node = objects_.node;
+    out_.cqs = static_cast<uint32_t>(objects_.cqs.size());
+    if (!cq_of_.Build(objects_.cqs)) Find(0, 0, "wqe", "two CQs of the node have one number");
+    if (!qp_of_.Build(objects_.qps)) Find(0, 0, "wqe", "two QPs of the node have one number");
+    MapOps();
+    MakeQueues();
+    for (size_t i = 0; i < objects_.qps.size(); ++i) ReadReceives(i);
+    for (size_t i = 0; i < objects_.qps.size(); ++i) ReadSends(i);
+    for (size_t i = 0; i < objects_.qps.size(); ++i) CheckParts(i);
+    for (size_t i = 0; i < objects_.qps.size(); ++i) {
+      if (!out_.queues[i].managed) Walk(i);
+    }
+    CheckEnabled();
+    CheckEnd();
+    CheckHazards();
+    return std::move(out_);
+  }
+
+ private:
+  /// CQE `index` of the CQ at `cq`.
+  struct Completion {
+    uint32_t cq = kNone;
+    uint32_t index = 0;
+  };
+
+  void Find(size_t qp, size_t position, const char* rule, const std::string& what) {
+    findings_.Add(objects_, qp, position, rule, what);
+  }
+  /// `what` is called only when its text is kept.
+  template <typename What>
+  void FindLazily(size_t qp, size_t position, const char* rule, What what) {
+    if (findings_.is_full()) {
+      findings_.Count();
+    } else {
+      Find(qp, position, rule, what());
+    }
+  }
+  std::string OpText(OpId op) const { return Describe(plan_, ProgramOf(plan_, objects_.node), op); }
+
+  void MapOps() {
+    std::vector<std::tuple<NodeId, uint32_t, uint32_t>> pairs;  // (peer, lane, QP)
+    for (size_t i = 0; i < objects_.qps.size(); ++i) {
+      const QpObject& qp = objects_.qps[i];
+      if (qp.peer != objects_.node) pairs.emplace_back(qp.peer, qp.lane, static_cast<uint32_t>(i));
+    }
+    std::ranges::sort(pairs);
+    sends_.resize(objects_.qps.size());
+    receives_.resize(objects_.qps.size());
+    completions_.resize(ops_.size());
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      const Channel& channel = plan_.channels()[ops_[i].channel.index()];
+      const NodeId peer = ops_[i].is_send() ? channel.to : channel.from;
+      const auto at = std::ranges::lower_bound(pairs, std::tuple(peer, channel.lane, 0u));
+      const OpId id = OpId::FromIndex(i);
+      if (at == pairs.end() || std::get<0>(*at) != peer || std::get<1>(*at) != channel.lane) {
+        FindLazily(0, 0, "op", [&] { return "no QP is there for " + OpText(id); });
+        continue;
+      }
+      (ops_[i].is_send() ? sends_ : receives_)[std::get<2>(*at)].push_back(id);
+    }
+  }
+
+  void MakeQueues() {
+    cqes_.assign(objects_.cqs.size(), 0);
+    sources_.assign(objects_.cqs.size(), 0);
+    for (size_t i = 0; i < objects_.qps.size(); ++i) {
+      const QpObject& qp = objects_.qps[i];
+      QueueSteps& queue = out_.queues.emplace_back();
+      queue.peer = qp.peer;
+      queue.lane = qp.lane;
+      queue.number = qp.number;
+      queue.peer_qpn = qp.peer_qpn;
+      queue.loopback = qp.peer == objects_.node;
+      queue.managed = qp.managed;
+      queue.send_cq = cq_of_.Find(qp.send_cqn);
+      queue.recv_cq = cq_of_.Find(qp.recv_cqn);
+      if (queue.send_cq == kNone || queue.recv_cq == kNone) {
+        Find(i, 0, "wqe", "the QP completes on a CQ that the node does not have");
+        queue.send_cq = queue.recv_cq = 0;
+        if (objects_.cqs.empty()) cqes_.resize(1), sources_.resize(1);
+      }
+    }
+    enabled_.assign(objects_.qps.size(), 0);
+    master_of_.assign(objects_.qps.size(), kNone);
+  }
+
+  /// What data of a WQE must be for `op`: one piece, the block's bytes, or none.
+  bool DataIs(const std::vector<DataPiece>& data, const Op& op) const {
+    const uint64_t bytes = op.is_credit() ? 0 : header_.message.BlockSize(op.block);
+    if (bytes == 0) return data.empty();
+    return data.size() == 1 && data[0].bytes == bytes && data[0].lkey == objects_.lkey &&
+           data[0].address == objects_.message_address + header_.message.BlockOffset(op.block);
+  }
+  std::string DataText(const std::vector<DataPiece>& data) const {
+    if (data.empty()) return "no data";
+    return fmt::format("{} bytes at message offset {} with key {:#x}", data[0].bytes,
+                       static_cast<int64_t>(data[0].address - objects_.message_address),
+                       data[0].lkey);
+  }
+
+  void ReadReceives(size_t i) {
+    const QpObject& qp = objects_.qps[i];
+    QueueSteps& queue = out_.queues[i];
+    queue.receives = static_cast<uint32_t>(qp.rq.size() / kReceiveStrideBytes);
+    if (queue.receives != receives_[i].size() || qp.rq.size() % kReceiveStrideBytes != 0) {
+      Find(i, 0, "op",
+           fmt::format("{} bytes of receives, {} ops receive", qp.rq.size(), receives_[i].size()));
+      queue.receives = static_cast<uint32_t>(std::min<size_t>(queue.receives, receives_[i].size()));
+    }
+    for (uint32_t at = 0; at < queue.receives; ++at) {
+      const OpId op = receives_[i][at];
+      completions_[op.index()] = {queue.recv_cq, at};
+      DecodeReceive(qp.rq, at, kReceiveStrideBytes, &data_);
+      if (DataIs(data_, ops_[op.index()])) continue;
+      FindLazily(i, at, "op", [&] {
+        return fmt::format("receive into {} for {}", DataText(data_), OpText(op));
+      });
+    }
+    if (queue.receives == 0) return;
+    cqes_[queue.recv_cq] += queue.receives;
+    ++sources_[queue.recv_cq];
+  }
+
+  void ReadSends(size_t i) {
+    const QpObject& qp = objects_.qps[i];
+    QueueSteps& queue = out_.queues[i];
+    const size_t wqes = qp.sq.size() / kWqebbBytes;
+    if (qp.sq.size() % kWqebbBytes != 0) Find(i, wqes, "wqe", "the queue ends within a WQE");
+    queue.steps.reserve(wqes);
+    size_t sent = 0;
+    uint32_t signals = 0;
+    for (size_t at = 0; at < wqes; ++at) {
+      const auto bytes = std::span(qp.sq).subspan(at * kWqebbBytes, kWqebbBytes);
+      DecodeSend(bytes, 0, &wqe_);
+      CheckForm(i, at, bytes.data());
+      QueueStep step = StepOf(i, at, bytes.data());
+      if (step.kind == QueueStep::Kind::kSend) {
+        if (sent < sends_[i].size()) {
+          const OpId op = sends_[i][sent];
+          CheckSendOp(i, at, op);
+          if (step.signaled) completions_[op.index()] = {queue.send_cq, signals};
+        }
+        ++sent;
+      }
+      signals += step.signaled ? 1 : 0;
+      queue.steps.push_back(step);
+    }
+    if (sent != sends_[i].size()) {
+      Find(i, wqes, "op", fmt::format("{} sends, {} ops send", sent, sends_[i].size()));
+    }
+    if (signals == 0) return;
+    cqes_[queue.send_cq] += signals;
+    ++sources_[queue.send_cq];
+  }
+
+  void CheckForm(size_t i, size_t at, const std::byte* bytes) {
+    const QpObject& qp = objects_.qps[i];
+    const auto index = static_cast<uint16_t>(qp.sq_base + at);
+    if (wqe_.wqe_index != index) {
+      FindLazily(i, at, "wqe", [&] {
+        return fmt::format("names index {}, it stands at {}", wqe_.wqe_index, index);
+      });
+    }
+    if (wqe_.qpn != qp.number) {
+      FindLazily(i, at, "wqe", [&] {
+        return fmt::format("names QP {:#x}, the queue is {:#x}'s", wqe_.qpn, qp.number);
+      });
+    }
+    const bool has_mode =
+        wqe_.completion == CompletionMode::kOnError || wqe_.completion == CompletionMode::kAlways;
+    if (wqe_.op_mod != 0 || wqe_.fence != kFenceNone || !has_mode || !ReservedBytesAreZero(bytes)) {
+      Find(i, at, "wqe", "op_mod, fence, completion mode or reserved bytes are not what we write");
+    }
+  }
+
+  QueueStep StepOf(size_t i, size_t at, const std::byte* bytes) {
+    QueueStep step{.signaled = wqe_.signaled()};
+    const auto need_segments = [&](uint8_t segments) {
+      if (wqe_.segments == segments) return;
+      FindLazily(i, at, "wqe", [&] {
+        return fmt::format("has {} segments, {} needs {}", wqe_.segments, Name(wqe_.opcode),
+                           segments);
+      });
+    };
+    switch (wqe_.opcode) {
+      case Opcode::kWait:
+      case Opcode::kSendEnable:
+        need_segments(2);
+        if (!objects_.qps[i].cd_master || objects_.qps[i].managed) {
+          Find(i, at, "wqe", "WAIT or SEND_EN on a QP without cd_master, or a managed one");
+        }
+        if (!CoordinationIsPlain(bytes) || wqe_.immediate != 0) {
+          Find(i, at, "wqe", "reserved bytes of the coordination segment are not zero");
+        }
+        ReadCoordination(i, at, &step);
+        return step;
+      case Opcode::kNop:
+        need_segments(1);
+        return step;
+      case Opcode::kSend:
+      case Opcode::kSendImm:
+        step.kind = QueueStep::Kind::kSend;
+        return step;
+      default:
+        FindLazily(i, at, "wqe", [&] {
+          return fmt::format("opcode {:#04x} is none that a plan needs",
+                             static_cast<uint8_t>(wqe_.opcode));
+        });
+        return step;
+    }
+  }
+
+  void ReadCoordination(size_t i, size_t at, QueueStep* step) {
+    const bool is_wait = wqe_.opcode == Opcode::kWait;
+    step->target = (is_wait ? cq_of_ : qp_of_).Find(wqe_.number);
+    if (step->target == kNone) {
+      FindLazily(i, at, is_wait ? "wait" : "enable", [&] {
+        return fmt::format("names {} {:#x}, which the node does not have", is_wait ? "CQ" : "QP",
+                           wqe_.number);
+      });
+      return;  // a step that does nothing
+    }
+    const uint32_t mask = is_wait ? kCqIndexMask : kWqIndexMask;
+    if ((wqe_.index & ~mask) != 0) Find(i, at, is_wait ? "wait" : "enable", "index is too wide");
+    if (is_wait) {
+      step->kind = QueueStep::Kind::kWait;
+      step->value = (wqe_.index - objects_.cqs[step->target].base) & kCqIndexMask;
+    } else {
+      step->kind = QueueStep::Kind::kEnable;
+      step->value = wqe_.index;  // 16 bits; the walk makes it absolute
+    }
+  }
+
+  void CheckSendOp(size_t i, size_t at, OpId id) {
+    const Op& op = ops_[id.index()];
+    const Opcode opcode = op.is_credit() ? Opcode::kSend : Opcode::kSendImm;
+    const uint32_t immediate =
+        op.is_credit() ? 0 : uint32_t{objects_.epoch} << 24 | (op.block & 0xffffff);
+    const auto segments = static_cast<uint8_t>(1 + wqe_.data.size());
+    if (wqe_.opcode == opcode && wqe_.immediate == immediate && wqe_.segments == segments &&
+        DataIs(wqe_.data, op)) {
+      return;
+    }
+    FindLazily(i, at, "op", [&] {
+      return fmt::format("immediate {:08x}, {}, {} segments for {}", wqe_.immediate,
+                         DataText(wqe_.data), wqe_.segments, OpText(id));
+    });
+  }
+
+  void CheckParts(size_t i) {
+    const std::vector<QueueStep>& steps = out_.queues[i].steps;
+    const uint32_t ring = objects_.qps[i].sq_wqebbs;
+    if (steps.empty()) return;
+    if (!steps.back().signaled) Find(i, steps.size() - 1, "part", "the last WQE makes no CQE");
+    if (steps.size() <= ring) return;
+    if (ring < 2) return Find(i, 0, "part", "the ring cannot be written in halves");
+    for (size_t end = ring / 2; end <= steps.size(); end += ring / 2) {
+      if (steps[end - 1].signaled) continue;
+      FindLazily(i, end - 1, "part", [&] {
+        return fmt::format("ends half a ring of {} and makes no CQE: its slots are never free",
+                           ring);
+      });
+    }
+  }
+
+  /// A queue that runs by itself, from its start.
+  void Walk(size_t i) {
+    known_.assign(cqes_.size(), 0);
+    const std::vector<QueueStep>& steps = out_.queues[i].steps;
+    size_t sent = 0;
+    for (size_t at = 0; at < steps.size(); ++at) {
+      const QueueStep& step = steps[at];
+      switch (step.kind) {
+        case QueueStep::Kind::kWait:
+          WalkWait(i, at, step);
+          break;
+        case QueueStep::Kind::kEnable:
+          WalkEnable(i, at, &out_.queues[i].steps[at]);
+          break;
+        case QueueStep::Kind::kSend:
+          if (sent < sends_[i].size()) CheckKnown(i, at, sends_[i][sent]);
+          ++sent;
+          break;
+        case QueueStep::Kind::kNop:
+          break;
+      }
+    }
+  }
+
+  void WalkWait(size_t i, size_t at, const QueueStep& step) {
+    if (sources_[step.target] != 1) {
+      FindLazily(i, at, "wait", [&] {
+        return fmt::format("waits on CQ {:#x}, to which {} queues complete",
+                           objects_.cqs[step.target].number, sources_[step.target]);
+      });
+    } else if (step.value >= cqes_[step.target]) {
+      FindLazily(i, at, "wait", [&] {
+        return fmt::format("waits for CQE {} of CQ {:#x}, which gets {}", step.value,
+                           objects_.cqs[step.target].number, cqes_[step.target]);
+      });
+    } else {
+      known_[step.target] = std::max(known_[step.target], step.value + 1);
+    }
+  }
+
+  void WalkEnable(size_t i, size_t at, QueueStep* step) {
+    const size_t slave = step->target;
+    const QpObject& qp = objects_.qps[slave];
+    const uint32_t before = enabled_[slave];
+    const auto ahead = static_cast<int16_t>(static_cast<uint16_t>(step->value - qp.sq_base) -
+                                            static_cast<uint16_t>(before));
+    step->value = before;
+    if (!qp.managed) return Find(i, at, "enable", "enables a QP that is not managed");
+    if (std::exchange(master_of_[slave], static_cast<uint32_t>(i)) != i && before != 0) {
+      return Find(i, at, "enable", "enables a queue that another queue enables, too");
+    }
+    const size_t total = out_.queues[slave].steps.size();
+    if (ahead <= 0 || before + static_cast<uint32_t>(ahead) > total) {
+      return FindLazily(i, at, "enable", [&] {
+        return fmt::format("enables {} up to {} of {} WQEs, {} were before",
+                           DescribeQp(objects_, slave), int64_t{before} + ahead, total, before);
+      });
+    }
+    const uint32_t limit = before + static_cast<uint32_t>(ahead);
+    const uint32_t half = std::max(qp.sq_wqebbs / 2, 1u);
+    if (total > qp.sq_wqebbs && limit > (before / half + 2) * half) {
+      Find(i, at, "enable", "enables WQEs that cannot be written by then");
+    }
+    step->value = enabled_[slave] = limit;
+    for (uint32_t k = before; k < limit; ++k) {  // managed queues hold sends only
+      if (out_.queues[slave].steps[k].kind != QueueStep::Kind::kSend) {
+        Find(slave, k, "wqe", "a managed queue holds sends only");
+      } else if (k < sends_[slave].size()) {
+        CheckKnown(i, at, sends_[slave][k]);
+      }
+    }
+  }
+
+  /// May `op` start, given what is known?
+  void CheckKnown(size_t i, size_t at, OpId op) {
+    for (const OpId before : plan_.after(ops_[op.index()])) {
+      const Completion& completion = completions_[before.index()];
+      if (completion.cq != kNone && known_[completion.cq] > completion.index) continue;
+      FindLazily(i, at, "order", [&] {
+        return fmt::format("{} may start before {} has completed{}", OpText(op), OpText(before),
+                           completion.cq == kNone ? ", which makes no CQE" : "");
+      });
+    }
+  }
+
+  void CheckEnabled() {
+    for (size_t i = 0; i < objects_.qps.size(); ++i) {
+      const size_t total = out_.queues[i].steps.size();
+      if (!out_.queues[i].managed || enabled_[i] == total) continue;
+      Find(i, enabled_[i], "enable",
+           fmt::format("is never enabled, nor is what follows, {} in all", total - enabled_[i]));
+    }
+  }
+
+  /// The last queue was walked last, so that what is known is what is known at its end.
+  void CheckEnd() {
+    const size_t last = objects_.qps.size() - 1;
+    if (objects_.qps.empty() || !out_.queues[last].loopback || out_.queues[last].steps.empty()) {
+      return Find(0, 0, "final", "the node has no loopback queue that ends it");
+    }
+    const QueueSteps& queue = out_.queues[last];
+    const size_t end = queue.steps.size() - 1;
+    const QueueStep& nop = queue.steps[end];
+    if (nop.kind != QueueStep::Kind::kNop || !nop.signaled) {
+      Find(last, end, "final", "the last WQE is not a signaled NOP");
+    }
+    if (objects_.cqs[queue.send_cq].number != objects_.final_cqn || sources_[queue.send_cq] != 1) {
+      Find(last, end, "final", "the final CQ is not this queue's alone");
+    }
+    for (size_t i = 0; i < objects_.qps.size(); ++i) {
+      const QueueSteps& it = out_.queues[i];
+      const bool sends_known =
+          i == last || it.steps.empty() || known_[it.send_cq] >= cqes_[it.send_cq];
+      const bool receives_known = it.receives == 0 || known_[it.recv_cq] >= cqes_[it.recv_cq];
+      if (sends_known && receives_known) continue;
+      FindLazily(last, end, "final", [&] {
+        return fmt::format("does not follow the last {} of {}", sends_known ? "receive" : "send",
+                           DescribeQp(objects_, i));
+      });
+    }
+  }
+
+  void CheckHazards() {
+    if (objects_.node == header_.root || !findings_.empty()) return;
+    ordinals_.assign(ops_.size(), 0);
+    before_.assign(ops_.size(), kNoBefore);
+    seen_.assign(ops_.size(), 0);
+    receive_of_.assign(header_.message.blocks, kNoBefore);
+    for (const std::vector<std::vector<OpId>>* queues : {&sends_, &receives_}) {
+      for (const std::vector<OpId>& queue : *queues) {
+        for (size_t k = 0; k < queue.size(); ++k) {
+          ordinals_[queue[k].index()] = static_cast<uint32_t>(k);
+          if (k != 0) before_[queue[k].index()] = queue[k - 1];
+          const Op& op = ops_[queue[k].index()];
+          if (!op.is_send() && !op.is_credit()) receive_of_[op.block] = queue[k];
+        }
+      }
+    }
+    for (size_t i = 0; i < out_.queues.size(); ++i) {
+      for (size_t k = 0; k < sends_[i].size(); ++k) {
+        const Op& op = ops_[sends_[i][k].index()];
+        if (op.is_credit() || Follows(sends_[i][k], receive_of_[op.block])) continue;
+        FindLazily(i, k, "hazard", [&] {
+          return fmt::format("{} may read block {} before it is received", OpText(sends_[i][k]),
+                             op.block);
+        });
+      }
+    }
+  }
+
+  /// Does `send` start after `receive` has completed, by what was checked above?
+  bool Follows(OpId send, OpId receive) {
+    if (receive == kNoBefore) return false;
+    ++search_;
+    todo_.assign(1, send);
+    while (!todo_.empty()) {
+      const OpId at = todo_.back();
+      todo_.pop_back();
+      for (const OpId before : plan_.after(ops_[at.index()])) {
+        const Op& op = ops_[before.index()];
+        if (op.is_send()) {
+          Visit(before);
+        } else if (op.channel == ops_[receive.index()].channel) {
+          if (ordinals_[before.index()] >= ordinals_[receive.index()]) return true;
+        }
+      }
+      // An earlier send of the queue has started before this one.
+      if (before_[at.index()] != kNoBefore) Visit(before_[at.index()]);
+    }
+    return false;
+  }
+  void Visit(OpId op) {
+    if (std::exchange(seen_[op.index()], search_) != search_) todo_.push_back(op);
+  }
+
+  static constexpr OpId kNoBefore{0xffffffff};
+
+  const Plan& plan_;
+  const PlanHeader& header_;
+  std::span<const Op> ops_;
+  const QueueObjects& objects_;
+  ValidationFindings& findings_;
+  NodeSteps out_;
+
+  NumberIndex cq_of_;
+  NumberIndex qp_of_;
+  std::vector<std::vector<OpId>> sends_;     // by QP, in the order of its channel
+  std::vector<std::vector<OpId>> receives_;  // by QP
+  std::vector<Completion> completions_;      // by op
+  std::vector<uint32_t> cqes_;               // by CQ: that it gets
+  std::vector<uint32_t> sources_;            // by CQ: queues and directions that complete to it
+  std::vector<uint32_t> enabled_;            // by QP: WQEs so far
+  std::vector<uint32_t> master_of_;          // by QP
+  std::vector<uint32_t> known_;              // by CQ: CQEs that must be there, in this walk
+  SendWqe wqe_;                              // scratch
+  std::vector<DataPiece> data_;              // scratch
+
+  // For hazards, by op.
+  std::vector<uint32_t> ordinals_;  // in its queue
+  std::vector<OpId> before_;        // in its queue
+  std::vector<uint32_t> seen_;      // the search that visited it
+  std::vector<OpId> receive_of_;    // by block
+  std::vector<OpId> todo_;
+  uint32_t search_ = 0;
+};
+
+}  // namespace
+
+std::string DescribeQp(const QueueObjects& objects, size_t qp) {
+  if (qp >= objects.qps.size()) return "no QP";
+  const QpObject& it = objects.qps[qp];
+  if (it.peer == objects.node) return fmt::format("QP {:#x} loopback", it.number);
+  return fmt::format("QP {:#x} ({}>{} lane {})", it.number, objects.node.value, it.peer.value,
+                     it.lane);
+}
+
+NodeSteps ValidateNode(const Plan& plan, const QueueObjects& objects,
+                       ValidationFindings* findings) {
+  return NodeValidation(plan, objects, findings).Run();
+}
+
+}  // namespace prepost::nic

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VerbsSpy: stands between an mlx5 device and what is behind it, keeps the commands that go by, and
+// makes the n-th call that can fail do so.
+#ifndef PREPOST_TESTS_SUPPORT_VERBS_SPY_H_
+#define PREPOST_TESTS_SUPPORT_VERBS_SPY_H_
+
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "prepost/backends/mlx5/verbs.h"
+
+namespace prepost::test {
+
+/// What the spy saw; outlives it.
+struct SpyNotes {
+  uint64_t calls = 0;                                 ///< that can fail
+  uint64_t fail_at = 0;                               ///< this one does, counted from 1; 0: none
+  std::vector<std::vector<std::byte>> commands = {};  ///< inputs
+};
+
+class VerbsSpy final : public mlx5::Verbs {
+ public:
+  VerbsSpy(std::unique_ptr<mlx5::Verbs> verbs, SpyNotes& notes)
+      : verbs_(std::move(verbs)), notes_(notes) {}
+
+  int GeneralCommand(mlx5::Input in, mlx5::Output out) override {
+    return Command(in, [&] { return verbs_->GeneralCommand(in, out); });
+  }
+  int AllocUar(mlx5::UarKind kind, mlx5::Uar* uar) override {
+    return Call([&] { return verbs_->AllocUar(kind, uar); });
+  }
+  int FreeUar(mlx5::Uar uar) override { return verbs_->FreeUar(uar); }
+  int RegisterUmem(std::span<std::byte> memory, mlx5::Umem* umem) override {
+    return Call([&] { return verbs_->RegisterUmem(memory, umem); });
+  }
+  int DeregisterUmem(mlx5::Umem umem) override { return verbs_->DeregisterUmem(umem); }
+  int CreateObject(mlx5::Input in, mlx5::Output out, mlx5::Object* object) override {
+    return Command(in, [&] { return verbs_->CreateObject(in, out, object); });
+  }
+  int ModifyObject(mlx5::Object object, mlx5::Input in, mlx5::Output out) override {
+    return Command(in, [&] { return verbs_->ModifyObject(object, in, out); });
+  }
+  int QueryObject(mlx5::Object object, mlx5::Input in, mlx5::Output out) override {
+    return Command(in, [&] { return verbs_->QueryObject(object, in, out); });
+  }
+  int DestroyObject(mlx5::Object object) override { return verbs_->DestroyObject(object); }
+  int QueryEqn(uint32_t* eqn) override {
+    return Call([&] { return verbs_->QueryEqn(eqn); });
+  }
+  int AllocPd(mlx5::ProtectionDomain* pd) override {
+    return Call([&] { return verbs_->AllocPd(pd); });
+  }
+  int FreePd(mlx5::ProtectionDomain pd) override { return verbs_->FreePd(pd); }
+  int RegisterMemory(mlx5::ProtectionDomain pd, std::span<const std::byte> memory,
+                     nic::Access access, mlx5::MemoryRegion* region) override {
+    return Call([&] { return verbs_->RegisterMemory(pd, memory, access, region); });
+  }
+  int DeregisterMemory(mlx5::MemoryRegion region) override {
+    return verbs_->DeregisterMemory(region);
+  }
+  int QueryPort(uint8_t port, mlx5::PortAttributes* attributes) override {
+    return Call([&] { return verbs_->QueryPort(port, attributes); });
+  }
+  int QueryGid(uint8_t port, uint32_t index, mlx5::GidEntry* entry) override {
+    return Call([&] { return verbs_->QueryGid(port, index, entry); });
+  }
+  int ResolveMac(mlx5::ProtectionDomain pd, uint8_t port, uint32_t gid_index,
+                 const mlx5::Gid& remote, mlx5::MacAddress* mac) override {
+    return Call([&] { return verbs_->ResolveMac(pd, port, gid_index, remote, mac); });
+  }
+  int OpenEventChannel(mlx5::EventChannel* channel) override {
+    return Call([&] { return verbs_->OpenEventChannel(channel); });
+  }
+  int CloseEventChannel(mlx5::EventChannel channel) override {
+    return verbs_->CloseEventChannel(channel);
+  }
+  int SubscribeCompletions(mlx5::EventChannel channel, mlx5::Object cq, uint64_t cookie) override {
+    return Call([&] { return verbs_->SubscribeCompletions(channel, cq, cookie); });
+  }
+  int TakeEvent(mlx5::EventChannel channel, uint64_t* cookie) override {
+    return verbs_->TakeEvent(channel, cookie);
+  }
+  void StoreDoorbell(mlx5::Uar uar, uint64_t bytes) override { verbs_->StoreDoorbell(uar, bytes); }
+  void StoreArm(mlx5::Uar uar, uint64_t bytes) override { verbs_->StoreArm(uar, bytes); }
+
+ private:
+  template <typename Do>
+  int Call(Do call) {
+    return ++notes_.calls == notes_.fail_at ? ENOMEM : call();
+  }
+  template <typename Do>
+  int Command(mlx5::Input in, Do call) {
+    notes_.commands.emplace_back(in.begin(), in.end());
+    return Call(call);
+  }
+
+  std::unique_ptr<mlx5::Verbs> verbs_;
+  SpyNotes& notes_;
+};
+
+}  // namespace prepost::test
+
+#endif  // PREPOST_TESTS_SUPPORT_VERBS_SPY_H_

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Translation validation: what lowering makes of every small plan is accepted in both modes, and one
+// wrong byte of each kind is named by the rule that it breaks.
+#include "prepost/backends/nic/validate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "prepost/backends/nic/armed_node.h"
+#include "prepost/backends/nic/lower.h"
+#include "prepost/backends/nic/object_table.h"
+#include "prepost/backends/nic/wqe.h"
+#include "prepost/compiler/schedule.h"
+#include "tests/support/plans.h"
+
+namespace prepost::nic {
+namespace {
+
+using testing::HasSubstr;
+
+const DeviceProfile kTinyRings = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
+
+TEST(ValidateTest, AcceptsEverySmallPlan) {
+  for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 7, .blocks_max = 5})) {
+    const Plan plan = test::CompileOrDie(spec);
+    for (const auto mode : {LoweringMode::kInline, LoweringMode::kManaged}) {
+      for (const DeviceProfile& profile : {DeviceProfile(), kTinyRings}) {
+        const auto program = Lower(plan, {.mode = mode, .profile = profile});
+        ASSERT_TRUE(program.ok()) << program.status().ToString();
+        const auto report = ValidateProgram(plan, *program);
+        ASSERT_TRUE(report.ok()) << report.status().ToString();
+        ASSERT_TRUE(report->ok()) << test::Label(spec) << "\n" << report->ToStatus().ToString();
+      }
+    }
+  }
+}
+
+TEST(ValidateTest, AcceptsLongQueuesAndSeveralMasters) {
+  for (const std::string& schedule : ScheduleNames()) {
+    const Plan plan = test::CompileOrDie({.nodes = 9,
+                                          .message_bytes = 100 * 1000,
+                                          .block_bytes = 100,
+                                          .algorithm = schedule,
+                                          .ready = *ParseReady("window=2")});
+    for (const Masters masters : {Masters::kNode, Masters::kLane, Masters::kQueue}) {
+      const auto program =
+          Lower(plan, {.mode = LoweringMode::kManaged, .masters = masters, .profile = kTinyRings});
+      ASSERT_TRUE(program.ok()) << program.status().ToString();
+      const auto report = ValidateProgram(plan, *program);
+      ASSERT_TRUE(report->ok()) << schedule << "\n" << report->ToStatus().ToString();
+      uint64_t wqes = 0;
+      for (const NodeProgram& node : program->nodes) wqes += node.wqes();
+      EXPECT_EQ(report->wqes, wqes);
+    }
+  }
+}
+
+/// A pipeline over 4 nodes, of which node 3's queues can be changed before they are validated.
+class BrokenBytesTest : public testing::TestWithParam<LoweringMode> {
+ protected:
+  BrokenBytesTest() {
+    for (const NodeProgram& node : program_.nodes) {
+      Bindings bindings = ExampleBindings(node);
+      objects_.push_back(*MakeQueueObjects(node, bindings));
+      for (QpObject& qp : objects_.back().qps) {
+        if (qp.peer == node.node) continue;
+        qp.peer_qpn =
+            kExampleQpn + FindQp(program_.nodes[qp.peer.index()], node.node, qp.lane)->value;
+      }
+    }
+  }
+
+  std::string Verdict() const {
+    Validator validator(plan_);
+    for (const QueueObjects& node : objects_) validator.Add(node);
+    return validator.Finish().ToStatus().ToString();
+  }
+  QueueObjects& node() { return objects_[3]; }
+  /// The first WQE of node 3 with this opcode; of a queue of blocks or the loopback one.
+  std::byte* First(Opcode opcode) {
+    for (QpObject& qp : node().qps) {
+      for (size_t at = 0; at < qp.sq.size(); at += kWqebbBytes) {
+        if (qp.sq[at + control::kOpcode] == static_cast<std::byte>(opcode)) return &qp.sq[at];
+      }
+    }
+    ADD_FAILURE() << "no " << Name(opcode);
+    return node().qps[0].sq.data();
+  }
+
+  const Plan plan_ = test::CompileOrDie({.nodes = 4,
+                                         .message_bytes = 600,
+                                         .block_bytes = 100,
+                                         .algorithm = "binomial_pipeline",
+                                         .ready = *ParseReady("window=1")});
+  const QueueProgram program_ = *Lower(plan_, {.mode = GetParam()});
+  std::vector<QueueObjects> objects_;
+};
+
+TEST_P(BrokenBytesTest, UnchangedIsAccepted) { EXPECT_EQ(Verdict(), ""); }
+
+TEST_P(BrokenBytesTest, OwnIndexAndQueue) {
+  First(Opcode::kSendImm)[control::kWqeIndex + 1] ^= std::byte{1};
+  EXPECT_THAT(Verdict(), HasSubstr("wqe: names index"));
+}
+
+TEST_P(BrokenBytesTest, OwnQueue) {
+  First(Opcode::kSendImm)[control::kQpn] ^= std::byte{1};
+  EXPECT_THAT(Verdict(), HasSubstr("wqe: names QP"));
+}
+
+TEST_P(BrokenBytesTest, ReservedBits) {
+  First(Opcode::kWait)[kSegmentBytes] = std::byte{1};
+  EXPECT_THAT(Verdict(), HasSubstr("reserved bytes of the coordination segment"));
+}
+
+TEST_P(BrokenBytesTest, ImmediateKeyAndAddress) {
+  for (const size_t at :
+       {control::kImmediate, control::kImmediate + 3, kSegmentBytes + data::kLkey,
+        kSegmentBytes + data::kAddress + 7, kSegmentBytes + data::kByteCount + 3}) {
+    First(Opcode::kSendImm)[at] ^= std::byte{2};
+    EXPECT_THAT(Verdict(), HasSubstr("op: immediate")) << at;
+    First(Opcode::kSendImm)[at] ^= std::byte{2};
+  }
+}
+
+TEST_P(BrokenBytesTest, WaitForAnotherQueue) {
+  std::byte* number = First(Opcode::kWait) + kSegmentBytes + coordination::kNumber;
+  StoreBigEndian(number, LoadBigEndian<uint32_t>(number) + 0x1000);
+  EXPECT_THAT(Verdict(), HasSubstr("wait: names CQ"));
+  StoreBigEndian(number, kExampleCqn);  // the idle one
+  EXPECT_THAT(Verdict(), HasSubstr("to which 0 queues complete"));
+}
+
+TEST_P(BrokenBytesTest, LostWait) {
+  First(Opcode::kWait)[control::kOpcode] = std::byte{0};
+  First(Opcode::kNop)[control::kSegments] = std::byte{1};
+  EXPECT_THAT(Verdict(), HasSubstr("order: "));
+}
+
+TEST_P(BrokenBytesTest, WaitForOneTooEarlyOrTooLate) {
+  std::byte* index = First(Opcode::kWait) + kSegmentBytes + coordination::kIndex;
+  const uint32_t right = LoadBigEndian<uint32_t>(index);
+  StoreBigEndian(index, (right - 1) & kCqIndexMask);
+  EXPECT_NE(Verdict(), "");
+  StoreBigEndian(index, (right + 1000) & kCqIndexMask);
+  EXPECT_THAT(Verdict(), HasSubstr("wait: waits for CQE"));
+}
+
+TEST_P(BrokenBytesTest, EndThatFollowsNotAll) {
+  std::vector<std::byte>& last = node().qps.back().sq;
+  last[last.size() - kWqebbBytes + control::kFlags] = std::byte{0};
+  EXPECT_THAT(Verdict(), HasSubstr("final: the last WQE is not a signaled NOP"));
+}
+
+TEST_P(BrokenBytesTest, QueuesConnectedAcross) {
+  std::swap(node().qps[0].peer_qpn, node().qps[1].peer_qpn);
+  EXPECT_THAT(Verdict(), HasSubstr("which is not connected to it"));
+}
+
+TEST_P(BrokenBytesTest, ReceiveIntoAnotherBlock) {
+  for (QpObject& qp : node().qps) {
+    if (qp.lane == kBlockLane && !qp.rq.empty()) qp.rq[data::kAddress + 7] ^= std::byte{64};
+  }
+  EXPECT_THAT(Verdict(), HasSubstr("op: receive into"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BrokenBytesTest,
+                         testing::Values(LoweringMode::kInline, LoweringMode::kManaged),
+                         [](const auto& param) { return Name(param.param); });
+
+TEST(ValidateTest, LostSendEnableIsFound) {
+  const Plan plan = test::CompileOrDie(
+      {.nodes = 3, .message_bytes = 300, .block_bytes = 100, .algorithm = "chain"});
+  const QueueProgram program = *Lower(plan, {.mode = LoweringMode::kManaged, .node = NodeId(1)});
+  QueueObjects node = *MakeQueueObjects(program.nodes[0], ExampleBindings(program.nodes[0]));
+  std::vector<std::byte>& master = node.qps.back().sq;
+  size_t last = 0;
+  for (size_t at = 0; at < master.size(); at += kWqebbBytes) {
+    if (master[at + control::kOpcode] == static_cast<std::byte>(Opcode::kSendEnable)) last = at;
+  }
+  master[last + control::kOpcode] = std::byte{0};
+  master[last + control::kSegments] = std::byte{1};
+  Validator validator(plan);
+  validator.Add(node);
+  EXPECT_THAT(validator.Finish().ToStatus().ToString(), HasSubstr("enable: is never enabled"));
+}
+
+// Every wait is for something that comes, and every op is after what it must be, but two nodes'
+// masters wait for each other.
+TEST(ValidateTest, MastersThatWaitForEachOtherAreACycle) {
+  PlanHeader header{.nodes = 3, .rounds = 3};
+  header.message = *MakeMessage(2, 1);
+  PlanBuilder builder(header);
+  const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
+  const ChannelId to_2 = builder.AddChannel({NodeId(0), NodeId(2), kBlockLane});
+  const ChannelId across = builder.AddChannel({NodeId(1), NodeId(2), kBlockLane});
+  const ChannelId back = builder.AddChannel({NodeId(2), NodeId(1), kBlockLane});
+  builder.BeginProgram(NodeId(0));
+  builder.AddOp({.channel = to_1, .block = 0, .round = 0});
+  builder.AddOp({.channel = to_2, .block = 1, .round = 1});
+  builder.BeginProgram(NodeId(1));
+  const OpId first = builder.AddOp({.channel = to_1, .block = 0, .kind = OpKind::kRecv});
+  builder.AddOp({.channel = across, .block = 0, .round = 2}, std::vector{first});
+  builder.AddOp({.channel = back, .block = 1, .round = 2, .kind = OpKind::kRecv});
+  builder.BeginProgram(NodeId(2));
+  const OpId second =
+      builder.AddOp({.channel = to_2, .block = 1, .round = 1, .kind = OpKind::kRecv});
+  builder.AddOp({.channel = back, .block = 1, .round = 2}, std::vector{second});
+  builder.AddOp({.channel = across, .block = 0, .round = 2, .kind = OpKind::kRecv});
+  const Plan plan = std::move(builder).Build();
+  QueueProgram program = *Lower(plan, {.mode = LoweringMode::kManaged});
+  ASSERT_TRUE(ValidateProgram(plan, program)->ok());
+  // Each master first waits for what the other one's queue sends.
+  for (const uint32_t node : {1u, 2u}) {
+    NodeProgram& it = program.nodes[node];
+    const QueuePair& qp = it.qps[FindQp(it, NodeId(3 - node), kBlockLane)->index()];
+    it.qps.back().sends.insert(it.qps.back().sends.begin(),
+                               {.opcode = Opcode::kWait, .cq = qp.recv_cq, .cqe_index = 0});
+    it.qps.back().sq_wqebbs *= 2;
+  }
+  EXPECT_THAT(ValidateProgram(plan, program)->ToStatus().ToString(), HasSubstr("and so on around"));
+}
+
+}  // namespace
+}  // namespace prepost::nic
