@@ -29,6 +29,7 @@ void AddDevices(CLI::App& app, Action* action);
 void AddDraw(CLI::App& app, Action* action);
 void AddLower(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);
+void AddProbe(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, Action* action);
 void AddVerify(CLI::App& app, Action* action);
 

@@ -14,8 +14,8 @@
 namespace prepost::tools {
 namespace {
 
-constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddVerify, AddDraw,    AddLower,
-                                                     AddRun,     AddNode,   AddCompare, AddDevices};
+constexpr void (*kCommands[])(CLI::App&, Action*) = {
+    AddCompile, AddVerify, AddDraw, AddLower, AddRun, AddNode, AddCompare, AddDevices, AddProbe};
 
 int Fail(const Status& status) {
   std::cerr << "prepost: " << status.ToString() << "\n";

@@ -99,10 +99,6 @@ Status CheckFlags(const RunFlags& flags) {
   if (flags.plan_path.empty() && !flags.spec.any()) {
     return {StatusCode::kUsage, "run needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
   }
-  if (flags.play.timeout_s && flags.executor == "offload") {
-    return {StatusCode::kUsage,
-            "--timeout is for CPUs: an emulated NIC that cannot go on says so at once"};
-  }
   if (flags.input_path == "-") {
     return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};
   }
@@ -222,7 +218,7 @@ constexpr const char* kHelp =
     "Examples:\n"
     "  prepost run plan.json --input image.raw --output-dir copies\n"
     "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
-    "  prepost run plan.json --input image.raw --executor offload --device emulated\n"
+    "  prepost run plan.json --input image.raw --executor offload --device emulated --timeout 10\n"
     "  prepost run plan.json --input image.raw --executor offload --device mlx5:emulated\n"
     "  prepost run plan.json --input image.raw --executor offload --mode managed "
     "--device-profile examples/devices/tiny.json\n"

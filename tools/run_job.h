@@ -27,7 +27,7 @@ struct RunJob {
   int interrupt_fd;
   TransportKind transport;  ///< CPUs only, as is the next
   WaitPolicy wait;
-  std::chrono::milliseconds no_progress_max;  ///< CPUs only: emulated NICs tell at once
+  std::chrono::milliseconds no_progress_max;
   bool show_progress;
   const SoftwareDevice& device;  ///< offload only, as are the next two
   emulated::SchedulerMode scheduler;

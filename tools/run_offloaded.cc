@@ -76,6 +76,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
                                       .make_device = job.device.make,
                                       .scheduler = job.scheduler,
                                       .seed = job.seed,
+                                      .no_progress_max = job.no_progress_max,
                                       .interrupt_fd = job.interrupt_fd,
                                       .trace = job.trace});
   }();

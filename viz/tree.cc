@@ -14,7 +14,6 @@
 //
 // Above kTreeNodesMax nodes those that are reached first are drawn: a child is never reached before
 // its parent, so what is drawn is a tree.
-#include "prepost/ir/count.h"
 #include "prepost/viz/tree.h"
 
 #include <fmt/format.h>
@@ -24,6 +23,7 @@
 #include <optional>
 #include <vector>
 
+#include "prepost/ir/count.h"
 #include "prepost/viz/chart.h"
 #include "prepost/viz/trace_picture.h"
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "prepost/backends/emulated/stuck_report.h"
 #include "prepost/backends/nic/pairing.h"
+#include "prepost/backends/nic/stuck_report.h"
 
 namespace prepost::emulated {
 
@@ -36,14 +36,19 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
 }
 
 Status ArmedGroup::Check() {
+  // Flushed WQEs complete, too, so a node's own CQEs may be right and its bytes stale: a node's
+  // copy is complete only when all nodes' CQEs are right.
+  PREPOST_RETURN_IF_ERROR(Fail());
   for (nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.CheckAll());
   return CheckMisuses(*fabric_);
 }
 
-Status ArmedGroup::Stuck() {
+Status ArmedGroup::Stuck(std::string_view why) {
   // A receive that was flushed, or a stale one, explains more than what waits for it.
-  for (nic::ArmedNode& node : nodes_) PREPOST_RETURN_IF_ERROR(node.CheckSoFar());
-  return Rejected(StuckReport(*plan_, nodes_, fabric_->engine().Parked()));
+  PREPOST_RETURN_IF_ERROR(Fail());
+  const std::string report = nic::StuckReport(*plan_, nodes_, why);
+  for (nic::ArmedNode& node : nodes_) node.MoveToError();
+  return Rejected(report);
 }
 
 Status CheckMisuses(const Fabric& fabric) {

@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/nic/armed_node.h"
+#include "prepost/backends/nic/group_failure.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
@@ -47,11 +49,14 @@ class ArmedGroup {
   std::span<nic::ArmedNode> nodes() { return nodes_; }
   std::span<const nic::ArmedNode> nodes() const { return nodes_; }
 
-  // When the fabric is stopped:
-  /// After the end: every CQE came and is right, and nobody misused a NIC.
+  /// After the end, when the fabric is stopped: every CQE came and is right, and nobody misused a
+  /// NIC.
   Status Check();
-  /// Why it cannot go on; an error always.
-  Status Stuck();
+  /// `why`: how it shows that it does not go on. What is wrong or who waits for whom; an error
+  /// always. Stops all nodes.
+  Status Stuck(std::string_view why = "nothing can happen any more");
+  /// When something is wrong: see nic::FailGroup().
+  Status Fail() { return nic::FailGroup(nodes_); }
 
  private:
   ArmedGroup(Fabric& fabric, const Plan& plan) : fabric_(&fabric), plan_(&plan) {}

@@ -402,6 +402,7 @@ class Comparer {
       hosts.emplace_back(node, fabric.device(id), threads.wake_fd());
     }
     Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/true);
+    if (sample.status().code() == StatusCode::kRejected) PREPOST_RETURN_IF_ERROR(group->Fail());
     if (!sample.ok()) return sample;
     sample->arm_cpu_ns = arm_ns;
     if (!AllDone(threads)) return group->Stuck();

@@ -94,8 +94,13 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
                                std::memory_order_release);
   cq.producer.store((index + 1) & nic::kCqIndexMask, std::memory_order_release);
   ++counters_.cqes;
-  // Nic::Arm exchanges too: either this one sees the request, or that one sees this CQE.
-  if (cq.event_requested.exchange(false, std::memory_order_acq_rel)) {
+  // Nic::Arm changes it, too: either this one sees the request, or that one sees this CQE.
+  const bool is_error =
+      fields.opcode == CqeOpcode::kRequesterError || fields.opcode == CqeOpcode::kResponderError;
+  const uint8_t asked = cq.event_requested.fetch_or(0, std::memory_order_acq_rel);
+  if ((asked == kAnyEvent || (asked == kErrorEvent && is_error)) &&
+      cq.event_requested.exchange(kNoEvent, std::memory_order_acq_rel) != kNoEvent) {
+    if (is_error) qp.nic.NoteError({nic::ErrorEvent::Kind::kErrorCqe, cq.number});
     events_.push_back({qp.nic.node, cq.number});
   }
   WakeWaiters(cq);

@@ -109,6 +109,12 @@ Status EmulatedDevice::RequestEvent(uint32_t cqn) {
   return {};
 }
 
+Status EmulatedDevice::RequestErrorEvent(uint32_t cqn) {
+  PREPOST_RETURN_IF_ERROR(nic_.ArmForErrors(cqn));
+  ++counters_.event_requests;
+  return {};
+}
+
 uint64_t EmulatedDevice::AckEvents() {
   uint64_t count = 0;
   while (nic_.TakeEvent()) ++count;

@@ -31,6 +31,8 @@ class EmulatedDevice final : public nic::Device {
   Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, nic::Access access) override;
   void RingDoorbell(uint64_t first_bytes) override;
   Status RequestEvent(uint32_t cqn) override;
+  Status RequestErrorEvent(uint32_t cqn) override;
+  std::vector<nic::ErrorEvent> TakeErrors() override { return nic_.TakeErrors(); }
   Result<int> EventFile() override { return nic_.EventFile(); }
   uint64_t AckEvents() override;
   void CountWakeup() override { ++counters_.wakeups; }

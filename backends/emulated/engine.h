@@ -13,7 +13,8 @@
 //        changes nothing
 //   R5   RC: messages of a QP arrive in order; the receiver's CQE follows the payload, the sender's
 //        the acknowledgement
-//   R6   without a receive: RNR, retried rnr_retry times, 7 for ever
+//   R6   without a receive: RNR, retried rnr_retry times, 7 for ever; without an answer: retried 7
+//        times
 //   R7   the first failure completes with its syndrome, all that follows is flushed with CQEs,
 //        which count for WAITs
 //   R8   a CQE's owner bit is the lap's parity; without room the CQ is lost, unless it ignores
@@ -42,12 +43,18 @@
 
 namespace prepost::emulated {
 
-/// Breaks a QP: once the QP of `node` towards `peer` has received `after_receives` messages it goes
-/// to error.
+/// What happens to the QPs of `node` towards `peer` once they have received `after_receives`
+/// messages.
 struct QpFault {
+  enum class Kind : uint8_t {
+    kFatal,  ///< the NIC moves it to the error state, flushes it and tells its host
+    kFlush,  ///< it is moved to the error state by somebody and flushed
+    kGone    ///< it is destroyed: no CQE, no event, no answer to its peer
+  };
   NodeId node;
   NodeId peer;
   uint64_t after_receives = 0;
+  Kind kind = Kind::kFatal;
 };
 
 struct EngineOptions {
@@ -65,7 +72,7 @@ struct NicEvent {
     kArrive,   ///< the first bytes for a receive WQE are about to be placed: wqe_index is its index
     kReceive,  ///< a receive WQE completed: wqe_index is the receive's, cqe its CQE
     kRetire,   ///< a send WQE completed, signaled or not
-    kError     ///< the QP went to error
+    kError     ///< the QP went to error, or was destroyed
   };
   uint64_t step = 0;
   NodeId node;
@@ -99,10 +106,10 @@ struct ParkedQueue {
   uint32_t produced = 0;   ///< kWait: CQEs that there are
 };
 
-/// A CQ that an event was requested for has a new CQE.
+/// A CQ that an event was requested for has a new CQE; or a QP has failed.
 struct CqEvent {
   NodeId node;
-  uint32_t cqn = 0;
+  uint32_t cqn = 0;  ///< 0: a QP, see NicState::errors
 };
 
 struct EngineCounters {
@@ -111,6 +118,7 @@ struct EngineCounters {
   uint64_t bytes = 0;     ///< of their payload
   uint64_t cqes = 0;
   uint64_t rnr_retries = 0;
+  uint64_t transport_retries = 0;  ///< of messages that were not answered
 };
 
 class Engine {
@@ -177,6 +185,10 @@ class Engine {
   bool CanDeliver(QpState& qp) const;
   void Transmit(QpState& qp);
   void BreakIfDue(QpState& receiver);
+  void Fail(QpState& receiver, QpFault::Kind kind);
+  void TellOfQp(QpState& qp, nic::ErrorEvent::Kind kind);
+  bool IsAnswered(QpState& qp, Work& work);
+  void TryAgainLater(QpState& qp);
   bool Place(QpState& qp, Work& work);
   bool TakeReceive(QpState& qp, Work& work);
   CopyOutcome Move(QpState& qp, const Work& work, uint64_t bytes);

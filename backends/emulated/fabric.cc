@@ -53,6 +53,13 @@ std::unique_lock<std::mutex> Fabric::HoldEngine() {
   return lock;
 }
 
+void Fabric::Poke() {
+  const std::lock_guard lock(mutex_);
+  poked_ = true;
+  idle_ = false;
+  for_engine_.notify_one();
+}
+
 void Fabric::Ring(NicState& nic, uint64_t first_bytes) {
   const std::lock_guard lock(mutex_);
   doorbells_.push_back({&nic, first_bytes});
@@ -61,7 +68,7 @@ void Fabric::Ring(NicState& nic, uint64_t first_bytes) {
 }
 
 /// One look at the doorbells and a bounded number of steps. False when nothing is left to do.
-bool Fabric::RunBatch() {
+bool Fabric::RunBatch(uint64_t steps) {
   taken_.clear();
   {
     const std::lock_guard lock(mutex_);
@@ -70,12 +77,15 @@ bool Fabric::RunBatch() {
   while (commands_waiting_ != 0) std::this_thread::yield();
   const std::lock_guard hold(engine_mutex_);
   for (const Doorbell& it : taken_) engine_.Doorbell(*it.nic, it.first_bytes);
-  return engine_.Run(kBatchSteps) || !taken_.empty();
+  return engine_.Run(steps) || !taken_.empty();
 }
 
 /// The events since the last time, after telling the NICs' hosts.
 std::vector<CqEvent> Fabric::SignalEvents() {
-  std::vector<CqEvent> events = engine_.TakeEvents();
+  std::vector<CqEvent> events = [this] {
+    const std::lock_guard hold(engine_mutex_);
+    return engine_.TakeEvents();
+  }();
   for (const CqEvent& event : events) nics_[event.node.index()]->Signal(event.cqn);
   return events;
 }
@@ -84,10 +94,16 @@ std::vector<CqEvent> Fabric::RunUntilIdle() {
   std::vector<CqEvent> events;
   bool busy = true;
   while (busy) {
-    busy = RunBatch();
+    busy = RunBatch(kBatchSteps);
     std::ranges::copy(SignalEvents(), std::back_inserter(events));
   }
   return events;
+}
+
+bool Fabric::RunSome(uint64_t steps) {
+  const bool busy = RunBatch(steps);
+  SignalEvents();
+  return busy;
 }
 
 Status Fabric::Start(Until until) {
@@ -106,16 +122,16 @@ Status Fabric::Start(Until until) {
 
 void Fabric::Loop(Until until) {
   while (true) {
-    const bool busy = RunBatch();
+    const bool busy = RunBatch(kBatchSteps);
     SignalEvents();
     progress_.store(engine_.steps(), std::memory_order_relaxed);
     std::unique_lock lock(mutex_);
-    idle_ = !busy && doorbells_.empty();
+    idle_ = !busy && doorbells_.empty() && !std::exchange(poked_, false);
     if (idle_ && until == Until::kIdle) {
       ended_.Signal();
       return;
     }
-    const auto called = [this] { return stop_ || !doorbells_.empty(); };
+    const auto called = [this] { return stop_ || poked_ || !doorbells_.empty(); };
     if (idle_ && engine_.waits_for_receives()) {
       for_engine_.wait_for(lock, kRnrTimer, called);
     } else if (idle_) {

@@ -47,6 +47,9 @@ class Fabric {
 
   /// Runs on the calling thread until nothing can happen. Events are signalled and returned.
   std::vector<CqEvent> RunUntilIdle();
+  /// Runs on the calling thread for at most `steps`, fewer when an event occurs or nothing can
+  /// happen; false in the last case. Events are signalled.
+  bool RunSome(uint64_t steps);
 
   /// Starts the thread. Errors: kEnvironment.
   Status Start(Until until);
@@ -75,7 +78,9 @@ class Fabric {
   std::unique_lock<std::mutex> HoldEngine();
   void Ring(NicState& nic, uint64_t first_bytes);
   void Loop(Until until);
-  bool RunBatch();
+  bool RunBatch(uint64_t steps);
+  /// A command has changed something: lets the engine look what can happen now.
+  void Poke();
   std::vector<CqEvent> SignalEvents();
 
   std::vector<std::unique_ptr<NicState>> states_;
@@ -91,6 +96,7 @@ class Fabric {
   std::condition_variable for_engine_;
   std::vector<Doorbell> doorbells_;  // guarded by mutex_, as are the following
   bool idle_ = false;
+  bool poked_ = false;
   bool stop_ = false;
   std::thread thread_;
 

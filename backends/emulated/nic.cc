@@ -118,6 +118,7 @@ Status Nic::ToError(uint32_t qpn) {
   const Result<QpState*> qp = FindQp(qpn);
   if (!qp.ok()) return qp.status();
   fabric_.engine_.BreakQp(**qp);
+  fabric_.Poke();
   return {};
 }
 
@@ -176,11 +177,27 @@ Status Nic::Arm(uint32_t cqn, uint32_t consumer) {
   const Result<CqState*> found = FindCq(cqn);
   if (!found.ok()) return found.status();
   CqState& cq = **found;
-  cq.event_requested.exchange(true, std::memory_order_acq_rel);  // see Engine::WriteCqe
+  cq.event_requested.fetch_or(kAnyEvent, std::memory_order_acq_rel);  // see Engine::WriteCqe
   const bool is_due =
       ((cq.producer.load(std::memory_order_acquire) - consumer) & nic::kCqIndexMask) != 0;
-  if (is_due && cq.event_requested.exchange(false, std::memory_order_acq_rel)) Signal(cqn);
+  if (is_due && cq.event_requested.exchange(kNoEvent, std::memory_order_acq_rel) != kNoEvent) {
+    Signal(cqn);
+  }
   return {};
+}
+
+Status Nic::ArmForErrors(uint32_t cqn) {
+  const Result<CqState*> cq = FindCq(cqn);
+  if (!cq.ok()) return cq.status();
+  (*cq)->event_requested.fetch_or(kErrorEvent, std::memory_order_acq_rel);
+  return {};
+}
+
+std::vector<nic::ErrorEvent> Nic::TakeErrors() {
+  if (!state_.has_errors.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(state_.error_mutex);
+  state_.has_errors.store(false, std::memory_order_relaxed);
+  return std::exchange(state_.errors, {});
 }
 
 Status Nic::ArmForNext(uint32_t cqn) {
@@ -202,13 +219,16 @@ Result<int> Nic::EventFile() {
 void Nic::Signal(uint32_t cqn) {
   const std::lock_guard lock(event_mutex_);
   if (!event_file_.valid()) return;
-  events_.push_back(cqn);
+  if (cqn != 0) events_.push_back(cqn);
   event_file_.Signal();
 }
 
 std::optional<uint32_t> Nic::TakeEvent() {
   const std::lock_guard lock(event_mutex_);
-  if (events_taken_ == events_.size()) return std::nullopt;
+  if (events_taken_ == events_.size()) {
+    if (event_file_.valid()) event_file_.Take();  // an event of a QP: see TakeErrors()
+    return std::nullopt;
+  }
   const uint32_t cqn = events_[events_taken_++];
   if (events_taken_ == events_.size()) {
     events_.clear();

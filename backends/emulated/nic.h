@@ -41,6 +41,7 @@ class Nic final : public nic::NicModel {
   Status RemoveMemory(uint32_t key) override;
   void Doorbell(uint64_t first_bytes) override;
   Status Arm(uint32_t cqn, uint32_t consumer) override;
+  Status ArmForErrors(uint32_t cqn) override;
   Result<int> EventFile() override;
   std::optional<uint32_t> TakeEvent() override;
   void ReportMisuse(const std::string& what) override;
@@ -48,7 +49,10 @@ class Nic final : public nic::NicModel {
   /// Arm() for the CQEs that have not been written yet.
   Status ArmForNext(uint32_t cqn);
 
-  /// For the fabric: an event of this CQ has come; from any thread.
+  /// As Device::TakeErrors(), of those events that somebody has asked for.
+  std::vector<nic::ErrorEvent> TakeErrors();
+
+  /// For the fabric: an event of this CQ has come, or of a QP (0); from any thread.
   void Signal(uint32_t cqn);
 
  private:

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,12 @@ namespace prepost::emulated {
 
 struct NicState;
 struct QpState;
+
+/// retry_count of every QP, as drivers set it.
+inline constexpr uint8_t kTransportRetries = 7;
+
+/// Which CQEs the host of a CQ asks an event of. A greater one contains the smaller, bit by bit.
+enum EventRequest : uint8_t { kNoEvent = 0, kErrorEvent = 1, kAnyEvent = 3 };
 
 struct CqState {
   struct Waiter {
@@ -39,11 +46,11 @@ struct CqState {
   uint32_t number;
   nic::CqConfig config;
   nic::CqMemory memory;
-  std::atomic<uint32_t> producer;             ///< CQEs written, modulo 2^24
-  bool overrun = false;                       ///< a CQE was lost: nothing is written any more
-  std::atomic<bool> event_requested = false;  ///< set by the host at any time
-  uint32_t users = 0;                         ///< QPs that complete to it, each direction counts
-  std::vector<Waiter> waiters;                ///< send queues parked at a WAIT on this CQ
+  std::atomic<uint32_t> producer;                   ///< CQEs written, modulo 2^24
+  bool overrun = false;                             ///< a CQE was lost: nothing is written any more
+  std::atomic<uint8_t> event_requested = kNoEvent;  ///< an EventRequest; raised by the host
+  uint32_t users = 0;           ///< QPs that complete to it, each direction counts
+  std::vector<Waiter> waiters;  ///< send queues parked at a WAIT on this CQ
 };
 
 /// The stages that a send queue's work passes through; each can be delayed on its own.
@@ -118,6 +125,7 @@ struct QpState {
   bool transmit_stopped = false;  ///< the receiver broke
   bool rnr_waiting = false;       ///< the receiver has no receive posted
   uint8_t rnr_left = 0;
+  uint8_t retries_left = kTransportRetries;  ///< of sends that nobody answers
   uint32_t reads_in_flight = 0;
   std::deque<Work> work;
   size_t to_transmit = 0;  ///< position in `work`: nothing before it is kQueued
@@ -136,6 +144,16 @@ struct QpState {
 
 struct NicState {
   NodeId node;
+  /// The engine notes them; for the host.
+  void NoteError(const nic::ErrorEvent& error) {
+    const std::lock_guard lock(error_mutex);
+    errors.push_back(error);
+    has_errors.store(true, std::memory_order_release);
+  }
+
+  std::mutex error_mutex;
+  std::vector<nic::ErrorEvent> errors;  // guarded by error_mutex
+  std::atomic<bool> has_errors = false;
   MemoryTable memory;
   uint64_t rnr_retries = 0;                   ///< of peers, because this NIC had no receive posted
   std::vector<std::unique_ptr<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed

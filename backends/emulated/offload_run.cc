@@ -26,6 +26,8 @@ constexpr uint32_t kEngineEnded = 0xffffffff;
 constexpr uint32_t kInterrupt = 0xfffffffe;
 /// How long no host has an event before the NICs are looked at.
 constexpr int kLookMs = 50;
+constexpr int kLooks = 10;      // within the time that nothing may move
+constexpr int kLooksMs = 1000;  // at most between two of these
 /// Open files besides the NICs' own.
 constexpr size_t kOwnFiles = 32;
 
@@ -158,7 +160,8 @@ class OffloadRun {
       Charge(report_.nodes[i]);
     }
     PREPOST_RETURN_IF_ERROR(
-        fabric_.Start(hosts_act_ ? Fabric::Until::kStopped : Fabric::Until::kIdle));
+        fabric_.Start(IsEndSeen() ? Fabric::Until::kIdle : Fabric::Until::kStopped));
+    moved_ns_ = MonotonicNs();
     return Watch(fabric_.ended_fd(), kEngineEnded);
   }
 
@@ -166,8 +169,7 @@ class OffloadRun {
   Status Wait() {
     for (size_t left = group_->nodes().size(); left != 0;) {
       std::array<epoll_event, 64> events;
-      const int count =
-          epoll_wait(epoll_.get(), events.data(), events.size(), hosts_act_ ? kLookMs : -1);
+      const int count = epoll_wait(epoll_.get(), events.data(), events.size(), LookMs());
       if (count < 0 && errno != EINTR) {
         return SystemError(StatusCode::kEnvironment, "cannot wait for the NICs", errno);
       }
@@ -177,13 +179,14 @@ class OffloadRun {
           fabric_.device(node.program().node).CountWakeup();
         continue;
       }
+      if (count == 0 && IsOverdue()) return StuckFor(options_.no_progress_max);
       if (count == 0 && !IsStandingStill()) continue;
       bool is_stuck = true;  // the engine has ended, and no host has an event left
       for (const epoll_event& event : std::span(events).first(static_cast<size_t>(count))) {
         if (event.data.u32 == kEngineEnded) continue;
         is_stuck = false;
         const Result<bool> done = TakeEvent(event.data.u32);
-        if (!done.ok()) return done.status();
+        if (!done.ok()) return CauseOf(done.status());
         if (*done) --left;
       }
       if (is_stuck) {
@@ -250,10 +253,49 @@ class OffloadRun {
     return SystemError(StatusCode::kEnvironment, "cannot watch the NICs", errno);
   }
 
+  /// Hosts have nothing to do on the way, and the NICs' end is an event.
+  bool IsEndSeen() const { return !hosts_act_ && options_.sees_idle; }
+
+  /// How long to wait for events before looking whether anything moves; -1: for ever.
+  int LookMs() const {
+    const auto max_ms = static_cast<int>(options_.no_progress_max.count());
+    const int timeout_ms = max_ms == 0 ? -1 : std::clamp(max_ms / kLooks, 1, kLooksMs);
+    if (IsEndSeen()) return timeout_ms;
+    return timeout_ms == -1 ? kLookMs : std::min(kLookMs, timeout_ms);
+  }
+
+  /// Whether no counter of any queue has changed for too long; any device can tell.
+  bool IsOverdue() {
+    if (options_.no_progress_max.count() == 0) return false;
+    uint64_t moved = 0;
+    for (const nic::ArmedNode& node : group_->nodes()) {
+      const Result<nic::NodePosition> position = node.Position();
+      if (!position.ok()) continue;
+      for (const nic::QueuePosition& qp : position->qps)
+        moved += qp.sends_fetched + qp.receives_taken;
+      for (const uint32_t cqes : position->cqes) moved += cqes;
+    }
+    const uint64_t now_ns = MonotonicNs();
+    if (std::exchange(moved_, moved) != moved) moved_ns_ = now_ns;
+    return now_ns - moved_ns_ >=
+           1'000'000 * static_cast<uint64_t>(options_.no_progress_max.count());
+  }
+
+  Status StuckFor(std::chrono::milliseconds time) {
+    return group_->Stuck(fmt::format("nothing has moved for {} s", 1e-3 * double(time.count())));
+  }
+
   /// With hosts that act meanwhile the NICs may be idle and nothing be wrong, unless it stays so.
   bool IsStandingStill() {
+    if (!options_.sees_idle) return false;
     const uint64_t before = std::exchange(progress_, fabric_.progress());
     return before == progress_ && fabric_.is_idle();
+  }
+
+  /// Stops the group at the first thing that is wrong anywhere.
+  Status CauseOf(const Status& seen) {
+    const Status cause = seen.code() == StatusCode::kRejected ? group_->Fail() : seen;
+    return cause.ok() ? seen : cause;
   }
 
   /// True when this was the node's last message; it is not watched any more.
@@ -310,6 +352,8 @@ class OffloadRun {
   std::vector<size_t> left_;                  // by node: messages
   bool hosts_act_ = false;                    // between the first doorbells and the end
   uint64_t progress_ = 0;                     // of the NICs when last looked at
+  uint64_t moved_ = 0;                        // sum of the queues' counters, then
+  uint64_t moved_ns_ = 0;                     // when it last changed
   FileDescriptor epoll_;
   uint64_t start_ns_ = 0;
   uint64_t charged_ns_ = 0;  // of this thread's processor time

@@ -6,6 +6,7 @@
 #ifndef PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
 #define PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,6 +34,10 @@ struct OffloadOptions {
   uint64_t seed = 1;  ///< of the scheduler: the same seed gives the same run
   FirstNumbers first = {};
   std::vector<QpFault> faults = {};  ///< QPs to break on the way
+  /// The run has failed when nothing moves for so long; 0: never. Emulated NICs that cannot go on are
+  /// idle, which ends the run at once.
+  std::chrono::milliseconds no_progress_max{0};
+  bool sees_idle = true;  ///< false: as with devices that do not show it, for tests
   int interrupt_fd = -1;  ///< the run is interrupted when this is readable; -1: never. Not owned
   RunTrace* trace = nullptr;  ///< not owned; filled at the end, also when the run fails
   /// Told at the end, also when the run fails, what the NICs did, in the order of happening. May be
@@ -45,8 +50,8 @@ struct OffloadOptions {
 /// devices' counters (nic::DeviceCounters) from its doorbells to its final completion; posts during
 /// the transfer are doorbells and requests for events. Errors: kRejected for a plan that is not
 /// valid or does not fit, buffers of the wrong size, a run that is stuck (with the report) or
-/// fails; kInterrupted. There is no timeout: NICs that cannot go on are idle, which
-/// ends the run at once. On error buffers may be partly written.
+/// fails, with the first cause; kInterrupted. On error buffers may be partly written, and no QP
+/// moves any more.
 Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> message,
                              std::span<const std::span<std::byte>> node_buffers,
                              const OffloadOptions& options = {});

@@ -127,6 +127,7 @@ void Engine::ExecuteEnable(QpState& qp) {
     enabled = limit;
   }
   StartWork(qp, Work::State::kDone);
+  if (target->state == nic::QpState::kError) return Flush(*target);
   Kick(*target);
 }
 

@@ -51,9 +51,7 @@ void Engine::Transmit(QpState& qp) {
   Work& work = qp.work[qp.to_transmit];
   QpState& remote = *qp.remote;
   BreakIfDue(remote);
-  if (!remote.CanReceive()) {
-    return FailTransport(qp, work, Syndrome::kTransportRetryExceeded);
-  }
+  if (!IsAnswered(qp, work)) return;
   if (!work.placed && !Place(qp, work)) return;
   const bool whole = options_.scheduler == SchedulerMode::kRoundRobin;
   const uint64_t left = work.bytes - work.moved;
@@ -70,9 +68,51 @@ void Engine::BreakIfDue(QpState& receiver) {
   for (const QpFault& fault : options_.faults) {
     if (receiver.CanReceive() && fault.node == receiver.nic.node &&
         fault.peer == receiver.remote->nic.node && receiver.received >= fault.after_receives) {
-      BreakQp(receiver);
+      Fail(receiver, fault.kind);
     }
   }
+}
+
+void Engine::Fail(QpState& receiver, QpFault::Kind kind) {
+  switch (kind) {
+    case QpFault::Kind::kFatal:
+      BreakQp(receiver);
+      return TellOfQp(receiver, nic::ErrorEvent::Kind::kQpFatal);
+    case QpFault::Kind::kFlush:
+      return BreakQp(receiver);
+    case QpFault::Kind::kGone:
+      Log(receiver, NicEvent::Kind::kError, receiver.sq_next, Opcode::kNop);
+      receiver.state = nic::QpState::kReset;
+      receiver.rnr_waiting = receiver.parked = false;
+      return;
+  }
+}
+
+/// What verbs call an asynchronous event.
+void Engine::TellOfQp(QpState& qp, nic::ErrorEvent::Kind kind) {
+  qp.nic.NoteError({kind, qp.number});
+  events_.push_back({qp.nic.node, /*cqn=*/0});
+}
+
+/// A QP that is not connected, broken or destroyed answers nothing: the sender tries again.
+bool Engine::IsAnswered(QpState& qp, Work& work) {
+  if (qp.remote->CanReceive()) {
+    qp.retries_left = kTransportRetries;
+    return true;
+  }
+  if (qp.retries_left == 0) {
+    FailTransport(qp, work, Syndrome::kTransportRetryExceeded);
+  } else {
+    --qp.retries_left;
+    ++counters_.transport_retries;
+    TryAgainLater(qp);
+  }
+  return false;
+}
+
+void Engine::TryAgainLater(QpState& qp) {
+  qp.rnr_waiting = true;
+  rnr_waiters_.push_back(&qp);
 }
 
 /// Gets the receiver's side ready for the message. False when it is not, or the message has failed.
@@ -119,20 +159,19 @@ bool Engine::TakeReceive(QpState& qp, Work& work) {
   if (qp.config.rnr_retry != 7) --qp.rnr_left;
   ++counters_.rnr_retries;
   ++remote.nic.rnr_retries;
-  qp.rnr_waiting = true;
-  rnr_waiters_.push_back(&qp);
+  TryAgainLater(qp);
   return false;
 }
 
-/// Lets senders that met no receive try again. When nothing else can happen, those that would try
+/// Lets senders that met no receive, or no answer, try again. When nothing else can happen, those that would try
 /// for ever wait until there is a receive. True when one tries.
 bool Engine::WakeRnrWaiters(bool idle) {
   if (rnr_waiters_.empty()) return false;
   bool woken = false;
   std::vector<QpState*> waiters = std::exchange(rnr_waiters_, {});
   for (QpState* qp : waiters) {
-    const bool hopeless =
-        idle && qp->config.rnr_retry == 7 && qp->rnr_waiting && AvailableReceives(*qp->remote) == 0;
+    const bool hopeless = idle && qp->config.rnr_retry == 7 && qp->rnr_waiting &&
+                          qp->remote->CanReceive() && AvailableReceives(*qp->remote) == 0;
     if (hopeless) {
       rnr_waiters_.push_back(qp);
       continue;
@@ -209,6 +248,7 @@ void Engine::Deliver(QpState& qp) {
   }
   work.state = Work::State::kFailed;
   BreakQp(remote);
+  if (!TakesReceive(work.opcode)) TellOfQp(remote, nic::ErrorEvent::Kind::kQpAccess);
 }
 
 void Engine::CompleteReceive(QpState& receiver, const Work& work) {

@@ -507,7 +507,10 @@ Result<int> Mlx5Device::EventFile() {
   return channel_.fd;
 }
 
-Status Mlx5Device::RequestEvent(uint32_t cqn) {
+Status Mlx5Device::RequestEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/false); }
+Status Mlx5Device::RequestErrorEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/true); }
+
+Status Mlx5Device::Arm(uint32_t cqn, bool errors_only) {
   const Result<CqHost*> found = FindCq(cqn);
   if (!found.ok()) return found.status();
   PREPOST_RETURN_IF_ERROR(EventFile().status());
@@ -518,9 +521,11 @@ Status Mlx5Device::RequestEvent(uint32_t cqn) {
     cq.is_subscribed = true;
   }
   ++counters_.event_requests;
+  cq.is_armed_for_errors = errors_only;
   std::array<std::byte, sizeof(uint64_t)> store = {};
   Set(store, prm::arm::kSerial, cq.arm_serial & 3u);
   Set(store, prm::arm::kConsumer, (cq.producer_base + cq.cqes_read) & nic::kCqIndexMask);
+  Set(store, prm::arm::kSolicitedOnly, errors_only ? 1 : 0);
   Set(store, prm::arm::kCqn, cqn);
   const auto bytes = std::bit_cast<uint64_t>(store);
   uint32_t upper = 0;
@@ -537,10 +542,18 @@ uint64_t Mlx5Device::AckEvents() {
   while (verbs_->TakeEvent(channel_, &cqn) == 0) {
     if (const auto cq = cqs_.find(static_cast<uint32_t>(cqn)); cq != cqs_.end()) {
       ++cq->second.arm_serial;
+      if (cq->second.is_armed_for_errors) {
+        errors_.push_back({nic::ErrorEvent::Kind::kErrorCqe, static_cast<uint32_t>(cqn)});
+      }
     }
     ++count;
   }
   return count;
+}
+
+std::vector<nic::ErrorEvent> Mlx5Device::TakeErrors() {
+  AckEvents();
+  return std::exchange(errors_, {});
 }
 
 nic::DeviceCounters Mlx5Device::counters() const {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "prepost/backends/mlx5/capabilities.h"
 #include "prepost/backends/mlx5/prm.h"
@@ -51,6 +52,10 @@ class Mlx5Device final : public nic::Device {
   void RingDoorbell(uint64_t first_bytes) override;
   /// Asks for an event when there is a CQE that the host has not read, which may be there already.
   Status RequestEvent(uint32_t cqn) override;
+  Status RequestErrorEvent(uint32_t cqn) override;
+  /// Of CQs that were last asked for error events. QPs' own events (IBV_EVENT_QP_FATAL) are not
+  /// read: a QP that fails flushes its WQEs, whose CQEs are errors.
+  std::vector<nic::ErrorEvent> TakeErrors() override;
   Result<int> EventFile() override;
   uint64_t AckEvents() override;
   void CountWakeup() override { ++counters_.wakeups; }
@@ -64,6 +69,7 @@ class Mlx5Device final : public nic::Device {
     uint64_t cqes_read = 0;
     uint8_t arm_serial = 0;  // events that have come
     bool is_subscribed = false;
+    bool is_armed_for_errors = false;  // and for nothing else
   };
   struct QpHost {
     Object object;
@@ -76,6 +82,7 @@ class Mlx5Device final : public nic::Device {
       : verbs_(std::move(verbs)), options_(options) {}
 
   Status Prepare();
+  Status Arm(uint32_t cqn, bool errors_only);
   Status AllocUar();
   Status FindAddress();
   Status ChooseGid(uint32_t gid_count);
@@ -106,6 +113,7 @@ class Mlx5Device final : public nic::Device {
   std::map<uint32_t, CqHost> cqs_;  // by CQN; addresses do not change
   std::map<uint32_t, QpHost> qps_;  // by QPN
   nic::DeviceCounters counters_;
+  std::vector<nic::ErrorEvent> errors_;
   Teardown teardown_;  // uses verbs_
 };
 

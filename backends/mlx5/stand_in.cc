@@ -248,7 +248,6 @@ void StandIn::StoreArm(Uar uar, uint64_t bytes) {
   CqEntry* cq = FindCq(cqn);
   if (cq == nullptr) return wrong("it does not exist");
   if (cq->uar_page != uar.page_id) return wrong("on a page that is not its own");
-  if (prm::Get(store, prm::arm::kSolicitedOnly) != 0) return wrong("for solicited events only");
   uint32_t upper = 0;
   std::memcpy(&upper, store.data(), sizeof upper);
   const uint32_t record =
@@ -259,7 +258,8 @@ void StandIn::StoreArm(Uar uar, uint64_t bytes) {
     return wrong(fmt::format("serial {} after {} events", serial, cq->events));
   }
   const auto consumer = static_cast<uint32_t>(prm::Get(store, prm::arm::kConsumer));
-  PREPOST_CHECK(nic_.Arm(cqn, consumer).ok());
+  const bool errors_only = prm::Get(store, prm::arm::kSolicitedOnly) != 0;
+  PREPOST_CHECK((errors_only ? nic_.ArmForErrors(cqn) : nic_.Arm(cqn, consumer)).ok());
 }
 
 StandIn::CqEntry* StandIn::FindCq(uint64_t cqn) {

@@ -3,9 +3,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <tuple>
 #include <utility>
 
 namespace prepost::nic {
+namespace {
+
+FailureKind KindOf(Syndrome syndrome) {
+  if (syndrome == Syndrome::kFlushed) return FailureKind::kFlushed;
+  if (syndrome == Syndrome::kTransportRetryExceeded) return FailureKind::kNoAnswer;
+  return FailureKind::kErrorCqe;
+}
+
+}  // namespace
+
 Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
   for (size_t i = 0; i < program.qps.size(); ++i) {
     const QueuePair& qp = program.qps[i];
@@ -24,9 +37,10 @@ Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
 
 Status ArmedNode::MakeObjects() {
   for (const CompletionQueue& cq : program_->cqs) {
-    // The host may consume nothing during a run; flushed WQEs may give more CQEs than planned.
-    Result<Cq> made = device_->CreateCq(
-        {.entries = cq.entries, .ignore_overrun = true, .producer_base = config_.first_cq_index});
+    // The host may consume nothing during a run.
+    Result<Cq> made = device_->CreateCq({.entries = EntriesOf(cq),
+                                         .ignore_overrun = true,
+                                         .producer_base = config_.first_cq_index});
     if (!made.ok()) return made.status();
     cqs_.push_back({.cq = *made, .reader = CqeReader(*made)});
     bindings_.cqns.push_back(made->number);
@@ -45,6 +59,18 @@ Status ArmedNode::MakeObjects() {
   bindings_.sq_bases.assign(qps_.size(), config_.first_sq_index);
   images_ = Encode(*program_);
   return {};
+}
+
+/// With room for the error: when a send queue breaks, every WQE in it gives a CQE, signaled or not,
+/// and the first of them, which says why, must not be overwritten.
+uint32_t ArmedNode::EntriesOf(const CompletionQueue& cq) const {
+  const bool sends =
+      cq.role == CompletionQueue::Role::kSends || cq.role == CompletionQueue::Role::kFinal;
+  if (!sends) return cq.entries;
+  const QueuePair& qp = program_->qps[cq.qp.index()];
+  const uint64_t most =
+      cq.completions + uint64_t{std::min<uint64_t>(qp.sq_wqebbs, qp.sends.size())};
+  return std::max(cq.entries, static_cast<uint32_t>(std::bit_ceil(most)));
 }
 
 Status ArmedNode::MakeQueuePairs() {
@@ -85,7 +111,12 @@ Status ArmedNode::Arm() {
   bindings_.lkey = lkeys_[armed_];
   bindings_.address = reinterpret_cast<uintptr_t>(config_.messages[armed_].data());
   ++armed_;
-  if (!feed_) feed_.emplace(*device_, *program_, qps_);
+  if (!feed_) {
+    feed_.emplace(*device_, *program_, qps_);
+    for (size_t i = 0; i < cqs_.size(); ++i) {
+      PREPOST_RETURN_IF_ERROR(RequestErrorEvent(CqId::FromIndex(i)));
+    }
+  }
   return feed_->Begin(images_, bindings_);
 }
 
@@ -109,12 +140,24 @@ Status ArmedNode::RequestEvents() {
     const uint32_t expected = program_->cqs[id.index()].completions;
     if (it.taken == expected || it.event_after == it.taken) return {};
     it.event_after = it.taken;
+    it.is_error_event_due = false;  // this one stands for both, and goes when any CQE comes
     return device_->RequestEvent(it.cq.number);
   };
   PREPOST_RETURN_IF_ERROR(request(program_->final_cq));
-  if (feed_->is_complete()) return {};
-  for (const CqId id : part_cqs_) PREPOST_RETURN_IF_ERROR(request(id));
+  for (const CqId id : part_cqs_) {
+    if (!feed_->is_complete()) {
+      PREPOST_RETURN_IF_ERROR(request(id));
+    } else if (!cqs_[id.index()].is_error_event_due) {
+      PREPOST_RETURN_IF_ERROR(RequestErrorEvent(id));
+      Take(id);  // what came before the request gives no event
+    }
+  }
   return {};
+}
+
+Status ArmedNode::RequestErrorEvent(CqId id) {
+  cqs_[id.index()].is_error_event_due = true;
+  return device_->RequestErrorEvent(cq(id).number);
 }
 
 void ArmedNode::Start() { feed_->Start(); }
@@ -124,12 +167,14 @@ Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
   if (!done.ok() || *done || timeout.count() == 0) return done;
   const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
   if (!wait.ok()) return wait.status();
+  NoteDeviceErrors();
   return Look();
 }
 
 Result<bool> ArmedNode::TakeEvents() {
   device_->CountWakeup();
   device_->AckEvents();
+  NoteDeviceErrors();
   return LookOrAsk();
 }
 
@@ -147,10 +192,11 @@ bool ArmedNode::is_done() const {
 
 Result<bool> ArmedNode::Look() {
   if (!feed_->is_complete()) {
-    for (const CqId id : part_cqs_) PREPOST_RETURN_IF_ERROR(Take(id));
-    feed_->Refill();
+    for (const CqId id : part_cqs_) Take(id);
+    if (!failure_) feed_->Refill();
   }
-  PREPOST_RETURN_IF_ERROR(Take(program_->final_cq));
+  Take(program_->final_cq);
+  PREPOST_RETURN_IF_ERROR(Verdict());
   return is_done();
 }
 
@@ -167,34 +213,125 @@ Status ArmedNode::CheckAll() {
 }
 
 Status ArmedNode::CheckSoFar() {
-  for (size_t i = 0; i < cqs_.size(); ++i) PREPOST_RETURN_IF_ERROR(Take(CqId::FromIndex(i)));
-  return {};
+  NoteDeviceErrors();
+  for (size_t i = 0; i < cqs_.size(); ++i) Take(CqId::FromIndex(i));
+  return Verdict();
 }
 
-/// Reads and checks what the CQ has, at most what belongs to this message.
-Status ArmedNode::Take(CqId id) {
+Status ArmedNode::Verdict() const { return failure_ ? Rejected(failure_->message) : Status(); }
+
+void ArmedNode::Note(Failure failure) {
+  failure.message = fmt::format("node {}: {}", program_->node.value, failure.message);
+  if (!failure_ || failure.kind < failure_->kind) failure_ = std::move(failure);
+}
+
+/// An error event of a CQ only says where to look.
+void ArmedNode::NoteDeviceErrors() {
+  for (const ErrorEvent& event : device_->TakeErrors()) {
+    if (event.kind == ErrorEvent::Kind::kErrorCqe) {
+      const auto it = std::ranges::find(bindings_.cqns, event.number);
+      if (it != bindings_.cqns.end()) {
+        Take(CqId::FromIndex(static_cast<size_t>(it - bindings_.cqns.begin())));
+      }
+      continue;
+    }
+    const auto it = std::ranges::find(bindings_.qpns, event.number);
+    if (it == bindings_.qpns.end()) continue;
+    const QpId qp = QpId::FromIndex(static_cast<size_t>(it - bindings_.qpns.begin()));
+    const char* what =
+        event.kind == ErrorEvent::Kind::kQpFatal ? "QP fatal error" : "QP access error";
+    Note({FailureKind::kQpEvent, qp, fmt::format("{}: {}", Describe(*program_, qp), what)});
+  }
+}
+
+void ArmedNode::MoveToError() {
+  // What cannot be moved is not there any more.
+  for (const Qp& qp : qps_) std::ignore = device_->MoveToError(qp.number);
+}
+
+Result<NodePosition> ArmedNode::Position() const {
+  NodePosition position;
+  // Counters have 16 bits; a message may have more WQEs, but few are between them and the last
+  // completion.
+  const auto count = [](uint32_t completed, uint16_t base, uint16_t counter) {
+    const auto ahead = static_cast<int16_t>(counter - static_cast<uint16_t>(base + completed));
+    return completed + static_cast<uint32_t>(int32_t{ahead});
+  };
+  for (size_t i = 0; i < qps_.size(); ++i) {
+    const Result<QpCounters> counters = device_->QueryQp(qps_[i].number);
+    if (!counters.ok()) return counters.status();
+    const QpId id = QpId::FromIndex(i);
+    const QueueFeed::Progress progress = feed_->progress(id);
+    const auto sends = [&](uint16_t counter) {
+      return count(progress.sends_completed, bindings_.sq_bases[i], counter);
+    };
+    const auto receives = [&](uint16_t counter) {
+      return count(progress.receives_completed, feed_->receive_base(id), counter);
+    };
+    position.qps.push_back({.state = counters->state,
+                            .sends_written = progress.sends_written,
+                            .sends_posted = sends(counters->sq_posted),
+                            .sends_fetched = sends(counters->sq_fetched),
+                            .receives_posted = receives(counters->rq_posted),
+                            .receives_taken = receives(counters->rq_taken)});
+  }
+  for (size_t i = 0; i < cqs_.size(); ++i) {
+    const Result<CqCounters> counters = device_->QueryCq(cqs_[i].cq.number);
+    if (!counters.ok()) return counters.status();
+    position.cqes.push_back((counters->producer - bindings_.cq_bases[i]) & kCqIndexMask);
+  }
+  return position;
+}
+
+SendWqe ArmedNode::Decode(QpId id, uint32_t send) const {
+  SendWqe wqe;
+  const uint32_t index = bindings_.sq_bases[id.index()] + send;
+  DecodeSend(qp(id).sq, static_cast<uint16_t>(index), &wqe);
+  return wqe;
+}
+
+std::optional<CqId> ArmedNode::WaitedCq(const SendWqe& wait) const {
+  const auto it = std::ranges::find(bindings_.cqns, wait.number);
+  if (it == bindings_.cqns.end()) return std::nullopt;
+  return CqId::FromIndex(static_cast<size_t>(it - bindings_.cqns.begin()));
+}
+
+uint32_t ArmedNode::WaitedCqe(const SendWqe& wait, CqId cq) const {
+  return (wait.index - bindings_.cq_bases[cq.index()]) & kCqIndexMask;
+}
+
+std::optional<QpCounters> ArmedNode::Query(QpId id) const {
+  const Result<QpCounters> counters = device_->QueryQp(qp(id).number);
+  return counters.ok() ? std::optional(*counters) : std::nullopt;
+}
+
+/// Reads and checks what the CQ has, at most what belongs to this message, up to the first CQE that
+/// is wrong.
+void ArmedNode::Take(CqId id) {
   Completions& it = cqs_[id.index()];
   const CompletionQueue& queue = program_->cqs[id.index()];
-  while (it.taken < queue.completions) {
+  while (it.taken < queue.completions && !it.is_wrong) {
     const std::optional<Cqe> cqe = it.reader.Next();
     if (!cqe) break;
-    PREPOST_RETURN_IF_ERROR(TakeOne(id, *cqe));
-    ++it.taken;
+    it.is_wrong = !TakeOne(id, *cqe);
+    if (!it.is_wrong) ++it.taken;
   }
   if (queue.role == CompletionQueue::Role::kReceives) {
     feed_->ReceivesCompleted(queue.qp, it.taken);
   } else if (queue.role != CompletionQueue::Role::kIdle) {
     feed_->SendsCompleted(queue.qp, it.completed);
   }
-  return {};
 }
 
-Status ArmedNode::TakeOne(CqId id, const Cqe& cqe) {
+/// False when it is wrong, which is noted.
+bool ArmedNode::TakeOne(CqId id, const Cqe& cqe) {
   Completions& it = cqs_[id.index()];
   const CompletionQueue& queue = program_->cqs[id.index()];
   const QueuePair& qp = program_->qps[queue.qp.index()];
+  FailureKind kind = FailureKind::kWrongCqe;
   std::string wrong;
   if (cqe.is_error()) {
+    kind = KindOf(cqe.syndrome);
     wrong = Name(cqe.syndrome);
   } else if (queue.role != CompletionQueue::Role::kReceives) {
     wrong = WrongSend(it, qp, cqe);
@@ -203,9 +340,9 @@ Status ArmedNode::TakeOne(CqId id, const Cqe& cqe) {
     wrong = WrongReceive(
         cqe, {.block = expected.block, .bytes = expected.bytes, .epoch = bindings_.epoch});
   }
-  if (wrong.empty()) return {};
-  return Rejected(fmt::format("node {}: {}: CQE {}: {}", program_->node.value,
-                              Describe(*program_, id), it.taken, wrong));
+  if (wrong.empty()) return true;
+  Note({kind, queue.qp, fmt::format("{}: CQE {}: {}", Describe(*program_, id), it.taken, wrong)});
+  return false;
 }
 
 /// A CQE of a send queue must be that of the next signaled WQE.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "prepost/backends/nic/cqe_reader.h"
+#include "prepost/backends/nic/decode.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/encode.h"
 #include "prepost/backends/nic/pairing.h"
@@ -24,6 +25,36 @@ namespace prepost::nic {
 
 /// The QP towards `peer` on `lane`. Every node that this one has a QP to has one back.
 Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
+
+/// What can go wrong at a node, what explains more first: the later ones are what follows from the
+/// earlier ones at other QPs and nodes.
+enum class FailureKind : uint8_t {
+  kQpEvent,   ///< a NIC has moved a QP to the error state
+  kErrorCqe,  ///< any other error CQE
+  kNoAnswer,  ///< transport retry exceeded: something is wrong at the peer's QP
+  kWrongCqe,  ///< a block or an order that was not expected
+  kFlushed    ///< the QP was moved to the error state
+};
+struct Failure {
+  FailureKind kind = FailureKind::kFlushed;
+  QpId qp;
+  std::string message;  ///< names node and queue
+};
+
+/// Where one QP's queues stand, in WQEs of the current message.
+struct QueuePosition {
+  QpState state = QpState::kReset;
+  uint32_t sends_written = 0;
+  uint32_t sends_posted = 0;   ///< what doorbells or SEND_EN have told the NIC of
+  uint32_t sends_fetched = 0;  ///< what the NIC is through with or at work on
+  uint32_t receives_posted = 0;
+  uint32_t receives_taken = 0;
+};
+/// A node's part of the current message, from QUERY_QP and QUERY_CQ alone.
+struct NodePosition {
+  std::vector<QueuePosition> qps;  ///< by QpId
+  std::vector<uint32_t> cqes;      ///< by CqId
+};
 
 struct ArmConfig {
   /// The node's buffer for each message of a sequence, all of the plan's size: read at the root,
@@ -42,6 +73,10 @@ struct ArmConfig {
 /// from Arm on for the next message over the same queues; peers need not be as far, provided that
 /// all QPs retry for receives (rnr_retry 7). A host of several nodes that waits for all their
 /// devices at once calls TakeEvents instead of Poll.
+///
+/// Errors: Arm asks for error events of all CQs, so that a host that waits wakes for whatever goes
+/// wrong at its NIC. It must not wait for its end then: a QP that breaks is flushed, flushed WQEs
+/// complete, and what waits for them goes on with stale bytes. FailGroup (group_failure.h) stops all.
 class ArmedNode {
  public:
   /// Makes CQs and QPs, with the program's rings, and registers the message buffers.
@@ -60,7 +95,7 @@ class ArmedNode {
   /// What ConnectAll() connects: all QPs but the loopback ones.
   OpenNode open_node() const;
   /// Links and writes all receives and sends of the next message, or of longer queues the first
-  /// ring. Rings nothing.
+  /// ring. Rings nothing. The first time, asks for the error events of all CQs.
   Status Arm();
   /// Asks for the events that the host must not miss: of the final CQ, and of those whose CQEs make
   /// room in a ring.
@@ -71,7 +106,7 @@ class ArmedNode {
 
   /// Takes what there is, writes what has become free, and is true when the final CQE has come.
   /// Otherwise waits as WaitForEvent() does and looks once more; with timeout 0 it only looks.
-  /// Errors (kRejected): a CQE that is an error; those of WaitForEvent().
+  /// Errors (kRejected): something is wrong, see failure(); those of WaitForEvent().
   Result<bool> Poll(std::chrono::milliseconds timeout, int wake_fd);
   /// After a return from waiting for the device's events: acknowledges them and looks. True at the
   /// end; otherwise another event has been asked for. Errors: as Poll().
@@ -80,8 +115,23 @@ class ArmedNode {
   /// the program's order. An error here means that stale bytes may have been forwarded: flushed
   /// receives satisfy WAITs too.
   Status CheckAll();
-  /// The same for the CQEs that there are, when a run has ended early.
+  /// The same for the CQEs that there are, and for error events, when a run has ended early.
   Status CheckSoFar();
+  /// Of what was looked at so far, what explains most.
+  const std::optional<Failure>& failure() const { return failure_; }
+
+  /// Moves all QPs to the error state, whatever they are at, so that nothing is forwarded any more.
+  void MoveToError();
+  /// Asks the device for everything; after Arm. Errors: those of Device::QueryQp() and QueryCq().
+  Result<NodePosition> Position() const;
+  /// Send `send` of the current message, as it stands in the ring. Needs that it was written and
+  /// its slot not written again.
+  SendWqe Decode(QpId id, uint32_t send) const;
+  /// The CQ that a WAIT names, and which CQE of the current message it waits for.
+  std::optional<CqId> WaitedCq(const SendWqe& wait) const;
+  uint32_t WaitedCqe(const SendWqe& wait, CqId cq) const;
+  /// Where the QP is, or nothing if the device cannot say.
+  std::optional<QpCounters> Query(QpId id) const;
 
  private:
   /// A CQ and how far the host has read it.
@@ -91,16 +141,23 @@ class ArmedNode {
     uint32_t taken = 0;                        ///< CQEs of this message
     uint32_t completed = 0;                    ///< of a send queue: WQEs that these complete
     std::optional<uint32_t> event_after = {};  ///< an event was asked for when so many were taken
+    bool is_error_event_due = false;           ///< an error event is asked for
+    bool is_wrong = false;                     ///< what follows means nothing
   };
 
   ArmedNode(Device& device, const NodeProgram& program, const ArmConfig& config)
       : device_(&device), program_(&program), config_(config) {}
 
   Status MakeObjects();
+  uint32_t EntriesOf(const CompletionQueue& cq) const;
   Status MakeQueuePairs();
   void AdvanceBases();
-  Status Take(CqId id);
-  Status TakeOne(CqId id, const Cqe& cqe);
+  Status RequestErrorEvent(CqId id);
+  Status Verdict() const;
+  void Note(Failure failure);
+  void NoteDeviceErrors();
+  void Take(CqId id);
+  bool TakeOne(CqId id, const Cqe& cqe);
   std::string WrongSend(Completions& it, const QueuePair& qp, const Cqe& cqe) const;
   Result<bool> Look();
   Result<bool> LookOrAsk();
@@ -117,6 +174,7 @@ class ArmedNode {
   std::vector<Qp> qps_;           // by QpId
   std::vector<CqId> part_cqs_;    // of queues that do not fit their rings
   std::optional<QueueFeed> feed_;
+  std::optional<Failure> failure_;
 };
 
 }  // namespace prepost::nic

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "prepost/backends/nic/wqe.h"
 #include "prepost/ir/ids.h"
@@ -101,6 +102,17 @@ struct CqCounters {
   bool is_overrun = false;
 };
 
+/// Why a host was woken besides the CQEs that it asked for.
+struct ErrorEvent {
+  enum class Kind : uint8_t {
+    kErrorCqe,  ///< RequestErrorEvent() or RequestEvent() of this CQ: an error CQE has come
+    kQpFatal,   ///< IBV_EVENT_QP_FATAL: the NIC itself has moved this QP to the error state
+    kQpAccess   ///< IBV_EVENT_QP_ACCESS_ERR: the same, for what its peer wanted to read or write
+  };
+  Kind kind = Kind::kErrorCqe;
+  uint32_t number = 0;  ///< CQN or QPN
+};
+
 /// What a NIC may do with registered memory besides reading it for its own sends.
 struct Access {
   bool local_write = false;
@@ -141,8 +153,16 @@ class Device {
   /// Asks for one event when the CQ gets its next CQE. CQEs that came before need not give one
   /// (those that the host has not read may, at once): look at the ring after asking.
   virtual Status RequestEvent(uint32_t cqn) = 0;
-  /// A file that is readable while there are events to acknowledge, as the one of verbs'
-  /// ibv_comp_channel. The device owns it; the first call makes it and must come before the first
+  /// Asks for one event when the CQ gets its next CQE that is an error. It is the request for
+  /// solicited CQEs (ibv_req_notify_cq with solicited_only): an error always counts as one, and no
+  /// WQE of ours asks to be one. Leaves a request for any CQE as it is. A device that cannot does
+  /// nothing: its host learns of errors at its final completion.
+  virtual Status RequestErrorEvent(uint32_t /*cqn*/) { return {}; }
+  /// The errors among the events that have come, acknowledged or not. Never waits; cheap when there
+  /// are none.
+  virtual std::vector<ErrorEvent> TakeErrors() { return {}; }
+  /// A file that is readable while there are events to acknowledge, of CQs or of QPs, as those of
+  /// verbs' ibv_comp_channel and of its asynchronous events. The device owns it; the first call makes it and must come before the first
   /// doorbell. Errors: kEnvironment.
   virtual Result<int> EventFile() = 0;
   /// Takes the events that have come; how many. Never waits.

@@ -76,6 +76,8 @@ class NicModel {
   /// The store that asks for one event when the CQ's producer counter is past `consumer`, which may
   /// be so already.
   virtual Status Arm(uint32_t cqn, uint32_t consumer) = 0;
+  /// The store that asks for one event of the next error CQE, unless one of any CQE is asked for.
+  virtual Status ArmForErrors(uint32_t cqn) = 0;
   /// As Device::EventFile(): readable while TakeEvent() has some. Without a call there are no
   /// events.
   virtual Result<int> EventFile() = 0;

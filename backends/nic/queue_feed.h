@@ -34,6 +34,13 @@ class QueueFeed {
     uint64_t bound = 0;  ///< Rearms()
   };
 
+  /// How far one QP's queues are, in WQEs of this message.
+  struct Progress {
+    uint32_t sends_written = 0;
+    uint32_t sends_completed = 0;
+    uint32_t receives_completed = 0;
+  };
+
   /// All must outlive the feed; `qps` are by QpId.
   QueueFeed(Device& device, const NodeProgram& program, std::span<const Qp> qps)
       : device_(&device), program_(&program), qps_(qps), queues_(program.qps.size()) {}
@@ -53,6 +60,12 @@ class QueueFeed {
   /// True when all is written and all doorbells are rung.
   bool is_complete() const { return is_complete_; }
   uint64_t wqes_written() const { return wqes_written_; }
+  Progress progress(QpId qp) const {
+    const Queue& it = queues_[qp.index()];
+    return {it.sq.written, it.sq.completed, it.rq.completed};
+  }
+  /// Index of the receive queue's first WQE of this message.
+  uint16_t receive_base(QpId qp) const { return queues_[qp.index()].rq_base; }
   uint64_t rearms() const;
   /// Of the queues that do not fit their rings, of this message.
   std::vector<Rearmed> rearmed() const;

@@ -327,6 +327,28 @@ TEST_F(EngineTest, R7PeerOfABrokenQueueGivesUp) {
   EXPECT_THAT(Syndromes(far_->Received()), ElementsAre(Syndrome::kFlushed));
 }
 
+// A sender that gives up at once, or never, would not show what a NIC's retry_count does.
+TEST_F(EngineTest, R6UnansweredMessagesAreRetriedSevenTimes) {
+  Make();
+  far_->Receive();
+  ASSERT_TRUE(device(1).MoveToError(far_->qp().number).ok());
+  near_->Send();
+  RingAndRun(*near_);
+  EXPECT_EQ(fabric_->engine().counters().transport_retries, 7u);
+}
+
+// In the error state a managed queue flushes what is enabled later, too, or nobody would ever hear
+// of it.
+TEST_F(EngineTest, R7WhatIsEnabledOnABrokenQueueIsFlushed) {
+  Make({.sq_wqebbs = 16, .managed_send = true});
+  const auto master = MakeLoopback();
+  near_->Nop();
+  ASSERT_TRUE(device(0).MoveToError(near_->qp().number).ok());
+  master->SendEnable(*near_, 1);
+  RingAndRun(*master);
+  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kFlushed));
+}
+
 TEST_F(EngineTest, R8OwnerBitFlipsEveryLap) {
   Make();
   const auto queue = MakeLoopback({.sq_wqebbs = 16}, {.entries = 2});

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <thread>
 
 #include "prepost/backends/emulated/device.h"
 #include "prepost/runtime/interrupt.h"
@@ -23,7 +24,7 @@ class FabricTest : public testing::Test {
   nic::Device& device() { return fabric_.device(NodeId(0)); }
 
   Fabric fabric_{2, {}};
-  TestQueue queue_{device(), {.sq_wqebbs = 16}};
+  TestQueue queue_{device(), {.sq_wqebbs = 16, .cd_master = true}};
 };
 
 TEST_F(FabricTest, EveryReturnEventRequestAndCqeIsCounted) {
@@ -60,6 +61,58 @@ TEST_F(FabricTest, EventsAreForCqesAfterTheRequest) {
   queue_.Nop();
   queue_.Ring();
   EXPECT_EQ(fabric_.RunUntilIdle().size(), 1u);  // one request, one event
+}
+
+// A host that sleeps for errors must not wake for anything else, and must learn which CQ to read.
+TEST_F(FabricTest, ErrorEventsAreForErrorsOnly) {
+  const int events = *device().EventFile();
+  ASSERT_TRUE(device().RequestErrorEvent(queue_.send_cq().number).ok());
+  queue_.Nop();
+  queue_.Ring();
+  EXPECT_TRUE(fabric_.RunUntilIdle().empty());
+  EXPECT_TRUE(device().TakeErrors().empty());
+  EXPECT_FALSE(IsInterrupted(events));
+  ASSERT_TRUE(device().MoveToError(queue_.qp().number).ok());
+  queue_.Nop();
+  queue_.Nop();
+  queue_.Ring();
+  EXPECT_EQ(fabric_.RunUntilIdle().size(), 1u);  // one request, one event
+  EXPECT_TRUE(IsInterrupted(events));
+  const std::vector<nic::ErrorEvent> errors = device().TakeErrors();
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].kind, nic::ErrorEvent::Kind::kErrorCqe);
+  EXPECT_EQ(errors[0].number, queue_.send_cq().number);
+  EXPECT_TRUE(device().TakeErrors().empty());
+}
+
+// A request for any CQE stands, whatever is asked for after it.
+TEST_F(FabricTest, ErrorRequestLeavesAGreaterOne) {
+  ASSERT_TRUE(device().RequestEvent(queue_.send_cq().number).ok());
+  ASSERT_TRUE(device().RequestErrorEvent(queue_.send_cq().number).ok());
+  queue_.Nop();
+  queue_.Ring();
+  EXPECT_EQ(fabric_.RunUntilIdle().size(), 1u);
+}
+
+// While the engine runs on its own thread, and sleeps: a command must reach it and take effect
+// before it returns.
+TEST_F(FabricTest, CommandsReachARunningEngine) {
+  ASSERT_TRUE(device().EventFile().ok());
+  ASSERT_TRUE(device().RequestErrorEvent(queue_.send_cq().number).ok());
+  queue_.Wait(queue_.send_cq(), 5);  // for ever
+  queue_.Ring();
+  ASSERT_TRUE(fabric_.Start(Fabric::Until::kStopped).ok());
+  while (device().QueryQp(queue_.qp().number)->sq_posted != 1) std::this_thread::yield();
+  EXPECT_EQ(device().QueryQp(queue_.qp().number)->sq_fetched, 0);
+  EXPECT_EQ(device().QueryCq(queue_.send_cq().number)->producer, 0u);
+  ASSERT_TRUE(device().MoveToError(queue_.qp().number).ok());
+  EXPECT_EQ(device().QueryQp(queue_.qp().number)->state, nic::QpState::kError);
+  EXPECT_EQ(device().QueryCq(queue_.send_cq().number)->producer, 1u);
+  const auto wait = WaitForEvent(device(), /*wake_fd=*/-1, std::chrono::seconds(30));
+  ASSERT_TRUE(wait.ok());
+  EXPECT_TRUE(wait->event);
+  EXPECT_EQ(device().TakeErrors().size(), 1u);
+  fabric_.Stop();
 }
 
 // Commands are carried out between the engine's batches. The thread sanitizer would see one that is

@@ -16,30 +16,28 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Connects only, and remembers what. Fails at `failing_qpn`. Its address is the node's number.
+/// Connects only, and remembers what. Fails at `failing_qpn`.
 class ConnectingDevice : public Device {
  public:
-  explicit ConnectingDevice(uint32_t node) : node_(node) {}
-
-  PortAddress port_address() const override {
-    PortAddress address;
-    StoreBigEndian(address.bytes.data(), node_);
-    return address;
-  }
   Status Connect(uint32_t qpn, QpAddress remote) override {
     if (qpn == failing_qpn) return {StatusCode::kEnvironment, "no route"};
-    connected.emplace_back(qpn, LoadBigEndian<uint32_t>(remote.port.bytes.data()), remote.qpn);
+    connected.emplace_back(qpn, std::to_integer<uint32_t>(remote.port.bytes[0]), remote.qpn);
     return {};
+  }
+  PortAddress port_address() const override {
+    PortAddress address;
+    address.bytes[0] = node;
+    return address;
   }
   Result<Cq> CreateCq(const CqConfig&) override { return Rejected("unused"); }
   Result<Qp> CreateQp(const QpConfig&) override { return Rejected("unused"); }
   Result<uint32_t> RegisterMemory(std::span<const std::byte>, Access) override {
     return Rejected("unused");
   }
+  void RingDoorbell(uint64_t) override {}
   Status MoveToError(uint32_t) override { return {}; }
   Result<QpCounters> QueryQp(uint32_t) override { return Rejected("unused"); }
   Result<CqCounters> QueryCq(uint32_t) override { return Rejected("unused"); }
-  void RingDoorbell(uint64_t) override {}
   Status RequestEvent(uint32_t) override { return {}; }
   Result<int> EventFile() override { return -1; }
   uint64_t AckEvents() override { return 0; }
@@ -48,9 +46,7 @@ class ConnectingDevice : public Device {
 
   std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> connected;  ///< qpn, node, its qpn
   uint32_t failing_qpn = 0;
-
- private:
-  uint32_t node_;
+  std::byte node{0};
 };
 
 auto Fields(const Pair& pair) {
@@ -91,9 +87,12 @@ TEST(PairingTest, OneQpPerPeerAndLaneInBothDirections) {
 
 class ConnectAllTest : public ::testing::Test {
  protected:
+  ConnectAllTest() {
+    for (size_t i = 0; i < devices_.size(); ++i) devices_[i].node = static_cast<std::byte>(i);
+  }
+
   /// Nodes 0 and 1 have QPs to each other on lanes 0 and 3, node 2 one to node 0.
-  std::array<ConnectingDevice, 3> devices_ = {ConnectingDevice(0), ConnectingDevice(1),
-                                              ConnectingDevice(2)};
+  std::array<ConnectingDevice, 3> devices_;
   std::vector<OpenNode> nodes_ = {
       {NodeId(0), &devices_[0], {{NodeId(1), 0, 10}, {NodeId(1), 3, 11}, {NodeId(2), 0, 12}}},
       {NodeId(1), &devices_[1], {{NodeId(0), 0, 20}, {NodeId(0), 3, 21}}},

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost probe: asks a device what no source says, and prints what it did.
+#include "prepost/backends/nic/probe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "prepost/backends/emulated/fabric.h"
+#include "prepost/version.h"
+#include "tools/command.h"
+#include "tools/software_device.h"
+
+namespace prepost::tools {
+namespace {
+
+struct ProbeFlags {
+  std::string device;
+  bool json = false;
+};
+
+void PrintTable(const std::vector<nic::ProbeAnswer>& answers, std::ostream& out) {
+  size_t question = 0;
+  size_t experiment = 0;
+  for (const nic::ProbeAnswer& answer : answers) {
+    question = std::max(question, answer.question.size());
+    experiment = std::max(experiment, answer.experiment.size());
+  }
+  out << fmt::format("    {:<{}}  {:<{}}  what was seen\n", "question", question, "experiment",
+                     experiment);
+  for (const nic::ProbeAnswer& answer : answers) {
+    out << fmt::format("{}  {:<{}}  {:<{}}  {}\n", answer.id, answer.question, question,
+                       answer.experiment, experiment, answer.seen);
+  }
+}
+
+void PrintJson(const std::string& device, const std::vector<nic::ProbeAnswer>& answers,
+               std::ostream& out) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const nic::ProbeAnswer& answer : answers) {
+    list.push_back({{"id", answer.id},
+                    {"question", answer.question},
+                    {"experiment", answer.experiment},
+                    {"answered", answer.is_answered},
+                    {"seen", answer.seen}});
+  }
+  const nlohmann::ordered_json report = {
+      {"generator", fmt::format("prepost {}", kVersion)}, {"device", device}, {"answers", list}};
+  out << report.dump(2) << "\n";
+}
+
+Status Run(const ProbeFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, SoftwareDeviceNames()));
+  emulated::Fabric fabric(/*nodes=*/1, {});
+  if (const SoftwareDevice& device = FindSoftwareDevice(flags.device); device.make) {
+    PREPOST_RETURN_IF_ERROR(fabric.MakeDevices(device.make));
+  }
+  const std::vector<nic::ProbeAnswer> answers = nic::Probe(
+      {.device = fabric.device(NodeId(0)), .settle = [&fabric] { fabric.RunUntilIdle(); }});
+  if (flags.json) {
+    PrintJson(flags.device, answers, std::cout);
+  } else {
+    PrintTable(answers, std::cout);
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddProbe(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<ProbeFlags>();
+  CLI::App* command =
+      app.add_subcommand("probe", "Ask a device what no source says about its queues");
+  command->footer(
+      "Runs small experiments on loopback queues of the device and prints a table: the question, "
+      "the experiment, and\n"
+      "what was seen: a WQE passes (its CQE came), is refused (an error CQE, with the syndrome), "
+      "or holds (none came in\n"
+      "time). It takes seconds at most and moves no data of anybody. Please send the table of "
+      "a real card to the project.\n\n"
+      "Examples:\n"
+      "  prepost probe --device emulated\n"
+      "  prepost probe --device mlx5:emulated\n"
+      "  prepost probe --device emulated --json");
+  command
+      ->add_option("--device", flags->device,
+                   fmt::format("The device: {}", fmt::join(SoftwareDeviceNames(), ", ")))
+      ->type_name("NAME")
+      ->required();
+  command->add_flag("--json", flags->json, "Print the answers as JSON");
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools
