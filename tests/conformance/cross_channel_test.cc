@@ -25,6 +25,8 @@ struct Registration {
   const char* name;
   std::function<std::unique_ptr<DeviceUnderTest>()> make;
   const char* missing = "";  ///< without `make`: why it cannot be tested here
+
+  friend void PrintTo(const Registration& it, std::ostream* out) { *out << it.name; }
 };
 
 /// A master with WAITs and enables (loopback on node 0) and a data QP from node 0 to node 1.
