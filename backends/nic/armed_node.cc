@@ -167,13 +167,21 @@ Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
   if (!done.ok() || *done || timeout.count() == 0) return done;
   const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
   if (!wait.ok()) return wait.status();
+  if (wait->event) ForgetRequests();
   NoteDeviceErrors();
   return Look();
 }
 
+/// After an event. Which CQ it is of is not known; and where an event was on its way already when
+/// another was asked for, an mlx5 device takes both requests for one.
+void ArmedNode::ForgetRequests() {
+  cqs_[program_->final_cq.index()].event_after.reset();
+  for (const CqId id : part_cqs_) cqs_[id.index()].event_after.reset();
+}
+
 Result<bool> ArmedNode::TakeEvents() {
   device_->CountWakeup();
-  device_->AckEvents();
+  if (device_->AckEvents() != 0) ForgetRequests();
   NoteDeviceErrors();
   return LookOrAsk();
 }

@@ -162,6 +162,7 @@ class ArmedNode {
   Result<bool> Look();
   Result<bool> LookOrAsk();
   bool is_done() const;
+  void ForgetRequests();
 
   Device* device_;
   const NodeProgram* program_;

@@ -452,11 +452,13 @@ class NodeValidation {
     }
   }
 
-  /// The last queue was walked last, so that what is known is what is known at its end.
+  /// The last queue runs by itself and was walked last, so that what is known is what is known at
+  /// its end.
   void CheckEnd() {
     const size_t last = objects_.qps.size() - 1;
-    if (objects_.qps.empty() || !out_.queues[last].loopback || out_.queues[last].steps.empty()) {
-      return Find(0, 0, "final", "the node has no loopback queue that ends it");
+    if (objects_.qps.empty() || !out_.queues[last].loopback || out_.queues[last].managed ||
+        out_.queues[last].steps.empty()) {
+      return Find(0, 0, "final", "the node has no loopback queue that runs by itself and ends it");
     }
     const QueueSteps& queue = out_.queues[last];
     const size_t end = queue.steps.size() - 1;

@@ -155,6 +155,15 @@ TEST_P(BrokenBytesTest, EndThatFollowsNotAll) {
   EXPECT_THAT(Verdict(), HasSubstr("final: the last WQE is not a signaled NOP"));
 }
 
+// A queue that only another one could let run ends nothing, and where all queues are of that kind
+// nothing is known at the end.
+TEST_P(BrokenBytesTest, EndOnAQueueThatDoesNotRunByItself) {
+  node().qps.back().managed = true;
+  EXPECT_THAT(Verdict(), HasSubstr("final: the node has no loopback queue that runs by itself"));
+  for (QpObject& qp : node().qps) qp.managed = true;
+  EXPECT_THAT(Verdict(), HasSubstr("final: the node has no loopback queue that runs by itself"));
+}
+
 TEST_P(BrokenBytesTest, QueuesConnectedAcross) {
   std::swap(node().qps[0].peer_qpn, node().qps[1].peer_qpn);
   EXPECT_THAT(Verdict(), HasSubstr("which is not connected to it"));
