@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "tools/node_device.h"
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
+#include "tools/software_device.h"
 #include "tools/trace_output.h"
 
 namespace prepost::tools {
@@ -97,11 +99,22 @@ Status CheckExecutor(const NodeFlags& flags) {
     return {StatusCode::kUsage,
             fmt::format("{} is for offload to a --device", flags.lowering.given())};
   }
-  if (flags.device.find("emulated") != std::string::npos) {
+  if (std::ranges::count(SoftwareDeviceNames(), flags.device) != 0) {
     return {StatusCode::kUsage,
             fmt::format("--device {}: emulated NICs live in one process, no other machine reaches "
                         "them; prepost run has them",
                         flags.device)};
+  }
+  if (flags.executor != "offload") return {};
+  if (flags.device.empty()) {
+    return {StatusCode::kUsage, "--executor offload needs a --device (see prepost devices)"};
+  }
+  if (flags.play.wait.any()) {
+    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
+  }
+  if (flags.trace.is_wanted()) {
+    return {StatusCode::kUsage,
+            "--trace is for --executor cpu: a NIC tells nobody when it does what"};
   }
   return {};
 }
@@ -110,8 +123,15 @@ Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const Plan& plan) {
   Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
   const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
-  return NodeDevice::Choose({.executor = flags.executor, .device = flags.device, .lower = *lower},
-                            plan, NodeId(flags.node), library.get());
+  Result<NodeDevice> device = NodeDevice::Choose({.executor = flags.executor,
+                                                  .device = flags.device,
+                                                  .lower = *lower,
+                                                  .is_traced = flags.trace.is_wanted()},
+                                                 plan, NodeId(flags.node), library.get());
+  if (device.ok() && !device->note().empty()) {
+    std::cerr << fmt::format("prepost: note: executor {}\n", device->note());
+  }
+  return device;
 }
 
 Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const Plan& plan) {
@@ -152,9 +172,6 @@ Status Run(NodeFlags& flags) {
       flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path, flags.peers_path}));
   Result<NodeDevice> device = ChooseDevice(flags, *plan);
   if (!device.ok()) return device.status();
-  if (device->is_offloaded() && flags.trace.table() != nullptr) {
-    return {StatusCode::kUsage, "--trace: a NIC tells nobody when it does what"};
-  }
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   std::optional<OutputSet> output;
@@ -180,7 +197,7 @@ Status Run(NodeFlags& flags) {
   const Result<LocalRun> run =
       RunNode(*plan, input ? &*input : nullptr, output ? &*output : nullptr, std::move(options));
   ClearProgress(is_terminal);
-  const TraceInfo info = {.executor = "cpu", .detail = device->name()};
+  const TraceInfo info = {.executor = device->executor(), .detail = device->name()};
   const Status written = flags.trace.Write(*plan, info, run.status());
   if (!run.ok()) return run.status();
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
@@ -190,12 +207,13 @@ Status Run(NodeFlags& flags) {
 void AddExecutorFlags(CLI::App& command, NodeFlags& flags) {
   command
       .add_option("--executor", flags.executor,
-                  "auto, cpu or offload: what plays this node's part; with --device over that, and "
-                  "then at all nodes. auto offloads where device and plan fit, and says why [auto]")
+                  "auto, cpu or offload: what plays this node's part; auto offloads where a "
+                  "--device is named and the plan fits it [auto]")
       ->type_name("E");
   command
       .add_option("--device", flags.device,
-                  "A NIC of prepost devices, such as mlx5_0 [none: CPUs over TCP]")
+                  "The NIC that everything goes over, such as mlx5_0; at all nodes or at none "
+                  "[none: CPUs over TCP]")
       ->type_name("NAME");
   flags.lowering.AddTo(command);
 }
@@ -247,12 +265,19 @@ void AddNode(CLI::App& app, Action* action) {
       "or receive into memory and drop the copy. The root prints the report of all nodes, the "
       "others their own\n"
       "line; its columns are those of prepost run. If one node fails, all do, with its cause.\n\n"
+      "With --device, everything but the bootstrap goes over that NIC, preposted or CPU-driven "
+      "(--executor), at\n"
+      "every node as it likes, and message and copies must fit into memory. A device that cannot "
+      "be used is an\n"
+      "error: no node goes over TCP instead. This has not been seen on hardware yet "
+      "(docs/offload.md).\n\n"
       "Examples:\n"
       "  prepost node plan.json --node 0 --peers peers.txt --secret-file secret --input image.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --port 7000-7010 --connect-timeout 300 "
       "--json\n"
       "  prepost node plan.json --node 0 --peers peers.txt --input image.raw --trace root.json\n"
+      "  prepost node plan.json --node 3 --peers peers.txt --output copy.raw --device mlx5_0\n"
       "  prepost node plan.json --node 3 --peers peers.txt --executor offload --device mlx5_0 "
       "--mode managed",
       kDefaultPort));

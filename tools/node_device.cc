@@ -3,75 +3,74 @@
 
 #include <fmt/format.h>
 
-#include <iostream>
 #include <utility>
 
-#include "prepost/backends/mlx5/device.h"
 #include "prepost/backends/nic/device_player.h"
+#include "prepost/backends/nic/object_table.h"
+#include "tools/hardware.h"
 
 namespace prepost::tools {
 namespace {
 
-Result<std::unique_ptr<nic::Device>> OpenHardware(const std::string& name,
-                                                  mlx5::VerbsLibrary* library) {
-  if (library == nullptr) {
-    return EnvironmentError(fmt::format("device {}: this prepost was built without libmlx5", name));
-  }
-  Result<std::unique_ptr<mlx5::Verbs>> verbs = library->Open(name);
-  if (!verbs.ok()) return verbs.status();
-  Result<std::unique_ptr<mlx5::Mlx5Device>> device = mlx5::Mlx5Device::Open(*std::move(verbs));
-  if (!device.ok()) return device.status();
-  return std::unique_ptr<nic::Device>(*std::move(device));
+/// The node's queues, as bytes that were read back and compared with the plan.
+Result<nic::QueueProgram> LowerAndValidate(const Plan& plan, const nic::LowerOptions& options) {
+  Result<nic::QueueProgram> program = nic::Lower(plan, options);
+  if (!program.ok()) return program;
+  const Result<nic::ValidationReport> report = nic::ValidateProgram(plan, *program);
+  if (!report.ok()) return report.status();
+  PREPOST_RETURN_IF_ERROR(report->ToStatus());
+  return program;
 }
 
 }  // namespace
 
 Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node,
                                       mlx5::VerbsLibrary* library) {
-  const bool is_auto = choice.executor == "auto";
   NodeDevice chosen;
-  if (choice.device.empty()) {
-    if (choice.executor != "offload") return chosen;
-    return Status(StatusCode::kUsage, "--executor offload needs --device (see prepost devices)");
-  }
-  const auto note = [&](const char* executor, const std::string& why) {
-    if (is_auto) std::cerr << fmt::format("prepost: note: executor {}: {}\n", executor, why);
-  };
-  Result<std::unique_ptr<nic::Device>> device = OpenHardware(choice.device, library);
-  if (!device.ok()) {
-    if (!is_auto) return device.status();
-    note("cpu over tcp", device.status().message());
-    return chosen;
-  }
-  chosen.device_ = *std::move(device);
-  chosen.name_ = choice.device;
-  if (choice.executor == "cpu") return chosen;
+  PREPOST_CHECK(choice.executor != "offload" || !choice.device.empty());
+  if (choice.device.empty()) return chosen;
+  Result<std::unique_ptr<mlx5::Mlx5Device>> device = OpenHardware(choice.device, library);
+  if (!device.ok()) return device.status();
   nic::LowerOptions lower = choice.lower;
   lower.node = node;
-  Result<nic::QueueProgram> program = nic::Lower(plan, lower);
-  if (program.ok()) {
-    chosen.program_ = std::make_unique<nic::QueueProgram>(*std::move(program));
-    note("offload", fmt::format("the plan fits device {}", choice.device));
+  lower.profile = Narrowed(lower.profile, choice.device, (*device)->capabilities());
+  chosen.name_ = choice.device;
+  chosen.device_ = *std::move(device);
+  if (choice.executor == "cpu") return chosen;
+  const bool is_auto = choice.executor == "auto";
+  if (is_auto && choice.is_traced) {
+    chosen.note_ = "cpu: --trace is given, and a NIC tells nobody when it does what";
     return chosen;
   }
-  if (!is_auto) return program.status();
-  note(fmt::format("cpu over {}", choice.device).c_str(),
-       "the plan does not fit it: " + program.status().message());
+  Result<nic::QueueProgram> program = LowerAndValidate(plan, lower);
+  if (!program.ok() && !is_auto) return program.status();
+  if (program.ok()) {
+    chosen.program_ = std::make_unique<nic::QueueProgram>(*std::move(program));
+    if (is_auto) chosen.note_ = fmt::format("offload: the plan fits device {}", choice.device);
+  } else {
+    chosen.note_ = fmt::format("cpu: the plan does not fit device {}: {}", choice.device,
+                               program.status().message());
+  }
   return chosen;
 }
 
 void NodeDevice::ApplyTo(const Plan& plan, NodeId node, std::chrono::milliseconds answer_max,
                          NodeRunOptions* options) {
-  if (device_ == nullptr) return;
-  options->executor = is_offloaded() ? "offload" : "cpu";
+  options->executor = executor();
   options->detail = name_;
-  options->make_player = [this, &plan, node, answer_max](std::vector<TcpSocket> sockets,
-                                                         const PlayerContext& context) {
-    if (!is_offloaded()) {
-      return nic::MakeDrivenPlayer(*device_, plan, node, std::move(sockets), context, answer_max);
-    }
-    return nic::MakePrepostedPlayer(*device_, program_->nodes.front(), std::move(sockets), context,
-                                    answer_max);
+  if (device_ == nullptr) return;
+  options->make_player = [this, &plan, node, answer_max](
+                             std::vector<TcpSocket> sockets,
+                             const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
+    Result<std::unique_ptr<Player>> player =
+        is_offloaded()
+            ? nic::MakePrepostedPlayer(*device_, program_->nodes.front(), std::move(sockets),
+                                       context, answer_max)
+            : nic::MakeDrivenPlayer(*device_, plan, node, std::move(sockets), context, answer_max);
+    std::shared_ptr<nic::Device> device = std::move(device_);
+    if (!player.ok()) return player.status();
+    return std::unique_ptr<Player>(
+        std::make_unique<KeepingPlayer>(*std::move(player), std::move(device)));
   };
 }
 

@@ -22,28 +22,41 @@ struct NodeDeviceChoice {
   std::string executor = "auto";  ///< auto, cpu, offload
   std::string device;             ///< as libibverbs names it; empty: none
   nic::LowerOptions lower;
+  bool is_traced = false;  ///< ops are to be observed, which a NIC cannot do: auto takes the CPU
 };
 
 /// What was chosen, and all that it needs. Must outlive the run.
+///
+/// A node whose device cannot be used is not played over TCP instead: all nodes of a group must go
+/// over the same, so that is for the user to decide, at all nodes.
 class NodeDevice {
  public:
-  /// Of auto, what was chosen and why goes to stderr. `library`: where devices come from; null:
-  /// there is none, as this was built without. Errors: kUsage: offload without a device;
-  /// kEnvironment: the device is not there or cannot offload, and offload or cpu over it was asked
-  /// for; kRejected: the plan does not fit it.
+  /// `library`: where devices come from; null: there is none. What is lowered is validated, too.
+  /// Offload needs a device. Errors: those of OpenHardware() and, with offload, of Lower()
+  /// (kRejected): the plan does not fit the device.
   static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node,
                                    mlx5::VerbsLibrary* library);
 
-  /// Sets what plays, and its names for the report. `plan` must outlive the run.
+  /// Of auto with a device: what was chosen and why, such as "offload: ..."; else "".
+  const std::string& note() const { return note_; }
+  bool is_offloaded() const { return program_ != nullptr; }
+  /// For the report: "offload" or "cpu", and "tcp" or the device.
+  const char* executor() const { return is_offloaded() ? "offload" : "cpu"; }
+  const std::string& name() const { return name_; }
+  /// What the node's queues are, null unless it is offloaded.
+  const nic::QueueProgram* program() const { return program_.get(); }
+
+  /// Sets what plays, and its names for the report. The player that is made keeps the device, until
+  /// the memory that it uses goes, too; so once. `plan` must outlive the run; `answer_max`: as for
+  /// ExchangeAddresses().
   void ApplyTo(const Plan& plan, NodeId node, std::chrono::milliseconds answer_max,
                NodeRunOptions* options);
-  bool is_offloaded() const { return program_ != nullptr; }
-  const std::string& name() const { return name_; }
 
  private:
   std::string name_ = "tcp";
-  std::unique_ptr<nic::Device> device_;
-  std::unique_ptr<nic::QueueProgram> program_;  ///< null: not offloaded
+  std::string note_;
+  std::shared_ptr<nic::Device> device_;
+  std::unique_ptr<nic::QueueProgram> program_;
 };
 
 }  // namespace prepost::tools

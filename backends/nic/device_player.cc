@@ -94,27 +94,6 @@ class PrepostedPlayer final : public Player {
   DeviceCounters started_;
 };
 
-/// The CPU executor, and what must live as long.
-class DrivenPlayer final : public Player {
- public:
-  DrivenPlayer(const Plan& plan, NodeId node, std::unique_ptr<Endpoint> endpoint,
-               std::vector<TcpSocket> sockets, const PlayerContext& context)
-      : sockets_(std::move(sockets)), player_(plan, node, std::move(endpoint), context) {}
-
-  void Start() override { player_.Start(); }
-  Status Poll(std::chrono::milliseconds timeout) override { return player_.Poll(timeout); }
-  bool done() const override { return player_.done(); }
-  bool woken() const override { return player_.woken(); }
-  NodeReport report() const override { return player_.report(); }
-  uint64_t progress() const override { return player_.progress(); }
-  std::string Waiting(size_t ops_max) const override { return player_.Waiting(ops_max); }
-  std::optional<NodeId> lost_peer() const override { return player_.lost_peer(); }
-
- private:
-  std::vector<TcpSocket> sockets_;
-  CpuPlayer player_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodeProgram& program,
@@ -147,8 +126,10 @@ Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& pla
   if (!endpoint.ok()) return endpoint.status();
   PREPOST_RETURN_IF_ERROR(
       ExchangeAddresses((*endpoint)->open_node(), sockets, context.checkpoint, answer_max));
-  return std::unique_ptr<Player>(std::make_unique<DrivenPlayer>(plan, node, *std::move(endpoint),
-                                                                std::move(sockets), context));
+  // The sockets stay open to the end, so that peers see when this node is gone.
+  return std::unique_ptr<Player>(std::make_unique<KeepingPlayer>(
+      std::make_unique<CpuPlayer>(plan, node, *std::move(endpoint), context),
+      std::make_shared<std::vector<TcpSocket>>(std::move(sockets))));
 }
 
 }  // namespace prepost::nic
