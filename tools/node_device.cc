@@ -64,7 +64,7 @@ void NodeDevice::ApplyTo(const Plan& plan, NodeId node, std::chrono::millisecond
                              const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
     Result<std::unique_ptr<Player>> player =
         is_offloaded()
-            ? nic::MakePrepostedPlayer(*device_, program_->nodes.front(), std::move(sockets),
+            ? nic::MakePrepostedPlayer(*device_, plan, program_->nodes.front(), std::move(sockets),
                                        context, answer_max)
             : nic::MakeDrivenPlayer(*device_, plan, node, std::move(sockets), context, answer_max);
     std::shared_ptr<nic::Device> device = std::move(device_);

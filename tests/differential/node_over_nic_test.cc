@@ -64,8 +64,8 @@ class NodeOverNicTest : public testing::Test {
         if (parts[i] == Part::kPreposted) {
           options.make_player = [&, i](std::vector<TcpSocket> sockets,
                                        const PlayerContext& context) {
-            return nic::MakePrepostedPlayer(device, program.nodes[i], std::move(sockets), context,
-                                            kAnswerMax);
+            return nic::MakePrepostedPlayer(device, plan_, program.nodes[i], std::move(sockets),
+                                            context, kAnswerMax);
           };
         } else if (parts[i] == Part::kDriven) {
           options.make_player = [&, i](std::vector<TcpSocket> sockets,
