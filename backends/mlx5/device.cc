@@ -27,6 +27,7 @@ namespace prepost::mlx5 {
 namespace {
 
 using prm::Command;
+using prm::EventType;
 using prm::In;
 using prm::Set;
 
@@ -48,6 +49,11 @@ constexpr size_t kMtu = 5;             // 1 byte
 constexpr size_t kLid = 6;             // 2 bytes
 constexpr size_t kGid = 8;             // 16 bytes
 }  // namespace address
+
+/// What an event of the CQ or QP `number` comes with.
+constexpr uint64_t CookieOf(EventType type, uint32_t number) {
+  return static_cast<uint64_t>(type) << 32 | number;
+}
 
 uint8_t Log2(uint32_t power) { return static_cast<uint8_t>(std::countr_zero(power)); }
 
@@ -111,7 +117,14 @@ Status Mlx5Device::Prepare() {
   teardown_.Push([this] { verbs_->FreePd(pd_); });
   PREPOST_RETURN_IF_ERROR(AllocUar());
   const int error = verbs_->QueryEqn(&eqn_);
-  return error == 0 ? Status() : CallError("cannot find the event queue", error);
+  return error == 0 ? OpenChannel() : CallError("cannot find the event queue", error);
+}
+
+Status Mlx5Device::OpenChannel() {
+  const int error = verbs_->OpenEventChannel(&channel_);
+  if (error != 0) return CallError("cannot open an event channel", error);
+  teardown_.Push([this] { verbs_->CloseEventChannel(channel_); });
+  return {};
 }
 
 Status Mlx5Device::AllocUar() {
@@ -195,6 +208,15 @@ Result<Object> Mlx5Device::Create(Command command, prm::ObjectCommand& in, uint3
   return object;
 }
 
+/// Which events are passed on is up to kernel and firmware. Without those of errors a host learns of
+/// a broken QP by its CQEs.
+Status Mlx5Device::Subscribe(Object object, EventType type, uint32_t number) {
+  const int error = verbs_->Subscribe(channel_, object, type, CookieOf(type, number));
+  const bool is_refused = error == EINVAL || error == EOPNOTSUPP;
+  if (error == 0 || (is_refused && type != EventType::kCompletion)) return {};
+  return CallError("cannot subscribe to a queue's events", error);
+}
+
 Result<nic::Cq> Mlx5Device::CreateCq(const nic::CqConfig& config) {
   const size_t before = teardown_.size();
   Result<nic::Cq> cq = MakeCq(config);
@@ -234,6 +256,9 @@ Result<nic::Cq> Mlx5Device::MakeCq(const nic::CqConfig& config) {
   Result<Object> object = Create(Command::kCreateCq, in, &number);
   if (!object.ok()) return object.status();
   host.object = *object;
+  for (const EventType type : {EventType::kCompletion, EventType::kCqError}) {
+    PREPOST_RETURN_IF_ERROR(Subscribe(*object, type, number));
+  }
   CqHost& kept = cqs_[number] = host;
   return nic::Cq{.number = number,
                  .ring = memory.first(ring_bytes),
@@ -269,6 +294,9 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
   Result<Object> object = Create(Command::kCreateQp, in, &number);
   if (!object.ok()) return object.status();
   host.object = *object;
+  for (const EventType type : {EventType::kQpFatal, EventType::kQpRequest, EventType::kQpAccess}) {
+    PREPOST_RETURN_IF_ERROR(Subscribe(*object, type, number));
+  }
   qps_[number] = host;
   return nic::Qp{.number = number,
                  .sq = memory.subspan(shape.rq_bytes, shape.sq_bytes),
@@ -495,31 +523,13 @@ void Mlx5Device::RingDoorbell(uint64_t first_bytes) {
   verbs_->StoreDoorbell(uar_, first_bytes);
 }
 
-Result<int> Mlx5Device::EventFile() {
-  if (channel_.handle == nullptr) {
-    EventChannel channel;
-    if (const int error = verbs_->OpenEventChannel(&channel); error != 0) {
-      return CallError("cannot open an event channel", error);
-    }
-    channel_ = channel;
-    teardown_.Push([this] { verbs_->CloseEventChannel(channel_); });
-  }
-  return channel_.fd;
-}
-
 Status Mlx5Device::RequestEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/false); }
 Status Mlx5Device::RequestErrorEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/true); }
 
 Status Mlx5Device::Arm(uint32_t cqn, bool errors_only) {
   const Result<CqHost*> found = FindCq(cqn);
   if (!found.ok()) return found.status();
-  PREPOST_RETURN_IF_ERROR(EventFile().status());
   CqHost& cq = **found;
-  if (!cq.is_subscribed) {
-    const int error = verbs_->SubscribeCompletions(channel_, cq.object, cqn);
-    if (error != 0) return CallError("cannot subscribe to a CQ's events", error);
-    cq.is_subscribed = true;
-  }
   ++counters_.event_requests;
   cq.is_armed_for_errors = errors_only;
   std::array<std::byte, sizeof(uint64_t)> store = {};
@@ -537,18 +547,57 @@ Status Mlx5Device::Arm(uint32_t cqn, bool errors_only) {
 
 uint64_t Mlx5Device::AckEvents() {
   uint64_t count = 0;
-  if (channel_.handle == nullptr) return count;
-  uint64_t cqn = 0;
-  while (verbs_->TakeEvent(channel_, &cqn) == 0) {
-    if (const auto cq = cqs_.find(static_cast<uint32_t>(cqn)); cq != cqs_.end()) {
-      ++cq->second.arm_serial;
-      if (cq->second.is_armed_for_errors) {
-        errors_.push_back({nic::ErrorEvent::Kind::kErrorCqe, static_cast<uint32_t>(cqn)});
-      }
-    }
+  uint64_t cookie = 0;
+  int error = 0;
+  for (; (error = verbs_->TakeEvent(channel_, &cookie)) == 0; ++count) NoteEvent(cookie);
+  const bool is_lost = error != EAGAIN;
+  DeviceEvent event;
+  for (; (error = verbs_->TakeDeviceEvent(channel_, &event)) == 0; ++count) NoteDeviceEvent(event);
+  if (is_lost || error != EAGAIN) {  // the device was taken from the machine
+    NoteFatal();
     ++count;
   }
   return count;
+}
+
+void Mlx5Device::NoteEvent(uint64_t cookie) {
+  using Kind = nic::ErrorEvent::Kind;
+  const auto number = static_cast<uint32_t>(cookie);
+  switch (static_cast<EventType>(cookie >> 32)) {
+    case EventType::kCompletion: {
+      const auto cq = cqs_.find(number);
+      if (cq == cqs_.end()) return;
+      ++cq->second.arm_serial;
+      if (cq->second.is_armed_for_errors) errors_.push_back({Kind::kErrorCqe, number});
+      return;
+    }
+    case EventType::kCqError:
+      return errors_.push_back({Kind::kCqError, number});
+    case EventType::kQpFatal:
+      return errors_.push_back({Kind::kQpFatal, number});
+    case EventType::kQpRequest:
+      return errors_.push_back({Kind::kQpRequest, number});
+    case EventType::kQpAccess:
+      return errors_.push_back({Kind::kQpAccess, number});
+  }
+}
+
+void Mlx5Device::NoteDeviceEvent(const DeviceEvent& event) {
+  switch (event.kind) {
+    case DeviceEvent::Kind::kFatal:
+      return NoteFatal();
+    case DeviceEvent::Kind::kPortDown:
+      if (event.port != options_.port) return;
+      return errors_.push_back({nic::ErrorEvent::Kind::kPortDown, event.port});
+    case DeviceEvent::Kind::kOther:
+      return;
+  }
+}
+
+/// Once: a device that is gone says so at every look.
+void Mlx5Device::NoteFatal() {
+  if (std::exchange(has_failed_, true)) return;
+  errors_.push_back({nic::ErrorEvent::Kind::kDeviceFatal, 0});
 }
 
 std::vector<nic::ErrorEvent> Mlx5Device::TakeErrors() {

@@ -13,6 +13,7 @@
 #define PREPOST_BACKENDS_MLX5_STAND_IN_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@ struct StandInOptions {
   bool force_loopback = true;  ///< with Ethernet
   bool has_blue_flame = true;
   bool is_active = true;
+  bool tells_errors = true;  ///< events of errors can be subscribed to
   uint8_t mtu = 5;
 };
 
@@ -67,8 +69,9 @@ class StandIn final : public Verbs {
                  MacAddress* mac) override;
   int OpenEventChannel(EventChannel* channel) override;
   int CloseEventChannel(EventChannel channel) override;
-  int SubscribeCompletions(EventChannel channel, Object cq, uint64_t cookie) override;
+  int Subscribe(EventChannel channel, Object object, prm::EventType type, uint64_t cookie) override;
   int TakeEvent(EventChannel channel, uint64_t* cookie) override;
+  int TakeDeviceEvent(EventChannel channel, DeviceEvent* event) override;
   void StoreDoorbell(Uar uar, uint64_t bytes) override;
   void StoreArm(Uar uar, uint64_t bytes) override;
 
@@ -82,14 +85,16 @@ class StandIn final : public Verbs {
   };
   using Verdict = std::optional<Refusal>;  // none: fine
 
+  /// By the type of event: what it comes with.
+  using Cookies = std::map<prm::EventType, uint64_t>;
   struct CqEntry {
     uint32_t cqn = 0;
     uint32_t uar_page = 0;
     uint32_t umem = 0;
     uint32_t record_umem = 0;
     uint32_t* doorbell_record = nullptr;
-    uint8_t events = 0;  // that have been taken
-    std::optional<uint64_t> cookie;
+    uint8_t events = 0;  // completion events that have been taken
+    Cookies cookies = {};
   };
   struct QpEntry {
     uint32_t qpn = 0;
@@ -97,6 +102,7 @@ class StandIn final : public Verbs {
     uint32_t pd = 0;
     uint32_t umem = 0;
     uint32_t record_umem = 0;
+    Cookies cookies = {};
   };
 
   static void* HandleOf(uint32_t id) { return reinterpret_cast<void*>(uintptr_t{id}); }
@@ -123,7 +129,13 @@ class StandIn final : public Verbs {
   Verdict ReceiveToSend(uint32_t qpn, Input in);
   Verdict QueryQp(const QpEntry& qp, Output out);
   Verdict QueryCq(const CqEntry& cq, Output out);
+  bool IsChannel(EventChannel channel) const;
+  Cookies* CookiesOf(Object object, prm::EventType type);
+  void SortErrors();
+  void SortError(const nic::ErrorEvent& error);
+  static void Queue(const Cookies& cookies, prm::EventType type, std::deque<uint64_t>* events);
   CqEntry* FindCq(uint64_t cqn);
+  QpEntry* FindQp(uint64_t qpn);
   const CqEntry* FindCq(uint64_t cqn) const;
   bool IsUmemUsed(uint32_t id) const;
   std::string Leftovers() const;
@@ -143,6 +155,9 @@ class StandIn final : public Verbs {
   std::map<uint32_t, CqEntry> cqs_;
   std::map<uint32_t, QpEntry> qps_;
   uint32_t channel_ = 0;  // handle; 0: none
+  // What the NIC has told and nobody has taken.
+  std::deque<uint64_t> object_events_;  // cookies
+  std::deque<DeviceEvent> device_events_;
   std::string last_refusal_;
 };
 

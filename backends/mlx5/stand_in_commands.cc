@@ -87,6 +87,7 @@ int StandIn::CheckForm(stand_in::Call call, Input in, Output out) {
   if (in.size() < prm::kHeaderBytes || out.size() < prm::kHeaderBytes) {
     return Refuse(EINVAL, "a mailbox is shorter than its header");
   }
+  if (nic_.has_failed()) return Refuse(EIO, "the device has failed");
   const auto refuse = [&](prm::Status status, std::string why) {
     return Answer(out, Refusal{status, std::move(why)});
   };

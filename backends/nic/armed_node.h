@@ -29,15 +29,16 @@ Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
 /// What can go wrong at a node, what explains more first: the later ones are what follows from the
 /// earlier ones at other QPs and nodes.
 enum class FailureKind : uint8_t {
-  kQpEvent,   ///< a NIC has moved a QP to the error state
-  kErrorCqe,  ///< any other error CQE
-  kNoAnswer,  ///< transport retry exceeded: something is wrong at the peer's QP
-  kWrongCqe,  ///< a block or an order that was not expected
-  kFlushed    ///< the QP was moved to the error state
+  kDeviceEvent,  ///< a device has stopped, or its port's link is down
+  kQueueEvent,   ///< a NIC has moved a QP to the error state, or a CQ has lost a CQE
+  kErrorCqe,     ///< any other error CQE
+  kNoAnswer,     ///< transport retry exceeded: something is wrong at the peer's QP
+  kWrongCqe,     ///< a block or an order that was not expected
+  kFlushed       ///< the QP was moved to the error state
 };
 struct Failure {
   FailureKind kind = FailureKind::kFlushed;
-  QpId qp;
+  QpId qp;              ///< kNoAnswer: which one has none
   std::string message;  ///< names node and queue
 };
 
@@ -156,6 +157,7 @@ class ArmedNode {
   Status Verdict() const;
   void Note(Failure failure);
   void NoteDeviceErrors();
+  void NoteDeviceError(const ErrorEvent& event);
   void Take(CqId id);
   bool TakeOne(CqId id, const Cqe& cqe);
   std::string WrongSend(Completions& it, const QueuePair& qp, const Cqe& cqe) const;
@@ -176,6 +178,7 @@ class ArmedNode {
   std::vector<CqId> part_cqs_;    // of queues that do not fit their rings
   std::optional<QueueFeed> feed_;
   std::optional<Failure> failure_;
+  ErrorPacer errors_;
 };
 
 }  // namespace prepost::nic

@@ -472,12 +472,32 @@ TEST_F(StandInTest, CallsThatAreWrong) {
   ExpectError(verbs().DeregisterMemory({}), EINVAL, "no such memory region");
   EventChannel channel;
   ASSERT_EQ(verbs().OpenEventChannel(&channel), 0);
-  ExpectError(verbs().SubscribeCompletions(channel, {}, 1), EINVAL, "no such channel or CQ");
-  MakeCq();
-  EXPECT_EQ(verbs().SubscribeCompletions(channel, cq_, 1), 0);
-  ExpectError(verbs().SubscribeCompletions(channel, cq_, 1), EEXIST, "are subscribed to");
   MacAddress mac;
   ExpectError(verbs().ResolveMac(pd_, 1, 3, Gid{}, &mac), EHOSTUNREACH, "nobody has this GID");
+}
+
+TEST_F(StandInTest, SubscriptionsThatAreWrong) {
+  EventChannel channel;
+  ASSERT_EQ(verbs().OpenEventChannel(&channel), 0);
+  MakeQp();
+  const auto refused = [&](EventChannel on, Object object, prm::EventType type) {
+    ExpectError(verbs().Subscribe(on, object, type, 1), EINVAL, "no such channel, or no object");
+  };
+  refused({}, cq_, prm::EventType::kCompletion);
+  refused(channel, {}, prm::EventType::kCompletion);
+  refused(channel, qp_, prm::EventType::kCqError);
+  refused(channel, cq_, prm::EventType::kQpFatal);
+  for (const auto type : {prm::EventType::kCompletion, prm::EventType::kCqError}) {
+    EXPECT_EQ(verbs().Subscribe(channel, cq_, type, 1), 0);
+    ExpectError(verbs().Subscribe(channel, cq_, type, 1), EEXIST, "are subscribed to");
+  }
+  uint64_t cookie = 0;
+  DeviceEvent event;
+  EXPECT_EQ(verbs().TakeEvent(channel, &cookie), EAGAIN);
+  EXPECT_EQ(verbs().TakeDeviceEvent(channel, &event), EAGAIN);
+  ASSERT_EQ(verbs().CloseEventChannel(channel), 0);
+  EXPECT_EQ(verbs().TakeEvent(channel, &cookie), EINVAL);
+  EXPECT_EQ(verbs().TakeDeviceEvent(channel, &event), EINVAL);
 }
 
 /// The 8 bytes that arm a CQ, with its doorbell record.
