@@ -63,6 +63,22 @@ Status CheckLog(const char* what, uint32_t entries, uint8_t log_max) {
                               uint64_t{1} << log_max));
 }
 
+std::optional<nic::QpState> StateOf(uint64_t state) {
+  switch (static_cast<prm::QpcState>(state)) {
+    case prm::QpcState::kReset:
+      return nic::QpState::kReset;
+    case prm::QpcState::kInit:
+      return nic::QpState::kInit;
+    case prm::QpcState::kRtr:
+      return nic::QpState::kReadyToReceive;
+    case prm::QpcState::kRts:
+      return nic::QpState::kReadyToSend;
+    case prm::QpcState::kError:
+      return nic::QpState::kError;
+  }
+  return std::nullopt;
+}
+
 /// Zeroed whole pages, freed with the last reference.
 std::shared_ptr<std::byte> AllocatePages(size_t bytes) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPageBytes, bytes));
@@ -456,51 +472,40 @@ Status Mlx5Device::MoveToError(uint32_t qpn) {
   return ModifyQp(qpn, Command::k2Err, CommandHeader(Command::k2Err, 0, qpn));
 }
 
+Result<prm::ObjectCommand> Mlx5Device::Query(Command command, const char* what, Object object,
+                                             uint32_t number) {
+  prm::ObjectCommand out = {};
+  const int error = verbs_->QueryObject(object, CommandHeader(command, 0, number), out);
+  if (error == 0) return out;
+  return CallError(fmt::format("{} of {} {:#x}", prm::Name(command), what, number), error, out);
+}
+
 Result<nic::QpCounters> Mlx5Device::QueryQp(uint32_t qpn) {
   const Result<QpHost*> qp = FindQp(qpn);
   if (!qp.ok()) return qp.status();
-  prm::ObjectCommand out = {};
-  const prm::Header in = CommandHeader(Command::kQueryQp, 0, qpn);
-  if (const int error = verbs_->QueryObject((*qp)->object, in, out); error != 0) {
-    return CallError(fmt::format("QUERY_QP of QP {:#x}", qpn), error, out);
-  }
+  const Result<prm::ObjectCommand> out = Query(Command::kQueryQp, "QP", (*qp)->object, qpn);
+  if (!out.ok()) return out.status();
   using namespace prm::qpc;
-  const auto get = [&out](prm::Field field) { return prm::Get(out, In(prm::kQpc, field)); };
-  nic::QpCounters counters{.sq_posted = static_cast<uint16_t>(get(kSwSqWqebbCounter)),
-                           .sq_fetched = static_cast<uint16_t>(get(kHwSqWqebbCounter)),
-                           .rq_posted = static_cast<uint16_t>(get(kSwRqCounter)),
-                           .rq_taken = static_cast<uint16_t>(get(kHwRqCounter))};
-  const uint64_t state = get(kState);
-  switch (static_cast<prm::QpcState>(state)) {
-    case prm::QpcState::kReset:
-      counters.state = nic::QpState::kReset;
-      return counters;
-    case prm::QpcState::kInit:
-      counters.state = nic::QpState::kInit;
-      return counters;
-    case prm::QpcState::kRtr:
-      counters.state = nic::QpState::kReadyToReceive;
-      return counters;
-    case prm::QpcState::kRts:
-      counters.state = nic::QpState::kReadyToSend;
-      return counters;
-    case prm::QpcState::kError:
-      counters.state = nic::QpState::kError;
-      return counters;
+  const auto get = [&out](prm::Field field) { return prm::Get(*out, In(prm::kQpc, field)); };
+  const std::optional<nic::QpState> state = StateOf(get(kState));
+  if (!state) {
+    return EnvironmentError(
+        fmt::format("QP {:#x} is in state {}, which is not known", qpn, get(kState)));
   }
-  return EnvironmentError(fmt::format("QP {:#x} is in state {}, which is not known", qpn, state));
+  return nic::QpCounters{.state = *state,
+                         .sq_posted = static_cast<uint16_t>(get(kSwSqWqebbCounter)),
+                         .sq_fetched = static_cast<uint16_t>(get(kHwSqWqebbCounter)),
+                         .rq_posted = static_cast<uint16_t>(get(kSwRqCounter)),
+                         .rq_taken = static_cast<uint16_t>(get(kHwRqCounter))};
 }
 
 Result<nic::CqCounters> Mlx5Device::QueryCq(uint32_t cqn) {
   const Result<CqHost*> cq = FindCq(cqn);
   if (!cq.ok()) return cq.status();
-  prm::ObjectCommand out = {};
-  const prm::Header in = CommandHeader(Command::kQueryCq, 0, cqn);
-  if (const int error = verbs_->QueryObject((*cq)->object, in, out); error != 0) {
-    return CallError(fmt::format("QUERY_CQ of CQ {:#x}", cqn), error, out);
-  }
+  const Result<prm::ObjectCommand> out = Query(Command::kQueryCq, "CQ", (*cq)->object, cqn);
+  if (!out.ok()) return out.status();
   using namespace prm::cqc;
-  const auto get = [&out](prm::Field field) { return prm::Get(out, In(prm::kCqc, field)); };
+  const auto get = [&out](prm::Field field) { return prm::Get(*out, In(prm::kCqc, field)); };
   return nic::CqCounters{
       .producer = static_cast<uint32_t>(get(kProducerCounter)),
       .consumer = static_cast<uint32_t>(get(kConsumerCounter)),

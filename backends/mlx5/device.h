@@ -97,6 +97,8 @@ class Mlx5Device final : public nic::Device {
   Result<Umem> MakeQueueMemory(size_t bytes, std::span<std::byte>* memory);
   Result<Object> Create(prm::Command command, prm::ObjectCommand& in, uint32_t* number);
   Status ModifyQp(uint32_t qpn, prm::Command command, Input in);
+  Result<prm::ObjectCommand> Query(prm::Command command, const char* what, Object object,
+                                   uint32_t number);
   Status InitToReceive(uint32_t qpn, const nic::QpAddress& remote);
   Status ReceiveToSend(uint32_t qpn, uint8_t rnr_retry);
   Status SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAddress& remote);

@@ -47,6 +47,19 @@ class Context {
   Field structure_;
 };
 
+/// Fills in an answer: all zero but for what is set in a structure.
+class AnswerFields {
+ public:
+  AnswerFields(Output out, Field structure) : out_(out), structure_(structure) {
+    std::ranges::fill(out, std::byte{0});
+  }
+  void Set(Field field, uint64_t value) const { prm::Set(out_, In(structure_, field), value); }
+
+ private:
+  Output out_;
+  Field structure_;
+};
+
 prm::QpcState Encode(nic::QpState state) {
   switch (state) {
     case nic::QpState::kReset:
@@ -155,21 +168,18 @@ StandIn::Verdict StandIn::QueryHcaCap(Input in, Output out) const {
   if (type != prm::kGeneralCaps && type != prm::kRoceCaps) {
     return Bad(fmt::format("capabilities {:#x} are not known", type));
   }
-  std::ranges::fill(out, std::byte{0});
-  const auto set = [out](Field field, uint64_t value) {
-    Set(out, In(prm::query_hca_cap_out::kCapability, field), value);
-  };
+  const AnswerFields answer(out, prm::query_hca_cap_out::kCapability);
   if (type == prm::kRoceCaps) {
-    set(prm::roce_cap::kFlRcQpWhenRoceEnabled, options_.force_loopback);
-    set(prm::roce_cap::kQpTsFormat, 1);
+    answer.Set(prm::roce_cap::kFlRcQpWhenRoceEnabled, options_.force_loopback);
+    answer.Set(prm::roce_cap::kQpTsFormat, 1);
     return {};
   }
-  set(prm::hca_cap::kLogMaxQpSz, options_.log_max_qp_sz);
-  set(prm::hca_cap::kLogMaxCqSz, options_.log_max_cq_sz);
-  set(prm::hca_cap::kCqeVersion, 1);
-  set(prm::hca_cap::kRoce, options_.is_ethernet);
-  set(prm::hca_cap::kCqOi, options_.cq_ignore_overrun);
-  set(prm::hca_cap::kCd, options_.cross_channel);
+  answer.Set(prm::hca_cap::kLogMaxQpSz, options_.log_max_qp_sz);
+  answer.Set(prm::hca_cap::kLogMaxCqSz, options_.log_max_cq_sz);
+  answer.Set(prm::hca_cap::kCqeVersion, 1);
+  answer.Set(prm::hca_cap::kRoce, options_.is_ethernet);
+  answer.Set(prm::hca_cap::kCqOi, options_.cq_ignore_overrun);
+  answer.Set(prm::hca_cap::kCd, options_.cross_channel);
   return {};
 }
 
@@ -437,13 +447,12 @@ StandIn::Verdict StandIn::QueryQp(const QpEntry& qp, Output out) {
   namespace q = prm::qpc;
   const Result<nic::QpCounters> now = nic_.QueryQp(qp.qpn);
   PREPOST_CHECK(now.ok());
-  std::ranges::fill(out, std::byte{0});
-  const auto set = [out](Field field, uint64_t value) { Set(out, In(prm::kQpc, field), value); };
-  set(q::kState, static_cast<uint8_t>(Encode(now->state)));
-  set(q::kSwSqWqebbCounter, now->sq_posted);
-  set(q::kHwSqWqebbCounter, now->sq_fetched);
-  set(q::kSwRqCounter, now->rq_posted);
-  set(q::kHwRqCounter, now->rq_taken);
+  const AnswerFields answer(out, prm::kQpc);
+  answer.Set(q::kState, static_cast<uint8_t>(Encode(now->state)));
+  answer.Set(q::kSwSqWqebbCounter, now->sq_posted);
+  answer.Set(q::kHwSqWqebbCounter, now->sq_fetched);
+  answer.Set(q::kSwRqCounter, now->rq_posted);
+  answer.Set(q::kHwRqCounter, now->rq_taken);
   return {};
 }
 
@@ -451,12 +460,11 @@ StandIn::Verdict StandIn::QueryCq(const CqEntry& cq, Output out) {
   namespace c = prm::cqc;
   const Result<nic::CqCounters> now = nic_.QueryCq(cq.cqn);
   PREPOST_CHECK(now.ok());
-  std::ranges::fill(out, std::byte{0});
-  const auto set = [out](Field field, uint64_t value) { Set(out, In(prm::kCqc, field), value); };
   const prm::CqcStatus status = now->is_overrun ? prm::CqcStatus::kOverflow : prm::CqcStatus::kOk;
-  set(c::kStatus, static_cast<uint8_t>(status));
-  set(c::kProducerCounter, now->producer);
-  set(c::kConsumerCounter, now->consumer);
+  const AnswerFields answer(out, prm::kCqc);
+  answer.Set(c::kStatus, static_cast<uint8_t>(status));
+  answer.Set(c::kProducerCounter, now->producer);
+  answer.Set(c::kConsumerCounter, now->consumer);
   return {};
 }
 
