@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "prepost/backends/nic/wqe.h"
@@ -157,6 +158,10 @@ Status Mlx5Device::FindAddress() {
     return CallError(fmt::format("cannot query port {}", options_.port), error);
   }
   if (!port.is_active) return EnvironmentError(fmt::format("port {} is not active", options_.port));
+  if (port.needs_grh) {
+    return EnvironmentError(fmt::format(
+        "port {} cannot be reached by its LID alone, as with virtual functions", options_.port));
+  }
   is_ethernet_ = port.is_ethernet;
   mtu_ = port.mtu;
   std::byte* at = address_.bytes.data();
@@ -224,8 +229,8 @@ Result<Object> Mlx5Device::Create(Command command, prm::ObjectCommand& in, uint3
   return object;
 }
 
-/// Which events are passed on is up to kernel and firmware. Without those of errors a host learns of
-/// a broken QP by its CQEs.
+/// Which events are passed on is up to kernel and firmware. Without those of errors a host learns
+/// of a broken QP by its CQEs.
 Status Mlx5Device::Subscribe(Object object, EventType type, uint32_t number) {
   const int error = verbs_->Subscribe(channel_, object, type, CookieOf(type, number));
   const bool is_refused = error == EINVAL || error == EOPNOTSUPP;
@@ -310,6 +315,11 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
   Result<Object> object = Create(Command::kCreateQp, in, &number);
   if (!object.ok()) return object.status();
   host.object = *object;
+  // A queue that stands at a WAIT never drains by itself. Should this fail, destroying it tells.
+  teardown_.Push([this, number, of = *object] {
+    prm::Header out = {};
+    std::ignore = verbs_->ModifyObject(of, CommandHeader(Command::k2Rst, 0, number), out);
+  });
   for (const EventType type : {EventType::kQpFatal, EventType::kQpRequest, EventType::kQpAccess}) {
     PREPOST_RETURN_IF_ERROR(Subscribe(*object, type, number));
   }
@@ -401,7 +411,7 @@ Status Mlx5Device::Connect(uint32_t qpn, nic::QpAddress remote) {
   if (status.ok()) status = ReceiveToSend(qpn, (*qp)->rnr_retry);
   if (status.ok()) return {};
   // Should this fail too, the first error tells more.
-  static_cast<void>(ModifyQp(qpn, Command::k2Rst, CommandHeader(Command::k2Rst, 0, qpn)));
+  std::ignore = ModifyQp(qpn, Command::k2Rst, CommandHeader(Command::k2Rst, 0, qpn));
   return status;
 }
 
@@ -440,7 +450,7 @@ Status Mlx5Device::SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAd
   using namespace prm::ads;
   set(kVhcaPortNum, options_.port);
   const bool is_loopback = remote.port == address_ && remote.qpn == qpn;
-  if (is_loopback && (!is_ethernet_ || capabilities_.force_loopback)) {
+  if (is_loopback && is_ethernet_ && capabilities_.force_loopback) {
     set(kFl, 1);
     return {};
   }

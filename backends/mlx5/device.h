@@ -53,8 +53,8 @@ class Mlx5Device final : public nic::Device {
   /// Asks for an event when there is a CQE that the host has not read, which may be there already.
   Status RequestEvent(uint32_t cqn) override;
   Status RequestErrorEvent(uint32_t cqn) override;
-  /// Error CQEs: of CQs that were last asked for error events. The device's own events always; those
-  /// of QPs and CQs where the kernel passes them on.
+  /// Error CQEs: of CQs that were last asked for error events. The device's own events always;
+  /// those of QPs and CQs where the kernel passes them on.
   std::vector<nic::ErrorEvent> TakeErrors() override;
   Result<int> EventFile() override { return channel_.fd; }
   uint64_t AckEvents() override;

@@ -174,9 +174,11 @@ class OpenDevice final : public Verbs {
   int QueryPort(uint8_t port, PortAttributes* attributes) override {
     ibv_port_attr found = {};
     if (const int error = ibv_query_port(context_, port, &found); error != 0) return ErrorOf(error);
+    const bool is_ethernet = found.link_layer == IBV_LINK_LAYER_ETHERNET;
     *attributes = {.is_active = found.state == IBV_PORT_ACTIVE,
-                   .is_ethernet = found.link_layer == IBV_LINK_LAYER_ETHERNET,
+                   .is_ethernet = is_ethernet,
                    .lid = found.lid,
+                   .needs_grh = !is_ethernet && (found.flags & IBV_QPF_GRH_REQUIRED) != 0,
                    .mtu = static_cast<uint8_t>(found.active_mtu),
                    .gid_count = static_cast<uint32_t>(std::max(found.gid_tbl_len, 0))};
     return 0;

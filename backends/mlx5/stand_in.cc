@@ -49,6 +49,11 @@ std::string StandIn::Leftovers() const {
   return left;
 }
 
+uint32_t StandIn::Memory::Load(size_t word) const {
+  auto* words = reinterpret_cast<uint32_t*>(record.data());
+  return std::atomic_ref(words[word]).load(std::memory_order_acquire);
+}
+
 int StandIn::Refuse(int error, std::string why) {
   last_refusal_ = std::move(why);
   return error;
@@ -87,7 +92,7 @@ int StandIn::RegisterUmem(std::span<std::byte> memory, Umem* umem) {
 
 bool StandIn::IsUmemUsed(uint32_t id) const {
   const auto uses = [id](const auto& entry) {
-    return entry.second.umem == id || entry.second.record_umem == id;
+    return entry.second.memory.umem == id || entry.second.memory.record_umem == id;
   };
   return std::ranges::any_of(cqs_, uses) || std::ranges::any_of(qps_, uses);
 }
@@ -101,6 +106,12 @@ int StandIn::DeregisterUmem(Umem umem) {
 int StandIn::DestroyObject(Object object) {
   const uint32_t id = IdOf(object.handle);
   if (const auto qp = qps_.find(id); qp != qps_.end()) {
+    const Result<nic::QpCounters> now = nic_.QueryQp(qp->second.qpn);
+    if (now.ok() &&
+        (now->state == nic::QpState::kReadyToReceive || now->state == nic::QpState::kReadyToSend)) {
+      nic_.ReportMisuse(fmt::format("mlx5: QP {:#x} is destroyed in state {}", qp->second.qpn,
+                                    nic::Name(now->state)));
+    }
     PREPOST_CHECK(nic_.DestroyQp(qp->second.qpn).ok());
     qps_.erase(qp);
     return 0;
@@ -161,6 +172,7 @@ int StandIn::QueryPort(uint8_t port, PortAttributes* attributes) {
   if (port != stand_in::kPort) return Refuse(EINVAL, "no such port");
   *attributes = {.is_active = options_.is_active,
                  .is_ethernet = options_.is_ethernet,
+                 .needs_grh = options_.needs_grh,
                  .mtu = options_.mtu,
                  .gid_count = stand_in::kGidCount};
   if (options_.is_ethernet) return 0;
@@ -319,9 +331,8 @@ void StandIn::StoreArm(Uar uar, uint64_t bytes) {
   if (cq->uar_page != uar.page_id) return wrong("on a page that is not its own");
   uint32_t upper = 0;
   std::memcpy(&upper, store.data(), sizeof upper);
-  const uint32_t record =
-      std::atomic_ref(cq->doorbell_record[prm::kArmRecord]).load(std::memory_order_acquire);
-  if (record != upper) return wrong("its doorbell record says something else");
+  if (cq->memory.Load(prm::kArmRecord) != upper)
+    return wrong("its doorbell record says something else");
   const uint64_t serial = prm::Get(store, prm::arm::kSerial);
   if (serial != (cq->events & 3u)) {
     return wrong(fmt::format("serial {} after {} events", serial, cq->events));

@@ -70,6 +70,7 @@ struct PortAttributes {
   bool is_active = false;
   bool is_ethernet = false;
   uint16_t lid = 0;        ///< InfiniBand
+  bool needs_grh = false;  ///< InfiniBand: others have the same LID, only a GID tells them apart
   uint8_t mtu = 0;         ///< 1: 256 bytes ... 5: 4096
   uint32_t gid_count = 0;  ///< size of the GID table
 };

@@ -189,17 +189,21 @@ TEST_F(Mlx5ConnectTest, RoceCommands) {
                           "0ac 01000000"));  // min_rnr_nak
 }
 
-TEST_F(Mlx5ConnectTest, LoopbackIsForced) {
-  MakeConnected({}, /*is_loopback=*/true);
-  const auto forced = ElementsAre("000 05030000", "008 00001000", "020 be000000", "02c 00001000",
-                                  "030 80000000",  // fl
-                                  "054 00010000", "0ac 01000000");
-  EXPECT_THAT(Command(1), forced);
-}
-
 TEST_F(Mlx5ConnectTest, LoopbackIsForcedOnEthernet) {
   MakeConnected({.is_ethernet = true}, /*is_loopback=*/true);
-  EXPECT_THAT(Command(1), testing::Contains("030 80000000"));
+  EXPECT_THAT(Command(1),
+              ElementsAre("000 05030000", "008 00001000", "020 be000000", "02c 00001000",
+                          "030 80000000",  // fl, and no address
+                          "054 00010000", "0ac 01000000"));
+}
+
+// The capability that allows to force it is one of RoCE. On InfiniBand a port reaches its own LID.
+TEST_F(Mlx5ConnectTest, LoopbackOnInfiniBandIsByLid) {
+  MakeConnected({}, /*is_loopback=*/true);
+  EXPECT_THAT(Command(1),
+              ElementsAre("000 05030000", "008 00001000", "020 be000000", "02c 00001000",
+                          "034 00000001",  // rlid: its own
+                          "054 00010000", "0ac 01000000"));
 }
 
 // Without the capability the QP's path leads to its own port like any other.
@@ -244,6 +248,8 @@ TEST_F(Mlx5DeviceTest, MissingThingsAreNamed) {
   EXPECT_EQ(OpenError({.cq_ignore_overrun = false}),
             "the device lacks capability cq_oi (CQs that ignore overrun)");
   EXPECT_EQ(OpenError({.is_active = false}), "port 1 is not active");
+  EXPECT_EQ(OpenError({.needs_grh = true}),
+            "port 1 cannot be reached by its LID alone, as with virtual functions");
   EXPECT_EQ(OpenError({}, {.port = 2}), "cannot query port 2: Invalid argument");
   EXPECT_EQ(OpenError({.is_ethernet = true}, {.gid_index = 0}),
             "GID 0 of port 1 is not one of RoCE v2");
@@ -556,8 +562,8 @@ TEST_F(Mlx5DeviceTest, FailureOfAnyCallLeavesNothingBehind) {
       EXPECT_EQ(status.code(), StatusCode::kEnvironment);
       EXPECT_THAT(status.message(), HasSubstr("Cannot allocate memory")) << "call " << fail_at;
     }
-    // Only a doorbell page of the one kind has a substitute.
-    EXPECT_EQ(failures + 1, notes_.calls);
+    // A doorbell page of the one kind has a substitute, and a QP that cannot be reset is destroyed.
+    EXPECT_EQ(failures + 2, notes_.calls);
     EXPECT_GE(failures, 15u);
   }
 }
