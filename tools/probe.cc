@@ -14,6 +14,9 @@
 #include <vector>
 
 #include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/mlx5/device.h"
+#include "prepost/backends/mlx5/rdma_core.h"
+#include "prepost/backends/mlx5/survey.h"
 #include "prepost/version.h"
 #include "tools/command.h"
 #include "tools/software_device.h"
@@ -56,18 +59,42 @@ void PrintJson(const std::string& device, const std::vector<nic::ProbeAnswer>& a
   out << report.dump(2) << "\n";
 }
 
-Status Run(const ProbeFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, SoftwareDeviceNames()));
+using Answers = std::vector<nic::ProbeAnswer>;
+
+Result<Answers> ProbeSoftware(const SoftwareDevice& device) {
   emulated::Fabric fabric(/*nodes=*/1, {});
-  if (const SoftwareDevice& device = FindSoftwareDevice(flags.device); device.make) {
-    PREPOST_RETURN_IF_ERROR(fabric.MakeDevices(device.make));
-  }
-  const std::vector<nic::ProbeAnswer> answers = nic::Probe(
+  if (device.make) PREPOST_RETURN_IF_ERROR(fabric.MakeDevices(device.make));
+  return nic::Probe(
       {.device = fabric.device(NodeId(0)), .settle = [&fabric] { fabric.RunUntilIdle(); }});
+}
+
+Result<Answers> ProbeCard(mlx5::VerbsLibrary& library, const std::string& name) {
+  Result<std::unique_ptr<mlx5::Verbs>> verbs = library.Open(name);
+  if (!verbs.ok()) return verbs.status();
+  const Result<std::unique_ptr<mlx5::Mlx5Device>> device =
+      mlx5::Mlx5Device::Open(*std::move(verbs));
+  if (!device.ok()) return device.status();
+  return nic::Probe({.device = **device});
+}
+
+Result<Answers> ProbeNamed(const std::string& name) {
+  std::vector<std::string> names = SoftwareDeviceNames();
+  if (std::ranges::find(names, name) != names.end()) return ProbeSoftware(FindSoftwareDevice(name));
+  const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
+  for (const mlx5::SurveyedDevice& card : mlx5::SurveyMachine(library.get()).devices) {
+    names.push_back(card.name);
+  }
+  PREPOST_RETURN_IF_ERROR(CheckWord("--device", name, names));
+  return ProbeCard(*library, name);
+}
+
+Status Run(const ProbeFlags& flags) {
+  const Result<Answers> answers = ProbeNamed(flags.device);
+  if (!answers.ok()) return answers.status();
   if (flags.json) {
-    PrintJson(flags.device, answers, std::cout);
+    PrintJson(flags.device, *answers, std::cout);
   } else {
-    PrintTable(answers, std::cout);
+    PrintTable(*answers, std::cout);
   }
   return {};
 }
@@ -84,14 +111,16 @@ void AddProbe(CLI::App& app, Action* action) {
       "what was seen: a WQE passes (its CQE came), is refused (an error CQE, with the syndrome), "
       "or holds (none came in\n"
       "time). It takes seconds at most and moves no data of anybody. Please send the table of "
-      "a real card to the project.\n\n"
+      "a real card to the project:\n"
+      "none has been seen yet.\n\n"
       "Examples:\n"
       "  prepost probe --device emulated\n"
       "  prepost probe --device mlx5:emulated\n"
       "  prepost probe --device emulated --json");
   command
       ->add_option("--device", flags->device,
-                   fmt::format("The device: {}", fmt::join(SoftwareDeviceNames(), ", ")))
+                   fmt::format("The device: {}, or a card as `prepost devices` lists it",
+                               fmt::join(SoftwareDeviceNames(), ", ")))
       ->type_name("NAME")
       ->required();
   command->add_flag("--json", flags->json, "Print the answers as JSON");
