@@ -175,8 +175,8 @@ bool Engine::TakeReceive(QpState& qp, Work& work) {
   return false;
 }
 
-/// Lets senders that met no receive, or no answer, try again. When nothing else can happen, those that would try
-/// for ever wait until there is a receive. True when one tries.
+/// Lets senders that met no receive, or no answer, try again. When nothing else can happen, those
+/// that would try for ever wait until there is a receive. True when one tries.
 bool Engine::WakeRnrWaiters(bool idle) {
   if (rnr_waiters_.empty()) return false;
   bool woken = false;

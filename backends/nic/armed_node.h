@@ -70,14 +70,15 @@ struct ArmConfig {
 };
 
 /// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every
-/// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the same
-/// from Arm on for the next message over the same queues; peers need not be as far, provided that
-/// all QPs retry for receives (rnr_retry 7). A host of several nodes that waits for all their
+/// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the
+/// same from Arm on for the next message over the same queues; peers need not be as far, provided
+/// that all QPs retry for receives (rnr_retry 7). A host of several nodes that waits for all their
 /// devices at once calls TakeEvents instead of Poll.
 ///
 /// Errors: Arm asks for error events of all CQs, so that a host that waits wakes for whatever goes
 /// wrong at its NIC. It must not wait for its end then: a QP that breaks is flushed, flushed WQEs
-/// complete, and what waits for them goes on with stale bytes. FailGroup (group_failure.h) stops all.
+/// complete, and what waits for them goes on with stale bytes. FailGroup (group_failure.h) stops
+/// all.
 class ArmedNode {
  public:
   /// Makes CQs and QPs, with the program's rings, and registers the message buffers.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What WAIT, SEND_EN and RECV_EN do, device by device: the behaviours that the cross-channel tests of
-// libibverbs expect of hardware, written once against nic::Device. Here is what all of them start
-// from; the devices are registered in devices_test.cc.
+// What WAIT, SEND_EN and RECV_EN do, device by device: the behaviours that the cross-channel tests
+// of libibverbs expect of hardware, written once against nic::Device. Here is what all of them
+// start from; the devices are registered in devices_test.cc.
 #ifndef PREPOST_TESTS_CONFORMANCE_CROSS_CHANNEL_H_
 #define PREPOST_TESTS_CONFORMANCE_CROSS_CHANNEL_H_
 

@@ -262,8 +262,8 @@ TEST(OffloadFailureTest, DeviceWithoutTheCapabilityIsRefused) {
   EXPECT_EQ(status.message(), "8 entries of a send queue: the device takes 4");
 }
 
-// CQs ignore overrun, or a sequence of messages would lose CQEs. Should a device not do so, no CQE says
-// it, and all WAITs behind stand still: its event ends the run, not a deadline.
+// CQs ignore overrun, or a sequence of messages would lose CQEs. Should a device not do so, no CQE
+// says it, and all WAITs behind stand still: its event ends the run, not a deadline.
 TEST(OffloadFailureTest, LostCqeEndsTheRun) {
   const Plan plan = MakePlan("chain", 3, 8, "window=1");
   const QueueProgram program = *nic::Lower(plan);

@@ -2,9 +2,9 @@
 //
 // The guard against stale bytes. A QP that breaks is flushed, flushed WQEs complete, and every WAIT
 // behind them passes: nodes forward what they do not have and get their final completions. Here one
-// QP, or all of a NIC, fails in each of six ways in the middle of a transfer, under many orders of the
-// NICs, with a host that looks at its final completion only and with hosts that wake for errors;
-// behind the emulated device and behind the mlx5 device's commands and events.
+// QP, or all of a NIC, fails in each of six ways in the middle of a transfer, under many orders of
+// the NICs, with a host that looks at its final completion only and with hosts that wake for
+// errors; behind the emulated device and behind the mlx5 device's commands and events.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cards of this machine, for tests of devices. Not yet seen on hardware: which cards are taken is
-// tested with a library of stand-ins, and so is the pair of devices.
+// The cards of this machine, for tests of devices. Not yet seen on hardware: which cards are taken
+// is tested with a library of stand-ins, and so is the pair of devices.
 #ifndef PREPOST_TESTS_SUPPORT_HARDWARE_DEVICES_H_
 #define PREPOST_TESTS_SUPPORT_HARDWARE_DEVICES_H_
 
@@ -24,8 +24,8 @@ struct HardwareChoice {
   std::string missing;   ///< without `device`
 };
 
-/// One for each device of the survey that can offload; else one with what the survey says. Null: there
-/// is no library.
+/// One for each device of the survey that can offload; else one with what the survey says. Null:
+/// there is no library.
 std::vector<HardwareChoice> ChooseHardware(mlx5::VerbsLibrary* library);
 
 /// One card, opened twice: nodes that reach each other through its port.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerbsSpy: stands between an mlx5 device and what is behind it, keeps the commands that go by, makes
-// the n-th call that can fail do so, changes commands that make objects, and takes the device from the machine.
+// VerbsSpy: stands between an mlx5 device and what is behind it, keeps the commands that go by,
+// makes the n-th call that can fail do so, changes commands that make objects, and takes the device
+// from the machine.
 #ifndef PREPOST_TESTS_SUPPORT_VERBS_SPY_H_
 #define PREPOST_TESTS_SUPPORT_VERBS_SPY_H_
 
