@@ -57,7 +57,7 @@ void PrintJson(const std::string& device, const std::vector<nic::ProbeAnswer>& a
 }
 
 Status Run(const ProbeFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, SoftwareDeviceNames()));
+  PREPOST_RETURN_IF_ERROR(CheckSoftwareDevice(flags.device));
   emulated::Fabric fabric(/*nodes=*/1, {});
   if (const SoftwareDevice& device = FindSoftwareDevice(flags.device); device.make) {
     PREPOST_RETURN_IF_ERROR(fabric.MakeDevices(device.make));

@@ -21,6 +21,7 @@
 #include "tools/command.h"
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
+#include "tools/number_check.h"
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
 #include "tools/run_job.h"
@@ -85,7 +86,7 @@ Status CheckFlags(const RunFlags& flags) {
     return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
   }
   if (!flags.device.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, SoftwareDeviceNames()));
+    PREPOST_RETURN_IF_ERROR(CheckSoftwareDevice(flags.device));
   }
   if (flags.executor == "cpu") {
     const char* flag = !flags.device.empty()      ? "--device"
@@ -260,7 +261,9 @@ void AddRun(CLI::App& app, Action* action) {
                    fmt::format("Order in which the emulated NICs act: {} [round-robin]",
                                fmt::join(SchedulerNames(), ", ")))
       ->type_name("NAME");
-  command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")->type_name("S");
+  command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")
+      ->type_name("S")
+      ->check(WholeNumber(0, UINT64_MAX));
   flags->lowering.AddTo(*command);
   flags->trace.AddTo(*command);
   flags->play.AddTo(*command);
