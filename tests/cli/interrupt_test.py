@@ -148,7 +148,7 @@ class Interrupted:
 
 
 def can_trace():
-    done = STRACE and subprocess.run([STRACE, "-qq", "-o", "/dev/null", "-e", "inject=getpid:signal=SIGINT:when=1", "true"],
+    done = STRACE and subprocess.run([STRACE, "-qq", "-o", "/dev/null", "-e", "inject=getpid:error=EPERM:when=9999", COMMAND, "--version"],
                                      capture_output=True)
     return bool(done) and done.returncode == 0
 
