@@ -9,6 +9,7 @@
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/device_endpoint.h"
 #include "prepost/backends/nic/exchange.h"
+#include "prepost/backends/nic/object_table.h"
 
 namespace prepost::nic {
 namespace {
@@ -117,7 +118,8 @@ class DrivenPlayer final : public Player {
 
 }  // namespace
 
-Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodeProgram& program,
+Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
+                                                    const NodeProgram& program,
                                                     std::vector<TcpSocket> sockets,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max) {
@@ -131,6 +133,7 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodePr
       ExchangeAddresses(node->open_node(), sockets, context.checkpoint, answer_max));
   PREPOST_RETURN_IF_ERROR(node->Arm());
   PREPOST_RETURN_IF_ERROR(node->RequestEvents());
+  PREPOST_RETURN_IF_ERROR(ValidateArmed(plan, *node));
   return std::unique_ptr<Player>(std::make_unique<PrepostedPlayer>(
       device, *std::move(node), std::move(sockets), context.memory.target.size(), context.wake_fd));
 }

@@ -18,6 +18,7 @@
 #include "prepost/runtime/node_group.h"
 #include "tests/support/loopback.h"
 #include "tests/support/plans.h"
+#include "tests/support/stray_device.h"
 #include "tests/support/temp_folder.h"
 
 namespace prepost {
@@ -58,8 +59,8 @@ class NodeOverNicTest : public testing::Test {
         if (parts[i] == Part::kPreposted) {
           options.make_player = [&, i](std::vector<TcpSocket> sockets,
                                        const PlayerContext& context) {
-            return nic::MakePrepostedPlayer(device, program.nodes[i], std::move(sockets), context,
-                                            kAnswerMax);
+            return nic::MakePrepostedPlayer(device, plan_, program.nodes[i], std::move(sockets),
+                                            context, kAnswerMax);
           };
         } else if (parts[i] == Part::kDriven) {
           options.make_player = [&, i](std::vector<TcpSocket> sockets,
@@ -125,6 +126,17 @@ TEST_F(NodeOverNicTest, OverMlx5) {
   ExpectDelivers(
       {kPreposted, kPreposted, kDriven, kPreposted, kDriven}, {},
       [](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {.is_ethernet = true}); });
+}
+
+// A member validates what it has armed: bytes that changed are not sent, and nobody starts.
+TEST_F(NodeOverNicTest, WhatChangesInARingEndsTheGroupBeforeAnyDoorbell) {
+  test::StrayWrite write{.node = NodeId(2), .byte = nic::control::kWqeIndex + 1};
+  const std::vector<Status> statuses =
+      Run(std::vector(kNodes, Part::kPreposted), {}, test::StrayDevices(write));
+  for (const Status& status : statuses) EXPECT_FALSE(status.ok());
+  EXPECT_THAT(statuses[2].message(), HasSubstr("wqe: names index"));
+  EXPECT_EQ(write.writes, 1u);
+  EXPECT_EQ(write.doorbells, 0u);
 }
 
 // A member that goes another way is told from one that does not speak at all, and everyone ends.
