@@ -10,8 +10,8 @@
 //             immediate, credits empty
 //   wait      every WAIT names a CQ that exactly one queue and direction completes to, and a CQE
 //             that will come
-//   enable    every SEND_EN names a managed queue of the node, raises its limit, and not beyond what
-//             can be written by then; in the end everything is enabled, each queue by one master
+//   enable    every SEND_EN names a managed queue of the node, raises its limit, and not beyond the
+//             part of the queue that it begins in; in the end everything is enabled, each queue by one master
 //   order     every op in an op's `after` has completed before the op can start
 //   hazard    no block is read before its receive has completed (receives do not overlap, by `op`)
 //   final     the last WQE of the last loopback queue is a signaled NOP that follows everything
