@@ -54,8 +54,9 @@ struct ValidationReport {
 };
 inline constexpr size_t kValidationFindingsMax = 20;
 
-/// Nodes are added one by one, so that the bytes of only one need exist at a time; eight bytes per
-/// WQE are kept. Time is linear in WQEs and `after` entries. Not for use by several threads.
+/// Nodes are added one by one, so that the bytes of only one need exist at a time; twelve bytes per
+/// WQE are kept. Time is linear in WQEs and `after` entries, but for sends that wait for their block
+/// by way of other sends (validate_order.h). Not for use by several threads.
 class Validator {
  public:
   /// `plan` must be verified and outlive the validator.
