@@ -78,8 +78,9 @@ void AddDevices(CLI::App& app, Action* action) {
       "on it, and what it has\n"
       "or what is missing: a capability of the NIC, a permission, an active port. The first port "
       "counts. Nothing is left\n"
-      "on a device. `run` carries a plan on the software devices; hardware is only looked at so "
-      "far.\n\n"
+      "on a device. `run` carries a plan on the software devices, `node` on hardware, which has "
+      "not "
+      "been seen yet.\n\n"
       "Examples:\n"
       "  prepost devices\n"
       "  prepost devices --json");

@@ -14,11 +14,10 @@
 #include <vector>
 
 #include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/mlx5/device.h"
 #include "prepost/backends/mlx5/rdma_core.h"
-#include "prepost/backends/mlx5/survey.h"
 #include "prepost/version.h"
 #include "tools/command.h"
+#include "tools/hardware.h"
 #include "tools/software_device.h"
 
 namespace prepost::tools {
@@ -68,28 +67,21 @@ Result<Answers> ProbeSoftware(const SoftwareDevice& device) {
       {.device = fabric.device(NodeId(0)), .settle = [&fabric] { fabric.RunUntilIdle(); }});
 }
 
-Result<Answers> ProbeCard(mlx5::VerbsLibrary& library, const std::string& name) {
-  Result<std::unique_ptr<mlx5::Verbs>> verbs = library.Open(name);
-  if (!verbs.ok()) return verbs.status();
-  const Result<std::unique_ptr<mlx5::Mlx5Device>> device =
-      mlx5::Mlx5Device::Open(*std::move(verbs));
+Result<Answers> ProbeHardware(const std::string& name) {
+  const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
+  const Result<std::unique_ptr<mlx5::Mlx5Device>> device = OpenHardware(name, library.get());
   if (!device.ok()) return device.status();
   return nic::Probe({.device = **device});
 }
 
-Result<Answers> ProbeNamed(const std::string& name) {
-  std::vector<std::string> names = SoftwareDeviceNames();
-  if (std::ranges::find(names, name) != names.end()) return ProbeSoftware(FindSoftwareDevice(name));
-  const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
-  for (const mlx5::SurveyedDevice& card : mlx5::SurveyMachine(library.get()).devices) {
-    names.push_back(card.name);
-  }
-  PREPOST_RETURN_IF_ERROR(CheckWord("--device", name, names));
-  return ProbeCard(*library, name);
-}
-
 Status Run(const ProbeFlags& flags) {
-  const Result<Answers> answers = ProbeNamed(flags.device);
+  const std::vector<std::string> software = SoftwareDeviceNames();
+  const bool is_software = std::ranges::count(software, flags.device) != 0;
+  if (!is_software && !DidYouMean(flags.device, software).empty()) {
+    return CheckWord("--device", flags.device, software);
+  }
+  const Result<Answers> answers =
+      is_software ? ProbeSoftware(FindSoftwareDevice(flags.device)) : ProbeHardware(flags.device);
   if (!answers.ok()) return answers.status();
   if (flags.json) {
     PrintJson(flags.device, *answers, std::cout);
@@ -110,16 +102,17 @@ void AddProbe(CLI::App& app, Action* action) {
       "the experiment, and\n"
       "what was seen: a WQE passes (its CQE came), is refused (an error CQE, with the syndrome), "
       "or holds (none came in\n"
-      "time). It takes seconds at most and moves no data of anybody. Please send the table of "
-      "a real card to the project:\n"
-      "none has been seen yet.\n\n"
+      "time). It takes seconds at most and moves no data of anybody. It has not been seen on "
+      "hardware yet: please send\n"
+      "the table of a real card to the project.\n\n"
       "Examples:\n"
       "  prepost probe --device emulated\n"
       "  prepost probe --device mlx5:emulated\n"
-      "  prepost probe --device emulated --json");
+      "  prepost probe --device emulated --json\n"
+      "  prepost probe --device mlx5_0");
   command
       ->add_option("--device", flags->device,
-                   fmt::format("The device: {}, or a card as `prepost devices` lists it",
+                   fmt::format("{}, or a NIC of prepost devices, such as mlx5_0",
                                fmt::join(SoftwareDeviceNames(), ", ")))
       ->type_name("NAME")
       ->required();

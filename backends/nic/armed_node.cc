@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
 #include <utility>
 
@@ -46,9 +45,8 @@ Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
 Status ArmedNode::MakeObjects() {
   for (const CompletionQueue& cq : program_->cqs) {
     // The host may consume nothing during a run.
-    Result<Cq> made = device_->CreateCq({.entries = EntriesOf(cq),
-                                         .ignore_overrun = true,
-                                         .producer_base = config_.first_cq_index});
+    Result<Cq> made = device_->CreateCq(
+        {.entries = cq.entries, .ignore_overrun = true, .producer_base = config_.first_cq_index});
     if (!made.ok()) return made.status();
     cqs_.push_back({.cq = *made, .reader = CqeReader(*made)});
     bindings_.cqns.push_back(made->number);
@@ -67,18 +65,6 @@ Status ArmedNode::MakeObjects() {
   bindings_.sq_bases.assign(qps_.size(), config_.first_sq_index);
   images_ = Encode(*program_);
   return {};
-}
-
-/// With room for the error: when a send queue breaks, every WQE in it gives a CQE, signaled or not,
-/// and the first of them, which says why, must not be overwritten.
-uint32_t ArmedNode::EntriesOf(const CompletionQueue& cq) const {
-  const bool sends =
-      cq.role == CompletionQueue::Role::kSends || cq.role == CompletionQueue::Role::kFinal;
-  if (!sends) return cq.entries;
-  const QueuePair& qp = program_->qps[cq.qp.index()];
-  const uint64_t most =
-      cq.completions + uint64_t{std::min<uint64_t>(qp.sq_wqebbs, qp.sends.size())};
-  return std::max(cq.entries, static_cast<uint32_t>(std::bit_ceil(most)));
 }
 
 Status ArmedNode::MakeQueuePairs() {

@@ -151,7 +151,6 @@ class ArmedNode {
       : device_(&device), program_(&program), config_(config) {}
 
   Status MakeObjects();
-  uint32_t EntriesOf(const CompletionQueue& cq) const;
   Status MakeQueuePairs();
   void AdvanceBases();
   Status RequestErrorEvent(CqId id);

@@ -46,7 +46,7 @@ class DeviceEndpointTest : public testing::Test {
       ASSERT_TRUE(made.ok()) << made.status().ToString();
       (node == 0 ? sender_ : receiver_) = *std::move(made);
     }
-    const nic::OpenNode open[] = {sender_->open_node(), receiver_->open_node()};
+    nic::OpenNode open[] = {sender_->open_node(), receiver_->open_node()};
     ASSERT_TRUE(nic::ConnectAll(open).ok());
   }
 
