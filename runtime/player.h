@@ -80,6 +80,26 @@ class CpuPlayer final : public Player {
   CpuExecutor executor_;
 };
 
+/// A player, and something that must live as long: destroyed after it.
+class KeepingPlayer final : public Player {
+ public:
+  KeepingPlayer(std::unique_ptr<Player> player, std::shared_ptr<void> kept)
+      : kept_(std::move(kept)), player_(std::move(player)) {}
+
+  void Start() override { player_->Start(); }
+  Status Poll(std::chrono::milliseconds timeout) override { return player_->Poll(timeout); }
+  bool done() const override { return player_->done(); }
+  bool woken() const override { return player_->woken(); }
+  NodeReport report() const override { return player_->report(); }
+  uint64_t progress() const override { return player_->progress(); }
+  std::string Waiting(size_t ops_max) const override { return player_->Waiting(ops_max); }
+  std::optional<NodeId> lost_peer() const override { return player_->lost_peer(); }
+
+ private:
+  std::shared_ptr<void> kept_;
+  std::unique_ptr<Player> player_;
+};
+
 }  // namespace prepost
 
 #endif  // PREPOST_RUNTIME_PLAYER_H_

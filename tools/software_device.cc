@@ -28,7 +28,7 @@ std::vector<std::string> SoftwareDeviceNames() {
 Status CheckSoftwareDevice(const std::string& name) {
   const Status known = CheckWord("--device", name, SoftwareDeviceNames());
   if (known.ok()) return {};
-  return {known.code(), known.message() + "; hardware is only looked at so far: prepost devices"};
+  return {known.code(), known.message() + "; a card carries one node per machine: prepost node"};
 }
 
 const SoftwareDevice& FindSoftwareDevice(const std::string& name) {

@@ -21,6 +21,7 @@ class TraceOutput {
  public:
   /// Must outlive the parsing.
   void AddTo(CLI::App& command);
+  bool is_wanted() const { return !path_.empty(); }
   /// Makes the table, if --trace was given. `read` are the files that must not be replaced. Errors:
   /// kUsage; kRejected: the path cannot be written; kEnvironment.
   Status Prepare(const Plan& plan, const std::vector<std::string>& read);

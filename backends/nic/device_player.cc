@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <string>
 #include <utility>
 
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/device_endpoint.h"
 #include "prepost/backends/nic/exchange.h"
+#include "prepost/backends/nic/object_table.h"
+#include "prepost/backends/nic/stuck_report.h"
 
 namespace prepost::nic {
 namespace {
@@ -22,9 +25,10 @@ bool IsReadable(int fd) {
 
 class PrepostedPlayer final : public Player {
  public:
-  PrepostedPlayer(Device& device, ArmedNode node, std::vector<TcpSocket> sockets, uint64_t bytes,
-                  int wake_fd)
+  PrepostedPlayer(Device& device, const Plan& plan, ArmedNode node, std::vector<TcpSocket> sockets,
+                  uint64_t bytes, int wake_fd)
       : device_(device),
+        plan_(plan),
         node_(std::move(node)),
         sockets_(std::move(sockets)),
         bytes_(bytes),
@@ -57,12 +61,10 @@ class PrepostedPlayer final : public Player {
             .rearms_max = node_.program().rearms(),
             .bytes_received = is_done_ ? bytes_ : 0};
   }
-  uint64_t progress() const override {
-    return device_.counters().cqes_read + node_.wqes_written() + (is_done_ ? 1 : 0);
-  }
+  uint64_t progress() const override { return seen_by_host() + moved_ + (is_done_ ? 1 : 0); }
   std::string Waiting(size_t) const override {
-    return fmt::format("{} WQEs are preposted, the final completion has not come",
-                       node_.wqes_written());
+    return fmt::format("{} WQEs are preposted, the final completion has not come{}{}",
+                       node_.wqes_written(), stuck_at_.empty() ? "" : ": ", stuck_at_);
   }
   std::optional<NodeId> lost_peer() const override { return std::nullopt; }
 
@@ -71,10 +73,30 @@ class PrepostedPlayer final : public Player {
     const Result<bool> done = node_.Poll(timeout, wake_fd_);
     if (!done.ok()) return done.status();
     is_woken_ = IsReadable(wake_fd_);
-    if (!*done) return {};
+    if (!*done) {
+      if (is_woken_) AskDevice();
+      return {};
+    }
     PREPOST_RETURN_IF_ERROR(node_.CheckAll());
     is_done_ = true;
     return {};
+  }
+
+  uint64_t seen_by_host() const { return device_.counters().cqes_read + node_.wqes_written(); }
+
+  /// Commands that may take long, so only where the host knows nothing itself. What cannot be asked
+  /// has not moved.
+  void AskDevice() {
+    stuck_at_.clear();
+    if (std::exchange(seen_at_asking_, seen_by_host()) != seen_by_host()) return;
+    const Result<NodePosition> position = node_.Position();
+    if (!position.ok()) return;
+    uint64_t moved = 0;
+    for (const QueuePosition& queue : position->qps) {
+      moved += uint64_t{queue.sends_fetched} + queue.receives_taken;
+    }
+    for (const uint32_t cqes : position->cqes) moved += cqes;
+    if (std::exchange(moved_, moved) == moved) stuck_at_ = StuckAt(plan_, node_);
   }
 
   void MoveToError() {
@@ -84,40 +106,24 @@ class PrepostedPlayer final : public Player {
   }
 
   Device& device_;
+  const Plan& plan_;
   ArmedNode node_;
   std::vector<TcpSocket> sockets_;  // open to the end, so that peers see when this node is gone
   uint64_t bytes_;
   int wake_fd_;
   bool is_done_ = false;
   bool is_woken_ = false;
+  uint64_t seen_at_asking_ = 0;
+  uint64_t moved_ = 0;    ///< by the device, when it was asked last
+  std::string stuck_at_;  ///< empty: something has moved between the last two times
   DeviceCounters before_;
   DeviceCounters started_;
 };
 
-/// The CPU executor, and what must live as long.
-class DrivenPlayer final : public Player {
- public:
-  DrivenPlayer(const Plan& plan, NodeId node, std::unique_ptr<Endpoint> endpoint,
-               std::vector<TcpSocket> sockets, const PlayerContext& context)
-      : sockets_(std::move(sockets)), player_(plan, node, std::move(endpoint), context) {}
-
-  void Start() override { player_.Start(); }
-  Status Poll(std::chrono::milliseconds timeout) override { return player_.Poll(timeout); }
-  bool done() const override { return player_.done(); }
-  bool woken() const override { return player_.woken(); }
-  NodeReport report() const override { return player_.report(); }
-  uint64_t progress() const override { return player_.progress(); }
-  std::string Waiting(size_t ops_max) const override { return player_.Waiting(ops_max); }
-  std::optional<NodeId> lost_peer() const override { return player_.lost_peer(); }
-
- private:
-  std::vector<TcpSocket> sockets_;
-  CpuPlayer player_;
-};
-
 }  // namespace
 
-Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodeProgram& program,
+Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
+                                                    const NodeProgram& program,
                                                     std::vector<TcpSocket> sockets,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max) {
@@ -131,8 +137,10 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodePr
       ExchangeAddresses(node->open_node(), sockets, context.checkpoint, answer_max));
   PREPOST_RETURN_IF_ERROR(node->Arm());
   PREPOST_RETURN_IF_ERROR(node->RequestEvents());
-  return std::unique_ptr<Player>(std::make_unique<PrepostedPlayer>(
-      device, *std::move(node), std::move(sockets), context.memory.target.size(), context.wake_fd));
+  PREPOST_RETURN_IF_ERROR(ValidateArmed(plan, *node));
+  return std::unique_ptr<Player>(
+      std::make_unique<PrepostedPlayer>(device, plan, *std::move(node), std::move(sockets),
+                                        context.memory.target.size(), context.wake_fd));
 }
 
 Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,
@@ -147,8 +155,10 @@ Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& pla
   if (!endpoint.ok()) return endpoint.status();
   PREPOST_RETURN_IF_ERROR(
       ExchangeAddresses((*endpoint)->open_node(), sockets, context.checkpoint, answer_max));
-  return std::unique_ptr<Player>(std::make_unique<DrivenPlayer>(plan, node, *std::move(endpoint),
-                                                                std::move(sockets), context));
+  // The sockets stay open to the end, so that peers see when this node is gone.
+  return std::unique_ptr<Player>(std::make_unique<KeepingPlayer>(
+      std::make_unique<CpuPlayer>(plan, node, *std::move(endpoint), context),
+      std::make_shared<std::vector<TcpSocket>>(std::move(sockets))));
 }
 
 }  // namespace prepost::nic

@@ -19,12 +19,16 @@
 namespace prepost::nic {
 
 /// Everything on `device` for this node: its queues, connected with those of its peers (see
-/// ExchangeAddresses(), of which `answer_max` is), and filled. `program` is the node's; it, `plan` and `device` must outlive
-/// the player. Its end is the final completion and the check of all that came; after an error all
-/// its QPs are in the error state, so that nothing is forwarded any more. Errors: those of
-/// ArmedNode and ExchangeAddresses(). Arrivals and single ops are not observed: a NIC tells of
-/// neither.
-Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodeProgram& program,
+/// ExchangeAddresses(), of which `answer_max` is), filled, and validated against `plan`. `program`
+/// is the node's of `plan`; they and `device` must outlive the player. Its end is the final
+/// completion and the check of all that came; after an error all its QPs are in the error state, so
+/// that nothing is forwarded any more. Errors: those of ArmedNode, ExchangeAddresses() and
+/// ValidateArmed(). Arrivals and single ops are not observed: a NIC tells of neither. Nor does its
+/// host see anything move before the end, unless queues are written in parts; so that progress()
+/// rises and Waiting() says something, whoever is woken to ask for them has the device asked where
+/// its queues stand, if the host has seen nothing since it was asked last.
+Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
+                                                    const NodeProgram& program,
                                                     std::vector<TcpSocket> sockets,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max);

@@ -22,6 +22,11 @@ namespace prepost::nic {
 std::string StuckReport(const Plan& plan, std::span<const ArmedNode> nodes, std::string_view why,
                         size_t lines_max = 20);
 
+/// The first culprit as far as one node alone can tell, whose peers are on other machines: "node 1 op
+/// 8 (recv credit 2>1) has not come from node 2". "" when no send queue waits. Asks the device about
+/// every queue.
+std::string StuckAt(const Plan& plan, const ArmedNode& node);
+
 }  // namespace prepost::nic
 
 #endif  // PREPOST_BACKENDS_NIC_STUCK_REPORT_H_

@@ -6,9 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "prepost/backends/emulated/fabric.h"
@@ -16,9 +19,13 @@
 #include "prepost/backends/nic/device_player.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/runtime/node_group.h"
+#include "prepost/runtime/output_set.h"
 #include "tests/support/loopback.h"
 #include "tests/support/plans.h"
+#include "tests/support/stand_in_library.h"
+#include "tests/support/stray_device.h"
 #include "tests/support/temp_folder.h"
+#include "tools/node_device.h"
 
 namespace prepost {
 namespace {
@@ -58,8 +65,8 @@ class NodeOverNicTest : public testing::Test {
         if (parts[i] == Part::kPreposted) {
           options.make_player = [&, i](std::vector<TcpSocket> sockets,
                                        const PlayerContext& context) {
-            return nic::MakePrepostedPlayer(device, program.nodes[i], std::move(sockets), context,
-                                            kAnswerMax);
+            return nic::MakePrepostedPlayer(device, plan_, program.nodes[i], std::move(sockets),
+                                            context, kAnswerMax);
           };
         } else if (parts[i] == Part::kDriven) {
           options.make_player = [&, i](std::vector<TcpSocket> sockets,
@@ -92,10 +99,14 @@ class NodeOverNicTest : public testing::Test {
     for (uint32_t i = 0; i < kNodes; ++i) {
       options.peers.push_back({.host = test::LoopbackAddress(i)});
     }
-    options.connect_max = std::chrono::seconds(60);
+    options.connect_max = connect_max_;
     return options;
   }
 
+  /// In a folder of its own, as those of machines are: a process has one unfinished copy per folder.
+  std::string CopyOf(uint32_t node) const { return folder_ / std::to_string(node) + "/copy"; }
+
+  std::chrono::milliseconds connect_max_ = std::chrono::seconds(60);
   test::TempFolder folder_;
   const std::string path_ = folder_ / "message";
   const Plan plan_ = test::CompileOrDie({.nodes = kNodes,
@@ -127,17 +138,72 @@ TEST_F(NodeOverNicTest, OverMlx5) {
       [](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {.is_ethernet = true}); });
 }
 
-// A member that goes another way is told from one that does not speak at all, and everyone ends.
-TEST_F(NodeOverNicTest, AMemberWithoutADeviceEndsTheGroup) {
+// A member validates what it has armed: bytes that changed are not sent, and nobody starts.
+TEST_F(NodeOverNicTest, WhatChangesInARingEndsTheGroupBeforeAnyDoorbell) {
+  test::StrayWrite write{.node = NodeId(2), .byte = nic::control::kWqeIndex + 1};
+  const std::vector<Status> statuses =
+      Run(std::vector(kNodes, Part::kPreposted), {}, test::StrayDevices(write));
+  for (const Status& status : statuses) EXPECT_FALSE(status.ok());
+  EXPECT_THAT(statuses[2].message(), HasSubstr("wqe: names index"));
+  EXPECT_EQ(write.writes, 1u);
+  EXPECT_EQ(write.doorbells, 0u);
+}
+
+// Catches a member that reads the others' queue pairs as blocks, and members that wait for its: it
+// is refused before anything else, and everyone ends.
+TEST_F(NodeOverNicTest, AMemberWithoutADeviceIsRefused) {
   using enum Part;
+  connect_max_ = std::chrono::seconds(2);
   const std::vector<Status> statuses = Run({kPreposted, kPreposted, kPreposted, kTcp, kPreposted});
-  bool is_named = false;
-  for (const Status& status : statuses) {
-    EXPECT_FALSE(status.ok());
-    is_named |=
-        status.message().find("cannot learn the queue pairs of node 3") != std::string::npos;
+  const std::string why = "node 3 goes over tcp, node 1 over verbs; give --device at all nodes";
+  for (const Status& status : statuses) EXPECT_EQ(status.code(), StatusCode::kRejected);
+  EXPECT_THAT(statuses[3].message(), HasSubstr("refuses node 3: " + why));
+  EXPECT_THAT(statuses[1].message(), HasSubstr("was refused: " + why));
+}
+
+// As `prepost node` does it, each member with a card of its own: some cannot hold the plan, so auto
+// takes the CPU there; with files. Catches copies that never leave the memory that NICs write, and
+// devices that outlive it.
+TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
+  const char* const executors[kNodes] = {"auto", "offload", "cpu", "auto", "auto"};
+  emulated::Fabric fabric(kNodes, {});
+  ASSERT_TRUE(fabric.Start(emulated::Fabric::Until::kStopped).ok());
+  const Result<MappedInput> input = MappedInput::Open(path_);
+  for (uint32_t i = 0; i < kNodes; ++i) {
+    std::filesystem::create_directory(std::filesystem::path(CopyOf(i)).parent_path());
   }
-  EXPECT_TRUE(is_named) << statuses[0].ToString();
+  const auto play = [&](uint32_t i) -> Status {
+    test::StandInLibrary library(fabric.nic(NodeId(i)), {.is_ethernet = true});
+    Result<tools::NodeDevice> device = tools::NodeDevice::Choose(
+        {.executor = executors[i], .device = "mlx5_0", .is_traced = i == 3}, plan_, NodeId(i),
+        &library);
+    if (!device.ok()) return device.status();
+    EXPECT_EQ(device->is_offloaded(), i != 2 && i != 3) << i;
+    const bool is_root = NodeId(i) == plan_.header().root;
+    std::optional<OutputSet> output;
+    if (!is_root) output.emplace(OutputSet::CreateOne(NodeId(i), CopyOf(i)).value());
+    NodeRunOptions options{.bootstrap = Bootstrap(i)};
+    device->ApplyTo(plan_, NodeId(i), kAnswerMax, &options);
+    const Result<LocalRun> run = RunNode(plan_, is_root ? &*input : nullptr,
+                                         output ? &*output : nullptr, std::move(options));
+    EXPECT_EQ(library.notes().umems, 0u) << "node " << i << " leaves its device open";
+    if (!run.ok()) return run.status();
+    EXPECT_EQ(run->report.executor, device->executor());
+    EXPECT_EQ(run->report.detail, "mlx5_0");
+    return {};
+  };
+  std::vector<std::future<Status>> members;
+  for (uint32_t i = 0; i < kNodes; ++i) members.push_back(std::async(std::launch::async, play, i));
+  for (std::future<Status>& member : members) {
+    const Status status = member.get();
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  fabric.Stop();
+  EXPECT_THAT(fabric.engine().misuses(), testing::IsEmpty());
+  for (uint32_t i = 0; i < kNodes; ++i) {
+    if (NodeId(i) == plan_.header().root) continue;
+    EXPECT_TRUE(test::ReadText(CopyOf(i)) == test::ReadText(path_)) << i;
+  }
 }
 
 }  // namespace
