@@ -28,7 +28,7 @@ class TraceOutput {
   /// For the run to fill; null without --trace.
   RunTrace* table() { return table_ ? &*table_ : nullptr; }
   /// The trace of a run that ended with `outcome`. After an interruption there is none, as there is
-  /// nothing else.
+  /// nothing else. To be called with signals held (InterruptSignals): the run is over.
   Status Write(const Plan& plan, TraceInfo info, const Status& outcome) const;
 
  private:

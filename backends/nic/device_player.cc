@@ -10,6 +10,7 @@
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/device_endpoint.h"
 #include "prepost/backends/nic/exchange.h"
+#include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/stuck_report.h"
 
 namespace prepost::nic {
@@ -136,6 +137,7 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
       ExchangeAddresses(node->open_node(), sockets, context.checkpoint, answer_max));
   PREPOST_RETURN_IF_ERROR(node->Arm());
   PREPOST_RETURN_IF_ERROR(node->RequestEvents());
+  PREPOST_RETURN_IF_ERROR(ValidateArmed(plan, *node));
   return std::unique_ptr<Player>(
       std::make_unique<PrepostedPlayer>(device, plan, *std::move(node), std::move(sockets),
                                         context.memory.target.size(), context.wake_fd));

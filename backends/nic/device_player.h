@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DevicePlayers: a member of a group plays its part over a NIC, either preposted or CPU-driven.
-// Both kinds may be in one group: they make the same queue pairs, and put the same messages on them.
+// DevicePlayers: a member of a group plays its part over a NIC, either preposted or CPU-driven. Both
+// kinds may be in one group: they make the same queue pairs, and put the same messages on them.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_PLAYER_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_PLAYER_H_
 
@@ -19,14 +19,14 @@
 namespace prepost::nic {
 
 /// Everything on `device` for this node: its queues, connected with those of its peers (see
-/// ExchangeAddresses(), of which `answer_max` is), and filled. `program` is the node's of `plan`;
-/// they and `device` must outlive the player. Its end is the final completion and the check of all
-/// that came; after an error all its QPs are in the error state, so that nothing is forwarded any
-/// more. Errors: those of ArmedNode and ExchangeAddresses(). Arrivals and single ops are not
-/// observed: a NIC tells of neither. Nor does its host see anything move before the end, unless
-/// queues are written in parts. So Poll() asks the device where its queues stand when the wake-up
-/// source has ended it and the host has seen nothing since the last time; that is what progress()
-/// and Waiting() know.
+/// ExchangeAddresses(), of which `answer_max` is), filled, and validated against `plan`. `program`
+/// is the node's of `plan`; they and `device` must outlive the player. Its end is the final
+/// completion and the check of all that came; after an error all its QPs are in the error state, so
+/// that nothing is forwarded any more. Errors: those of ArmedNode, ExchangeAddresses() and
+/// ValidateArmed(). Arrivals and single ops are not observed: a NIC tells of neither. Nor does its
+/// host see anything move before the end, unless queues are written in parts; so that progress()
+/// rises and Waiting() says something, whoever is woken to ask for them has the device asked where
+/// its queues stand, if the host has seen nothing since it was asked last.
 Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
                                                     const NodeProgram& program,
                                                     std::vector<TcpSocket> sockets,

@@ -306,13 +306,14 @@ class NodeLowering {
     return CqId::FromIndex(out_.cqs.size() - 1);
   }
 
-  /// What does not fit the ring was read by the host when the ring is written again.
+  /// As long as its queue's ring: when a queue breaks, every WQE in it gives a CQE, signaled or not,
+  /// and the first of them, which says why, must not be overwritten. The CQEs of what was in the
+  /// ring before were read by the host when it was written again.
   CqId AddCq(CompletionQueue::Role role, QpId id, size_t completions, uint32_t ring) {
-    const auto entries = static_cast<uint32_t>(std::min<size_t>(completions, ring));
     return AddCq({.role = role,
                   .qp = id,
                   .completions = static_cast<uint32_t>(completions),
-                  .entries = std::bit_ceil(entries)});
+                  .entries = ring});
   }
 
   void MakeCompletionQueues() {

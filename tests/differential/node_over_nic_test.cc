@@ -23,6 +23,7 @@
 #include "tests/support/loopback.h"
 #include "tests/support/plans.h"
 #include "tests/support/stand_in_library.h"
+#include "tests/support/stray_device.h"
 #include "tests/support/temp_folder.h"
 #include "tools/node_device.h"
 
@@ -135,6 +136,17 @@ TEST_F(NodeOverNicTest, OverMlx5) {
   ExpectDelivers(
       {kPreposted, kPreposted, kDriven, kPreposted, kDriven}, {},
       [](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {.is_ethernet = true}); });
+}
+
+// A member validates what it has armed: bytes that changed are not sent, and nobody starts.
+TEST_F(NodeOverNicTest, WhatChangesInARingEndsTheGroupBeforeAnyDoorbell) {
+  test::StrayWrite write{.node = NodeId(2), .byte = nic::control::kWqeIndex + 1};
+  const std::vector<Status> statuses =
+      Run(std::vector(kNodes, Part::kPreposted), {}, test::StrayDevices(write));
+  for (const Status& status : statuses) EXPECT_FALSE(status.ok());
+  EXPECT_THAT(statuses[2].message(), HasSubstr("wqe: names index"));
+  EXPECT_EQ(write.writes, 1u);
+  EXPECT_EQ(write.doorbells, 0u);
 }
 
 // Catches a member that reads the others' queue pairs as blocks, and members that wait for its: it
