@@ -6,23 +6,9 @@
 #include <utility>
 
 #include "prepost/backends/nic/device_player.h"
-#include "prepost/backends/nic/object_table.h"
 #include "tools/hardware.h"
 
 namespace prepost::tools {
-namespace {
-
-/// The node's queues, as bytes that were read back and compared with the plan.
-Result<nic::QueueProgram> LowerAndValidate(const Plan& plan, const nic::LowerOptions& options) {
-  Result<nic::QueueProgram> program = nic::Lower(plan, options);
-  if (!program.ok()) return program;
-  const Result<nic::ValidationReport> report = nic::ValidateProgram(plan, *program);
-  if (!report.ok()) return report.status();
-  PREPOST_RETURN_IF_ERROR(report->ToStatus());
-  return program;
-}
-
-}  // namespace
 
 Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node,
                                       mlx5::VerbsLibrary* library) {
@@ -42,7 +28,7 @@ Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan
     chosen.note_ = "cpu: --trace is given, and a NIC tells nobody when it does what";
     return chosen;
   }
-  Result<nic::QueueProgram> program = LowerAndValidate(plan, lower);
+  Result<nic::QueueProgram> program = nic::Lower(plan, lower);
   if (!program.ok() && !is_auto) return program.status();
   if (program.ok()) {
     chosen.program_ = std::make_unique<nic::QueueProgram>(*std::move(program));

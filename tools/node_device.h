@@ -31,9 +31,8 @@ struct NodeDeviceChoice {
 /// over the same, so that is for the user to decide, at all nodes.
 class NodeDevice {
  public:
-  /// `library`: where devices come from; null: there is none. What is lowered is validated, too.
-  /// Offload needs a device. Errors: those of OpenHardware() and, with offload, of Lower()
-  /// (kRejected): the plan does not fit the device.
+  /// `library`: where devices come from; null: there is none. Offload needs a device. Errors: those
+  /// of OpenHardware() and, with offload, of Lower() (kRejected): the plan does not fit the device.
   static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node,
                                    mlx5::VerbsLibrary* library);
 
