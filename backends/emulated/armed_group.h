@@ -21,7 +21,6 @@
 
 namespace prepost::emulated {
 
-/// Move only.
 /// One message of a sequence. `node_buffers[v]` is node v's, of the message's size; the root's is
 /// not used. Not owned.
 struct MessageBuffers {
@@ -36,6 +35,7 @@ struct FirstNumbers {
   uint32_t cq_index = 0;
 };
 
+/// Move only.
 class ArmedGroup {
  public:
   /// Makes and connects all nodes of `plan`. To arm them all before any starts is its user's

@@ -19,15 +19,6 @@ FailureKind KindOf(Syndrome syndrome) {
 
 }  // namespace
 
-Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
-  for (size_t i = 0; i < program.qps.size(); ++i) {
-    const QueuePair& qp = program.qps[i];
-    if (!qp.loopback && qp.peer == peer && qp.lane == lane) return QpId::FromIndex(i);
-  }
-  return Rejected(
-      fmt::format("node {} has no QP to node {} on lane {}", program.node.value, peer.value, lane));
-}
-
 Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
                                   const ArmConfig& config) {
   ArmedNode node(device, program, config);

@@ -23,9 +23,6 @@
 
 namespace prepost::nic {
 
-/// The QP towards `peer` on `lane`. Every node that this one has a QP to has one back.
-Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
-
 /// What can go wrong at a node, what explains more first: the later ones are what follows from the
 /// earlier ones at other QPs and nodes.
 enum class FailureKind : uint8_t {
@@ -71,7 +68,7 @@ struct ArmConfig {
 /// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every
 /// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the same
 /// from Arm on for the next message over the same queues; peers need not be as far, provided that
-/// all QPs retry for receives (rnr_retry 7). A host of several nodes that waits for all their
+/// all QPs retry for receives (kRnrRetryForEver). A host of several nodes that waits for all their
 /// devices at once calls TakeEvents instead of Poll.
 ///
 /// Errors: Arm asks for error events of all CQs, so that a host that waits wakes for whatever goes

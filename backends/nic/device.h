@@ -40,6 +40,9 @@ struct Cq {
   uint64_t* cqes_read = nullptr;  ///< what CqeReader has read, for DeviceCounters
 };
 
+/// QpConfig::rnr_retry: a send that meets no receive tries again until there is one. 0: it fails.
+inline constexpr uint8_t kRnrRetryForEver = 7;
+
 struct QpConfig {
   uint32_t send_cq = 0;     ///< CQN
   uint32_t recv_cq = 0;     ///< CQN
@@ -52,7 +55,7 @@ struct QpConfig {
   bool managed_send = false;
   /// cd_slave_receive: the same with RECV_EN
   bool managed_recv = false;
-  uint8_t rnr_retry = 7;  ///< 7: forever
+  uint8_t rnr_retry = kRnrRetryForEver;  ///< how often at most
 };
 
 /// What every device asks of sizes. Errors (kRejected): what, its limit and the value.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/encode.h"
 
 namespace prepost::nic {
