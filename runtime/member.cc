@@ -198,10 +198,12 @@ Checkpoint Member::Answering() {
 }
 
 Status Member::ReportFailure(const Status& failure, milliseconds max) {
+  const bool lost_peer = player_ != nullptr && player_->lost_peer().has_value();
+  player_.reset();  // first of all: a NIC would go on by itself
   if (is_aborted_ || is_leader_lost_) return failure;
   task_.interrupt_fd = -1;  // what follows is bounded, and an interrupt may be what is reported
   ControlMessage message = {.kind = Kind::kFailed, .code = failure.code()};
-  message.lost_peer = player_ != nullptr && player_->lost_peer().has_value();
+  message.lost_peer = lost_peer;
   message.SetText(failure.ToString());
   task_.control.Send(message);
   const Clock::time_point due =

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
 #include <utility>
 
 namespace prepost::nic {
@@ -42,7 +41,7 @@ Status ArmedNode::MakeObjects() {
   for (size_t i = 0; i < lkeys_.size(); ++i) {
     if (config_.messages[i].empty()) continue;
     Result<uint32_t> key =
-        device_->RegisterMemory(config_.messages[i], {.local_write = config_.writable});
+        lease_.RegisterMemory(config_.messages[i], {.local_write = config_.writable});
     if (!key.ok()) return key.status();
     lkeys_[i] = *key;
   }
@@ -66,15 +65,15 @@ uint32_t ArmedNode::EntriesOf(const CompletionQueue& cq) const {
 
 Status ArmedNode::MakeQueuePairs() {
   for (const QueuePair& qp : program_->qps) {
-    Result<Qp> made = device_->CreateQp({.send_cq = cq(qp.send_cq).number,
-                                         .recv_cq = cq(qp.recv_cq).number,
-                                         .sq_wqebbs = qp.sq_wqebbs,
-                                         .sq_base = config_.first_sq_index,
-                                         .rq_wqes = qp.rq_wqes,
-                                         .rq_stride = kReceiveStrideBytes,
-                                         .cd_master = !qp.managed,
-                                         .managed_send = qp.managed,
-                                         .rnr_retry = config_.rnr_retry});
+    Result<Qp> made = lease_.CreateQp({.send_cq = cq(qp.send_cq).number,
+                                       .recv_cq = cq(qp.recv_cq).number,
+                                       .sq_wqebbs = qp.sq_wqebbs,
+                                       .sq_base = config_.first_sq_index,
+                                       .rq_wqes = qp.rq_wqes,
+                                       .rq_stride = kReceiveStrideBytes,
+                                       .cd_master = !qp.managed,
+                                       .managed_send = qp.managed,
+                                       .rnr_retry = config_.rnr_retry});
     if (!made.ok()) return made.status();
     qps_.push_back(*made);
     bindings_.qpns.push_back(made->number);
@@ -243,11 +242,6 @@ void ArmedNode::NoteDeviceErrors() {
   }
 }
 
-void ArmedNode::MoveToError() {
-  // What cannot be moved is not there any more.
-  for (const Qp& qp : qps_) std::ignore = device_->MoveToError(qp.number);
-}
-
 Result<NodePosition> ArmedNode::Position() const {
   NodePosition position;
   // Counters have 16 bits; a message may have more WQEs, but few are between them and the last
@@ -301,6 +295,11 @@ uint32_t ArmedNode::WaitedCqe(const SendWqe& wait, CqId cq) const {
 
 std::optional<QpCounters> ArmedNode::Query(QpId id) const {
   const Result<QpCounters> counters = device_->QueryQp(qp(id).number);
+  return counters.ok() ? std::optional(*counters) : std::nullopt;
+}
+
+std::optional<CqCounters> ArmedNode::Query(CqId id) const {
+  const Result<CqCounters> counters = device_->QueryCq(cq(id).number);
   return counters.ok() ? std::optional(*counters) : std::nullopt;
 }
 
