@@ -63,6 +63,12 @@ Status Member::Prepare() {
   NodeMemory memory;
   if (is_root_) {
     memory.source = task_.input->bytes();
+    if (task_.in_memory) {
+      Result<Mapping> message = task_.input->Read(Answering());
+      if (!message.ok()) return message.status();
+      message_ = *std::move(message);
+      memory.source = message_.bytes();
+    }
   } else {
     PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
     memory = {.source = task_.buffer->bytes(), .target = task_.buffer->bytes()};
@@ -85,7 +91,8 @@ Status Member::Transfer(uint64_t start_ns) {
   while (!player_->done()) {
     const Status status = player_->Poll(Sooner(pacer.Timeout(player_->progress()), SilenceLeft()));
     if (!status.ok()) {
-      if (task_.input != nullptr) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
+      const bool plays_file = task_.input != nullptr && !task_.in_memory;
+      if (plays_file) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
       return status;
     }
     if (player_->woken() || SilenceLeft() == milliseconds(0)) {
@@ -100,8 +107,10 @@ Status Member::Transfer(uint64_t start_ns) {
 }
 
 Status Member::Sum() {
-  const Result<MessageSum> sum =
-      is_root_ ? task_.input->Sum(Answering()) : task_.buffer->Sum(Answering());
+  if (!is_root_) PREPOST_RETURN_IF_ERROR(task_.buffer->Write(Answering()));
+  const Result<MessageSum> sum = !is_root_         ? task_.buffer->Sum(Answering())
+                                 : task_.in_memory ? SumMemory(message_.bytes(), Answering())
+                                                   : task_.input->Sum(Answering());
   if (!sum.ok()) return sum.status();
   sum_ = *sum;
   return {};

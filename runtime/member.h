@@ -16,6 +16,7 @@
 #include "prepost/ir/plan.h"
 #include "prepost/runtime/checkpoint.h"
 #include "prepost/runtime/control_socket.h"
+#include "prepost/runtime/mapping.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 #include "prepost/runtime/op_times.h"
@@ -30,8 +31,11 @@ struct MemberTask {
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open
-  PlayerFactory make_player;           ///< called once, when the buffer is reserved
-  std::function<Status()> commit;      ///< for kCommit; may be empty
+  /// The root's message is to be read into memory that no file backs, for devices. Others' buffers
+  /// are opened that way.
+  bool in_memory = false;
+  PlayerFactory make_player;       ///< called once, when the buffer is reserved
+  std::function<Status()> commit;  ///< for kCommit; may be empty
   WaitPolicy wait;
   RunTrace* trace = nullptr;  ///< null: none
   ControlSocket control;
@@ -79,6 +83,7 @@ class Member {
   MemberTask task_;
   const bool is_root_;
   FileDescriptor wake_;  ///< epoll: control and interrupt
+  Mapping message_;      ///< the root's with in_memory
   std::unique_ptr<Player> player_;
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
   Clock::time_point heard_;   ///< of the leader, last

@@ -11,20 +11,24 @@
 
 namespace prepost {
 
-Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet* outputs) {
+Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet* outputs,
+                                    BufferPlace place) {
   if (outputs == nullptr) return OfMemory(node, bytes);
-  return OfFile(PartialOutput::Create(outputs->TemporaryPath(node)), bytes);
+  return OfFile(PartialOutput::Create(outputs->TemporaryPath(node)), bytes, place);
 }
 
-Result<NodeBuffer> NodeBuffer::OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs) {
+Result<NodeBuffer> NodeBuffer::OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs,
+                                           BufferPlace place) {
   if (outputs == nullptr) return OfMemory(node, bytes);
-  return OfFile(PartialOutput::CreateUnnamed(outputs->TemporaryPath(node)), bytes);
+  return OfFile(PartialOutput::CreateUnnamed(outputs->TemporaryPath(node)), bytes, place);
 }
 
-Result<NodeBuffer> NodeBuffer::OfFile(Result<PartialOutput> output, uint64_t bytes) {
+Result<NodeBuffer> NodeBuffer::OfFile(Result<PartialOutput> output, uint64_t bytes,
+                                      BufferPlace place) {
   if (!output.ok()) return output.status();
   NodeBuffer buffer;
   buffer.bytes_ = bytes;
+  buffer.place_ = place;
   buffer.output_ = std::move(*output);
   return buffer;
 }
@@ -44,11 +48,18 @@ Result<NodeBuffer> NodeBuffer::OfMemory(NodeId node, uint64_t bytes) {
 }
 
 Status NodeBuffer::Reserve(const Checkpoint& checkpoint) {
-  if (output_) return output_->Reserve(bytes_, checkpoint);
-  Result<Mapping> memory = Mapping::OfFile(fd(), bytes_, Mapping::Access::kReadWrite);
+  if (output_) PREPOST_RETURN_IF_ERROR(output_->Reserve(bytes_, checkpoint));
+  if (is_in_file()) return {};
+  Result<Mapping> memory = output_ ? Mapping::Anonymous(bytes_)
+                                   : Mapping::OfFile(fd(), bytes_, Mapping::Access::kReadWrite);
   if (!memory.ok()) return memory.status();
   memory_ = std::move(*memory);
   return memory_.Touch(Mapping::Access::kReadWrite, checkpoint);
+}
+
+Status NodeBuffer::Write(const Checkpoint& checkpoint) {
+  if (!output_ || is_in_file()) return {};
+  return output_->Write(memory_.bytes(), checkpoint);
 }
 
 Result<MessageSum> NodeBuffer::Sum(const Checkpoint& checkpoint) const {

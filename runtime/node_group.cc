@@ -43,6 +43,7 @@ class NodeRun {
 
  private:
   bool is_root() const { return node_ == plan_.header().root; }
+  bool in_memory() const { return options_.make_player != nullptr; }
   Result<LocalRun> RunRoot();
   Result<LocalRun> RunOther();
   Status Lead();
@@ -113,7 +114,8 @@ Status NodeRun::Lead() {
 Result<LocalRun> NodeRun::RunOther() {
   // First of all, because once the root has let this node in, its failure is everyone's.
   Result<NodeBuffer> buffer =
-      NodeBuffer::OpenUnnamed(node_, plan_.header().message.bytes, outputs_);
+      NodeBuffer::OpenUnnamed(node_, plan_.header().message.bytes, outputs_,
+                              in_memory() ? BufferPlace::kMemory : BufferPlace::kFile);
   if (!buffer.ok()) return buffer.status();
   buffer_ = std::move(*buffer);
   Result<FileDescriptor> control = bootstrap_->ConnectToRoot();
@@ -130,6 +132,7 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .node = node_,
           .input = input_,
           .buffer = &buffer_,
+          .in_memory = in_memory(),
           .make_player = [this](const PlayerContext& context) { return MakePlayer(context); },
           .commit = [this] { return Commit(); },
           .wait = options_.wait,

@@ -32,8 +32,9 @@ struct NodeRunOptions {
   /// The root: how long nothing may move anywhere in the group. Others: how long the root may say
   /// nothing.
   std::chrono::milliseconds no_progress_max{30000};
-  /// Plays this node's part; `sockets` connect it with each peer, for whatever is to be agreed on
-  /// before. Empty: the CPU executor over these connections.
+  /// Plays this node's part, over a device: message and copy lie in memory that no file backs, and
+  /// the copy is written when all has come. `sockets` connect it with each peer, for whatever is to
+  /// be agreed on before. Empty: the CPU executor over these connections.
   std::function<Result<std::unique_ptr<Player>>(std::vector<TcpSocket> sockets,
                                                 const PlayerContext& context)>
       make_player = {};

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
 #include <vector>
 
 #include "prepost/backends/emulated/offload_run.h"
@@ -7,7 +6,6 @@
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/mapping.h"
-#include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 #include "tools/run_job.h"
 #include "tools/ticker.h"
@@ -15,33 +13,16 @@
 namespace prepost::tools {
 namespace {
 
-/// A receiver's copy. NICs write to memory that no file backs, as they would to pinned memory: a
-/// file that shrinks meanwhile is an error here when the copy is written, and not a SIGBUS.
-struct Copy {
-  std::optional<PartialOutput> file;  // its space is reserved before anything moves
-  NodeBuffer memory;
-};
-
-Result<Copy> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
-  const uint64_t bytes = job.plan.header().message.bytes;
-  Copy copy;
-  if (job.outputs != nullptr) {
-    Result<PartialOutput> file = PartialOutput::Create(job.outputs->TemporaryPath(node));
-    if (!file.ok()) return file.status();
-    PREPOST_RETURN_IF_ERROR(file->Reserve(bytes, checkpoint));
-    copy.file = std::move(*file);
-  }
-  Result<NodeBuffer> memory = NodeBuffer::Open(node, bytes, /*outputs=*/nullptr);
-  if (!memory.ok()) return memory.status();
-  PREPOST_RETURN_IF_ERROR(memory->Reserve(checkpoint));
-  copy.memory = std::move(*memory);
-  return copy;
+Result<NodeBuffer> MakeBuffer(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
+  Result<NodeBuffer> buffer =
+      NodeBuffer::Open(node, job.plan.header().message.bytes, job.outputs, BufferPlace::kMemory);
+  if (buffer.ok()) PREPOST_RETURN_IF_ERROR(buffer->Reserve(checkpoint));
+  return buffer;
 }
 
-Result<MessageSum> WriteAndSum(Copy& copy, const Checkpoint& checkpoint) {
-  if (!copy.file) return copy.memory.Sum(checkpoint);
-  PREPOST_RETURN_IF_ERROR(copy.file->Write(copy.memory.bytes(), checkpoint));
-  return copy.file->Sum(checkpoint);
+Result<MessageSum> WriteAndSum(NodeBuffer& buffer, const Checkpoint& checkpoint) {
+  PREPOST_RETURN_IF_ERROR(buffer.Write(checkpoint));
+  return buffer.Sum(checkpoint);
 }
 
 }  // namespace
@@ -56,17 +37,17 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Result<Mapping> message = job.input.Read(checkpoint);
   if (!message.ok()) return message.status();
 
-  constexpr size_t kFilesPerNode = 3;  // a copy, its memory, and what its NIC tells its host by
+  constexpr size_t kFilesPerNode = 2;  // a copy, and what its NIC tells its host by
   constexpr size_t kOwnFiles = 32;
   PREPOST_RETURN_IF_ERROR(RaiseFileLimit(kFilesPerNode * header.nodes + kOwnFiles));
-  std::vector<Copy> copies(header.nodes);  // the root's stays empty
+  std::vector<NodeBuffer> copies(header.nodes);  // the root's stays empty
   std::vector<std::span<std::byte>> memory(header.nodes);
   for (uint32_t node = 0; node < header.nodes; ++node) {
     if (NodeId(node) == header.root) continue;
-    Result<Copy> copy = MakeCopy(job, NodeId(node), checkpoint);
+    Result<NodeBuffer> copy = MakeBuffer(job, NodeId(node), checkpoint);
     if (!copy.ok()) return copy.status();
     copies[node] = std::move(*copy);
-    memory[node] = copies[node].memory.bytes();
+    memory[node] = copies[node].bytes();
   }
 
   Result<RunReport> report = [&] {
