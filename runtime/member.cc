@@ -157,7 +157,7 @@ Status Member::Handle(const ControlMessage& message) {
   ControlMessage answer = {.kind = Kind::kProgress, .progress = checkpoints_};
   if (player_ != nullptr) {
     answer.report = player_->report();
-    answer.progress += player_->progress();
+    answer.progress += player_->AskProgress();
     answer.SetText(player_->Waiting(kWaitingOpsMax));
   }
   task_.control.Send(answer);

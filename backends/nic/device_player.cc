@@ -4,16 +4,19 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/device_endpoint.h"
 #include "prepost/backends/nic/exchange.h"
+#include "prepost/backends/nic/queue_watch.h"
+#include "prepost/backends/nic/stuck_report.h"
 
 namespace prepost::nic {
 namespace {
-
-constexpr uint8_t kRetryForEver = 7;  // peers start when the group does, each in its own time
 
 bool IsReadable(int fd) {
   pollfd it = {.fd = fd, .events = POLLIN, .revents = 0};
@@ -22,13 +25,8 @@ bool IsReadable(int fd) {
 
 class PrepostedPlayer final : public Player {
  public:
-  PrepostedPlayer(Device& device, ArmedNode node, std::vector<TcpSocket> sockets, uint64_t bytes,
-                  int wake_fd)
-      : device_(device),
-        node_(std::move(node)),
-        sockets_(std::move(sockets)),
-        bytes_(bytes),
-        wake_fd_(wake_fd) {}
+  PrepostedPlayer(Device& device, const Plan& plan, ArmedNode node, uint64_t bytes, int wake_fd)
+      : device_(device), plan_(plan), node_(std::move(node)), bytes_(bytes), wake_fd_(wake_fd) {}
 
   void Start() override {
     before_ = device_.counters();
@@ -38,7 +36,7 @@ class PrepostedPlayer final : public Player {
 
   Status Poll(std::chrono::milliseconds timeout) override {
     const Status status = Look(timeout);
-    if (!status.ok()) MoveToError();
+    if (!status.ok()) node_.MoveToError();
     return status;
   }
   bool done() const override { return is_done_; }
@@ -60,11 +58,23 @@ class PrepostedPlayer final : public Player {
   uint64_t progress() const override {
     return device_.counters().cqes_read + node_.wqes_written() + (is_done_ ? 1 : 0);
   }
-  std::string Waiting(size_t) const override {
-    return fmt::format("{} WQEs are preposted, the final completion has not come",
-                       node_.wqes_written());
+  uint64_t AskProgress() override {
+    has_moved_ = !is_done_ && watch_.HasMoved(node_);
+    moves_ += has_moved_ ? 1 : 0;
+    return progress() + moves_;
   }
-  std::optional<NodeId> lost_peer() const override { return std::nullopt; }
+  std::string Waiting(size_t ops_max) const override {
+    const std::string node = fmt::format("node {}: ", node_.program().node.value);
+    if (is_done_) return node + "has its final completion";
+    if (has_moved_) return node + "its NIC is at work";
+    return node + StuckLine(plan_, std::span(&node_, 1), ops_max);
+  }
+  /// Of a peer that does not answer something else is the cause, which others may know.
+  std::optional<NodeId> lost_peer() const override {
+    const std::optional<Failure>& failure = node_.failure();
+    if (!failure || failure->kind != FailureKind::kNoAnswer) return std::nullopt;
+    return node_.program().qps[failure->qp.index()].peer;
+  }
 
  private:
   Status Look(std::chrono::milliseconds timeout) {
@@ -77,62 +87,41 @@ class PrepostedPlayer final : public Player {
     return {};
   }
 
-  void MoveToError() {
-    for (size_t i = 0; i < node_.program().qps.size(); ++i) {
-      static_cast<void>(device_.MoveToError(node_.qp(QpId::FromIndex(i)).number));
-    }
-  }
-
   Device& device_;
+  const Plan& plan_;
   ArmedNode node_;
-  std::vector<TcpSocket> sockets_;  // open to the end, so that peers see when this node is gone
   uint64_t bytes_;
   int wake_fd_;
+  QueueWatch watch_;
+  uint64_t moves_ = 0;      // times that it saw something move
+  bool has_moved_ = false;  // the last time
   bool is_done_ = false;
   bool is_woken_ = false;
   DeviceCounters before_;
   DeviceCounters started_;
 };
 
-/// The CPU executor, and what must live as long.
-class DrivenPlayer final : public Player {
- public:
-  DrivenPlayer(const Plan& plan, NodeId node, std::unique_ptr<Endpoint> endpoint,
-               std::vector<TcpSocket> sockets, const PlayerContext& context)
-      : sockets_(std::move(sockets)), player_(plan, node, std::move(endpoint), context) {}
-
-  void Start() override { player_.Start(); }
-  Status Poll(std::chrono::milliseconds timeout) override { return player_.Poll(timeout); }
-  bool done() const override { return player_.done(); }
-  bool woken() const override { return player_.woken(); }
-  NodeReport report() const override { return player_.report(); }
-  uint64_t progress() const override { return player_.progress(); }
-  std::string Waiting(size_t ops_max) const override { return player_.Waiting(ops_max); }
-  std::optional<NodeId> lost_peer() const override { return player_.lost_peer(); }
-
- private:
-  std::vector<TcpSocket> sockets_;
-  CpuPlayer player_;
-};
-
 }  // namespace
 
-Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodeProgram& program,
+Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
+                                                    const QueueProgram& program, NodeId node,
                                                     std::vector<TcpSocket> sockets,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max) {
-  const bool is_root = context.memory.target.empty();
+  const auto own = std::ranges::find(program.nodes, node, &NodeProgram::node);
+  PREPOST_CHECK(own != program.nodes.end());
   PREPOST_RETURN_IF_ERROR(device.EventFile().status());
-  Result<ArmedNode> node = ArmedNode::Make(
-      device, program,
-      {.messages = {context.memory.source}, .writable = !is_root, .rnr_retry = kRetryForEver});
-  if (!node.ok()) return node.status();
+  Result<ArmedNode> armed = ArmedNode::Make(device, *own,
+                                            {.messages = {context.memory.source},
+                                             .writable = !context.memory.target.empty(),
+                                             .rnr_retry = program.rnr_retry});
+  if (!armed.ok()) return armed.status();
   PREPOST_RETURN_IF_ERROR(
-      ExchangeAddresses(node->open_node(), sockets, context.checkpoint, answer_max));
-  PREPOST_RETURN_IF_ERROR(node->Arm());
-  PREPOST_RETURN_IF_ERROR(node->RequestEvents());
+      ExchangeAddresses(armed->open_node(), sockets, context.checkpoint, answer_max));
+  PREPOST_RETURN_IF_ERROR(armed->Arm());
+  PREPOST_RETURN_IF_ERROR(armed->RequestEvents());
   return std::unique_ptr<Player>(std::make_unique<PrepostedPlayer>(
-      device, *std::move(node), std::move(sockets), context.memory.target.size(), context.wake_fd));
+      device, plan, *std::move(armed), context.memory.target.size(), context.wake_fd));
 }
 
 Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,
@@ -147,8 +136,8 @@ Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& pla
   if (!endpoint.ok()) return endpoint.status();
   PREPOST_RETURN_IF_ERROR(
       ExchangeAddresses((*endpoint)->open_node(), sockets, context.checkpoint, answer_max));
-  return std::unique_ptr<Player>(std::make_unique<DrivenPlayer>(plan, node, *std::move(endpoint),
-                                                                std::move(sockets), context));
+  return std::unique_ptr<Player>(
+      std::make_unique<CpuPlayer>(plan, node, *std::move(endpoint), context));
 }
 
 }  // namespace prepost::nic

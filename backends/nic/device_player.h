@@ -18,13 +18,14 @@
 
 namespace prepost::nic {
 
-/// Everything on `device` for this node: its queues, connected with those of its peers (see
-/// ExchangeAddresses(), of which `answer_max` is), and filled. `program` is the node's; it, `plan` and `device` must outlive
-/// the player. Its end is the final completion and the check of all that came; after an error all
-/// its QPs are in the error state, so that nothing is forwarded any more. Errors: those of
-/// ArmedNode and ExchangeAddresses(). Arrivals and single ops are not observed: a NIC tells of
-/// neither.
-Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodeProgram& program,
+/// Everything on `device` for `node`: its queues, connected with those of its peers (see
+/// ExchangeAddresses(), of which `sockets` and `answer_max` are), and filled. `program` is that of
+/// `plan` and has the node; it, `plan` and `device` must outlive the player. Its end is the final
+/// completion and the check of all that came; after an error all its QPs are in the error state, so
+/// that nothing is forwarded any more. Errors: those of ArmedNode and ExchangeAddresses(). Arrivals
+/// and single ops are not observed: a NIC tells of neither.
+Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
+                                                    const QueueProgram& program, NodeId node,
                                                     std::vector<TcpSocket> sockets,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max);

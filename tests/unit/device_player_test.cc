@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Members that play over a device, on a chain 0>1>2 whose NICs run only when a test says so: what
+// can be seen of them meanwhile, and what is left when one of them ends.
+#include "prepost/backends/nic/device_player.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/nic/lower.h"
+#include "prepost/runtime/mapping.h"
+#include "tests/support/plans.h"
+
+namespace prepost {
+namespace {
+
+using testing::HasSubstr;
+
+enum class Part : uint8_t { kPreposted, kDriven };
+
+constexpr std::chrono::milliseconds kLook{0};
+constexpr std::byte kSent{0x5a};
+
+class DevicePlayerTest : public testing::TestWithParam<Part> {
+ protected:
+  static constexpr uint32_t kNodes = 3;
+  static constexpr uint64_t kBytes = 20'000;
+
+  /// The members of a chain of 20 blocks, connected and armed.
+  void Make(const char* ready, const std::array<Part, kNodes>& parts) {
+    plan_ = PlanOf(ready);
+    if (program_.nodes.empty()) program_ = *nic::Lower(plan_);
+    std::array<std::vector<TcpSocket>, kNodes> sockets;
+    for (uint32_t i = 1; i < kNodes; ++i) {
+      int pair[2] = {-1, -1};
+      ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+      sockets[i - 1].push_back({.peer = NodeId(i), .fd = FileDescriptor(pair[0])});
+      sockets[i].push_back({.peer = NodeId(i - 1), .fd = FileDescriptor(pair[1])});
+    }
+    std::vector<std::future<Status>> made;
+    for (uint32_t i = 0; i < kNodes; ++i) {
+      memory_[i] = *Mapping::Anonymous(kBytes);
+      if (i == 0) std::ranges::fill(memory_[0].bytes(), kSent);
+      made.push_back(std::async(std::launch::async, [this, i, part = parts[i], &sockets] {
+        return MakeOne(i, part, std::move(sockets[i]));
+      }));
+    }
+    for (std::future<Status>& it : made) {
+      const Status status = it.get();
+      ASSERT_TRUE(status.ok()) << status.ToString();
+    }
+  }
+
+  static Plan PlanOf(const char* ready) {
+    return test::CompileOrDie({.nodes = kNodes,
+                               .message_bytes = kBytes,
+                               .block_bytes = 1000,
+                               .algorithm = "chain",
+                               .ready = *ParseReady(ready)});
+  }
+  /// Of the barrier's plan; node 1 does not post it.
+  static nic::QueueProgram WithoutTheLastReceive() {
+    nic::QueueProgram program = *nic::Lower(PlanOf("barrier"));
+    nic::NodeProgram& node = program.nodes[1];
+    node.qps[nic::FindQp(node, NodeId(0), kBlockLane)->index()].receives.pop_back();
+    return program;
+  }
+
+  void Start(std::initializer_list<uint32_t> nodes) {
+    for (const uint32_t node : nodes) players_[node]->Start();
+  }
+  /// Until node 1 has some of the message and the root has not sent all.
+  void RunToTheMiddle() {
+    while (memory_[1].bytes()[0] != kSent) ASSERT_TRUE(fabric_.RunSome(1));
+    ASSERT_NE(memory_[1].bytes().back(), kSent);
+  }
+  uint64_t AskAll() {
+    uint64_t sum = 0;
+    for (const auto& player : players_) sum += player->AskProgress();
+    return sum;
+  }
+  /// What `player` says after it has stood still.
+  std::string Standing(uint32_t node) {
+    fabric_.RunUntilIdle();
+    players_[node]->AskProgress();
+    const uint64_t before = players_[node]->AskProgress();
+    EXPECT_EQ(players_[node]->AskProgress(), before) << "nothing moves";
+    return players_[node]->Waiting(2);
+  }
+
+  Plan plan_;
+  nic::QueueProgram program_;
+  std::array<Mapping, kNodes> memory_;
+  emulated::Fabric fabric_{kNodes, {}};
+  std::array<std::unique_ptr<Player>, kNodes> players_;
+
+ private:
+  Status MakeOne(uint32_t i, Part part, std::vector<TcpSocket> sockets) {
+    const std::span<std::byte> bytes = memory_[i].bytes();
+    const PlayerContext context{
+        .memory = {.source = bytes, .target = i == 0 ? std::span<std::byte>() : bytes}};
+    constexpr std::chrono::seconds kAnswerMax{60};
+    nic::Device& device = fabric_.device(NodeId(i));
+    auto player = part == Part::kPreposted
+                      ? nic::MakePrepostedPlayer(device, plan_, program_, NodeId(i),
+                                                 std::move(sockets), context, kAnswerMax)
+                      : nic::MakeDrivenPlayer(device, plan_, NodeId(i), std::move(sockets), context,
+                                              kAnswerMax);
+    if (player.ok()) players_[i] = *std::move(player);
+    return player.status();
+  }
+};
+
+constexpr std::array kAllPreposted = {Part::kPreposted, Part::kPreposted, Part::kPreposted};
+
+// Progress that only counts what hosts do ends a healthy run that takes longer than its limit.
+TEST_F(DevicePlayerTest, ProgressIsWhatTheNicsDo) {
+  Make("window=1", kAllPreposted);
+  Start({0, 1, 2});
+  uint64_t before = AskAll();
+  uint32_t looks = 0;
+  while (fabric_.RunSome(16)) {
+    const uint64_t now = AskAll();
+    EXPECT_GT(now, before) << "after look " << looks;
+    before = now;
+    ++looks;
+  }
+  EXPECT_GT(looks, 10u);
+  for (const auto& player : players_) {
+    ASSERT_TRUE(player->Poll(kLook).ok());
+    EXPECT_TRUE(player->done());
+  }
+}
+
+// Reports that need all nodes' queues, or that leave out which queue waits for which peer.
+TEST_F(DevicePlayerTest, SaysWhichQueueWaitsForWhom) {
+  Make("window=1", kAllPreposted);
+  Start({0, 1});
+  EXPECT_EQ(Standing(1),
+            "node 1: 2 send queues wait; first culprit: node 2 is to send for node 1 op 3 (recv "
+            "credit 2>1); node 1 op 5 (send 1>2:0) waits for node 1 op 3 (recv credit 2>1) (0 of 1 "
+            "CQEs of the receives of QP 1>2 credits are there; node 2 is to send it); node 1's "
+            "final completion waits for node 1 op 79 (send 1>2:19) (0 of 1 CQEs of the sends of QP "
+            "1>2 blocks are there; WQE 59 of node 1's QP 1>2 blocks)");
+  EXPECT_THAT(Standing(2), HasSubstr("QP 2>1 credits has not been rung on by its host"));
+}
+
+// The same for a send that runs and whose receiver is elsewhere.
+TEST_F(DevicePlayerTest, SaysWhoDoesNotAnswer) {
+  program_ = WithoutTheLastReceive();
+  program_.rnr_retry = nic::kRnrRetryForEver;
+  Make("barrier", kAllPreposted);
+  Start({0, 1, 2});
+  EXPECT_THAT(Standing(0),
+              HasSubstr("first culprit: node 0's QP 0>1 blocks has sent WQE 19, node 0 "
+                        "op 19 (send 0>1:19), without an answer of node 1"));
+}
+
+// Retried for ever, a receive that is missing behind a barrier shows only as standing still.
+TEST_P(DevicePlayerTest, AMissingReceiveBehindABarrierIsAnError) {
+  program_ = WithoutTheLastReceive();
+  Make("barrier", {GetParam(), Part::kPreposted, Part::kPreposted});
+  Start({0, 1, 2});
+  Status status;
+  for (uint32_t look = 0; look < 200 && status.ok(); ++look) {
+    fabric_.RunUntilIdle();
+    status = players_[0]->Poll(kLook);
+  }
+  EXPECT_THAT(status.message(), HasSubstr("RNR"));
+}
+
+// A NIC that goes on with memory which its host gives up: the engine would touch what is unmapped.
+TEST_P(DevicePlayerTest, MemoryMayGoWithThePlayer) {
+  for (const uint32_t ending : {0u, 1u}) {
+    Make("barrier", {GetParam(), GetParam(), GetParam()});
+    Start({0, 1, 2});
+    RunToTheMiddle();
+    players_[ending].reset();
+    memory_[ending] = Mapping();
+    for (uint32_t look = 0; look < 100; ++look) {
+      fabric_.RunUntilIdle();
+      for (const auto& player : players_) {
+        if (player != nullptr) std::ignore = player->Poll(kLook);
+      }
+    }
+    EXPECT_NE(memory_[2].bytes().back(), kSent) << "nothing is sent on";
+    for (auto& player : players_) player.reset();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DevicePlayerTest, testing::Values(Part::kPreposted, Part::kDriven),
+                         [](const auto& param) {
+                           return param.param == Part::kPreposted ? "Preposted" : "Driven";
+                         });
+
+}  // namespace
+}  // namespace prepost
