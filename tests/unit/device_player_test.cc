@@ -193,6 +193,9 @@ TEST_P(DevicePlayerTest, MemoryMayGoWithThePlayer) {
       }
     }
     EXPECT_NE(memory_[2].bytes().back(), kSent) << "nothing is sent on";
+    if (ending == 1) {
+      EXPECT_EQ(players_[0]->lost_peer(), NodeId(1)) << "what failed is not the root";
+    }
     for (auto& player : players_) player.reset();
   }
 }
