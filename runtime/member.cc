@@ -60,27 +60,29 @@ Status Member::Prepare() {
       return SystemError(StatusCode::kEnvironment, "cannot watch the control connection", errno);
     }
   }
-  NodeMemory memory;
-  if (is_root_) {
-    memory.source = task_.input->bytes();
-    if (task_.in_memory) {
-      Result<Mapping> message = task_.input->Read(Answering());
-      if (!message.ok()) return message.status();
-      message_ = *std::move(message);
-      memory.source = message_.bytes();
-    }
-  } else {
-    PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
-    memory = {.source = task_.buffer->bytes(), .target = task_.buffer->bytes()};
-  }
+  const Result<NodeMemory> memory = PrepareMemory();
+  if (!memory.ok()) return memory.status();
   Result<std::unique_ptr<Player>> player = task_.make_player(
-      {.memory = memory,
+      {.memory = *memory,
        .wake_fd = wake_.get(),
        .checkpoint = Answering(),
        .observer = task_.trace != nullptr ? task_.trace->Observer() : OpObserver()});
   if (!player.ok()) return player.status();
   player_ = std::move(*player);
   return {};
+}
+
+Result<NodeMemory> Member::PrepareMemory() {
+  if (!is_root_) {
+    if (task_.in_memory) PREPOST_RETURN_IF_ERROR(task_.buffer->KeepApart());
+    PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
+    return NodeMemory{.source = task_.buffer->bytes(), .target = task_.buffer->bytes()};
+  }
+  if (!task_.in_memory) return NodeMemory{.source = task_.input->bytes()};
+  Result<Mapping> message = task_.input->Read(Answering());
+  if (!message.ok()) return message.status();
+  message_ = *std::move(message);
+  return NodeMemory{.source = message_.bytes()};
 }
 
 Status Member::Transfer(uint64_t start_ns) {
@@ -107,7 +109,7 @@ Status Member::Transfer(uint64_t start_ns) {
 }
 
 Status Member::Sum() {
-  if (!is_root_) PREPOST_RETURN_IF_ERROR(task_.buffer->Write(Answering()));
+  if (!is_root_) PREPOST_RETURN_IF_ERROR(task_.buffer->Store(Answering()));
   const Result<MessageSum> sum = !is_root_         ? task_.buffer->Sum(Answering())
                                  : task_.in_memory ? SumMemory(message_.bytes(), Answering())
                                                    : task_.input->Sum(Answering());

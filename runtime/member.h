@@ -31,10 +31,10 @@ struct MemberTask {
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open
-  /// The root's message is to be read into memory that no file backs, for devices. Others' buffers
-  /// are opened that way.
+  PlayerFactory make_player;           ///< called once, when the buffer is reserved
+  /// The player touches the message itself, as a NIC does: then it is given memory that no file
+  /// backs, read before the start and written to the file after the end.
   bool in_memory = false;
-  PlayerFactory make_player;       ///< called once, when the buffer is reserved
   std::function<Status()> commit;  ///< for kCommit; may be empty
   WaitPolicy wait;
   RunTrace* trace = nullptr;  ///< null: none
@@ -69,6 +69,7 @@ class Member {
   using Kind = ControlMessage::Kind;
 
   Status Prepare();
+  Result<NodeMemory> PrepareMemory();
   Status Transfer(uint64_t start_ns);
   Status Sum();
   Result<ControlMessage> Await(Kind kind);
@@ -83,7 +84,7 @@ class Member {
   MemberTask task_;
   const bool is_root_;
   FileDescriptor wake_;  ///< epoll: control and interrupt
-  Mapping message_;      ///< the root's with in_memory
+  Mapping message_;      ///< the root's, if it is to be in memory
   std::unique_ptr<Player> player_;
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
   Clock::time_point heard_;   ///< of the leader, last

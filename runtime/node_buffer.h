@@ -22,49 +22,43 @@
 
 namespace prepost {
 
-/// Where the bytes of a copy lie that gets a file.
-enum class BufferPlace : uint8_t {
-  kFile,   ///< in the mapped file: for the kernel to fill, see Mapping
-  kMemory  ///< in memory that no file backs, for NICs and others that touch it themselves
-};
-
 /// Move only. After Open() its file has a place, after Reserve() all the memory it needs.
 class NodeBuffer {
  public:
   /// A buffer of `bytes` for `node`, not the root: its temporary file in `outputs` or, if that is
   /// null, a memory file without a name, of this size for ever. Errors: kRejected for a file that
   /// cannot be made, kEnvironment.
-  static Result<NodeBuffer> Open(NodeId node, uint64_t bytes, const OutputSet* outputs,
-                                 BufferPlace place = BufferPlace::kFile);
+  static Result<NodeBuffer> Open(NodeId node, uint64_t bytes, const OutputSet* outputs);
   /// The same for a process that is alone with its copy: the temporary file has no name before
   /// GiveName(), if its file system can do that. To be called before the set is committed.
-  static Result<NodeBuffer> OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs,
-                                        BufferPlace place = BufferPlace::kFile);
+  static Result<NodeBuffer> OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs);
   Status GiveName() { return output_ ? output_->GiveName() : Status(); }
-  /// Makes room for the bytes, in the file too, and maps them, and touches all of them where it is
-  /// memory, so that the transfer meets no page fault. Errors: those of PartialOutput::Reserve and
-  /// Mapping::Touch.
+  /// Before Reserve(): a file's bytes are to come in memory that no file backs, for who touches
+  /// them himself, as NICs do: so a file that shrinks meanwhile is an error when Store() writes to
+  /// it, and no SIGBUS. Errors: kEnvironment.
+  Status KeepApart();
+  /// Makes room for the bytes and maps them, and touches all of them where it is memory, so that
+  /// the transfer meets no page fault. Errors: those of PartialOutput::Reserve and Mapping::Touch.
   Status Reserve(const Checkpoint& checkpoint = {});
-  /// Writes bytes that came into memory to the file that is to have them, if there is one. After
-  /// the transfer. Errors: those of PartialOutput::Write.
-  Status Write(const Checkpoint& checkpoint = {});
 
   int fd() const { return output_ ? output_->fd() : memory_file_.get(); }
   /// See IsSealed(): true unless it is a file.
   bool is_sealed() const { return !output_; }
   /// After Reserve().
-  std::span<std::byte> bytes() const { return is_in_file() ? output_->bytes() : memory_.bytes(); }
-  /// The sum of what is there now, in the file if there is one.
+  std::span<std::byte> bytes() const { return has_memory() ? memory_.bytes() : output_->bytes(); }
+  /// Writes what is kept apart from its file to it. Errors: those of PartialOutput::Write.
+  Status Store(const Checkpoint& checkpoint = {});
+  /// The sum of what is there now: in the file, if there is one.
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
-  static Result<NodeBuffer> OfFile(Result<PartialOutput> output, uint64_t bytes, BufferPlace place);
-  static Result<NodeBuffer> OfMemory(NodeId node, uint64_t bytes);
+  static Result<NodeBuffer> Make(NodeId node, uint64_t bytes,
+                                 std::optional<Result<PartialOutput>> output);
+  Status MakeMemoryFile();
+  bool has_memory() const { return memory_file_.valid(); }
 
-  bool is_in_file() const { return output_ && place_ == BufferPlace::kFile; }
-
+  NodeId node_;
   uint64_t bytes_ = 0;
-  BufferPlace place_ = BufferPlace::kFile;
   std::optional<PartialOutput> output_;
   FileDescriptor memory_file_;
   Mapping memory_;

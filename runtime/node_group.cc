@@ -37,13 +37,14 @@ class NodeRun {
         input_(input),
         outputs_(outputs),
         options_(std::move(options)),
-        node_(options_.bootstrap.node) {}
+        node_(options_.bootstrap.node) {
+    if (options_.make_player) options_.bootstrap.carrier = Carrier::kVerbs;
+  }
 
   Result<LocalRun> Run();
 
  private:
   bool is_root() const { return node_ == plan_.header().root; }
-  bool in_memory() const { return options_.make_player != nullptr; }
   Result<LocalRun> RunRoot();
   Result<LocalRun> RunOther();
   Status Lead();
@@ -114,8 +115,7 @@ Status NodeRun::Lead() {
 Result<LocalRun> NodeRun::RunOther() {
   // First of all, because once the root has let this node in, its failure is everyone's.
   Result<NodeBuffer> buffer =
-      NodeBuffer::OpenUnnamed(node_, plan_.header().message.bytes, outputs_,
-                              in_memory() ? BufferPlace::kMemory : BufferPlace::kFile);
+      NodeBuffer::OpenUnnamed(node_, plan_.header().message.bytes, outputs_);
   if (!buffer.ok()) return buffer.status();
   buffer_ = std::move(*buffer);
   Result<FileDescriptor> control = bootstrap_->ConnectToRoot();
@@ -132,8 +132,8 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .node = node_,
           .input = input_,
           .buffer = &buffer_,
-          .in_memory = in_memory(),
           .make_player = [this](const PlayerContext& context) { return MakePlayer(context); },
+          .in_memory = static_cast<bool>(options_.make_player),
           .commit = [this] { return Commit(); },
           .wait = options_.wait,
           .trace = options_.trace,

@@ -54,7 +54,8 @@ void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& su
   }
   const std::string copies =
       IsOfOne(plan, report) ? fmt::format("the copy of node {} is", report.nodes.front().node.value)
-                            : fmt::format("all {} copies are", plan.header().nodes - 1);
+      : plan.header().nodes == 2 ? "the only copy is"
+                                 : fmt::format("all {} copies are", plan.header().nodes - 1);
   out << fmt::format("{} identical after {:.3f} ms: XXH3-128 {}\n", copies,
                      Milliseconds(report.elapsed_ns), sum.ToString());
 }

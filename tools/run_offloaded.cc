@@ -6,6 +6,7 @@
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/mapping.h"
+#include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 #include "tools/run_job.h"
 #include "tools/ticker.h"
@@ -13,16 +14,13 @@
 namespace prepost::tools {
 namespace {
 
-Result<NodeBuffer> MakeBuffer(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
-  Result<NodeBuffer> buffer =
-      NodeBuffer::Open(node, job.plan.header().message.bytes, job.outputs, BufferPlace::kMemory);
-  if (buffer.ok()) PREPOST_RETURN_IF_ERROR(buffer->Reserve(checkpoint));
-  return buffer;
-}
-
-Result<MessageSum> WriteAndSum(NodeBuffer& buffer, const Checkpoint& checkpoint) {
-  PREPOST_RETURN_IF_ERROR(buffer.Write(checkpoint));
-  return buffer.Sum(checkpoint);
+/// A receiver's copy, its file's space reserved before anything moves.
+Result<NodeBuffer> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
+  Result<NodeBuffer> copy = NodeBuffer::Open(node, job.plan.header().message.bytes, job.outputs);
+  if (!copy.ok()) return copy;
+  PREPOST_RETURN_IF_ERROR(copy->KeepApart());
+  PREPOST_RETURN_IF_ERROR(copy->Reserve(checkpoint));
+  return copy;
 }
 
 }  // namespace
@@ -37,14 +35,14 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Result<Mapping> message = job.input.Read(checkpoint);
   if (!message.ok()) return message.status();
 
-  constexpr size_t kFilesPerNode = 2;  // a copy, and what its NIC tells its host by
+  constexpr size_t kFilesPerNode = 3;  // a copy, its memory, and what its NIC tells its host by
   constexpr size_t kOwnFiles = 32;
   PREPOST_RETURN_IF_ERROR(RaiseFileLimit(kFilesPerNode * header.nodes + kOwnFiles));
   std::vector<NodeBuffer> copies(header.nodes);  // the root's stays empty
   std::vector<std::span<std::byte>> memory(header.nodes);
   for (uint32_t node = 0; node < header.nodes; ++node) {
     if (NodeId(node) == header.root) continue;
-    Result<NodeBuffer> copy = MakeBuffer(job, NodeId(node), checkpoint);
+    Result<NodeBuffer> copy = MakeCopy(job, NodeId(node), checkpoint);
     if (!copy.ok()) return copy.status();
     copies[node] = std::move(*copy);
     memory[node] = copies[node].bytes();
@@ -67,7 +65,8 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   if (!sum.ok()) return sum.status();
   for (uint32_t node = 0; node < header.nodes; ++node) {
     if (NodeId(node) == header.root) continue;
-    const Result<MessageSum> copy_sum = WriteAndSum(copies[node], checkpoint);
+    PREPOST_RETURN_IF_ERROR(copies[node].Store(checkpoint));
+    const Result<MessageSum> copy_sum = copies[node].Sum(checkpoint);
     if (!copy_sum.ok()) return copy_sum.status();
     PREPOST_RETURN_IF_ERROR(CheckCopy(NodeId(node), *copy_sum, *sum));
   }

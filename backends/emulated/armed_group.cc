@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/pairing.h"
 #include "prepost/backends/nic/stuck_report.h"
 
@@ -13,7 +14,6 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
                                     std::span<const MessageBuffers> transfers,
                                     const FirstNumbers& first) {
   ArmedGroup group(fabric, plan);
-  std::vector<nic::OpenNode> open;
   for (const nic::NodeProgram& it : program.nodes) {
     const bool root = it.node == plan.header().root;
     // Of a sequence, the next message's sends may come before this node has armed it.
@@ -29,11 +29,24 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
     }
     Result<nic::ArmedNode> node = nic::ArmedNode::Make(fabric.device(it.node), it, config);
     if (!node.ok()) return node.status();
-    open.push_back(node->open_node());
+    group.open_.push_back(node->open_node());
     group.nodes_.push_back(*std::move(node));
   }
-  PREPOST_RETURN_IF_ERROR(nic::ConnectAll(open));
+  PREPOST_RETURN_IF_ERROR(nic::ConnectAll(group.open_));
   return group;
+}
+
+Status ArmedGroup::Validate(const Checkpoint& checkpoint) const {
+  nic::Validator validator(*plan_);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    PREPOST_RETURN_IF_ERROR(prepost::Check(checkpoint));
+    nic::QueueObjects objects = nic::ObjectsOf(nodes_[i]);
+    for (size_t qp = 0; qp < open_[i].qps.size(); ++qp) {  // loopback QPs are behind them
+      objects.qps[qp].peer_qpn = open_[i].qps[qp].peer_qpn;
+    }
+    validator.Add(objects);
+  }
+  return validator.Finish().ToStatus();
 }
 
 Status ArmedGroup::Check() {

@@ -15,9 +15,11 @@
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/group_failure.h"
+#include "prepost/backends/nic/pairing.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
+#include "prepost/runtime/checkpoint.h"
 
 namespace prepost::emulated {
 
@@ -49,6 +51,10 @@ class ArmedGroup {
   std::span<nic::ArmedNode> nodes() { return nodes_; }
   std::span<const nic::ArmedNode> nodes() const { return nodes_; }
 
+  /// When all are armed and none has started: the bytes in all rings, and how QPs are connected,
+  /// against the plan. Rings nothing. Errors: the findings (kRejected); those of `checkpoint`, which
+  /// is called for each node.
+  Status Validate(const Checkpoint& checkpoint) const;
   /// After the end, when the fabric is stopped: every CQE came and is right, and nobody misused a
   /// NIC.
   Status Check();
@@ -64,6 +70,7 @@ class ArmedGroup {
   Fabric* fabric_;
   const Plan* plan_;
   std::vector<nic::ArmedNode> nodes_;  // in the order of node ids
+  std::vector<nic::OpenNode> open_;    // by node: what its QPs are connected to
 };
 
 /// An error with the first misuse, if there was one. When the fabric is stopped.

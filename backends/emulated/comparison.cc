@@ -402,6 +402,7 @@ class Comparer {
       PREPOST_RETURN_IF_ERROR(PrepareToSleep(fabric, id, node));
       hosts.emplace_back(node, fabric.device(id), threads.wake_fd());
     }
+    PREPOST_RETURN_IF_ERROR(group->Validate(Checkpoints()));
     Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/true);
     if (sample.status().code() == StatusCode::kRejected) PREPOST_RETURN_IF_ERROR(group->Fail());
     if (!sample.ok()) return sample;

@@ -13,6 +13,7 @@
 
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/queue_watch.h"
 #include "prepost/runtime/clock.h"
 #include "prepost/runtime/file_descriptor.h"
@@ -137,13 +138,14 @@ class OffloadRun {
                  });
     group_.emplace(*std::move(group));
     for (nic::ArmedNode& node : group_->nodes()) {
+      PREPOST_RETURN_IF_ERROR(CheckInterrupt());
       PREPOST_RETURN_IF_ERROR(node.Arm());
       NotePosted(node.program().node);
     }
     return {};
   }
 
-  /// Rings the doorbells. The NICs are switched on after them, so that a seed gives the same run
+  /// Validates what is armed and rings the doorbells. The NICs are switched on after them, so that a seed gives the same run
   /// every time.
   Status Start() {
     report_.executor = "offload";
@@ -151,6 +153,9 @@ class OffloadRun {
     report_.wait = Name(WaitMode::kInterrupt);
     report_.nodes.resize(group_->nodes().size());
     PREPOST_RETURN_IF_ERROR(Watch());
+    if (options_.validate) {
+      PREPOST_RETURN_IF_ERROR(group_->Validate([this] { return CheckInterrupt(); }));
+    }
     charged_ns_ = ThreadCpuNs();
     start_ns_ = MonotonicNs();
     if (options_.trace != nullptr) options_.trace->start_ns = start_ns_;
@@ -175,7 +180,7 @@ class OffloadRun {
       if (count < 0 && errno != EINTR) {
         return SystemError(StatusCode::kEnvironment, "cannot wait for the NICs", errno);
       }
-      if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
+      PREPOST_RETURN_IF_ERROR(CheckInterrupt());
       if (count < 0) {
         for (const nic::ArmedNode& node : group_->nodes())
           fabric_.device(node.program().node).CountWakeup();
@@ -235,6 +240,10 @@ class OffloadRun {
   RunReport TakeReport() { return std::move(report_); }
 
  private:
+  Status CheckInterrupt() const {
+    return IsInterrupted(options_.interrupt_fd) ? Interrupted() : Status();
+  }
+
   /// Asks for every node's event and watches for it, and for the interrupt.
   Status Watch() {
     PREPOST_RETURN_IF_ERROR(RaiseFileLimit(group_->nodes().size() + kOwnFiles));
@@ -302,6 +311,7 @@ class OffloadRun {
       PREPOST_RETURN_IF_ERROR(node.CheckAll());
       PREPOST_RETURN_IF_ERROR(node.Arm());
       PREPOST_RETURN_IF_ERROR(node.RequestEvents());
+      if (options_.validate) PREPOST_RETURN_IF_ERROR(nic::ValidateArmed(plan_, node));
       node.Start();
       done = node.Poll(std::chrono::milliseconds(0), /*wake_fd=*/-1);
     }

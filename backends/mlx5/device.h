@@ -54,10 +54,10 @@ class Mlx5Device final : public nic::Device {
   /// Asks for an event when there is a CQE that the host has not read, which may be there already.
   Status RequestEvent(uint32_t cqn) override;
   Status RequestErrorEvent(uint32_t cqn) override;
-  /// Of CQs that were last asked for error events. QPs' own events (IBV_EVENT_QP_FATAL) are not
-  /// read: a QP that fails flushes its WQEs, whose CQEs are errors.
+  /// Error CQEs: of CQs that were last asked for error events. The device's own events always;
+  /// those of QPs and CQs where the kernel passes them on.
   std::vector<nic::ErrorEvent> TakeErrors() override;
-  Result<int> EventFile() override;
+  Result<int> EventFile() override { return channel_.fd; }
   uint64_t AckEvents() override;
   void CountWakeup() override { ++counters_.wakeups; }
   nic::DeviceCounters counters() const override;
@@ -68,8 +68,7 @@ class Mlx5Device final : public nic::Device {
     uint32_t* doorbell_record = nullptr;
     uint32_t producer_base = 0;
     uint64_t cqes_read = 0;
-    uint8_t arm_serial = 0;  // events that have come
-    bool is_subscribed = false;
+    uint8_t arm_serial = 0;            // events that have come
     bool is_armed_for_errors = false;  // and for nothing else
   };
   struct QpHost {
@@ -83,7 +82,12 @@ class Mlx5Device final : public nic::Device {
       : verbs_(std::move(verbs)), options_(options) {}
 
   Status Prepare();
+  Status OpenChannel();
+  Status Subscribe(Object object, prm::EventType type, uint32_t number);
   Status Arm(uint32_t cqn, bool errors_only);
+  void NoteEvent(uint64_t cookie);
+  void NoteDeviceEvent(const DeviceEvent& event);
+  void NoteFatal();
   Status AllocUar();
   Status FindAddress();
   Status ChooseGid(uint32_t gid_count);
@@ -94,6 +98,8 @@ class Mlx5Device final : public nic::Device {
   Result<Umem> MakeQueueMemory(size_t bytes, std::span<std::byte>* memory);
   Result<Object> Create(prm::Command command, prm::ObjectCommand& in, uint32_t* number);
   Status ModifyQp(uint32_t qpn, prm::Command command, Input in);
+  Result<prm::ObjectCommand> Query(prm::Command command, const char* what, Object object,
+                                   uint32_t number);
   Status InitToReceive(uint32_t qpn, const nic::QpAddress& remote);
   Status ReceiveToSend(uint32_t qpn, uint8_t rnr_retry);
   Status SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAddress& remote);
@@ -110,12 +116,13 @@ class Mlx5Device final : public nic::Device {
   Uar uar_;
   ProtectionDomain pd_;
   uint32_t eqn_ = 0;
-  EventChannel channel_;                      // null until somebody wants events
+  EventChannel channel_;
   std::map<uint32_t, CqHost> cqs_;            // by CQN; addresses do not change
   std::map<uint32_t, QpHost> qps_;            // by QPN
   std::map<uint32_t, MemoryRegion> regions_;  // by key
   nic::DeviceCounters counters_;
   std::vector<nic::ErrorEvent> errors_;
+  bool has_failed_ = false;
   Teardown teardown_;  // uses verbs_
 };
 

@@ -83,6 +83,15 @@ enum class Status : uint8_t {
 /// "bad parameter", ...; "?" for others.
 const char* Name(Status status);
 
+/// Events of a CQ or QP, that one subscribes to. What drivers call MLX5_EVENT_TYPE_*.
+enum class EventType : uint16_t {
+  kCompletion = 0x00,  ///< of a CQ that was armed
+  kCqError = 0x04,     ///< IBV_EVENT_CQ_ERR
+  kQpFatal = 0x05,     ///< WQ_CATAS_ERROR, IBV_EVENT_QP_FATAL
+  kQpRequest = 0x10,   ///< WQ_INVAL_REQ_ERROR, IBV_EVENT_QP_REQ_ERR
+  kQpAccess = 0x11     ///< WQ_ACCESS_ERROR, IBV_EVENT_QP_ACCESS_ERR
+};
+
 /// qpc::kState.
 enum class QpcState : uint8_t { kReset = 0, kInit = 1, kRtr = 2, kRts = 3, kError = 6 };
 /// qpc::kRqType.
@@ -96,7 +105,6 @@ inline constexpr uint16_t kRoceCaps = 4 << 1 | 1;
 
 inline constexpr uint8_t kPmMigrated = 3;                ///< qpc::kPmState
 inline constexpr uint32_t kDefaultUserIndex = 0xffffff;  ///< with cqe_version 1
-inline constexpr uint16_t kCompletionEvent = 0;          ///< event type of a CQ's event
 
 // The doorbell page (UAR), and the word that arms a CQ there and, the upper half, in its doorbell
 // record.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace prepost::nic {
@@ -14,6 +13,14 @@ FailureKind KindOf(Syndrome syndrome) {
   if (syndrome == Syndrome::kFlushed) return FailureKind::kFlushed;
   if (syndrome == Syndrome::kTransportRetryExceeded) return FailureKind::kNoAnswer;
   return FailureKind::kErrorCqe;
+}
+
+/// Which of the program's objects has this number.
+template <typename Id>
+std::optional<Id> IdOf(const std::vector<uint32_t>& numbers, uint32_t number) {
+  const auto it = std::ranges::find(numbers, number);
+  if (it == numbers.end()) return std::nullopt;
+  return Id::FromIndex(static_cast<size_t>(it - numbers.begin()));
 }
 
 }  // namespace
@@ -28,9 +35,8 @@ Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
 Status ArmedNode::MakeObjects() {
   for (const CompletionQueue& cq : program_->cqs) {
     // The host may consume nothing during a run.
-    Result<Cq> made = device_->CreateCq({.entries = EntriesOf(cq),
-                                         .ignore_overrun = true,
-                                         .producer_base = config_.first_cq_index});
+    Result<Cq> made = device_->CreateCq(
+        {.entries = cq.entries, .ignore_overrun = true, .producer_base = config_.first_cq_index});
     if (!made.ok()) return made.status();
     cqs_.push_back({.cq = *made, .reader = CqeReader(*made)});
     bindings_.cqns.push_back(made->number);
@@ -49,18 +55,6 @@ Status ArmedNode::MakeObjects() {
   bindings_.sq_bases.assign(qps_.size(), config_.first_sq_index);
   images_ = Encode(*program_);
   return {};
-}
-
-/// With room for the error: when a send queue breaks, every WQE in it gives a CQE, signaled or not,
-/// and the first of them, which says why, must not be overwritten.
-uint32_t ArmedNode::EntriesOf(const CompletionQueue& cq) const {
-  const bool sends =
-      cq.role == CompletionQueue::Role::kSends || cq.role == CompletionQueue::Role::kFinal;
-  if (!sends) return cq.entries;
-  const QueuePair& qp = program_->qps[cq.qp.index()];
-  const uint64_t most =
-      cq.completions + uint64_t{std::min<uint64_t>(qp.sq_wqebbs, qp.sends.size())};
-  return std::max(cq.entries, static_cast<uint32_t>(std::bit_ceil(most)));
 }
 
 Status ArmedNode::MakeQueuePairs() {
@@ -153,6 +147,7 @@ Status ArmedNode::RequestErrorEvent(CqId id) {
 void ArmedNode::Start() { feed_->Start(); }
 
 Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
+  if (timeout.count() == 0 && errors_.IsDue()) NoteDeviceErrors();
   Result<bool> done = timeout.count() == 0 ? Look() : LookOrAsk();
   if (!done.ok() || *done || timeout.count() == 0) return done;
   const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
@@ -223,22 +218,30 @@ void ArmedNode::Note(Failure failure) {
   if (!failure_ || failure.kind < failure_->kind) failure_ = std::move(failure);
 }
 
-/// An error event of a CQ only says where to look.
 void ArmedNode::NoteDeviceErrors() {
-  for (const ErrorEvent& event : device_->TakeErrors()) {
-    if (event.kind == ErrorEvent::Kind::kErrorCqe) {
-      const auto it = std::ranges::find(bindings_.cqns, event.number);
-      if (it != bindings_.cqns.end()) {
-        Take(CqId::FromIndex(static_cast<size_t>(it - bindings_.cqns.begin())));
-      }
-      continue;
-    }
-    const auto it = std::ranges::find(bindings_.qpns, event.number);
-    if (it == bindings_.qpns.end()) continue;
-    const QpId qp = QpId::FromIndex(static_cast<size_t>(it - bindings_.qpns.begin()));
-    const char* what =
-        event.kind == ErrorEvent::Kind::kQpFatal ? "QP fatal error" : "QP access error";
-    Note({FailureKind::kQpEvent, qp, fmt::format("{}: {}", Describe(*program_, qp), what)});
+  for (const ErrorEvent& event : device_->TakeErrors()) NoteDeviceError(event);
+}
+
+void ArmedNode::NoteDeviceError(const ErrorEvent& event) {
+  const auto note = [&](const auto& id) {
+    Note({.kind = FailureKind::kQueueEvent,
+          .message = fmt::format("{}: {}", Describe(*program_, id), Name(event.kind))});
+  };
+  switch (event.kind) {
+    case ErrorEvent::Kind::kErrorCqe:  // only says where to look
+      if (const auto cq = IdOf<CqId>(bindings_.cqns, event.number)) Take(*cq);
+      return;
+    case ErrorEvent::Kind::kCqError:
+      if (const auto cq = IdOf<CqId>(bindings_.cqns, event.number)) note(*cq);
+      return;
+    case ErrorEvent::Kind::kQpFatal:
+    case ErrorEvent::Kind::kQpRequest:
+    case ErrorEvent::Kind::kQpAccess:
+      if (const auto qp = IdOf<QpId>(bindings_.qpns, event.number)) note(*qp);
+      return;
+    case ErrorEvent::Kind::kDeviceFatal:
+    case ErrorEvent::Kind::kPortDown:
+      return Note({.kind = FailureKind::kDeviceEvent, .message = Name(event.kind)});
   }
 }
 
@@ -284,9 +287,7 @@ SendWqe ArmedNode::Decode(QpId id, uint32_t send) const {
 }
 
 std::optional<CqId> ArmedNode::WaitedCq(const SendWqe& wait) const {
-  const auto it = std::ranges::find(bindings_.cqns, wait.number);
-  if (it == bindings_.cqns.end()) return std::nullopt;
-  return CqId::FromIndex(static_cast<size_t>(it - bindings_.cqns.begin()));
+  return IdOf<CqId>(bindings_.cqns, wait.number);
 }
 
 uint32_t ArmedNode::WaitedCqe(const SendWqe& wait, CqId cq) const {

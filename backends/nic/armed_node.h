@@ -27,15 +27,16 @@ namespace prepost::nic {
 /// What can go wrong at a node, what explains more first: the later ones are what follows from the
 /// earlier ones at other QPs and nodes.
 enum class FailureKind : uint8_t {
-  kQpEvent,   ///< a NIC has moved a QP to the error state
-  kErrorCqe,  ///< any other error CQE
-  kNoAnswer,  ///< transport retry exceeded: something is wrong at the peer's QP
-  kWrongCqe,  ///< a block or an order that was not expected
-  kFlushed    ///< the QP was moved to the error state
+  kDeviceEvent,  ///< a device has stopped, or its port's link is down
+  kQueueEvent,   ///< a NIC has moved a QP to the error state, or a CQ has lost a CQE
+  kErrorCqe,     ///< any other error CQE
+  kNoAnswer,     ///< transport retry exceeded: something is wrong at the peer's QP
+  kWrongCqe,     ///< a block or an order that was not expected
+  kFlushed       ///< the QP was moved to the error state
 };
 struct Failure {
   FailureKind kind = FailureKind::kFlushed;
-  QpId qp;
+  QpId qp;              ///< kNoAnswer: which one has none
   std::string message;  ///< names node and queue
 };
 
@@ -67,16 +68,17 @@ struct ArmConfig {
 };
 
 /// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every
-/// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the same
-/// from Arm on for the next message over the same queues; peers need not be as far, provided that
-/// all QPs retry for receives (kRnrRetryForEver). A host of several nodes that waits for all their
+/// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the
+/// same from Arm on for the next message over the same queues; peers need not be as far, provided
+/// that all QPs retry for receives (kRnrRetryForEver). A host of several nodes that waits for all their
 /// devices at once calls TakeEvents instead of Poll.
 ///
 /// With it its DeviceLease ends: then the message buffers may go.
 ///
 /// Errors: Arm asks for error events of all CQs, so that a host that waits wakes for whatever goes
 /// wrong at its NIC. It must not wait for its end then: a QP that breaks is flushed, flushed WQEs
-/// complete, and what waits for them goes on with stale bytes. FailGroup (group_failure.h) stops all.
+/// complete, and what waits for them goes on with stale bytes. FailGroup (group_failure.h) stops
+/// all.
 class ArmedNode {
  public:
   /// Makes CQs and QPs, with the program's rings, and registers the message buffers.
@@ -150,13 +152,13 @@ class ArmedNode {
       : device_(&device), lease_(device), program_(&program), config_(config) {}
 
   Status MakeObjects();
-  uint32_t EntriesOf(const CompletionQueue& cq) const;
   Status MakeQueuePairs();
   void AdvanceBases();
   Status RequestErrorEvent(CqId id);
   Status Verdict() const;
   void Note(Failure failure);
   void NoteDeviceErrors();
+  void NoteDeviceError(const ErrorEvent& event);
   void Take(CqId id);
   bool TakeOne(CqId id, const Cqe& cqe);
   std::string WrongSend(Completions& it, const QueuePair& qp, const Cqe& cqe) const;
@@ -178,6 +180,7 @@ class ArmedNode {
   std::vector<CqId> part_cqs_;    // of queues that do not fit their rings
   std::optional<QueueFeed> feed_;
   std::optional<Failure> failure_;
+  ErrorPacer errors_;
 };
 
 }  // namespace prepost::nic

@@ -60,6 +60,26 @@ const char* Name(QpState state) {
   return "?";
 }
 
+const char* Name(ErrorEvent::Kind kind) {
+  switch (kind) {
+    case ErrorEvent::Kind::kErrorCqe:
+      return "error CQE";
+    case ErrorEvent::Kind::kCqError:
+      return "CQ error";
+    case ErrorEvent::Kind::kQpFatal:
+      return "QP fatal error";
+    case ErrorEvent::Kind::kQpRequest:
+      return "QP request error";
+    case ErrorEvent::Kind::kQpAccess:
+      return "QP access error";
+    case ErrorEvent::Kind::kDeviceFatal:
+      return "device fatal error";
+    case ErrorEvent::Kind::kPortDown:
+      return "port error";
+  }
+  return "?";
+}
+
 Result<EventWait> WaitForEvent(Device& device, int wake_fd, std::chrono::milliseconds timeout) {
   const Result<int> events = device.EventFile();
   if (!events.ok()) return events.status();

@@ -108,13 +108,21 @@ struct CqCounters {
 /// Why a host was woken besides the CQEs that it asked for.
 struct ErrorEvent {
   enum class Kind : uint8_t {
-    kErrorCqe,  ///< RequestErrorEvent() or RequestEvent() of this CQ: an error CQE has come
-    kQpFatal,   ///< IBV_EVENT_QP_FATAL: the NIC itself has moved this QP to the error state
-    kQpAccess   ///< IBV_EVENT_QP_ACCESS_ERR: the same, for what its peer wanted to read or write
+    kErrorCqe,     ///< RequestErrorEvent() or RequestEvent() of this CQ: an error CQE has come
+    kCqError,      ///< IBV_EVENT_CQ_ERR: this CQ has lost a CQE, and gets no more
+    kQpFatal,      ///< IBV_EVENT_QP_FATAL: the NIC itself has moved this QP to the error state
+    kQpRequest,    ///< IBV_EVENT_QP_REQ_ERR: the same, for a message of its peer that is no request
+    kQpAccess,     ///< IBV_EVENT_QP_ACCESS_ERR: the same, for what its peer wanted to read or write
+    kDeviceFatal,  ///< IBV_EVENT_DEVICE_FATAL: the device has stopped, or is gone
+    kPortDown      ///< IBV_EVENT_PORT_ERR: the port's link is down
   };
   Kind kind = Kind::kErrorCqe;
-  uint32_t number = 0;  ///< CQN or QPN
+  uint32_t number = 0;  ///< CQN, QPN or port; kDeviceFatal: 0
+
+  friend bool operator==(const ErrorEvent&, const ErrorEvent&) = default;
 };
+/// "CQ error", "QP fatal error", ...
+const char* Name(ErrorEvent::Kind kind);
 
 /// What a NIC may do with registered memory besides reading it for its own sends.
 struct Access {
@@ -164,18 +172,28 @@ class Device {
   /// WQE of ours asks to be one. Leaves a request for any CQE as it is. A device that cannot does
   /// nothing: its host learns of errors at its final completion.
   virtual Status RequestErrorEvent(uint32_t /*cqn*/) { return {}; }
-  /// The errors among the events that have come, acknowledged or not. Never waits; cheap when there
-  /// are none.
+  /// The errors among the events that have come, acknowledged or not. Those of QPs, of CQs and of
+  /// the device itself come unasked; a device that cannot tell of them has none. Never waits.
   virtual std::vector<ErrorEvent> TakeErrors() { return {}; }
-  /// A file that is readable while there are events to acknowledge, of CQs or of QPs, as those of
-  /// verbs' ibv_comp_channel and of its asynchronous events. The device owns it; the first call makes it and must come before the first
-  /// doorbell. Errors: kEnvironment.
+  /// A file that is readable while there are events to acknowledge, of any kind, as those of verbs'
+  /// ibv_comp_channel and of its asynchronous events. The device owns it; the first call makes it
+  /// and must come before the first doorbell. Errors: kEnvironment.
   virtual Result<int> EventFile() = 0;
   /// Takes the events that have come; how many. Never waits.
   virtual uint64_t AckEvents() = 0;
   /// For DeviceCounters: the host has come back from waiting.
   virtual void CountWakeup() = 0;
   virtual DeviceCounters counters() const = 0;
+};
+
+/// When a host that looks again and again instead of sleeping is to call TakeErrors(), which may
+/// take system calls: at every 64th look.
+class ErrorPacer {
+ public:
+  bool IsDue() { return ++looks_ % 64 == 0; }
+
+ private:
+  uint32_t looks_ = 0;
 };
 
 struct EventWait {

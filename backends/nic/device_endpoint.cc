@@ -197,6 +197,7 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
     return taken.status();
   };
   PREPOST_RETURN_IF_ERROR(look());
+  if (timeout.count() == 0 && errors_.IsDue()) PREPOST_RETURN_IF_ERROR(CheckDevice());
   if (outcome.completed != 0 || timeout.count() == 0) return outcome;
   if (!event_requested_) {
     PREPOST_RETURN_IF_ERROR(RequestEvents());
@@ -208,7 +209,26 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
   if (wait->event) event_requested_ = false;
   outcome.woken = wait->woken;
   PREPOST_RETURN_IF_ERROR(look());
+  PREPOST_RETURN_IF_ERROR(CheckDevice());
   return outcome;
+}
+
+/// What makes no CQE. A QP that the NIC has broken is flushed, which says which request is lost.
+Status DeviceEndpoint::CheckDevice() {
+  for (const ErrorEvent& event : device_.TakeErrors()) {
+    switch (event.kind) {
+      case ErrorEvent::Kind::kErrorCqe:
+      case ErrorEvent::Kind::kQpFatal:
+      case ErrorEvent::Kind::kQpRequest:
+      case ErrorEvent::Kind::kQpAccess:
+        continue;
+      case ErrorEvent::Kind::kCqError:
+      case ErrorEvent::Kind::kDeviceFatal:
+      case ErrorEvent::Kind::kPortDown:
+        return Rejected(fmt::format("node {}: {}", node_.value, Name(event.kind)));
+    }
+  }
+  return {};
 }
 
 Result<size_t> DeviceEndpoint::Take(std::span<OpId> completed) {

@@ -102,6 +102,7 @@ class DeviceEndpoint final : public Endpoint {
   void WriteSend(const Qp& qp, const Slot& slot, uint16_t index) const;
   void WriteReceive(const Qp& qp, const Slot& slot, uint16_t index) const;
   Result<size_t> Take(std::span<OpId> completed);
+  Status CheckDevice();
   Result<OpId> Complete(const Cqe& cqe);
   Status Failed(const Link& link, bool is_send, const std::string& what) const;
 
@@ -117,7 +118,8 @@ class DeviceEndpoint final : public Endpoint {
   std::vector<std::pair<uint32_t, uint32_t>> qpns_;  // (QPN, link), sorted
   std::vector<uint32_t> link_of_channel_;            // by plan channel; kNone: not ours
   uint64_t held_back_ = 0;                           // requests that wait for room in a ring
-  bool event_requested_ = false;                     // and not come yet
+  ErrorPacer errors_;
+  bool event_requested_ = false;  // and not come yet
   uint64_t bytes_moved_ = 0;
   std::optional<NodeId> lost_peer_;
 };

@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include <algorithm>
-#include <span>
 #include <string>
 #include <utility>
 
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/device_endpoint.h"
 #include "prepost/backends/nic/exchange.h"
+#include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/queue_watch.h"
 #include "prepost/backends/nic/stuck_report.h"
 
@@ -63,11 +62,12 @@ class PrepostedPlayer final : public Player {
     moves_ += has_moved_ ? 1 : 0;
     return progress() + moves_;
   }
-  std::string Waiting(size_t ops_max) const override {
-    const std::string node = fmt::format("node {}: ", node_.program().node.value);
-    if (is_done_) return node + "has its final completion";
-    if (has_moved_) return node + "its NIC is at work";
-    return node + StuckLine(plan_, std::span(&node_, 1), ops_max);
+  std::string Waiting(size_t) const override {
+    std::string text = fmt::format("{} WQEs are preposted, the final completion has not come",
+                                   node_.wqes_written());
+    const std::string stuck_at = is_done_ || has_moved_ ? "" : StuckAt(plan_, node_);
+    if (!stuck_at.empty()) text += ": " + stuck_at;
+    return text;
   }
   /// Of a peer that does not answer something else is the cause, which others may know.
   std::optional<NodeId> lost_peer() const override {
@@ -104,24 +104,23 @@ class PrepostedPlayer final : public Player {
 }  // namespace
 
 Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
-                                                    const QueueProgram& program, NodeId node,
+                                                    const NodeProgram& program,
                                                     std::vector<TcpSocket> sockets,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max) {
-  const auto own = std::ranges::find(program.nodes, node, &NodeProgram::node);
-  PREPOST_CHECK(own != program.nodes.end());
   PREPOST_RETURN_IF_ERROR(device.EventFile().status());
-  Result<ArmedNode> armed = ArmedNode::Make(device, *own,
-                                            {.messages = {context.memory.source},
-                                             .writable = !context.memory.target.empty(),
-                                             .rnr_retry = program.rnr_retry});
-  if (!armed.ok()) return armed.status();
+  Result<ArmedNode> node = ArmedNode::Make(device, program,
+                                           {.messages = {context.memory.source},
+                                            .writable = !context.memory.target.empty(),
+                                            .rnr_retry = RnrRetryOf(plan.header())});
+  if (!node.ok()) return node.status();
   PREPOST_RETURN_IF_ERROR(
-      ExchangeAddresses(armed->open_node(), sockets, context.checkpoint, answer_max));
-  PREPOST_RETURN_IF_ERROR(armed->Arm());
-  PREPOST_RETURN_IF_ERROR(armed->RequestEvents());
+      ExchangeAddresses(node->open_node(), sockets, context.checkpoint, answer_max));
+  PREPOST_RETURN_IF_ERROR(node->Arm());
+  PREPOST_RETURN_IF_ERROR(node->RequestEvents());
+  PREPOST_RETURN_IF_ERROR(ValidateArmed(plan, *node));
   return std::unique_ptr<Player>(std::make_unique<PrepostedPlayer>(
-      device, plan, *std::move(armed), context.memory.target.size(), context.wake_fd));
+      device, plan, *std::move(node), context.memory.target.size(), context.wake_fd));
 }
 
 Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,

@@ -18,14 +18,16 @@
 
 namespace prepost::nic {
 
-/// Everything on `device` for `node`: its queues, connected with those of its peers (see
-/// ExchangeAddresses(), of which `sockets` and `answer_max` are), and filled. `program` is that of
-/// `plan` and has the node; it, `plan` and `device` must outlive the player. Its end is the final
+/// Everything on `device` for this node: its queues, connected with those of its peers (see
+/// ExchangeAddresses(), of which `sockets` and `answer_max` are), filled, and validated against `plan`. `program`
+/// is the node's of `plan`; they and `device` must outlive the player. Its end is the final
 /// completion and the check of all that came; after an error all its QPs are in the error state, so
-/// that nothing is forwarded any more. Errors: those of ArmedNode and ExchangeAddresses(). Arrivals
-/// and single ops are not observed: a NIC tells of neither.
+/// that nothing is forwarded any more. Errors: those of ArmedNode, ExchangeAddresses() and
+/// ValidateArmed(). Arrivals and single ops are not observed: a NIC tells of neither. Nor does its
+/// host see anything move before the end, unless queues are written in parts: AskProgress() asks the
+/// device (QueueWatch), and when nothing has moved Waiting() asks it what it stands at.
 Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
-                                                    const QueueProgram& program, NodeId node,
+                                                    const NodeProgram& program,
                                                     std::vector<TcpSocket> sockets,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max);

@@ -66,6 +66,10 @@ class QueueFeed {
   }
   /// Index of the receive queue's first WQE of this message.
   uint16_t receive_base(QpId qp) const { return queues_[qp.index()].rq_base; }
+  /// All WQEs of this message, before Start(): what is in the ring already as it stands there, and
+  /// what is to be written later.
+  std::vector<std::byte> sends(QpId qp) const;
+  std::vector<std::byte> receives(QpId qp) const;
   uint64_t rearms() const;
   /// Of the queues that do not fit their rings, of this message.
   std::vector<Rearmed> rearmed() const;
@@ -88,6 +92,8 @@ class QueueFeed {
     uint16_t rq_base = 0;
   };
 
+  static std::vector<std::byte> Content(const Ring& ring, std::span<std::byte> memory,
+                                        size_t stride, uint16_t base);
   bool Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uint16_t base);
   void FillReceives(size_t qp);
   void FillSends(size_t qp);

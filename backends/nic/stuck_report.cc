@@ -29,7 +29,7 @@
 namespace prepost::nic {
 namespace {
 
-/// A send queue: of which node, and its QP there.
+/// A send queue: position in `nodes`, and its QP there.
 struct Queue {
   size_t node = 0;
   size_t qp = 0;
@@ -72,30 +72,20 @@ std::optional<uint32_t> Nth(const std::vector<SendEntry>& sends, uint32_t count,
 class Reporter {
  public:
   Reporter(const Plan& plan, std::span<const ArmedNode> nodes)
-      : plan_(plan),
-        nodes_(plan.header().nodes),
-        programs_(plan.header().nodes),
-        positions_(plan.header().nodes) {
+      : nodes_(nodes), plan_(plan), programs_(plan.header().nodes) {
     for (const Program& program : plan.programs()) programs_[program.node.index()] = &program;
     for (const ArmedNode& node : nodes) {
-      const size_t id = node.program().node.index();
-      nodes_[id] = &node;
       Result<NodePosition> position = node.Position();
-      if (position.ok()) {
-        positions_[id] = *std::move(position);
-      } else {
-        unknown_.push_back(position.status().message());
-      }
+      if (!position.ok()) unknown_ += fmt::format("\n  {}", position.status().message());
+      positions_.push_back(position.ok() ? *std::move(position) : NodePosition{});
     }
   }
 
-  /// What waits for what, from the first culprit on, each item in a line or after `separator`.
-  std::string Run(std::string_view separator, size_t lines_max) const {
-    std::vector<std::pair<Queue, End>> waiting;
-    for (const Queue& queue : Waiting()) waiting.emplace_back(queue, Walk(queue));
-    std::string report = fmt::format("{} send queues wait", waiting.size());
+  std::string Run(std::string_view why, size_t lines_max) const {
+    std::vector<std::pair<Queue, End>> waiting = Walks();
+    std::string report = fmt::format("stuck: {} and {} send queues wait", why, waiting.size());
     const End* first = FirstCulprit(waiting);
-    if (first == nullptr) return report + Unknown(separator);
+    if (first == nullptr) return report + unknown_;
     report += fmt::format("; first culprit: {}", first->reason);
     const auto key = [&](const std::pair<Queue, End>& it) {
       return std::tuple(!(it.second == *first), IsFinal(it.first), it.second.hops, it.first);
@@ -105,22 +95,23 @@ class Reporter {
     std::ranges::sort(waiting, {}, key);
     for (size_t i = 0; i < std::min(waiting.size(), lines_max); ++i) {
       const auto& [queue, end] = waiting[i];
-      report += fmt::format("{}{}", separator, StandOf(queue).text);
+      report += fmt::format("\n  {}", StandOf(queue).text);
       if (!(end == culprit)) report += fmt::format("; behind {}", end.reason);
     }
     if (waiting.size() > lines_max) {
-      report += fmt::format("{}and {} more", separator, waiting.size() - lines_max);
+      report += fmt::format("\n  and {} more", waiting.size() - lines_max);
     }
-    return report + Unknown(separator);
+    return report + unknown_;
+  }
+
+  std::string Culprit() const {
+    const std::vector<std::pair<Queue, End>> waiting = Walks();
+    const End* first = FirstCulprit(waiting);
+    return first == nullptr ? "" : first->reason;
   }
 
  private:
-  std::string Unknown(std::string_view separator) const {
-    std::string text;
-    for (const std::string& what : unknown_) text += fmt::format("{}{}", separator, what);
-    return text;
-  }
-  const NodeProgram& ProgramOf(const Queue& queue) const { return nodes_[queue.node]->program(); }
+  const NodeProgram& ProgramOf(const Queue& queue) const { return nodes_[queue.node].program(); }
   const QueuePair& PairOf(const Queue& queue) const { return ProgramOf(queue).qps[queue.qp]; }
   const QueuePosition& PositionOf(const Queue& queue) const {
     return positions_[queue.node].qps[queue.qp];
@@ -143,7 +134,7 @@ class Reporter {
   /// Send queues that are not through: WQEs that do not run, or run and do not complete.
   std::vector<Queue> Waiting() const {
     std::vector<Queue> waiting;
-    for (size_t node = 0; node < positions_.size(); ++node) {
+    for (size_t node = 0; node < nodes_.size(); ++node) {
       for (size_t qp = 0; qp < positions_[node].qps.size(); ++qp) {
         const Queue queue{node, qp};
         const std::vector<SendEntry>& sends = PairOf(queue).sends;
@@ -156,6 +147,12 @@ class Reporter {
       }
     }
     return waiting;
+  }
+
+  std::vector<std::pair<Queue, End>> Walks() const {
+    std::vector<std::pair<Queue, End>> walks;
+    for (const Queue& queue : Waiting()) walks.emplace_back(queue, Walk(queue));
+    return walks;
   }
 
   static const End* FirstCulprit(const std::vector<std::pair<Queue, End>>& waiting) {
@@ -206,7 +203,7 @@ class Reporter {
       if (qp.managed) return AtEnable(queue, send);
       return EndAt(queue, send, "has not been rung on by its host");
     }
-    const SendWqe wqe = nodes_[queue.node]->Decode(QpId::FromIndex(queue.qp), send);
+    const SendWqe wqe = nodes_[queue.node].Decode(QpId::FromIndex(queue.qp), send);
     if (wqe.opcode == Opcode::kWait) return AtWait(queue, send, wqe);
     return EndAt(queue, send, fmt::format("is about to run a {}", nic::Name(wqe.opcode)));
   }
@@ -225,8 +222,7 @@ class Reporter {
     const std::string what =
         fmt::format("has sent WQE {}, {}, without an answer", send, Name(queue, qp.sends[send].op));
     const std::optional<Queue> peer = Back(queue);
-    if (!peer) return EndAt(queue, send, fmt::format("{} of node {}", what, qp.peer.value));
-    if (positions_[peer->node].qps.empty()) return EndAt(queue, send, what);
+    if (!peer || positions_[peer->node].qps.empty()) return EndAt(queue, send, what);
     const QueuePosition& there = PositionOf(*peer);
     if (there.state != QpState::kReadyToSend) {
       return EndAt(queue, send,
@@ -238,15 +234,16 @@ class Reporter {
     return EndAt(queue, send, what);
   }
 
-  /// The QP at the other end, if its node is at hand.
+  /// The QP at the other end; nothing if that node is not among `nodes_`.
   std::optional<Queue> Back(const Queue& queue) const {
     const QueuePair& qp = PairOf(queue);
     if (qp.loopback) return queue;
-    if (nodes_[qp.peer.index()] == nullptr) return std::nullopt;
-    const Result<QpId> back =
-        FindQp(nodes_[qp.peer.index()]->program(), ProgramOf(queue).node, qp.lane);
+    const auto peer = std::ranges::find(nodes_, qp.peer,
+                                        [](const ArmedNode& node) { return node.program().node; });
+    if (peer == nodes_.end()) return std::nullopt;
+    const Result<QpId> back = FindQp(peer->program(), ProgramOf(queue).node, qp.lane);
     if (!back.ok()) return std::nullopt;
-    return Queue{qp.peer.index(), back->index()};
+    return Queue{static_cast<size_t>(peer - nodes_.begin()), back->index()};
   }
 
   Stand AtEnable(const Queue& queue, uint32_t send) const {
@@ -267,7 +264,7 @@ class Reporter {
   }
 
   Stand AtWait(const Queue& queue, uint32_t send, const SendWqe& wait) const {
-    const ArmedNode& node = *nodes_[queue.node];
+    const ArmedNode& node = nodes_[queue.node];
     const std::optional<CqId> id = node.WaitedCq(wait);
     if (!id) return EndAt(queue, send, fmt::format("waits for unknown CQ {:#x}", wait.number));
     const uint32_t wanted = node.WaitedCqe(wait, *id);
@@ -283,10 +280,9 @@ class Reporter {
                          Describe(ProgramOf(queue), *id), cause);
     };
     if (!maker) {
-      const uint32_t peer = PairOf(mine).peer.value;
-      return {.text = text(fmt::format("node {} is to send it", peer)),
-              .next = {},
-              .end = fmt::format("node {} is to send for {}", peer, what)};
+      const std::string end =
+          fmt::format("{} has not come from node {}", what, PairOf(mine).peer.value);
+      return {.text = text("its sender was not asked"), .next = {}, .end = end};
     }
     const std::vector<SendEntry>& sends = PairOf(*maker).sends;
     const std::optional<uint32_t> next =
@@ -314,22 +310,22 @@ class Reporter {
     return fmt::format("completion {} that no send of the program makes", index);
   }
 
+  std::span<const ArmedNode> nodes_;
   const Plan& plan_;
-  std::vector<const ArmedNode*> nodes_;   // by id; null: not at hand
-  std::vector<const Program*> programs_;  // the same
-  std::vector<NodePosition> positions_;   // the same; empty: unknown
-  std::vector<std::string> unknown_;      // why
+  std::vector<const Program*> programs_;  // by NodeId
+  std::vector<NodePosition> positions_;   // as nodes_; empty: unknown
+  std::string unknown_;
 };
 
 }  // namespace
 
 std::string StuckReport(const Plan& plan, std::span<const ArmedNode> nodes, std::string_view why,
                         size_t lines_max) {
-  return fmt::format("stuck: {} and {}", why, Reporter(plan, nodes).Run("\n  ", lines_max));
+  return Reporter(plan, nodes).Run(why, lines_max);
 }
 
-std::string StuckLine(const Plan& plan, std::span<const ArmedNode> nodes, size_t queues_max) {
-  return Reporter(plan, nodes).Run("; ", queues_max);
+std::string StuckAt(const Plan& plan, const ArmedNode& node) {
+  return Reporter(plan, {&node, 1}).Culprit();
 }
 
 }  // namespace prepost::nic

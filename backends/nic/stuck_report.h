@@ -17,13 +17,15 @@ namespace prepost::nic {
 
 /// A first line, "stuck: WHY and N send queues wait; first culprit: ...", then one line per send
 /// queue that waits for it, the nearest first, then what waits for anything else: at most
-/// `lines_max`. `nodes` are all of the plan's or those that are at hand, after CheckSoFar(); what
-/// waits for another node ends there. Queues of a device that cannot be asked are left out, and it
-/// is named.
+/// `lines_max`. `nodes` are all nodes', in the order of ids, after CheckSoFar(). Queues of a device
+/// that cannot be asked are left out, and it is named.
 std::string StuckReport(const Plan& plan, std::span<const ArmedNode> nodes, std::string_view why,
                         size_t lines_max = 20);
-/// The same in one line, without why: "N send queues wait; first culprit: ...; ...".
-std::string StuckLine(const Plan& plan, std::span<const ArmedNode> nodes, size_t queues_max);
+
+/// The first culprit as far as one node alone can tell, whose peers are on other machines: "node 1 op
+/// 8 (recv credit 2>1) has not come from node 2". "" when no send queue waits. Asks the device about
+/// every queue.
+std::string StuckAt(const Plan& plan, const ArmedNode& node);
 
 }  // namespace prepost::nic
 

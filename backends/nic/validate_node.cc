@@ -8,9 +8,9 @@
 //   3. order: every queue that runs by itself is walked from its start. WAITs say what is known to
 //      have completed; at a send (inline) or at the SEND_EN that lets it run (managed), all that
 //      its op comes after must be known. On the last queue the walk's end must know everything.
-//   4. hazard: a block that is sent on must be known to have been received. The search follows the
-//      order that was found to be in the bytes: `after`, and of one channel an earlier op for a
-//      later one.
+//   4. hazard: a block that is sent on must be known to have been received, whatever the op's
+//      `after` says. What the queue has waited for says so of nearly every send. Of the others the
+//      WAITs do that stand before what it has waited for (validate_order.h).
 //
 // Example, chain 0>1>2, node 1, inline: QP 1>0 has one receive, so "recv 0>1:0" shows as CQE 0 of
 // that QP's receive CQ, say 0x401 with producer base 7. QP 1>2 has WAIT(0x401, 7), SEND_IMM: the
@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "prepost/backends/nic/decode.h"
+#include "prepost/backends/nic/validate_order.h"
 #include "prepost/runtime/program.h"
 
 namespace prepost::nic {
@@ -107,7 +108,7 @@ class NodeValidation {
     }
     CheckEnabled();
     CheckEnd();
-    CheckHazards();
+    CheckUnsure();
     return std::move(out_);
   }
 
@@ -116,6 +117,12 @@ class NodeValidation {
   struct Completion {
     uint32_t cq = kNone;
     uint32_t index = 0;
+  };
+  /// A send that WQE `at` of `queue` lets run, and whose block may not be there.
+  struct Unsure {
+    uint32_t queue = 0;
+    uint32_t at = 0;
+    OpId op;
   };
 
   void Find(size_t qp, size_t position, const char* rule, const std::string& what) {
@@ -142,6 +149,7 @@ class NodeValidation {
     sends_.resize(objects_.qps.size());
     receives_.resize(objects_.qps.size());
     completions_.resize(ops_.size());
+    received_.resize(header_.message.blocks);
     for (size_t i = 0; i < ops_.size(); ++i) {
       const Channel& channel = plan_.channels()[ops_[i].channel.index()];
       const NodeId peer = ops_[i].is_send() ? channel.to : channel.from;
@@ -205,6 +213,7 @@ class NodeValidation {
     for (uint32_t at = 0; at < queue.receives; ++at) {
       const OpId op = receives_[i][at];
       completions_[op.index()] = {queue.recv_cq, at};
+      if (!ops_[op.index()].is_credit()) received_[ops_[op.index()].block] = {queue.recv_cq, at};
       DecodeReceive(qp.rq, at, kReceiveStrideBytes, &data_);
       if (DataIs(data_, ops_[op.index()])) continue;
       FindLazily(i, at, "op", [&] {
@@ -441,6 +450,7 @@ class NodeValidation {
                            completion.cq == kNone ? ", which makes no CQE" : "");
       });
     }
+    CheckHazard(i, at, op);
   }
 
   void CheckEnabled() {
@@ -495,61 +505,40 @@ class NodeValidation {
     }
   }
 
-  void CheckHazards() {
-    if (objects_.node == header_.root || !findings_.empty()) return;
-    before_.assign(ops_.size(), kNoBefore);
-    seen_.assign(ops_.size(), 0);
-    receive_of_.assign(header_.message.blocks, kNoBefore);
-    for (const std::vector<std::vector<OpId>>* queues : {&sends_, &receives_}) {
-      for (const std::vector<OpId>& queue : *queues) {
-        for (size_t k = 0; k < queue.size(); ++k) {
-          if (k != 0) before_[queue[k].index()] = queue[k - 1];
-          const Op& op = ops_[queue[k].index()];
-          if (!op.is_send() && !op.is_credit()) receive_of_[op.block] = queue[k];
-        }
-      }
-    }
-    for (size_t i = 0; i < out_.queues.size(); ++i) {
-      for (size_t k = 0; k < sends_[i].size(); ++k) {
-        const Op& op = ops_[sends_[i][k].index()];
-        if (op.is_credit() || Follows(sends_[i][k], receive_of_[op.block])) continue;
-        FindLazily(i, k, "hazard", [&] {
-          return fmt::format("{} may read block {} before it is received", OpText(sends_[i][k]),
-                             op.block);
-        });
-      }
-    }
+  /// WQE `at` of queue `i` runs `op`, a send: is its block known to be there?
+  void CheckHazard(size_t i, size_t at, OpId op) {
+    const uint32_t block = ops_[op.index()].block;
+    if (ops_[op.index()].is_credit() || objects_.node == header_.root) return;
+    const Completion& received = received_[block];
+    if (received.cq != kNone && known_[received.cq] > received.index) return;
+    unsure_.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(at), op});
   }
 
-  /// Does `send` start after `receive` has completed, by what was checked above? Ops come after ones
-  /// of smaller ids only, so none before the receive is looked at; nearest first, since most sends
-  /// follow the receive by a step or two.
-  bool Follows(OpId send, OpId receive) {
-    if (receive == kNoBefore) return false;
-    ++search_;
-    todo_.assign(1, send);
-    for (size_t next = 0; next < todo_.size(); ++next) {
-      const OpId at = todo_[next];
-      for (const OpId before : plan_.after(ops_[at.index()])) {
-        if (before < receive) continue;
-        const Op& op = ops_[before.index()];
-        if (op.is_send()) {
-          Visit(before);
-        } else if (op.channel == ops_[receive.index()].channel) {
-          return true;  // the receive, or a later one of its channel
-        }
+  /// Those sends whose block was not known to be there by their queue's own WAITs, in the order of
+  /// the walks. What is found out about one send holds for all behind it in its queue. Queues of
+  /// which something else is wrong have no order to go by.
+  void CheckUnsure() {
+    if (unsure_.empty() || !findings_.empty()) return;
+    WqeOrder order(out_);
+    uint32_t queue = kNone;
+    size_t failures = 0;  // each takes a search of all WQEs
+    for (const Unsure& it : unsure_) {
+      if (std::exchange(queue, it.queue) != it.queue) known_.assign(cqes_.size(), 0);
+      const Completion& received = received_[ops_[it.op.index()].block];
+      if (received.cq != kNone) {
+        uint32_t& known = known_[received.cq];
+        if (known > received.index) continue;
+        const auto found = order.Follows(it.queue, it.at, received.cq, received.index);
+        if (found) known = *found + 1;
+        if (found) continue;
       }
-      // An earlier send of the queue has started before this one.
-      const OpId earlier = before_[at.index()];
-      if (earlier != kNoBefore && receive < earlier) Visit(earlier);
+      FindLazily(it.queue, it.at, "hazard", [&] {
+        return fmt::format("{} may read block {} before it is received", OpText(it.op),
+                           ops_[it.op.index()].block);
+      });
+      if (++failures == kValidationFindingsMax) return;
     }
-    return false;
   }
-  void Visit(OpId op) {
-    if (std::exchange(seen_[op.index()], search_) != search_) todo_.push_back(op);
-  }
-
-  static constexpr OpId kNoBefore{0xffffffff};
 
   const Plan& plan_;
   const PlanHeader& header_;
@@ -563,20 +552,15 @@ class NodeValidation {
   std::vector<std::vector<OpId>> sends_;     // by QP, in the order of its channel
   std::vector<std::vector<OpId>> receives_;  // by QP
   std::vector<Completion> completions_;      // by op
+  std::vector<Completion> received_;         // by block
   std::vector<uint32_t> cqes_;               // by CQ: that it gets
   std::vector<uint32_t> sources_;            // by CQ: queues and directions that complete to it
   std::vector<uint32_t> enabled_;            // by QP: WQEs so far
   std::vector<uint32_t> master_of_;          // by QP
   std::vector<uint32_t> known_;              // by CQ: CQEs that must be there, in this walk
   SendWqe wqe_;                              // scratch
+  std::vector<Unsure> unsure_;               // in the order of the walks
   std::vector<DataPiece> data_;              // scratch
-
-  // For hazards, by op.
-  std::vector<OpId> before_;      // in its queue
-  std::vector<uint32_t> seen_;    // the search that visited it
-  std::vector<OpId> receive_of_;  // by block
-  std::vector<OpId> todo_;
-  uint32_t search_ = 0;
 };
 
 }  // namespace

@@ -71,5 +71,14 @@ TEST(ProbeCommandErrorTest, UnknownDeviceIsAUsageError) {
   EXPECT_EQ(probe.err_lines(), 1u);
 }
 
+// Catches a name that is taken for a software device's, and a card that is missing in silence.
+TEST(ProbeCommandErrorTest, ACardThatIsNotThereIsAMissingEnvironment) {
+  Command probe({"probe", "--device", "mlx5_99"});
+  EXPECT_EQ(probe.Wait(), 3);
+  EXPECT_THAT(probe.err(), HasSubstr("--device mlx5_99: "));
+  EXPECT_EQ(probe.out(), "");
+  EXPECT_EQ(probe.err_lines(), 1u);
+}
+
 }  // namespace
 }  // namespace prepost

@@ -23,6 +23,7 @@
 namespace prepost {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 enum class Part : uint8_t { kPreposted, kDriven };
@@ -37,8 +38,9 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
 
   /// The members of a chain of 20 blocks, connected and armed.
   void Make(const char* ready, const std::array<Part, kNodes>& parts) {
-    plan_ = PlanOf(ready);
-    if (program_.nodes.empty()) program_ = *nic::Lower(plan_);
+    plan_ = PlanOf(ready, kBytes);
+    shorter_plan_ = PlanOf(ready, kBytes - 1000);
+    program_ = *nic::Lower(plan_);
     std::array<std::vector<TcpSocket>, kNodes> sockets;
     for (uint32_t i = 1; i < kNodes; ++i) {
       int pair[2] = {-1, -1};
@@ -60,21 +62,13 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
     }
   }
 
-  static Plan PlanOf(const char* ready) {
+  static Plan PlanOf(const char* ready, uint64_t bytes) {
     return test::CompileOrDie({.nodes = kNodes,
-                               .message_bytes = kBytes,
+                               .message_bytes = bytes,
                                .block_bytes = 1000,
                                .algorithm = "chain",
                                .ready = *ParseReady(ready)});
   }
-  /// Of the barrier's plan; node 1 does not post it.
-  static nic::QueueProgram WithoutTheLastReceive() {
-    nic::QueueProgram program = *nic::Lower(PlanOf("barrier"));
-    nic::NodeProgram& node = program.nodes[1];
-    node.qps[nic::FindQp(node, NodeId(0), kBlockLane)->index()].receives.pop_back();
-    return program;
-  }
-
   void Start(std::initializer_list<uint32_t> nodes) {
     for (const uint32_t node : nodes) players_[node]->Start();
   }
@@ -97,7 +91,10 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
     return players_[node]->Waiting(2);
   }
 
+  /// Node 1 plays a plan that has one block less.
+  bool misses_receive_ = false;
   Plan plan_;
+  Plan shorter_plan_;
   nic::QueueProgram program_;
   std::array<Mapping, kNodes> memory_;
   emulated::Fabric fabric_{kNodes, {}};
@@ -105,15 +102,16 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
 
  private:
   Status MakeOne(uint32_t i, Part part, std::vector<TcpSocket> sockets) {
-    const std::span<std::byte> bytes = memory_[i].bytes();
+    const Plan& plan = misses_receive_ && i == 1 ? shorter_plan_ : plan_;
+    const std::span<std::byte> bytes = memory_[i].bytes().first(plan.header().message.bytes);
     const PlayerContext context{
         .memory = {.source = bytes, .target = i == 0 ? std::span<std::byte>() : bytes}};
     constexpr std::chrono::seconds kAnswerMax{60};
     nic::Device& device = fabric_.device(NodeId(i));
     auto player = part == Part::kPreposted
-                      ? nic::MakePrepostedPlayer(device, plan_, program_, NodeId(i),
+                      ? nic::MakePrepostedPlayer(device, plan_, program_.nodes[i],
                                                  std::move(sockets), context, kAnswerMax)
-                      : nic::MakeDrivenPlayer(device, plan_, NodeId(i), std::move(sockets), context,
+                      : nic::MakeDrivenPlayer(device, plan, NodeId(i), std::move(sockets), context,
                                               kAnswerMax);
     if (player.ok()) players_[i] = *std::move(player);
     return player.status();
@@ -142,33 +140,27 @@ TEST_F(DevicePlayerTest, ProgressIsWhatTheNicsDo) {
 }
 
 // Reports that need all nodes' queues, or that leave out which queue waits for which peer.
-TEST_F(DevicePlayerTest, SaysWhichQueueWaitsForWhom) {
+TEST_F(DevicePlayerTest, SaysWhatHasNotComeFromWhom) {
   Make("window=1", kAllPreposted);
   Start({0, 1});
-  EXPECT_EQ(Standing(1),
-            "node 1: 2 send queues wait; first culprit: node 2 is to send for node 1 op 3 (recv "
-            "credit 2>1); node 1 op 5 (send 1>2:0) waits for node 1 op 3 (recv credit 2>1) (0 of 1 "
-            "CQEs of the receives of QP 1>2 credits are there; node 2 is to send it); node 1's "
-            "final completion waits for node 1 op 79 (send 1>2:19) (0 of 1 CQEs of the sends of QP "
-            "1>2 blocks are there; WQE 59 of node 1's QP 1>2 blocks)");
+  EXPECT_THAT(Standing(1), HasSubstr("the final completion has not come: node 1 op "));
+  EXPECT_THAT(Standing(1), EndsWith("(recv credit 2>1) has not come from node 2"));
   EXPECT_THAT(Standing(2), HasSubstr("QP 2>1 credits has not been rung on by its host"));
 }
 
 // The same for a send that runs and whose receiver is elsewhere.
-TEST_F(DevicePlayerTest, SaysWhoDoesNotAnswer) {
-  program_ = WithoutTheLastReceive();
-  program_.rnr_retry = nic::kRnrRetryForEver;
-  Make("barrier", kAllPreposted);
+TEST_F(DevicePlayerTest, SaysWhatHasNoAnswer) {
+  misses_receive_ = true;
+  Make("retry", {Part::kPreposted, Part::kDriven, Part::kPreposted});
   Start({0, 1, 2});
-  EXPECT_THAT(Standing(0),
-              HasSubstr("first culprit: node 0's QP 0>1 blocks has sent WQE 19, node 0 "
-                        "op 19 (send 0>1:19), without an answer of node 1"));
+  EXPECT_THAT(Standing(0), HasSubstr("node 0's QP 0>1 blocks has sent WQE 19, node 0 op 19 (send "
+                                     "0>1:19), without an answer"));
 }
 
 // Retried for ever, a receive that is missing behind a barrier shows only as standing still.
 TEST_P(DevicePlayerTest, AMissingReceiveBehindABarrierIsAnError) {
-  program_ = WithoutTheLastReceive();
-  Make("barrier", {GetParam(), Part::kPreposted, Part::kPreposted});
+  misses_receive_ = true;
+  Make("barrier", {GetParam(), Part::kDriven, Part::kPreposted});
   Start({0, 1, 2});
   Status status;
   for (uint32_t look = 0; look < 200 && status.ok(); ++look) {

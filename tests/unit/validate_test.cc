@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <tuple>
 
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/lower.h"
+#include "prepost/backends/nic/node_lowering.h"
 #include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/wqe.h"
 #include "prepost/compiler/schedule.h"
@@ -232,6 +234,64 @@ TEST(ValidateTest, MastersThatWaitForEachOtherAreACycle) {
   }
   EXPECT_THAT(ValidateProgram(plan, program)->ToStatus().ToString(), HasSubstr("and so on around"));
 }
+
+/// Node 0 sends a block to node 1, and node 1 to nodes 2 and 3: to node 2 after `before_first`, to
+/// node 3 after `before_second`; of node 1's ops, 0 is the receive and 1 the send to node 2.
+Plan ForwardingPlan(const std::vector<OpId>& before_first, const std::vector<OpId>& before_second) {
+  PlanHeader header{.nodes = 4, .rounds = 3};
+  header.message = *MakeMessage(1, 1);
+  PlanBuilder builder(header);
+  const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
+  const ChannelId to_2 = builder.AddChannel({NodeId(1), NodeId(2), kBlockLane});
+  const ChannelId to_3 = builder.AddChannel({NodeId(1), NodeId(3), kBlockLane});
+  builder.BeginProgram(NodeId(0));
+  builder.AddOp({.channel = to_1, .block = 0, .round = 0});
+  builder.BeginProgram(NodeId(1));
+  builder.AddOp({.channel = to_1, .block = 0, .round = 0, .kind = OpKind::kRecv});
+  builder.AddOp({.channel = to_2, .block = 0, .round = 1}, before_first);
+  builder.AddOp({.channel = to_3, .block = 0, .round = 2}, before_second);
+  builder.BeginProgram(NodeId(2));
+  builder.AddOp({.channel = to_2, .block = 0, .round = 1, .kind = OpKind::kRecv});
+  builder.BeginProgram(NodeId(3));
+  builder.AddOp({.channel = to_3, .block = 0, .round = 2, .kind = OpKind::kRecv});
+  return std::move(builder).Build();
+}
+
+/// Lowered without asking whether the plan is valid, and validated against it.
+std::string VerdictUnverified(const Plan& plan, const LowerOptions& options) {
+  QueueProgram program{.message = plan.header().message, .mode = options.mode};
+  for (const Program& it : plan.programs()) program.nodes.push_back(LowerNode(plan, it, options));
+  return ValidateProgram(plan, program)->ToStatus().ToString();
+}
+
+class HazardTest : public testing::TestWithParam<std::tuple<LoweringMode, Masters>> {
+ protected:
+  const LowerOptions options_{.mode = std::get<0>(GetParam()), .masters = std::get<1>(GetParam())};
+};
+
+// Bytes that are the plan's, of a plan that forgets an edge: a rule that goes by `after` sees
+// nothing.
+TEST_P(HazardTest, MissingEdgeOfThePlanIsFound) {
+  const std::string why = "may read block 0 before it is received";
+  EXPECT_THAT(VerdictUnverified(ForwardingPlan({}, {OpId(0)}), options_), HasSubstr(why));
+  EXPECT_THAT(VerdictUnverified(ForwardingPlan({}, {OpId(1)}), options_), HasSubstr(why));
+  // One master for all has waited for the receive already.
+  const bool is_one_master = GetParam() == std::tuple(LoweringMode::kManaged, Masters::kNode);
+  EXPECT_THAT(VerdictUnverified(ForwardingPlan({OpId(0)}, {}), options_),
+              HasSubstr(is_one_master ? "" : why));
+}
+
+// A rule that asks each queue for its own WAITs only refuses a valid plan.
+TEST_P(HazardTest, ReceiveIsKnownThroughAnotherSend) {
+  const Plan plan = ForwardingPlan({OpId(0)}, {OpId(1)});
+  ASSERT_TRUE(Lower(plan, options_).ok());
+  EXPECT_EQ(VerdictUnverified(plan, options_), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HazardTest,
+                         testing::Values(std::tuple(LoweringMode::kInline, Masters::kNode),
+                                         std::tuple(LoweringMode::kManaged, Masters::kNode),
+                                         std::tuple(LoweringMode::kManaged, Masters::kQueue)));
 
 }  // namespace
 }  // namespace prepost::nic
