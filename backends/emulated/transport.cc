@@ -184,8 +184,7 @@ bool Engine::WakeRnrWaiters(bool idle) {
   for (QpState* qp : waiters) {
     const bool hopeless = idle && qp->config.rnr_retry == nic::kRnrRetryForEver &&
                           qp->rnr_waiting && qp->remote->CanReceive() &&
-                          Reaches(*qp, *qp->remote) &&
-                          AvailableReceives(*qp->remote) == 0;
+                          Reaches(*qp, *qp->remote) && AvailableReceives(*qp->remote) == 0;
     if (hopeless) {
       rnr_waiters_.push_back(qp);
       continue;
