@@ -36,15 +36,20 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
   return group;
 }
 
+nic::QueueObjects ArmedGroup::Objects(NodeId node) const {
+  nic::QueueObjects objects = nic::ObjectsOf(nodes_[node.index()]);
+  const std::vector<nic::OpenQp>& open = open_[node.index()].qps;
+  for (size_t i = 0; i < open.size(); ++i) {  // loopback QPs are behind them
+    objects.qps[i].peer_qpn = open[i].peer_qpn;
+  }
+  return objects;
+}
+
 Status ArmedGroup::Validate(const Checkpoint& checkpoint) const {
   nic::Validator validator(*plan_);
   for (size_t i = 0; i < nodes_.size(); ++i) {
     PREPOST_RETURN_IF_ERROR(prepost::Check(checkpoint));
-    nic::QueueObjects objects = nic::ObjectsOf(nodes_[i]);
-    for (size_t qp = 0; qp < open_[i].qps.size(); ++qp) {  // loopback QPs are behind them
-      objects.qps[qp].peer_qpn = open_[i].qps[qp].peer_qpn;
-    }
-    validator.Add(objects);
+    validator.Add(Objects(NodeId::FromIndex(i)));
   }
   return validator.Finish().ToStatus();
 }

@@ -16,6 +16,7 @@
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/group_failure.h"
 #include "prepost/backends/nic/pairing.h"
+#include "prepost/backends/nic/queue_objects.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
@@ -51,6 +52,9 @@ class ArmedGroup {
   std::span<nic::ArmedNode> nodes() { return nodes_; }
   std::span<const nic::ArmedNode> nodes() const { return nodes_; }
 
+  /// What a node's NIC is about to read, and what its QPs are connected to. When it is armed and has
+  /// not started.
+  nic::QueueObjects Objects(NodeId node) const;
   /// When all are armed and none has started: the bytes in all rings, and how QPs are connected,
   /// against the plan. Rings nothing. Errors: the findings (kRejected); those of `checkpoint`, which
   /// is called for each node.

@@ -125,6 +125,7 @@ class OffloadRun {
                                       .faults = options.faults}) {}
 
   Status Arm(std::span<const MessageBuffers> transfers) {
+    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(program_.nodes.size() + kOwnFiles));
     if (options_.make_device) {
       PREPOST_RETURN_IF_ERROR(fabric_.MakeDevices(options_.make_device));
     }
@@ -246,7 +247,6 @@ class OffloadRun {
 
   /// Asks for every node's event and watches for it, and for the interrupt.
   Status Watch() {
-    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(group_->nodes().size() + kOwnFiles));
     epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     for (nic::ArmedNode& node : group_->nodes()) {
       const NodeId id = node.program().node;

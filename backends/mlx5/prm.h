@@ -83,7 +83,7 @@ enum class Status : uint8_t {
 /// "bad parameter", ...; "?" for others.
 const char* Name(Status status);
 
-/// Events of a CQ or QP, that one subscribes to. What drivers call MLX5_EVENT_TYPE_*.
+/// Events of a CQ or QP, that one subscribes to: MLX5_EVENT_TYPE_* of the kernel's mlx5/device.h.
 enum class EventType : uint16_t {
   kCompletion = 0x00,  ///< of a CQ that was armed
   kCqError = 0x04,     ///< IBV_EVENT_CQ_ERR
@@ -108,7 +108,6 @@ inline constexpr uint32_t kDefaultUserIndex = 0xffffff;  ///< with cqe_version 1
 
 // The doorbell page (UAR), and the word that arms a CQ there and, the upper half, in its doorbell
 // record.
-inline constexpr size_t kDoorbellOffset = 0x800;
 inline constexpr size_t kArmOffset = 0x20;
 inline constexpr size_t kArmRecord = 1;  ///< of a CQ's doorbell record
 namespace arm {

@@ -166,7 +166,6 @@ void ArmedNode::ForgetRequests() {
 
 Result<bool> ArmedNode::TakeEvents() {
   device_->CountWakeup();
-  if (device_->AckEvents() != 0) ForgetRequests();
   NoteDeviceErrors();
   return LookOrAsk();
 }
@@ -219,6 +218,7 @@ void ArmedNode::Note(Failure failure) {
 }
 
 void ArmedNode::NoteDeviceErrors() {
+  if (device_->AckEvents() != 0) ForgetRequests();
   for (const ErrorEvent& event : device_->TakeErrors()) NoteDeviceError(event);
 }
 

@@ -172,8 +172,9 @@ class Device {
   /// WQE of ours asks to be one. Leaves a request for any CQE as it is. A device that cannot does
   /// nothing: its host learns of errors at its final completion.
   virtual Status RequestErrorEvent(uint32_t /*cqn*/) { return {}; }
-  /// The errors among the events that have come, acknowledged or not. Those of QPs, of CQs and of
-  /// the device itself come unasked; a device that cannot tell of them has none. Never waits.
+  /// The errors among the events that have come. Those of QPs, of CQs and of the device itself come
+  /// unasked; a device that cannot tell of them has none. Never waits. May take events as
+  /// AckEvents() does, of which a host that has asked for events must know: it calls that first.
   virtual std::vector<ErrorEvent> TakeErrors() { return {}; }
   /// A file that is readable while there are events to acknowledge, of any kind, as those of verbs'
   /// ibv_comp_channel and of its asynchronous events. The device owns it; the first call makes it

@@ -215,6 +215,7 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
 
 /// What makes no CQE. A QP that the NIC has broken is flushed, which says which request is lost.
 Status DeviceEndpoint::CheckDevice() {
+  if (device_.AckEvents() != 0) event_requested_ = false;
   for (const ErrorEvent& event : device_.TakeErrors()) {
     switch (event.kind) {
       case ErrorEvent::Kind::kErrorCqe:

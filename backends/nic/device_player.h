@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DevicePlayers: a member of a group plays its part over a NIC, either preposted or CPU-driven. Both
-// kinds may be in one group: they make the same queue pairs, and put the same messages on them.
+// DevicePlayers: a member of a group plays its part over a NIC, either preposted or CPU-driven.
+// Both kinds may be in one group: they make the same queue pairs, and put the same messages on them.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_PLAYER_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_PLAYER_H_
 

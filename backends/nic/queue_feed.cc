@@ -154,11 +154,14 @@ std::vector<std::byte> QueueFeed::receives(QpId qp) const {
 std::vector<std::byte> QueueFeed::Content(const Ring& ring, std::span<std::byte> memory,
                                           size_t stride, uint16_t base) {
   PREPOST_CHECK(ring.rearms == 0);
-  std::vector<std::byte> bytes = ring.bytes;  // empty when all is written
-  bytes.resize(ring.total * stride);
-  ForEachRun(memory, stride, base, 0, ring.written, [&](std::span<std::byte> slots, size_t offset) {
-    std::memcpy(bytes.data() + offset, slots.data(), slots.size());
+  std::vector<std::byte> bytes;
+  bytes.reserve(ring.total * stride);
+  ForEachRun(memory, stride, base, 0, ring.written, [&](std::span<std::byte> slots, size_t) {
+    bytes.insert(bytes.end(), slots.begin(), slots.end());
   });
+  if (ring.written == ring.total) return bytes;  // ring.bytes are gone
+  bytes.insert(bytes.end(), ring.bytes.begin() + static_cast<ptrdiff_t>(bytes.size()),
+               ring.bytes.end());
   return bytes;
 }
 

@@ -38,6 +38,7 @@ class QueueFeed {
   struct Progress {
     uint32_t sends_written = 0;
     uint32_t sends_completed = 0;
+    uint32_t receives_written = 0;
     uint32_t receives_completed = 0;
   };
 
@@ -62,7 +63,7 @@ class QueueFeed {
   uint64_t wqes_written() const { return wqes_written_; }
   Progress progress(QpId qp) const {
     const Queue& it = queues_[qp.index()];
-    return {it.sq.written, it.sq.completed, it.rq.completed};
+    return {it.sq.written, it.sq.completed, it.rq.written, it.rq.completed};
   }
   /// Index of the receive queue's first WQE of this message.
   uint16_t receive_base(QpId qp) const { return queues_[qp.index()].rq_base; }

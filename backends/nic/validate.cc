@@ -15,29 +15,32 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <utility>
 
+#include "prepost/backends/nic/number_index.h"
 #include "prepost/backends/nic/validate_node.h"
 
 namespace prepost::nic {
 namespace {
 
-constexpr uint32_t kNone = 0xffffffff;
+constexpr uint32_t kNone = NumberIndex::kNone;
 
 /// All queues of all nodes, run to where they stop.
 class Simulation {
  public:
+  /// `nodes`: all of a plan, each once.
   explicit Simulation(const std::vector<NodeSteps>& nodes) : nodes_(nodes) {}
 
   /// What is wrong with how QPs are connected, or "".
   std::string Connect() {
-    std::map<std::pair<NodeId, uint32_t>, uint32_t> by_number;  // (node, QPN)
+    std::vector<NumberIndex> by_number(nodes_.size());      // by node id, of its QPNs
+    std::vector<uint32_t> first_qps(nodes_.size(), kNone);  // by node id
     uint32_t cqs = 0;
     for (const NodeSteps& node : nodes_) {
+      by_number[node.node.index()].Build(node.queues);
+      first_qps[node.node.index()] = static_cast<uint32_t>(queues_.size());
       for (const QueueSteps& steps : node.queues) {
-        by_number[{node.node, steps.number}] = static_cast<uint32_t>(queues_.size());
         queues_.push_back({.node = &node,
                            .steps = &steps,
                            .first_cq = cqs,
@@ -52,9 +55,10 @@ class Simulation {
     for (uint32_t i = 0; i < queues_.size(); ++i) {
       Queue& queue = queues_[i];
       const QueueSteps& it = *queue.steps;
-      const auto found = by_number.find({it.peer, it.peer_qpn});
-      if (found != by_number.end()) queue.peer = found->second;
-      const QueueSteps* peer = found == by_number.end() ? nullptr : queues_[queue.peer].steps;
+      const uint32_t position =
+          it.peer.index() < by_number.size() ? by_number[it.peer.index()].Find(it.peer_qpn) : kNone;
+      if (position != kNone) queue.peer = first_qps[it.peer.index()] + position;
+      const QueueSteps* peer = position == kNone ? nullptr : queues_[queue.peer].steps;
       const bool is_back = peer != nullptr && peer->peer == queue.node->node &&
                            peer->peer_qpn == it.number && (it.loopback || peer->lane == it.lane);
       if (!is_back) {

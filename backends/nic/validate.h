@@ -10,8 +10,8 @@
 //             immediate, credits empty
 //   wait      every WAIT names a CQ that exactly one queue and direction completes to, and a CQE
 //             that will come
-//   enable    every SEND_EN names a managed queue of the node, raises its limit, and not beyond what
-//             can be written by then; in the end everything is enabled, each queue by one master
+//   enable    every SEND_EN names a managed queue of the node, raises its limit, and not beyond the
+//             part of the queue that it begins in; in the end everything is enabled, each queue by one master
 //   order     every op in an op's `after` has completed before the op can start
 //   hazard    no block is read before its receive has completed (receives do not overlap, by `op`)
 //   final     the last WQE of the last loopback queue is a signaled NOP that follows everything
@@ -54,8 +54,9 @@ struct ValidationReport {
 };
 inline constexpr size_t kValidationFindingsMax = 20;
 
-/// Nodes are added one by one, so that the bytes of only one need exist at a time; eight bytes per
-/// WQE are kept. Time is linear in WQEs and `after` entries. Not for use by several threads.
+/// Nodes are added one by one, so that the bytes of only one need exist at a time; twelve bytes per
+/// WQE are kept. Time is linear in WQEs and `after` entries, but for sends that wait for their block
+/// by way of other sends (validate_order.h). Not for use by several threads.
 class Validator {
  public:
   /// `plan` must be verified and outlive the validator.

@@ -20,54 +20,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <tuple>
 #include <utility>
 
 #include "prepost/backends/nic/decode.h"
+#include "prepost/backends/nic/number_index.h"
 #include "prepost/backends/nic/validate_order.h"
 #include "prepost/runtime/program.h"
 
 namespace prepost::nic {
 namespace {
 
-constexpr uint32_t kNone = 0xffffffff;
-
-/// Positions by number: a table when the numbers lie close together, as devices hand them out.
-class NumberIndex {
- public:
-  /// False when a number occurs twice.
-  template <typename Object>
-  bool Build(const std::vector<Object>& objects) {
-    if (objects.empty()) return true;
-    const auto [low, high] = std::ranges::minmax(objects, {}, &Object::number);
-    low_ = low.number;
-    for (size_t i = 0; i < objects.size(); ++i) {
-      sorted_.emplace_back(objects[i].number, static_cast<uint32_t>(i));
-    }
-    std::ranges::sort(sorted_);
-    if (high.number - low_ < 4 * objects.size() + 64) {
-      table_.assign(size_t{high.number} - low_ + 1, kNone);
-      for (const auto& [number, position] : sorted_) table_[number - low_] = position;
-    }
-    return std::ranges::adjacent_find(sorted_, {}, &std::pair<uint32_t, uint32_t>::first) ==
-           sorted_.end();
-  }
-
-  uint32_t Find(uint32_t number) const {
-    if (!table_.empty()) {
-      return number - low_ < table_.size() ? table_[number - low_] : kNone;
-    }
-    const auto found =
-        std::ranges::lower_bound(sorted_, number, {}, &std::pair<uint32_t, uint32_t>::first);
-    return found != sorted_.end() && found->first == number ? found->second : kNone;
-  }
-
- private:
-  uint32_t low_ = 0;
-  std::vector<uint32_t> table_;
-  std::vector<std::pair<uint32_t, uint32_t>> sorted_;  // (number, position)
-};
+constexpr uint32_t kNone = NumberIndex::kNone;
 
 /// The bytes of a send WQE that must be zero whatever it is: signature, stream channel, and the
 /// unused bits of the flags.
@@ -150,16 +116,29 @@ class NodeValidation {
     receives_.resize(objects_.qps.size());
     completions_.resize(ops_.size());
     received_.resize(header_.message.blocks);
-    for (size_t i = 0; i < ops_.size(); ++i) {
-      const Channel& channel = plan_.channels()[ops_[i].channel.index()];
-      const NodeId peer = ops_[i].is_send() ? channel.to : channel.from;
+    const auto queue_of = [&](const Op& op) {
+      const Channel& channel = plan_.channels()[op.channel.index()];
+      const NodeId peer = op.is_send() ? channel.to : channel.from;
       const auto at = std::ranges::lower_bound(pairs, std::tuple(peer, channel.lane, 0u));
+      const bool is_there =
+          at != pairs.end() && std::get<0>(*at) == peer && std::get<1>(*at) == channel.lane;
+      return is_there ? std::get<2>(*at) : kNone;
+    };
+    struct Recent {
+      ChannelId channel{kNone};
+      uint32_t queue = kNone;
+    };
+    std::array<Recent, 64> recent;  // a node has few channels, in turns
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      const Op& op = ops_[i];
+      Recent& it = recent[op.channel.index() % recent.size()];
+      if (it.channel != op.channel) it = {op.channel, queue_of(op)};
       const OpId id = OpId::FromIndex(i);
-      if (at == pairs.end() || std::get<0>(*at) != peer || std::get<1>(*at) != channel.lane) {
+      if (it.queue == kNone) {
         FindLazily(0, 0, "op", [&] { return "no QP is there for " + OpText(id); });
         continue;
       }
-      (ops_[i].is_send() ? sends_ : receives_)[std::get<2>(*at)].push_back(id);
+      (op.is_send() ? sends_ : receives_)[it.queue].push_back(id);
     }
   }
 
@@ -427,8 +406,8 @@ class NodeValidation {
     }
     const uint32_t limit = before + static_cast<uint32_t>(ahead);
     const uint32_t half = std::max(qp.sq_wqebbs / 2, 1u);
-    if (total > qp.sq_wqebbs && limit > (before / half + 2) * half) {
-      Find(i, at, "enable", "enables WQEs that cannot be written by then");
+    if (total > qp.sq_wqebbs && (limit - 1) / half != before / half) {
+      Find(i, at, "enable", "enables WQEs of two parts: the second need not be written by then");
     }
     step->value = enabled_[slave] = limit;
     for (uint32_t k = before; k < limit; ++k) {  // managed queues hold sends only

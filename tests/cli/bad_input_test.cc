@@ -238,21 +238,21 @@ TEST_F(BadInputTest, PlansAgainstTheRules) {
   }
 }
 
-// Catches a user with a NIC who is told of a wrong name and not of hardware.
+// Catches a user with a NIC who is told of a wrong name and not of what takes it.
 TEST_F(BadInputTest, DevicesThatAreNotThere) {
   Write("input", "abc");
-  for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"probe"},
-        {"run", "--nodes", "2", "--input", folder_ / "input", "--executor", "offload"},
-        {"run", "--nodes", "2", "--input", folder_ / "input"}}) {
+  for (const char* executor : {"offload", "auto"}) {
     const auto expect = [&](const std::string& device, const std::string& message) {
-      std::vector<std::string> arguments = command;
-      arguments.insert(arguments.end(), {"--device", device});
-      Expect(arguments, 2, message);
+      Expect({"run", "--nodes", "2", "--input", folder_ / "input", "--executor", executor,
+              "--device", device},
+             2, message);
     };
-    expect("mlx5_9", "unknown name 'mlx5_9'; known are emulated, mlx5:emulated; hardware is only");
+    expect("mlx5_9",
+           "unknown name 'mlx5_9'; known are emulated, mlx5:emulated; a card carries one node per "
+           "machine: prepost node");
     expect("emulatd", "unknown name 'emulatd', did you mean 'emulated'?");
   }
+  Expect({"probe", "--device", "emulatd"}, 2, "unknown name 'emulatd', did you mean 'emulated'?");
   Expect({"compare", "--nodes", "2", "--bytes", "1", "--device", "mlx5_9"}, 2,
          "--device: unknown name 'mlx5_9'; known are emulated");
 }

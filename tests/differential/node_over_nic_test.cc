@@ -147,7 +147,7 @@ class NodeOverNicTest : public testing::Test {
     return options;
   }
 
-  /// In a folder of its own, as those of machines are: a process has one unfinished copy per folder.
+  /// In a folder of its own, as on a machine: a process has one unfinished copy per folder.
   std::string CopyOf(uint32_t node) const { return folder_ / std::to_string(node) + "/copy"; }
 
   std::optional<NodeId> failing_;  ///< FailingPlayer

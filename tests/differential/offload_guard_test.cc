@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <vector>
 
@@ -155,6 +156,15 @@ class FaultyRun {
     }
     verdict_step_ = fabric_.engine().steps();
     return group_->Stuck();
+  }
+
+  /// What a host learns that looks again and again and never sleeps.
+  Status PollAtTheFault() {
+    Result<bool> done = false;
+    for (int looks = 0; done.ok() && looks < 1000; ++looks) {
+      done = group_->nodes()[fault_.node.index()].Poll(std::chrono::milliseconds(0), -1);
+    }
+    return done.status();
   }
 
   uint64_t StepsFromFaultToVerdict() const {
@@ -335,6 +345,14 @@ TEST_P(UnguardedOffloadTest, StaleForwardersGetTheirFinalCompletion) {
     all += stale;
   }
   EXPECT_GT(all, 0u);
+}
+
+// A failed device makes no CQE: a host that polls would go on for ever.
+TEST_P(UnguardedOffloadTest, HostThatPollsIsToldOfAFailedDevice) {
+  const Fault fault = Draw(FaultKind::kDeviceFatal, /*seed=*/1);
+  FaultyRun run(plan_, program_, fault, /*seed=*/1, MakeDevice());
+  run.RunUnguarded();
+  EXPECT_THAT(run.PollAtTheFault().message(), NamesCause(fault));
 }
 
 // Hosts that act at once: no stale byte is sent, the first cause is named, and no node is complete.

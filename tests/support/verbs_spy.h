@@ -24,6 +24,7 @@ struct SpyNotes {
   uint64_t fail_at = 0;                               ///< this one does, counted from 1; 0: none
   std::vector<std::vector<std::byte>> commands = {};  ///< inputs
   std::function<void(mlx5::Output)> change = {};      ///< inputs that make objects, on their way
+  std::vector<mlx5::DeviceEvent> events = {};         ///< of the device, besides its own
   bool is_gone = false;                               ///< as the kernel says it of a device
 };
 
@@ -98,7 +99,10 @@ class VerbsSpy final : public mlx5::Verbs {
     return notes_.is_gone ? EIO : verbs_->TakeEvent(channel, cookie);
   }
   int TakeDeviceEvent(mlx5::EventChannel channel, mlx5::DeviceEvent* event) override {
-    return verbs_->TakeDeviceEvent(channel, event);
+    if (notes_.events.empty()) return verbs_->TakeDeviceEvent(channel, event);
+    *event = notes_.events.back();
+    notes_.events.pop_back();
+    return 0;
   }
   void StoreDoorbell(mlx5::Uar uar, uint64_t bytes) override { verbs_->StoreDoorbell(uar, bytes); }
   void StoreArm(mlx5::Uar uar, uint64_t bytes) override { verbs_->StoreArm(uar, bytes); }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/mlx5/stand_in.h"
 #include "prepost/runtime/event_fd.h"
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
@@ -167,6 +168,21 @@ TEST_F(DeviceEndpointTest, ABrokenQpIsOneErrorWithThePeer) {
   EXPECT_EQ(sender_->lost_peer(), NodeId(1));
   EXPECT_EQ(Error(*receiver_), "node 1 cannot receive block 0 from node 0: flushed");
   EXPECT_EQ(receiver_->lost_peer(), NodeId(0));
+}
+
+// A look for errors takes whatever event has come. A host that went on to sleep for that one would
+// sleep for ever.
+TEST_F(DeviceEndpointTest, EventTakenWhilePollingIsAskedForAgain) {
+  ASSERT_TRUE(
+      fabric_.MakeDevices([](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {}); }).ok());
+  Make();
+  ASSERT_TRUE(receiver_->RequestEvents().ok());
+  Receive(0);
+  Send(0);
+  EXPECT_THAT(Completed(*receiver_), ElementsAre(0));
+  for (int look = 0; look < 64; ++look) EXPECT_THAT(Completed(*receiver_), IsEmpty());
+  ASSERT_TRUE(receiver_->RequestEvents().ok());
+  EXPECT_EQ(fabric_.device(NodeId(1)).counters().event_requests, 2u);
 }
 
 class FailingNicTest : public DeviceEndpointTest {

@@ -74,6 +74,27 @@ TEST_F(EngineTest, R14ParkedQueuesAreNamed) {
   EXPECT_EQ(parked[0].produced, 0u);
 }
 
+// Catches a cut that stops loopback, too, and a sender that waits for ever for a receiver that cannot
+// say that it is not ready.
+TEST_F(EngineTest, CutLinkLeavesLoopbackAndEndsRetries) {
+  Make({.sq_wqebbs = 16, .rq_wqes = 16}, {.sq_wqebbs = 16},
+       {.faults = {{NodeId(0), NodeId(1), 1, QpFault::Kind::kPortDown}}});
+  const auto loopback = MakeLoopback({.sq_wqebbs = 16, .rq_wqes = 16});
+  near_->Receive();
+  far_->Send();
+  far_->Send();  // no receive, and nobody to say so
+  RingAndRun(*far_);
+  EXPECT_THAT(Syndromes(far_->Sent()),
+              ElementsAre(Syndrome::kNone, Syndrome::kTransportRetryExceeded));
+  EXPECT_THAT(device(0).TakeErrors(),
+              ElementsAre(nic::ErrorEvent{nic::ErrorEvent::Kind::kPortDown, 1}));
+  loopback->Receive();
+  loopback->Send();
+  RingAndRun(*loopback);
+  EXPECT_EQ(loopback->Received().size(), 1u);
+  EXPECT_THAT(fabric_->engine().misuses(), IsEmpty());
+}
+
 // A destroyed QP is gone for its peers, whether they wait for its receives or send later; its
 // memory is not looked at again (the address sanitizer would see it).
 TEST_F(EngineTest, PeersOfADestroyedQpFindOut) {

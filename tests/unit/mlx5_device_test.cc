@@ -490,6 +490,14 @@ TEST_F(Mlx5FaultTest, PortErrorIsTold) {
   EXPECT_TRUE(devices_[1]->QueryQp(far_->qp().number).ok());
 }
 
+// A card has two ports, and events of no harm: a device that takes each for its own ends runs.
+TEST_F(Mlx5QueueTest, EventsOfOtherPortsAreNoErrors) {
+  MakePair();
+  notes_.events = {{DeviceEvent::Kind::kPortDown, 2}, {DeviceEvent::Kind::kOther, 1}};
+  EXPECT_EQ(devices_[0]->AckEvents(), 2u);
+  EXPECT_THAT(devices_[0]->TakeErrors(), IsEmpty());
+}
+
 // A device that is taken from the machine has no last event, only errors at every look.
 TEST_F(Mlx5QueueTest, DeviceThatIsGoneSaysSoOnce) {
   MakePair();
