@@ -93,7 +93,8 @@ Status Member::Transfer(uint64_t start_ns) {
   while (!player_->done()) {
     const Status status = player_->Poll(Sooner(pacer.Timeout(player_->progress()), SilenceLeft()));
     if (!status.ok()) {
-      if (task_.input != nullptr) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
+      const bool plays_file = task_.input != nullptr && !task_.in_memory;
+      if (plays_file) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
       return status;
     }
     if (player_->woken() || SilenceLeft() == milliseconds(0)) {
@@ -158,7 +159,7 @@ Status Member::Handle(const ControlMessage& message) {
   ControlMessage answer = {.kind = Kind::kProgress, .progress = checkpoints_};
   if (player_ != nullptr) {
     answer.report = player_->report();
-    answer.progress += player_->progress();
+    answer.progress += player_->AskProgress();
     answer.SetText(player_->Waiting(kWaitingOpsMax));
   }
   task_.control.Send(answer);
@@ -208,10 +209,12 @@ Checkpoint Member::Answering() {
 }
 
 Status Member::ReportFailure(const Status& failure, milliseconds max) {
+  const bool lost_peer = player_ != nullptr && player_->lost_peer().has_value();
+  player_.reset();  // first of all: a NIC would go on by itself
   if (is_aborted_ || is_leader_lost_) return failure;
   task_.interrupt_fd = -1;  // what follows is bounded, and an interrupt may be what is reported
   ControlMessage message = {.kind = Kind::kFailed, .code = failure.code()};
-  message.lost_peer = player_ != nullptr && player_->lost_peer().has_value();
+  message.lost_peer = lost_peer;
   message.SetText(failure.ToString());
   task_.control.Send(message);
   const Clock::time_point due =

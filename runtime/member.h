@@ -56,9 +56,9 @@ class Member {
   /// From preparation to release. Errors: those of its files, its player and `commit`; the leader
   /// is gone, silent, sends nonsense, or says that the run has failed (kRejected); kInterrupted.
   Status Run();
-  /// Tells the leader that Run() has failed, and waits until it has ended the run, for up to `max`
-  /// (negative: for ever). The cause: `failure` or, if that is only a lost peer, what the leader
-  /// says.
+  /// Ends the player, tells the leader that Run() has failed, and waits until it has ended the run,
+  /// for up to `max` (negative: for ever). The cause: `failure` or, if that is only a lost peer,
+  /// what the leader says.
   Status ReportFailure(const Status& failure, std::chrono::milliseconds max);
   /// After Run(): what it did, and what its copy sums to.
   const NodeReport& report() const { return report_; }

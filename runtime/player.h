@@ -26,6 +26,7 @@ namespace prepost {
 /// Used by one thread: Start() once every node has armed, then Poll() until done() or an error.
 class Player {
  public:
+  /// From here on nothing touches the memory that it was made with, whatever it was at.
   virtual ~Player() = default;
 
   virtual void Start() = 0;
@@ -37,9 +38,13 @@ class Player {
   virtual bool woken() const = 0;
   /// Counts so far; times are the caller's.
   virtual NodeReport report() const = 0;
-  /// Rises whenever anything has happened here.
+  /// Rises whenever this host has seen anything happen. Cheap: paces its waiting.
   virtual uint64_t progress() const = 0;
-  /// For a run that stands still: what it waits for, in words, of up to `ops_max` ops.
+  /// Rises whenever anything has happened here, also what the host need not see. For whoever asks
+  /// about once a second whether the run goes on: may cost commands to a device.
+  virtual uint64_t AskProgress() { return progress(); }
+  /// For a run that stands still: what it waits for, in words, of up to `ops_max` ops. After
+  /// AskProgress(), and as costly.
   virtual std::string Waiting(size_t ops_max) const = 0;
   /// After an error: the peer whose loss it is.
   virtual std::optional<NodeId> lost_peer() const = 0;
@@ -78,26 +83,6 @@ class CpuPlayer final : public Player {
  private:
   std::unique_ptr<Endpoint> endpoint_;
   CpuExecutor executor_;
-};
-
-/// A player, and something that must live as long: destroyed after it.
-class KeepingPlayer final : public Player {
- public:
-  KeepingPlayer(std::unique_ptr<Player> player, std::shared_ptr<void> kept)
-      : kept_(std::move(kept)), player_(std::move(player)) {}
-
-  void Start() override { player_->Start(); }
-  Status Poll(std::chrono::milliseconds timeout) override { return player_->Poll(timeout); }
-  bool done() const override { return player_->done(); }
-  bool woken() const override { return player_->woken(); }
-  NodeReport report() const override { return player_->report(); }
-  uint64_t progress() const override { return player_->progress(); }
-  std::string Waiting(size_t ops_max) const override { return player_->Waiting(ops_max); }
-  std::optional<NodeId> lost_peer() const override { return player_->lost_peer(); }
-
- private:
-  std::shared_ptr<void> kept_;
-  std::unique_ptr<Player> player_;
 };
 
 }  // namespace prepost

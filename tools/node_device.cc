@@ -45,18 +45,12 @@ void NodeDevice::ApplyTo(const Plan& plan, NodeId node, std::chrono::millisecond
   options->executor = executor();
   options->detail = name_;
   if (device_ == nullptr) return;
-  options->make_player = [this, &plan, node, answer_max](
-                             std::vector<TcpSocket> sockets,
-                             const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
-    Result<std::unique_ptr<Player>> player =
-        is_offloaded()
-            ? nic::MakePrepostedPlayer(*device_, plan, program_->nodes.front(), std::move(sockets),
-                                       context, answer_max)
-            : nic::MakeDrivenPlayer(*device_, plan, node, std::move(sockets), context, answer_max);
-    std::shared_ptr<nic::Device> device = std::move(device_);
-    if (!player.ok()) return player.status();
-    return std::unique_ptr<Player>(
-        std::make_unique<KeepingPlayer>(*std::move(player), std::move(device)));
+  options->make_player = [this, &plan, node, answer_max](std::vector<TcpSocket> sockets,
+                                                         const PlayerContext& context) {
+    return is_offloaded() ? nic::MakePrepostedPlayer(*device_, plan, program_->nodes.front(),
+                                                     std::move(sockets), context, answer_max)
+                          : nic::MakeDrivenPlayer(*device_, plan, node, std::move(sockets), context,
+                                                  answer_max);
   };
 }
 

@@ -45,16 +45,15 @@ class NodeDevice {
   /// What the node's queues are, null unless it is offloaded.
   const nic::QueueProgram* program() const { return program_.get(); }
 
-  /// Sets what plays, and its names for the report. The player that is made keeps the device, until
-  /// the memory that it uses goes, too; so once. `plan` must outlive the run; `answer_max`: as for
-  /// ExchangeAddresses().
+  /// Sets what plays, and its names for the report. `plan` must outlive the run; `answer_max`: as
+  /// for ExchangeAddresses().
   void ApplyTo(const Plan& plan, NodeId node, std::chrono::milliseconds answer_max,
                NodeRunOptions* options);
 
  private:
   std::string name_ = "tcp";
   std::string note_;
-  std::shared_ptr<nic::Device> device_;
+  std::unique_ptr<nic::Device> device_;
   std::unique_ptr<nic::QueueProgram> program_;
 };
 

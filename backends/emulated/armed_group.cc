@@ -17,12 +17,13 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
   for (const nic::NodeProgram& it : program.nodes) {
     const bool root = it.node == plan.header().root;
     // Of a sequence, the next message's sends may come before this node has armed it.
-    nic::ArmConfig config{.messages = {},
-                          .writable = !root,
-                          .rnr_retry = transfers.size() > 1 ? uint8_t{7} : program.rnr_retry,
-                          .first_sq_index = first.sq_index,
-                          .first_cq_index = first.cq_index,
-                          .epoch = first.epoch};
+    nic::ArmConfig config{
+        .messages = {},
+        .writable = !root,
+        .rnr_retry = transfers.size() > 1 ? nic::kRnrRetryForEver : program.rnr_retry,
+        .first_sq_index = first.sq_index,
+        .first_cq_index = first.cq_index,
+        .epoch = first.epoch};
     for (const MessageBuffers& transfer : transfers) {
       config.messages.push_back(root ? transfer.message : transfer.node_buffers[it.node.index()]);
     }

@@ -12,7 +12,8 @@
 // first, so that slow drifts of the machine meet both. Differences within a pair are what counts.
 //
 // Who ends a transfer that does not end by itself: the watching thread. It sleeps until the last
-// host is done, is woken by the interrupt, and looks every kTick whether anything has moved.
+// host is done, is woken by the interrupt, and looks every kTick whether anything has moved on the
+// fabric: devices belong to the hosts' threads, so it may not ask them (nic::QueueWatch).
 // CPU-driven, standing still is given a bound of time, since NICs are idle whenever hosts think.
 // Preposted, NICs that are idle after every host has started will never do anything again: hosts
 // get one last look for a completion that they have not noticed yet, and who has none is stuck.

@@ -14,6 +14,7 @@
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/nic/object_table.h"
+#include "prepost/backends/nic/queue_watch.h"
 #include "prepost/runtime/clock.h"
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/interrupt.h"
@@ -167,6 +168,7 @@ class OffloadRun {
     }
     PREPOST_RETURN_IF_ERROR(
         fabric_.Start(IsEndSeen() ? Fabric::Until::kIdle : Fabric::Until::kStopped));
+    watches_.resize(group_->nodes().size());
     moved_ns_ = MonotonicNs();
     return Watch(fabric_.ended_fd(), kEngineEnded);
   }
@@ -273,19 +275,13 @@ class OffloadRun {
     return timeout_ms == -1 ? kLookMs : std::min(kLookMs, timeout_ms);
   }
 
-  /// Whether no counter of any queue has changed for too long; any device can tell.
+  /// Whether no queue has moved for too long; any device can tell.
   bool IsOverdue() {
     if (options_.no_progress_max.count() == 0) return false;
-    uint64_t moved = 0;
-    for (const nic::ArmedNode& node : group_->nodes()) {
-      const Result<nic::NodePosition> position = node.Position();
-      if (!position.ok()) continue;
-      for (const nic::QueuePosition& qp : position->qps)
-        moved += qp.sends_fetched + qp.receives_taken;
-      for (const uint32_t cqes : position->cqes) moved += cqes;
-    }
     const uint64_t now_ns = MonotonicNs();
-    if (std::exchange(moved_, moved) != moved) moved_ns_ = now_ns;
+    for (size_t i = 0; i < watches_.size(); ++i) {
+      if (watches_[i].HasMoved(group_->nodes()[i])) moved_ns_ = now_ns;
+    }
     return now_ns - moved_ns_ >=
            1'000'000 * static_cast<uint64_t>(options_.no_progress_max.count());
   }
@@ -362,8 +358,8 @@ class OffloadRun {
   std::vector<size_t> left_;                  // by node: messages
   bool hosts_act_ = false;                    // between the first doorbells and the end
   uint64_t progress_ = 0;                     // of the NICs when last looked at
-  uint64_t moved_ = 0;                        // sum of the queues' counters, then
-  uint64_t moved_ns_ = 0;                     // when it last changed
+  std::vector<nic::QueueWatch> watches_;      // by node
+  uint64_t moved_ns_ = 0;                     // when one of these last saw something move
   FileDescriptor epoll_;
   uint64_t start_ns_ = 0;
   uint64_t charged_ns_ = 0;  // of this thread's processor time

@@ -164,11 +164,11 @@ bool Engine::TakeReceive(QpState& qp, Work& work) {
     qp.rnr_left = qp.config.rnr_retry;
     return true;
   }
-  if (qp.config.rnr_retry != 7 && qp.rnr_left == 0) {
+  if (qp.config.rnr_retry != nic::kRnrRetryForEver && qp.rnr_left == 0) {
     FailTransport(qp, work, Syndrome::kRnrRetryExceeded);
     return false;
   }
-  if (qp.config.rnr_retry != 7) --qp.rnr_left;
+  if (qp.config.rnr_retry != nic::kRnrRetryForEver) --qp.rnr_left;
   ++counters_.rnr_retries;
   ++remote.nic.rnr_retries;
   TryAgainLater(qp);
@@ -182,9 +182,9 @@ bool Engine::WakeRnrWaiters(bool idle) {
   bool woken = false;
   std::vector<QpState*> waiters = std::exchange(rnr_waiters_, {});
   for (QpState* qp : waiters) {
-    const bool hopeless = idle && qp->config.rnr_retry == 7 && qp->rnr_waiting &&
-                          qp->remote->CanReceive() && Reaches(*qp, *qp->remote) &&
-                          AvailableReceives(*qp->remote) == 0;
+    const bool hopeless = idle && qp->config.rnr_retry == nic::kRnrRetryForEver &&
+                          qp->rnr_waiting && qp->remote->CanReceive() &&
+                          Reaches(*qp, *qp->remote) && AvailableReceives(*qp->remote) == 0;
     if (hopeless) {
       rnr_waiters_.push_back(qp);
       continue;

@@ -528,9 +528,18 @@ Result<uint32_t> Mlx5Device::RegisterMemory(std::span<const std::byte> memory, n
   if (const int error = verbs_->RegisterMemory(pd_, memory, access, &region); error != 0) {
     return CallError(fmt::format("cannot register {} bytes of memory", memory.size()), error);
   }
-  teardown_.Push([this, region] { verbs_->DeregisterMemory(region); });
+  regions_[region.key] = region;
+  teardown_.Push([this, key = region.key] { std::ignore = DeregisterMemory(key); });
   ++counters_.objects;
   return region.key;
+}
+
+Status Mlx5Device::DeregisterMemory(uint32_t key) {
+  const auto region = regions_.find(key);
+  if (region == regions_.end()) return Rejected(fmt::format("key {:#x} does not exist", key));
+  const int error = verbs_->DeregisterMemory(region->second);
+  regions_.erase(region);
+  return error == 0 ? Status() : CallError(fmt::format("cannot deregister key {:#x}", key), error);
 }
 
 void Mlx5Device::RingDoorbell(uint64_t first_bytes) {

@@ -49,6 +49,7 @@ class Mlx5Device final : public nic::Device {
   Result<nic::QpCounters> QueryQp(uint32_t qpn) override;
   Result<nic::CqCounters> QueryCq(uint32_t cqn) override;
   Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, nic::Access access) override;
+  Status DeregisterMemory(uint32_t key) override;
   void RingDoorbell(uint64_t first_bytes) override;
   /// Asks for an event when there is a CQE that the host has not read, which may be there already.
   Status RequestEvent(uint32_t cqn) override;
@@ -116,8 +117,9 @@ class Mlx5Device final : public nic::Device {
   ProtectionDomain pd_;
   uint32_t eqn_ = 0;
   EventChannel channel_;
-  std::map<uint32_t, CqHost> cqs_;  // by CQN; addresses do not change
-  std::map<uint32_t, QpHost> qps_;  // by QPN
+  std::map<uint32_t, CqHost> cqs_;            // by CQN; addresses do not change
+  std::map<uint32_t, QpHost> qps_;            // by QPN
+  std::map<uint32_t, MemoryRegion> regions_;  // by key
   nic::DeviceCounters counters_;
   std::vector<nic::ErrorEvent> errors_;
   bool has_failed_ = false;

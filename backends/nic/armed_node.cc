@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 namespace prepost::nic {
@@ -25,15 +24,6 @@ std::optional<Id> IdOf(const std::vector<uint32_t>& numbers, uint32_t number) {
 }
 
 }  // namespace
-
-Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
-  for (size_t i = 0; i < program.qps.size(); ++i) {
-    const QueuePair& qp = program.qps[i];
-    if (!qp.loopback && qp.peer == peer && qp.lane == lane) return QpId::FromIndex(i);
-  }
-  return Rejected(
-      fmt::format("node {} has no QP to node {} on lane {}", program.node.value, peer.value, lane));
-}
 
 Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
                                   const ArmConfig& config) {
@@ -57,7 +47,7 @@ Status ArmedNode::MakeObjects() {
   for (size_t i = 0; i < lkeys_.size(); ++i) {
     if (config_.messages[i].empty()) continue;
     Result<uint32_t> key =
-        device_->RegisterMemory(config_.messages[i], {.local_write = config_.writable});
+        lease_.RegisterMemory(config_.messages[i], {.local_write = config_.writable});
     if (!key.ok()) return key.status();
     lkeys_[i] = *key;
   }
@@ -69,15 +59,15 @@ Status ArmedNode::MakeObjects() {
 
 Status ArmedNode::MakeQueuePairs() {
   for (const QueuePair& qp : program_->qps) {
-    Result<Qp> made = device_->CreateQp({.send_cq = cq(qp.send_cq).number,
-                                         .recv_cq = cq(qp.recv_cq).number,
-                                         .sq_wqebbs = qp.sq_wqebbs,
-                                         .sq_base = config_.first_sq_index,
-                                         .rq_wqes = qp.rq_wqes,
-                                         .rq_stride = kReceiveStrideBytes,
-                                         .cd_master = !qp.managed,
-                                         .managed_send = qp.managed,
-                                         .rnr_retry = config_.rnr_retry});
+    Result<Qp> made = lease_.CreateQp({.send_cq = cq(qp.send_cq).number,
+                                       .recv_cq = cq(qp.recv_cq).number,
+                                       .sq_wqebbs = qp.sq_wqebbs,
+                                       .sq_base = config_.first_sq_index,
+                                       .rq_wqes = qp.rq_wqes,
+                                       .rq_stride = kReceiveStrideBytes,
+                                       .cd_master = !qp.managed,
+                                       .managed_send = qp.managed,
+                                       .rnr_retry = config_.rnr_retry});
     if (!made.ok()) return made.status();
     qps_.push_back(*made);
     bindings_.qpns.push_back(made->number);
@@ -255,11 +245,6 @@ void ArmedNode::NoteDeviceError(const ErrorEvent& event) {
   }
 }
 
-void ArmedNode::MoveToError() {
-  // What cannot be moved is not there any more.
-  for (const Qp& qp : qps_) std::ignore = device_->MoveToError(qp.number);
-}
-
 Result<NodePosition> ArmedNode::Position() const {
   NodePosition position;
   // Counters have 16 bits; a message may have more WQEs, but few are between them and the last
@@ -311,6 +296,11 @@ uint32_t ArmedNode::WaitedCqe(const SendWqe& wait, CqId cq) const {
 
 std::optional<QpCounters> ArmedNode::Query(QpId id) const {
   const Result<QpCounters> counters = device_->QueryQp(qp(id).number);
+  return counters.ok() ? std::optional(*counters) : std::nullopt;
+}
+
+std::optional<CqCounters> ArmedNode::Query(CqId id) const {
+  const Result<CqCounters> counters = device_->QueryCq(cq(id).number);
   return counters.ok() ? std::optional(*counters) : std::nullopt;
 }
 

@@ -17,7 +17,6 @@ constexpr uint32_t kCqEntriesMax = 1u << 22;
 constexpr uint32_t kSqWqebbsMax = 32768;
 constexpr uint32_t kRqWqesMax = 32768;
 constexpr uint32_t kRqStrideMax = 2048;
-constexpr uint8_t kRnrRetryForEver = 7;
 
 Status CheckPowerOfTwo(const char* what, uint32_t value, uint32_t limit) {
   if (std::has_single_bit(value) && value <= limit) return {};

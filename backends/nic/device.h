@@ -6,7 +6,7 @@
 // tests/conformance is written once for all.
 //
 // Objects are made and connected before the first doorbell and live as long as the device, whose
-// destructor removes them all. A Device is used by one thread at a time; the NIC behind it runs on
+// destructor removes them all; memory can be deregistered before. A Device is used by one thread at a time; the NIC behind it runs on
 // its own, and other NICs' hosts on theirs.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_H_
@@ -40,6 +40,9 @@ struct Cq {
   uint64_t* cqes_read = nullptr;  ///< what CqeReader has read, for DeviceCounters
 };
 
+/// QpConfig::rnr_retry: a send that meets no receive tries again until there is one. 0: it fails.
+inline constexpr uint8_t kRnrRetryForEver = 7;
+
 struct QpConfig {
   uint32_t send_cq = 0;     ///< CQN
   uint32_t recv_cq = 0;     ///< CQN
@@ -52,7 +55,7 @@ struct QpConfig {
   bool managed_send = false;
   /// cd_slave_receive: the same with RECV_EN
   bool managed_recv = false;
-  uint8_t rnr_retry = 7;  ///< 7: forever
+  uint8_t rnr_retry = kRnrRetryForEver;  ///< how often at most
 };
 
 /// What every device asks of sizes. Errors (kRejected): what, its limit and the value.
@@ -148,8 +151,11 @@ class Device {
   /// Brings the QP to RTS, connected to `remote` (which may be itself: loopback). A QP that could
   /// not be connected can be tried again.
   virtual Status Connect(uint32_t qpn, QpAddress remote) = 0;
-  /// Returns the key, used as lkey and rkey. The memory must outlive the device.
+  /// Returns the key, used as lkey and rkey. The memory must stay until the key is deregistered or
+  /// the device is gone.
   virtual Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, Access access) = 0;
+  /// From here on the NIC does not touch the memory. Errors: there is no such key.
+  virtual Status DeregisterMemory(uint32_t key) = 0;
   /// Writes the doorbell register: the first 8 bytes of the last posted WQE, as they stand in
   /// memory. What this thread wrote before, the NIC sees before.
   virtual void RingDoorbell(uint64_t first_bytes) = 0;

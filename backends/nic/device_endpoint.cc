@@ -23,7 +23,6 @@
 namespace prepost::nic {
 namespace {
 
-constexpr uint8_t kRetryForEver = 7;  // a send waits for its receive
 constexpr uint64_t kCqEntriesMax = uint64_t{1} << 22;
 
 uint32_t RingSize(uint32_t entries, uint32_t entries_max) {
@@ -52,7 +51,7 @@ Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
   PREPOST_RETURN_IF_ERROR(device_.EventFile().status());
   if (!config_.message.empty()) {
     const Result<uint32_t> key =
-        device_.RegisterMemory(config_.message, {.local_write = config_.writable});
+        lease_.RegisterMemory(config_.message, {.local_write = config_.writable});
     if (!key.ok()) return key.status();
     lkey_ = *key;
   }
@@ -80,12 +79,15 @@ Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
 Status DeviceEndpoint::MakeLink(const Pair& pair) {
   const uint32_t sends_max = RingSize(pair.sends, config_.ring_wqes_max);
   const uint32_t receives_max = RingSize(pair.receives, config_.ring_wqes_max);
-  const Result<Qp> qp = device_.CreateQp({.send_cq = cq_.number,
-                                          .recv_cq = cq_.number,
-                                          .sq_wqebbs = sends_max,
-                                          .rq_wqes = pair.receives == 0 ? 0 : receives_max,
-                                          .rq_stride = kReceiveStrideBytes,
-                                          .rnr_retry = kRetryForEver});
+  // The peer's receives are as many as the sends here; those that do not fit its ring come later.
+  const bool fits = pair.sends <= std::min(sends_max, kWqIndexAhead);
+  const Result<Qp> qp =
+      lease_.CreateQp({.send_cq = cq_.number,
+                       .recv_cq = cq_.number,
+                       .sq_wqebbs = sends_max,
+                       .rq_wqes = pair.receives == 0 ? 0 : receives_max,
+                       .rq_stride = kReceiveStrideBytes,
+                       .rnr_retry = fits ? RnrRetryOf(plan_.header()) : kRnrRetryForEver});
   if (!qp.ok()) return qp.status();
   qpns_.emplace_back(qp->number, static_cast<uint32_t>(links_.size()));
   Link& link = links_.emplace_back();

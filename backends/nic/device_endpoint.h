@@ -18,6 +18,7 @@
 
 #include "prepost/backends/nic/cqe_reader.h"
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/device_lease.h"
 #include "prepost/backends/nic/pairing.h"
 #include "prepost/runtime/endpoint.h"
 
@@ -37,7 +38,8 @@ struct DeviceEndpointConfig {
 /// sleeps in one place. Every send is signaled and has a doorbell of its own. Completions come in
 /// the order of each queue; their bytes and immediates are checked against what was posted.
 /// A NIC does not tell when the first bytes of a block arrive, so arrivals are not observed; nor
-/// how often a peer had to wait for a receive. Used by the device's thread.
+/// how often a peer had to wait for a receive. Used by the device's thread. With it its DeviceLease
+/// ends: then the message buffer may go.
 class DeviceEndpoint final : public Endpoint {
  public:
   /// Makes the queues of `node`, which ConnectAll() must connect before the first post. `device`
@@ -89,7 +91,7 @@ class DeviceEndpoint final : public Endpoint {
   };
 
   DeviceEndpoint(Device& device, const Plan& plan, NodeId node, const DeviceEndpointConfig& config)
-      : device_(device), plan_(plan), node_(node), config_(config) {}
+      : device_(device), lease_(device), plan_(plan), node_(node), config_(config) {}
 
   Status MakeQueues(const Pairing& pairing);
   Status MakeLink(const Pair& pair);
@@ -105,6 +107,7 @@ class DeviceEndpoint final : public Endpoint {
   Status Failed(const Link& link, bool is_send, const std::string& what) const;
 
   Device& device_;
+  DeviceLease lease_;
   const Plan& plan_;
   const NodeId node_;
   const DeviceEndpointConfig config_;

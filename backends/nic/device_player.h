@@ -19,14 +19,13 @@
 namespace prepost::nic {
 
 /// Everything on `device` for this node: its queues, connected with those of its peers (see
-/// ExchangeAddresses(), of which `answer_max` is), filled, and validated against `plan`. `program`
+/// ExchangeAddresses(), of which `sockets` and `answer_max` are), filled, and validated against `plan`. `program`
 /// is the node's of `plan`; they and `device` must outlive the player. Its end is the final
 /// completion and the check of all that came; after an error all its QPs are in the error state, so
 /// that nothing is forwarded any more. Errors: those of ArmedNode, ExchangeAddresses() and
 /// ValidateArmed(). Arrivals and single ops are not observed: a NIC tells of neither. Nor does its
-/// host see anything move before the end, unless queues are written in parts. So Poll() asks the
-/// device where its queues stand when the wake-up source has ended it and the host has seen nothing
-/// since the last time; that is what progress() and Waiting() know.
+/// host see anything move before the end, unless queues are written in parts: AskProgress() asks the
+/// device (QueueWatch), and when nothing has moved Waiting() asks it what it stands at.
 Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
                                                     const NodeProgram& program,
                                                     std::vector<TcpSocket> sockets,

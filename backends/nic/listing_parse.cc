@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "prepost/backends/nic/device.h"
+
 namespace prepost::nic {
 namespace {
 
@@ -375,7 +377,7 @@ Result<QueueProgram> ParseHead(const Line& line, const std::string& name) {
   in.Expect(" bytes in blocks of ");
   in.Number(&block_bytes, kMessageBytesMax);
   in.Expect(", RNR retries: ");
-  in.Number(&out.rnr_retry, 7);
+  in.Number(&out.rnr_retry, kRnrRetryForEver);
   in.ExpectEnd();
   if (in.has_failed()) return in.error(name);
   Result<Message> message =

@@ -34,6 +34,37 @@ using testing::HasSubstr;
 
 enum class Part : uint8_t { kPreposted, kDriven, kTcp };
 
+/// Is made and armed as any other, and fails when all have started.
+class FailingPlayer final : public Player {
+ public:
+  explicit FailingPlayer(std::unique_ptr<Player> armed) : armed_(std::move(armed)) {}
+  void Start() override {}
+  Status Poll(std::chrono::milliseconds) override { return Rejected("the disk is on fire"); }
+  bool done() const override { return false; }
+  bool woken() const override { return false; }
+  NodeReport report() const override { return armed_->report(); }
+  uint64_t progress() const override { return 0; }
+  std::string Waiting(size_t) const override { return ""; }
+  std::optional<NodeId> lost_peer() const override { return std::nullopt; }
+
+ private:
+  std::unique_ptr<Player> armed_;
+};
+
+/// No QP of the NIC moves any more and no memory is registered with it.
+void ExpectUnused(emulated::Nic& nic) {
+  for (uint32_t qpn = emulated::NicState::kFirstQpn;; ++qpn) {
+    const Result<nic::QpCounters> qp = nic.QueryQp(qpn);
+    if (!qp.ok()) break;
+    EXPECT_EQ(qp->state, nic::QpState::kError) << "node " << nic.node().value;
+  }
+  const uint32_t newest = nic.AddMemory(std::as_bytes(std::span("probe")), {});
+  EXPECT_TRUE(nic.RemoveMemory(newest).ok());
+  for (uint32_t key = newest - 0x100; key > 0x100; key -= 0x100) {
+    EXPECT_FALSE(nic.RemoveMemory(key).ok()) << "node " << nic.node().value;
+  }
+}
+
 class NodeOverNicTest : public testing::Test {
  protected:
   static constexpr uint32_t kNodes = 5;
@@ -75,8 +106,21 @@ class NodeOverNicTest : public testing::Test {
                                          kAnswerMax);
           };
         }
+        if (failing_ == NodeId(i)) {
+          options.make_player =
+              [make = options.make_player](
+                  std::vector<TcpSocket> sockets,
+                  const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
+            auto armed = make(std::move(sockets), context);
+            if (!armed.ok()) return armed;
+            return std::unique_ptr<Player>(std::make_unique<FailingPlayer>(*std::move(armed)));
+          };
+        }
         const bool is_root = NodeId(i) == plan_.header().root;
-        return RunNode(plan_, is_root ? &*input : nullptr, nullptr, std::move(options)).status();
+        const Result<LocalRun> run =
+            RunNode(plan_, is_root ? &*input : nullptr, nullptr, std::move(options));
+        ExpectUnused(fabric.nic(NodeId(i)));  // its memory is gone
+        return run.status();
       }));
     }
     std::vector<Status> statuses;
@@ -106,6 +150,7 @@ class NodeOverNicTest : public testing::Test {
   /// In a folder of its own, as on a machine: a process has one unfinished copy per folder.
   std::string CopyOf(uint32_t node) const { return folder_ / std::to_string(node) + "/copy"; }
 
+  std::optional<NodeId> failing_;  ///< FailingPlayer
   std::chrono::milliseconds connect_max_ = std::chrono::seconds(60);
   test::TempFolder folder_;
   const std::string path_ = folder_ / "message";
@@ -161,9 +206,19 @@ TEST_F(NodeOverNicTest, AMemberWithoutADeviceIsRefused) {
   EXPECT_THAT(statuses[1].message(), HasSubstr("was refused: " + why));
 }
 
+// NICs that go on when their hosts have given up the memory: Run() looks at them as each member
+// ends. And a member that is blamed because its peer's NIC does not answer any more.
+TEST_F(NodeOverNicTest, AFailureAfterTheStartStopsEveryNic) {
+  using enum Part;
+  failing_ = NodeId(2);
+  for (const Status& status : Run({kPreposted, kDriven, kPreposted, kDriven, kPreposted})) {
+    EXPECT_THAT(status.message(), HasSubstr("the disk is on fire"));
+  }
+}
+
 // As `prepost node` does it, each member with a card of its own: some cannot hold the plan, so auto
 // takes the CPU there; with files. Catches copies that never leave the memory that NICs write, and
-// devices that outlive it.
+// NICs that go on with it.
 TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
   const char* const executors[kNodes] = {"auto", "offload", "cpu", "auto", "auto"};
   emulated::Fabric fabric(kNodes, {});
@@ -186,7 +241,7 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
     device->ApplyTo(plan_, NodeId(i), kAnswerMax, &options);
     const Result<LocalRun> run = RunNode(plan_, is_root ? &*input : nullptr,
                                          output ? &*output : nullptr, std::move(options));
-    EXPECT_EQ(library.notes().umems, 0u) << "node " << i << " leaves its device open";
+    ExpectUnused(fabric.nic(NodeId(i)));
     if (!run.ok()) return run.status();
     EXPECT_EQ(run->report.executor, device->executor());
     EXPECT_EQ(run->report.detail, "mlx5_0");

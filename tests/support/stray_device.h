@@ -64,6 +64,7 @@ class StrayDevice final : public nic::Device {
   Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, nic::Access access) override {
     return device_.RegisterMemory(memory, access);
   }
+  Status DeregisterMemory(uint32_t key) override { return device_.DeregisterMemory(key); }
   Status MoveToError(uint32_t qpn) override { return device_.MoveToError(qpn); }
   Result<nic::QpCounters> QueryQp(uint32_t qpn) override { return device_.QueryQp(qpn); }
   Result<nic::CqCounters> QueryCq(uint32_t cqn) override { return device_.QueryCq(cqn); }
