@@ -144,7 +144,7 @@ class Interrupted:
         for name, index in sorted(generator.sample(calls, min(len(calls), CALLS_MAX)), key=calls.index):
             words = [STRACE, "-qq", "-o", log, "-e", f"inject={name}:signal=SIGINT:when={index}", COMMAND, *COMMANDS[self.name]]
             self.outcomes[self.run(words, lambda process: None, f"in {name} number {index}")] += 1
-        assert self.outcomes[130] > 0 or not calls, f"{self.name}: never interrupted after it had made something"
+        assert self.outcomes[130] > 0 or COMMANDS[self.name][0] != "run", f"{self.name}: never interrupted after it had made something"
 
 
 def can_trace():
