@@ -19,6 +19,7 @@
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
 #include "tools/node_device.h"
+#include "tools/number_check.h"
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
 #include "tools/software_device.h"
@@ -172,7 +173,7 @@ Status Run(NodeFlags& flags) {
       flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path, flags.peers_path}));
   Result<NodeDevice> device = ChooseDevice(flags, *plan);
   if (!device.ok()) return device.status();
-  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   std::optional<OutputSet> output;
   if (!flags.output_path.empty()) {
@@ -200,6 +201,7 @@ Status Run(NodeFlags& flags) {
   const TraceInfo info = {.executor = device->executor(), .detail = device->name()};
   const Status written = flags.trace.Write(*plan, info, run.status());
   if (!run.ok()) return run.status();
+  signals->HoldToTheEnd();  // the copy has its name
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
   return written;
 }
@@ -238,7 +240,7 @@ void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
       .add_option("--connect-timeout", flags.connect_timeout_s,
                   "Give up when not all nodes have come after this many seconds [30]")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(Seconds());
 }
 
 }  // namespace
@@ -284,6 +286,7 @@ void AddNode(CLI::App& app, Action* action) {
   command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin")->required();
   command->add_option("--node", flags->node, "Which node of the plan this machine is")
       ->type_name("I")
+      ->check(WholeNumber(0, UINT32_MAX))
       ->required();
   command->add_option("--peers", flags->peers_path, "Where all nodes listen")
       ->type_name("FILE")

@@ -35,7 +35,8 @@ QueueObjects ObjectsWithoutBytes(const NodeProgram& program, const Bindings& bin
                    .lkey = bindings.lkey,
                    .epoch = bindings.epoch};
   for (size_t i = 0; i < program.cqs.size(); ++i) {
-    out.cqs.push_back({bindings.cqns[i], bindings.cq_bases[i], program.cqs[i].entries});
+    out.cqs.push_back({bindings.cqns[i], bindings.cq_bases[i], program.cqs[i].entries,
+                       program.cqs[i].completions});
   }
   for (size_t i = 0; i < program.qps.size(); ++i) {
     const QueuePair& qp = program.qps[i];
@@ -50,6 +51,12 @@ QueueObjects ObjectsWithoutBytes(const NodeProgram& program, const Bindings& bin
                        .rq_wqes = qp.rq_wqes,
                        .send_cqn = bindings.cqns[qp.send_cq.index()],
                        .recv_cqn = bindings.cqns[qp.recv_cq.index()]});
+    for (size_t at = 0; at < qp.sends.size(); ++at) {
+      const SendEntry& entry = qp.sends[at];
+      if (entry.opcode == Opcode::kSendEnable || entry.count == 0) continue;
+      out.qps.back().posted_first.push_back(
+          {static_cast<uint32_t>(at), entry.qp.value, entry.count});
+    }
   }
   return out;
 }
@@ -92,6 +99,12 @@ Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& p
     if (node.node.value >= plan.header().nodes) {
       return Rejected(fmt::format("node {} is not of the plan, which has {} nodes", node.node.value,
                                   plan.header().nodes));
+    }
+    const bool in_parts = std::ranges::any_of(node.qps, &QueuePair::receives_in_parts);
+    if (in_parts && program.rnr_retry < kRnrRetryForEver) {
+      return Rejected(fmt::format(
+          "node {} posts receives in parts, and what finds none is not retried: RNR retries {}",
+          node.node.value, program.rnr_retry));
     }
     Result<QueueObjects> objects = MakeQueueObjects(node, ExampleBindings(node));
     if (!objects.ok()) return objects.status();

@@ -16,7 +16,9 @@
 //   hazard    no block is read before its receive has completed (receives do not overlap, by `op`)
 //   final     the last WQE of the last loopback queue is a signaled NOP that follows everything
 //   part      of a queue that is longer than its ring, the last WQE of every half ring is signaled
-//   acyclic   all queues of all nodes together run to their end
+//             and CQs hold what can be outstanding
+//   post      a credit is rung for only when the receives that it grants are posted
+//   acyclic   all queues of all nodes together run to their end, written and rung as hosts do it
 #ifndef PREPOST_BACKENDS_NIC_VALIDATE_H_
 #define PREPOST_BACKENDS_NIC_VALIDATE_H_
 

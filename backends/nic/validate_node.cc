@@ -72,6 +72,7 @@ class NodeValidation {
     for (size_t i = 0; i < objects_.qps.size(); ++i) {
       if (!out_.queues[i].managed) Walk(i);
     }
+    CheckCompletions();
     CheckEnabled();
     CheckEnd();
     CheckUnsure();
@@ -106,23 +107,18 @@ class NodeValidation {
   std::string OpText(OpId op) const { return Describe(plan_, ProgramOf(plan_, objects_.node), op); }
 
   void MapOps() {
-    std::vector<std::tuple<NodeId, uint32_t, uint32_t>> pairs;  // (peer, lane, QP)
     for (size_t i = 0; i < objects_.qps.size(); ++i) {
       const QpObject& qp = objects_.qps[i];
-      if (qp.peer != objects_.node) pairs.emplace_back(qp.peer, qp.lane, static_cast<uint32_t>(i));
+      if (qp.peer != objects_.node) pairs_.emplace_back(qp.peer, qp.lane, static_cast<uint32_t>(i));
     }
-    std::ranges::sort(pairs);
+    std::ranges::sort(pairs_);
     sends_.resize(objects_.qps.size());
     receives_.resize(objects_.qps.size());
     completions_.resize(ops_.size());
     received_.resize(header_.message.blocks);
     const auto queue_of = [&](const Op& op) {
       const Channel& channel = plan_.channels()[op.channel.index()];
-      const NodeId peer = op.is_send() ? channel.to : channel.from;
-      const auto at = std::ranges::lower_bound(pairs, std::tuple(peer, channel.lane, 0u));
-      const bool is_there =
-          at != pairs.end() && std::get<0>(*at) == peer && std::get<1>(*at) == channel.lane;
-      return is_there ? std::get<2>(*at) : kNone;
+      return QueueTo(op.is_send() ? channel.to : channel.from, channel.lane);
     };
     struct Recent {
       ChannelId channel{kNone};
@@ -142,6 +138,14 @@ class NodeValidation {
     }
   }
 
+  /// Position of the QP to that peer; kNone: there is none.
+  uint32_t QueueTo(NodeId peer, uint32_t lane) const {
+    const auto at = std::ranges::lower_bound(pairs_, std::tuple(peer, lane, 0u));
+    const bool is_there =
+        at != pairs_.end() && std::get<0>(*at) == peer && std::get<1>(*at) == lane;
+    return is_there ? std::get<2>(*at) : kNone;
+  }
+
   void MakeQueues() {
     cqes_.assign(objects_.cqs.size(), 0);
     sources_.assign(objects_.cqs.size(), 0);
@@ -154,6 +158,8 @@ class NodeValidation {
       queue.peer_qpn = qp.peer_qpn;
       queue.loopback = qp.peer == objects_.node;
       queue.managed = qp.managed;
+      queue.send_ring = qp.sq_wqebbs;
+      queue.receive_ring = qp.rq_wqes;
       queue.send_cq = cq_of_.Find(qp.send_cqn);
       queue.recv_cq = cq_of_.Find(qp.recv_cqn);
       if (queue.send_cq == kNone || queue.recv_cq == kNone) {
@@ -202,6 +208,18 @@ class NodeValidation {
     if (queue.receives == 0) return;
     cqes_[queue.recv_cq] += queue.receives;
     ++sources_[queue.recv_cq];
+    CheckCq(i, queue.recv_cq, std::min(queue.receives, qp.rq_wqes));
+    if (queue.receives > qp.rq_wqes && qp.rq_wqes < 2) {
+      Find(i, 0, "part", "the ring of receives cannot be written in halves");
+    }
+  }
+
+  /// The host reads the CQEs of a queue that is written in parts as they come, others at the end.
+  void CheckCq(size_t i, uint32_t cq, uint32_t outstanding) {
+    const uint32_t entries = objects_.cqs.empty() ? 0 : objects_.cqs[cq].entries;
+    if (entries >= outstanding) return;
+    Find(i, 0, "part",
+         fmt::format("its CQ holds {} of {} CQEs: the others are lost", entries, outstanding));
   }
 
   void ReadSends(size_t i) {
@@ -212,15 +230,20 @@ class NodeValidation {
     queue.steps.reserve(wqes);
     size_t sent = 0;
     uint32_t signals = 0;
+    auto first = qp.posted_first.begin();
+    granted_ = 0;
     for (size_t at = 0; at < wqes; ++at) {
       const auto bytes = std::span(qp.sq).subspan(at * kWqebbBytes, kWqebbBytes);
       DecodeSend(bytes, 0, &wqe_);
       CheckForm(i, at, bytes.data());
       QueueStep step = StepOf(i, at, bytes.data());
       if (step.kind == QueueStep::Kind::kSend) {
+        while (first != qp.posted_first.end() && first->wqe < at) ++first;
+        if (first != qp.posted_first.end() && first->wqe == at) ReadPostedFirst(i, *first, &step);
         if (sent < sends_[i].size()) {
           const OpId op = sends_[i][sent];
           CheckSendOp(i, at, op);
+          if (ops_[op.index()].is_credit()) CheckGranted(i, at, op, step);
           if (step.signaled) completions_[op.index()] = {queue.send_cq, signals};
         }
         ++sent;
@@ -234,6 +257,31 @@ class NodeValidation {
     if (signals == 0) return;
     cqes_[queue.send_cq] += signals;
     ++sources_[queue.send_cq];
+    CheckCq(i, queue.send_cq, std::min(signals, qp.sq_wqebbs));
+  }
+
+  void ReadPostedFirst(size_t i, const PostedFirst& first, QueueStep* step) {
+    if (first.qp >= objects_.qps.size() || first.receives > receives_[first.qp].size()) {
+      return FindLazily(i, first.wqe, "post", [&] {
+        return fmt::format("waits for {} receives of {}, which it does not have", first.receives,
+                           DescribeQp(objects_, first.qp));
+      });
+    }
+    step->target = first.qp;
+    step->value = first.receives;
+  }
+
+  /// A credit is not sent before the receives that it grants are posted. Those of a queue that fits
+  /// its ring all are before anything is sent.
+  void CheckGranted(size_t i, size_t at, OpId id, const QueueStep& step) {
+    granted_ += ops_[id.index()].grants;
+    const uint32_t blocks = QueueTo(objects_.qps[i].peer, kBlockLane);
+    if (blocks == kNone || receives_[blocks].size() <= objects_.qps[blocks].rq_wqes) return;
+    if (step.value >= granted_ && step.target == blocks) return;
+    FindLazily(i, at, "post", [&] {
+      return fmt::format("{} may start before the {} receives that are granted by then are posted",
+                         OpText(id), granted_);
+    });
   }
 
   void CheckForm(size_t i, size_t at, const std::byte* bytes) {
@@ -432,6 +480,17 @@ class NodeValidation {
     CheckHazard(i, at, op);
   }
 
+  /// What the host waits for and checks is what comes.
+  void CheckCompletions() {
+    for (size_t i = 0; i < objects_.cqs.size(); ++i) {
+      const CqObject& cq = objects_.cqs[i];
+      if (cq.completions == cqes_[i]) continue;
+      Find(objects_.qps.size() - 1, 0, "final",
+           fmt::format("the host expects {} CQEs of CQ {:#x}, {} come", cq.completions, cq.number,
+                       cqes_[i]));
+    }
+  }
+
   void CheckEnabled() {
     for (size_t i = 0; i < objects_.qps.size(); ++i) {
       const size_t total = out_.queues[i].steps.size();
@@ -526,6 +585,8 @@ class NodeValidation {
   ValidationFindings& findings_;
   NodeSteps out_;
 
+  std::vector<std::tuple<NodeId, uint32_t, uint32_t>> pairs_;  // (peer, lane, QP), sorted
+  uint64_t granted_ = 0;  // receives, by the credits so far of the queue that is read
   NumberIndex cq_of_;
   NumberIndex qp_of_;
   std::vector<std::vector<OpId>> sends_;     // by QP, in the order of its channel

@@ -182,6 +182,84 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenBytesTest,
                          testing::Values(LoweringMode::kInline, LoweringMode::kManaged),
                          [](const auto& param) { return std::string(Name(param.param)); });
 
+/// Queues of several times their rings, whose program can be changed before it is validated.
+class ShortRingsTest : public testing::Test {
+ protected:
+  void Compile(const char* algorithm, uint32_t nodes, uint32_t blocks, const char* ready,
+               const LowerOptions& lower) {
+    plan_ = test::CompileOrDie({.nodes = nodes,
+                                .message_bytes = 100 * blocks,
+                                .block_bytes = 100,
+                                .algorithm = algorithm,
+                                .ready = *ParseReady(ready)});
+    program_ = *Lower(plan_, lower);
+    EXPECT_EQ(Verdict(), "");
+  }
+  std::string Verdict() const {
+    const auto report = ValidateProgram(plan_, program_);
+    return report.ok() ? report->ToStatus().ToString() : report.status().ToString();
+  }
+  /// Changes all sends with this opcode, of all nodes.
+  template <typename Change>
+  void ForEach(Opcode opcode, Change change) {
+    for (NodeProgram& node : program_.nodes) {
+      for (QueuePair& qp : node.qps) {
+        for (SendEntry& entry : qp.sends) {
+          if (entry.opcode == opcode) change(node, entry);
+        }
+      }
+    }
+  }
+
+  Plan plan_;
+  QueueProgram program_;
+};
+
+// Blocks that want more receives for credits than the host can post before they are sent.
+TEST_F(ShortRingsTest, HostsThatWaitForWhatTheyHoldBackAreACycle) {
+  for (const auto mode : {LoweringMode::kInline, LoweringMode::kManaged}) {
+    Compile("binomial_pipeline", 5, 70, "window=12", {.mode = mode, .profile = kTinyRings});
+    ForEach(Opcode::kSendImm, [](const NodeProgram& node, SendEntry& entry) {
+      const auto all = static_cast<uint32_t>(node.qps[entry.qp.index()].receives.size());
+      entry.count = std::min(entry.count + 7, all);
+    });
+    EXPECT_THAT(Verdict(), HasSubstr("(for which its host cannot ring)"));
+  }
+}
+
+// One SEND_EN for credits of which the last grants receives that are posted after the first ones
+// have come.
+TEST_F(ShortRingsTest, SendEnableThatWantsTooMuchAtOnceIsFound) {
+  Compile("sequential", 2, 40, "window=17",
+          {.mode = LoweringMode::kManaged,
+           .profile = {.name = "short", .sq_wqebbs = 64, .rq_wqes = 16}});
+  std::vector<SendEntry>& master = program_.nodes[1].qps.back().sends;
+  ASSERT_EQ(master[0].opcode, Opcode::kSendEnable);
+  ASSERT_EQ(master[1].opcode, Opcode::kSendEnable);
+  master[0].count = master[1].count;
+  master.erase(master.begin() + 1);
+  EXPECT_THAT(Verdict(), HasSubstr("(for which its host cannot ring)"));
+}
+
+TEST_F(ShortRingsTest, CreditsBeforeTheirReceivesAreFound) {
+  Compile("chain", 3, 70, "window=3", {.profile = kTinyRings});
+  ForEach(Opcode::kSend, [](const NodeProgram&, SendEntry& entry) { entry.count = 0; });
+  EXPECT_THAT(Verdict(), HasSubstr("receives that are granted by then are posted"));
+}
+
+TEST_F(ShortRingsTest, RingsThatLoseSomethingAreFound) {
+  Compile("chain", 3, 70, "window=3", {.profile = kTinyRings});
+  const QueueProgram right = program_;
+  for (CompletionQueue& cq : program_.nodes[1].cqs) cq.entries = 1;
+  EXPECT_THAT(Verdict(), HasSubstr("part: its CQ holds 1 of 16 CQEs"));
+  program_ = right;
+  for (QueuePair& qp : program_.nodes[1].qps) qp.rq_wqes = std::min(qp.rq_wqes, 1u);
+  EXPECT_THAT(Verdict(), HasSubstr("part: the ring of receives cannot be written in halves"));
+  program_ = right;
+  program_.rnr_retry = 0;
+  EXPECT_THAT(Verdict(), HasSubstr("node 0 posts receives in parts"));
+}
+
 TEST(ValidateTest, LostSendEnableIsFound) {
   const Plan plan = test::CompileOrDie(
       {.nodes = 3, .message_bytes = 300, .block_bytes = 100, .algorithm = "chain"});
