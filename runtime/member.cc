@@ -210,7 +210,7 @@ Checkpoint Member::Answering() {
 
 Status Member::ReportFailure(const Status& failure, milliseconds max) {
   const bool lost_peer = player_ != nullptr && player_->lost_peer().has_value();
-  player_.reset();  // first of all: a NIC would go on by itself
+  if (player_ != nullptr) player_->Stop();
   if (is_aborted_ || is_leader_lost_) return failure;
   task_.interrupt_fd = -1;  // what follows is bounded, and an interrupt may be what is reported
   ControlMessage message = {.kind = Kind::kFailed, .code = failure.code()};

@@ -46,6 +46,9 @@ class Player {
   /// For a run that stands still: what it waits for, in words, of up to `ops_max` ops. After
   /// AskProgress(), and as costly.
   virtual std::string Waiting(size_t ops_max) const = 0;
+  /// After an error: ends what goes on without the host, as a NIC's queues do. Connections stay, so
+  /// that nobody takes this node for the one that is lost.
+  virtual void Stop() = 0;
   /// After an error: the peer whose loss it is.
   virtual std::optional<NodeId> lost_peer() const = 0;
 };
@@ -78,6 +81,7 @@ class CpuPlayer final : public Player {
   NodeReport report() const override { return executor_.report(); }
   uint64_t progress() const override { return executor_.progress(); }
   std::string Waiting(size_t ops_max) const override { return executor_.Waiting(ops_max); }
+  void Stop() override { endpoint_->Stop(); }
   std::optional<NodeId> lost_peer() const override { return endpoint_->lost_peer(); }
 
  private:

@@ -59,6 +59,7 @@ class DeviceEndpoint final : public Endpoint {
   Status Flush() override { return {}; }
   bool quiet() const override { return true; }
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  void Stop() override { lease_.MoveToError(); }
   EndpointCounters counters() const override {
     return {.wakeups = device_.counters().wakeups, .bytes_moved = bytes_moved_};
   }

@@ -69,6 +69,7 @@ class PrepostedPlayer final : public Player {
     if (!stuck_at.empty()) text += ": " + stuck_at;
     return text;
   }
+  void Stop() override { node_.MoveToError(); }
   /// Of a peer that does not answer something else is the cause, which others may know.
   std::optional<NodeId> lost_peer() const override {
     const std::optional<Failure>& failure = node_.failure();

@@ -45,6 +45,7 @@ class FailingPlayer final : public Player {
   NodeReport report() const override { return armed_->report(); }
   uint64_t progress() const override { return 0; }
   std::string Waiting(size_t) const override { return ""; }
+  void Stop() override { armed_->Stop(); }
   std::optional<NodeId> lost_peer() const override { return std::nullopt; }
 
  private:

@@ -23,9 +23,8 @@ using Kind = ControlMessage::Kind;
 /// Waits for its wake-up source until the test has it fail. Its host sees nothing of what happens.
 class PlayedPlayer final : public Player {
  public:
-  PlayedPlayer(int wake_fd, const std::atomic<bool>& fails, std::atomic<bool>& is_gone)
-      : wake_fd_(wake_fd), fails_(fails), is_gone_(is_gone) {}
-  ~PlayedPlayer() override { is_gone_ = true; }
+  PlayedPlayer(int wake_fd, const std::atomic<bool>& fails, std::atomic<bool>& is_stopped)
+      : wake_fd_(wake_fd), fails_(fails), is_stopped_(is_stopped) {}
 
   void Start() override {}
   Status Poll(milliseconds) override {
@@ -39,12 +38,13 @@ class PlayedPlayer final : public Player {
   uint64_t progress() const override { return 0; }
   uint64_t AskProgress() override { return ++asked_; }
   std::string Waiting(size_t) const override { return "waits for the test"; }
+  void Stop() override { is_stopped_ = true; }
   std::optional<NodeId> lost_peer() const override { return std::nullopt; }
 
  private:
   int wake_fd_;
   const std::atomic<bool>& fails_;
-  std::atomic<bool>& is_gone_;
+  std::atomic<bool>& is_stopped_;
   uint64_t asked_ = 0;
 };
 
@@ -61,7 +61,7 @@ class MemberTest : public testing::Test {
            .buffer = &*buffer_,
            .make_player = [this](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
              return std::unique_ptr<Player>(
-                 std::make_unique<PlayedPlayer>(context.wake_fd, fails_, is_gone_));
+                 std::make_unique<PlayedPlayer>(context.wake_fd, fails_, is_stopped_));
            },
            .control = std::move(control),
            .leader = "the test"});
@@ -91,7 +91,7 @@ class MemberTest : public testing::Test {
   Result<NodeBuffer> buffer_ =
       NodeBuffer::Open(NodeId(1), plan_.header().message.bytes, /*outputs=*/nullptr);
   std::atomic<bool> fails_ = false;
-  std::atomic<bool> is_gone_ = false;
+  std::atomic<bool> is_stopped_ = false;
   std::optional<ControlSocket> leader_;
   Status status_;
   std::thread thread_;
@@ -116,7 +116,7 @@ TEST_F(MemberTest, ThePlayerEndsBeforeTheFailureIsTold) {
   const ControlMessage failed = Hear();
   EXPECT_EQ(failed.kind, Kind::kFailed);
   EXPECT_EQ(failed.text, "its NIC is on fire");
-  EXPECT_TRUE(is_gone_);
+  EXPECT_TRUE(is_stopped_);
 }
 
 }  // namespace
