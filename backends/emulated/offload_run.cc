@@ -85,8 +85,7 @@ struct LoggedQueues {
 
 /// What `event` of a queue means for an op; none when it is about no op.
 std::optional<OpEvent> OpEventOf(const NicEvent& event, LoggedQueues& queues) {
-  const bool send = event.opcode == nic::Opcode::kSend || event.opcode == nic::Opcode::kSendImm;
-  if (!send) return std::nullopt;
+  if (!nic::IsSend(event.opcode)) return std::nullopt;
   const auto of_send = [&](OpEvent::Kind kind) {
     const OpId op = queues.OpAt(queues.qp->sends, &queues.sends_at,
                                 static_cast<uint16_t>(event.wqe_index - queues.sq_base));
@@ -146,8 +145,8 @@ class OffloadRun {
     return {};
   }
 
-  /// Validates what is armed and rings the doorbells. The NICs are switched on after them, so that a seed gives the same run
-  /// every time.
+  /// Validates what is armed and rings the doorbells. The NICs are switched on after them, so that
+  /// a seed gives the same run every time.
   Status Start() {
     report_.executor = "offload";
     report_.detail = options_.device;
@@ -213,8 +212,15 @@ class OffloadRun {
       const bool root = node.node == plan_.header().root;
       node.retries = fabric_.engine().rnr_retries(node.node);
       node.bytes_received = root ? 0 : plan_.header().message.bytes;
-      node.rearms = group_->nodes()[node.node.index()].feed().rearms();
-      node.rearms_max = group_->nodes()[node.node.index()].program().rearms();
+      const nic::ArmedNode& armed = group_->nodes()[node.node.index()];
+      node.rearms = armed.feed().rearms();
+      node.rearms_max = armed.program().rearms();
+      for (const nic::QueueFeed::Rearmed& it : armed.feed().rearmed()) {
+        report_.queue_rearms.push_back({.node = node.node,
+                                        .queue = Describe(armed.program(), it),
+                                        .rearms = it.count,
+                                        .bound = it.bound});
+      }
     }
     return {};
   }

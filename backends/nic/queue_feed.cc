@@ -8,6 +8,8 @@
 // 32..39 when 24 are: 3 re-arms, which is ceil(80 / 16) - 2.
 #include "prepost/backends/nic/queue_feed.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -184,6 +186,11 @@ std::vector<QueueFeed::Rearmed> QueueFeed::rearmed() const {
     }
   }
   return list;
+}
+
+std::string Describe(const NodeProgram& program, const QueueFeed::Rearmed& rearmed) {
+  return fmt::format("{} queue of {}", rearmed.is_send ? "send" : "receive",
+                     Describe(program, rearmed.qp));
 }
 
 }  // namespace prepost::nic

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "prepost/backends/nic/device.h"
@@ -109,6 +110,9 @@ class QueueFeed {
   bool is_complete_ = false;
   uint64_t wqes_written_ = 0;
 };
+
+/// "send queue of QP 1>2 blocks".
+std::string Describe(const NodeProgram& program, const QueueFeed::Rearmed& rearmed);
 
 }  // namespace prepost::nic
 

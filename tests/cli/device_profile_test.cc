@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using test::Command;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -148,7 +149,7 @@ TEST_F(DeviceProfileCommandTest, RunAndComparePrintRearms) {
                                           "--executor", "offload", "--mode",  mode};
     auto tiny = run;
     tiny.insert(tiny.end(), {"--device-profile", kTiny});
-    EXPECT_THAT(Run(tiny), HasSubstr("re-arms (bound)"));
+    EXPECT_THAT(Run(tiny), AllOf(HasSubstr("re-arms (bound)"), HasSubstr("most re-arms: ")));
     EXPECT_THAT(Run(run), Not(HasSubstr("re-arms")));
     tiny.push_back("--json");
     const json report = json::parse(Run(tiny));
@@ -159,6 +160,12 @@ TEST_F(DeviceProfileCommandTest, RunAndComparePrintRearms) {
     for (const json& node : report["nodes"]) {
       EXPECT_LE(node["rearms"], node["rearms_bound"]);
       bound += node["rearms_bound"].get<uint64_t>();
+      uint64_t of_queues = 0;
+      for (const json& queue : node["queues_in_parts"]) {
+        EXPECT_LE(queue["rearms"], queue["rearms_bound"]) << queue;
+        of_queues += queue["rearms"].get<uint64_t>();
+      }
+      EXPECT_EQ(of_queues, node["rearms"]);
     }
     EXPECT_GT(bound, 0u);
     EXPECT_EQ(fit["rearms"], bound);  // what verify says of the plan is what a run may do

@@ -51,6 +51,9 @@ void ExpectRearmsWithinBound(const RunReport& report) {
   for (const NodeReport& node : report.nodes) {
     EXPECT_LE(node.rearms, node.rearms_max) << "node " << node.node.value;
   }
+  for (const QueueRearms& it : report.queue_rearms) {
+    EXPECT_LE(it.rearms, it.bound) << "node " << it.node.value << " " << it.queue;
+  }
 }
 
 void ExpectDelivers(const Plan& plan, OffloadOptions options) {
