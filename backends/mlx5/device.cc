@@ -132,7 +132,7 @@ Status Mlx5Device::Prepare() {
     return CallError("cannot allocate a protection domain", error);
   }
   teardown_.Push([this] { verbs_->FreePd(pd_); });
-  PREPOST_RETURN_IF_ERROR(AllocUar());
+  PREPOST_RETURN_IF_ERROR(UarOf(0).status());
   const int error = verbs_->QueryEqn(&eqn_);
   return error == 0 ? OpenChannel() : CallError("cannot find the event queue", error);
 }
@@ -144,12 +144,18 @@ Status Mlx5Device::OpenChannel() {
   return {};
 }
 
-Status Mlx5Device::AllocUar() {
-  int error = verbs_->AllocUar(UarKind::kBlueFlame, &uar_);
-  if (error != 0) error = verbs_->AllocUar(UarKind::kNonCached, &uar_);
+Result<Uar> Mlx5Device::UarOf(uint32_t doorbell_page) {
+  const auto known = uars_.find(doorbell_page);
+  if (known != uars_.end()) return known->second;
+  Uar uar;
+  int error = verbs_->AllocUar(UarKind::kBlueFlame, &uar);
+  if (error != 0) error = verbs_->AllocUar(UarKind::kNonCached, &uar);
   if (error != 0) return CallError("cannot allocate a doorbell page", error);
-  teardown_.Push([this] { verbs_->FreeUar(uar_); });
-  return {};
+  teardown_.Push([this, doorbell_page, uar] {
+    verbs_->FreeUar(uar);
+    uars_.erase(doorbell_page);
+  });
+  return uars_[doorbell_page] = uar;
 }
 
 Status Mlx5Device::FindAddress() {
@@ -248,6 +254,8 @@ Result<nic::Cq> Mlx5Device::CreateCq(const nic::CqConfig& config) {
 Result<nic::Cq> Mlx5Device::MakeCq(const nic::CqConfig& config) {
   PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
   PREPOST_RETURN_IF_ERROR(CheckLog("CQ", config.entries, capabilities_.log_max_cq_sz));
+  const Result<Uar> uar = UarOf(config.doorbell_page);
+  if (!uar.ok()) return uar.status();
   const size_t ring_bytes = size_t{config.entries} * nic::kCqeBytes;
   std::span<std::byte> memory;
   const Result<Umem> umem = MakeQueueMemory(ring_bytes + kDoorbellRecordBytes, &memory);
@@ -255,7 +263,8 @@ Result<nic::Cq> Mlx5Device::MakeCq(const nic::CqConfig& config) {
   for (size_t at = nic::cqe::kOpcodeOwner; at < ring_bytes; at += nic::kCqeBytes) {
     memory[at] = std::byte{nic::cqe::kInvalid};
   }
-  CqHost host{.doorbell_record = RecordAt(memory, ring_bytes),
+  CqHost host{.uar = *uar,
+              .doorbell_record = RecordAt(memory, ring_bytes),
               .producer_base = config.producer_base};
   host.doorbell_record[nic::kConsumerRecord] = nic::BigEndian(config.producer_base);
 
@@ -264,7 +273,7 @@ Result<nic::Cq> Mlx5Device::MakeCq(const nic::CqConfig& config) {
   Set(in, In(prm::kCqc, kOi), config.ignore_overrun);
   Set(in, In(prm::kCqc, kCc), config.collapsed);
   Set(in, In(prm::kCqc, kLogCqSize), Log2(config.entries));
-  Set(in, In(prm::kCqc, kUarPage), uar_.page_id);
+  Set(in, In(prm::kCqc, kUarPage), uar->page_id);
   Set(in, In(prm::kCqc, kEqn), eqn_);
   Set(in, In(prm::kCqc, kConsumerCounter), config.producer_base);
   Set(in, In(prm::kCqc, kProducerCounter), config.producer_base);
@@ -299,6 +308,8 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
   PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
   PREPOST_RETURN_IF_ERROR(FindCq(config.send_cq).status());
   PREPOST_RETURN_IF_ERROR(FindCq(config.recv_cq).status());
+  const Result<Uar> uar = UarOf(config.doorbell_page);
+  if (!uar.ok()) return uar.status();
   const QpShape shape(config);
   PREPOST_RETURN_IF_ERROR(CheckLog("send queue", config.sq_wqebbs, capabilities_.log_max_qp_sz));
   if (shape.rq_wqes != 0) {
@@ -307,10 +318,11 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
   std::span<std::byte> memory;
   const Result<Umem> umem = MakeQueueMemory(shape.record_at() + kDoorbellRecordBytes, &memory);
   if (!umem.ok()) return umem.status();
-  QpHost host{.doorbell_record = RecordAt(memory, shape.record_at()),
+  QpHost host{.uar = *uar,
+              .doorbell_record = RecordAt(memory, shape.record_at()),
               .rnr_retry = config.rnr_retry};
   host.doorbell_record[nic::kSendRecord] = nic::BigEndian(uint32_t{config.sq_base});
-  prm::ObjectCommand in = CreateQpCommand(config, shape, umem->id);
+  prm::ObjectCommand in = CreateQpCommand(config, shape, umem->id, uar->page_id);
   uint32_t number = 0;
   Result<Object> object = Create(Command::kCreateQp, in, &number);
   if (!object.ok()) return object.status();
@@ -331,7 +343,7 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
 }
 
 prm::ObjectCommand Mlx5Device::CreateQpCommand(const nic::QpConfig& config, const QpShape& shape,
-                                               uint32_t umem_id) const {
+                                               uint32_t umem_id, uint32_t page_id) const {
   prm::ObjectCommand in = {};
   using namespace prm::qpc;
   const auto set = [&in](prm::Field field, uint64_t value) {
@@ -339,7 +351,7 @@ prm::ObjectCommand Mlx5Device::CreateQpCommand(const nic::QpConfig& config, cons
   };
   set(kPmState, prm::kPmMigrated);
   set(kPd, pd_.number);
-  set(kUarPage, uar_.page_id);
+  set(kUarPage, page_id);
   if (capabilities_.cqe_version != 0) set(kUserIndex, prm::kDefaultUserIndex);
   set(kTsFormat, capabilities_.default_ts_format);
   set(kCqnSend, config.send_cq);
@@ -544,7 +556,9 @@ Status Mlx5Device::DeregisterMemory(uint32_t key) {
 
 void Mlx5Device::RingDoorbell(uint64_t first_bytes) {
   ++counters_.doorbells;
-  verbs_->StoreDoorbell(uar_, first_bytes);
+  const auto bytes = std::bit_cast<std::array<std::byte, sizeof first_bytes>>(first_bytes);
+  const auto qp = qps_.find(nic::LoadBigEndian<uint32_t>(bytes.data() + nic::control::kQpn) >> 8);
+  verbs_->StoreDoorbell(qp == qps_.end() ? uars_.at(0) : qp->second.uar, first_bytes);
 }
 
 Status Mlx5Device::RequestEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/false); }
@@ -565,7 +579,7 @@ Status Mlx5Device::Arm(uint32_t cqn, bool errors_only) {
   uint32_t upper = 0;
   std::memcpy(&upper, store.data(), sizeof upper);
   std::atomic_ref(cq.doorbell_record[prm::kArmRecord]).store(upper, std::memory_order_release);
-  verbs_->StoreArm(uar_, bytes);
+  verbs_->StoreArm(cq.uar, bytes);
   return {};
 }
 

@@ -65,6 +65,7 @@ class Mlx5Device final : public nic::Device {
  private:
   struct CqHost {
     Object object;
+    Uar uar;
     uint32_t* doorbell_record = nullptr;
     uint32_t producer_base = 0;
     uint64_t cqes_read = 0;
@@ -73,6 +74,7 @@ class Mlx5Device final : public nic::Device {
   };
   struct QpHost {
     Object object;
+    Uar uar;
     uint32_t* doorbell_record = nullptr;
     uint8_t rnr_retry = 0;
   };
@@ -88,13 +90,13 @@ class Mlx5Device final : public nic::Device {
   void NoteEvent(uint64_t cookie);
   void NoteDeviceEvent(const DeviceEvent& event);
   void NoteFatal();
-  Status AllocUar();
+  Result<Uar> UarOf(uint32_t doorbell_page);
   Status FindAddress();
   Status ChooseGid(uint32_t gid_count);
   Result<nic::Cq> MakeCq(const nic::CqConfig& config);
   Result<nic::Qp> MakeQp(const nic::QpConfig& config);
   prm::ObjectCommand CreateQpCommand(const nic::QpConfig& config, const QpShape& shape,
-                                     uint32_t umem_id) const;
+                                     uint32_t umem_id, uint32_t page_id) const;
   Result<Umem> MakeQueueMemory(size_t bytes, std::span<std::byte>* memory);
   Result<Object> Create(prm::Command command, prm::ObjectCommand& in, uint32_t* number);
   Status ModifyQp(uint32_t qpn, prm::Command command, Input in);
@@ -113,7 +115,7 @@ class Mlx5Device final : public nic::Device {
   bool is_ethernet_ = false;
   uint8_t mtu_ = 0;
   uint32_t gid_index_ = 0;
-  Uar uar_;
+  std::map<uint32_t, Uar> uars_;  // by QpConfig::doorbell_page
   ProtectionDomain pd_;
   uint32_t eqn_ = 0;
   EventChannel channel_;

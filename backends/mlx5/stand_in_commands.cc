@@ -266,6 +266,7 @@ StandIn::Verdict StandIn::CreateCq(Input in, Output out, Object* object) {
   if (nic::BigEndian(memory.Load(nic::kConsumerRecord)) != cqc[c::kConsumerCounter]) {
     return Bad("the CQ's doorbell record has another consumer counter");
   }
+  config.doorbell_page = static_cast<uint32_t>(cqc[c::kUarPage]);
   const Result<uint32_t> cqn = nic_.CreateCq(
       config,
       {.ring = memory.rings, .doorbell_record = reinterpret_cast<uint32_t*>(memory.record.data())});
@@ -345,7 +346,8 @@ StandIn::Verdict StandIn::CreateQp(Input in, Output out, Object* object) {
                        .recv_cq = static_cast<uint32_t>(qpc[q::kCqnReceive]),
                        .cd_master = qpc.Has(q::kCdMaster),
                        .managed_send = qpc.Has(q::kCdSlaveSend),
-                       .managed_recv = qpc.Has(q::kCdSlaveReceive)};
+                       .managed_recv = qpc.Has(q::kCdSlaveReceive),
+                       .doorbell_page = static_cast<uint32_t>(qpc[q::kUarPage])};
   PREPOST_REFUSE_IF(QpSizes(in, &config));
   Memory memory{.umem = static_cast<uint32_t>(Get(in, prm::qp_command::kWqUmemId)),
                 .record_umem = static_cast<uint32_t>(qpc[q::kDbrUmemId])};

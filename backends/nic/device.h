@@ -6,8 +6,8 @@
 // tests/conformance is written once for all.
 //
 // Objects are made and connected before the first doorbell and live as long as the device, whose
-// destructor removes them all; memory can be deregistered before. A Device is used by one thread at a time; the NIC behind it runs on
-// its own, and other NICs' hosts on theirs.
+// destructor removes them all; memory can be deregistered before. A Device is used by one thread at
+// a time; the NIC behind it runs on its own, and other NICs' hosts on theirs.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_H_
 
@@ -29,6 +29,9 @@ struct CqConfig {
   bool ignore_overrun = false;  ///< cqc.oi: keeps counting when nobody consumes
   bool collapsed = false;       ///< cqc.cc: every CQE is written to entry 0
   uint32_t producer_base = 0;   ///< cqc.producer_counter to start from
+  /// Which of the device's doorbell pages (UARs). Any but 0 is for experiments, and is made when it
+  /// is first asked for: WAITs are only known to see CQs of their own queue's page.
+  uint32_t doorbell_page = 0;
 };
 
 /// A CQ and its memory, owned by the device.
@@ -56,6 +59,7 @@ struct QpConfig {
   /// cd_slave_receive: the same with RECV_EN
   bool managed_recv = false;
   uint8_t rnr_retry = kRnrRetryForEver;  ///< how often at most
+  uint32_t doorbell_page = 0;            ///< that of both CQs
 };
 
 /// What every device asks of sizes. Errors (kRejected): what, its limit and the value.

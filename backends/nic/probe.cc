@@ -42,7 +42,8 @@ class ProbeQueue {
     std::unique_ptr<ProbeQueue> queue(new ProbeQueue(target));
     for (auto [cq, number] : {std::pair(&queue->send_cq_, &config.send_cq),
                               std::pair(&queue->recv_cq_, &config.recv_cq)}) {
-      Result<Cq> made = target.device.CreateCq({.entries = kEntries, .ignore_overrun = true});
+      Result<Cq> made = target.device.CreateCq(
+          {.entries = kEntries, .ignore_overrun = true, .doorbell_page = config.doorbell_page});
       if (!made.ok()) return made.status();
       *cq = *made;
       *number = made->number;
@@ -143,6 +144,7 @@ Result<Queues> MakeQueues(const ProbeTarget& target, const std::vector<QpConfig>
 }
 
 constexpr QpConfig kPlain = {};
+constexpr QpConfig kOtherPage = {.doorbell_page = 1};
 constexpr QpConfig kMaster = {.cd_master = true};
 constexpr QpConfig kManaged = {.managed_send = true};
 constexpr QpConfig kManagedReceive = {.managed_recv = true};
@@ -185,8 +187,15 @@ Seen WaitWithoutMaster(const ProbeTarget&, const Queues& queues) {
   return fmt::format("the WAIT holds, and after its CQE it {}", plain.Outcome());
 }
 
-Seen WaitOnForeignCq(const ProbeTarget&, const Queues&) {
-  return Rejected("this program makes all CQs of a device on one doorbell page (UAR)");
+Seen WaitOnForeignCq(const ProbeTarget&, const Queues& queues) {
+  ProbeQueue& foreign = *queues[0];
+  foreign.Nop();
+  foreign.Ring();
+  if (!foreign.Next()) return Rejected("a NOP does not complete");
+  ProbeQueue& master = *queues[1];
+  master.Wait(foreign.send_cq(), 0);
+  master.Ring();
+  return "after its CQE it " + master.Outcome();
 }
 
 Seen ReceiveEnables(const ProbeTarget&, const Queues& queues) {
@@ -305,7 +314,11 @@ std::vector<Experiment> Experiments() {
            "a WAIT on one, before and after its CQE",
            {kPlain, kPlain},
            WaitWithoutMaster},
-          {"U3", "may a WAIT name a CQ of another UAR", "a WAIT on such a CQ", {}, WaitOnForeignCq},
+          {"U3",
+           "may a WAIT name a CQ of another UAR",
+           "a WAIT on such a CQ",
+           {kOtherPage, kMaster},
+           WaitOnForeignCq},
           {"U4",
            "is RECV_EN reliable",
            "receives that are enabled one by one",
