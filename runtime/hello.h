@@ -75,10 +75,11 @@ enum class Refusal : uint32_t {
 ///
 /// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
 /// MACs are over which message it is, version, both nonces, from, to, lane, purpose, plan hash,
-/// carrier, and of the verdict what it says, so that none can be used for anything else; the verdict
-/// of kWrongSecret has none, and no carrier (zeros). The verdict's carrier is the listener's. A
-/// connector that the challenge does not convince sends a proof of zeros, so that the listener
-/// learns that the secrets differ, too. A challenge to another version is zeros behind the prefix.
+/// carrier, and of the verdict what it says, so that none can be used for anything else; the
+/// verdict of kWrongSecret has none, and no carrier (zeros). The verdict's carrier is the
+/// listener's. A connector that the challenge does not convince sends a proof of zeros, so that the
+/// listener learns that the secrets differ, too. A challenge to another version is zeros behind the
+/// prefix.
 inline constexpr size_t kPrefixBytes = 12;
 inline constexpr size_t kHelloBytes = kPrefixBytes + 84;
 inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;

@@ -44,10 +44,10 @@ struct NodeRunOptions {
   std::function<void(uint64_t bytes_received)> progress;
 };
 
-/// Plays its node of the verified `plan` over TCP or a NIC, with all others. The root sends `input`,
-/// which has the plan's size; elsewhere it is null. Others write their copy to `outputs`, which has
-/// it only, or receive it into memory (null). Copies get their names when the root has found all to
-/// be equal. The report has all nodes at the root, and this one elsewhere.
+/// Plays its node of the verified `plan` over TCP or a NIC, with all others. The root sends
+/// `input`, which has the plan's size; elsewhere it is null. Others write their copy to `outputs`,
+/// which has it only, or receive it into memory (null). Copies get their names when the root has
+/// found all to be equal. The report has all nodes at the root, and this one elsewhere.
 ///
 /// Errors: those of Bootstrap; this node's own, those of other nodes as the root tells them, and
 /// the loss of the root (kRejected); kInterrupted. After an error there is no copy.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every queue that has entries to show has a box per entry: receive queues first, then the masters of
-// managed queues, then send queues, last the loopback queue of the end, so that most arrows run to
-// the right. Queues stand in columns, short
-// receive queues below each other. A WAIT names a CQ and a CQE; its box says whose completion that
-// is, and an arrow comes from there, when that is drawn too and there are not too many arrows. The
-// end waits for the last CQE of every CQ: its WAITs get no arrows. A SEND_EN's arrow, dashed, goes to the
-// last WQE that it enables.
+// Every queue that has entries to show has a box per entry: receive queues first, then the masters
+// of managed queues, then send queues, last the loopback queue of the end, so that most arrows run
+// to the right. Queues stand in columns, short receive queues below each other. A WAIT names a CQ
+// and a CQE; its box says whose completion that is, and an arrow comes from there, when that is
+// drawn too and there are not too many arrows. The end waits for the last CQE of every CQ: its
+// WAITs get no arrows. A SEND_EN's arrow, dashed, goes to the last WQE that it enables.
 //
 // A queue that is longer than its ring is written in parts: above each but the first a note says
 // the CQE of which WQE it follows, whose slots it takes.

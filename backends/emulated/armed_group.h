@@ -52,12 +52,12 @@ class ArmedGroup {
   std::span<nic::ArmedNode> nodes() { return nodes_; }
   std::span<const nic::ArmedNode> nodes() const { return nodes_; }
 
-  /// What a node's NIC is about to read, and what its QPs are connected to. When it is armed and has
-  /// not started.
+  /// What a node's NIC is about to read, and what its QPs are connected to. When it is armed and
+  /// has not started.
   nic::QueueObjects Objects(NodeId node) const;
   /// When all are armed and none has started: the bytes in all rings, and how QPs are connected,
-  /// against the plan. Rings nothing. Errors: the findings (kRejected); those of `checkpoint`, which
-  /// is called for each node.
+  /// against the plan. Rings nothing. Errors: the findings (kRejected); those of `checkpoint`,
+  /// which is called for each node.
   Status Validate(const Checkpoint& checkpoint) const;
   /// After the end, when the fabric is stopped: every CQE came and is right, and nobody misused a
   /// NIC.

@@ -334,8 +334,8 @@ class Comparer {
                     plan_.header().message.bytes, plan_.header().nodes, available));
   }
 
-  /// Calls `step` with an offset and a size for all of `bytes`, piece by piece, so that an interrupt
-  /// is seen in between.
+  /// Calls `step` with an offset and a size for all of `bytes`, piece by piece, so that an
+  /// interrupt is seen in between.
   template <typename Step>
   Status InSteps(uint64_t bytes, Step step) const {
     constexpr uint64_t kStepBytes = uint64_t{64} << 20;

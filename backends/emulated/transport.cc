@@ -19,9 +19,7 @@ namespace {
 constexpr uint64_t kWholeBytes = 16
                                  << 20;  // a larger message moves in steps, so that none takes long
 
-bool TakesReceive(Opcode opcode) {
-  return opcode == Opcode::kSend || opcode == Opcode::kSendImm || opcode == Opcode::kRdmaWriteImm;
-}
+bool TakesReceive(Opcode opcode) { return IsSend(opcode) || opcode == Opcode::kRdmaWriteImm; }
 
 uint64_t Total(const std::vector<nic::DataPiece>& pieces) {
   uint64_t sum = 0;
@@ -227,7 +225,7 @@ void Engine::FailMove(QpState& qp, Work& work, CopyOutcome outcome) {
     work.syndrome = Syndrome::kLocalProtection;
     return;
   }
-  const bool receive = work.opcode == Opcode::kSend || work.opcode == Opcode::kSendImm;
+  const bool receive = IsSend(work.opcode);
   work.state = Work::State::kMoved;  // the receiver breaks when its earlier messages are delivered
   work.syndrome = receive ? Syndrome::kRemoteOperation : Syndrome::kRemoteAccess;
   work.responder_syndrome = receive ? Syndrome::kLocalProtection : Syndrome::kRemoteAccess;

@@ -70,8 +70,8 @@ struct ArmConfig {
 /// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every
 /// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the
 /// same from Arm on for the next message over the same queues; peers need not be as far, provided
-/// that all QPs retry for receives (kRnrRetryForEver). A host of several nodes that waits for all their
-/// devices at once calls TakeEvents instead of Poll.
+/// that all QPs retry for receives (kRnrRetryForEver). A host of several nodes that waits for all
+/// their devices at once calls TakeEvents instead of Poll.
 ///
 /// With it its DeviceLease ends: then the message buffers may go.
 ///

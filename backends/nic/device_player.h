@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DevicePlayers: a member of a group plays its part over a NIC, either preposted or CPU-driven.
-// Both kinds may be in one group: they make the same queue pairs, and put the same messages on them.
+// Both kinds may be in one group: they make the same queue pairs, and put the same messages on
+// them.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_PLAYER_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_PLAYER_H_
 
@@ -19,13 +20,13 @@
 namespace prepost::nic {
 
 /// Everything on `device` for this node: its queues, connected with those of its peers (see
-/// ExchangeAddresses(), of which `sockets` and `answer_max` are), filled, and validated against `plan`. `program`
-/// is the node's of `plan`; they and `device` must outlive the player. Its end is the final
-/// completion and the check of all that came; after an error all its QPs are in the error state, so
-/// that nothing is forwarded any more. Errors: those of ArmedNode, ExchangeAddresses() and
-/// ValidateArmed(). Arrivals and single ops are not observed: a NIC tells of neither. Nor does its
-/// host see anything move before the end, unless queues are written in parts: AskProgress() asks the
-/// device (QueueWatch), and when nothing has moved Waiting() asks it what it stands at.
+/// ExchangeAddresses(), of which `sockets` and `answer_max` are), filled, and validated against
+/// `plan`. `program` is the node's of `plan`; they and `device` must outlive the player. Its end is
+/// the final completion and the check of all that came; after an error all its QPs are in the error
+/// state, so that nothing is forwarded any more. Errors: those of ArmedNode, ExchangeAddresses()
+/// and ValidateArmed(). Arrivals and single ops are not observed: a NIC tells of neither. Nor does
+/// its host see anything move before the end, unless queues are written in parts: AskProgress()
+/// asks the device (QueueWatch), and when nothing has moved Waiting() asks it what it stands at.
 Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
                                                     const NodeProgram& program,
                                                     std::vector<TcpSocket> sockets,

@@ -289,8 +289,7 @@ class NodeLowering {
     }
     for (QueuePair& it : out_.qps) {
       for (SendEntry& entry : it.sends) {
-        const bool is_op = entry.opcode == Opcode::kSend || entry.opcode == Opcode::kSendImm;
-        if (is_op && named[entry.op.index()]) entry.signaled = true;
+        if (IsSend(entry.opcode) && named[entry.op.index()]) entry.signaled = true;
       }
       if (!it.sends.empty()) it.sends.back().signaled = true;
       if (!it.sends_in_parts()) continue;
@@ -306,9 +305,9 @@ class NodeLowering {
     return CqId::FromIndex(out_.cqs.size() - 1);
   }
 
-  /// As long as its queue's ring: when a queue breaks, every WQE in it gives a CQE, signaled or not,
-  /// and the first of them, which says why, must not be overwritten. The CQEs of what was in the
-  /// ring before were read by the host when it was written again.
+  /// As long as its queue's ring: when a queue breaks, every WQE in it gives a CQE, signaled or
+  /// not, and the first of them, which says why, must not be overwritten. The CQEs of what was in
+  /// the ring before were read by the host when it was written again.
   CqId AddCq(CompletionQueue::Role role, QpId id, size_t completions, uint32_t ring) {
     return AddCq({.role = role,
                   .qp = id,
@@ -339,8 +338,7 @@ class NodeLowering {
       uint32_t index = 0;
       for (const SendEntry& entry : it.sends) {
         if (!entry.signaled) continue;
-        const bool is_op = entry.opcode == Opcode::kSend || entry.opcode == Opcode::kSendImm;
-        if (is_op) completions_[entry.op.index()] = {it.send_cq, index};
+        if (IsSend(entry.opcode)) completions_[entry.op.index()] = {it.send_cq, index};
         ++index;
       }
       index = 0;

@@ -44,8 +44,8 @@ struct OpenNode {
   Device* device = nullptr;  ///< not owned
   std::vector<OpenQp> qps;
 };
-/// Connects every QP, and notes to which one. `nodes` are in the order of node ids. Errors: those of Device::Connect();
-/// kRejected: a QP has no counterpart.
+/// Connects every QP, and notes to which one. `nodes` are in the order of node ids. Errors: those
+/// of Device::Connect(); kRejected: a QP has no counterpart.
 Status ConnectAll(std::span<OpenNode> nodes);
 
 }  // namespace prepost::nic

@@ -23,8 +23,8 @@ struct CqObject {
   friend bool operator==(const CqObject&, const CqObject&) = default;
 };
 
-/// What a host does before it rings for WQE `wqe` of a send queue, or for a SEND_EN that enables it:
-/// it posts `receives` of the QP at position `qp`, counted from the start of the run.
+/// What a host does before it rings for WQE `wqe` of a send queue, or for a SEND_EN that enables
+/// it: it posts `receives` of the QP at position `qp`, counted from the start of the run.
 struct PostedFirst {
   uint32_t wqe = 0;
   uint32_t qp = 0;
@@ -41,8 +41,8 @@ struct QpObject {
   bool cd_master = false;  ///< may hold WAIT and SEND_EN
   bool managed = false;    ///< cd_slave_send
   uint16_t sq_base = 0;    ///< index of its first WQE
-  /// Rings. A queue that is longer is written by halves: a half when the one that stood there before
-  /// has completed.
+  /// Rings. A queue that is longer is written by halves: a half when the one that stood there
+  /// before has completed.
   uint32_t sq_wqebbs = 1;
   uint32_t rq_wqes = 0;
   uint32_t send_cqn = 0;

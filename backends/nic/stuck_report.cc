@@ -56,10 +56,6 @@ struct End {
   }
 };
 
-bool IsMessage(const SendEntry& entry) {
-  return entry.opcode == Opcode::kSend || entry.opcode == Opcode::kSendImm;
-}
-
 /// Position of the `count`-th (from 0) entry that `is_one`; none when there are fewer.
 template <typename Predicate>
 std::optional<uint32_t> Nth(const std::vector<SendEntry>& sends, uint32_t count, Predicate is_one) {
@@ -286,7 +282,7 @@ class Reporter {
     }
     const std::vector<SendEntry>& sends = PairOf(*maker).sends;
     const std::optional<uint32_t> next =
-        receives ? Nth(sends, wanted, IsMessage)
+        receives ? Nth(sends, wanted, [](const SendEntry& entry) { return IsSend(entry.opcode); })
                  : Nth(sends, wanted, [](const SendEntry& entry) { return entry.signaled; });
     if (!next) {
       const std::string end = fmt::format("{} has nothing left for {}", Name(*maker), what);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `acyclic`, over all nodes: conditions only ever become true (a producer counter passes an index, a
-// limit rises), so it does not matter in which order queues run: either all of them end, or they
+// `acyclic`, over all nodes: conditions only ever become true (a producer counter passes an index,
+// a limit rises), so it does not matter in which order queues run: either all of them end, or they
 // stop at one set of WQEs that wait for each other. So the queues are run, each as far as it gets,
 // in time linear in their WQEs: a send delivers to the peer's next receive, which counts on that
 // receive's CQ, and counts on its own CQ if it is signaled. A queue that stops at a WAIT is put
@@ -12,8 +12,8 @@
 // does when the receives are posted that it wants to be first. A queue that stops for its host is
 // tried again when that has written anything.
 //
-// What is left at the end is followed from one stopped queue to the one that it waits for, until one
-// occurs twice: that is the cycle, or ends at a queue that has nothing more to give.
+// What is left at the end is followed from one stopped queue to the one that it waits for, until
+// one occurs twice: that is the cycle, or ends at a queue that has nothing more to give.
 #include "prepost/backends/nic/validate.h"
 
 #include <fmt/format.h>
@@ -123,8 +123,8 @@ class Simulation {
 
     bool is_at_end() const { return at == steps->steps.size(); }
     size_t length() const { return steps->steps.size(); }
-    /// WQEs that are in the ring or were. The last one of a half is signaled, so that the host knows
-    /// how many halves are behind `at`.
+    /// WQEs that are in the ring or were. The last one of a half is signaled, so that the host
+    /// knows how many halves are behind `at`.
     size_t written() const { return Filled(at, length(), steps->send_ring); }
     size_t posted() const { return Filled(received, steps->receives, steps->receive_ring); }
   };

@@ -20,8 +20,8 @@ struct QueueStep {
   enum class Kind : uint8_t { kWait, kEnable, kSend, kNop };
   Kind kind = Kind::kNop;
   bool signaled = false;
-  /// kWait: position of the CQ. kEnable: of the QP. kSend: of the QP of which the host posts receives
-  /// first.
+  /// kWait: position of the CQ. kEnable: of the QP. kSend: of the QP of which the host posts
+  /// receives first.
   uint32_t target = 0;
   /// kWait: CQE. kEnable: WQEs. kSend: receives posted, 0: it does not matter. All are counted from
   /// the start of the run.

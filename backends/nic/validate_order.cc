@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A WQE starts after the one before it in its queue has, a WAIT among these has then seen its CQE,
-// and the WQE that gave that CQE has started even earlier. A WQE of a managed queue starts after the
-// SEND_EN that lets it run. These steps backwards are searched breadth first until one is a WAIT for
-// the receive in question.
+// and the WQE that gave that CQE has started even earlier. A WQE of a managed queue starts after
+// the SEND_EN that lets it run. These steps backwards are searched breadth first until one is a
+// WAIT for the receive in question.
 //
-// Example, node 1 of 0>1, 1>2, 1>3, with 1>3 after 1>2 only: QP 1>3 has WAIT(sends of 1>2, 0), SEND.
-// The SEND starts after the WAIT, that after the send of QP 1>2, that after QP 1>2's WAIT(receives
-// of 0>1, 0): so block 0 is there.
+// Example, node 1 of 0>1, 1>2, 1>3, with 1>3 after 1>2 only: QP 1>3 has WAIT(sends of 1>2, 0),
+// SEND. The SEND starts after the WAIT, that after the send of QP 1>2, that after QP 1>2's
+// WAIT(receives of 0>1, 0): so block 0 is there.
 #include "prepost/backends/nic/validate_order.h"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WqeOrder: the order that one node's queues give to their WQEs, beyond what a queue's own WAITs
-// say. Translation validation asks it for the few sends that wait for a block by way of another send.
+// say. Translation validation asks it for the few sends that wait for a block by way of another
+// send.
 #ifndef PREPOST_BACKENDS_NIC_VALIDATE_ORDER_H_
 #define PREPOST_BACKENDS_NIC_VALIDATE_ORDER_H_
 

@@ -74,8 +74,8 @@ TEST_F(EngineTest, R14ParkedQueuesAreNamed) {
   EXPECT_EQ(parked[0].produced, 0u);
 }
 
-// Catches a cut that stops loopback, too, and a sender that waits for ever for a receiver that cannot
-// say that it is not ready.
+// Catches a cut that stops loopback, too, and a sender that waits for ever for a receiver that
+// cannot say that it is not ready.
 TEST_F(EngineTest, CutLinkLeavesLoopbackAndEndsRetries) {
   Make({.sq_wqebbs = 16, .rq_wqes = 16}, {.sq_wqebbs = 16},
        {.faults = {{NodeId(0), NodeId(1), 1, QpFault::Kind::kPortDown}}});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Translation validation: what lowering makes of every small plan is accepted in both modes, and one
-// wrong byte of each kind is named by the rule that it breaks.
+// Translation validation: what lowering makes of every small plan is accepted in both modes, and
+// one wrong byte of each kind is named by the rule that it breaks.
 #include "prepost/backends/nic/validate.h"
 
 #include <gmock/gmock.h>
