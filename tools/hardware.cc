@@ -12,19 +12,20 @@ namespace {
 /// 2^log, as far as a limit can say that.
 uint32_t EntriesOf(uint8_t log) { return uint32_t{1} << std::min<uint8_t>(log, 31); }
 
-Result<std::unique_ptr<mlx5::Mlx5Device>> Open(const std::string& name,
-                                               mlx5::VerbsLibrary* library) {
+Result<std::unique_ptr<mlx5::Mlx5Device>> Open(const std::string& name, mlx5::VerbsLibrary* library,
+                                               const mlx5::Mlx5Options& options) {
   if (library == nullptr) return EnvironmentError("this prepost was built without libmlx5");
   Result<std::unique_ptr<mlx5::Verbs>> verbs = library->Open(name);
   if (!verbs.ok()) return verbs.status();
-  return mlx5::Mlx5Device::Open(*std::move(verbs));
+  return mlx5::Mlx5Device::Open(*std::move(verbs), options);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
-                                                       mlx5::VerbsLibrary* library) {
-  Result<std::unique_ptr<mlx5::Mlx5Device>> device = Open(name, library);
+                                                       mlx5::VerbsLibrary* library,
+                                                       const mlx5::Mlx5Options& options) {
+  Result<std::unique_ptr<mlx5::Mlx5Device>> device = Open(name, library, options);
   if (device.ok()) return device;
   return Status(device.status().code(), fmt::format("--device {}: {} (see prepost devices)", name,
                                                     device.status().message()));

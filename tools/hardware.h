@@ -18,7 +18,8 @@ namespace prepost::tools {
 /// (kEnvironment), with the name: there is no such device, no permission, no DEVX, no active port,
 /// a missing capability.
 Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
-                                                       mlx5::VerbsLibrary* library);
+                                                       mlx5::VerbsLibrary* library,
+                                                       const mlx5::Mlx5Options& options = {});
 
 /// What fits both `profile` and the device called `name` that says so of itself.
 nic::DeviceProfile Narrowed(nic::DeviceProfile profile, const std::string& name,

@@ -110,6 +110,10 @@ Status Run(const LowerFlags& flags) {
     const Result<nic::ValidationReport> report = nic::ValidateProgram(*plan, *program);
     if (!report.ok()) return report.status();
     PREPOST_RETURN_IF_ERROR(report->ToStatus());
+    if (program->nodes.size() < plan->header().nodes) {
+      std::cerr << "prepost: note: whether nodes wait for each other in a circle shows only when "
+                   "all are lowered\n";
+    }
   }
   return Write(flags, plan ? &*plan : nullptr, *program);
 }

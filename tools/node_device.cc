@@ -15,12 +15,14 @@ Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan
   NodeDevice chosen;
   PREPOST_CHECK(choice.executor != "offload" || !choice.device.empty());
   if (choice.device.empty()) return chosen;
-  Result<std::unique_ptr<mlx5::Mlx5Device>> device = OpenHardware(choice.device, library);
+  Result<std::unique_ptr<mlx5::Mlx5Device>> device =
+      OpenHardware(choice.device, library, {.needs_cross_channel = choice.executor == "offload"});
   if (!device.ok()) return device.status();
   nic::LowerOptions lower = choice.lower;
   lower.node = node;
   lower.profile = Narrowed(lower.profile, choice.device, (*device)->capabilities());
   chosen.name_ = choice.device;
+  chosen.limits_ = Narrowed({}, choice.device, (*device)->capabilities());
   chosen.device_ = *std::move(device);
   if (choice.executor == "cpu") return chosen;
   const bool is_auto = choice.executor == "auto";
@@ -50,7 +52,7 @@ void NodeDevice::ApplyTo(const Plan& plan, NodeId node, std::chrono::millisecond
     return is_offloaded() ? nic::MakePrepostedPlayer(*device_, plan, program_->nodes.front(),
                                                      std::move(sockets), context, answer_max)
                           : nic::MakeDrivenPlayer(*device_, plan, node, std::move(sockets), context,
-                                                  answer_max);
+                                                  answer_max, limits_);
   };
 }
 

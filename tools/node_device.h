@@ -54,6 +54,7 @@ class NodeDevice {
   std::string name_ = "tcp";
   std::string note_;
   std::unique_ptr<nic::Device> device_;
+  nic::DeviceProfile limits_;  // of the device
   std::unique_ptr<nic::QueueProgram> program_;
 };
 

@@ -94,8 +94,10 @@ void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum
                      {"retries", node.retries},
                      {"rearms", node.rearms},
                      {"rearms_bound", node.rearms_max},
-                     {"queues_in_parts", QueuesJson(report, node.node)},
                      {"bytes_received", node.bytes_received}});
+    if (!report.queue_rearms.empty()) {
+      nodes.back()["queues_in_parts"] = QueuesJson(report, node.node);
+    }
   }
   const nlohmann::ordered_json all = {
       {"executor", report.executor},

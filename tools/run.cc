@@ -97,6 +97,11 @@ Status CheckFlags(const RunFlags& flags) {
       return {StatusCode::kUsage, fmt::format("{} is for offload, not for --executor cpu", flag)};
     }
   }
+  const bool is_cpu = flags.device.empty() && flags.executor == "auto";
+  if (is_cpu && flags.lowering.given() != nullptr) {
+    return {StatusCode::kUsage, fmt::format("{} is for offload: add --executor offload or --device",
+                                            flags.lowering.given())};
+  }
   if (flags.plan_path.empty() && !flags.spec.any()) {
     return {StatusCode::kUsage, "run needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
   }

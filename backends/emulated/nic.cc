@@ -144,6 +144,11 @@ Status Nic::ToReset(uint32_t qpn) {
   const QpState& old = **found;
   auto anew =
       std::make_unique<QpState>(state_, qpn, old.config, old.memory, old.send_cq, old.recv_cq);
+  for (const auto& peers : fabric_.states_) {  // they reach it by its number
+    for (const auto& peer : peers->qps) {
+      if (peer != nullptr && peer->remote == &old) peer->remote = anew.get();
+    }
+  }
   Retire(qpn);
   state_.qps[qpn - NicState::kFirstQpn] = std::move(anew);
   return {};

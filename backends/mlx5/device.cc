@@ -124,7 +124,8 @@ Status Mlx5Device::Prepare() {
   Result<Capabilities> capabilities = QueryCapabilities(*verbs_);
   if (!capabilities.ok()) return capabilities.status();
   capabilities_ = *capabilities;
-  if (const std::string missing = WhatIsMissing(capabilities_); !missing.empty()) {
+  const std::string missing = options_.needs_cross_channel ? WhatIsMissing(capabilities_) : "";
+  if (!missing.empty()) {
     return EnvironmentError("the device lacks " + missing);
   }
   PREPOST_RETURN_IF_ERROR(FindAddress());
@@ -638,10 +639,7 @@ void Mlx5Device::NoteFatal() {
   errors_.push_back({nic::ErrorEvent::Kind::kDeviceFatal, 0});
 }
 
-std::vector<nic::ErrorEvent> Mlx5Device::TakeErrors() {
-  AckEvents();
-  return std::exchange(errors_, {});
-}
+std::vector<nic::ErrorEvent> Mlx5Device::TakeErrors() { return std::exchange(errors_, {}); }
 
 nic::DeviceCounters Mlx5Device::counters() const {
   nic::DeviceCounters counters = counters_;

@@ -28,6 +28,9 @@ struct Mlx5Options {
   std::optional<uint32_t> gid_index = {};
   uint8_t service_level = 0;  ///< RoCE: its lower three bits are the priority
   uint8_t ack_timeout = 14;   ///< 4.096 us << n: 67 ms; retried 7 times
+  /// Refuses a device without the capabilities of preposted queues; hosts that post for themselves
+  /// need none.
+  bool needs_cross_channel = true;
 };
 
 class Mlx5Device final : public nic::Device {

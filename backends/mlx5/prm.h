@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The commands of mlx5 firmware that we use, as tables of their fields. Mailboxes are big-endian;
-// fields are written as manuals write them, as bits of the 32-bit word at a byte offset. Only the
-// fields that we use have a name; all others are zero.
+// fields are written as manuals write them, as bits of the 32-bit word at a byte offset. What is
+// not written is zero. Named is also what only tests and the stand-in look at.
 //
 // Where they come from: the positions that rdma-core's private mlx5_ifc.h and DPDK's mlx5_prm.h
 // agree on. tests/unit/mlx5_prm_test.cc checks every one against its bit offset there.
@@ -245,11 +245,26 @@ inline constexpr Field kCqUmemValid = Bits(0x5c, 31, 31);
 namespace hca_cap {
 inline constexpr Field kLogMaxQpSz = Bits(0x10, 23, 16);
 inline constexpr Field kLogMaxCqSz = Bits(0x18, 23, 16);
+inline constexpr Field kWqeIndexIgnore = Bits(0x10, 6, 6);
+inline constexpr Field kLogMaxStaticSqWq = Bits(0x24, 12, 8);
 inline constexpr Field kCqeVersion = Bits(0x3c, 3, 0);
 inline constexpr Field kRoce = Bits(0x40, 2, 2);    // has RoCE capabilities to ask for
 inline constexpr Field kCqOi = Bits(0x44, 31, 31);  // CQs may ignore overrun
 inline constexpr Field kCd = Bits(0x44, 19, 19);    // cross-channel: WAIT, SEND_EN, RECV_EN
+inline constexpr Field kWaitOnData = Bits(0xd0, 20, 20);
+inline constexpr Field kWaitOnTime = Bits(0xd0, 19, 19);
 }  // namespace hca_cap
+
+/// A send queue without a QP (struct sqc), and its ring (struct wq). None is made: cross-channel
+/// bits of RC QPs are the QP's.
+namespace sqc {
+inline constexpr Field kCdMaster = Bits(0x0, 30, 30);
+inline constexpr Field kNonWire = Bits(0x0, 16, 16);
+inline constexpr Field kStaticSqWq = Bits(0x0, 15, 15);
+}  // namespace sqc
+namespace wq {
+inline constexpr Field kCdSlave = Bits(0x0, 24, 24);
+}  // namespace wq
 
 /// RoCE capabilities (struct roce_cap).
 namespace roce_cap {

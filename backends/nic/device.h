@@ -177,8 +177,8 @@ class Device {
   /// nothing: its host learns of errors at its final completion.
   virtual Status RequestErrorEvent(uint32_t /*cqn*/) { return {}; }
   /// The errors among the events that have come. Those of QPs, of CQs and of the device itself come
-  /// unasked; a device that cannot tell of them has none. Never waits. May take events as
-  /// AckEvents() does, of which a host that has asked for events must know: it calls that first.
+  /// unasked; a device that cannot tell of them has none. Never
+  /// waits. Events come by AckEvents(), which is called first.
   virtual std::vector<ErrorEvent> TakeErrors() { return {}; }
   /// A file that is readable while there are events to acknowledge, of any kind, as those of verbs'
   /// ibv_comp_channel and of its asynchronous events. The device owns it; the first call makes it

@@ -23,8 +23,6 @@
 namespace prepost::nic {
 namespace {
 
-constexpr uint64_t kCqEntriesMax = uint64_t{1} << 22;
-
 uint32_t RingSize(uint32_t entries, uint32_t entries_max) {
   return std::bit_ceil(std::clamp(entries, uint32_t{1}, entries_max));
 }
@@ -47,6 +45,16 @@ Result<std::unique_ptr<DeviceEndpoint>> DeviceEndpoint::Make(Device& device, con
   return endpoint;
 }
 
+/// Of the CQ: what all queues can have under way.
+uint64_t DeviceEndpoint::EntriesOf(const Pairing& pairing) const {
+  uint64_t entries = 1;
+  for (const Pair& pair : pairing.pairs) {
+    entries += RingSize(pair.sends, config_.ring_wqes_max);
+    entries += RingSize(pair.receives, config_.ring_wqes_max);
+  }
+  return entries;
+}
+
 Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
   PREPOST_RETURN_IF_ERROR(device_.EventFile().status());
   if (!config_.message.empty()) {
@@ -55,15 +63,15 @@ Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
     if (!key.ok()) return key.status();
     lkey_ = *key;
   }
-  uint64_t entries = 1;
-  for (const Pair& pair : pairing.pairs) {
-    entries += RingSize(pair.sends, config_.ring_wqes_max);
-    entries += RingSize(pair.receives, config_.ring_wqes_max);
+  uint64_t entries = EntriesOf(pairing);
+  while (entries > config_.cq_entries_max && config_.ring_wqes_max > 1) {
+    config_.ring_wqes_max /= 2;
+    entries = EntriesOf(pairing);
   }
-  if (entries > kCqEntriesMax) {
+  if (entries > config_.cq_entries_max) {
     return Rejected(
         fmt::format("node {}: the CQ of all its queues needs {} entries, the limit is {}",
-                    node_.value, entries, kCqEntriesMax));
+                    node_.value, entries, config_.cq_entries_max));
   }
   const Result<Cq> cq =
       device_.CreateCq({.entries = std::bit_ceil(static_cast<uint32_t>(entries))});
@@ -79,7 +87,8 @@ Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
 Status DeviceEndpoint::MakeLink(const Pair& pair) {
   const uint32_t sends_max = RingSize(pair.sends, config_.ring_wqes_max);
   const uint32_t receives_max = RingSize(pair.receives, config_.ring_wqes_max);
-  // The peer's receives are as many as the sends here; those that do not fit its ring come later.
+  // The peer's receives are as many as the sends here; those that do not fit its ring, which may be
+  // as short as this one, come later.
   const bool fits = pair.sends <= std::min(sends_max, kWqIndexAhead);
   const Result<Qp> qp =
       lease_.CreateQp({.send_cq = cq_.number,
@@ -87,7 +96,7 @@ Status DeviceEndpoint::MakeLink(const Pair& pair) {
                        .sq_wqebbs = sends_max,
                        .rq_wqes = pair.receives == 0 ? 0 : receives_max,
                        .rq_stride = kReceiveStrideBytes,
-                       .rnr_retry = fits ? RnrRetryOf(plan_.header()) : kRnrRetryForEver});
+                       .rnr_retry = fits ? RnrRetryOfMember(plan_.header()) : kRnrRetryForEver});
   if (!qp.ok()) return qp.status();
   qpns_.emplace_back(qp->number, static_cast<uint32_t>(links_.size()));
   Link& link = links_.emplace_back();

@@ -31,6 +31,7 @@ struct DeviceEndpointConfig {
   uint8_t epoch = 0;  ///< in every block's immediate
   /// A power of two, at most 32768. What does not fit a ring waits in memory until there is room.
   uint32_t ring_wqes_max = 32768;
+  uint32_t cq_entries_max = 1u << 22;  ///< a power of two; rings are shorter where it is too small
   int wake_fd = -1;  ///< while it is readable, Poll() does not sleep; -1: none. Not owned
 };
 
@@ -94,6 +95,7 @@ class DeviceEndpoint final : public Endpoint {
   DeviceEndpoint(Device& device, const Plan& plan, NodeId node, const DeviceEndpointConfig& config)
       : device_(device), lease_(device), plan_(plan), node_(node), config_(config) {}
 
+  uint64_t EntriesOf(const Pairing& pairing) const;
   Status MakeQueues(const Pairing& pairing);
   Status MakeLink(const Pair& pair);
   void MapChannels(const Pairing& pairing);
@@ -111,7 +113,7 @@ class DeviceEndpoint final : public Endpoint {
   DeviceLease lease_;
   const Plan& plan_;
   const NodeId node_;
-  const DeviceEndpointConfig config_;
+  DeviceEndpointConfig config_;
   uint32_t lkey_ = 0;
   Cq cq_;
   std::optional<CqeReader> reader_;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -113,7 +115,7 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
   Result<ArmedNode> node = ArmedNode::Make(device, program,
                                            {.messages = {context.memory.source},
                                             .writable = !context.memory.target.empty(),
-                                            .rnr_retry = RnrRetryOf(plan.header())});
+                                            .rnr_retry = RnrRetryOfMember(plan.header())});
   if (!node.ok()) return node.status();
   PREPOST_RETURN_IF_ERROR(
       ExchangeAddresses(node->open_node(), sockets, context.checkpoint, answer_max));
@@ -127,12 +129,15 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
 Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,
                                                  std::vector<TcpSocket> sockets,
                                                  const PlayerContext& context,
-                                                 std::chrono::milliseconds answer_max) {
-  Result<std::unique_ptr<DeviceEndpoint>> endpoint =
-      DeviceEndpoint::Make(device, plan, node,
-                           {.message = context.memory.source,
-                            .writable = !context.memory.target.empty(),
-                            .wake_fd = context.wake_fd});
+                                                 std::chrono::milliseconds answer_max,
+                                                 const DeviceProfile& limits) {
+  Result<std::unique_ptr<DeviceEndpoint>> endpoint = DeviceEndpoint::Make(
+      device, plan, node,
+      {.message = context.memory.source,
+       .writable = !context.memory.target.empty(),
+       .ring_wqes_max = std::bit_floor(std::min(limits.sq_wqebbs, limits.rq_wqes)),
+       .cq_entries_max = std::bit_floor(limits.cq_entries),
+       .wake_fd = context.wake_fd});
   if (!endpoint.ok()) return endpoint.status();
   PREPOST_RETURN_IF_ERROR(
       ExchangeAddresses((*endpoint)->open_node(), sockets, context.checkpoint, answer_max));

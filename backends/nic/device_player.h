@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/device_profile.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
@@ -33,12 +34,13 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max);
 
-/// The CPU executor over `device`, which must outlive the player, as must `plan`. Errors: those of
-/// DeviceEndpoint and ExchangeAddresses().
+/// The CPU executor over `device`, which must outlive the player, as must `plan`. Rings and the CQ
+/// are no longer than `limits` has them. Errors: those of DeviceEndpoint and ExchangeAddresses().
 Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,
                                                  std::vector<TcpSocket> sockets,
                                                  const PlayerContext& context,
-                                                 std::chrono::milliseconds answer_max);
+                                                 std::chrono::milliseconds answer_max,
+                                                 const DeviceProfile& limits = {});
 
 }  // namespace prepost::nic
 

@@ -55,6 +55,10 @@ uint8_t RnrRetryOf(const PlanHeader& header) {
   return header.ready.mode == ReadyMode::kBarrier ? 0 : kRnrRetryForEver;
 }
 
+uint8_t RnrRetryOfMember(const PlanHeader& header) {
+  return header.message.blocks <= kSureRingWqes ? RnrRetryOf(header) : kRnrRetryForEver;
+}
+
 Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
   for (size_t i = 0; i < program.qps.size(); ++i) {
     const QueuePair& qp = program.qps[i];

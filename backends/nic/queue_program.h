@@ -147,6 +147,10 @@ struct QueueProgram {
 /// QueueProgram::rnr_retry of a plan. With a barrier every receive is there before any send: one
 /// that is missing is a bug, not something to wait for.
 uint8_t RnrRetryOf(const PlanHeader& header);
+/// The same of a member whose peers' rings are not known: one that is CPU-driven posts what does not
+/// fit its ring as others complete, behind a barrier, too. `kSureRingWqes` fit any card.
+uint8_t RnrRetryOfMember(const PlanHeader& header);
+inline constexpr uint32_t kSureRingWqes = 1024;
 
 /// The QP towards `peer` on `lane`. Every node that this one has a QP to has one back.
 Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);

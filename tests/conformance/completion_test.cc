@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/conformance/cross_channel.h"
+#include "tests/support/device_errors.h"
 
 namespace prepost::test {
 namespace {
@@ -38,7 +39,7 @@ TEST_P(CrossChannelTest, CqOfReceivesWithoutRoomLosesItsCqes) {
   EXPECT_EQ(receiver_->Received().size(), 4u);
   EXPECT_EQ(far_master_->Sent().size(), 0u);
   EXPECT_TRUE(tested_->device(1).QueryCq(receiver_->recv_cq().number)->is_overrun);
-  EXPECT_THAT(tested_->device(1).TakeErrors(),
+  EXPECT_THAT(test::ErrorsOf(tested_->device(1)),
               testing::Contains(
                   nic::ErrorEvent{nic::ErrorEvent::Kind::kCqError, receiver_->recv_cq().number}));
 }
@@ -137,7 +138,7 @@ TEST_P(CrossChannelTest, ErrorEventComesWithAnErrorOnly) {
   sender_->Ring();
   Settle();
   EXPECT_EQ(near.AckEvents(), 1u);
-  const std::vector<nic::ErrorEvent> errors = near.TakeErrors();
+  const std::vector<nic::ErrorEvent> errors = test::ErrorsOf(near);
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0].kind, nic::ErrorEvent::Kind::kErrorCqe);
   EXPECT_EQ(errors[0].number, sender_->send_cq().number);

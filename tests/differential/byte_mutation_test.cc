@@ -13,6 +13,8 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -492,6 +494,8 @@ class ByteMutation : public testing::Test {
   void Count(const Plan& plan, const nic::QueueProgram& program, const test::Transfer& transfer,
              const Kind& kind, const std::vector<nic::QueueObjects>& wrong, test::Random& random) {
     Tally& tally = tallies_[kind.name];
+    kinds_of_[fmt::format("{} {}", plan.header().algorithm, nic::Name(program.mode))].insert(
+        kind.name);
     const nic::ValidationReport report = Judge(plan, wrong);
     if (!report.ok()) {
       ++tally.refused;
@@ -524,9 +528,16 @@ class ByteMutation : public testing::Test {
                                it.refused_and_seen, it.seen_only, it.harmless);
       EXPECT_GT(it.refused + it.seen_only + it.harmless, 0) << kind.name << " never occurred";
     }
+    EXPECT_EQ(kinds_of_.size(), 2 * ScheduleNames().size());
+    for (const auto& [plans, kinds] : kinds_of_) {
+      EXPECT_GE(kinds.size(), kKindsMin) << plans;
+      std::cout << fmt::format("{}: {} kinds\n", plans, kinds.size());
+    }
   }
 
+  static constexpr size_t kKindsMin = 15;
   std::map<std::string, Tally> tallies_;
+  std::map<std::string, std::set<std::string>> kinds_of_;  // by schedule and mode
 };
 
 /// Plans of one kind, each lowered both ways.
@@ -537,7 +548,6 @@ struct Shapes {
 };
 
 TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
-  static_assert(std::size(kKinds) >= 15);
   uint64_t seed = test::TestSeed();
   const Shapes whole{
       .blocks = 4, .ring = 32768, .ready = {"auto", "barrier", "channel", "window=1"}};

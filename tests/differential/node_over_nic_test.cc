@@ -217,8 +217,8 @@ TEST_F(NodeOverNicTest, AFailureAfterTheStartStopsEveryNic) {
   }
 }
 
-// As `prepost node` does it, each member with a card of its own: some cannot hold the plan, so auto
-// takes the CPU there; with files. Catches copies that never leave the memory that NICs write, and
+// As `prepost node` does it, each member with a card of its own: one is
+// small and cannot WAIT, one is traced, so the CPU plays there; with files. Catches copies that never leave the memory that NICs write, and
 // NICs that go on with it.
 TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
   const char* const executors[kNodes] = {"auto", "offload", "cpu", "auto", "auto"};
@@ -229,7 +229,9 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
     std::filesystem::create_directory(std::filesystem::path(CopyOf(i)).parent_path());
   }
   const auto play = [&](uint32_t i) -> Status {
-    test::StandInLibrary library(fabric.nic(NodeId(i)), {.is_ethernet = true});
+    mlx5::StandInOptions card{.is_ethernet = true};
+    if (i == 2) card.log_max_qp_sz = 5, card.log_max_cq_sz = 6, card.cross_channel = false;
+    test::StandInLibrary library(fabric.nic(NodeId(i)), card);
     Result<tools::NodeDevice> device = tools::NodeDevice::Choose(
         {.executor = executors[i], .device = "mlx5_0", .is_traced = i == 3}, plan_, NodeId(i),
         &library);

@@ -15,6 +15,7 @@
 #include "prepost/backends/mlx5/stand_in.h"
 #include "prepost/backends/mlx5/survey.h"
 #include "prepost/runtime/interrupt.h"
+#include "tests/support/device_errors.h"
 #include "tests/support/fake_library.h"
 #include "tests/support/test_queue.h"
 #include "tests/support/verbs_spy.h"
@@ -419,7 +420,7 @@ TEST_F(Mlx5QueueTest, LostCqeIsAnEventOfItsCq) {
   for (int i = 0; i < 3; ++i) near_->Nop();
   Run();
   EXPECT_TRUE(IsInterrupted(*devices_[0]->EventFile()));
-  EXPECT_THAT(devices_[0]->TakeErrors(),
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]),
               ElementsAre(nic::ErrorEvent{Kind::kCqError, near_->send_cq().number}));
   EXPECT_FALSE(IsInterrupted(*devices_[0]->EventFile()));
   EXPECT_TRUE(devices_[0]->QueryCq(near_->send_cq().number)->is_overrun);
@@ -431,9 +432,9 @@ TEST_F(Mlx5QueueTest, RefusedAccessIsAnEventOfTheQp) {
   near_->Rdma(nic::Opcode::kRdmaWrite, {.address = far_->at(0), .rkey = 0xbad},
               {near_->data(0, 8)});
   Run();
-  EXPECT_THAT(devices_[1]->TakeErrors(),
+  EXPECT_THAT(test::ErrorsOf(*devices_[1]),
               ElementsAre(nic::ErrorEvent{Kind::kQpAccess, far_->qp().number}));
-  EXPECT_THAT(devices_[0]->TakeErrors(), IsEmpty());
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
 }
 
 // A kernel that does not pass errors on is no reason to do without the device.
@@ -444,7 +445,7 @@ TEST_F(Mlx5QueueTest, ErrorsThatCannotBeSubscribedToAreDoneWithout) {
   for (int i = 0; i < 3; ++i) near_->Nop();
   Run();
   EXPECT_EQ(devices_[0]->AckEvents(), 1u);
-  EXPECT_THAT(devices_[0]->TakeErrors(), IsEmpty());
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
 }
 
 /// Node 1's NIC fails at its first message.
@@ -466,8 +467,8 @@ TEST_F(Mlx5FaultTest, FatalErrorIsToldAndCommandsFail) {
   MakeFailing(emulated::QpFault::Kind::kDeviceFatal);
   nic::Device& device = *devices_[1];
   EXPECT_TRUE(IsInterrupted(*device.EventFile()));
-  EXPECT_THAT(device.TakeErrors(), ElementsAre(nic::ErrorEvent{Kind::kDeviceFatal, 0}));
-  EXPECT_THAT(device.TakeErrors(), IsEmpty());
+  EXPECT_THAT(test::ErrorsOf(device), ElementsAre(nic::ErrorEvent{Kind::kDeviceFatal, 0}));
+  EXPECT_THAT(test::ErrorsOf(device), IsEmpty());
   EXPECT_EQ(device.QueryQp(far_->qp().number).status().message(),
             "QUERY_QP of QP 0x1000: Input/output error");
   EXPECT_FALSE(device.MoveToError(far_->qp().number).ok());
@@ -485,8 +486,8 @@ TEST_F(Mlx5FaultTest, FatalErrorIsToldAndCommandsFail) {
 
 TEST_F(Mlx5FaultTest, PortErrorIsTold) {
   MakeFailing(emulated::QpFault::Kind::kPortDown);
-  EXPECT_THAT(devices_[1]->TakeErrors(), ElementsAre(nic::ErrorEvent{Kind::kPortDown, 1}));
-  EXPECT_THAT(devices_[0]->TakeErrors(), IsEmpty());
+  EXPECT_THAT(test::ErrorsOf(*devices_[1]), ElementsAre(nic::ErrorEvent{Kind::kPortDown, 1}));
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
   EXPECT_TRUE(devices_[1]->QueryQp(far_->qp().number).ok());
 }
 
@@ -495,7 +496,7 @@ TEST_F(Mlx5QueueTest, EventsOfOtherPortsAreNoErrors) {
   MakePair();
   notes_.events = {{DeviceEvent::Kind::kPortDown, 2}, {DeviceEvent::Kind::kOther, 1}};
   EXPECT_EQ(devices_[0]->AckEvents(), 2u);
-  EXPECT_THAT(devices_[0]->TakeErrors(), IsEmpty());
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
 }
 
 // A device that is taken from the machine has no last event, only errors at every look.
@@ -503,8 +504,8 @@ TEST_F(Mlx5QueueTest, DeviceThatIsGoneSaysSoOnce) {
   MakePair();
   notes_.is_gone = true;
   EXPECT_EQ(devices_[0]->AckEvents(), 1u);
-  EXPECT_THAT(devices_[0]->TakeErrors(), ElementsAre(nic::ErrorEvent{Kind::kDeviceFatal, 0}));
-  EXPECT_THAT(devices_[0]->TakeErrors(), IsEmpty());
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), ElementsAre(nic::ErrorEvent{Kind::kDeviceFatal, 0}));
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
 }
 
 // The emulated NIC is as strict behind commands as without them.

@@ -119,10 +119,6 @@ TEST_F(NodeDeviceTest, ADeviceThatCannotBeUsedIsAnErrorForEveryExecutor) {
     EXPECT_EQ(absent.code(), StatusCode::kEnvironment);
     EXPECT_EQ(absent.message(),
               "--device mlx5_7: there is no RDMA device mlx5_7 (see prepost devices)");
-    const Status unable =
-        Choose({.executor = executor, .device = "mlx5_0"}, {.cross_channel = false}).status();
-    EXPECT_EQ(unable.code(), StatusCode::kEnvironment);
-    EXPECT_THAT(unable.message(), HasSubstr("--device mlx5_0: the device lacks capability cd"));
     const Status down =
         Choose({.executor = executor, .device = "mlx5_0"}, {.is_active = false}).status();
     EXPECT_EQ(down.code(), StatusCode::kEnvironment);
@@ -133,6 +129,23 @@ TEST_F(NodeDeviceTest, ADeviceThatCannotBeUsedIsAnErrorForEveryExecutor) {
     EXPECT_EQ(without.code(), StatusCode::kEnvironment);
     EXPECT_THAT(without.message(), HasSubstr("this prepost was built without libmlx5"));
   }
+}
+
+// WAIT and SEND_EN are for preposted queues only. Catches a card that CPUs could use and may not,
+// and one that is offloaded to without them.
+TEST_F(NodeDeviceTest, CpusGoOverACardWithoutCrossChannel) {
+  const mlx5::StandInOptions plain = {.cross_channel = false};
+  const auto choose = [&](const char* executor) {
+    return Choose({.executor = executor, .device = "mlx5_0"}, plain);
+  };
+  ASSERT_TRUE(choose("cpu").ok()) << choose("cpu").status().ToString();
+  const Result<NodeDevice> chosen = choose("auto");
+  ASSERT_TRUE(chosen.ok()) << chosen.status().ToString();
+  EXPECT_EQ(chosen->executor(), std::string("cpu"));
+  EXPECT_THAT(chosen->note(), AllOf(StartsWith("cpu: "), HasSubstr("no capability cd")));
+  const Status refused = choose("offload").status();
+  EXPECT_EQ(refused.code(), StatusCode::kEnvironment);
+  EXPECT_THAT(refused.message(), HasSubstr("--device mlx5_0: the device lacks capability cd"));
 }
 
 // Catches a trace without ops in it.
