@@ -77,7 +77,9 @@ bool Fabric::RunBatch(uint64_t steps) {
   while (commands_waiting_ != 0) std::this_thread::yield();
   const std::lock_guard hold(engine_mutex_);
   for (const Doorbell& it : taken_) engine_.Doorbell(*it.nic, it.first_bytes);
-  return engine_.Run(steps) || !taken_.empty();
+  const bool busy = engine_.Run(steps) || !taken_.empty();
+  waits_for_receives_ = engine_.waits_for_receives();
+  return busy;
 }
 
 /// The events since the last time, after telling the NICs' hosts.
@@ -132,7 +134,7 @@ void Fabric::Loop(Until until) {
       return;
     }
     const auto called = [this] { return stop_ || poked_ || !doorbells_.empty(); };
-    if (idle_ && engine_.waits_for_receives()) {
+    if (idle_ && waits_for_receives_) {
       for_engine_.wait_for(lock, kRnrTimer, called);
     } else if (idle_) {
       for_engine_.wait(lock, called);

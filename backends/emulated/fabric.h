@@ -88,6 +88,7 @@ class Fabric {
   std::mutex engine_mutex_;                     // held for each batch, and for each command
   std::atomic<uint32_t> commands_waiting_ = 0;  // for engine_mutex_: the engine lets them by
   Engine engine_;                               // guarded by engine_mutex_
+  bool waits_for_receives_ = false;             // the engine, after the last batch
   std::vector<Doorbell> taken_;                 // at work on these
   EventFd ended_;
   std::atomic<uint64_t> progress_ = 0;
