@@ -59,15 +59,6 @@ constexpr size_t kMissingMax = 4;  ///< nodes named when not all have come
 
 std::string TextOf(int error) { return std::system_category().message(error); }
 
-std::string PeerOf(const FileDescriptor& fd) {
-  TcpAddress address;
-  address.bytes = sizeof(address.storage);
-  if (getpeername(fd.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.bytes) != 0) {
-    return "somewhere";
-  }
-  return address.ToString();
-}
-
 /// A socket on which a hello is under way, and what of the next message has come.
 struct Conversation {
   enum class Read : uint8_t { kNotYet, kAll, kGone };
@@ -134,11 +125,12 @@ struct Bootstrap::Link {
 };
 
 struct Bootstrap::Guest : Conversation {
-  Guest(FileDescriptor socket, NetworkBytes from, HelloListener listener)
-      : network(from), hello(std::move(listener)) {
+  Guest(FileDescriptor socket, const TcpAddress& from, HelloListener listener)
+      : address(from), network(from.Network()), hello(std::move(listener)) {
     fd = std::move(socket);
     due = Clock::now() + kGuestMax;
   }
+  TcpAddress address;  // its socket forgets it when the guest has gone
   NetworkBytes network;
   HelloListener hello;
   bool is_refused = false;  ///< and told so
@@ -288,7 +280,7 @@ Status Bootstrap::AcceptGuests() {
                               &from.bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid()) return AfterNoAccept(errno);
     guests_.push_back(std::make_unique<Guest>(
-        std::move(fd), from.Network(),
+        std::move(fd), from,
         HelloListener(
             options_.key, RandomNonce(), terms_.carrier,
             [this](const LinkName& name, const GroupTerms& terms) { return Judge(name, terms); })));
@@ -359,9 +351,10 @@ void Bootstrap::NoteRefused(const Guest& guest) {
   if (!guest.hello.has_name()) return;
   for (Link& link : links_) {
     if (link.name.to != options_.node || link.name.from != guest.hello.link().from) continue;
-    link.seen.Note({Telling::kRefusal,
-                    fmt::format("somebody at {} who says to be node {} was refused: {}",
-                                PeerOf(guest.fd), link.name.from.value, guest.hello.Why())});
+    link.seen.Note(
+        {Telling::kRefusal,
+         fmt::format("somebody at {} who says to be node {} was refused: {}",
+                     guest.address.ToString(), link.name.from.value, guest.hello.Why())});
   }
 }
 
