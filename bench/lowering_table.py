@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-ALGORITHMS = ["sequential", "chain", "binomial_tree", "binomial_pipeline"]
+ALGORITHMS = ["sequential", "chain", "binomial_tree", "binomial_pipeline", "circulant"]
 MODES = ["inline", "managed"]
 BLOCKS = 16
 FIGURES = {"ring_bytes": "bytes of rings", "wqes": "WQEs", "qps": "QPs", "cqs": "CQs", "doorbells": "doorbells", "waits": "WAITs",

@@ -5,8 +5,8 @@ namespace prepost {
 
 std::span<const Schedule* const> Schedules() {
   static const Schedule* const kSchedules[] = {&SequentialSchedule(), &ChainSchedule(),
-                                               &BinomialTreeSchedule(),
-                                               &BinomialPipelineSchedule()};
+                                               &BinomialTreeSchedule(), &BinomialPipelineSchedule(),
+                                               &CirculantSchedule()};
   return kSchedules;
 }
 
