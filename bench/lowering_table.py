@@ -7,7 +7,8 @@
     bench/lowering_table.py --json table.json              all figures of all nodes, too, with the commit
 
 16 blocks and the schedule's own ready mode (--ready auto). Every figure is the largest of any node's, counted and not timed;
-the last column names the first node with the most WQEs. Bytes of rings are of WQEs and CQEs, without the message."""
+the last column names the first node with the most WQEs. Bytes of rings are of WQEs and CQEs, what arming takes of a
+device, without the message."""
 import argparse
 import json
 import pathlib
@@ -18,7 +19,7 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 ALGORITHMS = ["sequential", "chain", "binomial_tree", "binomial_pipeline", "circulant"]
 MODES = ["inline", "managed"]
 BLOCKS = 16
-FIGURES = {"ring_bytes": "bytes of rings", "wqes": "WQEs", "qps": "QPs", "cqs": "CQs", "doorbells": "doorbells", "waits": "WAITs",
+FIGURES = {"ring_bytes": "memory: bytes of rings", "wqes": "WQEs", "qps": "QPs", "cqs": "CQs", "doorbells": "doorbells", "waits": "WAITs",
            "send_enables": "SEND_ENs"}
 
 

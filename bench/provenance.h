@@ -8,8 +8,8 @@
 
 namespace prepost {
 
-/// "commit 1a2b3c4, 2 cores (MODEL), Linux 6.1": of the source tree and the machine as they are now.
-/// "commit unknown" without git.
+/// "commit 1a2b3c4, 2 cores (MODEL), Linux 6.1": of the source tree and the machine as they are
+/// now. "commit unknown" without git.
 std::string Provenance();
 
 }  // namespace prepost

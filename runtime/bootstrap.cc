@@ -158,7 +158,7 @@ struct Bootstrap::Call : Conversation {
 Bootstrap::Bootstrap(const Plan& plan, BootstrapOptions options)
     : plan_(plan),
       options_(std::move(options)),
-      plan_hash_(HashPlan(plan)),
+      terms_{.plan = HashPlan(plan), .carrier = options_.carrier},
       due_(Clock::now() + options_.connect_max) {}
 
 Bootstrap::~Bootstrap() = default;
@@ -290,8 +290,8 @@ Status Bootstrap::AcceptGuests() {
     guests_.push_back(std::make_unique<Guest>(
         std::move(fd), from.Network(),
         HelloListener(
-            options_.key, RandomNonce(),
-            [this](const LinkName& name, const PlanHash& plan) { return Judge(name, plan); })));
+            options_.key, RandomNonce(), terms_.carrier,
+            [this](const LinkName& name, const GroupTerms& terms) { return Judge(name, terms); })));
     if (guests_.size() > kGuestsMax) EvictGuest();
   }
   return {};
@@ -361,14 +361,14 @@ void Bootstrap::NoteRefused(const Guest& guest) {
     if (link.name.to != options_.node || link.name.from != guest.hello.link().from) continue;
     link.seen.Note({Telling::kRefusal,
                     fmt::format("somebody at {} who says to be node {} was refused: {}",
-                                PeerOf(guest.fd), link.name.from.value,
-                                Explain(guest.hello.refusal(), guest.hello.peer_version()))});
+                                PeerOf(guest.fd), link.name.from.value, guest.hello.Why())});
   }
 }
 
-Refusal Bootstrap::Judge(const LinkName& name, const PlanHash& plan) {
+Refusal Bootstrap::Judge(const LinkName& name, const GroupTerms& terms) const {
   if (name.to != options_.node) return Refusal::kWrongNode;
-  if (plan != plan_hash_) return Refusal::kOtherPlan;
+  if (terms.plan != terms_.plan) return Refusal::kOtherPlan;
+  if (terms.carrier != terms_.carrier) return Refusal::kOtherCarrier;
   const auto link = std::ranges::find(links_, name, &Link::name);
   if (link == links_.end()) return Refusal::kUnexpected;
   return IsServed(*link) ? Refusal::kDuplicate : Refusal::kNone;
@@ -401,8 +401,8 @@ void Bootstrap::StartCalls() {
 
 void Bootstrap::StartCall(Link& link, const Result<std::vector<TcpAddress>>& addresses) {
   const PeerAddress& peer = options_.peers[link.name.to.index()];
-  auto call = std::make_unique<Call>(
-      link, HelloConnector(options_.key, RandomNonce(), link.name, plan_hash_));
+  auto call =
+      std::make_unique<Call>(link, HelloConnector(options_.key, RandomNonce(), link.name, terms_));
   link.calling = true;
   if (!addresses.ok()) {
     call->address = peer.host;
@@ -486,7 +486,7 @@ bool Bootstrap::ServeCall(Call& call) {
 /// proved the secret and that it is the root.
 bool Bootstrap::TakeRefusal(Call& call) {
   const Refusal refusal = call.hello.refusal();
-  const std::string why = Explain(refusal, call.hello.peer_version());
+  const std::string why = call.hello.Why();
   const bool is_proved_root = call.hello.is_proved() && refusal != Refusal::kWrongNode;
   if (to_root_only_ && (is_proved_root || call.tries_per_sweep == 1)) {
     refused_ = Rejected(fmt::format("node {} at {} refuses node {}: {}", call.link.name.to.value,

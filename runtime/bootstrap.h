@@ -31,6 +31,8 @@ struct BootstrapOptions {
   NodeId node;
   std::vector<PeerAddress> peers;  ///< by node, all of the plan
   GroupKey key;
+  /// What its blocks will go over. A node that goes over something else is refused.
+  Carrier carrier = Carrier::kTcp;
   /// Where to listen. Empty: at the node's own address of `peers` or, if that is a name (which may
   /// mean something else on this machine than on others), at all addresses.
   std::string bind;
@@ -92,7 +94,7 @@ class Bootstrap {
   bool ServeGuest(Guest& guest);
   void Admit(Guest& guest);
   void NoteRefused(const Guest& guest);
-  Refusal Judge(const LinkName& name, const PlanHash& plan);
+  Refusal Judge(const LinkName& name, const GroupTerms& terms) const;
 
   void StartCalls();
   void StartCall(Link& link, const Result<std::vector<TcpAddress>>& addresses);
@@ -102,7 +104,7 @@ class Bootstrap {
 
   const Plan& plan_;
   const BootstrapOptions options_;
-  const PlanHash plan_hash_;
+  const GroupTerms terms_;
   const Clock::time_point due_;
   FileDescriptor listener_;
   uint16_t port_ = 0;

@@ -74,6 +74,8 @@ class Endpoint {
   /// The peer whose loss is the cause of Poll()'s error; none for other errors.
   virtual std::optional<NodeId> lost_peer() const = 0;
   virtual EndpointCounters counters() const = 0;
+  /// After an error: ends what a device would still do with the memory. Connections stay.
+  virtual void Stop() {}
 
   /// Has `observer` called when the first bytes of a block arrive, with the op of its receive, for
   /// traces. Before the first post.

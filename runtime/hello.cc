@@ -2,7 +2,8 @@
 //
 // Why it holds: each side's MAC covers the other side's fresh nonce, so an old conversation proves
 // nothing; it covers which message it is, so a side's own words sent back to it prove nothing; and
-// it covers the connection's name and the plan, so it proves nothing about any other connection.
+// it covers the connection's name, the plan and the carrier, so it proves nothing about any other
+// connection.
 // The listener proves itself first, so that a connector need not wait long for one that cannot; its
 // word on the connection it gives only to a peer that has proved the secret. Whoever connects gets
 // a MAC, and can try secrets on it at leisure: that is why keys are slow to derive (group_key.h).
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "prepost/runtime/little_endian.h"
@@ -23,22 +25,33 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kMagic = "prepost\0"sv;
+/// Of a connection's name and the terms.
+constexpr size_t kWantedBytes = 4 * 4 + sizeof(PlanHash) + 4;
+static_assert(kHelloBytes == kPrefixBytes + kWantedBytes + sizeof(NonceBytes));
 /// By Message, of one size.
 constexpr std::string_view kLabels[] = {"prepost hello challenge"sv, "prepost hello proof    "sv,
                                         "prepost hello verdict  "sv};
 static_assert(kLabels[0].size() == kLabels[1].size() && kLabels[0].size() == kLabels[2].size());
-constexpr uint32_t kRefusalsKnown = 6;  ///< what a verdict may say
+constexpr uint32_t kRefusalsKnown = 7;  ///< what a verdict may say
 
 void PutPrefix(ByteWriter& writer) {
   writer.PutBytes(std::as_bytes(std::span(kMagic)));
   writer.Put(kProtocolVersion);
 }
 
-void PutName(const LinkName& link, ByteWriter& writer) {
+void PutWanted(const LinkName& link, const GroupTerms& terms, ByteWriter& writer) {
   writer.Put(static_cast<uint32_t>(link.purpose));
   writer.Put(link.from.value);
   writer.Put(link.to.value);
   writer.Put(link.lane);
+  writer.PutBytes(terms.plan);
+  writer.Put(static_cast<uint32_t>(terms.carrier));
+}
+
+std::optional<Carrier> CarrierOf(uint32_t value) {
+  const auto carrier = static_cast<Carrier>(value);
+  if (carrier == Carrier::kTcp || carrier == Carrier::kVerbs) return carrier;
+  return std::nullopt;
 }
 
 template <size_t kCount>
@@ -50,8 +63,19 @@ std::array<std::byte, kCount> GetArray(ByteReader& reader) {
 
 }  // namespace
 
-std::string Explain(Refusal refusal, uint32_t peer_version) {
-  switch (refusal) {
+std::string_view Name(Carrier carrier) {
+  switch (carrier) {
+    case Carrier::kTcp:
+      return "tcp";
+    case Carrier::kVerbs:
+      return "verbs";
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
+
+std::string HelloSide::Why() const {
+  switch (refusal_) {
     case Refusal::kNone:
       return "it is welcome";
     case Refusal::kWrongSecret:
@@ -64,8 +88,12 @@ std::string Explain(Refusal refusal, uint32_t peer_version) {
       return "this node is there already";
     case Refusal::kUnexpected:
       return "the plan has no such connection";
+    case Refusal::kOtherCarrier:
+      return fmt::format(
+          "node {} goes over {}, node {} over {}; give --device at all nodes, or at none",
+          link_.from.value, Name(terms_.carrier), link_.to.value, Name(listener_carrier_));
     case Refusal::kOtherVersion:
-      return fmt::format("it speaks version {} of the protocol, this is version {}", peer_version,
+      return fmt::format("it speaks version {} of the protocol, this is version {}", peer_version_,
                          kProtocolVersion);
   }
   PREPOST_CHECK(false);
@@ -84,36 +112,39 @@ bool HelloSide::TakePrefix(std::span<const std::byte> in) {
   return peer_version_ == kProtocolVersion;
 }
 
-std::vector<std::byte> HelloSide::Transcript(Message message, Refusal refusal) const {
+std::vector<std::byte> HelloSide::Transcript(Message message) const {
+  return Transcript(message, /*refusal=*/0, /*carrier=*/0);
+}
+
+std::vector<std::byte> HelloSide::Transcript(Message message, uint32_t refusal,
+                                             uint32_t carrier) const {
   const std::string_view label = kLabels[static_cast<size_t>(message)];
-  std::vector<std::byte> bytes(label.size() + 4 + 2 * sizeof(NonceBytes) + 16 + sizeof(PlanHash) +
-                               4);
+  std::vector<std::byte> bytes(label.size() + 4 + 2 * sizeof(NonceBytes) + kWantedBytes + 8);
   ByteWriter writer(bytes);
   writer.PutBytes(std::as_bytes(std::span(label)));
   writer.Put(kProtocolVersion);
   const bool connects = role_ == Role::kConnector;  // whose nonce comes first
   writer.PutBytes(connects ? nonce_ : peer_nonce_);
   writer.PutBytes(connects ? peer_nonce_ : nonce_);
-  PutName(link_, writer);
-  writer.PutBytes(plan_);
-  writer.Put(static_cast<uint32_t>(refusal));
+  PutWanted(link_, terms_, writer);
+  writer.Put(refusal);
+  writer.Put(carrier);
   PREPOST_CHECK(writer.left() == 0);
   return bytes;
 }
 
 HelloConnector::HelloConnector(const GroupKey& key, const NonceBytes& nonce, const LinkName& link,
-                               const PlanHash& plan)
+                               const GroupTerms& terms)
     : HelloSide(key, nonce, Role::kConnector) {
   link_ = link;
-  plan_ = plan;
+  terms_ = terms;
 }
 
 std::vector<std::byte> HelloConnector::Begin() const {
   std::vector<std::byte> hello(kHelloBytes);
   ByteWriter writer(hello);
   PutPrefix(writer);
-  PutName(link_, writer);
-  writer.PutBytes(plan_);
+  PutWanted(link_, terms_, writer);
   writer.PutBytes(nonce_);
   PREPOST_CHECK(writer.left() == 0);
   return hello;
@@ -150,15 +181,18 @@ std::vector<std::byte> HelloConnector::TakeChallenge(std::span<const std::byte> 
 void HelloConnector::TakeVerdict(std::span<const std::byte> in) {
   ByteReader reader(in);
   const uint32_t value = reader.Get<uint32_t>();
+  const uint32_t carrier_value = reader.Get<uint32_t>();
   const MacBytes mac = GetArray<sizeof(MacBytes)>(reader);
-  if (value >= kRefusalsKnown) {
+  const auto refusal = static_cast<Refusal>(value);
+  const std::optional<Carrier> carrier = CarrierOf(carrier_value);
+  if (value >= kRefusalsKnown || (refusal != Refusal::kWrongSecret && !carrier)) {
     state_ = HelloState::kBroken;
     return;
   }
-  const Refusal refusal = static_cast<Refusal>(value);
-  is_proved_ =
-      refusal != Refusal::kWrongSecret && key_.Verify(mac, Transcript(Message::kVerdict, refusal));
+  is_proved_ = refusal != Refusal::kWrongSecret &&
+               key_.Verify(mac, Transcript(Message::kVerdict, value, carrier_value));
   if (!is_proved_) return Refuse(Refusal::kWrongSecret);
+  listener_carrier_ = *carrier;
   if (refusal != Refusal::kNone) return Refuse(refusal);
   state_ = HelloState::kWelcome;
 }
@@ -188,7 +222,13 @@ std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
   link_.from = NodeId(reader.Get<uint32_t>());
   link_.to = NodeId(reader.Get<uint32_t>());
   link_.lane = reader.Get<uint32_t>();
-  plan_ = GetArray<sizeof(PlanHash)>(reader);
+  terms_.plan = GetArray<sizeof(PlanHash)>(reader);
+  const std::optional<Carrier> carrier = CarrierOf(reader.Get<uint32_t>());
+  if (!carrier) {
+    state_ = HelloState::kBroken;
+    return {};
+  }
+  terms_.carrier = *carrier;
   peer_nonce_ = GetArray<sizeof(NonceBytes)>(reader);
   has_name_ = true;
   wanted_ = kProofBytes;
@@ -204,7 +244,7 @@ std::vector<std::byte> HelloListener::TakeProof(std::span<const std::byte> in) {
   ByteReader reader(in);
   const MacBytes proof = GetArray<sizeof(MacBytes)>(reader);
   is_proved_ = key_.Verify(proof, Transcript(Message::kProof));
-  const Refusal refusal = is_proved_ ? judge_(link_, plan_) : Refusal::kWrongSecret;
+  const Refusal refusal = is_proved_ ? judge_(link_, terms_) : Refusal::kWrongSecret;
   if (refusal == Refusal::kNone) {
     state_ = HelloState::kWelcome;
   } else {
@@ -212,8 +252,12 @@ std::vector<std::byte> HelloListener::TakeProof(std::span<const std::byte> in) {
   }
   std::vector<std::byte> verdict(kVerdictBytes);
   ByteWriter writer(verdict);
-  writer.Put(static_cast<uint32_t>(refusal));
-  if (is_proved_) writer.PutBytes(key_.Mac(Transcript(Message::kVerdict, refusal)));
+  const auto value = static_cast<uint32_t>(refusal);
+  writer.Put(value);
+  if (!is_proved_) return verdict;
+  const auto carrier = static_cast<uint32_t>(listener_carrier_);
+  writer.Put(carrier);
+  writer.PutBytes(key_.Mac(Transcript(Message::kVerdict, value, carrier)));
   return verdict;
 }
 

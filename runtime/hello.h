@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hello: how two machines of a group prove to each other, before anything else, that they have the
-// group's secret, play the same plan, and are who they are taken for. Pure functions of bytes:
-// sockets and deadlines are the business of bootstrap.h.
+// group's secret, play the same plan over the same kind of transport, and are who they are taken
+// for. Pure functions of bytes: sockets and deadlines are the business of bootstrap.h.
 #ifndef PREPOST_RUNTIME_HELLO_H_
 #define PREPOST_RUNTIME_HELLO_H_
 
@@ -12,6 +12,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,7 @@
 namespace prepost {
 
 /// Of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 
 enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
 
@@ -36,6 +37,22 @@ struct LinkName {
   friend bool operator==(const LinkName&, const LinkName&) = default;
 };
 
+/// What carries the blocks and credits of a whole group. Values are part of the protocol.
+enum class Carrier : uint32_t {
+  kTcp = 1,   ///< the connections that the hellos open
+  kVerbs = 2  ///< queue pairs of NICs, which peers tell each other of over these connections
+};
+/// "tcp", "verbs".
+std::string_view Name(Carrier carrier);
+
+/// What all nodes of a group must have in common.
+struct GroupTerms {
+  PlanHash plan = {};
+  Carrier carrier = Carrier::kTcp;
+
+  friend bool operator==(const GroupTerms&, const GroupTerms&) = default;
+};
+
 /// Why a listener does not want a connection. Values are part of the protocol.
 enum class Refusal : uint32_t {
   kNone = 0,          ///< welcome
@@ -44,29 +61,30 @@ enum class Refusal : uint32_t {
   kOtherPlan = 3,     ///< it plays another plan
   kDuplicate = 4,     ///< this connection is there already
   kUnexpected = 5,    ///< the plan has no such connection
-  kOtherVersion = 6,  ///< never sent: the prefix says it
+  kOtherCarrier = 6,  ///< it goes over something else
+  kOtherVersion = 7,  ///< never sent: the prefix says it
 };
-/// "the secrets differ", ...; for kOtherVersion with `peer_version`.
-std::string Explain(Refusal refusal, uint32_t peer_version);
 
 /// The conversation, all sizes fixed, integers little-endian. C connects, L listens:
 ///
-///     C > L  hello      prefix | purpose 4 | from 4 | to 4 | lane 4 | plan hash 32 | nonce 32
+///     C > L  hello      prefix | purpose 4 | from 4 | to 4 | lane 4 | plan hash 32 | carrier 4 |
+///                       nonce 32
 ///     L > C  challenge  prefix | nonce 32 | MAC 32
 ///     C > L  proof      MAC 32
-///     L > C  verdict    refusal 4 | MAC 32
+///     L > C  verdict    refusal 4 | carrier 4 | MAC 32
 ///
 /// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
-/// MACs are over which message it is, version, both nonces, from, to, lane, purpose, plan hash, and
-/// refusal, so that none can be used for anything else; the verdict of kWrongSecret has none
-/// (zeros). A connector that the challenge does not convince sends a proof of zeros, so that the
+/// MACs are over which message it is, version, both nonces, from, to, lane, purpose, plan hash,
+/// carrier, and of the verdict what it says, so that none can be used for anything else; the
+/// verdict of kWrongSecret has none, and no carrier (zeros). The verdict's carrier is the
+/// listener's. A connector that the challenge does not convince sends a proof of zeros, so that the
 /// listener learns that the secrets differ, too. A challenge to another version is zeros behind the
 /// prefix.
 inline constexpr size_t kPrefixBytes = 12;
-inline constexpr size_t kHelloBytes = kPrefixBytes + 80;
+inline constexpr size_t kHelloBytes = kPrefixBytes + 84;
 inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;
 inline constexpr size_t kProofBytes = 32;
-inline constexpr size_t kVerdictBytes = 36;
+inline constexpr size_t kVerdictBytes = 40;
 
 enum class HelloState : uint8_t {
   kTalking,
@@ -83,6 +101,8 @@ class HelloSide {
   HelloState state() const { return state_; }
   /// kRefused: why.
   Refusal refusal() const { return refusal_; }
+  /// kRefused: the same in words, about the connector: "the secrets differ", ...
+  std::string Why() const;
   /// All that the other side has said proves that it has the secret.
   bool is_proved() const { return is_proved_; }
   uint32_t peer_version() const { return peer_version_; }
@@ -96,7 +116,8 @@ class HelloSide {
   /// Whether the prefix is one of this version; else the state is final.
   bool TakePrefix(std::span<const std::byte> in);
   /// What the MAC of `message` is over.
-  std::vector<std::byte> Transcript(Message message, Refusal refusal = Refusal::kNone) const;
+  std::vector<std::byte> Transcript(Message message) const;
+  std::vector<std::byte> Transcript(Message message, uint32_t refusal, uint32_t carrier) const;
   void Refuse(Refusal refusal) {
     state_ = HelloState::kRefused;
     refusal_ = refusal;
@@ -107,7 +128,8 @@ class HelloSide {
   const Role role_;
   NonceBytes peer_nonce_ = {};
   LinkName link_;
-  PlanHash plan_ = {};
+  GroupTerms terms_;                          ///< the connector's
+  Carrier listener_carrier_ = Carrier::kTcp;  ///< known to the connector from the verdict on
   size_t wanted_ = kPrefixBytes;
   HelloState state_ = HelloState::kTalking;
   Refusal refusal_ = Refusal::kNone;
@@ -119,7 +141,7 @@ class HelloConnector final : public HelloSide {
  public:
   /// `nonce` is to be fresh (RandomNonce()).
   HelloConnector(const GroupKey& key, const NonceBytes& nonce, const LinkName& link,
-                 const PlanHash& plan);
+                 const GroupTerms& terms);
 
   /// What it says first.
   std::vector<std::byte> Begin() const;
@@ -140,10 +162,13 @@ class HelloConnector final : public HelloSide {
 class HelloListener final : public HelloSide {
  public:
   /// Asked about a peer that has proved the secret: kNone takes the connection.
-  using Judge = std::function<Refusal(const LinkName& link, const PlanHash& plan)>;
+  using Judge = std::function<Refusal(const LinkName& link, const GroupTerms& terms)>;
 
-  HelloListener(const GroupKey& key, const NonceBytes& nonce, Judge judge)
-      : HelloSide(key, nonce, Role::kListener), judge_(std::move(judge)) {}
+  /// `carrier`: the listener's own, which it names in its verdict.
+  HelloListener(const GroupKey& key, const NonceBytes& nonce, Carrier carrier, Judge judge)
+      : HelloSide(key, nonce, Role::kListener), judge_(std::move(judge)) {
+    listener_carrier_ = carrier;
+  }
 
   std::vector<std::byte> Take(std::span<const std::byte> in);
   /// What the peer says that it wants; known, and perhaps a lie, once has_name().

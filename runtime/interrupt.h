@@ -25,11 +25,14 @@ class InterruptSignals {
   ~InterruptSignals();
 
   int fd() const { return fd_.get(); }
+  /// Leaves the signals held: results are there and the process is about to end, so that one that
+  /// comes now comes too late.
+  void HoldToTheEnd() { fd_ = FileDescriptor(); }
 
  private:
   InterruptSignals() = default;
 
-  FileDescriptor fd_;  ///< empty when moved from
+  FileDescriptor fd_;  ///< empty when moved from, or held to the end
   sigset_t mask_before_ = {};
 };
 

@@ -60,21 +60,29 @@ Status Member::Prepare() {
       return SystemError(StatusCode::kEnvironment, "cannot watch the control connection", errno);
     }
   }
-  NodeMemory memory;
-  if (is_root_) {
-    memory.source = task_.input->bytes();
-  } else {
-    PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
-    memory = {.source = task_.buffer->bytes(), .target = task_.buffer->bytes()};
-  }
+  const Result<NodeMemory> memory = PrepareMemory();
+  if (!memory.ok()) return memory.status();
   Result<std::unique_ptr<Player>> player = task_.make_player(
-      {.memory = memory,
+      {.memory = *memory,
        .wake_fd = wake_.get(),
        .checkpoint = Answering(),
        .observer = task_.trace != nullptr ? task_.trace->Observer() : OpObserver()});
   if (!player.ok()) return player.status();
   player_ = std::move(*player);
   return {};
+}
+
+Result<NodeMemory> Member::PrepareMemory() {
+  if (!is_root_) {
+    if (task_.in_memory) PREPOST_RETURN_IF_ERROR(task_.buffer->KeepApart());
+    PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
+    return NodeMemory{.source = task_.buffer->bytes(), .target = task_.buffer->bytes()};
+  }
+  if (!task_.in_memory) return NodeMemory{.source = task_.input->bytes()};
+  Result<Mapping> message = task_.input->Read(Answering());
+  if (!message.ok()) return message.status();
+  message_ = *std::move(message);
+  return NodeMemory{.source = message_.bytes()};
 }
 
 Status Member::Transfer(uint64_t start_ns) {
@@ -85,7 +93,8 @@ Status Member::Transfer(uint64_t start_ns) {
   while (!player_->done()) {
     const Status status = player_->Poll(Sooner(pacer.Timeout(player_->progress()), SilenceLeft()));
     if (!status.ok()) {
-      if (task_.input != nullptr) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
+      const bool plays_file = task_.input != nullptr && !task_.in_memory;
+      if (plays_file) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());
       return status;
     }
     if (player_->woken() || SilenceLeft() == milliseconds(0)) {
@@ -100,8 +109,10 @@ Status Member::Transfer(uint64_t start_ns) {
 }
 
 Status Member::Sum() {
-  const Result<MessageSum> sum =
-      is_root_ ? task_.input->Sum(Answering()) : task_.buffer->Sum(Answering());
+  if (!is_root_) PREPOST_RETURN_IF_ERROR(task_.buffer->Store(Answering()));
+  const Result<MessageSum> sum = !is_root_         ? task_.buffer->Sum(Answering())
+                                 : task_.in_memory ? SumMemory(message_.bytes(), Answering())
+                                                   : task_.input->Sum(Answering());
   if (!sum.ok()) return sum.status();
   sum_ = *sum;
   return {};
@@ -148,7 +159,7 @@ Status Member::Handle(const ControlMessage& message) {
   ControlMessage answer = {.kind = Kind::kProgress, .progress = checkpoints_};
   if (player_ != nullptr) {
     answer.report = player_->report();
-    answer.progress += player_->progress();
+    answer.progress += player_->AskProgress();
     answer.SetText(player_->Waiting(kWaitingOpsMax));
   }
   task_.control.Send(answer);
@@ -198,10 +209,12 @@ Checkpoint Member::Answering() {
 }
 
 Status Member::ReportFailure(const Status& failure, milliseconds max) {
+  const bool lost_peer = player_ != nullptr && player_->lost_peer().has_value();
+  if (player_ != nullptr) player_->Stop();
   if (is_aborted_ || is_leader_lost_) return failure;
   task_.interrupt_fd = -1;  // what follows is bounded, and an interrupt may be what is reported
   ControlMessage message = {.kind = Kind::kFailed, .code = failure.code()};
-  message.lost_peer = player_ != nullptr && player_->lost_peer().has_value();
+  message.lost_peer = lost_peer;
   message.SetText(failure.ToString());
   task_.control.Send(message);
   const Clock::time_point due =

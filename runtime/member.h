@@ -16,6 +16,7 @@
 #include "prepost/ir/plan.h"
 #include "prepost/runtime/checkpoint.h"
 #include "prepost/runtime/control_socket.h"
+#include "prepost/runtime/mapping.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 #include "prepost/runtime/op_times.h"
@@ -31,7 +32,10 @@ struct MemberTask {
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open
   PlayerFactory make_player;           ///< called once, when the buffer is reserved
-  std::function<Status()> commit;      ///< for kCommit; may be empty
+  /// The player touches the message itself, as a NIC does: then it is given memory that no file
+  /// backs, read before the start and written to the file after the end.
+  bool in_memory = false;
+  std::function<Status()> commit;  ///< for kCommit; may be empty
   WaitPolicy wait;
   RunTrace* trace = nullptr;  ///< null: none
   ControlSocket control;
@@ -52,9 +56,9 @@ class Member {
   /// From preparation to release. Errors: those of its files, its player and `commit`; the leader
   /// is gone, silent, sends nonsense, or says that the run has failed (kRejected); kInterrupted.
   Status Run();
-  /// Tells the leader that Run() has failed, and waits until it has ended the run, for up to `max`
-  /// (negative: for ever). The cause: `failure` or, if that is only a lost peer, what the leader
-  /// says.
+  /// Ends the player, tells the leader that Run() has failed, and waits until it has ended the run,
+  /// for up to `max` (negative: for ever). The cause: `failure` or, if that is only a lost peer,
+  /// what the leader says.
   Status ReportFailure(const Status& failure, std::chrono::milliseconds max);
   /// After Run(): what it did, and what its copy sums to.
   const NodeReport& report() const { return report_; }
@@ -65,6 +69,7 @@ class Member {
   using Kind = ControlMessage::Kind;
 
   Status Prepare();
+  Result<NodeMemory> PrepareMemory();
   Status Transfer(uint64_t start_ns);
   Status Sum();
   Result<ControlMessage> Await(Kind kind);
@@ -79,6 +84,7 @@ class Member {
   MemberTask task_;
   const bool is_root_;
   FileDescriptor wake_;  ///< epoll: control and interrupt
+  Mapping message_;      ///< the root's, if it is to be in memory
   std::unique_ptr<Player> player_;
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
   Clock::time_point heard_;   ///< of the leader, last

@@ -12,43 +12,55 @@
 namespace prepost {
 
 Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet* outputs) {
-  if (outputs == nullptr) return OfMemory(node, bytes);
-  return OfFile(PartialOutput::Create(outputs->TemporaryPath(node)), bytes);
+  if (outputs == nullptr) return Make(node, bytes, std::nullopt);
+  return Make(node, bytes, PartialOutput::Create(outputs->TemporaryPath(node)));
 }
 
 Result<NodeBuffer> NodeBuffer::OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs) {
-  if (outputs == nullptr) return OfMemory(node, bytes);
-  return OfFile(PartialOutput::CreateUnnamed(outputs->TemporaryPath(node)), bytes);
+  if (outputs == nullptr) return Make(node, bytes, std::nullopt);
+  return Make(node, bytes, PartialOutput::CreateUnnamed(outputs->TemporaryPath(node)));
 }
 
-Result<NodeBuffer> NodeBuffer::OfFile(Result<PartialOutput> output, uint64_t bytes) {
-  if (!output.ok()) return output.status();
+Result<NodeBuffer> NodeBuffer::Make(NodeId node, uint64_t bytes,
+                                    std::optional<Result<PartialOutput>> output) {
   NodeBuffer buffer;
+  buffer.node_ = node;
   buffer.bytes_ = bytes;
-  buffer.output_ = std::move(*output);
+  if (!output) {
+    PREPOST_RETURN_IF_ERROR(buffer.MakeMemoryFile());
+    return buffer;
+  }
+  if (!output->ok()) return output->status();
+  buffer.output_ = **std::move(output);
   return buffer;
 }
 
-Result<NodeBuffer> NodeBuffer::OfMemory(NodeId node, uint64_t bytes) {
-  NodeBuffer buffer;
-  buffer.bytes_ = bytes;
-  buffer.memory_file_ = FileDescriptor(
-      memfd_create(fmt::format("prepost:{}", node.value).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (buffer.memory_file_.valid() && ftruncate(buffer.fd(), static_cast<off_t>(bytes)) == 0 &&
-      fcntl(buffer.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-    return buffer;
+Status NodeBuffer::KeepApart() { return has_memory() ? Status() : MakeMemoryFile(); }
+
+Status NodeBuffer::MakeMemoryFile() {
+  memory_file_ = FileDescriptor(memfd_create(fmt::format("prepost:{}", node_.value).c_str(),
+                                             MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const int fd = memory_file_.get();
+  if (has_memory() && ftruncate(fd, static_cast<off_t>(bytes_)) == 0 &&
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+    return {};
   }
-  return SystemError(StatusCode::kEnvironment,
-                     fmt::format("cannot make the memory of node {}, {} bytes", node.value, bytes),
-                     errno);
+  return SystemError(
+      StatusCode::kEnvironment,
+      fmt::format("cannot make the memory of node {}, {} bytes", node_.value, bytes_), errno);
 }
 
 Status NodeBuffer::Reserve(const Checkpoint& checkpoint) {
-  if (output_) return output_->Reserve(bytes_, checkpoint);
-  Result<Mapping> memory = Mapping::OfFile(fd(), bytes_, Mapping::Access::kReadWrite);
+  if (output_) PREPOST_RETURN_IF_ERROR(output_->Reserve(bytes_, checkpoint));
+  if (!has_memory()) return {};
+  Result<Mapping> memory = Mapping::OfFile(memory_file_.get(), bytes_, Mapping::Access::kReadWrite);
   if (!memory.ok()) return memory.status();
   memory_ = std::move(*memory);
   return memory_.Touch(Mapping::Access::kReadWrite, checkpoint);
+}
+
+Status NodeBuffer::Store(const Checkpoint& checkpoint) {
+  return output_ && has_memory() ? output_->Write(memory_.bytes(), checkpoint) : Status();
 }
 
 Result<MessageSum> NodeBuffer::Sum(const Checkpoint& checkpoint) const {

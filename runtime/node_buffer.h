@@ -33,6 +33,10 @@ class NodeBuffer {
   /// GiveName(), if its file system can do that. To be called before the set is committed.
   static Result<NodeBuffer> OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs);
   Status GiveName() { return output_ ? output_->GiveName() : Status(); }
+  /// Before Reserve(): a file's bytes are to come in memory that no file backs, for who touches
+  /// them himself, as NICs do: so a file that shrinks meanwhile is an error when Store() writes to
+  /// it, and no SIGBUS. Errors: kEnvironment.
+  Status KeepApart();
   /// Makes room for the bytes and maps them, and touches all of them where it is memory, so that
   /// the transfer meets no page fault. Errors: those of PartialOutput::Reserve and Mapping::Touch.
   Status Reserve(const Checkpoint& checkpoint = {});
@@ -41,14 +45,19 @@ class NodeBuffer {
   /// See IsSealed(): true unless it is a file.
   bool is_sealed() const { return !output_; }
   /// After Reserve().
-  std::span<std::byte> bytes() const { return output_ ? output_->bytes() : memory_.bytes(); }
-  /// The sum of what is there now.
+  std::span<std::byte> bytes() const { return has_memory() ? memory_.bytes() : output_->bytes(); }
+  /// Writes what is kept apart from its file to it. Errors: those of PartialOutput::Write.
+  Status Store(const Checkpoint& checkpoint = {});
+  /// The sum of what is there now: in the file, if there is one.
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
-  static Result<NodeBuffer> OfFile(Result<PartialOutput> output, uint64_t bytes);
-  static Result<NodeBuffer> OfMemory(NodeId node, uint64_t bytes);
+  static Result<NodeBuffer> Make(NodeId node, uint64_t bytes,
+                                 std::optional<Result<PartialOutput>> output);
+  Status MakeMemoryFile();
+  bool has_memory() const { return memory_file_.valid(); }
 
+  NodeId node_;
   uint64_t bytes_ = 0;
   std::optional<PartialOutput> output_;
   FileDescriptor memory_file_;

@@ -37,7 +37,9 @@ class NodeRun {
         input_(input),
         outputs_(outputs),
         options_(std::move(options)),
-        node_(options_.bootstrap.node) {}
+        node_(options_.bootstrap.node) {
+    if (options_.make_player) options_.bootstrap.carrier = Carrier::kVerbs;
+  }
 
   Result<LocalRun> Run();
 
@@ -131,6 +133,7 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .input = input_,
           .buffer = &buffer_,
           .make_player = [this](const PlayerContext& context) { return MakePlayer(context); },
+          .in_memory = static_cast<bool>(options_.make_player),
           .commit = [this] { return Commit(); },
           .wait = options_.wait,
           .trace = options_.trace,

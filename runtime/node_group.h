@@ -32,8 +32,9 @@ struct NodeRunOptions {
   /// The root: how long nothing may move anywhere in the group. Others: how long the root may say
   /// nothing.
   std::chrono::milliseconds no_progress_max{30000};
-  /// Plays this node's part; `sockets` connect it with each peer, for whatever is to be agreed on
-  /// before. Empty: the CPU executor over these connections.
+  /// Plays this node's part over a NIC, from and to memory that no file backs; `sockets` connect it
+  /// with each peer, for whatever is to be agreed on before. Empty: the CPU executor over these
+  /// connections. Sets the carrier that the bootstrap names.
   std::function<Result<std::unique_ptr<Player>>(std::vector<TcpSocket> sockets,
                                                 const PlayerContext& context)>
       make_player = {};
@@ -43,10 +44,10 @@ struct NodeRunOptions {
   std::function<void(uint64_t bytes_received)> progress;
 };
 
-/// Plays its node of the verified `plan` over TCP, with all others. The root sends `input`, which
-/// has the plan's size; elsewhere it is null. Others write their copy to `outputs`, which has it
-/// only, or receive it into memory (null). Copies get their names when the root has found all to be
-/// equal. The report has all nodes at the root, and this one elsewhere.
+/// Plays its node of the verified `plan` over TCP or a NIC, with all others. The root sends
+/// `input`, which has the plan's size; elsewhere it is null. Others write their copy to `outputs`,
+/// which has it only, or receive it into memory (null). Copies get their names when the root has
+/// found all to be equal. The report has all nodes at the root, and this one elsewhere.
 ///
 /// Errors: those of Bootstrap; this node's own, those of other nodes as the root tells them, and
 /// the loss of the root (kRejected); kInterrupted. After an error there is no copy.

@@ -26,6 +26,7 @@ namespace prepost {
 /// Used by one thread: Start() once every node has armed, then Poll() until done() or an error.
 class Player {
  public:
+  /// From here on nothing touches the memory that it was made with, whatever it was at.
   virtual ~Player() = default;
 
   virtual void Start() = 0;
@@ -37,10 +38,17 @@ class Player {
   virtual bool woken() const = 0;
   /// Counts so far; times are the caller's.
   virtual NodeReport report() const = 0;
-  /// Rises whenever anything has happened here.
+  /// Rises whenever this host has seen anything happen. Cheap: paces its waiting.
   virtual uint64_t progress() const = 0;
-  /// For a run that stands still: what it waits for, in words, of up to `ops_max` ops.
+  /// Rises whenever anything has happened here, also what the host need not see. For whoever asks
+  /// about once a second whether the run goes on: may cost commands to a device.
+  virtual uint64_t AskProgress() { return progress(); }
+  /// For a run that stands still: what it waits for, in words, of up to `ops_max` ops. After
+  /// AskProgress(), and as costly.
   virtual std::string Waiting(size_t ops_max) const = 0;
+  /// After an error: ends what goes on without the host, as a NIC's queues do. Connections stay, so
+  /// that nobody takes this node for the one that is lost.
+  virtual void Stop() = 0;
   /// After an error: the peer whose loss it is.
   virtual std::optional<NodeId> lost_peer() const = 0;
 };
@@ -73,6 +81,7 @@ class CpuPlayer final : public Player {
   NodeReport report() const override { return executor_.report(); }
   uint64_t progress() const override { return executor_.progress(); }
   std::string Waiting(size_t ops_max) const override { return executor_.Waiting(ops_max); }
+  void Stop() override { endpoint_->Stop(); }
   std::optional<NodeId> lost_peer() const override { return endpoint_->lost_peer(); }
 
  private:

@@ -34,12 +34,22 @@ struct NodeReport {
   uint64_t elapsed_ns = 0;
 };
 
+/// Offloaded: a queue that is longer than its ring, and how often that was written to again.
+struct QueueRearms {
+  NodeId node;
+  std::string queue;  ///< "send queue of QP 1>2 blocks"
+  uint64_t rearms = 0;
+  uint64_t bound = 0;
+};
+
 struct RunReport {
   std::string executor;           ///< "cpu" or "offload"
   std::string detail;             ///< transport or device, e.g. "tcp", "emulated"
   std::string wait;               ///< how hosts waited: a WaitMode's name
   uint64_t elapsed_ns = 0;        ///< from the start to the last node's completion
   std::vector<NodeReport> nodes;  ///< sorted by node
+  /// By node; of the queues whose hosts are in this process.
+  std::vector<QueueRearms> queue_rearms;
 };
 
 }  // namespace prepost

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 
 #include "prepost/ir/plan_json.h"
 #include "prepost/ir/verify.h"
@@ -112,7 +113,8 @@ Result<Plan> LoadPlan(const std::string& path) {
                   path);
 }
 
-Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write) {
+Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write,
+                 OnInterrupt on_interrupt) {
   if (path == kStandardStream) {
     write(std::cout);
     std::cout.flush();
@@ -129,8 +131,12 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
     return out ? Status() : CannotWrite(path, errno);
   }
   const Destination destination = DestinationOf(path);
-  const Result<InterruptSignals> signals = InterruptSignals::Hold();
-  if (!signals.ok()) return signals.status();
+  std::optional<InterruptSignals> signals;
+  if (on_interrupt == OnInterrupt::kLeaveNothing) {
+    Result<InterruptSignals> held = InterruptSignals::Hold();
+    if (!held.ok()) return held.status();
+    signals.emplace(*std::move(held));
+  }
   const Ticker ticker("writing " +
                       path);  // after the signals are held, so that its thread holds them too
   errno = 0;
@@ -139,7 +145,7 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
   write(out);
   out.close();
   Status status = out ? Status() : CannotWrite(path, errno != 0 ? errno : EIO);
-  if (IsInterrupted(signals->fd())) status = Interrupted();
+  if (signals && IsInterrupted(signals->fd())) status = Interrupted();
   if (status.ok() && std::rename(destination.temporary.c_str(), destination.path.c_str()) != 0)
     status = CannotWrite(path, errno);
   if (!status.ok()) unlink(destination.temporary.c_str());
@@ -152,11 +158,13 @@ Status CheckWritable(const std::string& path) {
   if (std::filesystem::is_directory(target)) return CannotWrite(path, EISDIR);
   if (path == kStandardStream || IsSpecial(target)) return {};
   const std::string temporary = DestinationOf(path).temporary;
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();  // while the file is there
+  if (!signals.ok()) return signals.status();
   errno = 0;
   if (!std::ofstream(temporary, std::ios::binary | std::ios::trunc))
     return CannotWrite(path, errno);
   unlink(temporary.c_str());
-  return {};
+  return IsInterrupted(signals->fd()) ? Interrupted() : Status();
 }
 
 Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words) {

@@ -7,6 +7,7 @@
 #define PREPOST_TOOLS_COMMAND_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -42,13 +43,18 @@ Result<Plan> ReadPlanFile(const std::string& path);
 /// Reads a plan and verifies it; the Status holds the first finding and how many more there are.
 Result<Plan> LoadPlan(const std::string& path);
 
+/// What a signal that comes while a file is written does: nothing is left of the file, or it comes
+/// too late; for that the caller holds signals (InterruptSignals).
+enum class OnInterrupt : uint8_t { kLeaveNothing, kFinish };
+
 /// Writes what `write` gives to `path` ("-": stdout) through a temporary name in the same folder
 /// that is renamed when complete, so that a failure or an interruption (kInterrupted) leaves
 /// nothing behind and an old file untouched. A link stays a link.
-Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write);
+Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write,
+                 OnInterrupt on_interrupt = OnInterrupt::kLeaveNothing);
 
 /// Whether WriteFile() to `path` can begin: for commands whose results take long to make. Leaves
-/// nothing behind.
+/// nothing behind. To be called while no signals are held.
 Status CheckWritable(const std::string& path);
 
 /// Ok if `word`, the value of `flag`, is one of `words`; else kUsage, with the near one.

@@ -19,6 +19,7 @@
 #include "tools/compare_print.h"
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
+#include "tools/number_check.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
 #include "tools/wait_flags.h"
@@ -162,9 +163,8 @@ void AddCompare(CLI::App& app, Action* action) {
       "Prints what hosts did (work requests, doorbells, wake-ups, completions), the lowest and "
       "highest of all\n"
       "repetitions where they differ; re-arms where queues are longer than the device's rings; "
-      "then times; then what times on an emulated NIC are worth. "
-      "docs/compare.md tells\n"
-      "how each figure is taken.\n\n"
+      "then times; then what times\n"
+      "on an emulated NIC are worth. docs/compare.md tells how each figure is taken.\n\n"
       "Examples:\n"
       "  prepost compare plan.json --repeat 5\n"
       "  prepost compare examples/specs/pipeline-8.json --bytes 64KiB,1MiB --repeat 5\n"
@@ -177,20 +177,22 @@ void AddCompare(CLI::App& app, Action* action) {
       ->allow_extra_args(false);
   command->add_option("--repeat", flags->repeat, "Transfers each way that count [20]")
       ->type_name("R")
-      ->check(CLI::Range(1u, kRepeatMax));
+      ->check(WholeNumber(1, kRepeatMax));
   command->add_option("--stress", flags->stress, "Busy threads beside the hosts, both ways [0]")
       ->type_name("N")
-      ->check(CLI::Range(0u, kStressMax));
+      ->check(WholeNumber(0, kStressMax));
   flags->wait.AddTo(*command, "How hosts wait for completions, both ways");
   command->add_option("--device", flags->device, "What both ways run on: emulated [emulated]")
       ->type_name("NAME");
   flags->lowering.AddTo(*command);
-  command->add_option("--seed", flags->seed, "Seed of the message's bytes [1]")->type_name("S");
+  command->add_option("--seed", flags->seed, "Seed of the message's bytes [1]")
+      ->type_name("S")
+      ->check(WholeNumber(0, UINT64_MAX));
   command
       ->add_option("--timeout", flags->timeout_s,
                    "Give up when nothing moves for this many seconds [30]")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(Seconds());
   command->add_flag("--json", flags->json, "Print all samples as JSON");
   flags->spec.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });

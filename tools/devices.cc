@@ -35,18 +35,9 @@ Listing ListDevices() {
   for (const SoftwareDevice& device : SoftwareDevices()) {
     listing.devices.push_back({device.name, false, true, device.what});
   }
-  const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
-  if (library == nullptr) {
-    listing.hardware = "this prepost was built without libmlx5";
-    return listing;
-  }
-  const Result<std::vector<mlx5::SurveyedDevice>> found = mlx5::Survey(*library);
-  if (!found.ok()) {
-    listing.hardware = found.status().message();
-    return listing;
-  }
-  if (found->empty()) listing.hardware = "libibverbs finds no RDMA device";
-  for (const mlx5::SurveyedDevice& device : *found) {
+  const mlx5::Hardware found = mlx5::SurveyMachine(mlx5::RdmaCore().get());
+  listing.hardware = found.why_none;
+  for (const mlx5::SurveyedDevice& device : found.devices) {
     listing.devices.push_back({device.name, true, device.can_offload, device.why});
   }
   return listing;
@@ -87,8 +78,9 @@ void AddDevices(CLI::App& app, Action* action) {
       "on it, and what it has\n"
       "or what is missing: a capability of the NIC, a permission, an active port. The first port "
       "counts. Nothing is left\n"
-      "on a device. `run` carries a plan on the software devices; hardware is only looked at so "
-      "far.\n\n"
+      "on a device. `run` carries a plan on the software devices, `node` on hardware, which has "
+      "not "
+      "been seen yet.\n\n"
       "Examples:\n"
       "  prepost devices\n"
       "  prepost devices --json");

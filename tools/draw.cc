@@ -18,6 +18,7 @@
 #include "prepost/viz/tree.h"
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
+#include "tools/number_check.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -173,9 +174,11 @@ void AddDraw(CLI::App& app, Action* action) {
           "--node", flags->nodes,
           "Only this node (with its peers in a graph, the way to it in a tree); may be repeated")
       ->type_name("I")
+      ->check(WholeNumber(0, UINT32_MAX))
       ->allow_extra_args(false);
   command->add_option("--block", flags->blocks, "Only this block; may be repeated")
       ->type_name("B")
+      ->check(WholeNumber(0, UINT32_MAX))
       ->allow_extra_args(false);
   command->add_option("--rounds", flags->rounds, "Only rounds A to B, both included")
       ->type_name("A:B");

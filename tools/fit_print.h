@@ -17,8 +17,8 @@ namespace prepost::tools {
 /// True when the plan fits in some mode: then it can run preposted.
 bool FitsSomehow(std::span<const nic::Fit> fits);
 
-/// A line of verdict, a table of what is needed beside the limits with a column per mode, the queues
-/// written in parts, and the findings.
+/// A line of verdict, a table of what is needed beside the limits with a column per mode, the
+/// queues written in parts, and the findings.
 void PrintFits(const nic::DeviceProfile& profile, std::span<const nic::Fit> fits,
                std::ostream& out);
 

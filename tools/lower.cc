@@ -17,6 +17,7 @@
 #include "prepost/backends/nic/queue_program_file.h"
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
+#include "tools/number_check.h"
 
 namespace prepost::tools {
 namespace {
@@ -91,6 +92,9 @@ Status Run(const LowerFlags& flags) {
     return {StatusCode::kUsage, fmt::format("{} is for lowering, what --from-list reads is lowered",
                                             flags.lowering.given())};
   }
+  if (flags.plan == "-" && flags.from_list == "-") {
+    return {StatusCode::kUsage, "PLAN and --from-list cannot both be stdin"};
+  }
   std::optional<Plan> plan;
   if (!flags.plan.empty()) {
     Result<Plan> loaded = LoadPlan(flags.plan);
@@ -106,6 +110,10 @@ Status Run(const LowerFlags& flags) {
     const Result<nic::ValidationReport> report = nic::ValidateProgram(*plan, *program);
     if (!report.ok()) return report.status();
     PREPOST_RETURN_IF_ERROR(report->ToStatus());
+    if (program->nodes.size() < plan->header().nodes) {
+      std::cerr << "prepost: note: whether nodes wait for each other in a circle shows only when "
+                   "all are lowered\n";
+    }
   }
   return Write(flags, plan ? &*plan : nullptr, *program);
 }
@@ -116,11 +124,13 @@ void AddLower(CLI::App& app, Action* action) {
   auto flags = std::make_shared<LowerFlags>();
   CLI::App* command = app.add_subcommand("lower", "Turn a plan into queue programs for NICs");
   command->footer(
-      "Without -o one line per node is printed: its QPs, CQs, work-queue entries, WAITs among "
-      "them, "
-      "and the doorbells that start it. A plan that does not fit the device is refused with the "
-      "numbers; queues longer than its rings are written in parts, each of which is a re-arm. The "
-      "bytes are read back and their order is compared with the plan's, always.\n\n"
+      "Without -o one line per node is printed: its QPs, CQs, work-queue entries, WAITs and "
+      "SEND_ENs among them, the\n"
+      "doorbells that start it, re-arms, and the bytes of its rings. A plan that does not fit the "
+      "device is refused with the\n"
+      "numbers; queues longer than its rings are written in parts, and every part after the first "
+      "is a re-arm. The bytes\n"
+      "are read back and their order is compared with the plan's, always.\n\n"
       "Examples:\n"
       "  prepost lower plan.json\n"
       "  prepost lower plan.json --node 1 --list\n"
@@ -131,7 +141,9 @@ void AddLower(CLI::App& app, Action* action) {
       "  prepost lower plan.json --from-list queues.txt\n"
       "  prepost lower --from-list queues.txt -o queues.bin");
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin");
-  CLI::Option* node = command->add_option("--node", flags->node, "Only this node")->type_name("I");
+  CLI::Option* node = command->add_option("--node", flags->node, "Only this node")
+                          ->type_name("I")
+                          ->check(WholeNumber(0, UINT32_MAX));
   flags->lowering.AddTo(*command);
   CLI::Option* list = command->add_flag("--list", flags->list, "Print every entry of every queue");
   CLI::Option* json =

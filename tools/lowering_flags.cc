@@ -12,10 +12,11 @@
 
 namespace prepost::tools {
 
-void AddDeviceProfileFlag(CLI::App& command, std::string* path) {
+void AddDeviceProfileFlag(CLI::App& command, std::string* path, const std::string& otherwise) {
   command
-      .add_option("--device-profile", *path,
-                  "What the NIC holds, such as examples/devices/tiny.json [common mlx5 limits]")
+      .add_option(
+          "--device-profile", *path,
+          fmt::format("What the NIC holds, such as examples/devices/tiny.json [{}]", otherwise))
       ->type_name("FILE");
 }
 
@@ -30,7 +31,7 @@ void LoweringFlags::AddTo(CLI::App& command) {
                   fmt::format("With --mode managed: one master queue per {} [node]",
                               fmt::join(nic::kMastersNames, ", ")))
       ->type_name("PER");
-  AddDeviceProfileFlag(command, &profile_path_);
+  AddDeviceProfileFlag(command, &profile_path_, "common mlx5 limits");
 }
 
 const char* LoweringFlags::given() const {

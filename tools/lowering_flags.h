@@ -31,8 +31,8 @@ class LoweringFlags {
   std::string profile_path_;
 };
 
-/// Adds --device-profile alone.
-void AddDeviceProfileFlag(CLI::App& command, std::string* path);
+/// Adds --device-profile alone; `otherwise` says what holds without it.
+void AddDeviceProfileFlag(CLI::App& command, std::string* path, const std::string& otherwise);
 
 /// Reads the profile of the file ("-": stdin), warnings to stderr. Errors: kRejected.
 Result<nic::DeviceProfile> LoadDeviceProfile(const std::string& path);

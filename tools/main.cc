@@ -4,9 +4,11 @@
 // code.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <string>
 
 #include "prepost/version.h"
 #include "tools/command.h"
@@ -17,8 +19,15 @@ namespace {
 constexpr void (*kCommands[])(CLI::App&, Action*) = {
     AddCompile, AddVerify, AddDraw, AddLower, AddRun, AddNode, AddCompare, AddDevices, AddProbe};
 
+/// Errors quote files and arguments, whose control characters are not for the terminal.
+std::string Printable(std::string text) {
+  const auto is_control = [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == '\x7f'; };
+  std::ranges::replace_if(text, is_control, '?');
+  return text;
+}
+
 int Fail(const Status& status) {
-  std::cerr << "prepost: " << status.ToString() << "\n";
+  std::cerr << "prepost: " << Printable(status.ToString()) << "\n";
   return static_cast<int>(status.code());
 }
 

@@ -4,19 +4,25 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
 
+#include "prepost/backends/mlx5/rdma_core.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_group.h"
 #include "prepost/runtime/output_set.h"
 #include "prepost/runtime/peers_file.h"
 #include "tools/command.h"
+#include "tools/lowering_flags.h"
+#include "tools/node_device.h"
+#include "tools/number_check.h"
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
+#include "tools/software_device.h"
 #include "tools/trace_output.h"
 
 namespace prepost::tools {
@@ -34,6 +40,9 @@ struct NodeFlags {
   std::string ports;
   std::string secret_path;
   double connect_timeout_s = 30;
+  std::string executor = "auto";
+  std::string device;  // empty: not given
+  LoweringFlags lowering;
   TraceOutput trace;
   PlayFlags play;
 };
@@ -83,6 +92,49 @@ Status CheckRole(const NodeFlags& flags, const Plan& plan) {
   return {};
 }
 
+/// What does not go together, before anything is opened.
+Status CheckExecutor(const NodeFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  if (flags.lowering.given() != nullptr && (flags.executor == "cpu" || flags.device.empty())) {
+    return {StatusCode::kUsage,
+            fmt::format("{} is for offload to a --device", flags.lowering.given())};
+  }
+  if (std::ranges::count(SoftwareDeviceNames(), flags.device) != 0) {
+    return {StatusCode::kUsage,
+            fmt::format("--device {}: emulated NICs live in one process, no other machine reaches "
+                        "them; prepost run has them",
+                        flags.device)};
+  }
+  if (flags.executor != "offload") return {};
+  if (flags.device.empty()) {
+    return {StatusCode::kUsage, "--executor offload needs a --device (see prepost devices)"};
+  }
+  if (flags.play.wait.any()) {
+    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
+  }
+  if (flags.trace.is_wanted()) {
+    return {StatusCode::kUsage,
+            "--trace is for --executor cpu: a NIC tells nobody when it does what"};
+  }
+  return {};
+}
+
+Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const Plan& plan) {
+  Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+  if (!lower.ok()) return lower.status();
+  const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
+  Result<NodeDevice> device = NodeDevice::Choose({.executor = flags.executor,
+                                                  .device = flags.device,
+                                                  .lower = *lower,
+                                                  .is_traced = flags.trace.is_wanted()},
+                                                 plan, NodeId(flags.node), library.get());
+  if (device.ok() && !device->note().empty()) {
+    std::cerr << fmt::format("prepost: note: executor {}\n", device->note());
+  }
+  return device;
+}
+
 Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const Plan& plan) {
   const Result<GroupKey> key = ReadKey(flags.secret_path);
   if (!key.ok()) return key.status();
@@ -104,6 +156,7 @@ Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const Plan& plan) {
 
 Status Run(NodeFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
+  PREPOST_RETURN_IF_ERROR(CheckExecutor(flags));
   const Result<Plan> plan = LoadPlan(flags.plan_path);
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(CheckRole(flags, *plan));
@@ -118,7 +171,9 @@ Status Run(NodeFlags& flags) {
   }
   PREPOST_RETURN_IF_ERROR(
       flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path, flags.peers_path}));
-  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  Result<NodeDevice> device = ChooseDevice(flags, *plan);
+  if (!device.ok()) return device.status();
+  Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   std::optional<OutputSet> output;
   if (!flags.output_path.empty()) {
@@ -134,19 +189,35 @@ Status Run(NodeFlags& flags) {
       std::cerr << "\r\033[Kwaiting for " << missing << std::flush;
     };
   }
+  NodeRunOptions options = {.bootstrap = std::move(*bootstrap),
+                            .wait = flags.play.wait.policy(),
+                            .trace = flags.trace.table(),
+                            .no_progress_max = flags.play.no_progress_max(),
+                            .progress = DeliveryProgress(*plan, shows_progress)};
+  device->ApplyTo(*plan, NodeId(flags.node), options.no_progress_max, &options);
   const Result<LocalRun> run =
-      RunNode(*plan, input ? &*input : nullptr, output ? &*output : nullptr,
-              {.bootstrap = std::move(*bootstrap),
-               .wait = flags.play.wait.policy(),
-               .trace = flags.trace.table(),
-               .no_progress_max = flags.play.no_progress_max(),
-               .progress = DeliveryProgress(*plan, shows_progress)});
+      RunNode(*plan, input ? &*input : nullptr, output ? &*output : nullptr, std::move(options));
   ClearProgress(is_terminal);
-  const TraceInfo info = {.executor = "cpu", .detail = std::string(Name(TransportKind::kTcp))};
+  const TraceInfo info = {.executor = device->executor(), .detail = device->name()};
   const Status written = flags.trace.Write(*plan, info, run.status());
   if (!run.ok()) return run.status();
+  signals->HoldToTheEnd();  // the copy has its name
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
   return written;
+}
+
+void AddExecutorFlags(CLI::App& command, NodeFlags& flags) {
+  command
+      .add_option("--executor", flags.executor,
+                  "auto, cpu or offload: what plays this node's part; auto offloads where a "
+                  "--device is named and the plan fits it [auto]")
+      ->type_name("E");
+  command
+      .add_option("--device", flags.device,
+                  "The NIC that everything goes over, such as mlx5_0; at all nodes or at none "
+                  "[none: CPUs over TCP]")
+      ->type_name("NAME");
+  flags.lowering.AddTo(command);
 }
 
 void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
@@ -169,7 +240,7 @@ void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
       .add_option("--connect-timeout", flags.connect_timeout_s,
                   "Give up when not all nodes have come after this many seconds [30]")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(Seconds());
 }
 
 }  // namespace
@@ -196,16 +267,26 @@ void AddNode(CLI::App& app, Action* action) {
       "or receive into memory and drop the copy. The root prints the report of all nodes, the "
       "others their own\n"
       "line; its columns are those of prepost run. If one node fails, all do, with its cause.\n\n"
+      "With --device, everything but the bootstrap goes over that NIC, preposted or CPU-driven "
+      "(--executor), at\n"
+      "every node as it likes, and message and copies must fit into memory. A device that cannot "
+      "be used is an\n"
+      "error: no node goes over TCP instead. This has not been seen on hardware yet "
+      "(docs/offload.md).\n\n"
       "Examples:\n"
       "  prepost node plan.json --node 0 --peers peers.txt --secret-file secret --input image.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --port 7000-7010 --connect-timeout 300 "
       "--json\n"
-      "  prepost node plan.json --node 0 --peers peers.txt --input image.raw --trace root.json",
+      "  prepost node plan.json --node 0 --peers peers.txt --input image.raw --trace root.json\n"
+      "  prepost node plan.json --node 3 --peers peers.txt --output copy.raw --device mlx5_0\n"
+      "  prepost node plan.json --node 3 --peers peers.txt --executor offload --device mlx5_0 "
+      "--mode managed",
       kDefaultPort));
   command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin")->required();
   command->add_option("--node", flags->node, "Which node of the plan this machine is")
       ->type_name("I")
+      ->check(WholeNumber(0, UINT32_MAX))
       ->required();
   command->add_option("--peers", flags->peers_path, "Where all nodes listen")
       ->type_name("FILE")
@@ -215,6 +296,7 @@ void AddNode(CLI::App& app, Action* action) {
   command->add_option("-o,--output", flags->output_path, "The copy, elsewhere [nowhere]")
       ->type_name("FILE");
   AddConnectionFlags(*command, *flags);
+  AddExecutorFlags(*command, *flags);
   flags->trace.AddTo(*command);
   flags->play.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });

@@ -5,6 +5,8 @@
 
 #include <iostream>
 
+#include "tools/number_check.h"
+
 namespace prepost::tools {
 namespace {
 
@@ -17,17 +19,11 @@ void PlayFlags::AddTo(CLI::App& command) {
   command
       .add_option("--timeout", timeout_s, "Give up when nothing moves for this many seconds [30]")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(Seconds());
   command.add_flag("--json", json, "Print the report as JSON");
 }
 
-Status PlayFlags::Check() const {
-  PREPOST_RETURN_IF_ERROR(wait.Check());
-  if (timeout_s && !(*timeout_s > 0)) {
-    return {StatusCode::kUsage, "--timeout: expected seconds above 0"};
-  }
-  return {};
-}
+Status PlayFlags::Check() const { return wait.Check(); }
 
 std::chrono::milliseconds PlayFlags::no_progress_max() const {
   const std::chrono::duration<double> timeout(timeout_s.value_or(kTimeoutSeconds));

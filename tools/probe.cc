@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/mlx5/rdma_core.h"
 #include "prepost/version.h"
 #include "tools/command.h"
+#include "tools/hardware.h"
 #include "tools/software_device.h"
 
 namespace prepost::tools {
@@ -56,18 +58,35 @@ void PrintJson(const std::string& device, const std::vector<nic::ProbeAnswer>& a
   out << report.dump(2) << "\n";
 }
 
-Status Run(const ProbeFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, SoftwareDeviceNames()));
+using Answers = std::vector<nic::ProbeAnswer>;
+
+Result<Answers> ProbeSoftware(const SoftwareDevice& device) {
   emulated::Fabric fabric(/*nodes=*/1, {});
-  if (const SoftwareDevice& device = FindSoftwareDevice(flags.device); device.make) {
-    PREPOST_RETURN_IF_ERROR(fabric.MakeDevices(device.make));
-  }
-  const std::vector<nic::ProbeAnswer> answers = nic::Probe(
+  if (device.make) PREPOST_RETURN_IF_ERROR(fabric.MakeDevices(device.make));
+  return nic::Probe(
       {.device = fabric.device(NodeId(0)), .settle = [&fabric] { fabric.RunUntilIdle(); }});
+}
+
+Result<Answers> ProbeHardware(const std::string& name) {
+  const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
+  const Result<std::unique_ptr<mlx5::Mlx5Device>> device = OpenHardware(name, library.get());
+  if (!device.ok()) return device.status();
+  return nic::Probe({.device = **device});
+}
+
+Status Run(const ProbeFlags& flags) {
+  const std::vector<std::string> software = SoftwareDeviceNames();
+  const bool is_software = std::ranges::count(software, flags.device) != 0;
+  if (!is_software && !DidYouMean(flags.device, software).empty()) {
+    return CheckWord("--device", flags.device, software);
+  }
+  const Result<Answers> answers =
+      is_software ? ProbeSoftware(FindSoftwareDevice(flags.device)) : ProbeHardware(flags.device);
+  if (!answers.ok()) return answers.status();
   if (flags.json) {
-    PrintJson(flags.device, answers, std::cout);
+    PrintJson(flags.device, *answers, std::cout);
   } else {
-    PrintTable(answers, std::cout);
+    PrintTable(*answers, std::cout);
   }
   return {};
 }
@@ -83,15 +102,18 @@ void AddProbe(CLI::App& app, Action* action) {
       "the experiment, and\n"
       "what was seen: a WQE passes (its CQE came), is refused (an error CQE, with the syndrome), "
       "or holds (none came in\n"
-      "time). It takes seconds at most and moves no data of anybody. Please send the table of "
-      "a real card to the project.\n\n"
+      "time). It takes seconds at most and moves no data of anybody. It has not been seen on "
+      "hardware yet: please send\n"
+      "the table of a real card to the project.\n\n"
       "Examples:\n"
       "  prepost probe --device emulated\n"
       "  prepost probe --device mlx5:emulated\n"
-      "  prepost probe --device emulated --json");
+      "  prepost probe --device emulated --json\n"
+      "  prepost probe --device mlx5_0");
   command
       ->add_option("--device", flags->device,
-                   fmt::format("The device: {}", fmt::join(SoftwareDeviceNames(), ", ")))
+                   fmt::format("{}, or a NIC of prepost devices, such as mlx5_0",
+                               fmt::join(SoftwareDeviceNames(), ", ")))
       ->type_name("NAME")
       ->required();
   command->add_flag("--json", flags->json, "Print the answers as JSON");

@@ -31,6 +31,25 @@ double MegabytesPerSecond(uint64_t bytes, uint64_t elapsed_ns) {
 
 double Milliseconds(uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 
+/// The queue that was written to most often.
+void PrintRearms(const RunReport& report, std::ostream& out) {
+  if (report.queue_rearms.empty()) return;
+  const QueueRearms& most =
+      *std::ranges::max_element(report.queue_rearms, {}, &QueueRearms::rearms);
+  out << fmt::format("{} in parts; most re-arms: {} of at most {}, node {}'s {}\n",
+                     Count(report.queue_rearms.size(), "queue"), most.rearms, most.bound,
+                     most.node.value, most.queue);
+}
+
+nlohmann::ordered_json QueuesJson(const RunReport& report, NodeId node) {
+  nlohmann::ordered_json queues = nlohmann::ordered_json::array();
+  for (const QueueRearms& it : report.queue_rearms) {
+    if (it.node != node) continue;
+    queues.push_back({{"queue", it.queue}, {"rearms", it.rearms}, {"rearms_bound", it.bound}});
+  }
+  return queues;
+}
+
 }  // namespace
 
 void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& sum,
@@ -52,9 +71,11 @@ void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& su
       out << fmt::format(" {:>8} {:>7}", node.rearms, fmt::format("({})", node.rearms_max));
     out << "\n";
   }
+  PrintRearms(report, out);
   const std::string copies =
       IsOfOne(plan, report) ? fmt::format("the copy of node {} is", report.nodes.front().node.value)
-                            : fmt::format("all {} copies are", plan.header().nodes - 1);
+      : plan.header().nodes == 2 ? "the only copy is"
+                                 : fmt::format("all {} copies are", plan.header().nodes - 1);
   out << fmt::format("{} identical after {:.3f} ms: XXH3-128 {}\n", copies,
                      Milliseconds(report.elapsed_ns), sum.ToString());
 }
@@ -74,6 +95,9 @@ void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum
                      {"rearms", node.rearms},
                      {"rearms_bound", node.rearms_max},
                      {"bytes_received", node.bytes_received}});
+    if (!report.queue_rearms.empty()) {
+      nodes.back()["queues_in_parts"] = QueuesJson(report, node.node);
+    }
   }
   const nlohmann::ordered_json all = {
       {"executor", report.executor},

@@ -21,6 +21,7 @@
 #include "tools/command.h"
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
+#include "tools/number_check.h"
 #include "tools/play_flags.h"
 #include "tools/report_print.h"
 #include "tools/run_job.h"
@@ -85,7 +86,7 @@ Status CheckFlags(const RunFlags& flags) {
     return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
   }
   if (!flags.device.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, SoftwareDeviceNames()));
+    PREPOST_RETURN_IF_ERROR(CheckSoftwareDevice(flags.device));
   }
   if (flags.executor == "cpu") {
     const char* flag = !flags.device.empty()      ? "--device"
@@ -95,6 +96,11 @@ Status CheckFlags(const RunFlags& flags) {
     if (flag != nullptr) {
       return {StatusCode::kUsage, fmt::format("{} is for offload, not for --executor cpu", flag)};
     }
+  }
+  const bool is_cpu = flags.device.empty() && flags.executor == "auto";
+  if (is_cpu && flags.lowering.given() != nullptr) {
+    return {StatusCode::kUsage, fmt::format("{} is for offload: add --executor offload or --device",
+                                            flags.lowering.given())};
   }
   if (flags.plan_path.empty() && !flags.spec.any()) {
     return {StatusCode::kUsage, "run needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
@@ -141,11 +147,10 @@ Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
   return Compile(*spec);
 }
 
-/// The transfer, offloaded if there is a `lower`, with its files; signals are held until all is cleaned up.
+/// The transfer, offloaded if there is a `lower`, with its files.
 Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInput& input,
-                       const nic::LowerOptions* lower, RunTrace* trace) {
-  const Result<InterruptSignals> signals = InterruptSignals::Hold();
-  if (!signals.ok()) return signals.status();
+                       const nic::LowerOptions* lower, const InterruptSignals& signals,
+                       RunTrace* trace) {
   std::optional<OutputSet> outputs;
   if (!flags.output_folder.empty()) {
     Result<OutputSet> created =
@@ -159,7 +164,7 @@ Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInpu
   const RunJob job{.plan = plan,
                    .input = input,
                    .outputs = outputs ? &*outputs : nullptr,
-                   .interrupt_fd = signals->fd(),
+                   .interrupt_fd = signals.fd(),
                    .transport = TransportOf(flags),
                    .wait = flags.play.wait.policy(),
                    .no_progress_max = flags.play.no_progress_max(),
@@ -184,13 +189,16 @@ Status Run(RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path}));
 
   const bool is_offloaded = IsOffloaded(flags, *plan, *lower);
+  Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
   const Result<LocalRun> run =
-      Carry(flags, *plan, *input, is_offloaded ? &*lower : nullptr, flags.trace.table());
+      Carry(flags, *plan, *input, is_offloaded ? &*lower : nullptr, *signals, flags.trace.table());
   const TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
                           .detail = is_offloaded ? FindSoftwareDevice(flags.device).name
                                                  : std::string(Name(TransportOf(flags)))};
   const Status written = flags.trace.Write(*plan, info, run.status());
   if (!run.ok()) return run.status();
+  signals->HoldToTheEnd();  // the copies have their names
   (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
   return written;
 }
@@ -258,7 +266,9 @@ void AddRun(CLI::App& app, Action* action) {
                    fmt::format("Order in which the emulated NICs act: {} [round-robin]",
                                fmt::join(SchedulerNames(), ", ")))
       ->type_name("NAME");
-  command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")->type_name("S");
+  command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")
+      ->type_name("S")
+      ->check(WholeNumber(0, UINT64_MAX));
   flags->lowering.AddTo(*command);
   flags->trace.AddTo(*command);
   flags->play.AddTo(*command);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
 #include <vector>
 
 #include "prepost/backends/emulated/offload_run.h"
@@ -15,33 +14,13 @@
 namespace prepost::tools {
 namespace {
 
-/// A receiver's copy. NICs write to memory that no file backs, as they would to pinned memory: a
-/// file that shrinks meanwhile is an error here when the copy is written, and not a SIGBUS.
-struct Copy {
-  std::optional<PartialOutput> file;  // its space is reserved before anything moves
-  NodeBuffer memory;
-};
-
-Result<Copy> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
-  const uint64_t bytes = job.plan.header().message.bytes;
-  Copy copy;
-  if (job.outputs != nullptr) {
-    Result<PartialOutput> file = PartialOutput::Create(job.outputs->TemporaryPath(node));
-    if (!file.ok()) return file.status();
-    PREPOST_RETURN_IF_ERROR(file->Reserve(bytes, checkpoint));
-    copy.file = std::move(*file);
-  }
-  Result<NodeBuffer> memory = NodeBuffer::Open(node, bytes, /*outputs=*/nullptr);
-  if (!memory.ok()) return memory.status();
-  PREPOST_RETURN_IF_ERROR(memory->Reserve(checkpoint));
-  copy.memory = std::move(*memory);
+/// A receiver's copy, its file's space reserved before anything moves.
+Result<NodeBuffer> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
+  Result<NodeBuffer> copy = NodeBuffer::Open(node, job.plan.header().message.bytes, job.outputs);
+  if (!copy.ok()) return copy;
+  PREPOST_RETURN_IF_ERROR(copy->KeepApart());
+  PREPOST_RETURN_IF_ERROR(copy->Reserve(checkpoint));
   return copy;
-}
-
-Result<MessageSum> WriteAndSum(Copy& copy, const Checkpoint& checkpoint) {
-  if (!copy.file) return copy.memory.Sum(checkpoint);
-  PREPOST_RETURN_IF_ERROR(copy.file->Write(copy.memory.bytes(), checkpoint));
-  return copy.file->Sum(checkpoint);
 }
 
 }  // namespace
@@ -59,14 +38,14 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   constexpr size_t kFilesPerNode = 3;  // a copy, its memory, and what its NIC tells its host by
   constexpr size_t kOwnFiles = 32;
   PREPOST_RETURN_IF_ERROR(RaiseFileLimit(kFilesPerNode * header.nodes + kOwnFiles));
-  std::vector<Copy> copies(header.nodes);  // the root's stays empty
+  std::vector<NodeBuffer> copies(header.nodes);  // the root's stays empty
   std::vector<std::span<std::byte>> memory(header.nodes);
   for (uint32_t node = 0; node < header.nodes; ++node) {
     if (NodeId(node) == header.root) continue;
-    Result<Copy> copy = MakeCopy(job, NodeId(node), checkpoint);
+    Result<NodeBuffer> copy = MakeCopy(job, NodeId(node), checkpoint);
     if (!copy.ok()) return copy.status();
     copies[node] = std::move(*copy);
-    memory[node] = copies[node].memory.bytes();
+    memory[node] = copies[node].bytes();
   }
 
   Result<RunReport> report = [&] {
@@ -86,7 +65,8 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   if (!sum.ok()) return sum.status();
   for (uint32_t node = 0; node < header.nodes; ++node) {
     if (NodeId(node) == header.root) continue;
-    const Result<MessageSum> copy_sum = WriteAndSum(copies[node], checkpoint);
+    PREPOST_RETURN_IF_ERROR(copies[node].Store(checkpoint));
+    const Result<MessageSum> copy_sum = copies[node].Sum(checkpoint);
     if (!copy_sum.ok()) return copy_sum.status();
     PREPOST_RETURN_IF_ERROR(CheckCopy(NodeId(node), *copy_sum, *sum));
   }

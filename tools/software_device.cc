@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "prepost/backends/mlx5/stand_in.h"
+#include "tools/command.h"
 
 namespace prepost::tools {
 
@@ -22,6 +23,12 @@ std::vector<std::string> SoftwareDeviceNames() {
   std::vector<std::string> names;
   for (const SoftwareDevice& device : SoftwareDevices()) names.push_back(device.name);
   return names;
+}
+
+Status CheckSoftwareDevice(const std::string& name) {
+  const Status known = CheckWord("--device", name, SoftwareDeviceNames());
+  if (known.ok()) return {};
+  return {known.code(), known.message() + "; a card carries one node per machine: prepost node"};
 }
 
 const SoftwareDevice& FindSoftwareDevice(const std::string& name) {

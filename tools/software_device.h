@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "prepost/backends/nic/nic_model.h"
+#include "prepost/ir/status.h"
 
 namespace prepost::tools {
 
@@ -21,6 +22,8 @@ struct SoftwareDevice {
 /// The first is the default.
 const std::vector<SoftwareDevice>& SoftwareDevices();
 std::vector<std::string> SoftwareDeviceNames();
+/// Ok if `name`, the value of --device, is one of them; else kUsage, with the near one.
+Status CheckSoftwareDevice(const std::string& name);
 /// `name` is one of them; empty: the default.
 const SoftwareDevice& FindSoftwareDevice(const std::string& name);
 

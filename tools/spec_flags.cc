@@ -10,6 +10,7 @@
 #include "prepost/compiler/schedule.h"
 #include "prepost/compiler/spec_json.h"
 #include "tools/command.h"
+#include "tools/number_check.h"
 
 namespace prepost::tools {
 namespace {
@@ -30,9 +31,13 @@ Status Usage(const char* flag, const Status& status) {
 
 void SpecFlags::AddTo(CLI::App& command) {
   const std::string group = "The multicast";
-  command.add_option("--nodes", nodes_, "Nodes, the root included")->type_name("N")->group(group);
+  command.add_option("--nodes", nodes_, "Nodes, the root included")
+      ->type_name("N")
+      ->check(WholeNumber(0, UINT32_MAX))
+      ->group(group);
   command.add_option("--root", root_, "The node that has the message [0]")
       ->type_name("R")
+      ->check(WholeNumber(0, UINT32_MAX))
       ->group(group);
   command.add_option("--block-bytes", block_bytes_, "Size of a block, such as 64KiB [1MiB]")
       ->type_name("B")

@@ -40,8 +40,9 @@ Status TraceOutput::Prepare(const Plan& plan, const std::vector<std::string>& re
 Status TraceOutput::Write(const Plan& plan, TraceInfo info, const Status& outcome) const {
   if (!table_ || outcome.code() == StatusCode::kInterrupted) return {};
   if (!outcome.ok()) info.outcome = outcome.ToString();
-  PREPOST_RETURN_IF_ERROR(
-      WriteFile(path_, [&](std::ostream& out) { WriteTrace(plan, *table_, info, out); }));
+  PREPOST_RETURN_IF_ERROR(WriteFile(
+      path_, [&](std::ostream& out) { WriteTrace(plan, *table_, info, out); },
+      OnInterrupt::kFinish));
   if (!outcome.ok()) {
     std::cerr << fmt::format("prepost: note: {} holds what happened until the run failed\n", path_);
   }

@@ -16,6 +16,7 @@
 #include "tools/command.h"
 #include "tools/fit_print.h"
 #include "tools/lowering_flags.h"
+#include "tools/number_check.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -121,8 +122,8 @@ void AddVerify(CLI::App& app, Action* action) {
   CLI::App* command = app.add_subcommand("verify", "Check plans against the rules of a valid plan");
   command->footer(
       "Rules: shape, match, once, causal, acyclic, order, ready, window, rounds (docs/plan.md). "
-      "The first 20 findings are "
-      "printed, in the order of the file. Exit code 1 when a plan is not valid.\n\n"
+      "The first 20 findings\n"
+      "are printed, in the order of the file. Exit code 1 when a plan is not valid.\n\n"
       "With --device-profile also rule bounds: what the plan needs of the nodes' NICs, inline and "
       "managed, beside what they\n"
       "have; queues longer than their rings, with their re-arms; and what does not fit. Exit code "
@@ -136,12 +137,12 @@ void AddVerify(CLI::App& app, Action* action) {
       ->add_option("--send-depth", flags->options.send_depth,
                    "Sends a channel can hold that are not delivered")
       ->type_name("S")
-      ->check(CLI::Range(1u, UINT32_MAX));
+      ->check(WholeNumber(1, UINT32_MAX));
   command
       ->add_option("--recv-depth", flags->options.recv_depth, "Receives a channel can have posted")
       ->type_name("R")
-      ->check(CLI::Range(1u, UINT32_MAX));
-  AddDeviceProfileFlag(*command, &flags->device_profile);
+      ->check(WholeNumber(1, UINT32_MAX));
+  AddDeviceProfileFlag(*command, &flags->device_profile, "none");
   command->add_flag("--json", flags->json, "Print the verdicts as JSON");
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

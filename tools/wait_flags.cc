@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "tools/command.h"
+#include "tools/number_check.h"
 
 namespace prepost::tools {
 
@@ -19,7 +20,7 @@ void WaitFlags::AddTo(CLI::App& command, const std::string& description) {
       .add_option("--idle-ms", idle_ms_,
                   "With --wait hybrid: poll this long after the last progress, then sleep [50]")
       ->type_name("MS")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(Number(0, 1e6));
 }
 
 Status WaitFlags::Check() const {

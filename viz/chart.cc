@@ -7,6 +7,12 @@
 #include <cmath>
 
 namespace prepost::viz {
+namespace {
+
+constexpr int kSampleSpace = 6;  ///< of a legend: from a sample to its meaning
+constexpr int kEntrySpace = 18;  ///< and from there to the next sample
+
+}  // namespace
 
 const std::string_view kChartStyle =
     "text{fill:#222}.h{font-size:18px;font-weight:bold}.s{font-size:13px}.l{font-size:12px}"
@@ -43,17 +49,26 @@ void Label(Svg& svg, std::string_view css_class, const Box& box, Color fill,
            box.y + box.height / 2 + 4, text);
 }
 
+int Legend::WidthOf(int sample_width, std::string_view meaning) {
+  return sample_width + kSampleSpace + static_cast<int>(std::ceil(TextWidth(meaning, 12))) +
+         kEntrySpace;
+}
+
 Box Legend::Sample(int width) {
-  const Box box{x_, 78, width, 16};
-  x_ += width + 6;
+  const Box box{x_, y_, width, 16};
+  x_ += width + kSampleSpace;
   return box;
 }
 
 void Legend::Meaning(std::string_view text) {
-  svg_.Text("l", x_, 91, text);
-  const int end = x_ + static_cast<int>(std::ceil(TextWidth(text, 12)));
-  svg_.WidenTo(end + kChartMargin);
-  x_ = end + 18;
+  svg_.Text("l", x_, y_ + 13, text);
+  x_ += WidthOf(0, text) - kSampleSpace;
+  svg_.WidenTo(x_ - kEntrySpace + kChartMargin);
+}
+
+void Legend::BeginRow() {
+  x_ = kChartMargin;
+  y_ += kLegendRowHeight;
 }
 
 std::string RowLabel(const PlanHeader& header, NodeId node) {

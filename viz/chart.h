@@ -17,6 +17,7 @@ namespace prepost::viz {
 inline constexpr int kChartMargin = 16;
 /// Above the first row: three lines of text, the legend, the columns' names.
 inline constexpr int kChartHeaderHeight = 132;
+inline constexpr int kLegendRowHeight = 22;
 /// CSS of the classes that Chart, Label() and Legend use.
 extern const std::string_view kChartStyle;
 
@@ -62,10 +63,15 @@ class Legend {
   explicit Legend(Svg& svg) : svg_(svg) {}
   Box Sample(int width);
   void Meaning(std::string_view text);
+  /// What follows stands kLegendRowHeight lower; the caller leaves room for that.
+  void BeginRow();
+  /// Pixels from an entry to the next.
+  static int WidthOf(int sample_width, std::string_view meaning);
 
  private:
   Svg& svg_;
   int x_ = kChartMargin;
+  int y_ = 78;
 };
 
 /// "node 3", "node 0 (root)".

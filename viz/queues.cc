@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every queue that has entries to show has a box per entry: receive queues first, then the masters of
-// managed queues, then send queues, last the loopback queue of the end, so that most arrows run to
-// the right. Queues stand in columns, short
-// receive queues below each other. A WAIT names a CQ and a CQE; its box says whose completion that
-// is, and an arrow comes from there, when that is drawn too and there are not too many arrows. The
-// end waits for the last CQE of every CQ: its WAITs get no arrows. A SEND_EN's arrow, dashed, goes to the
-// last WQE that it enables.
+// Every queue that has entries to show has a box per entry: receive queues first, then the masters
+// of managed queues, then send queues, last the loopback queue of the end, so that most arrows run
+// to the right. Queues stand in columns, short receive queues below each other. A WAIT names a CQ
+// and a CQE; its box says whose completion that is, and an arrow comes from there, when that is
+// drawn too and there are not too many arrows. The end waits for the last CQE of every CQ: its
+// WAITs get no arrows. A SEND_EN's arrow, dashed, goes to the last WQE that it enables.
+//
+// A queue that is longer than its ring is written in parts: above each but the first a note says
+// the CQE of which WQE it follows, whose slots it takes.
 //
 //   QP 1>0 blocks       QP 1>2 blocks
 //   receive queue, CQ 1 send queue, CQ 2
@@ -47,13 +49,17 @@ constexpr int kSpace = 2 * kRouteGrid - kBoxHeight;
 constexpr int kTitleHeight = 2 * kRouteGrid;
 constexpr int kBoxWidthMin = 150;
 constexpr size_t kArrowColors = 5;
+constexpr int kBoxSample = 24;  ///< widths in the legend
+constexpr int kArrowSample = 40;
+constexpr int kLegendWidthMin = 820;
 
 constexpr std::string_view kQueueStyle =
     ".wait{fill:#fff;stroke:#b4641e}.send{fill:#cfe2f7;stroke:#333}.recv{fill:#fde3c0;stroke:#333}"
     ".nop{fill:#e8e8e8;stroke:#333}.enable{fill:#e3d4ef;stroke:#6a3d9a}.held{fill:#cfe2f7;"
     "stroke:#333;stroke-dasharray:4 3}.q{font-size:13px;font-weight:bold}.a{font-size:11px;"
     "font-weight:bold}.d{font-size:11px;fill:#444}.gap{font-size:11px;fill:#777}"
-    ".under,.arrow{fill:none;stroke-linecap:square}.under{stroke:#fff;stroke-width:3.4}"
+    ".part{stroke:#777;stroke-dasharray:2 "
+    "3}.under,.arrow{fill:none;stroke-linecap:square}.under{stroke:#fff;stroke-width:3.4}"
     ".arrow{stroke:currentColor;stroke-width:1.4}"
     ".enables .arrow{stroke-dasharray:4 4;stroke-linecap:butt}.head{fill:currentColor}"
     ".k0{color:#b4641e}.k1{color:#1f5fa8}.k2{color:#2e7d32}.k3{color:#8e24aa}.k4{color:#555}";
@@ -73,6 +79,7 @@ struct Entry {
   bool shown = true;
   std::optional<Place> waits_for;
   std::optional<Place> enables;  ///< up to there
+  size_t rearm = 0;              ///< the one that writes it, noted above; 0: noted nowhere
   int y = 0;                     ///< below the top of the columns
 };
 
@@ -84,10 +91,28 @@ struct Queue {
   bool receives = false;
   bool managed = false;  ///< a send queue that is
   bool drawn = true;     ///< an entry is shown
+  size_t ring = 0;       ///< of a queue that is written in parts; 0: it fits
   int width = 0;         ///< needed
   int height = 0;        ///< needed, with the title
   int y = 0;             ///< below the top of the columns
   size_t column = 0;
+};
+
+/// How often a queue is written to again before entry `index` is there.
+size_t RearmOf(const Queue& queue, size_t index) {
+  return queue.ring == 0 || index < queue.ring ? 0 : (index - queue.ring) / (queue.ring / 2) + 1;
+}
+
+std::string RearmNote(const Queue& queue, size_t rearm) {
+  return fmt::format("re-arm {}: once WQE {} has completed", rearm, rearm * (queue.ring / 2) - 1);
+}
+
+/// A sample in the legend and what it means.
+struct LegendItem {
+  std::string_view css_class;
+  std::string_view meaning;
+  bool is_arrow = false;
+  bool begins_row = false;
 };
 
 class QueuePicture {
@@ -105,6 +130,7 @@ class QueuePicture {
     const std::vector<int> widths = PlaceQueues();
     MakeArrows(widths.size());
     PlaceColumns(widths);
+    MakeLegend();
   }
 
   size_t shown() const { return shown_; }
@@ -126,7 +152,8 @@ class QueuePicture {
   std::optional<Place> SourceOf(const SendEntry& wait) const;
   OpId OpAt(const SendEntry& wait) const;
   std::string Note() const;
-  static void DrawLegendArrow(Svg& svg, Legend& legend, std::string_view css_class);
+  void MakeLegend();
+  static void DrawLegendArrow(Svg& svg, const Box& box, std::string_view css_class);
   void DrawLegend(Svg& svg) const;
   void DrawQueue(Svg& svg, const Queue& queue) const;
   void DrawArrows(Svg& svg) const;
@@ -144,7 +171,8 @@ class QueuePicture {
   size_t empty_ = 0;            ///< queues none of whose entries is shown: not drawn
   std::vector<Place> sources_;  ///< of `arrows_`, by route
   std::optional<Routes> arrows_;
-  size_t arrows_left_out_ = 0;   ///< all of them, when they are too many
+  size_t arrows_left_out_ = 0;  ///< all of them, when they are too many
+  std::vector<LegendItem> legend_;
   std::vector<Extent> columns_;  ///< by number
   int top_ = 0;                  ///< of the columns
   int height_ = 0;               ///< of the columns
@@ -163,7 +191,8 @@ void QueuePicture::MakeReceiveQueue(size_t index) {
                      .detail = fmt::format("receive queue, CQ {}{}", qp.recv_cq.value,
                                            RingNote(qp.receives_in_parts(), qp.rq_wqes)),
                      .entries = {},
-                     .receives = true});
+                     .receives = true,
+                     .ring = qp.receives_in_parts() ? qp.rq_wqes : 0});
 }
 
 void QueuePicture::MakeSendQueue(size_t index) {
@@ -179,7 +208,8 @@ void QueuePicture::MakeSendQueue(size_t index) {
                                           : "send",
                              qp.send_cq.value, RingNote(qp.sends_in_parts(), qp.sq_wqebbs)),
        .entries = {},
-       .managed = qp.managed});
+       .managed = qp.managed,
+       .ring = qp.sends_in_parts() ? qp.sq_wqebbs : 0});
   for (size_t entry = 0; entry < qp.sends.size(); ++entry) {
     if (qp.sends[entry].signaled) signaled_[index].push_back(entry);
   }
@@ -247,10 +277,13 @@ OpId QueuePicture::OpAt(const SendEntry& wait) const {
 Entry QueuePicture::MakeEntry(const SendEntry& send, size_t qp, uint32_t cqe) const {
   Entry entry;
   entry.shown = IsShown(send.op);
+  const std::string gives =
+      fmt::format("gives CQE {} of CQ {}", cqe, program_.qps[qp].send_cq.value);
+  const std::string also = send.signaled ? ", " + gives : "";
   if (send.opcode == Opcode::kWait) {
     entry.css_class = "wait";
     entry.what = fmt::format("WAIT CQ {} until CQE {}", send.cq.value, send.cqe_index);
-    entry.detail = "for " + NameOf(OpAt(send));
+    entry.detail = fmt::format("for {}{}", NameOf(OpAt(send)), also);
     if (send.op != nic::kNoOp) entry.waits_for = SourceOf(send);
     return entry;
   }
@@ -258,16 +291,15 @@ Entry QueuePicture::MakeEntry(const SendEntry& send, size_t qp, uint32_t cqe) co
     entry.css_class = "enable";
     entry.what = fmt::format("SEND_EN {}", nic::Describe(program_, send.qp));
     entry.enables = Place{.queue = send_queue_[send.qp.index()], .index = send.count - 1};
-    entry.detail = fmt::format("up to WQE {}: {}", send.count - 1,
-                               NameOf(program_.qps[send.qp.index()].sends[send.count - 1].op));
+    entry.detail =
+        fmt::format("up to WQE {}: {}{}", send.count - 1,
+                    NameOf(program_.qps[send.qp.index()].sends[send.count - 1].op), also);
     return entry;
   }
   entry.css_class = send.op == nic::kNoOp ? "nop" : program_.qps[qp].managed ? "held" : "send";
   entry.what = send.op == nic::kNoOp ? std::string(Name(send.opcode))
                                      : fmt::format("{} (op {})", NameOf(send.op), send.op.value);
-  entry.detail = send.signaled
-                     ? fmt::format("gives CQE {} of CQ {}", cqe, program_.qps[qp].send_cq.value)
-                     : "not signaled";
+  entry.detail = send.signaled ? gives : "not signaled";
   return entry;
 }
 
@@ -289,15 +321,21 @@ void QueuePicture::FillQueues(size_t index) {
   }
 }
 
-/// Counts entries, and says how much room the queue needs.
+/// Counts entries, and says which notes and how much room the queue needs.
 void QueuePicture::Measure(Queue& queue) {
   double text = std::max(TextWidth(queue.title, 14), TextWidth(queue.detail, 12));
   queue.drawn = false;
-  for (const Entry& entry : queue.entries) {
+  size_t rearm = 0;  // of the entry shown before
+  for (size_t i = 0; i < queue.entries.size(); ++i) {
+    Entry& entry = queue.entries[i];
     ++entries_;
     if (!entry.shown) continue;
     ++shown_;
     queue.drawn = true;
+    if (RearmOf(queue, i) != rearm) {
+      rearm = entry.rearm = RearmOf(queue, i);
+      text = std::max(text, TextWidth(RearmNote(queue, rearm), 11));
+    }
     text = std::max({text, TextWidth(entry.what, 11.5) + 34, TextWidth(entry.detail, 11) + 34});
   }
   queue.width = std::max(kBoxWidthMin, static_cast<int>(std::ceil(text)) + 8);
@@ -308,6 +346,7 @@ void QueuePicture::PlaceEntries(Queue& queue) {
   int y = kTitleHeight;
   bool gap = false;
   for (Entry& entry : queue.entries) {
+    if (entry.rearm != 0) y += kGapHeight;
     entry.y = y;  // of a gap: read at its first entry only
     if (entry.shown) {
       y += kBoxHeight + kSpace;
@@ -405,6 +444,11 @@ void QueuePicture::DrawQueue(Svg& svg, const Queue& queue) const {
       i = end - 1;
       continue;
     }
+    if (entry.rearm != 0) {
+      const int line = y - kGapHeight - kSpace / 2;
+      svg.Lines("part", std::array{Line{{column.left, line}, {column.right, line}}});
+      svg.Text("gap", column.left + 4, y - kGapHeight + 11, RearmNote(queue, entry.rearm));
+    }
     svg.BeginGroup("entry", fmt::format("{} {}: {}, {}", queue.title, i, entry.what, entry.detail));
     svg.Rect(entry.css_class, {column.left, y, column.right - column.left, kBoxHeight});
     svg.Text("r", column.left + 24, y + 13, fmt::to_string(i));
@@ -453,8 +497,38 @@ std::string QueuePicture::Note() const {
   return note;
 }
 
-void QueuePicture::DrawLegendArrow(Svg& svg, Legend& legend, std::string_view css_class) {
-  const Box box = legend.Sample(40);
+void QueuePicture::MakeLegend() {
+  const bool is_managed = program_.enables() > 0;
+  const bool in_parts = program_.rearms() > 0;
+  const bool all_shown = shown_ == entries_;  // else nothing of the end is
+  legend_.push_back({"wait", "holds its queue until a CQ has a CQE"});
+  if (is_managed) legend_.push_back({"enable", "lets a managed queue run so far"});
+  legend_.push_back(
+      {is_managed ? "held" : "send", is_managed ? "send, held until enabled" : "send"});
+  legend_.push_back(
+      {"recv", in_parts ? "receive, posted ahead" : "receive, posted before the start"});
+  legend_.push_back({"nop", in_parts ? "the last completion" : "the host's only completion"});
+  if (arrows_left_out_ == 0) {
+    legend_.push_back({"k0",
+                       all_shown ? "whose CQE a WAIT waits for; those of the end have no arrows"
+                                 : "whose CQE a WAIT waits for, where that is shown",
+                       /*is_arrow=*/true});
+    if (is_managed) legend_.push_back({"k4 enables", "the last WQE enabled", /*is_arrow=*/true});
+  }
+  int x = kChartMargin;
+  const int right = std::max(columns_.empty() ? 0 : columns_.back().right, kLegendWidthMin);
+  for (LegendItem& item : legend_) {
+    const int width = Legend::WidthOf(item.is_arrow ? kArrowSample : kBoxSample, item.meaning);
+    item.begins_row = x > kChartMargin && x + width > right;
+    if (item.begins_row) {
+      x = kChartMargin;
+      top_ += kLegendRowHeight;
+    }
+    x += width;
+  }
+}
+
+void QueuePicture::DrawLegendArrow(Svg& svg, const Box& box, std::string_view css_class) {
   const Point tip{box.x + box.width, box.y + 8};
   svg.BeginGroup(css_class, "");
   svg.Lines("arrow", std::array{Line{{box.x, tip.y}, {tip.x - kArrowHead, tip.y}}});
@@ -464,26 +538,16 @@ void QueuePicture::DrawLegendArrow(Svg& svg, Legend& legend, std::string_view cs
 
 void QueuePicture::DrawLegend(Svg& svg) const {
   Legend legend(svg);
-  const bool is_managed = program_.enables() > 0;
-  const std::pair<std::string_view, std::string_view> samples[] = {
-      {"wait", "holds its queue until a CQ has a CQE"},
-      {"enable", "lets a managed queue run so far"},
-      {is_managed ? "held" : "send", is_managed ? "send, held until enabled" : "send"},
-      {"recv", "receive, posted before the start"},
-      {"nop", "the host's only completion"}};
-  for (const auto& [css_class, meaning] : samples) {
-    if (css_class == "enable" && !is_managed) continue;
-    svg.Rect(css_class, legend.Sample(24));
-    legend.Meaning(meaning);
+  for (const LegendItem& item : legend_) {
+    if (item.begins_row) legend.BeginRow();
+    const Box box = legend.Sample(item.is_arrow ? kArrowSample : kBoxSample);
+    if (item.is_arrow) {
+      DrawLegendArrow(svg, box, item.css_class);
+    } else {
+      svg.Rect(item.css_class, box);
+    }
+    legend.Meaning(item.meaning);
   }
-  if (arrows_left_out_ > 0) return;
-  DrawLegendArrow(svg, legend, "k0");
-  const bool all_shown = shown_ == entries_;  // else nothing of the end is
-  legend.Meaning(all_shown ? "whose CQE a WAIT waits for; those of the end have no arrows"
-                           : "whose CQE a WAIT waits for, where that is shown");
-  if (!is_managed) return;
-  DrawLegendArrow(svg, legend, "k4 enables");
-  legend.Meaning("the last WQE enabled");
 }
 
 std::string QueuePicture::Draw() const {

@@ -2,7 +2,8 @@
 //
 // The queue picture: one node's queues as lowering makes them: a column per send and receive queue
 // with its WQEs in order, the CQE that each gives, an arrow to each WAIT from what it waits for,
-// and an arrow from each SEND_EN to the WQE up to which it enables a managed queue. The only picture that knows of queues.
+// and an arrow from each SEND_EN to the WQE up to which it enables a managed queue. The only
+// picture that knows of queues.
 #ifndef PREPOST_VIZ_QUEUES_H_
 #define PREPOST_VIZ_QUEUES_H_
 
@@ -24,8 +25,9 @@ inline constexpr int kArrowsSideBySideMax = 16;
 
 /// An SVG file of the queues of the one selected node; with blocks or rounds, of the entries for
 /// these, and what is left out is counted. `plan` must be valid, `selection` from CheckSelection().
-/// `lower.node` is the selection's, whatever it says. The same arguments give the same bytes. Errors: kUsage for no or several nodes; kRejected above
-/// kQueueEntriesMax entries, and those of nic::Lower().
+/// `lower.node` is the selection's, whatever it says. The same arguments give the same bytes.
+/// Errors: kUsage for no or several nodes; kRejected above kQueueEntriesMax entries, and those of
+/// nic::Lower().
 Result<std::string> DrawQueues(const Plan& plan, const Selection& selection,
                                const nic::LowerOptions& lower = {});
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/pairing.h"
 #include "prepost/backends/nic/stuck_report.h"
 
@@ -13,26 +14,44 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
                                     std::span<const MessageBuffers> transfers,
                                     const FirstNumbers& first) {
   ArmedGroup group(fabric, plan);
-  std::vector<nic::OpenNode> open;
   for (const nic::NodeProgram& it : program.nodes) {
     const bool root = it.node == plan.header().root;
     // Of a sequence, the next message's sends may come before this node has armed it.
-    nic::ArmConfig config{.messages = {},
-                          .writable = !root,
-                          .rnr_retry = transfers.size() > 1 ? uint8_t{7} : program.rnr_retry,
-                          .first_sq_index = first.sq_index,
-                          .first_cq_index = first.cq_index,
-                          .epoch = first.epoch};
+    nic::ArmConfig config{
+        .messages = {},
+        .writable = !root,
+        .rnr_retry = transfers.size() > 1 ? nic::kRnrRetryForEver : program.rnr_retry,
+        .first_sq_index = first.sq_index,
+        .first_cq_index = first.cq_index,
+        .epoch = first.epoch};
     for (const MessageBuffers& transfer : transfers) {
       config.messages.push_back(root ? transfer.message : transfer.node_buffers[it.node.index()]);
     }
     Result<nic::ArmedNode> node = nic::ArmedNode::Make(fabric.device(it.node), it, config);
     if (!node.ok()) return node.status();
-    open.push_back(node->open_node());
+    group.open_.push_back(node->open_node());
     group.nodes_.push_back(*std::move(node));
   }
-  PREPOST_RETURN_IF_ERROR(nic::ConnectAll(open));
+  PREPOST_RETURN_IF_ERROR(nic::ConnectAll(group.open_));
   return group;
+}
+
+nic::QueueObjects ArmedGroup::Objects(NodeId node) const {
+  nic::QueueObjects objects = nic::ObjectsOf(nodes_[node.index()]);
+  const std::vector<nic::OpenQp>& open = open_[node.index()].qps;
+  for (size_t i = 0; i < open.size(); ++i) {  // loopback QPs are behind them
+    objects.qps[i].peer_qpn = open[i].peer_qpn;
+  }
+  return objects;
+}
+
+Status ArmedGroup::Validate(const Checkpoint& checkpoint) const {
+  nic::Validator validator(*plan_);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    PREPOST_RETURN_IF_ERROR(prepost::Check(checkpoint));
+    validator.Add(Objects(NodeId::FromIndex(i)));
+  }
+  return validator.Finish().ToStatus();
 }
 
 Status ArmedGroup::Check() {

@@ -15,13 +15,15 @@
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/group_failure.h"
+#include "prepost/backends/nic/pairing.h"
+#include "prepost/backends/nic/queue_objects.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
+#include "prepost/runtime/checkpoint.h"
 
 namespace prepost::emulated {
 
-/// Move only.
 /// One message of a sequence. `node_buffers[v]` is node v's, of the message's size; the root's is
 /// not used. Not owned.
 struct MessageBuffers {
@@ -36,6 +38,7 @@ struct FirstNumbers {
   uint32_t cq_index = 0;
 };
 
+/// Move only.
 class ArmedGroup {
  public:
   /// Makes and connects all nodes of `plan`. To arm them all before any starts is its user's
@@ -49,6 +52,13 @@ class ArmedGroup {
   std::span<nic::ArmedNode> nodes() { return nodes_; }
   std::span<const nic::ArmedNode> nodes() const { return nodes_; }
 
+  /// What a node's NIC is about to read, and what its QPs are connected to. When it is armed and
+  /// has not started.
+  nic::QueueObjects Objects(NodeId node) const;
+  /// When all are armed and none has started: the bytes in all rings, and how QPs are connected,
+  /// against the plan. Rings nothing. Errors: the findings (kRejected); those of `checkpoint`,
+  /// which is called for each node.
+  Status Validate(const Checkpoint& checkpoint) const;
   /// After the end, when the fabric is stopped: every CQE came and is right, and nobody misused a
   /// NIC.
   Status Check();
@@ -64,6 +74,7 @@ class ArmedGroup {
   Fabric* fabric_;
   const Plan* plan_;
   std::vector<nic::ArmedNode> nodes_;  // in the order of node ids
+  std::vector<nic::OpenNode> open_;    // by node: what its QPs are connected to
 };
 
 /// An error with the first misuse, if there was one. When the fabric is stopped.

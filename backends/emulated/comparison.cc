@@ -12,7 +12,8 @@
 // first, so that slow drifts of the machine meet both. Differences within a pair are what counts.
 //
 // Who ends a transfer that does not end by itself: the watching thread. It sleeps until the last
-// host is done, is woken by the interrupt, and looks every kTick whether anything has moved.
+// host is done, is woken by the interrupt, and looks every kTick whether anything has moved on the
+// fabric: devices belong to the hosts' threads, so it may not ask them (nic::QueueWatch).
 // CPU-driven, standing still is given a bound of time, since NICs are idle whenever hosts think.
 // Preposted, NICs that are idle after every host has started will never do anything again: hosts
 // get one last look for a completion that they have not noticed yet, and who has none is stuck.
@@ -333,8 +334,8 @@ class Comparer {
                     plan_.header().message.bytes, plan_.header().nodes, available));
   }
 
-  /// Calls `step` with an offset and a size for all of `bytes`, piece by piece, so that an interrupt
-  /// is seen in between.
+  /// Calls `step` with an offset and a size for all of `bytes`, piece by piece, so that an
+  /// interrupt is seen in between.
   template <typename Step>
   Status InSteps(uint64_t bytes, Step step) const {
     constexpr uint64_t kStepBytes = uint64_t{64} << 20;
@@ -401,6 +402,7 @@ class Comparer {
       PREPOST_RETURN_IF_ERROR(PrepareToSleep(fabric, id, node));
       hosts.emplace_back(node, fabric.device(id), threads.wake_fd());
     }
+    PREPOST_RETURN_IF_ERROR(group->Validate(Checkpoints()));
     Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/true);
     if (sample.status().code() == StatusCode::kRejected) PREPOST_RETURN_IF_ERROR(group->Fail());
     if (!sample.ok()) return sample;

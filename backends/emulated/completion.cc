@@ -75,6 +75,7 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
     if (!cq.overrun) {
       Misuse(qp.nic,
              fmt::format("CQ {:#x} of {} entries was overrun", cq.number, cq.config.entries));
+      Tell(qp.nic, {nic::ErrorEvent::Kind::kCqError, cq.number});
     }
     cq.overrun = true;
     return index;

@@ -29,6 +29,7 @@ class EmulatedDevice final : public nic::Device {
   Result<nic::QpCounters> QueryQp(uint32_t qpn) override { return nic_.QueryQp(qpn); }
   Result<nic::CqCounters> QueryCq(uint32_t cqn) override { return nic_.QueryCq(cqn); }
   Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, nic::Access access) override;
+  Status DeregisterMemory(uint32_t key) override { return nic_.RemoveMemory(key); }
   void RingDoorbell(uint64_t first_bytes) override;
   Status RequestEvent(uint32_t cqn) override;
   Status RequestErrorEvent(uint32_t cqn) override;

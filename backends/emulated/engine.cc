@@ -19,6 +19,7 @@ constexpr uint64_t kRunBytes = 64 << 20;  // one Run moves about as much, so tha
 }  // namespace
 
 void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
+  if (nic.has_failed) return;
   std::byte bytes[sizeof first_bytes];
   std::memcpy(bytes, &first_bytes, sizeof first_bytes);
   const uint32_t qpn = nic::LoadBigEndian<uint32_t>(bytes + nic::control::kQpn) >> 8;

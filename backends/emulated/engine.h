@@ -43,13 +43,15 @@
 
 namespace prepost::emulated {
 
-/// What happens to the QPs of `node` towards `peer` once they have received `after_receives`
-/// messages.
+/// What happens to the QPs of `node` towards `peer`, or to its whole NIC, once they have received
+/// `after_receives` messages.
 struct QpFault {
   enum class Kind : uint8_t {
-    kFatal,  ///< the NIC moves it to the error state, flushes it and tells its host
-    kFlush,  ///< it is moved to the error state by somebody and flushed
-    kGone    ///< it is destroyed: no CQE, no event, no answer to its peer
+    kFatal,        ///< the NIC moves it to the error state, flushes it and tells its host
+    kFlush,        ///< it is moved to the error state by somebody and flushed
+    kGone,         ///< it is destroyed: no CQE, no event, no answer to its peer
+    kDeviceFatal,  ///< the NIC stops: no CQE, no answer to anybody; its host is told
+    kPortDown      ///< the NIC's link is cut: no answer to or from others; its host is told
   };
   NodeId node;
   NodeId peer;
@@ -106,10 +108,10 @@ struct ParkedQueue {
   uint32_t produced = 0;   ///< kWait: CQEs that there are
 };
 
-/// A CQ that an event was requested for has a new CQE; or a QP has failed.
+/// A CQ that an event was requested for has a new CQE; or the NIC tells of something else.
 struct CqEvent {
   NodeId node;
-  uint32_t cqn = 0;  ///< 0: a QP, see NicState::errors
+  uint32_t cqn = 0;  ///< 0: see NicState::errors
 };
 
 struct EngineCounters {
@@ -186,7 +188,11 @@ class Engine {
   void Transmit(QpState& qp);
   void BreakIfDue(QpState& receiver);
   void Fail(QpState& receiver, QpFault::Kind kind);
-  void TellOfQp(QpState& qp, nic::ErrorEvent::Kind kind);
+  void Vanish(QpState& qp);
+  /// Whether what one of them sends gets to the other.
+  static bool Reaches(const QpState& qp, const QpState& remote) {
+    return &qp.nic == &remote.nic || (!qp.nic.is_link_down && !remote.nic.is_link_down);
+  }
   bool IsAnswered(QpState& qp, Work& work);
   void TryAgainLater(QpState& qp);
   bool Place(QpState& qp, Work& work);
@@ -198,6 +204,9 @@ class Engine {
   void CompleteReceive(QpState& receiver, const Work& work);
   bool WakeRnrWaiters(bool idle);
   static uint16_t AvailableReceives(const QpState& qp);
+
+  /// What verbs call an asynchronous event.
+  void Tell(NicState& nic, const nic::ErrorEvent& event);
 
   // completion.cc
   void Complete(QpState& qp);

@@ -8,6 +8,7 @@
 #include "prepost/backends/emulated/fabric.h"
 
 namespace prepost::emulated {
+
 Result<CqState*> Nic::FindCq(uint32_t cqn) const {
   CqState* cq = state_.FindCq(cqn);
   if (cq == nullptr) return Rejected(fmt::format("CQ {:#x} does not exist", cqn));
@@ -18,6 +19,15 @@ Result<QpState*> Nic::FindQp(uint32_t qpn) const {
   QpState* qp = state_.FindQp(qpn);
   if (qp == nullptr) return Rejected(fmt::format("QP {:#x} does not exist", qpn));
   return qp;
+}
+
+Status Nic::CheckAlive() const {
+  return state_.has_failed ? EnvironmentError("the NIC has failed") : Status();
+}
+
+bool Nic::has_failed() {
+  const auto hold = fabric_.HoldEngine();
+  return state_.has_failed;
 }
 
 Result<QpState*> Nic::FindQp(uint32_t qpn, nic::QpState state) const {
@@ -82,6 +92,7 @@ void Nic::Retire(uint32_t qpn) {
 
 Status Nic::ResetToInit(uint32_t qpn) {
   const auto hold = fabric_.HoldEngine();
+  PREPOST_RETURN_IF_ERROR(CheckAlive());
   const Result<QpState*> qp = FindQp(qpn, nic::QpState::kReset);
   if (!qp.ok()) return qp.status();
   (*qp)->state = nic::QpState::kInit;
@@ -90,6 +101,7 @@ Status Nic::ResetToInit(uint32_t qpn) {
 
 Status Nic::InitToReceive(uint32_t qpn, NodeId remote, uint32_t remote_qpn) {
   const auto hold = fabric_.HoldEngine();
+  PREPOST_RETURN_IF_ERROR(CheckAlive());
   const Result<QpState*> qp = FindQp(qpn, nic::QpState::kInit);
   if (!qp.ok()) return qp.status();
   if (remote.index() >= fabric_.states_.size()) {
@@ -106,6 +118,7 @@ Status Nic::InitToReceive(uint32_t qpn, NodeId remote, uint32_t remote_qpn) {
 
 Status Nic::ReceiveToSend(uint32_t qpn, uint8_t rnr_retry) {
   const auto hold = fabric_.HoldEngine();
+  PREPOST_RETURN_IF_ERROR(CheckAlive());
   const Result<QpState*> qp = FindQp(qpn, nic::QpState::kReadyToReceive);
   if (!qp.ok()) return qp.status();
   (*qp)->config.rnr_retry = rnr_retry;
@@ -115,6 +128,7 @@ Status Nic::ReceiveToSend(uint32_t qpn, uint8_t rnr_retry) {
 
 Status Nic::ToError(uint32_t qpn) {
   const auto hold = fabric_.HoldEngine();
+  PREPOST_RETURN_IF_ERROR(CheckAlive());
   const Result<QpState*> qp = FindQp(qpn);
   if (!qp.ok()) return qp.status();
   fabric_.engine_.BreakQp(**qp);
@@ -123,12 +137,18 @@ Status Nic::ToError(uint32_t qpn) {
 }
 
 Status Nic::ToReset(uint32_t qpn) {
+  const auto hold = fabric_.HoldEngine();
+  PREPOST_RETURN_IF_ERROR(CheckAlive());
   const Result<QpState*> found = FindQp(qpn);
   if (!found.ok()) return found.status();
-  const auto hold = fabric_.HoldEngine();
   const QpState& old = **found;
   auto anew =
       std::make_unique<QpState>(state_, qpn, old.config, old.memory, old.send_cq, old.recv_cq);
+  for (const auto& peers : fabric_.states_) {  // they reach it by its number
+    for (const auto& peer : peers->qps) {
+      if (peer != nullptr && peer->remote == &old) peer->remote = anew.get();
+    }
+  }
   Retire(qpn);
   state_.qps[qpn - NicState::kFirstQpn] = std::move(anew);
   return {};
@@ -136,6 +156,7 @@ Status Nic::ToReset(uint32_t qpn) {
 
 Result<nic::QpCounters> Nic::QueryQp(uint32_t qpn) {
   const auto hold = fabric_.HoldEngine();
+  PREPOST_RETURN_IF_ERROR(CheckAlive());
   const Result<QpState*> found = FindQp(qpn);
   if (!found.ok()) return found.status();
   const QpState& qp = **found;
@@ -150,6 +171,7 @@ Result<nic::QpCounters> Nic::QueryQp(uint32_t qpn) {
 
 Result<nic::CqCounters> Nic::QueryCq(uint32_t cqn) {
   const auto hold = fabric_.HoldEngine();
+  PREPOST_RETURN_IF_ERROR(CheckAlive());
   const Result<CqState*> found = FindCq(cqn);
   if (!found.ok()) return found.status();
   const CqState& cq = **found;
@@ -226,7 +248,7 @@ void Nic::Signal(uint32_t cqn) {
 std::optional<uint32_t> Nic::TakeEvent() {
   const std::lock_guard lock(event_mutex_);
   if (events_taken_ == events_.size()) {
-    if (event_file_.valid()) event_file_.Take();  // an event of a QP: see TakeErrors()
+    if (event_file_.valid()) event_file_.Take();  // what TakeErrors() tells
     return std::nullopt;
   }
   const uint32_t cqn = events_[events_taken_++];

@@ -44,20 +44,22 @@ class Nic final : public nic::NicModel {
   Status ArmForErrors(uint32_t cqn) override;
   Result<int> EventFile() override;
   std::optional<uint32_t> TakeEvent() override;
+  std::vector<nic::ErrorEvent> TakeErrors() override;
+  bool has_failed() override;
   void ReportMisuse(const std::string& what) override;
 
   /// Arm() for the CQEs that have not been written yet.
   Status ArmForNext(uint32_t cqn);
 
-  /// As Device::TakeErrors(), of those events that somebody has asked for.
-  std::vector<nic::ErrorEvent> TakeErrors();
-
-  /// For the fabric: an event of this CQ has come, or of a QP (0); from any thread.
+  /// For the fabric: an event of this CQ has come, or one that TakeErrors() tells (0); from any
+  /// thread.
   void Signal(uint32_t cqn);
 
  private:
   Result<CqState*> FindCq(uint32_t cqn) const;
   Result<QpState*> FindQp(uint32_t qpn) const;
+  /// A command can be carried out; with the engine held.
+  Status CheckAlive() const;
   /// The QP if it is in `state`.
   Result<QpState*> FindQp(uint32_t qpn, nic::QpState state) const;
   /// Takes the QP out of its slot.

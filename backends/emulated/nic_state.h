@@ -28,6 +28,9 @@ struct QpState;
 /// retry_count of every QP, as drivers set it.
 inline constexpr uint8_t kTransportRetries = 7;
 
+/// The only port of every NIC.
+inline constexpr uint8_t kPort = 1;
+
 /// Which CQEs the host of a CQ asks an event of. A greater one contains the smaller, bit by bit.
 enum EventRequest : uint8_t { kNoEvent = 0, kErrorEvent = 1, kAnyEvent = 3 };
 
@@ -144,6 +147,8 @@ struct QpState {
 
 struct NicState {
   NodeId node;
+  bool has_failed = false;    ///< as a whole: nothing moves any more, and no command is taken
+  bool is_link_down = false;  ///< it reaches nobody but itself
   /// The engine notes them; for the host.
   void NoteError(const nic::ErrorEvent& error) {
     const std::lock_guard lock(error_mutex);

@@ -13,6 +13,8 @@
 
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/nic/object_table.h"
+#include "prepost/backends/nic/queue_watch.h"
 #include "prepost/runtime/clock.h"
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/interrupt.h"
@@ -83,8 +85,7 @@ struct LoggedQueues {
 
 /// What `event` of a queue means for an op; none when it is about no op.
 std::optional<OpEvent> OpEventOf(const NicEvent& event, LoggedQueues& queues) {
-  const bool send = event.opcode == nic::Opcode::kSend || event.opcode == nic::Opcode::kSendImm;
-  if (!send) return std::nullopt;
+  if (!nic::IsSend(event.opcode)) return std::nullopt;
   const auto of_send = [&](OpEvent::Kind kind) {
     const OpId op = queues.OpAt(queues.qp->sends, &queues.sends_at,
                                 static_cast<uint16_t>(event.wqe_index - queues.sq_base));
@@ -123,6 +124,7 @@ class OffloadRun {
                                       .faults = options.faults}) {}
 
   Status Arm(std::span<const MessageBuffers> transfers) {
+    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(program_.nodes.size() + kOwnFiles));
     if (options_.make_device) {
       PREPOST_RETURN_IF_ERROR(fabric_.MakeDevices(options_.make_device));
     }
@@ -136,20 +138,24 @@ class OffloadRun {
                  });
     group_.emplace(*std::move(group));
     for (nic::ArmedNode& node : group_->nodes()) {
+      PREPOST_RETURN_IF_ERROR(CheckInterrupt());
       PREPOST_RETURN_IF_ERROR(node.Arm());
       NotePosted(node.program().node);
     }
     return {};
   }
 
-  /// Rings the doorbells. The NICs are switched on after them, so that a seed gives the same run
-  /// every time.
+  /// Validates what is armed and rings the doorbells. The NICs are switched on after them, so that
+  /// a seed gives the same run every time.
   Status Start() {
     report_.executor = "offload";
     report_.detail = options_.device;
     report_.wait = Name(WaitMode::kInterrupt);
     report_.nodes.resize(group_->nodes().size());
     PREPOST_RETURN_IF_ERROR(Watch());
+    if (options_.validate) {
+      PREPOST_RETURN_IF_ERROR(group_->Validate([this] { return CheckInterrupt(); }));
+    }
     charged_ns_ = ThreadCpuNs();
     start_ns_ = MonotonicNs();
     if (options_.trace != nullptr) options_.trace->start_ns = start_ns_;
@@ -161,6 +167,7 @@ class OffloadRun {
     }
     PREPOST_RETURN_IF_ERROR(
         fabric_.Start(IsEndSeen() ? Fabric::Until::kIdle : Fabric::Until::kStopped));
+    watches_.resize(group_->nodes().size());
     moved_ns_ = MonotonicNs();
     return Watch(fabric_.ended_fd(), kEngineEnded);
   }
@@ -173,7 +180,7 @@ class OffloadRun {
       if (count < 0 && errno != EINTR) {
         return SystemError(StatusCode::kEnvironment, "cannot wait for the NICs", errno);
       }
-      if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
+      PREPOST_RETURN_IF_ERROR(CheckInterrupt());
       if (count < 0) {
         for (const nic::ArmedNode& node : group_->nodes())
           fabric_.device(node.program().node).CountWakeup();
@@ -205,8 +212,15 @@ class OffloadRun {
       const bool root = node.node == plan_.header().root;
       node.retries = fabric_.engine().rnr_retries(node.node);
       node.bytes_received = root ? 0 : plan_.header().message.bytes;
-      node.rearms = group_->nodes()[node.node.index()].feed().rearms();
-      node.rearms_max = group_->nodes()[node.node.index()].program().rearms();
+      const nic::ArmedNode& armed = group_->nodes()[node.node.index()];
+      node.rearms = armed.feed().rearms();
+      node.rearms_max = armed.program().rearms();
+      for (const nic::QueueFeed::Rearmed& it : armed.feed().rearmed()) {
+        report_.queue_rearms.push_back({.node = node.node,
+                                        .queue = Describe(armed.program(), it),
+                                        .rearms = it.count,
+                                        .bound = it.bound});
+      }
     }
     return {};
   }
@@ -233,9 +247,12 @@ class OffloadRun {
   RunReport TakeReport() { return std::move(report_); }
 
  private:
+  Status CheckInterrupt() const {
+    return IsInterrupted(options_.interrupt_fd) ? Interrupted() : Status();
+  }
+
   /// Asks for every node's event and watches for it, and for the interrupt.
   Status Watch() {
-    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(group_->nodes().size() + kOwnFiles));
     epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     for (nic::ArmedNode& node : group_->nodes()) {
       const NodeId id = node.program().node;
@@ -264,19 +281,13 @@ class OffloadRun {
     return timeout_ms == -1 ? kLookMs : std::min(kLookMs, timeout_ms);
   }
 
-  /// Whether no counter of any queue has changed for too long; any device can tell.
+  /// Whether no queue has moved for too long; any device can tell.
   bool IsOverdue() {
     if (options_.no_progress_max.count() == 0) return false;
-    uint64_t moved = 0;
-    for (const nic::ArmedNode& node : group_->nodes()) {
-      const Result<nic::NodePosition> position = node.Position();
-      if (!position.ok()) continue;
-      for (const nic::QueuePosition& qp : position->qps)
-        moved += qp.sends_fetched + qp.receives_taken;
-      for (const uint32_t cqes : position->cqes) moved += cqes;
-    }
     const uint64_t now_ns = MonotonicNs();
-    if (std::exchange(moved_, moved) != moved) moved_ns_ = now_ns;
+    for (size_t i = 0; i < watches_.size(); ++i) {
+      if (watches_[i].HasMoved(group_->nodes()[i])) moved_ns_ = now_ns;
+    }
     return now_ns - moved_ns_ >=
            1'000'000 * static_cast<uint64_t>(options_.no_progress_max.count());
   }
@@ -306,6 +317,7 @@ class OffloadRun {
       PREPOST_RETURN_IF_ERROR(node.CheckAll());
       PREPOST_RETURN_IF_ERROR(node.Arm());
       PREPOST_RETURN_IF_ERROR(node.RequestEvents());
+      if (options_.validate) PREPOST_RETURN_IF_ERROR(nic::ValidateArmed(plan_, node));
       node.Start();
       done = node.Poll(std::chrono::milliseconds(0), /*wake_fd=*/-1);
     }
@@ -352,8 +364,8 @@ class OffloadRun {
   std::vector<size_t> left_;                  // by node: messages
   bool hosts_act_ = false;                    // between the first doorbells and the end
   uint64_t progress_ = 0;                     // of the NICs when last looked at
-  uint64_t moved_ = 0;                        // sum of the queues' counters, then
-  uint64_t moved_ns_ = 0;                     // when it last changed
+  std::vector<nic::QueueWatch> watches_;      // by node
+  uint64_t moved_ns_ = 0;                     // when one of these last saw something move
   FileDescriptor epoll_;
   uint64_t start_ns_ = 0;
   uint64_t charged_ns_ = 0;  // of this thread's processor time

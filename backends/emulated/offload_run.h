@@ -34,9 +34,10 @@ struct OffloadOptions {
   uint64_t seed = 1;  ///< of the scheduler: the same seed gives the same run
   FirstNumbers first = {};
   std::vector<QpFault> faults = {};  ///< QPs to break on the way
-  /// The run has failed when nothing moves for so long; 0: never. Emulated NICs that cannot go on are
-  /// idle, which ends the run at once.
+  /// The run has failed when nothing moves for so long; 0: never. Emulated NICs that cannot go on
+  /// are idle, which ends the run at once.
   std::chrono::milliseconds no_progress_max{0};
+  bool validate = true;   ///< false: rings for whatever stands in the queues, for tests
   bool sees_idle = true;  ///< false: as with devices that do not show it, for tests
   int interrupt_fd = -1;  ///< the run is interrupted when this is readable; -1: never. Not owned
   RunTrace* trace = nullptr;  ///< not owned; filled at the end, also when the run fails
@@ -45,13 +46,14 @@ struct OffloadOptions {
   OpObserver observer = {};
 };
 
-/// Lowers `plan` and runs it. `message` is the root's; `node_buffers[v]` is node v's, of the
+/// Lowers `plan` and runs it. No doorbell is rung before the bytes in all rings have been validated
+/// (nic/validate.h). `message` is the root's; `node_buffers[v]` is node v's, of the
 /// message's size (the root's is not used). The host is measured, not assumed: its figures are the
 /// devices' counters (nic::DeviceCounters) from its doorbells to its final completion; posts during
 /// the transfer are doorbells and requests for events. Errors: kRejected for a plan that is not
-/// valid or does not fit, buffers of the wrong size, a run that is stuck (with the report) or
-/// fails, with the first cause; kInterrupted. On error buffers may be partly written, and no QP
-/// moves any more.
+/// valid or does not fit, bytes that are not the plan's, buffers of the wrong size, a run that is
+/// stuck (with the report) or fails, with the first cause; kInterrupted. On error buffers may be
+/// partly written, and no QP moves any more.
 Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> message,
                              std::span<const std::span<std::byte>> node_buffers,
                              const OffloadOptions& options = {});

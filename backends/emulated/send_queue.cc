@@ -91,12 +91,16 @@ void Engine::FailFetch(QpState& qp, Syndrome syndrome) {
 
 void Engine::ExecuteWait(QpState& qp) {
   CqState* cq = qp.nic.FindCq(wqe_.number);
-  if (!qp.config.cd_master || cq == nullptr) {
-    Misuse(qp.nic, cq == nullptr
-                       ? fmt::format("QP {:#x} WQE {}: WAIT on CQ {:#x}, which does not exist",
-                                     qp.number, qp.sq_next, wqe_.number)
-                       : fmt::format("QP {:#x} WQE {}: WAIT on a QP without cd_master", qp.number,
-                                     qp.sq_next));
+  std::string wrong;
+  if (cq == nullptr) {
+    wrong = fmt::format("WAIT on CQ {:#x}, which does not exist", wqe_.number);
+  } else if (!qp.config.cd_master) {
+    wrong = "WAIT on a QP without cd_master";
+  } else if (cq->config.doorbell_page != qp.config.doorbell_page) {
+    wrong = fmt::format("WAIT on CQ {:#x}, which is on another doorbell page", wqe_.number);
+  }
+  if (!wrong.empty()) {
+    Misuse(qp.nic, fmt::format("QP {:#x} WQE {}: {}", qp.number, qp.sq_next, wrong));
     return FailFetch(qp, Syndrome::kLocalQpOperation);
   }
   if (HasPassed(cq->producer, wqe_.index)) return StartWork(qp, Work::State::kDone);

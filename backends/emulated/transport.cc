@@ -19,9 +19,7 @@ namespace {
 constexpr uint64_t kWholeBytes = 16
                                  << 20;  // a larger message moves in steps, so that none takes long
 
-bool TakesReceive(Opcode opcode) {
-  return opcode == Opcode::kSend || opcode == Opcode::kSendImm || opcode == Opcode::kRdmaWriteImm;
-}
+bool TakesReceive(Opcode opcode) { return IsSend(opcode) || opcode == Opcode::kRdmaWriteImm; }
 
 uint64_t Total(const std::vector<nic::DataPiece>& pieces) {
   uint64_t sum = 0;
@@ -66,7 +64,7 @@ void Engine::Transmit(QpState& qp) {
 
 void Engine::BreakIfDue(QpState& receiver) {
   for (const QpFault& fault : options_.faults) {
-    if (receiver.CanReceive() && fault.node == receiver.nic.node &&
+    if (receiver.CanReceive() && !receiver.nic.is_link_down && fault.node == receiver.nic.node &&
         fault.peer == receiver.remote->nic.node && receiver.received >= fault.after_receives) {
       Fail(receiver, fault.kind);
     }
@@ -77,26 +75,38 @@ void Engine::Fail(QpState& receiver, QpFault::Kind kind) {
   switch (kind) {
     case QpFault::Kind::kFatal:
       BreakQp(receiver);
-      return TellOfQp(receiver, nic::ErrorEvent::Kind::kQpFatal);
+      return Tell(receiver.nic, {nic::ErrorEvent::Kind::kQpFatal, receiver.number});
     case QpFault::Kind::kFlush:
       return BreakQp(receiver);
     case QpFault::Kind::kGone:
+      return Vanish(receiver);
+    case QpFault::Kind::kDeviceFatal:
+      receiver.nic.has_failed = true;
+      for (const std::unique_ptr<QpState>& qp : receiver.nic.qps) {
+        if (qp != nullptr) Vanish(*qp);
+      }
+      return Tell(receiver.nic, {nic::ErrorEvent::Kind::kDeviceFatal, 0});
+    case QpFault::Kind::kPortDown:
       Log(receiver, NicEvent::Kind::kError, receiver.sq_next, Opcode::kNop);
-      receiver.state = nic::QpState::kReset;
-      receiver.rnr_waiting = receiver.parked = false;
-      return;
+      receiver.nic.is_link_down = true;
+      return Tell(receiver.nic, {nic::ErrorEvent::Kind::kPortDown, kPort});
   }
 }
 
-/// What verbs call an asynchronous event.
-void Engine::TellOfQp(QpState& qp, nic::ErrorEvent::Kind kind) {
-  qp.nic.NoteError({kind, qp.number});
-  events_.push_back({qp.nic.node, /*cqn=*/0});
+void Engine::Vanish(QpState& qp) {
+  Log(qp, NicEvent::Kind::kError, qp.sq_next, Opcode::kNop);
+  qp.state = nic::QpState::kReset;
+  qp.rnr_waiting = qp.parked = false;
+}
+
+void Engine::Tell(NicState& nic, const nic::ErrorEvent& event) {
+  nic.NoteError(event);
+  events_.push_back({nic.node, /*cqn=*/0});
 }
 
 /// A QP that is not connected, broken or destroyed answers nothing: the sender tries again.
 bool Engine::IsAnswered(QpState& qp, Work& work) {
-  if (qp.remote->CanReceive()) {
+  if (qp.remote->CanReceive() && Reaches(qp, *qp.remote)) {
     qp.retries_left = kTransportRetries;
     return true;
   }
@@ -152,26 +162,27 @@ bool Engine::TakeReceive(QpState& qp, Work& work) {
     qp.rnr_left = qp.config.rnr_retry;
     return true;
   }
-  if (qp.config.rnr_retry != 7 && qp.rnr_left == 0) {
+  if (qp.config.rnr_retry != nic::kRnrRetryForEver && qp.rnr_left == 0) {
     FailTransport(qp, work, Syndrome::kRnrRetryExceeded);
     return false;
   }
-  if (qp.config.rnr_retry != 7) --qp.rnr_left;
+  if (qp.config.rnr_retry != nic::kRnrRetryForEver) --qp.rnr_left;
   ++counters_.rnr_retries;
   ++remote.nic.rnr_retries;
   TryAgainLater(qp);
   return false;
 }
 
-/// Lets senders that met no receive, or no answer, try again. When nothing else can happen, those that would try
-/// for ever wait until there is a receive. True when one tries.
+/// Lets senders that met no receive, or no answer, try again. When nothing else can happen, those
+/// that would try for ever wait until there is a receive. True when one tries.
 bool Engine::WakeRnrWaiters(bool idle) {
   if (rnr_waiters_.empty()) return false;
   bool woken = false;
   std::vector<QpState*> waiters = std::exchange(rnr_waiters_, {});
   for (QpState* qp : waiters) {
-    const bool hopeless = idle && qp->config.rnr_retry == 7 && qp->rnr_waiting &&
-                          qp->remote->CanReceive() && AvailableReceives(*qp->remote) == 0;
+    const bool hopeless = idle && qp->config.rnr_retry == nic::kRnrRetryForEver &&
+                          qp->rnr_waiting && qp->remote->CanReceive() &&
+                          Reaches(*qp, *qp->remote) && AvailableReceives(*qp->remote) == 0;
     if (hopeless) {
       rnr_waiters_.push_back(qp);
       continue;
@@ -214,7 +225,7 @@ void Engine::FailMove(QpState& qp, Work& work, CopyOutcome outcome) {
     work.syndrome = Syndrome::kLocalProtection;
     return;
   }
-  const bool receive = work.opcode == Opcode::kSend || work.opcode == Opcode::kSendImm;
+  const bool receive = IsSend(work.opcode);
   work.state = Work::State::kMoved;  // the receiver breaks when its earlier messages are delivered
   work.syndrome = receive ? Syndrome::kRemoteOperation : Syndrome::kRemoteAccess;
   work.responder_syndrome = receive ? Syndrome::kLocalProtection : Syndrome::kRemoteAccess;
@@ -230,7 +241,7 @@ void Engine::Deliver(QpState& qp) {
   if (!CanDeliver(qp)) return;
   Work& work = qp.work[qp.to_deliver];
   QpState& remote = *qp.remote;
-  if (!remote.CanReceive()) {
+  if (!remote.CanReceive() || !Reaches(qp, remote)) {
     return FailTransport(qp, work, Syndrome::kTransportRetryExceeded);
   }
   if (work.responder_syndrome == Syndrome::kNone) {
@@ -248,7 +259,9 @@ void Engine::Deliver(QpState& qp) {
   }
   work.state = Work::State::kFailed;
   BreakQp(remote);
-  if (!TakesReceive(work.opcode)) TellOfQp(remote, nic::ErrorEvent::Kind::kQpAccess);
+  if (!TakesReceive(work.opcode)) {
+    Tell(remote.nic, {nic::ErrorEvent::Kind::kQpAccess, remote.number});
+  }
 }
 
 void Engine::CompleteReceive(QpState& receiver, const Work& work) {

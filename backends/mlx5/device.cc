@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "prepost/backends/nic/wqe.h"
@@ -27,6 +28,7 @@ namespace prepost::mlx5 {
 namespace {
 
 using prm::Command;
+using prm::EventType;
 using prm::In;
 using prm::Set;
 
@@ -49,12 +51,33 @@ constexpr size_t kLid = 6;             // 2 bytes
 constexpr size_t kGid = 8;             // 16 bytes
 }  // namespace address
 
+/// What an event of the CQ or QP `number` comes with.
+constexpr uint64_t CookieOf(EventType type, uint32_t number) {
+  return static_cast<uint64_t>(type) << 32 | number;
+}
+
 uint8_t Log2(uint32_t power) { return static_cast<uint8_t>(std::countr_zero(power)); }
 
 Status CheckLog(const char* what, uint32_t entries, uint8_t log_max) {
   if (Log2(entries) <= log_max) return {};
   return Rejected(fmt::format("{} entries of a {}: the device takes {}", entries, what,
                               uint64_t{1} << log_max));
+}
+
+std::optional<nic::QpState> StateOf(uint64_t state) {
+  switch (static_cast<prm::QpcState>(state)) {
+    case prm::QpcState::kReset:
+      return nic::QpState::kReset;
+    case prm::QpcState::kInit:
+      return nic::QpState::kInit;
+    case prm::QpcState::kRtr:
+      return nic::QpState::kReadyToReceive;
+    case prm::QpcState::kRts:
+      return nic::QpState::kReadyToSend;
+    case prm::QpcState::kError:
+      return nic::QpState::kError;
+  }
+  return std::nullopt;
 }
 
 /// Zeroed whole pages, freed with the last reference.
@@ -101,7 +124,8 @@ Status Mlx5Device::Prepare() {
   Result<Capabilities> capabilities = QueryCapabilities(*verbs_);
   if (!capabilities.ok()) return capabilities.status();
   capabilities_ = *capabilities;
-  if (const std::string missing = WhatIsMissing(capabilities_); !missing.empty()) {
+  const std::string missing = options_.needs_cross_channel ? WhatIsMissing(capabilities_) : "";
+  if (!missing.empty()) {
     return EnvironmentError("the device lacks " + missing);
   }
   PREPOST_RETURN_IF_ERROR(FindAddress());
@@ -109,17 +133,30 @@ Status Mlx5Device::Prepare() {
     return CallError("cannot allocate a protection domain", error);
   }
   teardown_.Push([this] { verbs_->FreePd(pd_); });
-  PREPOST_RETURN_IF_ERROR(AllocUar());
+  PREPOST_RETURN_IF_ERROR(UarOf(0).status());
   const int error = verbs_->QueryEqn(&eqn_);
-  return error == 0 ? Status() : CallError("cannot find the event queue", error);
+  return error == 0 ? OpenChannel() : CallError("cannot find the event queue", error);
 }
 
-Status Mlx5Device::AllocUar() {
-  int error = verbs_->AllocUar(UarKind::kBlueFlame, &uar_);
-  if (error != 0) error = verbs_->AllocUar(UarKind::kNonCached, &uar_);
-  if (error != 0) return CallError("cannot allocate a doorbell page", error);
-  teardown_.Push([this] { verbs_->FreeUar(uar_); });
+Status Mlx5Device::OpenChannel() {
+  const int error = verbs_->OpenEventChannel(&channel_);
+  if (error != 0) return CallError("cannot open an event channel", error);
+  teardown_.Push([this] { verbs_->CloseEventChannel(channel_); });
   return {};
+}
+
+Result<Uar> Mlx5Device::UarOf(uint32_t doorbell_page) {
+  const auto known = uars_.find(doorbell_page);
+  if (known != uars_.end()) return known->second;
+  Uar uar;
+  int error = verbs_->AllocUar(UarKind::kBlueFlame, &uar);
+  if (error != 0) error = verbs_->AllocUar(UarKind::kNonCached, &uar);
+  if (error != 0) return CallError("cannot allocate a doorbell page", error);
+  teardown_.Push([this, doorbell_page, uar] {
+    verbs_->FreeUar(uar);
+    uars_.erase(doorbell_page);
+  });
+  return uars_[doorbell_page] = uar;
 }
 
 Status Mlx5Device::FindAddress() {
@@ -128,6 +165,10 @@ Status Mlx5Device::FindAddress() {
     return CallError(fmt::format("cannot query port {}", options_.port), error);
   }
   if (!port.is_active) return EnvironmentError(fmt::format("port {} is not active", options_.port));
+  if (port.needs_grh) {
+    return EnvironmentError(fmt::format(
+        "port {} cannot be reached by its LID alone, as with virtual functions", options_.port));
+  }
   is_ethernet_ = port.is_ethernet;
   mtu_ = port.mtu;
   std::byte* at = address_.bytes.data();
@@ -195,6 +236,15 @@ Result<Object> Mlx5Device::Create(Command command, prm::ObjectCommand& in, uint3
   return object;
 }
 
+/// Which events are passed on is up to kernel and firmware. Without those of errors a host learns
+/// of a broken QP by its CQEs.
+Status Mlx5Device::Subscribe(Object object, EventType type, uint32_t number) {
+  const int error = verbs_->Subscribe(channel_, object, type, CookieOf(type, number));
+  const bool is_refused = error == EINVAL || error == EOPNOTSUPP;
+  if (error == 0 || (is_refused && type != EventType::kCompletion)) return {};
+  return CallError("cannot subscribe to a queue's events", error);
+}
+
 Result<nic::Cq> Mlx5Device::CreateCq(const nic::CqConfig& config) {
   const size_t before = teardown_.size();
   Result<nic::Cq> cq = MakeCq(config);
@@ -205,6 +255,8 @@ Result<nic::Cq> Mlx5Device::CreateCq(const nic::CqConfig& config) {
 Result<nic::Cq> Mlx5Device::MakeCq(const nic::CqConfig& config) {
   PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
   PREPOST_RETURN_IF_ERROR(CheckLog("CQ", config.entries, capabilities_.log_max_cq_sz));
+  const Result<Uar> uar = UarOf(config.doorbell_page);
+  if (!uar.ok()) return uar.status();
   const size_t ring_bytes = size_t{config.entries} * nic::kCqeBytes;
   std::span<std::byte> memory;
   const Result<Umem> umem = MakeQueueMemory(ring_bytes + kDoorbellRecordBytes, &memory);
@@ -212,7 +264,8 @@ Result<nic::Cq> Mlx5Device::MakeCq(const nic::CqConfig& config) {
   for (size_t at = nic::cqe::kOpcodeOwner; at < ring_bytes; at += nic::kCqeBytes) {
     memory[at] = std::byte{nic::cqe::kInvalid};
   }
-  CqHost host{.doorbell_record = RecordAt(memory, ring_bytes),
+  CqHost host{.uar = *uar,
+              .doorbell_record = RecordAt(memory, ring_bytes),
               .producer_base = config.producer_base};
   host.doorbell_record[nic::kConsumerRecord] = nic::BigEndian(config.producer_base);
 
@@ -221,7 +274,7 @@ Result<nic::Cq> Mlx5Device::MakeCq(const nic::CqConfig& config) {
   Set(in, In(prm::kCqc, kOi), config.ignore_overrun);
   Set(in, In(prm::kCqc, kCc), config.collapsed);
   Set(in, In(prm::kCqc, kLogCqSize), Log2(config.entries));
-  Set(in, In(prm::kCqc, kUarPage), uar_.page_id);
+  Set(in, In(prm::kCqc, kUarPage), uar->page_id);
   Set(in, In(prm::kCqc, kEqn), eqn_);
   Set(in, In(prm::kCqc, kConsumerCounter), config.producer_base);
   Set(in, In(prm::kCqc, kProducerCounter), config.producer_base);
@@ -234,6 +287,9 @@ Result<nic::Cq> Mlx5Device::MakeCq(const nic::CqConfig& config) {
   Result<Object> object = Create(Command::kCreateCq, in, &number);
   if (!object.ok()) return object.status();
   host.object = *object;
+  for (const EventType type : {EventType::kCompletion, EventType::kCqError}) {
+    PREPOST_RETURN_IF_ERROR(Subscribe(*object, type, number));
+  }
   CqHost& kept = cqs_[number] = host;
   return nic::Cq{.number = number,
                  .ring = memory.first(ring_bytes),
@@ -253,6 +309,8 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
   PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
   PREPOST_RETURN_IF_ERROR(FindCq(config.send_cq).status());
   PREPOST_RETURN_IF_ERROR(FindCq(config.recv_cq).status());
+  const Result<Uar> uar = UarOf(config.doorbell_page);
+  if (!uar.ok()) return uar.status();
   const QpShape shape(config);
   PREPOST_RETURN_IF_ERROR(CheckLog("send queue", config.sq_wqebbs, capabilities_.log_max_qp_sz));
   if (shape.rq_wqes != 0) {
@@ -261,14 +319,23 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
   std::span<std::byte> memory;
   const Result<Umem> umem = MakeQueueMemory(shape.record_at() + kDoorbellRecordBytes, &memory);
   if (!umem.ok()) return umem.status();
-  QpHost host{.doorbell_record = RecordAt(memory, shape.record_at()),
+  QpHost host{.uar = *uar,
+              .doorbell_record = RecordAt(memory, shape.record_at()),
               .rnr_retry = config.rnr_retry};
   host.doorbell_record[nic::kSendRecord] = nic::BigEndian(uint32_t{config.sq_base});
-  prm::ObjectCommand in = CreateQpCommand(config, shape, umem->id);
+  prm::ObjectCommand in = CreateQpCommand(config, shape, umem->id, uar->page_id);
   uint32_t number = 0;
   Result<Object> object = Create(Command::kCreateQp, in, &number);
   if (!object.ok()) return object.status();
   host.object = *object;
+  // A queue that stands at a WAIT never drains by itself. Should this fail, destroying it tells.
+  teardown_.Push([this, number, of = *object] {
+    prm::Header out = {};
+    std::ignore = verbs_->ModifyObject(of, CommandHeader(Command::k2Rst, 0, number), out);
+  });
+  for (const EventType type : {EventType::kQpFatal, EventType::kQpRequest, EventType::kQpAccess}) {
+    PREPOST_RETURN_IF_ERROR(Subscribe(*object, type, number));
+  }
   qps_[number] = host;
   return nic::Qp{.number = number,
                  .sq = memory.subspan(shape.rq_bytes, shape.sq_bytes),
@@ -277,7 +344,7 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
 }
 
 prm::ObjectCommand Mlx5Device::CreateQpCommand(const nic::QpConfig& config, const QpShape& shape,
-                                               uint32_t umem_id) const {
+                                               uint32_t umem_id, uint32_t page_id) const {
   prm::ObjectCommand in = {};
   using namespace prm::qpc;
   const auto set = [&in](prm::Field field, uint64_t value) {
@@ -285,7 +352,7 @@ prm::ObjectCommand Mlx5Device::CreateQpCommand(const nic::QpConfig& config, cons
   };
   set(kPmState, prm::kPmMigrated);
   set(kPd, pd_.number);
-  set(kUarPage, uar_.page_id);
+  set(kUarPage, page_id);
   if (capabilities_.cqe_version != 0) set(kUserIndex, prm::kDefaultUserIndex);
   set(kTsFormat, capabilities_.default_ts_format);
   set(kCqnSend, config.send_cq);
@@ -357,7 +424,7 @@ Status Mlx5Device::Connect(uint32_t qpn, nic::QpAddress remote) {
   if (status.ok()) status = ReceiveToSend(qpn, (*qp)->rnr_retry);
   if (status.ok()) return {};
   // Should this fail too, the first error tells more.
-  static_cast<void>(ModifyQp(qpn, Command::k2Rst, CommandHeader(Command::k2Rst, 0, qpn)));
+  std::ignore = ModifyQp(qpn, Command::k2Rst, CommandHeader(Command::k2Rst, 0, qpn));
   return status;
 }
 
@@ -396,7 +463,7 @@ Status Mlx5Device::SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAd
   using namespace prm::ads;
   set(kVhcaPortNum, options_.port);
   const bool is_loopback = remote.port == address_ && remote.qpn == qpn;
-  if (is_loopback && (!is_ethernet_ || capabilities_.force_loopback)) {
+  if (is_loopback && is_ethernet_ && capabilities_.force_loopback) {
     set(kFl, 1);
     return {};
   }
@@ -428,51 +495,40 @@ Status Mlx5Device::MoveToError(uint32_t qpn) {
   return ModifyQp(qpn, Command::k2Err, CommandHeader(Command::k2Err, 0, qpn));
 }
 
+Result<prm::ObjectCommand> Mlx5Device::Query(Command command, const char* what, Object object,
+                                             uint32_t number) {
+  prm::ObjectCommand out = {};
+  const int error = verbs_->QueryObject(object, CommandHeader(command, 0, number), out);
+  if (error == 0) return out;
+  return CallError(fmt::format("{} of {} {:#x}", prm::Name(command), what, number), error, out);
+}
+
 Result<nic::QpCounters> Mlx5Device::QueryQp(uint32_t qpn) {
   const Result<QpHost*> qp = FindQp(qpn);
   if (!qp.ok()) return qp.status();
-  prm::ObjectCommand out = {};
-  const prm::Header in = CommandHeader(Command::kQueryQp, 0, qpn);
-  if (const int error = verbs_->QueryObject((*qp)->object, in, out); error != 0) {
-    return CallError(fmt::format("QUERY_QP of QP {:#x}", qpn), error, out);
-  }
+  const Result<prm::ObjectCommand> out = Query(Command::kQueryQp, "QP", (*qp)->object, qpn);
+  if (!out.ok()) return out.status();
   using namespace prm::qpc;
-  const auto get = [&out](prm::Field field) { return prm::Get(out, In(prm::kQpc, field)); };
-  nic::QpCounters counters{.sq_posted = static_cast<uint16_t>(get(kSwSqWqebbCounter)),
-                           .sq_fetched = static_cast<uint16_t>(get(kHwSqWqebbCounter)),
-                           .rq_posted = static_cast<uint16_t>(get(kSwRqCounter)),
-                           .rq_taken = static_cast<uint16_t>(get(kHwRqCounter))};
-  const uint64_t state = get(kState);
-  switch (static_cast<prm::QpcState>(state)) {
-    case prm::QpcState::kReset:
-      counters.state = nic::QpState::kReset;
-      return counters;
-    case prm::QpcState::kInit:
-      counters.state = nic::QpState::kInit;
-      return counters;
-    case prm::QpcState::kRtr:
-      counters.state = nic::QpState::kReadyToReceive;
-      return counters;
-    case prm::QpcState::kRts:
-      counters.state = nic::QpState::kReadyToSend;
-      return counters;
-    case prm::QpcState::kError:
-      counters.state = nic::QpState::kError;
-      return counters;
+  const auto get = [&out](prm::Field field) { return prm::Get(*out, In(prm::kQpc, field)); };
+  const std::optional<nic::QpState> state = StateOf(get(kState));
+  if (!state) {
+    return EnvironmentError(
+        fmt::format("QP {:#x} is in state {}, which is not known", qpn, get(kState)));
   }
-  return EnvironmentError(fmt::format("QP {:#x} is in state {}, which is not known", qpn, state));
+  return nic::QpCounters{.state = *state,
+                         .sq_posted = static_cast<uint16_t>(get(kSwSqWqebbCounter)),
+                         .sq_fetched = static_cast<uint16_t>(get(kHwSqWqebbCounter)),
+                         .rq_posted = static_cast<uint16_t>(get(kSwRqCounter)),
+                         .rq_taken = static_cast<uint16_t>(get(kHwRqCounter))};
 }
 
 Result<nic::CqCounters> Mlx5Device::QueryCq(uint32_t cqn) {
   const Result<CqHost*> cq = FindCq(cqn);
   if (!cq.ok()) return cq.status();
-  prm::ObjectCommand out = {};
-  const prm::Header in = CommandHeader(Command::kQueryCq, 0, cqn);
-  if (const int error = verbs_->QueryObject((*cq)->object, in, out); error != 0) {
-    return CallError(fmt::format("QUERY_CQ of CQ {:#x}", cqn), error, out);
-  }
+  const Result<prm::ObjectCommand> out = Query(Command::kQueryCq, "CQ", (*cq)->object, cqn);
+  if (!out.ok()) return out.status();
   using namespace prm::cqc;
-  const auto get = [&out](prm::Field field) { return prm::Get(out, In(prm::kCqc, field)); };
+  const auto get = [&out](prm::Field field) { return prm::Get(*out, In(prm::kCqc, field)); };
   return nic::CqCounters{
       .producer = static_cast<uint32_t>(get(kProducerCounter)),
       .consumer = static_cast<uint32_t>(get(kConsumerCounter)),
@@ -485,26 +541,25 @@ Result<uint32_t> Mlx5Device::RegisterMemory(std::span<const std::byte> memory, n
   if (const int error = verbs_->RegisterMemory(pd_, memory, access, &region); error != 0) {
     return CallError(fmt::format("cannot register {} bytes of memory", memory.size()), error);
   }
-  teardown_.Push([this, region] { verbs_->DeregisterMemory(region); });
+  regions_[region.key] = region;
+  teardown_.Push([this, key = region.key] { std::ignore = DeregisterMemory(key); });
   ++counters_.objects;
   return region.key;
 }
 
-void Mlx5Device::RingDoorbell(uint64_t first_bytes) {
-  ++counters_.doorbells;
-  verbs_->StoreDoorbell(uar_, first_bytes);
+Status Mlx5Device::DeregisterMemory(uint32_t key) {
+  const auto region = regions_.find(key);
+  if (region == regions_.end()) return Rejected(fmt::format("key {:#x} does not exist", key));
+  const int error = verbs_->DeregisterMemory(region->second);
+  regions_.erase(region);
+  return error == 0 ? Status() : CallError(fmt::format("cannot deregister key {:#x}", key), error);
 }
 
-Result<int> Mlx5Device::EventFile() {
-  if (channel_.handle == nullptr) {
-    EventChannel channel;
-    if (const int error = verbs_->OpenEventChannel(&channel); error != 0) {
-      return CallError("cannot open an event channel", error);
-    }
-    channel_ = channel;
-    teardown_.Push([this] { verbs_->CloseEventChannel(channel_); });
-  }
-  return channel_.fd;
+void Mlx5Device::RingDoorbell(uint64_t first_bytes) {
+  ++counters_.doorbells;
+  const auto bytes = std::bit_cast<std::array<std::byte, sizeof first_bytes>>(first_bytes);
+  const auto qp = qps_.find(nic::LoadBigEndian<uint32_t>(bytes.data() + nic::control::kQpn) >> 8);
+  verbs_->StoreDoorbell(qp == qps_.end() ? uars_.at(0) : qp->second.uar, first_bytes);
 }
 
 Status Mlx5Device::RequestEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/false); }
@@ -513,13 +568,7 @@ Status Mlx5Device::RequestErrorEvent(uint32_t cqn) { return Arm(cqn, /*errors_on
 Status Mlx5Device::Arm(uint32_t cqn, bool errors_only) {
   const Result<CqHost*> found = FindCq(cqn);
   if (!found.ok()) return found.status();
-  PREPOST_RETURN_IF_ERROR(EventFile().status());
   CqHost& cq = **found;
-  if (!cq.is_subscribed) {
-    const int error = verbs_->SubscribeCompletions(channel_, cq.object, cqn);
-    if (error != 0) return CallError("cannot subscribe to a CQ's events", error);
-    cq.is_subscribed = true;
-  }
   ++counters_.event_requests;
   cq.is_armed_for_errors = errors_only;
   std::array<std::byte, sizeof(uint64_t)> store = {};
@@ -531,30 +580,66 @@ Status Mlx5Device::Arm(uint32_t cqn, bool errors_only) {
   uint32_t upper = 0;
   std::memcpy(&upper, store.data(), sizeof upper);
   std::atomic_ref(cq.doorbell_record[prm::kArmRecord]).store(upper, std::memory_order_release);
-  verbs_->StoreArm(uar_, bytes);
+  verbs_->StoreArm(cq.uar, bytes);
   return {};
 }
 
 uint64_t Mlx5Device::AckEvents() {
   uint64_t count = 0;
-  if (channel_.handle == nullptr) return count;
-  uint64_t cqn = 0;
-  while (verbs_->TakeEvent(channel_, &cqn) == 0) {
-    if (const auto cq = cqs_.find(static_cast<uint32_t>(cqn)); cq != cqs_.end()) {
-      ++cq->second.arm_serial;
-      if (cq->second.is_armed_for_errors) {
-        errors_.push_back({nic::ErrorEvent::Kind::kErrorCqe, static_cast<uint32_t>(cqn)});
-      }
-    }
+  uint64_t cookie = 0;
+  int error = 0;
+  for (; (error = verbs_->TakeEvent(channel_, &cookie)) == 0; ++count) NoteEvent(cookie);
+  const bool is_lost = error != EAGAIN;
+  DeviceEvent event;
+  for (; (error = verbs_->TakeDeviceEvent(channel_, &event)) == 0; ++count) NoteDeviceEvent(event);
+  if (is_lost || error != EAGAIN) {  // the device was taken from the machine
+    NoteFatal();
     ++count;
   }
   return count;
 }
 
-std::vector<nic::ErrorEvent> Mlx5Device::TakeErrors() {
-  AckEvents();
-  return std::exchange(errors_, {});
+void Mlx5Device::NoteEvent(uint64_t cookie) {
+  using Kind = nic::ErrorEvent::Kind;
+  const auto number = static_cast<uint32_t>(cookie);
+  switch (static_cast<EventType>(cookie >> 32)) {
+    case EventType::kCompletion: {
+      const auto cq = cqs_.find(number);
+      if (cq == cqs_.end()) return;
+      ++cq->second.arm_serial;
+      if (cq->second.is_armed_for_errors) errors_.push_back({Kind::kErrorCqe, number});
+      return;
+    }
+    case EventType::kCqError:
+      return errors_.push_back({Kind::kCqError, number});
+    case EventType::kQpFatal:
+      return errors_.push_back({Kind::kQpFatal, number});
+    case EventType::kQpRequest:
+      return errors_.push_back({Kind::kQpRequest, number});
+    case EventType::kQpAccess:
+      return errors_.push_back({Kind::kQpAccess, number});
+  }
 }
+
+void Mlx5Device::NoteDeviceEvent(const DeviceEvent& event) {
+  switch (event.kind) {
+    case DeviceEvent::Kind::kFatal:
+      return NoteFatal();
+    case DeviceEvent::Kind::kPortDown:
+      if (event.port != options_.port) return;
+      return errors_.push_back({nic::ErrorEvent::Kind::kPortDown, event.port});
+    case DeviceEvent::Kind::kOther:
+      return;
+  }
+}
+
+/// Once: a device that is gone says so at every look.
+void Mlx5Device::NoteFatal() {
+  if (std::exchange(has_failed_, true)) return;
+  errors_.push_back({nic::ErrorEvent::Kind::kDeviceFatal, 0});
+}
+
+std::vector<nic::ErrorEvent> Mlx5Device::TakeErrors() { return std::exchange(errors_, {}); }
 
 nic::DeviceCounters Mlx5Device::counters() const {
   nic::DeviceCounters counters = counters_;

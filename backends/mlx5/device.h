@@ -28,6 +28,9 @@ struct Mlx5Options {
   std::optional<uint32_t> gid_index = {};
   uint8_t service_level = 0;  ///< RoCE: its lower three bits are the priority
   uint8_t ack_timeout = 14;   ///< 4.096 us << n: 67 ms; retried 7 times
+  /// Refuses a device without the capabilities of preposted queues; hosts that post for themselves
+  /// need none.
+  bool needs_cross_channel = true;
 };
 
 class Mlx5Device final : public nic::Device {
@@ -49,14 +52,15 @@ class Mlx5Device final : public nic::Device {
   Result<nic::QpCounters> QueryQp(uint32_t qpn) override;
   Result<nic::CqCounters> QueryCq(uint32_t cqn) override;
   Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, nic::Access access) override;
+  Status DeregisterMemory(uint32_t key) override;
   void RingDoorbell(uint64_t first_bytes) override;
   /// Asks for an event when there is a CQE that the host has not read, which may be there already.
   Status RequestEvent(uint32_t cqn) override;
   Status RequestErrorEvent(uint32_t cqn) override;
-  /// Of CQs that were last asked for error events. QPs' own events (IBV_EVENT_QP_FATAL) are not
-  /// read: a QP that fails flushes its WQEs, whose CQEs are errors.
+  /// Error CQEs: of CQs that were last asked for error events. The device's own events always;
+  /// those of QPs and CQs where the kernel passes them on.
   std::vector<nic::ErrorEvent> TakeErrors() override;
-  Result<int> EventFile() override;
+  Result<int> EventFile() override { return channel_.fd; }
   uint64_t AckEvents() override;
   void CountWakeup() override { ++counters_.wakeups; }
   nic::DeviceCounters counters() const override;
@@ -64,15 +68,16 @@ class Mlx5Device final : public nic::Device {
  private:
   struct CqHost {
     Object object;
+    Uar uar;
     uint32_t* doorbell_record = nullptr;
     uint32_t producer_base = 0;
     uint64_t cqes_read = 0;
-    uint8_t arm_serial = 0;  // events that have come
-    bool is_subscribed = false;
+    uint8_t arm_serial = 0;            // events that have come
     bool is_armed_for_errors = false;  // and for nothing else
   };
   struct QpHost {
     Object object;
+    Uar uar;
     uint32_t* doorbell_record = nullptr;
     uint8_t rnr_retry = 0;
   };
@@ -82,17 +87,24 @@ class Mlx5Device final : public nic::Device {
       : verbs_(std::move(verbs)), options_(options) {}
 
   Status Prepare();
+  Status OpenChannel();
+  Status Subscribe(Object object, prm::EventType type, uint32_t number);
   Status Arm(uint32_t cqn, bool errors_only);
-  Status AllocUar();
+  void NoteEvent(uint64_t cookie);
+  void NoteDeviceEvent(const DeviceEvent& event);
+  void NoteFatal();
+  Result<Uar> UarOf(uint32_t doorbell_page);
   Status FindAddress();
   Status ChooseGid(uint32_t gid_count);
   Result<nic::Cq> MakeCq(const nic::CqConfig& config);
   Result<nic::Qp> MakeQp(const nic::QpConfig& config);
   prm::ObjectCommand CreateQpCommand(const nic::QpConfig& config, const QpShape& shape,
-                                     uint32_t umem_id) const;
+                                     uint32_t umem_id, uint32_t page_id) const;
   Result<Umem> MakeQueueMemory(size_t bytes, std::span<std::byte>* memory);
   Result<Object> Create(prm::Command command, prm::ObjectCommand& in, uint32_t* number);
   Status ModifyQp(uint32_t qpn, prm::Command command, Input in);
+  Result<prm::ObjectCommand> Query(prm::Command command, const char* what, Object object,
+                                   uint32_t number);
   Status InitToReceive(uint32_t qpn, const nic::QpAddress& remote);
   Status ReceiveToSend(uint32_t qpn, uint8_t rnr_retry);
   Status SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAddress& remote);
@@ -106,14 +118,16 @@ class Mlx5Device final : public nic::Device {
   bool is_ethernet_ = false;
   uint8_t mtu_ = 0;
   uint32_t gid_index_ = 0;
-  Uar uar_;
+  std::map<uint32_t, Uar> uars_;  // by QpConfig::doorbell_page
   ProtectionDomain pd_;
   uint32_t eqn_ = 0;
-  EventChannel channel_;            // null until somebody wants events
-  std::map<uint32_t, CqHost> cqs_;  // by CQN; addresses do not change
-  std::map<uint32_t, QpHost> qps_;  // by QPN
+  EventChannel channel_;
+  std::map<uint32_t, CqHost> cqs_;            // by CQN; addresses do not change
+  std::map<uint32_t, QpHost> qps_;            // by QPN
+  std::map<uint32_t, MemoryRegion> regions_;  // by key
   nic::DeviceCounters counters_;
   std::vector<nic::ErrorEvent> errors_;
+  bool has_failed_ = false;
   Teardown teardown_;  // uses verbs_
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The commands of mlx5 firmware that we use, as tables of their fields. Mailboxes are big-endian;
-// fields are written as manuals write them, as bits of the 32-bit word at a byte offset. Only the
-// fields that we use have a name; all others are zero.
+// fields are written as manuals write them, as bits of the 32-bit word at a byte offset. What is
+// not written is zero. Named is also what only tests and the stand-in look at.
 //
 // Where they come from: the positions that rdma-core's private mlx5_ifc.h and DPDK's mlx5_prm.h
 // agree on. tests/unit/mlx5_prm_test.cc checks every one against its bit offset there.
@@ -83,6 +83,15 @@ enum class Status : uint8_t {
 /// "bad parameter", ...; "?" for others.
 const char* Name(Status status);
 
+/// Events of a CQ or QP, that one subscribes to: MLX5_EVENT_TYPE_* of the kernel's mlx5/device.h.
+enum class EventType : uint16_t {
+  kCompletion = 0x00,  ///< of a CQ that was armed
+  kCqError = 0x04,     ///< IBV_EVENT_CQ_ERR
+  kQpFatal = 0x05,     ///< WQ_CATAS_ERROR, IBV_EVENT_QP_FATAL
+  kQpRequest = 0x10,   ///< WQ_INVAL_REQ_ERROR, IBV_EVENT_QP_REQ_ERR
+  kQpAccess = 0x11     ///< WQ_ACCESS_ERROR, IBV_EVENT_QP_ACCESS_ERR
+};
+
 /// qpc::kState.
 enum class QpcState : uint8_t { kReset = 0, kInit = 1, kRtr = 2, kRts = 3, kError = 6 };
 /// qpc::kRqType.
@@ -96,11 +105,9 @@ inline constexpr uint16_t kRoceCaps = 4 << 1 | 1;
 
 inline constexpr uint8_t kPmMigrated = 3;                ///< qpc::kPmState
 inline constexpr uint32_t kDefaultUserIndex = 0xffffff;  ///< with cqe_version 1
-inline constexpr uint16_t kCompletionEvent = 0;          ///< event type of a CQ's event
 
 // The doorbell page (UAR), and the word that arms a CQ there and, the upper half, in its doorbell
 // record.
-inline constexpr size_t kDoorbellOffset = 0x800;
 inline constexpr size_t kArmOffset = 0x20;
 inline constexpr size_t kArmRecord = 1;  ///< of a CQ's doorbell record
 namespace arm {
@@ -238,11 +245,26 @@ inline constexpr Field kCqUmemValid = Bits(0x5c, 31, 31);
 namespace hca_cap {
 inline constexpr Field kLogMaxQpSz = Bits(0x10, 23, 16);
 inline constexpr Field kLogMaxCqSz = Bits(0x18, 23, 16);
+inline constexpr Field kWqeIndexIgnore = Bits(0x10, 6, 6);
+inline constexpr Field kLogMaxStaticSqWq = Bits(0x24, 12, 8);
 inline constexpr Field kCqeVersion = Bits(0x3c, 3, 0);
 inline constexpr Field kRoce = Bits(0x40, 2, 2);    // has RoCE capabilities to ask for
 inline constexpr Field kCqOi = Bits(0x44, 31, 31);  // CQs may ignore overrun
 inline constexpr Field kCd = Bits(0x44, 19, 19);    // cross-channel: WAIT, SEND_EN, RECV_EN
+inline constexpr Field kWaitOnData = Bits(0xd0, 20, 20);
+inline constexpr Field kWaitOnTime = Bits(0xd0, 19, 19);
 }  // namespace hca_cap
+
+/// A send queue without a QP (struct sqc), and its ring (struct wq). None is made: cross-channel
+/// bits of RC QPs are the QP's.
+namespace sqc {
+inline constexpr Field kCdMaster = Bits(0x0, 30, 30);
+inline constexpr Field kNonWire = Bits(0x0, 16, 16);
+inline constexpr Field kStaticSqWq = Bits(0x0, 15, 15);
+}  // namespace sqc
+namespace wq {
+inline constexpr Field kCdSlave = Bits(0x0, 24, 24);
+}  // namespace wq
 
 /// RoCE capabilities (struct roce_cap).
 namespace roce_cap {

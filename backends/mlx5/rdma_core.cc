@@ -8,11 +8,13 @@
 #include <fmt/format.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "prepost/backends/mlx5/prm.h"
@@ -56,6 +58,27 @@ int AccessFlags(nic::Access access) {
   if (access.remote_read) flags |= IBV_ACCESS_REMOTE_READ;
   return flags;
 }
+
+/// Has `epoll` watch `fd`, reads of which no longer wait.
+int Watch(int epoll, int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return errno;
+  epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
+}
+
+/// Events of DEVX objects, and a file that is readable while they or the device have some.
+struct OpenChannel {
+  explicit OpenChannel(mlx5dv_devx_event_channel* events_in) : events(events_in) {}
+  ~OpenChannel() { mlx5dv_devx_destroy_event_channel(events); }
+  OpenChannel(const OpenChannel&) = delete;
+  OpenChannel& operator=(const OpenChannel&) = delete;
+
+  mlx5dv_devx_event_channel* events;
+  FileDescriptor either;
+};
+
+OpenChannel* ChannelOf(EventChannel channel) { return static_cast<OpenChannel*>(channel.handle); }
 
 class OpenDevice final : public Verbs {
  public:
@@ -151,9 +174,11 @@ class OpenDevice final : public Verbs {
   int QueryPort(uint8_t port, PortAttributes* attributes) override {
     ibv_port_attr found = {};
     if (const int error = ibv_query_port(context_, port, &found); error != 0) return ErrorOf(error);
+    const bool is_ethernet = found.link_layer == IBV_LINK_LAYER_ETHERNET;
     *attributes = {.is_active = found.state == IBV_PORT_ACTIVE,
-                   .is_ethernet = found.link_layer == IBV_LINK_LAYER_ETHERNET,
+                   .is_ethernet = is_ethernet,
                    .lid = found.lid,
+                   .needs_grh = !is_ethernet && (found.flags & IBV_QPF_GRH_REQUIRED) != 0,
                    .mtu = static_cast<uint8_t>(found.active_mtu),
                    .gid_count = static_cast<uint32_t>(std::max(found.gid_tbl_len, 0))};
     return 0;
@@ -193,35 +218,50 @@ class OpenDevice final : public Verbs {
 
   int OpenEventChannel(EventChannel* channel) override {
     errno = 0;
-    mlx5dv_devx_event_channel* made = mlx5dv_devx_create_event_channel(
+    mlx5dv_devx_event_channel* events = mlx5dv_devx_create_event_channel(
         context_, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
-    if (made == nullptr) return ErrnoOr(ENOMEM);
-    const int flags = fcntl(made->fd, F_GETFL);
-    if (flags < 0 || fcntl(made->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-      const int error = errno;
-      mlx5dv_devx_destroy_event_channel(made);
-      return error;
+    if (events == nullptr) return ErrnoOr(ENOMEM);
+    auto made = std::make_unique<OpenChannel>(events);
+    made->either = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+    if (!made->either.valid()) return errno;
+    for (const int fd : {events->fd, context_->async_fd}) {
+      if (const int error = Watch(made->either.get(), fd); error != 0) return error;
     }
-    *channel = {made, made->fd};
+    const int fd = made->either.get();
+    *channel = {made.release(), fd};
     return 0;
   }
   int CloseEventChannel(EventChannel channel) override {
-    mlx5dv_devx_destroy_event_channel(static_cast<mlx5dv_devx_event_channel*>(channel.handle));
+    delete ChannelOf(channel);
     return 0;
   }
-  int SubscribeCompletions(EventChannel channel, Object cq, uint64_t cookie) override {
-    uint16_t events[] = {prm::kCompletionEvent};
-    return ErrorOf(mlx5dv_devx_subscribe_devx_event(
-        static_cast<mlx5dv_devx_event_channel*>(channel.handle),
-        static_cast<mlx5dv_devx_obj*>(cq.handle), sizeof events, events, cookie));
+  int Subscribe(EventChannel channel, Object object, prm::EventType type,
+                uint64_t cookie) override {
+    // One call for each type: without event data only the cookie tells them apart.
+    auto number = static_cast<uint16_t>(type);
+    return ErrorOf(mlx5dv_devx_subscribe_devx_event(ChannelOf(channel)->events,
+                                                    static_cast<mlx5dv_devx_obj*>(object.handle),
+                                                    sizeof number, &number, cookie));
   }
   int TakeEvent(EventChannel channel, uint64_t* cookie) override {
     mlx5dv_devx_async_event_hdr event = {};
     errno = 0;
-    const ssize_t bytes = mlx5dv_devx_get_event(
-        static_cast<mlx5dv_devx_event_channel*>(channel.handle), &event, sizeof event);
+    const ssize_t bytes = mlx5dv_devx_get_event(ChannelOf(channel)->events, &event, sizeof event);
     if (bytes < 0) return ErrnoOr(EIO);
     *cookie = event.cookie;
+    return 0;
+  }
+  int TakeDeviceEvent(EventChannel /*channel*/, DeviceEvent* event) override {
+    ibv_async_event found = {};
+    errno = 0;
+    if (ibv_get_async_event(context_, &found) != 0) return ErrnoOr(EIO);
+    *event = {};
+    if (found.event_type == IBV_EVENT_DEVICE_FATAL) {
+      event->kind = DeviceEvent::Kind::kFatal;
+    } else if (found.event_type == IBV_EVENT_PORT_ERR) {
+      *event = {DeviceEvent::Kind::kPortDown, static_cast<uint8_t>(found.element.port_num)};
+    }
+    ibv_ack_async_event(&found);
     return 0;
   }
 

@@ -19,6 +19,8 @@
 namespace prepost::mlx5 {
 namespace {
 
+using prm::EventType;
+
 constexpr size_t kPageBytes = 4096;
 
 }  // namespace
@@ -45,6 +47,11 @@ std::string StandIn::Leftovers() const {
   add(pds_.size(), "protection domains");
   add(channel_ != 0, "event channels");
   return left;
+}
+
+uint32_t StandIn::Memory::Load(size_t word) const {
+  auto* words = reinterpret_cast<uint32_t*>(record.data());
+  return std::atomic_ref(words[word]).load(std::memory_order_acquire);
 }
 
 int StandIn::Refuse(int error, std::string why) {
@@ -85,7 +92,7 @@ int StandIn::RegisterUmem(std::span<std::byte> memory, Umem* umem) {
 
 bool StandIn::IsUmemUsed(uint32_t id) const {
   const auto uses = [id](const auto& entry) {
-    return entry.second.umem == id || entry.second.record_umem == id;
+    return entry.second.memory.umem == id || entry.second.memory.record_umem == id;
   };
   return std::ranges::any_of(cqs_, uses) || std::ranges::any_of(qps_, uses);
 }
@@ -99,6 +106,12 @@ int StandIn::DeregisterUmem(Umem umem) {
 int StandIn::DestroyObject(Object object) {
   const uint32_t id = IdOf(object.handle);
   if (const auto qp = qps_.find(id); qp != qps_.end()) {
+    const Result<nic::QpCounters> now = nic_.QueryQp(qp->second.qpn);
+    if (now.ok() &&
+        (now->state == nic::QpState::kReadyToReceive || now->state == nic::QpState::kReadyToSend)) {
+      nic_.ReportMisuse(fmt::format("mlx5: QP {:#x} is destroyed in state {}", qp->second.qpn,
+                                    nic::Name(now->state)));
+    }
     PREPOST_CHECK(nic_.DestroyQp(qp->second.qpn).ok());
     qps_.erase(qp);
     return 0;
@@ -159,6 +172,7 @@ int StandIn::QueryPort(uint8_t port, PortAttributes* attributes) {
   if (port != stand_in::kPort) return Refuse(EINVAL, "no such port");
   *attributes = {.is_active = options_.is_active,
                  .is_ethernet = options_.is_ethernet,
+                 .needs_grh = options_.needs_grh,
                  .mtu = options_.mtu,
                  .gid_count = stand_in::kGidCount};
   if (options_.is_ethernet) return 0;
@@ -196,45 +210,112 @@ int StandIn::OpenEventChannel(EventChannel* channel) {
   return 0;
 }
 
+bool StandIn::IsChannel(EventChannel channel) const {
+  return channel_ != 0 && IdOf(channel.handle) == channel_;
+}
+
 int StandIn::CloseEventChannel(EventChannel channel) {
-  if (channel_ == 0 || IdOf(channel.handle) != channel_) return Refuse(EINVAL, "no such channel");
+  if (!IsChannel(channel)) return Refuse(EINVAL, "no such channel");
   channel_ = 0;
-  for (auto& [id, cq] : cqs_) cq.cookie.reset();
+  for (auto& [id, cq] : cqs_) cq.cookies.clear();
+  for (auto& [id, qp] : qps_) qp.cookies.clear();
   return 0;
 }
 
-int StandIn::SubscribeCompletions(EventChannel channel, Object cq, uint64_t cookie) {
-  const auto found = cqs_.find(IdOf(cq.handle));
-  if (channel_ == 0 || IdOf(channel.handle) != channel_ || found == cqs_.end()) {
-    return Refuse(EINVAL, "no such channel or CQ");
+/// Null when `object` is none that has such events.
+StandIn::Cookies* StandIn::CookiesOf(Object object, EventType type) {
+  const bool is_of_cq = type == EventType::kCompletion || type == EventType::kCqError;
+  const uint32_t id = IdOf(object.handle);
+  if (is_of_cq) {
+    const auto cq = cqs_.find(id);
+    return cq == cqs_.end() ? nullptr : &cq->second.cookies;
   }
-  if (found->second.cookie) return Refuse(EEXIST, "the CQ's events are subscribed to");
-  found->second.cookie = cookie;
+  const auto qp = qps_.find(id);
+  return qp == qps_.end() ? nullptr : &qp->second.cookies;
+}
+
+int StandIn::Subscribe(EventChannel channel, Object object, EventType type, uint64_t cookie) {
+  Cookies* cookies = CookiesOf(object, type);
+  if (!IsChannel(channel) || cookies == nullptr) {
+    return Refuse(EINVAL, "no such channel, or no object with such events");
+  }
+  if (type != EventType::kCompletion && !options_.tells_errors) {
+    return Refuse(EINVAL, "no events of errors");
+  }
+  if (cookies->contains(type)) return Refuse(EEXIST, "the events are subscribed to");
+  (*cookies)[type] = cookie;
   return 0;
+}
+
+/// Nobody hears what is not subscribed to.
+void StandIn::Queue(const Cookies& cookies, EventType type, std::deque<uint64_t>* events) {
+  if (const auto found = cookies.find(type); found != cookies.end()) {
+    events->push_back(found->second);
+  }
+}
+
+void StandIn::SortErrors() {
+  for (const nic::ErrorEvent& error : nic_.TakeErrors()) SortError(error);
+}
+
+void StandIn::SortError(const nic::ErrorEvent& error) {
+  const auto of_qp = [&](EventType type) {
+    if (const QpEntry* qp = FindQp(error.number)) Queue(qp->cookies, type, &object_events_);
+  };
+  switch (error.kind) {
+    case nic::ErrorEvent::Kind::kErrorCqe:
+      return;  // hardware tells of a CQE, not of which
+    case nic::ErrorEvent::Kind::kCqError:
+      if (const CqEntry* cq = FindCq(error.number)) {
+        Queue(cq->cookies, EventType::kCqError, &object_events_);
+      }
+      return;
+    case nic::ErrorEvent::Kind::kQpFatal:
+      return of_qp(EventType::kQpFatal);
+    case nic::ErrorEvent::Kind::kQpRequest:
+      return of_qp(EventType::kQpRequest);
+    case nic::ErrorEvent::Kind::kQpAccess:
+      return of_qp(EventType::kQpAccess);
+    case nic::ErrorEvent::Kind::kDeviceFatal:
+      return device_events_.push_back({.kind = DeviceEvent::Kind::kFatal});
+    case nic::ErrorEvent::Kind::kPortDown:
+      return device_events_.push_back(
+          {.kind = DeviceEvent::Kind::kPortDown, .port = static_cast<uint8_t>(error.number)});
+  }
 }
 
 int StandIn::TakeEvent(EventChannel channel, uint64_t* cookie) {
-  if (channel_ == 0 || IdOf(channel.handle) != channel_) return Refuse(EINVAL, "no such channel");
-  while (const std::optional<uint32_t> cqn = nic_.TakeEvent()) {
+  if (!IsChannel(channel)) return Refuse(EINVAL, "no such channel");
+  SortErrors();
+  while (object_events_.empty()) {
+    const std::optional<uint32_t> cqn = nic_.TakeEvent();
+    if (!cqn) return EAGAIN;
     CqEntry* cq = FindCq(*cqn);
     if (cq == nullptr) continue;  // destroyed meanwhile
     ++cq->events;
-    if (!cq->cookie) continue;  // nobody hears it
-    *cookie = *cq->cookie;
-    return 0;
+    Queue(cq->cookies, EventType::kCompletion, &object_events_);
   }
-  return EAGAIN;
+  *cookie = object_events_.front();
+  object_events_.pop_front();
+  return 0;
+}
+
+int StandIn::TakeDeviceEvent(EventChannel channel, DeviceEvent* event) {
+  if (!IsChannel(channel)) return Refuse(EINVAL, "no such channel");
+  SortErrors();
+  if (device_events_.empty()) return EAGAIN;
+  *event = device_events_.front();
+  device_events_.pop_front();
+  return 0;
 }
 
 void StandIn::StoreDoorbell(Uar uar, uint64_t bytes) {
   std::byte store[sizeof bytes];
   std::memcpy(store, &bytes, sizeof bytes);
   const uint32_t qpn = nic::LoadBigEndian<uint32_t>(store + nic::control::kQpn) >> 8;
-  const auto qp =
-      std::ranges::find_if(qps_, [qpn](const auto& entry) { return entry.second.qpn == qpn; });
-  if (qp != qps_.end() && qp->second.uar_page != uar.page_id) {
+  if (const QpEntry* qp = FindQp(qpn); qp != nullptr && qp->uar_page != uar.page_id) {
     return nic_.ReportMisuse(fmt::format("mlx5: doorbell for QP {:#x} on page {:#x}, its is {:#x}",
-                                         qpn, uar.page_id, qp->second.uar_page));
+                                         qpn, uar.page_id, qp->uar_page));
   }
   nic_.Doorbell(bytes);
 }
@@ -250,9 +331,8 @@ void StandIn::StoreArm(Uar uar, uint64_t bytes) {
   if (cq->uar_page != uar.page_id) return wrong("on a page that is not its own");
   uint32_t upper = 0;
   std::memcpy(&upper, store.data(), sizeof upper);
-  const uint32_t record =
-      std::atomic_ref(cq->doorbell_record[prm::kArmRecord]).load(std::memory_order_acquire);
-  if (record != upper) return wrong("its doorbell record says something else");
+  if (cq->memory.Load(prm::kArmRecord) != upper)
+    return wrong("its doorbell record says something else");
   const uint64_t serial = prm::Get(store, prm::arm::kSerial);
   if (serial != (cq->events & 3u)) {
     return wrong(fmt::format("serial {} after {} events", serial, cq->events));
@@ -264,6 +344,12 @@ void StandIn::StoreArm(Uar uar, uint64_t bytes) {
 
 StandIn::CqEntry* StandIn::FindCq(uint64_t cqn) {
   return const_cast<CqEntry*>(std::as_const(*this).FindCq(cqn));
+}
+
+StandIn::QpEntry* StandIn::FindQp(uint64_t qpn) {
+  const auto found =
+      std::ranges::find_if(qps_, [qpn](const auto& entry) { return entry.second.qpn == qpn; });
+  return found == qps_.end() ? nullptr : &found->second;
 }
 
 const StandIn::CqEntry* StandIn::FindCq(uint64_t cqn) const {

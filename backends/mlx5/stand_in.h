@@ -6,13 +6,16 @@
 // these bytes, the host's memory and two 8-byte stores gets from the host to that NIC.
 //
 // It is stricter than hardware: any bit that a command does not take, an opt_param_mask, CQ entries
-// that are not invalid, and rings outside of registered pages are refused; a doorbell on the wrong
-// page, an arming that disagrees with its doorbell record, and whatever is left when it goes are
-// reported as misuse of the NIC.
+// that are not invalid, doorbell records that disagree with what they count, rings outside of
+// registered pages or in each other's memory, and addresses of another kind of link are refused; a
+// doorbell on the wrong page, an arming that disagrees with its doorbell record, a QP that is
+// destroyed while it may be at work, and whatever is left when it goes are reported as misuse of
+// the NIC.
 #ifndef PREPOST_BACKENDS_MLX5_STAND_IN_H_
 #define PREPOST_BACKENDS_MLX5_STAND_IN_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,6 +38,8 @@ struct StandInOptions {
   bool force_loopback = true;  ///< with Ethernet
   bool has_blue_flame = true;
   bool is_active = true;
+  bool needs_grh = false;
+  bool tells_errors = true;  ///< events of errors can be subscribed to
   uint8_t mtu = 5;
 };
 
@@ -67,8 +72,9 @@ class StandIn final : public Verbs {
                  MacAddress* mac) override;
   int OpenEventChannel(EventChannel* channel) override;
   int CloseEventChannel(EventChannel channel) override;
-  int SubscribeCompletions(EventChannel channel, Object cq, uint64_t cookie) override;
+  int Subscribe(EventChannel channel, Object object, prm::EventType type, uint64_t cookie) override;
   int TakeEvent(EventChannel channel, uint64_t* cookie) override;
+  int TakeDeviceEvent(EventChannel channel, DeviceEvent* event) override;
   void StoreDoorbell(Uar uar, uint64_t bytes) override;
   void StoreArm(Uar uar, uint64_t bytes) override;
 
@@ -82,21 +88,32 @@ class StandIn final : public Verbs {
   };
   using Verdict = std::optional<Refusal>;  // none: fine
 
+  /// By the type of event: what it comes with.
+  using Cookies = std::map<prm::EventType, uint64_t>;
+  /// A queue's: rings and doorbell record.
+  struct Memory {
+    uint32_t umem = 0;
+    uint32_t record_umem = 0;
+    std::span<std::byte> rings;
+    std::span<std::byte> record;
+
+    /// Of the record.
+    uint32_t Load(size_t word) const;
+  };
   struct CqEntry {
     uint32_t cqn = 0;
     uint32_t uar_page = 0;
-    uint32_t umem = 0;
-    uint32_t record_umem = 0;
-    uint32_t* doorbell_record = nullptr;
-    uint8_t events = 0;  // that have been taken
-    std::optional<uint64_t> cookie;
+    Memory memory;
+    uint8_t events = 0;  // completion events that have been taken
+    Cookies cookies = {};
   };
   struct QpEntry {
     uint32_t qpn = 0;
     uint32_t uar_page = 0;
     uint32_t pd = 0;
-    uint32_t umem = 0;
-    uint32_t record_umem = 0;
+    uint16_t sq_base = 0;
+    Memory memory;
+    Cookies cookies = {};
   };
 
   static void* HandleOf(uint32_t id) { return reinterpret_cast<void*>(uintptr_t{id}); }
@@ -104,11 +121,13 @@ class StandIn final : public Verbs {
     return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle));
   }
   static Refusal Bad(std::string why);
+  static Verdict Outcome(const Status& status);
   int CheckForm(stand_in::Call call, Input in, Output out);
   int Answer(Output out, const Verdict& verdict);
   int Refuse(int error, std::string why);
   Verdict Slice(const char* what, uint64_t umem, uint64_t offset, uint64_t bytes,
                 uint64_t alignment, std::span<std::byte>* slice) const;
+  Verdict CheckApart(const Memory& memory) const;
   Verdict CheckUar(uint64_t page) const;
   Verdict QueryHcaCap(Input in, Output out) const;
   Verdict CreateCq(Input in, Output out, Object* object);
@@ -116,14 +135,21 @@ class StandIn final : public Verbs {
   Verdict CheckQpContext(Input in) const;
   Verdict QpSizes(Input in, nic::QpConfig* config) const;
   Verdict CheckQpCqs(Input in) const;
-  Verdict ChangeQp(uint32_t qpn, prm::Command command, Input in);
-  Verdict ResetToInit(uint32_t qpn, Input in);
+  Verdict ChangeQp(const QpEntry& qp, prm::Command command, Input in);
+  Verdict ResetToInit(const QpEntry& qp, Input in);
   Verdict InitToReceive(uint32_t qpn, Input in);
   Verdict FindRemote(Input in, uint32_t qpn, NodeId* remote) const;
+  Verdict FindRemoteByGid(Input in, NodeId* remote) const;
   Verdict ReceiveToSend(uint32_t qpn, Input in);
   Verdict QueryQp(const QpEntry& qp, Output out);
   Verdict QueryCq(const CqEntry& cq, Output out);
+  bool IsChannel(EventChannel channel) const;
+  Cookies* CookiesOf(Object object, prm::EventType type);
+  void SortErrors();
+  void SortError(const nic::ErrorEvent& error);
+  static void Queue(const Cookies& cookies, prm::EventType type, std::deque<uint64_t>* events);
   CqEntry* FindCq(uint64_t cqn);
+  QpEntry* FindQp(uint64_t qpn);
   const CqEntry* FindCq(uint64_t cqn) const;
   bool IsUmemUsed(uint32_t id) const;
   std::string Leftovers() const;
@@ -143,6 +169,9 @@ class StandIn final : public Verbs {
   std::map<uint32_t, CqEntry> cqs_;
   std::map<uint32_t, QpEntry> qps_;
   uint32_t channel_ = 0;  // handle; 0: none
+  // What the NIC has told and nobody has taken.
+  std::deque<uint64_t> object_events_;  // cookies
+  std::deque<DeviceEvent> device_events_;
   std::string last_refusal_;
 };
 

@@ -29,6 +29,11 @@ constexpr size_t kRecordBytes = 8;
 constexpr uint8_t kMtuMax = 5;
 constexpr uint8_t kLogMessageMax = 30;
 constexpr uint64_t kUdpPortFirst = 0xc000;
+/// Of an address path on Ethernet.
+constexpr Field kGidFields[] = {prm::ads::kSrcAddrIndex, prm::ads::kHopLimit, prm::ads::kTclass,
+                                prm::ads::kFlowLabel,    prm::ads::kRgidHigh, prm::ads::kRgidLow,
+                                prm::ads::kUdpSport,     prm::ads::kEthPrio,  prm::ads::kRmacHigh,
+                                prm::ads::kRmacLow};
 
 Command CommandOf(Input in) {
   if (in.size() < prm::kHeaderBytes) return Command{};
@@ -44,6 +49,19 @@ class Context {
 
  private:
   Input in_;
+  Field structure_;
+};
+
+/// Fills in an answer: all zero but for what is set in a structure.
+class AnswerFields {
+ public:
+  AnswerFields(Output out, Field structure) : out_(out), structure_(structure) {
+    std::ranges::fill(out, std::byte{0});
+  }
+  void Set(Field field, uint64_t value) const { prm::Set(out_, In(structure_, field), value); }
+
+ private:
+  Output out_;
   Field structure_;
 };
 
@@ -78,6 +96,12 @@ StandIn::Refusal StandIn::Bad(std::string why) {
   return {prm::Status::kBadParameter, std::move(why)};
 }
 
+/// Of what the NIC was asked to do for a command that is right.
+StandIn::Verdict StandIn::Outcome(const Status& status) {
+  if (status.ok()) return {};
+  return Refusal{prm::Status::kInternalError, status.message()};
+}
+
 #define PREPOST_REFUSE_IF(expression) \
   if (Verdict refusal = (expression)) return refusal
 
@@ -87,6 +111,7 @@ int StandIn::CheckForm(stand_in::Call call, Input in, Output out) {
   if (in.size() < prm::kHeaderBytes || out.size() < prm::kHeaderBytes) {
     return Refuse(EINVAL, "a mailbox is shorter than its header");
   }
+  if (nic_.has_failed()) return Refuse(EIO, "the device has failed");
   const auto refuse = [&](prm::Status status, std::string why) {
     return Answer(out, Refusal{status, std::move(why)});
   };
@@ -132,7 +157,7 @@ int StandIn::ModifyObject(Object object, Input in, Output out) {
   if (qp == qps_.end() || Get(in, prm::in::kNumber) != qp->second.qpn) {
     return Refuse(EINVAL, "the command is for another object");
   }
-  return Answer(out, ChangeQp(qp->second.qpn, CommandOf(in), in));
+  return Answer(out, ChangeQp(qp->second, CommandOf(in), in));
 }
 
 int StandIn::QueryObject(Object object, Input in, Output out) {
@@ -154,21 +179,18 @@ StandIn::Verdict StandIn::QueryHcaCap(Input in, Output out) const {
   if (type != prm::kGeneralCaps && type != prm::kRoceCaps) {
     return Bad(fmt::format("capabilities {:#x} are not known", type));
   }
-  std::ranges::fill(out, std::byte{0});
-  const auto set = [out](Field field, uint64_t value) {
-    Set(out, In(prm::query_hca_cap_out::kCapability, field), value);
-  };
+  const AnswerFields answer(out, prm::query_hca_cap_out::kCapability);
   if (type == prm::kRoceCaps) {
-    set(prm::roce_cap::kFlRcQpWhenRoceEnabled, options_.force_loopback);
-    set(prm::roce_cap::kQpTsFormat, 1);
+    answer.Set(prm::roce_cap::kFlRcQpWhenRoceEnabled, options_.force_loopback);
+    answer.Set(prm::roce_cap::kQpTsFormat, 1);
     return {};
   }
-  set(prm::hca_cap::kLogMaxQpSz, options_.log_max_qp_sz);
-  set(prm::hca_cap::kLogMaxCqSz, options_.log_max_cq_sz);
-  set(prm::hca_cap::kCqeVersion, 1);
-  set(prm::hca_cap::kRoce, options_.is_ethernet);
-  set(prm::hca_cap::kCqOi, options_.cq_ignore_overrun);
-  set(prm::hca_cap::kCd, options_.cross_channel);
+  answer.Set(prm::hca_cap::kLogMaxQpSz, options_.log_max_qp_sz);
+  answer.Set(prm::hca_cap::kLogMaxCqSz, options_.log_max_cq_sz);
+  answer.Set(prm::hca_cap::kCqeVersion, 1);
+  answer.Set(prm::hca_cap::kRoce, options_.is_ethernet);
+  answer.Set(prm::hca_cap::kCqOi, options_.cq_ignore_overrun);
+  answer.Set(prm::hca_cap::kCd, options_.cross_channel);
   return {};
 }
 
@@ -188,6 +210,23 @@ StandIn::Verdict StandIn::Slice(const char* what, uint64_t umem, uint64_t offset
         fmt::format("{}: {} bytes at {:#x} are not in a umem of {}", what, bytes, offset, size));
   }
   *slice = found->second.subspan(offset, bytes);
+  return {};
+}
+
+/// Hardware would write over what lies there.
+StandIn::Verdict StandIn::CheckApart(const Memory& memory) const {
+  const auto overlap = [](std::span<const std::byte> a, std::span<const std::byte> b) {
+    return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+  };
+  const auto is_hit = [&](const auto& entry) {
+    const Memory& other = entry.second.memory;
+    return overlap(memory.rings, other.rings) || overlap(memory.rings, other.record) ||
+           overlap(memory.record, other.rings) || overlap(memory.record, other.record);
+  };
+  if (overlap(memory.rings, memory.record) || std::ranges::any_of(cqs_, is_hit) ||
+      std::ranges::any_of(qps_, is_hit)) {
+    return Bad("rings or doorbell record lie in memory of a queue");
+  }
   return {};
 }
 
@@ -211,29 +250,29 @@ StandIn::Verdict StandIn::CreateCq(Input in, Output out, Object* object) {
                        .ignore_overrun = cqc.Has(c::kOi),
                        .collapsed = cqc.Has(c::kCc),
                        .producer_base = static_cast<uint32_t>(cqc[c::kProducerCounter])};
-  nic::CqMemory memory;
-  const uint64_t umem = Get(in, prm::cq_command::kCqUmemId);
-  const uint64_t record_umem = cqc[c::kDbrUmemId];
-  std::span<std::byte> record;
-  PREPOST_REFUSE_IF(Slice("CQ ring", umem, Get(in, prm::cq_command::kCqUmemOffset),
-                          config.entries * nic::kCqeBytes, kPageBytes, &memory.ring));
-  PREPOST_REFUSE_IF(Slice("CQ doorbell record", record_umem, cqc[c::kDbrAddr], kRecordBytes,
-                          kRecordBytes, &record));
-  memory.doorbell_record = reinterpret_cast<uint32_t*>(record.data());
+  Memory memory{.umem = static_cast<uint32_t>(Get(in, prm::cq_command::kCqUmemId)),
+                .record_umem = static_cast<uint32_t>(cqc[c::kDbrUmemId])};
+  PREPOST_REFUSE_IF(Slice("CQ ring", memory.umem, Get(in, prm::cq_command::kCqUmemOffset),
+                          config.entries * nic::kCqeBytes, kPageBytes, &memory.rings));
+  PREPOST_REFUSE_IF(Slice("CQ doorbell record", memory.record_umem, cqc[c::kDbrAddr], kRecordBytes,
+                          kRecordBytes, &memory.record));
+  PREPOST_REFUSE_IF(CheckApart(memory));
   for (size_t i = 0; i < config.entries; ++i) {
-    const std::byte owner = memory.ring[i * nic::kCqeBytes + nic::cqe::kOpcodeOwner];
+    const std::byte owner = memory.rings[i * nic::kCqeBytes + nic::cqe::kOpcodeOwner];
     if (owner >> 4 != std::byte{nic::cqe::kInvalid} >> 4) {
       return Bad(fmt::format("CQ entry {} is not invalid", i));
     }
   }
-  const Result<uint32_t> cqn = nic_.CreateCq(config, memory);
+  if (nic::BigEndian(memory.Load(nic::kConsumerRecord)) != cqc[c::kConsumerCounter]) {
+    return Bad("the CQ's doorbell record has another consumer counter");
+  }
+  config.doorbell_page = static_cast<uint32_t>(cqc[c::kUarPage]);
+  const Result<uint32_t> cqn = nic_.CreateCq(
+      config,
+      {.ring = memory.rings, .doorbell_record = reinterpret_cast<uint32_t*>(memory.record.data())});
   if (!cqn.ok()) return Bad(cqn.status().message());
   const uint32_t id = next_++;
-  cqs_[id] = {.cqn = *cqn,
-              .uar_page = static_cast<uint32_t>(cqc[c::kUarPage]),
-              .umem = static_cast<uint32_t>(umem),
-              .record_umem = static_cast<uint32_t>(record_umem),
-              .doorbell_record = memory.doorbell_record};
+  cqs_[id] = {.cqn = *cqn, .uar_page = static_cast<uint32_t>(cqc[c::kUarPage]), .memory = memory};
   Set(out, prm::out::kNumber, *cqn);
   object->handle = HandleOf(id);
   return {};
@@ -307,65 +346,66 @@ StandIn::Verdict StandIn::CreateQp(Input in, Output out, Object* object) {
                        .recv_cq = static_cast<uint32_t>(qpc[q::kCqnReceive]),
                        .cd_master = qpc.Has(q::kCdMaster),
                        .managed_send = qpc.Has(q::kCdSlaveSend),
-                       .managed_recv = qpc.Has(q::kCdSlaveReceive)};
+                       .managed_recv = qpc.Has(q::kCdSlaveReceive),
+                       .doorbell_page = static_cast<uint32_t>(qpc[q::kUarPage])};
   PREPOST_REFUSE_IF(QpSizes(in, &config));
-  const uint64_t umem = Get(in, prm::qp_command::kWqUmemId);
-  const uint64_t record_umem = qpc[q::kDbrUmemId];
+  Memory memory{.umem = static_cast<uint32_t>(Get(in, prm::qp_command::kWqUmemId)),
+                .record_umem = static_cast<uint32_t>(qpc[q::kDbrUmemId])};
   const size_t rq_bytes = size_t{config.rq_wqes} * config.rq_stride;
   const size_t sq_bytes = config.sq_wqebbs * nic::kWqebbBytes;
-  std::span<std::byte> rings;
-  std::span<std::byte> record;
-  PREPOST_REFUSE_IF(Slice("QP rings", umem, Get(in, prm::qp_command::kWqUmemOffset),
-                          rq_bytes + sq_bytes, kPageBytes, &rings));
-  PREPOST_REFUSE_IF(Slice("QP doorbell record", record_umem, qpc[q::kDbrAddr], kRecordBytes,
-                          kRecordBytes, &record));
+  PREPOST_REFUSE_IF(Slice("QP rings", memory.umem, Get(in, prm::qp_command::kWqUmemOffset),
+                          rq_bytes + sq_bytes, kPageBytes, &memory.rings));
+  PREPOST_REFUSE_IF(Slice("QP doorbell record", memory.record_umem, qpc[q::kDbrAddr], kRecordBytes,
+                          kRecordBytes, &memory.record));
+  PREPOST_REFUSE_IF(CheckApart(memory));
   const Result<uint32_t> qpn =
-      nic_.CreateQp(config, {.sq = rings.subspan(rq_bytes),
-                             .rq = rings.first(rq_bytes),
-                             .doorbell_record = reinterpret_cast<uint32_t*>(record.data())});
+      nic_.CreateQp(config, {.sq = memory.rings.subspan(rq_bytes),
+                             .rq = memory.rings.first(rq_bytes),
+                             .doorbell_record = reinterpret_cast<uint32_t*>(memory.record.data())});
   if (!qpn.ok()) return Bad(qpn.status().message());
   const uint32_t id = next_++;
   qps_[id] = {.qpn = *qpn,
               .uar_page = static_cast<uint32_t>(qpc[q::kUarPage]),
               .pd = static_cast<uint32_t>(qpc[q::kPd]),
-              .umem = static_cast<uint32_t>(umem),
-              .record_umem = static_cast<uint32_t>(record_umem)};
+              .sq_base = config.sq_base,
+              .memory = memory};
   Set(out, prm::out::kNumber, *qpn);
   object->handle = HandleOf(id);
   return {};
 }
 
-StandIn::Verdict StandIn::ChangeQp(uint32_t qpn, Command command, Input in) {
-  if (command == Command::k2Err || command == Command::k2Rst) {
-    PREPOST_CHECK((command == Command::k2Err ? nic_.ToError(qpn) : nic_.ToReset(qpn)).ok());
-    return {};
-  }
+StandIn::Verdict StandIn::ChangeQp(const QpEntry& qp, Command command, Input in) {
+  if (command == Command::k2Err) return Outcome(nic_.ToError(qp.qpn));
+  if (command == Command::k2Rst) return Outcome(nic_.ToReset(qp.qpn));
   if (Get(in, prm::qp_command::kOptParamMask) != 0) {
     return Bad("opt_param_mask: no parameter is optional here");
   }
   const nic::QpState from = command == Command::kRst2Init   ? nic::QpState::kReset
                             : command == Command::kInit2Rtr ? nic::QpState::kInit
                                                             : nic::QpState::kReadyToReceive;
-  const Result<nic::QpCounters> now = nic_.QueryQp(qpn);
-  PREPOST_CHECK(now.ok());
+  const Result<nic::QpCounters> now = nic_.QueryQp(qp.qpn);
+  if (!now.ok()) return Outcome(now.status());
   if (now->state != from) {
     return Refusal{prm::Status::kBadResourceState,
                    fmt::format("{} of a QP in state {}", Name(command), nic::Name(now->state))};
   }
-  return command == Command::kRst2Init   ? ResetToInit(qpn, in)
-         : command == Command::kInit2Rtr ? InitToReceive(qpn, in)
-                                         : ReceiveToSend(qpn, in);
+  return command == Command::kRst2Init   ? ResetToInit(qp, in)
+         : command == Command::kInit2Rtr ? InitToReceive(qp.qpn, in)
+                                         : ReceiveToSend(qp.qpn, in);
 }
 
-StandIn::Verdict StandIn::ResetToInit(uint32_t qpn, Input in) {
+StandIn::Verdict StandIn::ResetToInit(const QpEntry& qp, Input in) {
   if (Get(in, In(prm::kQpc, prm::qpc::kPmState)) != prm::kPmMigrated) {
     return Bad("pm_state is not migrated");
   }
   if (Get(in, In(prm::kPath, prm::ads::kVhcaPortNum)) != stand_in::kPort) {
     return Refusal{prm::Status::kBadIndex, "the port does not exist"};
   }
-  PREPOST_CHECK(nic_.ResetToInit(qpn).ok());
-  return {};
+  if (nic::BigEndian(qp.memory.Load(nic::kReceiveRecord)) != 0 ||
+      nic::BigEndian(qp.memory.Load(nic::kSendRecord)) != qp.sq_base) {
+    return Bad("the QP's doorbell record tells of WQEs that were not posted");
+  }
+  return Outcome(nic_.ResetToInit(qp.qpn));
 }
 
 StandIn::Verdict StandIn::InitToReceive(uint32_t qpn, Input in) {
@@ -380,6 +420,7 @@ StandIn::Verdict StandIn::InitToReceive(uint32_t qpn, Input in) {
   if (Get(in, In(prm::kPath, prm::ads::kVhcaPortNum)) != stand_in::kPort) {
     return Refusal{prm::Status::kBadIndex, "the port does not exist"};
   }
+  if (qpc[q::kMinRnrNak] == 0) return Bad("min_rnr_nak 0 means 655 ms");
   NodeId remote;
   PREPOST_REFUSE_IF(FindRemote(in, qpn, &remote));
   const Status status = nic_.InitToReceive(qpn, remote, static_cast<uint32_t>(qpc[q::kRemoteQpn]));
@@ -391,20 +432,30 @@ StandIn::Verdict StandIn::InitToReceive(uint32_t qpn, Input in) {
 StandIn::Verdict StandIn::FindRemote(Input in, uint32_t qpn, NodeId* remote) const {
   namespace p = prm::ads;
   const Context path(in, prm::kPath);
+  const bool by_lid = path.Has(p::kRlid) || path.Has(p::kSl);
+  const bool by_gid = std::ranges::any_of(kGidFields, [&](Field it) { return path.Has(it); });
   if (path.Has(p::kFl)) {
-    if (options_.is_ethernet && !options_.force_loopback) {
+    if (!options_.is_ethernet || !options_.force_loopback) {
       return Bad("fl without capability fl_rc_qp_when_roce_enabled");
     }
+    if (by_lid || by_gid) return Bad("fl with an address");
     if (Get(in, In(prm::kQpc, prm::qpc::kRemoteQpn)) != qpn) return Bad("fl to another QP");
     *remote = nic_.node();
     return {};
   }
-  if (!options_.is_ethernet) {
-    const uint64_t lid = path[p::kRlid];
-    if (lid == 0 || lid > stand_in::kLidMax) return Bad(fmt::format("LID {:#x} is no port's", lid));
-    *remote = NodeId(static_cast<uint32_t>(lid - 1));
-    return {};
+  if (options_.is_ethernet) {
+    return by_lid ? Bad("an InfiniBand address on Ethernet") : FindRemoteByGid(in, remote);
   }
+  if (by_gid) return Bad("an Ethernet address on InfiniBand");
+  const uint64_t lid = path[p::kRlid];
+  if (lid == 0 || lid > stand_in::kLidMax) return Bad(fmt::format("LID {:#x} is no port's", lid));
+  *remote = NodeId(static_cast<uint32_t>(lid - 1));
+  return {};
+}
+
+StandIn::Verdict StandIn::FindRemoteByGid(Input in, NodeId* remote) const {
+  namespace p = prm::ads;
+  const Context path(in, prm::kPath);
   if (!stand_in::IsRoceV2(static_cast<uint32_t>(path[p::kSrcAddrIndex]))) {
     return Refusal{prm::Status::kBadIndex, "src_addr_index is not one of RoCE v2"};
   }
@@ -427,35 +478,35 @@ StandIn::Verdict StandIn::ReceiveToSend(uint32_t qpn, Input in) {
   if (Get(in, In(prm::kPath, prm::ads::kAckTimeout)) == 0) {
     return Bad("ack_timeout 0 would wait for ever");
   }
+  if (Get(in, In(prm::kQpc, prm::qpc::kRetryCount)) == 0) {
+    return Bad("retry_count 0 gives up at the first lost packet");
+  }
   const auto rnr_retry = static_cast<uint8_t>(Get(in, In(prm::kQpc, prm::qpc::kRnrRetry)));
-  PREPOST_CHECK(nic_.ReceiveToSend(qpn, rnr_retry).ok());
-  return {};
+  return Outcome(nic_.ReceiveToSend(qpn, rnr_retry));
 }
 
 StandIn::Verdict StandIn::QueryQp(const QpEntry& qp, Output out) {
   namespace q = prm::qpc;
   const Result<nic::QpCounters> now = nic_.QueryQp(qp.qpn);
-  PREPOST_CHECK(now.ok());
-  std::ranges::fill(out, std::byte{0});
-  const auto set = [out](Field field, uint64_t value) { Set(out, In(prm::kQpc, field), value); };
-  set(q::kState, static_cast<uint8_t>(Encode(now->state)));
-  set(q::kSwSqWqebbCounter, now->sq_posted);
-  set(q::kHwSqWqebbCounter, now->sq_fetched);
-  set(q::kSwRqCounter, now->rq_posted);
-  set(q::kHwRqCounter, now->rq_taken);
+  if (!now.ok()) return Outcome(now.status());
+  const AnswerFields answer(out, prm::kQpc);
+  answer.Set(q::kState, static_cast<uint8_t>(Encode(now->state)));
+  answer.Set(q::kSwSqWqebbCounter, now->sq_posted);
+  answer.Set(q::kHwSqWqebbCounter, now->sq_fetched);
+  answer.Set(q::kSwRqCounter, now->rq_posted);
+  answer.Set(q::kHwRqCounter, now->rq_taken);
   return {};
 }
 
 StandIn::Verdict StandIn::QueryCq(const CqEntry& cq, Output out) {
   namespace c = prm::cqc;
   const Result<nic::CqCounters> now = nic_.QueryCq(cq.cqn);
-  PREPOST_CHECK(now.ok());
-  std::ranges::fill(out, std::byte{0});
-  const auto set = [out](Field field, uint64_t value) { Set(out, In(prm::kCqc, field), value); };
+  if (!now.ok()) return Outcome(now.status());
   const prm::CqcStatus status = now->is_overrun ? prm::CqcStatus::kOverflow : prm::CqcStatus::kOk;
-  set(c::kStatus, static_cast<uint8_t>(status));
-  set(c::kProducerCounter, now->producer);
-  set(c::kConsumerCounter, now->consumer);
+  const AnswerFields answer(out, prm::kCqc);
+  answer.Set(c::kStatus, static_cast<uint8_t>(status));
+  answer.Set(c::kProducerCounter, now->producer);
+  answer.Set(c::kConsumerCounter, now->consumer);
   return {};
 }
 

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "prepost/backends/mlx5/prm.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/ir/status.h"
 
@@ -53,7 +54,13 @@ struct MemoryRegion {
 };
 struct EventChannel {
   void* handle = nullptr;
-  int fd = -1;  ///< readable while there are events
+  int fd = -1;  ///< readable while there are events, of objects or of the device
+};
+/// Of the device as a whole.
+struct DeviceEvent {
+  enum class Kind : uint8_t { kFatal, kPortDown, kOther };
+  Kind kind = Kind::kOther;
+  uint8_t port = 0;  ///< kPortDown
 };
 
 using Gid = std::array<std::byte, 16>;
@@ -63,6 +70,7 @@ struct PortAttributes {
   bool is_active = false;
   bool is_ethernet = false;
   uint16_t lid = 0;        ///< InfiniBand
+  bool needs_grh = false;  ///< InfiniBand: others have the same LID, only a GID tells them apart
   uint8_t mtu = 0;         ///< 1: 256 bytes ... 5: 4096
   uint32_t gid_count = 0;  ///< size of the GID table
 };
@@ -103,11 +111,13 @@ class Verbs {
 
   [[nodiscard]] virtual int OpenEventChannel(EventChannel* channel) = 0;
   virtual int CloseEventChannel(EventChannel channel) = 0;
-  /// Events of the CQ come with `cookie`.
-  [[nodiscard]] virtual int SubscribeCompletions(EventChannel channel, Object cq,
-                                                 uint64_t cookie) = 0;
-  /// The oldest event. Never waits; EAGAIN: there is none.
+  /// Events of this type of the CQ or QP come with `cookie`, until it is destroyed.
+  [[nodiscard]] virtual int Subscribe(EventChannel channel, Object object, prm::EventType type,
+                                      uint64_t cookie) = 0;
+  // The oldest event, of an object or of the device. Never wait; EAGAIN: there is none; any other
+  // error: there will be none any more.
   [[nodiscard]] virtual int TakeEvent(EventChannel channel, uint64_t* cookie) = 0;
+  [[nodiscard]] virtual int TakeDeviceEvent(EventChannel channel, DeviceEvent* event) = 0;
 
   // The two stores to a doorbell page, of 8 bytes as they stand in memory. What this thread wrote
   // before, the NIC sees before.

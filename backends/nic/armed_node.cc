@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <tuple>
 #include <utility>
 
 namespace prepost::nic {
@@ -17,16 +15,15 @@ FailureKind KindOf(Syndrome syndrome) {
   return FailureKind::kErrorCqe;
 }
 
-}  // namespace
-
-Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
-  for (size_t i = 0; i < program.qps.size(); ++i) {
-    const QueuePair& qp = program.qps[i];
-    if (!qp.loopback && qp.peer == peer && qp.lane == lane) return QpId::FromIndex(i);
-  }
-  return Rejected(
-      fmt::format("node {} has no QP to node {} on lane {}", program.node.value, peer.value, lane));
+/// Which of the program's objects has this number.
+template <typename Id>
+std::optional<Id> IdOf(const std::vector<uint32_t>& numbers, uint32_t number) {
+  const auto it = std::ranges::find(numbers, number);
+  if (it == numbers.end()) return std::nullopt;
+  return Id::FromIndex(static_cast<size_t>(it - numbers.begin()));
 }
+
+}  // namespace
 
 Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
                                   const ArmConfig& config) {
@@ -38,9 +35,8 @@ Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
 Status ArmedNode::MakeObjects() {
   for (const CompletionQueue& cq : program_->cqs) {
     // The host may consume nothing during a run.
-    Result<Cq> made = device_->CreateCq({.entries = EntriesOf(cq),
-                                         .ignore_overrun = true,
-                                         .producer_base = config_.first_cq_index});
+    Result<Cq> made = device_->CreateCq(
+        {.entries = cq.entries, .ignore_overrun = true, .producer_base = config_.first_cq_index});
     if (!made.ok()) return made.status();
     cqs_.push_back({.cq = *made, .reader = CqeReader(*made)});
     bindings_.cqns.push_back(made->number);
@@ -51,7 +47,7 @@ Status ArmedNode::MakeObjects() {
   for (size_t i = 0; i < lkeys_.size(); ++i) {
     if (config_.messages[i].empty()) continue;
     Result<uint32_t> key =
-        device_->RegisterMemory(config_.messages[i], {.local_write = config_.writable});
+        lease_.RegisterMemory(config_.messages[i], {.local_write = config_.writable});
     if (!key.ok()) return key.status();
     lkeys_[i] = *key;
   }
@@ -61,29 +57,17 @@ Status ArmedNode::MakeObjects() {
   return {};
 }
 
-/// With room for the error: when a send queue breaks, every WQE in it gives a CQE, signaled or not,
-/// and the first of them, which says why, must not be overwritten.
-uint32_t ArmedNode::EntriesOf(const CompletionQueue& cq) const {
-  const bool sends =
-      cq.role == CompletionQueue::Role::kSends || cq.role == CompletionQueue::Role::kFinal;
-  if (!sends) return cq.entries;
-  const QueuePair& qp = program_->qps[cq.qp.index()];
-  const uint64_t most =
-      cq.completions + uint64_t{std::min<uint64_t>(qp.sq_wqebbs, qp.sends.size())};
-  return std::max(cq.entries, static_cast<uint32_t>(std::bit_ceil(most)));
-}
-
 Status ArmedNode::MakeQueuePairs() {
   for (const QueuePair& qp : program_->qps) {
-    Result<Qp> made = device_->CreateQp({.send_cq = cq(qp.send_cq).number,
-                                         .recv_cq = cq(qp.recv_cq).number,
-                                         .sq_wqebbs = qp.sq_wqebbs,
-                                         .sq_base = config_.first_sq_index,
-                                         .rq_wqes = qp.rq_wqes,
-                                         .rq_stride = kReceiveStrideBytes,
-                                         .cd_master = !qp.managed,
-                                         .managed_send = qp.managed,
-                                         .rnr_retry = config_.rnr_retry});
+    Result<Qp> made = lease_.CreateQp({.send_cq = cq(qp.send_cq).number,
+                                       .recv_cq = cq(qp.recv_cq).number,
+                                       .sq_wqebbs = qp.sq_wqebbs,
+                                       .sq_base = config_.first_sq_index,
+                                       .rq_wqes = qp.rq_wqes,
+                                       .rq_stride = kReceiveStrideBytes,
+                                       .cd_master = !qp.managed,
+                                       .managed_send = qp.managed,
+                                       .rnr_retry = config_.rnr_retry});
     if (!made.ok()) return made.status();
     qps_.push_back(*made);
     bindings_.qpns.push_back(made->number);
@@ -163,6 +147,7 @@ Status ArmedNode::RequestErrorEvent(CqId id) {
 void ArmedNode::Start() { feed_->Start(); }
 
 Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
+  if (timeout.count() == 0 && errors_.IsDue()) NoteDeviceErrors();
   Result<bool> done = timeout.count() == 0 ? Look() : LookOrAsk();
   if (!done.ok() || *done || timeout.count() == 0) return done;
   const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
@@ -181,7 +166,6 @@ void ArmedNode::ForgetRequests() {
 
 Result<bool> ArmedNode::TakeEvents() {
   device_->CountWakeup();
-  if (device_->AckEvents() != 0) ForgetRequests();
   NoteDeviceErrors();
   return LookOrAsk();
 }
@@ -233,28 +217,32 @@ void ArmedNode::Note(Failure failure) {
   if (!failure_ || failure.kind < failure_->kind) failure_ = std::move(failure);
 }
 
-/// An error event of a CQ only says where to look.
 void ArmedNode::NoteDeviceErrors() {
-  for (const ErrorEvent& event : device_->TakeErrors()) {
-    if (event.kind == ErrorEvent::Kind::kErrorCqe) {
-      const auto it = std::ranges::find(bindings_.cqns, event.number);
-      if (it != bindings_.cqns.end()) {
-        Take(CqId::FromIndex(static_cast<size_t>(it - bindings_.cqns.begin())));
-      }
-      continue;
-    }
-    const auto it = std::ranges::find(bindings_.qpns, event.number);
-    if (it == bindings_.qpns.end()) continue;
-    const QpId qp = QpId::FromIndex(static_cast<size_t>(it - bindings_.qpns.begin()));
-    const char* what =
-        event.kind == ErrorEvent::Kind::kQpFatal ? "QP fatal error" : "QP access error";
-    Note({FailureKind::kQpEvent, qp, fmt::format("{}: {}", Describe(*program_, qp), what)});
-  }
+  if (device_->AckEvents() != 0) ForgetRequests();
+  for (const ErrorEvent& event : device_->TakeErrors()) NoteDeviceError(event);
 }
 
-void ArmedNode::MoveToError() {
-  // What cannot be moved is not there any more.
-  for (const Qp& qp : qps_) std::ignore = device_->MoveToError(qp.number);
+void ArmedNode::NoteDeviceError(const ErrorEvent& event) {
+  const auto note = [&](const auto& id) {
+    Note({.kind = FailureKind::kQueueEvent,
+          .message = fmt::format("{}: {}", Describe(*program_, id), Name(event.kind))});
+  };
+  switch (event.kind) {
+    case ErrorEvent::Kind::kErrorCqe:  // only says where to look
+      if (const auto cq = IdOf<CqId>(bindings_.cqns, event.number)) Take(*cq);
+      return;
+    case ErrorEvent::Kind::kCqError:
+      if (const auto cq = IdOf<CqId>(bindings_.cqns, event.number)) note(*cq);
+      return;
+    case ErrorEvent::Kind::kQpFatal:
+    case ErrorEvent::Kind::kQpRequest:
+    case ErrorEvent::Kind::kQpAccess:
+      if (const auto qp = IdOf<QpId>(bindings_.qpns, event.number)) note(*qp);
+      return;
+    case ErrorEvent::Kind::kDeviceFatal:
+    case ErrorEvent::Kind::kPortDown:
+      return Note({.kind = FailureKind::kDeviceEvent, .message = Name(event.kind)});
+  }
 }
 
 Result<NodePosition> ArmedNode::Position() const {
@@ -299,9 +287,7 @@ SendWqe ArmedNode::Decode(QpId id, uint32_t send) const {
 }
 
 std::optional<CqId> ArmedNode::WaitedCq(const SendWqe& wait) const {
-  const auto it = std::ranges::find(bindings_.cqns, wait.number);
-  if (it == bindings_.cqns.end()) return std::nullopt;
-  return CqId::FromIndex(static_cast<size_t>(it - bindings_.cqns.begin()));
+  return IdOf<CqId>(bindings_.cqns, wait.number);
 }
 
 uint32_t ArmedNode::WaitedCqe(const SendWqe& wait, CqId cq) const {
@@ -310,6 +296,11 @@ uint32_t ArmedNode::WaitedCqe(const SendWqe& wait, CqId cq) const {
 
 std::optional<QpCounters> ArmedNode::Query(QpId id) const {
   const Result<QpCounters> counters = device_->QueryQp(qp(id).number);
+  return counters.ok() ? std::optional(*counters) : std::nullopt;
+}
+
+std::optional<CqCounters> ArmedNode::Query(CqId id) const {
+  const Result<CqCounters> counters = device_->QueryCq(cq(id).number);
   return counters.ok() ? std::optional(*counters) : std::nullopt;
 }
 

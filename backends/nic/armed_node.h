@@ -15,6 +15,7 @@
 #include "prepost/backends/nic/cqe_reader.h"
 #include "prepost/backends/nic/decode.h"
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/device_lease.h"
 #include "prepost/backends/nic/encode.h"
 #include "prepost/backends/nic/pairing.h"
 #include "prepost/backends/nic/queue_feed.h"
@@ -23,21 +24,19 @@
 
 namespace prepost::nic {
 
-/// The QP towards `peer` on `lane`. Every node that this one has a QP to has one back.
-Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
-
 /// What can go wrong at a node, what explains more first: the later ones are what follows from the
 /// earlier ones at other QPs and nodes.
 enum class FailureKind : uint8_t {
-  kQpEvent,   ///< a NIC has moved a QP to the error state
-  kErrorCqe,  ///< any other error CQE
-  kNoAnswer,  ///< transport retry exceeded: something is wrong at the peer's QP
-  kWrongCqe,  ///< a block or an order that was not expected
-  kFlushed    ///< the QP was moved to the error state
+  kDeviceEvent,  ///< a device has stopped, or its port's link is down
+  kQueueEvent,   ///< a NIC has moved a QP to the error state, or a CQ has lost a CQE
+  kErrorCqe,     ///< any other error CQE
+  kNoAnswer,     ///< transport retry exceeded: something is wrong at the peer's QP
+  kWrongCqe,     ///< a block or an order that was not expected
+  kFlushed       ///< the QP was moved to the error state
 };
 struct Failure {
   FailureKind kind = FailureKind::kFlushed;
-  QpId qp;
+  QpId qp;              ///< kNoAnswer: which one has none
   std::string message;  ///< names node and queue
 };
 
@@ -69,14 +68,17 @@ struct ArmConfig {
 };
 
 /// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every
-/// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the same
-/// from Arm on for the next message over the same queues; peers need not be as far, provided that
-/// all QPs retry for receives (rnr_retry 7). A host of several nodes that waits for all their
-/// devices at once calls TakeEvents instead of Poll.
+/// node, RequestEvents if the host will sleep, Start, Poll until that is true, CheckAll. Then the
+/// same from Arm on for the next message over the same queues; peers need not be as far, provided
+/// that all QPs retry for receives (kRnrRetryForEver). A host of several nodes that waits for all
+/// their devices at once calls TakeEvents instead of Poll.
+///
+/// With it its DeviceLease ends: then the message buffers may go.
 ///
 /// Errors: Arm asks for error events of all CQs, so that a host that waits wakes for whatever goes
 /// wrong at its NIC. It must not wait for its end then: a QP that breaks is flushed, flushed WQEs
-/// complete, and what waits for them goes on with stale bytes. FailGroup (group_failure.h) stops all.
+/// complete, and what waits for them goes on with stale bytes. FailGroup (group_failure.h) stops
+/// all.
 class ArmedNode {
  public:
   /// Makes CQs and QPs, with the program's rings, and registers the message buffers.
@@ -121,7 +123,7 @@ class ArmedNode {
   const std::optional<Failure>& failure() const { return failure_; }
 
   /// Moves all QPs to the error state, whatever they are at, so that nothing is forwarded any more.
-  void MoveToError();
+  void MoveToError() { lease_.MoveToError(); }
   /// Asks the device for everything; after Arm. Errors: those of Device::QueryQp() and QueryCq().
   Result<NodePosition> Position() const;
   /// Send `send` of the current message, as it stands in the ring. Needs that it was written and
@@ -130,8 +132,9 @@ class ArmedNode {
   /// The CQ that a WAIT names, and which CQE of the current message it waits for.
   std::optional<CqId> WaitedCq(const SendWqe& wait) const;
   uint32_t WaitedCqe(const SendWqe& wait, CqId cq) const;
-  /// Where the QP is, or nothing if the device cannot say.
+  /// Where the QP or CQ is, or nothing if the device cannot say.
   std::optional<QpCounters> Query(QpId id) const;
+  std::optional<CqCounters> Query(CqId id) const;
 
  private:
   /// A CQ and how far the host has read it.
@@ -146,16 +149,16 @@ class ArmedNode {
   };
 
   ArmedNode(Device& device, const NodeProgram& program, const ArmConfig& config)
-      : device_(&device), program_(&program), config_(config) {}
+      : device_(&device), lease_(device), program_(&program), config_(config) {}
 
   Status MakeObjects();
-  uint32_t EntriesOf(const CompletionQueue& cq) const;
   Status MakeQueuePairs();
   void AdvanceBases();
   Status RequestErrorEvent(CqId id);
   Status Verdict() const;
   void Note(Failure failure);
   void NoteDeviceErrors();
+  void NoteDeviceError(const ErrorEvent& event);
   void Take(CqId id);
   bool TakeOne(CqId id, const Cqe& cqe);
   std::string WrongSend(Completions& it, const QueuePair& qp, const Cqe& cqe) const;
@@ -165,6 +168,7 @@ class ArmedNode {
   void ForgetRequests();
 
   Device* device_;
+  DeviceLease lease_;
   const NodeProgram* program_;
   ArmConfig config_;
   std::vector<uint32_t> lkeys_;  // by message
@@ -176,6 +180,7 @@ class ArmedNode {
   std::vector<CqId> part_cqs_;    // of queues that do not fit their rings
   std::optional<QueueFeed> feed_;
   std::optional<Failure> failure_;
+  ErrorPacer errors_;
 };
 
 }  // namespace prepost::nic

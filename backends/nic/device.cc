@@ -17,7 +17,6 @@ constexpr uint32_t kCqEntriesMax = 1u << 22;
 constexpr uint32_t kSqWqebbsMax = 32768;
 constexpr uint32_t kRqWqesMax = 32768;
 constexpr uint32_t kRqStrideMax = 2048;
-constexpr uint8_t kRnrRetryForEver = 7;
 
 Status CheckPowerOfTwo(const char* what, uint32_t value, uint32_t limit) {
   if (std::has_single_bit(value) && value <= limit) return {};
@@ -57,6 +56,26 @@ const char* Name(QpState state) {
       return "RTS";
     case QpState::kError:
       return "ERR";
+  }
+  return "?";
+}
+
+const char* Name(ErrorEvent::Kind kind) {
+  switch (kind) {
+    case ErrorEvent::Kind::kErrorCqe:
+      return "error CQE";
+    case ErrorEvent::Kind::kCqError:
+      return "CQ error";
+    case ErrorEvent::Kind::kQpFatal:
+      return "QP fatal error";
+    case ErrorEvent::Kind::kQpRequest:
+      return "QP request error";
+    case ErrorEvent::Kind::kQpAccess:
+      return "QP access error";
+    case ErrorEvent::Kind::kDeviceFatal:
+      return "device fatal error";
+    case ErrorEvent::Kind::kPortDown:
+      return "port error";
   }
   return "?";
 }

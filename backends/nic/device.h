@@ -6,8 +6,8 @@
 // tests/conformance is written once for all.
 //
 // Objects are made and connected before the first doorbell and live as long as the device, whose
-// destructor removes them all. A Device is used by one thread at a time; the NIC behind it runs on
-// its own, and other NICs' hosts on theirs.
+// destructor removes them all; memory can be deregistered before. A Device is used by one thread at
+// a time; the NIC behind it runs on its own, and other NICs' hosts on theirs.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_H_
 
@@ -29,6 +29,9 @@ struct CqConfig {
   bool ignore_overrun = false;  ///< cqc.oi: keeps counting when nobody consumes
   bool collapsed = false;       ///< cqc.cc: every CQE is written to entry 0
   uint32_t producer_base = 0;   ///< cqc.producer_counter to start from
+  /// Which of the device's doorbell pages (UARs). Any but 0 is for experiments, and is made when it
+  /// is first asked for: WAITs are only known to see CQs of their own queue's page.
+  uint32_t doorbell_page = 0;
 };
 
 /// A CQ and its memory, owned by the device.
@@ -39,6 +42,9 @@ struct Cq {
   uint32_t producer_base = 0;
   uint64_t* cqes_read = nullptr;  ///< what CqeReader has read, for DeviceCounters
 };
+
+/// QpConfig::rnr_retry: a send that meets no receive tries again until there is one. 0: it fails.
+inline constexpr uint8_t kRnrRetryForEver = 7;
 
 struct QpConfig {
   uint32_t send_cq = 0;     ///< CQN
@@ -52,7 +58,8 @@ struct QpConfig {
   bool managed_send = false;
   /// cd_slave_receive: the same with RECV_EN
   bool managed_recv = false;
-  uint8_t rnr_retry = 7;  ///< 7: forever
+  uint8_t rnr_retry = kRnrRetryForEver;  ///< how often at most
+  uint32_t doorbell_page = 0;            ///< that of both CQs
 };
 
 /// What every device asks of sizes. Errors (kRejected): what, its limit and the value.
@@ -105,13 +112,21 @@ struct CqCounters {
 /// Why a host was woken besides the CQEs that it asked for.
 struct ErrorEvent {
   enum class Kind : uint8_t {
-    kErrorCqe,  ///< RequestErrorEvent() or RequestEvent() of this CQ: an error CQE has come
-    kQpFatal,   ///< IBV_EVENT_QP_FATAL: the NIC itself has moved this QP to the error state
-    kQpAccess   ///< IBV_EVENT_QP_ACCESS_ERR: the same, for what its peer wanted to read or write
+    kErrorCqe,     ///< RequestErrorEvent() or RequestEvent() of this CQ: an error CQE has come
+    kCqError,      ///< IBV_EVENT_CQ_ERR: this CQ has lost a CQE, and gets no more
+    kQpFatal,      ///< IBV_EVENT_QP_FATAL: the NIC itself has moved this QP to the error state
+    kQpRequest,    ///< IBV_EVENT_QP_REQ_ERR: the same, for a message of its peer that is no request
+    kQpAccess,     ///< IBV_EVENT_QP_ACCESS_ERR: the same, for what its peer wanted to read or write
+    kDeviceFatal,  ///< IBV_EVENT_DEVICE_FATAL: the device has stopped, or is gone
+    kPortDown      ///< IBV_EVENT_PORT_ERR: the port's link is down
   };
   Kind kind = Kind::kErrorCqe;
-  uint32_t number = 0;  ///< CQN or QPN
+  uint32_t number = 0;  ///< CQN, QPN or port; kDeviceFatal: 0
+
+  friend bool operator==(const ErrorEvent&, const ErrorEvent&) = default;
 };
+/// "CQ error", "QP fatal error", ...
+const char* Name(ErrorEvent::Kind kind);
 
 /// What a NIC may do with registered memory besides reading it for its own sends.
 struct Access {
@@ -140,8 +155,11 @@ class Device {
   /// Brings the QP to RTS, connected to `remote` (which may be itself: loopback). A QP that could
   /// not be connected can be tried again.
   virtual Status Connect(uint32_t qpn, QpAddress remote) = 0;
-  /// Returns the key, used as lkey and rkey. The memory must outlive the device.
+  /// Returns the key, used as lkey and rkey. The memory must stay until the key is deregistered or
+  /// the device is gone.
   virtual Result<uint32_t> RegisterMemory(std::span<const std::byte> memory, Access access) = 0;
+  /// From here on the NIC does not touch the memory. Errors: there is no such key.
+  virtual Status DeregisterMemory(uint32_t key) = 0;
   /// Writes the doorbell register: the first 8 bytes of the last posted WQE, as they stand in
   /// memory. What this thread wrote before, the NIC sees before.
   virtual void RingDoorbell(uint64_t first_bytes) = 0;
@@ -158,18 +176,29 @@ class Device {
   /// WQE of ours asks to be one. Leaves a request for any CQE as it is. A device that cannot does
   /// nothing: its host learns of errors at its final completion.
   virtual Status RequestErrorEvent(uint32_t /*cqn*/) { return {}; }
-  /// The errors among the events that have come, acknowledged or not. Never waits; cheap when there
-  /// are none.
+  /// The errors among the events that have come. Those of QPs, of CQs and of the device itself come
+  /// unasked; a device that cannot tell of them has none. Never
+  /// waits. Events come by AckEvents(), which is called first.
   virtual std::vector<ErrorEvent> TakeErrors() { return {}; }
-  /// A file that is readable while there are events to acknowledge, of CQs or of QPs, as those of
-  /// verbs' ibv_comp_channel and of its asynchronous events. The device owns it; the first call makes it and must come before the first
-  /// doorbell. Errors: kEnvironment.
+  /// A file that is readable while there are events to acknowledge, of any kind, as those of verbs'
+  /// ibv_comp_channel and of its asynchronous events. The device owns it; the first call makes it
+  /// and must come before the first doorbell. Errors: kEnvironment.
   virtual Result<int> EventFile() = 0;
   /// Takes the events that have come; how many. Never waits.
   virtual uint64_t AckEvents() = 0;
   /// For DeviceCounters: the host has come back from waiting.
   virtual void CountWakeup() = 0;
   virtual DeviceCounters counters() const = 0;
+};
+
+/// When a host that looks again and again instead of sleeping is to call TakeErrors(), which may
+/// take system calls: at every 64th look.
+class ErrorPacer {
+ public:
+  bool IsDue() { return ++looks_ % 64 == 0; }
+
+ private:
+  uint32_t looks_ = 0;
 };
 
 struct EventWait {

@@ -23,9 +23,6 @@
 namespace prepost::nic {
 namespace {
 
-constexpr uint8_t kRetryForEver = 7;  // a send waits for its receive
-constexpr uint64_t kCqEntriesMax = uint64_t{1} << 22;
-
 uint32_t RingSize(uint32_t entries, uint32_t entries_max) {
   return std::bit_ceil(std::clamp(entries, uint32_t{1}, entries_max));
 }
@@ -48,23 +45,33 @@ Result<std::unique_ptr<DeviceEndpoint>> DeviceEndpoint::Make(Device& device, con
   return endpoint;
 }
 
-Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
-  PREPOST_RETURN_IF_ERROR(device_.EventFile().status());
-  if (!config_.message.empty()) {
-    const Result<uint32_t> key =
-        device_.RegisterMemory(config_.message, {.local_write = config_.writable});
-    if (!key.ok()) return key.status();
-    lkey_ = *key;
-  }
+/// Of the CQ: what all queues can have under way.
+uint64_t DeviceEndpoint::EntriesOf(const Pairing& pairing) const {
   uint64_t entries = 1;
   for (const Pair& pair : pairing.pairs) {
     entries += RingSize(pair.sends, config_.ring_wqes_max);
     entries += RingSize(pair.receives, config_.ring_wqes_max);
   }
-  if (entries > kCqEntriesMax) {
+  return entries;
+}
+
+Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
+  PREPOST_RETURN_IF_ERROR(device_.EventFile().status());
+  if (!config_.message.empty()) {
+    const Result<uint32_t> key =
+        lease_.RegisterMemory(config_.message, {.local_write = config_.writable});
+    if (!key.ok()) return key.status();
+    lkey_ = *key;
+  }
+  uint64_t entries = EntriesOf(pairing);
+  while (entries > config_.cq_entries_max && config_.ring_wqes_max > 1) {
+    config_.ring_wqes_max /= 2;
+    entries = EntriesOf(pairing);
+  }
+  if (entries > config_.cq_entries_max) {
     return Rejected(
         fmt::format("node {}: the CQ of all its queues needs {} entries, the limit is {}",
-                    node_.value, entries, kCqEntriesMax));
+                    node_.value, entries, config_.cq_entries_max));
   }
   const Result<Cq> cq =
       device_.CreateCq({.entries = std::bit_ceil(static_cast<uint32_t>(entries))});
@@ -80,12 +87,16 @@ Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
 Status DeviceEndpoint::MakeLink(const Pair& pair) {
   const uint32_t sends_max = RingSize(pair.sends, config_.ring_wqes_max);
   const uint32_t receives_max = RingSize(pair.receives, config_.ring_wqes_max);
-  const Result<Qp> qp = device_.CreateQp({.send_cq = cq_.number,
-                                          .recv_cq = cq_.number,
-                                          .sq_wqebbs = sends_max,
-                                          .rq_wqes = pair.receives == 0 ? 0 : receives_max,
-                                          .rq_stride = kReceiveStrideBytes,
-                                          .rnr_retry = kRetryForEver});
+  // The peer's receives are as many as the sends here; those that do not fit its ring, which may be
+  // as short as this one, come later.
+  const bool fits = pair.sends <= std::min(sends_max, kWqIndexAhead);
+  const Result<Qp> qp =
+      lease_.CreateQp({.send_cq = cq_.number,
+                       .recv_cq = cq_.number,
+                       .sq_wqebbs = sends_max,
+                       .rq_wqes = pair.receives == 0 ? 0 : receives_max,
+                       .rq_stride = kReceiveStrideBytes,
+                       .rnr_retry = fits ? RnrRetryOfMember(plan_.header()) : kRnrRetryForEver});
   if (!qp.ok()) return qp.status();
   qpns_.emplace_back(qp->number, static_cast<uint32_t>(links_.size()));
   Link& link = links_.emplace_back();
@@ -195,6 +206,7 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
     return taken.status();
   };
   PREPOST_RETURN_IF_ERROR(look());
+  if (timeout.count() == 0 && errors_.IsDue()) PREPOST_RETURN_IF_ERROR(CheckDevice());
   if (outcome.completed != 0 || timeout.count() == 0) return outcome;
   if (!event_requested_) {
     PREPOST_RETURN_IF_ERROR(RequestEvents());
@@ -206,7 +218,27 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
   if (wait->event) event_requested_ = false;
   outcome.woken = wait->woken;
   PREPOST_RETURN_IF_ERROR(look());
+  PREPOST_RETURN_IF_ERROR(CheckDevice());
   return outcome;
+}
+
+/// What makes no CQE. A QP that the NIC has broken is flushed, which says which request is lost.
+Status DeviceEndpoint::CheckDevice() {
+  if (device_.AckEvents() != 0) event_requested_ = false;
+  for (const ErrorEvent& event : device_.TakeErrors()) {
+    switch (event.kind) {
+      case ErrorEvent::Kind::kErrorCqe:
+      case ErrorEvent::Kind::kQpFatal:
+      case ErrorEvent::Kind::kQpRequest:
+      case ErrorEvent::Kind::kQpAccess:
+        continue;
+      case ErrorEvent::Kind::kCqError:
+      case ErrorEvent::Kind::kDeviceFatal:
+      case ErrorEvent::Kind::kPortDown:
+        return Rejected(fmt::format("node {}: {}", node_.value, Name(event.kind)));
+    }
+  }
+  return {};
 }
 
 Result<size_t> DeviceEndpoint::Take(std::span<OpId> completed) {

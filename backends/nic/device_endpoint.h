@@ -18,6 +18,7 @@
 
 #include "prepost/backends/nic/cqe_reader.h"
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/device_lease.h"
 #include "prepost/backends/nic/pairing.h"
 #include "prepost/runtime/endpoint.h"
 
@@ -30,6 +31,7 @@ struct DeviceEndpointConfig {
   uint8_t epoch = 0;  ///< in every block's immediate
   /// A power of two, at most 32768. What does not fit a ring waits in memory until there is room.
   uint32_t ring_wqes_max = 32768;
+  uint32_t cq_entries_max = 1u << 22;  ///< a power of two; rings are shorter where it is too small
   int wake_fd = -1;  ///< while it is readable, Poll() does not sleep; -1: none. Not owned
 };
 
@@ -37,7 +39,8 @@ struct DeviceEndpointConfig {
 /// sleeps in one place. Every send is signaled and has a doorbell of its own. Completions come in
 /// the order of each queue; their bytes and immediates are checked against what was posted.
 /// A NIC does not tell when the first bytes of a block arrive, so arrivals are not observed; nor
-/// how often a peer had to wait for a receive. Used by the device's thread.
+/// how often a peer had to wait for a receive. Used by the device's thread. With it its DeviceLease
+/// ends: then the message buffer may go.
 class DeviceEndpoint final : public Endpoint {
  public:
   /// Makes the queues of `node`, which ConnectAll() must connect before the first post. `device`
@@ -57,6 +60,7 @@ class DeviceEndpoint final : public Endpoint {
   Status Flush() override { return {}; }
   bool quiet() const override { return true; }
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  void Stop() override { lease_.MoveToError(); }
   EndpointCounters counters() const override {
     return {.wakeups = device_.counters().wakeups, .bytes_moved = bytes_moved_};
   }
@@ -89,8 +93,9 @@ class DeviceEndpoint final : public Endpoint {
   };
 
   DeviceEndpoint(Device& device, const Plan& plan, NodeId node, const DeviceEndpointConfig& config)
-      : device_(device), plan_(plan), node_(node), config_(config) {}
+      : device_(device), lease_(device), plan_(plan), node_(node), config_(config) {}
 
+  uint64_t EntriesOf(const Pairing& pairing) const;
   Status MakeQueues(const Pairing& pairing);
   Status MakeLink(const Pair& pair);
   void MapChannels(const Pairing& pairing);
@@ -100,13 +105,15 @@ class DeviceEndpoint final : public Endpoint {
   void WriteSend(const Qp& qp, const Slot& slot, uint16_t index) const;
   void WriteReceive(const Qp& qp, const Slot& slot, uint16_t index) const;
   Result<size_t> Take(std::span<OpId> completed);
+  Status CheckDevice();
   Result<OpId> Complete(const Cqe& cqe);
   Status Failed(const Link& link, bool is_send, const std::string& what) const;
 
   Device& device_;
+  DeviceLease lease_;
   const Plan& plan_;
   const NodeId node_;
-  const DeviceEndpointConfig config_;
+  DeviceEndpointConfig config_;
   uint32_t lkey_ = 0;
   Cq cq_;
   std::optional<CqeReader> reader_;
@@ -114,7 +121,8 @@ class DeviceEndpoint final : public Endpoint {
   std::vector<std::pair<uint32_t, uint32_t>> qpns_;  // (QPN, link), sorted
   std::vector<uint32_t> link_of_channel_;            // by plan channel; kNone: not ours
   uint64_t held_back_ = 0;                           // requests that wait for room in a ring
-  bool event_requested_ = false;                     // and not come yet
+  ErrorPacer errors_;
+  bool event_requested_ = false;  // and not come yet
   uint64_t bytes_moved_ = 0;
   std::optional<NodeId> lost_peer_;
 };

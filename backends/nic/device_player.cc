@@ -4,16 +4,20 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <bit>
+#include <string>
 #include <utility>
 
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/device_endpoint.h"
 #include "prepost/backends/nic/exchange.h"
+#include "prepost/backends/nic/object_table.h"
+#include "prepost/backends/nic/queue_watch.h"
+#include "prepost/backends/nic/stuck_report.h"
 
 namespace prepost::nic {
 namespace {
-
-constexpr uint8_t kRetryForEver = 7;  // peers start when the group does, each in its own time
 
 bool IsReadable(int fd) {
   pollfd it = {.fd = fd, .events = POLLIN, .revents = 0};
@@ -22,13 +26,8 @@ bool IsReadable(int fd) {
 
 class PrepostedPlayer final : public Player {
  public:
-  PrepostedPlayer(Device& device, ArmedNode node, std::vector<TcpSocket> sockets, uint64_t bytes,
-                  int wake_fd)
-      : device_(device),
-        node_(std::move(node)),
-        sockets_(std::move(sockets)),
-        bytes_(bytes),
-        wake_fd_(wake_fd) {}
+  PrepostedPlayer(Device& device, const Plan& plan, ArmedNode node, uint64_t bytes, int wake_fd)
+      : device_(device), plan_(plan), node_(std::move(node)), bytes_(bytes), wake_fd_(wake_fd) {}
 
   void Start() override {
     before_ = device_.counters();
@@ -38,7 +37,7 @@ class PrepostedPlayer final : public Player {
 
   Status Poll(std::chrono::milliseconds timeout) override {
     const Status status = Look(timeout);
-    if (!status.ok()) MoveToError();
+    if (!status.ok()) node_.MoveToError();
     return status;
   }
   bool done() const override { return is_done_; }
@@ -60,11 +59,25 @@ class PrepostedPlayer final : public Player {
   uint64_t progress() const override {
     return device_.counters().cqes_read + node_.wqes_written() + (is_done_ ? 1 : 0);
   }
-  std::string Waiting(size_t) const override {
-    return fmt::format("{} WQEs are preposted, the final completion has not come",
-                       node_.wqes_written());
+  uint64_t AskProgress() override {
+    has_moved_ = !is_done_ && watch_.HasMoved(node_);
+    moves_ += has_moved_ ? 1 : 0;
+    return progress() + moves_;
   }
-  std::optional<NodeId> lost_peer() const override { return std::nullopt; }
+  std::string Waiting(size_t) const override {
+    std::string text = fmt::format("{} WQEs are preposted, the final completion has not come",
+                                   node_.wqes_written());
+    const std::string stuck_at = is_done_ || has_moved_ ? "" : StuckAt(plan_, node_);
+    if (!stuck_at.empty()) text += ": " + stuck_at;
+    return text;
+  }
+  void Stop() override { node_.MoveToError(); }
+  /// Of a peer that does not answer something else is the cause, which others may know.
+  std::optional<NodeId> lost_peer() const override {
+    const std::optional<Failure>& failure = node_.failure();
+    if (!failure || failure->kind != FailureKind::kNoAnswer) return std::nullopt;
+    return node_.program().qps[failure->qp.index()].peer;
+  }
 
  private:
   Status Look(std::chrono::milliseconds timeout) {
@@ -77,78 +90,59 @@ class PrepostedPlayer final : public Player {
     return {};
   }
 
-  void MoveToError() {
-    for (size_t i = 0; i < node_.program().qps.size(); ++i) {
-      static_cast<void>(device_.MoveToError(node_.qp(QpId::FromIndex(i)).number));
-    }
-  }
-
   Device& device_;
+  const Plan& plan_;
   ArmedNode node_;
-  std::vector<TcpSocket> sockets_;  // open to the end, so that peers see when this node is gone
   uint64_t bytes_;
   int wake_fd_;
+  QueueWatch watch_;
+  uint64_t moves_ = 0;      // times that it saw something move
+  bool has_moved_ = false;  // the last time
   bool is_done_ = false;
   bool is_woken_ = false;
   DeviceCounters before_;
   DeviceCounters started_;
 };
 
-/// The CPU executor, and what must live as long.
-class DrivenPlayer final : public Player {
- public:
-  DrivenPlayer(const Plan& plan, NodeId node, std::unique_ptr<Endpoint> endpoint,
-               std::vector<TcpSocket> sockets, const PlayerContext& context)
-      : sockets_(std::move(sockets)), player_(plan, node, std::move(endpoint), context) {}
-
-  void Start() override { player_.Start(); }
-  Status Poll(std::chrono::milliseconds timeout) override { return player_.Poll(timeout); }
-  bool done() const override { return player_.done(); }
-  bool woken() const override { return player_.woken(); }
-  NodeReport report() const override { return player_.report(); }
-  uint64_t progress() const override { return player_.progress(); }
-  std::string Waiting(size_t ops_max) const override { return player_.Waiting(ops_max); }
-  std::optional<NodeId> lost_peer() const override { return player_.lost_peer(); }
-
- private:
-  std::vector<TcpSocket> sockets_;
-  CpuPlayer player_;
-};
-
 }  // namespace
 
-Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const NodeProgram& program,
+Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
+                                                    const NodeProgram& program,
                                                     std::vector<TcpSocket> sockets,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max) {
-  const bool is_root = context.memory.target.empty();
   PREPOST_RETURN_IF_ERROR(device.EventFile().status());
-  Result<ArmedNode> node = ArmedNode::Make(
-      device, program,
-      {.messages = {context.memory.source}, .writable = !is_root, .rnr_retry = kRetryForEver});
+  Result<ArmedNode> node = ArmedNode::Make(device, program,
+                                           {.messages = {context.memory.source},
+                                            .writable = !context.memory.target.empty(),
+                                            .rnr_retry = RnrRetryOfMember(plan.header())});
   if (!node.ok()) return node.status();
   PREPOST_RETURN_IF_ERROR(
       ExchangeAddresses(node->open_node(), sockets, context.checkpoint, answer_max));
   PREPOST_RETURN_IF_ERROR(node->Arm());
   PREPOST_RETURN_IF_ERROR(node->RequestEvents());
+  PREPOST_RETURN_IF_ERROR(ValidateArmed(plan, *node));
   return std::unique_ptr<Player>(std::make_unique<PrepostedPlayer>(
-      device, *std::move(node), std::move(sockets), context.memory.target.size(), context.wake_fd));
+      device, plan, *std::move(node), context.memory.target.size(), context.wake_fd));
 }
 
 Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,
                                                  std::vector<TcpSocket> sockets,
                                                  const PlayerContext& context,
-                                                 std::chrono::milliseconds answer_max) {
-  Result<std::unique_ptr<DeviceEndpoint>> endpoint =
-      DeviceEndpoint::Make(device, plan, node,
-                           {.message = context.memory.source,
-                            .writable = !context.memory.target.empty(),
-                            .wake_fd = context.wake_fd});
+                                                 std::chrono::milliseconds answer_max,
+                                                 const DeviceProfile& limits) {
+  Result<std::unique_ptr<DeviceEndpoint>> endpoint = DeviceEndpoint::Make(
+      device, plan, node,
+      {.message = context.memory.source,
+       .writable = !context.memory.target.empty(),
+       .ring_wqes_max = std::bit_floor(std::min(limits.sq_wqebbs, limits.rq_wqes)),
+       .cq_entries_max = std::bit_floor(limits.cq_entries),
+       .wake_fd = context.wake_fd});
   if (!endpoint.ok()) return endpoint.status();
   PREPOST_RETURN_IF_ERROR(
       ExchangeAddresses((*endpoint)->open_node(), sockets, context.checkpoint, answer_max));
-  return std::unique_ptr<Player>(std::make_unique<DrivenPlayer>(plan, node, *std::move(endpoint),
-                                                                std::move(sockets), context));
+  return std::unique_ptr<Player>(
+      std::make_unique<CpuPlayer>(plan, node, *std::move(endpoint), context));
 }
 
 }  // namespace prepost::nic

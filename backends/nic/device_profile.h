@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceProfile: what one NIC can hold and do, as far as lowering must know it, and its file, of the
-// form that backends/nic/device_profile.schema.json describes.
+// DeviceProfile: what one NIC can hold and do, as far as lowering must know it, and its file, of
+// the form that backends/nic/device_profile.schema.json describes.
 #ifndef PREPOST_BACKENDS_NIC_DEVICE_PROFILE_H_
 #define PREPOST_BACKENDS_NIC_DEVICE_PROFILE_H_
 
@@ -22,8 +22,8 @@ inline constexpr uint32_t kRingEntriesMin = 4;
 /// Rings divide the 16-bit space of their indices.
 inline constexpr uint32_t kRingEntriesMax = kWqIndexMask + 1;
 
-/// Rings are powers of two: of another limit the next lower one is used. Defaults: common values of mlx5 devices (log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_qp =
-/// 17, log_max_cq = 24).
+/// Rings are powers of two: of another limit the next lower one is used. Defaults: common values of
+/// mlx5 devices (log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_qp = 17, log_max_cq = 24).
 struct DeviceProfile {
   std::string name = "default";
   uint32_t sq_wqebbs = 32768;     ///< basic blocks of a send queue
@@ -47,7 +47,8 @@ struct DeviceProfile {
 };
 
 /// Reads one profile. Limits that the file lacks keep their defaults, capabilities must be named;
-/// where values come from ("source") is for people and not kept. Errors: "name:line:col: /pointer: ...".
+/// where values come from ("source") is for people and not kept. Errors: "name:line:col: /pointer:
+/// ...".
 Result<DeviceProfile> ReadDeviceProfile(std::istream& in, const std::string& name,
                                         std::vector<std::string>* warnings = nullptr);
 

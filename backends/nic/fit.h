@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fit: what a lowered plan needs of its nodes' NICs beside what they have. Lower() refuses a plan by
-// the first finding; `prepost verify --device-profile` prints them all.
+// Fit: what a lowered plan needs of its nodes' NICs beside what they have. Lower() refuses a plan
+// by the first finding; `prepost verify --device-profile` prints them all.
 #ifndef PREPOST_BACKENDS_NIC_FIT_H_
 #define PREPOST_BACKENDS_NIC_FIT_H_
 

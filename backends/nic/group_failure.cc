@@ -3,8 +3,9 @@
 // Which failure is the cause of the others? Say that the QP of node 2 towards node 1 breaks in the
 // chain 0>1>2>3. Node 2's CQEs of it are flushed; node 1's next send to it gets no answer, and its
 // QP breaks, too; node 3 gets stale bytes. FailureKind has them in the order of what explains what,
-// so the least of all nodes is named: a NIC's own event, then error CQEs, then missing answers, with
-// the state of the QP that should have answered, and last what was merely flushed.
+// so the least of all nodes is named: a NIC's own event, of itself before one of a queue, then
+// error CQEs, then missing answers, with the state of the QP that should have answered, and last
+// what was merely flushed.
 #include "prepost/backends/nic/group_failure.h"
 
 #include <fmt/format.h>

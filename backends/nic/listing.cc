@@ -114,8 +114,7 @@ class Lister {
   /// What the host must have posted before it lets the NIC come here: in no byte, but for whoever
   /// writes the queues.
   std::string Needs(const SendEntry& entry) const {
-    const bool is_send = entry.opcode == Opcode::kSend || entry.opcode == Opcode::kSendImm;
-    if (!is_send || entry.count == 0) return "";
+    if (!IsSend(entry.opcode) || entry.count == 0) return "";
     return fmt::format(" needs {} receives of {}", entry.count, Describe(program_, entry.qp));
   }
 

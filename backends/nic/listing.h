@@ -13,9 +13,9 @@
 
 namespace prepost::nic {
 
-/// One line for the program, and one per node, CQ, queue and WQE: all that there is to know, so that
-/// ParseListing() (listing_parse.h) can read it back. `plan` is the plan that `program` was lowered
-/// from.
+/// One line for the program, and one per node, CQ, queue and WQE: all that there is to know, so
+/// that ParseListing() (listing_parse.h) can read it back. `plan` is the plan that `program` was
+/// lowered from.
 std::string List(const Plan& plan, const QueueProgram& program);
 
 /// One line: QPs, CQs, WQEs, WAITs, doorbells.

@@ -2,8 +2,8 @@
 //
 // A listing is one line for the program, and per node one line for itself, one per CQ, and one per
 // QP, each followed by its receives ("rq") and sends ("sq"). Operands are names, and names may come
-// before the line that they are of: per node the lines of QPs are read first. What follows ";" tells
-// the op; offsets at the beginning of entries must be what they are.
+// before the line that they are of: per node the lines of QPs are read first. What follows ";"
+// tells the op; offsets at the beginning of entries must be what they are.
 #include "prepost/backends/nic/listing_parse.h"
 
 #include <fmt/format.h>
@@ -17,6 +17,8 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "prepost/backends/nic/device.h"
 
 namespace prepost::nic {
 namespace {
@@ -326,7 +328,7 @@ class NodeParser {
   /// " needs 3 receives of QP 1>0 blocks".
   void ParseNeeds(Scanner& in, SendEntry& entry) {
     if (!in.Skip(" needs ")) return;
-    if (entry.opcode != Opcode::kSend && entry.opcode != Opcode::kSendImm) {
+    if (!IsSend(entry.opcode)) {
       in.Fail("a send before");
     }
     in.Number(&entry.count, UINT32_MAX);
@@ -375,7 +377,7 @@ Result<QueueProgram> ParseHead(const Line& line, const std::string& name) {
   in.Expect(" bytes in blocks of ");
   in.Number(&block_bytes, kMessageBytesMax);
   in.Expect(", RNR retries: ");
-  in.Number(&out.rnr_retry, 7);
+  in.Number(&out.rnr_retry, kRnrRetryForEver);
   in.ExpectEnd();
   if (in.has_failed()) return in.error(name);
   Result<Message> message =

@@ -13,8 +13,8 @@
 namespace prepost::nic {
 
 /// The program that was listed: encoded again it has the same bytes and relocations. What it does
-/// is not judged. Errors (kRejected): FILE:LINE:COLUMN and what was expected there; `name` stands for
-/// FILE. Reads all of `in`; memory is in proportion to that.
+/// is not judged. Errors (kRejected): FILE:LINE:COLUMN and what was expected there; `name` stands
+/// for FILE. Reads all of `in`; memory is in proportion to that.
 Result<QueueProgram> ParseListing(std::istream& in, const std::string& name);
 
 }  // namespace prepost::nic

@@ -22,9 +22,7 @@ Result<QueueProgram> Lower(const Plan& plan, const LowerOptions& options) {
                                 options.node->value, header.nodes));
   }
   QueueProgram out{.message = header.message, .mode = options.mode};
-  // With a barrier every receive is there before any send: one that is missing is a bug, not
-  // something to wait for.
-  out.rnr_retry = header.ready.mode == ReadyMode::kBarrier ? 0 : 7;
+  out.rnr_retry = RnrRetryOf(header);
   for (size_t i = 0; i < plan.programs().size(); ++i) {
     const Program& program = plan.programs()[i];
     if (options.node && program.node != *options.node) continue;

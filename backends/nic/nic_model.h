@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "prepost/backends/nic/device.h"
 #include "prepost/ir/ids.h"
@@ -78,11 +79,16 @@ class NicModel {
   virtual Status Arm(uint32_t cqn, uint32_t consumer) = 0;
   /// The store that asks for one event of the next error CQE, unless one of any CQE is asked for.
   virtual Status ArmForErrors(uint32_t cqn) = 0;
-  /// As Device::EventFile(): readable while TakeEvent() has some. Without a call there are no
-  /// events.
+  /// As Device::EventFile(): readable while TakeEvent() or TakeErrors() has some. Without a call
+  /// there are no events.
   virtual Result<int> EventFile() = 0;
   /// The CQ of the oldest event. Never waits.
   virtual std::optional<uint32_t> TakeEvent() = 0;
+  /// As Device::TakeErrors(): the NIC's own, and error CQEs that somebody has asked for.
+  virtual std::vector<ErrorEvent> TakeErrors() = 0;
+  /// It has stopped for good, as told by ErrorEvent::Kind::kDeviceFatal: commands that change or
+  /// query something fail (kEnvironment), stores do nothing. Its objects can still be destroyed.
+  virtual bool has_failed() = 0;
 
   /// For what is in front of the NIC: notes in words what its host did that no driver should.
   virtual void ReportMisuse(const std::string& what) = 0;

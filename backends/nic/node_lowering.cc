@@ -178,7 +178,7 @@ class NodeLowering {
     const auto count = static_cast<uint32_t>(qp(data).sends.size());
     if (queue.last_enable > last_wait_[queue.master.index()]) {
       SendEntry& last = master[queue.last_enable - 1];
-      if (SamePart(queue, last.count, count)) {
+      if (SamePart(queue, last.count, count) && NeedSameRearms(data, last.count, count)) {
         last.count = count;
         last.op = op;
         return;
@@ -194,6 +194,21 @@ class NodeLowering {
     const uint32_t ring = RingOf(queue.sends, options_.profile.sq_at_once());
     if (queue.sends <= ring) return true;
     return (a - 1) / (ring / 2) == (b - 1) / (ring / 2);
+  }
+
+  /// A send may be enabled only when the receives that it needs are posted. If those of the sends
+  /// before `b` are there earlier than those of `b`, one SEND_EN for all could hold back the sends
+  /// that bring about the completions for which the host waits to post more.
+  bool NeedSameRearms(QpId data, uint32_t a, uint32_t b) {
+    return RearmsNeeded(qp(data).sends[a - 1]) == RearmsNeeded(qp(data).sends[b - 1]);
+  }
+  /// How often receives are posted after the first time until there are those that `send` needs.
+  uint32_t RearmsNeeded(const SendEntry& send) {
+    if (send.count == 0) return 0;
+    const size_t receives = qp(send.qp).receives.size();
+    const uint32_t ring = RingOf(receives, options_.profile.rq_at_once());
+    if (receives <= ring || send.count <= ring) return 0;
+    return (send.count - ring + ring / 2 - 1) / (ring / 2);
   }
 
   void MakeSends() {
@@ -233,14 +248,16 @@ class NodeLowering {
   }
 
   /// Receives for credits that must be posted before send `ordinal` of a queue of blocks may start:
-  /// once that is delivered, the peer may send the credit that is a window ahead.
+  /// once that is delivered, the peer may send the credit that is a window ahead. A ring that is
+  /// posted by halves holds no more than half a ring ahead of the send's own credit, the last one
+  /// that is sure to come before the send; what comes beyond that is retried.
   uint32_t CreditsAhead(const Queue& queue, uint32_t ordinal) {
     const auto total = static_cast<uint32_t>(qp(queue.credits).receives.size());
     const Ready& ready = plan_.header().ready;
     if (ready.mode != ReadyMode::kWindow) return total;
     const uint32_t ring = RingOf(total, options_.profile.rq_at_once());
-    return static_cast<uint32_t>(
-        std::min<uint64_t>(total, uint64_t{ordinal} + std::min(ready.window, ring - 1) + 1));
+    const uint32_t ahead = total <= ring ? ready.window : std::min(ready.window, ring / 2);
+    return static_cast<uint32_t>(std::min<uint64_t>(total, uint64_t{ordinal} + ahead + 1));
   }
 
   void MakeFinal() {
@@ -272,8 +289,7 @@ class NodeLowering {
     }
     for (QueuePair& it : out_.qps) {
       for (SendEntry& entry : it.sends) {
-        const bool is_op = entry.opcode == Opcode::kSend || entry.opcode == Opcode::kSendImm;
-        if (is_op && named[entry.op.index()]) entry.signaled = true;
+        if (IsSend(entry.opcode) && named[entry.op.index()]) entry.signaled = true;
       }
       if (!it.sends.empty()) it.sends.back().signaled = true;
       if (!it.sends_in_parts()) continue;
@@ -289,13 +305,14 @@ class NodeLowering {
     return CqId::FromIndex(out_.cqs.size() - 1);
   }
 
-  /// What does not fit the ring was read by the host when the ring is written again.
+  /// As long as its queue's ring: when a queue breaks, every WQE in it gives a CQE, signaled or
+  /// not, and the first of them, which says why, must not be overwritten. The CQEs of what was in
+  /// the ring before were read by the host when it was written again.
   CqId AddCq(CompletionQueue::Role role, QpId id, size_t completions, uint32_t ring) {
-    const auto entries = static_cast<uint32_t>(std::min<size_t>(completions, ring));
     return AddCq({.role = role,
                   .qp = id,
                   .completions = static_cast<uint32_t>(completions),
-                  .entries = std::bit_ceil(entries)});
+                  .entries = ring});
   }
 
   void MakeCompletionQueues() {
@@ -321,8 +338,7 @@ class NodeLowering {
       uint32_t index = 0;
       for (const SendEntry& entry : it.sends) {
         if (!entry.signaled) continue;
-        const bool is_op = entry.opcode == Opcode::kSend || entry.opcode == Opcode::kSendImm;
-        if (is_op) completions_[entry.op.index()] = {it.send_cq, index};
+        if (IsSend(entry.opcode)) completions_[entry.op.index()] = {it.send_cq, index};
         ++index;
       }
       index = 0;

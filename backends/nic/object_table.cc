@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/encode.h"
 
 namespace prepost::nic {
@@ -24,7 +23,10 @@ Bindings ExampleBindings(const NodeProgram& program) {
   return bindings;
 }
 
-Result<QueueObjects> MakeQueueObjects(const NodeProgram& program, const Bindings& bindings) {
+namespace {
+
+/// All but the bytes.
+QueueObjects ObjectsWithoutBytes(const NodeProgram& program, const Bindings& bindings) {
   QueueObjects out{.node = program.node,
                    .cqs = {},
                    .qps = {},
@@ -33,15 +35,11 @@ Result<QueueObjects> MakeQueueObjects(const NodeProgram& program, const Bindings
                    .lkey = bindings.lkey,
                    .epoch = bindings.epoch};
   for (size_t i = 0; i < program.cqs.size(); ++i) {
-    out.cqs.push_back({bindings.cqns[i], bindings.cq_bases[i], program.cqs[i].entries});
+    out.cqs.push_back({bindings.cqns[i], bindings.cq_bases[i], program.cqs[i].entries,
+                       program.cqs[i].completions});
   }
-  const std::vector<QueuePairImage> images = Encode(program);
   for (size_t i = 0; i < program.qps.size(); ++i) {
     const QueuePair& qp = program.qps[i];
-    Result<std::vector<std::byte>> sends = Link(images[i].sq, bindings);
-    if (!sends.ok()) return sends.status();
-    Result<std::vector<std::byte>> receives = Link(images[i].rq, bindings);
-    if (!receives.ok()) return receives.status();
     out.qps.push_back({.number = bindings.qpns[i],
                        .peer = qp.peer,
                        .lane = qp.lane,
@@ -52,11 +50,46 @@ Result<QueueObjects> MakeQueueObjects(const NodeProgram& program, const Bindings
                        .sq_wqebbs = qp.sq_wqebbs,
                        .rq_wqes = qp.rq_wqes,
                        .send_cqn = bindings.cqns[qp.send_cq.index()],
-                       .recv_cqn = bindings.cqns[qp.recv_cq.index()],
-                       .sq = *std::move(sends),
-                       .rq = *std::move(receives)});
+                       .recv_cqn = bindings.cqns[qp.recv_cq.index()]});
+    for (size_t at = 0; at < qp.sends.size(); ++at) {
+      const SendEntry& entry = qp.sends[at];
+      if (entry.opcode == Opcode::kSendEnable || entry.count == 0) continue;
+      out.qps.back().posted_first.push_back(
+          {static_cast<uint32_t>(at), entry.qp.value, entry.count});
+    }
   }
   return out;
+}
+
+}  // namespace
+
+Result<QueueObjects> MakeQueueObjects(const NodeProgram& program, const Bindings& bindings) {
+  QueueObjects out = ObjectsWithoutBytes(program, bindings);
+  const std::vector<QueuePairImage> images = Encode(program);
+  for (size_t i = 0; i < program.qps.size(); ++i) {
+    Result<std::vector<std::byte>> sends = Link(images[i].sq, bindings);
+    if (!sends.ok()) return sends.status();
+    Result<std::vector<std::byte>> receives = Link(images[i].rq, bindings);
+    if (!receives.ok()) return receives.status();
+    out.qps[i].sq = *std::move(sends);
+    out.qps[i].rq = *std::move(receives);
+  }
+  return out;
+}
+
+QueueObjects ObjectsOf(const ArmedNode& node) {
+  QueueObjects out = ObjectsWithoutBytes(node.program(), node.bindings());
+  for (size_t i = 0; i < out.qps.size(); ++i) {
+    out.qps[i].sq = node.feed().sends(QpId::FromIndex(i));
+    out.qps[i].rq = node.feed().receives(QpId::FromIndex(i));
+  }
+  return out;
+}
+
+Status ValidateArmed(const Plan& plan, const ArmedNode& node) {
+  Validator validator(plan);
+  validator.Add(ObjectsOf(node));
+  return validator.Finish().ToStatus();
 }
 
 Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& program) {
@@ -66,6 +99,12 @@ Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& p
     if (node.node.value >= plan.header().nodes) {
       return Rejected(fmt::format("node {} is not of the plan, which has {} nodes", node.node.value,
                                   plan.header().nodes));
+    }
+    const bool in_parts = std::ranges::any_of(node.qps, &QueuePair::receives_in_parts);
+    if (in_parts && program.rnr_retry < kRnrRetryForEver) {
+      return Rejected(fmt::format(
+          "node {} posts receives in parts, and what finds none is not retried: RNR retries {}",
+          node.node.value, program.rnr_retry));
     }
     Result<QueueObjects> objects = MakeQueueObjects(node, ExampleBindings(node));
     if (!objects.ok()) return objects.status();

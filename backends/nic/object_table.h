@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/link.h"
 #include "prepost/backends/nic/queue_objects.h"
 #include "prepost/backends/nic/queue_program.h"
@@ -23,6 +24,15 @@ Bindings ExampleBindings(const NodeProgram& program);
 
 /// `program` linked with `bindings`. The peers' QPNs are left 0. Errors: those of Link().
 Result<QueueObjects> MakeQueueObjects(const NodeProgram& program, const Bindings& bindings);
+
+/// What the NIC is about to read, after Arm() and before Start(): the bytes as they stand in the
+/// rings, of queues in parts also those to come, and the device's own numbers. The peers' QPNs are
+/// left 0.
+QueueObjects ObjectsOf(const ArmedNode& node);
+
+/// Validates one armed node by itself: everything but `acyclic`, and no bell is rung. Errors
+/// (kRejected): its findings.
+Status ValidateArmed(const Plan& plan, const ArmedNode& node);
 
 /// Validates `program` linked with ExampleBindings(), node by node. Errors: those of Link().
 Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& program);

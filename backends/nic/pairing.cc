@@ -31,10 +31,10 @@ Pairing PairUp(const Plan& plan, const Program& program) {
   return out;
 }
 
-Status ConnectAll(std::span<const OpenNode> nodes) {
+Status ConnectAll(std::span<OpenNode> nodes) {
   const auto key = [](const OpenQp& qp) { return std::pair(qp.peer, qp.lane); };
-  for (const OpenNode& node : nodes) {
-    for (const OpenQp& qp : node.qps) {
+  for (OpenNode& node : nodes) {
+    for (OpenQp& qp : node.qps) {
       PREPOST_CHECK(qp.peer.index() < nodes.size());
       const OpenNode& peer = nodes[qp.peer.index()];
       const auto wanted = std::pair(node.node, qp.lane);
@@ -45,6 +45,7 @@ Status ConnectAll(std::span<const OpenNode> nodes) {
       }
       PREPOST_RETURN_IF_ERROR(
           node.device->Connect(qp.qpn, {peer.device->port_address(), back->qpn}));
+      qp.peer_qpn = back->qpn;
     }
   }
   return {};

@@ -36,6 +36,7 @@ struct OpenQp {
   NodeId peer;
   uint32_t lane = 0;
   uint32_t qpn = 0;
+  uint32_t peer_qpn = 0;  ///< what ConnectAll() has connected it to
 };
 /// One node's device and its QPs, sorted by (peer, lane).
 struct OpenNode {
@@ -43,9 +44,9 @@ struct OpenNode {
   Device* device = nullptr;  ///< not owned
   std::vector<OpenQp> qps;
 };
-/// Connects every QP. `nodes` are in the order of node ids. Errors: those of Device::Connect();
-/// kRejected: a QP has no counterpart.
-Status ConnectAll(std::span<const OpenNode> nodes);
+/// Connects every QP, and notes to which one. `nodes` are in the order of node ids. Errors: those
+/// of Device::Connect(); kRejected: a QP has no counterpart.
+Status ConnectAll(std::span<OpenNode> nodes);
 
 }  // namespace prepost::nic
 

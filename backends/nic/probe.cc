@@ -14,6 +14,7 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -41,7 +42,8 @@ class ProbeQueue {
     std::unique_ptr<ProbeQueue> queue(new ProbeQueue(target));
     for (auto [cq, number] : {std::pair(&queue->send_cq_, &config.send_cq),
                               std::pair(&queue->recv_cq_, &config.recv_cq)}) {
-      Result<Cq> made = target.device.CreateCq({.entries = kEntries, .ignore_overrun = true});
+      Result<Cq> made = target.device.CreateCq(
+          {.entries = kEntries, .ignore_overrun = true, .doorbell_page = config.doorbell_page});
       if (!made.ok()) return made.status();
       *cq = *made;
       *number = made->number;
@@ -142,34 +144,39 @@ Result<Queues> MakeQueues(const ProbeTarget& target, const std::vector<QpConfig>
 }
 
 constexpr QpConfig kPlain = {};
+constexpr QpConfig kOtherPage = {.doorbell_page = 1};
 constexpr QpConfig kMaster = {.cd_master = true};
+constexpr QpConfig kManaged = {.managed_send = true};
+constexpr QpConfig kManagedReceive = {.managed_recv = true};
+constexpr QpConfig kManagedMaster = {.cd_master = true, .managed_send = true};
 
 /// What was seen, or why nothing can be said.
 using Seen = Result<std::string>;
+/// With the queues of its line in the table.
+using Run = Seen (*)(const ProbeTarget&, const Queues&);
 
-Seen WaitComparison(const ProbeTarget& target) {
+constexpr uint32_t kWaitIndices[] = {0,         1,        0xffffff, 0xffffffff, 0x1000000,
+                                     0x1000001, 0x7fffff, 0x800000, 0x800001};
+
+Seen WaitComparison(const ProbeTarget&, const Queues& queues) {
+  ProbeQueue& waited = *queues[0];
+  waited.Nop();
+  waited.Ring();
+  if (!waited.Next()) return Rejected("a NOP does not complete");
   std::vector<std::string> outcomes;
-  for (const uint32_t index :
-       {0u, 1u, 0xffffffu, 0xffffffffu, 0x1000000u, 0x1000001u, 0x7fffffu, 0x800000u, 0x800001u}) {
-    const Result<Queues> queues = MakeQueues(target, {kPlain, kMaster});
-    if (!queues.ok()) return queues.status();
-    ProbeQueue& waited = *(*queues)[0];
-    ProbeQueue& master = *(*queues)[1];
-    waited.Nop();
-    waited.Ring();
-    if (!waited.Next()) return Rejected("a NOP does not complete");
-    master.Wait(waited.send_cq(), index);
+  for (size_t i = 0; i < std::size(kWaitIndices);
+       ++i) {  // each on a master of its own: it may hold
+    ProbeQueue& master = *queues[1 + i];
+    master.Wait(waited.send_cq(), kWaitIndices[i]);
     master.Ring();
-    outcomes.push_back(fmt::format("{:#x} {}", index, master.Outcome()));
+    outcomes.push_back(fmt::format("{:#x} {}", kWaitIndices[i], master.Outcome()));
   }
   return fmt::format("with 1 CQE a WAIT for {}", fmt::join(outcomes, ", "));
 }
 
-Seen WaitWithoutMaster(const ProbeTarget& target) {
-  const Result<Queues> queues = MakeQueues(target, {kPlain, kPlain});
-  if (!queues.ok()) return queues.status();
-  ProbeQueue& waited = *(*queues)[0];
-  ProbeQueue& plain = *(*queues)[1];
+Seen WaitWithoutMaster(const ProbeTarget&, const Queues& queues) {
+  ProbeQueue& waited = *queues[0];
+  ProbeQueue& plain = *queues[1];
   plain.Wait(waited.send_cq(), 0);
   plain.Ring();
   const std::string before = plain.Outcome();
@@ -180,15 +187,20 @@ Seen WaitWithoutMaster(const ProbeTarget& target) {
   return fmt::format("the WAIT holds, and after its CQE it {}", plain.Outcome());
 }
 
-Seen WaitOnForeignCq(const ProbeTarget&) {
-  return Rejected("this program makes all CQs of a device on one doorbell page (UAR)");
+Seen WaitOnForeignCq(const ProbeTarget&, const Queues& queues) {
+  ProbeQueue& foreign = *queues[0];
+  foreign.Nop();
+  foreign.Ring();
+  if (!foreign.Next()) return Rejected("a NOP does not complete");
+  ProbeQueue& master = *queues[1];
+  master.Wait(foreign.send_cq(), 0);
+  master.Ring();
+  return "after its CQE it " + master.Outcome();
 }
 
-Seen ReceiveEnables(const ProbeTarget& target) {
-  const Result<Queues> queues = MakeQueues(target, {{.managed_recv = true}, kMaster});
-  if (!queues.ok()) return queues.status();
-  ProbeQueue& managed = *(*queues)[0];
-  ProbeQueue& master = *(*queues)[1];
+Seen ReceiveEnables(const ProbeTarget&, const Queues& queues) {
+  ProbeQueue& managed = *queues[0];
+  ProbeQueue& master = *queues[1];
   size_t held = 0;
   size_t enabled = 0;
   for (uint32_t i = 1; i <= kReceiveEnables; ++i) {
@@ -207,11 +219,9 @@ Seen ReceiveEnables(const ProbeTarget& target) {
                      kReceiveEnables, held, enabled);
 }
 
-Seen ManagedDoorbell(const ProbeTarget& target) {
-  const Result<Queues> queues = MakeQueues(target, {{.managed_send = true}, kMaster});
-  if (!queues.ok()) return queues.status();
-  ProbeQueue& managed = *(*queues)[0];
-  ProbeQueue& master = *(*queues)[1];
+Seen ManagedDoorbell(const ProbeTarget&, const Queues& queues) {
+  ProbeQueue& managed = *queues[0];
+  ProbeQueue& master = *queues[1];
   managed.Nop();
   managed.Ring();
   const std::string rung = managed.Outcome();
@@ -221,11 +231,9 @@ Seen ManagedDoorbell(const ProbeTarget& target) {
   return fmt::format("after the doorbell the NOP holds, after SEND_EN it {}", managed.Outcome());
 }
 
-Seen BackwardsEnable(const ProbeTarget& target) {
-  const Result<Queues> queues = MakeQueues(target, {{.managed_send = true}, kMaster});
-  if (!queues.ok()) return queues.status();
-  ProbeQueue& managed = *(*queues)[0];
-  ProbeQueue& master = *(*queues)[1];
+Seen BackwardsEnable(const ProbeTarget&, const Queues& queues) {
+  ProbeQueue& managed = *queues[0];
+  ProbeQueue& master = *queues[1];
   for (int i = 0; i < 4; ++i) managed.Nop();
   std::vector<std::string> counts;
   for (const uint32_t index : {3u, 1u, 4u}) {
@@ -238,13 +246,10 @@ Seen BackwardsEnable(const ProbeTarget& target) {
   return fmt::format("{}", fmt::join(counts, ", "));
 }
 
-Seen MasterAndManaged(const ProbeTarget& target) {
-  const Result<Queues> queues =
-      MakeQueues(target, {{.cd_master = true, .managed_send = true}, kMaster, kPlain});
-  if (!queues.ok()) return Seen("no such QP can be made: " + queues.status().message());
-  ProbeQueue& both = *(*queues)[0];
-  ProbeQueue& master = *(*queues)[1];
-  ProbeQueue& waited = *(*queues)[2];
+Seen MasterAndManaged(const ProbeTarget&, const Queues& queues) {
+  ProbeQueue& both = *queues[0];
+  ProbeQueue& master = *queues[1];
+  ProbeQueue& waited = *queues[2];
   both.Wait(waited.send_cq(), 0);
   const std::string before = both.Outcome();
   master.Enable(Opcode::kSendEnable, both, 1);
@@ -258,12 +263,10 @@ Seen MasterAndManaged(const ProbeTarget& target) {
 }
 
 /// From the doorbell of a NOP to the CQE of what a WAIT holds behind it, and to its own.
-Seen WaitLatency(const ProbeTarget& target) {
+Seen WaitLatency(const ProbeTarget& target, const Queues& queues) {
   if (target.is_software()) return Rejected("the NIC is software, its times say nothing");
-  const Result<Queues> queues = MakeQueues(target, {kPlain, kMaster});
-  if (!queues.ok()) return queues.status();
-  ProbeQueue& waited = *(*queues)[0];
-  ProbeQueue& master = *(*queues)[1];
+  ProbeQueue& waited = *queues[0];
+  ProbeQueue& master = *queues[1];
   std::vector<uint64_t> direct_ns;
   std::vector<uint64_t> waited_ns;
   for (uint32_t i = 0; i < kLatencies; ++i) {
@@ -287,10 +290,8 @@ Seen WaitLatency(const ProbeTarget& target) {
                      summary(waited_ns));
 }
 
-Seen Permission(const ProbeTarget& target) {
+Seen Permission(const ProbeTarget& target, const Queues&) {
   if (target.is_software()) return Rejected("the NIC is software, there is no driver to refuse");
-  const Result<Queues> queues = MakeQueues(target, {kMaster});
-  if (!queues.ok()) return Seen("refused: " + queues.status().message());
   return fmt::format("a CQ and a cd_master QP were made by user {}", geteuid());
 }
 
@@ -298,32 +299,73 @@ struct Experiment {
   const char* id;
   const char* question;
   const char* experiment;
-  Seen (*run)(const ProbeTarget&);
+  std::vector<QpConfig> queues;
+  Run run;
+  bool is_refusal_answer = false;  ///< that the queues cannot be made
 };
 
-constexpr Experiment kExperiments[] = {
-    {"U1", "how many bits of a WAIT's index count", "WAITs around a producer counter of 1",
-     WaitComparison},
-    {"U2", "does a QP without cd_master take WAIT", "a WAIT on one, before and after its CQE",
-     WaitWithoutMaster},
-    {"U3", "may a WAIT name a CQ of another UAR", "a WAIT on such a CQ", WaitOnForeignCq},
-    {"U4", "is RECV_EN reliable", "receives that are enabled one by one", ReceiveEnables},
-    {"U5", "what does a doorbell do to a managed send queue", "a NOP, its doorbell, its SEND_EN",
-     ManagedDoorbell},
-    {"U6", "what does a SEND_EN to before the last one do", "4 NOPs, SEND_EN to 3, 1, 4",
-     BackwardsEnable},
-    {"U7", "may a QP be cd_master and cd_slave_send", "a WAIT on one, enabled by another",
-     MasterAndManaged},
-    {"U8", "how long does a WAIT take", "a NOP, and a WAIT on it", WaitLatency},
-    {"U9", "may this user make such queues", "a CQ and a cd_master QP", Permission},
-};
+std::vector<Experiment> Experiments() {
+  std::vector<QpConfig> masters(1 + std::size(kWaitIndices), kMaster);
+  masters[0] = kPlain;
+  return {{"U1", "how many bits of a WAIT's index count", "WAITs around a producer counter of 1",
+           masters, WaitComparison},
+          {"U2",
+           "does a QP without cd_master take WAIT",
+           "a WAIT on one, before and after its CQE",
+           {kPlain, kPlain},
+           WaitWithoutMaster},
+          {"U3",
+           "may a WAIT name a CQ of another UAR",
+           "a WAIT on such a CQ",
+           {kOtherPage, kMaster},
+           WaitOnForeignCq},
+          {"U4",
+           "is RECV_EN reliable",
+           "receives that are enabled one by one",
+           {kManagedReceive, kMaster},
+           ReceiveEnables},
+          {"U5",
+           "what does a doorbell do to a managed send queue",
+           "a NOP, its doorbell, its SEND_EN",
+           {kManaged, kMaster},
+           ManagedDoorbell},
+          {"U6",
+           "what does a SEND_EN to before the last one do",
+           "4 NOPs, SEND_EN to 3, 1, 4",
+           {kManaged, kMaster},
+           BackwardsEnable},
+          {"U7",
+           "may a QP be cd_master and cd_slave_send",
+           "a WAIT on one, enabled by another",
+           {kManagedMaster, kMaster, kPlain},
+           MasterAndManaged,
+           /*is_refusal_answer=*/true},
+          {"U8",
+           "how long does a WAIT take",
+           "a NOP, and a WAIT on it",
+           {kPlain, kMaster},
+           WaitLatency},
+          {"U9",
+           "may this user make such queues",
+           "a CQ and a cd_master QP",
+           {kMaster},
+           Permission,
+           /*is_refusal_answer=*/true}};
+}
+
+Seen Carry(const Experiment& experiment, const ProbeTarget& target) {
+  const Result<Queues> queues = MakeQueues(target, experiment.queues);
+  if (queues.ok()) return experiment.run(target, *queues);
+  if (!experiment.is_refusal_answer) return queues.status();
+  return Seen("refused: " + queues.status().message());
+}
 
 }  // namespace
 
 std::vector<ProbeAnswer> Probe(const ProbeTarget& target) {
   std::vector<ProbeAnswer> answers;
-  for (const Experiment& experiment : kExperiments) {
-    const Seen seen = experiment.run(target);
+  for (const Experiment& experiment : Experiments()) {
+    const Seen seen = Carry(experiment, target);
     answers.push_back({.id = experiment.id,
                        .question = experiment.question,
                        .experiment = experiment.experiment,

@@ -8,6 +8,8 @@
 // 32..39 when 24 are: 3 re-arms, which is ceil(80 / 16) - 2.
 #include "prepost/backends/nic/queue_feed.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -15,6 +17,23 @@
 #include "prepost/backends/nic/encode.h"
 
 namespace prepost::nic {
+namespace {
+
+/// Calls `copy` with bytes of the ring, and where in the queue these are, for each run of entries
+/// from `begin` up to `end` that does not wrap. The queue's first entry has index `base`.
+template <typename Copy>
+void ForEachRun(std::span<std::byte> ring, size_t stride, uint16_t base, uint32_t begin,
+                uint32_t end, Copy copy) {
+  const auto slots = static_cast<uint32_t>(ring.size() / stride);
+  while (begin < end) {
+    const uint32_t slot = (base + begin) & (slots - 1);
+    const uint32_t run = std::min(end - begin, slots - slot);
+    copy(ring.subspan(slot * stride, run * stride), begin * stride);
+    begin += run;
+  }
+}
+
+}  // namespace
 
 Status QueueFeed::Begin(std::span<const QueuePairImage> images, const Bindings& bindings) {
   is_complete_ = false;
@@ -57,7 +76,6 @@ void QueueFeed::Refill() {
 
 /// Writes what there is room for. True when that was anything.
 bool QueueFeed::Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uint16_t base) {
-  const auto slots = static_cast<uint32_t>(memory.size() / stride);
   const uint32_t entries = ring.entries;  // the device may have given more
   const uint32_t before = ring.written;
   while (ring.written < ring.total) {
@@ -65,14 +83,12 @@ bool QueueFeed::Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uin
     const uint32_t part = ring.written == 0 ? entries : entries / 2;
     if (room < part) break;
     if (ring.written != 0) ++ring.rearms;
-    for (uint32_t left = std::min(part, ring.total - ring.written); left != 0;) {
-      const uint32_t slot = (base + ring.written) & (slots - 1);
-      const uint32_t run = std::min(left, slots - slot);
-      std::memcpy(memory.data() + slot * stride, ring.bytes.data() + ring.written * stride,
-                  run * stride);
-      ring.written += run;
-      left -= run;
-    }
+    const uint32_t end = ring.written + std::min(part, ring.total - ring.written);
+    ForEachRun(memory, stride, base, ring.written, end,
+               [&](std::span<std::byte> slots, size_t offset) {
+                 std::memcpy(slots.data(), ring.bytes.data() + offset, slots.size());
+               });
+    ring.written = end;
   }
   wqes_written_ += ring.written - before;
   if (ring.written == ring.total) ring.bytes = {};
@@ -127,6 +143,30 @@ void QueueFeed::RingDoorbells() {
   }
 }
 
+std::vector<std::byte> QueueFeed::sends(QpId qp) const {
+  const Queue& it = queues_[qp.index()];
+  return Content(it.sq, qps_[qp.index()].sq, kWqebbBytes, it.sq_base);
+}
+
+std::vector<std::byte> QueueFeed::receives(QpId qp) const {
+  const Queue& it = queues_[qp.index()];
+  return Content(it.rq, qps_[qp.index()].rq, kReceiveStrideBytes, it.rq_base);
+}
+
+std::vector<std::byte> QueueFeed::Content(const Ring& ring, std::span<std::byte> memory,
+                                          size_t stride, uint16_t base) {
+  PREPOST_CHECK(ring.rearms == 0);
+  std::vector<std::byte> bytes;
+  bytes.reserve(ring.total * stride);
+  ForEachRun(memory, stride, base, 0, ring.written, [&](std::span<std::byte> slots, size_t) {
+    bytes.insert(bytes.end(), slots.begin(), slots.end());
+  });
+  if (ring.written == ring.total) return bytes;  // ring.bytes are gone
+  bytes.insert(bytes.end(), ring.bytes.begin() + static_cast<ptrdiff_t>(bytes.size()),
+               ring.bytes.end());
+  return bytes;
+}
+
 uint64_t QueueFeed::rearms() const {
   uint64_t count = 0;
   for (const Queue& it : queues_) count += it.sq.rearms + it.rq.rearms;
@@ -146,6 +186,11 @@ std::vector<QueueFeed::Rearmed> QueueFeed::rearmed() const {
     }
   }
   return list;
+}
+
+std::string Describe(const NodeProgram& program, const QueueFeed::Rearmed& rearmed) {
+  return fmt::format("{} queue of {}", rearmed.is_send ? "send" : "receive",
+                     Describe(program, rearmed.qp));
 }
 
 }  // namespace prepost::nic

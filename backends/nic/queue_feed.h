@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "prepost/backends/nic/device.h"
@@ -38,6 +39,7 @@ class QueueFeed {
   struct Progress {
     uint32_t sends_written = 0;
     uint32_t sends_completed = 0;
+    uint32_t receives_written = 0;
     uint32_t receives_completed = 0;
   };
 
@@ -62,10 +64,14 @@ class QueueFeed {
   uint64_t wqes_written() const { return wqes_written_; }
   Progress progress(QpId qp) const {
     const Queue& it = queues_[qp.index()];
-    return {it.sq.written, it.sq.completed, it.rq.completed};
+    return {it.sq.written, it.sq.completed, it.rq.written, it.rq.completed};
   }
   /// Index of the receive queue's first WQE of this message.
   uint16_t receive_base(QpId qp) const { return queues_[qp.index()].rq_base; }
+  /// All WQEs of this message, before Start(): what is in the ring already as it stands there, and
+  /// what is to be written later.
+  std::vector<std::byte> sends(QpId qp) const;
+  std::vector<std::byte> receives(QpId qp) const;
   uint64_t rearms() const;
   /// Of the queues that do not fit their rings, of this message.
   std::vector<Rearmed> rearmed() const;
@@ -88,6 +94,8 @@ class QueueFeed {
     uint16_t rq_base = 0;
   };
 
+  static std::vector<std::byte> Content(const Ring& ring, std::span<std::byte> memory,
+                                        size_t stride, uint16_t base);
   bool Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uint16_t base);
   void FillReceives(size_t qp);
   void FillSends(size_t qp);
@@ -102,6 +110,9 @@ class QueueFeed {
   bool is_complete_ = false;
   uint64_t wqes_written_ = 0;
 };
+
+/// "send queue of QP 1>2 blocks".
+std::string Describe(const NodeProgram& program, const QueueFeed::Rearmed& rearmed);
 
 }  // namespace prepost::nic
 

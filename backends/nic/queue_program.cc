@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "prepost/backends/nic/device.h"
+
 namespace prepost::nic {
 namespace {
 
@@ -47,6 +49,23 @@ uint64_t NodeProgram::ring_bytes() const {
   }
   for (const CompletionQueue& cq : cqs) bytes += cq.entries * kCqeBytes;
   return bytes;
+}
+
+uint8_t RnrRetryOf(const PlanHeader& header) {
+  return header.ready.mode == ReadyMode::kBarrier ? 0 : kRnrRetryForEver;
+}
+
+uint8_t RnrRetryOfMember(const PlanHeader& header) {
+  return header.message.blocks <= kSureRingWqes ? RnrRetryOf(header) : kRnrRetryForEver;
+}
+
+Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
+  for (size_t i = 0; i < program.qps.size(); ++i) {
+    const QueuePair& qp = program.qps[i];
+    if (!qp.loopback && qp.peer == peer && qp.lane == lane) return QpId::FromIndex(i);
+  }
+  return Rejected(
+      fmt::format("node {} has no QP to node {} on lane {}", program.node.value, peer.value, lane));
 }
 
 const char* Name(CompletionQueue::Role role) {

@@ -16,6 +16,7 @@
 
 #include "prepost/backends/nic/wqe.h"
 #include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
 
 namespace prepost::nic {
 
@@ -137,11 +138,22 @@ struct NodeProgram {
 struct QueueProgram {
   Message message;
   LoweringMode mode = LoweringMode::kInline;
-  uint8_t rnr_retry = 0;                ///< of every QP: 0 fails at once, 7 tries forever
+  uint8_t rnr_retry = 0;                ///< of every QP: see QpConfig
   std::vector<NodeProgram> nodes = {};  ///< sorted by node; or only the one asked for
 
   friend bool operator==(const QueueProgram&, const QueueProgram&) = default;
 };
+
+/// QueueProgram::rnr_retry of a plan. With a barrier every receive is there before any send: one
+/// that is missing is a bug, not something to wait for.
+uint8_t RnrRetryOf(const PlanHeader& header);
+/// The same of a member whose peers' rings are not known: one that is CPU-driven posts what does not
+/// fit its ring as others complete, behind a barrier, too. `kSureRingWqes` fit any card.
+uint8_t RnrRetryOfMember(const PlanHeader& header);
+inline constexpr uint32_t kSureRingWqes = 1024;
+
+/// The QP towards `peer` on `lane`. Every node that this one has a QP to has one back.
+Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
 
 /// "sends", "receives", "final", "idle".
 const char* Name(CompletionQueue::Role role);

@@ -29,8 +29,8 @@ std::string ToJson(const QueueProgram& program);
 ///     per CQ: role (0 sends, 1 receives, 2 final, 3 idle), QP, completions,
 ///       entries of its ring
 ///     per QP: peer, lane, loopback, managed, SQ ring, RQ ring, send CQ, recv CQ, then its RQ and
-///       its SQ: bytes, relocations, the bytes, and per relocation: offset, kind (0..8 as in encode.h),
-///       target
+///       its SQ: bytes, relocations, the bytes, and per relocation: offset, kind (0..8 as in
+///       encode.h), target
 std::string ToBinary(const QueueProgram& program);
 
 }  // namespace prepost::nic

@@ -56,10 +56,6 @@ struct End {
   }
 };
 
-bool IsMessage(const SendEntry& entry) {
-  return entry.opcode == Opcode::kSend || entry.opcode == Opcode::kSendImm;
-}
-
 /// Position of the `count`-th (from 0) entry that `is_one`; none when there are fewer.
 template <typename Predicate>
 std::optional<uint32_t> Nth(const std::vector<SendEntry>& sends, uint32_t count, Predicate is_one) {
@@ -72,10 +68,8 @@ std::optional<uint32_t> Nth(const std::vector<SendEntry>& sends, uint32_t count,
 class Reporter {
  public:
   Reporter(const Plan& plan, std::span<const ArmedNode> nodes)
-      : nodes_(nodes), plan_(plan), programs_(nodes.size()) {
-    for (const Program& program : plan.programs()) {
-      if (program.node.index() < programs_.size()) programs_[program.node.index()] = &program;
-    }
+      : nodes_(nodes), plan_(plan), programs_(plan.header().nodes) {
+    for (const Program& program : plan.programs()) programs_[program.node.index()] = &program;
     for (const ArmedNode& node : nodes) {
       Result<NodePosition> position = node.Position();
       if (!position.ok()) unknown_ += fmt::format("\n  {}", position.status().message());
@@ -84,8 +78,7 @@ class Reporter {
   }
 
   std::string Run(std::string_view why, size_t lines_max) const {
-    std::vector<std::pair<Queue, End>> waiting;
-    for (const Queue& queue : Waiting()) waiting.emplace_back(queue, Walk(queue));
+    std::vector<std::pair<Queue, End>> waiting = Walks();
     std::string report = fmt::format("stuck: {} and {} send queues wait", why, waiting.size());
     const End* first = FirstCulprit(waiting);
     if (first == nullptr) return report + unknown_;
@@ -105,6 +98,12 @@ class Reporter {
       report += fmt::format("\n  and {} more", waiting.size() - lines_max);
     }
     return report + unknown_;
+  }
+
+  std::string Culprit() const {
+    const std::vector<std::pair<Queue, End>> waiting = Walks();
+    const End* first = FirstCulprit(waiting);
+    return first == nullptr ? "" : first->reason;
   }
 
  private:
@@ -144,6 +143,12 @@ class Reporter {
       }
     }
     return waiting;
+  }
+
+  std::vector<std::pair<Queue, End>> Walks() const {
+    std::vector<std::pair<Queue, End>> walks;
+    for (const Queue& queue : Waiting()) walks.emplace_back(queue, Walk(queue));
+    return walks;
   }
 
   static const End* FirstCulprit(const std::vector<std::pair<Queue, End>>& waiting) {
@@ -225,15 +230,16 @@ class Reporter {
     return EndAt(queue, send, what);
   }
 
-  /// The QP at the other end.
+  /// The QP at the other end; nothing if that node is not among `nodes_`.
   std::optional<Queue> Back(const Queue& queue) const {
     const QueuePair& qp = PairOf(queue);
     if (qp.loopback) return queue;
-    if (qp.peer.index() >= nodes_.size()) return std::nullopt;
-    const Result<QpId> back =
-        FindQp(nodes_[qp.peer.index()].program(), ProgramOf(queue).node, qp.lane);
+    const auto peer = std::ranges::find(nodes_, qp.peer,
+                                        [](const ArmedNode& node) { return node.program().node; });
+    if (peer == nodes_.end()) return std::nullopt;
+    const Result<QpId> back = FindQp(peer->program(), ProgramOf(queue).node, qp.lane);
     if (!back.ok()) return std::nullopt;
-    return Queue{qp.peer.index(), back->index()};
+    return Queue{static_cast<size_t>(peer - nodes_.begin()), back->index()};
   }
 
   Stand AtEnable(const Queue& queue, uint32_t send) const {
@@ -269,10 +275,14 @@ class Reporter {
                          Name(queue, PairOf(queue).sends[send].op), what, made, wanted + 1,
                          Describe(ProgramOf(queue), *id), cause);
     };
-    if (!maker) return {.text = text("nobody makes it"), .next = {}, .end = "nobody"};
+    if (!maker) {
+      const std::string end =
+          fmt::format("{} has not come from node {}", what, PairOf(mine).peer.value);
+      return {.text = text("its sender was not asked"), .next = {}, .end = end};
+    }
     const std::vector<SendEntry>& sends = PairOf(*maker).sends;
     const std::optional<uint32_t> next =
-        receives ? Nth(sends, wanted, IsMessage)
+        receives ? Nth(sends, wanted, [](const SendEntry& entry) { return IsSend(entry.opcode); })
                  : Nth(sends, wanted, [](const SendEntry& entry) { return entry.signaled; });
     if (!next) {
       const std::string end = fmt::format("{} has nothing left for {}", Name(*maker), what);
@@ -298,8 +308,8 @@ class Reporter {
 
   std::span<const ArmedNode> nodes_;
   const Plan& plan_;
-  std::vector<const Program*> programs_;  // by node
-  std::vector<NodePosition> positions_;   // by node; empty: unknown
+  std::vector<const Program*> programs_;  // by NodeId
+  std::vector<NodePosition> positions_;   // as nodes_; empty: unknown
   std::string unknown_;
 };
 
@@ -308,6 +318,10 @@ class Reporter {
 std::string StuckReport(const Plan& plan, std::span<const ArmedNode> nodes, std::string_view why,
                         size_t lines_max) {
   return Reporter(plan, nodes).Run(why, lines_max);
+}
+
+std::string StuckAt(const Plan& plan, const ArmedNode& node) {
+  return Reporter(plan, {&node, 1}).Culprit();
 }
 
 }  // namespace prepost::nic

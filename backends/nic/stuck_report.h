@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StuckReport: why a run does not go on, from what any device can tell: the programs, the rings, and
-// the counters of QUERY_QP and QUERY_CQ.
+// StuckReport: why a run does not go on, from what any device can tell: the programs, the rings,
+// and the counters of QUERY_QP and QUERY_CQ.
 #ifndef PREPOST_BACKENDS_NIC_STUCK_REPORT_H_
 #define PREPOST_BACKENDS_NIC_STUCK_REPORT_H_
 
@@ -21,6 +21,11 @@ namespace prepost::nic {
 /// that cannot be asked are left out, and it is named.
 std::string StuckReport(const Plan& plan, std::span<const ArmedNode> nodes, std::string_view why,
                         size_t lines_max = 20);
+
+/// The first culprit as far as one node alone can tell, whose peers are on other machines: "node 1
+/// op 8 (recv credit 2>1) has not come from node 2". "" when no send queue waits. Asks the device
+/// about every queue.
+std::string StuckAt(const Plan& plan, const ArmedNode& node);
 
 }  // namespace prepost::nic
 

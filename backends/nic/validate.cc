@@ -1,43 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `acyclic`, over all nodes: conditions only ever become true (a producer counter passes an index, a
-// limit rises), so it does not matter in which order queues run: either all of them end, or they
+// `acyclic`, over all nodes: conditions only ever become true (a producer counter passes an index,
+// a limit rises), so it does not matter in which order queues run: either all of them end, or they
 // stop at one set of WQEs that wait for each other. So the queues are run, each as far as it gets,
 // in time linear in their WQEs: a send delivers to the peer's next receive, which counts on that
 // receive's CQ, and counts on its own CQ if it is signaled. A queue that stops at a WAIT is put
 // aside until that CQ has what it waits for.
 //
-// What is left at the end is followed from one stopped queue to the one that it waits for, until one
-// occurs twice: that is the cycle, or ends at a queue that has nothing more to give.
+// A queue that is longer than its ring is there as far as its host has written it, which reads each
+// CQE at once and then writes half a ring; and a send runs when its host has rung for it, which it
+// does when the receives are posted that it wants to be first. A queue that stops for its host is
+// tried again when that has written anything.
+//
+// What is left at the end is followed from one stopped queue to the one that it waits for, until
+// one occurs twice: that is the cycle, or ends at a queue that has nothing more to give.
 #include "prepost/backends/nic/validate.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <utility>
 
+#include "prepost/backends/nic/number_index.h"
 #include "prepost/backends/nic/validate_node.h"
 
 namespace prepost::nic {
 namespace {
 
-constexpr uint32_t kNone = 0xffffffff;
+constexpr uint32_t kNone = NumberIndex::kNone;
 
 /// All queues of all nodes, run to where they stop.
 class Simulation {
  public:
+  /// `nodes`: all of a plan, each once.
   explicit Simulation(const std::vector<NodeSteps>& nodes) : nodes_(nodes) {}
 
   /// What is wrong with how QPs are connected, or "".
   std::string Connect() {
-    std::map<std::pair<NodeId, uint32_t>, uint32_t> by_number;  // (node, QPN)
+    std::vector<NumberIndex> by_number(nodes_.size());      // by node id, of its QPNs
+    std::vector<uint32_t> first_qps(nodes_.size(), kNone);  // by node id
     uint32_t cqs = 0;
     for (const NodeSteps& node : nodes_) {
+      by_number[node.node.index()].Build(node.queues);
+      first_qps[node.node.index()] = static_cast<uint32_t>(queues_.size());
       for (const QueueSteps& steps : node.queues) {
-        by_number[{node.node, steps.number}] = static_cast<uint32_t>(queues_.size());
         queues_.push_back({.node = &node,
                            .steps = &steps,
                            .first_cq = cqs,
@@ -48,13 +56,15 @@ class Simulation {
     }
     produced_.assign(cqs, 0);
     waiters_.assign(cqs, kNone);
+    host_waiters_.resize(nodes_.size());
     feeder_.assign(cqs, kNone);
     for (uint32_t i = 0; i < queues_.size(); ++i) {
       Queue& queue = queues_[i];
       const QueueSteps& it = *queue.steps;
-      const auto found = by_number.find({it.peer, it.peer_qpn});
-      if (found != by_number.end()) queue.peer = found->second;
-      const QueueSteps* peer = found == by_number.end() ? nullptr : queues_[queue.peer].steps;
+      const uint32_t position =
+          it.peer.index() < by_number.size() ? by_number[it.peer.index()].Find(it.peer_qpn) : kNone;
+      if (position != kNone) queue.peer = first_qps[it.peer.index()] + position;
+      const QueueSteps* peer = position == kNone ? nullptr : queues_[queue.peer].steps;
       const bool is_back = peer != nullptr && peer->peer == queue.node->node &&
                            peer->peer_qpn == it.number && (it.loopback || peer->lane == it.lane);
       if (!is_back) {
@@ -87,8 +97,9 @@ class Simulation {
       seen[at] = true;
       const Queue& queue = queues_[at];
       const uint32_t next = WaitsFor(queue, at);
-      way.push_back(fmt::format("node {} QP {:#x} WQE {}", queue.node->node.value,
-                                queue.steps->number, queue.at));
+      way.push_back(fmt::format("node {} QP {:#x} WQE {}{}", queue.node->node.value,
+                                queue.steps->number, queue.at,
+                                IsHeldByHost(queue) ? " (for which its host cannot ring)" : ""));
       at = next;
     }
     return fmt::format("queues stop: {}{}", fmt::join(way, " waits for "),
@@ -106,11 +117,24 @@ class Simulation {
     uint32_t peer = kNone;
     uint32_t at = 0;       ///< next WQE
     uint32_t enabled = 0;  ///< managed
+    uint32_t ready = 0;    ///< managed: WQEs that a SEND_EN may let run, as far as was asked
     uint32_t received = 0;
     uint32_t next_waiter = kNone;
 
     bool is_at_end() const { return at == steps->steps.size(); }
+    size_t length() const { return steps->steps.size(); }
+    /// WQEs that are in the ring or were. The last one of a half is signaled, so that the host
+    /// knows how many halves are behind `at`.
+    size_t written() const { return Filled(at, length(), steps->send_ring); }
+    size_t posted() const { return Filled(received, steps->receives, steps->receive_ring); }
   };
+
+  /// How much of `length` entries a host has written when `done` have completed.
+  static size_t Filled(size_t done, size_t length, size_t ring) {
+    if (length <= ring) return length;
+    const size_t half = ring / 2;
+    return std::min(length, ring + done / half * half);
+  }
 
   void RunFrom(uint32_t queue) {
     ready_.push_back(queue);
@@ -127,6 +151,7 @@ class Simulation {
     const size_t limit = queue.steps->managed ? queue.enabled : steps.size();
     for (; queue.at < limit; ++queue.at) {
       const QueueStep& step = steps[queue.at];
+      if (!IsRung(queue, step)) return host_waiters_[NodeOf(queue)].push_back(id);
       switch (step.kind) {
         case QueueStep::Kind::kWait: {
           const uint32_t cq = queue.first_cq + step.target;
@@ -144,6 +169,7 @@ class Simulation {
           Queue& peer = queues_[queue.peer];
           if (peer.received == peer.steps->receives) return;  // for ever: no receive is left
           ++peer.received;
+          NoteDone(peer, peer.received, peer.steps->receives, peer.steps->receive_ring);
           Produce(peer.first_cq + peer.steps->recv_cq);
           break;
         }
@@ -151,7 +177,45 @@ class Simulation {
           break;
       }
       if (step.signaled) Produce(queue.first_cq + queue.steps->send_cq);
+      NoteDone(queue, queue.at + 1, steps.size(), queue.steps->send_ring);
     }
+  }
+
+  size_t NodeOf(const Queue& queue) const {
+    return static_cast<size_t>(queue.node - nodes_.data());
+  }
+
+  /// The host of `queue` writes a half of a ring when one has completed, and rings.
+  void NoteDone(const Queue& queue, size_t done, size_t length, size_t ring) {
+    if (length <= ring || done % (ring / 2) != 0) return;
+    std::vector<uint32_t>& waiters = host_waiters_[NodeOf(queue)];
+    ready_.insert(ready_.end(), waiters.begin(), waiters.end());
+    waiters.clear();
+  }
+
+  /// Has the host rung for `step` of `queue`?
+  bool IsRung(const Queue& queue, const QueueStep& step) {
+    if (step.kind == QueueStep::Kind::kSend) {
+      return step.value == 0 || queues_[queue.first_qp + step.target].posted() >= step.value;
+    }
+    if (step.kind != QueueStep::Kind::kEnable) return true;
+    Queue& slave = queues_[queue.first_qp + step.target];
+    const size_t limit = std::min<size_t>(step.value, slave.written());
+    while (slave.ready < limit && IsRung(slave, slave.steps->steps[slave.ready])) ++slave.ready;
+    return slave.ready >= step.value;
+  }
+
+  /// Of a queue that stopped for its host: the queue whose progress makes that post or write.
+  uint32_t HostWaitsFor(const Queue& queue, const QueueStep& step) const {
+    if (step.kind == QueueStep::Kind::kSend) {
+      if (step.value == 0) return kNone;
+      const Queue& first = queues_[queue.first_qp + step.target];
+      return first.posted() >= step.value ? kNone : first.peer;
+    }
+    if (step.kind != QueueStep::Kind::kEnable) return kNone;
+    const uint32_t slave = queue.first_qp + step.target;
+    const Queue& it = queues_[slave];
+    return it.ready == it.written() ? slave : HostWaitsFor(it, it.steps->steps[it.ready]);
   }
 
   void Produce(uint32_t cq) {
@@ -182,8 +246,12 @@ class Simulation {
       return kNone;
     }
     const QueueStep& step = queue.steps->steps[queue.at];
-    if (step.kind != QueueStep::Kind::kWait) return kNone;
+    if (step.kind != QueueStep::Kind::kWait) return HostWaitsFor(queue, step);
     return feeder_[queue.first_cq + step.target];
+  }
+  bool IsHeldByHost(const Queue& queue) const {
+    if (queue.steps->managed && queue.at == queue.enabled) return false;
+    return HostWaitsFor(queue, queue.steps->steps[queue.at]) != kNone;
   }
 
   const std::vector<NodeSteps>& nodes_;
@@ -192,6 +260,7 @@ class Simulation {
   std::vector<uint32_t> waiters_;   // by CQ: first of a list of queues
   std::vector<uint32_t> feeder_;    // by CQ: the queue whose progress completes to it
   std::vector<uint32_t> ready_;
+  std::vector<std::vector<uint32_t>> host_waiters_;  // by node: queues
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Validator: is the order that NICs will follow, read from nothing but the bytes of their queues and
-// the table of objects, the plan's? It shares no code with lowering, encoding and linking, so that
-// a mistake there cannot hide itself; which op a WQE carries out is recovered by counting.
+// Validator: is the order that NICs will follow, read from nothing but the bytes of their queues
+// and the table of objects, the plan's? It shares no code with lowering, encoding and linking, so
+// that a mistake there cannot hide itself; which op a WQE carries out is recovered by counting.
 //
 // What is checked (each finding names its rule):
 //   wqe       every WQE is well formed and names its own index and queue
@@ -10,13 +10,16 @@
 //             immediate, credits empty
 //   wait      every WAIT names a CQ that exactly one queue and direction completes to, and a CQE
 //             that will come
-//   enable    every SEND_EN names a managed queue of the node, raises its limit, and not beyond what
-//             can be written by then; in the end everything is enabled, each queue by one master
+//   enable    every SEND_EN names a managed queue of the node, raises its limit, and not beyond the
+//             part of the queue that it begins in; in the end everything is enabled, each queue by
+//             one master
 //   order     every op in an op's `after` has completed before the op can start
 //   hazard    no block is read before its receive has completed (receives do not overlap, by `op`)
 //   final     the last WQE of the last loopback queue is a signaled NOP that follows everything
 //   part      of a queue that is longer than its ring, the last WQE of every half ring is signaled
-//   acyclic   all queues of all nodes together run to their end
+//             and CQs hold what can be outstanding
+//   post      a credit is rung for only when the receives that it grants are posted
+//   acyclic   all queues of all nodes together run to their end, written and rung as hosts do it
 #ifndef PREPOST_BACKENDS_NIC_VALIDATE_H_
 #define PREPOST_BACKENDS_NIC_VALIDATE_H_
 
@@ -54,8 +57,9 @@ struct ValidationReport {
 };
 inline constexpr size_t kValidationFindingsMax = 20;
 
-/// Nodes are added one by one, so that the bytes of only one need exist at a time; eight bytes per
-/// WQE are kept. Time is linear in WQEs and `after` entries. Not for use by several threads.
+/// Nodes are added one by one, so that the bytes of only one need exist at a time; twelve bytes per
+/// WQE are kept. Time is linear in WQEs and `after` entries, but for sends that wait for their
+/// block by way of other sends (validate_order.h). Not for use by several threads.
 class Validator {
  public:
   /// `plan` must be verified and outlive the validator.

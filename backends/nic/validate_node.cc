@@ -8,9 +8,9 @@
 //   3. order: every queue that runs by itself is walked from its start. WAITs say what is known to
 //      have completed; at a send (inline) or at the SEND_EN that lets it run (managed), all that
 //      its op comes after must be known. On the last queue the walk's end must know everything.
-//   4. hazard: a block that is sent on must be known to have been received. The search follows the
-//      order that was found to be in the bytes: `after`, and of one channel an earlier op for a
-//      later one.
+//   4. hazard: a block that is sent on must be known to have been received, whatever the op's
+//      `after` says. What the queue has waited for says so of nearly every send. Of the others the
+//      WAITs do that stand before what it has waited for (validate_order.h).
 //
 // Example, chain 0>1>2, node 1, inline: QP 1>0 has one receive, so "recv 0>1:0" shows as CQE 0 of
 // that QP's receive CQ, say 0x401 with producer base 7. QP 1>2 has WAIT(0x401, 7), SEND_IMM: the
@@ -20,53 +20,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <tuple>
 #include <utility>
 
 #include "prepost/backends/nic/decode.h"
+#include "prepost/backends/nic/number_index.h"
+#include "prepost/backends/nic/validate_order.h"
 #include "prepost/runtime/program.h"
 
 namespace prepost::nic {
 namespace {
 
-constexpr uint32_t kNone = 0xffffffff;
-
-/// Positions by number: a table when the numbers lie close together, as devices hand them out.
-class NumberIndex {
- public:
-  /// False when a number occurs twice.
-  template <typename Object>
-  bool Build(const std::vector<Object>& objects) {
-    if (objects.empty()) return true;
-    const auto [low, high] = std::ranges::minmax(objects, {}, &Object::number);
-    low_ = low.number;
-    for (size_t i = 0; i < objects.size(); ++i) {
-      sorted_.emplace_back(objects[i].number, static_cast<uint32_t>(i));
-    }
-    std::ranges::sort(sorted_);
-    if (high.number - low_ < 4 * objects.size() + 64) {
-      table_.assign(size_t{high.number} - low_ + 1, kNone);
-      for (const auto& [number, position] : sorted_) table_[number - low_] = position;
-    }
-    return std::ranges::adjacent_find(sorted_, {}, &std::pair<uint32_t, uint32_t>::first) ==
-           sorted_.end();
-  }
-
-  uint32_t Find(uint32_t number) const {
-    if (!table_.empty()) {
-      return number - low_ < table_.size() ? table_[number - low_] : kNone;
-    }
-    const auto found =
-        std::ranges::lower_bound(sorted_, number, {}, &std::pair<uint32_t, uint32_t>::first);
-    return found != sorted_.end() && found->first == number ? found->second : kNone;
-  }
-
- private:
-  uint32_t low_ = 0;
-  std::vector<uint32_t> table_;
-  std::vector<std::pair<uint32_t, uint32_t>> sorted_;  // (number, position)
-};
+constexpr uint32_t kNone = NumberIndex::kNone;
 
 /// The bytes of a send WQE that must be zero whatever it is: signature, stream channel, and the
 /// unused bits of the flags.
@@ -105,9 +72,10 @@ class NodeValidation {
     for (size_t i = 0; i < objects_.qps.size(); ++i) {
       if (!out_.queues[i].managed) Walk(i);
     }
+    CheckCompletions();
     CheckEnabled();
     CheckEnd();
-    CheckHazards();
+    CheckUnsure();
     return std::move(out_);
   }
 
@@ -116,6 +84,12 @@ class NodeValidation {
   struct Completion {
     uint32_t cq = kNone;
     uint32_t index = 0;
+  };
+  /// A send that WQE `at` of `queue` lets run, and whose block may not be there.
+  struct Unsure {
+    uint32_t queue = 0;
+    uint32_t at = 0;
+    OpId op;
   };
 
   void Find(size_t qp, size_t position, const char* rule, const std::string& what) {
@@ -133,26 +107,43 @@ class NodeValidation {
   std::string OpText(OpId op) const { return Describe(plan_, ProgramOf(plan_, objects_.node), op); }
 
   void MapOps() {
-    std::vector<std::tuple<NodeId, uint32_t, uint32_t>> pairs;  // (peer, lane, QP)
     for (size_t i = 0; i < objects_.qps.size(); ++i) {
       const QpObject& qp = objects_.qps[i];
-      if (qp.peer != objects_.node) pairs.emplace_back(qp.peer, qp.lane, static_cast<uint32_t>(i));
+      if (qp.peer != objects_.node) pairs_.emplace_back(qp.peer, qp.lane, static_cast<uint32_t>(i));
     }
-    std::ranges::sort(pairs);
+    std::ranges::sort(pairs_);
     sends_.resize(objects_.qps.size());
     receives_.resize(objects_.qps.size());
     completions_.resize(ops_.size());
+    received_.resize(header_.message.blocks);
+    const auto queue_of = [&](const Op& op) {
+      const Channel& channel = plan_.channels()[op.channel.index()];
+      return QueueTo(op.is_send() ? channel.to : channel.from, channel.lane);
+    };
+    struct Recent {
+      ChannelId channel{kNone};
+      uint32_t queue = kNone;
+    };
+    std::array<Recent, 64> recent;  // a node has few channels, in turns
     for (size_t i = 0; i < ops_.size(); ++i) {
-      const Channel& channel = plan_.channels()[ops_[i].channel.index()];
-      const NodeId peer = ops_[i].is_send() ? channel.to : channel.from;
-      const auto at = std::ranges::lower_bound(pairs, std::tuple(peer, channel.lane, 0u));
+      const Op& op = ops_[i];
+      Recent& it = recent[op.channel.index() % recent.size()];
+      if (it.channel != op.channel) it = {op.channel, queue_of(op)};
       const OpId id = OpId::FromIndex(i);
-      if (at == pairs.end() || std::get<0>(*at) != peer || std::get<1>(*at) != channel.lane) {
+      if (it.queue == kNone) {
         FindLazily(0, 0, "op", [&] { return "no QP is there for " + OpText(id); });
         continue;
       }
-      (ops_[i].is_send() ? sends_ : receives_)[std::get<2>(*at)].push_back(id);
+      (op.is_send() ? sends_ : receives_)[it.queue].push_back(id);
     }
+  }
+
+  /// Position of the QP to that peer; kNone: there is none.
+  uint32_t QueueTo(NodeId peer, uint32_t lane) const {
+    const auto at = std::ranges::lower_bound(pairs_, std::tuple(peer, lane, 0u));
+    const bool is_there =
+        at != pairs_.end() && std::get<0>(*at) == peer && std::get<1>(*at) == lane;
+    return is_there ? std::get<2>(*at) : kNone;
   }
 
   void MakeQueues() {
@@ -167,6 +158,8 @@ class NodeValidation {
       queue.peer_qpn = qp.peer_qpn;
       queue.loopback = qp.peer == objects_.node;
       queue.managed = qp.managed;
+      queue.send_ring = qp.sq_wqebbs;
+      queue.receive_ring = qp.rq_wqes;
       queue.send_cq = cq_of_.Find(qp.send_cqn);
       queue.recv_cq = cq_of_.Find(qp.recv_cqn);
       if (queue.send_cq == kNone || queue.recv_cq == kNone) {
@@ -205,6 +198,7 @@ class NodeValidation {
     for (uint32_t at = 0; at < queue.receives; ++at) {
       const OpId op = receives_[i][at];
       completions_[op.index()] = {queue.recv_cq, at};
+      if (!ops_[op.index()].is_credit()) received_[ops_[op.index()].block] = {queue.recv_cq, at};
       DecodeReceive(qp.rq, at, kReceiveStrideBytes, &data_);
       if (DataIs(data_, ops_[op.index()])) continue;
       FindLazily(i, at, "op", [&] {
@@ -214,6 +208,18 @@ class NodeValidation {
     if (queue.receives == 0) return;
     cqes_[queue.recv_cq] += queue.receives;
     ++sources_[queue.recv_cq];
+    CheckCq(i, queue.recv_cq, std::min(queue.receives, qp.rq_wqes));
+    if (queue.receives > qp.rq_wqes && qp.rq_wqes < 2) {
+      Find(i, 0, "part", "the ring of receives cannot be written in halves");
+    }
+  }
+
+  /// The host reads the CQEs of a queue that is written in parts as they come, others at the end.
+  void CheckCq(size_t i, uint32_t cq, uint32_t outstanding) {
+    const uint32_t entries = objects_.cqs.empty() ? 0 : objects_.cqs[cq].entries;
+    if (entries >= outstanding) return;
+    Find(i, 0, "part",
+         fmt::format("its CQ holds {} of {} CQEs: the others are lost", entries, outstanding));
   }
 
   void ReadSends(size_t i) {
@@ -224,15 +230,20 @@ class NodeValidation {
     queue.steps.reserve(wqes);
     size_t sent = 0;
     uint32_t signals = 0;
+    auto first = qp.posted_first.begin();
+    granted_ = 0;
     for (size_t at = 0; at < wqes; ++at) {
       const auto bytes = std::span(qp.sq).subspan(at * kWqebbBytes, kWqebbBytes);
       DecodeSend(bytes, 0, &wqe_);
       CheckForm(i, at, bytes.data());
       QueueStep step = StepOf(i, at, bytes.data());
       if (step.kind == QueueStep::Kind::kSend) {
+        while (first != qp.posted_first.end() && first->wqe < at) ++first;
+        if (first != qp.posted_first.end() && first->wqe == at) ReadPostedFirst(i, *first, &step);
         if (sent < sends_[i].size()) {
           const OpId op = sends_[i][sent];
           CheckSendOp(i, at, op);
+          if (ops_[op.index()].is_credit()) CheckGranted(i, at, op, step);
           if (step.signaled) completions_[op.index()] = {queue.send_cq, signals};
         }
         ++sent;
@@ -246,6 +257,31 @@ class NodeValidation {
     if (signals == 0) return;
     cqes_[queue.send_cq] += signals;
     ++sources_[queue.send_cq];
+    CheckCq(i, queue.send_cq, std::min(signals, qp.sq_wqebbs));
+  }
+
+  void ReadPostedFirst(size_t i, const PostedFirst& first, QueueStep* step) {
+    if (first.qp >= objects_.qps.size() || first.receives > receives_[first.qp].size()) {
+      return FindLazily(i, first.wqe, "post", [&] {
+        return fmt::format("waits for {} receives of {}, which it does not have", first.receives,
+                           DescribeQp(objects_, first.qp));
+      });
+    }
+    step->target = first.qp;
+    step->value = first.receives;
+  }
+
+  /// A credit is not sent before the receives that it grants are posted. Those of a queue that fits
+  /// its ring all are before anything is sent.
+  void CheckGranted(size_t i, size_t at, OpId id, const QueueStep& step) {
+    granted_ += ops_[id.index()].grants;
+    const uint32_t blocks = QueueTo(objects_.qps[i].peer, kBlockLane);
+    if (blocks == kNone || receives_[blocks].size() <= objects_.qps[blocks].rq_wqes) return;
+    if (step.value >= granted_ && step.target == blocks) return;
+    FindLazily(i, at, "post", [&] {
+      return fmt::format("{} may start before the {} receives that are granted by then are posted",
+                         OpText(id), granted_);
+    });
   }
 
   void CheckForm(size_t i, size_t at, const std::byte* bytes) {
@@ -418,8 +454,8 @@ class NodeValidation {
     }
     const uint32_t limit = before + static_cast<uint32_t>(ahead);
     const uint32_t half = std::max(qp.sq_wqebbs / 2, 1u);
-    if (total > qp.sq_wqebbs && limit > (before / half + 2) * half) {
-      Find(i, at, "enable", "enables WQEs that cannot be written by then");
+    if (total > qp.sq_wqebbs && (limit - 1) / half != before / half) {
+      Find(i, at, "enable", "enables WQEs of two parts: the second need not be written by then");
     }
     step->value = enabled_[slave] = limit;
     for (uint32_t k = before; k < limit; ++k) {  // managed queues hold sends only
@@ -440,6 +476,18 @@ class NodeValidation {
         return fmt::format("{} may start before {} has completed{}", OpText(op), OpText(before),
                            completion.cq == kNone ? ", which makes no CQE" : "");
       });
+    }
+    CheckHazard(i, at, op);
+  }
+
+  /// What the host waits for and checks is what comes.
+  void CheckCompletions() {
+    for (size_t i = 0; i < objects_.cqs.size(); ++i) {
+      const CqObject& cq = objects_.cqs[i];
+      if (cq.completions == cqes_[i]) continue;
+      Find(objects_.qps.size() - 1, 0, "final",
+           fmt::format("the host expects {} CQEs of CQ {:#x}, {} come", cq.completions, cq.number,
+                       cqes_[i]));
     }
   }
 
@@ -495,61 +543,40 @@ class NodeValidation {
     }
   }
 
-  void CheckHazards() {
-    if (objects_.node == header_.root || !findings_.empty()) return;
-    before_.assign(ops_.size(), kNoBefore);
-    seen_.assign(ops_.size(), 0);
-    receive_of_.assign(header_.message.blocks, kNoBefore);
-    for (const std::vector<std::vector<OpId>>* queues : {&sends_, &receives_}) {
-      for (const std::vector<OpId>& queue : *queues) {
-        for (size_t k = 0; k < queue.size(); ++k) {
-          if (k != 0) before_[queue[k].index()] = queue[k - 1];
-          const Op& op = ops_[queue[k].index()];
-          if (!op.is_send() && !op.is_credit()) receive_of_[op.block] = queue[k];
-        }
-      }
-    }
-    for (size_t i = 0; i < out_.queues.size(); ++i) {
-      for (size_t k = 0; k < sends_[i].size(); ++k) {
-        const Op& op = ops_[sends_[i][k].index()];
-        if (op.is_credit() || Follows(sends_[i][k], receive_of_[op.block])) continue;
-        FindLazily(i, k, "hazard", [&] {
-          return fmt::format("{} may read block {} before it is received", OpText(sends_[i][k]),
-                             op.block);
-        });
-      }
-    }
+  /// WQE `at` of queue `i` runs `op`, a send: is its block known to be there?
+  void CheckHazard(size_t i, size_t at, OpId op) {
+    const uint32_t block = ops_[op.index()].block;
+    if (ops_[op.index()].is_credit() || objects_.node == header_.root) return;
+    const Completion& received = received_[block];
+    if (received.cq != kNone && known_[received.cq] > received.index) return;
+    unsure_.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(at), op});
   }
 
-  /// Does `send` start after `receive` has completed, by what was checked above? Ops come after ones
-  /// of smaller ids only, so none before the receive is looked at; nearest first, since most sends
-  /// follow the receive by a step or two.
-  bool Follows(OpId send, OpId receive) {
-    if (receive == kNoBefore) return false;
-    ++search_;
-    todo_.assign(1, send);
-    for (size_t next = 0; next < todo_.size(); ++next) {
-      const OpId at = todo_[next];
-      for (const OpId before : plan_.after(ops_[at.index()])) {
-        if (before < receive) continue;
-        const Op& op = ops_[before.index()];
-        if (op.is_send()) {
-          Visit(before);
-        } else if (op.channel == ops_[receive.index()].channel) {
-          return true;  // the receive, or a later one of its channel
-        }
+  /// Those sends whose block was not known to be there by their queue's own WAITs, in the order of
+  /// the walks. What is found out about one send holds for all behind it in its queue. Queues of
+  /// which something else is wrong have no order to go by.
+  void CheckUnsure() {
+    if (unsure_.empty() || !findings_.empty()) return;
+    WqeOrder order(out_);
+    uint32_t queue = kNone;
+    size_t failures = 0;  // each takes a search of all WQEs
+    for (const Unsure& it : unsure_) {
+      if (std::exchange(queue, it.queue) != it.queue) known_.assign(cqes_.size(), 0);
+      const Completion& received = received_[ops_[it.op.index()].block];
+      if (received.cq != kNone) {
+        uint32_t& known = known_[received.cq];
+        if (known > received.index) continue;
+        const auto found = order.Follows(it.queue, it.at, received.cq, received.index);
+        if (found) known = *found + 1;
+        if (found) continue;
       }
-      // An earlier send of the queue has started before this one.
-      const OpId earlier = before_[at.index()];
-      if (earlier != kNoBefore && receive < earlier) Visit(earlier);
+      FindLazily(it.queue, it.at, "hazard", [&] {
+        return fmt::format("{} may read block {} before it is received", OpText(it.op),
+                           ops_[it.op.index()].block);
+      });
+      if (++failures == kValidationFindingsMax) return;
     }
-    return false;
   }
-  void Visit(OpId op) {
-    if (std::exchange(seen_[op.index()], search_) != search_) todo_.push_back(op);
-  }
-
-  static constexpr OpId kNoBefore{0xffffffff};
 
   const Plan& plan_;
   const PlanHeader& header_;
@@ -558,25 +585,22 @@ class NodeValidation {
   ValidationFindings& findings_;
   NodeSteps out_;
 
+  std::vector<std::tuple<NodeId, uint32_t, uint32_t>> pairs_;  // (peer, lane, QP), sorted
+  uint64_t granted_ = 0;  // receives, by the credits so far of the queue that is read
   NumberIndex cq_of_;
   NumberIndex qp_of_;
   std::vector<std::vector<OpId>> sends_;     // by QP, in the order of its channel
   std::vector<std::vector<OpId>> receives_;  // by QP
   std::vector<Completion> completions_;      // by op
+  std::vector<Completion> received_;         // by block
   std::vector<uint32_t> cqes_;               // by CQ: that it gets
   std::vector<uint32_t> sources_;            // by CQ: queues and directions that complete to it
   std::vector<uint32_t> enabled_;            // by QP: WQEs so far
   std::vector<uint32_t> master_of_;          // by QP
   std::vector<uint32_t> known_;              // by CQ: CQEs that must be there, in this walk
   SendWqe wqe_;                              // scratch
+  std::vector<Unsure> unsure_;               // in the order of the walks
   std::vector<DataPiece> data_;              // scratch
-
-  // For hazards, by op.
-  std::vector<OpId> before_;      // in its queue
-  std::vector<uint32_t> seen_;    // the search that visited it
-  std::vector<OpId> receive_of_;  // by block
-  std::vector<OpId> todo_;
-  uint32_t search_ = 0;
 };
 
 }  // namespace

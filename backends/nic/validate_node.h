@@ -20,8 +20,12 @@ struct QueueStep {
   enum class Kind : uint8_t { kWait, kEnable, kSend, kNop };
   Kind kind = Kind::kNop;
   bool signaled = false;
-  uint32_t target = 0;  ///< kWait: position of the CQ; kEnable: position of the QP
-  uint32_t value = 0;   ///< kWait: CQE, kEnable: WQEs; both counted from the start of the run
+  /// kWait: position of the CQ. kEnable: of the QP. kSend: of the QP of which the host posts
+  /// receives first.
+  uint32_t target = 0;
+  /// kWait: CQE. kEnable: WQEs. kSend: receives posted, 0: it does not matter. All are counted from
+  /// the start of the run.
+  uint32_t value = 0;
 };
 
 struct QueueSteps {
@@ -34,6 +38,8 @@ struct QueueSteps {
   uint32_t send_cq = 0;  ///< position
   uint32_t recv_cq = 0;
   uint32_t receives = 0;
+  uint32_t send_ring = 1;
+  uint32_t receive_ring = 0;
   std::vector<QueueStep> steps;
 };
 

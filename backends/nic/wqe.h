@@ -47,6 +47,10 @@ enum class Opcode : uint8_t {
   kRecvEnable = 0x16,
   kSendEnable = 0x17
 };
+/// With an immediate or not: it goes into the peer's next receive, where that one says.
+constexpr bool IsSend(Opcode opcode) {
+  return opcode == Opcode::kSend || opcode == Opcode::kSendImm;
+}
 
 /// When a send WQE makes a CQE: bits [3:2] of the control segment's fm_ce_se.
 enum class CompletionMode : uint8_t {

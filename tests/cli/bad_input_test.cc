@@ -2,6 +2,7 @@
 //
 // What a user can get wrong: one clear line on stderr, the exit code of docs/architecture.md,
 // nothing on stdout, no file.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +18,7 @@ namespace {
 
 using test::Command;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class BadInputTest : public ::testing::Test {
  protected:
@@ -32,6 +34,7 @@ class BadInputTest : public ::testing::Test {
     EXPECT_EQ(run.Wait(), code) << message << "\n" << run.err();
     EXPECT_THAT(run.err(), HasSubstr(message));
     EXPECT_EQ(run.err_lines(), 1u) << run.err();
+    EXPECT_THAT(run.err(), Not(HasSubstr("\x1b"))) << "the terminal would obey";
     EXPECT_EQ(run.out(), "") << message;
     EXPECT_EQ(test::CountFiles(folder_.path()), files) << message;
   }
@@ -79,6 +82,35 @@ TEST_F(BadInputTest, Flags) {
   ExpectCompile({"--node", "4"}, 2, "--node");
   ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--skip-pass", "redcue"}, 2,
                 "no pass is called 'redcue', did you mean 'reduce'?");
+}
+
+// Catches numbers that wrap (-1 was a seed), times that are no number and so in every range, and
+// empty texts that were taken for the default.
+TEST_F(BadInputTest, NumbersOfFlags) {
+  const std::vector<std::string> run = {"run", "--nodes", "2", "--input", folder_ / "none"};
+  const std::vector<std::string> compare = {"compare", "--nodes", "2", "--bytes", "1"};
+  const std::vector<std::string> lower = {"lower", folder_ / "none"};
+  const std::vector<std::string> draw = {"draw", folder_ / "none"};
+  const auto expect = [&](std::vector<std::string> command, const std::string& flag,
+                          const std::vector<std::string>& values, const std::string& range) {
+    for (const std::string& value : values) {
+      std::vector<std::string> arguments = command;
+      arguments.insert(arguments.end(), {flag, value});
+      Expect(arguments, 2, fmt::format("{}: expected {}, found '{}'", flag, range, value));
+    }
+  };
+  const std::string seconds = "a number from 0.001 to 1000000";
+  for (const auto& command : {run, compare}) {
+    expect(command, "--timeout", {"0", "nan", "-nan", "inf", "-3", "1e9", "1s", ""}, seconds);
+    expect(command, "--idle-ms", {"nan", "-1", "1e7", "x"}, "a number from 0 to 1000000");
+    expect(command, "--seed", {"-1", "18446744073709551616", "1.5", "0x3", ""},
+           "a whole number from 0 to 18446744073709551615");
+  }
+  expect(compare, "--repeat", {"0", "10001", "nan", ""}, "a whole number from 1 to 10000");
+  for (const auto& command : {lower, draw}) {
+    expect(command, "--node", {"-1", "4294967296", "one", ""},
+           "a whole number from 0 to 4294967295");
+  }
 }
 
 TEST_F(BadInputTest, AMissingMessageIsNotAnEmptyOne) {
@@ -204,6 +236,66 @@ TEST_F(BadInputTest, PlansAgainstTheRules) {
     EXPECT_EQ(test::CountFiles(folder_.path()), 3u);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "copies"));
   }
+}
+
+// Catches a user with a NIC who is told of a wrong name and not of what takes it.
+TEST_F(BadInputTest, DevicesThatAreNotThere) {
+  Write("input", "abc");
+  for (const char* executor : {"offload", "auto"}) {
+    const auto expect = [&](const std::string& device, const std::string& message) {
+      Expect({"run", "--nodes", "2", "--input", folder_ / "input", "--executor", executor,
+              "--device", device},
+             2, message);
+    };
+    expect("mlx5_9",
+           "unknown name 'mlx5_9'; known are emulated, mlx5:emulated; a card carries one node per "
+           "machine: prepost node");
+    expect("emulatd", "unknown name 'emulatd', did you mean 'emulated'?");
+  }
+  Expect({"probe", "--device", "emulatd"}, 2, "unknown name 'emulatd', did you mean 'emulated'?");
+  Expect({"compare", "--nodes", "2", "--bytes", "1", "--device", "mlx5_9"}, 2,
+         "--device: unknown name 'mlx5_9'; known are emulated");
+}
+
+// Every number of a listing out of range, words that are none, lines that are missing. Catches
+// checks that trust the file's own numbers, and bytes of the file that steer the terminal.
+TEST_F(BadInputTest, Listings) {
+  const std::string plan = folder_ / "plan.json";
+  ASSERT_EQ(
+      Command({"compile", "--nodes", "4", "--message-bytes", "3", "--block-bytes", "1", "-o", plan})
+          .Wait(),
+      0);
+  Command list({"lower", plan, "--list"});
+  ASSERT_EQ(list.Wait(), 0);
+  const std::string good = list.out();
+  const auto expect = [&](const std::string& from, const std::string& to,
+                          const std::string& message) {
+    std::string text = good;
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    Write("queues.txt", text.replace(text.find(from), from.size(), to));
+    Expect({"lower", "--from-list", folder_ / "queues.txt"}, 1, "queues.txt:" + message);
+    Expect({"lower", plan, "--from-list", folder_ / "queues.txt", "-o", folder_ / "queues.bin"}, 1,
+           "queues.txt:" + message);
+  };
+  expect("inline", "inlien", "1:9: expected \"inline\", found \"inlien");
+  expect("message of 3 ", "message of -3 ", "1:28: expected a number up to");
+  expect("message of 3 ", "message of 99999999999999999999 ", "1:28: expected a number up to");
+  expect("blocks of 1,", "blocks of 0,", "1: blocks have no bytes");
+  expect("RNR retries: ", "RNR retries: 9", "1:65: expected a number up to 7");
+  expect("node 0\n", "node 4294967296\n", "2:6: expected a number up to");
+  expect("node 0\n", "", "2:1: expected \"node \"");
+  expect("ring: 1\n", "ring: 3\n", "3:31: expected a power of two before");
+  expect("ring: 1\n", "ring: \x1b[2J\n", "3:30: expected a number");
+  expect("WAIT ", "WIAT ", "");
+  expect("until CQE 0", "until CQE 16777216", "");
+  expect("sq 000000", "sq 000001", "");
+  Write("queues.txt", "");
+  Expect({"lower", "--from-list", folder_ / "queues.txt"}, 1, "an empty file is no listing");
+  Expect({"lower", "--from-list", plan}, 1, "1:1: expected \"queues: \"");
+  Expect({"lower", "--from-list", folder_ / "none"}, 1, "cannot read: No such file");
+  Expect({"lower", "--from-list", folder_.path()}, 1, "cannot read: Is a directory");
+  Expect({"lower", "-", "--from-list", "-"}, 2, "cannot both be stdin");
+  Expect({"lower", "--from-list", plan, "--mode", "managed"}, 2, "--mode is for lowering");
 }
 
 TEST_F(BadInputTest, OutputsThatCannotBeWritten) {

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/command.h"
@@ -17,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using test::Command;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -83,6 +86,48 @@ TEST_F(DeviceProfileCommandTest, WrongFlagsAreRefusedEverywhere) {
   ExpectRefused({"draw", plan_, "--mode", "managed"}, 2, "--mode is for the queues view");
 }
 
+// Hostile numbers, zero rings, unknown keys, wrong types. Catches limits that are trusted, and a
+// subcommand that reads profiles by a way of its own.
+TEST_F(DeviceProfileCommandTest, WrongProfilesAreRefused) {
+  const std::string path = folder_ / "profile.json";
+  const std::vector<std::tuple<std::string, json, std::string>> cases = {
+      {"/limits/sq_wqebbs", 0, "/limits/sq_wqebbs: 0 is too small, the least is 4"},
+      {"/limits/rq_wqes", -1, "/limits/rq_wqes: expected an integer from 4 to 65536, found -1"},
+      {"/limits/rq_wqes", 3, "/limits/rq_wqes: 3 is too small"},
+      {"/limits/sq_wqebbs", UINT64_MAX, "/limits/sq_wqebbs: 18446744073709551615 is too large"},
+      {"/limits/sq_wqebbs", 1e300, "/limits/sq_wqebbs: expected an integer"},
+      {"/limits/wq_ahead", 32768, "/limits/wq_ahead: 32768 is too large, the limit is 32767"},
+      {"/limits/cq_entries", 0, "/limits/cq_entries: 0 is too small"},
+      {"/limits/cq_ahead", 0, "/limits/cq_ahead: 0 is too small"},
+      {"/limits/qps", 0, "/limits/qps: 0 is too small"},
+      {"/limits/cqs", "many", "/limits/cqs: expected an integer"},
+      {"/limits/message_bytes", nullptr, "/limits/message_bytes: expected an integer"},
+      {"/limits/sq_wqebs", 16, "/limits/sq_wqebs: unknown key, did you mean 'sq_wqebbs'?"},
+      {"/limits/qps", {{"value", 5}, {"foo", 1}}, "/limits/qps/foo: unknown key"},
+      {"/limits/qps", json::object(), "/limits/qps: key 'value' is missing"},
+      {"/limits", json::array(), "/limits: expected an object"},
+      {"/capabilities/cd", 1, "/capabilities/cd: expected true or false"},
+      {"/capabilities/cdd", true, "/capabilities/cdd: unknown key, did you mean 'cd'?"},
+      {"/capabilities", json::object(), "key 'cd"},
+      {"/capabilities/cd", false, "device profile tiny: no capability cd"},
+      {"/version", "2.0", "/version: version 2.0 is not supported"},
+      {"/limits/qps", 1, "node 0: node needs "},
+      {"/limits/cq_entries", 1, " entries, the limit is 1"},
+      {"/limits/message_bytes", 1, "the limit is 1"}};
+  for (const auto& [where, value, message] : cases) {
+    SCOPED_TRACE(where + " = " + value.dump());
+    json profile = json::parse(test::ReadText(kTiny));
+    profile[json::json_pointer(where)] = value;
+    std::ofstream(path) << profile;
+    ExpectRefused({"run", plan_, "--input", input_, "--executor", "offload", "--device-profile",
+                   path, "--output-dir", folder_ / "copies"},
+                  1, message);
+    ExpectRefused({"lower", plan_, "--mode", "managed", "--device-profile", path}, 1, message);
+    ExpectRefused({"compare", plan_, "--repeat", "1", "--device-profile", path}, 1, message);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "copies"));
+  }
+}
+
 TEST_F(DeviceProfileCommandTest, LowerKnowsModesAndMasters) {
   EXPECT_THAT(Run({"lower", plan_, "--node", "1"}), HasSubstr(" 0 SEND_ENs, "));
   const json managed = json::parse(Run({"lower", plan_, "--mode", "managed", "--json"}));
@@ -104,7 +149,7 @@ TEST_F(DeviceProfileCommandTest, RunAndComparePrintRearms) {
                                           "--executor", "offload", "--mode",  mode};
     auto tiny = run;
     tiny.insert(tiny.end(), {"--device-profile", kTiny});
-    EXPECT_THAT(Run(tiny), HasSubstr("re-arms (bound)"));
+    EXPECT_THAT(Run(tiny), AllOf(HasSubstr("re-arms (bound)"), HasSubstr("most re-arms: ")));
     EXPECT_THAT(Run(run), Not(HasSubstr("re-arms")));
     tiny.push_back("--json");
     const json report = json::parse(Run(tiny));
@@ -115,6 +160,12 @@ TEST_F(DeviceProfileCommandTest, RunAndComparePrintRearms) {
     for (const json& node : report["nodes"]) {
       EXPECT_LE(node["rearms"], node["rearms_bound"]);
       bound += node["rearms_bound"].get<uint64_t>();
+      uint64_t of_queues = 0;
+      for (const json& queue : node["queues_in_parts"]) {
+        EXPECT_LE(queue["rearms"], queue["rearms_bound"]) << queue;
+        of_queues += queue["rearms"].get<uint64_t>();
+      }
+      EXPECT_EQ(of_queues, node["rearms"]);
     }
     EXPECT_GT(bound, 0u);
     EXPECT_EQ(fit["rearms"], bound);  // what verify says of the plan is what a run may do
@@ -143,9 +194,14 @@ TEST_F(DeviceProfileCommandTest, AutoLooksAtTheDevice) {
   EXPECT_EQ(command.Wait(), 0) << command.err();
   EXPECT_THAT(command.err(), HasSubstr("executor cpu: the plan does not fit the device: node 1: "
                                        "receive queue of QP 1>0 blocks needs 40 WQEs"));
+  const std::string message = "node 1: receive queue of QP 1>0 blocks needs 40 WQEs";
   ExpectRefused(
       {"run", barrier_, "--input", input_, "--executor", "offload", "--device-profile", kTiny}, 1,
-      "node 1: receive queue of QP 1>0 blocks needs 40 WQEs");
+      message);
+  ExpectRefused({"compare", barrier_, "--repeat", "1", "--device-profile", kTiny}, 1, message);
+  ExpectRefused({"lower", barrier_, "--mode", "managed", "--device-profile", kTiny}, 1, message);
+  ExpectRefused({"draw", barrier_, "--view", "queues", "--node", "1", "--device-profile", kTiny}, 1,
+                message);
 }
 
 TEST_F(DeviceProfileCommandTest, VerifyTellsWhatFits) {

@@ -38,11 +38,11 @@ class LowerCommandTest : public ::testing::Test {
 
 TEST_F(LowerCommandTest, PrintsALinePerNode) {
   EXPECT_EQ(Lower({}),
-            "node 0: 2 QPs, 3 CQs, 4 WQEs, 1 WAIT, 0 SEND_ENs, 2 doorbells, 0 re-arms, 448 bytes "
+            "node 0: 2 QPs, 3 CQs, 4 WQEs, 1 WAIT, 0 SEND_ENs, 2 doorbells, 0 re-arms, 576 bytes "
             "of rings\n"
-            "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 0 SEND_ENs, 2 doorbells, 0 re-arms, 928 bytes "
+            "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 0 SEND_ENs, 2 doorbells, 0 re-arms, 1312 bytes "
             "of rings\n"
-            "node 2: 2 QPs, 3 CQs, 4 WQEs, 1 WAIT, 0 SEND_ENs, 1 doorbell, 0 re-arms, 480 bytes "
+            "node 2: 2 QPs, 3 CQs, 4 WQEs, 1 WAIT, 0 SEND_ENs, 1 doorbell, 0 re-arms, 544 bytes "
             "of rings\n");
   EXPECT_THAT(Lower({"--json", "--node", "1"}), HasSubstr("\"waits\": 4"));
 }
@@ -98,7 +98,7 @@ TEST_F(LowerCommandTest, RefusesWithTheNumbers) {
       "limits": {"cq_entries": 1}, "capabilities": {"cd": true, "cq_oi": true}})";
   EXPECT_EQ(Lower({"--device-profile", device}, 1),
             "prepost: " + plan_ +
-                ": node 1: CQ of receives of QP 1>0 blocks needs 2 entries, the limit is 1\n");
+                ": node 0: CQ of sends of QP 0>1 blocks needs 2 entries, the limit is 1\n");
   EXPECT_EQ(Lower({"--node", "3"}, 1),
             "prepost: " + plan_ + ": node 3 does not exist, the plan has 3 nodes\n");
 }

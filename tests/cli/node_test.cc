@@ -388,6 +388,21 @@ TEST_F(NodeTest, APeerThatNeverComesIsNamedByAll) {
   ExpectNothingLeft();
 }
 
+// Catches a node that goes over TCP, or waits for its peers, although its NIC is missing.
+TEST_F(NodeTest, ADeviceThatIsNotThereIsAMissingEnvironment) {
+  MakePlan(1000);
+  for (const char* executor : {"auto", "cpu", "offload"}) {
+    for (const uint32_t node : {0u, 1u}) {
+      Start(node, {"--executor", executor, "--device", "mlx5_99"});
+      EXPECT_EQ(At(node).Wait(), 3) << executor;
+      EXPECT_THAT(At(node).err(), HasSubstr("--device mlx5_99: ")) << executor;
+      EXPECT_EQ(At(node).err_lines(), 1u) << At(node).err();
+      EXPECT_EQ(At(node).out(), "");
+    }
+  }
+  ExpectNothingLeft();
+}
+
 TEST_F(NodeTest, WrongFlagsAreUsageErrors) {
   MakePlan(1000);
   std::vector<std::string> no_secret = Arguments(1);
@@ -399,7 +414,18 @@ TEST_F(NodeTest, WrongFlagsAreUsageErrors) {
       {Arguments(1, {"--input", input_}), "--input is for the root of the plan, node 0"},
       {Arguments(1, {"--port", "9-8"}), "--port: '9-8' is no range"},
       {Arguments(1, {"--bind", "x y"}), "--bind: 'x y' is no address"},
-      {Arguments(1, {"--wait", "poling"}), "did you mean 'polling'?"}};
+      {Arguments(1, {"--wait", "poling"}), "did you mean 'polling'?"},
+      {Arguments(1, {"--executor", "ofload"}), "did you mean 'offload'?"},
+      {Arguments(1, {"--executor", "offload"}), "--executor offload needs a --device"},
+      {Arguments(1, {"--device", "emulated"}), "emulated NICs live in one process"},
+      {Arguments(1, {"--device", "mlx5:emulated"}), "emulated NICs live in one process"},
+      {Arguments(1, {"--mode", "managed"}), "--mode is for offload to a --device"},
+      {Arguments(1, {"--device", "mlx5_99", "--executor", "cpu", "--mode", "managed"}),
+       "--mode is for offload to a --device"},
+      {Arguments(1, {"--device", "mlx5_99", "--executor", "offload", "--trace", "t"}),
+       "--trace is for --executor cpu"},
+      {Arguments(1, {"--device", "mlx5_99", "--executor", "offload", "--wait", "polling"}),
+       "--wait is for CPUs"}};
   for (const auto& [arguments, message] : cases) {
     Command run(arguments);
     EXPECT_EQ(run.Wait(), 2) << message;

@@ -22,7 +22,7 @@ const std::map<std::string, std::string> kEmulated = {
      "with 1 CQE a WAIT for 0x0 passes, 0x1 holds, 0xffffff passes, 0xffffffff passes, 0x1000000 "
      "passes, 0x1000001 holds, 0x7fffff holds, 0x800000 holds, 0x800001 passes"},
     {"U2", "before its CQE the WAIT is refused (local QP operation error)"},
-    {"U3", "not answered: this program makes all CQs of a device on one doorbell page (UAR)"},
+    {"U3", "after its CQE it is refused (local QP operation error)"},
     {"U4", "of 32 receives 32 held until their RECV_EN, 32 took their message after it"},
     {"U5", "after the doorbell the NOP holds, after SEND_EN it passes"},
     {"U6",
@@ -68,6 +68,15 @@ TEST(ProbeCommandErrorTest, UnknownDeviceIsAUsageError) {
   Command probe({"probe", "--device", "emulate"});
   EXPECT_EQ(probe.Wait(), 2);
   EXPECT_THAT(probe.err(), HasSubstr("did you mean"));
+  EXPECT_EQ(probe.err_lines(), 1u);
+}
+
+// Catches a name that is taken for a software device's, and a card that is missing in silence.
+TEST(ProbeCommandErrorTest, ACardThatIsNotThereIsAMissingEnvironment) {
+  Command probe({"probe", "--device", "mlx5_99"});
+  EXPECT_EQ(probe.Wait(), 3);
+  EXPECT_THAT(probe.err(), HasSubstr("--device mlx5_99: "));
+  EXPECT_EQ(probe.out(), "");
   EXPECT_EQ(probe.err_lines(), 1u);
 }
 

@@ -3,8 +3,8 @@
 // Wrong bytes: programs that were lowered, linked and written into the rings of emulated NICs, of
 // which one WQE is then damaged. The validator refuses each, or the NICs and their hosts notice, or
 // it does no harm: then it is of a kind of which that is said here why, and many orders of events
-// deliver. A damage that the validator lets pass and that shows in any run fails the test, unless its
-// kind says that the validator need not see it.
+// deliver. A damage that the validator lets pass and that shows in any run fails the test, unless
+// its kind says that the validator need not see it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +13,8 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,8 @@ using nic::kWqebbBytes;
 using nic::LoadBigEndian;
 using nic::Opcode;
 using nic::StoreBigEndian;
+
+constexpr std::byte kSignal{8};  ///< in a WQE's flags
 
 /// What is damaged: one WQE of one queue.
 struct Site {
@@ -55,7 +59,13 @@ struct Site {
   bool is_send() const { return is(Opcode::kSend) || is(Opcode::kSendImm); }
   bool is_loopback() const { return qp->peer == node->node; }
   bool is_last() const { return index + 1 == count(); }
-  bool is_signaled() const { return wqe()[nic::control::kFlags] == std::byte{8}; }
+  uint32_t ring() const { return receive ? qp->rq_wqes : qp->sq_wqebbs; }
+  bool is_in_parts() const { return count() > ring(); }
+  /// The last WQE of half a ring, of a send queue in parts.
+  bool ends_part() const {
+    return !receive && is_in_parts() && !is_last() && (index + 1) % (ring() / 2) == 0;
+  }
+  bool is_signaled() const { return wqe()[nic::control::kFlags] == kSignal; }
   bool has_data() const {
     if (receive) return LoadBigEndian<uint32_t>(wqe() + nic::data::kByteCount) != 0;
     return is(Opcode::kSendImm) && wqe()[nic::control::kSegments] == std::byte{2};
@@ -202,7 +212,7 @@ const Kind kKinds[] = {
     {"signal added",
      [](const Site& it) {
        if (it.receive || it.is_signaled()) return false;
-       it.wqe()[nic::control::kFlags] = std::byte{8};
+       it.wqe()[nic::control::kFlags] = kSignal;
        return true;
      }},
     {"final NOP not signaled",
@@ -277,6 +287,42 @@ const Kind kKinds[] = {
        if (!it.receive) it.wqe()[9] = std::byte{1};
        return !it.receive;
      }},
+    {"end of a part not signaled",
+     [](const Site& it) {
+       if (!it.ends_part()) return false;
+       it.wqe()[nic::control::kFlags] = std::byte{0};
+       return true;
+     }},
+    {"signal before the end of a part",
+     [](const Site& it) {
+       if (!it.ends_part() || it.at(it.index - 1)[nic::control::kFlags] == kSignal) return false;
+       it.wqe()[nic::control::kFlags] = std::byte{0};
+       it.at(it.index - 1)[nic::control::kFlags] = kSignal;
+       return true;
+     }},
+    {"SEND_EN over the end of a part",
+     [](const Site& it) {
+       if (!it.is(Opcode::kSendEnable) || it.is_last()) return false;
+       // Two that lowering makes of one where a part of their queue ends.
+       if (it.OpcodeAt(it.index + 1) != Opcode::kSendEnable) return false;
+       std::byte* next = it.at(it.index + 1);
+       if (std::memcmp(it.wqe() + kNumber, next + kNumber, 4) != 0) return false;
+       std::memcpy(it.wqe() + kIndex, next + kIndex, 4);
+       MakeNop({it.node, it.qp, it.receive, it.index + 1, it.random});
+       return true;
+     }},
+    {"WQE of the ring's last round",
+     [](const Site& it) {
+       if (it.receive || it.index < it.ring()) return false;
+       std::memcpy(it.wqe(), it.at(it.index - it.ring()), kWqebbBytes);
+       return true;
+     }},
+    {"receive of the ring's last round",
+     [](const Site& it) {
+       if (!it.receive || it.index < it.ring() || !it.has_data()) return false;
+       std::memcpy(it.wqe(), it.at(it.index - it.ring()), nic::kReceiveStrideBytes);
+       return true;
+     }},
     {"bytes behind a WQE's segments",
      [](const Site& it) {
        if (!it.receive) it.wqe()[40 + it.random->Below(24)] ^= std::byte{0x5a};
@@ -293,6 +339,7 @@ class Trial {
         uint64_t seed)
       : plan_(plan),
         transfer_(transfer),
+        random_(seed),
         buffers_{transfer_.message(), transfer_.buffers()},
         fabric_(plan.header().nodes,
                 {.scheduler = emulated::SchedulerMode::kAdversarial, .seed = seed}) {
@@ -306,44 +353,35 @@ class Trial {
     for (nic::ArmedNode& node : group_->nodes()) PREPOST_CHECK(node.Arm().ok());
   }
 
-  /// The bytes as they stand in the rings, and the NICs' objects.
+  /// The bytes in the rings, those of later parts, and the NICs' objects.
   std::vector<nic::QueueObjects> Objects() const {
     std::vector<nic::QueueObjects> all;
     for (const nic::ArmedNode& node : group_->nodes()) {
-      nic::QueueObjects& it =
-          all.emplace_back(*nic::MakeQueueObjects(node.program(), node.bindings()));
-      for (size_t i = 0; i < it.qps.size(); ++i) {
-        const nic::Qp& qp = node.qp(nic::QpId::FromIndex(i));
-        nic::QpObject& object = it.qps[i];
-        EXPECT_TRUE(std::equal(object.sq.begin(), object.sq.end(), qp.sq.begin()));
-        EXPECT_TRUE(std::equal(object.rq.begin(), object.rq.end(), qp.rq.begin()));
-        if (object.peer == it.node) continue;
-        const nic::ArmedNode& peer = group_->nodes()[object.peer.index()];
-        const auto back = nic::FindQp(peer.program(), it.node, object.lane);
-        object.peer_qpn = peer.qp(*back).number;
-      }
+      all.push_back(group_->Objects(node.program().node));
     }
     return all;
   }
 
-  /// Writes `objects`' bytes into the rings and runs. Ok when every node ends with the
-  /// message and nothing was wrong on the way.
+  /// Runs with `objects`' bytes in the rings. Hosts look at any time. Ok when every node ends with
+  /// the message and nothing was wrong on the way.
   Status Run(const std::vector<nic::QueueObjects>& objects) {
-    for (size_t node = 0; node < objects.size(); ++node) {
-      nic::ArmedNode& armed = group_->nodes()[node];
-      for (size_t i = 0; i < objects[node].qps.size(); ++i) {
-        const nic::Qp& qp = armed.qp(nic::QpId::FromIndex(i));
-        std::ranges::copy(objects[node].qps[i].sq, qp.sq.begin());
-        std::ranges::copy(objects[node].qps[i].rq, qp.rq.begin());
+    Overwrite(objects);
+    for (nic::ArmedNode& node : group_->nodes()) node.Start();
+    bool is_idle = false;
+    for (size_t done = 0; done != group_->nodes().size(); is_idle = !RunSome()) {
+      const uint64_t written = WqesWritten();
+      done = 0;
+      for (nic::ArmedNode& node : group_->nodes()) {
+        const Result<bool> is_done = node.Poll(std::chrono::milliseconds(0), /*wake_fd=*/-1);
+        if (!is_done.ok()) return is_done.status();
+        done += *is_done ? 1 : 0;
+      }
+      Overwrite(objects);  // the NICs stand still meanwhile
+      if (is_idle && WqesWritten() == written && done != group_->nodes().size()) {
+        return group_->Stuck();
       }
     }
-    for (nic::ArmedNode& node : group_->nodes()) node.Start();
     fabric_.RunUntilIdle();
-    for (nic::ArmedNode& node : group_->nodes()) {
-      const Result<bool> done = node.Poll(std::chrono::milliseconds(0), /*wake_fd=*/-1);
-      if (!done.ok()) return done.status();
-      if (!*done) return group_->Stuck();
-    }
     PREPOST_RETURN_IF_ERROR(group_->Check());
     for (size_t node = 0; node < plan_.header().nodes; ++node) {
       if (NodeId::FromIndex(node) == plan_.header().root) continue;
@@ -355,8 +393,41 @@ class Trial {
   }
 
  private:
+  bool RunSome() { return fabric_.RunSome(1 + random_.Below(kStepsMax)); }
+
+  uint64_t WqesWritten() const {
+    uint64_t sum = 0;
+    for (const nic::ArmedNode& node : group_->nodes()) sum += node.wqes_written();
+    return sum;
+  }
+
+  /// Puts `objects`' bytes wherever hosts have written by now.
+  void Overwrite(const std::vector<nic::QueueObjects>& objects) {
+    for (size_t node = 0; node < objects.size(); ++node) {
+      const nic::ArmedNode& armed = group_->nodes()[node];
+      for (size_t i = 0; i < objects[node].qps.size(); ++i) {
+        const nic::QpId id = nic::QpId::FromIndex(i);
+        const nic::QueueFeed::Progress progress = armed.feed().progress(id);
+        const nic::QpObject& from = objects[node].qps[i];
+        CopyLast(from.sq, progress.sends_written, kWqebbBytes, armed.qp(id).sq);
+        CopyLast(from.rq, progress.receives_written, nic::kReceiveStrideBytes, armed.qp(id).rq);
+      }
+    }
+  }
+  /// The last of the first `written` entries, as many as fit the ring. Entry 0 is at its start.
+  static void CopyLast(std::span<const std::byte> entries, size_t written, size_t stride,
+                       std::span<std::byte> ring) {
+    const size_t slots = ring.size() / stride;
+    for (size_t i = written - std::min(written, slots); i < written; ++i) {
+      std::memcpy(ring.data() + i % slots * stride, entries.data() + i * stride, stride);
+    }
+  }
+
+  static constexpr uint64_t kStepsMax = 100;
+
   const Plan& plan_;
   const test::Transfer& transfer_;
+  test::Random random_;
   emulated::MessageBuffers buffers_;
   emulated::Fabric fabric_;
   std::optional<emulated::ArmedGroup> group_;
@@ -423,6 +494,8 @@ class ByteMutation : public testing::Test {
   void Count(const Plan& plan, const nic::QueueProgram& program, const test::Transfer& transfer,
              const Kind& kind, const std::vector<nic::QueueObjects>& wrong, test::Random& random) {
     Tally& tally = tallies_[kind.name];
+    kinds_of_[fmt::format("{} {}", plan.header().algorithm, nic::Name(program.mode))].insert(
+        kind.name);
     const nic::ValidationReport report = Judge(plan, wrong);
     if (!report.ok()) {
       ++tally.refused;
@@ -455,28 +528,47 @@ class ByteMutation : public testing::Test {
                                it.refused_and_seen, it.seen_only, it.harmless);
       EXPECT_GT(it.refused + it.seen_only + it.harmless, 0) << kind.name << " never occurred";
     }
+    EXPECT_EQ(kinds_of_.size(), 2 * ScheduleNames().size());
+    for (const auto& [plans, kinds] : kinds_of_) {
+      EXPECT_GE(kinds.size(), kKindsMin) << plans;
+      std::cout << fmt::format("{}: {} kinds\n", plans, kinds.size());
+    }
   }
 
+  static constexpr size_t kKindsMin = 15;
   std::map<std::string, Tally> tallies_;
+  std::map<std::string, std::set<std::string>> kinds_of_;  // by schedule and mode
+};
+
+/// Plans of one kind, each lowered both ways.
+struct Shapes {
+  uint32_t blocks;
+  uint32_t ring;
+  std::vector<const char*> ready;
 };
 
 TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
-  static_assert(std::size(kKinds) >= 15);
   uint64_t seed = test::TestSeed();
-  for (const std::string& schedule : ScheduleNames()) {
-    for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
-      for (const char* ready : {"auto", "barrier", "channel", "window=1"}) {
-        ++seed;
-        SCOPED_TRACE(fmt::format("{} {} {} seed {}", schedule, nic::Name(mode), ready, seed));
-        const Plan plan = test::CompileOrDie({.nodes = 5,
-                                              .root = NodeId(1),
-                                              .message_bytes = 4 * 1000 - 77,
-                                              .block_bytes = 1000,
-                                              .algorithm = schedule,
-                                              .ready = *ParseReady(ready)});
-        const auto masters = seed % 2 == 0 ? nic::Masters::kNode : nic::Masters::kLane;
-        Mutate(plan, {.mode = mode, .masters = masters}, seed);
-        if (HasFailure()) return;
+  const Shapes whole{
+      .blocks = 4, .ring = 32768, .ready = {"auto", "barrier", "channel", "window=1"}};
+  const Shapes in_parts{.blocks = 30, .ring = 16, .ready = {"window=1", "retry"}};
+  for (const Shapes& shapes : {whole, in_parts}) {
+    for (const std::string& schedule : ScheduleNames()) {
+      for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
+        for (const char* ready : shapes.ready) {
+          ++seed;
+          SCOPED_TRACE(fmt::format("{} {} {} seed {}", schedule, nic::Name(mode), ready, seed));
+          const Plan plan = test::CompileOrDie({.nodes = 5,
+                                                .root = NodeId(1),
+                                                .message_bytes = shapes.blocks * 1000 - 77,
+                                                .block_bytes = 1000,
+                                                .algorithm = schedule,
+                                                .ready = *ParseReady(ready)});
+          const auto masters = seed % 2 == 0 ? nic::Masters::kNode : nic::Masters::kLane;
+          const nic::DeviceProfile profile{.sq_wqebbs = shapes.ring, .rq_wqes = shapes.ring};
+          Mutate(plan, {.mode = mode, .masters = masters, .profile = profile}, seed);
+          if (HasFailure()) return;
+        }
       }
     }
   }

@@ -36,8 +36,11 @@ class Member {
       : is_root_(program.node == plan.header().root) {
     nic::Device& device = fabric.device(program.node);
     if (is_preposted) {
-      Result<nic::ArmedNode> made = nic::ArmedNode::Make(
-          device, program, {.messages = {memory}, .writable = !is_root_, .rnr_retry = 7});
+      Result<nic::ArmedNode> made =
+          nic::ArmedNode::Make(device, program,
+                               {.messages = {memory},
+                                .writable = !is_root_,
+                                .rnr_retry = nic::RnrRetryOf(plan.header())});
       EXPECT_TRUE(made.ok()) << made.status().ToString();
       armed_.emplace(*std::move(made));
       return;

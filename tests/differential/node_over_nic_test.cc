@@ -6,9 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "prepost/backends/emulated/fabric.h"
@@ -16,9 +19,13 @@
 #include "prepost/backends/nic/device_player.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/runtime/node_group.h"
+#include "prepost/runtime/output_set.h"
 #include "tests/support/loopback.h"
 #include "tests/support/plans.h"
+#include "tests/support/stand_in_library.h"
+#include "tests/support/stray_device.h"
 #include "tests/support/temp_folder.h"
+#include "tools/node_device.h"
 
 namespace prepost {
 namespace {
@@ -26,6 +33,38 @@ namespace {
 using testing::HasSubstr;
 
 enum class Part : uint8_t { kPreposted, kDriven, kTcp };
+
+/// Is made and armed as any other, and fails when all have started.
+class FailingPlayer final : public Player {
+ public:
+  explicit FailingPlayer(std::unique_ptr<Player> armed) : armed_(std::move(armed)) {}
+  void Start() override {}
+  Status Poll(std::chrono::milliseconds) override { return Rejected("the disk is on fire"); }
+  bool done() const override { return false; }
+  bool woken() const override { return false; }
+  NodeReport report() const override { return armed_->report(); }
+  uint64_t progress() const override { return 0; }
+  std::string Waiting(size_t) const override { return ""; }
+  void Stop() override { armed_->Stop(); }
+  std::optional<NodeId> lost_peer() const override { return std::nullopt; }
+
+ private:
+  std::unique_ptr<Player> armed_;
+};
+
+/// No QP of the NIC moves any more and no memory is registered with it.
+void ExpectUnused(emulated::Nic& nic) {
+  for (uint32_t qpn = emulated::NicState::kFirstQpn;; ++qpn) {
+    const Result<nic::QpCounters> qp = nic.QueryQp(qpn);
+    if (!qp.ok()) break;
+    EXPECT_EQ(qp->state, nic::QpState::kError) << "node " << nic.node().value;
+  }
+  const uint32_t newest = nic.AddMemory(std::as_bytes(std::span("probe")), {});
+  EXPECT_TRUE(nic.RemoveMemory(newest).ok());
+  for (uint32_t key = newest - 0x100; key > 0x100; key -= 0x100) {
+    EXPECT_FALSE(nic.RemoveMemory(key).ok()) << "node " << nic.node().value;
+  }
+}
 
 class NodeOverNicTest : public testing::Test {
  protected:
@@ -58,8 +97,8 @@ class NodeOverNicTest : public testing::Test {
         if (parts[i] == Part::kPreposted) {
           options.make_player = [&, i](std::vector<TcpSocket> sockets,
                                        const PlayerContext& context) {
-            return nic::MakePrepostedPlayer(device, program.nodes[i], std::move(sockets), context,
-                                            kAnswerMax);
+            return nic::MakePrepostedPlayer(device, plan_, program.nodes[i], std::move(sockets),
+                                            context, kAnswerMax);
           };
         } else if (parts[i] == Part::kDriven) {
           options.make_player = [&, i](std::vector<TcpSocket> sockets,
@@ -68,8 +107,21 @@ class NodeOverNicTest : public testing::Test {
                                          kAnswerMax);
           };
         }
+        if (failing_ == NodeId(i)) {
+          options.make_player =
+              [make = options.make_player](
+                  std::vector<TcpSocket> sockets,
+                  const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
+            auto armed = make(std::move(sockets), context);
+            if (!armed.ok()) return armed;
+            return std::unique_ptr<Player>(std::make_unique<FailingPlayer>(*std::move(armed)));
+          };
+        }
         const bool is_root = NodeId(i) == plan_.header().root;
-        return RunNode(plan_, is_root ? &*input : nullptr, nullptr, std::move(options)).status();
+        const Result<LocalRun> run =
+            RunNode(plan_, is_root ? &*input : nullptr, nullptr, std::move(options));
+        ExpectUnused(fabric.nic(NodeId(i)));  // its memory is gone
+        return run.status();
       }));
     }
     std::vector<Status> statuses;
@@ -92,10 +144,15 @@ class NodeOverNicTest : public testing::Test {
     for (uint32_t i = 0; i < kNodes; ++i) {
       options.peers.push_back({.host = test::LoopbackAddress(i)});
     }
-    options.connect_max = std::chrono::seconds(60);
+    options.connect_max = connect_max_;
     return options;
   }
 
+  /// In a folder of its own, as on a machine: a process has one unfinished copy per folder.
+  std::string CopyOf(uint32_t node) const { return folder_ / std::to_string(node) + "/copy"; }
+
+  std::optional<NodeId> failing_;  ///< FailingPlayer
+  std::chrono::milliseconds connect_max_ = std::chrono::seconds(60);
   test::TempFolder folder_;
   const std::string path_ = folder_ / "message";
   const Plan plan_ = test::CompileOrDie({.nodes = kNodes,
@@ -127,17 +184,84 @@ TEST_F(NodeOverNicTest, OverMlx5) {
       [](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {.is_ethernet = true}); });
 }
 
-// A member that goes another way is told from one that does not speak at all, and everyone ends.
-TEST_F(NodeOverNicTest, AMemberWithoutADeviceEndsTheGroup) {
+// A member validates what it has armed: bytes that changed are not sent, and nobody starts.
+TEST_F(NodeOverNicTest, WhatChangesInARingEndsTheGroupBeforeAnyDoorbell) {
+  test::StrayWrite write{.node = NodeId(2), .byte = nic::control::kWqeIndex + 1};
+  const std::vector<Status> statuses =
+      Run(std::vector(kNodes, Part::kPreposted), {}, test::StrayDevices(write));
+  for (const Status& status : statuses) EXPECT_FALSE(status.ok());
+  EXPECT_THAT(statuses[2].message(), HasSubstr("wqe: names index"));
+  EXPECT_EQ(write.writes, 1u);
+  EXPECT_EQ(write.doorbells, 0u);
+}
+
+// Catches a member that reads the others' queue pairs as blocks, and members that wait for its: it
+// is refused before anything else, and everyone ends.
+TEST_F(NodeOverNicTest, AMemberWithoutADeviceIsRefused) {
   using enum Part;
+  connect_max_ = std::chrono::seconds(2);
   const std::vector<Status> statuses = Run({kPreposted, kPreposted, kPreposted, kTcp, kPreposted});
-  bool is_named = false;
-  for (const Status& status : statuses) {
-    EXPECT_FALSE(status.ok());
-    is_named |=
-        status.message().find("cannot learn the queue pairs of node 3") != std::string::npos;
+  const std::string why = "node 3 goes over tcp, node 1 over verbs; give --device at all nodes";
+  for (const Status& status : statuses) EXPECT_EQ(status.code(), StatusCode::kRejected);
+  EXPECT_THAT(statuses[3].message(), HasSubstr("refuses node 3: " + why));
+  EXPECT_THAT(statuses[1].message(), HasSubstr("was refused: " + why));
+}
+
+// NICs that go on when their hosts have given up the memory: Run() looks at them as each member
+// ends. And a member that is blamed because its peer's NIC does not answer any more.
+TEST_F(NodeOverNicTest, AFailureAfterTheStartStopsEveryNic) {
+  using enum Part;
+  failing_ = NodeId(2);
+  for (const Status& status : Run({kPreposted, kDriven, kPreposted, kDriven, kPreposted})) {
+    EXPECT_THAT(status.message(), HasSubstr("the disk is on fire"));
   }
-  EXPECT_TRUE(is_named) << statuses[0].ToString();
+}
+
+// As `prepost node` does it, each member with a card of its own: one is
+// small and cannot WAIT, one is traced, so the CPU plays there; with files. Catches copies that never leave the memory that NICs write, and
+// NICs that go on with it.
+TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
+  const char* const executors[kNodes] = {"auto", "offload", "cpu", "auto", "auto"};
+  emulated::Fabric fabric(kNodes, {});
+  ASSERT_TRUE(fabric.Start(emulated::Fabric::Until::kStopped).ok());
+  const Result<MappedInput> input = MappedInput::Open(path_);
+  for (uint32_t i = 0; i < kNodes; ++i) {
+    std::filesystem::create_directory(std::filesystem::path(CopyOf(i)).parent_path());
+  }
+  const auto play = [&](uint32_t i) -> Status {
+    mlx5::StandInOptions card{.is_ethernet = true};
+    if (i == 2) card.log_max_qp_sz = 5, card.log_max_cq_sz = 6, card.cross_channel = false;
+    test::StandInLibrary library(fabric.nic(NodeId(i)), card);
+    Result<tools::NodeDevice> device = tools::NodeDevice::Choose(
+        {.executor = executors[i], .device = "mlx5_0", .is_traced = i == 3}, plan_, NodeId(i),
+        &library);
+    if (!device.ok()) return device.status();
+    EXPECT_EQ(device->is_offloaded(), i != 2 && i != 3) << i;
+    const bool is_root = NodeId(i) == plan_.header().root;
+    std::optional<OutputSet> output;
+    if (!is_root) output.emplace(OutputSet::CreateOne(NodeId(i), CopyOf(i)).value());
+    NodeRunOptions options{.bootstrap = Bootstrap(i)};
+    device->ApplyTo(plan_, NodeId(i), kAnswerMax, &options);
+    const Result<LocalRun> run = RunNode(plan_, is_root ? &*input : nullptr,
+                                         output ? &*output : nullptr, std::move(options));
+    ExpectUnused(fabric.nic(NodeId(i)));
+    if (!run.ok()) return run.status();
+    EXPECT_EQ(run->report.executor, device->executor());
+    EXPECT_EQ(run->report.detail, "mlx5_0");
+    return {};
+  };
+  std::vector<std::future<Status>> members;
+  for (uint32_t i = 0; i < kNodes; ++i) members.push_back(std::async(std::launch::async, play, i));
+  for (std::future<Status>& member : members) {
+    const Status status = member.get();
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  fabric.Stop();
+  EXPECT_THAT(fabric.engine().misuses(), testing::IsEmpty());
+  for (uint32_t i = 0; i < kNodes; ++i) {
+    if (NodeId(i) == plan_.header().root) continue;
+    EXPECT_TRUE(test::ReadText(CopyOf(i)) == test::ReadText(path_)) << i;
+  }
 }
 
 }  // namespace

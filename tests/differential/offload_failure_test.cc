@@ -7,12 +7,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <vector>
 
 #include "prepost/backends/emulated/offload_run.h"
+#include "prepost/backends/mlx5/device.h"
 #include "prepost/backends/mlx5/stand_in.h"
 #include "prepost/runtime/event_fd.h"
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
+#include "tests/support/verbs_spy.h"
 
 namespace prepost {
 namespace {
@@ -39,7 +43,9 @@ Plan MakePlan(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
                              .ready = *ParseReady(ready)});
 }
 
-Status Outcome(const Plan& plan, const QueueProgram& program, const OffloadOptions& options = {}) {
+/// `program` need not be the plan's.
+Status Outcome(const Plan& plan, const QueueProgram& program, OffloadOptions options = {}) {
+  options.validate = false;
   Transfer transfer(plan.header());
   return RunQueueProgram(plan, program, transfer.message(), transfer.buffers(), options).status();
 }
@@ -194,8 +200,9 @@ TEST(OffloadFailureTest, MissingWaitForwardsStaleBytes) {
   bool stale = false;
   for (uint64_t seed = 1; seed <= 20 && !stale; ++seed) {
     Transfer transfer(plan.header());
-    const auto report = RunQueueProgram(plan, program, transfer.message(), transfer.buffers(),
-                                        {.scheduler = SchedulerMode::kAdversarial, .seed = seed});
+    const auto report = RunQueueProgram(
+        plan, program, transfer.message(), transfer.buffers(),
+        {.scheduler = SchedulerMode::kAdversarial, .seed = seed, .validate = false});
     ASSERT_TRUE(report.ok()) << report.status().ToString();
     stale = !std::ranges::equal(transfer.buffers()[2], transfer.message());
   }
@@ -256,6 +263,33 @@ TEST(OffloadFailureTest, DeviceWithoutTheCapabilityIsRefused) {
   status = Outcome(plan, {.make_device = open({.log_max_qp_sz = 2})});
   EXPECT_EQ(status.code(), StatusCode::kRejected);
   EXPECT_EQ(status.message(), "8 entries of a send queue: the device takes 4");
+}
+
+// CQs ignore overrun, or a sequence of messages would lose CQEs. Should a device not do so, no CQE
+// says it, and all WAITs behind stand still: its event ends the run, not a deadline.
+TEST(OffloadFailureTest, LostCqeEndsTheRun) {
+  const Plan plan = MakePlan("chain", 3, 8, "window=1");
+  const QueueProgram program = *nic::Lower(plan);
+  std::vector<Transfer> transfers;
+  std::vector<emulated::MessageBuffers> messages;
+  for (uint64_t seed = 1; seed <= 8; ++seed) transfers.emplace_back(plan.header(), seed);
+  for (const Transfer& it : transfers) messages.push_back({it.message(), it.buffers()});
+  test::SpyNotes notes{.change = [](mlx5::Output in) {
+    using namespace mlx5::prm;
+    if (Get(in, in::kOpcode) == static_cast<uint16_t>(Command::kCreateCq)) {
+      Set(in, In(kCqc, cqc::kOi), 0);
+    }
+  }};
+  OffloadOptions options;
+  options.make_device = [&notes](nic::NicModel& nic) -> Result<std::unique_ptr<nic::Device>> {
+    auto made = mlx5::Mlx5Device::Open(std::make_unique<test::VerbsSpy>(
+        std::make_unique<mlx5::StandIn>(nic, mlx5::StandInOptions{}), notes));
+    if (!made.ok()) return made.status();
+    return std::unique_ptr<nic::Device>(*std::move(made));
+  };
+  const Status status = RunQueueProgram(plan, program, messages, options).status();
+  EXPECT_EQ(status.code(), StatusCode::kRejected);
+  EXPECT_THAT(status.message(), testing::MatchesRegex("node [0-2]: .* of QP .*: CQ error"));
 }
 
 TEST(OffloadFailureTest, InterruptedBeforeItStarts) {

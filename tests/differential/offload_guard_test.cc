@@ -2,17 +2,21 @@
 //
 // The guard against stale bytes. A QP that breaks is flushed, flushed WQEs complete, and every WAIT
 // behind them passes: nodes forward what they do not have and get their final completions. Here one
-// QP fails in each of four ways in the middle of a transfer, under many orders of the NICs, with a
-// host that looks at its final completion only and with hosts that wake for errors.
+// QP, or all of a NIC, fails in each of six ways in the middle of a transfer, under many orders of
+// the NICs, with a host that looks at its final completion only and with hosts that wake for
+// errors; behind the emulated device and behind the mlx5 device's commands and events.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <vector>
 
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/offload_run.h"
+#include "prepost/backends/mlx5/stand_in.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/runtime/interrupt.h"
 #include "tests/support/plans.h"
@@ -37,15 +41,19 @@ using nic::LoweringMode;
 using nic::QpId;
 using nic::QueueProgram;
 using test::Transfer;
-using testing::HasSubstr;
+using testing::MatchesRegex;
 
 constexpr uint32_t kBlockBytes = 100;
 /// From the fault to the verdict: an adversary may starve the broken QP for long.
 constexpr uint64_t kStepsMax = 20000;
 
-enum class FaultKind : uint8_t { kFatal, kFlush, kGone, kNoReceives };
-constexpr FaultKind kFaultKinds[] = {FaultKind::kFatal, FaultKind::kFlush, FaultKind::kGone,
-                                     FaultKind::kNoReceives};
+enum class FaultKind : uint8_t { kFatal, kFlush, kGone, kNoReceives, kDeviceFatal, kPortDown };
+/// After which something is flushed, or retries end, while the others go on.
+constexpr FaultKind kQpFaultKinds[] = {FaultKind::kFatal, FaultKind::kFlush, FaultKind::kGone,
+                                       FaultKind::kNoReceives};
+constexpr FaultKind kFaultKinds[] = {FaultKind::kFatal,       FaultKind::kFlush,
+                                     FaultKind::kGone,        FaultKind::kNoReceives,
+                                     FaultKind::kDeviceFatal, FaultKind::kPortDown};
 
 struct Fault {
   FaultKind kind = FaultKind::kFatal;
@@ -73,14 +81,41 @@ std::vector<QpFault> EngineFaults(const Fault& fault) {
       return of(QpFault::Kind::kGone);
     case FaultKind::kNoReceives:
       return {};  // see FaultyRun::Arm
+    case FaultKind::kDeviceFatal:
+      return of(QpFault::Kind::kDeviceFatal);
+    case FaultKind::kPortDown:
+      return of(QpFault::Kind::kPortDown);
   }
   return {};
+}
+
+/// The message of the end. What the NICs tell of takes one line; of a QP that is gone there may be
+/// nothing but who waits for it.
+auto NamesCause(const Fault& fault) {
+  const auto qp = [](NodeId a, NodeId b) { return fmt::format("QP {}>{} ", a.value, b.value); };
+  const std::string node = fmt::format("node {}: ", fault.node.value);
+  const std::string own = qp(fault.node, fault.peer);
+  switch (fault.kind) {
+    case FaultKind::kFatal:
+      return MatchesRegex(node + own + "(blocks|credits): QP fatal error");
+    case FaultKind::kFlush:
+    case FaultKind::kGone:
+      return MatchesRegex("(.|\n)*" + own + "(.|\n)*");
+    case FaultKind::kNoReceives:
+      return MatchesRegex(".*sends of " + qp(fault.peer, fault.node) + ".*RNR retry exceeded.*");
+    case FaultKind::kDeviceFatal:
+      return MatchesRegex(node + "device fatal error");
+    case FaultKind::kPortDown:
+      return MatchesRegex(node + "port error");
+  }
+  return MatchesRegex("");
 }
 
 /// A transfer on NICs that the test steps, so that what its hosts do between two steps is exact.
 class FaultyRun {
  public:
-  FaultyRun(const Plan& plan, QueueProgram program, const Fault& fault, uint64_t seed)
+  FaultyRun(const Plan& plan, QueueProgram program, const Fault& fault, uint64_t seed,
+            const nic::DeviceFactory& make_device)
       : plan_(plan),
         program_(std::move(program)),
         fault_(fault),
@@ -92,6 +127,9 @@ class FaultyRun {
                               .log = true,
                               .faults = EngineFaults(fault)}) {
     if (fault.kind == FaultKind::kNoReceives) program_.rnr_retry = 2;
+    if (make_device) {
+      EXPECT_TRUE(fabric_.MakeDevices(make_device).ok());
+    }
     Arm();
   }
 
@@ -118,6 +156,15 @@ class FaultyRun {
     }
     verdict_step_ = fabric_.engine().steps();
     return group_->Stuck();
+  }
+
+  /// What a host learns that looks again and again and never sleeps.
+  Status PollAtTheFault() {
+    Result<bool> done = false;
+    for (int looks = 0; done.ok() && looks < 1000; ++looks) {
+      done = group_->nodes()[fault_.node.index()].Poll(std::chrono::milliseconds(0), -1);
+    }
+    return done.status();
   }
 
   uint64_t StepsFromFaultToVerdict() const {
@@ -228,7 +275,8 @@ struct Shape {
   uint32_t nodes;
   uint32_t blocks;
   const char* ready;
-  uint32_t ring;  ///< of every queue, 0: as large as needed
+  uint32_t ring;         ///< of every queue, 0: as large as needed
+  bool is_mlx5 = false;  ///< the mlx5 device over its stand-in
 };
 
 class OffloadGuardTest : public testing::TestWithParam<Shape> {
@@ -251,6 +299,14 @@ class OffloadGuardTest : public testing::TestWithParam<Shape> {
     return *program;
   }
 
+  /// Empty for the emulated device.
+  static nic::DeviceFactory MakeDevice() {
+    if (!GetParam().is_mlx5) return {};
+    return [](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {}); };
+  }
+  /// The emulated device is asked under more seeds: it is the same NIC behind both.
+  static uint64_t Seeds() { return GetParam().is_mlx5 ? 15 : 60; }
+
   /// A QP that blocks come to, before its last.
   Fault Draw(FaultKind kind, uint64_t seed) const {
     test::Random random(seed);
@@ -269,8 +325,6 @@ class OffloadGuardTest : public testing::TestWithParam<Shape> {
   QueueProgram program_ = MakeProgram();
 };
 
-constexpr uint64_t kSeeds = 60;
-
 /// Queues that fit their rings: hosts have nothing to do on the way.
 class UnguardedOffloadTest : public OffloadGuardTest {};
 
@@ -278,10 +332,10 @@ class UnguardedOffloadTest : public OffloadGuardTest {};
 TEST_P(UnguardedOffloadTest, StaleForwardersGetTheirFinalCompletion) {
   const bool has_credits = std::string_view(GetParam().ready) != "barrier";
   size_t all = 0;
-  for (const FaultKind kind : kFaultKinds) {
+  for (const FaultKind kind : kQpFaultKinds) {
     size_t stale = 0;
-    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      FaultyRun run(plan_, program_, Draw(kind, seed), seed);
+    for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
+      FaultyRun run(plan_, program_, Draw(kind, seed), seed, MakeDevice());
       run.RunUnguarded();
       stale += run.StaleForwardersThatEnd();
     }
@@ -293,28 +347,26 @@ TEST_P(UnguardedOffloadTest, StaleForwardersGetTheirFinalCompletion) {
   EXPECT_GT(all, 0u);
 }
 
+// A failed device makes no CQE: a host that polls would go on for ever.
+TEST_P(UnguardedOffloadTest, HostThatPollsIsToldOfAFailedDevice) {
+  const Fault fault = Draw(FaultKind::kDeviceFatal, /*seed=*/1);
+  FaultyRun run(plan_, program_, fault, /*seed=*/1, MakeDevice());
+  run.RunUnguarded();
+  EXPECT_THAT(run.PollAtTheFault().message(), NamesCause(fault));
+}
+
 // Hosts that act at once: no stale byte is sent, the first cause is named, and no node is complete.
 TEST_P(OffloadGuardTest, FirstErrorStopsStaleBytesAndNamesTheCause) {
   for (const FaultKind kind : kFaultKinds) {
     if (kind == FaultKind::kNoReceives && GetParam().ring != 0) continue;  // posted by re-arming
-    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
       const Fault fault = Draw(kind, seed);
       SCOPED_TRACE(Label(fault, seed));
-      FaultyRun run(plan_, program_, fault, seed);
+      FaultyRun run(plan_, program_, fault, seed, MakeDevice());
       const Status verdict = run.RunGuarded(/*delay_steps=*/0);
       ASSERT_EQ(verdict.code(), StatusCode::kRejected);
       EXPECT_LE(run.StepsFromFaultToVerdict(), kStepsMax);
-      const uint32_t node = fault.node.value;
-      const uint32_t peer = fault.peer.value;
-      if (kind == FaultKind::kNoReceives) {
-        EXPECT_THAT(verdict.message(), HasSubstr(fmt::format("sends of QP {}>{} ", peer, node)));
-        EXPECT_THAT(verdict.message(), HasSubstr("RNR retry exceeded"));
-      } else {
-        EXPECT_THAT(verdict.message(), HasSubstr(fmt::format("QP {}>{} ", node, peer)));
-      }
-      if (kind == FaultKind::kFatal) {
-        EXPECT_THAT(verdict.message(), HasSubstr("QP fatal error"));
-      }
+      EXPECT_THAT(verdict.message(), NamesCause(fault));
       EXPECT_FALSE(run.HasStaleReceives());
       EXPECT_FALSE(run.IsComplete());
     }
@@ -326,10 +378,10 @@ TEST_P(OffloadGuardTest, FirstErrorStopsStaleBytesAndNamesTheCause) {
 TEST_P(OffloadGuardTest, NothingIsForwardedAfterTheVerdict) {
   for (const FaultKind kind : kFaultKinds) {
     if (kind == FaultKind::kNoReceives && GetParam().ring != 0) continue;
-    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
       const Fault fault = Draw(kind, seed);
       SCOPED_TRACE(Label(fault, seed));
-      FaultyRun run(plan_, program_, fault, seed);
+      FaultyRun run(plan_, program_, fault, seed, MakeDevice());
       const Status verdict = run.RunGuarded(/*delay_steps=*/test::Random(seed).Below(50));
       ASSERT_EQ(verdict.code(), StatusCode::kRejected);
       const uint64_t delivered = run.fabric().engine().counters().messages;
@@ -342,19 +394,20 @@ TEST_P(OffloadGuardTest, NothingIsForwardedAfterTheVerdict) {
 
 // The executor, with NICs that run on a thread of their own: one error, always.
 TEST_P(OffloadGuardTest, ExecutorEndsInOneError) {
-  for (const FaultKind kind : {FaultKind::kFatal, FaultKind::kFlush, FaultKind::kGone}) {
-    for (uint64_t seed = 1; seed <= 20; ++seed) {
+  for (const FaultKind kind : kFaultKinds) {
+    if (kind == FaultKind::kNoReceives) continue;  // not the NICs' doing
+    for (uint64_t seed = 1; seed <= Seeds() / 3; ++seed) {
       const Fault fault = Draw(kind, seed);
       SCOPED_TRACE(Label(fault, seed));
       Transfer transfer(plan_.header());
-      const Status status =
-          RunQueueProgram(
-              plan_, program_, transfer.message(), transfer.buffers(),
-              {.scheduler = SchedulerMode::kRandom, .seed = seed, .faults = EngineFaults(fault)})
-              .status();
+      const Status status = RunQueueProgram(plan_, program_, transfer.message(), transfer.buffers(),
+                                            {.make_device = MakeDevice(),
+                                             .scheduler = SchedulerMode::kRandom,
+                                             .seed = seed,
+                                             .faults = EngineFaults(fault)})
+                                .status();
       EXPECT_EQ(status.code(), StatusCode::kRejected);
-      EXPECT_THAT(status.message(),
-                  HasSubstr(fmt::format("QP {}>{} ", fault.node.value, fault.peer.value)));
+      EXPECT_THAT(status.message(), NamesCause(fault));
     }
   }
 }
@@ -367,12 +420,26 @@ constexpr Shape kShapes[] = {
     {"inline_rearmed", LoweringMode::kInline, "binomial_pipeline", 4, 24, "window=1", 16},
     {"managed_rearmed", LoweringMode::kManaged, "binomial_pipeline", 4, 24, "window=1", 16}};
 
-std::string NameOf(const testing::TestParamInfo<Shape>& shape) { return shape.param.name; }
+/// Every shape on every device; those that fit their rings only, or all.
+std::vector<Shape> Shapes(bool fitting) {
+  std::vector<Shape> shapes;
+  for (Shape shape : kShapes) {
+    if (fitting && shape.ring != 0) continue;
+    for (const bool is_mlx5 : {false, true}) {
+      shape.is_mlx5 = is_mlx5;
+      shapes.push_back(shape);
+    }
+  }
+  return shapes;
+}
 
-INSTANTIATE_TEST_SUITE_P(Shapes, OffloadGuardTest, testing::ValuesIn(kShapes), NameOf);
-INSTANTIATE_TEST_SUITE_P(Shapes, UnguardedOffloadTest,
-                         testing::ValuesIn(std::span(kShapes).first<4>().begin(),
-                                           std::span(kShapes).first<4>().end()),
+std::string NameOf(const testing::TestParamInfo<Shape>& shape) {
+  return fmt::format("{}{}", shape.param.name, shape.param.is_mlx5 ? "_mlx5" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, OffloadGuardTest, testing::ValuesIn(Shapes(/*fitting=*/false)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Shapes, UnguardedOffloadTest, testing::ValuesIn(Shapes(/*fitting=*/true)),
                          NameOf);
 
 }  // namespace

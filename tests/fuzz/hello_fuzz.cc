@@ -21,7 +21,7 @@ using prepost::HelloState;
 using Bytes = std::vector<std::byte>;
 
 constexpr prepost::LinkName kLink = {.from = prepost::NodeId(3), .to = prepost::NodeId(1)};
-constexpr prepost::PlanHash kPlan = {std::byte{7}};
+constexpr prepost::GroupTerms kTerms = {.plan = {std::byte{7}}, .carrier = prepost::Carrier::kTcp};
 constexpr prepost::NonceBytes kConnectorNonce = {std::byte{1}};
 constexpr prepost::NonceBytes kListenerNonce = {std::byte{2}};
 
@@ -31,12 +31,14 @@ const prepost::GroupKey& Key() {
   return key;
 }
 
-HelloConnector Connector() { return {Key(), kConnectorNonce, kLink, kPlan}; }
+HelloConnector Connector() { return {Key(), kConnectorNonce, kLink, kTerms}; }
 
 HelloListener Listener() {
-  return {Key(), kListenerNonce, [](const prepost::LinkName& link, const prepost::PlanHash& plan) {
+  return {Key(), kListenerNonce, kTerms.carrier,
+          [](const prepost::LinkName& link, const prepost::GroupTerms& terms) {
             if (link != kLink) return prepost::Refusal::kUnexpected;
-            return plan == kPlan ? prepost::Refusal::kNone : prepost::Refusal::kOtherPlan;
+            if (terms.plan != kTerms.plan) return prepost::Refusal::kOtherPlan;
+            return terms == kTerms ? prepost::Refusal::kNone : prepost::Refusal::kOtherCarrier;
           }};
 }
 

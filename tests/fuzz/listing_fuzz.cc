@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A listing from a stranger: read or refused with a place; what was read can be compared with a plan
-// that is known, and written.
+// A listing from a stranger: read or refused with a place; what was read can be compared with a
+// plan that is known, and written.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>

@@ -140,10 +140,11 @@ def main():
             assert not found, (executor, nodes, algorithm, ready, found[:5])
             validator.validate(json.loads(path.read_text()))
             expect_tells_plan(trace, plan, executor)
-            sends = sum(op["op"] == "send" for program in plan["programs"] for op in program["ops"])
+            sends = [op for program in plan["programs"] for op in program["ops"] if op["op"] == "send"]
+            blocks = sum(op["block"] is not None for op in sends)
             drawn = sum(event["ph"] == "s" for event in trace["traceEvents"])
-            if plan["send_window"] == 1:  # else sends of one channel overlap
-                assert drawn == sends, (executor, algorithm, nodes, ready, drawn, sends)
+            if plan["send_window"] == 1:  # of blocks; sends of one channel that overlap have no arrow
+                assert blocks <= drawn <= len(sends), (executor, algorithm, nodes, ready, drawn, blocks)
             arrows += drawn
             count += 1
         assert sorted(entry.name for entry in folder.iterdir()) == ["image", "plan.json", "trace.json"]

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerbsSpy: stands between an mlx5 device and what is behind it, keeps the commands that go by, and
-// makes the n-th call that can fail do so.
+// VerbsSpy: stands between an mlx5 device and what is behind it, keeps the commands that go by,
+// makes the n-th call that can fail do so, changes commands that make objects, and takes the device
+// from the machine.
 #ifndef PREPOST_TESTS_SUPPORT_VERBS_SPY_H_
 #define PREPOST_TESTS_SUPPORT_VERBS_SPY_H_
 
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,6 +23,9 @@ struct SpyNotes {
   uint64_t umems = 0;                                 ///< that are registered
   uint64_t fail_at = 0;                               ///< this one does, counted from 1; 0: none
   std::vector<std::vector<std::byte>> commands = {};  ///< inputs
+  std::function<void(mlx5::Output)> change = {};      ///< inputs that make objects, on their way
+  std::vector<mlx5::DeviceEvent> events = {};         ///< of the device, besides its own
+  bool is_gone = false;                               ///< as the kernel says it of a device
 };
 
 class VerbsSpy final : public mlx5::Verbs {
@@ -45,7 +50,9 @@ class VerbsSpy final : public mlx5::Verbs {
     return verbs_->DeregisterUmem(umem);
   }
   int CreateObject(mlx5::Input in, mlx5::Output out, mlx5::Object* object) override {
-    return Command(in, [&] { return verbs_->CreateObject(in, out, object); });
+    std::vector<std::byte> changed(in.begin(), in.end());
+    if (notes_.change) notes_.change(changed);
+    return Command(changed, [&] { return verbs_->CreateObject(changed, out, object); });
   }
   int ModifyObject(mlx5::Object object, mlx5::Input in, mlx5::Output out) override {
     return Command(in, [&] { return verbs_->ModifyObject(object, in, out); });
@@ -84,11 +91,18 @@ class VerbsSpy final : public mlx5::Verbs {
   int CloseEventChannel(mlx5::EventChannel channel) override {
     return verbs_->CloseEventChannel(channel);
   }
-  int SubscribeCompletions(mlx5::EventChannel channel, mlx5::Object cq, uint64_t cookie) override {
-    return Call([&] { return verbs_->SubscribeCompletions(channel, cq, cookie); });
+  int Subscribe(mlx5::EventChannel channel, mlx5::Object object, mlx5::prm::EventType type,
+                uint64_t cookie) override {
+    return Call([&] { return verbs_->Subscribe(channel, object, type, cookie); });
   }
   int TakeEvent(mlx5::EventChannel channel, uint64_t* cookie) override {
-    return verbs_->TakeEvent(channel, cookie);
+    return notes_.is_gone ? EIO : verbs_->TakeEvent(channel, cookie);
+  }
+  int TakeDeviceEvent(mlx5::EventChannel channel, mlx5::DeviceEvent* event) override {
+    if (notes_.events.empty()) return verbs_->TakeDeviceEvent(channel, event);
+    *event = notes_.events.back();
+    notes_.events.pop_back();
+    return 0;
   }
   void StoreDoorbell(mlx5::Uar uar, uint64_t bytes) override { verbs_->StoreDoorbell(uar, bytes); }
   void StoreArm(mlx5::Uar uar, uint64_t bytes) override { verbs_->StoreArm(uar, bytes); }

@@ -30,6 +30,10 @@ constexpr uint32_t kNodes = 4;
 constexpr uint32_t kRoot = 1;
 constexpr uint32_t kTwin = 99;  ///< another node 2
 
+std::string PrefixOf(uint32_t version) {
+  return std::string("prepost\0", 8) + std::string({static_cast<char>(version), 0, 0, 0});
+}
+
 /// What a node has when it is connected, or why it is not.
 struct Outcome {
   Status status;
@@ -193,6 +197,21 @@ TEST_F(BootstrapTest, WhoeverIsWrongIsToldAndTheGroupGoesOn) {
   ExpectGroupConnects();
 }
 
+// As when one node has found no NIC: catches a group that begins to move blocks in two ways, and
+// sides of which only one says what is the matter.
+TEST_F(BootstrapTest, ANodeThatGoesOverSomethingElseIsRefused) {
+  BootstrapOptions root = Options(kRoot);
+  root.carrier = Carrier::kVerbs;
+  root.connect_max = milliseconds(1500);
+  Start(kRoot, root);
+  const std::string why =
+      "node 3 goes over tcp, node 1 over verbs; give --device at all nodes, or at none";
+  EXPECT_THAT(Refused(plan_, Options(3)).message(), HasSubstr("refuses node 3: " + why));
+  const Status status = nodes_[kRoot].get().status;
+  EXPECT_EQ(status.code(), StatusCode::kRejected);
+  EXPECT_THAT(status.message(), HasSubstr("who says to be node 3 was refused: " + why));
+}
+
 TEST_F(BootstrapTest, ANodeIsThereOnce) {
   Start(kRoot);
   Start(2);
@@ -239,7 +258,7 @@ TEST_F(BootstrapTest, StrangersDelayNobodyForLong) {
 TEST_F(BootstrapTest, AStrangerWhoIsSlowIsDropped) {
   Start(kRoot);
   const FileDescriptor stranger = Dial(kRoot);
-  std::string hello("prepost\0\x01\0\0\0\x02\0\0\0", kPrefixBytes + 4);
+  std::string hello = PrefixOf(kProtocolVersion) + std::string("\x02\0\0\0", 4);
   hello.resize(kHelloBytes);
   size_t sent = 0;
   for (; sent < hello.size(); ++sent) {
@@ -251,10 +270,11 @@ TEST_F(BootstrapTest, AStrangerWhoIsSlowIsDropped) {
 }
 
 /// Of node 2 for control, well-formed, from `version`.
-std::string HelloOf(char version) {
-  std::string hello("prepost\0", 8);
-  hello += {version, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0};
+std::string HelloOf(uint32_t version) {
+  std::string hello = PrefixOf(version);
+  hello += {1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0};
   hello.resize(kHelloBytes);
+  hello[kPrefixBytes + 16 + sizeof(PlanHash)] = 1;  // over TCP
   return hello;
 }
 
@@ -263,7 +283,7 @@ std::string HelloOf(char version) {
 TEST_F(BootstrapTest, AFloodThatDoesNotEndIsDropped) {
   Start(kRoot);
   const FileDescriptor stranger = Dial(kRoot);
-  Say(stranger, HelloOf(/*version=*/2).substr(0, kPrefixBytes));
+  Say(stranger, HelloOf(kProtocolVersion + 1).substr(0, kPrefixBytes));
   const std::string flood(size_t{1} << 20, 'x');
   const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   bool is_dropped = false;
@@ -280,12 +300,12 @@ TEST_F(BootstrapTest, ManyFromOneAddressPushOutEachOther) {
   Start(kRoot);
   const FileDescriptor far_peer = Dial(kRoot, /*from=*/2);   // has said nothing yet
   const FileDescriptor neighbour = Dial(kRoot, /*from=*/0);  // at the stranger's address
-  Say(neighbour, HelloOf(/*version=*/1));
+  Say(neighbour, HelloOf(kProtocolVersion));
   EXPECT_EQ(Hear(neighbour, kChallengeBytes).size(), kChallengeBytes);
   std::vector<FileDescriptor> strangers;
   for (int i = 0; i < 100; ++i) strangers.push_back(Dial(kRoot, /*from=*/0));
   EXPECT_EQ(Hear(strangers.front()), "");  // so all after it have been accepted up to here
-  Say(far_peer, HelloOf(/*version=*/1));
+  Say(far_peer, HelloOf(kProtocolVersion));
   EXPECT_EQ(Hear(far_peer, kChallengeBytes).size(), kChallengeBytes);
   Say(neighbour, std::string(kProofBytes, 'x'));
   EXPECT_EQ(Hear(neighbour, kVerdictBytes).size(), kVerdictBytes);
@@ -318,7 +338,7 @@ TEST_F(BootstrapTest, AStrangerWhoOnlyChallengesIsLeft) {
     // Every second one stops before the MAC.
     const size_t bytes =
         guests.size() % 2 == 0 ? kChallengeBytes : kChallengeBytes - sizeof(MacBytes);
-    std::string challenge("prepost\0\x01\0\0\0", kPrefixBytes);
+    std::string challenge = PrefixOf(kProtocolVersion);
     challenge.resize(bytes, 'x');
     send(guests.back().get(), challenge.data(), challenge.size(), MSG_NOSIGNAL);
   }
@@ -345,11 +365,10 @@ TEST_F(BootstrapTest, AWrongSecretIsNamedAlthoughThereAreOtherPorts) {
 TEST_F(BootstrapTest, OtherVersionsAreNamed) {
   Start(kRoot);
   const FileDescriptor newer = Dial(kRoot);
-  std::string hello("prepost\0\x02\0\0\0", kPrefixBytes);
-  Say(newer, hello);
+  Say(newer, PrefixOf(kProtocolVersion + 1));
   const std::string answer = Hear(newer, kChallengeBytes + 1);
   EXPECT_EQ(answer.size(), kChallengeBytes);
-  EXPECT_EQ(answer.substr(0, kPrefixBytes), std::string("prepost\0\x01\0\0\0", kPrefixBytes));
+  EXPECT_EQ(answer.substr(0, kPrefixBytes), PrefixOf(kProtocolVersion));
   ExpectGroupConnects();
 }
 
@@ -362,9 +381,9 @@ TEST_F(BootstrapTest, ARootOfAnotherVersionIsNamed) {
   pollfd wait = {.fd = root.get(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(poll(&wait, 1, 30'000), 1);
   const FileDescriptor guest(accept(root.get(), nullptr, nullptr));
-  Say(guest, std::string("prepost\0\x09\0\0\0", kPrefixBytes) + std::string(100, 'x'));
+  Say(guest, PrefixOf(9) + std::string(100, 'x'));
   EXPECT_THAT(nodes_[2].get().status.message(),
-              HasSubstr("refuses node 2: it speaks version 9 of the protocol, this is version 1"));
+              HasSubstr("refuses node 2: it speaks version 9 of the protocol, this is version 2"));
 }
 
 TEST_F(BootstrapTest, PeersThatNeverComeAreNamed) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/mlx5/stand_in.h"
 #include "prepost/runtime/event_fd.h"
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
@@ -31,6 +32,9 @@ constexpr std::chrono::milliseconds kSleep{-1};
 /// Node 0 sends kBlocks blocks to node 1: op i is block i at both.
 class DeviceEndpointTest : public testing::Test {
  protected:
+  explicit DeviceEndpointTest(emulated::EngineOptions options = {})
+      : options_(std::move(options)) {}
+
   void Make(uint32_t ring_wqes_max = 32768) {
     for (uint32_t node = 0; node < 2; ++node) {
       const std::span<const std::byte> buffer = transfer_.buffers()[1];
@@ -43,7 +47,7 @@ class DeviceEndpointTest : public testing::Test {
       ASSERT_TRUE(made.ok()) << made.status().ToString();
       (node == 0 ? sender_ : receiver_) = *std::move(made);
     }
-    const nic::OpenNode open[] = {sender_->open_node(), receiver_->open_node()};
+    nic::OpenNode open[] = {sender_->open_node(), receiver_->open_node()};
     ASSERT_TRUE(nic::ConnectAll(open).ok());
   }
 
@@ -89,7 +93,8 @@ class DeviceEndpointTest : public testing::Test {
                                    .send_window = *ParseSendWindow("none")});
   test::Transfer transfer_{plan_.header()};
   EventFd wake_ = *EventFd::Make();
-  Fabric fabric_{2, {}};
+  const emulated::EngineOptions options_;
+  Fabric fabric_{2, options_};
   std::unique_ptr<DeviceEndpoint> sender_;
   std::unique_ptr<DeviceEndpoint> receiver_;
 };
@@ -164,6 +169,49 @@ TEST_F(DeviceEndpointTest, ABrokenQpIsOneErrorWithThePeer) {
   EXPECT_EQ(Error(*receiver_), "node 1 cannot receive block 0 from node 0: flushed");
   EXPECT_EQ(receiver_->lost_peer(), NodeId(0));
 }
+
+// A look for errors takes whatever event has come. A host that went on to sleep for that one would
+// sleep for ever.
+TEST_F(DeviceEndpointTest, EventTakenWhilePollingIsAskedForAgain) {
+  ASSERT_TRUE(
+      fabric_.MakeDevices([](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {}); }).ok());
+  Make();
+  ASSERT_TRUE(receiver_->RequestEvents().ok());
+  Receive(0);
+  Send(0);
+  EXPECT_THAT(Completed(*receiver_), ElementsAre(0));
+  for (int look = 0; look < 64; ++look) EXPECT_THAT(Completed(*receiver_), IsEmpty());
+  ASSERT_TRUE(receiver_->RequestEvents().ok());
+  EXPECT_EQ(fabric_.device(NodeId(1)).counters().event_requests, 2u);
+}
+
+class FailingNicTest : public DeviceEndpointTest {
+ protected:
+  FailingNicTest()
+      : DeviceEndpointTest({.faults = {{.node = NodeId(1),
+                                        .peer = NodeId(0),
+                                        .after_receives = 1,
+                                        .kind = emulated::QpFault::Kind::kDeviceFatal}}}) {}
+
+  /// How it ends for a host that waits so after its first receive.
+  std::string End(std::chrono::milliseconds wait) {
+    Make();
+    EXPECT_TRUE(receiver_->RequestEvents().ok());
+    Receive(0);
+    Send(0);
+    fabric_.RunUntilIdle();
+    std::vector<OpId> ops(4);
+    Result<PollOutcome> outcome = PollOutcome{};
+    for (int looks = 0; outcome.ok() && looks < 1000; ++looks) outcome = receiver_->Poll(ops, wait);
+    return outcome.status().message();
+  }
+};
+
+// No CQE comes of it: a host that does not look at events would go on for ever.
+TEST_F(FailingNicTest, HostThatSleepsIsTold) {
+  EXPECT_EQ(End(kSleep), "node 1: device fatal error");
+}
+TEST_F(FailingNicTest, HostThatPollsIsTold) { EXPECT_EQ(End(kLook), "node 1: device fatal error"); }
 
 // Order alone does not say what came: the immediate and the size are looked at.
 TEST_F(DeviceEndpointTest, AnotherBlockThanPostedIsAnError) {

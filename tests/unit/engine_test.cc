@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The emulated NIC, rule by rule (backends/emulated/engine.h). What hardware is known to do in
-// common cases is in tests/conformance; here are the edges: wrap-around, misuse, errors, and the
-// emulation's own promises.
-#include "prepost/backends/emulated/engine.h"
-
+// What the emulated NIC promises as a whole: R11 to R14, the lives of its objects, and garbage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstring>
 #include <random>
 
-#include "prepost/backends/emulated/device.h"
-#include "prepost/backends/emulated/fabric.h"
-#include "tests/support/test_queue.h"
+#include "tests/support/engine_fixture.h"
 
 namespace prepost::emulated {
 namespace {
 
-using nic::Cqe;
-using nic::CqeOpcode;
 using nic::Opcode;
 using nic::Syndrome;
 using test::Connect;
@@ -29,455 +19,6 @@ using test::TestQueue;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::vector<Syndrome> Syndromes(const std::vector<Cqe>& cqes) {
-  std::vector<Syndrome> syndromes;
-  for (const Cqe& cqe : cqes) syndromes.push_back(cqe.syndrome);
-  return syndromes;
-}
-
-class EngineTest : public testing::Test {
- protected:
-  void Make(nic::QpConfig near = {.sq_wqebbs = 16, .cd_master = true},
-            nic::QpConfig far = {.sq_wqebbs = 16, .rq_wqes = 16}, EngineOptions options = {}) {
-    fabric_ = std::make_unique<Fabric>(2, options);
-    near_ = std::make_unique<TestQueue>(device(0), near);
-    far_ = std::make_unique<TestQueue>(device(1), far);
-    Connect(device(0), *near_, device(1), *far_);
-  }
-  std::unique_ptr<TestQueue> MakeLoopback(nic::QpConfig config = {.sq_wqebbs = 16,
-                                                                  .cd_master = true},
-                                          nic::CqConfig cq = {.entries = 64,
-                                                              .ignore_overrun = true}) {
-    auto queue = std::make_unique<TestQueue>(device(0), config, cq);
-    Connect(device(0), *queue, device(0), *queue);
-    return queue;
-  }
-  nic::Device& device(uint32_t node) { return fabric_->device(NodeId(node)); }
-  void RingAndRun(TestQueue& queue) {
-    queue.Ring();
-    fabric_->RunUntilIdle();
-  }
-  void ExpectMisuse(const std::string& text) {
-    EXPECT_THAT(fabric_->engine().misuses(), testing::Contains(HasSubstr(text)));
-  }
-  void Fill(TestQueue& queue, size_t bytes) {
-    for (size_t i = 0; i < bytes; ++i) queue.memory()[i] = static_cast<std::byte>(i * 7 + 1);
-  }
-
-  std::unique_ptr<Fabric> fabric_;
-  std::unique_ptr<TestQueue> near_;
-  std::unique_ptr<TestQueue> far_;
-};
-
-TEST_F(EngineTest, R1SendQueueIndicesWrap) {
-  Make();
-  const auto queue = MakeLoopback();
-  for (int i = 0; i < 10000; ++i) {
-    for (int j = 0; j < 7; ++j) queue->Nop({.signaled = j == 6});
-    RingAndRun(*queue);
-  }
-  EXPECT_EQ(fabric_->engine().counters().wqes, 70000u);
-  EXPECT_THAT(fabric_->engine().misuses(), IsEmpty());
-}
-
-// The slots of WQEs in flight are still read. Catches a count that starts at the fetch index.
-TEST_F(EngineTest, R1RingSlotsOfIncompleteWqesAreNotPostedOver) {
-  Make({.sq_wqebbs = 4});
-  for (int i = 0; i < 4; ++i) near_->Send();  // all fetched, none acknowledged: no receive is there
-  RingAndRun(*near_);
-  near_->Send();
-  RingAndRun(*near_);
-  ExpectMisuse("5 WQEBBs are posted and not complete, the limit is 4");
-}
-
-TEST_F(EngineTest, R2WqeOfAnotherIndexBreaksTheQueue) {
-  Make();
-  near_->Nop();
-  nic::StoreBigEndian(near_->qp().sq.data() + nic::control::kWqeIndex, uint16_t{9});
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kLocalQpOperation));
-  ExpectMisuse("WQE 0: says it is WQE 9");
-}
-
-TEST_F(EngineTest, R2WqeOfAnotherQueueBreaksTheQueue) {
-  Make();
-  near_->Nop();
-  near_->Nop();  // the doorbell's
-  near_->qp().sq[nic::control::kQpn] = std::byte{0x77};
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()),
-              ElementsAre(Syndrome::kLocalQpOperation, Syndrome::kFlushed));
-  ExpectMisuse("says it is of QP");
-}
-
-TEST_F(EngineTest, R2UnwrittenWqeBreaksTheQueue) {
-  Make();
-  near_->Nop();
-  near_->Ring();
-  nic::PostSends(device(0), near_->qp(), 2, 0);
-  fabric_->RunUntilIdle();
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kNone, Syndrome::kLocalQpOperation));
-  ExpectMisuse("WQE 1: was never written");
-}
-
-TEST_F(EngineTest, R2LongWqeWrapsTheRing) {
-  Make();
-  Fill(*near_, 64);
-  for (int i = 0; i < 15; ++i) near_->Nop({.signaled = false});
-  RingAndRun(*near_);
-  far_->Receive(0, 64);
-  near_->Send({near_->data(0, 16), near_->data(16, 16), near_->data(32, 16), near_->data(48, 16)});
-  RingAndRun(*near_);
-  EXPECT_THAT(Counters(near_->Sent()), ElementsAre(15));
-  EXPECT_EQ(std::memcmp(near_->memory().data(), far_->memory().data(), 64), 0);
-}
-
-TEST(HasPassedTest, R3IsCyclicIn24Bits) {
-  EXPECT_TRUE(HasPassed(0, 0xffffffff));  // for nothing
-  EXPECT_FALSE(HasPassed(0, 0));
-  EXPECT_TRUE(HasPassed(1, 0));
-  EXPECT_FALSE(HasPassed(1, 1));
-  EXPECT_TRUE(HasPassed(0x7fffff, 0));
-  EXPECT_TRUE(HasPassed(3, 0xfffffe));   // wrapped
-  EXPECT_FALSE(HasPassed(0xfffffe, 3));  // ahead, across the wrap
-  EXPECT_FALSE(HasPassed(0, 0x7ffffe));  // as far ahead as can be told
-}
-
-TEST_F(EngineTest, R3WaitAcrossTheWrapOfTheCounter) {
-  Make();
-  const auto counted = MakeLoopback(
-      {.sq_wqebbs = 16}, {.entries = 4, .ignore_overrun = true, .producer_base = 0xfffffe});
-  const auto waiting = MakeLoopback();
-  waiting->Wait(counted->send_cq(), 1);  // the fourth CQE: fffffe, ffffff, 0, 1
-  RingAndRun(*waiting);
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_THAT(waiting->Sent(), IsEmpty()) << i;
-    counted->Nop();
-    RingAndRun(*counted);
-  }
-  EXPECT_THAT(Counters(waiting->Sent()), ElementsAre(0));
-  EXPECT_THAT(Counters(counted->Sent()), ElementsAre(0, 1, 2, 3));
-}
-
-TEST_F(EngineTest, R3WaitParksItsOwnQueueOnly) {
-  Make();
-  const auto other = MakeLoopback();
-  near_->Wait(far_->send_cq(), 0);
-  near_->Nop();
-  other->Nop();
-  near_->Ring();
-  RingAndRun(*other);
-  EXPECT_THAT(near_->Sent(), IsEmpty());
-  EXPECT_THAT(Counters(other->Sent()), ElementsAre(0));
-}
-
-TEST_F(EngineTest, R3WaitOnNoCqBreaksTheQueue) {
-  Make();
-  near_->Wait({.number = 0xbad}, 0);
-  near_->Nop();
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()),
-              ElementsAre(Syndrome::kLocalQpOperation, Syndrome::kFlushed));
-  ExpectMisuse("WAIT on CQ 0xbad, which does not exist");
-}
-
-TEST_F(EngineTest, R4EnableOfAnOrdinaryQueueIsAnError) {
-  Make();
-  const auto target = MakeLoopback();
-  near_->SendEnable(*target, 1);
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kLocalQpOperation));
-  ExpectMisuse("which is not managed");
-}
-
-TEST_F(EngineTest, R4EnableOfWhatWasNeverPostedIsCaught) {
-  Make();
-  const auto target = MakeLoopback({.sq_wqebbs = 16, .managed_send = true});
-  target->Nop();
-  near_->SendEnable(*target, 2);
-  RingAndRun(*near_);
-  ExpectMisuse("WQE 1 was never posted");
-  EXPECT_THAT(target->Sent(), IsEmpty());
-}
-
-TEST_F(EngineTest, R4EnableNeverGoesBack) {
-  Make();
-  const auto target = MakeLoopback({.sq_wqebbs = 16, .managed_send = true});
-  for (int i = 0; i < 4; ++i) target->Nop();
-  near_->SendEnable(*target, 3);
-  near_->SendEnable(*target, 1);
-  RingAndRun(*near_);
-  EXPECT_THAT(Counters(target->Sent()), ElementsAre(0, 1, 2));
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kNone, Syndrome::kNone));
-}
-
-TEST_F(EngineTest, R5PayloadArrivesInOrderAndBeforeItsCqe) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    Make({.sq_wqebbs = 16}, {.sq_wqebbs = 16, .rq_wqes = 16},
-         {.scheduler = SchedulerMode::kAdversarial, .seed = seed, .mtu_bytes = 100});
-    Fill(*near_, 3000);
-    for (size_t i = 0; i < 3; ++i) {
-      far_->Receive(i * 1000, 1000);
-      near_->SendImm(static_cast<uint32_t>(i),
-                     {near_->data(i * 1000, 600), near_->data(i * 1000 + 600, 400)},
-                     {.signaled = i == 2});
-    }
-    RingAndRun(*near_);
-    EXPECT_EQ(std::memcmp(near_->memory().data(), far_->memory().data(), 3000), 0)
-        << "seed " << seed;
-    const std::vector<Cqe> received = far_->Received();
-    ASSERT_EQ(received.size(), 3u);
-    for (uint32_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(received[i].opcode, CqeOpcode::kResponderSendImm);
-      EXPECT_EQ(received[i].immediate, i);
-      EXPECT_EQ(received[i].byte_count, 1000u);
-      EXPECT_EQ(received[i].wqe_counter, i);
-    }
-    EXPECT_THAT(Counters(near_->Sent()), ElementsAre(2));  // unsignaled ones are silent
-  }
-}
-
-TEST_F(EngineTest, R5OnlySendsAndWriteWithImmediateTakeAReceive) {
-  Make();
-  Fill(*near_, 100);
-  far_->memory()[500] = std::byte{0x42};
-  far_->Receive();
-  near_->Rdma(nic::Opcode::kRdmaWrite, {far_->at(0), far_->key()}, {near_->data(0, 50)});
-  near_->Rdma(nic::Opcode::kRdmaWriteImm, {far_->at(50), far_->key()}, {near_->data(50, 50)});
-  near_->Rdma(nic::Opcode::kRdmaRead, {far_->at(500), far_->key()}, {near_->data(200, 1)});
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()),
-              ElementsAre(Syndrome::kNone, Syndrome::kNone, Syndrome::kNone));
-  const std::vector<Cqe> received = far_->Received();
-  ASSERT_EQ(received.size(), 1u);
-  EXPECT_EQ(received[0].opcode, CqeOpcode::kResponderWriteImm);
-  EXPECT_EQ(std::memcmp(near_->memory().data(), far_->memory().data(), 100), 0);
-  EXPECT_EQ(near_->memory()[200], std::byte{0x42});
-}
-
-TEST_F(EngineTest, R6RnrIsRetriedAndThenFails) {
-  Make({.sq_wqebbs = 16, .rnr_retry = 3});
-  near_->Send();
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kRnrRetryExceeded));
-  EXPECT_EQ(fabric_->engine().counters().rnr_retries, 3u);
-  EXPECT_EQ(fabric_->engine().rnr_retries(NodeId(1)), 3u);
-}
-
-TEST_F(EngineTest, R6RnrRetrySevenWaitsForEver) {
-  Make();
-  near_->Send();
-  RingAndRun(*near_);
-  EXPECT_THAT(near_->Sent(), IsEmpty());
-  EXPECT_GE(fabric_->engine().counters().rnr_retries, 1u);
-  ASSERT_EQ(fabric_->engine().Parked().size(), 1u);
-  EXPECT_EQ(fabric_->engine().Parked()[0].reason, ParkedQueue::Reason::kReceiverNotReady);
-  far_->Receive();
-  fabric_->RunUntilIdle();
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kNone));
-}
-
-TEST_F(EngineTest, R6ReceiveThatIsTooSmall) {
-  Make();
-  far_->Receive(0, 10);
-  far_->Receive(0, 10);
-  near_->Send({near_->data(0, 11)});
-  near_->Nop();
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()),
-              ElementsAre(Syndrome::kRemoteInvalidRequest, Syndrome::kFlushed));
-  EXPECT_THAT(Syndromes(far_->Received()), ElementsAre(Syndrome::kLocalLength, Syndrome::kFlushed));
-}
-
-TEST_F(EngineTest, R7FlushCompletesEverythingAndSatisfiesWaits) {
-  Make();
-  const auto foreign = MakeLoopback();
-  foreign->Wait(near_->send_cq(), 2);
-  RingAndRun(*foreign);
-  near_->Send({}, {.signaled = false});  // waits for a receive for ever
-  near_->Nop({.signaled = false});
-  near_->Wait(far_->recv_cq(), 0, {.signaled = false});
-  RingAndRun(*near_);
-  EXPECT_THAT(near_->Sent(), IsEmpty());
-  EXPECT_THAT(foreign->Sent(), IsEmpty());
-  ASSERT_TRUE(device(0).MoveToError(near_->qp().number).ok());
-  fabric_->RunUntilIdle();
-  EXPECT_THAT(Syndromes(near_->Sent()),
-              ElementsAre(Syndrome::kFlushed, Syndrome::kFlushed, Syndrome::kFlushed));
-  EXPECT_THAT(Counters(foreign->Sent()),
-              ElementsAre(0));  // the WAIT has passed, though nothing was sent
-}
-
-TEST_F(EngineTest, R7WhatIsPostedToABrokenQueueIsFlushed) {
-  Make();
-  ASSERT_TRUE(device(0).MoveToError(near_->qp().number).ok());
-  near_->Nop();
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kFlushed));
-}
-
-TEST_F(EngineTest, R7PeerOfABrokenQueueGivesUp) {
-  Make();
-  far_->Receive();
-  ASSERT_TRUE(device(1).MoveToError(far_->qp().number).ok());
-  near_->Send();
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kTransportRetryExceeded));
-  EXPECT_THAT(Syndromes(far_->Received()), ElementsAre(Syndrome::kFlushed));
-}
-
-// A sender that gives up at once, or never, would not show what a NIC's retry_count does.
-TEST_F(EngineTest, R6UnansweredMessagesAreRetriedSevenTimes) {
-  Make();
-  far_->Receive();
-  ASSERT_TRUE(device(1).MoveToError(far_->qp().number).ok());
-  near_->Send();
-  RingAndRun(*near_);
-  EXPECT_EQ(fabric_->engine().counters().transport_retries, 7u);
-}
-
-// In the error state a managed queue flushes what is enabled later, too, or nobody would ever hear
-// of it.
-TEST_F(EngineTest, R7WhatIsEnabledOnABrokenQueueIsFlushed) {
-  Make({.sq_wqebbs = 16, .managed_send = true});
-  const auto master = MakeLoopback();
-  near_->Nop();
-  ASSERT_TRUE(device(0).MoveToError(near_->qp().number).ok());
-  master->SendEnable(*near_, 1);
-  RingAndRun(*master);
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kFlushed));
-}
-
-TEST_F(EngineTest, R8OwnerBitFlipsEveryLap) {
-  Make();
-  const auto queue = MakeLoopback({.sq_wqebbs = 16}, {.entries = 2});
-  for (int lap = 0; lap < 4; ++lap) {
-    for (uint16_t i = 0; i < 2; ++i) queue->Nop();
-    RingAndRun(*queue);
-    const std::byte owner = queue->send_cq().ring[nic::cqe::kOpcodeOwner] & std::byte{1};
-    EXPECT_EQ(owner, static_cast<std::byte>(lap & 1));
-    EXPECT_EQ(queue->Sent().size(), 2u);
-  }
-}
-
-TEST_F(EngineTest, R8OverrunIsReported) {
-  Make();
-  const auto queue = MakeLoopback({.sq_wqebbs = 16}, {.entries = 2});
-  for (int i = 0; i < 3; ++i) queue->Nop();
-  RingAndRun(*queue);
-  EXPECT_EQ(queue->Sent().size(), 2u);
-  ExpectMisuse("of 2 entries was overrun");
-}
-
-TEST_F(EngineTest, R8CollapsedCqUsesOneEntryAndCounts) {
-  Make();
-  const auto queue =
-      MakeLoopback({.sq_wqebbs = 16}, {.entries = 4, .ignore_overrun = true, .collapsed = true});
-  for (int i = 0; i < 3; ++i) queue->Nop();
-  RingAndRun(*queue);
-  EXPECT_EQ(nic::LoadBigEndian<uint16_t>(queue->send_cq().ring.data() + nic::cqe::kWqeCounter), 2);
-  EXPECT_EQ(queue->send_cq().ring[nic::kCqeBytes + nic::cqe::kOpcodeOwner],
-            std::byte{nic::cqe::kInvalid});
-  near_->Wait(queue->send_cq(), 2);
-  RingAndRun(*near_);
-  EXPECT_EQ(near_->Sent().size(), 1u);
-}
-
-TEST_F(EngineTest, R9KeysAreChecked) {
-  struct Case {
-    nic::DataSegment data;
-    nic::RemoteSegment remote;
-    Syndrome expected;
-  };
-  Make();
-  const std::vector<Case> cases = {
-      {near_->data(0, 8), {far_->at(0), far_->key()}, Syndrome::kNone},
-      {{8, 0xbad00, near_->at(0)}, {far_->at(0), far_->key()}, Syndrome::kLocalProtection},
-      {near_->data(TestQueue::kMemoryBytes - 4, 8),
-       {far_->at(0), far_->key()},
-       Syndrome::kLocalProtection},
-      {near_->data(0, 8), {far_->at(0), 0xbad00}, Syndrome::kRemoteAccess},
-      {near_->data(0, 8),
-       {far_->at(TestQueue::kMemoryBytes - 4), far_->key()},
-       Syndrome::kRemoteAccess},
-      {near_->data(0, 8), {far_->at(0) - 1, far_->key()}, Syndrome::kRemoteAccess},
-  };
-  for (const Case& one : cases) {
-    for (nic::Opcode opcode : {nic::Opcode::kRdmaWrite, nic::Opcode::kRdmaRead}) {
-      // Same addresses in a fresh fabric would differ: reuse the memory, make new queues.
-      TestQueue a(device(0), {.sq_wqebbs = 4});
-      TestQueue b(device(1), {.sq_wqebbs = 4});
-      Connect(device(0), a, device(1), b);
-      a.Rdma(opcode, one.remote, {one.data});
-      RingAndRun(a);
-      EXPECT_THAT(Syndromes(a.Sent()), ElementsAre(one.expected));
-    }
-  }
-}
-
-TEST_F(EngineTest, R9ReceiveIntoMemoryThatMayNotBeWritten) {
-  Make();
-  const std::vector<std::byte> constant(8, std::byte{1});
-  const auto key = device(1).RegisterMemory(constant, {});
-  ASSERT_TRUE(key.ok());
-  far_->Receive(0, 8);
-  nic::EncodeSegment(nic::DataSegment{8, *key, reinterpret_cast<uintptr_t>(constant.data())},
-                     far_->qp().rq.data());
-  near_->Send({near_->data(0, 8)});
-  RingAndRun(*near_);
-  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kRemoteOperation));
-  EXPECT_THAT(Syndromes(far_->Received()), ElementsAre(Syndrome::kLocalProtection));
-}
-
-TEST_F(EngineTest, R10FenceHoldsUntilReadsAreComplete) {
-  constexpr uint8_t kFences[] = {nic::kFenceReads, nic::kFenceStrongOrdering, nic::kFence};
-  for (uint64_t seed = 1; seed <= 21; ++seed) {
-    Make({.sq_wqebbs = 16}, {.sq_wqebbs = 16, .rq_wqes = 16},
-         {.scheduler = SchedulerMode::kAdversarial, .seed = seed, .mtu_bytes = 10, .log = true});
-    Fill(*far_, 200);
-    far_->Receive(1000, 200);
-    near_->Rdma(nic::Opcode::kRdmaRead, {far_->at(0), far_->key()}, {near_->data(0, 200)});
-    near_->Send({near_->data(0, 200)}, {.fence = kFences[seed % 3]});
-    RingAndRun(*near_);
-    using K = NicEvent::Kind;
-    std::vector<std::pair<NicEvent::Kind, uint16_t>> order;
-    for (const NicEvent& event : fabric_->engine().log()) {
-      if (event.kind == K::kStart || event.kind == K::kRetire) {
-        order.emplace_back(event.kind, event.wqe_index);
-      }
-    }
-    EXPECT_THAT(order, ElementsAre(std::pair(K::kStart, 0), std::pair(K::kRetire, 0),
-                                   std::pair(K::kStart, 1), std::pair(K::kRetire, 1)))
-        << "seed " << seed;
-    EXPECT_EQ(std::memcmp(far_->memory().data(), far_->memory().data() + 1000, 200), 0)
-        << "seed " << seed;
-  }
-}
-
-// Catches a held WQE that keeps the NIC busy: a queue that waits for ever would never be reported.
-TEST_F(EngineTest, R10HeldWqeLetsTheNicBecomeIdle) {
-  Make();
-  near_->Send();  // for which there is no receive
-  near_->Rdma(nic::Opcode::kRdmaRead, {far_->at(0), far_->key()}, {near_->data(0, 8)});
-  near_->Nop({.fence = nic::kFenceReads});
-  RingAndRun(*near_);
-  EXPECT_EQ(fabric_->engine().Parked().size(), 1u);
-  far_->Receive();
-  RingAndRun(*near_);
-  EXPECT_THAT(Counters(near_->Sent()), ElementsAre(0, 1, 2));
-}
-
-TEST_F(EngineTest, R11DoorbellRecordAloneDoesNothing) {
-  Make();
-  const auto queue = MakeLoopback();
-  queue->Nop();
-  queue->qp().doorbell_record[nic::kSendRecord] = nic::BigEndian(uint32_t{1});
-  fabric_->RunUntilIdle();
-  EXPECT_THAT(queue->Sent(), IsEmpty());
-  RingAndRun(*queue);
-  EXPECT_EQ(queue->Sent().size(), 1u);
-}
 
 TEST_F(EngineTest, R11MisusedDoorbellsAreReported) {
   Make();
@@ -531,6 +72,27 @@ TEST_F(EngineTest, R14ParkedQueuesAreNamed) {
   EXPECT_EQ(parked[0].cqn, near_->recv_cq().number);
   EXPECT_EQ(parked[0].cqe, 4u);
   EXPECT_EQ(parked[0].produced, 0u);
+}
+
+// Catches a cut that stops loopback, too, and a sender that waits for ever for a receiver that
+// cannot say that it is not ready.
+TEST_F(EngineTest, CutLinkLeavesLoopbackAndEndsRetries) {
+  Make({.sq_wqebbs = 16, .rq_wqes = 16}, {.sq_wqebbs = 16},
+       {.faults = {{NodeId(0), NodeId(1), 1, QpFault::Kind::kPortDown}}});
+  const auto loopback = MakeLoopback({.sq_wqebbs = 16, .rq_wqes = 16});
+  near_->Receive();
+  far_->Send();
+  far_->Send();  // no receive, and nobody to say so
+  RingAndRun(*far_);
+  EXPECT_THAT(Syndromes(far_->Sent()),
+              ElementsAre(Syndrome::kNone, Syndrome::kTransportRetryExceeded));
+  EXPECT_THAT(device(0).TakeErrors(),
+              ElementsAre(nic::ErrorEvent{nic::ErrorEvent::Kind::kPortDown, 1}));
+  loopback->Receive();
+  loopback->Send();
+  RingAndRun(*loopback);
+  EXPECT_EQ(loopback->Received().size(), 1u);
+  EXPECT_THAT(fabric_->engine().misuses(), IsEmpty());
 }
 
 // A destroyed QP is gone for its peers, whether they wait for its receives or send later; its

@@ -27,15 +27,18 @@ NonceBytes Nonce(uint64_t seed) {
   return nonce;
 }
 
-PlanHash Plan(uint64_t seed) { return Nonce(1000 + seed); }
+GroupTerms Terms(uint64_t plan = 0, Carrier carrier = Carrier::kVerbs) {
+  return {.plan = Nonce(1000 + plan), .carrier = carrier};
+}
 
 constexpr LinkName kLink = {
     .from = NodeId(3), .to = NodeId(1), .purpose = LinkPurpose::kData, .lane = 2};
 
-/// What node 1 of plan 0 answers to peers that have proved the secret.
-Refusal Judge(const LinkName& link, const PlanHash& plan) {
+/// What node 1 of plan 0 over verbs answers to peers that have proved the secret.
+Refusal Judge(const LinkName& link, const GroupTerms& terms) {
   if (link.to != NodeId(1)) return Refusal::kWrongNode;
-  if (plan != Plan(0)) return Refusal::kOtherPlan;
+  if (terms.plan != Terms().plan) return Refusal::kOtherPlan;
+  if (terms.carrier != Terms().carrier) return Refusal::kOtherCarrier;
   return link == kLink ? Refusal::kNone : Refusal::kUnexpected;
 }
 
@@ -49,10 +52,10 @@ struct Said {
 /// a message that is too short ends the conversation.
 class Conversation {
  public:
-  explicit Conversation(const LinkName& link = kLink, const PlanHash& plan = Plan(0),
+  explicit Conversation(const LinkName& link = kLink, const GroupTerms& terms = Terms(),
                         const GroupKey& connector_key = Key(), uint64_t seed = 1)
-      : connector(connector_key, Nonce(2 * seed), link, plan),
-        listener(Key(), Nonce(2 * seed + 1), Judge) {}
+      : connector(connector_key, Nonce(2 * seed), link, terms),
+        listener(Key(), Nonce(2 * seed + 1), Terms().carrier, Judge) {}
 
   template <typename Change>
   void Run(Change change) {
@@ -98,16 +101,18 @@ TEST(HelloTest, HonestSidesWelcomeEachOther) {
 TEST(HelloTest, TheRefusedSideLearnsWhy) {
   struct Case {
     LinkName link;
-    uint64_t plan;
+    GroupTerms terms;
     Refusal refusal;
   };
   LinkName to_other = kLink;
   to_other.to = NodeId(2);
   LinkName other_lane = kLink;
   other_lane.lane = 9;
-  for (const Case& c : {Case{to_other, 0, Refusal::kWrongNode}, Case{kLink, 1, Refusal::kOtherPlan},
-                        Case{other_lane, 0, Refusal::kUnexpected}}) {
-    Conversation talk(c.link, Plan(c.plan));
+  for (const Case& c :
+       {Case{to_other, Terms(), Refusal::kWrongNode}, Case{kLink, Terms(1), Refusal::kOtherPlan},
+        Case{kLink, Terms(0, Carrier::kTcp), Refusal::kOtherCarrier},
+        Case{other_lane, Terms(), Refusal::kUnexpected}}) {
+    Conversation talk(c.link, c.terms);
     talk.Run();
     EXPECT_EQ(talk.listener.refusal(), c.refusal);
     EXPECT_EQ(talk.connector.state(), HelloState::kRefused);
@@ -116,11 +121,37 @@ TEST(HelloTest, TheRefusedSideLearnsWhy) {
   }
 }
 
+// Catches sides that mix up whose carrier is whose, or that do not say it to each other.
+TEST(HelloTest, BothSidesNameWhatEachGoesOver) {
+  Conversation talk(kLink, Terms(0, Carrier::kTcp));
+  talk.Run();
+  const std::string why =
+      "node 3 goes over tcp, node 1 over verbs; give --device at all nodes, or at none";
+  EXPECT_EQ(talk.connector.Why(), why);
+  EXPECT_EQ(talk.listener.Why(), why);
+}
+
+// Catches a carrier that is taken for one although this version has none of that number.
+TEST(HelloTest, AnUnknownCarrierBreaksTheConversation) {
+  constexpr size_t kInHello = kPrefixBytes + 16 + sizeof(PlanHash);
+  constexpr size_t kInVerdict = 4;
+  Conversation to_listener;
+  to_listener.Run([](size_t index, Bytes* bytes) {
+    if (index == 0) (*bytes)[kInHello] = std::byte{3};
+  });
+  EXPECT_EQ(to_listener.listener.state(), HelloState::kBroken);
+  Conversation to_connector;
+  to_connector.Run([](size_t index, Bytes* bytes) {
+    if (index == 3) (*bytes)[kInVerdict] = std::byte{0};
+  });
+  EXPECT_EQ(to_connector.connector.state(), HelloState::kBroken);
+}
+
 // Catches a listener that says anything about its plan to one without the secret, a connector that
 // gives it a MAC, and one that leaves it in the dark about why it goes.
 TEST(HelloTest, AnotherSecretIsRefusedWithoutAMac) {
   const GroupKey other = GroupKey::FromSecret("another one, of 27 bytes..", "").value();
-  Conversation talk(kLink, Plan(5), other);
+  Conversation talk(kLink, Terms(5), other);
   talk.Run();
   ASSERT_EQ(talk.said.size(), 4u);
   EXPECT_FALSE(talk.connector.has_proved());
@@ -129,7 +160,7 @@ TEST(HelloTest, AnotherSecretIsRefusedWithoutAMac) {
   EXPECT_EQ(talk.connector.refusal(), Refusal::kWrongSecret);
   EXPECT_FALSE(talk.connector.is_proved());
   const Bytes& verdict = talk.said.back().bytes;
-  EXPECT_EQ(Bytes(verdict.begin() + 4, verdict.end()), Bytes(32));
+  EXPECT_EQ(Bytes(verdict.begin() + 4, verdict.end()), Bytes(36));
 }
 
 // Every bit of every message counts: catches a field that no MAC covers.
@@ -166,7 +197,7 @@ TEST(HelloTest, NoTruncatedConversationIsWelcome) {
 // Catches a connector that proves itself to, and so waits long for, a listener that has proved
 // nothing.
 TEST(HelloTest, AConnectorGivesNoProofForARandomChallenge) {
-  HelloConnector connector(Key(), Nonce(1), kLink, Plan(0));
+  HelloConnector connector(Key(), Nonce(1), kLink, Terms());
   const Bytes prefix = connector.Begin();
   connector.Take(std::span(prefix).first(kPrefixBytes));
   EXPECT_EQ(connector.Take(test::RandomBytes(connector.wanted())), Bytes(kProofBytes));
@@ -181,17 +212,18 @@ TEST(HelloTest, NothingIsTakenWhenReflected) {
   honest.Run();
   const std::span<const std::byte> challenge = honest.said[1].bytes;
   const Bytes macs[] = {Bytes(challenge.end() - 32, challenge.end()), honest.said[2].bytes,
-                        Bytes(honest.said[3].bytes.begin() + 4, honest.said[3].bytes.end())};
+                        Bytes(honest.said[3].bytes.begin() + 8, honest.said[3].bytes.end())};
   for (size_t in_challenge = 0; in_challenge < 3; ++in_challenge) {
     for (size_t in_verdict = 0; in_verdict < 3; ++in_verdict) {
-      HelloConnector connector(Key(), Nonce(2), kLink, Plan(0));  // as in `honest`
+      HelloConnector connector(Key(), Nonce(2), kLink, Terms());  // as in `honest`
       connector.Take(challenge.first(kPrefixBytes));
       Bytes rest(challenge.begin() + kPrefixBytes, challenge.end() - 32);
       rest.insert(rest.end(), macs[in_challenge].begin(), macs[in_challenge].end());
       connector.Take(rest);
       EXPECT_EQ(connector.has_proved(), in_challenge == 0);
       if (!connector.has_proved()) continue;
-      Bytes verdict(4);  // "welcome"
+      Bytes verdict(honest.said[3].bytes.begin(),
+                    honest.said[3].bytes.begin() + 8);  // "welcome"
       verdict.insert(verdict.end(), macs[in_verdict].begin(), macs[in_verdict].end());
       connector.Take(verdict);
       EXPECT_EQ(connector.state() == HelloState::kWelcome, in_verdict == 2) << in_verdict;
@@ -199,7 +231,7 @@ TEST(HelloTest, NothingIsTakenWhenReflected) {
     }
   }
   for (size_t in_proof = 0; in_proof < 3; ++in_proof) {
-    HelloListener listener(Key(), Nonce(3), Judge);  // as in `honest`
+    HelloListener listener(Key(), Nonce(3), Terms().carrier, Judge);  // as in `honest`
     const std::span<const std::byte> hello = honest.said[0].bytes;
     listener.Take(hello.first(kPrefixBytes));
     listener.Take(hello.subspan(kPrefixBytes));
@@ -213,7 +245,7 @@ TEST(HelloTest, NothingIsTakenWhenReplayed) {
   Conversation first;
   first.Run();
   for (size_t message = 0; message < 4; ++message) {
-    Conversation second(kLink, Plan(0), Key(), /*seed=*/2);
+    Conversation second(kLink, Terms(), Key(), /*seed=*/2);
     second.Run([&](size_t index, Bytes* bytes) {
       if (index >= message) *bytes = first.said[index].bytes;
     });
@@ -227,28 +259,27 @@ TEST(HelloTest, NothingIsTakenWhenReplayed) {
 TEST(HelloTest, AnotherVersionIsNamedByBothSides) {
   Conversation to_listener;
   to_listener.Run([](size_t index, Bytes* bytes) {
-    if (index == 0) (*bytes)[8] = std::byte{2};
+    if (index == 0) (*bytes)[8] = std::byte{kProtocolVersion + 1};
   });
   EXPECT_EQ(to_listener.listener.refusal(), Refusal::kOtherVersion);
-  EXPECT_EQ(to_listener.listener.peer_version(), 2u);
+  EXPECT_EQ(to_listener.listener.peer_version(), kProtocolVersion + 1);
   ASSERT_GE(to_listener.said.size(), 2u);  // so that the connector can name ours
-  EXPECT_EQ(to_listener.said[1].bytes[8], std::byte{1});
+  EXPECT_EQ(to_listener.said[1].bytes[8], std::byte{kProtocolVersion});
 
   Conversation to_connector;
   to_connector.Run([](size_t index, Bytes* bytes) {
     if (index == 1) (*bytes)[8] = std::byte{7};
   });
   EXPECT_EQ(to_connector.connector.refusal(), Refusal::kOtherVersion);
-  EXPECT_EQ(Explain(Refusal::kOtherVersion, to_connector.connector.peer_version()),
-            "it speaks version 7 of the protocol, this is version 1");
+  EXPECT_EQ(to_connector.connector.Why(), "it speaks version 7 of the protocol, this is version 2");
 }
 
 // Catches a crash or an endless wait for rubbish: either side ends within its four messages.
 TEST(HelloTest, RubbishEndsBothSides) {
   test::Random random(test::TestSeed());
   for (int i = 0; i < 2000; ++i) {
-    HelloConnector connector(Key(), Nonce(1), kLink, Plan(0));
-    HelloListener listener(Key(), Nonce(2), Judge);
+    HelloConnector connector(Key(), Nonce(1), kLink, Terms());
+    HelloListener listener(Key(), Nonce(2), Terms().carrier, Judge);
     const Bytes good = connector.Begin();
     for (HelloSide* side :
          {static_cast<HelloSide*>(&connector), static_cast<HelloSide*>(&listener)}) {

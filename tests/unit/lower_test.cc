@@ -156,7 +156,7 @@ TEST(LowerTest, RefusesWhatDoesNotFitWithTheNumbers) {
             "node 1: receive queue of QP 1>0 blocks needs 6 WQEs before any send starts (--ready "
             "barrier), the limit is 4; --ready window=1 needs fewer");
   EXPECT_EQ(Lower(plan, {.profile = {.cq_entries = 5}}).status().message(),
-            "node 1: CQ of receives of QP 1>0 blocks needs 8 entries, the limit is 5");
+            "node 0: CQ of sends of QP 0>1 blocks needs 8 entries, the limit is 5");
   EXPECT_EQ(Lower(plan, {.profile = {.message_bytes = 99}}).status().message(),
             "block of 100 bytes does not fit one RC message, the limit is 99");
   EXPECT_EQ(Lower(plan, {.profile = {.qps = 2}}).status().message(),
@@ -194,8 +194,8 @@ TEST(ListingTest, NamesOperandsAndOps) {
 node 1
   CQ 0: idle, CQEs: 0, ring: 1
   CQ 1: receives of QP 1>0 blocks, CQEs: 2, ring: 2
-  CQ 2: sends of QP 1>2 blocks, CQEs: 1, ring: 1
-  CQ 3: final, CQEs: 1, ring: 1
+  CQ 2: sends of QP 1>2 blocks, CQEs: 1, ring: 4
+  CQ 3: final, CQEs: 1, ring: 4
   QP 1>0 blocks: rings: 1 and 2, sends on idle, receives on receives of QP 1>0 blocks
     rq 000000  RECV [0, 100)                                     ; node 1 op 0 (recv 0>1:0)
     rq 000010  RECV [100, 190)                                   ; node 1 op 1 (recv 0>1:1)
@@ -210,7 +210,7 @@ node 1
     sq 000080  NOP signaled                                      ; all is done
 )");
   EXPECT_EQ(Summary(program->nodes[0]),
-            "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 0 SEND_ENs, 2 doorbells, 0 re-arms, 928 bytes "
+            "node 1: 3 QPs, 4 CQs, 9 WQEs, 4 WAITs, 0 SEND_ENs, 2 doorbells, 0 re-arms, 1312 bytes "
             "of rings");
 }
 

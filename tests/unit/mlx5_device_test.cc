@@ -15,6 +15,8 @@
 #include "prepost/backends/mlx5/stand_in.h"
 #include "prepost/backends/mlx5/survey.h"
 #include "prepost/runtime/interrupt.h"
+#include "tests/support/device_errors.h"
+#include "tests/support/fake_library.h"
 #include "tests/support/test_queue.h"
 #include "tests/support/verbs_spy.h"
 
@@ -30,6 +32,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using Kind = nic::ErrorEvent::Kind;
 
 constexpr std::chrono::milliseconds kLong{20000};  // an event that has not come by then is lost
 
@@ -48,7 +51,7 @@ class Mlx5DeviceTest : public testing::Test {
   Result<std::unique_ptr<Mlx5Device>> Open(uint32_t node, StandInOptions options = {},
                                            Mlx5Options device_options = {}) {
     return Mlx5Device::Open(
-        std::make_unique<VerbsSpy>(std::make_unique<StandIn>(fabric_.nic(NodeId(node)), options),
+        std::make_unique<VerbsSpy>(std::make_unique<StandIn>(fabric_->nic(NodeId(node)), options),
                                    notes_),
         device_options);
   }
@@ -66,15 +69,16 @@ class Mlx5DeviceTest : public testing::Test {
     EXPECT_EQ(device.status().code(), StatusCode::kEnvironment);
     return device.status().message();
   }
-  const std::vector<std::string>& misuses() const { return fabric_.engine().misuses(); }
+  const std::vector<std::string>& misuses() const { return fabric_->engine().misuses(); }
 
-  emulated::Fabric fabric_{2, {}};
+  std::unique_ptr<emulated::Fabric> fabric_ =
+      std::make_unique<emulated::Fabric>(2, emulated::EngineOptions{});
   SpyNotes notes_;
   std::unique_ptr<Mlx5Device> devices_[2];
 };
 
 // The golden bytes: fields as the manuals have them, computed from the bit offsets by hand. In the
-// stand-in, protection domain 0x21, doorbell page 0x22, umems from 0x23 and event queue 7.
+// stand-in, protection domain 0x21, doorbell page 0x22, umems from 0x24 and event queue 7.
 
 TEST_F(Mlx5DeviceTest, CreateCqCommand) {
   Make();
@@ -82,13 +86,13 @@ TEST_F(Mlx5DeviceTest, CreateCqCommand) {
       devices_[0]->CreateCq({.entries = 64, .ignore_overrun = true, .producer_base = 5}).ok());
   EXPECT_THAT(Command(0), ElementsAre("000 04000000",    // opcode
                                       "010 02020000",    // dbr_umem_valid, oi
-                                      "014 00000023",    // dbr_umem_id
+                                      "014 00000024",    // dbr_umem_id
                                       "01c 06000022",    // log_cq_size, uar_page
                                       "024 00000007",    // c_eqn
                                       "038 00000005",    // consumer_counter
                                       "03c 00000005",    // producer_counter
                                       "04c 00001000",    // dbr_addr: behind the ring
-                                      "058 00000023",    // cq_umem_id
+                                      "058 00000024",    // cq_umem_id
                                       "05c 80000000"));  // cq_umem_valid
 }
 
@@ -120,8 +124,8 @@ TEST_F(Mlx5DeviceTest, CreateQpCommand) {
                                       "0bc 00000500",    // dbr_addr: behind both rings
                                       "0cc fff0fff0",    // hw_, sw_sq_wqebb_counter
                                       "0e8 10000000",    // dbr_umem_valid
-                                      "0fc 00000025",    // dbr_umem_id
-                                      "108 00000025",    // wq_umem_id
+                                      "0fc 00000026",    // dbr_umem_id
+                                      "108 00000026",    // wq_umem_id
                                       "10c 80000000"));  // wq_umem_valid
 }
 
@@ -135,7 +139,7 @@ TEST_F(Mlx5DeviceTest, CreateQpCommandWithoutReceiveQueue) {
               ElementsAre("000 05000000", "018 00001800", "01c 00000021", "024 00000022",
                           "028 00ffffff", "094 00000400", "0b4 00000400", "0bc 00000040",
                           "0c4 03000000",  // rq_type
-                          "0e8 10000000", "0fc 00000025", "108 00000025", "10c 80000000"));
+                          "0e8 10000000", "0fc 00000026", "108 00000026", "10c 80000000"));
 }
 
 class Mlx5ConnectTest : public Mlx5DeviceTest {
@@ -186,17 +190,21 @@ TEST_F(Mlx5ConnectTest, RoceCommands) {
                           "0ac 01000000"));  // min_rnr_nak
 }
 
-TEST_F(Mlx5ConnectTest, LoopbackIsForced) {
-  MakeConnected({}, /*is_loopback=*/true);
-  const auto forced = ElementsAre("000 05030000", "008 00001000", "020 be000000", "02c 00001000",
-                                  "030 80000000",  // fl
-                                  "054 00010000", "0ac 01000000");
-  EXPECT_THAT(Command(1), forced);
-}
-
 TEST_F(Mlx5ConnectTest, LoopbackIsForcedOnEthernet) {
   MakeConnected({.is_ethernet = true}, /*is_loopback=*/true);
-  EXPECT_THAT(Command(1), testing::Contains("030 80000000"));
+  EXPECT_THAT(Command(1),
+              ElementsAre("000 05030000", "008 00001000", "020 be000000", "02c 00001000",
+                          "030 80000000",  // fl, and no address
+                          "054 00010000", "0ac 01000000"));
+}
+
+// The capability that allows to force it is one of RoCE. On InfiniBand a port reaches its own LID.
+TEST_F(Mlx5ConnectTest, LoopbackOnInfiniBandIsByLid) {
+  MakeConnected({}, /*is_loopback=*/true);
+  EXPECT_THAT(Command(1),
+              ElementsAre("000 05030000", "008 00001000", "020 be000000", "02c 00001000",
+                          "034 00000001",  // rlid: its own
+                          "054 00010000", "0ac 01000000"));
 }
 
 // Without the capability the QP's path leads to its own port like any other.
@@ -205,7 +213,7 @@ TEST_F(Mlx5ConnectTest, LoopbackWithoutTheCapability) {
   EXPECT_THAT(Command(1), testing::Not(testing::Contains("030 80000000")));
   near_->Nop();
   near_->Ring();
-  fabric_.RunUntilIdle();
+  fabric_->RunUntilIdle();
   EXPECT_THAT(near_->Sent(), SizeIs(1));
 }
 
@@ -213,7 +221,7 @@ TEST_F(Mlx5ConnectTest, OtherKindsOfAddressesAreRefused) {
   Make();
   near_ = std::make_unique<TestQueue>(*devices_[0], nic::QpConfig{});
   const uint32_t qpn = near_->qp().number;
-  EXPECT_EQ(devices_[0]->Connect(qpn, {fabric_.device(NodeId(1)).port_address(), qpn}).message(),
+  EXPECT_EQ(devices_[0]->Connect(qpn, {fabric_->device(NodeId(1)).port_address(), qpn}).message(),
             "the address is not that of an mlx5 device on the same kind of link");
   auto roce = Open(1, {.is_ethernet = true});
   ASSERT_TRUE(roce.ok());
@@ -241,6 +249,8 @@ TEST_F(Mlx5DeviceTest, MissingThingsAreNamed) {
   EXPECT_EQ(OpenError({.cq_ignore_overrun = false}),
             "the device lacks capability cq_oi (CQs that ignore overrun)");
   EXPECT_EQ(OpenError({.is_active = false}), "port 1 is not active");
+  EXPECT_EQ(OpenError({.needs_grh = true}),
+            "port 1 cannot be reached by its LID alone, as with virtual functions");
   EXPECT_EQ(OpenError({}, {.port = 2}), "cannot query port 2: Invalid argument");
   EXPECT_EQ(OpenError({.is_ethernet = true}, {.gid_index = 0}),
             "GID 0 of port 1 is not one of RoCE v2");
@@ -292,7 +302,7 @@ class Mlx5QueueTest : public Mlx5DeviceTest {
  protected:
   void MakePair(nic::QpConfig near = {.sq_wqebbs = 16, .cd_master = true},
                 nic::CqConfig cq = {.entries = 64}) {
-    Make();
+    Make(options_);
     near_ = std::make_unique<TestQueue>(*devices_[0], near, cq, cq);
     far_ = std::make_unique<TestQueue>(*devices_[1], nic::QpConfig{.sq_wqebbs = 16, .rq_wqes = 16},
                                        cq, cq);
@@ -300,9 +310,10 @@ class Mlx5QueueTest : public Mlx5DeviceTest {
   }
   void Run() {
     near_->Ring();
-    fabric_.RunUntilIdle();
+    fabric_->RunUntilIdle();
   }
 
+  StandInOptions options_;
   std::unique_ptr<TestQueue> near_;
   std::unique_ptr<TestQueue> far_;
 };
@@ -403,6 +414,100 @@ TEST_F(Mlx5QueueTest, UnreadCqesGiveTheirEventAtOnce) {
   EXPECT_EQ(devices_[0]->AckEvents(), 0u);
 }
 
+// What makes no CQE is told all the same: without it a host would wait for its deadline.
+TEST_F(Mlx5QueueTest, LostCqeIsAnEventOfItsCq) {
+  MakePair({.sq_wqebbs = 16, .cd_master = true}, {.entries = 2});
+  for (int i = 0; i < 3; ++i) near_->Nop();
+  Run();
+  EXPECT_TRUE(IsInterrupted(*devices_[0]->EventFile()));
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]),
+              ElementsAre(nic::ErrorEvent{Kind::kCqError, near_->send_cq().number}));
+  EXPECT_FALSE(IsInterrupted(*devices_[0]->EventFile()));
+  EXPECT_TRUE(devices_[0]->QueryCq(near_->send_cq().number)->is_overrun);
+}
+
+// The QP whose memory a peer wanted to write is told of by its number, not that of its peer.
+TEST_F(Mlx5QueueTest, RefusedAccessIsAnEventOfTheQp) {
+  MakePair();
+  near_->Rdma(nic::Opcode::kRdmaWrite, {.address = far_->at(0), .rkey = 0xbad},
+              {near_->data(0, 8)});
+  Run();
+  EXPECT_THAT(test::ErrorsOf(*devices_[1]),
+              ElementsAre(nic::ErrorEvent{Kind::kQpAccess, far_->qp().number}));
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
+}
+
+// A kernel that does not pass errors on is no reason to do without the device.
+TEST_F(Mlx5QueueTest, ErrorsThatCannotBeSubscribedToAreDoneWithout) {
+  options_.tells_errors = false;
+  MakePair({.sq_wqebbs = 16, .cd_master = true}, {.entries = 2});
+  ASSERT_TRUE(devices_[0]->RequestEvent(near_->send_cq().number).ok());
+  for (int i = 0; i < 3; ++i) near_->Nop();
+  Run();
+  EXPECT_EQ(devices_[0]->AckEvents(), 1u);
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
+}
+
+/// Node 1's NIC fails at its first message.
+class Mlx5FaultTest : public Mlx5QueueTest {
+ protected:
+  void MakeFailing(emulated::QpFault::Kind kind) {
+    fabric_ = std::make_unique<emulated::Fabric>(
+        2, emulated::EngineOptions{.faults = {{NodeId(1), NodeId(0), 1, kind}}});
+    MakePair();
+    far_->Receive();
+    far_->Receive();
+    near_->Send();
+    near_->Send();
+    Run();
+  }
+};
+
+TEST_F(Mlx5FaultTest, FatalErrorIsToldAndCommandsFail) {
+  MakeFailing(emulated::QpFault::Kind::kDeviceFatal);
+  nic::Device& device = *devices_[1];
+  EXPECT_TRUE(IsInterrupted(*device.EventFile()));
+  EXPECT_THAT(test::ErrorsOf(device), ElementsAre(nic::ErrorEvent{Kind::kDeviceFatal, 0}));
+  EXPECT_THAT(test::ErrorsOf(device), IsEmpty());
+  EXPECT_EQ(device.QueryQp(far_->qp().number).status().message(),
+            "QUERY_QP of QP 0x1000: Input/output error");
+  EXPECT_FALSE(device.MoveToError(far_->qp().number).ok());
+  EXPECT_FALSE(device.CreateCq({.entries = 1}).ok());
+  far_->Nop();
+  far_->Ring();
+  fabric_->RunUntilIdle();
+  EXPECT_THAT(far_->Sent(), IsEmpty());
+  const std::vector<Cqe> cqes = near_->Sent();
+  ASSERT_THAT(cqes, SizeIs(2));
+  EXPECT_EQ(cqes[1].syndrome, nic::Syndrome::kTransportRetryExceeded);
+  devices_[1].reset();  // all objects can be removed
+  EXPECT_THAT(misuses(), IsEmpty());
+}
+
+TEST_F(Mlx5FaultTest, PortErrorIsTold) {
+  MakeFailing(emulated::QpFault::Kind::kPortDown);
+  EXPECT_THAT(test::ErrorsOf(*devices_[1]), ElementsAre(nic::ErrorEvent{Kind::kPortDown, 1}));
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
+  EXPECT_TRUE(devices_[1]->QueryQp(far_->qp().number).ok());
+}
+
+// A card has two ports, and events of no harm: a device that takes each for its own ends runs.
+TEST_F(Mlx5QueueTest, EventsOfOtherPortsAreNoErrors) {
+  MakePair();
+  notes_.events = {{DeviceEvent::Kind::kPortDown, 2}, {DeviceEvent::Kind::kOther, 1}};
+  EXPECT_EQ(devices_[0]->AckEvents(), 2u);
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
+}
+
+// A device that is taken from the machine has no last event, only errors at every look.
+TEST_F(Mlx5QueueTest, DeviceThatIsGoneSaysSoOnce) {
+  MakePair();
+  notes_.is_gone = true;
+  EXPECT_EQ(devices_[0]->AckEvents(), 1u);
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), ElementsAre(nic::ErrorEvent{Kind::kDeviceFatal, 0}));
+  EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
+}
+
 // The emulated NIC is as strict behind commands as without them.
 TEST_F(Mlx5QueueTest, MisuseIsStillReported) {
   MakePair({.sq_wqebbs = 16, .cd_master = true, .managed_send = true});
@@ -466,8 +571,8 @@ TEST_F(Mlx5DeviceTest, FailureOfAnyCallLeavesNothingBehind) {
       EXPECT_EQ(status.code(), StatusCode::kEnvironment);
       EXPECT_THAT(status.message(), HasSubstr("Cannot allocate memory")) << "call " << fail_at;
     }
-    // Only a doorbell page of the one kind has a substitute.
-    EXPECT_EQ(failures + 1, notes_.calls);
+    // A doorbell page of the one kind has a substitute, and a QP that cannot be reset is destroyed.
+    EXPECT_EQ(failures + 2, notes_.calls);
     EXPECT_GE(failures, 15u);
   }
 }
@@ -475,21 +580,23 @@ TEST_F(Mlx5DeviceTest, FailureOfAnyCallLeavesNothingBehind) {
 // What was made before a failure still works; what the failed call had made is gone at once.
 TEST_F(Mlx5DeviceTest, DeviceGoesOnAfterAFailure) {
   Make();
-  for (uint64_t more = 1; more <= 2; ++more) {  // the umem, the command
+  for (uint64_t more = 1; more <= 4; ++more) {  // the umem, the command, two subscriptions
     notes_.fail_at = notes_.calls + more;
     EXPECT_FALSE(devices_[0]->CreateCq({.entries = 4}).ok());
     EXPECT_EQ(notes_.umems, 0u);
   }
   const auto cq = devices_[0]->CreateCq({.entries = 4});
   ASSERT_TRUE(cq.ok());
-  notes_.fail_at = notes_.calls + 2;
-  EXPECT_FALSE(devices_[0]->CreateQp({.send_cq = cq->number, .recv_cq = cq->number}).ok());
-  EXPECT_EQ(notes_.umems, 1u);
+  for (uint64_t more = 1; more <= 5; ++more) {  // the same, and three
+    notes_.fail_at = notes_.calls + more;
+    EXPECT_FALSE(devices_[0]->CreateQp({.send_cq = cq->number, .recv_cq = cq->number}).ok());
+    EXPECT_EQ(notes_.umems, 1u);
+  }
   TestQueue queue(*devices_[0], {.sq_wqebbs = 4});
   Connect(*devices_[0], queue, *devices_[0], queue);
   queue.Nop();
   queue.Ring();
-  fabric_.RunUntilIdle();
+  fabric_->RunUntilIdle();
   EXPECT_THAT(queue.Sent(), SizeIs(1));
 }
 
@@ -508,26 +615,12 @@ TEST_F(Mlx5DeviceTest, FirmwareErrorsAreInWords) {
             "0x505001");
 }
 
-/// Devices of every kind, each behind a stand-in.
-class FakeLibrary : public VerbsLibrary {
- public:
-  explicit FakeLibrary(nic::NicModel& nic) : nic_(nic) {}
-  Result<std::vector<DeviceEntry>> Devices() override {
-    return std::vector<DeviceEntry>{
-        {"mlx5_0", true}, {"mlx5_1", true}, {"mlx5_2", true}, {"rxe0", false}};
-  }
-  Result<std::unique_ptr<Verbs>> Open(const std::string& name) override {
-    if (name == "mlx5_2") return EnvironmentError("cannot open device mlx5_2 with DEVX: no");
-    return std::unique_ptr<Verbs>(
-        std::make_unique<StandIn>(nic_, StandInOptions{.cross_channel = name == "mlx5_0"}));
-  }
-
- private:
-  nic::NicModel& nic_;
-};
-
 TEST_F(Mlx5DeviceTest, SurveyTellsWhatIsMissing) {
-  FakeLibrary library(fabric_.nic(NodeId(0)));
+  test::FakeLibrary library(
+      {{.name = "mlx5_0"},
+       {.name = "mlx5_1", .options = {.cross_channel = false}},
+       {.name = "mlx5_2", .refusal = "cannot open device mlx5_2 with DEVX: no"},
+       {.name = "rxe0", .is_mlx5 = false}});
   const auto found = Survey(library);
   ASSERT_TRUE(found.ok());
   ASSERT_THAT(*found, SizeIs(4));
@@ -537,7 +630,7 @@ TEST_F(Mlx5DeviceTest, SurveyTellsWhatIsMissing) {
   EXPECT_THAT((*found)[1].why, HasSubstr("lacks capability cd"));
   EXPECT_EQ((*found)[2].why, "cannot open device mlx5_2 with DEVX: no");
   EXPECT_EQ((*found)[3].why, "not an mlx5 device");
-  EXPECT_THAT(misuses(), IsEmpty());
+  EXPECT_THAT(library.fabric().engine().misuses(), IsEmpty());
 }
 
 }  // namespace

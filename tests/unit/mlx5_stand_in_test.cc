@@ -40,7 +40,8 @@ class StandInTest : public testing::Test {
     EXPECT_EQ(verbs().AllocUar(UarKind::kNonCached, &other_uar_), 0);
     EXPECT_EQ(verbs().AllocPd(&pd_), 0);
     EXPECT_EQ(verbs().QueryEqn(&eqn_), 0);
-    std::ranges::fill(std::span(memory_.get(), kUmemBytes), std::byte{nic::cqe::kInvalid});
+    std::ranges::fill(std::span(memory_.get(), 3 * kPage), std::byte{nic::cqe::kInvalid});
+    std::ranges::fill(std::span(memory_.get() + 3 * kPage, kPage), std::byte{0});
     EXPECT_EQ(verbs().RegisterUmem({memory_.get(), kUmemBytes}, &umem_), 0);
   }
 
@@ -239,6 +240,8 @@ TEST_F(StandInTest, MemoryThatIsWrong) {
   ExpectCqRefused(Cqc(kDbrUmemId), 0x999, kBadResource, "doorbell record: umem 0x999");
   ExpectCqRefused(Cqc(kDbrAddr), 3 * kPage + 4, kBadParameter, "is not a multiple of 8");
   ExpectCqRefused(Cqc(kDbrAddr), kUmemBytes, kBadParameter, "doorbell record: 8 bytes at 0x4000");
+  ExpectCqRefused(Cqc(kDbrAddr), 64, kBadParameter, "lie in memory of a queue");
+  ExpectCqRefused(Cqc(kConsumerCounter), 1, kBadParameter, "another consumer counter");
   memory_.get()[2 * nic::kCqeBytes + nic::cqe::kOpcodeOwner] = std::byte{0};
   ExpectRefused(Create(), CqCommand(), kBadParameter, "CQ entry 2 is not invalid");
 }
@@ -261,6 +264,8 @@ TEST_F(StandInTest, QpThatIsWrong) {
   ExpectQpRefused(Qpc(kLogSqSize), 15, kBadParameter, "QP rings: 2097216 bytes at 0x1000");
   ExpectQpRefused(Qpc(kDbrAddr), 3 * kPage + 1, kBadParameter, "QP doorbell record: offset");
   ExpectQpRefused(prm::qp_command::kWqUmemId, 0x999, kBadResource, "QP rings: umem 0x999");
+  ExpectQpRefused(prm::qp_command::kWqUmemOffset, 0, kBadParameter, "lie in memory of a queue");
+  ExpectQpRefused(Qpc(kDbrAddr), 3 * kPage, kBadParameter, "lie in memory of a queue");
 }
 
 TEST_F(StandInTest, CqOnAnotherDoorbellPage) {
@@ -318,6 +323,7 @@ class StandInQpTest : public StandInTest {
     Set(in, Qpc(prm::qpc::kMtu), 3);
     Set(in, Qpc(prm::qpc::kLogMsgMax), 30);
     Set(in, Qpc(prm::qpc::kRemoteQpn), qpn_);
+    Set(in, Qpc(prm::qpc::kMinRnrNak), 1);
     Set(in, Path(prm::ads::kVhcaPortNum), 1);
     Set(in, Path(prm::ads::kRlid), 1);
     return in;
@@ -325,6 +331,7 @@ class StandInQpTest : public StandInTest {
   prm::ObjectCommand Send() const {
     prm::ObjectCommand in = Step(Command::kRtr2Rts);
     Set(in, Path(prm::ads::kAckTimeout), 14);
+    Set(in, Qpc(prm::qpc::kRetryCount), 7);
     Set(in, Qpc(prm::qpc::kRnrRetry), 7);
     return in;
   }
@@ -399,20 +406,52 @@ TEST_F(StandInQpTest, StepsThatAreWrong) {
   ExpectStepRefused(Receive(), Qpc(kMtu), 0, kBadParameter, "mtu 0 is not");
   ExpectStepRefused(Receive(), Qpc(kMtu), 6, kBadParameter, "mtu 6 is not");
   ExpectStepRefused(Receive(), Qpc(kLogMsgMax), 31, kBadParameter, "log_msg_max 31");
+  ExpectStepRefused(Receive(), Qpc(kMinRnrNak), 0, kBadParameter, "min_rnr_nak 0");
   ExpectStepRefused(Receive(), Qpc(kRemoteQpn), 0x999, kBadParameter, "has no QP 0x999");
   ExpectStepRefused(Receive(), port, 0, prm::Status::kBadIndex, "port does not exist");
   ExpectStepRefused(Receive(), Path(prm::ads::kRlid), 0, kBadParameter, "LID 0x0 is no port's");
   ExpectStepRefused(Receive(), Path(prm::ads::kRlid), 0xc000, kBadParameter, "LID 0xc000");
   ExpectStepRefused(Receive(), Path(prm::ads::kRlid), 3, kBadParameter, "node 2 does not exist");
+  ExpectStepRefused(Receive(), Path(prm::ads::kHopLimit), 64, kBadParameter, "Ethernet address");
+  ExpectStepRefused(Receive(), Path(prm::ads::kFl), 1, kBadParameter, "fl without capability");
   Do(Receive());
   ExpectStepRefused(Send(), Path(prm::ads::kAckTimeout), 0, kBadParameter, "would wait for ever");
+  ExpectStepRefused(Send(), Qpc(kRetryCount), 0, kBadParameter, "at the first lost packet");
 }
 
-TEST_F(StandInQpTest, ForcedLoopbackIsToItself) {
+// A NIC reads the record at its next step: what stands there was posted, whatever it is.
+TEST_F(StandInQpTest, DoorbellRecordsOfAnEarlierLife) {
+  auto* record = reinterpret_cast<uint32_t*>(memory_.get() + 3 * kPage + 64);
+  for (const size_t word : {nic::kReceiveRecord, nic::kSendRecord}) {
+    record[word] = nic::BigEndian(uint32_t{1});
+    ExpectRefused(Modify(), Init(), kBadParameter, "tells of WQEs that were not posted");
+    record[word] = 0;
+  }
+  Do(Init());
+}
+
+// Queues at a WAIT do not drain: whoever destroys them resets them first.
+TEST_F(StandInQpTest, QpDestroyedAtWorkIsReported) {
+  Do(Init());
+  Do(Receive());
+  Do(Send());
+  EXPECT_EQ(verbs().DestroyObject(qp_), 0);
+  EXPECT_THAT(misuses(), ElementsAre(HasSubstr("QP 0x1000 is destroyed in state RTS")));
+}
+
+class StandInLoopbackTest : public StandInQpTest {
+ protected:
+  StandInLoopbackTest() : StandInQpTest({.is_ethernet = true}) {}
+};
+
+TEST_F(StandInLoopbackTest, ForcedLoopbackIsToItself) {
   Do(Init());
   prm::ObjectCommand in = Receive();
   Set(in, Path(prm::ads::kFl), 1);
+  ExpectRefused(Modify(), in, kBadParameter, "fl with an address");
+  Set(in, Path(prm::ads::kRlid), 0);
   ExpectStepRefused(in, Qpc(prm::qpc::kRemoteQpn), qpn_ + 1, kBadParameter, "fl to another QP");
+  Do(in);
 }
 
 class StandInRoceTest : public StandInQpTest {
@@ -443,6 +482,7 @@ TEST_F(StandInRoceTest, PathsThatAreWrong) {
   refused(kRgidHigh, uint64_t{0xfd51} << 48, kBadParameter, "rgid is nobody's");
   refused(kRmacLow, 9, kBadParameter, "rmac is not that of rgid");
   refused(kFl, 1, kBadParameter, "fl without capability");
+  refused(kRlid, 1, kBadParameter, "an InfiniBand address");
   Do(RoceReceive());
 }
 
@@ -472,12 +512,32 @@ TEST_F(StandInTest, CallsThatAreWrong) {
   ExpectError(verbs().DeregisterMemory({}), EINVAL, "no such memory region");
   EventChannel channel;
   ASSERT_EQ(verbs().OpenEventChannel(&channel), 0);
-  ExpectError(verbs().SubscribeCompletions(channel, {}, 1), EINVAL, "no such channel or CQ");
-  MakeCq();
-  EXPECT_EQ(verbs().SubscribeCompletions(channel, cq_, 1), 0);
-  ExpectError(verbs().SubscribeCompletions(channel, cq_, 1), EEXIST, "are subscribed to");
   MacAddress mac;
   ExpectError(verbs().ResolveMac(pd_, 1, 3, Gid{}, &mac), EHOSTUNREACH, "nobody has this GID");
+}
+
+TEST_F(StandInTest, SubscriptionsThatAreWrong) {
+  EventChannel channel;
+  ASSERT_EQ(verbs().OpenEventChannel(&channel), 0);
+  MakeQp();
+  const auto refused = [&](EventChannel on, Object object, prm::EventType type) {
+    ExpectError(verbs().Subscribe(on, object, type, 1), EINVAL, "no such channel, or no object");
+  };
+  refused({}, cq_, prm::EventType::kCompletion);
+  refused(channel, {}, prm::EventType::kCompletion);
+  refused(channel, qp_, prm::EventType::kCqError);
+  refused(channel, cq_, prm::EventType::kQpFatal);
+  for (const auto type : {prm::EventType::kCompletion, prm::EventType::kCqError}) {
+    EXPECT_EQ(verbs().Subscribe(channel, cq_, type, 1), 0);
+    ExpectError(verbs().Subscribe(channel, cq_, type, 1), EEXIST, "are subscribed to");
+  }
+  uint64_t cookie = 0;
+  DeviceEvent event;
+  EXPECT_EQ(verbs().TakeEvent(channel, &cookie), EAGAIN);
+  EXPECT_EQ(verbs().TakeDeviceEvent(channel, &event), EAGAIN);
+  ASSERT_EQ(verbs().CloseEventChannel(channel), 0);
+  EXPECT_EQ(verbs().TakeEvent(channel, &cookie), EINVAL);
+  EXPECT_EQ(verbs().TakeDeviceEvent(channel, &event), EINVAL);
 }
 
 /// The 8 bytes that arm a CQ, with its doorbell record.

@@ -34,6 +34,7 @@ class ConnectingDevice : public Device {
   Result<uint32_t> RegisterMemory(std::span<const std::byte>, Access) override {
     return Rejected("unused");
   }
+  Status DeregisterMemory(uint32_t) override { return {}; }
   void RingDoorbell(uint64_t) override {}
   Status MoveToError(uint32_t) override { return {}; }
   Result<QpCounters> QueryQp(uint32_t) override { return Rejected("unused"); }

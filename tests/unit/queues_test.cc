@@ -17,6 +17,7 @@ namespace {
 using test::Occurrences;
 using test::PlanOf;
 using test::XmlError;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 Selection Only(uint32_t node) { return {.nodes = {NodeId(node)}, .blocks = {}, .rounds = {}}; }
@@ -100,7 +101,7 @@ TEST(QueuesTest, SendEnablesPointAtTheLastWqeThatTheyEnable) {
         queue.replace(queue.find('>'), 1, "&gt;");
         EXPECT_THAT(
             svg, HasSubstr("SEND_EN " + queue + ", up to WQE " + std::to_string(entry.count - 1) +
-                           ": " + NameOf(plan, NodeId(3), last) + "<"));
+                           ": " + NameOf(plan, NodeId(3), last)));
       }
     }
   }
@@ -113,6 +114,16 @@ TEST(QueuesTest, QueuesInPartsNameTheirRing) {
   EXPECT_THAT(svg, HasSubstr(", a ring of 16<"));
   EXPECT_THAT(svg, HasSubstr(", a ring of 8<"));
   EXPECT_THAT(svg, HasSubstr(" re-arms meanwhile"));
+  // Catches notes at the wrong entry, and too many or too few of them.
+  nic::LowerOptions one = lower;
+  one.node = NodeId(1);
+  EXPECT_EQ(Occurrences(svg, ">re-arm "), nic::Lower(plan, one)->nodes[0].rearms());
+  EXPECT_THAT(svg, ContainsRegex(">re-arm 1: once WQE 7 has completed</text><g class=\"entry\">"
+                                 "<title>QP 1&gt;[0-9]+ [a-z]+ 16: "));
+  EXPECT_THAT(svg, ContainsRegex(">re-arm 2: once WQE 15 has completed</text><g class=\"entry\">"
+                                 "<title>QP 1&gt;[0-9]+ [a-z]+ 24: "));
+  EXPECT_THAT(svg, HasSubstr(">the last completion<"));
+  EXPECT_THAT(*DrawQueues(plan, Only(1)), HasSubstr("only completion<"));
   EXPECT_EQ(Occurrences(*DrawQueues(plan, Only(1)), "a ring of"), 0u);
 }
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Translation validation: what lowering makes of every small plan is accepted in both modes, and one
-// wrong byte of each kind is named by the rule that it breaks.
+// Translation validation: what lowering makes of every small plan is accepted in both modes, and
+// one wrong byte of each kind is named by the rule that it breaks.
 #include "prepost/backends/nic/validate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <tuple>
 
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/lower.h"
+#include "prepost/backends/nic/node_lowering.h"
 #include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/wqe.h"
 #include "prepost/compiler/schedule.h"
@@ -180,6 +182,84 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenBytesTest,
                          testing::Values(LoweringMode::kInline, LoweringMode::kManaged),
                          [](const auto& param) { return std::string(Name(param.param)); });
 
+/// Queues of several times their rings, whose program can be changed before it is validated.
+class ShortRingsTest : public testing::Test {
+ protected:
+  void Compile(const char* algorithm, uint32_t nodes, uint32_t blocks, const char* ready,
+               const LowerOptions& lower) {
+    plan_ = test::CompileOrDie({.nodes = nodes,
+                                .message_bytes = 100 * blocks,
+                                .block_bytes = 100,
+                                .algorithm = algorithm,
+                                .ready = *ParseReady(ready)});
+    program_ = *Lower(plan_, lower);
+    EXPECT_EQ(Verdict(), "");
+  }
+  std::string Verdict() const {
+    const auto report = ValidateProgram(plan_, program_);
+    return report.ok() ? report->ToStatus().ToString() : report.status().ToString();
+  }
+  /// Changes all sends with this opcode, of all nodes.
+  template <typename Change>
+  void ForEach(Opcode opcode, Change change) {
+    for (NodeProgram& node : program_.nodes) {
+      for (QueuePair& qp : node.qps) {
+        for (SendEntry& entry : qp.sends) {
+          if (entry.opcode == opcode) change(node, entry);
+        }
+      }
+    }
+  }
+
+  Plan plan_;
+  QueueProgram program_;
+};
+
+// Blocks that want more receives for credits than the host can post before they are sent.
+TEST_F(ShortRingsTest, HostsThatWaitForWhatTheyHoldBackAreACycle) {
+  for (const auto mode : {LoweringMode::kInline, LoweringMode::kManaged}) {
+    Compile("binomial_pipeline", 5, 70, "window=12", {.mode = mode, .profile = kTinyRings});
+    ForEach(Opcode::kSendImm, [](const NodeProgram& node, SendEntry& entry) {
+      const auto all = static_cast<uint32_t>(node.qps[entry.qp.index()].receives.size());
+      entry.count = std::min(entry.count + 7, all);
+    });
+    EXPECT_THAT(Verdict(), HasSubstr("(for which its host cannot ring)"));
+  }
+}
+
+// One SEND_EN for credits of which the last grants receives that are posted after the first ones
+// have come.
+TEST_F(ShortRingsTest, SendEnableThatWantsTooMuchAtOnceIsFound) {
+  Compile("sequential", 2, 40, "window=17",
+          {.mode = LoweringMode::kManaged,
+           .profile = {.name = "short", .sq_wqebbs = 64, .rq_wqes = 16}});
+  std::vector<SendEntry>& master = program_.nodes[1].qps.back().sends;
+  ASSERT_EQ(master[0].opcode, Opcode::kSendEnable);
+  ASSERT_EQ(master[1].opcode, Opcode::kSendEnable);
+  master[0].count = master[1].count;
+  master.erase(master.begin() + 1);
+  EXPECT_THAT(Verdict(), HasSubstr("(for which its host cannot ring)"));
+}
+
+TEST_F(ShortRingsTest, CreditsBeforeTheirReceivesAreFound) {
+  Compile("chain", 3, 70, "window=3", {.profile = kTinyRings});
+  ForEach(Opcode::kSend, [](const NodeProgram&, SendEntry& entry) { entry.count = 0; });
+  EXPECT_THAT(Verdict(), HasSubstr("receives that are granted by then are posted"));
+}
+
+TEST_F(ShortRingsTest, RingsThatLoseSomethingAreFound) {
+  Compile("chain", 3, 70, "window=3", {.profile = kTinyRings});
+  const QueueProgram right = program_;
+  for (CompletionQueue& cq : program_.nodes[1].cqs) cq.entries = 1;
+  EXPECT_THAT(Verdict(), HasSubstr("part: its CQ holds 1 of 16 CQEs"));
+  program_ = right;
+  for (QueuePair& qp : program_.nodes[1].qps) qp.rq_wqes = std::min(qp.rq_wqes, 1u);
+  EXPECT_THAT(Verdict(), HasSubstr("part: the ring of receives cannot be written in halves"));
+  program_ = right;
+  program_.rnr_retry = 0;
+  EXPECT_THAT(Verdict(), HasSubstr("node 0 posts receives in parts"));
+}
+
 TEST(ValidateTest, LostSendEnableIsFound) {
   const Plan plan = test::CompileOrDie(
       {.nodes = 3, .message_bytes = 300, .block_bytes = 100, .algorithm = "chain"});
@@ -232,6 +312,64 @@ TEST(ValidateTest, MastersThatWaitForEachOtherAreACycle) {
   }
   EXPECT_THAT(ValidateProgram(plan, program)->ToStatus().ToString(), HasSubstr("and so on around"));
 }
+
+/// Node 0 sends a block to node 1, and node 1 to nodes 2 and 3: to node 2 after `before_first`, to
+/// node 3 after `before_second`; of node 1's ops, 0 is the receive and 1 the send to node 2.
+Plan ForwardingPlan(const std::vector<OpId>& before_first, const std::vector<OpId>& before_second) {
+  PlanHeader header{.nodes = 4, .rounds = 3};
+  header.message = *MakeMessage(1, 1);
+  PlanBuilder builder(header);
+  const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
+  const ChannelId to_2 = builder.AddChannel({NodeId(1), NodeId(2), kBlockLane});
+  const ChannelId to_3 = builder.AddChannel({NodeId(1), NodeId(3), kBlockLane});
+  builder.BeginProgram(NodeId(0));
+  builder.AddOp({.channel = to_1, .block = 0, .round = 0});
+  builder.BeginProgram(NodeId(1));
+  builder.AddOp({.channel = to_1, .block = 0, .round = 0, .kind = OpKind::kRecv});
+  builder.AddOp({.channel = to_2, .block = 0, .round = 1}, before_first);
+  builder.AddOp({.channel = to_3, .block = 0, .round = 2}, before_second);
+  builder.BeginProgram(NodeId(2));
+  builder.AddOp({.channel = to_2, .block = 0, .round = 1, .kind = OpKind::kRecv});
+  builder.BeginProgram(NodeId(3));
+  builder.AddOp({.channel = to_3, .block = 0, .round = 2, .kind = OpKind::kRecv});
+  return std::move(builder).Build();
+}
+
+/// Lowered without asking whether the plan is valid, and validated against it.
+std::string VerdictUnverified(const Plan& plan, const LowerOptions& options) {
+  QueueProgram program{.message = plan.header().message, .mode = options.mode};
+  for (const Program& it : plan.programs()) program.nodes.push_back(LowerNode(plan, it, options));
+  return ValidateProgram(plan, program)->ToStatus().ToString();
+}
+
+class HazardTest : public testing::TestWithParam<std::tuple<LoweringMode, Masters>> {
+ protected:
+  const LowerOptions options_{.mode = std::get<0>(GetParam()), .masters = std::get<1>(GetParam())};
+};
+
+// Bytes that are the plan's, of a plan that forgets an edge: a rule that goes by `after` sees
+// nothing.
+TEST_P(HazardTest, MissingEdgeOfThePlanIsFound) {
+  const std::string why = "may read block 0 before it is received";
+  EXPECT_THAT(VerdictUnverified(ForwardingPlan({}, {OpId(0)}), options_), HasSubstr(why));
+  EXPECT_THAT(VerdictUnverified(ForwardingPlan({}, {OpId(1)}), options_), HasSubstr(why));
+  // One master for all has waited for the receive already.
+  const bool is_one_master = GetParam() == std::tuple(LoweringMode::kManaged, Masters::kNode);
+  EXPECT_THAT(VerdictUnverified(ForwardingPlan({OpId(0)}, {}), options_),
+              HasSubstr(is_one_master ? "" : why));
+}
+
+// A rule that asks each queue for its own WAITs only refuses a valid plan.
+TEST_P(HazardTest, ReceiveIsKnownThroughAnotherSend) {
+  const Plan plan = ForwardingPlan({OpId(0)}, {OpId(1)});
+  ASSERT_TRUE(Lower(plan, options_).ok());
+  EXPECT_EQ(VerdictUnverified(plan, options_), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HazardTest,
+                         testing::Values(std::tuple(LoweringMode::kInline, Masters::kNode),
+                                         std::tuple(LoweringMode::kManaged, Masters::kNode),
+                                         std::tuple(LoweringMode::kManaged, Masters::kQueue)));
 
 }  // namespace
 }  // namespace prepost::nic

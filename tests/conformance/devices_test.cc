@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The devices that the suite runs on. A new device is one line in the registration at the end.
+#include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/mlx5/rdma_core.h"
+#include "prepost/backends/mlx5/stand_in.h"
+#include "tests/conformance/cross_channel.h"
+#include "tests/support/hardware_devices.h"
+
+namespace prepost::test {
+namespace {
+
+class EmulatedDevices : public DeviceUnderTest {
+ public:
+  explicit EmulatedDevices(emulated::EngineOptions options, const nic::DeviceFactory& make = {})
+      : fabric_(2, options) {
+    if (!make) return;
+    EXPECT_TRUE(fabric_.MakeDevices(make).ok());
+  }
+  nic::Device& device(uint32_t node) override { return fabric_.device(NodeId(node)); }
+  void Settle() override { fabric_.RunUntilIdle(); }
+
+ private:
+  emulated::Fabric fabric_;
+};
+
+Registration Emulated(const char* name, emulated::SchedulerMode scheduler) {
+  return {name, [scheduler] {
+            return std::make_unique<EmulatedDevices>(
+                emulated::EngineOptions{.scheduler = scheduler, .seed = 17});
+          }};
+}
+
+/// The mlx5 device, whose commands a stand-in carries out on the same NICs.
+Registration Mlx5OnStandIn(const char* name, mlx5::StandInOptions options) {
+  return {name, [options] {
+            return std::make_unique<EmulatedDevices>(
+                emulated::EngineOptions{},
+                [options](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, options); });
+          }};
+}
+
+/// Cards, or why there are none. Not yet seen on hardware.
+Registration OnHardware(const HardwareChoice& choice) {
+  if (choice.device.empty()) {
+    return {.name = choice.instance, .make = {}, .missing = choice.missing};
+  }
+  return {choice.instance, [name = choice.device]() -> std::unique_ptr<DeviceUnderTest> {
+            auto devices = HardwareDevices::Open(*mlx5::RdmaCore(), name);
+            if (devices.ok()) return *std::move(devices);
+            ADD_FAILURE() << devices.status().ToString();
+            return nullptr;
+          }};
+}
+
+std::vector<Registration> Registrations() {
+  std::vector<Registration> all = {
+      Emulated("emulated", emulated::SchedulerMode::kRoundRobin),
+      Emulated("emulated_random", emulated::SchedulerMode::kRandom),
+      Emulated("emulated_adversarial", emulated::SchedulerMode::kAdversarial),
+      Mlx5OnStandIn("mlx5_emulated_infiniband", {}),
+      Mlx5OnStandIn("mlx5_emulated_roce", {.is_ethernet = true})};
+  for (const HardwareChoice& choice : ChooseHardware(mlx5::RdmaCore().get())) {
+    all.push_back(OnHardware(choice));
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CrossChannelTest, testing::ValuesIn(Registrations()),
+                         [](const auto& registration) { return registration.param.name; });
+
+}  // namespace
+}  // namespace prepost::test

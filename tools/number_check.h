@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks of flags that are numbers. CLI11 converts what a flag is given, but wraps -1 to the
+// largest number, takes "nan" for one in any range, and an empty text for the default; these checks
+// come before its conversion.
+#ifndef PREPOST_TOOLS_NUMBER_CHECK_H_
+#define PREPOST_TOOLS_NUMBER_CHECK_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+namespace prepost::tools {
+
+/// For ->check(): decimal digits, a number from `least` to `most`.
+CLI::Validator WholeNumber(uint64_t least, uint64_t most);
+
+/// For ->check(): a decimal number, finite, from `least` to `most`.
+CLI::Validator Number(double least, double most);
+
+/// Of every flag that is a time in seconds.
+inline CLI::Validator Seconds() { return Number(0.001, 1e6); }
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_NUMBER_CHECK_H_
