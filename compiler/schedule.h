@@ -78,6 +78,8 @@ const Schedule& ChainSchedule();
 const Schedule& BinomialTreeSchedule();
 const Schedule& BinomialPipelineSchedule();
 const Schedule& CirculantSchedule();
+const Schedule& TwoTreeSchedule();
+const Schedule& ScatterAllgatherSchedule();
 
 }  // namespace prepost
 
