@@ -40,29 +40,27 @@
 #include <bit>
 
 #include "prepost/compiler/schedule.h"
-#include "prepost/ir/status.h"
 
 namespace prepost {
 namespace {
 
-/// The hypercube for one extent, n >= 2. Vertices and rounds as in the essay above.
+/// The hypercube for one extent. Vertices and rounds as in the essay above.
 class Hypercube {
  public:
   explicit Hypercube(Extent extent)
       : nodes_(extent.nodes),
         last_block_(extent.blocks - 1),
         dimensions_(static_cast<uint32_t>(std::bit_width(extent.nodes)) - 1),
-        vertices_(1u << dimensions_) {
-    PREPOST_CHECK(nodes_ >= 2);
-  }
+        vertices_(1u << dimensions_) {}
 
   bool has_twins() const { return nodes_ != vertices_; }
   /// Rounds in which vertices exchange blocks; with twins there is one more round.
   uint32_t outside_rounds() const { return last_block_ + dimensions_; }
-  uint32_t rounds() const { return outside_rounds() + (has_twins() ? 1 : 0); }
+  uint32_t rounds() const { return nodes_ == 1 ? 0 : outside_rounds() + (has_twins() ? 1 : 0); }
 
-  std::optional<Transfer> Outgoing(uint32_t node, uint32_t round) const {
-    const uint32_t v = Vertex(node);
+  uint32_t Vertex(uint32_t node) const { return node < vertices_ ? node : node - vertices_ + 1; }
+
+  std::optional<Transfer> Outgoing(uint32_t node, uint32_t v, uint32_t round) const {
     if (round == outside_rounds()) return LastOutgoing(node, v, round);
     if (node != SenderOf(v, round)) return To(Partner(v, node), Inside(v, round));
     const uint32_t to = v ^ (1u << Dimension(round));
@@ -70,8 +68,7 @@ class Hypercube {
     return To(ReceiverOf(to, round), Outside(to, round));
   }
 
-  std::optional<Transfer> Incoming(uint32_t node, uint32_t round) const {
-    const uint32_t v = Vertex(node);
+  std::optional<Transfer> Incoming(uint32_t node, uint32_t v, uint32_t round) const {
     if (v == 0) return std::nullopt;
     if (round == outside_rounds()) return LastIncoming(node, v, round);
     if (node != ReceiverOf(v, round)) return To(ReceiverOf(v, round), Inside(v, round));
@@ -84,7 +81,6 @@ class Hypercube {
     return Transfer{.peer = peer, .block = *block};
   }
 
-  uint32_t Vertex(uint32_t node) const { return node < vertices_ ? node : node - vertices_ + 1; }
   bool IsShared(uint32_t v) const { return v != 0 && v + vertices_ - 1 < nodes_; }
   uint32_t Twin(uint32_t v) const { return v + vertices_ - 1; }
   uint32_t Partner(uint32_t v, uint32_t node) const { return node == v ? Twin(v) : v; }
@@ -164,21 +160,34 @@ class Hypercube {
   uint32_t vertices_;    // V = 2^l
 };
 
+class BinomialPipelineNode final : public NodeSchedule {
+ public:
+  BinomialPipelineNode(Extent extent, uint32_t node)
+      : hypercube_(extent), node_(node), vertex_(hypercube_.Vertex(node)) {}
+
+  RoundRange ActiveRounds() const override { return {0, hypercube_.rounds()}; }
+  std::optional<Transfer> Outgoing(uint32_t round) const override {
+    return hypercube_.Outgoing(node_, vertex_, round);
+  }
+  std::optional<Transfer> Incoming(uint32_t round) const override {
+    return hypercube_.Incoming(node_, vertex_, round);
+  }
+
+ private:
+  Hypercube hypercube_;
+  uint32_t node_;
+  uint32_t vertex_;
+};
+
 class BinomialPipeline final : public Schedule {
  public:
   std::string_view name() const override { return "binomial_pipeline"; }
   std::string_view summary() const override {
     return "all nodes send and receive at once over a hypercube; k-1+ceil(log2 n) rounds";
   }
-  uint32_t Rounds(Extent extent) const override {
-    return extent.nodes == 1 ? 0 : Hypercube(extent).rounds();
-  }
-  RoundRange ActiveRounds(Extent extent, uint32_t) const override { return {0, Rounds(extent)}; }
-  std::optional<Transfer> Outgoing(Extent extent, uint32_t node, uint32_t round) const override {
-    return Hypercube(extent).Outgoing(node, round);
-  }
-  std::optional<Transfer> Incoming(Extent extent, uint32_t node, uint32_t round) const override {
-    return Hypercube(extent).Incoming(node, round);
+  uint32_t Rounds(Extent extent) const override { return Hypercube(extent).rounds(); }
+  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
+    return std::make_unique<BinomialPipelineNode>(extent, node);
   }
 };
 

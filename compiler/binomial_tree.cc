@@ -20,32 +20,44 @@
 namespace prepost {
 namespace {
 
+/// floor(log2 node), node > 0.
+uint32_t TopBit(uint32_t node) { return static_cast<uint32_t>(std::bit_width(node)) - 1; }
+/// ceil(log2 nodes).
+uint32_t Stages(uint32_t nodes) { return static_cast<uint32_t>(std::bit_width(nodes - 1)); }
+
+class BinomialTreeNode final : public NodeSchedule {
+ public:
+  BinomialTreeNode(Extent extent, uint32_t node)
+      : extent_(extent), node_(node), receive_stage_(node == 0 ? 0 : TopBit(node)) {}
+
+  RoundRange ActiveRounds() const override {
+    return {extent_.blocks * receive_stage_, extent_.blocks * Stages(extent_.nodes)};
+  }
+  std::optional<Transfer> Outgoing(uint32_t round) const override {
+    const uint32_t distance = 1u << (round / extent_.blocks);
+    if (node_ >= distance || distance >= extent_.nodes - node_) return std::nullopt;
+    return Transfer{.peer = node_ + distance, .block = round % extent_.blocks};
+  }
+  std::optional<Transfer> Incoming(uint32_t round) const override {
+    if (node_ == 0 || round / extent_.blocks != receive_stage_) return std::nullopt;
+    return Transfer{.peer = node_ - (1u << receive_stage_), .block = round % extent_.blocks};
+  }
+
+ private:
+  Extent extent_;
+  uint32_t node_;
+  uint32_t receive_stage_;
+};
+
 class BinomialTree final : public Schedule {
  public:
   std::string_view name() const override { return "binomial_tree"; }
   std::string_view summary() const override {
     return "nodes that have the message double per stage; k*ceil(log2 n) rounds";
   }
-  uint32_t Rounds(Extent extent) const override {
-    return extent.blocks * static_cast<uint32_t>(std::bit_width(extent.nodes - 1));
-  }
-  RoundRange ActiveRounds(Extent extent, uint32_t node) const override {
-    return {node == 0 ? 0 : extent.blocks * ReceiveStage(node), Rounds(extent)};
-  }
-  std::optional<Transfer> Outgoing(Extent extent, uint32_t node, uint32_t round) const override {
-    const uint32_t distance = 1u << (round / extent.blocks);
-    if (node >= distance || distance >= extent.nodes - node) return std::nullopt;
-    return Transfer{.peer = node + distance, .block = round % extent.blocks};
-  }
-  std::optional<Transfer> Incoming(Extent extent, uint32_t node, uint32_t round) const override {
-    if (node == 0 || round / extent.blocks != ReceiveStage(node)) return std::nullopt;
-    return Transfer{.peer = node - (1u << ReceiveStage(node)), .block = round % extent.blocks};
-  }
-
- private:
-  /// The stage in which `node` > 0 gets the message: the position of its top bit.
-  static uint32_t ReceiveStage(uint32_t node) {
-    return static_cast<uint32_t>(std::bit_width(node)) - 1;
+  uint32_t Rounds(Extent extent) const override { return extent.blocks * Stages(extent.nodes); }
+  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
+    return std::make_unique<BinomialTreeNode>(extent, node);
   }
 };
 

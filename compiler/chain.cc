@@ -13,10 +13,38 @@
 //   round 0: 0>1:0   1: 0>1:1 1>2:0   2: 1>2:1 2>3:0   3: 2>3:1
 //
 // Source: RDMC (Behrens et al., DSN 2018), section 4.3 "chain send".
+#include <algorithm>
+
 #include "prepost/compiler/schedule.h"
 
 namespace prepost {
 namespace {
+
+class ChainNode final : public NodeSchedule {
+ public:
+  ChainNode(Extent extent, uint32_t node) : extent_(extent), node_(node) {}
+
+  RoundRange ActiveRounds() const override {
+    if (extent_.nodes == 1) return {};
+    const uint32_t received = node_ == 0 ? 0 : node_ - 1 + extent_.blocks;
+    const uint32_t sent = is_last() ? 0 : node_ + extent_.blocks;
+    return {node_ == 0 ? 0 : node_ - 1, std::max(received, sent)};
+  }
+  std::optional<Transfer> Outgoing(uint32_t round) const override {
+    if (is_last() || round < node_ || round - node_ >= extent_.blocks) return std::nullopt;
+    return Transfer{.peer = node_ + 1, .block = round - node_};
+  }
+  std::optional<Transfer> Incoming(uint32_t round) const override {
+    if (node_ == 0 || round + 1 < node_ || round + 1 - node_ >= extent_.blocks) return std::nullopt;
+    return Transfer{.peer = node_ - 1, .block = round + 1 - node_};
+  }
+
+ private:
+  bool is_last() const { return node_ + 1 == extent_.nodes; }
+
+  Extent extent_;
+  uint32_t node_;
+};
 
 class Chain final : public Schedule {
  public:
@@ -27,20 +55,8 @@ class Chain final : public Schedule {
   uint32_t Rounds(Extent extent) const override {
     return extent.nodes == 1 ? 0 : extent.blocks + extent.nodes - 2;
   }
-  RoundRange ActiveRounds(Extent extent, uint32_t node) const override {
-    if (extent.nodes == 1) return {};
-    const uint32_t begin = node == 0 ? 0 : node - 1;
-    const uint32_t end = node + 1 == extent.nodes ? Rounds(extent) : node + extent.blocks;
-    return {begin, end};
-  }
-  std::optional<Transfer> Outgoing(Extent extent, uint32_t node, uint32_t round) const override {
-    if (node + 1 >= extent.nodes || round < node || round - node >= extent.blocks)
-      return std::nullopt;
-    return Transfer{.peer = node + 1, .block = round - node};
-  }
-  std::optional<Transfer> Incoming(Extent extent, uint32_t node, uint32_t round) const override {
-    if (node == 0 || round + 1 < node || round + 1 - node >= extent.blocks) return std::nullopt;
-    return Transfer{.peer = node - 1, .block = round + 1 - node};
+  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
+    return std::make_unique<ChainNode>(extent, node);
   }
 };
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "prepost/compiler/pass_manager.h"
 #include "prepost/compiler/schedule.h"
@@ -51,12 +52,12 @@ class SchedulePlayer {
     channel_begin_.push_back(0);
     std::vector<uint32_t> targets;
     for (uint32_t node = 0; node < extent_.nodes; ++node) {
-      const uint32_t vertex = ToSchedule(node);
-      const RoundRange rounds = schedule_.ActiveRounds(extent_, vertex);
+      const std::unique_ptr<NodeSchedule> part = schedule_.ForNode(extent_, ToSchedule(node));
+      const RoundRange rounds = part->ActiveRounds();
       targets.clear();
       size_t compact_at = kTargetsCompact;
       for (uint32_t round = rounds.begin; round < rounds.end; ++round) {
-        const std::optional<Transfer> out = schedule_.Outgoing(extent_, vertex, round);
+        const std::optional<Transfer> out = part->Outgoing(round);
         if (!out) continue;
         const uint32_t target = ToPlan(out->peer);
         // Most schedules come back to the same few peers: keep the list short as it grows.
@@ -89,11 +90,11 @@ class SchedulePlayer {
 
   void AddProgram(uint32_t node) {
     builder_.BeginProgram(NodeId(node));
-    const uint32_t vertex = ToSchedule(node);
-    const RoundRange rounds = schedule_.ActiveRounds(extent_, vertex);
+    const std::unique_ptr<NodeSchedule> part = schedule_.ForNode(extent_, ToSchedule(node));
+    const RoundRange rounds = part->ActiveRounds();
     for (uint32_t round = rounds.begin; round < rounds.end; ++round) {
-      const std::optional<Transfer> in = schedule_.Incoming(extent_, vertex, round);
-      const std::optional<Transfer> out = schedule_.Outgoing(extent_, vertex, round);
+      const std::optional<Transfer> in = part->Incoming(round);
+      const std::optional<Transfer> out = part->Outgoing(round);
       const bool is_in_first = in && ToPlan(in->peer) < node;  // by (from, to)
       if (in && is_in_first) AddRecv(node, *in, round);
       if (out) AddSend(node, *out, round);

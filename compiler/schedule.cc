@@ -4,9 +4,10 @@
 namespace prepost {
 
 std::span<const Schedule* const> Schedules() {
-  static const Schedule* const kSchedules[] = {&SequentialSchedule(), &ChainSchedule(),
-                                               &BinomialTreeSchedule(),
-                                               &BinomialPipelineSchedule()};
+  static const Schedule* const kSchedules[] = {
+      &SequentialSchedule(),       &ChainSchedule(),     &BinomialTreeSchedule(),
+      &BinomialPipelineSchedule(), &CirculantSchedule(), &TwoTreeSchedule(),
+      &ScatterAllgatherSchedule()};
   return kSchedules;
 }
 

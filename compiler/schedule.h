@@ -2,7 +2,8 @@
 //
 // Schedule: an algorithm as a pure function of (nodes, blocks, node, round). One file each, listed
 // in schedule.cc. A schedule knows nothing of credits, windows, bytes or queues; compile.cc plays
-// it for every node and passes do the rest.
+// it for every node and passes do the rest. A node's part is found from its number alone, without
+// any other node's: Schedule::ForNode() works out what does not change from round to round.
 //
 // Inside a schedule the root is node 0; Compile() renames node r to (r + root) mod n. Per round a
 // node makes at most one transfer out and one in (the one-port model), and what it sends it has
@@ -11,6 +12,7 @@
 #define PREPOST_COMPILER_SCHEDULE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,6 +42,18 @@ struct Extent {
   uint32_t blocks = 1;
 };
 
+/// What one node does in each round.
+class NodeSchedule {
+ public:
+  virtual ~NodeSchedule() = default;
+  /// Rounds outside of which the node does nothing; the others are asked only inside. May be
+  /// generous.
+  virtual RoundRange ActiveRounds() const = 0;
+  virtual std::optional<Transfer> Outgoing(uint32_t round) const = 0;
+  virtual std::optional<Transfer> Incoming(uint32_t round) const = 0;
+};
+
+/// Immutable; may be used by any number of threads.
 class Schedule {
  public:
   virtual ~Schedule() = default;
@@ -48,10 +62,8 @@ class Schedule {
   virtual std::string_view summary() const = 0;
   /// Rounds from the first transfer to the last; 0 for one node.
   virtual uint32_t Rounds(Extent extent) const = 0;
-  /// Rounds outside of which `node` does nothing; callers ask only inside. May be generous.
-  virtual RoundRange ActiveRounds(Extent extent, uint32_t node) const = 0;
-  virtual std::optional<Transfer> Outgoing(Extent extent, uint32_t node, uint32_t round) const = 0;
-  virtual std::optional<Transfer> Incoming(Extent extent, uint32_t node, uint32_t round) const = 0;
+  /// The part of `node` < extent.nodes.
+  virtual std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const = 0;
 };
 
 /// All schedules, in the order in which help lists them. Immutable, for the life of the program.
@@ -65,6 +77,9 @@ const Schedule& SequentialSchedule();
 const Schedule& ChainSchedule();
 const Schedule& BinomialTreeSchedule();
 const Schedule& BinomialPipelineSchedule();
+const Schedule& CirculantSchedule();
+const Schedule& TwoTreeSchedule();
+const Schedule& ScatterAllgatherSchedule();
 
 }  // namespace prepost
 

@@ -18,6 +18,28 @@
 namespace prepost {
 namespace {
 
+class SequentialNode final : public NodeSchedule {
+ public:
+  SequentialNode(Extent extent, uint32_t node) : extent_(extent), node_(node) {}
+
+  RoundRange ActiveRounds() const override {
+    if (node_ == 0) return {0, extent_.blocks * (extent_.nodes - 1)};
+    return {extent_.blocks * (node_ - 1), extent_.blocks * node_};
+  }
+  std::optional<Transfer> Outgoing(uint32_t round) const override {
+    if (node_ != 0) return std::nullopt;
+    return Transfer{.peer = 1 + round / extent_.blocks, .block = round % extent_.blocks};
+  }
+  std::optional<Transfer> Incoming(uint32_t round) const override {
+    if (node_ == 0 || round / extent_.blocks + 1 != node_) return std::nullopt;
+    return Transfer{.peer = 0, .block = round % extent_.blocks};
+  }
+
+ private:
+  Extent extent_;
+  uint32_t node_;
+};
+
 class Sequential final : public Schedule {
  public:
   std::string_view name() const override { return "sequential"; }
@@ -25,17 +47,8 @@ class Sequential final : public Schedule {
     return "the root sends everything to one node after the other; k(n-1) rounds";
   }
   uint32_t Rounds(Extent extent) const override { return extent.blocks * (extent.nodes - 1); }
-  RoundRange ActiveRounds(Extent extent, uint32_t node) const override {
-    if (node == 0) return {0, Rounds(extent)};
-    return {extent.blocks * (node - 1), extent.blocks * node};
-  }
-  std::optional<Transfer> Outgoing(Extent extent, uint32_t node, uint32_t round) const override {
-    if (node != 0) return std::nullopt;
-    return Transfer{.peer = 1 + round / extent.blocks, .block = round % extent.blocks};
-  }
-  std::optional<Transfer> Incoming(Extent extent, uint32_t node, uint32_t round) const override {
-    if (node == 0 || round / extent.blocks + 1 != node) return std::nullopt;
-    return Transfer{.peer = 0, .block = round % extent.blocks};
+  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
+    return std::make_unique<SequentialNode>(extent, node);
   }
 };
 

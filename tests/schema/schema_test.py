@@ -114,7 +114,8 @@ def main():
     spec_schema = schema("compiler/spec.schema.json")
     files = 0
 
-    algorithms = ["sequential", "chain", "binomial_tree", "binomial_pipeline"]
+    algorithms = ["sequential", "chain", "binomial_tree", "binomial_pipeline", "circulant", "two_tree",
+                  "scatter_allgather"]
     readies = ["auto", "barrier", "channel", "window=2", "retry"]
     for algorithm, ready, nodes, size in itertools.product(algorithms, readies, [1, 2, 6], [0, 25]):
         plan = compile_plan("--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes), "--message-bytes",

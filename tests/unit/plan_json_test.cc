@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "prepost/compiler/compile.h"
+#include "prepost/compiler/schedule.h"
 
 namespace prepost {
 namespace {
@@ -51,7 +52,7 @@ std::string SmallWith(const std::string& from, const std::string& to) {
 }
 
 TEST(PlanJsonTest, RoundTripIsExact) {
-  for (const char* algorithm : {"sequential", "chain", "binomial_tree", "binomial_pipeline"}) {
+  for (const std::string& algorithm : ScheduleNames()) {
     for (const char* ready : {"auto", "barrier", "channel", "window=2", "retry"}) {
       for (const uint32_t nodes : {1u, 2u, 7u}) {
         const Result<Plan> plan = Compile({.nodes = nodes,
