@@ -40,6 +40,9 @@ struct RoundRange {
 struct Extent {
   uint32_t nodes = 1;
   uint32_t blocks = 1;
+  /// Where each rack's nodes begin, rising from 0 (the rack of the root, node 0); a rack's nodes
+  /// are neighbours. Empty: all in one rack. Not owned.
+  std::span<const uint32_t> racks = {};
 };
 
 /// What one node does in each round.
