@@ -36,158 +36,147 @@
 // Cost: O(log n) per question. Source: Ganesan and Seshadri, ICDCS 2005; RDMC (Behrens et al., DSN
 // 2018), section 4.3 and appendix A; the closed form follows RDMC's implementation transfer by
 // transfer.
-#include <algorithm>
 #include <bit>
 
-#include "prepost/compiler/schedule.h"
+#include "prepost/compiler/rolled_schedule.h"
 
 namespace prepost {
 namespace {
 
-/// The hypercube for one extent. Vertices and rounds as in the essay above.
+/// The hypercube for n nodes, and what they do in it for any number of blocks.
 class Hypercube {
  public:
-  explicit Hypercube(Extent extent)
-      : nodes_(extent.nodes),
-        last_block_(extent.blocks - 1),
-        dimensions_(static_cast<uint32_t>(std::bit_width(extent.nodes)) - 1),
+  explicit Hypercube(uint32_t nodes)
+      : nodes_(nodes),
+        dimensions_(static_cast<uint32_t>(std::bit_width(nodes)) - 1),
         vertices_(1u << dimensions_) {}
 
   bool has_twins() const { return nodes_ != vertices_; }
-  /// Rounds in which vertices exchange blocks; with twins there is one more round.
-  uint32_t outside_rounds() const { return last_block_ + dimensions_; }
-  uint32_t rounds() const { return nodes_ == 1 ? 0 : outside_rounds() + (has_twins() ? 1 : 0); }
+  LinearInBlocks rounds() const { return Rounds(has_twins() ? dimensions_ : dimensions_ - 1); }
 
-  uint32_t Vertex(uint32_t node) const { return node < vertices_ ? node : node - vertices_ + 1; }
-
-  std::optional<Transfer> Outgoing(uint32_t node, uint32_t v, uint32_t round) const {
-    if (round == outside_rounds()) return LastOutgoing(node, v, round);
-    if (node != SenderOf(v, round)) return To(Partner(v, node), Inside(v, round));
-    const uint32_t to = v ^ (1u << Dimension(round));
-    if (to == 0) return std::nullopt;
-    return To(ReceiverOf(to, round), Outside(to, round));
-  }
-
-  std::optional<Transfer> Incoming(uint32_t node, uint32_t v, uint32_t round) const {
-    if (v == 0) return std::nullopt;
-    if (round == outside_rounds()) return LastIncoming(node, v, round);
-    if (node != ReceiverOf(v, round)) return To(ReceiverOf(v, round), Inside(v, round));
-    return To(SenderOf(v ^ (1u << Dimension(round)), round), Outside(v, round));
+  std::vector<Segment> SegmentsOf(uint32_t node) const {
+    std::vector<Segment> segments = {Exchange(node)};
+    if (IsShared(Vertex(node))) {
+      segments.push_back(LastInside(node));
+    }
+    if (has_twins()) {
+      if (std::optional<Segment> only = OnlyBlock(node)) segments.push_back(*only);
+    }
+    return segments;
   }
 
  private:
-  static std::optional<Transfer> To(uint32_t peer, std::optional<uint32_t> block) {
-    if (!block) return std::nullopt;
-    return Transfer{.peer = peer, .block = *block};
+  /// k + `more`.
+  static LinearInBlocks Rounds(uint32_t more) { return {.per_block = 1, .constant = more}; }
+  static RolledTransfer With(uint32_t peer, int64_t offset) {
+    return {.peer = NodeId(peer), .offset = {.constant = offset}};
   }
 
+  uint32_t Vertex(uint32_t node) const { return node < vertices_ ? node : node - vertices_ + 1; }
   bool IsShared(uint32_t v) const { return v != 0 && v + vertices_ - 1 < nodes_; }
-  uint32_t Twin(uint32_t v) const { return v + vertices_ - 1; }
-  uint32_t Partner(uint32_t v, uint32_t node) const { return node == v ? Twin(v) : v; }
-  uint32_t Dimension(uint32_t round) const { return round % dimensions_; }
+  uint32_t Partner(uint32_t v, uint32_t node) const { return node == v ? v + vertices_ - 1 : v; }
 
-  /// flips(v, round): how often the roles of a shared vertex have swapped.
-  uint32_t Flips(uint32_t v, uint32_t round) const {
-    const uint32_t low_bits = (1u << Dimension(round)) - 1;
-    return round / dimensions_ * static_cast<uint32_t>(std::popcount(v)) +
-           static_cast<uint32_t>(std::popcount(v & low_bits));
+  /// flips(v, round) is odd. Comes back after 2 l rounds.
+  bool IsFlipped(uint32_t v, uint32_t round) const {
+    const uint32_t low_bits = (1u << round % dimensions_) - 1;
+    const int flips =
+        static_cast<int>(round / dimensions_ % 2) * std::popcount(v) + std::popcount(v & low_bits);
+    return flips % 2 == 1;
   }
   /// R(v, round).
   uint32_t ReceiverOf(uint32_t v, uint32_t round) const {
-    return IsShared(v) && Flips(v, round) % 2 == 1 ? Twin(v) : v;
+    return IsShared(v) && IsFlipped(v, round) ? Partner(v, v) : v;
   }
   /// The node of v that sends outside: the one that is not R, or the only one.
   uint32_t SenderOf(uint32_t v, uint32_t round) const {
     return IsShared(v) ? Partner(v, ReceiverOf(v, round)) : v;
   }
 
-  /// g(v, d).
-  uint32_t Gap(uint32_t v, uint32_t d) const {
-    if ((v >> d & 1) == 0) return 0;
+  /// g(v, d) - l: in round j vertex v != 0 receives block j + this.
+  int64_t Outside(uint32_t v, uint32_t d) const {
+    const int64_t l = dimensions_;
+    if ((v >> d & 1) == 0) return -l;
     const uint32_t above = v >> d >> 1;
-    if (above != 0) return static_cast<uint32_t>(std::countr_zero(above)) + 1;
-    return dimensions_ - d + static_cast<uint32_t>(std::countr_zero(v));
+    if (above != 0) return std::countr_zero(above) + 1 - l;
+    return std::countr_zero(v) - int64_t{d};
   }
-  /// b(v, round): the block that vertex v != 0 receives from outside.
-  std::optional<uint32_t> Outside(uint32_t v, uint32_t round) const {
-    const uint32_t ahead = round + Gap(v, Dimension(round));
-    if (ahead < dimensions_) return std::nullopt;
-    return std::min(ahead - dimensions_, last_block_);
+  /// In round j, R(v, j) passes the other one block j + this.
+  int64_t Inside() const { return -1 - int64_t{dimensions_}; }
+
+  /// All rounds in which vertices exchange blocks.
+  Segment Exchange(uint32_t node) const {
+    const uint32_t v = Vertex(node);
+    Segment segment{.to = Rounds(dimensions_ - 1), .clamps = true};
+    for (uint32_t j = 0; j < Period(); ++j) {
+      const uint32_t d = j % dimensions_;
+      const uint32_t opposite = v ^ (1u << d);
+      RolledSlot& slot = segment.slots.emplace_back();
+      if (node == SenderOf(v, j)) {
+        if (opposite != 0) slot.send = With(ReceiverOf(opposite, j), Outside(opposite, d));
+        if (IsShared(v)) slot.recv = With(Partner(v, node), Inside());
+      }
+      if (v != 0 && node == ReceiverOf(v, j)) {
+        slot.recv = With(SenderOf(opposite, j), Outside(v, d));
+        if (IsShared(v)) slot.send = With(Partner(v, node), Inside());
+      }
+    }
+    return segment;
   }
-  /// The block that R(v, round) passes to the other node of a shared vertex.
-  std::optional<uint32_t> Inside(uint32_t v, uint32_t round) const {
-    const uint32_t flips = Flips(v, round);
-    if (flips == 0) return std::nullopt;
-    if (Flips(v, round - 1) == flips) return Outside(v, round - 1);
-    if (flips < 2) return std::nullopt;
-    uint32_t latest = round - 1;
-    while (Flips(v, latest) != flips - 2) --latest;  // at most 2 l steps
-    return Outside(v, latest);
+  /// Rounds after which all comes back.
+  uint32_t Period() const { return has_twins() ? 2 * dimensions_ : dimensions_; }
+
+  /// The last round, k >= 2, of a node with a twin.
+  Segment LastInside(uint32_t node) const {
+    const uint32_t v = Vertex(node);
+    Segment segment{.from = Rounds(dimensions_ - 1), .to = Rounds(dimensions_), .blocks_min = 2};
+    for (uint32_t j = 0; j < Period(); ++j) {
+      const bool is_receiver = node == ReceiverOf(v, j);
+      const uint32_t partner = Partner(v, node);
+      const RolledTransfer from_receiver = With(partner, Inside());
+      const RolledTransfer last_block = With(partner, -int64_t{dimensions_});
+      segment.slots.push_back({.send = is_receiver ? from_receiver : last_block,
+                               .recv = is_receiver ? last_block : from_receiver});
+    }
+    return segment;
   }
 
-  std::optional<Transfer> LastOutgoing(uint32_t node, uint32_t v, uint32_t round) const {
-    if (last_block_ == 0) {
-      const uint32_t to = v ^ 1;
-      if (node != SenderOf(v, round) || !IsShared(to)) return std::nullopt;
-      return Transfer{.peer = ReceiverOf(to, round), .block = 0};
+  /// The last round of a single block: it goes to the R of each shared vertex.
+  std::optional<Segment> OnlyBlock(uint32_t node) const {
+    const uint32_t round = dimensions_;
+    const uint32_t v = Vertex(node);
+    const uint32_t opposite = v ^ 1;
+    RolledSlot slot;
+    if (node == SenderOf(v, round) && IsShared(opposite)) {
+      slot.send = With(ReceiverOf(opposite, round), -int64_t{round});
     }
-    if (!IsShared(v)) return std::nullopt;
-    return To(Partner(v, node), LastInside(v, node == ReceiverOf(v, round), round));
-  }
-  std::optional<Transfer> LastIncoming(uint32_t node, uint32_t v, uint32_t round) const {
-    if (!IsShared(v)) return std::nullopt;
-    if (last_block_ == 0) {
-      if (node != ReceiverOf(v, round)) return std::nullopt;
-      return Transfer{.peer = SenderOf(v ^ 1, round), .block = 0};
+    if (IsShared(v) && node == ReceiverOf(v, round)) {
+      slot.recv = With(SenderOf(opposite, round), -int64_t{round});
     }
-    return To(Partner(v, node), LastInside(v, node != ReceiverOf(v, round), round));
-  }
-  /// Last round, k >= 2: what R passes (`from_receiver`), or what the twin passes back.
-  std::optional<uint32_t> LastInside(uint32_t v, bool from_receiver, uint32_t round) const {
-    if (from_receiver) return Inside(v, round);
-    const uint32_t receiver = ReceiverOf(v, round);
-    uint32_t latest = round - 1;
-    while (ReceiverOf(v, latest) == receiver) {  // at most l steps: v has a set bit
-      if (latest == 0) return std::nullopt;
-      --latest;
-    }
-    return Outside(v, latest);
+    if (!slot.send && !slot.recv) return std::nullopt;
+    return Segment{.from = {.constant = round},
+                   .to = {.constant = int64_t{round} + 1},
+                   .blocks_max = 1,
+                   .slots = {slot}};
   }
 
   uint32_t nodes_;
-  uint32_t last_block_;
   uint32_t dimensions_;  // l
   uint32_t vertices_;    // V = 2^l
 };
 
-class BinomialPipelineNode final : public NodeSchedule {
- public:
-  BinomialPipelineNode(Extent extent, uint32_t node)
-      : hypercube_(extent), node_(node), vertex_(hypercube_.Vertex(node)) {}
-
-  RoundRange ActiveRounds() const override { return {0, hypercube_.rounds()}; }
-  std::optional<Transfer> Outgoing(uint32_t round) const override {
-    return hypercube_.Outgoing(node_, vertex_, round);
-  }
-  std::optional<Transfer> Incoming(uint32_t round) const override {
-    return hypercube_.Incoming(node_, vertex_, round);
-  }
-
- private:
-  Hypercube hypercube_;
-  uint32_t node_;
-  uint32_t vertex_;
-};
-
-class BinomialPipeline final : public Schedule {
+class BinomialPipeline final : public RolledSchedule {
  public:
   std::string_view name() const override { return "binomial_pipeline"; }
   std::string_view summary() const override {
     return "all nodes send and receive at once over a hypercube; k-1+ceil(log2 n) rounds";
   }
-  uint32_t Rounds(Extent extent) const override { return Hypercube(extent).rounds(); }
-  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
-    return std::make_unique<BinomialPipelineNode>(extent, node);
+  LinearInBlocks RoundsOf(RolledExtent extent) const override {
+    return Hypercube(extent.nodes).rounds();
+  }
+  bool FansIn(RolledExtent extent) const override { return extent.nodes > 2; }
+  bool FansOut(RolledExtent extent) const override { return extent.nodes > 2; }
+  std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
+    return Hypercube(extent.nodes).SegmentsOf(node);
   }
 };
 

@@ -15,7 +15,7 @@
 // Source: RDMC (Behrens et al., DSN 2018), section 4.3 "binomial tree".
 #include <bit>
 
-#include "prepost/compiler/schedule.h"
+#include "prepost/compiler/rolled_schedule.h"
 
 namespace prepost {
 namespace {
@@ -25,39 +25,40 @@ uint32_t TopBit(uint32_t node) { return static_cast<uint32_t>(std::bit_width(nod
 /// ceil(log2 nodes).
 uint32_t Stages(uint32_t nodes) { return static_cast<uint32_t>(std::bit_width(nodes - 1)); }
 
-class BinomialTreeNode final : public NodeSchedule {
- public:
-  BinomialTreeNode(Extent extent, uint32_t node)
-      : extent_(extent), node_(node), receive_stage_(node == 0 ? 0 : TopBit(node)) {}
-
-  RoundRange ActiveRounds() const override {
-    return {extent_.blocks * receive_stage_, extent_.blocks * Stages(extent_.nodes)};
-  }
-  std::optional<Transfer> Outgoing(uint32_t round) const override {
-    const uint32_t distance = 1u << (round / extent_.blocks);
-    if (node_ >= distance || distance >= extent_.nodes - node_) return std::nullopt;
-    return Transfer{.peer = node_ + distance, .block = round % extent_.blocks};
-  }
-  std::optional<Transfer> Incoming(uint32_t round) const override {
-    if (node_ == 0 || round / extent_.blocks != receive_stage_) return std::nullopt;
-    return Transfer{.peer = node_ - (1u << receive_stage_), .block = round % extent_.blocks};
-  }
-
- private:
-  Extent extent_;
-  uint32_t node_;
-  uint32_t receive_stage_;
-};
-
-class BinomialTree final : public Schedule {
+class BinomialTree final : public RolledSchedule {
  public:
   std::string_view name() const override { return "binomial_tree"; }
   std::string_view summary() const override {
     return "nodes that have the message double per stage; k*ceil(log2 n) rounds";
   }
-  uint32_t Rounds(Extent extent) const override { return extent.blocks * Stages(extent.nodes); }
-  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
-    return std::make_unique<BinomialTreeNode>(extent, node);
+  LinearInBlocks RoundsOf(RolledExtent extent) const override {
+    return {.per_block = Stages(extent.nodes)};
+  }
+  bool FansIn(RolledExtent) const override { return false; }
+  bool FansOut(RolledExtent extent) const override { return extent.nodes > 2; }
+
+  std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
+    std::vector<Segment> segments;
+    uint32_t stage = 0;
+    if (node != 0) {
+      stage = TopBit(node);
+      segments.push_back(InStage(stage, {.send = {}, .recv = With(node - (1u << stage), stage)}));
+      ++stage;
+    }
+    for (; stage < Stages(extent.nodes) && (1u << stage) < extent.nodes - node; ++stage) {
+      segments.push_back(InStage(stage, {.send = With(node + (1u << stage), stage), .recv = {}}));
+    }
+    return segments;
+  }
+
+ private:
+  static Segment InStage(uint32_t stage, RolledSlot slot) {
+    return {.from = {.per_block = stage},
+            .to = {.per_block = int64_t{stage} + 1},
+            .slots = {std::move(slot)}};
+  }
+  static RolledTransfer With(uint32_t peer, uint32_t stage) {
+    return {.peer = NodeId(peer), .offset = {.per_block = -int64_t{stage}}};
   }
 };
 

@@ -13,50 +13,33 @@
 //   round 0: 0>1:0   1: 0>1:1 1>2:0   2: 1>2:1 2>3:0   3: 2>3:1
 //
 // Source: RDMC (Behrens et al., DSN 2018), section 4.3 "chain send".
-#include <algorithm>
-
-#include "prepost/compiler/schedule.h"
+#include "prepost/compiler/rolled_schedule.h"
 
 namespace prepost {
 namespace {
 
-class ChainNode final : public NodeSchedule {
- public:
-  ChainNode(Extent extent, uint32_t node) : extent_(extent), node_(node) {}
-
-  RoundRange ActiveRounds() const override {
-    if (extent_.nodes == 1) return {};
-    const uint32_t received = node_ == 0 ? 0 : node_ - 1 + extent_.blocks;
-    const uint32_t sent = is_last() ? 0 : node_ + extent_.blocks;
-    return {node_ == 0 ? 0 : node_ - 1, std::max(received, sent)};
-  }
-  std::optional<Transfer> Outgoing(uint32_t round) const override {
-    if (is_last() || round < node_ || round - node_ >= extent_.blocks) return std::nullopt;
-    return Transfer{.peer = node_ + 1, .block = round - node_};
-  }
-  std::optional<Transfer> Incoming(uint32_t round) const override {
-    if (node_ == 0 || round + 1 < node_ || round + 1 - node_ >= extent_.blocks) return std::nullopt;
-    return Transfer{.peer = node_ - 1, .block = round + 1 - node_};
-  }
-
- private:
-  bool is_last() const { return node_ + 1 == extent_.nodes; }
-
-  Extent extent_;
-  uint32_t node_;
-};
-
-class Chain final : public Schedule {
+class Chain final : public RolledSchedule {
  public:
   std::string_view name() const override { return "chain"; }
   std::string_view summary() const override {
     return "each node passes every block on to the next; k+n-2 rounds";
   }
-  uint32_t Rounds(Extent extent) const override {
-    return extent.nodes == 1 ? 0 : extent.blocks + extent.nodes - 2;
+  LinearInBlocks RoundsOf(RolledExtent extent) const override {
+    return {.per_block = 1, .constant = int64_t{extent.nodes} - 2};
   }
-  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
-    return std::make_unique<ChainNode>(extent, node);
+  bool FansIn(RolledExtent) const override { return false; }
+  bool FansOut(RolledExtent) const override { return false; }
+
+  std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
+    const int64_t v = node;
+    const bool is_root = node == 0;
+    const bool is_last = node + 1 == extent.nodes;
+    RolledSlot slot;
+    if (!is_root) slot.recv = {.peer = NodeId(node - 1), .offset = {.constant = 1 - v}};
+    if (!is_last) slot.send = {.peer = NodeId(node + 1), .offset = {.constant = -v}};
+    return {{.from = {.constant = is_root ? 0 : v - 1},
+             .to = {.per_block = 1, .constant = is_last ? v - 1 : v},
+             .slots = {slot}}};
   }
 };
 

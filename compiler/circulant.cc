@@ -39,7 +39,7 @@
 #include <array>
 #include <bit>
 
-#include "prepost/compiler/schedule.h"
+#include "prepost/compiler/rolled_schedule.h"
 
 namespace prepost {
 namespace {
@@ -162,61 +162,37 @@ class CirculantGraph {
   std::array<uint64_t, kPhasesMax + 1> skips_{};
 };
 
-class CirculantNode final : public NodeSchedule {
- public:
-  CirculantNode(Extent extent, uint32_t node)
-      : extent_(extent), node_(node), graph_(extent.nodes), sends_(graph_.Sends(node)) {
-    if (node != 0) receives_ = graph_.Receives(node);
-    const uint32_t q = graph_.phases();
-    if (q != 0) skipped_ = (q - (extent.blocks - 1) % q) % q;
-  }
-
-  RoundRange ActiveRounds() const override {
-    return {0, extent_.nodes == 1 ? 0 : extent_.blocks - 1 + graph_.phases()};
-  }
-  std::optional<Transfer> Outgoing(uint32_t round) const override {
-    const uint32_t to = graph_.After(node_, Phase(round));
-    if (to == 0) return std::nullopt;
-    return Block(to, sends_, round);
-  }
-  std::optional<Transfer> Incoming(uint32_t round) const override {
-    if (node_ == 0) return std::nullopt;
-    return Block(graph_.Before(node_, Phase(round)), receives_, round);
-  }
-
- private:
-  uint32_t Phase(uint32_t round) const {
-    return (round % graph_.phases() + skipped_) % graph_.phases();
-  }
-
-  std::optional<Transfer> Block(uint32_t peer, const CirculantGraph::List& list,
-                                uint32_t round) const {
-    const uint32_t phase = Phase(round);
-    const int64_t block = int64_t{round} - phase + list[phase];
-    if (block < 0) return std::nullopt;
-    return Transfer{.peer = peer,
-                    .block = static_cast<uint32_t>(std::min<int64_t>(block, extent_.blocks - 1))};
-  }
-
-  Extent extent_;
-  uint32_t node_;
-  uint32_t skipped_ = 0;  // x
-  CirculantGraph graph_;
-  CirculantGraph::List receives_{};
-  CirculantGraph::List sends_;
-};
-
-class Circulant final : public Schedule {
+class Circulant final : public RolledSchedule {
  public:
   std::string_view name() const override { return "circulant"; }
   std::string_view summary() const override {
     return "every node sends along the same log2 n distances in turn; k-1+ceil(log2 n) rounds";
   }
-  uint32_t Rounds(Extent extent) const override {
-    return CirculantNode(extent, 0).ActiveRounds().end;
+  LinearInBlocks RoundsOf(RolledExtent extent) const override {
+    return {.per_block = 1, .constant = int64_t{CirculantGraph(extent.nodes).phases()} - 1};
   }
-  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
-    return std::make_unique<CirculantNode>(extent, node);
+  bool FansIn(RolledExtent extent) const override { return extent.nodes > 2; }
+  bool FansOut(RolledExtent extent) const override { return extent.nodes > 2; }
+
+  std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
+    const CirculantGraph graph(extent.nodes);
+    const CirculantGraph::List sends = graph.Sends(node);
+    const CirculantGraph::List receives = node == 0 ? CirculantGraph::List{} : graph.Receives(node);
+    // Round t plays phase j = (t + x) mod q, x = -(k - 1), and base is t - j.
+    Segment segment{
+        .to = RoundsOf(extent), .phase = {.per_block = -1, .constant = 1}, .clamps = true};
+    for (uint32_t j = 0; j < graph.phases(); ++j) {
+      const uint32_t to = graph.After(node, j);
+      RolledSlot& slot = segment.slots.emplace_back();
+      if (to != 0) slot.send = With(to, sends[j], j);
+      if (node != 0) slot.recv = With(graph.Before(node, j), receives[j], j);
+    }
+    return {segment};
+  }
+
+ private:
+  static RolledTransfer With(uint32_t peer, int64_t listed, uint32_t phase) {
+    return {.peer = NodeId(peer), .offset = {.constant = listed - phase}};
   }
 };
 

@@ -61,8 +61,7 @@ void PassManager::Print(const Plan& plan, const std::string& pass,
 Status PassManager::VerifyAfter(const Plan& plan, const std::string& step) const {
   const Status status = Timed(options_, "verify after " + step, [&] { return VerifyStatus(plan); });
   if (status.ok()) return status;
-  return Rejected(
-      fmt::format("internal error: the plan is wrong after {}: {}", step, status.message()));
+  return Rejected(fmt::format("the plan is wrong after {}: {}", step, status.message()));
 }
 
 Result<Plan> PassManager::Run(Plan plan) const {

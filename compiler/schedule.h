@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "prepost/ir/status.h"
+
 namespace prepost {
 
 /// The other end of a transfer, and the block that it carries.
@@ -43,6 +45,8 @@ struct Extent {
   /// Where each rack's nodes begin, rising from 0 (the rack of the root, node 0); a rack's nodes
   /// are neighbours. Empty: all in one rack. Not owned; outlives what is made for the extent.
   std::span<const uint32_t> racks = {};
+  /// Nodes that a node feeds, for schedules that ask; 0: their default.
+  uint32_t fanout = 0;
 };
 
 /// What one node does in each round.
@@ -55,6 +59,8 @@ class NodeSchedule {
   virtual std::optional<Transfer> Outgoing(uint32_t round) const = 0;
   virtual std::optional<Transfer> Incoming(uint32_t round) const = 0;
 };
+
+class RolledSchedule;
 
 /// Immutable; may be used by any number of threads.
 class Schedule {
@@ -69,18 +75,31 @@ class Schedule {
   virtual uint32_t Rounds(Extent extent) const = 0;
   /// The part of `node` < extent.nodes.
   virtual std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const = 0;
+  /// The Extent::fanout that it has without being told; 0: it takes none.
+  virtual uint32_t default_fanout() const { return 0; }
+  /// The form for every number of blocks (rolled_schedule.h), or null.
+  virtual const RolledSchedule* rolled() const { return nullptr; }
 };
 
 /// All schedules, in the order in which help lists them. Immutable, for the life of the program.
 std::span<const Schedule* const> Schedules();
-/// The schedule of that name, or null.
-const Schedule* FindSchedule(std::string_view name);
 std::vector<std::string> ScheduleNames();
+
+/// A schedule and what it was told.
+struct Algorithm {
+  const Schedule* schedule = nullptr;
+  uint32_t fanout = 0;  ///< as in Extent
+};
+/// Of a name such as "chain", or "kary_chain=4" for schedules with a fan-out. Errors: kRejected,
+/// with the near name.
+Result<Algorithm> FindAlgorithm(std::string_view text);
 
 // Defined in the file of the same name.
 const Schedule& SequentialSchedule();
 const Schedule& ChainSchedule();
 const Schedule& BinomialTreeSchedule();
+const Schedule& KaryChainSchedule();
+const Schedule& KaryTreeSchedule();
 const Schedule& BinomialPipelineSchedule();
 const Schedule& CirculantSchedule();
 const Schedule& TwoTreeSchedule();

@@ -13,42 +13,42 @@
 //   round 0: 0>1:0   1: 0>1:1   2: 0>2:0   3: 0>2:1   4: 0>3:0   5: 0>3:1
 //
 // Source: RDMC (Behrens et al., DSN 2018), section 4.3 "sequential send".
-#include "prepost/compiler/schedule.h"
+#include "prepost/compiler/rolled_schedule.h"
 
 namespace prepost {
 namespace {
 
-class SequentialNode final : public NodeSchedule {
- public:
-  SequentialNode(Extent extent, uint32_t node) : extent_(extent), node_(node) {}
-
-  RoundRange ActiveRounds() const override {
-    if (node_ == 0) return {0, extent_.blocks * (extent_.nodes - 1)};
-    return {extent_.blocks * (node_ - 1), extent_.blocks * node_};
-  }
-  std::optional<Transfer> Outgoing(uint32_t round) const override {
-    if (node_ != 0) return std::nullopt;
-    return Transfer{.peer = 1 + round / extent_.blocks, .block = round % extent_.blocks};
-  }
-  std::optional<Transfer> Incoming(uint32_t round) const override {
-    if (node_ == 0 || round / extent_.blocks + 1 != node_) return std::nullopt;
-    return Transfer{.peer = 0, .block = round % extent_.blocks};
-  }
-
- private:
-  Extent extent_;
-  uint32_t node_;
-};
-
-class Sequential final : public Schedule {
+class Sequential final : public RolledSchedule {
  public:
   std::string_view name() const override { return "sequential"; }
   std::string_view summary() const override {
     return "the root sends everything to one node after the other; k(n-1) rounds";
   }
-  uint32_t Rounds(Extent extent) const override { return extent.blocks * (extent.nodes - 1); }
-  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
-    return std::make_unique<SequentialNode>(extent, node);
+  LinearInBlocks RoundsOf(RolledExtent extent) const override {
+    return {.per_block = int64_t{extent.nodes} - 1};
+  }
+  bool FansIn(RolledExtent) const override { return false; }
+  bool FansOut(RolledExtent extent) const override { return extent.nodes > 2; }
+
+  std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
+    if (node != 0) return {Turn(node, {.send = {}, .recv = With(0, node)})};
+    std::vector<Segment> segments;
+    segments.reserve(extent.nodes - 1);
+    for (uint32_t to = 1; to < extent.nodes; ++to) {
+      segments.push_back(Turn(to, {.send = With(to, to), .recv = {}}));
+    }
+    return segments;
+  }
+
+ private:
+  /// The rounds in which node `to` is sent the message.
+  static Segment Turn(uint32_t to, RolledSlot slot) {
+    return {.from = {.per_block = int64_t{to} - 1},
+            .to = {.per_block = to},
+            .slots = {std::move(slot)}};
+  }
+  static RolledTransfer With(uint32_t peer, uint32_t to) {
+    return {.peer = NodeId(peer), .offset = {.per_block = 1 - int64_t{to}}};
   }
 };
 

@@ -44,6 +44,16 @@ Status CheckTopologyOf(const Spec& spec) {
 
 }  // namespace
 
+Status CheckTransfers(uint32_t nodes, uint32_t blocks) {
+  const uint64_t transfers = uint64_t{blocks} * (nodes - 1);
+  if (transfers <= kTransfersMax) return {};
+  return Rejected(
+      fmt::format(
+          "{} blocks to {} nodes make {} transfers, the limit is {}; larger blocks make fewer",
+          blocks, nodes - 1, transfers, kTransfersMax),
+      "/block_bytes");
+}
+
 Status CheckSpec(const Spec& spec) {
   if (spec.nodes == 0) return Rejected("a multicast has at least 1 node, found 0", "/nodes");
   if (spec.nodes > kNodesMax) {
@@ -61,21 +71,10 @@ Status CheckSpec(const Spec& spec) {
     return Rejected(message.status().message(), is_block ? "/block_bytes" : "/message_bytes");
   }
   PREPOST_RETURN_IF_ERROR(CheckTopologyOf(spec));
-  const Schedule* const schedule = FindSchedule(spec.algorithm);
-  if (schedule == nullptr) {
-    return Rejected(fmt::format("unknown algorithm '{}'{}", spec.algorithm,
-                                DidYouMean(spec.algorithm, ScheduleNames())),
-                    "/algorithm");
-  }
-  PREPOST_RETURN_IF_ERROR(CheckOrder(spec, *schedule));
-  const uint64_t transfers = uint64_t{message->blocks} * (spec.nodes - 1);
-  if (transfers > kTransfersMax) {
-    return Rejected(
-        fmt::format(
-            "{} blocks to {} nodes make {} transfers, the limit is {}; larger blocks make fewer",
-            message->blocks, spec.nodes - 1, transfers, kTransfersMax),
-        "/block_bytes");
-  }
+  const Result<Algorithm> algorithm = FindAlgorithm(spec.algorithm);
+  if (!algorithm.ok()) return Rejected(algorithm.status().message(), "/algorithm");
+  PREPOST_RETURN_IF_ERROR(CheckOrder(spec, *algorithm->schedule));
+  PREPOST_RETURN_IF_ERROR(CheckTransfers(spec.nodes, message->blocks));
   if (!spec.message_bytes) return Rejected("the size of the message is missing", "/message_bytes");
   return {};
 }

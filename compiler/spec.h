@@ -49,6 +49,9 @@ struct Spec {
 /// pointer.
 Status CheckSpec(const Spec& spec);
 
+/// A flat plan may not have more than 2^27 transfers, two ops each, in memory. Needs nodes >= 1.
+Status CheckTransfers(uint32_t nodes, uint32_t blocks);
+
 /// "auto", "barrier", "channel", "window=W", "retry". The Status suggests the near word.
 Result<SpecReady> ParseReady(const std::string& text);
 /// "auto", "none", or a number >= 1.

@@ -394,6 +394,25 @@ JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max) {
   return [out, max](const JsonScalar& scalar) { return ReadUnsigned(scalar, 0, max, out); };
 }
 
+JsonForm::ReadScalar ReadInt64(int64_t* out, int64_t min, int64_t max) {
+  return [out, min, max](const JsonScalar& scalar) -> Status {
+    int64_t number = 0;
+    bool is_number = scalar.kind == JsonScalar::Kind::kUnsigned && scalar.number <= INT64_MAX;
+    if (is_number) number = static_cast<int64_t>(scalar.number);
+    if (scalar.kind == JsonScalar::Kind::kOtherNumber) {
+      const char* const text_end = scalar.text.data() + scalar.text.size();
+      const auto [end, error] = std::from_chars(scalar.text.data(), text_end, number);
+      is_number = error == std::errc() && end == text_end;
+    }
+    if (!is_number || number < min || number > max) {
+      return Rejected(fmt::format("expected a whole number from {} to {}, found {}", min, max,
+                                  scalar.Describe()));
+    }
+    *out = number;
+    return {};
+  };
+}
+
 JsonForm::ReadScalar ReadOptionalUint32(std::optional<uint32_t>* out) {
   return [out](const JsonScalar& scalar) -> Status {
     out->reset();
@@ -445,9 +464,8 @@ JsonForm::ReadScalar ExpectVersion(uint32_t major, uint32_t minor,
                                   Shorten(scalar.text), major));
     }
     if (*file_minor > minor && warnings != nullptr) {
-      warnings->push_back(
-          fmt::format("version {}.{} is newer than {}.{}, which this program knows", *file_major,
-                      *file_minor, major, minor));
+      warnings->push_back(fmt::format("version {}.{} is newer than {}.{}, which this program knows",
+                                      *file_major, *file_minor, major, minor));
     }
     return {};
   };

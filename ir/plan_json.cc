@@ -9,7 +9,7 @@
 
 #include "prepost/ir/json_reader.h"
 #include "prepost/ir/json_text.h"
-#include "prepost/ir/near_name.h"
+#include "prepost/ir/json_word.h"
 
 namespace prepost {
 namespace {
@@ -20,26 +20,6 @@ constexpr uint32_t kMinor = 0;
 /// Ops and `after` entries are counted in 32 bits; a reader stops before that.
 constexpr size_t kEntriesMax = std::numeric_limits<uint32_t>::max() - 1;
 
-/// One of a few words, or an error that suggests the near one.
-template <typename Enum>
-JsonForm::ReadScalar ReadWord(Enum* out, std::vector<Enum> values) {
-  return [out, values = std::move(values)](const JsonScalar& scalar) -> Status {
-    std::vector<std::string> names;
-    for (Enum value : values) {
-      if (scalar.kind == JsonScalar::Kind::kString && scalar.text == Name(value)) {
-        *out = value;
-        return {};
-      }
-      names.emplace_back(Name(value));
-    }
-    std::string expected;
-    for (const std::string& name : names)
-      expected += (expected.empty() ? "\"" : ", \"") + name + "\"";
-    return Rejected(fmt::format("expected one of {}, found {}{}", expected, scalar.Describe(),
-                                DidYouMean(scalar.text, names)));
-  };
-}
-
 /// The forms of a plan file and the plan that they fill.
 class PlanReader {
  public:
@@ -49,10 +29,7 @@ class PlanReader {
     message_.Scalar("bytes", ReadUint64(&header.message.bytes, kMessageBytesMax))
         .Scalar("block_bytes", ReadUint64(&header.message.block_bytes, kMessageBytesMax))
         .Scalar("blocks", ReadUint32(&header.message.blocks, kBlocksMax));
-    ready_
-        .Scalar("mode",
-                ReadWord<ReadyMode>(&header.ready.mode, {ReadyMode::kBarrier, ReadyMode::kChannel,
-                                                         ReadyMode::kWindow, ReadyMode::kRetry}))
+    ready_.Scalar("mode", ReadWord(&header.ready.mode, kReadyModes))
         .Scalar("window", ReadUint32(&header.ready.window), Need::kOptional);
     channel_.OnBegin([this] { reading_channel_ = {}; })
         .Scalar("from", ReadUint32(&reading_channel_.from.value))
@@ -66,7 +43,7 @@ class PlanReader {
          reading_op_ = {};
          reading_after_.clear();
        })
-        .Scalar("op", ReadWord<OpKind>(&reading_op_.kind, {OpKind::kSend, OpKind::kRecv}))
+        .Scalar("op", ReadWord(&reading_op_.kind, kOpKinds))
         .Scalar("channel", ReadUint32(&reading_op_.channel.value))
         .Scalar("block", [this](const JsonScalar& scalar) { return ReadBlock(scalar); })
         .Scalar("grants", ReadUint32(&reading_op_.grants), Need::kOptional)

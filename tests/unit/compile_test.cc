@@ -59,7 +59,7 @@ TEST(CompileTest, EverySmallPlanIsValidWithTheScheduleRounds) {
     const Result<Plan> plan = Compile(spec);  // verifies after every pass
     ASSERT_TRUE(plan.ok()) << test::Label(spec) << plan.status().ToString();
     const Extent extent{.nodes = spec.nodes, .blocks = plan->header().message.blocks};
-    ASSERT_EQ(plan->header().rounds, FindSchedule(spec.algorithm)->Rounds(extent))
+    ASSERT_EQ(plan->header().rounds, FindAlgorithm(spec.algorithm)->schedule->Rounds(extent))
         << test::Label(spec);
   });
 }

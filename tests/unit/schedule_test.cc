@@ -58,6 +58,9 @@ TEST(ScheduleTest, WorkedExamples) {
   const Extent four{.nodes = 4, .blocks = 2};
   EXPECT_EQ(Write(SequentialSchedule(), four), "0>1:0 | 0>1:1 | 0>2:0 | 0>2:1 | 0>3:0 | 0>3:1");
   EXPECT_EQ(Write(ChainSchedule(), four), "0>1:0 | 0>1:1 1>2:0 | 1>2:1 2>3:0 | 2>3:1");
+  EXPECT_EQ(Write(KaryChainSchedule(), {.nodes = 4, .blocks = 2, .fanout = 2}),
+            "0>1:0 | 0>2:0 1>3:0 | 0>1:1 | 0>2:1 1>3:1");
+  EXPECT_EQ(Write(KaryTreeSchedule(), four), "0>1:0 | 0>2:0 1>3:0 | 0>1:1 | 0>2:1 1>3:1");
   EXPECT_EQ(Write(BinomialTreeSchedule(), four), "0>1:0 | 0>1:1 | 0>2:0 1>3:0 | 0>2:1 1>3:1");
   EXPECT_EQ(Write(BinomialPipelineSchedule(), four), "0>1:0 | 0>2:1 1>3:0 | 0>1:1 2>3:1 3>2:0");
   EXPECT_EQ(Write(CirculantSchedule(), four), "0>2:0 | 0>1:1 2>3:0 | 0>2:1 1>3:1 3>1:0");
@@ -144,6 +147,16 @@ std::optional<Transfers> ByFormula(const std::string& name, uint32_t n, uint32_t
     for (uint32_t node = 1; node < n; ++node) {
       if (name == "sequential") all.insert({(node - 1) * k + block, 0, node, block});
       if (name == "chain") all.insert({node - 1 + block, node - 1, node, block});
+      if (name == "kary_chain") {
+        const uint32_t chains = std::min(4u, n - 1);
+        const uint32_t from = node > chains ? node - chains : 0;
+        all.insert({chains * block + (node - 1) % chains + (node - 1) / chains, from, node, block});
+      }
+      if (name == "kary_tree") {
+        uint32_t steps = 0;  // a left child is one step from its parent, a right one two
+        for (uint32_t v = node; v != 0; v = (v - 1) / 2) steps += n == 2 ? 1 : 2 - v % 2;
+        all.insert({(n == 2 ? 1 : 2) * block + steps - 1, (node - 1) / 2, node, block});
+      }
       if (name == "binomial_tree") {
         uint32_t stage = 0;
         while (2u << stage <= node) ++stage;
@@ -160,6 +173,7 @@ std::optional<uint32_t> RoundsByFormula(const std::string& name, uint32_t n, uin
   uint32_t log_up = 0;
   while (1u << log_up < n) ++log_up;
   if (name == "two_tree" || name == "scatter_allgather") return std::nullopt;
+  if (name.starts_with("kary")) return std::nullopt;  // the last round is that of ByFormula()
   if (name == "sequential") return k * (n - 1);
   if (name == "chain") return k + n - 2;
   if (name == "binomial_tree") return k * log_up;
@@ -378,11 +392,38 @@ TEST(ScatterAllgatherTest, TakesAboutTwoCopies) {
 }
 
 TEST(ScheduleTest, IsFoundByName) {
-  EXPECT_EQ(FindSchedule("chain"), &ChainSchedule());
-  EXPECT_EQ(FindSchedule("chains"), nullptr);
+  EXPECT_EQ(FindAlgorithm("chain")->schedule, &ChainSchedule());
+  EXPECT_FALSE(FindAlgorithm("chains").ok());
   EXPECT_EQ(ScheduleNames(),
-            (std::vector<std::string>{"sequential", "chain", "binomial_tree", "binomial_pipeline",
-                                      "circulant", "two_tree", "scatter_allgather"}));
+            (std::vector<std::string>{"sequential", "chain", "kary_chain", "binomial_tree",
+                                      "kary_tree", "binomial_pipeline", "circulant", "two_tree",
+                                      "scatter_allgather"}));
+  EXPECT_EQ(FindAlgorithm("kary_chain")->fanout, 4u);
+  EXPECT_EQ(FindAlgorithm("kary_chain=7")->fanout, 7u);
+  for (const char* wrong :
+       {"chain=2", "kary_chain=", "kary_chain=0", "kary_chain=x", "kary_chian=2"})
+    EXPECT_FALSE(FindAlgorithm(wrong).ok()) << wrong;
+}
+
+// A fan-out of one is a chain; rounds are the last transfer's for any fan-out.
+TEST(ScheduleTest, FanOutsOfAnySize) {
+  for (const Schedule* schedule : {&KaryChainSchedule(), &KaryTreeSchedule()}) {
+    for (uint32_t n = 2; n <= 90; ++n) {
+      EXPECT_EQ(Write(*schedule, {.nodes = n, .blocks = 3, .fanout = 1}),
+                Write(ChainSchedule(), {.nodes = n, .blocks = 3}));
+      for (const uint32_t fanout : {2u, 3u, 5u, 8u, 100u}) {
+        const Extent extent{.nodes = n, .blocks = 3, .fanout = fanout};
+        uint32_t last = 0;
+        for (uint32_t node = 0; node < n; ++node) {
+          const auto part = schedule->ForNode(extent, node);
+          for (uint32_t round = 0; round < part->ActiveRounds().end; ++round) {
+            if (part->Incoming(round)) last = std::max(last, round + 1);
+          }
+        }
+        ASSERT_EQ(schedule->Rounds(extent), last) << n << " " << fanout;
+      }
+    }
+  }
 }
 
 }  // namespace

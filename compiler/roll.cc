@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A schedule's segments are about its vertices; a plan's are about its nodes. Nothing else is done
+// to them: the ready mode and the send window stand in the header, since what they add to a flat
+// plan follows from each node's own rounds.
+//
+// auto, as the passes have it, looks at the plan: credits are for plans in which some node receives
+// from several. With one block no node does, with more the schedule knows (FansIn()).
+#include "prepost/compiler/roll.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "prepost/compiler/node_order.h"
+#include "prepost/compiler/pass_manager.h"
+#include "prepost/compiler/rolled_schedule.h"
+#include "prepost/compiler/schedule_player.h"
+#include "prepost/version.h"
+
+namespace prepost {
+namespace {
+
+/// Rounds of all nodes together that Unroll() goes through at most, so that a file cannot ask for
+/// unbounded work.
+constexpr uint64_t kActiveRoundsMax = uint64_t{1} << 33;
+
+/// `segments` of a schedule's vertices, in the plan's nodes.
+void Rename(const NodeOrder& order, std::vector<Segment>& segments) {
+  const auto rename = [&](std::optional<RolledTransfer>& transfer) {
+    if (transfer) transfer->peer = order.node_at[transfer->peer.index()];
+  };
+  for (Segment& segment : segments) {
+    for (RolledSlot& slot : segment.slots) {
+      rename(slot.send);
+      rename(slot.recv);
+    }
+  }
+}
+
+/// What auto means for `schedule` with k >= ready_blocks_min.
+void ChooseReady(const Spec& spec, const RolledSchedule& schedule, RolledExtent extent,
+                 RolledPlan& plan) {
+  const bool fans_in = extent.nodes > 1 && schedule.FansIn(extent);
+  const bool fans_out = extent.nodes > 1 && schedule.FansOut(extent);
+  if (!spec.ready.automatic) {
+    plan.ready = spec.ready.ready;
+  } else if (fans_in) {
+    plan.ready = {.mode = ReadyMode::kWindow, .window = 1};
+    plan.ready_blocks_min = 2;
+  }
+  if (!spec.send_window.automatic) {
+    plan.send_window = spec.send_window.window;
+  } else if (fans_out) {
+    plan.send_window = 1;
+  }
+}
+
+/// All nodes' programs must be there, and their rounds few enough to go through.
+Status CheckUnrollable(const RolledPlan& plan, uint32_t blocks) {
+  if (plan.programs.size() != plan.nodes) {
+    return Rejected(fmt::format("programs of {} of {} nodes are there; a flat plan needs all",
+                                plan.programs.size(), plan.nodes),
+                    "/programs");
+  }
+  uint64_t rounds = 0;
+  for (const RolledProgram& program : plan.programs) {
+    const RolledRounds active(program, blocks);
+    if (active.overlaps()) {
+      return Rejected(fmt::format("node {} has segments that overlap", program.node.value),
+                      "/programs");
+    }
+    rounds += active.end() - active.begin();
+  }
+  if (rounds > kActiveRoundsMax) {
+    return Rejected(fmt::format("{} blocks take {} rounds of all nodes together, the limit is {}",
+                                blocks, rounds, kActiveRoundsMax),
+                    "/programs");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
+  Spec sized = spec;  // a size that is always right: it does not matter
+  sized.message_bytes = 0;
+  PREPOST_RETURN_IF_ERROR(CheckSpec(sized));
+  const Algorithm algorithm = *FindAlgorithm(spec.algorithm);
+  const RolledSchedule* const schedule = algorithm.schedule->rolled();
+  if (schedule == nullptr) {
+    return Rejected(fmt::format("'{}' is compiled for one message size: what its nodes do depends "
+                                "on the number of blocks",
+                                spec.algorithm),
+                    "/algorithm");
+  }
+  if (only && only->value >= spec.nodes) {
+    return Rejected(
+        fmt::format("node {} is out of range, the nodes are 0 to {}", only->value, spec.nodes - 1),
+        "/nodes");
+  }
+  const RolledExtent extent{.nodes = spec.nodes, .fanout = algorithm.fanout};
+  RolledPlan plan{.generator = kGenerator,
+                  .algorithm = spec.algorithm,
+                  .nodes = spec.nodes,
+                  .root = spec.root,
+                  .block_bytes = spec.block_bytes};
+  if (spec.nodes > 1) plan.rounds = schedule->RoundsOf(extent);
+  ChooseReady(spec, *schedule, extent, plan);
+  const NodeOrder order = OrderNodes(spec);
+  const auto add = [&](uint32_t vertex) {
+    RolledProgram& program = plan.programs.emplace_back();
+    program.node = order.node_at[vertex];
+    if (spec.nodes == 1) return;
+    program.segments = schedule->SegmentsOf(extent, vertex);
+    Rename(order, program.segments);
+  };
+  if (only) {
+    const auto at = std::ranges::find(order.node_at, *only);
+    add(static_cast<uint32_t>(at - order.node_at.begin()));
+    return plan;
+  }
+  plan.programs.reserve(spec.nodes);
+  for (uint32_t vertex = 0; vertex < spec.nodes; ++vertex) add(vertex);
+  std::ranges::sort(plan.programs, {}, &RolledProgram::node);
+  return plan;
+}
+
+Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions& options) {
+  PREPOST_RETURN_IF_ERROR(CheckRolled(plan));
+  const Result<PlanHeader> header = plan.HeaderFor(bytes);
+  if (!header.ok()) return header.status();
+  const uint32_t blocks = header->message.blocks;
+  PREPOST_RETURN_IF_ERROR(CheckTransfers(plan.nodes, blocks));
+  PREPOST_RETURN_IF_ERROR(CheckUnrollable(plan, blocks));
+  std::vector<const RolledProgram*> program_of(plan.nodes);
+  for (const RolledProgram& program : plan.programs) program_of[program.node.index()] = &program;
+  Result<Plan> flat = PlaySchedule(
+      *header, [&](NodeId node) { return PlayRolled(*program_of[node.index()], blocks); });
+  if (!flat.ok()) return flat;
+  if (flat->header().rounds != header->rounds) {
+    return Rejected(fmt::format("{} blocks take {} rounds, the header says {}", blocks,
+                                flat->header().rounds, header->rounds),
+                    "/rounds");
+  }
+  PassManager passes(options);
+  passes.Add(ReadyPass({.automatic = false, .ready = header->ready}));
+  passes.Add(SendWindowPass({.automatic = false, .window = header->send_window}));
+  passes.Add(ReducePass());
+  return passes.Run(*std::move(flat));
+}
+
+}  // namespace prepost

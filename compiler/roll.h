@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Roll and Unroll: between specs, plans for every message size, and the plan for one.
+#ifndef PREPOST_COMPILER_ROLL_H_
+#define PREPOST_COMPILER_ROLL_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "prepost/compiler/compile.h"
+#include "prepost/compiler/spec.h"
+#include "prepost/ir/rolled_plan.h"
+
+namespace prepost {
+
+/// The plan of `spec` for every message size; its own size is not looked at. With `only`, that
+/// node's program alone, in time and memory O(log n) apart from the order of nodes; else all
+/// nodes'. Errors: a spec that is wrong, a schedule that has no such form. `where` in the Status is
+/// a JSON pointer into the spec.
+Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only = {});
+
+/// The flat plan for `bytes`: the very plan that Compile() makes of the spec with that size,
+/// verified after each pass. Errors: sizes beyond the limits, a plan that lacks some node's program,
+/// one that is not valid.
+Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions& options = {});
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_ROLL_H_

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rolled plan is valid for all k if it is valid for every k up to a bound that follows from the
+// plan itself. The argument, in full in docs/rolled.md:
+//
+// 1. Take one node. Measure its rounds from where its own numbers lie. Every segment begins and
+//    ends at the head of the message (a fixed block) or at its tail (a fixed distance from block
+//    k-1): Anchored() makes sure of it. In between it repeats itself every Q blocks, Q a common
+//    multiple of all periods (in blocks) and divisors. So the node's program for k + Q blocks is
+//    its program for k blocks with one period put into the middle of each segment that runs from
+//    head to tail, once the middle exists.
+// 2. Every rule of the verifier looks at things that are near each other: a block's receive and its
+//    sends at one node; the i-th send and receive of a channel; a send and the W-th before it; a
+//    credit and the W-th receive before it. Near means: within B rounds of the same place of the
+//    segments, B the spread of the node's numbers, or W entries. The rule acyclic looks at all
+//    nodes, but where each edge goes forward in the plan's global order there is no cycle, and
+//    whether an edge does is again a matter of near things.
+// 3. So what is wrong for some k, is wrong near the head, near the tail or in the middle of some
+//    segment. With k above 2 (Q + B + W) head and tail are so far apart that neither sees the
+//    other, and the same mistake shows for k - Q. By induction it shows for some
+//    k <= 2 (Q + B + W) + Q.
+//
+// Tests compare this with the flat verifier on mutants, for k far beyond the bound.
+#include "prepost/compiler/verify_rolled.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "prepost/compiler/roll.h"
+#include "prepost/ir/count.h"
+
+namespace prepost {
+namespace {
+
+/// Transfers of all the flat plans that are looked at, at most.
+constexpr uint64_t kWorkMax = uint64_t{1} << 36;
+constexpr int64_t kRepeatMax = 1 << 20;
+
+/// Least common multiple, or none above kRepeatMax.
+std::optional<int64_t> CommonMultiple(int64_t a, int64_t b) {
+  const int64_t step = a / std::gcd(a, b);
+  if (b > kRepeatMax / step) return std::nullopt;
+  return step * b;
+}
+
+/// What the bound is made of.
+class Bound {
+ public:
+  Status Add(const RolledPlan& plan) {
+    PREPOST_RETURN_IF_ERROR(Repeat(plan.rounds.divisor, "/rounds"));
+    for (size_t i = 0; i < plan.programs.size(); ++i) {
+      lowest_.reset();
+      highest_.reset();
+      const std::vector<Segment>& segments = plan.programs[i].segments;
+      for (size_t j = 0; j < segments.size(); ++j) {
+        PREPOST_RETURN_IF_ERROR(Add(segments[j], fmt::format("/programs/{}/segments/{}", i, j)));
+      }
+      if (lowest_) spread_ = std::max(spread_, *highest_ - *lowest_);
+    }
+    window_ =
+        std::max<int64_t>({plan.ready.window, plan.send_window.value_or(0), plan.ready_blocks_min});
+    return {};
+  }
+
+  /// 2 (Q + B + W) + Q.
+  int64_t blocks() const { return 3 * repeat_ + 2 * (spread_ + window_); }
+
+ private:
+  Status Add(const Segment& segment, const std::string& where) {
+    if (segment.blocks_max != kBlocksMax) spread_ = std::max<int64_t>(spread_, segment.blocks_max);
+    spread_ = std::max<int64_t>(spread_, segment.blocks_min);
+    PREPOST_RETURN_IF_ERROR(
+        Repeat(static_cast<int64_t>(segment.slots.size()) / segment.rounds_per_block, where));
+    PREPOST_RETURN_IF_ERROR(AddEnd(segment.from, where + "/from"));
+    PREPOST_RETURN_IF_ERROR(AddEnd(segment.to, where + "/to"));
+    PREPOST_RETURN_IF_ERROR(Repeat(segment.phase.divisor, where + "/phase"));
+    for (size_t slot = 0; slot < segment.slots.size(); ++slot) {
+      for (const auto& transfer : {segment.slots[slot].send, segment.slots[slot].recv}) {
+        if (!transfer) continue;
+        const std::string place = fmt::format("{}/slots/{}", where, slot);
+        PREPOST_RETURN_IF_ERROR(Repeat(transfer->offset.divisor, place));
+        See(-FloorOf(transfer->offset));
+        if (segment.blocks_max != kBlocksMax) continue;  // there for few k, all of them looked at
+        PREPOST_RETURN_IF_ERROR(Anchored(segment, segment.from, transfer->offset, place));
+        PREPOST_RETURN_IF_ERROR(Anchored(segment, segment.to, transfer->offset, place));
+      }
+    }
+    return {};
+  }
+
+  /// A segment's end, `end`, is at a fixed block from the first or from the last.
+  static Status Anchored(const Segment& segment, const LinearInBlocks& end,
+                         const LinearInBlocks& offset, const std::string& where) {
+    // (a / m + b / n) k with a / m + b / n = 0 or rounds_per_block.
+    const __int128 slope = static_cast<__int128>(end.per_block) * offset.divisor +
+                           static_cast<__int128>(offset.per_block) * end.divisor;
+    const __int128 whole =
+        static_cast<__int128>(end.divisor) * offset.divisor * segment.rounds_per_block;
+    if (slope == 0 || slope == whole) return {};
+    return Rejected(
+        "the segment begins or ends neither near the first block nor near the last, so that "
+        "nothing can be said of all sizes",
+        where);
+  }
+
+  Status AddEnd(const LinearInBlocks& end, const std::string& where) {
+    See(FloorOf(end));
+    return Repeat(end.divisor, where);
+  }
+
+  static int64_t FloorOf(const LinearInBlocks& linear) {
+    return LinearInBlocks{.constant = linear.constant, .divisor = linear.divisor}.At(0);
+  }
+  void See(int64_t round) {
+    lowest_ = std::min(lowest_.value_or(round), round);
+    highest_ = std::max(highest_.value_or(round), round);
+  }
+  Status Repeat(int64_t period, const std::string& where) {
+    const std::optional<int64_t> common = CommonMultiple(repeat_, period);
+    if (!common) {
+      return Rejected(
+          fmt::format("periods and divisors come together only after more than {} blocks",
+                      kRepeatMax),
+          where);
+    }
+    repeat_ = *common;
+    return {};
+  }
+
+  int64_t repeat_ = 1;                       // Q
+  int64_t spread_ = 1;                       // B
+  int64_t window_ = 1;                       // W
+  std::optional<int64_t> lowest_, highest_;  // of the node in hand
+};
+
+}  // namespace
+
+Result<uint32_t> BlocksThatSettle(const RolledPlan& plan) {
+  PREPOST_RETURN_IF_ERROR(CheckRolled(plan));
+  Bound bound;
+  PREPOST_RETURN_IF_ERROR(bound.Add(plan));
+  // The sum of k up to the bound, of all nodes.
+  const auto blocks = static_cast<uint64_t>(bound.blocks());
+  if (blocks > kBlocksMax || blocks * blocks / 2 > kWorkMax / plan.nodes) {
+    return Rejected(
+        fmt::format("every number of blocks up to {} would have to be looked at, which "
+                    "is too much for {} nodes",
+                    blocks, plan.nodes));
+  }
+  return static_cast<uint32_t>(blocks);
+}
+
+Status VerifyRolled(const RolledPlan& plan, const VerifyRolledOptions& options) {
+  const Result<uint32_t> last = BlocksThatSettle(plan);
+  if (!last.ok()) return last.status();
+  RolledPlan small = plan;  // blocks of one byte, so that sizes are numbers of blocks
+  small.block_bytes = 1;
+  for (uint32_t blocks = 1; blocks <= *last; ++blocks) {
+    if (options.progress) options.progress(blocks, *last);
+    const Result<Plan> flat = Unroll(small, blocks, {.skip_passes = {"reduce"}});
+    if (!flat.ok()) {
+      return Rejected(fmt::format("with {}: {}", Count(blocks, "block"), flat.status().message()),
+                      flat.status().where());
+    }
+  }
+  return {};
+}
+
+}  // namespace prepost

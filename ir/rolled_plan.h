@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RolledPlan: a plan for messages of any size. What a node does repeats while the message is long,
+// so that a program is a few segments, each a period of slots, whose places and blocks are linear
+// in the number of blocks k. For a given k, RolledRounds says what a node does in each round; the
+// compiler's Unroll() makes the flat plan of it.
+//
+// A node's slots name its peers, not channels, so that a program says all about its node and can be
+// made and read alone. Credits, windows and `after` are implied: a send waits for its block, and
+// the header's ready mode and send window are applied when the plan is unrolled or played.
+#ifndef PREPOST_IR_ROLLED_PLAN_H_
+#define PREPOST_IR_ROLLED_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+
+namespace prepost {
+
+/// floor((per_block * k + constant) / divisor) of k blocks.
+struct LinearInBlocks {
+  int64_t per_block = 0;
+  int64_t constant = 0;
+  int64_t divisor = 1;  ///< >= 1
+
+  /// Needs |per_block|, |constant| and divisor within kLinearMax and k within kBlocksMax.
+  int64_t At(uint32_t blocks) const;
+
+  friend bool operator==(const LinearInBlocks&, const LinearInBlocks&) = default;
+};
+/// "2k - 3", "(k + 1) / 2".
+std::string ToString(const LinearInBlocks& linear);
+
+/// Limits of what a reader accepts, so that nothing overflows: see LinearInBlocks::At().
+inline constexpr int64_t kLinearMax = int64_t{1} << 32;
+inline constexpr uint32_t kPeriodMax = 1u << 16;  ///< slots of one segment
+inline constexpr uint32_t kSegmentsMax = 1u
+                                         << 20;  ///< of one node; a root of `sequential` needs n-1
+
+/// One end of a transfer, in one slot of a period.
+struct RolledTransfer {
+  NodeId peer;
+  LinearInBlocks offset;  ///< c: in round t the block is floor((t + c) / rounds_per_block)
+
+  friend bool operator==(const RolledTransfer&, const RolledTransfer&) = default;
+};
+
+/// What a node does in one round of a period.
+struct RolledSlot {
+  std::optional<RolledTransfer> send;
+  std::optional<RolledTransfer> recv;
+
+  friend bool operator==(const RolledSlot&, const RolledSlot&) = default;
+};
+
+/// Rounds [from, to), in which round t plays slot (t + phase) mod slots.size(). A block below 0 is
+/// no transfer; one above the last is the last if `clamps`, else no transfer.
+struct Segment {
+  LinearInBlocks from;
+  LinearInBlocks to;
+  LinearInBlocks phase;
+  uint32_t rounds_per_block = 1;  ///< divides slots.size(): a stream that runs at part of the rate
+  bool clamps = false;
+  uint32_t blocks_min = 1;  ///< the segment is there for k in [blocks_min, blocks_max]
+  uint32_t blocks_max = kBlocksMax;
+  std::vector<RolledSlot> slots;  ///< one period, not empty
+
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+/// Segments of one node, which do not overlap for any k.
+struct RolledProgram {
+  NodeId node;
+  std::vector<Segment> segments;
+
+  friend bool operator==(const RolledProgram&, const RolledProgram&) = default;
+};
+
+/// For every message size. `programs` has all nodes' in order, or only some (one node's file).
+struct RolledPlan {
+  std::string generator;
+  std::string collective = "multicast";
+  std::string algorithm;
+  uint32_t nodes = 1;
+  NodeId root;
+  uint64_t block_bytes = 1;
+  Ready ready;
+  uint32_t ready_blocks_min =
+      1;  ///< `ready` is for k >= this; fewer blocks need no credits: barrier
+  std::optional<uint32_t> send_window;  ///< none: unlimited
+  LinearInBlocks rounds;
+  std::vector<RolledProgram> programs;
+
+  /// The header of the flat plan for `bytes`; its rounds are At(blocks) of `rounds`. Errors: as
+  /// MakeMessage().
+  Result<PlanHeader> HeaderFor(uint64_t bytes) const;
+
+  friend bool operator==(const RolledPlan&, const RolledPlan&) = default;
+};
+
+/// What a node sends or receives in a round.
+struct RoundTransfer {
+  NodeId peer;
+  uint32_t block = 0;
+
+  friend bool operator==(const RoundTransfer&, const RoundTransfer&) = default;
+};
+
+/// A program for k blocks, asked round by round: O(log segments) each, O(1) in the same segment.
+class RolledRounds {
+ public:
+  /// `program` is not owned. Needs 1 <= blocks <= kBlocksMax and a program that CheckRolled()
+  /// accepts.
+  RolledRounds(const RolledProgram& program, uint32_t blocks);
+
+  /// Rounds [begin, end) outside of which there is nothing; empty: 0, 0.
+  uint32_t begin() const { return begin_; }
+  uint32_t end() const { return end_; }
+  /// Whether two segments play in one round, in which case one of them is not heard.
+  bool overlaps() const { return overlaps_; }
+  std::optional<RoundTransfer> Outgoing(uint32_t round) const;
+  std::optional<RoundTransfer> Incoming(uint32_t round) const;
+
+ private:
+  struct Live {
+    int64_t from;
+    int64_t to;
+    int64_t phase;  // 0 .. period - 1
+    const Segment* segment;
+    std::vector<int64_t> send_offset, recv_offset;  // by slot
+  };
+  const Live* At(uint32_t round) const;
+  size_t SlotOf(const Live& live, uint32_t round) const;
+  std::optional<RoundTransfer> Resolve(const Live& live,
+                                       const std::optional<RolledTransfer>& transfer,
+                                       int64_t offset, uint32_t round) const;
+
+  int64_t last_block_;
+  uint32_t begin_ = 0;
+  uint32_t end_ = 0;
+  bool overlaps_ = false;
+  std::vector<Live> live_;  // not empty ones, by round
+};
+
+/// The form alone: limits, nodes in range and not doubled, no transfer with itself, slots, numbers.
+/// `where` in the Status is a JSON pointer. Whether the plan is right is for the verifier.
+Status CheckRolled(const RolledPlan& plan);
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_ROLLED_PLAN_H_
