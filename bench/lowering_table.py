@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-ALGORITHMS = ["sequential", "chain", "binomial_tree", "binomial_pipeline", "circulant", "two_tree", "scatter_allgather"]
+ALGORITHMS = ["sequential", "chain", "kary_chain", "binomial_tree", "kary_tree", "binomial_pipeline", "circulant", "two_tree", "scatter_allgather"]
 MODES = ["inline", "managed"]
 BLOCKS = 16
 FIGURES = {"ring_bytes": "memory: bytes of rings", "wqes": "WQEs", "qps": "QPs", "cqs": "CQs", "doorbells": "doorbells", "waits": "WAITs",

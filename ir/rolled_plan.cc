@@ -28,6 +28,35 @@ Status CheckLinear(const LinearInBlocks& linear, const std::string& where) {
   return {};
 }
 
+/// " send to 3 block t - 2".
+std::string DumpTransfer(const char* what, const std::optional<RolledTransfer>& transfer,
+                         const Segment& segment) {
+  if (!transfer) return "";
+  const std::string offset = ToString(transfer->offset);
+  std::string block = offset == "0"             ? "t"
+                      : offset.starts_with('-') ? "t - " + offset.substr(1)
+                                                : "t + " + offset;
+  if (segment.rounds_per_block != 1)
+    block = fmt::format("({}) / {}", block, segment.rounds_per_block);
+  return fmt::format(" {} {} block {}", what, transfer->peer.value, block);
+}
+
+std::string DumpSegment(const Segment& segment) {
+  const size_t period = segment.slots.size();
+  std::string text =
+      fmt::format("  rounds {} .. {} - 1", ToString(segment.from), ToString(segment.to));
+  if (segment.blocks_min != 1) text += fmt::format(", k >= {}", segment.blocks_min);
+  if (segment.blocks_max != kBlocksMax) text += fmt::format(", k <= {}", segment.blocks_max);
+  text += fmt::format(", blocks above k - 1 {}:\n", segment.clamps ? "are k - 1" : "skipped");
+  const std::string phase = ToString(segment.phase);
+  for (size_t slot = 0; slot < period; ++slot) {
+    text += fmt::format("    (t{}) mod {} = {}:", phase == "0" ? "" : " + " + phase, period, slot) +
+            DumpTransfer("send to", segment.slots[slot].send, segment) +
+            DumpTransfer("recv from", segment.slots[slot].recv, segment) + "\n";
+  }
+  return text;
+}
+
 /// Finds what is wrong with the form of one node's program.
 class ProgramCheck {
  public:
@@ -126,6 +155,18 @@ Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
                     .send_window = send_window,
                     .rounds = static_cast<uint32_t>(
                         std::clamp<int64_t>(rounds.At(message->blocks), 0, UINT32_MAX))};
+}
+
+std::string Dump(const RolledPlan& plan) {
+  std::string text = fmt::format(
+      "{}, {} nodes, root {}, {} rounds of k blocks, ready {}{}\n", plan.algorithm, plan.nodes,
+      plan.root.value, ToString(plan.rounds), ToString(plan.ready),
+      plan.ready_blocks_min == 1 ? "" : fmt::format(" from {} blocks on", plan.ready_blocks_min));
+  for (const RolledProgram& program : plan.programs) {
+    text += fmt::format("node {}\n", program.node.value);
+    for (const Segment& segment : program.segments) text += DumpSegment(segment);
+  }
+  return text;
 }
 
 Status CheckRolled(const RolledPlan& plan) {

@@ -102,6 +102,9 @@ struct RolledPlan {
   friend bool operator==(const RolledPlan&, const RolledPlan&) = default;
 };
 
+/// For people and goldens: a line per segment and slot, t the round and k the blocks.
+std::string Dump(const RolledPlan& plan);
+
 /// What a node sends or receives in a round.
 struct RoundTransfer {
   NodeId peer;

@@ -15,8 +15,10 @@
 #include <optional>
 
 #include "prepost/ir/plan_json.h"
+#include "prepost/ir/rolled_plan_json.h"
 #include "prepost/ir/verify.h"
 #include "prepost/runtime/interrupt.h"
+#include "tools/file_kind.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -68,6 +70,23 @@ Destination DestinationOf(const std::string& path) {
   return {.path = std::move(final_path), .temporary = std::move(temporary)};
 }
 
+/// The plan that `read` reads from the file; warnings go to stderr.
+template <typename ReadFunction>
+auto ReadPlanWith(ReadFunction read, const std::string& path)
+    -> decltype(read(std::cin, path, nullptr)) {
+  const Ticker ticker("reading " + path);
+  auto plan = decltype(read(std::cin, path, nullptr))(Rejected("not read", path));
+  const Status status = WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
+    std::vector<std::string> warnings;
+    plan = read(in, name, &warnings);
+    for (const std::string& warning : warnings)
+      std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+    return plan.status();
+  });
+  if (!status.ok()) return status;
+  return plan;
+}
+
 }  // namespace
 
 Status WithInput(const std::string& path,
@@ -82,18 +101,15 @@ Status WithInput(const std::string& path,
 }
 
 Result<Plan> ReadPlanFile(const std::string& path) {
-  const Ticker ticker("reading " + path);
-  Plan plan;
-  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
-    std::vector<std::string> warnings;
-    Result<Plan> read = ReadPlan(in, name, &warnings);
-    for (const std::string& warning : warnings)
-      std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
-    if (!read.ok()) return read.status();
-    plan = std::move(read).value();
-    return {};
-  }));
-  return plan;
+  if (const Result<FileKind> kind = KindOf(path); kind.ok() && *kind == FileKind::kRolledPlan) {
+    return Rejected("a rolled plan, for every message size: prepost unroll makes the plan for one",
+                    path);
+  }
+  return ReadPlanWith(ReadPlan, path);
+}
+
+Result<RolledPlan> ReadRolledPlanFile(const std::string& path) {
+  return ReadPlanWith(ReadRolledPlan, path);
 }
 
 Result<Plan> LoadPlan(const std::string& path) {

@@ -14,6 +14,7 @@
 
 #include "prepost/ir/near_name.h"
 #include "prepost/ir/plan.h"
+#include "prepost/ir/rolled_plan.h"
 #include "prepost/ir/status.h"
 
 namespace prepost::tools {
@@ -32,6 +33,7 @@ void AddLower(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);
 void AddProbe(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, Action* action);
+void AddUnroll(CLI::App& app, Action* action);
 void AddVerify(CLI::App& app, Action* action);
 
 /// Opens `path` ("-": stdin) and calls `read` with the stream and the name to use in messages.
@@ -40,6 +42,8 @@ Status WithInput(const std::string& path,
 
 /// Reads a plan ("-": stdin), prints warnings to stderr; does not verify it.
 Result<Plan> ReadPlanFile(const std::string& path);
+/// Reads a rolled plan; the same.
+Result<RolledPlan> ReadRolledPlanFile(const std::string& path);
 /// Reads a plan and verifies it; the Status holds the first finding and how many more there are.
 Result<Plan> LoadPlan(const std::string& path);
 

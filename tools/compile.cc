@@ -5,12 +5,15 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
+#include "prepost/compiler/roll.h"
 #include "prepost/ir/plan_json.h"
+#include "prepost/ir/rolled_plan_json.h"
 #include "tools/command.h"
+#include "tools/message_size.h"
+#include "tools/number_check.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
 
@@ -20,29 +23,43 @@ namespace {
 struct CompileFlags {
   SpecFlags spec;
   std::string spec_path;
-  std::string message_bytes;
-  std::string message_path;
+  MessageSize size;
+  std::optional<uint32_t> node;
   std::string output = "-";
   bool dump = false;
   CompileOptions options;
 };
 
-Result<std::optional<uint64_t>> MessageBytes(const CompileFlags& flags) {
-  if (!flags.message_bytes.empty()) {
-    const Result<uint64_t> bytes = ParseSize(flags.message_bytes);
-    if (!bytes.ok())
-      return Status(StatusCode::kUsage, "--message-bytes: " + bytes.status().message());
-    return std::optional(*bytes);
+/// The plan for every message size.
+Status RunAny(const CompileFlags& flags) {
+  const CompileOptions& options = flags.options;
+  if (options.time_passes || !options.skip_passes.empty() || !options.print_before.empty() ||
+      !options.print_after.empty()) {
+    return {StatusCode::kUsage, "passes run when a plan for any size is unrolled, not before"};
   }
-  if (flags.message_path.empty()) return std::optional<uint64_t>();
-  std::error_code error;
-  const uint64_t bytes = std::filesystem::file_size(flags.message_path, error);
-  if (error) return Rejected("cannot read: " + error.message(), flags.message_path);
-  return std::optional(bytes);
+  const Result<Spec> spec = flags.spec.ToSpec(flags.spec_path, 0);
+  if (!spec.ok()) return spec.status();
+  std::optional<NodeId> only;
+  if (flags.node) only = NodeId(*flags.node);
+  const Result<RolledPlan> plan = Roll(*spec, only);
+  if (!plan.ok()) return plan.status();
+  return WriteFile(flags.output, [&](std::ostream& out) {
+    if (flags.dump) {
+      out << Dump(*plan);
+    } else {
+      WriteRolledPlan(*plan, out);
+    }
+  });
 }
 
 Status Run(CompileFlags& flags) {
-  const Result<std::optional<uint64_t>> bytes = MessageBytes(flags);
+  if (flags.size.is_any()) return RunAny(flags);
+  if (flags.node) {
+    return {StatusCode::kUsage,
+            "--node makes one node's program for every size: add "
+            "--message-bytes any"};
+  }
+  const Result<std::optional<uint64_t>> bytes = flags.size.Bytes();
   if (!bytes.ok()) return bytes.status();
   const Result<Spec> spec = flags.spec.ToSpec(flags.spec_path, *bytes);
   if (!spec.ok()) return spec.status();
@@ -74,18 +91,18 @@ void AddCompile(CLI::App& app, Action* action) {
       "  prepost compile --nodes 8 --message image.raw -o plan.json\n"
       "  prepost compile --nodes 13 --message-bytes 10MiB --algorithm chain --ready channel "
       "--dump\n"
-      "  prepost compile examples/specs/pipeline-8.json --print-after reduce -o plan.json");
+      "  prepost compile examples/specs/pipeline-8.json --print-after reduce -o plan.json\n"
+      "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"
+      "  prepost compile --nodes 65536 --message-bytes any --node 7 --dump");
   command->add_option("SPEC", flags->spec_path, "Spec file, - for stdin");
   flags->spec.AddTo(*command);
-  CLI::Option* bytes = command
-                           ->add_option("--message-bytes", flags->message_bytes,
-                                        "Size of the message, such as 10MiB")
-                           ->type_name("M")
-                           ->group("The multicast");
-  command->add_option("--message", flags->message_path, "Take the size of this file")
-      ->type_name("FILE")
-      ->group("The multicast")
-      ->excludes(bytes);
+  flags->size.AddTo(*command, /*takes_any=*/true);
+  command
+      ->add_option("--node", flags->node,
+                   "Only this node's program; needs --message-bytes any, and no other node's")
+      ->type_name("I")
+      ->check(WholeNumber(0, UINT32_MAX))
+      ->group("The multicast");
   command->add_option("-o,--output", flags->output, "Plan file to write, - for stdout [-]")
       ->type_name("PLAN");
   command->add_flag("--dump", flags->dump, "Write one line per op for people instead of JSON");

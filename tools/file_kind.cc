@@ -4,6 +4,7 @@
 #include <istream>
 #include <nlohmann/json.hpp>
 
+#include "prepost/ir/rolled_plan_json.h"
 #include "tools/command.h"
 
 namespace prepost::tools {
@@ -52,6 +53,7 @@ Result<FileKind> KindOf(const std::string& path) {
     Json::sax_parse(in, &finder);
     return {};
   }));
+  if (finder.format() == kRolledPlanFormat) return FileKind::kRolledPlan;
   return finder.format() == "prepost.spec" ? FileKind::kSpec : FileKind::kPlan;
 }
 

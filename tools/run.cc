@@ -14,6 +14,7 @@
 
 #include "prepost/backends/nic/lower.h"
 #include "prepost/compiler/compile.h"
+#include "prepost/compiler/roll.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
@@ -137,10 +138,18 @@ Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
   const Result<FileKind> kind =
       flags.plan_path.empty() ? Result(FileKind::kSpec) : KindOf(flags.plan_path);
   if (!kind.ok()) return kind.status();
-  if (*kind == FileKind::kPlan && flags.spec.any()) {
+  if (*kind != FileKind::kSpec && flags.spec.any()) {
     return Status(StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both");
   }
   if (*kind == FileKind::kPlan) return LoadPlan(flags.plan_path);
+  if (*kind == FileKind::kRolledPlan) {
+    const Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
+    if (!rolled.ok()) return rolled.status();
+    const Ticker ticker("unrolling");
+    Result<Plan> plan = Unroll(*rolled, bytes);
+    if (!plan.ok()) return Rejected(plan.status().ToString(), flags.plan_path);
+    return plan;
+  }
   const Result<Spec> spec = flags.spec.ToSpec(flags.plan_path, bytes);
   if (!spec.ok()) return spec.status();
   const Ticker ticker("compiling");

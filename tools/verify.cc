@@ -11,9 +11,11 @@
 #include <optional>
 
 #include "prepost/backends/nic/fit.h"
+#include "prepost/compiler/verify_rolled.h"
 #include "prepost/ir/count.h"
 #include "prepost/ir/plan_json.h"
 #include "tools/command.h"
+#include "tools/file_kind.h"
 #include "tools/fit_print.h"
 #include "tools/lowering_flags.h"
 #include "tools/number_check.h"
@@ -57,9 +59,42 @@ Status CheckBounds(const Plan& plan, const std::string& path, const nic::DeviceP
   return Rejected(fmt::format("does not fit device {} in any mode", profile.name), path);
 }
 
+/// A rolled plan: for all sizes at once.
+Status RunRolled(const std::string& path, const VerifyFlags& flags,
+                 nlohmann::ordered_json* results) {
+  const Result<RolledPlan> plan = ReadRolledPlanFile(path);
+  Status status = plan.status();
+  Result<uint32_t> last = Rejected("not read", path);
+  if (plan.ok()) {
+    const Ticker ticker("verifying " + path);
+    last = BlocksThatSettle(*plan);
+    status = VerifyRolled(*plan);
+    if (!status.ok()) status = Rejected(status.ToString(), path);
+  }
+  results->push_back({{"plan", path}, {"valid", status.ok()}});
+  if (last.ok()) results->back()["blocks_checked"] = *last;
+  if (!status.ok()) results->back()["error"] = status.ToString();
+  if (status.ok() && !flags.json) {
+    std::cout << fmt::format(
+        "{}: valid for every message size: {}, {}, {} rounds of k blocks, ready {}; every k up to "
+        "{} was checked, and larger ones follow\n",
+        path, plan->algorithm, Count(plan->nodes, "node"), ToString(plan->rounds),
+        ToString(plan->ready), *last);
+  }
+  return status;
+}
+
 /// One file; what is wrong with it goes to stdout, as that is the result asked for.
 Status RunOne(const std::string& path, const VerifyFlags& flags, const nic::DeviceProfile* profile,
               nlohmann::ordered_json* results) {
+  const Result<FileKind> kind = KindOf(path);
+  if (kind.ok() && *kind == FileKind::kRolledPlan) {
+    if (profile != nullptr) {
+      return {StatusCode::kUsage,
+              "--device-profile is for plans of one message size: prepost unroll makes one"};
+    }
+    return RunRolled(path, flags, results);
+  }
   const Result<Plan> plan = ReadPlanFile(path);
   if (!plan.ok()) {
     results->push_back({{"plan", path}, {"valid", false}, {"error", plan.status().ToString()}});
@@ -128,8 +163,10 @@ void AddVerify(CLI::App& app, Action* action) {
       "managed, beside what they\n"
       "have; queues longer than their rings, with their re-arms; and what does not fit. Exit code "
       "1 when it fits in no mode.\n\n"
+      "A rolled plan is proved for every message size at once (docs/rolled.md).\n\n"
       "Examples:\n"
       "  prepost verify plan.json\n"
+      "  prepost verify rolled.json\n"
       "  prepost verify plan.json --device-profile examples/devices/tiny.json\n"
       "  prepost compile --nodes 8 --message-bytes 1MiB | prepost verify - --json");
   command->add_option("PLAN", flags->paths, "Plan files, - for stdin")->required();

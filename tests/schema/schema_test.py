@@ -109,19 +109,52 @@ def check_devices(plan):
     return len(good)
 
 
+def wrong_rolled_plans(plan):
+    """(name, what no schema may accept) for a rolled plan with segments."""
+    def changed(change):
+        wrong = copy.deepcopy(plan)
+        change(wrong, wrong["programs"][0]["segments"][0])
+        return wrong
+
+    yield "a major version", changed(lambda p, s: p.update(version="2.0"))
+    yield "no programs", changed(lambda p, s: p.pop("programs"))
+    yield "no slots", changed(lambda p, s: s.update(slots=[]))
+    yield "a fraction", changed(lambda p, s: s.update({"from": 0.5}))
+    yield "a number too large", changed(lambda p, s: s.update({"to": 1 << 33}))
+    yield "a divisor of 0", changed(lambda p, s: s.update({"to": {"k": 1, "over": 0}}))
+    yield "another word", changed(lambda p, s: s.update(above="wrap"))
+    yield "a send to nobody", changed(lambda p, s: s["slots"][0].update(send={"offset": 0}))
+    yield "an unknown key", changed(lambda p, s: s.update(extra=1))
+    yield "no blocks", changed(lambda p, s: s.update(blocks_min=0))
+
+
 def main():
     plan_schema = schema("ir/plan.schema.json")
     spec_schema = schema("compiler/spec.schema.json")
     files = 0
 
-    algorithms = ["sequential", "chain", "binomial_tree", "binomial_pipeline", "circulant", "two_tree",
-                  "scatter_allgather"]
+    algorithms = ["sequential", "chain", "kary_chain", "binomial_tree", "kary_tree=3", "binomial_pipeline", "circulant",
+                  "two_tree", "scatter_allgather"]
     readies = ["auto", "barrier", "channel", "window=2", "retry"]
     for algorithm, ready, nodes, size in itertools.product(algorithms, readies, [1, 2, 6], [0, 25]):
         plan = compile_plan("--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes), "--message-bytes",
                             str(size), "--block-bytes", "10", "--root", str(nodes - 1))
         plan_schema.validate(plan)
         files += 1
+
+    rolled_schema = schema("ir/rolled_plan.schema.json")
+    for algorithm, ready, nodes in itertools.product(algorithms[:7], readies, [1, 2, 6, 8]):
+        rolled_schema.validate(compile_plan("--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes),
+                                            "--message-bytes", "any"))
+        files += 1
+    rolled = compile_plan("--nodes", "5", "--message-bytes", "any")
+    for name, wrong in wrong_rolled_plans(rolled):
+        assert not rolled_schema.is_valid(wrong), f"the schema accepts a rolled plan: {name}"
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(json.dumps(wrong))
+            file.flush()
+            done = run("verify", file.name)
+            assert done.returncode == 1 and done.stderr.count("\n") == 1, (name, done)
 
     plan = compile_plan("--nodes", "4", "--message-bytes", "30", "--block-bytes", "10")
     for name, wrong in wrong_plans(plan):

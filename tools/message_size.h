@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MessageSize: --message-bytes and --message, for subcommands that compile.
+#ifndef PREPOST_TOOLS_MESSAGE_SIZE_H_
+#define PREPOST_TOOLS_MESSAGE_SIZE_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "prepost/ir/status.h"
+
+namespace prepost::tools {
+
+class MessageSize {
+ public:
+  /// `takes_any`: whether --message-bytes may be "any".
+  void AddTo(CLI::App& command, bool takes_any);
+
+  bool is_any() const { return takes_any_ && bytes_ == "any"; }
+  /// What was asked for, or none. Errors: no size, a file that cannot be read. Needs !is_any().
+  Result<std::optional<uint64_t>> Bytes() const;
+
+ private:
+  std::string bytes_;
+  std::string path_;
+  bool takes_any_ = false;
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_MESSAGE_SIZE_H_

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost unroll: a plan for every message size becomes the plan for one.
+#include <iostream>
+#include <memory>
+
+#include "prepost/compiler/roll.h"
+#include "prepost/ir/plan_json.h"
+#include "tools/command.h"
+#include "tools/message_size.h"
+#include "tools/ticker.h"
+
+namespace prepost::tools {
+namespace {
+
+struct UnrollFlags {
+  std::string path;
+  MessageSize size;
+  std::string output = "-";
+  bool dump = false;
+};
+
+Status Run(const UnrollFlags& flags) {
+  const Result<std::optional<uint64_t>> bytes = flags.size.Bytes();
+  if (!bytes.ok()) return bytes.status();
+  if (!*bytes) return {StatusCode::kUsage, "--message-bytes or --message is needed"};
+  const Result<RolledPlan> rolled = ReadRolledPlanFile(flags.path);
+  if (!rolled.ok()) return rolled.status();
+  const Result<Plan> plan = [&] {
+    const Ticker ticker("unrolling");
+    return Unroll(*rolled, **bytes);
+  }();
+  if (!plan.ok()) return Rejected(plan.status().ToString(), flags.path);
+  return WriteFile(flags.output, [&](std::ostream& out) {
+    if (flags.dump) {
+      out << Dump(*plan);
+    } else {
+      WritePlan(*plan, out);
+    }
+  });
+}
+
+}  // namespace
+
+void AddUnroll(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<UnrollFlags>();
+  CLI::App* command =
+      app.add_subcommand("unroll", "Make the plan for one message size of a rolled plan");
+  command->footer(
+      "A rolled plan (prepost compile --message-bytes any) serves every message size. What comes "
+      "out is the plan that\n"
+      "compile makes for this size, verified.\n\n"
+      "Examples:\n"
+      "  prepost unroll rolled.json --message-bytes 10MiB -o plan.json\n"
+      "  prepost unroll rolled.json --message image.raw --dump");
+  command->add_option("ROLLED", flags->path, "Rolled plan file, - for stdin")->required();
+  flags->size.AddTo(*command, /*takes_any=*/false);
+  command->add_option("-o,--output", flags->output, "Plan file to write, - for stdout [-]")
+      ->type_name("PLAN");
+  command->add_flag("--dump", flags->dump, "Write one line per op for people instead of JSON");
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools
