@@ -12,9 +12,10 @@ namespace prepost {
 
 std::span<const Schedule* const> Schedules() {
   static const Schedule* const kSchedules[] = {
-      &SequentialSchedule(),   &ChainSchedule(),    &KaryChainSchedule(),
-      &BinomialTreeSchedule(), &KaryTreeSchedule(), &BinomialPipelineSchedule(),
-      &CirculantSchedule(),    &TwoTreeSchedule(),  &ScatterAllgatherSchedule()};
+      &SequentialSchedule(),   &ChainSchedule(),      &KaryChainSchedule(),
+      &BinomialTreeSchedule(), &KaryTreeSchedule(),   &BinomialPipelineSchedule(),
+      &CirculantSchedule(),    &TwoTreeSchedule(),    &ScatterAllgatherSchedule(),
+      &RackChainSchedule(),    &RackHybridSchedule(), &RackCirculantSchedule()};
   return kSchedules;
 }
 

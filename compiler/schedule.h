@@ -104,6 +104,9 @@ const Schedule& BinomialPipelineSchedule();
 const Schedule& CirculantSchedule();
 const Schedule& TwoTreeSchedule();
 const Schedule& ScatterAllgatherSchedule();
+const Schedule& RackChainSchedule();
+const Schedule& RackHybridSchedule();
+const Schedule& RackCirculantSchedule();
 
 }  // namespace prepost
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
@@ -10,6 +11,16 @@
 
 namespace prepost {
 namespace {
+
+constexpr size_t kNameBytesMax = 256;
+
+/// Whether a host list can hold it.
+bool IsName(const std::string& name) {
+  const auto is_wrong = [](unsigned char c) {
+    return c <= ' ' || c == 0x7f || c == ',' || c == '[' || c == ']';
+  };
+  return !name.empty() && name.size() <= kNameBytesMax && std::ranges::none_of(name, is_wrong);
+}
 
 Status CheckRate(double rate, const std::string& where) {
   if (std::isfinite(rate) && rate > 0) return {};
@@ -51,7 +62,12 @@ Status CheckHosts(const Topology& topology) {
                       "/racks");
     }
     const std::string where = fmt::format("/racks/{}/hosts", host.rack);
-    if (host.name.empty()) return Rejected("a host has no name", where);
+    if (!IsName(host.name)) {
+      return Rejected(fmt::format("a host's name has 1 to {} bytes, none of them a blank, comma or "
+                                  "bracket, found '{}'",
+                                  kNameBytesMax, host.name.substr(0, 80)),
+                      where);
+    }
     if (!names.insert(host.name).second)
       return Rejected(fmt::format("host '{}' is there twice", host.name), where);
     PREPOST_RETURN_IF_ERROR(CheckRate(host.send_rate, where));

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 
+#include "prepost/compiler/node_order.h"
 #include "prepost/compiler/roll.h"
 #include "prepost/ir/plan_json.h"
 #include "prepost/ir/rolled_plan_json.h"
@@ -27,6 +28,7 @@ struct CompileFlags {
   std::optional<uint32_t> node;
   std::string output = "-";
   bool dump = false;
+  bool show_order = false;
   CompileOptions options;
 };
 
@@ -52,6 +54,21 @@ Status RunAny(const CompileFlags& flags) {
   });
 }
 
+/// A line per vertex: the node, and with a topology its host and rack.
+void PrintOrder(const Spec& spec, std::ostream& out) {
+  const NodeOrder order = OrderNodes(spec);
+  out << fmt::format("{:>7}  {:>7}{}\n", "vertex", "node", spec.topology ? "  host (rack)" : "");
+  for (size_t vertex = 0; vertex < order.node_at.size(); ++vertex) {
+    const uint32_t node = order.node_at[vertex].value;
+    out << fmt::format("{:>7}  {:>7}", vertex, node);
+    if (spec.topology) {
+      const TopologyHost& host = spec.topology->hosts[node];
+      out << fmt::format("  {} ({})", host.name, spec.topology->racks[host.rack].name);
+    }
+    out << "\n";
+  }
+}
+
 Status Run(CompileFlags& flags) {
   if (flags.size.is_any()) return RunAny(flags);
   if (flags.node) {
@@ -63,6 +80,10 @@ Status Run(CompileFlags& flags) {
   if (!bytes.ok()) return bytes.status();
   const Result<Spec> spec = flags.spec.ToSpec(flags.spec_path, *bytes);
   if (!spec.ok()) return spec.status();
+  if (flags.show_order) {
+    PrintOrder(*spec, std::cout);
+    if (flags.output == "-") return {};  // the plan would be there, too
+  }
   flags.options.log = &std::cerr;
   const Result<Plan> plan = [&] {
     const Ticker ticker("compiling");
@@ -92,6 +113,10 @@ void AddCompile(CLI::App& app, Action* action) {
       "  prepost compile --nodes 13 --message-bytes 10MiB --algorithm chain --ready channel "
       "--dump\n"
       "  prepost compile examples/specs/pipeline-8.json --print-after reduce -o plan.json\n"
+      "  prepost compile --topology examples/topologies/4x8.json --algorithm rack_circulant "
+      "--message image.raw -o plan.json\n"
+      "  prepost compile --topology examples/topologies/slow-node.json --root 3 --message-bytes "
+      "1MiB --show-order\n"
       "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"
       "  prepost compile --nodes 65536 --message-bytes any --node 7 --dump");
   command->add_option("SPEC", flags->spec_path, "Spec file, - for stdin");
@@ -105,6 +130,9 @@ void AddCompile(CLI::App& app, Action* action) {
       ->group("The multicast");
   command->add_option("-o,--output", flags->output, "Plan file to write, - for stdout [-]")
       ->type_name("PLAN");
+  command->add_flag("--show-order", flags->show_order,
+                    "Print which node stands at which place of the schedule; the plan is written "
+                    "only with -o");
   command->add_flag("--dump", flags->dump, "Write one line per op for people instead of JSON");
   const std::string passes = "Passes";
   command->add_option("--skip-pass", flags->options.skip_passes, "Leave this pass out")

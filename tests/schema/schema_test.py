@@ -134,7 +134,7 @@ def main():
     files = 0
 
     algorithms = ["sequential", "chain", "kary_chain", "binomial_tree", "kary_tree=3", "binomial_pipeline", "circulant",
-                  "two_tree", "scatter_allgather"]
+                  "two_tree", "scatter_allgather", "rack_chain", "rack_hybrid", "rack_circulant"]
     readies = ["auto", "barrier", "channel", "window=2", "retry"]
     for algorithm, ready, nodes, size in itertools.product(algorithms, readies, [1, 2, 6], [0, 25]):
         plan = compile_plan("--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes), "--message-bytes",
