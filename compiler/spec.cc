@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "prepost/compiler/schedule.h"
+#include "prepost/ir/count.h"
 #include "prepost/ir/near_name.h"
 
 namespace prepost {
@@ -53,9 +54,9 @@ Status CheckSpec(const Spec& spec) {
   const uint64_t transfers = uint64_t{message->blocks} * (spec.nodes - 1);
   if (transfers > kTransfersMax) {
     return Rejected(
-        fmt::format(
-            "{} blocks to {} nodes make {} transfers, the limit is {}; larger blocks make fewer",
-            message->blocks, spec.nodes - 1, transfers, kTransfersMax),
+        fmt::format("{} to {} make {} transfers, the limit is {}; larger blocks make fewer",
+                    Count(message->blocks, "block"), Count(spec.nodes - 1, "node"), transfers,
+                    kTransfersMax),
         "/block_bytes");
   }
   if (!spec.message_bytes) return Rejected("the size of the message is missing", "/message_bytes");

@@ -28,6 +28,7 @@
 #include "prepost/backends/nic/decode.h"
 #include "prepost/backends/nic/number_index.h"
 #include "prepost/backends/nic/validate_order.h"
+#include "prepost/ir/count.h"
 #include "prepost/runtime/program.h"
 
 namespace prepost::nic {
@@ -181,7 +182,7 @@ class NodeValidation {
   }
   std::string DataText(const std::vector<DataPiece>& data) const {
     if (data.empty()) return "no data";
-    return fmt::format("{} bytes at message offset {} with key {:#x}", data[0].bytes,
+    return fmt::format("{} at message offset {} with key {:#x}", Count(data[0].bytes, "byte"),
                        static_cast<int64_t>(data[0].address - objects_.message_address),
                        data[0].lkey);
   }
@@ -192,7 +193,8 @@ class NodeValidation {
     queue.receives = static_cast<uint32_t>(qp.rq.size() / kReceiveStrideBytes);
     if (queue.receives != receives_[i].size() || qp.rq.size() % kReceiveStrideBytes != 0) {
       Find(i, 0, "op",
-           fmt::format("{} bytes of receives, {} ops receive", qp.rq.size(), receives_[i].size()));
+           fmt::format("{} of receives for {}", Count(qp.rq.size(), "byte"),
+                       Count(receives_[i].size(), "receiving op")));
       queue.receives = static_cast<uint32_t>(std::min<size_t>(queue.receives, receives_[i].size()));
     }
     for (uint32_t at = 0; at < queue.receives; ++at) {
@@ -219,7 +221,8 @@ class NodeValidation {
     const uint32_t entries = objects_.cqs.empty() ? 0 : objects_.cqs[cq].entries;
     if (entries >= outstanding) return;
     Find(i, 0, "part",
-         fmt::format("its CQ holds {} of {} CQEs: the others are lost", entries, outstanding));
+         fmt::format("its CQ holds {} of {}: the others are lost", entries,
+                     Count(outstanding, "CQE")));
   }
 
   void ReadSends(size_t i) {
@@ -252,7 +255,8 @@ class NodeValidation {
       queue.steps.push_back(step);
     }
     if (sent != sends_[i].size()) {
-      Find(i, wqes, "op", fmt::format("{} sends, {} ops send", sent, sends_[i].size()));
+      Find(i, wqes, "op",
+           fmt::format("{} for {}", Count(sent, "send"), Count(sends_[i].size(), "sending op")));
     }
     if (signals == 0) return;
     cqes_[queue.send_cq] += signals;
@@ -263,8 +267,8 @@ class NodeValidation {
   void ReadPostedFirst(size_t i, const PostedFirst& first, QueueStep* step) {
     if (first.qp >= objects_.qps.size() || first.receives > receives_[first.qp].size()) {
       return FindLazily(i, first.wqe, "post", [&] {
-        return fmt::format("waits for {} receives of {}, which it does not have", first.receives,
-                           DescribeQp(objects_, first.qp));
+        return fmt::format("waits for {} of {}, which it does not have",
+                           Count(first.receives, "receive"), DescribeQp(objects_, first.qp));
       });
     }
     step->target = first.qp;
@@ -279,8 +283,9 @@ class NodeValidation {
     if (blocks == kNone || receives_[blocks].size() <= objects_.qps[blocks].rq_wqes) return;
     if (step.value >= granted_ && step.target == blocks) return;
     FindLazily(i, at, "post", [&] {
-      return fmt::format("{} may start before the {} receives that are granted by then are posted",
-                         OpText(id), granted_);
+      return fmt::format(
+          "{} may start before the receives that are granted by then, {}, are posted", OpText(id),
+          granted_);
     });
   }
 
@@ -309,8 +314,8 @@ class NodeValidation {
     const auto need_segments = [&](uint8_t segments) {
       if (wqe_.segments == segments) return;
       FindLazily(i, at, "wqe", [&] {
-        return fmt::format("has {} segments, {} needs {}", wqe_.segments, Name(wqe_.opcode),
-                           segments);
+        return fmt::format("has {}, {} needs {}", Count(wqe_.segments, "segment"),
+                           Name(wqe_.opcode), segments);
       });
     };
     switch (wqe_.opcode) {
@@ -373,8 +378,8 @@ class NodeValidation {
       return;
     }
     FindLazily(i, at, "op", [&] {
-      return fmt::format("immediate {:08x}, {}, {} segments for {}", wqe_.immediate,
-                         DataText(wqe_.data), wqe_.segments, OpText(id));
+      return fmt::format("immediate {:08x}, {}, {} for {}", wqe_.immediate, DataText(wqe_.data),
+                         Count(wqe_.segments, "segment"), OpText(id));
     });
   }
 
