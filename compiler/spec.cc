@@ -7,6 +7,7 @@
 
 #include "prepost/compiler/node_order.h"
 #include "prepost/compiler/schedule.h"
+#include "prepost/ir/count.h"
 #include "prepost/ir/near_name.h"
 
 namespace prepost {
@@ -48,9 +49,8 @@ Status CheckTransfers(uint32_t nodes, uint32_t blocks) {
   const uint64_t transfers = uint64_t{blocks} * (nodes - 1);
   if (transfers <= kTransfersMax) return {};
   return Rejected(
-      fmt::format(
-          "{} blocks to {} nodes make {} transfers, the limit is {}; larger blocks make fewer",
-          blocks, nodes - 1, transfers, kTransfersMax),
+      fmt::format("{} to {} make {} transfers, the limit is {}; larger blocks make fewer",
+                  Count(blocks, "block"), Count(nodes - 1, "node"), transfers, kTransfersMax),
       "/block_bytes");
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "prepost/ir/count.h"
 #include "prepost/ir/rules.h"
 
 namespace prepost {
@@ -63,8 +64,8 @@ void CheckOnce(const Plan& plan, Findings* findings) {
       findings->Add(Place::ProgramAt(p), Rule::kOnce, [&] {
         const auto missing =
             std::ranges::find_if(seen_in, [&](uint32_t seen) { return seen != p; });
-        return fmt::format("node {} receives {} of {} blocks, block {} is missing",
-                           program.node.value, received, header.message.blocks,
+        return fmt::format("node {} receives {} of {}, block {} is missing", program.node.value,
+                           received, Count(header.message.blocks, "block"),
                            missing - seen_in.begin());
       });
     }

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <limits>
 
+#include "prepost/ir/count.h"
+
 namespace prepost {
 namespace {
 
@@ -125,14 +127,13 @@ std::string Dump(const Plan& plan) {
   const PlanHeader& header = plan.header();
   fmt::memory_buffer out;
   auto to = std::back_inserter(out);
-  fmt::format_to(to,
-                 "plan {} {}: {} nodes, root {}, {} bytes in {} blocks of {}, ready {}, send "
-                 "window {}, {} rounds, {} ports\n",
-                 header.collective, header.algorithm, header.nodes, header.root.value,
-                 header.message.bytes, header.message.blocks, header.message.block_bytes,
+  fmt::format_to(to, "plan {} {}: {}, root {}, {} in {} of {}, ready {}, send window {}, {}, {}\n",
+                 header.collective, header.algorithm, Count(header.nodes, "node"),
+                 header.root.value, Count(header.message.bytes, "byte"),
+                 Count(header.message.blocks, "block"), header.message.block_bytes,
                  ToString(header.ready),
-                 header.send_window ? fmt::to_string(*header.send_window) : "none", header.rounds,
-                 header.ports);
+                 header.send_window ? fmt::to_string(*header.send_window) : "none",
+                 Count(header.rounds, "round"), Count(header.ports, "port"));
   for (const Program& program : plan.programs()) {
     fmt::format_to(to, "node {}\n", program.node.value);
     uint32_t id = 0;

@@ -4,6 +4,7 @@
 // an order at a node and stands in local_order_rules.cc.
 #include <fmt/format.h>
 
+#include "prepost/ir/count.h"
 #include "prepost/ir/rules.h"
 
 namespace prepost {
@@ -27,27 +28,26 @@ class ReadyRule {
       if (count == 0) continue;
       if (!header_.ready.has_credits()) {
         if (channel.lane == kCreditLane) {
-          ReadyFinding(Place::ChannelAt(c), "{} credits in ready mode {}, which has none", count,
-                       Name(header_.ready.mode));
+          ReadyFinding(Place::ChannelAt(c), "{} in ready mode {}, which has none",
+                       Count(count, "credit"), Name(header_.ready.mode));
         }
         if (header_.ready.mode == ReadyMode::kBarrier && options_.recv_depth &&
             count > *options_.recv_depth) {
           ReadyFinding(Place::ChannelAt(c),
-                       "{} receives cannot all be posted before the start, the depth is {}", count,
-                       *options_.recv_depth);
+                       "{} cannot all be posted before the start, the depth is {}",
+                       Count(count, "receive"), *options_.recv_depth);
         }
       } else if (channel.lane == kBlockLane) {
         CheckGrants(c, count);
       } else if (channel.lane == kCreditLane) {
         const uint32_t blocks = credits_.Partner(ChannelId(c));
         if (blocks == CreditTable::kNone) {
-          ReadyFinding(Place::ChannelAt(c),
-                       "{} credits, but no channel {}>{} lane {} that they could grant", count,
-                       channel.to.value, channel.from.value, kBlockLane);
+          ReadyFinding(Place::ChannelAt(c), "{}, but no channel {}>{} lane {} to grant",
+                       Count(count, "credit"), channel.to.value, channel.from.value, kBlockLane);
         } else if (messages_.ChannelBegin(ChannelId(blocks)) ==
                    messages_.ChannelEnd(ChannelId(blocks))) {
-          ReadyFinding(Place::ChannelAt(c),
-                       "{} credits, but nothing is sent on the channel that they grant", count);
+          ReadyFinding(Place::ChannelAt(c), "{}, but nothing is sent on the channel to grant",
+                       Count(count, "credit"));
         }
         CheckCredits(c);
       } else {
@@ -77,7 +77,8 @@ class ReadyRule {
       if (credit_count != 0) granted = credits_.GrantedUpTo(end - 1);
     }
     if (granted != count) {
-      ReadyFinding(Place::ChannelAt(c), "credits grant {} receives, there are {}", granted, count);
+      ReadyFinding(Place::ChannelAt(c), "credits grant {}, there are {}", Count(granted, "receive"),
+                   count);
     }
     if (header_.ready.mode == ReadyMode::kChannel && credit_count != 1) {
       ReadyFinding(Place::ChannelAt(c), "{} credits in ready mode channel, expected 1",
@@ -96,7 +97,8 @@ class ReadyRule {
       }
       if (header_.ready.mode == ReadyMode::kChannel && send.after_count != 0) {
         ReadyFinding(PlaceOf(plan_, messages_.send(m), "after"),
-                     "waits for {} ops in ready mode channel, expected none", send.after_count);
+                     "waits for {} in ready mode channel, expected none",
+                     Count(send.after_count, "op"));
       }
     }
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "prepost/ir/count.h"
 #include "prepost/ir/rules.h"
 
 namespace prepost {
@@ -26,8 +27,8 @@ class RoundsRule {
     uint64_t rounds = 0;
     for (const Op& op : plan_.ops()) rounds = std::max(rounds, uint64_t{op.round} + 1);
     if (header_.rounds != rounds) {
-      RoundsFinding(Place::Header("rounds"), "{} rounds, but the last op is in round {}",
-                    header_.rounds, static_cast<int64_t>(rounds) - 1);
+      RoundsFinding(Place::Header("rounds"), "{}, but the last op is in round {}",
+                    Count(header_.rounds, "round"), static_cast<int64_t>(rounds) - 1);
     }
     for (uint32_t c = 0; c < plan_.channels().size(); ++c) CheckChannelRounds(ChannelId(c));
     for (uint32_t p = 0; p < plan_.programs().size(); ++p) {

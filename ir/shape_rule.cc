@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <llvm/ADT/DenseMap.h>
 
+#include "prepost/ir/count.h"
 #include "prepost/ir/rules.h"
 
 namespace prepost {
@@ -45,9 +46,9 @@ class ShapeRule {
     if (!message.ok()) {
       Shape(Place::Header("message"), "{}", message.status().message());
     } else if (header_.message.blocks != message->blocks) {
-      Shape(Place::Header("message/blocks"), "{} bytes in blocks of {} are {} blocks, found {}",
-            header_.message.bytes, header_.message.block_bytes, message->blocks,
-            header_.message.blocks);
+      Shape(Place::Header("message/blocks"), "expected {} for {} in blocks of {}, found {}",
+            Count(message->blocks, "block"), Count(header_.message.bytes, "byte"),
+            header_.message.block_bytes, header_.message.blocks);
     }
     const bool is_window = header_.ready.mode == ReadyMode::kWindow;
     if (is_window != (header_.ready.window != 0)) {
@@ -61,8 +62,8 @@ class ShapeRule {
 
   void CheckPrograms() {
     if (plan_.programs().size() != header_.nodes) {
-      Shape(Place::Header("programs"), "{} programs, expected one for each of {} nodes",
-            plan_.programs().size(), header_.nodes);
+      Shape(Place::Header("programs"), "{}, expected one for each of {}",
+            Count(plan_.programs().size(), "program"), Count(header_.nodes, "node"));
     }
     llvm::DenseMap<uint32_t, uint32_t> program_of;
     for (uint32_t p = 0; p < plan_.programs().size(); ++p) {

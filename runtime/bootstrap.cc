@@ -36,6 +36,7 @@
 #include <system_error>
 #include <utility>
 
+#include "prepost/ir/count.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/tcp_address.h"
 
@@ -507,7 +508,7 @@ std::string Bootstrap::Missing() const {
     words.push_back(fmt::format("node {} ({})", node, seen.what));
   }
   if (missing.size() > kMissingMax) {
-    words.push_back(fmt::format("and {} nodes more", missing.size() - kMissingMax));
+    words.push_back(fmt::format("and {} more", Count(missing.size() - kMissingMax, "node")));
   }
   return fmt::format("{}", fmt::join(words, "; "));
 }

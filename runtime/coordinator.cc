@@ -29,6 +29,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "prepost/ir/count.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/node_buffer.h"
 
@@ -255,7 +256,7 @@ Status Coordinator::Stalled(const std::string& what) const {
   if (reasons.size() > kStalledNodesMax) {
     const size_t more = reasons.size() - kStalledNodesMax;
     reasons.resize(kStalledNodesMax);
-    reasons.push_back(fmt::format("and {} nodes more", more));
+    reasons.push_back(fmt::format("and {} more", Count(more, "node")));
   }
   return Rejected(fmt::format("{}: {}", what, fmt::join(reasons, "; ")));
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "prepost/ir/count.h"
 #include "prepost/runtime/file_descriptor.h"
 
 namespace prepost {
@@ -41,11 +42,11 @@ Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string
   if (sodium_init() < 0) return EnvironmentError("this system gives no random numbers");
   secret = WithoutLineEnd(secret);
   if (secret.size() < kSecretBytesMin || secret.size() > kSecretBytesMax) {
-    return Rejected(
-        fmt::format("the secret has {}{} bytes, expected {} to {}",
-                    secret.size() > kSecretBytesMax ? "more than " : "",
-                    std::min(secret.size(), kSecretBytesMax), kSecretBytesMin, kSecretBytesMax),
-        where);
+    return Rejected(fmt::format("the secret has {}{}, expected {} to {}",
+                                secret.size() > kSecretBytesMax ? "more than " : "",
+                                Count(std::min(secret.size(), kSecretBytesMax), "byte"),
+                                kSecretBytesMin, kSecretBytesMax),
+                    where);
   }
   GroupKey key;
   const auto salt = std::as_bytes(std::span(kSalt));

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "prepost/ir/count.h"
 #include "prepost/runtime/file_descriptor.h"
 
 namespace prepost {
@@ -22,7 +23,8 @@ Result<Mapping> Mapping::Map(uint64_t bytes, int protection, int flags, int fd) 
   if (bytes == 0) return Mapping();
   void* const memory = mmap(nullptr, bytes, protection, flags, fd, 0);
   if (memory == MAP_FAILED) {
-    return SystemError(StatusCode::kEnvironment, fmt::format("cannot map {} bytes", bytes), errno);
+    return SystemError(StatusCode::kEnvironment, fmt::format("cannot map {}", Count(bytes, "byte")),
+                       errno);
   }
   return Mapping(std::span(static_cast<std::byte*>(memory), bytes));
 }
@@ -47,7 +49,8 @@ Status Mapping::Touch(Access access, const Checkpoint& checkpoint) const {
     const auto step = bytes_.subspan(offset, std::min(bytes_.size() - offset, kTouchStepBytes));
     if (madvise(step.data(), step.size(), advice) != 0) {
       return SystemError(StatusCode::kEnvironment,
-                         fmt::format("cannot have {} bytes in memory", bytes_.size()), errno);
+                         fmt::format("cannot have {} in memory", Count(bytes_.size(), "byte")),
+                         errno);
     }
   }
   return {};

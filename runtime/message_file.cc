@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "prepost/ir/count.h"
+
 namespace prepost {
 namespace {
 
@@ -49,8 +51,8 @@ Status MappedInput::CheckStillWhole() const {
   if (fstat(fd(), &about) != 0) return FileError("look at input", path_, errno);
   const uint64_t now = static_cast<uint64_t>(about.st_size);
   if (now >= size_bytes()) return {};
-  return Rejected(fmt::format("input {} was truncated meanwhile: it has {} bytes, expected {}",
-                              path_, now, size_bytes()));
+  return Rejected(fmt::format("input {} was truncated meanwhile: it has {}, expected {}", path_,
+                              Count(now, "byte"), size_bytes()));
 }
 
 Result<MessageSum> MappedInput::Sum(const Checkpoint& checkpoint) const {
@@ -104,7 +106,7 @@ Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
 
 /// A look at the free space first, so that a hopeless request does not fill the disk for a while.
 Status PartialOutput::ReserveSpace(uint64_t bytes, const Checkpoint& checkpoint) {
-  const std::string what = fmt::format("cannot reserve {} bytes for {}", bytes, path_);
+  const std::string what = fmt::format("cannot reserve {} for {}", Count(bytes, "byte"), path_);
   struct statvfs disk = {};
   if (fstatvfs(file_.get(), &disk) == 0 && disk.f_bfree < bytes / disk.f_frsize) {
     return SystemError(StatusCode::kRejected,

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "prepost/ir/count.h"
+
 namespace prepost {
 
 Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet* outputs) {
@@ -47,7 +49,8 @@ Status NodeBuffer::MakeMemoryFile() {
   }
   return SystemError(
       StatusCode::kEnvironment,
-      fmt::format("cannot make the memory of node {}, {} bytes", node_.value, bytes_), errno);
+      fmt::format("cannot make the memory of node {}, {}", node_.value, Count(bytes_, "byte")),
+      errno);
 }
 
 Status NodeBuffer::Reserve(const Checkpoint& checkpoint) {

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <utility>
 
+#include "prepost/ir/count.h"
 #include "prepost/runtime/program.h"
 
 namespace prepost {
@@ -259,8 +260,8 @@ Status TcpEndpoint::ReadBlock(Link& link) {
     const Record wanted = RecordOf(lane, lane.moved);
     if (record != wanted) {
       return Unexpected(link, record,
-                        fmt::format("channel {}, block {}, {} bytes", wanted.channel.value,
-                                    wanted.block, wanted.bytes));
+                        fmt::format("channel {}, block {}, {}", wanted.channel.value, wanted.block,
+                                    Count(wanted.bytes, "byte")));
     }
   }
   if (link.rx_bytes == kRecordBytes + slot.memory.iov_len) {
@@ -355,8 +356,8 @@ Record TcpEndpoint::RecordOf(const Lane& lane, size_t index) const {
 Status TcpEndpoint::Unexpected(const Link& link, const Record& record,
                                const std::string& expected) const {
   return Rejected(fmt::format(
-      "node {} got a record from node {} for channel {}, block {}, {} bytes; expected {}",
-      node_.value, link.peer.value, record.channel.value, record.block, record.bytes, expected));
+      "node {} got a record from node {} for channel {}, block {}, {}; expected {}", node_.value,
+      link.peer.value, record.channel.value, record.block, Count(record.bytes, "byte"), expected));
 }
 
 Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, uint32_t block) {

@@ -26,6 +26,7 @@
 #include <ostream>
 #include <vector>
 
+#include "prepost/ir/count.h"
 #include "prepost/ir/json_reader.h"
 #include "prepost/ir/json_text.h"
 #include "prepost/ir/messages.h"
@@ -381,8 +382,8 @@ Status TraceReader::AddOp() {
   }
   const Program& program = *by_node_[event_.node];
   if (!event_.op || *event_.op >= program.op_count) {
-    return Rejected(event_.op ? fmt::format("no op {}: node {} has {} ops", *event_.op, event_.node,
-                                            program.op_count)
+    return Rejected(event_.op ? fmt::format("no op {}: node {} has {}", *event_.op, event_.node,
+                                            Count(program.op_count, "op"))
                               : std::string("args name no op"));
   }
   const Op& op = plan_.ops(program)[*event_.op];

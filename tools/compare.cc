@@ -14,6 +14,7 @@
 
 #include "prepost/backends/emulated/comparison.h"
 #include "prepost/compiler/compile.h"
+#include "prepost/ir/count.h"
 #include "prepost/runtime/interrupt.h"
 #include "tools/command.h"
 #include "tools/compare_print.h"
@@ -131,8 +132,9 @@ Status Run(const CompareFlags& flags) {
         .interrupt_fd = signals->fd()};
     if (show_progress) {
       options.progress = [&](uint32_t repetition) {
-        std::cerr << fmt::format("\r\033[K{} bytes, repetition {} of {} ",
-                                 plan.header().message.bytes, repetition + 1, flags.repeat)
+        std::cerr << fmt::format("\r\033[K{}, repetition {} of {} ",
+                                 Count(plan.header().message.bytes, "byte"), repetition + 1,
+                                 flags.repeat)
                   << std::flush;
       };
     }

@@ -73,9 +73,8 @@ void PrintDetails(const Fit& fit, std::ostream& out) {
                        fit.parted == 1 ? "its ring and" : "their rings and",
                        Count(fit.parted, "queue"), Count(fit.rearms, "re-arm"));
     for (const PartedQueue& queue : fit.first_parted) {
-      out << fmt::format("    node {}: {}: {} in a ring of {}: {}, the bound is {}\n",
-                         queue.node.value, queue.what, Count(queue.wqes, "WQE"), queue.ring,
-                         Count(queue.rearms, "re-arm"), queue.rearms_bound);
+      out << fmt::format("    node {}: {}: {} in a ring of {}: {}\n", queue.node.value, queue.what,
+                         Count(queue.wqes, "WQE"), queue.ring, Count(queue.rearms, "re-arm"));
     }
     PrintMore(fit.parted, fit.first_parted.size(), out);
   }
@@ -120,8 +119,7 @@ Json FitJson(const Fit& fit) {
                      {"queue", queue.what},
                      {"wqes", queue.wqes},
                      {"ring", queue.ring},
-                     {"rearms", queue.rearms},
-                     {"rearms_bound", queue.rearms_bound}});
+                     {"rearms", queue.rearms}});
   }
   return {{"mode", Name(fit.mode)},     {"fits", fit.ok()},
           {"findings", fit.misfits},    {"diagnostics", std::move(findings)},

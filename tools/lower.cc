@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "prepost/backends/nic/listing_parse.h"
 #include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/queue_program_file.h"
+#include "prepost/ir/count.h"
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
 #include "tools/number_check.h"
@@ -53,7 +55,7 @@ Result<nic::QueueProgram> LowerPlan(const LowerFlags& flags, const Plan& plan) {
   if (!options.ok()) return options.status();
   if (flags.node) options->node = NodeId(*flags.node);
   Result<nic::QueueProgram> program = nic::Lower(plan, *options);
-  if (!program.ok()) return Rejected(program.status().message(), flags.plan);
+  if (!program.ok()) return Status(program.status().code(), program.status().message(), flags.plan);
   return program;
 }
 
@@ -64,6 +66,20 @@ Result<nic::QueueProgram> ReadListing(const std::string& path) {
     return program.status();
   }));
   return program;
+}
+
+/// Of a program that lacks nodes of its plan: which it has.
+std::string NoteOnMissingNodes(const nic::QueueProgram& program, const PlanHeader& header) {
+  constexpr size_t kNodesShownMax = 8;
+  std::string shown;
+  for (size_t i = 0; i < std::min(program.nodes.size(), kNodesShownMax); ++i) {
+    shown += fmt::format("{}{}", i == 0 ? "" : ", ", program.nodes[i].node.value);
+  }
+  if (program.nodes.size() > kNodesShownMax) shown += ", ...";
+  return fmt::format(
+      "prepost: note: {} of {} compared with the plan ({}); whether nodes wait for each other in a "
+      "circle shows only when all are\n",
+      program.nodes.size(), Count(header.nodes, "node"), shown);
 }
 
 /// What goes to stdout, or to a file: `plan` is null when there is none.
@@ -110,9 +126,8 @@ Status Run(const LowerFlags& flags) {
     const Result<nic::ValidationReport> report = nic::ValidateProgram(*plan, *program);
     if (!report.ok()) return report.status();
     PREPOST_RETURN_IF_ERROR(report->ToStatus());
-    if (program->nodes.size() < plan->header().nodes) {
-      std::cerr << "prepost: note: whether nodes wait for each other in a circle shows only when "
-                   "all are lowered\n";
+    if (program->nodes.size() < plan->header().nodes && !flags.list) {
+      std::cerr << NoteOnMissingNodes(*program, plan->header());
     }
   }
   return Write(flags, plan ? &*plan : nullptr, *program);

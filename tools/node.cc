@@ -71,8 +71,8 @@ Result<std::vector<PeerAddress>> ReadPeersFile(const std::string& path, const Pl
 Status CheckRole(const NodeFlags& flags, const Plan& plan) {
   const PlanHeader& header = plan.header();
   if (flags.node >= header.nodes) {
-    return {StatusCode::kUsage, fmt::format("--node: the plan has nodes 0 to {}, not {}",
-                                            header.nodes - 1, flags.node)};
+    return {StatusCode::kUsage,
+            fmt::format("no node {}: the plan has nodes 0 to {}", flags.node, header.nodes - 1)};
   }
   const bool is_root = NodeId(flags.node) == header.root;
   if (is_root && flags.input_path.empty()) {

@@ -5,6 +5,7 @@
 
 #include <iostream>
 
+#include "prepost/ir/count.h"
 #include "tools/number_check.h"
 
 namespace prepost::tools {
@@ -33,8 +34,8 @@ std::chrono::milliseconds PlayFlags::no_progress_max() const {
 Status CheckInputSize(const Plan& plan, const MappedInput& input) {
   const uint64_t expected = plan.header().message.bytes;
   if (input.size_bytes() == expected) return {};
-  return Rejected(fmt::format("input {} has {} bytes, expected {} as in the plan", input.path(),
-                              input.size_bytes(), expected));
+  return Rejected(fmt::format("input {} has {}, expected {} as in the plan", input.path(),
+                              Count(input.size_bytes(), "byte"), expected));
 }
 
 std::function<void(uint64_t)> DeliveryProgress(const Plan& plan, bool is_shown) {

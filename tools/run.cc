@@ -112,25 +112,32 @@ Status CheckFlags(const RunFlags& flags) {
   return {};
 }
 
-/// Whether to offload; for auto with the reason on stderr.
-bool IsOffloaded(const RunFlags& flags, const Plan& plan, const nic::LowerOptions& lower) {
-  if (flags.executor != "auto") return flags.executor == "offload";
-  if (flags.device.empty() && !flags.transport.empty()) return false;  // what is asked for
+/// What NICs are to carry, or none when CPUs do; for auto with the reason on stderr. Errors: those
+/// of Lower, where offloading is asked for.
+Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags, const Plan& plan,
+                                                          const nic::LowerOptions& lower) {
+  using Program = std::optional<nic::QueueProgram>;
+  if (flags.executor == "cpu") return Program();
+  if (flags.executor == "offload") {
+    Result<nic::QueueProgram> program = nic::Lower(plan, lower);
+    if (!program.ok()) return program.status();
+    return Program(std::move(*program));
+  }
+  if (flags.device.empty() && !flags.transport.empty()) return Program();  // what is asked for
   std::string reason;
-  bool is_offloaded = false;
+  Program program;
   if (flags.device.empty()) {
     reason = "no --device is named";
   } else if (!flags.transport.empty()) {
     reason = "--transport is named";
-  } else if (const Result<nic::QueueProgram> program = nic::Lower(plan, lower); !program.ok()) {
-    reason = "the plan does not fit the device: " + program.status().message();
+  } else if (Result<nic::QueueProgram> lowered = nic::Lower(plan, lower); !lowered.ok()) {
+    reason = "the plan does not fit the device: " + lowered.status().message();
   } else {
-    is_offloaded = true;
+    program = std::move(*lowered);
     reason = fmt::format("the plan fits device {}", flags.device);
   }
-  std::cerr << fmt::format("prepost: note: executor {}: {}\n", is_offloaded ? "offload" : "cpu",
-                           reason);
-  return is_offloaded;
+  std::cerr << fmt::format("prepost: note: executor {}: {}\n", program ? "offload" : "cpu", reason);
+  return program;
 }
 
 /// The plan of the file or, of a spec or without a file, that for an input of `bytes`.
@@ -156,9 +163,9 @@ Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
   return Compile(*spec);
 }
 
-/// The transfer, offloaded if there is a `lower`, with its files.
+/// The transfer, offloaded if there is a `program`, with its files.
 Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInput& input,
-                       const nic::LowerOptions* lower, const InterruptSignals& signals,
+                       const nic::QueueProgram* program, const InterruptSignals& signals,
                        RunTrace* trace) {
   std::optional<OutputSet> outputs;
   if (!flags.output_folder.empty()) {
@@ -181,9 +188,9 @@ Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInpu
                    .device = FindSoftwareDevice(flags.device),
                    .scheduler = SchedulerOf(flags.scheduler),
                    .seed = flags.seed.value_or(1),
-                   .lower = lower,
+                   .program = program,
                    .trace = trace};
-  return lower != nullptr ? RunOffloaded(job) : RunCpu(job);
+  return program != nullptr ? RunOffloaded(job) : RunCpu(job);
 }
 
 Status Run(RunFlags& flags) {
@@ -197,11 +204,13 @@ Status Run(RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
   PREPOST_RETURN_IF_ERROR(flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path}));
 
-  const bool is_offloaded = IsOffloaded(flags, *plan, *lower);
+  const Result<std::optional<nic::QueueProgram>> program = ProgramToOffload(flags, *plan, *lower);
+  if (!program.ok()) return program.status();
+  const bool is_offloaded = program->has_value();
   Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
-  const Result<LocalRun> run =
-      Carry(flags, *plan, *input, is_offloaded ? &*lower : nullptr, *signals, flags.trace.table());
+  const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded ? &**program : nullptr,
+                                     *signals, flags.trace.table());
   const TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
                           .detail = is_offloaded ? FindSoftwareDevice(flags.device).name
                                                  : std::string(Name(TransportOf(flags)))};

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "prepost/backends/emulated/scheduler.h"
-#include "prepost/backends/nic/lower.h"
+#include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/local_group.h"
@@ -29,11 +29,11 @@ struct RunJob {
   WaitPolicy wait;
   std::chrono::milliseconds no_progress_max;
   bool show_progress;
-  const SoftwareDevice& device;  ///< offload only, as are the next two
+  const SoftwareDevice& device;  ///< offload only, as are the next three
   emulated::SchedulerMode scheduler;
-  uint64_t seed;                   ///< of the scheduler
-  const nic::LowerOptions* lower;  ///< offloaded only. Not owned
-  RunTrace* trace;                 ///< null: none; filled, also when the run fails. Not owned
+  uint64_t seed;                     ///< of the scheduler
+  const nic::QueueProgram* program;  ///< the plan, lowered; CPUs: null. Not owned
+  RunTrace* trace;                   ///< null: none; filled, also when the run fails. Not owned
 };
 
 /// A process per node over a local transport. Errors: those of RunLocalGroup.
@@ -41,7 +41,7 @@ Result<LocalRun> RunCpu(const RunJob& job);
 
 /// Preposted to emulated NICs, all in this process. Message and copies are in memory during the
 /// transfer, as a NIC's registration would pin them; copies are written to their files afterwards.
-/// Errors: those of Lower, first of all, of RunQueueProgram and of the files.
+/// Errors: those of RunQueueProgram and of the files.
 Result<LocalRun> RunOffloaded(const RunJob& job);
 
 }  // namespace prepost::tools

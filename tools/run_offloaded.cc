@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "prepost/backends/emulated/offload_run.h"
-#include "prepost/backends/nic/lower.h"
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/mapping.h"
@@ -30,8 +29,6 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Checkpoint checkpoint = [&] {
     return IsInterrupted(job.interrupt_fd) ? Interrupted() : Status();
   };
-  const Result<nic::QueueProgram> program = nic::Lower(job.plan, *job.lower);
-  if (!program.ok()) return program.status();
   const Result<Mapping> message = job.input.Read(checkpoint);
   if (!message.ok()) return message.status();
 
@@ -50,7 +47,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
 
   Result<RunReport> report = [&] {
     const Ticker ticker("the NICs are at work");
-    return emulated::RunQueueProgram(job.plan, *program, message->bytes(), memory,
+    return emulated::RunQueueProgram(job.plan, *job.program, message->bytes(), memory,
                                      {.device = job.device.name,
                                       .make_device = job.device.make,
                                       .scheduler = job.scheduler,

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "prepost/ir/count.h"
 #include "prepost/ir/credits.h"
 #include "prepost/ir/messages.h"
 #include "prepost/viz/graphviz.h"
@@ -334,7 +335,8 @@ void Drawing::AddCaption(Agraph_t* graph) const {
         color, style, text);
   };
   std::string shown = Describe(selection_);
-  if (!shown.empty()) shown += fmt::format(": {} of {} ops", drawn_.size(), plan_.ops().size());
+  if (!shown.empty())
+    shown += fmt::format(": {} of {}", drawn_.size(), Count(plan_.ops().size(), "op"));
   if (plan_.ops().empty()) shown = "one node: it has the whole message and nothing is sent";
   std::string legend = box(kSendFill, kAfterColor, "solid", "send b2 to 5") +
                        box(kRecvFill, kAfterColor, "rounded", "recv b2 from 1") +

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "prepost/ir/count.h"
 #include "prepost/viz/chart.h"
 #include "prepost/viz/share_table.h"
 
@@ -167,7 +168,7 @@ std::string CellTooltip(const Timeline& row, uint32_t round, std::span<const Mov
     separator = ", ";
   }
   if (received.empty() && sent.empty()) text += " is idle";
-  return text + fmt::format("; it then has {} of {} blocks", held, blocks);
+  return text + fmt::format("; it then has {} of {}", held, Count(blocks, "block"));
 }
 
 /// Splits `box` evenly among the moves of one cell (more than one only in plans with several

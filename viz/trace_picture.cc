@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "prepost/ir/count.h"
 #include "prepost/viz/chart.h"
 #include "prepost/viz/share_table.h"
 #include "prepost/viz/spacetime.h"
@@ -185,7 +186,8 @@ std::string Findings(const TracePicture& picture) {
       FormatDuration(picture.total), LateText(median), LateText(picture.latest->late),
       picture.latest->node.value, picture.latest->block, picture.slowest->value);
   if (picture.lateness.size() < picture.expected) {
-    text += fmt::format("; {} of {} receives completed", picture.lateness.size(), picture.expected);
+    text += fmt::format("; {} of {} completed", picture.lateness.size(),
+                        Count(picture.expected, "receive"));
   }
   return text;
 }

@@ -185,8 +185,8 @@ ChartTitle Tree::Title() const {
     depths[node] = depths[nodes_[node].parent] + 1;
     depth = std::max(depth, depths[node]);
   }
-  std::string note =
-      fmt::format("the way of block {}: {} nodes, depth {}", block_, by_round_.size() + 1, depth);
+  std::string note = fmt::format("the way of block {}: {}, depth {}", block_,
+                                 Count(by_round_.size() + 1, "node"), depth);
   if (!selection_.nodes.empty()) note += "; only the ways to the nodes asked for";
   if (rows_.size() < by_round_.size() + 1) {
     note += fmt::format("; the {} nodes reached first are drawn, --node shows the way to others",

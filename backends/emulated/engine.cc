@@ -149,29 +149,4 @@ void Engine::Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic
       {steps_, qp.nic.node, qp.number, kind, wqe_index, opcode, cqn, cqe, MonotonicNs()});
 }
 
-std::vector<ParkedQueue> Engine::Parked() const {
-  std::vector<ParkedQueue> parked;
-  for (const std::unique_ptr<NicState>& nic : nics_) {
-    for (const std::unique_ptr<QpState>& qp : nic->qps) {
-      if (qp == nullptr || qp->state != nic::QpState::kReadyToSend) continue;
-      if (qp->rnr_waiting) {
-        parked.push_back({.node = nic->node,
-                          .qpn = qp->number,
-                          .reason = ParkedQueue::Reason::kReceiverNotReady,
-                          .wqe_index = qp->work[qp->to_transmit].wqe_index});
-      } else if (qp->parked) {
-        const CqState* cq = nic->FindCq(qp->parked_cq);
-        parked.push_back({.node = nic->node,
-                          .qpn = qp->number,
-                          .reason = ParkedQueue::Reason::kWait,
-                          .wqe_index = qp->sq_next,
-                          .cqn = qp->parked_cq,
-                          .cqe = qp->parked_index,
-                          .produced = cq == nullptr ? 0 : cq->producer.load()});
-      }
-    }
-  }
-  return parked;
-}
-
 }  // namespace prepost::emulated

@@ -24,7 +24,7 @@
 //   R11  only a doorbell makes the NIC read a send queue's doorbell record
 //   R12  the order among queues is the scheduler's, from a seed
 //   R13  a log of everything, on request
-//   R14  what is parked when nothing can happen any more can be asked for
+//   R14  where a queue stands when nothing can happen any more can be asked for (QUERY_QP, QUERY_CQ)
 //
 // Not modelled: inline payload, atomics, UMR and the fence for it (initiator-small), WAIT on data
 // or time, signatures.
@@ -96,18 +96,6 @@ struct NicEvent {
   }
 };
 
-/// A send queue that cannot go on.
-struct ParkedQueue {
-  enum class Reason : uint8_t { kWait, kReceiverNotReady };
-  NodeId node;
-  uint32_t qpn = 0;
-  Reason reason = Reason::kWait;
-  uint16_t wqe_index = 0;  ///< of the WAIT, or of the send
-  uint32_t cqn = 0;        ///< kWait
-  uint32_t cqe = 0;        ///< kWait: the CQE waited for
-  uint32_t produced = 0;   ///< kWait: CQEs that there are
-};
-
 /// A CQ that an event was requested for has a new CQE; or the NIC tells of something else.
 struct CqEvent {
   NodeId node;
@@ -154,8 +142,6 @@ class Engine {
   bool waits_for_receives() const { return !rnr_waiters_.empty(); }
   /// How often peers of `node` had to try again, because it had no receive posted.
   uint64_t rnr_retries(NodeId node) const { return nics_[node.index()]->rnr_retries; }
-  /// R14: sorted by node and QP.
-  std::vector<ParkedQueue> Parked() const;
 
  private:
   struct CqeFields {

@@ -14,12 +14,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 #include "prepost/backends/nic/wqe.h"
@@ -34,27 +31,6 @@ using prm::Set;
 
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kDoorbellRecordBytes = nic::kWqebbBytes;  // a cache line of its own
-constexpr uint8_t kRetries = 7;
-constexpr uint8_t kRnrTimer = 1;  // 10 us: a receiver that is not ready soon will be
-constexpr uint8_t kLogMessageMax = 30;
-constexpr uint8_t kHops = 64;
-constexpr uint32_t kUdpPortFirst = 0xc000;
-constexpr uint32_t kUdpPortMask = 0x3fff;
-
-// A port's address.
-namespace address {
-constexpr uint32_t kTag = 0x6d6c7835;  // "mlx5"
-constexpr size_t kTagAt = 0;           // 4 bytes
-constexpr size_t kIsEthernet = 4;      // 1 byte
-constexpr size_t kMtu = 5;             // 1 byte
-constexpr size_t kLid = 6;             // 2 bytes
-constexpr size_t kGid = 8;             // 16 bytes
-}  // namespace address
-
-/// What an event of the CQ or QP `number` comes with.
-constexpr uint64_t CookieOf(EventType type, uint32_t number) {
-  return static_cast<uint64_t>(type) << 32 | number;
-}
 
 uint8_t Log2(uint32_t power) { return static_cast<uint8_t>(std::countr_zero(power)); }
 
@@ -138,13 +114,6 @@ Status Mlx5Device::Prepare() {
   return error == 0 ? OpenChannel() : CallError("cannot find the event queue", error);
 }
 
-Status Mlx5Device::OpenChannel() {
-  const int error = verbs_->OpenEventChannel(&channel_);
-  if (error != 0) return CallError("cannot open an event channel", error);
-  teardown_.Push([this] { verbs_->CloseEventChannel(channel_); });
-  return {};
-}
-
 Result<Uar> Mlx5Device::UarOf(uint32_t doorbell_page) {
   const auto known = uars_.find(doorbell_page);
   if (known != uars_.end()) return known->second;
@@ -157,55 +126,6 @@ Result<Uar> Mlx5Device::UarOf(uint32_t doorbell_page) {
     uars_.erase(doorbell_page);
   });
   return uars_[doorbell_page] = uar;
-}
-
-Status Mlx5Device::FindAddress() {
-  PortAttributes port;
-  if (const int error = verbs_->QueryPort(options_.port, &port); error != 0) {
-    return CallError(fmt::format("cannot query port {}", options_.port), error);
-  }
-  if (!port.is_active) return EnvironmentError(fmt::format("port {} is not active", options_.port));
-  if (port.needs_grh) {
-    return EnvironmentError(fmt::format(
-        "port {} cannot be reached by its LID alone, as with virtual functions", options_.port));
-  }
-  is_ethernet_ = port.is_ethernet;
-  mtu_ = port.mtu;
-  std::byte* at = address_.bytes.data();
-  nic::StoreBigEndian(at + address::kTagAt, address::kTag);
-  nic::StoreBigEndian(at + address::kIsEthernet, static_cast<uint8_t>(is_ethernet_));
-  nic::StoreBigEndian(at + address::kMtu, mtu_);
-  nic::StoreBigEndian(at + address::kLid, port.lid);
-  return is_ethernet_ ? ChooseGid(port.gid_count) : Status();
-}
-
-Status Mlx5Device::ChooseGid(uint32_t gid_count) {
-  constexpr uint16_t kLinkLocal = 0xfe80;
-  std::optional<Gid> chosen;
-  const uint32_t first = options_.gid_index.value_or(0);
-  constexpr uint32_t kGidsMax = 256;  // ads::kSrcAddrIndex
-  if (first >= kGidsMax) return EnvironmentError(fmt::format("GID {} cannot be named", first));
-  const uint32_t end = options_.gid_index ? first + 1 : std::min(gid_count, kGidsMax);
-  for (uint32_t index = first; index < end; ++index) {
-    GidEntry entry;
-    const int error = verbs_->QueryGid(options_.port, index, &entry);
-    if (error == ENODATA) continue;
-    if (error != 0) return CallError(fmt::format("cannot query GID {}", index), error);
-    if (!entry.is_roce_v2) continue;
-    const bool is_local = nic::LoadBigEndian<uint16_t>(entry.gid.data()) == kLinkLocal;
-    if (chosen && is_local) continue;
-    chosen = entry.gid;
-    gid_index_ = index;
-    if (!is_local) break;
-  }
-  if (!chosen) {
-    return EnvironmentError(
-        options_.gid_index
-            ? fmt::format("GID {} of port {} is not one of RoCE v2", first, options_.port)
-            : fmt::format("port {} has no GID of RoCE v2", options_.port));
-  }
-  std::ranges::copy(*chosen, address_.bytes.begin() + address::kGid);
-  return {};
 }
 
 /// Registers `bytes` of new memory, rounded up to whole pages, for one queue.
@@ -234,15 +154,6 @@ Result<Object> Mlx5Device::Create(Command command, prm::ObjectCommand& in, uint3
   *number = static_cast<uint32_t>(prm::Get(out, prm::out::kNumber));
   ++counters_.objects;
   return object;
-}
-
-/// Which events are passed on is up to kernel and firmware. Without those of errors a host learns
-/// of a broken QP by its CQEs.
-Status Mlx5Device::Subscribe(Object object, EventType type, uint32_t number) {
-  const int error = verbs_->Subscribe(channel_, object, type, CookieOf(type, number));
-  const bool is_refused = error == EINVAL || error == EOPNOTSUPP;
-  if (error == 0 || (is_refused && type != EventType::kCompletion)) return {};
-  return CallError("cannot subscribe to a queue's events", error);
 }
 
 Result<nic::Cq> Mlx5Device::CreateCq(const nic::CqConfig& config) {
@@ -389,112 +300,6 @@ Result<Mlx5Device::QpHost*> Mlx5Device::FindQp(uint32_t qpn) {
   return &found->second;
 }
 
-Status Mlx5Device::ModifyQp(uint32_t qpn, Command command, Input in) {
-  const Result<QpHost*> qp = FindQp(qpn);
-  if (!qp.ok()) return qp.status();
-  prm::Header out = {};
-  const int error = verbs_->ModifyObject((*qp)->object, in, out);
-  if (error == 0) return {};
-  return CallError(fmt::format("{} of QP {:#x}", prm::Name(command), qpn), error, out);
-}
-
-namespace {
-
-prm::ObjectCommand ModifyCommand(Command command, uint32_t qpn) {
-  prm::ObjectCommand in = {};
-  Set(in, prm::in::kOpcode, static_cast<uint16_t>(command));
-  Set(in, prm::in::kNumber, qpn);
-  return in;
-}
-
-}  // namespace
-
-Status Mlx5Device::Connect(uint32_t qpn, nic::QpAddress remote) {
-  const Result<QpHost*> qp = FindQp(qpn);
-  if (!qp.ok()) return qp.status();
-  using namespace prm::qpc;
-  prm::ObjectCommand init = ModifyCommand(Command::kRst2Init, qpn);
-  Set(init, In(prm::kQpc, kPmState), prm::kPmMigrated);
-  Set(init, In(prm::kPath, prm::ads::kVhcaPortNum), options_.port);
-  Set(init, In(prm::kQpc, kRre), 1);
-  Set(init, In(prm::kQpc, kRwe), 1);
-  PREPOST_RETURN_IF_ERROR(ModifyQp(qpn, Command::kRst2Init, init));
-
-  Status status = InitToReceive(qpn, remote);
-  if (status.ok()) status = ReceiveToSend(qpn, (*qp)->rnr_retry);
-  if (status.ok()) return {};
-  // Should this fail too, the first error tells more.
-  std::ignore = ModifyQp(qpn, Command::k2Rst, CommandHeader(Command::k2Rst, 0, qpn));
-  return status;
-}
-
-Status Mlx5Device::ReceiveToSend(uint32_t qpn, uint8_t rnr_retry) {
-  using namespace prm::qpc;
-  prm::ObjectCommand send = ModifyCommand(Command::kRtr2Rts, qpn);
-  Set(send, In(prm::kPath, prm::ads::kAckTimeout), options_.ack_timeout);
-  Set(send, In(prm::kQpc, kRetryCount), kRetries);
-  Set(send, In(prm::kQpc, kRnrRetry), rnr_retry);
-  return ModifyQp(qpn, Command::kRtr2Rts, send);
-}
-
-Status Mlx5Device::InitToReceive(uint32_t qpn, const nic::QpAddress& remote) {
-  const std::byte* at = remote.port.bytes.data();
-  if (nic::LoadBigEndian<uint32_t>(at + address::kTagAt) != address::kTag ||
-      (nic::LoadBigEndian<uint8_t>(at + address::kIsEthernet) != 0) != is_ethernet_) {
-    return Rejected("the address is not that of an mlx5 device on the same kind of link");
-  }
-  const uint8_t remote_mtu = nic::LoadBigEndian<uint8_t>(at + address::kMtu);
-  if (remote_mtu == 0 || remote_mtu > 5) return Rejected("the address has no MTU");
-  using namespace prm::qpc;
-  prm::ObjectCommand in = ModifyCommand(Command::kInit2Rtr, qpn);
-  Set(in, In(prm::kQpc, kMtu), std::min(mtu_, remote_mtu));
-  Set(in, In(prm::kQpc, kLogMsgMax), kLogMessageMax);
-  Set(in, In(prm::kQpc, kRemoteQpn), remote.qpn & nic::kNumberMask);
-  Set(in, In(prm::kQpc, kMinRnrNak), kRnrTimer);
-  PREPOST_RETURN_IF_ERROR(SetPath(in, qpn, remote));
-  return ModifyQp(qpn, Command::kInit2Rtr, in);
-}
-
-/// How packets get to `remote`.
-Status Mlx5Device::SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAddress& remote) {
-  const auto set = [&in](prm::Field field, uint64_t value) {
-    Set(in, In(prm::kPath, field), value);
-  };
-  using namespace prm::ads;
-  set(kVhcaPortNum, options_.port);
-  const bool is_loopback = remote.port == address_ && remote.qpn == qpn;
-  if (is_loopback && is_ethernet_ && capabilities_.force_loopback) {
-    set(kFl, 1);
-    return {};
-  }
-  const std::byte* at = remote.port.bytes.data();
-  if (!is_ethernet_) {
-    set(kRlid, nic::LoadBigEndian<uint16_t>(at + address::kLid));
-    set(kSl, options_.service_level & 0xf);
-    return {};
-  }
-  Gid gid;
-  std::copy_n(at + address::kGid, gid.size(), gid.begin());
-  MacAddress mac = {};
-  const int error = verbs_->ResolveMac(pd_, options_.port, gid_index_, gid, &mac);
-  if (error != 0) return CallError("cannot find the Ethernet address of a peer", error);
-  set(kSrcAddrIndex, gid_index_);
-  set(kHopLimit, kHops);
-  set(kEthPrio, options_.service_level & 7);
-  set(kRgidHigh, nic::LoadBigEndian<uint64_t>(gid.data()));
-  set(kRgidLow, nic::LoadBigEndian<uint64_t>(gid.data() + 8));
-  set(kRmacHigh, nic::LoadBigEndian<uint16_t>(mac.data()));
-  set(kRmacLow, nic::LoadBigEndian<uint32_t>(mac.data() + 2));
-  // The same for a connection's life; others spread over the paths that switches choose by it.
-  constexpr uint32_t kSpread = 0x9e3779b1;
-  set(kUdpSport, kUdpPortFirst | ((qpn * kSpread ^ remote.qpn * kSpread >> 7) & kUdpPortMask));
-  return {};
-}
-
-Status Mlx5Device::MoveToError(uint32_t qpn) {
-  return ModifyQp(qpn, Command::k2Err, CommandHeader(Command::k2Err, 0, qpn));
-}
-
 Result<prm::ObjectCommand> Mlx5Device::Query(Command command, const char* what, Object object,
                                              uint32_t number) {
   prm::ObjectCommand out = {};
@@ -553,98 +358,6 @@ Status Mlx5Device::DeregisterMemory(uint32_t key) {
   const int error = verbs_->DeregisterMemory(region->second);
   regions_.erase(region);
   return error == 0 ? Status() : CallError(fmt::format("cannot deregister key {:#x}", key), error);
-}
-
-void Mlx5Device::RingDoorbell(uint64_t first_bytes) {
-  ++counters_.doorbells;
-  const auto bytes = std::bit_cast<std::array<std::byte, sizeof first_bytes>>(first_bytes);
-  const auto qp = qps_.find(nic::LoadBigEndian<uint32_t>(bytes.data() + nic::control::kQpn) >> 8);
-  verbs_->StoreDoorbell(qp == qps_.end() ? uars_.at(0) : qp->second.uar, first_bytes);
-}
-
-Status Mlx5Device::RequestEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/false); }
-Status Mlx5Device::RequestErrorEvent(uint32_t cqn) { return Arm(cqn, /*errors_only=*/true); }
-
-Status Mlx5Device::Arm(uint32_t cqn, bool errors_only) {
-  const Result<CqHost*> found = FindCq(cqn);
-  if (!found.ok()) return found.status();
-  CqHost& cq = **found;
-  ++counters_.event_requests;
-  cq.is_armed_for_errors = errors_only;
-  std::array<std::byte, sizeof(uint64_t)> store = {};
-  Set(store, prm::arm::kSerial, cq.arm_serial & 3u);
-  Set(store, prm::arm::kConsumer, (cq.producer_base + cq.cqes_read) & nic::kCqIndexMask);
-  Set(store, prm::arm::kSolicitedOnly, errors_only ? 1 : 0);
-  Set(store, prm::arm::kCqn, cqn);
-  const auto bytes = std::bit_cast<uint64_t>(store);
-  uint32_t upper = 0;
-  std::memcpy(&upper, store.data(), sizeof upper);
-  std::atomic_ref(cq.doorbell_record[prm::kArmRecord]).store(upper, std::memory_order_release);
-  verbs_->StoreArm(cq.uar, bytes);
-  return {};
-}
-
-uint64_t Mlx5Device::AckEvents() {
-  uint64_t count = 0;
-  uint64_t cookie = 0;
-  int error = 0;
-  for (; (error = verbs_->TakeEvent(channel_, &cookie)) == 0; ++count) NoteEvent(cookie);
-  const bool is_lost = error != EAGAIN;
-  DeviceEvent event;
-  for (; (error = verbs_->TakeDeviceEvent(channel_, &event)) == 0; ++count) NoteDeviceEvent(event);
-  if (is_lost || error != EAGAIN) {  // the device was taken from the machine
-    NoteFatal();
-    ++count;
-  }
-  return count;
-}
-
-void Mlx5Device::NoteEvent(uint64_t cookie) {
-  using Kind = nic::ErrorEvent::Kind;
-  const auto number = static_cast<uint32_t>(cookie);
-  switch (static_cast<EventType>(cookie >> 32)) {
-    case EventType::kCompletion: {
-      const auto cq = cqs_.find(number);
-      if (cq == cqs_.end()) return;
-      ++cq->second.arm_serial;
-      if (cq->second.is_armed_for_errors) errors_.push_back({Kind::kErrorCqe, number});
-      return;
-    }
-    case EventType::kCqError:
-      return errors_.push_back({Kind::kCqError, number});
-    case EventType::kQpFatal:
-      return errors_.push_back({Kind::kQpFatal, number});
-    case EventType::kQpRequest:
-      return errors_.push_back({Kind::kQpRequest, number});
-    case EventType::kQpAccess:
-      return errors_.push_back({Kind::kQpAccess, number});
-  }
-}
-
-void Mlx5Device::NoteDeviceEvent(const DeviceEvent& event) {
-  switch (event.kind) {
-    case DeviceEvent::Kind::kFatal:
-      return NoteFatal();
-    case DeviceEvent::Kind::kPortDown:
-      if (event.port != options_.port) return;
-      return errors_.push_back({nic::ErrorEvent::Kind::kPortDown, event.port});
-    case DeviceEvent::Kind::kOther:
-      return;
-  }
-}
-
-/// Once: a device that is gone says so at every look.
-void Mlx5Device::NoteFatal() {
-  if (std::exchange(has_failed_, true)) return;
-  errors_.push_back({nic::ErrorEvent::Kind::kDeviceFatal, 0});
-}
-
-std::vector<nic::ErrorEvent> Mlx5Device::TakeErrors() { return std::exchange(errors_, {}); }
-
-nic::DeviceCounters Mlx5Device::counters() const {
-  nic::DeviceCounters counters = counters_;
-  for (const auto& [cqn, cq] : cqs_) counters.cqes_read += cq.cqes_read;
-  return counters;
 }
 
 }  // namespace prepost::mlx5

@@ -15,6 +15,7 @@
 #include "prepost/backends/mlx5/device.h"
 #include "prepost/backends/mlx5/stand_in_address.h"
 #include "prepost/backends/nic/wqe.h"
+#include "prepost/ir/count.h"
 
 namespace prepost::mlx5 {
 namespace {
@@ -335,7 +336,7 @@ void StandIn::StoreArm(Uar uar, uint64_t bytes) {
     return wrong("its doorbell record says something else");
   const uint64_t serial = prm::Get(store, prm::arm::kSerial);
   if (serial != (cq->events & 3u)) {
-    return wrong(fmt::format("serial {} after {} events", serial, cq->events));
+    return wrong(fmt::format("serial {} after {}", serial, Count(cq->events, "event")));
   }
   const auto consumer = static_cast<uint32_t>(prm::Get(store, prm::arm::kConsumer));
   const bool errors_only = prm::Get(store, prm::arm::kSolicitedOnly) != 0;

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "prepost/backends/nic/queue_program.h"
+#include "prepost/ir/count.h"
 
 namespace prepost::nic {
 
@@ -40,7 +41,7 @@ void CqeReader::Consume() {
 std::string WrongReceive(const Cqe& cqe, const ExpectedReceive& expected) {
   if (expected.block == kNoBlock) {
     if (cqe.opcode == CqeOpcode::kResponderSend && cqe.byte_count == 0) return "";
-    return fmt::format("a credit of 0 bytes was expected, {} bytes came", cqe.byte_count);
+    return fmt::format("a credit of 0 bytes was expected, {} came", Count(cqe.byte_count, "byte"));
   }
   const uint32_t immediate = BlockImmediate(expected.epoch, expected.block);
   if (cqe.opcode != CqeOpcode::kResponderSendImm || cqe.immediate != immediate) {
@@ -49,7 +50,7 @@ std::string WrongReceive(const Cqe& cqe, const ExpectedReceive& expected) {
                        cqe.immediate >> 24);
   }
   if (cqe.byte_count != expected.bytes) {
-    return fmt::format("block {} has {} bytes, {} came", expected.block, expected.bytes,
+    return fmt::format("block {} has {}, {} came", expected.block, Count(expected.bytes, "byte"),
                        cqe.byte_count);
   }
   return "";

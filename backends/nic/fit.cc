@@ -130,16 +130,14 @@ void FitCheck::AtMost(const std::string& what, uint64_t needed, const char* unit
 }
 
 void FitCheck::AddParts(QpId id, const char* kind, uint64_t wqes, uint32_t ring) {
-  const uint64_t part = ring / 2;
-  const uint64_t rearms = (wqes - ring + part - 1) / part;
+  const uint64_t rearms = Rearms(wqes, ring);
   fit_.rearms += rearms;
   if (fit_.parted++ >= Fit::kListedMax) return;
   fit_.first_parted.push_back({.node = program_->node,
                                .what = fmt::format("{} queue of {}", kind, Describe(*program_, id)),
                                .wqes = wqes,
                                .ring = ring,
-                               .rearms = rearms,
-                               .rearms_bound = Rearms(wqes, ring)});
+                               .rearms = rearms});
 }
 
 void FitCheck::AddUse(Resource resource, uint64_t most, uint64_t total) {

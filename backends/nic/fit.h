@@ -39,8 +39,7 @@ struct PartedQueue {
   std::string what;  ///< "send queue of QP 1>0 blocks"
   uint64_t wqes = 0;
   uint32_t ring = 0;
-  uint64_t rearms = 0;        ///< parts written after the first
-  uint64_t rearms_bound = 0;  ///< Rearms(): max(0, ceil(2 wqes / ring) - 2)
+  uint64_t rearms = 0;  ///< see Rearms()
 };
 
 enum class Resource : uint8_t { kQps, kCqs, kSendQueue, kReceiveQueue, kCompletionQueue, kBlock };

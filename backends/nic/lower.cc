@@ -15,12 +15,12 @@ namespace prepost::nic {
 Result<QueueProgram> Lower(const Plan& plan, const LowerOptions& options) {
   PREPOST_RETURN_IF_ERROR(VerifyStatus(plan));
   const PlanHeader& header = plan.header();
+  if (options.node && options.node->value >= header.nodes) {
+    return Status(StatusCode::kUsage, fmt::format("no node {}: the plan has nodes 0 to {}",
+                                                  options.node->value, header.nodes - 1));
+  }
   FitCheck check(header, options);
   PREPOST_RETURN_IF_ERROR(check.status());
-  if (options.node && options.node->value >= header.nodes) {
-    return Rejected(fmt::format("node {} does not exist, the plan has {} nodes",
-                                options.node->value, header.nodes));
-  }
   QueueProgram out{.message = header.message, .mode = options.mode};
   out.rnr_retry = RnrRetryOf(header);
   for (size_t i = 0; i < plan.programs().size(); ++i) {

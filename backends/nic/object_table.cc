@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "prepost/backends/nic/encode.h"
+#include "prepost/ir/count.h"
 
 namespace prepost::nic {
 
@@ -97,8 +98,8 @@ Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& p
   const bool has_all = program.nodes.size() == plan.header().nodes;
   for (const NodeProgram& node : program.nodes) {
     if (node.node.value >= plan.header().nodes) {
-      return Rejected(fmt::format("node {} is not of the plan, which has {} nodes", node.node.value,
-                                  plan.header().nodes));
+      return Rejected(fmt::format("node {} is not of the plan, which has {}", node.node.value,
+                                  Count(plan.header().nodes, "node")));
     }
     const bool in_parts = std::ranges::any_of(node.qps, &QueuePair::receives_in_parts);
     if (in_parts && program.rnr_retry < kRnrRetryForEver) {
@@ -111,8 +112,8 @@ Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& p
     for (QpObject& qp : objects->qps) {
       if (qp.peer == node.node || !has_all) continue;
       if (qp.peer.index() >= program.nodes.size()) {
-        return Rejected(fmt::format("node {} has a QP to node {}, the plan has {} nodes",
-                                    node.node.value, qp.peer.value, plan.header().nodes));
+        return Rejected(fmt::format("node {} has a QP to node {}, the plan has {}", node.node.value,
+                                    qp.peer.value, Count(plan.header().nodes, "node")));
       }
       const Result<QpId> peer = FindQp(program.nodes[qp.peer.index()], node.node, qp.lane);
       if (!peer.ok()) return peer.status();

@@ -26,6 +26,8 @@
 #include <tuple>
 #include <vector>
 
+#include "prepost/ir/count.h"
+
 namespace prepost::nic {
 namespace {
 
@@ -79,7 +81,9 @@ class Reporter {
 
   std::string Run(std::string_view why, size_t lines_max) const {
     std::vector<std::pair<Queue, End>> waiting = Walks();
-    std::string report = fmt::format("stuck: {} and {} send queues wait", why, waiting.size());
+    std::string report =
+        fmt::format("stuck: {} and {} {}", why, Count(waiting.size(), "send queue"),
+                    waiting.size() == 1 ? "waits" : "wait");
     const End* first = FirstCulprit(waiting);
     if (first == nullptr) return report + unknown_;
     report += fmt::format("; first culprit: {}", first->reason);
@@ -271,9 +275,9 @@ class Reporter {
     const std::optional<Queue> maker = receives ? Back(mine) : std::optional(mine);
     const std::string what = receives ? WantedReceive(mine, wanted) : WantedSend(mine, wanted);
     const auto text = [&](const std::string& cause) {
-      return fmt::format("{} waits for {} ({} of {} CQEs of the {} are there; {})",
-                         Name(queue, PairOf(queue).sends[send].op), what, made, wanted + 1,
-                         Describe(ProgramOf(queue), *id), cause);
+      return fmt::format("{} waits for {} ({} have {} of {}; {})",
+                         Name(queue, PairOf(queue).sends[send].op), what,
+                         Describe(ProgramOf(queue), *id), made, Count(wanted + 1, "CQE"), cause);
     };
     if (!maker) {
       const std::string end =

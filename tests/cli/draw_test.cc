@@ -124,7 +124,7 @@ TEST_F(DrawTest, ViewsSayWhatTheyNeed) {
   ExpectRefused({"--view", "treee"}, 2, "did you mean 'tree'?");
   ExpectRefused({"--view", "tree", "--block", "0", "--block", "1"}, 2, "one --block");
   ExpectRefused({"--view", "tree", "--rounds", "0:1"}, 2, "--rounds");
-  ExpectRefused({"--view", "tree", "--block", "300"}, 1, "no block 300");
+  ExpectRefused({"--view", "tree", "--block", "300"}, 2, "no block 300");
   ExpectRefused({"--view", "queues"}, 2, "--node");
   ExpectRefused({"--view", "queues", "--node", "1"}, 1, "--rounds first:last");
   ExpectRefused({"--view", "queues", "--node", "1", "-o", folder_ / "q.dot"}, 2, "no dot form");

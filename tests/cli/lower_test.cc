@@ -83,6 +83,25 @@ TEST_F(LowerCommandTest, ReadsListings) {
   EXPECT_THAT(run({"--from-list", list, "--node", "1"}, 2), HasSubstr("excludes"));
 }
 
+// A listing is not cluttered; anything else says what could not be checked, and so does a listing of
+// one node that is taken for the whole plan.
+TEST_F(LowerCommandTest, SaysWhichNodesWereCompared) {
+  const std::string note =
+      "prepost: note: 1 of 3 nodes compared with the plan (1); whether nodes wait for each other "
+      "in a circle shows only when all are\n";
+  const std::string list = folder_ / "queues.txt";
+  const auto error_of = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"lower", plan_});
+    Command lower(arguments);
+    EXPECT_EQ(lower.Wait(), 0) << lower.err();
+    std::ofstream(list) << lower.out();
+    return lower.err();
+  };
+  EXPECT_EQ(error_of({"--node", "1"}), note);
+  EXPECT_EQ(error_of({"--node", "1", "--list"}), "");
+  EXPECT_EQ(error_of({"--from-list", list}), note);
+}
+
 TEST_F(LowerCommandTest, WritesFiles) {
   const std::string json = folder_ / "queues.json";
   EXPECT_EQ(Lower({"-o", json}), "");
@@ -99,8 +118,8 @@ TEST_F(LowerCommandTest, RefusesWithTheNumbers) {
   EXPECT_EQ(Lower({"--device-profile", device}, 1),
             "prepost: " + plan_ +
                 ": node 0: CQ of sends of QP 0>1 blocks needs 2 entries, the limit is 1\n");
-  EXPECT_EQ(Lower({"--node", "3"}, 1),
-            "prepost: " + plan_ + ": node 3 does not exist, the plan has 3 nodes\n");
+  EXPECT_EQ(Lower({"--node", "3"}, 2),
+            "prepost: " + plan_ + ": no node 3: the plan has nodes 0 to 2\n");
 }
 
 }  // namespace

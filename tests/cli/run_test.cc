@@ -206,6 +206,25 @@ TEST_F(RunTest, AutoSaysWhichExecutorItTakesAndWhy) {
   EXPECT_EQ(run.err_lines(), 1u);
 }
 
+// It takes the device that is named if the plan fits it; else CPUs carry the message.
+TEST_F(RunTest, AutoOffloadsWhatFitsTheDevice) {
+  WriteInput(20'000);
+  const std::vector<std::string> arguments = {"run",   "--nodes",      "2",        "--algorithm",
+                                              "chain", "--device",     "emulated", "--input",
+                                              input_,  "--block-bytes"};
+  const auto run = [&](const char* block_bytes) {
+    std::vector<std::string> words = arguments;
+    words.push_back(block_bytes);
+    Command command(words);
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    return command.err() + command.out();
+  };
+  EXPECT_THAT(run("1000"), AllOf(HasSubstr("executor offload: the plan fits device emulated"),
+                                 HasSubstr("executor offload on emulated")));
+  EXPECT_THAT(run("1"), AllOf(HasSubstr("executor cpu: the plan does not fit the device: "),
+                              HasSubstr("the limit is")));
+}
+
 TEST_F(RunTest, PrintsJson) {
   WriteInput(1000);
   Command run({"run", "--nodes", "1", "--input", input_, "--json"});

@@ -20,9 +20,9 @@
 #include "prepost/backends/nic/lower.h"
 #include "prepost/runtime/node_group.h"
 #include "prepost/runtime/output_set.h"
+#include "tests/support/fake_library.h"
 #include "tests/support/loopback.h"
 #include "tests/support/plans.h"
-#include "tests/support/stand_in_library.h"
 #include "tests/support/stray_device.h"
 #include "tests/support/temp_folder.h"
 #include "tools/node_device.h"
@@ -231,7 +231,7 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
   const auto play = [&](uint32_t i) -> Status {
     mlx5::StandInOptions card{.is_ethernet = true};
     if (i == 2) card.log_max_qp_sz = 5, card.log_max_cq_sz = 6, card.cross_channel = false;
-    test::StandInLibrary library(fabric.nic(NodeId(i)), card);
+    test::FakeLibrary library(fabric.nic(NodeId(i)), card);
     Result<tools::NodeDevice> device = tools::NodeDevice::Choose(
         {.executor = executors[i], .device = "mlx5_0", .is_traced = i == 3}, plan_, NodeId(i),
         &library);

@@ -94,8 +94,8 @@ TEST(OffloadFailureTest, LostCreditIsReportedAsStuck) {
     EXPECT_THAT(status.message(), StartsWith("stuck: nothing can happen any more and"));
     EXPECT_THAT(status.message(), HasSubstr("(send 1>2:2) waits for node 1 op"));
     EXPECT_THAT(status.message(),
-                HasSubstr("(recv credit 2>1) (2 of 3 CQEs of the receives of QP 1>2 credits "
-                          "are there; node 2's QP 2>1 credits has nothing left)"));
+                HasSubstr("(recv credit 2>1) (receives of QP 1>2 credits have 2 of 3 CQEs; "
+                          "node 2's QP 2>1 credits has nothing left)"));
     EXPECT_THAT(status.message(), HasSubstr("first culprit: node 2's QP 2>1 credits has nothing "
                                             "left for node 1 op"));
   }

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "prepost/backends/emulated/offload_run.h"
 #include "prepost/backends/nic/lower.h"
 #include "tests/support/plans.h"
@@ -67,6 +69,40 @@ TEST_P(ValidatedStartTest, WhatChangesInARingIsRefusedBeforeAnyDoorbell) {
     EXPECT_THAT(status.message(), HasSubstr(damage.finding));
     EXPECT_EQ(write.writes, 1u);
     EXPECT_EQ(write.doorbells, 0u);
+  }
+}
+
+// A later message of a sequence is armed and validated by each node on its own, in rings whose
+// counters have gone on. Catches one that starts unseen, or is compared with what it was before.
+TEST_P(ValidatedStartTest, SoIsWhatChangesInTheSecondMessageOfASequence) {
+  const nic::QueueProgram program = *nic::Lower(plan_, {.mode = GetParam()});
+  const nic::QueuePair& qp = program.nodes[kNode.index()].qps[BlockQp()];
+  const test::Transfer second(plan_.header(), /*seed=*/1);
+  const std::array messages = {emulated::MessageBuffers{transfer_.message(), transfer_.buffers()},
+                               emulated::MessageBuffers{second.message(), second.buffers()}};
+  const size_t receive = qp.receives.size() % qp.rq_wqes * nic::kReceiveStrideBytes;
+  const size_t send = qp.sends.size() % qp.sq_wqebbs * nic::kWqebbBytes;
+  struct Damage {
+    bool is_receive;
+    size_t byte;
+    const char* finding;
+  };
+  for (const Damage& damage :
+       {Damage{true, receive + nic::data::kLkey + 3, "op: receive into"},
+        Damage{false, send + nic::control::kWqeIndex + 1, "wqe: names index"}}) {
+    StrayWrite write{.node = kNode,
+                     .qp = BlockQp(),
+                     .is_receive = damage.is_receive,
+                     .byte = damage.byte,
+                     .receives_posted = static_cast<uint16_t>(2 * qp.receives.size())};
+    const Status status = emulated::RunQueueProgram(plan_, program, messages,
+                                                    {.make_device = test::StrayDevices(write)})
+                              .status();
+    EXPECT_EQ(status.code(), StatusCode::kRejected);
+    EXPECT_THAT(status.message(), HasSubstr("node 2: QP "));
+    EXPECT_THAT(status.message(), HasSubstr(damage.finding));
+    EXPECT_EQ(write.writes, 1u);
+    transfer_.ExpectDelivered();
   }
 }
 

@@ -80,7 +80,7 @@ Spec RandomSpec(Random& random, SpecLimits limits) {
 }
 
 Spec WithRacks(Spec spec, uint32_t rack_size) {
-  if (!FindSchedule(spec.algorithm)->NeedsWholeRacks()) return spec;
+  if (!FindAlgorithm(spec.algorithm)->schedule->NeedsWholeRacks()) return spec;
   Topology& topology = spec.topology.emplace();
   for (uint32_t node = 0; node < spec.nodes; ++node) {
     const uint32_t rack = node / rack_size;

@@ -16,6 +16,7 @@
 
 #include "prepost/backends/emulated/device.h"
 #include "prepost/backends/nic/nic_model.h"
+#include "prepost/backends/nic/wqe.h"
 
 namespace prepost::test {
 
@@ -24,13 +25,14 @@ struct StrayWrite {
   std::optional<NodeId> node = {};  ///< whose device writes; none: no device does
   size_t qp = 0;                    ///< in the order of making
   bool is_receive = false;
-  size_t byte = 0;  ///< of the ring; its lowest bit is changed
+  size_t byte = 0;               ///< of the ring; its lowest bit is changed
+  uint16_t receives_posted = 0;  ///< to that QP, at least: which tells messages of a sequence apart
   std::atomic<uint32_t> writes = 0;
   std::atomic<uint64_t> doorbells = 0;  ///< of all nodes
 };
 
-/// In front of an EmulatedDevice. Writes when it is first asked for an event: that is what hosts do
-/// between arming and the start.
+/// In front of an EmulatedDevice. Writes when it is first asked for an event after so many receives
+/// have been posted: that is what hosts do between arming and the start.
 class StrayDevice final : public nic::Device {
  public:
   StrayDevice(emulated::Nic& nic, StrayWrite& write)
@@ -42,7 +44,7 @@ class StrayDevice final : public nic::Device {
     return qp;
   }
   Status RequestEvent(uint32_t cqn) override {
-    if (write_.node == node_ && write_.writes == 0) {
+    if (write_.node == node_ && write_.writes == 0 && IsDue(qps_.at(write_.qp))) {
       const nic::Qp& qp = qps_.at(write_.qp);
       (write_.is_receive ? qp.rq : qp.sq)[write_.byte] ^= std::byte{1};
       ++write_.writes;
@@ -76,6 +78,10 @@ class StrayDevice final : public nic::Device {
   nic::DeviceCounters counters() const override { return device_.counters(); }
 
  private:
+  bool IsDue(const nic::Qp& qp) const {
+    return nic::BigEndian(qp.doorbell_record[nic::kReceiveRecord]) >= write_.receives_posted;
+  }
+
   NodeId node_;
   emulated::EmulatedDevice device_;
   StrayWrite& write_;

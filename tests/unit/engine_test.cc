@@ -59,19 +59,20 @@ TEST_F(EngineTest, R12AndR13TheSameSeedGivesTheSameLog) {
   }
 }
 
-TEST_F(EngineTest, R14ParkedQueuesAreNamed) {
-  Make();
+// What a stuck report is made of: the WAIT that a queue stands at, and how far its CQ is.
+TEST_F(EngineTest, R14WhereAQueueStandsCanBeAskedFor) {
+  Make({.sq_wqebbs = 16, .rq_wqes = 16, .cd_master = true});
   near_->Nop();
   near_->Wait(near_->recv_cq(), 4);
+  near_->Receive();
+  far_->Send();
+  far_->Ring();
   RingAndRun(*near_);
-  const std::vector<ParkedQueue> parked = fabric_->engine().Parked();
-  ASSERT_EQ(parked.size(), 1u);
-  EXPECT_EQ(parked[0].node, NodeId(0));
-  EXPECT_EQ(parked[0].qpn, near_->qp().number);
-  EXPECT_EQ(parked[0].wqe_index, 1);
-  EXPECT_EQ(parked[0].cqn, near_->recv_cq().number);
-  EXPECT_EQ(parked[0].cqe, 4u);
-  EXPECT_EQ(parked[0].produced, 0u);
+  const nic::QpCounters stands = *device(0).QueryQp(near_->qp().number);
+  EXPECT_EQ(stands.state, nic::QpState::kReadyToSend);
+  EXPECT_EQ(stands.sq_fetched, 1);  // the WAIT is the WQE at index 1
+  EXPECT_EQ(stands.sq_posted, 2);
+  EXPECT_EQ(device(0).QueryCq(near_->recv_cq().number)->producer, 1u);
 }
 
 // Catches a cut that stops loopback, too, and a sender that waits for ever for a receiver that
@@ -107,7 +108,7 @@ TEST_F(EngineTest, PeersOfADestroyedQpFindOut) {
   ASSERT_TRUE(device(0).Connect(later.qp().number, there.address()).ok());
   waits.Send();
   RingAndRun(waits);
-  EXPECT_EQ(fabric_->engine().Parked().size(), 1u);
+  EXPECT_TRUE(fabric_->engine().waits_for_receives());
   gone.reset();
   later.Send();
   RingAndRun(later);
@@ -126,9 +127,8 @@ TEST_F(EngineTest, DestroyedQpIsForgottenByItsWait) {
     Connect(gone, waits, gone, waits);
     waits.Wait(counted->send_cq(), 0);
     RingAndRun(waits);
-    EXPECT_EQ(fabric_->engine().Parked().size(), 1u);
+    EXPECT_EQ(gone.QueryQp(waits.qp().number)->sq_fetched, 0);
   }
-  EXPECT_THAT(fabric_->engine().Parked(), IsEmpty());
   counted->Nop();
   RingAndRun(*counted);
   EXPECT_THAT(Counters(counted->Sent()), ElementsAre(0));
@@ -147,11 +147,24 @@ TEST_F(EngineTest, ResetQpStartsAnewAtItsBase) {
   ASSERT_TRUE(nic.ToReset(qpn).ok());
   EXPECT_EQ(counters().state, nic::QpState::kReset);
   EXPECT_EQ(counters().sq_posted, 0xffff);
-  EXPECT_THAT(fabric_->engine().Parked(), IsEmpty());
+  EXPECT_EQ(counters().sq_fetched, 0xffff);
   ASSERT_TRUE(device(0).Connect(qpn, near_->address()).ok());
   nic::PostSends(device(0), near_->qp(), 0, 0xffff);  // the NOP is still there
   fabric_->RunUntilIdle();
   EXPECT_THAT(Counters(near_->Sent()), ElementsAre(0xffff, 0xffff));
+}
+
+// Catches a reset that leaves peers with the QP as it was before: they would get no answer.
+TEST_F(EngineTest, PeersReachAResetQpByItsNumber) {
+  Make();
+  const uint32_t qpn = far_->qp().number;
+  ASSERT_TRUE(fabric_->nic(NodeId(1)).ToReset(qpn).ok());
+  ASSERT_TRUE(device(1).Connect(qpn, near_->address()).ok());
+  far_->Receive();
+  near_->Send();
+  RingAndRun(*near_);
+  EXPECT_THAT(Syndromes(near_->Sent()), ElementsAre(Syndrome::kNone));
+  EXPECT_EQ(far_->Received().size(), 1u);
 }
 
 TEST_F(EngineTest, DoorbellsOfUnconnectedQpsAreReported) {

@@ -76,7 +76,6 @@ TEST(FitTest, NumbersOfAChain) {
   EXPECT_EQ(longest.wqes, 80u);
   EXPECT_EQ(longest.ring, 16u);
   EXPECT_EQ(longest.rearms, 8u);
-  EXPECT_EQ(longest.rearms_bound, 8u);
 
   const Fit managed = CheckFit(plan, {.mode = LoweringMode::kManaged, .profile = tiny});
   EXPECT_TRUE(managed.ok());

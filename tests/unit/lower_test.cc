@@ -163,8 +163,9 @@ TEST(LowerTest, RefusesWhatDoesNotFitWithTheNumbers) {
             "node 1: node needs 3 QPs, the limit is 2");
   EXPECT_EQ(Lower(plan, {.profile = {.cross_channel = false}}).status().message(),
             "device profile default: no capability cd");
-  EXPECT_EQ(Lower(plan, {.node = NodeId(3)}).status().message(),
-            "node 3 does not exist, the plan has 3 nodes");
+  const Status missing = Lower(plan, {.node = NodeId(3)}).status();
+  EXPECT_EQ(missing.message(), "no node 3: the plan has nodes 0 to 2");
+  EXPECT_EQ(missing.code(), StatusCode::kUsage);
 }
 
 TEST(LowerTest, RefusesAPlanThatIsNotValid) {

@@ -11,8 +11,8 @@
 #include <algorithm>
 
 #include "prepost/backends/emulated/fabric.h"
+#include "tests/support/fake_library.h"
 #include "tests/support/plans.h"
-#include "tests/support/stand_in_library.h"
 
 namespace prepost::tools {
 namespace {
@@ -39,7 +39,7 @@ class NodeDeviceTest : public ::testing::Test {
   }
   Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const mlx5::StandInOptions& says = {},
                             const char* ready = "window=1") {
-    test::StandInLibrary library(fabric_.nic(NodeId(0)), says);
+    test::FakeLibrary library(fabric_.nic(NodeId(0)), says);
     return NodeDevice::Choose(choice, PlanOf(ready), kNode, &library);
   }
   static uint32_t LongestReceiveRing(const NodeDevice& device) {

@@ -31,9 +31,10 @@ TEST(ParseRoundsTest, AnythingElseIsAUsageError) {
 
 TEST(CheckSelectionTest, SaysWhatThePlanHas) {
   const Plan plan = HeaderOnly();
-  EXPECT_EQ(
-      CheckSelection(plan, {.nodes = {NodeId(8)}, .blocks = {}, .rounds = {}}).status().message(),
-      "no node 8: the plan has nodes 0 to 7");
+  const Status missing =
+      CheckSelection(plan, {.nodes = {NodeId(8)}, .blocks = {}, .rounds = {}}).status();
+  EXPECT_EQ(missing.message(), "no node 8: the plan has nodes 0 to 7");
+  EXPECT_EQ(missing.code(), StatusCode::kUsage);
   EXPECT_EQ(CheckSelection(plan, {.nodes = {}, .blocks = {1, 5}, .rounds = {}}).status().message(),
             "no block 5: the plan has blocks 0 to 4");
   EXPECT_EQ(

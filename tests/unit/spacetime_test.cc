@@ -76,7 +76,7 @@ TEST(SpacetimeTest, OneBlockCanBeFollowed) {
   const std::string svg = DrawSpacetime(plan, {.nodes = {}, .blocks = {2}, .rounds = {}});
   EXPECT_EQ(Occurrences(svg, "receives block 2"), 7u + 1);
   EXPECT_EQ(Occurrences(svg, "receives block 1"), 0u);
-  EXPECT_NE(svg.find("it then has 1 of 1 blocks"), std::string::npos);
+  EXPECT_NE(svg.find("it then has 1 of 1 block"), std::string::npos);
 }
 
 TEST(SpacetimeTest, OneNodeHasNothingToDraw) {
