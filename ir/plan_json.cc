@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <limits>
 #include <ostream>
 
 #include "prepost/ir/json_reader.h"
 #include "prepost/ir/json_text.h"
 #include "prepost/ir/json_word.h"
+#include "prepost/ir/text_writer.h"
 
 namespace prepost {
 namespace {
@@ -115,32 +115,7 @@ class PlanReader {
   size_t after_count_ = 0;
 };
 
-/// Collects text and hands it to the stream in large pieces.
-class Writer {
- public:
-  explicit Writer(std::ostream& out) : out_(out) {}
-  ~Writer() { Flush(); }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-
-  template <typename... Arguments>
-  void Put(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Arguments>(arguments)...);
-    if (buffer_.size() >= kFlushBytes) Flush();
-  }
-
- private:
-  static constexpr size_t kFlushBytes = 1 << 16;
-  void Flush() {
-    out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
-    buffer_.clear();
-  }
-
-  std::ostream& out_;
-  fmt::memory_buffer buffer_;
-};
-
-void WriteHeader(const PlanHeader& header, Writer& out) {
+void WriteHeader(const PlanHeader& header, TextWriter& out) {
   out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", \"generator\": {},\n", kFormat, kMajor,
           kMinor, QuoteJson(header.generator));
   out.Put("  \"collective\": {}, \"algorithm\": {}, \"nodes\": {}, \"root\": {},\n",
@@ -156,7 +131,7 @@ void WriteHeader(const PlanHeader& header, Writer& out) {
   if (header.ports != 1) out.Put("  \"ports\": {},\n", header.ports);
 }
 
-void WriteOp(const Plan& plan, const Op& op, Writer& out) {
+void WriteOp(const Plan& plan, const Op& op, TextWriter& out) {
   out.Put("    {{ \"op\": \"{}\", \"channel\": {}, \"block\": ", Name(op.kind), op.channel.value);
   if (op.is_credit()) {
     out.Put("null");
@@ -181,7 +156,7 @@ Result<Plan> ReadPlan(std::istream& in, const std::string& name,
 }
 
 void WritePlan(const Plan& plan, std::ostream& stream) {
-  Writer out(stream);
+  TextWriter out(stream);
   WriteHeader(plan.header(), out);
   out.Put("  \"channels\": [");
   const char* separator = "\n";

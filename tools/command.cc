@@ -189,6 +189,13 @@ Status CheckWord(const char* flag, const std::string& word, const std::vector<st
                                           DidYouMean(word, words), fmt::join(words, ", "))};
 }
 
+std::string SuffixOf(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  const size_t dot = path.find_last_of('.');
+  const bool has_suffix = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+  return has_suffix ? path.substr(dot + 1) : "";
+}
+
 Result<uint64_t> ParseSize(const std::string& text) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

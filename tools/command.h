@@ -28,7 +28,10 @@ using Action = std::function<Status()>;
 void AddCompare(CLI::App& app, Action* action);
 void AddCompile(CLI::App& app, Action* action);
 void AddDevices(CLI::App& app, Action* action);
+void AddDiff(CLI::App& app, Action* action);
 void AddDraw(CLI::App& app, Action* action);
+void AddExport(CLI::App& app, Action* action);
+void AddImport(CLI::App& app, Action* action);
 void AddLower(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);
 void AddProbe(CLI::App& app, Action* action);
@@ -64,6 +67,9 @@ Status CheckWritable(const std::string& path);
 
 /// Ok if `word`, the value of `flag`, is one of `words`; else kUsage, with the near one.
 Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words);
+
+/// What follows the last '.' of the file's name; empty where there is none.
+std::string SuffixOf(const std::string& path);
 
 /// "65536", "64KiB", "1MiB", "1GB", ...: bytes. Errors: kUsage.
 Result<uint64_t> ParseSize(const std::string& text);

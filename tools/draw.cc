@@ -51,15 +51,12 @@ Result<std::string> FormatOf(const DrawFlags& flags) {
   std::string format = flags.format;
   if (format.empty()) {
     if (flags.output == "-") return std::string("svg");
-    const size_t slash = flags.output.find_last_of('/');
-    const size_t dot = flags.output.find_last_of('.');
-    const bool has_suffix = dot != std::string::npos && (slash == std::string::npos || dot > slash);
-    if (!has_suffix) {
+    format = SuffixOf(flags.output);
+    if (format.empty()) {
       return Status(StatusCode::kUsage,
                     fmt::format("'{}' has no suffix that names a format: .{}, or use --format",
                                 flags.output, fmt::join(Formats(), ", .")));
     }
-    format = flags.output.substr(dot + 1);
   }
   PREPOST_RETURN_IF_ERROR(CheckWord(flags.format.empty() ? "-o" : "--format", format, Formats()));
   if (format == "dot" && flags.view != "graph") {

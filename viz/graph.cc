@@ -24,6 +24,7 @@
 #include "prepost/ir/count.h"
 #include "prepost/ir/credits.h"
 #include "prepost/ir/messages.h"
+#include "prepost/ir/xml_text.h"
 #include "prepost/viz/graphviz.h"
 #include "prepost/viz/svg.h"
 

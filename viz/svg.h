@@ -37,10 +37,6 @@ struct Line {
 /// Pixels from the tip of an arrow's head to where its line ends.
 inline constexpr int kArrowHead = 6;
 
-/// `text` for XML content and attributes. Bytes that XML or UTF-8 forbid become U+FFFD, so that any
-/// string is safe.
-std::string EscapeXml(std::string_view text);
-
 /// About how wide a sans-serif font draws `text`, in units of `font_size`; on the generous side,
 /// since the viewer's font is unknown. It depends on no installed font.
 double TextWidth(std::string_view text, double font_size);
