@@ -28,10 +28,12 @@ void AddCompare(CLI::App& app, Action* action);
 void AddCompile(CLI::App& app, Action* action);
 void AddDevices(CLI::App& app, Action* action);
 void AddDraw(CLI::App& app, Action* action);
+void AddExplain(CLI::App& app, Action* action);
 void AddLower(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);
 void AddProbe(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, Action* action);
+void AddStats(CLI::App& app, Action* action);
 void AddVerify(CLI::App& app, Action* action);
 
 /// Opens `path` ("-": stdin) and calls `read` with the stream and the name to use in messages.
