@@ -18,6 +18,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "prepost/ir/count.h"
+
 namespace prepost {
 namespace {
 
@@ -68,26 +70,23 @@ void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<b
 }  // namespace
 
 RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports) {
-  if (nodes == 1) return {.rounds = 0, .formula = "0", .argument = "one node has it all"};
-  uint64_t doublings = 0;
-  for (uint64_t holders = 1; holders < nodes; holders *= uint64_t{ports} + 1) ++doublings;
+  if (nodes == 1)
+    return {.formula = "0", .because = "one node has it all", .therefore = "nothing is sent"};
+  uint64_t growths = 0;
+  for (uint64_t holders = 1; holders < nodes; holders *= uint64_t{ports} + 1) ++growths;
   const uint64_t last = (uint64_t{blocks} + ports - 1) / ports;
-  RoundBound bound;
-  bound.rounds = last - 1 + doublings;
-  if (ports == 1) {
-    bound.formula = fmt::format("{} - 1 + ceil(log2 {}) = {}", blocks, nodes, bound.rounds);
-    bound.argument = fmt::format(
-        "the root starts one block per round, so some block leaves it first in round {} or later; "
-        "from then on the nodes that have it at most double in a round (Bar-Noy and Kipnis 1994)",
-        last);
-  } else {
-    bound.formula = fmt::format("ceil({} / {}) - 1 + ceil(log{} {}) = {}", blocks, ports, ports + 1,
-                                nodes, bound.rounds);
-    bound.argument = fmt::format(
-        "the root starts {} blocks per round, so some block leaves it first in round {} or later; "
-        "from then on the nodes that have it at most grow by {} times in a round",
-        ports, last, ports + 1);
-  }
+  RoundBound bound = {.rounds = last - 1 + growths};
+  const bool is_one = ports == 1;
+  const std::string rounds_of_root =
+      is_one ? fmt::to_string(blocks) : fmt::format("ceil({} / {})", blocks, ports);
+  bound.formula = fmt::format("{} - 1 + ceil(log{} {}) = {}", rounds_of_root, uint64_t{ports} + 1,
+                              nodes, bound.rounds);
+  bound.because = fmt::format(
+      "the root starts {} per round, so that some block does not leave it in the first {};",
+      Count(ports, "block"), Count(last - 1, "round"));
+  bound.therefore =
+      fmt::format("from then on the nodes that have it grow by {} times at most in a round{}",
+                  uint64_t{ports} + 1, is_one ? " (Bar-Noy and Kipnis 1994)" : "");
   return bound;
 }
 

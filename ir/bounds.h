@@ -16,8 +16,9 @@ namespace prepost {
 
 struct RoundBound {
   uint64_t rounds = 0;
-  std::string formula;   ///< "8 - 1 + ceil(log2 8) = 10"
-  std::string argument;  ///< one sentence
+  std::string formula;  ///< "8 - 1 + ceil(log2 8) = 10"
+  std::string because;  ///< the argument, in two parts
+  std::string therefore;
 };
 
 /// No schedule in which a node has at most `ports` transfers out and in per round has fewer rounds:

@@ -177,10 +177,10 @@ void PrintOp(const PlanTables& tables, const OpReasons& op, std::ostream& out) {
                                ? "no bytes"
                                : Count(tables.plan().header().message.BlockSize(it.block), "byte");
   out << fmt::format("{}, {}\n", words.Of(op.ref), size);
-  out << fmt::format("{} {} at the earliest, {} at {} at the earliest, at the latest {}: {}\n",
-                     "starts at", op.earliest_start, "arrives", op.earliest_delivery,
-                     op.latest_start + (op.earliest_delivery - op.earliest_start),
-                     op.slack() == 0 ? "no slack, critical" : fmt::format("slack {}", op.slack()));
+  out << fmt::format("starts at {}, arrives at {}; {}\n", op.earliest_start, op.earliest_delivery,
+                     op.slack() == 0
+                         ? "critical: no slack"
+                         : fmt::format("slack {}: may start at {}", op.slack(), op.latest_start));
   PrintWaits(words, op, out);
 }
 

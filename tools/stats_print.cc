@@ -93,7 +93,7 @@ Gap GapOf(uint64_t found, uint64_t bound) {
   return gap;
 }
 std::string ToText(const Gap& gap, uint64_t bound) {
-  if (gap.above == 0) return fmt::format("the lower bound, {}", bound);
+  if (gap.above == 0) return "as few as possible";
   return fmt::format("{} above the lower bound of {} ({:.1f} %)", gap.above, bound, gap.percent);
 }
 
@@ -144,11 +144,14 @@ void PrintRounds(const PlanStats& stats, std::ostream& out) {
   Line(out, "rounds",
        fmt::format("{}, {}", header.rounds,
                    ToText(GapOf(header.rounds, stats.bound.rounds), stats.bound.rounds)));
-  Line(out, "  bound", stats.bound.formula + ":");
-  Line(out, "", stats.bound.argument);
+  Line(out, "  bound", stats.bound.formula + ", as " + stats.bound.because);
+  Line(out, "", stats.bound.therefore);
   Line(out, "depth",
        fmt::format("{} and {}, the longest chain of messages that wait for each other",
                    Count(stats.depth.blocks, "block"), Count(stats.depth.credits, "credit")));
+  if (stats.depth.blocks < header.rounds) {
+    Line(out, "", "less than the rounds: nodes may run ahead of them, and then share ports");
+  }
   Line(out, "critical",
        fmt::format("{} of {} have no slack", stats.critical_blocks,
                    Count(stats.traffic.blocks, "block transfer")));
@@ -419,7 +422,8 @@ Json StatsJson(const PlanStats& stats) {
   json["rounds"] = header.rounds;
   json["rounds_bound"] = {{"rounds", stats.bound.rounds},
                           {"formula", stats.bound.formula},
-                          {"argument", stats.bound.argument}};
+                          {"because", stats.bound.because},
+                          {"therefore", stats.bound.therefore}};
   json["rounds_gap"] = GapJson(header.rounds, stats.bound.rounds);
   json["depth"] = {{"blocks", stats.depth.blocks}, {"credits", stats.depth.credits}};
   json["critical_block_transfers"] = stats.critical_blocks;
