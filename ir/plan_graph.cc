@@ -96,6 +96,7 @@ PlanGraph::PlanGraph(const Plan& plan, const MessageTable& messages, const Credi
 
 template <typename Sink>
 void PlanGraph::ForEachEdge(const PlanGraphOptions& options, Sink sink) const {
+  constexpr Event kPost = Event::kPost, kStart = Event::kStart, kDeliver = Event::kDeliver;
   const bool has_barrier = plan_.header().ready.mode == ReadyMode::kBarrier;
   for (uint32_t c = 0; c < plan_.channels().size(); ++c) {
     const uint32_t begin = messages_.ChannelBegin(ChannelId(c));
@@ -149,7 +150,7 @@ struct PlanGraph::CycleSearch {
   std::vector<Vertex> best;
 };
 
-bool PlanGraph::IsAcyclic() const {
+std::vector<PlanGraph::Vertex> PlanGraph::TopologicalOrder() const {
   std::vector<uint32_t> waits_for(size(), 0);
   for (Vertex to : edges_) ++waits_for[to];
   std::vector<Vertex> ready;
@@ -162,11 +163,11 @@ bool PlanGraph::IsAcyclic() const {
       if (--waits_for[to] == 0) ready.push_back(to);
     }
   }
-  return ready.size() == size();
+  return ready;
 }
 
 std::vector<PlanGraph::Vertex> PlanGraph::FindCycle() const {
-  if (IsAcyclic()) return {};
+  if (TopologicalOrder().size() == size()) return {};
   std::vector<std::vector<Vertex>> components;
   for (auto it = llvm::scc_begin(this); !it.isAtEnd(); ++it) {
     if (!it.hasCycle()) continue;
@@ -224,7 +225,8 @@ void PlanGraph::SearchFrom(Vertex origin, CycleSearch* search) const {
 
 uint32_t PlanGraph::OpOf(Vertex v) const {
   if (v == barrier()) return MessageTable::kNone;
-  return v % kEvents == kStart ? messages_.send(v / kEvents) : messages_.recv(v / kEvents);
+  const uint32_t message = MessageOf(v);
+  return EventOf(v) == Event::kStart ? messages_.send(message) : messages_.recv(message);
 }
 
 std::string PlanGraph::Describe(Vertex v) const {

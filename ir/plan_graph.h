@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlanGraph: the events of a plan and what must precede what. A cycle in it is a deadlock. Built by
-// the verifier.
+// PlanGraph: the events of a plan and what must precede what. A cycle in it is a deadlock. The
+// verifier and the analyses (event_times.h, reasons.h) use the same one.
 //
 // Three events per message: post (its receive is posted), start (its send starts), deliver (its
 // bytes are in place). Edges:
@@ -36,6 +36,7 @@ struct PlanGraphOptions {
 class PlanGraph {
  public:
   using Vertex = uint32_t;
+  enum class Event : uint8_t { kPost, kStart, kDeliver, kBarrier };
 
   /// Needs a plan without findings of `shape` and `match`. Linear in ops and `after` entries.
   PlanGraph(const Plan& plan, const MessageTable& messages, const CreditTable& credits,
@@ -45,6 +46,17 @@ class PlanGraph {
   std::span<const Vertex> Successors(Vertex v) const {
     return std::span(edges_).subspan(begin_[v], begin_[v + 1] - begin_[v]);
   }
+  static Vertex At(uint32_t message, Event event) {
+    return message * kEvents + static_cast<uint32_t>(event);
+  }
+  Vertex barrier() const { return messages_.size() * kEvents; }
+  Event EventOf(Vertex v) const {
+    return v == barrier() ? Event::kBarrier : static_cast<Event>(v % kEvents);
+  }
+  /// The message of any vertex but the barrier.
+  uint32_t MessageOf(Vertex v) const { return v / kEvents; }
+  /// The vertices, each behind all that it waits for. What is in a cycle or behind one is left out.
+  std::vector<Vertex> TopologicalOrder() const;
   /// A shortest cycle, or empty. Linear when there is none (Kahn's algorithm). Otherwise every
   /// strongly connected component is searched, the smallest first: exactly up to a bounded number
   /// of steps, and what was found until then beyond.
@@ -55,12 +67,9 @@ class PlanGraph {
   std::string Describe(Vertex v) const;
 
  private:
-  enum Event : uint32_t { kPost, kStart, kDeliver, kEvents };
-  static Vertex At(uint32_t message, Event event) { return message * kEvents + event; }
-  Vertex barrier() const { return messages_.size() * kEvents; }
+  static constexpr uint32_t kEvents = 3;  // of a message
   template <typename Sink>
   void ForEachEdge(const PlanGraphOptions& options, Sink sink) const;
-  bool IsAcyclic() const;
   struct CycleSearch;
   void SearchComponent(std::span<const Vertex> component, CycleSearch* search) const;
   void SearchFrom(Vertex origin, CycleSearch* search) const;

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rounds, with p ports. The root starts at most p blocks in a round, so some block first leaves it
+// in round ceil(k/p), counted from 1, or later. From that round on those who have the block can
+// grow by at most p + 1 times in each, so it takes ceil(log_(p+1) n) rounds, that one counted, until
+// all n have it: ceil(k/p) - 1 + ceil(log_(p+1) n). For n = 4, k = 3, p = 1: the last block leaves
+// the root in round 3, two have it after that round and four after the next: 4 = 3 - 1 + 2 rounds.
+//
+// Seconds. For every cut of the network so many copies of the message must pass as there are
+// receivers, or racks with receivers, behind it that share nothing: the root's port carries the
+// message once at least, each receiver's once, all ports out together n - 1 times; a rack's
+// downlinks carry it once, the uplinks of the root's rack once, all uplinks together and the core
+// once per other rack, as switches do not replicate.
+#include "prepost/ir/bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "prepost/ir/count.h"
+
+namespace prepost {
+namespace {
+
+/// Collects what each cut takes.
+class CutList {
+ public:
+  explicit CutList(uint64_t bytes) : bytes_(bytes) {}
+
+  void Add(bool is_rack, std::string cut, uint64_t copies, double rate) {
+    const double seconds = static_cast<double>(copies) * static_cast<double>(bytes_) / rate;
+    cuts_.push_back({.is_rack = is_rack,
+                     .cut = std::move(cut),
+                     .copies = copies,
+                     .rate = rate,
+                     .seconds = seconds});
+  }
+  std::vector<CutBound> Take() && {
+    std::ranges::stable_sort(cuts_, std::greater(), &CutBound::seconds);
+    return std::move(cuts_);
+  }
+
+ private:
+  const uint64_t bytes_;
+  std::vector<CutBound> cuts_;
+};
+
+/// The cuts between racks; needs two occupied ones.
+void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<bool>& occupied,
+                 CutList* cuts) {
+  const uint64_t others = network.OccupiedRacks() - 1;
+  const Network::Rack* slowest = nullptr;
+  double up = 0;
+  for (uint32_t r = 0; r < network.racks.size(); ++r) {
+    if (!occupied[r]) continue;
+    const Network::Rack& rack = network.racks[r];
+    up += rack.up_rate;
+    if (r == root_rack) continue;
+    if (slowest == nullptr || rack.down_rate < slowest->down_rate) slowest = &rack;
+  }
+  PREPOST_CHECK(slowest != nullptr);
+  cuts->Add(true, fmt::format("uplinks of the root's rack {}", network.racks[root_rack].name), 1,
+            network.racks[root_rack].up_rate);
+  cuts->Add(true, fmt::format("downlinks of rack {}", slowest->name), 1, slowest->down_rate);
+  cuts->Add(true, "uplinks of all racks together", others, up);
+  if (network.core_rate) cuts->Add(true, "core", others, *network.core_rate);
+}
+
+}  // namespace
+
+RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports) {
+  if (nodes == 1)
+    return {.formula = "0", .because = "one node has it all", .therefore = "nothing is sent"};
+  uint64_t growths = 0;
+  for (uint64_t holders = 1; holders < nodes; holders *= uint64_t{ports} + 1) ++growths;
+  const uint64_t last = (uint64_t{blocks} + ports - 1) / ports;
+  RoundBound bound = {.rounds = last - 1 + growths};
+  const bool is_one = ports == 1;
+  const std::string rounds_of_root =
+      is_one ? fmt::to_string(blocks) : fmt::format("ceil({} / {})", blocks, ports);
+  bound.formula = fmt::format("{} - 1 + ceil(log{} {}) = {}", rounds_of_root, uint64_t{ports} + 1,
+                              nodes, bound.rounds);
+  bound.because = fmt::format(
+      "the root starts {} per round, so that some block does not leave it in the first {};",
+      Count(ports, "block"), Count(last - 1, "round"));
+  bound.therefore =
+      fmt::format("from then on the nodes that have it grow by {} times at most in a round{}",
+                  uint64_t{ports} + 1, is_one ? " (Bar-Noy and Kipnis 1994)" : "");
+  return bound;
+}
+
+uint64_t LimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks, double block_rate) {
+  constexpr double kRoundingSlack = 1e-9;  // a hair above a whole number is that number
+  uint64_t rounds = 0;
+  for (const CutBound& cut : cuts) {
+    if (!cut.is_rack) continue;
+    const double crossings = static_cast<double>(cut.copies) * blocks;
+    const double needed = std::ceil(crossings * block_rate / cut.rate - kRoundingSlack);
+    rounds = std::max(rounds, static_cast<uint64_t>(needed));
+  }
+  return rounds;
+}
+
+std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t bytes) {
+  if (network.nodes.size() == 1) return {};
+  const Network::Node& source = network.nodes[root.index()];
+  CutList cuts(bytes);
+  double out = 0;
+  uint32_t slowest = root.value == 0 ? 1 : 0;
+  std::vector<bool> occupied(network.racks.size());
+  for (uint32_t i = 0; i < network.nodes.size(); ++i) {
+    out += network.nodes[i].out_rate;
+    occupied[network.nodes[i].rack] = true;
+    if (i != root.value && network.nodes[i].in_rate < network.nodes[slowest].in_rate) slowest = i;
+  }
+  cuts.Add(false, fmt::format("port out of the root, node {}", root.value), 1, source.out_rate);
+  cuts.Add(false, fmt::format("port into node {}", slowest), 1, network.nodes[slowest].in_rate);
+  cuts.Add(false, "ports out of all nodes together", network.nodes.size() - 1, out);
+  if (std::ranges::count(occupied, true) > 1) AddRackCuts(network, source.rack, occupied, &cuts);
+  return std::move(cuts).Take();
+}
+
+}  // namespace prepost

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/ir/bounds.h"
+
+#include <gtest/gtest.h>
+
+#include "prepost/compiler/schedule.h"
+
+namespace prepost {
+namespace {
+
+// By hand; catches a floor for a ceiling, and a doubling where ports triple.
+TEST(BoundRoundsTest, ByHand) {
+  EXPECT_EQ(BoundRounds(1, 7, 1).rounds, 0u);
+  EXPECT_EQ(BoundRounds(2, 7, 1).rounds, 7u);
+  EXPECT_EQ(BoundRounds(8, 8, 1).rounds, 10u);
+  EXPECT_EQ(BoundRounds(9, 8, 1).rounds, 11u);
+  EXPECT_EQ(BoundRounds(9, 4, 2).rounds, 3u);   // 2 rounds of the root, and 1 more to triple to 9
+  EXPECT_EQ(BoundRounds(10, 5, 2).rounds, 5u);  // 3, and 2 more
+  EXPECT_EQ(BoundRounds(1u << 20, 1u << 24, 1).rounds, (1u << 24) - 1 + 20u);
+  EXPECT_EQ(BoundRounds(5, 1, 0xffffffff).rounds, 1u);  // catches ports + 1 that wraps
+  EXPECT_EQ(BoundRounds(8, 8, 1).formula, "8 - 1 + ceil(log2 8) = 10");
+}
+
+// No schedule is below the bound, and these two are on it.
+TEST(BoundRoundsTest, Schedules) {
+  for (const Schedule* schedule : Schedules()) {
+    const bool is_optimal =
+        schedule->name() == "binomial_pipeline" || schedule->name() == "circulant";
+    for (uint32_t nodes = 1; nodes <= 70; ++nodes) {
+      for (uint32_t blocks = 1; blocks <= 20; ++blocks) {
+        const uint64_t bound = BoundRounds(nodes, blocks, 1).rounds;
+        const uint64_t rounds = schedule->Rounds({.nodes = nodes, .blocks = blocks});
+        EXPECT_GE(rounds, bound) << schedule->name() << " " << nodes << " " << blocks;
+        if (is_optimal) {
+          EXPECT_EQ(rounds, bound) << schedule->name() << " " << nodes;
+        }
+      }
+    }
+  }
+}
+
+// Catches copies counted per node instead of per rack, the root's own downlinks and port in, and
+// racks without nodes.
+TEST(BoundSecondsTest, ByHand) {
+  Network network;
+  network.racks = {{.name = "a", .up_rate = 20, .down_rate = 1},
+                   {.name = "b", .up_rate = 5, .down_rate = 4},
+                   {.name = "empty", .up_rate = 1, .down_rate = 1}};
+  network.nodes = {{.rack = 1, .out_rate = 10, .in_rate = 10},
+                   {.rack = 0, .out_rate = 10, .in_rate = 1},  // the root
+                   {.rack = 0, .out_rate = 10, .in_rate = 5},
+                   {.rack = 1, .out_rate = 20, .in_rate = 10}};
+  network.core_rate = 8;
+  const std::vector<CutBound> cuts = BoundSeconds(network, NodeId(1), 100);
+  const auto seconds = [&](std::string_view cut) {
+    for (const CutBound& it : cuts) {
+      if (it.cut == cut) return it.seconds;
+    }
+    ADD_FAILURE() << "no cut " << cut;
+    return 0.0;
+  };
+  EXPECT_EQ(cuts.size(), 7u);
+  EXPECT_DOUBLE_EQ(seconds("port out of the root, node 1"), 10);
+  EXPECT_DOUBLE_EQ(seconds("port into node 2"), 20);
+  EXPECT_DOUBLE_EQ(seconds("ports out of all nodes together"), 6);
+  EXPECT_DOUBLE_EQ(seconds("uplinks of the root's rack a"), 5);
+  EXPECT_DOUBLE_EQ(seconds("downlinks of rack b"), 25);
+  EXPECT_DOUBLE_EQ(seconds("uplinks of all racks together"), 4);
+  EXPECT_DOUBLE_EQ(seconds("core"), 12.5);
+  EXPECT_EQ(cuts.front().cut, "downlinks of rack b");
+  // 10 blocks at 10 bytes/s: 4 bytes/s carry 0.4 of a block per round.
+  EXPECT_EQ(LimitedRounds(cuts, 10, 10), 25u);
+}
+
+TEST(BoundSecondsTest, OneRackHasNoRackCuts) {
+  const std::vector<CutBound> cuts = BoundSeconds(Network::Uniform(4), NodeId(0), 100);
+  ASSERT_EQ(cuts.size(), 3u);
+  EXPECT_DOUBLE_EQ(cuts.front().seconds, 100);
+  EXPECT_EQ(LimitedRounds(cuts, 10, 1), 0u);
+  EXPECT_TRUE(BoundSeconds(Network::Uniform(1), NodeId(0), 100).empty());
+}
+
+}  // namespace
+}  // namespace prepost
