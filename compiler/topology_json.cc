@@ -24,6 +24,7 @@ constexpr const char* kFormat = "prepost.topology";
 constexpr uint32_t kMajor = 1;
 constexpr uint32_t kMinor = 0;
 constexpr size_t kHostListBytesMax = 1u << 20;
+constexpr size_t kHostsPerList = 2048;  // of at most 256 bytes each
 constexpr size_t kOverridesMax = kNodesMax;
 
 /// A number as written, or text with a unit by `parse`.
@@ -88,10 +89,17 @@ std::vector<std::vector<const TopologyHost*>> ByRack(const Topology& topology) {
   return hosts;
 }
 
-std::string ListOf(std::span<const TopologyHost* const> hosts) {
+/// A host list, or several of no more than a reader takes.
+Json ListOf(std::span<const TopologyHost* const> hosts) {
+  Json lists = Json::array();
   std::vector<std::string> names;
-  for (const TopologyHost* host : hosts) names.push_back(host->name);
-  return WriteHostList(names);
+  for (const TopologyHost* host : hosts) {
+    names.push_back(host->name);
+    if (names.size() < kHostsPerList && host != hosts.back()) continue;
+    lists.push_back(WriteHostList(names));
+    names.clear();
+  }
+  return lists.size() == 1 ? lists[0] : lists;
 }
 
 /// An entry for every run of hosts whose rates are not `usual`.
