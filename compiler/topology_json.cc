@@ -24,7 +24,8 @@ constexpr const char* kFormat = "prepost.topology";
 constexpr uint32_t kMajor = 1;
 constexpr uint32_t kMinor = 0;
 constexpr size_t kHostListBytesMax = 1u << 20;
-constexpr size_t kHostsPerList = 2048;  // of at most 256 bytes each
+constexpr size_t kHostListsBytesMax = 1u << 28;  // of all together
+constexpr size_t kHostsPerList = 2048;           // of at most 256 bytes each
 constexpr size_t kOverridesMax = kNodesMax;
 
 /// A number as written, or text with a unit by `parse`.
@@ -65,8 +66,13 @@ JsonForm::ReadScalar ReadLatency(double* out) {
 
 /// A host list, or several in an array, for the last of `items`.
 template <typename Item>
-JsonForm::ReadScalar ReadHosts(std::vector<Item>* items) {
-  return [items](const JsonScalar& scalar) {
+JsonForm::ReadScalar ReadHosts(std::vector<Item>* items, size_t* bytes) {
+  return [items, bytes](const JsonScalar& scalar) -> Status {
+    *bytes += scalar.text.size() + 1;
+    if (*bytes > kHostListsBytesMax) {
+      return Rejected(
+          fmt::format("all host lists together have more than {} bytes", kHostListsBytesMax));
+    }
     return ReadString(&items->back().hosts.emplace_back(), kHostListBytesMax)(scalar);
   };
 }
@@ -163,7 +169,7 @@ TopologyForm::TopologyForm(Kind kind, std::vector<std::string>* warnings) {
   };
   rack_form_.OnBegin([this] { racks_.emplace_back(); })
       .Scalar("name", [this](const JsonScalar& s) { return ReadString(&racks_.back().name)(s); })
-      .ScalarOrScalars("hosts", ReadHosts(&racks_))
+      .ScalarOrScalars("hosts", ReadHosts(&racks_, &host_list_bytes_))
       .Scalar("host_rate", of_rack(&RackText::host_rate), Need::kOptional)
       .Scalar("up_rate", of_rack(&RackText::up_rate), Need::kOptional)
       .Scalar("down_rate", of_rack(&RackText::down_rate), Need::kOptional)
@@ -172,7 +178,7 @@ TopologyForm::TopologyForm(Kind kind, std::vector<std::string>* warnings) {
         return Rejected(fmt::format("there are more than {} racks", kNodesMax));
       });
   override_form_.OnBegin([this] { overrides_.emplace_back(); })
-      .ScalarOrScalars("hosts", ReadHosts(&overrides_))
+      .ScalarOrScalars("hosts", ReadHosts(&overrides_, &host_list_bytes_))
       .Scalar("rate", of_override(&OverrideText::rate), Need::kOptional)
       .Scalar("send_rate", of_override(&OverrideText::send_rate), Need::kOptional)
       .Scalar("recv_rate", of_override(&OverrideText::recv_rate), Need::kOptional)
