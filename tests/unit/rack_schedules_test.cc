@@ -124,7 +124,7 @@ uint32_t BoundOf(const Schedule& schedule, const Sizes& sizes, uint32_t k) {
   const uint32_t q = LogUp(std::ranges::max(sizes));
   if (&schedule == &RackChainSchedule()) return std::max(k + racks - 2 + q, 2 * k - 3 + racks + q);
   if (&schedule == &RackHybridSchedule()) return 2 * k - 2 + LogUp(racks) + q;
-  // D <= q + 2 of every rack, 0 in a rack of one node.
+  // D <= q + 2 of every rack of at most 48 nodes, 0 in a rack of one.
   const uint32_t lag = q == 0 ? 0 : q + 2;
   return k + lag + (lag + 1) * (LogUp(racks) - 1) + q;
 }
