@@ -8,9 +8,9 @@
 //   A rack's nodes are neighbours.
 // * In a rack: the root first; then by what a node can send, most first; then by number.
 //
-// Fast before slow, because where a schedule's vertices differ in what they do, the early ones do
-// more: the first of a rack passes blocks on to other racks, inner vertices of trees are low ones,
-// and the last of a chain sends nothing.
+// Fast before slow, because where a schedule's vertices differ much in what they send, the first
+// ones send more: the leader of a rack every block twice, inner vertices of trees are low ones, and
+// the last of a chain sends nothing. In pipelines and circulants all send about the same.
 //
 // Without a topology node r stands at vertex (r - root) mod n.
 #include "prepost/compiler/node_order.h"

@@ -10,7 +10,7 @@
 // does not hold the newest blocks, but every block that the root began to send at least D rounds
 // before, D depending on n only: a node's list R says in which phase it gets blocks of which
 // residue, so D is found by looking at the q^2 pairs of an egress and a residue. D = q for powers
-// of two, q to q + 2 else.
+// of two; else it is more, by 2 at most for n <= 48 and by 4 for n <= 5,000.
 //
 // Among racks runs another circulant. Racks are its nodes, and its blocks are super-blocks of d
 // blocks: a super-round is d rounds, in which a rack sends one super-block, block after block, each

@@ -24,6 +24,8 @@ constexpr const char* kFormat = "prepost.topology";
 constexpr uint32_t kMajor = 1;
 constexpr uint32_t kMinor = 0;
 constexpr size_t kHostListBytesMax = 1u << 20;
+constexpr size_t kHostListsBytesMax = 1u << 28;  // of all together
+constexpr size_t kHostsPerList = 2048;           // of at most 256 bytes each
 constexpr size_t kOverridesMax = kNodesMax;
 
 /// A number as written, or text with a unit by `parse`.
@@ -64,8 +66,13 @@ JsonForm::ReadScalar ReadLatency(double* out) {
 
 /// A host list, or several in an array, for the last of `items`.
 template <typename Item>
-JsonForm::ReadScalar ReadHosts(std::vector<Item>* items) {
-  return [items](const JsonScalar& scalar) {
+JsonForm::ReadScalar ReadHosts(std::vector<Item>* items, size_t* bytes) {
+  return [items, bytes](const JsonScalar& scalar) -> Status {
+    *bytes += scalar.text.size() + 1;
+    if (*bytes > kHostListsBytesMax) {
+      return Rejected(
+          fmt::format("all host lists together have more than {} bytes", kHostListsBytesMax));
+    }
     return ReadString(&items->back().hosts.emplace_back(), kHostListBytesMax)(scalar);
   };
 }
@@ -88,10 +95,17 @@ std::vector<std::vector<const TopologyHost*>> ByRack(const Topology& topology) {
   return hosts;
 }
 
-std::string ListOf(std::span<const TopologyHost* const> hosts) {
+/// A host list, or several of no more than a reader takes.
+Json ListOf(std::span<const TopologyHost* const> hosts) {
+  Json lists = Json::array();
   std::vector<std::string> names;
-  for (const TopologyHost* host : hosts) names.push_back(host->name);
-  return WriteHostList(names);
+  for (const TopologyHost* host : hosts) {
+    names.push_back(host->name);
+    if (names.size() < kHostsPerList && host != hosts.back()) continue;
+    lists.push_back(WriteHostList(names));
+    names.clear();
+  }
+  return lists.size() == 1 ? lists[0] : lists;
 }
 
 /// An entry for every run of hosts whose rates are not `usual`.
@@ -155,7 +169,7 @@ TopologyForm::TopologyForm(Kind kind, std::vector<std::string>* warnings) {
   };
   rack_form_.OnBegin([this] { racks_.emplace_back(); })
       .Scalar("name", [this](const JsonScalar& s) { return ReadString(&racks_.back().name)(s); })
-      .ScalarOrScalars("hosts", ReadHosts(&racks_))
+      .ScalarOrScalars("hosts", ReadHosts(&racks_, &host_list_bytes_))
       .Scalar("host_rate", of_rack(&RackText::host_rate), Need::kOptional)
       .Scalar("up_rate", of_rack(&RackText::up_rate), Need::kOptional)
       .Scalar("down_rate", of_rack(&RackText::down_rate), Need::kOptional)
@@ -164,7 +178,7 @@ TopologyForm::TopologyForm(Kind kind, std::vector<std::string>* warnings) {
         return Rejected(fmt::format("there are more than {} racks", kNodesMax));
       });
   override_form_.OnBegin([this] { overrides_.emplace_back(); })
-      .ScalarOrScalars("hosts", ReadHosts(&overrides_))
+      .ScalarOrScalars("hosts", ReadHosts(&overrides_, &host_list_bytes_))
       .Scalar("rate", of_override(&OverrideText::rate), Need::kOptional)
       .Scalar("send_rate", of_override(&OverrideText::send_rate), Need::kOptional)
       .Scalar("recv_rate", of_override(&OverrideText::recv_rate), Need::kOptional)

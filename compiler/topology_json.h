@@ -5,6 +5,7 @@
 #ifndef PREPOST_COMPILER_TOPOLOGY_JSON_H_
 #define PREPOST_COMPILER_TOPOLOGY_JSON_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -49,6 +50,7 @@ class TopologyForm {
 
   JsonForm form_, rack_form_, override_form_;
   bool is_there_ = false;
+  size_t host_list_bytes_ = 0;
   Topology head_;  // without racks and hosts
   std::optional<double> host_rate_, up_rate_, down_rate_;
   std::vector<RackText> racks_;

@@ -182,6 +182,13 @@ TEST(TopologyJsonTest, IsCompact) {
   ASSERT_TRUE(topology.ok());
   EXPECT_EQ(topology->hosts.size(), 1024u);
   EXPECT_LT(Written(*topology).size(), 4000u);
+  // More hosts than one list takes.
+  const Result<Topology> large =
+      Read(R"("host_rate": 1, "racks": [{"name": "a", "hosts": "n[1-64]-[1-64]x"}])");
+  ASSERT_TRUE(large.ok());
+  EXPECT_EQ(large->hosts.size(), 4096u);
+  std::istringstream again(Written(*large));
+  EXPECT_EQ(*ReadTopology(again, "w.json"), *large);
 }
 
 TEST(TopologyJsonTest, ExamplesAreReadAndWrittenBack) {
