@@ -81,12 +81,12 @@ RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports) {
       is_one ? fmt::to_string(blocks) : fmt::format("ceil({} / {})", blocks, ports);
   bound.formula = fmt::format("{} - 1 + ceil(log{} {}) = {}", rounds_of_root, uint64_t{ports} + 1,
                               nodes, bound.rounds);
-  bound.because = fmt::format(
-      "the root starts {} per round, so that some block does not leave it in the first {};",
-      Count(ports, "block"), Count(last - 1, "round"));
+  bound.because = fmt::format("the root starts {} per round, so it alone has some block for {};",
+                              Count(ports, "block"), Count(last - 1, "round"));
   bound.therefore =
-      fmt::format("from then on the nodes that have it grow by {} times at most in a round{}",
-                  uint64_t{ports} + 1, is_one ? " (Bar-Noy and Kipnis 1994)" : "");
+      fmt::format("from then on those who have it grow {} at most in a round{}",
+                  is_one ? "to twice as many" : fmt::format("{} times", uint64_t{ports} + 1),
+                  is_one ? " (Bar-Noy and Kipnis 1994)" : "");
   return bound;
 }
 

@@ -138,15 +138,17 @@ NetworkLoad MeasureLoad(const PlanTables& tables, const Network& network) {
 }
 
 std::vector<Resource> Busiest(const NetworkLoad& load) {
+  // A message of no bytes keeps nobody busy; then blocks count.
+  const auto busyness = [](const ResourceLoad& it) { return std::pair(it.seconds, it.blocks); };
   std::vector<Resource> busiest;
   for (const ResourceKind kind : kResourceKinds) {
     const std::vector<ResourceLoad>& loads = load.of(kind);
-    const auto most = std::ranges::max_element(loads, {}, &ResourceLoad::seconds);
+    const auto most = std::ranges::max_element(loads, {}, busyness);
     if (most == loads.end() || most->blocks == 0) continue;
     busiest.push_back({kind, static_cast<uint32_t>(most - loads.begin())});
   }
   std::ranges::stable_sort(busiest, std::greater(),
-                           [&](Resource resource) { return load.of(resource).seconds; });
+                           [&](Resource resource) { return busyness(load.of(resource)); });
   return busiest;
 }
 

@@ -4,27 +4,46 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "tools/command.h"
+#include "tools/plan_network.h"
 #include "tools/stats_print.h"
 #include "tools/ticker.h"
+#include "tools/topology_file.h"
 
 namespace prepost::tools {
 namespace {
 
 struct StatsFlags {
   std::string plan;
+  std::optional<std::string> topology;
   bool per_node = false;
   bool json = false;
 };
 
+/// The network that the flags name for plans of `nodes` nodes; every node alike without one.
+Result<Network> LoadNetwork(const StatsFlags& flags, uint32_t nodes) {
+  if (!flags.topology) return Network::Uniform(nodes);
+  const Result<Topology> topology = LoadTopology(*flags.topology);
+  if (!topology.ok()) return topology.status();
+  Result<Network> network = NetworkOf(*topology, nodes);
+  if (!network.ok()) return Rejected(network.status().message(), *flags.topology);
+  return network;
+}
+
 Status Run(const StatsFlags& flags) {
+  if (flags.plan == "-" && flags.topology == "-") {
+    return {StatusCode::kUsage, "PLAN and --topology cannot both be stdin"};
+  }
   const Result<Plan> plan = LoadPlan(flags.plan);
   if (!plan.ok()) return plan.status();
+  Result<Network> network = LoadNetwork(flags, plan->header().nodes);
+  if (!network.ok()) return network.status();
   const Ticker ticker("measuring " + flags.plan);
   const PlanTables tables(*plan);
-  const PlanStats stats(tables, Network::Uniform(plan->header().nodes), {});
+  const PlanStats stats(tables, *std::move(network), flags.topology);
   if (flags.json) {
     // The name of the algorithm may hold any bytes.
     std::cout << StatsJson(stats).dump(2, ' ', /*ensure_ascii=*/false,
@@ -48,12 +67,21 @@ void AddStats(CLI::App& app, Action* action) {
       "have their last block,\n"
       "the load of channels and nodes, and which of them is the bottleneck (docs/analysis.md). "
       "Rounds count from 0, as in\n"
-      "the plan file.\n\n"
+      "the plan file.\n"
+      "With --topology also what racks and the core have to carry, rounds as ToRs limit them, and "
+      "a "
+      "modelled time beside its\n"
+      "lower bound.\n\n"
       "Examples:\n"
       "  prepost stats plan.json\n"
       "  prepost stats plan.json --per-node\n"
+      "  prepost stats plan.json --topology examples/topologies/4x8.json\n"
       "  prepost compile --nodes 100 --message-bytes 64MiB | prepost stats - --json");
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin")->required();
+  command
+      ->add_option("--topology", flags->topology,
+                   "Topology file, - for stdin: node i of the plan is its host i")
+      ->type_name("FILE");
   CLI::Option* per_node =
       command->add_flag("--per-node", flags->per_node, "Add a table of the nodes");
   command->add_flag("--json", flags->json, "Print it all, every node and channel, as JSON")

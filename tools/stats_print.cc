@@ -144,7 +144,7 @@ void PrintRounds(const PlanStats& stats, std::ostream& out) {
   Line(out, "rounds",
        fmt::format("{}, {}", header.rounds,
                    ToText(GapOf(header.rounds, stats.bound.rounds), stats.bound.rounds)));
-  Line(out, "  bound", stats.bound.formula + ", as " + stats.bound.because);
+  Line(out, "  bound", stats.bound.formula + ": " + stats.bound.because);
   Line(out, "", stats.bound.therefore);
   Line(out, "depth",
        fmt::format("{} and {}, the longest chain of messages that wait for each other",
@@ -163,6 +163,11 @@ void PrintRounds(const PlanStats& stats, std::ostream& out) {
                    Count(last->last_round - last->first_round, "round")));
 }
 
+/// What the busiest has the most of; blocks where there are no bytes.
+std::pair<uint64_t, uint64_t> BytesAndBlocks(const ResourceLoad& load) {
+  return {load.bytes, load.blocks};
+}
+
 void PrintLoads(const PlanStats& stats, std::ostream& out) {
   const Traffic& traffic = stats.traffic;
   if (traffic.blocks == 0) return;
@@ -170,13 +175,12 @@ void PrintLoads(const PlanStats& stats, std::ostream& out) {
   const Channel& busiest =
       stats.tables.plan().channels()[static_cast<size_t>(most - traffic.channel_blocks.begin())];
   Line(out, "channels",
-       fmt::format("{} of those that carry blocks; most on {}>{}",
-                   ToText(BlocksOfChannels(traffic)) + " blocks", busiest.from.value,
-                   busiest.to.value));
+       fmt::format("{} blocks on those that carry any; most on {}>{}",
+                   ToText(BlocksOfChannels(traffic)), busiest.from.value, busiest.to.value));
   for (const auto& [kind, label] : {std::pair(ResourceKind::kNodeOut, "out of nodes"),
                                     std::pair(ResourceKind::kNodeIn, "into nodes")}) {
     const std::vector<ResourceLoad>& loads = stats.load.of(kind);
-    const auto top = std::ranges::max_element(loads, {}, &ResourceLoad::bytes);
+    const auto top = std::ranges::max_element(loads, {}, BytesAndBlocks);
     Line(out, label,
          fmt::format("{} blocks; most bytes at node {}: {}, {}",
                      ToText(SpreadOf(loads, &ResourceLoad::blocks)), top - loads.begin(),
@@ -208,7 +212,8 @@ void PrintBottleneck(const PlanStats& stats, std::ostream& out) {
   const double next = stats.load.of(busiest[1]).seconds;
   const double ratio = next == 0 ? 1 : stats.load.of(busiest.front()).seconds / next;
   Line(out, "  next",
-       fmt::format("{}; the bottleneck is {:.2f} times as busy", describe(busiest[1]), ratio));
+       fmt::format("{}; the bottleneck has {:.2f} times {}", describe(busiest[1]), ratio,
+                   stats.topology ? "its time" : "its bytes"));
 }
 
 struct Crossings {

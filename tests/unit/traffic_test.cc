@@ -26,7 +26,7 @@ TEST(TrafficTest, QueuePairsAreThoseOfLowering) {
 // Programs may stand in any order: catches positions taken for nodes.
 TEST(TrafficTest, ChainByHand) {
   test::Draft draft(test::PlanOf(4, 3, "chain"));
-  std::swap(draft.programs[0], draft.programs[3]);
+  std::swap(draft.programs[0], draft.programs[1]);
   const Plan plan = draft.Build();
   const Traffic traffic = MeasureTraffic(PlanTables(plan));
   EXPECT_EQ(traffic.blocks, 9u);

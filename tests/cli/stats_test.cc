@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost stats and prepost explain from outside: their texts, JSON that says the same, and what
+// they refuse.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/command.h"
+#include "tests/support/golden.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using test::Command;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class StatsTest : public ::testing::Test {
+ protected:
+  void Compile(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), "compile");
+    flags.insert(flags.end(), {"-o", plan_});
+    Command compile(flags);
+    ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  }
+  /// Eight nodes, eight blocks, the last one short.
+  void CompilePipeline() {
+    Compile({"--nodes", "8", "--message-bytes", "790", "--block-bytes", "100"});
+  }
+  std::string Print(const std::vector<std::string>& arguments) {
+    Command command(arguments);
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    EXPECT_EQ(command.err(), "");
+    return command.out();
+  }
+  void ExpectRefused(const std::vector<std::string>& arguments, int code,
+                     const std::string& message) {
+    Command command(arguments);
+    EXPECT_EQ(command.Wait(), code);
+    EXPECT_THAT(command.err(), HasSubstr(message));
+    EXPECT_EQ(command.err_lines(), 1u) << command.err();
+    EXPECT_EQ(command.out(), "");
+  }
+
+  test::TempFolder folder_;
+  const std::string plan_ = folder_ / "plan.json";
+};
+
+TEST_F(StatsTest, Texts) {
+  CompilePipeline();
+  test::ExpectGolden("analysis/stats-pipeline.txt", Print({"stats", plan_}));
+  test::ExpectGolden("analysis/stats-pipeline-nodes.txt", Print({"stats", plan_, "--per-node"}));
+  test::ExpectGolden("analysis/explain-op.txt", Print({"explain", plan_, "5/13"}));
+  test::ExpectGolden("analysis/explain-message.txt", Print({"explain", plan_, "0>4:2"}));
+  test::ExpectGolden("analysis/explain-node.txt", Print({"explain", plan_, "5"}));
+  Compile({"--nodes", "5", "--message-bytes", "1", "--algorithm", "binomial_tree"});
+  test::ExpectGolden("analysis/stats-tree.txt", Print({"stats", plan_}));
+  test::ExpectGolden("analysis/explain-slack.txt", Print({"explain", plan_, "1>3:0"}));
+}
+
+// Catches lists that grow with the plan: a thousand nodes, and a chain of 1058 messages.
+TEST_F(StatsTest, TextStaysShort) {
+  Compile(
+      {"--nodes", "1000", "--message-bytes", "60", "--block-bytes", "1", "--algorithm", "chain"});
+  const auto lines = [](const std::string& text) { return std::ranges::count(text, '\n'); };
+  EXPECT_LE(lines(Print({"stats", plan_})), 40);
+  EXPECT_LE(lines(Print({"explain", plan_, "999"})), 45);
+  EXPECT_THAT(Print({"explain", plan_, "999"}), HasSubstr("1058 blocks, 0 credits"));
+  EXPECT_THAT(Print({"explain", plan_, "999"}), HasSubstr("... 1028 more"));
+}
+
+TEST_F(StatsTest, JsonSaysTheSame) {
+  CompilePipeline();
+  const Json stats = Json::parse(Print({"stats", plan_, "--json"}));
+  EXPECT_EQ(stats["rounds"], 10);
+  EXPECT_EQ(stats["rounds_bound"]["rounds"], 10);
+  EXPECT_EQ(stats["rounds_gap"]["rounds"], 0);
+  EXPECT_EQ(stats["depth"]["blocks"], 10);
+  EXPECT_EQ(stats["block_transfers"], 56);
+  EXPECT_EQ(stats["last_block"]["skew"], 0);
+  ASSERT_EQ(stats["per_node"].size(), 8u);
+  for (uint32_t node = 1; node < 8; ++node) {
+    EXPECT_EQ(stats["per_node"][node]["in"]["bytes"], 790);  // catches a full last block
+    EXPECT_EQ(stats["per_node"][node]["in"]["blocks"], 8);
+  }
+  EXPECT_TRUE(stats["per_node"][0]["last_round"].is_null());
+  uint64_t blocks = 0;
+  for (const Json& channel : stats["per_channel"]) blocks += channel["blocks"].get<uint64_t>();
+  EXPECT_EQ(blocks, 56u);
+  EXPECT_FALSE(stats.contains("topology"));
+
+  const Json op = Json::parse(Print({"explain", plan_, "5/13", "--json"}));
+  ASSERT_EQ(op["ops"].size(), 1u);
+  EXPECT_EQ(op["ops"][0]["kind"], "send");
+  EXPECT_EQ(op["ops"][0]["critical"], true);
+  EXPECT_EQ(op["chain"].back()["start"], 0);
+  const Json node = Json::parse(Print({"explain", plan_, "5", "--json"}));
+  EXPECT_EQ(node["summary"]["blocks_in"], 8);
+  EXPECT_EQ(Json::parse(Print({"explain", plan_, "0>4:2", "--json"}))["ops"].size(), 2u);
+}
+
+TEST_F(StatsTest, OneNodeAndNoBytes) {
+  Compile({"--nodes", "1", "--message-bytes", "0"});
+  EXPECT_THAT(Print({"stats", plan_}), HasSubstr("one node has it all"));
+  EXPECT_THAT(Print({"explain", plan_, "0"}), HasSubstr("node 0, the root: 0 ops"));
+  EXPECT_TRUE(Json::parse(Print({"stats", plan_, "--json"}))["last_block"].is_null());
+  ExpectRefused({"explain", plan_, "0/0"}, 2, "node 0 has no ops");
+  Compile({"--nodes", "3", "--message-bytes", "0"});
+  EXPECT_THAT(Print({"stats", plan_}), HasSubstr("most bytes at node 1: 1 block, 0 bytes"));
+}
+
+TEST_F(StatsTest, WhatIsRefused) {
+  CompilePipeline();
+  ExpectRefused({"explain", plan_, "8"}, 2, "the nodes are 0 to 7; did you mean '7'?");
+  ExpectRefused({"explain", plan_, "5/30"}, 2, "its ops are 0 to 29; did you mean '5/29'?");
+  ExpectRefused({"explain", plan_, "1>4:2"}, 2, "did you mean '0>4:2'?");
+  ExpectRefused({"explain", plan_, "0>8:2"}, 2, "there is no node 8");
+  ExpectRefused({"explain", plan_, "0>4:8"}, 2, "the blocks are 0 to 7; did you mean '0>4:7'?");
+  ExpectRefused({"explain", plan_, "1>0:2"}, 2, "node 0 is the root");
+  ExpectRefused({"explain", plan_, "5:12"}, 2, "did you mean '5/12'?");
+  for (const char* what : {"", "x", "-1", "05", "5/", "5/12/1/3", "4294967296", "5/ 12"}) {
+    ExpectRefused({"explain", plan_, what}, 2, "is no NODE, NODE/OP or FROM>TO:BLOCK");
+  }
+  ExpectRefused({"explain", plan_}, 2, "WHAT");
+  ExpectRefused({"stats"}, 2, "PLAN");
+  ExpectRefused({"stats", plan_, "--per-node", "--json"}, 2, "excludes");
+  ExpectRefused({"stats", folder_ / "none"}, 1, "cannot read");
+
+  std::string text = test::ReadText(plan_);
+  const std::string key = "\"rounds\": 10";
+  text.replace(text.find(key), key.size(), "\"rounds\": 11");
+  std::ofstream(plan_) << text;
+  ExpectRefused({"stats", plan_}, 1, "fails verification: /rounds");
+  ExpectRefused({"explain", plan_, "5/12"}, 1, "fails verification: /rounds");
+}
+
+}  // namespace
+}  // namespace prepost
