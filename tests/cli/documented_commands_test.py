@@ -4,7 +4,7 @@
 A documented command is a line of a code block, or of a help text's examples, that begins with "prepost ". They run in order
 in one temporary folder that holds a small image.raw, a plan.json and the examples. With a "prepost node" run all other nodes of
 its plan, each at an address of its own of the loopback interface. Commands for a card must be right up to it: they end with 3
-and say that it is missing. Where there is a card they are left out."""
+and say that it is missing. A "prepost diff" may find differences. Where there is a card they are left out."""
 import contextlib
 import json
 import os
@@ -107,6 +107,8 @@ def main():
                 count += 1
                 play = run_without_card if needs_card else run_node if line.startswith("prepost node ") else run
                 done = play(line, folder)
+                if "prepost diff " in line and done.stderr.endswith(" differ\n"):
+                    done.returncode = 0  # 1 is its answer
                 if done.returncode != 0:
                     failures += 1
                     print(f"{source}: {line}\n  exit {done.returncode}: {done.stderr}")

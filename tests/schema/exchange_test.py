@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `prepost export` writes, as others read it: COMMAND.
+
+GraphML is read by NetworkX and compared with the plan, op for op and edge for edge. MSCCL's XML is held to what its loader
+demands and then played: every gpu's thread blocks side by side, each in order, with queues between gpus that hold a single chunk.
+In the end every gpu must have every chunk, sent only after it was there."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+import networkx
+
+COMMAND = sys.argv[1]
+SCHEDULES = ["sequential", "chain", "binomial_tree", "binomial_pipeline", "circulant", "two_tree", "scatter_allgather"]
+ATTRIBUTES = {"algo": {"name", "proto", "nchannels", "nchunksperloop", "ngpus", "coll", "inplace", "outofplace", "minBytes", "maxBytes"},
+              "gpu": {"id", "i_chunks", "o_chunks", "s_chunks"}, "tb": {"id", "send", "recv", "chan"},
+              "step": {"s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"}}
+
+
+def expected_graph(plan):
+    """The ops by name with their attributes, and the edges of the plan."""
+    nodes, edges, ends = {}, [], {}
+    sizes = [min(plan["message"]["block_bytes"], plan["message"]["bytes"] - i * plan["message"]["block_bytes"])
+             for i in range(plan["message"]["blocks"])]
+    for program in plan["programs"]:
+        for i, op in enumerate(program["ops"]):
+            name = f"{program['node']}.{i}"
+            channel = plan["channels"][op["channel"]]
+            nodes[name] = {"node": program["node"], "op": i, "kind": op["op"] + (" credit" if op["block"] is None else ""),
+                           "peer": channel["to" if op["op"] == "send" else "from"], "lane": channel["lane"], "round": op["round"]}
+            if op["block"] is not None:
+                nodes[name] |= {"block": op["block"], "bytes": sizes[op["block"]]}
+            if "grants" in op:
+                nodes[name]["grants"] = op["grants"]
+            edges += [(f"{program['node']}.{before}", name, "after") for before in op["after"]]
+            ends.setdefault(op["channel"], {"send": [], "recv": []})[op["op"]].append(name)
+    for end in ends.values():
+        edges += [(a, b, "message") for a, b in zip(end["send"], end["recv"], strict=True)]
+        for kind in end.values():
+            edges += [(a, b, "channel") for a, b in zip(kind, kind[1:])]
+    return nodes, sorted(edges)
+
+
+def check_graphml(path, plan):
+    graph = networkx.read_graphml(path)
+    nodes, edges = expected_graph(plan)
+    assert graph.is_directed()
+    assert dict(graph.nodes(data=True)) == nodes, path
+    assert sorted(graph.edges(data="order")) == edges, path
+    assert graph.graph["blocks"] == plan["message"]["blocks"]
+
+
+def check_form(algo):
+    for element in algo.iter():
+        assert set(element.attrib) == ATTRIBUTES[element.tag], element.attrib
+    for gpu in algo:
+        assert [int(tb.get("id")) for tb in gpu] == list(range(len(gpu)))
+        for tb in gpu:
+            assert [int(step.get("s")) for step in tb] == list(range(len(tb))) and len(tb) <= 256
+            for i, step in enumerate(tb):
+                waited_for = any(other.get("depid") == tb.get("id") and int(other.get("deps")) == i
+                                 for block in gpu for other in block)
+                assert step.get("hasdep") == str(int(waited_for)), "what others wait for is marked, and only that"
+                if step.get("type") == "nop":
+                    assert tb[i + 1].get("depid") != "-1", "the last of several dependences is the step's own"
+
+
+def play(algo, plan):
+    """Chunk numbers stand for chunks. The only way to get stuck is a deadlock."""
+    blocks = plan["message"]["blocks"]
+    gpus = {int(gpu.get("id")): gpu for gpu in algo}
+    assert sorted(gpus) == list(range(plan["nodes"]))
+    memory = {gpu: {"i": [None] * blocks, "o": [None] * blocks} for gpu in gpus}
+    memory[plan["root"]]["i"] = list(range(blocks))
+    queues, done = {}, {}
+    moved = True
+    while moved:
+        moved = False
+        for gpu, element in gpus.items():
+            for tb in element:
+                position = done.get((gpu, int(tb.get("id"))), 0)
+                if position < len(tb) and step_of(gpu, tb, tb[position], memory[gpu], queues, done):
+                    done[gpu, int(tb.get("id"))] = position + 1
+                    moved = True
+    for gpu, element in gpus.items():
+        assert all(done.get((gpu, int(tb.get("id"))), 0) == len(tb) for tb in element), f"gpu {gpu} is stuck"
+        assert memory[gpu]["o"] == list(range(blocks)), f"gpu {gpu} has {memory[gpu]['o']}"
+
+
+def step_of(gpu, tb, step, memory, queues, done):
+    """Whether the step could be done now."""
+    if step.get("depid") != "-1" and done.get((gpu, int(step.get("depid"))), 0) <= int(step.get("deps")):
+        return False
+    source, target = int(step.get("srcoff")), int(step.get("dstoff"))
+    if step.get("type") == "s":
+        queue = queues.setdefault((gpu, int(tb.get("send"))), [])
+        if queue:
+            return False
+        assert memory[step.get("srcbuf")][source] == source, "sent before it was there"
+        queue.append(source)
+    elif step.get("type") == "r":
+        queue = queues.get((int(tb.get("recv")), gpu), [])
+        if not queue:
+            return False
+        assert memory[step.get("dstbuf")][target] is None and queue[0] == target, "a chunk comes once, to its place"
+        memory[step.get("dstbuf")][target] = queue.pop()
+    elif step.get("type") == "cpy":
+        memory[step.get("dstbuf")][target] = memory[step.get("srcbuf")][source]
+    return True
+
+
+def main():
+    count = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for schedule in SCHEDULES:
+            for nodes, blocks in [(1, 2), (2, 1), (4, 3), (7, 5), (9, 4)]:
+                for ready in ["auto", "channel", "window=2"]:
+                    subprocess.run([COMMAND, "compile", "--nodes", str(nodes), "--message-bytes", str(blocks * 10 - 3), "--block-bytes",
+                                    "10", "--algorithm", schedule, "--ready", ready, "--root", str(nodes // 2), "-o", folder / "plan.json"],
+                                   check=True)
+                    plan = json.loads((folder / "plan.json").read_text())
+                    for output in ["plan.graphml", "plan.xml"]:
+                        subprocess.run([COMMAND, "export", folder / "plan.json", "-o", folder / output], check=True,
+                                       stderr=subprocess.DEVNULL)
+                    check_graphml(folder / "plan.graphml", plan)
+                    algo = ElementTree.parse(folder / "plan.xml").getroot()
+                    check_form(algo)
+                    play(algo, plan)
+                    count += 1
+    print(f"{count} plans exported, read and played")
+    assert count > 100
+
+
+main()
