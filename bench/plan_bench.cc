@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast plans are compiled, verified and written, and the memory that takes, per size n x k.
+// How fast plans are compiled, verified and written, and the memory that takes, per size n x k and
+// ready mode.
 // Each case runs in a process of its own, so that its peak memory is its own. Beside the times
 // stands a bound: reading and writing the finished plan's arrays once, at the speed of memcpy
 // measured in the same process.
@@ -16,6 +17,7 @@
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <streambuf>
 #include <string>
 #include <vector>
@@ -29,9 +31,27 @@ namespace prepost {
 namespace {
 
 struct Case {
+  std::string name;
   uint32_t nodes = 0;
   uint32_t blocks = 0;
+  SpecReady ready;
 };
+
+/// Of "64x256" or "64x256:READY"; none if it is neither.
+std::optional<Case> ParseCase(const std::string& text) {
+  Case parsed{.name = text};
+  const size_t colon = text.find(':');
+  if (colon != std::string::npos) {
+    const Result<SpecReady> ready = ParseReady(text.substr(colon + 1));
+    if (!ready.ok()) return std::nullopt;
+    parsed.ready = *ready;
+  }
+  if (std::sscanf(text.c_str(), "%ux%u", &parsed.nodes, &parsed.blocks) != 2 || parsed.nodes == 0 ||
+      parsed.blocks == 0) {
+    return std::nullopt;
+  }
+  return parsed;
+}
 
 /// Counts what is written and drops it.
 class CountingBuffer : public std::streambuf {
@@ -70,8 +90,11 @@ struct Sample {
 
 /// Runs one case `repeat` times after one warm-up, and writes the result as a line of JSON.
 void RunCase(const Case& size, const std::string& algorithm, int repeat, int out_fd) {
-  const Spec spec{
-      .nodes = size.nodes, .message_bytes = size.blocks, .block_bytes = 1, .algorithm = algorithm};
+  const Spec spec{.nodes = size.nodes,
+                  .message_bytes = size.blocks,
+                  .block_bytes = 1,
+                  .algorithm = algorithm,
+                  .ready = size.ready};
   std::vector<Sample> samples;
   uint64_t ops = 0, plan_bytes = 0, file_bytes = 0;
   for (int i = 0; i <= repeat; ++i) {
@@ -90,9 +113,11 @@ void RunCase(const Case& size, const std::string& algorithm, int repeat, int out
   }
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
-  nlohmann::ordered_json result = {{"nodes", size.nodes},
+  nlohmann::ordered_json result = {{"size", size.name},
+                                   {"nodes", size.nodes},
                                    {"blocks", size.blocks},
                                    {"algorithm", algorithm},
+                                   {"ready", ToString(size.ready)},
                                    {"ops", ops},
                                    {"plan_bytes", plan_bytes},
                                    {"file_bytes", file_bytes},
@@ -140,11 +165,11 @@ int Main(int argc, char** argv) {
   CLI::App app(
       "Speed and memory of compiling (with a verification after every pass), verifying and writing "
       "plans.");
-  std::vector<std::string> sizes = {"8x256", "64x256", "256x1024"};
+  std::vector<std::string> sizes = {"8x256", "64x256", "256x1024", "1024x1024:barrier"};
   std::string algorithm = "binomial_pipeline";
   int repeat = 5;
   bool json = false;
-  app.add_option("SIZE", sizes, "nodes x blocks, such as 64x256");
+  app.add_option("SIZE", sizes, "nodes x blocks[:ready mode], such as 64x256 or 64x256:barrier");
   app.add_option("--algorithm", algorithm, "Schedule");
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
   app.add_flag("--json", json, "Print everything, with all samples, as JSON");
@@ -152,13 +177,12 @@ int Main(int argc, char** argv) {
 
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const std::string& size : sizes) {
-    Case parsed;
-    if (std::sscanf(size.c_str(), "%ux%u", &parsed.nodes, &parsed.blocks) != 2 ||
-        parsed.nodes == 0 || parsed.blocks == 0) {
-      std::cerr << "plan_bench: '" << size << "' is no size such as 64x256\n";
+    const std::optional<Case> parsed = ParseCase(size);
+    if (!parsed) {
+      std::cerr << "plan_bench: '" << size << "' is no size such as 64x256 or 64x256:barrier\n";
       return 2;
     }
-    results.push_back(RunInChild(parsed, algorithm, repeat));
+    results.push_back(RunInChild(*parsed, algorithm, repeat));
   }
   if (json) {
     std::cout << results.dump(2) << "\n";
@@ -167,7 +191,7 @@ int Main(int argc, char** argv) {
   std::cout << fmt::format(
       "{}, prepost {}, median of {} runs after a warm-up, one core, monotonic clock\n", algorithm,
       kVersion, repeat);
-  std::cout << fmt::format("{:>10} {:>9} {:>11} {:>11} {:>11} {:>13} {:>9} {:>9} {:>10}\n", "n x k",
+  std::cout << fmt::format("{:>18} {:>9} {:>11} {:>11} {:>11} {:>13} {:>9} {:>9} {:>10}\n", "n x k",
                            "ops", "compile ms", "verify ms", "write ms", "all, Mops/s", "peak MB",
                            "plan MB", "bound ms");
   for (const auto& result : results) {
@@ -176,11 +200,10 @@ int Main(int argc, char** argv) {
     const double write = Median(result, "write_s");
     const double ops = result["ops"];
     std::cout << fmt::format(
-        "{:>10} {:>9} {:>11.2f} {:>11.2f} {:>11.2f} {:>13.2f} {:>9.1f} {:>9.1f} {:>10.2f}\n",
-        fmt::format("{}x{}", result["nodes"].get<int>(), result["blocks"].get<int>()), ops,
-        compile * 1e3, verify * 1e3, write * 1e3, ops / (compile + verify + write) / 1e6,
-        result["peak_bytes"].get<double>() / 1e6, result["plan_bytes"].get<double>() / 1e6,
-        result["bound_s"].get<double>() * 1e3);
+        "{:>18} {:>9} {:>11.2f} {:>11.2f} {:>11.2f} {:>13.2f} {:>9.1f} {:>9.1f} {:>10.2f}\n",
+        result["size"].get<std::string>(), ops, compile * 1e3, verify * 1e3, write * 1e3,
+        ops / (compile + verify + write) / 1e6, result["peak_bytes"].get<double>() / 1e6,
+        result["plan_bytes"].get<double>() / 1e6, result["bound_s"].get<double>() * 1e3);
   }
   return 0;
 }

@@ -4,8 +4,8 @@
 // credits and credits for their window. Each collects what it wants ordered; wanted_order.h settles
 // it.
 #include <fmt/format.h>
-#include <llvm/ADT/DenseMap.h>
 
+#include "prepost/ir/first_receives.h"
 #include "prepost/ir/rules.h"
 #include "prepost/ir/wanted_order.h"
 
@@ -15,7 +15,11 @@ namespace {
 class LocalOrderRules {
  public:
   LocalOrderRules(const Plan& plan, const MatchedPlan* matched, Findings* findings)
-      : plan_(plan), header_(plan.header()), matched_(matched), findings_(findings) {}
+      : plan_(plan),
+        header_(plan.header()),
+        matched_(matched),
+        findings_(findings),
+        received_(plan.header().message.blocks) {}
 
   void Run() {
     for (uint32_t p = 0; p < plan_.programs().size(); ++p) CheckProgram(p);
@@ -40,22 +44,18 @@ class LocalOrderRules {
   void WantCausal(uint32_t p) {
     const Program& program = plan_.programs()[p];
     if (program.node == header_.root) return;
-    llvm::DenseMap<uint32_t, uint32_t> received;  // block -> its first receive
-    for (uint32_t i = 0; i < program.op_count; ++i) {
-      const Op& op = plan_.ops(program)[i];
-      if (!op.is_send() && !op.is_credit()) received.try_emplace(op.block, i);
-    }
+    received_.Begin(plan_.ops(program));
     for (uint32_t i = 0; i < program.op_count; ++i) {
       const Op& op = plan_.ops(program)[i];
       if (!op.is_send() || op.is_credit()) continue;
-      const auto recv = received.find(op.block);
-      if (recv == received.end()) {
+      const uint32_t recv = received_.Of(op.block);
+      if (recv == FirstReceives::kNone) {
         findings_->Add(Place::OpAt(p, i, "block"), Rule::kCausal, [&] {
           return fmt::format("node {} sends block {}, which it never receives", program.node.value,
                              op.block);
         });
       } else {
-        wanted_.push_back({OpId(recv->second), OpId(i), Rule::kCausal});
+        wanted_.push_back({OpId(recv), OpId(i), Rule::kCausal});
       }
     }
   }
@@ -113,6 +113,7 @@ class LocalOrderRules {
   const PlanHeader& header_;
   const MatchedPlan* matched_;
   Findings* findings_;
+  FirstReceives received_;           // of the program in hand
   std::vector<WantedOrder> wanted_;  // of the program in hand
   std::vector<uint32_t>
       granted_recvs_;  // of the program in hand: what its credits grant, in id order, or kNone

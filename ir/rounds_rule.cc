@@ -2,11 +2,11 @@
 //
 // rounds: the rounds that the ops declare are those of a one-port schedule (or a `ports`-port one).
 #include <fmt/format.h>
-#include <llvm/ADT/DenseMap.h>
 
 #include <algorithm>
 
 #include "prepost/ir/count.h"
+#include "prepost/ir/first_receives.h"
 #include "prepost/ir/rules.h"
 
 namespace prepost {
@@ -21,7 +21,8 @@ class RoundsRule {
         header_(matched.plan.header()),
         messages_(matched.messages),
         credits_(matched.credits),
-        findings_(findings) {}
+        findings_(findings),
+        received_(plan_.header().message.blocks) {}
 
   void Run() {
     uint64_t rounds = 0;
@@ -87,18 +88,16 @@ class RoundsRule {
   void CheckForwardRounds(uint32_t p) {
     const Program& program = plan_.programs()[p];
     if (program.node == header_.root) return;
-    llvm::DenseMap<uint32_t, uint32_t> received;  // block -> round
-    for (const Op& op : plan_.ops(program)) {
-      if (!op.is_send() && !op.is_credit()) received.try_emplace(op.block, op.round);
-    }
+    const std::span<const Op> ops = plan_.ops(program);
+    received_.Begin(ops);
     for (uint32_t i = 0; i < program.op_count; ++i) {
-      const Op& op = plan_.ops(program)[i];
+      const Op& op = ops[i];
       if (!op.is_send() || op.is_credit()) continue;
-      const auto round = received.find(op.block);
-      if (round != received.end() && op.round <= round->second) {
+      const uint32_t recv = received_.Of(op.block);
+      if (recv != FirstReceives::kNone && op.round <= ops[recv].round) {
         RoundsFinding(Place::OpAt(p, i, "round"),
                       "sends block {} in round {}, but receives it in round {}", op.block, op.round,
-                      round->second);
+                      ops[recv].round);
       }
     }
   }
@@ -125,6 +124,7 @@ class RoundsRule {
   const MessageTable& messages_;
   const CreditTable& credits_;
   Findings* findings_;
+  FirstReceives received_;  // of the program in hand
 };
 
 }  // namespace

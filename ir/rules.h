@@ -32,8 +32,8 @@ struct MatchedPlan {
 void CheckReady(const MatchedPlan& matched, Findings* findings);
 /// rounds.
 void CheckRounds(const MatchedPlan& matched, Findings* findings);
-/// acyclic and order.
-void CheckAcyclic(const MatchedPlan& matched, Findings* findings);
+/// acyclic and order. `has_rounds`: the plan has no findings of `rounds`.
+void CheckAcyclic(const MatchedPlan& matched, bool has_rounds, Findings* findings);
 /// causal, window, and the part of ready that is an order at a node. `matched` is null for a plan
 /// with `match` findings.
 void CheckLocalOrders(const Plan& plan, const MatchedPlan* matched, Findings* findings);

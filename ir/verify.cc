@@ -42,8 +42,9 @@ Verdict Verify(const Plan& plan, const VerifyOptions& options) {
   const MatchedPlan matched{
       .plan = plan, .messages = messages, .credits = credits, .options = options};
   CheckReady(matched, &findings);
+  const uint64_t others = findings.count();
   CheckRounds(matched, &findings);
-  CheckAcyclic(matched, &findings);
+  CheckAcyclic(matched, /*has_rounds=*/findings.count() == others, &findings);
   CheckLocalOrders(plan, &matched, &findings);
   return std::move(findings).Take();
 }

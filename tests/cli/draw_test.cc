@@ -79,7 +79,7 @@ TEST_F(DrawTest, RefusesWithTheFlagsThatNarrow) {
   ExpectRefused({"-o", folder_ / "a.sgv"}, 2, "did you mean 'svg'?");
   ExpectRefused({"-o", folder_ / "a.dot"}, 2, "--view graph");
   ExpectRefused({"--rounds", "5:2"}, 2, "rounds");
-  ExpectRefused({"--node", "16"}, 1, "16");
+  ExpectRefused({"--node", "16"}, 2, "no node 16: the plan has nodes 0 to 15");
 }
 
 class DrawTraceTest : public DrawTest {

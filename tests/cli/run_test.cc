@@ -208,7 +208,7 @@ TEST_F(RunTest, AutoSaysWhichExecutorItTakesAndWhy) {
 
 // It takes the device that is named if the plan fits it; else CPUs carry the message.
 TEST_F(RunTest, AutoOffloadsWhatFitsTheDevice) {
-  WriteInput(20'000);
+  WriteInput(40'000);
   const std::vector<std::string> arguments = {"run",   "--nodes",      "2",        "--algorithm",
                                               "chain", "--device",     "emulated", "--input",
                                               input_,  "--block-bytes"};

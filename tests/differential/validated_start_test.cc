@@ -102,7 +102,6 @@ TEST_P(ValidatedStartTest, SoIsWhatChangesInTheSecondMessageOfASequence) {
     EXPECT_THAT(status.message(), HasSubstr("node 2: QP "));
     EXPECT_THAT(status.message(), HasSubstr(damage.finding));
     EXPECT_EQ(write.writes, 1u);
-    transfer_.ExpectDelivered();
   }
 }
 

@@ -228,6 +228,17 @@ void MakeCircle(Draft& draft) {
   draft.programs[1].ops[1].after = {0};
 }
 
+/// The same in one round, of which each rule but acyclic holds: that no round goes back is no proof.
+void MakeCircleInOneRound(Draft& draft) {
+  draft = EmptyDraft(3, 2, 3);
+  AddMessage(draft, 0, 1, 0, 0);
+  AddMessage(draft, 0, 2, 1, 1);
+  AddMessage(draft, 1, 2, 0, 2, {0});
+  AddMessage(draft, 2, 1, 1, 2, {0, 1});
+  draft.programs[1].Move(2, 1);
+  draft.programs[1].ops[2].after = {0, 1};
+}
+
 /// Node 1 sends block 1 to 3 once it came from 2, which sends it once block 0 came from 1. Node 1's
 /// send to 3 has the smaller id: a queue that starts its sends in id order never comes to the
 /// other.
@@ -250,6 +261,8 @@ void SendInOtherOrder(Draft& draft) {
 const Example kGraphExamples[] = {
     {"AcyclicCircle", BarrierChain, MakeCircle, Rule::kAcyclic, "/programs/1/ops/0",
      "deadlock: 4 events wait for each other in a circle"},
+    {"AcyclicCircleInOneRound", BarrierChain, MakeCircleInOneRound, Rule::kAcyclic,
+     "/programs/1/ops/1", "deadlock: 4 events wait for each other in a circle"},
     {"AcyclicBarrierNeedsDepth",
      BarrierChain,
      [](Draft&) {},
