@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -98,6 +99,20 @@ Status WithInput(const std::string& path,
   std::ifstream in(path, std::ios::binary);
   if (!in) return CannotRead(path, errno);
   return read(in, path);
+}
+
+Status WithText(const std::string& path, size_t bytes_max,
+                const std::function<Status(const std::string&, const std::string&)>& read) {
+  return WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
+    std::string text;
+    std::array<char, 1 << 16> part;
+    while (in.read(part.data(), part.size()) || in.gcount() > 0) {
+      text.append(part.data(), static_cast<size_t>(in.gcount()));
+      if (text.size() > bytes_max)
+        return Rejected(fmt::format("the file has more than {} bytes", bytes_max), name);
+    }
+    return read(text, name);
+  });
 }
 
 Result<Plan> ReadPlanFile(const std::string& path) {

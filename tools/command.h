@@ -46,6 +46,11 @@ void AddVerify(CLI::App& app, Action* action);
 Status WithInput(const std::string& path,
                  const std::function<Status(std::istream&, const std::string&)>& read);
 
+/// Reads all of `path` ("-": stdin), at most `bytes_max`, and calls `read` with it and the name to
+/// use in messages.
+Status WithText(const std::string& path, size_t bytes_max,
+                const std::function<Status(const std::string& text, const std::string&)>& read);
+
 /// Reads a plan ("-": stdin), prints warnings to stderr; does not verify it.
 Result<Plan> ReadPlanFile(const std::string& path);
 /// Reads a rolled plan; the same.

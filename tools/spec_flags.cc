@@ -53,18 +53,13 @@ Result<std::vector<NodeId>> LoadOrder(const std::string& given) {
     return Status(StatusCode::kUsage, "--order: " + order.status().message());
   }
   std::vector<NodeId> order;
-  PREPOST_RETURN_IF_ERROR(
-      WithInput(given, [&](std::istream& in, const std::string& name) -> Status {
-        std::string text(kOrderBytesMax + 1, '\0');
-        in.read(text.data(), static_cast<std::streamsize>(text.size()));
-        text.resize(static_cast<size_t>(in.gcount()));
-        if (text.size() > kOrderBytesMax)
-          return Rejected(fmt::format("the file has more than {} bytes", kOrderBytesMax), name);
-        Result<std::vector<NodeId>> read = ParseOrder(text);
-        if (!read.ok()) return Rejected(read.status().message(), name);
-        order = *std::move(read);
-        return {};
-      }));
+  const auto parse = [&](const std::string& text, const std::string& name) -> Status {
+    Result<std::vector<NodeId>> read = ParseOrder(text);
+    if (!read.ok()) return Rejected(read.status().message(), name);
+    order = *std::move(read);
+    return {};
+  };
+  PREPOST_RETURN_IF_ERROR(WithText(given, kOrderBytesMax, parse));
   return order;
 }
 

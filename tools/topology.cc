@@ -54,21 +54,6 @@ std::vector<RackSummary> Summarise(const Topology& topology) {
   return racks;
 }
 
-Result<std::string> ReadText(const std::string& path, std::string* name) {
-  std::string text;
-  PREPOST_RETURN_IF_ERROR(
-      WithInput(path, [&](std::istream& in, const std::string& given) -> Status {
-        *name = given;
-        text.resize(kFileBytesMax + 1);
-        in.read(text.data(), static_cast<std::streamsize>(text.size()));
-        text.resize(static_cast<size_t>(in.gcount()));
-        if (in.bad()) return Rejected("cannot read", given);
-        if (text.size() <= kFileBytesMax) return {};
-        return Rejected(fmt::format("the file has more than {} bytes", kFileBytesMax), given);
-      }));
-  return text;
-}
-
 Result<std::optional<double>> RateFlag(const char* flag, const std::string& text) {
   if (text.empty()) return std::optional<double>();
   const Result<double> rate = ParseRate(text);
@@ -93,11 +78,15 @@ Result<TopologyImport> Import(const TopologyFlags& flags) {
   if (!host_rate.ok()) return host_rate.status();
   const Result<std::optional<double>> up_rate = RateFlag("--up-rate", flags.up_rate);
   if (!up_rate.ok()) return up_rate.status();
-  std::string name;
-  const Result<std::string> text = ReadText(flags.path, &name);
-  if (!text.ok()) return text.status();
+  std::string name, text;
+  PREPOST_RETURN_IF_ERROR(
+      WithText(flags.path, kFileBytesMax, [&](const std::string& read, const std::string& given) {
+        text = read;
+        name = given;
+        return Status();
+      }));
 
-  std::optional<TopologySource> source = GuessTopologySource(*text);
+  std::optional<TopologySource> source = GuessTopologySource(text);
   if (flags.from == "json") source = TopologySource::kJson;
   if (flags.from == "slurm") source = TopologySource::kSlurm;
   if (flags.from == "ibnetdiscover") source = TopologySource::kIbnetdiscover;
@@ -111,14 +100,14 @@ Result<TopologyImport> Import(const TopologyFlags& flags) {
     return Status(StatusCode::kUsage, "--host-rate and --up-rate are for topology.conf only");
   switch (*source) {
     case TopologySource::kJson:
-      return ReadJsonText(*text, name);
+      return ReadJsonText(text, name);
     case TopologySource::kSlurm: {
       SlurmRates rates{.up_rate = *up_rate};
       if (*host_rate) rates.host_rate = **host_rate;
-      return ReadSlurmTopology(*text, name, rates);
+      return ReadSlurmTopology(text, name, rates);
     }
     case TopologySource::kIbnetdiscover:
-      return ReadIbnetdiscover(*text, name);
+      return ReadIbnetdiscover(text, name);
   }
   PREPOST_CHECK(false);
   return Status();

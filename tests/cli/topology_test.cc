@@ -36,7 +36,7 @@ TEST(TopologyCommandTest, PrintsALinePerRack) {
             "2 racks, 8 hosts\n"
             "rack   hosts                   each            up          down    over  names\n"
             "left       4              100Gbit/s     200Gbit/s     200Gbit/s       2  node[1-4]\n"
-            "right      4    25Gbit/s-100Gbit/s     200Gbit/s     200Gbit/s    1.62  node[5-8]\n");
+            "right      4     25Gbit/s-100Gbit/s     200Gbit/s     200Gbit/s    1.62  node[5-8]\n");
   EXPECT_THAT(Prepost({"topology", Example("ibnetdiscover.txt"), "--json"}),
               HasSubstr("\"up_rate\": 50000000000.0"));
 }
