@@ -36,162 +36,37 @@
 //
 // Cost: O(log^2 n) per node once, then O(1) per question. Source: J. L. Traeff, arXiv 2205.10072, 2312.11236 and 2407.18004.
 #include <algorithm>
-#include <array>
-#include <bit>
 
+#include "prepost/compiler/circulant_graph.h"
 #include "prepost/compiler/schedule.h"
 
 namespace prepost {
 namespace {
-
-constexpr uint32_t kPhasesMax = 32;  // ceil(log2 n), n < 2^32
-
-/// The skips of n nodes, and what follows from them for any node.
-class CirculantGraph {
- public:
-  using List = std::array<int32_t, kPhasesMax>;  // by phase; the first `phases` are used
-
-  explicit CirculantGraph(uint32_t nodes)
-      : nodes_(nodes), phases_(static_cast<uint32_t>(std::bit_width(nodes - 1))) {
-    skips_[phases_] = nodes;
-    for (uint32_t i = phases_; i-- > 0;) skips_[i] = skips_[i + 1] / 2 + skips_[i + 1] % 2;
-  }
-
-  uint32_t phases() const { return phases_; }  // q
-  uint32_t skip(uint32_t phase) const { return static_cast<uint32_t>(skips_[phase]); }
-  uint32_t After(uint32_t node, uint32_t phase) const {
-    return static_cast<uint32_t>((node + skips_[phase]) % nodes_);
-  }
-  uint32_t Before(uint32_t node, uint32_t phase) const {
-    return static_cast<uint32_t>((node + nodes_ - skips_[phase]) % nodes_);
-  }
-
-  /// The phase in which `node` gets a block of the same period; the root has none: phases().
-  uint32_t BaseBlock(uint32_t node) const {
-    uint64_t left = node;
-    for (uint32_t i = phases_; i-- > 0;) {
-      if (skips_[i] == left) return i;
-      if (skips_[i] < left) left -= skips_[i];
-    }
-    return phases_;
-  }
-
-  /// R of `node` != 0.
-  List Receives(uint32_t node) const {
-    const uint32_t base = BaseBlock(node);
-    Search search(*this, uint64_t{nodes_} + node, base);
-    search.From(0, 2 * uint64_t{nodes_});
-    List list = search.found();
-    for (uint32_t j = 0; j < phases_; ++j) {
-      const auto q = static_cast<int32_t>(phases_);
-      list[j] = list[j] == q ? static_cast<int32_t>(base) : list[j] - q;
-    }
-    return list;
-  }
-
-  /// S of `node`: what the node that it sends to receives.
-  List Sends(uint32_t node) const {
-    List list{};
-    for (uint32_t j = 0; j < phases_; ++j) {
-      const uint32_t to = After(node, j);
-      if (node == 0) {
-        list[j] = static_cast<int32_t>(j);
-      } else if (to != 0) {
-        list[j] = Receives(to)[j];
-      }
-    }
-    return list;
-  }
-
- private:
-  /// Paths to `target`, as the essay has it. Goes no deeper than there are skips.
-  class Search {
-   public:
-    Search(const CirculantGraph& graph, uint64_t target, uint32_t without)
-        : graph_(graph), target_(target) {
-      // Largest first; `without` is not in it.
-      uint32_t last = kNone;
-      for (uint32_t e = graph.phases_ + 1; e-- > 0;) {
-        next_[e] = kNone;
-        if (e == without) continue;
-        (last == kNone ? head_ : next_[last]) = e;
-        previous_[e] = last;
-        last = e;
-      }
-    }
-
-    /// Extends a path that ends at `path` by skips, as long as it stays below `bound`.
-    void From(uint64_t path, uint64_t bound) { From(path, bound, head_); }
-    const List& found() const { return found_; }
-
-   private:
-    static constexpr uint32_t kNone = kPhasesMax + 1;
-
-    bool Reaches(uint64_t path, uint32_t count) const {
-      return count <= graph_.phases_ && path + graph_.skips_[count] <= target_;
-    }
-
-    void From(uint64_t path, uint64_t bound, uint32_t first) {
-      for (uint32_t e = first; e != kNone && count_ < graph_.phases_; e = next_[e]) {
-        const uint64_t at = path + graph_.skips_[e];
-        if (!Reaches(at, count_) || at >= bound) continue;
-        if (Reaches(at, count_ + 1)) From(at, bound, e);
-        if (count_ == graph_.phases_ || !Reaches(path, count_ + 1)) return;
-        bound = at;
-        found_[count_++] = static_cast<int32_t>(e);
-        Remove(e);
-      }
-    }
-    /// What was removed still knows what follows it.
-    void Remove(uint32_t e) {
-      (previous_[e] == kNone ? head_ : next_[previous_[e]]) = next_[e];
-      if (next_[e] != kNone) previous_[next_[e]] = previous_[e];
-    }
-
-    const CirculantGraph& graph_;
-    uint64_t target_;
-    uint32_t head_ = kNone;
-    std::array<uint32_t, kPhasesMax + 1> next_{};
-    std::array<uint32_t, kPhasesMax + 1> previous_{};
-    List found_{};
-    uint32_t count_ = 0;
-  };
-
-  uint32_t nodes_;
-  uint32_t phases_;
-  std::array<uint64_t, kPhasesMax + 1> skips_{};
-};
 
 class CirculantNode final : public NodeSchedule {
  public:
   CirculantNode(Extent extent, uint32_t node)
       : extent_(extent), node_(node), graph_(extent.nodes), sends_(graph_.Sends(node)) {
     if (node != 0) receives_ = graph_.Receives(node);
-    const uint32_t q = graph_.phases();
-    if (q != 0) skipped_ = (q - (extent.blocks - 1) % q) % q;
   }
 
   RoundRange ActiveRounds() const override {
     return {0, extent_.nodes == 1 ? 0 : extent_.blocks - 1 + graph_.phases()};
   }
   std::optional<Transfer> Outgoing(uint32_t round) const override {
-    const uint32_t to = graph_.After(node_, Phase(round));
+    const uint32_t to = graph_.After(node_, graph_.Phase(round, extent_.blocks));
     if (to == 0) return std::nullopt;
     return Block(to, sends_, round);
   }
   std::optional<Transfer> Incoming(uint32_t round) const override {
     if (node_ == 0) return std::nullopt;
-    return Block(graph_.Before(node_, Phase(round)), receives_, round);
+    return Block(graph_.Before(node_, graph_.Phase(round, extent_.blocks)), receives_, round);
   }
 
  private:
-  uint32_t Phase(uint32_t round) const {
-    return (round % graph_.phases() + skipped_) % graph_.phases();
-  }
-
   std::optional<Transfer> Block(uint32_t peer, const CirculantGraph::List& list,
                                 uint32_t round) const {
-    const uint32_t phase = Phase(round);
+    const uint32_t phase = graph_.Phase(round, extent_.blocks);
     const int64_t block = int64_t{round} - phase + list[phase];
     if (block < 0) return std::nullopt;
     return Transfer{.peer = peer,
@@ -200,7 +75,6 @@ class CirculantNode final : public NodeSchedule {
 
   Extent extent_;
   uint32_t node_;
-  uint32_t skipped_ = 0;  // x
   CirculantGraph graph_;
   CirculantGraph::List receives_{};
   CirculantGraph::List sends_;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "prepost/compiler/node_order.h"
 #include "prepost/compiler/pass_manager.h"
 #include "prepost/compiler/schedule.h"
 #include "prepost/version.h"
@@ -20,15 +21,20 @@
 namespace prepost {
 namespace {
 
-/// Plays `schedule` for all nodes.
+/// Plays `schedule` for all nodes, each at its place in `order`.
 class SchedulePlayer {
  public:
-  SchedulePlayer(const Schedule& schedule, const PlanHeader& header)
+  SchedulePlayer(const Schedule& schedule, const PlanHeader& header, NodeOrder order)
       : schedule_(schedule),
-        extent_{.nodes = header.nodes, .blocks = header.message.blocks},
+        order_(std::move(order)),
+        extent_{.nodes = header.nodes, .blocks = header.message.blocks, .racks = order_.rack_begin},
         root_(header.root.value),
+        vertex_of_(header.nodes),
         builder_(header),
-        received_(extent_.blocks) {}
+        received_(extent_.blocks) {
+    for (uint32_t vertex = 0; vertex < extent_.nodes; ++vertex)
+      vertex_of_[order_.node_at[vertex].value] = vertex;
+  }
 
   Plan Run() {
     AddChannels();
@@ -40,12 +46,8 @@ class SchedulePlayer {
 
  private:
   /// The schedule's node (its root is 0) for the plan's, and back.
-  uint32_t ToSchedule(uint32_t node) const {
-    return (node + extent_.nodes - root_) % extent_.nodes;
-  }
-  uint32_t ToPlan(uint32_t vertex) const {
-    return static_cast<uint32_t>((uint64_t{vertex} + root_) % extent_.nodes);
-  }
+  uint32_t ToSchedule(uint32_t node) const { return vertex_of_[node]; }
+  uint32_t ToPlan(uint32_t vertex) const { return order_.node_at[vertex].value; }
 
   /// A channel for every pair that the schedule uses, by sender and then receiver.
   void AddChannels() {
@@ -128,8 +130,10 @@ class SchedulePlayer {
   static constexpr size_t kTargetsCompact = 4096;
 
   const Schedule& schedule_;
+  const NodeOrder order_;
   const Extent extent_;
   const uint32_t root_;
+  std::vector<uint32_t> vertex_of_;  // node -> its place in order_
   PlanBuilder builder_;
   std::vector<uint32_t> channel_begin_;   // node -> its first channel
   std::vector<uint32_t> channel_target_;  // channel -> to
@@ -150,7 +154,7 @@ Result<Plan> Compile(const Spec& spec, const CompileOptions& options) {
   passes.Add(ReadyPass(spec.ready));
   passes.Add(SendWindowPass(spec.send_window));
   passes.Add(ReducePass());
-  return passes.Run(SchedulePlayer(*FindSchedule(spec.algorithm), header).Run());
+  return passes.Run(SchedulePlayer(*FindSchedule(spec.algorithm), header, OrderNodes(spec)).Run());
 }
 
 }  // namespace prepost

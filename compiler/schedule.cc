@@ -7,7 +7,8 @@ std::span<const Schedule* const> Schedules() {
   static const Schedule* const kSchedules[] = {
       &SequentialSchedule(),       &ChainSchedule(),     &BinomialTreeSchedule(),
       &BinomialPipelineSchedule(), &CirculantSchedule(), &TwoTreeSchedule(),
-      &ScatterAllgatherSchedule()};
+      &ScatterAllgatherSchedule(), &RackChainSchedule(), &RackHybridSchedule(),
+      &RackCirculantSchedule()};
   return kSchedules;
 }
 

@@ -5,8 +5,8 @@
 // it for every node and passes do the rest. A node's part is found from its number alone, without
 // any other node's: Schedule::ForNode() works out what does not change from round to round.
 //
-// Inside a schedule the root is node 0; Compile() renames node r to (r + root) mod n. Per round a
-// node makes at most one transfer out and one in (the one-port model), and what it sends it has
+// Inside a schedule the root is node 0; which node of the plan plays which of the schedule's is
+// settled elsewhere (node_order.h). Per round a node makes at most one transfer out and one in (the one-port model), and what it sends it has
 // received in an earlier round.
 #ifndef PREPOST_COMPILER_SCHEDULE_H_
 #define PREPOST_COMPILER_SCHEDULE_H_
@@ -41,7 +41,7 @@ struct Extent {
   uint32_t nodes = 1;
   uint32_t blocks = 1;
   /// Where each rack's nodes begin, rising from 0 (the rack of the root, node 0); a rack's nodes
-  /// are neighbours. Empty: all in one rack. Not owned.
+  /// are neighbours. Empty: all in one rack. Not owned; outlives what is made for the extent.
   std::span<const uint32_t> racks = {};
 };
 
@@ -63,6 +63,8 @@ class Schedule {
   virtual std::string_view name() const = 0;
   /// One line for people, with the round count.
   virtual std::string_view summary() const = 0;
+  /// Whether it makes sense of Extent::racks, so that a rack's nodes have to be neighbours.
+  virtual bool NeedsWholeRacks() const { return false; }
   /// Rounds from the first transfer to the last; 0 for one node.
   virtual uint32_t Rounds(Extent extent) const = 0;
   /// The part of `node` < extent.nodes.
@@ -83,6 +85,9 @@ const Schedule& BinomialPipelineSchedule();
 const Schedule& CirculantSchedule();
 const Schedule& TwoTreeSchedule();
 const Schedule& ScatterAllgatherSchedule();
+const Schedule& RackChainSchedule();
+const Schedule& RackHybridSchedule();
+const Schedule& RackCirculantSchedule();
 
 }  // namespace prepost
 

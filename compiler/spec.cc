@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "prepost/compiler/node_order.h"
 #include "prepost/compiler/schedule.h"
 #include "prepost/ir/near_name.h"
 
@@ -27,6 +28,20 @@ Result<uint32_t> ParseWindow(std::string_view text) {
   return window;
 }
 
+Status CheckTopologyOf(const Spec& spec) {
+  if (!spec.topology_path.empty())
+    return Rejected(fmt::format("file '{}' is not read yet", spec.topology_path), "/topology");
+  if (!spec.topology) return {};
+  if (Status status = CheckTopology(*spec.topology); !status.ok())
+    return Rejected(status.message(), "/topology" + status.where());
+  if (spec.nodes > spec.topology->hosts.size()) {
+    return Rejected(fmt::format("{} nodes are too many, the topology has {} hosts", spec.nodes,
+                                spec.topology->hosts.size()),
+                    "/nodes");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status CheckSpec(const Spec& spec) {
@@ -45,11 +60,14 @@ Status CheckSpec(const Spec& spec) {
     const bool is_block = spec.block_bytes == 0 || spec.block_bytes > kMessageBytesMax;
     return Rejected(message.status().message(), is_block ? "/block_bytes" : "/message_bytes");
   }
-  if (FindSchedule(spec.algorithm) == nullptr) {
+  PREPOST_RETURN_IF_ERROR(CheckTopologyOf(spec));
+  const Schedule* const schedule = FindSchedule(spec.algorithm);
+  if (schedule == nullptr) {
     return Rejected(fmt::format("unknown algorithm '{}'{}", spec.algorithm,
                                 DidYouMean(spec.algorithm, ScheduleNames())),
                     "/algorithm");
   }
+  PREPOST_RETURN_IF_ERROR(CheckOrder(spec, *schedule));
   const uint64_t transfers = uint64_t{message->blocks} * (spec.nodes - 1);
   if (transfers > kTransfersMax) {
     return Rejected(

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "prepost/compiler/topology.h"
 #include "prepost/ir/plan.h"
 
 namespace prepost {
@@ -35,6 +37,10 @@ struct Spec {
   std::string algorithm = "binomial_pipeline";
   SpecReady ready;
   SpecSendWindow send_window;
+  std::optional<Topology> topology;  ///< node i is its host i
+  /// The file that `topology` is still to be read from, relative to the spec's; empty: none.
+  std::string topology_path;
+  std::vector<NodeId> order;  ///< the node at each vertex of the schedule; empty: see OrderNodes()
 
   friend bool operator==(const Spec&, const Spec&) = default;
 };

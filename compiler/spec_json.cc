@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "prepost/compiler/topology_json.h"
 #include "prepost/ir/json_reader.h"
 
 namespace prepost {
@@ -14,6 +15,7 @@ namespace {
 constexpr const char* kFormat = "prepost.spec";
 constexpr uint32_t kMajor = 1;
 constexpr uint32_t kMinor = 0;
+constexpr size_t kPathBytesMax = 4096;
 
 JsonForm::ReadScalar ReadReady(SpecReady* out) {
   return [out](const JsonScalar& scalar) -> Status {
@@ -40,12 +42,23 @@ JsonForm::ReadScalar ReadSendWindow(SpecSendWindow* out) {
   };
 }
 
+/// The node at the next vertex.
+JsonForm::ReadScalar ReadOrder(std::vector<NodeId>* out) {
+  return [out](const JsonScalar& scalar) -> Status {
+    if (out->size() == kNodesMax)
+      return Rejected(fmt::format("an order has at most {} nodes", kNodesMax));
+    return ReadUint32(&out->emplace_back().value)(scalar);
+  };
+}
+
 }  // namespace
 
 Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& defaults,
                       std::vector<std::string>* warnings) {
   using Need = JsonForm::Need;
   Spec spec = defaults;
+  std::vector<NodeId> order;
+  TopologyForm topology(TopologyForm::Kind::kSection, warnings);
   JsonForm form;
   form.Scalar("format", ExpectString(kFormat))
       .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
@@ -61,8 +74,18 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
       .Scalar("block_bytes", ReadUint64(&spec.block_bytes), Need::kOptional)
       .Scalar("algorithm", ReadString(&spec.algorithm), Need::kOptional)
       .Scalar("ready", ReadReady(&spec.ready), Need::kOptional)
-      .Scalar("send_window", ReadSendWindow(&spec.send_window), Need::kOptional);
+      .Scalar("send_window", ReadSendWindow(&spec.send_window), Need::kOptional)
+      .ScalarOrObject("topology", ReadString(&spec.topology_path, kPathBytesMax), topology.form(),
+                      Need::kOptional)
+      .Scalars("order", ReadOrder(&order), Need::kOptional);
   PREPOST_RETURN_IF_ERROR(ReadJson(in, name, &form));
+  if (!order.empty()) spec.order = std::move(order);
+  if (topology.is_there()) {
+    Result<Topology> read = topology.Finish();
+    if (!read.ok())
+      return Rejected(read.status().message(), name + ": /topology" + read.status().where());
+    spec.topology = *std::move(read);
+  }
   return spec;
 }
 
@@ -82,6 +105,12 @@ void WriteSpec(const Spec& spec, std::ostream& out) {
     json["send_window"] = nullptr;
     if (spec.send_window.window) json["send_window"] = *spec.send_window.window;
   }
+  if (!spec.topology_path.empty()) {
+    json["topology"] = spec.topology_path;
+  } else if (spec.topology) {
+    json["topology"] = nlohmann::ordered_json::parse(TopologySection(*spec.topology));
+  }
+  for (const NodeId node : spec.order) json["order"].push_back(node.value);
   out << json.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace)
       << "\n";
 }

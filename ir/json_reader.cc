@@ -131,6 +131,12 @@ JsonForm& JsonForm::Scalars(std::string key, ReadScalar read_element, Need need)
               .need = need,
               .read = std::move(read_element)});
 }
+JsonForm& JsonForm::ScalarOrScalars(std::string key, ReadScalar read_element, Need need) {
+  return Add({.key = std::move(key),
+              .type = Type::kScalarOrScalars,
+              .need = need,
+              .read = std::move(read_element)});
+}
 JsonForm& JsonForm::Objects(std::string key, JsonForm* element_form, Need need) {
   return Add({.key = std::move(key),
               .type = Type::kObjects,
@@ -233,7 +239,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     Frame& top = stack_.back();
     if (top.array != nullptr) return Fail("expected an element that is no array, found an array");
     const JsonForm::Type type = top.field->type;
-    if (type != JsonForm::Type::kScalars && type != JsonForm::Type::kObjects) {
+    if (type != JsonForm::Type::kScalars && type != JsonForm::Type::kScalarOrScalars &&
+        type != JsonForm::Type::kObjects) {
       return Fail(Expected(*top.field) + ", found an array");
     }
     top.array = top.field;
@@ -273,6 +280,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
         return "expected an object";
       case JsonForm::Type::kScalarOrObject:
         return "expected a scalar or an object";
+      case JsonForm::Type::kScalarOrScalars:
+        return "expected a scalar or an array";
       case JsonForm::Type::kScalars:
       case JsonForm::Type::kObjects:
         return "expected an array";
@@ -296,9 +305,10 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     Frame& top = stack_.back();
     const JsonForm::Field& field = top.array != nullptr ? *top.array : *top.field;
     using Type = JsonForm::Type;
-    const bool is_wanted = top.array != nullptr
-                               ? field.type == Type::kScalars
-                               : field.type == Type::kScalar || field.type == Type::kScalarOrObject;
+    const bool is_wanted = top.array != nullptr ? field.type != Type::kObjects
+                                                : field.type == Type::kScalar ||
+                                                      field.type == Type::kScalarOrObject ||
+                                                      field.type == Type::kScalarOrScalars;
     if (!is_wanted) {
       const std::string expected = top.array != nullptr ? "expected an object" : Expected(field);
       return Fail(expected + ", found " + scalar.Describe());
@@ -445,9 +455,8 @@ JsonForm::ReadScalar ExpectVersion(uint32_t major, uint32_t minor,
                                   Shorten(scalar.text), major));
     }
     if (*file_minor > minor && warnings != nullptr) {
-      warnings->push_back(
-          fmt::format("version {}.{} is newer than {}.{}, which this program knows", *file_major,
-                      *file_minor, major, minor));
+      warnings->push_back(fmt::format("version {}.{} is newer than {}.{}, which this program knows",
+                                      *file_major, *file_minor, major, minor));
     }
     return {};
   };

@@ -43,6 +43,8 @@ class JsonForm {
   JsonForm& ScalarOrObject(std::string key, ReadScalar read, JsonForm* form,
                            Need need = Need::kRequired);
   JsonForm& Scalars(std::string key, ReadScalar read_element, Need need = Need::kRequired);
+  /// Either: one value, or an array of them.
+  JsonForm& ScalarOrScalars(std::string key, ReadScalar read_element, Need need = Need::kRequired);
   JsonForm& Objects(std::string key, JsonForm* element_form, Need need = Need::kRequired);
   /// Called when an object of this form begins and when it is complete.
   JsonForm& OnBegin(std::function<void()> begin);
@@ -50,7 +52,14 @@ class JsonForm {
 
  private:
   friend class JsonFormHandler;
-  enum class Type : uint8_t { kScalar, kObject, kScalarOrObject, kScalars, kObjects };
+  enum class Type : uint8_t {
+    kScalar,
+    kObject,
+    kScalarOrObject,
+    kScalars,
+    kScalarOrScalars,
+    kObjects
+  };
   struct Field {
     std::string key;
     Type type;

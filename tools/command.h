@@ -34,6 +34,7 @@ void AddNode(CLI::App& app, Action* action);
 void AddProbe(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, Action* action);
 void AddStats(CLI::App& app, Action* action);
+void AddTopology(CLI::App& app, Action* action);
 void AddVerify(CLI::App& app, Action* action);
 
 /// Opens `path` ("-": stdin) and calls `read` with the stream and the name to use in messages.

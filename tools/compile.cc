@@ -9,6 +9,7 @@
 #include <iostream>
 #include <memory>
 
+#include "prepost/compiler/node_order.h"
 #include "prepost/ir/plan_json.h"
 #include "tools/command.h"
 #include "tools/spec_flags.h"
@@ -24,6 +25,7 @@ struct CompileFlags {
   std::string message_path;
   std::string output = "-";
   bool dump = false;
+  bool show_order = false;
   CompileOptions options;
 };
 
@@ -41,11 +43,30 @@ Result<std::optional<uint64_t>> MessageBytes(const CompileFlags& flags) {
   return std::optional(bytes);
 }
 
+/// A line per vertex: the node, and with a topology its host and rack.
+void PrintOrder(const Spec& spec, std::ostream& out) {
+  const NodeOrder order = OrderNodes(spec);
+  out << fmt::format("{:>7}  {:>7}{}\n", "vertex", "node", spec.topology ? "  host (rack)" : "");
+  for (size_t vertex = 0; vertex < order.node_at.size(); ++vertex) {
+    const uint32_t node = order.node_at[vertex].value;
+    out << fmt::format("{:>7}  {:>7}", vertex, node);
+    if (spec.topology) {
+      const TopologyHost& host = spec.topology->hosts[node];
+      out << fmt::format("  {} ({})", host.name, spec.topology->racks[host.rack].name);
+    }
+    out << "\n";
+  }
+}
+
 Status Run(CompileFlags& flags) {
   const Result<std::optional<uint64_t>> bytes = MessageBytes(flags);
   if (!bytes.ok()) return bytes.status();
   const Result<Spec> spec = flags.spec.ToSpec(flags.spec_path, *bytes);
   if (!spec.ok()) return spec.status();
+  if (flags.show_order) {
+    PrintOrder(*spec, std::cout);
+    if (flags.output == "-") return {};  // the plan would be there, too
+  }
   flags.options.log = &std::cerr;
   const Result<Plan> plan = [&] {
     const Ticker ticker("compiling");
@@ -74,7 +95,11 @@ void AddCompile(CLI::App& app, Action* action) {
       "  prepost compile --nodes 8 --message image.raw -o plan.json\n"
       "  prepost compile --nodes 13 --message-bytes 10MiB --algorithm chain --ready channel "
       "--dump\n"
-      "  prepost compile examples/specs/pipeline-8.json --print-after reduce -o plan.json");
+      "  prepost compile examples/specs/pipeline-8.json --print-after reduce -o plan.json\n"
+      "  prepost compile --topology examples/topologies/4x8.json --algorithm rack_circulant "
+      "--message image.raw -o plan.json\n"
+      "  prepost compile --topology examples/topologies/slow-node.json --root 3 --message-bytes "
+      "1MiB --show-order");
   command->add_option("SPEC", flags->spec_path, "Spec file, - for stdin");
   flags->spec.AddTo(*command);
   CLI::Option* bytes = command
@@ -88,6 +113,9 @@ void AddCompile(CLI::App& app, Action* action) {
       ->excludes(bytes);
   command->add_option("-o,--output", flags->output, "Plan file to write, - for stdout [-]")
       ->type_name("PLAN");
+  command->add_flag("--show-order", flags->show_order,
+                    "Print which node stands at which place of the schedule; the plan is written "
+                    "only with -o");
   command->add_flag("--dump", flags->dump, "Write one line per op for people instead of JSON");
   const std::string passes = "Passes";
   command->add_option("--skip-pass", flags->options.skip_passes, "Leave this pass out")

@@ -16,9 +16,9 @@
 namespace prepost::tools {
 namespace {
 
-constexpr void (*kCommands[])(CLI::App&, Action*) = {AddCompile, AddVerify,  AddStats, AddExplain,
-                                                     AddDraw,    AddLower,   AddRun,   AddNode,
-                                                     AddCompare, AddDevices, AddProbe};
+constexpr void (*kCommands[])(CLI::App&, Action*) = {
+    AddCompile, AddVerify, AddStats,   AddExplain,  AddDraw,    AddLower,
+    AddRun,     AddNode,   AddCompare, AddTopology, AddDevices, AddProbe};
 
 /// Errors quote files and arguments, whose control characters are not for the terminal.
 std::string Printable(std::string text) {

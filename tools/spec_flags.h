@@ -15,24 +15,30 @@ namespace prepost::tools {
 
 class SpecFlags {
  public:
-  /// Adds --nodes, --root, --block-bytes, --algorithm, --ready and --send-window. Must outlive the
-  /// parsing.
+  /// Adds --nodes, --root, --block-bytes, --algorithm, --ready, --send-window, --topology and
+  /// --order. Must outlive the parsing.
   void AddTo(CLI::App& command);
 
   /// True when some flag was given.
   bool any() const;
   /// The spec file (may be empty), overridden by the flags. `message_bytes`, if given, overrides
-  /// both. Errors: kUsage for a flag that does not parse, kRejected for the file; the values are
+  /// both. A topology is read from its file; without a number of nodes, all its hosts are meant.
+  /// Errors: kUsage for a flag that does not parse, kRejected for the file; the values are
   /// checked by CheckSpec().
   Result<Spec> ToSpec(const std::string& spec_path, std::optional<uint64_t> message_bytes) const;
 
  private:
+  /// Topology, order, and what follows from them.
+  Status ApplyTopology(const std::string& spec_path, Spec* spec) const;
+
   std::optional<uint32_t> nodes_;
   std::optional<uint32_t> root_;
   std::optional<std::string> block_bytes_;
   std::optional<std::string> algorithm_;
   std::optional<std::string> ready_;
   std::optional<std::string> send_window_;
+  std::optional<std::string> topology_;
+  std::optional<std::string> order_;
 };
 
 }  // namespace prepost::tools

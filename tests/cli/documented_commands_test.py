@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-SUBCOMMANDS = ["compile", "verify", "stats", "explain", "draw", "lower", "run", "node", "compare", "devices", "probe"]
+SUBCOMMANDS = ["compile", "verify", "stats", "explain", "draw", "lower", "run", "node", "compare", "topology", "devices", "probe"]
 SECRET = "the secret of the documented commands"
 
 

@@ -125,12 +125,13 @@ TEST_P(MixedMembers, DeliverTheSameBytes) {
   for (const char* ready : {"auto", "barrier", "channel", "window=1", "window=3", "retry"}) {
     for (const uint32_t nodes : {1u, 2u, 3u, 6u, 8u, 13u}) {
       for (const uint32_t blocks : {1u, 5u, 16u}) {
-        const Plan plan = test::CompileOrDie({.nodes = nodes,
-                                              .root = NodeId(nodes / 2),
-                                              .message_bytes = blocks * 100 - 13,
-                                              .block_bytes = 100,
-                                              .algorithm = schedule,
-                                              .ready = *ParseReady(ready)});
+        const Plan plan = test::CompileOrDie(test::WithRacks({.nodes = nodes,
+                                                              .root = NodeId(nodes / 2),
+                                                              .message_bytes = blocks * 100 - 13,
+                                                              .block_bytes = 100,
+                                                              .algorithm = schedule,
+                                                              .ready = *ParseReady(ready)},
+                                                             4));
         SCOPED_TRACE(testing::Message()
                      << ready << ", " << nodes << " nodes, " << blocks << " blocks");
         nic::LowerOptions lower{.mode = mode};

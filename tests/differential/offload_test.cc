@@ -79,12 +79,13 @@ void ExpectDelivers(const Plan& plan, OffloadOptions options) {
 
 Spec MakeSpec(const std::string& algorithm, uint32_t nodes, uint64_t bytes,
               const std::string& ready) {
-  return {.nodes = nodes,
-          .root = NodeId(nodes / 2),
-          .message_bytes = bytes,
-          .block_bytes = kBlockBytes,
-          .algorithm = algorithm,
-          .ready = *ParseReady(ready)};
+  return test::WithRacks({.nodes = nodes,
+                          .root = NodeId(nodes / 2),
+                          .message_bytes = bytes,
+                          .block_bytes = kBlockBytes,
+                          .algorithm = algorithm,
+                          .ready = *ParseReady(ready)},
+                         3);
 }
 
 /// What stands in front of the emulated NICs. With mlx5 the same queues are made by firmware

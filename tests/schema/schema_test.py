@@ -109,13 +109,54 @@ def check_devices(plan):
     return len(good)
 
 
+def wrong_topologies(topology):
+    for key in ["format", "version", "racks"]:
+        yield f"without {key}", {key_: value for key_, value in topology.items() if key_ != key}
+    for key, values in {"host_rate": [0, -1, "10Gb/s", "fast", True, None, []], "up_rate": [0, "0x1B/s"],
+                        "core_rate": [0], "rack_latency": [-1, "1h", True], "racks": [[], {}, "a", [{"name": "a"}]],
+                        "version": ["2.0"], "format": ["prepost.spec"], "uprate": [1],
+                        "overrides": [{}, [{"rate": 1}], [{"hosts": "node1"}]]}.items():
+        for value in values:
+            yield f"{key} {value}", {**topology, key: value}
+    for key, value in [("hosts", ""), ("hosts", {}), ("hosts", [1]), ("name", 1), ("up_rate", 0), ("extra", 1)]:
+        racks = copy.deepcopy(topology["racks"])
+        racks[0][key] = value
+        yield f"rack {key} {value}", {**topology, "racks": racks}
+
+
+def check_topologies():
+    """Topologies: how many files validated. Catches a key or unit that only one of reader, writer and schema knows."""
+    topology_schema = schema("compiler/topology.schema.json")
+    folder = SOURCE / "examples" / "topologies"
+    files = 0
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".json":
+            topology_schema.validate(json.loads(path.read_text()))
+        done = run("topology", str(path), "-o", "-")
+        assert done.returncode == 0, (path, done.stderr)
+        topology_schema.validate(json.loads(done.stdout))
+        files += 1
+    assert files >= 6
+    topology = json.loads((folder / "slow-node.json").read_text())
+    for good in [{"x-note": 1}, {"version": "1.1"}, {"host_rate": 1.5}, {"host_rate": "1.5 GiB/s"}, {"core_latency": 2},
+                 {"core_rate": "1e3kbit/s"}, {"overrides": [{"hosts": ["node[1-2]", "node3"], "send_rate": 1}]}]:
+        topology_schema.validate({**topology, **good})
+        done = run("topology", "-", stdin=json.dumps({**topology, **good}))
+        assert done.returncode == 0, (good, done.stderr)
+    for name, wrong in wrong_topologies(topology):
+        assert not topology_schema.is_valid(wrong), f"the schema accepts a topology: {name}"
+        done = run("topology", "-", "--from", "json", stdin=json.dumps(wrong))
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (name, done)
+    return files
+
+
 def main():
     plan_schema = schema("ir/plan.schema.json")
     spec_schema = schema("compiler/spec.schema.json")
     files = 0
 
     algorithms = ["sequential", "chain", "binomial_tree", "binomial_pipeline", "circulant", "two_tree",
-                  "scatter_allgather"]
+                  "scatter_allgather", "rack_chain", "rack_hybrid", "rack_circulant"]
     readies = ["auto", "barrier", "channel", "window=2", "retry"]
     for algorithm, ready, nodes, size in itertools.product(algorithms, readies, [1, 2, 6], [0, 25]):
         plan = compile_plan("--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes), "--message-bytes",
@@ -143,13 +184,14 @@ def main():
         files += 1
     spec = json.loads(specs[0].read_text())
     for change in [{"nodes": 0}, {"nodes": "8"}, {"root": -1}, {"block_bytes": 0}, {"algorithm": "tree"},
-                   {"ready": "window"}, {"send_window": 0}, {"extra": 1}, {"version": "2.0"}, {"format": "plan"}]:
+                   {"ready": "window"}, {"send_window": 0}, {"order": [-1]}, {"topology": 1}, {"extra": 1}, {"version": "2.0"}, {"format": "plan"}]:
         wrong = {**spec, **change}
         assert not spec_schema.is_valid(wrong), f"the schema accepts a spec with {change}"
         done = run("compile", "-", stdin=json.dumps(wrong))
         assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (change, done)
 
     files += check_devices(plan)
+    files += check_topologies()
 
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "plan.json"

@@ -29,13 +29,14 @@ std::vector<Spec> AllSmallSpecs(SpecLimits limits) {
         for (const char* ready : kReadies) {
           for (const char* send_window : kSendWindows) {
             for (const uint32_t root : std::set<uint32_t>{0, nodes / 2, nodes - 1}) {
-              specs.push_back({.nodes = nodes,
-                               .root = NodeId(root),
-                               .message_bytes = BytesOf(blocks),
-                               .block_bytes = kBlockBytes,
-                               .algorithm = algorithm,
-                               .ready = *ParseReady(ready),
-                               .send_window = *ParseSendWindow(send_window)});
+              specs.push_back(WithRacks({.nodes = nodes,
+                                         .root = NodeId(root),
+                                         .message_bytes = BytesOf(blocks),
+                                         .block_bytes = kBlockBytes,
+                                         .algorithm = algorithm,
+                                         .ready = *ParseReady(ready),
+                                         .send_window = *ParseSendWindow(send_window)},
+                                        1 + (nodes + blocks) % 4));
             }
           }
         }
@@ -51,12 +52,13 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits) {
     for (const char* ready : {"auto", "barrier", "channel", "window=1", "window=2", "retry"}) {
       for (uint32_t nodes = 1; nodes <= limits.nodes_max; ++nodes) {
         for (uint32_t blocks = 0; blocks <= limits.blocks_max; ++blocks) {
-          specs.push_back({.nodes = nodes,
-                           .root = NodeId((blocks + nodes / 2) % nodes),
-                           .message_bytes = BytesOf(blocks),
-                           .block_bytes = kBlockBytes,
-                           .algorithm = algorithm,
-                           .ready = *ParseReady(ready)});
+          specs.push_back(WithRacks({.nodes = nodes,
+                                     .root = NodeId((blocks + nodes / 2) % nodes),
+                                     .message_bytes = BytesOf(blocks),
+                                     .block_bytes = kBlockBytes,
+                                     .algorithm = algorithm,
+                                     .ready = *ParseReady(ready)},
+                                    1 + (nodes + blocks) % 4));
         }
       }
     }
@@ -67,13 +69,28 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits) {
 Spec RandomSpec(Random& random, SpecLimits limits) {
   const uint32_t nodes = random.Between(1, limits.nodes_max);
   const uint64_t bytes = random.Below(limits.blocks_max * kBlockBytes + 1);
-  return {.nodes = nodes,
-          .root = NodeId(random.Below(nodes)),
-          .message_bytes = bytes,
-          .block_bytes = kBlockBytes,
-          .algorithm = random.Pick(ScheduleNames()),
-          .ready = *ParseReady(random.Pick(kReadies)),
-          .send_window = *ParseSendWindow(random.Pick(kSendWindows))};
+  const Spec spec{.nodes = nodes,
+                  .root = NodeId(random.Below(nodes)),
+                  .message_bytes = bytes,
+                  .block_bytes = kBlockBytes,
+                  .algorithm = random.Pick(ScheduleNames()),
+                  .ready = *ParseReady(random.Pick(kReadies)),
+                  .send_window = *ParseSendWindow(random.Pick(kSendWindows))};
+  return WithRacks(spec, random.Between(1, nodes));
+}
+
+Spec WithRacks(Spec spec, uint32_t rack_size) {
+  if (!FindSchedule(spec.algorithm)->NeedsWholeRacks()) return spec;
+  Topology& topology = spec.topology.emplace();
+  for (uint32_t node = 0; node < spec.nodes; ++node) {
+    const uint32_t rack = node / rack_size;
+    if (rack == topology.racks.size())
+      topology.racks.push_back(
+          {.name = fmt::format("r{}", rack), .up_rate = 1e9, .down_rate = 1e9});
+    topology.hosts.push_back(
+        {.name = fmt::format("h{}", node), .rack = rack, .send_rate = 1e9, .recv_rate = 1e9});
+  }
+  return spec;
 }
 
 Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes) {
@@ -93,8 +110,9 @@ Plan PlanOf(uint32_t nodes, uint32_t blocks, const std::string& algorithm) {
 }
 
 std::string Label(const Spec& spec) {
-  return fmt::format("{} n={} root={} bytes={} ready={} send_window={}", spec.algorithm, spec.nodes,
-                     spec.root.value, spec.message_bytes.value_or(0), ToString(spec.ready),
+  return fmt::format("{} n={} root={} racks={} bytes={} ready={} send_window={}", spec.algorithm,
+                     spec.nodes, spec.root.value, spec.topology ? spec.topology->racks.size() : 0,
+                     spec.message_bytes.value_or(0), ToString(spec.ready),
                      ToString(spec.send_window));
 }
 

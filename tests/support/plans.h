@@ -29,6 +29,10 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits);
 /// A spec within the limits; any schedule, ready mode, window and root, and sometimes no bytes.
 Spec RandomSpec(Random& random, SpecLimits limits);
 
+/// `spec`, with a topology where its schedule makes sense of racks: as many racks of `rack_size`
+/// nodes (the last may be smaller) as its nodes fill.
+Spec WithRacks(Spec spec, uint32_t rack_size);
+
 /// The plan of a spec; a spec that does not compile is a failure of the test program.
 /// `skip_passes` as in CompileOptions.
 Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes = {});

@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "prepost/compiler/node_order.h"
 #include "prepost/compiler/schedule.h"
 #include "prepost/ir/messages.h"
 #include "prepost/ir/verify.h"
@@ -45,7 +46,7 @@ TEST(CompileTest, Goldens) {
   for (const std::string& algorithm : ScheduleNames()) {
     for (const uint32_t nodes : {1u, 2u, 4u, 5u}) {
       for (const char* ready : {"auto", "channel"}) {
-        const Result<Plan> plan = Compile(SpecOf(algorithm, nodes, 3, ready));
+        const Result<Plan> plan = Compile(test::WithRacks(SpecOf(algorithm, nodes, 3, ready), 2));
         ASSERT_TRUE(plan.ok()) << plan.status().ToString();
         test::ExpectGolden(fmt::format("plans/{}_n{}_k3_{}.txt", algorithm, nodes, ready),
                            Dump(*plan));
@@ -58,7 +59,9 @@ TEST(CompileTest, EverySmallPlanIsValidWithTheScheduleRounds) {
   ForSmallSpecs([](const Spec& spec) {
     const Result<Plan> plan = Compile(spec);  // verifies after every pass
     ASSERT_TRUE(plan.ok()) << test::Label(spec) << plan.status().ToString();
-    const Extent extent{.nodes = spec.nodes, .blocks = plan->header().message.blocks};
+    const std::vector<uint32_t> racks = OrderNodes(spec).rack_begin;
+    const Extent extent{
+        .nodes = spec.nodes, .blocks = plan->header().message.blocks, .racks = racks};
     ASSERT_EQ(plan->header().rounds, FindSchedule(spec.algorithm)->Rounds(extent))
         << test::Label(spec);
   });

@@ -62,6 +62,12 @@ TEST(ScheduleTest, WorkedExamples) {
   EXPECT_EQ(Write(BinomialPipelineSchedule(), four), "0>1:0 | 0>2:1 1>3:0 | 0>1:1 2>3:1 3>2:0");
   EXPECT_EQ(Write(CirculantSchedule(), four), "0>2:0 | 0>1:1 2>3:0 | 0>2:1 1>3:1 3>1:0");
   EXPECT_EQ(Write(TwoTreeSchedule(), four), "0>2:0 | 0>1:1 2>3:0 | 1>3:1 2>1:0 | 1>2:1");
+  const uint32_t racks[] = {0, 2};
+  const Extent two_by_two{.nodes = 4, .blocks = 2, .racks = racks};
+  EXPECT_EQ(Write(RackChainSchedule(), two_by_two), "0>2:0 | 0>1:0 2>3:0 | 0>2:1 | 0>1:1 2>3:1");
+  EXPECT_EQ(Write(RackHybridSchedule(), two_by_two), "0>2:0 | 0>2:1 | 0>1:0 2>3:0 | 0>1:1 2>3:1");
+  EXPECT_EQ(Write(RackCirculantSchedule(), two_by_two),
+            "0>1:0 | 0>1:1 1>2:0 | 1>2:1 2>3:0 | 2>3:1");
   EXPECT_EQ(Write(ScatterAllgatherSchedule(), {.nodes = 4, .blocks = 4}),
             "0>2:2 | 0>2:3 | 0>1:1 2>3:3 | 0>1:0 1>2:1 2>3:2 | 0>1:3 1>2:0 2>3:1 | 0>1:2 2>3:0");
 }
@@ -138,7 +144,9 @@ Transfers PipelineByTables(uint32_t n, uint32_t k) {
 /// None for those whose vectors and invariants hold them.
 std::optional<Transfers> ByFormula(const std::string& name, uint32_t n, uint32_t k) {
   if (name == "circulant" || name == "two_tree" || name == "scatter_allgather") return std::nullopt;
-  if (name == "binomial_pipeline") return PipelineByTables(n, k);
+  if (name == "rack_circulant") return std::nullopt;
+  // Of one rack the others are pipelines.
+  if (name == "binomial_pipeline" || name.starts_with("rack_")) return PipelineByTables(n, k);
   Transfers all;
   for (uint32_t block = 0; block < k; ++block) {
     for (uint32_t node = 1; node < n; ++node) {
@@ -382,7 +390,8 @@ TEST(ScheduleTest, IsFoundByName) {
   EXPECT_EQ(FindSchedule("chains"), nullptr);
   EXPECT_EQ(ScheduleNames(),
             (std::vector<std::string>{"sequential", "chain", "binomial_tree", "binomial_pipeline",
-                                      "circulant", "two_tree", "scatter_allgather"}));
+                                      "circulant", "two_tree", "scatter_allgather", "rack_chain",
+                                      "rack_hybrid", "rack_circulant"}));
 }
 
 }  // namespace

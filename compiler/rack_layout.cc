@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/compiler/rack_layout.h"
+
+#include <algorithm>
+
+#include "prepost/ir/status.h"
+
+namespace prepost {
+namespace {
+
+constexpr uint32_t kOneRack[] = {0};
+
+}  // namespace
+
+RackLayout::RackLayout(Extent extent)
+    : nodes_(extent.nodes), begin_(extent.racks.empty() ? std::span(kOneRack) : extent.racks) {
+  PREPOST_CHECK(begin_.front() == 0 && begin_.back() < nodes_);
+}
+
+uint32_t RackLayout::RackOf(uint32_t node) const {
+  return static_cast<uint32_t>(std::ranges::upper_bound(begin_, node) - begin_.begin()) - 1;
+}
+
+}  // namespace prepost

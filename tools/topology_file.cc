@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/topology_file.h"
+
+#include <iostream>
+#include <vector>
+
+#include "prepost/compiler/topology_json.h"
+#include "tools/command.h"
+
+namespace prepost::tools {
+
+Result<Topology> LoadTopology(const std::string& path) {
+  Topology topology;
+  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
+    std::vector<std::string> warnings;
+    Result<Topology> read = ReadTopology(in, name, &warnings);
+    for (const std::string& warning : warnings)
+      std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+    if (!read.ok()) return read.status();
+    topology = *std::move(read);
+    return {};
+  }));
+  return topology;
+}
+
+}  // namespace prepost::tools
