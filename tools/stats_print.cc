@@ -261,7 +261,7 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
   if (occupied < 2) return;
   const Crossings crossings = CrossingsOf(stats);
   Line(out, "crossings",
-       fmt::format("of racks per block: min {}, mean {:.1f}, max {}; {} are needed: {}",
+       fmt::format("of racks per block: min {}, mean {:.1f}, max {}, where {} would do: {}",
                    crossings.min, crossings.mean, crossings.max, crossings.least,
                    stats.load.enters_racks_once ? "each block enters each rack once"
                                                 : "blocks enter racks again"));

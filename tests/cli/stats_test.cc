@@ -63,6 +63,31 @@ TEST_F(StatsTest, Texts) {
   test::ExpectGolden("analysis/explain-slack.txt", Print({"explain", plan_, "1>3:0"}));
 }
 
+// Two racks of four behind uplinks of one host's rate: the flat pipeline crosses again and again.
+TEST_F(StatsTest, Topology) {
+  const std::string topology = folder_ / "racks.json";
+  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
+    "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "rack_latency": "1us", "core_latency": "2us",
+    "racks": [ { "name": "a", "hosts": "a[1-4]" }, { "name": "b", "hosts": "b[1-4]" } ] })";
+  Compile({"--nodes", "8", "--message-bytes", "8MB", "--block-bytes", "1MB"});
+  std::string text = Print({"stats", plan_, "--topology", topology});
+  text.replace(text.find(topology), topology.size(), "racks.json");
+  test::ExpectGolden("analysis/stats-topology.txt", text);
+  const Json stats = Json::parse(Print({"stats", plan_, "--topology", topology, "--json"}));
+  const Json& on = stats["topology"];
+  EXPECT_EQ(on["racks"].size(), 2u);
+  EXPECT_EQ(on["crossings"]["needed"], 1);
+  EXPECT_EQ(on["crossings"]["enters_racks_once"], false);
+  EXPECT_DOUBLE_EQ(on["cuts"][0]["seconds"], 0.008);  // 8 MB at 1 GB/s
+  EXPECT_EQ(stats["per_node"][5]["rack"], 1);
+
+  Compile({"--nodes", "9", "--message-bytes", "1"});
+  ExpectRefused({"stats", plan_, "--topology", topology}, 1,
+                "racks.json: the topology has 8 hosts, the plan 9 nodes");
+  ExpectRefused({"stats", plan_, "--topology", folder_ / "none"}, 1, "cannot read");
+  ExpectRefused({"stats", "-", "--topology", "-"}, 2, "cannot both be stdin");
+}
+
 // Catches lists that grow with the plan: a thousand nodes, and a chain of 1058 messages.
 TEST_F(StatsTest, TextStaysShort) {
   Compile(
