@@ -245,7 +245,8 @@ class GoalImporter {
     } else if (roots.size() == 1) {
       root_ = roots.front();
     } else if (roots.empty()) {
-      return Whole("every rank receives, so this is no broadcast; if it is one, --root names its root");
+      return Whole(
+          "every rank receives, so this is no broadcast; if it is one, --root names its root");
     } else {
       return Whole(
           fmt::format("ranks {} and {} both receive nothing: which is the root of a "

@@ -108,7 +108,8 @@ TEST_F(ExchangeTest, ImportRefusesAtALine) {
 TEST_F(ExchangeTest, DiffExitsLikeDiff) {
   Compile();
   const std::string chain = folder_ / "chain.json";
-  Compile(chain, {"--nodes", "5", "--message-bytes", "25", "--block-bytes", "10", "--algorithm", "chain"});
+  Compile(chain,
+          {"--nodes", "5", "--message-bytes", "25", "--block-bytes", "10", "--algorithm", "chain"});
   Command same({"diff", plan_, plan_});
   EXPECT_EQ(same.Wait(), 0);
   EXPECT_EQ(same.out(), "same\n");

@@ -72,7 +72,7 @@ Plan Again(const Spec& spec, const std::string& text) {
 
 /// Schedules whose every message goes as early as it can, so that rounds found anew are theirs.
 bool GoesAtOnce(const std::string& algorithm) {
-  return algorithm == "sequential" || algorithm == "chain" || algorithm == "binomial_pipeline" ;
+  return algorithm == "sequential" || algorithm == "chain" || algorithm == "binomial_pipeline";
 }
 
 // The round trip: every schedule, ready mode and window. Catches any message, order, size or credit
@@ -159,9 +159,10 @@ TEST(GoalReaderTest, RefusesMessagesThatDoNotMatch) {
 TEST(GoalReaderTest, RefusesDeadlocks) {
   EXPECT_EQ(ErrorOf("num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}"),
             "x.goal:3: this op waits for itself: its requirements are a cycle");
-  EXPECT_THAT(ErrorOf("num_ranks 3\nrank 0 {\n}\nrank 1 {\na: recv 1b from 2\nb: send 1b to 2\n"
-                      "b requires a\n}\nrank 2 {\na: recv 1b from 1\nb: send 1b to 1\nb requires a\n}"),
-              HasSubstr("x.goal:6: this send never starts"));
+  EXPECT_THAT(
+      ErrorOf("num_ranks 3\nrank 0 {\n}\nrank 1 {\na: recv 1b from 2\nb: send 1b to 2\n"
+              "b requires a\n}\nrank 2 {\na: recv 1b from 1\nb: send 1b to 1\nb requires a\n}"),
+      HasSubstr("x.goal:6: this send never starts"));
 }
 
 TEST(GoalReaderTest, FindsTheRoot) {
@@ -177,8 +178,9 @@ TEST(GoalReaderTest, FindsTheRoot) {
 
 // Catches findings that still point into a JSON file.
 TEST(GoalReaderTest, FindingsStandAtLines) {
-  const std::string twice = "num_ranks 2\nrank 0 {\nsend 7b to 1 tag 1\nsend 7b to 1 tag 1\n}\n"
-                            "rank 1 {\nrecv 7b from 0 tag 1\nrecv 7b from 0 tag 1\n}";
+  const std::string twice =
+      "num_ranks 2\nrank 0 {\nsend 7b to 1 tag 1\nsend 7b to 1 tag 1\n}\n"
+      "rank 1 {\nrecv 7b from 0 tag 1\nrecv 7b from 0 tag 1\n}";
   EXPECT_EQ(ErrorOf(twice), "");  // two equal blocks
   EXPECT_THAT(ErrorOf("num_ranks 3\nrank 0 {\nsend 7b to 1 tag 1\nsend 7b to 2 tag 1\nsend 7b to 1 "
                       "tag 2\n}\nrank 1 {\nrecv 7b from 0 tag 1\nrecv 7b from 0 tag 2\n}\n"
@@ -188,9 +190,10 @@ TEST(GoalReaderTest, FindingsStandAtLines) {
 
 // Rank 1 forwards over a calc, a chain of calcs and an irequires.
 TEST(GoalReaderTest, CalcsArePassedThrough) {
-  const std::string text = "num_ranks 3\nrank 0 {\nsend 7b to 1\n}\nrank 2 {\nrecv 7b from 1\n}\n"
-                           "rank 1 {\na: recv 7b from 0\nb: calc 5\nb requires a\nc: calc 5\n"
-                           "c irequires b\nd: send 7b to 2\nd requires c\n}";
+  const std::string text =
+      "num_ranks 3\nrank 0 {\nsend 7b to 1\n}\nrank 2 {\nrecv 7b from 1\n}\n"
+      "rank 1 {\na: recv 7b from 0\nb: calc 5\nb requires a\nc: calc 5\n"
+      "c irequires b\nd: send 7b to 2\nd requires c\n}";
   const Result<GoalPlan> read = Read(text);
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(Verify(read->plan).ToString(), "");
@@ -220,7 +223,8 @@ TEST(GoalReaderTest, SizesMakeOneMessage) {
             (Message{.bytes = 24, .block_bytes = 10, .blocks = 3}));
   // The short block is the last one, whenever it is sent.
   EXPECT_THAT(Routes(Read(root_sends({4, 10, 10}))->plan), ElementsAre("0>1:2", "0>1:0", "0>1:1"));
-  EXPECT_THAT(ErrorOf(root_sends({4, 10, 5})), HasSubstr("only the last block of a message may be"));
+  EXPECT_THAT(ErrorOf(root_sends({4, 10, 5})),
+              HasSubstr("only the last block of a message may be"));
   EXPECT_EQ(Read(root_sends({4}), {.root = {}, .block_bytes = 10})->plan.header().message,
             (Message{.bytes = 4, .block_bytes = 10, .blocks = 1}));
   EXPECT_THAT(ErrorOf(root_sends({4, 4}), {.root = {}, .block_bytes = 10}),
@@ -231,9 +235,10 @@ TEST(GoalReaderTest, SizesMakeOneMessage) {
 
 // A rank that hands on a part of what it received is no broadcast.
 TEST(GoalReaderTest, PartsAreRefused) {
-  EXPECT_THAT(ErrorOf("num_ranks 3\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\na: recv 8b from 0\n"
-                      "b: send 4b to 2\nb requires a\n}\nrank 2 {\nrecv 4b from 1\n}"),
-              HasSubstr("x.goal:7: this send has 4 bytes, what it forwards, in line 6, has 8 bytes"));
+  EXPECT_THAT(
+      ErrorOf("num_ranks 3\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\na: recv 8b from 0\n"
+              "b: send 4b to 2\nb requires a\n}\nrank 2 {\nrecv 4b from 1\n}"),
+      HasSubstr("x.goal:7: this send has 4 bytes, what it forwards, in line 6, has 8 bytes"));
 }
 
 // Receives listed in an order in which one port could never take them. Catches rounds from the
