@@ -97,18 +97,32 @@ TEST(GoalReaderTest, ReadsBackWhatIsWritten) {
   }
 }
 
+/// Whether the root sends no block for the first time after a later one.
+bool RootSendsInOrder(const Plan& plan) {
+  uint32_t next = 0;
+  for (const Op& op : plan.ops(plan.programs()[plan.header().root.index()])) {
+    if (!op.is_send() || op.block < next) continue;
+    if (op.block != next++) return false;
+  }
+  return true;
+}
+
 // Without tags that tell blocks apart, requirements and the order of messages must. Catches trees
 // dealt to wrong blocks.
 TEST(GoalReaderTest, FindsBlocksWithoutTags) {
+  int compared = 0;
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 8, .blocks_max = 4})) {
     if (spec.nodes == 1 || spec.ready.ready.has_credits()) continue;
     const Plan plan = test::CompileOrDie(spec);
     const Plan again = Again(spec, std::regex_replace(Goal(plan), std::regex("tag \\d+"), "tag 3"));
+    if (!RootSendsInOrder(plan)) continue;  // other numbers for the same blocks
     const PlanDiff diff = DiffPlans(plan, again);
+    ++compared;
     for (const DiffSection& section : diff.sections)
       ASSERT_TRUE(section.name == "header" || section.name == "rounds")
           << test::Label(spec) << ": " << diff.verdict;
   }
+  EXPECT_GT(compared, 500);
 }
 
 constexpr const char* kPair = "num_ranks 2\nrank 0 {\nl1: send 7b to 1\n}\nrank 1 {\n";
@@ -119,7 +133,7 @@ TEST(GoalReaderTest, ReadsWhatTheGrammarAllows) {
       "calc 100 cpu 2\n}\nrank 0 {\nsend_1 : send 7b to 1 tag 5 nic 1\n}");
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_THAT(Routes(read->plan), ElementsAre("0>1:0"));
-  EXPECT_THAT(read->op_lines, ElementsAre(10, 5));
+  EXPECT_THAT(read->op_lines, ElementsAre(9, 5));
 }
 
 // Catches lines that are off by one, and words that are let through.
