@@ -245,7 +245,8 @@ class GoalImporter {
     } else if (roots.size() == 1) {
       root_ = roots.front();
     } else if (roots.empty()) {
-      return Whole("every rank receives: none can be the root; --root names it");
+      return Whole(
+          "every rank receives, so this is no broadcast; if it is one, --root names its root");
     } else {
       return Whole(
           fmt::format("ranks {} and {} both receive nothing: which is the root of a "
@@ -553,6 +554,9 @@ class GoalImporter {
       if (BytesOf(b) > BytesOf(longest)) longest = b;
     }
     if (first_of_block_.empty()) return options_.block_bytes.value_or(1);
+    if (BytesOf(longest) == 0 && first_of_block_.size() > 1)
+      return AtBlock(longest,
+                     fmt::format("{} blocks of 0 bytes are no message", first_of_block_.size()));
     const uint64_t bytes = std::max<uint64_t>(BytesOf(longest), 1);
     const uint64_t full = options_.block_bytes.value_or(bytes);
     if (full < bytes || (full > bytes && first_of_block_.size() > 1)) {
@@ -585,8 +589,7 @@ class GoalImporter {
     if (shorter != kNone) MoveToEnd(shorter);
     const Result<Message> message = MakeMessage(bytes, *full);
     if (!message.ok()) return Whole(message.status().message());
-    if (message->blocks != std::max(blocks, 1u))
-      return Whole(fmt::format("{} of 0 bytes are no message", Count(blocks, "block")));
+    PREPOST_CHECK(message->blocks == std::max(blocks, 1u));
     message_ = *message;
     return {};
   }

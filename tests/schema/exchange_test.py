@@ -2,8 +2,8 @@
 """What `prepost export` writes, as others read it: COMMAND.
 
 GraphML is read by NetworkX and compared with the plan, op for op and edge for edge. MSCCL's XML is held to what its loader
-demands and then played: every gpu's thread blocks side by side, each in order, with queues between gpus that hold a single chunk.
-In the end every gpu must have every chunk, sent only after it was there."""
+demands and then played: every gpu's thread blocks side by side, each in order, with queues between gpus that hold a single chunk,
+where a deadlock shows, and without limit, where what is sent too early does. In the end every gpu must have every chunk, sent only after it was there."""
 import json
 import pathlib
 import subprocess
@@ -68,7 +68,7 @@ def check_form(algo):
                     assert tb[i + 1].get("depid") != "-1", "the last of several dependences is the step's own"
 
 
-def play(algo, plan):
+def play(algo, plan, capacity):
     """Chunk numbers stand for chunks. The only way to get stuck is a deadlock."""
     blocks = plan["message"]["blocks"]
     gpus = {int(gpu.get("id")): gpu for gpu in algo}
@@ -76,28 +76,36 @@ def play(algo, plan):
     memory = {gpu: {"i": [None] * blocks, "o": [None] * blocks} for gpu in gpus}
     memory[plan["root"]]["i"] = list(range(blocks))
     queues, done = {}, {}
-    moved = True
-    while moved:
-        moved = False
-        for gpu, element in gpus.items():
-            for tb in element:
-                position = done.get((gpu, int(tb.get("id"))), 0)
-                if position < len(tb) and step_of(gpu, tb, tb[position], memory[gpu], queues, done):
-                    done[gpu, int(tb.get("id"))] = position + 1
-                    moved = True
+    # Sends go whenever they may, receives only when nothing else does: what is sent too early shows.
+    while any(sweep(gpus, kinds, memory, queues, done, capacity) for kinds in [("s", "cpy", "nop"), ("r",)]):
+        pass
     for gpu, element in gpus.items():
         assert all(done.get((gpu, int(tb.get("id"))), 0) == len(tb) for tb in element), f"gpu {gpu} is stuck"
         assert memory[gpu]["o"] == list(range(blocks)), f"gpu {gpu} has {memory[gpu]['o']}"
 
 
-def step_of(gpu, tb, step, memory, queues, done):
+def sweep(gpus, kinds, memory, queues, done, capacity):
+    """One step, if there is one of these kinds that can be done, for every thread block."""
+    moved = False
+    for gpu, element in gpus.items():
+        for tb in element:
+            key = gpu, int(tb.get("id"))
+            position = done.get(key, 0)
+            if position < len(tb) and tb[position].get("type") in kinds:
+                if step_of(gpu, tb, tb[position], memory[gpu], queues, done, capacity):
+                    done[key] = position + 1
+                    moved = True
+    return moved
+
+
+def step_of(gpu, tb, step, memory, queues, done, capacity):
     """Whether the step could be done now."""
     if step.get("depid") != "-1" and done.get((gpu, int(step.get("depid"))), 0) <= int(step.get("deps")):
         return False
     source, target = int(step.get("srcoff")), int(step.get("dstoff"))
     if step.get("type") == "s":
         queue = queues.setdefault((gpu, int(tb.get("send"))), [])
-        if queue:
+        if len(queue) >= capacity:
             return False
         assert memory[step.get("srcbuf")][source] == source, "sent before it was there"
         queue.append(source)
@@ -106,7 +114,7 @@ def step_of(gpu, tb, step, memory, queues, done):
         if not queue:
             return False
         assert memory[step.get("dstbuf")][target] is None and queue[0] == target, "a chunk comes once, to its place"
-        memory[step.get("dstbuf")][target] = queue.pop()
+        memory[step.get("dstbuf")][target] = queue.pop(0)
     elif step.get("type") == "cpy":
         memory[step.get("dstbuf")][target] = memory[step.get("srcbuf")][source]
     return True
@@ -129,7 +137,8 @@ def main():
                     check_graphml(folder / "plan.graphml", plan)
                     algo = ElementTree.parse(folder / "plan.xml").getroot()
                     check_form(algo)
-                    play(algo, plan)
+                    play(algo, plan, capacity=1)
+                    play(algo, plan, capacity=plan["message"]["blocks"])
                     count += 1
     print(f"{count} plans exported, read and played")
     assert count > 100

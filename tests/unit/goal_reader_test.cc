@@ -72,7 +72,7 @@ Plan Again(const Spec& spec, const std::string& text) {
 
 /// Schedules whose every message goes as early as it can, so that rounds found anew are theirs.
 bool GoesAtOnce(const std::string& algorithm) {
-  return algorithm == "sequential" || algorithm == "chain" || algorithm == "binomial_pipeline" ;
+  return algorithm == "sequential" || algorithm == "chain" || algorithm == "binomial_pipeline";
 }
 
 // The round trip: every schedule, ready mode and window. Catches any message, order, size or credit
@@ -97,18 +97,32 @@ TEST(GoalReaderTest, ReadsBackWhatIsWritten) {
   }
 }
 
+/// Whether the root sends no block for the first time after a later one.
+bool RootSendsInOrder(const Plan& plan) {
+  uint32_t next = 0;
+  for (const Op& op : plan.ops(plan.programs()[plan.header().root.index()])) {
+    if (!op.is_send() || op.block < next) continue;
+    if (op.block != next++) return false;
+  }
+  return true;
+}
+
 // Without tags that tell blocks apart, requirements and the order of messages must. Catches trees
 // dealt to wrong blocks.
 TEST(GoalReaderTest, FindsBlocksWithoutTags) {
+  int compared = 0;
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 8, .blocks_max = 4})) {
     if (spec.nodes == 1 || spec.ready.ready.has_credits()) continue;
     const Plan plan = test::CompileOrDie(spec);
     const Plan again = Again(spec, std::regex_replace(Goal(plan), std::regex("tag \\d+"), "tag 3"));
+    if (!RootSendsInOrder(plan)) continue;  // other numbers for the same blocks
     const PlanDiff diff = DiffPlans(plan, again);
+    ++compared;
     for (const DiffSection& section : diff.sections)
       ASSERT_TRUE(section.name == "header" || section.name == "rounds")
           << test::Label(spec) << ": " << diff.verdict;
   }
+  EXPECT_GT(compared, 500);
 }
 
 constexpr const char* kPair = "num_ranks 2\nrank 0 {\nl1: send 7b to 1\n}\nrank 1 {\n";
@@ -119,7 +133,7 @@ TEST(GoalReaderTest, ReadsWhatTheGrammarAllows) {
       "calc 100 cpu 2\n}\nrank 0 {\nsend_1 : send 7b to 1 tag 5 nic 1\n}");
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_THAT(Routes(read->plan), ElementsAre("0>1:0"));
-  EXPECT_THAT(read->op_lines, ElementsAre(10, 5));
+  EXPECT_THAT(read->op_lines, ElementsAre(9, 5));
 }
 
 // Catches lines that are off by one, and words that are let through.
@@ -159,9 +173,10 @@ TEST(GoalReaderTest, RefusesMessagesThatDoNotMatch) {
 TEST(GoalReaderTest, RefusesDeadlocks) {
   EXPECT_EQ(ErrorOf("num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}"),
             "x.goal:3: this op waits for itself: its requirements are a cycle");
-  EXPECT_THAT(ErrorOf("num_ranks 3\nrank 0 {\n}\nrank 1 {\na: recv 1b from 2\nb: send 1b to 2\n"
-                      "b requires a\n}\nrank 2 {\na: recv 1b from 1\nb: send 1b to 1\nb requires a\n}"),
-              HasSubstr("x.goal:6: this send never starts"));
+  EXPECT_THAT(
+      ErrorOf("num_ranks 3\nrank 0 {\n}\nrank 1 {\na: recv 1b from 2\nb: send 1b to 2\n"
+              "b requires a\n}\nrank 2 {\na: recv 1b from 1\nb: send 1b to 1\nb requires a\n}"),
+      HasSubstr("x.goal:6: this send never starts"));
 }
 
 TEST(GoalReaderTest, FindsTheRoot) {
@@ -177,8 +192,9 @@ TEST(GoalReaderTest, FindsTheRoot) {
 
 // Catches findings that still point into a JSON file.
 TEST(GoalReaderTest, FindingsStandAtLines) {
-  const std::string twice = "num_ranks 2\nrank 0 {\nsend 7b to 1 tag 1\nsend 7b to 1 tag 1\n}\n"
-                            "rank 1 {\nrecv 7b from 0 tag 1\nrecv 7b from 0 tag 1\n}";
+  const std::string twice =
+      "num_ranks 2\nrank 0 {\nsend 7b to 1 tag 1\nsend 7b to 1 tag 1\n}\n"
+      "rank 1 {\nrecv 7b from 0 tag 1\nrecv 7b from 0 tag 1\n}";
   EXPECT_EQ(ErrorOf(twice), "");  // two equal blocks
   EXPECT_THAT(ErrorOf("num_ranks 3\nrank 0 {\nsend 7b to 1 tag 1\nsend 7b to 2 tag 1\nsend 7b to 1 "
                       "tag 2\n}\nrank 1 {\nrecv 7b from 0 tag 1\nrecv 7b from 0 tag 2\n}\n"
@@ -188,9 +204,10 @@ TEST(GoalReaderTest, FindingsStandAtLines) {
 
 // Rank 1 forwards over a calc, a chain of calcs and an irequires.
 TEST(GoalReaderTest, CalcsArePassedThrough) {
-  const std::string text = "num_ranks 3\nrank 0 {\nsend 7b to 1\n}\nrank 2 {\nrecv 7b from 1\n}\n"
-                           "rank 1 {\na: recv 7b from 0\nb: calc 5\nb requires a\nc: calc 5\n"
-                           "c irequires b\nd: send 7b to 2\nd requires c\n}";
+  const std::string text =
+      "num_ranks 3\nrank 0 {\nsend 7b to 1\n}\nrank 2 {\nrecv 7b from 1\n}\n"
+      "rank 1 {\na: recv 7b from 0\nb: calc 5\nb requires a\nc: calc 5\n"
+      "c irequires b\nd: send 7b to 2\nd requires c\n}";
   const Result<GoalPlan> read = Read(text);
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(Verify(read->plan).ToString(), "");
@@ -220,7 +237,8 @@ TEST(GoalReaderTest, SizesMakeOneMessage) {
             (Message{.bytes = 24, .block_bytes = 10, .blocks = 3}));
   // The short block is the last one, whenever it is sent.
   EXPECT_THAT(Routes(Read(root_sends({4, 10, 10}))->plan), ElementsAre("0>1:2", "0>1:0", "0>1:1"));
-  EXPECT_THAT(ErrorOf(root_sends({4, 10, 5})), HasSubstr("only the last block of a message may be"));
+  EXPECT_THAT(ErrorOf(root_sends({4, 10, 5})),
+              HasSubstr("only the last block of a message may be"));
   EXPECT_EQ(Read(root_sends({4}), {.root = {}, .block_bytes = 10})->plan.header().message,
             (Message{.bytes = 4, .block_bytes = 10, .blocks = 1}));
   EXPECT_THAT(ErrorOf(root_sends({4, 4}), {.root = {}, .block_bytes = 10}),
@@ -231,9 +249,10 @@ TEST(GoalReaderTest, SizesMakeOneMessage) {
 
 // A rank that hands on a part of what it received is no broadcast.
 TEST(GoalReaderTest, PartsAreRefused) {
-  EXPECT_THAT(ErrorOf("num_ranks 3\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\na: recv 8b from 0\n"
-                      "b: send 4b to 2\nb requires a\n}\nrank 2 {\nrecv 4b from 1\n}"),
-              HasSubstr("x.goal:7: this send has 4 bytes, what it forwards, in line 6, has 8 bytes"));
+  EXPECT_THAT(
+      ErrorOf("num_ranks 3\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\na: recv 8b from 0\n"
+              "b: send 4b to 2\nb requires a\n}\nrank 2 {\nrecv 4b from 1\n}"),
+      HasSubstr("x.goal:7: this send has 4 bytes, what it forwards, in line 6, has 8 bytes"));
 }
 
 // Receives listed in an order in which one port could never take them. Catches rounds from the

@@ -32,8 +32,9 @@ TEST(MscclTest, LimitsAreNamed) {
   EXPECT_THAT(CheckMsccl(test::PlanOf(34, 1, "sequential")).message(),
               HasSubstr("node 0 sends to 33 peers, an MSCCL gpu at most 32"));
   EXPECT_THAT(CheckMsccl(test::PlanOf(3, 0)).message(), HasSubstr("empty message"));
-  // nops count as well
-  EXPECT_THAT(CheckMsccl(test::PlanOf(8, 250)).message(), HasSubstr("steps"));
+  // Nops count as well: one send waits for its block and for the last one to another child.
+  EXPECT_THAT(CheckMsccl(test::PlanOf(8, 256, "binomial_tree")).message(),
+              HasSubstr("1>5 at node 1 makes 257 steps"));
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ TEST(PlanDiffTest, NumberingMakesNoDifference) {
 TEST(PlanDiffTest, EveryOrderCounts) {
   const Plan plan = test::CompileOrDie(SpecOf(5, 4));
   test::Draft draft(plan);
-  for (test::DraftSite site : draft.Where([](const test::DraftOp& op) { return !op.after.empty(); })) {
+  for (test::DraftSite site :
+       draft.Where([](const test::DraftOp& op) { return !op.after.empty(); })) {
     for (size_t entry = 0; entry < draft.at(site).after.size(); ++entry) {
       test::Draft less = draft;
       std::vector<uint32_t>& after = less.at(site).after;
@@ -106,7 +107,8 @@ TEST(PlanDiffTest, SizesAndRoots) {
 TEST(PlanDiffTest, BlocksOfAChannelInAnotherOrder) {
   const Plan plan = test::PlanOf(2, 3, "chain");
   test::Draft draft(plan);
-  for (test::DraftProgram& program : draft.programs) std::swap(program.ops[0].op.block, program.ops[1].op.block);
+  for (test::DraftProgram& program : draft.programs)
+    std::swap(program.ops[0].op.block, program.ops[1].op.block);
   const PlanDiff diff = DiffPlans(plan, draft.Build());
   EXPECT_EQ(diff.verdict, "same messages, different order: 1 difference");
   EXPECT_THAT(diff.sections[0].differences, ElementsAre("0>1:1 after 0>1:0 in a, before it in b"));
