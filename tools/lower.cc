@@ -14,6 +14,7 @@
 #include "prepost/backends/nic/listing.h"
 #include "prepost/backends/nic/listing_parse.h"
 #include "prepost/backends/nic/object_table.h"
+#include "prepost/backends/nic/op_labels.h"
 #include "prepost/backends/nic/queue_program_file.h"
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
@@ -103,13 +104,14 @@ Status Run(const LowerFlags& flags) {
   } else if (flags.from_list.empty()) {
     return Status(StatusCode::kUsage, "PLAN or --from-list is needed");
   }
-  const Result<nic::QueueProgram> program =
+  Result<nic::QueueProgram> program =
       flags.from_list.empty() ? LowerPlan(flags, *plan) : ReadListing(flags.from_list);
   if (!program.ok()) return program.status();
   if (plan) {
     const Result<nic::ValidationReport> report = nic::ValidateProgram(*plan, *program);
     if (!report.ok()) return report.status();
     PREPOST_RETURN_IF_ERROR(report->ToStatus());
+    nic::LabelOps(*plan, &*program);
     if (program->nodes.size() < plan->header().nodes) {
       std::cerr << "prepost: note: whether nodes wait for each other in a circle shows only when "
                    "all are lowered\n";
@@ -152,7 +154,7 @@ void AddLower(CLI::App& app, Action* action) {
       ->add_option(
           "--from-list", flags->from_list,
           "Read queue programs that --list printed, - for stdin, instead of lowering; with "
-          "PLAN they are compared with it")
+          "PLAN they are compared with it, and ops are the plan's, whatever stands behind ;")
       ->type_name("FILE")
       ->excludes(list)
       ->excludes(node);
