@@ -18,10 +18,18 @@ constexpr std::array<const char*, 12> kKindNames = {"ready",  "start",    "deliv
                                                     "summed", "commit",   "committed", "release",
                                                     "query",  "progress", "failed",    "abort"};
 
-constexpr std::array<uint64_t NodeReport::*, 8> kReportFields = {
-    &NodeReport::host_posts,       &NodeReport::host_posts_during, &NodeReport::host_wakeups,
-    &NodeReport::host_completions, &NodeReport::retries,           &NodeReport::cpu_ns,
-    &NodeReport::bytes_received,   &NodeReport::elapsed_ns};
+constexpr std::array<uint64_t NodeReport::*, 11> kReportFields = {
+    &NodeReport::host_posts,
+    &NodeReport::host_posts_during,
+    &NodeReport::host_wakeups,
+    &NodeReport::host_completions,
+    &NodeReport::retries,
+    &NodeReport::cpu_ns,
+    &NodeReport::bytes_received,
+    &NodeReport::elapsed_ns,
+    &NodeReport::host_event_requests_during,
+    &NodeReport::rearms,
+    &NodeReport::rearms_max};
 
 /// Not printable ASCII: terminals may do something else than show it, as there are control
 /// characters above ASCII, too, and a text may be cut within a character of several bytes.

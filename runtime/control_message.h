@@ -70,13 +70,13 @@ const char* Name(ControlMessage::Kind kind);
 ///          4      4  interval_ms, at most 60,000
 ///          8      8  start_ns
 ///         16      8  progress
-///         24     64  report: posts, posts during, wake-ups, completions, retries, cpu_ns,
-///                    bytes_received, elapsed_ns
-///         88     16  sum: high, low
-///        104      2  bytes of text
-///        106    534  text, printable ASCII; the rest 0
+///         24     88  report: posts, posts during, wake-ups, completions, retries, cpu_ns,
+///                    bytes_received, elapsed_ns, requests for events during, re-arms, their bound
+///        112     16  sum: high, low
+///        128      2  bytes of text
+///        130    510  text, printable ASCII; the rest 0
 inline constexpr size_t kControlMessageBytes = 640;
-inline constexpr size_t kControlTextBytes = 534;
+inline constexpr size_t kControlTextBytes = 510;
 inline constexpr uint32_t kControlIntervalMsMax = 60'000;
 
 void EncodeControlMessage(const ControlMessage& message,

@@ -102,6 +102,7 @@ Status Member::Transfer(uint64_t start_ns) {
     }
   }
   report_ = player_->report();
+  queue_rearms_ = player_->queue_rearms();
   report_.elapsed_ns = MonotonicNs() - start_ns;
   report_.cpu_ns = ThreadCpuNs() - cpu_before_ns;
   task_.control.Send({.kind = Kind::kDelivered, .report = report_});

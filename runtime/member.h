@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "prepost/ir/plan.h"
 #include "prepost/runtime/checkpoint.h"
@@ -62,6 +63,7 @@ class Member {
   Status ReportFailure(const Status& failure, std::chrono::milliseconds max);
   /// After Run(): what it did, and what its copy sums to.
   const NodeReport& report() const { return report_; }
+  const std::vector<QueueRearms>& queue_rearms() const { return queue_rearms_; }
   const MessageSum& sum() const { return sum_; }
 
  private:
@@ -92,6 +94,7 @@ class Member {
   bool is_aborted_ = false;      ///< the leader has said so
   bool is_leader_lost_ = false;  ///< gone or silent
   NodeReport report_;
+  std::vector<QueueRearms> queue_rearms_;
   MessageSum sum_;
 };
 

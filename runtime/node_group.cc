@@ -88,14 +88,18 @@ Result<LocalRun> NodeRun::RunRoot() {
   } catch (const std::system_error&) {
     return EnvironmentError("cannot start the thread that leads the group");
   }
+  std::vector<QueueRearms> own_rearms;
   {
     Member member(TaskWith(std::move(control->second)));
     const Status own = member.Run();
+    own_rearms = member.queue_rearms();
     if (!own.ok()) static_cast<void>(member.ReportFailure(own, kForever));
   }
   leader.join();
   if (!led.ok()) return led;
-  return Describe(coordinator_->report(), coordinator_->sum());
+  RunReport report = coordinator_->report();
+  report.queue_rearms = std::move(own_rearms);
+  return Describe(std::move(report), coordinator_->sum());
 }
 
 /// The leading thread.
@@ -123,7 +127,9 @@ Result<LocalRun> NodeRun::RunOther() {
   Member member(TaskWith(ControlSocket(std::move(*control))));
   const Status status = member.Run();
   if (!status.ok()) return member.ReportFailure(status, kCauseMax);
-  RunReport report = {.elapsed_ns = member.report().elapsed_ns, .nodes = {member.report()}};
+  RunReport report = {.elapsed_ns = member.report().elapsed_ns,
+                      .nodes = {member.report()},
+                      .queue_rearms = member.queue_rearms()};
   return Describe(std::move(report), member.sum());
 }
 

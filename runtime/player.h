@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "prepost/ir/ids.h"
 #include "prepost/ir/status.h"
@@ -38,6 +39,8 @@ class Player {
   virtual bool woken() const = 0;
   /// Counts so far; times are the caller's.
   virtual NodeReport report() const = 0;
+  /// Offloaded, after the end: of the queues that are longer than their rings.
+  virtual std::vector<QueueRearms> queue_rearms() const { return {}; }
   /// Rises whenever this host has seen anything happen. Cheap: paces its waiting.
   virtual uint64_t progress() const = 0;
   /// Rises whenever anything has happened here, also what the host need not see. For whoever asks

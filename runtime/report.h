@@ -20,6 +20,9 @@ struct NodeReport {
   uint64_t host_posts = 0;
   /// Of these, after the transfer had started at this node (preposted: must be 0).
   uint64_t host_posts_during = 0;
+  /// Offloaded: requests for events after the start. On hardware each is a write of a register, as
+  /// a doorbell is.
+  uint64_t host_event_requests_during = 0;
   /// Times the host came back from waiting, between start and completion.
   uint64_t host_wakeups = 0;
   uint64_t host_completions = 0;  ///< completions the host looked at

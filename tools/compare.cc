@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "prepost/backends/emulated/comparison.h"
-#include "prepost/compiler/compile.h"
 #include "prepost/ir/count.h"
 #include "prepost/runtime/interrupt.h"
 #include "tools/command.h"
 #include "tools/compare_print.h"
+#include "tools/compile_for_device.h"
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
 #include "tools/number_check.h"
@@ -65,7 +65,7 @@ Result<std::vector<uint64_t>> ParseSizes(const std::vector<std::string>& lists) 
 }
 
 /// The plan of the file, or one plan per --bytes of the spec.
-Result<std::vector<Plan>> GetPlans(const CompareFlags& flags) {
+Result<std::vector<Plan>> GetPlans(const CompareFlags& flags, const nic::LowerOptions& lower) {
   const Result<FileKind> kind = flags.path.empty() ? Result(FileKind::kSpec) : KindOf(flags.path);
   if (!kind.ok()) return kind.status();
   std::vector<Plan> plans;
@@ -89,7 +89,7 @@ Result<std::vector<Plan>> GetPlans(const CompareFlags& flags) {
   for (const std::optional<uint64_t>& bytes : sizes) {
     const Result<Spec> spec = flags.spec.ToSpec(flags.path, bytes);
     if (!spec.ok()) return spec.status();
-    Result<Plan> plan = Compile(*spec);
+    Result<Plan> plan = CompileForDevice(*spec, &lower);
     if (!plan.ok()) return plan.status();
     plans.push_back(*std::move(plan));
   }
@@ -114,7 +114,7 @@ Status Run(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
-  const Result<std::vector<Plan>> plans = GetPlans(flags);
+  const Result<std::vector<Plan>> plans = GetPlans(flags, *lower);
   if (!plans.ok()) return plans.status();
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
@@ -185,7 +185,8 @@ void AddCompare(CLI::App& app, Action* action) {
       ->check(WholeNumber(0, kStressMax));
   flags->wait.AddTo(*command, "How hosts wait for completions, both ways");
   command->add_option("--device", flags->device, "What both ways run on: emulated [emulated]")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(NameOf("a device"));
   flags->lowering.AddTo(*command);
   command->add_option("--seed", flags->seed, "Seed of the message's bytes [1]")
       ->type_name("S")

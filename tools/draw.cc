@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -105,7 +106,15 @@ Result<std::string> Draw(const DrawFlags& flags, const std::string& format, cons
   if (flags.view == "queues") {
     const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
     if (!lower.ok()) return lower.status();
-    return viz::DrawQueues(plan, *selection, *lower);
+    size_t shown = 0;
+    Result<std::string> picture = viz::DrawQueues(plan, *selection, *lower, &shown);
+    if (picture.ok() && shown == 0) {
+      std::cerr << fmt::format(
+          "prepost: note: the picture is empty: nothing in node {}'s queues is "
+          "of these blocks and rounds\n",
+          selection->nodes.front().value);
+    }
+    return picture;
   }
   return viz::DrawGraph(plan, *selection,
                         format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg);

@@ -113,6 +113,11 @@ Json UsesJson(const Fit& fit) {
 Json FitJson(const Fit& fit) {
   Json findings = Json::array();
   for (const Misfit& misfit : fit.first_misfits) findings.push_back(MisfitJson(misfit));
+  Json json = {{"mode", Name(fit.mode)},
+               {"fits", fit.ok()},
+               {"findings", fit.misfits},
+               {"diagnostics", std::move(findings)}};
+  if (!fit.is_counted) return json;
   Json parts = Json::array();
   for (const PartedQueue& queue : fit.first_parted) {
     parts.push_back({{"node", queue.node.value},
@@ -121,10 +126,11 @@ Json FitJson(const Fit& fit) {
                      {"ring", queue.ring},
                      {"rearms", queue.rearms}});
   }
-  return {{"mode", Name(fit.mode)},     {"fits", fit.ok()},
-          {"findings", fit.misfits},    {"diagnostics", std::move(findings)},
-          {"resources", UsesJson(fit)}, {"queues_in_parts", fit.parted},
-          {"rearms", fit.rearms},       {"parts", std::move(parts)}};
+  json["resources"] = UsesJson(fit);
+  json["queues_in_parts"] = fit.parted;
+  json["rearms"] = fit.rearms;
+  json["parts"] = std::move(parts);
+  return json;
 }
 
 }  // namespace
@@ -133,7 +139,7 @@ bool FitsSomehow(std::span<const Fit> fits) { return std::ranges::any_of(fits, &
 
 void PrintFits(const nic::DeviceProfile& profile, std::span<const Fit> fits, std::ostream& out) {
   out << fmt::format("device {}: {}\n", profile.name, VerdictText(fits));
-  PrintTable(fits, out);
+  if (std::ranges::all_of(fits, &Fit::is_counted)) PrintTable(fits, out);
   for (const Fit& fit : fits) PrintDetails(fit, out);
 }
 

@@ -15,6 +15,7 @@
 #include "prepost/backends/nic/listing.h"
 #include "prepost/backends/nic/listing_parse.h"
 #include "prepost/backends/nic/object_table.h"
+#include "prepost/backends/nic/op_labels.h"
 #include "prepost/backends/nic/queue_program_file.h"
 #include "prepost/ir/count.h"
 #include "tools/command.h"
@@ -119,13 +120,14 @@ Status Run(const LowerFlags& flags) {
   } else if (flags.from_list.empty()) {
     return Status(StatusCode::kUsage, "PLAN or --from-list is needed");
   }
-  const Result<nic::QueueProgram> program =
+  Result<nic::QueueProgram> program =
       flags.from_list.empty() ? LowerPlan(flags, *plan) : ReadListing(flags.from_list);
   if (!program.ok()) return program.status();
   if (plan) {
     const Result<nic::ValidationReport> report = nic::ValidateProgram(*plan, *program);
     if (!report.ok()) return report.status();
     PREPOST_RETURN_IF_ERROR(report->ToStatus());
+    nic::LabelOps(*plan, &*program);
     if (program->nodes.size() < plan->header().nodes && !flags.list) {
       std::cerr << NoteOnMissingNodes(*program, plan->header());
     }
@@ -167,7 +169,7 @@ void AddLower(CLI::App& app, Action* action) {
       ->add_option(
           "--from-list", flags->from_list,
           "Read queue programs that --list printed, - for stdin, instead of lowering; with "
-          "PLAN they are compared with it")
+          "PLAN they are compared with it, and ops are the plan's, whatever stands behind ;")
       ->type_name("FILE")
       ->excludes(list)
       ->excludes(node);

@@ -3,12 +3,14 @@
 // The `prepost` command: picks the subcommand, turns its Status into one line on stderr and an exit
 // code.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include "prepost/version.h"
 #include "tools/command.h"
@@ -65,7 +67,20 @@ Status UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, c
   return {StatusCode::kUsage, message + " (see --help)"};
 }
 
+/// Of an interrupt while nobody holds it (interrupt.h): nothing that needs putting away has been made.
+extern "C" void EndInterrupted(int) {
+  constexpr std::string_view kText = "prepost: interrupted\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+  _exit(static_cast<int>(StatusCode::kInterrupted));
+}
+
+void ExitWhenInterrupted() {
+  // Whoever starts this in the background may have it ignored.
+  if (std::signal(SIGINT, EndInterrupted) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
+}
+
 int Main(int argc, char** argv) {
+  ExitWhenInterrupted();
   CLI::App app(
       "Prepost compiles a multicast ahead of the transfer into one partially ordered program of "
       "sends and receives per "

@@ -216,7 +216,8 @@ void AddExecutorFlags(CLI::App& command, NodeFlags& flags) {
       .add_option("--device", flags.device,
                   "The NIC that everything goes over, such as mlx5_0; at all nodes or at none "
                   "[none: CPUs over TCP]")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(NameOf("a device"));
   flags.lowering.AddTo(command);
 }
 

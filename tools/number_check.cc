@@ -32,6 +32,13 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
   return InRange<uint64_t>(least, most, "a whole number");
 }
 
+CLI::Validator NameOf(const std::string& kind) {
+  const auto check = [=](const std::string& text) -> std::string {
+    return text.empty() ? fmt::format("expected the name of {}, found ''", kind) : "";
+  };
+  return CLI::Validator(check, /*validator_desc=*/"");
+}
+
 CLI::Validator Number(double least, double most) { return InRange(least, most, "a number"); }
 
 }  // namespace prepost::tools

@@ -2,12 +2,14 @@
 //
 // Checks of flags that are numbers. CLI11 converts what a flag is given, but wraps -1 to the
 // largest number, takes "nan" for one in any range, and an empty text for the default; these checks
-// come before its conversion.
+// come before its conversion. And one of texts: what a script's unset variable makes of a flag is not
+// the flag left out.
 #ifndef PREPOST_TOOLS_NUMBER_CHECK_H_
 #define PREPOST_TOOLS_NUMBER_CHECK_H_
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <string>
 
 namespace prepost::tools {
 
@@ -19,6 +21,9 @@ CLI::Validator Number(double least, double most);
 
 /// Of every flag that is a time in seconds.
 inline CLI::Validator Seconds() { return Number(0.001, 1e6); }
+
+/// For ->check(): any text but "". `kind`: what it names, "a device".
+CLI::Validator NameOf(const std::string& kind);
 
 }  // namespace prepost::tools
 

@@ -18,6 +18,7 @@
 #include "prepost/version.h"
 #include "tools/command.h"
 #include "tools/hardware.h"
+#include "tools/number_check.h"
 #include "tools/software_device.h"
 
 namespace prepost::tools {
@@ -115,6 +116,7 @@ void AddProbe(CLI::App& app, Action* action) {
                    fmt::format("{}, or a NIC of prepost devices, such as mlx5_0",
                                fmt::join(SoftwareDeviceNames(), ", ")))
       ->type_name("NAME")
+      ->check(NameOf("a device"))
       ->required();
   command->add_flag("--json", flags->json, "Print the answers as JSON");
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });

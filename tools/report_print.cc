@@ -23,6 +23,11 @@ bool HasRearms(const RunReport& report) {
                              [](const NodeReport& node) { return node.rearms_max != 0; });
 }
 
+bool HasEventRequests(const RunReport& report) {
+  return std::ranges::any_of(
+      report.nodes, [](const NodeReport& node) { return node.host_event_requests_during != 0; });
+}
+
 /// Message bytes over the node's time, as 10^6 bytes a second; 0 where nothing took any time.
 double MegabytesPerSecond(uint64_t bytes, uint64_t elapsed_ns) {
   if (elapsed_ns == 0) return 0;
@@ -59,14 +64,16 @@ void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& su
                      Count(plan.header().nodes, "node"), Count(bytes, "byte"),
                      Count(plan.header().message.blocks, "block"));
   const bool has_rearms = HasRearms(report);
-  out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{}\n", "node", "time ms",
+  const bool has_requests = HasEventRequests(report);
+  out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{}{}\n", "node", "time ms",
                      "posts", "during", "wake-ups", "cpu ms", "retries", "MB/s",
-                     has_rearms ? "  re-arms (bound)" : "");
+                     has_requests ? "  requests" : "", has_rearms ? "  re-arms (bound)" : "");
   for (const NodeReport& node : report.nodes) {
     out << fmt::format("{:>6} {:>10.3f} {:>9} {:>9} {:>9} {:>9.2f} {:>9} {:>9.1f}", node.node.value,
                        Milliseconds(node.elapsed_ns), node.host_posts, node.host_posts_during,
                        node.host_wakeups, Milliseconds(node.cpu_ns), node.retries,
                        MegabytesPerSecond(bytes, node.elapsed_ns));
+    if (has_requests) out << fmt::format(" {:>9}", node.host_event_requests_during);
     if (has_rearms)
       out << fmt::format(" {:>8} {:>7}", node.rearms, fmt::format("({})", node.rearms_max));
     out << "\n";
@@ -88,6 +95,7 @@ void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum
                      {"elapsed_ns", node.elapsed_ns},
                      {"host_posts", node.host_posts},
                      {"host_posts_during", node.host_posts_during},
+                     {"host_event_requests_during", node.host_event_requests_during},
                      {"host_wakeups", node.host_wakeups},
                      {"host_completions", node.host_completions},
                      {"host_cpu_ns", node.cpu_ns},

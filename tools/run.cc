@@ -13,13 +13,13 @@
 #include <optional>
 
 #include "prepost/backends/nic/lower.h"
-#include "prepost/compiler/compile.h"
 #include "prepost/compiler/roll.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
 #include "tools/command.h"
+#include "tools/compile_for_device.h"
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
 #include "tools/number_check.h"
@@ -72,6 +72,16 @@ TransportKind TransportOf(const RunFlags& flags) {
   return ValueOf(kTransportNames, flags.transport, TransportKind::kTcp);
 }
 
+/// A flag that only NICs can use, for messages; null when none was given. --device itself decides.
+const char* ForOffload(const RunFlags& flags) {
+  return !flags.scheduler.empty() ? "--scheduler" : flags.seed ? "--seed" : flags.lowering.given();
+}
+
+/// auto, and nothing that could be offloaded to is named.
+bool IsOnCpusByItself(const RunFlags& flags) {
+  return flags.executor == "auto" && (flags.device.empty() || !flags.transport.empty());
+}
+
 Status CheckFlags(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
   if (!flags.scheduler.empty())
@@ -83,25 +93,23 @@ Status CheckFlags(const RunFlags& flags) {
   }
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
-  if (flags.play.wait.any() && flags.executor == "offload") {
-    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
-  }
   if (!flags.device.empty()) {
     PREPOST_RETURN_IF_ERROR(CheckSoftwareDevice(flags.device));
   }
+  if (flags.play.wait.any() && flags.executor == "offload") {
+    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
+  }
   if (flags.executor == "cpu") {
-    const char* flag = !flags.device.empty()      ? "--device"
-                       : !flags.scheduler.empty() ? "--scheduler"
-                       : flags.seed               ? "--seed"
-                                                  : flags.lowering.given();
+    const char* flag = flags.device.empty() ? ForOffload(flags) : "--device";
     if (flag != nullptr) {
       return {StatusCode::kUsage, fmt::format("{} is for offload, not for --executor cpu", flag)};
     }
   }
-  const bool is_cpu = flags.device.empty() && flags.executor == "auto";
-  if (is_cpu && flags.lowering.given() != nullptr) {
-    return {StatusCode::kUsage, fmt::format("{} is for offload: add --executor offload or --device",
-                                            flags.lowering.given())};
+  if (IsOnCpusByItself(flags) && ForOffload(flags) != nullptr) {
+    return {StatusCode::kUsage,
+            fmt::format("{} is for offload: {}", ForOffload(flags),
+                        flags.transport.empty() ? "add --executor offload or --device"
+                                                : "--transport is for CPUs")};
   }
   if (flags.plan_path.empty() && !flags.spec.any()) {
     return {StatusCode::kUsage, "run needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
@@ -136,12 +144,18 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
     program = std::move(*lowered);
     reason = fmt::format("the plan fits device {}", flags.device);
   }
+  const bool is_cpu = !flags.device.empty() && !program;
+  const char* unused = program && flags.play.wait.any()     ? "--wait"
+                       : is_cpu && !flags.scheduler.empty() ? "--scheduler"
+                       : is_cpu && flags.seed               ? "--seed"
+                                                            : nullptr;
+  if (unused != nullptr) reason += fmt::format("; {} is not used", unused);
   std::cerr << fmt::format("prepost: note: executor {}: {}\n", program ? "offload" : "cpu", reason);
   return program;
 }
 
 /// The plan of the file or, of a spec or without a file, that for an input of `bytes`.
-Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
+Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::LowerOptions& lower) {
   const Result<FileKind> kind =
       flags.plan_path.empty() ? Result(FileKind::kSpec) : KindOf(flags.plan_path);
   if (!kind.ok()) return kind.status();
@@ -160,7 +174,8 @@ Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes) {
   const Result<Spec> spec = flags.spec.ToSpec(flags.plan_path, bytes);
   if (!spec.ok()) return spec.status();
   const Ticker ticker("compiling");
-  return Compile(*spec);
+  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
+  return CompileForDevice(*spec, is_cpu ? nullptr : &lower);
 }
 
 /// The transfer, offloaded if there is a `program`, with its files.
@@ -199,7 +214,7 @@ Status Run(RunFlags& flags) {
   if (!lower.ok()) return lower.status();
   const Result<MappedInput> input = MappedInput::Open(flags.input_path);
   if (!input.ok()) return input.status();
-  const Result<Plan> plan = GetPlan(flags, input->size_bytes());
+  const Result<Plan> plan = GetPlan(flags, input->size_bytes(), *lower);
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
   PREPOST_RETURN_IF_ERROR(flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path}));
@@ -232,12 +247,17 @@ constexpr const char* kHelp =
     "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
     "complete. The root has\n"
     "the message already and gets no copy. Instead of a plan, a spec, flags or both compile one "
-    "for the input's size.\n\n"
+    "for the input's size;\n"
+    "where ready is auto and the receives of that plan do not fit a device's ring, with --ready "
+    "window=1, and a note\n"
+    "says so. Under --executor auto a note says which is chosen, why, and which flag that cannot "
+    "use.\n\n"
     "The report has a line per node: the time to its completion; posts, how often its host "
     "handed work over\n"
-    "(offload: doorbells), and how many of these during the transfer; wake-ups, how often its "
-    "host came back from\n"
-    "waiting; cpu ms, the processor time of its host;\n"
+    "(offload: doorbells), and how many of these during the transfer; requests, where there are "
+    "any, how often the host\n"
+    "asked its NIC for an event during it; wake-ups, how often its host came back from waiting; "
+    "cpu ms, the processor time of its host;\n"
     "retries, how often a block came before its receive was posted; re-arms, where a queue is "
     "longer than its ring, how\n"
     "often the host wrote to one again during the transfer, and the bound on that.\n\n"
@@ -278,7 +298,8 @@ void AddRun(CLI::App& app, Action* action) {
       ->add_option("--device", flags->device,
                    fmt::format("What executes queue programs: {} [emulated]",
                                fmt::join(SoftwareDeviceNames(), ", ")))
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(NameOf("a device"));
   command
       ->add_option("--scheduler", flags->scheduler,
                    fmt::format("Order in which the emulated NICs act: {} [round-robin]",

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <string>
 #include <vector>
 
 #include "prepost/backends/emulated/offload_run.h"
@@ -13,12 +16,25 @@
 namespace prepost::tools {
 namespace {
 
+/// `status`, of what memory was wanted for, with what must fit into it.
+Status WithNeeds(const Status& status, const PlanHeader& header) {
+  if (status.code() != StatusCode::kEnvironment) return status;
+  return {
+      status.code(),
+      fmt::format("{}; preposted, the message and {} copies of {} bytes must fit into memory, with "
+                  "--executor cpu they need not",
+                  status.message(), header.nodes - 1, header.message.bytes),
+      status.where()};
+}
+
 /// A receiver's copy, its file's space reserved before anything moves.
 Result<NodeBuffer> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
   Result<NodeBuffer> copy = NodeBuffer::Open(node, job.plan.header().message.bytes, job.outputs);
   if (!copy.ok()) return copy;
-  PREPOST_RETURN_IF_ERROR(copy->KeepApart());
-  PREPOST_RETURN_IF_ERROR(copy->Reserve(checkpoint));
+  const PlanHeader& header = job.plan.header();
+  PREPOST_RETURN_IF_ERROR(WithNeeds(copy->KeepApart(), header));
+  const Status reserved = copy->Reserve(checkpoint);
+  if (!reserved.ok()) return job.outputs == nullptr ? WithNeeds(reserved, header) : reserved;
   return copy;
 }
 
@@ -30,7 +46,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
     return IsInterrupted(job.interrupt_fd) ? Interrupted() : Status();
   };
   const Result<Mapping> message = job.input.Read(checkpoint);
-  if (!message.ok()) return message.status();
+  if (!message.ok()) return WithNeeds(message.status(), header);
 
   constexpr size_t kFilesPerNode = 3;  // a copy, its memory, and what its NIC tells its host by
   constexpr size_t kOwnFiles = 32;

@@ -7,6 +7,9 @@
 // drawn too and there are not too many arrows. The end waits for the last CQE of every CQ: its
 // WAITs get no arrows. A SEND_EN's arrow, dashed, goes to the last WQE that it enables.
 //
+// Of a selection also those WAITs and SEND_ENs are shown that its sends depend on, whichever op they
+// were made for: without them a block would seem to go on before it has come.
+//
 // A queue that is longer than its ring is written in parts: above each but the first a note says
 // the CQE of which WQE it follows, whose slots it takes.
 //
@@ -23,6 +26,7 @@
 #include <array>
 #include <cmath>
 #include <compare>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -109,7 +113,7 @@ std::string RearmNote(const Queue& queue, size_t rearm) {
 
 /// A sample in the legend and what it means.
 struct LegendItem {
-  std::string_view css_class;
+  std::string css_class;
   std::string_view meaning;
   bool is_arrow = false;
   bool begins_row = false;
@@ -127,6 +131,10 @@ class QueuePicture {
         signaled_(program.qps.size()) {
     MakeQueues();
     for (size_t i = 0; i < program_.qps.size(); ++i) FillQueues(i);
+    if (!ShowsAll()) {
+      FindCompletions();
+      for (size_t i = 0; i < program_.qps.size(); ++i) ShowNeeded(i);
+    }
     const std::vector<int> widths = PlaceQueues();
     MakeArrows(widths.size());
     PlaceColumns(widths);
@@ -141,18 +149,24 @@ class QueuePicture {
   void MakeReceiveQueue(size_t qp);
   void MakeSendQueue(size_t qp);
   void FillQueues(size_t qp);
+  void FindCompletions();
+  void ShowNeeded(size_t qp);
   std::vector<int> PlaceQueues();
   void MakeArrows(size_t columns);
   void PlaceColumns(const std::vector<int>& widths);
   void Measure(Queue& queue);
   static void PlaceEntries(Queue& queue);
   Entry MakeEntry(const SendEntry& send, size_t qp, uint32_t cqe) const;
+  bool ShowsAll() const { return selection_.blocks.empty() && !selection_.rounds; }
   bool IsShown(OpId op) const;
   std::string NameOf(OpId op) const;
   std::optional<Place> SourceOf(const SendEntry& wait) const;
   OpId OpAt(const SendEntry& wait) const;
   std::string Note() const;
   void MakeLegend();
+  bool IsDrawn(std::string_view css_class) const;
+  std::string ArrowClass(size_t route) const;
+  std::optional<size_t> FirstArrow(bool enables) const;
   static void DrawLegendArrow(Svg& svg, const Box& box, std::string_view css_class);
   void DrawLegend(Svg& svg) const;
   void DrawQueue(Svg& svg, const Queue& queue) const;
@@ -166,6 +180,11 @@ class QueuePicture {
   std::vector<size_t> send_queue_;             ///< by QP; meaningless for a queue without entries
   std::vector<size_t> receive_queue_;          ///< as above
   std::vector<std::vector<size_t>> signaled_;  ///< by QP: the entries of its SQ that give CQEs
+  struct Completion {
+    nic::CqId cq{nic::kNoOp.value};
+    uint32_t index = 0;
+  };
+  std::vector<Completion> completions_;  ///< by op; of a selection only
   size_t shown_ = 0;
   size_t entries_ = 0;
   size_t empty_ = 0;            ///< queues none of whose entries is shown: not drawn
@@ -232,7 +251,7 @@ void QueuePicture::MakeQueues() {
 }
 
 bool QueuePicture::IsShown(OpId id) const {
-  if (selection_.blocks.empty() && !selection_.rounds) return true;
+  if (ShowsAll()) return true;
   if (id == nic::kNoOp) return false;
   const Op& op = ops_[id.index()];
   return selection_.HasBlock(op.block) && selection_.HasRound(op.round);
@@ -318,6 +337,52 @@ void QueuePicture::FillQueues(size_t index) {
     entry.detail = fmt::format("gives CQE {} of CQ {}", i, qp.recv_cq.value);
     entry.shown = IsShown(op);
     queues_[receive_queue_[index]].entries.push_back(std::move(entry));
+  }
+}
+
+void QueuePicture::FindCompletions() {
+  completions_.resize(ops_.size());
+  for (const QueuePair& qp : program_.qps) {
+    uint32_t index = 0;
+    for (const SendEntry& send : qp.sends) {
+      if (!send.signaled) continue;
+      if (nic::IsSend(send.opcode)) completions_[send.op.index()] = {qp.send_cq, index};
+      ++index;
+    }
+    index = 0;
+    for (const nic::ReceiveEntry& receive : qp.receives) {
+      completions_[receive.op.index()] = {qp.recv_cq, index++};
+    }
+  }
+}
+
+/// Shows the WAITs and SEND_ENs of the queue that let a send run which is shown. Of WAITs on one CQ
+/// each is for a later CQE than those before it, so the first that is for late enough is the one.
+void QueuePicture::ShowNeeded(size_t index) {
+  if (program_.qps[index].sends.empty()) return;
+  std::vector<Entry>& entries = queues_[send_queue_[index]].entries;
+  std::map<uint32_t, std::vector<std::pair<uint32_t, size_t>>> waits;  // by CQ: CQE, position
+  const auto show_waits = [&](OpId op) {
+    for (const OpId before : plan_.after(ops_[op.index()])) {
+      const Completion& it = completions_[before.index()];
+      const auto on_cq = waits.find(it.cq.value);
+      if (on_cq == waits.end()) continue;
+      const auto wait = std::ranges::lower_bound(on_cq->second, std::pair(it.index, size_t{0}));
+      if (wait != on_cq->second.end()) entries[wait->second].shown = true;
+    }
+  };
+  std::map<uint32_t, uint32_t> enabled;  // by QP
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const SendEntry& send = program_.qps[index].sends[i];
+    if (send.opcode == Opcode::kWait) waits[send.cq.value].emplace_back(send.cqe_index, i);
+    if (nic::IsSend(send.opcode) && IsShown(send.op)) show_waits(send.op);
+    if (send.opcode != Opcode::kSendEnable) continue;
+    for (uint32_t& at = enabled[send.qp.value]; at < send.count; ++at) {
+      const OpId op = program_.qps[send.qp.index()].sends[at].op;
+      if (!IsShown(op)) continue;
+      entries[i].shown = true;
+      show_waits(op);
+    }
   }
 }
 
@@ -465,7 +530,7 @@ void QueuePicture::DrawArrows(Svg& svg) const {
     const Entry& entry = queue.entries[sources_[i].index];
     const RoutePicture route = arrows_->Place(i, columns_, top_);
     svg.BeginGroup(
-        fmt::format("k{}{}", i % kArrowColors, entry.enables ? " enables" : ""),
+        ArrowClass(i),
         fmt::format("from {} {}, {}, to {}", queue.title, sources_[i].index, entry.what,
                     entry.enables ? "its last WQE enabled" : Count(route.heads.size(), "WAIT")));
     svg.Lines("under", route.lines);
@@ -497,23 +562,50 @@ std::string QueuePicture::Note() const {
   return note;
 }
 
+/// Is there a box of this kind?
+bool QueuePicture::IsDrawn(std::string_view css_class) const {
+  return std::ranges::any_of(queues_, [&](const Queue& queue) {
+    return std::ranges::any_of(queue.entries, [&](const Entry& entry) {
+      return entry.shown && entry.css_class == css_class;
+    });
+  });
+}
+
+std::string QueuePicture::ArrowClass(size_t route) const {
+  const Place& from = sources_[route];
+  const bool enables = queues_[from.queue].entries[from.index].enables.has_value();
+  return fmt::format("k{}{}", route % kArrowColors, enables ? " enables" : "");
+}
+
+/// The first route of a SEND_EN, or of a CQE.
+std::optional<size_t> QueuePicture::FirstArrow(bool enables) const {
+  for (size_t i = 0; i < sources_.size() && arrows_left_out_ == 0; ++i) {
+    const Entry& entry = queues_[sources_[i].queue].entries[sources_[i].index];
+    if (entry.enables.has_value() == enables) return i;
+  }
+  return std::nullopt;
+}
+
 void QueuePicture::MakeLegend() {
-  const bool is_managed = program_.enables() > 0;
   const bool in_parts = program_.rearms() > 0;
   const bool all_shown = shown_ == entries_;  // else nothing of the end is
-  legend_.push_back({"wait", "holds its queue until a CQ has a CQE"});
-  if (is_managed) legend_.push_back({"enable", "lets a managed queue run so far"});
-  legend_.push_back(
-      {is_managed ? "held" : "send", is_managed ? "send, held until enabled" : "send"});
-  legend_.push_back(
-      {"recv", in_parts ? "receive, posted ahead" : "receive, posted before the start"});
-  legend_.push_back({"nop", in_parts ? "the last completion" : "the host's only completion"});
-  if (arrows_left_out_ == 0) {
-    legend_.push_back({"k0",
+  const LegendItem boxes[] = {
+      {"wait", "holds its queue until a CQ has a CQE"},
+      {"enable", "lets a managed queue run so far"},
+      {"send", "send"},
+      {"held", "send, held until enabled"},
+      {"recv", in_parts ? "receive, posted ahead" : "receive, posted before the start"},
+      {"nop", in_parts ? "the last completion" : "the host's only completion"}};
+  std::ranges::copy_if(boxes, std::back_inserter(legend_),
+                       [this](const LegendItem& item) { return IsDrawn(item.css_class); });
+  if (const std::optional<size_t> cqe = FirstArrow(/*enables=*/false)) {
+    legend_.push_back({ArrowClass(*cqe),
                        all_shown ? "whose CQE a WAIT waits for; those of the end have no arrows"
                                  : "whose CQE a WAIT waits for, where that is shown",
                        /*is_arrow=*/true});
-    if (is_managed) legend_.push_back({"k4 enables", "the last WQE enabled", /*is_arrow=*/true});
+  }
+  if (const std::optional<size_t> enables = FirstArrow(/*enables=*/true)) {
+    legend_.push_back({ArrowClass(*enables), "the last WQE enabled", /*is_arrow=*/true});
   }
   int x = kChartMargin;
   const int right = std::max(columns_.empty() ? 0 : columns_.back().right, kLegendWidthMin);
@@ -576,7 +668,7 @@ std::string QueuePicture::Draw() const {
 }  // namespace
 
 Result<std::string> DrawQueues(const Plan& plan, const Selection& selection,
-                               const nic::LowerOptions& lower) {
+                               const nic::LowerOptions& lower, size_t* shown) {
   if (selection.nodes.size() != 1) {
     return Status(StatusCode::kUsage, "the queues view shows one node: name it with --node");
   }
@@ -592,6 +684,7 @@ Result<std::string> DrawQueues(const Plan& plan, const Selection& selection,
                     "lower --node {} --list",
                     picture.shown(), kQueueEntriesMax, selection.nodes.front().value));
   }
+  if (shown != nullptr) *shown = picture.shown();
   return picture.Draw();
 }
 

@@ -7,6 +7,7 @@
 #ifndef PREPOST_VIZ_QUEUES_H_
 #define PREPOST_VIZ_QUEUES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -25,11 +26,11 @@ inline constexpr int kArrowsSideBySideMax = 16;
 
 /// An SVG file of the queues of the one selected node; with blocks or rounds, of the entries for
 /// these, and what is left out is counted. `plan` must be valid, `selection` from CheckSelection().
-/// `lower.node` is the selection's, whatever it says. The same arguments give the same bytes.
+/// `shown`, if not null, gets how many entries these are: 0 is an empty picture. `lower.node` is the selection's, whatever it says. The same arguments give the same bytes.
 /// Errors: kUsage for no or several nodes; kRejected above kQueueEntriesMax entries, and those of
 /// nic::Lower().
 Result<std::string> DrawQueues(const Plan& plan, const Selection& selection,
-                               const nic::LowerOptions& lower = {});
+                               const nic::LowerOptions& lower = {}, size_t* shown = nullptr);
 
 }  // namespace prepost::viz
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -215,12 +216,7 @@ class OffloadRun {
       const nic::ArmedNode& armed = group_->nodes()[node.node.index()];
       node.rearms = armed.feed().rearms();
       node.rearms_max = armed.program().rearms();
-      for (const nic::QueueFeed::Rearmed& it : armed.feed().rearmed()) {
-        report_.queue_rearms.push_back({.node = node.node,
-                                        .queue = Describe(armed.program(), it),
-                                        .rearms = it.count,
-                                        .bound = it.bound});
-      }
+      std::ranges::copy(armed.queue_rearms(), std::back_inserter(report_.queue_rearms));
     }
     return {};
   }
@@ -339,8 +335,8 @@ class OffloadRun {
   void ReportDone(NodeReport& node, uint64_t now_ns) {
     const nic::DeviceCounters& before = started_[node.node.index()];
     const nic::DeviceCounters now = fabric_.device(node.node).counters();
-    node.host_posts_during =
-        now.doorbells - before.doorbells + now.event_requests - before.event_requests;
+    node.host_posts_during = now.doorbells - before.doorbells;
+    node.host_event_requests_during = now.event_requests - before.event_requests;
     node.host_posts = before.doorbells + node.host_posts_during;
     node.host_wakeups = now.wakeups - before.wakeups;
     node.host_completions = now.cqes_read - before.cqes_read;

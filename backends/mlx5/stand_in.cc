@@ -154,6 +154,9 @@ int StandIn::RegisterMemory(ProtectionDomain pd, std::span<const std::byte> memo
   if (access.remote_write && !access.local_write) {
     return Refuse(EINVAL, "remote write without local write");
   }
+  for (const auto& [id, qp] : qps_) {
+    if (qp.pd != IdOf(pd.handle)) return Refuse(EINVAL, "a QP is of another protection domain");
+  }
   const uint32_t id = next_++;
   const uint32_t key = nic_.AddMemory(memory, access);
   regions_[id] = {IdOf(pd.handle), key};

@@ -240,6 +240,9 @@ StandIn::Verdict StandIn::CreateCq(Input in, Output out, Object* object) {
   namespace c = prm::cqc;
   const Context cqc(in, prm::kCqc);
   PREPOST_REFUSE_IF(CheckUar(cqc[c::kUarPage]));
+  if (Get(in, prm::cq_command::kCqUmemValid) == 0 || !cqc.Has(c::kDbrUmemValid)) {
+    return Bad("a umem of the CQ is not said to be valid");
+  }
   const uint64_t log_size = cqc[c::kLogCqSize];
   if (log_size > options_.log_max_cq_sz) return Bad("log_cq_size is above the device's");
   if (cqc.Has(c::kOi) && !options_.cq_ignore_overrun) return Bad("oi without capability cq_oi");
@@ -287,6 +290,13 @@ StandIn::Verdict StandIn::CheckQpContext(Input in) const {
   if (qpc.Has(q::kNoSq)) return Bad("a QP without send queue is not modelled");
   if (qpc.Has(q::kLogPageSize)) return Bad("pages above 4096 bytes are not modelled");
   if (qpc.Has(q::kCsReq) || qpc.Has(q::kCsRes)) return Bad("payload in CQEs is not modelled");
+  if (Get(in, prm::qp_command::kWqUmemValid) == 0 || !qpc.Has(q::kDbrUmemValid)) {
+    return Bad("a umem of the QP is not said to be valid");
+  }
+  // The RoCE capability is of real time only; without it there is free running only.
+  if (qpc[q::kTsFormat] != (options_.is_ethernet ? 1 : 0)) {
+    return Bad("ts_format is not the one that the device says it has");
+  }
   if (qpc[q::kUserIndex] != prm::kDefaultUserIndex) return Bad("cqe_version 1 wants a user index");
   const bool is_crossing =
       qpc.Has(q::kCdMaster) || qpc.Has(q::kCdSlaveSend) || qpc.Has(q::kCdSlaveReceive);
@@ -296,6 +306,9 @@ StandIn::Verdict StandIn::CheckQpContext(Input in) const {
   }
   if (!pds_.contains(static_cast<uint32_t>(qpc[q::kPd]))) {
     return Refusal{prm::Status::kBadResource, "the protection domain does not exist"};
+  }
+  for (const auto& [id, region] : regions_) {  // its WQEs would name keys that are not for it
+    if (region.pd != qpc[q::kPd]) return Bad("memory is registered for another protection domain");
   }
   PREPOST_REFUSE_IF(CheckUar(qpc[q::kUarPage]));
   return CheckQpCqs(in);
@@ -401,6 +414,12 @@ StandIn::Verdict StandIn::ResetToInit(const QpEntry& qp, Input in) {
   if (Get(in, In(prm::kPath, prm::ads::kVhcaPortNum)) != stand_in::kPort) {
     return Refusal{prm::Status::kBadIndex, "the port does not exist"};
   }
+  if (Get(in, In(prm::kPath, prm::ads::kPkeyIndex)) != 0) {
+    return Refusal{prm::Status::kBadIndex, "the port has one partition, of index 0"};
+  }
+  if (Get(in, In(prm::kQpc, prm::qpc::kRre)) == 0 || Get(in, In(prm::kQpc, prm::qpc::kRwe)) == 0) {
+    return Bad("a QP that its peer must not read or write (rre, rwe) is not modelled");
+  }
   if (nic::BigEndian(qp.memory.Load(nic::kReceiveRecord)) != 0 ||
       nic::BigEndian(qp.memory.Load(nic::kSendRecord)) != qp.sq_base) {
     return Bad("the QP's doorbell record tells of WQEs that were not posted");
@@ -420,6 +439,7 @@ StandIn::Verdict StandIn::InitToReceive(uint32_t qpn, Input in) {
   if (Get(in, In(prm::kPath, prm::ads::kVhcaPortNum)) != stand_in::kPort) {
     return Refusal{prm::Status::kBadIndex, "the port does not exist"};
   }
+  if (qpc.Has(q::kNextRcvPsn)) return Bad("next_rcv_psn is not 0, as the peer's next_send_psn is");
   if (qpc[q::kMinRnrNak] == 0) return Bad("min_rnr_nak 0 means 655 ms");
   NodeId remote;
   PREPOST_REFUSE_IF(FindRemote(in, qpn, &remote));
@@ -480,6 +500,9 @@ StandIn::Verdict StandIn::ReceiveToSend(uint32_t qpn, Input in) {
   }
   if (Get(in, In(prm::kQpc, prm::qpc::kRetryCount)) == 0) {
     return Bad("retry_count 0 gives up at the first lost packet");
+  }
+  if (Get(in, In(prm::kQpc, prm::qpc::kNextSendPsn)) != 0) {
+    return Bad("next_send_psn is not 0, as the peer's next_rcv_psn is");
   }
   const auto rnr_retry = static_cast<uint8_t>(Get(in, In(prm::kQpc, prm::qpc::kRnrRetry)));
   return Outcome(nic_.ReceiveToSend(qpn, rnr_retry));

@@ -80,6 +80,17 @@ Status ArmedNode::MakeQueuePairs() {
   return {};
 }
 
+std::vector<QueueRearms> ArmedNode::queue_rearms() const {
+  std::vector<QueueRearms> list;
+  for (const QueueFeed::Rearmed& it : feed_->rearmed()) {
+    list.push_back({.node = program().node,
+                    .queue = Describe(program(), it),
+                    .rearms = it.count,
+                    .bound = it.bound});
+  }
+  return list;
+}
+
 OpenNode ArmedNode::open_node() const {
   OpenNode open{.node = program_->node, .device = device_, .qps = {}};
   for (size_t i = 0; i < qps_.size(); ++i) {

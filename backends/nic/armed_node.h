@@ -21,6 +21,7 @@
 #include "prepost/backends/nic/queue_feed.h"
 #include "prepost/backends/nic/queue_program.h"
 #include "prepost/ir/status.h"
+#include "prepost/runtime/report.h"
 
 namespace prepost::nic {
 
@@ -93,6 +94,8 @@ class ArmedNode {
   /// In Arm() and since: sends, WAITs, SEND_ENs and receives.
   uint64_t wqes_written() const { return feed_->wqes_written(); }
   const QueueFeed& feed() const { return *feed_; }
+  /// Of the queues that are written in parts, for a report.
+  std::vector<QueueRearms> queue_rearms() const;
 
   /// What ConnectAll() connects: all QPs but the loopback ones.
   OpenNode open_node() const;

@@ -46,16 +46,16 @@ class PrepostedPlayer final : public Player {
   NodeReport report() const override {
     const DeviceCounters now = device_.counters();
     return {.node = node_.program().node,
-            .host_posts =
-                now.doorbells - before_.doorbells + now.event_requests - before_.event_requests,
-            .host_posts_during =
-                now.doorbells - started_.doorbells + now.event_requests - started_.event_requests,
+            .host_posts = now.doorbells - before_.doorbells,
+            .host_posts_during = now.doorbells - started_.doorbells,
+            .host_event_requests_during = now.event_requests - started_.event_requests,
             .host_wakeups = now.wakeups - before_.wakeups,
             .host_completions = now.cqes_read - before_.cqes_read,
             .rearms = node_.feed().rearms(),
             .rearms_max = node_.program().rearms(),
             .bytes_received = is_done_ ? bytes_ : 0};
   }
+  std::vector<QueueRearms> queue_rearms() const override { return node_.queue_rearms(); }
   uint64_t progress() const override {
     return device_.counters().cqes_read + node_.wqes_written() + (is_done_ ? 1 : 0);
   }

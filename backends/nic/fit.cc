@@ -62,6 +62,7 @@ void FitCheck::CheckDevice() {
 
 void FitCheck::Add(const NodeProgram& program, size_t position) {
   PREPOST_CHECK(is_usable_);
+  fit_.is_counted = true;
   program_ = &program;
   position_ = position;
   AddUse(Resource::kQps, program.qps.size(), program.qps.size());
@@ -87,17 +88,19 @@ void FitCheck::AddQueuePair(QpId id) {
   if (qp.sends_in_parts()) AddParts(id, "send", qp.sends.size(), qp.sq_wqebbs);
   if (qp.receives_in_parts() && header_.ready.mode == ReadyMode::kBarrier) {
     const std::string what = "receive queue of " + Describe(*program_, id);
-    RefuseAtNode(what, qp.receives.size(), qp.rq_wqes,
+    const uint32_t limit = profile_.rq_at_once();  // more than the ring that was chosen for parts
+    RefuseAtNode(what, qp.receives.size(), limit,
                  fmt::format("{} needs {} WQEs before any send starts (--ready barrier), the limit "
                              "is {}; --ready window=1 needs fewer",
-                             what, qp.receives.size(), qp.rq_wqes));
+                             what, qp.receives.size(), limit));
   } else if (qp.receives_in_parts()) {
     AddParts(id, "receive", qp.receives.size(), qp.rq_wqes);
   }
   CheckCredits(id);
 }
 
-/// What one credit grants is posted before it is sent.
+/// What one credit grants is posted before it is sent. Of a queue in parts that must fit its ring;
+/// when it is all of the queue, it must be a queue that is not in parts.
 void FitCheck::CheckCredits(QpId id) {
   uint32_t granted = 0;
   for (const SendEntry& entry : program_->qps[id.index()].sends) {
@@ -106,10 +109,11 @@ void FitCheck::CheckCredits(QpId id) {
     const uint32_t grants = entry.count - std::exchange(granted, entry.count);
     if (grants <= of.rq_wqes) continue;
     const std::string what = "receive queue of " + Describe(*program_, entry.qp);
-    RefuseAtNode(what, grants, of.rq_wqes,
+    const uint32_t limit = grants == of.receives.size() ? profile_.rq_at_once() : of.rq_wqes;
+    RefuseAtNode(what, grants, limit,
                  fmt::format("a credit of {} grants {} receives at once, the {} holds {}; --ready "
                              "window=1 needs fewer",
-                             Describe(*program_, id), grants, what, of.rq_wqes));
+                             Describe(*program_, id), grants, what, limit));
   }
 }
 

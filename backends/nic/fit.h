@@ -66,6 +66,8 @@ struct Fit {
   std::vector<PartedQueue> first_parted;
   uint64_t rearms = 0;                                       ///< of all queues
   std::array<ResourceUse, kResourceNames.size()> uses = {};  ///< by Resource
+  /// False: the device can do nothing of it, so no node's needs were looked at.
+  bool is_counted = false;
 
   bool ok() const { return misfits == 0; }
   const ResourceUse& of(Resource resource) const { return uses[static_cast<size_t>(resource)]; }

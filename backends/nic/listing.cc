@@ -96,7 +96,8 @@ class Lister {
         return fmt::format(" {} until CQE {}", Describe(program_, CqId(wqe.number)), wqe.index);
       case Opcode::kRecvEnable:
       case Opcode::kSendEnable:
-        return fmt::format(" {} up to {}", Describe(program_, QpId(wqe.number)), wqe.index);
+        return fmt::format(" {} up to WQE {}", Describe(program_, QpId(wqe.number)),
+                           (wqe.index - 1) & kWqIndexMask);
       case Opcode::kSendImm:
         return fmt::format(" imm {:08x} {}", wqe.immediate, Range(wqe.data));
       case Opcode::kSend:

@@ -3,7 +3,8 @@
 // A listing is one line for the program, and per node one line for itself, one per CQ, and one per
 // QP, each followed by its receives ("rq") and sends ("sq"). Operands are names, and names may come
 // before the line that they are of: per node the lines of QPs are read first. What follows ";"
-// tells the op; offsets at the beginning of entries must be what they are.
+// tells the op; offsets at the beginning of entries must be what they are. Empty lines and those that
+// begin with "#" are passed over.
 #include "prepost/backends/nic/listing_parse.h"
 
 #include <fmt/format.h>
@@ -56,14 +57,17 @@ class Scanner {
     if (has_failed() || error != std::errc() || value > max) {
       return Fail(fmt::format("a number up to {}", max));
     }
+    last_ = at_;
     at_ += static_cast<size_t>(end - begin);
     *out = static_cast<T>(value);
     return true;
   }
   /// Everything up to `end`, or to the end of the line if there is none.
   std::string_view Until(std::string_view end) {
+    if (has_failed()) return {};  // where that was is kept
     const size_t found = std::min(text_.find(end, at_), text_.size());
     const std::string_view word = text_.substr(at_, found - at_);
+    last_ = at_;
     at_ = found;
     return word;
   }
@@ -71,6 +75,11 @@ class Scanner {
   bool Fail(std::string expected) {
     if (!has_failed()) expected_ = std::move(expected);
     return false;
+  }
+  /// The number or word that was read last is not what was expected.
+  bool Reject(std::string expected) {
+    if (!has_failed()) at_ = last_;
+    return Fail(std::move(expected));
   }
   Status error(const std::string& name) const {
     const std::string rest(text_.substr(at_, 30));
@@ -83,6 +92,7 @@ class Scanner {
   const Line& line_;
   std::string_view text_;
   size_t at_ = 0;
+  size_t last_ = 0;  // where the number or word began that was read last
   std::string expected_;
 };
 
@@ -98,6 +108,9 @@ class NodeParser {
     Scanner head(lines_.front());
     head.Expect("node ");
     head.Number(&out_.node.value, kNodesMax - 1);
+    const std::optional<uint32_t> node = NodeOfQueues();
+    if (node && *node != out_.node.value)
+      head.Reject(fmt::format("node {} of the QPs below", *node));
     head.ExpectEnd();
     if (head.has_failed()) return head.error(name_);
     PREPOST_RETURN_IF_ERROR(FindNames());
@@ -118,6 +131,19 @@ class NodeParser {
   }
 
  private:
+  /// Which node the first QP is of; none if that cannot be read.
+  std::optional<uint32_t> NodeOfQueues() const {
+    for (const Line& line : lines_.subspan(1)) {
+      if (!line.text.starts_with(kQpLine)) continue;
+      Scanner scanner(line);
+      uint32_t node = 0;
+      scanner.Expect(kQpLine);
+      scanner.Number(&node, kNodesMax - 1);
+      return scanner.has_failed() ? std::nullopt : std::optional(node);
+    }
+    return std::nullopt;
+  }
+
   /// QPs, then CQs, which are named after them.
   Status FindNames() {
     for (const Line& line : lines_.subspan(1)) {
@@ -126,7 +152,7 @@ class NodeParser {
       scanner.Expect("  ");
       const std::string name(scanner.Until(":"));
       if (!qp_of_.try_emplace(name, QpId::FromIndex(out_.qps.size())).second) {
-        scanner.Fail("a name that no QP of the node has yet");
+        scanner.Reject("a name that no QP of the node has yet");
         return scanner.error(name_);
       }
       out_.qps.emplace_back();
@@ -147,7 +173,7 @@ class NodeParser {
     uint64_t position = 0;
     in.Expect("  CQ ");
     in.Number(&position, UINT32_MAX);
-    if (position != out_.cqs.size()) in.Fail(fmt::format("CQ {}", out_.cqs.size()));
+    if (position != out_.cqs.size()) in.Reject(fmt::format("CQ {}", out_.cqs.size()));
     in.Expect(": ");
     const std::string name(in.Until(","));
     if (name.starts_with("sends of ") || name == "final") {
@@ -155,7 +181,10 @@ class NodeParser {
     } else if (name.starts_with("receives of ")) {
       cq.role = Role::kReceives;
     } else if (name != "idle") {
-      in.Fail("\"sends of ...\", \"receives of ...\", \"final\" or \"idle\" before");
+      in.Reject("\"sends of ...\", \"receives of ...\", \"final\" or \"idle\"");
+    }
+    if (!cq_of_.try_emplace(name, CqId::FromIndex(out_.cqs.size())).second) {
+      in.Reject("a name that no CQ of the node has yet");
     }
     const size_t of = name.find(" of ");
     if (of != std::string::npos) cq.qp = FindQp(in, name.substr(of + 4));
@@ -164,21 +193,18 @@ class NodeParser {
     in.Expect(", ring: ");
     Ring(in, &cq.entries, /*max=*/1u << 24);
     in.ExpectEnd();
-    if (!cq_of_.try_emplace(name, CqId::FromIndex(out_.cqs.size())).second) {
-      in.Fail("a name that no CQ of the node has yet");
-    }
     out_.cqs.push_back(cq);
   }
 
   static void Ring(Scanner& in, uint32_t* out, uint32_t max) {
-    if (in.Number(out, max) && !std::has_single_bit(*out)) in.Fail("a power of two before");
+    if (in.Number(out, max) && !std::has_single_bit(*out)) in.Reject("a power of two");
   }
 
   template <typename Map>
   static auto FindName(Scanner& in, const Map& map, std::string_view name, const char* what) {
     const auto found = map.find(std::string(name));
     if (found != map.end()) return found->second;
-    in.Fail(fmt::format("the name of a {} of the node before", what));
+    in.Reject(fmt::format("the name of a {} of the node", what));
     return typename Map::mapped_type{};
   }
   QpId FindQp(Scanner& in, std::string_view name) { return FindName(in, qp_of_, name, "QP"); }
@@ -189,7 +215,7 @@ class NodeParser {
     uint32_t node = 0;
     in.Expect(kQpLine);
     in.Number(&node, kNodesMax - 1);
-    if (node != out_.node.value) in.Fail(fmt::format("node {} before", out_.node.value));
+    if (node != out_.node.value) in.Reject(fmt::format("node {}", out_.node.value));
     if (in.Skip(" loopback")) {
       qp.loopback = true;
       qp.peer = out_.node;
@@ -229,7 +255,7 @@ class NodeParser {
     if (in.Skip("    rq ")) {
       ExpectOffset(in, qp.receives.size() * kReceiveStrideBytes);
       qp.receives.push_back(ParseReceive(in, qp));
-      if (qp.rq_wqes == 0) in.Fail("a ring for receives in the line of the QP");
+      if (qp.rq_wqes == 0) in.Reject("no receive, as the line of the QP has no ring for them");
     } else if (in.Expect("    sq ")) {
       ExpectOffset(in, qp.sends.size() * kWqebbBytes);
       qp.sends.push_back(ParseSend(in));
@@ -255,7 +281,7 @@ class NodeParser {
     in.Number(&end, message_.bytes);
     in.Expect(")");
     if (end <= range.begin || end - range.begin > kRcMessageBytesMax) {
-      in.Fail("the bytes of a block before");
+      in.Reject("an end within a block behind the begin");
       return {};
     }
     range.bytes = static_cast<uint32_t>(end - range.begin);
@@ -279,7 +305,7 @@ class NodeParser {
     if (qp.lane != kCreditLane) {
       entry.block = static_cast<uint32_t>(range.begin / message_.block_bytes);
     } else if (range.bytes != 0) {
-      in.Fail("a credit of 0 bytes before");
+      in.Reject("0 bytes, as of a credit");
     }
     entry.op = ParseOp(in);
     return entry;
@@ -294,10 +320,10 @@ class NodeParser {
       in.Number(&entry.cqe_index, kCqIndexMask);
     } else if (in.Skip("SEND_EN ")) {
       entry.opcode = Opcode::kSendEnable;
-      entry.qp = FindQp(in, in.Until(" up to "));
-      in.Expect(" up to ");
+      entry.qp = FindQp(in, in.Until(" up to WQE "));
+      in.Expect(" up to WQE ");
       in.Number(&entry.count, kWqIndexMask);
-      entry.count = Unwrap(entry.qp, entry.count);
+      entry.count = Unwrap(entry.qp, (entry.count + 1) & kWqIndexMask);
     } else if (in.Skip("SEND_IMM imm ")) {
       entry.opcode = Opcode::kSendImm;
       in.Number(&entry.block, message_.blocks - 1, /*base=*/16);
@@ -317,7 +343,7 @@ class NodeParser {
     return entry;
   }
 
-  /// What a SEND_EN enables, of which 16 bits are written: they rise.
+  /// How many WQEs a SEND_EN enables, of which 16 bits are known: they rise.
   uint32_t Unwrap(QpId qp, uint32_t low) {
     if (qp.index() >= enabled_.size()) return low;
     uint32_t& before = enabled_[qp.index()];
@@ -329,7 +355,7 @@ class NodeParser {
   void ParseNeeds(Scanner& in, SendEntry& entry) {
     if (!in.Skip(" needs ")) return;
     if (!IsSend(entry.opcode)) {
-      in.Fail("a send before");
+      in.Fail("nothing that is needed, but of a send");
     }
     in.Number(&entry.count, UINT32_MAX);
     in.Expect(" receives of ");
@@ -393,8 +419,13 @@ Result<QueueProgram> ParseHead(const Line& line, const std::string& name) {
 
 Result<QueueProgram> ParseListing(std::istream& in, const std::string& name) {
   std::vector<Line> lines;
+  size_t number = 0;
   for (std::string text; std::getline(in, text);) {
-    lines.push_back({lines.size() + 1, std::move(text)});
+    ++number;
+    if (text.ends_with('\r')) text.pop_back();  // of an editor that ends lines with both
+    const size_t begin = text.find_first_not_of(" \t");
+    if (begin == std::string::npos || text[begin] == '#') continue;
+    lines.push_back({number, std::move(text)});
   }
   if (lines.empty()) return Rejected("an empty file is no listing", name);
   Result<QueueProgram> out = ParseHead(lines.front(), name);

@@ -93,19 +93,47 @@ Status ValidateArmed(const Plan& plan, const ArmedNode& node) {
   return validator.Finish().ToStatus();
 }
 
+namespace {
+
+/// What the head of a listing says of all queues, beside the plan's.
+Status CheckHead(const PlanHeader& header, const QueueProgram& program) {
+  const Message& planned = header.message;
+  if (program.message != planned) {
+    return Rejected(fmt::format(
+        "the queues are of a message of {} bytes in blocks of {}, the plan "
+        "is of {} in blocks of {}",
+        program.message.bytes, program.message.block_bytes, planned.bytes, planned.block_bytes));
+  }
+  for (const NodeProgram& node : program.nodes) {
+    const bool in_parts = std::ranges::any_of(node.qps, &QueuePair::receives_in_parts);
+    if (in_parts && program.rnr_retry < kRnrRetryForEver) {
+      return Rejected(fmt::format(
+          "node {} posts receives in parts, and what finds none is not retried: RNR retries {}",
+          node.node.value, program.rnr_retry));
+    }
+    for (size_t i = 0; i < node.qps.size(); ++i) {
+      const bool is_managed = program.mode == LoweringMode::kManaged && !node.qps[i].loopback;
+      if (node.qps[i].managed == is_managed) continue;
+      return Rejected(fmt::format("the queues are {}, but {} is {}", Name(program.mode),
+                                  Describe(node, QpId::FromIndex(i)),
+                                  is_managed ? "not managed" : "managed"));
+    }
+  }
+  if (program.rnr_retry == RnrRetryOf(header)) return {};
+  return Rejected(fmt::format("RNR retries are {}, a plan with ready {} has {}", program.rnr_retry,
+                              ToString(header.ready), RnrRetryOf(header)));
+}
+
+}  // namespace
+
 Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& program) {
+  PREPOST_RETURN_IF_ERROR(CheckHead(plan.header(), program));
   Validator validator(plan);
   const bool has_all = program.nodes.size() == plan.header().nodes;
   for (const NodeProgram& node : program.nodes) {
     if (node.node.value >= plan.header().nodes) {
       return Rejected(fmt::format("node {} is not of the plan, which has {}", node.node.value,
                                   Count(plan.header().nodes, "node")));
-    }
-    const bool in_parts = std::ranges::any_of(node.qps, &QueuePair::receives_in_parts);
-    if (in_parts && program.rnr_retry < kRnrRetryForEver) {
-      return Rejected(fmt::format(
-          "node {} posts receives in parts, and what finds none is not retried: RNR retries {}",
-          node.node.value, program.rnr_retry));
     }
     Result<QueueObjects> objects = MakeQueueObjects(node, ExampleBindings(node));
     if (!objects.ok()) return objects.status();

@@ -34,7 +34,9 @@ QueueObjects ObjectsOf(const ArmedNode& node);
 /// (kRejected): its findings.
 Status ValidateArmed(const Plan& plan, const ArmedNode& node);
 
-/// Validates `program` linked with ExampleBindings(), node by node. Errors: those of Link().
+/// Validates `program` linked with ExampleBindings(), node by node. Which op an entry says that it
+/// carries out is not looked at (LabelOps). Errors: those of Link(); kRejected, if the message, the
+/// mode or RNR retries are not the plan's.
 Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& program);
 
 }  // namespace prepost::nic

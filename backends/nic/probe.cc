@@ -59,6 +59,22 @@ class ProbeQueue {
   }
 
   const Cq& send_cq() const { return send_cq_; }
+  /// Lets the NIC do what it will do, without looking at a CQE.
+  void LetRun() const {
+    if (target_.settle) {
+      target_.settle();
+    } else {
+      std::this_thread::sleep_for(kHoldsAfter);
+    }
+  }
+  /// Where the device says that the send queue and its CQ stand.
+  Result<std::string> Counters() const {
+    const Result<QpCounters> qp = target_.device.QueryQp(qp_.number);
+    if (!qp.ok()) return qp.status();
+    const Result<CqCounters> cq = target_.device.QueryCq(send_cq_.number);
+    if (!cq.ok()) return cq.status();
+    return fmt::format("{} of {} fetched and {} CQEs", qp->sq_fetched, qp->sq_posted, cq->producer);
+  }
 
   void Nop() { Post(Opcode::kNop, {}); }
   void Send() { Post(Opcode::kSend, {}); }
@@ -295,6 +311,26 @@ Seen Permission(const ProbeTarget& target, const Queues&) {
   return fmt::format("a CQ and a cd_master QP were made by user {}", geteuid());
 }
 
+/// A host that sleeps learns from nothing else whether its queues move.
+Seen LiveCounters(const ProbeTarget&, const Queues& queues) {
+  ProbeQueue& waited = *queues[0];
+  ProbeQueue& master = *queues[1];
+  master.Nop();
+  master.Nop();
+  master.Wait(waited.send_cq(), 0);
+  master.Nop();
+  master.Ring();
+  master.LetRun();
+  const Result<std::string> held = master.Counters();
+  if (!held.ok()) return held.status();
+  waited.Nop();
+  waited.Ring();
+  master.LetRun();
+  const Result<std::string> gone_on = master.Counters();
+  if (!gone_on.ok()) return gone_on.status();
+  return fmt::format("before the WAIT's CQE {}, after it {}", *held, *gone_on);
+}
+
 struct Experiment {
   const char* id;
   const char* question;
@@ -350,7 +386,12 @@ std::vector<Experiment> Experiments() {
            "a CQ and a cd_master QP",
            {kMaster},
            Permission,
-           /*is_refusal_answer=*/true}};
+           /*is_refusal_answer=*/true},
+          {"U10",
+           "do QUERY_QP and QUERY_CQ follow the NIC",
+           "2 NOPs, a WAIT, a NOP, no CQE read",
+           {kPlain, kMaster},
+           LiveCounters}};
 }
 
 Seen Carry(const Experiment& experiment, const ProbeTarget& target) {

@@ -24,7 +24,7 @@ struct ProbeTarget {
 };
 
 struct ProbeAnswer {
-  std::string id;  ///< "U1" ... "U9"
+  std::string id;  ///< "U1" ... "U10"
   std::string question;
   std::string experiment;
   std::string seen;  ///< or "not answered: REASON"

@@ -296,6 +296,7 @@ Status ValidationReport::ToStatus() const {
   std::string text = fmt::format("the queues' bytes are not the plan, {} finding{}", findings,
                                  findings == 1 ? "" : "s");
   for (const ValidationFinding& finding : first) text += "\n  " + finding.message;
+  if (findings > first.size()) text += fmt::format("\n  and {} more", findings - first.size());
   return Rejected(text);
 }
 

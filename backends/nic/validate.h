@@ -16,8 +16,9 @@
 //   order     every op in an op's `after` has completed before the op can start
 //   hazard    no block is read before its receive has completed (receives do not overlap, by `op`)
 //   final     the last WQE of the last loopback queue is a signaled NOP that follows everything
-//   part      of a queue that is longer than its ring, the last WQE of every half ring is signaled
-//             and CQs hold what can be outstanding
+//   window    no more is written ahead of the NIC, or comes to a CQ, than cyclic indices tell apart
+//   part      of a queue that is longer than its ring, the last WQE of every half ring is signaled;
+//             CQs hold a CQE of every WQE in the ring, which a queue that breaks gives
 //   post      a credit is rung for only when the receives that it grants are posted
 //   acyclic   all queues of all nodes together run to their end, written and rung as hosts do it
 #ifndef PREPOST_BACKENDS_NIC_VALIDATE_H_

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <tuple>
 #include <utility>
 
 #include "prepost/backends/nic/decode.h"
+#include "prepost/backends/nic/device_profile.h"
 #include "prepost/ir/count.h"
 
 namespace prepost::nic {
@@ -151,19 +153,42 @@ class NodeReader : NodeCheck {
     if (queue.receives == 0) return;
     read_.cqes[queue.recv_cq] += queue.receives;
     ++read_.sources[queue.recv_cq];
-    CheckCq(i, queue.recv_cq, std::min(queue.receives, qp.rq_wqes));
+    CheckWindow(i, "receives", queue.receives, qp.rq_wqes, queue.recv_cq);
     if (queue.receives > qp.rq_wqes && qp.rq_wqes < 2) {
       Find(i, 0, "part", "the ring of receives cannot be written in halves");
     }
   }
 
-  /// The host reads the CQEs of a queue that is written in parts as they come, others at the end.
-  void CheckCq(size_t i, uint32_t cq, uint32_t outstanding) {
-    const uint32_t entries = objects_.cqs.empty() ? 0 : objects_.cqs[cq].entries;
-    if (entries >= outstanding) return;
+  /// `wqes` are written to a ring of `ring`, and complete to the CQ at `cq`.
+  ///
+  /// Indices are compared cyclically: a NIC takes the producer index as ahead of its own when their
+  /// difference, as int16_t, is positive. So 2^15 ahead is behind, and at most 2^15 - 1 may be
+  /// written at once: all of a queue that fits its ring, and a whole ring of one that is written in
+  /// parts, which as a power of two is 2^14 at most. CQs have 24 bits, and of them 2^23 - 1.
+  ///
+  /// When a queue breaks, each WQE in its ring gives a CQE, signaled or not, and the first, which
+  /// says why, must not be overwritten.
+  void CheckWindow(size_t i, const char* what, size_t wqes, uint32_t ring, uint32_t cq) {
+    const size_t at_once = std::min<size_t>(wqes, ring);
+    if (at_once > kWqIndexAhead || ring > kRingEntriesMax) {
+      Find(
+          i, 0, "window",
+          fmt::format("{} {} at once in a ring of {}: 16-bit indices tell {} apart, and of a queue "
+                      "in parts a ring of {}",
+                      at_once, what, ring, kWqIndexAhead, std::bit_floor(kWqIndexAhead)));
+    }
+    if (objects_.cqs.empty() || at_once == 0) return;
+    const CqObject& it = objects_.cqs[cq];
+    if (it.entries > kCqIndexAhead || read_.cqes[cq] > kCqIndexAhead) {
+      Find(i, 0, "window",
+           fmt::format(
+               "its CQ of {} has a ring of {} and gets {} CQEs: 24-bit indices tell {} apart", what,
+               it.entries, read_.cqes[cq], kCqIndexAhead));
+    }
+    if (it.entries >= at_once) return;
     Find(i, 0, "part",
-         fmt::format("its CQ holds {} of {}: the others are lost", entries,
-                     Count(outstanding, "CQE")));
+         fmt::format("its CQ of {} holds {} of {} CQEs: the others are lost", what, it.entries,
+                     at_once));
   }
 
   void ReadSends(size_t i) {
@@ -203,7 +228,7 @@ class NodeReader : NodeCheck {
     if (signals == 0) return;
     read_.cqes[queue.send_cq] += signals;
     ++read_.sources[queue.send_cq];
-    CheckCq(i, queue.send_cq, std::min(signals, qp.sq_wqebbs));
+    CheckWindow(i, "sends", wqes, qp.sq_wqebbs, queue.send_cq);
   }
 
   void ReadPostedFirst(size_t i, const PostedFirst& first, QueueStep* step) {

@@ -204,6 +204,29 @@ TEST_F(DeviceProfileCommandTest, AutoLooksAtTheDevice) {
                 message);
 }
 
+// Plans of flags for 40 blocks in rings of 16, with the ready mode left open: barrier does not fit.
+TEST_F(DeviceProfileCommandTest, AutoReadyFitsSmallRings) {
+  size_t noted = 0;
+  for (const char* schedule : {"sequential", "chain", "binomial_tree", "binomial_pipeline",
+                               "circulant", "two_tree", "scatter_allgather"}) {
+    Command run({"run", "--nodes", "8", "--block-bytes", "100", "--algorithm", schedule, "--input",
+                 input_, "--executor", "offload", "--device-profile", kTiny});
+    EXPECT_EQ(run.Wait(), 0) << schedule << ": " << run.err();
+    if (run.err().empty()) continue;
+    EXPECT_THAT(run.err(),
+                HasSubstr("note: compiled with --ready window=1: with barrier, as auto"));
+    EXPECT_EQ(run.err_lines(), 1u);
+    ++noted;
+  }
+  EXPECT_GE(noted, 3u);
+  EXPECT_THAT(Run({"compare", "--nodes", "3", "--bytes", "4000", "--block-bytes", "100",
+                   "--algorithm", "chain", "--repeat", "1", "--device-profile", kTiny}),
+              HasSubstr("re-arms during it"));
+  ExpectRefused({"run", "--nodes", "3", "--block-bytes", "100", "--algorithm", "chain", "--ready",
+                 "barrier", "--input", input_, "--executor", "offload", "--device-profile", kTiny},
+                1, "--ready window=1 needs fewer");
+}
+
 TEST_F(DeviceProfileCommandTest, VerifyTellsWhatFits) {
   Compile("chain", "barrier", barrier_);
   EXPECT_THAT(Run({"verify", plan_, "--device-profile", kReal}),
@@ -225,6 +248,15 @@ TEST_F(DeviceProfileCommandTest, VerifyTellsWhatFits) {
   EXPECT_EQ(bounds["modes"][0]["resources"]["receive_queue_wqes"]["most"], 40);
   EXPECT_EQ(bounds["modes"][0]["resources"]["receive_queue_wqes"]["node"], 1);
   EXPECT_EQ(bounds["modes"][0]["diagnostics"][3]["where"], "/programs/4");
+  // Of a device that can do nothing of it no needs are counted, so none are printed.
+  json lacking = json::parse(test::ReadText(kTiny));
+  lacking["capabilities"]["cd"] = false;
+  const std::string old = folder_ / "old.json";
+  std::ofstream(old) << lacking;
+  EXPECT_THAT(Run({"verify", plan_, "--device-profile", old}, 1),
+              AllOf(HasSubstr("no capability cd"), Not(HasSubstr("QPs of a node"))));
+  const json unknown = json::parse(Run({"verify", plan_, "--device-profile", old, "--json"}, 1));
+  EXPECT_FALSE(unknown[0]["bounds"]["modes"][0].contains("resources"));
   // Without a device nothing is said of one.
   EXPECT_THAT(Run({"verify", barrier_}), Not(HasSubstr("device")));
 }

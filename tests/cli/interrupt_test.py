@@ -3,7 +3,7 @@
 
 Each command is interrupted at random moments, and, where strace is installed, right after system calls that make or remove
 something: while it loads its plan, makes folders and copies, starts and arms its nodes, transfers, sums and commits. Whenever it
-comes, the exit is 130 (or, before anything is made, the signal's own, which shells show as 130), with at most one line, and no
+comes, the exit is 130 (or, before the command has begun, the signal's own, which shells show as 130), with at most one line, and no
 file, process or shared memory stays. Where it comes too late the exit is 0 and everything is there.
 
 Catches signals that are held too late or let go too early, a cleanup that knows only the end of the preparation, and reports
@@ -153,6 +153,19 @@ def can_trace():
     return bool(done) and done.returncode == 0
 
 
+def while_reading(folder):
+    """A plan that takes long to come: there is a reader as soon as the pipe can be opened."""
+    pipe = folder / "slow.json"
+    os.mkfifo(pipe)
+    for words in (["verify", pipe.name], ["lower", pipe.name], ["run", pipe.name, "--input", "image"]):
+        process = subprocess.Popen([COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with open(pipe, "w"):
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=HANG)
+        assert (process.returncode, out, err) == (130, "", "prepost: interrupted\n"), f"{words}: {process.returncode}, {out!r}, {err!r}"
+    pipe.unlink()
+
+
 def main():
     print(f"seed {SEED}")
     generator = random.Random(SEED)
@@ -164,6 +177,7 @@ def main():
         subprocess.run([COMMAND, "compile", "--nodes", "5", "--message", "image", "--block-bytes", "50kB", "-o", "plan.json"], **make)
         listing = subprocess.run([COMMAND, "lower", "plan.json", "--list"], **make).stdout
         (folder / "queues.txt").write_bytes(listing)
+        while_reading(folder)
         traces = can_trace()
         if not traces:
             print("strace is missing or may not trace: nothing is interrupted at its system calls")

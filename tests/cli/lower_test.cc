@@ -77,6 +77,17 @@ TEST_F(LowerCommandTest, ReadsListings) {
   wrong.replace(wrong.find("until CQE 1"), 11, "until CQE 0");
   std::ofstream(list) << wrong;
   EXPECT_THAT(run({plan_, "--from-list", list}, 1), HasSubstr("order: "));
+  // An op that is another one's, and blocks that are not the plan's.
+  wrong = text;
+  wrong.replace(wrong.find("; node 1 op 2"), 13, "; node 1 op 9");
+  std::ofstream(list) << wrong;
+  const std::string labelled = folder_ / "labelled.json";
+  EXPECT_EQ(run({plan_, "--from-list", list, "-o", labelled}, 0), "");
+  EXPECT_EQ(test::ReadText(labelled), test::ReadText(folder_ / "queues.json"));
+  wrong = text;
+  wrong.replace(wrong.find("blocks of 100"), 13, "blocks of 99");
+  std::ofstream(list) << wrong;
+  EXPECT_THAT(run({plan_, "--from-list", list}, 1), HasSubstr("in blocks of 99, the plan"));
   std::ofstream(list) << text << "nonsense";
   EXPECT_THAT(run({"--from-list", list}, 1), HasSubstr("queues.txt:"));
   EXPECT_THAT(run({}, 2), HasSubstr("PLAN or --from-list is needed"));

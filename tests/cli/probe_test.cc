@@ -31,7 +31,8 @@ const std::map<std::string, std::string> kEmulated = {
      "passes and 1 NOPs run"},
     {"U7", "its WAIT holds, after SEND_EN it holds, after the CQE it passes"},
     {"U8", "not answered: the NIC is software, its times say nothing"},
-    {"U9", "not answered: the NIC is software, there is no driver to refuse"}};
+    {"U9", "not answered: the NIC is software, there is no driver to refuse"},
+    {"U10", "before the WAIT's CQE 2 of 4 fetched and 2 CQEs, after it 4 of 4 fetched and 4 CQEs"}};
 
 /// By device: what stands in front of the same NICs must not change their answers.
 class ProbeCommandTest : public ::testing::TestWithParam<std::string> {};

@@ -212,17 +212,74 @@ TEST_F(RunTest, AutoOffloadsWhatFitsTheDevice) {
   const std::vector<std::string> arguments = {"run",   "--nodes",      "2",        "--algorithm",
                                               "chain", "--device",     "emulated", "--input",
                                               input_,  "--block-bytes"};
-  const auto run = [&](const char* block_bytes) {
+  const auto run = [&](const char* block_bytes, const char* ready) {
     std::vector<std::string> words = arguments;
-    words.push_back(block_bytes);
+    words.insert(words.end(), {block_bytes, "--ready", ready});
     Command command(words);
     EXPECT_EQ(command.Wait(), 0) << command.err();
     return command.err() + command.out();
   };
-  EXPECT_THAT(run("1000"), AllOf(HasSubstr("executor offload: the plan fits device emulated"),
-                                 HasSubstr("executor offload on emulated")));
-  EXPECT_THAT(run("1"), AllOf(HasSubstr("executor cpu: the plan does not fit the device: "),
-                              HasSubstr("the limit is")));
+  EXPECT_THAT(run("1000", "auto"),
+              AllOf(HasSubstr("executor offload: the plan fits device emulated"),
+                    HasSubstr("executor offload on emulated")));
+  EXPECT_THAT(run("1", "barrier"),
+              AllOf(HasSubstr("executor cpu: the plan does not fit the device: "),
+                    HasSubstr("the limit is")));
+}
+
+// Flags that are passed over without a word, because the other executor is chosen.
+TEST_F(RunTest, AutoSaysWhatTheExecutorCannotUse) {
+  WriteInput(1000);
+  const std::vector<std::string> spec = {"run", "--nodes", "2", "--input", input_};
+  const auto with = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> words = spec;
+    words.insert(words.end(), flags.begin(), flags.end());
+    return words;
+  };
+  Command waits(with({"--device", "emulated", "--wait", "hybrid"}));
+  EXPECT_EQ(waits.Wait(), 0) << waits.err();
+  EXPECT_THAT(waits.err(), HasSubstr("the plan fits device emulated; --wait is not used\n"));
+  EXPECT_EQ(waits.err_lines(), 1u);
+  for (const auto& [flags, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--seed", "3"}, "--seed is for offload: add --executor offload or --device"},
+           {{"--scheduler", "random"}, "--scheduler is for offload: add"},
+           {{"--mode", "managed"}, "--mode is for offload: add"},
+           {{"--seed", "3", "--device", "emulated", "--transport", "tcp"},
+            "--transport is for CPUs"}}) {
+    Command refused(with(flags));
+    EXPECT_EQ(refused.Wait(), 2) << flags.front();
+    EXPECT_THAT(refused.err(), HasSubstr(message));
+  }
+}
+
+// A variable that a script has not set, taken for a device that was not named.
+TEST_F(RunTest, DevicesHaveNames) {
+  WriteInput(1000);
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", "--nodes", "2", "--input", input_, "--device", ""},
+      {"compare", "--nodes", "2", "--bytes", "100", "--device", ""},
+      {"node", "plan.json", "--node", "0", "--peers", "peers.txt", "--device", ""},
+      {"probe", "--device", ""}};
+  for (const std::vector<std::string>& words : commands) {
+    Command command(words);
+    EXPECT_EQ(command.Wait(), 2) << words.front();
+    EXPECT_THAT(command.err(), HasSubstr("--device: expected the name of a device, found ''"));
+    EXPECT_EQ(command.err_lines(), 1u);
+  }
+}
+
+// An error about memory that does not say whose, and what to do.
+TEST_F(RunTest, PrepostedMessagesThatDoNotFitIntoMemorySaySo) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
+#endif
+  WriteInput(1);
+  std::filesystem::resize_file(input_, uint64_t{1} << 30);
+  Command run({"run", "--nodes", "3", "--input", input_, "--device", "emulated"},
+              {"/usr/bin/prlimit", "--as=1600000000"});
+  EXPECT_EQ(run.Wait(), 3);
+  EXPECT_THAT(run.err(), HasSubstr("the message and 2 copies of 1073741824 bytes must fit into "
+                                   "memory, with --executor cpu they need not"));
 }
 
 TEST_F(RunTest, PrintsJson) {
@@ -264,9 +321,10 @@ TEST_F(RunTest, UnknownDeviceIsAUsageError) {
 
 TEST_F(RunTest, APlanThatDoesNotFitTheDeviceIsRefused) {
   WriteInput(40'000);
-  ExpectFailure({"run", "--nodes", "2", "--algorithm", "chain", "--block-bytes", "1", "--input",
-                 input_, "--output-dir", copies_, "--executor", "offload"},
-                1, "the limit is");
+  ExpectFailure(
+      {"run", "--nodes", "2", "--algorithm", "chain", "--ready", "barrier", "--block-bytes", "1",
+       "--input", input_, "--output-dir", copies_, "--executor", "offload"},
+      1, "the limit is");
 }
 
 // At 1 node 1 has its copy and waits to be asked for its sum.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Wrong bytes: programs that were lowered, linked and written into the rings of emulated NICs, of
-// which one WQE is then damaged. The validator refuses each, or the NICs and their hosts notice, or
+// which one WQE is then damaged; and wrong objects: programs of which a ring, a retry count, the
+// mode or the name of an op is changed before they are armed. The validator refuses each, or the NICs and their hosts notice, or
 // it does no harm: then it is of a kind of which that is said here why, and many orders of events
 // deliver. A damage that the validator lets pass and that shows in any run fails the test, unless
 // its kind says that the validator need not see it.
@@ -23,6 +24,7 @@
 #include "prepost/backends/nic/decode.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/backends/nic/object_table.h"
+#include "prepost/backends/nic/op_labels.h"
 #include "prepost/compiler/schedule.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
@@ -331,6 +333,118 @@ const Kind kKinds[] = {
      "no NIC reads what lies behind the segments of a WQE"},
 };
 
+/// One entry of a program's table of objects, or of its head.
+struct ObjectKind {
+  const char* name;
+  /// False: there is nothing of this kind in `node`, one of `program`'s.
+  bool (*apply)(nic::QueueProgram& program, nic::NodeProgram& node, test::Random& random);
+  const char* harmless = nullptr;  ///< as of Kind
+};
+
+template <typename T>
+T& PickFrom(std::vector<T>& items, test::Random& random) {
+  return items[random.Below(items.size())];
+}
+
+/// Another power of two, or none.
+bool Resize(uint32_t* ring, bool up) {
+  if (*ring <= 1 && !up) return false;
+  if (*ring == 0) return false;
+  *ring = up ? *ring * 2 : *ring / 2;
+  return true;
+}
+
+const ObjectKind kObjectKinds[] = {
+    {"ring of sends halved",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       return Resize(&PickFrom(node.qps, random).sq_wqebbs, /*up=*/false);
+     },
+     "was longer than its queue's last part, or every WQE that now ends one is signaled"},
+    {"ring of sends doubled",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       return Resize(&PickFrom(node.qps, random).sq_wqebbs, /*up=*/true);
+     },
+     "is longer than it must be"},
+    {"ring of receives halved",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       return Resize(&PickFrom(node.qps, random).rq_wqes, /*up=*/false);
+     },
+     "is written in parts, and what finds no receive is retried"},
+    {"ring of receives doubled",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       return Resize(&PickFrom(node.qps, random).rq_wqes, /*up=*/true);
+     },
+     "is longer than it must be"},
+    {"ring of sends beyond 2^14",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       PickFrom(node.qps, random).sq_wqebbs = 1u << 15;
+       return true;
+     },
+     "the queue is shorter than 2^15"},
+    {"ring of a CQ halved",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       return Resize(&PickFrom(node.cqs, random).entries, /*up=*/false);
+     }},
+    {"ring of a CQ doubled",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       return Resize(&PickFrom(node.cqs, random).entries, /*up=*/true);
+     },
+     "is longer than it must be"},
+    {"ring of a CQ of one",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       return std::exchange(PickFrom(node.cqs, random).entries, 1) != 1;
+     }},
+    {"ring of a CQ beyond 2^22",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       nic::CompletionQueue& cq = PickFrom(node.cqs, random);
+       cq.entries = 1u << 23;
+       return cq.role != nic::CompletionQueue::Role::kIdle;
+     }},
+    {"CQEs that the host expects",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       PickFrom(node.cqs, random).completions += random.Coin() ? 1 : ~0u;
+       return true;
+     }},
+    {"RNR retries",
+     [](nic::QueueProgram& program, nic::NodeProgram&, test::Random&) {
+       program.rnr_retry = program.rnr_retry == 0 ? nic::kRnrRetryForEver : 0;
+       return true;
+     }},
+    {"mode of the program",
+     [](nic::QueueProgram& program, nic::NodeProgram&, test::Random&) {
+       program.mode = program.mode == nic::LoweringMode::kInline ? nic::LoweringMode::kManaged
+                                                                 : nic::LoweringMode::kInline;
+       return true;
+     }},
+    {"mode of a queue",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       nic::QueuePair& qp = PickFrom(node.qps, random);
+       qp.managed = !qp.managed;
+       return true;
+     }},
+    {"size of a block in the head",
+     [](nic::QueueProgram& program, nic::NodeProgram&, test::Random&) {
+       ++program.message.block_bytes;
+       return true;
+     }},
+    {"op of a send or WAIT",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       std::vector<nic::SendEntry>& sends = PickFrom(node.qps, random).sends;
+       if (sends.empty()) return false;
+       PickFrom(sends, random).op.value += 1 + static_cast<uint32_t>(random.Below(3));
+       return true;
+     },
+     "stands in no byte; from the plan it is set again"},
+    {"op of a receive",
+     [](nic::QueueProgram&, nic::NodeProgram& node, test::Random& random) {
+       std::vector<nic::ReceiveEntry>& receives = PickFrom(node.qps, random).receives;
+       if (receives.empty()) return false;
+       PickFrom(receives, random).op = nic::kNoOp;
+       return true;
+     },
+     "stands in no byte; from the plan it is set again"},
+};
+
 /// A program on fresh emulated NICs, whose bytes can be damaged before they start.
 class Trial {
  public:
@@ -487,6 +601,48 @@ class ByteMutation : public testing::Test {
     }
   }
 
+  /// Every kind of wrong object at some nodes.
+  void MutateObjects(const Plan& plan, const nic::LowerOptions& options, uint64_t seed) {
+    constexpr int kPerKind = 4, kTries = 20;
+    const nic::QueueProgram right = *nic::Lower(plan, options);
+    const test::Transfer transfer(plan.header());
+    test::Random random(seed);
+    for (const ObjectKind& kind : kObjectKinds) {
+      int made = 0;
+      for (int i = 0; i < kTries && made < kPerKind; ++i) {
+        nic::QueueProgram wrong = right;
+        if (!kind.apply(wrong, PickFrom(wrong.nodes, random), random)) continue;
+        ++made;
+        CountObject(plan, right, wrong, transfer, kind, random);
+        if (HasFailure()) return;
+      }
+    }
+  }
+
+  void CountObject(const Plan& plan, const nic::QueueProgram& right, nic::QueueProgram wrong,
+                   const test::Transfer& transfer, const ObjectKind& kind, test::Random& random) {
+    object_kinds_of_[std::string(nic::Name(right.mode))].insert(kind.name);
+    Tally& tally = tallies_[kind.name];
+    const Result<nic::ValidationReport> report = nic::ValidateProgram(plan, wrong);
+    if (!report.ok() || !report->ok()) {
+      ++tally.refused;
+      return;
+    }
+    ASSERT_NE(kind.harmless, nullptr) << kind.name << ": the validator lets it pass";
+    if (std::string_view(kind.name).starts_with("op of")) {
+      nic::LabelOps(plan, &wrong);
+      ASSERT_EQ(wrong, right) << kind.name;
+    }
+    constexpr int kRuns = 4;
+    for (int run = 0; run < kRuns; ++run) {
+      Trial trial(plan, wrong, transfer, random.Below(1u << 30));
+      const Status status = trial.Run(trial.Objects());
+      ASSERT_TRUE(status.ok()) << kind.name
+                               << ": the validator lets it pass: " << status.ToString();
+    }
+    ++tally.harmless;
+  }
+
   static size_t PositionOf(const Site& site) {
     return static_cast<size_t>(site.qp - site.node->qps.data());
   }
@@ -522,11 +678,18 @@ class ByteMutation : public testing::Test {
   void ExpectAllKinds() {
     std::cout << fmt::format("{:<32} {:>8} {:>15} {:>9} {:>9}\n", "damage", "refused",
                              "and seen in run", "seen only", "harmless");
-    for (const Kind& kind : kKinds) {
-      const Tally& it = tallies_[kind.name];
-      std::cout << fmt::format("{:<32} {:>8} {:>15} {:>9} {:>9}\n", kind.name, it.refused,
+    std::vector<const char*> names;
+    for (const Kind& kind : kKinds) names.push_back(kind.name);
+    for (const ObjectKind& kind : kObjectKinds) names.push_back(kind.name);
+    for (const char* name : names) {
+      const Tally& it = tallies_[name];
+      std::cout << fmt::format("{:<32} {:>8} {:>15} {:>9} {:>9}\n", name, it.refused,
                                it.refused_and_seen, it.seen_only, it.harmless);
-      EXPECT_GT(it.refused + it.seen_only + it.harmless, 0) << kind.name << " never occurred";
+      EXPECT_GT(it.refused + it.seen_only + it.harmless, 0) << name << " never occurred";
+    }
+    EXPECT_EQ(object_kinds_of_.size(), 2u);
+    for (const auto& [mode, kinds] : object_kinds_of_) {
+      EXPECT_EQ(kinds.size(), std::size(kObjectKinds)) << mode;
     }
     EXPECT_EQ(kinds_of_.size(), 2 * ScheduleNames().size());
     for (const auto& [plans, kinds] : kinds_of_) {
@@ -537,7 +700,8 @@ class ByteMutation : public testing::Test {
 
   static constexpr size_t kKindsMin = 15;
   std::map<std::string, Tally> tallies_;
-  std::map<std::string, std::set<std::string>> kinds_of_;  // by schedule and mode
+  std::map<std::string, std::set<std::string>> kinds_of_;         // by schedule and mode
+  std::map<std::string, std::set<std::string>> object_kinds_of_;  // by mode
 };
 
 /// Plans of one kind, each lowered both ways.
@@ -566,7 +730,9 @@ TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
                                                 .ready = *ParseReady(ready)});
           const auto masters = seed % 2 == 0 ? nic::Masters::kNode : nic::Masters::kLane;
           const nic::DeviceProfile profile{.sq_wqebbs = shapes.ring, .rq_wqes = shapes.ring};
-          Mutate(plan, {.mode = mode, .masters = masters, .profile = profile}, seed);
+          const nic::LowerOptions options{.mode = mode, .masters = masters, .profile = profile};
+          Mutate(plan, options, seed);
+          if (!HasFailure()) MutateObjects(plan, options, seed);
           if (HasFailure()) return;
         }
       }

@@ -30,13 +30,16 @@ ControlMessage Full() {
                             .progress = 0x0102030405060708,
                             .report = {.host_posts = 3,
                                        .host_posts_during = 4,
+                                       .host_event_requests_during = 11,
                                        .host_wakeups = 5,
                                        .host_completions = 6,
                                        .retries = 7,
+                                       .rearms = 12,
+                                       .rearms_max = 13,
                                        .cpu_ns = 8,
                                        .bytes_received = 9,
                                        .elapsed_ns = 10},
-                            .sum = {.high = 11, .low = 12}};
+                            .sum = {.high = 14, .low = 15}};
   message.SetText("disk full");
   return message;
 }
@@ -51,11 +54,11 @@ TEST(ControlMessageTest, HasTheDocumentedBytes) {
   EXPECT_EQ(bytes[8], std::byte{2});
   EXPECT_EQ(bytes[16], std::byte{8});
   EXPECT_EQ(bytes[23], std::byte{1});
-  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(bytes[24 + 8 * i], std::byte(3 + i)) << i;
-  EXPECT_EQ(bytes[88], std::byte{11});
-  EXPECT_EQ(bytes[96], std::byte{12});
-  EXPECT_EQ(bytes[104], std::byte{9});
-  EXPECT_EQ(bytes[106], std::byte{'d'});
+  for (size_t i = 0; i < 11; ++i) EXPECT_EQ(bytes[24 + 8 * i], std::byte(3 + i)) << i;
+  EXPECT_EQ(bytes[112], std::byte{14});
+  EXPECT_EQ(bytes[120], std::byte{15});
+  EXPECT_EQ(bytes[128], std::byte{9});
+  EXPECT_EQ(bytes[130], std::byte{'d'});
   EXPECT_EQ(bytes[639], std::byte{0});
 }
 
@@ -86,8 +89,8 @@ TEST(ControlMessageTest, RefusesWhatNobodySends) {
   for (const Damage& damage :
        {Damage{0, 12, "kind is 12"}, Damage{1, 2, "lost_peer is 2"}, Damage{2, 4, "code is 4"},
         Damage{2, 0, "code is 0"}, Damage{3, 1, "byte 3 is 1"},
-        Damage{105, 3, "bytes of text is 777"}, Damage{107, 27, "a character of the text is 27"},
-        Damage{107, 0x9b, "a character of the text is 155"},
+        Damage{129, 3, "bytes of text is 777"}, Damage{131, 27, "a character of the text is 27"},
+        Damage{131, 0x9b, "a character of the text is 155"},
         Damage{7, 1, "interval_ms is 16777217"}, Damage{639, 5, "a byte behind the text is 5"}}) {
     Bytes bytes = Encode(Full());
     bytes[damage.offset] = std::byte{damage.value};

@@ -36,6 +36,16 @@ TEST_F(EngineTest, R11MisusedDoorbellsAreReported) {
   ExpectMisuse("17 WQEBBs are posted and not complete, the limit is 16");
 }
 
+// An index that is as far ahead as behind: 2^15 of a ring that holds as many.
+TEST_F(EngineTest, R11DoorbellHalfAnIndexAheadIsReported) {
+  Make({.sq_wqebbs = 1u << 15}, {.sq_wqebbs = 16, .rq_wqes = 16});
+  near_->Nop();
+  nic::PostSends(device(0), near_->qp(), 1u << 15, 0);
+  fabric_->RunUntilIdle();
+  ExpectMisuse("32768 WQEBBs are posted and not complete, the limit is 32767");
+  EXPECT_THAT(near_->Sent(), IsEmpty());
+}
+
 TEST_F(EngineTest, R12AndR13TheSameSeedGivesTheSameLog) {
   const auto run = [&](SchedulerMode mode, uint64_t seed) {
     Make({.sq_wqebbs = 16}, {.sq_wqebbs = 16, .rq_wqes = 16},

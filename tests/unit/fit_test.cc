@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/backends/nic/fit.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -97,12 +98,26 @@ TEST(FitTest, AllFindingsAreCountedAndTheFirstListed) {
   EXPECT_EQ(fit.first_misfits[1].limit, 16u);
 }
 
+// The ring that was chosen for a queue because it does not fit, taken for the limit on it.
+TEST(FitTest, TheLimitIsWhatWouldFit) {
+  for (const char* ready : {"barrier", "channel"}) {
+    const Fit most = CheckFit(MakePlan("chain", 2, 32767, ready), {});
+    EXPECT_TRUE(most.ok()) << ready;
+    const Fit over = CheckFit(MakePlan("chain", 2, 32768, ready), {});
+    ASSERT_EQ(over.misfits, 1u) << ready;
+    EXPECT_EQ(over.first_misfits[0].limit, 32767u);
+    EXPECT_THAT(over.first_misfits[0].message, testing::HasSubstr("32767;"));
+    EXPECT_EQ(over.of(Resource::kReceiveQueue).limit, 32767u);
+  }
+}
+
 TEST(FitTest, ADeviceThatCanLowerNothingIsSaidOnce) {
   const Plan plan = MakePlan("chain", 3, 4, "barrier");
   const Fit fit = CheckFit(
       plan,
       {.profile = {
            .name = "old", .wq_ahead = 3, .cross_channel = false, .cq_ignore_overrun = false}});
+  EXPECT_FALSE(fit.is_counted);
   std::vector<std::string> texts;
   for (const Misfit& misfit : fit.first_misfits) texts.push_back(misfit.ToString());
   EXPECT_EQ(texts, (std::vector<std::string>{"device profile old: rings of fewer than 4 entries",

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 
@@ -23,6 +24,7 @@ namespace prepost::nic {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 const DeviceProfile kTinyRings = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
 const LowerOptions kWays[] = {
@@ -158,9 +160,31 @@ TEST(ListingParseTest, SaysWhatWasExpectedWhere) {
   EXPECT_THAT(with("sq 000000", "sq 000001"), HasSubstr("expected \"000000  \""));
   EXPECT_THAT(with("SEND_EN QP 0>", "SEND_EN QP 9>"), HasSubstr("the name of a QP of the node"));
   EXPECT_THAT(with("WAIT receives", "WAIT repeats"), HasSubstr("the name of a CQ of the node"));
-  EXPECT_THAT(with("ring: 2", "ring: 3"), HasSubstr("a power of two"));
-  EXPECT_THAT(with("node 1\n", "node 0\n"), HasSubstr("expected"));
-  EXPECT_THAT(with("node 1\n", "node 4\n"), HasSubstr("expected node 4"));
+  EXPECT_THAT(with("ring: 2", "ring: 3"),
+              MatchesRegex("list:[0-9]+:[0-9]+: expected a power of two, found \"3\""));
+  EXPECT_THAT(with("rings: 4", "rings: 5"), HasSubstr("expected a power of two, found \"5 and "));
+  // What is wrong is the head of the node, not every line below it.
+  const std::string text = Listing();
+  const auto line =
+      std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(text.find("node 1\n")), '\n') +
+      1;
+  for (const char* node : {"0", "4"}) {
+    EXPECT_EQ(with("node 1\n", fmt::format("node {}\n", node)),
+              fmt::format("list:{}:6: expected node 1 of the QPs below, found \"{}\"", line, node));
+  }
+  EXPECT_THAT(with("  QP 1>", "  QP 2>"), HasSubstr("expected node 2 of the QPs below"));
+}
+
+// What editors and people leave in a text; line numbers are those of the file.
+TEST(ListingParseTest, EmptyLinesNotesAndCarriageReturnsArePassedOver) {
+  const std::string text = Listing();
+  std::string noted = "# by hand\r\n";
+  for (const char c : text)
+    noted += c == '\n' ? std::string("\r\n\n  # note\n") : std::string(1, c);
+  const auto parsed = Parse(noted);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
+  EXPECT_EQ(*parsed, *Parse(text));
+  EXPECT_THAT(Parse("# one\n\nplan").status().ToString(), testing::StartsWith("list:3:1: "));
 }
 
 }  // namespace

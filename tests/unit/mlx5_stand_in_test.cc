@@ -35,7 +35,8 @@ constexpr size_t kUmemBytes = 4 * kPage;
 class StandInTest : public testing::Test {
  protected:
   explicit StandInTest(StandInOptions options = {})
-      : stand_in_(std::make_unique<StandIn>(fabric_.nic(NodeId(0)), options)) {
+      : is_ethernet_(options.is_ethernet),
+        stand_in_(std::make_unique<StandIn>(fabric_.nic(NodeId(0)), options)) {
     EXPECT_EQ(verbs().AllocUar(UarKind::kBlueFlame, &uar_), 0);
     EXPECT_EQ(verbs().AllocUar(UarKind::kNonCached, &other_uar_), 0);
     EXPECT_EQ(verbs().AllocPd(&pd_), 0);
@@ -57,6 +58,8 @@ class StandInTest : public testing::Test {
     Set(in, In(prm::kCqc, prm::cqc::kUarPage), uar_.page_id);
     Set(in, In(prm::kCqc, prm::cqc::kEqn), eqn_);
     Set(in, In(prm::kCqc, prm::cqc::kDbrUmemId), umem_.id);
+    Set(in, In(prm::kCqc, prm::cqc::kDbrUmemValid), 1);
+    Set(in, prm::cq_command::kCqUmemValid, 1);
     Set(in, In(prm::kCqc, prm::cqc::kDbrAddr), 3 * kPage);
     Set(in, prm::cq_command::kCqUmemId, umem_.id);
     return in;
@@ -75,7 +78,10 @@ class StandInTest : public testing::Test {
     set(prm::qpc::kLogSqSize, 2);
     set(prm::qpc::kLogRqSize, 2);
     set(prm::qpc::kCdMaster, 1);
+    set(prm::qpc::kTsFormat, is_ethernet_ ? 1 : 0);
+    set(prm::qpc::kDbrUmemValid, 1);
     set(prm::qpc::kDbrUmemId, umem_.id);
+    Set(in, prm::qp_command::kWqUmemValid, 1);
     set(prm::qpc::kDbrAddr, 3 * kPage + 64);
     Set(in, prm::qp_command::kWqUmemOffset, kPage);
     Set(in, prm::qp_command::kWqUmemId, umem_.id);
@@ -134,6 +140,7 @@ class StandInTest : public testing::Test {
   emulated::Fabric fabric_{2, {}};
   std::unique_ptr<std::byte, Free> memory_{
       static_cast<std::byte*>(std::aligned_alloc(kPage, kUmemBytes))};
+  bool is_ethernet_;
   std::unique_ptr<StandIn> stand_in_;
   Uar uar_;
   Uar other_uar_;
@@ -225,6 +232,8 @@ TEST_F(StandInTest, CqThatIsWrong) {
   ExpectCqRefused(Cqc(kUarPage), 0x999, kBadResource, "doorbell page 0x999 does not exist");
   ExpectCqRefused(Cqc(kEqn), eqn_ + 1, kBadParameter, "event queue does not exist");
   ExpectCqRefused(Cqc(kCqeSize), 1, kBadParameter, "CQEs of 128 bytes");
+  ExpectCqRefused(Cqc(kDbrUmemValid), 0, kBadParameter, "umem of the CQ is not said");
+  ExpectCqRefused(prm::cq_command::kCqUmemValid, 0, kBadParameter, "umem of the CQ is not said");
   ExpectCqRefused(Cqc(kLogPageSize), 1, kBadParameter, "pages above 4096");
 }
 
@@ -253,6 +262,9 @@ TEST_F(StandInTest, QpThatIsWrong) {
   ExpectQpRefused(Qpc(kNoSq), 1, kBadParameter, "without send queue");
   ExpectQpRefused(Qpc(kLogPageSize), 1, kBadParameter, "pages above 4096");
   ExpectQpRefused(Qpc(kCsRes), 0x11, kBadParameter, "payload in CQEs");
+  ExpectQpRefused(Qpc(kDbrUmemValid), 0, kBadParameter, "umem of the QP is not said");
+  ExpectQpRefused(prm::qp_command::kWqUmemValid, 0, kBadParameter, "umem of the QP is not said");
+  ExpectQpRefused(Qpc(kTsFormat), 1, kBadParameter, "ts_format");
   ExpectQpRefused(Qpc(kUserIndex), 0, kBadParameter, "user index");
   ExpectQpRefused(Qpc(kPd), 0x999, kBadResource, "protection domain does not exist");
   ExpectQpRefused(Qpc(kUarPage), 0x999, kBadResource, "doorbell page 0x999 does not exist");
@@ -316,6 +328,8 @@ class StandInQpTest : public StandInTest {
     prm::ObjectCommand in = Step(Command::kRst2Init);
     Set(in, Qpc(prm::qpc::kPmState), prm::kPmMigrated);
     Set(in, Path(prm::ads::kVhcaPortNum), 1);
+    Set(in, Qpc(prm::qpc::kRre), 1);
+    Set(in, Qpc(prm::qpc::kRwe), 1);
     return in;
   }
   prm::ObjectCommand Receive() const {
@@ -402,7 +416,11 @@ TEST_F(StandInQpTest, StepsThatAreWrong) {
   const Field port = Path(prm::ads::kVhcaPortNum);
   ExpectStepRefused(Init(), Qpc(kPmState), 0, kBadParameter, "pm_state");
   ExpectStepRefused(Init(), port, 2, prm::Status::kBadIndex, "port does not exist");
+  ExpectStepRefused(Init(), Path(prm::ads::kPkeyIndex), 1, prm::Status::kBadIndex, "partition");
+  ExpectStepRefused(Init(), Qpc(kRre), 0, kBadParameter, "rre, rwe");
+  ExpectStepRefused(Init(), Qpc(kRwe), 0, kBadParameter, "rre, rwe");
   Do(Init());
+  ExpectStepRefused(Receive(), Qpc(kNextRcvPsn), 1, kBadParameter, "next_rcv_psn");
   ExpectStepRefused(Receive(), Qpc(kMtu), 0, kBadParameter, "mtu 0 is not");
   ExpectStepRefused(Receive(), Qpc(kMtu), 6, kBadParameter, "mtu 6 is not");
   ExpectStepRefused(Receive(), Qpc(kLogMsgMax), 31, kBadParameter, "log_msg_max 31");
@@ -416,6 +434,7 @@ TEST_F(StandInQpTest, StepsThatAreWrong) {
   ExpectStepRefused(Receive(), Path(prm::ads::kFl), 1, kBadParameter, "fl without capability");
   Do(Receive());
   ExpectStepRefused(Send(), Path(prm::ads::kAckTimeout), 0, kBadParameter, "would wait for ever");
+  ExpectStepRefused(Send(), Qpc(kNextSendPsn), 1, kBadParameter, "next_send_psn");
   ExpectStepRefused(Send(), Qpc(kRetryCount), 0, kBadParameter, "at the first lost packet");
 }
 
@@ -498,6 +517,21 @@ TEST_F(StandInTest, ResourcesInUseStay) {
   EXPECT_EQ(verbs().DeregisterUmem(umem_), 0);
   EXPECT_EQ(verbs().FreeUar(uar_), 0);
   EXPECT_EQ(verbs().FreePd(pd_), 0);
+}
+
+// Keys that a QP's WQEs may not use.
+TEST_F(StandInQpTest, MemoryOfAnotherProtectionDomain) {
+  ProtectionDomain other;
+  ASSERT_EQ(verbs().AllocPd(&other), 0);
+  MemoryRegion region;
+  ExpectError(verbs().RegisterMemory(other, {memory_.get(), 10}, {}, &region), EINVAL,
+              "a QP is of another protection domain");
+  ASSERT_EQ(verbs().RegisterMemory(pd_, {memory_.get(), 10}, {}, &region), 0);
+  prm::ObjectCommand in = QpCommand(/*cqn=*/0);  // memory is looked at first
+  Set(in, Qpc(prm::qpc::kPd), other.number);
+  ExpectRefused(Create(), in, kBadParameter, "memory is registered for another");
+  EXPECT_EQ(verbs().DeregisterMemory(region), 0);
+  EXPECT_EQ(verbs().FreePd(other), 0);
 }
 
 TEST_F(StandInTest, CallsThatAreWrong) {

@@ -139,6 +139,87 @@ TEST(QueuesTest, SelectionsLeaveOutAndCount) {
   EXPECT_LT(Occurrences(svg, "<g class=\"entry\">"), 42u);
 }
 
+/// The index of the first WAIT in `svg` for CQE `cqe` or later of CQ `cq`, in `queue`; none: SIZE_MAX.
+size_t FirstWait(const std::string& svg, const std::string& queue, uint32_t cq, uint32_t cqe) {
+  const std::regex wait("<title>" + queue + " (\\d+): WAIT CQ " + std::to_string(cq) +
+                        " until CQE (\\d+), ");
+  for (std::sregex_iterator it(svg.begin(), svg.end(), wait), end; it != end; ++it) {
+    if (std::stoul((*it)[2]) >= cqe) return std::stoul((*it)[1]);
+  }
+  return SIZE_MAX;
+}
+
+/// CQ and CQE of every receive that `op` comes after.
+std::vector<std::pair<uint32_t, uint32_t>> ReceivesBefore(const Plan& plan,
+                                                          const nic::NodeProgram& program,
+                                                          OpId op) {
+  std::vector<std::pair<uint32_t, uint32_t>> found;
+  const auto after = plan.after(plan.ops(ProgramOf(plan, program.node))[op.index()]);
+  for (const nic::QueuePair& qp : program.qps) {
+    for (size_t i = 0; i < qp.receives.size(); ++i) {
+      if (std::ranges::count(after, qp.receives[i].op) == 0) continue;
+      found.emplace_back(qp.recv_cq.value, static_cast<uint32_t>(i));
+    }
+  }
+  return found;
+}
+
+// A block that is sent on, seemingly before it has come: its WAIT was made for another send.
+TEST(QueuesTest, SelectionsShowTheWaitsOfTheirSends) {
+  size_t checked = 0, of_others = 0;
+  const auto check = [&](const Plan& plan, uint32_t node, nic::LoweringMode mode) {
+    const nic::NodeProgram program =
+        nic::Lower(plan, {.mode = mode, .node = NodeId(node)})->nodes[0];
+    const std::span<const Op> ops = plan.ops(ProgramOf(plan, NodeId(node)));
+    for (uint32_t round = 0; round < plan.header().rounds; ++round) {
+      Selection selection = Only(node);
+      selection.rounds = Rounds{round, round};
+      const std::string svg = *DrawQueues(plan, selection, {.mode = mode});
+      for (size_t qp = 0; qp + 1 < program.qps.size(); ++qp) {
+        // A managed queue's WAITs are the master's.
+        const size_t control = program.qps[qp].managed ? program.qps.size() - 1 : qp;
+        std::string queue = nic::Describe(program, nic::QpId::FromIndex(control));
+        if (control == qp) queue.replace(queue.find('>'), 1, "&gt;");
+        for (const nic::SendEntry& send : program.qps[qp].sends) {
+          if (!nic::IsSend(send.opcode) || ops[send.op.index()].round != round) continue;
+          for (const auto& [cq, cqe] : ReceivesBefore(plan, program, send.op)) {
+            const size_t wait = FirstWait(svg, queue, cq, cqe);
+            ASSERT_LT(wait, program.qps[control].sends.size()) << node << " round " << round;
+            ++checked;
+            if (program.qps[control].sends[wait].op != send.op) ++of_others;
+          }
+        }
+      }
+    }
+  };
+  for (const char* schedule : {"binomial_tree", "scatter_allgather", "binomial_pipeline"}) {
+    const Plan plan = PlanOf(5, 4, schedule);
+    for (uint32_t node = 0; node < 5; ++node) {
+      for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
+        check(plan, node, mode);
+        if (HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(checked, 50u);
+  EXPECT_GT(of_others, 0u) << "nothing that was hidden";
+}
+
+// Kinds and colours that are nowhere in the picture.
+TEST(QueuesTest, LegendsListWhatIsThere) {
+  const Plan plan = PlanOf(3, 2, "chain");
+  const std::string last = *DrawQueues(plan, Only(2));  // it sends nothing
+  EXPECT_EQ(Occurrences(last, ">send</text>"), 0u);
+  EXPECT_EQ(Occurrences(last, "whose CQE a WAIT waits for"), 0u);
+  EXPECT_EQ(Occurrences(last, ">receive, posted before the start</text>"), 1u);
+  EXPECT_EQ(Occurrences(*DrawQueues(plan, Only(1)), ">send</text>"), 1u);
+  size_t shown = 1;
+  Selection nothing = Only(0);
+  nothing.rounds = Rounds{2, 2};
+  EXPECT_EQ(Occurrences(*DrawQueues(plan, nothing, {}, &shown), "holds its queue"), 0u);
+  EXPECT_EQ(shown, 0u);
+}
+
 // Arrows that nobody can follow: none instead, which the title says.
 TEST(QueuesTest, TooManyArrowsAreLeftOut) {
   const Plan plan = PlanOf(4, 20);

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <tuple>
+#include <utility>
 
 #include "prepost/backends/nic/armed_node.h"
 #include "prepost/backends/nic/lower.h"
@@ -178,6 +179,29 @@ TEST_P(BrokenBytesTest, ReceiveIntoAnotherBlock) {
   EXPECT_THAT(Verdict(), HasSubstr("op: receive into"));
 }
 
+// CQs whose indices wrap within a run, and rings that are only as long as they may be.
+TEST_P(BrokenBytesTest, CqsThatIndicesDoNotTellApart) {
+  QpObject& last = node().qps.back();
+  CqObject* const cq = &node().cqs.back();
+  ASSERT_EQ(cq->number, last.send_cqn);
+  const uint32_t entries = std::exchange(cq->entries, 1u << 23);
+  EXPECT_THAT(Verdict(), HasSubstr("window: its CQ of sends has a ring of 8388608"));
+  cq->entries = entries;
+  last.sq_wqebbs = 1u << 15;  // of a queue that is shorter
+  EXPECT_EQ(Verdict(), "");
+}
+
+// When its queue breaks, CQEs are overwritten.
+TEST_P(BrokenBytesTest, CqsThatHoldNotAllOfTheirQueue) {
+  for (CqObject& cq : node().cqs) {
+    const uint32_t entries = std::exchange(cq.entries, cq.entries / 2);
+    if (entries > 1) {
+      EXPECT_THAT(Verdict(), HasSubstr("CQEs: the others are lost")) << cq.number;
+    }
+    cq.entries = entries;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, BrokenBytesTest,
                          testing::Values(LoweringMode::kInline, LoweringMode::kManaged),
                          [](const auto& param) { return std::string(Name(param.param)); });
@@ -251,13 +275,43 @@ TEST_F(ShortRingsTest, RingsThatLoseSomethingAreFound) {
   Compile("chain", 3, 70, "window=3", {.profile = kTinyRings});
   const QueueProgram right = program_;
   for (CompletionQueue& cq : program_.nodes[1].cqs) cq.entries = 1;
-  EXPECT_THAT(Verdict(), HasSubstr("part: its CQ holds 1 of 16 CQEs"));
+  EXPECT_THAT(Verdict(), HasSubstr("holds 1 of 16 CQEs"));
   program_ = right;
   for (QueuePair& qp : program_.nodes[1].qps) qp.rq_wqes = std::min(qp.rq_wqes, 1u);
   EXPECT_THAT(Verdict(), HasSubstr("part: the ring of receives cannot be written in halves"));
   program_ = right;
   program_.rnr_retry = 0;
   EXPECT_THAT(Verdict(), HasSubstr("node 0 posts receives in parts"));
+}
+
+// A full ring of 2^15 is taken for one whose host is 2^15 behind.
+TEST_F(ShortRingsTest, RingsThatIndicesDoNotTellApartAreFound) {
+  Compile("chain", 2, 33000, "retry", {});
+  const QueueProgram right = program_;
+  QueuePair& from = program_.nodes[0].qps[0];
+  ASSERT_EQ(from.sq_wqebbs, 1u << 14);
+  from.sq_wqebbs *= 2;
+  program_.nodes[0].cqs[from.send_cq.index()].entries *= 2;
+  EXPECT_THAT(Verdict(), HasSubstr("window: 32768 sends at once in a ring of 32768"));
+  program_ = right;
+  QueuePair& to = program_.nodes[1].qps[0];
+  to.rq_wqes *= 2;
+  program_.nodes[1].cqs[to.recv_cq.index()].entries *= 2;
+  EXPECT_THAT(Verdict(), HasSubstr("window: 32768 receives at once in a ring of 32768"));
+}
+
+// What a listing's head says of all queues, against the plan's.
+TEST_F(ShortRingsTest, AHeadThatIsNotThePlansIsRefused) {
+  Compile("chain", 3, 5, "barrier", {.mode = LoweringMode::kManaged});
+  const QueueProgram right = program_;
+  program_.rnr_retry = 7;
+  EXPECT_THAT(Verdict(), HasSubstr("RNR retries are 7, a plan with ready barrier has 0"));
+  program_ = right;
+  program_.mode = LoweringMode::kInline;
+  EXPECT_THAT(Verdict(), HasSubstr("the queues are inline, but QP 0>1 blocks is managed"));
+  program_ = right;
+  program_.message.block_bytes = 99;
+  EXPECT_THAT(Verdict(), HasSubstr("of 500 bytes in blocks of 99, the plan is of 500 in blocks"));
 }
 
 TEST(ValidateTest, LostSendEnableIsFound) {
@@ -337,7 +391,9 @@ Plan ForwardingPlan(const std::vector<OpId>& before_first, const std::vector<OpI
 
 /// Lowered without asking whether the plan is valid, and validated against it.
 std::string VerdictUnverified(const Plan& plan, const LowerOptions& options) {
-  QueueProgram program{.message = plan.header().message, .mode = options.mode};
+  QueueProgram program{.message = plan.header().message,
+                       .mode = options.mode,
+                       .rnr_retry = RnrRetryOf(plan.header())};
   for (const Program& it : plan.programs()) program.nodes.push_back(LowerNode(plan, it, options));
   return ValidateProgram(plan, program)->ToStatus().ToString();
 }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/compile_for_device.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "prepost/backends/nic/fit.h"
+#include "prepost/compiler/compile.h"
+
+namespace prepost::tools {
+
+Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower) {
+  Result<Plan> plan = Compile(spec);
+  if (!plan.ok() || lower == nullptr || !spec.ready.automatic) return plan;
+  const PlanHeader& header = plan->header();
+  if (header.ready.mode != ReadyMode::kBarrier && header.ready.mode != ReadyMode::kChannel) {
+    return plan;
+  }
+  const uint32_t at_once = lower->profile.rq_at_once();
+  if (header.message.blocks <= at_once || nic::CheckFit(*plan, *lower).ok()) return plan;
+  Spec windowed = spec;
+  windowed.ready = {.automatic = false, .ready = {.mode = ReadyMode::kWindow, .window = 1}};
+  Result<Plan> other = Compile(windowed);
+  if (!other.ok() || !nic::CheckFit(*other, *lower).ok()) return plan;
+  std::cerr << fmt::format(
+      "prepost: note: compiled with --ready window=1: with {}, as auto has it here, more than the "
+      "{} "
+      "receives that device profile {} holds must be posted at once\n",
+      ToString(header.ready), at_once, lower->profile.name);
+  return other;
+}
+
+}  // namespace prepost::tools

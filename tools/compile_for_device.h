@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CompileForDevice: the plan of a spec that is to be preposted, where the spec leaves open how
+// senders know of receives.
+#ifndef PREPOST_TOOLS_COMPILE_FOR_DEVICE_H_
+#define PREPOST_TOOLS_COMPILE_FOR_DEVICE_H_
+
+#include "prepost/backends/nic/lower.h"
+#include "prepost/compiler/spec.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+
+namespace prepost::tools {
+
+/// Compile(). Where `ready` is auto and the plan so made does not fit the device of `lower`, as more
+/// receives must be posted at once than a ring holds, but one with ready window=1 does, that one,
+/// with a note on stderr. Another plan that does not fit is returned, to be refused as any.
+/// `lower`: null if nothing is to be preposted.
+Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_COMPILE_FOR_DEVICE_H_
