@@ -37,10 +37,11 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
   static constexpr uint64_t kBytes = 20'000;
 
   /// The members of a chain of 20 blocks, connected and armed.
-  void Make(const char* ready, const std::array<Part, kNodes>& parts) {
+  void Make(const char* ready, const std::array<Part, kNodes>& parts,
+            const nic::LowerOptions& lower = {}) {
     plan_ = PlanOf(ready, kBytes);
     shorter_plan_ = PlanOf(ready, kBytes - 1000);
-    program_ = *nic::Lower(plan_);
+    program_ = *nic::Lower(plan_, lower);
     std::array<std::vector<TcpSocket>, kNodes> sockets;
     for (uint32_t i = 1; i < kNodes; ++i) {
       int pair[2] = {-1, -1};
@@ -136,6 +137,37 @@ TEST_F(DevicePlayerTest, ProgressIsWhatTheNicsDo) {
   for (const auto& player : players_) {
     ASSERT_TRUE(player->Poll(kLook).ok());
     EXPECT_TRUE(player->done());
+  }
+}
+
+// Members whose queues in parts, and what these cost, the report leaves out; requests for events that
+// are counted as doorbells.
+TEST_F(DevicePlayerTest, ReportsTellOfQueuesInParts) {
+  Make("window=1", kAllPreposted, {.profile = {.name = "short", .sq_wqebbs = 16, .rq_wqes = 16}});
+  Start({0, 1, 2});
+  bool is_done = false;
+  for (uint32_t look = 0; look < 10'000 && !is_done; ++look) {
+    fabric_.RunUntilIdle();
+    is_done = true;
+    for (const auto& player : players_) {
+      ASSERT_TRUE(player->Poll(kLook).ok());
+      is_done = is_done && player->done();
+    }
+  }
+  ASSERT_TRUE(is_done);
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    const NodeReport report = players_[node]->report();
+    uint64_t rearms = 0, bound = 0;
+    for (const QueueRearms& it : players_[node]->queue_rearms()) {
+      EXPECT_EQ(it.node, NodeId(node));
+      EXPECT_LE(it.rearms, it.bound) << it.queue;
+      rearms += it.rearms;
+      bound += it.bound;
+    }
+    EXPECT_GT(rearms, 0u);
+    EXPECT_EQ(rearms, report.rearms);
+    EXPECT_EQ(bound, report.rearms_max);
+    EXPECT_LE(report.host_posts_during, report.rearms) << "a doorbell for each part at most";
   }
 }
 
