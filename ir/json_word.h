@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReadWord: a reader (json_reader.h) of a string that names an enumerator.
+// ReadWord: a reader (json_reader.h) of a string that names an enumerator. Internal to ir/.
 #ifndef PREPOST_IR_JSON_WORD_H_
 #define PREPOST_IR_JSON_WORD_H_
 

@@ -50,7 +50,11 @@ Result<FileKind> KindOf(const std::string& path) {
   if (path == "-") return FileKind::kPlan;
   FormatFinder finder;
   PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string&) -> Status {
-    Json::sax_parse(in, &finder);
+    try {
+      Json::sax_parse(in, &finder);
+    } catch (const std::ios_base::failure&) {
+      // Its reader meets the same error, and says so.
+    }
     return {};
   }));
   if (finder.format() == kRolledPlanFormat) return FileKind::kRolledPlan;

@@ -284,7 +284,7 @@ TEST_F(BadInputTest, Listings) {
   expect("RNR retries: ", "RNR retries: 9", "1:65: expected a number up to 7");
   expect("node 0\n", "node 4294967296\n", "2:6: expected a number up to");
   expect("node 0\n", "", "2:1: expected \"node \"");
-  expect("ring: 1\n", "ring: 3\n", "3:31: expected a power of two before");
+  expect("ring: 1\n", "ring: 3\n", "3:30: expected a power of two, found");
   expect("ring: 1\n", "ring: \x1b[2J\n", "3:30: expected a number");
   expect("WAIT ", "WIAT ", "");
   expect("until CQE 0", "until CQE 16777216", "");

@@ -2,7 +2,7 @@
 """Runs every command that the README, the docs and the built-in help show: COMMAND SOURCE-FOLDER.
 
 A documented command is a line of a code block, or of a help text's examples, that begins with "prepost ". They run in order
-in one temporary folder that holds a small image.raw, a plan.json and the examples. With a "prepost node" run all other nodes of
+in one temporary folder that holds a small image.raw, a plan.json, a rolled.json and the examples. With a "prepost node" run all other nodes of
 its plan, each at an address of its own of the loopback interface. Commands for a card must be right up to it: they end with 3
 and say that it is missing. A "prepost diff" may find differences. Where there is a card they are left out."""
 import contextlib
@@ -95,6 +95,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "image.raw").write_bytes(os.urandom(3_000_000))
             pathlib.Path(folder, "examples").symlink_to(SOURCE / "examples")
+            run("prepost compile --nodes 8 --message-bytes any --block-bytes 400kB -o rolled.json", folder)
             made = run("prepost compile --nodes 8 --message image.raw --block-bytes 400kB -o plan.json", folder)
             assert made.returncode == 0, made.stderr
             for line in lines:

@@ -147,7 +147,8 @@ const Kind kKinds[] = {
      }},
     {"SEND_EN lost",
      [](const Site& it) {
-       if (!it.is(Opcode::kSendEnable)) return false;
+       // The last of a part: its doorbell holds its first bytes, and gives the damage away.
+       if (!it.is(Opcode::kSendEnable) || it.ends_part()) return false;
        MakeNop(it);
        return true;
      },

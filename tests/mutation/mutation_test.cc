@@ -76,9 +76,10 @@ std::vector<Spec> BaseSpecs(Random& random) {
     for (uint32_t nodes = 3; nodes <= 8; ++nodes) {
       Spec spec = smallest;
       spec.nodes = nodes;
+      spec.topology.reset();
       spec.root = NodeId(random.Below(nodes));
       spec.message_bytes = spec.block_bytes * random.Between(2, 4) - random.Below(spec.block_bytes);
-      specs.push_back(spec);
+      specs.push_back(WithRacks(spec, random.Between(1, 3)));
     }
   }
   return specs;
