@@ -6,7 +6,7 @@
     bench/lowering_table.py --command PATH --nodes 8 64    another build, other sizes
     bench/lowering_table.py --json table.json              all figures of all nodes, too, with the commit
 
-16 blocks and the schedule's own ready mode (--ready auto). Every figure is the largest of any node's, counted and not timed;
+16 blocks, the schedule's own ready mode (--ready auto), and 4 racks for the schedules that know of racks. Every figure is the largest of any node's, counted and not timed;
 the last column names the first node with the most WQEs. Bytes of rings are of WQEs and CQEs, what arming takes of a
 device, without the message."""
 import argparse
@@ -16,7 +16,9 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-ALGORITHMS = ["sequential", "chain", "kary_chain", "binomial_tree", "kary_tree", "binomial_pipeline", "circulant", "two_tree", "scatter_allgather"]
+ALGORITHMS = ["sequential", "chain", "kary_chain", "binomial_tree", "kary_tree", "binomial_pipeline", "circulant", "two_tree", "scatter_allgather",
+              "rack_chain", "rack_hybrid", "rack_circulant"]
+RACKS = 4
 MODES = ["inline", "managed"]
 BLOCKS = 16
 FIGURES = {"ring_bytes": "memory: bytes of rings", "wqes": "WQEs", "qps": "QPs", "cqs": "CQs", "doorbells": "doorbells", "waits": "WAITs",
@@ -35,10 +37,21 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
+def racks_of(nodes):
+    """A topology of RACKS racks."""
+    size = nodes // RACKS
+    racks = [{"name": f"rack{rack}", "hosts": f"node[{rack * size + 1}-{(rack + 1) * size}]"} for rack in range(RACKS)]
+    return {"format": "prepost.topology", "version": "1.0", "name": f"{RACKS}x{size}", "host_rate": "100Gbit/s",
+            "up_rate": "100Gbit/s", "racks": racks}
+
+
 def lowered(command, algorithm, nodes):
     """The plan's ready mode, and by mode the figures of all nodes."""
-    plan = run([command, "compile", "--nodes", str(nodes), "--algorithm", algorithm, "--block-bytes", "64KiB",
-                "--message-bytes", str(BLOCKS * (64 << 10))])
+    spec = {"format": "prepost.spec", "version": "1.0", "collective": "multicast", "nodes": nodes, "algorithm": algorithm,
+            "block_bytes": 64 << 10, "message_bytes": BLOCKS * (64 << 10)}
+    if algorithm.startswith("rack"):
+        spec["topology"] = racks_of(nodes)
+    plan = run([command, "compile", "-"], json.dumps(spec).encode())
     ready = json.loads(plan)["ready"]
     modes = {mode: json.loads(run([command, "lower", "-", "--mode", mode, "--json"], plan))["nodes"] for mode in MODES}
     return {"algorithm": algorithm, "nodes": nodes, "blocks": BLOCKS, "ready": ready, "modes": modes}
