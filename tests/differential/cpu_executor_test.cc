@@ -97,7 +97,7 @@ TEST_P(CpuExecutorTest, AlsoFromFileToFile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CpuExecutorTest,
-                         testing::Combine(testing::ValuesIn(ScheduleNames()),
+                         testing::Combine(testing::ValuesIn(test::SchedulesToRun()),
                                           test::AllTransports()),
                          [](const auto& param) {
                            return std::get<0>(param.param) + "_over_" +

@@ -168,7 +168,7 @@ TEST_P(CpuOverNicTest, MessagesOfManyPacketsDeliver) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CpuOverNicTest, testing::ValuesIn(ScheduleNames()),
+INSTANTIATE_TEST_SUITE_P(All, CpuOverNicTest, testing::ValuesIn(test::SchedulesToRun()),
                          [](const auto& param) { return param.param; });
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST_P(MixedMembers, DeliverTheSameBytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MixedMembers,
-                         testing::Combine(testing::ValuesIn(ScheduleNames()),
+                         testing::Combine(testing::ValuesIn(test::SchedulesToRun()),
                                           testing::Values(nic::LoweringMode::kInline,
                                                           nic::LoweringMode::kManaged)),
                          [](const auto& param) {

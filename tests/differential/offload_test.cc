@@ -197,7 +197,7 @@ TEST_P(OffloadDifferential, TinyRingsDeliver) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, OffloadDifferential,
-    testing::Combine(testing::ValuesIn(ScheduleNames()),
+    testing::Combine(testing::ValuesIn(test::SchedulesToRun()),
                      testing::Values(nic::LoweringMode::kInline, nic::LoweringMode::kManaged),
                      testing::Values(DeviceKind::kEmulated, DeviceKind::kMlx5InfiniBand,
                                      DeviceKind::kMlx5Ethernet)),

@@ -66,6 +66,14 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits) {
   return specs;
 }
 
+std::vector<std::string> SchedulesToRun() {
+#if defined(__SANITIZE_THREAD__)
+  return {"chain", "binomial_tree", "binomial_pipeline", "rack_circulant"};
+#else
+  return ScheduleNames();
+#endif
+}
+
 Spec RandomSpec(Random& random, SpecLimits limits) {
   const uint32_t nodes = random.Between(1, limits.nodes_max);
   const uint64_t bytes = random.Below(limits.blocks_max * kBlockBytes + 1);
