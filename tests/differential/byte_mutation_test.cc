@@ -692,7 +692,7 @@ class ByteMutation : public testing::Test {
     for (const auto& [mode, kinds] : object_kinds_of_) {
       EXPECT_EQ(kinds.size(), std::size(kObjectKinds)) << mode;
     }
-    EXPECT_EQ(kinds_of_.size(), 2 * ScheduleNames().size());
+    EXPECT_EQ(kinds_of_.size(), 2 * test::SchedulesToRun().size());
     for (const auto& [plans, kinds] : kinds_of_) {
       EXPECT_GE(kinds.size(), kKindsMin) << plans;
       std::cout << fmt::format("{}: {} kinds\n", plans, kinds.size());
@@ -718,7 +718,7 @@ TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
       .blocks = 4, .ring = 32768, .ready = {"auto", "barrier", "channel", "window=1"}};
   const Shapes in_parts{.blocks = 30, .ring = 16, .ready = {"window=1", "retry"}};
   for (const Shapes& shapes : {whole, in_parts}) {
-    for (const std::string& schedule : ScheduleNames()) {
+    for (const std::string& schedule : test::SchedulesToRun()) {
       for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
         for (const char* ready : shapes.ready) {
           ++seed;

@@ -23,7 +23,7 @@ uint64_t BytesOf(uint32_t blocks) { return blocks * kBlockBytes - (blocks % 2 ==
 
 std::vector<Spec> AllSmallSpecs(SpecLimits limits) {
   std::vector<Spec> specs;
-  for (const std::string& algorithm : ScheduleNames()) {
+  for (const std::string& algorithm : SchedulesToRun()) {
     for (uint32_t nodes = 1; nodes <= limits.nodes_max; ++nodes) {
       for (uint32_t blocks = 1; blocks <= limits.blocks_max; ++blocks) {
         for (const char* ready : kReadies) {
@@ -48,7 +48,7 @@ std::vector<Spec> AllSmallSpecs(SpecLimits limits) {
 
 std::vector<Spec> SpecsForExecutors(SpecLimits limits) {
   std::vector<Spec> specs;
-  for (const std::string& algorithm : ScheduleNames()) {
+  for (const std::string& algorithm : SchedulesToRun()) {
     for (const char* ready : {"auto", "barrier", "channel", "window=1", "window=2", "retry"}) {
       for (uint32_t nodes = 1; nodes <= limits.nodes_max; ++nodes) {
         for (uint32_t blocks = 0; blocks <= limits.blocks_max; ++blocks) {
@@ -67,7 +67,7 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits) {
 }
 
 std::vector<std::string> SchedulesToRun() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   return {"chain", "binomial_tree", "binomial_pipeline", "rack_circulant"};
 #else
   return ScheduleNames();

@@ -26,8 +26,8 @@ std::vector<Spec> AllSmallSpecs(SpecLimits limits = {});
 /// ready mode x nodes x blocks, one root each, and the empty message.
 std::vector<Spec> SpecsForExecutors(SpecLimits limits);
 
-/// The schedules that runs of executors go through: all of them; of builds that look for races, whose
-/// runs take ten times as long, some: threads do not know which schedule they carry.
+/// The schedules that tests of all plans go through: all of them; with sanitizers, whose tests take
+/// many times as long, some: neither memory nor threads know which schedule they carry.
 std::vector<std::string> SchedulesToRun();
 
 /// A spec within the limits; any schedule, ready mode, window and root, and sometimes no bytes.
