@@ -39,12 +39,10 @@ class KaryTree final : public RolledSchedule {
   std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
     const uint32_t children = Children(extent);
     const int64_t first_send = FirstSend(children, node);
-    const uint64_t first_child = uint64_t{children} * node + 1;
-    const int64_t child_count =
-        first_child >= extent.nodes ? 0 : std::min<int64_t>(children, extent.nodes - first_child);
+    const int64_t first_child = int64_t{children} * node + 1;
+    const int64_t child_count = std::clamp<int64_t>(extent.nodes - first_child, 0, children);
     Segment segment{.from = {.constant = std::max<int64_t>(first_send - 1, 0)},
-                    .to = {.per_block = children,
-                           .constant = first_send - children + std::max<int64_t>(child_count, 0)},
+                    .to = {.per_block = children, .constant = first_send - children + child_count},
                     .rounds_per_block = children};
     segment.slots.resize(children);
     const auto slot = [&](int64_t round) -> RolledSlot& {
