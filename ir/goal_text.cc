@@ -31,7 +31,9 @@ bool IsWord(char c) {
 
 class GoalTextReader {
  public:
-  GoalTextReader(std::istream& in, const std::string& name) : in_(in), name_(name) {}
+  GoalTextReader(std::istream& in, const std::string& name) : in_(in), name_(name) {
+    file_.name = name;
+  }
 
   Result<GoalFile> Read() {
     while (NextLine()) {
@@ -274,6 +276,15 @@ class GoalTextReader {
 };
 
 }  // namespace
+
+std::span<const GoalOrder> GoalFile::OrdersOf(uint32_t later) const {
+  const auto range = std::ranges::equal_range(orders, later, {}, &GoalOrder::later);
+  return {range.begin(), range.end()};
+}
+
+Status GoalFile::At(uint32_t op, std::string message) const {
+  return Rejected(std::move(message), fmt::format("{}:{}", name, ops[op].line));
+}
 
 Result<GoalFile> ReadGoalText(std::istream& in, const std::string& name) {
   return GoalTextReader(in, name).Read();

@@ -36,6 +36,8 @@ struct GoalOrder {
 };
 
 struct GoalFile {
+  std::string name;  ///< in messages
+
   struct Rank {
     uint32_t op_begin = 0;
     uint32_t op_end = 0;
@@ -44,6 +46,11 @@ struct GoalFile {
   std::vector<Rank> ranks;
   std::vector<GoalOp> ops;
   std::vector<GoalOrder> orders;  ///< sorted by `later`
+
+  /// The orders in which an op is the later one.
+  std::span<const GoalOrder> OrdersOf(uint32_t later) const;
+  /// kRejected, at the line of an op.
+  Status At(uint32_t op, std::string message) const;
 };
 
 /// Reads the text form, as LogGOPSim's txt2bin does: num_ranks, rank R { ... }, labelled or not
