@@ -59,7 +59,7 @@ uint32_t LagOf(const CirculantGraph& graph) {
     for (int32_t other = 0; other < q; ++other) {
       // The block that comes next in phase `other`, the first of its residue that is not there yet;
       // both are counted from the period in which `phase` is.
-      const int32_t missing = receives[other] + (other >= phase ? 0 : q);
+      const int32_t missing = receives[static_cast<size_t>(other)] + (other >= phase ? 0 : q);
       lag = std::max(lag, phase - missing + 1);
     }
   }

@@ -262,7 +262,7 @@ StandIn::Verdict StandIn::CreateCq(Input in, Output out, Object* object) {
   PREPOST_REFUSE_IF(CheckApart(memory));
   for (size_t i = 0; i < config.entries; ++i) {
     const std::byte owner = memory.rings[i * nic::kCqeBytes + nic::cqe::kOpcodeOwner];
-    if (owner >> 4 != std::byte{nic::cqe::kInvalid} >> 4) {
+    if ((owner >> 4) != (std::byte{nic::cqe::kInvalid} >> 4)) {
       return Bad(fmt::format("CQ entry {} is not invalid", i));
     }
   }
