@@ -9,7 +9,7 @@
 //
 // n = 2^l. Write node numbers in binary. In round j, with d = j mod l, vertex v exchanges blocks
 // with v xor 2^d. Vertex v != 0 then receives block
-//     b(v, j) = min(j - l + g(v, d), k - 1)     if j - l + g(v, d) >= 0, else nothing,
+//     min(j - l + g(v, d), k - 1)     if j - l + g(v, d) >= 0, else nothing,
 // where g(v, d) is 0 if bit d of v is clear, else the distance, 1..l, from bit d cyclically upward
 // to the next set bit of v (l if d is its only bit). The root, vertex 0, receives nothing; its own
 // sends are those to v = 2^d, block min(j, k - 1): a new block each round, the last one repeated.
@@ -21,12 +21,11 @@
 // swap each time the vertex has received along a dimension that is a 1-bit of v, that is, with the
 // parity of flips(v, j) = the number of rounds s < j with bit (s mod l) of v set. One round more
 // than for 2^l lets the twins even out.
-// * Inside, round j < k + l - 1: nothing if flips = 0; block b(v, j-1) if flips(j) = flips(j-1);
-//   else, if flips >= 2, block b(v, s) with s the latest round with flips(s) = flips(j) - 2.
-// * Last round, j = k + l - 1: R passes its inside block to the twin, and the twin passes R block
-//   b(v, s), s being the latest round in which the twin was R. With k = 1 nothing is left to pass
-//   inside; instead R(v, j) of each shared vertex gets block 0 from the non-R (or only) node of
-//   vertex v xor 1.
+// * Inside, rounds j < k + l: R passes the other one block j - 1 - l, or nothing if j <= l. It is
+//   the oldest block that only one of them has.
+// * Last round, j = k + l - 1, k >= 2: besides, the other one passes R block k - 1.
+// * k = 1: nothing is passed inside. In the last round, l, R(v, l) of each shared vertex gets block
+//   0 from the non-R (or only) node of vertex v xor 1.
 //
 // Worked example, 4 nodes, 2 blocks (3 rounds):
 //   round 0: 0>1:0   1: 0>2:1 1>3:0   2: 0>1:1 2>3:1 3>2:0
@@ -34,7 +33,7 @@
 //   0: 0>1:0 | 1: 0>2:1 1>3:0 | 2: 0>4:2 2>3:1 3>2:0 | 3: 0>2:2 1>4:0 3>1:1 4>3:2 | 4: 1>4:1 4>1:2
 //
 // Cost: O(log n) per question. Source: Ganesan and Seshadri, ICDCS 2005; RDMC (Behrens et al., DSN
-// 2018), section 4.3 and appendix A; the closed form follows RDMC's implementation transfer by
+// 2018), section 4.3 and appendix A; the closed form gives RDMC's implementation transfer by
 // transfer.
 #include <bit>
 
@@ -173,8 +172,9 @@ class BinomialPipeline final : public RolledSchedule {
   LinearInBlocks RoundsOf(RolledExtent extent) const override {
     return Hypercube(extent.nodes).rounds();
   }
-  bool FansIn(RolledExtent extent) const override { return extent.nodes > 2; }
-  bool FansOut(RolledExtent extent) const override { return extent.nodes > 2; }
+  Fan FanOf(RolledExtent extent) const override {
+    return {.in = extent.nodes > 2, .out = extent.nodes > 2};
+  }
   std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
     return Hypercube(extent.nodes).SegmentsOf(node);
   }

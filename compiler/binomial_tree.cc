@@ -34,8 +34,7 @@ class BinomialTree final : public RolledSchedule {
   LinearInBlocks RoundsOf(RolledExtent extent) const override {
     return {.per_block = Stages(extent.nodes)};
   }
-  bool FansIn(RolledExtent) const override { return false; }
-  bool FansOut(RolledExtent extent) const override { return extent.nodes > 2; }
+  Fan FanOf(RolledExtent extent) const override { return {.out = extent.nodes > 2}; }
 
   std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
     std::vector<Segment> segments;

@@ -27,8 +27,7 @@ class Chain final : public RolledSchedule {
   LinearInBlocks RoundsOf(RolledExtent extent) const override {
     return {.per_block = 1, .constant = int64_t{extent.nodes} - 2};
   }
-  bool FansIn(RolledExtent) const override { return false; }
-  bool FansOut(RolledExtent) const override { return false; }
+  Fan FanOf(RolledExtent) const override { return {}; }
 
   std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
     const int64_t v = node;

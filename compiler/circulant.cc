@@ -50,8 +50,9 @@ class Circulant final : public RolledSchedule {
   LinearInBlocks RoundsOf(RolledExtent extent) const override {
     return {.per_block = 1, .constant = int64_t{CirculantGraph(extent.nodes).phases()} - 1};
   }
-  bool FansIn(RolledExtent extent) const override { return extent.nodes > 2; }
-  bool FansOut(RolledExtent extent) const override { return extent.nodes > 2; }
+  Fan FanOf(RolledExtent extent) const override {
+    return {.in = extent.nodes > 2, .out = extent.nodes > 2};
+  }
 
   std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
     const CirculantGraph graph(extent.nodes);

@@ -40,8 +40,7 @@ class KaryChain final : public RolledSchedule {
     if (longest > 0) latest = std::max(latest, chains - 1 + longest - 1);
     return {.per_block = chains, .constant = latest + 1 - chains};
   }
-  bool FansIn(RolledExtent) const override { return false; }
-  bool FansOut(RolledExtent extent) const override { return Chains(extent) > 1; }
+  Fan FanOf(RolledExtent extent) const override { return {.out = Chains(extent) > 1}; }
 
   std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
     const uint32_t chains = Chains(extent);

@@ -33,8 +33,7 @@ class KaryTree final : public RolledSchedule {
     return {.per_block = children,
             .constant = LatestFirstSend(Children(extent), extent.nodes) - children};
   }
-  bool FansIn(RolledExtent) const override { return false; }
-  bool FansOut(RolledExtent extent) const override { return Children(extent) > 1; }
+  Fan FanOf(RolledExtent extent) const override { return {.out = Children(extent) > 1}; }
 
   std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
     const uint32_t children = Children(extent);

@@ -26,13 +26,6 @@ Pass SendWindowPass(SpecSendWindow send_window);
 /// `reduce`: removes every `after` entry that follows from the others. See reduce_pass.cc.
 Pass ReducePass();
 
-/// Whether some node receives blocks from more than one peer, or sends blocks to more than one.
-struct Fan {
-  bool in = false;
-  bool out = false;
-};
-Fan FanOf(const Plan& plan);
-
 }  // namespace prepost
 
 #endif  // PREPOST_COMPILER_PASS_H_

@@ -3,8 +3,7 @@
 // ready: how a sender knows that its target has posted the receive (RDMC's ready_for_block).
 //
 // * barrier: nothing in the plan; every receive everywhere is posted before any send. Cheapest
-// where
-//   all receives fit.
+//   where all receives fit.
 // * channel: one credit per channel, sent at once, grants all of its receives.
 // * window=W: one credit per block. A node's block receives in id order are r0, r1, ...; the credit
 //   for r_i is sent after r_(i-W) has completed, so that at most W granted receives are open at a
@@ -18,9 +17,6 @@
 // behind it. A credit has the round of the first transfer that it grants and stands before the
 // blocks of that round.
 //
-// auto: window=1 where some node receives from several peers, since uncoordinated senders would
-// share its port; else barrier.
-//
 // Example, chain of 3 nodes, 2 blocks, window=1, the program of node 1:
 //   round 0: op 0 send credit 1>0          op 1 recv 0>1:0
 //   round 1: op 2 send credit 1>0 after 1  op 3 recv credit 2>1
@@ -33,18 +29,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "prepost/compiler/fan.h"
 #include "prepost/compiler/pass.h"
 
 namespace prepost {
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-
-Ready Choose(const SpecReady& wanted, const Plan& plan) {
-  if (!wanted.automatic) return wanted.ready;
-  if (FanOf(plan).in) return {.mode = ReadyMode::kWindow, .window = 1};
-  return {.mode = ReadyMode::kBarrier, .window = 0};
-}
 
 /// Rewrites a plan without credits into one with them.
 class CreditInserter {
@@ -175,7 +166,7 @@ class CreditInserter {
 };
 
 Result<Plan> MakeReady(const SpecReady& wanted, const Plan& plan) {
-  const Ready ready = Choose(wanted, plan);
+  const Ready ready = ReadyFor(wanted, FanOf(plan));
   if (ready.mode == ReadyMode::kWindow && ready.window < plan.header().ports) {
     return Rejected(fmt::format("ready window={} is smaller than the schedule's {} ports",
                                 ready.window, plan.header().ports));

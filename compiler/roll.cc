@@ -5,7 +5,7 @@
 // plan follows from each node's own rounds.
 //
 // auto, as the passes have it, looks at the plan: credits are for plans in which some node receives
-// from several. With one block no node does, with more the schedule knows (FansIn()).
+// from several. With one block no node does, with more the schedule knows (FanOf()).
 #include "prepost/compiler/roll.h"
 
 #include <fmt/format.h>
@@ -41,19 +41,10 @@ void Rename(const NodeOrder& order, std::vector<Segment>& segments) {
 /// What auto means for `schedule` with k >= ready_blocks_min.
 void ChooseReady(const Spec& spec, const RolledSchedule& schedule, RolledExtent extent,
                  RolledPlan& plan) {
-  const bool fans_in = extent.nodes > 1 && schedule.FansIn(extent);
-  const bool fans_out = extent.nodes > 1 && schedule.FansOut(extent);
-  if (!spec.ready.automatic) {
-    plan.ready = spec.ready.ready;
-  } else if (fans_in) {
-    plan.ready = {.mode = ReadyMode::kWindow, .window = 1};
-    plan.ready_blocks_min = 2;
-  }
-  if (!spec.send_window.automatic) {
-    plan.send_window = spec.send_window.window;
-  } else if (fans_out) {
-    plan.send_window = 1;
-  }
+  const Fan fan = extent.nodes > 1 ? schedule.FanOf(extent) : Fan();
+  plan.ready = ReadyFor(spec.ready, fan);
+  if (spec.ready.automatic && fan.in) plan.ready_blocks_min = 2;
+  plan.send_window = SendWindowFor(spec.send_window, fan);
 }
 
 /// All nodes' programs must be there, and their rounds few enough to go through.

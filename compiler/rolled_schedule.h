@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "prepost/compiler/fan.h"
 #include "prepost/compiler/schedule.h"
 #include "prepost/ir/rolled_plan.h"
 
@@ -24,10 +25,8 @@ class RolledSchedule : public Schedule {
  public:
   /// Rounds as a function of the blocks, for nodes >= 2.
   virtual LinearInBlocks RoundsOf(RolledExtent extent) const = 0;
-  /// Whether, with 2 blocks or more, some node receives from several nodes; and whether some node
-  /// sends to several.
-  virtual bool FansIn(RolledExtent extent) const = 0;
-  virtual bool FansOut(RolledExtent extent) const = 0;
+  /// What FanOf() finds in a plan of it with 2 blocks or more.
+  virtual Fan FanOf(RolledExtent extent) const = 0;
   /// What `node` < nodes does, in time and memory that do not depend on other nodes' programs.
   /// Only asked for nodes >= 2.
   virtual std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const = 0;

@@ -8,29 +8,21 @@
 // node's uplink carries one block at a time, as the schedule assumes; with more, or none, several
 // blocks share it and each arrives later.
 //
-// auto: W = 1 where some node sends blocks to several peers or receives from several; else
-// unlimited, since the one channel of each node already keeps its sends in order.
-//
 // Example: the root of a binomial pipeline for 4 nodes sends 0>1:0, 0>2:1, 0>1:2: with W = 1 each
 // is after the one before.
 #include <llvm/ADT/SmallVector.h>
 
 #include <algorithm>
 
+#include "prepost/compiler/fan.h"
 #include "prepost/compiler/pass.h"
 
 namespace prepost {
 namespace {
 
-std::optional<uint32_t> Choose(const SpecSendWindow& wanted, const Plan& plan) {
-  if (!wanted.automatic) return wanted.window;
-  const Fan fan = FanOf(plan);
-  return fan.in || fan.out ? std::optional<uint32_t>(1) : std::nullopt;
-}
-
 Result<Plan> LimitSends(const SpecSendWindow& wanted, const Plan& plan) {
   PlanBuilder builder(plan.header());
-  const std::optional<uint32_t> window = Choose(wanted, plan);
+  const std::optional<uint32_t> window = SendWindowFor(wanted, FanOf(plan));
   builder.header().send_window = window;
   builder.Reserve(plan.ops().size(), plan.after_count() + (window ? plan.ops().size() / 2 : 0));
   for (const Channel& channel : plan.channels()) builder.AddChannel(channel);

@@ -27,8 +27,7 @@ class Sequential final : public RolledSchedule {
   LinearInBlocks RoundsOf(RolledExtent extent) const override {
     return {.per_block = int64_t{extent.nodes} - 1};
   }
-  bool FansIn(RolledExtent) const override { return false; }
-  bool FansOut(RolledExtent extent) const override { return extent.nodes > 2; }
+  Fan FanOf(RolledExtent extent) const override { return {.out = extent.nodes > 2}; }
 
   std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
     if (node != 0) return {Turn(node, {.send = {}, .recv = With(0, node)})};

@@ -152,20 +152,19 @@ Result<uint32_t> BlocksThatSettle(const RolledPlan& plan) {
   return static_cast<uint32_t>(blocks);
 }
 
-Status VerifyRolled(const RolledPlan& plan, const VerifyRolledOptions& options) {
+Result<uint32_t> VerifyRolled(const RolledPlan& plan) {
   const Result<uint32_t> last = BlocksThatSettle(plan);
   if (!last.ok()) return last.status();
   RolledPlan small = plan;  // blocks of one byte, so that sizes are numbers of blocks
   small.block_bytes = 1;
   for (uint32_t blocks = 1; blocks <= *last; ++blocks) {
-    if (options.progress) options.progress(blocks, *last);
     const Result<Plan> flat = Unroll(small, blocks, {.skip_passes = {"reduce"}});
     if (!flat.ok()) {
       return Rejected(fmt::format("with {}: {}", Count(blocks, "block"), flat.status().message()),
                       flat.status().where());
     }
   }
-  return {};
+  return last;
 }
 
 }  // namespace prepost

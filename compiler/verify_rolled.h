@@ -6,24 +6,18 @@
 #define PREPOST_COMPILER_VERIFY_ROLLED_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "prepost/ir/rolled_plan.h"
 
 namespace prepost {
 
-struct VerifyRolledOptions {
-  /// Called before each number of blocks is looked at, with it and the last one; may be null.
-  std::function<void(uint32_t blocks, uint32_t last)> progress;
-};
-
 /// The number of blocks up to which every one is looked at: all larger ones follow. Errors: what
 /// keeps the argument from holding, or more work than is allowed; `where` is a JSON pointer.
 Result<uint32_t> BlocksThatSettle(const RolledPlan& plan);
 
-/// Ok: `plan` is valid for every number of blocks. Else what is wrong with the smallest that is
-/// not. Time: that of verifying the flat plans of all k up to BlocksThatSettle().
-Status VerifyRolled(const RolledPlan& plan, const VerifyRolledOptions& options = {});
+/// BlocksThatSettle(), once `plan` is valid for every number of blocks. Else what is wrong with the
+/// smallest that is not. Time: that of verifying the flat plans of all k up to there.
+Result<uint32_t> VerifyRolled(const RolledPlan& plan);
 
 }  // namespace prepost
 

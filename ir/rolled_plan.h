@@ -89,8 +89,8 @@ struct RolledPlan {
   NodeId root;
   uint64_t block_bytes = 1;
   Ready ready;
-  uint32_t ready_blocks_min =
-      1;  ///< `ready` is for k >= this; fewer blocks need no credits: barrier
+  /// `ready` is for k >= this; fewer blocks need no credits: barrier.
+  uint32_t ready_blocks_min = 1;
   std::optional<uint32_t> send_window;  ///< none: unlimited
   LinearInBlocks rounds;
   std::vector<RolledProgram> programs;

@@ -63,25 +63,26 @@ Status CheckBounds(const Plan& plan, const std::string& path, const nic::DeviceP
 Status RunRolled(const std::string& path, const VerifyFlags& flags,
                  nlohmann::ordered_json* results) {
   const Result<RolledPlan> plan = ReadRolledPlanFile(path);
-  Status status = plan.status();
-  Result<uint32_t> last = Rejected("not read", path);
+  Result<uint32_t> last = plan.status();
   if (plan.ok()) {
     const Ticker ticker("verifying " + path);
-    last = BlocksThatSettle(*plan);
-    status = VerifyRolled(*plan);
-    if (!status.ok()) status = Rejected(status.ToString(), path);
+    last = VerifyRolled(*plan);
+    if (!last.ok()) last = Rejected(last.status().ToString(), path);
   }
-  results->push_back({{"plan", path}, {"valid", status.ok()}});
-  if (last.ok()) results->back()["blocks_checked"] = *last;
-  if (!status.ok()) results->back()["error"] = status.ToString();
-  if (status.ok() && !flags.json) {
+  results->push_back({{"plan", path}, {"valid", last.ok()}});
+  if (!last.ok()) {
+    results->back()["error"] = last.status().ToString();
+    return last.status();
+  }
+  results->back()["blocks_checked"] = *last;
+  if (!flags.json) {
     std::cout << fmt::format(
         "{}: valid for every message size: {}, {}, {} rounds of k blocks, ready {}; every k up to "
         "{} was checked, and larger ones follow\n",
         path, plan->algorithm, Count(plan->nodes, "node"), ToString(plan->rounds),
         ToString(plan->ready), *last);
   }
-  return status;
+  return {};
 }
 
 /// One file; what is wrong with it goes to stdout, as that is the result asked for.

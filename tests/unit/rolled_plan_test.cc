@@ -78,7 +78,7 @@ TEST(RolledPlanTest, UnrollsToWhatIsCompiledAtRandom) {
   }
 }
 
-// FansIn() and FansOut() stand in for what the passes see in the plan.
+// FanOf() stands in for what the passes see in the plan.
 TEST(RolledPlanTest, SchedulesKnowTheirFans) {
   for (const std::string& name : RolledNames()) {
     const Algorithm algorithm = *FindAlgorithm(name);
@@ -86,25 +86,25 @@ TEST(RolledPlanTest, SchedulesKnowTheirFans) {
       const RolledExtent rolled{.nodes = n, .fanout = algorithm.fanout};
       for (const uint32_t k : {1u, 2u, 3u, 4u, 7u, 20u, 70u}) {
         const Extent extent{.nodes = n, .blocks = k, .fanout = algorithm.fanout};
-        bool in = false, out = false;
-        for (uint32_t node = 0; node < n && !(in && out); ++node) {
+        Fan fan;
+        for (uint32_t node = 0; node < n && !(fan.in && fan.out); ++node) {
           const auto part = algorithm.schedule->ForNode(extent, node);
           std::optional<uint32_t> sender, receiver;
           const RoundRange rounds = part->ActiveRounds();
           for (uint32_t round = rounds.begin; round < rounds.end; ++round) {
             if (const auto to = part->Outgoing(round)) {
-              out |= receiver.value_or(to->peer) != to->peer;
+              fan.out |= receiver.value_or(to->peer) != to->peer;
               receiver = to->peer;
             }
             if (const auto from = part->Incoming(round)) {
-              in |= sender.value_or(from->peer) != from->peer;
+              fan.in |= sender.value_or(from->peer) != from->peer;
               sender = from->peer;
             }
           }
         }
-        ASSERT_EQ(in, k > 1 && algorithm.schedule->rolled()->FansIn(rolled))
-            << name << n << " " << k;
-        ASSERT_EQ(out, algorithm.schedule->rolled()->FansOut(rolled)) << name << n << " " << k;
+        const Fan said = algorithm.schedule->rolled()->FanOf(rolled);
+        ASSERT_EQ(fan.in, k > 1 && said.in) << name << n << " " << k;
+        ASSERT_EQ(fan.out, said.out) << name << n << " " << k;
       }
     }
   }
@@ -167,7 +167,7 @@ TEST(VerifyRolledTest, AcceptsEverySchedule) {
   for (const std::string& name : RolledNames()) {
     for (const uint32_t n : {1, 2, 3, 4, 7, 8, 12}) {
       const RolledPlan plan = RollOrDie(SpecOf(name, n));
-      const Status status = VerifyRolled(plan);
+      const Status status = VerifyRolled(plan).status();
       EXPECT_TRUE(status.ok()) << name << " n=" << n << ": " << status.ToString();
     }
   }
@@ -227,7 +227,7 @@ TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
     std::string what = Damage(random, plan);
     if (!CheckRolled(plan).ok() || plan == sound) continue;
     const Result<uint32_t> last = BlocksThatSettle(plan);
-    const Status verdict = VerifyRolled(plan);
+    const Status verdict = VerifyRolled(plan).status();
     if (!last.ok()) {
       EXPECT_FALSE(verdict.ok());
       ++unproved;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/compiler/pass.h"
+#include "prepost/compiler/fan.h"
 
 #include <algorithm>
 #include <vector>
@@ -15,6 +15,17 @@ Fan FanOf(const Plan& plan) {
   }
   const auto several = [](uint32_t peers) { return peers > 1; };
   return {.in = std::ranges::any_of(in, several), .out = std::ranges::any_of(out, several)};
+}
+
+Ready ReadyFor(const SpecReady& wanted, Fan fan) {
+  if (!wanted.automatic) return wanted.ready;
+  if (fan.in) return {.mode = ReadyMode::kWindow, .window = 1};
+  return {.mode = ReadyMode::kBarrier, .window = 0};
+}
+
+std::optional<uint32_t> SendWindowFor(const SpecSendWindow& wanted, Fan fan) {
+  if (!wanted.automatic) return wanted.window;
+  return fan.in || fan.out ? std::optional<uint32_t>(1) : std::nullopt;
 }
 
 }  // namespace prepost
