@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // prepost draw from outside: formats by suffix, the same bytes from run to run, what is refused,
-// and the README's picture.
+// and the pictures of the documentation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <fstream>
 #include <regex>
 
+#include "prepost/compiler/schedule.h"
 #include "tests/support/command.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_folder.h"
@@ -134,9 +135,21 @@ TEST_F(DrawTest, ViewsSayWhatTheyNeed) {
               HasSubstr("the way of block 299"));
 }
 
-TEST_F(DrawTest, TheReadmesPicture) {
-  ASSERT_EQ(Command({"compile", "--nodes", "8", "--message-bytes", "4MiB", "-o", plan_}).Wait(), 0);
-  test::ExpectGolden("../../docs/images/pipeline-8.svg", Draw("a.svg"));
+// docs/schedules.md shows every schedule as it is drawn now; README.md one of them.
+TEST_F(DrawTest, PicturesOfTheSchedules) {
+  for (const Schedule* schedule : Schedules()) {
+    const std::string name(schedule->name());
+    const std::string algorithm = name.starts_with("kary") ? name + "=2" : name;
+    std::vector<std::string> flags = {"compile",         "--nodes", "8",  "--algorithm", algorithm,
+                                      "--message-bytes", "4MiB",    "-o", plan_};
+    if (name.starts_with("rack")) {
+      flags.insert(flags.end(), {"--topology", PREPOST_SOURCE_DIR "/examples/topologies/2x4.json"});
+    }
+    ASSERT_EQ(Command(flags).Wait(), 0) << name;
+    test::ExpectGolden("../../docs/images/schedules/" + name + ".svg", Draw("a.svg"));
+    EXPECT_THAT(test::ReadText(PREPOST_SOURCE_DIR "/docs/schedules.md"),
+                HasSubstr("images/schedules/" + name + ".svg"));
+  }
 }
 
 }  // namespace
