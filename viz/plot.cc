@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/viz/plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "prepost/viz/chart.h"
+#include "prepost/viz/palette.h"
+#include "prepost/viz/svg.h"
+
+namespace prepost::viz {
+namespace {
+
+constexpr int kWidth = 620;
+constexpr int kHeight = 380;
+constexpr int kBelow = 44;       ///< the plot: its numbers and the axis' name
+constexpr int kNameHeight = 15;  ///< of a curve's name
+constexpr int kTicksWanted = 8;
+
+constexpr std::string_view kPlotStyle =
+    ".frame{fill:none;stroke:#666}.tick{stroke:#e2e2e6;fill:none}.x{font-size:11px;"
+    "text-anchor:middle}.axis{font-size:12px;text-anchor:middle}.yname{font-size:12px}"
+    ".lead{stroke:#bbb;fill:none}";
+
+/// 0.0025 s is 2.5 ms; without a unit just the number.
+std::string NumberText(double value, const std::string& unit) {
+  if (unit.empty() || value == 0) return fmt::format("{:.6g}", value);
+  constexpr std::array<const char*, 9> kPrefixes = {"p", "n", "µ", "m", "", "k", "M", "G", "T"};
+  // A little more than the value, so that 999.9999 n is 1 µ.
+  const int step = static_cast<int>(std::floor(std::log10(std::abs(value) * (1 + 1e-9)) / 3));
+  const int prefix = std::clamp(step, -4, 4);
+  return fmt::format("{:.4g} {}{}", value / std::pow(1000.0, prefix),
+                     kPrefixes[static_cast<size_t>(prefix + 4)], unit);
+}
+
+/// One axis: which values it shows, and where.
+class Scale {
+ public:
+  Scale(const PlotAxis& axis, double least, double most, bool from_zero) : axis_(axis) {
+    if (axis.logarithmic) {
+      ChooseLogarithmic(least, most);
+    } else {
+      ChooseLinear(from_zero ? std::min(0.0, least) : least, most);
+    }
+  }
+
+  /// 0 at the lower end, 1 at the upper.
+  double At(double value) const {
+    const double place = axis_.logarithmic ? std::log2(value) : value;
+    return (place - low_) / (high_ - low_);
+  }
+  const std::vector<double>& ticks() const { return ticks_; }
+  std::string Text(double tick) const { return NumberText(tick, axis_.unit); }
+
+ private:
+  /// Powers of 2, or of 10 where there would be too many.
+  void ChooseLogarithmic(double least, double most) {
+    const bool binary = std::log2(most / least) <= kTicksWanted + 4;
+    const double base = binary ? 1 : std::log2(10.0);
+    double first = std::floor(std::log2(least) / base + 1e-9);
+    double last = std::ceil(std::log2(most) / base - 1e-9);
+    if (last <= first) last = first + 1;
+    low_ = first * base;
+    high_ = last * base;
+    const double stride = std::ceil((last - first) / (kTicksWanted + 4));
+    for (double i = first; i <= last; i += stride) {
+      ticks_.push_back(binary ? std::exp2(i) : std::pow(10.0, i));
+    }
+  }
+
+  /// Multiples of 1, 2 or 5 times a power of 10.
+  void ChooseLinear(double least, double most) {
+    if (most <= least) most = least + (least == 0 ? 1 : std::abs(least));
+    const double rough = (most - least) / kTicksWanted;
+    const double power = std::pow(10.0, std::floor(std::log10(rough)));
+    double step = 10 * power;
+    for (const double factor : {5.0, 2.0, 1.0}) {
+      if (factor * power >= rough) step = factor * power;
+    }
+    low_ = std::floor(least / step + 1e-9) * step;
+    high_ = std::ceil(most / step - 1e-9) * step;
+    const auto count = static_cast<int>(std::lround((high_ - low_) / step));
+    for (int i = 0; i <= count; ++i) ticks_.push_back(low_ + i * step);
+  }
+
+  const PlotAxis& axis_;
+  double low_ = 0, high_ = 1;  ///< logarithms of base 2 where the axis is logarithmic
+  std::vector<double> ticks_;
+};
+
+struct Range {
+  double least = std::numeric_limits<double>::infinity();
+  double most = -std::numeric_limits<double>::infinity();
+};
+
+Range RangeOf(const Plot& plot, double PlotPoint::*coordinate) {
+  Range range;
+  for (const Curve& curve : plot.curves) {
+    for (const PlotPoint& point : curve.points) {
+      range.least = std::min(range.least, point.*coordinate);
+      range.most = std::max(range.most, point.*coordinate);
+    }
+  }
+  return range;
+}
+
+Status CheckPlot(const Plot& plot) {
+  bool any = false;
+  for (const Curve& curve : plot.curves) {
+    for (const PlotPoint& point : curve.points) {
+      any = true;
+      if (!std::isfinite(point.x) || !std::isfinite(point.y)) {
+        return Rejected("a value to plot is not finite", curve.name);
+      }
+      if ((plot.x.logarithmic && point.x <= 0) || (plot.y.logarithmic && point.y <= 0)) {
+        return Rejected(
+            fmt::format("({:g}, {:g}) has no place on a logarithmic axis", point.x, point.y),
+            curve.name);
+      }
+    }
+  }
+  if (!any) return Rejected("there is nothing to plot");
+  return {};
+}
+
+class PlotPicture {
+ public:
+  explicit PlotPicture(const Plot& plot)
+      : plot_(plot),
+        x_(MakeScale(plot.x, RangeOf(plot, &PlotPoint::x), /*from_zero=*/false)),
+        y_(MakeScale(plot.y, RangeOf(plot, &PlotPoint::y), /*from_zero=*/true)) {
+    std::string widest;
+    for (const double tick : y_.ticks()) {
+      if (y_.Text(tick).size() > widest.size()) widest = y_.Text(tick);
+    }
+    area_ = {ChartLeft(widest), 108, kWidth, kHeight};
+  }
+
+  std::string Draw() {
+    const Grid grid{.left = area_.x,
+                    .top = area_.y,
+                    .cell_width = area_.width,
+                    .cell_height = area_.height + kBelow,
+                    .columns = 1,
+                    .rows = 1};
+    double names = 0;
+    for (const Curve& curve : plot_.curves) names = std::max(names, TextWidth(curve.name, 12));
+    std::string style(kPlotStyle);
+    for (size_t i = 0; i < plot_.curves.size(); ++i) {
+      style += fmt::format(".k{}{{stroke:{};fill:none;stroke-width:2}}", i, Hex(ColorOf(i)));
+    }
+    Svg svg = StartChart(
+        grid,
+        {.headline = plot_.headline, .subline = plot_.subline, .note = plot_.note, .right = ""},
+        static_cast<int>(names) + 60, style);
+    DrawAxes(svg);
+    for (size_t i = 0; i < plot_.curves.size(); ++i) DrawCurve(svg, i);
+    DrawNames(svg);
+    return std::move(svg).Finish();
+  }
+
+ private:
+  static Scale MakeScale(const PlotAxis& axis, Range range, bool from_zero) {
+    return Scale(axis, range.least, range.most, from_zero);
+  }
+  /// Not the yellow end, which is faint on white.
+  Color ColorOf(size_t curve) const {
+    const auto count = static_cast<uint32_t>(plot_.curves.size());
+    return BlockColor(static_cast<uint32_t>(curve), count + count / 4 + 1);
+  }
+  int X(double x) const { return area_.x + static_cast<int>(std::lround(x_.At(x) * area_.width)); }
+  int Y(double y) const {
+    return area_.y + area_.height - static_cast<int>(std::lround(y_.At(y) * area_.height));
+  }
+  Point At(const PlotPoint& point) const { return {X(point.x), Y(point.y)}; }
+
+  void DrawAxes(Svg& svg) const {
+    const int bottom = area_.y + area_.height;
+    std::vector<Line> lines;
+    for (const double tick : x_.ticks()) {
+      lines.push_back({{X(tick), area_.y}, {X(tick), bottom}});
+    }
+    for (const double tick : y_.ticks()) {
+      lines.push_back({{area_.x, Y(tick)}, {area_.x + area_.width, Y(tick)}});
+    }
+    svg.Lines("tick", lines);
+    svg.Rect("frame", area_);
+    for (const double tick : x_.ticks()) svg.Text("x", X(tick), bottom + 16, x_.Text(tick));
+    for (const double tick : y_.ticks()) svg.Text("r", area_.x - 6, Y(tick) + 4, y_.Text(tick));
+    svg.Text("axis", area_.x + area_.width / 2, bottom + 36, plot_.x.name);
+    svg.Text("yname", kChartMargin, area_.y - 10, plot_.y.name);
+  }
+
+  void DrawCurve(Svg& svg, size_t index) const {
+    const Curve& curve = plot_.curves[index];
+    std::vector<Line> lines;
+    for (size_t i = 1; i < curve.points.size(); ++i) {
+      lines.push_back({At(curve.points[i - 1]), At(curve.points[i])});
+    }
+    if (!lines.empty()) svg.Lines(fmt::format("k{}", index), lines);
+    for (const PlotPoint& point : curve.points) {
+      const Point at = At(point);
+      svg.BeginGroup("point",
+                     fmt::format("{}: {}, {}", curve.name, x_.Text(point.x), y_.Text(point.y)));
+      svg.Rect("", {at.x - 3, at.y - 3, 6, 6}, ColorOf(index));
+      svg.EndGroup();
+    }
+  }
+
+  /// Right of the plot, at the curves' ends, pushed apart where these are close.
+  void DrawNames(Svg& svg) const {
+    struct Name {
+      size_t curve;
+      Point end;
+      int y;
+    };
+    std::vector<Name> names;
+    for (size_t i = 0; i < plot_.curves.size(); ++i) {
+      if (plot_.curves[i].points.empty()) continue;
+      const Point end = At(plot_.curves[i].points.back());
+      names.push_back({i, end, end.y});
+    }
+    std::ranges::stable_sort(names, {}, &Name::y);
+    for (size_t i = 1; i < names.size(); ++i) {
+      names[i].y = std::max(names[i].y, names[i - 1].y + kNameHeight);
+    }
+    int lowest = area_.y + area_.height;
+    for (size_t i = names.size(); i-- > 0; lowest -= kNameHeight) {
+      names[i].y = std::min(names[i].y, lowest);
+    }
+    const int left = area_.x + area_.width + 24;
+    for (const Name& name : names) {
+      svg.Lines("lead", std::array{Line{name.end, {left - 4, name.y}}});
+      svg.Rect("", {left, name.y - 4, 8, 8}, ColorOf(name.curve));
+      svg.Text("l", left + 14, name.y + 4, plot_.curves[name.curve].name);
+    }
+  }
+
+  const Plot& plot_;
+  Scale x_;
+  Scale y_;
+  Box area_;
+};
+
+}  // namespace
+
+Result<std::string> DrawPlot(const Plot& plot) {
+  PREPOST_RETURN_IF_ERROR(CheckPlot(plot));
+  return PlotPicture(plot).Draw();
+}
+
+double GrowthExponent(const Curve& curve) {
+  double x_sum = 0, y_sum = 0, xx_sum = 0, xy_sum = 0;
+  const auto count = static_cast<double>(curve.points.size());
+  for (const PlotPoint& point : curve.points) {
+    const double x = std::log(point.x), y = std::log(point.y);
+    x_sum += x;
+    y_sum += y;
+    xx_sum += x * x;
+    xy_sum += x * y;
+  }
+  const double spread = count * xx_sum - x_sum * x_sum;
+  return spread <= 1e-12 ? 0 : (count * xy_sum - x_sum * y_sum) / spread;
+}
+
+}  // namespace prepost::viz
