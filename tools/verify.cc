@@ -63,12 +63,13 @@ Status CheckBounds(const Plan& plan, const std::string& path, const nic::DeviceP
 Status RunRolled(const std::string& path, const VerifyFlags& flags,
                  nlohmann::ordered_json* results) {
   const Result<RolledPlan> plan = ReadRolledPlanFile(path);
-  Result<uint32_t> last = plan.status();
-  if (plan.ok()) {
+  const Result<uint32_t> last = [&]() -> Result<uint32_t> {
+    if (!plan.ok()) return plan.status();
     const Ticker ticker("verifying " + path);
-    last = VerifyRolled(*plan);
-    if (!last.ok()) last = Rejected(last.status().ToString(), path);
-  }
+    Result<uint32_t> settled = VerifyRolled(*plan);
+    if (!settled.ok()) return Rejected(settled.status().ToString(), path);
+    return settled;
+  }();
   results->push_back({{"plan", path}, {"valid", last.ok()}});
   if (!last.ok()) {
     results->back()["error"] = last.status().ToString();
