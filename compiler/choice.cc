@@ -46,6 +46,9 @@ constexpr double kRoughSlack = 1.25;
 /// Above so many nodes the search climbs no further than to the second k*.
 constexpr uint32_t kClimbNodesMax = 8192;
 
+/// Nor if it is so far above the best of other schedules there.
+constexpr double kClimbSlack = 2;
+
 /// Times that differ by less are equal.
 constexpr double kRoundingSlack = 1e-9;
 
@@ -72,28 +75,28 @@ class BlockSearch {
         algorithm_(algorithm),
         blocks_max_(spec.nodes == 1 ? 1 : BlocksMax(spec.nodes)) {}
 
-  /// By the closed form, as if all ports were the fastest.
+  /// The best by rough costs: the k* of rounds that are linear in k, or, for those that are not, some
+  /// other number of blocks.
   Message Guess() const {
     if (!spec_.choose_block_bytes) return MessageOf(spec_.block_bytes);
-    const auto rounds_of = [&](uint32_t blocks) {
-      return double{1} * algorithm_.schedule->Rounds(model_.ExtentOf(algorithm_, blocks));
-    };
-    const uint32_t fewer = blocks_max_ / 2;
-    if (fewer == 0) return InBlocks(1);
-    const double slope = (rounds_of(blocks_max_) - rounds_of(fewer)) / (blocks_max_ - fewer);
-    const double constant = rounds_of(blocks_max_) - slope * blocks_max_;
-    if (slope <= 0) return InBlocks(1);
-    return InBlocks(
-        BestBlockCount(Bytes(), model_.fastest_rate(), constant, slope, model_.lowest_latency()));
+    const double n = spec_.nodes;
+    Message best = InBlocks(ClosedForm());
+    for (const double blocks : {1.0, n, 8 * n, 64 * n}) {
+      const Message other = InBlocks(blocks);
+      if (model_.RoughSeconds(algorithm_, other) < model_.RoughSeconds(algorithm_, best))
+        best = other;
+    }
+    return best;
   }
 
-  /// By exact costs, from `guess` on.
-  Found Run(const Message& guess) {
+  /// By exact costs, from `guess` on; not to the end if that is far above `others_seconds`.
+  Found Run(const Message& guess, double others_seconds) {
     Try(guess);
     if (spec_.choose_block_bytes) {
       TryBlocks(1);
       TryFitted(guess.blocks);
-      if (spec_.nodes <= kClimbNodesMax) Climb();
+      const bool is_hopeful = best_->cost.seconds < kClimbSlack * others_seconds;
+      if (is_hopeful && spec_.nodes <= kClimbNodesMax) Climb();
     }
     return *best_;
   }
@@ -102,6 +105,18 @@ class BlockSearch {
   double Bytes() const { return static_cast<double>(*spec_.message_bytes); }
   Message MessageOf(uint64_t block_bytes) const {
     return *MakeMessage(*spec_.message_bytes, block_bytes);
+  }
+  /// k*, of the slope that rounds have at the most blocks.
+  double ClosedForm() const {
+    const auto rounds_of = [&](uint32_t blocks) {
+      return double{1} * algorithm_.schedule->Rounds(model_.ExtentOf(algorithm_, blocks));
+    };
+    const uint32_t fewer = blocks_max_ / 2;
+    if (fewer == 0) return 1;
+    const double slope = (rounds_of(blocks_max_) - rounds_of(fewer)) / (blocks_max_ - fewer);
+    const double constant = rounds_of(blocks_max_) - slope * blocks_max_;
+    if (slope <= 0) return 1;
+    return BestBlockCount(Bytes(), model_.fastest_rate(), constant, slope, model_.lowest_latency());
   }
   /// In about so many blocks, as near as limits and kBlockUnit allow.
   Message InBlocks(double blocks) const {
@@ -152,14 +167,15 @@ class BlockSearch {
         moved = best_->message.blocks != from;
       }
     }
-    if (spec_.topology) TryPhases();
+    const auto bits = static_cast<uint32_t>(std::bit_width(spec_.nodes));
+    // With many blocks a few rounds of another kind are nothing.
+    if (spec_.topology && best_->message.blocks <= 16 * bits) TryPhases(bits);
   }
 
   /// Pipelines over hypercubes and circulants have as many kinds of rounds as a node number has
   /// bits. Which of them come once more depends on k, and on racks and slow nodes they cost
   /// differently.
-  void TryPhases() {
-    const auto bits = static_cast<uint32_t>(std::bit_width(spec_.nodes));
+  void TryPhases(uint32_t bits) {
     for (uint32_t blocks = 2; blocks <= 2 * bits; ++blocks) TryBlocks(blocks);
     const double best = best_->message.blocks;
     for (uint32_t i = 1; i <= bits; ++i) {
@@ -212,7 +228,7 @@ class Contest {
       Candidate& entry = entries_[i];
       if (entry.cost.seconds > slack * best || model_.IsTooLarge(*FindAlgorithm(entry.algorithm)))
         continue;
-      Count(entry);
+      Count(entry, best);
       best = std::min(best, entry.cost.seconds);
     }
     // In steps that rounding does not see, so that equals stay as they were.
@@ -236,10 +252,10 @@ class Contest {
                         .cost = rough,
                         .is_rough = true});
   }
-  void Count(Candidate& entry) {
+  void Count(Candidate& entry, double others_seconds) {
     const Message guess = *MakeMessage(*spec_.message_bytes, entry.block_bytes);
     const BlockSearch::Found found =
-        BlockSearch(model_, spec_, *FindAlgorithm(entry.algorithm)).Run(guess);
+        BlockSearch(model_, spec_, *FindAlgorithm(entry.algorithm)).Run(guess, others_seconds);
     entry.block_bytes = found.message.block_bytes;
     entry.blocks = found.message.blocks;
     entry.cost = found.cost;
@@ -262,27 +278,26 @@ Status CheckFixed(const Spec& spec) {
   return CheckSpec(fixed);
 }
 
+/// What most of the winner's time goes into.
+std::string LimitOf(const ScheduleCost& cost) {
+  if (cost.seconds == 0) return "";
+  const double share = cost.shares[static_cast<size_t>(cost.largest_share())];
+  return fmt::format(", {} of it for {}", Percent(share / cost.seconds),
+                     Name(cost.largest_share()));
+}
+
 std::string Describe(const Choice& choice, const Spec& asked) {
-  const Candidate& winner = choice.winner();
   if (asked.nodes == 1) return "one node: nothing is sent";
-  const std::string time =
-      fmt::format("least predicted time, {}", WriteLatency(winner.cost.seconds));
-  const std::string limit =
-      winner.cost.seconds == 0
-          ? ""
-          : fmt::format(
-                ", {} of it for {}",
-                Percent(winner.cost.shares[static_cast<size_t>(winner.cost.largest_share())] /
-                        winner.cost.seconds),
-                Name(winner.cost.largest_share()));
-  if (choice.candidates.size() == 1) return "the only schedule in question; " + time + limit;
+  const ScheduleCost& cost = choice.winner().cost;
+  const std::string time = WriteLatency(cost.seconds) + LimitOf(cost);
+  if (choice.candidates.size() == 1) return fmt::format("predicted time {}", time);
   const Candidate& next = choice.candidates[1];
-  const double ratio = next.cost.seconds / winner.cost.seconds - 1;
-  const std::string gap = std::abs(ratio) < kRoundingSlack
-                              ? fmt::format("as {}, listed later", next.algorithm)
-                              : fmt::format("{} takes {}{} more", next.algorithm,
-                                            next.is_rough ? "about " : "", Percent(ratio));
-  return fmt::format("{}{}; {}", time, limit, gap);
+  const double ratio = next.cost.seconds / cost.seconds - 1;
+  if (!(std::abs(ratio) >= kRoundingSlack))
+    return fmt::format("least predicted time, {}; as {}, which is listed later", time,
+                       next.algorithm);
+  return fmt::format("least predicted time, {}; {} takes {}{} more", time, next.algorithm,
+                     next.is_rough ? "about " : "", Percent(ratio));
 }
 
 }  // namespace

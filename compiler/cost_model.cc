@@ -50,6 +50,9 @@ namespace {
 /// periods of hypercubes and circulants end together. The largest that there is time for.
 constexpr uint32_t kRackSteps[] = {5040, 2520, 840, 120};
 
+/// Above so many nodes few blocks are reckoned from many, too.
+constexpr uint32_t kPlayedNodesMax = 8192;
+
 /// scatter_allgather, whose costs repeat with n blocks, is gone through for so many nodes.
 constexpr uint32_t kRingNodesMax = 512;
 
@@ -296,8 +299,8 @@ ScheduleCost CostModel::CostOf(const Algorithm& algorithm, const Message& messag
   if (nodes() == 1) return {};
   if (algorithm.schedule->rolled() != nullptr) return SweepStreams(algorithm, message);
   const uint64_t rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, message.blocks));
-  if (rounds * nodes() > steps_max_ && message.blocks > ReckonedMin(algorithm))
-    return ReckonOn(algorithm, message);
+  const bool is_long = message.blocks > ReckonedMin(algorithm) || nodes() > kPlayedNodesMax;
+  if (rounds * nodes() > steps_max_ && is_long) return ReckonOn(algorithm, message);
   return PlayRounds(algorithm, message);
 }
 

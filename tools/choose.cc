@@ -28,7 +28,8 @@ struct ChooseFlags {
 };
 
 const char* LimitOf(const Candidate& it) {
-  return it.is_rough || it.cost.seconds == 0 ? "" : Name(it.cost.largest_share());
+  if (it.is_rough) return "left out";
+  return it.cost.seconds == 0 ? "nothing" : Name(it.cost.largest_share());
 }
 
 void PrintTable(const Choice& choice, std::ostream& out) {
@@ -42,8 +43,7 @@ void PrintTable(const Choice& choice, std::ostream& out) {
     out << fmt::format("{:<18} {:>9} {:>14} {:>10} {:>14} {:>8}  {}\n", it.algorithm, it.blocks,
                        it.block_bytes, it.cost.rounds,
                        (it.is_rough ? "~" : "") + WriteLatency(it.cost.seconds),
-                       fmt::format("{:.3f}", ratio),
-                       it.is_rough ? "left out" : LimitOf(it));
+                       fmt::format("{:.3f}", ratio), LimitOf(it));
   }
 }
 
