@@ -120,7 +120,8 @@ class BlockSearch {
   }
   /// In about so many blocks, as near as limits and kBlockUnit allow.
   Message InBlocks(double blocks) const {
-    const auto count = static_cast<uint32_t>(std::clamp(blocks, 1.0, double{1} * blocks_max_));
+    const double most = blocks_max_;
+    const auto count = static_cast<uint32_t>(blocks >= 1 ? std::min(blocks, most) : 1);  // or NaN
     const uint64_t bytes = std::max<uint64_t>(*spec_.message_bytes, 1);
     const uint64_t exact = (bytes - 1) / count + 1;
     return MessageOf((exact - 1) / kBlockUnit * kBlockUnit + kBlockUnit);
@@ -231,15 +232,18 @@ class Contest {
       Count(entry, best);
       best = std::min(best, entry.cost.seconds);
     }
-    // In steps that rounding does not see, so that equals stay as they were.
     std::ranges::stable_sort(entries_, {}, [](const Candidate& it) {
-      return std::pair(it.is_rough,
-                       std::llround(std::log(it.cost.seconds + 1e-300) / kRoundingSlack));
+      return std::pair(it.is_rough, InSteps(it.cost.seconds));
     });
     return std::move(entries_);
   }
 
  private:
+  /// In steps that rounding does not see, so that equals stay as they were.
+  static int64_t InSteps(double seconds) {
+    const double steps = std::log(seconds + std::numeric_limits<double>::min()) / kRoundingSlack;
+    return std::isfinite(steps) ? std::llround(steps) : std::numeric_limits<int64_t>::max();
+  }
   void Enter(const std::string& name) {
     const Algorithm algorithm = *FindAlgorithm(name);
     const Message message = BlockSearch(model_, spec_, algorithm).Guess();
@@ -280,7 +284,7 @@ Status CheckFixed(const Spec& spec) {
 
 /// What most of the winner's time goes into.
 std::string LimitOf(const ScheduleCost& cost) {
-  if (cost.seconds == 0) return "";
+  if (!(cost.seconds > 0) || !std::isfinite(cost.seconds)) return "";
   const double share = cost.shares[static_cast<size_t>(cost.largest_share())];
   return fmt::format(", {} of it for {}", Percent(share / cost.seconds),
                      Name(cost.largest_share()));
@@ -289,7 +293,8 @@ std::string LimitOf(const ScheduleCost& cost) {
 std::string Describe(const Choice& choice, const Spec& asked) {
   if (asked.nodes == 1) return "one node: nothing is sent";
   const ScheduleCost& cost = choice.winner().cost;
-  const std::string time = WriteLatency(cost.seconds) + LimitOf(cost);
+  const std::string time = WriteLatency(cost.seconds) +
+                           (choice.winner().is_rough ? ", by its rounds alone" : LimitOf(cost));
   if (choice.candidates.size() == 1) return fmt::format("predicted time {}", time);
   const Candidate& next = choice.candidates[1];
   const double ratio = next.cost.seconds / cost.seconds - 1;

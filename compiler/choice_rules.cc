@@ -73,8 +73,6 @@ class RangeReader {
   }
   Result<NumberRange> Finish() const {
     if (numbers_.empty()) return NumberRange{.min = 0, .max = most_};  // not given
-    if (numbers_.size() == 1)
-      return Rejected(fmt::format("{}: a range is [min, max], found one number", what_));
     if (numbers_[0] > numbers_[1]) {
       return Rejected(
           fmt::format("{}: the range [{}, {}] is empty", what_, numbers_[0], numbers_[1]));
@@ -97,8 +95,8 @@ class RulesReader {
           nodes_.Begin();
           bytes_.Begin();
         })
-        .Scalars("nodes", nodes_.Element(), JsonForm::Need::kOptional)
-        .Scalars("bytes", bytes_.Element(), JsonForm::Need::kOptional)
+        .Scalars("nodes", nodes_.Element(), JsonForm::Need::kOptional, 2)
+        .Scalars("bytes", bytes_.Element(), JsonForm::Need::kOptional, 2)
         .Scalar(
             "algorithm", [this](const JsonScalar& it) { return ReadAlgorithm(it); },
             JsonForm::Need::kOptional)

@@ -46,9 +46,9 @@
 namespace prepost {
 namespace {
 
-/// Between two k of which the costs of a schedule for racks are drawn on: after so many blocks many
-/// periods of hypercubes and circulants end together. The largest that there is time for.
-constexpr uint32_t kRackSteps[] = {5040, 2520, 840, 120};
+/// Between two k of which costs are drawn on: after so many blocks many periods, of two trees,
+/// hypercubes and circulants, end together. The largest that there is time for.
+constexpr uint32_t kSteps[] = {5040, 2520, 840, 120};
 
 /// Above so many nodes few blocks are reckoned from many, too.
 constexpr uint32_t kPlayedNodesMax = 8192;
@@ -65,6 +65,11 @@ struct BlockSizes {
 BlockSizes SizesOf(const Message& message) {
   return {.full = static_cast<double>(message.BlockSize(0)),
           .last = static_cast<double>(message.BlockSize(message.blocks - 1))};
+}
+
+/// Whether its segments go around a ring: its costs repeat with as many blocks as there are nodes.
+bool IsRing(const Algorithm& algorithm) {
+  return algorithm.schedule == &ScatterAllgatherSchedule();
 }
 
 /// How many transfers there are of full blocks and of last ones.
@@ -278,21 +283,19 @@ double CostModel::RoughSeconds(const Algorithm& algorithm, const Message& messag
 }
 
 bool CostModel::IsTooLarge(const Algorithm& algorithm) const {
-  const bool is_ring =
-      algorithm.schedule->rolled() == nullptr && !algorithm.schedule->NeedsWholeRacks();
-  return is_ring && nodes() > kRingNodesMax;
+  return IsRing(algorithm) && nodes() > kRingNodesMax;
 }
 
 uint32_t CostModel::ReckonStep(const Algorithm& algorithm) const {
-  if (!algorithm.schedule->NeedsWholeRacks()) return nodes();
-  for (const uint32_t step : kRackSteps) {
+  if (IsRing(algorithm)) return nodes();
+  for (const uint32_t step : kSteps) {
     if (2 * uint64_t{step} * nodes() <= 4 * steps_max_) return step;
   }
-  return std::ranges::min(kRackSteps);
+  return std::ranges::min(kSteps);
 }
 
 uint32_t CostModel::ReckonedMin(const Algorithm& algorithm) const {
-  return 2 * std::min(ReckonStep(algorithm), std::ranges::min(kRackSteps));
+  return 2 * std::min(ReckonStep(algorithm), std::ranges::min(kSteps));
 }
 
 ScheduleCost CostModel::CostOf(const Algorithm& algorithm, const Message& message) {
@@ -411,8 +414,8 @@ ScheduleCost CostModel::ReckonOn(const Algorithm& algorithm, const Message& mess
                     .is_exact = false};
   // The segments of a ring are all as long as the longest.
   const uint32_t unit = ReckonStep(algorithm);
-  const bool is_ring = !algorithm.schedule->NeedsWholeRacks();
-  const uint32_t blocks = is_ring ? (message.blocks - 1) / unit * unit + unit : message.blocks;
+  const uint32_t blocks =
+      IsRing(algorithm) ? (message.blocks - 1) / unit * unit + unit : message.blocks;
   const double more = static_cast<double>(blocks) - reckoned.blocks;
   const double block_bytes = SizesOf(message).full;
   for (size_t i = 0; i < kCostShares; ++i) {

@@ -74,7 +74,8 @@ TEST(ChoiceRulesTest, RefusesInOneLineWithThePlace) {
   EXPECT_THAT(ErrorOf(R"({"nodes": [3, 2], "algorithm": "chain"})"),
               HasSubstr("/rules/0: nodes: the range [3, 2] is empty"));
   EXPECT_THAT(ErrorOf(R"({"bytes": [3], "algorithm": "chain"})"),
-              HasSubstr("/rules/0: bytes: a range is [min, max], found one number"));
+              HasSubstr("/rules/0/bytes: expected at least 2 elements, found 1"));
+  EXPECT_THAT(ErrorOf(R"({"bytes": [], "algorithm": "chain"})"), HasSubstr("2 elements, found 0"));
   EXPECT_THAT(ErrorOf(R"({"bytes": [3, 4, 5], "algorithm": "chain"})"), HasSubstr("third number"));
   EXPECT_THAT(ErrorOf(R"({"block_bytes": 0})"), HasSubstr("/rules/0/block_bytes: a block has at"));
   EXPECT_THAT(ErrorOf(R"({"size": 1, "algorithm": "chain"})"), HasSubstr("size"));

@@ -36,7 +36,7 @@ Sends OfRounds(const RolledProgram& program, uint32_t blocks) {
 // a full one, segments for other numbers of blocks.
 TEST(RolledStreamsTest, AreTheSendsOfAllRounds) {
   for (const char* name : {"sequential", "chain", "kary_chain=3", "binomial_tree", "kary_tree=2",
-                           "binomial_pipeline", "circulant", "two_tree"}) {
+                           "binomial_pipeline", "circulant"}) {
     const Algorithm algorithm = *FindAlgorithm(name);
     for (uint32_t nodes = 2; nodes <= 21; ++nodes) {
       const RolledExtent extent{.nodes = nodes, .fanout = algorithm.fanout};
