@@ -55,6 +55,8 @@ Status CheckTransfers(uint32_t nodes, uint32_t blocks) {
 }
 
 Status CheckSpec(const Spec& spec) {
+  if (spec.algorithm == kAutoAlgorithm) return Rejected("auto is not chosen yet", "/algorithm");
+  if (spec.choose_block_bytes) return Rejected("auto is not chosen yet", "/block_bytes");
   if (spec.nodes == 0) return Rejected("a multicast has at least 1 node, found 0", "/nodes");
   if (spec.nodes > kNodesMax) {
     return Rejected(fmt::format("{} nodes are too many, the limit is {}", spec.nodes, kNodesMax),

@@ -15,7 +15,7 @@
 
 namespace prepost {
 
-/// `auto` chooses a value; see ready_pass.cc and send_window_pass.cc for the rule.
+/// `auto` chooses a value; see fan.h for the rule.
 struct SpecReady {
   bool automatic = true;
   Ready ready;  ///< when not automatic
@@ -29,11 +29,15 @@ struct SpecSendWindow {
   friend bool operator==(const SpecSendWindow&, const SpecSendWindow&) = default;
 };
 
+/// As Spec::algorithm: Choose() finds one (choice.h).
+inline constexpr const char* kAutoAlgorithm = "auto";
+
 struct Spec {
   uint32_t nodes = 0;  ///< >= 1
   NodeId root;
   std::optional<uint64_t> message_bytes;  ///< none: not said, which CheckSpec() rejects
   uint64_t block_bytes = 1u << 20;
+  bool choose_block_bytes = false;  ///< `block_bytes` is for Choose() to find
   std::string algorithm = "binomial_pipeline";
   SpecReady ready;
   SpecSendWindow send_window;
@@ -46,7 +50,7 @@ struct Spec {
 };
 
 /// Checks the values against each other and the limits of plan.h; `where` in the Status is a JSON
-/// pointer.
+/// pointer. What is left to Choose() is rejected.
 Status CheckSpec(const Spec& spec);
 
 /// A flat plan may not have more than 2^27 transfers, two ops each, in memory. Needs nodes >= 1.

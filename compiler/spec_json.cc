@@ -42,6 +42,14 @@ JsonForm::ReadScalar ReadSendWindow(SpecSendWindow* out) {
   };
 }
 
+/// "auto" or a number.
+JsonForm::ReadScalar ReadBlockBytes(Spec* out) {
+  return [out](const JsonScalar& scalar) -> Status {
+    out->choose_block_bytes = scalar.kind == JsonScalar::Kind::kString && scalar.text == "auto";
+    return out->choose_block_bytes ? Status() : ReadUint64(&out->block_bytes)(scalar);
+  };
+}
+
 /// The node at the next vertex.
 JsonForm::ReadScalar ReadOrder(std::vector<NodeId>* out) {
   return [out](const JsonScalar& scalar) -> Status {
@@ -71,7 +79,7 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
             return ReadUint64(&spec.message_bytes.emplace())(scalar);
           },
           Need::kOptional)
-      .Scalar("block_bytes", ReadUint64(&spec.block_bytes), Need::kOptional)
+      .Scalar("block_bytes", ReadBlockBytes(&spec), Need::kOptional)
       .Scalar("algorithm", ReadString(&spec.algorithm), Need::kOptional)
       .Scalar("ready", ReadReady(&spec.ready), Need::kOptional)
       .Scalar("send_window", ReadSendWindow(&spec.send_window), Need::kOptional)
@@ -100,6 +108,7 @@ void WriteSpec(const Spec& spec, std::ostream& out) {
                                  {"algorithm", spec.algorithm},
                                  {"ready", ToString(spec.ready)},
                                  {"send_window", "auto"}};
+  if (spec.choose_block_bytes) json["block_bytes"] = "auto";
   if (spec.message_bytes) json["message_bytes"] = *spec.message_bytes;
   if (!spec.send_window.automatic) {
     json["send_window"] = nullptr;

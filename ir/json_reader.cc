@@ -125,11 +125,12 @@ JsonForm& JsonForm::ScalarOrObject(std::string key, ReadScalar read, JsonForm* f
               .read = std::move(read),
               .form = form});
 }
-JsonForm& JsonForm::Scalars(std::string key, ReadScalar read_element, Need need) {
+JsonForm& JsonForm::Scalars(std::string key, ReadScalar read_element, Need need, uint64_t least) {
   return Add({.key = std::move(key),
               .type = Type::kScalars,
               .need = need,
-              .read = std::move(read_element)});
+              .read = std::move(read_element),
+              .least = least});
 }
 JsonForm& JsonForm::ScalarOrScalars(std::string key, ReadScalar read_element, Need need) {
   return Add({.key = std::move(key),
@@ -250,8 +251,10 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
 
   bool end_array() override {
     if (skipping_) return Unnest();
-    stack_.back().array = nullptr;
-    return true;
+    Frame& top = stack_.back();
+    const uint64_t least = std::exchange(top.array, nullptr)->least;
+    if (top.index >= least) return true;
+    return Fail(fmt::format("expected at least {} elements, found {}", least, top.index));
   }
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {

@@ -42,7 +42,9 @@ class JsonForm {
   /// Either: a value, or an object that says more about it.
   JsonForm& ScalarOrObject(std::string key, ReadScalar read, JsonForm* form,
                            Need need = Need::kRequired);
-  JsonForm& Scalars(std::string key, ReadScalar read_element, Need need = Need::kRequired);
+  /// An array of `least` elements or more.
+  JsonForm& Scalars(std::string key, ReadScalar read_element, Need need = Need::kRequired,
+                    uint64_t least = 0);
   /// Either: one value, or an array of them.
   JsonForm& ScalarOrScalars(std::string key, ReadScalar read_element, Need need = Need::kRequired);
   JsonForm& Objects(std::string key, JsonForm* element_form, Need need = Need::kRequired);
@@ -66,6 +68,7 @@ class JsonForm {
     Need need;
     ReadScalar read;
     JsonForm* form = nullptr;
+    uint64_t least = 0;
   };
   JsonForm& Add(Field field);
 

@@ -39,7 +39,7 @@ Status RunAny(const CompileFlags& flags) {
       !options.print_after.empty()) {
     return {StatusCode::kUsage, "passes run when a plan for any size is unrolled, not before"};
   }
-  const Result<Spec> spec = flags.spec.ToSpec(flags.spec_path, 0);
+  const Result<Spec> spec = flags.spec.ToSpecForAnySize(flags.spec_path);
   if (!spec.ok()) return spec.status();
   std::optional<NodeId> only;
   if (flags.node) only = NodeId(*flags.node);
@@ -117,6 +117,8 @@ void AddCompile(CLI::App& app, Action* action) {
       "--message image.raw -o plan.json\n"
       "  prepost compile --topology examples/topologies/slow-node.json --root 3 --message-bytes "
       "1MiB --show-order\n"
+      "  prepost compile --nodes 100 --message image.raw --algorithm auto --block-bytes auto -o "
+      "plan.json\n"
       "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"
       "  prepost compile --nodes 65536 --message-bytes any --node 7 --dump");
   command->add_option("SPEC", flags->spec_path, "Spec file, - for stdin");

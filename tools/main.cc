@@ -19,8 +19,9 @@ namespace prepost::tools {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&, Action*) = {
-    AddCompile, AddUnroll, AddVerify,  AddStats,    AddExplain, AddDiff,   AddDraw,    AddLower,
-    AddRun,     AddNode,   AddCompare, AddTopology, AddExport,  AddImport, AddDevices, AddProbe};
+    AddCompile,  AddChoose, AddUnroll, AddVerify,  AddStats, AddExplain,
+    AddDiff,     AddDraw,   AddLower,  AddRun,     AddNode,  AddCompare,
+    AddTopology, AddExport, AddImport, AddDevices, AddProbe};
 
 /// Errors quote files and arguments, whose control characters are not for the terminal.
 std::string Printable(std::string text) {

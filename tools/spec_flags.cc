@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <iostream>
 
+#include "prepost/compiler/rate_text.h"
 #include "prepost/compiler/schedule.h"
 #include "prepost/compiler/spec_json.h"
+#include "prepost/ir/count.h"
 #include "tools/command.h"
 #include "tools/number_check.h"
 #include "tools/topology_file.h"
@@ -73,6 +75,13 @@ Status Usage(const char* flag, const Status& status) {
   return {StatusCode::kUsage, fmt::format("{}: {}", flag, status.message())};
 }
 
+/// What is wrong with a spec, at its place in the file or with the flag of its key.
+Status InInput(const Status& status, const std::string& spec_path) {
+  if (!status.where().starts_with("/")) return status;
+  return Rejected(status.message(),
+                  spec_path.empty() ? FlagOf(status.where()) : spec_path + ": " + status.where());
+}
+
 }  // namespace
 
 void SpecFlags::AddTo(CLI::App& command) {
@@ -85,12 +94,14 @@ void SpecFlags::AddTo(CLI::App& command) {
       ->type_name("R")
       ->check(WholeNumber(0, UINT32_MAX))
       ->group(group);
-  command.add_option("--block-bytes", block_bytes_, "Size of a block, such as 64KiB [1MiB]")
+  command
+      .add_option("--block-bytes", block_bytes_, "Size of a block, such as 64KiB, or auto [1MiB]")
       ->type_name("B")
       ->group(group);
   command
-      .add_option("--algorithm", algorithm_,
-                  fmt::format("One of {} [binomial_pipeline]", fmt::join(ScheduleNames(), ", ")))
+      .add_option(
+          "--algorithm", algorithm_,
+          fmt::format("auto or one of {} [binomial_pipeline]", fmt::join(ScheduleNames(), ", ")))
       ->type_name("A")
       ->group(group);
   command
@@ -115,11 +126,24 @@ void SpecFlags::AddTo(CLI::App& command) {
                   "numbers [see --show-order of compile]")
       ->type_name("LIST")
       ->group(group);
+  const std::string by = "What auto chooses by (docs/choice.md)";
+  command.add_option("--rules", rules_, "Rule file that pins choices by nodes and bytes")
+      ->type_name("FILE")
+      ->group(by);
+  command.add_option("--rate", rate_, "Rate of each node's port, without --topology [100Gbit/s]")
+      ->type_name("RATE")
+      ->group(by);
+  command.add_option("--latency", latency_, "One way, without --topology [1us]")
+      ->type_name("TIME")
+      ->group(by);
+  command.add_option("--block-overhead", block_overhead_, "What each block costs [1.76us]")
+      ->type_name("TIME")
+      ->group(by);
 }
 
 bool SpecFlags::any() const {
   return nodes_ || root_ || block_bytes_ || algorithm_ || ready_ || send_window_ || topology_ ||
-         order_;
+         order_ || rules_ || rate_ || latency_ || block_overhead_;
 }
 
 Status SpecFlags::ApplyTopology(const std::string& spec_path, Spec* spec) const {
@@ -140,9 +164,9 @@ Status SpecFlags::ApplyTopology(const std::string& spec_path, Spec* spec) const 
   return {};
 }
 
-Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
-                               std::optional<uint64_t> message_bytes) const {
-  Spec spec;
+Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_t> message_bytes,
+                             const Spec& defaults) const {
+  Spec spec = defaults;
   if (!spec_path.empty()) {
     PREPOST_RETURN_IF_ERROR(
         WithInput(spec_path, [&](std::istream& in, const std::string& name) -> Status {
@@ -160,9 +184,12 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
   if (message_bytes) spec.message_bytes = *message_bytes;
   if (algorithm_) spec.algorithm = *algorithm_;
   if (block_bytes_) {
-    const Result<uint64_t> bytes = ParseSize(*block_bytes_);
-    if (!bytes.ok()) return Usage("--block-bytes", bytes.status());
-    spec.block_bytes = *bytes;
+    spec.choose_block_bytes = *block_bytes_ == "auto";
+    if (!spec.choose_block_bytes) {
+      const Result<uint64_t> bytes = ParseSize(*block_bytes_);
+      if (!bytes.ok()) return Usage("--block-bytes", bytes.status());
+      spec.block_bytes = *bytes;
+    }
   }
   if (ready_) {
     const Result<SpecReady> ready = ParseReady(*ready_);
@@ -175,12 +202,82 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
     spec.send_window = *send_window;
   }
   PREPOST_RETURN_IF_ERROR(ApplyTopology(spec_path, &spec));
-  if (const Status status = CheckSpec(spec); !status.ok()) {
-    const std::string where =
-        spec_path.empty() ? FlagOf(status.where()) : spec_path + ": " + status.where();
-    return Rejected(status.message(), where);
-  }
   return spec;
+}
+
+Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec) const {
+  ChoiceOptions options;
+  if (rate_) {
+    if (spec.topology) return Usage("--rate", Rejected("the topology has the rates"));
+    const Result<double> rate = ParseRate(*rate_);
+    if (!rate.ok()) return Usage("--rate", rate.status());
+    options.parameters.rate = *rate;
+  }
+  if (latency_) {
+    if (spec.topology) return Usage("--latency", Rejected("the topology has the latencies"));
+    const Result<double> latency = ParseLatency(*latency_);
+    if (!latency.ok()) return Usage("--latency", latency.status());
+    options.parameters.latency = *latency;
+  }
+  if (block_overhead_) {
+    const Result<double> overhead = ParseLatency(*block_overhead_);
+    if (!overhead.ok()) return Usage("--block-overhead", overhead.status());
+    options.parameters.block_overhead = *overhead;
+  }
+  if (!rules_) return options;
+  const auto read_rules = [&](std::istream& in, const std::string& name) -> Status {
+    std::vector<std::string> warnings;
+    Result<ChoiceRules> rules = ReadChoiceRules(in, name, &warnings);
+    for (const std::string& warning : warnings)
+      std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+    if (!rules.ok()) return rules.status();
+    options.rules = *std::move(rules);
+    return {};
+  };
+  PREPOST_RETURN_IF_ERROR(WithInput(*rules_, read_rules));
+  return options;
+}
+
+Result<Choice> SpecFlags::ChooseFor(const Spec& spec, const std::string& spec_path) const {
+  const Result<ChoiceOptions> options = ToChoiceOptions(spec);
+  if (!options.ok()) return options.status();
+  Result<Choice> choice = Choose(spec, *options);
+  if (!choice.ok()) return InInput(choice.status(), spec_path);
+  return choice;
+}
+
+Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
+                               std::optional<uint64_t> message_bytes) const {
+  Result<Spec> spec = Read(spec_path, message_bytes);
+  if (!spec.ok()) return spec;
+  if (IsAutomatic(*spec)) {
+    const Result<Choice> choice = ChooseFor(*spec, spec_path);
+    if (!choice.ok()) return choice.status();
+    spec = Resolve(*std::move(spec), *choice);
+    std::cerr << fmt::format("prepost: note: auto is --algorithm {} --block-bytes {}, {}: {}\n",
+                             spec->algorithm, spec->block_bytes,
+                             Count(choice->winner().blocks, "block"), choice->reason);
+  } else if (rules_ || rate_ || latency_ || block_overhead_) {
+    return Usage(rules_     ? "--rules"
+                 : rate_    ? "--rate"
+                 : latency_ ? "--latency"
+                            : "--block-overhead",
+                 Rejected("is for --algorithm auto or --block-bytes auto"));
+  }
+  if (const Status status = CheckSpec(*spec); !status.ok()) return InInput(status, spec_path);
+  return spec;
+}
+
+Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
+  const Result<Spec> spec = Read(spec_path, 0);
+  if (!spec.ok()) return spec;
+  if (!IsAutomatic(*spec)) return ToSpec(spec_path, 0);
+  const char* key = spec->choose_block_bytes ? "/block_bytes" : "/algorithm";
+  return InInput(
+      Rejected("auto depends on the size of the message, and a plan for any size has none; "
+               "prepost choose shows what it would be for one",
+               key),
+      spec_path);
 }
 
 }  // namespace prepost::tools

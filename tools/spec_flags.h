@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "prepost/compiler/choice.h"
 #include "prepost/compiler/spec.h"
 #include "prepost/ir/status.h"
 
@@ -16,7 +17,8 @@ namespace prepost::tools {
 class SpecFlags {
  public:
   /// Adds --nodes, --root, --block-bytes, --algorithm, --ready, --send-window, --topology and
-  /// --order. Must outlive the parsing.
+  /// --order, and what `auto` chooses by: --rules, --rate, --latency and --block-overhead. Must
+  /// outlive the parsing.
   void AddTo(CLI::App& command);
 
   /// True when some flag was given.
@@ -24,12 +26,22 @@ class SpecFlags {
   /// The spec file (may be empty), overridden by the flags. `message_bytes`, if given, overrides
   /// both. A topology is read from its file; without a number of nodes, all its hosts are meant.
   /// Errors: kUsage for a flag that does not parse, kRejected for the file; the values are
-  /// checked by CheckSpec().
+  /// checked by CheckSpec(). What the spec leaves to `auto` is chosen, and a line on stderr says
+  /// what and why.
   Result<Spec> ToSpec(const std::string& spec_path, std::optional<uint64_t> message_bytes) const;
+  /// The same for a plan of every size, with which nothing can be left to `auto`.
+  Result<Spec> ToSpecForAnySize(const std::string& spec_path) const;
+
+  /// The spec of file and flags over `defaults`, not yet checked or chosen for.
+  Result<Spec> Read(const std::string& spec_path, std::optional<uint64_t> message_bytes,
+                    const Spec& defaults = {}) const;
+  /// What `auto` means for `spec`, which Read() gave.
+  Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path) const;
 
  private:
   /// Topology, order, and what follows from them.
   Status ApplyTopology(const std::string& spec_path, Spec* spec) const;
+  Result<ChoiceOptions> ToChoiceOptions(const Spec& spec) const;
 
   std::optional<uint32_t> nodes_;
   std::optional<uint32_t> root_;
@@ -39,6 +51,10 @@ class SpecFlags {
   std::optional<std::string> send_window_;
   std::optional<std::string> topology_;
   std::optional<std::string> order_;
+  std::optional<std::string> rules_;
+  std::optional<std::string> rate_;
+  std::optional<std::string> latency_;
+  std::optional<std::string> block_overhead_;
 };
 
 }  // namespace prepost::tools

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "prepost/compiler/topology_network.h"
 #include "tools/command.h"
-#include "tools/plan_network.h"
 #include "tools/stats_print.h"
 #include "tools/ticker.h"
 #include "tools/topology_file.h"

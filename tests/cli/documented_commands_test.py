@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-SUBCOMMANDS = ["compile", "unroll", "verify", "stats", "explain", "diff", "draw", "lower", "run", "node", "compare",
+SUBCOMMANDS = ["compile", "choose", "unroll", "verify", "stats", "explain", "diff", "draw", "lower", "run", "node", "compare",
                "topology", "export", "import", "devices", "probe"]
 SECRET = "the secret of the documented commands"
 

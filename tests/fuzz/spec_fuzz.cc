@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A spec from a stranger: read or refused, the same after it is written and read again, and
-// compiled, where it is small, to a plan that the verifier accepts.
+// A spec from a stranger: read or refused, the same after it is written and read again, what it
+// leaves open chosen, and compiled, where it is small, to a plan that the verifier accepts.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>
 #include <string>
 
+#include "prepost/compiler/choice.h"
 #include "prepost/compiler/compile.h"
 #include "prepost/compiler/spec_json.h"
 #include "prepost/ir/verify.h"
@@ -36,11 +37,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const prepost::Result<prepost::Spec> again = prepost::ReadSpec(again_in, "written");
   PREPOST_CHECK(again.ok() && Written(*again) == text);
 
-  const bool is_small = spec->nodes <= kNodesMax && spec->block_bytes > 0 &&
-                        spec->message_bytes.has_value() &&
-                        *spec->message_bytes / spec->block_bytes < kBlocksMax;
+  prepost::Spec chosen = *spec;
+  if (IsAutomatic(chosen)) {
+    if (chosen.nodes > kNodesMax) return 0;
+    const prepost::Result<prepost::Choice> choice = Choose(chosen, {});
+    if (!choice.ok()) return 0;
+    chosen = Resolve(std::move(chosen), *choice);
+    PREPOST_CHECK(CheckSpec(chosen).ok());
+  }
+  const bool is_small = chosen.nodes <= kNodesMax && chosen.block_bytes > 0 &&
+                        chosen.message_bytes.has_value() &&
+                        *chosen.message_bytes / chosen.block_bytes < kBlocksMax;
   if (!is_small) return 0;
-  const prepost::Result<prepost::Plan> plan = prepost::Compile(*spec);
+  const prepost::Result<prepost::Plan> plan = prepost::Compile(chosen);
   PREPOST_CHECK(!plan.ok() || prepost::Verify(*plan).ok());
   return 0;
 }

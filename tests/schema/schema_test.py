@@ -169,6 +169,35 @@ def check_topologies():
     return files
 
 
+def check_choice(spec, spec_schema):
+    """What auto is in specs and rule files: how many files validated. Catches a form that only reader or schema knows."""
+    for change in [{"algorithm": "auto"}, {"block_bytes": "auto"}, {"algorithm": "auto", "block_bytes": "auto"}]:
+        spec_schema.validate({**spec, **change})
+        done = run("compile", "-", stdin=json.dumps({**spec, **change}))
+        assert done.returncode == 0 and done.stderr.count("\n") == 1, (change, done)
+    rules_schema = schema("compiler/choice_rules.schema.json")
+    path = SOURCE / "examples" / "rules" / "small.json"
+    rules = json.loads(path.read_text())
+    rules_schema.validate(rules)
+
+    def choose(document):
+        return run("choose", "--nodes", "3", "--message-bytes", "1", "--rules", "-", stdin=json.dumps(document))
+
+    assert choose(rules).returncode == 0
+    for rule in [{"block_bytes": 1, "nodes": [0, 1048576], "x-note": 1}, {"algorithm": "kary_tree=3", "block_bytes": "auto"}]:
+        good = {**rules, "rules": [rule]}
+        rules_schema.validate(good)
+        assert choose(good).returncode == 0, rule
+    for rule in [{}, {"nodes": [1, 2]}, {"algorithm": 1}, {"block_bytes": 0}, {"block_bytes": "1"}, {"algorithm": "chain", "nodes": [1]},
+                 {"algorithm": "chain", "nodes": []}, {"algorithm": "chain", "bytes": [1, 2, 3]}, {"algorithm": "chain", "bytes": 1},
+                 {"algorithm": "chain", "nodes": [-1, 2]}, {"algorithm": "chain", "nodes": [1, 1048577]}, {"algorithm": "chain", "extra": 1}]:
+        wrong = {**rules, "rules": [rule]}
+        assert not rules_schema.is_valid(wrong), f"the schema accepts a rule: {rule}"
+        done = choose(wrong)
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (rule, done)
+    return 1
+
+
 def main():
     plan_schema = schema("ir/plan.schema.json")
     spec_schema = schema("compiler/spec.schema.json")
@@ -216,7 +245,7 @@ def main():
         plan_schema.validate(compile_plan(str(path)))
         files += 1
     spec = json.loads(specs[0].read_text())
-    for change in [{"nodes": 0}, {"nodes": "8"}, {"root": -1}, {"block_bytes": 0}, {"algorithm": "tree"},
+    for change in [{"nodes": 0}, {"nodes": "8"}, {"root": -1}, {"block_bytes": 0}, {"block_bytes": "automatic"}, {"algorithm": "tree"},
                    {"ready": "window"}, {"send_window": 0}, {"order": [-1]}, {"topology": 1}, {"extra": 1}, {"version": "2.0"}, {"format": "plan"}]:
         wrong = {**spec, **change}
         assert not spec_schema.is_valid(wrong), f"the schema accepts a spec with {change}"
@@ -225,6 +254,7 @@ def main():
 
     files += check_devices(plan)
     files += check_topologies()
+    files += check_choice(spec, spec_schema)
 
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "plan.json"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/plan_network.h"
+#include "prepost/compiler/topology_network.h"
 
 #include <fmt/format.h>
 
 #include "prepost/ir/count.h"
 
-namespace prepost::tools {
+namespace prepost {
 
 Result<Network> NetworkOf(const Topology& topology, uint32_t nodes) {
   if (topology.hosts.size() < nodes) {
@@ -30,4 +30,4 @@ Result<Network> NetworkOf(const Topology& topology, uint32_t nodes) {
   return network;
 }
 
-}  // namespace prepost::tools
+}  // namespace prepost

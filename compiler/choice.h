@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Choose: what `auto` means for a spec's algorithm and block size: of all schedules, each with the
+// block size that suits it best, the one with the least modelled time (cost_model.h), unless a rule
+// says otherwise (choice_rules.h). Tools resolve specs by it before they compile.
+#ifndef PREPOST_COMPILER_CHOICE_H_
+#define PREPOST_COMPILER_CHOICE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prepost/compiler/choice_rules.h"
+#include "prepost/compiler/cost_model.h"
+#include "prepost/compiler/spec.h"
+
+namespace prepost {
+
+/// Chosen block sizes are multiples of it, a page, so that blocks begin at one; and at least that.
+inline constexpr uint64_t kBlockUnit = 4096;
+
+/// The real number of blocks with which `bytes` bytes take least time, where r0 + r1 k rounds of k
+/// blocks take `round_seconds` and a block's bytes / rate each: sqrt(bytes r0 / (rate r1
+/// round_seconds)). Infinity where a round costs nothing. Needs r1, rate > 0.
+double BestBlockCount(double bytes, double rate, double r0, double r1, double round_seconds);
+
+/// A schedule with the block size that suits it best of those tried.
+struct Candidate {
+  std::string algorithm;
+  uint64_t block_bytes = 0;
+  uint32_t blocks = 1;
+  ScheduleCost cost;
+  /// Left out of the exact count, as about this time, as if all ports were the fastest, is far above
+  /// the winner's, or as CostModel::IsTooLarge(): only rounds and seconds are there.
+  bool is_rough = false;
+};
+
+struct Choice {
+  std::vector<Candidate> candidates;  ///< the winner first, then by time; not empty
+  std::string reason;                 ///< one line, why the winner won
+  std::optional<size_t> rule;         ///< the one that applied, from 0
+
+  const Candidate& winner() const { return candidates.front(); }
+};
+
+struct ChoiceOptions {
+  CostParameters parameters;
+  ChoiceRules rules;
+};
+
+/// Whether `spec` leaves anything to Choose().
+bool IsAutomatic(const Spec& spec);
+
+/// Chooses what `spec` leaves open; what it fixes, and what a rule fixes of the rest, is kept. Errors:
+/// a spec that is wrong, `where` as CheckSpec() says it; parameters that are not positive.
+/// Cost: about 0.1 s for 1,000 nodes, whatever the size; see docs/choice.md.
+Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options);
+
+/// `spec` with the winner's algorithm and block size.
+Spec Resolve(Spec spec, const Choice& choice);
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_CHOICE_H_

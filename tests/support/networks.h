@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RandomTopology: networks as they come, for tests of what is reckoned on them.
+#ifndef PREPOST_TESTS_SUPPORT_NETWORKS_H_
+#define PREPOST_TESTS_SUPPORT_NETWORKS_H_
+
+#include <fmt/format.h>
+
+#include "prepost/compiler/topology.h"
+#include "tests/support/random.h"
+
+namespace prepost::test {
+
+/// 1 to 6 racks of 1 to `rack_hosts_max` hosts; ToRs from narrow to never narrow, sometimes a core
+/// with a rate, sometimes slow hosts, with other rates in than out, and a rack per few kinds of
+/// latency.
+inline Topology RandomTopology(Random& random, uint32_t rack_hosts_max) {
+  Topology topology{.name = "random"};
+  const double rate = random.Pick(std::vector<double>{1e8, 1.25e9, 12.5e9});
+  const bool has_slow = random.Coin();
+  const uint32_t racks = random.Between(1, 6);
+  for (uint32_t r = 0; r < racks; ++r) {
+    const uint32_t hosts = random.Between(1, rack_hosts_max);
+    const double up = rate * random.Pick(std::vector<double>{0.5, 1, 1.5, 4, 100});
+    topology.racks.push_back(
+        {.name = fmt::format("r{}", r), .up_rate = up, .down_rate = random.Coin() ? up : up / 2});
+    for (uint32_t h = 0; h < hosts; ++h) {
+      const bool is_slow = has_slow && random.Below(8) == 0;
+      const double send = is_slow ? rate / random.Between(2, 5) : rate;
+      topology.hosts.push_back({.name = fmt::format("h{}-{}", r, h),
+                                .rack = r,
+                                .send_rate = send,
+                                .recv_rate = is_slow && random.Coin() ? rate : send});
+    }
+  }
+  if (random.Coin()) topology.core_rate = rate * random.Between(1, 8);
+  topology.rack_latency = random.Pick(std::vector<double>{0, 1e-6, 5e-6});
+  topology.core_latency = random.Pick(std::vector<double>{1e-6, 3e-6, 50e-6});
+  return topology;
+}
+
+}  // namespace prepost::test
+
+#endif  // PREPOST_TESTS_SUPPORT_NETWORKS_H_

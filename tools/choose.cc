@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost choose: what --algorithm auto and --block-bytes auto would be, and what they were compared
+// with.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "prepost/compiler/rate_text.h"
+#include "tools/command.h"
+#include "tools/message_size.h"
+#include "tools/spec_flags.h"
+#include "tools/ticker.h"
+
+namespace prepost::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ChooseFlags {
+  SpecFlags spec;
+  std::string spec_path;
+  MessageSize size;
+  bool json = false;
+};
+
+const char* LimitOf(const Candidate& it) {
+  if (it.is_rough) return "left out";
+  return it.cost.seconds == 0 ? "nothing" : Name(it.cost.largest_share());
+}
+
+void PrintTable(const Choice& choice, std::ostream& out) {
+  const Candidate& winner = choice.winner();
+  out << fmt::format("--algorithm {} --block-bytes {}\nwhy: {}\n\n", winner.algorithm,
+                     winner.block_bytes, choice.reason);
+  out << fmt::format("{:<18} {:>9} {:>14} {:>10} {:>14} {:>8}  {}\n", "algorithm", "blocks",
+                     "block bytes", "rounds", "modelled time", "to best", "most of it for");
+  for (const Candidate& it : choice.candidates) {
+    const double ratio = winner.cost.seconds == 0 ? 1 : it.cost.seconds / winner.cost.seconds;
+    out << fmt::format("{:<18} {:>9} {:>14} {:>10} {:>14} {:>8}  {}\n", it.algorithm, it.blocks,
+                       it.block_bytes, it.cost.rounds,
+                       (it.is_rough ? "~" : "") + WriteLatency(it.cost.seconds),
+                       fmt::format("{:.3f}", ratio), LimitOf(it));
+  }
+}
+
+Json ToJson(const Candidate& it) {
+  Json json = {{"algorithm", it.algorithm},
+               {"blocks", it.blocks},
+               {"block_bytes", it.block_bytes},
+               {"rounds", it.cost.rounds},
+               {"modelled_seconds", it.cost.seconds},
+               {"accuracy", it.is_rough        ? "rough"
+                            : it.cost.is_exact ? "exact"
+                                               : "reckoned"}};
+  if (it.is_rough) return json;
+  Json& shares = json["shares"];
+  for (size_t i = 0; i < kCostShares; ++i)
+    shares[Name(static_cast<CostShare>(i))] = it.cost.shares[i];
+  return json;
+}
+
+void PrintJson(const Choice& choice, std::ostream& out) {
+  Json json = {{"algorithm", choice.winner().algorithm},
+               {"block_bytes", choice.winner().block_bytes},
+               {"reason", choice.reason},
+               {"rule", nullptr},
+               {"candidates", Json::array()}};
+  if (choice.rule) json["rule"] = *choice.rule;
+  for (const Candidate& it : choice.candidates) json["candidates"].push_back(ToJson(it));
+  out << json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
+}
+
+Status Run(const ChooseFlags& flags) {
+  const Result<std::optional<uint64_t>> bytes = flags.size.Bytes();
+  if (!bytes.ok()) return bytes.status();
+  Spec open;
+  open.algorithm = kAutoAlgorithm;
+  open.choose_block_bytes = true;
+  const Result<Spec> spec = flags.spec.Read(flags.spec_path, *bytes, open);
+  if (!spec.ok()) return spec.status();
+  const Result<Choice> choice = [&] {
+    const Ticker ticker("choosing");
+    return flags.spec.ChooseFor(*spec, flags.spec_path);
+  }();
+  if (!choice.ok()) return choice.status();
+  (flags.json ? PrintJson : PrintTable)(*choice, std::cout);
+  return {};
+}
+
+}  // namespace
+
+void AddChoose(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<ChooseFlags>();
+  CLI::App* command =
+      app.add_subcommand("choose", "Show which algorithm and block size auto chooses, and why");
+  command->footer(
+      "A line per schedule, each with the block size that suits it best: rounds, the modelled "
+      "time, "
+      "how often the winner's\n"
+      "that is, and what most of it goes into. With --algorithm or --block-bytes only what is left "
+      "open is chosen. ~ marks\n"
+      "schedules left out early. docs/choice.md tells the model.\n\n"
+      "Examples:\n"
+      "  prepost choose --nodes 16 --message-bytes 256MiB\n"
+      "  prepost choose --topology examples/topologies/4x8.json --message-bytes 1MiB --json\n"
+      "  prepost choose --nodes 8 --message-bytes 4KiB --rules examples/rules/small.json\n"
+      "  prepost choose --nodes 100 --message-bytes 1GiB --algorithm chain --rate 25Gbit/s "
+      "--latency 5us");
+  command->add_option("SPEC", flags->spec_path, "Spec file, - for stdin");
+  flags->spec.AddTo(*command);
+  flags->size.AddTo(*command, /*takes_any=*/false);
+  command->add_flag("--json", flags->json, "Print it all as JSON");
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools
