@@ -25,7 +25,7 @@ Result<Plan> ReadPlan(std::istream& in, const std::string& name,
 /// How a file holds ops and channels. Reading, whichever it is, gives the same plan.
 enum class PlanEncoding : uint8_t {
   kRows,    ///< an object each, an op a line: for people
-  kColumns  ///< an array per field: a fifth of the size, and read many times as fast
+  kColumns  ///< an array per field: a quarter of the size, and read many times as fast
 };
 
 /// Writes `plan`. The caller checks `out` for I/O errors.
