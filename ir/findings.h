@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -52,6 +53,8 @@ Place PlaceOf(const Plan& plan, uint32_t op, const char* leaf = "");
 class Findings {
  public:
   explicit Findings(uint32_t kept_max) : kept_max_(kept_max) {}
+  /// Of what is found in programs, takes only what is in `program`.
+  Findings(uint32_t kept_max, uint32_t program) : kept_max_(kept_max), program_(program) {}
 
   /// Counts a finding; `message` (a function that returns the text) is only called if the finding
   /// is kept.
@@ -61,6 +64,7 @@ class Findings {
   }
   template <typename MakeMessageAndNotes>
   void AddWithNotes(const Place& place, Rule rule, MakeMessageAndNotes make) {
+    if (program_ && place.section == Place::Section::kPrograms && place.index != *program_) return;
     ++count_;
     const Key key{place.section, place.index,       place.op + 1, rule,
                   place.leaf,    place.element + 1, count_};
@@ -88,6 +92,7 @@ class Findings {
   };
 
   uint32_t kept_max_;
+  std::optional<uint32_t> program_;
   uint64_t count_ = 0;
   std::map<Key, Diagnostic> kept_;
 };

@@ -2,12 +2,13 @@
 //
 // A handler for nlohmann's SAX parser that follows a JsonForm with an explicit stack. The parser is
 // iterative and the stack no deeper than the form, but for values under "x-" keys, whose depth is
-// limited by a counter.
+// limited by a counter. Columns of numbers do not go through the parser: TakeNumbers().
 #include "prepost/ir/json_reader.h"
 
 #include <fmt/format.h>
 #include <llvm/ADT/SmallVector.h>
 
+#include <algorithm>
 #include <charconv>
 #include <istream>
 #include <iterator>
@@ -20,6 +21,8 @@ namespace {
 
 constexpr uint32_t kSkippedDepthMax = 64;
 constexpr size_t kQuotedBytesMax = 80;
+/// Elements of a column: fewer than 2^32, so that 32 bits count them.
+constexpr size_t kColumnMax = UINT32_MAX - 1;
 
 /// Cut to a length that fits a line.
 std::string Shorten(std::string text) {
@@ -44,14 +47,71 @@ std::string PointerToken(const std::string& key) {
   return token;
 }
 
-/// Where the parser is in the stream.
-struct Position {
-  uint64_t line = 1;
-  uint64_t column = 0;
+/// The characters of a stream, taken from large pieces, and where the last one taken stands.
+class Source {
+ public:
+  explicit Source(std::istream& in) : in_(*in.rdbuf()) {}
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  /// What comes next: at least `count` (up to kPieceBytes) characters, fewer only before the end of
+  /// the stream. Good until the next call.
+  std::string_view Ahead(size_t count) {
+    if (end_ - next_ < count && !is_ended_) Fill(count);
+    return {buffer_.data() + next_, end_ - next_};
+  }
+  /// Takes `count` characters of Ahead(); a newline only by itself.
+  void Take(size_t count) {
+    const bool is_newline = buffer_[next_] == '\n';
+    next_ += count;
+    if (!is_newline) return;
+    ++line_;
+    line_begin_ = taken_before_ + next_;
+  }
+  /// Takes the white space that comes next; then the next character, or 0 at the end.
+  char TakeSpace() {
+    for (;;) {
+      const std::string_view ahead = Ahead(1);
+      if (ahead.empty()) return 0;
+      const char c = ahead.front();
+      if (c != ' ' && c != '\n' && c != '\t' && c != '\r') return c;
+      Take(1);
+    }
+  }
+
+  uint64_t line() const { return line_; }
+  uint64_t column() const { return taken_before_ + next_ - line_begin_; }
+
+ private:
+  static constexpr size_t kPieceBytes = 1 << 16;
+
+  void Fill(size_t count) {
+    std::copy(buffer_.begin() + static_cast<ptrdiff_t>(next_),
+              buffer_.begin() + static_cast<ptrdiff_t>(end_), buffer_.begin());
+    taken_before_ += next_;
+    end_ -= next_;
+    next_ = 0;
+    while (end_ < count && !is_ended_) {
+      const std::streamsize got =
+          in_.sgetn(buffer_.data() + end_, static_cast<std::streamsize>(buffer_.size() - end_));
+      if (got <= 0)
+        is_ended_ = true;
+      else
+        end_ += static_cast<size_t>(got);
+    }
+  }
+
+  std::streambuf& in_;
+  std::vector<char> buffer_ = std::vector<char>(kPieceBytes);
+  size_t next_ = 0, end_ = 0;  // of what is in the buffer and not taken
+  bool is_ended_ = false;
+  uint64_t taken_before_ = 0;  // characters of the stream before the buffer's first
+  uint64_t line_ = 1;
+  uint64_t line_begin_ = 0;  // that line's first character, counted in the stream
 };
 
-/// Input iterator over a stream buffer that counts lines and columns.
-class CountingIterator {
+/// The input iterator over a Source that the parser wants.
+class SourceIterator {
  public:
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -59,33 +119,55 @@ class CountingIterator {
   using pointer = const char*;
   using reference = char;
 
-  CountingIterator() = default;
-  CountingIterator(std::istream& in, Position* position) : it_(in), position_(position) {}
+  SourceIterator() = default;  ///< the end
+  explicit SourceIterator(Source* source) : source_(source) {}
 
-  char operator*() const { return *it_; }
-  CountingIterator& operator++() {
-    if (*it_ == '\n') {
-      ++position_->line;
-      position_->column = 0;
-    } else {
-      ++position_->column;
-    }
-    ++it_;
+  char operator*() const { return source_->Ahead(1).front(); }
+  SourceIterator& operator++() {
+    source_->Take(1);
     return *this;
   }
-  CountingIterator operator++(int) {
-    CountingIterator old = *this;
-    ++*this;
-    return old;
-  }
-  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
-    return a.it_ == b.it_;
+  void operator++(int) { ++*this; }
+  friend bool operator==(const SourceIterator& a, const SourceIterator& b) {
+    return a.IsAtEnd() == b.IsAtEnd();
   }
 
  private:
-  std::istreambuf_iterator<char> it_;
-  Position* position_ = nullptr;
+  bool IsAtEnd() const { return source_ == nullptr || source_->Ahead(1).empty(); }
+  Source* source_ = nullptr;
 };
+
+/// More than the characters of a 32-bit number, or of null, and the one behind it.
+constexpr size_t kNumberAhead = 16;
+
+/// A number below 2^32, or null, at the beginning of a text.
+struct ShortNumber {
+  size_t length = 0;  ///< of its text; 0: there is something else
+  std::optional<uint32_t> value;
+};
+ShortNumber ParseShortNumber(std::string_view text) {
+  constexpr std::string_view kNull = "null";
+  ShortNumber number;
+  if (text.starts_with(kNull)) {
+    number.length = kNull.size();
+  } else {
+    constexpr size_t kDigitsMax = 10;
+    uint64_t value = 0;
+    size_t digits = 0;
+    for (; digits < text.size() && digits <= kDigitsMax; ++digits) {
+      const uint32_t digit = static_cast<unsigned char>(text[digits]) - uint32_t{'0'};
+      if (digit > 9) break;
+      value = value * 10 + digit;
+    }
+    const bool is_padded = digits > 1 && text[0] == '0';
+    if (digits == 0 || is_padded || value > UINT32_MAX) return {};
+    number = {.length = digits, .value = static_cast<uint32_t>(value)};
+  }
+  const char behind = number.length < text.size() ? text[number.length] : '\0';
+  const bool is_whole = behind == ',' || behind == ']' || behind == ' ' || behind == '\n' ||
+                        behind == '\t' || behind == '\r';
+  return is_whole ? number : ShortNumber();
+}
 
 }  // namespace
 
@@ -143,7 +225,41 @@ JsonForm& JsonForm::Objects(std::string key, JsonForm* element_form, Need need) 
               .type = Type::kObjects,
               .need = need,
               .read = {},
-              .form = element_form});
+              .element_form = element_form});
+}
+JsonForm& JsonForm::Uint32s(std::string key, Uint32Column column, Need need) {
+  const auto read_element = [column](const JsonScalar& scalar) -> Status {
+    uint32_t value = column.null_value.value_or(0);
+    if (!(scalar.is_null() && column.null_value))
+      PREPOST_RETURN_IF_ERROR(ReadUint32(&value, column.value_max)(scalar));
+    if (column.out->size() == kColumnMax)
+      return Rejected(fmt::format("more than {} elements", kColumnMax));
+    column.out->push_back(value);
+    return {};
+  };
+  return Add({.key = std::move(key),
+              .type = Type::kScalars,
+              .need = need,
+              .read = read_element,
+              .column = column});
+}
+JsonForm& JsonForm::ObjectOrObjects(std::string key, JsonForm* form, JsonForm* element_form,
+                                    Need need) {
+  return Add({.key = std::move(key),
+              .type = Type::kObjectOrObjects,
+              .need = need,
+              .read = {},
+              .form = form,
+              .element_form = element_form});
+}
+JsonForm& JsonForm::OneOf(const std::string& key, const std::string& other) {
+  const auto index_of = [&](const std::string& wanted) {
+    const auto field = std::ranges::find(fields_, wanted, &Field::key);
+    PREPOST_CHECK(field != fields_.end());
+    return static_cast<size_t>(field - fields_.begin());
+  };
+  alternatives_.emplace_back(index_of(key), index_of(other));
+  return *this;
 }
 JsonForm& JsonForm::OnBegin(std::function<void()> begin) {
   begin_ = std::move(begin);
@@ -158,8 +274,8 @@ JsonForm& JsonForm::OnEnd(std::function<Status()> end) {
 /// parser.
 class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
-  JsonFormHandler(const std::string& name, const Position& position, JsonForm* form)
-      : name_(name), position_(position), root_(form) {}
+  JsonFormHandler(const std::string& name, Source& source, JsonForm* form)
+      : name_(name), source_(source), root_(form) {}
 
   Status status() const { return status_; }
 
@@ -186,13 +302,10 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     if (stack_.empty()) return Enter(root_);
     Frame& top = stack_.back();
     if (top.array != nullptr) {
-      if (top.array->type != JsonForm::Type::kObjects)
-        return Fail("expected a scalar, found an object");
-      return Enter(top.array->form);
+      if (top.array->element_form == nullptr) return Fail("expected a scalar, found an object");
+      return Enter(top.array->element_form);
     }
-    if (top.field->type != JsonForm::Type::kObject &&
-        top.field->type != JsonForm::Type::kScalarOrObject)
-      return Fail(Expected(*top.field) + ", found an object");
+    if (top.field->form == nullptr) return Fail(Expected(*top.field) + ", found an object");
     return Enter(top.field->form);
   }
 
@@ -226,6 +339,14 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
         return Fail(fmt::format("key '{}' is missing", field.key));
       }
     }
+    for (const auto& [a, b] : top.form->alternatives_) {
+      const bool has_a = (top.seen >> a & 1) != 0;
+      if (has_a != ((top.seen >> b & 1) != 0)) continue;
+      const std::string& key = top.form->fields_[a].key;
+      const std::string& other = top.form->fields_[b].key;
+      return Fail(has_a ? fmt::format("keys '{}' and '{}' exclude each other", key, other)
+                        : fmt::format("key '{}' or '{}' is missing", key, other));
+    }
     if (top.form->end_) {
       if (Status status = top.form->end_(); !status.ok()) return Fail(status.message());
     }
@@ -241,12 +362,12 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     if (top.array != nullptr) return Fail("expected an element that is no array, found an array");
     const JsonForm::Type type = top.field->type;
     if (type != JsonForm::Type::kScalars && type != JsonForm::Type::kScalarOrScalars &&
-        type != JsonForm::Type::kObjects) {
+        type != JsonForm::Type::kObjects && type != JsonForm::Type::kObjectOrObjects) {
       return Fail(Expected(*top.field) + ", found an array");
     }
     top.array = top.field;
     top.index = 0;
-    return true;
+    return top.field->column.out == nullptr || TakeNumbers(&top);
   }
 
   bool end_array() override {
@@ -285,6 +406,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
         return "expected a scalar or an object";
       case JsonForm::Type::kScalarOrScalars:
         return "expected a scalar or an array";
+      case JsonForm::Type::kObjectOrObjects:
+        return "expected an object or an array";
       case JsonForm::Type::kScalars:
       case JsonForm::Type::kObjects:
         return "expected an array";
@@ -299,6 +422,31 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
+  /// Most of a large file are numbers in columns, for which an event each costs too much. When a
+  /// column begins, the parser has taken its '[' and nothing behind it. So the numbers can be taken
+  /// from under the parser, which goes on at the closing bracket, as after an empty array, or at the
+  /// first element that is no number of this column, which it reads and judges as any.
+  bool TakeNumbers(Frame* top) {
+    const JsonForm::Uint32Column& column = top->array->column;
+    for (char next = source_.TakeSpace(); next != ']';) {
+      const ShortNumber number = ParseShortNumber(source_.Ahead(kNumberAhead));
+      const std::optional<uint32_t> value = number.value ? number.value : column.null_value;
+      const bool is_taken = number.length != 0 && value && column.out->size() < kColumnMax &&
+                            (!number.value || *value <= column.value_max);
+      if (!is_taken) return true;
+      source_.Take(number.length);
+      column.out->push_back(*value);
+      next = source_.TakeSpace();
+      if (next == ']') break;
+      if (next != ',') return Fail("not JSON: expected ',' or ']' behind a number");
+      ++top->index;
+      source_.Take(1);
+      next = source_.TakeSpace();
+      if (next == ']') return Fail("not JSON: ',' before ']'");
+    }
+    return true;
+  }
+
   bool OnScalar(const JsonScalar& scalar) {
     if (skipping_) {
       if (skipping_ == 1) skipping_ = 0;
@@ -308,7 +456,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     Frame& top = stack_.back();
     const JsonForm::Field& field = top.array != nullptr ? *top.array : *top.field;
     using Type = JsonForm::Type;
-    const bool is_wanted = top.array != nullptr ? field.type != Type::kObjects
+    const bool is_wanted = top.array != nullptr ? field.element_form == nullptr
                                                 : field.type == Type::kScalar ||
                                                       field.type == Type::kScalarOrObject ||
                                                       field.type == Type::kScalarOrScalars;
@@ -343,14 +491,14 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
       pointer += "/" + PointerToken(frame.key);
       if (frame.array != nullptr) pointer += fmt::format("/{}", frame.index);
     }
-    std::string where = fmt::format("{}:{}:{}", name_, position_.line, position_.column);
+    std::string where = fmt::format("{}:{}:{}", name_, source_.line(), source_.column());
     if (!pointer.empty()) where += ": " + pointer;
     status_ = Rejected(std::move(message), std::move(where));
     return false;
   }
 
   const std::string& name_;
-  const Position& position_;
+  Source& source_;
   JsonForm* root_;
   llvm::SmallVector<Frame, 8> stack_;
   uint32_t skipping_ = 0;
@@ -485,11 +633,11 @@ JsonForm::ReadScalar ExpectVersion(uint32_t major, uint32_t minor,
 }
 
 Status ReadJson(std::istream& in, const std::string& name, JsonForm* form) {
-  Position position;
-  JsonFormHandler handler(name, position, form);
+  Source source(in);
+  JsonFormHandler handler(name, source, form);
   try {
     const bool complete =
-        nlohmann::json::sax_parse(CountingIterator(in, &position), CountingIterator(), &handler);
+        nlohmann::json::sax_parse(SourceIterator(&source), SourceIterator(), &handler);
     return complete ? Status() : handler.status();
   } catch (const std::ios_base::failure& failure) {  // the stream buffer could not read
     return Rejected(fmt::format("cannot read: {}", failure.code().message()), name);

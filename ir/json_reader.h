@@ -11,6 +11,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prepost/ir/status.h"
@@ -47,7 +48,19 @@ class JsonForm {
                     uint64_t least = 0);
   /// Either: one value, or an array of them.
   JsonForm& ScalarOrScalars(std::string key, ReadScalar read_element, Need need = Need::kRequired);
+  /// Many numbers, appended to `*out`: read much faster than Scalars.
+  struct Uint32Column {
+    std::vector<uint32_t>* out = nullptr;
+    uint32_t value_max = 0xffffffff;
+    std::optional<uint32_t> null_value = {};  ///< what null stands for; none: it is an error
+  };
+  JsonForm& Uint32s(std::string key, Uint32Column column, Need need = Need::kRequired);
   JsonForm& Objects(std::string key, JsonForm* element_form, Need need = Need::kRequired);
+  /// Either: one object, or an array of objects of another form.
+  JsonForm& ObjectOrObjects(std::string key, JsonForm* form, JsonForm* element_form,
+                            Need need = Need::kRequired);
+  /// Of two optional keys, added before, one must be there, and not both.
+  JsonForm& OneOf(const std::string& key, const std::string& other);
   /// Called when an object of this form begins and when it is complete.
   JsonForm& OnBegin(std::function<void()> begin);
   JsonForm& OnEnd(std::function<Status()> end);
@@ -60,19 +73,23 @@ class JsonForm {
     kScalarOrObject,
     kScalars,
     kScalarOrScalars,
-    kObjects
+    kObjects,
+    kObjectOrObjects
   };
   struct Field {
     std::string key;
     Type type;
     Need need;
     ReadScalar read;
-    JsonForm* form = nullptr;
-    uint64_t least = 0;
+    JsonForm* form = nullptr;          ///< of an object that may be the value
+    JsonForm* element_form = nullptr;  ///< of the objects of an array that may be the value
+    uint64_t least = 0;                ///< elements of an array
+    Uint32Column column = {};          ///< of Uint32s
   };
   JsonForm& Add(Field field);
 
   std::vector<Field> fields_;
+  std::vector<std::pair<size_t, size_t>> alternatives_;  // of OneOf(), as indices into fields_
   std::function<void()> begin_;
   std::function<Status()> end_;
 };

@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <ostream>
 
 #include "prepost/ir/json_reader.h"
-#include "prepost/ir/json_text.h"
 #include "prepost/ir/json_word.h"
+#include "prepost/ir/plan_forms.h"
 #include "prepost/ir/text_writer.h"
 
 namespace prepost {
@@ -16,21 +15,14 @@ namespace {
 
 constexpr const char* kFormat = "prepost.plan";
 constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
-/// Ops and `after` entries are counted in 32 bits; a reader stops before that.
-constexpr size_t kEntriesMax = std::numeric_limits<uint32_t>::max() - 1;
+constexpr uint32_t kMinor = 1;
+constexpr uint32_t kMinorOfRows = 0;  ///< rows are all that version 1.0 has
 
 /// The forms of a plan file and the plan that they fill.
 class PlanReader {
  public:
   explicit PlanReader(std::vector<std::string>* warnings) {
     using Need = JsonForm::Need;
-    PlanHeader& header = builder_.header();
-    message_.Scalar("bytes", ReadUint64(&header.message.bytes, kMessageBytesMax))
-        .Scalar("block_bytes", ReadUint64(&header.message.block_bytes, kMessageBytesMax))
-        .Scalar("blocks", ReadUint32(&header.message.blocks, kBlocksMax));
-    ready_.Scalar("mode", ReadWord(&header.ready.mode, kReadyModes))
-        .Scalar("window", ReadUint32(&header.ready.window), Need::kOptional);
     channel_.OnBegin([this] { reading_channel_ = {}; })
         .Scalar("from", ReadUint32(&reading_channel_.from.value))
         .Scalar("to", ReadUint32(&reading_channel_.to.value))
@@ -52,25 +44,20 @@ class PlanReader {
         .OnEnd([this] { return AddOp(); });
     program_.OnBegin([this] { builder_.BeginProgram(NodeId(0)); })
         .Scalar("node", [this](const JsonScalar& scalar) { return ReadNode(scalar); })
-        .Objects("ops", &op_);
+        .Objects("ops", &op_, Need::kOptional)
+        .Object("columns", op_columns_.form(), Need::kOptional)
+        .OneOf("ops", "columns");
     plan_.Scalar("format", ExpectString(kFormat))
-        .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
-        .Scalar("generator", ReadString(&header.generator))
-        .Scalar("collective", ReadString(&header.collective))
-        .Scalar("algorithm", ReadString(&header.algorithm))
-        .Scalar("nodes", ReadUint32(&header.nodes, kNodesMax))
-        .Scalar("root", ReadUint32(&header.root.value))
-        .Object("message", &message_)
-        .Object("ready", &ready_)
-        .Scalar("send_window", ReadOptionalUint32(&header.send_window))
-        .Scalar("rounds", ReadUint32(&header.rounds))
-        .Scalar("ports", ReadUint32(&header.ports), Need::kOptional)
-        .Objects("channels", &channel_)
+        .Scalar("version", ExpectVersion(kMajor, kMinor, warnings));
+    header_.AddTo(&plan_, &builder_.header());
+    plan_.ObjectOrObjects("channels", channel_columns_.form(), &channel_)
         .Objects("programs", &program_);
   }
 
   Result<Plan> Read(std::istream& in, const std::string& name) {
     PREPOST_RETURN_IF_ERROR(ReadJson(in, name, &plan_));
+    for (size_t i = 0; i < channel_columns_.size(); ++i)
+      builder_.AddChannel(channel_columns_.channel(i));
     return std::move(builder_).Build();
   }
 
@@ -84,9 +71,6 @@ class PlanReader {
   Status ReadAfter(const JsonScalar& scalar) {
     uint32_t id = 0;
     PREPOST_RETURN_IF_ERROR(ReadUint32(&id)(scalar));
-    if (after_count_ == kEntriesMax)
-      return Rejected(fmt::format("more than {} entries of 'after' in all", kEntriesMax));
-    ++after_count_;
     reading_after_.push_back(OpId(id));
     return {};
   }
@@ -99,36 +83,31 @@ class PlanReader {
   }
 
   Status AddOp() {
-    if (op_count_ == kEntriesMax)
-      return Rejected(fmt::format("more than {} ops in all", kEntriesMax));
-    ++op_count_;
+    PREPOST_RETURN_IF_ERROR(count_.Add(1, reading_after_.size()));
     builder_.AddOp(reading_op_, reading_after_);
     return {};
   }
 
   PlanBuilder builder_{PlanHeader{}};
-  JsonForm plan_, message_, ready_, channel_, program_, op_;
+  JsonForm plan_, channel_, program_, op_;
+  HeaderForm header_;
+  ChannelColumns channel_columns_{ChannelColumns::Ids::kPositions};
+  EntryCount count_;
+  OpColumns op_columns_{&builder_, &count_};
   Channel reading_channel_;
   Op reading_op_;
   std::vector<OpId> reading_after_;
-  size_t op_count_ = 0;
-  size_t after_count_ = 0;
 };
 
-void WriteHeader(const PlanHeader& header, TextWriter& out) {
-  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", \"generator\": {},\n", kFormat, kMajor,
-          kMinor, QuoteJson(header.generator));
-  out.Put("  \"collective\": {}, \"algorithm\": {}, \"nodes\": {}, \"root\": {},\n",
-          QuoteJson(header.collective), QuoteJson(header.algorithm), header.nodes,
-          header.root.value);
-  out.Put("  \"message\": {{ \"bytes\": {}, \"block_bytes\": {}, \"blocks\": {} }},\n",
-          header.message.bytes, header.message.block_bytes, header.message.blocks);
-  out.Put("  \"ready\": {{ \"mode\": \"{}\"", Name(header.ready.mode));
-  if (header.ready.window != 0) out.Put(", \"window\": {}", header.ready.window);
-  out.Put(" }}, \"send_window\": {},\n",
-          header.send_window ? fmt::to_string(*header.send_window) : "null");
-  out.Put("  \"rounds\": {},\n", header.rounds);
-  if (header.ports != 1) out.Put("  \"ports\": {},\n", header.ports);
+void WriteChannels(const Plan& plan, TextWriter& out) {
+  out.Put("[");
+  const char* separator = "\n";
+  for (const Channel& channel : plan.channels()) {
+    out.Put("{}    {{ \"from\": {}, \"to\": {}, \"lane\": {} }}", separator, channel.from.value,
+            channel.to.value, channel.lane);
+    separator = ",\n";
+  }
+  out.Put("]");
 }
 
 void WriteOp(const Plan& plan, const Op& op, TextWriter& out) {
@@ -148,6 +127,17 @@ void WriteOp(const Plan& plan, const Op& op, TextWriter& out) {
   out.Put("] }}");
 }
 
+void WriteOps(const Plan& plan, const Program& program, TextWriter& out) {
+  out.Put("[");
+  const char* separator = "\n";
+  for (const Op& op : plan.ops(program)) {
+    out.Put("{}", separator);
+    WriteOp(plan, op, out);
+    separator = ",\n";
+  }
+  out.Put("]");
+}
+
 }  // namespace
 
 Result<Plan> ReadPlan(std::istream& in, const std::string& name,
@@ -155,28 +145,22 @@ Result<Plan> ReadPlan(std::istream& in, const std::string& name,
   return PlanReader(warnings).Read(in, name);
 }
 
-void WritePlan(const Plan& plan, std::ostream& stream) {
+void WritePlan(const Plan& plan, std::ostream& stream, PlanEncoding encoding) {
+  const bool is_columns = encoding == PlanEncoding::kColumns;
   TextWriter out(stream);
-  WriteHeader(plan.header(), out);
-  out.Put("  \"channels\": [");
+  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kFormat, kMajor,
+          is_columns ? kMinor : kMinorOfRows);
+  WriteHeaderKeys(plan.header(), out);
+  out.Put("  \"channels\": ");
+  is_columns ? WriteChannelColumns(plan.channels(), std::nullopt, out) : WriteChannels(plan, out);
+  out.Put(",\n  \"programs\": [");
   const char* separator = "\n";
-  for (const Channel& channel : plan.channels()) {
-    out.Put("{}    {{ \"from\": {}, \"to\": {}, \"lane\": {} }}", separator, channel.from.value,
-            channel.to.value, channel.lane);
-    separator = ",\n";
-  }
-  out.Put("],\n  \"programs\": [");
-  const char* program_separator = "\n";
   for (const Program& program : plan.programs()) {
-    out.Put("{}  {{ \"node\": {}, \"ops\": [", program_separator, program.node.value);
-    program_separator = ",\n";
-    separator = "\n";
-    for (const Op& op : plan.ops(program)) {
-      out.Put("{}", separator);
-      WriteOp(plan, op, out);
-      separator = ",\n";
-    }
-    out.Put("] }}");
+    out.Put("{}  {{ \"node\": {}, \"{}\": ", separator, program.node.value,
+            is_columns ? "columns" : "ops");
+    is_columns ? WriteOpColumns(plan, program, out) : WriteOps(plan, program, out);
+    out.Put(" }}");
+    separator = ",\n";
   }
   out.Put("] }}\n");
 }

@@ -151,7 +151,8 @@ struct Bootstrap::Call : Conversation {
 Bootstrap::Bootstrap(const Plan& plan, BootstrapOptions options)
     : plan_(plan),
       options_(std::move(options)),
-      terms_{.plan = HashPlan(plan), .carrier = options_.carrier},
+      terms_{.plan = options_.plan_hash ? *options_.plan_hash : HashPlan(plan),
+             .carrier = options_.carrier},
       due_(Clock::now() + options_.connect_max) {}
 
 Bootstrap::~Bootstrap() = default;

@@ -31,6 +31,8 @@ struct BootstrapOptions {
   NodeId node;
   std::vector<PeerAddress> peers;  ///< by node, all of the plan
   GroupKey key;
+  /// That of the plan, for a node that has only its own part of it; else it is made of the plan.
+  std::optional<PlanHash> plan_hash = {};
   /// What its blocks will go over. A node that goes over something else is refused.
   Carrier carrier = Carrier::kTcp;
   /// Where to listen. Empty: at the node's own address of `peers` or, if that is a name (which may

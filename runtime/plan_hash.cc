@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every field is hashed as 64 bits, little-endian, every list and text with its length before it,
-// so that two plans give the same bytes only if they are equal.
+// so that two plans give the same bytes only if they are equal. A plan's hash is that of its header
+// and of its parts' hashes, one per node: so it can be made of the index of a sharded plan, and each
+// part be checked by itself.
 #include "prepost/runtime/plan_hash.h"
 
+#include <fmt/format.h>
 #include <sodium.h>
 
-#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +35,7 @@ class Hasher {
     Add(text.size());
     Update(std::as_bytes(std::span(text)));
   }
+  void AddHash(const PlanHash& hash) { Update(hash); }
   PlanHash Finish() {
     PlanHash hash;
     crypto_generichash_final(&state_, reinterpret_cast<unsigned char*>(hash.data()), hash.size());
@@ -58,29 +61,44 @@ void AddHeader(const PlanHeader& header, Hasher& hasher) {
              header.ports);
 }
 
-void AddProgram(const Plan& plan, const Program& program, Hasher& hasher) {
+}  // namespace
+
+PlanHash HashPart(const Plan& plan, const Program& program,
+                  std::span<const PlacedChannel> channels) {
+  Hasher hasher;
+  hasher.Add(program.node.value, channels.size());
+  for (const auto& [id, channel] : channels)
+    hasher.Add(id.value, channel.from.value, channel.to.value, channel.lane);
   const std::span<const Op> ops = plan.ops(program);
-  hasher.Add(program.node.value, ops.size());
+  hasher.Add(ops.size());
   for (const Op& op : ops) {
     hasher.Add(static_cast<uint8_t>(op.kind), op.channel.value, op.block, op.round, op.grants,
                op.after_count);
     for (const OpId after : plan.after(op)) hasher.Add(after.value);
   }
+  return hasher.Finish();
 }
 
-}  // namespace
+PlanHash HashParts(const PlanHeader& header, size_t channels, std::span<const PlanHash> parts) {
+  Hasher hasher;
+  AddHeader(header, hasher);
+  hasher.Add(channels, parts.size());
+  for (const PlanHash& part : parts) hasher.AddHash(part);
+  return hasher.Finish();
+}
 
 PlanHash HashPlan(const Plan& plan) {
-  Hasher hasher;
-  AddHeader(plan.header(), hasher);
-  hasher.Add(plan.channels().size());
-  for (const Channel& channel : plan.channels()) {
-    hasher.Add(channel.from.value, channel.to.value, channel.lane);
-  }
-  std::vector<Program> programs(plan.programs().begin(), plan.programs().end());
-  std::ranges::sort(programs, {}, &Program::node);
-  for (const Program& program : programs) AddProgram(plan, program, hasher);
-  return hasher.Finish();
+  const ChannelsByNode channels(plan);
+  std::vector<PlanHash> parts(plan.header().nodes);
+  for (const Program& program : plan.programs())
+    parts[program.node.index()] = HashPart(plan, program, channels.At(program.node));
+  return HashParts(plan.header(), plan.channels().size(), parts);
+}
+
+std::string ToHex(const PlanHash& hash) {
+  std::string text;
+  for (const std::byte byte : hash) text += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  return text;
 }
 
 }  // namespace prepost

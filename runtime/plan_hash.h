@@ -8,8 +8,11 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
+#include <string>
 
 #include "prepost/ir/plan.h"
+#include "prepost/ir/plan_shard.h"
 
 namespace prepost {
 
@@ -17,6 +20,15 @@ using PlanHash = std::array<std::byte, 32>;
 
 /// BLAKE2b-256. Linear in the plan, which must be a verified one.
 PlanHash HashPlan(const Plan& plan);
+
+/// The same, in parts: what is said of one node, whose channels are `channels`; and the whole, of
+/// its parts by node. `channels` there is how many the plan has.
+PlanHash HashPart(const Plan& plan, const Program& program,
+                  std::span<const PlacedChannel> channels);
+PlanHash HashParts(const PlanHeader& header, size_t channels, std::span<const PlanHash> parts);
+
+/// 64 digits.
+std::string ToHex(const PlanHash& hash);
 
 }  // namespace prepost
 

@@ -19,6 +19,7 @@
 #include "prepost/ir/rolled_plan_json.h"
 #include "prepost/ir/verify.h"
 #include "prepost/runtime/interrupt.h"
+#include "prepost/runtime/plan_folder.h"
 #include "tools/file_kind.h"
 #include "tools/ticker.h"
 
@@ -71,6 +72,11 @@ Destination DestinationOf(const std::string& path) {
   return {.path = std::move(final_path), .temporary = std::move(temporary)};
 }
 
+void PrintWarnings(const std::string& name, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+}
+
 /// The plan that `read` reads from the file; warnings go to stderr.
 template <typename ReadFunction>
 auto ReadPlanWith(ReadFunction read, const std::string& path)
@@ -80,8 +86,7 @@ auto ReadPlanWith(ReadFunction read, const std::string& path)
   const Status status = WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
     std::vector<std::string> warnings;
     plan = read(in, name, &warnings);
-    for (const std::string& warning : warnings)
-      std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+    PrintWarnings(name, warnings);
     return plan.status();
   });
   if (!status.ok()) return status;
@@ -120,7 +125,12 @@ Result<Plan> ReadPlanFile(const std::string& path) {
     return Rejected("a rolled plan, for every message size: prepost unroll makes the plan for one",
                     path);
   }
-  return ReadPlanWith(ReadPlan, path);
+  if (!IsPlanFolder(path)) return ReadPlanWith(ReadPlan, path);
+  const Ticker ticker("reading " + path);
+  std::vector<std::string> warnings;
+  Result<Plan> plan = ReadPlanFolder(path, &warnings);
+  PrintWarnings(path, warnings);
+  return plan;
 }
 
 Result<RolledPlan> ReadRolledPlanFile(const std::string& path) {

@@ -10,11 +10,10 @@
 
 #include "prepost/compiler/node_order.h"
 #include "prepost/compiler/roll.h"
-#include "prepost/ir/plan_json.h"
-#include "prepost/ir/rolled_plan_json.h"
 #include "tools/command.h"
 #include "tools/message_size.h"
 #include "tools/number_check.h"
+#include "tools/plan_output.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
 
@@ -26,8 +25,7 @@ struct CompileFlags {
   std::string spec_path;
   MessageSize size;
   std::optional<uint32_t> node;
-  std::string output = "-";
-  bool dump = false;
+  PlanOutput output;
   bool show_order = false;
   CompileOptions options;
 };
@@ -45,13 +43,7 @@ Status RunAny(const CompileFlags& flags) {
   if (flags.node) only = NodeId(*flags.node);
   const Result<RolledPlan> plan = Roll(*spec, only);
   if (!plan.ok()) return plan.status();
-  return WriteFile(flags.output, [&](std::ostream& out) {
-    if (flags.dump) {
-      out << Dump(*plan);
-    } else {
-      WriteRolledPlan(*plan, out);
-    }
-  });
+  return flags.output.Write(*plan);
 }
 
 /// A line per vertex: the node, and with a topology its host and rack.
@@ -70,6 +62,7 @@ void PrintOrder(const Spec& spec, std::ostream& out) {
 }
 
 Status Run(CompileFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(flags.output.Check());
   if (flags.size.is_any()) return RunAny(flags);
   if (flags.node) {
     return {StatusCode::kUsage,
@@ -82,7 +75,7 @@ Status Run(CompileFlags& flags) {
   if (!spec.ok()) return spec.status();
   if (flags.show_order) {
     PrintOrder(*spec, std::cout);
-    if (flags.output == "-") return {};  // the plan would be there, too
+    if (flags.output.path == "-") return {};  // the plan would be there, too
   }
   flags.options.log = &std::cerr;
   const Result<Plan> plan = [&] {
@@ -90,13 +83,7 @@ Status Run(CompileFlags& flags) {
     return Compile(*spec, flags.options);
   }();
   if (!plan.ok()) return plan.status();
-  return WriteFile(flags.output, [&](std::ostream& out) {
-    if (flags.dump) {
-      out << Dump(*plan);
-    } else {
-      WritePlan(*plan, out);
-    }
-  });
+  return flags.output.Write(*plan);
 }
 
 }  // namespace
@@ -119,6 +106,7 @@ void AddCompile(CLI::App& app, Action* action) {
       "1MiB --show-order\n"
       "  prepost compile --nodes 100 --message image.raw --algorithm auto --block-bytes auto -o "
       "plan.json\n"
+      "  prepost compile --nodes 200 --message-bytes 200MiB --encoding shards -o shards/\n"
       "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"
       "  prepost compile --nodes 65536 --message-bytes any --node 7 --dump");
   command->add_option("SPEC", flags->spec_path, "Spec file, - for stdin");
@@ -130,12 +118,10 @@ void AddCompile(CLI::App& app, Action* action) {
       ->type_name("I")
       ->check(WholeNumber(0, UINT32_MAX))
       ->group("The multicast");
-  command->add_option("-o,--output", flags->output, "Plan file to write, - for stdout [-]")
-      ->type_name("PLAN");
+  flags->output.AddTo(*command);
   command->add_flag("--show-order", flags->show_order,
                     "Print which node stands at which place of the schedule; the plan is written "
                     "only with -o");
-  command->add_flag("--dump", flags->dump, "Write one line per op for people instead of JSON");
   const std::string passes = "Passes";
   command->add_option("--skip-pass", flags->options.skip_passes, "Leave this pass out")
       ->type_name("PASS")

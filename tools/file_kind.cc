@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "prepost/ir/rolled_plan_json.h"
+#include "prepost/runtime/plan_folder.h"
 #include "tools/command.h"
 
 namespace prepost::tools {
@@ -47,7 +48,7 @@ class FormatFinder final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Result<FileKind> KindOf(const std::string& path) {
-  if (path == "-") return FileKind::kPlan;
+  if (path == "-" || IsPlanFolder(path)) return FileKind::kPlan;
   FormatFinder finder;
   PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string&) -> Status {
     try {

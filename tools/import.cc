@@ -9,9 +9,9 @@
 
 #include "prepost/compiler/pass_manager.h"
 #include "prepost/ir/goal_reader.h"
-#include "prepost/ir/plan_json.h"
 #include "tools/command.h"
 #include "tools/number_check.h"
+#include "tools/plan_output.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -19,7 +19,7 @@ namespace {
 
 struct ImportFlags {
   std::string path;
-  std::string output = "-";
+  PlanOutput output;
   std::optional<uint32_t> root;
   std::string block_bytes;
   std::string ready = "barrier";
@@ -53,6 +53,7 @@ Result<GoalPlan> Read(const ImportFlags& flags, const GoalOptions& options) {
 }
 
 Status Run(const ImportFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(flags.output.Check());
   GoalOptions options{.root = flags.root, .block_bytes = {}};
   if (!flags.block_bytes.empty()) {
     const Result<uint64_t> bytes = ParseSize(flags.block_bytes);
@@ -77,8 +78,7 @@ Status Run(const ImportFlags& flags) {
   passes.Add(ReducePass());
   const Result<Plan> plan = passes.Run(std::move(imported->plan));
   if (!plan.ok()) return plan.status();
-  PREPOST_RETURN_IF_ERROR(
-      WriteFile(flags.output, [&](std::ostream& out) { WritePlan(*plan, out); }));
+  PREPOST_RETURN_IF_ERROR(flags.output.Write(*plan));
   for (const std::string& note : imported->notes)
     std::cerr << "prepost: note: " << imported->name << ": " << note << "\n";
   return {};
@@ -100,8 +100,7 @@ void AddImport(CLI::App& app, Action* action) {
       "  prepost import examples/goal/chain-4.goal --ready window=1 --send-window 1 -o chain.json\n"
       "  prepost export plan.json --format goal | prepost import - -o again.json");
   command->add_option("FILE", flags->path, "GOAL text, - for stdin")->required();
-  command->add_option("-o,--output", flags->output, "Plan file to write, - for stdout [-]")
-      ->type_name("PLAN");
+  flags->output.AddTo(*command);
   command
       ->add_option("--root", flags->root,
                    "The rank that has the message [the one that receives nothing]")

@@ -16,6 +16,7 @@
 #include "prepost/runtime/node_group.h"
 #include "prepost/runtime/output_set.h"
 #include "prepost/runtime/peers_file.h"
+#include "prepost/runtime/plan_folder.h"
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
 #include "tools/node_device.h"
@@ -55,6 +56,27 @@ Result<GroupKey> ReadKey(const std::string& path) {
                 fmt::format("a secret is needed, the same on all machines: --secret-file FILE, or "
                             "{} in the environment",
                             kSecretVariable));
+}
+
+/// A node's plan, which has its own part only if it comes from a folder and no more is needed: a
+/// trace tells messages by both of their ends, and lowering for a NIC looks at those, too.
+struct NodePlanFile {
+  Plan plan;
+  std::optional<PlanHash> hash;  ///< of the whole; none: it is here, to be hashed
+};
+Result<NodePlanFile> LoadNodePlan(const NodeFlags& flags) {
+  const std::string& path = flags.plan_path;
+  if (!IsPlanFolder(path) || flags.trace.is_wanted() || !flags.device.empty()) {
+    Result<Plan> plan = LoadPlan(path);
+    if (!plan.ok()) return plan.status();
+    return NodePlanFile{.plan = *std::move(plan), .hash = std::nullopt};
+  }
+  std::vector<std::string> warnings;
+  Result<PlanOfNode> own = ReadPlanOfNode(path, NodeId(flags.node), &warnings);
+  for (const std::string& warning : warnings)
+    std::cerr << "prepost: warning: " << path << ": " << warning << "\n";
+  if (!own.ok()) return own.status();
+  return NodePlanFile{.plan = std::move(own->plan), .hash = own->hash};
 }
 
 Result<std::vector<PeerAddress>> ReadPeersFile(const std::string& path, const Plan& plan) {
@@ -135,16 +157,17 @@ Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const Plan& plan) {
   return device;
 }
 
-Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const Plan& plan) {
+Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const NodePlanFile& file) {
   const Result<GroupKey> key = ReadKey(flags.secret_path);
   if (!key.ok()) return key.status();
-  Result<std::vector<PeerAddress>> peers = ReadPeersFile(flags.peers_path, plan);
+  Result<std::vector<PeerAddress>> peers = ReadPeersFile(flags.peers_path, file.plan);
   if (!peers.ok()) return peers.status();
   const std::chrono::duration<double> connect_max(flags.connect_timeout_s);
   BootstrapOptions options = {
       .node = NodeId(flags.node),
       .peers = std::move(*peers),
       .key = *key,
+      .plan_hash = file.hash,
       .bind = flags.bind,
       .connect_max = std::chrono::ceil<std::chrono::milliseconds>(connect_max)};
   if (flags.ports.empty()) return options;
@@ -157,10 +180,11 @@ Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const Plan& plan) {
 Status Run(NodeFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
   PREPOST_RETURN_IF_ERROR(CheckExecutor(flags));
-  const Result<Plan> plan = LoadPlan(flags.plan_path);
-  if (!plan.ok()) return plan.status();
+  const Result<NodePlanFile> file = LoadNodePlan(flags);
+  if (!file.ok()) return file.status();
+  const Plan* const plan = &file->plan;
   PREPOST_RETURN_IF_ERROR(CheckRole(flags, *plan));
-  Result<BootstrapOptions> bootstrap = BootstrapOf(flags, *plan);
+  Result<BootstrapOptions> bootstrap = BootstrapOf(flags, *file);
   if (!bootstrap.ok()) return bootstrap.status();
   std::optional<MappedInput> input;
   if (!flags.input_path.empty()) {
@@ -253,7 +277,8 @@ void AddNode(CLI::App& app, Action* action) {
   command->footer(fmt::format(
       "Every machine runs this with the same plan, the same secret and its own --node; the order "
       "does not\n"
-      "matter. Nodes find each other by the peers file, which has a line per node:\n\n"
+      "matter. Of a plan in shards it reads the index and its own file. Nodes find each other by "
+      "the peers file, which has a line per node:\n\n"
       "  NODE HOST[:PORT|:FIRST-LAST]     # the default port is {}; IPv6 as in [::1]:7000\n\n"
       "They prove to each other that they have the secret and the same plan. The secret should be "
       "random, because\n"
@@ -280,11 +305,13 @@ void AddNode(CLI::App& app, Action* action) {
       "  prepost node plan.json --node 3 --peers peers.txt --port 7000-7010 --connect-timeout 300 "
       "--json\n"
       "  prepost node plan.json --node 0 --peers peers.txt --input image.raw --trace root.json\n"
+      "  prepost node shards/ --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --output copy.raw --device mlx5_0\n"
       "  prepost node plan.json --node 3 --peers peers.txt --executor offload --device mlx5_0 "
       "--mode managed",
       kDefaultPort));
-  command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin")->required();
+  command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin, or folder of shards")
+      ->required();
   command->add_option("--node", flags->node, "Which node of the plan this machine is")
       ->type_name("I")
       ->check(WholeNumber(0, UINT32_MAX))

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "prepost/compiler/roll.h"
-#include "prepost/ir/plan_json.h"
 #include "tools/command.h"
 #include "tools/message_size.h"
+#include "tools/plan_output.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -16,11 +16,11 @@ namespace {
 struct UnrollFlags {
   std::string path;
   MessageSize size;
-  std::string output = "-";
-  bool dump = false;
+  PlanOutput output;
 };
 
 Status Run(const UnrollFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(flags.output.Check());
   const Result<std::optional<uint64_t>> bytes = flags.size.Bytes();
   if (!bytes.ok()) return bytes.status();
   if (!*bytes) return {StatusCode::kUsage, "--message-bytes or --message is needed"};
@@ -31,13 +31,7 @@ Status Run(const UnrollFlags& flags) {
     return Unroll(*rolled, **bytes);
   }();
   if (!plan.ok()) return Rejected(plan.status().ToString(), flags.path);
-  return WriteFile(flags.output, [&](std::ostream& out) {
-    if (flags.dump) {
-      out << Dump(*plan);
-    } else {
-      WritePlan(*plan, out);
-    }
-  });
+  return flags.output.Write(*plan);
 }
 
 }  // namespace
@@ -52,12 +46,11 @@ void AddUnroll(CLI::App& app, Action* action) {
       "compile makes for this size, verified.\n\n"
       "Examples:\n"
       "  prepost unroll rolled.json --message-bytes 10MiB -o plan.json\n"
-      "  prepost unroll rolled.json --message image.raw --dump");
+      "  prepost unroll rolled.json --message image.raw --dump\n"
+      "  prepost unroll rolled.json --message image.raw --encoding shards -o shards/");
   command->add_option("ROLLED", flags->path, "Rolled plan file, - for stdin")->required();
   flags->size.AddTo(*command, /*takes_any=*/false);
-  command->add_option("-o,--output", flags->output, "Plan file to write, - for stdout [-]")
-      ->type_name("PLAN");
-  command->add_flag("--dump", flags->dump, "Write one line per op for people instead of JSON");
+  flags->output.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }
 

@@ -169,9 +169,11 @@ void AddVerify(CLI::App& app, Action* action) {
       "Examples:\n"
       "  prepost verify plan.json\n"
       "  prepost verify rolled.json\n"
+      "  prepost verify shards/\n"
       "  prepost verify plan.json --device-profile examples/devices/tiny.json\n"
       "  prepost compile --nodes 8 --message-bytes 1MiB | prepost verify - --json");
-  command->add_option("PLAN", flags->paths, "Plan files, - for stdin")->required();
+  command->add_option("PLAN", flags->paths, "Plan files, - for stdin, or folders of shards")
+      ->required();
   command
       ->add_option("--send-depth", flags->options.send_depth,
                    "Sends a channel can hold that are not delivered")

@@ -2,7 +2,7 @@
 """Runs every command that the README, the docs and the built-in help show: COMMAND SOURCE-FOLDER.
 
 A documented command is a line of a code block, or of a help text's examples, that begins with "prepost ". They run in order
-in one temporary folder that holds a small image.raw, a plan.json, a rolled.json and the examples. With a "prepost node" run all other nodes of
+in one temporary folder that holds a small image.raw, a plan.json, its shards/, a rolled.json and the examples. With a "prepost node" run all other nodes of
 its plan, each at an address of its own of the loopback interface. Commands for a card must be right up to it: they end with 3
 and say that it is missing. A "prepost diff" may find differences. Where there is a card they are left out."""
 import contextlib
@@ -51,7 +51,8 @@ def main():
     def prepare_node(line, folder):
         """The files that `line` needs; its plan and its node."""
         words = shlex.split(line, comments=True)
-        plan = json.loads(pathlib.Path(folder, words[2]).read_text())
+        path = pathlib.Path(folder, words[2])
+        plan = json.loads((path / "index.json" if path.is_dir() else path).read_text())
         node = int(words[words.index("--node") + 1])
         address = f"127.{os.getpid() // 200 % 200 + 1}.{os.getpid() % 200}."
         ports = {node: ":7000-7010"} if "--port" in words else {}
@@ -98,6 +99,7 @@ def main():
             run("prepost compile --nodes 8 --message-bytes any --block-bytes 400kB -o rolled.json", folder)
             made = run("prepost compile --nodes 8 --message image.raw --block-bytes 400kB -o plan.json", folder)
             assert made.returncode == 0, made.stderr
+            run("prepost compile --nodes 8 --message image.raw --block-bytes 400kB --encoding shards -o shards/", folder)
             for line in lines:
                 if "..." in line or "PLAN" in line:
                     continue  # a form, not a command

@@ -438,5 +438,26 @@ TEST_F(NodeTest, WrongFlagsAreUsageErrors) {
   EXPECT_THAT(open_secret.err(), HasSubstr("can be used by others (mode 0644)"));
 }
 
+// Whoever has shards and whoever has the plan in one file play the same plan: catches a hash that
+// tells them apart, and ids of channels that mean different things to them.
+TEST_F(NodeTest, NodesWithShardsJoinThoseWithTheWholePlan) {
+  MakePlan(size_t{3} << 20, "binomial_pipeline");
+  const std::string shards = copies_ + "/shards";
+  Command compile({"compile", "--nodes", std::to_string(kNodes), "--message", input_,
+                   "--block-bytes", "256KiB", "--encoding", "shards", "-o", shards});
+  ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  std::filesystem::remove(shards + "/node-00002.json");  // nobody needs it
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    std::vector<std::string> arguments = Arguments(node);
+    if (node % 2 == 1) arguments[1] = shards;
+    commands_[node] = std::make_unique<Command>(arguments);
+  }
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    EXPECT_EQ(At(node).Wait(), 0) << At(node).err();
+    if (node == 0) continue;
+    EXPECT_EQ(test::ReadText(CopyOf(node)), test::ReadText(input_));
+  }
+}
+
 }  // namespace
 }  // namespace prepost

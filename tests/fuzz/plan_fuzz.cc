@@ -17,9 +17,9 @@ namespace {
 constexpr size_t kCheckedOpsMax = 100;
 constexpr uint32_t kCheckedNodesMax = 64;
 
-std::string Written(const prepost::Plan& plan) {
+std::string Written(const prepost::Plan& plan, prepost::PlanEncoding encoding) {
   std::ostringstream out;
-  prepost::WritePlan(plan, out);
+  prepost::WritePlan(plan, out, encoding);
   return out.str();
 }
 
@@ -32,10 +32,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     PREPOST_CHECK(!plan.status().message().empty());
     return 0;
   }
-  const std::string text = Written(*plan);
-  std::istringstream again_in(text);
-  const prepost::Result<prepost::Plan> again = prepost::ReadPlan(again_in, "written");
-  PREPOST_CHECK(again.ok() && Written(*again) == text);
+  for (const auto encoding : {prepost::PlanEncoding::kRows, prepost::PlanEncoding::kColumns}) {
+    const std::string text = Written(*plan, encoding);
+    std::istringstream again_in(text);
+    const prepost::Result<prepost::Plan> again = prepost::ReadPlan(again_in, "written");
+    PREPOST_CHECK(again.ok() && *again == *plan && Written(*again, encoding) == text);
+  }
 
   const prepost::Verdict verdict = prepost::Verify(*plan);
   if (plan->ops().size() > kCheckedOpsMax || plan->header().nodes > kCheckedNodesMax) return 0;

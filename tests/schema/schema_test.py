@@ -59,6 +59,54 @@ def wrong_plans(plan):
     yield changed("channels is an object", lambda p: p.update(channels={}))
 
 
+def wrong_columns(plan):
+    """(name, what neither schema nor reader may accept) for a plan in columns with credits."""
+    def changed(change):
+        wrong = copy.deepcopy(plan)
+        change(wrong, wrong["programs"][0])
+        return wrong
+
+    for key in ["op", "channel", "block", "round", "after_count"]:
+        yield f"without {key}", changed(lambda p, g: g["columns"].pop(key))
+    yield "both encodings", changed(lambda p, g: g.update(ops=[]))
+    yield "no encoding", changed(lambda p, g: g.pop("columns"))
+    yield "another letter", changed(lambda p, g: g["columns"].update(op="x" + g["columns"]["op"][1:]))
+    yield "a null round", changed(lambda p, g: g["columns"]["round"].__setitem__(0, None))
+    yield "a negative channel", changed(lambda p, g: g["columns"]["channel"].__setitem__(0, -1))
+    yield "a fraction", changed(lambda p, g: g["columns"]["block"].__setitem__(0, 0.5))
+    yield "a number too large", changed(lambda p, g: g["columns"]["after"].__setitem__(0, 2**32))
+    yield "a column that is a number", changed(lambda p, g: g["columns"].update(round=1))
+    yield "an unknown column", changed(lambda p, g: g["columns"].update(extra=[]))
+    yield "no lanes", changed(lambda p, g: p["channels"].pop("lane"))
+
+
+def check_encodings(algorithms, readies, plan_schema):
+    """Columns and shards of all schedules: how many files validated. Catches a key that only the writer knows."""
+    shard_schema, index_schema = schema("ir/plan_shard.schema.json"), schema("ir/plan_index.schema.json")
+    files = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / "shards"
+        for algorithm, ready, nodes in itertools.product(algorithms, readies, [1, 6]):
+            flags = ["--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes), "--message-bytes", "25",
+                     "--block-bytes", "10"]
+            plan_schema.validate(compile_plan(*flags, "--encoding", "columns"))
+            done = run("compile", *flags, "--encoding", "shards", "-o", str(folder))
+            assert done.returncode == 0, (flags, done.stderr)
+            index = json.loads((folder / "index.json").read_text())
+            index_schema.validate(index)
+            for shard in index["shards"]:
+                shard_schema.validate(json.loads((folder / shard["file"]).read_text()))
+            assert len(list(folder.iterdir())) == 1 + nodes
+            files += 2 + nodes
+    plan = compile_plan("--nodes", "4", "--message-bytes", "30", "--block-bytes", "10", "--ready", "window=1",
+                        "--encoding", "columns")
+    for name, wrong in wrong_columns(plan):
+        assert not plan_schema.is_valid(wrong), f"the schema accepts a plan: {name}"
+        done = run("verify", "-", stdin=json.dumps(wrong))
+        assert done.returncode == 1 and done.stderr.count("\n") == 1, (name, done)
+    return files
+
+
 def wrong_devices(device, limits):
     """Wrong profiles; `limits` are the schema's."""
     for key in ["format", "version", "name", "capabilities"]:
@@ -211,6 +259,8 @@ def main():
                             str(size), "--block-bytes", "10", "--root", str(nodes - 1))
         plan_schema.validate(plan)
         files += 1
+
+    files += check_encodings(algorithms, readies, plan_schema)
 
     rolled_schema = schema("ir/rolled_plan.schema.json")
     for algorithm, ready, nodes in itertools.product(algorithms[:7], readies, [1, 2, 6, 8]):

@@ -89,9 +89,9 @@ TEST(PlanHashTest, DependsOnEverythingElse) {
 
 TEST(PlanHashTest, DependsOnChannels) {
   const auto with = [](Channel channel) {
-    PlanBuilder builder({.nodes = 1});
+    PlanBuilder builder({.nodes = 3});
     builder.AddChannel(channel);
-    builder.BeginProgram(NodeId(0));
+    for (const uint32_t node : {0u, 1u, 2u}) builder.BeginProgram(NodeId(node));
     return HashPlan(std::move(builder).Build());
   };
   const std::set<PlanHash> hashes = {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlanOutput: where a subcommand writes the plan that it made, and in which form.
+#ifndef PREPOST_TOOLS_PLAN_OUTPUT_H_
+#define PREPOST_TOOLS_PLAN_OUTPUT_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "prepost/ir/plan.h"
+#include "prepost/ir/rolled_plan.h"
+#include "prepost/ir/status.h"
+
+namespace prepost::tools {
+
+struct PlanOutput {
+  std::string path = "-";
+  std::string encoding = "auto";
+  bool dump = false;
+
+  /// -o, --encoding and --dump.
+  void AddTo(CLI::App& command);
+  /// What does not go together or cannot be written, before the plan is made.
+  Status Check() const;
+
+  Status Write(const Plan& plan) const;
+  /// A rolled plan has one encoding. Errors: kUsage: another is asked for.
+  Status Write(const RolledPlan& plan) const;
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_PLAN_OUTPUT_H_
