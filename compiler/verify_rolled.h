@@ -25,6 +25,11 @@ Result<uint32_t> BlocksThatSettle(const RolledPlan& plan);
 /// not. Time: that of verifying the flat plans of all k up to BlocksThatSettle().
 Status VerifyRolled(const RolledPlan& plan, const VerifyRolledOptions& options = {});
 
+/// What can be said of the programs of `plan` without the other nodes', for every number of blocks:
+/// each node but the root receives every block once, in an earlier round than it sends it. Time:
+/// that of going through the rounds of these programs for all k up to BlocksThatSettle().
+Status VerifyRolledPrograms(const RolledPlan& plan);
+
 }  // namespace prepost
 
 #endif  // PREPOST_COMPILER_VERIFY_ROLLED_H_

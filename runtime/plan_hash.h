@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "prepost/ir/plan.h"
+#include "prepost/ir/rolled_plan.h"
 
 namespace prepost {
 
@@ -17,6 +18,9 @@ using PlanHash = std::array<std::byte, 32>;
 
 /// BLAKE2b-256. Linear in the plan, which must be a verified one.
 PlanHash HashPlan(const Plan& plan);
+/// Of a rolled plan for a message of `bytes`: what stands above its programs, so that a file with
+/// one node's program has the hash of the whole. Never that of a flat plan.
+PlanHash HashRolledPlan(const RolledPlan& plan, uint64_t bytes);
 
 }  // namespace prepost
 
