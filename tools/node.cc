@@ -340,7 +340,7 @@ void AddNode(CLI::App& app, Action* action) {
       "--mode managed\n"
       "  prepost node rolled-3.json --node 3 --peers peers.txt --secret-file secret "
       "--message-bytes "
-      "10MiB --output copy.raw",
+      "3000000 --output copy.raw",
       kDefaultPort));
   command->add_option("PLAN", flags->plan_path, "Plan file (- for stdin) or rolled plan")
       ->required();
