@@ -20,12 +20,16 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <streambuf>
 #include <string>
 #include <vector>
 
 #include "prepost/compiler/compile.h"
+#include "prepost/compiler/roll.h"
+#include "prepost/compiler/schedule.h"
 #include "prepost/ir/plan_json.h"
+#include "prepost/ir/rolled_plan_json.h"
 #include "prepost/ir/verify.h"
 #include "prepost/runtime/plan_folder.h"
 #include "prepost/version.h"
@@ -231,6 +235,70 @@ double Median(const nlohmann::ordered_json& result, const char* key) {
   return values[values.size() / 2];
 }
 
+/// Bounds on one node's program of a rolled plan, whatever the schedule, for a node with no more
+/// than kPeersMax peers: that of `sequential`'s root names all others.
+constexpr size_t kPeersMax = 64;
+constexpr double kRolledSecondsMax = 1e-3;
+constexpr uint64_t kRolledBytesMax = 16 << 10;
+
+/// The file of one node of `nodes`, alone.
+struct RolledSample {
+  double make_s = 0;  ///< its program, with the order of all nodes
+  uint64_t file_bytes = 0;
+  size_t peers = 0;
+};
+RolledSample MakeRolled(const std::string& algorithm, uint32_t nodes, NodeId node) {
+  const Spec spec{.nodes = nodes, .block_bytes = 1, .algorithm = algorithm};
+  RolledSample sample;
+  RolledPlan plan;
+  sample.make_s = Seconds([&] { plan = std::move(*Roll(spec, node)); });
+  CountingBuffer buffer;
+  std::ostream out(&buffer);
+  WriteRolledPlan(plan, out);
+  sample.file_bytes = buffer.bytes();
+  std::set<NodeId> peers;
+  for (const Segment& segment : plan.programs[0].segments) {
+    for (const RolledSlot& slot : segment.slots) {
+      if (slot.send) peers.insert(slot.send->peer);
+      if (slot.recv) peers.insert(slot.recv->peer);
+    }
+  }
+  sample.peers = peers.size();
+  return sample;
+}
+
+/// A line per schedule with a rolled form. Exit code: 1 if some is beyond the bounds.
+int PrintRolled(uint32_t nodes, int repeat) {
+  std::cout << fmt::format(
+      "one node's rolled program of {} nodes, prepost {}, median of {} runs after a warm-up, "
+      "one core, monotonic clock; bounds for up to {} peers {:.0f} ms, {} bytes\n",
+      nodes, kVersion, repeat, kPeersMax, kRolledSecondsMax * 1e3, kRolledBytesMax);
+  std::cout << fmt::format("{:>18} {:>8} {:>8} {:>9} {:>11}\n", "schedule", "node", "peers",
+                           "make ms", "bytes");
+  bool is_within = true;
+  for (const Schedule* schedule : Schedules()) {
+    if (schedule->rolled() == nullptr) continue;
+    const std::string name(schedule->name());
+    for (const uint32_t node : {0u, nodes / 3, nodes - 1}) {
+      std::vector<double> seconds;
+      RolledSample sample;
+      for (int i = 0; i <= repeat; ++i) {
+        sample = MakeRolled(name, nodes, NodeId(node));
+        if (i > 0) seconds.push_back(sample.make_s);
+      }
+      std::ranges::sort(seconds);
+      const double median = seconds[seconds.size() / 2];
+      const bool is_above = sample.peers <= kPeersMax &&
+                            (median > kRolledSecondsMax || sample.file_bytes > kRolledBytesMax);
+      is_within = is_within && !is_above;
+      std::cout << fmt::format("{:>18} {:>8} {:>8} {:>9.3f} {:>11}{}\n", name, node, sample.peers,
+                               median * 1e3, sample.file_bytes,
+                               is_above ? "  above the bounds" : "");
+    }
+  }
+  return is_within ? 0 : 1;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app(
       "Speed and memory of compiling (with a verification after every pass), verifying and writing "
@@ -240,6 +308,10 @@ int Main(int argc, char** argv) {
   int repeat = 5;
   bool json = false;
   bool is_cpu = false;
+  uint32_t rolled_nodes = 0;
+  app.add_option("--rolled", rolled_nodes,
+                 "Instead: one node's rolled program of so many nodes, per schedule")
+      ->check(CLI::Range(2u, kNodesMax));
   app.add_option("SIZE", sizes, "nodes x blocks[:ready mode], such as 64x256 or 64x256:barrier");
   app.add_option("--algorithm", algorithm, "Schedule");
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
@@ -249,6 +321,7 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const Timer timer = is_cpu ? Timer::kCpu : Timer::kClock;
 
+  if (rolled_nodes != 0) return PrintRolled(rolled_nodes, repeat);
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const std::string& size : sizes) {
     const std::optional<Case> parsed = ParseCase(size);

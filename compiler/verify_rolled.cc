@@ -135,6 +135,31 @@ class Bound {
   std::optional<int64_t> lowest_, highest_;  // of the node in hand
 };
 
+/// VerifyRolledPrograms() of one node and one number of blocks.
+Status CheckAlone(const RolledProgram& program, bool is_root, uint32_t blocks) {
+  const auto wrong = [&](const std::string& what) {
+    return Rejected(
+        fmt::format("with {}: node {} {}", Count(blocks, "block"), program.node.value, what));
+  };
+  const RolledRounds rounds(program, blocks);
+  if (rounds.overlaps()) return wrong("has segments that overlap");
+  std::vector<bool> has(blocks, is_root);
+  for (uint32_t round = rounds.begin(); round < rounds.end(); ++round) {
+    if (const auto out = rounds.Outgoing(round); out && !has[out->block]) {
+      return wrong(fmt::format("sends block {} in round {} before it has it", out->block, round));
+    }
+    const auto in = rounds.Incoming(round);
+    if (!in) continue;
+    if (has[in->block]) {
+      return wrong(fmt::format("receives block {} in round {}, and has it", in->block, round));
+    }
+    has[in->block] = true;
+  }
+  const auto missing = std::ranges::find(has, false);
+  if (missing == has.end()) return {};
+  return wrong(fmt::format("never receives block {}", missing - has.begin()));
+}
+
 }  // namespace
 
 Result<uint32_t> BlocksThatSettle(const RolledPlan& plan) {
@@ -165,6 +190,17 @@ Result<uint32_t> VerifyRolled(const RolledPlan& plan) {
     }
   }
   return last;
+}
+
+Status VerifyRolledPrograms(const RolledPlan& plan) {
+  const Result<uint32_t> last = BlocksThatSettle(plan);
+  if (!last.ok()) return last.status();
+  for (uint32_t blocks = 1; blocks <= *last; ++blocks) {
+    for (const RolledProgram& program : plan.programs) {
+      PREPOST_RETURN_IF_ERROR(CheckAlone(program, program.node == plan.root, blocks));
+    }
+  }
+  return {};
 }
 
 }  // namespace prepost

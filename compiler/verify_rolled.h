@@ -19,6 +19,11 @@ Result<uint32_t> BlocksThatSettle(const RolledPlan& plan);
 /// smallest that is not. Time: that of verifying the flat plans of all k up to there.
 Result<uint32_t> VerifyRolled(const RolledPlan& plan);
 
+/// What can be said of the programs of `plan` without the other nodes', for every number of blocks:
+/// each node but the root receives every block once, in an earlier round than it sends it. Time:
+/// that of going through the rounds of these programs for all k up to BlocksThatSettle().
+Status VerifyRolledPrograms(const RolledPlan& plan);
+
 }  // namespace prepost
 
 #endif  // PREPOST_COMPILER_VERIFY_ROLLED_H_

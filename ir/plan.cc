@@ -17,16 +17,27 @@ uint32_t Narrow(size_t size) {
   return static_cast<uint32_t>(size);
 }
 
-/// "2>5:1", "5>2 grants 1", or what can be said of an op whose channel does not exist.
+/// "2>5:1", "5>2".
+std::string Route(const Channel& channel, uint32_t block) {
+  const bool is_credit = block == kNoBlock;
+  std::string route = fmt::format("{}>{}", channel.from.value, channel.to.value);
+  if (!is_credit) route += fmt::format(":{}", block);
+  const uint32_t usual_lane = is_credit ? kCreditLane : kBlockLane;
+  if (channel.lane != usual_lane) route += fmt::format(" lane {}", channel.lane);
+  return route;
+}
+
+/// The same, or what can be said of an op whose channel does not exist.
 std::string Route(const Plan& plan, const Op& op) {
   if (op.channel.index() >= plan.channels().size())
     return fmt::format("channel {}?", op.channel.value);
-  const Channel& channel = plan.channels()[op.channel.index()];
-  std::string route = fmt::format("{}>{}", channel.from.value, channel.to.value);
-  if (!op.is_credit()) route += fmt::format(":{}", op.block);
-  const uint32_t usual_lane = op.is_credit() ? kCreditLane : kBlockLane;
-  if (channel.lane != usual_lane) route += fmt::format(" lane {}", channel.lane);
-  return route;
+  return Route(plan.channels()[op.channel.index()], op.block);
+}
+
+std::string DescribeOp(NodeId node, uint64_t op, OpKind kind, bool is_credit,
+                       const std::string& route) {
+  return fmt::format("node {} op {} ({} {}{})", node.value, op, Name(kind),
+                     is_credit ? "credit " : "", route);
 }
 
 }  // namespace
@@ -157,8 +168,12 @@ std::string Describe(const Plan& plan, const Program& program, OpId op) {
   if (op.value >= program.op_count)
     return fmt::format("node {} op {}?", program.node.value, op.value);
   const Op& it = plan.ops(program)[op.index()];
-  return fmt::format("node {} op {} ({} {}{})", program.node.value, op.value, Name(it.kind),
-                     it.is_credit() ? "credit " : "", Route(plan, it));
+  return DescribeOp(program.node, op.value, it.kind, it.is_credit(), Route(plan, it));
+}
+
+std::string Describe(NodeId node, uint64_t op, OpKind kind, const Channel& channel,
+                     uint32_t block) {
+  return DescribeOp(node, op, kind, block == kNoBlock, Route(channel, block));
 }
 
 }  // namespace prepost

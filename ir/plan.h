@@ -188,6 +188,8 @@ std::string Dump(const Plan& plan);
 
 /// "node 2 op 3 (send 2>5:1)" for messages; `node` and `op` may be out of range.
 std::string Describe(const Plan& plan, const Program& program, OpId op);
+/// The same of an op that is in no plan; `block` is kNoBlock for a credit.
+std::string Describe(NodeId node, uint64_t op, OpKind kind, const Channel& channel, uint32_t block);
 
 }  // namespace prepost
 

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace prepost {
 namespace {
@@ -274,6 +276,35 @@ std::optional<RoundTransfer> RolledRounds::Incoming(uint32_t round) const {
   if (live == nullptr) return std::nullopt;
   const size_t slot = SlotOf(*live, round);
   return Resolve(*live, live->segment->slots[slot].recv, live->recv_offset[slot], round);
+}
+
+/// How often `slot` plays a block, of a transfer with `offset`. Blocks rise with the rounds, so that
+/// those that count are rounds in a row.
+uint64_t RolledRounds::CountOf(const Live& live, size_t slot, int64_t offset) const {
+  const auto period = static_cast<int64_t>(live.segment->slots.size());
+  const int64_t from = std::max(live.from, -offset);
+  const int64_t to =
+      live.segment->clamps
+          ? live.to
+          : std::min(live.to, (last_block_ + 1) * live.segment->rounds_per_block - offset);
+  const int64_t first = from + Modulo(static_cast<int64_t>(slot) - live.phase - from, period);
+  return first < to ? static_cast<uint64_t>((to - 1 - first) / period + 1) : 0;
+}
+
+std::vector<PeerTransfers> RolledRounds::Totals() const {
+  std::map<std::pair<NodeId, bool>, uint64_t> blocks;
+  for (const Live& live : live_) {
+    for (size_t slot = 0; slot < live.segment->slots.size(); ++slot) {
+      const auto& [send, recv] = live.segment->slots[slot];
+      if (recv) blocks[{recv->peer, false}] += CountOf(live, slot, live.recv_offset[slot]);
+      if (send) blocks[{send->peer, true}] += CountOf(live, slot, live.send_offset[slot]);
+    }
+  }
+  std::vector<PeerTransfers> totals;
+  for (const auto& [key, count] : blocks) {
+    if (count != 0) totals.push_back({.peer = key.first, .outgoing = key.second, .blocks = count});
+  }
+  return totals;
 }
 
 }  // namespace prepost

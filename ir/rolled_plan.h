@@ -113,6 +113,15 @@ struct RoundTransfer {
   friend bool operator==(const RoundTransfer&, const RoundTransfer&) = default;
 };
 
+/// All that a node sends to, or receives from, one peer.
+struct PeerTransfers {
+  NodeId peer;
+  bool outgoing = false;
+  uint64_t blocks = 0;  ///< at least 1
+
+  friend auto operator<=>(const PeerTransfers&, const PeerTransfers&) = default;
+};
+
 /// A program for k blocks, asked round by round: O(log segments) each, O(1) in the same segment.
 class RolledRounds {
  public:
@@ -127,6 +136,8 @@ class RolledRounds {
   bool overlaps() const { return overlaps_; }
   std::optional<RoundTransfer> Outgoing(uint32_t round) const;
   std::optional<RoundTransfer> Incoming(uint32_t round) const;
+  /// Of all rounds, by peer, incoming first. O(segments and slots), however many rounds.
+  std::vector<PeerTransfers> Totals() const;
 
  private:
   struct Live {
@@ -138,6 +149,7 @@ class RolledRounds {
   };
   const Live* At(uint32_t round) const;
   size_t SlotOf(const Live& live, uint32_t round) const;
+  uint64_t CountOf(const Live& live, size_t slot, int64_t offset) const;
   std::optional<RoundTransfer> Resolve(const Live& live,
                                        const std::optional<RolledTransfer>& transfer,
                                        int64_t offset, uint32_t round) const;

@@ -148,16 +148,15 @@ struct Bootstrap::Call : Conversation {
   bool is_connected = false;
 };
 
-Bootstrap::Bootstrap(const Plan& plan, BootstrapOptions options)
+Bootstrap::Bootstrap(Playable plan, BootstrapOptions options)
     : plan_(plan),
       options_(std::move(options)),
-      terms_{.plan = options_.plan_hash ? *options_.plan_hash : HashPlan(plan),
-             .carrier = options_.carrier},
+      terms_{.plan = plan.Hash(), .carrier = options_.carrier},
       due_(Clock::now() + options_.connect_max) {}
 
 Bootstrap::~Bootstrap() = default;
 
-Result<std::unique_ptr<Bootstrap>> Bootstrap::Open(const Plan& plan, BootstrapOptions options) {
+Result<std::unique_ptr<Bootstrap>> Bootstrap::Open(Playable plan, BootstrapOptions options) {
   PREPOST_CHECK(options.peers.size() == plan.header().nodes);
   std::unique_ptr<Bootstrap> bootstrap(new Bootstrap(plan, std::move(options)));
   bootstrap->ListLinks();

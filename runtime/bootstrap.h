@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/checkpoint.h"
 #include "prepost/runtime/file_descriptor.h"
@@ -22,6 +21,7 @@
 #include "prepost/runtime/hello.h"
 #include "prepost/runtime/peers_file.h"
 #include "prepost/runtime/plan_hash.h"
+#include "prepost/runtime/playable.h"
 #include "prepost/runtime/tcp_address.h"
 #include "prepost/runtime/tcp_mesh.h"
 
@@ -31,8 +31,6 @@ struct BootstrapOptions {
   NodeId node;
   std::vector<PeerAddress> peers;  ///< by node, all of the plan
   GroupKey key;
-  /// That of the plan, for a node that has only its own part of it; else it is made of the plan.
-  std::optional<PlanHash> plan_hash = {};
   /// What its blocks will go over. A node that goes over something else is refused.
   Carrier carrier = Carrier::kTcp;
   /// Where to listen. Empty: at the node's own address of `peers` or, if that is a name (which may
@@ -53,7 +51,7 @@ class Bootstrap {
  public:
   /// Listens. `plan` is verified and must outlive it. Errors: kEnvironment: the port is taken, the
   /// address is not this machine's; kUsage: `bind` is no address.
-  static Result<std::unique_ptr<Bootstrap>> Open(const Plan& plan, BootstrapOptions options);
+  static Result<std::unique_ptr<Bootstrap>> Open(Playable plan, BootstrapOptions options);
   ~Bootstrap();
 
   uint16_t port() const { return port_; }
@@ -78,7 +76,7 @@ class Bootstrap {
   struct Guest;
   struct Call;
 
-  Bootstrap(const Plan& plan, BootstrapOptions options);
+  Bootstrap(Playable plan, BootstrapOptions options);
   Status OpenListener();
   void ListLinks();
   Status Serve(int wake_fd, const Checkpoint& checkpoint, Clock::time_point due);
@@ -104,7 +102,7 @@ class Bootstrap {
   bool EndCall(Call& call, const std::string& why);
   bool TakeRefusal(Call& call);
 
-  const Plan& plan_;
+  const Playable plan_;
   const BootstrapOptions options_;
   const GroupTerms terms_;
   const Clock::time_point due_;

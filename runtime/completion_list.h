@@ -4,32 +4,33 @@
 #ifndef PREPOST_RUNTIME_COMPLETION_LIST_H_
 #define PREPOST_RUNTIME_COMPLETION_LIST_H_
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "prepost/ir/ids.h"
+#include "prepost/runtime/sequence_ring.h"
 
 namespace prepost {
 
-/// Used by one thread. Allocates only in Reserve(): an op completes once, so all fit one array.
+/// Used by one thread. Allocates only in Reserve().
 class CompletionList {
  public:
-  void Reserve(size_t ops) { completed_.reserve(ops); }
-  void Add(OpId op) { completed_.push_back(op); }
-  bool empty() const { return taken_ == completed_.size(); }
+  /// For `ops` that are posted and not handed out at once, at most (Playable::look_ahead()).
+  void Reserve(size_t ops) { completed_.Resize(ops); }
+  void Add(OpId op) { completed_[added_++] = op; }
+  bool empty() const { return taken_ == added_; }
   /// Writes the oldest ones to `out`; how many.
   size_t Take(std::span<OpId> out) {
-    const size_t count = std::min(out.size(), completed_.size() - taken_);
-    std::copy_n(completed_.begin() + static_cast<ptrdiff_t>(taken_), count, out.begin());
-    taken_ += count;
+    size_t count = 0;
+    while (count < out.size() && taken_ < added_) out[count++] = completed_[taken_++];
     return count;
   }
 
  private:
-  std::vector<OpId> completed_;
-  size_t taken_ = 0;
+  SequenceRing<OpId> completed_;
+  uint64_t added_ = 0;
+  uint64_t taken_ = 0;
 };
 
 }  // namespace prepost

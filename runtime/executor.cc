@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dependency counting. pending_[s] of a send s is the number of ops in its `after` that have not
-// completed, plus one while the send before it on its channel has not started (the channel order of
-// the plan). Whoever brings a counter to zero puts the send into the ready ring, and StartReady()
-// empties the ring.
+// Dependency counting over a window of ops. A send's `pending` is the number of ops in its `after`
+// that have not completed, plus one while the send before it on its channel has not started (the
+// channel order of the plan). Whoever brings it to zero puts the send into the ready ring, and
+// StartReady() empties the ring.
+//
+// Ops come out of the node's stream in the order of their ids, as many as its look-ahead allows;
+// the window moves on when its first op has completed. What an op names in its `after` is in the
+// window or has completed, so the window is all that is ever kept. A flat plan's look-ahead is all
+// of its ops. A rolled plan's is a few hundred, however long the message is; receives that no
+// credit grants are then posted as the window reaches them, and a block that comes earlier waits in
+// the transport (Endpoint). ir/rolled_play.cc tells why the window adds no cycle.
 //
 // Example: n = 4, k = 2, binomial pipeline without credits, node 1 (the plan is in docs/plan.md):
 //     op 0 recv 0>1:0    op 1 send 1>3:0 after 0    op 2 recv 3>1:1 ...
-// Arm() posts ops 0 and 2. pending_[1] is 1; when op 0 completes it becomes 0, and op 1 starts.
+// Arm() posts ops 0 and 2. `pending` of op 1 is 1; when op 0 completes it becomes 0, and op 1
+// starts.
 //
-// With credits, a credit's send posts the receives that it grants right before it starts. So a node
-// has at most W block receives open in window mode (RDMC has the same limit), and never one more
-// than it has announced.
+// With credits, a credit's send posts the receives that it grants right before it starts, or, if the
+// window has not reached them, when it does. So a node has at most W block receives open in window
+// mode (RDMC has the same limit), and never one more than it has announced.
 //
 // Cost: O(ops + after entries) in all; each completion costs its successors.
 #include "prepost/runtime/executor.h"
@@ -19,96 +27,129 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <unordered_map>
-
-#include "prepost/runtime/program.h"
+#include <map>
+#include <utility>
 
 namespace prepost {
 
-CpuExecutor::CpuExecutor(const Plan& plan, NodeId node, Endpoint& endpoint, OpObserver observer)
+CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer)
     : plan_(plan),
-      program_(ProgramOf(plan, node)),
-      ops_(plan.ops(program_)),
+      header_(plan_.header()),
+      node_(node),
+      stream_(plan_.OpsOf(node)),
       endpoint_(endpoint),
       observer_(std::move(observer)) {
   report_.node = node;
   if (observer_) {
-    endpoint_.ObserveArrivals([this](OpId op) { Observe(op.value, OpEvent::Kind::kStart); });
+    endpoint_.ObserveArrivals([this](OpId op) { Observe(NumberOf(op), OpEvent::Kind::kStart); });
   }
 }
 
 void CpuExecutor::Prepare(const NodeMemory& memory) {
   memory_ = memory;
-  open_ops_ = ops_.size();
-  state_.assign(ops_.size(), State::kWaiting);
-  pending_.assign(ops_.size(), 0);
-  next_on_channel_.assign(ops_.size(), kNone);
-  first_granted_.assign(ops_.size(), kNone);
-  ready_.reserve(ops_.size());
-  LinkChannels();
-  LinkSuccessors();
-  if (plan_.header().ready.has_credits()) LinkGrants();
+  slots_.Resize(stream_->look_ahead());
+  ready_.Resize(stream_->look_ahead());
+  links_.resize(stream_->afters_max());
+  for (size_t i = links_.size(); i-- > 0;) {
+    links_[i].next = std::exchange(unused_links_, static_cast<uint32_t>(i));
+  }
+  lanes_.resize(plan_.channels().size());
+  if (header_.ready.has_credits()) LinkGrants();
+  Take();
 }
 
-void CpuExecutor::LinkChannels() {
-  std::vector<uint32_t> last(plan_.channels().size(), kNone);
-  for (uint32_t id = 0; id < ops_.size(); ++id) {
-    uint32_t& before = last[ops_[id].channel.index()];
-    if (before != kNone) {
-      next_on_channel_[before] = id;
-      if (ops_[id].is_send()) ++pending_[id];
-    }
-    before = id;
-  }
-}
-
-void CpuExecutor::LinkSuccessors() {
-  successor_begin_.assign(ops_.size() + 1, 0);
-  for (const Op& op : ops_) {
-    for (OpId before : plan_.after(op)) ++successor_begin_[before.index() + 1];
-  }
-  for (size_t i = 1; i < successor_begin_.size(); ++i)
-    successor_begin_[i] += successor_begin_[i - 1];
-  successors_.resize(successor_begin_.back());
-  std::vector<uint32_t> fill(successor_begin_.begin(), successor_begin_.end() - 1);
-  for (uint32_t id = 0; id < ops_.size(); ++id) {
-    pending_[id] += ops_[id].after_count;
-    for (OpId before : plan_.after(ops_[id])) successors_[fill[before.index()]++] = id;
-  }
-}
-
+/// Which receives a credit grants: the blocks' from the node that it goes to.
 void CpuExecutor::LinkGrants() {
-  std::unordered_map<uint32_t, uint32_t>
-      next_from;  // peer -> the first of its block receives not yet granted
-  for (uint32_t id = 0; id < ops_.size(); ++id) {
-    const Op& op = ops_[id];
-    if (op.is_send() || op.is_credit()) continue;
-    next_from.try_emplace(plan_.channels()[op.channel.index()].from.value, id);
-  }
-  for (uint32_t id = 0; id < ops_.size(); ++id) {
-    const Op& op = ops_[id];
-    if (!op.is_send() || !op.is_credit()) continue;
-    const auto next = next_from.find(plan_.channels()[op.channel.index()].to.value);
-    PREPOST_CHECK(next != next_from.end());
-    first_granted_[id] = next->second;
-    for (uint32_t i = 0; i < op.grants; ++i) {
-      PREPOST_CHECK(next->second != kNone);
-      next->second = next_on_channel_[next->second];
+  std::map<NodeId, uint32_t> blocks_from;
+  const std::vector<ChannelOps> own = plan_.ChannelOpsOf(node_);
+  for (const ChannelOps& ops : own) {
+    const Channel& channel = plan_.channels()[ops.channel.index()];
+    if (!ops.outgoing && channel.lane == kBlockLane) {
+      blocks_from.emplace(channel.from, ops.channel.value);
     }
   }
+  for (const ChannelOps& ops : own) {
+    const Channel& channel = plan_.channels()[ops.channel.index()];
+    if (!ops.outgoing || channel.lane != kCreditLane) continue;
+    const auto found = blocks_from.find(channel.to);
+    PREPOST_CHECK(found != blocks_from.end());
+    lanes_[ops.channel.index()].grants_to = found->second;
+  }
+}
+
+/// Fills the window.
+void CpuExecutor::Take() {
+  while (begin_ < end_ && slots_[begin_].state == State::kCompleted) ++begin_;
+  while (!is_exhausted_ && (begin_ == end_ || end_ - begin_ < stream_->look_ahead())) {
+    if (stream_->Next()) {
+      TakeOp();
+    } else {
+      is_exhausted_ = true;
+    }
+  }
+}
+
+void CpuExecutor::TakeOp() {
+  const Op& op = stream_->op();
+  const uint64_t number = end_++;
+  slots_[number] = {.channel = op.channel, .block = op.block, .grants = op.grants, .kind = op.kind};
+  Slot& slot = slots_[number];
+  for (const OpId id : stream_->after()) {
+    const uint64_t before = number - (static_cast<uint32_t>(number) - id.value);
+    if (before >= begin_ && slots_[before].state != State::kCompleted) {
+      AddSuccessor(slots_[before], number);
+      ++slot.pending;
+    }
+  }
+  JoinLane(number);
+  if (slot.is_send()) {
+    if (started_ && slot.pending == 0) ready_[ready_end_++] = number;
+  } else if (IsGranted(slot)) {
+    PostGranted(lanes_[slot.channel.index()]);
+  } else if (is_armed_) {
+    PostRecv(number);
+  }
+}
+
+void CpuExecutor::AddSuccessor(Slot& before, uint64_t op) {
+  PREPOST_CHECK(unused_links_ != kNone);
+  const uint32_t index = unused_links_;
+  unused_links_ = links_[index].next;
+  links_[index] = {.op = op, .next = kNone};
+  if (before.successors == kNone) {
+    before.successors = index;
+  } else {
+    links_[before.last_successor].next = index;
+  }
+  before.last_successor = index;
+}
+
+/// The op is the last of its channel so far.
+void CpuExecutor::JoinLane(uint64_t op) {
+  Slot& slot = slots_[op];
+  Lane& lane = lanes_[slot.channel.index()];
+  if (lane.is_used && lane.last >= begin_) {
+    Slot& before = slots_[lane.last];
+    before.has_next = true;
+    before.next = op;
+    if (slot.is_send() && before.state == State::kWaiting) ++slot.pending;
+  }
+  lane.is_used = true;
+  lane.last = op;
+  if (IsGranted(slot) && !std::exchange(lane.has_unposted, true)) lane.unposted = op;
 }
 
 void CpuExecutor::Arm() {
-  const bool credits = plan_.header().ready.has_credits();
-  for (uint32_t id = 0; id < ops_.size(); ++id) {
-    if (!ops_[id].is_send() && (ops_[id].is_credit() || !credits)) PostRecv(id);
+  is_armed_ = true;
+  for (uint64_t op = begin_; op < end_; ++op) {
+    if (!slots_[op].is_send() && !IsGranted(slots_[op])) PostRecv(op);
   }
 }
 
 void CpuExecutor::Start() {
   started_ = true;
-  for (uint32_t id = 0; id < ops_.size(); ++id) {
-    if (ops_[id].is_send() && pending_[id] == 0) ready_.push_back(id);
+  for (uint64_t op = begin_; op < end_; ++op) {
+    if (slots_[op].is_send() && slots_[op].pending == 0) ready_[ready_end_++] = op;
   }
   StartReady();
 }
@@ -118,70 +159,82 @@ Status CpuExecutor::Poll(std::chrono::milliseconds timeout) {
   if (!outcome.ok()) return outcome.status();
   woken_ = outcome->woken;
   for (size_t i = 0; i < outcome->completed; ++i) Complete(completed_[i]);
+  Take();
   StartReady();
-  return open_ops_ == 0 ? endpoint_.Flush() : Status();
+  return all_completed() ? endpoint_.Flush() : Status();
 }
 
 void CpuExecutor::Complete(OpId id) {
-  const Op& op = ops_[id.index()];
-  PREPOST_CHECK(state_[id.index()] == State::kStarted);
-  state_[id.index()] = State::kCompleted;
-  --open_ops_;
+  const uint64_t op = NumberOf(id);
+  PREPOST_CHECK(op < end_ && slots_[op].state == State::kStarted);
+  Slot& slot = slots_[op];
+  slot.state = State::kCompleted;
   ++report_.host_completions;
-  if (!op.is_send() && !op.is_credit()) {
-    report_.bytes_received += plan_.header().message.BlockSize(op.block);
+  if (!slot.is_send() && !slot.is_credit()) {
+    report_.bytes_received += header_.message.BlockSize(slot.block);
   }
-  Observe(id.value, OpEvent::Kind::kComplete);
-  for (uint32_t i = successor_begin_[id.index()]; i < successor_begin_[id.index() + 1]; ++i) {
-    Release(successors_[i]);
-  }
+  Observe(op, OpEvent::Kind::kComplete);
+  if (slot.successors == kNone) return;
+  for (uint32_t i = slot.successors; i != kNone; i = links_[i].next) Release(links_[i].op);
+  links_[slot.last_successor].next = std::exchange(unused_links_, slot.successors);
+  slot.successors = kNone;
 }
 
-void CpuExecutor::Release(uint32_t op) {
-  PREPOST_CHECK(pending_[op] > 0);
-  if (--pending_[op] == 0) ready_.push_back(op);
+void CpuExecutor::Release(uint64_t op) {
+  PREPOST_CHECK(slots_[op].pending > 0);
+  if (--slots_[op].pending == 0) ready_[ready_end_++] = op;
 }
 
 void CpuExecutor::StartReady() {
-  while (ready_begin_ < ready_.size()) StartSend(ready_[ready_begin_++]);
+  while (ready_begin_ < ready_end_) StartSend(ready_[ready_begin_++]);
 }
 
-void CpuExecutor::StartSend(uint32_t id) {
-  const Op& op = ops_[id];
-  if (op.is_credit()) PostGranted(id);
-  SendRequest request = {.op = OpId(id), .channel = op.channel, .block = op.block, .memory = {}};
-  if (!op.is_credit()) {
-    const Message& message = plan_.header().message;
-    request.memory =
-        memory_.source.subspan(message.BlockOffset(op.block), message.BlockSize(op.block));
+void CpuExecutor::StartSend(uint64_t op) {
+  Slot& slot = slots_[op];
+  if (slot.is_credit()) {
+    const uint32_t granted = lanes_[slot.channel.index()].grants_to;
+    PREPOST_CHECK(granted != kNone);
+    lanes_[granted].granted += slot.grants;
+    PostGranted(lanes_[granted]);
   }
-  state_[id] = State::kStarted;
+  SendRequest request = {
+      .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
+  if (!slot.is_credit()) {
+    const Message& message = header_.message;
+    request.memory =
+        memory_.source.subspan(message.BlockOffset(slot.block), message.BlockSize(slot.block));
+  }
+  slot.state = State::kStarted;
   CountPost();
-  Observe(id, OpEvent::Kind::kPost);
-  Observe(id, OpEvent::Kind::kStart);
+  Observe(op, OpEvent::Kind::kPost);
+  Observe(op, OpEvent::Kind::kStart);
   endpoint_.PostSend(request);
-  if (next_on_channel_[id] != kNone) Release(next_on_channel_[id]);
+  if (slot.has_next) Release(slot.next);
 }
 
-void CpuExecutor::PostRecv(uint32_t id) {
-  const Op& op = ops_[id];
-  RecvRequest request = {.op = OpId(id), .channel = op.channel, .block = op.block, .memory = {}};
-  if (!op.is_credit()) {
-    const Message& message = plan_.header().message;
+void CpuExecutor::PostRecv(uint64_t op) {
+  Slot& slot = slots_[op];
+  RecvRequest request = {
+      .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
+  if (!slot.is_credit()) {
+    const Message& message = header_.message;
     request.memory =
-        memory_.target.subspan(message.BlockOffset(op.block), message.BlockSize(op.block));
+        memory_.target.subspan(message.BlockOffset(slot.block), message.BlockSize(slot.block));
   }
-  state_[id] = State::kStarted;
+  slot.state = State::kStarted;
   CountPost();
-  Observe(id, OpEvent::Kind::kPost);
+  Observe(op, OpEvent::Kind::kPost);
   endpoint_.PostRecv(request);
 }
 
-void CpuExecutor::PostGranted(uint32_t credit) {
-  uint32_t receive = first_granted_[credit];
-  for (uint32_t i = 0; i < ops_[credit].grants; ++i) {
-    PostRecv(receive);
-    receive = next_on_channel_[receive];
+/// As many receives as are granted and taken.
+void CpuExecutor::PostGranted(Lane& lane) {
+  while (lane.has_unposted && lane.posted < lane.granted) {
+    const Slot& slot = slots_[lane.unposted];
+    ++lane.posted;
+    PostRecv(lane.unposted);
+    lane.has_unposted = slot.has_next;
+    lane.unposted = slot.next;
   }
 }
 
@@ -190,8 +243,8 @@ void CpuExecutor::CountPost() {
   if (started_) ++report_.host_posts_during;
 }
 
-void CpuExecutor::Observe(uint32_t op, OpEvent::Kind kind) const {
-  if (observer_) observer_({.node = program_.node, .op = OpId(op), .kind = kind});
+void CpuExecutor::Observe(uint64_t op, OpEvent::Kind kind) const {
+  if (observer_) observer_({.node = node_, .op = IdOf(op), .kind = kind});
 }
 
 NodeReport CpuExecutor::report() const {
@@ -201,16 +254,19 @@ NodeReport CpuExecutor::report() const {
   return report;
 }
 
-std::string CpuExecutor::WaitsFor(uint32_t id) const {
-  const Op& op = ops_[id];
-  const Channel& channel = plan_.channels()[op.channel.index()];
-  if (!op.is_send()) {
-    return state_[id] == State::kStarted ? fmt::format("node {} to send", channel.from.value)
+std::string CpuExecutor::WaitsFor(uint64_t op) const {
+  const Slot& slot = slots_[op];
+  const Channel& channel = plan_.channels()[slot.channel.index()];
+  if (!slot.is_send()) {
+    return slot.state == State::kStarted ? fmt::format("node {} to send", channel.from.value)
                                          : std::string("its credit to start");
   }
-  if (state_[id] == State::kStarted) return fmt::format("delivery at node {}", channel.to.value);
-  for (OpId before : plan_.after(op)) {
-    if (state_[before.index()] != State::kCompleted) return fmt::format("op {}", before.value);
+  if (slot.state == State::kStarted) return fmt::format("delivery at node {}", channel.to.value);
+  for (uint64_t before = begin_; before < op; ++before) {
+    if (slots_[before].state == State::kCompleted) continue;
+    for (uint32_t i = slots_[before].successors; i != kNone; i = links_[i].next) {
+      if (links_[i].op == op) return fmt::format("op {}", before);
+    }
   }
   return "the sends before it on its channel";
 }
@@ -218,10 +274,13 @@ std::string CpuExecutor::WaitsFor(uint32_t id) const {
 std::string CpuExecutor::Waiting(size_t ops_max) const {
   std::string text;
   size_t listed = 0;
-  for (uint32_t id = 0; id < ops_.size() && listed < ops_max; ++id) {
-    if (state_[id] == State::kCompleted) continue;
-    fmt::format_to(std::back_inserter(text), "{}{} waits for {}", listed == 0 ? "" : "; ",
-                   Describe(plan_, program_, OpId(id)), WaitsFor(id));
+  for (uint64_t op = begin_; op < end_ && listed < ops_max; ++op) {
+    const Slot& slot = slots_[op];
+    if (slot.state == State::kCompleted) continue;
+    fmt::format_to(
+        std::back_inserter(text), "{}{} waits for {}", listed == 0 ? "" : "; ",
+        Describe(node_, op, slot.kind, plan_.channels()[slot.channel.index()], slot.block),
+        WaitsFor(op));
     ++listed;
   }
   return text;

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +20,9 @@
 #include "prepost/ir/status.h"
 #include "prepost/runtime/endpoint.h"
 #include "prepost/runtime/op_event.h"
+#include "prepost/runtime/playable.h"
 #include "prepost/runtime/report.h"
+#include "prepost/runtime/sequence_ring.h"
 
 namespace prepost {
 
@@ -34,15 +37,15 @@ struct NodeMemory {
 /// done() or an error.
 class CpuExecutor {
  public:
-  /// `plan` must be verified and outlive the executor, as must `endpoint`. `observer` may be empty;
-  /// with it, the endpoint is asked about arrivals.
-  CpuExecutor(const Plan& plan, NodeId node, Endpoint& endpoint, OpObserver observer = {});
+  /// What `plan` names must outlive the executor, as must `endpoint`. `observer` may be empty; with
+  /// it, the endpoint is asked about arrivals.
+  CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer = {});
 
-  /// Builds the dependency counters and the ready ring, in time and memory linear in the node's ops
-  /// and the plan's channels.
+  /// Takes the first ops, as many as the look-ahead allows. All memory that is ever needed: linear
+  /// in the look-ahead, which is all ops of a flat plan, and in the plan's channels.
   void Prepare(const NodeMemory& memory);
-  /// Posts the receives that no credit grants: with `ready` barrier and retry all, else those of
-  /// the credits.
+  /// Posts the receives that no credit grants, as far as they have been taken: with `ready` barrier
+  /// and retry all, else those of the credits.
   void Arm();
   /// Starts the sends that wait for nothing.
   void Start();
@@ -52,7 +55,7 @@ class CpuExecutor {
   Status Poll(std::chrono::milliseconds timeout);
 
   /// Every op has completed, and every peer has been told.
-  bool done() const { return open_ops_ == 0 && endpoint_.quiet(); }
+  bool done() const { return all_completed() && endpoint_.quiet(); }
   /// The last Poll() was ended by the endpoint's wake-up source.
   bool woken() const { return woken_; }
   /// Counts so far; times are the caller's.
@@ -67,41 +70,86 @@ class CpuExecutor {
   static constexpr uint32_t kNone = 0xffffffff;
   enum class State : uint8_t { kWaiting, kStarted, kCompleted };
 
-  void LinkChannels();
-  void LinkSuccessors();
+  /// An op that has been taken and may be open.
+  struct Slot {
+    ChannelId channel;
+    uint32_t block = kNoBlock;
+    uint32_t grants = 0;
+    /// Of a send: open ops of `after`, + 1 for the channel's unstarted send before it.
+    uint32_t pending = 0;
+    uint32_t successors = kNone;  ///< in links_: the sends that name it in their `after`
+    uint32_t last_successor = kNone;
+    bool has_next = false;  ///< another op of its channel has been taken
+    OpKind kind = OpKind::kSend;
+    State state = State::kWaiting;
+    uint64_t next = 0;  ///< that op
+
+    bool is_send() const { return kind == OpKind::kSend; }
+    bool is_credit() const { return block == kNoBlock; }
+  };
+  /// An entry of a list of successors, or of unused ones.
+  struct Link {
+    uint64_t op = 0;
+    uint32_t next = kNone;
+  };
+  /// The row of one channel's ops at this node.
+  struct Lane {
+    bool is_used = false;
+    uint64_t last = 0;     ///< taken last, if is_used
+    uint64_t granted = 0;  ///< receives of blocks, where credits grant them
+    uint64_t posted = 0;   ///< of those
+    bool has_unposted = false;
+    uint64_t unposted = 0;       ///< the first that is taken and not posted
+    uint32_t grants_to = kNone;  ///< of a credit's channel: that of the receives that it grants
+  };
+
+  bool all_completed() const { return is_exhausted_ && begin_ == end_; }
+  /// The number of an op that is in the window.
+  uint64_t NumberOf(OpId id) const { return begin_ + (id.value - static_cast<uint32_t>(begin_)); }
+  static OpId IdOf(uint64_t op) { return OpId(static_cast<uint32_t>(op)); }
+  bool IsGranted(const Slot& slot) const {
+    return !slot.is_send() && !slot.is_credit() && header_.ready.has_credits();
+  }
+
   void LinkGrants();
-  void Release(uint32_t op);
+  void Take();
+  void TakeOp();
+  void AddSuccessor(Slot& before, uint64_t op);
+  void JoinLane(uint64_t op);
+  void Release(uint64_t op);
   void StartReady();
-  void StartSend(uint32_t op);
-  void PostRecv(uint32_t op);
-  void PostGranted(uint32_t credit);
+  void StartSend(uint64_t op);
+  void PostRecv(uint64_t op);
+  void PostGranted(Lane& lane);
   void Complete(OpId op);
   void CountPost();
-  void Observe(uint32_t op, OpEvent::Kind kind) const;
-  std::string WaitsFor(uint32_t op) const;
+  void Observe(uint64_t op, OpEvent::Kind kind) const;
+  std::string WaitsFor(uint64_t op) const;
 
-  const Plan& plan_;
-  const Program& program_;
-  std::span<const Op> ops_;
+  const Playable plan_;
+  const PlanHeader& header_;
+  const NodeId node_;
+  const std::unique_ptr<OpStream> stream_;
   Endpoint& endpoint_;
   OpObserver observer_;
   NodeMemory memory_;
 
-  std::vector<State> state_;
-  /// Per send: open ops of `after`, + 1 for the channel's unstarted send before it.
-  std::vector<uint32_t> pending_;
-  /// Per op: the next op of its kind on its channel, or kNone.
-  std::vector<uint32_t> next_on_channel_;
-  std::vector<uint32_t> successor_begin_;  ///< CSR: the sends that name an op in their `after`
-  std::vector<uint32_t> successors_;
-  /// Per credit send: the first receive that it grants; else kNone.
-  std::vector<uint32_t> first_granted_;
-  /// Ring of sends to start; each send enters it once, so it never wraps.
-  std::vector<uint32_t> ready_;
-  size_t ready_begin_ = 0;
+  /// Ops are numbered as they come out of the stream. Those in [begin_, end_) are the window: before
+  /// it all have completed.
+  uint64_t begin_ = 0;
+  uint64_t end_ = 0;
+  bool is_exhausted_ = false;  ///< the stream
+  SequenceRing<Slot> slots_;
+  std::vector<Link> links_;
+  uint32_t unused_links_ = kNone;
+  std::vector<Lane> lanes_;  ///< by channel
+  /// Sends to start; each is here once.
+  SequenceRing<uint64_t> ready_;
+  uint64_t ready_begin_ = 0;
+  uint64_t ready_end_ = 0;
   std::array<OpId, 64> completed_;  ///< what one Poll() of the endpoint brought
 
-  size_t open_ops_ = 0;
+  bool is_armed_ = false;
   bool started_ = false;
   bool woken_ = false;
   NodeReport report_;

@@ -23,7 +23,7 @@
 namespace prepost {
 
 /// Of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 3;
+inline constexpr uint32_t kProtocolVersion = 4;
 
 enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
 

@@ -44,7 +44,7 @@ struct NodeProcess {
 
 class LocalGroup {
  public:
-  LocalGroup(const Plan& plan, const MappedInput& input, OutputSet* outputs,
+  LocalGroup(Playable plan, const MappedInput& input, OutputSet* outputs,
              const LocalGroupOptions& options)
       : plan_(plan),
         input_(input),
@@ -67,7 +67,7 @@ class LocalGroup {
   Status Reap(NodeProcess& process);
   LocalRun MakeRun() const;
 
-  const Plan& plan_;
+  const Playable plan_;
   const MappedInput& input_;
   OutputSet* const outputs_;
   const LocalGroupOptions& options_;
@@ -78,7 +78,7 @@ class LocalGroup {
 
 /// A node has a buffer, a control socket, a pidfd and, while it is being started, the other control
 /// end.
-size_t FilesNeeded(TransportKind transport, const Plan& plan) {
+size_t FilesNeeded(TransportKind transport, Playable plan) {
   constexpr size_t kOwnFiles = 32;
   return LocalTransport::FilesNeeded(transport, plan) + 3 * size_t{plan.header().nodes} + kOwnFiles;
 }
@@ -231,7 +231,7 @@ LocalGroup::~LocalGroup() {
 
 }  // namespace
 
-Result<LocalRun> RunLocalGroup(const Plan& plan, const MappedInput& input, OutputSet* outputs,
+Result<LocalRun> RunLocalGroup(Playable plan, const MappedInput& input, OutputSet* outputs,
                                const LocalGroupOptions& options) {
   PREPOST_CHECK(input.size_bytes() == plan.header().message.bytes);
   return LocalGroup(plan, input, outputs, options).Run();

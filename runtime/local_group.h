@@ -10,13 +10,13 @@
 #include <cstdint>
 #include <functional>
 
-#include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/local_transport.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/message_sum.h"
 #include "prepost/runtime/op_times.h"
 #include "prepost/runtime/output_set.h"
+#include "prepost/runtime/playable.h"
 #include "prepost/runtime/report.h"
 #include "prepost/runtime/wait_policy.h"
 
@@ -49,7 +49,7 @@ struct LocalRun {
 /// is committed, and `outputs` is to be removed by its owner.
 ///
 /// Forks: to be called while the process has one thread.
-Result<LocalRun> RunLocalGroup(const Plan& plan, const MappedInput& input, OutputSet* outputs,
+Result<LocalRun> RunLocalGroup(Playable plan, const MappedInput& input, OutputSet* outputs,
                                const LocalGroupOptions& options = {});
 
 }  // namespace prepost

@@ -5,19 +5,19 @@
 #ifndef PREPOST_RUNTIME_LOCAL_NODE_H_
 #define PREPOST_RUNTIME_LOCAL_NODE_H_
 
-#include "prepost/ir/plan.h"
 #include "prepost/runtime/control_socket.h"
 #include "prepost/runtime/local_transport.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 #include "prepost/runtime/op_times.h"
 #include "prepost/runtime/output_set.h"
+#include "prepost/runtime/playable.h"
 #include "prepost/runtime/wait_policy.h"
 
 namespace prepost {
 
 struct LocalNodeTask {
-  const Plan& plan;
+  Playable plan;
   NodeId node;
   const MappedInput& input;  ///< the root sends it; over shared memory others read it
   NodeBuffer& buffer;        ///< open; not used by the root

@@ -13,7 +13,7 @@ namespace {
 
 class LocalTcp final : public LocalTransport {
  public:
-  LocalTcp(const Plan& plan, TcpMesh mesh) : plan_(plan), mesh_(std::move(mesh)) {}
+  LocalTcp(Playable plan, TcpMesh mesh) : plan_(plan), mesh_(std::move(mesh)) {}
 
   std::vector<int> FilesOf(NodeId node) const override {
     std::vector<int> files;
@@ -28,13 +28,13 @@ class LocalTcp final : public LocalTransport {
   }
 
  private:
-  const Plan& plan_;
+  const Playable plan_;
   TcpMesh mesh_;
 };
 
 class LocalShm final : public LocalTransport {
  public:
-  LocalShm(const Plan& plan, const LocalMemory& memory, ShmBoard board)
+  LocalShm(Playable plan, const LocalMemory& memory, ShmBoard board)
       : plan_(plan), memory_(memory), board_(std::move(board)) {}
 
   std::vector<int> FilesOf(NodeId node) const override {
@@ -48,14 +48,14 @@ class LocalShm final : public LocalTransport {
   }
 
  private:
-  const Plan& plan_;
+  const Playable plan_;
   const LocalMemory memory_;
   ShmBoard board_;
 };
 
 }  // namespace
 
-size_t LocalTransport::FilesNeeded(TransportKind kind, const Plan& plan) {
+size_t LocalTransport::FilesNeeded(TransportKind kind, Playable plan) {
   switch (kind) {
     case TransportKind::kTcp:
       return 2 * TcpConnections(plan).size();
@@ -66,7 +66,7 @@ size_t LocalTransport::FilesNeeded(TransportKind kind, const Plan& plan) {
   return 0;
 }
 
-Result<std::unique_ptr<LocalTransport>> LocalTransport::Make(TransportKind kind, const Plan& plan,
+Result<std::unique_ptr<LocalTransport>> LocalTransport::Make(TransportKind kind, Playable plan,
                                                              const LocalMemory& memory) {
   switch (kind) {
     case TransportKind::kTcp: {

@@ -13,12 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/checkpoint.h"
 #include "prepost/runtime/endpoint.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
+#include "prepost/runtime/playable.h"
 
 namespace prepost {
 
@@ -40,10 +40,10 @@ struct LocalMemory {
 class LocalTransport {
  public:
   /// How many files Make() opens; all are open until it is destroyed.
-  static size_t FilesNeeded(TransportKind kind, const Plan& plan);
+  static size_t FilesNeeded(TransportKind kind, Playable plan);
   /// Needs a verified plan, which must outlive it, as must what `memory` names. Errors:
   /// kEnvironment.
-  static Result<std::unique_ptr<LocalTransport>> Make(TransportKind kind, const Plan& plan,
+  static Result<std::unique_ptr<LocalTransport>> Make(TransportKind kind, Playable plan,
                                                       const LocalMemory& memory);
 
   virtual ~LocalTransport() = default;

@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/plan.h"
 #include "prepost/runtime/checkpoint.h"
 #include "prepost/runtime/control_socket.h"
 #include "prepost/runtime/mapping.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/node_buffer.h"
 #include "prepost/runtime/op_times.h"
+#include "prepost/runtime/playable.h"
 #include "prepost/runtime/player.h"
 #include "prepost/runtime/wait_policy.h"
 
@@ -28,7 +28,7 @@ namespace prepost {
 
 /// Pointers and references must outlive the Member.
 struct MemberTask {
-  const Plan& plan;  ///< verified
+  Playable plan;  ///< verified
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open

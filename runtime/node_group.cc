@@ -32,7 +32,7 @@ constexpr milliseconds kForever{-1};
 
 class NodeRun {
  public:
-  NodeRun(const Plan& plan, const MappedInput* input, OutputSet* outputs, NodeRunOptions options)
+  NodeRun(Playable plan, const MappedInput* input, OutputSet* outputs, NodeRunOptions options)
       : plan_(plan),
         input_(input),
         outputs_(outputs),
@@ -53,7 +53,7 @@ class NodeRun {
   Status Commit();
   LocalRun Describe(RunReport report, const MessageSum& sum) const;
 
-  const Plan& plan_;
+  const Playable plan_;
   const MappedInput* const input_;
   OutputSet* const outputs_;
   NodeRunOptions options_;
@@ -183,7 +183,7 @@ LocalRun NodeRun::Describe(RunReport report, const MessageSum& sum) const {
 
 }  // namespace
 
-Result<LocalRun> RunNode(const Plan& plan, const MappedInput* input, OutputSet* outputs,
+Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* outputs,
                          NodeRunOptions options) {
   const bool is_root = options.bootstrap.node == plan.header().root;
   PREPOST_CHECK(is_root == (input != nullptr));

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/bootstrap.h"
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
+#include "prepost/runtime/playable.h"
 #include "prepost/runtime/player.h"
 #include "prepost/runtime/tcp_mesh.h"
 #include "prepost/runtime/wait_policy.h"
@@ -53,7 +53,7 @@ struct NodeRunOptions {
 /// the loss of the root (kRejected); kInterrupted. After an error there is no copy.
 ///
 /// To be called while the process has one thread, with signals held (InterruptSignals).
-Result<LocalRun> RunNode(const Plan& plan, const MappedInput* input, OutputSet* outputs,
+Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* outputs,
                          NodeRunOptions options);
 
 }  // namespace prepost

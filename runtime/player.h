@@ -20,6 +20,7 @@
 #include "prepost/runtime/endpoint.h"
 #include "prepost/runtime/executor.h"
 #include "prepost/runtime/op_event.h"
+#include "prepost/runtime/playable.h"
 #include "prepost/runtime/report.h"
 
 namespace prepost {
@@ -70,7 +71,7 @@ using PlayerFactory = std::function<Result<std::unique_ptr<Player>>(const Player
 class CpuPlayer final : public Player {
  public:
   /// Arms. `plan` must be verified and outlive the player.
-  CpuPlayer(const Plan& plan, NodeId node, std::unique_ptr<Endpoint> endpoint,
+  CpuPlayer(Playable plan, NodeId node, std::unique_ptr<Endpoint> endpoint,
             const PlayerContext& context)
       : endpoint_(std::move(endpoint)), executor_(plan, node, *endpoint_, context.observer) {
     executor_.Prepare(context.memory);

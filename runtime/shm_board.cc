@@ -28,7 +28,7 @@
 
 namespace prepost {
 
-Result<ShmBoard> ShmBoard::Make(const Plan& plan) {
+Result<ShmBoard> ShmBoard::Make(Playable plan) {
   if (plan.channels().size() > kAsleep / 2) {
     return EnvironmentError("this plan has too many channels for shared memory");
   }
@@ -45,7 +45,7 @@ Result<ShmBoard> ShmBoard::Make(const Plan& plan) {
   return board;
 }
 
-ShmBoard::ShmBoard(const Plan& plan, Mapping memory) : plan_(&plan), memory_(std::move(memory)) {
+ShmBoard::ShmBoard(Playable plan, Mapping memory) : plan_(plan), memory_(std::move(memory)) {
   auto* const mailboxes = reinterpret_cast<MailboxHead*>(memory_.bytes().data());
   mailboxes_ = {mailboxes, plan.header().nodes};
   cells_ = {reinterpret_cast<Cell*>(mailboxes + mailboxes_.size()), 2 * plan.channels().size()};
@@ -56,7 +56,7 @@ ShmBoard::ShmBoard(const Plan& plan, Mapping memory) : plan_(&plan), memory_(std
 void ShmBoard::Tell(Counter counter) {
   Cell& cell = CellOf(counter);
   if (cell.is_told.exchange(true)) return;
-  const Channel& channel = plan_->channels()[counter.channel.index()];
+  const Channel& channel = plan_.channels()[counter.channel.index()];
   const NodeId reader = counter.writer == End::kFrom ? channel.to : channel.from;
   std::atomic<uint32_t>& first = mailboxes_[reader.index()].first;
   uint32_t before = first.load();

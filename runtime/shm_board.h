@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/mapping.h"
+#include "prepost/runtime/playable.h"
 
 namespace prepost {
 
@@ -35,9 +35,9 @@ class ShmBoard {
   };
 
   /// How many files Make() opens: a bell per node.
-  static size_t FilesNeeded(const Plan& plan) { return plan.header().nodes; }
+  static size_t FilesNeeded(Playable plan) { return plan.header().nodes; }
   /// `plan` must outlive it. Errors: kEnvironment.
-  static Result<ShmBoard> Make(const Plan& plan);
+  static Result<ShmBoard> Make(Playable plan);
 
   /// Orders memory as if all loads and stores of counters, of all processes, came one after another
   /// (sequential consistency).
@@ -74,7 +74,7 @@ class ShmBoard {
   };
   static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-  ShmBoard(const Plan& plan, Mapping memory);
+  ShmBoard(Playable plan, Mapping memory);
 
   static uint32_t CellNumber(Counter counter) {
     return 2 * counter.channel.value + static_cast<uint32_t>(counter.writer);
@@ -83,7 +83,7 @@ class ShmBoard {
   /// The cells' chain that was in the mailbox; its first cell or kEmpty.
   uint32_t TakeChain(NodeId node);
 
-  const Plan* plan_;
+  Playable plan_;
   Mapping memory_;
   std::span<MailboxHead> mailboxes_;  ///< by node
   std::span<Cell> cells_;             ///< by CellNumber()

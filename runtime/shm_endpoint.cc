@@ -24,7 +24,6 @@
 #include <utility>
 
 #include "prepost/runtime/clock.h"
-#include "prepost/runtime/program.h"
 
 namespace prepost {
 namespace {
@@ -36,7 +35,7 @@ constexpr uint32_t kBellToken = 0;
 constexpr uint32_t kWakeToken = 1;
 
 /// What the peer `from` has: at the root the input.
-int CopyOf(const Plan& plan, NodeId from, const LocalMemory& memory) {
+int CopyOf(Playable plan, NodeId from, const LocalMemory& memory) {
   return from == plan.header().root ? memory.input.fd() : memory.buffers[from.index()].fd();
 }
 
@@ -46,9 +45,9 @@ bool IsBlocksTo(const Channel& channel, NodeId node) {
 
 }  // namespace
 
-Result<std::unique_ptr<ShmEndpoint>> ShmEndpoint::Make(const Plan& plan, NodeId node,
-                                                       ShmBoard& board, const LocalMemory& memory,
-                                                       int wake_fd, const Checkpoint& checkpoint) {
+Result<std::unique_ptr<ShmEndpoint>> ShmEndpoint::Make(Playable plan, NodeId node, ShmBoard& board,
+                                                       const LocalMemory& memory, int wake_fd,
+                                                       const Checkpoint& checkpoint) {
   std::unique_ptr<ShmEndpoint> endpoint(new ShmEndpoint(plan, node, board));
   endpoint->AddLanes();
   PREPOST_RETURN_IF_ERROR(endpoint->AddSources(memory, checkpoint));
@@ -56,7 +55,7 @@ Result<std::unique_ptr<ShmEndpoint>> ShmEndpoint::Make(const Plan& plan, NodeId 
   return endpoint;
 }
 
-std::vector<int> ShmEndpoint::FilesOf(const Plan& plan, NodeId node, const ShmBoard& board,
+std::vector<int> ShmEndpoint::FilesOf(Playable plan, NodeId node, const ShmBoard& board,
                                       const LocalMemory& memory) {
   std::vector<int> files = {board.bell(node)};
   for (const Channel& channel : plan.channels()) {
@@ -68,25 +67,22 @@ std::vector<int> ShmEndpoint::FilesOf(const Plan& plan, NodeId node, const ShmBo
 }
 
 void ShmEndpoint::AddLanes() {
-  const std::span<const Op> ops = plan_.ops(ProgramOf(plan_, node_));
-  completed_.Reserve(ops.size());
+  const size_t in_flight_max = plan_.look_ahead(node_);
+  completed_.Reserve(in_flight_max);
   lane_of_channel_.assign(plan_.channels().size(), kNone);
-  for (const Op& op : ops) {
-    uint32_t& index = lane_of_channel_[op.channel.index()];
-    if (index == kNone) {
-      index = static_cast<uint32_t>(lanes_.size());
-      const auto [mine, theirs] = op.is_send()
-                                      ? std::pair(ShmBoard::End::kFrom, ShmBoard::End::kTo)
-                                      : std::pair(ShmBoard::End::kTo, ShmBoard::End::kFrom);
-      Lane& lane = lanes_.emplace_back();
-      lane.mine = {.channel = op.channel, .writer = mine};
-      lane.theirs = {.channel = op.channel, .writer = theirs};
-      lane.outgoing = op.is_send();
-      lane.carries_credits = plan_.channels()[op.channel.index()].lane == kCreditLane;
-    }
-    ++lanes_[index].ops;
+  for (const ChannelOps& channel : plan_.ChannelOpsOf(node_)) {
+    lane_of_channel_[channel.channel.index()] = static_cast<uint32_t>(lanes_.size());
+    const auto [mine, theirs] = channel.outgoing
+                                    ? std::pair(ShmBoard::End::kFrom, ShmBoard::End::kTo)
+                                    : std::pair(ShmBoard::End::kTo, ShmBoard::End::kFrom);
+    Lane& lane = lanes_.emplace_back();
+    lane.mine = {.channel = channel.channel, .writer = mine};
+    lane.theirs = {.channel = channel.channel, .writer = theirs};
+    lane.outgoing = channel.outgoing;
+    lane.carries_credits = plan_.channels()[channel.channel.index()].lane == kCreditLane;
+    lane.ops = channel.ops;
+    lane.slots.Resize(std::min<size_t>(channel.ops, in_flight_max));
   }
-  for (Lane& lane : lanes_) lane.slots.reserve(lane.ops);
   active_.Resize(lanes_.size());
 }
 
@@ -130,8 +126,8 @@ void ShmEndpoint::PostRecv(const RecvRequest& request) {
   if (lane.carries_credits) {
     // Either this load sees the send, or the sender sees this receive: Load() and Store() are
     // sequentially consistent.
-    board_.Store(lane.mine, static_cast<uint32_t>(lane.slots.size()));
-    if (board_.Load(lane.theirs) >= lane.slots.size()) board_.Tell(lane.mine);
+    board_.Store(lane.mine, lane.posted);
+    if (board_.Load(lane.theirs) >= lane.posted) board_.Tell(lane.mine);
   }
   Complete(lane);
 }
@@ -142,14 +138,14 @@ void ShmEndpoint::PostSend(const SendRequest& request) {
   Post(lane, {.op = request.op,
               .block = request.block,
               .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}});
-  board_.Store(lane.mine, static_cast<uint32_t>(lane.slots.size()));
+  board_.Store(lane.mine, lane.posted);
   board_.Tell(lane.mine);
   if (lane.carries_credits) Hear(lane);
 }
 
 void ShmEndpoint::Post(Lane& lane, const Slot& slot) {
-  PREPOST_CHECK(lane.slots.size() < lane.ops);
-  lane.slots.push_back(slot);
+  PREPOST_CHECK(lane.posted < lane.ops);
+  lane.slots[lane.posted++] = slot;
 }
 
 /// Looks how far the other end is.
@@ -157,14 +153,14 @@ void ShmEndpoint::Hear(Lane& lane) {
   const uint32_t heard_before = std::exchange(lane.heard, board_.Load(lane.theirs));
   PREPOST_CHECK(lane.heard <= lane.ops);
   if (!lane.outgoing && !lane.carries_credits) {
-    const size_t posted = std::max<size_t>(lane.slots.size(), heard_before);
+    const uint32_t posted = std::max(lane.posted, heard_before);
     if (lane.heard > posted) counters_.early += lane.heard - posted;
   }
   Complete(lane);
 }
 
 bool ShmEndpoint::HasToCopy(const Lane& lane) const {
-  return lane.source != kNone && lane.completed < std::min<size_t>(lane.heard, lane.slots.size());
+  return lane.source != kNone && lane.completed < std::min(lane.heard, lane.posted);
 }
 
 /// Completes what both ends have done, but for blocks that come in: those are copied first.
@@ -173,7 +169,7 @@ void ShmEndpoint::Complete(Lane& lane) {
     if (HasToCopy(lane)) active_.Push(lane_of_channel_[lane.mine.channel.index()]);
     return;
   }
-  while (lane.completed < std::min<size_t>(lane.heard, lane.slots.size())) {
+  while (lane.completed < std::min(lane.heard, lane.posted)) {
     const Slot& slot = lane.slots[lane.completed++];
     counters_.bytes_moved += slot.memory.size();
     completed_.Add(slot.op);
@@ -246,7 +242,7 @@ Status ShmEndpoint::CopySome(Lane& lane) {
   if (lane.copied_bytes < slot.memory.size()) return {};
   lane.copied_bytes = 0;
   completed_.Add(slot.op);
-  board_.Store(lane.mine, static_cast<uint32_t>(++lane.completed));
+  board_.Store(lane.mine, ++lane.completed);
   board_.Tell(lane.mine);
   return {};
 }

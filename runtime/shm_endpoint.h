@@ -19,6 +19,8 @@
 #include "prepost/runtime/endpoint.h"
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/local_transport.h"
+#include "prepost/runtime/playable.h"
+#include "prepost/runtime/sequence_ring.h"
 #include "prepost/runtime/shm_board.h"
 #include "prepost/runtime/shm_source.h"
 #include "prepost/runtime/visit_ring.h"
@@ -34,11 +36,11 @@ class ShmEndpoint final : public Endpoint {
   /// `plan` and `board` must outlive it, as must what `memory` names. While `wake_fd` (-1: none;
   /// not owned) is readable, Poll() does not wait and says so. Errors: kEnvironment; those of
   /// `checkpoint`.
-  static Result<std::unique_ptr<ShmEndpoint>> Make(const Plan& plan, NodeId node, ShmBoard& board,
+  static Result<std::unique_ptr<ShmEndpoint>> Make(Playable plan, NodeId node, ShmBoard& board,
                                                    const LocalMemory& memory, int wake_fd,
                                                    const Checkpoint& checkpoint);
   /// The files that Make() needs open: bells, and the memory or files of those it receives from.
-  static std::vector<int> FilesOf(const Plan& plan, NodeId node, const ShmBoard& board,
+  static std::vector<int> FilesOf(Playable plan, NodeId node, const ShmBoard& board,
                                   const LocalMemory& memory);
 
   void PostRecv(const RecvRequest& request) override;
@@ -74,15 +76,16 @@ class ShmEndpoint final : public Endpoint {
     ShmBoard::Counter theirs;
     bool outgoing = false;
     bool carries_credits = false;
-    uint32_t ops = 0;         ///< in the whole plan: room in `slots`
+    uint32_t ops = 0;         ///< in the whole plan
     uint32_t source = kNone;  ///< in sources_: blocks that come in
     uint32_t heard = 0;       ///< the value of `theirs`
-    size_t completed = 0;
-    size_t copied_bytes = 0;  ///< of the oldest block that is not in place
-    std::vector<Slot> slots;  ///< posted so far
+    uint32_t posted = 0;
+    uint32_t completed = 0;
+    size_t copied_bytes = 0;   ///< of the oldest block that is not in place
+    SequenceRing<Slot> slots;  ///< those that are posted and not complete
   };
 
-  ShmEndpoint(const Plan& plan, NodeId node, ShmBoard& board)
+  ShmEndpoint(Playable plan, NodeId node, ShmBoard& board)
       : plan_(plan), node_(node), board_(board) {}
   void AddLanes();
   Status AddSources(const LocalMemory& memory, const Checkpoint& checkpoint);
@@ -97,7 +100,7 @@ class ShmEndpoint final : public Endpoint {
   Status CopySome(Lane& lane);
   Status LookUp(std::chrono::milliseconds timeout, bool* woken);
 
-  const Plan& plan_;
+  const Playable plan_;
   const NodeId node_;
   ShmBoard& board_;
   FileDescriptor epoll_;

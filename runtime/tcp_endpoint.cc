@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "prepost/ir/count.h"
-#include "prepost/runtime/program.h"
 
 namespace prepost {
 namespace {
@@ -47,7 +46,7 @@ Rest RestOf(std::vector<std::byte>& record, const iovec& block, size_t done) {
 
 }  // namespace
 
-Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(const Plan& plan, NodeId node,
+Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(Playable plan, NodeId node,
                                                        std::vector<TcpSocket> sockets,
                                                        int wake_fd) {
   std::unique_ptr<TcpEndpoint> endpoint(new TcpEndpoint(plan, node));
@@ -81,32 +80,32 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
 }
 
 void TcpEndpoint::AddLanes() {
-  const std::span<const Op> ops = plan_.ops(ProgramOf(plan_, node_));
-  completed_.Reserve(ops.size());
+  const size_t in_flight_max = plan_.look_ahead(node_);
+  completed_.Reserve(in_flight_max);
   lane_of_channel_.assign(plan_.channels().size(), kNone);
-  for (const Op& op : ops) {
-    const Channel& channel = plan_.channels()[op.channel.index()];
-    uint32_t& index = lane_of_channel_[op.channel.index()];
-    if (index == kNone) {
-      index = static_cast<uint32_t>(lanes_.size());
-      const NodeId peer = op.is_send() ? channel.to : channel.from;
-      Lane& lane = lanes_.emplace_back();
-      lane.channel = op.channel;
-      lane.link = FindLink(peer, channel.lane);
-      lane.note_link = FindLink(peer, kCreditLane);
-      lane.outgoing = op.is_send();
-      Link& link = links_[lane.link];
-      if (link.carries_blocks) (op.is_send() ? link.out : link.in) = index;
-    }
-    ++lanes_[index].ops;
-  }
   std::vector<size_t> records(links_.size(), 0);
-  for (Lane& lane : lanes_) {
-    lane.slots.reserve(lane.ops);
-    if (!lane.outgoing || !links_[lane.link].carries_blocks) records[lane.note_link] += lane.ops;
+  for (const ChannelOps& ops : plan_.ChannelOpsOf(node_)) {
+    const auto index = static_cast<uint32_t>(lanes_.size());
+    lane_of_channel_[ops.channel.index()] = index;
+    const Channel& channel = plan_.channels()[ops.channel.index()];
+    const NodeId peer = ops.outgoing ? channel.to : channel.from;
+    Lane& lane = lanes_.emplace_back();
+    lane.wire = WireChannel(channel);
+    lane.link = FindLink(peer, channel.lane);
+    lane.note_link = FindLink(peer, kCreditLane);
+    lane.ops = ops.ops;
+    lane.outgoing = ops.outgoing;
+    lane.slots.Resize(std::min<size_t>(ops.ops, in_flight_max));
+    links_[lane.note_link].noted.push_back(index);
+    Link& link = links_[lane.link];
+    if (link.carries_blocks) (ops.outgoing ? link.out : link.in) = index;
+    if (!lane.outgoing || !link.carries_blocks) records[lane.note_link] += lane.ops;
   }
+  // Unwritten are at most this node's credits in flight and the notes that the peer's ops in flight
+  // wait for. As much again, so that they seldom have to be moved to the front.
   for (size_t i = 0; i < links_.size(); ++i) {
-    if (!links_[i].carries_blocks) links_[i].tx.reserve(records[i] * kRecordBytes);
+    if (links_[i].carries_blocks) continue;
+    links_[i].tx.reserve(std::min(records[i], 4 * in_flight_max) * kRecordBytes);
   }
 }
 
@@ -119,10 +118,10 @@ uint32_t TcpEndpoint::FindLink(NodeId peer, uint32_t lane) const {
 
 void TcpEndpoint::PostRecv(const RecvRequest& request) {
   Lane& lane = LaneOf(request.channel);
-  PREPOST_CHECK(!lane.outgoing && lane.slots.size() < lane.ops);
-  lane.slots.push_back({.op = request.op,
-                        .block = request.block,
-                        .memory = {request.memory.data(), request.memory.size()}});
+  PREPOST_CHECK(!lane.outgoing && lane.posted < lane.ops);
+  lane.slots[lane.posted++] = {.op = request.op,
+                               .block = request.block,
+                               .memory = {request.memory.data(), request.memory.size()}};
   Link& link = links_[lane.link];
   if (!link.carries_blocks) {
     CompleteArrived(lane);
@@ -133,11 +132,11 @@ void TcpEndpoint::PostRecv(const RecvRequest& request) {
 
 void TcpEndpoint::PostSend(const SendRequest& request) {
   Lane& lane = LaneOf(request.channel);
-  PREPOST_CHECK(lane.outgoing && lane.slots.size() < lane.ops);
-  lane.slots.push_back(
-      {.op = request.op,
-       .block = request.block,
-       .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}});
+  PREPOST_CHECK(lane.outgoing && lane.posted < lane.ops);
+  lane.slots[lane.posted++] = {
+      .op = request.op,
+      .block = request.block,
+      .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}};
   if (links_[lane.link].carries_blocks) {
     active_.Push(lane.link);
   } else {
@@ -196,7 +195,7 @@ Status TcpEndpoint::Service() {
 
 bool TcpEndpoint::HasToWrite(const Link& link) const {
   if (!link.carries_blocks) return link.tx_bytes < link.tx.size();
-  return link.out != kNone && lanes_[link.out].moved < lanes_[link.out].slots.size();
+  return link.out != kNone && lanes_[link.out].moved < lanes_[link.out].posted;
 }
 
 Status TcpEndpoint::Visit(Link& link) {
@@ -242,7 +241,7 @@ Status TcpEndpoint::WriteBlock(Link& link) {
 
 Status TcpEndpoint::ReadBlock(Link& link) {
   const bool expected = link.in != kNone && lanes_[link.in].moved < lanes_[link.in].ops;
-  if (!expected || lanes_[link.in].moved == lanes_[link.in].slots.size()) {
+  if (!expected || lanes_[link.in].moved == lanes_[link.in].posted) {
     return ReadUnposted(link, expected);
   }
   Lane& lane = lanes_[link.in];
@@ -305,15 +304,16 @@ Status TcpEndpoint::ReadRecords(Link& link) {
   return {};
 }
 
+TcpEndpoint::Lane* TcpEndpoint::FindLane(const Link& link, ChannelId wire) {
+  const auto found =
+      std::ranges::find_if(link.noted, [&](uint32_t lane) { return lanes_[lane].wire == wire; });
+  return found == link.noted.end() ? nullptr : &lanes_[*found];
+}
+
 Status TcpEndpoint::TakeRecord(Link& link, const Record& record) {
-  const size_t channel = record.channel.index();
-  if (channel >= lane_of_channel_.size() || lane_of_channel_[channel] == kNone) {
-    return Unexpected(link, record, "a channel between the two");
-  }
-  Lane& lane = LaneOf(record.channel);
-  if (links_[lane.note_link].peer != link.peer) {
-    return Unexpected(link, record, "a channel between the two");
-  }
+  Lane* const found = FindLane(link, record.channel);
+  if (found == nullptr) return Unexpected(link, record, "a channel between the two");
+  Lane& lane = *found;
   if (lane.outgoing) return TakeNote(link, lane, record);
   const Record credit = {.channel = record.channel, .block = kNoBlock, .bytes = 0};
   if (links_[lane.link].carries_blocks || record != credit || lane.moved == lane.ops) {
@@ -334,7 +334,7 @@ Status TcpEndpoint::TakeNote(Link& link, Lane& lane, const Record& record) {
 
 /// Completes receives that are posted and have arrived, and tells the sender.
 void TcpEndpoint::CompleteArrived(Lane& lane) {
-  while (lane.completed < std::min(lane.moved, lane.slots.size())) {
+  while (lane.completed < std::min(lane.moved, lane.posted)) {
     AppendRecord(lane.note_link, RecordOf(lane, lane.completed));
     completed_.Add(lane.slots[lane.completed++].op);
   }
@@ -342,15 +342,19 @@ void TcpEndpoint::CompleteArrived(Lane& lane) {
 
 void TcpEndpoint::AppendRecord(uint32_t index, const Record& record) {
   Link& link = links_[index];
+  if (link.tx.size() + kRecordBytes > link.tx.capacity()) {
+    link.tx.erase(link.tx.begin(), link.tx.begin() + static_cast<ptrdiff_t>(link.tx_bytes));
+    link.tx_bytes = 0;
+  }
   const size_t offset = link.tx.size();
   link.tx.resize(offset + kRecordBytes);  // within what AddLanes() reserved
   EncodeRecord(record, RecordAt(link.tx, offset));
   active_.Push(index);
 }
 
-Record TcpEndpoint::RecordOf(const Lane& lane, size_t index) const {
+Record TcpEndpoint::RecordOf(const Lane& lane, uint32_t index) const {
   const Slot& slot = lane.slots[index];
-  return {.channel = lane.channel, .block = slot.block, .bytes = slot.memory.iov_len};
+  return {.channel = lane.wire, .block = slot.block, .bytes = slot.memory.iov_len};
 }
 
 Status TcpEndpoint::Unexpected(const Link& link, const Record& record,

@@ -19,6 +19,8 @@
 #include "prepost/runtime/completion_list.h"
 #include "prepost/runtime/endpoint.h"
 #include "prepost/runtime/file_descriptor.h"
+#include "prepost/runtime/playable.h"
+#include "prepost/runtime/sequence_ring.h"
 #include "prepost/runtime/tcp_mesh.h"
 #include "prepost/runtime/tcp_wire.h"
 #include "prepost/runtime/visit_ring.h"
@@ -31,7 +33,7 @@ class TcpEndpoint final : public Endpoint {
  public:
   /// `sockets` as MakeTcpMesh() gives them for `node`. While `wake_fd` (-1: none; not owned) is
   /// readable, Poll() does not wait and says so. Errors: kEnvironment.
-  static Result<std::unique_ptr<TcpEndpoint>> Make(const Plan& plan, NodeId node,
+  static Result<std::unique_ptr<TcpEndpoint>> Make(Playable plan, NodeId node,
                                                    std::vector<TcpSocket> sockets, int wake_fd);
 
   void PostRecv(const RecvRequest& request) override;
@@ -56,14 +58,15 @@ class TcpEndpoint final : public Endpoint {
   /// whose bytes were written out (sends) or have arrived (receives; credits may arrive before they
   /// are posted).
   struct Lane {
-    ChannelId channel;
+    ChannelId wire;              ///< its number in records: WireChannel()
     uint32_t link = kNone;       ///< that carries the messages
     uint32_t note_link = kNone;  ///< that carries the delivery notes
-    uint32_t ops = 0;            ///< in the whole plan: room in `slots`
+    uint32_t ops = 0;            ///< in the whole plan
     bool outgoing = false;
-    std::vector<Slot> slots;  ///< posted so far
-    size_t moved = 0;
-    size_t completed = 0;
+    SequenceRing<Slot> slots;  ///< those that are posted and not complete
+    uint32_t posted = 0;
+    uint32_t moved = 0;
+    uint32_t completed = 0;
   };
 
   /// One connection. `tx` holds records to be written: all that wait, or
@@ -79,13 +82,14 @@ class TcpEndpoint final : public Endpoint {
     bool stalled = false;   ///< a block waits for its receive to be posted
     uint32_t out = kNone;   ///< lane, if it carries blocks that way
     uint32_t in = kNone;
+    std::vector<uint32_t> noted;  ///< lanes whose delivery notes it carries
     std::vector<std::byte> tx;
     std::vector<std::byte> rx;
     size_t tx_bytes = 0;
     size_t rx_bytes = 0;
   };
 
-  TcpEndpoint(const Plan& plan, NodeId node) : plan_(plan), node_(node) {}
+  TcpEndpoint(Playable plan, NodeId node) : plan_(plan), node_(node) {}
   Status AddLinks(std::vector<TcpSocket> sockets, int wake_fd);
   void AddLanes();
   uint32_t FindLink(NodeId peer, uint32_t lane) const;
@@ -100,15 +104,16 @@ class TcpEndpoint final : public Endpoint {
   Status ReadRecords(Link& link);
   Status ReadBlock(Link& link);
   Status ReadUnposted(Link& link, bool more_to_come);
+  Lane* FindLane(const Link& link, ChannelId wire);
   Status TakeRecord(Link& link, const Record& record);
   Status TakeNote(Link& link, Lane& lane, const Record& record);
   void CompleteArrived(Lane& lane);
   void AppendRecord(uint32_t link, const Record& record);
-  Record RecordOf(const Lane& lane, size_t index) const;
+  Record RecordOf(const Lane& lane, uint32_t index) const;
   Status Unexpected(const Link& link, const Record& record, const std::string& expected) const;
   Status IoError(const Link& link, const Io& io, const char* verb, uint32_t block);
 
-  const Plan& plan_;
+  const Playable plan_;
   const NodeId node_;
   FileDescriptor epoll_;
   std::vector<Link> links_;

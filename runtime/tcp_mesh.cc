@@ -80,7 +80,7 @@ Result<std::pair<FileDescriptor, FileDescriptor>> Connect(const FileDescriptor& 
 
 }  // namespace
 
-std::vector<TcpConnection> TcpConnections(const Plan& plan) {
+std::vector<TcpConnection> TcpConnections(Playable plan) {
   std::vector<TcpConnection> all;
   for (const Channel& channel : plan.channels()) {
     const auto [low, high] = std::minmax(channel.from, channel.to);
@@ -105,7 +105,7 @@ Status ConfigureTcp(const FileDescriptor& fd) {
   return {};
 }
 
-Result<TcpMesh> MakeTcpMesh(const Plan& plan) {
+Result<TcpMesh> MakeTcpMesh(Playable plan) {
   TcpMesh mesh(plan.header().nodes);
   sockaddr_in address = {};
   const Result<FileDescriptor> listener = Listen(&address);

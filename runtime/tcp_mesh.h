@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/file_descriptor.h"
+#include "prepost/runtime/playable.h"
 
 namespace prepost {
 
@@ -27,7 +27,7 @@ struct TcpConnection {
   friend auto operator<=>(const TcpConnection&, const TcpConnection&) = default;
 };
 /// Of a verified plan, sorted.
-std::vector<TcpConnection> TcpConnections(const Plan& plan);
+std::vector<TcpConnection> TcpConnections(Playable plan);
 
 /// One end of a connection.
 struct TcpSocket {
@@ -43,7 +43,7 @@ using TcpMesh = std::vector<std::vector<TcpSocket>>;
 Status ConfigureTcp(const FileDescriptor& fd);
 
 /// Needs a verified plan. Errors: kEnvironment: out of descriptors or ports, no loopback interface.
-Result<TcpMesh> MakeTcpMesh(const Plan& plan);
+Result<TcpMesh> MakeTcpMesh(Playable plan);
 
 }  // namespace prepost
 

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "prepost/ir/ids.h"
+#include "prepost/ir/plan.h"
 
 namespace prepost {
 
@@ -21,7 +22,7 @@ namespace prepost {
 /// undelivered send on it.
 ///
 ///     offset  bytes  field, little-endian
-///          0      4  channel
+///          0      4  channel: WireChannel()
 ///          4      4  block, or kNoBlock for a credit
 ///          8      8  bytes of the block
 struct Record {
@@ -32,6 +33,12 @@ struct Record {
   friend bool operator==(const Record&, const Record&) = default;
 };
 inline constexpr size_t kRecordBytes = 16;
+
+/// The number of a channel among those between its two nodes, which both know whatever else of the
+/// plan they have.
+constexpr ChannelId WireChannel(const Channel& channel) {
+  return ChannelId(2 * channel.lane + (channel.from > channel.to ? 1 : 0));
+}
 
 void EncodeRecord(const Record& record, std::span<std::byte, kRecordBytes> out);
 Record DecodeRecord(std::span<const std::byte, kRecordBytes> in);

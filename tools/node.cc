@@ -18,10 +18,12 @@
 #include "prepost/runtime/peers_file.h"
 #include "prepost/runtime/plan_folder.h"
 #include "tools/command.h"
+#include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
 #include "tools/node_device.h"
 #include "tools/number_check.h"
 #include "tools/play_flags.h"
+#include "tools/played_plan.h"
 #include "tools/report_print.h"
 #include "tools/software_device.h"
 #include "tools/trace_output.h"
@@ -33,6 +35,7 @@ constexpr const char* kSecretVariable = "PREPOST_SECRET";
 
 struct NodeFlags {
   std::string plan_path;
+  std::string message_bytes;  // empty: not given
   uint32_t node = 0;
   std::string peers_path;
   std::string input_path;   // empty: not given
@@ -58,31 +61,10 @@ Result<GroupKey> ReadKey(const std::string& path) {
                             kSecretVariable));
 }
 
-/// A node's plan, which has its own part only if it comes from a folder and no more is needed: a
-/// trace tells messages by both of their ends, and lowering for a NIC looks at those, too.
-struct NodePlanFile {
-  Plan plan;
-  std::optional<PlanHash> hash;  ///< of the whole; none: it is here, to be hashed
-};
-Result<NodePlanFile> LoadNodePlan(const NodeFlags& flags) {
-  const std::string& path = flags.plan_path;
-  if (!IsPlanFolder(path) || flags.trace.is_wanted() || !flags.device.empty()) {
-    Result<Plan> plan = LoadPlan(path);
-    if (!plan.ok()) return plan.status();
-    return NodePlanFile{.plan = *std::move(plan), .hash = std::nullopt};
-  }
-  std::vector<std::string> warnings;
-  Result<PlanOfNode> own = ReadPlanOfNode(path, NodeId(flags.node), &warnings);
-  for (const std::string& warning : warnings)
-    std::cerr << "prepost: warning: " << path << ": " << warning << "\n";
-  if (!own.ok()) return own.status();
-  return NodePlanFile{.plan = std::move(own->plan), .hash = own->hash};
-}
-
-Result<std::vector<PeerAddress>> ReadPeersFile(const std::string& path, const Plan& plan) {
+Result<std::vector<PeerAddress>> ReadPeersFile(const std::string& path, const PlanHeader& header) {
   std::vector<PeerAddress> peers;
   PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
-    Result<std::vector<PeerAddress>> read = ReadPeers(in, name, plan.header().nodes);
+    Result<std::vector<PeerAddress>> read = ReadPeers(in, name, header.nodes);
     if (read.ok()) peers = std::move(*read);
     return read.status();
   }));
@@ -90,11 +72,15 @@ Result<std::vector<PeerAddress>> ReadPeersFile(const std::string& path, const Pl
 }
 
 /// --node, and what only the root or only others take.
-Status CheckRole(const NodeFlags& flags, const Plan& plan) {
+Status CheckRole(const NodeFlags& flags, const PlayedPlan& plan) {
   const PlanHeader& header = plan.header();
   if (flags.node >= header.nodes) {
     return {StatusCode::kUsage,
             fmt::format("no node {}: the plan has nodes 0 to {}", flags.node, header.nodes - 1)};
+  }
+  if (!plan.Has(NodeId(flags.node))) {
+    return Rejected(fmt::format("the program of node {} is not in this file", flags.node),
+                    flags.plan_path);
   }
   const bool is_root = NodeId(flags.node) == header.root;
   if (is_root && flags.input_path.empty()) {
@@ -142,7 +128,9 @@ Status CheckExecutor(const NodeFlags& flags) {
   return {};
 }
 
-Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const Plan& plan) {
+/// `plan`: null for a rolled one, which CPUs play.
+Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const Plan* plan) {
+  if (plan == nullptr) return NodeDevice();
   Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
   const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
@@ -150,24 +138,23 @@ Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const Plan& plan) {
                                                   .device = flags.device,
                                                   .lower = *lower,
                                                   .is_traced = flags.trace.is_wanted()},
-                                                 plan, NodeId(flags.node), library.get());
+                                                 *plan, NodeId(flags.node), library.get());
   if (device.ok() && !device->note().empty()) {
     std::cerr << fmt::format("prepost: note: executor {}\n", device->note());
   }
   return device;
 }
 
-Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const NodePlanFile& file) {
+Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const PlanHeader& header) {
   const Result<GroupKey> key = ReadKey(flags.secret_path);
   if (!key.ok()) return key.status();
-  Result<std::vector<PeerAddress>> peers = ReadPeersFile(flags.peers_path, file.plan);
+  Result<std::vector<PeerAddress>> peers = ReadPeersFile(flags.peers_path, header);
   if (!peers.ok()) return peers.status();
   const std::chrono::duration<double> connect_max(flags.connect_timeout_s);
   BootstrapOptions options = {
       .node = NodeId(flags.node),
       .peers = std::move(*peers),
       .key = *key,
-      .plan_hash = file.hash,
       .bind = flags.bind,
       .connect_max = std::chrono::ceil<std::chrono::milliseconds>(connect_max)};
   if (flags.ports.empty()) return options;
@@ -177,25 +164,79 @@ Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const NodePlanFile&
   return options;
 }
 
+/// What --message-bytes or, at the root, the input says.
+Result<uint64_t> MessageBytes(const NodeFlags& flags, const std::optional<MappedInput>& input) {
+  if (flags.message_bytes.empty()) {
+    if (input) return input->size_bytes();
+    return Status(StatusCode::kUsage,
+                  "a rolled plan is for any size: --message-bytes is needed, that of the root's "
+                  "input");
+  }
+  const Result<uint64_t> bytes = ParseSize(flags.message_bytes);
+  if (bytes.ok()) return bytes;
+  return Status(StatusCode::kUsage, "--message-bytes: " + bytes.status().message());
+}
+
+/// Of a folder only the node's own part, if that is all that is needed: a trace tells messages by
+/// both of their ends, and lowering for a NIC looks at those, too.
+Result<PlayedPlan> LoadFlat(const NodeFlags& flags) {
+  const std::string& path = flags.plan_path;
+  if (!IsPlanFolder(path) || flags.trace.is_wanted() || !flags.device.empty()) {
+    Result<Plan> plan = LoadPlan(path);
+    if (!plan.ok()) return plan.status();
+    return PlayedPlan(std::move(*plan));
+  }
+  std::vector<std::string> warnings;
+  Result<PlanOfNode> own = ReadPlanOfNode(path, NodeId(flags.node), &warnings);
+  for (const std::string& warning : warnings)
+    std::cerr << "prepost: warning: " << path << ": " << warning
+              << "
+                 ";
+                 if (!own.ok()) return own.status();
+  return PlayedPlan(std::move(*own));
+}
+
+Result<PlayedPlan> GetPlan(const NodeFlags& flags, const std::optional<MappedInput>& input) {
+  const Result<FileKind> kind = KindOf(flags.plan_path);
+  if (!kind.ok()) return kind.status();
+  if (*kind != FileKind::kRolledPlan) {
+    if (!flags.message_bytes.empty()) {
+      return Status(StatusCode::kUsage, "--message-bytes is for rolled plans");
+    }
+    return LoadFlat(flags);
+  }
+  if (!flags.device.empty() || flags.trace.is_wanted()) {
+    return Status(StatusCode::kUsage,
+                  fmt::format("{} needs a plan of one message size: prepost unroll makes one",
+                              flags.device.empty() ? "--trace" : "--device"));
+  }
+  const Result<uint64_t> bytes = MessageBytes(flags, input);
+  if (!bytes.ok()) return bytes.status();
+  Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
+  if (!rolled.ok()) return rolled.status();
+  return PlayedPlan::Rolled(std::move(*rolled), *bytes, flags.plan_path);
+}
+
 Status Run(NodeFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
   PREPOST_RETURN_IF_ERROR(CheckExecutor(flags));
-  const Result<NodePlanFile> file = LoadNodePlan(flags);
-  if (!file.ok()) return file.status();
-  const Plan* const plan = &file->plan;
-  PREPOST_RETURN_IF_ERROR(CheckRole(flags, *plan));
-  Result<BootstrapOptions> bootstrap = BootstrapOf(flags, *file);
-  if (!bootstrap.ok()) return bootstrap.status();
   std::optional<MappedInput> input;
   if (!flags.input_path.empty()) {
     Result<MappedInput> opened = MappedInput::Open(flags.input_path);
     if (!opened.ok()) return opened.status();
-    PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *opened));
     input.emplace(std::move(*opened));
   }
-  PREPOST_RETURN_IF_ERROR(
-      flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path, flags.peers_path}));
-  Result<NodeDevice> device = ChooseDevice(flags, *plan);
+  const Result<PlayedPlan> plan = GetPlan(flags, input);
+  if (!plan.ok()) return plan.status();
+  PREPOST_RETURN_IF_ERROR(CheckRole(flags, *plan));
+  if (input) PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input));
+  Result<BootstrapOptions> bootstrap = BootstrapOf(flags, plan->header());
+  if (!bootstrap.ok()) return bootstrap.status();
+  if (flags.trace.is_wanted()) {
+    PREPOST_RETURN_IF_ERROR(
+        flags.trace.Prepare(*plan->flat(), {flags.input_path, flags.plan_path, flags.peers_path}));
+  }
+  Result<NodeDevice> device = ChooseDevice(flags, plan->flat());
   if (!device.ok()) return device.status();
   Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
@@ -217,16 +258,20 @@ Status Run(NodeFlags& flags) {
                             .wait = flags.play.wait.policy(),
                             .trace = flags.trace.table(),
                             .no_progress_max = flags.play.no_progress_max(),
-                            .progress = DeliveryProgress(*plan, shows_progress)};
-  device->ApplyTo(*plan, NodeId(flags.node), options.no_progress_max, &options);
-  const Result<LocalRun> run =
-      RunNode(*plan, input ? &*input : nullptr, output ? &*output : nullptr, std::move(options));
+                            .progress = DeliveryProgress(plan->header(), shows_progress)};
+  if (plan->flat() != nullptr) {
+    device->ApplyTo(*plan->flat(), NodeId(flags.node), options.no_progress_max, &options);
+  }
+  const Result<LocalRun> run = RunNode(plan->playable(), input ? &*input : nullptr,
+                                       output ? &*output : nullptr, std::move(options));
   ClearProgress(is_terminal);
   const TraceInfo info = {.executor = device->executor(), .detail = device->name()};
-  const Status written = flags.trace.Write(*plan, info, run.status());
+  const Status written =
+      flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
   if (!run.ok()) return run.status();
   signals->HoldToTheEnd();  // the copy has its name
-  (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
+  (flags.play.json ? PrintReportJson : PrintReport)(plan->header(), run->report, run->sum,
+                                                    std::cout);
   return written;
 }
 
@@ -288,6 +333,10 @@ void AddNode(CLI::App& app, Action* action) {
       "Data is neither encrypted nor authenticated: on networks that you do not trust, use "
       "WireGuard, IPsec or ssh\n"
       "tunnels (docs/runtime.md).\n\n"
+      "A rolled plan (prepost compile --message-bytes any) is played as it is, in memory that does "
+      "not grow with the\n"
+      "message; a file made with --node I is enough for node I, and --message-bytes says how long "
+      "the message is.\n\n"
       "The root sends its --input; the others write --output, which has its name only when all "
       "copies are equal,\n"
       "or receive into memory and drop the copy. The root prints the report of all nodes, the "
@@ -308,14 +357,24 @@ void AddNode(CLI::App& app, Action* action) {
       "  prepost node shards/ --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --output copy.raw --device mlx5_0\n"
       "  prepost node plan.json --node 3 --peers peers.txt --executor offload --device mlx5_0 "
-      "--mode managed",
+      "--mode managed\n"
+      "  prepost node rolled-3.json --node 3 --peers peers.txt --secret-file secret "
+      "--message-bytes "
+      "3000000 --output copy.raw",
       kDefaultPort));
-  command->add_option("PLAN", flags->plan_path, "Plan file, - for stdin, or folder of shards")
+  command
+      ->add_option("PLAN", flags->plan_path,
+                   "Plan file, - for stdin, folder of shards, or rolled plan")
       ->required();
   command->add_option("--node", flags->node, "Which node of the plan this machine is")
       ->type_name("I")
       ->check(WholeNumber(0, UINT32_MAX))
       ->required();
+  command
+      ->add_option("--message-bytes", flags->message_bytes,
+                   "For a rolled plan: the size of the root's input, the same at all nodes [at the "
+                   "root: that of --input]")
+      ->type_name("M");
   command->add_option("--peers", flags->peers_path, "Where all nodes listen")
       ->type_name("FILE")
       ->required();

@@ -31,15 +31,15 @@ std::chrono::milliseconds PlayFlags::no_progress_max() const {
   return std::chrono::ceil<std::chrono::milliseconds>(timeout);
 }
 
-Status CheckInputSize(const Plan& plan, const MappedInput& input) {
-  const uint64_t expected = plan.header().message.bytes;
+Status CheckInputSize(const PlanHeader& header, const MappedInput& input) {
+  const uint64_t expected = header.message.bytes;
   if (input.size_bytes() == expected) return {};
   return Rejected(fmt::format("input {} has {}, expected {} as in the plan", input.path(),
                               Count(input.size_bytes(), "byte"), expected));
 }
 
-std::function<void(uint64_t)> DeliveryProgress(const Plan& plan, bool is_shown) {
-  const double total = static_cast<double>(plan.header().message.bytes) * (plan.header().nodes - 1);
+std::function<void(uint64_t)> DeliveryProgress(const PlanHeader& header, bool is_shown) {
+  const double total = static_cast<double>(header.message.bytes) * (header.nodes - 1);
   if (!is_shown || total == 0) return {};
   return [total](uint64_t received) {
     std::cerr << fmt::format("\r{:3.0f}% delivered ", 100 * static_cast<double>(received) / total);

@@ -29,11 +29,12 @@ struct PlayFlags {
 };
 
 /// An error (kRejected) unless `input` has the size of the plan's message.
-Status CheckInputSize(const Plan& plan, const MappedInput& input);
+Status CheckInputSize(const PlanHeader& header, const MappedInput& input);
 
 /// Shows, if `is_shown`, how much of all copies has been delivered, over itself on stderr. Empty if
 /// there is nothing to show; the line is cleared by ClearProgress().
-std::function<void(uint64_t bytes_received)> DeliveryProgress(const Plan& plan, bool is_shown);
+std::function<void(uint64_t bytes_received)> DeliveryProgress(const PlanHeader& header,
+                                                              bool is_shown);
 void ClearProgress(bool is_shown);
 
 }  // namespace prepost::tools

@@ -13,8 +13,8 @@ namespace prepost::tools {
 namespace {
 
 /// The report is one of the nodes that are on several machines.
-bool IsOfOne(const Plan& plan, const RunReport& report) {
-  return report.nodes.size() < plan.header().nodes;
+bool IsOfOne(const PlanHeader& header, const RunReport& report) {
+  return report.nodes.size() < header.nodes;
 }
 
 /// Some host wrote to rings again, or might have had to.
@@ -57,12 +57,12 @@ nlohmann::ordered_json QueuesJson(const RunReport& report, NodeId node) {
 
 }  // namespace
 
-void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& sum,
+void PrintReport(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
                  std::ostream& out) {
-  const uint64_t bytes = plan.header().message.bytes;
+  const uint64_t bytes = header.message.bytes;
   out << fmt::format("executor {} on {}, {}, {} in {}\n", report.executor, report.detail,
-                     Count(plan.header().nodes, "node"), Count(bytes, "byte"),
-                     Count(plan.header().message.blocks, "block"));
+                     Count(header.nodes, "node"), Count(bytes, "byte"),
+                     Count(header.message.blocks, "block"));
   const bool has_rearms = HasRearms(report);
   const bool has_requests = HasEventRequests(report);
   out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{}{}\n", "node", "time ms",
@@ -80,14 +80,15 @@ void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& su
   }
   PrintRearms(report, out);
   const std::string copies =
-      IsOfOne(plan, report) ? fmt::format("the copy of node {} is", report.nodes.front().node.value)
-      : plan.header().nodes == 2 ? "the only copy is"
-                                 : fmt::format("all {} copies are", plan.header().nodes - 1);
+      IsOfOne(header, report)
+          ? fmt::format("the copy of node {} is", report.nodes.front().node.value)
+      : header.nodes == 2 ? "the only copy is"
+                          : fmt::format("all {} copies are", header.nodes - 1);
   out << fmt::format("{} identical after {:.3f} ms: XXH3-128 {}\n", copies,
                      Milliseconds(report.elapsed_ns), sum.ToString());
 }
 
-void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum& sum,
+void PrintReportJson(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
                      std::ostream& out) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const NodeReport& node : report.nodes) {
@@ -107,16 +108,15 @@ void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum
       nodes.back()["queues_in_parts"] = QueuesJson(report, node.node);
     }
   }
-  const nlohmann::ordered_json all = {
-      {"executor", report.executor},
-      {"detail", report.detail},
-      {"wait", report.wait},
-      {"message_bytes", plan.header().message.bytes},
-      {"blocks", plan.header().message.blocks},
-      {"copies", IsOfOne(plan, report) ? 1 : plan.header().nodes - 1},
-      {"xxh3_128", sum.ToString()},
-      {"elapsed_ns", report.elapsed_ns},
-      {"nodes", std::move(nodes)}};
+  const nlohmann::ordered_json all = {{"executor", report.executor},
+                                      {"detail", report.detail},
+                                      {"wait", report.wait},
+                                      {"message_bytes", header.message.bytes},
+                                      {"blocks", header.message.blocks},
+                                      {"copies", IsOfOne(header, report) ? 1 : header.nodes - 1},
+                                      {"xxh3_128", sum.ToString()},
+                                      {"elapsed_ns", report.elapsed_ns},
+                                      {"nodes", std::move(nodes)}};
   out << all.dump(2) << "\n";
 }
 

@@ -14,11 +14,11 @@ namespace prepost::tools {
 
 /// A table with a line per node of the report (all, or one of those on several machines), and a
 /// last line on their copies, which have `sum`, as all have.
-void PrintReport(const Plan& plan, const RunReport& report, const MessageSum& sum,
+void PrintReport(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
                  std::ostream& out);
 
 /// The same as one JSON object, on several lines.
-void PrintReportJson(const Plan& plan, const RunReport& report, const MessageSum& sum,
+void PrintReportJson(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
                      std::ostream& out);
 
 }  // namespace prepost::tools

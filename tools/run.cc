@@ -24,6 +24,7 @@
 #include "tools/lowering_flags.h"
 #include "tools/number_check.h"
 #include "tools/play_flags.h"
+#include "tools/played_plan.h"
 #include "tools/report_print.h"
 #include "tools/run_job.h"
 #include "tools/software_device.h"
@@ -121,13 +122,13 @@ Status CheckFlags(const RunFlags& flags) {
 }
 
 /// What NICs are to carry, or none when CPUs do; for auto with the reason on stderr. Errors: those
-/// of Lower, where offloading is asked for.
-Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags, const Plan& plan,
+/// of Lower, where offloading is asked for. `plan`: null only if PlaysRolled().
+Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags, const Plan* plan,
                                                           const nic::LowerOptions& lower) {
   using Program = std::optional<nic::QueueProgram>;
   if (flags.executor == "cpu") return Program();
   if (flags.executor == "offload") {
-    Result<nic::QueueProgram> program = nic::Lower(plan, lower);
+    Result<nic::QueueProgram> program = nic::Lower(*plan, lower);
     if (!program.ok()) return program.status();
     return Program(std::move(*program));
   }
@@ -138,7 +139,7 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
     reason = "no --device is named";
   } else if (!flags.transport.empty()) {
     reason = "--transport is named";
-  } else if (Result<nic::QueueProgram> lowered = nic::Lower(plan, lower); !lowered.ok()) {
+  } else if (Result<nic::QueueProgram> lowered = nic::Lower(*plan, lower); !lowered.ok()) {
     reason = "the plan does not fit the device: " + lowered.status().message();
   } else {
     program = std::move(*lowered);
@@ -154,32 +155,57 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
   return program;
 }
 
+/// CPUs play a rolled plan as it is. A NIC is given all of its ops, and a trace has all of them.
+bool PlaysRolled(const RunFlags& flags) {
+  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
+  return is_cpu && !flags.trace.is_wanted();
+}
+
+/// The rolled plan of the file, for an input of `bytes`.
+Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, uint64_t bytes) {
+  Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
+  if (!rolled.ok()) return rolled.status();
+  if (PlaysRolled(flags)) {
+    if (rolled->programs.size() != rolled->nodes) {
+      return Rejected(fmt::format("programs of {} of {} nodes are there; run needs all",
+                                  rolled->programs.size(), rolled->nodes),
+                      flags.plan_path);
+    }
+    return PlayedPlan::Rolled(std::move(*rolled), bytes, flags.plan_path);
+  }
+  std::cerr << fmt::format("prepost: note: {} has all ops of a plan: the rolled plan is unrolled\n",
+                           flags.trace.is_wanted() ? "a trace" : "offload");
+  const Ticker ticker("unrolling");
+  Result<Plan> plan = Unroll(*rolled, bytes);
+  if (!plan.ok()) return Rejected(plan.status().ToString(), flags.plan_path);
+  return PlayedPlan(std::move(*plan));
+}
+
+/// `plan`, if there is one.
+Result<PlayedPlan> Played(Result<Plan> plan) {
+  if (!plan.ok()) return plan.status();
+  return PlayedPlan(std::move(*plan));
+}
+
 /// The plan of the file or, of a spec or without a file, that for an input of `bytes`.
-Result<Plan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::LowerOptions& lower) {
+Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::LowerOptions& lower) {
   const Result<FileKind> kind =
       flags.plan_path.empty() ? Result(FileKind::kSpec) : KindOf(flags.plan_path);
   if (!kind.ok()) return kind.status();
   if (*kind != FileKind::kSpec && flags.spec.any()) {
     return Status(StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both");
   }
-  if (*kind == FileKind::kPlan) return LoadPlan(flags.plan_path);
-  if (*kind == FileKind::kRolledPlan) {
-    const Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
-    if (!rolled.ok()) return rolled.status();
-    const Ticker ticker("unrolling");
-    Result<Plan> plan = Unroll(*rolled, bytes);
-    if (!plan.ok()) return Rejected(plan.status().ToString(), flags.plan_path);
-    return plan;
-  }
+  if (*kind == FileKind::kPlan) return Played(LoadPlan(flags.plan_path));
+  if (*kind == FileKind::kRolledPlan) return GetRolledPlan(flags, bytes);
   const Result<Spec> spec = flags.spec.ToSpec(flags.plan_path, bytes);
   if (!spec.ok()) return spec.status();
   const Ticker ticker("compiling");
   const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
-  return CompileForDevice(*spec, is_cpu ? nullptr : &lower);
+  return Played(CompileForDevice(*spec, is_cpu ? nullptr : &lower));
 }
 
 /// The transfer, offloaded if there is a `program`, with its files.
-Result<LocalRun> Carry(const RunFlags& flags, const Plan& plan, const MappedInput& input,
+Result<LocalRun> Carry(const RunFlags& flags, const PlayedPlan& plan, const MappedInput& input,
                        const nic::QueueProgram* program, const InterruptSignals& signals,
                        RunTrace* trace) {
   std::optional<OutputSet> outputs;
@@ -214,12 +240,15 @@ Status Run(RunFlags& flags) {
   if (!lower.ok()) return lower.status();
   const Result<MappedInput> input = MappedInput::Open(flags.input_path);
   if (!input.ok()) return input.status();
-  const Result<Plan> plan = GetPlan(flags, input->size_bytes(), *lower);
+  const Result<PlayedPlan> plan = GetPlan(flags, input->size_bytes(), *lower);
   if (!plan.ok()) return plan.status();
-  PREPOST_RETURN_IF_ERROR(CheckInputSize(*plan, *input));
-  PREPOST_RETURN_IF_ERROR(flags.trace.Prepare(*plan, {flags.input_path, flags.plan_path}));
-
-  const Result<std::optional<nic::QueueProgram>> program = ProgramToOffload(flags, *plan, *lower);
+  PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input));
+  if (flags.trace.is_wanted()) {
+    PREPOST_RETURN_IF_ERROR(
+        flags.trace.Prepare(*plan->flat(), {flags.input_path, flags.plan_path}));
+  }
+  const Result<std::optional<nic::QueueProgram>> program =
+      ProgramToOffload(flags, plan->flat(), *lower);
   if (!program.ok()) return program.status();
   const bool is_offloaded = program->has_value();
   Result<InterruptSignals> signals = InterruptSignals::Hold();
@@ -229,10 +258,12 @@ Status Run(RunFlags& flags) {
   const TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
                           .detail = is_offloaded ? FindSoftwareDevice(flags.device).name
                                                  : std::string(Name(TransportOf(flags)))};
-  const Status written = flags.trace.Write(*plan, info, run.status());
+  const Status written =
+      flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
   if (!run.ok()) return run.status();
   signals->HoldToTheEnd();  // the copies have their names
-  (flags.play.json ? PrintReportJson : PrintReport)(*plan, run->report, run->sum, std::cout);
+  (flags.play.json ? PrintReportJson : PrintReport)(plan->header(), run->report, run->sum,
+                                                    std::cout);
   return written;
 }
 
@@ -250,7 +281,10 @@ constexpr const char* kHelp =
     "for the input's size;\n"
     "where ready is auto and the receives of that plan do not fit a device's ring, with --ready "
     "window=1, and a note\n"
-    "says so. Under --executor auto a note says which is chosen, why, and which flag that cannot "
+    "says so. CPUs play a rolled plan as it is, in memory that does not grow with the message; for "
+    "offload and --trace\n"
+    "it is unrolled. Under --executor auto a note says which is chosen, why, and which flag that "
+    "cannot "
     "use.\n\n"
     "The report has a line per node: the time to its completion; posts, how often its host "
     "handed work over\n"
@@ -270,7 +304,8 @@ constexpr const char* kHelp =
     "--device-profile examples/devices/tiny.json\n"
     "  prepost run examples/specs/pipeline-8.json --input image.raw --wait hybrid\n"
     "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
-    "  prepost run plan.json --input image.raw --trace trace.json";
+    "  prepost run plan.json --input image.raw --trace trace.json\n"
+    "  prepost run rolled.json --input image.raw --executor cpu --transport shm";
 
 }  // namespace
 
@@ -278,7 +313,7 @@ void AddRun(CLI::App& app, Action* action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
   command->footer(kHelp);
-  command->add_option("PLAN", flags->plan_path, "Plan (- for stdin) or spec file");
+  command->add_option("PLAN", flags->plan_path, "Plan (- for stdin), rolled plan or spec file");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")
       ->required();

@@ -14,8 +14,8 @@ Result<LocalRun> RunCpu(const RunJob& job) {
   options.trace = job.trace;
   options.no_progress_max = job.no_progress_max;
   options.interrupt_fd = job.interrupt_fd;
-  options.progress = DeliveryProgress(job.plan, job.show_progress);
-  Result<LocalRun> run = RunLocalGroup(job.plan, job.input, job.outputs, options);
+  options.progress = DeliveryProgress(job.plan.header(), job.show_progress);
+  Result<LocalRun> run = RunLocalGroup(job.plan.playable(), job.input, job.outputs, options);
   ClearProgress(job.show_progress);
   return run;
 }

@@ -10,18 +10,18 @@
 
 #include "prepost/backends/emulated/scheduler.h"
 #include "prepost/backends/nic/queue_program.h"
-#include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
 #include "prepost/runtime/output_set.h"
+#include "tools/played_plan.h"
 #include "tools/software_device.h"
 
 namespace prepost::tools {
 
-/// A verified plan, a message of its size, and where copies go.
+/// A plan, flat to be offloaded, a message of its size, and where copies go.
 struct RunJob {
-  const Plan& plan;
+  const PlayedPlan& plan;
   const MappedInput& input;
   OutputSet* outputs;  ///< null: nowhere
   int interrupt_fd;

@@ -63,7 +63,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
 
   Result<RunReport> report = [&] {
     const Ticker ticker("the NICs are at work");
-    return emulated::RunQueueProgram(job.plan, *job.program, message->bytes(), memory,
+    return emulated::RunQueueProgram(*job.plan.flat(), *job.program, message->bytes(), memory,
                                      {.device = job.device.name,
                                       .make_device = job.device.make,
                                       .scheduler = job.scheduler,

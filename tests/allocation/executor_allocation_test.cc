@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <vector>
@@ -17,14 +19,18 @@
 #include "tests/support/local_nodes.h"
 #include "tests/support/node_memory.h"
 #include "tests/support/plans.h"
+#include "tests/support/rolled_plans.h"
+#include "tests/support/temp_folder.h"
 
 namespace {
 thread_local size_t allocations = 0;
+thread_local size_t allocated_bytes = 0;
 }  // namespace
 
 // Not inlined, or gcc takes new and free for a mismatch.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   ++allocations;
+  allocated_bytes += bytes;
   if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
@@ -145,6 +151,70 @@ TEST_P(TransportAllocationTest, NorDoTransports) {
     EXPECT_EQ(allocations - before, 0u);
     nodes.ExpectDelivered();
   }
+}
+
+/// A pipeline of 4 nodes, rolled, that any number of blocks of 64 bytes goes through.
+RolledPlan RolledPipeline(const char* ready) {
+  Spec spec = {.nodes = 4, .block_bytes = 64, .algorithm = "binomial_pipeline"};
+  spec.ready = *ParseReady(ready);
+  return test::RollOrDie(spec);
+}
+
+/// All that node 1 allocates, in bytes, to play `blocks` blocks over `kind`, but for their memory:
+/// it is armed, not played.
+size_t BytesToPlay(const RolledPlan& rolled, uint64_t blocks, TransportKind kind) {
+  std::vector<NodeBuffer> buffers(4);
+  test::TempFolder folder;
+  const std::string path = folder / "image";
+  std::ofstream(path).close();
+  std::filesystem::resize_file(path, blocks * 64);
+  const MappedInput image = MappedInput::Open(path).value();
+  for (uint32_t node = 1; node < 4; ++node) {
+    buffers[node] = NodeBuffer::Open(NodeId(node), blocks * 64, nullptr).value();
+    EXPECT_TRUE(buffers[node].Reserve().ok());
+  }
+  const size_t before = allocated_bytes;
+  const RolledPlay play = *RolledPlay::Make(rolled, blocks * 64);
+  auto transport = LocalTransport::Make(kind, play, {.input = image, .buffers = buffers}).value();
+  auto endpoint = transport->MakeEndpoint(NodeId(1), /*wake_fd=*/-1, /*checkpoint=*/{}).value();
+  CpuExecutor executor(play, NodeId(1), *endpoint);
+  executor.Prepare({.source = buffers[1].bytes(), .target = buffers[1].bytes()});
+  executor.Arm();
+  return allocated_bytes - before;
+}
+
+// Catches anything that has a place for each block or op. Short messages take less: rings are no
+// larger than what goes through them.
+TEST_P(TransportAllocationTest, ARolledProgramTakesTheSameMemoryForAnyMessage) {
+  for (const char* ready : {"barrier", "channel", "window=1", "window=7"}) {
+    const RolledPlan rolled = RolledPipeline(ready);
+    const size_t few = BytesToPlay(rolled, 10'000, GetParam());
+    EXPECT_EQ(BytesToPlay(rolled, 1'000'000, GetParam()), few) << ready;
+    EXPECT_LE(few, 512u << 10) << ready;
+  }
+}
+
+// Nor while it is played, and the bytes are right: 1,000,000 blocks through windows of 256 ops.
+TEST(RolledAllocationTest, AMillionBlocksAllocateNothing) {
+  const RolledPlan rolled = RolledPipeline("auto");
+  const RolledPlay play = *RolledPlay::Make(rolled, 1'000'000 * 64 - 7);
+  test::LocalNodes nodes(play, {.transport = TransportKind::kShm});
+  Executors executors;
+  for (uint32_t node = 0; node < 4; ++node) {
+    executors.push_back(
+        std::make_unique<CpuExecutor>(play, NodeId(node), nodes.endpoint(NodeId(node))));
+    executors.back()->Prepare(nodes.memory(NodeId(node)));
+    executors.back()->Arm();
+  }
+  const size_t before = allocations;
+  for (const auto& executor : executors) executor->Start();
+  while (!AllDone(executors)) {
+    for (const auto& executor : executors) {
+      ASSERT_TRUE(executor->done() || executor->Poll(std::chrono::milliseconds(0)).ok());
+    }
+  }
+  EXPECT_EQ(allocations - before, 0u);
+  nodes.ExpectDelivered();
 }
 
 // The NICs' own thread does not count, as a real NIC would not. In bounded rings, so that what is

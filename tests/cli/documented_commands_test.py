@@ -2,7 +2,8 @@
 """Runs every command that the README, the docs and the built-in help show: COMMAND SOURCE-FOLDER.
 
 A documented command is a line of a code block, or of a help text's examples, that begins with "prepost ". They run in order
-in one temporary folder that holds a small image.raw, a plan.json, its shards/, a rolled.json and the examples. With a "prepost node" run all other nodes of
+in one temporary folder that holds a small image.raw, a plan.json, its shards/, a rolled.json, node 3's of it in
+rolled-3.json, and the examples. With a "prepost node" run all other nodes of
 its plan, each at an address of its own of the loopback interface. Commands for a card must be right up to it: they end with 3
 and say that it is missing. A "prepost diff" may find differences. Where there is a card they are left out."""
 import contextlib
@@ -70,7 +71,11 @@ def main():
         with contextlib.ExitStack() as stack:
             others = {}
             for other in set(range(plan["nodes"])) - {node}:
-                arguments = ["node", words[2], "--node", str(other), "--peers", "peers.txt"]
+                # One node's file of a rolled plan is of no use to the others.
+                file = "rolled.json" if words[2].startswith("rolled-") else words[2]
+                arguments = ["node", file, "--node", str(other), "--peers", "peers.txt"]
+                if "--message-bytes" in words:
+                    arguments += ["--message-bytes", words[words.index("--message-bytes") + 1]]
                 arguments += ["--input", "image.raw"] if other == plan["root"] else []
                 others[other] = stack.enter_context(subprocess.Popen([COMMAND, *arguments], cwd=folder, env=environment,
                                                                      stdout=subprocess.DEVNULL))
@@ -97,6 +102,7 @@ def main():
             pathlib.Path(folder, "image.raw").write_bytes(os.urandom(3_000_000))
             pathlib.Path(folder, "examples").symlink_to(SOURCE / "examples")
             run("prepost compile --nodes 8 --message-bytes any --block-bytes 400kB -o rolled.json", folder)
+            run("prepost compile --nodes 8 --message-bytes any --block-bytes 400kB --node 3 -o rolled-3.json", folder)
             made = run("prepost compile --nodes 8 --message image.raw --block-bytes 400kB -o plan.json", folder)
             assert made.returncode == 0, made.stderr
             run("prepost compile --nodes 8 --message image.raw --block-bytes 400kB --encoding shards -o shards/", folder)

@@ -186,6 +186,72 @@ class NodeTest : public ::testing::Test {
   std::array<std::unique_ptr<Command>, kNodes> commands_;
 };
 
+// Each with its own node's program alone; the root with all. Catches numbers of channels that only
+// who has the whole plan knows.
+TEST_F(NodeTest, RolledPlansNeedNoOtherNodesProgram) {
+  MakePlan(10'000'001);
+  const auto compile = [&](const std::string& path, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"compile",
+                                          "--nodes",
+                                          std::to_string(kNodes),
+                                          "--message-bytes",
+                                          "any",
+                                          "--block-bytes",
+                                          "4KiB",
+                                          "-o",
+                                          path};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Command command(arguments);
+    ASSERT_EQ(command.Wait(), 0) << command.err();
+  };
+  compile(plan_, {});
+  const std::string size = "10000001";
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    const std::string own = plan_ + std::to_string(node);
+    compile(own, {"--node", std::to_string(node)});
+    if (node == 0) {
+      Start(node);
+      continue;
+    }
+    commands_[node] = std::make_unique<Command>([&] {
+      std::vector<std::string> arguments = Arguments(node, {"--message-bytes", size});
+      arguments[1] = own;
+      return arguments;
+    }());
+  }
+  ExpectCopies();
+  const auto refuses = [&](uint32_t node, const std::string& plan,
+                           const std::vector<std::string>& more, int code,
+                           const std::string& message) {
+    std::vector<std::string> arguments = Arguments(node, more);
+    arguments[1] = plan;
+    Command command(arguments);
+    EXPECT_EQ(command.Wait(), code);
+    EXPECT_THAT(command.err(), HasSubstr(message));
+    EXPECT_EQ(command.err_lines(), 1u) << command.err();
+  };
+  refuses(2, plan_ + "1", {"--message-bytes", size}, 1,
+          "the program of node 2 is not in this file");
+  refuses(2, plan_ + "2", {}, 2, "--message-bytes is needed");
+  refuses(2, plan_ + "2", {"--message-bytes", size, "--trace", "t.json"}, 2,
+          "--trace needs a plan of one message size");
+  refuses(0, plan_, {"--message-bytes", "7"}, 1, "expected 7 as in the plan");
+}
+
+// The size of the message is part of what a group has in common.
+TEST_F(NodeTest, RolledPlansOfOtherSizesAreOtherPlans) {
+  MakePlan(100'000);
+  Command compile(
+      {"compile", "--nodes", std::to_string(kNodes), "--message-bytes", "any", "-o", plan_});
+  ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  Start(0);
+  Start(1, {"--message-bytes", "100001"});
+  EXPECT_EQ(At(1).Wait(), 1);
+  EXPECT_THAT(At(1).err(), HasSubstr("plan"));
+  kill(At(0).pid(), SIGTERM);
+  EXPECT_NE(At(0).Wait(), 0);
+}
+
 TEST_F(NodeTest, EveryoneHasTheMessageInTheEnd) {
   for (const char* algorithm : {"binomial_pipeline", "binomial_tree"}) {
     MakePlan(10'000'001, algorithm);

@@ -4,6 +4,7 @@
 // bytes at every node, and what happened contains the plan's order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@
 #include "tests/support/op_trace.h"
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"
+#include "tests/support/rolled_plans.h"
 
 namespace prepost {
 namespace {
@@ -30,22 +32,19 @@ struct Node {
   Status status;
 };
 
-std::vector<Node> MakeNodes(const Plan& plan, LocalNodes& local, OpTrace& trace) {
+std::vector<Node> MakeNodes(Playable plan, LocalNodes& local, const OpObserver& observer) {
   std::vector<Node> nodes(plan.header().nodes);
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     nodes[i].executor =
-        std::make_unique<CpuExecutor>(plan, NodeId(i), local.endpoint(NodeId(i)), trace.Observer());
+        std::make_unique<CpuExecutor>(plan, NodeId(i), local.endpoint(NodeId(i)), observer);
     nodes[i].executor->Prepare(local.memory(NodeId(i)));
     nodes[i].executor->Arm();
   }
   return nodes;
 }
 
-void ExpectDelivers(const Plan& plan, const LocalNodes::Options& options) {
-  test::Random random(test::TestSeed());
-  LocalNodes local(plan, options);
-  OpTrace trace(plan);
-  std::vector<Node> nodes = MakeNodes(plan, local, trace);
+/// A thread per node, to the end.
+void Play(std::vector<Node>& nodes) {
   std::vector<std::thread> threads;
   for (Node& node : nodes) {
     threads.emplace_back([&node] {
@@ -57,6 +56,15 @@ void ExpectDelivers(const Plan& plan, const LocalNodes::Options& options) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const Node& node : nodes) ASSERT_TRUE(node.status.ok()) << node.status.ToString();
+}
+
+void ExpectDelivers(const Plan& plan, const LocalNodes::Options& options) {
+  test::Random random(test::TestSeed());
+  LocalNodes local(plan, options);
+  OpTrace trace(plan);
+  std::vector<Node> nodes = MakeNodes(plan, local, trace.Observer());
+  Play(nodes);
+  if (testing::Test::HasFatalFailure()) return;
   const auto expected = test::Deliver(plan, local.message(), random);
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();
   local.ExpectHolds(*expected);
@@ -96,13 +104,70 @@ TEST_P(CpuExecutorTest, AlsoFromFileToFile) {
   ExpectDelivers(LargePlan(), {.transport = transport(), .in_files = true});
 }
 
+/// The rolled plan of `spec` leaves the message everywhere, and posts and completes what the flat
+/// one does.
+void ExpectRolledDelivers(const Spec& spec, TransportKind transport) {
+  const RolledPlan rolled = test::RollOrDie(spec);
+  const Result<RolledPlay> play = RolledPlay::Make(rolled, *spec.message_bytes);
+  ASSERT_TRUE(play.ok()) << play.status().ToString();
+  LocalNodes local(*play, {.transport = transport});
+  std::vector<Node> nodes = MakeNodes(*play, local, {});
+  Play(nodes);
+  if (testing::Test::HasFatalFailure()) return;
+  local.ExpectDelivered();
+  const Plan flat = CompileOrDie(spec);
+  for (const Program& program : flat.programs()) {
+    const NodeReport report = nodes[program.node.index()].executor->report();
+    EXPECT_EQ(report.host_posts, program.op_count);
+    EXPECT_EQ(report.host_completions, program.op_count);
+  }
+}
+
+class RolledExecutorTest : public CpuExecutorTest {};
+
+// Blocks enough that the window moves on many times: catches an op that leaves it too early, a
+// receive that is posted twice or not at all, and a window that stops.
+TEST_P(RolledExecutorTest, DeliversTheMessageInEveryReadyMode) {
+  for (const char* mode : {"auto", "barrier", "retry", "channel", "window=1", "window=3"}) {
+    for (const uint32_t nodes : {2u, 9u}) {
+      for (const uint32_t blocks : {1u, 7u, 400u}) {
+        Spec spec = {.nodes = nodes,
+                     .root = NodeId(nodes / 2),
+                     .message_bytes = blocks * 64 - 5,
+                     .block_bytes = 64,
+                     .algorithm = algorithm()};
+        spec.ready = *ParseReady(mode);
+        SCOPED_TRACE(test::Label(spec));
+        ExpectRolledDelivers(spec, transport());
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// 20,000 credits and notes on a connection: catches rings and records that run over.
+TEST_P(RolledExecutorTest, DeliversManyBlocks) {
+  ExpectRolledDelivers(
+      {.nodes = 3, .message_bytes = 20'000 * 16, .block_bytes = 16, .algorithm = algorithm()},
+      transport());
+}
+
+std::string NameOfCase(
+    const testing::TestParamInfo<std::tuple<std::string, TransportKind>>& param) {
+  std::string name = std::get<0>(param.param);
+  std::ranges::replace(name, '=', '_');
+  return name + "_over_" + std::string(Name(std::get<1>(param.param)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RolledExecutorTest,
+                         testing::Combine(testing::ValuesIn(test::RolledNames()),
+                                          test::AllTransports()),
+                         NameOfCase);
+
 INSTANTIATE_TEST_SUITE_P(All, CpuExecutorTest,
                          testing::Combine(testing::ValuesIn(test::SchedulesToRun()),
                                           test::AllTransports()),
-                         [](const auto& param) {
-                           return std::get<0>(param.param) + "_over_" +
-                                  std::string(Name(std::get<1>(param.param)));
-                         });
+                         NameOfCase);
 
 }  // namespace
 }  // namespace prepost

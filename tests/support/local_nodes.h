@@ -32,7 +32,7 @@ class LocalNodes {
     bool in_files = false;  ///< message and copies; otherwise they are in memory
   };
 
-  LocalNodes(const Plan& plan, const Options& options)
+  LocalNodes(Playable plan, const Options& options)
       : root_(plan.header().root), message_(RandomBytes(plan.header().message.bytes)) {
     OpenInput(options);
     OpenBuffers(plan, options);
@@ -87,7 +87,7 @@ class LocalNodes {
   }
 
   /// They start out wrong, so that a block that never comes shows.
-  void OpenBuffers(const Plan& plan, const Options& options) {
+  void OpenBuffers(Playable plan, const Options& options) {
     const uint32_t nodes = plan.header().nodes;
     if (options.in_files) {
       outputs_.emplace(

@@ -271,7 +271,7 @@ TEST(HelloTest, AnotherVersionIsNamedByBothSides) {
     if (index == 1) (*bytes)[8] = std::byte{7};
   });
   EXPECT_EQ(to_connector.connector.refusal(), Refusal::kOtherVersion);
-  EXPECT_EQ(to_connector.connector.Why(), "it speaks version 7 of the protocol, this is version 3");
+  EXPECT_EQ(to_connector.connector.Why(), "it speaks version 7 of the protocol, this is version 4");
 }
 
 // Catches a crash or an endless wait for rubbish: either side ends within its four messages.

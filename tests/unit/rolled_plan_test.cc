@@ -12,23 +12,16 @@
 #include "prepost/compiler/verify_rolled.h"
 #include "prepost/ir/rolled_plan_json.h"
 #include "tests/support/random.h"
+#include "tests/support/rolled_plans.h"
 
 namespace prepost {
 namespace {
 
 using test::Random;
+using test::RolledNames;
+using test::RollOrDie;
 
 constexpr uint64_t kBlockBytes = 10;
-
-/// Every schedule that has a rolled form.
-std::vector<std::string> RolledNames() {
-  std::vector<std::string> names;
-  for (const Schedule* schedule : Schedules()) {
-    if (schedule->rolled() != nullptr) names.emplace_back(schedule->name());
-  }
-  names.insert(names.end(), {"kary_chain=1", "kary_chain=3", "kary_tree=1", "kary_tree=5"});
-  return names;
-}
 
 Spec SpecOf(const std::string& algorithm, uint32_t nodes, uint32_t blocks = 1) {
   return {.nodes = nodes,
@@ -36,12 +29,6 @@ Spec SpecOf(const std::string& algorithm, uint32_t nodes, uint32_t blocks = 1) {
           .message_bytes = blocks * kBlockBytes - 3,
           .block_bytes = kBlockBytes,
           .algorithm = algorithm};
-}
-
-RolledPlan RollOrDie(const Spec& spec) {
-  Result<RolledPlan> plan = Roll(spec);
-  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
-  return *plan;
 }
 
 void ExpectUnrolledIsCompiled(const Spec& spec) {

@@ -53,7 +53,7 @@ TEST_F(TcpEndpointTest, RefusesRecordsThatMakeNoSense) {
   refuses({.channel = ChannelId(7)}, "expected a channel between the two");
   refuses({.channel = ChannelId(0), .block = 0, .bytes = 1000},
           "expected the note of the oldest undelivered send");
-  refuses({.channel = ChannelId(1), .block = 3}, "expected a credit that the plan has");
+  refuses({.channel = ChannelId(3), .block = 3}, "expected a credit that the plan has");
 }
 
 // The memory of a file that was truncated: an error, not a signal.

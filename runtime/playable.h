@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Playable: what CPUs play for one message: a flat plan, or a rolled one as it is. Executors,
+// transports and groups see header, channels and one node's ops, and do not know which it is.
+#ifndef PREPOST_RUNTIME_PLAYABLE_H_
+#define PREPOST_RUNTIME_PLAYABLE_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "prepost/ir/op_stream.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/rolled_play.h"
+#include "prepost/runtime/plan_hash.h"
+
+namespace prepost {
+
+/// A reference, to be passed by value; what it names must outlive it. Plans must be verified.
+class Playable {
+ public:
+  Playable(const Plan& plan) : outline_(&plan) {}  // NOLINT: a plan is playable
+  /// One node's part, as NodePlan() makes it, of a plan that has the hash `whole`.
+  Playable(const Plan& part, const PlanHash& whole) : outline_(&part), whole_(whole) {}
+  Playable(const RolledPlay& play)  // NOLINT: so is this
+      : outline_(&play.outline()), rolled_(&play) {}
+
+  const PlanHeader& header() const { return outline_->header(); }
+  /// Of one node's file only those of the node.
+  std::span<const Channel> channels() const { return outline_->channels(); }
+  /// Those that start or end at `node`.
+  std::vector<ChannelOps> ChannelOpsOf(NodeId node) const;
+  std::unique_ptr<OpStream> OpsOf(NodeId node) const;
+  /// Ops of `node` that are posted and not complete at once, at most: OpsOf(node)->look_ahead().
+  size_t look_ahead(NodeId node) const;
+  /// What all members of a group must have in common.
+  PlanHash Hash() const;
+
+ private:
+  const Plan* outline_;
+  const RolledPlay* rolled_ = nullptr;  ///< null: outline_ is a plan, or a part of one
+  std::optional<PlanHash> whole_;       ///< if outline_ is a part
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_PLAYABLE_H_

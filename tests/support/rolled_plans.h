@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rolled plans for tests: every schedule that has one.
+#ifndef PREPOST_TESTS_SUPPORT_ROLLED_PLANS_H_
+#define PREPOST_TESTS_SUPPORT_ROLLED_PLANS_H_
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "prepost/compiler/roll.h"
+#include "prepost/compiler/schedule.h"
+
+namespace prepost::test {
+
+/// Every schedule that has a rolled form.
+inline std::vector<std::string> RolledNames() {
+  std::vector<std::string> names;
+  for (const Schedule* schedule : Schedules()) {
+    if (schedule->rolled() != nullptr) names.emplace_back(schedule->name());
+  }
+  names.insert(names.end(), {"kary_chain=1", "kary_chain=3", "kary_tree=1", "kary_tree=5"});
+  return names;
+}
+
+inline RolledPlan RollOrDie(const Spec& spec) {
+  Result<RolledPlan> plan = Roll(spec);
+  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+  return *plan;
+}
+
+}  // namespace prepost::test
+
+#endif  // PREPOST_TESTS_SUPPORT_ROLLED_PLANS_H_

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/played_plan.h"
+
+#include <utility>
+
+#include "prepost/compiler/verify_rolled.h"
+#include "tools/ticker.h"
+
+namespace prepost::tools {
+
+Result<PlayedPlan> PlayedPlan::Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path) {
+  const bool is_whole = rolled.programs.size() == rolled.nodes;
+  const Status verified = [&] {
+    const Ticker ticker("verifying " + path);
+    return is_whole ? VerifyRolled(rolled) : VerifyRolledPrograms(rolled);
+  }();
+  if (!verified.ok()) {
+    return Rejected("the plan fails verification: " + verified.ToString(), path);
+  }
+  PlayedPlan plan;
+  plan.rolled_ = std::make_unique<RolledPlan>(std::move(rolled));
+  Result<RolledPlay> play = RolledPlay::Make(*plan.rolled_, bytes);
+  if (!play.ok()) return Rejected(play.status().ToString(), path);
+  plan.play_ = std::make_unique<RolledPlay>(std::move(*play));
+  return plan;
+}
+
+}  // namespace prepost::tools

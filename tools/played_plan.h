@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlayedPlan: what run and node play: a flat plan, or a rolled one with the message it is for.
+#ifndef PREPOST_TOOLS_PLAYED_PLAN_H_
+#define PREPOST_TOOLS_PLAYED_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "prepost/ir/plan.h"
+#include "prepost/ir/rolled_plan.h"
+#include "prepost/ir/rolled_play.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/plan_folder.h"
+#include "prepost/runtime/playable.h"
+
+namespace prepost::tools {
+
+/// Verified. Owns what it plays; move only.
+class PlayedPlan {
+ public:
+  explicit PlayedPlan(Plan plan) : flat_(std::make_unique<Plan>(std::move(plan))) {}
+  /// One node's part of a plan.
+  explicit PlayedPlan(PlanOfNode part)
+      : flat_(std::make_unique<Plan>(std::move(part.plan))), whole_(part.hash) {}
+  /// `rolled`, of the file `path`, for a message of `bytes`. A whole plan is proved for every size;
+  /// of a file with some programs, what can be said of each alone. Errors: kRejected.
+  static Result<PlayedPlan> Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path);
+
+  Playable playable() const {
+    if (whole_) return Playable(*flat_, *whole_);
+    return flat_ ? Playable(*flat_) : Playable(*play_);
+  }
+  const PlanHeader& header() const { return flat_ ? flat_->header() : play_->outline().header(); }
+  /// Null: it is played as it is rolled.
+  const Plan* flat() const { return flat_.get(); }
+  /// Whether the program of `node` is there.
+  bool Has(NodeId node) const { return flat_ || play_->Has(node); }
+
+ private:
+  PlayedPlan() = default;
+
+  std::unique_ptr<Plan> flat_;
+  std::optional<PlanHash> whole_;  ///< of which flat_ is a part
+  std::unique_ptr<RolledPlan> rolled_;
+  std::unique_ptr<RolledPlay> play_;  ///< of *rolled_
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_PLAYED_PLAN_H_
