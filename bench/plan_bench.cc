@@ -33,6 +33,7 @@
 #include "prepost/ir/verify.h"
 #include "prepost/runtime/plan_folder.h"
 #include "prepost/version.h"
+#include "prepost/viz/plot.h"
 
 namespace prepost {
 namespace {
@@ -81,6 +82,8 @@ class CountingBuffer : public std::streambuf {
 
 /// On a machine that does other things as well, the CPU time says more than the clock.
 enum class Timer { kClock, kCpu };
+
+const char* Name(Timer timer) { return timer == Timer::kCpu ? "CPU time" : "monotonic clock"; }
 
 double Now(Timer timer) {
   timespec now = {};
@@ -247,11 +250,11 @@ struct RolledSample {
   uint64_t file_bytes = 0;
   size_t peers = 0;
 };
-RolledSample MakeRolled(const std::string& algorithm, uint32_t nodes, NodeId node) {
+RolledSample MakeRolled(const std::string& algorithm, uint32_t nodes, NodeId node, Timer timer) {
   const Spec spec{.nodes = nodes, .block_bytes = 1, .algorithm = algorithm};
   RolledSample sample;
   RolledPlan plan;
-  sample.make_s = Seconds([&] { plan = std::move(*Roll(spec, node)); });
+  sample.make_s = Seconds(timer, [&] { plan = std::move(*Roll(spec, node)); });
   CountingBuffer buffer;
   std::ostream out(&buffer);
   WriteRolledPlan(plan, out);
@@ -268,11 +271,11 @@ RolledSample MakeRolled(const std::string& algorithm, uint32_t nodes, NodeId nod
 }
 
 /// A line per schedule with a rolled form. Exit code: 1 if some is beyond the bounds.
-int PrintRolled(uint32_t nodes, int repeat) {
+int PrintRolled(uint32_t nodes, int repeat, Timer timer) {
   std::cout << fmt::format(
       "one node's rolled program of {} nodes, prepost {}, median of {} runs after a warm-up, "
-      "one core, monotonic clock; bounds for up to {} peers {:.0f} ms, {} bytes\n",
-      nodes, kVersion, repeat, kPeersMax, kRolledSecondsMax * 1e3, kRolledBytesMax);
+      "one core, {}; bounds for up to {} peers {:.0f} ms, {} bytes\n",
+      nodes, kVersion, repeat, Name(timer), kPeersMax, kRolledSecondsMax * 1e3, kRolledBytesMax);
   std::cout << fmt::format("{:>18} {:>8} {:>8} {:>9} {:>11}\n", "schedule", "node", "peers",
                            "make ms", "bytes");
   bool is_within = true;
@@ -283,7 +286,7 @@ int PrintRolled(uint32_t nodes, int repeat) {
       std::vector<double> seconds;
       RolledSample sample;
       for (int i = 0; i <= repeat; ++i) {
-        sample = MakeRolled(name, nodes, NodeId(node));
+        sample = MakeRolled(name, nodes, NodeId(node), timer);
         if (i > 0) seconds.push_back(sample.make_s);
       }
       std::ranges::sort(seconds);
@@ -299,44 +302,10 @@ int PrintRolled(uint32_t nodes, int repeat) {
   return is_within ? 0 : 1;
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app(
-      "Speed and memory of compiling (with a verification after every pass), verifying and writing "
-      "plans.");
-  std::vector<std::string> sizes = {"8x256", "64x256", "256x1024", "1024x1024:barrier"};
-  std::string algorithm = "binomial_pipeline";
-  int repeat = 5;
-  bool json = false;
-  bool is_cpu = false;
-  uint32_t rolled_nodes = 0;
-  app.add_option("--rolled", rolled_nodes,
-                 "Instead: one node's rolled program of so many nodes, per schedule")
-      ->check(CLI::Range(2u, kNodesMax));
-  app.add_option("SIZE", sizes, "nodes x blocks[:ready mode], such as 64x256 or 64x256:barrier");
-  app.add_option("--algorithm", algorithm, "Schedule");
-  app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
-  app.add_flag("--cpu", is_cpu,
-               "CPU time instead of the clock, for machines that do other things as well");
-  app.add_flag("--json", json, "Print everything, with all samples, as JSON");
-  CLI11_PARSE(app, argc, argv);
-  const Timer timer = is_cpu ? Timer::kCpu : Timer::kClock;
-
-  if (rolled_nodes != 0) return PrintRolled(rolled_nodes, repeat);
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();
-  for (const std::string& size : sizes) {
-    const std::optional<Case> parsed = ParseCase(size);
-    if (!parsed) {
-      std::cerr << "plan_bench: '" << size << "' is no size such as 64x256 or 64x256:barrier\n";
-      return 2;
-    }
-    results.push_back(RunInChild(*parsed, algorithm, repeat, timer));
-  }
-  if (json) {
-    std::cout << results.dump(2) << "\n";
-    return 0;
-  }
+void PrintTable(const nlohmann::ordered_json& results, const std::string& algorithm, int repeat,
+                Timer timer) {
   std::cout << fmt::format("{}, prepost {}, median of {} runs after a warm-up, one core, {}\n",
-                           algorithm, kVersion, repeat, is_cpu ? "CPU time" : "monotonic clock");
+                           algorithm, kVersion, repeat, Name(timer));
   std::cout << fmt::format("{:>18} {:>9} {:>8} {:>8} {:>8} {:>15} {:>15} {:>8} {:>8} {:>15}\n",
                            "n x k", "ops", "compile", "verify", "rows", "columns", "shards", "peak",
                            "plan", "bounds");
@@ -357,7 +326,91 @@ int Main(int argc, char** argv) {
         fmt::format("{:.1f}, {:.1f}", result["bound_s"].get<double>() * 1e3,
                     result["file_bound_s"].get<double>() * 1e3));
   }
-  return 0;
+}
+
+/// The times over nodes or blocks, whichever alone varies, else over ops, as a picture. Exit code.
+int DrawResults(const nlohmann::ordered_json& results, const std::string& algorithm, int repeat,
+                Timer timer, const std::string& path) {
+  const auto varies = [&](const char* key) {
+    return std::ranges::any_of(
+        results, [&](const auto& result) { return result[key] != results.front()[key]; });
+  };
+  const bool nodes = varies("nodes"), blocks = varies("blocks");
+  const std::string x = nodes == blocks ? "ops" : nodes ? "nodes" : "blocks";
+  const auto& first = results.front();
+  viz::Plot plot = {
+      .headline = fmt::format("What plans cost: {}", algorithm),
+      .subline = nodes && blocks ? "nodes and blocks vary"
+                 : nodes         ? fmt::format("{} blocks", first["blocks"].get<uint64_t>())
+                                 : fmt::format("{} nodes", first["nodes"].get<uint64_t>()),
+      .note = fmt::format("ready {}; prepost {}, median of {} runs after a warm-up, one core, {}",
+                          first["ready"].get<std::string>(), kVersion, repeat, Name(timer)),
+      .x = {.name = x, .unit = "", .logarithmic = true},
+      .y = {.name = "time", .unit = "s", .logarithmic = true},
+      .curves = {}};
+  const auto add = [&](const std::string& name, const std::vector<const char*>& keys) {
+    viz::Curve curve;
+    for (const auto& result : results) {
+      viz::PlotPoint point{.x = result[x].get<double>(), .y = 0};
+      for (const char* key : keys) point.y += Median(result, key);
+      curve.points.push_back(point);
+    }
+    curve.name = fmt::format("{}: slope {:.2f}", name, viz::GrowthExponent(curve));
+    plot.curves.push_back(std::move(curve));
+  };
+  add("compile", {"compile_s"});
+  add("verify", {"verify_s"});
+  add("write and read columns", {"columns_write_s", "columns_read_s"});
+  const Result<std::string> svg = viz::DrawPlot(plot);
+  std::ofstream out(path);
+  if (svg.ok()) out << *svg;
+  out.close();
+  if (svg.ok() && !out.fail()) return 0;
+  std::cerr << "plan_bench: " << (svg.ok() ? path + ": cannot write" : svg.status().ToString())
+            << "\n";
+  return 1;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Speed and memory of compiling (with a verification after every pass), verifying and writing "
+      "plans.");
+  std::vector<std::string> sizes = {"8x256", "64x256", "256x1024", "1024x1024:barrier"};
+  std::string algorithm = "binomial_pipeline";
+  int repeat = 5;
+  bool json = false;
+  std::string plot;
+  bool is_cpu = false;
+  uint32_t rolled_nodes = 0;
+  app.add_option("--rolled", rolled_nodes,
+                 "Instead: one node's rolled program of so many nodes, per schedule")
+      ->check(CLI::Range(2u, kNodesMax));
+  app.add_option("SIZE", sizes, "nodes x blocks[:ready mode], such as 64x256 or 64x256:barrier");
+  app.add_option("--algorithm", algorithm, "Schedule");
+  app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
+  app.add_flag("--cpu", is_cpu,
+               "CPU time instead of the clock, for machines that do other things as well");
+  app.add_flag("--json", json, "Print everything, with all samples, as JSON");
+  app.add_option("--plot", plot, "Draw the times over what varies, log-log, to this SVG file");
+  CLI11_PARSE(app, argc, argv);
+  const Timer timer = is_cpu ? Timer::kCpu : Timer::kClock;
+
+  if (rolled_nodes != 0) return PrintRolled(rolled_nodes, repeat, timer);
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (const std::string& size : sizes) {
+    const std::optional<Case> parsed = ParseCase(size);
+    if (!parsed) {
+      std::cerr << "plan_bench: '" << size << "' is no size such as 64x256 or 64x256:barrier\n";
+      return 2;
+    }
+    results.push_back(RunInChild(*parsed, algorithm, repeat, timer));
+  }
+  if (json) {
+    std::cout << results.dump(2) << "\n";
+    return 0;
+  }
+  PrintTable(results, algorithm, repeat, timer);
+  return plot.empty() ? 0 : DrawResults(results, algorithm, repeat, timer, plot);
 }
 
 }  // namespace

@@ -16,11 +16,11 @@ std::unique_ptr<OpStream> Playable::OpsOf(NodeId node) const {
 }
 
 size_t Playable::look_ahead(NodeId node) const {
-  if (whole_) return *whole_;
   return rolled_ != nullptr ? kRolledLookAhead : ProgramOf(*outline_, node).op_count;
 }
 
 PlanHash Playable::Hash() const {
+  if (whole_) return *whole_;
   return rolled_ != nullptr ? HashRolledPlan(rolled_->plan(), header().message.bytes)
                             : HashPlan(*outline_);
 }
