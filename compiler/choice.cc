@@ -284,7 +284,7 @@ Status CheckFixed(const Spec& spec) {
 
 /// What most of the winner's time goes into.
 std::string LimitOf(const ScheduleCost& cost) {
-  if (!(cost.seconds > 0) || !std::isfinite(cost.seconds)) return "";
+  if (cost.seconds == 0) return "";
   const double share = cost.shares[static_cast<size_t>(cost.largest_share())];
   return fmt::format(", {} of it for {}", Percent(share / cost.seconds),
                      Name(cost.largest_share()));
@@ -331,6 +331,11 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
   Result<Network> network = CostNetwork(asked, options.parameters);
   if (!network.ok()) return network.status();
   choice.candidates = Contest(asked, CostModel(*std::move(network), OrderNodes(asked))).Run();
+  if (!std::isfinite(choice.winner().cost.seconds)) {
+    return Rejected(
+        "rates are too low or latencies too long for a prediction: it is beyond all numbers",
+        asked.topology ? "/topology" : "");
+  }
   choice.reason = Describe(choice, asked);
   if (choice.rule) {
     choice.reason = fmt::format("{}: /rules/{} says {}; {}", options.rules.name, *choice.rule,

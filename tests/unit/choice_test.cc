@@ -188,6 +188,15 @@ TEST(ChoiceTest, TheSmallestAndTheLargest) {
   EXPECT_EQ(Choose(Automatic(0, 1), {}).status().where(), "/nodes");
 }
 
+// Infinite and undefined numbers must neither win nor end the search.
+TEST(ChoiceTest, RefusesWhatNoNumberHolds) {
+  Spec spec = Automatic(3, kMessageBytesMax);
+  spec.topology = Topology{.name = "slow", .racks = {{"a", 1e-300, 1e-300}}};
+  for (const char* name : {"a1", "a2", "a3"})
+    spec.topology->hosts.push_back({.name = name, .rack = 0, .send_rate = 1e-300, .recv_rate = 1});
+  EXPECT_EQ(Choose(spec, {}).status().where(), "/topology");
+}
+
 TEST(ChoiceTest, CompileRefusesWhatIsNotChosen) {
   EXPECT_EQ(Compile(Automatic(4, 100)).status().ToString(), "/algorithm: auto is not chosen yet");
 }
