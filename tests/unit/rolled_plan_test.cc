@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
 
 #include "prepost/compiler/compile.h"
@@ -233,6 +234,26 @@ TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
   EXPECT_GT(refused, 150);
   EXPECT_GT(accepted, 0);  // damage that changes nothing
   EXPECT_GT(unproved, 0);
+}
+
+// One node's file: what is wrong with the node itself shows without the others.
+TEST(VerifyRolledTest, KnowsWhatIsWrongWithOneNodeAlone) {
+  for (const std::string& name : RolledNames()) {
+    for (uint32_t node = 0; node < 9; ++node) {
+      const RolledPlan alone = *Roll(SpecOf(name, 9), NodeId(node));
+      EXPECT_TRUE(VerifyRolledPrograms(alone).ok())
+          << name << " node " << node << ": " << VerifyRolledPrograms(alone).ToString();
+    }
+  }
+  const auto refuses = [](const std::function<void(Segment&)>& damage, const char* message) {
+    RolledPlan alone = *Roll(SpecOf("chain", 9), NodeId(5));  // in the middle
+    damage(alone.programs[0].segments[0]);
+    EXPECT_EQ(VerifyRolledPrograms(alone).message(), message);
+  };
+  refuses([](Segment& segment) { segment.slots[0].send->offset.constant += 1; },
+          "with 1 block: node 5 sends block 0 in round 1 before it has it");
+  refuses([](Segment& segment) { segment.to.constant -= 2; },
+          "with 1 block: node 5 never receives block 0");
 }
 
 }  // namespace
