@@ -24,8 +24,7 @@ struct CostParameters {
   /// Bytes/s of each node's port, each way: 100 Gbit/s, that of the cluster Fractus of the RDMC
   /// paper (Behrens et al., DSN 2018, section 5).
   double rate = 100e9 / 8;
-  /// Seconds one way: half of the 2 us that one RDMA round trip takes (Kalia, Kaminsky, Andersen,
-  /// "Design guidelines for high performance RDMA systems", ATC 2016).
+  /// Seconds one way: assumed, of the order of what RDMA takes through one switch.
   double latency = 1e-6;
   /// Seconds that a block costs whatever its size: 449 us of waiting in 255 blocks (Table 1 of the
   /// RDMC paper).
