@@ -189,10 +189,8 @@ Result<PlayedPlan> LoadFlat(const NodeFlags& flags) {
   std::vector<std::string> warnings;
   Result<PlanOfNode> own = ReadPlanOfNode(path, NodeId(flags.node), &warnings);
   for (const std::string& warning : warnings)
-    std::cerr << "prepost: warning: " << path << ": " << warning
-              << "
-                 ";
-                 if (!own.ok()) return own.status();
+    std::cerr << "prepost: warning: " << path << ": " << warning << "\n";
+  if (!own.ok()) return own.status();
   return PlayedPlan(std::move(*own));
 }
 
