@@ -325,7 +325,7 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
   if (choice.rule) {
     if (const Status status = CheckFixed(asked); !status.ok()) {
       return Rejected(status.message(),
-                      fmt::format("{}: /rules/{}", options.rules.name, *choice.rule));
+                      fmt::format("rules {}: /rules/{}", options.rules.name, *choice.rule));
     }
   }
   Result<Network> network = CostNetwork(asked, options.parameters);

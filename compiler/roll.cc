@@ -80,10 +80,9 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
   const Algorithm algorithm = *FindAlgorithm(spec.algorithm);
   const RolledSchedule* const schedule = algorithm.schedule->rolled();
   if (schedule == nullptr) {
-    return Rejected(fmt::format("'{}' is compiled for one message size: what its nodes do depends "
-                                "on the number of blocks",
-                                spec.algorithm),
-                    "/algorithm");
+    return Rejected(
+        fmt::format("'{}' has no rolled form: it is compiled for one message size", spec.algorithm),
+        "/algorithm");
   }
   if (only && only->value >= spec.nodes) {
     return Rejected(

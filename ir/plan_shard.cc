@@ -63,6 +63,7 @@ class IndexReader {
 
   Result<PlanIndex> Read(std::istream& in, const std::string& name) {
     PREPOST_RETURN_IF_ERROR(ReadJson(in, name, &form_));
+    if (index_.header.nodes == 0) return Rejected("a plan has at least 1 node", name + ": /nodes");
     return std::move(index_);
   }
 
@@ -219,6 +220,10 @@ Result<Plan> PlanAssembler::Build() && {
           "channel {} is not in two shards that say the same of it, those of its nodes", c));
     }
     builder_.AddChannel(ends_[2 * c].channel);
+  }
+  if (ends_.size() != 2 * channels_) {
+    return Rejected(fmt::format("channel {} is in more shards than those of its two nodes",
+                                ends_[2 * channels_].id.value));
   }
   return std::move(builder_).Build();
 }

@@ -11,6 +11,7 @@
 #include "prepost/ir/verify_shard.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,7 @@ class ExpectedPlan {
     for (uint32_t i = 0; i < ops.size(); ++i) {
       const Channel& channel = ChannelOf(ops[i]);
       peer_ops_.emplace_back(channel.from == shard_.node ? channel.to : channel.from, i);
+      if (ops[i].is_send() && !ops[i].is_credit()) ++block_sends_[channel.to];
     }
     std::ranges::sort(peer_ops_);
   }
@@ -83,17 +85,15 @@ class ExpectedPlan {
   /// What a credit on `credits` to the node grants: receives of what the node sends.
   uint32_t GrantsOf(const Channel& credits) const {
     if (ready_.mode != ReadyMode::kChannel) return 1;
-    const auto count = std::ranges::count_if(shard_.part.ops(), [&](const Op& op) {
-      const Channel& channel = ChannelOf(op);
-      return op.is_send() && channel.to == credits.from && channel.lane == kBlockLane;
-    });
-    return std::max(1u, static_cast<uint32_t>(count));
+    const auto sends = block_sends_.find(credits.from);
+    return sends == block_sends_.end() ? 1 : sends->second;
   }
 
   const PlanShard& shard_;
   const Ready ready_;
   PlanBuilder builder_;
   std::vector<std::pair<NodeId, uint32_t>> peer_ops_;  // peer, own op
+  std::map<NodeId, uint32_t> block_sends_;             // peer, of the node to it
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder is replaced by exchanging names (RENAME_EXCHANGE), so that there is no moment without it.
+// A folder is replaced by exchanging names (RENAME_EXCHANGE), so that there is no moment without it;
+// where the file system cannot do that (NFS), by two renames. Of the old folder only parts of a plan
+// are removed: what somebody else put there meanwhile stays, under the temporary name.
 #include "prepost/runtime/plan_folder.h"
 
 #include <fcntl.h>
@@ -8,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -42,8 +46,26 @@ std::string RealPath(const std::string& path) {
   return end == std::string::npos ? path : path.substr(0, end + 1);
 }
 
-bool IsPartName(const std::string& name) {
-  return name == kIndexName || (name.starts_with("node-") && name.ends_with(".json"));
+bool IsPart(const fs::directory_entry& entry) {
+  std::error_code error;
+  if (!fs::is_regular_file(entry.symlink_status(error))) return false;
+  const std::string name = entry.path().filename();
+  uint32_t node = 0;
+  const size_t digits = std::min(name.size(), std::strlen("node-"));
+  std::from_chars(name.data() + digits, name.data() + name.size(), node);
+  return name == kIndexName || name == ShardFileName(NodeId(node));
+}
+
+/// With the folder, if nothing else is in it.
+void RemoveParts(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::path> parts;
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (IsPart(*entry)) parts.push_back(entry->path());
+  }
+  for (const fs::path& part : parts) fs::remove(part, error);
+  rmdir(folder.c_str());
 }
 
 /// Reads the file with `read`; warnings get the file's name.
@@ -70,20 +92,18 @@ Status WriteTo(const std::string& path, const std::function<void(std::ostream&)>
   return out ? Status() : CannotWrite(path, errno != 0 ? errno : EIO);
 }
 
-/// A folder that goes with its owner, and what is in it.
+/// A folder of parts that goes with its owner.
 class ScratchFolder {
  public:
   explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   ~ScratchFolder() {
-    std::error_code error;
-    if (is_made_) fs::remove_all(path_, error);
+    if (is_made_) RemoveParts(path_);
   }
 
   Status Make() {
-    std::error_code error;
-    fs::remove_all(path_, error);  // of a process with our id that was killed
+    RemoveParts(path_);  // of a process with our id that was killed
     if (mkdir(path_.c_str(), 0777) != 0) return CannotWrite(path_, errno);
     is_made_ = true;
     return {};
@@ -95,8 +115,18 @@ class ScratchFolder {
       return {};
     }
     if (errno != ENOTEMPTY && errno != EEXIST) return CannotWrite(path, errno);
-    const int done = renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE);
-    return done == 0 ? Status() : CannotWrite(path, errno);
+    if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return {};
+    if (errno != EINVAL && errno != ENOSYS) return CannotWrite(path, errno);
+    const std::string old = path_ + ".old";
+    if (rename(path.c_str(), old.c_str()) != 0) return CannotWrite(path, errno);
+    if (rename(path_.c_str(), path.c_str()) != 0) {
+      const int error = errno;
+      rename(old.c_str(), path.c_str());
+      return CannotWrite(path, error);
+    }
+    is_made_ = false;
+    RemoveParts(old);
+    return {};
   }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
 
@@ -183,13 +213,19 @@ Status CheckPlanFolder(const std::string& path) {
   if (!fs::is_directory(target)) return CannotWrite(path, ENOTDIR);
   fs::directory_iterator entry(path, error);
   if (error) return CannotWrite(path, error.value());
+  if (entry == fs::directory_iterator()) return {};
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    if (!IsPartName(name))
-      return Rejected(
-          fmt::format("cannot write: the folder holds {}, which is no part of a plan", name), path);
+    if (IsPart(*entry)) continue;
+    return Rejected(fmt::format("cannot write: the folder holds {}, which is no part of a plan",
+                                entry->path().filename().string()),
+                    path);
   }
-  return {};
+  if (error) return CannotWrite(path, error.value());
+  const Result<PlanIndex> index =
+      ReadWith(ReadPlanIndex, path + "/" + kIndexName, /*warnings=*/nullptr);
+  if (index.ok()) return {};
+  return Rejected(
+      "cannot write: the folder is not empty, and no plan: " + index.status().ToString(), path);
 }
 
 Status WritePlanFolder(const Plan& plan, const std::string& path, int interrupt_fd) {

@@ -179,6 +179,24 @@ TEST(PlanFolderTest, IsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(*ReadPlanFolder(path, nullptr), test::PlanOf(3, 4));
 }
 
+// Somebody's files with names as ours must not be taken for an old plan, and go.
+TEST(PlanFolderTest, LeavesAForeignFolderAlone) {
+  const TempFolder folder;
+  const std::string path = folder / "web";
+  const auto refusal = [&] { return WritePlanFolder(test::PlanOf(2, 4), path, kNever).ToString(); };
+  std::filesystem::create_directory(path);
+  WriteText(path + "/index.json", "{ \"menu\": [] }");
+  EXPECT_THAT(refusal(),
+              ::testing::HasSubstr("cannot write: the folder is not empty, and no plan"));
+  WriteText(path + "/node-modules.json", "{}");
+  EXPECT_THAT(refusal(), ::testing::HasSubstr("holds node-modules.json, which is no part"));
+  std::filesystem::remove(path + "/node-modules.json");
+  std::filesystem::create_directory(path + "/node-00000.json");
+  EXPECT_THAT(refusal(), ::testing::HasSubstr("holds node-00000.json, which is no part"));
+  EXPECT_TRUE(std::filesystem::exists(path + "/index.json"));
+  EXPECT_TRUE(std::filesystem::exists(path + "/node-00000.json"));
+}
+
 /// The rules that node 1's shard of `plan` breaks.
 std::vector<Rule> RulesBrokenAt1(const Plan& plan, const std::string& path) {
   Write(plan, path);
