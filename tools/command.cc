@@ -72,11 +72,6 @@ Destination DestinationOf(const std::string& path) {
   return {.path = std::move(final_path), .temporary = std::move(temporary)};
 }
 
-void PrintWarnings(const std::string& name, const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings)
-    std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
-}
-
 /// The plan that `read` reads from the file; warnings go to stderr.
 template <typename ReadFunction>
 auto ReadPlanWith(ReadFunction read, const std::string& path)
@@ -94,6 +89,11 @@ auto ReadPlanWith(ReadFunction read, const std::string& path)
 }
 
 }  // namespace
+
+void PrintWarnings(const std::string& name, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+}
 
 Status WithInput(const std::string& path,
                  const std::function<Status(std::istream&, const std::string&)>& read) {

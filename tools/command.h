@@ -52,6 +52,9 @@ Status WithInput(const std::string& path,
 Status WithText(const std::string& path, size_t bytes_max,
                 const std::function<Status(const std::string& text, const std::string&)>& read);
 
+/// What was read of `name` and is only warned of, to stderr.
+void PrintWarnings(const std::string& name, const std::vector<std::string>& warnings);
+
 /// Reads a plan ("-": stdin), prints warnings to stderr; does not verify it.
 Result<Plan> ReadPlanFile(const std::string& path);
 /// Reads a rolled plan; the same.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <iostream>
 #include <vector>
 
 #include "tools/command.h"
@@ -65,8 +64,7 @@ Result<nic::DeviceProfile> LoadDeviceProfile(const std::string& path) {
   PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
     std::vector<std::string> warnings;
     Result<nic::DeviceProfile> read = nic::ReadDeviceProfile(in, name, &warnings);
-    for (const std::string& warning : warnings)
-      std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+    PrintWarnings(name, warnings);
     if (!read.ok()) return read.status();
     profile = *std::move(read);
     return {};

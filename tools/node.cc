@@ -188,8 +188,7 @@ Result<PlayedPlan> LoadFlat(const NodeFlags& flags) {
   }
   std::vector<std::string> warnings;
   Result<PlanOfNode> own = ReadPlanOfNode(path, NodeId(flags.node), &warnings);
-  for (const std::string& warning : warnings)
-    std::cerr << "prepost: warning: " << path << ": " << warning << "\n";
+  PrintWarnings(path, warnings);
   if (!own.ok()) return own.status();
   return PlayedPlan(std::move(*own));
 }

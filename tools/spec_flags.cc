@@ -172,8 +172,7 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
         WithInput(spec_path, [&](std::istream& in, const std::string& name) -> Status {
           std::vector<std::string> warnings;
           Result<Spec> read = ReadSpec(in, name, spec, &warnings);
-          for (const std::string& warning : warnings)
-            std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+          PrintWarnings(name, warnings);
           if (!read.ok()) return read.status();
           spec = *read;
           return {};
@@ -228,8 +227,7 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec) const {
   const auto read_rules = [&](std::istream& in, const std::string& name) -> Status {
     std::vector<std::string> warnings;
     Result<ChoiceRules> rules = ReadChoiceRules(in, name, &warnings);
-    for (const std::string& warning : warnings)
-      std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+    PrintWarnings(name, warnings);
     if (!rules.ok()) return rules.status();
     options.rules = *std::move(rules);
     return {};

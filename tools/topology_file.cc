@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/topology_file.h"
 
-#include <iostream>
 #include <vector>
 
 #include "prepost/compiler/topology_json.h"
@@ -14,8 +13,7 @@ Result<Topology> LoadTopology(const std::string& path) {
   PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
     std::vector<std::string> warnings;
     Result<Topology> read = ReadTopology(in, name, &warnings);
-    for (const std::string& warning : warnings)
-      std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+    PrintWarnings(name, warnings);
     if (!read.ok()) return read.status();
     topology = *std::move(read);
     return {};
