@@ -127,6 +127,27 @@ TEST(ExecutorAllocationTest, TheExecutorAllocatesNothingPerOp) {
   }
 }
 
+/// Arms and plays all nodes: nothing is allocated between the start and the end, and the message is
+/// delivered.
+void ExpectPlaysWithoutAllocating(Playable plan, test::LocalNodes& nodes) {
+  Executors executors;
+  for (uint32_t node = 0; node < plan.header().nodes; ++node) {
+    executors.push_back(
+        std::make_unique<CpuExecutor>(plan, NodeId(node), nodes.endpoint(NodeId(node))));
+    executors.back()->Prepare(nodes.memory(NodeId(node)));
+    executors.back()->Arm();
+  }
+  const size_t before = allocations;
+  for (const auto& executor : executors) executor->Start();
+  while (!AllDone(executors)) {
+    for (const auto& executor : executors) {
+      ASSERT_TRUE(executor->done() || executor->Poll(std::chrono::milliseconds(0)).ok());
+    }
+  }
+  EXPECT_EQ(allocations - before, 0u);
+  nodes.ExpectDelivered();
+}
+
 class TransportAllocationTest : public ::testing::TestWithParam<TransportKind> {};
 INSTANTIATE_TEST_SUITE_P(Transports, TransportAllocationTest, test::AllTransports(),
                          test::TransportName);
@@ -134,22 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, TransportAllocationTest, test::AllTransport
 TEST_P(TransportAllocationTest, NorDoTransports) {
   for (const Plan& plan : Plans()) {
     test::LocalNodes nodes(plan, {.transport = GetParam()});
-    Executors executors;
-    for (uint32_t node = 0; node < plan.header().nodes; ++node) {
-      executors.push_back(
-          std::make_unique<CpuExecutor>(plan, NodeId(node), nodes.endpoint(NodeId(node))));
-      executors.back()->Prepare(nodes.memory(NodeId(node)));
-      executors.back()->Arm();
-    }
-    const size_t before = allocations;
-    for (const auto& executor : executors) executor->Start();
-    while (!AllDone(executors)) {
-      for (const auto& executor : executors) {
-        ASSERT_TRUE(executor->done() || executor->Poll(std::chrono::milliseconds(0)).ok());
-      }
-    }
-    EXPECT_EQ(allocations - before, 0u);
-    nodes.ExpectDelivered();
+    ExpectPlaysWithoutAllocating(plan, nodes);
   }
 }
 
@@ -199,22 +205,7 @@ TEST(RolledAllocationTest, AMillionBlocksAllocateNothing) {
   const RolledPlan rolled = RolledPipeline("auto");
   const RolledPlay play = *RolledPlay::Make(rolled, 1'000'000 * 64 - 7);
   test::LocalNodes nodes(play, {.transport = TransportKind::kShm});
-  Executors executors;
-  for (uint32_t node = 0; node < 4; ++node) {
-    executors.push_back(
-        std::make_unique<CpuExecutor>(play, NodeId(node), nodes.endpoint(NodeId(node))));
-    executors.back()->Prepare(nodes.memory(NodeId(node)));
-    executors.back()->Arm();
-  }
-  const size_t before = allocations;
-  for (const auto& executor : executors) executor->Start();
-  while (!AllDone(executors)) {
-    for (const auto& executor : executors) {
-      ASSERT_TRUE(executor->done() || executor->Poll(std::chrono::milliseconds(0)).ok());
-    }
-  }
-  EXPECT_EQ(allocations - before, 0u);
-  nodes.ExpectDelivered();
+  ExpectPlaysWithoutAllocating(play, nodes);
 }
 
 // The NICs' own thread does not count, as a real NIC would not. In bounded rings, so that what is
