@@ -319,7 +319,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     }
     for (size_t i = 0; i < top.form->fields_.size(); ++i) {
       if (top.form->fields_[i].key != key) continue;
-      if (top.seen >> i & 1) return Fail("the key stands here twice");
+      if (top.Has(i)) return Fail("the key stands here twice");
       top.seen |= uint64_t{1} << i;
       top.field = &top.form->fields_[i];
       return true;
@@ -335,17 +335,17 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     stack_.back().key.clear();
     for (size_t i = 0; i < top.form->fields_.size(); ++i) {
       const JsonForm::Field& field = top.form->fields_[i];
-      if (field.need == JsonForm::Need::kRequired && (top.seen >> i & 1) == 0) {
+      if (field.need == JsonForm::Need::kRequired && !top.Has(i)) {
         return Fail(fmt::format("key '{}' is missing", field.key));
       }
     }
     for (const auto& [a, b] : top.form->alternatives_) {
-      const bool has_a = (top.seen >> a & 1) != 0;
-      if (has_a != ((top.seen >> b & 1) != 0)) continue;
       const std::string& key = top.form->fields_[a].key;
       const std::string& other = top.form->fields_[b].key;
-      return Fail(has_a ? fmt::format("keys '{}' and '{}' exclude each other", key, other)
-                        : fmt::format("key '{}' or '{}' is missing", key, other));
+      if (top.Has(a) && top.Has(b))
+        return Fail(fmt::format("keys '{}' and '{}' exclude each other", key, other));
+      if (!top.Has(a) && !top.Has(b))
+        return Fail(fmt::format("key '{}' or '{}' is missing", key, other));
     }
     if (top.form->end_) {
       if (Status status = top.form->end_(); !status.ok()) return Fail(status.message());
@@ -394,6 +394,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     const JsonForm::Field* array = nullptr;  // not null inside its array
     uint64_t index = 0;                      // in that array
     std::string key;                         // the last key, for the pointer
+
+    bool Has(size_t i) const { return (seen >> i & 1) != 0; }
   };
 
   static std::string Expected(const JsonForm::Field& field) {
