@@ -202,15 +202,14 @@ Result<PlayedPlan> GetPlan(const NodeFlags& flags, const std::optional<MappedInp
     }
     return LoadFlat(flags);
   }
-  if (!flags.device.empty() || flags.trace.is_wanted()) {
-    return Status(StatusCode::kUsage,
-                  fmt::format("{} needs a plan of one message size: prepost unroll makes one",
-                              flags.device.empty() ? "--trace" : "--device"));
-  }
   const Result<uint64_t> bytes = MessageBytes(flags, input);
   if (!bytes.ok()) return bytes.status();
   Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
   if (!rolled.ok()) return rolled.status();
+  if (!flags.device.empty() || flags.trace.is_wanted()) {
+    return PlayedPlan::Unrolled(*rolled, *bytes, flags.plan_path,
+                                flags.device.empty() ? "a trace" : "a NIC's program");
+  }
   return PlayedPlan::Rolled(std::move(*rolled), *bytes, flags.plan_path);
 }
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/played_plan.h"
 
+#include <fmt/format.h>
+
+#include <iostream>
 #include <utility>
 
+#include "prepost/compiler/roll.h"
 #include "prepost/compiler/verify_rolled.h"
 #include "tools/ticker.h"
 
@@ -23,6 +27,20 @@ Result<PlayedPlan> PlayedPlan::Rolled(RolledPlan rolled, uint64_t bytes, const s
   if (!play.ok()) return Rejected(play.status().ToString(), path);
   plan.play_ = std::make_unique<RolledPlay>(std::move(*play));
   return plan;
+}
+
+Result<PlayedPlan> PlayedPlan::Unrolled(const RolledPlan& rolled, uint64_t bytes,
+                                        const std::string& path, const std::string& what) {
+  Result<Plan> plan = [&] {
+    const Ticker ticker("unrolling");
+    return Unroll(rolled, bytes);
+  }();
+  if (!plan.ok()) return Rejected(plan.status().ToString(), path);
+  std::cerr << fmt::format("prepost: note: {} has all ops of a plan: the rolled plan is unrolled\n",
+                           what);
+  PlayedPlan played(std::move(*plan));
+  played.whole_ = HashRolledPlan(rolled, bytes);
+  return played;
 }
 
 }  // namespace prepost::tools

@@ -28,6 +28,10 @@ class PlayedPlan {
   /// `rolled`, of the file `path`, for a message of `bytes`. A whole plan is proved for every size;
   /// of a file with some programs, what can be said of each alone. Errors: kRejected.
   static Result<PlayedPlan> Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path);
+  /// The same message, for `what` (said on stderr) that takes all ops of all nodes: the flat plan.
+  /// Its nodes and those that play `rolled` as it is are one group. Errors: kRejected.
+  static Result<PlayedPlan> Unrolled(const RolledPlan& rolled, uint64_t bytes,
+                                     const std::string& path, const std::string& what);
 
   Playable playable() const {
     if (whole_) return Playable(*flat_, *whole_);
@@ -43,7 +47,7 @@ class PlayedPlan {
   PlayedPlan() = default;
 
   std::unique_ptr<Plan> flat_;
-  std::optional<PlanHash> whole_;  ///< of which flat_ is a part
+  std::optional<PlanHash> whole_;  ///< of what flat_ is a part of, or was rolled
   std::unique_ptr<RolledPlan> rolled_;
   std::unique_ptr<RolledPlay> play_;  ///< of *rolled_
 };

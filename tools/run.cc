@@ -13,7 +13,6 @@
 #include <optional>
 
 #include "prepost/backends/nic/lower.h"
-#include "prepost/compiler/roll.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/local_group.h"
 #include "prepost/runtime/message_file.h"
@@ -173,12 +172,8 @@ Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, uint64_t bytes) {
     }
     return PlayedPlan::Rolled(std::move(*rolled), bytes, flags.plan_path);
   }
-  std::cerr << fmt::format("prepost: note: {} has all ops of a plan: the rolled plan is unrolled\n",
-                           flags.trace.is_wanted() ? "a trace" : "offload");
-  const Ticker ticker("unrolling");
-  Result<Plan> plan = Unroll(*rolled, bytes);
-  if (!plan.ok()) return Rejected(plan.status().ToString(), flags.plan_path);
-  return PlayedPlan(std::move(*plan));
+  return PlayedPlan::Unrolled(*rolled, bytes, flags.plan_path,
+                              flags.trace.is_wanted() ? "a trace" : "offload");
 }
 
 /// `plan`, if there is one.

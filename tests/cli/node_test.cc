@@ -167,10 +167,11 @@ class NodeTest : public ::testing::Test {
     EXPECT_EQ(test::CountFiles(copies_), 0u);
     for (uint32_t node = 0; node < kNodes; ++node) EXPECT_FALSE(IsListening(node)) << node;
   }
-  void ExpectCopies() {
+  /// `noted`: says `note` on stderr; the others nothing.
+  void ExpectCopies(uint32_t noted = kNodes, const std::string& note = "") {
     for (uint32_t node = 0; node < kNodes; ++node) {
       ASSERT_EQ(At(node).Wait(), 0) << "node " << node << ": " << At(node).err();
-      EXPECT_EQ(At(node).err(), "");
+      EXPECT_EQ(At(node).err(), node == noted ? note : "");
       if (node == 0) continue;
       EXPECT_TRUE(test::ReadText(CopyOf(node)) == test::ReadText(input_)) << node;
     }
@@ -233,9 +234,38 @@ TEST_F(NodeTest, RolledPlansNeedNoOtherNodesProgram) {
   refuses(2, plan_ + "1", {"--message-bytes", size}, 1,
           "the program of node 2 is not in this file");
   refuses(2, plan_ + "2", {}, 2, "--message-bytes is needed");
-  refuses(2, plan_ + "2", {"--message-bytes", size, "--trace", "t.json"}, 2,
-          "--trace needs a plan of one message size");
   refuses(0, plan_, {"--message-bytes", "7"}, 1, "expected 7 as in the plan");
+}
+
+// A trace has all ops of all nodes, so its node unrolls the plan. Catches one that then has another
+// hash than those that play the plan as it is, or other numbers of channels.
+TEST_F(NodeTest, WhoTracesARolledPlanIsInTheSameGroup) {
+  MakePlan(1'000'001);
+  Command compile({"compile", "--nodes", std::to_string(kNodes), "--message-bytes", "any",
+                   "--block-bytes", "4KiB", "-o", plan_});
+  ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  const std::string trace = folder_ / "trace.json";
+  Start(0);
+  for (uint32_t node = 1; node < kNodes; ++node) {
+    std::vector<std::string> more = {"--message-bytes", "1000001"};
+    if (node == 2) more.insert(more.end(), {"--trace", trace});
+    Start(node, more);
+  }
+  ExpectCopies(2, "prepost: note: a trace has all ops of a plan: the rolled plan is unrolled\n");
+  EXPECT_TRUE(std::filesystem::exists(trace));
+
+  // One node's file is not enough.
+  const std::string own = plan_ + "2";
+  Command alone({"compile", "--nodes", std::to_string(kNodes), "--message-bytes", "any", "--node",
+                 "2", "-o", own});
+  ASSERT_EQ(alone.Wait(), 0) << alone.err();
+  std::vector<std::string> arguments =
+      Arguments(2, {"--message-bytes", "1000001", "--trace", trace});
+  arguments[1] = own;
+  Command refused(arguments);
+  EXPECT_EQ(refused.Wait(), 1);
+  EXPECT_THAT(refused.err(), HasSubstr("programs of 1 of 4 nodes are there"));
+  EXPECT_EQ(refused.err_lines(), 1u) << refused.err();
 }
 
 // The size of the message is part of what a group has in common.
