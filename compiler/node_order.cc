@@ -6,11 +6,13 @@
 //
 // * Racks: the root's first; then by what they send to the core, most first; then by the topology.
 //   A rack's nodes are neighbours.
-// * In a rack: the root first; then by what a node can send, most first; then by number.
+// * In a rack: the root first; then by what a node can pass on, the less of what it can send and
+//   receive, most first; then by what it can send; then by number.
 //
 // Fast before slow, because where a schedule's vertices differ much in what they send, the first
 // ones send more: the leader of a rack every block twice, inner vertices of trees are low ones, and
-// the last of a chain sends nothing. In pipelines and circulants all send about the same.
+// the last of a chain sends nothing. In pipelines and circulants all send about the same. One that
+// receives slowly keeps all those waiting that it sends to, as if it sent slowly.
 //
 // Without a topology node r stands at vertex (r - root) mod n.
 #include "prepost/compiler/node_order.h"
@@ -40,7 +42,8 @@ std::vector<NodeId> ByTopology(const Topology& topology, uint32_t nodes, NodeId 
   const auto place = [&](NodeId node) {
     const TopologyHost& host = topology.hosts[node.value];
     return std::tuple(host.rack != root_rack, -topology.racks[host.rack].up_rate, host.rack,
-                      node != root, -host.send_rate, node);
+                      node != root, -std::min(host.send_rate, host.recv_rate), -host.send_rate,
+                      node);
   };
   std::ranges::sort(node_at, std::less(), place);
   return node_at;

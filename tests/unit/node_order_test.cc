@@ -58,6 +58,15 @@ TEST(NodeOrderTest, FastBeforeSlowButTheRootFirst) {
   EXPECT_EQ(order.rack_begin, (Nodes{0, 3, 5}));
 }
 
+// Who receives slowly passes on slowly, whatever it could send. Catches one that leads a rack.
+TEST(NodeOrderTest, SlowReceiversAreLastToo) {
+  Spec spec{.nodes = 6, .topology = TopologyOf({0, 0, 0, 1, 1, 1}, {9, 9})};
+  spec.topology->hosts[1].recv_rate = 1;
+  spec.topology->hosts[3].recv_rate = 1;
+  spec.topology->hosts[3].send_rate = 1000;
+  EXPECT_EQ(NodesOf(OrderNodes(spec)), (Nodes{0, 2, 1, 4, 5, 3}));
+}
+
 // More hosts than nodes: racks without a node are no racks.
 TEST(NodeOrderTest, HostsBeyondTheNodesDoNotCount) {
   const Spec spec{.nodes = 3, .topology = TopologyOf({0, 2, 2, 1, 1}, {9, 9, 9})};

@@ -16,6 +16,8 @@
 #include <set>
 #include <tuple>
 
+#include "tests/support/random.h"
+
 namespace prepost {
 namespace {
 
@@ -269,7 +271,8 @@ TEST(BinomialPipelineTest, OneBlockIsTheTree) {
 /// What `node` receives and sends by phase, R and S of the circulant's essay, read from rounds in
 /// which every list entry is a block.
 struct PhaseLists {
-  std::vector<int> receives, sends;
+  std::vector<int> receives, sends;  // but those to the root
+  std::vector<uint32_t> receivers;   // of `sends`
 };
 PhaseLists ListsOf(uint32_t n, uint32_t node) {
   uint32_t q = 0;
@@ -281,8 +284,10 @@ PhaseLists ListsOf(uint32_t n, uint32_t node) {
     const int base = static_cast<int>(2 * q);
     if (const auto in = part->Incoming(2 * q + j))
       lists.receives.push_back(static_cast<int>(in->block) - base);
-    if (const auto out = part->Outgoing(2 * q + j))
+    if (const auto out = part->Outgoing(2 * q + j)) {
       lists.sends.push_back(static_cast<int>(out->block) - base);
+      lists.receivers.push_back(out->peer);
+    }
   }
   return lists;
 }
@@ -305,29 +310,87 @@ TEST(CirculantTest, GoldenVectors) {
                                 {-1, -2, -3, 0},
                                 {-4, -1, -2, 1},
                                 {-3, -4, -1, 2}}));
-  EXPECT_EQ(ListsOf(9, 0).sends, (std::vector<int>{0, 1, 2, 3}));
-  EXPECT_EQ(ListsOf(9, 3).sends, (std::vector<int>{-2, -2, -3, 2}));
+  // A send to the root is left out: what the vectors say of it does not show.
+  const auto sends = [](uint32_t n) {
+    Lists all;
+    for (uint32_t node = 0; node < n; ++node) all.push_back(ListsOf(n, node).sends);
+    return all;
+  };
+  EXPECT_EQ(sends(3), (Lists{{0, 1}, {-2}, {-1}}));
+  EXPECT_EQ(sends(5), (Lists{{0, 1, 2}, {-3, -3, 0}, {-2, -2}, {-1, -2}, {-1, -1}}));
+  EXPECT_EQ(sends(9), (Lists{{0, 1, 2, 3},
+                             {-4, -4, 0, 0},
+                             {-3, -3, -3, 1},
+                             {-2, -2, -3, 2},
+                             {-4, -2, -2},
+                             {-1, -1, -1, -1},
+                             {-4, -4, -1},
+                             {-3, -3, -1},
+                             {-2, -2, -1}}));
   EXPECT_EQ(Write(CirculantSchedule(), {.nodes = 5, .blocks = 3}),
             "0>2:0 | 0>3:1 | 0>1:2 2>3:0 3>4:1 | 0>2:2 2>4:0 4>1:1 | 0>3:2 1>4:2 3>1:0 4>2:1");
 }
 
+/// The rules that make the lists right together, whatever n is. `skips[j]`: how far phase j sends.
+void ExpectInvariants(uint32_t n, uint32_t node, const std::vector<uint32_t>& skips) {
+  const auto q = static_cast<int>(skips.size());
+  const auto bit = [&](int block) { return uint64_t{1} << (block + q); };
+  const auto where = [&] { return fmt::format("{} nodes, node {}", n, node); };
+  const PhaseLists lists = ListsOf(n, node);
+  ASSERT_EQ(lists.receives.size(), skips.size()) << where();
+  int own = 0;  // the block of this period that comes in it
+  for (const int block : lists.receives) {
+    ASSERT_TRUE(block >= -q && block < q) << where() << ": " << block;
+    if (block >= 0) own = block;
+  }
+  uint64_t received = 0;  // in the phases so far
+  for (size_t j = 0, sent = 0; j < skips.size(); ++j) {
+    const auto to = static_cast<uint32_t>((uint64_t{node} + skips[j]) % n);
+    if (to != 0) {  // the root has all
+      ASSERT_LT(sent, lists.sends.size()) << where();
+      ASSERT_EQ(lists.receivers[sent], to) << where();
+      const int block = lists.sends[sent++];
+      ASSERT_TRUE(block >= -q && block < q) << where() << ": " << block;
+      ASSERT_TRUE(block == own - q || (received & bit(block)) != 0)
+          << where() << ", phase " << j << ": " << block;
+    }
+    received |= bit(lists.receives[j]);
+  }
+  EXPECT_EQ(received, ((uint64_t{1} << q) - 1) ^ bit(own - q) ^ bit(own)) << where();
+  const auto direct = std::ranges::find(skips, node);
+  if (direct == skips.end()) return;
+  const auto j = static_cast<size_t>(direct - skips.begin());
+  EXPECT_EQ(lists.receives[j], static_cast<int>(j)) << where();  // what the root sends new
+}
+
+std::vector<uint32_t> SkipsOf(uint32_t n) {
+  std::vector<uint32_t> skips;
+  for (uint32_t skip = n; skip > 1;) skips.push_back(skip = (skip + 1) / 2);
+  std::ranges::reverse(skips);
+  return skips;
+}
+
 // For every n <= 1,100: a node receives each block of a period once, one of them in that period,
-// and sends what it has.
+// and sends what it has; in phase j what the root sends new.
 TEST(CirculantTest, ListsHoldTheInvariants) {
   for (uint32_t n = 2; n <= 1100; ++n) {
-    for (uint32_t node = 1; node < n; ++node) {
-      const PhaseLists lists = ListsOf(n, node);
-      const auto q = static_cast<int>(lists.receives.size());
-      ASSERT_EQ(1u << q >= n && 1u << (q - 1) < n, true) << n;
-      std::set<int> kinds;  // by block mod q
-      int in_period = 0;
-      for (const int block : lists.receives) {
-        ASSERT_TRUE(block >= -q && block < q) << n << " node " << node;
-        kinds.insert((block + q) % q);
-        in_period += block >= 0 ? 1 : 0;
-      }
-      ASSERT_EQ(kinds.size(), lists.receives.size()) << n << " node " << node;
-      ASSERT_EQ(in_period, 1) << n << " node " << node;
+    const std::vector<uint32_t> skips = SkipsOf(n);
+    for (uint32_t node = 1; node < n; ++node) ExpectInvariants(n, node, skips);
+    ASSERT_FALSE(HasFailure()) << n;
+  }
+}
+
+// The same beyond, up to a million nodes. Catches what shows only with long lists.
+TEST(CirculantTest, ListsHoldTheInvariantsAtRandom) {
+  const uint64_t seed = test::TestSeed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  test::Random random(seed);
+  for (int i = 0; i < 300 && !HasFailure(); ++i) {
+    const auto n = static_cast<uint32_t>(random.Between(1101, 1u << 20));
+    const std::vector<uint32_t> skips = SkipsOf(n);
+    for (const uint32_t skip : skips) ExpectInvariants(n, skip, skips);
+    for (int j = 0; j < 10; ++j) {
+      ExpectInvariants(n, static_cast<uint32_t>(random.Between(1, n - 1)), skips);
     }
   }
 }
@@ -395,6 +458,20 @@ TEST(ScatterAllgatherTest, TakesAboutTwoCopies) {
     const uint32_t k = 100 * n;
     const uint32_t rounds = ScatterAllgatherSchedule().Rounds({.nodes = n, .blocks = k});
     EXPECT_EQ(rounds, n == 2 ? k : 2 * (n - 1) * 100) << n;
+  }
+}
+
+// The steps of the ring are as long as the largest segment. Catches a scatter or a ring that takes
+// longer where k is no multiple of n, or much smaller.
+TEST(ScatterAllgatherTest, IsWithinItsBound) {
+  for (uint32_t n = 2; n <= 300; n += n < 40 ? 1 : 13) {
+    uint32_t q = 0;
+    while (1u << q < n) ++q;
+    for (const uint32_t k : {1u, 2u, n - 1, n, n + 1, 2 * n + 1, 7 * n + 5, 10 * n - 1}) {
+      const uint32_t rounds = ScatterAllgatherSchedule().Rounds({.nodes = n, .blocks = k});
+      EXPECT_LE(rounds, k + q + (n - 1) * ((k + n - 1) / n)) << n << " " << k;
+      EXPECT_GE(rounds, k) << n << " " << k;
+    }
   }
 }
 
