@@ -6,7 +6,6 @@
 #ifndef PREPOST_TOOLS_COMMAND_H_
 #define PREPOST_TOOLS_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "prepost/ir/plan.h"
 #include "prepost/ir/rolled_plan.h"
 #include "prepost/ir/status.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 

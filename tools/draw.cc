@@ -3,6 +3,7 @@
 // prepost draw: a picture of a plan, as SVG, dot text or an HTML page.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>

@@ -3,6 +3,7 @@
 // prepost import: a broadcast in the form of another tool becomes a verified plan.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <optional>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/plan_output.h"
 
+#include <CLI/CLI.hpp>
 #include <ostream>
 
 #include "prepost/ir/plan_json.h"

@@ -4,12 +4,12 @@
 #ifndef PREPOST_TOOLS_PLAN_OUTPUT_H_
 #define PREPOST_TOOLS_PLAN_OUTPUT_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "prepost/ir/plan.h"
 #include "prepost/ir/rolled_plan.h"
 #include "prepost/ir/status.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 

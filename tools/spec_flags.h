@@ -4,13 +4,13 @@
 #ifndef PREPOST_TOOLS_SPEC_FLAGS_H_
 #define PREPOST_TOOLS_SPEC_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "prepost/compiler/choice.h"
 #include "prepost/compiler/spec.h"
 #include "prepost/ir/status.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 
