@@ -43,6 +43,12 @@ Json ToJson(const Spread<Value>& spread) {
   return {{"min", spread.min}, {"median", spread.median}, {"max", spread.max}};
 }
 
+/// Exact below 2^64; above, the nearest number of 53 bits.
+Json ToJson(const ByteSum& bytes) {
+  const std::optional<uint64_t> exact = bytes.ToUint64();
+  return exact ? Json(*exact) : Json(bytes.ToDouble());
+}
+
 /// Of the nodes or racks of one kind.
 template <typename Value>
 Spread<Value> SpreadOf(const std::vector<ResourceLoad>& loads, Value ResourceLoad::*field) {
@@ -164,7 +170,7 @@ void PrintRounds(const PlanStats& stats, std::ostream& out) {
 }
 
 /// What the busiest has the most of; blocks where there are no bytes.
-std::pair<uint64_t, uint64_t> BytesAndBlocks(const ResourceLoad& load) {
+std::pair<ByteSum, uint64_t> BytesAndBlocks(const ResourceLoad& load) {
   return {load.bytes, load.blocks};
 }
 
@@ -184,7 +190,7 @@ void PrintLoads(const PlanStats& stats, std::ostream& out) {
     Line(out, label,
          fmt::format("{} blocks; most bytes at node {}: {}, {}",
                      ToText(SpreadOf(loads, &ResourceLoad::blocks)), top - loads.begin(),
-                     Count(top->blocks, "block"), Count(top->bytes, "byte")));
+                     Count(top->blocks, "block"), CountBytes(top->bytes)));
   }
 }
 
@@ -286,7 +292,8 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
 
 Json LoadJson(const PlanStats& stats, Resource resource) {
   const ResourceLoad& load = stats.load.of(resource);
-  Json json = {{"blocks", load.blocks}, {"bytes", load.bytes}, {"peak_blocks", load.peak_blocks}};
+  Json json = {
+      {"blocks", load.blocks}, {"bytes", ToJson(load.bytes)}, {"peak_blocks", load.peak_blocks}};
   if (stats.topology) json["seconds"] = load.seconds;
   return json;
 }
@@ -402,7 +409,8 @@ void PrintNodes(const PlanStats& stats, std::ostream& out) {
     const ResourceLoad& in = stats.load.of({ResourceKind::kNodeIn, i});
     const ResourceLoad& sent = stats.load.of({ResourceKind::kNodeOut, i});
     out << fmt::format("{:>8} {:>8} {:>6} {:>9} {:>9} {:>15} {:>15} {:>10}\n", i, node.ops,
-                       node.queue_pairs, in.blocks, sent.blocks, in.bytes, sent.bytes,
+                       node.queue_pairs, in.blocks, sent.blocks, in.bytes.ToText(),
+                       sent.bytes.ToText(),
                        node.last_round ? fmt::to_string(*node.last_round) : "-");
   }
 }
