@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 #include <optional>
 
@@ -81,7 +80,7 @@ Status Run(const ImportFlags& flags) {
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(flags.output.Write(*plan));
   for (const std::string& note : imported->notes)
-    std::cerr << "prepost: note: " << imported->name << ": " << note << "\n";
+    PrintNote(fmt::format("{}: {}", imported->name, note));
   return {};
 }
 

@@ -24,15 +24,8 @@ constexpr void (*kCommands[])(CLI::App&, Action*) = {
     AddDiff,     AddDraw,   AddLower,  AddRun,     AddNode,  AddCompare,
     AddTopology, AddExport, AddImport, AddDevices, AddProbe};
 
-/// Errors quote files and arguments, whose control characters are not for the terminal.
-std::string Printable(std::string text) {
-  const auto is_control = [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == '\x7f'; };
-  std::ranges::replace_if(text, is_control, '?');
-  return text;
-}
-
 int Fail(const Status& status) {
-  std::cerr << "prepost: " << Printable(status.ToString()) << "\n";
+  PrintMessage(status.ToString());
   return static_cast<int>(status.code());
 }
 
@@ -125,7 +118,7 @@ int main(int argc, char** argv) {
     std::cerr << "prepost: out of memory\n";
     return static_cast<int>(prepost::StatusCode::kEnvironment);
   } catch (const std::exception& error) {
-    std::cerr << "prepost: internal error: " << error.what() << "\n";
+    prepost::tools::PrintMessage(std::string("internal error: ") + error.what());
     return static_cast<int>(prepost::StatusCode::kRejected);
   }
 }

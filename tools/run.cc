@@ -152,7 +152,7 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
                        : is_cpu && flags.seed               ? "--seed"
                                                             : nullptr;
   if (unused != nullptr) reason += fmt::format("; {} is not used", unused);
-  std::cerr << fmt::format("prepost: note: executor {}: {}\n", program ? "offload" : "cpu", reason);
+  PrintNote(fmt::format("executor {}: {}", program ? "offload" : "cpu", reason));
   return program;
 }
 
@@ -174,8 +174,8 @@ Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, uint64_t bytes) {
     }
     return PlayedPlan::Rolled(std::move(*rolled), bytes, flags.plan_path);
   }
-  std::cerr << fmt::format("prepost: note: {} has all ops of a plan: the rolled plan is unrolled\n",
-                           flags.trace.is_wanted() ? "a trace" : "offload");
+  PrintNote(fmt::format("{} has all ops of a plan: the rolled plan is unrolled",
+                        flags.trace.is_wanted() ? "a trace" : "offload"));
   const Ticker ticker("unrolling");
   Result<Plan> plan = Unroll(*rolled, bytes);
   if (!plan.ok()) return Rejected(plan.status().ToString(), flags.plan_path);
@@ -319,7 +319,8 @@ void AddRun(CLI::App& app, Action* action) {
       ->type_name("FILE")
       ->required();
   command->add_option("--output-dir", flags->output_folder, "Where copies are written [nowhere]")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(NameOf("a folder"));
   command
       ->add_option("--executor", flags->executor,
                    "auto, cpu or offload; auto offloads where a --device is named and the plan "
