@@ -70,8 +70,10 @@ extern "C" void EndInterrupted(int) {
 }
 
 void ExitWhenInterrupted() {
-  // Whoever starts this in the background may have it ignored.
-  if (std::signal(SIGINT, EndInterrupted) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // Whoever starts this in the background, or under nohup, may have it ignored.
+    if (std::signal(signal, EndInterrupted) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
 }
 
 int Main(int argc, char** argv) {
