@@ -22,9 +22,10 @@ struct PlanOutput {
   void AddTo(CLI::App& command);
   /// What does not go together or cannot be written, before the plan is made.
   Status Check() const;
+  /// The same for a rolled plan, which has one encoding. Errors: kUsage: another is asked for.
+  Status CheckRolled() const;
 
   Status Write(const Plan& plan) const;
-  /// A rolled plan has one encoding. Errors: kUsage: another is asked for.
   Status Write(const RolledPlan& plan) const;
 };
 

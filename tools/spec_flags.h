@@ -32,9 +32,13 @@ class SpecFlags {
   /// The same for a plan of every size, with which nothing can be left to `auto`.
   Result<Spec> ToSpecForAnySize(const std::string& spec_path) const;
 
-  /// The spec of file and flags over `defaults`, not yet checked or chosen for.
+  /// The spec of file and flags over `defaults`, not yet checked or chosen for. Errors: also kUsage
+  /// for a number of nodes that neither gives.
   Result<Spec> Read(const std::string& spec_path, std::optional<uint64_t> message_bytes,
                     const Spec& defaults = {}) const;
+  /// What is wrong with `spec`, as CheckSpec() says it: at its place in the file, or with the flag
+  /// that says it. kUsage for a size that is missing.
+  Status Locate(const Status& status, const Spec& spec, const std::string& spec_path) const;
   /// What `auto` means for `spec`, which Read() gave.
   Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path) const;
 
