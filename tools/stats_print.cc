@@ -159,8 +159,9 @@ void PrintRounds(const PlanStats& stats, std::ostream& out) {
     Line(out, "", "less than the rounds: nodes may run ahead of them, and then share ports");
   }
   Line(out, "critical",
-       fmt::format("{} of {} have no slack", stats.critical_blocks,
-                   Count(stats.traffic.blocks, "block transfer")));
+       fmt::format("{} of {} {} no slack", stats.critical_blocks,
+                   Count(stats.traffic.blocks, "block transfer"),
+                   stats.critical_blocks == 1 ? "has" : "have"));
   const std::optional<LastBlocks> last = LastBlocksOf(stats.traffic);
   if (!last) return;
   Line(out, "last block",
