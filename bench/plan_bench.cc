@@ -38,6 +38,8 @@
 namespace prepost {
 namespace {
 
+constexpr int kUsage = 2;  ///< exit code: the command line is wrong
+
 struct Case {
   std::string name;
   uint32_t nodes = 0;
@@ -382,17 +384,26 @@ int Main(int argc, char** argv) {
   std::string plot;
   bool is_cpu = false;
   uint32_t rolled_nodes = 0;
-  app.add_option("--rolled", rolled_nodes,
-                 "Instead: one node's rolled program of so many nodes, per schedule")
-      ->check(CLI::Range(2u, kNodesMax));
-  app.add_option("SIZE", sizes, "nodes x blocks[:ready mode], such as 64x256 or 64x256:barrier");
-  app.add_option("--algorithm", algorithm, "Schedule");
+  CLI::Option* rolled =
+      app.add_option("--rolled", rolled_nodes,
+                     "Instead: one node's rolled program of so many nodes, per schedule")
+          ->check(CLI::Range(2u, kNodesMax));
+  app.add_option("SIZE", sizes, "nodes x blocks[:ready mode], such as 64x256 or 64x256:barrier")
+      ->excludes(rolled);
+  app.add_option("--algorithm", algorithm, "Schedule")->excludes(rolled);
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
   app.add_flag("--cpu", is_cpu,
                "CPU time instead of the clock, for machines that do other things as well");
-  app.add_flag("--json", json, "Print everything, with all samples, as JSON");
-  app.add_option("--plot", plot, "Draw the times over what varies, log-log, to this SVG file");
-  CLI11_PARSE(app, argc, argv);
+  CLI::Option* as_json =
+      app.add_flag("--json", json, "Print everything, with all samples, as JSON")->excludes(rolled);
+  app.add_option("--plot", plot, "Draw the times over what varies, log-log, to this SVG file")
+      ->excludes(rolled)
+      ->excludes(as_json);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
   const Timer timer = is_cpu ? Timer::kCpu : Timer::kClock;
 
   if (rolled_nodes != 0) return PrintRolled(rolled_nodes, repeat, timer);
@@ -401,7 +412,7 @@ int Main(int argc, char** argv) {
     const std::optional<Case> parsed = ParseCase(size);
     if (!parsed) {
       std::cerr << "plan_bench: '" << size << "' is no size such as 64x256 or 64x256:barrier\n";
-      return 2;
+      return kUsage;
     }
     results.push_back(RunInChild(*parsed, algorithm, repeat, timer));
   }

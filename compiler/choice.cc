@@ -54,6 +54,11 @@ constexpr double kRoundingSlack = 1e-9;
 
 std::string Percent(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
 
+/// Of what is more than 0, however little.
+std::string PercentMore(double ratio) {
+  return 100 * ratio < 0.05 ? "less than 0.1 %" : Percent(ratio);
+}
+
 /// The most blocks that `nodes` nodes may have.
 uint32_t BlocksMax(uint32_t nodes) {
   uint32_t blocks = kBlocksMax;
@@ -302,7 +307,7 @@ std::string Describe(const Choice& choice, const Spec& asked) {
     return fmt::format("least predicted time, {}; as {}, which is listed later", time,
                        next.algorithm);
   return fmt::format("least predicted time, {}; {} takes {}{} more", time, next.algorithm,
-                     next.is_rough ? "about " : "", Percent(ratio));
+                     next.is_rough ? "about " : "", PercentMore(ratio));
 }
 
 }  // namespace
@@ -338,8 +343,9 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
   }
   choice.reason = Describe(choice, asked);
   if (choice.rule) {
-    choice.reason = fmt::format("{}: /rules/{} says {}; {}", options.rules.name, *choice.rule,
-                                options.rules.rules[*choice.rule].Describe(), choice.reason);
+    choice.reason =
+        fmt::format("{}: /rules/{} says {}; {}", options.rules.name, *choice.rule,
+                    options.rules.rules[*choice.rule].For(spec).Describe(), choice.reason);
   }
   return choice;
 }

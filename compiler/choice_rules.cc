@@ -156,6 +156,13 @@ class RulesReader {
 
 }  // namespace
 
+ChoiceRule ChoiceRule::For(const Spec& spec) const {
+  ChoiceRule used = *this;
+  if (spec.algorithm != kAutoAlgorithm) used.algorithm.reset();
+  if (!spec.choose_block_bytes) used.block_bytes.reset();
+  return used;
+}
+
 std::string ChoiceRule::Describe() const {
   std::vector<std::string> pinned;
   if (algorithm) pinned.push_back("algorithm " + *algorithm);
@@ -168,17 +175,14 @@ std::optional<size_t> ChoiceRules::Apply(Spec* spec) const {
     return rule.nodes.Holds(spec->nodes) && rule.bytes.Holds(spec->message_bytes.value_or(0));
   });
   if (match == rules.end()) return std::nullopt;
-  bool pins = false;
-  if (match->algorithm && spec->algorithm == kAutoAlgorithm) {
-    spec->algorithm = *match->algorithm;
-    pins = true;
-  }
-  if (match->block_bytes && spec->choose_block_bytes) {
-    spec->block_bytes = *match->block_bytes;
+  const ChoiceRule used = match->For(*spec);
+  if (!used.algorithm && !used.block_bytes) return std::nullopt;
+  if (used.algorithm) spec->algorithm = *used.algorithm;
+  if (used.block_bytes) {
+    spec->block_bytes = *used.block_bytes;
     spec->choose_block_bytes = false;
-    pins = true;
   }
-  return pins ? std::optional(static_cast<size_t>(match - rules.begin())) : std::nullopt;
+  return static_cast<size_t>(match - rules.begin());
 }
 
 Result<ChoiceRules> ReadChoiceRules(std::istream& in, const std::string& name,

@@ -34,6 +34,8 @@ struct ChoiceRule {
   std::optional<std::string> algorithm;
   std::optional<uint64_t> block_bytes;
 
+  /// What of it `spec` leaves open; the rest is not used.
+  ChoiceRule For(const Spec& spec) const;
   /// "algorithm chain, block_bytes 65536".
   std::string Describe() const;
   friend bool operator==(const ChoiceRule&, const ChoiceRule&) = default;

@@ -47,6 +47,19 @@ void ChooseReady(const Spec& spec, const RolledSchedule& schedule, RolledExtent 
   plan.send_window = SendWindowFor(spec.send_window, fan);
 }
 
+/// Against windows that no verification could settle.
+Status CheckWindows(const Spec& spec) {
+  const auto check = [](const char* what, uint32_t window, const char* where) -> Status {
+    if (window <= kRolledWindowMax) return {};
+    return Rejected(fmt::format("a {} window of {} is too large for a plan of every message size, "
+                                "the limit is {}: what has to be verified grows with it",
+                                what, window, kRolledWindowMax),
+                    where);
+  };
+  PREPOST_RETURN_IF_ERROR(check("receive", spec.ready.ready.window, "/ready"));
+  return check("send", spec.send_window.window.value_or(0), "/send_window");
+}
+
 /// All nodes' programs must be there, and their rounds few enough to go through.
 Status CheckUnrollable(const RolledPlan& plan, uint32_t blocks) {
   if (plan.programs.size() != plan.nodes) {
@@ -77,6 +90,7 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
   Spec sized = spec;  // a size that is always right: it does not matter
   sized.message_bytes = 0;
   PREPOST_RETURN_IF_ERROR(CheckSpec(sized));
+  PREPOST_RETURN_IF_ERROR(CheckWindows(spec));
   const Algorithm algorithm = *FindAlgorithm(spec.algorithm);
   const RolledSchedule* const schedule = algorithm.schedule->rolled();
   if (schedule == nullptr) {

@@ -90,14 +90,18 @@ RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports) {
   return bound;
 }
 
+uint64_t CeilOf(double rounds) {
+  constexpr double kRoundingSlack = 1e-9;
+  const double whole = std::ceil(rounds - kRoundingSlack);
+  return whole < 0x1p64 ? static_cast<uint64_t>(whole) : UINT64_MAX;
+}
+
 uint64_t LimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks, double block_rate) {
-  constexpr double kRoundingSlack = 1e-9;  // a hair above a whole number is that number
   uint64_t rounds = 0;
   for (const CutBound& cut : cuts) {
     if (!cut.is_rack) continue;
     const double crossings = static_cast<double>(cut.copies) * blocks;
-    const double needed = std::ceil(crossings * block_rate / cut.rate - kRoundingSlack);
-    rounds = std::max(rounds, static_cast<uint64_t>(needed));
+    rounds = std::max(rounds, CeilOf(crossings * block_rate / cut.rate));
   }
   return rounds;
 }

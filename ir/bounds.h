@@ -39,6 +39,9 @@ struct CutBound {
 /// longest of these (Kumar and Ross 2006, and the same argument for racks). Longest first; none for
 /// one node. Latencies are not counted. Needs a network that CheckNetwork() accepts.
 std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t bytes);
+/// Of a number of rounds >= 0: the whole number that is not less, a hair above one being that one
+/// (rates are measured). From 2^64 on UINT64_MAX.
+uint64_t CeilOf(double rounds);
 /// What the cuts between racks say of NetworkLoad::limited_rounds of `blocks` blocks, where nodes'
 /// ports carry a block per round, `block_rate` bytes/s; 0 without such cuts.
 uint64_t LimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks, double block_rate);

@@ -9,13 +9,12 @@
 #include "prepost/ir/network_load.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
+
+#include "prepost/ir/bounds.h"
 
 namespace prepost {
 namespace {
-
-/// Rates are measured; a hair above a whole number is that number.
-constexpr double kRoundingSlack = 1e-9;
 
 class LoadMeter {
  public:
@@ -42,7 +41,7 @@ class LoadMeter {
     for (const ResourceKind kind : kResourceKinds) {
       std::vector<ResourceLoad>& loads = load_.loads[Index(kind)];
       for (uint32_t i = 0; i < loads.size(); ++i) {
-        loads[i].seconds = static_cast<double>(loads[i].bytes) / network_.RateOf({kind, i});
+        loads[i].seconds = loads[i].bytes.ToDouble() / network_.RateOf({kind, i});
       }
     }
     const uint32_t other_racks = network_.OccupiedRacks() - 1;
@@ -53,7 +52,7 @@ class LoadMeter {
  private:
   struct RoundLoad {
     uint32_t blocks = 0;
-    uint64_t bytes = 0;
+    ByteSum bytes;
   };
 
   static size_t Index(ResourceKind kind) { return static_cast<size_t>(kind); }
@@ -102,7 +101,7 @@ class LoadMeter {
   void EndRound(double latency) {
     const double block_rate = network_.nodes[header_.root.index()].out_rate;
     double seconds = 0;
-    double rounds = 1;
+    uint64_t rounds = 1;
     for (const Resource resource : touched_) {
       RoundLoad& round = round_[Index(resource.kind)][resource.index];
       ResourceLoad& total = load_.loads[Index(resource.kind)][resource.index];
@@ -110,17 +109,18 @@ class LoadMeter {
       total.bytes += round.bytes;
       total.peak_blocks = std::max(total.peak_blocks, round.blocks);
       const double rate = network_.RateOf(resource);
-      seconds = std::max(seconds, static_cast<double>(round.bytes) / rate);
+      seconds = std::max(seconds, round.bytes.ToDouble() / rate);
       const bool is_node =
           resource.kind == ResourceKind::kNodeOut || resource.kind == ResourceKind::kNodeIn;
       if (!is_node) {
-        rounds = std::max(rounds, std::ceil(round.blocks * block_rate / rate - kRoundingSlack));
+        rounds = std::max(rounds, CeilOf(round.blocks * block_rate / rate));
       }
       round = {};
     }
     touched_.clear();
     load_.seconds += seconds + latency;
-    load_.limited_rounds += static_cast<uint64_t>(rounds);
+    // At most UINT64_MAX, on links so slow that only the limit of numbers ends it.
+    load_.limited_rounds += std::min(rounds, UINT64_MAX - load_.limited_rounds);
   }
 
   const PlanTables& tables_;

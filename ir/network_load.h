@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "prepost/ir/byte_sum.h"
 #include "prepost/ir/network.h"
 #include "prepost/ir/plan_tables.h"
 
@@ -16,7 +17,7 @@ namespace prepost {
 
 struct ResourceLoad {
   uint64_t blocks = 0;
-  uint64_t bytes = 0;
+  ByteSum bytes;
   uint32_t peak_blocks = 0;  ///< in one round
   double seconds = 0;        ///< bytes / rate: how long it is busy at least
 };

@@ -3,28 +3,20 @@
 
 #include <cstdint>
 
+#include "prepost/ir/utf8.h"
+
 namespace prepost {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-/// Bytes of the well-formed UTF-8 sequence of an XML character at the start of `text`; 0 when there
-/// is none.
+/// Bytes of the XML character at the start of `text`; 0 when there is none.
 size_t CharacterLength(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return first >= 0x20 || first == '\t' || first == '\n' || first == '\r' ? 1 : 0;
-  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  uint32_t code = first & (0xFFu >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    code = code << 6 | (byte(i) & 0x3Fu);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  const bool forbidden = surrogate || code == 0xFFFE || code == 0xFFFF || code > 0x10FFFF;
-  return code < kSmallest[length] || forbidden ? 0 : length;
+  const size_t length = Utf8Length(text);
+  const auto first = static_cast<uint8_t>(text[0]);
+  if (length == 1 && first < 0x20) return first == '\t' || first == '\n' || first == '\r' ? 1 : 0;
+  const std::string_view character = text.substr(0, length);
+  return character == "\xEF\xBF\xBE" || character == "\xEF\xBF\xBF" ? 0 : length;
 }
 
 }  // namespace

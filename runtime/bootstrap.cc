@@ -515,8 +515,21 @@ std::string Bootstrap::Missing() const {
 
 Status Bootstrap::NotThere() const {
   const std::chrono::duration<double> waited = options_.connect_max;
-  return Rejected(
-      fmt::format("not connected with all nodes after {:g} s: {}", waited.count(), Missing()));
+  std::string text =
+      fmt::format("not connected with all nodes after {:g} s: {}", waited.count(), Missing());
+  // The root is there and has the same header, so what it does not expect comes of the programs.
+  const NodeId root = plan_.header().root;
+  const bool lacks_root =
+      !to_root_only_ && options_.node != root && std::ranges::any_of(links_, [&](const Link& link) {
+        return !IsServed(link) && (link.name.from == root || link.name.to == root);
+      });
+  if (lacks_root && plan_.is_rolled()) {
+    text += fmt::format(
+        "; node {} is in the group: are all files of the rolled plan made with the same order of "
+        "nodes (--order, --topology)?",
+        root.value);
+  }
+  return Rejected(std::move(text));
 }
 
 }  // namespace prepost

@@ -87,7 +87,8 @@ std::string HelloSide::Why() const {
     case Refusal::kDuplicate:
       return "this node is there already";
     case Refusal::kUnexpected:
-      return "the plan has no such connection";
+      return "its plan has no such connection; are all files of a rolled plan made with the same "
+             "order of nodes (--order, --topology)?";
     case Refusal::kOtherCarrier:
       return fmt::format(
           "node {} goes over {}, node {} over {}; give --device at all nodes, or at none",

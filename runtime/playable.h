@@ -27,6 +27,7 @@ class Playable {
   Playable(const RolledPlay& play)  // NOLINT: so is this
       : outline_(&play.outline()), rolled_(&play) {}
 
+  bool is_rolled() const { return rolled_ != nullptr; }
   const PlanHeader& header() const { return outline_->header(); }
   /// Of one node's file only those of the node.
   std::span<const Channel> channels() const { return outline_->channels(); }

@@ -4,6 +4,7 @@
 // with.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -11,8 +12,7 @@
 
 #include "prepost/compiler/rate_text.h"
 #include "tools/command.h"
-#include "tools/message_size.h"
-#include "tools/spec_flags.h"
+#include "tools/spec_input.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -21,9 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ChooseFlags {
-  SpecFlags spec;
-  std::string spec_path;
-  MessageSize size;
+  SpecInput input;
   bool json = false;
 };
 
@@ -75,16 +73,14 @@ void PrintJson(const Choice& choice, std::ostream& out) {
 }
 
 Status Run(const ChooseFlags& flags) {
-  const Result<std::optional<uint64_t>> bytes = flags.size.Bytes();
-  if (!bytes.ok()) return bytes.status();
   Spec open;
   open.algorithm = kAutoAlgorithm;
   open.choose_block_bytes = true;
-  const Result<Spec> spec = flags.spec.Read(flags.spec_path, *bytes, open);
+  const Result<Spec> spec = flags.input.Read(open);
   if (!spec.ok()) return spec.status();
   const Result<Choice> choice = [&] {
     const Ticker ticker("choosing");
-    return flags.spec.ChooseFor(*spec, flags.spec_path);
+    return flags.input.flags.ChooseFor(*spec, flags.input.path);
   }();
   if (!choice.ok()) return choice.status();
   (flags.json ? PrintJson : PrintTable)(*choice, std::cout);
@@ -110,9 +106,7 @@ void AddChoose(CLI::App& app, Action* action) {
       "  prepost choose --nodes 8 --message-bytes 4KiB --rules examples/rules/small.json\n"
       "  prepost choose --nodes 100 --message-bytes 1GiB --algorithm chain --rate 25Gbit/s "
       "--latency 5us");
-  command->add_option("SPEC", flags->spec_path, "Spec file, - for stdin");
-  flags->spec.AddTo(*command);
-  flags->size.AddTo(*command, /*takes_any=*/false);
+  flags->input.AddTo(*command, /*takes_any=*/false);
   command->add_flag("--json", flags->json, "Print it all as JSON");
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

@@ -13,10 +13,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <optional>
 
 #include "prepost/ir/plan_json.h"
 #include "prepost/ir/rolled_plan_json.h"
+#include "prepost/ir/utf8.h"
 #include "prepost/ir/verify.h"
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/plan_folder.h"
@@ -52,6 +54,9 @@ constexpr Unit kUnits[] = {
     {"GB", 1'000'000'000},
     {"TB", 1'000'000'000'000},
 };
+
+/// Of the same warning, for each file of a folder, so many are printed.
+constexpr size_t kWarningsOfAKind = 3;
 
 /// A device, pipe or socket: it is written to as it is, without renaming.
 bool IsSpecial(const std::filesystem::file_status& status) {
@@ -90,9 +95,25 @@ auto ReadPlanWith(ReadFunction read, const std::string& path)
 
 }  // namespace
 
+void PrintMessage(const std::string& text) {
+  std::cerr << fmt::format("prepost: {}\n", Printable(text));
+}
+
+void PrintNote(const std::string& text) { PrintMessage("note: " + text); }
+
 void PrintWarnings(const std::string& name, const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings)
-    std::cerr << "prepost: warning: " << name << ": " << warning << "\n";
+  std::map<std::string, size_t> seen;  // by kind: the text behind the place
+  for (const std::string& warning : warnings) {
+    const size_t colon = warning.rfind(": ");
+    const std::string kind = warning.substr(colon == std::string::npos ? 0 : colon + 2);
+    if (++seen[kind] <= kWarningsOfAKind)
+      PrintMessage(fmt::format("warning: {}: {}", name, warning));
+  }
+  for (const auto& [kind, count] : seen) {
+    if (count <= kWarningsOfAKind) continue;
+    PrintMessage(
+        fmt::format("warning: {}: {} more times: {}", name, count - kWarningsOfAKind, kind));
+  }
 }
 
 Status WithInput(const std::string& path,

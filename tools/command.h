@@ -6,7 +6,6 @@
 #ifndef PREPOST_TOOLS_COMMAND_H_
 #define PREPOST_TOOLS_COMMAND_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "prepost/ir/plan.h"
 #include "prepost/ir/rolled_plan.h"
 #include "prepost/ir/status.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 
@@ -52,7 +52,12 @@ Status WithInput(const std::string& path,
 Status WithText(const std::string& path, size_t bytes_max,
                 const std::function<Status(const std::string& text, const std::string&)>& read);
 
-/// What was read of `name` and is only warned of, to stderr.
+/// "prepost: `text`", a line on stderr. Texts quote files and arguments, so it is Printable().
+void PrintMessage(const std::string& text);
+/// The same, of what is no error: "prepost: note: `text`".
+void PrintNote(const std::string& text);
+/// What was read of `name` and is only warned of, to stderr: the first few of a kind, and how many
+/// more there are.
 void PrintWarnings(const std::string& name, const std::vector<std::string>& warnings);
 
 /// Reads a plan ("-": stdin), prints warnings to stderr; does not verify it.

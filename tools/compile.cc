@@ -5,46 +5,29 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "prepost/compiler/node_order.h"
 #include "prepost/compiler/roll.h"
+#include "prepost/compiler/verify_rolled.h"
 #include "tools/command.h"
-#include "tools/message_size.h"
 #include "tools/number_check.h"
 #include "tools/plan_output.h"
-#include "tools/spec_flags.h"
+#include "tools/spec_input.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
 namespace {
 
 struct CompileFlags {
-  SpecFlags spec;
-  std::string spec_path;
-  MessageSize size;
+  SpecInput input;
   std::optional<uint32_t> node;
   PlanOutput output;
   bool show_order = false;
   CompileOptions options;
 };
-
-/// The plan for every message size.
-Status RunAny(const CompileFlags& flags) {
-  const CompileOptions& options = flags.options;
-  if (options.time_passes || !options.skip_passes.empty() || !options.print_before.empty() ||
-      !options.print_after.empty()) {
-    return {StatusCode::kUsage, "passes run when a plan for any size is unrolled, not before"};
-  }
-  const Result<Spec> spec = flags.spec.ToSpecForAnySize(flags.spec_path);
-  if (!spec.ok()) return spec.status();
-  std::optional<NodeId> only;
-  if (flags.node) only = NodeId(*flags.node);
-  const Result<RolledPlan> plan = Roll(*spec, only);
-  if (!plan.ok()) return plan.status();
-  return flags.output.Write(*plan);
-}
 
 /// A line per vertex: the node, and with a topology its host and rack.
 void PrintOrder(const Spec& spec, std::ostream& out) {
@@ -61,22 +44,44 @@ void PrintOrder(const Spec& spec, std::ostream& out) {
   }
 }
 
+/// What --show-order prints; whether that is all, as the plan would be in the same place.
+bool ShowOrder(const CompileFlags& flags, const Spec& spec) {
+  if (!flags.show_order) return false;
+  PrintOrder(spec, std::cout);
+  return flags.output.path == "-";
+}
+
+/// The plan for every message size.
+Status RunAny(const CompileFlags& flags) {
+  const CompileOptions& options = flags.options;
+  if (options.time_passes || !options.skip_passes.empty() || !options.print_before.empty() ||
+      !options.print_after.empty()) {
+    return {StatusCode::kUsage, "passes run when a plan for any size is unrolled, not before"};
+  }
+  PREPOST_RETURN_IF_ERROR(flags.output.CheckRolled());
+  const Result<Spec> spec = flags.input.flags.ToSpecForAnySize(flags.input.path);
+  if (!spec.ok()) return spec.status();
+  if (ShowOrder(flags, *spec)) return {};
+  std::optional<NodeId> only;
+  if (flags.node) only = NodeId(*flags.node);
+  const Result<RolledPlan> plan = Roll(*spec, only);
+  if (!plan.ok()) return flags.input.flags.Locate(plan.status(), *spec, flags.input.path);
+  // What nobody could verify later is not written.
+  if (const Result<uint32_t> last = BlocksThatSettle(*plan); !last.ok()) return last.status();
+  return flags.output.Write(*plan);
+}
+
 Status Run(CompileFlags& flags) {
+  if (flags.input.size.is_any()) return RunAny(flags);
   PREPOST_RETURN_IF_ERROR(flags.output.Check());
-  if (flags.size.is_any()) return RunAny(flags);
   if (flags.node) {
     return {StatusCode::kUsage,
             "--node makes one node's program for every size: add "
             "--message-bytes any"};
   }
-  const Result<std::optional<uint64_t>> bytes = flags.size.Bytes();
-  if (!bytes.ok()) return bytes.status();
-  const Result<Spec> spec = flags.spec.ToSpec(flags.spec_path, *bytes);
+  const Result<Spec> spec = flags.input.ToSpec();
   if (!spec.ok()) return spec.status();
-  if (flags.show_order) {
-    PrintOrder(*spec, std::cout);
-    if (flags.output.path == "-") return {};  // the plan would be there, too
-  }
+  if (ShowOrder(flags, *spec)) return {};
   flags.options.log = &std::cerr;
   const Result<Plan> plan = [&] {
     const Ticker ticker("compiling");
@@ -109,9 +114,7 @@ void AddCompile(CLI::App& app, Action* action) {
       "  prepost compile --nodes 200 --message-bytes 200MiB --encoding shards -o shards/\n"
       "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"
       "  prepost compile --nodes 65536 --message-bytes any --node 7 --dump");
-  command->add_option("SPEC", flags->spec_path, "Spec file, - for stdin");
-  flags->spec.AddTo(*command);
-  flags->size.AddTo(*command, /*takes_any=*/true);
+  flags->input.AddTo(*command, /*takes_any=*/true);
   command
       ->add_option("--node", flags->node,
                    "Only this node's program; needs --message-bytes any, and no other node's")

@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <iostream>
-
 #include "prepost/backends/nic/fit.h"
 #include "prepost/compiler/compile.h"
+#include "tools/command.h"
 
 namespace prepost::tools {
 
@@ -23,11 +22,11 @@ Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower) 
   windowed.ready = {.automatic = false, .ready = {.mode = ReadyMode::kWindow, .window = 1}};
   Result<Plan> other = Compile(windowed);
   if (!other.ok() || !nic::CheckFit(*other, *lower).ok()) return plan;
-  std::cerr << fmt::format(
-      "prepost: note: compiled with --ready window=1: with {}, as auto has it here, more than the "
-      "{} "
-      "receives that device profile {} holds must be posted at once\n",
-      ToString(header.ready), at_once, lower->profile.name);
+  PrintNote(
+      fmt::format("compiled with --ready window=1: with {}, as auto has it here, more than the "
+                  "{} "
+                  "receives that device profile {} holds must be posted at once",
+                  ToString(header.ready), at_once, lower->profile.name));
   return other;
 }
 

@@ -3,6 +3,7 @@
 // prepost devices: what could execute queue programs here, and why not.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>

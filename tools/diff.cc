@@ -3,6 +3,7 @@
 // prepost diff: how two plans differ in what they mean.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -3,8 +3,8 @@
 // prepost draw: a picture of a plan, as SVG, dot text or an HTML page.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -109,10 +109,10 @@ Result<std::string> Draw(const DrawFlags& flags, const std::string& format, cons
     size_t shown = 0;
     Result<std::string> picture = viz::DrawQueues(plan, *selection, *lower, &shown);
     if (picture.ok() && shown == 0) {
-      std::cerr << fmt::format(
-          "prepost: note: the picture is empty: nothing in node {}'s queues is "
-          "of these blocks and rounds\n",
-          selection->nodes.front().value);
+      PrintNote(
+          fmt::format("the picture is empty: nothing in node {}'s queues is "
+                      "of these blocks and rounds",
+                      selection->nodes.front().value));
     }
     return picture;
   }
@@ -172,7 +172,8 @@ void AddDraw(CLI::App& app, Action* action) {
   command
       ->add_option("-o,--output", flags->output,
                    "File: .svg, .html, or .dot of a graph (default: svg to stdout)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
   command->add_option("--format", flags->format, "svg, dot or html, whatever the file's suffix")
       ->type_name("FORMAT");
   command

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // prepost explain: why an op of a plan waits, what waits for it, and the chain back to the root.
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -4,14 +4,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
 #include <memory>
 
 #include "prepost/ir/goal_writer.h"
 #include "prepost/ir/graphml.h"
 #include "prepost/ir/msccl.h"
 #include "tools/command.h"
+#include "tools/number_check.h"
 
 namespace prepost::tools {
 namespace {
@@ -66,7 +67,7 @@ Status Run(const ExportFlags& flags) {
   PREPOST_RETURN_IF_ERROR(
       WriteFile(flags.output, [&](std::ostream& out) { (*format)->write(*plan, out); }));
   const std::string losses = (*format)->losses(*plan);
-  if (!losses.empty()) std::cerr << "prepost: note: " << losses << "\n";
+  if (!losses.empty()) PrintNote(losses);
   return {};
 }
 
@@ -89,7 +90,8 @@ void AddExport(CLI::App& app, Action* action) {
   command->add_option("--format", flags->format, "goal, graphml or msccl, whatever -o's suffix")
       ->type_name("FORMAT");
   command->add_option("-o,--output", flags->output, "File to write, - for stdout [-]")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }
 

@@ -3,7 +3,7 @@
 // prepost import: a broadcast in the form of another tool becomes a verified plan.
 #include <fmt/format.h>
 
-#include <iostream>
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 
@@ -80,7 +80,7 @@ Status Run(const ImportFlags& flags) {
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(flags.output.Write(*plan));
   for (const std::string& note : imported->notes)
-    std::cerr << "prepost: note: " << imported->name << ": " << note << "\n";
+    PrintNote(fmt::format("{}: {}", imported->name, note));
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -78,8 +79,8 @@ std::string NoteOnMissingNodes(const nic::QueueProgram& program, const PlanHeade
   }
   if (program.nodes.size() > kNodesShownMax) shown += ", ...";
   return fmt::format(
-      "prepost: note: {} of {} compared with the plan ({}); whether nodes wait for each other in a "
-      "circle shows only when all are\n",
+      "{} of {} compared with the plan ({}); whether nodes wait for each other in a "
+      "circle shows only when all are",
       program.nodes.size(), Count(header.nodes, "node"), shown);
 }
 
@@ -129,7 +130,7 @@ Status Run(const LowerFlags& flags) {
     PREPOST_RETURN_IF_ERROR(report->ToStatus());
     nic::LabelOps(*plan, &*program);
     if (program->nodes.size() < plan->header().nodes && !flags.list) {
-      std::cerr << NoteOnMissingNodes(*program, plan->header());
+      PrintNote(NoteOnMissingNodes(*program, plan->header()));
     }
   }
   return Write(flags, plan ? &*plan : nullptr, *program);
@@ -177,6 +178,7 @@ void AddLower(CLI::App& app, Action* action) {
       ->add_option("-o,--output", flags->output,
                    "Write the queue programs: raw bytes if the name ends in .bin, else JSON")
       ->type_name("FILE")
+      ->check(NameOf("a file"))
       ->excludes(list)
       ->excludes(json);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });

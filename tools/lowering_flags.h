@@ -4,11 +4,11 @@
 #ifndef PREPOST_TOOLS_LOWERING_FLAGS_H_
 #define PREPOST_TOOLS_LOWERING_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "prepost/backends/nic/lower.h"
 #include "prepost/ir/status.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -23,15 +24,8 @@ constexpr void (*kCommands[])(CLI::App&, Action*) = {
     AddDiff,     AddDraw,   AddLower,  AddRun,     AddNode,  AddCompare,
     AddTopology, AddExport, AddImport, AddDevices, AddProbe};
 
-/// Errors quote files and arguments, whose control characters are not for the terminal.
-std::string Printable(std::string text) {
-  const auto is_control = [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == '\x7f'; };
-  std::ranges::replace_if(text, is_control, '?');
-  return text;
-}
-
 int Fail(const Status& status) {
-  std::cerr << "prepost: " << Printable(status.ToString()) << "\n";
+  PrintMessage(status.ToString());
   return static_cast<int>(status.code());
 }
 
@@ -76,8 +70,10 @@ extern "C" void EndInterrupted(int) {
 }
 
 void ExitWhenInterrupted() {
-  // Whoever starts this in the background may have it ignored.
-  if (std::signal(SIGINT, EndInterrupted) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // Whoever starts this in the background, or under nohup, may have it ignored.
+    if (std::signal(signal, EndInterrupted) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -124,7 +120,7 @@ int main(int argc, char** argv) {
     std::cerr << "prepost: out of memory\n";
     return static_cast<int>(prepost::StatusCode::kEnvironment);
   } catch (const std::exception& error) {
-    std::cerr << "prepost: internal error: " << error.what() << "\n";
+    prepost::tools::PrintMessage(std::string("internal error: ") + error.what());
     return static_cast<int>(prepost::StatusCode::kRejected);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/message_size.h"
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "tools/command.h"

@@ -4,12 +4,12 @@
 #ifndef PREPOST_TOOLS_MESSAGE_SIZE_H_
 #define PREPOST_TOOLS_MESSAGE_SIZE_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "prepost/ir/status.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 

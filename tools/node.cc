@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -140,7 +141,7 @@ Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const Plan* plan) {
                                                   .is_traced = flags.trace.is_wanted()},
                                                  *plan, NodeId(flags.node), library.get());
   if (device.ok() && !device->note().empty()) {
-    std::cerr << fmt::format("prepost: note: executor {}\n", device->note());
+    PrintNote("executor " + device->note());
   }
   return device;
 }
@@ -377,7 +378,8 @@ void AddNode(CLI::App& app, Action* action) {
   command->add_option("-i,--input", flags->input_path, "The message, at the root")
       ->type_name("FILE");
   command->add_option("-o,--output", flags->output_path, "The copy, elsewhere [nowhere]")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
   AddConnectionFlags(*command, *flags);
   AddExecutorFlags(*command, *flags);
   flags->trace.AddTo(*command);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <string>
 #include <system_error>
@@ -40,5 +41,7 @@ CLI::Validator NameOf(const std::string& kind) {
 }
 
 CLI::Validator Number(double least, double most) { return InRange(least, most, "a number"); }
+
+CLI::Validator Seconds() { return Number(0.001, 1e6); }
 
 }  // namespace prepost::tools

@@ -7,9 +7,10 @@
 #ifndef PREPOST_TOOLS_NUMBER_CHECK_H_
 #define PREPOST_TOOLS_NUMBER_CHECK_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 
@@ -20,7 +21,7 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most);
 CLI::Validator Number(double least, double most);
 
 /// Of every flag that is a time in seconds.
-inline CLI::Validator Seconds() { return Number(0.001, 1e6); }
+CLI::Validator Seconds();
 
 /// For ->check(): any text but "". `kind`: what it names, "a device".
 CLI::Validator NameOf(const std::string& kind);

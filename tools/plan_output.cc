@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/plan_output.h"
 
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 #include <ostream>
 
 #include "prepost/ir/plan_json.h"
@@ -8,6 +11,7 @@
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/plan_folder.h"
 #include "tools/command.h"
+#include "tools/number_check.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -34,7 +38,8 @@ void PlanOutput::AddTo(CLI::App& command) {
   command
       .add_option("-o,--output", path,
                   "Plan file to write, - for stdout; with --encoding shards a folder [-]")
-      ->type_name("PLAN");
+      ->type_name("PLAN")
+      ->check(NameOf("a file"));
   command
       .add_option("--encoding", encoding,
                   "rows: an op a line; columns: an array per field, a quarter of the size and read "
@@ -55,6 +60,12 @@ Status PlanOutput::Check() const {
   return CheckPlanFolder(path);
 }
 
+Status PlanOutput::CheckRolled() const {
+  if (encoding == kAuto) return {};
+  return {StatusCode::kUsage,
+          fmt::format("--encoding {} is for plans of one message size", encoding)};
+}
+
 Status PlanOutput::Write(const Plan& plan) const {
   if (encoding == kShards) return WriteShards(plan, path);
   const bool is_columns =
@@ -69,9 +80,6 @@ Status PlanOutput::Write(const Plan& plan) const {
 }
 
 Status PlanOutput::Write(const RolledPlan& plan) const {
-  if (encoding != kAuto) {
-    return {StatusCode::kUsage, "--encoding is for plans of one message size"};
-  }
   return WriteFile(path, [&](std::ostream& out) {
     if (dump) {
       out << Dump(plan);

@@ -4,12 +4,12 @@
 #ifndef PREPOST_TOOLS_PLAN_OUTPUT_H_
 #define PREPOST_TOOLS_PLAN_OUTPUT_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "prepost/ir/plan.h"
 #include "prepost/ir/rolled_plan.h"
 #include "prepost/ir/status.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 
@@ -22,9 +22,10 @@ struct PlanOutput {
   void AddTo(CLI::App& command);
   /// What does not go together or cannot be written, before the plan is made.
   Status Check() const;
+  /// The same for a rolled plan, which has one encoding. Errors: kUsage: another is asked for.
+  Status CheckRolled() const;
 
   Status Write(const Plan& plan) const;
-  /// A rolled plan has one encoding. Errors: kUsage: another is asked for.
   Status Write(const RolledPlan& plan) const;
 };
 

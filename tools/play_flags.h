@@ -4,7 +4,6 @@
 #ifndef PREPOST_TOOLS_PLAY_FLAGS_H_
 #define PREPOST_TOOLS_PLAY_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/message_file.h"
+#include "tools/cli_forward.h"
 #include "tools/wait_flags.h"
 
 namespace prepost::tools {

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <iostream>
 #include <utility>
 
 #include "prepost/compiler/roll.h"
 #include "prepost/compiler/verify_rolled.h"
+#include "tools/command.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -36,8 +36,7 @@ Result<PlayedPlan> PlayedPlan::Unrolled(const RolledPlan& rolled, uint64_t bytes
     return Unroll(rolled, bytes);
   }();
   if (!plan.ok()) return Rejected(plan.status().ToString(), path);
-  std::cerr << fmt::format("prepost: note: {} has all ops of a plan: the rolled plan is unrolled\n",
-                           what);
+  PrintNote(fmt::format("{} has all ops of a plan: the rolled plan is unrolled", what));
   PlayedPlan played(std::move(*plan));
   played.whole_ = HashRolledPlan(rolled, bytes);
   return played;

@@ -79,6 +79,10 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
     out << "\n";
   }
   PrintRearms(report, out);
+  if (header.nodes == 1) {
+    out << fmt::format("one node has the message, nothing was sent: XXH3-128 {}\n", sum.ToString());
+    return;
+  }
   const std::string copies =
       IsOfOne(header, report)
           ? fmt::format("the copy of node {} is", report.nodes.front().node.value)

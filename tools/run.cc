@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -150,7 +151,7 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
                        : is_cpu && flags.seed               ? "--seed"
                                                             : nullptr;
   if (unused != nullptr) reason += fmt::format("; {} is not used", unused);
-  std::cerr << fmt::format("prepost: note: executor {}: {}\n", program ? "offload" : "cpu", reason);
+  PrintNote(fmt::format("executor {}: {}", program ? "offload" : "cpu", reason));
   return program;
 }
 
@@ -313,7 +314,8 @@ void AddRun(CLI::App& app, Action* action) {
       ->type_name("FILE")
       ->required();
   command->add_option("--output-dir", flags->output_folder, "Where copies are written [nowhere]")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(NameOf("a folder"));
   command
       ->add_option("--executor", flags->executor,
                    "auto, cpu or offload; auto offloads where a --device is named and the plan "

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <iostream>
 
 #include "prepost/compiler/rate_text.h"
 #include "prepost/compiler/schedule.h"
@@ -28,6 +28,7 @@ std::string FlagOf(const std::string& pointer) {
 }
 
 constexpr size_t kOrderBytesMax = size_t{16} << 20;
+constexpr size_t kShownMax = 40;  ///< bytes of a wrong value
 
 /// Nodes as numbers between blanks, line ends and commas.
 Result<std::vector<NodeId>> ParseOrder(const std::string& text) {
@@ -39,7 +40,7 @@ Result<std::vector<NodeId>> ParseOrder(const std::string& text) {
     uint32_t node = 0;
     const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), node);
     if (error != std::errc() || rest != word.data() + word.size())
-      return Rejected(fmt::format("'{}' is no node, expected a number", word.substr(0, 40)));
+      return Rejected(fmt::format("'{}' is no node, expected a number", word.substr(0, kShownMax)));
     order.emplace_back(node);
     begin = text.find_first_not_of(kBetween, end);
   }
@@ -53,6 +54,13 @@ Result<std::vector<NodeId>> LoadOrder(const std::string& given) {
     Result<std::vector<NodeId>> order = ParseOrder(given);
     if (order.ok()) return order;
     return Status(StatusCode::kUsage, "--order: " + order.status().message());
+  }
+  std::error_code unknown;
+  if (given != "-" && !std::filesystem::exists(given, unknown)) {
+    return Status(StatusCode::kUsage,
+                  fmt::format("--order: '{}' is no list of nodes such as 3,0,1, and there is no "
+                              "such file",
+                              given.substr(0, kShownMax)));
   }
   std::vector<NodeId> order;
   const auto parse = [&](const std::string& text, const std::string& name) -> Status {
@@ -70,16 +78,14 @@ std::string BesideSpec(const std::string& spec_path, const std::string& path) {
   return (std::filesystem::path(spec_path).parent_path() / path).string();
 }
 
+/// An input that neither a flag nor a spec file gives.
+Status Missing(const std::string& flag, const std::string& what) {
+  return {StatusCode::kUsage, fmt::format("{}: {} (see --help)", flag, what)};
+}
+
 /// A flag's value error, with the flag's name.
 Status Usage(const char* flag, const Status& status) {
   return {StatusCode::kUsage, fmt::format("{}: {}", flag, status.message())};
-}
-
-/// What is wrong with a spec, at its place in the file or with the flag of its key.
-Status InInput(const Status& status, const std::string& spec_path) {
-  if (!status.where().starts_with("/")) return status;
-  return Rejected(status.message(),
-                  spec_path.empty() ? FlagOf(status.where()) : spec_path + ": " + status.where());
 }
 
 }  // namespace
@@ -119,26 +125,56 @@ void SpecFlags::AddTo(CLI::App& command) {
       .add_option("--topology", topology_,
                   "Topology file: node i is its host i, racks stay together [one rack]")
       ->type_name("T")
+      ->check(NameOf("a file"))
       ->group(group);
   command
       .add_option("--order", order_,
                   "The node at each place of the schedule, the root first: 3,0,1,.. or a file of "
                   "numbers [see --show-order of compile]")
       ->type_name("LIST")
+      ->check(NameOf("a list of nodes or a file"))
       ->group(group);
+  const CostParameters defaults;
   const std::string by = "What auto chooses by (docs/choice.md)";
   command.add_option("--rules", rules_, "Rule file that pins choices by nodes and bytes")
       ->type_name("FILE")
+      ->check(NameOf("a file"))
       ->group(by);
-  command.add_option("--rate", rate_, "Rate of each node's port, without --topology [100Gbit/s]")
+  command
+      .add_option("--rate", rate_,
+                  fmt::format("Rate of each node's port, without --topology [{}]",
+                              WriteRate(defaults.rate)))
       ->type_name("RATE")
       ->group(by);
-  command.add_option("--latency", latency_, "One way, without --topology [1us]")
+  command
+      .add_option("--latency", latency_,
+                  fmt::format("One way, without --topology [{}]", WriteLatency(defaults.latency)))
       ->type_name("TIME")
       ->group(by);
-  command.add_option("--block-overhead", block_overhead_, "What each block costs [1.76us]")
+  command
+      .add_option("--block-overhead", block_overhead_,
+                  fmt::format("What each block costs [{}]", WriteLatency(defaults.block_overhead)))
       ->type_name("TIME")
       ->group(by);
+}
+
+Status SpecFlags::Locate(const Status& status, const Spec& spec,
+                         const std::string& spec_path) const {
+  if (!status.where().starts_with("/")) return status;
+  const std::string flag = FlagOf(status.where());
+  const bool is_size = flag == "--message-bytes";
+  if (is_size && !spec.message_bytes && spec_path.empty()) return Missing(flag, status.message());
+  const std::pair<std::string, bool> given[] = {{"--nodes", nodes_.has_value()},
+                                                {"--root", root_.has_value()},
+                                                {"--block-bytes", block_bytes_.has_value()},
+                                                {"--algorithm", algorithm_.has_value()},
+                                                {"--ready", ready_.has_value()},
+                                                {"--send-window", send_window_.has_value()},
+                                                {"--topology", topology_.has_value()},
+                                                {"--order", order_.has_value()}};
+  const bool is_flag =
+      spec_path.empty() || std::ranges::find(given, std::pair(flag, true)) != std::end(given);
+  return Rejected(status.message(), is_flag ? flag : spec_path + ": " + status.where());
 }
 
 bool SpecFlags::any() const {
@@ -201,6 +237,8 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
     spec.send_window = *send_window;
   }
   PREPOST_RETURN_IF_ERROR(ApplyTopology(spec_path, &spec));
+  if (spec.nodes == 0 && !nodes_ && spec_path.empty())
+    return Missing("--nodes", "the number of nodes is missing, and no topology says it");
   return spec;
 }
 
@@ -240,7 +278,7 @@ Result<Choice> SpecFlags::ChooseFor(const Spec& spec, const std::string& spec_pa
   const Result<ChoiceOptions> options = ToChoiceOptions(spec);
   if (!options.ok()) return options.status();
   Result<Choice> choice = Choose(spec, *options);
-  if (!choice.ok()) return InInput(choice.status(), spec_path);
+  if (!choice.ok()) return Locate(choice.status(), spec, spec_path);
   return choice;
 }
 
@@ -252,9 +290,9 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
     const Result<Choice> choice = ChooseFor(*spec, spec_path);
     if (!choice.ok()) return choice.status();
     spec = Resolve(*std::move(spec), *choice);
-    std::cerr << fmt::format("prepost: note: auto is --algorithm {} --block-bytes {}, {}: {}\n",
-                             spec->algorithm, spec->block_bytes,
-                             Count(choice->winner().blocks, "block"), choice->reason);
+    PrintNote(fmt::format("auto is --algorithm {} --block-bytes {}, {}: {}", spec->algorithm,
+                          spec->block_bytes, Count(choice->winner().blocks, "block"),
+                          choice->reason));
   } else if (rules_ || rate_ || latency_ || block_overhead_) {
     return Usage(rules_     ? "--rules"
                  : rate_    ? "--rate"
@@ -262,7 +300,7 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
                             : "--block-overhead",
                  Rejected("is for --algorithm auto or --block-bytes auto"));
   }
-  if (const Status status = CheckSpec(*spec); !status.ok()) return InInput(status, spec_path);
+  if (const Status status = CheckSpec(*spec); !status.ok()) return Locate(status, *spec, spec_path);
   return spec;
 }
 
@@ -271,11 +309,11 @@ Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
   if (!spec.ok()) return spec;
   if (!IsAutomatic(*spec)) return ToSpec(spec_path, 0);
   const char* key = spec->choose_block_bytes ? "/block_bytes" : "/algorithm";
-  return InInput(
+  return Locate(
       Rejected("auto depends on the size of the message, and a plan for any size has none; "
                "prepost choose shows what it would be for one",
                key),
-      spec_path);
+      *spec, spec_path);
 }
 
 }  // namespace prepost::tools

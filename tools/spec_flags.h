@@ -4,13 +4,13 @@
 #ifndef PREPOST_TOOLS_SPEC_FLAGS_H_
 #define PREPOST_TOOLS_SPEC_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "prepost/compiler/choice.h"
 #include "prepost/compiler/spec.h"
 #include "prepost/ir/status.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 
@@ -32,9 +32,13 @@ class SpecFlags {
   /// The same for a plan of every size, with which nothing can be left to `auto`.
   Result<Spec> ToSpecForAnySize(const std::string& spec_path) const;
 
-  /// The spec of file and flags over `defaults`, not yet checked or chosen for.
+  /// The spec of file and flags over `defaults`, not yet checked or chosen for. Errors: also kUsage
+  /// for a number of nodes that neither gives.
   Result<Spec> Read(const std::string& spec_path, std::optional<uint64_t> message_bytes,
                     const Spec& defaults = {}) const;
+  /// What is wrong with `spec`, as CheckSpec() says it: at its place in the file, or with the flag
+  /// that says it. kUsage for a size that is missing.
+  Status Locate(const Status& status, const Spec& spec, const std::string& spec_path) const;
   /// What `auto` means for `spec`, which Read() gave.
   Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path) const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // prepost stats: what a plan costs, and how near it is to what is possible.
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>

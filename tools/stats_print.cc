@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "prepost/ir/count.h"
+#include "prepost/ir/utf8.h"
 
 namespace prepost::tools {
 namespace {
@@ -41,6 +42,12 @@ std::string ToText(const Spread<Value>& spread) {
 template <typename Value>
 Json ToJson(const Spread<Value>& spread) {
   return {{"min", spread.min}, {"median", spread.median}, {"max", spread.max}};
+}
+
+/// Exact below 2^64; above, the nearest number of 53 bits.
+Json ToJson(const ByteSum& bytes) {
+  const std::optional<uint64_t> exact = bytes.ToUint64();
+  return exact ? Json(*exact) : Json(bytes.ToDouble());
 }
 
 /// Of the nodes or racks of one kind.
@@ -122,7 +129,7 @@ void Line(std::ostream& out, const char* label, const std::string& text) {
 void PrintHeading(const PlanStats& stats, std::ostream& out) {
   const PlanHeader& header = stats.tables.plan().header();
   out << fmt::format("{}: {}, root {}; {} in {} of {}; ready {}, send window {}\n\n",
-                     header.algorithm, Count(header.nodes, "node"), header.root.value,
+                     Printable(header.algorithm), Count(header.nodes, "node"), header.root.value,
                      Count(header.message.bytes, "byte"), Count(header.message.blocks, "block"),
                      header.message.block_bytes, ToString(header.ready),
                      header.send_window ? fmt::to_string(*header.send_window) : "none");
@@ -153,8 +160,9 @@ void PrintRounds(const PlanStats& stats, std::ostream& out) {
     Line(out, "", "less than the rounds: nodes may run ahead of them, and then share ports");
   }
   Line(out, "critical",
-       fmt::format("{} of {} have no slack", stats.critical_blocks,
-                   Count(stats.traffic.blocks, "block transfer")));
+       fmt::format("{} of {} {} no slack", stats.critical_blocks,
+                   Count(stats.traffic.blocks, "block transfer"),
+                   stats.critical_blocks == 1 ? "has" : "have"));
   const std::optional<LastBlocks> last = LastBlocksOf(stats.traffic);
   if (!last) return;
   Line(out, "last block",
@@ -164,7 +172,7 @@ void PrintRounds(const PlanStats& stats, std::ostream& out) {
 }
 
 /// What the busiest has the most of; blocks where there are no bytes.
-std::pair<uint64_t, uint64_t> BytesAndBlocks(const ResourceLoad& load) {
+std::pair<ByteSum, uint64_t> BytesAndBlocks(const ResourceLoad& load) {
   return {load.bytes, load.blocks};
 }
 
@@ -184,7 +192,7 @@ void PrintLoads(const PlanStats& stats, std::ostream& out) {
     Line(out, label,
          fmt::format("{} blocks; most bytes at node {}: {}, {}",
                      ToText(SpreadOf(loads, &ResourceLoad::blocks)), top - loads.begin(),
-                     Count(top->blocks, "block"), Count(top->bytes, "byte")));
+                     Count(top->blocks, "block"), CountBytes(top->bytes)));
   }
 }
 
@@ -286,7 +294,8 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
 
 Json LoadJson(const PlanStats& stats, Resource resource) {
   const ResourceLoad& load = stats.load.of(resource);
-  Json json = {{"blocks", load.blocks}, {"bytes", load.bytes}, {"peak_blocks", load.peak_blocks}};
+  Json json = {
+      {"blocks", load.blocks}, {"bytes", ToJson(load.bytes)}, {"peak_blocks", load.peak_blocks}};
   if (stats.topology) json["seconds"] = load.seconds;
   return json;
 }
@@ -402,7 +411,8 @@ void PrintNodes(const PlanStats& stats, std::ostream& out) {
     const ResourceLoad& in = stats.load.of({ResourceKind::kNodeIn, i});
     const ResourceLoad& sent = stats.load.of({ResourceKind::kNodeOut, i});
     out << fmt::format("{:>8} {:>8} {:>6} {:>9} {:>9} {:>15} {:>15} {:>10}\n", i, node.ops,
-                       node.queue_pairs, in.blocks, sent.blocks, in.bytes, sent.bytes,
+                       node.queue_pairs, in.blocks, sent.blocks, in.bytes.ToText(),
+                       sent.bytes.ToText(),
                        node.last_round ? fmt::to_string(*node.last_round) : "-");
   }
 }

@@ -7,11 +7,12 @@
 #include <chrono>
 #include <iostream>
 #include <system_error>
-#include <utility>
+
+#include "prepost/ir/utf8.h"
 
 namespace prepost::tools {
 
-Ticker::Ticker(std::string what) : what_(std::move(what)) {
+Ticker::Ticker(std::string what) : what_(Printable(what)) {
   if (isatty(STDERR_FILENO) == 0) return;
   try {
     thread_ = std::thread([this] { Run(); });

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "prepost/compiler/topology_import.h"
 #include "prepost/compiler/topology_json.h"
 #include "tools/command.h"
+#include "tools/number_check.h"
 
 namespace prepost::tools {
 namespace {
@@ -154,7 +156,7 @@ void PrintJson(const Topology& topology) {
 Status Run(const TopologyFlags& flags) {
   const Result<TopologyImport> import = Import(flags);
   if (!import.ok()) return import.status();
-  for (const std::string& note : import->notes) std::cerr << "prepost: note: " << note << "\n";
+  for (const std::string& note : import->notes) PrintNote(note);
   if (!flags.output.empty()) {
     PREPOST_RETURN_IF_ERROR(
         WriteFile(flags.output, [&](std::ostream& out) { WriteTopology(import->topology, out); }));
@@ -193,7 +195,8 @@ void AddTopology(CLI::App& app, Action* action) {
                    "slurm: the rate of every rack's uplinks [LinkSpeed, or its hosts' together]")
       ->type_name("RATE");
   command->add_option("-o,--output", flags->output, "Topology file to write, - for stdout")
-      ->type_name("T.json");
+      ->type_name("T.json")
+      ->check(NameOf("a file"));
   command->add_flag("--json", flags->json, "Print the summary as JSON");
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

@@ -3,11 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
-#include <iostream>
 #include <utility>
 
 #include "tools/command.h"
+#include "tools/number_check.h"
 
 namespace prepost::tools {
 
@@ -16,7 +17,8 @@ void TraceOutput::AddTo(CLI::App& command) {
       .add_option("--trace", path_,
                   "Write when each op was posted, started and completed, for Perfetto and prepost "
                   "draw")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
 }
 
 Status TraceOutput::Prepare(const Plan& plan, const std::vector<std::string>& read) {
@@ -44,7 +46,7 @@ Status TraceOutput::Write(const Plan& plan, TraceInfo info, const Status& outcom
       path_, [&](std::ostream& out) { WriteTrace(plan, *table_, info, out); },
       OnInterrupt::kFinish));
   if (!outcome.ok()) {
-    std::cerr << fmt::format("prepost: note: {} holds what happened until the run failed\n", path_);
+    PrintNote(path_ + " holds what happened until the run failed");
   }
   return {};
 }

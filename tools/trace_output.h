@@ -5,7 +5,6 @@
 #ifndef PREPOST_TOOLS_TRACE_OUTPUT_H_
 #define PREPOST_TOOLS_TRACE_OUTPUT_H_
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "prepost/ir/status.h"
 #include "prepost/runtime/op_times.h"
 #include "prepost/runtime/trace_file.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // prepost unroll: a plan for every message size becomes the plan for one.
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 

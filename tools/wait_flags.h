@@ -5,7 +5,6 @@
 #ifndef PREPOST_TOOLS_WAIT_FLAGS_H_
 #define PREPOST_TOOLS_WAIT_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,6 +14,7 @@
 
 #include "prepost/ir/status.h"
 #include "prepost/runtime/wait_policy.h"
+#include "tools/cli_forward.h"
 
 namespace prepost::tools {
 

@@ -59,7 +59,7 @@ constexpr const char* kSpec =
 TEST_F(BadInputTest, Flags) {
   ExpectCompile({"--nodes", "0", "--message-bytes", "1"}, 1,
                 "--nodes: a multicast has at least 1 node, found 0");
-  ExpectCompile({"--message-bytes", "1"}, 1, "at least 1 node");
+  ExpectCompile({"--message-bytes", "1"}, 2, "--nodes: the number of nodes is missing");
   ExpectCompile({"--nodes", "4", "--root", "4", "--message-bytes", "1"}, 1,
                 "--root: root 4 is out of range, the nodes are 0 to 3");
   ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--block-bytes", "0"}, 1,
@@ -114,7 +114,47 @@ TEST_F(BadInputTest, NumbersOfFlags) {
 }
 
 TEST_F(BadInputTest, AMissingMessageIsNotAnEmptyOne) {
-  ExpectCompile({"--nodes", "4"}, 1, "--message-bytes: the size of the message is missing");
+  ExpectCompile({"--nodes", "4"}, 2, "--message-bytes: the size of the message is missing (see");
+}
+
+// What was unset in a script is not the flag left out.
+TEST_F(BadInputTest, EmptyNames) {
+  Expect({"compile", "--nodes", "4", "--message-bytes", "1", "-o", ""}, 2,
+         "expected the name of a file, found ''");
+  ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--order", ""}, 2,
+                "expected the name of a list of nodes or a file, found ''");
+}
+
+// Catches what a terminal obeys, and lines that break, whether in an argument or in a file.
+TEST_F(BadInputTest, RawBytesAreEscaped) {
+  Expect({"verify", folder_ / "a\x1b[31m\n\xff.json"}, 1, "a\\x1b[31m\\x0a\\xff.json: cannot read");
+  ExpectSpec(std::string(kSpec) + "\"nodes\": 2, \"algorithm\": \"ch\\u009bain\"}",
+             "unknown algorithm 'ch\\xc2\\x9bain'");
+}
+
+// Catches plans that nobody can verify afterwards, and refusals that come late.
+TEST_F(BadInputTest, PlansOfEverySize) {
+  const auto expect = [this](std::vector<std::string> more, int code, const std::string& message) {
+    more.insert(more.begin(), {"--nodes", "8", "--message-bytes", "any"});
+    ExpectCompile(more, code, message);
+  };
+  expect(
+      {"--send-window", "1000000000"}, 1,
+      "--send-window: a send window of 1000000000 is too large for a plan of every message size, "
+      "the limit is 1024");
+  expect({"--ready", "window=100000"}, 1, "--ready: a receive window of 100000 is too large");
+  expect({"--node", "8"}, 1, "node 8 is out of range");
+  Expect({"compile", "--nodes", "8", "--message-bytes", "any", "--encoding", "shards", "-o",
+          folder_.path()},
+         2, "--encoding shards is for plans of one message size");
+}
+
+// What a flag says is not in the spec's file.
+TEST_F(BadInputTest, FlagsOverASpec) {
+  Write("spec.json", std::string(kSpec) + R"("nodes": 4, "message_bytes": 1})");
+  ExpectCompile({folder_ / "spec.json", "--order", "0,1"}, 1,
+                "prepost: --order: an order names each of the 4 nodes once, found 2");
+  ExpectCompile({folder_ / "spec.json", "--root", "4"}, 1, "prepost: --root: root 4 is out of");
 }
 
 // What libraries throw, and outputs that nobody checks.

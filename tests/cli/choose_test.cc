@@ -69,8 +69,11 @@ TEST(ChooseTest, CompileTakesWhatItShows) {
 
 TEST(ChooseTest, RefusesInOneLine) {
   TempFolder folder;
-  EXPECT_EQ(ErrorOf({"choose", "--nodes", "4"}),
-            "prepost: --message-bytes: the size of the message is missing\n");
+  EXPECT_EQ(ErrorOf({"choose", "--nodes", "4"}, 2),
+            "prepost: --message-bytes: the size of the message is missing (see --help)\n");
+  EXPECT_EQ(ErrorOf({"choose", "--message-bytes", "4"}, 2),
+            "prepost: --nodes: the number of nodes is missing, and no topology says it (see "
+            "--help)\n");
   EXPECT_EQ(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "9223372036854775807"}),
             "prepost: --message-bytes: message of 9223372036854775807 bytes is above the limit of "
             "4611686018427387904\n");
@@ -92,6 +95,32 @@ TEST(ChooseTest, RefusesInOneLine) {
       {"nodes": [5, 4], "algorithm": "chain"}]})";
   EXPECT_THAT(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "1", "--rules", rules}),
               HasSubstr("/rules/0: nodes: the range [5, 4] is empty"));
+}
+
+// Catches help with figures that are not those of the model.
+TEST(ChooseTest, HelpSaysTheDefaults) {
+  const std::string help = Prepost({"choose", "--help"}).out;
+  for (const char* fallback : {"[100Gbit/s]", "[1us]", "[1.76us]"})
+    EXPECT_THAT(help, HasSubstr(fallback));
+}
+
+// Catches a note that names what the rule says but the flags overrule.
+TEST(ChooseTest, NamesWhatOfTheRuleIsUsed) {
+  TempFolder folder;
+  const std::string rules = folder / "r.json";
+  std::ofstream(rules) << R"({"format": "prepost.choice_rules", "version": "1.0", "rules": [
+      {"algorithm": "chain", "block_bytes": 8192}]})";
+  const auto reason = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"compile", "--nodes", "4", "--message-bytes", "1MiB", "--rules",
+                                 rules, "-o", folder / "plan.json"});
+    return Prepost(flags).err;
+  };
+  EXPECT_THAT(reason({"--algorithm", "auto", "--block-bytes", "auto"}),
+              HasSubstr("/rules/0 says algorithm chain, block_bytes 8192; "));
+  EXPECT_THAT(reason({"--algorithm", "circulant", "--block-bytes", "auto"}),
+              HasSubstr("/rules/0 says block_bytes 8192; "));
+  EXPECT_THAT(reason({"--algorithm", "auto", "--block-bytes", "64KiB"}),
+              HasSubstr("/rules/0 says algorithm chain; "));
 }
 
 TEST(ChooseTest, OneNodeAndOneByte) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C at every moment from the first on: COMMAND SOURCE-FOLDER [SEED].
+"""Ctrl-C and SIGTERM at every moment from the first on: COMMAND SOURCE-FOLDER [SEED].
 
 Each command is interrupted at random moments, and, where strace is installed, right after system calls that make or remove
 something: while it loads its plan, makes folders and copies, starts and arms its nodes, transfers, sums and commits. Whenever it
@@ -9,6 +9,7 @@ file, process or shared memory stays. Where it comes too late the exit is 0 and 
 Catches signals that are held too late or let go too early, a cleanup that knows only the end of the preparation, and reports
 that blame a node which got the signal, too."""
 import collections
+import itertools
 import os
 import pathlib
 import random
@@ -32,6 +33,7 @@ MAKING = re.compile(r"(mkdir|rename|renameat2?|link|linkat|unlink|unlinkat|rmdir
 
 RUN = ["run", "plan.json", "--input", "image", "--output-dir", "made/copies"]
 COMMANDS = {
+    "compile": ["compile", "--nodes", "60", "--message", "image", "--block-bytes", "10kB", "-o", "made.json"],
     "run on tcp": [*RUN, "--executor", "cpu", "--transport", "tcp"],
     "run on shm": [*RUN, "--executor", "cpu", "--transport", "shm", "--trace", "trace.json"],
     "run on emulated": [*RUN, "--executor", "offload", "--device", "emulated", "--trace", "trace.json"],
@@ -101,7 +103,7 @@ class Interrupted:
         if process.returncode == 0:
             self.check_done(left, what)
         else:
-            assert process.returncode in (130, -signal.SIGINT), what
+            assert process.returncode in (130, -signal.SIGINT, -signal.SIGTERM), what
             assert err == ("prepost: interrupted\n" if process.returncode == 130 else ""), what
             # A file that --output names has its name when it is complete, however the process then ends.
             is_late = "-o" in words and left == self.done
@@ -122,12 +124,13 @@ class Interrupted:
         for _ in range(MOMENTS):
             at = generator.random() ** 1.5 * self.duration  # more of the early ones
             all_processes = generator.random() < 0.5  # as at a terminal
+            number = signal.SIGINT if all_processes else generator.choice([signal.SIGINT, signal.SIGTERM])
 
             def interrupt(process):
                 time.sleep(at)
-                (os.killpg if all_processes else os.kill)(process.pid, signal.SIGINT)
+                (os.killpg if all_processes else os.kill)(process.pid, number)
 
-            moment = f"{'all processes ' if all_processes else ''}after {1000 * at:.3f} ms"
+            moment = f"{number.name} {'to all processes ' if all_processes else ''}after {1000 * at:.3f} ms"
             self.outcomes[self.run([COMMAND, *COMMANDS[self.name]], interrupt, moment)] += 1
 
     def at_system_calls(self, generator, log):
@@ -157,12 +160,14 @@ def while_reading(folder):
     """A plan that takes long to come: there is a reader as soon as the pipe can be opened."""
     pipe = folder / "slow.json"
     os.mkfifo(pipe)
-    for words in (["verify", pipe.name], ["lower", pipe.name], ["run", pipe.name, "--input", "image"]):
+    all_words = ["verify", pipe.name], ["lower", pipe.name], ["run", pipe.name, "--input", "image"], ["compile", pipe.name]
+    for words, number in itertools.product(all_words, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]):
         process = subprocess.Popen([COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         with open(pipe, "w"):
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             out, err = process.communicate(timeout=HANG)
-        assert (process.returncode, out, err) == (130, "", "prepost: interrupted\n"), f"{words}: {process.returncode}, {out!r}, {err!r}"
+        what = f"{words}, {number.name}: {process.returncode}, {out!r}, {err!r}"
+        assert (process.returncode, out, err) == (130, "", "prepost: interrupted\n"), what
     pipe.unlink()
 
 

@@ -268,6 +268,27 @@ TEST_F(NodeTest, WhoTracesARolledPlanIsInTheSameGroup) {
   EXPECT_EQ(refused.err_lines(), 1u) << refused.err();
 }
 
+// Catches an error that tells of connections only, where a file is of another order of nodes.
+TEST_F(NodeTest, RolledProgramsOfOtherOrdersSaySo) {
+  MakePlan(1000);
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    const std::string own = plan_ + std::to_string(node);
+    Command compile({"compile", "--nodes", std::to_string(kNodes), "--message-bytes", "any",
+                     "--algorithm", "chain", "--order", node == 2 ? "0,2,1,3" : "0,1,2,3", "--node",
+                     std::to_string(node), "-o", own});
+    ASSERT_EQ(compile.Wait(), 0) << compile.err();
+    std::vector<std::string> more = {"--connect-timeout", "1.5"};
+    if (node != 0) more.insert(more.end(), {"--message-bytes", "1000"});
+    std::vector<std::string> arguments = Arguments(node, more);
+    arguments[1] = own;
+    commands_[node] = std::make_unique<Command>(arguments);
+  }
+  EXPECT_EQ(At(2).Wait(), 1);
+  EXPECT_THAT(At(2).err(),
+              HasSubstr("node 0 is in the group: are all files of the rolled plan made "
+                        "with the same order of nodes (--order, --topology)?"));
+}
+
 // The size of the message is part of what a group has in common.
 TEST_F(NodeTest, RolledPlansOfOtherSizesAreOtherPlans) {
   MakePlan(100'000);

@@ -139,6 +139,43 @@ TEST_F(StatsTest, OneNodeAndNoBytes) {
   EXPECT_THAT(Print({"stats", plan_}), HasSubstr("most bytes at node 1: 1 block, 0 bytes"));
 }
 
+// Catches sums in 64 bits: the largest message, 2^62 bytes, four times and more.
+TEST_F(StatsTest, SumsBeyond64Bits) {
+  const std::string bytes = "4611686018427387904";
+  const std::string topology = folder_ / "racks.json";
+  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
+    "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "core_rate": "80Gbit/s",
+    "racks": [ { "name": "a", "hosts": "a[1-2]" }, { "name": "b", "hosts": "b[1-998]" } ] })";
+  struct Sum {
+    std::string nodes, of_root, in_rack_b;
+    double copies;
+  };
+  for (const Sum& sum : {Sum{"3", "9223372036854775808", "4611686018427387904", 1},
+                         Sum{"1000", "4607074332408960516096", "4602462646390533128192", 998}}) {
+    Compile({"--nodes", sum.nodes, "--message-bytes", bytes, "--block-bytes", bytes, "--algorithm",
+             "sequential"});
+    EXPECT_THAT(Print({"stats", plan_}), HasSubstr(", " + sum.of_root + " bytes"));
+    EXPECT_THAT(Print({"stats", plan_, "--per-node"}), HasSubstr(sum.of_root));
+    const Json flat = Json::parse(Print({"stats", plan_, "--json"}));
+    // Every digit as long as it fits 64 bits; then the nearest double.
+    EXPECT_EQ(flat["per_node"][1]["in"]["bytes"].dump(), bytes);
+    EXPECT_EQ(flat["per_node"][0]["out"]["bytes"].get<double>(), std::stod(sum.of_root));
+    const std::vector<std::string> on = {"stats", plan_, "--topology", topology};
+    EXPECT_THAT(Print(on), HasSubstr("bottleneck      the port out of node 0"));
+    std::vector<std::string> json = on;
+    json.emplace_back("--json");
+    const Json racks = Json::parse(Print(json));
+    const Json& down = racks["topology"]["racks"][1]["down"];
+    EXPECT_EQ(down["bytes"].get<double>(), std::stod(sum.in_rack_b));
+    EXPECT_DOUBLE_EQ(down["seconds"].get<double>(), sum.copies * 0x1p62 / 1e9);
+    if (sum.copies == 1) {
+      EXPECT_EQ(down["bytes"].dump(), sum.in_rack_b);
+    }
+  }
+  ExpectRefused({"compile", "--nodes", "3", "--message-bytes", "9223372036854775807", "-o", plan_},
+                1, "9223372036854775807 bytes is above the limit of 4611686018427387904");
+}
+
 TEST_F(StatsTest, WhatIsRefused) {
   CompilePipeline();
   ExpectRefused({"explain", plan_, "8"}, 2, "the nodes are 0 to 7; did you mean '7'?");

@@ -97,7 +97,18 @@ TEST(TopologyCommandTest, NodesAreTheHosts) {
   EXPECT_THAT(order({"--nodes", "2", "--order", "1,0"}, 1),
               HasSubstr("--order: the root, 0, comes first, found 1"));
   EXPECT_THAT(order({"--order", "0,1"}, 1), HasSubstr("each of the 8 nodes once, found 2"));
-  EXPECT_THAT(order({"--order", "0,,1,x"}, 1), HasSubstr("cannot read"));
+  EXPECT_THAT(order({"--order", "0,,1,x"}, 2),
+              HasSubstr("--order: '0,,1,x' is no list of nodes such as 3,0,1, and there is no"));
+}
+
+// Catches a flag that a plan for every size does not look at.
+TEST(TopologyCommandTest, TheOrderIsThatOfEverySize) {
+  const auto order = [](const std::string& bytes) {
+    return Prepost(
+        {"compile", "--nodes", "5", "--root", "2", "--message-bytes", bytes, "--show-order"});
+  };
+  EXPECT_THAT(order("any"), HasSubstr("      0        2\n"));
+  EXPECT_EQ(order("any"), order("10"));
 }
 
 // An order written down pins the plan, from a file as from the list.

@@ -6,25 +6,24 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "prepost/compiler/topology.h"
 #include "tests/support/random.h"
 
 namespace prepost::test {
 
-/// 1 to 6 racks of 1 to `rack_hosts_max` hosts; ToRs from narrow to never narrow, sometimes a core
-/// with a rate, sometimes slow hosts, with other rates in than out, and a rack per few kinds of
-/// latency.
-inline Topology RandomTopology(Random& random, uint32_t rack_hosts_max) {
+/// Racks of so many hosts each; ToRs from narrow to never narrow, sometimes a core with a rate,
+/// sometimes slow hosts, with other rates in than out, and a rack per few kinds of latency.
+inline Topology RandomTopology(Random& random, const std::vector<uint32_t>& rack_hosts) {
   Topology topology{.name = "random"};
   const double rate = random.Pick(std::vector<double>{1e8, 1.25e9, 12.5e9});
   const bool has_slow = random.Coin();
-  const uint32_t racks = random.Between(1, 6);
-  for (uint32_t r = 0; r < racks; ++r) {
-    const uint32_t hosts = random.Between(1, rack_hosts_max);
+  for (uint32_t r = 0; r < rack_hosts.size(); ++r) {
     const double up = rate * random.Pick(std::vector<double>{0.5, 1, 1.5, 4, 100});
     topology.racks.push_back(
         {.name = fmt::format("r{}", r), .up_rate = up, .down_rate = random.Coin() ? up : up / 2});
-    for (uint32_t h = 0; h < hosts; ++h) {
+    for (uint32_t h = 0; h < rack_hosts[r]; ++h) {
       const bool is_slow = has_slow && random.Below(8) == 0;
       const double send = is_slow ? rate / random.Between(2, 5) : rate;
       topology.hosts.push_back({.name = fmt::format("h{}-{}", r, h),
@@ -37,6 +36,13 @@ inline Topology RandomTopology(Random& random, uint32_t rack_hosts_max) {
   topology.rack_latency = random.Pick(std::vector<double>{0, 1e-6, 5e-6});
   topology.core_latency = random.Pick(std::vector<double>{1e-6, 3e-6, 50e-6});
   return topology;
+}
+
+/// The same with 1 to 6 racks of 1 to `rack_hosts_max` hosts.
+inline Topology RandomTopology(Random& random, uint32_t rack_hosts_max) {
+  std::vector<uint32_t> rack_hosts(random.Between(1, 6));
+  for (uint32_t& hosts : rack_hosts) hosts = random.Between(1, rack_hosts_max);
+  return RandomTopology(random, rack_hosts);
 }
 
 }  // namespace prepost::test

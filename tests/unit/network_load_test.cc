@@ -49,15 +49,15 @@ TEST(NetworkLoadTest, ChainOverTwoRacksByHand) {
   EXPECT_TRUE(load.enters_racks_once);
   const ResourceLoad& up = load.of({ResourceKind::kRackUp, 0});
   EXPECT_EQ(up.blocks, 3u);
-  EXPECT_EQ(up.bytes, 25u);
+  EXPECT_EQ(up.bytes, ByteSum(25));
   EXPECT_EQ(up.peak_blocks, 1u);
   EXPECT_DOUBLE_EQ(up.seconds, 5);
   EXPECT_EQ(load.of({ResourceKind::kRackDown, 1}).blocks, 3u);
   EXPECT_EQ(load.of({ResourceKind::kRackUp, 1}).blocks, 0u);
   EXPECT_EQ(load.of({ResourceKind::kRackDown, 0}).blocks, 0u);
-  EXPECT_EQ(load.of({ResourceKind::kCore, 0}).bytes, 25u);
-  EXPECT_EQ(load.of({ResourceKind::kNodeOut, 1}).bytes, 25u);
-  EXPECT_EQ(load.of({ResourceKind::kNodeIn, 0}).bytes, 0u);
+  EXPECT_EQ(load.of({ResourceKind::kCore, 0}).bytes, ByteSum(25));
+  EXPECT_EQ(load.of({ResourceKind::kNodeOut, 1}).bytes, ByteSum(25));
+  EXPECT_EQ(load.of({ResourceKind::kNodeIn, 0}).bytes, ByteSum(0));
   // Rounds 1 to 3 cost 2 each, 0 and 4 cost 1.
   EXPECT_EQ(load.limited_rounds, 8u);
   EXPECT_DOUBLE_EQ(load.seconds, (1 + 0.01) + 2 * (2 + 0.1) + (1 + 0.1) + (0.5 + 0.01));
@@ -127,11 +127,11 @@ TEST(NetworkLoadTest, NothingIsBelowItsBound) {
     for (const Resource resource : Busiest(load)) {
       EXPECT_GE(load.seconds * (1 + 1e-9), load.of(resource).seconds);
     }
-    uint64_t out = 0, in = 0;
+    ByteSum out, in;
     for (const ResourceLoad& port : load.of(ResourceKind::kNodeOut)) out += port.bytes;
     for (uint32_t node = 0; node < header.nodes; ++node) {
       const ResourceLoad& port = load.of({ResourceKind::kNodeIn, node});
-      EXPECT_EQ(port.bytes, NodeId(node) == header.root ? 0 : header.message.bytes);
+      EXPECT_EQ(port.bytes, ByteSum(NodeId(node) == header.root ? 0 : header.message.bytes));
       in += port.bytes;
     }
     EXPECT_EQ(out, in);
