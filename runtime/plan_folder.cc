@@ -229,11 +229,6 @@ Status CheckPlanFolder(const std::string& path) {
 }
 
 Status WritePlanFolder(const Plan& plan, const std::string& path, int interrupt_fd) {
-  if (plan.channels().size() > kIndexChannelsMax) {
-    return Rejected(fmt::format("{} channels, a sharded plan has up to {}", plan.channels().size(),
-                                kIndexChannelsMax),
-                    path);
-  }
   PREPOST_RETURN_IF_ERROR(CheckPlanFolder(path));
   const std::string real = RealPath(path);
   ScratchFolder folder(fmt::format("{}.{}.partial", real, getpid()));

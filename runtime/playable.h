@@ -28,7 +28,7 @@ class Playable {
       : outline_(&play.outline()), rolled_(&play) {}
 
   const PlanHeader& header() const { return outline_->header(); }
-  /// Of one node's file only those of the node.
+  /// Of one node's file or part only those of the node.
   std::span<const Channel> channels() const { return outline_->channels(); }
   /// Those that start or end at `node`.
   std::vector<ChannelOps> ChannelOpsOf(NodeId node) const;

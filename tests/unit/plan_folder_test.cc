@@ -71,19 +71,43 @@ TEST(PlanFolderTest, GivesEveryPlanAndEveryNodesPart) {
       ASSERT_TRUE(own.ok()) << own.status().ToString();
       EXPECT_EQ(own->hash, HashPlan(plan));
       EXPECT_EQ(own->plan.header(), plan.header());
-      EXPECT_EQ(own->plan.channels().size(), plan.channels().size());
-      const std::span<const Op> ops = own->plan.ops(own->plan.programs()[program.node.index()]);
-      ASSERT_EQ(ops.size(), own->plan.ops().size());
+      const auto at_node = [&](const Channel& channel) {
+        return channel.from == program.node || channel.to == program.node;
+      };
+      EXPECT_TRUE(std::ranges::all_of(own->plan.channels(), at_node));
+      ASSERT_EQ(own->plan.programs().size(), 1u);
+      EXPECT_EQ(own->plan.programs().front().node, program.node);
+      const std::span<const Op> ops = own->plan.ops();
       ASSERT_EQ(ops.size(), program.op_count);
       for (size_t i = 0; i < ops.size(); ++i) {
         const Op& op = plan.ops(program)[i];
-        EXPECT_EQ(ops[i].channel, op.channel);
-        EXPECT_EQ(own->plan.channels()[op.channel.index()], plan.channels()[op.channel.index()]);
+        EXPECT_EQ(own->plan.channels()[ops[i].channel.index()],
+                  plan.channels()[op.channel.index()]);
         EXPECT_EQ(ops[i].block, op.block);
         EXPECT_TRUE(std::ranges::equal(own->plan.after(ops[i]), plan.after(op)));
       }
     }
   }
+}
+
+// Catches a table of all channels, or of all nodes: with 4 billion of them there would be no memory.
+TEST(PlanFolderTest, ANodesPlanIsAsLargeAsItsShard) {
+  PlanShard shard;
+  shard.node = NodeId(7);
+  for (const uint32_t id : {5u, UINT32_MAX - 1})
+    shard.channels.push_back(
+        {.id = ChannelId(id), .channel = {.from = NodeId(7), .to = NodeId(8), .lane = id % 2}});
+  PlanBuilder part{PlanHeader{}};
+  part.BeginProgram(NodeId(7));
+  part.AddOp({.channel = ChannelId(UINT32_MAX - 1), .block = 3, .kind = OpKind::kSend});
+  shard.part = std::move(part).Build();
+  PlanIndex index;
+  index.header.nodes = kNodesMax;
+  index.channels = UINT32_MAX;
+  const Plan plan = NodePlan(index, shard);
+  EXPECT_EQ(plan.channels().size(), 2u);
+  EXPECT_EQ(plan.programs().size(), 1u);
+  EXPECT_EQ(plan.ops().front().channel, ChannelId(1));
 }
 
 // A node needs no other node's file, and is not disturbed by what is wrong with one.
