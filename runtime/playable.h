@@ -35,7 +35,7 @@ class Playable {
   std::unique_ptr<OpStream> OpsOf(NodeId node) const;
   /// Ops of `node` that are posted and not complete at once, at most: OpsOf(node)->look_ahead().
   size_t look_ahead(NodeId node) const;
-  /// What all members of a group must have in common.
+  /// What all members of a group must have in common, besides the size of the message.
   PlanHash Hash() const;
 
  private:
