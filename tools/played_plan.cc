@@ -12,7 +12,7 @@ Result<PlayedPlan> PlayedPlan::Rolled(RolledPlan rolled, uint64_t bytes, const s
   const bool is_whole = rolled.programs.size() == rolled.nodes;
   const Status verified = [&] {
     const Ticker ticker("verifying " + path);
-    return is_whole ? VerifyRolled(rolled).status() : VerifyRolledPrograms(rolled);
+    return (is_whole ? VerifyRolled(rolled) : VerifyRolledPrograms(rolled)).status();
   }();
   if (!verified.ok()) {
     return Rejected("the plan fails verification: " + verified.ToString(), path);
