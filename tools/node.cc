@@ -211,6 +211,9 @@ Result<PlayedPlan> GetPlan(const NodeFlags& flags, const std::optional<MappedInp
   if (!bytes.ok()) return bytes.status();
   Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
   if (!rolled.ok()) return rolled.status();
+  PREPOST_RETURN_IF_ERROR(
+      CheckSize(*rolled, *bytes,
+                flags.message_bytes.empty() ? "input " + flags.input_path : "--message-bytes"));
   return PlayedPlan::Rolled(std::move(*rolled), *bytes, flags.plan_path);
 }
 

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/played_plan.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "prepost/compiler/verify_rolled.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
+
+Status CheckSize(const RolledPlan& rolled, uint64_t bytes, const std::string& what) {
+  const Status status = rolled.HeaderFor(bytes).status();
+  if (status.ok()) return {};
+  const bool needs_larger_blocks = bytes <= kMessageBytesMax;
+  const std::string hint = needs_larger_blocks
+                               ? fmt::format("; compile the plan with --block-bytes {} or more",
+                                             (bytes - 1) / kBlocksMax + 1)
+                               : "";
+  return Rejected(status.message() + hint, what);
+}
 
 Result<PlayedPlan> PlayedPlan::Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path) {
   const bool is_whole = rolled.programs.size() == rolled.nodes;
