@@ -272,9 +272,24 @@ void RolledRounds::FindStretches() {
 }
 
 uint32_t RolledRounds::Next(uint32_t round) const {
-  const auto stretch = std::ranges::upper_bound(stretches_, int64_t{round}, {}, &Stretch::to);
-  if (stretch == stretches_.end()) return end_;
-  return std::max(round, static_cast<uint32_t>(stretch->from));
+  for (auto stretch = std::ranges::upper_bound(stretches_, int64_t{round}, {}, &Stretch::to);
+       stretch != stretches_.end(); ++stretch) {
+    round = std::max(round, static_cast<uint32_t>(stretch->from));
+    while (round < stretch->to) {
+      const Live* const live = At(round);
+      if (live == nullptr) {
+        ++round;
+        continue;
+      }
+      const std::vector<RolledSlot>& slots = live->segment->slots;
+      const int64_t end = std::min(stretch->to, live->to);
+      for (size_t slot = SlotOf(*live, round); round < end; ++round) {
+        if (slots[slot].send || slots[slot].recv) return round;
+        slot = slot + 1 == slots.size() ? 0 : slot + 1;
+      }
+    }
+  }
+  return end_;
 }
 
 Status RolledRounds::Check(uint32_t rounds) const {

@@ -137,10 +137,10 @@ class RolledRounds {
   /// From the round of the first transfer to behind that of the last; none: 0, 0.
   uint32_t begin() const { return begin_; }
   uint32_t end() const { return end_; }
-  /// The first round from `round` on in which there may be a transfer; end() if there is none. In
-  /// what is left out there is no transfer for a period or more.
+  /// The first round from `round` on in which there may be a transfer; end() if there is none.
   uint32_t Next(uint32_t round) const;
-  /// How many rounds Next() goes through.
+  /// How many rounds Next() looks at, to the end: those that lie between the first transfer of some
+  /// slot and its last.
   uint64_t active() const { return active_; }
   /// Whether they can be gone through, and be a part of a plan of `rounds` rounds: segments do not
   /// overlap, no peer gets or gives more than all blocks, no transfer is behind the last round.

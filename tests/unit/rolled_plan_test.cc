@@ -288,6 +288,18 @@ TEST(VerifyRolledTest, GapsTakeNoTime) {
   EXPECT_EQ(idle.active(), 3u);
 }
 
+// A leaf of a tree receives once in a period. Catches a walk through the rounds in between.
+TEST(VerifyRolledTest, EmptySlotsAreSkipped) {
+  const RolledPlan leaf = *Roll(SpecOf("kary_tree=5", 9), NodeId(2));  // the last one
+  const RolledRounds rounds(leaf.programs[0], 4);
+  uint32_t visits = 0;
+  for (uint32_t round = rounds.begin(); round < rounds.end(); round = rounds.Next(round + 1)) {
+    EXPECT_TRUE(rounds.Incoming(round)) << round;
+    ++visits;
+  }
+  EXPECT_EQ(visits, 4u);
+}
+
 // A small file that would keep the proof busy for hours: 2^50 rounds, most of them idle.
 TEST(VerifyRolledTest, RefusesMoreRoundsThanCanBeLookedAt) {
   RolledPlan alone = *Roll(SpecOf("chain", 2), NodeId(1));
