@@ -17,7 +17,12 @@ namespace prepost {
 class PassManager {
  public:
   /// `options` must outlive this; see CompileOptions for what can be printed, timed and left out.
-  explicit PassManager(const CompileOptions& options) : options_(options) {}
+  /// Where in the file that a plan is made of stands what makes `where`, a JSON pointer, in the plan.
+  using PlaceOf = std::function<std::string(const Plan& plan, const std::string& where)>;
+
+  /// With `place_of`, a plan that fails verification is the fault of a file.
+  explicit PassManager(const CompileOptions& options, PlaceOf place_of = {})
+      : options_(options), place_of_(std::move(place_of)) {}
 
   void Add(Pass pass) { passes_.push_back(std::move(pass)); }
 
@@ -32,6 +37,7 @@ class PassManager {
              const char* when) const;
 
   const CompileOptions& options_;
+  const PlaceOf place_of_;
   std::vector<Pass> passes_;
 };
 

@@ -11,19 +11,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "prepost/compiler/node_order.h"
 #include "prepost/compiler/pass_manager.h"
 #include "prepost/compiler/rolled_schedule.h"
 #include "prepost/compiler/schedule_player.h"
+#include "prepost/ir/count.h"
 #include "prepost/version.h"
 
 namespace prepost {
 namespace {
-
-/// Rounds of all nodes together that Unroll() goes through at most, so that a file cannot ask for
-/// unbounded work.
-constexpr uint64_t kActiveRoundsMax = uint64_t{1} << 33;
 
 /// `segments` of a schedule's vertices, in the plan's nodes.
 void Rename(const NodeOrder& order, std::vector<Segment>& segments) {
@@ -71,8 +69,9 @@ Status CheckUnrollable(const RolledPlan& plan, uint32_t blocks) {
   for (const RolledProgram& program : plan.programs) {
     const RolledRounds active(program, blocks);
     if (active.overlaps()) {
-      return Rejected(fmt::format("node {} has segments that overlap", program.node.value),
-                      "/programs");
+      return Rejected(fmt::format("unrolled to k = {}: node {} has segments that overlap",
+                                  Count(blocks, "block"), program.node.value),
+                      fmt::format("/programs/{}", &program - plan.programs.data()));
     }
     rounds += active.end() - active.begin();
   }
@@ -82,6 +81,21 @@ Status CheckUnrollable(const RolledPlan& plan, uint32_t blocks) {
                     "/programs");
   }
   return {};
+}
+
+/// Where in the rolled plan stands what makes `where`, a JSON pointer, in its `flat` one: an op comes
+/// from a transfer of its node in its round, a credit from the transfer that it grants.
+std::string PlaceInRolled(const RolledPlan& rolled, const Plan& flat, const std::string& where) {
+  size_t program_index = 0, op_index = 0;
+  const int found = std::sscanf(where.c_str(), "/programs/%zu/ops/%zu", &program_index, &op_index);
+  if (found < 1) return where;  // the header's keys have the same names
+  const Program& program = flat.programs()[program_index];
+  const auto own = std::ranges::find(rolled.programs, program.node, &RolledProgram::node);
+  const std::string place = fmt::format("/programs/{}", own - rolled.programs.begin());
+  if (found < 2) return place;
+  const Op& op = flat.ops(program)[op_index];
+  const RolledRounds rounds(*own, flat.header().message.blocks);
+  return place + rounds.PlaceOf(op.round, op.is_send() != op.is_credit());
 }
 
 }  // namespace
@@ -147,11 +161,17 @@ Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions
                                 flat->header().rounds, header->rounds),
                     "/rounds");
   }
-  PassManager passes(options);
+  PassManager passes(options, [&plan](const Plan& wrong, const std::string& where) {
+    return PlaceInRolled(plan, wrong, where);
+  });
   passes.Add(ReadyPass({.automatic = false, .ready = header->ready}));
   passes.Add(SendWindowPass({.automatic = false, .window = header->send_window}));
   passes.Add(ReducePass());
-  return passes.Run(*std::move(flat));
+  flat = passes.Run(*std::move(flat));
+  if (flat.ok() || flat.status().code() != StatusCode::kRejected) return flat;
+  return Rejected(
+      fmt::format("unrolled to k = {}: {}", Count(blocks, "block"), flat.status().message()),
+      flat.status().where());
 }
 
 }  // namespace prepost

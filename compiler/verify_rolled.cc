@@ -135,29 +135,75 @@ class Bound {
   std::optional<int64_t> lowest_, highest_;  // of the node in hand
 };
 
-/// VerifyRolledPrograms() of one node and one number of blocks.
-Status CheckAlone(const RolledProgram& program, bool is_root, uint32_t blocks) {
-  const auto wrong = [&](const std::string& what) {
-    return Rejected(
-        fmt::format("with {}: node {} {}", Count(blocks, "block"), program.node.value, what));
+/// Goes through the rounds of one node after the other, by itself, up to a limit.
+class AloneCheck {
+ public:
+  explicit AloneCheck(const RolledPlan& plan) : plan_(plan) {}
+
+  /// Refuses what Check() would refuse in the end, with so many `blocks`. Work grows with blocks, and
+  /// all numbers up to here are looked at.
+  Status CheckWork(uint32_t blocks) const {
+    uint64_t largest = 0;
+    for (const RolledProgram& program : plan_.programs) {
+      largest += RolledRounds(program, blocks).active() / 2;
+      for (const Segment& segment : program.segments) largest += segment.slots.size();
+    }
+    return largest > kActiveRoundsMax / blocks ? TooMuch(blocks) : Status();
+  }
+
+  /// All programs with `blocks` blocks.
+  Status Check(uint32_t blocks) {
+    for (size_t i = 0; i < plan_.programs.size(); ++i) {
+      const std::string where = fmt::format("/programs/{}", i);
+      const RolledRounds rounds(plan_.programs[i], blocks);
+      const Status possible = rounds.Check(plan_.RoundsFor(blocks));
+      if (!possible.ok()) return Wrong(blocks, possible.message(), where);
+      rounds_ += rounds.active();
+      if (rounds_ > kActiveRoundsMax) return TooMuch(blocks);
+      PREPOST_RETURN_IF_ERROR(Play(plan_.programs[i], where, rounds, blocks));
+    }
+    return {};
+  }
+
+ private:
+  static Status Wrong(uint32_t blocks, const std::string& what, const std::string& where) {
+    return Rejected(fmt::format("with {}: {}", Count(blocks, "block"), what), where);
+  }
+  static Status TooMuch(uint32_t blocks) {
+    return Rejected(fmt::format("with up to {} there are more than {} rounds to look at",
+                                Count(blocks, "block"), kActiveRoundsMax));
+  }
+
+  Status Play(const RolledProgram& program, const std::string& where, const RolledRounds& rounds,
+              uint32_t blocks) const;
+
+  const RolledPlan& plan_;
+  uint64_t rounds_ = 0;  // so far
+};
+
+/// Whether the node of the program at `where` receives each block once, and before it sends it.
+Status AloneCheck::Play(const RolledProgram& program, const std::string& where,
+                        const RolledRounds& rounds, uint32_t blocks) const {
+  const auto wrong = [&](const std::string& what, const std::string& place) {
+    return Wrong(blocks, fmt::format("node {} {}", program.node.value, what), where + place);
   };
-  const RolledRounds rounds(program, blocks);
-  if (rounds.overlaps()) return wrong("has segments that overlap");
-  std::vector<bool> has(blocks, is_root);
-  for (uint32_t round = rounds.begin(); round < rounds.end(); ++round) {
+  std::vector<bool> has(blocks, program.node == plan_.root);
+  for (uint32_t round = rounds.begin(); round < rounds.end(); round = rounds.Next(round + 1)) {
     if (const auto out = rounds.Outgoing(round); out && !has[out->block]) {
-      return wrong(fmt::format("sends block {} in round {} before it has it", out->block, round));
+      return wrong(fmt::format("sends block {} in round {} before it has it", out->block, round),
+                   rounds.PlaceOf(round, /*outgoing=*/true));
     }
     const auto in = rounds.Incoming(round);
     if (!in) continue;
     if (has[in->block]) {
-      return wrong(fmt::format("receives block {} in round {}, and has it", in->block, round));
+      return wrong(fmt::format("receives block {} in round {}, and has it", in->block, round),
+                   rounds.PlaceOf(round, /*outgoing=*/false));
     }
     has[in->block] = true;
   }
   const auto missing = std::ranges::find(has, false);
   if (missing == has.end()) return {};
-  return wrong(fmt::format("never receives block {}", missing - has.begin()));
+  return wrong(fmt::format("never receives block {}", missing - has.begin()), "");
 }
 
 }  // namespace
@@ -184,23 +230,18 @@ Result<uint32_t> VerifyRolled(const RolledPlan& plan) {
   small.block_bytes = 1;
   for (uint32_t blocks = 1; blocks <= *last; ++blocks) {
     const Result<Plan> flat = Unroll(small, blocks, {.skip_passes = {"reduce"}});
-    if (!flat.ok()) {
-      return Rejected(fmt::format("with {}: {}", Count(blocks, "block"), flat.status().message()),
-                      flat.status().where());
-    }
+    if (!flat.ok()) return flat.status();
   }
   return last;
 }
 
-Status VerifyRolledPrograms(const RolledPlan& plan) {
+Result<uint32_t> VerifyRolledPrograms(const RolledPlan& plan) {
   const Result<uint32_t> last = BlocksThatSettle(plan);
   if (!last.ok()) return last.status();
-  for (uint32_t blocks = 1; blocks <= *last; ++blocks) {
-    for (const RolledProgram& program : plan.programs) {
-      PREPOST_RETURN_IF_ERROR(CheckAlone(program, program.node == plan.root, blocks));
-    }
-  }
-  return {};
+  AloneCheck check(plan);
+  PREPOST_RETURN_IF_ERROR(check.CheckWork(*last));
+  for (uint32_t blocks = 1; blocks <= *last; ++blocks) PREPOST_RETURN_IF_ERROR(check.Check(blocks));
+  return last;
 }
 
 }  // namespace prepost

@@ -20,9 +20,11 @@ Result<uint32_t> BlocksThatSettle(const RolledPlan& plan);
 Result<uint32_t> VerifyRolled(const RolledPlan& plan);
 
 /// What can be said of the programs of `plan` without the other nodes', for every number of blocks:
-/// each node but the root receives every block once, in an earlier round than it sends it. Time:
-/// that of going through the rounds of these programs for all k up to BlocksThatSettle().
-Status VerifyRolledPrograms(const RolledPlan& plan);
+/// each node but the root receives every block once, in an earlier round than it sends it; no peer
+/// gets a block too many; nothing is behind the plan's last round. BlocksThatSettle(), or what is
+/// wrong. Time: that of going through the rounds of these programs for all k up to there, at most
+/// kActiveRoundsMax.
+Result<uint32_t> VerifyRolledPrograms(const RolledPlan& plan);
 
 }  // namespace prepost
 

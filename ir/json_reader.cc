@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <charconv>
 #include <istream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "prepost/ir/json_source.h"
 #include "prepost/ir/near_name.h"
 
 namespace prepost {
@@ -45,128 +45,6 @@ std::string PointerToken(const std::string& key) {
       token += c;
   }
   return token;
-}
-
-/// The characters of a stream, taken from large pieces, and where the last one taken stands.
-class Source {
- public:
-  explicit Source(std::istream& in) : in_(*in.rdbuf()) {}
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  /// What comes next: at least `count` (up to kPieceBytes) characters, fewer only before the end of
-  /// the stream. Good until the next call.
-  std::string_view Ahead(size_t count) {
-    if (end_ - next_ < count && !is_ended_) Fill(count);
-    return {buffer_.data() + next_, end_ - next_};
-  }
-  /// Takes `count` characters of Ahead(); a newline only by itself.
-  void Take(size_t count) {
-    const bool is_newline = buffer_[next_] == '\n';
-    next_ += count;
-    if (!is_newline) return;
-    ++line_;
-    line_begin_ = taken_before_ + next_;
-  }
-  /// Takes the white space that comes next; then the next character, or 0 at the end.
-  char TakeSpace() {
-    for (;;) {
-      const std::string_view ahead = Ahead(1);
-      if (ahead.empty()) return 0;
-      const char c = ahead.front();
-      if (c != ' ' && c != '\n' && c != '\t' && c != '\r') return c;
-      Take(1);
-    }
-  }
-
-  uint64_t line() const { return line_; }
-  uint64_t column() const { return taken_before_ + next_ - line_begin_; }
-
- private:
-  static constexpr size_t kPieceBytes = 1 << 16;
-
-  void Fill(size_t count) {
-    std::copy(buffer_.begin() + static_cast<ptrdiff_t>(next_),
-              buffer_.begin() + static_cast<ptrdiff_t>(end_), buffer_.begin());
-    taken_before_ += next_;
-    end_ -= next_;
-    next_ = 0;
-    while (end_ < count && !is_ended_) {
-      const std::streamsize got =
-          in_.sgetn(buffer_.data() + end_, static_cast<std::streamsize>(buffer_.size() - end_));
-      if (got <= 0)
-        is_ended_ = true;
-      else
-        end_ += static_cast<size_t>(got);
-    }
-  }
-
-  std::streambuf& in_;
-  std::vector<char> buffer_ = std::vector<char>(kPieceBytes);
-  size_t next_ = 0, end_ = 0;  // of what is in the buffer and not taken
-  bool is_ended_ = false;
-  uint64_t taken_before_ = 0;  // characters of the stream before the buffer's first
-  uint64_t line_ = 1;
-  uint64_t line_begin_ = 0;  // that line's first character, counted in the stream
-};
-
-/// The input iterator over a Source that the parser wants.
-class SourceIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = char;
-
-  SourceIterator() = default;  ///< the end
-  explicit SourceIterator(Source* source) : source_(source) {}
-
-  char operator*() const { return source_->Ahead(1).front(); }
-  SourceIterator& operator++() {
-    source_->Take(1);
-    return *this;
-  }
-  void operator++(int) { ++*this; }
-  friend bool operator==(const SourceIterator& a, const SourceIterator& b) {
-    return a.IsAtEnd() == b.IsAtEnd();
-  }
-
- private:
-  bool IsAtEnd() const { return source_ == nullptr || source_->Ahead(1).empty(); }
-  Source* source_ = nullptr;
-};
-
-/// More than the characters of a 32-bit number, or of null, and the one behind it.
-constexpr size_t kNumberAhead = 16;
-
-/// A number below 2^32, or null, at the beginning of a text.
-struct ShortNumber {
-  size_t length = 0;  ///< of its text; 0: there is something else
-  std::optional<uint32_t> value;
-};
-ShortNumber ParseShortNumber(std::string_view text) {
-  constexpr std::string_view kNull = "null";
-  ShortNumber number;
-  if (text.starts_with(kNull)) {
-    number.length = kNull.size();
-  } else {
-    constexpr size_t kDigitsMax = 10;
-    uint64_t value = 0;
-    size_t digits = 0;
-    for (; digits < text.size() && digits <= kDigitsMax; ++digits) {
-      const uint32_t digit = static_cast<unsigned char>(text[digits]) - uint32_t{'0'};
-      if (digit > 9) break;
-      value = value * 10 + digit;
-    }
-    const bool is_padded = digits > 1 && text[0] == '0';
-    if (digits == 0 || is_padded || value > UINT32_MAX) return {};
-    number = {.length = digits, .value = static_cast<uint32_t>(value)};
-  }
-  const char behind = number.length < text.size() ? text[number.length] : '\0';
-  const bool is_whole = behind == ',' || behind == ']' || behind == ' ' || behind == '\n' ||
-                        behind == '\t' || behind == '\r';
-  return is_whole ? number : ShortNumber();
 }
 
 }  // namespace
@@ -274,7 +152,7 @@ JsonForm& JsonForm::OnEnd(std::function<Status()> end) {
 /// parser.
 class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
-  JsonFormHandler(const std::string& name, Source& source, JsonForm* form)
+  JsonFormHandler(const std::string& name, JsonSource& source, JsonForm* form)
       : name_(name), source_(source), root_(form) {}
 
   Status status() const { return status_; }
@@ -500,7 +378,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   const std::string& name_;
-  Source& source_;
+  JsonSource& source_;
   JsonForm* root_;
   llvm::SmallVector<Frame, 8> stack_;
   uint32_t skipping_ = 0;
@@ -635,11 +513,11 @@ JsonForm::ReadScalar ExpectVersion(uint32_t major, uint32_t minor,
 }
 
 Status ReadJson(std::istream& in, const std::string& name, JsonForm* form) {
-  Source source(in);
+  JsonSource source(in);
   JsonFormHandler handler(name, source, form);
   try {
     const bool complete =
-        nlohmann::json::sax_parse(SourceIterator(&source), SourceIterator(), &handler);
+        nlohmann::json::sax_parse(JsonSourceIterator(&source), JsonSourceIterator(), &handler);
     return complete ? Status() : handler.status();
   } catch (const std::ios_base::failure& failure) {  // the stream buffer could not read
     return Rejected(fmt::format("cannot read: {}", failure.code().message()), name);

@@ -13,8 +13,6 @@
 namespace prepost {
 namespace {
 
-constexpr const char* kShardFormat = "prepost.plan_shard";
-constexpr const char* kIndexFormat = "prepost.plan_index";
 constexpr uint32_t kMajor = 1;
 constexpr uint32_t kMinor = 0;
 constexpr size_t kHashDigits = 64;
@@ -48,10 +46,10 @@ class IndexReader {
           index_.shards.push_back(reading_);
           return count_.Add(reading_.ops, reading_.afters);
         });
-    form_.Scalar("format", ExpectString(kIndexFormat))
+    form_.Scalar("format", ExpectString(kPlanIndexFormat))
         .Scalar("version", ExpectVersion(kMajor, kMinor, warnings));
     header_.AddTo(&form_, &index_.header);
-    form_.Scalar("channels", ReadUint32(&index_.channels, kIndexChannelsMax))
+    form_.Scalar("channels", ReadUint32(&index_.channels))
         .Scalar("plan_hash", ReadHash(&index_.plan_hash))
         .Objects("shards", &entry_)
         .OnEnd([this]() -> Status {
@@ -156,7 +154,7 @@ Result<PlanIndex> ReadPlanIndex(std::istream& in, const std::string& name,
 
 void WritePlanIndex(const PlanIndex& index, std::ostream& stream) {
   TextWriter out(stream);
-  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kIndexFormat, kMajor, kMinor);
+  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanIndexFormat, kMajor, kMinor);
   WriteHeaderKeys(index.header, out);
   out.Put("  \"channels\": {},\n  \"plan_hash\": {},\n  \"shards\": [", index.channels,
           QuoteJson(index.plan_hash));
@@ -221,25 +219,26 @@ Result<Plan> PlanAssembler::Build() && {
     }
     builder_.AddChannel(ends_[2 * c].channel);
   }
-  if (ends_.size() != 2 * channels_) {
+  if (ends_.size() != 2 * size_t{channels_}) {
     return Rejected(fmt::format("channel {} is in more shards than those of its two nodes",
-                                ends_[2 * channels_].id.value));
+                                ends_[2 * size_t{channels_}].id.value));
   }
   return std::move(builder_).Build();
 }
 
+ChannelId LocalChannel(const PlanShard& shard, ChannelId channel) {
+  const auto placed = std::ranges::lower_bound(shard.channels, channel, {}, &PlacedChannel::id);
+  return ChannelId::FromIndex(static_cast<size_t>(placed - shard.channels.begin()));
+}
+
 Plan NodePlan(const PlanIndex& index, const PlanShard& shard) {
   PlanBuilder builder(index.header);
-  auto own = shard.channels.begin();
-  for (uint32_t c = 0; c < index.channels; ++c) {
-    const bool is_own = own != shard.channels.end() && own->id.value == c;
-    builder.AddChannel(is_own ? own->channel : Channel{.from = kNoNode, .to = kNoNode});
-    if (is_own) ++own;
-  }
-  for (uint32_t node = 0; node < index.header.nodes; ++node) {
-    builder.BeginProgram(NodeId(node));
-    if (NodeId(node) != shard.node) continue;
-    for (const Op& op : shard.part.ops()) builder.AddOp(op, shard.part.after(op));
+  for (const PlacedChannel& placed : shard.channels) builder.AddChannel(placed.channel);
+  builder.BeginProgram(shard.node);
+  for (const Op& op : shard.part.ops()) {
+    Op own = op;
+    own.channel = LocalChannel(shard, op.channel);
+    builder.AddOp(own, shard.part.after(op));
   }
   return std::move(builder).Build();
 }

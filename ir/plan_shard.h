@@ -19,6 +19,10 @@
 
 namespace prepost {
 
+/// The files' "format".
+inline constexpr const char* kShardFormat = "prepost.plan_shard";
+inline constexpr const char* kPlanIndexFormat = "prepost.plan_index";
+
 /// A channel and its id in the whole plan.
 struct PlacedChannel {
   ChannelId id;
@@ -34,9 +38,6 @@ struct PlanShard {
   /// above.
   Plan part;
 };
-
-/// A limit on what an index may say, since a node has a table of all channels: 800 MB.
-inline constexpr uint32_t kIndexChannelsMax = 1u << 26;
 
 /// What the index says of one shard.
 struct ShardEntry {
@@ -100,9 +101,11 @@ class PlanAssembler {
   std::vector<PlacedChannel> ends_;  ///< of all shards
 };
 
-/// The plan that the node runs by: all nodes, where only its own has ops, and as many channels as
-/// there are, of which those that are not its own go from and to kNoNode.
-inline constexpr NodeId kNoNode{0xffffffff};
+/// The place of `channel`, one of the shard's, among them. Logarithmic.
+ChannelId LocalChannel(const PlanShard& shard, ChannelId channel);
+
+/// The plan that the node runs by: its program and its channels, numbered by LocalChannel(), below
+/// the header of the whole. For a shard that passed CheckShard(). Linear in the shard.
 Plan NodePlan(const PlanIndex& index, const PlanShard& shard);
 
 }  // namespace prepost

@@ -144,6 +144,10 @@ std::string ToString(const LinearInBlocks& linear) {
   return linear.divisor == 1 ? text : fmt::format("({}) / {}", text, linear.divisor);
 }
 
+uint32_t RolledPlan::RoundsFor(uint32_t blocks) const {
+  return static_cast<uint32_t>(std::clamp<int64_t>(rounds.At(blocks), 0, UINT32_MAX));
+}
+
 Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
   const Result<Message> message = MakeMessage(bytes, block_bytes);
   if (!message.ok()) return message.status();
@@ -155,8 +159,7 @@ Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
                     .message = *message,
                     .ready = message->blocks >= ready_blocks_min ? ready : Ready{},
                     .send_window = send_window,
-                    .rounds = static_cast<uint32_t>(
-                        std::clamp<int64_t>(rounds.At(message->blocks), 0, UINT32_MAX))};
+                    .rounds = RoundsFor(message->blocks)};
 }
 
 std::string Dump(const RolledPlan& plan) {
@@ -210,7 +213,7 @@ Status CheckRolled(const RolledPlan& plan) {
 }
 
 RolledRounds::RolledRounds(const RolledProgram& program, uint32_t blocks)
-    : last_block_(int64_t{blocks} - 1) {
+    : program_(&program), last_block_(int64_t{blocks} - 1) {
   for (const Segment& segment : program.segments) {
     if (blocks < segment.blocks_min || blocks > segment.blocks_max) continue;
     // Rounds fit 32 bits (Extent); a segment that says otherwise is cut, and the verifier sees it.
@@ -230,12 +233,78 @@ RolledRounds::RolledRounds(const RolledProgram& program, uint32_t blocks)
     live_.push_back(std::move(live));
   }
   std::ranges::stable_sort(live_, {}, &Live::from);
-  if (live_.empty()) return;
-  begin_ = static_cast<uint32_t>(live_.front().from);
+  int64_t end = 0;
   for (const Live& live : live_) {
-    overlaps_ |= live.from < end_;
-    end_ = std::max(end_, static_cast<uint32_t>(live.to));
+    overlaps_ |= live.from < end;
+    end = std::max(end, live.to);
   }
+  FindStretches();
+}
+
+void RolledRounds::FindStretches() {
+  std::vector<Stretch> all;
+  for (const Live& live : live_) {
+    const size_t period = live.segment->slots.size();
+    const auto add = [&](const Turns& turns) {
+      if (turns.count == 0) return;
+      const auto steps = static_cast<int64_t>((turns.count - 1) * period);
+      all.push_back({.from = turns.first, .to = turns.first + steps + 1});
+    };
+    for (size_t slot = 0; slot < period; ++slot) {
+      const auto& [send, recv] = live.segment->slots[slot];
+      if (send) add(TurnsOf(live, slot, live.send_offset[slot]));
+      if (recv) add(TurnsOf(live, slot, live.recv_offset[slot]));
+    }
+  }
+  std::ranges::sort(all, {}, &Stretch::from);
+  for (const Stretch& stretch : all) {
+    if (stretches_.empty() || stretch.from > stretches_.back().to) {
+      stretches_.push_back(stretch);
+    } else {
+      stretches_.back().to = std::max(stretches_.back().to, stretch.to);
+    }
+  }
+  if (stretches_.empty()) return;
+  begin_ = static_cast<uint32_t>(stretches_.front().from);
+  end_ = static_cast<uint32_t>(stretches_.back().to);
+  for (const Stretch& stretch : stretches_)
+    active_ += static_cast<uint64_t>(stretch.to - stretch.from);
+}
+
+uint32_t RolledRounds::Next(uint32_t round) const {
+  for (auto stretch = std::ranges::upper_bound(stretches_, int64_t{round}, {}, &Stretch::to);
+       stretch != stretches_.end(); ++stretch) {
+    round = std::max(round, static_cast<uint32_t>(stretch->from));
+    while (round < stretch->to) {
+      const Live* const live = At(round);
+      if (live == nullptr) {
+        ++round;
+        continue;
+      }
+      const std::vector<RolledSlot>& slots = live->segment->slots;
+      const int64_t end = std::min(stretch->to, live->to);
+      for (size_t slot = SlotOf(*live, round); round < end; ++round) {
+        if (slots[slot].send || slots[slot].recv) return round;
+        slot = slot + 1 == slots.size() ? 0 : slot + 1;
+      }
+    }
+  }
+  return end_;
+}
+
+Status RolledRounds::Check(uint32_t rounds) const {
+  const std::string node = fmt::format("node {}", program_->node.value);
+  if (overlaps_) return Rejected(node + " has segments that overlap");
+  const auto blocks = static_cast<uint64_t>(last_block_ + 1);
+  for (const PeerTransfers& total : Totals()) {
+    if (total.blocks <= blocks) continue;
+    return Rejected(fmt::format("{} {} node {} {} blocks of {}", node,
+                                total.outgoing ? "sends to" : "receives from", total.peer.value,
+                                total.blocks, blocks));
+  }
+  if (end_ <= rounds) return {};
+  return Rejected(
+      fmt::format("{} has a transfer in round {}, the plan has {} rounds", node, end_ - 1, rounds));
 }
 
 const RolledRounds::Live* RolledRounds::At(uint32_t round) const {
@@ -278,9 +347,16 @@ std::optional<RoundTransfer> RolledRounds::Incoming(uint32_t round) const {
   return Resolve(*live, live->segment->slots[slot].recv, live->recv_offset[slot], round);
 }
 
-/// How often `slot` plays a block, of a transfer with `offset`. Blocks rise with the rounds, so that
-/// those that count are rounds in a row.
-uint64_t RolledRounds::CountOf(const Live& live, size_t slot, int64_t offset) const {
+std::string RolledRounds::PlaceOf(uint32_t round, bool outgoing) const {
+  const Live* live = At(round);
+  if (live == nullptr) return "";
+  return fmt::format("/segments/{}/slots/{}/{}", live->segment - program_->segments.data(),
+                     SlotOf(*live, round), outgoing ? "send" : "recv");
+}
+
+/// When `slot` plays a block, of a transfer with `offset`. Blocks rise with the rounds, so that those
+/// that count are rounds in a row.
+RolledRounds::Turns RolledRounds::TurnsOf(const Live& live, size_t slot, int64_t offset) const {
   const auto period = static_cast<int64_t>(live.segment->slots.size());
   const int64_t from = std::max(live.from, -offset);
   const int64_t to =
@@ -288,7 +364,8 @@ uint64_t RolledRounds::CountOf(const Live& live, size_t slot, int64_t offset) co
           ? live.to
           : std::min(live.to, (last_block_ + 1) * live.segment->rounds_per_block - offset);
   const int64_t first = from + Modulo(static_cast<int64_t>(slot) - live.phase - from, period);
-  return first < to ? static_cast<uint64_t>((to - 1 - first) / period + 1) : 0;
+  if (first >= to) return {};
+  return {.first = first, .count = static_cast<uint64_t>((to - 1 - first) / period + 1)};
 }
 
 std::vector<PeerTransfers> RolledRounds::Totals() const {
@@ -296,8 +373,8 @@ std::vector<PeerTransfers> RolledRounds::Totals() const {
   for (const Live& live : live_) {
     for (size_t slot = 0; slot < live.segment->slots.size(); ++slot) {
       const auto& [send, recv] = live.segment->slots[slot];
-      if (recv) blocks[{recv->peer, false}] += CountOf(live, slot, live.recv_offset[slot]);
-      if (send) blocks[{send->peer, true}] += CountOf(live, slot, live.send_offset[slot]);
+      if (recv) blocks[{recv->peer, false}] += TurnsOf(live, slot, live.recv_offset[slot]).count;
+      if (send) blocks[{send->peer, true}] += TurnsOf(live, slot, live.send_offset[slot]).count;
     }
   }
   std::vector<PeerTransfers> totals;

@@ -95,8 +95,9 @@ struct RolledPlan {
   LinearInBlocks rounds;
   std::vector<RolledProgram> programs;
 
-  /// The header of the flat plan for `bytes`; its rounds are At(blocks) of `rounds`. Errors: as
-  /// MakeMessage().
+  /// `rounds` At(blocks), within 32 bits.
+  uint32_t RoundsFor(uint32_t blocks) const;
+  /// The header of the flat plan for `bytes`; its rounds are RoundsFor(). Errors: as MakeMessage().
   Result<PlanHeader> HeaderFor(uint64_t bytes) const;
 
   friend bool operator==(const RolledPlan&, const RolledPlan&) = default;
@@ -122,20 +123,36 @@ struct PeerTransfers {
   friend auto operator<=>(const PeerTransfers&, const PeerTransfers&) = default;
 };
 
-/// A program for k blocks, asked round by round: O(log segments) each, O(1) in the same segment.
+/// Rounds that are gone through for one file at most, so that a small one cannot ask for unbounded
+/// work.
+inline constexpr uint64_t kActiveRoundsMax = uint64_t{1} << 33;
+
+/// A program for k blocks, asked round by round: O(log segments) each.
 class RolledRounds {
  public:
   /// `program` is not owned. Needs 1 <= blocks <= kBlocksMax and a program that CheckRolled()
   /// accepts.
   RolledRounds(const RolledProgram& program, uint32_t blocks);
 
-  /// Rounds [begin, end) outside of which there is nothing; empty: 0, 0.
+  /// From the round of the first transfer to behind that of the last; none: 0, 0.
   uint32_t begin() const { return begin_; }
   uint32_t end() const { return end_; }
+  /// The first round from `round` on in which there may be a transfer; end() if there is none.
+  uint32_t Next(uint32_t round) const;
+  /// How many rounds Next() looks at, to the end: those that lie between the first transfer of some
+  /// slot and its last.
+  uint64_t active() const { return active_; }
+  /// Whether they can be gone through, and be a part of a plan of `rounds` rounds: segments do not
+  /// overlap, no peer gets or gives more than all blocks, no transfer is behind the last round.
+  /// O(segments and slots). Errors have no place.
+  Status Check(uint32_t rounds) const;
   /// Whether two segments play in one round, in which case one of them is not heard.
   bool overlaps() const { return overlaps_; }
   std::optional<RoundTransfer> Outgoing(uint32_t round) const;
   std::optional<RoundTransfer> Incoming(uint32_t round) const;
+  /// Where the program says what is sent (`outgoing`) or received in `round`: a JSON pointer below
+  /// the program's, "/segments/1/slots/0/send"; empty where there is no segment.
+  std::string PlaceOf(uint32_t round, bool outgoing) const;
   /// Of all rounds, by peer, incoming first. O(segments and slots), however many rounds.
   std::vector<PeerTransfers> Totals() const;
 
@@ -149,16 +166,30 @@ class RolledRounds {
   };
   const Live* At(uint32_t round) const;
   size_t SlotOf(const Live& live, uint32_t round) const;
-  uint64_t CountOf(const Live& live, size_t slot, int64_t offset) const;
+  /// The rounds first, first + period, ... of a slot's transfer.
+  struct Turns {
+    int64_t first = 0;
+    uint64_t count = 0;
+  };
+  /// Rounds [from, to).
+  struct Stretch {
+    int64_t from;
+    int64_t to;
+  };
+  Turns TurnsOf(const Live& live, size_t slot, int64_t offset) const;
+  void FindStretches();
   std::optional<RoundTransfer> Resolve(const Live& live,
                                        const std::optional<RolledTransfer>& transfer,
                                        int64_t offset, uint32_t round) const;
 
+  const RolledProgram* program_;
   int64_t last_block_;
+  uint64_t active_ = 0;
   uint32_t begin_ = 0;
   uint32_t end_ = 0;
   bool overlaps_ = false;
-  std::vector<Live> live_;  // not empty ones, by round
+  std::vector<Live> live_;          // not empty ones, by round
+  std::vector<Stretch> stretches_;  // from each slot's first transfer to its last, apart, rising
 };
 
 /// The form alone: limits, nodes in range and not doubled, no transfer with itself, slots, numbers.

@@ -125,6 +125,7 @@ class RolledOpStream final : public OpStream {
 
   bool Next() override {
     while (taken_ == made_) {
+      round_ = rounds_.Next(round_);
       if (round_ >= rounds_.end()) return false;
       Make(round_++);
     }
@@ -248,17 +249,16 @@ class RolledOpStream final : public OpStream {
   size_t made_ = 0;
 };
 
-/// The channels of `program` for messages of `blocks` blocks.
-Status AddChannels(const RolledProgram& program, uint32_t blocks, std::vector<Channel>& channels) {
-  const std::string where = fmt::format("node {}", program.node.value);
-  const RolledRounds rounds(program, blocks);
-  if (rounds.overlaps()) return Rejected(where + " has segments that overlap");
+/// The channels of `program` in a plan with `header`.
+Status AddChannels(const RolledProgram& program, const PlanHeader& header,
+                   std::vector<Channel>& channels) {
+  const RolledRounds rounds(program, header.message.blocks);
+  PREPOST_RETURN_IF_ERROR(rounds.Check(header.rounds));
+  if (rounds.active() > kActiveRoundsMax) {
+    return Rejected(fmt::format("node {} has {} rounds to go through, the limit is {}",
+                                program.node.value, rounds.active(), kActiveRoundsMax));
+  }
   for (const PeerTransfers& total : rounds.Totals()) {
-    if (total.blocks > blocks) {
-      return Rejected(fmt::format("{} {} node {} {} blocks of {}", where,
-                                  total.outgoing ? "sends to" : "receives from", total.peer.value,
-                                  total.blocks, blocks));
-    }
     const auto [from, to] =
         total.outgoing ? std::pair(program.node, total.peer) : std::pair(total.peer, program.node);
     channels.push_back({.from = from, .to = to});
@@ -273,7 +273,7 @@ Result<RolledPlay> RolledPlay::Make(const RolledPlan& plan, uint64_t bytes) {
   if (!header.ok()) return header.status();
   std::vector<Channel> channels;
   for (const RolledProgram& program : plan.programs) {
-    PREPOST_RETURN_IF_ERROR(AddChannels(program, header->message.blocks, channels));
+    PREPOST_RETURN_IF_ERROR(AddChannels(program, *header, channels));
   }
   std::ranges::sort(channels);
   channels.erase(std::unique(channels.begin(), channels.end()), channels.end());

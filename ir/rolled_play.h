@@ -25,7 +25,7 @@ inline constexpr size_t kRolledLookAhead = 256;
 class RolledPlay {
  public:
   /// `plan` is checked by CheckRolled(), and must outlive it. It may be one node's file. Errors:
-  /// sizes beyond the limits; segments that overlap or send more than a message has.
+  /// sizes beyond the limits; what RolledRounds::Check() refuses.
   static Result<RolledPlay> Make(const RolledPlan& plan, uint64_t bytes);
 
   const RolledPlan& plan() const { return *plan_; }

@@ -94,6 +94,10 @@ class ShapeRule {
       if (channel.from == channel.to) {
         Shape(Place::ChannelAt(c), "channel from node {} to itself", channel.from.value);
       }
+      if (channel.lane >= kLanesMax) {
+        Shape(Place::ChannelAt(c, "lane"), "lane {} is out of range, the lanes are 0 to {}",
+              channel.lane, kLanesMax - 1);
+      }
       const uint64_t pair = uint64_t{channel.from.value} << 32 | channel.to.value;
       const auto [first, is_new] = channel_of.try_emplace({pair, channel.lane}, c);
       if (!is_new) {

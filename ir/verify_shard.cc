@@ -44,12 +44,7 @@ class ExpectedPlan {
   }
 
  private:
-  /// The position of the op's channel in the shard.
-  ChannelId Local(const Op& op) const {
-    const auto placed =
-        std::ranges::lower_bound(shard_.channels, op.channel, {}, &PlacedChannel::id);
-    return ChannelId::FromIndex(static_cast<size_t>(placed - shard_.channels.begin()));
-  }
+  ChannelId Local(const Op& op) const { return LocalChannel(shard_, op.channel); }
   const Channel& ChannelOf(const Op& op) const {
     return shard_.channels[Local(op).index()].channel;
   }

@@ -151,7 +151,9 @@ struct Bootstrap::Call : Conversation {
 Bootstrap::Bootstrap(Playable plan, BootstrapOptions options)
     : plan_(plan),
       options_(std::move(options)),
-      terms_{.plan = plan.Hash(), .carrier = options_.carrier},
+      terms_{.plan = plan.Hash(),
+             .carrier = options_.carrier,
+             .message_bytes = plan.header().message.bytes},
       due_(Clock::now() + options_.connect_max) {}
 
 Bootstrap::~Bootstrap() = default;
@@ -283,7 +285,7 @@ Status Bootstrap::AcceptGuests() {
     guests_.push_back(std::make_unique<Guest>(
         std::move(fd), from,
         HelloListener(
-            options_.key, RandomNonce(), terms_.carrier,
+            options_.key, RandomNonce(), terms_,
             [this](const LinkName& name, const GroupTerms& terms) { return Judge(name, terms); })));
     if (guests_.size() > kGuestsMax) EvictGuest();
   }
@@ -363,6 +365,7 @@ Refusal Bootstrap::Judge(const LinkName& name, const GroupTerms& terms) const {
   if (name.to != options_.node) return Refusal::kWrongNode;
   if (terms.plan != terms_.plan) return Refusal::kOtherPlan;
   if (terms.carrier != terms_.carrier) return Refusal::kOtherCarrier;
+  if (terms != terms_) return Refusal::kOtherSize;
   const auto link = std::ranges::find(links_, name, &Link::name);
   if (link == links_.end()) return Refusal::kUnexpected;
   return IsServed(*link) ? Refusal::kDuplicate : Refusal::kNone;

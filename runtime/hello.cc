@@ -2,8 +2,7 @@
 //
 // Why it holds: each side's MAC covers the other side's fresh nonce, so an old conversation proves
 // nothing; it covers which message it is, so a side's own words sent back to it prove nothing; and
-// it covers the connection's name, the plan and the carrier, so it proves nothing about any other
-// connection.
+// it covers the connection's name and the terms, so it proves nothing about any other connection.
 // The listener proves itself first, so that a connector need not wait long for one that cannot; its
 // word on the connection it gives only to a peer that has proved the secret. Whoever connects gets
 // a MAC, and can try secrets on it at leisure: that is why keys are slow to derive (group_key.h).
@@ -17,6 +16,7 @@
 #include <optional>
 #include <string_view>
 
+#include "prepost/ir/count.h"
 #include "prepost/runtime/little_endian.h"
 
 namespace prepost {
@@ -26,13 +26,14 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kMagic = "prepost\0"sv;
 /// Of a connection's name and the terms.
-constexpr size_t kWantedBytes = 4 * 4 + sizeof(PlanHash) + 4;
+constexpr size_t kWantedBytes = 4 * 4 + sizeof(PlanHash) + 4 + 8;
 static_assert(kHelloBytes == kPrefixBytes + kWantedBytes + sizeof(NonceBytes));
 /// By Message, of one size.
 constexpr std::string_view kLabels[] = {"prepost hello challenge"sv, "prepost hello proof    "sv,
                                         "prepost hello verdict  "sv};
 static_assert(kLabels[0].size() == kLabels[1].size() && kLabels[0].size() == kLabels[2].size());
-constexpr uint32_t kRefusalsKnown = 7;  ///< what a verdict may say
+constexpr uint32_t kRefusalsKnown = 8;  ///< what a verdict may say
+constexpr size_t kVerdictSaidBytes = kVerdictBytes - sizeof(MacBytes);
 
 void PutPrefix(ByteWriter& writer) {
   writer.PutBytes(std::as_bytes(std::span(kMagic)));
@@ -46,6 +47,7 @@ void PutWanted(const LinkName& link, const GroupTerms& terms, ByteWriter& writer
   writer.Put(link.lane);
   writer.PutBytes(terms.plan);
   writer.Put(static_cast<uint32_t>(terms.carrier));
+  writer.Put(terms.message_bytes);
 }
 
 std::optional<Carrier> CarrierOf(uint32_t value) {
@@ -92,7 +94,11 @@ std::string HelloSide::Why() const {
     case Refusal::kOtherCarrier:
       return fmt::format(
           "node {} goes over {}, node {} over {}; give --device at all nodes, or at none",
-          link_.from.value, Name(terms_.carrier), link_.to.value, Name(listener_carrier_));
+          link_.from.value, Name(terms_.carrier), link_.to.value, Name(listener_terms_.carrier));
+    case Refusal::kOtherSize:
+      return fmt::format("the message has {} at node {}, {} at node {} (--message-bytes, --input)",
+                         Count(terms_.message_bytes, "byte"), link_.from.value,
+                         Count(listener_terms_.message_bytes, "byte"), link_.to.value);
     case Refusal::kOtherVersion:
       return fmt::format("it speaks version {} of the protocol, this is version {}", peer_version_,
                          kProtocolVersion);
@@ -114,13 +120,14 @@ bool HelloSide::TakePrefix(std::span<const std::byte> in) {
 }
 
 std::vector<std::byte> HelloSide::Transcript(Message message) const {
-  return Transcript(message, /*refusal=*/0, /*carrier=*/0);
+  return Transcript(message, std::array<std::byte, kVerdictSaidBytes>());
 }
 
-std::vector<std::byte> HelloSide::Transcript(Message message, uint32_t refusal,
-                                             uint32_t carrier) const {
+std::vector<std::byte> HelloSide::Transcript(Message message,
+                                             std::span<const std::byte> verdict) const {
   const std::string_view label = kLabels[static_cast<size_t>(message)];
-  std::vector<std::byte> bytes(label.size() + 4 + 2 * sizeof(NonceBytes) + kWantedBytes + 8);
+  std::vector<std::byte> bytes(label.size() + 4 + 2 * sizeof(NonceBytes) + kWantedBytes +
+                               kVerdictSaidBytes);
   ByteWriter writer(bytes);
   writer.PutBytes(std::as_bytes(std::span(label)));
   writer.Put(kProtocolVersion);
@@ -128,8 +135,7 @@ std::vector<std::byte> HelloSide::Transcript(Message message, uint32_t refusal,
   writer.PutBytes(connects ? nonce_ : peer_nonce_);
   writer.PutBytes(connects ? peer_nonce_ : nonce_);
   PutWanted(link_, terms_, writer);
-  writer.Put(refusal);
-  writer.Put(carrier);
+  writer.PutBytes(verdict);
   PREPOST_CHECK(writer.left() == 0);
   return bytes;
 }
@@ -182,18 +188,18 @@ std::vector<std::byte> HelloConnector::TakeChallenge(std::span<const std::byte> 
 void HelloConnector::TakeVerdict(std::span<const std::byte> in) {
   ByteReader reader(in);
   const uint32_t value = reader.Get<uint32_t>();
-  const uint32_t carrier_value = reader.Get<uint32_t>();
+  const std::optional<Carrier> carrier = CarrierOf(reader.Get<uint32_t>());
+  const uint64_t message_bytes = reader.Get<uint64_t>();
   const MacBytes mac = GetArray<sizeof(MacBytes)>(reader);
   const auto refusal = static_cast<Refusal>(value);
-  const std::optional<Carrier> carrier = CarrierOf(carrier_value);
   if (value >= kRefusalsKnown || (refusal != Refusal::kWrongSecret && !carrier)) {
     state_ = HelloState::kBroken;
     return;
   }
   is_proved_ = refusal != Refusal::kWrongSecret &&
-               key_.Verify(mac, Transcript(Message::kVerdict, value, carrier_value));
+               key_.Verify(mac, Transcript(Message::kVerdict, in.first(kVerdictSaidBytes)));
   if (!is_proved_) return Refuse(Refusal::kWrongSecret);
-  listener_carrier_ = *carrier;
+  listener_terms_ = {.carrier = *carrier, .message_bytes = message_bytes};
   if (refusal != Refusal::kNone) return Refuse(refusal);
   state_ = HelloState::kWelcome;
 }
@@ -230,6 +236,7 @@ std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
     return {};
   }
   terms_.carrier = *carrier;
+  terms_.message_bytes = reader.Get<uint64_t>();
   peer_nonce_ = GetArray<sizeof(NonceBytes)>(reader);
   has_name_ = true;
   wanted_ = kProofBytes;
@@ -253,12 +260,12 @@ std::vector<std::byte> HelloListener::TakeProof(std::span<const std::byte> in) {
   }
   std::vector<std::byte> verdict(kVerdictBytes);
   ByteWriter writer(verdict);
-  const auto value = static_cast<uint32_t>(refusal);
-  writer.Put(value);
+  writer.Put(static_cast<uint32_t>(refusal));
   if (!is_proved_) return verdict;
-  const auto carrier = static_cast<uint32_t>(listener_carrier_);
-  writer.Put(carrier);
-  writer.PutBytes(key_.Mac(Transcript(Message::kVerdict, value, carrier)));
+  writer.Put(static_cast<uint32_t>(listener_terms_.carrier));
+  writer.Put(listener_terms_.message_bytes);
+  writer.PutBytes(
+      key_.Mac(Transcript(Message::kVerdict, std::span(verdict).first(kVerdictSaidBytes))));
   return verdict;
 }
 

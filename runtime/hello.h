@@ -23,7 +23,7 @@
 namespace prepost {
 
 /// Of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 4;
+inline constexpr uint32_t kProtocolVersion = 5;
 
 enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
 
@@ -49,6 +49,7 @@ std::string_view Name(Carrier carrier);
 struct GroupTerms {
   PlanHash plan = {};
   Carrier carrier = Carrier::kTcp;
+  uint64_t message_bytes = 0;  ///< which a rolled plan leaves open
 
   friend bool operator==(const GroupTerms&, const GroupTerms&) = default;
 };
@@ -62,29 +63,30 @@ enum class Refusal : uint32_t {
   kDuplicate = 4,     ///< this connection is there already
   kUnexpected = 5,    ///< the plan has no such connection
   kOtherCarrier = 6,  ///< it goes over something else
-  kOtherVersion = 7,  ///< never sent: the prefix says it
+  kOtherSize = 7,     ///< it is for a message of another size, with the same rolled plan
+  kOtherVersion = 8,  ///< never sent: the prefix says it
 };
 
 /// The conversation, all sizes fixed, integers little-endian. C connects, L listens:
 ///
 ///     C > L  hello      prefix | purpose 4 | from 4 | to 4 | lane 4 | plan hash 32 | carrier 4 |
-///                       nonce 32
+///                       message bytes 8 | nonce 32
 ///     L > C  challenge  prefix | nonce 32 | MAC 32
 ///     C > L  proof      MAC 32
-///     L > C  verdict    refusal 4 | carrier 4 | MAC 32
+///     L > C  verdict    refusal 4 | carrier 4 | message bytes 8 | MAC 32
 ///
 /// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
 /// MACs are over which message it is, version, both nonces, from, to, lane, purpose, plan hash,
-/// carrier, and of the verdict what it says, so that none can be used for anything else; the
-/// verdict of kWrongSecret has none, and no carrier (zeros). The verdict's carrier is the
-/// listener's. A connector that the challenge does not convince sends a proof of zeros, so that the
+/// carrier, message bytes, and of the verdict what it says, so that none can be used for anything
+/// else; the verdict of kWrongSecret is zeros behind the refusal. The verdict's carrier and message
+/// bytes are the listener's. A connector that the challenge does not convince sends a proof of zeros, so that the
 /// listener learns that the secrets differ, too. A challenge to another version is zeros behind the
 /// prefix.
 inline constexpr size_t kPrefixBytes = 12;
-inline constexpr size_t kHelloBytes = kPrefixBytes + 84;
+inline constexpr size_t kHelloBytes = kPrefixBytes + 92;
 inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;
 inline constexpr size_t kProofBytes = 32;
-inline constexpr size_t kVerdictBytes = 40;
+inline constexpr size_t kVerdictBytes = 48;
 
 enum class HelloState : uint8_t {
   kTalking,
@@ -117,7 +119,8 @@ class HelloSide {
   bool TakePrefix(std::span<const std::byte> in);
   /// What the MAC of `message` is over.
   std::vector<std::byte> Transcript(Message message) const;
-  std::vector<std::byte> Transcript(Message message, uint32_t refusal, uint32_t carrier) const;
+  /// `verdict`: what the verdict says before its MAC.
+  std::vector<std::byte> Transcript(Message message, std::span<const std::byte> verdict) const;
   void Refuse(Refusal refusal) {
     state_ = HelloState::kRefused;
     refusal_ = refusal;
@@ -128,8 +131,8 @@ class HelloSide {
   const Role role_;
   NonceBytes peer_nonce_ = {};
   LinkName link_;
-  GroupTerms terms_;                          ///< the connector's
-  Carrier listener_carrier_ = Carrier::kTcp;  ///< known to the connector from the verdict on
+  GroupTerms terms_;           ///< the connector's
+  GroupTerms listener_terms_;  ///< the connector hears of them in the verdict, but not of the plan
   size_t wanted_ = kPrefixBytes;
   HelloState state_ = HelloState::kTalking;
   Refusal refusal_ = Refusal::kNone;
@@ -164,10 +167,10 @@ class HelloListener final : public HelloSide {
   /// Asked about a peer that has proved the secret: kNone takes the connection.
   using Judge = std::function<Refusal(const LinkName& link, const GroupTerms& terms)>;
 
-  /// `carrier`: the listener's own, which it names in its verdict.
-  HelloListener(const GroupKey& key, const NonceBytes& nonce, Carrier carrier, Judge judge)
+  /// `terms`: the listener's own, which it names in its verdict.
+  HelloListener(const GroupKey& key, const NonceBytes& nonce, const GroupTerms& terms, Judge judge)
       : HelloSide(key, nonce, Role::kListener), judge_(std::move(judge)) {
-    listener_carrier_ = carrier;
+    listener_terms_ = terms;
   }
 
   std::vector<std::byte> Take(std::span<const std::byte> in);

@@ -72,6 +72,10 @@ void RemoveParts(const std::string& folder) {
 template <typename Read>
 auto ReadWith(Read read, const std::string& path, std::vector<std::string>* warnings)
     -> decltype(read(std::declval<std::istream&>(), path, warnings)) {
+  std::error_code unknown;  // what cannot be looked at cannot be opened either
+  const fs::file_status file = fs::status(path, unknown);
+  if (fs::exists(file) && !fs::is_regular_file(file))  // a pipe would be waited for
+    return Rejected("cannot read: not a regular file", path);
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) return CannotRead(path, errno);
@@ -203,7 +207,7 @@ Status WriteParts(const Plan& plan, const ScratchFolder& folder, int interrupt_f
 
 bool IsPlanFolder(const std::string& path) {
   std::error_code error;
-  return fs::is_directory(path, error) && fs::exists(path + "/" + kIndexName, error);
+  return fs::is_directory(path, error);
 }
 
 Status CheckPlanFolder(const std::string& path) {
@@ -211,6 +215,9 @@ Status CheckPlanFolder(const std::string& path) {
   const fs::file_status target = fs::status(path, error);
   if (!fs::exists(target)) return {};
   if (!fs::is_directory(target)) return CannotWrite(path, ENOTDIR);
+  // It could be exchanged for another one, but not be emptied.
+  if (faccessat(AT_FDCWD, path.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return CannotWrite(path, errno);
   fs::directory_iterator entry(path, error);
   if (error) return CannotWrite(path, error.value());
   if (entry == fs::directory_iterator()) return {};
@@ -229,11 +236,6 @@ Status CheckPlanFolder(const std::string& path) {
 }
 
 Status WritePlanFolder(const Plan& plan, const std::string& path, int interrupt_fd) {
-  if (plan.channels().size() > kIndexChannelsMax) {
-    return Rejected(fmt::format("{} channels, a sharded plan has up to {}", plan.channels().size(),
-                                kIndexChannelsMax),
-                    path);
-  }
   PREPOST_RETURN_IF_ERROR(CheckPlanFolder(path));
   const std::string real = RealPath(path);
   ScratchFolder folder(fmt::format("{}.{}.partial", real, getpid()));

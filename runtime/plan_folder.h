@@ -16,7 +16,7 @@
 
 namespace prepost {
 
-/// Whether `path` is a folder with an index.
+/// Whether `path` is a folder: a plan in one can only be one in shards.
 bool IsPlanFolder(const std::string& path);
 
 /// Whether WritePlanFolder() to `path` may begin: nothing is there, or a folder with nothing in it

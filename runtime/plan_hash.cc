@@ -101,12 +101,12 @@ std::string ToHex(const PlanHash& hash) {
   return text;
 }
 
-PlanHash HashRolledPlan(const RolledPlan& plan, uint64_t bytes) {
+PlanHash HashRolledPlan(const RolledPlan& plan) {
   Hasher hasher;
   hasher.AddText("rolled");
   hasher.AddText(plan.collective);
   hasher.AddText(plan.algorithm);
-  hasher.Add(plan.nodes, plan.root.value, bytes, plan.block_bytes);
+  hasher.Add(plan.nodes, plan.root.value, plan.block_bytes);
   hasher.Add(static_cast<uint8_t>(plan.ready.mode), plan.ready.window, plan.ready_blocks_min,
              plan.send_window.has_value(), plan.send_window.value_or(0));
   hasher.Add(plan.rounds.per_block, plan.rounds.constant, plan.rounds.divisor);

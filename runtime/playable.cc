@@ -21,8 +21,7 @@ size_t Playable::look_ahead(NodeId node) const {
 
 PlanHash Playable::Hash() const {
   if (whole_) return *whole_;
-  return rolled_ != nullptr ? HashRolledPlan(rolled_->plan(), header().message.bytes)
-                            : HashPlan(*outline_);
+  return rolled_ != nullptr ? HashRolledPlan(rolled_->plan()) : HashPlan(*outline_);
 }
 
 }  // namespace prepost

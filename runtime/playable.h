@@ -29,14 +29,14 @@ class Playable {
 
   bool is_rolled() const { return rolled_ != nullptr; }
   const PlanHeader& header() const { return outline_->header(); }
-  /// Of one node's file only those of the node.
+  /// Of one node's file or part only those of the node.
   std::span<const Channel> channels() const { return outline_->channels(); }
   /// Those that start or end at `node`.
   std::vector<ChannelOps> ChannelOpsOf(NodeId node) const;
   std::unique_ptr<OpStream> OpsOf(NodeId node) const;
   /// Ops of `node` that are posted and not complete at once, at most: OpsOf(node)->look_ahead().
   size_t look_ahead(NodeId node) const;
-  /// What all members of a group must have in common.
+  /// What all members of a group must have in common, besides the size of the message.
   PlanHash Hash() const;
 
  private:

@@ -16,8 +16,6 @@
 #include <cstring>
 #include <utility>
 
-#include "prepost/ir/count.h"
-
 namespace prepost {
 namespace {
 
@@ -258,9 +256,7 @@ Status TcpEndpoint::ReadBlock(Link& link) {
     const Record record = DecodeRecord(RecordAt(link.rx, 0));
     const Record wanted = RecordOf(lane, lane.moved);
     if (record != wanted) {
-      return Unexpected(link, record,
-                        fmt::format("channel {}, block {}, {}", wanted.channel.value, wanted.block,
-                                    Count(wanted.bytes, "byte")));
+      return Unexpected(link, record, Describe(wanted, node_, link.peer));
     }
   }
   if (link.rx_bytes == kRecordBytes + slot.memory.iov_len) {
@@ -359,9 +355,8 @@ Record TcpEndpoint::RecordOf(const Lane& lane, uint32_t index) const {
 
 Status TcpEndpoint::Unexpected(const Link& link, const Record& record,
                                const std::string& expected) const {
-  return Rejected(fmt::format(
-      "node {} got a record from node {} for channel {}, block {}, {}; expected {}", node_.value,
-      link.peer.value, record.channel.value, record.block, Count(record.bytes, "byte"), expected));
+  return Rejected(fmt::format("node {} got a record from node {} for {}; expected {}", node_.value,
+                              link.peer.value, Describe(record, node_, link.peer), expected));
 }
 
 Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, uint32_t block) {

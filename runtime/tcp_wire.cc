@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/runtime/tcp_wire.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+
+#include "prepost/ir/count.h"
 
 namespace prepost {
 namespace {
@@ -38,6 +42,20 @@ msghdr MessageOf(std::span<iovec> memory) {
 }
 
 }  // namespace
+
+std::string Describe(const Record& record, NodeId a, NodeId b) {
+  const Channel channel = ChannelOfWire(record.channel, a, b);
+  const std::string what =
+      record.block == kNoBlock ? "credit" : fmt::format("block {}", record.block);
+  return fmt::format("{}>{} lane {}, {}, {}", channel.from.value, channel.to.value, channel.lane,
+                     what, Count(record.bytes, "byte"));
+}
+
+Channel ChannelOfWire(ChannelId wire, NodeId a, NodeId b) {
+  const auto [low, high] = std::minmax(a, b);
+  const bool is_down = wire.value % 2 == 1;
+  return {.from = is_down ? high : low, .to = is_down ? low : high, .lane = wire.value / 2};
+}
 
 void EncodeRecord(const Record& record, std::span<std::byte, kRecordBytes> out) {
   std::memcpy(out.data(), &record.channel.value, 4);

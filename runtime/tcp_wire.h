@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "prepost/ir/ids.h"
 #include "prepost/ir/plan.h"
@@ -32,13 +33,18 @@ struct Record {
 
   friend bool operator==(const Record&, const Record&) = default;
 };
+/// For people: "3>1 lane 0, block 7, 10 bytes", of a record that passes between `a` and `b`.
+std::string Describe(const Record& record, NodeId a, NodeId b);
 inline constexpr size_t kRecordBytes = 16;
 
 /// The number of a channel among those between its two nodes, which both know whatever else of the
-/// plan they have.
+/// plan they have. A valid plan's lanes are below 2^16.
 constexpr ChannelId WireChannel(const Channel& channel) {
   return ChannelId(2 * channel.lane + (channel.from > channel.to ? 1 : 0));
 }
+
+/// The channel of that number between `a` and `b`, in either order.
+Channel ChannelOfWire(ChannelId wire, NodeId a, NodeId b);
 
 void EncodeRecord(const Record& record, std::span<std::byte, kRecordBytes> out);
 Record DecodeRecord(std::span<const std::byte, kRecordBytes> in);

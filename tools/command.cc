@@ -23,6 +23,7 @@
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/plan_folder.h"
 #include "tools/file_kind.h"
+#include "tools/replay_buffer.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -77,9 +78,49 @@ Destination DestinationOf(const std::string& path) {
   return {.path = std::move(final_path), .temporary = std::move(temporary)};
 }
 
+using ReadFunction = std::function<Status(std::istream&, const std::string&)>;
+
+std::string NameOfInput(const std::string& path) {
+  return path == kStandardStream ? "<stdin>" : path;
+}
+
+/// Stdin, pipes and devices: what was read of them is gone.
+bool ComesOnce(const std::string& path) {
+  std::error_code unknown;  // what cannot be looked at cannot be opened either
+  return path == kStandardStream || IsSpecial(std::filesystem::status(path, unknown));
+}
+
+/// Of a path that comes once.
+struct OnceInput {
+  std::filebuf file;  ///< closed: stdin is read
+  ReplayBuffer buffer;
+
+  explicit OnceInput(bool is_stdin) : buffer(is_stdin ? *std::cin.rdbuf() : file) {}
+};
+
+/// Those that are open between a preview and the reading, by path. Like stdin itself there is one of
+/// each for the whole process.
+std::map<std::string, OnceInput>& OnceInputs() {
+  static std::map<std::string, OnceInput> inputs;
+  return inputs;
+}
+
+Result<OnceInput*> OpenOnce(const std::string& path) {
+  const bool is_stdin = path == kStandardStream;
+  const auto [input, is_new] = OnceInputs().try_emplace(path, is_stdin);
+  errno = 0;
+  if (is_new && !is_stdin &&
+      input->second.file.open(path, std::ios::in | std::ios::binary) == nullptr) {
+    const int error = errno;
+    OnceInputs().erase(input);
+    return CannotRead(path, error);
+  }
+  return &input->second;
+}
+
 /// The plan that `read` reads from the file; warnings go to stderr.
-template <typename ReadFunction>
-auto ReadPlanWith(ReadFunction read, const std::string& path)
+template <typename ReadPlanFunction>
+auto ReadPlanWith(ReadPlanFunction read, const std::string& path)
     -> decltype(read(std::cin, path, nullptr)) {
   const Ticker ticker("reading " + path);
   auto plan = decltype(read(std::cin, path, nullptr))(Rejected("not read", path));
@@ -116,15 +157,33 @@ void PrintWarnings(const std::string& name, const std::vector<std::string>& warn
   }
 }
 
-Status WithInput(const std::string& path,
-                 const std::function<Status(std::istream&, const std::string&)>& read) {
-  if (path == kStandardStream) return read(std::cin, "<stdin>");
+Status WithInput(const std::string& path, const ReadFunction& read) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return CannotRead(path, EISDIR);
+  if (ComesOnce(path)) {
+    const Result<OnceInput*> input = OpenOnce(path);
+    if (!input.ok()) return input.status();
+    std::istream in(&(*input)->buffer);
+    const Status status = read(in, NameOfInput(path));
+    if (path != kStandardStream) OnceInputs().erase(path);
+    return status;
+  }
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) return CannotRead(path, errno);
   return read(in, path);
+}
+
+Status WithPreview(const std::string& path, const ReadFunction& read) {
+  if (!ComesOnce(path)) return WithInput(path, read);
+  const Result<OnceInput*> input = OpenOnce(path);
+  if (!input.ok()) return input.status();
+  ReplayBuffer& buffer = (*input)->buffer;
+  buffer.BeginPreview();
+  std::istream in(&buffer);
+  const Status status = read(in, NameOfInput(path));
+  buffer.EndPreview();
+  return status;
 }
 
 Status WithText(const std::string& path, size_t bytes_max,
@@ -142,9 +201,20 @@ Status WithText(const std::string& path, size_t bytes_max,
 }
 
 Result<Plan> ReadPlanFile(const std::string& path) {
-  if (const Result<FileKind> kind = KindOf(path); kind.ok() && *kind == FileKind::kRolledPlan) {
-    return Rejected("a rolled plan, for every message size: prepost unroll makes the plan for one",
-                    path);
+  const Result<FileKind> kind = KindOf(path);
+  if (!kind.ok()) return kind.status();
+  if (*kind == FileKind::kRolledPlan) {
+    return Rejected(
+        fmt::format("a rolled plan, for every message size: prepost unroll {} --message-bytes N "
+                    "makes the plan for one",
+                    path),
+        NameOfInput(path));
+  }
+  if (*kind == FileKind::kPlanPart) {
+    const std::string folder = std::filesystem::path(path).parent_path();
+    return Rejected(fmt::format("one file of a plan in shards: name the folder that it is in, {}",
+                                folder.empty() ? "." : folder),
+                    NameOfInput(path));
   }
   if (!IsPlanFolder(path)) return ReadPlanWith(ReadPlan, path);
   const Ticker ticker("reading " + path);

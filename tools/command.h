@@ -47,6 +47,11 @@ void AddVerify(CLI::App& app, Action* action);
 Status WithInput(const std::string& path,
                  const std::function<Status(std::istream&, const std::string&)>& read);
 
+/// As WithInput(), for a look at how a file begins: of stdin and pipes, whose bytes come only once,
+/// nothing is taken, and only so much is shown as ReplayBuffer keeps.
+Status WithPreview(const std::string& path,
+                   const std::function<Status(std::istream&, const std::string&)>& read);
+
 /// Reads all of `path` ("-": stdin), at most `bytes_max`, and calls `read` with it and the name to
 /// use in messages.
 Status WithText(const std::string& path, size_t bytes_max,

@@ -70,7 +70,7 @@ Result<std::vector<Plan>> GetPlans(const CompareFlags& flags, const nic::LowerOp
   const Result<FileKind> kind = flags.path.empty() ? Result(FileKind::kSpec) : KindOf(flags.path);
   if (!kind.ok()) return kind.status();
   std::vector<Plan> plans;
-  if (*kind == FileKind::kPlan) {
+  if (*kind != FileKind::kSpec) {
     if (!flags.bytes.empty() || flags.spec.any()) {
       return Status(StatusCode::kUsage,
                     fmt::format("{} {} for a SPEC: a plan's are in its file",
@@ -84,6 +84,10 @@ Result<std::vector<Plan>> GetPlans(const CompareFlags& flags, const nic::LowerOp
   }
   const Result<std::vector<uint64_t>> given = ParseSizes(flags.bytes);
   if (!given.ok()) return given.status();
+  if (flags.path == "-" && given->size() > 1) {
+    return Status(StatusCode::kUsage,
+                  "several --bytes read the SPEC several times: name a file, not stdin");
+  }
   std::vector<std::optional<uint64_t>> sizes(given->begin(), given->end());
   if (sizes.empty()) sizes.emplace_back();  // the spec's
   const Ticker ticker("compiling");
@@ -174,7 +178,7 @@ void AddCompare(CLI::App& app, Action* action) {
       "  prepost compare plan.json --mode managed --device-profile examples/devices/tiny.json "
       "--repeat 3\n"
       "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json");
-  command->add_option("PLAN", flags->path, "Plan (- for stdin) or spec file");
+  command->add_option("PLAN", flags->path, "Plan or spec file, - for stdin");
   command->add_option("--bytes", flags->bytes, "Sizes of the message, of a spec: 64KiB,1MiB")
       ->type_name("B,...")
       ->allow_extra_args(false);

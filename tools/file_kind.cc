@@ -4,6 +4,7 @@
 #include <istream>
 #include <nlohmann/json.hpp>
 
+#include "prepost/ir/plan_shard.h"
 #include "prepost/ir/rolled_plan_json.h"
 #include "prepost/runtime/plan_folder.h"
 #include "tools/command.h"
@@ -48,9 +49,9 @@ class FormatFinder final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Result<FileKind> KindOf(const std::string& path) {
-  if (path == "-" || IsPlanFolder(path)) return FileKind::kPlan;
+  if (IsPlanFolder(path)) return FileKind::kPlan;
   FormatFinder finder;
-  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string&) -> Status {
+  PREPOST_RETURN_IF_ERROR(WithPreview(path, [&](std::istream& in, const std::string&) -> Status {
     try {
       Json::sax_parse(in, &finder);
     } catch (const std::ios_base::failure&) {
@@ -59,6 +60,8 @@ Result<FileKind> KindOf(const std::string& path) {
     return {};
   }));
   if (finder.format() == kRolledPlanFormat) return FileKind::kRolledPlan;
+  if (finder.format() == kShardFormat || finder.format() == kPlanIndexFormat)
+    return FileKind::kPlanPart;
   return finder.format() == "prepost.spec" ? FileKind::kSpec : FileKind::kPlan;
 }
 

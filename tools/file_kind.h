@@ -10,11 +10,16 @@
 
 namespace prepost::tools {
 
-enum class FileKind : uint8_t { kPlan, kRolledPlan, kSpec };
+enum class FileKind : uint8_t {
+  kPlan,  ///< or a folder, which can only be one in shards
+  kRolledPlan,
+  kSpec,
+  kPlanPart  ///< the index of a folder of shards, or a shard
+};
 
-/// By the file's "format" key, up to which it is read. What says nothing, is no JSON, or comes from
-/// stdin ("-", which can be read only once) counts as a plan: its reader tells what is wrong.
-/// Errors: kRejected: it cannot be read.
+/// By the file's "format" key, up to which it is looked at; stdin ("-") too, which can then be read
+/// from its beginning. What says nothing or is no JSON counts as a plan: its reader tells what is
+/// wrong. Errors: kRejected: it cannot be read.
 Result<FileKind> KindOf(const std::string& path);
 
 }  // namespace prepost::tools

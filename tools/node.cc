@@ -207,6 +207,9 @@ Result<PlayedPlan> GetPlan(const NodeFlags& flags, const std::optional<MappedInp
   if (!bytes.ok()) return bytes.status();
   Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
   if (!rolled.ok()) return rolled.status();
+  PREPOST_RETURN_IF_ERROR(
+      CheckSize(*rolled, *bytes,
+                flags.message_bytes.empty() ? "input " + flags.input_path : "--message-bytes"));
   if (!flags.device.empty() || flags.trace.is_wanted()) {
     return PlayedPlan::Unrolled(*rolled, *bytes, flags.plan_path,
                                 flags.device.empty() ? "a trace" : "a NIC's program");

@@ -12,11 +12,22 @@
 
 namespace prepost::tools {
 
+Status CheckSize(const RolledPlan& rolled, uint64_t bytes, const std::string& what) {
+  const Status status = rolled.HeaderFor(bytes).status();
+  if (status.ok()) return {};
+  const bool needs_larger_blocks = bytes <= kMessageBytesMax;
+  const std::string hint = needs_larger_blocks
+                               ? fmt::format("; compile the plan with --block-bytes {} or more",
+                                             (bytes - 1) / kBlocksMax + 1)
+                               : "";
+  return Rejected(status.message() + hint, what);
+}
+
 Result<PlayedPlan> PlayedPlan::Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path) {
   const bool is_whole = rolled.programs.size() == rolled.nodes;
   const Status verified = [&] {
     const Ticker ticker("verifying " + path);
-    return is_whole ? VerifyRolled(rolled).status() : VerifyRolledPrograms(rolled);
+    return (is_whole ? VerifyRolled(rolled) : VerifyRolledPrograms(rolled)).status();
   }();
   if (!verified.ok()) {
     return Rejected("the plan fails verification: " + verified.ToString(), path);
@@ -38,7 +49,7 @@ Result<PlayedPlan> PlayedPlan::Unrolled(const RolledPlan& rolled, uint64_t bytes
   if (!plan.ok()) return Rejected(plan.status().ToString(), path);
   PrintNote(fmt::format("{} has all ops of a plan: the rolled plan is unrolled", what));
   PlayedPlan played(std::move(*plan));
-  played.whole_ = HashRolledPlan(rolled, bytes);
+  played.whole_ = HashRolledPlan(rolled);
   return played;
 }
 

@@ -165,6 +165,7 @@ bool PlaysRolled(const RunFlags& flags) {
 Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, uint64_t bytes) {
   Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
   if (!rolled.ok()) return rolled.status();
+  PREPOST_RETURN_IF_ERROR(CheckSize(*rolled, bytes, "input " + flags.input_path));
   if (PlaysRolled(flags)) {
     if (rolled->programs.size() != rolled->nodes) {
       return Rejected(fmt::format("programs of {} of {} nodes are there; run needs all",
@@ -191,8 +192,8 @@ Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::Low
   if (*kind != FileKind::kSpec && flags.spec.any()) {
     return Status(StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both");
   }
-  if (*kind == FileKind::kPlan) return Played(LoadPlan(flags.plan_path));
   if (*kind == FileKind::kRolledPlan) return GetRolledPlan(flags, bytes);
+  if (*kind != FileKind::kSpec) return Played(LoadPlan(flags.plan_path));
   const Result<Spec> spec = flags.spec.ToSpec(flags.plan_path, bytes);
   if (!spec.ok()) return spec.status();
   const Ticker ticker("compiling");
@@ -309,7 +310,7 @@ void AddRun(CLI::App& app, Action* action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
   command->footer(kHelp);
-  command->add_option("PLAN", flags->plan_path, "Plan (- for stdin), rolled plan or spec file");
+  command->add_option("PLAN", flags->plan_path, "Plan, rolled plan or spec file, - for stdin");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")
       ->required();

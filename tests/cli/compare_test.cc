@@ -49,11 +49,7 @@ class CompareTest : public testing::Test {
   }
   void ExpectRefused(std::vector<std::string> arguments, int code, const std::string& message) {
     arguments.insert(arguments.begin(), "compare");
-    Command compare(arguments);
-    EXPECT_EQ(compare.Wait(), code) << message;
-    EXPECT_THAT(compare.err(), HasSubstr(message));
-    EXPECT_EQ(compare.err_lines(), 1u) << compare.err();
-    EXPECT_EQ(compare.out(), "");
+    test::ExpectRefused(arguments, code, message, folder_);
   }
 
   test::TempFolder folder_;

@@ -42,13 +42,9 @@ class DeviceProfileCommandTest : public testing::Test {
     EXPECT_EQ(command.Wait(), code) << command.err();
     return command.out();
   }
-  static void ExpectRefused(const std::vector<std::string>& arguments, int code,
-                            const std::string& message) {
-    Command command(arguments);
-    EXPECT_EQ(command.Wait(), code) << message;
-    EXPECT_THAT(command.err(), HasSubstr(message));
-    EXPECT_EQ(command.err_lines(), 1u) << command.err();
-    EXPECT_EQ(command.out(), "");
+  void ExpectRefused(const std::vector<std::string>& arguments, int code,
+                     const std::string& message) {
+    test::ExpectRefused(arguments, code, message, folder_);
   }
 
   test::TempFolder folder_;

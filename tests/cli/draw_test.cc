@@ -40,11 +40,7 @@ class DrawTest : public ::testing::Test {
   }
   void ExpectRefused(std::vector<std::string> flags, int code, const std::string& message) {
     flags.insert(flags.begin(), {"draw", plan_});
-    Command draw(flags);
-    EXPECT_EQ(draw.Wait(), code);
-    EXPECT_THAT(draw.err(), HasSubstr(message));
-    EXPECT_EQ(draw.err_lines(), 1u) << draw.err();
-    EXPECT_EQ(test::CountFiles(folder_.path()), 1u);
+    test::ExpectRefused(flags, code, message, folder_);
   }
 
   test::TempFolder folder_;

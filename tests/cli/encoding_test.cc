@@ -42,12 +42,7 @@ class EncodingTest : public ::testing::Test {
     return text;
   }
   void ExpectRefused(const std::vector<std::string>& arguments, int code, const std::string& text) {
-    const size_t files = test::CountFiles(folder_.path());
-    Command command(arguments);
-    EXPECT_EQ(command.Wait(), code);
-    EXPECT_THAT(command.err(), HasSubstr(text));
-    EXPECT_EQ(command.err_lines(), 1u) << command.err();
-    EXPECT_EQ(test::CountFiles(folder_.path()), files);
+    test::ExpectRefused(arguments, code, text, folder_);
   }
 
   test::TempFolder folder_;
@@ -111,6 +106,45 @@ TEST_F(EncodingTest, NamesTheShardThatIsWrong) {
   ExpectRefused({"stats", shards}, 1, two + ": cannot read: No such file");
   ExpectRefused({"node", shards, "--node", "2", "--peers", "none"}, 1, two + ": cannot read");
   ExpectRefused({"node", shards, "--node", "7", "--peers", "none"}, 2, "no node 7");
+}
+
+// What people name by mistake: a part instead of the folder, a folder that is none.
+TEST_F(EncodingTest, NamesTheFolderThatIsMeant) {
+  const std::string shards = folder_ / "shards";
+  for (const std::string part : {"/index.json", "/node-00001.json"}) {
+    const std::string hint = shards + part +
+                             ": one file of a plan in shards: name the folder that it is in, " +
+                             shards + "\n";
+    ExpectRefused({"stats", shards + part}, 1, hint);
+    ExpectRefused({"verify", shards + part}, 1, hint);
+    ExpectRefused({"compare", shards + part}, 1, hint);
+    ExpectRefused({"run", shards + part, "--input", folder_ / "image"}, 1, hint);
+    ExpectRefused({"node", shards + part, "--node", "1", "--peers", "none"}, 1, hint);
+  }
+  const std::string empty = folder_ / "empty";
+  std::filesystem::create_directory(empty);
+  const std::string missing = empty + "/index.json: cannot read: No such file or directory\n";
+  ExpectRefused({"verify", empty}, 1, missing);
+  ExpectRefused({"run", empty, "--input", folder_ / "image"}, 1, missing);
+  ExpectRefused({"node", empty, "--node", "1", "--peers", "none"}, 1, missing);
+}
+
+// Ctrl-C when some of many files are written. Catches a folder that stays, in part or as a whole.
+TEST_F(EncodingTest, AnInterruptedFolderIsGone) {
+  const size_t before = test::CountFiles(folder_.path());
+  const std::string path = folder_ / "large";
+  Command compile({"compile", "--nodes", "5000", "--message-bytes", "30", "--block-bytes", "10",
+                   "--algorithm", "chain", "--encoding", "shards", "-o", path});
+  const std::string partial = path + "." + std::to_string(compile.pid()) + ".partial";
+  ASSERT_TRUE(compile.WaitUntil([&] {
+    return std::filesystem::exists(partial + "/node-00100.json");
+  })) << "it was written too fast: "
+      << compile.err();
+  kill(compile.pid(), SIGINT);
+  EXPECT_EQ(compile.Wait(), 130);
+  EXPECT_EQ(compile.err(), "prepost: interrupted\n");
+  EXPECT_EQ(test::CountFiles(folder_.path()), before);
+  EXPECT_FALSE(std::filesystem::exists(partial) || std::filesystem::exists(path));
 }
 
 }  // namespace

@@ -34,12 +34,7 @@ class ExchangeTest : public ::testing::Test {
   }
   /// Runs what must be refused in one line, and leave no file but those that are there.
   void ExpectRefused(const std::vector<std::string>& arguments, int code, const std::string& text) {
-    const size_t files = test::CountFiles(folder_.path());
-    Command command(arguments);
-    EXPECT_EQ(command.Wait(), code);
-    EXPECT_THAT(command.err(), HasSubstr(text));
-    EXPECT_EQ(command.err_lines(), 1u) << command.err();
-    EXPECT_EQ(test::CountFiles(folder_.path()), files);
+    test::ExpectRefused(arguments, code, text, folder_);
   }
 
   test::TempFolder folder_;

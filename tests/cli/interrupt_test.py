@@ -40,6 +40,8 @@ COMMANDS = {
     "run on mlx5:emulated": [*RUN, "--executor", "offload", "--device", "mlx5:emulated"],
     "run in parts": [*RUN, "--executor", "offload", "--mode", "managed", "--device-profile", TINY],
     "compare": ["compare", "plan.json", "--repeat", "1"],
+    "compile into shards": ["compile", "--nodes", "300", "--message-bytes", "3MB", "--block-bytes", "100kB", "--encoding", "shards",
+                            "-o", "shards"],
     "lower": ["lower", "plan.json", "-o", "queues.bin"],
     "lower --from-list": ["lower", "plan.json", "--from-list", "queues.txt", "-o", "queues.json"],
     "probe": ["probe", "--device", "mlx5:emulated"],

@@ -40,11 +40,7 @@ class StatsTest : public ::testing::Test {
   }
   void ExpectRefused(const std::vector<std::string>& arguments, int code,
                      const std::string& message) {
-    Command command(arguments);
-    EXPECT_EQ(command.Wait(), code);
-    EXPECT_THAT(command.err(), HasSubstr(message));
-    EXPECT_EQ(command.err_lines(), 1u) << command.err();
-    EXPECT_EQ(command.out(), "");
+    test::ExpectRefused(arguments, code, message, folder_);
   }
 
   test::TempFolder folder_;

@@ -34,11 +34,12 @@ const prepost::GroupKey& Key() {
 HelloConnector Connector() { return {Key(), kConnectorNonce, kLink, kTerms}; }
 
 HelloListener Listener() {
-  return {Key(), kListenerNonce, kTerms.carrier,
+  return {Key(), kListenerNonce, kTerms,
           [](const prepost::LinkName& link, const prepost::GroupTerms& terms) {
             if (link != kLink) return prepost::Refusal::kUnexpected;
             if (terms.plan != kTerms.plan) return prepost::Refusal::kOtherPlan;
-            return terms == kTerms ? prepost::Refusal::kNone : prepost::Refusal::kOtherCarrier;
+            if (terms.carrier != kTerms.carrier) return prepost::Refusal::kOtherCarrier;
+            return terms == kTerms ? prepost::Refusal::kNone : prepost::Refusal::kOtherSize;
           }};
 }
 

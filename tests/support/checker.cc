@@ -171,7 +171,7 @@ bool Checker::ChannelsHold() const {
   std::set<std::tuple<NodeId, NodeId, uint32_t>> seen;
   for (const Channel& channel : plan_.channels()) {
     if (channel.from.value >= header_.nodes || channel.to.value >= header_.nodes) return false;
-    if (channel.from == channel.to) return false;
+    if (channel.from == channel.to || channel.lane > 65535) return false;
     if (!seen.insert({channel.from, channel.to, channel.lane}).second) return false;
   }
   return true;

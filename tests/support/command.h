@@ -142,6 +142,19 @@ class Command {
   std::optional<int> exit_code_;
 };
 
+/// Runs a command that is to be refused: it ends with `code`, says so in one line that has `text`,
+/// prints nothing else, and neither leaves nor takes a file in `folder`.
+inline void ExpectRefused(const std::vector<std::string>& arguments, int code,
+                          const std::string& text, const TempFolder& folder) {
+  const size_t files = CountFiles(folder.path());
+  Command command(arguments);
+  EXPECT_EQ(command.Wait(), code) << text;
+  EXPECT_NE(command.err().find(text), std::string::npos) << command.err() << "has no: " << text;
+  EXPECT_EQ(command.err_lines(), 1u) << command.err();
+  EXPECT_EQ(command.out(), "");
+  EXPECT_EQ(CountFiles(folder.path()), files);
+}
+
 /// A process that is not a child of the test.
 class Process {
  public:

@@ -34,6 +34,25 @@ inline RolledPlan RollOrDie(const Spec& spec) {
   return *plan;
 }
 
+/// One node of a plan of 2^32 rounds, `rounds` of which pass between what it receives and sends,
+/// however many blocks there are.
+inline RolledPlan WithGap(int64_t rounds) {
+  RolledPlan alone = *Roll({.nodes = 9, .block_bytes = 10, .algorithm = "chain"}, NodeId(5));
+  alone.rounds = {.constant = int64_t{1} << 32};
+  Segment& recv = alone.programs[0].segments[0];
+  Segment send = recv;
+  recv.slots[0].send.reset();
+  recv.to = {.per_block = 1, .constant = 4};
+  recv.from = {.constant = 4};
+  recv.slots[0].recv->offset = {.constant = -4};
+  send.slots[0].recv.reset();
+  send.from = {.per_block = 1, .constant = 4 + rounds};
+  send.to = {.per_block = 2, .constant = 4 + rounds};
+  send.slots[0].send->offset = {.per_block = -1, .constant = -4 - rounds};
+  alone.programs[0].segments.push_back(send);
+  return alone;
+}
+
 }  // namespace prepost::test
 
 #endif  // PREPOST_TESTS_SUPPORT_ROLLED_PLANS_H_

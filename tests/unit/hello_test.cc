@@ -27,8 +27,8 @@ NonceBytes Nonce(uint64_t seed) {
   return nonce;
 }
 
-GroupTerms Terms(uint64_t plan = 0, Carrier carrier = Carrier::kVerbs) {
-  return {.plan = Nonce(1000 + plan), .carrier = carrier};
+GroupTerms Terms(uint64_t plan = 0, Carrier carrier = Carrier::kVerbs, uint64_t bytes = 3'000'000) {
+  return {.plan = Nonce(1000 + plan), .carrier = carrier, .message_bytes = bytes};
 }
 
 constexpr LinkName kLink = {
@@ -39,6 +39,7 @@ Refusal Judge(const LinkName& link, const GroupTerms& terms) {
   if (link.to != NodeId(1)) return Refusal::kWrongNode;
   if (terms.plan != Terms().plan) return Refusal::kOtherPlan;
   if (terms.carrier != Terms().carrier) return Refusal::kOtherCarrier;
+  if (terms != Terms()) return Refusal::kOtherSize;
   return link == kLink ? Refusal::kNone : Refusal::kUnexpected;
 }
 
@@ -55,7 +56,7 @@ class Conversation {
   explicit Conversation(const LinkName& link = kLink, const GroupTerms& terms = Terms(),
                         const GroupKey& connector_key = Key(), uint64_t seed = 1)
       : connector(connector_key, Nonce(2 * seed), link, terms),
-        listener(Key(), Nonce(2 * seed + 1), Terms().carrier, Judge) {}
+        listener(Key(), Nonce(2 * seed + 1), Terms(), Judge) {}
 
   template <typename Change>
   void Run(Change change) {
@@ -111,6 +112,7 @@ TEST(HelloTest, TheRefusedSideLearnsWhy) {
   for (const Case& c :
        {Case{to_other, Terms(), Refusal::kWrongNode}, Case{kLink, Terms(1), Refusal::kOtherPlan},
         Case{kLink, Terms(0, Carrier::kTcp), Refusal::kOtherCarrier},
+        Case{kLink, Terms(0, Carrier::kVerbs, 7), Refusal::kOtherSize},
         Case{other_lane, Terms(), Refusal::kUnexpected}}) {
     Conversation talk(c.link, c.terms);
     talk.Run();
@@ -127,6 +129,16 @@ TEST(HelloTest, BothSidesNameWhatEachGoesOver) {
   talk.Run();
   const std::string why =
       "node 3 goes over tcp, node 1 over verbs; give --device at all nodes, or at none";
+  EXPECT_EQ(talk.connector.Why(), why);
+  EXPECT_EQ(talk.listener.Why(), why);
+}
+
+// Catches a size that is said to be another plan, and sides that mix up whose is whose.
+TEST(HelloTest, BothSidesNameBothSizes) {
+  Conversation talk(kLink, Terms(0, Carrier::kVerbs, 1));
+  talk.Run();
+  const std::string why =
+      "the message has 1 byte at node 3, 3000000 bytes at node 1 (--message-bytes, --input)";
   EXPECT_EQ(talk.connector.Why(), why);
   EXPECT_EQ(talk.listener.Why(), why);
 }
@@ -160,7 +172,7 @@ TEST(HelloTest, AnotherSecretIsRefusedWithoutAMac) {
   EXPECT_EQ(talk.connector.refusal(), Refusal::kWrongSecret);
   EXPECT_FALSE(talk.connector.is_proved());
   const Bytes& verdict = talk.said.back().bytes;
-  EXPECT_EQ(Bytes(verdict.begin() + 4, verdict.end()), Bytes(36));
+  EXPECT_EQ(Bytes(verdict.begin() + 4, verdict.end()), Bytes(kVerdictBytes - 4));
 }
 
 // Every bit of every message counts: catches a field that no MAC covers.
@@ -212,7 +224,7 @@ TEST(HelloTest, NothingIsTakenWhenReflected) {
   honest.Run();
   const std::span<const std::byte> challenge = honest.said[1].bytes;
   const Bytes macs[] = {Bytes(challenge.end() - 32, challenge.end()), honest.said[2].bytes,
-                        Bytes(honest.said[3].bytes.begin() + 8, honest.said[3].bytes.end())};
+                        Bytes(honest.said[3].bytes.end() - 32, honest.said[3].bytes.end())};
   for (size_t in_challenge = 0; in_challenge < 3; ++in_challenge) {
     for (size_t in_verdict = 0; in_verdict < 3; ++in_verdict) {
       HelloConnector connector(Key(), Nonce(2), kLink, Terms());  // as in `honest`
@@ -223,7 +235,7 @@ TEST(HelloTest, NothingIsTakenWhenReflected) {
       EXPECT_EQ(connector.has_proved(), in_challenge == 0);
       if (!connector.has_proved()) continue;
       Bytes verdict(honest.said[3].bytes.begin(),
-                    honest.said[3].bytes.begin() + 8);  // "welcome"
+                    honest.said[3].bytes.end() - 32);  // "welcome"
       verdict.insert(verdict.end(), macs[in_verdict].begin(), macs[in_verdict].end());
       connector.Take(verdict);
       EXPECT_EQ(connector.state() == HelloState::kWelcome, in_verdict == 2) << in_verdict;
@@ -231,7 +243,7 @@ TEST(HelloTest, NothingIsTakenWhenReflected) {
     }
   }
   for (size_t in_proof = 0; in_proof < 3; ++in_proof) {
-    HelloListener listener(Key(), Nonce(3), Terms().carrier, Judge);  // as in `honest`
+    HelloListener listener(Key(), Nonce(3), Terms(), Judge);  // as in `honest`
     const std::span<const std::byte> hello = honest.said[0].bytes;
     listener.Take(hello.first(kPrefixBytes));
     listener.Take(hello.subspan(kPrefixBytes));
@@ -271,7 +283,7 @@ TEST(HelloTest, AnotherVersionIsNamedByBothSides) {
     if (index == 1) (*bytes)[8] = std::byte{7};
   });
   EXPECT_EQ(to_connector.connector.refusal(), Refusal::kOtherVersion);
-  EXPECT_EQ(to_connector.connector.Why(), "it speaks version 7 of the protocol, this is version 4");
+  EXPECT_EQ(to_connector.connector.Why(), "it speaks version 7 of the protocol, this is version 5");
 }
 
 // Catches a crash or an endless wait for rubbish: either side ends within its four messages.
@@ -279,7 +291,7 @@ TEST(HelloTest, RubbishEndsBothSides) {
   test::Random random(test::TestSeed());
   for (int i = 0; i < 2000; ++i) {
     HelloConnector connector(Key(), Nonce(1), kLink, Terms());
-    HelloListener listener(Key(), Nonce(2), Terms().carrier, Judge);
+    HelloListener listener(Key(), Nonce(2), Terms(), Judge);
     const Bytes good = connector.Begin();
     for (HelloSide* side :
          {static_cast<HelloSide*>(&connector), static_cast<HelloSide*>(&listener)}) {

@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -71,19 +73,43 @@ TEST(PlanFolderTest, GivesEveryPlanAndEveryNodesPart) {
       ASSERT_TRUE(own.ok()) << own.status().ToString();
       EXPECT_EQ(own->hash, HashPlan(plan));
       EXPECT_EQ(own->plan.header(), plan.header());
-      EXPECT_EQ(own->plan.channels().size(), plan.channels().size());
-      const std::span<const Op> ops = own->plan.ops(own->plan.programs()[program.node.index()]);
-      ASSERT_EQ(ops.size(), own->plan.ops().size());
+      const auto at_node = [&](const Channel& channel) {
+        return channel.from == program.node || channel.to == program.node;
+      };
+      EXPECT_TRUE(std::ranges::all_of(own->plan.channels(), at_node));
+      ASSERT_EQ(own->plan.programs().size(), 1u);
+      EXPECT_EQ(own->plan.programs().front().node, program.node);
+      const std::span<const Op> ops = own->plan.ops();
       ASSERT_EQ(ops.size(), program.op_count);
       for (size_t i = 0; i < ops.size(); ++i) {
         const Op& op = plan.ops(program)[i];
-        EXPECT_EQ(ops[i].channel, op.channel);
-        EXPECT_EQ(own->plan.channels()[op.channel.index()], plan.channels()[op.channel.index()]);
+        EXPECT_EQ(own->plan.channels()[ops[i].channel.index()],
+                  plan.channels()[op.channel.index()]);
         EXPECT_EQ(ops[i].block, op.block);
         EXPECT_TRUE(std::ranges::equal(own->plan.after(ops[i]), plan.after(op)));
       }
     }
   }
+}
+
+// Catches a table of all channels, or of all nodes: with 4 billion of them there would be no memory.
+TEST(PlanFolderTest, ANodesPlanIsAsLargeAsItsShard) {
+  PlanShard shard;
+  shard.node = NodeId(7);
+  for (const uint32_t id : {5u, UINT32_MAX - 1})
+    shard.channels.push_back(
+        {.id = ChannelId(id), .channel = {.from = NodeId(7), .to = NodeId(8), .lane = id % 2}});
+  PlanBuilder part{PlanHeader{}};
+  part.BeginProgram(NodeId(7));
+  part.AddOp({.channel = ChannelId(UINT32_MAX - 1), .block = 3, .kind = OpKind::kSend});
+  shard.part = std::move(part).Build();
+  PlanIndex index;
+  index.header.nodes = kNodesMax;
+  index.channels = UINT32_MAX;
+  const Plan plan = NodePlan(index, shard);
+  EXPECT_EQ(plan.channels().size(), 2u);
+  EXPECT_EQ(plan.programs().size(), 1u);
+  EXPECT_EQ(plan.ops().front().channel, ChannelId(1));
 }
 
 // A node needs no other node's file, and is not disturbed by what is wrong with one.
@@ -195,6 +221,58 @@ TEST(PlanFolderTest, LeavesAForeignFolderAlone) {
   EXPECT_THAT(refusal(), ::testing::HasSubstr("holds node-00000.json, which is no part"));
   EXPECT_TRUE(std::filesystem::exists(path + "/index.json"));
   EXPECT_TRUE(std::filesystem::exists(path + "/node-00000.json"));
+}
+
+// Opening a pipe waits for its writer: catches a command that hangs, and a folder without an index
+// that is called something else.
+TEST(PlanFolderTest, RefusesWhatIsNoFile) {
+  const TempFolder folder;
+  const std::string path = folder / "plan";
+  Write(test::PlanOf(3, 4), path);
+  const std::string one = path + "/node-00001.json", index = path + "/index.json";
+  std::filesystem::remove(one);
+  ASSERT_EQ(mkfifo(one.c_str(), 0600), 0);
+  EXPECT_EQ(ErrorOf(path), one + ": cannot read: not a regular file");
+  EXPECT_EQ(ErrorAt(path, 1), one + ": cannot read: not a regular file");
+  std::filesystem::remove(index);
+  EXPECT_EQ(ErrorOf(path), index + ": cannot read: No such file or directory");
+  ASSERT_EQ(mkfifo(index.c_str(), 0600), 0);
+  EXPECT_EQ(ErrorAt(path, 0), index + ": cannot read: not a regular file");
+}
+
+/// Takes the rights of a superuser from this process, if it has them, for as long as it lives.
+class PlainUser {
+ public:
+  PlainUser() { EXPECT_EQ(is_superuser_ ? seteuid(kNobody) : 0, 0); }
+  ~PlainUser() { EXPECT_EQ(is_superuser_ ? seteuid(0) : 0, 0); }
+  PlainUser(const PlainUser&) = delete;
+  PlainUser& operator=(const PlainUser&) = delete;
+
+  static constexpr uid_t kNobody = 65534;
+
+ private:
+  const bool is_superuser_ = geteuid() == 0;
+};
+
+// Its name can be given to another folder, but what is in it cannot be removed: catches one that is
+// replaced, and stays under a temporary name.
+TEST(PlanFolderTest, LeavesAReadOnlyFolderAsItIs) {
+  const TempFolder folder;
+  const std::string path = folder / "plan";
+  Write(test::PlanOf(3, 4), path);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(folder.path().c_str(), PlainUser::kNobody, gid_t(-1)), 0);
+    ASSERT_EQ(chown(path.c_str(), PlainUser::kNobody, gid_t(-1)), 0);
+  }
+  ASSERT_EQ(chmod(path.c_str(), 0555), 0);
+  {
+    const PlainUser user;
+    EXPECT_EQ(WritePlanFolder(test::PlanOf(2, 4), path, kNever).ToString(),
+              path + ": cannot write: Permission denied");
+  }
+  EXPECT_EQ(*ReadPlanFolder(path, nullptr), test::PlanOf(3, 4));
+  EXPECT_EQ(test::CountFiles(folder.path()), 4u);
+  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
 }
 
 /// The rules that node 1's shard of `plan` breaks.

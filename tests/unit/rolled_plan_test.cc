@@ -241,19 +241,79 @@ TEST(VerifyRolledTest, KnowsWhatIsWrongWithOneNodeAlone) {
   for (const std::string& name : RolledNames()) {
     for (uint32_t node = 0; node < 9; ++node) {
       const RolledPlan alone = *Roll(SpecOf(name, 9), NodeId(node));
-      EXPECT_TRUE(VerifyRolledPrograms(alone).ok())
-          << name << " node " << node << ": " << VerifyRolledPrograms(alone).ToString();
+      const Result<uint32_t> settled = VerifyRolledPrograms(alone);
+      EXPECT_TRUE(settled.ok()) << name << " node " << node << ": " << settled.status().ToString();
     }
   }
   const auto refuses = [](const std::function<void(Segment&)>& damage, const char* message) {
     RolledPlan alone = *Roll(SpecOf("chain", 9), NodeId(5));  // in the middle
     damage(alone.programs[0].segments[0]);
-    EXPECT_EQ(VerifyRolledPrograms(alone).message(), message);
+    EXPECT_EQ(VerifyRolledPrograms(alone).status().ToString(), message);
   };
   refuses([](Segment& segment) { segment.slots[0].send->offset.constant += 1; },
-          "with 1 block: node 5 sends block 0 in round 1 before it has it");
+          "/programs/0/segments/0/slots/0/send: with 1 block: node 5 sends block 0 in round 1 "
+          "before it "
+          "has it");
   refuses([](Segment& segment) { segment.to.constant -= 2; },
-          "with 1 block: node 5 never receives block 0");
+          "/programs/0: with 1 block: node 5 never receives block 0");
+  refuses([](Segment& segment) { segment.clamps = true, segment.to.constant += 3; },
+          "/programs/0: with 1 block: node 5 receives from node 4 5 blocks of 1");
+  refuses(
+      [](Segment& segment) {
+        segment.from.constant += 9, segment.to.constant += 9;
+        segment.slots[0].send->offset.constant -= 9;
+        segment.slots[0].recv->offset.constant -= 9;
+      },
+      "/programs/0: with 1 block: node 5 has a transfer in round 11, the plan has 8 rounds");
+}
+
+// Going round by round through a gap took minutes, for each number of blocks. Long segments in which
+// nothing happens for long are as bad.
+TEST(VerifyRolledTest, GapsTakeNoTime) {
+  RolledPlan alone = test::WithGap(100);
+  EXPECT_TRUE(VerifyRolledPrograms(alone).ok()) << VerifyRolledPrograms(alone).status().ToString();
+  const RolledRounds far(test::WithGap(4'000'000'000).programs[0], 3);
+  EXPECT_EQ(far.end(), 4'000'000'010u);
+  EXPECT_EQ(far.active(), 6u);
+  EXPECT_EQ(far.Next(6), 6u);
+  EXPECT_EQ(far.Next(7), 4'000'000'007u);
+  EXPECT_EQ(far.Next(4'000'000'010u), far.end());
+  for (Segment& segment : alone.programs[0].segments) {
+    segment.from = {};
+    segment.to = {.constant = 4'000'000'000};
+  }
+  alone.programs[0].segments.erase(alone.programs[0].segments.begin());
+  const RolledRounds idle(alone.programs[0], 3);
+  EXPECT_EQ(idle.begin(), 107u);
+  EXPECT_EQ(idle.active(), 3u);
+}
+
+// A leaf of a tree receives once in a period. Catches a walk through the rounds in between.
+TEST(VerifyRolledTest, EmptySlotsAreSkipped) {
+  const RolledPlan leaf = *Roll(SpecOf("kary_tree=5", 9), NodeId(2));  // the last one
+  const RolledRounds rounds(leaf.programs[0], 4);
+  uint32_t visits = 0;
+  for (uint32_t round = rounds.begin(); round < rounds.end(); round = rounds.Next(round + 1)) {
+    EXPECT_TRUE(rounds.Incoming(round)) << round;
+    ++visits;
+  }
+  EXPECT_EQ(visits, 4u);
+}
+
+// A small file that would keep the proof busy for hours: 2^50 rounds, most of them idle.
+TEST(VerifyRolledTest, RefusesMoreRoundsThanCanBeLookedAt) {
+  RolledPlan alone = *Roll(SpecOf("chain", 2), NodeId(1));
+  constexpr uint32_t kPeriod = 1u << 15;
+  alone.rounds = {.constant = int64_t{1} << 32};
+  Segment& segment = alone.programs[0].segments[0];
+  segment.from = {.constant = 131'000};
+  segment.to = {.per_block = kPeriod, .constant = 131'000};
+  segment.rounds_per_block = kPeriod;
+  segment.slots[0].recv->offset = {.constant = -131'000};
+  segment.slots.resize(kPeriod);
+  alone.programs[0].segments.push_back({.slots = {RolledSlot()}});  // nothing, at the beginning
+  EXPECT_EQ(VerifyRolledPrograms(alone).status().message(),
+            "with up to 262005 blocks there are more than 8589934592 rounds to look at");
 }
 
 }  // namespace

@@ -161,13 +161,27 @@ TEST(RolledPlayTest, TheLargestMessageTakesNoTimeToPrepare) {
   EXPECT_EQ(received, uint64_t{1} << 24);
 }
 
+// Catches a stream that goes round by round through a gap of 4 billion.
+TEST(RolledPlayTest, GapsTakeNoTime) {
+  const RolledPlan alone = test::WithGap(4'000'000'000);
+  const Result<RolledPlay> play = RolledPlay::Make(alone, 3 * kBlockBytes);
+  ASSERT_TRUE(play.ok()) << play.status().ToString();
+  const std::unique_ptr<OpStream> stream = play->OpsOf(NodeId(5));
+  for (uint32_t i = 0; i < 6; ++i) {
+    ASSERT_TRUE(stream->Next());
+    EXPECT_EQ(stream->op().round, i < 3 ? 4 + i : 4'000'000'007 + i - 3);
+  }
+  EXPECT_FALSE(stream->Next());
+}
+
 TEST(RolledPlayTest, RefusesWhatCannotBePlayed) {
   RolledPlan rolled = RollOrDie(SpecOf("chain", 3, 4));
   EXPECT_EQ(RolledPlay::Make(rolled, UINT64_MAX).status().code(), StatusCode::kRejected);
   Segment& segment = rolled.programs[1].segments[0];
   segment.clamps = true;
   segment.to.constant += 7;
-  EXPECT_THAT(RolledPlay::Make(rolled, 35).status().message(), testing::HasSubstr("blocks of 4"));
+  EXPECT_EQ(RolledPlay::Make(rolled, 35).status().message(),
+            "node 1 sends to node 2 11 blocks of 4");
   segment.to.constant -= 7;
   rolled.programs[1].segments.push_back(segment);
   EXPECT_EQ(RolledPlay::Make(rolled, 35).status().message(), "node 1 has segments that overlap");

@@ -36,7 +36,7 @@ TEST_F(TcpEndpointTest, RefusesABlockThatIsNotNext) {
   ASSERT_TRUE(node(0).Flush().ok());
   EXPECT_THAT(
       Failure(1).message(),
-      HasSubstr("from node 0 for channel 0, block 1, 1000 bytes; expected channel 0, block 0"));
+      HasSubstr("from node 0 for 0>1 lane 0, block 1, 1000 bytes; expected 0>1 lane 0, block 0"));
   EXPECT_FALSE(node(1).lost_peer().has_value());
 }
 
