@@ -147,16 +147,17 @@ std::string ToString(const LinearInBlocks& linear) {
 Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
   const Result<Message> message = MakeMessage(bytes, block_bytes);
   if (!message.ok()) return message.status();
-  return PlanHeader{.generator = generator,
-                    .collective = collective,
-                    .algorithm = algorithm,
-                    .nodes = nodes,
-                    .root = root,
-                    .message = *message,
-                    .ready = message->blocks >= ready_blocks_min ? ready : Ready{},
-                    .send_window = send_window,
-                    .rounds = static_cast<uint32_t>(
-                        std::clamp<int64_t>(rounds.At(message->blocks), 0, UINT32_MAX))};
+  return PlanHeader{
+      .generator = generator,
+      .collective = collective,
+      .algorithm = algorithm,
+      .nodes = nodes,
+      .root = root,
+      .message = *message,
+      .ready = message->blocks >= ready_blocks_min ? ready : Ready{},
+      .send_window = message->blocks >= send_window_blocks_min ? send_window : std::nullopt,
+      .rounds =
+          static_cast<uint32_t>(std::clamp<int64_t>(rounds.At(message->blocks), 0, UINT32_MAX))};
 }
 
 std::string Dump(const RolledPlan& plan) {

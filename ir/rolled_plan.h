@@ -92,11 +92,13 @@ struct RolledPlan {
   /// `ready` is for k >= this; fewer blocks need no credits: barrier.
   uint32_t ready_blocks_min = 1;
   std::optional<uint32_t> send_window;  ///< none: unlimited
-  LinearInBlocks rounds;
+  /// `send_window` is for k >= this; with fewer blocks there is none.
+  uint32_t send_window_blocks_min = 1;
+  LinearInBlocks rounds;  ///< at most; a flat plan has its own number
   std::vector<RolledProgram> programs;
 
-  /// The header of the flat plan for `bytes`; its rounds are At(blocks) of `rounds`. Errors: as
-  /// MakeMessage().
+  /// The header of the flat plan for `bytes`, but for its rounds, which are At(blocks) of `rounds`.
+  /// Errors: as MakeMessage().
   Result<PlanHeader> HeaderFor(uint64_t bytes) const;
 
   friend bool operator==(const RolledPlan&, const RolledPlan&) = default;
