@@ -34,21 +34,22 @@
 //     b = s - j + r[j]                            in the root's rack, whose last period, again with
 //                                                 min(r[j], 0), begins at s = d - 1 - L,
 //     what the leader received in s - j + r[j] - 1    in others; theirs begins at s = Q d.
-// Blocks below 0 are none. So for any k a node does the same in each round before the origin as lcm(Q d,
-// phases of its rack) rounds earlier, a leader with the phases of the racks it hears from, too: the
-// rolled form is one such period, and each round from the origin on. The flat form asks the same
-// functions round by round.
+// Blocks below 0 are none. So for any k a node does the same in each round before the origin as
+// lcm(Q d, phases of its rack) rounds earlier, a leader with the phases of the racks it hears from,
+// too: the rolled form is one such period, and each round from the origin on. The flat form asks the
+// same functions round by round.
 //
-// Rounds, k blocks, R racks of n nodes: k + D + d (ceil(log2 R) - 1) + ceil(log2 n); fewer where racks
-// differ and some have nothing to do in the end, up to Q super-blocks; R = 1: k - 1 + ceil(log2 n), the circulant; n = 1: k - 1 + ceil(log2 R), the one of
-// racks. The bound without racks is k - 1 + ceil(log2 (R n)): with many blocks racks cost nothing,
+// Rounds, k blocks, R racks of n nodes: k + D + d (ceil(log2 R) - 1) + ceil(log2 n); up to Q
+// super-blocks fewer where racks differ, since some have nothing to do in the end. R = 1: k - 1 +
+// ceil(log2 n), the circulant; n = 1: k - 1 + ceil(log2 R), the one of racks. The bound without racks is k - 1 + ceil(log2 (R n)): with many blocks racks cost nothing,
 // though every uplink carries 1 / n of what the rack receives. With few blocks the D's show.
 //
 // Worked example, 2 racks of 2 nodes (0 1 and 2 3), 2 blocks (D = 1, d = 2; 4 rounds):
 //   round 0: 0>1:0   1: 0>1:1 1>2:0   2: 1>2:1 2>3:0   3: 2>3:1
 //
-// Cost: O(racks + log^3 n) per node once, then O(1) per question; O(1) per slot of a rolled program. Source: own; it rests on Traeff's
-// circulant (see circulant.cc), and on each rack being entered once per block as in RDMC's hybrid.
+// Cost: O(racks + log^3 n) per node once, then O(1) per question and per slot of a rolled program.
+// Source: own; it rests on Traeff's circulant (see circulant.cc), and on each rack being entered once
+// per block as in RDMC's hybrid.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -165,6 +166,7 @@ class RackCirculantPart {
         rack_(rounds_.layout().RackOf(node)),
         leader_(rounds_.layout().leader(rack_)),
         own_(node - leader_),
+        end_(rounds_.EndIn(rack_)),
         graph_(rounds_.layout().size(rack_)),
         sends_(graph_.Sends(own_)),
         sends_of_rack_(rounds_.racks().Sends(rack_)) {
@@ -180,14 +182,14 @@ class RackCirculantPart {
   const RackRounds& rounds() const { return rounds_; }
   /// From here on there is a last time for everything; before, all comes back after Period().
   int64_t TailBegin() const { return std::min<int64_t>(0, rounds_.LastPeriodIn(rack_)); }
-  int64_t End() const { return std::max(rounds_.EndIn(rack_), rounds_.Period()); }
+  int64_t End() const { return std::max(end_, rounds_.Period()); }
   uint64_t Period() const {
     return own_ == 0 ? rounds_.PeriodOfLeader(rack_) : rounds_.PeriodIn(rack_);
   }
 
   /// What it sends in `round`, if the block's number is not negative.
   std::optional<RolledTransfer> SendIn(int64_t round) const {
-    if (graph_.phases() > 0 && round < rounds_.EndIn(rack_)) {
+    if (graph_.phases() > 0 && round < end_) {
       const uint32_t phase = rounds_.PhaseIn(rack_, graph_.phases(), round);
       const uint32_t to = graph_.After(own_, phase);
       if (to != 0) return With(leader_ + to, InRack(round, phase, sends_[phase]), round);
@@ -204,7 +206,7 @@ class RackCirculantPart {
   /// What it receives, likewise.
   std::optional<RolledTransfer> RecvIn(int64_t round) const {
     if (own_ != 0) {
-      if (round >= rounds_.EndIn(rack_)) return std::nullopt;
+      if (round >= end_) return std::nullopt;
       const uint32_t phase = rounds_.PhaseIn(rack_, graph_.phases(), round);
       return With(leader_ + graph_.Before(own_, phase), InRack(round, phase, receives_[phase]),
                   round);
@@ -239,6 +241,7 @@ class RackCirculantPart {
   uint32_t rack_;
   uint32_t leader_;
   uint32_t own_;  // its number in the rack
+  int64_t end_;   // of the rack's rounds
   CirculantGraph graph_;
   CirculantGraph::List sends_;
   CirculantGraph::List receives_{};
