@@ -26,7 +26,9 @@
 #include <vector>
 
 #include "prepost/compiler/compile.h"
+#include "prepost/compiler/node_order.h"
 #include "prepost/compiler/roll.h"
+#include "prepost/compiler/rolled_schedule.h"
 #include "prepost/compiler/schedule.h"
 #include "prepost/ir/plan_json.h"
 #include "prepost/ir/rolled_plan_json.h"
@@ -246,17 +248,44 @@ constexpr size_t kPeersMax = 64;
 constexpr double kRolledSecondsMax = 1e-3;
 constexpr uint64_t kRolledBytesMax = 16 << 10;
 
+/// Of the topology that schedules for racks are given.
+constexpr uint32_t kRackNodes = 256;
+
+/// For `nodes`, in racks of kRackNodes where the schedule knows racks.
+Spec RolledSpec(const Schedule& schedule, uint32_t nodes) {
+  Spec spec{.nodes = nodes, .block_bytes = 1, .algorithm = std::string(schedule.name())};
+  if (!schedule.NeedsWholeRacks()) return spec;
+  Topology& topology = spec.topology.emplace();
+  for (uint32_t node = 0; node < nodes; ++node) {
+    const uint32_t rack = node / kRackNodes;
+    if (node % kRackNodes == 0)
+      topology.racks.push_back({.name = fmt::format("r{}", rack), .up_rate = 1, .down_rate = 1});
+    topology.hosts.push_back(
+        {.name = fmt::format("h{}", node), .rack = rack, .send_rate = 1, .recv_rate = 1});
+  }
+  return spec;
+}
+
 /// The file of one node of `nodes`, alone.
 struct RolledSample {
-  double make_s = 0;  ///< its program, with the order of all nodes
+  /// Its program, with the order of all nodes; of a schedule for racks without that order, which
+  /// sorts the topology.
+  double make_s = 0;
   uint64_t file_bytes = 0;
   size_t peers = 0;
 };
-RolledSample MakeRolled(const std::string& algorithm, uint32_t nodes, NodeId node, Timer timer) {
-  const Spec spec{.nodes = nodes, .block_bytes = 1, .algorithm = algorithm};
+RolledSample MakeRolled(const Schedule& schedule, const Spec& spec, const NodeOrder& order,
+                        NodeId node, Timer timer) {
   RolledSample sample;
   RolledPlan plan;
   sample.make_s = Seconds(timer, [&] { plan = std::move(*Roll(spec, node)); });
+  if (schedule.NeedsWholeRacks()) {
+    const RolledExtent extent({.nodes = spec.nodes, .racks = order.rack_begin});
+    sample.make_s = Seconds(timer, [&] {
+      PREPOST_CHECK(schedule.rolled()->CheckExtent(extent).ok());
+      schedule.rolled()->SegmentsOf(extent, node.value);
+    });
+  }
   CountingBuffer buffer;
   std::ostream out(&buffer);
   WriteRolledPlan(plan, out);
@@ -276,19 +305,22 @@ RolledSample MakeRolled(const std::string& algorithm, uint32_t nodes, NodeId nod
 int PrintRolled(uint32_t nodes, int repeat, Timer timer) {
   std::cout << fmt::format(
       "one node's rolled program of {} nodes, prepost {}, median of {} runs after a warm-up, "
-      "one core, {}; bounds for up to {} peers {:.0f} ms, {} bytes\n",
-      nodes, kVersion, repeat, Name(timer), kPeersMax, kRolledSecondsMax * 1e3, kRolledBytesMax);
+      "one core, {}; bounds for up to {} peers {:.0f} ms, {} bytes; racks of {} nodes, their "
+      "order not counted\n",
+      nodes, kVersion, repeat, Name(timer), kPeersMax, kRolledSecondsMax * 1e3, kRolledBytesMax,
+      kRackNodes);
   std::cout << fmt::format("{:>18} {:>8} {:>8} {:>9} {:>11}\n", "schedule", "node", "peers",
                            "make ms", "bytes");
   bool is_within = true;
   for (const Schedule* schedule : Schedules()) {
     if (schedule->rolled() == nullptr) continue;
-    const std::string name(schedule->name());
+    const Spec spec = RolledSpec(*schedule, nodes);
+    const NodeOrder order = OrderNodes(spec);
     for (const uint32_t node : {0u, nodes / 3, nodes - 1}) {
       std::vector<double> seconds;
       RolledSample sample;
       for (int i = 0; i <= repeat; ++i) {
-        sample = MakeRolled(name, nodes, NodeId(node), timer);
+        sample = MakeRolled(*schedule, spec, order, NodeId(node), timer);
         if (i > 0) seconds.push_back(sample.make_s);
       }
       std::ranges::sort(seconds);
@@ -296,8 +328,8 @@ int PrintRolled(uint32_t nodes, int repeat, Timer timer) {
       const bool is_above = sample.peers <= kPeersMax &&
                             (median > kRolledSecondsMax || sample.file_bytes > kRolledBytesMax);
       is_within = is_within && !is_above;
-      std::cout << fmt::format("{:>18} {:>8} {:>8} {:>9.3f} {:>11}{}\n", name, node, sample.peers,
-                               median * 1e3, sample.file_bytes,
+      std::cout << fmt::format("{:>18} {:>8} {:>8} {:>9.3f} {:>11}{}\n", schedule->name(), node,
+                               sample.peers, median * 1e3, sample.file_bytes,
                                is_above ? "  above the bounds" : "");
     }
   }

@@ -24,7 +24,7 @@
 // Links that carry what all nodes behind them can send at once are never what a round waits for, and
 // are left out.
 //
-// Other schedules are gone through round by round, if nodes x rounds is not too much. If it is: time
+// Other schedules, and rolled ones with long periods, are gone through round by round, if nodes x rounds is not too much. If it is: time
 // is linear in the size of blocks, T = b W(k) + L(k), and W and L grow, but for what a period does to
 // them, linearly with the number of blocks k. Both are found for two smaller k and drawn on.
 //
@@ -46,8 +46,8 @@
 namespace prepost {
 namespace {
 
-/// Between two k of which costs are drawn on: after so many blocks many periods, of two trees,
-/// hypercubes and circulants, end together. The largest that there is time for.
+/// Between two k of which costs are drawn on: after so many blocks many periods of circulants
+/// end together. The largest that there is time for.
 constexpr uint32_t kSteps[] = {5040, 2520, 840, 120};
 
 /// Above so many nodes few blocks are reckoned from many, too.
@@ -300,7 +300,8 @@ uint32_t CostModel::ReckonedMin(const Algorithm& algorithm) const {
 
 ScheduleCost CostModel::CostOf(const Algorithm& algorithm, const Message& message) {
   if (nodes() == 1) return {};
-  if (algorithm.schedule->rolled() != nullptr) return SweepStreams(algorithm, message);
+  const RolledSchedule* const rolled = algorithm.schedule->rolled();
+  if (rolled != nullptr && rolled->HasShortPeriods()) return SweepStreams(algorithm, message);
   const uint64_t rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, message.blocks));
   const bool is_long = message.blocks > ReckonedMin(algorithm) || nodes() > kPlayedNodesMax;
   if (rounds * nodes() > steps_max_ && is_long) return ReckonOn(algorithm, message);
@@ -308,7 +309,7 @@ ScheduleCost CostModel::CostOf(const Algorithm& algorithm, const Message& messag
 }
 
 ScheduleCost CostModel::SweepStreams(const Algorithm& algorithm, const Message& message) {
-  const RolledExtent extent{.nodes = nodes(), .fanout = algorithm.fanout};
+  const RolledExtent extent(ExtentOf(algorithm, message.blocks));
   const RolledSchedule& schedule = *algorithm.schedule->rolled();
   struct Sent {
     uint32_t from;

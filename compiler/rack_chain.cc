@@ -21,105 +21,50 @@
 // Worked example, 2 racks of 2 nodes (0 1 and 2 3), 2 blocks (4 rounds):
 //   round 0: 0>2:0   1: 0>1:0 2>3:0   2: 0>2:1   3: 0>1:1 2>3:1
 //
-// Cost: O(log n) per question, O(racks) once. Source: RDMC (Behrens et al., DSN 2018), section 4.3,
+// Rolled, that is two segments for what the pipeline does before and after round k of its own: the
+// first with p rounds for each of its slots, the leader's two transfers among them.
+//
+// Cost: O(racks + log n) per node. Source: RDMC (Behrens et al., DSN 2018), section 4.3,
 // "hybrid algorithms"; a chain among leaders was its authors' first form of it.
 #include <algorithm>
 
 #include "prepost/compiler/rack_layout.h"
-#include "prepost/compiler/schedule.h"
+#include "prepost/compiler/rolled_compose.h"
+#include "prepost/compiler/rolled_schedule.h"
 
 namespace prepost {
 namespace {
 
-/// When which step is played. Racks, rounds and p as in the essay above.
+/// When a rack plays what. Racks, rounds and p as in the essay above.
 class RackChainTimes {
  public:
-  RackChainTimes(const RackLayout& layout, uint32_t blocks)
-      : blocks_(blocks), last_rack_(layout.count() - 1) {
-    for (uint32_t rack = 0; rack < last_rack_; ++rack) {
-      if (layout.size(rack) > 1) stride_ = 2;
+  RackChainTimes(const RackLayout& layout, uint32_t rack)
+      : rack_(rack), is_last_(rack + 1 == layout.count()) {
+    for (uint32_t other = 0; other + 1 < layout.count(); ++other) {
+      if (layout.size(other) > 1) stride_ = 2;
     }
   }
 
-  /// The block that `rack` passes on in `round`.
-  std::optional<uint32_t> PassedOn(uint32_t rack, uint32_t round) const {
-    if (rack == last_rack_ || round < rack || (round - rack) % stride_ != 0) return std::nullopt;
-    const uint32_t block = (round - rack) / stride_;
-    return block < blocks_ ? std::optional(block) : std::nullopt;
+  uint32_t stride() const { return stride_; }  ///< p
+  bool is_last() const { return is_last_; }
+  /// The round of step 0 of the rack's own pipeline.
+  uint32_t begin() const { return is_last_ ? rack_ : rack_ + 1; }
+  /// The round after the one in which `first`, p rounds per block, has its last block.
+  LinearInBlocks EndFrom(uint32_t first) const {
+    return {.per_block = stride_, .constant = int64_t{first} + 1 - stride_};
   }
-  /// The step of its own pipeline that `rack` plays in `round`.
-  std::optional<uint32_t> StepIn(uint32_t rack, uint32_t round) const {
-    if (round < Begin(rack)) return std::nullopt;
-    const uint32_t since = round - Begin(rack);
-    const uint32_t last_block = stride_ * (blocks_ - 1);
-    if (since > last_block) return blocks_ - 1 + (since - last_block);
-    return since % stride_ == 0 ? std::optional(since / stride_) : std::nullopt;
-  }
-  /// When `rack` has played all its `steps` and passed everything on.
-  uint32_t End(uint32_t rack, uint32_t steps) const {
-    const uint32_t passed = rack == last_rack_ ? 0 : rack + stride_ * (blocks_ - 1) + 1;
-    if (steps == 0) return passed;
-    return std::max(passed, Begin(rack) + stride_ * (blocks_ - 1) + (steps - blocks_ + 1));
+  /// By how many rounds step t >= k - 1 comes after round t.
+  LinearInBlocks Delay() const {
+    return {.per_block = int64_t{stride_} - 1, .constant = int64_t{begin()} + 1 - stride_};
   }
 
  private:
-  uint32_t Begin(uint32_t rack) const { return rack == last_rack_ ? rack : rack + 1; }
-
-  uint32_t blocks_;
-  uint32_t last_rack_;
-  uint32_t stride_ = 1;  // p
-};
-
-class RackChainNode final : public NodeSchedule {
- public:
-  RackChainNode(Extent extent, uint32_t node)
-      : layout_(extent),
-        times_(layout_, extent.blocks),
-        rack_(layout_.RackOf(node)),
-        is_leader_(node == layout_.leader(rack_)),
-        in_rack_(BinomialPipelineSchedule(),
-                 {.nodes = layout_.size(rack_), .blocks = extent.blocks},
-                 node - layout_.leader(rack_)) {}
-
-  RoundRange ActiveRounds() const override {
-    const uint32_t begin = rack_ == 0 ? 0 : rack_ - 1;
-    // A rack that passes nothing on and has no second node ends with what the one before sends it.
-    const uint32_t before = rack_ == 0 ? 0 : times_.End(rack_ - 1, 0);
-    return {begin, std::max(before, times_.End(rack_, in_rack_.steps()))};
-  }
-  std::optional<Transfer> Outgoing(uint32_t round) const override {
-    if (is_leader_) {
-      if (const std::optional<uint32_t> block = times_.PassedOn(rack_, round))
-        return Transfer{.peer = layout_.leader(rack_ + 1), .block = *block};
-    }
-    const std::optional<uint32_t> step = times_.StepIn(rack_, round);
-    return step ? ToNode(in_rack_.Outgoing(*step)) : std::nullopt;
-  }
-  std::optional<Transfer> Incoming(uint32_t round) const override {
-    if (is_leader_) {
-      if (rack_ == 0) return std::nullopt;
-      const std::optional<uint32_t> block = times_.PassedOn(rack_ - 1, round);
-      if (!block) return std::nullopt;
-      return Transfer{.peer = layout_.leader(rack_ - 1), .block = *block};
-    }
-    const std::optional<uint32_t> step = times_.StepIn(rack_, round);
-    return step ? ToNode(in_rack_.Incoming(*step)) : std::nullopt;
-  }
-
- private:
-  std::optional<Transfer> ToNode(std::optional<Transfer> transfer) const {
-    if (transfer) transfer->peer += layout_.leader(rack_);
-    return transfer;
-  }
-
-  RackLayout layout_;
-  RackChainTimes times_;
   uint32_t rack_;
-  bool is_leader_;
-  SubSchedule in_rack_;
+  bool is_last_;
+  uint32_t stride_ = 1;
 };
 
-class RackChain final : public Schedule {
+class RackChain final : public RolledSchedule {
  public:
   std::string_view name() const override { return "rack_chain"; }
   std::string_view summary() const override {
@@ -127,19 +72,73 @@ class RackChain final : public Schedule {
            "2k-3+R+ceil(log2 n) rounds";
   }
   bool NeedsWholeRacks() const override { return true; }
-  uint32_t Rounds(Extent extent) const override {
+  LinearInBlocks RoundsOf(RolledExtent extent) const override {
     const RackLayout layout(extent);
-    const RackChainTimes times(layout, extent.blocks);
-    uint32_t rounds = 0;
-    for (uint32_t rack = 0; rack < layout.count(); ++rack) {
-      const uint32_t steps =
-          BinomialPipelineSchedule().Rounds({.nodes = layout.size(rack), .blocks = extent.blocks});
-      rounds = std::max(rounds, times.End(rack, steps));
+    const uint32_t last = layout.count() - 1;
+    // All ends are p k + a constant. Racks without a second node end with the last block passed on.
+    LinearInBlocks rounds;
+    if (last > 0) rounds = RackChainTimes(layout, last).EndFrom(last - 1);
+    for (uint32_t rack = 0; rack <= last; ++rack) {
+      if (layout.size(rack) == 1) continue;
+      const LinearInBlocks end = RoundsIn(BinomialPipelineSchedule(), layout.size(rack)) +
+                                 RackChainTimes(layout, rack).Delay();
+      if (end.constant > rounds.constant || rounds.per_block == 0) rounds = end;
     }
     return rounds;
   }
-  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
-    return std::make_unique<RackChainNode>(extent, node);
+  Fan FanOf(RolledExtent extent) const override {
+    const RackLayout layout(extent);
+    const bool has_pipeline = layout.size_max() > 2;
+    const bool has_both = RackChainTimes(layout, 0).stride() == 2;
+    return {.in = has_pipeline, .out = has_pipeline || has_both};
+  }
+
+  std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
+    const RackLayout layout(extent);
+    const uint32_t rack = layout.RackOf(node);
+    const uint32_t leader = layout.leader(rack);
+    const RackChainTimes times(layout, rack);
+    std::vector<Segment> in_rack =
+        ProgramIn(BinomialPipelineSchedule(), layout.size(rack), node - leader);
+    ForEachTransfer(in_rack, [&](RolledTransfer& transfer) { transfer.peer.value += leader; });
+    std::vector<Segment> segments = {InTurn(in_rack, times)};
+    if (node == leader) AddChain(layout, rack, times, segments[0]);
+    // The steps t >= k, one per round.
+    for (Segment& segment : in_rack) {
+      if (&segment == &in_rack[0]) segment.from = {.per_block = 1};
+      if (segment.from != segment.to)
+        segments.push_back(Delayed(std::move(segment), times.Delay()));
+    }
+    return segments;
+  }
+
+ private:
+  /// The steps t < k, one in p rounds: all of them are in the first segment, which begins in round 0,
+  /// and carry no block above the last. Of a rack of one node nothing.
+  static Segment InTurn(const std::vector<Segment>& in_rack, const RackChainTimes& times) {
+    Segment steps{.slots = {RolledSlot()}};
+    if (!in_rack.empty()) steps = in_rack[0];
+    steps.to = {.per_block = 1};
+    Segment segment = Stretched(steps, times.stride(), times.begin());
+    segment.to = times.EndFrom(times.begin());
+    segment.clamps = false;
+    return segment;
+  }
+  /// What the leader of `rack` receives from the one before and sends to the next, added to its
+  /// part of the steps inside.
+  static void AddChain(const RackLayout& layout, uint32_t rack, const RackChainTimes& times,
+                       Segment& segment) {
+    const uint32_t stride = times.stride();
+    const auto add = [&](uint32_t first, std::optional<RolledTransfer> RolledSlot::*end,
+                         uint32_t peer) {
+      // Block b in round p b + first; `phase` is -begin.
+      const size_t place = (size_t{first} + stride - times.begin() % stride) % stride;
+      for (size_t i = place; i < segment.slots.size(); i += stride)
+        segment.slots[i].*end = {.peer = NodeId(peer), .offset = {.constant = -int64_t{first}}};
+      segment.from.constant = std::min<int64_t>(segment.from.constant, first);
+    };
+    if (rack > 0) add(rack - 1, &RolledSlot::recv, layout.leader(rack - 1));
+    if (!times.is_last()) add(rack, &RolledSlot::send, layout.leader(rack + 1));
   }
 };
 

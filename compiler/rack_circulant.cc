@@ -26,22 +26,40 @@
 // first `pad` blocks of it, would be the first things to happen, so all rounds are counted from
 // behind them.
 //
-// Rounds, k blocks, R racks of n nodes: k + D + d (ceil(log2 R) - 1) + ceil(log2 n), if k is not
-// too small; R = 1: k - 1 + ceil(log2 n), the circulant; n = 1: k - 1 + ceil(log2 R), the one of
-// racks. The bound without racks is k - 1 + ceil(log2 (R n)): with many blocks racks cost nothing,
+// In numbers. All is counted from the origin, round k + L - d, L the root's rack's D: there the last
+// period of the Q = ceil(log2 R) phases among racks begins. Let s be a round, and b a block, less the
+// origin; J = floor((s mod Q d) / d) is the phase among racks. A rack with list R receives
+//     b = s - L + (R[J] - J) d,                   min(R[J], 0) for R[J] in the last period, s >= 0,
+// and inside of it, with phase j and a node's own list r, the node receives
+//     b = s - j + r[j]                            in the root's rack, whose last period, again with
+//                                                 min(r[j], 0), begins at s = d - 1 - L,
+//     what the leader received in s - j + r[j] - 1    in others; theirs begins at s = Q d.
+// Blocks below 0 are none. So for any k a node does the same in each round before the origin as
+// lcm(Q d, phases of its rack) rounds earlier, a leader with the phases of the racks it hears from,
+// too: the rolled form is one such period, and each round from the origin on. The flat form asks the
+// same functions round by round.
+//
+// Rounds, k blocks, R racks of n nodes: k + D + d (ceil(log2 R) - 1) + ceil(log2 n); up to Q
+// super-blocks fewer where racks differ, since some have nothing to do in the end. R = 1: k - 1 +
+// ceil(log2 n), the circulant; n = 1: k - 1 + ceil(log2 R), the one of racks. The bound without racks is k - 1 + ceil(log2 (R n)): with many blocks racks cost nothing,
 // though every uplink carries 1 / n of what the rack receives. With few blocks the D's show.
 //
 // Worked example, 2 racks of 2 nodes (0 1 and 2 3), 2 blocks (D = 1, d = 2; 4 rounds):
 //   round 0: 0>1:0   1: 0>1:1 1>2:0   2: 1>2:1 2>3:0   3: 2>3:1
 //
-// Cost: O(racks + log^3 n) per node once, then O(1) per question. Source: own; it rests on Traeff's
-// circulant (see circulant.cc), and on each rack being entered once per block as in RDMC's hybrid.
+// Cost: O(racks + log^3 n) per node once, then O(1) per question and per slot of a rolled program.
+// Source: own; it rests on Traeff's circulant (see circulant.cc), and on each rack being entered once
+// per block as in RDMC's hybrid.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "prepost/compiler/circulant_graph.h"
 #include "prepost/compiler/rack_layout.h"
-#include "prepost/compiler/schedule.h"
+#include "prepost/compiler/rolled_schedule.h"
 
 namespace prepost {
 namespace {
@@ -66,173 +84,200 @@ uint32_t LagOf(const CirculantGraph& graph) {
   return static_cast<uint32_t>(lag);
 }
 
-/// What a rack receives and broadcasts. Rounds are counted with the pad.
-struct RackStream {
-  CirculantGraph graph;
-  uint32_t first_super_round = 0;  ///< in which something comes; the root's rack: 0
-  uint32_t items = 0;
-  uint32_t begin = 0;  ///< round in which the leader can send item 0
+int64_t Modulo(int64_t value, int64_t divisor) { return (value % divisor + divisor) % divisor; }
 
-  /// The node, counted in its rack, that sends to other racks in `round` >= begin.
-  uint32_t Egress(uint32_t round) const {
-    return graph.phases() == 0 ? 0 : EgressIn(graph, graph.Phase(round - begin, items));
-  }
-  /// When all its nodes have all items.
-  uint32_t End() const { return begin + items - 1 + graph.phases(); }
-};
-
-/// A slot of the broadcast among racks.
-struct Slot {
-  uint32_t super_round = 0;
-  uint32_t place = 0;  ///< in it, below d
-};
-
-/// What all nodes share: who the racks are and when super-rounds are. At least 2 racks.
+/// What all nodes share: who the racks are, and when they play which phase. At least 2 racks. Rounds
+/// are counted from the origin (see the essay), and are negative before it.
 class RackRounds {
  public:
-  explicit RackRounds(Extent extent) : layout_(extent), root_lag_(Lag(layout_.size(0))) {
+  explicit RackRounds(const RolledExtent& extent)
+      : layout_(extent), racks_(layout_.count()), root_lag_(Lag(layout_.size(0))) {
     uint32_t checked = 0;  // neighbours often have the same size
     for (uint32_t rack = 1; rack < layout_.count(); ++rack) {
       if (layout_.size(rack) == checked) continue;
       checked = layout_.size(rack);
       blocks_per_super_ = std::max(blocks_per_super_, 1 + Lag(checked));
     }
-    super_blocks_ = (extent.blocks - 1) / blocks_per_super_ + 1;
-    pad_ = super_blocks_ * blocks_per_super_ - extent.blocks;
   }
 
   const RackLayout& layout() const { return layout_; }
-  uint32_t pad() const { return pad_; }
-  Extent among_racks() const { return {.nodes = layout_.count(), .blocks = super_blocks_}; }
-
-  uint32_t BeginOf(uint32_t super_round) const {
-    return root_lag_ + super_round * blocks_per_super_;
+  const CirculantGraph& racks() const { return racks_; }
+  uint32_t blocks_per_super() const { return static_cast<uint32_t>(blocks_per_super_); }
+  /// The round that is 0 here.
+  LinearInBlocks Origin() const {
+    return {.per_block = 1, .constant = root_lag_ - blocks_per_super_};
   }
-  /// The slot in `round`, in which racks send to each other if their schedule has that super-round.
-  std::optional<Slot> SlotIn(uint32_t round) const {
-    if (round < BeginOf(0)) return std::nullopt;
-    return Slot{.super_round = (round - root_lag_) / blocks_per_super_,
-                .place = (round - root_lag_) % blocks_per_super_};
+  /// Of the broadcast among racks: rounds after which all comes back, and the end.
+  int64_t Period() const { return blocks_per_super_ * racks_.phases(); }
+  /// The phase among racks in `round`.
+  uint32_t PhaseOfRacks(int64_t round) const {
+    return static_cast<uint32_t>(Modulo(round, Period()) / blocks_per_super_);
   }
-  /// The block at a place of a super-block; none in the pad.
-  std::optional<uint32_t> BlockAt(uint32_t super_block, uint32_t place) const {
-    const uint32_t padded = super_block * blocks_per_super_ + place;
-    return padded < pad_ ? std::nullopt : std::optional(padded - pad_);
-  }
-  /// The block that is item `item` of a rack's stream; `part` is the rack's among racks.
-  std::optional<uint32_t> BlockOf(uint32_t rack, const RackStream& stream, const SubSchedule& part,
-                                  uint32_t item) const {
-    const uint32_t super_block = item / blocks_per_super_;
-    const uint32_t place = item % blocks_per_super_;
-    if (rack == 0) return BlockAt(super_block, place);
-    const std::optional<Transfer> in = part.Incoming(stream.first_super_round + super_block);
-    return in ? BlockAt(in->block, place) : std::nullopt;
+  /// The block that comes over an edge among racks that is `listed` in its phase, less the origin.
+  int64_t BlockOfRacks(int64_t round, int32_t listed) const {
+    const int64_t last = round >= 0 ? std::min(listed, 0) : listed;
+    return round - root_lag_ + (last - PhaseOfRacks(round)) * blocks_per_super_;
   }
 
-  RackStream StreamOf(uint32_t rack, const SubSchedule& part) const {
-    RackStream stream{.graph = CirculantGraph(layout_.size(rack))};
-    if (rack == 0) {
-      stream.items = super_blocks_ * blocks_per_super_;
-      return stream;
-    }
-    uint32_t last = part.steps() - 1;  // within log2 R of it
-    while (!part.Incoming(stream.first_super_round)) ++stream.first_super_round;
-    while (!part.Incoming(last)) --last;
-    stream.items = (last - stream.first_super_round + 1) * blocks_per_super_;
-    stream.begin = BeginOf(stream.first_super_round) + 1;
-    return stream;
+  /// The beginning of the last period of a broadcast in `rack`.
+  int64_t LastPeriodIn(uint32_t rack) const {
+    return rack == 0 ? blocks_per_super_ - 1 - root_lag_ : Period();
   }
-  SubSchedule PartOf(uint32_t rack) const { return {CirculantSchedule(), among_racks(), rack}; }
+  /// When all nodes of `rack` have everything.
+  int64_t EndIn(uint32_t rack) const { return LastPeriodIn(rack) + PhasesIn(rack); }
+  uint32_t PhasesIn(uint32_t rack) const { return CirculantGraph(layout_.size(rack)).phases(); }
+  /// The phase in `rack`, which has `phases` > 0, in `round`.
+  uint32_t PhaseIn(uint32_t rack, uint32_t phases, int64_t round) const {
+    return static_cast<uint32_t>(Modulo(round - LastPeriodIn(rack), phases));
+  }
+  /// The node, counted in `rack`, that sends to other racks in `round`; `graph` is the rack's.
+  uint32_t Egress(uint32_t rack, const CirculantGraph& graph, int64_t round) const {
+    if (graph.phases() == 0) return 0;
+    return EgressIn(graph, PhaseIn(rack, graph.phases(), round));
+  }
+
+  /// Rounds after which all comes back for the nodes of `rack`, and for its leader, who hears from
+  /// other racks.
+  uint64_t PeriodIn(uint32_t rack) const {
+    return std::lcm(static_cast<uint64_t>(Period()), std::max(PhasesIn(rack), 1u));
+  }
+  uint64_t PeriodOfLeader(uint32_t rack) const {
+    uint64_t period = PeriodIn(rack);
+    if (rack == 0) return period;
+    for (uint32_t phase = 0; phase < racks_.phases(); ++phase)
+      period = std::lcm(period, std::max(PhasesIn(racks_.Before(rack, phase)), 1u));
+    return period;
+  }
 
  private:
-  static uint32_t Lag(uint32_t size) { return LagOf(CirculantGraph(size)); }
+  static int64_t Lag(uint32_t size) { return LagOf(CirculantGraph(size)); }
 
   RackLayout layout_;
-  uint32_t root_lag_;
-  uint32_t blocks_per_super_ = 1;  // d
-  uint32_t super_blocks_ = 0;
-  uint32_t pad_ = 0;
+  CirculantGraph racks_;
+  int64_t root_lag_;
+  int64_t blocks_per_super_ = 1;  // d
 };
 
-class RackCirculantNode final : public NodeSchedule {
+/// What one node does, for any number of blocks. Rounds are counted from the origin.
+class RackCirculantPart {
  public:
-  RackCirculantNode(Extent extent, uint32_t node)
+  RackCirculantPart(const RolledExtent& extent, uint32_t node)
       : rounds_(extent),
         rack_(rounds_.layout().RackOf(node)),
-        own_(node - leader()),
-        among_racks_(rounds_.PartOf(rack_)),
-        stream_(rounds_.StreamOf(rack_, among_racks_)),
-        in_rack_(CirculantSchedule(),
-                 {.nodes = rounds_.layout().size(rack_), .blocks = stream_.items}, own_) {
+        leader_(rounds_.layout().leader(rack_)),
+        own_(node - leader_),
+        end_(rounds_.EndIn(rack_)),
+        graph_(rounds_.layout().size(rack_)),
+        sends_(graph_.Sends(own_)),
+        sends_of_rack_(rounds_.racks().Sends(rack_)) {
+    if (own_ != 0) receives_ = graph_.Receives(own_);
+    if (rack_ != 0) receives_of_rack_ = rounds_.racks().Receives(rack_);
     if (own_ != 0 || rack_ == 0) return;
-    const CirculantGraph racks(rounds_.layout().count());
-    for (uint32_t phase = 0; phase < racks.phases(); ++phase) {
-      const uint32_t rack = racks.Before(rack_, phase);
-      senders_.push_back({rack, rounds_.StreamOf(rack, rounds_.PartOf(rack))});
+    for (uint32_t phase = 0; phase < rounds_.racks().phases(); ++phase) {
+      const uint32_t sender = rounds_.racks().Before(rack_, phase);
+      senders_.push_back({sender, CirculantGraph(rounds_.layout().size(sender))});
     }
   }
 
-  RoundRange ActiveRounds() const override {
-    // Its rack may still send when all its nodes have everything.
-    const uint32_t end = std::max(stream_.End(), rounds_.BeginOf(among_racks_.steps()));
-    return {0, end - rounds_.pad()};
+  const RackRounds& rounds() const { return rounds_; }
+  /// From here on there is a last time for everything; before, all comes back after Period().
+  int64_t TailBegin() const { return std::min<int64_t>(0, rounds_.LastPeriodIn(rack_)); }
+  int64_t End() const { return std::max(end_, rounds_.Period()); }
+  uint64_t Period() const {
+    return own_ == 0 ? rounds_.PeriodOfLeader(rack_) : rounds_.PeriodIn(rack_);
   }
 
-  std::optional<Transfer> Outgoing(uint32_t round) const override {
-    round += rounds_.pad();
-    if (round < stream_.begin) return std::nullopt;
-    if (const std::optional<Transfer> out = in_rack_.Outgoing(round - stream_.begin))
-      return InRack(*out);
-    const std::optional<Slot> slot = rounds_.SlotIn(round);
-    if (!slot || stream_.Egress(round) != own_) return std::nullopt;
-    const std::optional<Transfer> out = among_racks_.Outgoing(slot->super_round);
-    if (!out) return std::nullopt;
-    return To(rounds_.layout().leader(out->peer), rounds_.BlockAt(out->block, slot->place));
+  /// What it sends in `round`, if the block's number is not negative.
+  std::optional<RolledTransfer> SendIn(int64_t round) const {
+    if (graph_.phases() > 0 && round < end_) {
+      const uint32_t phase = rounds_.PhaseIn(rack_, graph_.phases(), round);
+      const uint32_t to = graph_.After(own_, phase);
+      if (to != 0) return With(leader_ + to, InRack(round, phase, sends_[phase]), round);
+    }
+    if (round >= rounds_.Period() || rounds_.Egress(rack_, graph_, round) != own_)
+      return std::nullopt;
+    const uint32_t phase = rounds_.PhaseOfRacks(round);
+    const uint32_t to = rounds_.racks().After(rack_, phase);
+    if (to == 0) return std::nullopt;
+    return With(rounds_.layout().leader(to), rounds_.BlockOfRacks(round, sends_of_rack_[phase]),
+                round);
   }
 
-  std::optional<Transfer> Incoming(uint32_t round) const override {
-    round += rounds_.pad();
+  /// What it receives, likewise.
+  std::optional<RolledTransfer> RecvIn(int64_t round) const {
     if (own_ != 0) {
-      if (round < stream_.begin) return std::nullopt;
-      const std::optional<Transfer> in = in_rack_.Incoming(round - stream_.begin);
-      return in ? InRack(*in) : std::nullopt;
+      if (round >= end_) return std::nullopt;
+      const uint32_t phase = rounds_.PhaseIn(rack_, graph_.phases(), round);
+      return With(leader_ + graph_.Before(own_, phase), InRack(round, phase, receives_[phase]),
+                  round);
     }
-    const std::optional<Slot> slot = rounds_.SlotIn(round);
-    if (!slot || rack_ == 0) return std::nullopt;
-    const std::optional<Transfer> in = among_racks_.Incoming(slot->super_round);
-    if (!in) return std::nullopt;
-    const auto sender = std::ranges::find(senders_, in->peer, &Sender::rack);
-    return To(rounds_.layout().leader(in->peer) + sender->stream.Egress(round),
-              rounds_.BlockAt(in->block, slot->place));
+    if (rack_ == 0 || round >= rounds_.Period()) return std::nullopt;
+    const uint32_t phase = rounds_.PhaseOfRacks(round);
+    const auto& [sender, graph] = senders_[phase];
+    return With(rounds_.layout().leader(sender) + rounds_.Egress(sender, graph, round),
+                rounds_.BlockOfRacks(round, receives_of_rack_[phase]), round);
   }
 
  private:
   struct Sender {
     uint32_t rack;
-    RackStream stream;
+    CirculantGraph graph;
   };
 
-  uint32_t leader() const { return rounds_.layout().leader(rack_); }
-  static std::optional<Transfer> To(uint32_t peer, std::optional<uint32_t> block) {
-    if (!block) return std::nullopt;
-    return Transfer{.peer = peer, .block = *block};
+  static RolledTransfer With(uint32_t peer, int64_t block, int64_t round) {
+    return {.peer = NodeId(peer), .offset = {.constant = block - round}};
   }
-  /// A transfer of an item, as one of a block.
-  std::optional<Transfer> InRack(const Transfer& transfer) const {
-    return To(leader() + transfer.peer,
-              rounds_.BlockOf(rack_, stream_, among_racks_, transfer.block));
+  /// The block that goes over an edge inside in `round`, of its `phase`, less the origin. In the
+  /// root's rack all blocks are there; else it is what the leader received in an earlier round.
+  int64_t InRack(int64_t round, uint32_t phase, int32_t listed) const {
+    const int32_t last = round >= rounds_.LastPeriodIn(rack_) ? std::min(listed, 0) : listed;
+    const int64_t item = round - phase + last;
+    if (rack_ == 0) return item;
+    const int64_t came = item - 1;
+    return rounds_.BlockOfRacks(came, receives_of_rack_[rounds_.PhaseOfRacks(came)]);
   }
 
   RackRounds rounds_;
   uint32_t rack_;
+  uint32_t leader_;
   uint32_t own_;  // its number in the rack
-  SubSchedule among_racks_;
-  RackStream stream_;
-  SubSchedule in_rack_;
-  std::vector<Sender> senders_;  // of a leader: the racks that it hears from
+  int64_t end_;   // of the rack's rounds
+  CirculantGraph graph_;
+  CirculantGraph::List sends_;
+  CirculantGraph::List receives_{};
+  CirculantGraph::List sends_of_rack_;
+  CirculantGraph::List receives_of_rack_{};
+  std::vector<Sender> senders_;  // by phase; of a leader: the racks that it hears from
 };
 
-class RackCirculant final : public Schedule {
+class RackCirculantNode final : public NodeSchedule {
+ public:
+  RackCirculantNode(const Extent& extent, uint32_t node)
+      : part_(RolledExtent(extent), node), origin_(part_.rounds().Origin().At(extent.blocks)) {}
+
+  RoundRange ActiveRounds() const override {
+    return {0, static_cast<uint32_t>(origin_ + part_.End())};
+  }
+  std::optional<Transfer> Outgoing(uint32_t round) const override {
+    return ToTransfer(part_.SendIn(round - origin_), round);
+  }
+  std::optional<Transfer> Incoming(uint32_t round) const override {
+    return ToTransfer(part_.RecvIn(round - origin_), round);
+  }
+
+ private:
+  static std::optional<Transfer> ToTransfer(const std::optional<RolledTransfer>& transfer,
+                                            uint32_t round) {
+    if (!transfer || round + transfer->offset.constant < 0) return std::nullopt;
+    return Transfer{.peer = transfer->peer.value,
+                    .block = static_cast<uint32_t>(round + transfer->offset.constant)};
+  }
+
+  RackCirculantPart part_;
+  int64_t origin_;
+};
+
+class RackCirculant final : public RolledSchedule {
  public:
   std::string_view name() const override { return "rack_circulant"; }
   std::string_view summary() const override {
@@ -240,17 +285,102 @@ class RackCirculant final : public Schedule {
            "about k+ceil(log2 n)(1+ceil(log2 R)) rounds";
   }
   bool NeedsWholeRacks() const override { return true; }
-  uint32_t Rounds(Extent extent) const override {
-    if (RackLayout(extent).count() == 1) return CirculantSchedule().Rounds(extent);
+
+  LinearInBlocks RoundsOf(RolledExtent extent) const override {
+    if (IsOneRack(extent)) return InOneRack().RoundsOf(extent);
     const RackRounds rounds(extent);
-    uint32_t end = 0;
+    int64_t end = 0;
     for (uint32_t rack = 0; rack < rounds.layout().count(); ++rack)
-      end = std::max(end, rounds.StreamOf(rack, rounds.PartOf(rack)).End());
-    return end - rounds.pad();
+      end = std::max(end, rounds.EndIn(rack));
+    LinearInBlocks all = rounds.Origin();
+    all.constant += end;
+    return all;
+  }
+  /// With as few super-blocks as a rack has phases, not every rack's last round has something.
+  uint32_t Rounds(Extent extent) const override {
+    const RolledExtent rolled(extent);
+    const uint32_t all = RolledSchedule::Rounds(extent);
+    if (IsOneRack(rolled)) return all;
+    const RackRounds rounds(rolled);
+    if ((extent.blocks - 1) / rounds.blocks_per_super() >= rounds.racks().phases()) return all;
+    const int64_t origin = rounds.Origin().At(extent.blocks);
+    std::vector<uint32_t> racks(rounds.layout().count());
+    std::iota(racks.begin(), racks.end(), 0u);
+    std::ranges::stable_sort(racks, std::greater(),
+                             [&](uint32_t rack) { return rounds.EndIn(rack); });
+    uint32_t end = 0;
+    for (const uint32_t rack : racks) {
+      if (origin + rounds.EndIn(rack) <= end) break;
+      end = std::max(end, LastOf(extent, rounds.layout(), rack));
+    }
+    return end;
   }
   std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
-    if (RackLayout(extent).count() == 1) return CirculantSchedule().ForNode(extent, node);
+    if (IsOneRack(RolledExtent(extent))) return CirculantSchedule().ForNode(extent, node);
     return std::make_unique<RackCirculantNode>(extent, node);
+  }
+
+  Fan FanOf(RolledExtent extent) const override {
+    if (IsOneRack(extent)) return InOneRack().FanOf(extent);
+    const RackLayout layout(extent);
+    const bool has_several = layout.count() > 2 || layout.size_max() > 2;
+    return {.in = has_several, .out = has_several};
+  }
+  /// A leader of racks of two hears from one node as long as there is one super-block.
+  uint32_t BlocksForFanIn(RolledExtent extent) const override {
+    if (IsOneRack(extent) || RackLayout(extent).size_max() > 2) return 2;
+    return RackRounds(extent).blocks_per_super() + 1;
+  }
+  bool HasShortPeriods() const override { return false; }
+  Status CheckExtent(RolledExtent extent) const override {
+    if (IsOneRack(extent)) return {};
+    const RackRounds rounds(extent);
+    for (uint32_t rack = 0; rack < rounds.layout().count(); ++rack) {
+      const uint64_t period = rounds.PeriodOfLeader(rack);
+      if (period <= kPeriodMax) continue;
+      return Rejected(
+          fmt::format("racks of so many different sizes repeat themselves only after "
+                      "{} rounds, the limit is {}; compile for one message size",
+                      period, kPeriodMax));
+    }
+    return {};
+  }
+  std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
+    if (IsOneRack(extent)) return InOneRack().SegmentsOf(extent, node);
+    const RackCirculantPart part(extent, node);
+    const int64_t tail = part.TailBegin();
+    const auto period = static_cast<int64_t>(part.Period());
+    Segment repeated = RoundsFrom(part, tail - period, tail);
+    repeated.from = {};
+    return {std::move(repeated), RoundsFrom(part, tail, part.End())};
+  }
+
+ private:
+  static bool IsOneRack(const RolledExtent& extent) { return RackLayout(extent).count() == 1; }
+  static const RolledSchedule& InOneRack() { return *CirculantSchedule().rolled(); }
+
+  /// Rounds [begin, end) from the origin, a slot each.
+  static Segment RoundsFrom(const RackCirculantPart& part, int64_t begin, int64_t end) {
+    Segment segment{.from = part.rounds().Origin(), .to = part.rounds().Origin()};
+    segment.from.constant += begin;
+    segment.to.constant += end;
+    segment.phase = {.per_block = -1, .constant = -segment.from.constant};
+    for (int64_t round = begin; round < end; ++round)
+      segment.slots.push_back({.send = part.SendIn(round), .recv = part.RecvIn(round)});
+    return segment;
+  }
+
+  /// The round after the last in which a node of `rack` receives something; 0: none does.
+  static uint32_t LastOf(const Extent& extent, const RackLayout& layout, uint32_t rack) {
+    std::vector<RackCirculantNode> nodes;
+    for (uint32_t own = 0; own < layout.size(rack); ++own)
+      nodes.emplace_back(extent, layout.leader(rack) + own);
+    for (uint32_t end = nodes[0].ActiveRounds().end; end > 0; --end) {
+      for (const RackCirculantNode& node : nodes) {
+        if (node.Incoming(end - 1)) return end;
+      }
+    }
+    return 0;
   }
 };
 

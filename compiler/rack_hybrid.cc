@@ -17,60 +17,21 @@
 // Worked example, 2 racks of 2 nodes (0 1 and 2 3), 2 blocks (4 rounds):
 //   round 0: 0>2:0   1: 0>2:1   2: 0>1:0 2>3:0   3: 0>1:1 2>3:1
 //
-// Cost: O(log n) per question. Source: RDMC (Behrens et al., DSN 2018), section 4.3, "hybrid
+// Rolled, a leader's program is that of the racks' pipeline and then its rack's, k - 1 + ceil(log2 R)
+// rounds later.
+//
+// Cost: O(racks + log n) per node. Source: RDMC (Behrens et al., DSN 2018), section 4.3, "hybrid
 // algorithms".
 #include <algorithm>
 
 #include "prepost/compiler/rack_layout.h"
-#include "prepost/compiler/schedule.h"
+#include "prepost/compiler/rolled_compose.h"
+#include "prepost/compiler/rolled_schedule.h"
 
 namespace prepost {
 namespace {
 
-class RackHybridNode final : public NodeSchedule {
- public:
-  RackHybridNode(Extent extent, uint32_t node)
-      : layout_(extent),
-        rack_(layout_.RackOf(node)),
-        is_leader_(node == layout_.leader(rack_)),
-        among_racks_(BinomialPipelineSchedule(),
-                     {.nodes = layout_.count(), .blocks = extent.blocks}, rack_),
-        in_rack_(BinomialPipelineSchedule(),
-                 {.nodes = layout_.size(rack_), .blocks = extent.blocks},
-                 node - layout_.leader(rack_)) {}
-
-  RoundRange ActiveRounds() const override {
-    return {is_leader_ ? 0 : among_racks_.steps(), among_racks_.steps() + in_rack_.steps()};
-  }
-  std::optional<Transfer> Outgoing(uint32_t round) const override {
-    if (round < among_racks_.steps())
-      return is_leader_ ? ToLeader(among_racks_.Outgoing(round)) : std::nullopt;
-    return ToNode(in_rack_.Outgoing(round - among_racks_.steps()));
-  }
-  std::optional<Transfer> Incoming(uint32_t round) const override {
-    if (round < among_racks_.steps())
-      return is_leader_ ? ToLeader(among_racks_.Incoming(round)) : std::nullopt;
-    return ToNode(in_rack_.Incoming(round - among_racks_.steps()));
-  }
-
- private:
-  std::optional<Transfer> ToLeader(std::optional<Transfer> transfer) const {
-    if (transfer) transfer->peer = layout_.leader(transfer->peer);
-    return transfer;
-  }
-  std::optional<Transfer> ToNode(std::optional<Transfer> transfer) const {
-    if (transfer) transfer->peer += layout_.leader(rack_);
-    return transfer;
-  }
-
-  RackLayout layout_;
-  uint32_t rack_;
-  bool is_leader_;
-  SubSchedule among_racks_;
-  SubSchedule in_rack_;
-};
-
-class RackHybrid final : public Schedule {
+class RackHybrid final : public RolledSchedule {
  public:
   std::string_view name() const override { return "rack_hybrid"; }
   std::string_view summary() const override {
@@ -78,17 +39,33 @@ class RackHybrid final : public Schedule {
            "2k-2+ceil(log2 R)+ceil(log2 n) rounds";
   }
   bool NeedsWholeRacks() const override { return true; }
-  uint32_t Rounds(Extent extent) const override {
+  LinearInBlocks RoundsOf(RolledExtent extent) const override {
     const RackLayout layout(extent);
-    uint32_t size_max = 0;
-    for (uint32_t rack = 0; rack < layout.count(); ++rack)
-      size_max = std::max(size_max, layout.size(rack));
-    const Schedule& pipeline = BinomialPipelineSchedule();
-    return pipeline.Rounds({.nodes = layout.count(), .blocks = extent.blocks}) +
-           pipeline.Rounds({.nodes = size_max, .blocks = extent.blocks});
+    return RoundsIn(BinomialPipelineSchedule(), layout.count()) +
+           RoundsIn(BinomialPipelineSchedule(), layout.size_max());
   }
-  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
-    return std::make_unique<RackHybridNode>(extent, node);
+  Fan FanOf(RolledExtent extent) const override {
+    const RackLayout layout(extent);
+    const bool has_pipeline = layout.count() > 2 || layout.size_max() > 2;
+    // The root sends on both levels.
+    return {.in = has_pipeline, .out = has_pipeline || (layout.count() > 1 && layout.size(0) > 1)};
+  }
+
+  std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
+    const RackLayout layout(extent);
+    const Schedule& pipeline = BinomialPipelineSchedule();
+    const uint32_t rack = layout.RackOf(node);
+    const uint32_t leader = layout.leader(rack);
+    std::vector<Segment> segments;
+    if (node == leader) segments = ProgramIn(pipeline, layout.count(), rack);
+    ForEachTransfer(segments, [&](RolledTransfer& transfer) {
+      transfer.peer = NodeId(layout.leader(transfer.peer.value));
+    });
+    std::vector<Segment> in_rack = ProgramIn(pipeline, layout.size(rack), node - leader);
+    ForEachTransfer(in_rack, [&](RolledTransfer& transfer) { transfer.peer.value += leader; });
+    for (Segment& segment : in_rack)
+      segments.push_back(Delayed(std::move(segment), RoundsIn(pipeline, layout.count())));
+    return segments;
   }
 };
 

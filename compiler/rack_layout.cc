@@ -12,9 +12,15 @@ constexpr uint32_t kOneRack[] = {0};
 
 }  // namespace
 
-RackLayout::RackLayout(Extent extent)
+RackLayout::RackLayout(const RolledExtent& extent)
     : nodes_(extent.nodes), begin_(extent.racks.empty() ? std::span(kOneRack) : extent.racks) {
   PREPOST_CHECK(begin_.front() == 0 && begin_.back() < nodes_);
+}
+
+uint32_t RackLayout::size_max() const {
+  uint32_t most = 0;
+  for (uint32_t rack = 0; rack < count(); ++rack) most = std::max(most, size(rack));
+  return most;
 }
 
 uint32_t RackLayout::RackOf(uint32_t node) const {

@@ -15,6 +15,7 @@
 
 #include "prepost/compiler/node_order.h"
 #include "prepost/compiler/pass_manager.h"
+#include "prepost/compiler/rolled_compose.h"
 #include "prepost/compiler/rolled_schedule.h"
 #include "prepost/compiler/schedule_player.h"
 #include "prepost/ir/count.h"
@@ -23,26 +24,17 @@
 namespace prepost {
 namespace {
 
-/// `segments` of a schedule's vertices, in the plan's nodes.
-void Rename(const NodeOrder& order, std::vector<Segment>& segments) {
-  const auto rename = [&](std::optional<RolledTransfer>& transfer) {
-    if (transfer) transfer->peer = order.node_at[transfer->peer.index()];
-  };
-  for (Segment& segment : segments) {
-    for (RolledSlot& slot : segment.slots) {
-      rename(slot.send);
-      rename(slot.recv);
-    }
-  }
-}
-
-/// What auto means for `schedule` with k >= ready_blocks_min.
+/// What auto means for `schedule`, and from how many blocks on.
 void ChooseReady(const Spec& spec, const RolledSchedule& schedule, RolledExtent extent,
                  RolledPlan& plan) {
   const Fan fan = extent.nodes > 1 ? schedule.FanOf(extent) : Fan();
   plan.ready = ReadyFor(spec.ready, fan);
-  if (spec.ready.automatic && fan.in) plan.ready_blocks_min = 2;
+  const uint32_t in_min = schedule.BlocksForFanIn(extent);
+  if (spec.ready.automatic && fan.in) plan.ready_blocks_min = in_min;
   plan.send_window = SendWindowFor(spec.send_window, fan);
+  if (!spec.send_window.automatic || !plan.send_window) return;
+  const uint32_t out_min = schedule.BlocksForFanOut(extent);
+  plan.send_window_blocks_min = !fan.in ? out_min : !fan.out ? in_min : std::min(in_min, out_min);
 }
 
 /// Against windows that no verification could settle.
@@ -109,7 +101,9 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
   const RolledSchedule* const schedule = algorithm.schedule->rolled();
   if (schedule == nullptr) {
     return Rejected(
-        fmt::format("'{}' has no rolled form: it is compiled for one message size", spec.algorithm),
+        fmt::format("'{}' has no rolled form, its parts depend on the number of blocks: it is "
+                    "compiled for one message size",
+                    spec.algorithm),
         "/algorithm");
   }
   if (only && only->value >= spec.nodes) {
@@ -117,7 +111,11 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
         fmt::format("node {} is out of range, the nodes are 0 to {}", only->value, spec.nodes - 1),
         "/nodes");
   }
-  const RolledExtent extent{.nodes = spec.nodes, .fanout = algorithm.fanout};
+  const NodeOrder order = OrderNodes(spec);
+  const RolledExtent extent(
+      {.nodes = spec.nodes, .racks = order.rack_begin, .fanout = algorithm.fanout});
+  if (const Status status = schedule->CheckExtent(extent); !status.ok())
+    return Rejected(status.message(), "/algorithm");
   RolledPlan plan{.generator = kGenerator,
                   .algorithm = spec.algorithm,
                   .nodes = spec.nodes,
@@ -125,13 +123,14 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
                   .block_bytes = spec.block_bytes};
   if (spec.nodes > 1) plan.rounds = schedule->RoundsOf(extent);
   ChooseReady(spec, *schedule, extent, plan);
-  const NodeOrder order = OrderNodes(spec);
   const auto add = [&](uint32_t vertex) {
     RolledProgram& program = plan.programs.emplace_back();
     program.node = order.node_at[vertex];
     if (spec.nodes == 1) return;
     program.segments = schedule->SegmentsOf(extent, vertex);
-    Rename(order, program.segments);
+    ForEachTransfer(program.segments, [&](RolledTransfer& transfer) {
+      transfer.peer = order.node_at[transfer.peer.index()];
+    });
   };
   if (only) {
     const auto at = std::ranges::find(order.node_at, *only);
@@ -156,8 +155,8 @@ Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions
   Result<Plan> flat = PlaySchedule(
       *header, [&](NodeId node) { return PlayRolled(*program_of[node.index()], blocks); });
   if (!flat.ok()) return flat;
-  if (flat->header().rounds != header->rounds) {
-    return Rejected(fmt::format("{} blocks take {} rounds, the header says {}", blocks,
+  if (flat->header().rounds > header->rounds) {
+    return Rejected(fmt::format("{} blocks take {} rounds, the header says at most {}", blocks,
                                 flat->header().rounds, header->rounds),
                     "/rounds");
   }

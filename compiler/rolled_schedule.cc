@@ -31,15 +31,12 @@ class RolledNode final : public NodeSchedule {
 
 uint32_t RolledSchedule::Rounds(Extent extent) const {
   if (extent.nodes == 1) return 0;
-  return static_cast<uint32_t>(
-      RoundsOf({.nodes = extent.nodes, .fanout = extent.fanout}).At(extent.blocks));
+  return static_cast<uint32_t>(RoundsOf(RolledExtent(extent)).At(extent.blocks));
 }
 
 std::unique_ptr<NodeSchedule> RolledSchedule::ForNode(Extent extent, uint32_t node) const {
   RolledProgram program{.node = NodeId(node), .segments = {}};
-  if (extent.nodes > 1) {
-    program.segments = SegmentsOf({.nodes = extent.nodes, .fanout = extent.fanout}, node);
-  }
+  if (extent.nodes > 1) program.segments = SegmentsOf(RolledExtent(extent), node);
   return PlayRolled(std::move(program), extent.blocks);
 }
 

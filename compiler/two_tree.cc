@@ -25,7 +25,11 @@
 // Worked example, 4 nodes, 2 blocks (A: 0>2, 2>1, 2>3; B: 0>1, 1>2, 1>3):
 //   round 0: 0>2:0   1: 0>1:1 2>3:0   2: 1>3:1 2>1:0   3: 1>2:1
 //
-// Cost: O(n) once per number of nodes, then O(1) per question. Source: Sanders, Speck, Traeff,
+// Rolled, a node has two slots, one per colour, each with the edge in and the edge out of that colour:
+// in round t block t + (the tree's parity) - (the edge's first round).
+//
+// Cost: O(n) once per number of nodes, for a node alone too, since colours go around cycles through all
+// nodes; then O(1) per node. Source: Sanders, Speck, Traeff,
 // "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35
 // (2009).
 #include <algorithm>
@@ -33,7 +37,7 @@
 #include <bit>
 #include <mutex>
 
-#include "prepost/compiler/schedule.h"
+#include "prepost/compiler/rolled_schedule.h"
 
 namespace prepost {
 namespace {
@@ -148,66 +152,48 @@ class TwoTrees {
   std::array<uint32_t, 2> depth_ = {};
 };
 
-class TwoTreeNode final : public NodeSchedule {
- public:
-  TwoTreeNode(std::shared_ptr<const TwoTrees> trees, uint32_t blocks, uint32_t node)
-      : trees_(std::move(trees)), blocks_(blocks), node_(node) {}
-
-  RoundRange ActiveRounds() const override { return {0, RoundsOf(*trees_, blocks_)}; }
-  std::optional<Transfer> Outgoing(uint32_t round) const override {
-    if (trees_->nodes() == 1) return std::nullopt;
-    for (const TwoTrees::Child& child : trees_->Out(node_)) {
-      if (child.node == kNone) continue;
-      const std::optional<uint32_t> block = Carried(child, round);
-      if (block) return Transfer{.peer = child.node, .block = *block};
-    }
-    return std::nullopt;
-  }
-  std::optional<Transfer> Incoming(uint32_t round) const override {
-    if (node_ == 0) return std::nullopt;
-    for (const uint32_t tree : {0u, 1u}) {
-      const std::optional<uint32_t> block = Carried({tree, node_}, round);
-      if (block) return Transfer{.peer = trees_->In(tree, node_).from, .block = *block};
-    }
-    return std::nullopt;
-  }
-
-  static uint32_t RoundsOf(const TwoTrees& trees, uint32_t blocks) {
-    if (trees.nodes() == 1) return 0;
-    uint32_t rounds = 0;
-    for (const uint32_t tree : {0u, 1u}) {
-      const uint32_t parity = trees.ParityOf(tree);
-      if (blocks <= parity) continue;
-      rounds = std::max(rounds, trees.Depth(tree) + (blocks - 1 - parity) / 2 * 2 + 1);
-    }
-    return rounds;
-  }
-
- private:
-  /// The block that goes over the edge into `child.node` in `round`.
-  std::optional<uint32_t> Carried(TwoTrees::Child child, uint32_t round) const {
-    const uint32_t first = trees_->In(child.tree, child.node).first_round;
-    if (round < first || (round - first) % 2 != 0) return std::nullopt;
-    const uint32_t block = round - first + trees_->ParityOf(child.tree);
-    return block < blocks_ ? std::optional(block) : std::nullopt;
-  }
-
-  std::shared_ptr<const TwoTrees> trees_;
-  uint32_t blocks_;
-  uint32_t node_;
-};
-
-class TwoTree final : public Schedule {
+class TwoTree final : public RolledSchedule {
  public:
   std::string_view name() const override { return "two_tree"; }
   std::string_view summary() const override {
     return "even and odd blocks go down two binary trees; about k+2*log2 n rounds";
   }
-  uint32_t Rounds(Extent extent) const override {
-    return TwoTreeNode::RoundsOf(*TreesOf(extent.nodes), extent.blocks);
+  LinearInBlocks RoundsOf(RolledExtent extent) const override {
+    // The last block of either tree: the message's last for one, the one before for the other. The
+    // trees mirror each other, so that it is the same for even and odd numbers of blocks.
+    const std::shared_ptr<const TwoTrees> trees = TreesOf(extent.nodes);
+    int64_t more = 0;
+    for (const uint32_t tree : {0u, 1u}) {
+      more = std::max(more, int64_t{trees->Depth(tree)} - trees->ParityOf(tree));
+    }
+    return {.per_block = 1, .constant = more};
   }
-  std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const override {
-    return std::make_unique<TwoTreeNode>(TreesOf(extent.nodes), extent.blocks, node);
+  Fan FanOf(RolledExtent extent) const override {
+    return {.in = extent.nodes > 2, .out = extent.nodes > 2};
+  }
+  /// With 3 nodes each tree is a chain.
+  uint32_t BlocksForFanOut(RolledExtent extent) const override { return extent.nodes == 3 ? 2 : 1; }
+
+  std::vector<Segment> SegmentsOf(RolledExtent extent, uint32_t node) const override {
+    const std::shared_ptr<const TwoTrees> trees = TreesOf(extent.nodes);
+    // Round t: what goes over the edges of colour t mod 2.
+    Segment segment{.to = RoundsOf(extent), .slots = std::vector<RolledSlot>(2)};
+    const auto with = [&](uint32_t peer, uint32_t tree, const TwoTrees::Edge& edge) {
+      return RolledTransfer{
+          .peer = NodeId(peer),
+          .offset = {.constant = int64_t{trees->ParityOf(tree)} - edge.first_round}};
+    };
+    for (const TwoTrees::Child& child : trees->Out(node)) {
+      if (child.node == kNone) continue;
+      const TwoTrees::Edge& edge = trees->In(child.tree, child.node);
+      segment.slots[edge.colour].send = with(child.node, child.tree, edge);
+    }
+    for (const uint32_t tree : {0u, 1u}) {
+      if (node == 0) continue;
+      const TwoTrees::Edge& edge = trees->In(tree, node);
+      segment.slots[edge.colour].recv = with(edge.from, tree, edge);
+    }
+    return {segment};
   }
 
  private:

@@ -59,8 +59,8 @@ class Bound {
       }
       if (lowest_) spread_ = std::max(spread_, *highest_ - *lowest_);
     }
-    window_ =
-        std::max<int64_t>({plan.ready.window, plan.send_window.value_or(0), plan.ready_blocks_min});
+    window_ = std::max<int64_t>({plan.ready.window, plan.send_window.value_or(0),
+                                 plan.ready_blocks_min, plan.send_window_blocks_min});
     return {};
   }
 
@@ -71,8 +71,10 @@ class Bound {
   Status Add(const Segment& segment, const std::string& where) {
     if (segment.blocks_max != kBlocksMax) spread_ = std::max<int64_t>(spread_, segment.blocks_max);
     spread_ = std::max<int64_t>(spread_, segment.blocks_min);
-    PREPOST_RETURN_IF_ERROR(
-        Repeat(static_cast<int64_t>(segment.slots.size()) / segment.rounds_per_block, where));
+    if (!IsFixed(segment)) {
+      PREPOST_RETURN_IF_ERROR(
+          Repeat(static_cast<int64_t>(segment.slots.size()) / segment.rounds_per_block, where));
+    }
     PREPOST_RETURN_IF_ERROR(AddEnd(segment.from, where + "/from"));
     PREPOST_RETURN_IF_ERROR(AddEnd(segment.to, where + "/to"));
     PREPOST_RETURN_IF_ERROR(Repeat(segment.phase.divisor, where + "/phase"));
@@ -88,6 +90,13 @@ class Bound {
       }
     }
     return {};
+  }
+
+  /// Plays the same slots for any number of blocks, only in other rounds: it has no middle.
+  static bool IsFixed(const Segment& segment) {
+    return segment.from.divisor == 1 && segment.to.divisor == 1 && segment.phase.divisor == 1 &&
+           segment.to.per_block == segment.from.per_block &&
+           segment.phase.per_block == -segment.from.per_block;
   }
 
   /// A segment's end, `end`, is at a fixed block from the first or from the last.

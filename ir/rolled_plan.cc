@@ -151,15 +151,16 @@ uint32_t RolledPlan::RoundsFor(uint32_t blocks) const {
 Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
   const Result<Message> message = MakeMessage(bytes, block_bytes);
   if (!message.ok()) return message.status();
-  return PlanHeader{.generator = generator,
-                    .collective = collective,
-                    .algorithm = algorithm,
-                    .nodes = nodes,
-                    .root = root,
-                    .message = *message,
-                    .ready = message->blocks >= ready_blocks_min ? ready : Ready{},
-                    .send_window = send_window,
-                    .rounds = RoundsFor(message->blocks)};
+  return PlanHeader{
+      .generator = generator,
+      .collective = collective,
+      .algorithm = algorithm,
+      .nodes = nodes,
+      .root = root,
+      .message = *message,
+      .ready = message->blocks >= ready_blocks_min ? ready : Ready{},
+      .send_window = message->blocks >= send_window_blocks_min ? send_window : std::nullopt,
+      .rounds = RoundsFor(message->blocks)};
 }
 
 std::string Dump(const RolledPlan& plan) {

@@ -92,7 +92,9 @@ struct RolledPlan {
   /// `ready` is for k >= this; fewer blocks need no credits: barrier.
   uint32_t ready_blocks_min = 1;
   std::optional<uint32_t> send_window;  ///< none: unlimited
-  LinearInBlocks rounds;
+  /// `send_window` is for k >= this; with fewer blocks there is none.
+  uint32_t send_window_blocks_min = 1;
+  LinearInBlocks rounds;  ///< at most; a flat plan has its own number
   std::vector<RolledProgram> programs;
 
   /// `rounds` At(blocks), within 32 bits.

@@ -124,7 +124,9 @@ class RolledPlanReader {
         .Scalar("root", ReadUint32(&plan_.root.value))
         .Object("message", &message_)
         .Object("ready", &ready_)
-        .Scalar("send_window", ReadOptionalUint32(&plan_.send_window));
+        .Scalar("send_window", ReadOptionalUint32(&plan_.send_window))
+        .Scalar("send_window_blocks_min", ReadUint32(&plan_.send_window_blocks_min, kBlocksMax, 1),
+                Need::kOptional);
     rounds_.AddTo(form_, "rounds", [this] { return &plan_.rounds; });
     form_.Objects("programs", &program_);
   }
@@ -214,9 +216,11 @@ void WriteRolledPlan(const RolledPlan& plan, std::ostream& out) {
       << fmt::format("  \"ready\": {{ \"mode\": \"{}\"", Name(plan.ready.mode));
   if (plan.ready.window != 0) out << fmt::format(", \"window\": {}", plan.ready.window);
   if (plan.ready_blocks_min != 1) out << fmt::format(", \"blocks_min\": {}", plan.ready_blocks_min);
-  out << fmt::format(" }}, \"send_window\": {},\n  \"rounds\": {},\n  \"programs\": [",
-                     plan.send_window ? fmt::to_string(*plan.send_window) : "null",
-                     ToJson(plan.rounds));
+  out << fmt::format(" }}, \"send_window\": {}",
+                     plan.send_window ? fmt::to_string(*plan.send_window) : "null");
+  if (plan.send_window_blocks_min != 1)
+    out << fmt::format(", \"send_window_blocks_min\": {}", plan.send_window_blocks_min);
+  out << fmt::format(",\n  \"rounds\": {},\n  \"programs\": [", ToJson(plan.rounds));
   const char* program_separator = "\n";
   for (const RolledProgram& program : plan.programs) {
     out << program_separator

@@ -108,7 +108,8 @@ PlanHash HashRolledPlan(const RolledPlan& plan) {
   hasher.AddText(plan.algorithm);
   hasher.Add(plan.nodes, plan.root.value, plan.block_bytes);
   hasher.Add(static_cast<uint8_t>(plan.ready.mode), plan.ready.window, plan.ready_blocks_min,
-             plan.send_window.has_value(), plan.send_window.value_or(0));
+             plan.send_window.has_value(), plan.send_window.value_or(0),
+             plan.send_window_blocks_min);
   hasher.Add(plan.rounds.per_block, plan.rounds.constant, plan.rounds.divisor);
   return hasher.Finish();
 }

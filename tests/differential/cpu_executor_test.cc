@@ -131,11 +131,12 @@ TEST_P(RolledExecutorTest, DeliversTheMessageInEveryReadyMode) {
   for (const char* mode : {"auto", "barrier", "retry", "channel", "window=1", "window=3"}) {
     for (const uint32_t nodes : {2u, 9u}) {
       for (const uint32_t blocks : {1u, 7u, 400u}) {
-        Spec spec = {.nodes = nodes,
-                     .root = NodeId(nodes / 2),
-                     .message_bytes = blocks * 64 - 5,
-                     .block_bytes = 64,
-                     .algorithm = algorithm()};
+        Spec spec = test::WithRacks({.nodes = nodes,
+                                     .root = NodeId(nodes / 2),
+                                     .message_bytes = blocks * 64 - 5,
+                                     .block_bytes = 64,
+                                     .algorithm = algorithm()},
+                                    3);
         spec.ready = *ParseReady(mode);
         SCOPED_TRACE(test::Label(spec));
         ExpectRolledDelivers(spec, transport());
@@ -148,7 +149,9 @@ TEST_P(RolledExecutorTest, DeliversTheMessageInEveryReadyMode) {
 // 20,000 credits and notes on a connection: catches rings and records that run over.
 TEST_P(RolledExecutorTest, DeliversManyBlocks) {
   ExpectRolledDelivers(
-      {.nodes = 3, .message_bytes = 20'000 * 16, .block_bytes = 16, .algorithm = algorithm()},
+      test::WithRacks(
+          {.nodes = 3, .message_bytes = 20'000 * 16, .block_bytes = 16, .algorithm = algorithm()},
+          2),
       transport());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rolled plans for tests: every schedule that has one.
+// Rolled plans for tests: every schedule that has one. Specs of those that know racks need some:
+// WithRacks() in plans.h.
 #ifndef PREPOST_TESTS_SUPPORT_ROLLED_PLANS_H_
 #define PREPOST_TESTS_SUPPORT_ROLLED_PLANS_H_
 
@@ -17,7 +18,7 @@ namespace prepost::test {
 /// Every schedule that has a rolled form; of them a few with sanitizers, as in SchedulesToRun().
 inline std::vector<std::string> RolledNames() {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return {"chain", "binomial_tree", "binomial_pipeline", "kary_chain=3"};
+  return {"chain", "binomial_tree", "binomial_pipeline", "kary_chain=3", "rack_circulant"};
 #else
   std::vector<std::string> names;
   for (const Schedule* schedule : Schedules()) {

@@ -87,8 +87,7 @@ TEST(CostModelTest, WhatIsReckonedOnIsNear) {
     if (spec.nodes < 8) continue;
     spec.block_bytes = 4096;
     spec.message_bytes = uint64_t{random.Between(20'000, 50'000)} * 4096 + 1;
-    for (const char* name :
-         {"two_tree", "scatter_allgather", "rack_chain", "rack_hybrid", "rack_circulant"}) {
+    for (const char* name : {"scatter_allgather", "rack_circulant"}) {
       spec.algorithm = name;
       const ScheduleCost near = CostOf(spec, /*steps_max=*/100'000);
       const ScheduleCost exact = CostOf(spec, UINT64_MAX);

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/ir/rolled_plan.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <sstream>
 
 #include "prepost/compiler/compile.h"
+#include "prepost/compiler/node_order.h"
 #include "prepost/compiler/pass.h"
 #include "prepost/compiler/roll.h"
 #include "prepost/compiler/rolled_schedule.h"
 #include "prepost/compiler/verify_rolled.h"
 #include "prepost/ir/rolled_plan_json.h"
+#include "tests/support/plans.h"
 #include "tests/support/random.h"
 #include "tests/support/rolled_plans.h"
 
@@ -24,13 +30,36 @@ using test::RollOrDie;
 
 constexpr uint64_t kBlockBytes = 10;
 
+/// Racks, if the schedule knows them, are of 2, 3, 4, 1, .. nodes as there are more of these.
 Spec SpecOf(const std::string& algorithm, uint32_t nodes, uint32_t blocks = 1) {
-  return {.nodes = nodes,
-          .root = NodeId(nodes / 3),
-          .message_bytes = blocks * kBlockBytes - 3,
-          .block_bytes = kBlockBytes,
-          .algorithm = algorithm};
+  return test::WithRacks({.nodes = nodes,
+                          .root = NodeId(nodes / 3),
+                          .message_bytes = blocks * kBlockBytes - 3,
+                          .block_bytes = kBlockBytes,
+                          .algorithm = algorithm},
+                         1 + nodes % 4);
 }
+
+/// `spec` for racks of these sizes, the root's first. The nodes of a rack are not neighbours.
+Spec WithUnevenRacks(Spec spec, std::vector<uint32_t> sizes) {
+  spec.nodes = std::reduce(sizes.begin(), sizes.end());
+  spec.root = NodeId(0);
+  Topology& topology = spec.topology.emplace();
+  for (size_t rack = 0; rack < sizes.size(); ++rack)
+    topology.racks.push_back({.name = fmt::format("r{}", rack), .up_rate = 1e9, .down_rate = 1e9});
+  for (uint32_t rack = 0; topology.hosts.size() < spec.nodes;
+       rack = (rack + 1) % static_cast<uint32_t>(sizes.size())) {
+    if (sizes[rack] == 0) continue;
+    --sizes[rack];
+    topology.hosts.push_back({.name = fmt::format("h{}", topology.hosts.size()),
+                              .rack = rack,
+                              .send_rate = 1e9,
+                              .recv_rate = 1e9});
+  }
+  return spec;
+}
+
+const char* const kRackSchedules[] = {"rack_chain", "rack_hybrid", "rack_circulant"};
 
 void ExpectUnrolledIsCompiled(const Spec& spec) {
   const Result<Plan> compiled = Compile(spec);
@@ -42,21 +71,59 @@ void ExpectUnrolledIsCompiled(const Spec& spec) {
                                   << Dump(*unrolled) << Dump(*compiled);
 }
 
+/// PREPOST_SWEEP=1: many more cases, for minutes.
+const bool kIsSweep = std::getenv("PREPOST_SWEEP") != nullptr;
+
 // A segment boundary, a credit too many, or auto settled otherwise than by the passes.
 TEST(RolledPlanTest, UnrollsToWhatIsCompiled) {
   for (const std::string& name : RolledNames()) {
-    for (uint32_t n = 1; n <= 17; ++n) {
-      for (uint32_t k = 1; k <= 14; ++k) ExpectUnrolledIsCompiled(SpecOf(name, n, k));
+    for (uint32_t n = 1; n <= (kIsSweep ? 70 : 17); ++n) {
+      for (uint32_t k = 1; k <= (kIsSweep ? 70 : 14); ++k)
+        ExpectUnrolledIsCompiled(SpecOf(name, n, k));
     }
+  }
+}
+
+// What the flat schedule does that its segments do not, for every layout of three small racks: a
+// leader that is a rack, racks that pass nothing on, a root alone in its rack.
+TEST(RolledPlanTest, UnrollsToWhatIsCompiledForAllSmallRacks) {
+  for (const char* name : kRackSchedules) {
+    for (uint32_t layout = 0; layout < 5 * 4 * 5; ++layout) {
+      std::vector<uint32_t> sizes = {1 + layout % 5, layout / 5 % 4, layout / 20};
+      std::erase(sizes, 0u);
+      for (const uint32_t k : {1u, 2u, 3u, 4u, 5u, 7u, 12u, 23u}) {
+        ExpectUnrolledIsCompiled(WithUnevenRacks(SpecOf(name, 1, k), sizes));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// Racks of 5 to 140 nodes: several phases, and a leader that hears from racks of other sizes.
+TEST(RolledPlanTest, UnrollsToWhatIsCompiledForLargerRacks) {
+  Random random(test::TestSeed());
+  SCOPED_TRACE(test::TestSeed());
+  for (int i = 0; i < (kIsSweep ? 1000 : 24); ++i) {
+    std::vector<uint32_t> sizes(random.Between(1, 9));
+    const uint32_t size_max = i % 6 == 0 ? 140 : 20;
+    for (uint32_t& size : sizes)
+      size = i % 2 == 0 && &size != &sizes[0] ? sizes[0] : random.Between(1, size_max);
+    const uint32_t k = random.Between(1, random.Coin() ? 12 : 200);
+    ExpectUnrolledIsCompiled(
+        WithUnevenRacks(SpecOf(kRackSchedules[i % std::size(kRackSchedules)], 1, k), sizes));
+    if (HasFatalFailure()) return;
   }
 }
 
 TEST(RolledPlanTest, UnrollsToWhatIsCompiledAtRandom) {
   Random random(test::TestSeed());
   SCOPED_TRACE(test::TestSeed());
+  const uint32_t most = kIsSweep ? 1000 : 90;
   for (int i = 0; i < 100; ++i) {
-    Spec spec = SpecOf(random.Pick(RolledNames()), random.Between(1, 140), random.Between(1, 90));
+    Spec spec = SpecOf(random.Pick(RolledNames()), random.Between(1, most + most / 2),
+                       random.Between(1, most));
     spec.root = NodeId(random.Between(0, spec.nodes - 1));
+    spec = test::WithRacks(spec, random.Between(1, spec.nodes));
     const uint32_t window = random.Between(1, 5);
     spec.ready = *ParseReady(random.Pick(std::vector<std::string>{
         "auto", "channel", "barrier", "retry", "window=" + std::to_string(window)}));
@@ -71,9 +138,11 @@ TEST(RolledPlanTest, SchedulesKnowTheirFans) {
   for (const std::string& name : RolledNames()) {
     const Algorithm algorithm = *FindAlgorithm(name);
     for (uint32_t n = 2; n <= 70; ++n) {
-      const RolledExtent rolled{.nodes = n, .fanout = algorithm.fanout};
+      const std::vector<uint32_t> racks = OrderNodes(SpecOf(name, n)).rack_begin;
+      const RolledExtent rolled({.nodes = n, .racks = racks, .fanout = algorithm.fanout});
+      const RolledSchedule& schedule = *algorithm.schedule->rolled();
       for (const uint32_t k : {1u, 2u, 3u, 4u, 7u, 20u, 70u}) {
-        const Extent extent{.nodes = n, .blocks = k, .fanout = algorithm.fanout};
+        const Extent extent{.nodes = n, .blocks = k, .racks = racks, .fanout = algorithm.fanout};
         Fan fan;
         for (uint32_t node = 0; node < n && !(fan.in && fan.out); ++node) {
           const auto part = algorithm.schedule->ForNode(extent, node);
@@ -90,12 +159,25 @@ TEST(RolledPlanTest, SchedulesKnowTheirFans) {
             }
           }
         }
-        const Fan said = algorithm.schedule->rolled()->FanOf(rolled);
-        ASSERT_EQ(fan.in, k > 1 && said.in) << name << n << " " << k;
-        ASSERT_EQ(fan.out, said.out) << name << n << " " << k;
+        const Fan said = schedule.FanOf(rolled);
+        ASSERT_EQ(fan.in, said.in && k >= schedule.BlocksForFanIn(rolled)) << name << n << " " << k;
+        ASSERT_EQ(fan.out, said.out && k >= schedule.BlocksForFanOut(rolled))
+            << name << n << " " << k;
       }
     }
   }
+}
+
+TEST(RolledPlanTest, RefusesWhatHasNoSuchForm) {
+  EXPECT_EQ(Roll(SpecOf("scatter_allgather", 5)).status().ToString(),
+            "/algorithm: 'scatter_allgather' has no rolled form, its parts depend on the number of "
+            "blocks: it is compiled for one message size");
+  // Catches slots by the million: racks of 2, 3, 5, 9, .. nodes have 1, 2, 3, 4, .. phases.
+  std::vector<uint32_t> sizes;
+  for (uint32_t phases = 1; phases <= 13; ++phases) sizes.push_back((1u << (phases - 1)) + 1);
+  const Spec spec = WithUnevenRacks(SpecOf("rack_circulant", 1), sizes);
+  EXPECT_THAT(Roll(spec, NodeId(7)).status().ToString(),
+              testing::HasSubstr("racks of so many different sizes repeat themselves only after"));
 }
 
 // The same schedule as the flat one for any number of nodes: one node's program does not need the
@@ -124,9 +206,11 @@ TEST(RolledPlanTest, OneNodeAloneIsTheSame) {
 TEST(RolledPlanTest, ProgramsOfManyNodesAreSmall) {
   constexpr uint32_t kNodes = 65536;
   for (const char* name :
-       {"chain", "kary_chain", "kary_tree", "binomial_tree", "binomial_pipeline", "circulant"}) {
+       {"chain", "kary_chain", "kary_tree", "binomial_tree", "binomial_pipeline", "circulant",
+        "two_tree", "rack_chain", "rack_hybrid", "rack_circulant"}) {
     for (const uint32_t nodes : {kNodes, kNodes - 1}) {
-      const Result<RolledPlan> alone = Roll(SpecOf(name, nodes), NodeId(12345));
+      const Result<RolledPlan> alone =
+          Roll(test::WithRacks(SpecOf(name, nodes), 256), NodeId(12345));
       ASSERT_TRUE(alone.ok());
       std::ostringstream out;
       WriteRolledPlan(*alone, out);
@@ -137,7 +221,7 @@ TEST(RolledPlanTest, ProgramsOfManyNodesAreSmall) {
 
 TEST(RolledPlanTest, FilesComeBackAsTheyWere) {
   for (const std::string& name : RolledNames()) {
-    for (const uint32_t n : {1, 2, 5, 8, 13}) {
+    for (const uint32_t n : {1, 2, 3, 5, 8, 13}) {
       RolledPlan plan = RollOrDie(SpecOf(name, n));
       if (n > 1)
         plan.programs[0].segments[0].phase = {.per_block = -3, .constant = 7, .divisor = 4};
@@ -153,7 +237,7 @@ TEST(RolledPlanTest, FilesComeBackAsTheyWere) {
 
 TEST(VerifyRolledTest, AcceptsEverySchedule) {
   for (const std::string& name : RolledNames()) {
-    for (const uint32_t n : {1, 2, 3, 4, 7, 8, 12}) {
+    for (const uint32_t n : {1, 2, 3, 4, 7, 8, 9, 10, 12, 23}) {
       const RolledPlan plan = RollOrDie(SpecOf(name, n));
       const Status status = VerifyRolled(plan).status();
       EXPECT_TRUE(status.ok()) << name << " n=" << n << ": " << status.ToString();
@@ -209,8 +293,8 @@ TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
   Random random(test::TestSeed());
   SCOPED_TRACE(test::TestSeed());
   int refused = 0, accepted = 0, unproved = 0;
-  for (int i = 0; i < 400; ++i) {
-    RolledPlan plan = RollOrDie(SpecOf(random.Pick(RolledNames()), random.Between(2, 6)));
+  for (int i = 0; i < 600; ++i) {
+    RolledPlan plan = RollOrDie(SpecOf(random.Pick(RolledNames()), random.Between(2, 7)));
     const RolledPlan sound = plan;
     std::string what = Damage(random, plan);
     if (!CheckRolled(plan).ok() || plan == sound) continue;
@@ -234,6 +318,23 @@ TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
   EXPECT_GT(refused, 150);
   EXPECT_GT(accepted, 0);  // damage that changes nothing
   EXPECT_GT(unproved, 0);
+}
+
+// Catches a period that is not counted, and one that is although the segment has no middle: the last
+// of 40 slots has no send, and only the last round is played from them.
+TEST(VerifyRolledTest, CountsThePeriodsOfWhatRepeats) {
+  RolledPlan plan = RollOrDie(SpecOf("chain", 2));
+  std::vector<Segment>& segments = plan.programs[0].segments;
+  Segment last = segments[0];
+  segments[0].to = last.from = {.per_block = 1, .constant = -1};
+  last.slots.assign(40, last.slots[0]);
+  last.slots[39].send.reset();
+  segments.push_back(last);
+  EXPECT_THAT(VerifyRolled(plan).status().message(), testing::HasSubstr("with 40 blocks"));
+  segments[1].phase = {.per_block = -1, .constant = 1};  // always slot 0
+  const Result<uint32_t> settled = VerifyRolled(plan);
+  ASSERT_TRUE(settled.ok()) << settled.status().ToString();
+  EXPECT_LT(*settled, 40u);
 }
 
 // One node's file: what is wrong with the node itself shows without the others.

@@ -35,11 +35,14 @@ Sends OfRounds(const RolledProgram& program, uint32_t blocks) {
 // A stream that begins or ends a round off, a residue of a wrong phase, a last block that counts as
 // a full one, segments for other numbers of blocks.
 TEST(RolledStreamsTest, AreTheSendsOfAllRounds) {
-  for (const char* name : {"sequential", "chain", "kary_chain=3", "binomial_tree", "kary_tree=2",
-                           "binomial_pipeline", "circulant"}) {
+  for (const char* name :
+       {"sequential", "chain", "kary_chain=3", "binomial_tree", "kary_tree=2", "binomial_pipeline",
+        "circulant", "two_tree", "rack_chain", "rack_hybrid", "rack_circulant"}) {
     const Algorithm algorithm = *FindAlgorithm(name);
     for (uint32_t nodes = 2; nodes <= 21; ++nodes) {
-      const RolledExtent extent{.nodes = nodes, .fanout = algorithm.fanout};
+      std::vector<uint32_t> racks;  // of 3 nodes
+      for (uint32_t node = 0; node < nodes; node += 3) racks.push_back(node);
+      const RolledExtent extent({.nodes = nodes, .racks = racks, .fanout = algorithm.fanout});
       for (uint32_t node = 0; node < nodes; ++node) {
         const RolledProgram program{
             .node = NodeId(node),
