@@ -288,6 +288,9 @@ TEST_F(RunTest, PrintsJson) {
   ASSERT_EQ(run.Wait(), 0) << run.err();
   EXPECT_THAT(run.out(), AllOf(HasSubstr("\"executor\": \"cpu\""), HasSubstr("\"copies\": 0"),
                                HasSubstr("\"message_bytes\": 1000")));
+  Command text({"run", "--nodes", "1", "--input", input_});  // not "all 0 copies"
+  ASSERT_EQ(text.Wait(), 0) << text.err();
+  EXPECT_THAT(text.out(), HasSubstr("one node has the message, nothing was sent: XXH3-128 "));
 }
 
 TEST_F(RunTest, OffloadedCopiesDoNotDependOnTheScheduler) {

@@ -131,6 +131,8 @@ TEST_F(StatsTest, OneNodeAndNoBytes) {
   EXPECT_THAT(Print({"explain", plan_, "0"}), HasSubstr("node 0, the root: 0 ops"));
   EXPECT_TRUE(Json::parse(Print({"stats", plan_, "--json"}))["last_block"].is_null());
   ExpectRefused({"explain", plan_, "0/0"}, 2, "node 0 has no ops");
+  Compile({"--nodes", "2", "--message-bytes", "1"});
+  EXPECT_THAT(Print({"stats", plan_}), HasSubstr("1 of 1 block transfer has no slack"));
   Compile({"--nodes", "3", "--message-bytes", "0"});
   EXPECT_THAT(Print({"stats", plan_}), HasSubstr("most bytes at node 1: 1 block, 0 bytes"));
 }
