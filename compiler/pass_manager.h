@@ -5,8 +5,10 @@
 #ifndef PREPOST_COMPILER_PASS_MANAGER_H_
 #define PREPOST_COMPILER_PASS_MANAGER_H_
 
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prepost/compiler/compile.h"
@@ -16,11 +18,12 @@ namespace prepost {
 
 class PassManager {
  public:
-  /// `options` must outlive this; see CompileOptions for what can be printed, timed and left out.
   /// Where in the file that a plan is made of stands what makes `where`, a JSON pointer, in the plan.
   using PlaceOf = std::function<std::string(const Plan& plan, const std::string& where)>;
 
-  /// With `place_of`, a plan that fails verification is the fault of a file.
+  /// `options` must outlive this; see CompileOptions for what can be printed, timed and left out.
+  /// With `place_of`, a plan that fails verification is the fault of the file, and the Status names
+  /// the first finding and its place there.
   explicit PassManager(const CompileOptions& options, PlaceOf place_of = {})
       : options_(options), place_of_(std::move(place_of)) {}
 

@@ -87,7 +87,8 @@ std::string NameOfInput(const std::string& path) {
 /// Stdin, pipes and devices: what was read of them is gone.
 bool ComesOnce(const std::string& path) {
   std::error_code unknown;  // what cannot be looked at cannot be opened either
-  return path == kStandardStream || IsSpecial(std::filesystem::status(path, unknown));
+  const std::filesystem::file_status file = std::filesystem::status(path, unknown);
+  return path == kStandardStream || (IsSpecial(file) && !std::filesystem::is_directory(file));
 }
 
 /// Of a path that comes once.
