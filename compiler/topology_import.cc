@@ -153,6 +153,10 @@ class SlurmReader {
           fmt::format("unknown key '{}'{}", key.substr(0, 40),
                       DidYouMean(key, {"SwitchName", "Nodes", "Switches", "LinkSpeed"})));
     }
+    if (lower == "nodes" && Lower(value) == "all") {
+      return Rejected(
+          fmt::format("{}=ALL: which nodes these are stands in slurm.conf; list them", key));
+    }
     names_ += (lower == "nodes" ? out->nodes : out->switches).size();
     Result<std::vector<std::string>> names =
         ExpandHostList(value, kNodesMax - std::min<size_t>(names_, kNodesMax));
@@ -224,9 +228,10 @@ class SlurmReader {
     made.notes.push_back(fmt::format("topology.conf has no rates of hosts: all have {}",
                                      WriteRate(rates.host_rate)));
     if (by_link_speed != 0) {
-      made.notes.push_back(fmt::format(
-          "LinkSpeed of {} switches is taken as their uplinks' rate, a bare number as Gbit/s",
-          by_link_speed));
+      made.notes.push_back(
+          fmt::format("LinkSpeed is taken as the rate of switches' uplinks ({} have it), a bare "
+                      "number as Gbit/s",
+                      by_link_speed));
     } else if (!rates.up_rate) {
       made.notes.push_back("no uplink has a rate: each has that of its rack's hosts together");
     }

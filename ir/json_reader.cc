@@ -257,6 +257,9 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    if (dynamic_cast<const nlohmann::json::out_of_range*>(&error) != nullptr) {
+      return Fail("the number is too large");
+    }
     const std::string_view what =
         error.what();  // "[...] parse error at line 1, column 2: what went wrong"
     const size_t colon = what.find(": ");

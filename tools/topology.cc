@@ -19,6 +19,7 @@
 #include "prepost/compiler/rate_text.h"
 #include "prepost/compiler/topology_import.h"
 #include "prepost/compiler/topology_json.h"
+#include "prepost/ir/count.h"
 #include "tools/command.h"
 #include "tools/number_check.h"
 
@@ -117,7 +118,8 @@ Result<TopologyImport> Import(const TopologyFlags& flags) {
 
 void PrintTable(const Topology& topology) {
   const std::vector<RackSummary> racks = Summarise(topology);
-  std::cout << fmt::format("{} racks, {} hosts\n", topology.racks.size(), topology.hosts.size());
+  std::cout << fmt::format("{}, {}\n", Count(topology.racks.size(), "rack"),
+                           Count(topology.hosts.size(), "host"));
   size_t width = 4;
   for (const TopologyRack& rack : topology.racks) width = std::max(width, rack.name.size());
   std::cout << fmt::format("{:<{}}  {:>5}  {:>21}  {:>12}  {:>12}  {:>6}  {}\n", "rack", width,

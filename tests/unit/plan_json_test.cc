@@ -167,6 +167,7 @@ TEST(PlanJsonTest, Versions) {
 TEST(PlanJsonTest, SaysWhereAFileIsWrong) {
   EXPECT_THAT(ErrorOf(""), AllOf(StartsWith("p.json:1:"), HasSubstr("not JSON")));
   EXPECT_THAT(ErrorOf("hello"), AllOf(StartsWith("p.json:1:"), HasSubstr("not JSON")));
+  EXPECT_THAT(ErrorOf("{ \"version\": 1e400 }"), HasSubstr("/version: the number is too large"));
   EXPECT_THAT(ErrorOf("[]"), HasSubstr("expected an object, found an array"));
   EXPECT_THAT(ErrorOf("7"), HasSubstr("expected an object, found 7"));
   EXPECT_THAT(ErrorOf(Small() + "x"), HasSubstr("not JSON"));

@@ -72,6 +72,9 @@ TEST(TopologyImportTest, SaysWhatIsWrongInSlurm) {
   EXPECT_EQ(SlurmError(""), "t.conf:1: no switch is there");
   EXPECT_EQ(SlurmError("SwitchName=a Nodes=x\nSwitchName=b Nodes=y\n"),
             "t.conf:2: switch 'b' has no uplink: it is not below the same switch as 'a'");
+  // A host of this name, in one rack alone, would be what nobody means.
+  EXPECT_EQ(SlurmError("SwitchName=s0 Nodes=ALL\n"),
+            "t.conf:1: Nodes=ALL: which nodes these are stands in slurm.conf; list them");
 }
 
 TEST(TopologyImportTest, SaysWhereInSlurm) {
