@@ -61,6 +61,7 @@ TEST(RacksTest, RowsOfARackStandTogether) {
   EXPECT_EQ(offsets[4], 3 * offsets[0]);
 }
 
+// Catches a look into the network that is not there.
 TEST(RacksTest, WithoutANetworkNothingIsKnown) {
   const Racks racks(nullptr);
   std::vector<RackBand> bands;
@@ -73,7 +74,7 @@ TEST(RacksTest, WithoutANetworkNothingIsKnown) {
 // Catches bins that run over the end of a rack, a row more than there is room for, and bins of one
 // node left over.
 TEST(RacksTest, SummariesKeepRacksApart) {
-  const std::vector<RackBand> bands = {{0, 125, "a"}, {125, 130, "b"}, {130, 1000, "c"}};
+  const std::vector<RackBand> bands = {{0, 125, "a"}, {125, 142, "b"}, {142, 1000, "c"}};
   const RowBins bins = BinRows(1000, bands);
   EXPECT_LE(bins.ranges.size(), kSummaryCellsMax);
   ASSERT_EQ(bins.bands.size(), 3u);
@@ -81,7 +82,8 @@ TEST(RacksTest, SummariesKeepRacksApart) {
     EXPECT_EQ(bins.ranges[bins.bands[i].begin].first, bands[i].begin);
     EXPECT_EQ(bins.ranges[bins.bands[i].end - 1].second, bands[i].end);
   }
-  EXPECT_EQ(bins.ranges[0].second, 16u);  // 125 in 8, not in 7 and a rest
+  EXPECT_EQ(bins.size, 16u);
+  EXPECT_EQ(bins.ranges[bins.bands[1].begin].second, 125u + 9);  // 17 are 9 and 8, not 16 and 1
   const std::vector<RackBand> many(100, RackBand{});
   EXPECT_TRUE(BinRows(1000, many).bands.empty());
   EXPECT_THAT(BinRows(1000, many).MixedNote(), HasSubstr("rows mix racks"));
@@ -109,18 +111,20 @@ TEST_F(RackPicturesTest, SpacetimeMarksBothEndsOfACrossing) {
   EXPECT_THAT(one, HasSubstr("only block 1; 2 racks: 1 of 2 transfers between racks<"));
 }
 
+// Catches a row of both racks.
 TEST_F(RackPicturesTest, ASummaryNamesTheRacks) {
   std::vector<uint32_t> racks(100, 0);
-  for (uint32_t node = 90; node < 100; ++node) racks[node] = 1;
+  for (uint32_t node = 91; node < 100; ++node) racks[node] = 1;
   const Network network = NetworkOf(racks);
   const Plan plan = PlanOf(100, 8, "chain");
   const std::string svg = DrawSpacetime(plan, {}, &network);
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_EQ(Occurrences(svg, "class=\"rack\""), 2u);
-  EXPECT_THAT(svg, HasSubstr(">90-91<"));
+  EXPECT_THAT(svg, HasSubstr(">91-92<"));
   EXPECT_THAT(svg, HasSubstr("8 of 792 transfers between racks"));
 }
 
+// Catches one end of a crossing left without its mark.
 TEST_F(RackPicturesTest, ARunMarksThemToo) {
   const std::string svg = DrawTrace(plan_, test::IdealTrace(plan_), {}, &network_);
   EXPECT_EQ(XmlError(svg), "");
@@ -128,6 +132,7 @@ TEST_F(RackPicturesTest, ARunMarksThemToo) {
   EXPECT_EQ(Occurrences(svg, "class=\"rack\""), 2u);
 }
 
+// Catches a tree that does not look at the racks, and one that marks every line.
 TEST_F(RackPicturesTest, TheTreeMarksTheLineBetweenRacks) {
   const std::string svg = *DrawTree(plan_, {}, nullptr, &network_);
   EXPECT_EQ(XmlError(svg), "");
@@ -158,9 +163,16 @@ TEST_F(RackPicturesTest, TheGraphGoesFromTopToBottom) {
   }
 }
 
+// Catches credits marked as transfers.
 TEST_F(RackPicturesTest, TheGraphHasAClusterPerRack) {
-  const std::string svg = DrawGraph(plan_, {}, GraphFormat::kSvg, &network_).value();
+  const Plan plan = test::CompileOrDie({.nodes = 8,
+                                        .message_bytes = 4,
+                                        .block_bytes = 1,
+                                        .algorithm = "chain",
+                                        .ready = *ParseReady("window=1")});
+  const std::string svg = DrawGraph(plan, {}, GraphFormat::kSvg, &network_).value();
   EXPECT_EQ(XmlError(svg), "");
+  EXPECT_EQ(Occurrences(svg, "class=\"edge credit\""), 28u);
   EXPECT_EQ(Occurrences(svg, "class=\"edge match cross\""), 4u);
   EXPECT_EQ(Occurrences(svg, "class=\"edge match\""), 24u);
   EXPECT_THAT(svg, HasSubstr(">rack r0<"));
