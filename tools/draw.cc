@@ -21,6 +21,7 @@
 #include "tools/lowering_flags.h"
 #include "tools/number_check.h"
 #include "tools/ticker.h"
+#include "tools/topology_file.h"
 
 namespace prepost::tools {
 namespace {
@@ -34,6 +35,7 @@ struct DrawFlags {
   std::vector<uint32_t> blocks;
   std::string rounds;
   std::vector<std::string> traces;
+  std::optional<std::string> topology;
   LoweringFlags lowering;
 };
 
@@ -93,16 +95,29 @@ Result<std::optional<RunTrace>> LoadTraces(const DrawFlags& flags, const Plan& p
   return std::optional<RunTrace>(std::move(*trace));
 }
 
+/// The network that `plan` runs on; none when it is not known.
+Result<std::optional<Network>> NetworkUnder(const DrawFlags& flags, const Plan& plan) {
+  if (!flags.topology) return std::optional<Network>();
+  Result<Network> network = LoadNetwork(*flags.topology, plan.header().nodes);
+  if (!network.ok()) return network.status();
+  return std::optional<Network>(std::move(*network));
+}
+
 Result<std::string> Draw(const DrawFlags& flags, const std::string& format, const Plan& plan) {
   const Result<viz::Selection> selection = SelectionOf(flags, plan);
   if (!selection.ok()) return selection.status();
+  const Result<std::optional<Network>> known = NetworkUnder(flags, plan);
+  if (!known.ok()) return known.status();
+  const Network* network = *known ? &**known : nullptr;
   const Result<std::optional<RunTrace>> trace = LoadTraces(flags, plan);
   if (!trace.ok()) return trace.status();
   if (flags.view == "spacetime") {
-    return *trace ? viz::DrawTrace(plan, **trace, *selection)
-                  : viz::DrawSpacetime(plan, *selection);
+    return *trace ? viz::DrawTrace(plan, **trace, *selection, network)
+                  : viz::DrawSpacetime(plan, *selection, network);
   }
-  if (flags.view == "tree") return viz::DrawTree(plan, *selection, *trace ? &**trace : nullptr);
+  if (flags.view == "tree") {
+    return viz::DrawTree(plan, *selection, *trace ? &**trace : nullptr, network);
+  }
   if (flags.view == "queues") {
     const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
     if (!lower.ok()) return lower.status();
@@ -117,7 +132,7 @@ Result<std::string> Draw(const DrawFlags& flags, const std::string& format, cons
     return picture;
   }
   return viz::DrawGraph(plan, *selection,
-                        format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg);
+                        format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg, network);
 }
 
 Status Run(const DrawFlags& flags) {
@@ -126,6 +141,13 @@ Status Run(const DrawFlags& flags) {
     return {
         StatusCode::kUsage,
         fmt::format("the {} view shows no times, --trace is for spacetime and tree", flags.view)};
+  }
+  if (flags.topology && flags.view == "queues") {
+    return {StatusCode::kUsage,
+            "the queues view shows one node, --topology is for spacetime, graph and tree"};
+  }
+  if ((flags.path == "-") + (flags.topology == "-") + std::ranges::count(flags.traces, "-") > 1) {
+    return {StatusCode::kUsage, "only one of PLAN, --topology and --trace can be stdin"};
   }
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   if (flags.lowering.given() != nullptr && flags.view != "queues") {
@@ -156,11 +178,14 @@ void AddDraw(CLI::App& app, Action* action) {
       "drawn.\n"
       "queues: the queues of the NIC of one --node, and what each WAIT waits for and SEND_EN "
       "enables; up to 400 "
-      "entries.\n\n"
+      "entries.\n"
+      "With --topology, all but queues: racks with their names, and which transfers cross between "
+      "them.\n\n"
       "Examples:\n"
       "  prepost draw plan.json -o plan.svg\n"
       "  prepost draw plan.json --view graph --node 5 --rounds 2:6 -o node5.svg\n"
       "  prepost draw plan.json --view tree --block 3 -o tree.svg\n"
+      "  prepost draw plan.json --topology examples/topologies/2x4.json -o racks.svg\n"
       "  prepost draw plan.json --view queues --node 5 -o queues.svg\n"
       "  prepost draw plan.json --view queues --node 5 --block 0 --mode managed -o managed.svg\n"
       "  prepost run plan.json --input image.raw --trace trace.json\n"
@@ -195,6 +220,10 @@ void AddDraw(CLI::App& app, Action* action) {
                    "for files of several nodes, which are aligned by their starts")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  command
+      ->add_option("--topology", flags->topology,
+                   "Topology file, - for stdin: node i of the plan is its host i; shows the racks")
+      ->type_name("FILE");
   flags->lowering.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

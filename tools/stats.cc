@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "prepost/compiler/topology_network.h"
 #include "tools/command.h"
 #include "tools/stats_print.h"
 #include "tools/ticker.h"
@@ -24,23 +23,15 @@ struct StatsFlags {
   bool json = false;
 };
 
-/// The network that the flags name for plans of `nodes` nodes; every node alike without one.
-Result<Network> LoadNetwork(const StatsFlags& flags, uint32_t nodes) {
-  if (!flags.topology) return Network::Uniform(nodes);
-  const Result<Topology> topology = LoadTopology(*flags.topology);
-  if (!topology.ok()) return topology.status();
-  Result<Network> network = NetworkOf(*topology, nodes);
-  if (!network.ok()) return Rejected(network.status().message(), *flags.topology);
-  return network;
-}
-
 Status Run(const StatsFlags& flags) {
   if (flags.plan == "-" && flags.topology == "-") {
     return {StatusCode::kUsage, "PLAN and --topology cannot both be stdin"};
   }
   const Result<Plan> plan = LoadPlan(flags.plan);
   if (!plan.ok()) return plan.status();
-  Result<Network> network = LoadNetwork(flags, plan->header().nodes);
+  const uint32_t nodes = plan->header().nodes;
+  Result<Network> network = flags.topology ? LoadNetwork(*flags.topology, nodes)
+                                           : Result<Network>(Network::Uniform(nodes));
   if (!network.ok()) return network.status();
   const Ticker ticker("measuring " + flags.plan);
   const PlanTables tables(*plan);

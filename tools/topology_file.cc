@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "prepost/compiler/topology_json.h"
+#include "prepost/compiler/topology_network.h"
 #include "tools/command.h"
 
 namespace prepost::tools {
@@ -19,6 +20,14 @@ Result<Topology> LoadTopology(const std::string& path) {
     return {};
   }));
   return topology;
+}
+
+Result<Network> LoadNetwork(const std::string& path, uint32_t nodes) {
+  const Result<Topology> topology = LoadTopology(path);
+  if (!topology.ok()) return topology.status();
+  Result<Network> network = NetworkOf(*topology, nodes);
+  if (!network.ok()) return Rejected(network.status().message(), path);
+  return network;
 }
 
 }  // namespace prepost::tools

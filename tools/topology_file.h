@@ -4,15 +4,19 @@
 #ifndef PREPOST_TOOLS_TOPOLOGY_FILE_H_
 #define PREPOST_TOOLS_TOPOLOGY_FILE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "prepost/compiler/topology.h"
+#include "prepost/ir/network.h"
 #include "prepost/ir/status.h"
 
 namespace prepost::tools {
 
 /// Reads and checks a topology file ("-": stdin); prints warnings to stderr.
 Result<Topology> LoadTopology(const std::string& path);
+/// The network of that topology under a plan of `nodes` nodes; errors name the file.
+Result<Network> LoadNetwork(const std::string& path, uint32_t nodes);
 
 }  // namespace prepost::tools
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "prepost/ir/plan.h"
 #include "prepost/viz/svg.h"
@@ -29,12 +30,17 @@ struct Grid {
   int cell_height = 0;
   int columns = 0;
   int rows = 0;
+  std::vector<int> offsets = {};  ///< by row: pixels that it stands lower, rising; empty: none
 
   Box Cell(int row, int column) const {
-    return {left + column * cell_width, top + row * cell_height, cell_width, cell_height};
+    return {left + column * cell_width, top + row * cell_height + Offset(row), cell_width,
+            cell_height};
   }
   int right() const { return left + columns * cell_width; }
-  int bottom() const { return top + rows * cell_height; }
+  int bottom() const { return top + rows * cell_height + Offset(rows - 1); }
+
+ private:
+  int Offset(int row) const { return offsets.empty() ? 0 : offsets[static_cast<size_t>(row)]; }
 };
 
 /// Pixels left of the first column, for row labels no wider than `widest`.
@@ -48,9 +54,12 @@ struct ChartTitle {
   std::string right;
 };
 
+/// Room right of most charts, for when a row has its blocks.
+inline constexpr int kChartRight = 110;
+
 /// A picture of the size that `grid`, `right_width` pixels right of it and the title need, with the
 /// title drawn. `style` is appended to kChartStyle.
-Svg StartChart(const Grid& grid, const ChartTitle& title, int right_width = 110,
+Svg StartChart(const Grid& grid, const ChartTitle& title, int right_width = kChartRight,
                std::string_view style = "");
 
 /// A filled box with a centred text that reads on it.

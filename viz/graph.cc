@@ -26,6 +26,8 @@
 #include "prepost/ir/messages.h"
 #include "prepost/ir/xml_text.h"
 #include "prepost/viz/graphviz.h"
+#include "prepost/viz/palette.h"
+#include "prepost/viz/racks.h"
 #include "prepost/viz/svg.h"
 
 namespace prepost::viz {
@@ -80,6 +82,13 @@ Agedge_t* AddEdge(Agraph_t* graph, Agnode_t* tail, Agnode_t* head, Attributes at
   return edge;
 }
 
+void SetHtmlLabel(Agraph_t* graph, std::string html) {
+  // Marks the string as HTML; agsafeset() finds and shares it.
+  char* label = agstrdup_html(graph, html.data());
+  Set(graph, {{"label", label}});
+  agstrfree(graph, label);
+}
+
 /// One op that is drawn.
 struct DrawnOp {
   const Program* program = nullptr;
@@ -93,8 +102,8 @@ using DrawnOps = std::map<uint32_t, DrawnOp>;
 
 class Drawing {
  public:
-  Drawing(const Plan& plan, const Selection& selection)
-      : plan_(plan), selection_(selection), messages_(plan) {
+  Drawing(const Plan& plan, const Selection& selection, const Network* network)
+      : plan_(plan), selection_(selection), racks_(network), messages_(plan) {
     Select();
   }
 
@@ -107,6 +116,7 @@ class Drawing {
   void Select();
   bool IsSelected(uint32_t message) const;
   bool ShowsNode(const Program& program) const;
+  void AddClusters(Agraph_t* graph);
   void AddCluster(Agraph_t* graph, const Program& program);
   void AddBox(Agraph_t* cluster, uint32_t position, DrawnOp* drawn);
   void AddColumns(Agraph_t* graph) const;
@@ -116,6 +126,7 @@ class Drawing {
 
   const Plan& plan_;
   const Selection& selection_;
+  Racks racks_;
   MessageTable messages_;
   std::vector<uint32_t> drawn_messages_;
   DrawnOps drawn_;
@@ -185,12 +196,30 @@ GraphPtr Drawing::Build() {
                {"margin", "0.05,0.02"}});
   SetDefaults(graph.get(), AGEDGE, {{"arrowsize", "0.6"}});
   AddCaption(graph.get());
-  for (const Program& program : std::views::reverse(plan_.programs())) {
-    if (ShowsNode(program)) AddCluster(graph.get(), program);
-  }
+  AddClusters(graph.get());
   AddColumns(graph.get());
   AddAfters(graph.get());
   return graph;
+}
+
+/// From bottom to top; where racks are known, their clusters are, and each one's nodes, a level
+/// below, from top to bottom: dot turns the order around at each level.
+void Drawing::AddClusters(Agraph_t* graph) {
+  std::vector<Program> shown;
+  for (const Program& program : plan_.programs()) {
+    if (ShowsNode(program)) shown.push_back(program);
+  }
+  const std::vector<RackBand> bands = racks_.Arrange(shown);
+  if (!racks_.known()) {
+    for (const Program& program : std::views::reverse(shown)) AddCluster(graph, program);
+  }
+  for (const RackBand& band : std::views::reverse(bands)) {
+    Agraph_t* rack =
+        AddSubgraph(graph, fmt::format("cluster_rack{}", shown[band.begin].node.value));
+    Set(rack, {{"style", "solid"}, {"color", "#222222"}, {"margin", "10"}, {"labeljust", "l"}});
+    SetHtmlLabel(rack, fmt::format("<b>{}</b>", EscapeXml(band.name)));
+    for (size_t i = band.begin; i < band.end; ++i) AddCluster(rack, shown[i]);
+  }
 }
 
 void Drawing::AddCluster(Agraph_t* graph, const Program& program) {
@@ -307,14 +336,18 @@ void Drawing::AddMatches(Agraph_t* graph) const {
     const bool credit = plan_.ops()[messages_.send(message)].is_credit();
     Agnode_t* send = drawn_.at(messages_.send(message)).box;
     Agnode_t* recv = drawn_.at(messages_.recv(message)).box;
-    AddEdge(graph, send, recv,
-            {{"id", fmt::format("{}_{}", agnameof(send), agnameof(recv))},
-             {"class", credit ? "credit" : "match"},
-             {"style", "dashed"},
-             {"color", credit ? kCreditColor : kMatchColor},
-             {"constraint", "false"},
-             {"tailport", "e"},
-             {"headport", "w"}});
+    const Channel& channel = ChannelOf(plan_.ops()[messages_.send(message)]);
+    Agedge_t* edge = AddEdge(graph, send, recv,
+                             {{"id", fmt::format("{}_{}", agnameof(send), agnameof(recv))},
+                              {"class", credit ? "credit" : "match"},
+                              {"style", "dashed"},
+                              {"color", credit ? kCreditColor : kMatchColor},
+                              {"constraint", "false"},
+                              {"tailport", "e"},
+                              {"headport", "w"}});
+    if (!credit && racks_.Cross(channel.from, channel.to)) {
+      Set(edge, {{"class", "match cross"}, {"color", Hex(kCrossingColor)}, {"penwidth", "2.5"}});
+    }
   }
 }
 
@@ -326,18 +359,20 @@ void Drawing::AddCaption(Agraph_t* graph) const {
     return fmt::format("<td border=\"1\" bgcolor=\"{}\" color=\"{}\" style=\"{}\">{}</td>", fill,
                        color, style, text);
   };
-  const auto line = [](std::string_view color, std::string_view style, std::string_view text) {
+  const auto line = [](std::string_view color, std::string_view style, std::string_view text,
+                       int width = 1) {
     return fmt::format(
-        "<td><table border=\"0\" cellspacing=\"0\" cellpadding=\"0\"><tr><td border=\"1\" "
+        "<td><table border=\"0\" cellspacing=\"0\" cellpadding=\"0\"><tr><td border=\"{}\" "
         "sides=\"b\" "
         "width=\"36\" height=\"7\" color=\"{}\" style=\"{}\"></td></tr><tr><td "
         "height=\"7\"></td></tr>"
         "</table></td><td align=\"left\">{}</td>",
-        color, style, text);
+        width, color, style, text);
   };
   std::string shown = Describe(selection_);
   if (!shown.empty())
     shown += fmt::format(": {} of {}", drawn_.size(), Count(plan_.ops().size(), "op"));
+  shown = racks_.WithNote(std::move(shown), plan_, selection_);
   if (plan_.ops().empty()) shown = "one node: it has the whole message and nothing is sent";
   std::string legend = box(kSendFill, kAfterColor, "solid", "send b2 to 5") +
                        box(kRecvFill, kAfterColor, "rounded", "recv b2 from 1") +
@@ -347,6 +382,9 @@ void Drawing::AddCaption(Agraph_t* graph) const {
     legend += box("#ffffff", kCreditColor, "solid", "credit to 3: my receive is posted") +
               line(kCreditColor, "dashed", "a credit on its way");
   }
+  if (racks_.known()) {
+    legend += line(Hex(kCrossingColor), "dashed", "a send and its receive in another rack", 3);
+  }
   std::string html = fmt::format(
       "<table border=\"0\" cellspacing=\"4\" cellpadding=\"3\">"
       "<tr><td colspan=\"16\" align=\"left\"><font point-size=\"18\">{}</font></td></tr>"
@@ -354,16 +392,14 @@ void Drawing::AddCaption(Agraph_t* graph) const {
       EscapeXml(Headline(plan_.header())), EscapeXml(Subline(plan_.header())),
       shown.empty() ? "" : "; ", EscapeXml(shown), legend);
   Set(graph, {{"labelloc", "t"}, {"labeljust", "l"}});
-  char* label = agstrdup_html(
-      graph, html.data());  // marks the string as HTML; agsafeset() finds and shares it
-  Set(graph, {{"label", label}});
-  agstrfree(graph, label);
+  SetHtmlLabel(graph, std::move(html));
 }
 
 }  // namespace
 
-Result<std::string> DrawGraph(const Plan& plan, const Selection& selection, GraphFormat format) {
-  Drawing drawing(plan, selection);
+Result<std::string> DrawGraph(const Plan& plan, const Selection& selection, GraphFormat format,
+                              const Network* network) {
+  Drawing drawing(plan, selection, network);
   if (drawing.ops() > kGraphOpsMax || (selection.all() && plan.header().nodes > kGraphOpsMax)) {
     return Rejected(
         fmt::format("a graph of {} ops at {} nodes is not readable, the limit is {} of either: "

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The colours of the pictures: one per block, one per share of the message held. Both scales rise
-// evenly in lightness, so that they survive colour blindness and grey printing; nothing is said by
-// colour alone.
+// The colours of the pictures: one per block, one per share of the message held, one for what goes
+// between racks. Both scales rise evenly in lightness, so that they survive colour blindness and
+// grey printing; nothing is said by colour alone.
 #ifndef PREPOST_VIZ_PALETTE_H_
 #define PREPOST_VIZ_PALETTE_H_
 
@@ -21,6 +21,10 @@ struct Color {
 
 /// "#rrggbb".
 std::string Hex(Color color);
+
+/// Of what goes from one rack to another: vermillion (Okabe and Ito, 2008), which no common colour
+/// blindness takes for a neutral; at least 3 to 1 against white (WCAG 2.1).
+inline constexpr Color kCrossingColor{0xd5, 0x5e, 0x00};
 
 /// The colour of `block` of `blocks`: from violet (first) over green to yellow (last). Needs block
 /// < blocks.

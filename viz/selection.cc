@@ -92,11 +92,13 @@ Result<Selection> CheckSelection(const Plan& plan, Selection selection) {
   return selection;
 }
 
-std::string Headline(const PlanHeader& header) {
+std::string Shortened(const std::string& name) {
   constexpr size_t kNameMax = 48;
-  std::string name = header.algorithm.substr(0, kNameMax);
-  if (name.size() < header.algorithm.size()) name += "...";
-  return fmt::format("{}: {}, {}, {}", name, Count(header.nodes, "node"),
+  return name.size() <= kNameMax ? name : name.substr(0, kNameMax) + "...";
+}
+
+std::string Headline(const PlanHeader& header) {
+  return fmt::format("{}: {}, {}, {}", Shortened(header.algorithm), Count(header.nodes, "node"),
                      Count(header.message.blocks, "block"), Count(header.rounds, "round"));
 }
 

@@ -42,8 +42,10 @@ Result<Rounds> ParseRounds(const std::string& text);
 /// the plan has.
 Result<Selection> CheckSelection(const Plan& plan, Selection selection);
 
-/// "binomial_pipeline: 8 nodes, 4 blocks, 6 rounds". The name is cut when long; it may hold any
-/// bytes.
+/// A name for a picture: cut when long. It may hold any bytes, before and after.
+std::string Shortened(const std::string& name);
+/// "binomial_pipeline: 8 nodes, 4 blocks, 6 rounds". The name is
+/// Shortened().
 std::string Headline(const PlanHeader& header);
 /// "message of 4 MiB in blocks of 1 MiB, root 0, ready window=1, send window 1".
 std::string Subline(const PlanHeader& header);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 namespace prepost::viz {
 namespace {
@@ -39,11 +40,45 @@ void DrawRow(Svg& svg, const ShareTable& table, const Grid& grid, int index) {
   svg.Text("l", grid.right() + 10, base, row.end);
 }
 
+uint64_t CeilDivide(uint64_t count, uint64_t size) { return (count + size - 1) / size; }
+
 }  // namespace
 
 Bins::Bins(uint64_t things)
-    : count(things),
-      size(std::max<uint64_t>(1, (things + kSummaryCellsMax - 1) / kSummaryCellsMax)) {}
+    : count(things), size(std::max<uint64_t>(1, CeilDivide(things, kSummaryCellsMax))) {}
+
+RowBins BinRows(size_t rows, const std::vector<RackBand>& bands) {
+  const bool mixed = bands.size() > kSummaryCellsMax;
+  const std::vector<RackBand> one = {{.begin = 0, .end = rows, .name = {}}};
+  const std::vector<RackBand>& parts = bands.empty() || mixed ? one : bands;
+  const auto bins_of = [](const RackBand& part, uint64_t size) {
+    return CeilDivide(part.end - part.begin, size);
+  };
+  const auto are_too_many = [&](uint64_t size) {
+    uint64_t count = 0;
+    for (const RackBand& part : parts) count += bins_of(part, size);
+    return count > kSummaryCellsMax;
+  };
+  const auto sizes = std::views::iota(uint64_t{1}, uint64_t{rows} + 1);
+  const uint64_t size_max = *std::ranges::partition_point(sizes, are_too_many);
+  RowBins bins{.mixed = mixed};
+  for (const RackBand& part : parts) {
+    const size_t first = bins.ranges.size();
+    const uint64_t size = CeilDivide(part.end - part.begin, bins_of(part, size_max));
+    for (size_t begin = part.begin; begin < part.end; begin += size) {
+      bins.ranges.emplace_back(begin, std::min<size_t>(part.end, begin + size));
+    }
+    bins.size = std::max(bins.size, size);
+    if (&parts == &bands) {
+      bins.bands.push_back({.begin = first, .end = bins.ranges.size(), .name = part.name});
+    }
+  }
+  return bins;
+}
+
+std::string RowBins::MixedNote() const {
+  return mixed ? fmt::format("; rows mix racks, as there are more than {}", kSummaryCellsMax) : "";
+}
 
 std::string Range(uint64_t first, uint64_t last) {
   return first == last ? fmt::to_string(first) : fmt::format("{}-{}", first, last);
@@ -63,15 +98,18 @@ std::string DrawShareTable(const PlanHeader& header, const ShareTable& table) {
                   .cell_width = std::max(26, static_cast<int>(std::ceil(widest_name)) + 6),
                   .cell_height = 18,
                   .columns = static_cast<int>(table.columns.size()),
-                  .rows = static_cast<int>(table.rows.size())};
-  const int right = std::max(110, static_cast<int>(std::ceil(right_width)) + 10 + kChartMargin);
-  Svg svg = StartChart(grid, table.title, right);
+                  .rows = static_cast<int>(table.rows.size()),
+                  .offsets = RackOffsets(table.bands)};
+  const int right =
+      std::max(kChartRight, static_cast<int>(std::ceil(right_width)) + 10 + kChartMargin);
+  Svg svg = StartChart(grid, table.title, right, table.style);
   DrawLegend(svg, table);
   svg.Text("r", grid.left - 8, grid.top - 8, table.corner);
   for (int column = 0; column < grid.columns; ++column) {
     svg.Text("c", grid.Cell(0, column).x + grid.cell_width / 2, grid.top - 8,
              table.columns[static_cast<size_t>(column)].name);
   }
+  DrawRackHeadings(svg, grid, table.bands);
   for (int row = 0; row < grid.rows; ++row) DrawRow(svg, table, grid, row);
   return std::move(svg).Finish();
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "prepost/viz/chart.h"
+#include "prepost/viz/racks.h"
 
 namespace prepost::viz {
 
@@ -29,6 +30,21 @@ struct Bins {
   uint64_t Begin(uint64_t bin) const { return bin * size; }
   uint64_t End(uint64_t bin) const { return count - Begin(bin) < size ? count : Begin(bin) + size; }
 };
+
+/// How a summary bins its rows: rows of two racks share no bin, unless there are more racks than
+/// bins.
+struct RowBins {
+  uint64_t size = 1;                                ///< the most rows of a bin
+  std::vector<std::pair<size_t, size_t>> ranges{};  ///< the first row of each, and that after it
+  std::vector<RackBand> bands{};                    ///< of bins; none where bins mix racks
+  bool mixed = false;
+
+  /// "; rows mix racks, ...", or "".
+  std::string MixedNote() const;
+};
+
+/// For `rows` rows, at least one, in the `bands` of their racks if any are known.
+RowBins BinRows(size_t rows, const std::vector<RackBand>& bands);
 
 /// "3" or "3-5".
 std::string Range(uint64_t first, uint64_t last);
@@ -50,19 +66,20 @@ struct ShareTable {
   std::string completed;  ///< what the frame means
   std::vector<Column> columns;
   std::vector<Row> rows;
+  std::vector<RackBand> bands = {};  ///< of rows; none if no rack is known
+  std::string style = {};            ///< CSS for `bands`, Racks::Style()
 };
 
-/// Adds a row to `table` for each of the bins of `nodes`, which have a `node` and `is_root`, with a
+/// Adds a row to `table` for each of the `bins` of `nodes`, which have a `node` and `is_root`, with a
 /// cell for each column that the table has: the percentage of `blocks` that the bin's nodes hold,
 /// rounded down; the root counts only when alone. `held(node, column)` is how many of them one node
 /// holds at the column's end, `end_of(bin)` the text right of a row.
 template <typename Node>
-void AddShareRows(ShareTable& table, std::span<const Node> nodes, uint64_t blocks,
-                  const std::function<uint64_t(const Node&, size_t)>& held,
+void AddShareRows(ShareTable& table, std::span<const Node> nodes, const RowBins& bins,
+                  uint64_t blocks, const std::function<uint64_t(const Node&, size_t)>& held,
                   const std::function<std::string(std::span<const Node>)>& end_of) {
-  const Bins bins(nodes.size());
-  for (uint64_t i = 0; i < bins.bins(); ++i) {
-    const std::span<const Node> bin = nodes.subspan(bins.Begin(i), bins.End(i) - bins.Begin(i));
+  for (const auto& [begin, end] : bins.ranges) {
+    const std::span<const Node> bin = nodes.subspan(begin, end - begin);
     ShareTable::Row row{.nodes = Range(bin.front().node.value, bin.back().node.value),
                         .has_root = std::ranges::any_of(bin, &Node::is_root),
                         .percents = {},

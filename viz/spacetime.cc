@@ -16,6 +16,7 @@
 
 #include "prepost/ir/count.h"
 #include "prepost/viz/chart.h"
+#include "prepost/viz/racks.h"
 #include "prepost/viz/share_table.h"
 
 namespace prepost::viz {
@@ -44,10 +45,12 @@ struct Timeline {
 struct Picture {
   const Plan& plan;
   const Selection& selection;
+  Racks racks;
   std::vector<Timeline> rows;
-  Rounds rounds;         ///< shown; meaningless when `columns` is 0
-  uint64_t columns = 0;  ///< rounds shown
-  uint64_t blocks = 0;   ///< selected blocks
+  std::vector<RackBand> bands;  ///< of rows
+  Rounds rounds;                ///< shown; meaningless when `columns` is 0
+  uint64_t columns = 0;         ///< rounds shown
+  uint64_t blocks = 0;          ///< selected blocks
 };
 
 Timeline ReadTimeline(const Plan& plan, const Program& program, const Selection& selection,
@@ -70,11 +73,13 @@ Timeline ReadTimeline(const Plan& plan, const Program& program, const Selection&
   return row;
 }
 
-Picture ReadPicture(const Plan& plan, const Selection& selection) {
+Picture ReadPicture(const Plan& plan, const Selection& selection, const Network* network) {
   Picture picture{
       .plan = plan,
       .selection = selection,
+      .racks = Racks(network),
       .rows = {},
+      .bands = {},
       .rounds = {},
       .columns = 0,
       .blocks = selection.blocks.empty() ? plan.header().message.blocks : selection.blocks.size()};
@@ -82,7 +87,7 @@ Picture ReadPicture(const Plan& plan, const Selection& selection) {
     if (!selection.HasNode(program.node)) continue;
     picture.rows.push_back(ReadTimeline(plan, program, selection, picture.blocks));
   }
-  std::ranges::sort(picture.rows, {}, &Timeline::node);
+  picture.bands = picture.racks.Arrange(picture.rows);
   if (plan.header().rounds == 0) return picture;
   picture.rounds = selection.rounds.value_or(Rounds{.first = 0, .last = plan.header().rounds - 1});
   picture.columns = uint64_t{picture.rounds.last} - picture.rounds.first + 1;
@@ -111,7 +116,7 @@ ChartTitle TitleOf(const Picture& picture, std::string note) {
   const bool all = picture.selection.blocks.empty();
   return {.headline = Headline(header),
           .subline = Subline(header),
-          .note = std::move(note),
+          .note = picture.racks.WithNote(std::move(note), picture.plan, picture.selection),
           .right = all ? "has all blocks" : "has these blocks"};
 }
 
@@ -149,26 +154,28 @@ CellStyle ChooseStyle(const Picture& picture) {
   const std::string widest = fmt::to_string(std::max(header.message.blocks, header.rounds) - 1);
   return {.words = false,
           .width = std::max(26, static_cast<int>(std::ceil(TextWidth(widest, 11))) + 8),
-          .height = 26,
-          .in_height = 14,
-          .out_height = 5,
+          .height = picture.racks.known() ? 31 : 26,
+          .in_height = picture.racks.known() ? 16 : 14,
+          .out_height = picture.racks.known() ? 8 : 5,  // room for a mark
           .bar_height = 2};
 }
 
-std::string CellTooltip(const Timeline& row, uint32_t round, std::span<const Move> received,
-                        std::span<const Move> sent, uint64_t held, uint64_t blocks) {
+std::string CellTooltip(const Picture& picture, const Timeline& row, uint32_t round,
+                        std::span<const Move> received, std::span<const Move> sent, uint64_t held) {
   std::string text = fmt::format("round {}: node {}", round, row.node.value);
   const char* separator = " ";
   for (const Move& move : received) {
-    text += fmt::format("{}receives block {} from node {}", separator, move.block, move.peer.value);
+    text += fmt::format("{}receives block {} from node {}{}", separator, move.block,
+                        move.peer.value, picture.racks.PeerText(row.node, move.peer));
     separator = ", ";
   }
   for (const Move& move : sent) {
-    text += fmt::format("{}sends block {} to node {}", separator, move.block, move.peer.value);
+    text += fmt::format("{}sends block {} to node {}{}", separator, move.block, move.peer.value,
+                        picture.racks.PeerText(row.node, move.peer));
     separator = ", ";
   }
   if (received.empty() && sent.empty()) text += " is idle";
-  return text + fmt::format("; it then has {} of {}", held, Count(blocks, "block"));
+  return text + fmt::format("; it then has {} of {}", held, Count(picture.blocks, "block"));
 }
 
 /// Splits `box` evenly among the moves of one cell (more than one only in plans with several
@@ -178,13 +185,26 @@ Box Part(const Box& box, size_t index, size_t count) {
   return {box.x + static_cast<int>(index) * width, box.y, width, box.height};
 }
 
+void DrawSent(Svg& svg, const CellStyle& style, const Move& move, const Box& box, Color color) {
+  if (!style.words) {
+    svg.Rect("", box, color);
+    return;
+  }
+  svg.Rect("out", box);
+  svg.Rect("", {box.x, box.y, 7, box.height}, color);
+  const std::string text = fmt::format("b{} to {}", move.block, move.peer.value);
+  if (TextWidth(text, 11) + 9 <= box.width) {
+    svg.Text("c", box.x + 4 + box.width / 2, box.y + box.height - 4, text);
+  }
+}
+
 void DrawCell(Svg& svg, const Picture& picture, const CellStyle& style, const Timeline& row,
               uint32_t round, const Box& cell) {
   const uint32_t blocks = picture.plan.header().message.blocks;
   const auto received = InRound(row.received, round);
   const auto sent = InRound(row.sent, round);
   const uint64_t held = HeldAfter(row, picture.blocks, round);
-  svg.BeginGroup("", CellTooltip(row, round, received, sent, held, picture.blocks));
+  svg.BeginGroup("", CellTooltip(picture, row, round, received, sent, held));
   svg.Rect(row.is_root ? "root" : "cell",
            {cell.x + 1, cell.y + 1, cell.width - 2, cell.height - 2});
   const Box in{cell.x + 2, cell.y + 2, cell.width - 4, style.in_height};
@@ -195,22 +215,13 @@ void DrawCell(Svg& svg, const Picture& picture, const CellStyle& style, const Ti
     const Box part = Part(in, i, received.size());
     const bool fits = TextWidth(text, style.words ? 11 : 10) <= part.width;
     Label(svg, style.words ? "b" : "n", part, BlockColor(move.block, blocks), fits ? text : "");
+    if (picture.racks.Cross(move.peer, row.node)) MarkCrossing(svg, part);
   }
   const Box out{in.x, in.y + in.height + 1, in.width, style.out_height};
   for (size_t i = 0; i < sent.size(); ++i) {
-    const Move& move = sent[i];
     const Box part = Part(out, i, sent.size());
-    const Color color = BlockColor(move.block, blocks);
-    if (!style.words) {
-      svg.Rect("", part, color);
-      continue;
-    }
-    svg.Rect("out", part);
-    svg.Rect("", {part.x, part.y, 7, part.height}, color);
-    const std::string text = fmt::format("b{} to {}", move.block, move.peer.value);
-    if (TextWidth(text, 11) + 9 <= part.width) {
-      svg.Text("c", part.x + 4 + part.width / 2, part.y + part.height - 4, text);
-    }
+    DrawSent(svg, style, sent[i], part, BlockColor(sent[i].block, blocks));
+    if (picture.racks.Cross(row.node, sent[i].peer)) MarkCrossing(svg, part);
   }
   HeldBar(svg, cell, style.bar_height, held, picture.blocks);
   if (row.complete_round == round) {
@@ -242,6 +253,7 @@ void DrawDetailedLegend(Svg& svg, const Picture& picture, const CellStyle& style
   svg.Rect("done", {done.x + 1, done.y + 1, done.width - 2, done.height - 2});
   legend.Meaning(picture.selection.blocks.empty() ? "has its last block"
                                                   : "has the last of these blocks");
+  if (picture.racks.known()) ExplainCrossing(svg, legend);
 }
 
 std::string DrawDetailed(const Picture& picture) {
@@ -251,16 +263,18 @@ std::string DrawDetailed(const Picture& picture) {
                   .cell_width = style.width,
                   .cell_height = style.height,
                   .columns = static_cast<int>(picture.columns),
-                  .rows = static_cast<int>(picture.rows.size())};
+                  .rows = static_cast<int>(picture.rows.size()),
+                  .offsets = RackOffsets(picture.bands)};
   std::string note = Describe(picture.selection);
   if (picture.columns == 0) note = "one node: it has the whole message and nothing is sent";
-  Svg svg = StartChart(grid, TitleOf(picture, note));
+  Svg svg = StartChart(grid, TitleOf(picture, note), kChartRight, picture.racks.Style());
   DrawDetailedLegend(svg, picture, style);
   if (picture.columns != 0) svg.Text("r", grid.left - 8, grid.top - 8, "round");
   for (int column = 0; column < grid.columns; ++column) {
     svg.Text("c", grid.Cell(0, column).x + grid.cell_width / 2, grid.top - 8,
              fmt::to_string(picture.rounds.first + static_cast<uint32_t>(column)));
   }
+  DrawRackHeadings(svg, grid, picture.bands);
   for (int i = 0; i < grid.rows; ++i) {
     const Timeline& row = picture.rows[static_cast<size_t>(i)];
     const int base = grid.Cell(i, 0).y + grid.cell_height / 2 + 4;
@@ -289,7 +303,7 @@ std::string EndText(std::span<const Timeline> rows) {
 }
 
 std::string DrawSummary(const Picture& picture) {
-  const Bins rows(picture.rows.size());  // as AddShareRows() makes them
+  const RowBins rows = BinRows(picture.rows.size(), picture.bands);
   const Bins columns(picture.columns);
   const std::string only = Describe(picture.selection);
   ShareTable table{
@@ -297,14 +311,17 @@ std::string DrawSummary(const Picture& picture) {
           picture,
           fmt::format(
               "{}{}summary: a cell is {} node{} x {} round{}; --rounds first:last and --node show "
-              "each block (up to {} nodes x {} rounds)",
+              "each block (up to {} nodes x {} rounds){}",
               only, only.empty() ? "" : "; ", rows.size, rows.size == 1 ? "" : "s", columns.size,
-              columns.size == 1 ? "" : "s", kDetailedNodesMax, kDetailedRoundsMax)),
+              columns.size == 1 ? "" : "s", kDetailedNodesMax, kDetailedRoundsMax,
+              rows.MixedNote())),
       .corner = "from round",
       .legend = "percent of the blocks that these nodes, but for the root, hold after these rounds",
       .completed = "now all of them have every block",
       .columns = {},
-      .rows = {}};
+      .rows = {},
+      .bands = rows.bands,
+      .style = picture.racks.Style()};
   for (uint64_t bin = 0; bin < columns.bins(); ++bin) {
     const uint64_t first = picture.rounds.first + columns.Begin(bin);
     const uint64_t last = picture.rounds.first + columns.End(bin) - 1;
@@ -314,14 +331,14 @@ std::string DrawSummary(const Picture& picture) {
   const auto held = [&](const Timeline& row, size_t column) {
     return HeldAfter(row, picture.blocks, picture.rounds.first + columns.End(column) - 1);
   };
-  AddShareRows<Timeline>(table, picture.rows, picture.blocks, held, EndText);
+  AddShareRows<Timeline>(table, picture.rows, rows, picture.blocks, held, EndText);
   return DrawShareTable(picture.plan.header(), table);
 }
 
 }  // namespace
 
-std::string DrawSpacetime(const Plan& plan, const Selection& selection) {
-  const Picture picture = ReadPicture(plan, selection);
+std::string DrawSpacetime(const Plan& plan, const Selection& selection, const Network* network) {
+  const Picture picture = ReadPicture(plan, selection, network);
   const bool detailed =
       picture.rows.size() <= kDetailedNodesMax && picture.columns <= kDetailedRoundsMax;
   return detailed ? DrawDetailed(picture) : DrawSummary(picture);

@@ -16,6 +16,7 @@
 
 #include "prepost/ir/count.h"
 #include "prepost/viz/chart.h"
+#include "prepost/viz/racks.h"
 #include "prepost/viz/share_table.h"
 #include "prepost/viz/spacetime.h"
 
@@ -62,7 +63,9 @@ struct Latest {
 struct TracePicture {
   const Plan& plan;
   const Selection& selection;
+  Racks racks;
   std::vector<TimedRow> rows;
+  std::vector<RackBand> bands;    ///< of rows
   uint64_t blocks = 0;            ///< selected
   uint64_t bars = 0;              ///< all moves
   uint64_t expected = 0;          ///< receives that the selected part of the plan has
@@ -152,8 +155,9 @@ void ChooseAxis(TracePicture& picture) {
   picture.last = std::max(picture.first + 1, last);
 }
 
-TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Selection& selection) {
-  TracePicture picture{.plan = plan, .selection = selection};
+TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Selection& selection,
+                              const Network* network) {
+  TracePicture picture{.plan = plan, .selection = selection, .racks = Racks(network)};
   picture.blocks =
       selection.blocks.empty() ? plan.header().message.blocks : selection.blocks.size();
   picture.total = std::max<int64_t>(1, RunDuration(plan, trace));
@@ -162,7 +166,7 @@ TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Sel
     picture.rows.push_back(ReadRow(picture, trace, program));
     picture.bars += picture.rows.back().received.size() + picture.rows.back().sent.size();
   }
-  std::ranges::sort(picture.rows, {}, &TimedRow::node);
+  picture.bands = picture.racks.Arrange(picture.rows);
   MeasureLateness(picture);
   ChooseAxis(picture);
   return picture;
@@ -197,10 +201,13 @@ ChartTitle TitleOf(const TracePicture& picture, const std::string& summary) {
   const std::string only = Describe(picture.selection);
   const std::string findings =
       fmt::format("{}{}{}", only, only.empty() ? "" : "; ", Findings(picture));
-  const std::string subline = Subline(picture.plan.header());
+  const std::string subline =
+      picture.racks.WithNote(Subline(picture.plan.header()), picture.plan, picture.selection);
   return {.headline = Headline(picture.plan.header()) + ", measured",
           .subline = summary.empty() ? subline : findings,
-          .note = summary.empty() ? findings : summary,
+          .note = summary.empty()
+                      ? findings
+                      : picture.racks.WithNote(summary, picture.plan, picture.selection),
           .right = picture.selection.all() ? "has all blocks" : "has these"};
 }
 
@@ -293,10 +300,10 @@ std::pair<std::vector<int>, int> LanesOf(const std::vector<TimedMove>& moves, in
 
 std::string BarTooltip(const TracePicture& picture, const TimedRow& row, const TimedMove& move,
                        bool sent) {
-  std::string text =
-      fmt::format("node {} {} block {} {} node {}, round {}: from {}", row.node.value,
-                  sent ? "sends" : "receives", move.block, sent ? "to" : "from", move.peer.value,
-                  move.round, FormatDuration(move.started));
+  std::string text = fmt::format(
+      "node {} {} block {} {} node {}{}, round {}: from {}", row.node.value,
+      sent ? "sends" : "receives", move.block, sent ? "to" : "from", move.peer.value,
+      picture.racks.PeerText(row.node, move.peer), move.round, FormatDuration(move.started));
   if (!move.completed) return text + ", never completed";
   text += fmt::format(" to {}", FormatDuration(*move.completed));
   if (sent) return text;
@@ -319,7 +326,9 @@ void DrawBars(Svg& svg, const TracePicture& picture, const TimeAxis& axis, const
     svg.BeginGroup(sent ? "send" : "recv", BarTooltip(picture, row, move, sent));
     const Color color = BlockColor(move.block, blocks);
     const std::string text = fmt::to_string(move.block);
-    const bool fits = !sent && bar.height >= 9 && TextWidth(text, 10) + 2 <= bar.width;
+    const bool crosses = picture.racks.Cross(row.node, move.peer);
+    const int frame = crosses ? 8 : 2;
+    const bool fits = !sent && bar.height >= 9 && TextWidth(text, 10) + frame <= bar.width;
     if (!move.completed) {
       svg.Rect("open", bar, color);
     } else if (fits) {
@@ -327,11 +336,12 @@ void DrawBars(Svg& svg, const TracePicture& picture, const TimeAxis& axis, const
     } else {
       svg.Rect("", bar, color);
     }
+    if (crosses) MarkCrossing(svg, bar);
     svg.EndGroup();
   }
 }
 
-void DrawTraceLegend(Svg& svg) {
+void DrawTraceLegend(Svg& svg, const TracePicture& picture) {
   constexpr Color kSample{0x26, 0x82, 0x8e};
   Legend legend(svg);
   Label(svg, "n", legend.Sample(40), kSample, "2");
@@ -345,6 +355,7 @@ void DrawTraceLegend(Svg& svg) {
   Box open = legend.Sample(30);
   svg.Rect("open", {open.x, open.y + 2, open.width, 11}, kSample);
   legend.Meaning("never completed");
+  if (picture.racks.known()) ExplainCrossing(svg, legend);
 }
 
 std::string DrawDetailed(const TracePicture& picture) {
@@ -359,9 +370,11 @@ std::string DrawDetailed(const TracePicture& picture) {
                   .cell_width = width,
                   .cell_height = kRowHeight,
                   .columns = 1,
-                  .rows = static_cast<int>(picture.rows.size())};
-  Svg svg = StartChart(grid, TitleOf(picture, ""), 120, kTraceStyle);
-  DrawTraceLegend(svg);
+                  .rows = static_cast<int>(picture.rows.size()),
+                  .offsets = RackOffsets(picture.bands)};
+  Svg svg = StartChart(grid, TitleOf(picture, ""), 120,
+                       fmt::format("{}{}", kTraceStyle, picture.racks.Style()));
+  DrawTraceLegend(svg, picture);
   const TimeAxis axis(picture, grid.left, width);
   for (int i = 0; i < grid.rows; ++i) {
     const Box cell = grid.Cell(i, 0);
@@ -371,6 +384,7 @@ std::string DrawDetailed(const TracePicture& picture) {
   svg.Text("r", grid.left - 8, grid.top - 20, "time");
   svg.Text("r", grid.left - 8, grid.top - 8, "round");
   DrawAxis(svg, picture, grid, axis);
+  DrawRackHeadings(svg, grid, picture.bands);
   for (int i = 0; i < grid.rows; ++i) {
     const TimedRow& row = picture.rows[static_cast<size_t>(i)];
     const Box cell = grid.Cell(i, 0);
@@ -400,19 +414,22 @@ std::string EndOfGroup(const TracePicture& picture, std::span<const TimedRow> ro
 }
 
 std::string DrawSummary(const TracePicture& picture) {
-  const Bins rows(picture.rows.size());  // as AddShareRows() makes them
+  const RowBins rows = BinRows(picture.rows.size(), picture.bands);
   constexpr int64_t kColumns = 40;
   ShareTable table{
       .title = TitleOf(
           picture,
           fmt::format("summary: a cell is {} node{} at one time; --rounds first:last, --block and "
-                      "--node show each block (up to {} nodes and {} bars)",
-                      rows.size, rows.size == 1 ? "" : "s", kDetailedNodesMax, kTraceBarsMax)),
+                      "--node show each block (up to {} nodes and {} bars){}",
+                      rows.size, rows.size == 1 ? "" : "s", kDetailedNodesMax, kTraceBarsMax,
+                      rows.MixedNote())),
       .corner = "at",
       .legend = "percent of the blocks that these nodes, but for the root, have received",
       .completed = "now all of them have every block",
       .columns = {},
-      .rows = {}};
+      .rows = {},
+      .bands = rows.bands,
+      .style = picture.racks.Style()};
   const auto time_of = [&](int64_t column) {
     const double share = static_cast<double>(column + 1) / static_cast<double>(kColumns);
     const auto span = static_cast<double>(picture.last - picture.first);
@@ -429,7 +446,7 @@ std::string DrawSummary(const TracePicture& picture) {
     return static_cast<uint64_t>(end - row.completed.begin());
   };
   const auto end_of = [&](std::span<const TimedRow> group) { return EndOfGroup(picture, group); };
-  AddShareRows<TimedRow>(table, picture.rows, picture.blocks, held, end_of);
+  AddShareRows<TimedRow>(table, picture.rows, rows, picture.blocks, held, end_of);
   return DrawShareTable(picture.plan.header(), table);
 }
 
@@ -464,8 +481,9 @@ int64_t RunDuration(const Plan& plan, const RunTrace& trace) {
   return total;
 }
 
-std::string DrawTrace(const Plan& plan, const RunTrace& trace, const Selection& selection) {
-  const TracePicture picture = ReadTracePicture(plan, trace, selection);
+std::string DrawTrace(const Plan& plan, const RunTrace& trace, const Selection& selection,
+                      const Network* network) {
+  const TracePicture picture = ReadTracePicture(plan, trace, selection, network);
   const bool detailed = picture.rows.size() <= kDetailedNodesMax && picture.bars <= kTraceBarsMax;
   return detailed ? DrawDetailed(picture) : DrawSummary(picture);
 }

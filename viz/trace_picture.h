@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "prepost/ir/network.h"
 #include "prepost/ir/plan.h"
 #include "prepost/runtime/op_times.h"
 #include "prepost/viz/selection.h"
@@ -21,8 +22,9 @@ inline constexpr uint32_t kTraceBarsMax = 10000;
 /// share of the selected blocks that ranges of nodes hold over time. Nodes and ops of which `trace`
 /// knows nothing are empty. `plan` must be valid, `trace` of it, `selection` from CheckSelection().
 /// Late is what ends after its round's share of the time to the last receive of the whole trace.
-/// Time is ops x log ops; the picture's size is bounded. The same arguments give the same bytes.
-std::string DrawTrace(const Plan& plan, const RunTrace& trace, const Selection& selection);
+/// `network` as for DrawSpacetime(). Time is ops x log ops; the picture's size is bounded. The same arguments give the same bytes.
+std::string DrawTrace(const Plan& plan, const RunTrace& trace, const Selection& selection,
+                      const Network* network = nullptr);
 
 /// From the start to the last receive of the whole `trace` of `plan`, in ns; 0 without any.
 int64_t RunDuration(const Plan& plan, const RunTrace& trace);

@@ -25,6 +25,7 @@
 
 #include "prepost/ir/count.h"
 #include "prepost/viz/chart.h"
+#include "prepost/viz/racks.h"
 #include "prepost/viz/trace_picture.h"
 
 namespace prepost::viz {
@@ -56,12 +57,19 @@ struct TreeNode {
   std::vector<uint32_t> children;  ///< drawn ones, by round
 };
 
+/// A line between racks, from `left` to `right`; as MarkCrossing() marks a box.
+void DrawCrossing(Svg& svg, int left, int right, int y) {
+  const Line line{.from = {left, y}, .to = {right, y}};
+  svg.Lines("cross", {&line, 1});
+}
+
 class Tree {
  public:
-  Tree(const Plan& plan, const Selection& selection, const RunTrace* trace)
+  Tree(const Plan& plan, const Selection& selection, const RunTrace* trace, const Network* network)
       : plan_(plan),
         selection_(selection),
         trace_(trace),
+        racks_(network),
         block_(selection.blocks.empty() ? 0 : selection.blocks.front()),
         nodes_(plan.header().nodes) {
     ReadReceives();
@@ -79,6 +87,10 @@ class Tree {
   void ChooseDrawn();
   void PlaceRows();
   void PlaceColumns();
+  /// Whether the block comes to `node` from another rack.
+  bool Crosses(uint32_t node) const {
+    return node != root() && racks_.Cross(NodeId(nodes_[node].parent), NodeId(node));
+  }
   uint32_t root() const { return plan_.header().root.value; }
   int ColumnOf(uint32_t node) const;
   int X(uint32_t node) const { return grid_.left + ColumnOf(node) * grid_.cell_width; }
@@ -94,6 +106,7 @@ class Tree {
   const Plan& plan_;
   const Selection& selection_;
   const RunTrace* trace_;
+  Racks racks_;
   uint32_t block_;
   std::vector<TreeNode> nodes_;
   std::vector<uint32_t> by_round_;  ///< wanted nodes but the root, those reached first at first
@@ -180,10 +193,12 @@ int Tree::ColumnOf(uint32_t node) const {
 
 ChartTitle Tree::Title() const {
   uint32_t depth = 0;
+  uint64_t crossing = 0;
   std::vector<uint32_t> depths(nodes_.size(), 0);
   for (const uint32_t node : by_round_) {
     depths[node] = depths[nodes_[node].parent] + 1;
     depth = std::max(depth, depths[node]);
+    if (Crosses(node)) ++crossing;
   }
   std::string note = fmt::format("the way of block {}: {}, depth {}", block_,
                                  Count(by_round_.size() + 1, "node"), depth);
@@ -192,6 +207,7 @@ ChartTitle Tree::Title() const {
     note += fmt::format("; the {} nodes reached first are drawn, --node shows the way to others",
                         rows_.size());
   }
+  if (racks_.known()) note += "; " + racks_.Note(crossing, by_round_.size());
   const int64_t duration = trace_ == nullptr ? 0 : RunDuration(plan_, *trace_);
   if (duration > 0) note += "; the run took " + FormatDuration(duration);
   return {.headline = Headline(plan_.header()) + (trace_ == nullptr ? "" : ", measured"),
@@ -200,9 +216,10 @@ ChartTitle Tree::Title() const {
           .right = ""};
 }
 
-/// "node 5", "node 0 (root)", "node 5, 1.23 ms (+12 not drawn)".
+/// "node 5", "node 0 (root)", "node 5, rack r1, 1.23 ms (+12 not drawn)".
 std::string Tree::TextOf(uint32_t node) const {
   std::string text = RowLabel(plan_.header(), NodeId(node));
+  if (racks_.known()) text += ", " + racks_.Name(NodeId(node));
   const TreeNode& here = nodes_[node];
   if (node != root() && grid_.cell_width < kRoundWidth) {
     text += fmt::format(", round {}", here.round);
@@ -241,7 +258,11 @@ void Tree::DrawLines(Svg& svg, uint32_t node) const {
   svg.Rect("line", {x, Y(here.row), 1, bottom - Y(here.row)});
   for (const uint32_t child : here.children) {
     const int y = Y(nodes_[child].row);
-    svg.Rect("line", {x, y, X(child) - x, 1});
+    if (Crosses(child)) {
+      DrawCrossing(svg, x, X(child), y);
+    } else {
+      svg.Rect("line", {x, y, X(child) - x, 1});
+    }
     if (grid_.cell_width < kRoundWidth) continue;
     svg.Text("e", X(child) - kDot / 2 - 2, y - 2, fmt::to_string(nodes_[child].round));
   }
@@ -264,14 +285,19 @@ void Tree::DrawLegend(Svg& svg) const {
   const bool all_drawn = rows_.size() == by_round_.size() + 1 && selection_.nodes.empty();
   legend.Meaning(all_drawn ? "receives it only"
                            : "receives it only, or what is below is not drawn");
+  if (!racks_.known()) return;
+  const Box line = legend.Sample(30);
+  DrawCrossing(svg, line.x, line.x + line.width, line.y + 8);
+  legend.Meaning("goes between racks");
 }
 
 void Tree::DrawNode(Svg& svg, uint32_t node) const {
   const TreeNode& here = nodes_[node];
   std::string tooltip = fmt::format("node {} has block {} from the start", node, block_);
   if (node != root()) {
-    tooltip = fmt::format("node {} receives block {} from node {} in round {}", node, block_,
-                          here.parent, here.round);
+    tooltip =
+        fmt::format("node {} receives block {} from node {}{} in round {}", node, block_,
+                    here.parent, racks_.PeerText(NodeId(node), NodeId(here.parent)), here.round);
   }
   svg.BeginGroup("node", fmt::format("{}; {} below it", tooltip, Count(here.below, "node")));
   const Box dot{X(node) - kDot / 2, Y(here.row) - kDot / 2, kDot, kDot};
@@ -286,7 +312,8 @@ std::string Tree::Draw() const {
     const int end = X(node) + kDot + static_cast<int>(std::ceil(TextWidth(TextOf(node), 12)));
     right_width = std::max(right_width, end - grid_.right());
   }
-  Svg svg = StartChart(grid_, Title(), right_width + kChartMargin, kTreeStyle);
+  Svg svg = StartChart(grid_, Title(), right_width + kChartMargin,
+                       fmt::format("{}{}", kTreeStyle, racks_.Style()));
   DrawLegend(svg);
   DrawColumns(svg);
   for (const uint32_t node : rows_) DrawLines(svg, node);
@@ -296,14 +323,15 @@ std::string Tree::Draw() const {
 
 }  // namespace
 
-Result<std::string> DrawTree(const Plan& plan, const Selection& selection, const RunTrace* trace) {
+Result<std::string> DrawTree(const Plan& plan, const Selection& selection, const RunTrace* trace,
+                             const Network* network) {
   if (selection.blocks.size() > 1) {
     return Status(StatusCode::kUsage, "the tree view shows one --block");
   }
   if (selection.rounds) {
     return Status(StatusCode::kUsage, "the tree view shows all rounds, --rounds is for others");
   }
-  return Tree(plan, selection, trace).Draw();
+  return Tree(plan, selection, trace, network).Draw();
 }
 
 }  // namespace prepost::viz

@@ -79,6 +79,22 @@ TEST_F(DrawTest, RefusesWithTheFlagsThatNarrow) {
   ExpectRefused({"--node", "16"}, 2, "no node 16: the plan has nodes 0 to 15");
 }
 
+// Catches a topology that is read and not shown, of too few hosts, or without effect on a view.
+TEST_F(DrawTest, ATopologyShowsRacks) {
+  const std::string racks = PREPOST_SOURCE_DIR "/examples/topologies/2x4.json";
+  Compile("8", "4");
+  for (const char* view : {"spacetime", "tree", "graph"}) {
+    EXPECT_THAT(Draw("a.svg", {"--view", view, "--topology", racks}), HasSubstr("rack r2")) << view;
+    EXPECT_EQ(Draw("a.svg", {"--view", view}).find("rack"), std::string::npos) << view;
+  }
+  EXPECT_THAT(Draw("g.dot", {"--view", "graph", "--topology", racks}), HasSubstr("cluster_rack4"));
+  ExpectRefused({"--view", "queues", "--node", "1", "--topology", racks}, 2, "--topology is for");
+  ExpectRefused({"--topology", folder_ / "none"}, 1, "cannot read");
+  ExpectRefused({"--topology", "-", "--trace", "-"}, 2, "only one of");
+  Compile("9", "4");
+  ExpectRefused({"--topology", racks}, 1, "the topology has 8 hosts, the plan 9 nodes");
+}
+
 class DrawTraceTest : public DrawTest {
  protected:
   DrawTraceTest() {
@@ -136,13 +152,15 @@ TEST_F(DrawTest, PicturesOfTheSchedules) {
   for (const Schedule* schedule : Schedules()) {
     const std::string name(schedule->name());
     const std::string algorithm = name.starts_with("kary") ? name + "=2" : name;
+    std::vector<std::string> topology;
+    if (name.starts_with("rack")) {
+      topology = {"--topology", PREPOST_SOURCE_DIR "/examples/topologies/2x4.json"};
+    }
     std::vector<std::string> flags = {"compile",         "--nodes", "8",  "--algorithm", algorithm,
                                       "--message-bytes", "4MiB",    "-o", plan_};
-    if (name.starts_with("rack")) {
-      flags.insert(flags.end(), {"--topology", PREPOST_SOURCE_DIR "/examples/topologies/2x4.json"});
-    }
+    flags.insert(flags.end(), topology.begin(), topology.end());
     ASSERT_EQ(Command(flags).Wait(), 0) << name;
-    test::ExpectGolden("../../docs/images/schedules/" + name + ".svg", Draw("a.svg"));
+    test::ExpectGolden("../../docs/images/schedules/" + name + ".svg", Draw("a.svg", topology));
     EXPECT_THAT(test::ReadText(PREPOST_SOURCE_DIR "/docs/schedules.md"),
                 HasSubstr("images/schedules/" + name + ".svg"));
   }
