@@ -192,7 +192,7 @@ TEST_F(DamagedTraceTest, IsRefusedWithPlaceAndReason) {
   ExpectRefused("\"start_ns\":101", "\"start_ns\":0", "start_ns is 0");
   ExpectRefused("\"start_ns\":101", "\"start_ns\":9007199254740992", "is too large");
   ExpectRefused("\"start_ns\":101", "\"start_ns\":1e300", "expected an integer");
-  ExpectRefused("\"start_ns\":101", "\"start_ns\":1e999", "not JSON");
+  ExpectRefused("\"start_ns\":101", "\"start_ns\":1e999", "start_ns: the number is too large");
   ExpectRefused("\"ph\":\"X\"", "\"ph\":\"Z\"", "events of phase 'Z' are not known");
   ExpectRefused("\"ph\":\"X\",\"pid\":0", "\"ph\":\"X\",\"pid\":3", "no node 3");
   ExpectRefused("\"ph\":\"X\",\"pid\":0,\"tid\":0", "\"ph\":\"X\",\"pid\":0,\"tid\":1",
