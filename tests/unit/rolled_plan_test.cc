@@ -330,7 +330,7 @@ TEST(VerifyRolledTest, CountsThePeriodsOfWhatRepeats) {
   last.slots.assign(40, last.slots[0]);
   last.slots[39].send.reset();
   segments.push_back(last);
-  EXPECT_THAT(VerifyRolled(plan).status().message(), testing::HasSubstr("with 40 blocks"));
+  EXPECT_THAT(VerifyRolled(plan).status().message(), testing::HasSubstr("unrolled to k = 40 blocks"));
   segments[1].phase = {.per_block = -1, .constant = 1};  // always slot 0
   const Result<uint32_t> settled = VerifyRolled(plan);
   ASSERT_TRUE(settled.ok()) << settled.status().ToString();
