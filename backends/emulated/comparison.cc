@@ -14,9 +14,10 @@
 // Who ends a transfer that does not end by itself: the watching thread. It sleeps until the last
 // host is done, is woken by the interrupt, and looks every kTick whether anything has moved on the
 // fabric: devices belong to the hosts' threads, so it may not ask them (nic::QueueWatch).
-// CPU-driven, standing still is given a bound of time, since NICs are idle whenever hosts think.
-// Preposted, NICs that are idle after every host has started will never do anything again: hosts
-// get one last look for a completion that they have not noticed yet, and who has none is stuck.
+// CPU-driven, or where hosts write rings again on the way, standing still is given a bound of time,
+// since NICs are idle whenever hosts think. Preposted as a whole, NICs that are idle after every
+// host has started will never do anything again: hosts get one last look for a completion that they
+// have not noticed yet, and who has none is stuck.
 #include "prepost/backends/emulated/comparison.h"
 
 #include <fmt/format.h>
@@ -184,7 +185,7 @@ class HostThreads {
     record.before = host.counts();
     host.Start();
     record.started = host.counts();
-    started_.fetch_add(1, std::memory_order_relaxed);
+    started_.fetch_add(1, std::memory_order_release);
     WaitPacer pacer(options_.wait);
     while (!host.done()) {
       const bool is_last_look = stop_.load(std::memory_order_acquire);
@@ -210,7 +211,7 @@ class HostThreads {
       if (count > 0 && waits[0].revents != 0) return End::kAllEnded;
       still =
           progress == std::exchange(progress, fabric.progress()) ? still + kTick : milliseconds(0);
-      const bool all_started = started_.load(std::memory_order_relaxed) == records_.size();
+      const bool all_started = started_.load(std::memory_order_acquire) == records_.size();
       if (is_idle_the_end && all_started && fabric.is_idle()) return End::kStoodStill;
       if (still >= options_.no_progress_max) return End::kStoodStill;
     }
@@ -403,7 +404,8 @@ class Comparer {
       hosts.emplace_back(node, fabric.device(id), threads.wake_fd());
     }
     PREPOST_RETURN_IF_ERROR(group->Validate(Checkpoints()));
-    Result<TransferSample> sample = Measure(fabric, threads, hosts, /*is_idle_the_end=*/true);
+    Result<TransferSample> sample =
+        Measure(fabric, threads, hosts, /*is_idle_the_end=*/RearmsOf(program_) == 0);
     if (sample.status().code() == StatusCode::kRejected) PREPOST_RETURN_IF_ERROR(group->Fail());
     if (!sample.ok()) return sample;
     sample->arm_cpu_ns = arm_ns;
