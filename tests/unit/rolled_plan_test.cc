@@ -373,7 +373,8 @@ TEST(VerifyRolledTest, KnowsWhatIsWrongWithOneNodeAlone) {
 TEST(VerifyRolledTest, GapsTakeNoTime) {
   RolledPlan alone = test::WithGap(100);
   EXPECT_TRUE(VerifyRolledPrograms(alone).ok()) << VerifyRolledPrograms(alone).status().ToString();
-  const RolledRounds far(test::WithGap(4'000'000'000).programs[0], 3);
+  const RolledPlan far_apart = test::WithGap(4'000'000'000);
+  const RolledRounds far(far_apart.programs[0], 3);
   EXPECT_EQ(far.end(), 4'000'000'010u);
   EXPECT_EQ(far.active(), 6u);
   EXPECT_EQ(far.Next(6), 6u);
