@@ -22,6 +22,7 @@
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
 #include "tools/wait_flags.h"

@@ -19,7 +19,10 @@
 #include "prepost/viz/tree.h"
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 #include "tools/ticker.h"
 #include "tools/topology_file.h"
 

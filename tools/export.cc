@@ -12,7 +12,10 @@
 #include "prepost/ir/graphml.h"
 #include "prepost/ir/msccl.h"
 #include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 
 namespace prepost::tools {
 namespace {

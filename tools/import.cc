@@ -10,6 +10,8 @@
 #include "prepost/compiler/pass_manager.h"
 #include "prepost/ir/goal_reader.h"
 #include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 #include "tools/plan_output.h"
 #include "tools/ticker.h"
@@ -32,9 +34,9 @@ Status VerifyAtLines(const GoalPlan& imported) {
   if (verdict.ok()) return {};
   std::string text;
   for (const Diagnostic& diagnostic : verdict.diagnostics)
-    text += (text.empty() ? "" : "\n") + imported.AtLine(diagnostic).ToString();
+    text += (text.empty() ? "" : "\n  ") + imported.AtLine(diagnostic).ToString();
   if (verdict.findings > verdict.diagnostics.size())
-    text += fmt::format("\nand {} more", verdict.findings - verdict.diagnostics.size());
+    text += fmt::format("\n  and {} more", verdict.findings - verdict.diagnostics.size());
   return Rejected(std::move(text));
 }
 

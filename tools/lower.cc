@@ -21,7 +21,10 @@
 #include "prepost/ir/count.h"
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 
 namespace prepost::tools {
 namespace {

@@ -13,8 +13,10 @@
 #include <string>
 #include <string_view>
 
+#include "prepost/ir/near_name.h"
 #include "prepost/version.h"
 #include "tools/command.h"
+#include "tools/message.h"
 
 namespace prepost::tools {
 namespace {

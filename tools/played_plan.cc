@@ -7,7 +7,7 @@
 
 #include "prepost/compiler/roll.h"
 #include "prepost/compiler/verify_rolled.h"
-#include "tools/command.h"
+#include "tools/message.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {

@@ -14,6 +14,8 @@
 #include "prepost/compiler/spec_json.h"
 #include "prepost/ir/count.h"
 #include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 #include "tools/topology_file.h"
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tools/command.h"
+#include "tools/plan_file.h"
 #include "tools/stats_print.h"
 #include "tools/ticker.h"
 #include "tools/topology_file.h"

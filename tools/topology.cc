@@ -21,6 +21,8 @@
 #include "prepost/compiler/topology_json.h"
 #include "prepost/ir/count.h"
 #include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 
 namespace prepost::tools {

@@ -5,7 +5,8 @@
 
 #include "prepost/compiler/topology_json.h"
 #include "prepost/compiler/topology_network.h"
-#include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 
 namespace prepost::tools {
 

@@ -8,6 +8,7 @@
 #include "prepost/compiler/roll.h"
 #include "tools/command.h"
 #include "tools/message_size.h"
+#include "tools/plan_file.h"
 #include "tools/plan_output.h"
 #include "tools/ticker.h"
 

@@ -17,6 +17,7 @@ namespace {
 using test::Command;
 using test::TempFolder;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class LowerCommandTest : public ::testing::Test {
  protected:
@@ -76,7 +77,9 @@ TEST_F(LowerCommandTest, ReadsListings) {
   std::string wrong = text;
   wrong.replace(wrong.find("until CQE 1"), 11, "until CQE 0");
   std::ofstream(list) << wrong;
-  EXPECT_THAT(run({plan_, "--from-list", list}, 1), HasSubstr("order: "));
+  const std::string findings = run({plan_, "--from-list", list}, 1);
+  EXPECT_THAT(findings, HasSubstr("\n  node ")) << "a line each";
+  EXPECT_THAT(findings, Not(HasSubstr("\\x0a")));
   // An op that is another one's, and blocks that are not the plan's.
   wrong = text;
   wrong.replace(wrong.find("; node 1 op 2"), 13, "; node 1 op 9");
