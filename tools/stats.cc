@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tools/command.h"
+#include "tools/stats_json.h"
 #include "tools/stats_print.h"
 #include "tools/ticker.h"
 #include "tools/topology_file.h"
