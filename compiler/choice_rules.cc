@@ -124,11 +124,7 @@ class RulesReader {
   }
   Status ReadBlockBytes(const JsonScalar& scalar) {
     if (scalar.kind == JsonScalar::Kind::kString && scalar.text == kAutoAlgorithm) return {};
-    uint64_t bytes = 0;
-    PREPOST_RETURN_IF_ERROR(ReadUint64(&bytes, kMessageBytesMax)(scalar));
-    if (bytes == 0) return Rejected("a block has at least 1 byte, found 0");
-    read_.block_bytes = bytes;
-    return {};
+    return ReadUint64(&read_.block_bytes.emplace(), kMessageBytesMax, 1)(scalar);
   }
   Status EndRule() {
     if (rules_.size() == kChoiceRulesMax)

@@ -146,7 +146,8 @@ Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions
   const Result<PlanHeader> header = plan.HeaderFor(bytes);
   if (!header.ok()) return header.status();
   const uint32_t blocks = header->message.blocks;
-  PREPOST_RETURN_IF_ERROR(CheckTransfers(plan.nodes, blocks));
+  if (const Status status = CheckTransfers(plan.nodes, blocks); !status.ok())
+    return Rejected(status.message(), "/message" + status.where());
   PREPOST_RETURN_IF_ERROR(CheckUnrollable(plan, blocks));
   std::vector<const RolledProgram*> program_of(plan.nodes);
   for (const RolledProgram& program : plan.programs) program_of[program.node.index()] = &program;

@@ -104,7 +104,9 @@ class GoalWriter {
 void WriteGoal(const Plan& plan, std::ostream& out) { GoalWriter(plan, out).Run(); }
 
 std::string GoalLosses(const Plan& plan) {
-  const Ready& ready = plan.header().ready;
+  const PlanHeader& header = plan.header();
+  if (header.nodes == 1) return "GOAL has nothing of one node, not even the size of its message";
+  const Ready& ready = header.ready;
   std::string text = "GOAL has no rounds and no windows";
   if (ready.mode == ReadyMode::kBarrier)
     text += ", no barrier (a recv that comes late is waited for)";
@@ -116,6 +118,10 @@ std::string GoalLosses(const Plan& plan) {
   }
   if (std::ranges::any_of(plan.channels(), [](const Channel& c) { return c.lane > kCreditLane; }))
     text += ", no lanes";
+  if (header.message.blocks == 1 && header.message.bytes < header.message.block_bytes) {
+    text += fmt::format(", no size of a full block (import takes --block-bytes {})",
+                        header.message.block_bytes);
+  }
   return text;
 }
 

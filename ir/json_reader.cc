@@ -396,7 +396,7 @@ Status ReadUnsigned(const JsonScalar& scalar, uint64_t min, uint64_t max, uint64
         fmt::format("expected an integer from {} to {}, found {}", min, max, scalar.Describe()));
   }
   if (scalar.number < min) {
-    return Rejected(fmt::format("{} is too small, the least is {}", scalar.number, min));
+    return Rejected(fmt::format("expected {} or more, found {}", min, scalar.number));
   }
   if (scalar.number > max) {
     return Rejected(fmt::format("{} is too large, the limit is {}", scalar.number, max));
@@ -434,8 +434,8 @@ JsonForm::ReadScalar ReadUint32(uint32_t* out, uint32_t max, uint32_t min) {
   };
 }
 
-JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max) {
-  return [out, max](const JsonScalar& scalar) { return ReadUnsigned(scalar, 0, max, out); };
+JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max, uint64_t min) {
+  return [out, max, min](const JsonScalar& scalar) { return ReadUnsigned(scalar, min, max, out); };
 }
 
 JsonForm::ReadScalar ReadInt64(int64_t* out, int64_t min, int64_t max) {

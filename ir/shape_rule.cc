@@ -44,7 +44,9 @@ class ShapeRule {
     }
     const Result<Message> message = MakeMessage(header_.message.bytes, header_.message.block_bytes);
     if (!message.ok()) {
-      Shape(Place::Header("message"), "{}", message.status().message());
+      const bool is_bytes = message.status().where() == "/bytes";
+      Shape(Place::Header(is_bytes ? "message/bytes" : "message/block_bytes"), "{}",
+            message.status().message());
     } else if (header_.message.blocks != message->blocks) {
       Shape(Place::Header("message/blocks"), "expected {} for {} in blocks of {}, found {}",
             Count(message->blocks, "block"), Count(header_.message.bytes, "byte"),

@@ -59,10 +59,8 @@ Status Run(const ImportFlags& flags) {
   GoalOptions options{.root = flags.root, .block_bytes = {}};
   if (!flags.block_bytes.empty()) {
     const Result<uint64_t> bytes = ParseSize(flags.block_bytes);
-    if (!bytes.ok() || *bytes == 0) {
-      return {StatusCode::kUsage, "--block-bytes: " + (bytes.ok() ? "a block has at least 1 byte"
-                                                                  : bytes.status().message())};
-    }
+    const Status status = bytes.ok() ? MakeMessage(0, *bytes).status() : bytes.status();
+    if (!status.ok()) return {StatusCode::kUsage, "--block-bytes: " + status.message()};
     options.block_bytes = *bytes;
   }
   const Result<SpecReady> ready = ParseReady(flags.ready);

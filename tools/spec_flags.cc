@@ -92,6 +92,16 @@ Status Usage(const char* flag, const Status& status) {
 
 }  // namespace
 
+void NoteOneRack(const Spec& spec) {
+  const Result<Algorithm> algorithm = FindAlgorithm(spec.algorithm);
+  if (!algorithm.ok() || !algorithm->schedule->NeedsWholeRacks()) return;
+  if (spec.topology || spec.nodes < 2) return;
+  PrintNote(
+      fmt::format("{} without a topology: all {} nodes are one rack; --topology FILE says "
+                  "which share one",
+                  spec.algorithm, spec.nodes));
+}
+
 void SpecFlags::AddTo(CLI::App& command) {
   const std::string group = "The multicast";
   command.add_option("--nodes", nodes_, "Nodes, the root included")
@@ -276,9 +286,11 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec) const {
   return options;
 }
 
-Result<Choice> SpecFlags::ChooseFor(const Spec& spec, const std::string& spec_path) const {
-  const Result<ChoiceOptions> options = ToChoiceOptions(spec);
+Result<Choice> SpecFlags::ChooseFor(const Spec& spec, const std::string& spec_path,
+                                    bool weighs_rule) const {
+  Result<ChoiceOptions> options = ToChoiceOptions(spec);
   if (!options.ok()) return options.status();
+  options->weighs_rule = weighs_rule;
   Result<Choice> choice = Choose(spec, *options);
   if (!choice.ok()) return Locate(choice.status(), spec, spec_path);
   return choice;
@@ -289,7 +301,7 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
   Result<Spec> spec = Read(spec_path, message_bytes);
   if (!spec.ok()) return spec;
   if (IsAutomatic(*spec)) {
-    const Result<Choice> choice = ChooseFor(*spec, spec_path);
+    const Result<Choice> choice = ChooseFor(*spec, spec_path, /*weighs_rule=*/false);
     if (!choice.ok()) return choice.status();
     spec = Resolve(*std::move(spec), *choice);
     PrintNote(fmt::format("auto is --algorithm {} --block-bytes {}, {}: {}", spec->algorithm,
@@ -303,6 +315,7 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
                  Rejected("is for --algorithm auto or --block-bytes auto"));
   }
   if (const Status status = CheckSpec(*spec); !status.ok()) return Locate(status, *spec, spec_path);
+  NoteOneRack(*spec);
   return spec;
 }
 

@@ -10,6 +10,7 @@
 
 #include "tools/command.h"
 #include "tools/plan_file.h"
+#include "tools/stats_json.h"
 #include "tools/stats_print.h"
 #include "tools/ticker.h"
 #include "tools/topology_file.h"

@@ -10,6 +10,7 @@
 #include "tools/message_size.h"
 #include "tools/plan_file.h"
 #include "tools/plan_output.h"
+#include "tools/played_plan.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -28,6 +29,7 @@ Status Run(const UnrollFlags& flags) {
   if (!*bytes) return {StatusCode::kUsage, "--message-bytes or --message is needed"};
   const Result<RolledPlan> rolled = ReadRolledPlanFile(flags.path);
   if (!rolled.ok()) return rolled.status();
+  PREPOST_RETURN_IF_ERROR(CheckSize(*rolled, **bytes, flags.size.flag()));
   const Result<Plan> plan = [&] {
     const Ticker ticker("unrolling");
     return Unroll(*rolled, **bytes);

@@ -144,6 +144,8 @@ TEST_F(RolledTest, AnInputThatDoesNotFitIsNamed) {
                 "input " + input_ + text);
   ExpectRefused({"node", alone_, "--node", "1", "--peers", "none", "--message-bytes", "16777217"},
                 1, "--message-bytes" + text);
+  ExpectRefused({"unroll", rolled_, "--message-bytes", "16777217"}, 1, "--message-bytes" + text);
+  ExpectRefused({"unroll", rolled_, "--message", input_}, 1, "--message" + text);
   std::filesystem::resize_file(input_, 0);
   Command empty({"run", rolled_, "--input", input_, "--executor", "cpu"});
   EXPECT_EQ(empty.Wait(), 0) << empty.err();

@@ -77,7 +77,7 @@ TEST(ChoiceRulesTest, RefusesInOneLineWithThePlace) {
               HasSubstr("/rules/0/bytes: expected at least 2 elements, found 1"));
   EXPECT_THAT(ErrorOf(R"({"bytes": [], "algorithm": "chain"})"), HasSubstr("2 elements, found 0"));
   EXPECT_THAT(ErrorOf(R"({"bytes": [3, 4, 5], "algorithm": "chain"})"), HasSubstr("third number"));
-  EXPECT_THAT(ErrorOf(R"({"block_bytes": 0})"), HasSubstr("/rules/0/block_bytes: a block has at"));
+  EXPECT_THAT(ErrorOf(R"({"block_bytes": 0})"), HasSubstr("/rules/0/block_bytes: expected 1 or more, found 0"));
   EXPECT_THAT(ErrorOf(R"({"size": 1, "algorithm": "chain"})"), HasSubstr("size"));
   EXPECT_THAT(ErrorOf(R"({"algorithm": "chain"}, {"nodes": [2, 3], "algorithm": "circulant"})"),
               HasSubstr("/rules/1: this rule can never match"));
