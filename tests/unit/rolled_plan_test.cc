@@ -282,7 +282,7 @@ std::string Damage(Random& random, RolledPlan& plan) {
 TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
   Random random(test::TestSeed());
   SCOPED_TRACE(test::TestSeed());
-  int refused = 0, accepted = 0, unproved = 0;
+  int refused = 0, accepted = 0, unproved = 0, refused_beyond = 0;
   for (int i = 0; i < 600; ++i) {
     RolledPlan plan = RollOrDie(RolledSpec(random.Pick(RolledNames()), random.Between(2, 7)));
     const RolledPlan sound = plan;
@@ -303,9 +303,21 @@ TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
     EXPECT_EQ(verdict.ok(), wrong == 0)
         << plan.algorithm << " n=" << plan.nodes << " " << what << ": looked at " << *last
         << ", wrong with " << wrong << " blocks, " << verdict.ToString();
+    for (int sample = 0; sample < 6; ++sample) {  // half of them beyond
+      const uint32_t k =
+          sample % 2 == 0 ? random.Between(*last + 1, beyond) : random.Between(1, *last);
+      const bool is_right = Unroll(plan, k * kRolledBlockBytes).ok();
+      const Status of_one = VerifyRolledFor(plan, k);
+      EXPECT_TRUE(is_right || !of_one.ok()) << plan.algorithm << " " << what << " k=" << k;
+      if (verdict.ok() || k <= *last) {
+        EXPECT_EQ(of_one.ok(), is_right) << k << " " << of_one.ToString();
+      }
+      if (k > *last && !is_right) ++refused_beyond;
+    }
     ++(verdict.ok() ? accepted : refused);
   }
   EXPECT_GT(refused, 150);
+  EXPECT_GT(refused_beyond, 150);
   EXPECT_GT(accepted, 0);  // damage that changes nothing
   EXPECT_GT(unproved, 0);
 }
