@@ -107,7 +107,7 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
   if (only && only->value >= spec.nodes) {
     return Rejected(
         fmt::format("node {} is out of range, the nodes are 0 to {}", only->value, spec.nodes - 1),
-        "/nodes");
+        "/node");
   }
   const NodeOrder order = OrderNodes(spec);
   const RolledExtent extent(

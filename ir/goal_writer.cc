@@ -113,8 +113,8 @@ std::string GoalLosses(const Plan& plan) {
   if (ready.mode == ReadyMode::kRetry)
     text += ", no retries (a recv that comes late is waited for)";
   if (ready.has_credits()) {
-    text += fmt::format(", no credits (they are messages of {} byte, tags from {} up)",
-                        kGoalCreditBytes, kGoalCreditTag);
+    text += fmt::format(", credits become messages of {} byte (tags from {} up)", kGoalCreditBytes,
+                        kGoalCreditTag);
   }
   if (std::ranges::any_of(plan.channels(), [](const Channel& c) { return c.lane > kCreditLane; }))
     text += ", no lanes";

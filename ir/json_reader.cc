@@ -264,6 +264,9 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
         error.what();  // "[...] parse error at line 1, column 2: what went wrong"
     const size_t colon = what.find(": ");
     const std::string cause(colon == std::string_view::npos ? what : what.substr(colon + 2));
+    const auto says = [&](const char* words) { return cause.find(words) != std::string::npos; };
+    if (source_.Ahead(1).empty() && (says("end of input") || says("missing closing quote")))
+      return Fail("the file ends in the middle, as if it were cut");
     return Fail("not JSON: " + Shorten(cause));
   }
 

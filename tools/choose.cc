@@ -135,6 +135,11 @@ void AddChoose(CLI::App& app, Action* action) {
       "  prepost choose --nodes 100 --message-bytes 1GiB --algorithm chain --rate 25Gbit/s "
       "--latency 5us");
   flags->input.AddTo(*command, /*takes_any=*/false);
+  for (const char* open : {"--block-bytes", "--algorithm"}) {
+    CLI::Option* option = command->get_option(open);
+    const std::string text = option->get_description();
+    option->description(text.substr(0, text.rfind('[')) + "[auto]");
+  }
   command->add_flag("--json", flags->json, "Print it all as JSON");
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

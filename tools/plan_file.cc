@@ -49,6 +49,10 @@ Result<Plan> ReadPlanFile(const std::string& path) {
                     path),
         NameOfInput(path));
   }
+  if (*kind == FileKind::kSpec) {
+    return Rejected(fmt::format("a spec, of which prepost compile {} makes a plan", path),
+                    NameOfInput(path));
+  }
   if (*kind == FileKind::kPlanPart) {
     const std::string folder = std::filesystem::path(path).parent_path();
     return Rejected(fmt::format("one file of a plan in shards: name the folder that it is in, {}",

@@ -176,7 +176,8 @@ Status SpecFlags::Locate(const Status& status, const Spec& spec,
   const std::string flag = FlagOf(status.where());
   const bool is_size = flag == "--message-bytes";
   if (is_size && !spec.message_bytes && spec_path.empty()) return Missing(flag, status.message());
-  const std::pair<std::string, bool> given[] = {{"--nodes", nodes_.has_value()},
+  const std::pair<std::string, bool> given[] = {{"--node", true},  // no file says it
+                                                {"--nodes", nodes_.has_value()},
                                                 {"--root", root_.has_value()},
                                                 {"--block-bytes", block_bytes_.has_value()},
                                                 {"--algorithm", algorithm_.has_value()},

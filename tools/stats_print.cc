@@ -14,6 +14,7 @@ namespace prepost::tools {
 namespace {
 
 constexpr size_t kRacksMax = 8;  ///< shown in text
+constexpr size_t kRackNameWidth = 13;
 constexpr size_t kCutsMax = 3;
 
 template <typename Value>
@@ -224,11 +225,14 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
   std::ranges::stable_sort(order, std::greater(), [&](uint32_t rack) {
     return std::max(up[rack].seconds, down[rack].seconds);
   });
-  Line(out, "racks", "blocks up (peak per round), blocks down (peak per round)");
+  size_t width = kRackNameWidth;
+  for (size_t i = 0; i < std::min(kRacksMax, order.size()); ++i)
+    width = std::max(width, stats.network.racks[order[i]].name.size());
+  Line(out, "racks", "busiest first: blocks up (peak per round), blocks down (peak per round)");
   for (size_t i = 0; i < std::min(kRacksMax, order.size()); ++i) {
     const uint32_t rack = order[i];
-    out << fmt::format("  {:<14}{} ({}), {} ({})\n", stats.network.racks[rack].name,
-                       up[rack].blocks, up[rack].peak_blocks, down[rack].blocks,
+    out << fmt::format("  {:<{}} {} ({}), {} ({})\n", Printable(stats.network.racks[rack].name),
+                       width, up[rack].blocks, up[rack].peak_blocks, down[rack].blocks,
                        down[rack].peak_blocks);
   }
   if (order.size() > kRacksMax) {
