@@ -49,11 +49,15 @@ constexpr Unit kUnits[] = {
     {"MiB", 1ull << 20},
     {"GiB", 1ull << 30},
     {"TiB", 1ull << 40},
+    {"PiB", 1ull << 50},
+    {"EiB", 1ull << 60},
     {"kB", 1'000},
     {"KB", 1'000},
     {"MB", 1'000'000},
     {"GB", 1'000'000'000},
     {"TB", 1'000'000'000'000},
+    {"PB", 1'000'000'000'000'000},
+    {"EB", 1'000'000'000'000'000'000},
 };
 
 /// Of the same warning, for each file of a folder, so many are printed.
@@ -325,7 +329,7 @@ Result<uint64_t> ParseSize(const std::string& text) {
   }
   return Status(StatusCode::kUsage,
                 fmt::format("'{}' is no size, expected bytes below 2^64 such as 65536, 64KiB or "
-                            "1GB (units: kB, MB, GB, TB, KiB, MiB, GiB, TiB)",
+                            "1GB (units: kB, MB, GB, TB, PB, EB, KiB, MiB, GiB, TiB, PiB, EiB)",
                             text.substr(0, 40)));
 }
 

@@ -160,8 +160,7 @@ TEST(ChooseTest, SaysWhatARuleCosts) {
 
 // A message of 2^62 bytes once took minutes and gigabytes.
 TEST(ChooseTest, SaysThatBlocksAreAtTheirLimit) {
-  const std::vector<std::string> huge = {"choose", "--nodes", "8", "--message-bytes",
-                                         "4611686018427387904"};
+  const std::vector<std::string> huge = {"choose", "--nodes", "8", "--message-bytes", "4EiB"};
   const std::string table = Prepost(huge).out;
   EXPECT_THAT(table, HasSubstr("; more blocks might take less, nodes x blocks is at its limit of "
                                "4194304\n"));
