@@ -368,8 +368,10 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
   choice.rule = options.rules.Apply(&asked);
   if (choice.rule) {
     if (const Status status = CheckFixed(asked); !status.ok()) {
-      return Rejected(status.message(),
-                      fmt::format("rules {}: /rules/{}", options.rules.name, *choice.rule));
+      // Of what a rule can say, only these are keys of its own.
+      const bool is_key = status.where() == "/block_bytes" || status.where() == "/algorithm";
+      return Rejected(status.message(), fmt::format("rules {}: /rules/{}{}", options.rules.name,
+                                                    *choice.rule, is_key ? status.where() : ""));
     }
   }
   Result<std::vector<Candidate>> candidates = Compete(asked, options.parameters);
