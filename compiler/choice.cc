@@ -106,11 +106,13 @@ class BlockSearch {
     return *best_;
   }
 
-  /// Whether there are smaller blocks than those of `found`, but more than allowed.
+  /// Whether `found` has as many blocks as allowed, or, as sizes are rounded, a few less; and they
+  /// could be smaller.
   bool IsBounded(const Message& found) const {
-    if (!spec_.choose_block_bytes || spec_.nodes == 1) return false;
-    return found.block_bytes == InBlocks(blocks_max_).block_bytes &&
-           found.block_bytes > RoundUpBlock(1);
+    if (!spec_.choose_block_bytes || spec_.nodes == 1 || found.block_bytes == RoundUpBlock(1))
+      return false;
+    return found.block_bytes == InBlocks(blocks_max_).block_bytes ||
+           found.blocks > blocks_max_ - blocks_max_ / 16;
   }
 
  private:
@@ -366,8 +368,10 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
   choice.rule = options.rules.Apply(&asked);
   if (choice.rule) {
     if (const Status status = CheckFixed(asked); !status.ok()) {
-      return Rejected(status.message(),
-                      fmt::format("rules {}: /rules/{}", options.rules.name, *choice.rule));
+      // Of what a rule can say, only these are keys of its own.
+      const bool is_key = status.where() == "/block_bytes" || status.where() == "/algorithm";
+      return Rejected(status.message(), fmt::format("rules {}: /rules/{}{}", options.rules.name,
+                                                    *choice.rule, is_key ? status.where() : ""));
     }
   }
   Result<std::vector<Candidate>> candidates = Compete(asked, options.parameters);

@@ -32,6 +32,7 @@ constexpr Unit kUnits[] = {
     {"GB", 1'000'000'000},
     {"TB", 1'000'000'000'000},
     {"PB", 1'000'000'000'000'000},
+    {"EB", 1'000'000'000'000'000'000},
 };
 
 }  // namespace
@@ -54,7 +55,7 @@ Result<uint64_t> ParseSize(const std::string& text) {
   }
   return Status(StatusCode::kUsage,
                 fmt::format("'{}' is no size, expected a whole number of bytes such as 65536, "
-                            "64KiB or 1GB (units: kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB, "
+                            "64KiB or 1GB (units: kB, MB, GB, TB, PB, EB, KiB, MiB, GiB, TiB, PiB, "
                             "EiB)",
                             text.substr(0, 40)));
 }

@@ -13,6 +13,10 @@
 
 namespace prepost::tools {
 
+/// The size of a message in `text`, which `flag` gives. Errors: kUsage, no size; kRejected, more than
+/// any message has.
+Result<uint64_t> ParseMessageBytes(const std::string& flag, const std::string& text);
+
 class MessageSize {
  public:
   /// `takes_any`: whether --message-bytes may be "any".

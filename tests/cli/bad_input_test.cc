@@ -159,6 +159,10 @@ TEST_F(BadInputTest, FlagsOverASpec) {
   ExpectCompile({folder_ / "spec.json", "--message-bytes", "100MB", "--block-bytes", "1"}, 1,
                 "prepost: --block-bytes: message of 100000000 bytes in blocks of 1 makes "
                 "100000000 blocks");
+  ExpectCompile({folder_ / "spec.json", "--message-bytes", "5EiB"}, 1,
+                "prepost: --message-bytes: message of 5764607523034234880 bytes is above");
+  Expect({"compare", folder_ / "spec.json", "--bytes", "1,5EiB"}, 1,
+         "prepost: --bytes: message of 5764607523034234880 bytes is above");
   ExpectCompile({folder_ / "spec.json", "--message-bytes", "100TB"}, 1,
                 "spec.json: /block_bytes: message of 100000000000000 bytes in blocks of 1048576 ");
   ExpectCompile({folder_ / "spec.json", "--root", "4"}, 1, "prepost: --root: root 4 is out of");

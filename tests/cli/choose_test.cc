@@ -98,6 +98,10 @@ TEST(ChooseTest, RefusesInOneLine) {
       {"nodes": [5, 4], "algorithm": "chain"}]})";
   EXPECT_THAT(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "1", "--rules", rules}),
               HasSubstr("/rules/0: nodes: the range [5, 4] is empty"));
+  std::ofstream(rules) << R"({"format": "prepost.choice_rules", "version": "1.0", "rules": [
+      {"block_bytes": 1}]})";
+  EXPECT_THAT(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "1TB", "--rules", rules}),
+              HasSubstr("/rules/0/block_bytes: message of 1000000000000 bytes in blocks of 1 "));
 }
 
 // Catches help with figures that are not those of the model.
@@ -160,8 +164,7 @@ TEST(ChooseTest, SaysWhatARuleCosts) {
 
 // A message of 2^62 bytes once took minutes and gigabytes.
 TEST(ChooseTest, SaysThatBlocksAreAtTheirLimit) {
-  const std::vector<std::string> huge = {"choose", "--nodes", "8", "--message-bytes",
-                                         "4611686018427387904"};
+  const std::vector<std::string> huge = {"choose", "--nodes", "8", "--message-bytes", "4EiB"};
   const std::string table = Prepost(huge).out;
   EXPECT_THAT(table, HasSubstr("; more blocks might take less, nodes x blocks is at its limit of "
                                "4194304\n"));

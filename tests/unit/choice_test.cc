@@ -292,6 +292,12 @@ TEST(ChoiceTest, ThereIsALimitOfBlocks) {
     EXPECT_LE(uint64_t{it.blocks} * 8, kChosenBlocksMax) << it.algorithm;
     EXPECT_EQ(it.is_bounded, !it.is_rough && it.blocks == kChosenBlocksMax / 8) << it.algorithm;
   }
+  // 16 n blocks waste less in the last one than the most, 8208.
+  const ChoiceOptions no_latency = {.parameters = {.rate = 1e6, .latency = 0, .block_overhead = 0},
+                                    .rules = {}};
+  const Candidate near = ChooseOrDie(Automatic(511, 1'000'000'000'000), no_latency).winner();
+  EXPECT_EQ(near.blocks, 16u * 511);
+  EXPECT_TRUE(near.is_bounded);
   // Ordinary messages of large groups are below it, and so are small ones in the smallest blocks.
   const ChoiceOptions slow = {.parameters = {.rate = 1e3, .latency = 0, .block_overhead = 1e-12},
                               .rules = {}};
