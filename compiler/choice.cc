@@ -8,12 +8,12 @@
 // 12.5 GB/s and a = 2.76 us: k* = sqrt(83.9 us / 2.76 us) = 5.5, five or six blocks.
 //
 // With racks and slow nodes bytes and rounds have slopes of their own, T = b W(k) + L(k) with block
-// size b; near k both are nearly linear, so two exact costs give slopes and a second k*. From the best
-// so far the search climbs: k is multiplied and divided by less and less while that helps. One block,
-// and, as scatter_allgather cuts messages into n parts, multiples of n are tried too. T has one
-// valley, flat around k* (20 % off costs less than 2 %), but for what rounding does (of block sizes,
-// RoundUpBlock(), and of k, which is whole) and, with a topology, for k's remainder by log2 n: there all
-// small k and those around the best are tried.
+// size b; near k both are nearly linear, so two exact costs give slopes and a second k*. From the
+// best so far the search climbs: k is multiplied and divided by less and less while that helps. One
+// block, and, as scatter_allgather cuts messages into n parts, multiples of n are tried too. T has
+// one valley, flat around k* (20 % off costs less than 2 %), but for what rounding does (of block
+// sizes, RoundUpBlock(), and of k, which is whole) and, with a topology, for k's remainder by log2
+// n: there all small k and those around the best are tried.
 //
 // Equal times go to the schedule that help lists first. In large groups, where an exact cost takes
 // long, schedules whose time is rough and still far above the best one's are left out.
@@ -80,8 +80,8 @@ class BlockSearch {
   BlockSearch(CostModel& model, const Spec& spec, Algorithm algorithm)
       : model_(model), spec_(spec), algorithm_(algorithm), blocks_max_(BlocksMax(spec.nodes)) {}
 
-  /// The best by rough costs: the k* of rounds that are linear in k, or, for those that are not, some
-  /// other number of blocks.
+  /// The best by rough costs: the k* of rounds that are linear in k, or, for those that are not,
+  /// some other number of blocks.
   Message Guess() const {
     if (!spec_.choose_block_bytes) return MessageOf(spec_.block_bytes);
     const double n = spec_.nodes;

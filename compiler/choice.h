@@ -22,8 +22,8 @@ namespace prepost {
 uint64_t RoundUpBlock(uint64_t bytes);
 
 /// Choose() finds block sizes of which nodes x blocks is at most this: larger plans would take a
-/// gigabyte and more for blocks that are hardly better. One block is always allowed, and what a spec or
-/// a rule fixes is taken as it is.
+/// gigabyte and more for blocks that are hardly better. One block is always allowed, and what a
+/// spec or a rule fixes is taken as it is.
 inline constexpr uint64_t kChosenBlocksMax = uint64_t{1} << 22;
 
 /// The real number of blocks with which `bytes` bytes take least time, where r0 + r1 k rounds of k
@@ -37,8 +37,8 @@ struct Candidate {
   uint64_t block_bytes = 0;
   uint32_t blocks = 1;
   ScheduleCost cost;
-  /// Left out of the exact count, as about this time, as if all ports were the fastest, is far above
-  /// the winner's, or as CostModel::IsTooLarge(): only rounds and seconds are there.
+  /// Left out of the exact count, as about this time, as if all ports were the fastest, is far
+  /// above the winner's, or as CostModel::IsTooLarge(): only rounds and seconds are there.
   bool is_rough = false;
   /// Whether kChosenBlocksMax ended the search: more blocks might take less time.
   bool is_bounded = false;
@@ -62,8 +62,8 @@ struct ChoiceOptions {
 /// Whether `spec` leaves anything to Choose().
 bool IsAutomatic(const Spec& spec);
 
-/// Chooses what `spec` leaves open; what it fixes, and what a rule fixes of the rest, is kept. Errors:
-/// a spec that is wrong, `where` as CheckSpec() says it; parameters that are not positive.
+/// Chooses what `spec` leaves open; what it fixes, and what a rule fixes of the rest, is kept.
+/// Errors: a spec that is wrong, `where` as CheckSpec() says it; parameters that are not positive.
 /// Cost: below a second for 1,000 nodes, whatever the size; see docs/choice.md.
 Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A rule is a rectangle, nodes by bytes, and the first that holds a spec's point wins. A rule can
-// never match if the rectangles before it cover it together. To find out, each of them is cut out of
-// it in turn: of a rectangle at most four are left, above, below, and the sides between.
+// never match if the rectangles before it cover it together. To find out, each of them is cut out
+// of it in turn: of a rectangle at most four are left, above, below, and the sides between.
 #include "prepost/compiler/choice_rules.h"
 
 #include <fmt/format.h>

@@ -155,8 +155,8 @@ class AloneCheck {
  public:
   explicit AloneCheck(const RolledPlan& plan) : plan_(plan) {}
 
-  /// Refuses what Check() would refuse in the end, with so many `blocks`. Work grows with blocks, and
-  /// all numbers up to here are looked at.
+  /// Refuses what Check() would refuse in the end, with so many `blocks`. Work grows with blocks,
+  /// and all numbers up to here are looked at.
   Status CheckWork(uint32_t blocks) const {
     uint64_t largest = 0;
     for (const RolledProgram& program : plan_.programs) {

@@ -2,9 +2,10 @@
 //
 // Rounds, with p ports. The root starts at most p blocks in a round, so some block first leaves it
 // in round ceil(k/p), counted from 1, or later. From that round on those who have the block can
-// grow by at most p + 1 times in each, so it takes ceil(log_(p+1) n) rounds, that one counted, until
-// all n have it: ceil(k/p) - 1 + ceil(log_(p+1) n). For n = 4, k = 3, p = 1: the last block leaves
-// the root in round 3, two have it after that round and four after the next: 4 = 3 - 1 + 2 rounds.
+// grow by at most p + 1 times in each, so it takes ceil(log_(p+1) n) rounds, that one counted,
+// until all n have it: ceil(k/p) - 1 + ceil(log_(p+1) n). For n = 4, k = 3, p = 1: the last block
+// leaves the root in round 3, two have it after that round and four after the next: 4 = 3 - 1 + 2
+// rounds.
 //
 // Seconds. For every cut of the network so many copies of the message must pass as there are
 // receivers, or racks with receivers, behind it that share nothing: the root's port carries the
@@ -13,13 +14,14 @@
 // once per other rack, as switches do not replicate.
 //
 // Latency. With p ports those who have a given block, be it the whole message, can grow by at most
-// p + 1 times in a round, so at least ceil(log_(p+1) n) rounds carry something. Each of them lasts as
-// long as the busiest of its ports and links and the longest of its latencies. The first of these
-// add up to what every cut takes at least. The second are at least the network's lowest latency,
-// that in a rack if two nodes share one or that between racks if there are several; and where there
-// are several, the message changes racks in some round. So latency comes on top of the longest
-// cut. It holds where rounds wait for each other, as in MeasureLoad(): without rounds one latency may
-// hide behind another. For n = 4 in two racks, 1 us in a rack and 3 us between: 2 rounds, 4 us.
+// p + 1 times in a round, so at least ceil(log_(p+1) n) rounds carry something. Each of them lasts
+// as long as the busiest of its ports and links and the longest of its latencies. The first of
+// these add up to what every cut takes at least. The second are at least the network's lowest
+// latency, that in a rack if two nodes share one or that between racks if there are several; and
+// where there are several, the message changes racks in some round. So latency comes on top of the
+// longest cut. It holds where rounds wait for each other, as in MeasureLoad(): without rounds one
+// latency may hide behind another. For n = 4 in two racks, 1 us in a rack and 3 us between: 2
+// rounds, 4 us.
 #include "prepost/ir/bounds.h"
 
 #include <fmt/format.h>

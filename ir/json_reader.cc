@@ -310,8 +310,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
 
   /// Most of a large file are numbers in columns, for which an event each costs too much. When a
   /// column begins, the parser has taken its '[' and nothing behind it. So the numbers can be taken
-  /// from under the parser, which goes on at the closing bracket, as after an empty array, or at the
-  /// first element that is no number of this column, which it reads and judges as any.
+  /// from under the parser, which goes on at the closing bracket, as after an empty array, or at
+  /// the first element that is no number of this column, which it reads and judges as any.
   bool TakeNumbers(Frame* top) {
     const JsonForm::Uint32Column& column = top->array->column;
     for (char next = source_.TakeSpace(); next != ']';) {

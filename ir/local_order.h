@@ -19,10 +19,10 @@
 
 namespace prepost {
 
-/// Walks one program in id order. Needs a plan without `shape` findings; keeps a reference to it. An
-/// entry of `after` costs O(log16(channels of the node)), unless what it names and the later entries
-/// have different pasts: then as much as their clocks differ (VectorClocks::Join). Memory is for the
-/// sends that a later op still refers to.
+/// Walks one program in id order. Needs a plan without `shape` findings; keeps a reference to it.
+/// An entry of `after` costs O(log16(channels of the node)), unless what it names and the later
+/// entries have different pasts: then as much as their clocks differ (VectorClocks::Join). Memory
+/// is for the sends that a later op still refers to.
 class LocalOrder {
  public:
   LocalOrder(const Plan& plan, const Program& program);

@@ -354,8 +354,8 @@ std::string RolledRounds::PlaceOf(uint32_t round, bool outgoing) const {
                      SlotOf(*live, round), outgoing ? "send" : "recv");
 }
 
-/// When `slot` plays a block, of a transfer with `offset`. Blocks rise with the rounds, so that those
-/// that count are rounds in a row.
+/// When `slot` plays a block, of a transfer with `offset`. Blocks rise with the rounds, so that
+/// those that count are rounds in a row.
 RolledRounds::Turns RolledRounds::TurnsOf(const Live& live, size_t slot, int64_t offset) const {
   const auto period = static_cast<int64_t>(live.segment->slots.size());
   const int64_t from = std::max(live.from, -offset);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A clock is the number of its topmost block. Nothing that is shared is changed: Own() copies a block
-// that has other users first. The functions that go down a level call themselves, at most kLevelsMax
-// times.
+// A clock is the number of its topmost block. Nothing that is shared is changed: Own() copies a
+// block that has other users first. The functions that go down a level call themselves, at most
+// kLevelsMax times.
 #include "prepost/ir/vector_clocks.h"
 
 #include <algorithm>

@@ -13,8 +13,8 @@
 
 namespace prepost {
 
-/// Owns all its clocks; single-threaded. A Clock is a counted reference: whoever is given one hands it
-/// on, Copy()s it, or gives it back by Drop().
+/// Owns all its clocks; single-threaded. A Clock is a counted reference: whoever is given one hands
+/// it on, Copy()s it, or gives it back by Drop().
 class VectorClocks {
  public:
   using Clock = uint32_t;
@@ -31,8 +31,8 @@ class VectorClocks {
 
   /// `clock`, which is handed over, with `entry` at least `value`. O(log16 entries).
   [[nodiscard]] Clock Raise(Clock clock, uint32_t entry, uint32_t value);
-  /// The greater of each entry of `clock`, which is handed over, and of `other`. O(blocks that they do
-  /// not share).
+  /// The greater of each entry of `clock`, which is handed over, and of `other`. O(blocks that they
+  /// do not share).
   [[nodiscard]] Clock Join(Clock clock, Clock other);
 
   /// Blocks in use: of all clocks that were not given back.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost choose: what --algorithm auto and --block-bytes auto would be, and what they were compared
-// with.
+// prepost choose: what --algorithm auto and --block-bytes auto would be, and what they were
+// compared with.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the subcommands of `prepost` share: how they register, how they end, and how their values are
-// read. Results go to stdout, everything else to stderr. One thin file per subcommand; what it does
-// lives in the libraries.
+// What the subcommands of `prepost` share: how they register, how they end, and how their values
+// are read. Results go to stdout, everything else to stderr. One thin file per subcommand; what it
+// does lives in the libraries.
 #ifndef PREPOST_TOOLS_COMMAND_H_
 #define PREPOST_TOOLS_COMMAND_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the command says on stderr. Texts quote files and arguments, so they are Printable(); of line
-// breaks only those remain that two spaces follow, by which our own texts go on.
+// What the command says on stderr. Texts quote files and arguments, so they are Printable(); of
+// line breaks only those remain that two spaces follow, by which our own texts go on.
 #ifndef PREPOST_TOOLS_MESSAGE_H_
 #define PREPOST_TOOLS_MESSAGE_H_
 

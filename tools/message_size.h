@@ -13,8 +13,8 @@
 
 namespace prepost::tools {
 
-/// The size of a message in `text`, which `flag` gives. Errors: kUsage, no size; kRejected, more than
-/// any message has.
+/// The size of a message in `text`, which `flag` gives. Errors: kUsage, no size; kRejected, more
+/// than any message has.
 Result<uint64_t> ParseMessageBytes(const std::string& flag, const std::string& text);
 
 class MessageSize {

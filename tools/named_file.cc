@@ -65,8 +65,8 @@ struct OnceInput {
   explicit OnceInput(bool is_stdin) : buffer(is_stdin ? *std::cin.rdbuf() : file) {}
 };
 
-/// Those that are open between a preview and the reading, by path. Like stdin itself there is one of
-/// each for the whole process.
+/// Those that are open between a preview and the reading, by path. Like stdin itself there is one
+/// of each for the whole process.
 std::map<std::string, OnceInput>& OnceInputs() {
   static std::map<std::string, OnceInput> inputs;
   return inputs;

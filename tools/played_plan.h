@@ -18,7 +18,8 @@
 
 namespace prepost::tools {
 
-/// Whether a message of `bytes`, those of `what` ("input a.raw", "--message-bytes"), can be sent by `rolled`.
+/// Whether a message of `bytes`, those of `what` ("input a.raw", "--message-bytes"), can be sent by
+/// `rolled`.
 Status CheckSize(const RolledPlan& rolled, uint64_t bytes, const std::string& what);
 
 /// Verified. Owns what it plays; move only.

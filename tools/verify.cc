@@ -91,7 +91,8 @@ std::string ProofText(const RolledPlan& plan, const std::string& path, uint32_t 
       fmt::join(RulesNotChecked(plan), ", "));
 }
 
-/// A rolled plan: for all sizes at once. Of a file with some programs, what prepost node asks of it.
+/// A rolled plan: for all sizes at once. Of a file with some programs, what prepost node asks of
+/// it.
 Status RunRolled(const std::string& path, const VerifyFlags& flags,
                  nlohmann::ordered_json* results) {
   const Result<RolledPlan> plan = ReadRolledPlanFile(path);

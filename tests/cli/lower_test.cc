@@ -97,8 +97,8 @@ TEST_F(LowerCommandTest, ReadsListings) {
   EXPECT_THAT(run({"--from-list", list, "--node", "1"}, 2), HasSubstr("excludes"));
 }
 
-// A listing is not cluttered; anything else says what could not be checked, and so does a listing of
-// one node that is taken for the whole plan.
+// A listing is not cluttered; anything else says what could not be checked, and so does a listing
+// of one node that is taken for the whole plan.
 TEST_F(LowerCommandTest, SaysWhichNodesWereCompared) {
   const std::string note =
       "prepost: note: 1 of 3 nodes compared with the plan (1); whether nodes wait for each other "

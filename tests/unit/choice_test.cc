@@ -105,7 +105,8 @@ Spec BestByBruteForce(const Spec& spec, const CostParameters& parameters) {
 
 // The promise: no other candidate, in blocks of whatever size, is more than 3 % better. Both plans
 // are compiled and their rounds measured by MeasureLoad(), which knows nothing of the search: it
-// catches a model that is off, a valley that the search does not find, a candidate left out wrongly.
+// catches a model that is off, a valley that the search does not find, a candidate left out
+// wrongly.
 TEST(ChoiceTest, NothingElseIsMuchBetter) {
   const uint64_t seed = test::TestSeed();
   std::cout << "seed " << seed << " (PREPOST_TEST_SEED)\n";
@@ -160,9 +161,9 @@ double LeastSeconds(CostModel& exact, const std::string& name, uint64_t bytes, d
   return least;
 }
 
-// The same promise beyond what can be compiled here, where costs are reckoned on and candidates left
-// out early: the choice against a model that goes through every round. Catches an extrapolation
-// that is off, and a candidate left out wrongly.
+// The same promise beyond what can be compiled here, where costs are reckoned on and candidates
+// left out early: the choice against a model that goes through every round. Catches an
+// extrapolation that is off, and a candidate left out wrongly.
 TEST(ChoiceTest, NothingElseIsMuchBetterInLargerGroups) {
   const uint64_t seed = test::TestSeed();
   std::cout << "seed " << seed << " (PREPOST_TEST_SEED)\n";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plans of about two million ops, whose work would take hours where a pass, the verifier or a file
-// took time with the square of the ops, of one node's ops or of its channels: then the test runs out
-// of its minutes. What linear work costs is measured in bench/plan_bench.
+// took time with the square of the ops, of one node's ops or of its channels: then the test runs
+// out of its minutes. What linear work costs is measured in bench/plan_bench.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -32,8 +32,8 @@ void PrintTo(const Shape& shape, std::ostream* out) {
 
 class LargePlanTest : public testing::TestWithParam<Shape> {};
 
-// Two nodes with everything on one channel; a node with as many channels as there are others; many of
-// both.
+// Two nodes with everything on one channel; a node with as many channels as there are others; many
+// of both.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LargePlanTest,
     testing::Values(Shape{"chain", 2, 500'000}, Shape{"binomial_pipeline", 3, 250'000},

@@ -12,8 +12,8 @@
 namespace prepost {
 namespace {
 
-/// With up to `channels_max` channels and `ops_max` ops; of the ops before a send, it waits for one in
-/// `sparseness`.
+/// With up to `channels_max` channels and `ops_max` ops; of the ops before a send, it waits for one
+/// in `sparseness`.
 Plan RandomProgram(std::mt19937& engine, uint32_t channels_max, uint32_t ops_max,
                    uint32_t sparseness) {
   const auto random = [&](uint32_t below) { return static_cast<uint32_t>(engine() % below); };

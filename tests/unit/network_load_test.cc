@@ -146,8 +146,8 @@ TEST(NetworkLoadTest, NothingIsBelowItsBound) {
   }
 }
 
-// Catches a bound that is needlessly low: where only latency costs, trees of one block are on it, with
-// the root's rack first.
+// Catches a bound that is needlessly low: where only latency costs, trees of one block are on it,
+// with the root's rack first.
 TEST(NetworkLoadTest, TreesReachTheBoundOfLatency) {
   for (uint32_t nodes = 1; nodes <= 40; ++nodes) {
     const Plan plan =

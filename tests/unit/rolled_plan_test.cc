@@ -322,8 +322,8 @@ TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
   EXPECT_GT(unproved, 0);
 }
 
-// Catches a period that is not counted, and one that is although the segment has no middle: the last
-// of 40 slots has no send, and only the last round is played from them.
+// Catches a period that is not counted, and one that is although the segment has no middle: the
+// last of 40 slots has no send, and only the last round is played from them.
 TEST(VerifyRolledTest, CountsThePeriodsOfWhatRepeats) {
   RolledPlan plan = RollOrDie(RolledSpec("chain", 2));
   std::vector<Segment>& segments = plan.programs[0].segments;
@@ -371,8 +371,8 @@ TEST(VerifyRolledTest, KnowsWhatIsWrongWithOneNodeAlone) {
       "/programs/0: with 1 block: node 5 has a transfer in round 11, the plan has 8 rounds");
 }
 
-// Going round by round through a gap took minutes, for each number of blocks. Long segments in which
-// nothing happens for long are as bad.
+// Going round by round through a gap took minutes, for each number of blocks. Long segments in
+// which nothing happens for long are as bad.
 TEST(VerifyRolledTest, GapsTakeNoTime) {
   RolledPlan alone = test::WithGap(100);
   EXPECT_TRUE(VerifyRolledPrograms(alone).ok()) << VerifyRolledPrograms(alone).status().ToString();

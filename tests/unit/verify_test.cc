@@ -233,7 +233,8 @@ void MakeCircle(Draft& draft) {
   draft.programs[1].ops[1].after = {0};
 }
 
-/// The same in one round, of which each rule but acyclic holds: that no round goes back is no proof.
+/// The same in one round, of which each rule but acyclic holds: that no round goes back is no
+/// proof.
 void MakeCircleInOneRound(Draft& draft) {
   draft = EmptyDraft(3, 2, 3);
   AddMessage(draft, 0, 1, 0, 0);
