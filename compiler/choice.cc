@@ -59,14 +59,14 @@ std::string PercentMore(double ratio) {
   return 100 * ratio < 0.05 ? "less than 0.1 %" : Percent(ratio);
 }
 
-constexpr uint64_t kFineUnit = 64;
-constexpr uint64_t kFineBlockMax = 16384;
 constexpr uint64_t kPage = 4096;
 
 /// The most blocks that are tried for `nodes` nodes.
 uint32_t BlocksMax(uint32_t nodes) {
-  static_assert(kChosenBlocksMax <= kBlocksMax && kChosenBlocksMax >= kNodesMax);
-  return nodes == 1 ? 1 : static_cast<uint32_t>(kChosenBlocksMax / nodes);
+  if (nodes == 1) return 1;
+  uint64_t blocks = std::max<uint64_t>(kChosenBlocksMax / nodes, kChosenBlocksLeast);
+  while (!CheckTransfers(nodes, static_cast<uint32_t>(blocks)).ok()) blocks /= 2;
+  return static_cast<uint32_t>(blocks);
 }
 
 /// Looks for the best block size of one schedule.
@@ -325,8 +325,7 @@ std::string Describe(const Choice& choice, const Spec& asked) {
   if (asked.nodes == 1) return "one node: nothing is sent";
   std::string reason = Compare(choice.candidates);
   if (choice.winner().is_bounded)
-    reason += fmt::format("; more blocks might take less, nodes x blocks is at its limit of {}",
-                          kChosenBlocksMax);
+    reason += "; more blocks might take less time, these are about the most that are tried";
   return reason;
 }
 
@@ -347,7 +346,7 @@ Result<std::vector<Candidate>> Compete(const Spec& spec, const CostParameters& p
 }  // namespace
 
 uint64_t RoundUpBlock(uint64_t bytes) {
-  const uint64_t unit = bytes <= kFineBlockMax ? kFineUnit : kPage;
+  const uint64_t unit = std::clamp<uint64_t>(std::bit_floor(bytes / 64), 1, kPage);
   return (bytes - 1) / unit * unit + unit;
 }
 

@@ -17,14 +17,17 @@
 
 namespace prepost {
 
-/// What Choose() makes of a block of `bytes` bytes: the next multiple of 64, a cache line, up to
-/// 16 KiB; above, of 4 KiB, so that blocks of a message in memory begin at pages. Needs bytes >= 1.
+/// What Choose() makes of a block of `bytes` bytes: the next multiple of the power of two that is at
+/// most a 64th of it, or of 4 KiB for large ones. So blocks of a message in memory begin at cache
+/// lines from 4 KiB on, and at pages from 256 KiB on, and are at most a 64th longer than wanted.
+/// Needs bytes >= 1.
 uint64_t RoundUpBlock(uint64_t bytes);
 
-/// Choose() finds block sizes of which nodes x blocks is at most this: larger plans would take a
-/// gigabyte and more for blocks that are hardly better. One block is always allowed, and what a
+/// Choose() finds block sizes of which nodes x blocks is at most kChosenBlocksMax, or blocks at most
+/// kChosenBlocksLeast: larger plans would take gigabytes for blocks that are hardly better. What a
 /// spec or a rule fixes is taken as it is.
 inline constexpr uint64_t kChosenBlocksMax = uint64_t{1} << 22;
+inline constexpr uint64_t kChosenBlocksLeast = 1024;
 
 /// The real number of blocks with which `bytes` bytes take least time, where r0 + r1 k rounds of k
 /// blocks take `round_seconds` and a block's bytes / rate each: sqrt(bytes r0 / (rate r1
@@ -40,7 +43,7 @@ struct Candidate {
   /// Left out of the exact count, as about this time, as if all ports were the fastest, is far
   /// above the winner's, or as CostModel::IsTooLarge(): only rounds and seconds are there.
   bool is_rough = false;
-  /// Whether kChosenBlocksMax ended the search: more blocks might take less time.
+  /// Whether that limit ended the search: more blocks might take less time.
   bool is_bounded = false;
 };
 

@@ -62,11 +62,7 @@ Status PassManager::VerifyAfter(const Plan& plan, const std::string& step) const
   const Verdict verdict = Timed(options_, "verify after " + step, [&] { return Verify(plan); });
   if (verdict.ok()) return {};
   if (!where_of_) {
-    std::string text = fmt::format("the plan is wrong after {}:", step);
-    for (const Diagnostic& finding : verdict.diagnostics) text += "\n  " + finding.ToString();
-    if (verdict.findings > verdict.diagnostics.size())
-      text += fmt::format("\n  and {} more", verdict.findings - verdict.diagnostics.size());
-    return Rejected(std::move(text));
+    return Rejected(fmt::format("the plan is wrong after {}:", step) + verdict.Continued());
   }
   const Diagnostic& first = verdict.diagnostics.front();
   const std::string more =

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "prepost/ir/near_name.h"
+#include "prepost/ir/utf8.h"
 
 namespace prepost {
 
@@ -30,7 +31,7 @@ Result<Algorithm> FindAlgorithm(std::string_view text) {
   const std::string name(text.substr(0, equals));
   const auto schedule = std::ranges::find(Schedules(), name, &Schedule::name);
   if (schedule == Schedules().end()) {
-    return Rejected(fmt::format("unknown algorithm '{}'{}", name.substr(0, 40),
+    return Rejected(fmt::format("unknown algorithm '{}'{}", Printable(name.substr(0, 40)),
                                 DidYouMean(name, ScheduleNames())));
   }
   Algorithm algorithm{.schedule = *schedule, .fanout = (*schedule)->default_fanout()};

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "prepost/ir/plan.h"
+#include "prepost/ir/utf8.h"
 
 namespace prepost {
 namespace {
@@ -38,6 +39,11 @@ Status CheckRacks(const Topology& topology) {
   for (size_t i = 0; i < topology.racks.size(); ++i) {
     const TopologyRack& rack = topology.racks[i];
     const std::string where = fmt::format("/racks/{}", i);
+    if (Printable(rack.name) != rack.name) {
+      return Rejected(fmt::format("the rack's name '{}' has control characters or is no UTF-8",
+                                  Printable(rack.name.substr(0, kNameBytesMax))),
+                      where + "/name");
+    }
     if (!names.insert(rack.name).second)
       return Rejected(fmt::format("a rack '{}' is there already", rack.name), where + "/name");
     PREPOST_RETURN_IF_ERROR(CheckRate(rack.up_rate, where + "/up_rate"));

@@ -36,6 +36,8 @@ namespace {
 
 /// Transfers of all the flat plans that are looked at, at most.
 constexpr uint64_t kWorkMax = uint64_t{1} << 36;
+/// Of the one that VerifyRolledFor() looks at.
+constexpr uint64_t kFlatMax = uint64_t{1} << 25;
 constexpr int64_t kRepeatMax = 1 << 20;
 
 /// Least common multiple, or none above kRepeatMax.
@@ -273,9 +275,10 @@ Status VerifyRolledFor(const RolledPlan& plan, uint32_t blocks) {
   const Result<Bound> bound = BoundOf(plan);
   if (!bound.ok()) return bound.status();
   const uint64_t looked_at = bound->StandIn(blocks);
-  if (looked_at > kBlocksMax) return TooMuchToVerify(plan, Count(looked_at, "block"));
-  if (plan.programs.size() == plan.nodes) return VerifyFlat(plan, looked_at);
-  return AloneCheck(plan).Check(static_cast<uint32_t>(looked_at));
+  if (plan.programs.size() != plan.nodes)
+    return AloneCheck(plan).Check(static_cast<uint32_t>(looked_at));
+  if (looked_at > kFlatMax / plan.nodes) return TooMuchToVerify(plan, Count(looked_at, "block"));
+  return VerifyFlat(plan, looked_at);
 }
 
 }  // namespace prepost

@@ -27,7 +27,8 @@ Result<uint32_t> VerifyRolled(const RolledPlan& plan);
 Result<uint32_t> VerifyRolledPrograms(const RolledPlan& plan);
 
 /// Proves that `plan` is valid for `blocks` blocks, or of some programs what VerifyRolledPrograms()
-/// says; looks at one number of blocks, at most the one that BlocksThatSettle() would give.
+/// says; looks at one number of blocks, at most the one that BlocksThatSettle() would give. Errors:
+/// also more than 2^25 transfers to look at.
 Status VerifyRolledFor(const RolledPlan& plan, uint32_t blocks);
 
 }  // namespace prepost

@@ -103,7 +103,7 @@ RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports) {
 
 uint64_t CeilOf(double rounds) {
   constexpr double kRoundingSlack = 1e-9;
-  const double whole = std::ceil(rounds - kRoundingSlack);
+  const double whole = std::ceil(rounds - kRoundingSlack * std::max(rounds, 1.0));
   return whole < 0x1p64 ? static_cast<uint64_t>(whole) : UINT64_MAX;
 }
 

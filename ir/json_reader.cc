@@ -15,6 +15,7 @@
 
 #include "prepost/ir/json_source.h"
 #include "prepost/ir/near_name.h"
+#include "prepost/ir/utf8.h"
 
 namespace prepost {
 namespace {
@@ -60,7 +61,7 @@ std::string JsonScalar::Describe() const {
     case Kind::kOtherNumber:
       return Shorten(text);
     case Kind::kString:
-      return fmt::format("string \"{}\"", Shorten(text));
+      return fmt::format("string \"{}\"", Printable(Shorten(text)));
   }
   PREPOST_CHECK(false);
   return "";
@@ -264,8 +265,9 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
         error.what();  // "[...] parse error at line 1, column 2: what went wrong"
     const size_t colon = what.find(": ");
     const std::string cause(colon == std::string_view::npos ? what : what.substr(colon + 2));
+    if (source_.is_empty()) return Fail("the file is empty");
     const auto says = [&](const char* words) { return cause.find(words) != std::string::npos; };
-    if (source_.Ahead(1).empty() && (says("end of input") || says("missing closing quote")))
+    if (source_.Ahead(1).empty() && (says("unexpected end of input") || says("missing closing quote")))
       return Fail("the file ends in the middle, as if it were cut");
     return Fail("not JSON: " + Shorten(cause));
   }

@@ -47,6 +47,8 @@ class JsonSource {
     }
   }
 
+  /// The stream had nothing at all.
+  bool is_empty() const { return is_ended_ && taken_before_ + end_ == 0; }
   uint64_t line() const { return line_; }
   uint64_t column() const { return taken_before_ + next_ - line_begin_; }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "prepost/ir/count.h"
 #include "prepost/ir/rules.h"
 
 namespace prepost {
@@ -18,10 +19,18 @@ bool Verdict::Has(Rule rule) const {
 }
 
 std::string Verdict::ToString() const {
-  std::string text;
-  for (const Diagnostic& diagnostic : diagnostics) text += diagnostic.ToString() + "\n";
+  std::string lines;
+  for (const Diagnostic& diagnostic : diagnostics) lines += diagnostic.ToString() + "\n";
   if (findings > diagnostics.size())
-    text += fmt::format("and {} more\n", findings - diagnostics.size());
+    lines += fmt::format("and {} more\n", findings - diagnostics.size());
+  return lines;
+}
+
+std::string Verdict::Continued() const {
+  std::string text;
+  for (const Diagnostic& diagnostic : diagnostics) text += "\n  " + diagnostic.ToString();
+  if (findings > diagnostics.size())
+    text += fmt::format("\n  and {} more", findings - diagnostics.size());
   return text;
 }
 
@@ -52,9 +61,7 @@ Verdict Verify(const Plan& plan, const VerifyOptions& options) {
 Status VerifyStatus(const Plan& plan, const VerifyOptions& options) {
   const Verdict verdict = Verify(plan, options);
   if (verdict.ok()) return {};
-  std::string text = verdict.ToString();
-  text.pop_back();  // the last newline
-  return Rejected(std::move(text));
+  return Rejected(Count(verdict.findings, "finding") + ":" + verdict.Continued());
 }
 
 }  // namespace prepost

@@ -36,6 +36,8 @@ struct Verdict {
   bool Has(Rule rule) const;
   /// All kept findings, a line each, and "and N more".
   std::string ToString() const;
+  /// The same as what a Status goes on with: each line begins with "\n  ".
+  std::string Continued() const;
 };
 
 /// Checks every rule it can: `match` to `rounds` are skipped where a plan's shape leaves them

@@ -109,7 +109,9 @@ Status Run(const ChooseFlags& flags) {
     return flags.input.flags.ChooseFor(*spec, flags.input.path, /*weighs_rule=*/true);
   }();
   if (!choice.ok()) return choice.status();
-  NoteOneRack(*spec);
+  Spec chosen = *spec;
+  chosen.algorithm = choice->winner().algorithm;
+  NoteOneRack(chosen);
   (flags.json ? PrintJson : PrintTable)(*choice, std::cout);
   return {};
 }

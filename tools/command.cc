@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "prepost/ir/near_name.h"
+#include "prepost/ir/utf8.h"
 
 namespace prepost::tools {
 namespace {
@@ -39,8 +40,9 @@ constexpr Unit kUnits[] = {
 
 Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words) {
   if (std::ranges::find(words, word) != words.end()) return {};
-  return {StatusCode::kUsage, fmt::format("{}: unknown name '{}'{}; known are {}", flag, word,
-                                          DidYouMean(word, words), fmt::join(words, ", "))};
+  return {StatusCode::kUsage,
+          fmt::format("{}: unknown name '{}'{}; known are {}", flag, Printable(word),
+                      DidYouMean(word, words), fmt::join(words, ", "))};
 }
 
 Result<uint64_t> ParseSize(const std::string& text) {

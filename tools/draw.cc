@@ -103,7 +103,7 @@ Result<std::optional<Network>> NetworkUnder(const DrawFlags& flags, const Plan& 
   if (!flags.topology) return std::optional<Network>();
   const Result<Topology> topology = LoadTopology(*flags.topology);
   if (!topology.ok()) return topology.status();
-  Result<Network> network = NetworkOf(*topology, *flags.topology, plan.header().nodes);
+  Result<Network> network = NetworkOfFile(*topology, *flags.topology, plan.header().nodes);
   if (!network.ok()) return network.status();
   return std::optional<Network>(std::move(*network));
 }

@@ -27,7 +27,7 @@ constexpr void (*kCommands[])(CLI::App&, Action*) = {
     AddTopology, AddExport, AddImport, AddDevices, AddProbe};
 
 int Fail(const Status& status) {
-  PrintMessage(status.ToString());
+  PrintFailure(status);
   return static_cast<int>(status.code());
 }
 

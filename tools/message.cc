@@ -18,18 +18,26 @@ constexpr size_t kWarningsOfAKind = 3;
 /// How a text of several lines goes on.
 constexpr std::string_view kContinued = "\n  ";
 
+std::string PrintableLines(std::string_view text) {
+  std::string lines;
+  for (;;) {
+    const size_t length = text.find(kContinued);
+    lines += Printable(text.substr(0, length));
+    if (length == std::string_view::npos) return lines;
+    lines += kContinued;
+    text.remove_prefix(length + kContinued.size());
+  }
+}
+
 }  // namespace
 
 void PrintMessage(const std::string& text) {
-  std::string lines;
-  for (std::string_view rest = text;;) {
-    const size_t length = rest.find(kContinued);
-    lines += Printable(rest.substr(0, length));
-    if (length == std::string_view::npos) break;
-    lines += kContinued;
-    rest.remove_prefix(length + kContinued.size());
-  }
-  std::cerr << fmt::format("prepost: {}\n", lines);
+  std::cerr << fmt::format("prepost: {}\n", PrintableLines(text));
+}
+
+void PrintFailure(const Status& status) {
+  const std::string place = status.where().empty() ? "" : Printable(status.where()) + ": ";
+  std::cerr << fmt::format("prepost: {}{}\n", place, PrintableLines(status.message()));
 }
 
 void PrintNote(const std::string& text) { PrintMessage("note: " + text); }

@@ -8,10 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "prepost/ir/status.h"
+
 namespace prepost::tools {
 
 /// "prepost: `text`".
 void PrintMessage(const std::string& text);
+/// "prepost: where: message"; what names the place goes on no further line.
+void PrintFailure(const Status& status);
 /// The same, of what is no error: "prepost: note: `text`".
 void PrintNote(const std::string& text);
 /// What was read of `name` and is only warned of: the first few of a kind, and how many more there

@@ -38,7 +38,7 @@ Status Run(const StatsFlags& flags) {
   const Result<Plan> plan = LoadPlan(flags.plan);
   if (!plan.ok()) return plan.status();
   const uint32_t nodes = plan->header().nodes;
-  Result<Network> network = topology ? NetworkOf(*topology, *flags.topology, nodes)
+  Result<Network> network = topology ? NetworkOfFile(*topology, *flags.topology, nodes)
                                      : Result<Network>(Network::Uniform(nodes));
   if (!network.ok()) return network.status();
   const Ticker ticker("measuring " + flags.plan);

@@ -23,8 +23,8 @@ Result<Topology> LoadTopology(const std::string& path) {
   return topology;
 }
 
-Result<Network> NetworkOf(const Topology& topology, const std::string& path, uint32_t nodes) {
-  Result<Network> network = prepost::NetworkOf(topology, nodes);
+Result<Network> NetworkOfFile(const Topology& topology, const std::string& path, uint32_t nodes) {
+  Result<Network> network = NetworkOf(topology, nodes);
   if (!network.ok()) return Rejected(network.status().message(), path);
   return network;
 }

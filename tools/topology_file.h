@@ -17,7 +17,7 @@ namespace prepost::tools {
 Result<Topology> LoadTopology(const std::string& path);
 /// The network of `topology`, from the file `path`, under a plan of `nodes` nodes; errors name the
 /// file.
-Result<Network> NetworkOf(const Topology& topology, const std::string& path, uint32_t nodes);
+Result<Network> NetworkOfFile(const Topology& topology, const std::string& path, uint32_t nodes);
 
 }  // namespace prepost::tools
 

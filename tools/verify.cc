@@ -91,8 +91,8 @@ std::string ProofText(const RolledPlan& plan, const std::string& path, uint32_t 
       fmt::join(RulesNotChecked(plan), ", "));
 }
 
-/// A rolled plan: for all sizes at once. Of a file with some programs, what prepost node asks of
-/// it.
+/// A rolled plan: for all sizes at once. Of a file with some programs, what prepost node asks of it
+/// for one.
 Status RunRolled(const std::string& path, const VerifyFlags& flags,
                  nlohmann::ordered_json* results) {
   const Result<RolledPlan> plan = ReadRolledPlanFile(path);
@@ -180,7 +180,7 @@ Status Run(const VerifyFlags& flags) {
   }
   if (failures.empty()) return {};
   if (flags.paths.size() == 1) return failures.front();
-  for (const Status& failure : failures) PrintMessage(failure.ToString());
+  for (const Status& failure : failures) PrintFailure(failure);
   return Rejected(fmt::format("{} of {} plans are refused", failures.size(), flags.paths.size()));
 }
 

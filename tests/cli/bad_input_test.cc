@@ -128,6 +128,7 @@ TEST_F(BadInputTest, EmptyNames) {
 // Catches what a terminal obeys, and lines that break, whether in an argument or in a file.
 TEST_F(BadInputTest, RawBytesAreEscaped) {
   Expect({"verify", folder_ / "a\x1b[31m\n\xff.json"}, 1, "a\\x1b[31m\\x0a\\xff.json: cannot read");
+  Expect({"verify", folder_ / "a\n  prepost: b"}, 1, "a\\x0a  prepost: b: cannot read");
   ExpectSpec(std::string(kSpec) + "\"nodes\": 2, \"algorithm\": \"ch\\u009bain\"}",
              "unknown algorithm 'ch\\xc2\\x9bain'");
 }

@@ -90,15 +90,14 @@ Spec BestByBruteForce(const Spec& spec, const CostParameters& parameters) {
   Spec best = spec;
   double least = std::numeric_limits<double>::infinity();
   for (uint64_t blocks = 1; blocks <= 4096; blocks += std::max<uint64_t>(blocks / 10, 1)) {
-    const uint64_t block_bytes =
-        RoundUpBlock(std::max<uint64_t>((*spec.message_bytes + blocks - 1) / blocks, 1));
+    const uint64_t block_bytes = std::max<uint64_t>((*spec.message_bytes + blocks - 1) / blocks, 1);
     const Message message = *MakeMessage(*spec.message_bytes, block_bytes);
     const double seconds = model.CostOf(*FindAlgorithm(spec.algorithm), message).seconds;
     if (seconds < least) {
       least = seconds;
       best.block_bytes = block_bytes;
     }
-    if (block_bytes == RoundUpBlock(1)) break;
+    if (block_bytes == 1) break;
   }
   return best;
 }
@@ -153,7 +152,7 @@ double LeastSeconds(CostModel& exact, const std::string& name, uint64_t bytes, d
   const Algorithm algorithm = *FindAlgorithm(name);
   double least = std::numeric_limits<double>::infinity();
   for (uint64_t blocks = 1; blocks <= 4096; blocks += std::max<uint64_t>(blocks / 5, 1)) {
-    const uint64_t block_bytes = RoundUpBlock((bytes + blocks - 1) / blocks);
+    const uint64_t block_bytes = (bytes + blocks - 1) / blocks;
     const Message message = *MakeMessage(bytes, block_bytes);
     if (exact.RoughSeconds(algorithm, message) > 1.1 * limit) continue;
     least = std::min(least, exact.CostOf(algorithm, message).seconds);
@@ -272,8 +271,8 @@ TEST(ChoiceTest, BlocksAreFineWhereTheyAreSmall) {
   const ChoiceOptions options = {.parameters = {.rate = 1e6, .latency = 2e-5, .block_overhead = 0},
                                  .rules = {}};
   const Candidate best = ChooseOrDie(spec, options).winner();
-  EXPECT_EQ(best.block_bytes, 128u);
-  EXPECT_EQ(best.blocks, 63u);
+  EXPECT_EQ(best.block_bytes, 126u);
+  EXPECT_EQ(best.blocks, 64u);
 }
 
 // Catches a search beyond the limit, which would compile for minutes, and a mark on what the limit
@@ -284,10 +283,11 @@ TEST(ChoiceTest, ThereIsALimitOfBlocks) {
     spec.algorithm = "chain";
     const Choice choice = ChooseOrDie(spec);
     const Candidate& chain = choice.winner();
-    EXPECT_LE(uint64_t{chain.blocks} * nodes, kChosenBlocksMax) << nodes;
-    EXPECT_GE(uint64_t{chain.blocks + 1} * nodes, kChosenBlocksMax) << nodes;
+    const uint64_t most = nodes == kNodesMax ? 128 : kChosenBlocksMax / nodes;  // 2^27 transfers
+    EXPECT_LE(chain.blocks, most) << nodes;
+    EXPECT_GE(chain.blocks + 1, most) << nodes;
     EXPECT_TRUE(chain.is_bounded) << nodes;
-    EXPECT_THAT(choice.reason, HasSubstr("nodes x blocks is at its limit of 4194304")) << nodes;
+    EXPECT_THAT(choice.reason, HasSubstr("about the most that are tried")) << nodes;
   }
   for (const Candidate& it : ChooseOrDie(Automatic(8, kMessageBytesMax)).candidates) {
     EXPECT_LE(uint64_t{it.blocks} * 8, kChosenBlocksMax) << it.algorithm;

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/support/local_closure.h"
+#include "tests/support/random.h"
 
 namespace prepost {
 namespace {
@@ -66,7 +67,7 @@ void ExpectClosure(const Plan& plan) {
 }
 
 TEST(LocalOrderTest, AgreesWithClosure) {
-  const uint32_t seed = 31;
+  const auto seed = static_cast<uint32_t>(test::TestSeed());
   SCOPED_TRACE(seed);
   std::mt19937 engine(seed);
   for (int i = 0; i < 5000; ++i)
@@ -75,7 +76,7 @@ TEST(LocalOrderTest, AgreesWithClosure) {
 
 // Clocks of several blocks.
 TEST(LocalOrderTest, AgreesWithClosureOnManyChannels) {
-  const uint32_t seed = 32;
+  const auto seed = static_cast<uint32_t>(test::TestSeed());
   SCOPED_TRACE(seed);
   std::mt19937 engine(seed);
   for (int i = 0; i < 100; ++i)

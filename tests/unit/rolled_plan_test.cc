@@ -341,6 +341,37 @@ TEST(VerifyRolledTest, CountsThePeriodsOfWhatRepeats) {
 }
 
 // One node's file: what is wrong with the node itself shows without the others.
+// Catches one node's file that is looked at for another size than the message's or its stand-in, and
+// work without a limit.
+TEST(VerifyRolledTest, OneSizeOfOneNodeAlone) {
+  Random random(test::TestSeed());
+  SCOPED_TRACE(test::TestSeed());
+  int refused = 0, refused_beyond = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Spec spec = RolledSpec(random.Pick(RolledNames()), random.Between(2, 7));
+    RolledPlan alone = *Roll(spec, NodeId(random.Below(spec.nodes)));
+    Damage(random, alone);
+    const Result<uint32_t> last = BlocksThatSettle(alone);
+    if (!last.ok()) continue;
+    const bool is_right = VerifyRolledPrograms(alone).ok();
+    bool one_is_wrong = false;
+    for (uint32_t k = 1; k <= *last; ++k) one_is_wrong |= !VerifyRolledFor(alone, k).ok();
+    EXPECT_NE(is_right, one_is_wrong) << alone.algorithm;
+    refused += one_is_wrong ? 1 : 0;
+    for (int sample = 0; sample < 4 && !is_right; ++sample) {
+      const uint32_t k = random.Between(*last + 1, 3 * *last);
+      refused_beyond += VerifyRolledFor(alone, k).ok() ? 0 : 1;
+    }
+    EXPECT_TRUE(!is_right || VerifyRolledFor(alone, 5 * *last + 3).ok()) << alone.algorithm;
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_GT(refused_beyond, 50);
+  RolledPlan endless = RollOrDie(RolledSpec("chain", 40));
+  endless.programs[0].segments[0].slots.assign(1 << 20, endless.programs[0].segments[0].slots[0]);
+  EXPECT_THAT(VerifyRolledFor(endless, kBlocksMax).message(),
+              testing::HasSubstr("would have to be looked at, which is too much for 40 nodes"));
+}
+
 TEST(VerifyRolledTest, KnowsWhatIsWrongWithOneNodeAlone) {
   for (const std::string& name : RolledNames()) {
     for (uint32_t node = 0; node < 9; ++node) {

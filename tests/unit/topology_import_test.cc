@@ -137,8 +137,9 @@ TEST(TopologyImportTest, ReadsOldAndGroupedIbnetdiscover) {
 TEST(TopologyImportTest, SaysWhatIsWrongInIbnetdiscover) {
   EXPECT_THAT(FabricError("hello\n"), HasSubstr("ib.txt:1: no switch is there"));
   EXPECT_THAT(FabricError("\nSwitch 24 S-01\n"), HasSubstr("ib.txt:2: a switch has an id"));
-  EXPECT_THAT(FabricError("Switch\t24 \"S-01\" # \"a\"\n[1] \"H-1\"[1] # \"h\" lid 4 slow\n"),
-              HasSubstr("ib.txt:2: a link has a width and speed such as 4xEDR, found none"));
+  EXPECT_THAT(
+      FabricError("Switch\t24 \"S-01\" # \"a\"\n[1] \"H-1\"[1] # \"h\" lid 4 slow\n"),
+      HasSubstr("ib.txt:2: expected a link's width and speed, such as 4xEDR, found 'lid 4 slow'"));
   EXPECT_THAT(FabricError("Switch\t24 \"S-01\" # \"a\"\n[1] no quotes\n"),
               HasSubstr("ib.txt:2: expected [PORT]"));
   EXPECT_THAT(FabricError("Switch\t24 \"S-01\" # \"a\"\nSwitch\t24 \"S-01\" # \"a\"\n"),

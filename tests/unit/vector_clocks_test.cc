@@ -68,8 +68,8 @@ void Play(uint32_t entries, test::Random& random) {
 }
 
 TEST(VectorClocksTest, AgreeWithPlainVectors) {
-  test::Random random(1);
-  SCOPED_TRACE("seed 1");
+  test::Random random(test::TestSeed());
+  SCOPED_TRACE(test::TestSeed());
   for (const uint32_t entries : {1u, 2u, 15u, 16u, 17u, 255u, 256u, 257u, 4096u, 4097u}) {
     SCOPED_TRACE(entries);
     ASSERT_NO_FATAL_FAILURE(Play(entries, random));
