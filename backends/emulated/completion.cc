@@ -45,7 +45,9 @@ void Engine::Flush(QpState& qp) {
               .send_opcode = opcode,
               .wqe_index = wqe_index});
   };
-  for (const Work& work : qp.work) flush_send(work.wqe_index, work.opcode);
+  for (size_t i = 0; i < qp.work.size(); ++i) {
+    flush_send(qp.work[i].wqe_index, qp.work[i].opcode);
+  }
   qp.work.clear();
   qp.to_transmit = qp.to_deliver = 0;
   qp.rnr_waiting = qp.parked = false;

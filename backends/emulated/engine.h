@@ -26,6 +26,9 @@
 //   R13  a log of everything, on request
 //   R14  where a queue stands when nothing can happen any more can be asked for (QUERY_QP, QUERY_CQ)
 //
+// In virtual time (EngineOptions::time) the same rules hold, and each thing happens when the model of
+// docs/virtual-time.md says so (engine_time.cc); payloads are tags then, and RDMA is not modelled.
+//
 // Not modelled: inline payload, atomics, UMR and the fence for it (initiator-small), WAIT on data
 // or time, signatures.
 #ifndef PREPOST_BACKENDS_EMULATED_ENGINE_H_
@@ -39,6 +42,8 @@
 
 #include "prepost/backends/emulated/nic_state.h"
 #include "prepost/backends/emulated/scheduler.h"
+#include "prepost/backends/emulated/virtual_clock.h"
+#include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/backends/nic/decode.h"
 
 namespace prepost::emulated {
@@ -65,6 +70,9 @@ struct EngineOptions {
   uint32_t mtu_bytes = 4096;  ///< chunk of a message, unless the scheduler is round-robin
   bool log = false;           ///< keep an event per thing that happens (R13)
   std::vector<QpFault> faults = {};
+  /// On: things take modelled time, whatever order the scheduler has for what is to happen at one
+  /// time: round-robin.
+  VirtualTime time = {};
 };
 
 struct NicEvent {
@@ -85,7 +93,7 @@ struct NicEvent {
   uint32_t cqn = 0;  ///< kPark, kReceive; kRetire when signaled
   uint32_t cqe = 0;  ///< index of the CQE waited for or written, modulo 2^24
 
-  uint64_t time_ns = 0;  ///< MonotonicNs()
+  uint64_t time_ns = 0;  ///< MonotonicNs(), or of the virtual clock
 
   /// The same thing in the same step, at whatever time: what a seed repeats.
   friend bool operator==(const NicEvent& a, const NicEvent& b) {
@@ -111,10 +119,12 @@ struct EngineCounters {
   uint64_t transport_retries = 0;  ///< of messages that were not answered
 };
 
-class Engine {
+class Engine final : private TimeHandler {
  public:
   Engine(const std::vector<std::unique_ptr<NicState>>& nics, EngineOptions options)
-      : nics_(nics), options_(std::move(options)), scheduler_(options_.scheduler, options_.seed) {}
+      : nics_(nics), options_(std::move(options)), scheduler_(options_.scheduler, options_.seed) {
+    PREPOST_CHECK(!is_timed() || options_.scheduler == SchedulerMode::kRoundRobin);
+  }
 
   /// R11: a write of the doorbell register.
   void Doorbell(NicState& nic, uint64_t first_bytes);
@@ -140,6 +150,8 @@ class Engine {
   /// True while some sender tries again until its receiver has a receive posted. Posting one tells
   /// nobody, so Run() has to be called now and then although nothing was left to do.
   bool waits_for_receives() const { return !rnr_waiters_.empty(); }
+  /// When the last doorbell of `node` so far comes to its NIC.
+  Picoseconds doorbells_until(NodeId node) const { return nics_[node.index()]->doorbells_until; }
   /// How often peers of `node` had to try again, because it had no receive posted.
   uint64_t rnr_retries(NodeId node) const { return nics_[node.index()]->rnr_retries; }
 
@@ -153,6 +165,7 @@ class Engine {
     uint32_t byte_count = 0;
   };
 
+  void ReadDoorbell(NicState& nic, uint64_t first_bytes);
   void Execute(const Task& task);
   void Kick(QpState& qp);
   void Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
@@ -164,6 +177,7 @@ class Engine {
   bool WellFormed(const QpState& qp);
   void ExecuteWait(QpState& qp);
   void ExecuteEnable(QpState& qp);
+  void Enable(QpState& target, bool sends, uint16_t limit);
   bool CheckEnabled(QpState& target, uint16_t limit);
   void StartWork(QpState& qp, Work::State state);
   void FailFetch(QpState& qp, nic::Syndrome syndrome);
@@ -180,7 +194,8 @@ class Engine {
     return &qp.nic == &remote.nic || (!qp.nic.is_link_down && !remote.nic.is_link_down);
   }
   bool IsAnswered(QpState& qp, Work& work);
-  void TryAgainLater(QpState& qp);
+  void TryAgainLater(QpState& qp, Picoseconds delay);
+  bool IsHopeless(const QpState& qp) const;
   bool Place(QpState& qp, Work& work);
   bool TakeReceive(QpState& qp, Work& work);
   CopyOutcome Move(QpState& qp, const Work& work, uint64_t bytes);
@@ -190,6 +205,38 @@ class Engine {
   void CompleteReceive(QpState& receiver, const Work& work);
   bool WakeRnrWaiters(bool idle);
   static uint16_t AvailableReceives(const QpState& qp);
+
+  // engine_time.cc
+  /// What an event of the clock is about: a NIC in the first case, else a QP.
+  enum Due : uint32_t {
+    kDoorbellDue,
+    kSendEnableDue,
+    kRecvEnableDue,
+    kStartDue,
+    kLandDue,
+    kReturnDue,
+    kRetryDue
+  };
+  bool is_timed() const { return options_.time.is_on(); }
+  Picoseconds now() const { return options_.time.clock->now(); }
+  const NicCosts& costs() const { return options_.time.costs; }
+  bool RunTimed(uint64_t steps);
+  bool AdvanceTime();
+  void OnTime(const TimedEvent& event) override;
+  void ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
+  void RingAt(NicState& nic, uint64_t first_bytes);
+  void Spend(QpState& qp, Picoseconds cost);
+  void TimeWork(QpState& qp, Work& work);
+  void EnableLater(QpState& target, bool sends, uint16_t limit, Picoseconds at);
+  bool HoldsStart(QpState& qp, Work& work);
+  void Depart(QpState& qp, Work& work);
+  void EndFlow(QpState& qp);
+  void LeaveWire(QpState& qp);
+  void Land(QpState& qp);
+  CopyOutcome StoreTag(QpState& qp, const Work& work);
+  void Acknowledge(QpState& qp, Work& work);
+  void FinishReturn(QpState& qp, uint16_t wqe_index);
+  void Retry(QpState& qp);
 
   /// What verbs call an asynchronous event.
   void Tell(NicState& nic, const nic::ErrorEvent& event);
@@ -207,6 +254,7 @@ class Engine {
   uint64_t moved_bytes_ = 0;  // payload, whether delivered or not
   EngineCounters counters_;
   std::vector<QpState*> rnr_waiters_;
+  size_t retries_due_ = 0;  // virtual time: by events of the clock
   std::vector<CqEvent> events_;
   std::vector<NicEvent> log_;
   std::vector<std::string> misuses_;

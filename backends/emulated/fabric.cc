@@ -102,10 +102,15 @@ std::vector<CqEvent> Fabric::RunUntilIdle() {
   return events;
 }
 
-bool Fabric::RunSome(uint64_t steps) {
+bool Fabric::RunSome(uint64_t steps, std::vector<CqEvent>* events) {
   const bool busy = RunBatch(steps);
-  SignalEvents();
+  std::vector<CqEvent> signalled = SignalEvents();
+  if (events != nullptr) *events = std::move(signalled);
   return busy;
+}
+
+void Fabric::HoldTags(uint64_t block_bytes) {
+  for (const auto& state : states_) state->memory.HoldTags(block_bytes);
 }
 
 Status Fabric::Start(Until until) {

@@ -9,13 +9,14 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
+#include "prepost/backends/emulated/growing_ring.h"
 #include "prepost/backends/emulated/memory_table.h"
+#include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/nic_model.h"
 #include "prepost/backends/nic/wqe.h"
@@ -68,9 +69,11 @@ inline constexpr size_t kStages = 4;
 /// A WQE that was started and is not retired.
 struct Work {
   enum class State : uint8_t {
-    kQueued,  ///< its message is still to be moved
-    kMoved,   ///< all bytes are in place
-    kDone,    ///< acknowledged, or needs no peer
+    kQueued,     ///< its message is still to be moved
+    kUnderWay,   ///< virtual time: its message is on the wire
+    kMoved,      ///< all bytes are in place
+    kReturning,  ///< virtual time: nothing is left to do but to let its sender know
+    kDone,       ///< acknowledged, or needs no peer
     kFailed
   };
   uint16_t wqe_index = 0;
@@ -84,6 +87,9 @@ struct Work {
   uint32_t immediate = 0;
   uint64_t bytes = 0;
   uint64_t moved = 0;
+  // Virtual time.
+  Picoseconds ready = 0;  ///< its queue is through with it, and its message may start
+  uint32_t tag = 0;       ///< of its payload: see MemoryTable
 };
 
 struct QpState {
@@ -130,7 +136,7 @@ struct QpState {
   uint8_t rnr_left = 0;
   uint8_t retries_left = kTransportRetries;  ///< of sends that nobody answers
   uint32_t reads_in_flight = 0;
-  std::deque<Work> work;
+  GrowingRing<Work> work;
   size_t to_transmit = 0;  ///< position in `work`: nothing before it is kQueued
   size_t to_deliver = 0;   ///< position in `work`: nothing before it is kQueued or kMoved
 
@@ -139,6 +145,10 @@ struct QpState {
   uint16_t rq_next = 0;     ///< the next to take
   uint16_t rq_done = 0;     ///< the next to complete
   uint64_t received = 0;    ///< messages
+
+  // Virtual time.
+  Picoseconds sq_until = 0;   ///< the send queue is at work on what it has fetched
+  bool is_wire_busy = false;  ///< something will happen before its next message can start
 
   // Scheduling.
   std::array<bool, kStages> scheduled = {};
@@ -160,6 +170,7 @@ struct NicState {
   std::vector<nic::ErrorEvent> errors;  // guarded by error_mutex
   std::atomic<bool> has_errors = false;
   MemoryTable memory;
+  Picoseconds doorbells_until = 0;            ///< virtual time: all doorbells so far have come
   uint64_t rnr_retries = 0;                   ///< of peers, because this NIC had no receive posted
   std::vector<std::unique_ptr<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
   std::vector<std::unique_ptr<QpState>> qps;  ///< number = kFirstQpn + position; null: destroyed

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Virtual time: when the things happen that the other files carry out. A message in costs c of one
+// NIC each, and with wire(b) what its b bytes and the overhead take on the links as they are shared:
+//
+//   the WAIT before it   passes c.wait after its CQE is there and the queue is through with what
+//                        stands before it
+//   its own WQE          c.wqe later it is ready
+//   the wire             it starts when it is ready and the message before it on the QP has left;
+//                        it leaves wire(b) later
+//   the receiver's CQE   latency + c.cqe after it has left
+//   the sender's CQE     a latency later, when the acknowledgement is back
+//
+// Queues run ahead: a WAIT that has passed, or a WQE whose turn comes after costs, is executed at
+// once, and `sq_until` says until when the queue would be busy with it. So WAITs cost no events of
+// the clock, a block transfer few: its start, its end on the wire, both CQEs; and none of these but
+// the end where costs and latency are 0. What is read early, a payload's tag, is checked the more
+// strictly for that: it has to be there when its WQE is fetched.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "prepost/backends/emulated/engine.h"
+#include "prepost/backends/emulated/fluid_network.h"
+
+namespace prepost::emulated {
+
+using nic::Opcode;
+
+namespace {
+
+/// Of a payload that could not be read.
+constexpr uint32_t kRefusedTag = 0xffffffff;
+
+std::string Describe(uint32_t tag) {
+  return tag == kNoTag ? "a block that was not there yet" : fmt::format("block {}", tag - 1);
+}
+
+}  // namespace
+
+bool Engine::RunTimed(uint64_t steps) {
+  for (uint64_t i = 0; i < steps; ++i) {
+    ++steps_;
+    if (!scheduler_.empty()) {
+      Execute(scheduler_.Take());
+    } else if (!AdvanceTime() && !WakeRnrWaiters(true)) {
+      return false;
+    }
+    if (!events_.empty()) break;
+  }
+  return true;
+}
+
+/// Lets one thing happen that is due now, or goes on to when one is. False when none will be.
+bool Engine::AdvanceTime() {
+  VirtualClock& clock = *options_.time.clock;
+  FluidNetwork& network = *options_.time.network;
+  if (void* qp = network.TakeEnded(now())) {
+    EndFlow(*static_cast<QpState*>(qp));
+    return true;
+  }
+  if (clock.RunDue()) return true;
+  const Picoseconds next = std::min(clock.next_at(), network.NextEvent(now()));
+  if (next == kNever) return false;
+  clock.AdvanceTo(next);
+  return true;
+}
+
+void Engine::OnTime(const TimedEvent& event) {
+  if (event.what == kDoorbellDue) {
+    return ReadDoorbell(*static_cast<NicState*>(event.subject), event.value);
+  }
+  QpState& qp = *static_cast<QpState*>(event.subject);
+  const auto index = static_cast<uint16_t>(event.value);
+  switch (static_cast<Due>(event.what)) {
+    case kDoorbellDue:
+      return;
+    case kSendEnableDue:
+    case kRecvEnableDue:
+      return Enable(qp, event.what == kSendEnableDue, index);
+    case kStartDue:
+      qp.is_wire_busy = false;
+      return Kick(qp);
+    case kLandDue:
+      return Land(qp);
+    case kReturnDue:
+      return FinishReturn(qp, index);
+    case kRetryDue:
+      return Retry(qp);
+  }
+}
+
+void Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value) {
+  options_.time.clock->Schedule(at, *this, {.subject = subject, .value = value, .what = what});
+}
+
+/// A host's doorbells come one after the other.
+void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
+  nic.doorbells_until = std::max(now(), nic.doorbells_until) + costs().doorbell;
+  if (nic.doorbells_until == now()) return ReadDoorbell(nic, first_bytes);
+  ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes);
+}
+
+/// On the WQE at hand.
+void Engine::Spend(QpState& qp, Picoseconds cost) {
+  qp.sq_until = std::max(now(), qp.sq_until) + cost;
+}
+
+/// `work` is the WQE at hand, which is being started.
+void Engine::TimeWork(QpState& qp, Work& work) {
+  work.ready = qp.sq_until;
+  if (work.state == Work::State::kDone && (work.signaled || options_.log)) {
+    const Picoseconds at = std::max(now(), work.ready) + (work.signaled ? costs().cqe : 0);
+    if (at == now()) return;
+    work.state = Work::State::kReturning;
+    ScheduleDue(at, &qp, kReturnDue, work.wqe_index);
+  }
+  if (work.state != Work::State::kQueued || wqe_.data.empty()) return;
+  const nic::DataPiece& piece = wqe_.data.front();
+  const TagPlace place =
+      wqe_.data.size() == 1 ? qp.nic.memory.FindTag(piece, Use::kLocalRead) : TagPlace();
+  work.tag = place.tag == nullptr ? kRefusedTag : *place.tag;
+}
+
+void Engine::EnableLater(QpState& target, bool sends, uint16_t limit, Picoseconds at) {
+  ScheduleDue(at, &target, sends ? kSendEnableDue : kRecvEnableDue, limit);
+}
+
+/// True when the message may not start yet, or not at all: then what comes of that is under way.
+bool Engine::HoldsStart(QpState& qp, Work& work) {
+  if (work.tag == kRefusedTag) {
+    FailMove(qp, work, CopyOutcome::kSourceRefused);
+    return true;
+  }
+  if (work.ready <= now()) return false;
+  qp.is_wire_busy = true;
+  ScheduleDue(work.ready, &qp, kStartDue, 0);
+  return true;
+}
+
+void Engine::Depart(QpState& qp, Work& work) {
+  work.state = Work::State::kUnderWay;
+  const uint64_t bytes = work.bytes + costs().message_overhead_bytes;
+  if (bytes == 0 || &qp.nic == &qp.remote->nic) return LeaveWire(qp);
+  qp.is_wire_busy = true;
+  options_.time.network->Start(now(), qp.nic.node, qp.remote->nic.node, bytes, &qp);
+}
+
+void Engine::EndFlow(QpState& qp) {
+  qp.is_wire_busy = false;
+  if (qp.state != nic::QpState::kReadyToSend) return;  // it was flushed meanwhile
+  LeaveWire(qp);
+  Kick(qp);
+}
+
+void Engine::LeaveWire(QpState& qp) {
+  const Picoseconds delay =
+      options_.time.network->Latency(qp.nic.node, qp.remote->nic.node) + costs().cqe;
+  if (delay == 0) return Land(qp);
+  ScheduleDue(now() + delay, &qp, kLandDue, 0);
+}
+
+/// The first message under way is at the receiver.
+void Engine::Land(QpState& qp) {
+  if (qp.state != nic::QpState::kReadyToSend) return;
+  size_t position = qp.to_deliver;
+  while (position < qp.work.size() && qp.work[position].state != Work::State::kUnderWay) ++position;
+  if (position == qp.work.size()) return;
+  Work& work = qp.work[position];
+  work.state = Work::State::kMoved;
+  if (qp.remote->CanReceive() && Reaches(qp, *qp.remote)) {
+    const CopyOutcome outcome = StoreTag(qp, work);
+    if (outcome != CopyOutcome::kDone) FailMove(qp, work, outcome);
+  }
+  Deliver(qp);
+  Kick(qp);
+}
+
+CopyOutcome Engine::StoreTag(QpState& qp, const Work& work) {
+  if (work.bytes == 0) return CopyOutcome::kDone;
+  QpState& remote = *qp.remote;
+  nic::DecodeReceive(remote.memory.rq, work.receive & (remote.config.rq_wqes - 1),
+                     remote.config.rq_stride, &receive_);
+  // It is as long as the receive says at most: Place() has checked that.
+  if (receive_.size() != 1) return CopyOutcome::kTargetRefused;
+  nic::DataPiece piece = receive_.front();
+  piece.bytes = static_cast<uint32_t>(work.bytes);
+  const TagPlace place = remote.nic.memory.FindTag(piece, Use::kLocalWrite);
+  if (place.tag == nullptr) return CopyOutcome::kTargetRefused;
+  if (*place.tag != kNoTag) {
+    Misuse(remote.nic, fmt::format("QP {:#x}: block {} came although it was there", remote.number,
+                                   place.block));
+  } else if (work.tag != TagOf(place.block)) {
+    Misuse(remote.nic, fmt::format("QP {:#x}: {} came where block {} belongs", remote.number,
+                                   Describe(work.tag), place.block));
+  }
+  *place.tag = work.tag;
+  return CopyOutcome::kDone;
+}
+
+/// The receiver has the message of `work`.
+void Engine::Acknowledge(QpState& qp, Work& work) {
+  work.state = Work::State::kDone;
+  if (!is_timed() || !(work.signaled || options_.log)) return;
+  const Picoseconds delay = options_.time.network->Latency(qp.remote->nic.node, qp.nic.node);
+  if (delay == 0) return;
+  work.state = Work::State::kReturning;
+  ScheduleDue(now() + delay, &qp, kReturnDue, work.wqe_index);
+}
+
+void Engine::FinishReturn(QpState& qp, uint16_t wqe_index) {
+  if (qp.state != nic::QpState::kReadyToSend) return;
+  for (size_t i = 0; i < qp.work.size(); ++i) {
+    Work& work = qp.work[i];
+    if (work.wqe_index != wqe_index || work.state != Work::State::kReturning) continue;
+    work.state = Work::State::kDone;
+    return Kick(qp);
+  }
+}
+
+/// It has waited for its time. When nothing else goes on, no receive will come but from a host that
+/// looks: then time stands still.
+void Engine::Retry(QpState& qp) {
+  --retries_due_;
+  if (qp.state != nic::QpState::kReadyToSend || !qp.rnr_waiting) return;
+  const bool is_last = scheduler_.empty() && options_.time.network->flows() == 0 &&
+                       options_.time.clock->events() == retries_due_;
+  if (is_last && IsHopeless(qp)) return rnr_waiters_.push_back(&qp);
+  qp.rnr_waiting = false;
+  Kick(qp);
+}
+
+}  // namespace prepost::emulated
