@@ -221,6 +221,7 @@ class Engine final : private TimeHandler {
   Picoseconds now() const { return options_.time.clock->now(); }
   const NicCosts& costs() const { return options_.time.costs; }
   bool RunTimed(uint64_t steps);
+  bool RunDue();
   bool AdvanceTime();
   void OnTime(const TimedEvent& event) override;
   void ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);

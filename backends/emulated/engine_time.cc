@@ -43,23 +43,27 @@ bool Engine::RunTimed(uint64_t steps) {
     ++steps_;
     if (!scheduler_.empty()) {
       Execute(scheduler_.Take());
-    } else if (!AdvanceTime() && !WakeRnrWaiters(true)) {
-      return false;
+    } else if (!RunDue()) {
+      if (!events_.empty() || options_.time.clock->TakeHold()) break;  // hosts act now
+      if (!AdvanceTime() && !WakeRnrWaiters(true)) return false;
     }
-    if (!events_.empty()) break;
   }
   return true;
 }
 
-/// Lets one thing happen that is due now, or goes on to when one is. False when none will be.
-bool Engine::AdvanceTime() {
-  VirtualClock& clock = *options_.time.clock;
-  FluidNetwork& network = *options_.time.network;
-  if (void* qp = network.TakeEnded(now())) {
+/// Lets one thing happen that is due now. False when none is.
+bool Engine::RunDue() {
+  if (void* qp = options_.time.network->TakeEnded(now())) {
     EndFlow(*static_cast<QpState*>(qp));
     return true;
   }
-  if (clock.RunDue()) return true;
+  return options_.time.clock->RunDue();
+}
+
+/// Goes on to when something is due. False when nothing will be.
+bool Engine::AdvanceTime() {
+  VirtualClock& clock = *options_.time.clock;
+  FluidNetwork& network = *options_.time.network;
   const Picoseconds next = std::min(clock.next_at(), network.NextEvent(now()));
   if (next == kNever) return false;
   clock.AdvanceTo(next);

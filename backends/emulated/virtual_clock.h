@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "prepost/backends/emulated/time_queue.h"
 #include "prepost/backends/emulated/virtual_time.h"
@@ -50,6 +51,11 @@ class VirtualClock {
     due.handler->OnTime(due.event);
     return true;
   }
+  /// Whoever acts outside of the handlers' calls asks that time does not go on before it has: it is
+  /// called when all else that happens now has happened.
+  void Hold() { is_held_ = true; }
+  /// True after Hold(), once.
+  bool TakeHold() { return std::exchange(is_held_, false); }
   /// Needs now() <= at <= next_at() < kNever.
   void AdvanceTo(Picoseconds at) {
     PREPOST_CHECK(at >= now_ && at <= next_at());
@@ -63,6 +69,7 @@ class VirtualClock {
   };
 
   Picoseconds now_ = 0;
+  bool is_held_ = false;
   TimeQueue<Due> due_;
 };
 

@@ -18,16 +18,6 @@ namespace {
 
 constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
 
-Status CheckCosts(const NicCosts& costs) {
-  for (const Picoseconds cost : {costs.wqe, costs.wait, costs.cqe, costs.doorbell}) {
-    if (cost < 0) return Rejected(fmt::format("a NIC's step takes {} ps", cost));
-  }
-  for (const Picoseconds timer : {costs.rnr_timer, costs.ack_timeout}) {
-    if (timer <= 0) return Rejected(fmt::format("a timer of {} ps, expected 1 or more", timer));
-  }
-  return {};
-}
-
 /// One run: arm, start, let time pass, check.
 class VirtualRun {
  public:
@@ -151,6 +141,16 @@ class VirtualRun {
 };
 
 }  // namespace
+
+Status CheckCosts(const NicCosts& costs) {
+  for (const Picoseconds cost : {costs.wqe, costs.wait, costs.cqe, costs.doorbell}) {
+    if (cost < 0) return Rejected(fmt::format("a NIC's step takes {} ps", cost));
+  }
+  for (const Picoseconds timer : {costs.rnr_timer, costs.ack_timeout}) {
+    if (timer <= 0) return Rejected(fmt::format("a timer of {} ps, expected 1 or more", timer));
+  }
+  return {};
+}
 
 Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const Network& network,
                                          const VirtualOffloadOptions& options) {

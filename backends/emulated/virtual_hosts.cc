@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each node of each group has a HostThread, which is
+//
+//     idle      its NIC will tell of the next CQE; when that comes, it is due to look: at the next of
+//               its looks if it polls, after an interrupt if it sleeps
+//     queued    it waits for its core, first come first served
+//     on core   it looks, or is busy with what it found (host_thread.cc)
+//     done      it has dealt with its last completion
+//
+// Time stands still while threads act, and they act when all else that happens at that time has
+// happened: the engine stops before it goes on (VirtualClock::Hold). So it does not matter which of
+// several CQEs of the same time was written first.
+#include "prepost/backends/emulated/virtual_hosts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "prepost/backends/emulated/armed_group.h"
+#include "prepost/backends/emulated/cpu_core.h"
+#include "prepost/backends/emulated/driven_group.h"
+#include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/emulated/virtual_clock.h"
+#include "prepost/runtime/mapping.h"
+
+namespace prepost::emulated {
+namespace {
+
+constexpr uint64_t kSteps = 1 << 20;  // between two looks at the checkpoint
+constexpr size_t kStuckNodesMax = 3;  // that are named
+constexpr size_t kStuckOpsMax = 3;    // of each
+
+/// Different for every core of a cluster.
+uint64_t SeedOf(uint64_t seed, uint32_t host, size_t core) {
+  std::seed_seq mix{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), host,
+                    static_cast<uint32_t>(core)};
+  std::array<uint32_t, 2> words = {};
+  mix.generate(words.begin(), words.end());
+  return uint64_t{words[0]} << 32 | words[1];
+}
+
+struct Player;
+
+struct Core {
+  Core(const HostCosts& costs, const std::vector<HostDelay>& delays, uint64_t seed)
+      : cpu(costs, delays, seed) {}
+
+  CpuCore cpu;
+  Player* owner = nullptr;
+  GrowingRing<Player*> queue;
+};
+
+/// A thread and what it is at.
+struct Player {
+  enum class State : uint8_t { kIdle, kDue, kQueued, kOnCore, kDone };
+
+  Player(const HostCosts& costs, Core& core_in, VirtualClock& clock, TimeHandler& handler,
+         nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
+      : thread(costs, core_in.cpu, clock, handler, endpoint, part, is_root),
+        core(core_in),
+        cqn(endpoint.cq_number()) {}
+
+  HostThread thread;
+  Core& core;
+  uint32_t cqn;
+  uint32_t host = 0;
+  uint32_t group = 0;
+  NodeId node;
+  CpuExecutor* executor = nullptr;
+  State state = State::kIdle;
+  bool is_started = false;
+  bool is_asked = false;     ///< its NIC will tell of the next CQE
+  bool is_told = false;      ///< and has, since the last look
+  bool has_found = false;    ///< something, in the last look
+  Picoseconds found_at = 0;  ///< the last look that found something
+  Picoseconds idle_from = 0;
+};
+
+class HostsRun final : private TimeHandler {
+ public:
+  HostsRun(std::span<const VirtualGroup> groups, uint32_t hosts, FluidNetwork network,
+           const VirtualHostsOptions& options)
+      : plans_(groups),
+        options_(options),
+        network_(std::move(network)),
+        fabric_(hosts, {.time = {.clock = &clock_, .network = &network_, .costs = options.nic}}),
+        players_of_(hosts),
+        cores_(hosts) {
+    result_.hosts.resize(hosts);
+  }
+
+  Status Arm() {
+    for (const VirtualGroup& group : plans_) {
+      PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+      PREPOST_RETURN_IF_ERROR(ArmGroup(group));
+    }
+    return {};
+  }
+
+  Status Run() {
+    std::vector<CqEvent> events;
+    for (left_ = players_.size(); left_ != 0;) {
+      const bool is_busy = fabric_.RunSome(kSteps, &events);
+      for (const CqEvent& event : events) TakeEvent(event);
+      if (!is_busy && due_.empty()) return Stuck();
+      if (due_.empty()) PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+      for (; !due_.empty(); due_.pop_front()) PREPOST_RETURN_IF_ERROR(Act(due_.front()));
+    }
+    return {};
+  }
+
+  Status CheckAll() const {
+    PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
+    for (const Player& player : players_) {
+      if (const std::optional<uint64_t> block = fabric_.MissingBlock(NodeId(player.host))) {
+        return Rejected(fmt::format("host {} has no block {} in the end", player.host, *block));
+      }
+    }
+    return {};
+  }
+
+  VirtualHosts TakeResult() {
+    for (const Player& player : players_) {
+      VirtualHosts::Group& group = result_.groups[player.group];
+      group.nodes[player.node.index()].work = player.thread.work();
+      group.completion = std::max(group.completion, group.nodes[player.node.index()].completion);
+    }
+    for (size_t i = 0; i < cores_.size(); ++i) {
+      for (const Core& core : cores_[i]) {
+        result_.hosts[i].busy += core.cpu.busy();
+        result_.hosts[i].delayed += core.cpu.delayed();
+      }
+    }
+    for (const Resource resource : network_.resources()) {
+      const LinkUse use = network_.UseOf(resource, clock_.now());
+      if (use.bytes != 0) result_.links.push_back({resource, use});
+    }
+    result_.counters = fabric_.engine().counters();
+    return std::move(result_);
+  }
+
+ private:
+  enum What : uint32_t { kPostDue = HostThread::kPostDue, kLookDue, kEndDue };
+  struct Due {
+    Player* player = nullptr;
+    uint32_t what = kLookDue;
+  };
+
+  Status ArmGroup(const VirtualGroup& group) {
+    const PlanHeader& header = group.plan->header();
+    Result<Mapping> addresses = Mapping::Reserved(header.message.bytes);
+    if (!addresses.ok()) return addresses.status();
+    addresses_.push_back(*std::move(addresses));
+    fabric_.HoldTags(header.message.block_bytes);
+    const std::vector<std::span<std::byte>> buffers(header.nodes, addresses_.back().bytes());
+    const size_t first = players_.size();
+    const auto wrap = [&](NodeId node, nic::DeviceEndpoint& endpoint,
+                          const Plan& part) -> Endpoint& {
+      return AddPlayer(group, node, endpoint, part).thread;
+    };
+    Result<DrivenGroup> made =
+        DrivenGroup::Make(fabric_, *group.plan, addresses_.back().bytes(), buffers,
+                          {.ring_wqes_max = options_.ring_wqes_max,
+                           .hosts = group.hosts,
+                           .may_sleep = false,
+                           .wrap = wrap});
+    if (!made.ok()) return made.status();
+    driven_.push_back(*std::move(made));
+    for (size_t i = first; i < players_.size(); ++i) {
+      Player& player = players_[i];
+      player.executor = &driven_.back().executor(player.node);
+      player.state = Player::State::kDue;
+      Schedule(group.start, player, kLookDue);
+    }
+    result_.groups.emplace_back().nodes.resize(header.nodes);
+    return {};
+  }
+
+  Player& AddPlayer(const VirtualGroup& group, NodeId node, nic::DeviceEndpoint& endpoint,
+                    const Plan& part) {
+    const uint32_t host = group.hosts.empty() ? node.value : group.hosts[node.index()].value;
+    Player& player = players_.emplace_back(options_.host, CoreFor(host), clock_,
+                                           static_cast<TimeHandler&>(*this), endpoint, part,
+                                           node == part.header().root);
+    player.host = host;
+    player.group = static_cast<uint32_t>(result_.groups.size());
+    player.node = node;
+    players_of_[host].push_back(&player);
+    return player;
+  }
+
+  /// Of the host's next thread.
+  Core& CoreFor(uint32_t host) {
+    std::deque<Core>& cores = cores_[host];
+    const size_t index = players_of_[host].size() % options_.host.cores;
+    if (index == cores.size()) {
+      std::vector<HostDelay> delays;
+      std::ranges::copy_if(options_.delays, std::back_inserter(delays),
+                           [&](const HostDelay& delay) { return delay.host.value == host; });
+      cores.emplace_back(options_.host, delays, SeedOf(options_.seed, host, index));
+    }
+    return cores[index];
+  }
+
+  /// Also for now: then it is done before time goes on, after what else happens now.
+  void Schedule(Picoseconds at, Player& player, What what) {
+    if (at == clock_.now() && is_acting_) {
+      due_.push_back({&player, what});
+    } else {
+      clock_.Schedule(at, *this, {.subject = &player, .value = 0, .what = what});
+    }
+  }
+
+  void OnTime(const TimedEvent& event) override {
+    if (event.what == kPostDue) {
+      static_cast<HostThread*>(event.subject)->MakePosts();
+    } else {
+      due_.push_back({static_cast<Player*>(event.subject), event.what});
+    }
+    clock_.Hold();  // for doorbells, too: NICs hear of them when the engine has stopped
+  }
+
+  /// The NIC tells of a CQE; or, with number 0, of an error, which everyone is to look for.
+  void TakeEvent(const CqEvent& event) {
+    for (Player* player : players_of_[event.node.index()]) {
+      if (event.cqn == player->cqn) player->is_asked = false;
+      if (event.cqn == player->cqn || event.cqn == 0) Tell(*player);
+    }
+  }
+
+  void Tell(Player& player) {
+    player.is_told = true;
+    if (player.state != Player::State::kIdle) return;
+    player.state = Player::State::kDue;
+    is_acting_ = true;
+    Schedule(NextLook(player), player, kLookDue);
+    is_acting_ = false;
+  }
+
+  /// Of an idle thread that is told now.
+  Picoseconds NextLook(Player& player) const {
+    const Picoseconds now = clock_.now();
+    const Picoseconds poll = options_.host.poll;
+    const Picoseconds looks = poll == 0 ? 0 : (now - player.idle_from + poll - 1) / poll;
+    const Picoseconds look = poll == 0 ? now : player.idle_from + looks * poll;
+    const bool polls = options_.wait == WaitMode::kPolling ||
+                       (options_.wait == WaitMode::kHybrid &&
+                        look <= player.found_at + options_.host.hybrid_polling);
+    if (polls) return look;
+    player.thread.CountWakeup();
+    return now + options_.host.interrupt;
+  }
+
+  Status Act(const Due& due) {
+    is_acting_ = true;
+    const Status status = due.what == kLookDue ? Look(*due.player) : End(*due.player);
+    is_acting_ = false;
+    return status;
+  }
+
+  Status Look(Player& player) {
+    Core& core = player.core;
+    if (core.owner != nullptr) {
+      player.state = Player::State::kQueued;
+      core.queue.push_back(&player);
+      return {};
+    }
+    core.owner = &player;
+    player.state = Player::State::kOnCore;
+    player.is_told = false;
+    if (!std::exchange(player.is_started, true)) {
+      player.thread.Start(*player.executor);
+      player.has_found = true;
+    } else {
+      const Result<bool> found = player.thread.Look(*player.executor);
+      if (!found.ok()) return found.status();
+      player.has_found = *found;
+    }
+    if (player.has_found) player.found_at = clock_.now();
+    if (!player.has_found && !std::exchange(player.is_asked, true)) {
+      PREPOST_RETURN_IF_ERROR(fabric_.nic(NodeId(player.host)).ArmForNext(player.cqn));
+    }
+    Schedule(player.thread.until(), player, kEndDue);
+    return {};
+  }
+
+  /// It is through with what it found, if anything.
+  Status End(Player& player) {
+    player.core.owner = nullptr;
+    if (player.executor->done()) {
+      player.state = Player::State::kDone;
+      result_.groups[player.group].nodes[player.node.index()].completion = clock_.now();
+      --left_;
+    } else if (player.has_found || player.is_told) {
+      player.state = Player::State::kQueued;  // behind those that have waited
+      player.core.queue.push_back(&player);
+    } else {
+      player.state = Player::State::kIdle;
+      player.idle_from = clock_.now();
+    }
+    if (player.core.queue.empty()) return {};
+    Player& next = *player.core.queue.front();
+    player.core.queue.pop_front();
+    return Look(next);
+  }
+
+  Status Stuck() const {
+    std::string text;
+    size_t named = 0;
+    for (const Player& player : players_) {
+      if (player.state == Player::State::kDone) continue;
+      if (named++ == kStuckNodesMax) break;
+      fmt::format_to(std::back_inserter(text), "{}group {}, node {}: {}", named == 1 ? "" : "; ",
+                     player.group, player.node.value, player.executor->Waiting(kStuckOpsMax));
+    }
+    return Rejected(fmt::format("nothing happens any more at {} ps, and {} nodes are not done: {}",
+                                clock_.now(), left_, text));
+  }
+
+  const std::span<const VirtualGroup> plans_;
+  const VirtualHostsOptions& options_;
+  VirtualClock clock_;
+  FluidNetwork network_;
+  Fabric fabric_;
+  std::vector<Mapping>
+      addresses_;  // by group: every node's message is here, as far as addresses go
+  std::deque<Player> players_;
+  std::vector<std::vector<Player*>> players_of_;  // by host
+  std::vector<std::deque<Core>> cores_;           // by host
+  std::vector<DrivenGroup> driven_;               // by group; uses all of the above
+  GrowingRing<Due> due_;
+  bool is_acting_ = false;
+  size_t left_ = 0;
+  VirtualHosts result_;
+};
+
+Status CheckGroup(const VirtualGroup& group, size_t hosts) {
+  const uint32_t nodes = group.plan->header().nodes;
+  if (group.start < 0) return Rejected(fmt::format("it starts at {} ps", group.start));
+  if (group.hosts.empty() && nodes <= hosts) return {};
+  if (group.hosts.size() != nodes) {
+    return Rejected(fmt::format("a plan of {} nodes for {} hosts", nodes,
+                                group.hosts.empty() ? hosts : group.hosts.size()));
+  }
+  std::vector<bool> is_taken(hosts);
+  for (const NodeId host : group.hosts) {
+    if (host.index() >= hosts) {
+      return Rejected(fmt::format("host {}, and there are {}", host.value, hosts));
+    }
+    if (is_taken[host.index()]) return Rejected(fmt::format("host {} is there twice", host.value));
+    is_taken[host.index()] = true;
+  }
+  return {};
+}
+
+Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network,
+                    const VirtualHostsOptions& options) {
+  PREPOST_RETURN_IF_ERROR(CheckNetwork(network, static_cast<uint32_t>(network.nodes.size())));
+  PREPOST_RETURN_IF_ERROR(CheckCosts(options.nic));
+  PREPOST_RETURN_IF_ERROR(CheckCosts(options.host));
+  for (const HostDelay& delay : options.delays) {
+    if (delay.host.index() >= network.nodes.size() || delay.at < 0 || delay.length < 0) {
+      return Rejected(fmt::format("a delay of host {} at {} ps for {} ps", delay.host.value,
+                                  delay.at, delay.length));
+    }
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const Status status = CheckGroup(groups[i], network.nodes.size());
+    if (!status.ok()) return Rejected(fmt::format("group {}: {}", i, status.message()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const Network& network,
+                                     const VirtualHostsOptions& options) {
+  PREPOST_RETURN_IF_ERROR(CheckOptions(groups, network, options));
+  Result<FluidNetwork> fluid = FluidNetwork::Make(network);
+  if (!fluid.ok()) return fluid.status();
+  HostsRun run(groups, static_cast<uint32_t>(network.nodes.size()), *std::move(fluid), options);
+  PREPOST_RETURN_IF_ERROR(run.Arm());
+  PREPOST_RETURN_IF_ERROR(run.Run());
+  PREPOST_RETURN_IF_ERROR(run.CheckAll());
+  return run.TakeResult();
+}
+
+}  // namespace prepost::emulated
