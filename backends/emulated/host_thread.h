@@ -24,11 +24,11 @@ namespace prepost::emulated {
 
 /// What one thread has done.
 struct HostWork {
-  uint64_t looks = 0;        ///< calls of the executor's Poll(), those that found nothing included
+  uint64_t looks = 0;        ///< that found something
   uint64_t completions = 0;  ///< CQEs taken
   uint64_t posts = 0;        ///< since the start
   uint64_t wakeups = 0;      ///< interrupts
-  Picoseconds busy = 0;      ///< of its core, without looks in vain while it polls
+  Picoseconds busy = 0;      ///< of its core; looks in vain do not count
 
   friend bool operator==(const HostWork&, const HostWork&) = default;
 };
@@ -46,7 +46,8 @@ class HostThread final : public Endpoint {
 
   /// Starts the executor, whose endpoint this is.
   void Start(CpuExecutor& executor);
-  /// Lets it look once and do what follows. False: it found nothing. Errors: the executor's.
+  /// Lets it look once and do what follows. False: it found nothing, and that took no time: another
+  /// thread may have the core. Errors: the executor's.
   Result<bool> Look(CpuExecutor& executor);
   /// When it is through with that.
   Picoseconds until() const { return until_; }

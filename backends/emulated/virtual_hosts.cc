@@ -78,8 +78,6 @@ struct Player {
   State state = State::kIdle;
   bool is_started = false;
   bool is_asked = false;     ///< its NIC will tell of the next CQE
-  bool is_told = false;      ///< and has, since the last look
-  bool has_found = false;    ///< something, in the last look
   Picoseconds found_at = 0;  ///< the last look that found something
   Picoseconds idle_from = 0;
 };
@@ -237,7 +235,6 @@ class HostsRun final : private TimeHandler {
   }
 
   void Tell(Player& player) {
-    player.is_told = true;
     if (player.state != Player::State::kIdle) return;
     player.state = Player::State::kDue;
     is_acting_ = true;
@@ -249,8 +246,8 @@ class HostsRun final : private TimeHandler {
   Picoseconds NextLook(Player& player) const {
     const Picoseconds now = clock_.now();
     const Picoseconds poll = options_.host.poll;
-    const Picoseconds looks = poll == 0 ? 0 : (now - player.idle_from + poll - 1) / poll;
-    const Picoseconds look = poll == 0 ? now : player.idle_from + looks * poll;
+    Picoseconds look = std::max(now, player.idle_from);
+    if (poll != 0) look += (poll - (look - player.idle_from) % poll) % poll;
     const bool polls = options_.wait == WaitMode::kPolling ||
                        (options_.wait == WaitMode::kHybrid &&
                         look <= player.found_at + options_.host.hybrid_polling);
@@ -267,49 +264,52 @@ class HostsRun final : private TimeHandler {
   }
 
   Status Look(Player& player) {
-    Core& core = player.core;
-    if (core.owner != nullptr) {
-      player.state = Player::State::kQueued;
-      core.queue.push_back(&player);
-      return {};
+    player.state = Player::State::kQueued;
+    player.core.queue.push_back(&player);
+    return Serve(player.core);
+  }
+
+  /// Lets those that wait for the core look, until one of them finds something.
+  Status Serve(Core& core) {
+    while (core.owner == nullptr && !core.queue.empty()) {
+      Player& player = *core.queue.front();
+      core.queue.pop_front();
+      PREPOST_RETURN_IF_ERROR(LookNow(player));
     }
-    core.owner = &player;
-    player.state = Player::State::kOnCore;
-    player.is_told = false;
+    return {};
+  }
+
+  Status LookNow(Player& player) {
     if (!std::exchange(player.is_started, true)) {
       player.thread.Start(*player.executor);
-      player.has_found = true;
     } else {
       const Result<bool> found = player.thread.Look(*player.executor);
       if (!found.ok()) return found.status();
-      player.has_found = *found;
+      if (!*found) return Rest(player);
     }
-    if (player.has_found) player.found_at = clock_.now();
-    if (!player.has_found && !std::exchange(player.is_asked, true)) {
-      PREPOST_RETURN_IF_ERROR(fabric_.nic(NodeId(player.host)).ArmForNext(player.cqn));
-    }
+    player.core.owner = &player;
+    player.state = Player::State::kOnCore;
+    player.found_at = clock_.now();
     Schedule(player.thread.until(), player, kEndDue);
     return {};
   }
 
-  /// It is through with what it found, if anything.
+  /// It has looked in vain.
+  Status Rest(Player& player) {
+    player.state = Player::State::kIdle;
+    player.idle_from = clock_.now() + options_.host.poll;
+    if (std::exchange(player.is_asked, true)) return {};
+    return fabric_.nic(NodeId(player.host)).ArmForNext(player.cqn);
+  }
+
+  /// It is through with what it found.
   Status End(Player& player) {
     player.core.owner = nullptr;
-    if (player.executor->done()) {
-      player.state = Player::State::kDone;
-      result_.groups[player.group].nodes[player.node.index()].completion = clock_.now();
-      --left_;
-    } else if (player.has_found || player.is_told) {
-      player.state = Player::State::kQueued;  // behind those that have waited
-      player.core.queue.push_back(&player);
-    } else {
-      player.state = Player::State::kIdle;
-      player.idle_from = clock_.now();
-    }
-    if (player.core.queue.empty()) return {};
-    Player& next = *player.core.queue.front();
-    player.core.queue.pop_front();
-    return Look(next);
+    if (!player.executor->done()) return Look(player);  // behind those that have waited
+    player.state = Player::State::kDone;
+    result_.groups[player.group].nodes[player.node.index()].completion = clock_.now();
+    --left_;
+    return Serve(player.core);
   }
 
   Status Stuck() const {
