@@ -95,6 +95,11 @@ void Engine::Execute(const Task& task) {
 
 void Engine::Kick(QpState& qp) {
   if (qp.state != nic::QpState::kReadyToSend) return;
+  if (is_timed()) {
+    if (std::exchange(qp.is_due, true)) return;
+    PrefetchObject(qp);
+    return due_.push_back(&qp);
+  }
   if (CanFetch(qp)) scheduler_.Add(qp, Stage::kFetch);
   if (CanTransmit(qp)) scheduler_.Add(qp, Stage::kTransmit);
   if (CanDeliver(qp)) scheduler_.Add(qp, Stage::kDeliver);

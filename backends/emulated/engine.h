@@ -176,6 +176,7 @@ class Engine final : private TimeHandler {
   void Fetch(QpState& qp);
   bool WellFormed(const QpState& qp);
   void ExecuteWait(QpState& qp);
+  void EndWait(QpState& qp);
   void ExecuteEnable(QpState& qp);
   void Enable(QpState& target, bool sends, uint16_t limit);
   bool CheckEnabled(QpState& target, uint16_t limit);
@@ -204,7 +205,7 @@ class Engine final : private TimeHandler {
   void Deliver(QpState& qp);
   void CompleteReceive(QpState& receiver, const Work& work);
   bool WakeRnrWaiters(bool idle);
-  static uint16_t AvailableReceives(const QpState& qp);
+  static uint16_t AvailableReceives(QpState& qp);
 
   // engine_time.cc
   /// What an event of the clock is about: a NIC in the first case, else a QP.
@@ -221,8 +222,12 @@ class Engine final : private TimeHandler {
   Picoseconds now() const { return options_.time.clock->now(); }
   const NicCosts& costs() const { return options_.time.costs; }
   bool RunTimed(uint64_t steps);
+  void Proceed(QpState& qp);
   bool RunDue();
   bool AdvanceTime();
+  bool EndFlows();
+  bool has_due() const { return due_taken_ != due_.size(); }
+  QpState& TakeDue();
   void OnTime(const TimedEvent& event) override;
   void ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void RingAt(NicState& nic, uint64_t first_bytes);
@@ -246,6 +251,7 @@ class Engine final : private TimeHandler {
   void Complete(QpState& qp);
   void Flush(QpState& qp);
   uint32_t WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields);
+  static bool IsFull(const CqState& cq);
   void WakeWaiters(CqState& cq);
 
   const std::vector<std::unique_ptr<NicState>>& nics_;
@@ -255,7 +261,10 @@ class Engine final : private TimeHandler {
   uint64_t moved_bytes_ = 0;  // payload, whether delivered or not
   EngineCounters counters_;
   std::vector<QpState*> rnr_waiters_;
-  size_t retries_due_ = 0;  // virtual time: by events of the clock
+  // Virtual time.
+  std::vector<QpState*> due_;  // QPs that can do something now, oldest first
+  size_t due_taken_ = 0;       // from the front of due_
+  size_t retries_due_ = 0;     // by events of the clock
   std::vector<CqEvent> events_;
   std::vector<NicEvent> log_;
   std::vector<std::string> misuses_;
@@ -263,6 +272,19 @@ class Engine final : private TimeHandler {
   nic::SendWqe probe_;                   // scratch: one that is looked at ahead of time
   std::vector<nic::DataPiece> receive_;  // scratch
 };
+
+/// Entry `index` of a ring will be needed soon. In virtual time queues are read and written once,
+/// and every access would have to wait for memory.
+inline void Prefetch(std::span<const std::byte> ring, size_t index, size_t stride) {
+  __builtin_prefetch(ring.data() + (index * stride & (ring.size() - 1)), 1);
+}
+
+template <typename T>
+void PrefetchObject(const T& object) {
+  for (size_t at = 0; at < sizeof object; at += 64) {
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(&object) + at, 1);
+  }
+}
 
 /// R3: has a CQ with this producer counter passed CQE `index`?
 constexpr bool HasPassed(uint32_t producer, uint32_t index) {

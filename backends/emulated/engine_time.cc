@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
@@ -41,8 +42,8 @@ std::string Describe(uint32_t tag) {
 bool Engine::RunTimed(uint64_t steps) {
   for (uint64_t i = 0; i < steps; ++i) {
     ++steps_;
-    if (!scheduler_.empty()) {
-      Execute(scheduler_.Take());
+    if (has_due()) {
+      Proceed(TakeDue());
     } else if (!RunDue()) {
       if (!events_.empty() || options_.time.clock->TakeHold()) break;  // hosts act now
       if (!AdvanceTime() && !WakeRnrWaiters(true)) return false;
@@ -51,14 +52,41 @@ bool Engine::RunTimed(uint64_t steps) {
   return true;
 }
 
-/// Lets one thing happen that is due now. False when none is.
-bool Engine::RunDue() {
-  if (void* qp = options_.time.network->TakeEnded(now())) {
-    EndFlow(*static_cast<QpState*>(qp));
-    return true;
+/// Which of the queues is first makes no difference to what happens when. In the order in which they
+/// became due, the memory that the next but one needs has come until it is its turn.
+QpState& Engine::TakeDue() {
+  constexpr size_t kAhead = 2;
+  if (due_taken_ + kAhead < due_.size()) {
+    const QpState& soon = *due_[due_taken_ + kAhead];
+    Prefetch(soon.memory.sq, soon.sq_next, nic::kWqebbBytes);
+    if (soon.remote != nullptr) PrefetchObject(*soon.remote);
   }
-  return options_.time.clock->RunDue();
+  QpState& qp = *due_[due_taken_++];
+  if (due_taken_ == due_.size()) {
+    due_.clear();
+    due_taken_ = 0;
+  }
+  qp.is_due = false;
+  return qp;
 }
+
+/// Does all that the queue can do now.
+void Engine::Proceed(QpState& qp) {
+  while (qp.state == nic::QpState::kReadyToSend) {
+    if (CanFetch(qp)) {
+      Fetch(qp);
+    } else if (CanTransmit(qp)) {
+      Transmit(qp);
+    } else if (!qp.work.empty() && qp.work.front().state >= Work::State::kDone) {
+      Complete(qp);
+    } else {
+      return;
+    }
+  }
+}
+
+/// Lets one thing happen that is due now. False when none is.
+bool Engine::RunDue() { return EndFlows() || options_.time.clock->RunDue(); }
 
 /// Goes on to when something is due. False when nothing will be.
 bool Engine::AdvanceTime() {
@@ -68,6 +96,24 @@ bool Engine::AdvanceTime() {
   if (next == kNever) return false;
   clock.AdvanceTo(next);
   return true;
+}
+
+/// Some of the messages that leave the wire now; false when none does. A few at a time, for the
+/// memory of all to come while the first are at work.
+bool Engine::EndFlows() {
+  std::array<void*, 8> owners;
+  const size_t count = options_.time.network->TakeEnded(now(), owners);
+  const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(owners[i]); };
+  for (size_t i = 0; i < count; ++i) PrefetchObject(qp(i));
+  for (size_t i = 0; i < count; ++i) PrefetchObject(*qp(i).remote);
+  for (size_t i = 0; i < count; ++i) {
+    const QpState& remote = *qp(i).remote;
+    PrefetchObject(remote.recv_cq);
+    PrefetchObject(qp(i).send_cq);
+    Prefetch(remote.memory.rq, remote.rq_done, nic::kReceiveStrideBytes);
+  }
+  for (size_t i = 0; i < count; ++i) EndFlow(qp(i));
+  return count != 0;
 }
 
 void Engine::OnTime(const TimedEvent& event) {
@@ -227,7 +273,7 @@ void Engine::FinishReturn(QpState& qp, uint16_t wqe_index) {
 void Engine::Retry(QpState& qp) {
   --retries_due_;
   if (qp.state != nic::QpState::kReadyToSend || !qp.rnr_waiting) return;
-  const bool is_last = scheduler_.empty() && options_.time.network->flows() == 0 &&
+  const bool is_last = due_.empty() && options_.time.network->flows() == 0 &&
                        options_.time.clock->events() == retries_due_;
   if (is_last && IsHopeless(qp)) return rnr_waiters_.push_back(&qp);
   qp.rnr_waiting = false;

@@ -21,6 +21,7 @@
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/nic.h"
+#include "prepost/backends/emulated/page_arena.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/nic_model.h"
 #include "prepost/runtime/event_fd.h"
@@ -90,6 +91,7 @@ class Fabric {
   void Poke();
   std::vector<CqEvent> SignalEvents();
 
+  PageArena arena_;
   std::vector<std::unique_ptr<NicState>> states_;
   std::vector<std::unique_ptr<Nic>> nics_;
   std::mutex engine_mutex_;                     // held for each batch, and for each command

@@ -219,18 +219,19 @@ Picoseconds FluidNetwork::NextEvent(Picoseconds now) {
   return ends_.next_at();
 }
 
-void* FluidNetwork::TakeEnded(Picoseconds now) {
+size_t FluidNetwork::TakeEnded(Picoseconds now, std::span<void*> owners) {
   PREPOST_CHECK(ends_.next_at() >= now);
-  while (ends_.next_at() == now) {
+  size_t count = 0;
+  while (count < owners.size() && ends_.next_at() == now) {
     const End end = ends_.Pop();
     Flow& flow = flows_[end.flow];
     if (flow.generation != end.generation) continue;  // another rate since
     ++flow.generation;
     Leave(end.flow, now);
     free_flows_.push_back(end.flow);
-    return flow.owner;
+    owners[count++] = flow.owner;
   }
-  return nullptr;
+  return count;
 }
 
 }  // namespace prepost::emulated

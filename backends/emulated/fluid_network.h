@@ -49,9 +49,9 @@ class FluidNetwork {
   /// it may be before. > now. To be called when all that happens now has happened; kNever: no flow
   /// ends.
   Picoseconds NextEvent(Picoseconds now);
-  /// The owner of a flow that ends now and has not been taken; or null.
-  /// Times may not pass over NextEvent() before.
-  void* TakeEnded(Picoseconds now);
+  /// Takes flows that end now out and puts their owners into `owners`, as many as there is room for;
+  /// returns how many. Times may not pass over NextEvent() before.
+  size_t TakeEnded(Picoseconds now, std::span<void*> owners);
 
   size_t flows() const { return flows_.size() - free_flows_.size(); }
   /// All that it has, by kind and index.
@@ -86,30 +86,30 @@ class FluidNetwork {
   };
   struct Flow {
     void* owner = nullptr;
-    Path path;
+    Rate limit = 0;  ///< what it gets alone
+    Work left = 0;
+    Rate rate = 0;
+    Picoseconds since = 0;    ///< from when on `left` goes down by `rate`
     uint32_t generation = 0;  ///< of its end in ends_: others are out of date
     bool in_component = false;
     bool is_fixed = false;  ///< its new rate is known
-    Rate limit = 0;         ///< what it gets alone
-    Rate rate = 0;
-    Rate new_rate = 0;
-    Picoseconds since = 0;  ///< from when on `left` goes down by `rate`
-    Work left = 0;
+    Path path;
     uint64_t bytes = 0;
     std::array<Neighbours, kPathLinks> hops;  ///< in the lists of flows of the links
+    Rate new_rate = 0;
   };
-  struct Link {
+  struct alignas(64) Link {
     Rate rate = 0;
-    Rate demand = 0;         ///< sum of its flows' limits
+    Rate demand = 0;  ///< sum of its flows' limits
     uint32_t flows = 0;
     Hop first = kNoHop;
-    bool is_tight = false;   ///< when last settled, demand was more than the rate
-    bool is_changed = false; ///< in changed_links_
-    bool in_component = false;
-    uint32_t unfixed = 0;    ///< flows, while rates are computed
-    Rate residual = 0;       ///< the same
-    LinkUse use;
     Picoseconds busy_since = 0;
+    LinkUse use;
+    Rate residual = 0;        ///< while rates are computed
+    uint32_t unfixed = 0;     ///< the same: flows
+    bool is_tight = false;    ///< when last settled, demand was more than the rate
+    bool is_changed = false;  ///< in changed_links_
+    bool in_component = false;
 
     bool NeedsSharing() const { return is_tight || demand > rate; }
     Rate Share() const { return residual / unfixed; }

@@ -34,7 +34,7 @@ class GrowingRing {
   }
   void pop_front() {
     first_ = (first_ + 1) & (places_.size() - 1);
-    --size_;
+    if (--size_ == 0) first_ = 0;  // the place that was used last
   }
   void clear() { first_ = size_ = 0; }
 

@@ -28,7 +28,9 @@ bool Engine::CanFetch(const QpState& qp) const {
 
 void Engine::Fetch(QpState& qp) {
   if (!CanFetch(qp)) return;
+  if (qp.has_waited) return EndWait(qp);
   nic::DecodeSend(qp.memory.sq, qp.sq_next, &wqe_);
+  Prefetch(qp.memory.sq, size_t{qp.sq_next} + wqe_.wqebbs(), nic::kWqebbBytes);
   if (!WellFormed(qp)) return FailFetch(qp, Syndrome::kLocalQpOperation);
   qp.fenced = nic::HoldsForReads(wqe_.fence) && qp.reads_in_flight != 0;
   if (qp.fenced) return;  // R10: Complete of the last READ fetches again
@@ -113,7 +115,7 @@ void Engine::ExecuteWait(QpState& qp) {
     wrong = fmt::format("WAIT on CQ {:#x}, which does not exist", wqe_.number);
   } else if (!qp.config.cd_master) {
     wrong = "WAIT on a QP without cd_master";
-  } else if (cq->config.doorbell_page != qp.config.doorbell_page) {
+  } else if (cq->doorbell_page != qp.config.doorbell_page) {
     wrong = fmt::format("WAIT on CQ {:#x}, which is on another doorbell page", wqe_.number);
   }
   if (!wrong.empty()) {
@@ -127,8 +129,25 @@ void Engine::ExecuteWait(QpState& qp) {
   qp.parked = true;
   qp.parked_cq = cq->number;
   qp.parked_index = wqe_.index & nic::kCqIndexMask;
-  cq->waiters.push_back({&qp, wqe_.index});
+  qp.parked_completion = wqe_.completion;
+  qp.next_waiter = nullptr;
+  (cq->first_waiter == nullptr ? cq->first_waiter : cq->last_waiter->next_waiter) = &qp;
+  cq->last_waiter = &qp;
   Log(qp, NicEvent::Kind::kPark, qp.sq_next, Opcode::kWait, cq->number, qp.parked_index);
+}
+
+/// Virtual time: of a WAIT that was read when the queue parked at it.
+void Engine::EndWait(QpState& qp) {
+  qp.has_waited = false;
+  wqe_ = {.wqe_index = qp.sq_next,
+          .opcode = Opcode::kWait,
+          .qpn = qp.number,
+          .segments = nic::SendWqe::HeadSegments(Opcode::kWait),
+          .completion = qp.parked_completion,
+          .data = std::move(wqe_.data)};
+  wqe_.data.clear();
+  Spend(qp, costs().wait);
+  StartWork(qp, Work::State::kDone);
 }
 
 void Engine::ExecuteEnable(QpState& qp) {

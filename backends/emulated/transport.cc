@@ -84,7 +84,7 @@ void Engine::Fail(QpState& receiver, QpFault::Kind kind) {
       return Vanish(receiver);
     case QpFault::Kind::kDeviceFatal:
       receiver.nic.has_failed = true;
-      for (const std::unique_ptr<QpState>& qp : receiver.nic.qps) {
+      for (const ArenaPointer<QpState>& qp : receiver.nic.qps) {
         if (qp != nullptr) Vanish(*qp);
       }
       return Tell(receiver.nic, {nic::ErrorEvent::Kind::kDeviceFatal, 0});
@@ -149,12 +149,15 @@ bool Engine::Place(QpState& qp, Work& work) {
   return true;
 }
 
-uint16_t Engine::AvailableReceives(const QpState& qp) {
+/// Looks at the doorbell record when all that it told of is taken.
+uint16_t Engine::AvailableReceives(QpState& qp) {
   if (qp.config.rq_wqes == 0) return 0;
-  const auto posted = static_cast<uint16_t>(
-      nic::BigEndian(std::atomic_ref(qp.memory.doorbell_record[nic::kReceiveRecord])
-                         .load(std::memory_order_acquire)));
-  const auto available = static_cast<uint16_t>(posted - qp.rq_next);
+  if (qp.rq_posted == qp.rq_next) {
+    qp.rq_posted = static_cast<uint16_t>(
+        nic::BigEndian(std::atomic_ref(qp.memory.doorbell_record[nic::kReceiveRecord])
+                           .load(std::memory_order_acquire)));
+  }
+  const auto available = static_cast<uint16_t>(qp.rq_posted - qp.rq_next);
   if (!qp.config.managed_recv) return available;
   return std::min(available, static_cast<uint16_t>(qp.rq_enabled - qp.rq_next));
 }
@@ -197,7 +200,7 @@ bool Engine::WakeRnrWaiters(bool idle) {
     }
     qp->rnr_waiting = false;
     Kick(*qp);
-    woken = woken || !scheduler_.empty();
+    woken = woken || !scheduler_.empty() || has_due();
   }
   return woken;
 }
