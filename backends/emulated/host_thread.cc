@@ -69,6 +69,7 @@ Result<PollOutcome> HostThread::Poll(std::span<OpId> completed, std::chrono::mil
   Result<PollOutcome> outcome = endpoint_.Poll(completed, timeout);
   if (!outcome.ok()) return outcome;
   found_ = outcome->completed;
+  may_find_more_ = found_ == completed.size();
   if (found_ == 0) return outcome;
   ++work_.looks;
   work_.completions += found_;

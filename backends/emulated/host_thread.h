@@ -51,6 +51,8 @@ class HostThread final : public Endpoint {
   Result<bool> Look(CpuExecutor& executor);
   /// When it is through with that.
   Picoseconds until() const { return until_; }
+  /// It has not seen all that was there; or not looked since the start.
+  bool may_find_more() const { return may_find_more_; }
   /// Posts what is due now.
   void MakePosts();
   void CountWakeup() { ++work_.wakeups; }
@@ -91,6 +93,7 @@ class HostThread final : public Endpoint {
   bool is_set_up_ = false;  // for the message
   Picoseconds until_ = 0;
   size_t found_ = 0;  // by the last look
+  bool may_find_more_ = true;
   GrowingRing<Post> posts_;
   HostWork work_;
 };

@@ -2,11 +2,14 @@
 //
 // Each node of each group has a HostThread, which is
 //
-//     idle      its NIC will tell of the next CQE; when that comes, it is due to look: at the next of
-//               its looks if it polls, after an interrupt if it sleeps
+//     idle      its NIC will tell of the next CQE. When that comes, it is due to look: when it is
+//               through with what it found last; after that, at the next of its looks if it polls,
+//               after an interrupt if it sleeps
+//     due       it will look at a time that is known
 //     queued    it waits for its core, first come first served
-//     on core   it looks, or is busy with what it found (host_thread.cc)
-//     done      it has dealt with its last completion
+//     done      it has found its last completion
+//
+// What a look takes is known at once (host_thread.cc), so its end needs no event.
 //
 // Time stands still while threads act, and they act when all else that happens at that time has
 // happened: the engine stops before it goes on (VirtualClock::Hold). So it does not matter which of
@@ -54,13 +57,14 @@ struct Core {
       : cpu(costs, delays, seed) {}
 
   CpuCore cpu;
-  Player* owner = nullptr;
+  Picoseconds busy_until = 0;
+  bool is_free_due = false;  ///< somebody waits for that
   GrowingRing<Player*> queue;
 };
 
 /// A thread and what it is at.
 struct Player {
-  enum class State : uint8_t { kIdle, kDue, kQueued, kOnCore, kDone };
+  enum class State : uint8_t { kIdle, kDue, kQueued, kDone };
 
   Player(const HostCosts& costs, Core& core_in, VirtualClock& clock, TimeHandler& handler,
          nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
@@ -77,9 +81,9 @@ struct Player {
   CpuExecutor* executor = nullptr;
   State state = State::kIdle;
   bool is_started = false;
-  bool is_asked = false;     ///< its NIC will tell of the next CQE
-  Picoseconds found_at = 0;  ///< the last look that found something
-  Picoseconds idle_from = 0;
+  bool is_asked = false;      ///< its NIC will tell of the next CQE
+  Picoseconds found_at = 0;   ///< the last look that found something
+  Picoseconds idle_from = 0;  ///< through with what it found, it looks for more
 };
 
 class HostsRun final : private TimeHandler {
@@ -146,7 +150,7 @@ class HostsRun final : private TimeHandler {
   }
 
  private:
-  enum What : uint32_t { kPostDue = HostThread::kPostDue, kLookDue, kEndDue };
+  enum What : uint32_t { kPostDue = HostThread::kPostDue, kLookDue, kFreeDue };
   struct Due {
     Player* player = nullptr;
     uint32_t what = kLookDue;
@@ -245,9 +249,10 @@ class HostsRun final : private TimeHandler {
   /// Of an idle thread that is told now.
   Picoseconds NextLook(Player& player) const {
     const Picoseconds now = clock_.now();
+    if (now <= player.idle_from) return player.idle_from;
     const Picoseconds poll = options_.host.poll;
-    Picoseconds look = std::max(now, player.idle_from);
-    if (poll != 0) look += (poll - (look - player.idle_from) % poll) % poll;
+    const Picoseconds late = poll == 0 ? 0 : (now - player.idle_from) % poll;
+    const Picoseconds look = late == 0 ? now : now + poll - late;
     const bool polls = options_.wait == WaitMode::kPolling ||
                        (options_.wait == WaitMode::kHybrid &&
                         look <= player.found_at + options_.host.hybrid_polling);
@@ -258,7 +263,8 @@ class HostsRun final : private TimeHandler {
 
   Status Act(const Due& due) {
     is_acting_ = true;
-    const Status status = due.what == kLookDue ? Look(*due.player) : End(*due.player);
+    if (due.what == kFreeDue) due.player->core.is_free_due = false;
+    const Status status = due.what == kLookDue ? Look(*due.player) : Serve(due.player->core);
     is_acting_ = false;
     return status;
   }
@@ -271,8 +277,12 @@ class HostsRun final : private TimeHandler {
 
   /// Lets those that wait for the core look, until one of them finds something.
   Status Serve(Core& core) {
-    while (core.owner == nullptr && !core.queue.empty()) {
+    while (!core.queue.empty()) {
       Player& player = *core.queue.front();
+      if (core.busy_until > clock_.now()) {
+        if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
+        return {};
+      }
       core.queue.pop_front();
       PREPOST_RETURN_IF_ERROR(LookNow(player));
     }
@@ -280,36 +290,34 @@ class HostsRun final : private TimeHandler {
   }
 
   Status LookNow(Player& player) {
+    HostThread& thread = player.thread;
+    bool has_found = true;
     if (!std::exchange(player.is_started, true)) {
-      player.thread.Start(*player.executor);
+      thread.Start(*player.executor);
     } else {
-      const Result<bool> found = player.thread.Look(*player.executor);
+      const Result<bool> found = thread.Look(*player.executor);
       if (!found.ok()) return found.status();
-      if (!*found) return Rest(player);
+      has_found = *found;
     }
-    player.core.owner = &player;
-    player.state = Player::State::kOnCore;
-    player.found_at = clock_.now();
-    Schedule(player.thread.until(), player, kEndDue);
-    return {};
-  }
-
-  /// It has looked in vain.
-  Status Rest(Player& player) {
+    player.idle_from = thread.until();
+    if (has_found) {
+      player.core.busy_until = thread.until();
+      player.found_at = clock_.now();
+    }
+    if (player.executor->done()) {
+      player.state = Player::State::kDone;
+      result_.groups[player.group].nodes[player.node.index()].completion = thread.until();
+      --left_;
+      return {};
+    }
+    if (thread.may_find_more()) {
+      player.state = Player::State::kDue;
+      Schedule(thread.until(), player, kLookDue);
+      return {};
+    }
     player.state = Player::State::kIdle;
-    player.idle_from = clock_.now() + options_.host.poll;
     if (std::exchange(player.is_asked, true)) return {};
     return fabric_.nic(NodeId(player.host)).ArmForNext(player.cqn);
-  }
-
-  /// It is through with what it found.
-  Status End(Player& player) {
-    player.core.owner = nullptr;
-    if (!player.executor->done()) return Look(player);  // behind those that have waited
-    player.state = Player::State::kDone;
-    result_.groups[player.group].nodes[player.node.index()].completion = clock_.now();
-    --left_;
-    return Serve(player.core);
   }
 
   Status Stuck() const {
