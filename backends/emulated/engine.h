@@ -34,6 +34,7 @@
 #ifndef PREPOST_BACKENDS_EMULATED_ENGINE_H_
 #define PREPOST_BACKENDS_EMULATED_ENGINE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -227,6 +228,8 @@ class Engine final : private TimeHandler {
   bool EndFlows();
   bool has_due() const { return due_taken_ != due_.size(); }
   QpState& TakeDue();
+  static void Foresee(const QpState& qp);
+  static void ForeseeSoon(const QpState& qp);
   void OnTime(const TimedEvent& event) override;
   void ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void RingAt(NicState& nic, uint64_t first_bytes);
@@ -280,7 +283,8 @@ inline void Prefetch(std::span<const std::byte> ring, size_t index, size_t strid
 
 template <typename T>
 void PrefetchObject(const T& object) {
-  for (size_t at = 0; at < sizeof object; at += 64) {
+  // Of larger ones, the first lines are those that count.
+  for (size_t at = 0; at < std::min<size_t>(sizeof object, 256); at += 64) {
     __builtin_prefetch(reinterpret_cast<const std::byte*>(&object) + at, 1);
   }
 }

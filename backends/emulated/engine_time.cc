@@ -33,6 +33,10 @@ namespace {
 /// Of a payload that could not be read.
 constexpr uint32_t kRefusedTag = 0xffffffff;
 
+/// How many QPs ahead memory is asked for.
+constexpr size_t kFar = 4;
+constexpr size_t kNear = 2;
+
 std::string Describe(uint32_t tag) {
   return tag == kNoTag ? "a block that was not there yet" : fmt::format("block {}", tag - 1);
 }
@@ -53,14 +57,10 @@ bool Engine::RunTimed(uint64_t steps) {
 }
 
 /// Which of the queues is first makes no difference to what happens when. In the order in which they
-/// became due, the memory that the next but one needs has come until it is its turn.
+/// became due, the memory that a queue needs is on its way until it is its turn.
 QpState& Engine::TakeDue() {
-  constexpr size_t kAhead = 2;
-  if (due_taken_ + kAhead < due_.size()) {
-    const QpState& soon = *due_[due_taken_ + kAhead];
-    Prefetch(soon.memory.sq, soon.sq_next, nic::kWqebbBytes);
-    if (soon.remote != nullptr) PrefetchObject(*soon.remote);
-  }
+  if (due_taken_ + kFar < due_.size()) Foresee(*due_[due_taken_ + kFar]);
+  if (due_taken_ + kNear < due_.size()) ForeseeSoon(*due_[due_taken_ + kNear]);
   QpState& qp = *due_[due_taken_++];
   if (due_taken_ == due_.size()) {
     due_.clear();
@@ -68,6 +68,32 @@ QpState& Engine::TakeDue() {
   }
   qp.is_due = false;
   return qp;
+}
+
+/// Asks for the memory that pointers in the QP lead to, which is in the cache itself.
+void Engine::Foresee(const QpState& qp) {
+  Prefetch(qp.memory.sq, qp.sq_next, nic::kWqebbBytes);
+  Prefetch(qp.memory.sq, size_t{qp.sq_next} + 1, nic::kWqebbBytes);
+  PrefetchObject(qp.send_cq);
+  PrefetchObject(qp.nic);
+  if (qp.remote != nullptr) PrefetchObject(*qp.remote);
+}
+
+/// Asks for what is one step farther: the CQ that the WQE at hand waits for, where a message lands.
+void Engine::ForeseeSoon(const QpState& qp) {
+  const size_t index = size_t{qp.sq_next} + (qp.has_waited ? 1 : 0);
+  const std::byte* wqe =
+      qp.memory.sq.data() + (index * nic::kWqebbBytes & (qp.memory.sq.size() - 1));
+  if (static_cast<Opcode>(wqe[nic::control::kOpcode]) == Opcode::kWait) {
+    const auto number =
+        nic::LoadBigEndian<uint32_t>(wqe + nic::kSegmentBytes + nic::coordination::kNumber);
+    if (const CqState* cq = qp.nic.FindCq(number)) PrefetchObject(*cq);
+  }
+  if (qp.remote == nullptr) return;
+  PrefetchObject(qp.remote->recv_cq);
+  if (!qp.remote->memory.rq.empty()) {
+    Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
+  }
 }
 
 /// Does all that the queue can do now.
@@ -107,9 +133,15 @@ bool Engine::EndFlows() {
   for (size_t i = 0; i < count; ++i) PrefetchObject(*qp(i).remote);
   for (size_t i = 0; i < count; ++i) {
     const QpState& remote = *qp(i).remote;
-    PrefetchObject(remote.recv_cq);
     PrefetchObject(qp(i).send_cq);
+    PrefetchObject(remote.recv_cq);
+    PrefetchObject(remote.nic);
     Prefetch(remote.memory.rq, remote.rq_done, nic::kReceiveStrideBytes);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    for (const CqState* cq : {&qp(i).send_cq, &qp(i).remote->recv_cq}) {
+      if (cq->first_waiter != nullptr) PrefetchObject(*cq->first_waiter);
+    }
   }
   for (size_t i = 0; i < count; ++i) EndFlow(qp(i));
   return count != 0;
