@@ -37,6 +37,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -226,6 +227,8 @@ class Engine final : private TimeHandler {
   void Proceed(QpState& qp);
   bool AdvanceTime();
   bool EndFlows();
+  bool RunDue();
+  static void ForeseeLandings(std::span<void* const> qps);
   bool has_due() const { return due_taken_ != due_.size(); }
   QpState& TakeDue();
   static void Foresee(const QpState& qp);
@@ -266,7 +269,8 @@ class Engine final : private TimeHandler {
   // Virtual time.
   std::vector<QpState*> due_;  // QPs that can do something now, oldest first
   size_t due_taken_ = 0;       // from the front of due_
-  size_t retries_due_ = 0;     // by events of the clock
+  size_t retries_due_ = 0;     // events of the clock
+  size_t doorbells_due_ = 0;   // the same
   std::vector<CqEvent> events_;
   std::vector<NicEvent> log_;
   std::vector<std::string> misuses_;

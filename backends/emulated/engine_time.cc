@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
@@ -33,6 +34,8 @@ namespace {
 /// Of a payload that could not be read.
 constexpr uint32_t kRefusedTag = 0xffffffff;
 
+/// Messages that arrive together.
+constexpr size_t kBatch = 8;
 /// How many QPs ahead memory is asked for.
 constexpr size_t kFar = 4;
 constexpr size_t kNear = 2;
@@ -115,8 +118,7 @@ void Engine::Proceed(QpState& qp) {
 bool Engine::AdvanceTime() {
   VirtualClock& clock = *options_.time.clock;
   FluidNetwork& network = *options_.time.network;
-  if (EndFlows()) return true;
-  if (clock.RunDue()) return true;
+  if (EndFlows() || RunDue()) return true;
   const Picoseconds next = std::min(clock.next_at(), network.NextEvent(now()));
   if (next == kNever) return false;
   clock.AdvanceTo(next);
@@ -126,29 +128,51 @@ bool Engine::AdvanceTime() {
 /// Some of the messages that leave the wire now; false when none does. A few at a time, for the
 /// memory of all to come while the first are at work.
 bool Engine::EndFlows() {
-  std::array<void*, 8> owners;
-  const size_t count = options_.time.network->TakeEnded(now(), owners);
-  const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(owners[i]); };
-  for (size_t i = 0; i < count; ++i) PrefetchObject(qp(i));
-  for (size_t i = 0; i < count; ++i) PrefetchObject(*qp(i).remote);
-  for (size_t i = 0; i < count; ++i) {
-    const QpState& remote = *qp(i).remote;
-    PrefetchObject(qp(i).send_cq);
-    PrefetchObject(remote.recv_cq);
-    PrefetchObject(remote.nic);
-    Prefetch(remote.memory.rq, remote.rq_done, nic::kReceiveStrideBytes);
-  }
-  for (size_t i = 0; i < count; ++i) {
-    for (const CqState* cq : {&qp(i).send_cq, &qp(i).remote->recv_cq}) {
-      if (cq->first_waiter != nullptr) PrefetchObject(*cq->first_waiter);
-    }
-  }
-  for (size_t i = 0; i < count; ++i) EndFlow(qp(i));
+  std::array<void*, kBatch> qps;
+  const size_t count = options_.time.network->TakeEnded(now(), qps);
+  ForeseeLandings(std::span(qps).first(count));
+  for (size_t i = 0; i < count; ++i) EndFlow(*static_cast<QpState*>(qps[i]));
   return count != 0;
+}
+
+/// Some of the events that are due now, in the same way.
+bool Engine::RunDue() {
+  std::array<void*, kBatch> subjects;
+  const size_t count = options_.time.clock->SubjectsDue(*this, subjects);
+  // Only the first doorbells are about NICs, and cost a moment here.
+  if (doorbells_due_ == 0) ForeseeLandings(std::span(subjects).first(count));
+  if (!options_.time.clock->RunDue()) return false;
+  for (size_t i = 1; i < count && events_.empty(); ++i) options_.time.clock->RunDue();
+  return true;
+}
+
+/// Messages of these QPs are about to arrive, or to be acknowledged.
+void Engine::ForeseeLandings(std::span<void* const> qps) {
+  const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(qps[i]); };
+  for (size_t i = 0; i < qps.size(); ++i) PrefetchObject(qp(i));
+  for (size_t i = 0; i < qps.size(); ++i) {
+    if (qp(i).remote != nullptr) PrefetchObject(*qp(i).remote);
+  }
+  for (size_t i = 0; i < qps.size(); ++i) {
+    PrefetchObject(qp(i).send_cq);
+    const QpState* remote = qp(i).remote;
+    if (remote == nullptr || remote->memory.rq.empty()) continue;
+    PrefetchObject(remote->recv_cq);
+    PrefetchObject(remote->nic);
+    Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
+  }
+  for (size_t i = 0; i < qps.size(); ++i) {
+    const CqState& sends = qp(i).send_cq;
+    if (sends.first_waiter != nullptr) PrefetchObject(*sends.first_waiter);
+    if (qp(i).remote == nullptr) continue;
+    const CqState& receives = qp(i).remote->recv_cq;
+    if (receives.first_waiter != nullptr) PrefetchObject(*receives.first_waiter);
+  }
 }
 
 void Engine::OnTime(const TimedEvent& event) {
   if (event.what == kDoorbellDue) {
+    --doorbells_due_;
     return ReadDoorbell(*static_cast<NicState*>(event.subject), event.value);
   }
   QpState& qp = *static_cast<QpState*>(event.subject);
@@ -179,6 +203,7 @@ void Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value
 void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
   nic.doorbells_until = std::max(now(), nic.doorbells_until) + costs().doorbell;
   if (nic.doorbells_until == now()) return ReadDoorbell(nic, first_bytes);
+  ++doorbells_due_;
   ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes);
 }
 
