@@ -37,7 +37,7 @@
 namespace prepost::emulated {
 namespace {
 
-constexpr uint64_t kSteps = 1 << 20;  // between two looks at the checkpoint
+constexpr uint64_t kSteps = 1 << 12;  // between two looks at the checkpoint
 constexpr size_t kStuckNodesMax = 3;  // that are named
 constexpr size_t kStuckOpsMax = 3;    // of each
 
