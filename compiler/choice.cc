@@ -29,7 +29,7 @@
 #include <limits>
 #include <map>
 
-#include "prepost/compiler/rate_text.h"
+#include "prepost/ir/rate_text.h"
 
 namespace prepost {
 namespace {

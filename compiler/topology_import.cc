@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "prepost/compiler/host_list.h"
-#include "prepost/compiler/rate_text.h"
 #include "prepost/ir/near_name.h"
 #include "prepost/ir/plan.h"
+#include "prepost/ir/rate_text.h"
 
 namespace prepost {
 namespace {

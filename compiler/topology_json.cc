@@ -12,8 +12,9 @@
 #include <utility>
 
 #include "prepost/compiler/host_list.h"
-#include "prepost/compiler/rate_text.h"
 #include "prepost/ir/plan.h"
+#include "prepost/ir/rate_json.h"
+#include "prepost/ir/rate_text.h"
 
 namespace prepost {
 namespace {
@@ -28,40 +29,13 @@ constexpr size_t kHostListsBytesMax = 1u << 28;  // of all together
 constexpr size_t kHostsPerList = 2048;           // of at most 256 bytes each
 constexpr size_t kOverridesMax = kNodesMax;
 
-/// A number as written, or text with a unit by `parse`.
-JsonForm::ReadScalar ReadQuantity(Result<double> (*parse)(std::string_view), const char* number_is,
-                                  std::function<Status(double)> take) {
-  return [=](const JsonScalar& scalar) -> Status {
-    if (scalar.kind == JsonScalar::Kind::kString) {
-      const Result<double> value = parse(scalar.text);
-      return value.ok() ? take(*value) : value.status();
-    }
-    if (scalar.kind == JsonScalar::Kind::kUnsigned) return take(static_cast<double>(scalar.number));
-    double value = 0;
-    const char* const end = scalar.text.data() + scalar.text.size();
-    const auto [rest, error] = std::from_chars(scalar.text.data(), end, value);
-    if (scalar.kind != JsonScalar::Kind::kOtherNumber || error != std::errc() || rest != end) {
-      return Rejected(
-          fmt::format("expected {} or text with a unit, found {}", number_is, scalar.Describe()));
-    }
-    return take(value);
+/// Keeps what was read.
+template <typename Out>
+std::function<Status(double)> Into(Out* out) {
+  return [out](double value) {
+    *out = value;
+    return Status();
   };
-}
-
-JsonForm::ReadScalar ReadRate(std::function<void(double)> set) {
-  return ReadQuantity(ParseRate, "a number of bytes/s", [set = std::move(set)](double rate) {
-    if (!(rate > 0)) return Rejected(fmt::format("a rate is more than 0, found {}", rate));
-    set(rate);
-    return Status();
-  });
-}
-
-JsonForm::ReadScalar ReadLatency(double* out) {
-  return ReadQuantity(ParseLatency, "a number of seconds", [out](double latency) {
-    if (!(latency >= 0)) return Rejected(fmt::format("a latency is 0 or more, found {}", latency));
-    *out = latency;
-    return Status();
-  });
 }
 
 /// A host list, or several in an array, for the last of `items`.
@@ -158,14 +132,11 @@ std::string Dump(const Json& json) {
 TopologyForm::TopologyForm(Kind kind, std::vector<std::string>* warnings) {
   using Need = JsonForm::Need;
   const Need need = kind == Kind::kFile ? Need::kRequired : Need::kOptional;
-  const auto into = [](std::optional<double>* out) {
-    return ReadRate([out](double rate) { *out = rate; });
-  };
   const auto of_rack = [this](std::optional<double> RackText::*field) {
-    return ReadRate([this, field](double rate) { racks_.back().*field = rate; });
+    return ReadRate([this, field](double rate) { return Into(&(racks_.back().*field))(rate); });
   };
   const auto of_override = [this](std::optional<double> OverrideText::*field) {
-    return ReadRate([this, field](double rate) { overrides_.back().*field = rate; });
+    return ReadRate([this, field](double rate) { return Into(&(overrides_.back().*field))(rate); });
   };
   rack_form_.OnBegin([this] { racks_.emplace_back(); })
       .Scalar("name", [this](const JsonScalar& s) { return ReadString(&racks_.back().name)(s); })
@@ -193,12 +164,12 @@ TopologyForm::TopologyForm(Kind kind, std::vector<std::string>* warnings) {
       .Scalar("format", ExpectString(kFormat), need)
       .Scalar("version", ExpectVersion(kMajor, kMinor, warnings), need)
       .Scalar("name", ReadString(&head_.name), Need::kOptional)
-      .Scalar("host_rate", into(&host_rate_), Need::kOptional)
-      .Scalar("up_rate", into(&up_rate_), Need::kOptional)
-      .Scalar("down_rate", into(&down_rate_), Need::kOptional)
-      .Scalar("core_rate", into(&head_.core_rate), Need::kOptional)
-      .Scalar("rack_latency", ReadLatency(&head_.rack_latency), Need::kOptional)
-      .Scalar("core_latency", ReadLatency(&head_.core_latency), Need::kOptional)
+      .Scalar("host_rate", ReadRate(Into(&host_rate_)), Need::kOptional)
+      .Scalar("up_rate", ReadRate(Into(&up_rate_)), Need::kOptional)
+      .Scalar("down_rate", ReadRate(Into(&down_rate_)), Need::kOptional)
+      .Scalar("core_rate", ReadRate(Into(&head_.core_rate)), Need::kOptional)
+      .Scalar("rack_latency", ReadLatency(Into(&head_.rack_latency)), Need::kOptional)
+      .Scalar("core_latency", ReadLatency(Into(&head_.core_latency)), Need::kOptional)
       .Objects("racks", &rack_form_)
       .Objects("overrides", &override_form_, Need::kOptional);
 }

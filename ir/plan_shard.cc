@@ -226,21 +226,39 @@ Result<Plan> PlanAssembler::Build() && {
   return std::move(builder_).Build();
 }
 
+namespace {
+
+ChannelId PositionOf(ChannelId channel, std::span<const PlacedChannel> channels) {
+  const auto placed = std::ranges::lower_bound(channels, channel, {}, &PlacedChannel::id);
+  return ChannelId::FromIndex(static_cast<size_t>(placed - channels.begin()));
+}
+
+/// `ops` are those of `of`.
+Plan MakeNodePlan(const PlanHeader& header, NodeId node, std::span<const PlacedChannel> channels,
+                  const Plan& of, std::span<const Op> ops) {
+  PlanBuilder builder(header);
+  for (const PlacedChannel& placed : channels) builder.AddChannel(placed.channel);
+  builder.BeginProgram(node);
+  for (const Op& op : ops) {
+    Op own = op;
+    own.channel = PositionOf(op.channel, channels);
+    builder.AddOp(own, of.after(op));
+  }
+  return std::move(builder).Build();
+}
+
+}  // namespace
+
 ChannelId LocalChannel(const PlanShard& shard, ChannelId channel) {
-  const auto placed = std::ranges::lower_bound(shard.channels, channel, {}, &PlacedChannel::id);
-  return ChannelId::FromIndex(static_cast<size_t>(placed - shard.channels.begin()));
+  return PositionOf(channel, shard.channels);
 }
 
 Plan NodePlan(const PlanIndex& index, const PlanShard& shard) {
-  PlanBuilder builder(index.header);
-  for (const PlacedChannel& placed : shard.channels) builder.AddChannel(placed.channel);
-  builder.BeginProgram(shard.node);
-  for (const Op& op : shard.part.ops()) {
-    Op own = op;
-    own.channel = LocalChannel(shard, op.channel);
-    builder.AddOp(own, shard.part.after(op));
-  }
-  return std::move(builder).Build();
+  return MakeNodePlan(index.header, shard.node, shard.channels, shard.part, shard.part.ops());
+}
+
+Plan NodePlan(const Plan& plan, const Program& program, std::span<const PlacedChannel> channels) {
+  return MakeNodePlan(plan.header(), program.node, channels, plan, plan.ops(program));
 }
 
 }  // namespace prepost

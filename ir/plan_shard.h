@@ -108,6 +108,8 @@ ChannelId LocalChannel(const PlanShard& shard, ChannelId channel);
 /// The plan that the node runs by: its program and its channels, numbered by LocalChannel(), below
 /// the header of the whole. For a shard that passed CheckShard(). Linear in the shard.
 Plan NodePlan(const PlanIndex& index, const PlanShard& shard);
+/// The same of a whole plan. `channels` are the node's, by id.
+Plan NodePlan(const Plan& plan, const Program& program, std::span<const PlacedChannel> channels);
 
 }  // namespace prepost
 

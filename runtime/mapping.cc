@@ -33,6 +33,10 @@ Result<Mapping> Mapping::Anonymous(uint64_t bytes) {
   return Map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
+Result<Mapping> Mapping::Reserved(uint64_t bytes) {
+  return Map(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+}
+
 Result<Mapping> Mapping::Shared(uint64_t bytes) {
   return Map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
 }

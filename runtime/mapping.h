@@ -26,7 +26,9 @@ class Mapping {
 
   /// Zeroed memory that no file backs. Errors: kEnvironment.
   static Result<Mapping> Anonymous(uint64_t bytes);
-  /// The same, shared with the processes that are forked later. Errors: kEnvironment.
+  /// Addresses that nothing else has, and no memory: any access is a SIGSEGV. Errors: kEnvironment.
+  static Result<Mapping> Reserved(uint64_t bytes);
+  /// Zeroed memory, shared with the processes that are forked later. Errors: kEnvironment.
   static Result<Mapping> Shared(uint64_t bytes);
   /// The first `bytes` of an open file, shared. Errors: kEnvironment. The file may be closed
   /// afterwards.

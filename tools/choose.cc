@@ -10,7 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "prepost/compiler/rate_text.h"
+#include "prepost/ir/rate_text.h"
 #include "tools/command.h"
 #include "tools/spec_input.h"
 #include "tools/ticker.h"

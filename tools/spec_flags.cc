@@ -9,10 +9,10 @@
 #include <charconv>
 #include <filesystem>
 
-#include "prepost/compiler/rate_text.h"
 #include "prepost/compiler/schedule.h"
 #include "prepost/compiler/spec_json.h"
 #include "prepost/ir/count.h"
+#include "prepost/ir/rate_text.h"
 #include "tools/command.h"
 #include "tools/message.h"
 #include "tools/named_file.h"

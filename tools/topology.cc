@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "prepost/compiler/host_list.h"
-#include "prepost/compiler/rate_text.h"
 #include "prepost/compiler/topology_import.h"
 #include "prepost/compiler/topology_json.h"
 #include "prepost/ir/count.h"
+#include "prepost/ir/rate_text.h"
 #include "tools/command.h"
 #include "tools/message.h"
 #include "tools/named_file.h"

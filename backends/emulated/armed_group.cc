@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/backends/emulated/armed_group.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "prepost/backends/nic/object_table.h"
@@ -9,10 +11,23 @@
 
 namespace prepost::emulated {
 
+Status CheckProgram(const Plan& plan, const nic::QueueProgram& program) {
+  const PlanHeader& header = plan.header();
+  bool all_nodes = program.nodes.size() == header.nodes;
+  for (size_t i = 0; all_nodes && i < program.nodes.size(); ++i) {
+    all_nodes = program.nodes[i].node == NodeId::FromIndex(i);
+  }
+  if (!all_nodes) {
+    return Rejected(fmt::format("the queue program is not that of nodes 0 to {}, in this order",
+                                header.nodes - 1));
+  }
+  return {};
+}
+
 Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
                                     const nic::QueueProgram& program,
                                     std::span<const MessageBuffers> transfers,
-                                    const FirstNumbers& first) {
+                                    const FirstNumbers& first, bool keeps_cqes) {
   ArmedGroup group(fabric, plan);
   for (const nic::NodeProgram& it : program.nodes) {
     const bool root = it.node == plan.header().root;
@@ -23,7 +38,8 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
         .rnr_retry = transfers.size() > 1 ? nic::kRnrRetryForEver : program.rnr_retry,
         .first_sq_index = first.sq_index,
         .first_cq_index = first.cq_index,
-        .epoch = first.epoch};
+        .epoch = first.epoch,
+        .keeps_cqes = keeps_cqes};
     for (const MessageBuffers& transfer : transfers) {
       config.messages.push_back(root ? transfer.message : transfer.node_buffers[it.node.index()]);
     }

@@ -38,6 +38,9 @@ struct FirstNumbers {
   uint32_t cq_index = 0;
 };
 
+/// `program` has all nodes of `plan`, in the order of ids. Errors: kRejected.
+Status CheckProgram(const Plan& plan, const nic::QueueProgram& program);
+
 /// Move only.
 class ArmedGroup {
  public:
@@ -47,7 +50,7 @@ class ArmedGroup {
   /// Errors: those of ArmedNode.
   static Result<ArmedGroup> Make(Fabric& fabric, const Plan& plan, const nic::QueueProgram& program,
                                  std::span<const MessageBuffers> transfers,
-                                 const FirstNumbers& first);
+                                 const FirstNumbers& first, bool keeps_cqes = true);
 
   std::span<nic::ArmedNode> nodes() { return nodes_; }
   std::span<const nic::ArmedNode> nodes() const { return nodes_; }

@@ -45,10 +45,13 @@ void Engine::Flush(QpState& qp) {
               .send_opcode = opcode,
               .wqe_index = wqe_index});
   };
-  for (const Work& work : qp.work) flush_send(work.wqe_index, work.opcode);
+  for (size_t i = 0; i < qp.work.size(); ++i) {
+    flush_send(qp.work[i].wqe_index, qp.work[i].opcode);
+  }
   qp.work.clear();
   qp.to_transmit = qp.to_deliver = 0;
   qp.rnr_waiting = qp.parked = false;
+  qp.rq_posted = qp.rq_next;  // the doorbell record may say more by now
   const uint16_t limit = qp.SendLimit();
   while (static_cast<int16_t>(limit - qp.sq_next) > 0) {
     nic::DecodeSend(qp.memory.sq, qp.sq_next, &probe_);
@@ -64,14 +67,17 @@ void Engine::Flush(QpState& qp) {
   }
 }
 
-/// R8. Returns the index of the CQE, modulo 2^24.
-uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
-  const uint32_t index = cq.producer;
+bool Engine::IsFull(const CqState& cq) {
   const auto consumer =
       nic::BigEndian(std::atomic_ref(cq.memory.doorbell_record[nic::kConsumerRecord])
                          .load(std::memory_order_acquire));
-  const bool full = ((index - consumer) & nic::kCqIndexMask) >= cq.config.entries;
-  if (cq.overrun || (full && !cq.config.ignore_overrun)) {
+  return ((cq.producer - consumer) & nic::kCqIndexMask) >= cq.config.entries;
+}
+
+/// R8. Returns the index of the CQE, modulo 2^24.
+uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
+  const uint32_t index = cq.producer.load(std::memory_order_relaxed);
+  if (cq.overrun || (!cq.config.ignore_overrun && IsFull(cq))) {
     if (!cq.overrun) {
       Misuse(qp.nic,
              fmt::format("CQ {:#x} of {} entries was overrun", cq.number, cq.config.entries));
@@ -98,25 +104,34 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
   // Nic::Arm changes it, too: either this one sees the request, or that one sees this CQE.
   const bool is_error =
       fields.opcode == CqeOpcode::kRequesterError || fields.opcode == CqeOpcode::kResponderError;
-  const uint8_t asked = cq.event_requested.fetch_or(0, std::memory_order_acq_rel);
+  // In virtual time hosts and NICs take turns.
+  const uint8_t asked = is_timed() ? cq.event_requested.load(std::memory_order_relaxed)
+                                   : cq.event_requested.fetch_or(0, std::memory_order_acq_rel);
   if ((asked == kAnyEvent || (asked == kErrorEvent && is_error)) &&
       cq.event_requested.exchange(kNoEvent, std::memory_order_acq_rel) != kNoEvent) {
     if (is_error) qp.nic.NoteError({nic::ErrorEvent::Kind::kErrorCqe, cq.number});
     events_.push_back({qp.nic.node, cq.number});
   }
+  if (!cq.config.collapsed) Prefetch(cq.memory.ring, size_t{index} + 1, nic::kCqeBytes);
   WakeWaiters(cq);
   return index;
 }
 
 void Engine::WakeWaiters(CqState& cq) {
-  std::erase_if(cq.waiters, [&](const CqState::Waiter& waiter) {
-    QpState& qp = *waiter.qp;
-    if (qp.state == nic::QpState::kReadyToSend && !HasPassed(cq.producer, waiter.index))
-      return false;
-    qp.parked = false;
-    Kick(qp);
-    return true;
-  });
+  QpState** link = &cq.first_waiter;
+  QpState* last = nullptr;
+  while (QpState* qp = *link) {
+    if (qp->state == nic::QpState::kReadyToSend && !HasPassed(cq.producer, qp->parked_index)) {
+      last = qp;
+      link = &qp->next_waiter;
+      continue;
+    }
+    *link = qp->next_waiter;
+    qp->parked = false;
+    qp->has_waited = is_timed();
+    Kick(*qp);
+  }
+  cq.last_waiter = last;
 }
 
 }  // namespace prepost::emulated

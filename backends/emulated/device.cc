@@ -14,17 +14,17 @@ constexpr uint32_t kAddressTag = 0x656d756c;  // "emul"
 
 }  // namespace
 
-EmulatedDevice::CqHost::CqHost(const nic::CqConfig& config)
-    : ring(size_t{config.entries} * nic::kCqeBytes) {
+EmulatedDevice::CqHost::CqHost(PageArena& arena, const nic::CqConfig& config)
+    : ring(arena, size_t{config.entries} * nic::kCqeBytes) {
   for (size_t i = 0; i < config.entries; ++i) {
     ring.bytes()[i * nic::kCqeBytes + nic::cqe::kOpcodeOwner] = std::byte{nic::cqe::kInvalid};
   }
   doorbell_record[nic::kConsumerRecord] = nic::BigEndian(config.producer_base);
 }
 
-EmulatedDevice::QpHost::QpHost(const nic::QpConfig& config)
-    : sq(config.sq_wqebbs * nic::kWqebbBytes),
-      rq(size_t{config.rq_wqes} * config.rq_stride),
+EmulatedDevice::QpHost::QpHost(PageArena& arena, const nic::QpConfig& config)
+    : sq(arena, config.sq_wqebbs * nic::kWqebbBytes),
+      rq(arena, size_t{config.rq_wqes} * config.rq_stride),
       rnr_retry(config.rnr_retry) {
   doorbell_record[nic::kSendRecord] = nic::BigEndian(uint32_t{config.sq_base});
 }
@@ -43,7 +43,7 @@ nic::PortAddress EmulatedDevice::port_address() const {
 
 Result<nic::Cq> EmulatedDevice::CreateCq(const nic::CqConfig& config) {
   PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
-  CqHost& host = cqs_.emplace_back(config);
+  CqHost& host = cqs_.emplace_back(nic_.arena(), config);
   const Result<uint32_t> number =
       nic_.CreateCq(config, {host.ring.bytes(), host.doorbell_record.data()});
   if (!number.ok()) {
@@ -61,7 +61,7 @@ Result<nic::Cq> EmulatedDevice::CreateCq(const nic::CqConfig& config) {
 
 Result<nic::Qp> EmulatedDevice::CreateQp(const nic::QpConfig& config) {
   PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
-  QpHost& host = qps_.emplace_back(config);
+  QpHost& host = qps_.emplace_back(nic_.arena(), config);
   const Result<uint32_t> number =
       nic_.CreateQp(config, {host.sq.bytes(), host.rq.bytes(), host.doorbell_record.data()});
   if (!number.ok()) {

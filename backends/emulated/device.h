@@ -8,9 +8,11 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "prepost/backends/emulated/nic.h"
+#include "prepost/backends/emulated/page_arena.h"
 #include "prepost/backends/nic/device.h"
 
 namespace prepost::emulated {
@@ -40,31 +42,27 @@ class EmulatedDevice final : public nic::Device {
   nic::DeviceCounters counters() const override;
 
  private:
-  /// Memory of a ring, aligned as hardware wants it.
+  /// Memory of a ring, zeroed and aligned as hardware wants it.
   class RingMemory {
    public:
-    explicit RingMemory(size_t bytes)
-        : blocks_((bytes + nic::kWqebbBytes - 1) / nic::kWqebbBytes), bytes_(bytes) {}
-    std::span<std::byte> bytes() {
-      return std::span(reinterpret_cast<std::byte*>(blocks_.data()), bytes_);
-    }
+    RingMemory(PageArena& arena, size_t bytes) : bytes_(arena.Take(bytes)) {}
+    ~RingMemory() { PageArena::Drop(bytes_); }
+    RingMemory(const RingMemory&) = delete;
+    RingMemory& operator=(const RingMemory&) = delete;
+    std::span<std::byte> bytes() { return bytes_; }
 
    private:
-    struct alignas(nic::kWqebbBytes) Block {
-      std::byte bytes[nic::kWqebbBytes] = {};
-    };
-    std::vector<Block> blocks_;
-    size_t bytes_;
+    std::span<std::byte> bytes_;
   };
   struct CqHost {
-    explicit CqHost(const nic::CqConfig& config);
+    CqHost(PageArena& arena, const nic::CqConfig& config);
     uint32_t number = 0;
     RingMemory ring;
     std::array<uint32_t, 2> doorbell_record = {};
     uint64_t cqes_read = 0;
   };
   struct QpHost {
-    explicit QpHost(const nic::QpConfig& config);
+    QpHost(PageArena& arena, const nic::QpConfig& config);
     uint32_t number = 0;
     RingMemory sq;
     RingMemory rq;

@@ -3,6 +3,9 @@
 
 #include <utility>
 
+#include "prepost/ir/plan_shard.h"
+#include "prepost/runtime/program.h"
+
 namespace prepost::emulated {
 
 Result<DrivenGroup> DrivenGroup::Make(Fabric& fabric, const Plan& plan,
@@ -10,28 +13,39 @@ Result<DrivenGroup> DrivenGroup::Make(Fabric& fabric, const Plan& plan,
                                       std::span<const std::span<std::byte>> node_buffers,
                                       const DrivenGroupOptions& options) {
   DrivenGroup group;
+  const uint32_t nodes = plan.header().nodes;
+  // A part each: an executor's memory goes with the channels of its plan.
+  const ChannelsByNode channels(plan);
+  group.parts_.resize(nodes);
+  for (const Program& program : plan.programs()) {
+    group.parts_[program.node.index()] = NodePlan(plan, program, channels.At(program.node));
+  }
   std::vector<nic::OpenNode> open;
-  for (uint32_t i = 0; i < plan.header().nodes; ++i) {
+  for (uint32_t i = 0; i < nodes; ++i) {
     const NodeId node(i);
     const bool root = node == plan.header().root;
     Result<std::unique_ptr<nic::DeviceEndpoint>> endpoint = nic::DeviceEndpoint::Make(
-        fabric.device(node), plan, node,
+        fabric.device(options.hosts.empty() ? node : options.hosts[i]), group.parts_[i], node,
         {.message = root ? message : std::span<const std::byte>(node_buffers[i]),
          .writable = !root,
          .ring_wqes_max = options.ring_wqes_max,
+         .may_sleep = options.may_sleep,
          .wake_fd = options.wake_fd});
     if (!endpoint.ok()) return endpoint.status();
     open.push_back((*endpoint)->open_node());
     group.endpoints_.push_back(*std::move(endpoint));
   }
   PREPOST_RETURN_IF_ERROR(nic::ConnectAll(open));
-  for (uint32_t i = 0; i < plan.header().nodes; ++i) {
-    const bool root = NodeId(i) == plan.header().root;
+  for (uint32_t i = 0; i < nodes; ++i) {
+    const NodeId node(i);
+    nic::DeviceEndpoint& own = *group.endpoints_[i];
+    Endpoint& endpoint = options.wrap ? options.wrap(node, own, group.parts_[i]) : own;
     group.executors_.push_back(
-        std::make_unique<CpuExecutor>(plan, NodeId(i), *group.endpoints_[i], options.observer));
+        std::make_unique<CpuExecutor>(group.parts_[i], node, endpoint, options.observer));
     group.executors_[i]->Prepare(
-        root ? NodeMemory{.source = message, .target = {}}
-             : NodeMemory{.source = node_buffers[i], .target = node_buffers[i]});
+        node == plan.header().root
+            ? NodeMemory{.source = message, .target = {}}
+            : NodeMemory{.source = node_buffers[i], .target = node_buffers[i]});
     group.executors_[i]->Arm();
   }
   return group;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,6 +24,12 @@ struct DrivenGroupOptions {
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
   int wake_fd = -1;          ///< ends every host's sleep while it is readable; -1: none. Not owned
   OpObserver observer = {};  ///< of all nodes, on their threads; may be empty
+  /// By node: which NIC of the fabric is its. Empty: node i has NIC i.
+  std::span<const NodeId> hosts = {};
+  bool may_sleep = true;  ///< as DeviceEndpointConfig's
+  /// What a node's executor uses in place of its endpoint, given also the node's part of the plan;
+  /// may be empty. What it returns must outlive the group.
+  std::function<Endpoint&(NodeId, nic::DeviceEndpoint&, const Plan&)> wrap = {};
 };
 
 /// Move only. Each node's executor is used by one thread, as is its device.
@@ -41,7 +48,8 @@ class DrivenGroup {
   nic::DeviceEndpoint& endpoint(NodeId node) { return *endpoints_[node.index()]; }
 
  private:
-  std::vector<std::unique_ptr<nic::DeviceEndpoint>> endpoints_;  // by node, as the next
+  std::vector<Plan> parts_;  // by node, as the next; do not move
+  std::vector<std::unique_ptr<nic::DeviceEndpoint>> endpoints_;
   std::vector<std::unique_ptr<CpuExecutor>> executors_;
 };
 

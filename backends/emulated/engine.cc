@@ -19,6 +19,10 @@ constexpr uint64_t kRunBytes = 64 << 20;  // one Run moves about as much, so tha
 }  // namespace
 
 void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
+  return is_timed() ? RingAt(nic, first_bytes) : ReadDoorbell(nic, first_bytes);
+}
+
+void Engine::ReadDoorbell(NicState& nic, uint64_t first_bytes) {
   if (nic.has_failed) return;
   std::byte bytes[sizeof first_bytes];
   std::memcpy(bytes, &first_bytes, sizeof first_bytes);
@@ -58,6 +62,7 @@ void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
 }
 
 bool Engine::Run(uint64_t steps) {
+  if (is_timed()) return RunTimed(steps);
   const uint64_t moved_limit = moved_bytes_ + kRunBytes;
   for (uint64_t i = 0; i < steps; ++i) {
     if (scheduler_.empty() && !WakeRnrWaiters(true)) return false;
@@ -90,6 +95,11 @@ void Engine::Execute(const Task& task) {
 
 void Engine::Kick(QpState& qp) {
   if (qp.state != nic::QpState::kReadyToSend) return;
+  if (is_timed()) {
+    if (std::exchange(qp.is_due, true)) return;
+    PrefetchObject(qp);
+    return due_.push_back(&qp);
+  }
   if (CanFetch(qp)) scheduler_.Add(qp, Stage::kFetch);
   if (CanTransmit(qp)) scheduler_.Add(qp, Stage::kTransmit);
   if (CanDeliver(qp)) scheduler_.Add(qp, Stage::kDeliver);
@@ -102,7 +112,8 @@ void Engine::BreakQp(QpState& qp) {
   if (qp.state == nic::QpState::kError) return;
   Log(qp, NicEvent::Kind::kError, qp.sq_next, nic::Opcode::kNop);
   // Messages that have fully arrived are not taken back.
-  for (Work& work : qp.work) {
+  for (size_t i = 0; i < qp.work.size(); ++i) {
+    const Work& work = qp.work[i];
     if (work.state == Work::State::kMoved && work.responder_syndrome == nic::Syndrome::kNone &&
         qp.remote->CanReceive()) {
       CompleteReceive(*qp.remote, work);
@@ -145,8 +156,9 @@ void Engine::Misuse(const NicState& nic, const std::string& what) {
 void Engine::Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
                  uint32_t cqn, uint32_t cqe) {
   if (!options_.log) return;
-  log_.push_back(
-      {steps_, qp.nic.node, qp.number, kind, wqe_index, opcode, cqn, cqe, MonotonicNs()});
+  const uint64_t time_ns =
+      is_timed() ? static_cast<uint64_t>(now() / kPicosecondsPerNanosecond) : MonotonicNs();
+  log_.push_back({steps_, qp.nic.node, qp.number, kind, wqe_index, opcode, cqn, cqe, time_ns});
 }
 
 }  // namespace prepost::emulated

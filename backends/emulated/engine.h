@@ -26,19 +26,26 @@
 //   R13  a log of everything, on request
 //   R14  where a queue stands when nothing can happen any more can be asked for (QUERY_QP, QUERY_CQ)
 //
+// In virtual time (EngineOptions::time) the same rules hold, and each thing happens when the model of
+// docs/virtual-time.md says so (engine_time.cc); payloads are tags then, and RDMA is not modelled.
+//
 // Not modelled: inline payload, atomics, UMR and the fence for it (initiator-small), WAIT on data
 // or time, signatures.
 #ifndef PREPOST_BACKENDS_EMULATED_ENGINE_H_
 #define PREPOST_BACKENDS_EMULATED_ENGINE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "prepost/backends/emulated/nic_state.h"
 #include "prepost/backends/emulated/scheduler.h"
+#include "prepost/backends/emulated/virtual_clock.h"
+#include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/backends/nic/decode.h"
 
 namespace prepost::emulated {
@@ -65,6 +72,9 @@ struct EngineOptions {
   uint32_t mtu_bytes = 4096;  ///< chunk of a message, unless the scheduler is round-robin
   bool log = false;           ///< keep an event per thing that happens (R13)
   std::vector<QpFault> faults = {};
+  /// On: things take modelled time, whatever order the scheduler has for what is to happen at one
+  /// time: round-robin.
+  VirtualTime time = {};
 };
 
 struct NicEvent {
@@ -85,7 +95,7 @@ struct NicEvent {
   uint32_t cqn = 0;  ///< kPark, kReceive; kRetire when signaled
   uint32_t cqe = 0;  ///< index of the CQE waited for or written, modulo 2^24
 
-  uint64_t time_ns = 0;  ///< MonotonicNs()
+  uint64_t time_ns = 0;  ///< MonotonicNs(), or of the virtual clock
 
   /// The same thing in the same step, at whatever time: what a seed repeats.
   friend bool operator==(const NicEvent& a, const NicEvent& b) {
@@ -102,6 +112,18 @@ struct CqEvent {
   uint32_t cqn = 0;  ///< 0: see NicState::errors
 };
 
+/// Virtual time: whoever acts for hosts, on the engine's thread, when all else that happens at that
+/// time has happened.
+class HostHandler {
+ public:
+  /// `events` have come since the last time. Also called after VirtualClock::Hold(). False: the
+  /// engine is to stop.
+  virtual bool Act(std::span<const CqEvent> events) = 0;
+
+ protected:
+  ~HostHandler() = default;
+};
+
 struct EngineCounters {
   uint64_t wqes = 0;      ///< send WQEs fetched
   uint64_t messages = 0;  ///< delivered
@@ -111,10 +133,12 @@ struct EngineCounters {
   uint64_t transport_retries = 0;  ///< of messages that were not answered
 };
 
-class Engine {
+class Engine final : private TimeHandler {
  public:
   Engine(const std::vector<std::unique_ptr<NicState>>& nics, EngineOptions options)
-      : nics_(nics), options_(std::move(options)), scheduler_(options_.scheduler, options_.seed) {}
+      : nics_(nics), options_(std::move(options)), scheduler_(options_.scheduler, options_.seed) {
+    PREPOST_CHECK(!is_timed() || options_.scheduler == SchedulerMode::kRoundRobin);
+  }
 
   /// R11: a write of the doorbell register.
   void Doorbell(NicState& nic, uint64_t first_bytes);
@@ -131,7 +155,11 @@ class Engine {
   /// Notes what a host did that no driver should.
   void Misuse(const NicState& nic, const std::string& what);
 
-  std::vector<CqEvent> TakeEvents() { return std::exchange(events_, {}); }
+  bool is_timed() const { return options_.time.is_on(); }
+  std::vector<CqEvent> TakeEvents() {
+    if (options_.time.hosts != nullptr) return {};  // theirs, when their time comes
+    return std::exchange(events_, {});
+  }
   const std::vector<NicEvent>& log() const { return log_; }
   /// What the host did that no driver should: first of each, in words, in order of occurrence.
   const std::vector<std::string>& misuses() const { return misuses_; }
@@ -140,6 +168,8 @@ class Engine {
   /// True while some sender tries again until its receiver has a receive posted. Posting one tells
   /// nobody, so Run() has to be called now and then although nothing was left to do.
   bool waits_for_receives() const { return !rnr_waiters_.empty(); }
+  /// When the last doorbell of `node` so far comes to its NIC.
+  Picoseconds doorbells_until(NodeId node) const { return nics_[node.index()]->doorbells_until; }
   /// How often peers of `node` had to try again, because it had no receive posted.
   uint64_t rnr_retries(NodeId node) const { return nics_[node.index()]->rnr_retries; }
 
@@ -153,6 +183,7 @@ class Engine {
     uint32_t byte_count = 0;
   };
 
+  void ReadDoorbell(NicState& nic, uint64_t first_bytes);
   void Execute(const Task& task);
   void Kick(QpState& qp);
   void Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
@@ -163,7 +194,9 @@ class Engine {
   void Fetch(QpState& qp);
   bool WellFormed(const QpState& qp);
   void ExecuteWait(QpState& qp);
+  void EndWait(QpState& qp);
   void ExecuteEnable(QpState& qp);
+  void Enable(QpState& target, bool sends, uint16_t limit);
   bool CheckEnabled(QpState& target, uint16_t limit);
   void StartWork(QpState& qp, Work::State state);
   void FailFetch(QpState& qp, nic::Syndrome syndrome);
@@ -180,7 +213,8 @@ class Engine {
     return &qp.nic == &remote.nic || (!qp.nic.is_link_down && !remote.nic.is_link_down);
   }
   bool IsAnswered(QpState& qp, Work& work);
-  void TryAgainLater(QpState& qp);
+  void TryAgainLater(QpState& qp, Picoseconds delay);
+  bool IsHopeless(const QpState& qp) const;
   bool Place(QpState& qp, Work& work);
   bool TakeReceive(QpState& qp, Work& work);
   CopyOutcome Move(QpState& qp, const Work& work, uint64_t bytes);
@@ -189,7 +223,47 @@ class Engine {
   void Deliver(QpState& qp);
   void CompleteReceive(QpState& receiver, const Work& work);
   bool WakeRnrWaiters(bool idle);
-  static uint16_t AvailableReceives(const QpState& qp);
+  static uint16_t AvailableReceives(QpState& qp);
+
+  // engine_time.cc
+  /// What an event of the clock is about: a NIC in the first case, else a QP.
+  enum Due : uint32_t {
+    kDoorbellDue,
+    kSendEnableDue,
+    kRecvEnableDue,
+    kStartDue,
+    kLandDue,
+    kReturnDue,
+    kRetryDue
+  };
+  Picoseconds now() const { return options_.time.clock->now(); }
+  const NicCosts& costs() const { return options_.time.costs; }
+  bool RunTimed(uint64_t steps);
+  void Proceed(QpState& qp);
+  bool HostsAct();
+  bool AdvanceTime();
+  bool EndFlows();
+  bool RunDue();
+  static void ForeseeLandings(std::span<void* const> qps);
+  bool has_due() const { return due_taken_ != due_.size(); }
+  QpState& TakeDue();
+  static void Foresee(const QpState& qp);
+  static void ForeseeSoon(const QpState& qp);
+  void OnTime(const TimedEvent& event) override;
+  void ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
+  void RingAt(NicState& nic, uint64_t first_bytes);
+  void Spend(QpState& qp, Picoseconds cost);
+  void TimeWork(QpState& qp, Work& work);
+  void EnableLater(QpState& target, bool sends, uint16_t limit, Picoseconds at);
+  bool HoldsStart(QpState& qp, Work& work);
+  void Depart(QpState& qp, Work& work);
+  void EndFlow(QpState& qp);
+  void LeaveWire(QpState& qp);
+  void Land(QpState& qp);
+  CopyOutcome StoreTag(QpState& qp, const Work& work);
+  void Acknowledge(QpState& qp, Work& work);
+  void FinishReturn(QpState& qp, uint16_t wqe_index);
+  void Retry(QpState& qp);
 
   /// What verbs call an asynchronous event.
   void Tell(NicState& nic, const nic::ErrorEvent& event);
@@ -198,6 +272,7 @@ class Engine {
   void Complete(QpState& qp);
   void Flush(QpState& qp);
   uint32_t WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields);
+  static bool IsFull(const CqState& cq);
   void WakeWaiters(CqState& cq);
 
   const std::vector<std::unique_ptr<NicState>>& nics_;
@@ -207,13 +282,33 @@ class Engine {
   uint64_t moved_bytes_ = 0;  // payload, whether delivered or not
   EngineCounters counters_;
   std::vector<QpState*> rnr_waiters_;
+  // Virtual time.
+  std::vector<QpState*> due_;  // QPs that can do something now, oldest first
+  size_t due_taken_ = 0;       // from the front of due_
+  size_t retries_due_ = 0;     // events of the clock
+  size_t doorbells_due_ = 0;   // the same
   std::vector<CqEvent> events_;
+  std::vector<CqEvent> acted_on_;  // virtual time: a host acts on these
   std::vector<NicEvent> log_;
   std::vector<std::string> misuses_;
   nic::SendWqe wqe_;                     // scratch: the WQE at hand
   nic::SendWqe probe_;                   // scratch: one that is looked at ahead of time
   std::vector<nic::DataPiece> receive_;  // scratch
 };
+
+/// Entry `index` of a ring will be needed soon. In virtual time queues are read and written once,
+/// and every access would have to wait for memory.
+inline void Prefetch(std::span<const std::byte> ring, size_t index, size_t stride) {
+  __builtin_prefetch(ring.data() + (index * stride & (ring.size() - 1)), 1);
+}
+
+template <typename T>
+void PrefetchObject(const T& object) {
+  // Of larger ones, the first lines are those that count.
+  for (size_t at = 0; at < std::min<size_t>(sizeof object, 256); at += 64) {
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(&object) + at, 1);
+  }
+}
 
 /// R3: has a CQ with this producer counter passed CQE `index`?
 constexpr bool HasPassed(uint32_t producer, uint32_t index) {

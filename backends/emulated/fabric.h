@@ -15,11 +15,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/nic.h"
+#include "prepost/backends/emulated/page_arena.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/nic_model.h"
 #include "prepost/runtime/event_fd.h"
@@ -48,8 +50,14 @@ class Fabric {
   /// Runs on the calling thread until nothing can happen. Events are signalled and returned.
   std::vector<CqEvent> RunUntilIdle();
   /// Runs on the calling thread for at most `steps`, fewer when an event occurs or nothing can
-  /// happen; false in the last case. Events are signalled.
-  bool RunSome(uint64_t steps);
+  /// happen; false in the last case. Events are signalled, and put into `events` unless it is null.
+  bool RunSome(uint64_t steps, std::vector<CqEvent>* events = nullptr);
+  /// Virtual time: memory that is registered from now on holds tags (memory_table.h).
+  void HoldTags(uint64_t block_bytes);
+  /// The first block of its memory that no tag has come for. When the fabric is stopped.
+  std::optional<uint64_t> MissingBlock(NodeId node) const {
+    return states_[node.index()]->memory.MissingBlock();
+  }
 
   /// Starts the thread. Errors: kEnvironment.
   Status Start(Until until);
@@ -83,6 +91,7 @@ class Fabric {
   void Poke();
   std::vector<CqEvent> SignalEvents();
 
+  PageArena arena_;
   std::vector<std::unique_ptr<NicState>> states_;
   std::vector<std::unique_ptr<Nic>> nics_;
   std::mutex engine_mutex_;                     // held for each batch, and for each command

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace prepost::emulated {
 namespace {
@@ -57,7 +58,14 @@ class PieceWalk {
 
 uint32_t MemoryTable::Add(std::span<const std::byte> memory, nic::Access access) {
   // Only regions that allow writing are ever written.
-  regions_.push_back({const_cast<std::byte*>(memory.data()), memory.size(), access});
+  Region& region = regions_.emplace_back(Region{.begin = const_cast<std::byte*>(memory.data()),
+                                                .bytes = memory.size(),
+                                                .access = access,
+                                                .block_bytes = block_bytes_});
+  if (block_bytes_ != 0) {
+    region.tags.resize((region.bytes - 1) / block_bytes_ + 1, kNoTag);
+    if (!access.local_write) std::iota(region.tags.begin(), region.tags.end(), TagOf(0));
+  }
   return static_cast<uint32_t>(regions_.size()) << 8 | kKeyTag;
 }
 
@@ -81,6 +89,25 @@ std::byte* MemoryTable::Find(uint32_t key, uint64_t address, uint64_t bytes, Use
   if (address < begin || bytes > region->bytes || address - begin > region->bytes - bytes)
     return nullptr;
   return Allows(region->access, use) ? region->begin + (address - begin) : nullptr;
+}
+
+TagPlace MemoryTable::FindTag(const nic::DataPiece& piece, Use use) const {
+  if (Find(piece.lkey, piece.address, piece.bytes, use) == nullptr) return {};
+  const Region& region = *FindRegion(piece.lkey);
+  if (region.block_bytes == 0) return {};
+  const uint64_t offset = piece.address - reinterpret_cast<uintptr_t>(region.begin);
+  const uint64_t length = std::min(region.block_bytes, region.bytes - offset);
+  if (offset % region.block_bytes != 0 || piece.bytes != length) return {};
+  const uint64_t block = offset / region.block_bytes;
+  return {&region.tags[block], block};
+}
+
+std::optional<uint64_t> MemoryTable::MissingBlock() const {
+  for (const Region& region : regions_) {
+    const auto missing = std::ranges::find(region.tags, kNoTag);
+    if (missing != region.tags.end()) return missing - region.tags.begin();
+  }
+  return std::nullopt;
 }
 
 CopyOutcome Copy(const Side& source, const Side& target, uint64_t offset, uint64_t bytes) {

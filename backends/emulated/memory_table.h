@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MemoryTable: the registered memory of one emulated NIC, and the copying of payload between two of
-// them. Every byte that moves is checked against a key's range and access (rule R9).
+// them. Every byte that moves is checked against a key's range and access (rule R9). In virtual time
+// it holds no bytes, but a tag per block that says what is there; a payload is such a tag.
 #ifndef PREPOST_BACKENDS_EMULATED_MEMORY_TABLE_H_
 #define PREPOST_BACKENDS_EMULATED_MEMORY_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,22 +20,43 @@ namespace prepost::emulated {
 /// What an access wants of a key.
 enum class Use : uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite };
 
+/// Of a block that has not been written yet.
+inline constexpr uint32_t kNoTag = 0;
+/// Of block `block` of the message.
+constexpr uint32_t TagOf(uint64_t block) { return static_cast<uint32_t>(block + 1); }
+
+/// Where a block's tag is, and which block of the region it is.
+struct TagPlace {
+  uint32_t* tag = nullptr;  ///< null: there is none
+  uint64_t block = 0;
+};
+
 class MemoryTable {
  public:
+  /// What is added from now on has a tag per block of `block_bytes`, and its bytes are not touched.
+  /// Where local writes are not allowed all blocks are there from the beginning.
+  void HoldTags(uint64_t block_bytes) { block_bytes_ = block_bytes; }
   uint32_t Add(std::span<const std::byte> memory, nic::Access access);
   /// False when there is no such key.
   bool Remove(uint32_t key);
   /// The memory at [address, address + bytes), or null when `key` does not cover it for this use.
   std::byte* Find(uint32_t key, uint64_t address, uint64_t bytes, Use use) const;
+  /// The tag of the memory at `piece`, which must be exactly one block; the rest as Find().
+  TagPlace FindTag(const nic::DataPiece& piece, Use use) const;
+  /// The first block of any region that has no tag.
+  std::optional<uint64_t> MissingBlock() const;
 
  private:
   struct Region {
     std::byte* begin = nullptr;  // null: removed
     uint64_t bytes = 0;
     nic::Access access;
+    uint64_t block_bytes = 0;                 // 0: no tags
+    mutable std::vector<uint32_t> tags = {};  // by block
   };
   const Region* FindRegion(uint32_t key) const;
 
+  uint64_t block_bytes_ = 0;     // of regions to be added
   std::vector<Region> regions_;  // key = (position + 1) << 8 | kKeyTag
 };
 

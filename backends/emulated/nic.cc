@@ -25,6 +25,8 @@ Status Nic::CheckAlive() const {
   return state_.has_failed ? EnvironmentError("the NIC has failed") : Status();
 }
 
+PageArena& Nic::arena() { return fabric_.arena_; }
+
 bool Nic::has_failed() {
   const auto hold = fabric_.HoldEngine();
   return state_.has_failed;
@@ -42,7 +44,7 @@ Result<uint32_t> Nic::CreateCq(const nic::CqConfig& config, const nic::CqMemory&
   PREPOST_CHECK(memory.ring.size() == size_t{config.entries} * nic::kCqeBytes);
   const auto hold = fabric_.HoldEngine();
   const auto number = NicState::kFirstCqn + static_cast<uint32_t>(state_.cqs.size());
-  state_.cqs.push_back(std::make_unique<CqState>(number, config, memory));
+  state_.cqs.push_back(fabric_.arena_.Make<CqState>(number, config, memory));
   const std::lock_guard lock(event_mutex_);
   events_.reserve(state_.cqs.size());  // each CQ has one at a time: no allocation during a run
   return number;
@@ -59,7 +61,7 @@ Result<uint32_t> Nic::CreateQp(const nic::QpConfig& config, const nic::QpMemory&
   const auto hold = fabric_.HoldEngine();
   const auto number = NicState::kFirstQpn + static_cast<uint32_t>(state_.qps.size());
   state_.qps.push_back(
-      std::make_unique<QpState>(state_, number, config, memory, *send_cq, *recv_cq));
+      fabric_.arena_.Make<QpState>(state_, number, config, memory, *send_cq, *recv_cq));
   ++send_cq->users;
   ++recv_cq->users;
   return number;
@@ -85,7 +87,7 @@ Status Nic::DestroyQp(uint32_t qpn) {
 }
 
 void Nic::Retire(uint32_t qpn) {
-  std::unique_ptr<QpState>& slot = state_.qps[qpn - NicState::kFirstQpn];
+  ArenaPointer<QpState>& slot = state_.qps[qpn - NicState::kFirstQpn];
   fabric_.engine_.Retire(*slot);
   state_.retired_qps.push_back(std::exchange(slot, nullptr));
 }
@@ -143,7 +145,7 @@ Status Nic::ToReset(uint32_t qpn) {
   if (!found.ok()) return found.status();
   const QpState& old = **found;
   auto anew =
-      std::make_unique<QpState>(state_, qpn, old.config, old.memory, old.send_cq, old.recv_cq);
+      fabric_.arena_.Make<QpState>(state_, qpn, old.config, old.memory, old.send_cq, old.recv_cq);
   for (const auto& peers : fabric_.states_) {  // they reach it by its number
     for (const auto& peer : peers->qps) {
       if (peer != nullptr && peer->remote == &old) peer->remote = anew.get();

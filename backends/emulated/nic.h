@@ -18,6 +18,7 @@
 namespace prepost::emulated {
 
 class Fabric;
+class PageArena;
 
 /// Commands wait until the engine is between two batches of work.
 class Nic final : public nic::NicModel {
@@ -47,6 +48,9 @@ class Nic final : public nic::NicModel {
   std::vector<nic::ErrorEvent> TakeErrors() override;
   bool has_failed() override;
   void ReportMisuse(const std::string& what) override;
+
+  /// For rings in front of it.
+  PageArena& arena();
 
   /// Arm() for the CQEs that have not been written yet.
   Status ArmForNext(uint32_t cqn);

@@ -9,13 +9,15 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
+#include "prepost/backends/emulated/growing_ring.h"
 #include "prepost/backends/emulated/memory_table.h"
+#include "prepost/backends/emulated/page_arena.h"
+#include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/nic_model.h"
 #include "prepost/backends/nic/wqe.h"
@@ -34,26 +36,27 @@ inline constexpr uint8_t kPort = 1;
 /// Which CQEs the host of a CQ asks an event of. A greater one contains the smaller, bit by bit.
 enum EventRequest : uint8_t { kNoEvent = 0, kErrorEvent = 1, kAnyEvent = 3 };
 
-struct CqState {
-  struct Waiter {
-    QpState* qp = nullptr;
-    uint32_t index = 0;  ///< of the CQE that its WAIT names
-  };
-
+/// What is used for each CQE comes first.
+struct alignas(64) CqState {
   CqState(uint32_t number_in, const nic::CqConfig& config_in, const nic::CqMemory& memory_in)
-      : number(number_in),
-        config(config_in),
+      : producer(config_in.producer_base),
+        number(number_in),
+        doorbell_page(config_in.doorbell_page),
         memory(memory_in),
-        producer(config_in.producer_base) {}
+        config(config_in) {}
 
-  uint32_t number;
-  nic::CqConfig config;
-  nic::CqMemory memory;
   std::atomic<uint32_t> producer;                   ///< CQEs written, modulo 2^24
-  bool overrun = false;                             ///< a CQE was lost: nothing is written any more
   std::atomic<uint8_t> event_requested = kNoEvent;  ///< an EventRequest; raised by the host
-  uint32_t users = 0;           ///< QPs that complete to it, each direction counts
-  std::vector<Waiter> waiters;  ///< send queues parked at a WAIT on this CQ
+  bool overrun = false;                             ///< a CQE was lost: nothing is written any more
+  uint32_t number;
+  uint32_t doorbell_page;
+  /// Send queues parked at a WAIT on this CQ, in the order in which they came: see
+  /// QpState::next_waiter.
+  QpState* first_waiter = nullptr;
+  QpState* last_waiter = nullptr;
+  nic::CqMemory memory;
+  nic::CqConfig config;
+  uint32_t users = 0;  ///< QPs that complete to it, each direction counts
 };
 
 /// The stages that a send queue's work passes through; each can be delayed on its own.
@@ -68,9 +71,11 @@ inline constexpr size_t kStages = 4;
 /// A WQE that was started and is not retired.
 struct Work {
   enum class State : uint8_t {
-    kQueued,  ///< its message is still to be moved
-    kMoved,   ///< all bytes are in place
-    kDone,    ///< acknowledged, or needs no peer
+    kQueued,     ///< its message is still to be moved
+    kUnderWay,   ///< virtual time: its message is on the wire
+    kMoved,      ///< all bytes are in place
+    kReturning,  ///< virtual time: nothing is left to do but to let its sender know
+    kDone,       ///< acknowledged, or needs no peer
     kFailed
   };
   uint16_t wqe_index = 0;
@@ -84,20 +89,24 @@ struct Work {
   uint32_t immediate = 0;
   uint64_t bytes = 0;
   uint64_t moved = 0;
+  // Virtual time.
+  Picoseconds ready = 0;  ///< its queue is through with it, and its message may start
+  uint32_t tag = 0;       ///< of its payload: see MemoryTable
 };
 
-struct QpState {
+/// What is used for each message comes first.
+struct alignas(64) QpState {
   QpState(NicState& nic_in, uint32_t number_in, const nic::QpConfig& config_in,
           const nic::QpMemory& memory_in, CqState& send, CqState& recv)
       : nic(nic_in),
-        number(number_in),
-        config(config_in),
-        memory(memory_in),
         send_cq(send),
         recv_cq(recv),
+        number(number_in),
         sq_posted(config_in.sq_base),
         sq_enabled(config_in.sq_base),
-        sq_next(config_in.sq_base) {}
+        sq_next(config_in.sq_base),
+        memory(memory_in),
+        config(config_in) {}
 
   /// The first WQE whose slot is still needed: not complete, or not yet fetched.
   uint16_t OldestWqe() const { return work.empty() ? sq_next : work.front().wqe_index; }
@@ -107,48 +116,66 @@ struct QpState {
     return state == nic::QpState::kReadyToReceive || state == nic::QpState::kReadyToSend;
   }
 
+  // As a sender and as a receiver.
   NicState& nic;
-  uint32_t number;
-  nic::QpConfig config;
-  nic::QpMemory memory;
+  QpState* remote = nullptr;
   CqState& send_cq;
   CqState& recv_cq;
+  uint32_t number;
   nic::QpState state = nic::QpState::kReset;
-  QpState* remote = nullptr;
-
   // Send queue, in WQEBBs modulo 2^16.
-  uint16_t sq_posted;   ///< what the last doorbell said
-  uint16_t sq_enabled;  ///< what SEND_EN said
-  uint16_t sq_next;     ///< the next to fetch
-  bool parked = false;  ///< at a WAIT; in that CQ's waiter list
-  bool fenced = false;  ///< at a WQE whose fence holds it until READs are complete
-  uint32_t parked_cq = 0;
-  uint32_t parked_index = 0;
+  bool parked = false;            ///< at a WAIT; in that CQ's waiter list
+  bool has_waited = false;        ///< virtual time: the CQE of the WAIT at sq_next is there
+  bool fenced = false;            ///< at a WQE whose fence holds it until READs are complete
   bool fetch_stopped = false;     ///< a WQE failed: what follows is flushed
   bool transmit_stopped = false;  ///< the receiver broke
   bool rnr_waiting = false;       ///< the receiver has no receive posted
-  uint8_t rnr_left = 0;
-  uint8_t retries_left = kTransportRetries;  ///< of sends that nobody answers
-  uint32_t reads_in_flight = 0;
-  std::deque<Work> work;
-  size_t to_transmit = 0;  ///< position in `work`: nothing before it is kQueued
-  size_t to_deliver = 0;   ///< position in `work`: nothing before it is kQueued or kMoved
-
+  bool is_wire_busy = false;      ///< virtual time: the next message cannot start yet
+  bool is_due = false;            ///< virtual time: the engine will look at it
+  uint16_t sq_posted;             ///< what the last doorbell said
+  uint16_t sq_enabled;            ///< what SEND_EN said
+  uint16_t sq_next;               ///< the next to fetch
   // Receive queue, in WQEs modulo 2^16.
+  uint16_t rq_posted = 0;   ///< what the doorbell record said when it was read last
   uint16_t rq_enabled = 0;  ///< what RECV_EN said
   uint16_t rq_next = 0;     ///< the next to take
   uint16_t rq_done = 0;     ///< the next to complete
-  uint64_t received = 0;    ///< messages
+
+  nic::QpMemory memory;
+  uint32_t to_transmit = 0;  ///< position in `work`: nothing before it is kQueued
+  uint32_t to_deliver = 0;   ///< position in `work`: nothing before it is kQueued to kMoved
+  uint64_t received = 0;     ///< messages
+
+  GrowingRing<Work> work;
+  Picoseconds sq_until = 0;        ///< virtual time: the send queue is at work on what is fetched
+  QpState* next_waiter = nullptr;  ///< parked: the next one at a WAIT on the same CQ
+  uint32_t parked_cq = 0;
+  uint32_t parked_index = 0;
+
+  nic::QpConfig config;
+  nic::CompletionMode parked_completion = nic::CompletionMode::kOnError;  ///< of that WAIT
+  uint8_t rnr_left = 0;
+  uint8_t retries_left = kTransportRetries;  ///< of sends that nobody answers
+  uint32_t reads_in_flight = 0;
 
   // Scheduling.
   std::array<bool, kStages> scheduled = {};
   std::array<uint32_t, kStages> priority = {};
 };
 
-struct NicState {
+/// What is used for each message comes first.
+struct alignas(64) NicState {
   NodeId node;
   bool has_failed = false;    ///< as a whole: nothing moves any more, and no command is taken
   bool is_link_down = false;  ///< it reaches nobody but itself
+  MemoryTable memory;
+  std::vector<ArenaPointer<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
+  std::vector<ArenaPointer<QpState>> qps;  ///< number = kFirstQpn + position; null: destroyed
+  Picoseconds doorbells_until = 0;         ///< virtual time: all doorbells so far have come
+  uint64_t rnr_retries = 0;                ///< of peers, because this NIC had no receive posted
+  /// QPs that were destroyed or reset. Peers still have them as remotes, and find out.
+  std::vector<ArenaPointer<QpState>> retired_qps;
+
   /// The engine notes them; for the host.
   void NoteError(const nic::ErrorEvent& error) {
     const std::lock_guard lock(error_mutex);
@@ -159,12 +186,6 @@ struct NicState {
   std::mutex error_mutex;
   std::vector<nic::ErrorEvent> errors;  // guarded by error_mutex
   std::atomic<bool> has_errors = false;
-  MemoryTable memory;
-  uint64_t rnr_retries = 0;                   ///< of peers, because this NIC had no receive posted
-  std::vector<std::unique_ptr<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
-  std::vector<std::unique_ptr<QpState>> qps;  ///< number = kFirstQpn + position; null: destroyed
-  /// QPs that were destroyed or reset. Peers still have them as remotes, and find out.
-  std::vector<std::unique_ptr<QpState>> retired_qps;
 
   // Object numbers never look like positions.
   static constexpr uint32_t kFirstCqn = 0x400;
@@ -176,7 +197,7 @@ struct NicState {
 
  private:
   template <typename T>
-  static T* At(const std::vector<std::unique_ptr<T>>& objects, uint32_t position) {
+  static T* At(const std::vector<ArenaPointer<T>>& objects, uint32_t position) {
     return position < objects.size() ? objects[position].get() : nullptr;
   }
 };

@@ -34,19 +34,6 @@ constexpr int kLooksMs = 1000;  // at most between two of these
 /// Open files besides the NICs' own.
 constexpr size_t kOwnFiles = 32;
 
-Status CheckProgram(const Plan& plan, const nic::QueueProgram& program) {
-  const PlanHeader& header = plan.header();
-  bool all_nodes = program.nodes.size() == header.nodes;
-  for (size_t i = 0; all_nodes && i < program.nodes.size(); ++i) {
-    all_nodes = program.nodes[i].node == NodeId::FromIndex(i);
-  }
-  if (!all_nodes) {
-    return Rejected(fmt::format("the queue program is not that of nodes 0 to {}, in this order",
-                                header.nodes - 1));
-  }
-  return {};
-}
-
 Status CheckTransfer(const Plan& plan, const MessageBuffers& transfer) {
   const PlanHeader& header = plan.header();
   const auto [message, node_buffers] = transfer;

@@ -43,7 +43,11 @@ size_t Scheduler::Choose() {
       const auto priority = [](const Task& task) {
         return task.qp->priority[static_cast<size_t>(task.stage)];
       };
-      return static_cast<size_t>(std::ranges::max_element(tasks_, {}, priority) - tasks_.begin());
+      size_t highest = 0;
+      for (size_t i = 1; i < tasks_.size(); ++i) {
+        if (priority(tasks_[i]) > priority(tasks_[highest])) highest = i;
+      }
+      return highest;
     }
   }
   PREPOST_CHECK(false);

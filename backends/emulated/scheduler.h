@@ -7,9 +7,9 @@
 #define PREPOST_BACKENDS_EMULATED_SCHEDULER_H_
 
 #include <cstdint>
-#include <deque>
 #include <random>
 
+#include "prepost/backends/emulated/growing_ring.h"
 #include "prepost/backends/emulated/nic_state.h"
 
 namespace prepost::emulated {
@@ -42,7 +42,7 @@ class Scheduler {
 
   SchedulerMode mode_;
   std::mt19937_64 random_;
-  std::deque<Task> tasks_;
+  GrowingRing<Task> tasks_;
 };
 
 }  // namespace prepost::emulated

@@ -12,6 +12,14 @@ namespace prepost::emulated {
 using nic::Opcode;
 using nic::Syndrome;
 
+namespace {
+
+bool IsCoordination(Opcode opcode) {
+  return opcode == Opcode::kWait || opcode == Opcode::kSendEnable || opcode == Opcode::kRecvEnable;
+}
+
+}  // namespace
+
 bool Engine::CanFetch(const QpState& qp) const {
   if (qp.parked || qp.fenced || qp.fetch_stopped) return false;
   const uint16_t limit = qp.SendLimit();  // R1
@@ -20,10 +28,13 @@ bool Engine::CanFetch(const QpState& qp) const {
 
 void Engine::Fetch(QpState& qp) {
   if (!CanFetch(qp)) return;
+  if (qp.has_waited) return EndWait(qp);
   nic::DecodeSend(qp.memory.sq, qp.sq_next, &wqe_);
+  Prefetch(qp.memory.sq, size_t{qp.sq_next} + wqe_.wqebbs(), nic::kWqebbBytes);
   if (!WellFormed(qp)) return FailFetch(qp, Syndrome::kLocalQpOperation);
   qp.fenced = nic::HoldsForReads(wqe_.fence) && qp.reads_in_flight != 0;
   if (qp.fenced) return;  // R10: Complete of the last READ fetches again
+  if (is_timed() && wqe_.opcode != Opcode::kWait) Spend(qp, costs().wqe);
   switch (wqe_.opcode) {
     case Opcode::kWait:
       return ExecuteWait(qp);
@@ -64,6 +75,9 @@ bool Engine::WellFormed(const QpState& qp) {
     if (piece.bytes == 0) return wrong("data segment of byte count 0, which means 2 GiB");
     if (piece.bytes & nic::kInlineFlag) return wrong("inline payload is not modelled");
   }
+  if (is_timed() && nic::SendWqe::HeadSegments(wqe_.opcode) == 2 && !IsCoordination(wqe_.opcode)) {
+    return wrong(fmt::format("{} is not modelled in virtual time", Name(wqe_.opcode)));
+  }
   if (wqe_.payload_bytes() > nic::kRcMessageBytesMax) {
     return wrong(fmt::format("{} bytes in one message, the limit is {}", wqe_.payload_bytes(),
                              nic::kRcMessageBytesMax));
@@ -72,12 +86,17 @@ bool Engine::WellFormed(const QpState& qp) {
 }
 
 void Engine::StartWork(QpState& qp, Work::State state) {
-  qp.work.push_back({.wqe_index = qp.sq_next,
-                     .opcode = wqe_.opcode,
-                     .signaled = wqe_.signaled(),
-                     .state = state,
-                     .immediate = wqe_.immediate,
-                     .bytes = wqe_.payload_bytes()});
+  Work work{.wqe_index = qp.sq_next,
+            .opcode = wqe_.opcode,
+            .signaled = wqe_.signaled(),
+            .state = state,
+            .immediate = wqe_.immediate,
+            .bytes = wqe_.payload_bytes()};
+  if (is_timed()) TimeWork(qp, work);
+  // What leaves no trace is not worth a place, which in virtual time counts.
+  const bool is_over = is_timed() && work.state == Work::State::kDone && !work.signaled &&
+                       qp.work.empty() && !options_.log;
+  if (!is_over) qp.work.push_back(work);
   Log(qp, NicEvent::Kind::kStart, qp.sq_next, wqe_.opcode);
   qp.sq_next = static_cast<uint16_t>(qp.sq_next + wqe_.wqebbs());
   ++counters_.wqes;
@@ -96,19 +115,39 @@ void Engine::ExecuteWait(QpState& qp) {
     wrong = fmt::format("WAIT on CQ {:#x}, which does not exist", wqe_.number);
   } else if (!qp.config.cd_master) {
     wrong = "WAIT on a QP without cd_master";
-  } else if (cq->config.doorbell_page != qp.config.doorbell_page) {
+  } else if (cq->doorbell_page != qp.config.doorbell_page) {
     wrong = fmt::format("WAIT on CQ {:#x}, which is on another doorbell page", wqe_.number);
   }
   if (!wrong.empty()) {
     Misuse(qp.nic, fmt::format("QP {:#x} WQE {}: {}", qp.number, qp.sq_next, wrong));
     return FailFetch(qp, Syndrome::kLocalQpOperation);
   }
-  if (HasPassed(cq->producer, wqe_.index)) return StartWork(qp, Work::State::kDone);
+  if (HasPassed(cq->producer, wqe_.index)) {
+    if (is_timed()) Spend(qp, costs().wait);
+    return StartWork(qp, Work::State::kDone);
+  }
   qp.parked = true;
   qp.parked_cq = cq->number;
   qp.parked_index = wqe_.index & nic::kCqIndexMask;
-  cq->waiters.push_back({&qp, wqe_.index});
+  qp.parked_completion = wqe_.completion;
+  qp.next_waiter = nullptr;
+  (cq->first_waiter == nullptr ? cq->first_waiter : cq->last_waiter->next_waiter) = &qp;
+  cq->last_waiter = &qp;
   Log(qp, NicEvent::Kind::kPark, qp.sq_next, Opcode::kWait, cq->number, qp.parked_index);
+}
+
+/// Virtual time: of a WAIT that was read when the queue parked at it.
+void Engine::EndWait(QpState& qp) {
+  qp.has_waited = false;
+  wqe_ = {.wqe_index = qp.sq_next,
+          .opcode = Opcode::kWait,
+          .qpn = qp.number,
+          .segments = nic::SendWqe::HeadSegments(Opcode::kWait),
+          .completion = qp.parked_completion,
+          .data = std::move(wqe_.data)};
+  wqe_.data.clear();
+  Spend(qp, costs().wait);
+  StartWork(qp, Work::State::kDone);
 }
 
 void Engine::ExecuteEnable(QpState& qp) {
@@ -125,14 +164,21 @@ void Engine::ExecuteEnable(QpState& qp) {
                                                     : "which is not managed"));
     return FailFetch(qp, Syndrome::kLocalQpOperation);
   }
-  uint16_t& enabled = sends ? target->sq_enabled : target->rq_enabled;
-  if (static_cast<int16_t>(limit - enabled) > 0) {  // absolute, so repeating it changes nothing
-    if (sends && !CheckEnabled(*target, limit)) return FailFetch(qp, Syndrome::kLocalQpOperation);
-    enabled = limit;
+  const bool is_news = static_cast<int16_t>(limit - target->sq_enabled) > 0;
+  if (sends && is_news && !CheckEnabled(*target, limit)) {
+    return FailFetch(qp, Syndrome::kLocalQpOperation);
   }
   StartWork(qp, Work::State::kDone);
-  if (target->state == nic::QpState::kError) return Flush(*target);
-  Kick(*target);
+  if (is_timed() && qp.sq_until > now()) return EnableLater(*target, sends, limit, qp.sq_until);
+  Enable(*target, sends, limit);
+}
+
+/// R4: the index is absolute, so that repeating it changes nothing.
+void Engine::Enable(QpState& target, bool sends, uint16_t limit) {
+  uint16_t& enabled = sends ? target.sq_enabled : target.rq_enabled;
+  if (static_cast<int16_t>(limit - enabled) > 0) enabled = limit;
+  if (target.state == nic::QpState::kError) return Flush(target);
+  Kick(target);
 }
 
 /// A NIC would execute whatever stands in the ring; here it must be WQEs that were posted for

@@ -30,7 +30,7 @@ uint64_t Total(const std::vector<nic::DataPiece>& pieces) {
 }  // namespace
 
 bool Engine::CanTransmit(QpState& qp) const {
-  if (qp.transmit_stopped || qp.rnr_waiting) return false;
+  if (qp.transmit_stopped || qp.rnr_waiting || qp.is_wire_busy) return false;
   while (qp.to_transmit < qp.work.size() && qp.work[qp.to_transmit].state != Work::State::kQueued) {
     ++qp.to_transmit;
   }
@@ -38,7 +38,8 @@ bool Engine::CanTransmit(QpState& qp) const {
 }
 
 bool Engine::CanDeliver(QpState& qp) const {
-  while (qp.to_deliver < qp.work.size() && qp.work[qp.to_deliver].state >= Work::State::kDone) {
+  while (qp.to_deliver < qp.work.size() &&
+         qp.work[qp.to_deliver].state >= Work::State::kReturning) {
     ++qp.to_deliver;
   }
   return qp.to_deliver < qp.work.size() && qp.work[qp.to_deliver].state == Work::State::kMoved;
@@ -47,10 +48,12 @@ bool Engine::CanDeliver(QpState& qp) const {
 void Engine::Transmit(QpState& qp) {
   if (!CanTransmit(qp)) return;
   Work& work = qp.work[qp.to_transmit];
+  if (is_timed() && HoldsStart(qp, work)) return;
   QpState& remote = *qp.remote;
   BreakIfDue(remote);
   if (!IsAnswered(qp, work)) return;
   if (!work.placed && !Place(qp, work)) return;
+  if (is_timed()) return Depart(qp, work);
   const bool whole = options_.scheduler == SchedulerMode::kRoundRobin;
   const uint64_t left = work.bytes - work.moved;
   const uint64_t chunk = std::min<uint64_t>(left, whole ? kWholeBytes : options_.mtu_bytes);
@@ -82,7 +85,7 @@ void Engine::Fail(QpState& receiver, QpFault::Kind kind) {
       return Vanish(receiver);
     case QpFault::Kind::kDeviceFatal:
       receiver.nic.has_failed = true;
-      for (const std::unique_ptr<QpState>& qp : receiver.nic.qps) {
+      for (const ArenaPointer<QpState>& qp : receiver.nic.qps) {
         if (qp != nullptr) Vanish(*qp);
       }
       return Tell(receiver.nic, {nic::ErrorEvent::Kind::kDeviceFatal, 0});
@@ -115,14 +118,17 @@ bool Engine::IsAnswered(QpState& qp, Work& work) {
   } else {
     --qp.retries_left;
     ++counters_.transport_retries;
-    TryAgainLater(qp);
+    TryAgainLater(qp, costs().ack_timeout);
   }
   return false;
 }
 
-void Engine::TryAgainLater(QpState& qp) {
+/// `delay` is of virtual time.
+void Engine::TryAgainLater(QpState& qp, Picoseconds delay) {
   qp.rnr_waiting = true;
-  rnr_waiters_.push_back(&qp);
+  if (!is_timed()) return rnr_waiters_.push_back(&qp);
+  ++retries_due_;
+  ScheduleDue(now() + delay, &qp, kRetryDue, 0);
 }
 
 /// Gets the receiver's side ready for the message. False when it is not, or the message has failed.
@@ -144,12 +150,15 @@ bool Engine::Place(QpState& qp, Work& work) {
   return true;
 }
 
-uint16_t Engine::AvailableReceives(const QpState& qp) {
+/// Looks at the doorbell record when all that it told of is taken.
+uint16_t Engine::AvailableReceives(QpState& qp) {
   if (qp.config.rq_wqes == 0) return 0;
-  const auto posted = static_cast<uint16_t>(
-      nic::BigEndian(std::atomic_ref(qp.memory.doorbell_record[nic::kReceiveRecord])
-                         .load(std::memory_order_acquire)));
-  const auto available = static_cast<uint16_t>(posted - qp.rq_next);
+  if (qp.rq_posted == qp.rq_next) {
+    qp.rq_posted = static_cast<uint16_t>(
+        nic::BigEndian(std::atomic_ref(qp.memory.doorbell_record[nic::kReceiveRecord])
+                           .load(std::memory_order_acquire)));
+  }
+  const auto available = static_cast<uint16_t>(qp.rq_posted - qp.rq_next);
   if (!qp.config.managed_recv) return available;
   return std::min(available, static_cast<uint16_t>(qp.rq_enabled - qp.rq_next));
 }
@@ -169,8 +178,14 @@ bool Engine::TakeReceive(QpState& qp, Work& work) {
   if (qp.config.rnr_retry != nic::kRnrRetryForEver) --qp.rnr_left;
   ++counters_.rnr_retries;
   ++remote.nic.rnr_retries;
-  TryAgainLater(qp);
+  TryAgainLater(qp, costs().rnr_timer);
   return false;
+}
+
+/// It would try for ever, and there still is no receive.
+bool Engine::IsHopeless(const QpState& qp) const {
+  return qp.config.rnr_retry == nic::kRnrRetryForEver && qp.rnr_waiting &&
+         qp.remote->CanReceive() && Reaches(qp, *qp.remote) && AvailableReceives(*qp.remote) == 0;
 }
 
 /// Lets senders that met no receive, or no answer, try again. When nothing else can happen, those
@@ -180,16 +195,13 @@ bool Engine::WakeRnrWaiters(bool idle) {
   bool woken = false;
   std::vector<QpState*> waiters = std::exchange(rnr_waiters_, {});
   for (QpState* qp : waiters) {
-    const bool hopeless = idle && qp->config.rnr_retry == nic::kRnrRetryForEver &&
-                          qp->rnr_waiting && qp->remote->CanReceive() &&
-                          Reaches(*qp, *qp->remote) && AvailableReceives(*qp->remote) == 0;
-    if (hopeless) {
+    if (idle && IsHopeless(*qp)) {
       rnr_waiters_.push_back(qp);
       continue;
     }
     qp->rnr_waiting = false;
     Kick(*qp);
-    woken = woken || !scheduler_.empty();
+    woken = woken || !scheduler_.empty() || has_due();
   }
   return woken;
 }
@@ -246,7 +258,7 @@ void Engine::Deliver(QpState& qp) {
   }
   if (work.responder_syndrome == Syndrome::kNone) {
     CompleteReceive(remote, work);
-    work.state = Work::State::kDone;
+    Acknowledge(qp, work);
     ++counters_.messages;
     counters_.bytes += work.bytes;
     return BreakIfDue(remote);

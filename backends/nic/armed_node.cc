@@ -33,10 +33,13 @@ Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
 }
 
 Status ArmedNode::MakeObjects() {
-  for (const CompletionQueue& cq : program_->cqs) {
+  for (size_t i = 0; i < program_->cqs.size(); ++i) {
+    const bool is_kept = config_.keeps_cqes || IsRead(CqId::FromIndex(i));
     // The host may consume nothing during a run.
-    Result<Cq> made = device_->CreateCq(
-        {.entries = cq.entries, .ignore_overrun = true, .producer_base = config_.first_cq_index});
+    Result<Cq> made = device_->CreateCq({.entries = is_kept ? program_->cqs[i].entries : 1,
+                                         .ignore_overrun = true,
+                                         .collapsed = !is_kept,
+                                         .producer_base = config_.first_cq_index});
     if (!made.ok()) return made.status();
     cqs_.push_back({.cq = *made, .reader = CqeReader(*made)});
     bindings_.cqns.push_back(made->number);
@@ -53,8 +56,16 @@ Status ArmedNode::MakeObjects() {
   }
   bindings_.epoch = config_.epoch;
   bindings_.sq_bases.assign(qps_.size(), config_.first_sq_index);
-  images_ = Encode(*program_);
   return {};
+}
+
+/// On the way: for its final CQE, or for room in a ring.
+bool ArmedNode::IsRead(CqId id) const {
+  const CompletionQueue& cq = program_->cqs[id.index()];
+  const QueuePair& qp = program_->qps[cq.qp.index()];
+  return id == program_->final_cq ||
+         (cq.role == CompletionQueue::Role::kReceives ? qp.receives_in_parts()
+                                                      : qp.sends_in_parts());
 }
 
 Status ArmedNode::MakeQueuePairs() {
@@ -112,7 +123,10 @@ Status ArmedNode::Arm() {
       PREPOST_RETURN_IF_ERROR(RequestErrorEvent(CqId::FromIndex(i)));
     }
   }
-  return feed_->Begin(images_, bindings_);
+  if (images_.empty()) images_ = Encode(*program_);
+  Status status = feed_->Begin(images_, bindings_);
+  if (armed_ == config_.messages.size()) images_ = std::vector<QueuePairImage>();
+  return status;
 }
 
 /// From one message to the next: counters go on where they stand.
@@ -318,6 +332,7 @@ std::optional<CqCounters> ArmedNode::Query(CqId id) const {
 /// Reads and checks what the CQ has, at most what belongs to this message, up to the first CQE that
 /// is wrong.
 void ArmedNode::Take(CqId id) {
+  if (!config_.keeps_cqes && !IsRead(id)) return;
   Completions& it = cqs_[id.index()];
   const CompletionQueue& queue = program_->cqs[id.index()];
   while (it.taken < queue.completions && !it.is_wrong) {

@@ -66,6 +66,8 @@ struct ArmConfig {
   uint16_t first_sq_index = 0;
   uint32_t first_cq_index = 0;
   uint8_t epoch = 0;  ///< tells the first message's blocks from others'; each further one adds 1
+  /// False: CQs that the host does not read on the way hold one CQE. CheckAll() cannot be used.
+  bool keeps_cqes = true;
 };
 
 /// `device` and `program` must outlive it. Steps: Make at every node, ConnectAll, Arm at every
@@ -155,6 +157,7 @@ class ArmedNode {
       : device_(&device), lease_(device), program_(&program), config_(config) {}
 
   Status MakeObjects();
+  bool IsRead(CqId id) const;
   Status MakeQueuePairs();
   void AdvanceBases();
   Status RequestErrorEvent(CqId id);
@@ -177,7 +180,7 @@ class ArmedNode {
   std::vector<uint32_t> lkeys_;  // by message
   size_t armed_ = 0;             // messages
   Bindings bindings_;
-  std::vector<QueuePairImage> images_;
+  std::vector<QueuePairImage> images_;  // while messages are to be armed
   std::vector<Completions> cqs_;  // by CqId
   std::vector<Qp> qps_;           // by QpId
   std::vector<CqId> part_cqs_;    // of queues that do not fit their rings

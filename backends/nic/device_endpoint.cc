@@ -56,7 +56,7 @@ uint64_t DeviceEndpoint::EntriesOf(const Pairing& pairing) const {
 }
 
 Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
-  PREPOST_RETURN_IF_ERROR(device_.EventFile().status());
+  if (config_.may_sleep) PREPOST_RETURN_IF_ERROR(device_.EventFile().status());
   if (!config_.message.empty()) {
     const Result<uint32_t> key =
         lease_.RegisterMemory(config_.message, {.local_write = config_.writable});
@@ -208,6 +208,7 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
   PREPOST_RETURN_IF_ERROR(look());
   if (timeout.count() == 0 && errors_.IsDue()) PREPOST_RETURN_IF_ERROR(CheckDevice());
   if (outcome.completed != 0 || timeout.count() == 0) return outcome;
+  PREPOST_CHECK(config_.may_sleep);
   if (!event_requested_) {
     PREPOST_RETURN_IF_ERROR(RequestEvents());
     PREPOST_RETURN_IF_ERROR(look());

@@ -32,6 +32,7 @@ struct DeviceEndpointConfig {
   /// A power of two, at most 32768. What does not fit a ring waits in memory until there is room.
   uint32_t ring_wqes_max = 32768;
   uint32_t cq_entries_max = 1u << 22;  ///< a power of two; rings are shorter where it is too small
+  bool may_sleep = true;               ///< false: Poll() is called without a timeout only
   int wake_fd = -1;  ///< while it is readable, Poll() does not sleep; -1: none. Not owned
 };
 
@@ -50,6 +51,7 @@ class DeviceEndpoint final : public Endpoint {
                                                       const DeviceEndpointConfig& config);
 
   OpenNode open_node() const;
+  uint32_t cq_number() const { return cq_.number; }
   /// Asks for the event of the next completion, unless that is done: what Poll() does before it
   /// sleeps. A host that will sleep can do so ahead of the start.
   Status RequestEvents();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/compiler/rate_text.h"
+#include "prepost/ir/rate_text.h"
 
 #include <gtest/gtest.h>
 

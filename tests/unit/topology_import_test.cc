@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "prepost/compiler/rate_text.h"
+#include "prepost/ir/rate_text.h"
 #include "tests/support/random.h"
 #include "tests/support/temp_folder.h"
 

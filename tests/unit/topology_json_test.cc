@@ -11,8 +11,8 @@
 #include <sstream>
 #include <string>
 
-#include "prepost/compiler/rate_text.h"
 #include "prepost/compiler/spec_json.h"
+#include "prepost/ir/rate_text.h"
 #include "tests/support/random.h"
 
 namespace prepost {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rates and latencies as people write them: "100Gbit/s", "12.5 GB/s", "1.5us".
-#ifndef PREPOST_COMPILER_RATE_TEXT_H_
-#define PREPOST_COMPILER_RATE_TEXT_H_
+#ifndef PREPOST_IR_RATE_TEXT_H_
+#define PREPOST_IR_RATE_TEXT_H_
 
 #include <string>
 #include <string_view>
@@ -25,4 +25,4 @@ std::string WriteLatency(double seconds);
 
 }  // namespace prepost
 
-#endif  // PREPOST_COMPILER_RATE_TEXT_H_
+#endif  // PREPOST_IR_RATE_TEXT_H_

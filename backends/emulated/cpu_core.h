@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CpuCore: one core of a host in virtual time: when work that begins now is done, with what takes
+// the core away from it: given delays, and preemptions drawn from a seed.
+#ifndef PREPOST_BACKENDS_EMULATED_CPU_CORE_H_
+#define PREPOST_BACKENDS_EMULATED_CPU_CORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/virtual_time.h"
+
+namespace prepost::emulated {
+
+/// One thread.
+class CpuCore {
+ public:
+  /// Nothing but what `delays` say (of whichever host), in any order, they may overlap, and what
+  /// `costs` say of preemptions.
+  CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, uint64_t seed);
+
+  /// When `work` that begins at `at` is done. `at` never falls. Something that begins while the
+  /// core is away, however short, is done after it is back.
+  Picoseconds WorkEnd(Picoseconds at, Picoseconds work);
+
+  Picoseconds busy() const { return busy_; }        ///< work so far
+  Picoseconds delayed() const { return delayed_; }  ///< by which it ended later than it could have
+
+ private:
+  struct Absence {
+    Picoseconds begin = kNever;
+    Picoseconds end = kNever;
+  };
+
+  Picoseconds BackAt(Picoseconds at);
+  void DrawPreemption(Picoseconds after);
+  Picoseconds DrawExponential(double mean);
+
+  std::vector<Absence> delays_;  // disjoint, rising
+  size_t next_delay_ = 0;        // the first that ends later than now
+  double preemptions_per_second_;
+  Picoseconds preemption_length_;
+  bool lengths_vary_;
+  std::mt19937_64 random_;
+  Absence preemption_;  // the next, or the one going on
+  Picoseconds busy_ = 0;
+  Picoseconds delayed_ = 0;
+};
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_CPU_CORE_H_

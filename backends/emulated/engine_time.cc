@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Virtual time: when the things happen that the other files carry out. A message in costs c of one
+// NIC each, and with wire(b) what its b bytes and the overhead take on the links as they are shared:
+//
+//   the WAIT before it   passes c.wait after its CQE is there and the queue is through with what
+//                        stands before it
+//   its own WQE          c.wqe later it is ready
+//   the wire             it starts when it is ready and the message before it on the QP has left;
+//                        it leaves wire(b) later
+//   the receiver's CQE   latency + c.cqe after it has left
+//   the sender's CQE     a latency later, when the acknowledgement is back
+//
+// Queues run ahead: a WAIT that has passed, or a WQE whose turn comes after costs, is executed at
+// once, and `sq_until` says until when the queue would be busy with it. So WAITs cost no events of
+// the clock, a block transfer few: its start, its end on the wire, both CQEs; and none of these but
+// the end where costs and latency are 0. What is read early, a payload's tag, is checked the more
+// strictly for that: it has to be there when its WQE is fetched.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "prepost/backends/emulated/engine.h"
+#include "prepost/backends/emulated/fluid_network.h"
+
+namespace prepost::emulated {
+
+using nic::Opcode;
+
+namespace {
+
+/// Of a payload that could not be read.
+constexpr uint32_t kRefusedTag = 0xffffffff;
+
+/// Messages that arrive together.
+constexpr size_t kBatch = 8;
+/// How many QPs ahead memory is asked for.
+constexpr size_t kFar = 4;
+constexpr size_t kNear = 2;
+
+std::string Describe(uint32_t tag) {
+  return tag == kNoTag ? "a block that was not there yet" : fmt::format("block {}", tag - 1);
+}
+
+}  // namespace
+
+bool Engine::RunTimed(uint64_t steps) {
+  for (uint64_t i = 0; i < steps; ++i) {
+    ++steps_;
+    if (has_due()) {
+      Proceed(TakeDue());
+    } else if (!EndFlows() && !RunDue()) {
+      if (!events_.empty() || options_.time.clock->TakeHold()) {
+        if (!HostsAct()) break;
+      } else if (!AdvanceTime() && !WakeRnrWaiters(true)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// Which of the queues is first makes no difference to what happens when. In the order in which they
+/// became due, the memory that a queue needs is on its way until it is its turn.
+QpState& Engine::TakeDue() {
+  if (due_taken_ + kFar < due_.size()) Foresee(*due_[due_taken_ + kFar]);
+  if (due_taken_ + kNear < due_.size()) ForeseeSoon(*due_[due_taken_ + kNear]);
+  QpState& qp = *due_[due_taken_++];
+  if (due_taken_ == due_.size()) {
+    due_.clear();
+    due_taken_ = 0;
+  }
+  qp.is_due = false;
+  return qp;
+}
+
+/// Asks for the memory that pointers in the QP lead to, which is in the cache itself.
+void Engine::Foresee(const QpState& qp) {
+  Prefetch(qp.memory.sq, qp.sq_next, nic::kWqebbBytes);
+  Prefetch(qp.memory.sq, size_t{qp.sq_next} + 1, nic::kWqebbBytes);
+  PrefetchObject(qp.send_cq);
+  PrefetchObject(qp.nic);
+  if (qp.remote != nullptr) PrefetchObject(*qp.remote);
+}
+
+/// Asks for what is one step farther: the CQ that the WQE at hand waits for, where a message lands.
+void Engine::ForeseeSoon(const QpState& qp) {
+  const size_t index = size_t{qp.sq_next} + (qp.has_waited ? 1 : 0);
+  const std::byte* wqe =
+      qp.memory.sq.data() + (index * nic::kWqebbBytes & (qp.memory.sq.size() - 1));
+  if (static_cast<Opcode>(wqe[nic::control::kOpcode]) == Opcode::kWait) {
+    const auto number =
+        nic::LoadBigEndian<uint32_t>(wqe + nic::kSegmentBytes + nic::coordination::kNumber);
+    if (const CqState* cq = qp.nic.FindCq(number)) PrefetchObject(*cq);
+  }
+  if (qp.remote == nullptr) return;
+  PrefetchObject(qp.remote->recv_cq);
+  if (!qp.remote->memory.rq.empty()) {
+    Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
+  }
+}
+
+/// Does all that the queue can do now.
+void Engine::Proceed(QpState& qp) {
+  while (qp.state == nic::QpState::kReadyToSend) {
+    if (CanFetch(qp)) {
+      Fetch(qp);
+    } else if (CanTransmit(qp)) {
+      Transmit(qp);
+    } else if (!qp.work.empty() && qp.work.front().state >= Work::State::kDone) {
+      Complete(qp);
+    } else {
+      return;
+    }
+  }
+}
+
+/// False when the engine is to stop, for hosts to act or for good.
+bool Engine::HostsAct() {
+  if (options_.time.hosts == nullptr) return false;
+  acted_on_.clear();
+  acted_on_.swap(events_);
+  return options_.time.hosts->Act(acted_on_);
+}
+
+/// Goes on to when something is due. False when nothing will be.
+bool Engine::AdvanceTime() {
+  VirtualClock& clock = *options_.time.clock;
+  FluidNetwork& network = *options_.time.network;
+  const Picoseconds next = std::min(clock.next_at(), network.NextEvent(now()));
+  if (next == kNever) return false;
+  clock.AdvanceTo(next);
+  return true;
+}
+
+/// Some of the messages that leave the wire now; false when none does. A few at a time, for the
+/// memory of all to come while the first are at work.
+bool Engine::EndFlows() {
+  std::array<void*, kBatch> qps;
+  const size_t count = options_.time.network->TakeEnded(now(), qps);
+  ForeseeLandings(std::span(qps).first(count));
+  for (size_t i = 0; i < count; ++i) EndFlow(*static_cast<QpState*>(qps[i]));
+  return count != 0;
+}
+
+/// Some of the events that are due now, in the same way.
+bool Engine::RunDue() {
+  std::array<void*, kBatch> subjects;
+  const size_t count = options_.time.clock->SubjectsDue(*this, subjects);
+  // Only the first doorbells are about NICs, and cost a moment here.
+  if (doorbells_due_ == 0) ForeseeLandings(std::span(subjects).first(count));
+  if (!options_.time.clock->RunDue()) return false;
+  for (size_t i = 1; i < count && events_.empty(); ++i) options_.time.clock->RunDue();
+  return true;
+}
+
+/// Messages of these QPs are about to arrive, or to be acknowledged.
+void Engine::ForeseeLandings(std::span<void* const> qps) {
+  const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(qps[i]); };
+  for (size_t i = 0; i < qps.size(); ++i) PrefetchObject(qp(i));
+  for (size_t i = 0; i < qps.size(); ++i) {
+    if (qp(i).remote != nullptr) PrefetchObject(*qp(i).remote);
+  }
+  for (size_t i = 0; i < qps.size(); ++i) {
+    PrefetchObject(qp(i).send_cq);
+    const QpState* remote = qp(i).remote;
+    if (remote == nullptr || remote->memory.rq.empty()) continue;
+    PrefetchObject(remote->recv_cq);
+    PrefetchObject(remote->nic);
+    Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
+  }
+  for (size_t i = 0; i < qps.size(); ++i) {
+    const CqState& sends = qp(i).send_cq;
+    if (sends.first_waiter != nullptr) PrefetchObject(*sends.first_waiter);
+    if (qp(i).remote == nullptr) continue;
+    const CqState& receives = qp(i).remote->recv_cq;
+    if (receives.first_waiter != nullptr) PrefetchObject(*receives.first_waiter);
+  }
+}
+
+void Engine::OnTime(const TimedEvent& event) {
+  if (event.what == kDoorbellDue) {
+    --doorbells_due_;
+    return ReadDoorbell(*static_cast<NicState*>(event.subject), event.value);
+  }
+  QpState& qp = *static_cast<QpState*>(event.subject);
+  const auto index = static_cast<uint16_t>(event.value);
+  switch (static_cast<Due>(event.what)) {
+    case kDoorbellDue:
+      return;
+    case kSendEnableDue:
+    case kRecvEnableDue:
+      return Enable(qp, event.what == kSendEnableDue, index);
+    case kStartDue:
+      qp.is_wire_busy = false;
+      return Kick(qp);
+    case kLandDue:
+      return Land(qp);
+    case kReturnDue:
+      return FinishReturn(qp, index);
+    case kRetryDue:
+      return Retry(qp);
+  }
+}
+
+void Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value) {
+  options_.time.clock->Schedule(at, *this, {.subject = subject, .value = value, .what = what});
+}
+
+/// A host's doorbells come one after the other.
+void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
+  nic.doorbells_until = std::max(now(), nic.doorbells_until) + costs().doorbell;
+  if (nic.doorbells_until == now()) return ReadDoorbell(nic, first_bytes);
+  ++doorbells_due_;
+  ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes);
+}
+
+/// On the WQE at hand.
+void Engine::Spend(QpState& qp, Picoseconds cost) {
+  qp.sq_until = std::max(now(), qp.sq_until) + cost;
+}
+
+/// `work` is the WQE at hand, which is being started.
+void Engine::TimeWork(QpState& qp, Work& work) {
+  work.ready = qp.sq_until;
+  if (work.state == Work::State::kDone && (work.signaled || options_.log)) {
+    const Picoseconds at = std::max(now(), work.ready) + (work.signaled ? costs().cqe : 0);
+    if (at == now()) return;
+    work.state = Work::State::kReturning;
+    ScheduleDue(at, &qp, kReturnDue, work.wqe_index);
+  }
+  if (work.state != Work::State::kQueued || wqe_.data.empty()) return;
+  const nic::DataPiece& piece = wqe_.data.front();
+  const TagPlace place =
+      wqe_.data.size() == 1 ? qp.nic.memory.FindTag(piece, Use::kLocalRead) : TagPlace();
+  work.tag = place.tag == nullptr ? kRefusedTag : *place.tag;
+}
+
+void Engine::EnableLater(QpState& target, bool sends, uint16_t limit, Picoseconds at) {
+  ScheduleDue(at, &target, sends ? kSendEnableDue : kRecvEnableDue, limit);
+}
+
+/// True when the message may not start yet, or not at all: then what comes of that is under way.
+bool Engine::HoldsStart(QpState& qp, Work& work) {
+  if (work.tag == kRefusedTag) {
+    FailMove(qp, work, CopyOutcome::kSourceRefused);
+    return true;
+  }
+  if (work.ready <= now()) return false;
+  qp.is_wire_busy = true;
+  ScheduleDue(work.ready, &qp, kStartDue, 0);
+  return true;
+}
+
+void Engine::Depart(QpState& qp, Work& work) {
+  work.state = Work::State::kUnderWay;
+  const uint64_t bytes = work.bytes + costs().message_overhead_bytes;
+  if (bytes == 0 || &qp.nic == &qp.remote->nic) return LeaveWire(qp);
+  qp.is_wire_busy = true;
+  options_.time.network->Start(now(), qp.nic.node, qp.remote->nic.node, bytes, &qp);
+}
+
+void Engine::EndFlow(QpState& qp) {
+  qp.is_wire_busy = false;
+  if (qp.state != nic::QpState::kReadyToSend) return;  // it was flushed meanwhile
+  LeaveWire(qp);
+  Kick(qp);
+}
+
+void Engine::LeaveWire(QpState& qp) {
+  const Picoseconds delay =
+      options_.time.network->Latency(qp.nic.node, qp.remote->nic.node) + costs().cqe;
+  if (delay == 0) return Land(qp);
+  ScheduleDue(now() + delay, &qp, kLandDue, 0);
+}
+
+/// The first message under way is at the receiver.
+void Engine::Land(QpState& qp) {
+  if (qp.state != nic::QpState::kReadyToSend) return;
+  size_t position = qp.to_deliver;
+  while (position < qp.work.size() && qp.work[position].state != Work::State::kUnderWay) ++position;
+  if (position == qp.work.size()) return;
+  Work& work = qp.work[position];
+  work.state = Work::State::kMoved;
+  if (qp.remote->CanReceive() && Reaches(qp, *qp.remote)) {
+    const CopyOutcome outcome = StoreTag(qp, work);
+    if (outcome != CopyOutcome::kDone) FailMove(qp, work, outcome);
+  }
+  Deliver(qp);
+  Kick(qp);
+}
+
+CopyOutcome Engine::StoreTag(QpState& qp, const Work& work) {
+  if (work.bytes == 0) return CopyOutcome::kDone;
+  QpState& remote = *qp.remote;
+  nic::DecodeReceive(remote.memory.rq, work.receive & (remote.config.rq_wqes - 1),
+                     remote.config.rq_stride, &receive_);
+  // It is as long as the receive says at most: Place() has checked that.
+  if (receive_.size() != 1) return CopyOutcome::kTargetRefused;
+  nic::DataPiece piece = receive_.front();
+  piece.bytes = static_cast<uint32_t>(work.bytes);
+  const TagPlace place = remote.nic.memory.FindTag(piece, Use::kLocalWrite);
+  if (place.tag == nullptr) return CopyOutcome::kTargetRefused;
+  if (*place.tag != kNoTag) {
+    Misuse(remote.nic, fmt::format("QP {:#x}: block {} came although it was there", remote.number,
+                                   place.block));
+  } else if (work.tag != TagOf(place.block)) {
+    Misuse(remote.nic, fmt::format("QP {:#x}: {} came where block {} belongs", remote.number,
+                                   Describe(work.tag), place.block));
+  }
+  *place.tag = work.tag;
+  return CopyOutcome::kDone;
+}
+
+/// The receiver has the message of `work`.
+void Engine::Acknowledge(QpState& qp, Work& work) {
+  work.state = Work::State::kDone;
+  if (!is_timed() || !(work.signaled || options_.log)) return;
+  const Picoseconds delay = options_.time.network->Latency(qp.remote->nic.node, qp.nic.node);
+  if (delay == 0) return;
+  work.state = Work::State::kReturning;
+  ScheduleDue(now() + delay, &qp, kReturnDue, work.wqe_index);
+}
+
+void Engine::FinishReturn(QpState& qp, uint16_t wqe_index) {
+  if (qp.state != nic::QpState::kReadyToSend) return;
+  for (size_t i = 0; i < qp.work.size(); ++i) {
+    Work& work = qp.work[i];
+    if (work.wqe_index != wqe_index || work.state != Work::State::kReturning) continue;
+    work.state = Work::State::kDone;
+    return Kick(qp);
+  }
+}
+
+/// It has waited for its time. When nothing else goes on, no receive will come but from a host that
+/// looks: then time stands still.
+void Engine::Retry(QpState& qp) {
+  --retries_due_;
+  if (qp.state != nic::QpState::kReadyToSend || !qp.rnr_waiting) return;
+  const bool is_last = due_.empty() && options_.time.network->flows() == 0 &&
+                       options_.time.clock->events() == retries_due_;
+  if (is_last && IsHopeless(qp)) return rnr_waiters_.push_back(&qp);
+  qp.rnr_waiting = false;
+  Kick(qp);
+}
+
+}  // namespace prepost::emulated

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rates count in units of 2^-b bytes/s, with b such that the fastest port has about 2^40 units:
+// a share that is rounded down loses less than 2^-40 of it. What is left of a flow is in these
+// units times picoseconds, of 128 bits, so it goes down exactly, and a flow ends at the first whole
+// picosecond at which nothing is left. A flow alone on its links takes ceil(bytes / rate).
+//
+// What happens at one time happens together: Start() and TakeEnded() only note what changed, and
+// rates are settled when the next event is asked for. So it does not matter whether of two flows
+// that use a port one after the other the first is taken out before or after the second starts.
+//
+// A link whose flows' limits together are not more than its rate cannot hold up any of them. Only
+// flows that share another link, directly or over others, are computed again when something
+// changes (fluid_sharing.cc): in a schedule where every port has one flow, none are, and a flow
+// costs a constant.
+#include "prepost/backends/emulated/fluid_network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace prepost::emulated {
+namespace {
+
+constexpr int kPortBits = 40;     // of the fastest port's rate
+constexpr int kSlowestBits = 16;  // of the slowest link's rate, which 2^16 flows may share
+constexpr int kRateBitsMax = 48;
+// Work has 127 bits: these, 40 of the picoseconds of a second, and kRateBitsMax.
+constexpr uint64_t kFlowBytesMax = uint64_t{1} << 38;
+
+Picoseconds ToPicoseconds(double seconds) {
+  return std::llround(seconds * static_cast<double>(kPicosecondsPerSecond));
+}
+
+}  // namespace
+
+Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
+  PREPOST_RETURN_IF_ERROR(CheckNetwork(network, static_cast<uint32_t>(network.nodes.size())));
+  FluidNetwork fluid;
+  fluid.nodes_ = network.CountOf(ResourceKind::kNodeOut);
+  fluid.racks_ = network.CountOf(ResourceKind::kRackUp);
+  double fastest = 0;
+  for (const Network::Node& node : network.nodes) {
+    fluid.rack_of_.push_back(node.rack);
+    fastest = std::max({fastest, node.out_rate, node.in_rate});
+  }
+  fluid.rate_bits_ = kPortBits - 1 - (network.nodes.empty() ? 0 : std::ilogb(fastest));
+  if (fluid.rate_bits_ < 0 || fluid.rate_bits_ > kRateBitsMax) {
+    return Rejected(fmt::format("the fastest port has {} bytes/s, from {} up to {} can be modelled",
+                                fastest, std::ldexp(1, kPortBits - 1 - kRateBitsMax),
+                                std::ldexp(1, kPortBits)));
+  }
+  for (const double latency : {network.rack_latency, network.core_latency}) {
+    if (latency < 1e6) continue;
+    return Rejected(fmt::format("a latency of {} s, at most 1e6 can be modelled", latency));
+  }
+  fluid.rack_latency_ = ToPicoseconds(network.rack_latency);
+  fluid.core_latency_ = ToPicoseconds(network.core_latency);
+  for (const ResourceKind kind : kResourceKinds) {
+    for (uint32_t i = 0; i < network.CountOf(kind); ++i) {
+      const double units = std::ldexp(network.RateOf({kind, i}), fluid.rate_bits_);
+      if (units < std::ldexp(1, kSlowestBits)) {
+        return Rejected(fmt::format("{} has {} bytes/s, a port {}: too far apart to be modelled",
+                                    network.Describe({kind, i}), network.RateOf({kind, i}),
+                                    fastest));
+      }
+      const bool is_never_full = units >= static_cast<double>(kRateMax);
+      fluid.links_.push_back({.rate = is_never_full ? kRateMax : static_cast<Rate>(units)});
+    }
+  }
+  return fluid;
+}
+
+Picoseconds FluidNetwork::Latency(NodeId from, NodeId to) const {
+  if (from == to) return 0;
+  return rack_of_[from.index()] == rack_of_[to.index()] ? rack_latency_ : core_latency_;
+}
+
+FluidNetwork::Path FluidNetwork::PathOf(NodeId from, NodeId to) const {
+  const uint32_t up = rack_of_[from.index()];
+  const uint32_t down = rack_of_[to.index()];
+  if (up == down) return {.links = {from.value, nodes_ + to.value}, .count = 2};
+  const LinkIndex racks_at = 2 * nodes_;
+  return {.links = {from.value, nodes_ + to.value, racks_at + up, racks_at + racks_ + down,
+                    racks_at + 2 * racks_},
+          .count = 5};
+}
+
+FluidNetwork::Rate FluidNetwork::LimitOf(const Path& path) const {
+  Rate limit = kRateMax;
+  for (const LinkIndex link : path.all()) limit = std::min(limit, links_[link].rate);
+  return limit;
+}
+
+FluidNetwork::Work FluidNetwork::WorkOf(uint64_t bytes) const {
+  return static_cast<Work>(bytes) * kPicosecondsPerSecond << rate_bits_;
+}
+
+FluidNetwork::LinkIndex FluidNetwork::IndexOf(Resource resource) const {
+  switch (resource.kind) {
+    case ResourceKind::kNodeOut:
+      return resource.index;
+    case ResourceKind::kNodeIn:
+      return nodes_ + resource.index;
+    case ResourceKind::kRackUp:
+      return 2 * nodes_ + resource.index;
+    case ResourceKind::kRackDown:
+      return 2 * nodes_ + racks_ + resource.index;
+    case ResourceKind::kCore:
+      return 2 * nodes_ + 2 * racks_;
+  }
+  PREPOST_CHECK(false);
+  return 0;
+}
+
+std::vector<Resource> FluidNetwork::resources() const {
+  std::vector<Resource> all;
+  const auto add = [&](ResourceKind kind, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) all.push_back({kind, i});
+  };
+  add(ResourceKind::kNodeOut, nodes_);
+  add(ResourceKind::kNodeIn, nodes_);
+  add(ResourceKind::kRackUp, racks_);
+  add(ResourceKind::kRackDown, racks_);
+  add(ResourceKind::kCore, 1);
+  return all;
+}
+
+LinkUse FluidNetwork::UseOf(Resource resource, Picoseconds now) const {
+  const Link& link = links_[IndexOf(resource)];
+  LinkUse use = link.use;
+  if (link.flows != 0) use.busy += now - link.busy_since;
+  return use;
+}
+
+Picoseconds FluidNetwork::TimeAlone(NodeId from, NodeId to, uint64_t bytes) const {
+  const Rate limit = LimitOf(PathOf(from, to));
+  return static_cast<Picoseconds>((WorkOf(bytes) + limit - 1) / limit);
+}
+
+FluidNetwork::FlowIndex FluidNetwork::NewFlow() {
+  if (free_flows_.empty()) {
+    PREPOST_CHECK(flows_.size() < kNoHop / kPathLinks);
+    flows_.emplace_back();
+    return static_cast<FlowIndex>(flows_.size() - 1);
+  }
+  const FlowIndex index = free_flows_.back();
+  free_flows_.pop_back();
+  return index;
+}
+
+void FluidNetwork::Start(Picoseconds now, NodeId from, NodeId to, uint64_t bytes, void* owner) {
+  PREPOST_CHECK(from != to && bytes != 0 && bytes <= kFlowBytesMax && owner != nullptr);
+  const FlowIndex index = NewFlow();
+  Flow& flow = flows_[index];
+  flow.owner = owner;
+  flow.path = PathOf(from, to);
+  flow.limit = LimitOf(flow.path);
+  flow.rate = 0;
+  flow.since = now;
+  flow.left = WorkOf(bytes);
+  flow.bytes = bytes;
+  Enter(index, now);
+  new_flows_.push_back(index);
+}
+
+/// Puts the flow on its links.
+void FluidNetwork::Enter(FlowIndex index, Picoseconds now) {
+  Flow& flow = flows_[index];
+  for (uint32_t i = 0; i < flow.path.count; ++i) {
+    Link& link = links_[flow.path.links[i]];
+    const auto hop = static_cast<Hop>(index * kPathLinks + i);
+    flow.hops[i] = {.next = link.first};
+    if (link.first != kNoHop) {
+      flows_[link.first / kPathLinks].hops[link.first % kPathLinks].previous = hop;
+    }
+    link.first = hop;
+    if (link.flows++ == 0) link.busy_since = now;
+    link.demand += flow.limit;
+    NoteChange(flow.path.links[i]);
+  }
+}
+
+void FluidNetwork::Leave(FlowIndex index, Picoseconds now) {
+  Flow& flow = flows_[index];
+  for (uint32_t i = 0; i < flow.path.count; ++i) {
+    Link& link = links_[flow.path.links[i]];
+    const auto [next, previous] = flow.hops[i];
+    if (next != kNoHop) flows_[next / kPathLinks].hops[next % kPathLinks].previous = previous;
+    (previous == kNoHop ? link.first
+                        : flows_[previous / kPathLinks].hops[previous % kPathLinks].next) = next;
+    link.use.bytes += flow.bytes;
+    if (--link.flows == 0) link.use.busy += now - link.busy_since;
+    link.demand -= flow.limit;
+    NoteChange(flow.path.links[i]);
+  }
+}
+
+void FluidNetwork::NoteChange(LinkIndex index) {
+  Link& link = links_[index];
+  if (link.is_changed || !link.NeedsSharing()) return;
+  link.is_changed = true;
+  changed_links_.push_back(index);
+}
+
+/// At its rate from now on.
+void FluidNetwork::ScheduleEnd(FlowIndex index, Picoseconds now) {
+  Flow& flow = flows_[index];
+  PREPOST_CHECK(flow.rate > 0);
+  ++flow.generation;
+  const Work time = (flow.left + flow.rate - 1) / flow.rate;
+  if (time >= kNever - now) return;  // beyond what the clock can show: it does not end
+  ends_.Push(now + static_cast<Picoseconds>(time), {index, flow.generation});
+}
+
+Picoseconds FluidNetwork::NextEvent(Picoseconds now) {
+  Settle(now);
+  return ends_.next_at();
+}
+
+size_t FluidNetwork::TakeEnded(Picoseconds now, std::span<void*> owners) {
+  PREPOST_CHECK(ends_.next_at() >= now);
+  size_t count = 0;
+  while (count < owners.size() && ends_.next_at() == now) {
+    const End end = ends_.Pop();
+    Flow& flow = flows_[end.flow];
+    if (flow.generation != end.generation) continue;  // another rate since
+    ++flow.generation;
+    Leave(end.flow, now);
+    free_flows_.push_back(end.flow);
+    owners[count++] = flow.owner;
+  }
+  return count;
+}
+
+}  // namespace prepost::emulated

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HostCosts: what hosts that drive their NICs themselves take in virtual time, and what keeps them
+// from it. docs/host-model.md tells the model.
+#ifndef PREPOST_BACKENDS_EMULATED_HOST_COSTS_H_
+#define PREPOST_BACKENDS_EMULATED_HOST_COSTS_H_
+
+#include <cstdint>
+
+#include "prepost/backends/emulated/virtual_time.h"
+#include "prepost/ir/ids.h"
+#include "prepost/ir/status.h"
+
+namespace prepost::emulated {
+
+/// Times of one core, 0 or more. Rates are bytes/s; 0: it takes no time.
+struct HostCosts {
+  uint32_t cores = 1;                ///< 1 or more; executor i of a host runs on core i mod cores
+  Picoseconds post_send = 0;         ///< writes a WQE and rings the doorbell
+  Picoseconds post_receive = 0;      ///< writes a WQE
+  Picoseconds poll = 0;              ///< one look at the CQ, whatever it finds
+  Picoseconds completion = 0;        ///< deals with the CQE of a block
+  Picoseconds credit = 0;            ///< the same of a credit
+  Picoseconds interrupt = 0;         ///< from the CQE that a sleeper has asked for until it looks
+  Picoseconds hybrid_polling = 0;    ///< how long a hybrid host looks for the next CQE
+  Picoseconds message_start = 0;     ///< at the root, before its first send
+  Picoseconds message_setup = 0;     ///< elsewhere, with the first block's CQE
+  double first_block_copy_rate = 0;  ///< RDMC copies a message's first block into place
+  Picoseconds system_call = 0;       ///< TCP: per send, and per receive that has completed
+  double system_copy_rate = 0;       ///< TCP: of the bytes of those
+  /// Something else takes a core at random: times between are exponential.
+  double preemptions_per_second = 0;
+  Picoseconds preemption_length = 0;
+  bool preemption_lengths_vary = false;  ///< exponential with that mean
+
+  friend bool operator==(const HostCosts&, const HostCosts&) = default;
+};
+
+/// Errors (kRejected): what is out of range.
+Status CheckCosts(const HostCosts& costs);
+
+/// All cores of a host stand still.
+struct HostDelay {
+  NodeId host;
+  Picoseconds at = 0;
+  Picoseconds length = 0;
+};
+
+/// What `bytes` take at `rate` bytes/s, to the nearest picosecond; 0 at the rate 0.
+Picoseconds TimeOf(uint64_t bytes, double rate);
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_HOST_COSTS_H_

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HostThread: the thread of a host that plays one node of a plan, CPU-driven, in virtual time. It
+// stands between the real executor and its real endpoint as an Endpoint of its own: what the
+// executor does takes a core's time, and each request is posted when the thread has come to it.
+#ifndef PREPOST_BACKENDS_EMULATED_HOST_THREAD_H_
+#define PREPOST_BACKENDS_EMULATED_HOST_THREAD_H_
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "prepost/backends/emulated/cpu_core.h"
+#include "prepost/backends/emulated/growing_ring.h"
+#include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/virtual_clock.h"
+#include "prepost/backends/nic/device_endpoint.h"
+#include "prepost/ir/plan.h"
+#include "prepost/runtime/endpoint.h"
+#include "prepost/runtime/executor.h"
+
+namespace prepost::emulated {
+
+/// What one thread has done.
+struct HostWork {
+  uint64_t looks = 0;        ///< that found something
+  uint64_t completions = 0;  ///< CQEs taken
+  uint64_t posts = 0;        ///< since the start
+  uint64_t wakeups = 0;      ///< interrupts
+  Picoseconds busy = 0;      ///< of its core; looks in vain do not count
+
+  friend bool operator==(const HostWork&, const HostWork&) = default;
+};
+
+/// One thread. Whoever owns it lets it Start() and Look(), at the clock's time and not before
+/// until(), and calls MakePosts() when told by `kPostDue`.
+class HostThread final : public Endpoint {
+ public:
+  /// The event by which the handler is told that requests are due; the subject is the thread.
+  static constexpr uint32_t kPostDue = 0;
+
+  /// All must outlive the thread. `is_root`: of the plan of which `part` is the node's part.
+  HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& clock, TimeHandler& handler,
+             nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root);
+
+  /// Starts the executor, whose endpoint this is.
+  void Start(CpuExecutor& executor);
+  /// Lets it look once and do what follows. False: it found nothing, and that took no time: another
+  /// thread may have the core. Errors: the executor's.
+  Result<bool> Look(CpuExecutor& executor);
+  /// When it is through with that.
+  Picoseconds until() const { return until_; }
+  /// It has not seen all that was there; or not looked since the start.
+  bool may_find_more() const { return may_find_more_; }
+  /// Posts what is due now.
+  void MakePosts();
+  void CountWakeup() { ++work_.wakeups; }
+  const HostWork& work() const { return work_; }
+
+  // For the executor.
+  void PostRecv(const RecvRequest& request) override;
+  void PostSend(const SendRequest& request) override;
+  Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
+  Status Flush() override { return endpoint_.Flush(); }
+  bool quiet() const override { return posts_.empty() && endpoint_.quiet(); }
+  std::optional<NodeId> lost_peer() const override { return endpoint_.lost_peer(); }
+  EndpointCounters counters() const override { return endpoint_.counters(); }
+  void Stop() override { endpoint_.Stop(); }
+
+ private:
+  struct Post {
+    Picoseconds at = 0;
+    bool is_send = false;
+    SendRequest send = {};
+    RecvRequest receive = {};
+  };
+
+  void Spend(Picoseconds cost);
+  Picoseconds CostOf(const Op& op);
+  void PostLater(const Post& post);
+  void MakePost(const Post& post);
+
+  const HostCosts& costs_;
+  CpuCore& core_;
+  VirtualClock& clock_;
+  TimeHandler& handler_;
+  nic::DeviceEndpoint& endpoint_;
+  std::span<const Op> ops_;  // of the node
+  const Message& message_;
+  bool is_root_;
+  bool is_started_ = false;
+  bool is_set_up_ = false;  // for the message
+  Picoseconds until_ = 0;
+  size_t found_ = 0;  // by the last look
+  bool may_find_more_ = true;
+  GrowingRing<Post> posts_;
+  HostWork work_;
+};
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_HOST_THREAD_H_

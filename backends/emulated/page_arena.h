@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PageArena: memory for what all NICs of a fabric work on: queues' contexts and rings. It is given
+// back all at once. Large arenas stand in huge pages: with a thousand NICs every access is to
+// another page, and looking up pages would take longer than the access.
+#ifndef PREPOST_BACKENDS_EMULATED_PAGE_ARENA_H_
+#define PREPOST_BACKENDS_EMULATED_PAGE_ARENA_H_
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "prepost/runtime/mapping.h"
+
+namespace prepost::emulated {
+
+/// Ends a thing without giving back its memory.
+struct EndInArena {
+  template <typename T>
+  void operator()(T* thing) const {
+    thing->~T();
+  }
+};
+template <typename T>
+using ArenaPointer = std::unique_ptr<T, EndInArena>;
+
+/// Any thread.
+class PageArena {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  /// Zeroed memory, aligned to a cache line, as long as the arena lives. Throws std::bad_alloc.
+  std::span<std::byte> Take(size_t bytes);
+
+  /// Some of its memory will not be used again: an access would be found by the address sanitizer.
+  static void Drop(std::span<std::byte> taken);
+  ~PageArena();
+  PageArena() = default;
+  PageArena(const PageArena&) = delete;
+  PageArena& operator=(const PageArena&) = delete;
+
+  template <typename T, typename... Arguments>
+  ArenaPointer<T> Make(Arguments&&... arguments) {
+    static_assert(alignof(T) <= kAlignment);
+    return ArenaPointer<T>(new (Take(sizeof(T)).data()) T(std::forward<Arguments>(arguments)...));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Mapping> chunks_;  // guarded by mutex_, as is the next
+  std::span<std::byte> left_;    // of the last one
+};
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_PAGE_ARENA_H_

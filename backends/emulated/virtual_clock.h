@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VirtualClock: the time of a run in virtual time, and what is due later. It goes from one event to
+// the next and never waits. Whoever acts at times is a TimeHandler: the engine of the NICs, and
+// later hosts that share the clock with it.
+#ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
+#define PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "prepost/backends/emulated/time_queue.h"
+#include "prepost/backends/emulated/virtual_time.h"
+#include "prepost/ir/status.h"
+
+namespace prepost::emulated {
+
+/// What a handler asked to be told: its own words.
+struct TimedEvent {
+  void* subject = nullptr;
+  uint64_t value = 0;
+  uint32_t what = 0;
+};
+
+class TimeHandler {
+ public:
+  virtual void OnTime(const TimedEvent& event) = 0;
+
+ protected:
+  ~TimeHandler() = default;
+};
+
+/// One thread.
+class VirtualClock {
+ public:
+  Picoseconds now() const { return now_; }
+  /// Calls `handler`, which must still be there, at `at` >= now(). Of equal times in the order of
+  /// the calls.
+  void Schedule(Picoseconds at, TimeHandler& handler, const TimedEvent& event) {
+    PREPOST_CHECK(at >= now_);
+    due_.Push(at, {&handler, event});
+  }
+  /// When the next event is due; kNever: none is.
+  Picoseconds next_at() const { return due_.next_at(); }
+  size_t events() const { return due_.size(); }
+  /// The subjects of the first events of `handler` that are due now, as many as there is room for;
+  /// returns how many. For a handler that wants to know what is coming.
+  size_t SubjectsDue(const TimeHandler& handler, std::span<void*> subjects) {
+    size_t count = 0;
+    if (due_.next_at() != now_) return count;
+    for (const auto& entry : due_.Due().first(std::min(due_.Due().size(), subjects.size()))) {
+      if (entry.thing.handler == &handler) subjects[count++] = entry.thing.event.subject;
+    }
+    return count;
+  }
+  /// Lets the first of the events that are due now happen. False when none is.
+  bool RunDue() {
+    if (due_.next_at() != now_) return false;
+    const Due due = due_.Pop();
+    due.handler->OnTime(due.event);
+    return true;
+  }
+  /// Whoever acts outside of the handlers' calls asks that time does not go on before it has: it is
+  /// called when all else that happens now has happened.
+  void Hold() { is_held_ = true; }
+  /// True after Hold(), once.
+  bool TakeHold() { return std::exchange(is_held_, false); }
+  /// Needs now() <= at <= next_at() < kNever.
+  void AdvanceTo(Picoseconds at) {
+    PREPOST_CHECK(at >= now_ && at <= next_at());
+    now_ = at;
+  }
+
+ private:
+  struct Due {
+    TimeHandler* handler = nullptr;
+    TimedEvent event;
+  };
+
+  Picoseconds now_ = 0;
+  bool is_held_ = false;
+  TimeQueue<Due> due_;
+};
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_

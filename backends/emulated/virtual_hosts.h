@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunVirtualHosts: CPU-driven transfers in virtual time. Real executors over real endpoints of
+// emulated NICs, which run on a modelled network; what their hosts do takes the time that HostCosts
+// says (docs/host-model.md). Several groups may go at once, and share links, NICs and cores. All that
+// it tells is modelled.
+#ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_HOSTS_H_
+#define PREPOST_BACKENDS_EMULATED_VIRTUAL_HOSTS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "prepost/backends/emulated/engine.h"
+#include "prepost/backends/emulated/fluid_network.h"
+#include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/host_thread.h"
+#include "prepost/backends/emulated/virtual_offload.h"
+#include "prepost/backends/emulated/virtual_time.h"
+#include "prepost/ir/network.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/checkpoint.h"
+#include "prepost/runtime/wait_policy.h"
+
+namespace prepost::emulated {
+
+/// One multicast among hosts.
+struct VirtualGroup {
+  const Plan* plan = nullptr;      ///< verified; not owned
+  std::vector<NodeId> hosts = {};  ///< by node of the plan, distinct; empty: node i is host i
+  Picoseconds start = 0;           ///< its hosts have armed before
+};
+
+struct VirtualHostsOptions {
+  NicCosts nic = {};
+  HostCosts host = {};
+  WaitMode wait = WaitMode::kPolling;
+  std::vector<HostDelay> delays = {};
+  uint64_t seed = 1;  ///< of preemptions
+  uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
+  Checkpoint checkpoint = {};  ///< called now and then; may be empty
+};
+
+/// Times count from the start of the clock.
+struct VirtualHosts {
+  struct Node {
+    Picoseconds completion = 0;  ///< its host has dealt with its last completion
+    HostWork work;
+  };
+  struct Group {
+    std::vector<Node> nodes;     ///< by node of the plan
+    Picoseconds completion = 0;  ///< the last node's
+  };
+  struct Host {
+    Picoseconds busy = 0;     ///< of all its cores
+    Picoseconds delayed = 0;  ///< of its work, by delays and preemptions
+  };
+  std::vector<Group> groups;
+  std::vector<Host> hosts;
+  std::vector<VirtualOffload::Link> links;  ///< those that carried something, by kind and index
+  EngineCounters counters;
+};
+
+/// Runs all `groups` on one `network`. Errors (kRejected): a network, costs or delays that cannot be
+/// modelled, a host twice in a group, what endpoints refuse; a run that is stuck or fails; those of
+/// `checkpoint`; kEnvironment: no memory.
+Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const Network& network,
+                                     const VirtualHostsOptions& options = {});
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_VIRTUAL_HOSTS_H_

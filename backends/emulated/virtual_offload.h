@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunVirtualOffload: the offload executor in virtual time. The emulated NICs execute the very bytes
+// that they would in a real run, on a modelled network (docs/virtual-time.md); a payload is a tag
+// per block, checked on delivery. All that it tells is modelled.
+//
+// Hosts do what they do in a real run: arm, ring, and wait for the final completion. Here they are
+// ideal ones, which see an event when it comes and write rings again in no time.
+#ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
+#define PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "prepost/backends/emulated/engine.h"
+#include "prepost/backends/emulated/fluid_network.h"
+#include "prepost/backends/emulated/virtual_time.h"
+#include "prepost/backends/nic/lower.h"
+#include "prepost/ir/network.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/checkpoint.h"
+
+namespace prepost::emulated {
+
+/// What a run goes through, one after the other.
+enum class VirtualStep : uint8_t {
+  kLower,  ///< the plan becomes a queue program
+  kMake,   ///< all nodes' queues are made and connected
+  kArm,    ///< they are filled, and what stands in them is validated
+  kRun,    ///< virtual time passes
+  kCheck   ///< hosts read their CQEs, and all blocks are looked for
+};
+inline constexpr std::array<std::string_view, 5> kVirtualStepNames = {"lower", "make", "arm", "run",
+                                                                      "check"};
+
+struct VirtualOffloadOptions {
+  NicCosts costs = {};
+  nic::LowerOptions lower = {};
+  bool validate = true;  ///< what is armed, as a real run does before it rings
+  /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.
+  /// False, for large plans: all but those that hosts read on the way hold one CQE, and the queue
+  /// program is given up as rings are filled, if RunVirtualOffload() has made it. Of a run that is
+  /// stuck less can be said then.
+  bool keep_cqes = true;
+  Checkpoint checkpoint = {};                  ///< called now and then; may be empty
+  std::function<void(VirtualStep)> done = {};  ///< told of each step's end; may be empty
+};
+
+/// Times count from the start, when every node is armed and rings its first doorbell.
+struct VirtualOffload {
+  struct Node {
+    Picoseconds doorbells = 0;   ///< the NIC has been told of the first ring of every queue
+    Picoseconds completion = 0;  ///< the final CQE
+    uint64_t wqes = 0;           ///< that the host has written
+    uint64_t rearms = 0;         ///< rings written again
+  };
+  struct Link {
+    Resource resource;
+    LinkUse use;
+  };
+  std::vector<Node> nodes;     ///< by node id
+  Picoseconds doorbells = 0;   ///< the last node's
+  Picoseconds completion = 0;  ///< the last node's
+  std::vector<Link> links;     ///< those that carried something, by kind and index
+  EngineCounters counters;
+};
+
+/// Errors (kRejected): costs that are negative, timers of 0.
+Status CheckCosts(const NicCosts& costs);
+
+/// Lowers `plan` and runs it on `network`. Errors (kRejected): a plan that is not valid or does not
+/// fit the profile, a network that cannot be modelled, costs that are negative, timers of 0; a run
+/// that is stuck, fails or delivers something else than the message; those of `checkpoint`;
+/// kEnvironment: no memory. Memory: the plan, its queue program and rings.
+Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const Network& network,
+                                         const VirtualOffloadOptions& options = {});
+
+/// The same for a program that exists: all nodes' of `plan`, in the order of node ids.
+Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const nic::QueueProgram& program,
+                                         const Network& network,
+                                         const VirtualOffloadOptions& options = {});
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_

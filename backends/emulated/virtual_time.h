@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VirtualTime: what emulated NICs need to run in modelled time instead of as fast as they can: a
+// clock, a network and what each step of a NIC costs. Times are whole picoseconds, so that sums
+// and ties do not depend on an order. docs/virtual-time.md tells the whole model.
+#ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_TIME_H_
+#define PREPOST_BACKENDS_EMULATED_VIRTUAL_TIME_H_
+
+#include <cstdint>
+#include <limits>
+
+namespace prepost::emulated {
+
+/// A point in virtual time, counted from the start of a run, or a length of it. 2^63 are 106 days.
+using Picoseconds = int64_t;
+inline constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+inline constexpr Picoseconds kPicosecondsPerSecond = 1'000'000'000'000;
+inline constexpr Picoseconds kPicosecondsPerNanosecond = 1000;
+
+/// What a NIC's steps take. A queue is slowed down by its own steps only: a NIC works on all its
+/// queues at once.
+struct NicCosts {
+  Picoseconds wqe = 0;       ///< a send queue's, per WQE other than WAIT
+  Picoseconds wait = 0;      ///< a send queue's, per WAIT, from when its CQE is there
+  Picoseconds cqe = 0;       ///< from the end of what it tells until it can be seen
+  Picoseconds doorbell = 0;  ///< a host's doorbells come to its NIC one after the other
+  /// Headers and gaps, on every link that a message passes, as if it were so much longer.
+  uint32_t message_overhead_bytes = 0;
+  Picoseconds rnr_timer = 10'000'000;     ///< until a message that found no receive is tried again
+  Picoseconds ack_timeout = 100'000'000;  ///< until one that nobody answered is
+
+  friend bool operator==(const NicCosts&, const NicCosts&) = default;
+};
+
+class FluidNetwork;
+class HostHandler;
+class VirtualClock;
+
+/// Not owned; all NICs of a fabric, and whoever acts at times of the same clock, share them.
+struct VirtualTime {
+  VirtualClock* clock = nullptr;  ///< null: there is no virtual time
+  FluidNetwork* network = nullptr;
+  NicCosts costs = {};
+  /// Acts for the hosts; null: the engine stops when there is something for them to do.
+  HostHandler* hosts = nullptr;
+
+  bool is_on() const { return clock != nullptr; }
+};
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_BACKENDS_EMULATED_VIRTUAL_TIME_H_

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FluidNetwork against what max-min fair sharing is: an independent reference that computes all
+// rates anew whenever anything changes, in floating point, by the plainest filling.
+#include "prepost/backends/emulated/fluid_network.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "prepost/compiler/topology_network.h"
+#include "tests/support/networks.h"
+#include "tests/support/random.h"
+
+namespace prepost::emulated {
+namespace {
+
+using testing::HasSubstr;
+
+struct Transfer {
+  Picoseconds start = 0;
+  NodeId from;
+  NodeId to;
+  uint64_t bytes = 0;
+};
+
+/// Ends of all transfers.
+std::vector<Picoseconds> RunFluid(const Network& network, std::vector<Transfer> transfers) {
+  FluidNetwork fluid = *FluidNetwork::Make(network);
+  std::vector<Picoseconds> ends(transfers.size(), kNever);
+  std::vector<size_t> order(transfers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return transfers[i].start; });
+  size_t next = 0;
+  Picoseconds now = 0;
+  std::array<void*, 3> owners;
+  while (now != kNever) {
+    // Starts and ends of one time in any order: here starts first in every other run.
+    for (; next < order.size() && transfers[order[next]].start == now; ++next) {
+      const Transfer& it = transfers[order[next]];
+      fluid.Start(now, it.from, it.to, it.bytes, &ends[order[next]]);
+    }
+    while (const size_t count = fluid.TakeEnded(now, owners)) {
+      for (size_t i = 0; i < count; ++i) *static_cast<Picoseconds*>(owners[i]) = now;
+    }
+    now = fluid.NextEvent(now);
+    if (next < order.size()) now = std::min(now, transfers[order[next]].start);
+  }
+  EXPECT_EQ(fluid.flows(), 0u);
+  return ends;
+}
+
+/// The reference: links by name, rates by repeated search for the link that is full first.
+class Reference {
+ public:
+  Reference(const Network& network, const std::vector<Transfer>& transfers)
+      : network_(network), transfers_(transfers) {}
+
+  std::vector<double> Run() {
+    std::vector<double> left, ends(transfers_.size(), -1);
+    for (const Transfer& it : transfers_) left.push_back(static_cast<double>(it.bytes));
+    double now = 0;
+    while (true) {
+      std::vector<size_t> active;
+      double next = std::numeric_limits<double>::infinity();
+      for (size_t i = 0; i < transfers_.size(); ++i) {
+        const double start = static_cast<double>(transfers_[i].start) * 1e-12;
+        if (ends[i] >= 0) continue;
+        if (start <= now) {
+          active.push_back(i);
+        } else {
+          next = std::min(next, start);
+        }
+      }
+      const std::vector<double> rates = Rates(active);
+      for (size_t i = 0; i < active.size(); ++i) {
+        next = std::min(next, now + left[active[i]] / rates[i]);
+      }
+      if (std::isinf(next)) return ends;
+      for (size_t i = 0; i < active.size(); ++i) {
+        left[active[i]] -= rates[i] * (next - now);
+        if (left[active[i]] < 1e-6 * static_cast<double>(transfers_[active[i]].bytes)) {
+          ends[active[i]] = next;
+        }
+      }
+      now = next;
+    }
+  }
+
+ private:
+  std::vector<Resource> PathOf(const Transfer& it) const {
+    std::vector<Resource> path = {{ResourceKind::kNodeOut, it.from.value},
+                                  {ResourceKind::kNodeIn, it.to.value}};
+    const uint32_t up = network_.nodes[it.from.index()].rack;
+    const uint32_t down = network_.nodes[it.to.index()].rack;
+    if (up == down) return path;
+    path.push_back({ResourceKind::kRackUp, up});
+    path.push_back({ResourceKind::kRackDown, down});
+    if (network_.core_rate) path.push_back({ResourceKind::kCore, 0});
+    return path;
+  }
+
+  std::vector<double> Rates(const std::vector<size_t>& active) const {
+    std::vector<double> rates(active.size(), -1);
+    for (size_t fixed = 0; fixed < active.size();) {
+      std::optional<Resource> fullest;
+      double level = std::numeric_limits<double>::infinity();
+      for (const size_t i : active) {
+        for (const Resource link : PathOf(transfers_[i])) {
+          double rate = network_.RateOf(link);
+          int open = 0;
+          for (size_t j = 0; j < active.size(); ++j) {
+            if (std::ranges::count(PathOf(transfers_[active[j]]), link) == 0) continue;
+            if (rates[j] < 0) {
+              ++open;
+            } else {
+              rate -= rates[j];
+            }
+          }
+          if (open != 0 && rate / open < level) {
+            level = rate / open;
+            fullest = link;
+          }
+        }
+      }
+      for (size_t j = 0; j < active.size(); ++j) {
+        if (rates[j] >= 0 || std::ranges::count(PathOf(transfers_[active[j]]), *fullest) == 0) {
+          continue;
+        }
+        rates[j] = level;
+        ++fixed;
+      }
+    }
+    return rates;
+  }
+
+  const Network& network_;
+  const std::vector<Transfer>& transfers_;
+};
+
+Network RandomNetwork(test::Random& random) {
+  const Topology topology = test::RandomTopology(random, 4);
+  const auto nodes = static_cast<uint32_t>(topology.hosts.size());
+  return *NetworkOf(topology, nodes);
+}
+
+/// Some start at the same times, some have the same size: ties.
+std::vector<Transfer> RandomTransfers(test::Random& random, uint32_t nodes) {
+  std::vector<Transfer> transfers(random.Between(1, 12));
+  for (Transfer& it : transfers) {
+    const uint32_t from = random.Below(nodes);
+    it = {.start = random.Below(4) * Picoseconds{250'000'000},
+          .from = NodeId(from),
+          .to = NodeId((from + random.Between(1, nodes - 1)) % nodes),
+          .bytes = random.Coin() ? 1'000'000 : random.Between(1, 5'000'000)};
+  }
+  return transfers;
+}
+
+TEST(FluidNetworkTest, AgreesWithPlainFilling) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  for (int i = 0; i < 400; ++i) {
+    const Network network = RandomNetwork(random);
+    if (network.nodes.size() < 2) continue;
+    const auto transfers = RandomTransfers(random, static_cast<uint32_t>(network.nodes.size()));
+    const std::vector<Picoseconds> ends = RunFluid(network, transfers);
+    const std::vector<double> expected = Reference(network, transfers).Run();
+    for (size_t t = 0; t < transfers.size(); ++t) {
+      const double end = static_cast<double>(ends[t]);
+      ASSERT_NEAR(end, expected[t] * 1e12, 50 + end * 1e-9)
+          << "seed " << seed << " case " << i << " transfer " << t << " of " << transfers.size();
+    }
+  }
+}
+
+// Ties that depend on an order, and sums that do, show in the last picosecond.
+TEST(FluidNetworkTest, NumbersAndOrderMakeNoDifference) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  for (int i = 0; i < 300; ++i) {
+    const Network network = RandomNetwork(random);
+    const auto nodes = static_cast<uint32_t>(network.nodes.size());
+    if (nodes < 2) continue;
+    const auto transfers = RandomTransfers(random, nodes);
+    std::vector<uint32_t> new_node(nodes);
+    std::iota(new_node.begin(), new_node.end(), 0u);
+    random.Shuffle(new_node);
+    std::vector<size_t> order(transfers.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    random.Shuffle(order);
+    Network other = network;
+    for (uint32_t n = 0; n < nodes; ++n) other.nodes[new_node[n]] = network.nodes[n];
+    std::vector<Transfer> others;
+    for (const size_t t : order) {
+      Transfer it = transfers[t];
+      it.from = NodeId(new_node[it.from.index()]);
+      it.to = NodeId(new_node[it.to.index()]);
+      others.push_back(it);
+    }
+    const std::vector<Picoseconds> ends = RunFluid(network, transfers);
+    const std::vector<Picoseconds> other_ends = RunFluid(other, others);
+    for (size_t t = 0; t < order.size(); ++t) {
+      ASSERT_EQ(other_ends[t], ends[order[t]]) << "seed " << seed << " case " << i;
+    }
+  }
+}
+
+/// Nodes of one rack, 10 GB/s each way, but for `slow` with 4 GB/s.
+Network FourNodes(std::optional<uint32_t> slow = {}) {
+  Network network = Network::Uniform(4);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 10e9;
+  if (slow) network.nodes[*slow].out_rate = 4e9;
+  return network;
+}
+
+// One after the other on a port: never shared, whichever is told of first.
+TEST(FluidNetworkTest, AFlowAloneTakesItsBytesOverTheRate) {
+  const std::vector<Transfer> transfers = {{0, NodeId(0), NodeId(1), 1000},
+                                           {100'000, NodeId(0), NodeId(2), 999},
+                                           {100'000, NodeId(3), NodeId(1), 1},
+                                           {0, NodeId(1), NodeId(0), 1000}};
+  EXPECT_EQ(RunFluid(FourNodes(), transfers),
+            (std::vector<Picoseconds>{100'000, 199'900, 100'100, 100'000}));
+  FluidNetwork fluid = *FluidNetwork::Make(FourNodes());
+  EXPECT_EQ(fluid.TimeAlone(NodeId(0), NodeId(1), 7), 700);
+  Network odd = FourNodes();
+  odd.nodes[0].out_rate = 3e9;  // 1 byte in 333 1/3 ps
+  EXPECT_EQ(RunFluid(odd, {{0, NodeId(0), NodeId(1), 1}, {5, NodeId(0), NodeId(1), 3}}),
+            (std::vector<Picoseconds>{662, 1334}));
+}
+
+// The example of fluid_sharing.cc: both ports full, and then a slow one.
+TEST(FluidNetworkTest, SharesAreMaxMinFair) {
+  const std::vector<Transfer> transfers = {{0, NodeId(0), NodeId(2), 10'000},
+                                           {0, NodeId(0), NodeId(3), 10'000},
+                                           {0, NodeId(1), NodeId(3), 16'000}};
+  EXPECT_EQ(RunFluid(FourNodes(), transfers),
+            (std::vector<Picoseconds>{2'000'000, 2'000'000, 2'600'000}));
+  EXPECT_EQ(RunFluid(FourNodes(0), transfers),
+            (std::vector<Picoseconds>{5'000'000, 5'000'000, 2'000'000}));
+}
+
+TEST(FluidNetworkTest, LinksCountBytesAndBusyTime) {
+  FluidNetwork fluid = *FluidNetwork::Make(FourNodes());
+  int owner = 0;
+  std::array<void*, 8> owners;
+  fluid.Start(0, NodeId(0), NodeId(1), 1000, &owner);
+  fluid.Start(0, NodeId(0), NodeId(2), 3000, &owner);
+  Picoseconds now = fluid.NextEvent(0);
+  EXPECT_EQ(now, 200'000);
+  EXPECT_EQ(fluid.TakeEnded(now, owners), 1u);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}, now).busy, 200'000);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}, now).bytes, 0u);
+  EXPECT_EQ(fluid.NextEvent(now), 400'000);
+  EXPECT_EQ(fluid.TakeEnded(400'000, owners), 1u);
+  now = 500'000;
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}, now).bytes, 4000u);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}, now).busy, 400'000);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 1}, now).busy, 200'000);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 1}, now).busy, 0);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kCore, 0}, now).bytes, 0u);
+}
+
+TEST(FluidNetworkTest, RefusesWhatItCannotCount) {
+  const auto error = [](const Network& network) {
+    return FluidNetwork::Make(network).status().ToString();
+  };
+  Network network = FourNodes();
+  network.nodes[2].in_rate = 1;
+  EXPECT_THAT(error(network), HasSubstr("the port into node 2 has 1 bytes/s, a port 10000000000"));
+  network = FourNodes();
+  for (Network::Node& node : network.nodes) node.out_rate = 2e12;
+  EXPECT_THAT(error(network), HasSubstr("the fastest port has 2000000000000 bytes/s"));
+  network = FourNodes();
+  network.rack_latency = 1e7;
+  EXPECT_THAT(error(network), HasSubstr("a latency of 10000000 s"));
+  network.rack_latency = -1;
+  EXPECT_THAT(error(network), HasSubstr("a latency is negative"));
+}
+
+}  // namespace
+}  // namespace prepost::emulated

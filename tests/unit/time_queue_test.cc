@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TimeQueue and VirtualClock: things come in the order of their times, equal ones as they were put
+// in.
+#include "prepost/backends/emulated/time_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "prepost/backends/emulated/virtual_clock.h"
+#include "tests/support/random.h"
+
+namespace prepost::emulated {
+namespace {
+
+// Against a sorted list, where things are put in while others are taken out: near ones and far
+// ones, many at one time, and before those that were looked at.
+TEST(TimeQueueTest, TakesInOrderOfTimesAndOfPuttingIn) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  for (int round = 0; round < 50; ++round) {
+    TimeQueue<int> queue;
+    std::multimap<Picoseconds, int> expected;  // keeps the order of equal keys
+    Picoseconds now = random.Below(1000);
+    int next = 0;
+    for (int i = 0; i < 2000; ++i) {
+      if (expected.empty() || random.Below(100) < 52) {
+        const Picoseconds delay =
+            random.Coin() ? random.Below(4) : Picoseconds{1} << random.Below(62) >> random.Below(8);
+        if (delay > kNever - 1 - now) continue;
+        queue.Push(now + delay, next);
+        expected.emplace(now + delay, next++);
+      } else {
+        now = expected.begin()->first;
+        ASSERT_EQ(queue.next_at(), now) << "seed " << seed << " round " << round;
+        ASSERT_EQ(queue.Pop(), expected.begin()->second) << "seed " << seed << " round " << round;
+        expected.erase(expected.begin());
+      }
+      ASSERT_EQ(queue.size(), expected.size());
+      ASSERT_EQ(queue.next_at(), expected.empty() ? kNever : expected.begin()->first);
+    }
+  }
+}
+
+class Recorder final : public TimeHandler {
+ public:
+  explicit Recorder(VirtualClock& clock) : clock_(clock) {}
+  void OnTime(const TimedEvent& event) override {
+    seen_.emplace_back(clock_.now(), event.value);
+    if (event.what == 0) return;
+    clock_.Schedule(clock_.now() + event.what, *this, {.value = event.value + 1});
+  }
+  const std::vector<std::pair<Picoseconds, uint64_t>>& seen() const { return seen_; }
+
+ private:
+  VirtualClock& clock_;
+  std::vector<std::pair<Picoseconds, uint64_t>> seen_;
+};
+
+TEST(VirtualClockTest, GoesFromEventToEvent) {
+  VirtualClock clock;
+  Recorder recorder(clock);
+  clock.Schedule(500, recorder, {.value = 1});
+  clock.Schedule(20, recorder, {.value = 2, .what = 480});
+  clock.Schedule(500, recorder, {.value = 4});
+  EXPECT_FALSE(clock.RunDue());
+  while (clock.next_at() != kNever) {
+    clock.AdvanceTo(clock.next_at());
+    while (clock.RunDue()) continue;
+  }
+  using Seen = std::vector<std::pair<Picoseconds, uint64_t>>;
+  EXPECT_EQ(recorder.seen(), (Seen{{20, 2}, {500, 1}, {500, 4}, {500, 3}}));
+  EXPECT_EQ(clock.now(), 500);
+}
+
+}  // namespace
+}  // namespace prepost::emulated
