@@ -37,7 +37,7 @@ class VirtualRun {
     addresses_ = *std::move(addresses);
     fabric_.HoldTags(message.block_bytes);
     buffers_.assign(plan_.header().nodes, addresses_.bytes());
-    transfers_ = {{addresses_.bytes(), buffers_}};
+    transfers_[0] = {addresses_.bytes(), buffers_};
     Result<ArmedGroup> group =
         ArmedGroup::Make(fabric_, plan_, program, transfers_, {}, options_.keep_cqes);
     if (!group.ok()) return group.status();

@@ -181,9 +181,9 @@ class ArmedNode {
   size_t armed_ = 0;             // messages
   Bindings bindings_;
   std::vector<QueuePairImage> images_;  // while messages are to be armed
-  std::vector<Completions> cqs_;  // by CqId
-  std::vector<Qp> qps_;           // by QpId
-  std::vector<CqId> part_cqs_;    // of queues that do not fit their rings
+  std::vector<Completions> cqs_;        // by CqId
+  std::vector<Qp> qps_;                 // by QpId
+  std::vector<CqId> part_cqs_;          // of queues that do not fit their rings
   std::optional<QueueFeed> feed_;
   std::optional<Failure> failure_;
   ErrorPacer errors_;
