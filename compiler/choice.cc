@@ -8,12 +8,12 @@
 // 12.5 GB/s and a = 2.76 us: k* = sqrt(83.9 us / 2.76 us) = 5.5, five or six blocks.
 //
 // With racks and slow nodes bytes and rounds have slopes of their own, T = b W(k) + L(k) with block
-// size b; near k both are nearly linear, so two exact costs give slopes and a second k*. From the best
-// so far the search climbs: k is multiplied and divided by less and less while that helps. One block,
-// and, as scatter_allgather cuts messages into n parts, multiples of n are tried too. T has one
-// valley, flat around k* (20 % off costs less than 2 %), but for what rounding does (a block size is
-// a multiple of kBlockUnit, k is whole) and, with a topology, for k's remainder by log2 n: there all
-// small k and those around the best are tried.
+// size b; near k both are nearly linear, so two exact costs give slopes and a second k*. From the
+// best so far the search climbs: k is multiplied and divided by less and less while that helps. One
+// block, and, as scatter_allgather cuts messages into n parts, multiples of n are tried too. T has
+// one valley, flat around k* (20 % off costs less than 2 %), but for what rounding does (of block
+// sizes, RoundUpBlock(), and of k, which is whole) and, with a topology, for k's remainder by log2
+// n: there all small k and those around the best are tried.
 //
 // Equal times go to the schedule that help lists first. In large groups, where an exact cost takes
 // long, schedules whose time is rough and still far above the best one's are left out.
@@ -59,11 +59,14 @@ std::string PercentMore(double ratio) {
   return 100 * ratio < 0.05 ? "less than 0.1 %" : Percent(ratio);
 }
 
-/// The most blocks that `nodes` nodes may have.
+constexpr uint64_t kFineUnit = 64;
+constexpr uint64_t kFineBlockMax = 16384;
+constexpr uint64_t kPage = 4096;
+
+/// The most blocks that are tried for `nodes` nodes.
 uint32_t BlocksMax(uint32_t nodes) {
-  uint32_t blocks = kBlocksMax;
-  while (!CheckTransfers(nodes, blocks).ok()) blocks /= 2;
-  return blocks;
+  static_assert(kChosenBlocksMax <= kBlocksMax && kChosenBlocksMax >= kNodesMax);
+  return nodes == 1 ? 1 : static_cast<uint32_t>(kChosenBlocksMax / nodes);
 }
 
 /// Looks for the best block size of one schedule.
@@ -75,13 +78,10 @@ class BlockSearch {
   };
 
   BlockSearch(CostModel& model, const Spec& spec, Algorithm algorithm)
-      : model_(model),
-        spec_(spec),
-        algorithm_(algorithm),
-        blocks_max_(spec.nodes == 1 ? 1 : BlocksMax(spec.nodes)) {}
+      : model_(model), spec_(spec), algorithm_(algorithm), blocks_max_(BlocksMax(spec.nodes)) {}
 
-  /// The best by rough costs: the k* of rounds that are linear in k, or, for those that are not, some
-  /// other number of blocks.
+  /// The best by rough costs: the k* of rounds that are linear in k, or, for those that are not,
+  /// some other number of blocks.
   Message Guess() const {
     if (!spec_.choose_block_bytes) return MessageOf(spec_.block_bytes);
     const double n = spec_.nodes;
@@ -106,6 +106,15 @@ class BlockSearch {
     return *best_;
   }
 
+  /// Whether `found` has as many blocks as allowed, or, as sizes are rounded, a few less; and they
+  /// could be smaller.
+  bool IsBounded(const Message& found) const {
+    if (!spec_.choose_block_bytes || spec_.nodes == 1 || found.block_bytes == RoundUpBlock(1))
+      return false;
+    return found.block_bytes == InBlocks(blocks_max_).block_bytes ||
+           found.blocks > blocks_max_ - blocks_max_ / 16;
+  }
+
  private:
   double Bytes() const { return static_cast<double>(*spec_.message_bytes); }
   Message MessageOf(uint64_t block_bytes) const {
@@ -123,13 +132,13 @@ class BlockSearch {
     if (slope <= 0) return 1;
     return BestBlockCount(Bytes(), model_.fastest_rate(), constant, slope, model_.lowest_latency());
   }
-  /// In about so many blocks, as near as limits and kBlockUnit allow.
+  /// In about so many blocks, as near as the limit and RoundUpBlock() allow.
   Message InBlocks(double blocks) const {
     const double most = blocks_max_;
     const auto count = static_cast<uint32_t>(blocks >= 1 ? std::min(blocks, most) : 1);  // or NaN
     const uint64_t bytes = std::max<uint64_t>(*spec_.message_bytes, 1);
     const uint64_t exact = (bytes - 1) / count + 1;
-    return MessageOf((exact - 1) / kBlockUnit * kBlockUnit + kBlockUnit);
+    return MessageOf(RoundUpBlock(exact));
   }
 
   const ScheduleCost& TryBlocks(double blocks) {
@@ -263,12 +272,13 @@ class Contest {
   }
   void Count(Candidate& entry, double others_seconds) {
     const Message guess = *MakeMessage(*spec_.message_bytes, entry.block_bytes);
-    const BlockSearch::Found found =
-        BlockSearch(model_, spec_, *FindAlgorithm(entry.algorithm)).Run(guess, others_seconds);
+    BlockSearch search(model_, spec_, *FindAlgorithm(entry.algorithm));
+    const BlockSearch::Found found = search.Run(guess, others_seconds);
     entry.block_bytes = found.message.block_bytes;
     entry.blocks = found.message.blocks;
     entry.cost = found.cost;
     entry.is_rough = false;
+    entry.is_bounded = search.IsBounded(found.message);
   }
 
   const Spec& spec_;
@@ -295,13 +305,14 @@ std::string LimitOf(const ScheduleCost& cost) {
                      Name(cost.largest_share()));
 }
 
-std::string Describe(const Choice& choice, const Spec& asked) {
-  if (asked.nodes == 1) return "one node: nothing is sent";
-  const ScheduleCost& cost = choice.winner().cost;
-  const std::string time = WriteLatency(cost.seconds) +
-                           (choice.winner().is_rough ? ", by its rounds alone" : LimitOf(cost));
-  if (choice.candidates.size() == 1) return fmt::format("predicted time {}", time);
-  const Candidate& next = choice.candidates[1];
+/// Why the first of `candidates` is it.
+std::string Compare(const std::vector<Candidate>& candidates) {
+  const Candidate& winner = candidates.front();
+  const ScheduleCost& cost = winner.cost;
+  const std::string time =
+      WriteLatency(cost.seconds) + (winner.is_rough ? ", by its rounds alone" : LimitOf(cost));
+  if (candidates.size() == 1) return fmt::format("predicted time {}", time);
+  const Candidate& next = candidates[1];
   const double ratio = next.cost.seconds / cost.seconds - 1;
   if (!(std::abs(ratio) >= kRoundingSlack))
     return fmt::format("least predicted time, {}; as {}, which is listed later", time,
@@ -310,7 +321,35 @@ std::string Describe(const Choice& choice, const Spec& asked) {
                      next.is_rough ? "about " : "", PercentMore(ratio));
 }
 
+std::string Describe(const Choice& choice, const Spec& asked) {
+  if (asked.nodes == 1) return "one node: nothing is sent";
+  std::string reason = Compare(choice.candidates);
+  if (choice.winner().is_bounded)
+    reason += fmt::format("; more blocks might take less, nodes x blocks is at its limit of {}",
+                          kChosenBlocksMax);
+  return reason;
+}
+
+/// What wins of what `spec` leaves open, and everything else, the winner first.
+Result<std::vector<Candidate>> Compete(const Spec& spec, const CostParameters& parameters) {
+  Result<Network> network = CostNetwork(spec, parameters);
+  if (!network.ok()) return network.status();
+  std::vector<Candidate> candidates =
+      Contest(spec, CostModel(*std::move(network), OrderNodes(spec))).Run();
+  if (!std::isfinite(candidates.front().cost.seconds)) {
+    return Rejected(
+        "rates are too low or latencies too long for a prediction: it is beyond all numbers",
+        spec.topology ? "/topology" : "");
+  }
+  return candidates;
+}
+
 }  // namespace
+
+uint64_t RoundUpBlock(uint64_t bytes) {
+  const uint64_t unit = bytes <= kFineBlockMax ? kFineUnit : kPage;
+  return (bytes - 1) / unit * unit + unit;
+}
 
 double BestBlockCount(double bytes, double rate, double r0, double r1, double round_seconds) {
   if (r0 <= 0 || bytes <= 0) return 1;
@@ -329,23 +368,25 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
   choice.rule = options.rules.Apply(&asked);
   if (choice.rule) {
     if (const Status status = CheckFixed(asked); !status.ok()) {
-      return Rejected(status.message(),
-                      fmt::format("rules {}: /rules/{}", options.rules.name, *choice.rule));
+      // Of what a rule can say, only these are keys of its own.
+      const bool is_key = status.where() == "/block_bytes" || status.where() == "/algorithm";
+      return Rejected(status.message(), fmt::format("rules {}: /rules/{}{}", options.rules.name,
+                                                    *choice.rule, is_key ? status.where() : ""));
     }
   }
-  Result<Network> network = CostNetwork(asked, options.parameters);
-  if (!network.ok()) return network.status();
-  choice.candidates = Contest(asked, CostModel(*std::move(network), OrderNodes(asked))).Run();
-  if (!std::isfinite(choice.winner().cost.seconds)) {
-    return Rejected(
-        "rates are too low or latencies too long for a prediction: it is beyond all numbers",
-        asked.topology ? "/topology" : "");
-  }
+  Result<std::vector<Candidate>> candidates = Compete(asked, options.parameters);
+  if (!candidates.ok()) return candidates.status();
+  choice.candidates = *std::move(candidates);
   choice.reason = Describe(choice, asked);
   if (choice.rule) {
     choice.reason =
         fmt::format("{}: /rules/{} says {}; {}", options.rules.name, *choice.rule,
                     options.rules.rules[*choice.rule].For(spec).Describe(), choice.reason);
+    if (options.weighs_rule) {
+      candidates = Compete(spec, options.parameters);
+      if (!candidates.ok()) return candidates.status();
+      choice.unpinned = candidates->front();
+    }
   }
   return choice;
 }

@@ -17,8 +17,14 @@
 
 namespace prepost {
 
-/// Chosen block sizes are multiples of it, a page, so that blocks begin at one; and at least that.
-inline constexpr uint64_t kBlockUnit = 4096;
+/// What Choose() makes of a block of `bytes` bytes: the next multiple of 64, a cache line, up to
+/// 16 KiB; above, of 4 KiB, so that blocks of a message in memory begin at pages. Needs bytes >= 1.
+uint64_t RoundUpBlock(uint64_t bytes);
+
+/// Choose() finds block sizes of which nodes x blocks is at most this: larger plans would take a
+/// gigabyte and more for blocks that are hardly better. One block is always allowed, and what a
+/// spec or a rule fixes is taken as it is.
+inline constexpr uint64_t kChosenBlocksMax = uint64_t{1} << 22;
 
 /// The real number of blocks with which `bytes` bytes take least time, where r0 + r1 k rounds of k
 /// blocks take `round_seconds` and a block's bytes / rate each: sqrt(bytes r0 / (rate r1
@@ -31,15 +37,18 @@ struct Candidate {
   uint64_t block_bytes = 0;
   uint32_t blocks = 1;
   ScheduleCost cost;
-  /// Left out of the exact count, as about this time, as if all ports were the fastest, is far above
-  /// the winner's, or as CostModel::IsTooLarge(): only rounds and seconds are there.
+  /// Left out of the exact count, as about this time, as if all ports were the fastest, is far
+  /// above the winner's, or as CostModel::IsTooLarge(): only rounds and seconds are there.
   bool is_rough = false;
+  /// Whether kChosenBlocksMax ended the search: more blocks might take less time.
+  bool is_bounded = false;
 };
 
 struct Choice {
   std::vector<Candidate> candidates;  ///< the winner first, then by time; not empty
   std::string reason;                 ///< one line, why the winner won
   std::optional<size_t> rule;         ///< the one that applied, from 0
+  std::optional<Candidate> unpinned;  ///< the winner without it, with ChoiceOptions::weighs_rule
 
   const Candidate& winner() const { return candidates.front(); }
 };
@@ -47,13 +56,14 @@ struct Choice {
 struct ChoiceOptions {
   CostParameters parameters;
   ChoiceRules rules;
+  bool weighs_rule = false;  ///< when one applies, also finds the winner without it
 };
 
 /// Whether `spec` leaves anything to Choose().
 bool IsAutomatic(const Spec& spec);
 
-/// Chooses what `spec` leaves open; what it fixes, and what a rule fixes of the rest, is kept. Errors:
-/// a spec that is wrong, `where` as CheckSpec() says it; parameters that are not positive.
+/// Chooses what `spec` leaves open; what it fixes, and what a rule fixes of the rest, is kept.
+/// Errors: a spec that is wrong, `where` as CheckSpec() says it; parameters that are not positive.
 /// Cost: below a second for 1,000 nodes, whatever the size; see docs/choice.md.
 Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A rule is a rectangle, nodes by bytes, and the first that holds a spec's point wins. A rule can
-// never match if the rectangles before it cover it together. To find out, each of them is cut out of
-// it in turn: of a rectangle at most four are left, above, below, and the sides between.
+// never match if the rectangles before it cover it together. To find out, each of them is cut out
+// of it in turn: of a rectangle at most four are left, above, below, and the sides between.
 #include "prepost/compiler/choice_rules.h"
 
 #include <fmt/format.h>
@@ -124,11 +124,7 @@ class RulesReader {
   }
   Status ReadBlockBytes(const JsonScalar& scalar) {
     if (scalar.kind == JsonScalar::Kind::kString && scalar.text == kAutoAlgorithm) return {};
-    uint64_t bytes = 0;
-    PREPOST_RETURN_IF_ERROR(ReadUint64(&bytes, kMessageBytesMax)(scalar));
-    if (bytes == 0) return Rejected("a block has at least 1 byte, found 0");
-    read_.block_bytes = bytes;
-    return {};
+    return ReadUint64(&read_.block_bytes.emplace(), kMessageBytesMax, 1)(scalar);
   }
   Status EndRule() {
     if (rules_.size() == kChoiceRulesMax)

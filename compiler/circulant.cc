@@ -26,15 +26,16 @@
 // first skip used once in all: the k-th path found is the one whose last step, s[k], comes latest.
 // The own base block is kept out of the search, and stands where the search gives the skip s[q].
 //
-// What holds (and is tested): R of v is {-q..-1} without b - q, with b, the base block, added; a node
-// sends in phase j what it had by then: S[j] = b - q or one of R[0..j-1].
+// What holds (and is tested): R of v is {-q..-1} without b - q, with b, the base block, added; a
+// node sends in phase j what it had by then: S[j] = b - q or one of R[0..j-1].
 //
 // Rounds: k - 1 + q, the least possible in the one-port model (Bar-Noy and Kipnis 1994).
 //
 // Worked example, 4 nodes, 2 blocks (q = 2, s = 1 2 4, x = 1):
 //   round 0: 0>2:0   1: 0>1:1 2>3:0   2: 0>2:1 1>3:1 3>1:0
 //
-// Cost: O(log^2 n) per node once, then O(1) per question. Source: J. L. Traeff, arXiv 2205.10072, 2312.11236 and 2407.18004.
+// Cost: O(log^2 n) per node once, then O(1) per question. Source: J. L. Traeff, arXiv 2205.10072,
+// 2312.11236 and 2407.18004.
 #include "prepost/compiler/circulant_graph.h"
 #include "prepost/compiler/rolled_schedule.h"
 

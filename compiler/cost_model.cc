@@ -4,11 +4,12 @@
 // takes
 //     the largest of bytes / rate of all that is used in it, ports, ToRs' links, the core,
 //     + the largest latency of its transfers + the overhead of a block.
-// On a flat network that is rounds x (latency + overhead + block / rate). Nothing is said of credits,
-// of pauses, or of nodes that run ahead of others; it is for comparing, and the figures are modelled.
+// On a flat network that is rounds x (latency + overhead + block / rate). Nothing is said of
+// credits, of pauses, or of nodes that run ahead of others; it is for comparing, and the figures
+// are modelled.
 //
-// A plan is what MeasureLoad() needs, and a plan has a transfer per block and node. Here the time of
-// a schedule is found without one.
+// A plan is what MeasureLoad() needs, and a plan has a transfer per block and node. Here the time
+// of a schedule is found without one.
 //
 // Rolled schedules. A slot of a segment sends in rounds first, first + P, .., last: a stream
 // (ir/rolled_streams.h), of which there are O(n log n), however many the blocks are. Rounds are
@@ -21,12 +22,13 @@
 // What a round costs. One port: a node sends one block at most, so a transfer's own time is bytes /
 // min(rate out, rate in), and the nodes' part is that of the slowest transfer, found by counting
 // transfers by that rate. For ToRs and the core blocks are counted, and the racks gone through.
-// Links that carry what all nodes behind them can send at once are never what a round waits for, and
-// are left out.
+// Links that carry what all nodes behind them can send at once are never what a round waits for,
+// and are left out.
 //
-// Other schedules, and rolled ones with long periods, are gone through round by round, if nodes x rounds is not too much. If it is: time
-// is linear in the size of blocks, T = b W(k) + L(k), and W and L grow, but for what a period does to
-// them, linearly with the number of blocks k. Both are found for two smaller k and drawn on.
+// Other schedules, and rolled ones with long periods, are gone through round by round, if nodes x
+// rounds is not too much. If it is: time is linear in the size of blocks, T = b W(k) + L(k), and W
+// and L grow, but for what a period does to them, linearly with the number of blocks k. Both are
+// found for two smaller k and drawn on.
 //
 // Source of the rounds' costs: the one-port model of Bar-Noy and Kipnis with a latency per round
 // (alpha + beta m / k in the literature on MPI broadcast).

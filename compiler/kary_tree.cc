@@ -65,9 +65,9 @@ class KaryTree final : public RolledSchedule {
     for (uint32_t v = node; v != 0; v = (v - 1) / children) round += (v - 1) % children + 1;
     return round;
   }
-  /// The latest f(v). Of all lines of descent that end on the lowest level at or before the last node,
-  /// the latest leaves the last node's own at some step to a child before it, and goes to the last
-  /// child from there on; or it ends a level higher.
+  /// The latest f(v). Of all lines of descent that end on the lowest level at or before the last
+  /// node, the latest leaves the last node's own at some step to a child before it, and goes to the
+  /// last child from there on; or it ends a level higher.
   static int64_t LatestFirstSend(uint32_t children, uint32_t nodes) {
     const uint32_t last = nodes - 1;
     int64_t latest = FirstSend(children, last);

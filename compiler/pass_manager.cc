@@ -61,16 +61,18 @@ void PassManager::Print(const Plan& plan, const std::string& pass,
 Status PassManager::VerifyAfter(const Plan& plan, const std::string& step) const {
   const Verdict verdict = Timed(options_, "verify after " + step, [&] { return Verify(plan); });
   if (verdict.ok()) return {};
-  if (!place_of_) {
-    std::string text = verdict.ToString();
-    text.pop_back();  // the last newline
-    return Rejected(fmt::format("the plan is wrong after {}: {}", step, text));
+  if (!where_of_) {
+    std::string text = fmt::format("the plan is wrong after {}:", step);
+    for (const Diagnostic& finding : verdict.diagnostics) text += "\n  " + finding.ToString();
+    if (verdict.findings > verdict.diagnostics.size())
+      text += fmt::format("\n  and {} more", verdict.findings - verdict.diagnostics.size());
+    return Rejected(std::move(text));
   }
   const Diagnostic& first = verdict.diagnostics.front();
   const std::string more =
       verdict.findings == 1 ? "" : fmt::format("; {} more", verdict.findings - 1);
   return Rejected(fmt::format("{}: {}{}", Name(first.rule), first.message, more),
-                  place_of_(plan, first.where));
+                  where_of_(plan, first));
 }
 
 Result<Plan> PassManager::Run(Plan plan) const {

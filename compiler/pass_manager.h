@@ -13,19 +13,20 @@
 
 #include "prepost/compiler/compile.h"
 #include "prepost/compiler/pass.h"
+#include "prepost/ir/diagnostic.h"
 
 namespace prepost {
 
 class PassManager {
  public:
-  /// Where in the file that a plan is made of stands what makes `where`, a JSON pointer, in the plan.
-  using PlaceOf = std::function<std::string(const Plan& plan, const std::string& where)>;
+  /// Where in the file that a plan is made of stands what `finding` is about.
+  using WhereOf = std::function<std::string(const Plan& plan, const Diagnostic& finding)>;
 
   /// `options` must outlive this; see CompileOptions for what can be printed, timed and left out.
-  /// With `place_of`, a plan that fails verification is the fault of the file, and the Status names
+  /// With `where_of`, a plan that fails verification is the fault of the file, and the Status names
   /// the first finding and its place there.
-  explicit PassManager(const CompileOptions& options, PlaceOf place_of = {})
-      : options_(options), place_of_(std::move(place_of)) {}
+  explicit PassManager(const CompileOptions& options, WhereOf where_of = {})
+      : options_(options), where_of_(std::move(where_of)) {}
 
   void Add(Pass pass) { passes_.push_back(std::move(pass)); }
 
@@ -40,7 +41,7 @@ class PassManager {
              const char* when) const;
 
   const CompileOptions& options_;
-  const PlaceOf place_of_;
+  const WhereOf where_of_;
   std::vector<Pass> passes_;
 };
 

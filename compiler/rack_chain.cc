@@ -113,8 +113,8 @@ class RackChain final : public RolledSchedule {
   }
 
  private:
-  /// The steps t < k, one in p rounds: all of them are in the first segment, which begins in round 0,
-  /// and carry no block above the last. Of a rack of one node nothing.
+  /// The steps t < k, one in p rounds: all of them are in the first segment, which begins in round
+  /// 0, and carry no block above the last. Of a rack of one node nothing.
   static Segment InTurn(const std::vector<Segment>& in_rack, const RackChainTimes& times) {
     Segment steps{.slots = {RolledSlot()}};
     if (!in_rack.empty()) steps = in_rack[0];

@@ -26,9 +26,9 @@
 // first `pad` blocks of it, would be the first things to happen, so all rounds are counted from
 // behind them.
 //
-// In numbers. All is counted from the origin, round k + L - d, L the root's rack's D: there the last
-// period of the Q = ceil(log2 R) phases among racks begins. Let s be a round, and b a block, less the
-// origin; J = floor((s mod Q d) / d) is the phase among racks. A rack with list R receives
+// In numbers. All is counted from the origin, round k + L - d, L the root's rack's D: there the
+// last period of the Q = ceil(log2 R) phases among racks begins. Let s be a round, and b a block,
+// less the origin; J = floor((s mod Q d) / d) is the phase among racks. A rack with list R receives
 //     b = s - L + (R[J] - J) d,                   min(R[J], 0) for R[J] in the last period, s >= 0,
 // and inside of it, with phase j and a node's own list r, the node receives
 //     b = s - j + r[j]                            in the root's rack, whose last period, again with
@@ -36,20 +36,21 @@
 //     what the leader received in s - j + r[j] - 1    in others; theirs begins at s = Q d.
 // Blocks below 0 are none. So for any k a node does the same in each round before the origin as
 // lcm(Q d, phases of its rack) rounds earlier, a leader with the phases of the racks it hears from,
-// too: the rolled form is one such period, and each round from the origin on. The flat form asks the
-// same functions round by round.
+// too: the rolled form is one such period, and each round from the origin on. The flat form asks
+// the same functions round by round.
 //
 // Rounds, k blocks, R racks of n nodes: k + D + d (ceil(log2 R) - 1) + ceil(log2 n); up to Q
 // super-blocks fewer where racks differ, since some have nothing to do in the end. R = 1: k - 1 +
-// ceil(log2 n), the circulant; n = 1: k - 1 + ceil(log2 R), the one of racks. The bound without racks is k - 1 + ceil(log2 (R n)): with many blocks racks cost nothing,
-// though every uplink carries 1 / n of what the rack receives. With few blocks the D's show.
+// ceil(log2 n), the circulant; n = 1: k - 1 + ceil(log2 R), the one of racks. The bound without
+// racks is k - 1 + ceil(log2 (R n)): with many blocks racks cost nothing, though every uplink
+// carries 1 / n of what the rack receives. With few blocks the D's show.
 //
 // Worked example, 2 racks of 2 nodes (0 1 and 2 3), 2 blocks (D = 1, d = 2; 4 rounds):
 //   round 0: 0>1:0   1: 0>1:1 1>2:0   2: 1>2:1 2>3:0   3: 2>3:1
 //
 // Cost: O(racks + log^3 n) per node once, then O(1) per question and per slot of a rolled program.
-// Source: own; it rests on Traeff's circulant (see circulant.cc), and on each rack being entered once
-// per block as in RDMC's hybrid.
+// Source: own; it rests on Traeff's circulant (see circulant.cc), and on each rack being entered
+// once per block as in RDMC's hybrid.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -86,8 +87,8 @@ uint32_t LagOf(const CirculantGraph& graph) {
 
 int64_t Modulo(int64_t value, int64_t divisor) { return (value % divisor + divisor) % divisor; }
 
-/// What all nodes share: who the racks are, and when they play which phase. At least 2 racks. Rounds
-/// are counted from the origin (see the essay), and are negative before it.
+/// What all nodes share: who the racks are, and when they play which phase. At least 2 racks.
+/// Rounds are counted from the origin (see the essay), and are negative before it.
 class RackRounds {
  public:
   explicit RackRounds(const RolledExtent& extent)

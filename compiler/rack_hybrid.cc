@@ -17,8 +17,8 @@
 // Worked example, 2 racks of 2 nodes (0 1 and 2 3), 2 blocks (4 rounds):
 //   round 0: 0>2:0   1: 0>2:1   2: 0>1:0 2>3:0   3: 0>1:1 2>3:1
 //
-// Rolled, a leader's program is that of the racks' pipeline and then its rack's, k - 1 + ceil(log2 R)
-// rounds later.
+// Rolled, a leader's program is that of the racks' pipeline and then its rack's, k - 1 + ceil(log2
+// R) rounds later.
 //
 // Cost: O(racks + log n) per node. Source: RDMC (Behrens et al., DSN 2018), section 4.3, "hybrid
 // algorithms".

@@ -12,7 +12,7 @@
 // b2 to the first child}" loses recv b0, since send b2 started only after recv b2, and receives of
 // one channel complete in order.
 //
-// Cost: LocalOrder's, O(ops x channels of the node).
+// Cost: LocalOrder's.
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallVector.h>
 

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "prepost/compiler/node_order.h"
 #include "prepost/compiler/pass_manager.h"
@@ -75,19 +74,18 @@ Status CheckUnrollable(const RolledPlan& plan, uint32_t blocks) {
   return {};
 }
 
-/// Where in the rolled plan stands what makes `where`, a JSON pointer, in its `flat` one: an op comes
-/// from a transfer of its node in its round, a credit from the transfer that it grants.
-std::string PlaceInRolled(const RolledPlan& rolled, const Plan& flat, const std::string& where) {
-  size_t program_index = 0, op_index = 0;
-  const int found = std::sscanf(where.c_str(), "/programs/%zu/ops/%zu", &program_index, &op_index);
-  if (found < 1) return where;  // the header's keys have the same names
-  const Program& program = flat.programs()[program_index];
+/// Where in the rolled plan stands what a finding in its `flat` one is about: an op comes from a
+/// transfer of its node in its round, a credit from the transfer that it grants.
+std::string WhereInRolled(const RolledPlan& rolled, const Plan& flat, const Diagnostic& finding) {
+  const Place& found = finding.place;
+  if (found.section != Place::Section::kPrograms) return finding.where;  // keys of the same names
+  const Program& program = flat.programs()[found.index];
   const auto own = std::ranges::find(rolled.programs, program.node, &RolledProgram::node);
-  const std::string place = fmt::format("/programs/{}", own - rolled.programs.begin());
-  if (found < 2) return place;
-  const Op& op = flat.ops(program)[op_index];
+  const std::string where = fmt::format("/programs/{}", own - rolled.programs.begin());
+  if (found.op == Place::kWhole) return where;
+  const Op& op = flat.ops(program)[found.op];
   const RolledRounds rounds(*own, flat.header().message.blocks);
-  return place + rounds.PlaceOf(op.round, op.is_send() != op.is_credit());
+  return where + rounds.PlaceOf(op.round, op.is_send() != op.is_credit());
 }
 
 }  // namespace
@@ -109,7 +107,7 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
   if (only && only->value >= spec.nodes) {
     return Rejected(
         fmt::format("node {} is out of range, the nodes are 0 to {}", only->value, spec.nodes - 1),
-        "/nodes");
+        "/node");
   }
   const NodeOrder order = OrderNodes(spec);
   const RolledExtent extent(
@@ -148,7 +146,8 @@ Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions
   const Result<PlanHeader> header = plan.HeaderFor(bytes);
   if (!header.ok()) return header.status();
   const uint32_t blocks = header->message.blocks;
-  PREPOST_RETURN_IF_ERROR(CheckTransfers(plan.nodes, blocks));
+  if (const Status status = CheckTransfers(plan.nodes, blocks); !status.ok())
+    return Rejected(status.message(), "/message" + status.where());
   PREPOST_RETURN_IF_ERROR(CheckUnrollable(plan, blocks));
   std::vector<const RolledProgram*> program_of(plan.nodes);
   for (const RolledProgram& program : plan.programs) program_of[program.node.index()] = &program;
@@ -160,8 +159,8 @@ Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions
                                 flat->header().rounds, header->rounds),
                     "/rounds");
   }
-  PassManager passes(options, [&plan](const Plan& wrong, const std::string& where) {
-    return PlaceInRolled(plan, wrong, where);
+  PassManager passes(options, [&plan](const Plan& wrong, const Diagnostic& finding) {
+    return WhereInRolled(plan, wrong, finding);
   });
   passes.Add(ReadyPass({.automatic = false, .ready = header->ready}));
   passes.Add(SendWindowPass({.automatic = false, .window = header->send_window}));

@@ -25,8 +25,8 @@ inline constexpr uint32_t kRolledWindowMax = 1024;
 Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only = {});
 
 /// The flat plan for `bytes`: the very plan that Compile() makes of the spec with that size,
-/// verified after each pass. Errors: sizes beyond the limits, a plan that lacks some node's program,
-/// one that is not valid.
+/// verified after each pass. Errors: sizes beyond the limits, a plan that lacks some node's
+/// program, one that is not valid.
 Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions& options = {});
 
 }  // namespace prepost

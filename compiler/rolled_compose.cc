@@ -45,8 +45,8 @@ Segment Delayed(Segment segment, const LinearInBlocks& later) {
   return segment;
 }
 
-// Round t = stride s + begin plays slot (s + phase) mod P, at stride times that place of a period of
-// stride P, and block s + c = (t + stride c - begin) / stride.
+// Round t = stride s + begin plays slot (s + phase) mod P, at stride times that place of a period
+// of stride P, and block s + c = (t + stride c - begin) / stride.
 Segment Stretched(const Segment& segment, uint32_t stride, uint32_t begin) {
   PREPOST_CHECK(segment.rounds_per_block == 1);
   Segment stretched = segment;

@@ -35,8 +35,8 @@ LinearInBlocks RoundsIn(const Schedule& schedule, uint32_t nodes);
 /// `segment`, `later` rounds later. Its numbers have divisor 1, and 1 round per block.
 Segment Delayed(Segment segment, const LinearInBlocks& later);
 
-/// `segment` with round t played in round `stride` t + `begin`, and nothing in between. Its ends and
-/// phase are constants or multiples of the blocks, of divisor 1; 1 round per block.
+/// `segment` with round t played in round `stride` t + `begin`, and nothing in between. Its ends
+/// and phase are constants or multiples of the blocks, of divisor 1; 1 round per block.
 Segment Stretched(const Segment& segment, uint32_t stride, uint32_t begin);
 
 }  // namespace prepost

@@ -20,7 +20,8 @@
 //
 // Rounds: about 2 k (n-1) / n, plus what rounding adds: for k much less than n it is n + k or so.
 //
-// Worked example, 4 nodes, 4 blocks (segment s is block s; scatter 0>2: 2 3, then 0>1: 1 and 2>3: 3):
+// Worked example, 4 nodes, 4 blocks (segment s is block s; scatter 0>2: 2 3, then 0>1: 1 and 2>3:
+// 3):
 //   round 0: 0>2:2   1: 0>2:3   2: 0>1:1 2>3:3   3: 0>1:0 1>2:1 2>3:2   4: 0>1:3 1>2:0 2>3:1
 //         5: 0>1:2 2>3:0
 //

@@ -2,8 +2,8 @@
 //
 // Schedule: an algorithm as a pure function of (nodes, blocks, node, round). One file each, listed
 // in schedule.cc. A schedule knows nothing of credits, windows, bytes or queues; schedule_player.h
-// plays it for every node and passes do the rest. A node's part is found from its number alone, without
-// any other node's: Schedule::ForNode() works out what does not change from round to round.
+// plays it for every node and passes do the rest. A node's part is found from its number alone,
+// without any other node's: Schedule::ForNode() works out what does not change from round to round.
 //
 // Inside a schedule the root is node 0; which node of the plan plays which of the schedule's is
 // settled elsewhere (node_order.h). Per round a node makes at most one transfer out and one in (the

@@ -17,8 +17,8 @@ namespace prepost {
 using NodeSource = std::function<std::unique_ptr<NodeSchedule>(NodeId node)>;
 
 /// `header`: nodes, root and message as they are; its rounds are found here, its ready mode becomes
-/// barrier, its send window none. `source` is asked twice for each node. What a schedule says is written down
-/// whether or not it is right. Errors: ops beyond twice what a right plan has.
+/// barrier, its send window none. `source` is asked twice for each node. What a schedule says is
+/// written down whether or not it is right. Errors: ops beyond twice what a right plan has.
 Result<Plan> PlaySchedule(PlanHeader header, const NodeSource& source);
 
 }  // namespace prepost

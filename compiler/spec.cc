@@ -69,8 +69,9 @@ Status CheckSpec(const Spec& spec) {
   }
   const Result<Message> message = MakeMessage(spec.message_bytes.value_or(0), spec.block_bytes);
   if (!message.ok()) {
-    const bool is_block = spec.block_bytes == 0 || spec.block_bytes > kMessageBytesMax;
-    return Rejected(message.status().message(), is_block ? "/block_bytes" : "/message_bytes");
+    const Status status = message.status();
+    return Rejected(status.message(),
+                    status.where() == "/bytes" ? "/message_bytes" : status.where());
   }
   PREPOST_RETURN_IF_ERROR(CheckTopologyOf(spec));
   const Result<Algorithm> algorithm = FindAlgorithm(spec.algorithm);

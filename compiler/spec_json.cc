@@ -46,7 +46,10 @@ JsonForm::ReadScalar ReadSendWindow(SpecSendWindow* out) {
 JsonForm::ReadScalar ReadBlockBytes(Spec* out) {
   return [out](const JsonScalar& scalar) -> Status {
     out->choose_block_bytes = scalar.kind == JsonScalar::Kind::kString && scalar.text == "auto";
-    return out->choose_block_bytes ? Status() : ReadUint64(&out->block_bytes)(scalar);
+    if (out->choose_block_bytes) return {};
+    if (scalar.kind == JsonScalar::Kind::kString)
+      return Rejected("expected a number or \"auto\", found " + scalar.Describe());
+    return ReadUint64(&out->block_bytes, kMessageBytesMax, 1)(scalar);
   };
 }
 
@@ -76,7 +79,7 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
       .Scalar(
           "message_bytes",
           [&spec](const JsonScalar& scalar) {
-            return ReadUint64(&spec.message_bytes.emplace())(scalar);
+            return ReadUint64(&spec.message_bytes.emplace(), kMessageBytesMax)(scalar);
           },
           Need::kOptional)
       .Scalar("block_bytes", ReadBlockBytes(&spec), Need::kOptional)

@@ -347,7 +347,9 @@ class IbnetdiscoverReader {
     const std::string_view description = Quoted(rest, &rest);
     const std::optional<double> rate = LinkRate(rest);
     if (!rate)
-      return Rejected("a link has a width and speed such as 4xEDR, found none", lines_.where());
+      return Rejected(fmt::format("expected a link's width and speed, such as 4xEDR, found '{}'",
+                                  Trim(rest).substr(0, 40)),
+                      lines_.where());
     FabricSwitch& here = switches_.back();
     if (id.starts_with("S-")) {
       here.up_rate += *rate;
@@ -425,7 +427,9 @@ std::optional<TopologySource> GuessTopologySource(std::string_view text) {
     if (line.empty() || line[0] == '#') continue;
     if (line[0] == '{') return TopologySource::kJson;
     const std::string lower = Lower(line.substr(0, 32));
-    if (lower.find("switchname=") != std::string::npos) return TopologySource::kSlurm;
+    for (const char* key : {"switchname=", "blockname=", "blocksizes="}) {
+      if (lower.find(key) != std::string::npos) return TopologySource::kSlurm;
+    }
     if (lower.starts_with("vendid=") || lower.starts_with("switch\t") ||
         lower.starts_with("switch "))
       return TopologySource::kIbnetdiscover;

@@ -31,16 +31,16 @@ struct SlurmRates {
   std::optional<double> up_rate;  ///< of every rack; none: by LinkSpeed, or its hosts' together
 };
 
-/// Reads the tree form of topology.conf (SwitchName, Nodes, Switches, LinkSpeed): switches with nodes are
-/// racks. Slurm leaves LinkSpeed's unit open: a rate with a unit is taken as such, a bare number as
-/// Gbit/s. Errors: "name:line: ...".
+/// Reads the tree form of topology.conf (SwitchName, Nodes, Switches, LinkSpeed): switches with
+/// nodes are racks. Slurm leaves LinkSpeed's unit open: a rate with a unit is taken as such, a bare
+/// number as Gbit/s. Errors: "name:line: ...".
 Result<TopologyImport> ReadSlurmTopology(std::string_view text, const std::string& name,
                                          const SlurmRates& rates = {});
 
-/// Reads what `ibnetdiscover` prints: switches with channel adapters are racks, in the file's order; a
-/// rack's rate up and down is that of all its links to switches. A host is known by the first word
-/// of its node description, and has the rate of its first port; further ports are left out and
-/// noted. Errors: "name:line: ...".
+/// Reads what `ibnetdiscover` prints: switches with channel adapters are racks, in the file's
+/// order; a rack's rate up and down is that of all its links to switches. A host is known by the
+/// first word of its node description, and has the rate of its first port; further ports are left
+/// out and noted. Errors: "name:line: ...".
 Result<TopologyImport> ReadIbnetdiscover(std::string_view text, const std::string& name);
 
 }  // namespace prepost

@@ -5,33 +5,32 @@
 // receives in (nearly) every round. In a single binary tree leaves never send, and inner nodes send
 // everything twice.
 //
-// Nodes 1..p, p even, p = n - 1 or n - 2. Tree A is the binary search tree of these numbers: node v,
-// whose lowest set bit is h, has its parent at v + 2^h, or at v - 2^h if bit h + 1 of v is set or v +
-// 2^h is above p. Odd nodes are its leaves. Tree B is A with p + 1 - v in place of v: even nodes are
-// its leaves. If n - 1 is odd, the last node, p + 1, is a leaf of both: below p in A, which has no
-// right child there, and below 1 in B. Node 0, the root, sends to the roots of both.
+// Nodes 1..p, p even, p = n - 1 or n - 2. Tree A is the binary search tree of these numbers: node
+// v, whose lowest set bit is h, has its parent at v + 2^h, or at v - 2^h if bit h + 1 of v is set
+// or v + 2^h is above p. Odd nodes are its leaves. Tree B is A with p + 1 - v in place of v: even
+// nodes are its leaves. If n - 1 is odd, the last node, p + 1, is a leaf of both: below p in A,
+// which has no right child there, and below 1 in B. Node 0, the root, sends to the roots of both.
 //
 // When? Every node has at most two edges in, one of each tree, and at most two edges out. So the
 // edges can be coloured with 0 and 1 such that no node has two edges in, or two edges out, of one
 // colour: draw each node twice, as sender and as receiver; every cycle of that graph has even
-// length. An edge of colour c is used in the rounds of parity c, every second round. The first block
-// of a tree goes over an edge in the first round of its colour after it has come, which is one
-// or two rounds later; block i of the tree follows 2 i rounds behind.
+// length. An edge of colour c is used in the rounds of parity c, every second round. The first
+// block of a tree goes over an edge in the first round of its colour after it has come, which is
+// one or two rounds later; block i of the tree follows 2 i rounds behind.
 //
-// Rounds: about k + 2 log2 n, exactly what the colours give. More than the binomial pipeline has, but
-// each node has two senders and at most two receivers (and the root two), whatever n is: four
+// Rounds: about k + 2 log2 n, exactly what the colours give. More than the binomial pipeline has,
+// but each node has two senders and at most two receivers (and the root two), whatever n is: four
 // queue pairs instead of log n.
 //
 // Worked example, 4 nodes, 2 blocks (A: 0>2, 2>1, 2>3; B: 0>1, 1>2, 1>3):
 //   round 0: 0>2:0   1: 0>1:1 2>3:0   2: 1>3:1 2>1:0   3: 1>2:1
 //
-// Rolled, a node has two slots, one per colour, each with the edge in and the edge out of that colour:
-// in round t block t + (the tree's parity) - (the edge's first round).
+// Rolled, a node has two slots, one per colour, each with the edge in and the edge out of that
+// colour: in round t block t + (the tree's parity) - (the edge's first round).
 //
-// Cost: O(n) once per number of nodes, for a node alone too, since colours go around cycles through all
-// nodes; then O(1) per node. Source: Sanders, Speck, Traeff,
-// "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35
-// (2009).
+// Cost: O(n) once per number of nodes, for a node alone too, since colours go around cycles through
+// all nodes; then O(1) per node. Source: Sanders, Speck, Traeff, "Two-tree algorithms for full
+// bandwidth broadcast, reduction and scan", Parallel Computing 35 (2009).
 #include <algorithm>
 #include <array>
 #include <bit>

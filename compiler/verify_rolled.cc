@@ -65,7 +65,13 @@ class Bound {
   }
 
   /// 2 (Q + B + W) + Q.
-  int64_t blocks() const { return 3 * repeat_ + 2 * (spread_ + window_); }
+  uint64_t blocks() const { return static_cast<uint64_t>(3 * repeat_ + 2 * (spread_ + window_)); }
+  /// The number of blocks, of those up to blocks(), which `blocks` has all mistakes of.
+  uint64_t StandIn(uint64_t blocks) const {
+    const auto repeat = static_cast<uint64_t>(repeat_);
+    if (blocks <= this->blocks()) return blocks;
+    return this->blocks() - repeat + 1 + (blocks - this->blocks() - 1) % repeat;
+  }
 
  private:
   Status Add(const Segment& segment, const std::string& where) {
@@ -149,8 +155,8 @@ class AloneCheck {
  public:
   explicit AloneCheck(const RolledPlan& plan) : plan_(plan) {}
 
-  /// Refuses what Check() would refuse in the end, with so many `blocks`. Work grows with blocks, and
-  /// all numbers up to here are looked at.
+  /// Refuses what Check() would refuse in the end, with so many `blocks`. Work grows with blocks,
+  /// and all numbers up to here are looked at.
   Status CheckWork(uint32_t blocks) const {
     uint64_t largest = 0;
     for (const RolledProgram& program : plan_.programs) {
@@ -215,32 +221,42 @@ Status AloneCheck::Play(const RolledProgram& program, const std::string& where,
   return wrong(fmt::format("never receives block {}", missing - has.begin()), "");
 }
 
-}  // namespace
-
-Result<uint32_t> BlocksThatSettle(const RolledPlan& plan) {
+Result<Bound> BoundOf(const RolledPlan& plan) {
   PREPOST_RETURN_IF_ERROR(CheckRolled(plan));
   Bound bound;
   PREPOST_RETURN_IF_ERROR(bound.Add(plan));
+  return bound;
+}
+
+/// The plan of `blocks` blocks, whose sizes do not matter.
+Status VerifyFlat(const RolledPlan& plan, uint64_t blocks) {
+  RolledPlan small = plan;  // blocks of one byte, so that sizes are numbers of blocks
+  small.block_bytes = 1;
+  return Unroll(small, blocks, {.skip_passes = {"reduce"}}).status();
+}
+
+Status TooMuchToVerify(const RolledPlan& plan, const std::string& numbers) {
+  return Rejected(fmt::format("{} would have to be looked at, which is too much for {}", numbers,
+                              Count(plan.nodes, "node")));
+}
+
+}  // namespace
+
+Result<uint32_t> BlocksThatSettle(const RolledPlan& plan) {
+  const Result<Bound> bound = BoundOf(plan);
+  if (!bound.ok()) return bound.status();
   // The sum of k up to the bound, of all nodes.
-  const auto blocks = static_cast<uint64_t>(bound.blocks());
-  if (blocks > kBlocksMax || blocks * blocks / 2 > kWorkMax / plan.nodes) {
-    return Rejected(
-        fmt::format("every number of blocks up to {} would have to be looked at, which "
-                    "is too much for {} nodes",
-                    blocks, plan.nodes));
-  }
+  const uint64_t blocks = bound->blocks();
+  if (blocks > kBlocksMax || blocks * blocks / 2 > kWorkMax / plan.nodes)
+    return TooMuchToVerify(plan, fmt::format("every number of blocks up to {}", blocks));
   return static_cast<uint32_t>(blocks);
 }
 
 Result<uint32_t> VerifyRolled(const RolledPlan& plan) {
   const Result<uint32_t> last = BlocksThatSettle(plan);
   if (!last.ok()) return last.status();
-  RolledPlan small = plan;  // blocks of one byte, so that sizes are numbers of blocks
-  small.block_bytes = 1;
-  for (uint32_t blocks = 1; blocks <= *last; ++blocks) {
-    const Result<Plan> flat = Unroll(small, blocks, {.skip_passes = {"reduce"}});
-    if (!flat.ok()) return flat.status();
-  }
+  for (uint32_t blocks = 1; blocks <= *last; ++blocks)
+    PREPOST_RETURN_IF_ERROR(VerifyFlat(plan, blocks));
   return last;
 }
 
@@ -251,6 +267,15 @@ Result<uint32_t> VerifyRolledPrograms(const RolledPlan& plan) {
   PREPOST_RETURN_IF_ERROR(check.CheckWork(*last));
   for (uint32_t blocks = 1; blocks <= *last; ++blocks) PREPOST_RETURN_IF_ERROR(check.Check(blocks));
   return last;
+}
+
+Status VerifyRolledFor(const RolledPlan& plan, uint32_t blocks) {
+  const Result<Bound> bound = BoundOf(plan);
+  if (!bound.ok()) return bound.status();
+  const uint64_t looked_at = bound->StandIn(blocks);
+  if (looked_at > kBlocksMax) return TooMuchToVerify(plan, Count(looked_at, "block"));
+  if (plan.programs.size() == plan.nodes) return VerifyFlat(plan, looked_at);
+  return AloneCheck(plan).Check(static_cast<uint32_t>(looked_at));
 }
 
 }  // namespace prepost

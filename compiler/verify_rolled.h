@@ -26,6 +26,10 @@ Result<uint32_t> VerifyRolled(const RolledPlan& plan);
 /// kActiveRoundsMax.
 Result<uint32_t> VerifyRolledPrograms(const RolledPlan& plan);
 
+/// Proves that `plan` is valid for `blocks` blocks, or of some programs what VerifyRolledPrograms()
+/// says; looks at one number of blocks, at most the one that BlocksThatSettle() would give.
+Status VerifyRolledFor(const RolledPlan& plan, uint32_t blocks);
+
 }  // namespace prepost
 
 #endif  // PREPOST_COMPILER_VERIFY_ROLLED_H_

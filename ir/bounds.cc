@@ -2,15 +2,26 @@
 //
 // Rounds, with p ports. The root starts at most p blocks in a round, so some block first leaves it
 // in round ceil(k/p), counted from 1, or later. From that round on those who have the block can
-// grow by at most p + 1 times in each, so it takes ceil(log_(p+1) n) rounds, that one counted, until
-// all n have it: ceil(k/p) - 1 + ceil(log_(p+1) n). For n = 4, k = 3, p = 1: the last block leaves
-// the root in round 3, two have it after that round and four after the next: 4 = 3 - 1 + 2 rounds.
+// grow by at most p + 1 times in each, so it takes ceil(log_(p+1) n) rounds, that one counted,
+// until all n have it: ceil(k/p) - 1 + ceil(log_(p+1) n). For n = 4, k = 3, p = 1: the last block
+// leaves the root in round 3, two have it after that round and four after the next: 4 = 3 - 1 + 2
+// rounds.
 //
 // Seconds. For every cut of the network so many copies of the message must pass as there are
 // receivers, or racks with receivers, behind it that share nothing: the root's port carries the
 // message once at least, each receiver's once, all ports out together n - 1 times; a rack's
 // downlinks carry it once, the uplinks of the root's rack once, all uplinks together and the core
 // once per other rack, as switches do not replicate.
+//
+// Latency. With p ports those who have a given block, be it the whole message, can grow by at most
+// p + 1 times in a round, so at least ceil(log_(p+1) n) rounds carry something. Each of them lasts
+// as long as the busiest of its ports and links and the longest of its latencies. The first of
+// these add up to what every cut takes at least. The second are at least the network's lowest
+// latency, that in a rack if two nodes share one or that between racks if there are several; and
+// where there are several, the message changes racks in some round. So latency comes on top of the
+// longest cut. It holds where rounds wait for each other, as in MeasureLoad(): without rounds one
+// latency may hide behind another. For n = 4 in two racks, 1 us in a rack and 3 us between: 2
+// rounds, 4 us.
 #include "prepost/ir/bounds.h"
 
 #include <fmt/format.h>
@@ -96,14 +107,47 @@ uint64_t CeilOf(double rounds) {
   return whole < 0x1p64 ? static_cast<uint64_t>(whole) : UINT64_MAX;
 }
 
-uint64_t LimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks, double block_rate) {
-  uint64_t rounds = 0;
+RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks,
+                              double block_rate) {
+  const CutBound* slowest = nullptr;
+  RoundBound bound;
   for (const CutBound& cut : cuts) {
     if (!cut.is_rack) continue;
     const double crossings = static_cast<double>(cut.copies) * blocks;
-    rounds = std::max(rounds, CeilOf(crossings * block_rate / cut.rate));
+    const uint64_t rounds = CeilOf(crossings * block_rate / cut.rate);
+    if (slowest != nullptr && rounds <= bound.rounds) continue;
+    slowest = &cut;
+    bound.rounds = rounds;
   }
-  return rounds;
+  if (slowest == nullptr) return {};
+  const double per_round = slowest->rate / block_rate;
+  bound.formula =
+      fmt::format("ceil({} x {} / {:.4g}) = {}", slowest->copies, blocks, per_round, bound.rounds);
+  bound.because =
+      fmt::format("{} must pass the {}{};", Count(blocks, "block"), slowest->cut,
+                  slowest->copies == 1
+                      ? ""
+                      : fmt::format(" {} times, as switches do not replicate", slowest->copies));
+  bound.therefore = fmt::format(
+      "a round, which is a block at the root's port, carries {:.4g} of them", per_round);
+  return bound;
+}
+
+LatencyBound BoundLatency(const Network& network, uint32_t ports) {
+  const auto nodes = static_cast<uint32_t>(network.nodes.size());
+  LatencyBound bound = {.rounds = BoundRounds(nodes, 1, ports).rounds};
+  if (bound.rounds == 0) return bound;
+  const uint32_t racks = network.OccupiedRacks();
+  bound.crosses = racks > 1;
+  const bool share_one = racks < nodes;
+  bound.round_seconds = !bound.crosses ? network.rack_latency
+                        : share_one    ? std::min(network.rack_latency, network.core_latency)
+                                       : network.core_latency;
+  bound.crossing_seconds = bound.crosses ? network.core_latency : 0;
+  const auto rounds = static_cast<double>(bound.rounds);
+  bound.seconds = bound.crosses ? (rounds - 1) * bound.round_seconds + bound.crossing_seconds
+                                : rounds * bound.round_seconds;
+  return bound;
 }
 
 std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t bytes) {

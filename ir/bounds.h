@@ -37,14 +37,27 @@ struct CutBound {
 
 /// The fluid bound: no multicast of `bytes` bytes without switch replication ends sooner than the
 /// longest of these (Kumar and Ross 2006, and the same argument for racks). Longest first; none for
-/// one node. Latencies are not counted. Needs a network that CheckNetwork() accepts.
+/// one node. Needs a network that CheckNetwork() accepts.
 std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t bytes);
+
+/// What every plan pays for latency in NetworkLoad::seconds, whatever its schedule and blocks.
+struct LatencyBound {
+  uint64_t rounds = 0;          ///< that carry something: ceil(log_(ports+1) nodes)
+  double round_seconds = 0;     ///< the lowest latency that the network has
+  bool crosses = false;         ///< there are nodes in several racks,
+  double crossing_seconds = 0;  ///< so one round at least pays that between them
+  double seconds = 0;           ///< of all these rounds
+};
+
+/// Comes on top of the longest of BoundSeconds(), as rounds come one after the other: bounds.cc.
+LatencyBound BoundLatency(const Network& network, uint32_t ports);
 /// Of a number of rounds >= 0: the whole number that is not less, a hair above one being that one
 /// (rates are measured). From 2^64 on UINT64_MAX.
 uint64_t CeilOf(double rounds);
-/// What the cuts between racks say of NetworkLoad::limited_rounds of `blocks` blocks, where nodes'
-/// ports carry a block per round, `block_rate` bytes/s; 0 without such cuts.
-uint64_t LimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks, double block_rate);
+/// What the cuts between racks say of NetworkLoad::limited_rounds of `blocks` blocks, where the
+/// root's port carries a block per round, `block_rate` bytes/s; 0 rounds without such cuts.
+RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks,
+                              double block_rate);
 
 }  // namespace prepost
 

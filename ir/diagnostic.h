@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "prepost/ir/place.h"
+
 namespace prepost {
 
 /// The rules of a valid plan (docs/plan.md). Each has one id, the word in Name().
@@ -30,7 +32,8 @@ const char* Name(Rule rule);
 
 struct Diagnostic {
   Rule rule = Rule::kShape;
-  std::string where;    ///< JSON pointer into the plan file, e.g. /programs/3/ops/7/after/0
+  Place place;
+  std::string where;    ///< its JSON pointer, e.g. /programs/3/ops/7/after/0
   std::string message;  ///< lower case, no final period, found and expected with numbers
   std::vector<std::string> notes;
 

@@ -12,40 +12,10 @@
 #include <string>
 #include <utility>
 
+#include "prepost/ir/place.h"
 #include "prepost/ir/verify.h"
 
 namespace prepost {
-
-/// A place in the plan file, in the order of the file: the header, channels, programs. `leaf` names
-/// the last step of the JSON pointer: a header key such as "message/blocks", or a key of the
-/// channel, program or op; empty for the thing itself. It is a literal: it lives for ever.
-struct Place {
-  enum class Section : uint8_t { kHeader, kChannels, kPrograms };
-  static constexpr uint32_t kWhole = 0xffffffff;
-
-  Section section = Section::kHeader;
-  uint32_t index = 0;    ///< which channel or program
-  uint32_t op = kWhole;  ///< kPrograms: which op, or kWhole for the program
-  const char* leaf = "";
-  uint32_t element = kWhole;  ///< of the array `leaf`
-
-  static Place Header(const char* leaf) { return {.leaf = leaf}; }
-  static Place ChannelAt(uint32_t channel, const char* leaf = "") {
-    return {.section = Section::kChannels, .index = channel, .leaf = leaf};
-  }
-  static Place ProgramAt(uint32_t program, const char* leaf = "") {
-    return {.section = Section::kPrograms, .index = program, .leaf = leaf};
-  }
-  static Place OpAt(uint32_t program, uint32_t op, const char* leaf = "",
-                    uint32_t element = kWhole) {
-    return {.section = Section::kPrograms,
-            .index = program,
-            .op = op,
-            .leaf = leaf,
-            .element = element};
-  }
-  std::string Pointer() const;
-};
 
 /// The place of an op given by its index into Plan::ops().
 Place PlaceOf(const Plan& plan, uint32_t op, const char* leaf = "");
@@ -70,7 +40,8 @@ class Findings {
                   place.leaf,    place.element + 1, count_};
     if (kept_.size() >= kept_max_ && (kept_.empty() || kept_.rbegin()->first < key)) return;
     auto [message, notes] = make();
-    kept_.emplace(key, Diagnostic{rule, place.Pointer(), std::move(message), std::move(notes)});
+    kept_.emplace(key,
+                  Diagnostic{rule, place, place.Pointer(), std::move(message), std::move(notes)});
     if (kept_.size() > kept_max_) kept_.erase(std::prev(kept_.end()));
   }
 

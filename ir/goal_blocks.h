@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoalBlocks: which block each message of a GOAL text carries, and the message that the blocks make.
-// Internal to ir/.
+// GoalBlocks: which block each message of a GOAL text carries, and the message that the blocks
+// make. Internal to ir/.
 #ifndef PREPOST_IR_GOAL_BLOCKS_H_
 #define PREPOST_IR_GOAL_BLOCKS_H_
 

@@ -250,7 +250,8 @@ class MessageFinder {
     return edges;
   }
 
-  /// Adds, for each rank, its sends and its receives one after the other, in the order of `rank_of`.
+  /// Adds, for each rank, its sends and its receives one after the other, in the order of
+  /// `rank_of`.
   template <typename SendPlace, typename RecvPlace>
   void AddPorts(SendPlace send_place, RecvPlace recv_place,
                 std::vector<std::pair<uint32_t, uint32_t>>* edges) const {

@@ -35,8 +35,8 @@ struct GoalMessages {
   std::vector<std::string> notes;  ///< what a plan cannot say, a line each
 };
 
-/// Steps 1, 2, 4 and 5 of goal_reader.cc. Errors: requirements that are a cycle, messages that do not
-/// match, a deadlock; at the op's line.
+/// Steps 1, 2, 4 and 5 of goal_reader.cc. Errors: requirements that are a cycle, messages that do
+/// not match, a deadlock; at the op's line.
 Result<GoalMessages> FindGoalMessages(const GoalFile& file);
 
 }  // namespace prepost

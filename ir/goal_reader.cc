@@ -32,12 +32,12 @@
 #include <llvm/ADT/DenseMap.h>
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 
 #include "prepost/ir/goal_blocks.h"
 #include "prepost/ir/goal_messages.h"
 #include "prepost/ir/goal_text.h"
+#include "prepost/ir/place.h"
 #include "prepost/version.h"
 
 namespace prepost {
@@ -164,24 +164,14 @@ class GoalPlanBuilder {
   const NodeId root_;
 };
 
-/// The number behind `prefix` in a JSON pointer, or none.
-std::optional<uint32_t> IndexBehind(std::string_view pointer, std::string_view prefix) {
-  const size_t begin = pointer.find(prefix);
-  if (begin == std::string_view::npos) return std::nullopt;
-  pointer.remove_prefix(begin + prefix.size());
-  uint32_t index = 0;
-  const auto [end, error] = std::from_chars(pointer.data(), pointer.data() + pointer.size(), index);
-  return error == std::errc() ? std::optional(index) : std::nullopt;
-}
-
 }  // namespace
 
 Diagnostic GoalPlan::AtLine(Diagnostic diagnostic) const {
-  const std::optional<uint32_t> program = IndexBehind(diagnostic.where, "/programs/");
-  if (!program || *program >= rank_lines.size()) return diagnostic;
-  uint32_t line = rank_lines[*program];
-  if (const std::optional<uint32_t> op = IndexBehind(diagnostic.where, "/ops/"))
-    line = op_lines[plan.programs()[*program].op_begin + *op];
+  const Place& place = diagnostic.place;
+  if (place.section != Place::Section::kPrograms || place.index >= rank_lines.size())
+    return diagnostic;
+  uint32_t line = rank_lines[place.index];
+  if (place.op != Place::kWhole) line = op_lines[plan.programs()[place.index].op_begin + place.op];
   if (line != 0) diagnostic.where = fmt::format("{}:{}", name, line);
   return diagnostic;
 }

@@ -104,18 +104,24 @@ class GoalWriter {
 void WriteGoal(const Plan& plan, std::ostream& out) { GoalWriter(plan, out).Run(); }
 
 std::string GoalLosses(const Plan& plan) {
-  const Ready& ready = plan.header().ready;
+  const PlanHeader& header = plan.header();
+  if (header.nodes == 1) return "GOAL has nothing of one node, not even the size of its message";
+  const Ready& ready = header.ready;
   std::string text = "GOAL has no rounds and no windows";
   if (ready.mode == ReadyMode::kBarrier)
     text += ", no barrier (a recv that comes late is waited for)";
   if (ready.mode == ReadyMode::kRetry)
     text += ", no retries (a recv that comes late is waited for)";
   if (ready.has_credits()) {
-    text += fmt::format(", no credits (they are messages of {} byte, tags from {} up)",
-                        kGoalCreditBytes, kGoalCreditTag);
+    text += fmt::format(", credits become messages of {} byte (tags from {} up)", kGoalCreditBytes,
+                        kGoalCreditTag);
   }
   if (std::ranges::any_of(plan.channels(), [](const Channel& c) { return c.lane > kCreditLane; }))
     text += ", no lanes";
+  if (header.message.blocks == 1 && header.message.bytes < header.message.block_bytes) {
+    text += fmt::format(", no size of a full block (import takes --block-bytes {})",
+                        header.message.block_bytes);
+  }
   return text;
 }
 

@@ -264,6 +264,9 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
         error.what();  // "[...] parse error at line 1, column 2: what went wrong"
     const size_t colon = what.find(": ");
     const std::string cause(colon == std::string_view::npos ? what : what.substr(colon + 2));
+    const auto says = [&](const char* words) { return cause.find(words) != std::string::npos; };
+    if (source_.Ahead(1).empty() && (says("end of input") || says("missing closing quote")))
+      return Fail("the file ends in the middle, as if it were cut");
     return Fail("not JSON: " + Shorten(cause));
   }
 
@@ -307,8 +310,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
 
   /// Most of a large file are numbers in columns, for which an event each costs too much. When a
   /// column begins, the parser has taken its '[' and nothing behind it. So the numbers can be taken
-  /// from under the parser, which goes on at the closing bracket, as after an empty array, or at the
-  /// first element that is no number of this column, which it reads and judges as any.
+  /// from under the parser, which goes on at the closing bracket, as after an empty array, or at
+  /// the first element that is no number of this column, which it reads and judges as any.
   bool TakeNumbers(Frame* top) {
     const JsonForm::Uint32Column& column = top->array->column;
     for (char next = source_.TakeSpace(); next != ']';) {
@@ -396,7 +399,7 @@ Status ReadUnsigned(const JsonScalar& scalar, uint64_t min, uint64_t max, uint64
         fmt::format("expected an integer from {} to {}, found {}", min, max, scalar.Describe()));
   }
   if (scalar.number < min) {
-    return Rejected(fmt::format("{} is too small, the least is {}", scalar.number, min));
+    return Rejected(fmt::format("expected {} or more, found {}", min, scalar.number));
   }
   if (scalar.number > max) {
     return Rejected(fmt::format("{} is too large, the limit is {}", scalar.number, max));
@@ -434,8 +437,8 @@ JsonForm::ReadScalar ReadUint32(uint32_t* out, uint32_t max, uint32_t min) {
   };
 }
 
-JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max) {
-  return [out, max](const JsonScalar& scalar) { return ReadUnsigned(scalar, 0, max, out); };
+JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max, uint64_t min) {
+  return [out, max, min](const JsonScalar& scalar) { return ReadUnsigned(scalar, min, max, out); };
 }
 
 JsonForm::ReadScalar ReadInt64(int64_t* out, int64_t min, int64_t max) {

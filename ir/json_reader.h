@@ -97,7 +97,7 @@ class JsonForm {
 /// Readers for the usual scalars.
 JsonForm::ReadScalar ReadBool(bool* out);
 JsonForm::ReadScalar ReadUint32(uint32_t* out, uint32_t max = 0xffffffff, uint32_t min = 0);
-JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max = UINT64_MAX);
+JsonForm::ReadScalar ReadUint64(uint64_t* out, uint64_t max = UINT64_MAX, uint64_t min = 0);
 JsonForm::ReadScalar ReadInt64(int64_t* out, int64_t min, int64_t max);
 JsonForm::ReadScalar ReadOptionalUint32(std::optional<uint32_t>* out);  ///< null: none
 JsonForm::ReadScalar ReadString(std::string* out, size_t bytes_max = 256);

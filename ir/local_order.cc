@@ -5,35 +5,50 @@
 // channels go by id), so one walk suffices. A receive completes with everything before it on its
 // channel and nothing else, so it needs no clock. A send's clock is kept until the last op that
 // refers to it, which bounds the memory by the window of live sends.
+//
+// What an op comes after is looked at from the latest on: with a send window, or sends that wait
+// for each other, the past of the latest send holds those of the others, and the clock is that
+// one's with some entries raised. An entry of `after` is implied if it has completed when any of
+// the others (or the send before on the channel) starts, or stands before another on the same
+// channel; it has itself never completed when it starts, so it need not be left out.
 #include "prepost/ir/local_order.h"
 
 #include <llvm/ADT/DenseMap.h>
 
-#include <algorithm>
+#include <ranges>
+#include <utility>
 
 namespace prepost {
+namespace {
+
+/// The node's own numbers of its channels, by op; sets `*channels` to how many there are.
+std::vector<uint32_t> NumberChannels(std::span<const Op> ops, uint32_t* channels) {
+  llvm::DenseMap<uint32_t, uint32_t> numbers;  // plan's channel id -> the node's own number
+  std::vector<uint32_t> channel_of(ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    channel_of[i] = numbers.try_emplace(ops[i].channel.value, static_cast<uint32_t>(numbers.size()))
+                        .first->second;
+  }
+  *channels = static_cast<uint32_t>(numbers.size());
+  return channel_of;
+}
+
+}  // namespace
 
 LocalOrder::LocalOrder(const Plan& plan, const Program& program)
     : plan_(plan),
       ops_(plan.ops(program)),
-      channel_of_(ops_.size()),
+      channel_of_(NumberChannels(ops_, &channels_)),
       position_(ops_.size()),
       previous_(ops_.size(), kNone),
       last_use_(ops_.size(), kNone),
-      clock_of_(ops_.size(), kNone) {
-  llvm::DenseMap<uint32_t, uint32_t> numbers;  // plan's channel id -> the node's own number
-  std::vector<uint32_t> last_op;
-  std::vector<uint32_t> counts;
+      clocks_(channels_),
+      clock_of_(ops_.size(), VectorClocks::kZero) {
+  std::vector<uint32_t> last_op(channels_, kNone);
+  std::vector<uint32_t> counts(channels_);
   for (size_t i = 0; i < ops_.size(); ++i) {
     const uint32_t id = static_cast<uint32_t>(i);
-    const auto [it, is_new] =
-        numbers.try_emplace(ops_[i].channel.value, static_cast<uint32_t>(counts.size()));
-    if (is_new) {
-      counts.push_back(0);
-      last_op.push_back(kNone);
-    }
-    const uint32_t channel = it->second;
-    channel_of_[i] = channel;
+    const uint32_t channel = channel_of_[i];
     position_[i] = counts[channel]++;
     if (ops_[i].is_send()) {
       previous_[i] = last_op[channel];
@@ -42,19 +57,18 @@ LocalOrder::LocalOrder(const Plan& plan, const Program& program)
     last_op[channel] = id;
     for (OpId before : plan.after(ops_[i])) last_use_[before.index()] = id;
   }
-  current_clock_.assign(counts.size(), 0);
 }
 
-void LocalOrder::Join(OpId send) {
-  if (clock_of_[send.index()] == kNone) return;  // nothing has completed before it
-  std::ranges::transform(current_clock_, clocks_[clock_of_[send.index()]], current_clock_.begin(),
-                         [](uint32_t a, uint32_t b) { return std::max(a, b); });
+void LocalOrder::JoinStart(OpId send) {
+  const VectorClocks::Clock clock = clock_of_[send.index()];
+  if (clock == VectorClocks::kZero) return;
+  if (clocks_.At(started_, channel_of_[send.index()]) > position_[send.index()]) return;
+  started_ = clocks_.Join(started_, clock);
 }
 
 void LocalOrder::Release(OpId id) {
-  if (last_use_[id.index()] != current_->value || clock_of_[id.index()] == kNone) return;
-  free_clocks_.push_back(clock_of_[id.index()]);
-  clock_of_[id.index()] = kNone;
+  if (last_use_[id.index()] != current_->value) return;
+  clocks_.Drop(std::exchange(clock_of_[id.index()], VectorClocks::kZero));
 }
 
 void LocalOrder::Advance() {
@@ -62,56 +76,36 @@ void LocalOrder::Advance() {
     for (OpId before : plan_.after(op(*current_))) Release(before);
     if (previous_[current_->index()] != kNone) Release(OpId(previous_[current_->index()]));
   }
+  clocks_.Drop(std::exchange(started_, VectorClocks::kZero));
+  clocks_.Drop(std::exchange(completed_, VectorClocks::kZero));
   current_ = current_ ? OpId(current_->value + 1) : OpId(0);
   PREPOST_CHECK(current_->index() < ops_.size());
   const size_t id = current_->index();
   if (!ops_[id].is_send()) return;
 
-  std::ranges::fill(current_clock_, 0);
-  if (previous_[id] != kNone) Join(OpId(previous_[id]));
-  for (OpId before : plan_.after(ops_[id])) {
-    if (op(before).is_send()) Join(before);
-    uint32_t& own = current_clock_[channel_of_[before.index()]];
-    own = std::max(own, position_[before.index()] + 1);
+  const std::span<const OpId> after = plan_.after(ops_[id]);
+  for (const OpId before : after | std::views::reverse) {
+    if (op(before).is_send()) JoinStart(before);
   }
-  const bool is_first =
-      ops_[id].after_count == 0 && (previous_[id] == kNone || clock_of_[previous_[id]] == kNone);
-  if (last_use_[id] == kNone || is_first) return;
-  if (free_clocks_.empty()) {
-    free_clocks_.push_back(static_cast<uint32_t>(clocks_.size()));
-    clocks_.emplace_back();
-  }
-  clock_of_[id] = free_clocks_.back();
-  free_clocks_.pop_back();
-  clocks_[clock_of_[id]] = current_clock_;
-}
-
-uint32_t LocalOrder::StartedAfter(OpId id, uint32_t channel) const {
-  const uint32_t clock = clock_of_[id.index()];
-  return clock == kNone ? 0 : clocks_[clock][channel];
-}
-
-uint32_t LocalOrder::CompletedWith(OpId done, uint32_t channel) const {
-  const uint32_t own = channel_of_[done.index()] == channel ? position_[done.index()] + 1 : 0;
-  return std::max(own, StartedAfter(done, channel));
+  if (previous_[id] != kNone) JoinStart(OpId(previous_[id]));
+  completed_ = clocks_.Copy(started_);
+  for (const OpId before : after)
+    completed_ =
+        clocks_.Raise(completed_, channel_of_[before.index()], position_[before.index()] + 1);
+  if (last_use_[id] != kNone) clock_of_[id] = clocks_.Copy(completed_);
 }
 
 bool LocalOrder::Precedes(OpId before) const {
   PREPOST_CHECK(current_ && op(*current_).is_send());
-  return current_clock_[channel_of_[before.index()]] > position_[before.index()];
+  return clocks_.At(completed_, channel_of_[before.index()]) > position_[before.index()];
 }
 
 bool LocalOrder::IsImplied(size_t index) const {
   PREPOST_CHECK(current_ && op(*current_).is_send());
-  const std::span<const OpId> after = plan_.after(op(*current_));
-  const OpId wanted = after[index];
+  const OpId wanted = plan_.after(op(*current_))[index];
   const uint32_t channel = channel_of_[wanted.index()];
-  const uint32_t needed = position_[wanted.index()] + 1;
-  const uint32_t previous = previous_[current_->index()];
-  if (previous != kNone && StartedAfter(OpId(previous), channel) >= needed) return true;
-  return std::ranges::any_of(after, [&](OpId other) {
-    return other != wanted && CompletedWith(other, channel) >= needed;
-  });
+  const uint32_t position = position_[wanted.index()];
+  return clocks_.At(started_, channel) > position || clocks_.At(completed_, channel) > position + 1;
 }
 
 }  // namespace prepost

@@ -15,12 +15,14 @@
 #include <vector>
 
 #include "prepost/ir/plan.h"
+#include "prepost/ir/vector_clocks.h"
 
 namespace prepost {
 
 /// Walks one program in id order. Needs a plan without `shape` findings; keeps a reference to it.
-/// Per op it costs O(channels of the node x entries of `after`), and memory for the sends that a
-/// later op still refers to.
+/// An entry of `after` costs O(log16(channels of the node)), unless what it names and the later
+/// entries have different pasts: then as much as their clocks differ (VectorClocks::Join). Memory
+/// is for the sends that a later op still refers to.
 class LocalOrder {
  public:
   LocalOrder(const Plan& plan, const Program& program);
@@ -36,30 +38,26 @@ class LocalOrder {
   bool IsImplied(size_t index) const;
 
  private:
-  /// How many ops of each of the node's channels have completed; indexed by the node's own channel
-  /// numbers.
-  using Clock = std::vector<uint32_t>;
   static constexpr uint32_t kNone = 0xffffffff;
 
   const Op& op(OpId id) const { return ops_[id.index()]; }
-  /// Ops of `channel` (node's number) that have completed when `done` has.
-  uint32_t CompletedWith(OpId done, uint32_t channel) const;
-  /// Ops of `channel` that have completed when send `id` starts.
-  uint32_t StartedAfter(OpId id, uint32_t channel) const;
-  void Join(OpId send);
+  /// Raises started_ to what has completed when `send`, which starts before the current op, starts.
+  void JoinStart(OpId send);
   void Release(OpId id);
 
   const Plan& plan_;
   std::span<const Op> ops_;
+  uint32_t channels_ = 0;
   std::vector<uint32_t> channel_of_;  // op -> the node's own number of its channel
   std::vector<uint32_t> position_;    // op -> its position on its channel
   std::vector<uint32_t> previous_;    // send -> the send before it on its channel, or kNone
   std::vector<uint32_t> last_use_;    // send -> the last op that asks for its clock, or kNone
-  // send -> its clock in clocks_, or kNone: all zero, or no longer needed
-  std::vector<uint32_t> clock_of_;
-  std::vector<Clock> clocks_;
-  std::vector<uint32_t> free_clocks_;
-  Clock current_clock_;
+  // How many ops of each of the node's channels have completed, by the node's own channel numbers.
+  VectorClocks clocks_;
+  std::vector<VectorClocks::Clock> clock_of_;  // send -> when it starts, while it is needed
+  // When what the current op comes after has started, and when that has completed.
+  VectorClocks::Clock started_ = VectorClocks::kZero;
+  VectorClocks::Clock completed_ = VectorClocks::kZero;
   std::optional<OpId> current_;
 };
 

@@ -261,12 +261,19 @@ Status CheckMsccl(const Plan& plan) {
 void WriteMsccl(const Plan& plan, std::ostream& out) { MscclWriter(plan, out).Run(); }
 
 std::string MscclLosses(const Plan& plan) {
+  const Message& message = plan.header().message;
   std::string text =
       "MSCCL has no rounds and no credits (its FIFOs pace the senders), and a send is over when it "
       "has left, not when it has arrived";
-  if (plan.header().message.bytes % plan.header().message.block_bytes != 0 &&
-      plan.header().message.blocks > 1)
+  if (message.bytes % message.block_bytes != 0 && message.blocks > 1)
     text += "; its chunks are equal, so the last block is not short";
+  // Its scheduler compares the number of elements with the chunks before it takes an algorithm.
+  if (message.bytes % message.blocks != 0) {
+    text += fmt::format(
+        "; NCCL takes it for no message of {} bytes, as they are no multiple of its {} chunks: "
+        "other blocks divide them",
+        message.bytes, message.blocks);
+  }
   return text;
 }
 

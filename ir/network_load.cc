@@ -119,6 +119,7 @@ class LoadMeter {
     }
     touched_.clear();
     load_.seconds += seconds + latency;
+    load_.latency_seconds += latency;
     // At most UINT64_MAX, on links so slow that only the limit of numbers ends it.
     load_.limited_rounds += std::min(rounds, UINT64_MAX - load_.limited_rounds);
   }

@@ -34,6 +34,7 @@ struct NetworkLoad {
   /// Modelled: the rounds one after the other; each takes as long as its busiest resource, and the
   /// longest latency of its transfers. Credits cost nothing.
   double seconds = 0;
+  double latency_seconds = 0;  ///< what of `seconds` is latency
 
   const std::vector<ResourceLoad>& of(ResourceKind kind) const {
     return loads[static_cast<size_t>(kind)];

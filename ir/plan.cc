@@ -117,18 +117,24 @@ std::string ToString(const Ready& ready) {
 }
 
 Result<Message> MakeMessage(uint64_t bytes, uint64_t block_bytes) {
-  if (bytes > kMessageBytesMax)
+  constexpr const char* kAtBlocks = "/block_bytes";
+  if (bytes > kMessageBytesMax) {
     return Rejected(
-        fmt::format("message of {} bytes is above the limit of {}", bytes, kMessageBytesMax));
-  if (block_bytes == 0) return Rejected("block size is 0 bytes, at least 1 is needed");
-  if (block_bytes > kMessageBytesMax)
+        fmt::format("message of {} bytes is above the limit of {}", bytes, kMessageBytesMax),
+        "/bytes");
+  }
+  if (block_bytes == 0) return Rejected("block size is 0 bytes, expected 1 or more", kAtBlocks);
+  if (block_bytes > kMessageBytesMax) {
     return Rejected(fmt::format("block size of {} bytes is above the limit of {}", block_bytes,
-                                kMessageBytesMax));
+                                kMessageBytesMax),
+                    kAtBlocks);
+  }
   const uint64_t blocks = bytes == 0 ? 1 : (bytes - 1) / block_bytes + 1;
   if (blocks > kBlocksMax) {
     return Rejected(
         fmt::format("message of {} bytes in blocks of {} makes {} blocks, the limit is {}", bytes,
-                    block_bytes, blocks, kBlocksMax));
+                    block_bytes, blocks, kBlocksMax),
+        kAtBlocks);
   }
   return Message{
       .bytes = bytes, .block_bytes = block_bytes, .blocks = static_cast<uint32_t>(blocks)};

@@ -179,7 +179,7 @@ const char* Name(ReadyMode mode);
 /// "window=1", "barrier", ...
 std::string ToString(const Ready& ready);
 
-/// max(1, ceil(bytes / block_bytes)) if it is at most kBlocksMax.
+/// max(1, ceil(bytes / block_bytes)) if it is at most kBlocksMax. Errors: at /bytes, /block_bytes.
 Result<Message> MakeMessage(uint64_t bytes, uint64_t block_bytes);
 
 /// One line per op, for people and goldens: "  op 3 send 2>5:1 round 4 after 0,2"; credits as

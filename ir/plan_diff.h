@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DiffPlans: how two plans differ in what they mean: their multicast, who sends which block to whom,
-// and what each node waits for. Ids of ops and channels, which only number these, make no
+// DiffPlans: how two plans differ in what they mean: their multicast, who sends which block to
+// whom, and what each node waits for. Ids of ops and channels, which only number these, make no
 // difference, nor does the generator.
 #ifndef PREPOST_IR_PLAN_DIFF_H_
 #define PREPOST_IR_PLAN_DIFF_H_

@@ -49,7 +49,7 @@ Status EntryCount::Add(uint64_t ops, uint64_t afters) {
 
 void HeaderForm::AddTo(JsonForm* form, PlanHeader* header) {
   message_.Scalar("bytes", ReadUint64(&header->message.bytes, kMessageBytesMax))
-      .Scalar("block_bytes", ReadUint64(&header->message.block_bytes, kMessageBytesMax))
+      .Scalar("block_bytes", ReadUint64(&header->message.block_bytes, kMessageBytesMax, 1))
       .Scalar("blocks", ReadUint32(&header->message.blocks, kBlocksMax));
   ready_.Scalar("mode", ReadWord(&header->ready.mode, kReadyModes))
       .Scalar("window", ReadUint32(&header->ready.window), Need::kOptional);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the files of plans have in common, read (as JsonForms) and written: the header's keys, and
-// channels and ops as columns. For plan_json.cc, where a file holds a plan, and plan_shard.cc, where
-// it holds a part of one. Internal to ir/.
+// channels and ops as columns. For plan_json.cc, where a file holds a plan, and plan_shard.cc,
+// where it holds a part of one. Internal to ir/.
 #ifndef PREPOST_IR_PLAN_FORMS_H_
 #define PREPOST_IR_PLAN_FORMS_H_
 

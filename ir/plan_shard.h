@@ -81,8 +81,9 @@ Result<PlanIndex> ReadPlanIndex(std::istream& in, const std::string& name,
                                 std::vector<std::string>* warnings);
 void WritePlanIndex(const PlanIndex& index, std::ostream& out);
 
-/// Whether `shard` can be the one of `node` in the plan of `index`: its size is what the index says,
-/// its channels are the node's, rising and in range, its ops are on them. Errors have no place.
+/// Whether `shard` can be the one of `node` in the plan of `index`: its size is what the index
+/// says, its channels are the node's, rising and in range, its ops are on them. Errors have no
+/// place.
 Status CheckShard(const PlanIndex& index, NodeId node, const PlanShard& shard);
 
 /// Puts a plan together. Shards are added node by node, from 0 on, after CheckShard(). Memory and

@@ -150,7 +150,7 @@ uint32_t RolledPlan::RoundsFor(uint32_t blocks) const {
 
 Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
   const Result<Message> message = MakeMessage(bytes, block_bytes);
-  if (!message.ok()) return message.status();
+  if (!message.ok()) return Rejected(message.status().message());
   return PlanHeader{
       .generator = generator,
       .collective = collective,
@@ -185,9 +185,8 @@ Status CheckRolled(const RolledPlan& plan) {
                                 plan.nodes - 1),
                     "/root");
   }
-  if (plan.block_bytes == 0 || plan.block_bytes > kMessageBytesMax) {
-    return Rejected("a block has at least 1 byte", "/message/block_bytes");
-  }
+  if (const Status status = MakeMessage(0, plan.block_bytes).status(); !status.ok())
+    return Rejected(status.message(), "/message" + status.where());
   if ((plan.ready.mode == ReadyMode::kWindow) != (plan.ready.window != 0)) {
     return Rejected("mode window has a window of at least 1, other modes have none",
                     "/ready/window");
@@ -355,8 +354,8 @@ std::string RolledRounds::PlaceOf(uint32_t round, bool outgoing) const {
                      SlotOf(*live, round), outgoing ? "send" : "recv");
 }
 
-/// When `slot` plays a block, of a transfer with `offset`. Blocks rise with the rounds, so that those
-/// that count are rounds in a row.
+/// When `slot` plays a block, of a transfer with `offset`. Blocks rise with the rounds, so that
+/// those that count are rounds in a row.
 RolledRounds::Turns RolledRounds::TurnsOf(const Live& live, size_t slot, int64_t offset) const {
   const auto period = static_cast<int64_t>(live.segment->slots.size());
   const int64_t from = std::max(live.from, -offset);

@@ -81,7 +81,7 @@ class RolledPlanReader {
  public:
   explicit RolledPlanReader(std::vector<std::string>* warnings) {
     using Need = JsonForm::Need;
-    message_.Scalar("block_bytes", ReadUint64(&plan_.block_bytes, kMessageBytesMax));
+    message_.Scalar("block_bytes", ReadUint64(&plan_.block_bytes, kMessageBytesMax, 1));
     ready_.Scalar("mode", ReadWord(&plan_.ready.mode, kReadyModes))
         .Scalar("window", ReadUint32(&plan_.ready.window), Need::kOptional)
         .Scalar("blocks_min", ReadUint32(&plan_.ready_blocks_min, kBlocksMax, 1), Need::kOptional);

@@ -5,18 +5,19 @@
 // after the receive of its credit, and after the send-window's send; a window's credit after the
 // receive W before.
 //
-// What an op comes after may be any number of ops back: a node of a binomial tree sends a block only
-// when it has all of them, and a window may be as large as the message. The stream remembers only
-// the last look_ahead receives and sends. That loses nothing: whoever plays it holds look_ahead ops
-// at once, and takes op i when all up to i - look_ahead have completed. What is not remembered is
-// further back than that, because a receive or send is an op, so it has completed.
+// What an op comes after may be any number of ops back: a node of a binomial tree sends a block
+// only when it has all of them, and a window may be as large as the message. The stream remembers
+// only the last look_ahead receives and sends. That loses nothing: whoever plays it holds
+// look_ahead ops at once, and takes op i when all up to i - look_ahead have completed. What is not
+// remembered is further back than that, because a receive or send is an op, so it has completed.
 //
 // Receives are looked up by block: `head_` has, by the block's last bits, the newest receive, and
 // each receive the one before with the same bits.
 //
-// That a player takes ops in the order of their ids and only so far ahead adds an order, "op i after
-// op i - look_ahead", to the plan's. It keeps the plan free of cycles: ids follow the one global
-// order of messages (round, credits first, from, to), in which every other edge goes forward too.
+// That a player takes ops in the order of their ids and only so far ahead adds an order, "op i
+// after op i - look_ahead", to the plan's. It keeps the plan free of cycles: ids follow the one
+// global order of messages (round, credits first, from, to), in which every other edge goes forward
+// too.
 //
 // Chain of 3 nodes, window=1, node 1, the first two rounds (look_ahead 4):
 //     round 0: op 0 send credit 1>0            op 1 recv 0>1:0

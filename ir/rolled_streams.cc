@@ -2,8 +2,8 @@
 //
 // In a segment of P slots, slot s is played in the rounds t of [from, to) with t = s - phase (mod
 // P). Its block there is floor((t + c) / w), w = rounds_per_block. It is 0 or more from t = -c on,
-// and the last one, k - 1, from t = (k-1) w - c on, where the second stream of the slot begins. That
-// one ends with the segment if it clamps, else w rounds after.
+// and the last one, k - 1, from t = (k-1) w - c on, where the second stream of the slot begins.
+// That one ends with the segment if it clamps, else w rounds after.
 //
 // Worked example, a chain's node 1 of 4 with 3 blocks: from = 0, to = 4, one slot that sends with
 // c = -1: blocks 0 and 1 in rounds 1 and 2, the last one in round 3.

@@ -32,8 +32,8 @@ struct MatchedPlan {
   const VerifyOptions& options;
 };
 
-/// For loops over messages, whose ops lie far apart: asks for those of a message some steps ahead of
-/// `message`, so that they are there when the loop comes to them.
+/// For loops over messages, whose ops lie far apart: asks for those of a message some steps ahead
+/// of `message`, so that they are there when the loop comes to them.
 inline void PrefetchMessage(const Plan& plan, const MessageTable& messages, uint32_t message) {
   constexpr uint32_t kAhead = 16;
   if (messages.size() - message <= kAhead) return;

@@ -44,7 +44,9 @@ class ShapeRule {
     }
     const Result<Message> message = MakeMessage(header_.message.bytes, header_.message.block_bytes);
     if (!message.ok()) {
-      Shape(Place::Header("message"), "{}", message.status().message());
+      const bool is_bytes = message.status().where() == "/bytes";
+      Shape(Place::Header(is_bytes ? "message/bytes" : "message/block_bytes"), "{}",
+            message.status().message());
     } else if (header_.message.blocks != message->blocks) {
       Shape(Place::Header("message/blocks"), "expected {} for {} in blocks of {}, found {}",
             Count(message->blocks, "block"), Count(header_.message.bytes, "byte"),
@@ -81,7 +83,8 @@ class ShapeRule {
   }
 
   void CheckChannels() {
-    llvm::DenseMap<std::pair<uint64_t, uint32_t>, uint32_t> channel_of;
+    // By from, to and lane. LLVM's hash of one 64-bit key would be that of its lower half.
+    llvm::DenseMap<std::pair<std::pair<uint32_t, uint32_t>, uint32_t>, uint32_t> channel_of;
     for (uint32_t c = 0; c < plan_.channels().size(); ++c) {
       const Channel& channel = plan_.channels()[c];
       for (const auto& [node, key] :
@@ -98,8 +101,8 @@ class ShapeRule {
         Shape(Place::ChannelAt(c, "lane"), "lane {} is out of range, the lanes are 0 to {}",
               channel.lane, kLanesMax - 1);
       }
-      const uint64_t pair = uint64_t{channel.from.value} << 32 | channel.to.value;
-      const auto [first, is_new] = channel_of.try_emplace({pair, channel.lane}, c);
+      const auto [first, is_new] =
+          channel_of.try_emplace({{channel.from.value, channel.to.value}, channel.lane}, c);
       if (!is_new) {
         Shape(Place::ChannelAt(c), "{}>{} lane {} is the same as /channels/{}", channel.from.value,
               channel.to.value, channel.lane, first->second);

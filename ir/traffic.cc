@@ -50,6 +50,7 @@ Traffic MeasureTraffic(const PlanTables& tables) {
   Traffic traffic;
   traffic.nodes.resize(plan.header().nodes);
   traffic.channel_blocks.assign(plan.channels().size(), 0);
+  traffic.channel_bytes.assign(plan.channels().size(), 0);
   for (const Program& program : plan.programs()) {
     traffic.nodes[program.node.index()].ops = program.op_count;
   }
@@ -61,6 +62,7 @@ Traffic MeasureTraffic(const PlanTables& tables) {
     }
     ++traffic.blocks;
     ++traffic.channel_blocks[send.channel.index()];
+    traffic.channel_bytes[send.channel.index()] += plan.header().message.BlockSize(send.block);
     std::optional<uint32_t>& last = traffic.nodes[tables.ChannelOf(m).to.index()].last_round;
     last = std::max(last.value_or(0), send.round);
   }

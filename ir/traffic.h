@@ -25,6 +25,7 @@ struct NodeTraffic {
 struct Traffic {
   std::vector<NodeTraffic> nodes;        ///< by node id
   std::vector<uint32_t> channel_blocks;  ///< by channel; 0 of credit channels
+  std::vector<uint64_t> channel_bytes;   ///< the same; at most the message, as no block comes twice
   uint64_t blocks = 0;                   ///< messages
   uint64_t credits = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text of unknown origin: file names, arguments and strings of files may hold any bytes. What people
-// read or other programs parse goes through here.
+// Text of unknown origin: file names, arguments and strings of files may hold any bytes. What
+// people read or other programs parse goes through here.
 #ifndef PREPOST_IR_UTF8_H_
 #define PREPOST_IR_UTF8_H_
 
@@ -11,11 +11,12 @@
 
 namespace prepost {
 
-/// Bytes of the well-formed UTF-8 sequence at the start of `text`, which is not empty; 0 when there is
-/// none: cut, overlong, a surrogate, or beyond U+10FFFF.
+/// Bytes of the well-formed UTF-8 sequence at the start of `text`, which is not empty; 0 when there
+/// is none: cut, overlong, a surrogate, or beyond U+10FFFF.
 size_t Utf8Length(std::string_view text);
 
-/// `text` for a terminal, in one line: control characters (C0, DEL, C1) and bytes that are no UTF-8 as
+/// `text` for a terminal, in one line: control characters (C0, DEL, C1) and bytes that are no UTF-8
+/// as
 /// \x1b.
 std::string Printable(std::string_view text);
 

@@ -39,8 +39,9 @@ struct Verdict {
 };
 
 /// Checks every rule it can: `match` to `rounds` are skipped where a plan's shape leaves them
-/// without meaning. Time and memory are linear in ops and `after` entries where a wanted order is
-/// direct, else O(ops x channels of the node). No recursion; safe on any Plan, however wrong.
+/// without meaning. Time and memory are linear in ops and `after` entries, but for wanted orders
+/// that do not stand in `after`: see LocalOrder. No recursion on the plan's size; safe on any Plan,
+/// however wrong.
 Verdict Verify(const Plan& plan, const VerifyOptions& options = {});
 
 /// Verify() as a Status, for callers that only go on or stop: the message holds the findings.

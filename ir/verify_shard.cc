@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The shard is checked as a plan in which all peers do just what the node expects of them: to each
-// of its ops there is the other half, of the same block and round, in the same order. Then sends and
-// receives match, and the rules that Verify() applies can be applied; what they find at the peers is
-// left out, since nothing is known of what those do besides. A credit that the node receives grants
-// what its mode says: one receive, or all.
+// of its ops there is the other half, of the same block and round, in the same order. Then sends
+// and receives match, and the rules that Verify() applies can be applied; what they find at the
+// peers is left out, since nothing is known of what those do besides. A credit that the node
+// receives grants what its mode says: one receive, or all.
 //
 // Example: node 1 of a chain 0, 1, 2 has [recv 0>1:0, send 1>2:0 after 0]; checked is the plan with
 // [send 0>1:0] at node 0 and [recv 1>2:0] at node 2. Cost: that of Verify() for twice the ops.

@@ -17,9 +17,9 @@
 // Arm() posts ops 0 and 2. `pending` of op 1 is 1; when op 0 completes it becomes 0, and op 1
 // starts.
 //
-// With credits, a credit's send posts the receives that it grants right before it starts, or, if the
-// window has not reached them, when it does. So a node has at most W block receives open in window
-// mode (RDMC has the same limit), and never one more than it has announced.
+// With credits, a credit's send posts the receives that it grants right before it starts, or, if
+// the window has not reached them, when it does. So a node has at most W block receives open in
+// window mode (RDMC has the same limit), and never one more than it has announced.
 //
 // Cost: O(ops + after entries) in all; each completion costs its successors.
 #include "prepost/runtime/executor.h"

@@ -134,8 +134,8 @@ class CpuExecutor {
   OpObserver observer_;
   NodeMemory memory_;
 
-  /// Ops are numbered as they come out of the stream. Those in [begin_, end_) are the window: before
-  /// it all have completed.
+  /// Ops are numbered as they come out of the stream. Those in [begin_, end_) are the window:
+  /// before it all have completed.
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
   bool is_exhausted_ = false;  ///< the stream

@@ -79,9 +79,9 @@ enum class Refusal : uint32_t {
 /// MACs are over which message it is, version, both nonces, from, to, lane, purpose, plan hash,
 /// carrier, message bytes, and of the verdict what it says, so that none can be used for anything
 /// else; the verdict of kWrongSecret is zeros behind the refusal. The verdict's carrier and message
-/// bytes are the listener's. A connector that the challenge does not convince sends a proof of zeros, so that the
-/// listener learns that the secrets differ, too. A challenge to another version is zeros behind the
-/// prefix.
+/// bytes are the listener's. A connector that the challenge does not convince sends a proof of
+/// zeros, so that the listener learns that the secrets differ, too. A challenge to another version
+/// is zeros behind the prefix.
 inline constexpr size_t kPrefixBytes = 12;
 inline constexpr size_t kHelloBytes = kPrefixBytes + 92;
 inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;

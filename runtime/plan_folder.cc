@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder is replaced by exchanging names (RENAME_EXCHANGE), so that there is no moment without it;
-// where the file system cannot do that (NFS), by two renames. Of the old folder only parts of a plan
-// are removed: what somebody else put there meanwhile stays, under the temporary name.
+// A folder is replaced by exchanging names (RENAME_EXCHANGE), so that there is no moment without
+// it; where the file system cannot do that (NFS), by two renames. Of the old folder only parts of a
+// plan are removed: what somebody else put there meanwhile stays, under the temporary name.
 #include "prepost/runtime/plan_folder.h"
 
 #include <fcntl.h>

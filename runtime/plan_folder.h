@@ -28,8 +28,8 @@ Status CheckPlanFolder(const std::string& path);
 /// was there is there still, and nothing else. Errors: kRejected, kInterrupted.
 Status WritePlanFolder(const Plan& plan, const std::string& path, int interrupt_fd);
 
-/// Puts the plan together; not verified. Programs are in the order of nodes. Errors (kRejected) name
-/// the file: missing, damaged, another node's or another plan's.
+/// Puts the plan together; not verified. Programs are in the order of nodes. Errors (kRejected)
+/// name the file: missing, damaged, another node's or another plan's.
 Result<Plan> ReadPlanFolder(const std::string& path, std::vector<std::string>* warnings);
 
 /// What one node needs: reads the index and its own file.

@@ -2,8 +2,8 @@
 //
 // Every field is hashed as 64 bits, little-endian, every list and text with its length before it,
 // so that two plans give the same bytes only if they are equal. A plan's hash is that of its header
-// and of its parts' hashes, one per node: so it can be made of the index of a sharded plan, and each
-// part be checked by itself.
+// and of its parts' hashes, one per node: so it can be made of the index of a sharded plan, and
+// each part be checked by itself.
 #include "prepost/runtime/plan_hash.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What CLI11 gives, as names only: for headers of those who add flags. A .cc that adds some includes
-// <CLI/CLI.hpp>, which takes long to compile.
+// What CLI11 gives, as names only: for headers of those who add flags. A .cc that adds some
+// includes <CLI/CLI.hpp>, which takes long to compile.
 #ifndef PREPOST_TOOLS_CLI_FORWARD_H_
 #define PREPOST_TOOLS_CLI_FORWARD_H_
 

@@ -21,7 +21,9 @@
 #include "tools/compile_for_device.h"
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
+#include "tools/message_size.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
 #include "tools/wait_flags.h"
@@ -56,8 +58,8 @@ Result<std::vector<uint64_t>> ParseSizes(const std::vector<std::string>& lists) 
         return Status(StatusCode::kUsage,
                       fmt::format("--bytes: size {} is empty", sizes.size() + 1));
       }
-      const Result<uint64_t> bytes = ParseSize(list.substr(begin, end - begin));
-      if (!bytes.ok()) return Status(StatusCode::kUsage, "--bytes: " + bytes.status().message());
+      const Result<uint64_t> bytes = ParseMessageBytes("--bytes", list.substr(begin, end - begin));
+      if (!bytes.ok()) return bytes.status();
       sizes.push_back(*bytes);
       begin = end + 1;
     }

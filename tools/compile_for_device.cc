@@ -5,7 +5,7 @@
 
 #include "prepost/backends/nic/fit.h"
 #include "prepost/compiler/compile.h"
-#include "tools/command.h"
+#include "tools/message.h"
 
 namespace prepost::tools {
 

@@ -10,6 +10,7 @@
 
 #include "prepost/ir/plan_diff.h"
 #include "tools/command.h"
+#include "tools/plan_file.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {

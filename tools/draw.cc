@@ -19,7 +19,10 @@
 #include "prepost/viz/tree.h"
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 #include "tools/ticker.h"
 #include "tools/topology_file.h"
 
@@ -98,7 +101,9 @@ Result<std::optional<RunTrace>> LoadTraces(const DrawFlags& flags, const Plan& p
 /// The network that `plan` runs on; none when it is not known.
 Result<std::optional<Network>> NetworkUnder(const DrawFlags& flags, const Plan& plan) {
   if (!flags.topology) return std::optional<Network>();
-  Result<Network> network = LoadNetwork(*flags.topology, plan.header().nodes);
+  const Result<Topology> topology = LoadTopology(*flags.topology);
+  if (!topology.ok()) return topology.status();
+  Result<Network> network = NetworkOf(*topology, *flags.topology, plan.header().nodes);
   if (!network.ok()) return network.status();
   return std::optional<Network>(std::move(*network));
 }

@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/explain_print.h"
 #include "tools/op_reference.h"
+#include "tools/plan_file.h"
 
 namespace prepost::tools {
 namespace {

@@ -12,7 +12,10 @@
 #include "prepost/ir/graphml.h"
 #include "prepost/ir/msccl.h"
 #include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 
 namespace prepost::tools {
 namespace {
@@ -63,7 +66,7 @@ Status Run(const ExportFlags& flags) {
   const Result<Plan> plan = LoadPlan(flags.path);
   if (!plan.ok()) return plan.status();
   if (const Status fits = (*format)->check(*plan); !fits.ok())
-    return Rejected(fits.message(), flags.path);
+    return Rejected(fits.message(), NameOfInput(flags.path));
   PREPOST_RETURN_IF_ERROR(
       WriteFile(flags.output, [&](std::ostream& out) { (*format)->write(*plan, out); }));
   const std::string losses = (*format)->losses(*plan);

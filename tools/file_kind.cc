@@ -7,7 +7,7 @@
 #include "prepost/ir/plan_shard.h"
 #include "prepost/ir/rolled_plan_json.h"
 #include "prepost/runtime/plan_folder.h"
-#include "tools/command.h"
+#include "tools/named_file.h"
 
 namespace prepost::tools {
 namespace {

@@ -10,6 +10,8 @@
 #include "prepost/compiler/pass_manager.h"
 #include "prepost/ir/goal_reader.h"
 #include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 #include "tools/plan_output.h"
 #include "tools/ticker.h"
@@ -32,9 +34,9 @@ Status VerifyAtLines(const GoalPlan& imported) {
   if (verdict.ok()) return {};
   std::string text;
   for (const Diagnostic& diagnostic : verdict.diagnostics)
-    text += (text.empty() ? "" : "\n") + imported.AtLine(diagnostic).ToString();
+    text += (text.empty() ? "" : "\n  ") + imported.AtLine(diagnostic).ToString();
   if (verdict.findings > verdict.diagnostics.size())
-    text += fmt::format("\nand {} more", verdict.findings - verdict.diagnostics.size());
+    text += fmt::format("\n  and {} more", verdict.findings - verdict.diagnostics.size());
   return Rejected(std::move(text));
 }
 
@@ -57,10 +59,8 @@ Status Run(const ImportFlags& flags) {
   GoalOptions options{.root = flags.root, .block_bytes = {}};
   if (!flags.block_bytes.empty()) {
     const Result<uint64_t> bytes = ParseSize(flags.block_bytes);
-    if (!bytes.ok() || *bytes == 0) {
-      return {StatusCode::kUsage, "--block-bytes: " + (bytes.ok() ? "a block has at least 1 byte"
-                                                                  : bytes.status().message())};
-    }
+    const Status status = bytes.ok() ? MakeMessage(0, *bytes).status() : bytes.status();
+    if (!status.ok()) return {StatusCode::kUsage, "--block-bytes: " + status.message()};
     options.block_bytes = *bytes;
   }
   const Result<SpecReady> ready = ParseReady(flags.ready);

@@ -21,7 +21,10 @@
 #include "prepost/ir/count.h"
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 
 namespace prepost::tools {
 namespace {
@@ -57,7 +60,8 @@ Result<nic::QueueProgram> LowerPlan(const LowerFlags& flags, const Plan& plan) {
   if (!options.ok()) return options.status();
   if (flags.node) options->node = NodeId(*flags.node);
   Result<nic::QueueProgram> program = nic::Lower(plan, *options);
-  if (!program.ok()) return Status(program.status().code(), program.status().message(), flags.plan);
+  if (!program.ok())
+    return Status(program.status().code(), program.status().message(), NameOfInput(flags.plan));
   return program;
 }
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/wait_flags.h"
 
 namespace prepost::tools {

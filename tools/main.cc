@@ -13,8 +13,10 @@
 #include <string>
 #include <string_view>
 
+#include "prepost/ir/near_name.h"
 #include "prepost/version.h"
 #include "tools/command.h"
+#include "tools/message.h"
 
 namespace prepost::tools {
 namespace {
@@ -62,7 +64,8 @@ Status UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, c
   return {StatusCode::kUsage, message + " (see --help)"};
 }
 
-/// Of an interrupt while nobody holds it (interrupt.h): nothing that needs putting away has been made.
+/// Of an interrupt while nobody holds it (interrupt.h): nothing that needs putting away has been
+/// made.
 extern "C" void EndInterrupted(int) {
   constexpr std::string_view kText = "prepost: interrupted\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());

@@ -4,9 +4,18 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "prepost/ir/plan.h"
 #include "tools/command.h"
 
 namespace prepost::tools {
+
+Result<uint64_t> ParseMessageBytes(const std::string& flag, const std::string& text) {
+  const Result<uint64_t> bytes = ParseSize(text);
+  if (!bytes.ok()) return Status(StatusCode::kUsage, flag + ": " + bytes.status().message());
+  const Status status = MakeMessage(*bytes, kMessageBytesMax).status();
+  if (!status.ok()) return Rejected(status.message(), flag);
+  return *bytes;
+}
 
 void MessageSize::AddTo(CLI::App& command, bool takes_any) {
   takes_any_ = takes_any;
@@ -26,9 +35,8 @@ void MessageSize::AddTo(CLI::App& command, bool takes_any) {
 
 Result<std::optional<uint64_t>> MessageSize::Bytes() const {
   if (!bytes_.empty()) {
-    const Result<uint64_t> bytes = ParseSize(bytes_);
-    if (!bytes.ok())
-      return Status(StatusCode::kUsage, "--message-bytes: " + bytes.status().message());
+    const Result<uint64_t> bytes = ParseMessageBytes("--message-bytes", bytes_);
+    if (!bytes.ok()) return bytes.status();
     return std::optional(*bytes);
   }
   if (path_.empty()) return std::optional<uint64_t>();

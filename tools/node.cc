@@ -21,8 +21,12 @@
 #include "tools/command.h"
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
+#include "tools/message.h"
+#include "tools/message_size.h"
+#include "tools/named_file.h"
 #include "tools/node_device.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 #include "tools/play_flags.h"
 #include "tools/played_plan.h"
 #include "tools/report_print.h"
@@ -173,9 +177,7 @@ Result<uint64_t> MessageBytes(const NodeFlags& flags, const std::optional<Mapped
                   "a rolled plan is for any size: --message-bytes is needed, that of the root's "
                   "input");
   }
-  const Result<uint64_t> bytes = ParseSize(flags.message_bytes);
-  if (bytes.ok()) return bytes;
-  return Status(StatusCode::kUsage, "--message-bytes: " + bytes.status().message());
+  return ParseMessageBytes("--message-bytes", flags.message_bytes);
 }
 
 /// Of a folder only the node's own part, if that is all that is needed: a trace tells messages by

@@ -2,8 +2,8 @@
 //
 // Checks of flags that are numbers. CLI11 converts what a flag is given, but wraps -1 to the
 // largest number, takes "nan" for one in any range, and an empty text for the default; these checks
-// come before its conversion. And one of texts: what a script's unset variable makes of a flag is not
-// the flag left out.
+// come before its conversion. And one of texts: what a script's unset variable makes of a flag is
+// not the flag left out.
 #ifndef PREPOST_TOOLS_NUMBER_CHECK_H_
 #define PREPOST_TOOLS_NUMBER_CHECK_H_
 

@@ -11,6 +11,7 @@
 #include "prepost/runtime/interrupt.h"
 #include "prepost/runtime/plan_folder.h"
 #include "tools/command.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 #include "tools/ticker.h"
 

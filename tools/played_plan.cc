@@ -7,7 +7,7 @@
 
 #include "prepost/compiler/roll.h"
 #include "prepost/compiler/verify_rolled.h"
-#include "tools/command.h"
+#include "tools/message.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -24,10 +24,11 @@ Status CheckSize(const RolledPlan& rolled, uint64_t bytes, const std::string& wh
 }
 
 Result<PlayedPlan> PlayedPlan::Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path) {
-  const bool is_whole = rolled.programs.size() == rolled.nodes;
+  const Result<PlanHeader> header = rolled.HeaderFor(bytes);
+  if (!header.ok()) return Rejected(header.status().ToString(), path);
   const Status verified = [&] {
     const Ticker ticker("verifying " + path);
-    return (is_whole ? VerifyRolled(rolled) : VerifyRolledPrograms(rolled)).status();
+    return VerifyRolledFor(rolled, header->message.blocks);
   }();
   if (!verified.ok()) {
     return Rejected("the plan fails verification: " + verified.ToString(), path);

@@ -18,7 +18,8 @@
 
 namespace prepost::tools {
 
-/// Whether a message of `bytes`, those of `what` ("input a.raw"), can be sent by `rolled`.
+/// Whether a message of `bytes`, those of `what` ("input a.raw", "--message-bytes"), can be sent by
+/// `rolled`.
 Status CheckSize(const RolledPlan& rolled, uint64_t bytes, const std::string& what);
 
 /// Verified. Owns what it plays; move only.
@@ -28,8 +29,8 @@ class PlayedPlan {
   /// One node's part of a plan.
   explicit PlayedPlan(PlanOfNode part)
       : flat_(std::make_unique<Plan>(std::move(part.plan))), whole_(part.hash) {}
-  /// `rolled`, of the file `path`, for a message of `bytes`. A whole plan is proved for every size;
-  /// of a file with some programs, what can be said of each alone. Errors: kRejected.
+  /// `rolled`, of the file `path`, for a message of `bytes`, for which it is proved; of a file with
+  /// some programs, what can be said of each alone. Errors: kRejected.
   static Result<PlayedPlan> Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path);
   /// The same message, for `what` (said on stderr) that takes all ops of all nodes: the flat plan.
   /// Its nodes and those that play `rolled` as it is are one group. Errors: kRejected.

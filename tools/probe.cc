@@ -16,6 +16,7 @@
 
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/mlx5/rdma_core.h"
+#include "prepost/ir/near_name.h"
 #include "prepost/version.h"
 #include "tools/command.h"
 #include "tools/hardware.h"

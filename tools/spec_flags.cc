@@ -14,6 +14,8 @@
 #include "prepost/ir/count.h"
 #include "prepost/ir/rate_text.h"
 #include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 #include "tools/topology_file.h"
 
@@ -90,6 +92,16 @@ Status Usage(const char* flag, const Status& status) {
 
 }  // namespace
 
+void NoteOneRack(const Spec& spec) {
+  const Result<Algorithm> algorithm = FindAlgorithm(spec.algorithm);
+  if (!algorithm.ok() || !algorithm->schedule->NeedsWholeRacks()) return;
+  if (spec.topology || spec.nodes < 2) return;
+  PrintNote(
+      fmt::format("{} without a topology: all {} nodes are one rack; --topology FILE says "
+                  "which share one",
+                  spec.algorithm, spec.nodes));
+}
+
 void SpecFlags::AddTo(CLI::App& command) {
   const std::string group = "The multicast";
   command.add_option("--nodes", nodes_, "Nodes, the root included")
@@ -164,7 +176,8 @@ Status SpecFlags::Locate(const Status& status, const Spec& spec,
   const std::string flag = FlagOf(status.where());
   const bool is_size = flag == "--message-bytes";
   if (is_size && !spec.message_bytes && spec_path.empty()) return Missing(flag, status.message());
-  const std::pair<std::string, bool> given[] = {{"--nodes", nodes_.has_value()},
+  const std::pair<std::string, bool> given[] = {{"--node", true},  // no file says it
+                                                {"--nodes", nodes_.has_value()},
                                                 {"--root", root_.has_value()},
                                                 {"--block-bytes", block_bytes_.has_value()},
                                                 {"--algorithm", algorithm_.has_value()},
@@ -274,9 +287,11 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec) const {
   return options;
 }
 
-Result<Choice> SpecFlags::ChooseFor(const Spec& spec, const std::string& spec_path) const {
-  const Result<ChoiceOptions> options = ToChoiceOptions(spec);
+Result<Choice> SpecFlags::ChooseFor(const Spec& spec, const std::string& spec_path,
+                                    bool weighs_rule) const {
+  Result<ChoiceOptions> options = ToChoiceOptions(spec);
   if (!options.ok()) return options.status();
+  options->weighs_rule = weighs_rule;
   Result<Choice> choice = Choose(spec, *options);
   if (!choice.ok()) return Locate(choice.status(), spec, spec_path);
   return choice;
@@ -287,7 +302,7 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
   Result<Spec> spec = Read(spec_path, message_bytes);
   if (!spec.ok()) return spec;
   if (IsAutomatic(*spec)) {
-    const Result<Choice> choice = ChooseFor(*spec, spec_path);
+    const Result<Choice> choice = ChooseFor(*spec, spec_path, /*weighs_rule=*/false);
     if (!choice.ok()) return choice.status();
     spec = Resolve(*std::move(spec), *choice);
     PrintNote(fmt::format("auto is --algorithm {} --block-bytes {}, {}: {}", spec->algorithm,
@@ -301,6 +316,7 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
                  Rejected("is for --algorithm auto or --block-bytes auto"));
   }
   if (const Status status = CheckSpec(*spec); !status.ok()) return Locate(status, *spec, spec_path);
+  NoteOneRack(*spec);
   return spec;
 }
 

@@ -14,6 +14,9 @@
 
 namespace prepost::tools {
 
+/// A note on stderr if `spec` asks for a schedule for racks and has no topology that says them.
+void NoteOneRack(const Spec& spec);
+
 class SpecFlags {
  public:
   /// Adds --nodes, --root, --block-bytes, --algorithm, --ready, --send-window, --topology and
@@ -39,8 +42,8 @@ class SpecFlags {
   /// What is wrong with `spec`, as CheckSpec() says it: at its place in the file, or with the flag
   /// that says it. kUsage for a size that is missing.
   Status Locate(const Status& status, const Spec& spec, const std::string& spec_path) const;
-  /// What `auto` means for `spec`, which Read() gave.
-  Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path) const;
+  /// What `auto` means for `spec`, which Read() gave. `weighs_rule` is that of ChoiceOptions.
+  Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path, bool weighs_rule) const;
 
  private:
   /// Topology, order, and what follows from them.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <ostream>
 
@@ -14,53 +13,19 @@
 namespace prepost::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr size_t kRacksMax = 8;  ///< shown in text
+constexpr size_t kRackNameWidth = 13;
 constexpr size_t kCutsMax = 3;
-
-template <typename Value>
-struct Spread {
-  Value min = 0;
-  Value median = 0;  ///< of an even number: the upper of the two in the middle
-  Value max = 0;
-};
-
-/// All zero without values.
-template <typename Value>
-Spread<Value> SpreadOf(std::vector<Value> values) {
-  if (values.empty()) return {};
-  std::ranges::sort(values);
-  return {values.front(), values[values.size() / 2], values.back()};
-}
 
 template <typename Value>
 std::string ToText(const Spread<Value>& spread) {
   return fmt::format("min {}, median {}, max {}", spread.min, spread.median, spread.max);
 }
 
-template <typename Value>
-Json ToJson(const Spread<Value>& spread) {
-  return {{"min", spread.min}, {"median", spread.median}, {"max", spread.max}};
-}
-
-/// Exact below 2^64; above, the nearest number of 53 bits.
-Json ToJson(const ByteSum& bytes) {
-  const std::optional<uint64_t> exact = bytes.ToUint64();
-  return exact ? Json(*exact) : Json(bytes.ToDouble());
-}
-
 /// Of the nodes or racks of one kind.
-template <typename Value>
-Spread<Value> SpreadOf(const std::vector<ResourceLoad>& loads, Value ResourceLoad::*field) {
-  std::vector<Value> values;
-  for (const ResourceLoad& load : loads) values.push_back(load.*field);
-  return SpreadOf(std::move(values));
-}
-
-Spread<uint32_t> QueuePairsOf(const Traffic& traffic) {
-  std::vector<uint32_t> values;
-  for (const NodeTraffic& node : traffic.nodes) values.push_back(node.queue_pairs);
+Spread<uint64_t> BlocksOf(const std::vector<ResourceLoad>& loads) {
+  std::vector<uint64_t> values;
+  for (const ResourceLoad& load : loads) values.push_back(load.blocks);
   return SpreadOf(std::move(values));
 }
 
@@ -70,45 +35,9 @@ Spread<uint32_t> BlocksOfChannels(const Traffic& traffic) {
   return SpreadOf(std::move(values));
 }
 
-/// When the receivers have their last block: the first to, the last to; none for one node.
-struct LastBlocks {
-  uint32_t first_round = 0;
-  uint32_t last_round = 0;
-  NodeId first;
-  NodeId last;
-};
-std::optional<LastBlocks> LastBlocksOf(const Traffic& traffic) {
-  std::optional<LastBlocks> all;
-  for (uint32_t i = 0; i < traffic.nodes.size(); ++i) {
-    if (!traffic.nodes[i].last_round) continue;
-    const uint32_t round = *traffic.nodes[i].last_round;
-    if (!all) all = LastBlocks{round, round, NodeId(i), NodeId(i)};
-    if (round < all->first_round) all->first_round = round, all->first = NodeId(i);
-    if (round > all->last_round) all->last_round = round, all->last = NodeId(i);
-  }
-  return all;
-}
-
-/// How far `found` is above `bound`.
-struct Gap {
-  uint64_t above = 0;
-  double percent = 0;
-};
-Gap GapOf(uint64_t found, uint64_t bound) {
-  Gap gap = {.above = found - std::min(found, bound)};
-  if (bound != 0) gap.percent = 100.0 * static_cast<double>(gap.above) / static_cast<double>(bound);
-  return gap;
-}
 std::string ToText(const Gap& gap, uint64_t bound) {
   if (gap.above == 0) return "as few as possible";
   return fmt::format("{} above the lower bound of {} ({:.1f} %)", gap.above, bound, gap.percent);
-}
-
-/// What rounds cannot be fewer than where ToRs limit them.
-uint64_t LimitedBound(const PlanStats& stats) {
-  const PlanHeader& header = stats.tables.plan().header();
-  const double block_rate = stats.network.nodes[header.root.index()].out_rate;
-  return std::max(stats.bound.rounds, LimitedRounds(stats.cuts, header.message.blocks, block_rate));
 }
 
 std::string Seconds(double seconds) {
@@ -190,73 +119,88 @@ void PrintLoads(const PlanStats& stats, std::ostream& out) {
     const std::vector<ResourceLoad>& loads = stats.load.of(kind);
     const auto top = std::ranges::max_element(loads, {}, BytesAndBlocks);
     Line(out, label,
-         fmt::format("{} blocks; most bytes at node {}: {}, {}",
-                     ToText(SpreadOf(loads, &ResourceLoad::blocks)), top - loads.begin(),
-                     Count(top->blocks, "block"), CountBytes(top->bytes)));
+         fmt::format("{} blocks; most bytes at node {}: {}, {}", ToText(BlocksOf(loads)),
+                     top - loads.begin(), Count(top->blocks, "block"), CountBytes(top->bytes)));
   }
 }
 
-/// How much of the plan's time a resource is busy, 0 to 1: of its rounds, or of its modelled time.
-double BusyShare(const PlanStats& stats, Resource resource) {
-  const ResourceLoad& load = stats.load.of(resource);
-  if (stats.topology) return stats.load.seconds == 0 ? 0 : load.seconds / stats.load.seconds;
-  const PlanHeader& header = stats.tables.plan().header();
-  return static_cast<double>(load.blocks) /
-         (static_cast<double>(header.rounds) * static_cast<double>(header.ports));
+std::string Describe(const PlanStats& stats, const Burden& burden) {
+  const std::string what =
+      burden.resource
+          ? fmt::format("{}, {}", stats.network.Describe(*burden.resource),
+                        Count(stats.load.of(*burden.resource).blocks, "block"))
+          : fmt::format("latency, {}", Count(stats.tables.plan().header().rounds, "round"));
+  return fmt::format("{}{}, {:.1f} % of the {}", what,
+                     stats.topology ? ", " + Seconds(burden.seconds) : "", 100 * burden.busy_share,
+                     stats.topology ? "modelled time" : "rounds");
 }
 
 void PrintBottleneck(const PlanStats& stats, std::ostream& out) {
-  const std::vector<Resource> busiest = Busiest(stats.load);
-  if (busiest.empty()) return;
-  const auto describe = [&](Resource resource) {
-    const ResourceLoad& load = stats.load.of(resource);
-    return fmt::format(
-        "{}, {}{}, {:.1f} % of the {}", stats.network.Describe(resource),
-        Count(load.blocks, "block"), stats.topology ? ", " + Seconds(load.seconds) : "",
-        100 * BusyShare(stats, resource), stats.topology ? "modelled time" : "rounds");
-  };
-  Line(out, "bottleneck", describe(busiest.front()));
-  if (busiest.size() == 1) return;
-  const double next = stats.load.of(busiest[1]).seconds;
-  const double ratio = next == 0 ? 1 : stats.load.of(busiest.front()).seconds / next;
-  Line(out, "  next",
-       fmt::format("{}; the bottleneck has {:.2f} times {}", describe(busiest[1]), ratio,
-                   stats.topology ? "its time" : "its bytes"));
+  const std::vector<Burden> burdens = BurdensOf(stats);
+  if (burdens.empty()) return;
+  Line(out, "bottleneck", Describe(stats, burdens.front()));
+  if (burdens.size() == 1) return;
+  const double next = burdens[1].seconds;
+  std::string ratio;
+  if (next != 0 || burdens.front().seconds == 0) {
+    ratio = fmt::format("; the bottleneck has {:.2f} times {}",
+                        next == 0 ? 1 : burdens.front().seconds / next,
+                        stats.topology ? "its time" : "its bytes");
+  }
+  Line(out, "  next", Describe(stats, burdens[1]) + ratio);
 }
 
-struct Crossings {
-  uint32_t min = 0;
-  double mean = 0;
-  uint32_t max = 0;
-  uint64_t least = 0;  ///< that any plan needs
-};
-Crossings CrossingsOf(const PlanStats& stats) {
-  const std::vector<uint32_t>& all = stats.load.crossings;
-  const double sum = std::accumulate(all.begin(), all.end(), 0.0);
-  return {.min = std::ranges::min(all),
-          .mean = sum / static_cast<double>(all.size()),
-          .max = std::ranges::max(all),
-          .least = uint64_t{stats.network.OccupiedRacks()} - 1};
-}
-
-void PrintTimes(const PlanStats& stats, std::ostream& out) {
-  const uint64_t limited_bound = LimitedBound(stats);
+void PrintLimitedRounds(const PlanStats& stats, std::ostream& out) {
+  const uint64_t bound = stats.limited_rounds_bound();
   Line(out, "ToR rounds",
        fmt::format("{}, {}: a round with L blocks on a link for c costs ceil(L / c)",
                    stats.load.limited_rounds,
-                   ToText(GapOf(stats.load.limited_rounds, limited_bound), limited_bound)));
-  const double bound = stats.cuts.empty() ? 0 : stats.cuts.front().seconds;
+                   ToText(GapOf(stats.load.limited_rounds, bound), bound)));
+  const RoundBound& links = stats.limited_bound;
+  if (links.rounds == 0) return;
+  Line(out, "  bound",
+       fmt::format("{}{}: {}",
+                   links.rounds > stats.bound.rounds
+                       ? ""
+                       : fmt::format("{}, as of rounds; of links alone ", stats.bound.rounds),
+                   links.formula, links.because));
+  Line(out, "", links.therefore);
+}
+
+void PrintLatencyBound(const PlanStats& stats, std::ostream& out) {
+  const LatencyBound& latency = stats.latency_bound;
+  const PlanHeader& header = stats.tables.plan().header();
+  if (latency.rounds == 0) return;
+  Line(out, "  latency",
+       fmt::format("{}: {}, ceil(log{} {}), as those who have a block grow {} at most in one;",
+                   Seconds(latency.seconds), Count(latency.rounds, "round"),
+                   uint64_t{header.ports} + 1, header.nodes,
+                   header.ports == 1 ? "to twice as many"
+                                     : fmt::format("{} times", uint64_t{header.ports} + 1)));
+  const std::string crossing = latency.crosses
+                                   ? fmt::format(", one in which the message changes racks {}",
+                                                 Seconds(latency.crossing_seconds))
+                                   : "";
+  Line(out, "", fmt::format("each takes {} or more{}", Seconds(latency.round_seconds), crossing));
+}
+
+void PrintTimes(const PlanStats& stats, std::ostream& out) {
+  const double bound = stats.seconds_bound();
   std::string above;
   if (bound > 0) above = fmt::format(", {:.2f} times the lower bound", stats.load.seconds / bound);
   Line(out, "modelled time",
        fmt::format("{}, round after round, credits free{}", Seconds(stats.load.seconds), above));
+  if (stats.cuts.empty()) return;
+  Line(out, "  bound",
+       fmt::format("{}: what the first of these cuts takes, and latency", Seconds(bound)));
   for (size_t i = 0; i < std::min(kCutsMax, stats.cuts.size()); ++i) {
     const CutBound& cut = stats.cuts[i];
-    Line(out, i == 0 ? "  bound" : "  then",
+    Line(out, i == 0 ? "  cut" : "  then",
          fmt::format("{}: {} of the message through the {}, {}", Seconds(cut.seconds),
                      cut.copies == 1 ? "1 copy" : fmt::format("{} copies", cut.copies), cut.cut,
                      Rate(cut.rate)));
   }
+  PrintLatencyBound(stats, out);
 }
 
 void PrintRacks(const PlanStats& stats, std::ostream& out) {
@@ -265,6 +209,7 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
        fmt::format("{}: {} in {}; a round is a block at {}", *stats.topology,
                    Count(stats.network.nodes.size(), "node"), Count(occupied, "rack"),
                    Rate(stats.network.nodes[stats.tables.plan().header().root.index()].out_rate)));
+  PrintLimitedRounds(stats, out);
   PrintTimes(stats, out);
   if (occupied < 2) return;
   const Crossings crossings = CrossingsOf(stats);
@@ -280,11 +225,14 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
   std::ranges::stable_sort(order, std::greater(), [&](uint32_t rack) {
     return std::max(up[rack].seconds, down[rack].seconds);
   });
-  Line(out, "racks", "blocks up (peak per round), blocks down (peak per round)");
+  size_t width = kRackNameWidth;
+  for (size_t i = 0; i < std::min(kRacksMax, order.size()); ++i)
+    width = std::max(width, stats.network.racks[order[i]].name.size());
+  Line(out, "racks", "busiest first: blocks up (peak per round), blocks down (peak per round)");
   for (size_t i = 0; i < std::min(kRacksMax, order.size()); ++i) {
     const uint32_t rack = order[i];
-    out << fmt::format("  {:<14}{} ({}), {} ({})\n", stats.network.racks[rack].name,
-                       up[rack].blocks, up[rack].peak_blocks, down[rack].blocks,
+    out << fmt::format("  {:<{}} {} ({}), {} ({})\n", Printable(stats.network.racks[rack].name),
+                       width, up[rack].blocks, up[rack].peak_blocks, down[rack].blocks,
                        down[rack].peak_blocks);
   }
   if (order.size() > kRacksMax) {
@@ -292,107 +240,7 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
   }
 }
 
-Json LoadJson(const PlanStats& stats, Resource resource) {
-  const ResourceLoad& load = stats.load.of(resource);
-  Json json = {
-      {"blocks", load.blocks}, {"bytes", ToJson(load.bytes)}, {"peak_blocks", load.peak_blocks}};
-  if (stats.topology) json["seconds"] = load.seconds;
-  return json;
-}
-
-Json NodesJson(const PlanStats& stats) {
-  Json nodes = Json::array();
-  for (uint32_t i = 0; i < stats.traffic.nodes.size(); ++i) {
-    const NodeTraffic& node = stats.traffic.nodes[i];
-    Json json = {{"node", i}, {"ops", node.ops}, {"queue_pairs", node.queue_pairs}};
-    if (stats.topology) json["rack"] = stats.network.nodes[i].rack;
-    json["peers_out"] = node.peers_out;
-    json["peers_in"] = node.peers_in;
-    json["out"] = LoadJson(stats, {ResourceKind::kNodeOut, i});
-    json["in"] = LoadJson(stats, {ResourceKind::kNodeIn, i});
-    json["last_round"] = node.last_round ? Json(*node.last_round) : Json();
-    nodes.push_back(std::move(json));
-  }
-  return nodes;
-}
-
-Json ChannelsJson(const PlanStats& stats) {
-  Json channels = Json::array();
-  for (size_t c = 0; c < stats.traffic.channel_blocks.size(); ++c) {
-    if (stats.traffic.channel_blocks[c] == 0) continue;
-    const Channel& channel = stats.tables.plan().channels()[c];
-    channels.push_back({{"from", channel.from.value},
-                        {"to", channel.to.value},
-                        {"lane", channel.lane},
-                        {"blocks", stats.traffic.channel_blocks[c]}});
-  }
-  return channels;
-}
-
-Json BottlenecksJson(const PlanStats& stats) {
-  Json all = Json::array();
-  for (const Resource resource : Busiest(stats.load)) {
-    Json json = {{"resource", Name(resource.kind)}, {"index", resource.index}};
-    json.update(LoadJson(stats, resource));
-    json["busy_share"] = BusyShare(stats, resource);
-    all.push_back(std::move(json));
-  }
-  return all;
-}
-
-Json GapJson(uint64_t found, uint64_t bound) {
-  const Gap gap = GapOf(found, bound);
-  return {{"rounds", gap.above}, {"percent", gap.percent}};
-}
-
-Json TopologyJson(const PlanStats& stats) {
-  const uint64_t limited_bound = LimitedBound(stats);
-  const Crossings crossings = CrossingsOf(stats);
-  Json cuts = Json::array();
-  for (const CutBound& cut : stats.cuts) {
-    cuts.push_back({{"cut", cut.cut},
-                    {"copies", cut.copies},
-                    {"bytes_per_second", cut.rate},
-                    {"seconds", cut.seconds}});
-  }
-  Json racks = Json::array();
-  for (uint32_t r = 0; r < stats.network.racks.size(); ++r) {
-    racks.push_back({{"rack", stats.network.racks[r].name},
-                     {"up", LoadJson(stats, {ResourceKind::kRackUp, r})},
-                     {"down", LoadJson(stats, {ResourceKind::kRackDown, r})}});
-  }
-  return {{"name", *stats.topology},
-          {"limited_rounds", stats.load.limited_rounds},
-          {"limited_rounds_bound", limited_bound},
-          {"limited_rounds_gap", GapJson(stats.load.limited_rounds, limited_bound)},
-          {"modelled_seconds", stats.load.seconds},
-          {"cuts", std::move(cuts)},
-          {"crossings",
-           {{"min", crossings.min},
-            {"mean", crossings.mean},
-            {"max", crossings.max},
-            {"needed", crossings.least},
-            {"enters_racks_once", stats.load.enters_racks_once}}},
-          {"racks", std::move(racks)}};
-}
-
 }  // namespace
-
-PlanStats::PlanStats(const PlanTables& of, Network on, std::optional<std::string> topology_name)
-    : tables(of),
-      network(std::move(on)),
-      topology(std::move(topology_name)),
-      traffic(MeasureTraffic(of)),
-      load(MeasureLoad(of, network)),
-      depth(DepthOf(of)) {
-  const PlanHeader& header = of.plan().header();
-  bound = BoundRounds(header.nodes, header.message.blocks, header.ports);
-  const EventTimes times(of);
-  for (uint32_t m = 0; m < of.messages().size(); ++m) {
-    if (!of.SendOf(m).is_credit() && times.SlackOf(m) == 0) ++critical_blocks;
-  }
-  if (topology) cuts = BoundSeconds(network, header.root, header.message.bytes);
-}
 
 void PrintStats(const PlanStats& stats, std::ostream& out) {
   PrintHeading(stats, out);
@@ -415,45 +263,6 @@ void PrintNodes(const PlanStats& stats, std::ostream& out) {
                        sent.bytes.ToText(),
                        node.last_round ? fmt::to_string(*node.last_round) : "-");
   }
-}
-
-Json StatsJson(const PlanStats& stats) {
-  const Plan& plan = stats.tables.plan();
-  const PlanHeader& header = plan.header();
-  Json json = {{"algorithm", header.algorithm},
-               {"nodes", header.nodes},
-               {"root", header.root.value},
-               {"message_bytes", header.message.bytes},
-               {"block_bytes", header.message.block_bytes},
-               {"blocks", header.message.blocks},
-               {"ready", ToString(header.ready)},
-               {"ports", header.ports}};
-  json["send_window"] = header.send_window ? Json(*header.send_window) : Json();
-  json["ops"] = plan.ops().size();
-  json["channels"] = plan.channels().size();
-  json["block_transfers"] = stats.traffic.blocks;
-  json["credits"] = stats.traffic.credits;
-  json["queue_pairs"] = ToJson(QueuePairsOf(stats.traffic));
-  json["rounds"] = header.rounds;
-  json["rounds_bound"] = {{"rounds", stats.bound.rounds},
-                          {"formula", stats.bound.formula},
-                          {"because", stats.bound.because},
-                          {"therefore", stats.bound.therefore}};
-  json["rounds_gap"] = GapJson(header.rounds, stats.bound.rounds);
-  json["depth"] = {{"blocks", stats.depth.blocks}, {"credits", stats.depth.credits}};
-  json["critical_block_transfers"] = stats.critical_blocks;
-  const std::optional<LastBlocks> last = LastBlocksOf(stats.traffic);
-  json["last_block"] = last ? Json{{"first_round", last->first_round},
-                                   {"first_node", last->first.value},
-                                   {"last_round", last->last_round},
-                                   {"last_node", last->last.value},
-                                   {"skew", last->last_round - last->first_round}}
-                            : Json();
-  json["busiest"] = BottlenecksJson(stats);
-  if (stats.topology) json["topology"] = TopologyJson(stats);
-  json["per_node"] = NodesJson(stats);
-  json["per_channel"] = ChannelsJson(stats);
-  return json;
 }
 
 }  // namespace prepost::tools

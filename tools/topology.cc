@@ -21,6 +21,8 @@
 #include "prepost/ir/count.h"
 #include "prepost/ir/rate_text.h"
 #include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 
 namespace prepost::tools {

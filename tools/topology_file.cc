@@ -5,7 +5,8 @@
 
 #include "prepost/compiler/topology_json.h"
 #include "prepost/compiler/topology_network.h"
-#include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 
 namespace prepost::tools {
 
@@ -22,10 +23,8 @@ Result<Topology> LoadTopology(const std::string& path) {
   return topology;
 }
 
-Result<Network> LoadNetwork(const std::string& path, uint32_t nodes) {
-  const Result<Topology> topology = LoadTopology(path);
-  if (!topology.ok()) return topology.status();
-  Result<Network> network = NetworkOf(*topology, nodes);
+Result<Network> NetworkOf(const Topology& topology, const std::string& path, uint32_t nodes) {
+  Result<Network> network = prepost::NetworkOf(topology, nodes);
   if (!network.ok()) return Rejected(network.status().message(), path);
   return network;
 }

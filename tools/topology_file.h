@@ -15,8 +15,9 @@ namespace prepost::tools {
 
 /// Reads and checks a topology file ("-": stdin); prints warnings to stderr.
 Result<Topology> LoadTopology(const std::string& path);
-/// The network of that topology under a plan of `nodes` nodes; errors name the file.
-Result<Network> LoadNetwork(const std::string& path, uint32_t nodes);
+/// The network of `topology`, from the file `path`, under a plan of `nodes` nodes; errors name the
+/// file.
+Result<Network> NetworkOf(const Topology& topology, const std::string& path, uint32_t nodes);
 
 }  // namespace prepost::tools
 

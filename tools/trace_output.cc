@@ -7,7 +7,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "tools/command.h"
+#include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 
 namespace prepost::tools {

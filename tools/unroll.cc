@@ -7,8 +7,12 @@
 
 #include "prepost/compiler/roll.h"
 #include "tools/command.h"
+#include "tools/file_kind.h"
 #include "tools/message_size.h"
+#include "tools/named_file.h"
+#include "tools/plan_file.h"
 #include "tools/plan_output.h"
+#include "tools/played_plan.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -25,13 +29,20 @@ Status Run(const UnrollFlags& flags) {
   const Result<std::optional<uint64_t>> bytes = flags.size.Bytes();
   if (!bytes.ok()) return bytes.status();
   if (!*bytes) return {StatusCode::kUsage, "--message-bytes or --message is needed"};
+  const Result<FileKind> kind = KindOf(flags.path);
+  if (!kind.ok()) return kind.status();
+  if (*kind == FileKind::kPlan || *kind == FileKind::kPlanPart) {
+    return Rejected("expected a rolled plan (prepost compile --message-bytes any)",
+                    NameOfInput(flags.path));
+  }
   const Result<RolledPlan> rolled = ReadRolledPlanFile(flags.path);
   if (!rolled.ok()) return rolled.status();
+  PREPOST_RETURN_IF_ERROR(CheckSize(*rolled, **bytes, flags.size.flag()));
   const Result<Plan> plan = [&] {
     const Ticker ticker("unrolling");
     return Unroll(*rolled, **bytes);
   }();
-  if (!plan.ok()) return Rejected(plan.status().ToString(), flags.path);
+  if (!plan.ok()) return Rejected(plan.status().ToString(), NameOfInput(flags.path));
   return flags.output.Write(*plan);
 }
 

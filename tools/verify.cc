@@ -16,11 +16,14 @@
 #include "prepost/compiler/verify_rolled.h"
 #include "prepost/ir/count.h"
 #include "prepost/ir/plan_json.h"
+#include "prepost/ir/utf8.h"
 #include "tools/command.h"
 #include "tools/file_kind.h"
 #include "tools/fit_print.h"
 #include "tools/lowering_flags.h"
+#include "tools/message.h"
 #include "tools/number_check.h"
+#include "tools/plan_file.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -54,7 +57,7 @@ Status CheckBounds(const Plan& plan, const std::string& path, const nic::DeviceP
   }
   result["bounds"] = FitsJson(profile, fits);
   if (!json) {
-    std::cout << path << ": ";
+    std::cout << Printable(path) << ": ";
     PrintFits(profile, fits, std::cout);
   }
   if (FitsSomehow(fits)) return {};
@@ -76,17 +79,20 @@ std::string ProofText(const RolledPlan& plan, const std::string& path, uint32_t 
   const std::string about = fmt::format(
       "{}, {}, {} rounds of k blocks, ready {}; every k up to {} was checked, and larger "
       "ones follow",
-      plan.algorithm, Count(plan.nodes, "node"), ToString(plan.rounds), ToString(plan.ready), last);
+      Printable(plan.algorithm), Count(plan.nodes, "node"), ToString(plan.rounds),
+      ToString(plan.ready), last);
   if (plan.programs.size() == plan.nodes)
-    return fmt::format("{}: valid for every message size: {}\n", path, about);
+    return fmt::format("{}: valid for every message size: {}\n", Printable(path), about);
   return fmt::format(
       "{}: right by itself for every message size: {}\n"
       "  proved: the programs of {} of {} nodes receive each block once, and before they send it\n"
       "  not proved: that they fit those of the other nodes ({}), which needs the file of all\n",
-      path, about, plan.programs.size(), plan.nodes, fmt::join(RulesNotChecked(plan), ", "));
+      Printable(path), about, plan.programs.size(), plan.nodes,
+      fmt::join(RulesNotChecked(plan), ", "));
 }
 
-/// A rolled plan: for all sizes at once. Of a file with some programs, what prepost node asks of it.
+/// A rolled plan: for all sizes at once. Of a file with some programs, what prepost node asks of
+/// it.
 Status RunRolled(const std::string& path, const VerifyFlags& flags,
                  nlohmann::ordered_json* results) {
   const Result<RolledPlan> plan = ReadRolledPlanFile(path);
@@ -137,10 +143,10 @@ Status RunOne(const std::string& path, const VerifyFlags& flags, const nic::Devi
   results->push_back(std::move(result));
   if (!flags.json) {
     const PlanHeader& header = plan->header();
-    std::cout << path << ": ";
+    std::cout << Printable(path) << ": ";
     if (verdict.ok()) {
       std::cout << fmt::format("valid: {}, {}, {}, {}, {}, ready {}, all {} rules hold\n",
-                               header.algorithm, Count(header.nodes, "node"),
+                               Printable(header.algorithm), Count(header.nodes, "node"),
                                Count(header.message.blocks, "block"),
                                Count(plan->ops().size(), "op"), Count(header.rounds, "round"),
                                ToString(header.ready), std::size(kRules));
@@ -174,7 +180,7 @@ Status Run(const VerifyFlags& flags) {
   }
   if (failures.empty()) return {};
   if (flags.paths.size() == 1) return failures.front();
-  for (const Status& failure : failures) std::cerr << "prepost: " << failure.ToString() << "\n";
+  for (const Status& failure : failures) PrintMessage(failure.ToString());
   return Rejected(fmt::format("{} of {} plans are refused", failures.size(), flags.paths.size()));
 }
 

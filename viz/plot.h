@@ -38,8 +38,8 @@ struct Plot {
   std::vector<Curve> curves;
 };
 
-/// The picture as SVG. Errors (kRejected): no point, a value that is not finite, or on a logarithmic
-/// axis not above 0.
+/// The picture as SVG. Errors (kRejected): no point, a value that is not finite, or on a
+/// logarithmic axis not above 0.
 Result<std::string> DrawPlot(const Plot& plot);
 
 /// The exponent a of the y = c x^a that fits the points best: least squares of the logarithms. 0

@@ -70,8 +70,8 @@ struct ShareTable {
   std::string style = {};            ///< CSS for `bands`, Racks::Style()
 };
 
-/// Adds a row to `table` for each of the `bins` of `nodes`, which have a `node` and `is_root`, with a
-/// cell for each column that the table has: the percentage of `blocks` that the bin's nodes hold,
+/// Adds a row to `table` for each of the `bins` of `nodes`, which have a `node` and `is_root`, with
+/// a cell for each column that the table has: the percentage of `blocks` that the bin's nodes hold,
 /// rounded down; the root counts only when alone. `held(node, column)` is how many of them one node
 /// holds at the column's end, `end_of(bin)` the text right of a row.
 template <typename Node>

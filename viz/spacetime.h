@@ -23,8 +23,8 @@ inline constexpr uint32_t kDetailedRoundsMax = 80;
 /// An SVG file: every transfer where the selected nodes and rounds are few enough, else a summary
 /// that says so, with the share of the selected blocks that ranges of nodes hold after ranges of
 /// rounds. With a `network`, the plan's, rows of a rack stand together and transfers between racks
-/// are marked. `selection` must come from CheckSelection(); `plan` and `network` must be valid. Time
-/// is linear in ops; the picture's size is bounded. The same arguments give the same bytes.
+/// are marked. `selection` must come from CheckSelection(); `plan` and `network` must be valid.
+/// Time is linear in ops; the picture's size is bounded. The same arguments give the same bytes.
 std::string DrawSpacetime(const Plan& plan, const Selection& selection,
                           const Network* network = nullptr);
 

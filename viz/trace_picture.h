@@ -22,7 +22,8 @@ inline constexpr uint32_t kTraceBarsMax = 10000;
 /// share of the selected blocks that ranges of nodes hold over time. Nodes and ops of which `trace`
 /// knows nothing are empty. `plan` must be valid, `trace` of it, `selection` from CheckSelection().
 /// Late is what ends after its round's share of the time to the last receive of the whole trace.
-/// `network` as for DrawSpacetime(). Time is ops x log ops; the picture's size is bounded. The same arguments give the same bytes.
+/// `network` as for DrawSpacetime(). Time is ops x log ops; the picture's size is bounded. The same
+/// arguments give the same bytes.
 std::string DrawTrace(const Plan& plan, const RunTrace& trace, const Selection& selection,
                       const Network* network = nullptr);
 

@@ -21,8 +21,9 @@ inline constexpr uint32_t kTreeNodesMax = 256;
 /// An SVG file. `selection` must come from CheckSelection(): at most one block (none: block 0), no
 /// rounds; with nodes, only the ways to these are drawn. `plan` must be valid, `trace` of it or
 /// null; with a `network`, as for DrawSpacetime(), nodes have their racks' names and lines between
-/// racks are marked. The nodes that are reached first are drawn first. Time is linear in ops; the picture's
-/// size is bounded. The same arguments give the same bytes. Errors: kUsage for another selection.
+/// racks are marked. The nodes that are reached first are drawn first. Time is linear in ops; the
+/// picture's size is bounded. The same arguments give the same bytes. Errors: kUsage for another
+/// selection.
 Result<std::string> DrawTree(const Plan& plan, const Selection& selection, const RunTrace* trace,
                              const Network* network = nullptr);
 

@@ -154,6 +154,17 @@ TEST_F(BadInputTest, FlagsOverASpec) {
   Write("spec.json", std::string(kSpec) + R"("nodes": 4, "message_bytes": 1})");
   ExpectCompile({folder_ / "spec.json", "--order", "0,1"}, 1,
                 "prepost: --order: an order names each of the 4 nodes once, found 2");
+  ExpectCompile({folder_ / "spec.json", "--block-bytes", "0"}, 1,
+                "prepost: --block-bytes: block size is 0 bytes, expected 1 or more");
+  ExpectCompile({folder_ / "spec.json", "--message-bytes", "100MB", "--block-bytes", "1"}, 1,
+                "prepost: --block-bytes: message of 100000000 bytes in blocks of 1 makes "
+                "100000000 blocks");
+  ExpectCompile({folder_ / "spec.json", "--message-bytes", "5EiB"}, 1,
+                "prepost: --message-bytes: message of 5764607523034234880 bytes is above");
+  Expect({"compare", folder_ / "spec.json", "--bytes", "1,5EiB"}, 1,
+         "prepost: --bytes: message of 5764607523034234880 bytes is above");
+  ExpectCompile({folder_ / "spec.json", "--message-bytes", "100TB"}, 1,
+                "spec.json: /block_bytes: message of 100000000000000 bytes in blocks of 1048576 ");
   ExpectCompile({folder_ / "spec.json", "--root", "4"}, 1, "prepost: --root: root 4 is out of");
 }
 
@@ -197,11 +208,13 @@ TEST_F(BadInputTest, Specs) {
   ExpectSpec(kSpec + std::string("\"nodes\": 1e99}"), "/nodes: expected an integer");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"root\": 3}"), "/root: root 3 is out of range");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"block_bytes\": 0}"),
-             "/block_bytes: block size is 0");
+             "/block_bytes: expected 1 or more, found 0");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": -7}"),
              "/message_bytes: expected an integer");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": 18446744073709551615}"),
-             "/message_bytes: message of");
+             "/message_bytes: 18446744073709551615 is too large, the limit is 4611686018427387904");
+  ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": 4611686018427387904}"),
+             "spec.json: /block_bytes: message of 4611686018427387904 bytes in blocks of 1048576");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": 99999999999999999999999}"),
              "/message_bytes: expected");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"algorithm\": \"treee\"}"),

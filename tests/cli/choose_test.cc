@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,9 @@ namespace {
 using test::Command;
 using test::TempFolder;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
+using Json = nlohmann::json;
 
 struct Printed {
   std::string out;
@@ -95,6 +98,10 @@ TEST(ChooseTest, RefusesInOneLine) {
       {"nodes": [5, 4], "algorithm": "chain"}]})";
   EXPECT_THAT(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "1", "--rules", rules}),
               HasSubstr("/rules/0: nodes: the range [5, 4] is empty"));
+  std::ofstream(rules) << R"({"format": "prepost.choice_rules", "version": "1.0", "rules": [
+      {"block_bytes": 1}]})";
+  EXPECT_THAT(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "1TB", "--rules", rules}),
+              HasSubstr("/rules/0/block_bytes: message of 1000000000000 bytes in blocks of 1 "));
 }
 
 // Catches help with figures that are not those of the model.
@@ -121,6 +128,79 @@ TEST(ChooseTest, NamesWhatOfTheRuleIsUsed) {
               HasSubstr("/rules/0 says block_bytes 8192; "));
   EXPECT_THAT(reason({"--algorithm", "auto", "--block-bytes", "64KiB"}),
               HasSubstr("/rules/0 says algorithm chain; "));
+}
+
+// Catches a mark on what no rule decided, and a price of the rule with the wrong sign.
+TEST(ChooseTest, SaysWhatARuleCosts) {
+  TempFolder folder;
+  const std::string rules = folder / "r.json";
+  std::ofstream(rules) << R"({"format": "prepost.choice_rules", "version": "1.0", "rules": [
+      {"nodes": [9, 10], "algorithm": "chain"}, {"nodes": [2, 8], "algorithm": "sequential"}]})";
+  const auto choose = [&](const char* nodes, std::vector<std::string> more = {}) {
+    more.insert(more.begin(),
+                {"choose", "--nodes", nodes, "--message-bytes", "0", "--rules", rules});
+    return Prepost(more).out;
+  };
+  // Seven rounds of 2.76 us, where a tree has three.
+  const std::string table = choose("8");
+  EXPECT_THAT(table, HasSubstr("\nwithout the rule: --algorithm binomial_tree --block-bytes 64, "
+                               "8.28us, -57.1 %\n\n"));
+  EXPECT_THAT(table, HasSubstr("latency and overhead  <- /rules/1\n"));
+  const Json json = Json::parse(choose("8", {"--json"}));
+  EXPECT_EQ(json["rule"], 1);
+  EXPECT_EQ(json["without_rule"]["algorithm"], "binomial_tree");
+  EXPECT_NEAR(json["without_rule"]["percent"].get<double>(), -400.0 / 7, 1e-9);
+  for (const std::string& other : {choose("11"), choose("8", {"--algorithm", "chain"})}) {
+    EXPECT_EQ(other.find("without the rule"), std::string::npos);
+    EXPECT_EQ(other.find("<-"), std::string::npos);
+  }
+  EXPECT_FALSE(Json::parse(choose("11", {"--json"})).contains("without_rule"));
+  const std::string plan = folder / "p.json";
+  EXPECT_THAT(Prepost({"compile", "--nodes", "8", "--message-bytes", "0", "--algorithm", "auto",
+                       "--rules", rules, "-o", plan})
+                  .err,
+              Not(HasSubstr("without the rule")));
+}
+
+// A message of 2^62 bytes once took minutes and gigabytes.
+TEST(ChooseTest, SaysThatBlocksAreAtTheirLimit) {
+  const std::vector<std::string> huge = {"choose", "--nodes", "8", "--message-bytes", "4EiB"};
+  const std::string table = Prepost(huge).out;
+  EXPECT_THAT(table, HasSubstr("; more blocks might take less, nodes x blocks is at its limit of "
+                               "4194304\n"));
+  EXPECT_THAT(table, HasSubstr("1.000  nodes' ports; blocks at their limit\n"));
+  std::vector<std::string> as_json = huge;
+  as_json.emplace_back("--json");
+  EXPECT_EQ(Json::parse(Prepost(as_json).out)["candidates"][0]["blocks_at_limit"], true);
+  EXPECT_EQ(Prepost({"choose", "--nodes", "8", "--message-bytes", "1GiB"}).out.find("limit"),
+            std::string::npos);
+}
+
+// Catches a rack schedule that silently does without racks, and a note where it has them.
+TEST(ChooseTest, RackSchedulesWithoutRacksAreNoted) {
+  TempFolder folder;
+  const std::string plan = folder / "p.json";
+  const std::string racks = folder / "t.json";
+  std::ofstream(racks) << R"({"format": "prepost.topology", "version": "1.0",
+      "host_rate": "8Gbit/s", "up_rate": "8Gbit/s",
+      "racks": [{"name": "a", "hosts": "a[1-2]"}, {"name": "b", "hosts": "b[1-2]"}]})";
+  const auto note_of = [&](std::vector<std::string> words) { return Prepost(words).err; };
+  for (const char* name : {"rack_chain", "rack_hybrid", "rack_circulant"}) {
+    const std::string note =
+        std::string("prepost: note: ") + name +
+        " without a topology: all 4 nodes are one rack; --topology FILE says which share one\n";
+    for (const char* size : {"5", "any"}) {
+      const std::vector<std::string> compile = {
+          "compile", "--nodes", "4", "--message-bytes", size, "--algorithm", name, "-o", plan};
+      EXPECT_EQ(note_of(compile), note);
+      std::vector<std::string> with_racks = compile;
+      with_racks.insert(with_racks.end(), {"--topology", racks});
+      EXPECT_EQ(note_of(with_racks), "");
+    }
+    EXPECT_EQ(note_of({"choose", "--nodes", "4", "--message-bytes", "5", "--algorithm", name}),
+              note);
+  }
+  EXPECT_EQ(note_of({"compile", "--nodes", "4", "--message-bytes", "5", "-o", plan}), "");
 }
 
 TEST(ChooseTest, OneNodeAndOneByte) {

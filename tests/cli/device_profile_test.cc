@@ -87,15 +87,15 @@ TEST_F(DeviceProfileCommandTest, WrongFlagsAreRefusedEverywhere) {
 TEST_F(DeviceProfileCommandTest, WrongProfilesAreRefused) {
   const std::string path = folder_ / "profile.json";
   const std::vector<std::tuple<std::string, json, std::string>> cases = {
-      {"/limits/sq_wqebbs", 0, "/limits/sq_wqebbs: 0 is too small, the least is 4"},
+      {"/limits/sq_wqebbs", 0, "/limits/sq_wqebbs: expected 4 or more, found 0"},
       {"/limits/rq_wqes", -1, "/limits/rq_wqes: expected an integer from 4 to 65536, found -1"},
-      {"/limits/rq_wqes", 3, "/limits/rq_wqes: 3 is too small"},
+      {"/limits/rq_wqes", 3, "/limits/rq_wqes: expected 4 or more, found 3"},
       {"/limits/sq_wqebbs", UINT64_MAX, "/limits/sq_wqebbs: 18446744073709551615 is too large"},
       {"/limits/sq_wqebbs", 1e300, "/limits/sq_wqebbs: expected an integer"},
       {"/limits/wq_ahead", 32768, "/limits/wq_ahead: 32768 is too large, the limit is 32767"},
-      {"/limits/cq_entries", 0, "/limits/cq_entries: 0 is too small"},
-      {"/limits/cq_ahead", 0, "/limits/cq_ahead: 0 is too small"},
-      {"/limits/qps", 0, "/limits/qps: 0 is too small"},
+      {"/limits/cq_entries", 0, "/limits/cq_entries: expected 1 or more, found 0"},
+      {"/limits/cq_ahead", 0, "/limits/cq_ahead: expected 1 or more, found 0"},
+      {"/limits/qps", 0, "/limits/qps: expected 1 or more, found 0"},
       {"/limits/cqs", "many", "/limits/cqs: expected an integer"},
       {"/limits/message_bytes", nullptr, "/limits/message_bytes: expected an integer"},
       {"/limits/sq_wqebs", 16, "/limits/sq_wqebs: unknown key, did you mean 'sq_wqebbs'?"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The encodings of a plan from outside: what each command that writes plans takes, that every command
-// that reads them gets the same plan, and that nothing is left behind by what is refused.
+// The encodings of a plan from outside: what each command that writes plans takes, that every
+// command that reads them gets the same plan, and that nothing is left behind by what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost export, import and diff from outside: forms by suffix, what is said where, exit codes, and
-// nothing left behind by what is refused.
+// prepost export, import and diff from outside: forms by suffix, what is said where, exit codes,
+// and nothing left behind by what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -130,7 +130,7 @@ TEST_F(RolledTest, FindingsNameTheSegment) {
                           ": /programs/0/segments/0/slots/0/send: with 1 block: node 1 sends block "
                           "0 in round 0 before it has it\n";
   ExpectRefused({"verify", alone}, 1, own);
-  ExpectRefused({"node", alone, "--node", "1", "--peers", "none", "--message-bytes", "3"}, 1,
+  ExpectRefused({"node", alone, "--node", "1", "--peers", "none", "--message-bytes", "1"}, 1,
                 own.substr(alone.size()));
 }
 
@@ -144,6 +144,8 @@ TEST_F(RolledTest, AnInputThatDoesNotFitIsNamed) {
                 "input " + input_ + text);
   ExpectRefused({"node", alone_, "--node", "1", "--peers", "none", "--message-bytes", "16777217"},
                 1, "--message-bytes" + text);
+  ExpectRefused({"unroll", rolled_, "--message-bytes", "16777217"}, 1, "--message-bytes" + text);
+  ExpectRefused({"unroll", rolled_, "--message", input_}, 1, "--message" + text);
   std::filesystem::resize_file(input_, 0);
   Command empty({"run", rolled_, "--input", input_, "--executor", "cpu"});
   EXPECT_EQ(empty.Wait(), 0) << empty.err();

@@ -84,6 +84,45 @@ TEST_F(StatsTest, Topology) {
   ExpectRefused({"stats", "-", "--topology", "-"}, 2, "cannot both be stdin");
 }
 
+// 64 blocks of 16 bytes, whose bytes are nothing beside 1 us and 2 us per round: the latencies are
+// what takes long, and a bound without them would be thousands of times too low. With few large
+// blocks the links are, and latency comes after them.
+TEST_F(StatsTest, LatencyMayBeTheBottleneck) {
+  const std::string topology = folder_ / "racks.json";
+  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
+    "host_rate": "80Gbit/s", "up_rate": "80Gbit/s", "rack_latency": "1us", "core_latency": "2us",
+    "racks": [ { "name": "a", "hosts": "a[1-4]" }, { "name": "b", "hosts": "b[1-4]" } ] })";
+  const auto stats_of = [&](std::vector<std::string> flags) {
+    Compile(flags);
+    return Json::parse(Print({"stats", plan_, "--topology", topology, "--json"}));
+  };
+  const Json chain = stats_of(
+      {"--nodes", "8", "--message-bytes", "1024", "--block-bytes", "16", "--algorithm", "chain"});
+  const Json& first = chain["busiest"][0];
+  EXPECT_EQ(first["resource"], "latency");
+  EXPECT_EQ(first["rounds"], 70);
+  EXPECT_NEAR(first["seconds"].get<double>(), 70e-6 + 64 * 1e-6, 1e-15);  // 64 rounds cross
+  EXPECT_GT(first["busy_share"], 0.99);
+  EXPECT_EQ(first["seconds"], chain["topology"]["latency_seconds"]);
+  EXPECT_EQ(chain["busiest"][1]["resource"], "node_out");
+  EXPECT_DOUBLE_EQ(chain["topology"]["latency_bound"]["seconds"].get<double>(), 4e-6);
+  EXPECT_DOUBLE_EQ(chain["topology"]["seconds_bound"].get<double>(), 4e-6 + 1024 / 10e9);
+  std::string text = Print({"stats", plan_, "--topology", topology});
+  text.replace(text.find(topology), topology.size(), "racks.json");
+  test::ExpectGolden("analysis/stats-latency.txt", text);
+
+  const Json large = stats_of({"--nodes", "8", "--message-bytes", "8MB"});
+  EXPECT_EQ(large["busiest"][0]["resource"], "rack_up");
+  for (size_t i = 1; i < large["busiest"].size(); ++i) {
+    EXPECT_GE(large["busiest"][i - 1]["seconds"], large["busiest"][i]["seconds"]);
+  }
+  const Json empty = stats_of({"--nodes", "2", "--message-bytes", "0"});
+  EXPECT_EQ(empty["busiest"][0]["resource"], "latency");
+  EXPECT_EQ(empty["busiest"][0]["busy_share"], 1.0);
+  EXPECT_TRUE(empty["topology"]["links_bound"].is_null());  // both in one rack
+  EXPECT_TRUE(empty["topology"]["latency_bound"]["crossing_seconds"].is_null());
+}
+
 // Catches lists that grow with the plan: a thousand nodes, and a chain of 1058 messages.
 TEST_F(StatsTest, TextStaysShort) {
   Compile(
@@ -111,8 +150,13 @@ TEST_F(StatsTest, JsonSaysTheSame) {
   }
   EXPECT_TRUE(stats["per_node"][0]["last_round"].is_null());
   uint64_t blocks = 0;
-  for (const Json& channel : stats["per_channel"]) blocks += channel["blocks"].get<uint64_t>();
+  uint64_t bytes = 0;
+  for (const Json& channel : stats["per_channel"]) {
+    blocks += channel["blocks"].get<uint64_t>();
+    bytes += channel["bytes"].get<uint64_t>();
+  }
   EXPECT_EQ(blocks, 56u);
+  EXPECT_EQ(bytes, 7u * 790);
   EXPECT_FALSE(stats.contains("topology"));
 
   const Json op = Json::parse(Print({"explain", plan_, "5/13", "--json"}));

@@ -2,10 +2,10 @@
 //
 // Wrong bytes: programs that were lowered, linked and written into the rings of emulated NICs, of
 // which one WQE is then damaged; and wrong objects: programs of which a ring, a retry count, the
-// mode or the name of an op is changed before they are armed. The validator refuses each, or the NICs and their hosts notice, or
-// it does no harm: then it is of a kind of which that is said here why, and many orders of events
-// deliver. A damage that the validator lets pass and that shows in any run fails the test, unless
-// its kind says that the validator need not see it.
+// mode or the name of an op is changed before they are armed. The validator refuses each, or the
+// NICs and their hosts notice, or it does no harm: then it is of a kind of which that is said here
+// why, and many orders of events deliver. A damage that the validator lets pass and that shows in
+// any run fails the test, unless its kind says that the validator need not see it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

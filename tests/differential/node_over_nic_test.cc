@@ -218,8 +218,8 @@ TEST_F(NodeOverNicTest, AFailureAfterTheStartStopsEveryNic) {
 }
 
 // As `prepost node` does it, each member with a card of its own: one is
-// small and cannot WAIT, one is traced, so the CPU plays there; with files. Catches copies that never leave the memory that NICs write, and
-// NICs that go on with it.
+// small and cannot WAIT, one is traced, so the CPU plays there; with files. Catches copies that
+// never leave the memory that NICs write, and NICs that go on with it.
 TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
   const char* const executors[kNodes] = {"auto", "offload", "cpu", "auto", "auto"};
   emulated::Fabric fabric(kNodes, {});

@@ -170,7 +170,8 @@ class FaultyRun {
     return done.status();
   }
 
-  /// From the first QP that broke, or the first event of a device that failed; none: there was none.
+  /// From the first QP that broke, or the first event of a device that failed; none: there was
+  /// none.
   std::optional<uint64_t> StepsFromFaultToVerdict() const {
     for (const NicEvent& event : fabric_.engine().log()) {
       if (event.kind == NicEvent::Kind::kError) return verdict_step_ - event.step;

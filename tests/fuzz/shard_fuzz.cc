@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of a plan from a stranger. A text is a shard, or an index with the shards of its nodes, from
+// Parts of a plan from a stranger. A text is a shard, or an index with the shards of its nodes,
+// from
 // 0 on, each behind a line "---". What is read is the same after it is written and read again. A
 // shard by itself that can be a part of a plan of 8 nodes at all is verified, whatever it says.
 // Shards that belong to the index make the plan that they are parts of, and are right if it is.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rolled plans for tests: every schedule that has one. Specs of those that know racks need some:
-// WithRacks() in plans.h.
+// Rolled plans for tests: every schedule that has one, and specs for them.
 #ifndef PREPOST_TESTS_SUPPORT_ROLLED_PLANS_H_
 #define PREPOST_TESTS_SUPPORT_ROLLED_PLANS_H_
 
@@ -12,6 +11,7 @@
 
 #include "prepost/compiler/roll.h"
 #include "prepost/compiler/schedule.h"
+#include "tests/support/plans.h"
 
 namespace prepost::test {
 
@@ -27,6 +27,18 @@ inline std::vector<std::string> RolledNames() {
   names.insert(names.end(), {"kary_chain=1", "kary_chain=3", "kary_tree=1", "kary_tree=5"});
   return names;
 #endif
+}
+
+constexpr uint64_t kRolledBlockBytes = 10;
+
+/// Racks, if the schedule knows them, are of 2, 3, 4, 1, .. nodes as there are more of these.
+inline Spec RolledSpec(const std::string& algorithm, uint32_t nodes, uint32_t blocks = 1) {
+  return WithRacks({.nodes = nodes,
+                    .root = NodeId(nodes / 3),
+                    .message_bytes = blocks * kRolledBlockBytes - 3,
+                    .block_bytes = kRolledBlockBytes,
+                    .algorithm = algorithm},
+                   1 + nodes % 4);
 }
 
 inline RolledPlan RollOrDie(const Spec& spec) {

@@ -69,15 +69,57 @@ TEST(BoundSecondsTest, ByHand) {
   EXPECT_DOUBLE_EQ(seconds("core"), 12.5);
   EXPECT_EQ(cuts.front().cut, "downlinks of rack b");
   // 10 blocks at 10 bytes/s: 4 bytes/s carry 0.4 of a block per round.
-  EXPECT_EQ(LimitedRounds(cuts, 10, 10), 25u);
+  const RoundBound links = BoundLimitedRounds(cuts, 10, 10);
+  EXPECT_EQ(links.rounds, 25u);
+  EXPECT_EQ(links.formula, "ceil(1 x 10 / 0.4) = 25");
+  EXPECT_EQ(links.because, "10 blocks must pass the downlinks of rack b;");
+  EXPECT_EQ(links.therefore, "a round, which is a block at the root's port, carries 0.4 of them");
 }
 
 TEST(BoundSecondsTest, OneRackHasNoRackCuts) {
   const std::vector<CutBound> cuts = BoundSeconds(Network::Uniform(4), NodeId(0), 100);
   ASSERT_EQ(cuts.size(), 3u);
   EXPECT_DOUBLE_EQ(cuts.front().seconds, 100);
-  EXPECT_EQ(LimitedRounds(cuts, 10, 1), 0u);
+  EXPECT_EQ(BoundLimitedRounds(cuts, 10, 1).rounds, 0u);
   EXPECT_TRUE(BoundSeconds(Network::Uniform(1), NodeId(0), 100).empty());
+}
+
+// Each rack but the root's needs a copy of its own. Catches copies that the words do not say.
+TEST(BoundSecondsTest, CopiesThroughTheCore) {
+  Network network;
+  for (uint32_t r = 0; r < 3; ++r) {
+    network.racks.push_back({.name = "r", .up_rate = 10, .down_rate = 10});
+    network.nodes.push_back({.rack = r, .out_rate = 1, .in_rate = 1});
+  }
+  network.core_rate = 0.5;
+  const RoundBound links = BoundLimitedRounds(BoundSeconds(network, NodeId(0), 7), 7, 1);
+  EXPECT_EQ(links.rounds, 28u);
+  EXPECT_EQ(links.formula, "ceil(2 x 7 / 0.5) = 28");
+  EXPECT_EQ(links.because, "7 blocks must pass the core 2 times, as switches do not replicate;");
+}
+
+// By hand: two racks, 1 s in a rack and 10 s between. Catches a crossing for every round or none,
+// latencies of links that nobody has, and rounds that ports make fewer.
+TEST(BoundLatencyTest, ByHand) {
+  const auto bound = [](const std::vector<uint32_t>& rack_of, double in_rack, double between,
+                        uint32_t ports = 1) {
+    Network network = Network::Uniform(static_cast<uint32_t>(rack_of.size()));
+    network.racks.resize(4, network.racks.front());
+    for (size_t i = 0; i < rack_of.size(); ++i) network.nodes[i].rack = rack_of[i];
+    network.rack_latency = in_rack;
+    network.core_latency = between;
+    EXPECT_TRUE(CheckNetwork(network, static_cast<uint32_t>(rack_of.size())).ok());
+    return BoundLatency(network, ports);
+  };
+  EXPECT_EQ(bound({0}, 1, 10).rounds, 0u);
+  EXPECT_DOUBLE_EQ(bound({0}, 1, 10).seconds, 0);
+  EXPECT_DOUBLE_EQ(bound({0, 0}, 1, 10).seconds, 1);
+  EXPECT_DOUBLE_EQ(bound({0, 3}, 1, 10).seconds, 10);
+  EXPECT_DOUBLE_EQ(bound({2, 2, 2, 2, 2}, 1, 10).seconds, 3);
+  EXPECT_DOUBLE_EQ(bound({2, 2, 1, 2, 2}, 1, 10).seconds, 2 + 10);
+  EXPECT_DOUBLE_EQ(bound({0, 1, 2, 3}, 1, 10).seconds, 20);  // nobody shares a rack
+  EXPECT_DOUBLE_EQ(bound({0, 1, 2, 2}, 10, 1).seconds, 2);   // racks slower than the core
+  EXPECT_DOUBLE_EQ(bound({0, 0, 0, 0, 0, 0, 0, 0, 0}, 1, 10, 2).seconds, 2);  // tripled twice
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ double SecondsOfPlan(const Spec& spec) {
 }
 
 // A short last block that costs a full one, a latency of the wrong kind, the overhead left out: 4
-// nodes, blocks of 10, 10 and 5 bytes, 1 byte/s: 0>1 alone, then two at a time, then 2>3 of 5 alone.
+// nodes, blocks of 10, 10 and 5 bytes, 1 byte/s: 0>1 alone, then two at a time, then 2>3 of 5
+// alone.
 TEST(CostModelTest, ChainByHand) {
   const Spec spec{.nodes = 4, .message_bytes = 25, .block_bytes = 10, .algorithm = "chain"};
   CostModel model(NetworkFor(spec, {.rate = 1, .latency = 0.25, .block_overhead = 0.5}),

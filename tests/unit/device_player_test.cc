@@ -140,8 +140,8 @@ TEST_F(DevicePlayerTest, ProgressIsWhatTheNicsDo) {
   }
 }
 
-// Members whose queues in parts, and what these cost, the report leaves out; requests for events that
-// are counted as doorbells.
+// Members whose queues in parts, and what these cost, the report leaves out; requests for events
+// that are counted as doorbells.
 TEST_F(DevicePlayerTest, ReportsTellOfQueuesInParts) {
   Make("window=1", kAllPreposted, {.profile = {.name = "short", .sq_wqebbs = 16, .rq_wqes = 16}});
   Start({0, 1, 2});

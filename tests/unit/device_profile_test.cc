@@ -56,8 +56,8 @@ TEST(DeviceProfileTest, SaysWhereAndWhatIsWrong) {
   const std::pair<std::string, const char*> cases[] = {
       {File(R"("sq_wqebb": 16)"),
        "d:1:85: /limits/sq_wqebb: unknown key, did you mean 'sq_wqebbs'?"},
-      {File(R"("qps": 0)"), "d:1:84: /limits/qps: 0 is too small, the least is 1"},
-      {File(R"("sq_wqebbs": 3)"), "d:1:90: /limits/sq_wqebbs: 3 is too small, the least is 4"},
+      {File(R"("qps": 0)"), "d:1:84: /limits/qps: expected 1 or more, found 0"},
+      {File(R"("sq_wqebbs": 3)"), "d:1:90: /limits/sq_wqebbs: expected 4 or more, found 3"},
       {File(R"("rq_wqes": {"value": 65537})"),
        "d:1:102: /limits/rq_wqes/value: 65537 is too large, the limit is 65536"},
       {File(R"("qps": -1)"),

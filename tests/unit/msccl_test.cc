@@ -37,5 +37,18 @@ TEST(MscclTest, LimitsAreNamed) {
               HasSubstr("1>5 at node 1 makes 257 steps"));
 }
 
+// Catches files that load and are never used, as nobody's elements are a multiple of the chunks.
+TEST(MscclTest, SaysWhatNcclWillNotUse) {
+  const auto losses = [](uint64_t bytes) {
+    return MscclLosses(test::CompileOrDie({.nodes = 3, .message_bytes = bytes, .block_bytes = 10}));
+  };
+  EXPECT_EQ(losses(30).find(";"), std::string::npos);
+  // Three chunks of 8 bytes each.
+  EXPECT_THAT(losses(24), HasSubstr("; its chunks are equal, so the last block is not short"));
+  EXPECT_EQ(losses(24).find("NCCL takes"), std::string::npos);
+  EXPECT_THAT(losses(25), HasSubstr("; NCCL takes it for no message of 25 bytes, as they are no "
+                                    "multiple of its 3 chunks"));
+}
+
 }  // namespace
 }  // namespace prepost

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <numeric>
 
@@ -116,13 +117,20 @@ TEST(NetworkLoadTest, NothingIsBelowItsBound) {
                                .in_rate = random.Between(1, 20) / 2.0});
     }
     if (random.Coin()) network.core_rate = random.Between(1, 40) / 2.0;
+    network.rack_latency = random.Between(0, 20);
+    network.core_latency = random.Between(0, 20);
     ASSERT_TRUE(CheckNetwork(network, header.nodes).ok());
     const NetworkLoad load = MeasureLoad(PlanTables(plan), network);
     const std::vector<CutBound> cuts = BoundSeconds(network, header.root, header.message.bytes);
     EXPECT_EQ(cuts.empty(), header.nodes == 1);
-    for (const CutBound& cut : cuts) EXPECT_GE(load.seconds * (1 + 1e-9), cut.seconds) << cut.cut;
+    const double latency = BoundLatency(network, header.ports).seconds;
+    for (const CutBound& cut : cuts)
+      EXPECT_GE(load.seconds * (1 + 1e-9), cut.seconds + latency) << cut.cut;
+    EXPECT_GE(load.latency_seconds * (1 + 1e-9), latency);
+    EXPECT_GE(load.seconds * (1 + 1e-9), load.latency_seconds);
     const double block_rate = network.nodes[header.root.index()].out_rate;
-    EXPECT_GE(load.limited_rounds, LimitedRounds(cuts, header.message.blocks, block_rate));
+    EXPECT_GE(load.limited_rounds,
+              BoundLimitedRounds(cuts, header.message.blocks, block_rate).rounds);
     EXPECT_GE(load.limited_rounds, header.rounds);
     for (const Resource resource : Busiest(load)) {
       EXPECT_GE(load.seconds * (1 + 1e-9), load.of(resource).seconds);
@@ -136,6 +144,33 @@ TEST(NetworkLoadTest, NothingIsBelowItsBound) {
     }
     EXPECT_EQ(out, in);
   }
+}
+
+// Catches a bound that is needlessly low: where only latency costs, trees of one block are on it,
+// with the root's rack first.
+TEST(NetworkLoadTest, TreesReachTheBoundOfLatency) {
+  for (uint32_t nodes = 1; nodes <= 40; ++nodes) {
+    const Plan plan =
+        CompileOrDie({.nodes = nodes, .message_bytes = 0, .algorithm = "binomial_tree"});
+    Network network = Network::Uniform(nodes);
+    network.rack_latency = 3;
+    const NetworkLoad load = MeasureLoad(PlanTables(plan), network);
+    EXPECT_DOUBLE_EQ(load.seconds, BoundLatency(network, 1).seconds) << nodes;
+    EXPECT_DOUBLE_EQ(load.seconds, load.latency_seconds) << nodes;
+  }
+  // 0 sends to 2, the first of the other rack, and then both send inside.
+  const Plan plan = CompileOrDie({.nodes = 4, .message_bytes = 0, .algorithm = "binomial_tree"});
+  Network network = Racks(2, 2, 1);
+  network.rack_latency = 1;
+  network.core_latency = 10;
+  EXPECT_DOUBLE_EQ(BoundLatency(network, 1).seconds, 11);
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::array<uint32_t, 4>& rack_of :
+       {std::array{0u, 0u, 1u, 1u}, std::array{0u, 1u, 0u, 1u}, std::array{0u, 1u, 1u, 0u}}) {
+    for (uint32_t i = 0; i < 4; ++i) network.nodes[i].rack = rack_of[i];
+    least = std::min(least, MeasureLoad(PlanTables(plan), network).seconds);
+  }
+  EXPECT_DOUBLE_EQ(least, 11);
 }
 
 // Of a network that belongs to another plan, or has numbers that are none.

@@ -110,7 +110,8 @@ TEST(NodeOrderTest, ASpecsTopologyIsChecked) {
   EXPECT_THAT(CheckSpec(spec).ToString(), HasSubstr("/topology: file 't.json' is not read yet"));
 }
 
-// The plan crosses between racks k (R - 1) times with a rack schedule, whatever nodes the hosts are.
+// The plan crosses between racks k (R - 1) times with a rack schedule, whatever nodes the hosts
+// are.
 TEST(NodeOrderTest, PlansUseIt) {
   Spec spec{.nodes = 8,
             .root = NodeId(5),

@@ -92,7 +92,8 @@ TEST(PlanFolderTest, GivesEveryPlanAndEveryNodesPart) {
   }
 }
 
-// Catches a table of all channels, or of all nodes: with 4 billion of them there would be no memory.
+// Catches a table of all channels, or of all nodes: with 4 billion of them there would be no
+// memory.
 TEST(PlanFolderTest, ANodesPlanIsAsLargeAsItsShard) {
   PlanShard shard;
   shard.node = NodeId(7);

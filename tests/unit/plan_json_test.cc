@@ -204,6 +204,8 @@ TEST(PlanJsonTest, BoundsItsNumbers) {
   EXPECT_THAT(
       ErrorOf(SmallWith("\"bytes\": 3", "\"bytes\": -3")),
       HasSubstr("/message/bytes: expected an integer from 0 to 4611686018427387904, found -3"));
+  EXPECT_THAT(ErrorOf(SmallWith("\"block_bytes\": 1048576", "\"block_bytes\": 0")),
+              HasSubstr("/message/block_bytes: expected 1 or more, found 0"));
   EXPECT_THAT(ErrorOf(SmallWith("\"bytes\": 3", "\"bytes\": 99999999999999999999999")),
               HasSubstr("/message/bytes"));
   EXPECT_THAT(ErrorOf(SmallWith("\"bytes\": 3", "\"bytes\": 9223372036854775808")),

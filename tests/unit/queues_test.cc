@@ -139,7 +139,8 @@ TEST(QueuesTest, SelectionsLeaveOutAndCount) {
   EXPECT_LT(Occurrences(svg, "<g class=\"entry\">"), 42u);
 }
 
-/// The index of the first WAIT in `svg` for CQE `cqe` or later of CQ `cq`, in `queue`; none: SIZE_MAX.
+/// The index of the first WAIT in `svg` for CQE `cqe` or later of CQ `cq`, in `queue`; none:
+/// SIZE_MAX.
 size_t FirstWait(const std::string& svg, const std::string& queue, uint32_t cq, uint32_t cqe) {
   const std::regex wait("<title>" + queue + " (\\d+): WAIT CQ " + std::to_string(cq) +
                         " until CQE (\\d+), ");

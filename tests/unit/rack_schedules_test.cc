@@ -144,7 +144,8 @@ void Check(const Sizes& sizes, uint32_t k) {
 }
 
 // 2 to 9 racks of 1 to 20 nodes, equal and mixed, up to 90 blocks: a wrong egress, lag or offset
-// shows as a block sent before it came or a port used twice. PREPOST_SWEEP=1 takes 20 times as many.
+// shows as a block sent before it came or a port used twice. PREPOST_SWEEP=1 takes 20 times as
+// many.
 TEST(RackSchedulesTest, HoldForAnyRacks) {
   const uint32_t cases = std::getenv("PREPOST_SWEEP") != nullptr ? 5000 : 240;
   const uint64_t seed = test::TestSeed();

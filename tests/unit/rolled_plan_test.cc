@@ -24,21 +24,11 @@
 namespace prepost {
 namespace {
 
+using test::kRolledBlockBytes;
 using test::Random;
 using test::RolledNames;
+using test::RolledSpec;
 using test::RollOrDie;
-
-constexpr uint64_t kBlockBytes = 10;
-
-/// Racks, if the schedule knows them, are of 2, 3, 4, 1, .. nodes as there are more of these.
-Spec SpecOf(const std::string& algorithm, uint32_t nodes, uint32_t blocks = 1) {
-  return test::WithRacks({.nodes = nodes,
-                          .root = NodeId(nodes / 3),
-                          .message_bytes = blocks * kBlockBytes - 3,
-                          .block_bytes = kBlockBytes,
-                          .algorithm = algorithm},
-                         1 + nodes % 4);
-}
 
 /// `spec` for racks of these sizes, the root's first. The nodes of a rack are not neighbours.
 Spec WithUnevenRacks(Spec spec, std::vector<uint32_t> sizes) {
@@ -79,7 +69,7 @@ TEST(RolledPlanTest, UnrollsToWhatIsCompiled) {
   for (const std::string& name : RolledNames()) {
     for (uint32_t n = 1; n <= (kIsSweep ? 70 : 17); ++n) {
       for (uint32_t k = 1; k <= (kIsSweep ? 70 : 14); ++k)
-        ExpectUnrolledIsCompiled(SpecOf(name, n, k));
+        ExpectUnrolledIsCompiled(RolledSpec(name, n, k));
     }
   }
 }
@@ -92,7 +82,7 @@ TEST(RolledPlanTest, UnrollsToWhatIsCompiledForAllSmallRacks) {
       std::vector<uint32_t> sizes = {1 + layout % 5, layout / 5 % 4, layout / 20};
       std::erase(sizes, 0u);
       for (const uint32_t k : {1u, 2u, 3u, 4u, 5u, 7u, 12u, 23u}) {
-        ExpectUnrolledIsCompiled(WithUnevenRacks(SpecOf(name, 1, k), sizes));
+        ExpectUnrolledIsCompiled(WithUnevenRacks(RolledSpec(name, 1, k), sizes));
         if (HasFatalFailure()) return;
       }
     }
@@ -110,7 +100,7 @@ TEST(RolledPlanTest, UnrollsToWhatIsCompiledForLargerRacks) {
       size = i % 2 == 0 && &size != &sizes[0] ? sizes[0] : random.Between(1, size_max);
     const uint32_t k = random.Between(1, random.Coin() ? 12 : 200);
     ExpectUnrolledIsCompiled(
-        WithUnevenRacks(SpecOf(kRackSchedules[i % std::size(kRackSchedules)], 1, k), sizes));
+        WithUnevenRacks(RolledSpec(kRackSchedules[i % std::size(kRackSchedules)], 1, k), sizes));
     if (HasFatalFailure()) return;
   }
 }
@@ -120,8 +110,8 @@ TEST(RolledPlanTest, UnrollsToWhatIsCompiledAtRandom) {
   SCOPED_TRACE(test::TestSeed());
   const uint32_t most = kIsSweep ? 1000 : 90;
   for (int i = 0; i < 100; ++i) {
-    Spec spec = SpecOf(random.Pick(RolledNames()), random.Between(1, most + most / 2),
-                       random.Between(1, most));
+    Spec spec = RolledSpec(random.Pick(RolledNames()), random.Between(1, most + most / 2),
+                           random.Between(1, most));
     spec.root = NodeId(random.Between(0, spec.nodes - 1));
     spec = test::WithRacks(spec, random.Between(1, spec.nodes));
     const uint32_t window = random.Between(1, 5);
@@ -138,7 +128,7 @@ TEST(RolledPlanTest, SchedulesKnowTheirFans) {
   for (const std::string& name : RolledNames()) {
     const Algorithm algorithm = *FindAlgorithm(name);
     for (uint32_t n = 2; n <= 70; ++n) {
-      const std::vector<uint32_t> racks = OrderNodes(SpecOf(name, n)).rack_begin;
+      const std::vector<uint32_t> racks = OrderNodes(RolledSpec(name, n)).rack_begin;
       const RolledExtent rolled({.nodes = n, .racks = racks, .fanout = algorithm.fanout});
       const RolledSchedule& schedule = *algorithm.schedule->rolled();
       for (const uint32_t k : {1u, 2u, 3u, 4u, 7u, 20u, 70u}) {
@@ -169,13 +159,13 @@ TEST(RolledPlanTest, SchedulesKnowTheirFans) {
 }
 
 TEST(RolledPlanTest, RefusesWhatHasNoSuchForm) {
-  EXPECT_EQ(Roll(SpecOf("scatter_allgather", 5)).status().ToString(),
+  EXPECT_EQ(Roll(RolledSpec("scatter_allgather", 5)).status().ToString(),
             "/algorithm: 'scatter_allgather' has no rolled form, its parts depend on the number of "
             "blocks: it is compiled for one message size");
   // Catches slots by the million: racks of 2, 3, 5, 9, .. nodes have 1, 2, 3, 4, .. phases.
   std::vector<uint32_t> sizes;
   for (uint32_t phases = 1; phases <= 13; ++phases) sizes.push_back((1u << (phases - 1)) + 1);
-  const Spec spec = WithUnevenRacks(SpecOf("rack_circulant", 1), sizes);
+  const Spec spec = WithUnevenRacks(RolledSpec("rack_circulant", 1), sizes);
   EXPECT_THAT(Roll(spec, NodeId(7)).status().ToString(),
               testing::HasSubstr("racks of so many different sizes repeat themselves only after"));
 }
@@ -185,7 +175,7 @@ TEST(RolledPlanTest, RefusesWhatHasNoSuchForm) {
 TEST(RolledPlanTest, OneNodeAloneIsTheSame) {
   for (const std::string& name : RolledNames()) {
     for (const uint32_t n : {1, 2, 5, 8, 33}) {
-      const Spec spec = SpecOf(name, n);
+      const Spec spec = RolledSpec(name, n);
       const RolledPlan whole = RollOrDie(spec);
       for (uint32_t node = 0; node < n; ++node) {
         const Result<RolledPlan> alone = Roll(spec, NodeId(node));
@@ -210,7 +200,7 @@ TEST(RolledPlanTest, ProgramsOfManyNodesAreSmall) {
         "two_tree", "rack_chain", "rack_hybrid", "rack_circulant"}) {
     for (const uint32_t nodes : {kNodes, kNodes - 1}) {
       const Result<RolledPlan> alone =
-          Roll(test::WithRacks(SpecOf(name, nodes), 256), NodeId(12345));
+          Roll(test::WithRacks(RolledSpec(name, nodes), 256), NodeId(12345));
       ASSERT_TRUE(alone.ok());
       std::ostringstream out;
       WriteRolledPlan(*alone, out);
@@ -222,7 +212,7 @@ TEST(RolledPlanTest, ProgramsOfManyNodesAreSmall) {
 TEST(RolledPlanTest, FilesComeBackAsTheyWere) {
   for (const std::string& name : RolledNames()) {
     for (const uint32_t n : {1, 2, 3, 5, 8, 13}) {
-      RolledPlan plan = RollOrDie(SpecOf(name, n));
+      RolledPlan plan = RollOrDie(RolledSpec(name, n));
       if (n > 1)
         plan.programs[0].segments[0].phase = {.per_block = -3, .constant = 7, .divisor = 4};
       std::ostringstream out;
@@ -238,7 +228,7 @@ TEST(RolledPlanTest, FilesComeBackAsTheyWere) {
 TEST(VerifyRolledTest, AcceptsEverySchedule) {
   for (const std::string& name : RolledNames()) {
     for (const uint32_t n : {1, 2, 3, 4, 7, 8, 9, 10, 12, 23}) {
-      const RolledPlan plan = RollOrDie(SpecOf(name, n));
+      const RolledPlan plan = RollOrDie(RolledSpec(name, n));
       const Status status = VerifyRolled(plan).status();
       EXPECT_TRUE(status.ok()) << name << " n=" << n << ": " << status.ToString();
     }
@@ -292,9 +282,9 @@ std::string Damage(Random& random, RolledPlan& plan) {
 TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
   Random random(test::TestSeed());
   SCOPED_TRACE(test::TestSeed());
-  int refused = 0, accepted = 0, unproved = 0;
+  int refused = 0, accepted = 0, unproved = 0, refused_beyond = 0;
   for (int i = 0; i < 600; ++i) {
-    RolledPlan plan = RollOrDie(SpecOf(random.Pick(RolledNames()), random.Between(2, 7)));
+    RolledPlan plan = RollOrDie(RolledSpec(random.Pick(RolledNames()), random.Between(2, 7)));
     const RolledPlan sound = plan;
     std::string what = Damage(random, plan);
     if (!CheckRolled(plan).ok() || plan == sound) continue;
@@ -308,29 +298,42 @@ TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
     uint32_t wrong = 0;
     const uint32_t beyond = 2 * *last + 10;
     for (uint32_t k = 1; k <= beyond && wrong == 0; ++k) {
-      if (!Unroll(plan, k * kBlockBytes).ok()) wrong = k;
+      if (!Unroll(plan, k * kRolledBlockBytes).ok()) wrong = k;
     }
     EXPECT_EQ(verdict.ok(), wrong == 0)
         << plan.algorithm << " n=" << plan.nodes << " " << what << ": looked at " << *last
         << ", wrong with " << wrong << " blocks, " << verdict.ToString();
+    for (int sample = 0; sample < 6; ++sample) {  // half of them beyond
+      const uint32_t k =
+          sample % 2 == 0 ? random.Between(*last + 1, beyond) : random.Between(1, *last);
+      const bool is_right = Unroll(plan, k * kRolledBlockBytes).ok();
+      const Status of_one = VerifyRolledFor(plan, k);
+      EXPECT_TRUE(is_right || !of_one.ok()) << plan.algorithm << " " << what << " k=" << k;
+      if (verdict.ok() || k <= *last) {
+        EXPECT_EQ(of_one.ok(), is_right) << k << " " << of_one.ToString();
+      }
+      if (k > *last && !is_right) ++refused_beyond;
+    }
     ++(verdict.ok() ? accepted : refused);
   }
   EXPECT_GT(refused, 150);
+  EXPECT_GT(refused_beyond, 150);
   EXPECT_GT(accepted, 0);  // damage that changes nothing
   EXPECT_GT(unproved, 0);
 }
 
-// Catches a period that is not counted, and one that is although the segment has no middle: the last
-// of 40 slots has no send, and only the last round is played from them.
+// Catches a period that is not counted, and one that is although the segment has no middle: the
+// last of 40 slots has no send, and only the last round is played from them.
 TEST(VerifyRolledTest, CountsThePeriodsOfWhatRepeats) {
-  RolledPlan plan = RollOrDie(SpecOf("chain", 2));
+  RolledPlan plan = RollOrDie(RolledSpec("chain", 2));
   std::vector<Segment>& segments = plan.programs[0].segments;
   Segment last = segments[0];
   segments[0].to = last.from = {.per_block = 1, .constant = -1};
   last.slots.assign(40, last.slots[0]);
   last.slots[39].send.reset();
   segments.push_back(last);
-  EXPECT_THAT(VerifyRolled(plan).status().message(), testing::HasSubstr("unrolled to k = 40 blocks"));
+  EXPECT_THAT(VerifyRolled(plan).status().message(),
+              testing::HasSubstr("unrolled to k = 40 blocks"));
   segments[1].phase = {.per_block = -1, .constant = 1};  // always slot 0
   const Result<uint32_t> settled = VerifyRolled(plan);
   ASSERT_TRUE(settled.ok()) << settled.status().ToString();
@@ -341,13 +344,13 @@ TEST(VerifyRolledTest, CountsThePeriodsOfWhatRepeats) {
 TEST(VerifyRolledTest, KnowsWhatIsWrongWithOneNodeAlone) {
   for (const std::string& name : RolledNames()) {
     for (uint32_t node = 0; node < 9; ++node) {
-      const RolledPlan alone = *Roll(SpecOf(name, 9), NodeId(node));
+      const RolledPlan alone = *Roll(RolledSpec(name, 9), NodeId(node));
       const Result<uint32_t> settled = VerifyRolledPrograms(alone);
       EXPECT_TRUE(settled.ok()) << name << " node " << node << ": " << settled.status().ToString();
     }
   }
   const auto refuses = [](const std::function<void(Segment&)>& damage, const char* message) {
-    RolledPlan alone = *Roll(SpecOf("chain", 9), NodeId(5));  // in the middle
+    RolledPlan alone = *Roll(RolledSpec("chain", 9), NodeId(5));  // in the middle
     damage(alone.programs[0].segments[0]);
     EXPECT_EQ(VerifyRolledPrograms(alone).status().ToString(), message);
   };
@@ -368,8 +371,8 @@ TEST(VerifyRolledTest, KnowsWhatIsWrongWithOneNodeAlone) {
       "/programs/0: with 1 block: node 5 has a transfer in round 11, the plan has 8 rounds");
 }
 
-// Going round by round through a gap took minutes, for each number of blocks. Long segments in which
-// nothing happens for long are as bad.
+// Going round by round through a gap took minutes, for each number of blocks. Long segments in
+// which nothing happens for long are as bad.
 TEST(VerifyRolledTest, GapsTakeNoTime) {
   RolledPlan alone = test::WithGap(100);
   EXPECT_TRUE(VerifyRolledPrograms(alone).ok()) << VerifyRolledPrograms(alone).status().ToString();
@@ -392,7 +395,7 @@ TEST(VerifyRolledTest, GapsTakeNoTime) {
 
 // A leaf of a tree receives once in a period. Catches a walk through the rounds in between.
 TEST(VerifyRolledTest, EmptySlotsAreSkipped) {
-  const RolledPlan leaf = *Roll(SpecOf("kary_tree=5", 9), NodeId(2));  // the last one
+  const RolledPlan leaf = *Roll(RolledSpec("kary_tree=5", 9), NodeId(2));  // the last one
   const RolledRounds rounds(leaf.programs[0], 4);
   uint32_t visits = 0;
   for (uint32_t round = rounds.begin(); round < rounds.end(); round = rounds.Next(round + 1)) {
@@ -404,7 +407,7 @@ TEST(VerifyRolledTest, EmptySlotsAreSkipped) {
 
 // A small file that would keep the proof busy for hours: 2^50 rounds, most of them idle.
 TEST(VerifyRolledTest, RefusesMoreRoundsThanCanBeLookedAt) {
-  RolledPlan alone = *Roll(SpecOf("chain", 2), NodeId(1));
+  RolledPlan alone = *Roll(RolledSpec("chain", 2), NodeId(1));
   constexpr uint32_t kPeriod = 1u << 15;
   alone.rounds = {.constant = int64_t{1} << 32};
   Segment& segment = alone.programs[0].segments[0];

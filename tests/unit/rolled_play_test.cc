@@ -13,20 +13,11 @@
 namespace prepost {
 namespace {
 
+using test::kRolledBlockBytes;
 using test::Random;
 using test::RolledNames;
+using test::RolledSpec;
 using test::RollOrDie;
-
-constexpr uint64_t kBlockBytes = 10;
-
-Spec SpecOf(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
-  return test::WithRacks({.nodes = nodes,
-                          .root = NodeId(nodes / 3),
-                          .message_bytes = blocks * kBlockBytes - 3,
-                          .block_bytes = kBlockBytes,
-                          .algorithm = algorithm},
-                         1 + nodes % 4);
-}
 
 /// `after` of a flat op, without what is `look_ahead` ops back or more.
 std::vector<OpId> Near(std::span<const OpId> after, size_t op, size_t look_ahead) {
@@ -99,12 +90,12 @@ TEST(RolledPlayTest, StreamsAreWhatUnrollGives) {
   for (const std::string& name : RolledNames()) {
     for (uint32_t n = 1; n <= 13; ++n) {
       for (uint32_t k = 1; k <= 12; ++k) {
-        ExpectStreamsAreUnrolled(WithModes(SpecOf(name, n, k), random), random);
+        ExpectStreamsAreUnrolled(WithModes(RolledSpec(name, n, k), random), random);
         if (HasFatalFailure()) return;
       }
     }
     for (int i = 0; i < 8; ++i) {
-      const Spec spec = SpecOf(name, random.Between(14, 40), random.Between(1, 40));
+      const Spec spec = RolledSpec(name, random.Between(14, 40), random.Between(1, 40));
       ExpectStreamsAreUnrolled(WithModes(spec, random), random);
       if (HasFatalFailure()) return;
     }
@@ -118,7 +109,7 @@ TEST(RolledPlayTest, StreamsOfEveryReadyModeAreWhatUnrollGives) {
   for (const std::string& name : RolledNames()) {
     for (const char* mode : {"channel", "barrier", "retry", "window=1", "window=3"}) {
       for (const char* send_window : {"none", "1", "2"}) {
-        Spec spec = SpecOf(name, 9, 11);
+        Spec spec = RolledSpec(name, 9, 11);
         spec.ready = *ParseReady(mode);
         spec.send_window = *ParseSendWindow(send_window);
         ExpectStreamsAreUnrolled(spec, random);
@@ -131,7 +122,7 @@ TEST(RolledPlayTest, StreamsOfEveryReadyModeAreWhatUnrollGives) {
 // A node's own file: the same ops, by channels that only it knows.
 TEST(RolledPlayTest, OneNodesFileHasTheSameOps) {
   for (const std::string& name : RolledNames()) {
-    const Spec spec = SpecOf(name, 11, 9);
+    const Spec spec = RolledSpec(name, 11, 9);
     const RolledPlan rolled = RollOrDie(spec);
     const RolledPlay whole = *RolledPlay::Make(rolled, *spec.message_bytes);
     for (uint32_t node = 0; node < spec.nodes; ++node) {
@@ -155,8 +146,8 @@ TEST(RolledPlayTest, OneNodesFileHasTheSameOps) {
 
 // Catches a count by rounds instead of by segments: this one has 2^24 blocks.
 TEST(RolledPlayTest, TheLargestMessageTakesNoTimeToPrepare) {
-  const RolledPlan rolled = RollOrDie(SpecOf("binomial_pipeline", 16, 1));
-  const Result<RolledPlay> play = RolledPlay::Make(rolled, kBlockBytes << 24);
+  const RolledPlan rolled = RollOrDie(RolledSpec("binomial_pipeline", 16, 1));
+  const Result<RolledPlay> play = RolledPlay::Make(rolled, kRolledBlockBytes << 24);
   ASSERT_TRUE(play.ok()) << play.status().ToString();
   uint64_t received = 0;
   for (const ChannelOps& channel : play->ChannelOpsOf(NodeId(0))) {
@@ -169,7 +160,7 @@ TEST(RolledPlayTest, TheLargestMessageTakesNoTimeToPrepare) {
 // Catches a stream that goes round by round through a gap of 4 billion.
 TEST(RolledPlayTest, GapsTakeNoTime) {
   const RolledPlan alone = test::WithGap(4'000'000'000);
-  const Result<RolledPlay> play = RolledPlay::Make(alone, 3 * kBlockBytes);
+  const Result<RolledPlay> play = RolledPlay::Make(alone, 3 * kRolledBlockBytes);
   ASSERT_TRUE(play.ok()) << play.status().ToString();
   const std::unique_ptr<OpStream> stream = play->OpsOf(NodeId(5));
   for (uint32_t i = 0; i < 6; ++i) {
@@ -180,7 +171,7 @@ TEST(RolledPlayTest, GapsTakeNoTime) {
 }
 
 TEST(RolledPlayTest, RefusesWhatCannotBePlayed) {
-  RolledPlan rolled = RollOrDie(SpecOf("chain", 3, 4));
+  RolledPlan rolled = RollOrDie(RolledSpec("chain", 3, 4));
   EXPECT_EQ(RolledPlay::Make(rolled, UINT64_MAX).status().code(), StatusCode::kRejected);
   Segment& segment = rolled.programs[1].segments[0];
   segment.clamps = true;

@@ -188,8 +188,9 @@ std::optional<uint32_t> RoundsByFormula(const std::string& name, uint32_t n, uin
   return k - 1 + log_up;
 }
 
-// All n <= 40 with all k <= 24, more n with fewer k: the transfers are those of the closed forms, seen from the sender and from
-// the receiver, nothing happens outside the active rounds, and the round count is the formula's.
+// All n <= 40 with all k <= 24, more n with fewer k: the transfers are those of the closed forms,
+// seen from the sender and from the receiver, nothing happens outside the active rounds, and the
+// round count is the formula's.
 TEST(ScheduleTest, MatchesTheClosedForms) {
   for (const Schedule* schedule : Schedules()) {
     if (schedule->NeedsWholeRacks()) continue;  // they are made of others: rack_schedules_test.cc
@@ -429,7 +430,8 @@ TEST(CirculantTest, IsOptimalForEveryNumberOfNodes) {
   }
 }
 
-// Every node has one sender and at most two receivers per tree, and the rounds are within the bound.
+// Every node has one sender and at most two receivers per tree, and the rounds are within the
+// bound.
 TEST(TwoTreeTest, IsWithinItsBoundWithFourNeighbours) {
   for (uint32_t n = 2; n <= 600; n += n < 70 ? 1 : 13) {
     uint32_t q = 0;

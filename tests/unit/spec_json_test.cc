@@ -54,7 +54,14 @@ TEST(SpecJsonTest, SaysWhatIsWrong) {
               HasSubstr("/algoritm: unknown key, did you mean 'algorithm'?"));
   EXPECT_THAT(ErrorOf(R"(, "nodes": "8")"),
               HasSubstr("/nodes: expected an integer from 0 to 4294967295, found string \"8\""));
-  EXPECT_THAT(ErrorOf(R"(, "block_bytes": -1)"), HasSubstr("/block_bytes: expected an integer"));
+  EXPECT_THAT(ErrorOf(R"(, "block_bytes": 0)"),
+              HasSubstr("/block_bytes: expected 1 or more, found 0"));
+  EXPECT_THAT(ErrorOf(R"(, "block_bytes": -1)"),
+              HasSubstr("/block_bytes: expected an integer from 1 to 4611686018427387904"));
+  EXPECT_THAT(ErrorOf(R"(, "block_bytes": "64KiB")"),
+              HasSubstr("/block_bytes: expected a number or \"auto\", found string \"64KiB\""));
+  EXPECT_THAT(ErrorOf(R"(, "message_bytes": 4611686018427387905)"),
+              HasSubstr("/message_bytes: 4611686018427387905 is too large"));
   EXPECT_THAT(ErrorOf(R"(, "ready": "windows=1")"),
               HasSubstr("/ready: unknown ready mode 'windows=1', did you mean"));
   EXPECT_THAT(ErrorOf(R"(, "ready": "window=0")"), HasSubstr("'0' is no window"));
@@ -80,13 +87,18 @@ TEST(SpecTest, ValuesAreChecked) {
   EXPECT_EQ(error_of(spec), "/root: root 4 is out of range, the nodes are 0 to 3");
   spec = good;
   spec.block_bytes = 0;
-  EXPECT_THAT(error_of(spec), HasSubstr("/block_bytes: block size is 0 bytes"));
+  EXPECT_THAT(error_of(spec), HasSubstr("/block_bytes: block size is 0 bytes, expected 1 or more"));
   spec = good;
   spec.message_bytes = UINT64_MAX;
-  EXPECT_THAT(error_of(spec), HasSubstr("/message_bytes"));
+  EXPECT_THAT(error_of(spec), HasSubstr("/message_bytes: message of 18446744073709551615 bytes"));
+  spec = good;
+  spec.block_bytes = UINT64_MAX;
+  EXPECT_THAT(error_of(spec), HasSubstr("/block_bytes: block size of 18446744073709551615 bytes"));
   spec = good;
   spec.message_bytes = uint64_t{1} << 60;
-  EXPECT_THAT(error_of(spec), HasSubstr("makes 1099511627776 blocks, the limit is 16777216"));
+  EXPECT_EQ(error_of(spec),
+            "/block_bytes: message of 1152921504606846976 bytes in blocks of 1048576 makes "
+            "1099511627776 blocks, the limit is 16777216");
   spec = good;
   spec.nodes = kNodesMax;
   spec.message_bytes = 1u << 30;

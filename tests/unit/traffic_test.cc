@@ -32,6 +32,7 @@ TEST(TrafficTest, ChainByHand) {
   EXPECT_EQ(traffic.blocks, 9u);
   EXPECT_EQ(traffic.credits, 0u);
   EXPECT_EQ(traffic.channel_blocks, (std::vector<uint32_t>{3, 3, 3}));
+  EXPECT_EQ(traffic.channel_bytes, (std::vector<uint64_t>{30, 30, 30}));
   EXPECT_FALSE(traffic.nodes[0].last_round);
   EXPECT_EQ(traffic.nodes[1].last_round, 2u);
   EXPECT_EQ(traffic.nodes[3].last_round, 4u);

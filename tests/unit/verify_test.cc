@@ -113,11 +113,13 @@ const Example kShapeExamples[] = {
     {"Root", BarrierChain, [](Draft& d) { d.header.root = NodeId(3); }, Rule::kShape, "/root",
      "root 3 is out of range, the nodes are 0 to 2"},
     {"BlockBytes", BarrierChain, [](Draft& d) { d.header.message.block_bytes = 0; }, Rule::kShape,
-     "/message", "block size is 0 bytes"},
+     "/message/block_bytes", "block size is 0 bytes, expected 1 or more"},
     {"Blocks", BarrierChain, [](Draft& d) { d.header.message.blocks = 3; }, Rule::kShape,
      "/message/blocks", "expected 2 blocks for 20 bytes in blocks of 10, found 3"},
     {"BytesOverflow", BarrierChain, [](Draft& d) { d.header.message.bytes = ~uint64_t{0}; },
-     Rule::kShape, "/message", "above the limit"},
+     Rule::kShape, "/message/bytes", "above the limit"},
+    {"TooManyBlocks", BarrierChain, [](Draft& d) { d.header.message.bytes = uint64_t{10} << 25; },
+     Rule::kShape, "/message/block_bytes", "makes 33554432 blocks, the limit is 16777216"},
     {"WindowOfBarrier", BarrierChain, [](Draft& d) { d.header.ready.window = 2; }, Rule::kShape,
      "/ready/window", "window 2 with ready mode barrier, expected none"},
     {"WindowMissing", WindowChain, [](Draft& d) { d.header.ready.window = 0; }, Rule::kShape,
@@ -231,7 +233,8 @@ void MakeCircle(Draft& draft) {
   draft.programs[1].ops[1].after = {0};
 }
 
-/// The same in one round, of which each rule but acyclic holds: that no round goes back is no proof.
+/// The same in one round, of which each rule but acyclic holds: that no round goes back is no
+/// proof.
 void MakeCircleInOneRound(Draft& draft) {
   draft = EmptyDraft(3, 2, 3);
   AddMessage(draft, 0, 1, 0, 0);
