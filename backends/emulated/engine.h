@@ -34,8 +34,10 @@
 #ifndef PREPOST_BACKENDS_EMULATED_ENGINE_H_
 #define PREPOST_BACKENDS_EMULATED_ENGINE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -110,6 +112,18 @@ struct CqEvent {
   uint32_t cqn = 0;  ///< 0: see NicState::errors
 };
 
+/// Virtual time: whoever acts for hosts, on the engine's thread, when all else that happens at that
+/// time has happened.
+class HostHandler {
+ public:
+  /// `events` have come since the last time. Also called after VirtualClock::Hold(). False: the
+  /// engine is to stop.
+  virtual bool Act(std::span<const CqEvent> events) = 0;
+
+ protected:
+  ~HostHandler() = default;
+};
+
 struct EngineCounters {
   uint64_t wqes = 0;      ///< send WQEs fetched
   uint64_t messages = 0;  ///< delivered
@@ -141,7 +155,11 @@ class Engine final : private TimeHandler {
   /// Notes what a host did that no driver should.
   void Misuse(const NicState& nic, const std::string& what);
 
-  std::vector<CqEvent> TakeEvents() { return std::exchange(events_, {}); }
+  bool is_timed() const { return options_.time.is_on(); }
+  std::vector<CqEvent> TakeEvents() {
+    if (options_.time.hosts != nullptr) return {};  // theirs, when their time comes
+    return std::exchange(events_, {});
+  }
   const std::vector<NicEvent>& log() const { return log_; }
   /// What the host did that no driver should: first of each, in words, in order of occurrence.
   const std::vector<std::string>& misuses() const { return misuses_; }
@@ -218,16 +236,19 @@ class Engine final : private TimeHandler {
     kReturnDue,
     kRetryDue
   };
-  bool is_timed() const { return options_.time.is_on(); }
   Picoseconds now() const { return options_.time.clock->now(); }
   const NicCosts& costs() const { return options_.time.costs; }
   bool RunTimed(uint64_t steps);
   void Proceed(QpState& qp);
-  bool RunDue();
+  bool HostsAct();
   bool AdvanceTime();
   bool EndFlows();
+  bool RunDue();
+  static void ForeseeLandings(std::span<void* const> qps);
   bool has_due() const { return due_taken_ != due_.size(); }
   QpState& TakeDue();
+  static void Foresee(const QpState& qp);
+  static void ForeseeSoon(const QpState& qp);
   void OnTime(const TimedEvent& event) override;
   void ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void RingAt(NicState& nic, uint64_t first_bytes);
@@ -264,8 +285,10 @@ class Engine final : private TimeHandler {
   // Virtual time.
   std::vector<QpState*> due_;  // QPs that can do something now, oldest first
   size_t due_taken_ = 0;       // from the front of due_
-  size_t retries_due_ = 0;     // by events of the clock
+  size_t retries_due_ = 0;     // events of the clock
+  size_t doorbells_due_ = 0;   // the same
   std::vector<CqEvent> events_;
+  std::vector<CqEvent> acted_on_;  // virtual time: a host acts on these
   std::vector<NicEvent> log_;
   std::vector<std::string> misuses_;
   nic::SendWqe wqe_;                     // scratch: the WQE at hand
@@ -281,7 +304,8 @@ inline void Prefetch(std::span<const std::byte> ring, size_t index, size_t strid
 
 template <typename T>
 void PrefetchObject(const T& object) {
-  for (size_t at = 0; at < sizeof object; at += 64) {
+  // Of larger ones, the first lines are those that count.
+  for (size_t at = 0; at < std::min<size_t>(sizeof object, 256); at += 64) {
     __builtin_prefetch(reinterpret_cast<const std::byte*>(&object) + at, 1);
   }
 }

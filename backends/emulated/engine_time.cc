@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
@@ -33,6 +34,12 @@ namespace {
 /// Of a payload that could not be read.
 constexpr uint32_t kRefusedTag = 0xffffffff;
 
+/// Messages that arrive together.
+constexpr size_t kBatch = 8;
+/// How many QPs ahead memory is asked for.
+constexpr size_t kFar = 4;
+constexpr size_t kNear = 2;
+
 std::string Describe(uint32_t tag) {
   return tag == kNoTag ? "a block that was not there yet" : fmt::format("block {}", tag - 1);
 }
@@ -44,23 +51,22 @@ bool Engine::RunTimed(uint64_t steps) {
     ++steps_;
     if (has_due()) {
       Proceed(TakeDue());
-    } else if (!RunDue()) {
-      if (!events_.empty() || options_.time.clock->TakeHold()) break;  // hosts act now
-      if (!AdvanceTime() && !WakeRnrWaiters(true)) return false;
+    } else if (!EndFlows() && !RunDue()) {
+      if (!events_.empty() || options_.time.clock->TakeHold()) {
+        if (!HostsAct()) break;
+      } else if (!AdvanceTime() && !WakeRnrWaiters(true)) {
+        return false;
+      }
     }
   }
   return true;
 }
 
 /// Which of the queues is first makes no difference to what happens when. In the order in which they
-/// became due, the memory that the next but one needs has come until it is its turn.
+/// became due, the memory that a queue needs is on its way until it is its turn.
 QpState& Engine::TakeDue() {
-  constexpr size_t kAhead = 2;
-  if (due_taken_ + kAhead < due_.size()) {
-    const QpState& soon = *due_[due_taken_ + kAhead];
-    Prefetch(soon.memory.sq, soon.sq_next, nic::kWqebbBytes);
-    if (soon.remote != nullptr) PrefetchObject(*soon.remote);
-  }
+  if (due_taken_ + kFar < due_.size()) Foresee(*due_[due_taken_ + kFar]);
+  if (due_taken_ + kNear < due_.size()) ForeseeSoon(*due_[due_taken_ + kNear]);
   QpState& qp = *due_[due_taken_++];
   if (due_taken_ == due_.size()) {
     due_.clear();
@@ -68,6 +74,32 @@ QpState& Engine::TakeDue() {
   }
   qp.is_due = false;
   return qp;
+}
+
+/// Asks for the memory that pointers in the QP lead to, which is in the cache itself.
+void Engine::Foresee(const QpState& qp) {
+  Prefetch(qp.memory.sq, qp.sq_next, nic::kWqebbBytes);
+  Prefetch(qp.memory.sq, size_t{qp.sq_next} + 1, nic::kWqebbBytes);
+  PrefetchObject(qp.send_cq);
+  PrefetchObject(qp.nic);
+  if (qp.remote != nullptr) PrefetchObject(*qp.remote);
+}
+
+/// Asks for what is one step farther: the CQ that the WQE at hand waits for, where a message lands.
+void Engine::ForeseeSoon(const QpState& qp) {
+  const size_t index = size_t{qp.sq_next} + (qp.has_waited ? 1 : 0);
+  const std::byte* wqe =
+      qp.memory.sq.data() + (index * nic::kWqebbBytes & (qp.memory.sq.size() - 1));
+  if (static_cast<Opcode>(wqe[nic::control::kOpcode]) == Opcode::kWait) {
+    const auto number =
+        nic::LoadBigEndian<uint32_t>(wqe + nic::kSegmentBytes + nic::coordination::kNumber);
+    if (const CqState* cq = qp.nic.FindCq(number)) PrefetchObject(*cq);
+  }
+  if (qp.remote == nullptr) return;
+  PrefetchObject(qp.remote->recv_cq);
+  if (!qp.remote->memory.rq.empty()) {
+    Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
+  }
 }
 
 /// Does all that the queue can do now.
@@ -85,8 +117,13 @@ void Engine::Proceed(QpState& qp) {
   }
 }
 
-/// Lets one thing happen that is due now. False when none is.
-bool Engine::RunDue() { return EndFlows() || options_.time.clock->RunDue(); }
+/// False when the engine is to stop, for hosts to act or for good.
+bool Engine::HostsAct() {
+  if (options_.time.hosts == nullptr) return false;
+  acted_on_.clear();
+  acted_on_.swap(events_);
+  return options_.time.hosts->Act(acted_on_);
+}
 
 /// Goes on to when something is due. False when nothing will be.
 bool Engine::AdvanceTime() {
@@ -101,23 +138,51 @@ bool Engine::AdvanceTime() {
 /// Some of the messages that leave the wire now; false when none does. A few at a time, for the
 /// memory of all to come while the first are at work.
 bool Engine::EndFlows() {
-  std::array<void*, 8> owners;
-  const size_t count = options_.time.network->TakeEnded(now(), owners);
-  const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(owners[i]); };
-  for (size_t i = 0; i < count; ++i) PrefetchObject(qp(i));
-  for (size_t i = 0; i < count; ++i) PrefetchObject(*qp(i).remote);
-  for (size_t i = 0; i < count; ++i) {
-    const QpState& remote = *qp(i).remote;
-    PrefetchObject(remote.recv_cq);
-    PrefetchObject(qp(i).send_cq);
-    Prefetch(remote.memory.rq, remote.rq_done, nic::kReceiveStrideBytes);
-  }
-  for (size_t i = 0; i < count; ++i) EndFlow(qp(i));
+  std::array<void*, kBatch> qps;
+  const size_t count = options_.time.network->TakeEnded(now(), qps);
+  ForeseeLandings(std::span(qps).first(count));
+  for (size_t i = 0; i < count; ++i) EndFlow(*static_cast<QpState*>(qps[i]));
   return count != 0;
+}
+
+/// Some of the events that are due now, in the same way.
+bool Engine::RunDue() {
+  std::array<void*, kBatch> subjects;
+  const size_t count = options_.time.clock->SubjectsDue(*this, subjects);
+  // Only the first doorbells are about NICs, and cost a moment here.
+  if (doorbells_due_ == 0) ForeseeLandings(std::span(subjects).first(count));
+  if (!options_.time.clock->RunDue()) return false;
+  for (size_t i = 1; i < count && events_.empty(); ++i) options_.time.clock->RunDue();
+  return true;
+}
+
+/// Messages of these QPs are about to arrive, or to be acknowledged.
+void Engine::ForeseeLandings(std::span<void* const> qps) {
+  const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(qps[i]); };
+  for (size_t i = 0; i < qps.size(); ++i) PrefetchObject(qp(i));
+  for (size_t i = 0; i < qps.size(); ++i) {
+    if (qp(i).remote != nullptr) PrefetchObject(*qp(i).remote);
+  }
+  for (size_t i = 0; i < qps.size(); ++i) {
+    PrefetchObject(qp(i).send_cq);
+    const QpState* remote = qp(i).remote;
+    if (remote == nullptr || remote->memory.rq.empty()) continue;
+    PrefetchObject(remote->recv_cq);
+    PrefetchObject(remote->nic);
+    Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
+  }
+  for (size_t i = 0; i < qps.size(); ++i) {
+    const CqState& sends = qp(i).send_cq;
+    if (sends.first_waiter != nullptr) PrefetchObject(*sends.first_waiter);
+    if (qp(i).remote == nullptr) continue;
+    const CqState& receives = qp(i).remote->recv_cq;
+    if (receives.first_waiter != nullptr) PrefetchObject(*receives.first_waiter);
+  }
 }
 
 void Engine::OnTime(const TimedEvent& event) {
   if (event.what == kDoorbellDue) {
+    --doorbells_due_;
     return ReadDoorbell(*static_cast<NicState*>(event.subject), event.value);
   }
   QpState& qp = *static_cast<QpState*>(event.subject);
@@ -148,6 +213,7 @@ void Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value
 void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
   nic.doorbells_until = std::max(now(), nic.doorbells_until) + costs().doorbell;
   if (nic.doorbells_until == now()) return ReadDoorbell(nic, first_bytes);
+  ++doorbells_due_;
   ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes);
 }
 

@@ -163,10 +163,19 @@ struct alignas(64) QpState {
   std::array<uint32_t, kStages> priority = {};
 };
 
-struct NicState {
+/// What is used for each message comes first.
+struct alignas(64) NicState {
   NodeId node;
   bool has_failed = false;    ///< as a whole: nothing moves any more, and no command is taken
   bool is_link_down = false;  ///< it reaches nobody but itself
+  MemoryTable memory;
+  std::vector<ArenaPointer<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
+  std::vector<ArenaPointer<QpState>> qps;  ///< number = kFirstQpn + position; null: destroyed
+  Picoseconds doorbells_until = 0;         ///< virtual time: all doorbells so far have come
+  uint64_t rnr_retries = 0;                ///< of peers, because this NIC had no receive posted
+  /// QPs that were destroyed or reset. Peers still have them as remotes, and find out.
+  std::vector<ArenaPointer<QpState>> retired_qps;
+
   /// The engine notes them; for the host.
   void NoteError(const nic::ErrorEvent& error) {
     const std::lock_guard lock(error_mutex);
@@ -177,13 +186,6 @@ struct NicState {
   std::mutex error_mutex;
   std::vector<nic::ErrorEvent> errors;  // guarded by error_mutex
   std::atomic<bool> has_errors = false;
-  MemoryTable memory;
-  Picoseconds doorbells_until = 0;            ///< virtual time: all doorbells so far have come
-  uint64_t rnr_retries = 0;                   ///< of peers, because this NIC had no receive posted
-  std::vector<ArenaPointer<CqState>> cqs;     ///< number = kFirstCqn + position; null: destroyed
-  std::vector<ArenaPointer<QpState>> qps;     ///< number = kFirstQpn + position; null: destroyed
-  /// QPs that were destroyed or reset. Peers still have them as remotes, and find out.
-  std::vector<ArenaPointer<QpState>> retired_qps;
 
   // Object numbers never look like positions.
   static constexpr uint32_t kFirstCqn = 0x400;

@@ -17,6 +17,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "prepost/backends/emulated/virtual_time.h"
@@ -41,6 +42,18 @@ class TimeQueue {
   /// When the next thing is due; kNever: there is none.
   Picoseconds next_at() const { return next_at_; }
 
+  struct Entry {
+    Picoseconds at;
+    T thing;
+  };
+  /// What is due at the next time; until something is put in or taken. Only when that time has come:
+  /// nothing may be put in for before it any more.
+  std::span<const Entry> Due() {
+    if (empty()) return {};
+    if (taken_ == buckets_[0].size()) Refill();
+    return std::span<const Entry>(buckets_[0]).subspan(taken_);
+  }
+
   /// Needs !empty().
   T Pop() {
     if (taken_ == buckets_[0].size()) Refill();
@@ -56,11 +69,6 @@ class TimeQueue {
   }
 
  private:
-  struct Entry {
-    Picoseconds at;
-    T thing;
-  };
-
   size_t BucketOf(Picoseconds at) const {
     return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(at ^ last_)));
   }

@@ -6,8 +6,10 @@
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "prepost/backends/emulated/time_queue.h"
@@ -44,6 +46,16 @@ class VirtualClock {
   /// When the next event is due; kNever: none is.
   Picoseconds next_at() const { return due_.next_at(); }
   size_t events() const { return due_.size(); }
+  /// The subjects of the first events of `handler` that are due now, as many as there is room for;
+  /// returns how many. For a handler that wants to know what is coming.
+  size_t SubjectsDue(const TimeHandler& handler, std::span<void*> subjects) {
+    size_t count = 0;
+    if (due_.next_at() != now_) return count;
+    for (const auto& entry : due_.Due().first(std::min(due_.Due().size(), subjects.size()))) {
+      if (entry.thing.handler == &handler) subjects[count++] = entry.thing.event.subject;
+    }
+    return count;
+  }
   /// Lets the first of the events that are due now happen. False when none is.
   bool RunDue() {
     if (due_.next_at() != now_) return false;

@@ -12,8 +12,8 @@
 // What a look takes is known at once (host_thread.cc), so its end needs no event.
 //
 // Time stands still while threads act, and they act when all else that happens at that time has
-// happened: the engine stops before it goes on (VirtualClock::Hold). So it does not matter which of
-// several CQEs of the same time was written first.
+// happened (HostHandler). So it does not matter which of several CQEs of the same time was written
+// first.
 #include "prepost/backends/emulated/virtual_hosts.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@
 namespace prepost::emulated {
 namespace {
 
-constexpr uint64_t kSteps = 1 << 20;  // between two looks at the checkpoint
+constexpr uint64_t kSteps = 1 << 12;  // between two looks at the checkpoint
 constexpr size_t kStuckNodesMax = 3;  // that are named
 constexpr size_t kStuckOpsMax = 3;    // of each
 
@@ -86,14 +86,17 @@ struct Player {
   Picoseconds idle_from = 0;  ///< through with what it found, it looks for more
 };
 
-class HostsRun final : private TimeHandler {
+class HostsRun final : private TimeHandler, private HostHandler {
  public:
   HostsRun(std::span<const VirtualGroup> groups, uint32_t hosts, FluidNetwork network,
            const VirtualHostsOptions& options)
       : plans_(groups),
         options_(options),
         network_(std::move(network)),
-        fabric_(hosts, {.time = {.clock = &clock_, .network = &network_, .costs = options.nic}}),
+        fabric_(hosts, {.time = {.clock = &clock_,
+                                 .network = &network_,
+                                 .costs = options.nic,
+                                 .hosts = this}}),
         players_of_(hosts),
         cores_(hosts) {
     result_.hosts.resize(hosts);
@@ -108,13 +111,11 @@ class HostsRun final : private TimeHandler {
   }
 
   Status Run() {
-    std::vector<CqEvent> events;
     for (left_ = players_.size(); left_ != 0;) {
-      const bool is_busy = fabric_.RunSome(kSteps, &events);
-      for (const CqEvent& event : events) TakeEvent(event);
-      if (!is_busy && due_.empty()) return Stuck();
-      if (due_.empty()) PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
-      for (; !due_.empty(); due_.pop_front()) PREPOST_RETURN_IF_ERROR(Act(due_.front()));
+      const bool is_busy = fabric_.RunSome(kSteps);
+      PREPOST_RETURN_IF_ERROR(status_);
+      if (!is_busy && left_ != 0) return Stuck();
+      PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
     }
     return {};
   }
@@ -222,12 +223,21 @@ class HostsRun final : private TimeHandler {
   }
 
   void OnTime(const TimedEvent& event) override {
-    if (event.what == kPostDue) {
-      static_cast<HostThread*>(event.subject)->MakePosts();
-    } else {
-      due_.push_back({static_cast<Player*>(event.subject), event.what});
+    if (event.what == kPostDue) return static_cast<HostThread*>(event.subject)->MakePosts();
+    due_.push_back({static_cast<Player*>(event.subject), event.what});
+    clock_.Hold();
+  }
+
+  bool Act(std::span<const CqEvent> events) override {
+    is_acting_ = true;
+    for (const CqEvent& event : events) TakeEvent(event);
+    while (!due_.empty() && status_.ok()) {
+      const Due due = due_.front();
+      due_.pop_front();
+      status_ = ActOn(due);
     }
-    clock_.Hold();  // for doorbells, too: NICs hear of them when the engine has stopped
+    is_acting_ = false;
+    return status_.ok() && left_ != 0;
   }
 
   /// The NIC tells of a CQE; or, with number 0, of an error, which everyone is to look for.
@@ -241,9 +251,7 @@ class HostsRun final : private TimeHandler {
   void Tell(Player& player) {
     if (player.state != Player::State::kIdle) return;
     player.state = Player::State::kDue;
-    is_acting_ = true;
     Schedule(NextLook(player), player, kLookDue);
-    is_acting_ = false;
   }
 
   /// Of an idle thread that is told now.
@@ -261,12 +269,10 @@ class HostsRun final : private TimeHandler {
     return now + options_.host.interrupt;
   }
 
-  Status Act(const Due& due) {
-    is_acting_ = true;
-    if (due.what == kFreeDue) due.player->core.is_free_due = false;
-    const Status status = due.what == kLookDue ? Look(*due.player) : Serve(due.player->core);
-    is_acting_ = false;
-    return status;
+  Status ActOn(const Due& due) {
+    if (due.what == kLookDue) return Look(*due.player);
+    due.player->core.is_free_due = false;
+    return Serve(due.player->core);
   }
 
   Status Look(Player& player) {
@@ -347,6 +353,7 @@ class HostsRun final : private TimeHandler {
   GrowingRing<Due> due_;
   bool is_acting_ = false;
   size_t left_ = 0;
+  Status status_;  // of what hosts have done
   VirtualHosts result_;
 };
 

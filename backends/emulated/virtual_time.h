@@ -33,6 +33,7 @@ struct NicCosts {
 };
 
 class FluidNetwork;
+class HostHandler;
 class VirtualClock;
 
 /// Not owned; all NICs of a fabric, and whoever acts at times of the same clock, share them.
@@ -40,6 +41,8 @@ struct VirtualTime {
   VirtualClock* clock = nullptr;  ///< null: there is no virtual time
   FluidNetwork* network = nullptr;
   NicCosts costs = {};
+  /// Acts for the hosts; null: the engine stops when there is something for them to do.
+  HostHandler* hosts = nullptr;
 
   bool is_on() const { return clock != nullptr; }
 };
