@@ -81,42 +81,46 @@ Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep
   const double compiled_mb = PeakMegabytes();
   const Network network = MakeNetwork(it.nodes, it.costs == "none" ? 0 : 1e-6);
   std::array<std::vector<double>, kSteps> seconds;
+  std::array<double, kSteps> peaks_mb = {};  // of the program so far
   std::vector<double> totals;
   emulated::VirtualOffload result;
   for (int i = 0; i <= repeat; ++i) {
     std::array<double, kSteps> sample = {};
     uint64_t last_ns = ThreadCpuNs();
     const uint64_t start_ns = last_ns;
-    result = *emulated::RunVirtualOffload(
-        plan, network,
-        {.costs = CostsOf(it.costs),
-         .lower = {.mode = it.mode},
-         .keep_cqes = keep_cqes,
-         .done = [&](VirtualStep step) {
-           const uint64_t now_ns = ThreadCpuNs();
-           sample[static_cast<size_t>(step)] = 1e-9 * static_cast<double>(now_ns - last_ns);
-           last_ns = now_ns;
-         }});
+    result = *emulated::RunVirtualOffload(plan, network,
+                                          {.costs = CostsOf(it.costs),
+                                           .lower = {.mode = it.mode},
+                                           .keep_cqes = keep_cqes,
+                                           .done = [&](VirtualStep step) {
+                                             const uint64_t now_ns = ThreadCpuNs();
+                                             sample[static_cast<size_t>(step)] =
+                                                 1e-9 * static_cast<double>(now_ns - last_ns);
+                                             last_ns = now_ns;
+          peaks_mb[static_cast<size_t>(step)] = PeakMegabytes();
+                                           }});
     if (i == 0 && repeat != 0) continue;
     for (size_t step = 0; step < kSteps; ++step) seconds[step].push_back(sample[step]);
     totals.push_back(1e-9 * static_cast<double>(ThreadCpuNs() - start_ns));
   }
   const double transfers = static_cast<double>(it.nodes - 1) * it.blocks;
-  Json out = {{"nodes", it.nodes},
-              {"blocks", it.blocks},
-              {"mode", Name(it.mode)},
-              {"costs", it.costs},
-              {"transfers", transfers},
-              {"messages", result.counters.messages},
-              {"wqes", result.counters.wqes},
-              {"modelled_completion_ps", result.completion},
-              {"aim_transfers_per_s", kAim},
-              {"transfers_per_s", transfers / Median(seconds[static_cast<size_t>(VirtualStep::kRun)])},
-              {"total_s", totals},
-              {"compile_peak_mb", compiled_mb},
-              {"peak_mb", PeakMegabytes()}};
+  Json out = {
+      {"nodes", it.nodes},
+      {"blocks", it.blocks},
+      {"mode", Name(it.mode)},
+      {"costs", it.costs},
+      {"transfers", transfers},
+      {"messages", result.counters.messages},
+      {"wqes", result.counters.wqes},
+      {"modelled_completion_ps", result.completion},
+      {"aim_transfers_per_s", kAim},
+      {"transfers_per_s", transfers / Median(seconds[static_cast<size_t>(VirtualStep::kRun)])},
+      {"total_s", totals},
+      {"compile_peak_mb", compiled_mb},
+      {"peak_mb", PeakMegabytes()}};
   for (size_t step = 0; step < kSteps; ++step) {
     out[std::string(kVirtualStepNames[step])] = {{"median_s", Median(seconds[step])},
+                                                 {"peak_mb", peaks_mb[step]},
                                                  {"s", seconds[step]}};
   }
   return out;
@@ -130,11 +134,10 @@ void PrintTable(const Json& results, const std::string& algorithm, int repeat) {
   for (const std::string_view name : kVirtualStepNames) std::cout << fmt::format(" {:>9}", name);
   std::cout << "     total   peak MB\n";
   for (const Json& it : results) {
-    std::cout << fmt::format(
-        "{:>11} {:>8} {:>8} {:>9.3f}",
-        fmt::format("{}x{}", it["nodes"].get<int>(), it["blocks"].get<int>()),
-        it["mode"].get<std::string>(), it["costs"].get<std::string>(),
-        it["transfers_per_s"].get<double>() / 1e6);
+    std::cout << fmt::format("{:>11} {:>8} {:>8} {:>9.3f}",
+                             fmt::format("{}x{}", it["nodes"].get<int>(), it["blocks"].get<int>()),
+                             it["mode"].get<std::string>(), it["costs"].get<std::string>(),
+                             it["transfers_per_s"].get<double>() / 1e6);
     for (const std::string_view name : kVirtualStepNames) {
       std::cout << fmt::format(" {:>9.3f}", it[std::string(name)]["median_s"].get<double>());
     }

@@ -23,8 +23,8 @@
 namespace prepost::emulated {
 namespace {
 
-constexpr int kPortBits = 40;       // of the fastest port's rate
-constexpr int kSlowestBits = 16;     // of the slowest link's rate, which 2^16 flows may share
+constexpr int kPortBits = 40;     // of the fastest port's rate
+constexpr int kSlowestBits = 16;  // of the slowest link's rate, which 2^16 flows may share
 constexpr int kRateBitsMax = 48;
 // Work has 127 bits: these, 40 of the picoseconds of a second, and kRateBitsMax.
 constexpr uint64_t kFlowBytesMax = uint64_t{1} << 38;
@@ -188,8 +188,8 @@ void FluidNetwork::Leave(FlowIndex index, Picoseconds now) {
     Link& link = links_[flow.path.links[i]];
     const auto [next, previous] = flow.hops[i];
     if (next != kNoHop) flows_[next / kPathLinks].hops[next % kPathLinks].previous = previous;
-    (previous == kNoHop ? link.first : flows_[previous / kPathLinks].hops[previous % kPathLinks].next) =
-        next;
+    (previous == kNoHop ? link.first
+                        : flows_[previous / kPathLinks].hops[previous % kPathLinks].next) = next;
     link.use.bytes += flow.bytes;
     if (--link.flows == 0) link.use.busy += now - link.busy_since;
     link.demand -= flow.limit;

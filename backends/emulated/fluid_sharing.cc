@@ -85,9 +85,8 @@ void FluidNetwork::ShareComponent() {
   }
   std::ranges::make_heap(candidates_, is_larger);
   for (const FlowIndex index : component_flows_) flows_[index].is_fixed = false;
-  std::ranges::sort(component_flows_, {}, [&](FlowIndex index) {
-    return std::pair(flows_[index].limit, index);
-  });
+  std::ranges::sort(component_flows_, {},
+                    [&](FlowIndex index) { return std::pair(flows_[index].limit, index); });
   size_t limited = 0;  // flows that are fixed or have been looked at, from the front
   while (limited < component_flows_.size()) {
     level_.clear();

@@ -58,9 +58,10 @@ class PieceWalk {
 
 uint32_t MemoryTable::Add(std::span<const std::byte> memory, nic::Access access) {
   // Only regions that allow writing are ever written.
-  Region& region = regions_.emplace_back(
-      Region{.begin = const_cast<std::byte*>(memory.data()), .bytes = memory.size(), .access = access,
-             .block_bytes = block_bytes_});
+  Region& region = regions_.emplace_back(Region{.begin = const_cast<std::byte*>(memory.data()),
+                                                .bytes = memory.size(),
+                                                .access = access,
+                                                .block_bytes = block_bytes_});
   if (block_bytes_ != 0) {
     region.tags.resize((region.bytes - 1) / block_bytes_ + 1, kNoTag);
     if (!access.local_write) std::iota(region.tags.begin(), region.tags.end(), TagOf(0));

@@ -56,7 +56,7 @@ class MemoryTable {
   };
   const Region* FindRegion(uint32_t key) const;
 
-  uint64_t block_bytes_ = 0;  // of regions to be added
+  uint64_t block_bytes_ = 0;     // of regions to be added
   std::vector<Region> regions_;  // key = (position + 1) << 8 | kKeyTag
 };
 

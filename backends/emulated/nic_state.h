@@ -47,7 +47,7 @@ struct alignas(64) CqState {
 
   std::atomic<uint32_t> producer;                   ///< CQEs written, modulo 2^24
   std::atomic<uint8_t> event_requested = kNoEvent;  ///< an EventRequest; raised by the host
-  bool overrun = false;  ///< a CQE was lost: nothing is written any more
+  bool overrun = false;                             ///< a CQE was lost: nothing is written any more
   uint32_t number;
   uint32_t doorbell_page;
   /// Send queues parked at a WAIT on this CQ, in the order in which they came: see

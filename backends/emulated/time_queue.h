@@ -96,7 +96,7 @@ class TimeQueue {
   std::array<std::vector<Entry>, 64> buckets_;
   std::array<Picoseconds, 64> smallest_ = {};  // of each bucket that is not empty
   uint64_t filled_ = 0;                        // bit b: bucket b is not empty
-  size_t taken_ = 0;     // from the front of bucket 0
+  size_t taken_ = 0;                           // from the front of bucket 0
   size_t size_ = 0;
   Picoseconds last_ = 0;
   Picoseconds next_at_ = kNever;

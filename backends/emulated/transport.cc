@@ -38,7 +38,8 @@ bool Engine::CanTransmit(QpState& qp) const {
 }
 
 bool Engine::CanDeliver(QpState& qp) const {
-  while (qp.to_deliver < qp.work.size() && qp.work[qp.to_deliver].state >= Work::State::kReturning) {
+  while (qp.to_deliver < qp.work.size() &&
+         qp.work[qp.to_deliver].state >= Work::State::kReturning) {
     ++qp.to_deliver;
   }
   return qp.to_deliver < qp.work.size() && qp.work[qp.to_deliver].state == Work::State::kMoved;

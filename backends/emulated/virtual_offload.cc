@@ -11,6 +11,8 @@
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/emulated/virtual_clock.h"
+#include "prepost/backends/nic/object_table.h"
+#include "prepost/backends/nic/validate.h"
 #include "prepost/runtime/mapping.h"
 
 namespace prepost::emulated {
@@ -28,7 +30,7 @@ class VirtualRun {
         fabric_(plan.header().nodes,
                 {.time = {.clock = &clock_, .network = &network_, .costs = options.costs}}) {}
 
-  Status Arm(const nic::QueueProgram& program) {
+  Status Make(const nic::QueueProgram& program) {
     const Message& message = plan_.header().message;
     Result<Mapping> addresses = Mapping::Reserved(message.bytes);
     if (!addresses.ok()) return addresses.status();
@@ -36,27 +38,39 @@ class VirtualRun {
     fabric_.HoldTags(message.block_bytes);
     buffers_.assign(plan_.header().nodes, addresses_.bytes());
     transfers_ = {{addresses_.bytes(), buffers_}};
-    Result<ArmedGroup> group = ArmedGroup::Make(fabric_, plan_, program, transfers_, {}, options_.keep_cqes);
+    Result<ArmedGroup> group =
+        ArmedGroup::Make(fabric_, plan_, program, transfers_, {}, options_.keep_cqes);
     if (!group.ok()) return group.status();
     group_.emplace(*std::move(group));
-    for (nic::ArmedNode& node : group_->nodes()) {
-      PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
-      PREPOST_RETURN_IF_ERROR(node.Arm());
-    }
+    result_.nodes.resize(group_->nodes().size());
+    is_done_.resize(group_->nodes().size());
     return {};
   }
 
-  Status Validate() {
-    return options_.validate ? group_->Validate(options_.checkpoint) : Status();
+  /// Arms and validates all nodes, one after the other, and rings their doorbells. No NIC looks at
+  /// them before time passes. `given_up`: may be null; the program of which each node's part goes
+  /// as soon as its bytes stand in rings that are not written again.
+  Status Start(nic::QueueProgram* given_up) {
+    nic::Validator validator(plan_);
+    for (nic::ArmedNode& node : group_->nodes()) {
+      const NodeId id = node.program().node;
+      PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+      PREPOST_RETURN_IF_ERROR(node.Arm());
+      if (options_.validate) validator.Add(group_->Objects(id));
+      PREPOST_RETURN_IF_ERROR(node.RequestEvents());
+      node.Start();
+      if (given_up == nullptr || node.program().rearms() != 0) continue;
+      for (nic::QueuePair& qp : given_up->nodes[id.index()].qps) {
+        if (qp.loopback) continue;  // the final CQE is looked at by these
+        qp.sends = std::vector<nic::SendEntry>();
+        qp.receives = std::vector<nic::ReceiveEntry>();
+      }
+      can_report_ = false;
+    }
+    return options_.validate ? validator.Finish().ToStatus() : Status();
   }
 
   Status Run() {
-    result_.nodes.resize(group_->nodes().size());
-    is_done_.resize(group_->nodes().size());
-    for (nic::ArmedNode& node : group_->nodes()) {
-      PREPOST_RETURN_IF_ERROR(node.RequestEvents());
-      node.Start();
-    }
     std::vector<CqEvent> events;
     bool has_rung = false;
     for (size_t left = group_->nodes().size(); left != 0;) {
@@ -64,10 +78,10 @@ class VirtualRun {
       if (!std::exchange(has_rung, true)) NoteDoorbells();
       for (const CqEvent& event : events) {
         const Result<bool> done = TakeEvent(event.node);
-        if (!done.ok()) return CauseOf(done.status());
+        if (!done.ok()) return can_report_ ? CauseOf(done.status()) : done.status();
         if (*done) --left;
       }
-      if (!is_busy && events.empty() && left != 0) return group_->Stuck();
+      if (!is_busy && events.empty() && left != 0) return Stuck();
       if (events.empty()) PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
     }
     return {};
@@ -122,6 +136,15 @@ class VirtualRun {
     return true;
   }
 
+  Status Stuck() {
+    if (can_report_) return group_->Stuck();
+    PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
+    const auto waits = std::ranges::find(is_done_, false) - is_done_.begin();
+    return Rejected(fmt::format(
+        "nothing can happen any more, and node {} has no final CQE; a run that keeps CQEs says why",
+        waits));
+  }
+
   Status CauseOf(const Status& seen) {
     const Status cause = seen.code() == StatusCode::kRejected ? group_->Fail() : seen;
     return cause.ok() ? seen : cause;
@@ -137,6 +160,7 @@ class VirtualRun {
   std::array<MessageBuffers, 1> transfers_;
   std::optional<ArmedGroup> group_;
   std::vector<bool> is_done_;  // by node
+  bool can_report_ = true;     // the whole queue program is there
   VirtualOffload result_;
 };
 
@@ -152,17 +176,11 @@ Status CheckCosts(const NicCosts& costs) {
   return {};
 }
 
-Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const Network& network,
-                                         const VirtualOffloadOptions& options) {
-  const Result<nic::QueueProgram> program = nic::Lower(plan, options.lower);
-  if (!program.ok()) return program.status();
-  if (options.done) options.done(VirtualStep::kLower);
-  return RunVirtualOffload(plan, *program, network, options);
-}
+namespace {
 
-Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const nic::QueueProgram& program,
-                                         const Network& network,
-                                         const VirtualOffloadOptions& options) {
+Result<VirtualOffload> RunProgram(const Plan& plan, const nic::QueueProgram& program,
+                                  nic::QueueProgram* given_up, const Network& network,
+                                  const VirtualOffloadOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckProgram(plan, program));
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, plan.header().nodes));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.costs));
@@ -173,11 +191,27 @@ Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const nic::QueueProgr
     if (status.ok() && options.done) options.done(step);
     return status;
   };
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kArm, run.Arm(program)));
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kValidate, run.Validate()));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kMake, run.Make(program)));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kArm, run.Start(given_up)));
   PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kRun, run.Run()));
   PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kCheck, run.CheckAll()));
   return run.TakeResult();
+}
+
+}  // namespace
+
+Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const Network& network,
+                                         const VirtualOffloadOptions& options) {
+  Result<nic::QueueProgram> program = nic::Lower(plan, options.lower);
+  if (!program.ok()) return program.status();
+  if (options.done) options.done(VirtualStep::kLower);
+  return RunProgram(plan, *program, options.keep_cqes ? nullptr : &*program, network, options);
+}
+
+Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const nic::QueueProgram& program,
+                                         const Network& network,
+                                         const VirtualOffloadOptions& options) {
+  return RunProgram(plan, program, /*given_up=*/nullptr, network, options);
 }
 
 }  // namespace prepost::emulated

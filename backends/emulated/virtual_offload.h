@@ -28,23 +28,25 @@ namespace prepost::emulated {
 
 /// What a run goes through, one after the other.
 enum class VirtualStep : uint8_t {
-  kLower,     ///< the plan becomes a queue program
-  kArm,       ///< all nodes' queues are made and filled
-  kValidate,  ///< what stands in them is validated
-  kRun,       ///< virtual time passes
-  kCheck      ///< hosts read their CQEs, and all blocks are looked for
+  kLower,  ///< the plan becomes a queue program
+  kMake,   ///< all nodes' queues are made and connected
+  kArm,    ///< they are filled, and what stands in them is validated
+  kRun,    ///< virtual time passes
+  kCheck   ///< hosts read their CQEs, and all blocks are looked for
 };
-inline constexpr std::array<std::string_view, 5> kVirtualStepNames = {"lower", "arm", "validate",
-                                                                      "run", "check"};
+inline constexpr std::array<std::string_view, 5> kVirtualStepNames = {"lower", "make", "arm", "run",
+                                                                      "check"};
 
 struct VirtualOffloadOptions {
   NicCosts costs = {};
   nic::LowerOptions lower = {};
-  bool validate = true;     ///< what is armed, as a real run does before it rings
+  bool validate = true;  ///< what is armed, as a real run does before it rings
   /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.
-  /// False: all but those that hosts read on the way hold one CQE; memory and time for large plans.
+  /// False, for large plans: all but those that hosts read on the way hold one CQE, and the queue
+  /// program is given up as rings are filled, if RunVirtualOffload() has made it. Of a run that is
+  /// stuck less can be said then.
   bool keep_cqes = true;
-  Checkpoint checkpoint = {};  ///< called now and then; may be empty
+  Checkpoint checkpoint = {};                  ///< called now and then; may be empty
   std::function<void(VirtualStep)> done = {};  ///< told of each step's end; may be empty
 };
 
@@ -60,10 +62,10 @@ struct VirtualOffload {
     Resource resource;
     LinkUse use;
   };
-  std::vector<Node> nodes;      ///< by node id
-  Picoseconds doorbells = 0;    ///< the last node's
-  Picoseconds completion = 0;   ///< the last node's
-  std::vector<Link> links;      ///< those that carried something, by kind and index
+  std::vector<Node> nodes;     ///< by node id
+  Picoseconds doorbells = 0;   ///< the last node's
+  Picoseconds completion = 0;  ///< the last node's
+  std::vector<Link> links;     ///< those that carried something, by kind and index
   EngineCounters counters;
 };
 

@@ -26,8 +26,8 @@ struct NicCosts {
   Picoseconds doorbell = 0;  ///< a host's doorbells come to its NIC one after the other
   /// Headers and gaps, on every link that a message passes, as if it were so much longer.
   uint32_t message_overhead_bytes = 0;
-  Picoseconds rnr_timer = 10'000'000;      ///< until a message that found no receive is tried again
-  Picoseconds ack_timeout = 100'000'000;   ///< until one that nobody answered is
+  Picoseconds rnr_timer = 10'000'000;     ///< until a message that found no receive is tried again
+  Picoseconds ack_timeout = 100'000'000;  ///< until one that nobody answered is
 
   friend bool operator==(const NicCosts&, const NicCosts&) = default;
 };

@@ -125,7 +125,7 @@ Status ArmedNode::Arm() {
   }
   if (images_.empty()) images_ = Encode(*program_);
   Status status = feed_->Begin(images_, bindings_);
-  if (armed_ == config_.messages.size()) images_ = {};  // as large as all rings
+  if (armed_ == config_.messages.size()) images_ = std::vector<QueuePairImage>();
   return status;
 }
 

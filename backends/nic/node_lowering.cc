@@ -77,6 +77,7 @@ class NodeLowering {
     MakeCompletionQueues();
     NumberCompletions();
     ResolveWaits();
+    for (QueuePair& qp : out_.qps) qp.sends.shrink_to_fit();  // large programs are kept for long
     return std::move(out_);
   }
 

@@ -91,7 +91,7 @@ bool QueueFeed::Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uin
     ring.written = end;
   }
   wqes_written_ += ring.written - before;
-  if (ring.written == ring.total) ring.bytes = {};
+  if (ring.written == ring.total) ring.bytes = std::vector<std::byte>();  // {} would keep memory
   return ring.written != before;
 }
 

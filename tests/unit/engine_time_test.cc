@@ -67,8 +67,13 @@ TEST_F(EngineTimeTest, WqesRetireInOrder) {
   MakeTimed({.cqe = 3});
   far_->Receive();
   near_->Send();
+  near_->Ring();
+  while (now() < kLatency + 3) fabric_->RunSome(1);
   near_->Nop();
-  RingAndRun(*near_);
+  near_->Ring();
+  while (now() <= kLatency + 6) fabric_->RunSome(1);
+  EXPECT_THAT(near_->Sent(), IsEmpty());
+  fabric_->RunUntilIdle();
   EXPECT_EQ(now(), 2 * kLatency + 3);
   EXPECT_THAT(Counters(near_->Sent()), ElementsAre(0, 1));
   EXPECT_THAT(fabric_->engine().misuses(), IsEmpty());
