@@ -35,6 +35,7 @@ void AddLower(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);
 void AddProbe(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, Action* action);
+void AddSimulate(CLI::App& app, Action* action);
 void AddStats(CLI::App& app, Action* action);
 void AddTopology(CLI::App& app, Action* action);
 void AddUnroll(CLI::App& app, Action* action);

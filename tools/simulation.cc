@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "prepost/ir/bounds.h"
+#include "prepost/ir/count.h"
+#include "prepost/ir/rate_text.h"
+#include "prepost/ir/utf8.h"
+
+namespace prepost::tools {
+namespace {
+
+using emulated::Picoseconds;
+using emulated::VirtualHosts;
+using emulated::VirtualOffload;
+using Json = nlohmann::ordered_json;
+using Links = std::vector<VirtualOffload::Link>;
+
+constexpr size_t kLinksMax = 5;  ///< shown in text
+
+double Seconds(Picoseconds time) {
+  return static_cast<double>(time) / static_cast<double>(emulated::kPicosecondsPerSecond);
+}
+std::string Time(Picoseconds time) { return WriteLatency(Seconds(time)); }
+
+/// How one executor fared, for both.
+struct Fared {
+  Picoseconds completion = 0;
+  Picoseconds first = 0;  ///< of the nodes but the root
+  Picoseconds last = 0;
+  std::vector<Picoseconds> nodes;
+};
+
+template <typename Nodes>
+Fared FareOf(const Nodes& nodes, NodeId root, Picoseconds completion) {
+  Fared fared = {.completion = completion, .first = emulated::kNever};
+  for (const auto& node : nodes) fared.nodes.push_back(node.completion);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i == root.index()) continue;
+    fared.first = std::min(fared.first, nodes[i].completion);
+    fared.last = std::max(fared.last, nodes[i].completion);
+  }
+  if (nodes.size() == 1) fared.first = 0;
+  return fared;
+}
+Fared FareOf(const Simulation& it, const VirtualOffload& run) {
+  return FareOf(run.nodes, it.plan.header().root, run.completion);
+}
+Fared FareOf(const Simulation& it, const VirtualHosts& run) {
+  return FareOf(run.groups[0].nodes, it.plan.header().root, run.groups[0].completion);
+}
+
+/// Those that were busy longest first.
+Links Busiest(Links links) {
+  std::ranges::stable_sort(links, std::greater(),
+                           [](const VirtualOffload::Link& link) { return link.use.busy; });
+  return links;
+}
+
+void Row(std::ostream& out, const std::string& label, const std::string& offload,
+         const std::string& cpu) {
+  out << fmt::format("{:<22}{:>14}{:>14}\n", label, offload, cpu);
+}
+
+/// A row of what `text` makes of each executor that ran.
+template <typename Text>
+void EachRow(const Simulation& it, std::ostream& out, const std::string& label, Text text) {
+  Row(out, label, it.offload ? text(FareOf(it, *it.offload)) : "",
+      it.cpu ? text(FareOf(it, *it.cpu)) : "");
+}
+
+emulated::HostWork WorkOf(const VirtualHosts& run) {
+  emulated::HostWork sum;
+  for (const VirtualHosts::Node& node : run.groups[0].nodes) {
+    sum.looks += node.work.looks;
+    sum.completions += node.work.completions;
+    sum.posts += node.work.posts;
+    sum.wakeups += node.work.wakeups;
+    sum.busy += node.work.busy;
+  }
+  return sum;
+}
+
+void PrintHosts(const Simulation& it, std::ostream& out) {
+  uint64_t wqes = 0, rearms = 0;
+  if (it.offload) {
+    for (const VirtualOffload::Node& node : it.offload->nodes) {
+      wqes += node.wqes;
+      rearms += node.rearms;
+    }
+  }
+  const emulated::HostWork work = it.cpu ? WorkOf(*it.cpu) : emulated::HostWork();
+  const auto both = [&](const std::string& label, const std::string& offload,
+                        const std::string& cpu) {
+    Row(out, label, it.offload ? offload : "", it.cpu ? cpu : "");
+  };
+  both("hosts: posts before", std::to_string(wqes), "-");
+  both("  posts on the way", std::to_string(rearms), std::to_string(work.posts));
+  both("  completions seen", std::to_string(it.plan.header().nodes),
+       std::to_string(work.completions));
+  both("  wake-ups", std::to_string(it.plan.header().nodes), std::to_string(work.wakeups));
+  both("  busy, all together", "-", Time(work.busy));
+}
+
+void PrintLinks(const Simulation& it, const char* executor, const Links& links, Picoseconds end,
+                std::ostream& out) {
+  const Links busiest = Busiest(links);
+  out << fmt::format("\nbusiest links, {}\n", executor);
+  for (size_t i = 0; i < std::min(kLinksMax, busiest.size()); ++i) {
+    const auto& [resource, use] = busiest[i];
+    out << fmt::format("  {:<34}{:>14}, {:.1f} % of the time\n",
+                       Printable(it.network.Describe(resource)), Time(use.busy),
+                       end == 0 ? 0.0 : 100 * Seconds(use.busy) / Seconds(end));
+  }
+}
+
+void PrintNodes(const Simulation& it, std::ostream& out) {
+  out << fmt::format("\n{:<22}{:>14}{:>14}\n", "complete at", it.offload ? "preposted" : "",
+                     it.cpu ? "CPU-driven" : "");
+  for (uint32_t node = 0; node < it.plan.header().nodes; ++node) {
+    EachRow(it, out, fmt::format("  node {}", node),
+            [&](const Fared& fared) { return Time(fared.nodes[node]); });
+  }
+}
+
+Json FaredJson(const Simulation& it, const Fared& fared, const Links& links) {
+  Json json = {{"completion_seconds", Seconds(fared.completion)},
+               {"first_node_seconds", Seconds(fared.first)},
+               {"skew_seconds", Seconds(fared.last - std::min(fared.first, fared.last))}};
+  json["of_bound"] = it.bound() > 0 ? Json(Seconds(fared.completion) / it.bound()) : Json();
+  for (const Picoseconds node : fared.nodes) json["node_seconds"].push_back(Seconds(node));
+  Json& used = json["links"] = Json::array();
+  for (const VirtualOffload::Link& link : links) {
+    used.push_back({{"kind", Name(link.resource.kind)},
+                    {"index", link.resource.index},
+                    {"bytes", link.use.bytes},
+                    {"busy_seconds", Seconds(link.use.busy)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+double Simulation::bound() const {
+  const std::vector<CutBound> cuts =
+      BoundSeconds(network, plan.header().root, plan.header().message.bytes);
+  return cuts.empty() ? 0 : cuts.front().seconds;
+}
+
+void PrintSimulation(const Simulation& it, bool per_node, std::ostream& out) {
+  const PlanHeader& header = it.plan.header();
+  out << fmt::format("modelled, with the profile {} ({}): {}\n", Printable(it.profile.name),
+                     Printable(it.profile_path), Printable(it.profile.cluster));
+  out << fmt::format("{}: {}, root {}; {} in {} of {}; ready {}\n\n", Printable(header.algorithm),
+                     Count(header.nodes, "node"), header.root.value,
+                     Count(header.message.bytes, "byte"), Count(header.message.blocks, "block"),
+                     header.message.block_bytes, ToString(header.ready));
+  Row(out, "", it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : "");
+  Row(out, "", it.offload ? it.mode : "", it.cpu ? it.wait : "");
+  EachRow(it, out, "all nodes have it after",
+          [](const Fared& fared) { return Time(fared.completion); });
+  if (it.bound() > 0) {
+    EachRow(it, out, fmt::format("  of the bound {}", WriteLatency(it.bound())),
+            [&](const Fared& fared) {
+              return fmt::format("{:.3f}", Seconds(fared.completion) / it.bound());
+            });
+  }
+  EachRow(it, out, "  bandwidth", [&](const Fared& fared) {
+    const double seconds = Seconds(fared.completion);
+    return seconds > 0 && header.message.bytes > 0
+               ? WriteRate(static_cast<double>(header.message.bytes) / seconds)
+               : "-";
+  });
+  EachRow(it, out, "  the first node", [](const Fared& fared) { return Time(fared.first); });
+  EachRow(it, out, "  skew",
+          [](const Fared& fared) { return Time(fared.last - std::min(fared.first, fared.last)); });
+  PrintHosts(it, out);
+  if (it.offload) PrintLinks(it, "preposted", it.offload->links, it.offload->completion, out);
+  if (it.cpu) PrintLinks(it, "CPU-driven", it.cpu->links, it.cpu->groups[0].completion, out);
+  if (per_node) PrintNodes(it, out);
+}
+
+nlohmann::ordered_json SimulationJson(const Simulation& it) {
+  const PlanHeader& header = it.plan.header();
+  Json json = {{"modelled", true},
+               {"profile", {{"name", it.profile.name}, {"file", it.profile_path}}},
+               {"algorithm", header.algorithm},
+               {"nodes", header.nodes},
+               {"message_bytes", header.message.bytes},
+               {"blocks", header.message.blocks},
+               {"bound_seconds", it.bound()},
+               {"seed", it.seed}};
+  if (it.offload) {
+    Json& run = json["offload"] = FaredJson(it, FareOf(it, *it.offload), it.offload->links);
+    run["mode"] = it.mode;
+    run["doorbells_seconds"] = Seconds(it.offload->doorbells);
+    uint64_t wqes = 0, rearms = 0;
+    for (const VirtualOffload::Node& node : it.offload->nodes) {
+      wqes += node.wqes;
+      rearms += node.rearms;
+    }
+    run["wqes"] = wqes;
+    run["rearms"] = rearms;
+  }
+  if (it.cpu) {
+    Json& run = json["cpu"] = FaredJson(it, FareOf(it, *it.cpu), it.cpu->links);
+    const emulated::HostWork work = WorkOf(*it.cpu);
+    run["wait"] = it.wait;
+    run["posts"] = work.posts;
+    run["completions"] = work.completions;
+    run["wakeups"] = work.wakeups;
+    run["busy_seconds"] = Seconds(work.busy);
+    Picoseconds delayed = 0;
+    for (const VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
+    run["delayed_seconds"] = Seconds(delayed);
+  }
+  return json;
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Simulation: what prepost simulate has found out, and its text and JSON. Every figure is modelled,
+// and both say so.
+#ifndef PREPOST_TOOLS_SIMULATION_H_
+#define PREPOST_TOOLS_SIMULATION_H_
+
+#include <cstdint>
+#include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prepost/backends/emulated/profile.h"
+#include "prepost/backends/emulated/virtual_hosts.h"
+#include "prepost/backends/emulated/virtual_offload.h"
+#include "prepost/ir/network.h"
+#include "prepost/ir/plan.h"
+
+namespace prepost::tools {
+
+struct Simulation {
+  const Plan& plan;
+  const emulated::Profile& profile;
+  std::string profile_path;
+  Network network;
+  std::string mode;  ///< of the lowering: "inline"
+  std::string wait;  ///< of CPU-driven hosts: "hybrid"
+  uint64_t seed = 0;
+  std::optional<emulated::VirtualOffload> offload;
+  std::optional<emulated::VirtualHosts> cpu;  ///< of one group
+
+  /// What the longest cut of the network takes, seconds; 0 of one node.
+  double bound() const;
+};
+
+void PrintSimulation(const Simulation& simulation, bool per_node, std::ostream& out);
+nlohmann::ordered_json SimulationJson(const Simulation& simulation);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_SIMULATION_H_
