@@ -92,7 +92,7 @@ Result<Network> NetworkFor(const SimulateFlags& flags, const emulated::Profile& 
   if (!flags.topology) return emulated::NetworkOf(profile.network, nodes);
   const Result<Topology> topology = LoadTopology(*flags.topology);
   if (!topology.ok()) return topology.status();
-  return NetworkOf(*topology, *flags.topology, nodes);
+  return NetworkOfFile(*topology, *flags.topology, nodes);
 }
 
 Status RunOffload(const SimulateFlags& flags, Simulation* simulation) {
@@ -197,7 +197,7 @@ void AddSimulate(CLI::App& app, Action* action) {
       "node=3,at=200us,for=100us\n"
       "  prepost simulate plan.json --profile examples/profiles/apt.json --executor cpu --wait "
       "interrupt --per-node\n"
-      "  prepost compile --nodes 512 --message-bytes 256MiB | prepost simulate - --profile "
+      "  prepost compile --nodes 64 --message-bytes 64MiB | prepost simulate - --profile "
       "examples/profiles/sierra.json --json");
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin")->required();
   command->add_option("--profile", flags->profile, "The cluster: examples/profiles/ has some")

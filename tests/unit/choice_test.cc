@@ -255,15 +255,15 @@ TEST(ChoiceTest, RefusesWhatNoNumberHolds) {
   EXPECT_EQ(Choose(spec, {}).status().where(), "/topology");
 }
 
-// By hand. A size on a multiple stays; 16 KiB is the last fine one.
+// By hand: at most a 64th is added, a page is the largest unit, and a size on a multiple stays.
 TEST(ChoiceTest, BlocksAreFineWhereTheyAreSmall) {
-  EXPECT_EQ(RoundUpBlock(1), 64u);
-  EXPECT_EQ(RoundUpBlock(64), 64u);
-  EXPECT_EQ(RoundUpBlock(65), 128u);
-  EXPECT_EQ(RoundUpBlock(16321), 16384u);
+  EXPECT_EQ(RoundUpBlock(1), 1u);
+  EXPECT_EQ(RoundUpBlock(127), 127u);
+  EXPECT_EQ(RoundUpBlock(129), 130u);
+  EXPECT_EQ(RoundUpBlock(4097), 4160u);
   EXPECT_EQ(RoundUpBlock(16384), 16384u);
-  EXPECT_EQ(RoundUpBlock(16385), 20480u);
-  EXPECT_EQ(RoundUpBlock(20480), 20480u);
+  EXPECT_EQ(RoundUpBlock(16385), 16640u);
+  EXPECT_EQ(RoundUpBlock(1'000'000), 1'003'520u);
   EXPECT_EQ(RoundUpBlock(kMessageBytesMax), kMessageBytesMax);
   // 8 KB at 1 MB/s over a chain of 16: k* = sqrt(8000 us * 14 / 20 us) = 75, blocks of 107 bytes.
   Spec spec = Automatic(16, 8000);
@@ -271,8 +271,8 @@ TEST(ChoiceTest, BlocksAreFineWhereTheyAreSmall) {
   const ChoiceOptions options = {.parameters = {.rate = 1e6, .latency = 2e-5, .block_overhead = 0},
                                  .rules = {}};
   const Candidate best = ChooseOrDie(spec, options).winner();
-  EXPECT_EQ(best.block_bytes, 126u);
-  EXPECT_EQ(best.blocks, 64u);
+  EXPECT_EQ(best.block_bytes, 107u);
+  EXPECT_EQ(best.blocks, 75u);
 }
 
 // Catches a search beyond the limit, which would compile for minutes, and a mark on what the limit
@@ -299,10 +299,10 @@ TEST(ChoiceTest, ThereIsALimitOfBlocks) {
   const Candidate near = ChooseOrDie(Automatic(511, 1'000'000'000'000), no_latency).winner();
   EXPECT_EQ(near.blocks, 16u * 511);
   EXPECT_TRUE(near.is_bounded);
-  // Ordinary messages of large groups are below it, and so are small ones in the smallest blocks.
+  // Ordinary messages of large groups are below it, and so are small ones in blocks of a byte.
   const ChoiceOptions slow = {.parameters = {.rate = 1e3, .latency = 0, .block_overhead = 1e-12},
                               .rules = {}};
-  const std::pair<uint64_t, ChoiceOptions> unlimited[] = {{uint64_t{1} << 30, {}}, {50'000, slow}};
+  const std::pair<uint64_t, ChoiceOptions> unlimited[] = {{uint64_t{1} << 30, {}}, {2000, slow}};
   for (const auto& [bytes, options] : unlimited) {
     const Choice choice = ChooseOrDie(Automatic(1000, bytes), options);
     EXPECT_FALSE(choice.winner().is_bounded) << bytes;

@@ -148,7 +148,8 @@ TEST(PlanFolderTest, NamesTheFileThatIsWrong) {
   EXPECT_THAT(ErrorOf(path), AllOf(StartsWith(one + ":"), HasSubstr("/columns: 'round' has")));
   fresh();
   std::filesystem::resize_file(one, std::filesystem::file_size(one) / 2);
-  EXPECT_THAT(ErrorOf(path), AllOf(StartsWith(one + ":"), HasSubstr("not JSON")));
+  EXPECT_THAT(ErrorOf(path),
+              AllOf(StartsWith(one + ":"), HasSubstr("the file ends in the middle")));
   fresh();
   Change(path + "/index.json", "\"rounds\": ", "\"rounds\": 1");
   EXPECT_EQ(ErrorAt(path, 0), path +

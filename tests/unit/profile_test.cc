@@ -172,7 +172,7 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
       {File({.network = Racks({{"hosts", "4"}, {"core_latency", "1"}})}),
        "/network/racks: key 'up_rate' or 'oversubscription' is missing"},
       {File({.network = Racks(With(kRacks, "hosts", "0"))}),
-       "/network/racks/hosts/value: 0 is too small, the least is 1"},
+       "/network/racks/hosts/value: expected 1 or more, found 0"},
       {File({.network =
                  Racks({{"hosts", "4"}, {"core_latency", "1"}, {"oversubscription", "0.5"}})}),
        "/network/racks/oversubscription/value: 0.5 is too small, the least is 1"},

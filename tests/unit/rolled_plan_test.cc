@@ -366,10 +366,10 @@ TEST(VerifyRolledTest, OneSizeOfOneNodeAlone) {
   }
   EXPECT_GT(refused, 50);
   EXPECT_GT(refused_beyond, 50);
-  RolledPlan endless = RollOrDie(RolledSpec("chain", 40));
-  endless.programs[0].segments[0].slots.assign(1 << 20, endless.programs[0].segments[0].slots[0]);
+  RolledPlan endless = RollOrDie(RolledSpec("chain", 300));
+  endless.programs[0].segments[0].slots.assign(1 << 16, endless.programs[0].segments[0].slots[0]);
   EXPECT_THAT(VerifyRolledFor(endless, kBlocksMax).message(),
-              testing::HasSubstr("would have to be looked at, which is too much for 40 nodes"));
+              testing::HasSubstr("would have to be looked at, which is too much for 300 nodes"));
 }
 
 TEST(VerifyRolledTest, KnowsWhatIsWrongWithOneNodeAlone) {

@@ -208,8 +208,8 @@ TEST_F(DamagedTraceTest, IsRefusedWithPlaceAndReason) {
   ExpectRefused("\"completed_ns\":2101", "\"completed_ms\":2101", "unknown key");
   ExpectRefused("\"dur\":1.000", "\"dur\":-1", "expected microseconds");
   ExpectRefused("\"ts\":0.001", "\"ts\":null", "expected microseconds");
-  ExpectRefused("\n]}\n", "", "not JSON");
-  ExpectRefused(text_, "", "not JSON");
+  ExpectRefused("\n]}\n", "", "the file ends in the middle");
+  ExpectRefused(text_, "", "the file is empty");
   ExpectRefused(text_, "[]", "expected an object");
 }
 
