@@ -6,7 +6,8 @@
 // 1. Take one node. Measure its rounds from where its own numbers lie. Every segment begins and
 //    ends at the head of the message (a fixed block) or at its tail (a fixed distance from block
 //    k-1): Anchored() makes sure of it. In between it repeats itself every Q blocks, Q a common
-//    multiple of all periods (in blocks) and divisors. So the node's program for k + Q blocks is
+//    multiple of all periods (in blocks), of the divisors, and of what moves ends and phases on by
+//    whole periods. So the node's program for k + Q blocks is
 //    its program for k blocks with one period put into the middle of each segment that runs from
 //    head to tail, once the middle exists.
 // 2. Every rule of the verifier looks at things that are near each other: a block's receive and its
@@ -80,8 +81,9 @@ class Bound {
     if (segment.blocks_max != kBlocksMax) spread_ = std::max<int64_t>(spread_, segment.blocks_max);
     spread_ = std::max<int64_t>(spread_, segment.blocks_min);
     if (!IsFixed(segment)) {
-      PREPOST_RETURN_IF_ERROR(
-          Repeat(static_cast<int64_t>(segment.slots.size()) / segment.rounds_per_block, where));
+      PREPOST_RETURN_IF_ERROR(RepeatSlots(segment, {.per_block = segment.rounds_per_block}, where));
+      for (const LinearInBlocks& linear : {segment.from, segment.to, segment.phase})
+        PREPOST_RETURN_IF_ERROR(RepeatSlots(segment, linear, where));
     }
     PREPOST_RETURN_IF_ERROR(AddEnd(segment.from, where + "/from"));
     PREPOST_RETURN_IF_ERROR(AddEnd(segment.to, where + "/to"));
@@ -120,6 +122,13 @@ class Bound {
         "the segment begins or ends neither near the first block nor near the last, so that "
         "nothing can be said of all sizes",
         where);
+  }
+
+  /// So many blocks more that `linear` moves on by whole periods of the slots.
+  Status RepeatSlots(const Segment& segment, const LinearInBlocks& linear,
+                     const std::string& where) {
+    const int64_t slots = static_cast<int64_t>(segment.slots.size()) * linear.divisor;
+    return Repeat(slots / std::gcd(slots, static_cast<int64_t>(linear.per_block)), where);
   }
 
   Status AddEnd(const LinearInBlocks& end, const std::string& where) {

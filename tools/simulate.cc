@@ -19,6 +19,7 @@
 #include "tools/command.h"
 #include "tools/lowering_flags.h"
 #include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 #include "tools/plan_file.h"
 #include "tools/profile_file.h"
@@ -95,6 +96,11 @@ Result<Network> NetworkFor(const SimulateFlags& flags, const emulated::Profile& 
   return NetworkOfFile(*topology, *flags.topology, nodes);
 }
 
+/// `status` of a run, with the plan's name.
+Status AtPlan(const SimulateFlags& flags, const Status& status) {
+  return {status.code(), status.ToString(), NameOfInput(flags.plan)};
+}
+
 Status RunOffload(const SimulateFlags& flags, Simulation* simulation) {
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
@@ -104,7 +110,7 @@ Status RunOffload(const SimulateFlags& flags, Simulation* simulation) {
   options.lower = *lower;
   Result<emulated::VirtualOffload> run =
       emulated::RunVirtualOffload(simulation->plan, simulation->network, options);
-  if (!run.ok()) return Rejected(run.status().ToString(), flags.plan);
+  if (!run.ok()) return AtPlan(flags, run.status());
   simulation->mode = Name(lower->mode);
   simulation->offload = *std::move(run);
   return {};
@@ -122,7 +128,7 @@ Status RunCpu(const SimulateFlags& flags, const std::vector<HostDelay>& delays,
   const emulated::VirtualGroup group = {.plan = &simulation->plan};
   Result<emulated::VirtualHosts> run =
       emulated::RunVirtualHosts({&group, 1}, simulation->network, options);
-  if (!run.ok()) return Rejected(run.status().ToString(), flags.plan);
+  if (!run.ok()) return AtPlan(flags, run.status());
   simulation->wait = flags.wait;
   simulation->cpu = *std::move(run);
   return {};

@@ -100,10 +100,12 @@ void PrintHosts(const Simulation& it, std::ostream& out) {
     Row(out, label, it.offload ? offload : "", it.cpu ? cpu : "");
   };
   both("hosts: posts before", std::to_string(wqes), "-");
-  both("  posts on the way", std::to_string(rearms), std::to_string(work.posts));
-  both("  completions seen", std::to_string(it.plan.header().nodes),
-       std::to_string(work.completions));
-  both("  wake-ups", std::to_string(it.plan.header().nodes), std::to_string(work.wakeups));
+  both("  posts on the way", rearms == 0 ? "0" : "-", std::to_string(work.posts));
+  both("  rings written again", std::to_string(rearms), "-");
+  // Of preposted queues the one that tells of the end; what tells that a ring is free is not counted.
+  const std::string ends = rearms == 0 ? std::to_string(it.plan.header().nodes) : "-";
+  both("  completions seen", ends, std::to_string(work.completions));
+  both("  wake-ups", ends, std::to_string(work.wakeups));
   both("  busy, all together", "-", Time(work.busy));
 }
 
