@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "tools/command.h"
-#include "tools/message.h"
-#include "tools/named_file.h"
+#include "tools/read_with.h"
 #include "tools/wait_flags.h"
 
 namespace prepost::tools {
@@ -63,16 +62,7 @@ Result<nic::LowerOptions> LoweringFlags::ToOptions() const {
 }
 
 Result<nic::DeviceProfile> LoadDeviceProfile(const std::string& path) {
-  nic::DeviceProfile profile;
-  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
-    std::vector<std::string> warnings;
-    Result<nic::DeviceProfile> read = nic::ReadDeviceProfile(in, name, &warnings);
-    PrintWarnings(name, warnings);
-    if (!read.ok()) return read.status();
-    profile = *std::move(read);
-    return {};
-  }));
-  return profile;
+  return ReadWith(nic::ReadDeviceProfile, path);
 }
 
 }  // namespace prepost::tools

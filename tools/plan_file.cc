@@ -15,26 +15,17 @@
 #include "tools/file_kind.h"
 #include "tools/message.h"
 #include "tools/named_file.h"
+#include "tools/read_with.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
 namespace {
 
-/// The plan that `read` reads from the file; warnings go to stderr.
+/// ReadWith() of a plan, which may take long.
 template <typename ReadPlanFunction>
-auto ReadPlanWith(ReadPlanFunction read, const std::string& path)
-    -> decltype(read(std::declval<std::istream&>(), path, nullptr)) {
+auto ReadPlanWith(ReadPlanFunction read, const std::string& path) {
   const Ticker ticker("reading " + path);
-  auto plan =
-      decltype(read(std::declval<std::istream&>(), path, nullptr))(Rejected("not read", path));
-  const Status status = WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
-    std::vector<std::string> warnings;
-    plan = read(in, name, &warnings);
-    PrintWarnings(name, warnings);
-    return plan.status();
-  });
-  if (!status.ok()) return status;
-  return plan;
+  return ReadWith(read, path);
 }
 
 }  // namespace

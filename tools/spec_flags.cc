@@ -17,6 +17,7 @@
 #include "tools/message.h"
 #include "tools/named_file.h"
 #include "tools/number_check.h"
+#include "tools/read_with.h"
 #include "tools/topology_file.h"
 
 namespace prepost::tools {
@@ -275,15 +276,9 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec) const {
     options.parameters.block_overhead = *overhead;
   }
   if (!rules_) return options;
-  const auto read_rules = [&](std::istream& in, const std::string& name) -> Status {
-    std::vector<std::string> warnings;
-    Result<ChoiceRules> rules = ReadChoiceRules(in, name, &warnings);
-    PrintWarnings(name, warnings);
-    if (!rules.ok()) return rules.status();
-    options.rules = *std::move(rules);
-    return {};
-  };
-  PREPOST_RETURN_IF_ERROR(WithInput(*rules_, read_rules));
+  Result<ChoiceRules> rules = ReadWith(ReadChoiceRules, *rules_);
+  if (!rules.ok()) return rules.status();
+  options.rules = *std::move(rules);
   return options;
 }
 
