@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All figures, in the page's order."""
-from . import blocks, clusters, messages, noise, offload, racks, schedules, waiting, windows
+from . import blocks, chain256, clusters, messages, noise, offload, racks, schedules, waiting, windows
 
-FAMILIES = (schedules, clusters, blocks, messages, waiting, offload, noise, windows, racks)
+FAMILIES = (schedules, clusters, chain256, blocks, messages, waiting, offload, noise, windows, racks)
 FIGURES = [figure for family in FAMILIES for figure in family.FIGURES]
