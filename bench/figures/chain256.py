@@ -39,14 +39,15 @@ def draw(rows_):
     panel = axes[0][0]
     for index, condition in enumerate(data.values(rows_, "condition")):
         found = data.select(rows_, condition=condition)
-        style.line(panel, [int(row["block_bytes"]) for row in found], [float(row["chain_share"]) for row in found], index, condition)
+        style.line(panel, [int(row["block_bytes"]) for row in found], [float(row["chain_share"]) for row in found], index, condition,
+                   markersize=9 if index == 0 else 4.5)
     panel.axhline(0.4, color=style.BLACK, linestyle="--", label="the paper's 40 %")
     style.log_axis(panel.xaxis, BLOCKS, style.bytes_text)
     panel.set_xlabel("block size")
     panel.set_ylabel("chain / pipeline, bandwidth")
     panel.set_ylim(0)
     panel.set_title(f"{NODES} nodes, {style.bytes_text(MESSAGE)}, CPU-driven")
-    style.legend_below(figure, panel)
+    style.legend_below(figure, panel, columns=3)
     return figure
 
 

@@ -51,7 +51,7 @@ def draw_delay(rows):
             for index, nodes in enumerate((4, 16, 64)):
                 found = data.select(rows, costs=costs, algorithm=algorithm, nodes=nodes)
                 style.line(panel, [float(row["at_us"]) for row in found], [float(row["cpu_longer_us"]) for row in found], index, f"CPU-driven, {nodes} nodes",
-                           markersize=6 - 2 * index)
+                           markersize=6 - 2 * index, markevery=2)
             panel.axhline(0, color=style.BLACK, linestyle="--", label="preposted, all")
             panel.set_title(f"{style.SCHEDULES[algorithm][0]}, {title}")
         line[0].set_ylabel("completion later by, us")

@@ -108,7 +108,7 @@ def heat(panel, rows, x, y, cell, largest):
     """A map of `cell` with its value in each; x and y are columns. Colours are logarithmic from 1 to `largest`."""
     columns, lines = data.values(rows, x), data.values(rows, y)
     image = [[cell(data.one(rows, **{x: column, y: line})) for column in columns] for line in lines]
-    drawn = panel.imshow(image, origin="lower", cmap="cividis", norm=style.matplotlib.colors.LogNorm(1, largest), aspect="auto", interpolation="nearest")
+    drawn = panel.pcolormesh(range(len(columns)), range(len(lines)), image, cmap="cividis", norm=style.matplotlib.colors.LogNorm(1, largest), shading="nearest")
     for row, values in enumerate(image):
         for column, value in enumerate(values):
             panel.text(column, row, f"{value:.2f}" if value < 10 else f"{value:.0f}", ha="center", va="center", fontsize=6.5,
@@ -133,7 +133,7 @@ def draw_map(rows):
         panel.set_yticklabels(data.values(found, "preemptions_per_s"))
         panel.set_title(schedule)
     for panel in axes[-1]:
-        panel.set_xlabel("block size")
+        panel.set_xlabel("block, KiB or MiB")
     for row in axes:
         row[0].set_ylabel("preemptions/s")
     figure.colorbar(drawn, ax=axes, label="CPU-driven time / preposted time", ticks=[1, 2, 5, 10, 20], format="%g", shrink=0.8)
@@ -171,7 +171,7 @@ def draw_assumed(rows):
     for panel, block in zip(axes[0], blocks):
         found = data.select(rows, block_bytes=block)
         image = [[float(row["cpu_us"]) / float(row["offload_us"]) for row in data.select(found, host_completion=completion)] for completion in COMPLETIONS]
-        drawn = panel.imshow(image, origin="lower", cmap="PuOr_r", norm=norm, aspect="auto", interpolation="nearest")
+        drawn = panel.pcolormesh(range(len(WAITS)), range(len(COMPLETIONS)), image, cmap="PuOr_r", norm=norm, shading="nearest")
         for y, values in enumerate(image):
             for x, value in enumerate(values):
                 panel.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize=7, color="white" if value > 1.75 or value < 0.6 else "black")
