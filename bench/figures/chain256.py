@@ -45,7 +45,7 @@ def draw(rows_):
     style.log_axis(panel.xaxis, BLOCKS, style.bytes_text)
     panel.set_xlabel("block size")
     panel.set_ylabel("chain / pipeline, bandwidth")
-    panel.set_ylim(0)
+    style.from_zero(panel)
     panel.set_title(f"{NODES} nodes, {style.bytes_text(MESSAGE)}, CPU-driven")
     style.legend_below(figure, panel, columns=3)
     return figure

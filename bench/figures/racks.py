@@ -93,7 +93,7 @@ def draw_rate(rows):
     style.log_axis(panel.xaxis, OVERSUBSCRIPTIONS, lambda value, _: f"{value:g}:1")
     panel.set_xlabel("oversubscription of a rack's uplink")
     panel.set_ylabel("bandwidth, Gbit/s, preposted")
-    panel.set_ylim(0)
+    style.from_zero(panel)
     style.legend_below(figure, panel, columns=3)
     return figure
 

@@ -47,6 +47,11 @@ def line(axes, x, y, index, label, **rest):
     axes.plot(x, y, **{"color": colour, "marker": marker, "label": label, **rest})
 
 
+def from_zero(axes):
+    """The y axis from 0 to a little above the highest point."""
+    axes.set_ylim(0, 1.06 * axes.dataLim.y1)
+
+
 def bytes_text(value, _position=None):
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if value >= size:
