@@ -1,103 +1,87 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What virtual time itself costs: processor time of `prepost simulate` against the size. Measured, so only `scripts/figures --measure`
-makes these data anew."""
+"""What virtual time itself costs: time and memory against size, as bench/virtual_bench measures them on this machine's clock; so only
+`scripts/figures --measure` makes these data anew."""
 
 from . import style
 from .claims import Statement
 from .data import one, select
 from .figure import Figure
-from .simulator import MiB, Plan, Profile, Run
 
 SIZES = [(nodes, 256) for nodes in (8, 32, 64, 128, 512)] + [(64, blocks) for blocks in (16, 64, 1024, 4096)]
-REPEAT = 3
 AIM_PER_SECOND = 1e6
-EXECUTORS = {"offload": "preposted", "cpu": "CPU-driven"}
+EXECUTORS = {"inline": "preposted", "cpu": "CPU-driven"}
 
 
 def rows(simulator, quick):
-    rows_ = []
-    for nodes, blocks in SIZES[:1] if quick else SIZES:
-        for executor in EXECUTORS:
-            run = Run(Plan(nodes, blocks * MiB), Profile("sierra"), executor)
-            seconds = min(simulator.processor_seconds(run) for _ in range(REPEAT))
-            rows_.append(
-                {
-                    "clock": "real",
-                    "profile": "sierra",
-                    "nodes": nodes,
-                    "blocks": blocks,
-                    "executor": executor,
-                    "transfers": (nodes - 1) * blocks,
-                    "processor_s_min": f"{seconds:.3f}",
-                }
-            )
-    return rows_
-
-
-def seconds_of(row):
-    return float(row["processor_s_min"])
+    sizes = SIZES[:1] if quick else SIZES
+    kept = ("nodes", "blocks", "executor", "transfers", "run_s", "total_s", "transfers_per_s", "peak_mb")
+    measured = simulator.bench(
+        [f"{nodes}x{blocks}" for nodes, blocks in sizes], ["--executor", *EXECUTORS, "--costs", "typical", "--repeat", "3"]
+    )
+    return [{"clock": "real", **{key: row[key] for key in kept}} for row in measured]
 
 
 def draw(rows_):
     figure, axes = style.figure(1, 2)
-    for panel, y in ((axes[0][0], seconds_of), (axes[0][1], lambda row: int(row["transfers"]) / seconds_of(row) / 1e6)):
+    for panel, column in ((axes[0][0], "total_s"), (axes[0][1], "transfers_per_s")):
+        scale = 1 if column == "total_s" else 1e6
         for index, executor in enumerate(EXECUTORS):
             for fixed, value, dash in (("blocks", 256, "-"), ("nodes", 64, "--")):
-                found = sorted(select(rows_, executor=executor, **{fixed: value}), key=lambda row: int(row["transfers"]))
+                found = sorted(select(rows_, executor=executor, **{fixed: value}), key=lambda row: float(row["transfers"]))
                 style.line(
                     panel,
-                    [int(row["transfers"]) for row in found],
-                    [y(row) for row in found],
+                    [float(row["transfers"]) for row in found],
+                    [float(row[column]) / scale for row in found],
                     index,
                     f"{EXECUTORS[executor]}, {value} {fixed}",
                     linestyle=dash,
                 )
         style.decades(panel.xaxis)
         panel.set_xlabel("block transfers")
-    transfers = sorted({int(row["transfers"]) for row in rows_})
-    axes[0][0].plot(
-        transfers,
-        [count / AIM_PER_SECOND for count in transfers],
-        color=style.BLACK,
-        linestyle=":",
-        label="aim: a million per second",
-    )
-    axes[0][1].axhline(1, color=style.BLACK, linestyle=":")
     style.decades(axes[0][0].yaxis)
+    axes[0][0].set_ylabel("lower, arm and run, s")
+    axes[0][1].set_ylabel("run: million transfers / s")
+    axes[0][1].axhline(AIM_PER_SECOND / 1e6, color=style.BLACK, linestyle=":", label="aim")
     style.from_zero(axes[0][1])
-    axes[0][0].set_ylabel("processor time, s")
-    axes[0][1].set_ylabel("million transfers / s")
-    style.legend_below(figure, axes[0][0], columns=3)
+    style.legend_below(figure, axes[0][1], columns=3)
     return figure
 
 
 def claims(rows_):
     linear = Statement("cost", "time grows no faster than the transfers", "our own aim")
     for executor, name in EXECUTORS.items():
-        small, large = (one(rows_, nodes=64, blocks=blocks, executor=executor) for blocks in (256, 4096))
-        growth = seconds_of(large) / seconds_of(small)
+        small, large = (float(one(rows_, nodes=64, blocks=blocks, executor=executor)["run_s"]) for blocks in (256, 4096))
         yield linear.holds(
             f"{name}, 64 nodes, from 256 to 4096 blocks: 16 times the transfers",
             "at most 20 times the time",
-            f"{growth:.1f} times",
-            growth <= 20,
+            f"{large / small:.1f} times",
+            large <= 20 * small,
         )
 
 
 def table(rows_):
     cells = []
-    for nodes, blocks in [(int(row["nodes"]), int(row["blocks"])) for row in rows_ if row["executor"] == "cpu"]:
-        found = [one(rows_, nodes=nodes, blocks=blocks, executor=executor) for executor in EXECUTORS]
-        cells.append([f"{nodes} x {blocks}", f"{int(found[0]['transfers']):,}", *(f"{seconds_of(row):.2f} s" for row in found)])
-    return ["nodes x blocks", "transfers", *EXECUTORS.values()], cells
+    for row in select(rows_, executor="inline"):
+        both = [one(rows_, nodes=row["nodes"], blocks=row["blocks"], executor=executor) for executor in EXECUTORS]
+        cells.append(
+            [
+                f"{row['nodes']} x {row['blocks']}",
+                f"{float(row['transfers']):,.0f}",
+                *(
+                    f"{float(it['transfers_per_s']) / 1e6:.2f}, {float(it['total_s']):.2f} s, {float(it['peak_mb']):.0f} MB"
+                    for it in both
+                ),
+            ]
+        )
+    return ["nodes x blocks", "transfers", *(f"{name}: M/s in run, all, peak memory" for name in EXECUTORS.values())], cells
 
 
 FIGURES = [
     Figure(
         "cost",
-        "sierra",
-        "What it costs to reckon this: processor time of one `prepost simulate` of a plan file, everything included; the least"
-        f" of {REPEAT} runs on a 2-core x86-64 virtual machine. Made by `scripts/figures --only cost --measure`.",
+        "",
+        "What it costs to reckon this: `bench/virtual_bench`, a binomial pipeline with typical costs, medians of 3 runs on one core of a 2-core x86-64 "
+        "virtual machine. Made by `scripts/figures --only cost --measure`.",
         rows,
         ("nodes", "blocks", "executor"),
         draw,

@@ -20,7 +20,7 @@ class Figure:
     def note(self):
         """What stands below the picture, and before the caption."""
         if self.is_measured:
-            return f"measured on the real clock, plans on profile {self.profile}"
+            return "measured on the real clock"
         return f"modelled, profile {self.profile}" if self.profile else "counted, not modelled"
 
 

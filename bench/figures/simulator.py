@@ -4,6 +4,7 @@
 Every result is checked to say that it is modelled, and with which profile. Times come back as whole picoseconds."""
 
 import concurrent.futures
+import csv
 import dataclasses
 import hashlib
 import json
@@ -235,16 +236,13 @@ class Simulator:
 
         return self._memo(run, make)
 
-    def processor_seconds(self, run):
-        """What one simulation takes, with nothing else of ours beside it."""
-        process = subprocess.Popen(
-            [self.command, *map(str, self._arguments(run))], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            raise CommandFailed(f"{run}: exit code {process.returncode}")
-        return usage.ru_utime + usage.ru_stime
+    def bench(self, sizes, flags):
+        """The rows that bench/virtual_bench of the command's build prints, with nothing else of ours beside it."""
+        program = pathlib.Path(self.command).resolve().parent.parent / "bench" / "virtual_bench"
+        done = subprocess.run([program, *sizes, *flags, "--csv"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise CommandFailed(f"{program}: {done.stderr.strip()}")
+        return list(csv.DictReader(done.stdout.splitlines()))
 
     def _answer(self, profile, *arguments):
         """What a simulation prints, if it says that it is modelled, and with which profile."""
