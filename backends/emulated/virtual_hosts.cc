@@ -58,7 +58,8 @@ struct Core {
 
   CpuCore cpu;
   Picoseconds busy_until = 0;
-  bool is_free_due = false;  ///< somebody waits for that
+  StepId busy_step = kFirstStep;  ///< of the trail, at busy_until
+  bool is_free_due = false;       ///< somebody waits for that
   GrowingRing<Player*> queue;
 };
 
@@ -81,9 +82,10 @@ struct Player {
   CpuExecutor* executor = nullptr;
   State state = State::kIdle;
   bool is_started = false;
-  bool is_asked = false;      ///< its NIC will tell of the next CQE
-  Picoseconds found_at = 0;   ///< the last look that found something
-  Picoseconds idle_from = 0;  ///< through with what it found, it looks for more
+  bool is_asked = false;         ///< its NIC will tell of the next CQE
+  Picoseconds found_at = 0;      ///< the last look that found something
+  Picoseconds idle_from = 0;     ///< through with what it found, it looks for more
+  StepId due_step = kFirstStep;  ///< of the trail: why it looks when it is due
 };
 
 class HostsRun final : private TimeHandler, private HostHandler {
@@ -96,10 +98,12 @@ class HostsRun final : private TimeHandler, private HostHandler {
         fabric_(hosts, {.time = {.clock = &clock_,
                                  .network = &network_,
                                  .costs = options.nic,
-                                 .hosts = this}}),
+                                 .hosts = this,
+                                 .trail = options.trail}}),
         players_of_(hosts),
         cores_(hosts) {
     result_.hosts.resize(hosts);
+    if (options.trail != nullptr) options.trail->SetCosts(options.nic);
   }
 
   Status Arm() {
@@ -177,14 +181,27 @@ class HostsRun final : private TimeHandler, private HostHandler {
                            .wrap = wrap});
     if (!made.ok()) return made.status();
     driven_.push_back(*std::move(made));
+    if (options_.trail != nullptr) Observe(group, first);
     for (size_t i = first; i < players_.size(); ++i) {
       Player& player = players_[i];
       player.executor = &driven_.back().executor(player.node);
       player.state = Player::State::kDue;
       Schedule(group.start, player, kLookDue);
+      if (options_.trail != nullptr) player.due_step = options_.trail->StartAt(group.start);
     }
     result_.groups.emplace_back().nodes.resize(header.nodes);
     return {};
+  }
+
+  /// Tells the trail of the group's players, from `first` on.
+  void Observe(const VirtualGroup& group, size_t first) {
+    options_.trail->AddGroup(*group.plan);
+    for (size_t i = first; i < players_.size(); ++i) {
+      Player& player = players_[i];
+      player.thread.Observe({options_.trail, player.group, player.node});
+      options_.trail->AddNode(NodeId(player.host), player.node,
+                              driven_.back().endpoint(player.node).open_node().qps);
+    }
   }
 
   Player& AddPlayer(const VirtualGroup& group, NodeId node, nic::DeviceEndpoint& endpoint,
@@ -251,7 +268,18 @@ class HostsRun final : private TimeHandler, private HostHandler {
   void Tell(Player& player) {
     if (player.state != Player::State::kIdle) return;
     player.state = Player::State::kDue;
-    Schedule(NextLook(player), player, kLookDue);
+    const Picoseconds look = NextLook(player);
+    if (options_.trail != nullptr) player.due_step = StepOfLook(player, look);
+    Schedule(look, player, kLookDue);
+  }
+
+  /// Of an idle thread that is told now, and will look at `look`.
+  StepId StepOfLook(const Player& player, Picoseconds look) const {
+    if (clock_.now() < player.idle_from) return player.thread.step();
+    const StepId cqe = options_.trail->CqeStep(NodeId(player.host), player.cqn);
+    const bool sleeps =
+        look == clock_.now() + options_.host.interrupt && options_.wait != WaitMode::kPolling;
+    return options_.trail->Push(look, cqe, sleeps ? TimeCause::kInterrupt : TimeCause::kDetect);
   }
 
   /// Of an idle thread that is told now.
@@ -297,6 +325,13 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   Status LookNow(Player& player) {
     HostThread& thread = player.thread;
+    if (options_.trail != nullptr) {
+      // Another thread may have had the core.
+      const StepId free = player.core.busy_step;
+      const bool is_late = options_.trail->step(player.due_step).at < clock_.now();
+      thread.BeginAt(
+          options_.trail->Push(clock_.now(), is_late ? free : player.due_step, TimeCause::kOther));
+    }
     bool has_found = true;
     if (!std::exchange(player.is_started, true)) {
       thread.Start(*player.executor);
@@ -308,9 +343,11 @@ class HostsRun final : private TimeHandler, private HostHandler {
     player.idle_from = thread.until();
     if (has_found) {
       player.core.busy_until = thread.until();
+      player.core.busy_step = thread.step();
       player.found_at = clock_.now();
     }
     if (player.executor->done()) {
+      if (options_.trail != nullptr) options_.trail->End(player.group, player.node, thread.step());
       player.state = Player::State::kDone;
       result_.groups[player.group].nodes[player.node.index()].completion = thread.until();
       --left_;
@@ -318,6 +355,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     }
     if (thread.may_find_more()) {
       player.state = Player::State::kDue;
+      player.due_step = thread.step();
       Schedule(thread.until(), player, kLookDue);
       return {};
     }

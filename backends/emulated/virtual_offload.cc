@@ -27,8 +27,10 @@ class VirtualRun {
       : plan_(plan),
         options_(options),
         network_(std::move(network)),
-        fabric_(plan.header().nodes,
-                {.time = {.clock = &clock_, .network = &network_, .costs = options.costs}}) {}
+        fabric_(plan.header().nodes, {.time = {.clock = &clock_,
+                                               .network = &network_,
+                                               .costs = options.costs,
+                                               .trail = options.trail}}) {}
 
   Status Make(const nic::QueueProgram& program) {
     const Message& message = plan_.header().message;
@@ -42,6 +44,7 @@ class VirtualRun {
         ArmedGroup::Make(fabric_, plan_, program, transfers_, {}, options_.keep_cqes);
     if (!group.ok()) return group.status();
     group_.emplace(*std::move(group));
+    if (options_.trail != nullptr) Observe();
     result_.nodes.resize(group_->nodes().size());
     is_done_.resize(group_->nodes().size());
     return {};
@@ -77,6 +80,8 @@ class VirtualRun {
       const bool is_busy = fabric_.RunSome(has_rung ? kSteps : 1, &events);
       if (!std::exchange(has_rung, true)) NoteDoorbells();
       for (const CqEvent& event : events) {
+        if (options_.trail != nullptr)
+          options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
         const Result<bool> done = TakeEvent(event.node);
         if (!done.ok()) return can_report_ ? CauseOf(done.status()) : done.status();
         if (*done) --left;
@@ -117,6 +122,15 @@ class VirtualRun {
   }
 
  private:
+  void Observe() {
+    options_.trail->SetCosts(options_.costs);
+    options_.trail->AddGroup(plan_);
+    for (const nic::ArmedNode& node : group_->nodes()) {
+      const NodeId id = node.program().node;
+      options_.trail->AddNode(id, id, node.open_node().qps);
+    }
+  }
+
   /// All first doorbells have been handed to the NICs; when they come is known.
   void NoteDoorbells() {
     for (const nic::ArmedNode& node : group_->nodes()) {
@@ -133,6 +147,7 @@ class VirtualRun {
     if (!done.ok() || !*done) return done;
     is_done_[id.index()] = true;
     it.completion = clock_.now();
+    if (options_.trail != nullptr) options_.trail->End(0, id, options_.trail->host_step());
     return true;
   }
 

@@ -17,6 +17,7 @@
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
+#include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/ir/network.h"
@@ -46,7 +47,9 @@ struct VirtualOffloadOptions {
   /// program is given up as rings are filled, if RunVirtualOffload() has made it. Of a run that is
   /// stuck less can be said then.
   bool keep_cqes = true;
-  Checkpoint checkpoint = {};                  ///< called now and then; may be empty
+  Checkpoint checkpoint = {};  ///< called now and then; may be empty
+  /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
+  TimeTrail* trail = nullptr;
   std::function<void(VirtualStep)> done = {};  ///< told of each step's end; may be empty
 };
 
