@@ -95,7 +95,7 @@ Result<PollOutcome> HostThread::Poll(std::span<OpId> completed, std::chrono::mil
 /// Tells the trail what the time up to until() has gone to, since it was told last.
 void HostThread::Note(std::initializer_list<Part> parts, OpId op) {
   TimeTrail* const trail = observed_.trail;
-  if (trail == nullptr) return;
+  if (trail == nullptr || until_ == kNever) return;
   const MessageId message =
       op == kNoOp ? kNoMessage : trail->MessageOf(observed_.group, observed_.node, op);
   Picoseconds at = until_;
@@ -147,6 +147,7 @@ void HostThread::PostSend(const SendRequest& request) {
 
 void HostThread::PostLater(const Post& post) {
   ++work_.posts;
+  if (post.is_send) ++work_.doorbells;
   if (posts_.empty() && post.at == clock_.now()) return MakePost(post);
   posts_.push_back(post);
   if (posts_.size() == 1) {

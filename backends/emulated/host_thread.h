@@ -29,6 +29,7 @@ struct HostWork {
   uint64_t looks = 0;        ///< that found something
   uint64_t completions = 0;  ///< CQEs taken
   uint64_t posts = 0;        ///< since the start
+  uint64_t doorbells = 0;    ///< of these, sends
   uint64_t wakeups = 0;      ///< interrupts
   Picoseconds busy = 0;      ///< of its core; looks in vain do not count
 

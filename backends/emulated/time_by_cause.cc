@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "prepost/runtime/trace_file.h"
+
 namespace prepost::emulated {
 namespace {
 
@@ -70,9 +72,14 @@ MessageId FirstBlock(const TimeTrail& trail, uint32_t group, NodeId node) {
   return first;
 }
 
-/// Alike but for nodes and blocks.
+/// Alike but for nodes and blocks, and for when a host looked, which goes by the time of day.
 bool IsAlike(const TimeTrail& trail, const PathLink& a, const PathLink& b) {
-  if (a.parts != b.parts || (a.message == kNoMessage) != (b.message == kNoMessage)) return false;
+  const auto same = [](const PathPart& x, const PathPart& y) {
+    return x.cause == y.cause && (x.time == y.time || x.cause == TimeCause::kDetect);
+  };
+  if (!std::ranges::equal(a.parts, b.parts, same) ||
+      (a.message == kNoMessage) != (b.message == kNoMessage))
+    return false;
   if (a.message == kNoMessage) return true;
   const auto is_credit = [&](const PathLink& link) {
     return trail.messages()[link.message].block == kNoBlock;
@@ -124,8 +131,9 @@ std::vector<PathLink> CriticalPath(const TimeTrail& trail, StepId end) {
     PathLink& link = path.back();
     link.until = step.at;
     const Picoseconds time = step.at - trail.step(step.before).at;
-    if (!link.parts.empty() && link.parts.back().cause == step.cause) {
-      link.parts.back().time += time;
+    const auto part = std::ranges::find(link.parts, step.cause, &PathPart::cause);
+    if (part != link.parts.end()) {
+      part->time += time;
     } else {
       link.parts.push_back({step.cause, time});
     }
@@ -135,6 +143,26 @@ std::vector<PathLink> CriticalPath(const TimeTrail& trail, StepId end) {
     is_open = false;
   }
   return path;
+}
+
+void FillTrace(const TimeTrail& trail, RunTrace* trace) {
+  trace->start_ns = kTraceOriginNs;
+  const auto time_of = [&](Picoseconds at) {
+    return kTraceOriginNs + static_cast<uint64_t>(at / kPicosecondsPerNanosecond);
+  };
+  for (const TimedMessage& it : trail.messages()) {
+    if (it.departed == kNotSeen || it.landed == kNotSeen) continue;
+    trace->times(it.from)[it.send.index()] = {
+        .posted_ns = time_of(std::max<Picoseconds>(0, it.send_posted)),
+        .started_ns = time_of(it.departed),
+        .completed_ns = time_of(it.acknowledged == kNotSeen ? it.landed : it.acknowledged)};
+    // Its first byte takes as long to come as its last.
+    const Picoseconds first_byte = it.departed + (it.arrived - it.left);
+    trace->times(it.to)[it.receive.index()] = {
+        .posted_ns = time_of(std::max<Picoseconds>(0, it.receive_posted)),
+        .started_ns = it.block == kNoBlock ? 0 : time_of(first_byte),
+        .completed_ns = time_of(it.landed)};
+  }
 }
 
 CauseTimes SumOf(const std::vector<PathLink>& path) {

@@ -14,6 +14,7 @@
 #include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/ir/ids.h"
+#include "prepost/runtime/op_times.h"
 
 namespace prepost::emulated {
 
@@ -44,22 +45,27 @@ struct PathPart {
 };
 
 /// What it took from when one message was there (or the start) to when the next one on the path was,
-/// in the order of time.
+/// in the order in which causes come first.
 struct PathLink {
   MessageId message = kNoMessage;  ///< none: what came after the last one
   Picoseconds until = 0;
-  std::vector<PathPart> parts;
+  std::vector<PathPart> parts;  ///< a cause once
 };
 
 /// From the start of the run to `end`: all parts together take as long as that.
 std::vector<PathLink> CriticalPath(const TimeTrail& trail, StepId end);
+
+/// When each op of the only group was posted, started and completed, in `trace`, which is of its
+/// plan: for the files and pictures of runs. Times are cut to whole ns; a preposted op counts as
+/// posted at the start.
+void FillTrace(const TimeTrail& trail, RunTrace* trace);
 
 /// By TimeCause.
 using CauseTimes = std::array<Picoseconds, kTimeCauseNames.size()>;
 CauseTimes SumOf(const std::vector<PathLink>& path);
 
 /// `count` links from `first` on, and the same again, `times` times in all: the same but for which
-/// nodes and blocks.
+/// nodes and blocks, and for how soon a polling host looked.
 struct PathRun {
   size_t first = 0;
   size_t count = 1;

@@ -109,6 +109,7 @@ class VirtualRun {
       VirtualOffload::Node& it = result_.nodes[node.program().node.index()];
       it.wqes = node.wqes_written();
       it.rearms = node.feed().rearms();
+      it.rings = node.program().doorbells();
       result_.doorbells = std::max(result_.doorbells, it.doorbells);
       result_.completion = std::max(result_.completion, it.completion);
     }

@@ -59,6 +59,7 @@ struct VirtualOffload {
     Picoseconds doorbells = 0;   ///< the NIC has been told of the first ring of every queue
     Picoseconds completion = 0;  ///< the final CQE
     uint64_t wqes = 0;           ///< that the host has written
+    uint64_t rings = 0;          ///< doorbells that start it
     uint64_t rearms = 0;         ///< rings written again
   };
   struct Link {
