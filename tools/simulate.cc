@@ -368,10 +368,11 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
   const bool is_offload = it.simulation->offload_trail != nullptr;
   emulated::FillTrace(is_offload ? *it.simulation->offload_trail : *it.simulation->cpu_trail,
                       trace.table());
-  return trace.Write(it.plan->plan,
-                     {.executor = is_offload ? "offload" : "cpu",
-                      .detail = "modelled, with the profile " + it.profile->name},
-                     {});
+  return trace.Write(
+      it.plan->plan,
+      {.executor = is_offload ? "offload" : "cpu",
+       .detail = fmt::format("{}, with the profile {}", kModelled, it.profile->name)},
+      {});
 }
 
 Status Run(SimulateFlags& flags) {
