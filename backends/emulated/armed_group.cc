@@ -27,7 +27,8 @@ Status CheckProgram(const Plan& plan, const nic::QueueProgram& program) {
 Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
                                     const nic::QueueProgram& program,
                                     std::span<const MessageBuffers> transfers,
-                                    const FirstNumbers& first, bool keeps_cqes) {
+                                    const FirstNumbers& first, bool keeps_cqes,
+                                    std::span<const NodeId> hosts) {
   ArmedGroup group(fabric, plan);
   for (const nic::NodeProgram& it : program.nodes) {
     const bool root = it.node == plan.header().root;
@@ -43,7 +44,8 @@ Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
     for (const MessageBuffers& transfer : transfers) {
       config.messages.push_back(root ? transfer.message : transfer.node_buffers[it.node.index()]);
     }
-    Result<nic::ArmedNode> node = nic::ArmedNode::Make(fabric.device(it.node), it, config);
+    nic::Device& device = fabric.device(hosts.empty() ? it.node : hosts[it.node.index()]);
+    Result<nic::ArmedNode> node = nic::ArmedNode::Make(device, it, config);
     if (!node.ok()) return node.status();
     group.open_.push_back(node->open_node());
     group.nodes_.push_back(*std::move(node));

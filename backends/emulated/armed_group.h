@@ -46,11 +46,12 @@ class ArmedGroup {
  public:
   /// Makes and connects all nodes of `plan`. To arm them all before any starts is its user's
   /// business: that is the barrier, after which every receive is posted everywhere. All arguments
-  /// must outlive the group. `program` has all nodes in the order of ids, as have the buffers.
-  /// Errors: those of ArmedNode.
+  /// must outlive the group. `program` has all nodes in the order of ids, as have the buffers and
+  /// `hosts`: which NIC of the fabric is whose; empty: node i has NIC i. Errors: those of ArmedNode.
   static Result<ArmedGroup> Make(Fabric& fabric, const Plan& plan, const nic::QueueProgram& program,
                                  std::span<const MessageBuffers> transfers,
-                                 const FirstNumbers& first, bool keeps_cqes = true);
+                                 const FirstNumbers& first, bool keeps_cqes = true,
+                                 std::span<const NodeId> hosts = {});
 
   std::span<nic::ArmedNode> nodes() { return nodes_; }
   std::span<const nic::ArmedNode> nodes() const { return nodes_; }

@@ -100,6 +100,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
                                  .costs = options.nic,
                                  .hosts = this,
                                  .trail = options.trail}}),
+        after_(GroupsAfter(groups)),
         players_of_(hosts),
         cores_(hosts) {
     result_.hosts.resize(hosts);
@@ -136,9 +137,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   VirtualHosts TakeResult() {
     for (const Player& player : players_) {
-      VirtualHosts::Group& group = result_.groups[player.group];
-      group.nodes[player.node.index()].work = player.thread.work();
-      group.completion = std::max(group.completion, group.nodes[player.node.index()].completion);
+      result_.groups[player.group].nodes[player.node.index()].work = player.thread.work();
     }
     for (size_t i = 0; i < cores_.size(); ++i) {
       for (const Core& core : cores_[i]) {
@@ -183,13 +182,14 @@ class HostsRun final : private TimeHandler, private HostHandler {
     driven_.push_back(*std::move(made));
     if (options_.trail != nullptr) Observe(group, first);
     for (size_t i = first; i < players_.size(); ++i) {
-      Player& player = players_[i];
-      player.executor = &driven_.back().executor(player.node);
-      player.state = Player::State::kDue;
-      Schedule(group.start, player, kLookDue);
-      if (options_.trail != nullptr) player.due_step = options_.trail->StartAt(group.start);
+      players_[i].executor = &driven_.back().executor(players_[i].node);
+      players_[i].state = Player::State::kDue;
     }
+    first_player_.push_back(first);
+    left_of_.push_back(header.nodes);
+    last_step_.push_back(kFirstStep);
     result_.groups.emplace_back().nodes.resize(header.nodes);
+    if (!group.after) StartGroup(driven_.size() - 1, group.start, kFirstStep);
     return {};
   }
 
@@ -201,6 +201,30 @@ class HostsRun final : private TimeHandler, private HostHandler {
       player.thread.Observe({options_.trail, player.group, player.node});
       options_.trail->AddNode(NodeId(player.host), player.node,
                               driven_.back().endpoint(player.node).open_node().qps);
+    }
+  }
+
+  /// `step`: what its threads come after, in the trail.
+  void StartGroup(size_t index, Picoseconds at, StepId step) {
+    result_.groups[index].start = at;
+    if (options_.trail != nullptr) step = options_.trail->Push(at, step, TimeCause::kStart);
+    for (size_t i = 0; i < left_of_[index]; ++i) {
+      Player& player = players_[first_player_[index] + i];
+      player.due_step = step;
+      Schedule(at, player, kLookDue);
+    }
+  }
+
+  /// A node has dealt with its last completion `at`, or will have.
+  void NoteDone(const Player& player, Picoseconds at) {
+    VirtualHosts::Group& group = result_.groups[player.group];
+    group.nodes[player.node.index()].completion = at;
+    if (at >= group.completion) last_step_[player.group] = player.thread.step();
+    group.completion = std::max(group.completion, at);
+    --left_;
+    if (--left_of_[player.group] != 0) return;
+    for (const uint32_t next : after_[player.group]) {
+      StartGroup(next, std::max(plans_[next].start, group.completion), last_step_[player.group]);
     }
   }
 
@@ -349,8 +373,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     if (player.executor->done()) {
       if (options_.trail != nullptr) options_.trail->End(player.group, player.node, thread.step());
       player.state = Player::State::kDone;
-      result_.groups[player.group].nodes[player.node.index()].completion = thread.until();
-      --left_;
+      NoteDone(player, thread.until());
       return {};
     }
     if (thread.may_find_more()) {
@@ -384,7 +407,11 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Fabric fabric_;
   std::vector<Mapping>
       addresses_;  // by group: every node's message is here, as far as addresses go
+  const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
   std::deque<Player> players_;
+  std::vector<size_t> first_player_;              // by group: its node 0's
+  std::vector<StepId> last_step_;                 // by group: of the trail, at its completion
+  std::vector<size_t> left_of_;                   // by group: nodes that are not done
   std::vector<std::vector<Player*>> players_of_;  // by host
   std::vector<std::deque<Core>> cores_;           // by host
   std::vector<DrivenGroup> driven_;               // by group; uses all of the above
@@ -394,25 +421,6 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status status_;  // of what hosts have done
   VirtualHosts result_;
 };
-
-Status CheckGroup(const VirtualGroup& group, size_t hosts) {
-  const uint32_t nodes = group.plan->header().nodes;
-  if (group.start < 0) return Rejected(fmt::format("it starts at {} ps", group.start));
-  if (group.hosts.empty() && nodes <= hosts) return {};
-  if (group.hosts.size() != nodes) {
-    return Rejected(fmt::format("a plan of {} nodes for {} hosts", nodes,
-                                group.hosts.empty() ? hosts : group.hosts.size()));
-  }
-  std::vector<bool> is_taken(hosts);
-  for (const NodeId host : group.hosts) {
-    if (host.index() >= hosts) {
-      return Rejected(fmt::format("host {}, and there are {}", host.value, hosts));
-    }
-    if (is_taken[host.index()]) return Rejected(fmt::format("host {} is there twice", host.value));
-    is_taken[host.index()] = true;
-  }
-  return {};
-}
 
 Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network,
                     const VirtualHostsOptions& options) {
@@ -425,11 +433,7 @@ Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network
                                   delay.at, delay.length));
     }
   }
-  for (size_t i = 0; i < groups.size(); ++i) {
-    const Status status = CheckGroup(groups[i], network.nodes.size());
-    if (!status.ok()) return Rejected(fmt::format("group {}: {}", i, status.message()));
-  }
-  return {};
+  return CheckGroups(groups, network.nodes.size());
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "prepost/backends/emulated/host_costs.h"
 #include "prepost/backends/emulated/host_thread.h"
 #include "prepost/backends/emulated/time_trail.h"
+#include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/ir/network.h"
@@ -25,13 +26,6 @@
 #include "prepost/runtime/wait_policy.h"
 
 namespace prepost::emulated {
-
-/// One multicast among hosts.
-struct VirtualGroup {
-  const Plan* plan = nullptr;      ///< verified; not owned
-  std::vector<NodeId> hosts = {};  ///< by node of the plan, distinct; empty: node i is host i
-  Picoseconds start = 0;           ///< its hosts have armed before
-};
 
 struct VirtualHostsOptions {
   NicCosts nic = {};
@@ -53,6 +47,7 @@ struct VirtualHosts {
   };
   struct Group {
     std::vector<Node> nodes;     ///< by node of the plan
+    Picoseconds start = 0;       ///< when its threads began
     Picoseconds completion = 0;  ///< the last node's
   };
   struct Host {
@@ -66,7 +61,7 @@ struct VirtualHosts {
 };
 
 /// Runs all `groups` on one `network`. Errors (kRejected): a network, costs or delays that cannot be
-/// modelled, a host twice in a group, what endpoints refuse; a run that is stuck or fails; those of
+/// modelled, what CheckGroups() finds, what endpoints refuse; a run that is stuck or fails; those of
 /// `checkpoint`; kEnvironment: no memory.
 Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const Network& network,
                                      const VirtualHostsOptions& options = {});

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/fabric.h"
+#include "prepost/backends/emulated/nic_state.h"
 #include "prepost/backends/emulated/virtual_clock.h"
 #include "prepost/backends/nic/object_table.h"
 #include "prepost/backends/nic/validate.h"
@@ -20,73 +23,66 @@ namespace {
 
 constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
 
-/// One run: arm, start, let time pass, check.
-class VirtualRun {
+/// A group, its queues, and how far it is.
+struct RunningGroup {
+  const VirtualGroup* group = nullptr;
+  Mapping addresses;  // every node's message is here, as far as addresses go
+  std::vector<std::span<std::byte>> buffers;
+  std::array<MessageBuffers, 1> transfers;
+  std::optional<ArmedGroup> armed;
+  std::vector<bool> is_done;  // by node
+  size_t left = 0;            // nodes
+};
+
+/// One run of several groups: arm, start, let time pass, check.
+class VirtualRun final : private TimeHandler {
  public:
-  VirtualRun(const Plan& plan, FluidNetwork network, const VirtualOffloadOptions& options)
-      : plan_(plan),
+  VirtualRun(std::span<const VirtualGroup> groups, FluidNetwork network, uint32_t hosts,
+             const VirtualOffloadOptions& options)
+      : groups_(groups),
         options_(options),
         network_(std::move(network)),
-        fabric_(plan.header().nodes, {.time = {.clock = &clock_,
-                                               .network = &network_,
-                                               .costs = options.costs,
-                                               .trail = options.trail}}) {}
+        fabric_(hosts, {.time = {.clock = &clock_,
+                                 .network = &network_,
+                                 .costs = options.costs,
+                                 .trail = options.trail}}),
+        nodes_at_(hosts),
+        node_of_cq_(hosts),
+        after_(GroupsAfter(groups)),
+        left_(groups.size()) {}
 
-  Status Make(const nic::QueueProgram& program) {
-    const Message& message = plan_.header().message;
-    Result<Mapping> addresses = Mapping::Reserved(message.bytes);
-    if (!addresses.ok()) return addresses.status();
-    addresses_ = *std::move(addresses);
-    fabric_.HoldTags(message.block_bytes);
-    buffers_.assign(plan_.header().nodes, addresses_.bytes());
-    transfers_[0] = {addresses_.bytes(), buffers_};
-    Result<ArmedGroup> group =
-        ArmedGroup::Make(fabric_, plan_, program, transfers_, {}, options_.keep_cqes);
-    if (!group.ok()) return group.status();
-    group_.emplace(*std::move(group));
-    if (options_.trail != nullptr) Observe();
-    result_.nodes.resize(group_->nodes().size());
-    is_done_.resize(group_->nodes().size());
+  Status Make(std::span<const nic::QueueProgram* const> programs) {
+    result_.groups.resize(groups_.size());
+    for (uint32_t i = 0; i < groups_.size(); ++i) {
+      PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+      RunningGroup& it = running_.emplace_back();
+      it.group = &groups_[i];
+      PREPOST_RETURN_IF_ERROR(InGroup(i, MakeGroup(*programs[i], &it)));
+      NoteNodes(i);
+      if (options_.trail != nullptr) Observe(i);
+    }
     return {};
   }
 
-  /// Arms and validates all nodes, one after the other, and rings their doorbells. No NIC looks at
-  /// them before time passes. `given_up`: may be null; the program of which each node's part goes
-  /// as soon as its bytes stand in rings that are not written again.
+  /// Arms and validates all nodes, one after the other, and rings the doorbells of those that start
+  /// at 0. No NIC looks at them before time passes. `given_up`: may be null; the program, of one
+  /// group, of which each node's part goes as soon as its bytes stand in rings that are not written
+  /// again.
   Status Start(nic::QueueProgram* given_up) {
-    nic::Validator validator(plan_);
-    for (nic::ArmedNode& node : group_->nodes()) {
-      const NodeId id = node.program().node;
-      PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
-      PREPOST_RETURN_IF_ERROR(node.Arm());
-      if (options_.validate) validator.Add(group_->Objects(id));
-      PREPOST_RETURN_IF_ERROR(node.RequestEvents());
-      node.Start();
-      if (given_up == nullptr || node.program().rearms() != 0) continue;
-      for (nic::QueuePair& qp : given_up->nodes[id.index()].qps) {
-        if (qp.loopback) continue;  // the final CQE is looked at by these
-        qp.sends = std::vector<nic::SendEntry>();
-        qp.receives = std::vector<nic::ReceiveEntry>();
-      }
-      can_report_ = false;
+    for (uint32_t i = 0; i < groups_.size(); ++i) {
+      PREPOST_RETURN_IF_ERROR(InGroup(i, ArmGroup(i, given_up)));
+      if (groups_[i].after || groups_[i].start == 0) continue;
+      clock_.Schedule(groups_[i].start, *this, {.subject = nullptr, .value = i, .what = 0});
     }
-    return options_.validate ? validator.Finish().ToStatus() : Status();
+    return {};
   }
 
   Status Run() {
     std::vector<CqEvent> events;
-    bool has_rung = false;
-    for (size_t left = group_->nodes().size(); left != 0;) {
-      const bool is_busy = fabric_.RunSome(has_rung ? kSteps : 1, &events);
-      if (!std::exchange(has_rung, true)) NoteDoorbells();
-      for (const CqEvent& event : events) {
-        if (options_.trail != nullptr)
-          options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
-        const Result<bool> done = TakeEvent(event.node);
-        if (!done.ok()) return can_report_ ? CauseOf(done.status()) : done.status();
-        if (*done) --left;
-      }
-      if (!is_busy && events.empty() && left != 0) return Stuck();
+    while (left_ != 0) {
+      const bool is_busy = fabric_.RunSome(kSteps, &events);
+      for (const CqEvent& event : events) PREPOST_RETURN_IF_ERROR(TakeEvent(event));
+      if (!is_busy && events.empty() && left_ != 0) return Stuck();
       if (events.empty()) PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
     }
     return {};
@@ -94,24 +90,29 @@ class VirtualRun {
 
   /// After the end: is everything where it should be?
   Status CheckAll() {
-    PREPOST_RETURN_IF_ERROR(options_.keep_cqes ? group_->Check() : CheckMisuses(fabric_));
-    for (const nic::ArmedNode& node : group_->nodes()) {
-      const NodeId id = node.program().node;
-      if (const std::optional<uint64_t> block = fabric_.MissingBlock(id)) {
-        return Rejected(fmt::format("node {} has no block {} in the end", id.value, *block));
+    for (uint32_t i = 0; i < groups_.size(); ++i) {
+      if (options_.keep_cqes) PREPOST_RETURN_IF_ERROR(InGroup(i, running_[i].armed->Check()));
+    }
+    PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
+    for (uint32_t host = 0; host < nodes_at_.size(); ++host) {
+      if (const std::optional<uint64_t> block = fabric_.MissingBlock(NodeId(host))) {
+        return Rejected(fmt::format("node {} has no block {} in the end", host, *block));
       }
     }
     return {};
   }
 
-  VirtualOffload TakeResult() {
-    for (const nic::ArmedNode& node : group_->nodes()) {
-      VirtualOffload::Node& it = result_.nodes[node.program().node.index()];
-      it.wqes = node.wqes_written();
-      it.rearms = node.feed().rearms();
-      it.rings = node.program().doorbells();
-      result_.doorbells = std::max(result_.doorbells, it.doorbells);
-      result_.completion = std::max(result_.completion, it.completion);
+  VirtualOffloads TakeResult() {
+    for (size_t i = 0; i < running_.size(); ++i) {
+      VirtualOffloads::Group& group = result_.groups[i];
+      for (const nic::ArmedNode& node : running_[i].armed->nodes()) {
+        VirtualOffload::Node& it = group.nodes[node.program().node.index()];
+        it.wqes = node.wqes_written();
+        it.rearms = node.feed().rearms();
+        it.rings = node.program().doorbells();
+        group.doorbells = std::max(group.doorbells, it.doorbells);
+        group.completion = std::max(group.completion, it.completion);
+      }
     }
     const Picoseconds now = clock_.now();
     for (const Resource resource : network_.resources()) {
@@ -123,61 +124,171 @@ class VirtualRun {
   }
 
  private:
-  void Observe() {
+  /// A node of a group.
+  struct Member {
+    uint32_t group = 0;
+    NodeId node;
+  };
+
+  /// Of several groups an error says which one has it.
+  Status InGroup(uint32_t index, Status status) const {
+    if (status.ok() || groups_.size() == 1) return status;
+    return {status.code(), fmt::format("group {}: {}", index, status.message()), status.where()};
+  }
+
+  Status MakeGroup(const nic::QueueProgram& program, RunningGroup* it) {
+    const Plan& plan = *it->group->plan;
+    const Message& message = plan.header().message;
+    Result<Mapping> addresses = Mapping::Reserved(message.bytes);
+    if (!addresses.ok()) return addresses.status();
+    it->addresses = *std::move(addresses);
+    fabric_.HoldTags(message.block_bytes);
+    it->buffers.assign(plan.header().nodes, it->addresses.bytes());
+    it->transfers[0] = {it->addresses.bytes(), it->buffers};
+    Result<ArmedGroup> armed = ArmedGroup::Make(fabric_, plan, program, it->transfers, {},
+                                                options_.keep_cqes, it->group->hosts);
+    if (!armed.ok()) return armed.status();
+    it->armed.emplace(*std::move(armed));
+    it->left = it->armed->nodes().size();
+    it->is_done.resize(it->left);
+    return {};
+  }
+
+  /// Which events are whose.
+  void NoteNodes(uint32_t index) {
+    result_.groups[index].nodes.resize(running_[index].left);
+    for (const nic::ArmedNode& node : running_[index].armed->nodes()) {
+      const Member member = {index, node.program().node};
+      const size_t host = groups_[index].HostOf(member.node).index();
+      nodes_at_[host].push_back(member);
+      std::vector<Member>& members = node_of_cq_[host];
+      for (const uint32_t cqn : node.bindings().cqns) {
+        const size_t position = cqn - NicState::kFirstCqn;
+        if (position >= members.size()) members.resize(position + 1);
+        members[position] = member;
+      }
+    }
+  }
+
+  void Observe(uint32_t index) {
     options_.trail->SetCosts(options_.costs);
-    options_.trail->AddGroup(plan_);
-    for (const nic::ArmedNode& node : group_->nodes()) {
+    options_.trail->AddGroup(*groups_[index].plan);
+    for (const nic::ArmedNode& node : running_[index].armed->nodes()) {
       const NodeId id = node.program().node;
-      options_.trail->AddNode(id, id, node.open_node().qps);
+      options_.trail->AddNode(groups_[index].HostOf(id), id, node.open_node().qps);
     }
   }
 
-  /// All first doorbells have been handed to the NICs; when they come is known.
-  void NoteDoorbells() {
-    for (const nic::ArmedNode& node : group_->nodes()) {
+  Status ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
+    RunningGroup& group = running_[index];
+    const bool starts = !group.group->after && group.group->start == 0;
+    nic::Validator validator(*group.group->plan);
+    for (nic::ArmedNode& node : group.armed->nodes()) {
       const NodeId id = node.program().node;
-      result_.nodes[id.index()].doorbells = fabric_.engine().doorbells_until(id);
+      PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+      PREPOST_RETURN_IF_ERROR(node.Arm());
+      if (options_.validate) validator.Add(group.armed->Objects(id));
+      PREPOST_RETURN_IF_ERROR(node.RequestEvents());
+      if (starts) StartNode(index, node);
+      if (given_up == nullptr || node.program().rearms() != 0) continue;
+      for (nic::QueuePair& qp : given_up->nodes[id.index()].qps) {
+        if (qp.loopback) continue;  // the final CQE is looked at by these
+        qp.sends = std::vector<nic::SendEntry>();
+        qp.receives = std::vector<nic::ReceiveEntry>();
+      }
+      can_report_ = false;
     }
+    return options_.validate ? validator.Finish().ToStatus() : Status();
   }
 
-  /// True when it was the node's last.
-  Result<bool> TakeEvent(NodeId id) {
-    VirtualOffload::Node& it = result_.nodes[id.index()];
-    if (is_done_[id.index()]) return false;
-    Result<bool> done = group_->nodes()[id.index()].TakeEvents();
-    if (!done.ok() || !*done) return done;
-    is_done_[id.index()] = true;
-    it.completion = clock_.now();
-    if (options_.trail != nullptr) options_.trail->End(0, id, options_.trail->host_step());
-    return true;
+  /// Now.
+  void StartGroup(uint32_t index) {
+    result_.groups[index].start = clock_.now();
+    for (nic::ArmedNode& node : running_[index].armed->nodes()) StartNode(index, node);
   }
 
+  /// Hands its first doorbells to its NIC; when they come there is known.
+  void StartNode(uint32_t index, nic::ArmedNode& node) {
+    node.Start();
+    const NodeId id = node.program().node;
+    result_.groups[index].nodes[id.index()].doorbells =
+        fabric_.engine().doorbells_until(groups_[index].HostOf(id));
+  }
+
+  /// A group is to start.
+  void OnTime(const TimedEvent& event) override {
+    if (options_.trail != nullptr) options_.trail->BeginHost(options_.trail->StartAt(clock_.now()));
+    StartGroup(static_cast<uint32_t>(event.value));
+  }
+
+  Status TakeEvent(const CqEvent& event) {
+    const size_t host = event.node.index();
+    if (options_.trail != nullptr)
+      options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
+    if (event.cqn != 0) return TakeEvent(node_of_cq_[host][event.cqn - NicState::kFirstCqn], {});
+    // Something is wrong at this NIC: whose it is they know themselves.
+    const std::vector<nic::ErrorEvent> errors = fabric_.device(event.node).TakeErrors();
+    for (const Member& member : nodes_at_[host]) {
+      PREPOST_RETURN_IF_ERROR(TakeEvent(member, errors));
+    }
+    return {};
+  }
+
+  Status TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
+    RunningGroup& group = running_[member.group];
+    if (group.is_done[member.node.index()]) return {};
+    const Result<bool> done = group.armed->nodes()[member.node.index()].TakeEvents(errors);
+    if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
+    if (!*done) return {};
+    group.is_done[member.node.index()] = true;
+    if (options_.trail != nullptr)
+      options_.trail->End(member.group, member.node, options_.trail->host_step());
+    result_.groups[member.group].nodes[member.node.index()].completion = clock_.now();
+    if (--group.left != 0) return {};
+    --left_;
+    for (const uint32_t next : after_[member.group]) {
+      if (groups_[next].start <= clock_.now()) {
+        StartGroup(next);
+      } else {
+        clock_.Schedule(groups_[next].start, *this, {.subject = nullptr, .value = next, .what = 0});
+      }
+    }
+    return {};
+  }
+
+  /// The first group that is not through.
   Status Stuck() {
-    if (can_report_) return group_->Stuck();
+    const auto group =
+        std::ranges::find_if(running_, [](const RunningGroup& it) { return it.left != 0; });
+    const auto index = static_cast<uint32_t>(group - running_.begin());
+    if (can_report_) return InGroup(index, group->armed->Stuck());
     PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
-    const auto waits = std::ranges::find(is_done_, false) - is_done_.begin();
-    return Rejected(fmt::format(
-        "nothing can happen any more, and node {} has no final CQE; a run that keeps CQEs says why",
-        waits));
+    const auto waits = std::ranges::find(group->is_done, false) - group->is_done.begin();
+    return InGroup(index,
+                   Rejected(fmt::format(
+                       "nothing can happen any more, and node {} has no final CQE; a run that "
+                       "keeps CQEs says why",
+                       waits)));
   }
 
-  Status CauseOf(const Status& seen) {
-    const Status cause = seen.code() == StatusCode::kRejected ? group_->Fail() : seen;
+  Status CauseOf(RunningGroup& group, const Status& seen) {
+    if (!can_report_ || seen.code() != StatusCode::kRejected) return seen;
+    const Status cause = group.armed->Fail();
     return cause.ok() ? seen : cause;
   }
 
-  const Plan& plan_;
+  const std::span<const VirtualGroup> groups_;
   const VirtualOffloadOptions& options_;
   VirtualClock clock_;
   FluidNetwork network_;
   Fabric fabric_;
-  Mapping addresses_;  // every node's message is here, as far as addresses go
-  std::vector<std::span<std::byte>> buffers_;
-  std::array<MessageBuffers, 1> transfers_;
-  std::optional<ArmedGroup> group_;
-  std::vector<bool> is_done_;  // by node
-  bool can_report_ = true;     // the whole queue program is there
-  VirtualOffload result_;
+  std::deque<RunningGroup> running_;                // by group; use all of the above
+  std::vector<std::vector<Member>> nodes_at_;       // by host
+  std::vector<std::vector<Member>> node_of_cq_;     // by host, by number from the first on
+  const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
+  size_t left_;                                     // groups
+  bool can_report_ = true;                          // the whole queue program is there
+  VirtualOffloads result_;
 };
 
 }  // namespace
@@ -194,24 +305,45 @@ Status CheckCosts(const NicCosts& costs) {
 
 namespace {
 
+/// `programs` are by group, `given_up` may be null, or is that of the only group.
+Result<VirtualOffloads> RunPrograms(std::span<const VirtualGroup> groups,
+                                    std::span<const nic::QueueProgram* const> programs,
+                                    nic::QueueProgram* given_up, const Network& network,
+                                    const VirtualOffloadOptions& options) {
+  const auto hosts = static_cast<uint32_t>(network.nodes.size());
+  PREPOST_RETURN_IF_ERROR(CheckNetwork(network, hosts));
+  PREPOST_RETURN_IF_ERROR(CheckCosts(options.costs));
+  PREPOST_RETURN_IF_ERROR(CheckGroups(groups, hosts));
+  Result<FluidNetwork> fluid = FluidNetwork::Make(network);
+  if (!fluid.ok()) return fluid.status();
+  VirtualRun run(groups, *std::move(fluid), hosts, options);
+  const auto end_step = [&](VirtualStep step, Status status) {
+    if (status.ok() && options.done) options.done(step);
+    return status;
+  };
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kMake, run.Make(programs)));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kArm, run.Start(given_up)));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kRun, run.Run()));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kCheck, run.CheckAll()));
+  return run.TakeResult();
+}
+
+/// One plan, whose node i is host i.
 Result<VirtualOffload> RunProgram(const Plan& plan, const nic::QueueProgram& program,
                                   nic::QueueProgram* given_up, const Network& network,
                                   const VirtualOffloadOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckProgram(plan, program));
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, plan.header().nodes));
-  PREPOST_RETURN_IF_ERROR(CheckCosts(options.costs));
-  Result<FluidNetwork> fluid = FluidNetwork::Make(network);
-  if (!fluid.ok()) return fluid.status();
-  VirtualRun run(plan, *std::move(fluid), options);
-  const auto end_step = [&](VirtualStep step, Status status) {
-    if (status.ok() && options.done) options.done(step);
-    return status;
-  };
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kMake, run.Make(program)));
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kArm, run.Start(given_up)));
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kRun, run.Run()));
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kCheck, run.CheckAll()));
-  return run.TakeResult();
+  const VirtualGroup group = {.plan = &plan};
+  const nic::QueueProgram* const programs[] = {&program};
+  Result<VirtualOffloads> run = RunPrograms({&group, 1}, programs, given_up, network, options);
+  if (!run.ok()) return run.status();
+  VirtualOffloads::Group& only = run->groups.front();
+  return VirtualOffload{.nodes = std::move(only.nodes),
+                        .doorbells = only.doorbells,
+                        .completion = only.completion,
+                        .links = std::move(run->links),
+                        .counters = run->counters};
 }
 
 }  // namespace
@@ -228,6 +360,31 @@ Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const nic::QueueProgr
                                          const Network& network,
                                          const VirtualOffloadOptions& options) {
   return RunProgram(plan, program, /*given_up=*/nullptr, network, options);
+}
+
+Result<VirtualOffloads> RunVirtualOffloads(std::span<const VirtualGroup> groups,
+                                           const Network& network,
+                                           const VirtualOffloadOptions& options) {
+  std::map<const Plan*, size_t> position_of;
+  std::deque<nic::QueueProgram> lowered;
+  std::vector<const nic::QueueProgram*> programs;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto [it, is_new] = position_of.try_emplace(groups[i].plan, lowered.size());
+    if (is_new) {
+      Result<nic::QueueProgram> program = nic::Lower(*groups[i].plan, options.lower);
+      if (!program.ok()) {
+        return Status(program.status().code(),
+                      fmt::format("group {}: {}", i, program.status().message()),
+                      program.status().where());
+      }
+      lowered.push_back(*std::move(program));
+    }
+    programs.push_back(&lowered[it->second]);
+  }
+  if (options.done) options.done(VirtualStep::kLower);
+  nic::QueueProgram* given_up =
+      groups.size() == 1 && !options.keep_cqes ? &lowered.front() : nullptr;
+  return RunPrograms(groups, programs, given_up, network, options);
 }
 
 }  // namespace prepost::emulated

@@ -5,19 +5,22 @@
 // per block, checked on delivery. All that it tells is modelled.
 //
 // Hosts do what they do in a real run: arm, ring, and wait for the final completion. Here they are
-// ideal ones, which see an event when it comes and write rings again in no time.
+// ideal ones, which see an event when it comes and write rings again in no time. Several groups may
+// go at once, each with its own queues and memory, and share NICs and links.
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
 #include "prepost/backends/emulated/time_trail.h"
+#include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/ir/network.h"
@@ -44,8 +47,8 @@ struct VirtualOffloadOptions {
   bool validate = true;  ///< what is armed, as a real run does before it rings
   /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.
   /// False, for large plans: all but those that hosts read on the way hold one CQE, and the queue
-  /// program is given up as rings are filled, if RunVirtualOffload() has made it. Of a run that is
-  /// stuck less can be said then.
+  /// program is given up as rings are filled, if the run has made it for one group alone. Of a run
+  /// that is stuck less can be said then.
   bool keep_cqes = true;
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
@@ -73,6 +76,19 @@ struct VirtualOffload {
   EngineCounters counters;
 };
 
+/// Times count from the start of the clock.
+struct VirtualOffloads {
+  struct Group {
+    std::vector<VirtualOffload::Node> nodes;  ///< by node of the plan
+    Picoseconds start = 0;                    ///< its hosts rang their first doorbells
+    Picoseconds doorbells = 0;                ///< the last node's
+    Picoseconds completion = 0;               ///< the last node's
+  };
+  std::vector<Group> groups;
+  std::vector<VirtualOffload::Link> links;  ///< those that carried something, by kind and index
+  EngineCounters counters;
+};
+
 /// Errors (kRejected): costs that are negative, timers of 0.
 Status CheckCosts(const NicCosts& costs);
 
@@ -87,6 +103,13 @@ Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const Network& networ
 Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const nic::QueueProgram& program,
                                          const Network& network,
                                          const VirtualOffloadOptions& options = {});
+
+/// Lowers the plans of all `groups`, each once however many have it, and runs them on one
+/// `network`. A group alone takes the same times as its plan by RunVirtualOffload(). Errors: the
+/// same, and kRejected: what CheckGroups() finds.
+Result<VirtualOffloads> RunVirtualOffloads(std::span<const VirtualGroup> groups,
+                                           const Network& network,
+                                           const VirtualOffloadOptions& options = {});
 
 }  // namespace prepost::emulated
 

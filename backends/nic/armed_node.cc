@@ -195,6 +195,12 @@ Result<bool> ArmedNode::TakeEvents() {
   return LookOrAsk();
 }
 
+Result<bool> ArmedNode::TakeEvents(std::span<const ErrorEvent> errors) {
+  device_->CountWakeup();
+  for (const ErrorEvent& event : errors) NoteDeviceError(event);
+  return LookOrAsk();
+}
+
 Result<bool> ArmedNode::LookOrAsk() {
   Result<bool> done = Look();
   if (!done.ok() || *done) return done;

@@ -118,6 +118,9 @@ class ArmedNode {
   /// After a return from waiting for the device's events: acknowledges them and looks. True at the
   /// end; otherwise another event has been asked for. Errors: as Poll().
   Result<bool> TakeEvents();
+  /// The same for a host of several nodes on the device, which has got an event of this one, and the
+  /// device's `errors`, of whichever node.
+  Result<bool> TakeEvents(std::span<const ErrorEvent> errors);
   /// All CQEs: none is missing, none is an error, and the receives are the blocks of this epoch in
   /// the program's order. An error here means that stale bytes may have been forwarded: flushed
   /// receives satisfy WAITs too.

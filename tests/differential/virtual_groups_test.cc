@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several groups at once in virtual time, preposted and CPU-driven: what they share and what they do
+// not, who starts when, and that a group alone is the single run that other tests know.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "prepost/backends/emulated/virtual_group.h"
+#include "prepost/backends/emulated/virtual_hosts.h"
+#include "prepost/backends/emulated/virtual_offload.h"
+#include "prepost/compiler/schedule.h"
+#include "tests/support/plans.h"
+#include "tests/support/random.h"
+
+namespace prepost::emulated {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kBlockBytes = 1000;
+constexpr Picoseconds kUs = 1000 * kPicosecondsPerNanosecond;
+constexpr Picoseconds kBlockTime = kUs;  // of kBlockBytes at the rate of MakeNetwork()
+
+/// 1 byte per ns and no latency.
+Network MakeNetwork(uint32_t nodes) {
+  Network network = Network::Uniform(nodes);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  return network;
+}
+
+Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
+  return test::CompileOrDie({.nodes = nodes,
+                             .message_bytes = blocks * kBlockBytes,
+                             .block_bytes = kBlockBytes,
+                             .algorithm = algorithm,
+                             .ready = *ParseReady("window=1"),
+                             .send_window = *ParseSendWindow("1")});
+}
+
+std::vector<NodeId> Hosts(std::vector<uint32_t> numbers) {
+  std::vector<NodeId> hosts;
+  for (const uint32_t number : numbers) hosts.push_back(NodeId(number));
+  return hosts;
+}
+
+/// What both executors tell of a group.
+struct Times {
+  Picoseconds start = 0;
+  Picoseconds completion = 0;
+  std::vector<Picoseconds> nodes;
+
+  friend bool operator==(const Times&, const Times&) = default;
+};
+void PrintTo(const Times& times, std::ostream* out) {
+  *out << fmt::format("{} to {}: {}", times.start, times.completion, fmt::join(times.nodes, " "));
+}
+
+template <typename Run>
+std::vector<Times> TimesOf(const Result<Run>& run) {
+  EXPECT_TRUE(run.ok()) << run.status().ToString();
+  std::vector<Times> all;
+  if (!run.ok()) return all;
+  for (const auto& group : run->groups) {
+    Times& times = all.emplace_back(Times{group.start, group.completion, {}});
+    for (const auto& node : group.nodes) times.nodes.push_back(node.completion);
+    EXPECT_EQ(group.completion, std::ranges::max(times.nodes));
+  }
+  return all;
+}
+
+enum class Kind { kOffload, kHosts };
+
+/// One of them; all that takes time beside links is `nic`, or nothing.
+class VirtualGroupsTest : public testing::TestWithParam<Kind> {
+ protected:
+  static std::vector<Times> Run(const std::vector<VirtualGroup>& groups, const Network& network,
+                                const NicCosts& nic = {}) {
+    if (GetParam() == Kind::kOffload) {
+      return TimesOf(RunVirtualOffloads(groups, network, {.costs = nic}));
+    }
+    return TimesOf(RunVirtualHosts(groups, network, {.nic = nic, .host = {.cores = 64}}));
+  }
+  static std::string ErrorOf(const std::vector<VirtualGroup>& groups, const Network& network) {
+    return GetParam() == Kind::kOffload ? RunVirtualOffloads(groups, network).status().ToString()
+                                        : RunVirtualHosts(groups, network).status().ToString();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Both, VirtualGroupsTest, testing::Values(Kind::kOffload, Kind::kHosts),
+                         [](const auto& test) {
+                           return test.param == Kind::kOffload ? "Offload" : "Hosts";
+                         });
+
+TEST_P(VirtualGroupsTest, OppositeDirectionsDoNotNoticeEachOther) {
+  const Plan plan = PlanFor("chain", 2, 10);
+  const auto times =
+      Run({{.plan = &plan}, {.plan = &plan, .hosts = Hosts({1, 0})}}, MakeNetwork(2));
+  ASSERT_EQ(times.size(), 2u);
+  for (const Times& group : times) EXPECT_EQ(group.completion, 10 * kBlockTime);
+}
+
+TEST_P(VirtualGroupsTest, TheSameDirectionIsSharedFairly) {
+  const Plan plan = PlanFor("chain", 2, 10);
+  const Plan longer = PlanFor("chain", 2, 25);
+  const auto times =
+      Run({{.plan = &plan}, {.plan = &longer}, {.plan = &longer}, {.plan = &plan}}, MakeNetwork(2));
+  ASSERT_EQ(times.size(), 4u);
+  // Four share the port until the short ones are through, then two.
+  EXPECT_EQ(times[0].completion, 4 * 10 * kBlockTime);
+  EXPECT_EQ(times[3].completion, 4 * 10 * kBlockTime);
+  EXPECT_EQ(times[1].completion, (4 * 10 + 2 * 15) * kBlockTime);
+  EXPECT_EQ(times[2].completion, (4 * 10 + 2 * 15) * kBlockTime);
+}
+
+// All of them start at node 0: its port has the sum to carry.
+TEST_P(VirtualGroupsTest, GroupsOnOnePortTakeTheSum) {
+  const Plan plan = PlanFor("chain", 3, 8);
+  std::vector<VirtualGroup> groups;
+  for (uint32_t i = 0; i < 5; ++i) {
+    groups.push_back({.plan = &plan, .hosts = Hosts({0, 1 + 2 * i, 2 + 2 * i})});
+  }
+  for (const Times& group : Run(groups, MakeNetwork(11))) {
+    // Each block takes five times as long to leave node 0, and then goes on alone.
+    EXPECT_EQ(group.nodes[0], 5 * 8 * kBlockTime);
+    EXPECT_EQ(group.completion, 5 * 8 * kBlockTime + kBlockTime);
+  }
+}
+
+// Rotated roots, as in RDMC's figure 10: every port carries what all groups together need, and the
+// last byte of no group comes before that could be.
+TEST_P(VirtualGroupsTest, RotatedGroupsFillEveryPort) {
+  for (const char* algorithm : {"sequential", "chain", "binomial_pipeline"}) {
+    for (const uint32_t nodes : {3u, 4u, 8u}) {
+      const Plan plan = PlanFor(algorithm, nodes, 12);
+      std::vector<VirtualGroup> groups;
+      for (uint32_t g = 0; g < nodes; ++g) {
+        std::vector<NodeId> hosts;
+        for (uint32_t i = 0; i < nodes; ++i) hosts.push_back(NodeId((i + g) % nodes));
+        groups.push_back({.plan = &plan, .hosts = hosts});
+      }
+      const std::vector<Times> times = Run(groups, MakeNetwork(nodes));
+      const Picoseconds ports = Picoseconds{nodes - 1} * 12 * kBlockTime;
+      Picoseconds last = 0;
+      for (const Times& group : times) last = std::max(last, group.completion);
+      EXPECT_GE(last, ports) << algorithm << " n=" << nodes;
+      // By symmetry all are through at the same time.
+      for (const Times& group : times) EXPECT_EQ(group.completion, last);
+      if (std::string(algorithm) == "sequential") {
+        EXPECT_EQ(last, ports);
+      }
+    }
+  }
+}
+
+TEST_P(VirtualGroupsTest, OneComesAfterTheOther) {
+  const Plan plan = PlanFor("binomial_pipeline", 6, 9);
+  const Picoseconds alone = Run({{.plan = &plan}}, MakeNetwork(6))[0].completion;
+  EXPECT_EQ(alone, plan.header().rounds * kBlockTime);
+  const auto times = Run({{.plan = &plan, .start = 3 * kUs},
+                          {.plan = &plan, .start = kUs, .after = 0},
+                          {.plan = &plan, .after = 1},
+                          {.plan = &plan, .start = 10 * alone, .after = 1},
+                          {.plan = &plan, .hosts = Hosts({8, 9, 10, 6, 7, 11}), .after = 0}},
+                         MakeNetwork(12));
+  ASSERT_EQ(times.size(), 5u);
+  const std::vector<Picoseconds> starts = {3 * kUs, 3 * kUs + alone, 3 * kUs + 2 * alone,
+                                           10 * alone, 3 * kUs + alone};
+  for (size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(times[i].start, starts[i]) << i;
+    EXPECT_EQ(times[i].completion, starts[i] + alone) << i;
+  }
+}
+
+NicCosts RandomCosts(test::Random& random) {
+  return {.wqe = random.Coin() ? random.Below(200'000) : 0,
+          .wait = random.Coin() ? random.Below(200'000) : 0,
+          .cqe = random.Coin() ? random.Below(300'000) : 0,
+          .doorbell = random.Coin() ? random.Below(500'000) : 0,
+          .message_overhead_bytes = random.Coin() ? random.Below(200) : 0};
+}
+
+// Whatever the plan, on whichever hosts, whenever it starts: to the picosecond.
+TEST_P(VirtualGroupsTest, AGroupAloneIsTheSingleRun) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  for (int i = 0; i < 150; ++i) {
+    const Spec spec = test::RandomSpec(random, {.nodes_max = 12, .blocks_max = 20});
+    SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
+    const Plan plan = test::CompileOrDie(spec);
+    const uint32_t nodes = plan.header().nodes;
+    const NicCosts nic = RandomCosts(random);
+    Network network = MakeNetwork(nodes);
+    network.rack_latency = random.Below(3) * 1e-6;
+    std::vector<Picoseconds> single;
+    if (GetParam() == Kind::kOffload) {
+      const auto run = RunVirtualOffload(plan, network, {.costs = nic});
+      ASSERT_TRUE(run.ok()) << run.status().ToString();
+      for (const VirtualOffload::Node& node : run->nodes) single.push_back(node.completion);
+    } else {
+      single = Run({{.plan = &plan}}, network, nic)[0].nodes;
+    }
+    const Picoseconds start = random.Coin() ? 0 : Picoseconds{random.Below(100 * kUs)};
+    Network larger = MakeNetwork(nodes + 3);
+    larger.rack_latency = network.rack_latency;
+    std::vector<uint32_t> hosts(nodes + 3);
+    std::iota(hosts.begin(), hosts.end(), 0u);
+    random.Shuffle(hosts);
+    hosts.resize(nodes);
+    const auto times = Run({{.plan = &plan, .hosts = Hosts(hosts), .start = start}}, larger, nic);
+    ASSERT_EQ(times.size(), 1u);
+    EXPECT_EQ(times[0].start, start);
+    for (uint32_t n = 0; n < nodes; ++n) ASSERT_EQ(times[0].nodes[n], start + single[n]) << n;
+  }
+}
+
+/// Groups of random members, some after others.
+std::vector<VirtualGroup> RandomGroups(test::Random& random, const std::vector<Plan>& plans,
+                                       uint32_t hosts) {
+  std::vector<VirtualGroup> groups;
+  for (uint32_t i = 0, count = random.Between(2, 7); i < count; ++i) {
+    VirtualGroup& group = groups.emplace_back();
+    group.plan = &plans[random.Below(plans.size())];
+    std::vector<uint32_t> members(hosts);
+    std::iota(members.begin(), members.end(), 0u);
+    random.Shuffle(members);
+    members.resize(group.plan->header().nodes);
+    group.hosts = Hosts(members);
+    if (random.Coin()) group.start = Picoseconds{random.Below(20 * kUs)};
+    if (i != 0 && random.Coin()) group.after = random.Below(i);
+  }
+  return groups;
+}
+
+// Also: every group delivers, whatever goes on beside it, and nothing comes before it can.
+TEST_P(VirtualGroupsTest, RenumberingHostsChangesNothing) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  const uint32_t hosts = 9;
+  for (int i = 0; i < 60; ++i) {
+    SCOPED_TRACE(fmt::format("seed {} case {}", seed, i));
+    std::vector<Plan> plans;
+    for (int p = 0; p < 3; ++p) {
+      plans.push_back(PlanFor(random.Pick(std::array{"chain", "binomial_pipeline", "circulant"}),
+                              random.Between(2, hosts), random.Between(1, 8)));
+    }
+    const std::vector<VirtualGroup> groups = RandomGroups(random, plans, hosts);
+    NicCosts nic = RandomCosts(random);
+    nic.doorbell = nic.wait = 0;  // they follow numbers (docs/virtual-time.md)
+    const std::vector<Times> times = Run(groups, MakeNetwork(hosts), nic);
+    EXPECT_EQ(Run(groups, MakeNetwork(hosts), nic), times);
+    std::vector<uint32_t> new_host(hosts);
+    std::iota(new_host.begin(), new_host.end(), 0u);
+    random.Shuffle(new_host);
+    std::vector<VirtualGroup> others = groups;
+    for (VirtualGroup& group : others) {
+      for (NodeId& host : group.hosts) host = NodeId(new_host[host.index()]);
+    }
+    EXPECT_EQ(Run(others, MakeNetwork(hosts), nic), times);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const PlanHeader& header = groups[g].plan->header();
+      EXPECT_GE(times[g].start, groups[g].start);
+      const Picoseconds before = groups[g].after ? times[*groups[g].after].completion : 0;
+      EXPECT_GE(times[g].start, before);
+      EXPECT_GE(times[g].completion - times[g].start, header.message.blocks * kBlockTime);
+    }
+  }
+}
+
+// Rings that are written again, and CQEs that are not kept, are each group's own business.
+TEST(VirtualOffloadsTest, GroupsWithShortRings) {
+  const Plan plan = PlanFor("binomial_pipeline", 5, 30);
+  const nic::DeviceProfile tiny = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
+  const std::vector<VirtualGroup> groups = {{.plan = &plan},
+                                            {.plan = &plan, .hosts = Hosts({4, 2, 0, 1, 3})},
+                                            {.plan = &plan, .after = 0}};
+  const auto all = RunVirtualOffloads(groups, MakeNetwork(5));
+  for (const bool keep : {true, false}) {
+    const auto run =
+        RunVirtualOffloads(groups, MakeNetwork(5), {.lower = {.profile = tiny}, .keep_cqes = keep});
+    ASSERT_TRUE(run.ok()) << run.status().ToString();
+    EXPECT_EQ(TimesOf(run), TimesOf(all));
+    for (const VirtualOffloads::Group& group : run->groups) {
+      uint64_t rearms = 0;
+      for (const VirtualOffload::Node& node : group.nodes) rearms += node.rearms;
+      EXPECT_GT(rearms, 0u);
+    }
+  }
+}
+
+TEST_P(VirtualGroupsTest, SaysWhatCannotBeRun) {
+  const Plan plan = PlanFor("chain", 3, 2);
+  const VirtualGroup all{.plan = &plan};
+  EXPECT_EQ(ErrorOf({all, {.plan = &plan, .hosts = Hosts({0, 2, 2})}}, MakeNetwork(4)),
+            "group 1: host 2 is there twice");
+  EXPECT_EQ(ErrorOf({all, {.plan = &plan, .after = 1}}, MakeNetwork(4)),
+            "group 1: it comes after group 1, expected an earlier one");
+  EXPECT_EQ(ErrorOf({all, all, {.plan = &plan, .start = -5}}, MakeNetwork(4)),
+            "group 2: it starts at -5 ps");
+  EXPECT_EQ(ErrorOf({all}, MakeNetwork(2)), "group 0: a plan of 3 nodes for 2 hosts");
+  EXPECT_EQ(ErrorOf({}, MakeNetwork(2)), "");
+}
+
+}  // namespace
+}  // namespace prepost::emulated
