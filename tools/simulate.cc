@@ -16,10 +16,12 @@
 #include <vector>
 
 #include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/time_by_cause.h"
 #include "prepost/ir/count.h"
 #include "prepost/ir/near_name.h"
 #include "prepost/ir/rate_text.h"
 #include "prepost/ir/utf8.h"
+#include "prepost/runtime/interrupt.h"
 #include "tools/command.h"
 #include "tools/given_flags.h"
 #include "tools/lowering_flags.h"
@@ -34,6 +36,7 @@
 #include "tools/sweep.h"
 #include "tools/sweep_output.h"
 #include "tools/sweep_run.h"
+#include "tools/trace_output.h"
 #include "tools/wait_flags.h"
 
 namespace prepost::tools {
@@ -62,7 +65,10 @@ struct SimulateFlags {
   std::vector<std::string> delays;
   uint64_t seed = 1;
   LoweringFlags lowering;
+  bool copies_first_block = false;
   bool per_node = false;
+  bool causes = false;
+  TraceOutput trace;
   SweepFlags sweep;
   GivenFlags given;
 };
@@ -158,6 +164,8 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                .is_cpu = flags.executor != "offload",
                                .lower = *lower,
                                .wait = ValueOf(kWaitModeNames, flags.wait, WaitMode::kHybrid),
+                               .copies_first_block = flags.copies_first_block,
+                               .has_trail = flags.causes || flags.trace.is_wanted(),
                                .is_quiet = context->is_quiet};
   if (options.is_offload && profile->tcp) {
     if (!options.is_cpu) {
@@ -351,8 +359,30 @@ Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
   return WriteSweep(flags.sweep, sweep);
 }
 
-Status Run(const SimulateFlags& flags) {
+Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  TraceOutput& trace = flags.trace;
+  PREPOST_RETURN_IF_ERROR(trace.Prepare(
+      it.plan->plan, {flags.profile, flags.input.path.empty() ? "-" : flags.input.path}));
+  const bool is_offload = it.simulation->offload_trail != nullptr;
+  emulated::FillTrace(is_offload ? *it.simulation->offload_trail : *it.simulation->cpu_trail,
+                      trace.table());
+  return trace.Write(
+      it.plan->plan,
+      {.executor = is_offload ? "offload" : "cpu",
+       .detail = fmt::format("{}, with the profile {}", kModelled, it.profile->name)},
+      {});
+}
+
+Status Run(SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckSweepFlags(flags.sweep));
+  if (flags.trace.is_wanted()) {
+    if (!flags.sweep.axes.empty())
+      return {StatusCode::kUsage, "--trace is for one run, not for --sweep"};
+    if (flags.executor == "both")
+      return {StatusCode::kUsage, "--trace is of one executor: add --executor cpu or offload"};
+  }
   Result<ProfileText> profile = LoadProfileText(flags.profile);
   if (!profile.ok()) return profile.status();
   SimulateContext context = {
@@ -360,6 +390,7 @@ Status Run(const SimulateFlags& flags) {
   if (!flags.sweep.axes.empty()) return RunAll(flags, &context);
   const Result<Simulated> it = Simulate(flags, &context);
   if (!it.ok()) return it.status();
+  if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
   if (flags.sweep.is_json) return WriteJson(SimulationJson(*it->simulation, /*has_lists=*/true));
   PrintSimulation(*it->simulation, flags.per_node, std::cout);
   return {};
@@ -390,6 +421,10 @@ void AddFlags(CLI::App& command, SimulateFlags* flags) {
       ->allow_extra_args(false);
   command.add_option("--seed", flags->seed, "Of the profile's preemptions [1]")->type_name("S");
   flags->lowering.AddTo(command);
+  command.add_flag("--copy-first-block", flags->copies_first_block,
+                   "CPU-driven hosts copy a message's first block into place, as RDMC's");
+  command.add_flag("--causes", flags->causes, "What the time goes to, and the critical path");
+  flags->trace.AddTo(command);
   command.add_flag("--per-node", flags->per_node, "When each node is done");
   command.add_flag("--json", flags->sweep.is_json, "Print it all as JSON");
   command

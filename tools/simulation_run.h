@@ -21,7 +21,9 @@ struct SimulationOptions {
   nic::LowerOptions lower = {};
   WaitMode wait = WaitMode::kHybrid;
   std::vector<emulated::HostDelay> delays = {};
-  bool is_quiet = false;  ///< no progress
+  bool copies_first_block = false;  ///< CPU-driven hosts, as RDMC's
+  bool has_trail = false;           ///< notes what time goes to
+  bool is_quiet = false;            ///< no progress
 };
 
 /// Fills in what ran. `simulation` has the plan, the profile, the network and the seed. Errors:

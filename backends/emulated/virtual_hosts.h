@@ -15,6 +15,7 @@
 #include "prepost/backends/emulated/fluid_network.h"
 #include "prepost/backends/emulated/host_costs.h"
 #include "prepost/backends/emulated/host_thread.h"
+#include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/backends/emulated/virtual_time.h"
@@ -34,6 +35,8 @@ struct VirtualHostsOptions {
   uint64_t seed = 1;  ///< of preemptions
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
+  /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
+  TimeTrail* trail = nullptr;
 };
 
 /// Times count from the start of the clock.

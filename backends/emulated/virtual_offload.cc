@@ -42,7 +42,10 @@ class VirtualRun final : private TimeHandler {
       : groups_(groups),
         options_(options),
         network_(std::move(network)),
-        fabric_(hosts, {.time = {.clock = &clock_, .network = &network_, .costs = options.costs}}),
+        fabric_(hosts, {.time = {.clock = &clock_,
+                                 .network = &network_,
+                                 .costs = options.costs,
+                                 .trail = options.trail}}),
         nodes_at_(hosts),
         node_of_cq_(hosts),
         after_(GroupsAfter(groups)),
@@ -56,6 +59,7 @@ class VirtualRun final : private TimeHandler {
       it.group = &groups_[i];
       PREPOST_RETURN_IF_ERROR(InGroup(i, MakeGroup(*programs[i], &it)));
       NoteNodes(i);
+      if (options_.trail != nullptr) Observe(i);
     }
     return {};
   }
@@ -105,6 +109,7 @@ class VirtualRun final : private TimeHandler {
         VirtualOffload::Node& it = group.nodes[node.program().node.index()];
         it.wqes = node.wqes_written();
         it.rearms = node.feed().rearms();
+        it.rings = node.program().doorbells();
         group.doorbells = std::max(group.doorbells, it.doorbells);
         group.completion = std::max(group.completion, it.completion);
       }
@@ -165,6 +170,15 @@ class VirtualRun final : private TimeHandler {
     }
   }
 
+  void Observe(uint32_t index) {
+    options_.trail->SetCosts(options_.costs);
+    options_.trail->AddGroup(*groups_[index].plan);
+    for (const nic::ArmedNode& node : running_[index].armed->nodes()) {
+      const NodeId id = node.program().node;
+      options_.trail->AddNode(groups_[index].HostOf(id), id, node.open_node().qps);
+    }
+  }
+
   Status ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
     RunningGroup& group = running_[index];
     const bool starts = !group.group->after && group.group->start == 0;
@@ -202,10 +216,15 @@ class VirtualRun final : private TimeHandler {
   }
 
   /// A group is to start.
-  void OnTime(const TimedEvent& event) override { StartGroup(static_cast<uint32_t>(event.value)); }
+  void OnTime(const TimedEvent& event) override {
+    if (options_.trail != nullptr) options_.trail->BeginHost(options_.trail->StartAt(clock_.now()));
+    StartGroup(static_cast<uint32_t>(event.value));
+  }
 
   Status TakeEvent(const CqEvent& event) {
     const size_t host = event.node.index();
+    if (options_.trail != nullptr)
+      options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
     if (event.cqn != 0) return TakeEvent(node_of_cq_[host][event.cqn - NicState::kFirstCqn], {});
     // Something is wrong at this NIC: whose it is they know themselves.
     const std::vector<nic::ErrorEvent> errors = fabric_.device(event.node).TakeErrors();
@@ -222,6 +241,8 @@ class VirtualRun final : private TimeHandler {
     if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
     if (!*done) return {};
     group.is_done[member.node.index()] = true;
+    if (options_.trail != nullptr)
+      options_.trail->End(member.group, member.node, options_.trail->host_step());
     result_.groups[member.group].nodes[member.node.index()].completion = clock_.now();
     if (--group.left != 0) return {};
     --left_;
