@@ -9,7 +9,7 @@
 
 namespace prepost::tools {
 
-Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower) {
+Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower, bool is_quiet) {
   Result<Plan> plan = Compile(spec);
   if (!plan.ok() || lower == nullptr || !spec.ready.automatic) return plan;
   const PlanHeader& header = plan->header();
@@ -22,6 +22,7 @@ Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower) 
   windowed.ready = {.automatic = false, .ready = {.mode = ReadyMode::kWindow, .window = 1}};
   Result<Plan> other = Compile(windowed);
   if (!other.ok() || !nic::CheckFit(*other, *lower).ok()) return plan;
+  if (is_quiet) return other;
   PrintNote(
       fmt::format("compiled with --ready window=1: with {}, as auto has it here, more than the "
                   "{} "

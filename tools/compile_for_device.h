@@ -14,9 +14,10 @@ namespace prepost::tools {
 
 /// Compile(). Where `ready` is auto and the plan so made does not fit the device of `lower`, as
 /// more receives must be posted at once than a ring holds, but one with ready window=1 does, that
-/// one, with a note on stderr. Another plan that does not fit is returned, to be refused as any.
-/// `lower`: null if nothing is to be preposted.
-Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower);
+/// one, with a note on stderr unless `is_quiet`. Another plan that does not fit is returned, to be
+/// refused as any. `lower`: null if nothing is to be preposted.
+Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower,
+                              bool is_quiet = false);
 
 }  // namespace prepost::tools
 

@@ -2,30 +2,38 @@
 //
 // prepost simulate: how long a plan takes on a modelled cluster, preposted and CPU-driven.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "prepost/backends/emulated/profile_costs.h"
-#include "prepost/backends/emulated/virtual_hosts.h"
-#include "prepost/backends/emulated/virtual_offload.h"
+#include "prepost/backends/emulated/host_costs.h"
+#include "prepost/ir/count.h"
+#include "prepost/ir/near_name.h"
 #include "prepost/ir/rate_text.h"
+#include "prepost/ir/utf8.h"
 #include "tools/command.h"
+#include "tools/given_flags.h"
 #include "tools/lowering_flags.h"
 #include "tools/message.h"
 #include "tools/named_file.h"
 #include "tools/number_check.h"
-#include "tools/plan_file.h"
-#include "tools/profile_file.h"
+#include "tools/plan_cache.h"
+#include "tools/profile_settings.h"
 #include "tools/simulation.h"
-#include "tools/ticker.h"
-#include "tools/topology_file.h"
+#include "tools/simulation_input.h"
+#include "tools/simulation_run.h"
+#include "tools/sweep.h"
+#include "tools/sweep_output.h"
+#include "tools/sweep_run.h"
 #include "tools/wait_flags.h"
 
 namespace prepost::tools {
@@ -33,17 +41,30 @@ namespace {
 
 using emulated::HostDelay;
 
+constexpr unsigned kJobsMax = 1024;
+
+/// What is swept, and where it goes.
+struct SweepFlags {
+  std::vector<std::string> axes;
+  std::string csv;   ///< empty: none
+  std::string plot;  ///< the same
+  std::string plot_y = "completion";
+  unsigned jobs = 0;  ///< 0: as many as cores
+  bool is_json = false;
+};
+
 struct SimulateFlags {
-  std::string plan;
+  SimulationInput input;
   std::string profile;
+  std::vector<std::string> settings;
   std::string executor = "both";
   std::string wait = "hybrid";
-  std::optional<std::string> topology;
   std::vector<std::string> delays;
   uint64_t seed = 1;
   LoweringFlags lowering;
   bool per_node = false;
-  bool json = false;
+  SweepFlags sweep;
+  GivenFlags given;
 };
 
 Status BadDelay(const std::string& text, const std::string& why) {
@@ -88,98 +109,315 @@ Result<HostDelay> ParseDelay(const std::string& text, uint32_t nodes) {
   return HostDelay{.host = NodeId(*node), .at = picoseconds(*at), .length = picoseconds(*length)};
 }
 
-Result<Network> NetworkFor(const SimulateFlags& flags, const emulated::Profile& profile,
-                           uint32_t nodes) {
-  if (!flags.topology) return emulated::NetworkOf(profile.network, nodes);
-  const Result<Topology> topology = LoadTopology(*flags.topology);
-  if (!topology.ok()) return topology.status();
-  return NetworkOfFile(*topology, *flags.topology, nodes);
-}
+/// What the rows of a sweep share.
+struct SimulateContext {
+  ProfileText profile;
+  PlanCache plans;
+  bool is_quiet = false;
+};
 
-/// `status` of a run, with the plan's name.
-Status AtPlan(const SimulateFlags& flags, const Status& status) {
-  return {status.code(), status.ToString(), NameOfInput(flags.plan)};
-}
-
-Status RunOffload(const SimulateFlags& flags, Simulation* simulation) {
-  const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
-  if (!lower.ok()) return lower.status();
-  const Ticker ticker("simulating preposted queues");
-  emulated::VirtualOffloadOptions options;
-  options.costs = emulated::NicCostsOf(simulation->profile.nic);
-  options.lower = *lower;
-  Result<emulated::VirtualOffload> run =
-      emulated::RunVirtualOffload(simulation->plan, simulation->network, options);
-  if (!run.ok()) return AtPlan(flags, run.status());
-  simulation->mode = Name(lower->mode);
-  simulation->offload = *std::move(run);
-  return {};
-}
-
-Status RunCpu(const SimulateFlags& flags, const std::vector<HostDelay>& delays,
-              Simulation* simulation) {
-  const Ticker ticker("simulating hosts");
-  emulated::VirtualHostsOptions options;
-  options.nic = emulated::NicCostsOf(simulation->profile.nic);
-  options.host = emulated::HostCostsOf(simulation->profile);
-  options.wait = ValueOf(kWaitModeNames, flags.wait, WaitMode::kHybrid);
-  options.delays = delays;
-  options.seed = flags.seed;
-  const emulated::VirtualGroup group = {.plan = &simulation->plan};
-  Result<emulated::VirtualHosts> run =
-      emulated::RunVirtualHosts({&group, 1}, simulation->network, options);
-  if (!run.ok()) return AtPlan(flags, run.status());
-  simulation->wait = flags.wait;
-  simulation->cpu = *std::move(run);
-  return {};
-}
-
-Status Run(const SimulateFlags& flags) {
+Status CheckFlags(const SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"cpu", "offload", "both"}));
   PREPOST_RETURN_IF_ERROR(CheckWord("--wait", flags.wait, Words(kWaitModeNames)));
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
-  const bool is_cpu = flags.executor != "offload", is_offload = flags.executor != "cpu";
-  if (!is_cpu && !flags.delays.empty())
+  if (flags.executor == "offload" && !flags.delays.empty())
     return {StatusCode::kUsage, "--delay is for hosts: preposted queues do not notice them"};
-  if (!is_offload && flags.lowering.given() != nullptr) {
+  if (flags.executor == "cpu" && flags.lowering.given() != nullptr) {
     return {StatusCode::kUsage, fmt::format("{} is for preposted queues, --executor cpu has none",
                                             flags.lowering.given())};
   }
-  const Result<emulated::Profile> profile = LoadProfile(flags.profile);
+  return {};
+}
+
+/// The plan of the flags; of several rows that need the same, one.
+Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
+                                                     const emulated::Profile& profile,
+                                                     const nic::LowerOptions* lower,
+                                                     SimulateContext* context) {
+  GivenFlags given = flags.given;
+  for (const char* other : {"--set", "--wait", "--delay", "--seed"}) given.Remove(other);
+  return context->plans.Get({given.CommandLine(), profile.network}, [&] {
+    return flags.input.Load(profile.network, lower, context->is_quiet);
+  });
+}
+
+/// A simulation and what it refers to.
+struct Simulated {
+  std::shared_ptr<const SimulatedPlan> plan;
+  std::unique_ptr<const emulated::Profile> profile;
+  std::unique_ptr<Simulation> simulation;
+};
+
+Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
+  PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
+  Result<emulated::Profile> profile = ProfileWith(context->profile, flags.settings);
   if (!profile.ok()) return profile.status();
-  const Result<Plan> plan = LoadPlan(flags.plan);
-  if (!plan.ok()) return plan.status();
-  const uint32_t nodes = plan->header().nodes;
-  std::vector<HostDelay> delays;
-  for (const std::string& text : flags.delays) {
-    const Result<HostDelay> delay = ParseDelay(text, nodes);
-    if (!delay.ok()) return delay.status();
-    delays.push_back(*delay);
-  }
-  Result<Network> network = NetworkFor(flags, *profile, nodes);
-  if (!network.ok()) return network.status();
-  Simulation simulation = {.plan = *plan,
-                           .profile = *profile,
-                           .profile_path = flags.profile,
-                           .network = *std::move(network),
-                           .seed = flags.seed};
-  if (is_offload && profile->tcp) {
-    if (flags.executor == "offload") {
+  const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+  if (!lower.ok()) return lower.status();
+  SimulationOptions options = {.is_offload = flags.executor != "cpu",
+                               .is_cpu = flags.executor != "offload",
+                               .lower = *lower,
+                               .wait = ValueOf(kWaitModeNames, flags.wait, WaitMode::kHybrid),
+                               .is_quiet = context->is_quiet};
+  if (options.is_offload && profile->tcp) {
+    if (!options.is_cpu) {
       return Rejected("its cluster sends over TCP, where no NIC can be preposted", flags.profile);
     }
-    PrintNote("this cluster sends over TCP, where no NIC can be preposted: CPU-driven only");
-  } else if (is_offload) {
-    PREPOST_RETURN_IF_ERROR(RunOffload(flags, &simulation));
+    if (!context->is_quiet)
+      PrintNote("this cluster sends over TCP, where no NIC can be preposted: CPU-driven only");
+    options.is_offload = false;
   }
-  if (is_cpu) PREPOST_RETURN_IF_ERROR(RunCpu(flags, delays, &simulation));
-  if (flags.json) {
-    std::cout << SimulationJson(simulation)
-                     .dump(2, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace)
-              << "\n";
-  } else {
-    PrintSimulation(simulation, flags.per_node, std::cout);
+  Simulated it;
+  it.profile = std::make_unique<const emulated::Profile>(*std::move(profile));
+  Result<std::shared_ptr<const SimulatedPlan>> plan =
+      PlanFor(flags, *it.profile, options.is_offload ? &*lower : nullptr, context);
+  if (!plan.ok()) return plan.status();
+  it.plan = *std::move(plan);
+  for (const std::string& text : flags.delays) {
+    const Result<HostDelay> delay = ParseDelay(text, it.plan->plan.header().nodes);
+    if (!delay.ok()) return delay.status();
+    options.delays.push_back(*delay);
+  }
+  Result<Network> network = it.plan->NetworkIn(it.profile->network);
+  if (!network.ok()) return network.status();
+  it.simulation.reset(new Simulation{.plan = it.plan->plan,
+                                     .profile = *it.profile,
+                                     .profile_path = flags.profile,
+                                     .command = flags.given.CommandLine(),
+                                     .network = *std::move(network),
+                                     .seed = flags.seed});
+  const Status status = RunSimulation(options, it.simulation.get());
+  if (!status.ok()) {
+    const std::string name = flags.input.path.empty() ? "the plan" : NameOfInput(flags.input.path);
+    return Status(status.code(), status.ToString(), name);
+  }
+  return it;
+}
+
+Status WriteJson(const nlohmann::ordered_json& json) {
+  std::cout << json.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace)
+            << "\n";
+  return {};
+}
+
+void AddFlags(CLI::App& command, SimulateFlags* flags);
+
+/// Of a row: what the command line would be if it stood there alone.
+Result<std::shared_ptr<SimulateFlags>> Reparsed(const GivenFlags& given) {
+  auto flags = std::make_shared<SimulateFlags>();
+  CLI::App app;
+  AddFlags(app, flags.get());
+  try {
+    app.parse(given.ForParsing());
+  } catch (const CLI::ParseError& error) {
+    return Status(StatusCode::kUsage, error.what());
+  }
+  flags->given = given;
+  return flags;
+}
+
+/// A key is a flag that changes what is simulated, or of the profile.
+Status CheckKeys(const std::vector<SweepAxis>& axes) {
+  SimulateFlags flags;
+  CLI::App app;
+  AddFlags(app, &flags);
+  std::vector<std::string> keys;
+  for (const std::string& name : FlagsWithValues(app)) keys.push_back(name.substr(2));
+  for (const char* other :
+       {"sweep", "csv", "plot", "plot-y", "jobs", "profile", "set", "message"}) {
+    std::erase(keys, other);
+  }
+  for (const SweepAxis& axis : axes) {
+    if (axis.is_setting() || std::ranges::find(keys, axis.key) != keys.end()) continue;
+    return {StatusCode::kUsage,
+            fmt::format("--sweep: unknown key '{}'{}; keys are flags such as nodes, and values of "
+                        "the profile such as host.completion",
+                        Printable(axis.key), DidYouMean(axis.key, keys))};
   }
   return {};
+}
+
+/// What is given, with the values of `point`.
+GivenFlags FlagsOfRow(const GivenFlags& given, const std::vector<SweepAxis>& axes,
+                      const SweepPoint& point) {
+  GivenFlags row = given;
+  for (const char* of_all : {"--sweep", "--csv", "--plot", "--plot-y", "--jobs", "--json"})
+    row.Remove(of_all);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const std::string& value = axes[i].values[point[i]].text;
+    if (axes[i].is_setting()) {
+      row.Add("--set", axes[i].key + "=" + value);
+      continue;
+    }
+    if (axes[i].key == "message-bytes") row.Remove("--message");
+    row.Set("--" + axes[i].key, value);
+  }
+  return row;
+}
+
+/// Parsed, and with values of the profile that it takes; the first of each is tried, so that what
+/// is wrong in all rows is told once.
+Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags, const ProfileText& profile) {
+  std::vector<SweepAxis> axes;
+  for (const std::string& text : flags.sweep.axes) {
+    Result<SweepAxis> axis = ParseSweep(text);
+    if (!axis.ok()) return axis.status();
+    if (axis->is_setting() && axis->unit == SweepUnit::kNone)
+      axis->unit = UnitOf(ValueInProfile(profile, axis->key));
+    axes.push_back(*std::move(axis));
+  }
+  PREPOST_RETURN_IF_ERROR(CheckKeys(axes));
+  return axes;
+}
+
+Status CheckSweepFlags(const SweepFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckWord("--plot-y", flags.plot_y, Words(kPlotYNames)));
+  if (flags.axes.empty()) {
+    const char* alone = !flags.csv.empty()    ? "--csv"
+                        : !flags.plot.empty() ? "--plot"
+                        : flags.jobs != 0     ? "--jobs"
+                                              : nullptr;
+    if (alone == nullptr) return {};
+    return {StatusCode::kUsage, fmt::format("{} is for --sweep", alone)};
+  }
+  if (!flags.plot.empty() && SuffixOf(flags.plot) != "svg")
+    return {StatusCode::kUsage, "--plot: expected a file that ends with .svg"};
+  if (flags.csv == "-" && flags.is_json)
+    return {StatusCode::kUsage, "--csv - and --json would both write to stdout"};
+  for (const std::string& file : {flags.csv, flags.plot}) {
+    if (!file.empty()) PREPOST_RETURN_IF_ERROR(CheckWritable(file));
+  }
+  return {};
+}
+
+Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
+  if (!flags.plot.empty()) {
+    const Result<std::string> plot = PlotSweep(sweep, flags.plot_y);
+    if (!plot.ok()) return plot.status();
+    PREPOST_RETURN_IF_ERROR(WriteFile(flags.plot, [&](std::ostream& out) { out << *plot; }));
+  }
+  if (!flags.csv.empty()) {
+    PREPOST_RETURN_IF_ERROR(
+        WriteFile(flags.csv, [&](std::ostream& out) { WriteSweepCsv(sweep, out); }));
+  }
+  if (flags.is_json) return WriteJson(SweepJson(sweep));
+  if (flags.csv != "-") PrintSweep(sweep, std::cout);
+  return {};
+}
+
+Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
+  const Result<std::vector<SweepAxis>> axes = ParseAxes(flags, context->profile);
+  if (!axes.ok()) return axes.status();
+  const Result<std::vector<SweepPoint>> points = PointsOf(*axes);
+  if (!points.ok()) return points.status();
+  std::vector<GivenFlags> given;
+  Sweep sweep = {.command = flags.given.CommandLine(),
+                 .profile_name = "",
+                 .profile_path = flags.profile,
+                 .axes = *axes,
+                 .rows = {}};
+  const Result<emulated::Profile> profile = ProfileWith(context->profile, {});
+  if (!profile.ok()) return profile.status();
+  sweep.profile_name = profile->name;
+  for (const SweepPoint& point : *points) {
+    given.push_back(FlagsOfRow(flags.given, *axes, point));
+    // What is wrong with a command is told before anything is run.
+    const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
+    if (!row.ok()) return row.status();
+    PREPOST_RETURN_IF_ERROR(CheckFlags(**row));
+    PREPOST_RETURN_IF_ERROR(ProfileWith(context->profile, (*row)->settings).status());
+    sweep.rows.push_back({point, given.back().CommandLine(), {}, {}});
+  }
+  if (flags.input.path == "-") {  // which comes once, and is every row's
+    const Result<std::shared_ptr<SimulateFlags>> first = Reparsed(given.front());
+    PREPOST_CHECK(first.ok());
+    PREPOST_RETURN_IF_ERROR(Simulate(**first, context).status());
+  }
+  const auto run = [&](const GivenFlags& row) -> Result<nlohmann::ordered_json> {
+    const Result<std::shared_ptr<SimulateFlags>> parsed = Reparsed(row);
+    if (!parsed.ok()) return parsed.status();
+    const Result<Simulated> it = Simulate(**parsed, context);
+    if (!it.ok()) return it.status();
+    return SimulationJson(*it->simulation, flags.per_node);
+  };
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  PREPOST_RETURN_IF_ERROR(
+      RunSweep(given, run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
+  if (std::ranges::none_of(sweep.rows, [](const SweepRow& row) { return row.status.ok(); })) {
+    return Rejected(fmt::format("none of the {} can be simulated; the first: {}",
+                                Count(sweep.rows.size(), "combination"),
+                                sweep.rows.front().status.ToString()));
+  }
+  return WriteSweep(flags.sweep, sweep);
+}
+
+Status Run(const SimulateFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckSweepFlags(flags.sweep));
+  Result<ProfileText> profile = LoadProfileText(flags.profile);
+  if (!profile.ok()) return profile.status();
+  SimulateContext context = {
+      .profile = *std::move(profile), .plans = {}, .is_quiet = !flags.sweep.axes.empty()};
+  if (!flags.sweep.axes.empty()) return RunAll(flags, &context);
+  const Result<Simulated> it = Simulate(flags, &context);
+  if (!it.ok()) return it.status();
+  if (flags.sweep.is_json) return WriteJson(SimulationJson(*it->simulation, /*has_lists=*/true));
+  PrintSimulation(*it->simulation, flags.per_node, std::cout);
+  return {};
+}
+
+void AddFlags(CLI::App& command, SimulateFlags* flags) {
+  command.add_option("--profile", flags->profile, "The cluster: examples/profiles/ has some")
+      ->type_name("P")
+      ->required()
+      ->check(NameOf("a file"));
+  command
+      .add_option(
+          "--set", flags->settings,
+          "A value of the profile in place of the file's: host.completion=1us; may be given "
+          "again")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--executor", flags->executor, "cpu, offload (preposted) or both [both]")
+      ->type_name("E");
+  command
+      .add_option("--wait", flags->wait,
+                  "How CPU-driven hosts wait: polling, hybrid, interrupt [hybrid]")
+      ->type_name("MODE");
+  command
+      .add_option("--delay", flags->delays,
+                  "A host stands still: node=3,at=2ms,for=100us; may be given again")
+      ->type_name("D")
+      ->allow_extra_args(false);
+  command.add_option("--seed", flags->seed, "Of the profile's preemptions [1]")->type_name("S");
+  flags->lowering.AddTo(command);
+  command.add_flag("--per-node", flags->per_node, "When each node is done");
+  command.add_flag("--json", flags->sweep.is_json, "Print it all as JSON");
+  command
+      .add_option("--sweep", flags->sweep.axes,
+                  "All values of a flag or of the profile: block-bytes=64KiB:4MiB:x2, "
+                  "nodes=2:10:+2, wait=polling,interrupt, host.completion=0us:2us:+500ns; given "
+                  "again, all combinations")
+      ->type_name("KEY=VALUES")
+      ->allow_extra_args(false)
+      ->group("Sweeps");
+  command.add_option("--csv", flags->sweep.csv, "Write a line per row and executor, - for stdout")
+      ->type_name("FILE")
+      ->check(NameOf("a file"))
+      ->group("Sweeps");
+  command.add_option("--plot", flags->sweep.plot, "Draw it over the first --sweep")
+      ->type_name("FILE.svg")
+      ->check(NameOf("a file"))
+      ->group("Sweeps");
+  command
+      .add_option("--plot-y", flags->sweep.plot_y,
+                  fmt::format("What is drawn: {} [completion]", fmt::join(kPlotYNames, ", ")))
+      ->type_name("Y")
+      ->group("Sweeps");
+  command.add_option("--jobs", flags->sweep.jobs, "Rows at a time [one per core]")
+      ->type_name("N")
+      ->check(WholeNumber(1, kJobsMax))
+      ->group("Sweeps");
+  flags->input.AddTo(command);
 }
 
 }  // namespace
@@ -203,33 +441,19 @@ void AddSimulate(CLI::App& app, Action* action) {
       "node=3,at=200us,for=100us\n"
       "  prepost simulate plan.json --profile examples/profiles/apt.json --executor cpu --wait "
       "interrupt --per-node\n"
-      "  prepost compile --nodes 64 --message-bytes 64MiB | prepost simulate - --profile "
-      "examples/profiles/sierra.json --json");
-  command->add_option("PLAN", flags->plan, "Plan file, - for stdin")->required();
-  command->add_option("--profile", flags->profile, "The cluster: examples/profiles/ has some")
-      ->type_name("P")
-      ->required()
-      ->check(NameOf("a file"));
-  command->add_option("--executor", flags->executor, "cpu, offload (preposted) or both [both]")
-      ->type_name("E");
-  command
-      ->add_option("--wait", flags->wait,
-                   "How CPU-driven hosts wait: polling, hybrid, interrupt [hybrid]")
-      ->type_name("MODE");
-  command
-      ->add_option("--topology", flags->topology,
-                   "Topology file, in place of the profile's network")
-      ->type_name("T")
-      ->check(NameOf("a file"));
-  command
-      ->add_option("--delay", flags->delays,
-                   "A host stands still: node=3,at=2ms,for=100us; may be given again")
-      ->type_name("D");
-  command->add_option("--seed", flags->seed, "Of the profile's preemptions [1]")->type_name("S");
-  flags->lowering.AddTo(*command);
-  command->add_flag("--per-node", flags->per_node, "When each node is done");
-  command->add_flag("--json", flags->json, "Print it all as JSON");
-  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+      "  prepost simulate --nodes 64 --message-bytes 64MiB --profile examples/profiles/sierra.json "
+      "--set host.interrupt=5us --json\n"
+      "  prepost simulate rolled.json --message-bytes 1MiB --profile "
+      "examples/profiles/fractus.json\n"
+      "  prepost simulate --nodes 4 --message-bytes 16MiB --profile examples/profiles/fractus.json "
+      "--sweep block-bytes=16KiB:16MiB:x4 --plot blocks.svg\n"
+      "  prepost simulate --message-bytes 8MiB --profile examples/profiles/fractus.json --sweep "
+      "nodes=2:64:x2 --sweep wait=polling,interrupt --csv -");
+  AddFlags(*command, flags.get());
+  command->callback([flags, command, action] {
+    flags->given = GivenFlags::Of(*command);
+    *action = [flags] { return Run(*flags); };
+  });
 }
 
 }  // namespace prepost::tools

@@ -11,6 +11,7 @@
 #include "prepost/ir/count.h"
 #include "prepost/ir/rate_text.h"
 #include "prepost/ir/utf8.h"
+#include "prepost/version.h"
 
 namespace prepost::tools {
 namespace {
@@ -130,11 +131,12 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
   }
 }
 
-Json FaredJson(const Simulation& it, const Fared& fared, const Links& links) {
+Json FaredJson(const Simulation& it, const Fared& fared, const Links& links, bool has_lists) {
   Json json = {{"completion_seconds", Seconds(fared.completion)},
                {"first_node_seconds", Seconds(fared.first)},
                {"skew_seconds", Seconds(fared.last - std::min(fared.first, fared.last))}};
   json["of_bound"] = it.bound() > 0 ? Json(Seconds(fared.completion) / it.bound()) : Json();
+  if (!has_lists) return json;
   for (const Picoseconds node : fared.nodes) json["node_seconds"].push_back(Seconds(node));
   Json& used = json["links"] = Json::array();
   for (const VirtualOffload::Link& link : links) {
@@ -187,18 +189,25 @@ void PrintSimulation(const Simulation& it, bool per_node, std::ostream& out) {
   if (per_node) PrintNodes(it, out);
 }
 
-nlohmann::ordered_json SimulationJson(const Simulation& it) {
+nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
   const PlanHeader& header = it.plan.header();
   Json json = {{"modelled", true},
+               {"generator", kGenerator},
+               {"command", it.command},
                {"profile", {{"name", it.profile.name}, {"file", it.profile_path}}},
                {"algorithm", header.algorithm},
                {"nodes", header.nodes},
+               {"root", header.root.value},
                {"message_bytes", header.message.bytes},
+               {"block_bytes", header.message.block_bytes},
                {"blocks", header.message.blocks},
+               {"ready", ToString(header.ready)},
+               {"send_window", header.send_window ? Json(*header.send_window) : Json()},
                {"bound_seconds", it.bound()},
                {"seed", it.seed}};
   if (it.offload) {
-    Json& run = json["offload"] = FaredJson(it, FareOf(it, *it.offload), it.offload->links);
+    Json& run = json["offload"] =
+        FaredJson(it, FareOf(it, *it.offload), it.offload->links, has_lists);
     run["mode"] = it.mode;
     run["doorbells_seconds"] = Seconds(it.offload->doorbells);
     uint64_t wqes = 0, rearms = 0;
@@ -210,7 +219,7 @@ nlohmann::ordered_json SimulationJson(const Simulation& it) {
     run["rearms"] = rearms;
   }
   if (it.cpu) {
-    Json& run = json["cpu"] = FaredJson(it, FareOf(it, *it.cpu), it.cpu->links);
+    Json& run = json["cpu"] = FaredJson(it, FareOf(it, *it.cpu), it.cpu->links, has_lists);
     const emulated::HostWork work = WorkOf(*it.cpu);
     run["wait"] = it.wait;
     run["posts"] = work.posts;

@@ -24,19 +24,21 @@ struct Simulation {
   const Plan& plan;
   const emulated::Profile& profile;
   std::string profile_path;
+  std::string command;  ///< that makes it
   Network network;
-  std::string mode;  ///< of the lowering: "inline"
-  std::string wait;  ///< of CPU-driven hosts: "hybrid"
+  std::string mode = {};  ///< of the lowering: "inline"
+  std::string wait = {};  ///< of CPU-driven hosts: "hybrid"
   uint64_t seed = 0;
-  std::optional<emulated::VirtualOffload> offload;
-  std::optional<emulated::VirtualHosts> cpu;  ///< of one group
+  std::optional<emulated::VirtualOffload> offload = {};
+  std::optional<emulated::VirtualHosts> cpu = {};  ///< of one group
 
   /// What the longest cut of the network takes, seconds; 0 of one node.
   double bound() const;
 };
 
 void PrintSimulation(const Simulation& simulation, bool per_node, std::ostream& out);
-nlohmann::ordered_json SimulationJson(const Simulation& simulation);
+/// `has_lists`: with what is there of each node and link.
+nlohmann::ordered_json SimulationJson(const Simulation& simulation, bool has_lists);
 
 }  // namespace prepost::tools
 

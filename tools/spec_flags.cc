@@ -191,9 +191,11 @@ Status SpecFlags::Locate(const Status& status, const Spec& spec,
   return Rejected(status.message(), is_flag ? flag : spec_path + ": " + status.where());
 }
 
-bool SpecFlags::any() const {
-  return nodes_ || root_ || block_bytes_ || algorithm_ || ready_ || send_window_ || topology_ ||
-         order_ || rules_ || rate_ || latency_ || block_overhead_;
+bool SpecFlags::any() const { return topology_ || any_but_topology(); }
+
+bool SpecFlags::any_but_topology() const {
+  return nodes_ || root_ || block_bytes_ || algorithm_ || ready_ || send_window_ || order_ ||
+         rules_ || rate_ || latency_ || block_overhead_;
 }
 
 Status SpecFlags::ApplyTopology(const std::string& spec_path, Spec* spec) const {
@@ -296,13 +298,18 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
                                std::optional<uint64_t> message_bytes) const {
   Result<Spec> spec = Read(spec_path, message_bytes);
   if (!spec.ok()) return spec;
-  if (IsAutomatic(*spec)) {
-    const Result<Choice> choice = ChooseFor(*spec, spec_path, /*weighs_rule=*/false);
+  return Settle(*std::move(spec), spec_path);
+}
+
+Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, bool is_quiet) const {
+  if (IsAutomatic(spec)) {
+    const Result<Choice> choice = ChooseFor(spec, spec_path, /*weighs_rule=*/false);
     if (!choice.ok()) return choice.status();
-    spec = Resolve(*std::move(spec), *choice);
-    PrintNote(fmt::format("auto is --algorithm {} --block-bytes {}, {}: {}", spec->algorithm,
-                          spec->block_bytes, Count(choice->winner().blocks, "block"),
-                          choice->reason));
+    spec = Resolve(std::move(spec), *choice);
+    const std::string note =
+        fmt::format("auto is --algorithm {} --block-bytes {}, {}: {}", spec.algorithm,
+                    spec.block_bytes, Count(choice->winner().blocks, "block"), choice->reason);
+    if (!is_quiet) PrintNote(note);
   } else if (rules_ || rate_ || latency_ || block_overhead_) {
     return Usage(rules_     ? "--rules"
                  : rate_    ? "--rate"
@@ -310,8 +317,8 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
                             : "--block-overhead",
                  Rejected("is for --algorithm auto or --block-bytes auto"));
   }
-  if (const Status status = CheckSpec(*spec); !status.ok()) return Locate(status, *spec, spec_path);
-  NoteOneRack(*spec);
+  if (const Status status = CheckSpec(spec); !status.ok()) return Locate(status, spec, spec_path);
+  if (!is_quiet) NoteOneRack(spec);
   return spec;
 }
 

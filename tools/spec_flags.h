@@ -26,12 +26,18 @@ class SpecFlags {
 
   /// True when some flag was given.
   bool any() const;
+  /// The same but for --topology, which also is a network that a plan runs on.
+  bool any_but_topology() const;
+  /// The file of --topology, if it was given.
+  const std::optional<std::string>& topology() const { return topology_; }
   /// The spec file (may be empty), overridden by the flags. `message_bytes`, if given, overrides
   /// both. A topology is read from its file; without a number of nodes, all its hosts are meant.
   /// Errors: kUsage for a flag that does not parse, kRejected for the file; the values are
   /// checked by CheckSpec(). What the spec leaves to `auto` is chosen, and a line on stderr says
   /// what and why.
   Result<Spec> ToSpec(const std::string& spec_path, std::optional<uint64_t> message_bytes) const;
+  /// The second half of ToSpec(), for a spec that Read() gave; `is_quiet`: nothing on stderr.
+  Result<Spec> Settle(Spec spec, const std::string& spec_path, bool is_quiet = false) const;
   /// The same for a plan of every size, with which nothing can be left to `auto`.
   Result<Spec> ToSpecForAnySize(const std::string& spec_path) const;
 

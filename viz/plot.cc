@@ -26,8 +26,14 @@ constexpr std::string_view kPlotStyle =
     "text-anchor:middle}.axis{font-size:12px;text-anchor:middle}.yname{font-size:12px}"
     ".lead{stroke:#bbb;fill:none}";
 
-/// 0.0025 s is 2.5 ms; without a unit just the number.
+/// 0.0025 s is 2.5 ms, 65536 B are 64 KiB; without a unit just the number.
 std::string NumberText(double value, const std::string& unit) {
+  constexpr std::array<const char*, 5> kBinary = {"", "Ki", "Mi", "Gi", "Ti"};
+  if (unit == "B" && value != 0 && std::fmod(value, 1024) == 0) {
+    size_t power = 0;
+    for (; power + 1 < kBinary.size() && std::fmod(value, 1024) == 0; ++power) value /= 1024;
+    return fmt::format("{:.6g} {}{}", value, kBinary[power], unit);
+  }
   if (unit.empty() || value == 0) return fmt::format("{:.6g}", value);
   constexpr std::array<const char*, 9> kPrefixes = {"p", "n", "µ", "m", "", "k", "M", "G", "T"};
   // A little more than the value, so that 999.9999 n is 1 µ.

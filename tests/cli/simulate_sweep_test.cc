@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost simulate --sweep from outside: rows that are what the single commands print, CSV, JSON and
+// plots that agree, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/command.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using test::Command;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+class SimulateSweepTest : public ::testing::Test {
+ protected:
+  static std::string Profile(const std::string& name) {
+    return PREPOST_SOURCE_DIR "/examples/profiles/" + name + ".json";
+  }
+  static std::string Simulate(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus")});
+    Command command(flags);
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    return command.out();
+  }
+  static Json SimulateJson(std::vector<std::string> flags) {
+    flags.push_back("--json");
+    return Json::parse(Simulate(flags));
+  }
+  void ExpectRefused(std::vector<std::string> flags, int code, const std::string& message) {
+    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus")});
+    test::ExpectRefused(flags, code, message, folder_);
+  }
+  /// The lines of a CSV without comments, each by the names in the first.
+  static std::vector<std::map<std::string, std::string>> ReadCsv(const std::string& text) {
+    std::istringstream in(text);
+    std::vector<std::string> names;
+    std::vector<std::map<std::string, std::string>> rows;
+    for (std::string line; std::getline(in, line);) {
+      if (line.starts_with("#")) continue;
+      std::istringstream fields(line + ",");
+      std::vector<std::string> values;
+      for (std::string field; std::getline(fields, field, ',');) values.push_back(field);
+      if (names.empty()) {
+        names = values;
+        continue;
+      }
+      EXPECT_EQ(values.size(), names.size()) << line;
+      auto& row = rows.emplace_back();
+      for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) row[names[i]] = values[i];
+    }
+    return rows;
+  }
+
+  test::TempFolder folder_;
+};
+
+// Catches values that reach the wrong flag, rows that share a plan which they should not, and
+// threads that get into each other's way.
+TEST_F(SimulateSweepTest, EachRowIsWhatItsCommandPrints) {
+  const std::vector<std::string> axes = {"--message-bytes", "1MiB",
+                                         "--block-bytes",   "64KiB",
+                                         "--sweep",         "nodes=2:8:+3",
+                                         "--sweep",         "wait=polling,interrupt",
+                                         "--sweep",         "host.completion=0us:2us:+1us",
+                                         "--sweep",         "mode=inline,managed",
+                                         "--per-node"};
+  const Json sweep = SimulateJson(axes);
+  ASSERT_EQ(sweep["rows"].size(), 3u * 2 * 3 * 2);
+  EXPECT_EQ(sweep["modelled"], true);
+  for (size_t i = 0; i < sweep["rows"].size(); i += 7) {
+    const Json& row = sweep["rows"][i];
+    const Json& values = row["values"];
+    const Json alone =
+        SimulateJson({"--message-bytes", "1MiB", "--block-bytes", "64KiB", "--per-node", "--nodes",
+                      values["nodes"].dump(), "--wait", values["wait"], "--mode", values["mode"],
+                      "--set", "host.completion=" + values["host.completion_seconds"].dump()});
+    EXPECT_EQ(row["simulation"]["offload"], alone["offload"]) << values;
+    EXPECT_EQ(row["simulation"]["cpu"], alone["cpu"]) << values;
+    EXPECT_EQ(row["simulation"]["nodes"], values["nodes"]);
+  }
+  std::vector<std::string> in_turn = axes;
+  in_turn.insert(in_turn.end(), {"--jobs", "1"});
+  EXPECT_EQ(SimulateJson(in_turn)["rows"], sweep["rows"]);
+}
+
+TEST_F(SimulateSweepTest, CsvHasTheSameFiguresWithTheirUnits) {
+  const std::vector<std::string> axes = {"--nodes",         "4",
+                                         "--message-bytes", "4MiB",
+                                         "--sweep",         "block-bytes=64KiB:4MiB:x4",
+                                         "--sweep",         "nic.wqe=0ns,100ns"};
+  std::vector<std::string> csv = axes;
+  csv.insert(csv.end(), {"--csv", "-"});
+  const std::string text = Simulate(csv);
+  EXPECT_THAT(text, HasSubstr("# modelled, with the profile Fractus ("));
+  EXPECT_THAT(text, HasSubstr("# prepost simulate --profile"));
+  const auto lines = ReadCsv(text);
+  const Json json = SimulateJson(axes);
+  ASSERT_EQ(lines.size(), 2 * json["rows"].size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const Json& row = json["rows"][i / 2];
+    const char* executor = i % 2 == 0 ? "offload" : "cpu";
+    EXPECT_EQ(lines[i].at("executor"), executor);
+    EXPECT_EQ(lines[i].at("block_bytes"), row["values"]["block_bytes"].dump());
+    EXPECT_EQ(std::stod(lines[i].at("nic.wqe_seconds")),
+              row["values"]["nic.wqe_seconds"].get<double>());
+    EXPECT_EQ(std::stod(lines[i].at("completion_seconds")),
+              row["simulation"][executor]["completion_seconds"].get<double>());
+    EXPECT_EQ(lines[i].at("error"), "");
+  }
+}
+
+// Catches rows that vanish, and failures that take the others with them.
+TEST_F(SimulateSweepTest, WhatCannotBeCompiledIsToldInItsRow) {
+  const std::vector<std::string> axes = {"--message-bytes", "1MiB",
+                                         "--sweep",         "nodes=0,2,4000000",
+                                         "--sweep",         "algorithm=chain,sequential"};
+  const Json json = SimulateJson(axes);
+  ASSERT_EQ(json["rows"].size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    const bool is_right = i / 2 == 1;
+    EXPECT_EQ(json["rows"][i]["error"].is_null(), is_right);
+    EXPECT_EQ(json["rows"][i]["simulation"].is_null(), !is_right);
+  }
+  EXPECT_THAT(json["rows"][0]["error"].get<std::string>(), HasSubstr("at least 1 node"));
+  EXPECT_THAT(Simulate(axes), HasSubstr("the limit is"));
+  ExpectRefused({"--message-bytes", "1MiB", "--sweep", "nodes=0,4000000"}, 1,
+                "none of the 2 combinations can be simulated");
+}
+
+TEST_F(SimulateSweepTest, PlansAndRolledPlansAreReadOnce) {
+  const std::string rolled = folder_ / "rolled.json", plan = folder_ / "plan.json";
+  for (const auto& [bytes, file] :
+       {std::pair<std::string, std::string>("any", rolled), {"2MiB", plan}}) {
+    Command compile({"compile", "--nodes", "4", "--message-bytes", bytes, "-o", file});
+    ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  }
+  const Json sizes = SimulateJson({rolled, "--sweep", "message-bytes=1MiB,2MiB"});
+  const Json seeds = SimulateJson({plan, "--sweep", "seed=1:8:+1"});
+  ASSERT_EQ(seeds["rows"].size(), 8u);
+  EXPECT_EQ(sizes["rows"][1]["simulation"]["cpu"], seeds["rows"][7]["simulation"]["cpu"]);
+  ExpectRefused({plan, "--sweep", "nodes=2,3"}, 2, "are for a SPEC");
+  ExpectRefused({plan, "--message-bytes", "3"}, 2, "is for a SPEC or a rolled plan");
+  ExpectRefused({rolled}, 2, "a rolled plan is for every size");
+}
+
+// Catches a curve that is not drawn, and pictures that differ from run to run.
+TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
+  const std::string file = folder_ / "plot.svg";
+  const std::vector<std::string> flags = {"--nodes",         "4",
+                                          "--message-bytes", "4MiB",
+                                          "--sweep",         "block-bytes=64KiB:4MiB:x4",
+                                          "--sweep",         "wait=polling,interrupt",
+                                          "--plot",          file};
+  Simulate(flags);
+  const std::string svg = test::ReadText(file);
+  for (const char* name : {"CPU-driven, wait polling", "CPU-driven, wait interrupt", ">preposted<",
+                           "modelled, with the profile Fractus", "256 KiB"}) {
+    EXPECT_THAT(svg, HasSubstr(name));
+  }
+  EXPECT_THAT(svg, Not(HasSubstr("preposted, wait"))) << "hosts do not change it";
+  Simulate(flags);
+  EXPECT_EQ(test::ReadText(file), svg);
+}
+
+TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
+  const std::vector<std::string> base = {"--nodes", "4", "--message-bytes", "1MiB"};
+  const auto expect = [&](std::vector<std::string> flags, int code, const std::string& message) {
+    flags.insert(flags.begin(), base.begin(), base.end());
+    ExpectRefused(flags, code, message);
+  };
+  const auto sweep = [&](const std::string& text, const std::string& message) {
+    expect({"--sweep", text}, 2, message);
+  };
+  sweep("nodes", "expected KEY=VALUES");
+  sweep("node=2,3", "unknown key 'node'");
+  sweep("json=1", "unknown key 'json'");
+  sweep("csv=a", "unknown key 'csv'");
+  sweep("nodes=2:8", "expected FIRST:LAST:xFACTOR or FIRST:LAST:+STEP");
+  sweep("nodes=2:8:*2", "expected FIRST:LAST:xFACTOR or FIRST:LAST:+STEP");
+  sweep("nodes=2:8:x1", "expected a factor above 1");
+  sweep("nodes=0:8:x2", "a range with a factor begins above 0");
+  sweep("nodes=2:8:+0", "expected a step above 0");
+  sweep("nodes=8:2:+1", "ranges rise");
+  sweep("nodes=1:1000000:+1", "more than 10000 values");
+  sweep("nodes=2,,3", "value 2 is empty");
+  sweep("nodes=2,2", "'2' is there twice");
+  sweep("nodes=2,x", "--nodes");
+  sweep("host.interrupt=1us:1MB/s:+1us", "units of one kind");
+  sweep("host.complete=1us", "did you mean 'completion'");
+  sweep("host=1us", "unknown key 'host'");
+  sweep("host.completion=1us,2h", "'2h'");
+  sweep("host.preemption.rate=1,2", "key 'length' is missing");
+  expect({"--sweep", "seed=1,2", "--sweep", "seed=3"}, 2, "seed is there twice");
+  expect({"--csv", "a.csv"}, 2, "--csv is for --sweep");
+  expect({"--plot", "a.svg"}, 2, "--plot is for --sweep");
+  expect({"--sweep", "seed=1,2", "--plot", "a.png"}, 2, "ends with .svg");
+  expect({"--sweep", "seed=1,2", "--csv", "-", "--json"}, 2, "would both write to stdout");
+  expect({"--sweep", "seed=1,2", "--csv", folder_ / "none/a.csv"}, 1, "cannot write");
+  expect({"--sweep", "seed=1,2", "--plot", "a.svg", "--plot-y", "x"}, 2, "--plot-y: unknown name");
+  expect({"--sweep", "wait=polling", "--plot", folder_ / "a.svg"}, 1,
+         "the axis, and needs numbers");
+  expect({"--set", "completion=1us"}, 2, "expected a value of the profile");
+  expect({"--set", "host.preemption=1"}, 2, "--set host.preemption=1");
+  expect({"--set", "host.completion=-1us"}, 2, "is no latency");
+}
+
+}  // namespace
+}  // namespace prepost

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimulationInput: what prepost simulate is given to run: a plan, a rolled plan and a size, or a
+// spec, which is compiled for the modelled network.
+#ifndef PREPOST_TOOLS_SIMULATION_INPUT_H_
+#define PREPOST_TOOLS_SIMULATION_INPUT_H_
+
+#include <optional>
+#include <string>
+
+#include "prepost/backends/emulated/profile.h"
+#include "prepost/backends/nic/lower.h"
+#include "prepost/compiler/topology.h"
+#include "prepost/ir/network.h"
+#include "prepost/ir/plan.h"
+#include "prepost/ir/status.h"
+#include "tools/cli_forward.h"
+#include "tools/message_size.h"
+#include "tools/spec_flags.h"
+
+namespace prepost::tools {
+
+/// A plan, and the topology that it is to run on if that is not the profile's network.
+struct SimulatedPlan {
+  Plan plan;
+  std::optional<Topology> topology = {};
+  std::string topology_path = {};
+
+  /// Errors: kRejected: there are fewer hosts than nodes.
+  Result<Network> NetworkIn(const emulated::NetworkProfile& profile) const;
+};
+
+struct SimulationInput {
+  std::string path;
+  SpecFlags spec;
+  MessageSize size;
+
+  /// PLAN and the flags of a spec.
+  void AddTo(CLI::App& command);
+  /// A spec without a topology is compiled for `network`; `lower` as in CompileForDevice().
+  /// `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
+  Result<SimulatedPlan> Load(const emulated::NetworkProfile& network,
+                             const nic::LowerOptions* lower, bool is_quiet) const;
+
+ private:
+  Result<SimulatedPlan> Compiled(const emulated::NetworkProfile& network,
+                                 const nic::LowerOptions* lower, bool is_quiet) const;
+  Result<Plan> Unrolled() const;
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_SIMULATION_INPUT_H_

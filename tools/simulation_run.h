@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunSimulation: a plan on a modelled cluster, preposted, CPU-driven or both: what simulate prints,
+// and compare of the virtual clock.
+#ifndef PREPOST_TOOLS_SIMULATION_RUN_H_
+#define PREPOST_TOOLS_SIMULATION_RUN_H_
+
+#include <vector>
+
+#include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/nic/lower.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/wait_policy.h"
+#include "tools/simulation.h"
+
+namespace prepost::tools {
+
+struct SimulationOptions {
+  bool is_offload = true;
+  bool is_cpu = true;
+  nic::LowerOptions lower = {};
+  WaitMode wait = WaitMode::kHybrid;
+  std::vector<emulated::HostDelay> delays = {};
+  bool is_quiet = false;  ///< no progress
+};
+
+/// Fills in what ran. `simulation` has the plan, the profile, the network and the seed. Errors:
+/// those of the runs.
+Status RunSimulation(const SimulationOptions& options, Simulation* simulation);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_SIMULATION_RUN_H_

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "prepost/ir/rate_text.h"
+#include "tools/command.h"
+
+namespace prepost::tools {
+namespace {
+
+/// Ends of ranges are met although steps are rounded.
+constexpr double kClose = 1e-9;
+
+struct Quantity {
+  double number = 0;
+  SweepUnit unit = SweepUnit::kNone;
+};
+
+std::optional<double> PlainNumber(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (text.empty() || error != std::errc() || rest != end || !std::isfinite(number)) return {};
+  return number;
+}
+
+/// A size is one only for a key that is about bytes: a number of nodes is none.
+std::optional<Quantity> QuantityOf(const std::string& key, const std::string& text) {
+  if (key.ends_with("bytes")) {
+    if (const Result<uint64_t> bytes = ParseSize(text); bytes.ok())
+      return Quantity{static_cast<double>(*bytes), SweepUnit::kBytes};
+    return {};
+  }
+  if (const std::optional<double> number = PlainNumber(text)) return Quantity{*number};
+  if (const Result<double> seconds = ParseLatency(text); seconds.ok())
+    return Quantity{*seconds, SweepUnit::kSeconds};
+  if (const Result<double> rate = ParseRate(text); rate.ok())
+    return Quantity{*rate, SweepUnit::kBytesPerSecond};
+  return {};
+}
+
+/// As a flag, or a profile, takes it.
+std::string TextOf(double number, SweepUnit unit) {
+  switch (unit) {
+    case SweepUnit::kNone:
+      return fmt::format("{:.12g}", number);
+    case SweepUnit::kBytes:
+      return fmt::format("{:.0f}", number);
+    case SweepUnit::kSeconds:
+      return fmt::format("{:.12g}s", number);
+    case SweepUnit::kBytesPerSecond:
+      return fmt::format("{:.12g}B/s", number);
+  }
+  return "";
+}
+
+std::vector<std::string> Split(const std::string& text, char between) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(between, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+Status Bad(const std::string& text, const std::string& why) {
+  return {StatusCode::kUsage, fmt::format("--sweep {}: {}", text, why)};
+}
+
+/// First, last and step of "a:b:x2" or "a:b:+c".
+struct Range {
+  Quantity first, last;
+  Quantity step;
+  bool is_geometric = false;
+};
+
+Result<Range> ParseRange(const std::string& key, const std::vector<std::string>& parts) {
+  const auto bad = [](const std::string& why) { return Rejected(why); };
+  constexpr const char* kForm = "expected FIRST:LAST:xFACTOR or FIRST:LAST:+STEP";
+  if (parts.size() != 3 || parts[2].size() < 2) return bad(kForm);
+  Range range;
+  for (const auto& [text, out] : {std::pair(parts[0], &range.first), {parts[1], &range.last}}) {
+    const std::optional<Quantity> quantity = QuantityOf(key, text);
+    if (!quantity) return bad(fmt::format("'{}' is no number; {}", text, kForm));
+    *out = *quantity;
+  }
+  range.is_geometric = parts[2].front() == 'x';
+  if (!range.is_geometric && parts[2].front() != '+') return bad(kForm);
+  const std::string step = parts[2].substr(1);
+  if (range.is_geometric) {
+    const std::optional<double> factor = PlainNumber(step);
+    if (!factor || *factor <= 1 + kClose)
+      return bad(fmt::format("'x{}': expected a factor above 1", step));
+    if (range.first.number <= 0) return bad("a range with a factor begins above 0");
+    range.step = {*factor, SweepUnit::kNone};
+  } else {
+    const std::optional<Quantity> quantity = QuantityOf(key, step);
+    if (!quantity || quantity->number <= 0)
+      return bad(fmt::format("'+{}': expected a step above 0", step));
+    range.step = *quantity;
+  }
+  if (range.last.number < range.first.number) {
+    return bad(fmt::format("'{}' is below '{}'; ranges rise", parts[1], parts[0]));
+  }
+  const bool is_mixed = range.first.number != 0 && range.last.number != 0 &&
+                        (range.first.unit != range.last.unit ||
+                         (!range.is_geometric && range.step.unit != range.last.unit));
+  if (is_mixed) return bad("first, last and step must have units of one kind");
+  return range;
+}
+
+Status AddRange(const Range& range, SweepAxis* axis) {
+  const bool is_whole =
+      range.first.unit == SweepUnit::kBytes ||
+      (range.first.number == std::floor(range.first.number) &&
+       range.last.number == std::floor(range.last.number) && range.last.unit == SweepUnit::kNone);
+  const SweepUnit unit = std::max(range.first.unit, range.last.unit);
+  const double end = range.last.number * (1 + kClose);
+  for (size_t i = 0; i <= kSweepValuesMax; ++i) {
+    const auto steps = static_cast<double>(i);
+    double value = range.is_geometric ? range.first.number * std::pow(range.step.number, steps)
+                                      : range.first.number + range.step.number * steps;
+    if (is_whole && range.is_geometric) value = std::round(value);
+    if (value > end) return {};
+    if (!axis->values.empty() && value <= *axis->values.back().number) continue;  // rounded
+    axis->values.push_back({TextOf(value, unit), value});
+    axis->unit = unit;
+  }
+  return Rejected(fmt::format("more than {} values", kSweepValuesMax));
+}
+
+Status AddList(const std::string& list, SweepAxis* axis) {
+  const char between = list.find(';') != std::string::npos ? ';' : ',';
+  for (const std::string& text : Split(list, between)) {
+    if (text.empty()) return Rejected(fmt::format("value {} is empty", axis->values.size() + 1));
+    const std::optional<Quantity> quantity = QuantityOf(axis->key, text);
+    axis->values.push_back({text, quantity ? std::optional(quantity->number) : std::nullopt});
+    if (quantity) axis->unit = std::max(axis->unit, quantity->unit);
+    const auto same = std::ranges::find(axis->values, text, &SweepValue::text);
+    if (same != axis->values.end() - 1) return Rejected(fmt::format("'{}' is there twice", text));
+    if (axis->values.size() > kSweepValuesMax)
+      return Rejected(fmt::format("more than {} values", kSweepValuesMax));
+  }
+  const std::vector<SweepValue>& values = axis->values;
+  axis->is_geometric = axis->is_numeric() && values.size() > 2 && *values.front().number > 0 &&
+                       *values.back().number >= 8 * *values.front().number;
+  return {};
+}
+
+}  // namespace
+
+SweepUnit UnitOf(const std::string& text) {
+  const std::optional<Quantity> quantity = QuantityOf("", text);
+  return quantity ? quantity->unit : SweepUnit::kNone;
+}
+
+bool SweepAxis::is_numeric() const {
+  return std::ranges::all_of(values, [](const SweepValue& it) { return it.number.has_value(); });
+}
+
+std::string SweepAxis::column() const {
+  std::string name = key;
+  std::ranges::replace(name, '-', '_');
+  constexpr std::array kSuffixes = {"", "_bytes", "_seconds", "_bytes_per_second"};
+  const std::string suffix = is_numeric() ? kSuffixes[static_cast<size_t>(unit)] : "";
+  return name.ends_with(suffix) ? name : name + suffix;
+}
+
+Result<SweepAxis> ParseSweep(const std::string& text) {
+  const size_t equals = text.find('=');
+  SweepAxis axis;
+  axis.key = text.substr(0, equals);
+  if (equals == std::string::npos || axis.key.empty())
+    return Bad(text, "expected KEY=VALUES, such as nodes=2:512:x2 or wait=polling,interrupt");
+  const std::string values = text.substr(equals + 1);
+  const std::vector<std::string> parts = Split(values, ':');
+  const bool is_range = parts.size() > 1 && QuantityOf(axis.key, parts.front()).has_value();
+  Status status;
+  if (is_range) {
+    const Result<Range> range = ParseRange(axis.key, parts);
+    status = range.ok() ? AddRange(*range, &axis) : range.status();
+    axis.is_geometric = range.ok() && range->is_geometric;
+  } else {
+    status = AddList(values, &axis);
+  }
+  if (!status.ok()) return Bad(text, status.message());
+  return axis;
+}
+
+Result<std::vector<SweepPoint>> PointsOf(const std::vector<SweepAxis>& axes) {
+  size_t count = 1;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (axes[j].key == axes[i].key)
+        return Status(StatusCode::kUsage, fmt::format("--sweep: {} is there twice", axes[i].key));
+    }
+    count *= axes[i].values.size();
+    if (count > kSweepRowsMax) {
+      return Status(StatusCode::kUsage,
+                    fmt::format("--sweep: more than {} combinations", kSweepRowsMax));
+    }
+  }
+  std::vector<SweepPoint> points;
+  for (size_t i = 0; i < count; ++i) {
+    SweepPoint point(axes.size());
+    size_t rest = i;
+    for (size_t axis = axes.size(); axis-- > 0;) {
+      point[axis] = rest % axes[axis].values.size();
+      rest /= axes[axis].values.size();
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+}  // namespace prepost::tools

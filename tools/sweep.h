@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sweep: the values of --sweep KEY=VALUES, and all their combinations. A key is a flag of the
+// command without its dashes, or a value of the profile by its name (profile_settings.h).
+#ifndef PREPOST_TOOLS_SWEEP_H_
+#define PREPOST_TOOLS_SWEEP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prepost/ir/status.h"
+
+namespace prepost::tools {
+
+struct SweepValue {
+  std::string text;              ///< as a flag takes it
+  std::optional<double> number;  ///< bytes, seconds, bytes/s or a number without a unit
+};
+
+/// What the numbers of an axis are.
+enum class SweepUnit : uint8_t { kNone, kBytes, kSeconds, kBytesPerSecond };
+
+/// Of a value with a unit; of a size it cannot be known.
+SweepUnit UnitOf(const std::string& text);
+
+struct SweepAxis {
+  std::string key;
+  std::vector<SweepValue> values;
+  SweepUnit unit = SweepUnit::kNone;
+  bool is_geometric = false;  ///< each is the one before it times something
+
+  /// Of the profile, not a flag.
+  bool is_setting() const { return key.find('.') != std::string::npos; }
+  bool is_numeric() const;
+  /// "block_bytes", "host.completion_seconds".
+  std::string column() const;
+};
+
+inline constexpr size_t kSweepValuesMax = 10'000;  ///< of an axis
+inline constexpr size_t kSweepRowsMax = 100'000;
+
+/// "block-bytes=64KiB:4MiB:x2", "nodes=2:10:+2", "algorithm=chain,circulant"; values that have
+/// commas stand between semicolons. Sizes, times and rates have their units, the step of a range,
+/// too. Errors (kUsage): not of this form, a range that never ends, too many values.
+Result<SweepAxis> ParseSweep(const std::string& text);
+
+/// By axis: which of its values. The last axis varies fastest.
+using SweepPoint = std::vector<size_t>;
+/// Errors (kUsage): a key twice, too many.
+Result<std::vector<SweepPoint>> PointsOf(const std::vector<SweepAxis>& axes);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_SWEEP_H_

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/sweep_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <ostream>
+
+#include "prepost/ir/count.h"
+#include "prepost/ir/rate_text.h"
+#include "prepost/ir/utf8.h"
+#include "prepost/version.h"
+#include "prepost/viz/plot.h"
+
+namespace prepost::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Executor {
+  const char* key;   ///< in JSON
+  const char* name;  ///< for people
+  const char* variant;
+};
+constexpr Executor kExecutors[] = {{"offload", "preposted", "mode"}, {"cpu", "CPU-driven", "wait"}};
+
+/// A column of the CSV, and where in the JSON it comes from.
+struct Column {
+  std::string name;
+  std::string pointer;
+};
+/// Of the plan, the same for both executors.
+const std::vector<Column>& PlanColumns() {
+  static const std::vector<Column> columns = {{"algorithm", "/algorithm"},
+                                              {"nodes", "/nodes"},
+                                              {"root", "/root"},
+                                              {"message_bytes", "/message_bytes"},
+                                              {"block_bytes", "/block_bytes"},
+                                              {"blocks", "/blocks"},
+                                              {"ready", "/ready"},
+                                              {"send_window", "/send_window"},
+                                              {"seed", "/seed"},
+                                              {"bound_seconds", "/bound_seconds"}};
+  return columns;
+}
+
+/// Names of all single figures of an executor, in the order in which they come first; those in
+/// objects as "outer.inner".
+std::vector<Column> FigureColumns(const Sweep& sweep) {
+  std::vector<Column> columns;
+  const auto add = [&](const std::string& name, const std::string& pointer) {
+    if (std::ranges::find(columns, name, &Column::name) == columns.end())
+      columns.push_back({name, pointer});
+  };
+  for (const SweepRow& row : sweep.rows) {
+    for (const Executor& executor : kExecutors) {
+      if (!row.found.contains(executor.key)) continue;
+      for (const auto& [key, value] : row.found[executor.key].items()) {
+        if (key == executor.variant || value.is_array()) continue;
+        if (!value.is_object()) {
+          add(key, "/" + key);
+          continue;
+        }
+        for (const auto& [inner, figure] : value.items()) {
+          if (figure.is_primitive()) add(key + "." + inner, "/" + key + "/" + inner);
+        }
+      }
+    }
+  }
+  return columns;
+}
+
+std::string Field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string Field(const Json& json, const std::string& pointer) {
+  const Json::json_pointer at(pointer);
+  if (!json.contains(at) || json[at].is_null()) return "";
+  return Field(json[at].is_string() ? json[at].get<std::string>() : json[at].dump());
+}
+
+/// A number without a fraction is a whole one.
+Json ValueJson(const SweepAxis& axis, size_t value) {
+  constexpr double kExact = 0x1p53;
+  const SweepValue& it = axis.values[value];
+  if (!axis.is_numeric()) return it.text;
+  if (std::floor(*it.number) == *it.number && std::abs(*it.number) < kExact)
+    return static_cast<int64_t>(*it.number);
+  return *it.number;
+}
+std::string ValueField(const SweepAxis& axis, size_t value) {
+  const Json json = ValueJson(axis, value);
+  return json.is_string() ? Field(json.get<std::string>()) : json.dump();
+}
+
+bool IsSwept(const Sweep& sweep, const std::string& column) {
+  return std::ranges::any_of(sweep.axes,
+                             [&](const SweepAxis& axis) { return axis.column() == column; });
+}
+
+std::string OneLine(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+/// "64 KiB", "1us", "chain".
+std::string Readable(const SweepAxis& axis, size_t value) {
+  const SweepValue& it = axis.values[value];
+  if (!it.number) return it.text;
+  if (axis.unit == SweepUnit::kSeconds) return WriteLatency(*it.number);
+  if (axis.unit == SweepUnit::kBytesPerSecond) return WriteRate(*it.number);
+  if (axis.unit != SweepUnit::kBytes) return fmt::format("{:.9g}", *it.number);
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto bytes = static_cast<uint64_t>(*it.number);
+  size_t unit = 0;
+  for (; unit + 1 < kUnits.size() && bytes != 0 && bytes % 1024 == 0; ++unit) bytes /= 1024;
+  return fmt::format("{} {}", bytes, kUnits[unit]);
+}
+
+std::string Labelled(const SweepAxis& axis, size_t value) {
+  const bool is_word = !axis.is_numeric();
+  const std::string text = Readable(axis, value);
+  return is_word && axis.key == "algorithm" ? text : axis.key + " " + text;
+}
+
+double FigureOf(const Json& executor, const Json& found, const std::string& y) {
+  const auto number = [](const Json& json, const char* key) {
+    return json.contains(key) && json[key].is_number() ? json[key].get<double>()
+                                                       : std::numeric_limits<double>::quiet_NaN();
+  };
+  if (y == "bandwidth")
+    return 8 * number(found, "message_bytes") / number(executor, "completion_seconds");
+  if (y == "of-bound") return number(executor, "of_bound");
+  if (y == "skew") return number(executor, "skew_seconds");
+  return number(executor, "completion_seconds");
+}
+
+viz::PlotAxis YAxis(const std::string& y) {
+  if (y == "bandwidth") return {"the message / time until all nodes have it", "bit/s", false};
+  if (y == "of-bound") return {"time until all nodes have it / lower bound", "", false};
+  if (y == "skew") return {"last node's time - first node's", "s", false};
+  return {"time until all nodes have it", "s", false};
+}
+
+constexpr double kWideRange = 20;  ///< from which on an axis is logarithmic
+constexpr size_t kCurvesMax = 16;
+
+/// What all rows have in common.
+std::string Common(const Sweep& sweep) {
+  std::string text;
+  const auto add = [&](const char* key, auto write) {
+    Json common;
+    for (const SweepRow& row : sweep.rows) {
+      if (!row.status.ok()) continue;
+      if (!common.is_null() && common != row.found[key]) return;
+      common = row.found[key];
+    }
+    if (!common.is_null()) text += (text.empty() ? "" : ", ") + write(common);
+  };
+  const auto as_text = [](const Json& it) { return it.get<std::string>(); };
+  const auto count_of = [](const char* noun) {
+    return [noun](const Json& it) { return Count(it.get<uint64_t>(), noun); };
+  };
+  add("algorithm", as_text);
+  add("nodes", count_of("node"));
+  add("message_bytes", count_of("byte"));
+  add("block_bytes", [](const Json& it) { return "blocks of " + it.dump(); });
+  add("ready", [&](const Json& it) { return "ready " + as_text(it); });
+  return text;
+}
+
+/// Of an executor that all axes but the first leave as it is, one curve.
+void MergeEqual(const char* name, std::vector<viz::Curve>* curves) {
+  const auto is_of_it = [&](const viz::Curve& curve) { return curve.name.starts_with(name); };
+  const auto first = std::ranges::find_if(*curves, is_of_it);
+  if (first == curves->end()) return;
+  const auto same = [&](const viz::Curve& curve) {
+    return std::ranges::equal(curve.points, first->points, [](const auto& a, const auto& b) {
+      return a.x == b.x && a.y == b.y;
+    });
+  };
+  if (!std::ranges::all_of(*curves,
+                           [&](const viz::Curve& it) { return !is_of_it(it) || same(it); }))
+    return;
+  first->name = name;
+  curves->erase(std::remove_if(first + 1, curves->end(), is_of_it), curves->end());
+}
+
+}  // namespace
+
+void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
+  out << fmt::format("# modelled, with the profile {} ({}), by {}\n", Printable(sweep.profile_name),
+                     Printable(sweep.profile_path), kGenerator);
+  out << "# " << Printable(sweep.command) << "\n";
+  const std::vector<Column> figures = FigureColumns(sweep);
+  std::string line;
+  const auto add = [&](const std::string& field) { line += (line.empty() ? "" : ",") + field; };
+  const auto end = [&] {
+    out << line << "\n";
+    line.clear();
+  };
+  for (const SweepAxis& axis : sweep.axes) add(Field(axis.column()));
+  for (const Column& it : PlanColumns()) {
+    if (!IsSwept(sweep, it.name)) add(it.name);
+  }
+  for (const char* name : {"executor", "variant", "error"}) add(name);
+  for (const Column& it : figures) add(Field(it.name));
+  end();
+  for (const SweepRow& row : sweep.rows) {
+    for (const Executor& executor : kExecutors) {
+      const bool is_failed = !row.status.ok();
+      if (is_failed && &executor != kExecutors) break;
+      if (!is_failed && !row.found.contains(executor.key)) continue;
+      const Json nothing;
+      const Json& run = is_failed ? nothing : row.found[executor.key];
+      for (size_t i = 0; i < sweep.axes.size(); ++i) add(ValueField(sweep.axes[i], row.point[i]));
+      for (const Column& it : PlanColumns()) {
+        if (!IsSwept(sweep, it.name)) line += "," + Field(row.found, it.pointer);
+      }
+      line += "," + std::string(is_failed ? "" : executor.key);
+      line += "," + Field(run, std::string("/") + executor.variant);
+      line += "," + Field(OneLine(row.status.ok() ? "" : row.status.ToString()));
+      for (const Column& it : figures) line += "," + Field(run, it.pointer);
+      end();
+    }
+  }
+}
+
+nlohmann::ordered_json SweepJson(const Sweep& sweep) {
+  Json json = {{"modelled", true},
+               {"generator", kGenerator},
+               {"command", sweep.command},
+               {"profile", {{"name", sweep.profile_name}, {"file", sweep.profile_path}}},
+               {"sweep", Json::array()},
+               {"rows", Json::array()}};
+  for (const SweepAxis& axis : sweep.axes) {
+    Json values = Json::array();
+    for (size_t i = 0; i < axis.values.size(); ++i) values.push_back(ValueJson(axis, i));
+    json["sweep"].push_back(
+        {{"key", axis.key}, {"column", axis.column()}, {"values", std::move(values)}});
+  }
+  for (const SweepRow& row : sweep.rows) {
+    Json values = Json::object();
+    for (size_t i = 0; i < sweep.axes.size(); ++i) {
+      values[sweep.axes[i].column()] = ValueJson(sweep.axes[i], row.point[i]);
+    }
+    Json& entry = json["rows"].emplace_back(Json{{"values", std::move(values)}});
+    entry["error"] = row.status.ok() ? Json() : Json(row.status.ToString());
+    entry["simulation"] = row.found;
+  }
+  return json;
+}
+
+void PrintSweep(const Sweep& sweep, std::ostream& out) {
+  out << fmt::format("modelled, with the profile {} ({})\n", Printable(sweep.profile_name),
+                     Printable(sweep.profile_path));
+  if (const std::string common = Common(sweep); !common.empty()) out << Printable(common) << "\n";
+  out << "all nodes have it after\n\n";
+  std::vector<size_t> widths;
+  for (const SweepAxis& axis : sweep.axes) {
+    size_t width = axis.key.size();
+    for (size_t i = 0; i < axis.values.size(); ++i)
+      width = std::max(width, Readable(axis, i).size());
+    widths.push_back(width);
+    out << fmt::format("{:>{}}  ", axis.key, width);
+  }
+  out << fmt::format("{:>14}{:>10}{:>14}{:>10}{:>10}\n", "preposted", "of bound", "CPU-driven",
+                     "of bound", "gain");
+  for (const SweepRow& row : sweep.rows) {
+    for (size_t i = 0; i < sweep.axes.size(); ++i)
+      out << fmt::format("{:>{}}  ", Printable(Readable(sweep.axes[i], row.point[i])), widths[i]);
+    if (!row.status.ok()) {
+      out << "  " << Printable(OneLine(row.status.ToString())) << "\n";
+      continue;
+    }
+    double seconds[2] = {0, 0};
+    for (size_t i = 0; i < 2; ++i) {
+      if (!row.found.contains(kExecutors[i].key)) {
+        out << fmt::format("{:>14}{:>10}", "-", "-");
+        continue;
+      }
+      const Json& run = row.found[kExecutors[i].key];
+      seconds[i] = run["completion_seconds"].get<double>();
+      const Json& of_bound = run["of_bound"];
+      out << fmt::format("{:>14}{:>10}", WriteLatency(seconds[i]),
+                         of_bound.is_null() ? "-" : fmt::format("{:.3f}", of_bound.get<double>()));
+    }
+    out << fmt::format("{:>10}\n", seconds[0] > 0 && seconds[1] > 0
+                                       ? fmt::format("{:.3f}", seconds[1] / seconds[0])
+                                       : "-");
+  }
+}
+
+Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
+  const SweepAxis& x = sweep.axes.front();
+  if (!x.is_numeric()) {
+    return Rejected(
+        fmt::format("--plot: {} has words; the first --sweep is the axis, and needs "
+                    "numbers",
+                    x.key));
+  }
+  constexpr std::array kUnits = {"", "B", "s", "B/s"};
+  viz::Plot plot = {.headline = y + " against " + x.key,
+                    .subline = fmt::format("modelled, with the profile {}", sweep.profile_name),
+                    .note = Common(sweep),
+                    .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric},
+                    .y = YAxis(y),
+                    .curves = {}};
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const Executor& executor : kExecutors) {
+    for (const SweepRow& row : sweep.rows) {
+      if (!row.status.ok() || !row.found.contains(executor.key)) continue;
+      std::string name = executor.name;
+      for (size_t i = 1; i < sweep.axes.size(); ++i)
+        name += ", " + Labelled(sweep.axes[i], row.point[i]);
+      const double value = FigureOf(row.found[executor.key], row.found, y);
+      if (!std::isfinite(value)) continue;
+      auto curve = std::ranges::find(plot.curves, name, &viz::Curve::name);
+      if (curve == plot.curves.end()) {
+        plot.curves.push_back({name, {}});
+        curve = plot.curves.end() - 1;
+      }
+      curve->points.push_back({*x.values[row.point[0]].number, value});
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+  }
+  for (const Executor& executor : kExecutors) MergeEqual(executor.name, &plot.curves);
+  if (plot.curves.size() > kCurvesMax) {
+    return Rejected(
+        fmt::format("--plot: {} curves, the limit is {}: sweep fewer values, or one "
+                    "executor",
+                    plot.curves.size(), kCurvesMax));
+  }
+  plot.y.logarithmic = least > 0 && most > kWideRange * least;
+  Result<std::string> svg = viz::DrawPlot(plot);
+  if (!svg.ok()) return Rejected("--plot: " + svg.status().ToString());
+  return svg;
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a sweep has found out, as CSV, JSON, a table for people and a plot. All of them say that it
+// is modelled, with which profile, by which command and version.
+#ifndef PREPOST_TOOLS_SWEEP_OUTPUT_H_
+#define PREPOST_TOOLS_SWEEP_OUTPUT_H_
+
+#include <array>
+#include <iosfwd>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "prepost/ir/status.h"
+#include "tools/sweep.h"
+
+namespace prepost::tools {
+
+/// One combination.
+struct SweepRow {
+  SweepPoint point;
+  std::string command;           ///< that gives it alone
+  Status status;                 ///< why there is nothing else
+  nlohmann::ordered_json found;  ///< as simulate --json has it
+};
+
+struct Sweep {
+  std::string command;
+  std::string profile_name;
+  std::string profile_path;
+  std::vector<SweepAxis> axes;
+  std::vector<SweepRow> rows;  ///< in the order of PointsOf()
+};
+
+/// Comments first, then the names, then a line per row and executor; one of a row that failed.
+void WriteSweepCsv(const Sweep& sweep, std::ostream& out);
+nlohmann::ordered_json SweepJson(const Sweep& sweep);
+void PrintSweep(const Sweep& sweep, std::ostream& out);
+
+/// What a plot may show: the words of --plot-y.
+inline constexpr std::array<std::string_view, 4> kPlotYNames = {"completion", "bandwidth",
+                                                                "of-bound", "skew"};
+/// Over the first axis, a curve for each executor and each combination of the others. As SVG.
+/// Errors: kRejected: the axis has words, too many curves, nothing to plot.
+Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_SWEEP_OUTPUT_H_
