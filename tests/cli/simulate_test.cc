@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -96,6 +98,77 @@ TEST_F(SimulateTest, ATopologyTakesTheNetworksPlace) {
   EXPECT_NEAR(json["bound_seconds"].get<double>(), 8.388608e-3, 1e-9);
 }
 
+// Catches slow paths that slow nothing, everything, or the bound too much.
+TEST_F(SimulateTest, SlowPathsAndNodes) {
+  const Json plain = SimulateJson({});
+  const Json path = SimulateJson({"--slow", "0->1=0.5"});
+  const Json node = SimulateJson({"--slow", "3=0.25"});
+  for (const char* executor : {"offload", "cpu"}) {
+    SCOPED_TRACE(executor);
+    const double time = plain[executor]["completion_seconds"];
+    EXPECT_GT(path[executor]["completion_seconds"], time);
+    EXPECT_LT(path[executor]["completion_seconds"], 2 * time);
+    EXPECT_GE(node[executor]["of_bound"].get<double>(), 1.0);
+    const Json& links = path[executor]["links"];
+    EXPECT_TRUE(std::ranges::any_of(links, [](const Json& link) {
+      return link["kind"] == "pair" && link["from"] == 0 && link["to"] == 1 && link["bytes"] > 0;
+    }));
+  }
+  EXPECT_EQ(path["bound_seconds"], plain["bound_seconds"]) << "there are ways around it";
+  EXPECT_NEAR(node["bound_seconds"].get<double>(), 4 * plain["bound_seconds"].get<double>(), 1e-9);
+  const auto random = [&](const std::string& seed) {
+    return SimulateJson({"--slow", "random=0.2,factor=0.1", "--executor", "offload", "--seed", seed,
+                         "--slow", "5->6=0.1"});
+  };
+  EXPECT_EQ(random("1"), random("1"));
+  EXPECT_NE(random("1")["offload"], random("2")["offload"]);
+  EXPECT_EQ(SimulateJson({"--slow", "random=0,factor=0.1"})["offload"], plain["offload"]);
+}
+
+TEST_F(SimulateTest, PreemptionsInPlaceOfTheProfiles) {
+  const Json plain = SimulateJson({});
+  const Json often = SimulateJson({"--preempt", "rate=5000,for=20us"});
+  EXPECT_EQ(often["offload"], plain["offload"]);
+  EXPECT_GT(often["cpu"]["delayed_seconds"], 0);
+  EXPECT_GT(often["cpu"]["completion_seconds"], plain["cpu"]["completion_seconds"]);
+  EXPECT_NE(SimulateJson({"--preempt", "rate=5000,for=20us,lengths=exponential"})["cpu"],
+            often["cpu"]);
+}
+
+// Catches groups that do not share, that are not rotated, and sums and means that are not.
+TEST_F(SimulateTest, RotatedGroups) {
+  const Json plain = SimulateJson({});
+  const Json one = SimulateJson({"--groups", "1"});
+  const Json three = SimulateJson({"--groups", "3"});
+  for (const char* executor : {"offload", "cpu"}) {
+    SCOPED_TRACE(executor);
+    EXPECT_EQ(one[executor]["completion_seconds"], plain[executor]["completion_seconds"]);
+    EXPECT_EQ(one[executor]["of_bound"], plain[executor]["of_bound"]);
+    const Json& run = three[executor];
+    EXPECT_GE(run["of_bound"].get<double>(), 1.0);
+    double mean = 0, last = 0, square = 0;
+    ASSERT_EQ(run["groups"].size(), 3u);
+    for (size_t g = 0; g < 3; ++g) {
+      const Json& group = run["groups"][g];
+      EXPECT_EQ(group["root"], g);
+      EXPECT_EQ(group["latency_seconds"], group["completion_seconds"]);
+      mean += group["latency_seconds"].get<double>() / 3;
+      last = std::max(last, group["completion_seconds"].get<double>());
+    }
+    for (const Json& group : run["groups"]) {
+      square += std::pow(group["latency_seconds"].get<double>() - mean, 2) / 3;
+    }
+    EXPECT_DOUBLE_EQ(run["completion_seconds"], last);
+    EXPECT_NEAR(run["latency_mean_seconds"], mean, 1e-12);
+    EXPECT_NEAR(run["latency_deviation_seconds"], std::sqrt(square), 1e-12);
+    EXPECT_DOUBLE_EQ(run["aggregate_bytes_per_second"], 3 * 8 * 1048576 / last);
+    EXPECT_GT(last, 2 * plain[executor]["completion_seconds"].get<double>());
+  }
+  const std::string text = Simulate({"--groups", "3"});
+  EXPECT_THAT(text, HasSubstr("modelled, with the profile Fractus"));
+  EXPECT_THAT(text, HasSubstr("group 2, root 2"));
+}
+
 TEST_F(SimulateTest, OneNodeNeedsNoTime) {
   Command compile({"compile", "--nodes", "1", "--message-bytes", "5", "-o", plan_});
   ASSERT_EQ(compile.Wait(), 0);
@@ -118,6 +191,28 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--delay", "node=1,at=1,for=1s"}, 2, "'1' is no latency");
   expect({"--delay", "node=1,node=2,at=1s,for=1s"}, 2, "'node' is there twice");
   expect({"--delay", "node=1,at=1s,for=1s,x=3"}, 2, "'x=3' is unknown");
+  expect({"--slow", "0->8=0.5"}, 2, "no node '8', the nodes are 0 to 7");
+  expect({"--slow", "0->0=0.5"}, 2, "a node sends nothing to itself");
+  expect({"--slow", "0->1=0"}, 2, "the factor '0' is not above 0 and at most 1");
+  expect({"--slow", "0->1=nan"}, 2, "the factor 'nan' is not above 0");
+  expect({"--slow", "4=1.5"}, 2, "the factor '1.5' is not above 0");
+  expect({"--slow", "0-1=0.5"}, 2, "no node '0-1'");
+  expect({"--slow", "0->1"}, 2, "no factor");
+  expect({"--slow", "0->1=0.5", "--slow", "0->1=0.6"}, 2, "the pair 0->1 is there twice");
+  expect({"--slow", "2=0.5", "--slow", "2=0.6"}, 2, "node 2 is there twice");
+  expect({"--slow", "random=2,factor=0.5"}, 2, "the probability '2' is not from 0 to 1");
+  expect({"--slow", "random=0.5"}, 2, "no factor");
+  expect({"--slow", "random=0.5,factor=2"}, 2, "the factor '2' is not above 0");
+  expect({"--slow", "0->1=1e-13"}, 1, "too far apart");
+  expect({"--preempt", "rate=100"}, 2, "a part is missing");
+  expect({"--preempt", "rate=100,for=1"}, 2, "'1' is no latency");
+  expect({"--preempt", "rate=x,for=1us"}, 2, "the rate is no number");
+  expect({"--preempt", "rate=0,for=1us"}, 2, "too small");
+  expect({"--preempt", "rate=1,rate=2,for=1us"}, 2, "'rate' is there twice");
+  expect({"--preempt", "rate=1,for=1us,lengths=long"}, 2, "neither fixed nor exponential");
+  expect({"--preempt", "rate=1,for=1us,at=3us"}, 2, "'at=3us' is unknown");
+  expect({"--executor", "offload", "--preempt", "rate=1,for=1us"}, 2, "do not notice it");
+  expect({"--groups", "0"}, 2, "--groups");
   expect({"--executor", "offload", "--delay", "node=1,at=1s,for=1s"}, 2, "do not notice");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
   ExpectRefused({"--profile", Profile("tcp-10g"), "--executor", "offload"}, 1, "over TCP");
