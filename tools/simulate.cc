@@ -36,7 +36,9 @@
 #include "tools/sweep.h"
 #include "tools/sweep_output.h"
 #include "tools/sweep_run.h"
+#include "tools/topology_file.h"
 #include "tools/wait_flags.h"
+#include "tools/workload.h"
 
 namespace prepost::tools {
 namespace {
@@ -66,6 +68,7 @@ struct SimulateFlags {
   SlowFlags slow;
   uint64_t seed = 1;
   std::optional<uint32_t> groups;
+  std::string workload;  ///< empty: none
   LoweringFlags lowering;
   bool per_node = false;
   SweepFlags sweep;
@@ -156,6 +159,7 @@ struct Simulated {
   std::shared_ptr<const SimulatedPlan> plan;
   std::unique_ptr<const emulated::Profile> profile;
   std::unique_ptr<Simulation> simulation;  ///< this
+  std::unique_ptr<Workload> workload;      ///< what the next refers to, or null
   std::unique_ptr<GroupRuns> groups;       ///< or this
 
   nlohmann::ordered_json ToJson(bool has_lists) const {
@@ -174,6 +178,51 @@ Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileTe
   if (!preempt.ok()) return preempt.status();
   settings.insert(settings.end(), preempt->begin(), preempt->end());
   return ProfileWith(text, settings);
+}
+
+/// What flags say of links and hosts.
+Status ApplyNoise(const SimulateFlags& flags, Network* network, SimulationOptions* options) {
+  const auto hosts = static_cast<uint32_t>(network->nodes.size());
+  for (const std::string& text : flags.delays) {
+    const Result<HostDelay> delay = ParseDelay(text, hosts);
+    if (!delay.ok()) return delay.status();
+    options->delays.push_back(*delay);
+  }
+  return flags.slow.ApplyTo(flags.seed, network);
+}
+
+Result<Network> NetworkOfWorkload(const SimulateFlags& flags, const emulated::Profile& profile,
+                                  uint32_t hosts) {
+  const std::optional<std::string>& path = flags.input.spec.topology();
+  if (!path) return emulated::NetworkOf(profile.network, hosts);
+  const Result<Topology> topology = LoadTopology(*path);
+  if (!topology.ok()) return topology.status();
+  return NetworkOfFile(*topology, *path, hosts);
+}
+
+Status SimulateWorkload(const SimulateFlags& flags, SimulationOptions options, Simulated* it) {
+  if (!flags.input.path.empty() || flags.input.spec.any_but_topology() || flags.groups) {
+    return {StatusCode::kUsage,
+            "--workload says what is sent: no PLAN, SPEC, flags such as --nodes, "
+            "or --groups beside it"};
+  }
+  Result<Workload> workload =
+      LoadWorkload(flags.workload, options.is_offload ? &options.lower : nullptr, options.is_quiet);
+  if (!workload.ok()) return workload.status();
+  it->workload = std::make_unique<Workload>(*std::move(workload));
+  Result<Network> network = NetworkOfWorkload(flags, *it->profile, it->workload->hosts);
+  if (!network.ok()) return network.status();
+  PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &*network, &options));
+  it->groups.reset(new GroupRuns{.groups = it->workload->groups,
+                                 .workload = it->workload->name,
+                                 .profile = *it->profile,
+                                 .profile_path = flags.profile,
+                                 .command = flags.given.CommandLine(),
+                                 .network = *std::move(network),
+                                 .seed = flags.seed});
+  const Status status = RunGroups(options, it->groups.get());
+  if (status.ok()) return {};
+  return {status.code(), status.ToString(), NameOfInput(flags.workload)};
 }
 
 /// A plan several times at once.
@@ -210,18 +259,17 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
   }
   Simulated it;
   it.profile = std::make_unique<const emulated::Profile>(*std::move(profile));
+  if (!flags.workload.empty()) {
+    PREPOST_RETURN_IF_ERROR(SimulateWorkload(flags, options, &it));
+    return it;
+  }
   Result<std::shared_ptr<const SimulatedPlan>> plan =
       PlanFor(flags, *it.profile, options.is_offload ? &*lower : nullptr, context);
   if (!plan.ok()) return plan.status();
   it.plan = *std::move(plan);
-  for (const std::string& text : flags.delays) {
-    const Result<HostDelay> delay = ParseDelay(text, it.plan->plan.header().nodes);
-    if (!delay.ok()) return delay.status();
-    options.delays.push_back(*delay);
-  }
   Result<Network> network = it.plan->NetworkIn(it.profile->network);
   if (!network.ok()) return network.status();
-  PREPOST_RETURN_IF_ERROR(flags.slow.ApplyTo(flags.seed, &*network));
+  PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &*network, &options));
   const std::string name = flags.input.path.empty() ? "the plan" : NameOfInput(flags.input.path);
   const auto at_plan = [&](const Status& status) {
     return Status(status.code(), status.ToString(), name);
@@ -445,6 +493,11 @@ void AddFlags(CLI::App& command, SimulateFlags* flags) {
                   "+ g")
       ->type_name("K")
       ->check(WholeNumber(1, kGroupsMax));
+  command
+      .add_option("--workload", flags->workload,
+                  "In place of a PLAN: many multicasts among some hosts (docs/workloads.md)")
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
   flags->lowering.AddTo(command);
   command.add_flag("--per-node", flags->per_node, "When each node is done, or each group");
   command.add_flag("--json", flags->sweep.is_json, "Print it all as JSON");
@@ -503,6 +556,8 @@ void AddSimulate(CLI::App& app, Action* action) {
       "--slow random=0.05,factor=0.5 --preempt rate=100,for=100us\n"
       "  prepost simulate --nodes 8 --message-bytes 8MiB --profile examples/profiles/apt.json "
       "--groups 8\n"
+      "  prepost simulate --workload examples/workloads/overlapping.json --profile "
+      "examples/profiles/fractus.json --json\n"
       "  prepost simulate rolled.json --message-bytes 1MiB --profile "
       "examples/profiles/fractus.json\n"
       "  prepost simulate --nodes 4 --message-bytes 16MiB --profile examples/profiles/fractus.json "
