@@ -66,7 +66,7 @@ JsonForm::ReadScalar ReadOrder(std::vector<NodeId>* out) {
 
 void AddSpecKeys(Spec* spec, JsonForm* form) {
   using Need = JsonForm::Need;
-  form->Scalar("nodes", ReadUint32(&spec->nodes), Need::kOptional)
+  form->Scalar("nodes", ReadUint32(&spec->nodes, 0xffffffff, 1), Need::kOptional)
       .Scalar("root", ReadUint32(&spec->root.value), Need::kOptional)
       .Scalar(
           "message_bytes",

@@ -42,7 +42,8 @@ struct Fared {
   struct Group {
     double start = 0;
     double completion = 0;
-    double latency() const { return completion - start; }
+    double latency = 0;  ///< from one to the other
+    double waited = 0;   ///< for another group, since it was to start
   };
   std::vector<Group> groups;
   double completion = 0;          ///< of the last group
@@ -65,9 +66,12 @@ Fared FareOf(const GroupRuns& it, const Run& run) {
   Fared fared = {.links = run.links};
   double bytes = 0;
   for (size_t i = 0; i < run.groups.size(); ++i) {
-    fared.groups.push_back({Seconds(run.groups[i].start), Seconds(run.groups[i].completion)});
-    const Picoseconds latency = run.groups[i].completion - run.groups[i].start;
-    fared.latencies.push_back(Seconds(latency));
+    const auto& group = run.groups[i];
+    fared.groups.push_back({.start = Seconds(group.start),
+                            .completion = Seconds(group.completion),
+                            .latency = Seconds(group.completion - group.start),
+                            .waited = Seconds(group.start - it.groups[i].start)});
+    fared.latencies.push_back(fared.groups.back().latency);
     fared.completion = std::max(fared.completion, fared.groups.back().completion);
     bytes += static_cast<double>(it.groups[i].plan->header().message.bytes);
   }
@@ -141,7 +145,7 @@ void PrintGroups(const GroupRuns& it, const Both& both, std::ostream& out) {
     const PlanHeader& header = it.groups[g].plan->header();
     EachRow(both, out,
             fmt::format("  group {}, root {}", g, it.groups[g].HostOf(header.root).value),
-            [&](const Fared& fared) { return Time(fared.groups[g].latency()); });
+            [&](const Fared& fared) { return Time(fared.groups[g].latency); });
   }
 }
 
@@ -182,8 +186,8 @@ Json FaredJson(const GroupRuns& it, const Fared& fared, double bound, bool has_l
                       {"message_bytes", group.plan->header().message.bytes},
                       {"start_seconds", fared.groups[g].start},
                       {"completion_seconds", fared.groups[g].completion},
-                      {"latency_seconds", fared.groups[g].latency()},
-                      {"waited_seconds", fared.groups[g].start - Seconds(group.start)}});
+                      {"latency_seconds", fared.groups[g].latency},
+                      {"waited_seconds", fared.groups[g].waited}});
   }
   Json& used = json["links"] = Json::array();
   for (const VirtualOffload::Link& link : fared.links) {

@@ -201,7 +201,8 @@ Result<Network> NetworkOfWorkload(const SimulateFlags& flags, const emulated::Pr
 }
 
 Status SimulateWorkload(const SimulateFlags& flags, SimulationOptions options, Simulated* it) {
-  if (!flags.input.path.empty() || flags.input.spec.any_but_topology() || flags.groups) {
+  if (!flags.input.path.empty() || flags.input.spec.any_but_topology() || flags.groups ||
+      flags.input.size.is_given()) {
     return {StatusCode::kUsage,
             "--workload says what is sent: no PLAN, SPEC, flags such as --nodes, "
             "or --groups beside it"};

@@ -169,6 +169,88 @@ TEST_F(SimulateTest, RotatedGroups) {
   EXPECT_THAT(text, HasSubstr("group 2, root 2"));
 }
 
+class SimulateWorkloadTest : public SimulateTest {
+ protected:
+  static Json Run(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus"), "--json"});
+    Command command(flags);
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    return Json::parse(command.out());
+  }
+  std::string Write(const std::string& groups) {
+    std::ofstream(path_) << R"({"format": "prepost.workload", "version": "1.0", "hosts": 9,
+        "spec": {"block_bytes": 1048576}, "groups": [)"
+                         << groups << "]}";
+    return path_;
+  }
+  const std::string path_ = folder_ / "workload.json";
+};
+
+// Catches groups with another plan, at another time or on other hosts than the file says.
+TEST_F(SimulateWorkloadTest, GroupsAreWhatTheFileSays) {
+  const Json plain = SimulateJson({});
+  const Json run = Run({"--workload", Write(R"(
+      {"plan": "plan.json"},
+      {"plan": "plan.json", "hosts": [8, 1, 2, 3, 4, 5, 6, 7], "after": 0},
+      {"spec": {"message_bytes": 8388608}, "hosts": [7, 1, 2, 3, 4, 5, 6, 0], "start": "1s"},
+      {"spec": {"message_bytes": 1048576, "algorithm": "chain"}, "hosts": [8, 0], "start": 2})")});
+  EXPECT_EQ(run["modelled"], true);
+  EXPECT_EQ(run["hosts"], 9);
+  EXPECT_EQ(run["groups"], 4);
+  for (const char* executor : {"offload", "cpu"}) {
+    SCOPED_TRACE(executor);
+    const double alone = plain[executor]["completion_seconds"];
+    const Json& groups = run[executor]["groups"];
+    const auto figure = [&](size_t group, const char* key) {
+      return groups[group][key].get<double>();
+    };
+    EXPECT_DOUBLE_EQ(figure(0, "completion_seconds"), alone);
+    EXPECT_DOUBLE_EQ(figure(1, "start_seconds"), figure(0, "completion_seconds"));
+    EXPECT_DOUBLE_EQ(figure(1, "waited_seconds"), figure(0, "completion_seconds"));
+    EXPECT_NEAR(figure(1, "latency_seconds"), alone, 1e-9 + 0.01 * alone);
+    EXPECT_EQ(groups[2]["root"], 7);
+    EXPECT_EQ(figure(2, "start_seconds"), 1);
+    EXPECT_EQ(figure(2, "waited_seconds"), 0);
+    EXPECT_GT(figure(3, "completion_seconds"), 2);
+    EXPECT_LT(figure(3, "latency_seconds"), alone);
+    EXPECT_EQ(groups[3]["message_bytes"], 1048576);
+    EXPECT_DOUBLE_EQ(run[executor]["completion_seconds"], figure(3, "completion_seconds"));
+    EXPECT_EQ(run[executor]["latency_p1_seconds"], groups[3]["latency_seconds"]);
+    EXPECT_EQ(run[executor]["latency_p25_seconds"], groups[3]["latency_seconds"]);
+    EXPECT_GT(run[executor]["latency_p50_seconds"], groups[3]["latency_seconds"]);
+    EXPECT_GE(run[executor]["of_bound"].get<double>(), 1.0);
+  }
+}
+
+// Host 8 is in the second group only.
+TEST_F(SimulateWorkloadTest, LinksAndDelaysAreThoseOfHosts) {
+  const std::string file = Write(R"({"spec": {"message_bytes": 9999999}, "hosts": [0, 1]},
+                                    {"spec": {"message_bytes": 9999999}, "hosts": [3, 8]})");
+  const Json plain = Run({"--workload", file});
+  for (const auto& flags : std::vector<std::vector<std::string>>{
+           {"--slow", "3->8=0.5"}, {"--slow", "8=0.5"}, {"--delay", "node=8,at=0s,for=3ms"}}) {
+    const Json other = Run({"--workload", file, flags[0], flags[1]});
+    EXPECT_EQ(other["cpu"]["groups"][0], plain["cpu"]["groups"][0]);
+    EXPECT_GT(other["cpu"]["groups"][1]["latency_seconds"],
+              plain["cpu"]["groups"][1]["latency_seconds"]);
+  }
+}
+
+TEST_F(SimulateWorkloadTest, StandsAlone) {
+  const std::string file = Write(R"({"spec": {"message_bytes": 10}})");
+  const auto expect = [&](std::vector<std::string> flags, int code, const std::string& message) {
+    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus"), "--workload", file});
+    test::ExpectRefused(flags, code, message, folder_);
+  };
+  expect({plan_}, 2, "--workload says what is sent");
+  expect({"--nodes", "3"}, 2, "--workload says what is sent");
+  expect({"--groups", "3"}, 2, "--workload says what is sent");
+  expect({"--message-bytes", "3"}, 2, "--workload says what is sent");
+  expect({"--delay", "node=9,at=1s,for=1s"}, 2, "the nodes are 0 to 8");
+  std::ofstream(file) << "{";
+  expect({}, 1, "workload.json:1:1: ");
+}
+
 TEST_F(SimulateTest, OneNodeNeedsNoTime) {
   Command compile({"compile", "--nodes", "1", "--message-bytes", "5", "-o", plan_});
   ASSERT_EQ(compile.Wait(), 0);
