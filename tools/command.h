@@ -22,6 +22,7 @@ using Action = std::function<Status()>;
 
 // Each adds one subcommand to `app` and sets `*action` when it is the one chosen (in its CLI
 // callback).
+void AddCalibrate(CLI::App& app, Action* action);
 void AddChoose(CLI::App& app, Action* action);
 void AddCompare(CLI::App& app, Action* action);
 void AddCompile(CLI::App& app, Action* action);

@@ -22,9 +22,9 @@ namespace prepost::tools {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&, Action*) = {
-    AddCompile,  AddChoose,   AddUnroll, AddVerify, AddStats,   AddExplain,
-    AddDiff,     AddDraw,     AddLower,  AddRun,    AddNode,    AddCompare,
-    AddSimulate, AddTopology, AddExport, AddImport, AddDevices, AddProbe};
+    AddCompile,  AddChoose, AddUnroll, AddVerify,  AddStats,   AddExplain,  AddDiff,
+    AddDraw,     AddLower,  AddRun,    AddNode,    AddCompare, AddSimulate, AddCalibrate,
+    AddTopology, AddExport, AddImport, AddDevices, AddProbe};
 
 int Fail(const Status& status) {
   PrintFailure(status);

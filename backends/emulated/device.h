@@ -17,7 +17,7 @@
 
 namespace prepost::emulated {
 
-class EmulatedDevice final : public nic::Device {
+class EmulatedDevice : public nic::Device {
  public:
   /// `nic` must outlive the device.
   explicit EmulatedDevice(Nic& nic) : nic_(nic) {}

@@ -18,7 +18,7 @@ import tempfile
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 SUBCOMMANDS = ["compile", "choose", "unroll", "verify", "stats", "explain", "diff", "draw", "lower", "run", "node", "compare",
-               "simulate", "topology", "export", "import", "devices", "probe"]
+               "simulate", "calibrate", "topology", "export", "import", "devices", "probe"]
 SECRET = "the secret of the documented commands"
 
 

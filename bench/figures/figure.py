@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A figure: how its data are made, drawn, put into a table, and which statements it settles."""
+import dataclasses
+from collections.abc import Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    name: str           # of its CSV, its picture, and its place in docs/figures.md
+    profile: str        # by which profile: "sierra"; empty where nothing is modelled
+    caption: str        # what is to be seen
+    rows: Callable      # (simulator, quick) -> rows of the CSV; quick's are some of the others, to the letter
+    keys: tuple         # the columns that say what was run
+    draw: Callable | None = None    # rows -> a matplotlib figure
+    table: Callable | None = None   # rows -> (headings, rows of cells), for the page
+    claims: Callable | None = None  # rows -> claims
+
+    def note(self):
+        """What stands below the picture, and before the caption."""
+        return f"modelled, profile {self.profile}" if self.profile else "counted, not modelled"
+
+
+def row_of(run, **rest):
+    """How every row begins: the clock, and the profile that was used."""
+    changes = "; ".join(f"{key}={value}" for key, value in run.profile.changes)
+    return {"clock": "modelled", "profile": run.profile.name, **rest, **({"changed": changes} if changes else {})}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of one byte: RDMC's figure 7, the earlier version's figure 15."""
+import math
+
+from . import data, style
+from .claims import EARLIER, PUSHING, Statement
+from .figure import Figure, row_of
+from .simulator import Plan, Profile, Run
+
+CLUSTERS = ("fractus", "sierra", "stampede")
+NODES = list(range(2, 17))
+
+
+def rows(simulator, quick):
+    runs = [Run(Plan(nodes, 1, ready="window=1", send_window="1"), Profile(profile)) for profile in CLUSTERS for nodes in (NODES[:4] if quick else NODES)]
+    return [row_of(run, nodes=run.plan.nodes, cpu_us=data.microseconds(result.cpu.completion), offload_us=data.microseconds(result.offload.completion))
+            for run, result in zip(runs, simulator.simulate(runs))]
+
+
+def rate(row, side):
+    return 1e6 / float(row[side])
+
+
+def draw(rows_):
+    figure, axes = style.figure(1, 2)
+    for panel, side, title in zip(axes[0], ("cpu_us", "offload_us"), ("CPU-driven", "preposted")):
+        for index, profile in enumerate(CLUSTERS):
+            found = data.select(rows_, profile=profile)
+            style.line(panel, [int(row["nodes"]) for row in found], [rate(row, side) / 1e3 for row in found], index, profile)
+        panel.set_title(f"1 byte, {title}")
+        panel.set_xlabel("nodes")
+        panel.set_ylim(0)
+        panel.set_xticks([2, 4, 8, 16])
+    axes[0][0].set_ylabel("thousand messages / s")
+    style.legend_below(figure, axes[0][0])
+    return figure
+
+
+def claims(rows_):
+    c25 = Statement("C25", "1-byte messages/s fall with log2 n", f"{PUSHING}, figure 7; {EARLIER}, figure 15 (numbers only in the figures)")
+    for profile in CLUSTERS:
+        times = {int(row["nodes"]): float(row["cpu_us"]) for row in data.select(rows_, profile=profile)}
+        steps = [times[2 ** level] for level in range(1, 5)]
+        growth = [after - before for before, after in zip(steps, steps[1:])]
+        yield c25.holds(f"{profile}, CPU-driven: time added from n = 2 to 4, 4 to 8, 8 to 16", "the same each time, within 20 %",
+                        ", ".join(f"{value:.2f} us" for value in growth), max(growth) <= 1.2 * min(growth))
+        same = max(max(times[n] for n in NODES if math.ceil(math.log2(n)) == level) / min(times[n] for n in NODES if math.ceil(math.log2(n)) == level)
+                   for level in (2, 3, 4))
+        yield c25.holds(f"{profile}, CPU-driven: n of the same ceil(log2 n), longest / shortest", "below 1.3", f"{same:.3f}", same < 1.3)
+
+
+FIGURES = [
+    Figure("one-byte", "fractus, sierra, stampede", "RDMC's figure 7, the earlier version's figure 15: messages of 1 byte per second, one after the other (1 / time until all "
+           "have it); binomial pipeline, which is a binomial tree here. Preposted, arming is outside of the clock.",
+           rows, ("profile", "nodes"), draw, None, claims),
+]

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/runtime/host_timing.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "prepost/runtime/clock.h"
+#include "prepost/runtime/event_fd.h"
+#include "prepost/runtime/file_descriptor.h"
+#include "prepost/runtime/mapping.h"
+#include "prepost/runtime/statistics.h"
+#include "prepost/runtime/tcp_address.h"
+
+namespace prepost {
+namespace {
+
+constexpr size_t kCopyBytes = size_t{64} << 20;
+constexpr uint32_t kCopies = 15;
+constexpr uint32_t kWakeUps = 1000;
+constexpr auto kSleepAtLeast = std::chrono::microseconds(200);
+constexpr uint32_t kSystemCalls = 20000;
+constexpr size_t kPieceBytes = 64 << 10;
+constexpr uint64_t kSocketBytes = uint64_t{512} << 20;
+
+/// Two ends of a TCP connection over the loopback device.
+struct Connection {
+  FileDescriptor client;
+  FileDescriptor server;
+};
+
+Status SocketError(const char* what) { return SystemError(StatusCode::kEnvironment, what, errno); }
+
+Result<uint16_t> PortOf(int fd, bool of_peer) {
+  sockaddr_in address = {};
+  socklen_t bytes = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if ((of_peer ? getpeername(fd, generic, &bytes) : getsockname(fd, generic, &bytes)) != 0) {
+    return SocketError("cannot ask a socket for its address");
+  }
+  return ntohs(address.sin_port);
+}
+
+Result<Connection> Connect() {
+  std::optional<TcpAddress> address = NumericAddress("127.0.0.1");
+  int error = 0;
+  const FileDescriptor listener = Listen(*address, &error);
+  if (!listener.valid()) return SystemError(StatusCode::kEnvironment, "cannot listen", error);
+  const Result<uint16_t> port = PortOf(listener.get(), /*of_peer=*/false);
+  if (!port.ok()) return port.status();
+  *address = address->WithPort(*port);
+  Connection made;
+  made.client = FileDescriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made.client.valid()) return SocketError("cannot make a socket");
+  if (connect(made.client.get(), address->generic(), address->bytes) != 0) {
+    return SocketError("cannot connect to this machine");
+  }
+  const Result<uint16_t> own = PortOf(made.client.get(), /*of_peer=*/false);
+  if (!own.ok()) return own.status();
+  // Strangers may have been faster; they are let go.
+  for (;;) {
+    made.server = FileDescriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!made.server.valid()) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) continue;
+      return SocketError("cannot accept a connection");
+    }
+    const Result<uint16_t> peer = PortOf(made.server.get(), /*of_peer=*/true);
+    if (peer.ok() && *peer == *own) break;
+  }
+  const int on = 1;
+  for (const int fd : {made.client.get(), made.server.get()}) {
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) {
+      return SocketError("cannot set TCP_NODELAY");
+    }
+  }
+  return made;
+}
+
+/// Seconds of a send or a receive of one byte, the mean of both.
+Result<double> TimeSystemCalls(const Connection& connection) {
+  std::vector<double> samples;
+  char byte = 0;
+  for (uint32_t i = 0; i < kSystemCalls; ++i) {
+    const uint64_t start = ThreadCpuNs();
+    if (send(connection.client.get(), &byte, 1, MSG_NOSIGNAL) != 1 ||
+        recv(connection.server.get(), &byte, 1, 0) != 1) {
+      return SocketError("a connection to this machine failed");
+    }
+    samples.push_back(static_cast<double>(ThreadCpuNs() - start));
+  }
+  return Summarise(std::move(samples)).median / 2 * 1e-9;
+}
+
+/// Receives until the connection ends; processor time in ns, or 0 - errno.
+int64_t ReceiveAll(int fd) {
+  std::vector<char> piece(kPieceBytes);
+  const uint64_t start = ThreadCpuNs();
+  for (;;) {
+    const ssize_t got = recv(fd, piece.data(), piece.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -errno;
+    if (got == 0) return static_cast<int64_t>(ThreadCpuNs() - start);
+  }
+}
+
+Result<double> TimeStream(const Connection& connection) {
+  int64_t received_ns = 0;
+  std::thread receiver([&] { received_ns = ReceiveAll(connection.server.get()); });
+  const std::vector<char> piece(kPieceBytes, 'x');
+  Status status;
+  const uint64_t start = ThreadCpuNs();
+  for (uint64_t sent = 0; sent < kSocketBytes && status.ok();) {
+    const ssize_t got = send(connection.client.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
+    if (got < 0 && errno != EINTR) status = SocketError("a connection to this machine failed");
+    sent += got > 0 ? static_cast<uint64_t>(got) : 0;
+  }
+  const uint64_t sent_ns = ThreadCpuNs() - start;
+  shutdown(connection.client.get(), SHUT_WR);
+  receiver.join();
+  if (!status.ok()) return status;
+  if (received_ns < 0) {
+    return SystemError(StatusCode::kEnvironment, "a connection to this machine failed",
+                       static_cast<int>(-received_ns));
+  }
+  const double seconds = (static_cast<double>(sent_ns) + static_cast<double>(received_ns)) * 1e-9;
+  return 2 * static_cast<double>(kSocketBytes) / seconds;
+}
+
+}  // namespace
+
+uint32_t UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
+  }
+  return std::max(1u, std::thread::hardware_concurrency());  // more cores than the set holds
+}
+
+Result<CopyTime> TimeCopy() {
+  const Result<Mapping> from = Mapping::Anonymous(kCopyBytes);
+  if (!from.ok()) return from.status();
+  const Result<Mapping> to = Mapping::Anonymous(kCopyBytes);
+  if (!to.ok()) return to.status();
+  PREPOST_RETURN_IF_ERROR(from->Touch(Mapping::Access::kReadWrite));
+  PREPOST_RETURN_IF_ERROR(to->Touch(Mapping::Access::kReadWrite));
+  std::vector<double> seconds;
+  for (uint32_t i = 0; i < kCopies; ++i) {
+    const uint64_t start = MonotonicNs();
+    std::memcpy(to->bytes().data(), from->bytes().data(), kCopyBytes);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    seconds.push_back(static_cast<double>(MonotonicNs() - start) * 1e-9);
+  }
+  return CopyTime{.rate = static_cast<double>(kCopyBytes) / Summarise(std::move(seconds)).median,
+                  .bytes = kCopyBytes,
+                  .repetitions = kCopies};
+}
+
+Result<WakeUpTime> TimeWakeUp() {
+  const Result<EventFd> event = EventFd::Make();
+  if (!event.ok()) return event.status();
+  std::atomic<uint64_t> signalled_at = 0;
+  std::atomic<uint32_t> sleeps = 0;
+  std::atomic<bool> is_over = false;
+  std::vector<double> seconds;
+  seconds.reserve(kWakeUps);
+  std::thread sleeper([&] {
+    while (!is_over) {
+      pollfd waits = {.fd = event->fd(), .events = POLLIN, .revents = 0};
+      ++sleeps;
+      poll(&waits, 1, -1);
+      const uint64_t now = MonotonicNs();
+      event->Take();
+      if (!is_over) seconds.push_back(static_cast<double>(now - signalled_at.load()) * 1e-9);
+    }
+  });
+  for (uint32_t i = 1; i <= kWakeUps; ++i) {
+    while (sleeps < i) std::this_thread::yield();
+    std::this_thread::sleep_for(kSleepAtLeast);  // until it really sleeps
+    signalled_at = MonotonicNs();
+    event->Signal();
+  }
+  while (sleeps < kWakeUps + 1) std::this_thread::yield();
+  is_over = true;
+  event->Signal();
+  sleeper.join();
+  const auto samples = static_cast<uint32_t>(seconds.size());
+  return WakeUpTime{.seconds = Summarise(std::move(seconds)).median, .samples = samples};
+}
+
+Preemptions CountPreemptions(std::chrono::milliseconds duration) {
+  constexpr auto kLeastNs = static_cast<uint64_t>(Preemptions::kLeast * 1e9);
+  constexpr uint64_t kCheckNs = 50'000'000;
+  const auto duration_ns = static_cast<uint64_t>(duration.count()) * 1'000'000;
+  Preemptions found;
+  double sum = 0;
+  double squares = 0;
+  uint64_t looked_ns = 0;
+  while (looked_ns < duration_ns) {
+    const uint64_t start = MonotonicNs();
+    const uint64_t end = start + std::min(kCheckNs, duration_ns - looked_ns);
+    uint64_t last = start;
+    while (last < end) {
+      const uint64_t now = MonotonicNs();
+      if (now - last >= kLeastNs) {
+        const double length = static_cast<double>(now - last) * 1e-9;
+        ++found.count;
+        sum += length;
+        squares += length * length;
+      }
+      last = now;
+    }
+    looked_ns += last - start;
+  }
+  found.seconds = static_cast<double>(looked_ns) * 1e-9;
+  if (found.count == 0) return found;
+  const auto count = static_cast<double>(found.count);
+  found.rate = count / found.seconds;
+  found.length = sum / count;
+  found.deviation = std::sqrt(std::max(0.0, squares / count - found.length * found.length));
+  return found;
+}
+
+Result<SocketTimes> TimeSockets() {
+  const Result<Connection> connection = Connect();
+  if (!connection.ok()) return connection.status();
+  const Result<double> system_call = TimeSystemCalls(*connection);
+  if (!system_call.ok()) return system_call.status();
+  const Result<double> copy_rate = TimeStream(*connection);
+  if (!copy_rate.ok()) return copy_rate.status();
+  return SocketTimes{.system_call = *system_call, .copy_rate = *copy_rate, .bytes = kSocketBytes};
+}
+
+}  // namespace prepost

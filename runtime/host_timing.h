@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What this machine takes for things that any host of a transfer does: copying, being woken, system
+// calls, being interrupted by others. For profiles of virtual time (docs/profiles.md).
+#ifndef PREPOST_RUNTIME_HOST_TIMING_H_
+#define PREPOST_RUNTIME_HOST_TIMING_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "prepost/ir/status.h"
+
+namespace prepost {
+
+/// Cores that this process may run on.
+uint32_t UsableCores();
+
+struct CopyTime {
+  double rate = 0;  ///< bytes/s of memcpy, the median of the repetitions
+  size_t bytes = 0;
+  uint32_t repetitions = 0;
+};
+/// Copies 64 MiB, more than caches hold. Errors: kEnvironment, no memory.
+Result<CopyTime> TimeCopy();
+
+struct WakeUpTime {
+  double seconds = 0;  ///< from the signal until the sleeper has returned, the median
+  uint32_t samples = 0;
+};
+/// One thread sleeps in poll(2) on an eventfd, another signals it. Errors: kEnvironment;
+Result<WakeUpTime> TimeWakeUp();
+
+/// What took a thread's core away while it looked at the clock all the time.
+struct Preemptions {
+  /// Shorter gaps are the clock's own, and those of other hardware threads.
+  static constexpr double kLeast = 5e-6;  ///< seconds
+  uint64_t count = 0;
+  double rate = 0;       ///< per second of looking
+  double length = 0;     ///< seconds, the mean; 0 where there were none
+  double deviation = 0;  ///< of the lengths, seconds
+  double seconds = 0;    ///< looked for so long
+};
+/// Looks for `duration`.
+Preemptions CountPreemptions(std::chrono::milliseconds duration);
+
+struct SocketTimes {
+  double system_call = 0;  ///< seconds, of a send or a receive of one byte
+  double copy_rate = 0;    ///< bytes/s of processor time, of a send or a receive of many
+  uint64_t bytes = 0;
+};
+/// One TCP connection of this machine to itself. Errors: kEnvironment.
+Result<SocketTimes> TimeSockets();
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_HOST_TIMING_H_

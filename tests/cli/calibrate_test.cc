@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost calibrate from outside: the profile that it writes, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/command.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using test::Command;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::string ProfilePath(const std::string& name) {
+  return PREPOST_SOURCE_DIR "/examples/profiles/" + name + ".json";
+}
+
+class CalibrateTest : public ::testing::Test {
+ protected:
+  void ExpectRefused(std::vector<std::string> flags, int code, const std::string& message) {
+    flags.insert(flags.begin(), "calibrate");
+    test::ExpectRefused(flags, code, message, folder_);
+  }
+
+  test::TempFolder folder_;
+};
+
+// Catches numbers that are kept from the base, a network that is not, and a profile that simulate
+// does not take.
+TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
+  for (const char* name : {"fractus", "tcp-10g"}) {
+    SCOPED_TRACE(name);
+    const std::string made = folder_ / "here.json";
+    Command calibrate({"calibrate", "--profile", ProfilePath(name), "--look", "50ms", "--name",
+                       "here", "-o", made});
+    ASSERT_EQ(calibrate.Wait(), 0) << calibrate.err();
+    EXPECT_THAT(calibrate.out(), HasSubstr("host.post_send"));
+    std::ifstream made_file(made), base_file(ProfilePath(name));
+    const Json profile = Json::parse(made_file);
+    const Json base = Json::parse(base_file);
+    EXPECT_EQ(profile["name"], "here");
+    EXPECT_EQ(profile["network"], base["network"]);
+    EXPECT_EQ(profile["nic"], base["nic"]);
+    EXPECT_EQ(profile["host"]["hybrid_polling"], base["host"]["hybrid_polling"]);
+    for (const char* key : {"cores", "post_send", "post_receive", "poll", "completion", "credit",
+                            "interrupt", "message_start", "message_setup", "copy_rate"}) {
+      EXPECT_TRUE(profile["host"][key].contains("measured")) << key;
+    }
+    EXPECT_EQ(profile.contains("tcp"), base.contains("tcp"));
+    if (profile.contains("tcp")) {
+      EXPECT_TRUE(profile["tcp"]["system_call"].contains("measured"));
+      EXPECT_TRUE(profile["tcp"]["copy_rate"].contains("measured"));
+    }
+    const std::string plan = folder_ / "plan.json";
+    Command compile({"compile", "--nodes", "4", "--message-bytes", "4MiB", "-o", plan});
+    ASSERT_EQ(compile.Wait(), 0) << compile.err();
+    Command simulate({"simulate", plan, "--profile", made, "--executor", "cpu"});
+    EXPECT_EQ(simulate.Wait(), 0) << simulate.err();
+    EXPECT_THAT(simulate.out(), HasSubstr("modelled, with the profile here"));
+  }
+}
+
+TEST_F(CalibrateTest, SaysWhatIsWrong) {
+  ExpectRefused({"--profile", ProfilePath("fractus"), "--look", "soon"}, 2, "--look: ");
+  ExpectRefused({"--profile", ProfilePath("fractus"), "--look", "2000000s"}, 2,
+                "more than an hour");
+  ExpectRefused({"--profile", folder_ / "none.json"}, 1, "none.json");
+  ExpectRefused({"--profile", ProfilePath("fractus"), "-o", folder_ / "no/here.json"}, 1,
+                "no/here.json");
+  const std::string broken = folder_ / "broken.json";
+  std::ofstream(broken) << "{\"format\": \"prepost.profile\"";
+  ExpectRefused({"--profile", broken}, 1, "broken.json:1:");
+}
+
+}  // namespace
+}  // namespace prepost

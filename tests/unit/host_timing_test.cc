@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What calibrate is made of. How long things take is not tested, only that every step is timed and
+// that times can be what they are called.
+#include "prepost/runtime/host_timing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "prepost/backends/emulated/executor_timing.h"
+#include "prepost/compiler/compile.h"
+
+namespace prepost {
+namespace {
+
+Plan ChainOf(uint32_t nodes, ReadyMode mode) {
+  Spec spec;
+  spec.nodes = nodes;
+  spec.algorithm = "chain";
+  spec.message_bytes = 100 * 64;
+  spec.block_bytes = 64;
+  spec.ready = {.automatic = false,
+                .ready = {.mode = mode, .window = mode == ReadyMode::kWindow ? 1u : 0u}};
+  spec.send_window = {.automatic = false, .window = 1};
+  Result<Plan> plan = Compile(spec);
+  PREPOST_CHECK(plan.ok());
+  return *std::move(plan);
+}
+
+// Catches a step that is not timed, or timed with those inside of it: a send or a receive is a part
+// of what a transfer of 100 blocks takes all together.
+TEST(ExecutorTimingTest, TimesEveryStep) {
+  const Plan plan = ChainOf(3, ReadyMode::kWindow);
+  const Result<emulated::ExecutorTimes> times = emulated::TimeExecutor(plan, /*transfers=*/5);
+  ASSERT_TRUE(times.ok()) << times.status().ToString();
+  // Of each: two hops, five transfers. A few completions come together and are not counted.
+  EXPECT_GE(times->samples, 5 * 100u);
+  EXPECT_GT(times->poll, 0);
+  EXPECT_GE(times->completion, 0);
+  EXPECT_GE(times->credit, 0);
+  EXPECT_GT(times->post_send, 0);
+  EXPECT_GT(times->post_receive, 0);
+  EXPECT_GT(times->start, 0);
+}
+
+// Catches a number that is made up where the plan never takes the step.
+TEST(ExecutorTimingTest, SaysWhatThePlanDoesNotDo) {
+  const Plan plan = ChainOf(3, ReadyMode::kBarrier);
+  const Result<emulated::ExecutorTimes> times = emulated::TimeExecutor(plan, 1);
+  EXPECT_FALSE(times.ok());
+  EXPECT_EQ(times.status().ToString(), "the plan has no completions of credits");
+}
+
+TEST(ExecutorTimingTest, StopsWhenAsked) {
+  const Plan plan = ChainOf(3, ReadyMode::kWindow);
+  int calls = 0;
+  const Result<emulated::ExecutorTimes> times = emulated::TimeExecutor(
+      plan, 1, [&calls]() -> Status { return ++calls < 10 ? Status() : Rejected("enough"); });
+  EXPECT_FALSE(times.ok());
+  EXPECT_EQ(times.status().message(), "enough");
+}
+
+TEST(HostTimingTest, TimesWhatItSays) {
+  EXPECT_GE(UsableCores(), 1u);
+  const Result<CopyTime> copy = TimeCopy();
+  ASSERT_TRUE(copy.ok()) << copy.status().ToString();
+  EXPECT_GT(copy->rate, 0);
+  const Result<WakeUpTime> wake_up = TimeWakeUp();
+  ASSERT_TRUE(wake_up.ok()) << wake_up.status().ToString();
+  EXPECT_GT(wake_up->seconds, 0);
+  EXPECT_GE(wake_up->samples, 1000u);
+  const Result<SocketTimes> sockets = TimeSockets();
+  ASSERT_TRUE(sockets.ok()) << sockets.status().ToString();
+  EXPECT_GT(sockets->system_call, 0);
+  EXPECT_GT(sockets->copy_rate, 0);
+}
+
+// Catches looking for the wrong time, and gaps that add up to more than was looked.
+TEST(HostTimingTest, CountsPreemptionsForAsLongAsItIsTold) {
+  const Preemptions none = CountPreemptions(std::chrono::milliseconds(0));
+  EXPECT_EQ(none.count, 0u);
+  EXPECT_EQ(none.seconds, 0);
+  const Preemptions found = CountPreemptions(std::chrono::milliseconds(120));
+  EXPECT_GE(found.seconds, 0.12);
+  EXPECT_LE(static_cast<double>(found.count) * found.length, found.seconds * 1.000001);
+  EXPECT_GE(found.length, found.count == 0 ? 0 : Preemptions::kLeast);
+  EXPECT_NEAR(found.rate * found.seconds, static_cast<double>(found.count),
+              1e-6 * static_cast<double>(found.count) + 1e-9);
+}
+
+}  // namespace
+}  // namespace prepost
