@@ -153,10 +153,13 @@ Json FaredJson(const Simulation& it, const Fared& fared, const Links& links, boo
   for (const Picoseconds node : fared.nodes) json["node_seconds"].push_back(Seconds(node));
   Json& used = json["links"] = Json::array();
   for (const VirtualOffload::Link& link : links) {
-    used.push_back({{"kind", Name(link.resource.kind)},
-                    {"index", link.resource.index},
-                    {"bytes", link.use.bytes},
-                    {"busy_seconds", Seconds(link.use.busy)}});
+    Json& entry = used.emplace_back(Json{{"kind", Name(link.resource.kind)},
+                                         {"index", link.resource.index},
+                                         {"bytes", link.use.bytes},
+                                         {"busy_seconds", Seconds(link.use.busy)}});
+    if (link.resource.kind != ResourceKind::kPair) continue;
+    entry["from"] = it.network.pairs[link.resource.index].from.value;
+    entry["to"] = it.network.pairs[link.resource.index].to.value;
   }
   return json;
 }

@@ -45,14 +45,8 @@ Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
 Status RunCpu(const SimulationOptions& options, Simulation* simulation) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating hosts");
-  emulated::VirtualHostsOptions run_options;
-  run_options.nic = emulated::NicCostsOf(simulation->profile.nic);
-  run_options.host = emulated::HostCostsOf(simulation->profile);
-  run_options.wait = options.wait;
-  run_options.delays = options.delays;
-  run_options.seed = simulation->seed;
-  if (options.copies_first_block)
-    run_options.host.first_block_copy_rate = simulation->profile.host.copy_rate;
+  emulated::VirtualHostsOptions run_options =
+      HostsOptionsOf(options, simulation->profile, simulation->seed);
   if (options.has_trail) {
     simulation->cpu_trail = std::make_unique<emulated::TimeTrail>();
     run_options.trail = simulation->cpu_trail.get();
@@ -67,6 +61,18 @@ Status RunCpu(const SimulationOptions& options, Simulation* simulation) {
 }
 
 }  // namespace
+
+emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
+                                             const emulated::Profile& profile, uint64_t seed) {
+  emulated::VirtualHostsOptions run;
+  run.nic = emulated::NicCostsOf(profile.nic);
+  run.host = emulated::HostCostsOf(profile);
+  run.wait = options.wait;
+  run.delays = options.delays;
+  run.seed = seed;
+  if (options.copies_first_block) run.host.first_block_copy_rate = profile.host.copy_rate;
+  return run;
+}
 
 Status RunSimulation(const SimulationOptions& options, Simulation* simulation) {
   if (options.is_offload) PREPOST_RETURN_IF_ERROR(RunOffload(options, simulation));

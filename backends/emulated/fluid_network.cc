@@ -69,6 +69,10 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
       fluid.links_.push_back({.rate = is_never_full ? kRateMax : static_cast<Rate>(units)});
     }
   }
+  for (uint32_t i = 0; i < network.pairs.size(); ++i) {
+    const Network::Pair& pair = network.pairs[i];
+    fluid.pair_links_[PairKey(pair.from, pair.to)] = fluid.IndexOf({ResourceKind::kPair, i});
+  }
   return fluid;
 }
 
@@ -80,11 +84,18 @@ Picoseconds FluidNetwork::Latency(NodeId from, NodeId to) const {
 FluidNetwork::Path FluidNetwork::PathOf(NodeId from, NodeId to) const {
   const uint32_t up = rack_of_[from.index()];
   const uint32_t down = rack_of_[to.index()];
-  if (up == down) return {.links = {from.value, nodes_ + to.value}, .count = 2};
-  const LinkIndex racks_at = 2 * nodes_;
-  return {.links = {from.value, nodes_ + to.value, racks_at + up, racks_at + racks_ + down,
-                    racks_at + 2 * racks_},
-          .count = 5};
+  Path path = {.links = {from.value, nodes_ + to.value}, .count = 2};
+  const auto add = [&](LinkIndex link) { path.links[path.count++] = link; };
+  if (up != down) {
+    const LinkIndex racks_at = 2 * nodes_;
+    add(racks_at + up);
+    add(racks_at + racks_ + down);
+    add(racks_at + 2 * racks_);
+  }
+  if (pair_links_.empty()) return path;
+  const auto pair = pair_links_.find(PairKey(from, to));
+  if (pair != pair_links_.end()) add(pair->second);
+  return path;
 }
 
 FluidNetwork::Rate FluidNetwork::LimitOf(const Path& path) const {
@@ -109,6 +120,8 @@ FluidNetwork::LinkIndex FluidNetwork::IndexOf(Resource resource) const {
       return 2 * nodes_ + racks_ + resource.index;
     case ResourceKind::kCore:
       return 2 * nodes_ + 2 * racks_;
+    case ResourceKind::kPair:
+      return 2 * nodes_ + 2 * racks_ + 1 + resource.index;
   }
   PREPOST_CHECK(false);
   return 0;
@@ -124,6 +137,7 @@ std::vector<Resource> FluidNetwork::resources() const {
   add(ResourceKind::kRackUp, racks_);
   add(ResourceKind::kRackDown, racks_);
   add(ResourceKind::kCore, 1);
+  add(ResourceKind::kPair, static_cast<uint32_t>(pair_links_.size()));
   return all;
 }
 

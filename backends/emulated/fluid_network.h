@@ -2,8 +2,8 @@
 //
 // FluidNetwork: messages on a modelled network as fluids: each flows at one rate over all links of
 // its path at a time, and links are shared max-min fairly, as ir/network.h describes them: every
-// node's port out and in (full duplex), every rack's links up and down, the core. It knows nothing
-// of NICs or plans; who starts a flow asks when the next one may end.
+// node's port out and in (full duplex), every rack's links up and down, the core, and paths between
+// two nodes that have a rate of their own. It knows nothing of NICs or plans; who starts a flow asks when the next one may end.
 //
 // Exact: rates and remaining bytes are integers, and what is computed of several flows does not
 // depend on the order in which they were started. So numbering nodes differently permutes times.
@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "prepost/backends/emulated/time_queue.h"
@@ -71,7 +72,7 @@ class FluidNetwork {
   /// A rate times picoseconds.
   __extension__ using Work = __int128;
 
-  static constexpr size_t kPathLinks = 5;
+  static constexpr size_t kPathLinks = 6;
   static constexpr Hop kNoHop = 0xffffffff;
   static constexpr Rate kRateMax = Rate{1} << 62;  ///< of links that are never full
 
@@ -128,6 +129,7 @@ class FluidNetwork {
   Rate LimitOf(const Path& path) const;
   Work WorkOf(uint64_t bytes) const;
   LinkIndex IndexOf(Resource resource) const;
+  static uint64_t PairKey(NodeId from, NodeId to) { return uint64_t{from.value} << 32 | to.value; }
   FlowIndex NewFlow();
   void NoteChange(LinkIndex index);
   void Enter(FlowIndex index, Picoseconds now);
@@ -150,8 +152,9 @@ class FluidNetwork {
   Picoseconds rack_latency_ = 0;
   Picoseconds core_latency_ = 0;
   std::vector<uint32_t> rack_of_;  // by node
-  /// Ports out by node, ports in by node, links up by rack, links down by rack, the core.
+  /// Ports out by node, ports in by node, links up by rack, links down by rack, the core, pairs.
   std::vector<Link> links_;
+  std::unordered_map<uint64_t, LinkIndex> pair_links_;  // by PairKey()
   std::vector<Flow> flows_;
   std::vector<FlowIndex> free_flows_;
   TimeQueue<End> ends_;
