@@ -116,7 +116,7 @@ void Fabric::HoldTags(uint64_t block_bytes) {
 }
 
 Status Fabric::Start(Until until) {
-  PREPOST_CHECK(!thread_.joinable());
+  PREPOST_CHECK(!thread_.joinable() && !engine_.is_timed());
   Result<EventFd> ended = EventFd::Make();
   if (!ended.ok()) return ended.status();
   ended_ = *std::move(ended);

@@ -59,7 +59,7 @@ class Fabric {
     return states_[node.index()]->memory.MissingBlock();
   }
 
-  /// Starts the thread. Errors: kEnvironment.
+  /// Starts the thread; not in virtual time, whose hosts are on the engine's. Errors: kEnvironment.
   Status Start(Until until);
   /// Readable when an engine that was started until idle has ended.
   int ended_fd() const { return ended_.fd(); }

@@ -147,7 +147,10 @@ struct alignas(64) QpState {
   uint64_t received = 0;     ///< messages
 
   GrowingRing<Work> work;
-  Picoseconds sq_until = 0;        ///< virtual time: the send queue is at work on what is fetched
+  // Virtual time.
+  Picoseconds sq_until = 0;        ///< the send queue is at work on what is fetched
+  Picoseconds acked_until = 0;     ///< unsignaled WQEs that it has forgotten are acknowledged
+  Picoseconds retry_at = 0;        ///< rnr_waiting: it tries again
   QpState* next_waiter = nullptr;  ///< parked: the next one at a WAIT on the same CQ
   uint32_t parked_cq = 0;
   uint32_t parked_index = 0;

@@ -89,6 +89,7 @@ class VirtualRun {
 
   /// After the end: is everything where it should be?
   Status CheckAll() {
+    PREPOST_RETURN_IF_ERROR(network_.CheckShares());
     PREPOST_RETURN_IF_ERROR(options_.keep_cqes ? group_->Check() : CheckMisuses(fabric_));
     for (const nic::ArmedNode& node : group_->nodes()) {
       const NodeId id = node.program().node;
@@ -137,6 +138,7 @@ class VirtualRun {
   }
 
   Status Stuck() {
+    PREPOST_RETURN_IF_ERROR(CheckWithinTime(clock_, network_));
     if (can_report_) return group_->Stuck();
     PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
     const auto waits = std::ranges::find(is_done_, false) - is_done_.begin();
@@ -163,20 +165,6 @@ class VirtualRun {
   bool can_report_ = true;     // the whole queue program is there
   VirtualOffload result_;
 };
-
-}  // namespace
-
-Status CheckCosts(const NicCosts& costs) {
-  for (const Picoseconds cost : {costs.wqe, costs.wait, costs.cqe, costs.doorbell}) {
-    if (cost < 0) return Rejected(fmt::format("a NIC's step takes {} ps", cost));
-  }
-  for (const Picoseconds timer : {costs.rnr_timer, costs.ack_timeout}) {
-    if (timer <= 0) return Rejected(fmt::format("a timer of {} ps, expected 1 or more", timer));
-  }
-  return {};
-}
-
-namespace {
 
 Result<VirtualOffload> RunProgram(const Plan& plan, const nic::QueueProgram& program,
                                   nic::QueueProgram* given_up, const Network& network,

@@ -69,9 +69,6 @@ struct VirtualOffload {
   EngineCounters counters;
 };
 
-/// Errors (kRejected): costs that are negative, timers of 0.
-Status CheckCosts(const NicCosts& costs);
-
 /// Lowers `plan` and runs it on `network`. Errors (kRejected): a plan that is not valid or does not
 /// fit the profile, a network that cannot be modelled, costs that are negative, timers of 0; a run
 /// that is stuck, fails or delivers something else than the message; those of `checkpoint`;
