@@ -41,8 +41,13 @@ constexpr size_t kBatch = 8;
 constexpr size_t kFar = 4;
 constexpr size_t kNear = 2;
 
-std::string Describe(uint32_t tag) {
-  return tag == kNoTag ? "a block that was not there yet" : fmt::format("block {}", tag - 1);
+/// What came to `place`.
+std::string Describe(uint32_t tag, const TagPlace& place) {
+  if (tag == kNoTag) return "a block that was not there yet";
+  const int64_t block =
+      static_cast<int64_t>(place.block) + (static_cast<int64_t>(tag) - int64_t{place.right});
+  if (block < 0 || static_cast<uint64_t>(block) >= place.blocks) return "another message's block";
+  return fmt::format("block {}", block);
 }
 
 }  // namespace
@@ -213,9 +218,12 @@ bool Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value
                                        {.subject = subject, .value = value, .what = what});
 }
 
-/// A host's doorbells come one after the other.
+/// A host's doorbells come one after the other, some of them on their way at once.
 void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
-  nic.doorbells_until = After(std::max(now(), nic.doorbells_until), costs().doorbell);
+  const Picoseconds after_last =
+      nic.has_rung ? After(nic.doorbells_until, costs().doorbell_interval) : 0;
+  nic.has_rung = true;
+  nic.doorbells_until = std::max(After(now(), costs().doorbell), after_last);
   if (nic.doorbells_until == now()) return ReadDoorbell(nic, first_bytes);
   if (ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes)) ++doorbells_due_;
 }
@@ -309,9 +317,9 @@ CopyOutcome Engine::StoreTag(QpState& qp, const Work& work) {
   if (*place.tag != kNoTag) {
     Misuse(remote.nic, fmt::format("QP {:#x}: block {} came although it was there", remote.number,
                                    place.block));
-  } else if (work.tag != TagOf(place.block)) {
+  } else if (work.tag != place.right) {
     Misuse(remote.nic, fmt::format("QP {:#x}: {} came where block {} belongs", remote.number,
-                                   Describe(work.tag), place.block));
+                                   Describe(work.tag, place), place.block));
   }
   *place.tag = work.tag;
   return CopyOutcome::kDone;

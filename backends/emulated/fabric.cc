@@ -112,7 +112,8 @@ bool Fabric::RunSome(uint64_t steps, std::vector<CqEvent>* events) {
 }
 
 void Fabric::HoldTags(uint64_t block_bytes) {
-  for (const auto& state : states_) state->memory.HoldTags(block_bytes);
+  tags_.BeginMessage();
+  for (const auto& state : states_) state->memory.HoldTags(block_bytes, tags_);
 }
 
 Status Fabric::Start(Until until) {

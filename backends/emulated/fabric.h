@@ -52,7 +52,8 @@ class Fabric {
   /// Runs on the calling thread for at most `steps`, fewer when an event occurs or nothing can
   /// happen; false in the last case. Events are signalled, and put into `events` unless it is null.
   bool RunSome(uint64_t steps, std::vector<CqEvent>* events = nullptr);
-  /// Virtual time: memory that is registered from now on holds tags (memory_table.h).
+  /// Virtual time: memory that is registered from now on is another message's than what was before,
+  /// and holds tags (memory_table.h).
   void HoldTags(uint64_t block_bytes);
   /// The first block of its memory that no tag has come for. When the fabric is stopped.
   std::optional<uint64_t> MissingBlock(NodeId node) const {
@@ -92,6 +93,7 @@ class Fabric {
   std::vector<CqEvent> SignalEvents();
 
   PageArena arena_;
+  TagRange tags_;
   std::vector<std::unique_ptr<NicState>> states_;
   std::vector<std::unique_ptr<Nic>> nics_;
   std::mutex engine_mutex_;                     // held for each batch, and for each command

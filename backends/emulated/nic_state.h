@@ -175,6 +175,7 @@ struct alignas(64) NicState {
   std::vector<ArenaPointer<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
   std::vector<ArenaPointer<QpState>> qps;  ///< number = kFirstQpn + position; null: destroyed
   Picoseconds doorbells_until = 0;         ///< virtual time: all doorbells so far have come
+  bool has_rung = false;                   ///< virtual time: there was one
   uint64_t rnr_retries = 0;                ///< of peers, because this NIC had no receive posted
   /// QPs that were destroyed or reset. Peers still have them as remotes, and find out.
   std::vector<ArenaPointer<QpState>> retired_qps;

@@ -15,6 +15,7 @@ NicCosts NicCostsOf(const NicProfile& profile) {
           .wait = FromSeconds(profile.wait),
           .cqe = FromSeconds(profile.cqe),
           .doorbell = FromSeconds(profile.doorbell),
+          .doorbell_interval = FromSeconds(profile.doorbell_interval),
           .message_overhead_bytes = profile.message_overhead_bytes};
 }
 

@@ -16,7 +16,8 @@ Picoseconds ToPicoseconds(double picoseconds) {
 }
 
 Status CheckCosts(const NicCosts& costs) {
-  for (const Picoseconds cost : {costs.wqe, costs.wait, costs.cqe, costs.doorbell}) {
+  for (const Picoseconds cost :
+       {costs.wqe, costs.wait, costs.cqe, costs.doorbell, costs.doorbell_interval}) {
     if (cost < 0 || cost > kStepMax) {
       return Rejected(
           fmt::format("a NIC's step takes {} ps, expected from 0 to {}", cost, kStepMax));

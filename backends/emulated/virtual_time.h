@@ -34,10 +34,11 @@ inline constexpr Picoseconds kStepMax = 3600 * kPicosecondsPerSecond;
 /// What a NIC's steps take. A queue is slowed down by its own steps only: a NIC works on all its
 /// queues at once.
 struct NicCosts {
-  Picoseconds wqe = 0;       ///< a send queue's, per WQE other than WAIT
-  Picoseconds wait = 0;      ///< a send queue's, per WAIT, from when its CQE is there
-  Picoseconds cqe = 0;       ///< from the end of what it tells until it can be seen
-  Picoseconds doorbell = 0;  ///< a host's doorbells come to its NIC one after the other
+  Picoseconds wqe = 0;                ///< a send queue's, per WQE other than WAIT
+  Picoseconds wait = 0;               ///< a send queue's, per WAIT, from when its CQE is there
+  Picoseconds cqe = 0;                ///< from the end of what it tells until it can be seen
+  Picoseconds doorbell = 0;           ///< from a host's write until its NIC has been told
+  Picoseconds doorbell_interval = 0;  ///< between two of a host at least
   /// Headers and gaps, on every link that a message passes, as if it were so much longer.
   uint32_t message_overhead_bytes = 0;
   Picoseconds rnr_timer = 10'000'000;     ///< until a message that found no receive is tried again

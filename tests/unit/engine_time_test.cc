@@ -296,6 +296,29 @@ TEST_F(EngineTimeTest, PayloadsAreWholeBlocks) {
   EXPECT_THAT(Syndromes(from.Sent()), ElementsAre(Syndrome::kNone, Syndrome::kLocalProtection));
 }
 
+// The same block of another message is another block.
+TEST_F(EngineTimeTest, BlocksOfAnotherMessageAreToldApart) {
+  MakeTimed({});
+  fabric_->HoldTags(4096);
+  TestQueue other(device(0), {.sq_wqebbs = 16});
+  TestQueue from(device(0), {.sq_wqebbs = 16});
+  const uint32_t key = *device(0).RegisterMemory(other.memory(), {});  // a root's: all is there
+  TestQueue first(device(1), {.sq_wqebbs = 16, .rq_wqes = 16});
+  fabric_->HoldTags(4096);
+  TestQueue second(device(1), {.sq_wqebbs = 16, .rq_wqes = 16});
+  Connect(device(0), other, device(1), first);
+  Connect(device(0), from, device(1), second);
+  const nic::DataSegment block{.byte_count = 4096, .lkey = key, .address = other.at(3 * 4096)};
+  first.Receive(3 * 4096, 4096);
+  other.Send({block});
+  RingAndRun(other);
+  EXPECT_THAT(fabric_->engine().misuses(), IsEmpty());
+  second.Receive(3 * 4096, 4096);
+  from.Send({block});
+  RingAndRun(from);
+  ExpectMisuse("another message's block came where block 3 belongs");
+}
+
 TEST_F(EngineTimeTest, RdmaIsRefused) {
   MakeTimed({});
   near_->Rdma(nic::Opcode::kRdmaWrite, {far_->at(0), far_->key()}, {near_->data(0, 8)});
