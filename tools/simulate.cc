@@ -107,6 +107,8 @@ Status RunOffload(const SimulateFlags& flags, Simulation* simulation) {
   const Ticker ticker("simulating preposted queues");
   emulated::VirtualOffloadOptions options;
   options.costs = emulated::NicCostsOf(simulation->profile.nic);
+  const emulated::HostCosts host = emulated::HostCostsOf(simulation->profile);
+  options.rearm = {.send = host.post_send, .receive = host.post_receive};
   options.lower = *lower;
   Result<emulated::VirtualOffload> run =
       emulated::RunVirtualOffload(simulation->plan, simulation->network, options);

@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
 
 /// One run: arm, start, let time pass, check.
-class VirtualRun {
+class VirtualRun final : private TimeHandler {
  public:
   VirtualRun(const Plan& plan, FluidNetwork network, const VirtualOffloadOptions& options)
       : plan_(plan),
@@ -44,6 +44,7 @@ class VirtualRun {
     group_.emplace(*std::move(group));
     result_.nodes.resize(group_->nodes().size());
     is_done_.resize(group_->nodes().size());
+    rearming_.resize(group_->nodes().size());
     return {};
   }
 
@@ -76,6 +77,8 @@ class VirtualRun {
     for (size_t left = group_->nodes().size(); left != 0;) {
       const bool is_busy = fabric_.RunSome(has_rung ? kSteps : 1, &events);
       if (!std::exchange(has_rung, true)) NoteDoorbells();
+      for (const NodeId node : rearmed_) events.push_back({node});
+      rearmed_.clear();
       for (const CqEvent& event : events) {
         const Result<bool> done = TakeEvent(event.node);
         if (!done.ok()) return can_report_ ? CauseOf(done.status()) : done.status();
@@ -129,12 +132,45 @@ class VirtualRun {
   /// True when it was the node's last.
   Result<bool> TakeEvent(NodeId id) {
     VirtualOffload::Node& it = result_.nodes[id.index()];
-    if (is_done_[id.index()]) return false;
+    if (is_done_[id.index()] || Rearms(id)) return false;
     Result<bool> done = group_->nodes()[id.index()].TakeEvents();
     if (!done.ok() || !*done) return done;
     is_done_[id.index()] = true;
     it.completion = clock_.now();
     return true;
+  }
+
+  /// What its host is writing.
+  struct Rearming {
+    Picoseconds until = 0;
+    nic::QueueFeed::Count count;
+  };
+
+  /// True while the host is at work on what it will have written then. What becomes free meanwhile, it
+  /// writes as well.
+  bool Rearms(NodeId id) {
+    const RearmCosts& costs = options_.rearm;
+    if (costs.send == 0 && costs.receive == 0) return false;
+    Rearming& it = rearming_[id.index()];
+    if (it.until > clock_.now()) return true;
+    const nic::QueueFeed::Count count = group_->nodes()[id.index()].Refillable();
+    const Picoseconds cost =
+        static_cast<Picoseconds>(count.sends - it.count.sends) * costs.send +
+        static_cast<Picoseconds>(count.receives - it.count.receives) * costs.receive;
+    it.count = count;
+    if (cost == 0) {
+      it.count = {};
+      return false;
+    }
+    it.until = After(clock_.now(), cost);
+    clock_.Schedule(it.until, *this, {.value = id.value});
+    result_.nodes[id.index()].rearming += cost;
+    return true;
+  }
+
+  void OnTime(const TimedEvent& event) override {
+    rearmed_.push_back(NodeId(static_cast<uint32_t>(event.value)));
+    clock_.Hold();
   }
 
   Status Stuck() {
@@ -161,10 +197,21 @@ class VirtualRun {
   std::vector<std::span<std::byte>> buffers_;
   std::array<MessageBuffers, 1> transfers_;
   std::optional<ArmedGroup> group_;
-  std::vector<bool> is_done_;  // by node
-  bool can_report_ = true;     // the whole queue program is there
+  std::vector<bool> is_done_;  // by node, as the next
+  std::vector<Rearming> rearming_;
+  std::vector<NodeId> rearmed_;  // their time has come
+  bool can_report_ = true;       // the whole queue program is there
   VirtualOffload result_;
 };
+
+Status CheckRearmCosts(const RearmCosts& costs) {
+  for (const Picoseconds cost : {costs.send, costs.receive}) {
+    if (cost >= 0 && cost <= kStepMax) continue;
+    return Rejected(
+        fmt::format("a host writes a WQE in {} ps, expected from 0 to {}", cost, kStepMax));
+  }
+  return {};
+}
 
 Result<VirtualOffload> RunProgram(const Plan& plan, const nic::QueueProgram& program,
                                   nic::QueueProgram* given_up, const Network& network,
@@ -172,6 +219,7 @@ Result<VirtualOffload> RunProgram(const Plan& plan, const nic::QueueProgram& pro
   PREPOST_RETURN_IF_ERROR(CheckProgram(plan, program));
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, plan.header().nodes));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.costs));
+  PREPOST_RETURN_IF_ERROR(CheckRearmCosts(options.rearm));
   Result<FluidNetwork> fluid = FluidNetwork::Make(network);
   if (!fluid.ok()) return fluid.status();
   VirtualRun run(plan, *std::move(fluid), options);

@@ -118,6 +118,8 @@ class ArmedNode {
   /// After a return from waiting for the device's events: acknowledges them and looks. True at the
   /// end; otherwise another event has been asked for. Errors: as Poll().
   Result<bool> TakeEvents();
+  /// WQEs that the next look would write, by what is complete now.
+  QueueFeed::Count Refillable();
   /// All CQEs: none is missing, none is an error, and the receives are the blocks of this epoch in
   /// the program's order. An error here means that stale bytes may have been forwarded: flushed
   /// receives satisfy WAITs too.

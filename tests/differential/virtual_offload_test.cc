@@ -36,6 +36,7 @@ constexpr std::array kModes = {LoweringMode::kInline, LoweringMode::kManaged};
 constexpr double kRate = 12.5e9;
 constexpr Picoseconds kPerByte = 80;
 constexpr uint64_t kBlockBytes = 1000;
+constexpr Picoseconds kUs = 1000 * emulated::kPicosecondsPerNanosecond;
 
 Network OneRack(uint32_t nodes, double latency = 0) {
   Network network = Network::Uniform(nodes);
@@ -131,6 +132,58 @@ TEST(VirtualOffloadTest, SmallPlansDeliver) {
     for (const VirtualOffload::Node& node : run->nodes) rearms += node.rearms;
   }
   EXPECT_GT(rearms, 100u);
+}
+
+// Hosts that write rings again take their time for it, per WQE, and are the only ones to do so.
+TEST(VirtualOffloadTest, RearmingIsChargedToHosts) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  const nic::DeviceProfile tiny = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
+  int slower = 0;
+  for (int i = 0; i < 40; ++i) {
+    const Plan plan = CompileOrDie({.nodes = random.Between(2, 8),
+                                    .message_bytes = random.Between(40, 80) * kBlockBytes,
+                                    .block_bytes = kBlockBytes,
+                                    .algorithm = random.Pick(std::array{"chain", "circulant"}),
+                                    .ready = *ParseReady("window=1"),
+                                    .send_window = *ParseSendWindow("1")});
+    const LoweringMode mode = random.Pick(kModes);
+    const Network network = OneRack(plan.header().nodes, 1e-6);
+    SCOPED_TRACE(fmt::format("seed {} case {}", seed, i));
+    VirtualOffloadOptions options{.lower = {.mode = mode, .profile = tiny}};
+    const auto free = RunVirtualOffload(plan, network, options);
+    options.rearm = {.send = random.Between(1, 2'000'000), .receive = random.Between(1, 1'000'000)};
+    const auto charged = RunVirtualOffload(plan, network, options);
+    ASSERT_TRUE(free.ok() && charged.ok()) << charged.status().ToString();
+    EXPECT_GE(charged->completion, free->completion);
+    slower += charged->completion > free->completion;
+    for (size_t n = 0; n < plan.header().nodes; ++n) {
+      const VirtualOffload::Node& node = charged->nodes[n];
+      EXPECT_EQ(free->nodes[n].rearming, 0);
+      EXPECT_EQ(node.rearming > 0, node.rearms > 0);
+      EXPECT_LE(node.rearming, static_cast<Picoseconds>(node.wqes) * 2'000'000);
+    }
+    // By the WQE: all that its NIC was given after the first rings.
+    options.rearm = {.send = 1, .receive = 1};
+    const auto counted = RunVirtualOffload(plan, network, options);
+    ASSERT_TRUE(counted.ok());
+    const nic::QueueProgram program = *nic::Lower(plan, options.lower);
+    for (const nic::NodeProgram& node : program.nodes) {
+      uint64_t later = 0;
+      for (const nic::QueuePair& qp : node.qps) {
+        later += qp.sends.size() - std::min<size_t>(qp.sends.size(), qp.sq_wqebbs);
+        later += qp.receives.size() - std::min<size_t>(qp.receives.size(), qp.rq_wqes);
+      }
+      EXPECT_EQ(counted->nodes[node.node.index()].rearming, static_cast<Picoseconds>(later));
+    }
+    // Rings that are long enough are not written again.
+    options.lower.profile = {};
+    options.rearm = {.send = kUs, .receive = kUs};
+    const auto long_rings = RunVirtualOffload(plan, network, options);
+    ASSERT_TRUE(long_rings.ok());
+    EXPECT_EQ(long_rings->nodes[0].rearming, 0);
+  }
+  EXPECT_GT(slower, 20);
 }
 
 // What the cuts of the network carry at most holds for any executor.
