@@ -406,9 +406,13 @@ Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const
   Result<FluidNetwork> fluid = FluidNetwork::Make(network);
   if (!fluid.ok()) return fluid.status();
   HostsRun run(groups, static_cast<uint32_t>(network.nodes.size()), *std::move(fluid), options);
-  PREPOST_RETURN_IF_ERROR(run.Arm());
-  PREPOST_RETURN_IF_ERROR(run.Run());
-  PREPOST_RETURN_IF_ERROR(run.CheckAll());
+  const auto end_step = [&](VirtualStep step, Status status) {
+    if (status.ok() && options.done) options.done(step);
+    return status;
+  };
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kMake, run.Arm()));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kRun, run.Run()));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kCheck, run.CheckAll()));
   return run.TakeResult();
 }
 
