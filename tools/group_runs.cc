@@ -208,6 +208,7 @@ Status RunOffload(const SimulationOptions& options, GroupRuns* runs) {
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
   emulated::VirtualOffloadOptions run_options;
   run_options.costs = emulated::NicCostsOf(runs->profile.nic);
+  run_options.rearm = RearmCostsOf(runs->profile);
   run_options.lower = options.lower;
   Result<emulated::VirtualOffloads> run =
       emulated::RunVirtualOffloads(runs->groups, runs->network, run_options);

@@ -97,12 +97,14 @@ double ArmingSeconds(const Simulation& it, const VirtualOffload::Node& node) {
 void PrintHosts(const Simulation& it, std::ostream& out) {
   uint64_t wqes = 0, rearms = 0, rings = 0;
   double arming = 0;
+  Picoseconds rearming = 0;
   if (it.offload) {
     for (const VirtualOffload::Node& node : it.offload->nodes) {
       wqes += node.wqes;
       rearms += node.rearms;
       rings += node.rings;
       arming = std::max(arming, ArmingSeconds(it, node));
+      rearming += node.rearming;
     }
   }
   const emulated::HostWork work = it.cpu ? WorkOf(*it.cpu) : emulated::HostWork();
@@ -118,7 +120,7 @@ void PrintHosts(const Simulation& it, std::ostream& out) {
   const std::string ends = rearms == 0 ? std::to_string(it.plan.header().nodes) : "-";
   both("  completions seen", ends, std::to_string(work.completions));
   both("  wake-ups", ends, std::to_string(work.wakeups));
-  both("  busy, all together", "-", Time(work.busy));
+  both("  busy, all together", rearms == 0 ? "-" : Time(rearming), Time(work.busy));
   both("  arming, before", WriteLatency(arming), "-");
   both("  seeing the end, after", WriteLatency(it.detection_seconds), "-");
 }
@@ -229,23 +231,27 @@ nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
     run["doorbells_seconds"] = Seconds(it.offload->doorbells);
     uint64_t wqes = 0, rearms = 0, rings = 0;
     double arming = 0;
+    Picoseconds rearming = 0;
     Json hosts = Json::array();
     std::vector<Picoseconds> completions;
     for (const VirtualOffload::Node& node : it.offload->nodes) {
       wqes += node.wqes;
       rearms += node.rearms;
+      rearming += node.rearming;
       rings += node.rings;
       arming = std::max(arming, ArmingSeconds(it, node));
       completions.push_back(node.completion);
       hosts.push_back({{"wqes", node.wqes},
                        {"doorbells", node.rings},
                        {"rearms", node.rearms},
+                       {"rearming_seconds", Seconds(node.rearming)},
                        {"arming_seconds", ArmingSeconds(it, node)}});
     }
     run["wqes"] = wqes;
     run["doorbells"] = rings;
     run["rearms"] = rearms;
     run["arming_seconds"] = arming;
+    run["rearming_seconds"] = Seconds(rearming);
     run["detection_seconds"] = it.detection_seconds;
     if (has_lists) run["hosts"] = std::move(hosts);
     if (it.offload_trail) AddCausesJson(it.plan, *it.offload_trail, completions, has_lists, &run);

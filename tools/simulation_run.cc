@@ -28,6 +28,7 @@ Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
   emulated::VirtualOffloadOptions run_options;
   run_options.costs = emulated::NicCostsOf(simulation->profile.nic);
+  run_options.rearm = RearmCostsOf(simulation->profile);
   run_options.lower = options.lower;
   if (options.has_trail) {
     simulation->offload_trail = std::make_unique<emulated::TimeTrail>();
@@ -61,6 +62,11 @@ Status RunCpu(const SimulationOptions& options, Simulation* simulation) {
 }
 
 }  // namespace
+
+emulated::RearmCosts RearmCostsOf(const emulated::Profile& profile) {
+  const emulated::HostCosts host = emulated::HostCostsOf(profile);
+  return {.send = host.post_send, .receive = host.post_receive};
+}
 
 emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
                                              const emulated::Profile& profile, uint64_t seed) {

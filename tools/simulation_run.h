@@ -10,6 +10,7 @@
 #include "prepost/backends/emulated/host_costs.h"
 #include "prepost/backends/emulated/profile.h"
 #include "prepost/backends/emulated/virtual_hosts.h"
+#include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/wait_policy.h"
@@ -27,6 +28,9 @@ struct SimulationOptions {
   bool has_trail = false;           ///< notes what time goes to
   bool is_quiet = false;            ///< no progress
 };
+
+/// What hosts of `profile` take to write rings again.
+emulated::RearmCosts RearmCostsOf(const emulated::Profile& profile);
 
 /// What these mean for CPU-driven hosts of `profile`.
 emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,

@@ -57,7 +57,7 @@ Result<bool> HostThread::Look(CpuExecutor& executor) {
 
 void HostThread::Spend(Picoseconds cost) {
   until_ = core_.WorkEnd(until_, cost);
-  work_.busy += cost;
+  work_.busy = After(work_.busy, cost);
 }
 
 /// Of its completion.
@@ -66,9 +66,9 @@ Picoseconds HostThread::CostOf(const Op& op) {
   Picoseconds cost = costs_.completion;
   if (op.is_send()) return cost;
   const uint64_t bytes = message_.BlockSize(op.block);
-  cost += costs_.system_call + TimeOf(bytes, costs_.system_copy_rate);
+  cost = After(cost + costs_.system_call, TimeOf(bytes, costs_.system_copy_rate));
   if (!std::exchange(is_set_up_, true)) {
-    cost += costs_.message_setup + TimeOf(bytes, costs_.first_block_copy_rate);
+    cost = After(cost, After(costs_.message_setup, TimeOf(bytes, costs_.first_block_copy_rate)));
   }
   return cost;
 }
@@ -137,10 +137,9 @@ void HostThread::PostRecv(const RecvRequest& request) {
 }
 
 void HostThread::PostSend(const SendRequest& request) {
-  Spend(costs_.post_send + costs_.system_call +
-        TimeOf(request.memory.size(), costs_.system_copy_rate));
   const Picoseconds system =
-      costs_.system_call + TimeOf(request.memory.size(), costs_.system_copy_rate);
+      After(costs_.system_call, TimeOf(request.memory.size(), costs_.system_copy_rate));
+  Spend(After(costs_.post_send, system));
   Note({{system, TimeCause::kSystem}, {costs_.post_send, TimeCause::kPost}}, request.op);
   PostLater({.at = until_, .step = step_, .is_send = true, .send = request});
 }

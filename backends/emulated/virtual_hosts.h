@@ -8,6 +8,7 @@
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_HOSTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct VirtualHostsOptions {
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
   TimeTrail* trail = nullptr;
+  /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
+  std::function<void(VirtualStep)> done = {};
 };
 
 /// Times count from the start of the clock.
