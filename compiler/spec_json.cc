@@ -64,6 +64,22 @@ JsonForm::ReadScalar ReadOrder(std::vector<NodeId>* out) {
 
 }  // namespace
 
+void AddSpecKeys(Spec* spec, JsonForm* form) {
+  using Need = JsonForm::Need;
+  form->Scalar("nodes", ReadUint32(&spec->nodes, 0xffffffff, 1), Need::kOptional)
+      .Scalar("root", ReadUint32(&spec->root.value), Need::kOptional)
+      .Scalar(
+          "message_bytes",
+          [spec](const JsonScalar& scalar) {
+            return ReadUint64(&spec->message_bytes.emplace(), kMessageBytesMax)(scalar);
+          },
+          Need::kOptional)
+      .Scalar("block_bytes", ReadBlockBytes(spec), Need::kOptional)
+      .Scalar("algorithm", ReadString(&spec->algorithm), Need::kOptional)
+      .Scalar("ready", ReadReady(&spec->ready), Need::kOptional)
+      .Scalar("send_window", ReadSendWindow(&spec->send_window), Need::kOptional);
+}
+
 Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& defaults,
                       std::vector<std::string>* warnings) {
   using Need = JsonForm::Need;
@@ -73,20 +89,9 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
   JsonForm form;
   form.Scalar("format", ExpectString(kFormat))
       .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
-      .Scalar("collective", ExpectString("multicast"))
-      .Scalar("nodes", ReadUint32(&spec.nodes), Need::kOptional)
-      .Scalar("root", ReadUint32(&spec.root.value), Need::kOptional)
-      .Scalar(
-          "message_bytes",
-          [&spec](const JsonScalar& scalar) {
-            return ReadUint64(&spec.message_bytes.emplace(), kMessageBytesMax)(scalar);
-          },
-          Need::kOptional)
-      .Scalar("block_bytes", ReadBlockBytes(&spec), Need::kOptional)
-      .Scalar("algorithm", ReadString(&spec.algorithm), Need::kOptional)
-      .Scalar("ready", ReadReady(&spec.ready), Need::kOptional)
-      .Scalar("send_window", ReadSendWindow(&spec.send_window), Need::kOptional)
-      .ScalarOrObject("topology", ReadString(&spec.topology_path, kPathBytesMax), topology.form(),
+      .Scalar("collective", ExpectString("multicast"));
+  AddSpecKeys(&spec, &form);
+  form.ScalarOrObject("topology", ReadString(&spec.topology_path, kPathBytesMax), topology.form(),
                       Need::kOptional)
       .Scalars("order", ReadOrder(&order), Need::kOptional);
   PREPOST_RETURN_IF_ERROR(ReadJson(in, name, &form));

@@ -9,8 +9,13 @@
 #include <vector>
 
 #include "prepost/compiler/spec.h"
+#include "prepost/ir/json_reader.h"
 
 namespace prepost {
+
+/// The keys of a spec that need nothing beside them, nodes to send_window, all optional, as keys of
+/// `form`, which reads them into `*spec`: for files that have specs inside.
+void AddSpecKeys(Spec* spec, JsonForm* form);
 
 /// Reads one spec from `in` over the values that `defaults` holds: keys that the file lacks keep
 /// them. The form is checked here, the values by CheckSpec(). Errors: "name:line:col: /pointer:

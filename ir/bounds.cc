@@ -11,7 +11,8 @@
 // receivers, or racks with receivers, behind it that share nothing: the root's port carries the
 // message once at least, each receiver's once, all ports out together n - 1 times; a rack's
 // downlinks carry it once, the uplinks of the root's rack once, all uplinks together and the core
-// once per other rack, as switches do not replicate.
+// once per other rack, as switches do not replicate. A port carries no more than its paths from or
+// to all other nodes together, where each of them has a rate of its own (Network::pairs).
 //
 // Latency. With p ports those who have a given block, be it the whole message, can grow by at most
 // p + 1 times in a round, so at least ceil(log_(p+1) n) rounds carry something. Each of them lasts
@@ -56,6 +57,30 @@ class CutList {
   const uint64_t bytes_;
   std::vector<CutBound> cuts_;
 };
+
+/// What nodes' ports carry at most, each way, by node.
+struct PortRates {
+  std::vector<double> out, in;
+};
+
+/// A port whose paths all have a rate of their own carries what these do together.
+PortRates PortRatesOf(const Network& network) {
+  const size_t nodes = network.nodes.size();
+  std::vector<double> out(nodes), in(nodes);
+  std::vector<size_t> ways_out(nodes), ways_in(nodes);
+  for (const Network::Pair& pair : network.pairs) {
+    out[pair.from.index()] += pair.rate;
+    in[pair.to.index()] += pair.rate;
+    ++ways_out[pair.from.index()];
+    ++ways_in[pair.to.index()];
+  }
+  for (size_t i = 0; i < nodes; ++i) {
+    const Network::Node& node = network.nodes[i];
+    out[i] = ways_out[i] == nodes - 1 ? std::min(out[i], node.out_rate) : node.out_rate;
+    in[i] = ways_in[i] == nodes - 1 ? std::min(in[i], node.in_rate) : node.in_rate;
+  }
+  return {.out = std::move(out), .in = std::move(in)};
+}
 
 /// The cuts between racks; needs two occupied ones.
 void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<bool>& occupied,
@@ -152,20 +177,22 @@ LatencyBound BoundLatency(const Network& network, uint32_t ports) {
 
 std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t bytes) {
   if (network.nodes.size() == 1) return {};
-  const Network::Node& source = network.nodes[root.index()];
+  const PortRates rates = PortRatesOf(network);
   CutList cuts(bytes);
   double out = 0;
   uint32_t slowest = root.value == 0 ? 1 : 0;
   std::vector<bool> occupied(network.racks.size());
   for (uint32_t i = 0; i < network.nodes.size(); ++i) {
-    out += network.nodes[i].out_rate;
+    out += rates.out[i];
     occupied[network.nodes[i].rack] = true;
-    if (i != root.value && network.nodes[i].in_rate < network.nodes[slowest].in_rate) slowest = i;
+    if (i != root.value && rates.in[i] < rates.in[slowest]) slowest = i;
   }
-  cuts.Add(false, fmt::format("port out of the root, node {}", root.value), 1, source.out_rate);
-  cuts.Add(false, fmt::format("port into node {}", slowest), 1, network.nodes[slowest].in_rate);
+  cuts.Add(false, fmt::format("port out of the root, node {}", root.value), 1,
+           rates.out[root.index()]);
+  cuts.Add(false, fmt::format("port into node {}", slowest), 1, rates.in[slowest]);
   cuts.Add(false, "ports out of all nodes together", network.nodes.size() - 1, out);
-  if (std::ranges::count(occupied, true) > 1) AddRackCuts(network, source.rack, occupied, &cuts);
+  const uint32_t root_rack = network.nodes[root.index()].rack;
+  if (std::ranges::count(occupied, true) > 1) AddRackCuts(network, root_rack, occupied, &cuts);
   return std::move(cuts).Take();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace prepost {
 
@@ -21,6 +22,8 @@ const char* Name(ResourceKind kind) {
       return "rack_down";
     case ResourceKind::kCore:
       return "core";
+    case ResourceKind::kPair:
+      return "pair";
   }
   PREPOST_CHECK(false);
   return "";
@@ -46,6 +49,8 @@ double Network::RateOf(Resource resource) const {
       return racks[resource.index].down_rate;
     case ResourceKind::kCore:
       return core_rate.value_or(std::numeric_limits<double>::infinity());
+    case ResourceKind::kPair:
+      return pairs[resource.index].rate;
   }
   PREPOST_CHECK(false);
   return 0;
@@ -61,9 +66,19 @@ uint32_t Network::CountOf(ResourceKind kind) const {
       return static_cast<uint32_t>(racks.size());
     case ResourceKind::kCore:
       return 1;
+    case ResourceKind::kPair:
+      return static_cast<uint32_t>(pairs.size());
   }
   PREPOST_CHECK(false);
   return 0;
+}
+
+std::optional<uint32_t> Network::PairOf(NodeId from, NodeId to) const {
+  const auto wanted = std::pair(from, to);
+  const auto ends = [](const Pair& pair) { return std::pair(pair.from, pair.to); };
+  const auto found = std::ranges::lower_bound(pairs, wanted, {}, ends);
+  if (found == pairs.end() || ends(*found) != wanted) return std::nullopt;
+  return static_cast<uint32_t>(found - pairs.begin());
 }
 
 uint32_t Network::OccupiedRacks() const {
@@ -84,13 +99,41 @@ std::string Network::Describe(Resource resource) const {
       return fmt::format("the downlinks of rack {}", racks[resource.index].name);
     case ResourceKind::kCore:
       return "the core";
+    case ResourceKind::kPair:
+      return fmt::format("the path from node {} to node {}", pairs[resource.index].from.value,
+                         pairs[resource.index].to.value);
   }
   PREPOST_CHECK(false);
   return "";
 }
 
+namespace {
+
+bool IsRate(double rate) { return std::isfinite(rate) && rate > 0; }
+
+Status CheckPairs(const Network& network) {
+  const Network::Pair* last = nullptr;
+  for (const Network::Pair& pair : network.pairs) {
+    if (std::max(pair.from, pair.to).index() >= network.nodes.size() || pair.from == pair.to) {
+      return Rejected(fmt::format("a pair of nodes {} and {}, expected two of {}", pair.from.value,
+                                  pair.to.value, network.nodes.size()));
+    }
+    if (!IsRate(pair.rate)) {
+      return Rejected(fmt::format("the rate from node {} to node {} is not positive",
+                                  pair.from.value, pair.to.value));
+    }
+    if (last != nullptr && std::pair(pair.from, pair.to) <= std::pair(last->from, last->to)) {
+      return Rejected(fmt::format("the pair of nodes {} and {} is out of order or there twice",
+                                  pair.from.value, pair.to.value));
+    }
+    last = &pair;
+  }
+  return {};
+}
+
+}  // namespace
+
 Status CheckNetwork(const Network& network, uint32_t nodes) {
-  const auto is_rate = [](double rate) { return std::isfinite(rate) && rate > 0; };
   const auto is_latency = [](double latency) { return std::isfinite(latency) && latency >= 0; };
   if (network.nodes.size() != nodes) {
     return Rejected(
@@ -102,22 +145,22 @@ Status CheckNetwork(const Network& network, uint32_t nodes) {
       return Rejected(
           fmt::format("node {} is in rack {}, there are {}", i, node.rack, network.racks.size()));
     }
-    if (!is_rate(node.out_rate) || !is_rate(node.in_rate)) {
+    if (!IsRate(node.out_rate) || !IsRate(node.in_rate)) {
       return Rejected(fmt::format("the rates of node {} are not positive", i));
     }
   }
   for (const Network::Rack& rack : network.racks) {
-    if (!is_rate(rack.up_rate) || !is_rate(rack.down_rate)) {
+    if (!IsRate(rack.up_rate) || !IsRate(rack.down_rate)) {
       return Rejected(fmt::format("the rates of rack {} are not positive", rack.name));
     }
   }
-  if (network.core_rate && !is_rate(*network.core_rate)) {
+  if (network.core_rate && !IsRate(*network.core_rate)) {
     return Rejected("the rate of the core is not positive");
   }
   if (!is_latency(network.rack_latency) || !is_latency(network.core_latency)) {
     return Rejected("a latency is negative");
   }
-  return {};
+  return CheckPairs(network);
 }
 
 }  // namespace prepost

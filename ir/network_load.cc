@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "prepost/ir/bounds.h"
 
@@ -83,6 +84,9 @@ class LoadMeter {
     const uint64_t bytes = header_.message.BlockSize(send.block);
     Add({ResourceKind::kNodeOut, channel.from.value}, bytes);
     Add({ResourceKind::kNodeIn, channel.to.value}, bytes);
+    if (const std::optional<uint32_t> pair = network_.PairOf(channel.from, channel.to)) {
+      Add({ResourceKind::kPair, *pair}, bytes);
+    }
     if (from_rack == to_rack) return network_.rack_latency;
     Add({ResourceKind::kRackUp, from_rack}, bytes);
     Add({ResourceKind::kRackDown, to_rack}, bytes);
@@ -110,9 +114,10 @@ class LoadMeter {
       total.peak_blocks = std::max(total.peak_blocks, round.blocks);
       const double rate = network_.RateOf(resource);
       seconds = std::max(seconds, round.bytes.ToDouble() / rate);
-      const bool is_node =
-          resource.kind == ResourceKind::kNodeOut || resource.kind == ResourceKind::kNodeIn;
-      if (!is_node) {
+      const bool is_shared = resource.kind == ResourceKind::kRackUp ||
+                             resource.kind == ResourceKind::kRackDown ||
+                             resource.kind == ResourceKind::kCore;
+      if (is_shared) {
         rounds = std::max(rounds, CeilOf(round.blocks * block_rate / rate));
       }
       round = {};

@@ -24,6 +24,7 @@ class MessageSize {
 
   /// The one that was given.
   const char* flag() const { return path_.empty() ? "--message-bytes" : "--message"; }
+  bool is_given() const { return !bytes_.empty() || !path_.empty(); }
   bool is_any() const { return takes_any_ && bytes_ == "any"; }
   /// What was asked for, or none. Errors: no size, a file that cannot be read. Needs !is_any().
   Result<std::optional<uint64_t>> Bytes() const;

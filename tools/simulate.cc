@@ -16,12 +16,15 @@
 #include <vector>
 
 #include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/time_by_cause.h"
 #include "prepost/ir/count.h"
 #include "prepost/ir/near_name.h"
 #include "prepost/ir/rate_text.h"
 #include "prepost/ir/utf8.h"
+#include "prepost/runtime/interrupt.h"
 #include "tools/command.h"
 #include "tools/given_flags.h"
+#include "tools/group_runs.h"
 #include "tools/lowering_flags.h"
 #include "tools/message.h"
 #include "tools/named_file.h"
@@ -31,10 +34,14 @@
 #include "tools/simulation.h"
 #include "tools/simulation_input.h"
 #include "tools/simulation_run.h"
+#include "tools/slow_flags.h"
 #include "tools/sweep.h"
 #include "tools/sweep_output.h"
 #include "tools/sweep_run.h"
+#include "tools/topology_file.h"
+#include "tools/trace_output.h"
 #include "tools/wait_flags.h"
+#include "tools/workload.h"
 
 namespace prepost::tools {
 namespace {
@@ -42,6 +49,7 @@ namespace {
 using emulated::HostDelay;
 
 constexpr unsigned kJobsMax = 1024;
+constexpr uint64_t kGroupsMax = 65536;
 
 /// What is swept, and where it goes.
 struct SweepFlags {
@@ -60,9 +68,15 @@ struct SimulateFlags {
   std::string executor = "both";
   std::string wait = "hybrid";
   std::vector<std::string> delays;
+  SlowFlags slow;
   uint64_t seed = 1;
+  std::optional<uint32_t> groups;
+  std::string workload;  ///< empty: none
   LoweringFlags lowering;
+  bool copies_first_block = false;
   bool per_node = false;
+  bool causes = false;
+  TraceOutput trace;
   SweepFlags sweep;
   GivenFlags given;
 };
@@ -122,6 +136,10 @@ Status CheckFlags(const SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   if (flags.executor == "offload" && !flags.delays.empty())
     return {StatusCode::kUsage, "--delay is for hosts: preposted queues do not notice them"};
+  if (flags.executor == "offload" && !flags.slow.preempt.empty())
+    return {StatusCode::kUsage, "--preempt is for hosts: preposted queues do not notice it"};
+  if ((flags.causes || flags.trace.is_wanted()) && (flags.groups || !flags.workload.empty()))
+    return {StatusCode::kUsage, "--causes and --trace are for one multicast alone"};
   if (flags.executor == "cpu" && flags.lowering.given() != nullptr) {
     return {StatusCode::kUsage, fmt::format("{} is for preposted queues, --executor cpu has none",
                                             flags.lowering.given())};
@@ -135,7 +153,10 @@ Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
                                                      const nic::LowerOptions* lower,
                                                      SimulateContext* context) {
   GivenFlags given = flags.given;
-  for (const char* other : {"--set", "--wait", "--delay", "--seed"}) given.Remove(other);
+  for (const char* other :
+       {"--set", "--wait", "--delay", "--slow", "--preempt", "--groups", "--seed"}) {
+    given.Remove(other);
+  }
   return context->plans.Get({given.CommandLine(), profile.network}, [&] {
     return flags.input.Load(profile.network, lower, context->is_quiet);
   });
@@ -145,12 +166,90 @@ Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
 struct Simulated {
   std::shared_ptr<const SimulatedPlan> plan;
   std::unique_ptr<const emulated::Profile> profile;
-  std::unique_ptr<Simulation> simulation;
+  std::unique_ptr<Simulation> simulation;  ///< this
+  std::unique_ptr<Workload> workload;      ///< what the next refers to, or null
+  std::unique_ptr<GroupRuns> groups;       ///< or this
+
+  nlohmann::ordered_json ToJson(bool has_lists) const {
+    return groups ? GroupRunsJson(*groups, has_lists) : SimulationJson(*simulation, has_lists);
+  }
+  void Print(bool is_long, std::ostream& out) const {
+    return groups ? PrintGroupRuns(*groups, is_long, out)
+                  : PrintSimulation(*simulation, is_long, out);
+  }
 };
+
+/// The profile with what flags say.
+Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text) {
+  std::vector<std::string> settings = flags.settings;
+  const Result<std::vector<std::string>> preempt = flags.slow.Settings();
+  if (!preempt.ok()) return preempt.status();
+  settings.insert(settings.end(), preempt->begin(), preempt->end());
+  return ProfileWith(text, settings);
+}
+
+/// What flags say of links and hosts.
+Status ApplyNoise(const SimulateFlags& flags, Network* network, SimulationOptions* options) {
+  const auto hosts = static_cast<uint32_t>(network->nodes.size());
+  for (const std::string& text : flags.delays) {
+    const Result<HostDelay> delay = ParseDelay(text, hosts);
+    if (!delay.ok()) return delay.status();
+    options->delays.push_back(*delay);
+  }
+  return flags.slow.ApplyTo(flags.seed, network);
+}
+
+Result<Network> NetworkOfWorkload(const SimulateFlags& flags, const emulated::Profile& profile,
+                                  uint32_t hosts) {
+  const std::optional<std::string>& path = flags.input.spec.topology();
+  if (!path) return emulated::NetworkOf(profile.network, hosts);
+  const Result<Topology> topology = LoadTopology(*path);
+  if (!topology.ok()) return topology.status();
+  return NetworkOfFile(*topology, *path, hosts);
+}
+
+Status SimulateWorkload(const SimulateFlags& flags, SimulationOptions options, Simulated* it) {
+  if (!flags.input.path.empty() || flags.input.spec.any_but_topology() || flags.groups ||
+      flags.input.size.is_given()) {
+    return {StatusCode::kUsage,
+            "--workload says what is sent: no PLAN, SPEC, flags such as --nodes, "
+            "or --groups beside it"};
+  }
+  Result<Workload> workload =
+      LoadWorkload(flags.workload, options.is_offload ? &options.lower : nullptr, options.is_quiet);
+  if (!workload.ok()) return workload.status();
+  it->workload = std::make_unique<Workload>(*std::move(workload));
+  Result<Network> network = NetworkOfWorkload(flags, *it->profile, it->workload->hosts);
+  if (!network.ok()) return network.status();
+  PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &*network, &options));
+  it->groups.reset(new GroupRuns{.groups = it->workload->groups,
+                                 .workload = it->workload->name,
+                                 .profile = *it->profile,
+                                 .profile_path = flags.profile,
+                                 .command = flags.given.CommandLine(),
+                                 .network = *std::move(network),
+                                 .seed = flags.seed});
+  const Status status = RunGroups(options, it->groups.get());
+  if (status.ok()) return {};
+  return {status.code(), status.ToString(), NameOfInput(flags.workload)};
+}
+
+/// A plan several times at once.
+Status SimulateGroups(const SimulateFlags& flags, const SimulationOptions& options, Network network,
+                      Simulated* it) {
+  it->groups.reset(new GroupRuns{.groups = RotatedGroups(it->plan->plan, *flags.groups),
+                                 .plan = &it->plan->plan,
+                                 .profile = *it->profile,
+                                 .profile_path = flags.profile,
+                                 .command = flags.given.CommandLine(),
+                                 .network = std::move(network),
+                                 .seed = flags.seed});
+  return RunGroups(options, it->groups.get());
+}
 
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
-  Result<emulated::Profile> profile = ProfileWith(context->profile, flags.settings);
+  Result<emulated::Profile> profile = ProfileFor(flags, context->profile);
   if (!profile.ok()) return profile.status();
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
@@ -158,6 +257,8 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                .is_cpu = flags.executor != "offload",
                                .lower = *lower,
                                .wait = ValueOf(kWaitModeNames, flags.wait, WaitMode::kHybrid),
+                               .copies_first_block = flags.copies_first_block,
+                               .has_trail = flags.causes || flags.trace.is_wanted(),
                                .is_quiet = context->is_quiet};
   if (options.is_offload && profile->tcp) {
     if (!options.is_cpu) {
@@ -169,17 +270,26 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
   }
   Simulated it;
   it.profile = std::make_unique<const emulated::Profile>(*std::move(profile));
+  if (!flags.workload.empty()) {
+    PREPOST_RETURN_IF_ERROR(SimulateWorkload(flags, options, &it));
+    return it;
+  }
   Result<std::shared_ptr<const SimulatedPlan>> plan =
       PlanFor(flags, *it.profile, options.is_offload ? &*lower : nullptr, context);
   if (!plan.ok()) return plan.status();
   it.plan = *std::move(plan);
-  for (const std::string& text : flags.delays) {
-    const Result<HostDelay> delay = ParseDelay(text, it.plan->plan.header().nodes);
-    if (!delay.ok()) return delay.status();
-    options.delays.push_back(*delay);
-  }
   Result<Network> network = it.plan->NetworkIn(it.profile->network);
   if (!network.ok()) return network.status();
+  PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &*network, &options));
+  const std::string name = flags.input.path.empty() ? "the plan" : NameOfInput(flags.input.path);
+  const auto at_plan = [&](const Status& status) {
+    return Status(status.code(), status.ToString(), name);
+  };
+  if (flags.groups) {
+    const Status status = SimulateGroups(flags, options, *std::move(network), &it);
+    if (!status.ok()) return at_plan(status);
+    return it;
+  }
   it.simulation.reset(new Simulation{.plan = it.plan->plan,
                                      .profile = *it.profile,
                                      .profile_path = flags.profile,
@@ -187,10 +297,7 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                      .network = *std::move(network),
                                      .seed = flags.seed});
   const Status status = RunSimulation(options, it.simulation.get());
-  if (!status.ok()) {
-    const std::string name = flags.input.path.empty() ? "the plan" : NameOfInput(flags.input.path);
-    return Status(status.code(), status.ToString(), name);
-  }
+  if (!status.ok()) return at_plan(status);
   return it;
 }
 
@@ -325,7 +432,7 @@ Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
     const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
     if (!row.ok()) return row.status();
     PREPOST_RETURN_IF_ERROR(CheckFlags(**row));
-    PREPOST_RETURN_IF_ERROR(ProfileWith(context->profile, (*row)->settings).status());
+    PREPOST_RETURN_IF_ERROR(ProfileFor(**row, context->profile).status());
     sweep.rows.push_back({point, given.back().CommandLine(), {}, {}});
   }
   if (flags.input.path == "-") {  // which comes once, and is every row's
@@ -338,7 +445,7 @@ Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
     if (!parsed.ok()) return parsed.status();
     const Result<Simulated> it = Simulate(**parsed, context);
     if (!it.ok()) return it.status();
-    return SimulationJson(*it->simulation, flags.per_node);
+    return it->ToJson(flags.per_node);
   };
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   PREPOST_RETURN_IF_ERROR(
@@ -351,8 +458,30 @@ Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
   return WriteSweep(flags.sweep, sweep);
 }
 
-Status Run(const SimulateFlags& flags) {
+Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  TraceOutput& trace = flags.trace;
+  PREPOST_RETURN_IF_ERROR(trace.Prepare(
+      it.plan->plan, {flags.profile, flags.input.path.empty() ? "-" : flags.input.path}));
+  const bool is_offload = it.simulation->offload_trail != nullptr;
+  emulated::FillTrace(is_offload ? *it.simulation->offload_trail : *it.simulation->cpu_trail,
+                      trace.table());
+  return trace.Write(
+      it.plan->plan,
+      {.executor = is_offload ? "offload" : "cpu",
+       .detail = fmt::format("{}, with the profile {}", kModelled, it.profile->name)},
+      {});
+}
+
+Status Run(SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckSweepFlags(flags.sweep));
+  if (flags.trace.is_wanted()) {
+    if (!flags.sweep.axes.empty())
+      return {StatusCode::kUsage, "--trace is for one run, not for --sweep"};
+    if (flags.executor == "both")
+      return {StatusCode::kUsage, "--trace is of one executor: add --executor cpu or offload"};
+  }
   Result<ProfileText> profile = LoadProfileText(flags.profile);
   if (!profile.ok()) return profile.status();
   SimulateContext context = {
@@ -360,8 +489,9 @@ Status Run(const SimulateFlags& flags) {
   if (!flags.sweep.axes.empty()) return RunAll(flags, &context);
   const Result<Simulated> it = Simulate(flags, &context);
   if (!it.ok()) return it.status();
-  if (flags.sweep.is_json) return WriteJson(SimulationJson(*it->simulation, /*has_lists=*/true));
-  PrintSimulation(*it->simulation, flags.per_node, std::cout);
+  if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
+  if (flags.sweep.is_json) return WriteJson(it->ToJson(/*has_lists=*/true));
+  it->Print(flags.per_node, std::cout);
   return {};
 }
 
@@ -388,9 +518,26 @@ void AddFlags(CLI::App& command, SimulateFlags* flags) {
                   "A host stands still: node=3,at=2ms,for=100us; may be given again")
       ->type_name("D")
       ->allow_extra_args(false);
-  command.add_option("--seed", flags->seed, "Of the profile's preemptions [1]")->type_name("S");
+  flags->slow.AddTo(command);
+  command.add_option("--seed", flags->seed, "Of preemptions and of --slow random [1]")
+      ->type_name("S");
+  command
+      .add_option("--groups", flags->groups,
+                  "The plan so many times at once, with rotated roots: node i of group g is host i "
+                  "+ g")
+      ->type_name("K")
+      ->check(WholeNumber(1, kGroupsMax));
+  command
+      .add_option("--workload", flags->workload,
+                  "In place of a PLAN: many multicasts among some hosts (docs/workloads.md)")
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
   flags->lowering.AddTo(command);
-  command.add_flag("--per-node", flags->per_node, "When each node is done");
+  command.add_flag("--copy-first-block", flags->copies_first_block,
+                   "CPU-driven hosts copy a message's first block into place, as RDMC's");
+  command.add_flag("--causes", flags->causes, "What the time goes to, and the critical path");
+  flags->trace.AddTo(command);
+  command.add_flag("--per-node", flags->per_node, "When each node is done, or each group");
   command.add_flag("--json", flags->sweep.is_json, "Print it all as JSON");
   command
       .add_option("--sweep", flags->sweep.axes,
@@ -443,6 +590,12 @@ void AddSimulate(CLI::App& app, Action* action) {
       "interrupt --per-node\n"
       "  prepost simulate --nodes 64 --message-bytes 64MiB --profile examples/profiles/sierra.json "
       "--set host.interrupt=5us --json\n"
+      "  prepost simulate plan.json --profile examples/profiles/fractus.json --slow '0->1=0.5' "
+      "--slow random=0.05,factor=0.5 --preempt rate=100,for=100us\n"
+      "  prepost simulate --nodes 8 --message-bytes 8MiB --profile examples/profiles/apt.json "
+      "--groups 8\n"
+      "  prepost simulate --workload examples/workloads/overlapping.json --profile "
+      "examples/profiles/fractus.json --json\n"
       "  prepost simulate rolled.json --message-bytes 1MiB --profile "
       "examples/profiles/fractus.json\n"
       "  prepost simulate --nodes 4 --message-bytes 16MiB --profile examples/profiles/fractus.json "

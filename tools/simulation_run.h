@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/profile.h"
+#include "prepost/backends/emulated/virtual_hosts.h"
+#include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/wait_policy.h"
@@ -21,8 +24,17 @@ struct SimulationOptions {
   nic::LowerOptions lower = {};
   WaitMode wait = WaitMode::kHybrid;
   std::vector<emulated::HostDelay> delays = {};
-  bool is_quiet = false;  ///< no progress
+  bool copies_first_block = false;  ///< CPU-driven hosts, as RDMC's
+  bool has_trail = false;           ///< notes what time goes to
+  bool is_quiet = false;            ///< no progress
 };
+
+/// What hosts of `profile` take to write rings again.
+emulated::RearmCosts RearmCostsOf(const emulated::Profile& profile);
+
+/// What these mean for CPU-driven hosts of `profile`.
+emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
+                                             const emulated::Profile& profile, uint64_t seed);
 
 /// Fills in what ran. `simulation` has the plan, the profile, the network and the seed. Errors:
 /// those of the runs.

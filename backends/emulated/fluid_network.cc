@@ -29,8 +29,8 @@ constexpr int kRateBitsMax = 48;
 // Work has 127 bits: these, 40 of the picoseconds of a second, and kRateBitsMax.
 constexpr uint64_t kFlowBytesMax = uint64_t{1} << 38;
 
-Picoseconds ToPicoseconds(double seconds) {
-  return std::llround(seconds * static_cast<double>(kPicosecondsPerSecond));
+Picoseconds FromSeconds(double seconds) {
+  return ToPicoseconds(seconds * static_cast<double>(kPicosecondsPerSecond));
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
     if (latency < 1e6) continue;
     return Rejected(fmt::format("a latency of {} s, at most 1e6 can be modelled", latency));
   }
-  fluid.rack_latency_ = ToPicoseconds(network.rack_latency);
-  fluid.core_latency_ = ToPicoseconds(network.core_latency);
+  fluid.rack_latency_ = FromSeconds(network.rack_latency);
+  fluid.core_latency_ = FromSeconds(network.core_latency);
   for (const ResourceKind kind : kResourceKinds) {
     for (uint32_t i = 0; i < network.CountOf(kind); ++i) {
       const double units = std::ldexp(network.RateOf({kind, i}), fluid.rate_bits_);
@@ -69,6 +69,10 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
       fluid.links_.push_back({.rate = is_never_full ? kRateMax : static_cast<Rate>(units)});
     }
   }
+  for (uint32_t i = 0; i < network.pairs.size(); ++i) {
+    const Network::Pair& pair = network.pairs[i];
+    fluid.pair_links_[PairKey(pair.from, pair.to)] = fluid.IndexOf({ResourceKind::kPair, i});
+  }
   return fluid;
 }
 
@@ -80,11 +84,18 @@ Picoseconds FluidNetwork::Latency(NodeId from, NodeId to) const {
 FluidNetwork::Path FluidNetwork::PathOf(NodeId from, NodeId to) const {
   const uint32_t up = rack_of_[from.index()];
   const uint32_t down = rack_of_[to.index()];
-  if (up == down) return {.links = {from.value, nodes_ + to.value}, .count = 2};
-  const LinkIndex racks_at = 2 * nodes_;
-  return {.links = {from.value, nodes_ + to.value, racks_at + up, racks_at + racks_ + down,
-                    racks_at + 2 * racks_},
-          .count = 5};
+  Path path = {.links = {from.value, nodes_ + to.value}, .count = 2};
+  const auto add = [&](LinkIndex link) { path.links[path.count++] = link; };
+  if (up != down) {
+    const LinkIndex racks_at = 2 * nodes_;
+    add(racks_at + up);
+    add(racks_at + racks_ + down);
+    add(racks_at + 2 * racks_);
+  }
+  if (pair_links_.empty()) return path;
+  const auto pair = pair_links_.find(PairKey(from, to));
+  if (pair != pair_links_.end()) add(pair->second);
+  return path;
 }
 
 FluidNetwork::Rate FluidNetwork::LimitOf(const Path& path) const {
@@ -109,6 +120,8 @@ FluidNetwork::LinkIndex FluidNetwork::IndexOf(Resource resource) const {
       return 2 * nodes_ + racks_ + resource.index;
     case ResourceKind::kCore:
       return 2 * nodes_ + 2 * racks_;
+    case ResourceKind::kPair:
+      return 2 * nodes_ + 2 * racks_ + 1 + resource.index;
   }
   PREPOST_CHECK(false);
   return 0;
@@ -124,6 +137,7 @@ std::vector<Resource> FluidNetwork::resources() const {
   add(ResourceKind::kRackUp, racks_);
   add(ResourceKind::kRackDown, racks_);
   add(ResourceKind::kCore, 1);
+  add(ResourceKind::kPair, static_cast<uint32_t>(pair_links_.size()));
   return all;
 }
 
@@ -136,7 +150,16 @@ LinkUse FluidNetwork::UseOf(Resource resource, Picoseconds now) const {
 
 Picoseconds FluidNetwork::TimeAlone(NodeId from, NodeId to, uint64_t bytes) const {
   const Rate limit = LimitOf(PathOf(from, to));
-  return static_cast<Picoseconds>((WorkOf(bytes) + limit - 1) / limit);
+  const Work time = (WorkOf(bytes) + limit - 1) / limit;
+  return time < kNever ? static_cast<Picoseconds>(time) : kNever;
+}
+
+Status FluidNetwork::CheckShares() const {
+  if (!crowded_) return {};
+  return Rejected(fmt::format(
+      "more messages at once on one link of {} bytes/s than its rate can be divided among: {}",
+      std::ldexp(static_cast<double>(links_[*crowded_].rate), -rate_bits_),
+      links_[*crowded_].rate));
 }
 
 FluidNetwork::FlowIndex FluidNetwork::NewFlow() {

@@ -2,18 +2,21 @@
 //
 // FluidNetwork: messages on a modelled network as fluids: each flows at one rate over all links of
 // its path at a time, and links are shared max-min fairly, as ir/network.h describes them: every
-// node's port out and in (full duplex), every rack's links up and down, the core. It knows nothing
-// of NICs or plans; who starts a flow asks when the next one may end.
+// node's port out and in (full duplex), every rack's links up and down, the core, and paths between
+// two nodes that have a rate of their own. It knows nothing of NICs or plans; who starts a flow asks when the next one may end.
 //
 // Exact: rates and remaining bytes are integers, and what is computed of several flows does not
 // depend on the order in which they were started. So numbering nodes differently permutes times.
 #ifndef PREPOST_BACKENDS_EMULATED_FLUID_NETWORK_H_
 #define PREPOST_BACKENDS_EMULATED_FLUID_NETWORK_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "prepost/backends/emulated/time_queue.h"
@@ -58,7 +61,11 @@ class FluidNetwork {
   std::vector<Resource> resources() const;
   /// Busy times up to now.
   LinkUse UseOf(Resource resource, Picoseconds now) const;
-  /// What `bytes` take on the links from one node to another, without others.
+  /// Errors (kRejected): so many flows have been on a link at once that a share of it would have
+  /// been less than one unit of rate. They have got more than their share since.
+  Status CheckShares() const;
+  /// What `bytes` take on the links from one node to another, without others; kNever: longer than
+  /// can be shown.
   Picoseconds TimeAlone(NodeId from, NodeId to, uint64_t bytes) const;
 
  private:
@@ -71,7 +78,7 @@ class FluidNetwork {
   /// A rate times picoseconds.
   __extension__ using Work = __int128;
 
-  static constexpr size_t kPathLinks = 5;
+  static constexpr size_t kPathLinks = 6;
   static constexpr Hop kNoHop = 0xffffffff;
   static constexpr Rate kRateMax = Rate{1} << 62;  ///< of links that are never full
 
@@ -112,7 +119,8 @@ class FluidNetwork {
     bool in_component = false;
 
     bool NeedsSharing() const { return is_tight || demand > rate; }
-    Rate Share() const { return residual / unfixed; }
+    /// At least one unit: a flow must end. See CheckShares().
+    Rate Share() const { return std::max<Rate>(residual / unfixed, 1); }
   };
   struct End {
     FlowIndex flow = 0;
@@ -128,6 +136,7 @@ class FluidNetwork {
   Rate LimitOf(const Path& path) const;
   Work WorkOf(uint64_t bytes) const;
   LinkIndex IndexOf(Resource resource) const;
+  static uint64_t PairKey(NodeId from, NodeId to) { return uint64_t{from.value} << 32 | to.value; }
   FlowIndex NewFlow();
   void NoteChange(LinkIndex index);
   void Enter(FlowIndex index, Picoseconds now);
@@ -150,11 +159,13 @@ class FluidNetwork {
   Picoseconds rack_latency_ = 0;
   Picoseconds core_latency_ = 0;
   std::vector<uint32_t> rack_of_;  // by node
-  /// Ports out by node, ports in by node, links up by rack, links down by rack, the core.
+  /// Ports out by node, ports in by node, links up by rack, links down by rack, the core, pairs.
   std::vector<Link> links_;
+  std::unordered_map<uint64_t, LinkIndex> pair_links_;  // by PairKey()
   std::vector<Flow> flows_;
   std::vector<FlowIndex> free_flows_;
   TimeQueue<End> ends_;
+  std::optional<LinkIndex> crowded_;  // see CheckShares()
 
   // Since the last Settle().
   std::vector<FlowIndex> new_flows_;

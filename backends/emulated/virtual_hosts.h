@@ -8,6 +8,7 @@
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_HOSTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "prepost/backends/emulated/fluid_network.h"
 #include "prepost/backends/emulated/host_costs.h"
 #include "prepost/backends/emulated/host_thread.h"
+#include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/backends/emulated/virtual_time.h"
@@ -34,6 +36,10 @@ struct VirtualHostsOptions {
   uint64_t seed = 1;  ///< of preemptions
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
+  /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
+  TimeTrail* trail = nullptr;
+  /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
+  std::function<void(VirtualStep)> done = {};
 };
 
 /// Times count from the start of the clock.

@@ -23,6 +23,13 @@ namespace {
 
 constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
 
+/// What a host is writing into rings that are used again.
+struct Rearming {
+  Picoseconds until = 0;
+  nic::QueueFeed::Count count;
+  StepId step = 0;  // of the trail: when it began
+};
+
 /// A group, its queues, and how far it is.
 struct RunningGroup {
   const VirtualGroup* group = nullptr;
@@ -30,8 +37,9 @@ struct RunningGroup {
   std::vector<std::span<std::byte>> buffers;
   std::array<MessageBuffers, 1> transfers;
   std::optional<ArmedGroup> armed;
-  std::vector<bool> is_done;  // by node
-  size_t left = 0;            // nodes
+  std::vector<bool> is_done;       // by node
+  std::vector<Rearming> rearming;  // by node
+  size_t left = 0;                 // nodes
 };
 
 /// One run of several groups: arm, start, let time pass, check.
@@ -42,7 +50,10 @@ class VirtualRun final : private TimeHandler {
       : groups_(groups),
         options_(options),
         network_(std::move(network)),
-        fabric_(hosts, {.time = {.clock = &clock_, .network = &network_, .costs = options.costs}}),
+        fabric_(hosts, {.time = {.clock = &clock_,
+                                 .network = &network_,
+                                 .costs = options.costs,
+                                 .trail = options.trail}}),
         nodes_at_(hosts),
         node_of_cq_(hosts),
         after_(GroupsAfter(groups)),
@@ -56,6 +67,7 @@ class VirtualRun final : private TimeHandler {
       it.group = &groups_[i];
       PREPOST_RETURN_IF_ERROR(InGroup(i, MakeGroup(*programs[i], &it)));
       NoteNodes(i);
+      if (options_.trail != nullptr) Observe(i);
     }
     return {};
   }
@@ -68,7 +80,7 @@ class VirtualRun final : private TimeHandler {
     for (uint32_t i = 0; i < groups_.size(); ++i) {
       PREPOST_RETURN_IF_ERROR(InGroup(i, ArmGroup(i, given_up)));
       if (groups_[i].after || groups_[i].start == 0) continue;
-      clock_.Schedule(groups_[i].start, *this, {.subject = nullptr, .value = i, .what = 0});
+      clock_.Schedule(groups_[i].start, *this, {.value = i, .what = kStartDue});
     }
     return {};
   }
@@ -77,8 +89,12 @@ class VirtualRun final : private TimeHandler {
     std::vector<CqEvent> events;
     while (left_ != 0) {
       const bool is_busy = fabric_.RunSome(kSteps, &events);
+      const bool has_rearmed = !rearmed_.empty();
       for (const CqEvent& event : events) PREPOST_RETURN_IF_ERROR(TakeEvent(event));
-      if (!is_busy && events.empty() && left_ != 0) return Stuck();
+      for (const Member& member : std::exchange(rearmed_, {})) {
+        PREPOST_RETURN_IF_ERROR(EndRearming(member));
+      }
+      if (!is_busy && events.empty() && !has_rearmed && left_ != 0) return Stuck();
       if (events.empty()) PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
     }
     return {};
@@ -86,6 +102,7 @@ class VirtualRun final : private TimeHandler {
 
   /// After the end: is everything where it should be?
   Status CheckAll() {
+    PREPOST_RETURN_IF_ERROR(network_.CheckShares());
     for (uint32_t i = 0; i < groups_.size(); ++i) {
       if (options_.keep_cqes) PREPOST_RETURN_IF_ERROR(InGroup(i, running_[i].armed->Check()));
     }
@@ -105,6 +122,7 @@ class VirtualRun final : private TimeHandler {
         VirtualOffload::Node& it = group.nodes[node.program().node.index()];
         it.wqes = node.wqes_written();
         it.rearms = node.feed().rearms();
+        it.rings = node.program().doorbells();
         group.doorbells = std::max(group.doorbells, it.doorbells);
         group.completion = std::max(group.completion, it.completion);
       }
@@ -119,6 +137,7 @@ class VirtualRun final : private TimeHandler {
   }
 
  private:
+  enum What : uint32_t { kStartDue, kRearmedDue };
   /// A node of a group.
   struct Member {
     uint32_t group = 0;
@@ -146,6 +165,7 @@ class VirtualRun final : private TimeHandler {
     it->armed.emplace(*std::move(armed));
     it->left = it->armed->nodes().size();
     it->is_done.resize(it->left);
+    it->rearming.resize(it->left);
     return {};
   }
 
@@ -162,6 +182,15 @@ class VirtualRun final : private TimeHandler {
         if (position >= members.size()) members.resize(position + 1);
         members[position] = member;
       }
+    }
+  }
+
+  void Observe(uint32_t index) {
+    options_.trail->SetCosts(options_.costs);
+    options_.trail->AddGroup(*groups_[index].plan);
+    for (const nic::ArmedNode& node : running_[index].armed->nodes()) {
+      const NodeId id = node.program().node;
+      options_.trail->AddNode(groups_[index].HostOf(id), id, node.open_node().qps);
     }
   }
 
@@ -201,11 +230,21 @@ class VirtualRun final : private TimeHandler {
         fabric_.engine().doorbells_until(groups_[index].HostOf(id));
   }
 
-  /// A group is to start.
-  void OnTime(const TimedEvent& event) override { StartGroup(static_cast<uint32_t>(event.value)); }
+  /// A group is to start, or a host has written what it was at.
+  void OnTime(const TimedEvent& event) override {
+    if (event.what == kRearmedDue) {
+      rearmed_.push_back(
+          {static_cast<uint32_t>(event.value >> 32), NodeId(static_cast<uint32_t>(event.value))});
+      return clock_.Hold();
+    }
+    if (options_.trail != nullptr) options_.trail->BeginHost(options_.trail->StartAt(clock_.now()));
+    StartGroup(static_cast<uint32_t>(event.value));
+  }
 
   Status TakeEvent(const CqEvent& event) {
     const size_t host = event.node.index();
+    if (options_.trail != nullptr)
+      options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
     if (event.cqn != 0) return TakeEvent(node_of_cq_[host][event.cqn - NicState::kFirstCqn], {});
     // Something is wrong at this NIC: whose it is they know themselves.
     const std::vector<nic::ErrorEvent> errors = fabric_.device(event.node).TakeErrors();
@@ -217,11 +256,13 @@ class VirtualRun final : private TimeHandler {
 
   Status TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
     RunningGroup& group = running_[member.group];
-    if (group.is_done[member.node.index()]) return {};
+    if (group.is_done[member.node.index()] || (errors.empty() && Rearms(member))) return {};
     const Result<bool> done = group.armed->nodes()[member.node.index()].TakeEvents(errors);
     if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
     if (!*done) return {};
     group.is_done[member.node.index()] = true;
+    if (options_.trail != nullptr)
+      options_.trail->End(member.group, member.node, options_.trail->host_step());
     result_.groups[member.group].nodes[member.node.index()].completion = clock_.now();
     if (--group.left != 0) return {};
     --left_;
@@ -229,14 +270,50 @@ class VirtualRun final : private TimeHandler {
       if (groups_[next].start <= clock_.now()) {
         StartGroup(next);
       } else {
-        clock_.Schedule(groups_[next].start, *this, {.subject = nullptr, .value = next, .what = 0});
+        clock_.Schedule(groups_[next].start, *this, {.value = next, .what = kStartDue});
       }
     }
     return {};
   }
 
+  /// True while the host is at work on what it will have written then. What becomes free meanwhile, it
+  /// writes as well.
+  bool Rearms(const Member& member) {
+    const RearmCosts& costs = options_.rearm;
+    if (costs.send == 0 && costs.receive == 0) return false;
+    RunningGroup& group = running_[member.group];
+    Rearming& it = group.rearming[member.node.index()];
+    if (it.until > clock_.now()) return true;
+    const nic::QueueFeed::Count count = group.armed->nodes()[member.node.index()].Refillable();
+    const Picoseconds cost =
+        static_cast<Picoseconds>(count.sends - it.count.sends) * costs.send +
+        static_cast<Picoseconds>(count.receives - it.count.receives) * costs.receive;
+    it.count = count;
+    if (cost == 0) {
+      it.count = {};
+      return false;
+    }
+    it.until = After(clock_.now(), cost);
+    if (options_.trail != nullptr) it.step = options_.trail->host_step();
+    clock_.Schedule(
+        it.until, *this,
+        {.value = uint64_t{member.group} << 32 | member.node.value, .what = kRearmedDue});
+    result_.groups[member.group].nodes[member.node.index()].rearming += cost;
+    return true;
+  }
+
+  Status EndRearming(const Member& member) {
+    if (options_.trail != nullptr) {
+      const StepId begin = running_[member.group].rearming[member.node.index()].step;
+      options_.trail->BeginHost(
+          options_.trail->Push(clock_.now(), begin, TimeCause::kPost, kNoMessage));
+    }
+    return TakeEvent(member, {});
+  }
+
   /// The first group that is not through.
   Status Stuck() {
+    PREPOST_RETURN_IF_ERROR(CheckWithinTime(clock_, network_));
     const auto group =
         std::ranges::find_if(running_, [](const RunningGroup& it) { return it.left != 0; });
     const auto index = static_cast<uint32_t>(group - running_.begin());
@@ -265,24 +342,20 @@ class VirtualRun final : private TimeHandler {
   std::vector<std::vector<Member>> nodes_at_;       // by host
   std::vector<std::vector<Member>> node_of_cq_;     // by host, by number from the first on
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
+  std::vector<Member> rearmed_;                     // their time has come
   size_t left_;                                     // groups
   bool can_report_ = true;                          // the whole queue program is there
   VirtualOffloads result_;
 };
 
-}  // namespace
-
-Status CheckCosts(const NicCosts& costs) {
-  for (const Picoseconds cost : {costs.wqe, costs.wait, costs.cqe, costs.doorbell}) {
-    if (cost < 0) return Rejected(fmt::format("a NIC's step takes {} ps", cost));
-  }
-  for (const Picoseconds timer : {costs.rnr_timer, costs.ack_timeout}) {
-    if (timer <= 0) return Rejected(fmt::format("a timer of {} ps, expected 1 or more", timer));
+Status CheckRearmCosts(const RearmCosts& costs) {
+  for (const Picoseconds cost : {costs.send, costs.receive}) {
+    if (cost >= 0 && cost <= kStepMax) continue;
+    return Rejected(
+        fmt::format("a host writes a WQE in {} ps, expected from 0 to {}", cost, kStepMax));
   }
   return {};
 }
-
-namespace {
 
 /// `programs` are by group, `given_up` may be null, or is that of the only group.
 Result<VirtualOffloads> RunPrograms(std::span<const VirtualGroup> groups,
@@ -292,6 +365,7 @@ Result<VirtualOffloads> RunPrograms(std::span<const VirtualGroup> groups,
   const auto hosts = static_cast<uint32_t>(network.nodes.size());
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, hosts));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.costs));
+  PREPOST_RETURN_IF_ERROR(CheckRearmCosts(options.rearm));
   PREPOST_RETURN_IF_ERROR(CheckGroups(groups, hosts));
   Result<FluidNetwork> fluid = FluidNetwork::Make(network);
   if (!fluid.ok()) return fluid.status();

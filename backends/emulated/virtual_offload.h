@@ -4,9 +4,9 @@
 // that they would in a real run, on a modelled network (docs/virtual-time.md); a payload is a tag
 // per block, checked on delivery. All that it tells is modelled.
 //
-// Hosts do what they do in a real run: arm, ring, and wait for the final completion. Here they are
-// ideal ones, which see an event when it comes and write rings again in no time. Several groups may
-// go at once, each with its own queues and memory, and share NICs and links.
+// Hosts do what they do in a real run: arm, ring, and wait for the final completion. They see an event
+// when it comes, and take what `rearm` says to write rings again. Several groups may go at once,
+// each with its own queues and memory, and share NICs and links.
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 
@@ -19,6 +19,7 @@
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
+#include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/backends/nic/lower.h"
@@ -40,8 +41,15 @@ enum class VirtualStep : uint8_t {
 inline constexpr std::array<std::string_view, 5> kVirtualStepNames = {"lower", "make", "arm", "run",
                                                                       "check"};
 
+/// What a host takes to write one WQE into a ring that is used again, with its doorbell.
+struct RearmCosts {
+  Picoseconds send = 0;
+  Picoseconds receive = 0;
+};
+
 struct VirtualOffloadOptions {
   NicCosts costs = {};
+  RearmCosts rearm = {};
   nic::LowerOptions lower = {};
   bool validate = true;  ///< what is armed, as a real run does before it rings
   /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.
@@ -49,7 +57,9 @@ struct VirtualOffloadOptions {
   /// program is given up as rings are filled, if the run has made it for one group alone. Of a run
   /// that is stuck less can be said then.
   bool keep_cqes = true;
-  Checkpoint checkpoint = {};                  ///< called now and then; may be empty
+  Checkpoint checkpoint = {};  ///< called now and then; may be empty
+  /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
+  TimeTrail* trail = nullptr;
   std::function<void(VirtualStep)> done = {};  ///< told of each step's end; may be empty
 };
 
@@ -59,7 +69,9 @@ struct VirtualOffload {
     Picoseconds doorbells = 0;   ///< the NIC has been told of the first ring of every queue
     Picoseconds completion = 0;  ///< the final CQE
     uint64_t wqes = 0;           ///< that the host has written
+    uint64_t rings = 0;          ///< doorbells that start it
     uint64_t rearms = 0;         ///< rings written again
+    Picoseconds rearming = 0;    ///< its host has spent on that
   };
   struct Link {
     Resource resource;
@@ -84,9 +96,6 @@ struct VirtualOffloads {
   std::vector<VirtualOffload::Link> links;  ///< those that carried something, by kind and index
   EngineCounters counters;
 };
-
-/// Errors (kRejected): costs that are negative, timers of 0.
-Status CheckCosts(const NicCosts& costs);
 
 /// Lowers `plan` and runs it on `network`. Errors (kRejected): a plan that is not valid or does not
 /// fit the profile, a network that cannot be modelled, costs that are negative, timers of 0; a run

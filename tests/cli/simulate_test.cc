@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -96,6 +98,159 @@ TEST_F(SimulateTest, ATopologyTakesTheNetworksPlace) {
   EXPECT_NEAR(json["bound_seconds"].get<double>(), 8.388608e-3, 1e-9);
 }
 
+// Catches slow paths that slow nothing, everything, or the bound too much.
+TEST_F(SimulateTest, SlowPathsAndNodes) {
+  const Json plain = SimulateJson({});
+  const Json path = SimulateJson({"--slow", "0->1=0.5"});
+  const Json node = SimulateJson({"--slow", "3=0.25"});
+  for (const char* executor : {"offload", "cpu"}) {
+    SCOPED_TRACE(executor);
+    const double time = plain[executor]["completion_seconds"];
+    EXPECT_GT(path[executor]["completion_seconds"], time);
+    EXPECT_LT(path[executor]["completion_seconds"], 2 * time);
+    EXPECT_GE(node[executor]["of_bound"].get<double>(), 1.0);
+    const Json& links = path[executor]["links"];
+    EXPECT_TRUE(std::ranges::any_of(links, [](const Json& link) {
+      return link["kind"] == "pair" && link["from"] == 0 && link["to"] == 1 && link["bytes"] > 0;
+    }));
+  }
+  EXPECT_EQ(path["bound_seconds"], plain["bound_seconds"]) << "there are ways around it";
+  EXPECT_NEAR(node["bound_seconds"].get<double>(), 4 * plain["bound_seconds"].get<double>(), 1e-9);
+  const auto random = [&](const std::string& seed) {
+    return SimulateJson({"--slow", "random=0.2,factor=0.1", "--executor", "offload", "--seed", seed,
+                         "--slow", "5->6=0.1"});
+  };
+  EXPECT_EQ(random("1"), random("1"));
+  EXPECT_NE(random("1")["offload"], random("2")["offload"]);
+  EXPECT_EQ(SimulateJson({"--slow", "random=0,factor=0.1"})["offload"], plain["offload"]);
+}
+
+TEST_F(SimulateTest, PreemptionsInPlaceOfTheProfiles) {
+  const Json plain = SimulateJson({});
+  const Json often = SimulateJson({"--preempt", "rate=5000,for=20us"});
+  EXPECT_EQ(often["offload"], plain["offload"]);
+  EXPECT_GT(often["cpu"]["delayed_seconds"], 0);
+  EXPECT_GT(often["cpu"]["completion_seconds"], plain["cpu"]["completion_seconds"]);
+  EXPECT_NE(SimulateJson({"--preempt", "rate=5000,for=20us,lengths=exponential"})["cpu"],
+            often["cpu"]);
+}
+
+// Catches groups that do not share, that are not rotated, and sums and means that are not.
+TEST_F(SimulateTest, RotatedGroups) {
+  const Json plain = SimulateJson({});
+  const Json one = SimulateJson({"--groups", "1"});
+  const Json three = SimulateJson({"--groups", "3"});
+  for (const char* executor : {"offload", "cpu"}) {
+    SCOPED_TRACE(executor);
+    EXPECT_EQ(one[executor]["completion_seconds"], plain[executor]["completion_seconds"]);
+    EXPECT_EQ(one[executor]["of_bound"], plain[executor]["of_bound"]);
+    const Json& run = three[executor];
+    EXPECT_GE(run["of_bound"].get<double>(), 1.0);
+    double mean = 0, last = 0, square = 0;
+    ASSERT_EQ(run["groups"].size(), 3u);
+    for (size_t g = 0; g < 3; ++g) {
+      const Json& group = run["groups"][g];
+      EXPECT_EQ(group["root"], g);
+      EXPECT_EQ(group["latency_seconds"], group["completion_seconds"]);
+      mean += group["latency_seconds"].get<double>() / 3;
+      last = std::max(last, group["completion_seconds"].get<double>());
+    }
+    for (const Json& group : run["groups"]) {
+      square += std::pow(group["latency_seconds"].get<double>() - mean, 2) / 3;
+    }
+    EXPECT_DOUBLE_EQ(run["completion_seconds"], last);
+    EXPECT_NEAR(run["latency_mean_seconds"], mean, 1e-12);
+    EXPECT_NEAR(run["latency_deviation_seconds"], std::sqrt(square), 1e-12);
+    EXPECT_DOUBLE_EQ(run["aggregate_bytes_per_second"], 3 * 8 * 1048576 / last);
+    EXPECT_GT(last, 2 * plain[executor]["completion_seconds"].get<double>());
+  }
+  const std::string text = Simulate({"--groups", "3"});
+  EXPECT_THAT(text, HasSubstr("modelled, with the profile Fractus"));
+  EXPECT_THAT(text, HasSubstr("group 2, root 2"));
+}
+
+class SimulateWorkloadTest : public SimulateTest {
+ protected:
+  static Json Run(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus"), "--json"});
+    Command command(flags);
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    return Json::parse(command.out());
+  }
+  std::string Write(const std::string& groups) {
+    std::ofstream(path_) << R"({"format": "prepost.workload", "version": "1.0", "hosts": 9,
+        "spec": {"block_bytes": 1048576}, "groups": [)"
+                         << groups << "]}";
+    return path_;
+  }
+  const std::string path_ = folder_ / "workload.json";
+};
+
+// Catches groups with another plan, at another time or on other hosts than the file says.
+TEST_F(SimulateWorkloadTest, GroupsAreWhatTheFileSays) {
+  const Json plain = SimulateJson({});
+  const Json run = Run({"--workload", Write(R"(
+      {"plan": "plan.json"},
+      {"plan": "plan.json", "hosts": [8, 1, 2, 3, 4, 5, 6, 7], "after": 0},
+      {"spec": {"message_bytes": 8388608}, "hosts": [7, 1, 2, 3, 4, 5, 6, 0], "start": "1s"},
+      {"spec": {"message_bytes": 1048576, "algorithm": "chain"}, "hosts": [8, 0], "start": 2})")});
+  EXPECT_EQ(run["modelled"], true);
+  EXPECT_EQ(run["hosts"], 9);
+  EXPECT_EQ(run["groups"], 4);
+  for (const char* executor : {"offload", "cpu"}) {
+    SCOPED_TRACE(executor);
+    const double alone = plain[executor]["completion_seconds"];
+    const Json& groups = run[executor]["groups"];
+    const auto figure = [&](size_t group, const char* key) {
+      return groups[group][key].get<double>();
+    };
+    EXPECT_DOUBLE_EQ(figure(0, "completion_seconds"), alone);
+    EXPECT_DOUBLE_EQ(figure(1, "start_seconds"), figure(0, "completion_seconds"));
+    EXPECT_DOUBLE_EQ(figure(1, "waited_seconds"), figure(0, "completion_seconds"));
+    EXPECT_NEAR(figure(1, "latency_seconds"), alone, 1e-9 + 0.01 * alone);
+    EXPECT_EQ(groups[2]["root"], 7);
+    EXPECT_EQ(figure(2, "start_seconds"), 1);
+    EXPECT_EQ(figure(2, "waited_seconds"), 0);
+    EXPECT_GT(figure(3, "completion_seconds"), 2);
+    EXPECT_LT(figure(3, "latency_seconds"), alone);
+    EXPECT_EQ(groups[3]["message_bytes"], 1048576);
+    EXPECT_DOUBLE_EQ(run[executor]["completion_seconds"], figure(3, "completion_seconds"));
+    EXPECT_EQ(run[executor]["latency_p1_seconds"], groups[3]["latency_seconds"]);
+    EXPECT_EQ(run[executor]["latency_p25_seconds"], groups[3]["latency_seconds"]);
+    EXPECT_GT(run[executor]["latency_p50_seconds"], groups[3]["latency_seconds"]);
+    EXPECT_GE(run[executor]["of_bound"].get<double>(), 1.0);
+  }
+}
+
+// Host 8 is in the second group only.
+TEST_F(SimulateWorkloadTest, LinksAndDelaysAreThoseOfHosts) {
+  const std::string file = Write(R"({"spec": {"message_bytes": 9999999}, "hosts": [0, 1]},
+                                    {"spec": {"message_bytes": 9999999}, "hosts": [3, 8]})");
+  const Json plain = Run({"--workload", file});
+  for (const auto& flags : std::vector<std::vector<std::string>>{
+           {"--slow", "3->8=0.5"}, {"--slow", "8=0.5"}, {"--delay", "node=8,at=0s,for=3ms"}}) {
+    const Json other = Run({"--workload", file, flags[0], flags[1]});
+    EXPECT_EQ(other["cpu"]["groups"][0], plain["cpu"]["groups"][0]);
+    EXPECT_GT(other["cpu"]["groups"][1]["latency_seconds"],
+              plain["cpu"]["groups"][1]["latency_seconds"]);
+  }
+}
+
+TEST_F(SimulateWorkloadTest, StandsAlone) {
+  const std::string file = Write(R"({"spec": {"message_bytes": 10}})");
+  const auto expect = [&](std::vector<std::string> flags, int code, const std::string& message) {
+    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus"), "--workload", file});
+    test::ExpectRefused(flags, code, message, folder_);
+  };
+  expect({plan_}, 2, "--workload says what is sent");
+  expect({"--nodes", "3"}, 2, "--workload says what is sent");
+  expect({"--groups", "3"}, 2, "--workload says what is sent");
+  expect({"--message-bytes", "3"}, 2, "--workload says what is sent");
+  expect({"--delay", "node=9,at=1s,for=1s"}, 2, "the nodes are 0 to 8");
+  std::ofstream(file) << "{";
+  expect({}, 1, "workload.json:1:1: ");
+}
+
 TEST_F(SimulateTest, OneNodeNeedsNoTime) {
   Command compile({"compile", "--nodes", "1", "--message-bytes", "5", "-o", plan_});
   ASSERT_EQ(compile.Wait(), 0);
@@ -118,6 +273,28 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--delay", "node=1,at=1,for=1s"}, 2, "'1' is no latency");
   expect({"--delay", "node=1,node=2,at=1s,for=1s"}, 2, "'node' is there twice");
   expect({"--delay", "node=1,at=1s,for=1s,x=3"}, 2, "'x=3' is unknown");
+  expect({"--slow", "0->8=0.5"}, 2, "no node '8', the nodes are 0 to 7");
+  expect({"--slow", "0->0=0.5"}, 2, "a node sends nothing to itself");
+  expect({"--slow", "0->1=0"}, 2, "the factor '0' is not above 0 and at most 1");
+  expect({"--slow", "0->1=nan"}, 2, "the factor 'nan' is not above 0");
+  expect({"--slow", "4=1.5"}, 2, "the factor '1.5' is not above 0");
+  expect({"--slow", "0-1=0.5"}, 2, "no node '0-1'");
+  expect({"--slow", "0->1"}, 2, "no factor");
+  expect({"--slow", "0->1=0.5", "--slow", "0->1=0.6"}, 2, "the pair 0->1 is there twice");
+  expect({"--slow", "2=0.5", "--slow", "2=0.6"}, 2, "node 2 is there twice");
+  expect({"--slow", "random=2,factor=0.5"}, 2, "the probability '2' is not from 0 to 1");
+  expect({"--slow", "random=0.5"}, 2, "no factor");
+  expect({"--slow", "random=0.5,factor=2"}, 2, "the factor '2' is not above 0");
+  expect({"--slow", "0->1=1e-13"}, 1, "too far apart");
+  expect({"--preempt", "rate=100"}, 2, "a part is missing");
+  expect({"--preempt", "rate=100,for=1"}, 2, "'1' is no latency");
+  expect({"--preempt", "rate=x,for=1us"}, 2, "the rate is no number");
+  expect({"--preempt", "rate=0,for=1us"}, 2, "too small");
+  expect({"--preempt", "rate=1,rate=2,for=1us"}, 2, "'rate' is there twice");
+  expect({"--preempt", "rate=1,for=1us,lengths=long"}, 2, "neither fixed nor exponential");
+  expect({"--preempt", "rate=1,for=1us,at=3us"}, 2, "'at=3us' is unknown");
+  expect({"--executor", "offload", "--preempt", "rate=1,for=1us"}, 2, "do not notice it");
+  expect({"--groups", "0"}, 2, "--groups");
   expect({"--executor", "offload", "--delay", "node=1,at=1s,for=1s"}, 2, "do not notice");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
   ExpectRefused({"--profile", Profile("tcp-10g"), "--executor", "offload"}, 1, "over TCP");

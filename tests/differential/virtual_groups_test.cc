@@ -294,6 +294,58 @@ TEST(VirtualOffloadsTest, GroupsWithShortRings) {
   }
 }
 
+/// Blocks of a megabyte, ready window=1 and send_window=1, a path of factor `a` between every two
+/// nodes of some pair: bandwidth, of that without it.
+double Kept(Kind kind, const Plan& plan, NodeId from, NodeId to, double a) {
+  const uint32_t nodes = plan.header().nodes;
+  const auto time = [&](const Network& network) {
+    const VirtualGroup group{.plan = &plan};
+    return static_cast<double>(kind == Kind::kOffload
+                                   ? TimesOf(RunVirtualOffloads({&group, 1}, network))[0].completion
+                                   : TimesOf(RunVirtualHosts({&group, 1}, network))[0].completion);
+  };
+  Network slow = MakeNetwork(nodes);
+  slow.pairs.push_back({from, to, 1e9 * a});
+  return time(MakeNetwork(nodes)) / time(slow);
+}
+
+// RDMC 4.5: the binomial pipeline uses a path in one round of l = log2 n only, so one of factor a
+// takes l + 1/a - 1 rounds where l were: l a / (1 + (l - 1) a) of the bandwidth is kept. A chain uses
+// it in each. Whichever path it is, of those that it uses.
+TEST_P(VirtualGroupsTest, OneSlowPathCostsAPipelineLittle) {
+  for (const uint32_t l : {2u, 3u, 4u, 6u}) {
+    const uint32_t nodes = 1 << l;
+    const Plan plan = PlanFor("binomial_pipeline", nodes, 240);
+    const Plan chain = PlanFor("chain", nodes, 240);
+    for (const double a : {0.9, 0.5, 0.2}) {
+      SCOPED_TRACE(fmt::format("n={} a={}", nodes, a));
+      const double kept = l * a / (1 + (l - 1) * a);
+      EXPECT_NEAR(Kept(GetParam(), plan, NodeId(0), NodeId(1), a), kept, 0.02);
+      EXPECT_NEAR(Kept(GetParam(), plan, NodeId(nodes - 1), NodeId(nodes / 2 - 1), a), kept, 0.02);
+      const double steps = 240 + nodes - 2;
+      EXPECT_NEAR(Kept(GetParam(), chain, NodeId(0), NodeId(1), a), steps / (steps + 240 / a - 240),
+                  1e-3);
+    }
+  }
+}
+
+// All that goes from one host to another has the path's rate together, whichever group it is of.
+TEST_P(VirtualGroupsTest, GroupsShareASlowPath) {
+  const Plan plan = PlanFor("chain", 2, 10);
+  Network network = MakeNetwork(3);
+  network.pairs = {{NodeId(0), NodeId(2), 0.25e9}};
+  const auto times = Run({{.plan = &plan, .hosts = Hosts({0, 2})},
+                          {.plan = &plan, .hosts = Hosts({0, 2})},
+                          {.plan = &plan, .hosts = Hosts({0, 1})},
+                          {.plan = &plan, .hosts = Hosts({2, 0})}},
+                         network);
+  ASSERT_EQ(times.size(), 4u);
+  EXPECT_EQ(times[0].completion, 2 * 4 * 10 * kBlockTime);
+  EXPECT_EQ(times[1].completion, 2 * 4 * 10 * kBlockTime);
+  EXPECT_NEAR(static_cast<double>(times[2].completion), 10 * kBlockTime / 0.75, 20);
+  EXPECT_EQ(times[3].completion, 10 * kBlockTime);
+}
+
 TEST_P(VirtualGroupsTest, SaysWhatCannotBeRun) {
   const Plan plan = PlanFor("chain", 3, 2);
   const VirtualGroup all{.plan = &plan};

@@ -100,6 +100,21 @@ TEST(BoundSecondsTest, CopiesThroughTheCore) {
 
 // By hand: two racks, 1 s in a rack and 10 s between. Catches a crossing for every round or none,
 // latencies of links that nobody has, and rounds that ports make fewer.
+// A port whose every path is slow carries what they do together; with one that is not, all of it.
+TEST(BoundSecondsTest, PathsWithRatesOfTheirOwn) {
+  Network network = Network::Uniform(3);
+  const auto longest = [&] { return BoundSeconds(network, NodeId(0), 12).front(); };
+  EXPECT_EQ(longest().seconds, 12);
+  network.pairs = {{NodeId(0), NodeId(1), 0.25}, {NodeId(0), NodeId(2), 0.5}};
+  EXPECT_EQ(longest().seconds, 16);
+  EXPECT_EQ(longest().cut, "port out of the root, node 0");
+  network.pairs = {{NodeId(0), NodeId(1), 0.25}};
+  EXPECT_EQ(longest().seconds, 12) << "there is a way by node 2";
+  network.pairs = {{NodeId(0), NodeId(2), 0.25}, {NodeId(1), NodeId(2), 0.25}};
+  EXPECT_EQ(longest().seconds, 24);
+  EXPECT_EQ(longest().cut, "port into node 2");
+}
+
 TEST(BoundLatencyTest, ByHand) {
   const auto bound = [](const std::vector<uint32_t>& rack_of, double in_rack, double between,
                         uint32_t ports = 1) {

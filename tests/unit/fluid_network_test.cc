@@ -97,6 +97,9 @@ class Reference {
   std::vector<Resource> PathOf(const Transfer& it) const {
     std::vector<Resource> path = {{ResourceKind::kNodeOut, it.from.value},
                                   {ResourceKind::kNodeIn, it.to.value}};
+    if (const auto pair = network_.PairOf(it.from, it.to)) {
+      path.push_back({ResourceKind::kPair, *pair});
+    }
     const uint32_t up = network_.nodes[it.from.index()].rack;
     const uint32_t down = network_.nodes[it.to.index()].rack;
     if (up == down) return path;
@@ -147,7 +150,29 @@ class Reference {
 Network RandomNetwork(test::Random& random) {
   const Topology topology = test::RandomTopology(random, 4);
   const auto nodes = static_cast<uint32_t>(topology.hosts.size());
-  return *NetworkOf(topology, nodes);
+  Network network = *NetworkOf(topology, nodes);
+  if (random.Coin()) return network;
+  for (uint32_t from = 0; from < nodes; ++from) {
+    for (uint32_t to = 0; to < nodes; ++to) {
+      if (from == to || random.Below(3) != 0) continue;
+      network.pairs.push_back({.from = NodeId(from),
+                               .to = NodeId(to),
+                               .rate = network.nodes[from].out_rate / random.Between(1, 5)});
+    }
+  }
+  return network;
+}
+
+/// The same where node i is node `new_node[i]`.
+Network Renumbered(const Network& network, const std::vector<uint32_t>& new_node) {
+  Network other = network;
+  for (size_t n = 0; n < new_node.size(); ++n) other.nodes[new_node[n]] = network.nodes[n];
+  for (Network::Pair& pair : other.pairs) {
+    pair.from = NodeId(new_node[pair.from.index()]);
+    pair.to = NodeId(new_node[pair.to.index()]);
+  }
+  std::ranges::sort(other.pairs, {}, [](const auto& it) { return std::pair(it.from, it.to); });
+  return other;
 }
 
 /// Some start at the same times, some have the same size: ties.
@@ -195,8 +220,7 @@ TEST(FluidNetworkTest, NumbersAndOrderMakeNoDifference) {
     std::vector<size_t> order(transfers.size());
     std::iota(order.begin(), order.end(), size_t{0});
     random.Shuffle(order);
-    Network other = network;
-    for (uint32_t n = 0; n < nodes; ++n) other.nodes[new_node[n]] = network.nodes[n];
+    const Network other = Renumbered(network, new_node);
     std::vector<Transfer> others;
     for (const size_t t : order) {
       Transfer it = transfers[t];
@@ -247,6 +271,20 @@ TEST(FluidNetworkTest, SharesAreMaxMinFair) {
             (std::vector<Picoseconds>{5'000'000, 5'000'000, 2'000'000}));
 }
 
+// All that node 0 sends to node 1 has 4 GB/s, whatever else is there; what that leaves others have.
+TEST(FluidNetworkTest, APairHasARateOfItsOwn) {
+  Network network = FourNodes();
+  network.pairs.push_back({.from = NodeId(0), .to = NodeId(1), .rate = 4e9});
+  EXPECT_EQ(RunFluid(network, {{0, NodeId(0), NodeId(1), 4000},
+                               {0, NodeId(0), NodeId(1), 4000},
+                               {0, NodeId(0), NodeId(2), 6000},
+                               {0, NodeId(1), NodeId(0), 10'000}}),
+            (std::vector<Picoseconds>{2'000'000, 2'000'000, 1'000'000, 1'000'000}));
+  FluidNetwork fluid = *FluidNetwork::Make(network);
+  EXPECT_EQ(fluid.TimeAlone(NodeId(0), NodeId(1), 4), 1000);
+  EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kPair, 0}));
+}
+
 TEST(FluidNetworkTest, LinksCountBytesAndBusyTime) {
   FluidNetwork fluid = *FluidNetwork::Make(FourNodes());
   int owner = 0;
@@ -268,6 +306,33 @@ TEST(FluidNetworkTest, LinksCountBytesAndBusyTime) {
   EXPECT_EQ(fluid.UseOf({ResourceKind::kCore, 0}, now).bytes, 0u);
 }
 
+// A link of few units of rate and more flows than those: all end, and it is told.
+TEST(FluidNetworkTest, TellsOfLinksThatTooManyShare) {
+  Network network = Network::Uniform(2);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  network.nodes[1].in_rate = 64;  // of 2^-10 bytes/s
+  for (const size_t flows : {size_t{65'536}, size_t{65'537}}) {
+    FluidNetwork fluid = *FluidNetwork::Make(network);
+    char owner = 0;
+    for (size_t i = 0; i < flows; ++i) fluid.Start(0, NodeId(0), NodeId(1), 1, &owner);
+    Picoseconds now = 0;
+    std::vector<void*> owners(flows);
+    while (fluid.flows() != 0) {
+      now = fluid.NextEvent(now);
+      ASSERT_NE(now, kNever);
+      fluid.TakeEnded(now, owners);
+    }
+    if (flows == 65'536) {
+      EXPECT_TRUE(fluid.CheckShares().ok());
+      EXPECT_EQ(now, 1024 * kPicosecondsPerSecond);
+    } else {
+      EXPECT_EQ(fluid.CheckShares().ToString(),
+                "more messages at once on one link of 64 bytes/s than its rate can be divided "
+                "among: 65536");
+    }
+  }
+}
+
 TEST(FluidNetworkTest, RefusesWhatItCannotCount) {
   const auto error = [](const Network& network) {
     return FluidNetwork::Make(network).status().ToString();
@@ -283,6 +348,17 @@ TEST(FluidNetworkTest, RefusesWhatItCannotCount) {
   EXPECT_THAT(error(network), HasSubstr("a latency of 10000000 s"));
   network.rack_latency = -1;
   EXPECT_THAT(error(network), HasSubstr("a latency is negative"));
+  network = FourNodes();
+  network.pairs = {{NodeId(0), NodeId(4), 1e9}};
+  EXPECT_EQ(error(network), "a pair of nodes 0 and 4, expected two of 4");
+  network.pairs = {{NodeId(2), NodeId(2), 1e9}};
+  EXPECT_EQ(error(network), "a pair of nodes 2 and 2, expected two of 4");
+  network.pairs = {{NodeId(0), NodeId(1), 0}};
+  EXPECT_EQ(error(network), "the rate from node 0 to node 1 is not positive");
+  network.pairs = {{NodeId(0), NodeId(1), 1}};
+  EXPECT_THAT(error(network), HasSubstr("the path from node 0 to node 1 has 1 bytes/s"));
+  network.pairs = {{NodeId(0), NodeId(1), 1e9}, {NodeId(0), NodeId(1), 1e9}};
+  EXPECT_EQ(error(network), "the pair of nodes 0 and 1 is out of order or there twice");
 }
 
 }  // namespace

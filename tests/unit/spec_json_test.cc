@@ -53,7 +53,7 @@ TEST(SpecJsonTest, SaysWhatIsWrong) {
   EXPECT_THAT(ErrorOf(R"(, "algoritm": "chain")"),
               HasSubstr("/algoritm: unknown key, did you mean 'algorithm'?"));
   EXPECT_THAT(ErrorOf(R"(, "nodes": "8")"),
-              HasSubstr("/nodes: expected an integer from 0 to 4294967295, found string \"8\""));
+              HasSubstr("/nodes: expected an integer from 1 to 4294967295, found string \"8\""));
   EXPECT_THAT(ErrorOf(R"(, "block_bytes": 0)"),
               HasSubstr("/block_bytes: expected 1 or more, found 0"));
   EXPECT_THAT(ErrorOf(R"(, "block_bytes": -1)"),

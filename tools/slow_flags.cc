@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/slow_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "prepost/ir/rate_text.h"
+
+namespace prepost::tools {
+namespace {
+
+Status Bad(const std::string& text, const std::string& why) {
+  return {StatusCode::kUsage,
+          fmt::format("--slow: '{}': {}, expected 2->5=0.5, 3=0.5 or random=0.05,factor=0.5", text,
+                      why)};
+}
+
+template <typename Number>
+std::optional<Number> ParseAll(std::string_view text) {
+  Number number = 0;
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || last != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// Uniform in [0, 1), of a pair under a seed: SplitMix64 (Steele, Lea and Flood 2014) of both.
+double Draw(uint64_t seed, NodeId from, NodeId to) {
+  const auto mix = [](uint64_t z) {
+    z += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  };
+  const uint64_t bits = mix(mix(seed) ^ (uint64_t{from.value} << 32 | to.value));
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+/// Reads all --slow and then changes a network.
+class SlowReader {
+ public:
+  SlowReader(uint64_t seed, const Network& network)
+      : seed_(seed), network_(network), nodes_(static_cast<uint32_t>(network.nodes.size())) {}
+
+  Status Read(const std::string& text) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) return Bad(text, "no factor");
+    const std::string_view what = std::string_view(text).substr(0, equals);
+    const std::string_view value = std::string_view(text).substr(equals + 1);
+    if (what == "random") return ReadRandom(text, value);
+    const std::optional<double> factor = ParseAll<double>(value);
+    if (!factor || !(*factor > 0 && *factor <= 1)) return BadFactor(text, value);
+    const size_t arrow = what.find("->");
+    const std::optional<uint32_t> from = ParseAll<uint32_t>(what.substr(0, arrow));
+    if (!from || *from >= nodes_) return BadNode(text, what.substr(0, arrow));
+    if (arrow == std::string_view::npos) {
+      if (!slow_nodes_.emplace(*from, *factor).second)
+        return Bad(text, fmt::format("node {} is there twice", *from));
+      return {};
+    }
+    const std::optional<uint32_t> to = ParseAll<uint32_t>(what.substr(arrow + 2));
+    if (!to || *to >= nodes_) return BadNode(text, what.substr(arrow + 2));
+    if (from == to) return Bad(text, "a node sends nothing to itself");
+    if (!pairs_.emplace(std::pair(NodeId(*from), NodeId(*to)), *factor).second)
+      return Bad(text, fmt::format("the pair {}->{} is there twice", *from, *to));
+    return {};
+  }
+
+  void Apply(Network* network) {
+    for (uint32_t from = 0; random_ && from < nodes_; ++from) {
+      for (uint32_t to = 0; to < nodes_; ++to) {
+        const std::pair pair{NodeId(from), NodeId(to)};
+        if (from == to || Draw(seed_, pair.first, pair.second) >= random_->probability) continue;
+        const auto [it, is_new] = pairs_.emplace(pair, random_->factor);
+        if (!is_new) it->second = std::min(it->second, random_->factor);
+      }
+    }
+    for (const auto& [pair, factor] : pairs_) {
+      const double rate = std::min(network_.nodes[pair.first.index()].out_rate,
+                                   network_.nodes[pair.second.index()].in_rate);
+      network->pairs.push_back({pair.first, pair.second, rate * factor});
+    }
+    for (const auto& [node, factor] : slow_nodes_) {
+      network->nodes[node].out_rate *= factor;
+      network->nodes[node].in_rate *= factor;
+    }
+  }
+
+ private:
+  struct Random {
+    double probability = 0;
+    double factor = 1;
+  };
+
+  static Status BadFactor(const std::string& text, std::string_view value) {
+    return Bad(text, fmt::format("the factor '{}' is not above 0 and at most 1", value));
+  }
+  Status BadNode(const std::string& text, std::string_view value) const {
+    return Bad(text, fmt::format("no node '{}', the nodes are 0 to {}", value, nodes_ - 1));
+  }
+
+  Status ReadRandom(const std::string& text, std::string_view value) {
+    if (random_) return Bad(text, "random is there twice");
+    constexpr std::string_view kFactor = ",factor=";
+    const size_t comma = value.find(kFactor);
+    if (comma == std::string_view::npos) return Bad(text, "no factor");
+    const std::optional<double> probability = ParseAll<double>(value.substr(0, comma));
+    if (!probability || !(*probability >= 0 && *probability <= 1)) {
+      return Bad(text,
+                 fmt::format("the probability '{}' is not from 0 to 1", value.substr(0, comma)));
+    }
+    value.remove_prefix(comma + kFactor.size());
+    const std::optional<double> factor = ParseAll<double>(value);
+    if (!factor || !(*factor > 0 && *factor <= 1)) return BadFactor(text, value);
+    random_ = {*probability, *factor};
+    return {};
+  }
+
+  const uint64_t seed_;
+  const Network network_;  // as it was
+  const uint32_t nodes_;
+  std::optional<Random> random_;
+  std::map<std::pair<NodeId, NodeId>, double> pairs_;
+  std::map<uint32_t, double> slow_nodes_;
+};
+
+}  // namespace
+
+void SlowFlags::AddTo(CLI::App& command) {
+  command
+      .add_option("--slow", slow,
+                  "A slow path, 2->5=0.5 of its rate; a slow node, 3=0.5; or some paths, drawn by "
+                  "--seed: random=0.05,factor=0.5; may be given again")
+      ->type_name("S")
+      ->allow_extra_args(false);
+  command
+      .add_option("--preempt", preempt,
+                  "Something else takes cores at random, in place of the profile's: "
+                  "rate=100,for=100us (per second of a core), lengths=exponential")
+      ->type_name("P");
+}
+
+Status SlowFlags::ApplyTo(uint64_t seed, Network* network) const {
+  if (slow.empty()) return {};
+  SlowReader reader(seed, *network);
+  for (const std::string& text : slow) PREPOST_RETURN_IF_ERROR(reader.Read(text));
+  reader.Apply(network);
+  return {};
+}
+
+Result<std::vector<std::string>> SlowFlags::Settings() const {
+  if (preempt.empty()) return std::vector<std::string>();
+  const auto bad = [this](const std::string& why) {
+    return Status(StatusCode::kUsage,
+                  fmt::format("--preempt: '{}': {}, expected rate=100,for=100us or "
+                              "rate=100,for=100us,lengths=exponential",
+                              preempt, why));
+  };
+  std::map<std::string, std::string> values;
+  for (size_t begin = 0; begin <= preempt.size();) {
+    const size_t end = std::min(preempt.find(',', begin), preempt.size());
+    const std::string part = preempt.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t equals = part.find('=');
+    const std::string key = part.substr(0, equals);
+    if (equals == std::string::npos || (key != "rate" && key != "for" && key != "lengths"))
+      return bad(fmt::format("'{}' is unknown", part));
+    if (!values.emplace(key, part.substr(equals + 1)).second)
+      return bad(fmt::format("'{}' is there twice", key));
+  }
+  if (!values.contains("rate") || !values.contains("for")) return bad("a part is missing");
+  if (!ParseAll<double>(values["rate"])) return bad("the rate is no number");
+  if (const Result<double> length = ParseLatency(values["for"]); !length.ok())
+    return bad(length.status().message());
+  const std::string lengths = values.contains("lengths") ? values["lengths"] : "fixed";
+  if (lengths != "fixed" && lengths != "exponential")
+    return bad(fmt::format("'{}' is neither fixed nor exponential", lengths));
+  return std::vector<std::string>{"host.preemption.rate=" + values["rate"],
+                                  "host.preemption.length=" + values["for"],
+                                  "host.preemption.lengths=" + lengths};
+}
+
+}  // namespace prepost::tools
