@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What virtual time itself costs: time and memory against size, as bench/virtual_bench measures them on this machine's clock; so only
+"""What virtual time itself costs: time against size, as bench/virtual_bench measures them on this machine's clock; so only
 `scripts/figures --measure` makes these data anew."""
 
 from . import style
@@ -14,7 +14,7 @@ EXECUTORS = {"inline": "preposted", "cpu": "CPU-driven"}
 
 def rows(simulator, quick):
     sizes = SIZES[:1] if quick else SIZES
-    kept = ("nodes", "blocks", "executor", "transfers", "run_s", "total_s", "transfers_per_s", "peak_mb")
+    kept = ("nodes", "blocks", "executor", "transfers", "run_s", "total_s", "transfers_per_s")
     measured = simulator.bench(
         [f"{nodes}x{blocks}" for nodes, blocks in sizes], ["--executor", *EXECUTORS, "--costs", "typical", "--repeat", "3"]
     )
@@ -67,13 +67,10 @@ def table(rows_):
             [
                 f"{row['nodes']} x {row['blocks']}",
                 f"{float(row['transfers']):,.0f}",
-                *(
-                    f"{float(it['transfers_per_s']) / 1e6:.2f}, {float(it['total_s']):.2f} s, {float(it['peak_mb']):.0f} MB"
-                    for it in both
-                ),
+                *(f"{float(it['transfers_per_s']) / 1e6:.2f}, {float(it['total_s']):.2f} s" for it in both),
             ]
         )
-    return ["nodes x blocks", "transfers", *(f"{name}: M/s in run, all, peak memory" for name in EXECUTORS.values())], cells
+    return ["nodes x blocks", "transfers", *(f"{name}: M/s in run, all" for name in EXECUTORS.values())], cells
 
 
 FIGURES = [
@@ -81,7 +78,7 @@ FIGURES = [
         "cost",
         "",
         "What it costs to reckon this: `bench/virtual_bench`, a binomial pipeline with typical costs, medians of 3 runs on one core of a 2-core x86-64 "
-        "virtual machine. Made by `scripts/figures --only cost --measure`.",
+        "virtual machine that was busy otherwise. Made by `scripts/figures --only cost --measure`.",
         rows,
         ("nodes", "blocks", "executor"),
         draw,

@@ -74,8 +74,9 @@ def line(axes, x, y, index, label, **rest):
 
 
 def from_zero(axes):
-    """The y axis from 0 to a little above the highest point."""
-    axes.set_ylim(0, 1.06 * axes.dataLim.y1)
+    """The y axis from 0 to a little above the highest point, if there is one: a few cases may leave panels empty."""
+    if axes.has_data() and axes.dataLim.y1 > 0:
+        axes.set_ylim(0, 1.06 * axes.dataLim.y1)
 
 
 def bytes_text(value, _position=None):
