@@ -310,6 +310,50 @@ TEST(VirtualCausesTest, ADelayIsToldAsOne) {
   EXPECT_EQ(Of(times, TimeCause::kStopped), 100 * kUs);
 }
 
+// Groups that share hosts, links and cores, and wait for each other: each node's end of each group.
+TEST(VirtualCausesTest, SeveralGroupsAddUp) {
+  const Profile profile = ReadProfileOf("fractus");
+  const Plan plan = PlanFor("binomial_pipeline", 5, 6, 4096, "window=1", "1");
+  const Plan chain = PlanFor("chain", 4, 3, 4096);
+  const std::vector<VirtualGroup> groups = {
+      {.plan = &plan},
+      {.plan = &plan, .hosts = {NodeId(3), NodeId(1), NodeId(5), NodeId(0), NodeId(4)}},
+      {.plan = &chain, .hosts = {NodeId(2), NodeId(4), NodeId(0), NodeId(5)}, .start = 7 * kUs},
+      {.plan = &plan, .hosts = {}, .start = 9 * kUs, .after = 0},
+      {.plan = &chain, .hosts = {}, .start = 900 * kUs, .after = 1}};
+  const Network network = NetworkOf(profile.network, 6);
+  const auto expect_sums = [&](const TimeTrail& trail, const auto& run) {
+    for (uint32_t g = 0; g < groups.size(); ++g) {
+      for (uint32_t i = 0; i < run.groups[g].nodes.size(); ++i) {
+        SCOPED_TRACE(fmt::format("group {}, node {}", g, i));
+        const Picoseconds completion = run.groups[g].nodes[i].completion;
+        const CauseTimes times = SumOf(CriticalPath(trail, trail.EndOf(g, NodeId(i))));
+        EXPECT_EQ(std::accumulate(times.begin(), times.end(), Picoseconds{0}), completion);
+        EXPECT_EQ(Of(times, TimeCause::kOther), 0);
+        if (g == 4) {
+          EXPECT_GT(Of(times, TimeCause::kStart), 0);
+        }
+        const Picoseconds start = run.groups[g].start;
+        EXPECT_EQ(TimesOf(trail, g, NodeId(i), start).sum(), completion - start);
+      }
+    }
+  };
+  for (const uint32_t cores : {1u, 2u}) {
+    TimeTrail trail;
+    VirtualHostsOptions options = {
+        .nic = NicCostsOf(profile.nic), .host = HostCostsOf(profile), .trail = &trail};
+    options.host.cores = cores;
+    const auto run = RunVirtualHosts(groups, network, options);
+    ASSERT_TRUE(run.ok()) << run.status().ToString();
+    expect_sums(trail, *run);
+  }
+  TimeTrail trail;
+  const auto run =
+      RunVirtualOffloads(groups, network, {.costs = NicCostsOf(profile.nic), .trail = &trail});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  expect_sums(trail, *run);
+}
+
 // RDMC, "Pushing Bytes", Table 1: Stampede, 256 MB in blocks of 1 MB, 4 nodes; the farthest node.
 // The structure: 2 blocks come before its first one is there, and 255 after it; most of the rest is
 // waiting, about 1.8 us a block. Our hosts copy before they forward, which the paper's remote set-up
