@@ -41,6 +41,9 @@ Profile ReadProfileOf(const std::string& name) {
 struct Ran {
   std::vector<Picoseconds> completions;  ///< by node
   std::vector<LinkUse> uses;
+  uint64_t retries = 0;     ///< for receives
+  uint64_t rearms = 0;      ///< of rings
+  Picoseconds stopped = 0;  ///< hosts, by delays and preemptions
 };
 
 Ran RunOffload(const Plan& plan, const Network& network, const VirtualOffloadOptions& options) {
@@ -48,7 +51,11 @@ Ran RunOffload(const Plan& plan, const Network& network, const VirtualOffloadOpt
   EXPECT_TRUE(run.ok()) << run.status().ToString();
   Ran ran;
   if (!run.ok()) return ran;
-  for (const auto& node : run->nodes) ran.completions.push_back(node.completion);
+  for (const auto& node : run->nodes) {
+    ran.completions.push_back(node.completion);
+    ran.rearms += node.rearms;
+  }
+  ran.retries = run->counters.rnr_retries;
   for (const auto& link : run->links) ran.uses.push_back(link.use);
   return ran;
 }
@@ -60,6 +67,8 @@ Ran RunHosts(const Plan& plan, const Network& network, const VirtualHostsOptions
   Ran ran;
   if (!run.ok()) return ran;
   for (const auto& node : run->groups[0].nodes) ran.completions.push_back(node.completion);
+  for (const auto& host : run->hosts) ran.stopped += host.delayed;
+  ran.retries = run->counters.rnr_retries;
   for (const auto& link : run->links) ran.uses.push_back(link.use);
   return ran;
 }
@@ -75,6 +84,14 @@ void ExpectExplained(const TimeTrail& trail, const Plan& plan, const Ran& ran) {
     ASSERT_EQ(std::accumulate(times.begin(), times.end(), Picoseconds{0}), completion);
     ASSERT_EQ(times[static_cast<size_t>(TimeCause::kOther)], 0);
     ASSERT_EQ(times[static_cast<size_t>(TimeCause::kStart)], 0);
+    // What has not happened takes no time: these stand for what is not known better.
+    if (ran.retries == 0) {
+      ASSERT_EQ(times[static_cast<size_t>(TimeCause::kRetry)], 0);
+    }
+    if (ran.rearms == 0) {
+      ASSERT_EQ(times[static_cast<size_t>(TimeCause::kRearm)], 0);
+    }
+    ASSERT_LE(times[static_cast<size_t>(TimeCause::kStopped)], ran.stopped);
     size_t folded = 0;
     for (const PathRun& run : Fold(trail, path)) {
       ASSERT_EQ(run.first, folded);
