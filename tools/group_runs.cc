@@ -208,6 +208,8 @@ Status RunOffload(const SimulationOptions& options, GroupRuns* runs) {
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
   emulated::VirtualOffloadOptions run_options;
   run_options.costs = emulated::NicCostsOf(runs->profile.nic);
+  const emulated::HostCosts host = emulated::HostCostsOf(runs->profile);
+  run_options.rearm = {.send = host.post_send, .receive = host.post_receive};
   run_options.lower = options.lower;
   Result<emulated::VirtualOffloads> run =
       emulated::RunVirtualOffloads(runs->groups, runs->network, run_options);

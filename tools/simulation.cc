@@ -89,10 +89,12 @@ emulated::HostWork WorkOf(const VirtualHosts& run) {
 
 void PrintHosts(const Simulation& it, std::ostream& out) {
   uint64_t wqes = 0, rearms = 0;
+  Picoseconds rearming = 0;
   if (it.offload) {
     for (const VirtualOffload::Node& node : it.offload->nodes) {
       wqes += node.wqes;
       rearms += node.rearms;
+      rearming += node.rearming;
     }
   }
   const emulated::HostWork work = it.cpu ? WorkOf(*it.cpu) : emulated::HostWork();
@@ -107,7 +109,7 @@ void PrintHosts(const Simulation& it, std::ostream& out) {
   const std::string ends = rearms == 0 ? std::to_string(it.plan.header().nodes) : "-";
   both("  completions seen", ends, std::to_string(work.completions));
   both("  wake-ups", ends, std::to_string(work.wakeups));
-  both("  busy, all together", "-", Time(work.busy));
+  both("  busy, all together", rearms == 0 ? "-" : Time(rearming), Time(work.busy));
 }
 
 void PrintLinks(const Simulation& it, const char* executor, const Links& links, Picoseconds end,
@@ -214,12 +216,15 @@ nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
     run["mode"] = it.mode;
     run["doorbells_seconds"] = Seconds(it.offload->doorbells);
     uint64_t wqes = 0, rearms = 0;
+    Picoseconds rearming = 0;
     for (const VirtualOffload::Node& node : it.offload->nodes) {
       wqes += node.wqes;
       rearms += node.rearms;
+      rearming += node.rearming;
     }
     run["wqes"] = wqes;
     run["rearms"] = rearms;
+    run["rearming_seconds"] = Seconds(rearming);
   }
   if (it.cpu) {
     Json& run = json["cpu"] = FaredJson(it, FareOf(it, *it.cpu), it.cpu->links, has_lists);

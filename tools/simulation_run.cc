@@ -17,6 +17,8 @@ Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
   emulated::VirtualOffloadOptions run_options;
   run_options.costs = emulated::NicCostsOf(simulation->profile.nic);
+  const emulated::HostCosts host = emulated::HostCostsOf(simulation->profile);
+  run_options.rearm = {.send = host.post_send, .receive = host.post_receive};
   run_options.lower = options.lower;
   Result<emulated::VirtualOffload> run =
       emulated::RunVirtualOffload(simulation->plan, simulation->network, run_options);

@@ -17,6 +17,7 @@ using nic::Syndrome;
 
 void Engine::Complete(QpState& qp) {
   if (qp.work.empty() || qp.work.front().state < Work::State::kDone) return;
+  if (is_timed() && HoldsReturn(qp)) return;
   const Work work = qp.work.front();
   qp.work.pop_front();
   if (qp.to_transmit != 0) --qp.to_transmit;

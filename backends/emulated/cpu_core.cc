@@ -3,16 +3,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace prepost::emulated {
+namespace {
+
+/// From so many on, preemptions are not drawn one by one.
+constexpr double kMany = 1000;
+
+}  // namespace
 
 CpuCore::CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, uint64_t seed)
-    : preemptions_per_second_(costs.preemptions_per_second),
+    : preemptions_per_picosecond_(costs.preemptions_per_second /
+                                  static_cast<double>(kPicosecondsPerSecond)),
       preemption_length_(costs.preemption_length),
       lengths_vary_(costs.preemption_lengths_vary),
       random_(seed) {
   for (const HostDelay& delay : delays) {
-    if (delay.length > 0) delays_.push_back({delay.at, delay.at + delay.length});
+    if (delay.length > 0) delays_.push_back({delay.at, After(delay.at, delay.length)});
   }
   std::ranges::sort(delays_, {}, &Absence::begin);
   size_t kept = 0;
@@ -32,23 +40,54 @@ Picoseconds CpuCore::WorkEnd(Picoseconds at, Picoseconds work) {
   Picoseconds left = work;
   while (true) {
     at = BackAt(at);
+    if (at != kNever && preemption_.begin != kNever) at = WorkThroughMany(at, &left);
+    if (at == kNever) return kNever;
     const Picoseconds delay = next_delay_ < delays_.size() ? delays_[next_delay_].begin : kNever;
     const Picoseconds until = std::min(delay, preemption_.begin);
     if (left <= until - at) break;
     left -= until - at;
     at = until;
   }
-  at += left;
+  at = After(at, left);
+  if (at == kNever) return kNever;
   busy_ += work;
   delayed_ += at - first - work;
   return at;
 }
 
+/// Long work, with many preemptions in it and no given delay: they take about as long as they do on
+/// the average. The rest of the work, and what comes shortly before a delay, is left. When the work
+/// done ends, the core being there; kNever: beyond what can be shown.
+Picoseconds CpuCore::WorkThroughMany(Picoseconds at, Picoseconds* left) {
+  const auto length = static_cast<double>(preemption_length_);
+  const double slower = 1 + preemptions_per_picosecond_ * length;
+  while (true) {
+    double work = static_cast<double>(*left);
+    if (next_delay_ < delays_.size()) {
+      // Half of the way to the delay: by far nearer than a sum of many may be off.
+      work = std::min(work, static_cast<double>(delays_[next_delay_].begin - at) / slower / 2);
+    }
+    const double expected = work * preemptions_per_picosecond_;
+    if (expected < kMany) return at;
+    // As many as a Poisson distribution has, each with its length: about normal.
+    const double count = std::max(1.0, expected + std::sqrt(expected) * DrawNormal());
+    double away = count * length;
+    if (lengths_vary_) away += std::sqrt(count) * length * DrawNormal();
+    const Picoseconds done = std::min(*left, ToPicoseconds(work));
+    const Picoseconds end = After(After(at, done), ToPicoseconds(std::max(away, 0.0)));
+    *left -= done;
+    if (end == kNever) return kNever;
+    at = end;
+    DrawPreemption(at);
+  }
+}
+
 /// The first time from `at` on when the core is there. What is over by then is forgotten.
 Picoseconds CpuCore::BackAt(Picoseconds at) {
   while (true) {
+    if (at == kNever) return kNever;
     while (next_delay_ < delays_.size() && delays_[next_delay_].end <= at) ++next_delay_;
-    while (preemption_.end <= at) DrawPreemption(preemption_.end);
+    if (preemption_.end <= at) SkipPreemptions(at);
     if (next_delay_ < delays_.size() && delays_[next_delay_].begin <= at) {
       at = delays_[next_delay_].end;
     } else if (preemption_.begin <= at) {
@@ -59,20 +98,43 @@ Picoseconds CpuCore::BackAt(Picoseconds at) {
   }
 }
 
-void CpuCore::DrawPreemption(Picoseconds after) {
-  if (preemptions_per_second_ == 0 || preemption_length_ == 0) return;  // never
-  const double mean = static_cast<double>(kPicosecondsPerSecond) / preemptions_per_second_;
-  preemption_.begin = after + std::max<Picoseconds>(1, DrawExponential(mean));
-  preemption_.end = preemption_.begin +
-                    std::max<Picoseconds>(
-                        1, lengths_vary_ ? DrawExponential(static_cast<double>(preemption_length_))
-                                         : preemption_length_);
+/// To the first that ends after `at`. After very many, what the core is at does not depend on what it
+/// was at in the beginning: it is away with the share of time that it is away at all.
+void CpuCore::SkipPreemptions(Picoseconds at) {
+  const auto length = static_cast<double>(preemption_length_);
+  const double cycle = 1 / preemptions_per_picosecond_ + length;
+  if (static_cast<double>(at - preemption_.end) > kMany * cycle) {
+    if (DrawUniform() * cycle > length) return DrawPreemption(at);
+    const Picoseconds rest =
+        lengths_vary_ ? DrawExponential(length) : ToPicoseconds(length * DrawUniform());
+    preemption_ = {.begin = at, .end = After(at, std::max<Picoseconds>(1, rest))};
+    return;
+  }
+  while (preemption_.end <= at) DrawPreemption(preemption_.end);
 }
 
-/// Made from bits here: what std's distributions make of them differs between libraries.
+void CpuCore::DrawPreemption(Picoseconds after) {
+  if (preemptions_per_picosecond_ == 0 || preemption_length_ == 0) return;  // never
+  preemption_.begin =
+      After(after, std::max<Picoseconds>(1, DrawExponential(1 / preemptions_per_picosecond_)));
+  preemption_.end =
+      After(preemption_.begin,
+            std::max<Picoseconds>(1, lengths_vary_
+                                         ? DrawExponential(static_cast<double>(preemption_length_))
+                                         : preemption_length_));
+}
+
+/// In (0, 1]. Made from bits here: what std's distributions make of them differs between libraries.
+double CpuCore::DrawUniform() { return static_cast<double>((random_() >> 11) + 1) * 0x1p-53; }
+
 Picoseconds CpuCore::DrawExponential(double mean) {
-  const double uniform = static_cast<double>((random_() >> 11) + 1) * 0x1p-53;  // (0, 1]
-  return std::llround(-std::log(uniform) * mean);
+  return ToPicoseconds(-std::log(DrawUniform()) * mean);
+}
+
+/// With mean 0 and deviation 1 (Box and Muller).
+double CpuCore::DrawNormal() {
+  const double radius = std::sqrt(-2 * std::log(DrawUniform()));
+  return radius * std::cos(2 * std::numbers::pi * DrawUniform());
 }
 
 }  // namespace prepost::emulated

@@ -22,8 +22,9 @@ class CpuCore {
   /// `costs` say of preemptions.
   CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, uint64_t seed);
 
-  /// When `work` that begins at `at` is done. `at` never falls. Something that begins while the
-  /// core is away, however short, is done after it is back.
+  /// When `work` that begins at `at` is done; kNever: beyond what can be shown. `at` never falls.
+  /// Something that begins while the core is away, however short, is done after it is back. Takes a
+  /// bounded time: of very many preemptions only the sum is drawn.
   Picoseconds WorkEnd(Picoseconds at, Picoseconds work);
 
   Picoseconds busy() const { return busy_; }        ///< work so far
@@ -36,12 +37,16 @@ class CpuCore {
   };
 
   Picoseconds BackAt(Picoseconds at);
+  void SkipPreemptions(Picoseconds at);
+  Picoseconds WorkThroughMany(Picoseconds at, Picoseconds* left);
   void DrawPreemption(Picoseconds after);
+  double DrawUniform();
   Picoseconds DrawExponential(double mean);
+  double DrawNormal();
 
   std::vector<Absence> delays_;  // disjoint, rising
   size_t next_delay_ = 0;        // the first that ends later than now
-  double preemptions_per_second_;
+  double preemptions_per_picosecond_;
   Picoseconds preemption_length_;
   bool lengths_vary_;
   std::mt19937_64 random_;

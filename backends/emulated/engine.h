@@ -233,8 +233,14 @@ class Engine final : private TimeHandler {
     kRecvEnableDue,
     kStartDue,
     kLandDue,
-    kReturnDue,
-    kRetryDue
+    kReturnDue
+  };
+  /// When a sender tries again.
+  struct RetryTime {
+    Picoseconds at = 0;
+    QpState* qp = nullptr;
+    /// Of a heap, whose largest is to be the earliest.
+    friend bool operator<(const RetryTime& a, const RetryTime& b) { return a.at > b.at; }
   };
   Picoseconds now() const { return options_.time.clock->now(); }
   const NicCosts& costs() const { return options_.time.costs; }
@@ -250,7 +256,7 @@ class Engine final : private TimeHandler {
   static void Foresee(const QpState& qp);
   static void ForeseeSoon(const QpState& qp);
   void OnTime(const TimedEvent& event) override;
-  void ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
+  bool ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void RingAt(NicState& nic, uint64_t first_bytes);
   void Spend(QpState& qp, Picoseconds cost);
   void TimeWork(QpState& qp, Work& work);
@@ -262,8 +268,13 @@ class Engine final : private TimeHandler {
   void Land(QpState& qp);
   CopyOutcome StoreTag(QpState& qp, const Work& work);
   void Acknowledge(QpState& qp, Work& work);
+  bool HoldsReturn(QpState& qp);
   void FinishReturn(QpState& qp, uint16_t wqe_index);
-  void Retry(QpState& qp);
+  void RetryAt(Picoseconds at, QpState& qp);
+  static bool IsDue(const RetryTime& retry);
+  RetryTime TakeRetry();
+  bool Retry();
+  Picoseconds SkipRetries(Picoseconds next);
 
   /// What verbs call an asynchronous event.
   void Tell(NicState& nic, const nic::ErrorEvent& event);
@@ -283,10 +294,11 @@ class Engine final : private TimeHandler {
   EngineCounters counters_;
   std::vector<QpState*> rnr_waiters_;
   // Virtual time.
-  std::vector<QpState*> due_;  // QPs that can do something now, oldest first
-  size_t due_taken_ = 0;       // from the front of due_
-  size_t retries_due_ = 0;     // events of the clock
-  size_t doorbells_due_ = 0;   // the same
+  std::vector<QpState*> due_;       // QPs that can do something now, oldest first
+  size_t due_taken_ = 0;            // from the front of due_
+  size_t doorbells_due_ = 0;        // events of the clock
+  std::vector<RetryTime> retries_;  // a heap; some are out of date
+  std::vector<RetryTime> skipped_;  // scratch
   std::vector<CqEvent> events_;
   std::vector<CqEvent> acted_on_;  // virtual time: a host acts on these
   std::vector<NicEvent> log_;

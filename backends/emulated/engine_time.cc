@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <span>
 
 #include "prepost/backends/emulated/engine.h"
@@ -40,8 +41,13 @@ constexpr size_t kBatch = 8;
 constexpr size_t kFar = 4;
 constexpr size_t kNear = 2;
 
-std::string Describe(uint32_t tag) {
-  return tag == kNoTag ? "a block that was not there yet" : fmt::format("block {}", tag - 1);
+/// What came to `place`.
+std::string Describe(uint32_t tag, const TagPlace& place) {
+  if (tag == kNoTag) return "a block that was not there yet";
+  const int64_t block =
+      static_cast<int64_t>(place.block) + (static_cast<int64_t>(tag) - int64_t{place.right});
+  if (block < 0 || static_cast<uint64_t>(block) >= place.blocks) return "another message's block";
+  return fmt::format("block {}", block);
 }
 
 }  // namespace
@@ -54,7 +60,7 @@ bool Engine::RunTimed(uint64_t steps) {
     } else if (!EndFlows() && !RunDue()) {
       if (!events_.empty() || options_.time.clock->TakeHold()) {
         if (!HostsAct()) break;
-      } else if (!AdvanceTime() && !WakeRnrWaiters(true)) {
+      } else if (!Retry() && !AdvanceTime() && !WakeRnrWaiters(true)) {
         return false;
       }
     }
@@ -109,6 +115,8 @@ void Engine::Proceed(QpState& qp) {
       Fetch(qp);
     } else if (CanTransmit(qp)) {
       Transmit(qp);
+    } else if (CanDeliver(qp)) {  // it failed before it was sent
+      Deliver(qp);
     } else if (!qp.work.empty() && qp.work.front().state >= Work::State::kDone) {
       Complete(qp);
     } else {
@@ -129,7 +137,8 @@ bool Engine::HostsAct() {
 bool Engine::AdvanceTime() {
   VirtualClock& clock = *options_.time.clock;
   FluidNetwork& network = *options_.time.network;
-  const Picoseconds next = std::min(clock.next_at(), network.NextEvent(now()));
+  Picoseconds next = std::min(clock.next_at(), network.NextEvent(now()));
+  if (!retries_.empty()) next = SkipRetries(next);
   if (next == kNever) return false;
   clock.AdvanceTo(next);
   return true;
@@ -200,33 +209,35 @@ void Engine::OnTime(const TimedEvent& event) {
       return Land(qp);
     case kReturnDue:
       return FinishReturn(qp, index);
-    case kRetryDue:
-      return Retry(qp);
   }
 }
 
-void Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value) {
-  options_.time.clock->Schedule(at, *this, {.subject = subject, .value = value, .what = what});
+/// False: that is never.
+bool Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value) {
+  return options_.time.clock->Schedule(at, *this,
+                                       {.subject = subject, .value = value, .what = what});
 }
 
-/// A host's doorbells come one after the other.
+/// A host's doorbells come one after the other, some of them on their way at once.
 void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
-  nic.doorbells_until = std::max(now(), nic.doorbells_until) + costs().doorbell;
+  const Picoseconds after_last =
+      nic.has_rung ? After(nic.doorbells_until, costs().doorbell_interval) : 0;
+  nic.has_rung = true;
+  nic.doorbells_until = std::max(After(now(), costs().doorbell), after_last);
   if (nic.doorbells_until == now()) return ReadDoorbell(nic, first_bytes);
-  ++doorbells_due_;
-  ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes);
+  if (ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes)) ++doorbells_due_;
 }
 
 /// On the WQE at hand.
 void Engine::Spend(QpState& qp, Picoseconds cost) {
-  qp.sq_until = std::max(now(), qp.sq_until) + cost;
+  qp.sq_until = After(std::max(now(), qp.sq_until), cost);
 }
 
 /// `work` is the WQE at hand, which is being started.
 void Engine::TimeWork(QpState& qp, Work& work) {
   work.ready = qp.sq_until;
-  if (work.state == Work::State::kDone && (work.signaled || options_.log)) {
-    const Picoseconds at = std::max(now(), work.ready) + (work.signaled ? costs().cqe : 0);
+  if (work.state == Work::State::kDone && work.signaled) {
+    const Picoseconds at = After(std::max(now(), work.ready), costs().cqe);
     if (at == now()) return;
     work.state = Work::State::kReturning;
     ScheduleDue(at, &qp, kReturnDue, work.wqe_index);
@@ -271,9 +282,9 @@ void Engine::EndFlow(QpState& qp) {
 
 void Engine::LeaveWire(QpState& qp) {
   const Picoseconds delay =
-      options_.time.network->Latency(qp.nic.node, qp.remote->nic.node) + costs().cqe;
+      After(options_.time.network->Latency(qp.nic.node, qp.remote->nic.node), costs().cqe);
   if (delay == 0) return Land(qp);
-  ScheduleDue(now() + delay, &qp, kLandDue, 0);
+  ScheduleDue(After(now(), delay), &qp, kLandDue, 0);
 }
 
 /// The first message under way is at the receiver.
@@ -306,9 +317,9 @@ CopyOutcome Engine::StoreTag(QpState& qp, const Work& work) {
   if (*place.tag != kNoTag) {
     Misuse(remote.nic, fmt::format("QP {:#x}: block {} came although it was there", remote.number,
                                    place.block));
-  } else if (work.tag != TagOf(place.block)) {
+  } else if (work.tag != place.right) {
     Misuse(remote.nic, fmt::format("QP {:#x}: {} came where block {} belongs", remote.number,
-                                   Describe(work.tag), place.block));
+                                   Describe(work.tag, place), place.block));
   }
   *place.tag = work.tag;
   return CopyOutcome::kDone;
@@ -317,11 +328,29 @@ CopyOutcome Engine::StoreTag(QpState& qp, const Work& work) {
 /// The receiver has the message of `work`.
 void Engine::Acknowledge(QpState& qp, Work& work) {
   work.state = Work::State::kDone;
-  if (!is_timed() || !(work.signaled || options_.log)) return;
+  if (!is_timed()) return;
   const Picoseconds delay = options_.time.network->Latency(qp.remote->nic.node, qp.nic.node);
   if (delay == 0) return;
+  const Picoseconds at = After(now(), delay);
+  if (!work.signaled) {  // nobody sees it, but what stands behind it
+    work.ready = at;
+    return;
+  }
   work.state = Work::State::kReturning;
-  ScheduleDue(now() + delay, &qp, kReturnDue, work.wqe_index);
+  ScheduleDue(at, &qp, kReturnDue, work.wqe_index);
+}
+
+/// Of the oldest WQE, which is done. True when it has to wait for acknowledgements of those before it.
+bool Engine::HoldsReturn(QpState& qp) {
+  Work& work = qp.work.front();
+  if (!work.signaled) {
+    qp.acked_until = std::max(qp.acked_until, work.ready);
+    return false;
+  }
+  if (qp.acked_until <= now()) return false;
+  work.state = Work::State::kReturning;
+  ScheduleDue(qp.acked_until, &qp, kReturnDue, work.wqe_index);
+  return true;
 }
 
 void Engine::FinishReturn(QpState& qp, uint16_t wqe_index) {
@@ -334,16 +363,67 @@ void Engine::FinishReturn(QpState& qp, uint16_t wqe_index) {
   }
 }
 
-/// It has waited for its time. When nothing else goes on, no receive will come but from a host that
-/// looks: then time stands still.
-void Engine::Retry(QpState& qp) {
-  --retries_due_;
-  if (qp.state != nic::QpState::kReadyToSend || !qp.rnr_waiting) return;
-  const bool is_last = due_.empty() && options_.time.network->flows() == 0 &&
-                       options_.time.clock->events() == retries_due_;
-  if (is_last && IsHopeless(qp)) return rnr_waiters_.push_back(&qp);
-  qp.rnr_waiting = false;
-  Kick(qp);
+void Engine::RetryAt(Picoseconds at, QpState& qp) {
+  qp.retry_at = at;
+  if (at == kNever) return options_.time.clock->NoteMissed();
+  retries_.push_back({at, &qp});
+  std::ranges::push_heap(retries_, std::less());
+}
+
+/// Not noted for something that is over by now.
+bool Engine::IsDue(const RetryTime& retry) {
+  const QpState& qp = *retry.qp;
+  return qp.state == nic::QpState::kReadyToSend && qp.rnr_waiting && qp.retry_at == retry.at;
+}
+
+Engine::RetryTime Engine::TakeRetry() {
+  std::ranges::pop_heap(retries_, std::less());
+  const RetryTime retry = retries_.back();
+  retries_.pop_back();
+  return retry;
+}
+
+/// When all else that happens now has happened, posts of hosts among it: lets those try again whose
+/// time it is. When nothing else goes on, no receive will come but from a host that looks: then time
+/// stands still for those that would try for ever. True when one tries.
+bool Engine::Retry() {
+  while (!retries_.empty() && retries_.front().at == now()) {
+    const RetryTime retry = TakeRetry();
+    if (!IsDue(retry)) continue;
+    const bool is_last =
+        !has_due() && options_.time.network->flows() == 0 && options_.time.clock->events() == 0;
+    if (is_last && IsHopeless(*retry.qp)) {
+      rnr_waiters_.push_back(retry.qp);
+      continue;
+    }
+    retry.qp->rnr_waiting = false;
+    Kick(*retry.qp);
+  }
+  return has_due();
+}
+
+/// Nothing else happens before `next`. So nobody posts a receive before, and those that wait for one
+/// try in vain: that is only counted, however long it takes. When time is to go on to.
+Picoseconds Engine::SkipRetries(Picoseconds next) {
+  skipped_.clear();
+  while (!retries_.empty() && retries_.front().at < next) {
+    const RetryTime retry = TakeRetry();
+    if (!IsDue(retry)) continue;
+    skipped_.push_back(retry);
+    // A try that counts; or nothing else goes on.
+    if (next == kNever || !IsHopeless(*retry.qp)) next = retry.at;
+  }
+  for (const auto& [at, qp] : skipped_) {
+    Picoseconds again = at;
+    if (at < next) {
+      const Picoseconds tries = (next - at - 1) / costs().rnr_timer + 1;
+      counters_.rnr_retries += static_cast<uint64_t>(tries);
+      qp->remote->nic.rnr_retries += static_cast<uint64_t>(tries);
+      again = After(at, tries * costs().rnr_timer);
+    }
+    RetryAt(again, *qp);
+  }
+  return next;
 }
 
 }  // namespace prepost::emulated

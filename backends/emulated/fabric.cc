@@ -112,11 +112,12 @@ bool Fabric::RunSome(uint64_t steps, std::vector<CqEvent>* events) {
 }
 
 void Fabric::HoldTags(uint64_t block_bytes) {
-  for (const auto& state : states_) state->memory.HoldTags(block_bytes);
+  tags_.BeginMessage();
+  for (const auto& state : states_) state->memory.HoldTags(block_bytes, tags_);
 }
 
 Status Fabric::Start(Until until) {
-  PREPOST_CHECK(!thread_.joinable());
+  PREPOST_CHECK(!thread_.joinable() && !engine_.is_timed());
   Result<EventFd> ended = EventFd::Make();
   if (!ended.ok()) return ended.status();
   ended_ = *std::move(ended);

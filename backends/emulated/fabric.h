@@ -52,14 +52,15 @@ class Fabric {
   /// Runs on the calling thread for at most `steps`, fewer when an event occurs or nothing can
   /// happen; false in the last case. Events are signalled, and put into `events` unless it is null.
   bool RunSome(uint64_t steps, std::vector<CqEvent>* events = nullptr);
-  /// Virtual time: memory that is registered from now on holds tags (memory_table.h).
+  /// Virtual time: memory that is registered from now on is another message's than what was before,
+  /// and holds tags (memory_table.h).
   void HoldTags(uint64_t block_bytes);
   /// The first block of its memory that no tag has come for. When the fabric is stopped.
   std::optional<uint64_t> MissingBlock(NodeId node) const {
     return states_[node.index()]->memory.MissingBlock();
   }
 
-  /// Starts the thread. Errors: kEnvironment.
+  /// Starts the thread; not in virtual time, whose hosts are on the engine's. Errors: kEnvironment.
   Status Start(Until until);
   /// Readable when an engine that was started until idle has ended.
   int ended_fd() const { return ended_.fd(); }
@@ -92,6 +93,7 @@ class Fabric {
   std::vector<CqEvent> SignalEvents();
 
   PageArena arena_;
+  TagRange tags_;
   std::vector<std::unique_ptr<NicState>> states_;
   std::vector<std::unique_ptr<Nic>> nics_;
   std::mutex engine_mutex_;                     // held for each batch, and for each command

@@ -29,8 +29,8 @@ constexpr int kRateBitsMax = 48;
 // Work has 127 bits: these, 40 of the picoseconds of a second, and kRateBitsMax.
 constexpr uint64_t kFlowBytesMax = uint64_t{1} << 38;
 
-Picoseconds ToPicoseconds(double seconds) {
-  return std::llround(seconds * static_cast<double>(kPicosecondsPerSecond));
+Picoseconds FromSeconds(double seconds) {
+  return ToPicoseconds(seconds * static_cast<double>(kPicosecondsPerSecond));
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
     if (latency < 1e6) continue;
     return Rejected(fmt::format("a latency of {} s, at most 1e6 can be modelled", latency));
   }
-  fluid.rack_latency_ = ToPicoseconds(network.rack_latency);
-  fluid.core_latency_ = ToPicoseconds(network.core_latency);
+  fluid.rack_latency_ = FromSeconds(network.rack_latency);
+  fluid.core_latency_ = FromSeconds(network.core_latency);
   for (const ResourceKind kind : kResourceKinds) {
     for (uint32_t i = 0; i < network.CountOf(kind); ++i) {
       const double units = std::ldexp(network.RateOf({kind, i}), fluid.rate_bits_);
@@ -150,7 +150,16 @@ LinkUse FluidNetwork::UseOf(Resource resource, Picoseconds now) const {
 
 Picoseconds FluidNetwork::TimeAlone(NodeId from, NodeId to, uint64_t bytes) const {
   const Rate limit = LimitOf(PathOf(from, to));
-  return static_cast<Picoseconds>((WorkOf(bytes) + limit - 1) / limit);
+  const Work time = (WorkOf(bytes) + limit - 1) / limit;
+  return time < kNever ? static_cast<Picoseconds>(time) : kNever;
+}
+
+Status FluidNetwork::CheckShares() const {
+  if (!crowded_) return {};
+  return Rejected(fmt::format(
+      "more messages at once on one link of {} bytes/s than its rate can be divided among: {}",
+      std::ldexp(static_cast<double>(links_[*crowded_].rate), -rate_bits_),
+      links_[*crowded_].rate));
 }
 
 FluidNetwork::FlowIndex FluidNetwork::NewFlow() {

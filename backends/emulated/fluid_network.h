@@ -10,9 +10,11 @@
 #ifndef PREPOST_BACKENDS_EMULATED_FLUID_NETWORK_H_
 #define PREPOST_BACKENDS_EMULATED_FLUID_NETWORK_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -59,7 +61,11 @@ class FluidNetwork {
   std::vector<Resource> resources() const;
   /// Busy times up to now.
   LinkUse UseOf(Resource resource, Picoseconds now) const;
-  /// What `bytes` take on the links from one node to another, without others.
+  /// Errors (kRejected): so many flows have been on a link at once that a share of it would have
+  /// been less than one unit of rate. They have got more than their share since.
+  Status CheckShares() const;
+  /// What `bytes` take on the links from one node to another, without others; kNever: longer than
+  /// can be shown.
   Picoseconds TimeAlone(NodeId from, NodeId to, uint64_t bytes) const;
 
  private:
@@ -113,7 +119,8 @@ class FluidNetwork {
     bool in_component = false;
 
     bool NeedsSharing() const { return is_tight || demand > rate; }
-    Rate Share() const { return residual / unfixed; }
+    /// At least one unit: a flow must end. See CheckShares().
+    Rate Share() const { return std::max<Rate>(residual / unfixed, 1); }
   };
   struct End {
     FlowIndex flow = 0;
@@ -158,6 +165,7 @@ class FluidNetwork {
   std::vector<Flow> flows_;
   std::vector<FlowIndex> free_flows_;
   TimeQueue<End> ends_;
+  std::optional<LinkIndex> crowded_;  // see CheckShares()
 
   // Since the last Settle().
   std::vector<FlowIndex> new_flows_;

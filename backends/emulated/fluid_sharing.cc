@@ -81,6 +81,7 @@ void FluidNetwork::ShareComponent() {
     if (!link.is_tight) continue;
     link.residual = link.rate;
     link.unfixed = link.flows;
+    if (link.rate < link.flows) crowded_ = index;
     candidates_.push_back({link.Share(), index});
   }
   std::ranges::make_heap(candidates_, is_larger);

@@ -8,8 +8,7 @@
 namespace prepost::emulated {
 namespace {
 
-/// Sums of some of these stay below 2^63.
-constexpr Picoseconds kCostMax = 3600 * kPicosecondsPerSecond;
+constexpr double kPreemptionsMin = 1e-9;
 constexpr double kPreemptionsMax = 1e9;
 constexpr double kAwayMax = 100;
 
@@ -21,9 +20,9 @@ Status CheckCosts(const HostCosts& costs) {
        {costs.post_send, costs.post_receive, costs.poll, costs.completion, costs.credit,
         costs.interrupt, costs.hybrid_polling, costs.message_start, costs.message_setup,
         costs.system_call, costs.preemption_length}) {
-    if (cost < 0 || cost > kCostMax) {
+    if (cost < 0 || cost > kStepMax) {
       return Rejected(
-          fmt::format("a host's step takes {} ps, expected from 0 to {}", cost, kCostMax));
+          fmt::format("a host's step takes {} ps, expected from 0 to {}", cost, kStepMax));
     }
   }
   for (const double rate : {costs.first_block_copy_rate, costs.system_copy_rate}) {
@@ -32,9 +31,10 @@ Status CheckCosts(const HostCosts& costs) {
     }
   }
   const double preemptions = costs.preemptions_per_second;
-  if (!std::isfinite(preemptions) || preemptions < 0 || preemptions > kPreemptionsMax) {
-    return Rejected(fmt::format("{} preemptions per second, expected from 0 to {}", preemptions,
-                                kPreemptionsMax));
+  if (!std::isfinite(preemptions) || preemptions < 0 || preemptions > kPreemptionsMax ||
+      (preemptions > 0 && preemptions < kPreemptionsMin)) {
+    return Rejected(fmt::format("{} preemptions per second, expected from {} to {}, or 0",
+                                preemptions, kPreemptionsMin, kPreemptionsMax));
   }
   const double away = preemptions * static_cast<double>(costs.preemption_length) /
                       static_cast<double>(kPicosecondsPerSecond);
@@ -47,8 +47,8 @@ Status CheckCosts(const HostCosts& costs) {
 
 Picoseconds TimeOf(uint64_t bytes, double rate) {
   if (rate == 0) return 0;
-  return std::llround(static_cast<double>(bytes) / rate *
-                      static_cast<double>(kPicosecondsPerSecond));
+  return ToPicoseconds(static_cast<double>(bytes) / rate *
+                       static_cast<double>(kPicosecondsPerSecond));
 }
 
 }  // namespace prepost::emulated

@@ -29,7 +29,7 @@ struct HostCosts {
   Picoseconds system_call = 0;       ///< TCP: per send, and per receive that has completed
   double system_copy_rate = 0;       ///< TCP: of the bytes of those
   /// Something else takes a core at random: times between are exponential.
-  double preemptions_per_second = 0;
+  double preemptions_per_second = 0;  ///< 0, or 1e-9 to 1e9
   Picoseconds preemption_length = 0;
   bool preemption_lengths_vary = false;  ///< exponential with that mean
 
@@ -46,7 +46,8 @@ struct HostDelay {
   Picoseconds length = 0;
 };
 
-/// What `bytes` take at `rate` bytes/s, to the nearest picosecond; 0 at the rate 0.
+/// What `bytes` take at `rate` bytes/s, to the nearest picosecond; 0 at the rate 0; kNever where it
+/// is beyond what can be shown.
 Picoseconds TimeOf(uint64_t bytes, double rate);
 
 }  // namespace prepost::emulated

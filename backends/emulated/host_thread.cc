@@ -48,7 +48,7 @@ Result<bool> HostThread::Look(CpuExecutor& executor) {
 
 void HostThread::Spend(Picoseconds cost) {
   until_ = core_.WorkEnd(until_, cost);
-  work_.busy += cost;
+  work_.busy = After(work_.busy, cost);
 }
 
 /// Of its completion.
@@ -57,9 +57,9 @@ Picoseconds HostThread::CostOf(const Op& op) {
   Picoseconds cost = costs_.completion;
   if (op.is_send()) return cost;
   const uint64_t bytes = message_.BlockSize(op.block);
-  cost += costs_.system_call + TimeOf(bytes, costs_.system_copy_rate);
+  cost = After(cost + costs_.system_call, TimeOf(bytes, costs_.system_copy_rate));
   if (!std::exchange(is_set_up_, true)) {
-    cost += costs_.message_setup + TimeOf(bytes, costs_.first_block_copy_rate);
+    cost = After(cost, After(costs_.message_setup, TimeOf(bytes, costs_.first_block_copy_rate)));
   }
   return cost;
 }
@@ -85,8 +85,8 @@ void HostThread::PostRecv(const RecvRequest& request) {
 }
 
 void HostThread::PostSend(const SendRequest& request) {
-  Spend(costs_.post_send + costs_.system_call +
-        TimeOf(request.memory.size(), costs_.system_copy_rate));
+  Spend(After(costs_.post_send + costs_.system_call,
+              TimeOf(request.memory.size(), costs_.system_copy_rate)));
   PostLater({.at = until_, .is_send = true, .send = request});
 }
 

@@ -64,7 +64,9 @@ uint32_t MemoryTable::Add(std::span<const std::byte> memory, nic::Access access)
                                                 .block_bytes = block_bytes_});
   if (block_bytes_ != 0) {
     region.tags.resize((region.bytes - 1) / block_bytes_ + 1, kNoTag);
-    if (!access.local_write) std::iota(region.tags.begin(), region.tags.end(), TagOf(0));
+    region.first_tag = tags_->first;
+    tags_->end = std::max(tags_->end, tags_->Of(region.tags.size()));
+    if (!access.local_write) std::iota(region.tags.begin(), region.tags.end(), region.first_tag);
   }
   return static_cast<uint32_t>(regions_.size()) << 8 | kKeyTag;
 }
@@ -99,7 +101,8 @@ TagPlace MemoryTable::FindTag(const nic::DataPiece& piece, Use use) const {
   const uint64_t length = std::min(region.block_bytes, region.bytes - offset);
   if (offset % region.block_bytes != 0 || piece.bytes != length) return {};
   const uint64_t block = offset / region.block_bytes;
-  return {&region.tags[block], block};
+  return {&region.tags[block], block, region.first_tag + static_cast<uint32_t>(block),
+          region.tags.size()};
 }
 
 std::optional<uint64_t> MemoryTable::MissingBlock() const {

@@ -22,20 +22,33 @@ enum class Use : uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite };
 
 /// Of a block that has not been written yet.
 inline constexpr uint32_t kNoTag = 0;
-/// Of block `block` of the message.
-constexpr uint32_t TagOf(uint64_t block) { return static_cast<uint32_t>(block + 1); }
+
+/// The tags of a message's blocks, one after the other: other messages have others.
+struct TagRange {
+  uint32_t first = kNoTag + 1;
+  uint32_t end = kNoTag + 1;  ///< behind those of all messages so far
+
+  void BeginMessage() { first = end; }
+  uint32_t Of(uint64_t block) const { return first + static_cast<uint32_t>(block); }
+};
 
 /// Where a block's tag is, and which block of the region it is.
 struct TagPlace {
   uint32_t* tag = nullptr;  ///< null: there is none
   uint64_t block = 0;
+  uint32_t right = kNoTag;  ///< the tag that belongs there
+  uint64_t blocks = 0;      ///< of the region
 };
 
 class MemoryTable {
  public:
   /// What is added from now on has a tag per block of `block_bytes`, and its bytes are not touched.
-  /// Where local writes are not allowed all blocks are there from the beginning.
-  void HoldTags(uint64_t block_bytes) { block_bytes_ = block_bytes; }
+  /// Where local writes are not allowed all blocks are there from the beginning. `tags` are those of
+  /// the message; not owned.
+  void HoldTags(uint64_t block_bytes, TagRange& tags) {
+    block_bytes_ = block_bytes;
+    tags_ = &tags;
+  }
   uint32_t Add(std::span<const std::byte> memory, nic::Access access);
   /// False when there is no such key.
   bool Remove(uint32_t key);
@@ -52,11 +65,13 @@ class MemoryTable {
     uint64_t bytes = 0;
     nic::Access access;
     uint64_t block_bytes = 0;                 // 0: no tags
+    uint32_t first_tag = kNoTag;              // the right one of block 0
     mutable std::vector<uint32_t> tags = {};  // by block
   };
   const Region* FindRegion(uint32_t key) const;
 
-  uint64_t block_bytes_ = 0;     // of regions to be added
+  uint64_t block_bytes_ = 0;  // of regions to be added, as the next
+  TagRange* tags_ = nullptr;
   std::vector<Region> regions_;  // key = (position + 1) << 8 | kKeyTag
 };
 

@@ -147,7 +147,10 @@ struct alignas(64) QpState {
   uint64_t received = 0;     ///< messages
 
   GrowingRing<Work> work;
-  Picoseconds sq_until = 0;        ///< virtual time: the send queue is at work on what is fetched
+  // Virtual time.
+  Picoseconds sq_until = 0;        ///< the send queue is at work on what is fetched
+  Picoseconds acked_until = 0;     ///< unsignaled WQEs that it has forgotten are acknowledged
+  Picoseconds retry_at = 0;        ///< rnr_waiting: it tries again
   QpState* next_waiter = nullptr;  ///< parked: the next one at a WAIT on the same CQ
   uint32_t parked_cq = 0;
   uint32_t parked_index = 0;
@@ -172,6 +175,7 @@ struct alignas(64) NicState {
   std::vector<ArenaPointer<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
   std::vector<ArenaPointer<QpState>> qps;  ///< number = kFirstQpn + position; null: destroyed
   Picoseconds doorbells_until = 0;         ///< virtual time: all doorbells so far have come
+  bool has_rung = false;                   ///< virtual time: there was one
   uint64_t rnr_retries = 0;                ///< of peers, because this NIC had no receive posted
   /// QPs that were destroyed or reset. Peers still have them as remotes, and find out.
   std::vector<ArenaPointer<QpState>> retired_qps;

@@ -5,8 +5,17 @@
 
 #include <algorithm>
 
+// gcc defines __SANITIZE_ADDRESS__, clang has the feature.
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__
+#endif
+#endif
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, bytes) (static_cast<void>(address))
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) (static_cast<void>(address))
 #endif
 
 namespace prepost::emulated {
@@ -16,26 +25,28 @@ constexpr size_t kFirstChunkBytes = size_t{256} << 10;
 constexpr size_t kChunkBytesMax = size_t{64} << 20;
 /// Chunks from here on are in huge pages, where the system has any to give.
 constexpr size_t kHugeChunkBytes = size_t{8} << 20;
+/// Between two pieces: memory that nobody has.
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kRedZoneBytes = PageArena::kAlignment;
+#else
+constexpr size_t kRedZoneBytes = 0;
+#endif
 
 }  // namespace
 
-void PageArena::Drop([[maybe_unused]] std::span<std::byte> taken) {
-#ifdef __SANITIZE_ADDRESS__
-  __asan_poison_memory_region(taken.data(), taken.size());
-#endif
+void PageArena::Drop(std::span<std::byte> taken) {
+  ASAN_POISON_MEMORY_REGION(taken.data(), taken.size());
 }
 
 PageArena::~PageArena() {
-#ifdef __SANITIZE_ADDRESS__
   for (const Mapping& chunk : chunks_) {
-    __asan_unpoison_memory_region(chunk.bytes().data(), chunk.bytes().size());
+    ASAN_UNPOISON_MEMORY_REGION(chunk.bytes().data(), chunk.bytes().size());
   }
-#endif
 }
 
 std::span<std::byte> PageArena::Take(size_t bytes) {
   const std::lock_guard lock(mutex_);
-  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment + kRedZoneBytes;
   if (left_.size() < rounded) {
     // As much again as there is, so that small fabrics stay small.
     size_t chunk = kFirstChunkBytes << std::min<size_t>(chunks_.size(), 8);
@@ -44,10 +55,12 @@ std::span<std::byte> PageArena::Take(size_t bytes) {
     if (!made.ok()) throw std::bad_alloc();
     left_ = made->bytes();
     if (chunk >= kHugeChunkBytes) madvise(left_.data(), left_.size(), MADV_HUGEPAGE);
+    ASAN_POISON_MEMORY_REGION(left_.data(), left_.size());
     chunks_.push_back(*std::move(made));
   }
   const std::span<std::byte> taken = left_.first(bytes);
   left_ = left_.subspan(rounded);
+  ASAN_UNPOISON_MEMORY_REGION(taken.data(), taken.size());
   return taken;
 }
 

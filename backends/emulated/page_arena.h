@@ -33,10 +33,11 @@ class PageArena {
  public:
   static constexpr size_t kAlignment = 64;
 
-  /// Zeroed memory, aligned to a cache line, as long as the arena lives. Throws std::bad_alloc.
+  /// Zeroed memory, aligned to a cache line, as long as the arena lives. Throws std::bad_alloc. The
+  /// address sanitizer finds accesses beside it.
   std::span<std::byte> Take(size_t bytes);
 
-  /// Some of its memory will not be used again: an access would be found by the address sanitizer.
+  /// Some of its memory will not be used again: the address sanitizer finds accesses to it.
   static void Drop(std::span<std::byte> taken);
   ~PageArena();
   PageArena() = default;

@@ -148,6 +148,7 @@ ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
       .Add("wait", Seconds(&nic.wait))
       .Add("cqe", Seconds(&nic.cqe))
       .Add("doorbell", Seconds(&nic.doorbell))
+      .Add("doorbell_interval", Seconds(&nic.doorbell_interval), Need::kOptional)
       .Add("message_overhead_bytes",
            ReadUint32(&nic.message_overhead_bytes, kMessageOverheadBytesMax))
       .Add("port_sharing", Word(&nic.port_sharing, kPortSharingNames));

@@ -40,10 +40,11 @@ inline constexpr std::array<std::string_view, 1> kPortSharingNames = {"per_qp"};
 
 /// Seconds of a NIC's own work.
 struct NicProfile {
-  double wqe = 0;                       ///< fetches and starts one
-  double wait = 0;                      ///< a WAIT, once its CQ is there; on top of `wqe`
+  double wqe = 0;                       ///< fetches and starts one other than a WAIT
+  double wait = 0;                      ///< a WAIT, once its CQE is there, in place of `wqe`
   double cqe = 0;                       ///< writes one
   double doorbell = 0;                  ///< from the host's write until the NIC fetches
+  double doorbell_interval = 0;         ///< between two of a host at least
   uint32_t message_overhead_bytes = 0;  ///< on every link, per message, besides the payload
   PortSharing port_sharing = PortSharing::kPerQp;
 

@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/backends/emulated/profile_costs.h"
 
-#include <cmath>
-
 namespace prepost::emulated {
 namespace {
 
-Picoseconds ToPicoseconds(double seconds) {
-  return std::llround(seconds * static_cast<double>(kPicosecondsPerSecond));
+Picoseconds FromSeconds(double seconds) {
+  return ToPicoseconds(seconds * static_cast<double>(kPicosecondsPerSecond));
 }
 
 }  // namespace
 
 NicCosts NicCostsOf(const NicProfile& profile) {
-  return {.wqe = ToPicoseconds(profile.wqe),
-          .wait = ToPicoseconds(profile.wait),
-          .cqe = ToPicoseconds(profile.cqe),
-          .doorbell = ToPicoseconds(profile.doorbell),
+  return {.wqe = FromSeconds(profile.wqe),
+          .wait = FromSeconds(profile.wait),
+          .cqe = FromSeconds(profile.cqe),
+          .doorbell = FromSeconds(profile.doorbell),
+          .doorbell_interval = FromSeconds(profile.doorbell_interval),
           .message_overhead_bytes = profile.message_overhead_bytes};
 }
 
 HostCosts HostCostsOf(const Profile& profile) {
   const HostProfile& host = profile.host;
   HostCosts costs{.cores = host.cores,
-                  .post_send = ToPicoseconds(host.post_send),
-                  .post_receive = ToPicoseconds(host.post_receive),
-                  .poll = ToPicoseconds(host.poll),
-                  .completion = ToPicoseconds(host.completion),
-                  .credit = ToPicoseconds(host.credit),
-                  .interrupt = ToPicoseconds(host.interrupt),
-                  .hybrid_polling = ToPicoseconds(host.hybrid_polling),
-                  .message_start = ToPicoseconds(host.message_start),
-                  .message_setup = ToPicoseconds(host.message_setup)};
+                  .post_send = FromSeconds(host.post_send),
+                  .post_receive = FromSeconds(host.post_receive),
+                  .poll = FromSeconds(host.poll),
+                  .completion = FromSeconds(host.completion),
+                  .credit = FromSeconds(host.credit),
+                  .interrupt = FromSeconds(host.interrupt),
+                  .hybrid_polling = FromSeconds(host.hybrid_polling),
+                  .message_start = FromSeconds(host.message_start),
+                  .message_setup = FromSeconds(host.message_setup)};
   if (profile.tcp) {
-    costs.system_call = ToPicoseconds(profile.tcp->system_call);
+    costs.system_call = FromSeconds(profile.tcp->system_call);
     costs.system_copy_rate = profile.tcp->copy_rate;
   }
   if (host.preemption) {
     costs.preemptions_per_second = host.preemption->rate;
-    costs.preemption_length = ToPicoseconds(host.preemption->length);
+    costs.preemption_length = FromSeconds(host.preemption->length);
     costs.preemption_lengths_vary =
         host.preemption->lengths == PreemptionProfile::Lengths::kExponential;
   }

@@ -34,6 +34,7 @@ class TimeQueue {
 
   /// Needs last time taken <= at < kNever.
   void Push(Picoseconds at, const T& thing) {
+    PREPOST_CHECK(at >= last_ && at < kNever);
     Put(BucketOf(at), {at, thing});
     ++size_;
     next_at_ = std::min(next_at_, at);

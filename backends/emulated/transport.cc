@@ -127,8 +127,7 @@ bool Engine::IsAnswered(QpState& qp, Work& work) {
 void Engine::TryAgainLater(QpState& qp, Picoseconds delay) {
   qp.rnr_waiting = true;
   if (!is_timed()) return rnr_waiters_.push_back(&qp);
-  ++retries_due_;
-  ScheduleDue(now() + delay, &qp, kRetryDue, 0);
+  RetryAt(After(now(), delay), qp);
 }
 
 /// Gets the receiver's side ready for the message. False when it is not, or the message has failed.

@@ -38,11 +38,18 @@ class VirtualClock {
  public:
   Picoseconds now() const { return now_; }
   /// Calls `handler`, which must still be there, at `at` >= now(). Of equal times in the order of
-  /// the calls.
-  void Schedule(Picoseconds at, TimeHandler& handler, const TimedEvent& event) {
-    PREPOST_CHECK(at >= now_);
+  /// the calls. False: that is never.
+  bool Schedule(Picoseconds at, TimeHandler& handler, const TimedEvent& event) {
+    if (at == kNever) {
+      NoteMissed();
+      return false;
+    }
     due_.Push(at, {&handler, event});
+    return true;
   }
+  void NoteMissed() { has_missed_ = true; }
+  /// Something would have happened beyond what can be shown.
+  bool has_missed() const { return has_missed_; }
   /// When the next event is due; kNever: none is.
   Picoseconds next_at() const { return due_.next_at(); }
   size_t events() const { return due_.size(); }
@@ -82,6 +89,7 @@ class VirtualClock {
 
   Picoseconds now_ = 0;
   bool is_held_ = false;
+  bool has_missed_ = false;
   TimeQueue<Due> due_;
 };
 

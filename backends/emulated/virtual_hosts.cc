@@ -122,6 +122,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   Status CheckAll() const {
+    PREPOST_RETURN_IF_ERROR(network_.CheckShares());
     PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
     for (const Player& player : players_) {
       if (const std::optional<uint64_t> block = fabric_.MissingBlock(NodeId(player.host))) {
@@ -279,13 +280,13 @@ class HostsRun final : private TimeHandler, private HostHandler {
     if (now <= player.idle_from) return player.idle_from;
     const Picoseconds poll = options_.host.poll;
     const Picoseconds late = poll == 0 ? 0 : (now - player.idle_from) % poll;
-    const Picoseconds look = late == 0 ? now : now + poll - late;
+    const Picoseconds look = late == 0 ? now : After(now, poll - late);
     const bool polls = options_.wait == WaitMode::kPolling ||
                        (options_.wait == WaitMode::kHybrid &&
-                        look <= player.found_at + options_.host.hybrid_polling);
+                        look <= After(player.found_at, options_.host.hybrid_polling));
     if (polls) return look;
     player.thread.CountWakeup();
-    return now + options_.host.interrupt;
+    return After(now, options_.host.interrupt);
   }
 
   Status ActOn(const Due& due) {
@@ -325,6 +326,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
       has_found = *found;
     }
     player.idle_from = thread.until();
+    if (player.idle_from == kNever) {
+      clock_.NoteMissed();
+      return Stuck();
+    }
     if (has_found) {
       player.core.busy_until = thread.until();
       player.found_at = clock_.now();
@@ -345,6 +350,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   Status Stuck() const {
+    PREPOST_RETURN_IF_ERROR(CheckWithinTime(clock_, network_));
     std::string text;
     size_t named = 0;
     for (const Player& player : players_) {

@@ -23,6 +23,12 @@ namespace {
 
 constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
 
+/// What a node's host is writing.
+struct Rearming {
+  Picoseconds until = 0;
+  nic::QueueFeed::Count count;
+};
+
 /// A group, its queues, and how far it is.
 struct RunningGroup {
   const VirtualGroup* group = nullptr;
@@ -30,8 +36,9 @@ struct RunningGroup {
   std::vector<std::span<std::byte>> buffers;
   std::array<MessageBuffers, 1> transfers;
   std::optional<ArmedGroup> armed;
-  std::vector<bool> is_done;  // by node
-  size_t left = 0;            // nodes
+  std::vector<bool> is_done;  // by node, as the next
+  std::vector<Rearming> rearming;
+  size_t left = 0;  // nodes
 };
 
 /// One run of several groups: arm, start, let time pass, check.
@@ -68,7 +75,7 @@ class VirtualRun final : private TimeHandler {
     for (uint32_t i = 0; i < groups_.size(); ++i) {
       PREPOST_RETURN_IF_ERROR(InGroup(i, ArmGroup(i, given_up)));
       if (groups_[i].after || groups_[i].start == 0) continue;
-      clock_.Schedule(groups_[i].start, *this, {.subject = nullptr, .value = i, .what = 0});
+      clock_.Schedule(groups_[i].start, *this, {.value = i, .what = kStartDue});
     }
     return {};
   }
@@ -77,8 +84,11 @@ class VirtualRun final : private TimeHandler {
     std::vector<CqEvent> events;
     while (left_ != 0) {
       const bool is_busy = fabric_.RunSome(kSteps, &events);
+      const bool has_events = !events.empty() || !rearmed_.empty();
       for (const CqEvent& event : events) PREPOST_RETURN_IF_ERROR(TakeEvent(event));
-      if (!is_busy && events.empty() && left_ != 0) return Stuck();
+      for (const Member& member : rearmed_) PREPOST_RETURN_IF_ERROR(TakeEvent(member, {}));
+      rearmed_.clear();
+      if (!is_busy && !has_events && left_ != 0) return Stuck();
       if (events.empty()) PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
     }
     return {};
@@ -86,6 +96,7 @@ class VirtualRun final : private TimeHandler {
 
   /// After the end: is everything where it should be?
   Status CheckAll() {
+    PREPOST_RETURN_IF_ERROR(network_.CheckShares());
     for (uint32_t i = 0; i < groups_.size(); ++i) {
       if (options_.keep_cqes) PREPOST_RETURN_IF_ERROR(InGroup(i, running_[i].armed->Check()));
     }
@@ -146,6 +157,7 @@ class VirtualRun final : private TimeHandler {
     it->armed.emplace(*std::move(armed));
     it->left = it->armed->nodes().size();
     it->is_done.resize(it->left);
+    it->rearming.resize(it->left);
     return {};
   }
 
@@ -201,8 +213,39 @@ class VirtualRun final : private TimeHandler {
         fabric_.engine().doorbells_until(groups_[index].HostOf(id));
   }
 
-  /// A group is to start.
-  void OnTime(const TimedEvent& event) override { StartGroup(static_cast<uint32_t>(event.value)); }
+  enum What : uint32_t { kStartDue, kRearmedDue };
+
+  void OnTime(const TimedEvent& event) override {
+    const auto group = static_cast<uint32_t>(event.value);
+    if (event.what == kStartDue) return StartGroup(group);
+    rearmed_.push_back({group, NodeId(static_cast<uint32_t>(event.value >> 32))});
+    clock_.Hold();
+  }
+
+  /// True while the host is at work on what it will have written then. What becomes free meanwhile, it
+  /// writes as well.
+  bool Rearms(const Member& member) {
+    const RearmCosts& costs = options_.rearm;
+    if (costs.send == 0 && costs.receive == 0) return false;
+    RunningGroup& group = running_[member.group];
+    Rearming& it = group.rearming[member.node.index()];
+    if (it.until > clock_.now()) return true;
+    const nic::QueueFeed::Count count = group.armed->nodes()[member.node.index()].Refillable();
+    const Picoseconds cost =
+        static_cast<Picoseconds>(count.sends - it.count.sends) * costs.send +
+        static_cast<Picoseconds>(count.receives - it.count.receives) * costs.receive;
+    it.count = count;
+    if (cost == 0) {
+      it.count = {};
+      return false;
+    }
+    it.until = After(clock_.now(), cost);
+    clock_.Schedule(
+        it.until, *this,
+        {.value = uint64_t{member.node.value} << 32 | member.group, .what = kRearmedDue});
+    result_.groups[member.group].nodes[member.node.index()].rearming += cost;
+    return true;
+  }
 
   Status TakeEvent(const CqEvent& event) {
     const size_t host = event.node.index();
@@ -218,6 +261,7 @@ class VirtualRun final : private TimeHandler {
   Status TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
     RunningGroup& group = running_[member.group];
     if (group.is_done[member.node.index()]) return {};
+    if (errors.empty() && Rearms(member)) return {};
     const Result<bool> done = group.armed->nodes()[member.node.index()].TakeEvents(errors);
     if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
     if (!*done) return {};
@@ -229,7 +273,7 @@ class VirtualRun final : private TimeHandler {
       if (groups_[next].start <= clock_.now()) {
         StartGroup(next);
       } else {
-        clock_.Schedule(groups_[next].start, *this, {.subject = nullptr, .value = next, .what = 0});
+        clock_.Schedule(groups_[next].start, *this, {.value = next, .what = kStartDue});
       }
     }
     return {};
@@ -237,6 +281,7 @@ class VirtualRun final : private TimeHandler {
 
   /// The first group that is not through.
   Status Stuck() {
+    PREPOST_RETURN_IF_ERROR(CheckWithinTime(clock_, network_));
     const auto group =
         std::ranges::find_if(running_, [](const RunningGroup& it) { return it.left != 0; });
     const auto index = static_cast<uint32_t>(group - running_.begin());
@@ -266,23 +311,19 @@ class VirtualRun final : private TimeHandler {
   std::vector<std::vector<Member>> node_of_cq_;     // by host, by number from the first on
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
   size_t left_;                                     // groups
+  std::vector<Member> rearmed_;                     // their time has come
   bool can_report_ = true;                          // the whole queue program is there
   VirtualOffloads result_;
 };
 
-}  // namespace
-
-Status CheckCosts(const NicCosts& costs) {
-  for (const Picoseconds cost : {costs.wqe, costs.wait, costs.cqe, costs.doorbell}) {
-    if (cost < 0) return Rejected(fmt::format("a NIC's step takes {} ps", cost));
-  }
-  for (const Picoseconds timer : {costs.rnr_timer, costs.ack_timeout}) {
-    if (timer <= 0) return Rejected(fmt::format("a timer of {} ps, expected 1 or more", timer));
+Status CheckRearmCosts(const RearmCosts& costs) {
+  for (const Picoseconds cost : {costs.send, costs.receive}) {
+    if (cost >= 0 && cost <= kStepMax) continue;
+    return Rejected(
+        fmt::format("a host writes a WQE in {} ps, expected from 0 to {}", cost, kStepMax));
   }
   return {};
 }
-
-namespace {
 
 /// `programs` are by group, `given_up` may be null, or is that of the only group.
 Result<VirtualOffloads> RunPrograms(std::span<const VirtualGroup> groups,
@@ -292,6 +333,7 @@ Result<VirtualOffloads> RunPrograms(std::span<const VirtualGroup> groups,
   const auto hosts = static_cast<uint32_t>(network.nodes.size());
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, hosts));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.costs));
+  PREPOST_RETURN_IF_ERROR(CheckRearmCosts(options.rearm));
   PREPOST_RETURN_IF_ERROR(CheckGroups(groups, hosts));
   Result<FluidNetwork> fluid = FluidNetwork::Make(network);
   if (!fluid.ok()) return fluid.status();

@@ -4,9 +4,9 @@
 // that they would in a real run, on a modelled network (docs/virtual-time.md); a payload is a tag
 // per block, checked on delivery. All that it tells is modelled.
 //
-// Hosts do what they do in a real run: arm, ring, and wait for the final completion. Here they are
-// ideal ones, which see an event when it comes and write rings again in no time. Several groups may
-// go at once, each with its own queues and memory, and share NICs and links.
+// Hosts do what they do in a real run: arm, ring, and wait for the final completion. They see an event
+// when it comes, and take what `rearm` says to write rings again. Several
+// groups may go at once, each with its own queues and memory, and share NICs and links.
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 
@@ -40,8 +40,15 @@ enum class VirtualStep : uint8_t {
 inline constexpr std::array<std::string_view, 5> kVirtualStepNames = {"lower", "make", "arm", "run",
                                                                       "check"};
 
+/// What a host takes to write one WQE into a ring that is used again, with its doorbell.
+struct RearmCosts {
+  Picoseconds send = 0;
+  Picoseconds receive = 0;
+};
+
 struct VirtualOffloadOptions {
   NicCosts costs = {};
+  RearmCosts rearm = {};
   nic::LowerOptions lower = {};
   bool validate = true;  ///< what is armed, as a real run does before it rings
   /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.
@@ -60,6 +67,7 @@ struct VirtualOffload {
     Picoseconds completion = 0;  ///< the final CQE
     uint64_t wqes = 0;           ///< that the host has written
     uint64_t rearms = 0;         ///< rings written again
+    Picoseconds rearming = 0;    ///< its host has spent on that
   };
   struct Link {
     Resource resource;
@@ -84,9 +92,6 @@ struct VirtualOffloads {
   std::vector<VirtualOffload::Link> links;  ///< those that carried something, by kind and index
   EngineCounters counters;
 };
-
-/// Errors (kRejected): costs that are negative, timers of 0.
-Status CheckCosts(const NicCosts& costs);
 
 /// Lowers `plan` and runs it on `network`. Errors (kRejected): a plan that is not valid or does not
 /// fit the profile, a network that cannot be modelled, costs that are negative, timers of 0; a run

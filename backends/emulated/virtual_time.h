@@ -9,21 +9,36 @@
 #include <cstdint>
 #include <limits>
 
+#include "prepost/ir/status.h"
+
 namespace prepost::emulated {
 
-/// A point in virtual time, counted from the start of a run, or a length of it. 2^63 are 106 days.
+/// A point in virtual time, counted from the start of a run, or a length of it. 2^63 are 106 days:
+/// what would come later never does, and a run that needs it fails (CheckWithinTime()).
 using Picoseconds = int64_t;
 inline constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 inline constexpr Picoseconds kPicosecondsPerSecond = 1'000'000'000'000;
 inline constexpr Picoseconds kPicosecondsPerNanosecond = 1000;
 
+/// `length` after `at`, neither below 0; kNever where that is beyond what can be shown.
+constexpr Picoseconds After(Picoseconds at, Picoseconds length) {
+  return length < kNever - at ? at + length : kNever;
+}
+
+/// To the nearest picosecond; kNever where that is beyond. `picoseconds` is 0 or more.
+Picoseconds ToPicoseconds(double picoseconds);
+
+/// What one step of a NIC or of a host may take at most, far beyond any: of a profile, too.
+inline constexpr Picoseconds kStepMax = 3600 * kPicosecondsPerSecond;
+
 /// What a NIC's steps take. A queue is slowed down by its own steps only: a NIC works on all its
 /// queues at once.
 struct NicCosts {
-  Picoseconds wqe = 0;       ///< a send queue's, per WQE other than WAIT
-  Picoseconds wait = 0;      ///< a send queue's, per WAIT, from when its CQE is there
-  Picoseconds cqe = 0;       ///< from the end of what it tells until it can be seen
-  Picoseconds doorbell = 0;  ///< a host's doorbells come to its NIC one after the other
+  Picoseconds wqe = 0;                ///< a send queue's, per WQE other than WAIT
+  Picoseconds wait = 0;               ///< a send queue's, per WAIT, from when its CQE is there
+  Picoseconds cqe = 0;                ///< from the end of what it tells until it can be seen
+  Picoseconds doorbell = 0;           ///< from a host's write until its NIC has been told
+  Picoseconds doorbell_interval = 0;  ///< between two of a host at least
   /// Headers and gaps, on every link that a message passes, as if it were so much longer.
   uint32_t message_overhead_bytes = 0;
   Picoseconds rnr_timer = 10'000'000;     ///< until a message that found no receive is tried again
@@ -31,6 +46,9 @@ struct NicCosts {
 
   friend bool operator==(const NicCosts&, const NicCosts&) = default;
 };
+
+/// Errors (kRejected): a step that takes less than nothing or more than kStepMax, timers of 0.
+Status CheckCosts(const NicCosts& costs);
 
 class FluidNetwork;
 class HostHandler;
@@ -46,6 +64,10 @@ struct VirtualTime {
 
   bool is_on() const { return clock != nullptr; }
 };
+
+/// Of a run in which nothing happens any more, though something should. Errors (kRejected): what the clock
+/// or the network cannot show.
+Status CheckWithinTime(const VirtualClock& clock, const FluidNetwork& network);
 
 }  // namespace prepost::emulated
 

@@ -223,6 +223,12 @@ Result<bool> ArmedNode::Look() {
   return is_done();
 }
 
+QueueFeed::Count ArmedNode::Refillable() {
+  if (feed_->is_complete()) return {};
+  for (const CqId id : part_cqs_) Take(id);
+  return failure_ ? QueueFeed::Count() : feed_->refillable();
+}
+
 Status ArmedNode::CheckAll() {
   PREPOST_RETURN_IF_ERROR(CheckSoFar());
   for (size_t i = 0; i < cqs_.size(); ++i) {

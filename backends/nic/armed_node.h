@@ -121,6 +121,8 @@ class ArmedNode {
   /// The same for a host of several nodes on the device, which has got an event of this one, and the
   /// device's `errors`, of whichever node.
   Result<bool> TakeEvents(std::span<const ErrorEvent> errors);
+  /// WQEs that the next look would write, by what is complete now.
+  QueueFeed::Count Refillable();
   /// All CQEs: none is missing, none is an error, and the receives are the blocks of this epoch in
   /// the program's order. An error here means that stale bytes may have been forwarded: flushed
   /// receives satisfy WAITs too.

@@ -74,16 +74,34 @@ void QueueFeed::Refill() {
   RingDoorbells();
 }
 
+QueueFeed::Count QueueFeed::refillable() const {
+  const auto count = [](const Ring& ring) {
+    uint32_t written = ring.written;
+    while (const uint32_t part = NextPart(ring, written)) written += part;
+    return written - ring.written;
+  };
+  Count all;
+  for (const Queue& it : queues_) {
+    all.sends += count(it.sq);
+    all.receives += count(it.rq);
+  }
+  return all;
+}
+
+/// How many entries there is room for at once when `written` are; 0: not for as many as there should
+/// be, or there are no more.
+uint32_t QueueFeed::NextPart(const Ring& ring, uint32_t written) {
+  const uint32_t entries = ring.entries;  // the device may have given more
+  const uint32_t part = written == 0 ? entries : entries / 2;
+  return entries - (written - ring.completed) < part ? 0 : std::min(part, ring.total - written);
+}
+
 /// Writes what there is room for. True when that was anything.
 bool QueueFeed::Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uint16_t base) {
-  const uint32_t entries = ring.entries;  // the device may have given more
   const uint32_t before = ring.written;
-  while (ring.written < ring.total) {
-    const uint32_t room = entries - (ring.written - ring.completed);
-    const uint32_t part = ring.written == 0 ? entries : entries / 2;
-    if (room < part) break;
+  while (const uint32_t part = NextPart(ring, ring.written)) {
     if (ring.written != 0) ++ring.rearms;
-    const uint32_t end = ring.written + std::min(part, ring.total - ring.written);
+    const uint32_t end = ring.written + part;
     ForEachRun(memory, stride, base, ring.written, end,
                [&](std::span<std::byte> slots, size_t offset) {
                  std::memcpy(slots.data(), ring.bytes.data() + offset, slots.size());

@@ -58,6 +58,12 @@ class QueueFeed {
   void ReceivesCompleted(QpId qp, uint32_t completed);
   /// Writes into what is free by now and rings doorbells for it.
   void Refill();
+  struct Count {
+    uint64_t sends = 0;
+    uint64_t receives = 0;
+  };
+  /// WQEs that Refill() would write.
+  Count refillable() const;
 
   /// True when all is written and all doorbells are rung.
   bool is_complete() const { return is_complete_; }
@@ -96,6 +102,7 @@ class QueueFeed {
 
   static std::vector<std::byte> Content(const Ring& ring, std::span<std::byte> memory,
                                         size_t stride, uint16_t base);
+  static uint32_t NextPart(const Ring& ring, uint32_t written);
   bool Fill(Ring& ring, std::span<std::byte> memory, size_t stride, uint16_t base);
   void FillReceives(size_t qp);
   void FillSends(size_t qp);

@@ -345,7 +345,10 @@ TEST(VirtualHostsTest, SaysWhatCannotBeRun) {
   EXPECT_EQ(error(all, {.host = {.cores = 0}}), "a host without cores");
   EXPECT_EQ(error(all, {.host = {.system_copy_rate = 0.5}}),
             "a host copies 0.5 bytes/s, expected 1 or more, or 0");
-  EXPECT_EQ(error(all, {.nic = {.wqe = -1}}), "a NIC's step takes -1 ps");
+  EXPECT_EQ(error(all, {.nic = {.wqe = -1}}),
+            "a NIC's step takes -1 ps, expected from 0 to 3600000000000000");
+  EXPECT_EQ(error(all, {.host = {.preemptions_per_second = 1e-10}}),
+            "1e-10 preemptions per second, expected from 1e-09 to 1000000000, or 0");
   EXPECT_EQ(error(all, {.delays = {{NodeId(9), 0, 1}}}), "a delay of host 9 at 0 ps for 1 ps");
   EXPECT_EQ(error(all, {.host = {.preemptions_per_second = 1e6, .preemption_length = kUs * 1000}}),
             "cores are away 1000 times as long as they are there, expected at most 100");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "tests/support/random.h"
@@ -79,7 +80,93 @@ TEST(CpuCoreTest, PreemptionsComeAsOftenAsTheyShould) {
   }
 }
 
+/// A core that loses as much time as `away` of what it has, in pieces of `length`.
+HostCosts Preempted(double per_second, double away, bool vary) {
+  HostCosts costs;
+  costs.preemptions_per_second = per_second;
+  costs.preemption_length = std::max<Picoseconds>(1, ToPicoseconds(away / per_second * 1e12));
+  costs.preemption_lengths_vary = vary;
+  return costs;
+}
+
+// An hour of work with 3.6e9 preemptions, and an hour without any: neither is drawn one by one.
+TEST(CpuCoreTest, ManyPreemptionsTakeNoTimeToDraw) {
+  for (const bool vary : {false, true}) {
+    for (const double away : {0.001, 1.0, 99.0}) {
+      SCOPED_TRACE(fmt::format("{} {}", vary, away));
+      const Picoseconds delay = kStepMax / 2;
+      CpuCore core(Preempted(1e6, away, vary), {Delay(delay, 7 * kStepMax)}, 3);
+      const Picoseconds end = core.WorkEnd(0, kStepMax);
+      EXPECT_NEAR(static_cast<double>(end - 7 * kStepMax) / static_cast<double>(kStepMax), 1 + away,
+                  1e-4 * (1 + away));
+      EXPECT_EQ(core.delayed(), end - kStepMax);
+      EXPECT_GE(core.WorkEnd(end + 1000 * kStepMax, 5), end + 1000 * kStepMax + 5);
+    }
+  }
+}
+
+// Drawn one by one or as a sum: the same mean and spread of the time that work takes. Both sides of
+// the number from which it is a sum.
+TEST(CpuCoreTest, SumsOfPreemptionsSpreadAsTheyDo) {
+  for (const bool vary : {false, true}) {
+    for (const double count : {990.0, 1500.0}) {
+      SCOPED_TRACE(fmt::format("{} {}", vary, count));
+      const Picoseconds work = kPicosecondsPerSecond;
+      double sum = 0, squares = 0;
+      constexpr int kRuns = 1000;
+      for (int seed = 0; seed < kRuns; ++seed) {
+        CpuCore core(Preempted(count, 1, vary), {}, static_cast<uint64_t>(seed));
+        const double end = static_cast<double>(core.WorkEnd(0, work)) / static_cast<double>(work);
+        sum += end;
+        squares += end * end;
+      }
+      const double mean = sum / kRuns;
+      const double deviation = std::sqrt(squares / kRuns - mean * mean);
+      const double expected = std::sqrt((vary ? 2 : 1) / count);
+      EXPECT_NEAR(mean, 2, 5 * expected / std::sqrt(kRuns));
+      EXPECT_NEAR(deviation, expected, 0.12 * expected);
+    }
+  }
+}
+
+// After a long time a core is away as often as it is at all, whether it was looked at before or not.
+TEST(CpuCoreTest, IdleCoresAreAwayAsOftenAsOthers) {
+  for (const bool vary : {false, true}) {
+    for (const double cycles : {900.0, 1e9}) {
+      SCOPED_TRACE(fmt::format("{} {}", vary, cycles));
+      const HostCosts costs = Preempted(1e6, 3, vary);
+      const auto at = ToPicoseconds(cycles * 4e6);
+      int away = 0;
+      double wait = 0;
+      constexpr int kRuns = 2000;
+      for (int seed = 0; seed < kRuns; ++seed) {
+        CpuCore core(costs, {}, static_cast<uint64_t>(seed));
+        const Picoseconds end = core.WorkEnd(at, 0);
+        away += end > at;
+        wait += static_cast<double>(end - at) / 3e6;
+      }
+      EXPECT_NEAR(away, 0.75 * kRuns, 0.04 * kRuns);
+      // What is left of the length at a random moment: half of a fixed one, all of an exponential.
+      EXPECT_NEAR(wait / away, vary ? 1 : 0.5, vary ? 0.1 : 0.04);
+    }
+  }
+}
+
+// Once in a thousand years is never, and so is what ends after the clock.
+TEST(CpuCoreTest, RareAndLateIsNever) {
+  CpuCore core(Preempted(1e-9, 100, true), {Delay(kNever - 10, 20)}, 2);
+  EXPECT_EQ(core.WorkEnd(0, 5), 5);
+  EXPECT_EQ(core.WorkEnd(kNever - 100, 50), kNever - 50);
+  EXPECT_EQ(core.WorkEnd(kNever - 50, 50), kNever);
+  EXPECT_EQ(core.WorkEnd(kNever, 0), kNever);
+  CpuCore busy(Preempted(1e6, 99, false), {}, 2);
+  EXPECT_EQ(busy.WorkEnd(kNever / 50, kNever / 50), kNever);
+  EXPECT_EQ(busy.WorkEnd(kNever - 5, 1000), kNever);
+}
+
 TEST(CpuCoreTest, BytesTakeTheirTime) {
+  EXPECT_EQ(TimeOf(uint64_t{1} << 31, 1), kNever);
+  EXPECT_EQ(TimeOf(9'000'000, 1), 9'000'000 * kPicosecondsPerSecond);
   EXPECT_EQ(TimeOf(1000, 0), 0);
   EXPECT_EQ(TimeOf(1000, 1e9), 1'000'000);
   EXPECT_EQ(TimeOf(1, 3e12), 0);

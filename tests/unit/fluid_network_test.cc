@@ -306,6 +306,33 @@ TEST(FluidNetworkTest, LinksCountBytesAndBusyTime) {
   EXPECT_EQ(fluid.UseOf({ResourceKind::kCore, 0}, now).bytes, 0u);
 }
 
+// A link of few units of rate and more flows than those: all end, and it is told.
+TEST(FluidNetworkTest, TellsOfLinksThatTooManyShare) {
+  Network network = Network::Uniform(2);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  network.nodes[1].in_rate = 64;  // of 2^-10 bytes/s
+  for (const size_t flows : {size_t{65'536}, size_t{65'537}}) {
+    FluidNetwork fluid = *FluidNetwork::Make(network);
+    char owner = 0;
+    for (size_t i = 0; i < flows; ++i) fluid.Start(0, NodeId(0), NodeId(1), 1, &owner);
+    Picoseconds now = 0;
+    std::vector<void*> owners(flows);
+    while (fluid.flows() != 0) {
+      now = fluid.NextEvent(now);
+      ASSERT_NE(now, kNever);
+      fluid.TakeEnded(now, owners);
+    }
+    if (flows == 65'536) {
+      EXPECT_TRUE(fluid.CheckShares().ok());
+      EXPECT_EQ(now, 1024 * kPicosecondsPerSecond);
+    } else {
+      EXPECT_EQ(fluid.CheckShares().ToString(),
+                "more messages at once on one link of 64 bytes/s than its rate can be divided "
+                "among: 65536");
+    }
+  }
+}
+
 TEST(FluidNetworkTest, RefusesWhatItCannotCount) {
   const auto error = [](const Network& network) {
     return FluidNetwork::Make(network).status().ToString();

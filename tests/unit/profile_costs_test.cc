@@ -9,8 +9,12 @@ namespace {
 // A value that comes into another one's place, or a wrong power of ten.
 TEST(ProfileCostsTest, TakesEveryValue) {
   const Profile profile = {
-      .nic =
-          {.wqe = 1e-9, .wait = 2e-9, .cqe = 3e-9, .doorbell = 4e-9, .message_overhead_bytes = 5},
+      .nic = {.wqe = 1e-9,
+              .wait = 2e-9,
+              .cqe = 3e-9,
+              .doorbell = 4e-9,
+              .doorbell_interval = 6e-9,
+              .message_overhead_bytes = 5},
       .host = {.cores = 6,
                .post_send = 7e-9,
                .post_receive = 8e-9,
@@ -24,8 +28,12 @@ TEST(ProfileCostsTest, TakesEveryValue) {
                .copy_rate = 16,
                .preemption = PreemptionProfile{17, 18e-12, PreemptionProfile::Lengths::kFixed}},
       .tcp = TcpProfile{19e-9, 20}};
-  const NicCosts nic = {
-      .wqe = 1000, .wait = 2000, .cqe = 3000, .doorbell = 4000, .message_overhead_bytes = 5};
+  const NicCosts nic = {.wqe = 1000,
+                        .wait = 2000,
+                        .cqe = 3000,
+                        .doorbell = 4000,
+                        .doorbell_interval = 6000,
+                        .message_overhead_bytes = 5};
   EXPECT_EQ(NicCostsOf(profile.nic), nic);
   HostCosts host = {.cores = 6,
                     .post_send = 7000,

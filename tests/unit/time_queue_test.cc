@@ -44,6 +44,33 @@ TEST(TimeQueueTest, TakesInOrderOfTimesAndOfPuttingIn) {
   }
 }
 
+// At the end of time, and what would be beyond it.
+TEST(TimeQueueTest, HoldsTheLastTimes) {
+  TimeQueue<int> queue;
+  queue.Push(kNever - 1, 3);
+  queue.Push(kNever / 2 + 1, 2);
+  queue.Push(0, 1);
+  for (const int expected : {1, 2, 3}) EXPECT_EQ(queue.Pop(), expected);
+  queue.Push(kNever - 1, 4);
+  EXPECT_EQ(queue.Pop(), 4);
+  EXPECT_DEATH(queue.Push(kNever, 5), "");
+  EXPECT_DEATH(queue.Push(kNever - 2, 5), "");
+  EXPECT_DEATH(queue.Push(-1, 5), "");
+}
+
+TEST(TimeQueueTest, TimesAreAddedUpToTheEnd) {
+  static_assert(After(5, 6) == 11);
+  static_assert(After(kNever - 1, 0) == kNever - 1);
+  static_assert(After(kNever - 1, 1) == kNever);
+  static_assert(After(kNever, 0) == kNever);
+  static_assert(After(0, kNever) == kNever);
+  static_assert(After(kNever, kNever) == kNever);
+  EXPECT_EQ(ToPicoseconds(1.6), 2);
+  EXPECT_EQ(ToPicoseconds(0x1p63), kNever);
+  EXPECT_EQ(ToPicoseconds(1e300), kNever);
+  EXPECT_EQ(ToPicoseconds(0x1p62), Picoseconds{1} << 62);
+}
+
 class Recorder final : public TimeHandler {
  public:
   explicit Recorder(VirtualClock& clock) : clock_(clock) {}
@@ -73,6 +100,10 @@ TEST(VirtualClockTest, GoesFromEventToEvent) {
   using Seen = std::vector<std::pair<Picoseconds, uint64_t>>;
   EXPECT_EQ(recorder.seen(), (Seen{{20, 2}, {500, 1}, {500, 4}, {500, 3}}));
   EXPECT_EQ(clock.now(), 500);
+  EXPECT_FALSE(clock.has_missed());
+  EXPECT_FALSE(clock.Schedule(kNever, recorder, {}));
+  EXPECT_TRUE(clock.has_missed());
+  EXPECT_EQ(clock.next_at(), kNever);
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/backends/emulated/virtual_time.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "prepost/backends/emulated/fluid_network.h"
+#include "prepost/backends/emulated/virtual_clock.h"
+
+namespace prepost::emulated {
+
+Picoseconds ToPicoseconds(double picoseconds) {
+  // As a double kNever is 2^63, which no Picoseconds is.
+  return picoseconds < static_cast<double>(kNever) ? std::llround(picoseconds) : kNever;
+}
+
+Status CheckCosts(const NicCosts& costs) {
+  for (const Picoseconds cost :
+       {costs.wqe, costs.wait, costs.cqe, costs.doorbell, costs.doorbell_interval}) {
+    if (cost < 0 || cost > kStepMax) {
+      return Rejected(
+          fmt::format("a NIC's step takes {} ps, expected from 0 to {}", cost, kStepMax));
+    }
+  }
+  for (const Picoseconds timer : {costs.rnr_timer, costs.ack_timeout}) {
+    if (timer < 1 || timer > kStepMax) {
+      return Rejected(fmt::format("a timer of {} ps, expected from 1 to {}", timer, kStepMax));
+    }
+  }
+  return {};
+}
+
+Status CheckWithinTime(const VirtualClock& clock, const FluidNetwork& network) {
+  PREPOST_RETURN_IF_ERROR(network.CheckShares());
+  if (!clock.has_missed() && network.flows() == 0) return {};
+  return Rejected(fmt::format(
+      "it goes on beyond {} s, the last that the clock can show: what is modelled takes too long",
+      kNever / kPicosecondsPerSecond));
+}
+
+}  // namespace prepost::emulated

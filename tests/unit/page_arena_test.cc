@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepost/backends/emulated/page_arena.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace prepost::emulated {
+namespace {
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define PREPOST_HAS_ADDRESS_SANITIZER
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define PREPOST_HAS_ADDRESS_SANITIZER
+#endif
+
+TEST(PageArenaTest, PiecesAreZeroedAlignedAndApart) {
+  PageArena arena;
+  std::vector<std::span<std::byte>> pieces;
+  for (const size_t bytes : {size_t{1}, size_t{64}, size_t{65}, size_t{300'000}, size_t{7}}) {
+    const std::span<std::byte> piece = pieces.emplace_back(arena.Take(bytes));
+    ASSERT_EQ(piece.size(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(piece.data()) % PageArena::kAlignment, 0u);
+    EXPECT_TRUE(std::ranges::all_of(piece, [](std::byte b) { return b == std::byte{0}; }));
+    std::ranges::fill(piece, static_cast<std::byte>(pieces.size()));
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    EXPECT_TRUE(std::ranges::all_of(
+        pieces[i], [&](std::byte b) { return b == static_cast<std::byte>(i + 1); }));
+  }
+}
+
+TEST(PageArenaTest, SanitizerFindsAccessesBesideAPiece) {
+#ifndef PREPOST_HAS_ADDRESS_SANITIZER
+  GTEST_SKIP() << "only the address sanitizer sees it";
+#else
+  PageArena arena;
+  volatile std::byte* first = arena.Take(64).data();
+  const std::span<std::byte> second = arena.Take(100);
+  first[63] = second[99];
+  EXPECT_DEATH(first[64] = std::byte{1}, "use-after-poison");
+  EXPECT_DEATH(first[0] = *(second.data() + 100), "use-after-poison");
+  EXPECT_DEATH(first[0] = *(second.data() + 5000), "use-after-poison");
+  PageArena::Drop(second);
+  EXPECT_DEATH(first[0] = second[0], "use-after-poison");
+#endif
+}
+
+}  // namespace
+}  // namespace prepost::emulated
