@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast a transfer in virtual time is reckoned, in block transfers per second of one core's
-// time, beside the aim; how long a whole run takes, step by step, and its memory. The first run of a
-// size is a warm-up, unless it is the only one (--repeat 0).
+// How fast a transfer in virtual time is reckoned, by both executors, in block transfers per second of
+// one core's time, beside the aim; how long a whole run takes, step by step, and its memory; and a hash
+// of all times that come out, which no change for speed may change. The first run of a size is a
+// warm-up, unless it is the only one (--repeat 0).
 //
 //   build/release/bench/virtual_bench                                    512x256
 //   build/release/bench/virtual_bench 4096x1024 --repeat 0 --no-cqes     the largest aimed at
+//   build/release/bench/virtual_bench 64x64 128x128 256x256 --csv        cost against size
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -13,12 +15,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "bench/provenance.h"
+#include "prepost/backends/emulated/virtual_hosts.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/compiler/compile.h"
 #include "prepost/compiler/schedule.h"
@@ -54,6 +58,16 @@ emulated::NicCosts CostsOf(const std::string& name) {
           .message_overhead_bytes = 100};
 }
 
+/// Of hosts, in the same way.
+emulated::HostCosts HostCostsOf(const std::string& name) {
+  if (name == "none") return {};
+  return {.post_send = 150'000,
+          .post_receive = 100'000,
+          .poll = 50'000,
+          .completion = 600'000,
+          .credit = 600'000};
+}
+
 double PeakMegabytes() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
@@ -65,12 +79,73 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// What executes: "inline" and "managed" are preposted queues, "cpu" are hosts.
 struct Case {
   uint32_t nodes = 0;
   uint32_t blocks = 0;
-  nic::LoweringMode mode = nic::LoweringMode::kInline;
+  std::string executor;
   std::string costs;
 };
+
+/// FNV-1a: two runs with the same hash of their times are the same.
+class Hash {
+ public:
+  void Add(uint64_t value) {
+    for (int i = 0; i < 8; ++i) value_ = (value_ ^ (value >> (8 * i) & 0xff)) * 0x100000001b3;
+  }
+  void Add(const std::vector<emulated::VirtualOffload::Link>& links) {
+    for (const auto& link : links) {
+      Add(link.resource.index);
+      Add(link.use.bytes);
+      Add(static_cast<uint64_t>(link.use.busy));
+    }
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0xcbf29ce484222325;
+};
+
+/// What is told of one run, whatever has executed.
+struct Outcome {
+  emulated::Picoseconds completion = 0;
+  emulated::EngineCounters counters;
+  uint64_t times_hash = 0;
+};
+
+Outcome RunPreposted(const Case& it, const Plan& plan, const Network& network, bool keep_cqes,
+                     const std::function<void(VirtualStep)>& done) {
+  const bool is_inline = it.executor == "inline";
+  const emulated::VirtualOffload run = *emulated::RunVirtualOffload(
+      plan, network,
+      {.costs = CostsOf(it.costs),
+       .lower = {.mode = is_inline ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged},
+       .keep_cqes = keep_cqes,
+       .done = done});
+  Hash hash;
+  for (const auto& node : run.nodes) {
+    hash.Add(static_cast<uint64_t>(node.completion));
+    hash.Add(static_cast<uint64_t>(node.doorbells));
+  }
+  hash.Add(run.links);
+  return {run.completion, run.counters, hash.value()};
+}
+
+Outcome RunDriven(const Case& it, const Plan& plan, const Network& network,
+                  const std::function<void(VirtualStep)>& done) {
+  const emulated::VirtualGroup group{.plan = &plan};
+  const emulated::VirtualHosts run = *emulated::RunVirtualHosts(
+      {&group, 1}, network,
+      {.nic = CostsOf(it.costs), .host = HostCostsOf(it.costs), .done = done});
+  Hash hash;
+  for (const auto& node : run.groups[0].nodes) {
+    hash.Add(static_cast<uint64_t>(node.completion));
+    hash.Add(node.work.looks);
+    hash.Add(static_cast<uint64_t>(node.work.busy));
+  }
+  hash.Add(run.links);
+  return {run.groups[0].completion, run.counters, hash.value()};
+}
 
 Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep_cqes) {
   const Spec spec{.nodes = it.nodes,
@@ -83,22 +158,19 @@ Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep
   std::array<std::vector<double>, kSteps> seconds;
   std::array<double, kSteps> peaks_mb = {};  // of the program so far
   std::vector<double> totals;
-  emulated::VirtualOffload result;
+  Outcome result;
   for (int i = 0; i <= repeat; ++i) {
     std::array<double, kSteps> sample = {};
     uint64_t last_ns = ThreadCpuNs();
     const uint64_t start_ns = last_ns;
-    result = *emulated::RunVirtualOffload(plan, network,
-                                          {.costs = CostsOf(it.costs),
-                                           .lower = {.mode = it.mode},
-                                           .keep_cqes = keep_cqes,
-                                           .done = [&](VirtualStep step) {
-                                             const uint64_t now_ns = ThreadCpuNs();
-                                             sample[static_cast<size_t>(step)] =
-                                                 1e-9 * static_cast<double>(now_ns - last_ns);
-                                             last_ns = now_ns;
-          peaks_mb[static_cast<size_t>(step)] = PeakMegabytes();
-                                           }});
+    const auto done = [&](VirtualStep step) {
+      const uint64_t now_ns = ThreadCpuNs();
+      sample[static_cast<size_t>(step)] = 1e-9 * static_cast<double>(now_ns - last_ns);
+      last_ns = now_ns;
+      peaks_mb[static_cast<size_t>(step)] = PeakMegabytes();
+    };
+    result = it.executor == "cpu" ? RunDriven(it, plan, network, done)
+                                  : RunPreposted(it, plan, network, keep_cqes, done);
     if (i == 0 && repeat != 0) continue;
     for (size_t step = 0; step < kSteps; ++step) seconds[step].push_back(sample[step]);
     totals.push_back(1e-9 * static_cast<double>(ThreadCpuNs() - start_ns));
@@ -107,63 +179,87 @@ Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep
   Json out = {
       {"nodes", it.nodes},
       {"blocks", it.blocks},
-      {"mode", Name(it.mode)},
+      {"executor", it.executor},
       {"costs", it.costs},
       {"transfers", transfers},
       {"messages", result.counters.messages},
       {"wqes", result.counters.wqes},
       {"modelled_completion_ps", result.completion},
+      {"times_hash", fmt::format("{:016x}", result.times_hash)},
       {"aim_transfers_per_s", kAim},
       {"transfers_per_s", transfers / Median(seconds[static_cast<size_t>(VirtualStep::kRun)])},
       {"total_s", totals},
       {"compile_peak_mb", compiled_mb},
       {"peak_mb", PeakMegabytes()}};
   for (size_t step = 0; step < kSteps; ++step) {
-    out[std::string(kVirtualStepNames[step])] = {{"median_s", Median(seconds[step])},
-                                                 {"peak_mb", peaks_mb[step]},
-                                                 {"s", seconds[step]}};
+    out[std::string(kVirtualStepNames[step])] = {
+        {"median_s", Median(seconds[step])}, {"peak_mb", peaks_mb[step]}, {"s", seconds[step]}};
   }
   return out;
+}
+
+/// A row per case, for a picture of cost against size.
+void PrintCsv(const Json& results) {
+  std::cout << "nodes,blocks,executor,costs,transfers,messages,wqes";
+  for (const std::string_view name : kVirtualStepNames) std::cout << "," << name << "_s";
+  std::cout << ",total_s,transfers_per_s,peak_mb,modelled_completion_ps,times_hash\n";
+  for (const Json& it : results) {
+    std::cout << fmt::format("{},{},{},{},{},{},{}", it["nodes"].get<int>(),
+                             it["blocks"].get<int>(), it["executor"].get<std::string>(),
+                             it["costs"].get<std::string>(), it["transfers"].get<double>(),
+                             it["messages"].get<uint64_t>(), it["wqes"].get<uint64_t>());
+    for (const std::string_view name : kVirtualStepNames) {
+      std::cout << fmt::format(",{:.6f}", it[std::string(name)]["median_s"].get<double>());
+    }
+    std::cout << fmt::format(
+        ",{:.6f},{:.0f},{:.0f},{},{}\n", Median(it["total_s"].get<std::vector<double>>()),
+        it["transfers_per_s"].get<double>(), it["peak_mb"].get<double>(),
+        it["modelled_completion_ps"].get<int64_t>(), it["times_hash"].get<std::string>());
+  }
 }
 
 void PrintTable(const Json& results, const std::string& algorithm, int repeat) {
   std::cout << fmt::format(
       "{}\n{}, seconds of processor time, median of {} runs; million block transfers "
       "per second in `run`, aim {}\n{:>11} {:>8} {:>8} {:>9}",
-      Provenance(), algorithm, std::max(repeat, 1), kAim / 1e6, "n x k", "mode", "costs", "M/s");
+      Provenance(), algorithm, std::max(repeat, 1), kAim / 1e6, "n x k", "executor", "costs",
+      "M/s");
   for (const std::string_view name : kVirtualStepNames) std::cout << fmt::format(" {:>9}", name);
-  std::cout << "     total   peak MB\n";
+  std::cout << "     total   peak MB  hash of times\n";
   for (const Json& it : results) {
     std::cout << fmt::format("{:>11} {:>8} {:>8} {:>9.3f}",
                              fmt::format("{}x{}", it["nodes"].get<int>(), it["blocks"].get<int>()),
-                             it["mode"].get<std::string>(), it["costs"].get<std::string>(),
+                             it["executor"].get<std::string>(), it["costs"].get<std::string>(),
                              it["transfers_per_s"].get<double>() / 1e6);
     for (const std::string_view name : kVirtualStepNames) {
       std::cout << fmt::format(" {:>9.3f}", it[std::string(name)]["median_s"].get<double>());
     }
-    std::cout << fmt::format(" {:>9.3f} {:>9.0f}\n",
+    std::cout << fmt::format(" {:>9.3f} {:>9.0f}  {}\n",
                              Median(it["total_s"].get<std::vector<double>>()),
-                             it["peak_mb"].get<double>());
+                             it["peak_mb"].get<double>(), it["times_hash"].get<std::string>());
   }
 }
 
 int Main(int argc, char** argv) {
   CLI::App app("How fast transfers in virtual time are reckoned.");
   std::vector<std::string> sizes = {"512x256"};
-  std::vector<std::string> modes = {"inline", "managed"};
+  std::vector<std::string> executors = {"inline", "managed", "cpu"};
   std::vector<std::string> costs = {"none", "typical"};
   std::string algorithm = "binomial_pipeline";
   int repeat = 5;
   bool no_cqes = false;
   bool json = false;
+  bool csv = false;
   app.add_option("SIZE", sizes, "nodes x blocks, such as 64x256");
   app.add_option("--algorithm", algorithm, "Schedule")->check(CLI::IsMember(ScheduleNames()));
-  app.add_option("--mode", modes, "inline, managed")->check(CLI::IsMember({"inline", "managed"}));
+  app.add_option("--executor", executors, "inline and managed (preposted), cpu")
+      ->check(CLI::IsMember({"inline", "managed", "cpu"}));
   app.add_option("--costs", costs, "none, typical")->check(CLI::IsMember({"none", "typical"}));
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up; 0: only one run")
       ->check(CLI::Range(0, 1000));
   app.add_flag("--no-cqes", no_cqes, "CQs that nobody reads on the way hold one CQE");
   app.add_flag("--json", json, "Print everything, with all samples, as JSON");
+  app.add_flag("--csv", csv, "Print a row per case");
   CLI11_PARSE(app, argc, argv);
 
   Json results = Json::array();
@@ -173,16 +269,15 @@ int Main(int argc, char** argv) {
       std::cerr << "virtual_bench: '" << size << "' is no size such as 64x256\n";
       return 2;
     }
-    for (const std::string& mode : modes) {
+    for (const std::string& executor : executors) {
       for (const std::string& cost : costs) {
-        const Case it{nodes, blocks,
-                      mode == "inline" ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged,
-                      cost};
-        results.push_back(RunCase(it, algorithm, repeat, !no_cqes));
+        results.push_back(RunCase({nodes, blocks, executor, cost}, algorithm, repeat, !no_cqes));
       }
     }
   }
-  if (json) {
+  if (csv) {
+    PrintCsv(results);
+  } else if (json) {
     std::cout << Json{{"provenance", Provenance()}, {"cases", results}}.dump(2) << "\n";
   } else {
     PrintTable(results, algorithm, repeat);

@@ -55,6 +55,12 @@ Picoseconds CpuCore::WorkEnd(Picoseconds at, Picoseconds work) {
   return at;
 }
 
+Picoseconds CpuCore::WhenBack(Picoseconds at) {
+  const Picoseconds back = BackAt(at);
+  if (back != kNever) delayed_ += back - at;
+  return back;
+}
+
 /// Long work, with many preemptions in it and no given delay: they take about as long as they do on
 /// the average. The rest of the work, and what comes shortly before a delay, is left. When the work
 /// done ends, the core being there; kNever: beyond what can be shown.

@@ -27,8 +27,12 @@ class CpuCore {
   /// bounded time: of very many preemptions only the sum is drawn.
   Picoseconds WorkEnd(Picoseconds at, Picoseconds work);
 
-  Picoseconds busy() const { return busy_; }        ///< work so far
-  Picoseconds delayed() const { return delayed_; }  ///< by which it ended later than it could have
+  /// The first time from `at` on when the core is there; `at` never falls here, either.
+  Picoseconds WhenBack(Picoseconds at);
+
+  Picoseconds busy() const { return busy_; }  ///< work so far
+  /// By which it ended later, or could begin later, than it could have.
+  Picoseconds delayed() const { return delayed_; }
 
  private:
   struct Absence {

@@ -3,10 +3,10 @@
 // Each node of each group has a HostThread, which is
 //
 //     idle      its NIC will tell of the next CQE. When that comes, it is due to look: when it is
-//               through with what it found last; after that, at the next of its looks if it polls,
-//               after an interrupt if it sleeps
+//               through with what it found last; after that, at once if it polls, after an
+//               interrupt if it sleeps
 //     due       it will look at a time that is known
-//     queued    it waits for its core, first come first served
+//     queued    it waits for its core, first come first served, and for the core to be there
 //     done      it has found its last completion
 //
 // What a look takes is known at once (host_thread.cc), so its end needs no event.
@@ -284,13 +284,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Picoseconds NextLook(Player& player) const {
     const Picoseconds now = clock_.now();
     if (now <= player.idle_from) return player.idle_from;
-    const Picoseconds poll = options_.host.poll;
-    const Picoseconds late = poll == 0 ? 0 : (now - player.idle_from) % poll;
-    const Picoseconds look = late == 0 ? now : After(now, poll - late);
     const bool polls = options_.wait == WaitMode::kPolling ||
                        (options_.wait == WaitMode::kHybrid &&
-                        look <= After(player.found_at, options_.host.hybrid_polling));
-    if (polls) return look;
+                        now <= After(player.found_at, options_.host.hybrid_polling));
+    if (polls) return now;
     player.thread.CountWakeup();
     return After(now, options_.host.interrupt);
   }
@@ -311,6 +308,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status Serve(Core& core) {
     while (!core.queue.empty()) {
       Player& player = *core.queue.front();
+      if (core.busy_until <= clock_.now()) core.busy_until = core.cpu.WhenBack(clock_.now());
       if (core.busy_until > clock_.now()) {
         if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
         return {};
@@ -412,9 +410,13 @@ Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const
   Result<FluidNetwork> fluid = FluidNetwork::Make(network);
   if (!fluid.ok()) return fluid.status();
   HostsRun run(groups, static_cast<uint32_t>(network.nodes.size()), *std::move(fluid), options);
-  PREPOST_RETURN_IF_ERROR(run.Arm());
-  PREPOST_RETURN_IF_ERROR(run.Run());
-  PREPOST_RETURN_IF_ERROR(run.CheckAll());
+  const auto end_step = [&](VirtualStep step, Status status) {
+    if (status.ok() && options.done) options.done(step);
+    return status;
+  };
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kMake, run.Arm()));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kRun, run.Run()));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kCheck, run.CheckAll()));
   return run.TakeResult();
 }
 

@@ -8,6 +8,7 @@
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_HOSTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct VirtualHostsOptions {
   uint64_t seed = 1;  ///< of preemptions
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
+  /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
+  std::function<void(VirtualStep)> done = {};
 };
 
 /// Times count from the start of the clock.

@@ -116,6 +116,17 @@ TEST(VirtualHostsTest, OneDelayOfARelayIsADelayOfAll) {
   }
 }
 
+// A look does not begin while the core is away: then it finds all that has come meanwhile, and the
+// thread looks once, not twice.
+TEST(VirtualHostsTest, LooksBeginWhenTheCoreIsThere) {
+  const Plan plan = PlanFor("chain", 2, 4, "barrier", "none");
+  const VirtualHosts run = RunPlan(plan, {.host = {.poll = 10 * kNs, .completion = 100 * kNs},
+                                          .delays = {{NodeId(1), 0, 20 * kBlockTime}}});
+  EXPECT_EQ(run.groups[0].nodes[1].work.looks, 1u);
+  EXPECT_EQ(run.groups[0].nodes[1].completion, 20 * kBlockTime + 10 * kNs + 4 * 100 * kNs);
+  EXPECT_EQ(run.hosts[1].delayed, 20 * kBlockTime);
+}
+
 // Whenever it comes, and to whomever, it costs no more than its length; and never less than nothing.
 TEST(VirtualHostsTest, OneDelayCostsAtMostItsLength) {
   const uint32_t seed = 11;
@@ -140,9 +151,8 @@ TEST(VirtualHostsTest, OneDelayCostsAtMostItsLength) {
 // host. So bandwidth falls by t / (t + c).
 TEST(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
   HostCosts costs = SomeCosts();
-  costs.poll = 0;  // so that looks are where they are wanted
-  const Picoseconds c =
-      costs.completion + costs.post_receive + costs.post_send + costs.credit + costs.post_send;
+  const Picoseconds c = costs.poll + costs.completion + costs.post_receive + costs.post_send +
+                        costs.poll + costs.credit + costs.post_send;
   const uint32_t blocks = 50;
   const Plan plan = PlanFor("chain", 2, blocks);
   EXPECT_EQ(TimeOfRun(plan, {.host = costs}), blocks * (kBlockTime + c));
@@ -168,13 +178,11 @@ TEST(VirtualHostsTest, TcpAddsSystemCallsAndCopies) {
             10 * (kBlockTime + 4 * costs.system_call + 2 * kBlockTime / 4));
 }
 
-// Looks are `poll` apart while nothing comes.
-TEST(VirtualHostsTest, PollingFindsABlockAtTheNextLook) {
+// Where in a look a block comes makes no difference.
+TEST(VirtualHostsTest, PollingFindsABlockWithinOneLook) {
   const Plan plan = PlanFor("chain", 2, 1, "barrier");
   for (const Picoseconds poll : {0 * kNs, 1 * kNs, 300 * kNs, 999 * kNs, 1000 * kNs, 7000 * kNs}) {
-    // Both start at 0 with a look in vain, which ends after one poll; the block comes at 1 us.
-    const Picoseconds look = poll == 0 ? kBlockTime : (kBlockTime + poll - 1) / poll * poll;
-    EXPECT_EQ(TimeOfRun(plan, {.host = {.poll = poll}}), look + poll) << poll;
+    EXPECT_EQ(TimeOfRun(plan, {.host = {.poll = poll}}), kBlockTime + poll) << poll;
   }
 }
 

@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A profile from anywhere: what is read makes a network for any number of nodes; what is refused
-// has a place.
+// A profile from anywhere: what is read makes a network for any number of nodes, and a plan runs on
+// it, by both executors, or it is said what cannot be modelled; what is refused has a place.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>
 #include <string>
 
 #include "prepost/backends/emulated/profile.h"
+#include "prepost/backends/emulated/profile_costs.h"
+#include "prepost/backends/emulated/virtual_hosts.h"
+#include "prepost/backends/emulated/virtual_offload.h"
+#include "prepost/compiler/compile.h"
+
+namespace {
+
+using prepost::emulated::kNever;
+
+void CheckRun(const prepost::Status& status, prepost::emulated::Picoseconds completion) {
+  if (status.ok()) {
+    PREPOST_CHECK(completion >= 0 && completion < kNever);
+    return;
+  }
+  const std::string error = status.ToString();
+  bool is_known = false;
+  for (const char* text : {"can be modelled", "too far apart to be modelled", "cores are away",
+                           "the last that the clock can show", "can be divided among"}) {
+    is_known = is_known || error.find(text) != std::string::npos;
+  }
+  PREPOST_CHECK(is_known);
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::istringstream in(std::string(reinterpret_cast<const char*>(data), size));
@@ -20,5 +44,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const uint32_t nodes : {1u, 2u, 33u}) {
     PREPOST_CHECK(CheckNetwork(NetworkOf(profile->network, nodes), nodes).ok());
   }
+  static const prepost::Plan plan =
+      *prepost::Compile({.nodes = 5, .message_bytes = 70'000, .block_bytes = 10'000});
+  const prepost::Network network = NetworkOf(profile->network, 5);
+  const auto offload = prepost::emulated::RunVirtualOffload(
+      plan, network, {.costs = prepost::emulated::NicCostsOf(profile->nic)});
+  CheckRun(offload.status(), offload.ok() ? offload->completion : 0);
+  const prepost::emulated::VirtualGroup group{.plan = &plan};
+  const auto hosts =
+      prepost::emulated::RunVirtualHosts({&group, 1}, network,
+                                         {.nic = prepost::emulated::NicCostsOf(profile->nic),
+                                          .host = prepost::emulated::HostCostsOf(*profile),
+                                          .wait = prepost::WaitMode::kHybrid});
+  CheckRun(hosts.status(), hosts.ok() ? hosts->groups[0].completion : 0);
   return 0;
 }

@@ -108,7 +108,7 @@ def variants(profile, schema):
     yield "an unknown key", {**profile, "extra": 1}, False
     for key in profile:
         yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key == "tcp"
-    optional = {"core_rate", "down_rate"}
+    optional = {"core_rate", "doorbell_interval", "down_rate"}
     used = set()
     for path, kind in values_of(profile, schema, schema):
         used.add(kind)
