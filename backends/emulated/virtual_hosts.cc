@@ -128,9 +128,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status CheckAll() const {
     PREPOST_RETURN_IF_ERROR(network_.CheckShares());
     PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
-    for (const Player& player : players_) {
-      if (const std::optional<uint64_t> block = fabric_.MissingBlock(NodeId(player.host))) {
-        return Rejected(fmt::format("host {} has no block {} in the end", player.host, *block));
+    for (uint32_t host = 0; host < players_of_.size(); ++host) {
+      if (const std::optional<uint64_t> block = fabric_.MissingBlock(NodeId(host))) {
+        return Rejected(fmt::format("host {} has no block {} in the end", host, *block));
       }
     }
     return {};
@@ -284,10 +284,16 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   /// The NIC tells of a CQE; or, with number 0, of an error, which everyone is to look for.
   void TakeEvent(const CqEvent& event) {
-    for (Player* player : players_of_[event.node.index()]) {
-      if (event.cqn == player->cqn) player->is_asked = false;
-      if (event.cqn == player->cqn || event.cqn == 0) Tell(*player);
+    const std::vector<Player*>& players = players_of_[event.node.index()];
+    if (event.cqn == 0) {
+      for (Player* player : players) Tell(*player);
+      return;
     }
+    // Numbers rise as queues are made.
+    const auto player = std::ranges::lower_bound(players, event.cqn, {}, &Player::cqn);
+    if (player == players.end() || (*player)->cqn != event.cqn) return;
+    (*player)->is_asked = false;
+    Tell(**player);
   }
 
   void Tell(Player& player) {
