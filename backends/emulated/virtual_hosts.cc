@@ -128,9 +128,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status CheckAll() const {
     PREPOST_RETURN_IF_ERROR(network_.CheckShares());
     PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
-    for (const Player& player : players_) {
-      if (const std::optional<uint64_t> block = fabric_.MissingBlock(NodeId(player.host))) {
-        return Rejected(fmt::format("host {} has no block {} in the end", player.host, *block));
+    for (uint32_t host = 0; host < players_of_.size(); ++host) {
+      if (const std::optional<uint64_t> block = fabric_.MissingBlock(NodeId(host))) {
+        return Rejected(fmt::format("host {} has no block {} in the end", host, *block));
       }
     }
     return {};
@@ -284,10 +284,16 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   /// The NIC tells of a CQE; or, with number 0, of an error, which everyone is to look for.
   void TakeEvent(const CqEvent& event) {
-    for (Player* player : players_of_[event.node.index()]) {
-      if (event.cqn == player->cqn) player->is_asked = false;
-      if (event.cqn == player->cqn || event.cqn == 0) Tell(*player);
+    const std::vector<Player*>& players = players_of_[event.node.index()];
+    if (event.cqn == 0) {
+      for (Player* player : players) Tell(*player);
+      return;
     }
+    // Numbers rise as queues are made.
+    const auto player = std::ranges::lower_bound(players, event.cqn, {}, &Player::cqn);
+    if (player == players.end() || (*player)->cqn != event.cqn) return;
+    (*player)->is_asked = false;
+    Tell(**player);
   }
 
   void Tell(Player& player) {
@@ -335,7 +341,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status Serve(Core& core) {
     while (!core.queue.empty()) {
       Player& player = *core.queue.front();
-      if (core.busy_until <= clock_.now()) core.busy_until = core.cpu.WhenBack(clock_.now());
+      if (core.busy_until <= clock_.now()) AwaitCore(player);
       if (core.busy_until > clock_.now()) {
         if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
         return {};
@@ -346,15 +352,27 @@ class HostsRun final : private TimeHandler, private HostHandler {
     return {};
   }
 
+  /// Of the player's core no thread has anything now, but it may be away.
+  void AwaitCore(Player& player) {
+    Core& core = player.core;
+    core.busy_until = core.cpu.WhenBack(clock_.now());
+    if (options_.trail == nullptr || core.busy_until == clock_.now()) return;
+    if (core.busy_until == kNever) return;
+    core.busy_step =
+        options_.trail->Push(core.busy_until, StepBeforeLook(player), TimeCause::kStopped);
+  }
+
+  /// The trail's step at which the player can look now, its core being there.
+  StepId StepBeforeLook(const Player& player) {
+    // Another thread may have had the core, or it was away.
+    const StepId free = player.core.busy_step;
+    const bool is_late = options_.trail->step(player.due_step).at < clock_.now();
+    return options_.trail->Push(clock_.now(), is_late ? free : player.due_step, TimeCause::kOther);
+  }
+
   Status LookNow(Player& player) {
     HostThread& thread = player.thread;
-    if (options_.trail != nullptr) {
-      // Another thread may have had the core.
-      const StepId free = player.core.busy_step;
-      const bool is_late = options_.trail->step(player.due_step).at < clock_.now();
-      thread.BeginAt(
-          options_.trail->Push(clock_.now(), is_late ? free : player.due_step, TimeCause::kOther));
-    }
+    if (options_.trail != nullptr) thread.BeginAt(StepBeforeLook(player));
     bool has_found = true;
     if (!std::exchange(player.is_started, true)) {
       thread.Start(*player.executor);

@@ -115,7 +115,7 @@ class Again(unittest.TestCase):
                 found, committed = rows(pathlib.Path(folder, "data", f"{name}.csv")), rows(DATA / f"{name}.csv")
                 self.assertGreater(len(found), 1, name)
                 for row in found:
-                    self.assertIn(row, committed, f"{name}: {AS_NEW}")
+                    self.assertTrue(row in committed, f"{name}: {row}: {AS_NEW}")
 
 
 class Words(unittest.TestCase):

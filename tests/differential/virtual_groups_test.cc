@@ -159,22 +159,26 @@ TEST_P(VirtualGroupsTest, RotatedGroupsFillEveryPort) {
   }
 }
 
+// The nodes of a chain are complete one after the other.
 TEST_P(VirtualGroupsTest, OneComesAfterTheOther) {
-  const Plan plan = PlanFor("binomial_pipeline", 6, 9);
-  const Picoseconds alone = Run({{.plan = &plan}}, MakeNetwork(6))[0].completion;
-  EXPECT_EQ(alone, plan.header().rounds * kBlockTime);
-  const auto times = Run({{.plan = &plan, .start = 3 * kUs},
-                          {.plan = &plan, .start = kUs, .after = 0},
-                          {.plan = &plan, .after = 1},
-                          {.plan = &plan, .start = 10 * alone, .after = 1},
-                          {.plan = &plan, .hosts = Hosts({8, 9, 10, 6, 7, 11}), .after = 0}},
-                         MakeNetwork(12));
-  ASSERT_EQ(times.size(), 5u);
-  const std::vector<Picoseconds> starts = {3 * kUs, 3 * kUs + alone, 3 * kUs + 2 * alone,
-                                           10 * alone, 3 * kUs + alone};
-  for (size_t i = 0; i < times.size(); ++i) {
-    EXPECT_EQ(times[i].start, starts[i]) << i;
-    EXPECT_EQ(times[i].completion, starts[i] + alone) << i;
+  for (const char* algorithm : {"binomial_pipeline", "chain"}) {
+    SCOPED_TRACE(algorithm);
+    const Plan plan = PlanFor(algorithm, 6, 9);
+    const Picoseconds alone = Run({{.plan = &plan}}, MakeNetwork(6))[0].completion;
+    EXPECT_EQ(alone, plan.header().rounds * kBlockTime);
+    const auto times = Run({{.plan = &plan, .start = 3 * kUs},
+                            {.plan = &plan, .start = kUs, .after = 0},
+                            {.plan = &plan, .after = 1},
+                            {.plan = &plan, .start = 10 * alone, .after = 1},
+                            {.plan = &plan, .hosts = Hosts({8, 9, 10, 6, 7, 11}), .after = 0}},
+                           MakeNetwork(12));
+    ASSERT_EQ(times.size(), 5u);
+    const std::vector<Picoseconds> starts = {3 * kUs, 3 * kUs + alone, 3 * kUs + 2 * alone,
+                                             10 * alone, 3 * kUs + alone};
+    for (size_t i = 0; i < times.size(); ++i) {
+      EXPECT_EQ(times[i].start, starts[i]) << i;
+      EXPECT_EQ(times[i].completion, starts[i] + alone) << i;
+    }
   }
 }
 

@@ -92,6 +92,31 @@ BEYOND = [
 ]
 
 
+def generated(*flags):
+    done = subprocess.run([sys.executable, str(SOURCE / "bench/figures/cosmos_workload.py"), *flags], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def check_generator(validator, folder):
+    """What bench/figures/cosmos_workload.py writes: a workload, the same for the same seed, with what is known of the trace."""
+    one, again, other = generated("--writes", "1365"), generated("--writes", "1365"), generated("--writes", "1365", "--seed", "2")
+    assert one == again and one != other
+    for document in [one, other, generated("--writes", "9", "--per-second", "500", "--schedule", "chain", "--block-bytes", "65536")]:
+        validator.validate(document)
+    sizes = sorted(group["spec"]["message_bytes"] for group in one["groups"])
+    assert abs(sizes[len(sizes) // 2] / 12e6 - 1) < 0.02, sizes[len(sizes) // 2]
+    assert abs(sum(sizes) / len(sizes) / 29e6 - 1) < 0.05, sum(sizes) / len(sizes)
+    assert 200 <= sizes[0] < 1e6 and 1e8 < sizes[-1] <= 5e8
+    targets = [tuple(group["hosts"]) for group in one["groups"]]
+    assert len(set(targets)) == 455 and all(targets.count(target) == 3 for target in set(targets))
+    assert all(hosts[0] == 0 and len(set(hosts)) == 4 and max(hosts) <= 15 for hosts in targets)
+    poisson = generated("--writes", "2000", "--per-second", "500")
+    starts = [group["start"] for group in poisson["groups"]]
+    assert starts == sorted(starts) and abs(starts[-1] - 4) < 0.5, starts[-1]
+    assert [group["spec"] for group in poisson["groups"]] == [group["spec"] for group in generated("--writes", "2000")["groups"]]
+    assert simulate(generated("--writes", "20"), folder) is None
+
+
 def main():
     schema = json.loads((SOURCE / "tools/workload.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -119,6 +144,7 @@ def main():
         for document, words in BEYOND:
             said = simulate(document, folder)
             assert said is not None and words in said, (words, said)
+        check_generator(validator, folder)
     print(f"{len(right)} workloads, {len(wrong) + len(BEYOND)} wrong ones")
 
 
