@@ -152,7 +152,10 @@ class Simulator:
 
     def _output(self, *arguments):
         words = [self.command, *map(str, arguments)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=MAX_SECONDS)
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=MAX_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CommandFailed(str(error)) from error
         if done.returncode != 0:
             raise CommandFailed(f"{' '.join(words)}: {done.stderr.strip()}")
         self.count += 1

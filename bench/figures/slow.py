@@ -113,7 +113,7 @@ SEEDS = (1, 2, 3)
 
 
 def many_rows(simulator, quick):
-    sizes = (2, 8) if quick else (2, 64, NODES)
+    sizes = (2, 64) if quick else (2, 64, NODES)
     cases = [(nodes, part) for nodes in sizes for part in ((0, 0.05) if quick else PARTS) if nodes > 2 or part == 0]
     runs = [
         [
