@@ -48,8 +48,9 @@ def summary(claims_of):
     for key in sorted(rows):
         found = [claim for _, claim in rows[key]]
         figures = ", ".join(f"[{name}](#{name})" for name in dict.fromkeys(name for name, _ in rows[key]))
-        says = "; ".join(dict.fromkeys(claim.says for claim in found))
-        where = "; ".join(dict.fromkeys(claim.where for claim in found))
+        statements = list(dict.fromkeys(claim.says for claim in found))
+        says = "; ".join(it for it in statements if not any(other != it and other.startswith(it) for other in statements))
+        where = "; ".join(dict.fromkeys(part for claim in found for part in claim.where.split("; ")))
         agree = sum(claim.agrees for claim in found)
         verdict = "yes" if agree == len(found) else f"**in {agree} of {len(found)}**" if agree else "**no**"
         why = " ".join(dict.fromkeys(claim.why for claim in found if claim.why))
