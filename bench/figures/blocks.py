@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Block sizes: RDMC's figure 6 on Fractus, and the closed form of the best size."""
+
 import math
 
 from . import data, style
 from .claims import EARLIER, PUSHING, Statement
-from .figure import Figure, row_of
+from .figure import Figure
 from .simulator import KiB, MiB, Plan, Profile, Run, no_costs
 
 NODES = 4
@@ -21,11 +22,23 @@ def powers(first, last):
 
 def rows_of(simulator, profile, messages, blocks):
     """Blocks are not larger than the message."""
-    runs = [Run(Plan(NODES, message, block, ready="window=1", send_window="1"), profile) for message in messages for block in blocks if block <= message]
-    return [{"clock": "modelled", "profile": profile.name + (", links and 10 us latency alone" if profile.changes else ""),
-             "message_bytes": run.plan.message_bytes, "block_bytes": run.plan.block_bytes,
-             "cpu_us": data.microseconds(result.cpu.completion), "offload_us": data.microseconds(result.offload.completion)}
-            for run, result in zip(runs, simulator.simulate(runs))]
+    runs = [
+        Run(Plan(NODES, message, block, ready="window=1", send_window="1"), profile)
+        for message in messages
+        for block in blocks
+        if block <= message
+    ]
+    return [
+        {
+            "clock": "modelled",
+            "profile": profile.name + (", links and 10 us latency alone" if profile.changes else ""),
+            "message_bytes": run.plan.message_bytes,
+            "block_bytes": run.plan.block_bytes,
+            "cpu_us": data.microseconds(result.cpu.completion),
+            "offload_us": data.microseconds(result.offload.completion),
+        }
+        for run, result in zip(runs, simulator.simulate(runs))
+    ]
 
 
 MESSAGES = powers(16 * KiB, 128 * MiB)[::3] + [128 * MiB]
@@ -46,7 +59,13 @@ def draw(rows_):
     for panel, side, title in zip(axes[0], ("cpu_us", "offload_us"), ("CPU-driven", "preposted")):
         for index, message in enumerate(reversed(data.values(rows_, "message_bytes"))):
             found = data.select(rows_, message_bytes=message)
-            style.line(panel, [int(row["block_bytes"]) for row in found], [gbits(row, side) for row in found], index, style.bytes_text(int(message)))
+            style.line(
+                panel,
+                [int(row["block_bytes"]) for row in found],
+                [gbits(row, side) for row in found],
+                index,
+                style.bytes_text(int(message)),
+            )
         style.log_axis(panel.xaxis, powers(16 * KiB, 16 * MiB)[::2], style.bytes_text)
         panel.tick_params(axis="x", labelrotation=30)
         panel.set_xlabel("block size")
@@ -62,17 +81,33 @@ def best(rows_, message, side="cpu_us"):
 
 
 def claims(rows_):
-    figure6 = Statement("figure 6", "the best block size grows with the message; small and large blocks both cost", f"{PUSHING}, figure 6")
+    figure6 = Statement(
+        "figure 6", "the best block size grows with the message; small and large blocks both cost", f"{PUSHING}, figure 6"
+    )
     sizes = [int(best(rows_, message)["block_bytes"]) for message in DRAWN]
-    yield figure6.holds("best sizes for 16 KiB to 128 MiB, CPU-driven", "never smaller for a larger message", ", ".join(map(style.bytes_text, sizes)),
-                        sizes == sorted(sizes))
+    yield figure6.holds(
+        "best sizes for 16 KiB to 128 MiB, CPU-driven",
+        "never smaller for a larger message",
+        ", ".join(map(style.bytes_text, sizes)),
+        sizes == sorted(sizes),
+    )
     for message in (8 * MiB, 128 * MiB):
         found = data.select(rows_, message_bytes=message)
         ends = max(gbits(found[0]), gbits(found[-1])) / gbits(best(rows_, message))
-        yield figure6.holds(f"{style.bytes_text(message)}: the better of the smallest and the largest block beside the best", "below 0.95", f"{ends:.3f}", ends < 0.95)
-    fig6b = Statement("C16", "“messages under ~10 MB unable to pick any size that gets extremely high bandwidth”", f"{EARLIER}, 4.3")
+        yield figure6.holds(
+            f"{style.bytes_text(message)}: the better of the smallest and the largest block beside the best",
+            "below 0.95",
+            f"{ends:.3f}",
+            ends < 0.95,
+        )
+    c16 = Statement("C16", "“messages under ~10 MB unable to pick any size that gets extremely high bandwidth”", EARLIER)
     for message, low, high in ((MiB, 0, 0.85), (128 * MiB, 0.9, 1)):
-        yield fig6b.between(f"fractus, {style.bytes_text(message)}, the best block size: share of 100 Gbit/s", low, high, gbits(best(rows_, message)) / 100)
+        yield c16.between(
+            f"fractus, {style.bytes_text(message)}, the best block size: share of 100 Gbit/s",
+            low,
+            high,
+            gbits(best(rows_, message)) / 100,
+        )
 
 
 MODEL_MESSAGES = [4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB]
@@ -94,11 +129,26 @@ def draw_model(rows_):
         found = data.select(rows_, message_bytes=message)
         if not found:
             continue
-        style.line(panel, [int(row["block_bytes"]) for row in found], [gbits(row, "offload_us") for row in found], index, style.bytes_text(message))
+        style.line(
+            panel,
+            [int(row["block_bytes"]) for row in found],
+            [gbits(row, "offload_us") for row in found],
+            index,
+            style.bytes_text(message),
+        )
         optimum = math.sqrt(message * ALPHA * RATE / (LEVELS - 1))
-        panel.plot([optimum], [message * 8 / closed_form(message, optimum) / 1e9], marker="*", markersize=11, color=style.LINES[index][0],
-                   markeredgecolor="black", linestyle="none")
-    panel.plot([], [], marker="*", markersize=11, color="white", markeredgecolor="black", linestyle="none", label="closed form's best")
+        panel.plot(
+            [optimum],
+            [message * 8 / closed_form(message, optimum) / 1e9],
+            marker="*",
+            markersize=11,
+            color=style.LINES[index][0],
+            markeredgecolor="black",
+            linestyle="none",
+        )
+    panel.plot(
+        [], [], marker="*", markersize=11, color="white", markeredgecolor="black", linestyle="none", label="closed form's best"
+    )
     style.log_axis(panel.xaxis, powers(32 * KiB, 16 * MiB)[::2], style.bytes_text)
     panel.set_xlabel("block size")
     panel.set_ylabel("bandwidth, Gbit/s")
@@ -108,23 +158,54 @@ def draw_model(rows_):
 
 
 def model_claims(rows_):
-    c15 = Statement("C15", "best block size sqrt(M alpha B / (l - 1)), T(b) = (M/b + l - 1)(alpha + b/B), n = 4", f"{PUSHING}, figure 6")
+    c15 = Statement(
+        "C15", "best block size sqrt(M alpha B / (l - 1)), T(b) = (M/b + l - 1)(alpha + b/B), n = 4", f"{PUSHING}, figure 6"
+    )
     for message, expected in zip(MODEL_MESSAGES, (512 * KiB, MiB, 2 * MiB, 4 * MiB)):
         formula = math.sqrt(message * ALPHA * RATE / (LEVELS - 1))
-        yield c15.same(f"{style.bytes_text(message)}: best power of two (the form's best is {formula / 1e3:.0f} kB)", style.bytes_text(expected),
-                       style.bytes_text(int(best(rows_, message, "offload_us")["block_bytes"])))
-    worst = max(abs(float(row["offload_us"]) * 1e-6 / closed_form(int(row["message_bytes"]), int(row["block_bytes"])) - 1) for row in rows_)
-    yield c15.holds(f"the time of all {len(rows_)} cases beside T(b)", "within 1 %", f"{100 * worst:.2g} % off at most", worst < 0.01)
-    c16 = Statement("C16", "“messages under ~10 MB unable to pick any size that gets extremely high bandwidth”", f"{EARLIER}, 4.3")
+        yield c15.same(
+            f"{style.bytes_text(message)}: best power of two (the form's best is {formula / 1e3:.0f} kB)",
+            style.bytes_text(expected),
+            style.bytes_text(int(best(rows_, message, "offload_us")["block_bytes"])),
+        )
+    worst = max(
+        abs(float(row["offload_us"]) * 1e-6 / closed_form(int(row["message_bytes"]), int(row["block_bytes"])) - 1)
+        for row in rows_
+    )
+    yield c15.holds(
+        f"the time of all {len(rows_)} cases beside T(b)", "within 1 %", f"{100 * worst:.2g} % off at most", worst < 0.01
+    )
+    c16 = Statement("C16", "“messages under ~10 MB unable to pick any size that gets extremely high bandwidth”", EARLIER)
     for message, expected in ((4 * MiB, 29.9), (256 * MiB, 38.5)):
-        yield c16.near(f"alpha 20 us, 40 Gbit/s, {style.bytes_text(message)}, the best power of two", expected, gbits(best(rows_, message, "offload_us"), "offload_us"),
-                       0.015, "Gbit/s")
+        yield c16.near(
+            f"alpha 20 us, 40 Gbit/s, {style.bytes_text(message)}, the best power of two",
+            expected,
+            gbits(best(rows_, message, "offload_us"), "offload_us"),
+            0.015,
+            "Gbit/s",
+        )
 
 
 FIGURES = [
-    Figure("block-size", "fractus", "RDMC's figure 6: bandwidth on 4 nodes against block size, for messages of 16 KiB to 128 MiB; binomial pipeline.",
-           rows, ("message_bytes", "block_bytes"), draw, None, claims),
-    Figure("block-size-model", "stampede, links and 10 us latency alone", "The same with a constant cost of alpha = 20 us per block (10 us for the block's way, 10 us for "
-           "its credit's) and 40 Gbit/s: points of the model, and as stars the closed form's best size and bandwidth.",
-           model_rows, ("message_bytes", "block_bytes"), draw_model, None, model_claims),
+    Figure(
+        "block-size",
+        "fractus",
+        "RDMC's figure 6: bandwidth on 4 nodes against block size, for messages of 16 KiB to 128 MiB; binomial pipeline.",
+        rows,
+        ("message_bytes", "block_bytes"),
+        draw,
+        None,
+        claims,
+    ),
+    Figure(
+        "block-size-model",
+        "stampede, links and 10 us latency alone",
+        "The same with a constant cost of alpha = 20 us per block (10 us for the block's way, 10 us for "
+        "its credit's) and 40 Gbit/s: points of the model, and as stars the closed form's best size and bandwidth.",
+        model_rows,
+        ("message_bytes", "block_bytes"),
+        draw_model,
+        None,
+        model_claims,
+    ),
 ]

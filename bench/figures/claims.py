@@ -3,6 +3,7 @@
 
 A difference needs a reason that was written beforehand, and a reason needs a difference: scripts/figures fails where one is there without the
 other, so that neither a new disagreement nor an outdated excuse goes unnoticed."""
+
 import dataclasses
 
 PUSHING = "RDMC, “Pushing Bytes”"
@@ -12,14 +13,14 @@ DSN = "RDMC, DSN 2018"
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    id: str          # "C4"
-    says: str        # the paper's statement, in our words
-    where: str       # which paper, which figure or section
-    case: str        # what was run: "n = 8"
-    expected: str    # with its unit
+    id: str  # "C4"
+    says: str  # the paper's statement, in our words
+    where: str  # which paper, which figure or section
+    case: str  # what was run: "n = 8"
+    expected: str  # with its unit
     obtained: str
     agrees: bool
-    why: str = ""    # of a difference
+    why: str = ""  # of a difference
 
     def verdict(self):
         return "agrees" if self.agrees else "differs"
@@ -28,7 +29,10 @@ class Claim:
         if not self.agrees and not self.why:
             return f"{self.id}, {self.case}: expected {self.expected}, obtained {self.obtained}, and no reason is given"
         if self.agrees and self.why:
-            return f"{self.id}, {self.case}: expected {self.expected}, obtained {self.obtained}: agrees, but a reason for a difference is given"
+            return (
+                f"{self.id}, {self.case}: expected {self.expected}, obtained {self.obtained}: agrees, but a reason for a"
+                " difference is given"
+            )
         return None
 
 
@@ -45,6 +49,7 @@ def number(value, digits=4):
 @dataclasses.dataclass(frozen=True)
 class Statement:
     """What the claims of one row have in common."""
+
     id: str
     says: str
     where: str
@@ -61,8 +66,13 @@ class Statement:
 
     def between(self, case, low, high, obtained, unit="", why="", digits=4):
         unit = f" {unit}" if unit and not unit.startswith("x") else unit
-        return self._claim(case, f"{number(low, digits)} to {number(high, digits)}{unit}", f"{number(obtained, digits)}{unit}",
-                           low <= obtained <= high, why)
+        return self._claim(
+            case,
+            f"{number(low, digits)} to {number(high, digits)}{unit}",
+            f"{number(obtained, digits)}{unit}",
+            low <= obtained <= high,
+            why,
+        )
 
     def same(self, case, expected, obtained, why=""):
         """Two texts or counts."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time and bandwidth against the size of the group, on the papers' three clusters, with a broadcast of MPI beside them."""
+
 from . import data, style
 from .claims import EARLIER, PUSHING, Statement
 from .figure import Figure, row_of
@@ -7,8 +8,10 @@ from .simulator import KiB, MiB, Plan, Profile, Run
 
 MPI_SHORT_BYTES = 12 * KiB
 MPI_GROUP = 8
-MPI_SAYS = ("MPI is modelled by MPICH's rule, since MVAPICH's own is not stated in the papers: a binomial tree of the whole message in groups of fewer than "
-            "8 and below 12 KiB, else scatter and ring allgather; its library's costs are taken to be ours.")
+MPI_SAYS = (
+    "MPI is modelled by MPICH's rule, since MVAPICH's own is not stated in the papers: a binomial tree of the whole message in"
+    " groups of fewer than 8 and below 12 KiB, else scatter and ring allgather; its library's costs are taken to be ours."
+)
 
 
 def plan(algorithm, nodes, message_bytes):
@@ -25,8 +28,17 @@ def rows_for(simulator, cases):
     runs = [Run(plan(algorithm, nodes, message), Profile(profile)) for profile, message, algorithm, nodes in cases]
     rows = []
     for (profile, message, algorithm, nodes), result in zip(cases, simulator.simulate(runs)):
-        rows.append(row_of(result.run, message_bytes=message, algorithm=algorithm, nodes=nodes, cpu_us=data.microseconds(result.cpu.completion),
-                           offload_us=data.microseconds(result.offload.completion), bound_us=data.microseconds(round(result.json["bound_seconds"] * 1e12))))
+        rows.append(
+            row_of(
+                result.run,
+                message_bytes=message,
+                algorithm=algorithm,
+                nodes=nodes,
+                cpu_us=data.microseconds(result.cpu.completion),
+                offload_us=data.microseconds(result.offload.completion),
+                bound_us=data.microseconds(round(result.json["bound_seconds"] * 1e12)),
+            )
+        )
     return rows
 
 
@@ -51,7 +63,10 @@ FRACTUS = ["sequential", "binomial_tree", "mpi", "chain", "binomial_pipeline"]
 
 def fractus_rows(simulator, quick):
     nodes = [2, 4, 8] if quick else FRACTUS_NODES
-    return rows_for(simulator, [("fractus", message, algorithm, n) for message in (256 * MiB, 8 * MiB) for algorithm in FRACTUS for n in nodes])
+    return rows_for(
+        simulator,
+        [("fractus", message, algorithm, n) for message in (256 * MiB, 8 * MiB) for algorithm in FRACTUS for n in nodes],
+    )
 
 
 def draw_fractus(rows):
@@ -71,30 +86,67 @@ def draw_fractus(rows):
 def fractus_claims(rows):
     c8 = Statement("C8", "MVAPICH takes 1.03 to 3 times as long as the pipeline", f"{PUSHING}, 5.2, figure 4")
     for message in (256 * MiB, 8 * MiB):
-        found = {n: microseconds(rows, "fractus", message, "mpi", n) / microseconds(rows, "fractus", message, "binomial_pipeline", n) for n in FRACTUS_NODES}
-        yield c8.between(f"{style.bytes_text(message)}, the least over n = 2 to 16 (at n = {min(found, key=found.get)})", 1, 1.1, min(found.values()), "x",
-                         why="With two nodes both send the message once. Ours waits for a credit before each block; what a library of MPI takes is not in the model.")
-        yield c8.between(f"{style.bytes_text(message)}, the most (at n = {max(found, key=found.get)})", 1.5, 3, max(found.values()), "x")
+        found = {
+            n: microseconds(rows, "fractus", message, "mpi", n) / microseconds(rows, "fractus", message, "binomial_pipeline", n)
+            for n in FRACTUS_NODES
+        }
+        yield c8.between(
+            f"{style.bytes_text(message)}, the least over n = 2 to 16 (at n = {min(found, key=found.get)})",
+            1,
+            1.1,
+            min(found.values()),
+            "x",
+            why=(
+                "With two nodes both send the message once. Ours waits for a credit before each block; what a library of MPI"
+                " takes is not in the model."
+            ),
+        )
+        yield c8.between(
+            f"{style.bytes_text(message)}, the most (at n = {max(found, key=found.get)})", 1.5, 3, max(found.values()), "x"
+        )
     fig4 = Statement("figure 4", "the binomial pipeline is the fastest or as fast as the fastest", f"{PUSHING}, 5.2, figure 4")
     for message in (256 * MiB, 8 * MiB):
-        slower = [f"{algorithm}, n = {n}" for n in FRACTUS_NODES if n > 2 for algorithm in FRACTUS[:4]
-                  if 1.01 * microseconds(rows, "fractus", message, algorithm, n) < microseconds(rows, "fractus", message, "binomial_pipeline", n)]
-        yield fig4.holds(f"{style.bytes_text(message)}, n = 3 to 16", "nothing is faster by 1 %", ", ".join(slower) or "nothing", not slower)
+        slower = [
+            f"{algorithm}, n = {n}"
+            for n in FRACTUS_NODES
+            if n > 2
+            for algorithm in FRACTUS[:4]
+            if 1.01 * microseconds(rows, "fractus", message, algorithm, n)
+            < microseconds(rows, "fractus", message, "binomial_pipeline", n)
+        ]
+        yield fig4.holds(
+            f"{style.bytes_text(message)}, n = 3 to 16", "nothing is faster by 1 %", ", ".join(slower) or "nothing", not slower
+        )
     c10 = Statement("C10", "the chain is competitive but for small transfers to many nodes", f"{PUSHING}, 5.2, figure 4")
-    big = min(microseconds(rows, "fractus", 256 * MiB, "binomial_pipeline", n) / microseconds(rows, "fractus", 256 * MiB, "chain", n) for n in FRACTUS_NODES)
+    big = min(
+        microseconds(rows, "fractus", 256 * MiB, "binomial_pipeline", n) / microseconds(rows, "fractus", 256 * MiB, "chain", n)
+        for n in FRACTUS_NODES
+    )
     small = microseconds(rows, "fractus", 8 * MiB, "binomial_pipeline", 16) / microseconds(rows, "fractus", 8 * MiB, "chain", 16)
     yield c10.holds("256 MiB, n = 2 to 16: chain / pipeline, bandwidth", "at least 0.9", f"{big:.3f} at least", big >= 0.9)
     yield c10.near("8 MiB, n = 16: chain / pipeline, bandwidth, by rounds 0.50", 0.5, small, 0.1)
 
 
 # The earlier version's figures 7 to 10: bandwidth against the size of the group.
-CLUSTERS = {"fractus": (2, 4, 8, 12, 16), "sierra": (2, 4, 8, 16, 32, 64, 128, 256, 512), "stampede": (2, 4, 8, 16, 32, 64, 128, 256)}
+CLUSTERS = {
+    "fractus": (2, 4, 8, 12, 16),
+    "sierra": (2, 4, 8, 16, 32, 64, 128, 256, 512),
+    "stampede": (2, 4, 8, 16, 32, 64, 128, 256),
+}
 GROUP = ["binomial_pipeline", "chain", "mpi", "binomial_tree", "sequential"]
 
 
 def group_rows(simulator, quick):
-    return rows_for(simulator, [(profile, message, algorithm, n) for profile, sizes in CLUSTERS.items() for message in (256 * MiB, 8 * MiB)
-                                for algorithm in GROUP for n in (sizes[:3] if quick else sizes)])
+    return rows_for(
+        simulator,
+        [
+            (profile, message, algorithm, n)
+            for profile, sizes in CLUSTERS.items()
+            for message in (256 * MiB, 8 * MiB)
+            for algorithm in GROUP
+            for n in (sizes[:3] if quick else sizes)
+        ],
+    )
 
 
 def draw_group(rows):
@@ -102,7 +154,14 @@ def draw_group(rows):
     for column, (profile, sizes) in enumerate(CLUSTERS.items()):
         for panel, message in zip((axes[0][column], axes[1][column]), (256 * MiB, 8 * MiB)):
             for algorithm in GROUP:
-                curve(panel, rows, profile, message, algorithm, lambda row: int(row["message_bytes"]) * 8 / float(row["cpu_us"]) / 1e3)
+                curve(
+                    panel,
+                    rows,
+                    profile,
+                    message,
+                    algorithm,
+                    lambda row: int(row["message_bytes"]) * 8 / float(row["cpu_us"]) / 1e3,
+                )
             panel.set_title(f"{profile}, {style.bytes_text(message)}")
             style.log_axis(panel.xaxis, [n for n in sizes if n & (n - 1) == 0][:: 1 if len(sizes) < 6 else 2])
             style.from_zero(panel)
@@ -114,23 +173,45 @@ def draw_group(rows):
 
 
 def group_claims(rows):
-    figures = Statement("figures 7–10", "the pipeline keeps its bandwidth as groups grow; MPI's broadcast is below it", f"{EARLIER}, figures 7 to 10")
+    figures = Statement(
+        "figures 7–10",
+        "the pipeline keeps its bandwidth as groups grow; MPI's broadcast is below it",
+        f"{EARLIER}, figures 7 to 10",
+    )
     for profile, sizes in CLUSTERS.items():
-        kept = gbits(rows, profile, 256 * MiB, "binomial_pipeline", sizes[-1]) / gbits(rows, profile, 256 * MiB, "binomial_pipeline", 4)
-        yield figures.holds(f"{profile}, 256 MiB: pipeline, n = {sizes[-1]} beside n = 4", "at least 0.95", f"{kept:.3f}", kept >= 0.95)
-        below = max(gbits(rows, profile, 256 * MiB, "mpi", n) / gbits(rows, profile, 256 * MiB, "binomial_pipeline", n) for n in sizes if n > 2)
+        kept = gbits(rows, profile, 256 * MiB, "binomial_pipeline", sizes[-1]) / gbits(
+            rows, profile, 256 * MiB, "binomial_pipeline", 4
+        )
+        yield figures.holds(
+            f"{profile}, 256 MiB: pipeline, n = {sizes[-1]} beside n = 4", "at least 0.95", f"{kept:.3f}", kept >= 0.95
+        )
+        below = max(
+            gbits(rows, profile, 256 * MiB, "mpi", n) / gbits(rows, profile, 256 * MiB, "binomial_pipeline", n)
+            for n in sizes
+            if n > 2
+        )
         yield figures.holds(f"{profile}, 256 MiB: MPI / pipeline, n > 2", "below 1", f"{below:.3f} at most", below < 1)
-    c16 = Statement("C7", "93 Gb/s, “a petabyte per day”", f"{PUSHING}, 1")
-    yield c16.near("93 Gbit/s x 86400 s", 1e15, 93e9 / 8 * 86400, 0.01, "bytes", digits=3)
+    c7 = Statement("C7", "93 Gb/s, “a petabyte per day”", PUSHING)
+    yield c7.near("93 Gbit/s x 86400 s", 1e15, 93e9 / 8 * 86400, 0.01, "bytes", digits=3)
     fast = gbits(rows, "fractus", 256 * MiB, "binomial_pipeline", 4)
-    yield c16.near("fractus, 256 MiB, n = 4", 93, fast, 0.06, "Gbit/s")
-    c9 = Statement("C9", "the chain “performed well” with 256 MB in small groups, and “lagged in groups as few as 16” with less", f"{EARLIER}, 3.1")
-    yield c9.holds("sierra, 256 MiB, n = 16: chain / pipeline", "at least 0.9",
-                   f"{gbits(rows, 'sierra', 256 * MiB, 'chain', 16) / gbits(rows, 'sierra', 256 * MiB, 'binomial_pipeline', 16):.3f}",
-                   gbits(rows, "sierra", 256 * MiB, "chain", 16) >= 0.9 * gbits(rows, "sierra", 256 * MiB, "binomial_pipeline", 16))
-    yield c9.holds("sierra, 8 MiB, n = 16: chain / pipeline", "below 0.9",
-                   f"{gbits(rows, 'sierra', 8 * MiB, 'chain', 16) / gbits(rows, 'sierra', 8 * MiB, 'binomial_pipeline', 16):.3f}",
-                   gbits(rows, "sierra", 8 * MiB, "chain", 16) < 0.9 * gbits(rows, "sierra", 8 * MiB, "binomial_pipeline", 16))
+    yield c7.near("fractus, 256 MiB, n = 4", 93, fast, 0.06, "Gbit/s")
+    c9 = Statement(
+        "C9",
+        "the chain “performed well” with 256 MB in small groups, and “lagged in groups as few as 16” with less",
+        f"{EARLIER}, 3.1",
+    )
+    yield c9.holds(
+        "sierra, 256 MiB, n = 16: chain / pipeline",
+        "at least 0.9",
+        f"{gbits(rows, 'sierra', 256 * MiB, 'chain', 16) / gbits(rows, 'sierra', 256 * MiB, 'binomial_pipeline', 16):.3f}",
+        gbits(rows, "sierra", 256 * MiB, "chain", 16) >= 0.9 * gbits(rows, "sierra", 256 * MiB, "binomial_pipeline", 16),
+    )
+    yield c9.holds(
+        "sierra, 8 MiB, n = 16: chain / pipeline",
+        "below 0.9",
+        f"{gbits(rows, 'sierra', 8 * MiB, 'chain', 16) / gbits(rows, 'sierra', 8 * MiB, 'binomial_pipeline', 16):.3f}",
+        gbits(rows, "sierra", 8 * MiB, "chain", 16) < 0.9 * gbits(rows, "sierra", 8 * MiB, "binomial_pipeline", 16),
+    )
 
 
 # Figure 8, the earlier version's figure 12: replicas on Sierra.
@@ -138,8 +219,14 @@ REPLICAS = (1, 3, 7, 15, 31, 63, 127, 255, 511)
 
 
 def sierra_rows(simulator, quick):
-    return rows_for(simulator, [("sierra", 256 * MiB, algorithm, copies + 1) for algorithm in ("sequential", "binomial_pipeline")
-                                for copies in (REPLICAS[:3] if quick else REPLICAS)])
+    return rows_for(
+        simulator,
+        [
+            ("sierra", 256 * MiB, algorithm, copies + 1)
+            for algorithm in ("sequential", "binomial_pipeline")
+            for copies in (REPLICAS[:3] if quick else REPLICAS)
+        ],
+    )
 
 
 def draw_sierra(rows):
@@ -147,7 +234,9 @@ def draw_sierra(rows):
     for panel, log in zip(axes[0], (False, True)):
         for algorithm in ("sequential", "binomial_pipeline"):
             found = data.select(rows, algorithm=algorithm)
-            style.schedule_line(panel, [int(row["nodes"]) - 1 for row in found], [float(row["cpu_us"]) / 1e6 for row in found], algorithm)
+            style.schedule_line(
+                panel, [int(row["nodes"]) - 1 for row in found], [float(row["cpu_us"]) / 1e6 for row in found], algorithm
+            )
         panel.set_xlabel("copies made")
         panel.set_ylabel("time, s")
         if log:
@@ -164,27 +253,83 @@ def draw_sierra(rows):
 def sierra_claims(rows):
     def seconds(algorithm, nodes):
         return microseconds(rows, "sierra", 256 * MiB, algorithm, nodes) / 1e6
-    c5 = Statement("C5", "sequential send is linear in the copies", f"{PUSHING}, figure 8; {EARLIER}, figure 12 (512 nodes extrapolated there)")
+
+    c5 = Statement(
+        "C5",
+        "sequential send is linear in the copies",
+        f"{PUSHING}, figure 8; {EARLIER}, figure 12 (512 nodes extrapolated there)",
+    )
     yield c5.near("511 copies beside 1", 511, seconds("sequential", 512) / seconds("sequential", 2), 0.02, "x")
     c2 = Statement("C2", "“127, 255 or 511 copies, total time almost the same”", f"{PUSHING}, 5.2.2")
     for nodes in (256, 512):
-        yield c2.near(f"{nodes - 1} copies beside 127", (255 + nodes.bit_length() - 1) / 262, seconds("binomial_pipeline", nodes) / seconds("binomial_pipeline", 128), 0.01, "x")
+        yield c2.near(
+            f"{nodes - 1} copies beside 127",
+            (255 + nodes.bit_length() - 1) / 262,
+            seconds("binomial_pipeline", nodes) / seconds("binomial_pipeline", 128),
+            0.01,
+            "x",
+        )
     c1 = Statement("C1", "“just 4x as long to make 511 replicas as to make 1”", f"{EARLIER}, 4.2")
-    yield c1.near("511 copies beside 1, all links alike, by rounds 1.03", 264 / 256, seconds("binomial_pipeline", 512) / seconds("binomial_pipeline", 2), 0.03, "x")
-    yield c1.near("the same, the paper's", 4, seconds("binomial_pipeline", 512) / seconds("binomial_pipeline", 2), 0.1, "x",
-                  why="The schedule needs 264 rounds beside 256. The paper names congestion, down to 3 Gbit/s a link: [below](#slow-links) with slow links.")
+    yield c1.near(
+        "511 copies beside 1, all links alike, by rounds 1.03",
+        264 / 256,
+        seconds("binomial_pipeline", 512) / seconds("binomial_pipeline", 2),
+        0.03,
+        "x",
+    )
+    yield c1.near(
+        "the same, the paper's",
+        4,
+        seconds("binomial_pipeline", 512) / seconds("binomial_pipeline", 2),
+        0.1,
+        "x",
+        why=(
+            "The schedule needs 264 rounds beside 256. The paper names congestion, down to 3 Gbit/s a link: [below](#slow-links)"
+            " with slow links."
+        ),
+    )
     c3 = Statement("C3", "256 MB to 511 replicas in “about a third of a second”, 6 Gb/s", f"{EARLIER}, 4.1")
     yield c3.near("the paper's own numbers: 256 MiB at 6 Gbit/s", 1 / 3, 256 * MiB * 8 / 6e9, 0.1, "s")
-    yield c3.near("sierra, n = 512", 0.358, seconds("binomial_pipeline", 512), 0.1, "s",
-                  why="As C1: without congestion a link has 32 Gbit/s, not 6.")
+    yield c3.near(
+        "sierra, n = 512",
+        0.358,
+        seconds("binomial_pipeline", 512),
+        0.1,
+        "s",
+        why="As C1: without congestion a link has 32 Gbit/s, not 6.",
+    )
 
 
 FIGURES = [
-    Figure("latency", "fractus", "RDMC's figure 4: time until all have the message, by algorithm. Blocks of 1 MiB. " + MPI_SAYS,
-           fractus_rows, ("message_bytes", "algorithm", "nodes"), draw_fractus, None, fractus_claims),
-    Figure("group-size", "fractus, sierra, stampede", "The earlier version's figures 7 to 10: bandwidth (message / time until all have it) against the size of the group, "
-           "CPU-driven. Preposted times are in the data. " + MPI_SAYS,
-           group_rows, ("profile", "message_bytes", "algorithm", "nodes"), draw_group, None, group_claims),
-    Figure("copies", "sierra", "RDMC's figure 8, the earlier version's figure 12: time to make copies of 256 MiB.",
-           sierra_rows, ("algorithm", "nodes"), draw_sierra, None, sierra_claims),
+    Figure(
+        "latency",
+        "fractus",
+        "RDMC's figure 4: time until all have the message, by algorithm. Blocks of 1 MiB. " + MPI_SAYS,
+        fractus_rows,
+        ("message_bytes", "algorithm", "nodes"),
+        draw_fractus,
+        None,
+        fractus_claims,
+    ),
+    Figure(
+        "group-size",
+        "fractus, sierra, stampede",
+        "The earlier version's figures 7 to 10: bandwidth (message / time until all have it) against the size of the group, "
+        "CPU-driven. Preposted times are in the data. " + MPI_SAYS,
+        group_rows,
+        ("profile", "message_bytes", "algorithm", "nodes"),
+        draw_group,
+        None,
+        group_claims,
+    ),
+    Figure(
+        "copies",
+        "sierra",
+        "RDMC's figure 8, the earlier version's figure 12: time to make copies of 256 MiB.",
+        sierra_rows,
+        ("algorithm", "nodes"),
+        draw_sierra,
+        None,
+        sierra_claims,
+    ),
 ]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CSV files of figures: one row per run, what was run first, then what came out. Times are exact: picoseconds as microseconds with six
 decimals."""
+
 import csv
 import hashlib
 import io
@@ -8,7 +9,7 @@ import pathlib
 
 
 def microseconds(picoseconds):
-    """"83.88608": exact, without needless zeros."""
+    """ "83.88608": exact, without needless zeros."""
     if picoseconds is None:
         return ""
     whole, part = divmod(picoseconds, 10**6)

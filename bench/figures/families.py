@@ -1,6 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """All figures, in the page's order."""
-from . import blocks, chain256, clusters, messages, noise, offload, racks, schedules, waiting, windows
 
-FAMILIES = (schedules, clusters, chain256, blocks, messages, waiting, offload, noise, windows, racks)
+from . import (
+    blocks,
+    breakdown,
+    chain256,
+    clusters,
+    concurrent,
+    core_direct,
+    cosmos,
+    cost,
+    messages,
+    noise,
+    offload,
+    racks,
+    schedules,
+    slow,
+    waiting,
+    windows,
+)
+
+FAMILIES = (
+    schedules,
+    clusters,
+    slow,
+    chain256,
+    breakdown,
+    blocks,
+    messages,
+    cosmos,
+    concurrent,
+    waiting,
+    core_direct,
+    offload,
+    noise,
+    windows,
+    racks,
+    cost,
+)
 FIGURES = [figure for family in FAMILIES for figure in family.FIGURES]

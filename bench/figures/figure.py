@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """A figure: how its data are made, drawn, put into a table, and which statements it settles."""
+
 import dataclasses
 from collections.abc import Callable
 
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    name: str           # of its CSV, its picture, and its place in docs/figures.md
-    profile: str        # by which profile: "sierra"; empty where nothing is modelled
-    caption: str        # what is to be seen
-    rows: Callable      # (simulator, quick) -> rows of the CSV; quick's are some of the others, to the letter
-    keys: tuple         # the columns that say what was run
-    draw: Callable | None = None    # rows -> a matplotlib figure
-    table: Callable | None = None   # rows -> (headings, rows of cells), for the page
+    name: str  # of its CSV, its picture, and its place in docs/figures.md
+    profile: str  # by which profile: "sierra"; empty where nothing is modelled
+    caption: str  # what is to be seen
+    rows: Callable  # (simulator, quick) -> rows of the CSV; quick's are some of the others, to the letter
+    keys: tuple  # the columns that say what was run
+    draw: Callable | None = None  # rows -> a matplotlib figure
+    table: Callable | None = None  # rows -> (headings, rows of cells), for the page
     claims: Callable | None = None  # rows -> claims
+    is_measured: bool = False  # on the real clock: made anew only when asked for
 
     def note(self):
         """What stands below the picture, and before the caption."""
+        if self.is_measured:
+            return "measured on the real clock"
         return f"modelled, profile {self.profile}" if self.profile else "counted, not modelled"
 
 

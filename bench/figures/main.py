@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/figures: makes the figures of docs/figures.md, or checks that page, pictures and data belong together."""
+
 import argparse
 import pathlib
 import re
@@ -45,7 +46,10 @@ def description(figure, places):
 def draw(figure, places):
     if figure.draw:
         from . import style  # only here: data and tables can be made without matplotlib
-        places.svg(figure).write_text(style.svg(figure.draw(data.read(places.csv(figure))), figure.note(), description(figure, places)))
+
+        places.svg(figure).write_text(
+            style.svg(figure.draw(data.read(places.csv(figure))), figure.note(), description(figure, places))
+        )
 
 
 def claims_of(figure, places):
@@ -55,7 +59,9 @@ def claims_of(figure, places):
 def blocks_of(places):
     """All blocks of the page, from the data; and what is wrong with the claims."""
     claims = [(figure, claims_of(figure, places)) for figure in FIGURES]
-    blocks = {figure.name: page.block(figure, data.read(places.csv(figure)), its, figure.draw is not None) for figure, its in claims}
+    blocks = {
+        figure.name: page.block(figure, data.read(places.csv(figure)), its, figure.draw is not None) for figure, its in claims
+    }
     blocks["claims"] = page.summary([(figure.name, its) for figure, its in claims])
     problems = [f"{figure.name}: {claim.problem()}" for figure, its in claims for claim in its if claim.problem()]
     return blocks, problems
@@ -76,8 +82,11 @@ def check(places):
         if not found or found[0] not in description(figure, places):
             problems.append(f"{places.svg(figure).name} is not of the data in {places.csv(figure).name}")
     wanted = {figure.name for figure in FIGURES} | ELSEWHERE
-    problems += [f"{path} belongs to no figure" for path in sorted(places.data.glob("*.csv")) + sorted(places.pictures.glob("*.svg"))
-                 if path.stem not in wanted]
+    problems += [
+        f"{path} belongs to no figure"
+        for path in sorted(places.data.glob("*.csv")) + sorted(places.pictures.glob("*.svg"))
+        if path.stem not in wanted
+    ]
     return problems
 
 
@@ -85,21 +94,39 @@ def simulate(figures, places, flags):
     with tempfile.TemporaryDirectory(prefix="figures-") as folder:
         simulator = Simulator(flags.command, folder, flags.jobs)
         for figure in figures:
+            if figure.is_measured and not flags.measure:
+                continue
             begin, before = time.monotonic(), simulator.count
             rows = figure.rows(simulator, flags.quick)
             data.write(places.csv(figure), rows)
-            print(f"{figure.name}: {len(rows)} rows of {simulator.count - before} runs in {time.monotonic() - begin:.1f} s", flush=True)
+            print(
+                f"{figure.name}: {len(rows)} rows of {simulator.count - before} runs in {time.monotonic() - begin:.1f} s",
+                flush=True,
+            )
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="scripts/figures", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="scripts/figures", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", action="append", metavar="NAME", help="only this figure; may be given again")
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR", help="write below this folder, not into the repository")
-    parser.add_argument("--quick", action="store_true", help="a few small sizes of each figure, without checking claims; needs --out")
-    parser.add_argument("--from-data", action="store_true", help="pictures and tables from the data that are there; simulate nothing")
-    parser.add_argument("--check", action="store_true", help="only say whether data, pictures and page belong together, and claims hold")
+    parser.add_argument(
+        "--quick", action="store_true", help="a few small sizes of each figure, without checking claims; needs --out"
+    )
+    parser.add_argument(
+        "--from-data", action="store_true", help="pictures and tables from the data that are there; simulate nothing"
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="also what is measured on this machine's clock, which should be idle"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="only say whether data, pictures and page belong together, and claims hold"
+    )
     parser.add_argument("--list", action="store_true", help="print the figures' names")
-    parser.add_argument("--command", type=pathlib.Path, metavar="PATH", help="the prepost to run [build/release/bin/prepost, built before]")
+    parser.add_argument(
+        "--command", type=pathlib.Path, metavar="PATH", help="the prepost to run [build/release/bin/prepost, built before]"
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at the same time [all cores]")
     flags = parser.parse_args(arguments)
     names = [figure.name for figure in FIGURES]
@@ -127,7 +154,8 @@ def main(arguments):
             print(f"figures: {failed}", file=sys.stderr)
             return 1
         for figure in figures:
-            draw(figure, places)
+            if places.csv(figure).exists():
+                draw(figure, places)
     if flags.quick:
         return 0
     if flags.out and not flags.check:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of one byte: RDMC's figure 7, the earlier version's figure 15."""
+
 import math
 
 from . import data, style
@@ -12,9 +13,20 @@ NODES = list(range(2, 17))
 
 
 def rows(simulator, quick):
-    runs = [Run(Plan(nodes, 1, ready="window=1", send_window="1"), Profile(profile)) for profile in CLUSTERS for nodes in (NODES[:4] if quick else NODES)]
-    return [row_of(run, nodes=run.plan.nodes, cpu_us=data.microseconds(result.cpu.completion), offload_us=data.microseconds(result.offload.completion))
-            for run, result in zip(runs, simulator.simulate(runs))]
+    runs = [
+        Run(Plan(nodes, 1, ready="window=1", send_window="1"), Profile(profile))
+        for profile in CLUSTERS
+        for nodes in (NODES[:4] if quick else NODES)
+    ]
+    return [
+        row_of(
+            run,
+            nodes=run.plan.nodes,
+            cpu_us=data.microseconds(result.cpu.completion),
+            offload_us=data.microseconds(result.offload.completion),
+        )
+        for run, result in zip(runs, simulator.simulate(runs))
+    ]
 
 
 def rate(row, side):
@@ -37,20 +49,39 @@ def draw(rows_):
 
 
 def claims(rows_):
-    c25 = Statement("C25", "1-byte messages/s fall with log2 n", f"{PUSHING}, figure 7; {EARLIER}, figure 15 (numbers only in the figures)")
+    c25 = Statement(
+        "C25", "1-byte messages/s fall with log2 n", f"{PUSHING}, figure 7; {EARLIER}, figure 15 (numbers only in the figures)"
+    )
     for profile in CLUSTERS:
         times = {int(row["nodes"]): float(row["cpu_us"]) for row in data.select(rows_, profile=profile)}
-        steps = [times[2 ** level] for level in range(1, 5)]
+        steps = [times[2**level] for level in range(1, 5)]
         growth = [after - before for before, after in zip(steps, steps[1:])]
-        yield c25.holds(f"{profile}, CPU-driven: time added from n = 2 to 4, 4 to 8, 8 to 16", "the same each time, within 20 %",
-                        ", ".join(f"{value:.2f} us" for value in growth), max(growth) <= 1.2 * min(growth))
-        same = max(max(times[n] for n in NODES if math.ceil(math.log2(n)) == level) / min(times[n] for n in NODES if math.ceil(math.log2(n)) == level)
-                   for level in (2, 3, 4))
-        yield c25.holds(f"{profile}, CPU-driven: n of the same ceil(log2 n), longest / shortest", "below 1.3", f"{same:.3f}", same < 1.3)
+        yield c25.holds(
+            f"{profile}, CPU-driven: time added from n = 2 to 4, 4 to 8, 8 to 16",
+            "the same each time, within 20 %",
+            ", ".join(f"{value:.2f} us" for value in growth),
+            max(growth) <= 1.2 * min(growth),
+        )
+        same = max(
+            max(times[n] for n in NODES if math.ceil(math.log2(n)) == level)
+            / min(times[n] for n in NODES if math.ceil(math.log2(n)) == level)
+            for level in (2, 3, 4)
+        )
+        yield c25.holds(
+            f"{profile}, CPU-driven: n of the same ceil(log2 n), longest / shortest", "below 1.3", f"{same:.3f}", same < 1.3
+        )
 
 
 FIGURES = [
-    Figure("one-byte", "fractus, sierra, stampede", "RDMC's figure 7, the earlier version's figure 15: messages of 1 byte per second, one after the other (1 / time until all "
-           "have it); binomial pipeline, which is a binomial tree here. Preposted, arming is outside of the clock.",
-           rows, ("profile", "nodes"), draw, None, claims),
+    Figure(
+        "one-byte",
+        "fractus, sierra, stampede",
+        "RDMC's figure 7, the earlier version's figure 15: messages of 1 byte per second, one after the other (1 / time until all"
+        " have it); binomial pipeline, which is a binomial tree here. Preposted, arming is outside of the clock.",
+        rows,
+        ("profile", "nodes"),
+        draw,
+        None,
+        claims,
+    ),
 ]

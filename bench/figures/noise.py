@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delays: one preemption of a relay (the paper's observation), and random ones on every relay (Basin and others')."""
+
 from . import data, style
 from .claims import PUSHING, Statement
 from .figure import Figure
@@ -28,15 +29,36 @@ def delay_rows(simulator, quick):
     cases, moments = (CASES[:1], (4, 20)) if quick else (CASES, range(MOMENTS))
     cases = [(costs, *case) for costs in COSTS for case in cases]
     plain = simulator.simulate([Run(delay_plan(*case), COSTS[costs], wait="polling") for costs, *case in cases])
-    results = iter(simulator.simulate([Run(delay_plan(*case), COSTS[costs], wait="polling",
-                                           flags=("--delay", f"node={RELAY},at={at_us(moment)}us,for={DELAY_US}us")) for costs, *case in cases for moment in moments]))
+    results = iter(
+        simulator.simulate(
+            [
+                Run(
+                    delay_plan(*case),
+                    COSTS[costs],
+                    wait="polling",
+                    flags=("--delay", f"node={RELAY},at={at_us(moment)}us,for={DELAY_US}us"),
+                )
+                for costs, *case in cases
+                for moment in moments
+            ]
+        )
+    )
     rows = []
     for (costs, algorithm, nodes), before in zip(cases, plain):
         for moment in moments:
             after = next(results)
-            rows.append({"clock": "modelled", "profile": "fractus", "costs": costs, "algorithm": algorithm, "nodes": nodes, "at_us": at_us(moment),
-                         "cpu_longer_us": signed(after.cpu.completion - before.cpu.completion),
-                         "offload_longer_us": signed(after.offload.completion - before.offload.completion)})
+            rows.append(
+                {
+                    "clock": "modelled",
+                    "profile": "fractus",
+                    "costs": costs,
+                    "algorithm": algorithm,
+                    "nodes": nodes,
+                    "at_us": at_us(moment),
+                    "cpu_longer_us": signed(after.cpu.completion - before.cpu.completion),
+                    "offload_longer_us": signed(after.offload.completion - before.offload.completion),
+                }
+            )
     return rows
 
 
@@ -50,8 +72,15 @@ def draw_delay(rows):
         for panel, algorithm in zip(line, ("binomial_pipeline", "chain")):
             for index, nodes in enumerate((4, 16, 64)):
                 found = data.select(rows, costs=costs, algorithm=algorithm, nodes=nodes)
-                style.line(panel, [float(row["at_us"]) for row in found], [float(row["cpu_longer_us"]) for row in found], index, f"CPU-driven, {nodes} nodes",
-                           markersize=6 - 2 * index, markevery=2)
+                style.line(
+                    panel,
+                    [float(row["at_us"]) for row in found],
+                    [float(row["cpu_longer_us"]) for row in found],
+                    index,
+                    f"CPU-driven, {nodes} nodes",
+                    markersize=6 - 2 * index,
+                    markevery=2,
+                )
             panel.axhline(0, color=style.BLACK, linestyle="--", label="preposted, all")
             panel.set_title(f"{style.SCHEDULES[algorithm][0]}, {title}")
         line[0].set_ylabel("completion later by, us")
@@ -61,18 +90,30 @@ def draw_delay(rows):
     return figure
 
 
-SOAKED = ("Node 1 is ahead here: a relay's own work makes the links further down the slower ones, so blocks have piled up behind it that soak up a part of its delay. "
-          "With hosts that take no time (above) nothing does.")
+SOAKED = (
+    "Node 1 is ahead here: a relay's own work makes the links further down the slower ones, so blocks have piled up behind it"
+    " that soak up a part of its delay. With hosts that take no time (above) nothing does."
+)
 
 
 def delay_claims(rows):
-    c12 = Statement("C12", "a preemption of a relay by 100 us stalls the sender's next step as long; offload would mitigate it", f"{PUSHING}, 5.2.1")
-    for costs, high, name in (("none", 100, "hosts that take no time"), ("profile", 105, "the profile's hosts")):
+    c12 = Statement(
+        "C12",
+        "a preemption of a relay by 100 us stalls the sender's next step as long; offload would mitigate it",
+        f"{PUSHING}, 5.2.1",
+    )
+    for costs, high, name in (("none", 100, "hosts that take no time"), ("profile", 110, "the profile's hosts")):
         for algorithm, nodes in CASES:
             found = data.select(rows, costs=costs, algorithm=algorithm, nodes=nodes)
             worst = max(float(row["cpu_longer_us"]) for row in found)
-            yield c12.between(f"{style.SCHEDULES[algorithm][0]}, n = {nodes}, {name}, CPU-driven: the worst of {len(found)} moments", 93, high, worst, "us later",
-                              why=SOAKED if costs == "profile" and algorithm == "chain" and nodes > 4 else "")
+            yield c12.between(
+                f"{style.SCHEDULES[algorithm][0]}, n = {nodes}, {name}, CPU-driven: the worst of {len(found)} moments",
+                93,
+                high,
+                worst,
+                "us later",
+                why=SOAKED if costs == "profile" and algorithm == "chain" and nodes > 4 else "",
+            )
     preposted = max(abs(float(row["offload_longer_us"])) for row in rows)
     yield c12.near(f"all {len(rows)} cases, preposted", 0, preposted, 0, "us later")
 
@@ -82,7 +123,9 @@ NODES = (2, 4, 8, 16, 32, 64, 128, 256)
 RATE, LENGTH = 300, "100us"
 SEEDS = (1, 2, 3)
 RANDOM = ("binomial_pipeline", "chain", "binomial_tree")
-NOISY = Profile("fractus", (("host.preemption.rate", RATE), ("host.preemption.length", LENGTH), ("host.preemption.lengths", "exponential")))
+NOISY = Profile(
+    "fractus", (("host.preemption.rate", RATE), ("host.preemption.length", LENGTH), ("host.preemption.lengths", "exponential"))
+)
 
 
 def random_rows(simulator, quick):
@@ -94,9 +137,19 @@ def random_rows(simulator, quick):
     for (algorithm, nodes), group in zip(cases, runs):
         plain, *noisy = [next(results) for _ in group]
         times = [result.cpu.completion for result in noisy]
-        rows.append({"clock": "modelled", "profile": "fractus", "algorithm": algorithm, "nodes": nodes, "offload_us": data.microseconds(plain.offload.completion),
-                     "cpu_us": data.microseconds(plain.cpu.completion), "cpu_delayed_mean_us": data.microseconds(sum(times) // len(times)),
-                     "cpu_delayed_min_us": data.microseconds(min(times)), "cpu_delayed_max_us": data.microseconds(max(times))})
+        rows.append(
+            {
+                "clock": "modelled",
+                "profile": "fractus",
+                "algorithm": algorithm,
+                "nodes": nodes,
+                "offload_us": data.microseconds(plain.offload.completion),
+                "cpu_us": data.microseconds(plain.cpu.completion),
+                "cpu_delayed_mean_us": data.microseconds(sum(times) // len(times)),
+                "cpu_delayed_min_us": data.microseconds(min(times)),
+                "cpu_delayed_max_us": data.microseconds(max(times)),
+            }
+        )
     return rows
 
 
@@ -109,11 +162,22 @@ def draw_random(rows):
     for panel, algorithm in zip(axes[0], RANDOM):
         found = data.select(rows, algorithm=algorithm)
         x = [int(row["nodes"]) for row in found]
-        for index, (column, label) in enumerate((("offload_us", "preposted (with or without delays)"), ("cpu_us", "CPU-driven, no delays"),
-                                                 ("cpu_delayed_mean_us", "CPU-driven, delays"))):
+        for index, (column, label) in enumerate(
+            (
+                ("offload_us", "preposted (with or without delays)"),
+                ("cpu_us", "CPU-driven, no delays"),
+                ("cpu_delayed_mean_us", "CPU-driven, delays"),
+            )
+        ):
             style.line(panel, x, [gbits(row, column) for row in found], index, label)
-        panel.fill_between(x, [gbits(row, "cpu_delayed_max_us") for row in found], [gbits(row, "cpu_delayed_min_us") for row in found], color=style.GREEN, alpha=0.25,
-                           linewidth=0)
+        panel.fill_between(
+            x,
+            [gbits(row, "cpu_delayed_max_us") for row in found],
+            [gbits(row, "cpu_delayed_min_us") for row in found],
+            color=style.GREEN,
+            alpha=0.25,
+            linewidth=0,
+        )
         style.log_axis(panel.xaxis, NODES[::2])
         panel.set_title(style.SCHEDULES[algorithm][0])
         panel.set_xlabel("nodes")
@@ -124,24 +188,61 @@ def draw_random(rows):
 
 
 def random_claims(rows):
-    basin = Statement("relay delays", "over relays with random delays throughput falls with the number of nodes", "Basin and others, as RDMC cites them")
+    basin = Statement(
+        "relay delays",
+        "over relays with random delays throughput falls with the number of nodes",
+        "Basin and others, as RDMC cites them",
+    )
     for algorithm in ("binomial_pipeline", "chain"):
-        share = {nodes: float(row["cpu_us"]) / float(row["cpu_delayed_mean_us"]) for nodes in NODES for row in [data.one(rows, algorithm=algorithm, nodes=nodes)]}
-        yield basin.holds(f"{style.SCHEDULES[algorithm][0]}: bandwidth with delays / without, n = 4, 16, 64, 256", "falls each time",
-                          ", ".join(f"{share[nodes]:.2f}" for nodes in (4, 16, 64, 256)), share[4] > share[16] > share[64] > share[256])
+        share = {
+            nodes: float(row["cpu_us"]) / float(row["cpu_delayed_mean_us"])
+            for nodes in NODES
+            for row in [data.one(rows, algorithm=algorithm, nodes=nodes)]
+        }
+        yield basin.holds(
+            f"{style.SCHEDULES[algorithm][0]}: bandwidth with delays / without, n = 4, 16, 64, 256",
+            "falls each time",
+            ", ".join(f"{share[nodes]:.2f}" for nodes in (4, 16, 64, 256)),
+            share[4] > share[16] > share[64] > share[256],
+        )
     found = {algorithm: gbits(data.one(rows, algorithm=algorithm, nodes=256), "cpu_delayed_mean_us") for algorithm in RANDOM}
-    robust = Statement("relay delays", "the pipeline is robust against delays (its analysis allows each step some)", f"{PUSHING}, 4.5")
-    yield robust.holds("n = 256, with delays: pipeline, chain, tree", "the pipeline above both", ", ".join(f"{found[algorithm]:.1f}" for algorithm in RANDOM) + " Gbit/s",
-                       found["binomial_pipeline"] > max(found["chain"], found["binomial_tree"]),
-                       why="Strictly in order, with one credit and one send at a time, each of a node's log2 n neighbours holds it up in turn, so with 300 preemptions/s on each of "
-                           "256 hosts somebody is late in most steps, and all wait. In the chain only who is behind does.")
+    robust = Statement("relay delays", "the pipeline is robust against delays (its analysis allows each step some)", PUSHING)
+    yield robust.holds(
+        "n = 256, with delays: pipeline, chain, tree",
+        "the pipeline above both",
+        ", ".join(f"{found[algorithm]:.1f}" for algorithm in RANDOM) + " Gbit/s",
+        found["binomial_pipeline"] > max(found["chain"], found["binomial_tree"]),
+        why=(
+            "Strictly in order, with one credit and one send at a time, each of a node's log2 n neighbours holds it up in turn,"
+            " so with 300 preemptions/s on each of 256 hosts somebody is late in most steps, and all wait. In the chain only who"
+            " is behind does."
+        ),
+    )
 
 
 FIGURES = [
-    Figure("delay", "fractus", "One preemption: the host of node 1 stands still for 100 us, at 40 moments over three block times of 84 us, when it has half of the blocks. 64 MiB in "
-           "blocks of 1 MiB, hosts poll. The delay costs what is left of it when the host would have had something to do.",
-           delay_rows, ("costs", "algorithm", "nodes", "at_us"), draw_delay, None, delay_claims),
-    Figure("relay-delays", "fractus", f"Bandwidth against the number of nodes with random delays of all hosts: {RATE} preemptions per second and core, exponential, 100 us in the mean "
-           "(3 % of the time). 64 MiB in blocks of 256 KiB; mean and range of 3 seeds. Preposted queues do not notice hosts.",
-           random_rows, ("algorithm", "nodes"), draw_random, None, random_claims),
+    Figure(
+        "delay",
+        "fractus",
+        "One preemption: the host of node 1 stands still for 100 us, at 40 moments over three block times of 84 us, when it has"
+        " half of the blocks. 64 MiB in blocks of 1 MiB, hosts poll. The delay costs what is left of it when the host would have"
+        " had something to do.",
+        delay_rows,
+        ("costs", "algorithm", "nodes", "at_us"),
+        draw_delay,
+        None,
+        delay_claims,
+    ),
+    Figure(
+        "relay-delays",
+        "fractus",
+        f"Bandwidth against the number of nodes with random delays of all hosts: {RATE} preemptions per second and core,"
+        " exponential, 100 us in the mean (3 % of the time). 64 MiB in blocks of 256 KiB; mean and range of 3 seeds. Preposted"
+        " queues do not notice hosts.",
+        random_rows,
+        ("algorithm", "nodes"),
+        draw_random,
+        None,
+        random_claims,
+    ),
 ]

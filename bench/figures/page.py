@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of docs/figures.md between markers: pictures, captions and tables, from the data alone."""
+
 import re
 
 MARK = re.compile(r"<!-- scripts/figures writes (?P<name>[\w-]+) from here -->\n(?P<text>.*?)<!-- to here -->\n", re.DOTALL)
@@ -26,7 +27,9 @@ def block(figure, rows, claims, has_picture):
     parts = [f'<a id="{figure.name}"></a>\n']
     if has_picture:
         parts.append(f"![{figure.name}](images/figures/{figure.name}.svg)\n")
-    parts.append(f"*{figure.note()[0].upper()}{figure.note()[1:]}. {figure.caption}* ([data](../bench/figures/data/{figure.name}.csv))\n")
+    parts.append(
+        f"*{figure.note()[0].upper()}{figure.note()[1:]}. {figure.caption}* ([data](../bench/figures/data/{figure.name}.csv))\n"
+    )
     if claims:
         parts.append(claims_table(claims))
     if figure.table:
@@ -45,8 +48,9 @@ def summary(claims_of):
     for key in sorted(rows):
         found = [claim for _, claim in rows[key]]
         figures = ", ".join(f"[{name}](#{name})" for name in dict.fromkeys(name for name, _ in rows[key]))
-        says = "; ".join(dict.fromkeys(claim.says for claim in found))
-        where = "; ".join(dict.fromkeys(claim.where for claim in found))
+        statements = list(dict.fromkeys(claim.says for claim in found))
+        says = "; ".join(it for it in statements if not any(other != it and other.startswith(it) for other in statements))
+        where = "; ".join(dict.fromkeys(part for claim in found for part in claim.where.split("; ")))
         agree = sum(claim.agrees for claim in found)
         verdict = "yes" if agree == len(found) else f"**in {agree} of {len(found)}**" if agree else "**no**"
         why = " ".join(dict.fromkeys(claim.why for claim in found if claim.why))
@@ -65,4 +69,5 @@ def replace(text, blocks):
         if match["name"] not in blocks:
             return match[0]
         return f"<!-- scripts/figures writes {match['name']} from here -->\n{blocks[match['name']]}<!-- to here -->\n"
+
     return MARK.sub(put, text)

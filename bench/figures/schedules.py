@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules by themselves: links, and nothing else that takes time. A block's time is the unit, so the engine's picoseconds must come out at the
 papers' closed forms exactly."""
+
 import math
 
 from . import data, style
 from .claims import EARLIER, PUSHING, Statement
-from .figure import Figure, row_of
+from .figure import Figure
 from .simulator import MiB, Plan, Run, no_costs
 
 IDEAL = no_costs("fractus")
@@ -24,8 +25,10 @@ def pipeline_rounds(nodes, blocks):
 
 
 def ideal_runs(cases):
-    return [Run(Plan(nodes, blocks * MiB, algorithm=algorithm, ready="window=1", send_window="1"), IDEAL, "offload")
-            for algorithm, nodes, blocks in cases]
+    return [
+        Run(Plan(nodes, blocks * MiB, algorithm=algorithm, ready="window=1", send_window="1"), IDEAL, "offload")
+        for algorithm, nodes, blocks in cases
+    ]
 
 
 def ideal_rows(simulator, cases):
@@ -33,15 +36,28 @@ def ideal_rows(simulator, cases):
     rows = []
     for run, result in zip(runs, simulator.simulate(runs)):
         out = next(link["bytes"] for link in result.json["offload"]["links"] if (link["kind"], link["index"]) == ("node_out", 0))
-        rows.append({"clock": "modelled", "profile": "fractus, no costs", "algorithm": run.plan.algorithm, "nodes": run.plan.nodes,
-                     "blocks": run.plan.blocks, "block_times": data.ratio(result.offload.completion / BLOCK_PS),
-                     "skew_block_times": data.ratio(result.offload.skew / BLOCK_PS), "root_sends_blocks": data.ratio(out / MiB)})
+        rows.append(
+            {
+                "clock": "modelled",
+                "profile": "fractus, no costs",
+                "algorithm": run.plan.algorithm,
+                "nodes": run.plan.nodes,
+                "blocks": run.plan.blocks,
+                "block_times": data.ratio(result.offload.completion / BLOCK_PS),
+                "skew_block_times": data.ratio(result.offload.skew / BLOCK_PS),
+                "root_sends_blocks": data.ratio(out / MiB),
+            }
+        )
     return rows
 
 
 def rows(simulator, quick):
-    sizes = [(n, k) for n in (4, 8) for k in (8, 64)] if quick else \
-        [(n, k) for n in (2, 4, 8, 16, 32, 64, 128, 256, 512) for k in (8, 64, 256)] + [(4, k) for k in COSMOS_BLOCKS + [128]]
+    sizes = (
+        [(n, k) for n in (4, 8) for k in (8, 64)]
+        if quick
+        else [(n, k) for n in (2, 4, 8, 16, 32, 64, 128, 256, 512) for k in (8, 64, 256)]
+        + [(4, k) for k in COSMOS_BLOCKS + [128]]
+    )
     return ideal_rows(simulator, [(algorithm, *size) for algorithm in ALGORITHMS for size in sizes])
 
 
@@ -53,7 +69,9 @@ def draw(rows_):
     figure, axes = style.figure(1, 3, sharey=True)
     for panel, blocks in zip(axes[0], (8, 64, 256)):
         for algorithm in ALGORITHMS:
-            nodes = [n for n in (2, 4, 8, 16, 32, 64, 128, 256, 512) if data.select(rows_, algorithm=algorithm, nodes=n, blocks=blocks)]
+            nodes = [
+                n for n in (2, 4, 8, 16, 32, 64, 128, 256, 512) if data.select(rows_, algorithm=algorithm, nodes=n, blocks=blocks)
+            ]
             style.schedule_line(panel, nodes, [blocks / of(rows_, algorithm, n, blocks) for n in nodes], algorithm)
         style.log_axis(panel.xaxis, [2, 8, 32, 128, 512])
         panel.set_title(f"{blocks} blocks")
@@ -67,38 +85,109 @@ def draw(rows_):
 def claims(rows_):
     c2 = Statement("C2", "“127, 255 or 511 copies, total time almost the same”: k + log2 n - 1 rounds", f"{PUSHING}, 5.2.2")
     for nodes in (128, 256, 512):
-        yield c2.near(f"n = {nodes}, k = 256", pipeline_rounds(nodes, 256), of(rows_, "binomial_pipeline", nodes, 256), 0, "rounds", digits=6)
+        yield c2.near(
+            f"n = {nodes}, k = 256",
+            pipeline_rounds(nodes, 256),
+            of(rows_, "binomial_pipeline", nodes, 256),
+            0,
+            "rounds",
+            digits=6,
+        )
     c4 = Statement("C4", "“4 or 8 replicas for nearly the price of 1”", f"{PUSHING}, 7; {EARLIER}, 6")
     for nodes, blocks in ((4, 256), (8, 256), (16, 256), (4, 8), (8, 8)):
-        yield c4.near(f"n = {nodes}, k = {blocks}", 1 + (levels(nodes) - 1) / blocks,
-                      of(rows_, "binomial_pipeline", nodes, blocks) / of(rows_, "binomial_pipeline", 2, blocks), 1e-5, "x")
-    c5 = Statement("C5", "sequential send is linear in the replicas, the pipeline less than linear", f"{PUSHING}, figure 8; {EARLIER}, figure 12")
+        yield c4.near(
+            f"n = {nodes}, k = {blocks}",
+            1 + (levels(nodes) - 1) / blocks,
+            of(rows_, "binomial_pipeline", nodes, blocks) / of(rows_, "binomial_pipeline", 2, blocks),
+            1e-5,
+            "x",
+        )
+    c5 = Statement(
+        "C5",
+        "sequential send is linear in the replicas, the pipeline less than linear",
+        f"{PUSHING}, figure 8; {EARLIER}, figure 12",
+    )
     one = of(rows_, "binomial_pipeline", 2, 256)
     yield c5.near("sequential, n = 512, k = 256", 511, of(rows_, "sequential", 512, 256) / one, 1e-5, "x the time of 1 copy")
-    yield c5.near("binomial pipeline, n = 512, k = 256", 264 / 256, of(rows_, "binomial_pipeline", 512, 256) / one, 1e-5, "x the time of 1 copy")
-    c6 = Statement("C6", "Cosmos, 3 replicas: the pipeline “almost twice” as fast as the tree, “around three times” as sequential", f"{PUSHING}, 5.2.2")
+    yield c5.near(
+        "binomial pipeline, n = 512, k = 256",
+        264 / 256,
+        of(rows_, "binomial_pipeline", 512, 256) / one,
+        1e-5,
+        "x the time of 1 copy",
+    )
+    c6 = Statement(
+        "C6",
+        "Cosmos, 3 replicas: the pipeline “almost twice” as fast as the tree, “around three times” as sequential",
+        f"{PUSHING}, 5.2.2",
+    )
     for blocks in COSMOS_BLOCKS:
         pipeline = of(rows_, "binomial_pipeline", 4, blocks)
-        yield c6.near(f"n = 4, k = {blocks}: sequential / pipeline", 3 * blocks / (blocks + 1), of(rows_, "sequential", 4, blocks) / pipeline, 1e-5, "x")
-        yield c6.near(f"n = 4, k = {blocks}: tree / pipeline", 2 * blocks / (blocks + 1), of(rows_, "binomial_tree", 4, blocks) / pipeline, 1e-5, "x")
-    c9 = Statement("C9", "the chain “lagged in groups as few as 16”, and had 40 % of the pipeline's throughput at 256 nodes, 64 MB", f"{EARLIER}, 3.1")
+        yield c6.near(
+            f"n = 4, k = {blocks}: sequential / pipeline",
+            3 * blocks / (blocks + 1),
+            of(rows_, "sequential", 4, blocks) / pipeline,
+            1e-5,
+            "x",
+        )
+        yield c6.near(
+            f"n = 4, k = {blocks}: tree / pipeline",
+            2 * blocks / (blocks + 1),
+            of(rows_, "binomial_tree", 4, blocks) / pipeline,
+            1e-5,
+            "x",
+        )
+    c9 = Statement(
+        "C9",
+        "the chain “lagged in groups as few as 16”, and had 40 % of the pipeline's throughput at 256 nodes, 64 MB",
+        f"{EARLIER}, 3.1",
+    )
     for nodes in (16, 64, 256):
-        yield c9.near(f"n = {nodes}, k = 64: closed form (k + l - 1) / (k + n - 2)", (63 + levels(nodes)) / (62 + nodes),
-                      of(rows_, "binomial_pipeline", nodes, 64) / of(rows_, "chain", nodes, 64), 1e-5)
-    yield c9.near("n = 256, k = 64: the paper's 0.40", 0.40, of(rows_, "binomial_pipeline", 256, 64) / of(rows_, "chain", 256, 64), 0.1,
-                  why="With 64 blocks the chain needs 318 rounds and the pipeline 71. What brings it to 0.40 is shown [below](#chain-256).")
+        yield c9.near(
+            f"n = {nodes}, k = 64: closed form (k + l - 1) / (k + n - 2)",
+            (63 + levels(nodes)) / (62 + nodes),
+            of(rows_, "binomial_pipeline", nodes, 64) / of(rows_, "chain", nodes, 64),
+            1e-5,
+        )
+    yield c9.near(
+        "n = 256, k = 64: the paper's 0.40",
+        0.40,
+        of(rows_, "binomial_pipeline", 256, 64) / of(rows_, "chain", 256, 64),
+        0.1,
+        why="With 64 blocks the chain needs 318 rounds and the pipeline 71. What brings it to 0.40 is shown [below](#chain-256).",
+    )
     c10 = Statement("C10", "the chain is competitive but for small transfers to many nodes", f"{PUSHING}, 5.2")
     for nodes, expected in ((4, 0.90), (8, 0.71), (16, 0.50)):
-        yield c10.near(f"n = {nodes}, k = 8: chain / pipeline", expected,
-                       of(rows_, "binomial_pipeline", nodes, 8) / of(rows_, "chain", nodes, 8), 0.01)
-    c23 = Statement("C23", "what the root sends: sequential k (n-1), chain k, tree k log2 n, pipeline k + l - 1 blocks", f"{PUSHING}, 4.3")
+        yield c10.near(
+            f"n = {nodes}, k = 8: chain / pipeline",
+            expected,
+            of(rows_, "binomial_pipeline", nodes, 8) / of(rows_, "chain", nodes, 8),
+            0.01,
+        )
+    c23 = Statement(
+        "C23", "what the root sends: sequential k (n-1), chain k, tree k log2 n, pipeline k + l - 1 blocks", f"{PUSHING}, 4.3"
+    )
     for algorithm, expected in (("sequential", 64 * 15), ("chain", 64), ("binomial_tree", 64 * 4), ("binomial_pipeline", 64 + 3)):
-        yield c23.near(f"{style.SCHEDULES[algorithm][0]}, n = 16, k = 64", expected, of(rows_, algorithm, 16, 64, "root_sends_blocks"), 0, "blocks")
-    c8 = Statement("C8", "MVAPICH takes 1.03 to 3 times as long as the pipeline; its algorithm is not known, here scatter + allgather",
-                   f"{PUSHING}, 5.2")
+        yield c23.near(
+            f"{style.SCHEDULES[algorithm][0]}, n = 16, k = 64",
+            expected,
+            of(rows_, algorithm, 16, 64, "root_sends_blocks"),
+            0,
+            "blocks",
+        )
+    c8 = Statement(
+        "C8",
+        "MVAPICH takes 1.03 to 3 times as long as the pipeline; its algorithm is not known, here scatter + allgather",
+        f"{PUSHING}, 5.2",
+    )
     for nodes in (4, 8, 16):
-        yield c8.near(f"n = {nodes}, k = 256: closed form 2 (n-1)/n k / (k + l - 1)", 2 * (nodes - 1) / nodes * 256 / (255 + levels(nodes)),
-                      of(rows_, "scatter_allgather", nodes, 256) / of(rows_, "binomial_pipeline", nodes, 256), 0.01, "x")
+        yield c8.near(
+            f"n = {nodes}, k = 256: closed form 2 (n-1)/n k / (k + l - 1)",
+            2 * (nodes - 1) / nodes * 256 / (255 + levels(nodes)),
+            of(rows_, "scatter_allgather", nodes, 256) / of(rows_, "binomial_pipeline", nodes, 256),
+            0.01,
+            "x",
+        )
 
 
 def skew_rows(simulator, quick):
@@ -121,20 +210,33 @@ def skew_claims(rows_):
         c17 = Statement("C17", says, f"{PUSHING}, 4.3")
         found = {int(row["nodes"]): float(row["skew_block_times"]) for row in data.select(rows_, blocks=blocks)}
         wrong = [n for n, skew in found.items() if skew > expected_skew(n, blocks)]
-        yield c17.holds(f"k = {blocks}, {len(found)} sizes n = {min(found)} to {max(found)}",
-                        "at most 0 for n = 2^l and 2^l - 1, at most 1 for others", f"{wrong or 'none'} beyond; largest {max(found.values()):g}", not wrong)
+        yield c17.holds(
+            f"k = {blocks}, {len(found)} sizes n = {min(found)} to {max(found)}",
+            "at most 0 for n = 2^l and 2^l - 1, at most 1 for others",
+            f"{wrong or 'none'} beyond; largest {max(found.values()):g}",
+            not wrong,
+        )
     c17 = Statement("C17", "with one block the skew is a tree's", f"{PUSHING}, 4.3 and appendix A")
     found = {int(row["nodes"]): int(row["skew_rounds"]) for row in data.select(rows_, blocks=1)}
     wrong = [n for n, skew in found.items() if skew != expected_skew(n, 1)]
-    yield c17.holds(f"k = 1, {len(found)} sizes", "l - 1 for n = 2^l, else l rounds", f"{wrong or 'none'} other than that", not wrong)
+    yield c17.holds(
+        f"k = 1, {len(found)} sizes", "l - 1 for n = 2^l, else l rounds", f"{wrong or 'none'} other than that", not wrong
+    )
 
 
 def draw_skew(rows_):
     figure, axes = style.figure(1, 1, height=2.6)
     for index, (blocks, label) in enumerate(((1, "1 block: a binomial tree"), (2, "2 blocks"), (16, "16 blocks"))):
         found = data.select(rows_, blocks=blocks)
-        style.line(axes[0][0], [int(row["nodes"]) for row in found], [int(row["skew_rounds"]) for row in found], index, label,
-                   linestyle="none" if blocks > 1 else "-", markersize=6 - 2 * index)
+        style.line(
+            axes[0][0],
+            [int(row["nodes"]) for row in found],
+            [int(row["skew_rounds"]) for row in found],
+            index,
+            label,
+            linestyle="none" if blocks > 1 else "-",
+            markersize=6 - 2 * index,
+        )
     axes[0][0].set_xlabel("nodes")
     axes[0][0].set_ylabel("rounds from the first receiver's\nlast block to the last receiver's")
     axes[0][0].legend()
@@ -144,24 +246,54 @@ def draw_skew(rows_):
 # What plans look like, without time.
 def structure_rows(simulator, quick):
     sizes = (4, 8) if quick else (2, 4, 8, 16, 32, 64)
-    one_block = {algorithm: simulator.programs([Plan(n, MiB, algorithm=algorithm, ready="barrier", send_window="none") for n in sizes])
-                 for algorithm in ("binomial_pipeline", "binomial_tree")}
-    rows_ = [{"clock": "none", "what": "same transfers as the binomial tree, k = 1", "nodes": n, "blocks": 1, "value": int(transfers(a) == transfers(b))}
-             for n, a, b in zip(sizes, one_block["binomial_pipeline"], one_block["binomial_tree"])]
+    one_block = {
+        algorithm: simulator.programs([Plan(n, MiB, algorithm=algorithm, ready="barrier", send_window="none") for n in sizes])
+        for algorithm in ("binomial_pipeline", "binomial_tree")
+    }
+    rows_ = [
+        {
+            "clock": "none",
+            "what": "same transfers as the binomial tree, k = 1",
+            "nodes": n,
+            "blocks": 1,
+            "value": int(transfers(a) == transfers(b)),
+        }
+        for n, a, b in zip(sizes, one_block["binomial_pipeline"], one_block["binomial_tree"])
+    ]
     credit_plans = [Plan(n, 32 * MiB, ready="window=1", send_window="1") for n in sizes]
-    rows_ += [{"clock": "none", "what": "receives granted and not yet filled at most, window 1", "nodes": plan.nodes, "blocks": plan.blocks,
-               "value": max(map(granted, program["programs"]))} for plan, program in zip(credit_plans, simulator.programs(credit_plans))]
+    rows_ += [
+        {
+            "clock": "none",
+            "what": "receives granted and not yet filled at most, window 1",
+            "nodes": plan.nodes,
+            "blocks": plan.blocks,
+            "value": max(map(granted, program["programs"])),
+        }
+        for plan, program in zip(credit_plans, simulator.programs(credit_plans))
+    ]
     chains = [Plan(n, k * MiB, algorithm="chain", ready="barrier", send_window="none") for n in sizes if n > 2 for k in (16, 64)]
     for mode in ("inline", "managed"):
-        rows_ += [{"clock": "none", "what": f"WQEs of a relay's queues, chain, {mode}", "nodes": plan.nodes, "blocks": plan.blocks,
-                   "value": lowered["nodes"][1]["wqes"]} for plan, lowered in zip(chains, simulator.lowered(chains, mode))]
+        rows_ += [
+            {
+                "clock": "none",
+                "what": f"WQEs of a relay's queues, chain, {mode}",
+                "nodes": plan.nodes,
+                "blocks": plan.blocks,
+                "value": lowered["nodes"][1]["wqes"],
+            }
+            for plan, lowered in zip(chains, simulator.lowered(chains, mode))
+        ]
     return rows_
 
 
 def transfers(plan):
     channels = plan["channels"]
-    return {(channels[op["channel"]]["from"], channels[op["channel"]]["to"], op["round"])
-            for program in plan["programs"] for op in program["ops"] if op["op"] == "send" and op["block"] is not None}
+    return {
+        (channels[op["channel"]]["from"], channels[op["channel"]]["to"], op["round"])
+        for program in plan["programs"]
+        for op in program["ops"]
+        if op["op"] == "send" and op["block"] is not None
+    }
 
 
 def granted(program):
@@ -183,25 +315,68 @@ def granted(program):
 def structure_claims(rows_):
     c18 = Statement("C18", "with one block the pipeline is a binomial tree", f"{PUSHING}, appendix A")
     for row in data.select(rows_, what="same transfers as the binomial tree, k = 1"):
-        yield c18.same(f"n = {row['nodes']}: sender, receiver and round of each transfer", "the same", "the same" if row["value"] == "1" else "others")
-    c22 = Statement("C22", "a node has few receives posted at a time; preposted it is a receive, a send and two control entries per block", f"{PUSHING}, 4.3")
+        yield c18.same(
+            f"n = {row['nodes']}: sender, receiver and round of each transfer",
+            "the same",
+            "the same" if row["value"] == "1" else "others",
+        )
+    c22 = Statement(
+        "C22",
+        "a node has few receives posted at a time; preposted it is a receive, a send and two control entries per block",
+        PUSHING,
+    )
     for row in data.select(rows_, what="receives granted and not yet filled at most, window 1"):
-        yield c22.holds(f"CPU-driven, n = {row['nodes']}, k = {row['blocks']}", "at most 2 receives", f"{row['value']}", int(row["value"]) <= 2)
+        yield c22.holds(
+            f"CPU-driven, n = {row['nodes']}, k = {row['blocks']}",
+            "at most 2 receives",
+            f"{row['value']}",
+            int(row["value"]) <= 2,
+        )
     for mode, each in (("managed", 4), ("inline", 3)):
-        relays = [row for row in data.select(rows_, what=f"WQEs of a relay's queues, chain, {mode}") if row["nodes"] == rows_[-1]["nodes"]]
+        relays = [
+            row
+            for row in data.select(rows_, what=f"WQEs of a relay's queues, chain, {mode}")
+            if row["nodes"] == rows_[-1]["nodes"]
+        ]
         low, high = sorted(relays, key=lambda row: int(row["blocks"]))
         found = (int(high["value"]) - int(low["value"])) / (int(high["blocks"]) - int(low["blocks"]))
         in_words = "a receive, a send, a WAIT" + (", a SEND_EN" if each == 4 else "; the sending queue waits itself")
-        yield c22.near(f"preposted chain, queues {mode}, relay, n = {low['nodes']}, per further block: {in_words}", each, found, 0, "WQEs")
+        yield c22.near(
+            f"preposted chain, queues {mode}, relay, n = {low['nodes']}, per further block: {in_words}", each, found, 0, "WQEs"
+        )
 
 
 FIGURES = [
-    Figure("schedules", "fractus, its links alone", "Bandwidth of the schedules by themselves, as a share of the link's: all costs and latencies 0, "
-           "preposted, ready window 1, send window 1, blocks of 1 MiB. Each value is the closed form's, exactly.",
-           rows, ("algorithm", "nodes", "blocks"), draw, None, claims),
-    Figure("skew", "fractus, its links alone", "Binomial pipeline: rounds between the receivers' last blocks, as `prepost stats` counts. In time it is the "
-           "same for two blocks and more; with one block a node's time ends with what it passes on, which hides it.",
-           skew_rows, ("nodes", "blocks"), draw_skew, None, skew_claims),
-    Figure("structure", "", "From plans and queue programs (`prepost compile`, `prepost lower`).",
-           structure_rows, ("what", "nodes", "blocks"), None, None, structure_claims),
+    Figure(
+        "schedules",
+        "fractus, its links alone",
+        "Bandwidth of the schedules by themselves, as a share of the link's: all costs and latencies 0, "
+        "preposted, ready window 1, send window 1, blocks of 1 MiB. Each value is the closed form's, exactly.",
+        rows,
+        ("algorithm", "nodes", "blocks"),
+        draw,
+        None,
+        claims,
+    ),
+    Figure(
+        "skew",
+        "fractus, its links alone",
+        "Binomial pipeline: rounds between the receivers' last blocks, as `prepost stats` counts. In time it is the "
+        "same for two blocks and more; with one block a node's time ends with what it passes on, which hides it.",
+        skew_rows,
+        ("nodes", "blocks"),
+        draw_skew,
+        None,
+        skew_claims,
+    ),
+    Figure(
+        "structure",
+        "",
+        "From plans and queue programs (`prepost compile`, `prepost lower`).",
+        structure_rows,
+        ("what", "nodes", "blocks"),
+        None,
+        None,
+        structure_claims,
+    ),
 ]

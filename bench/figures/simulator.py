@@ -2,7 +2,9 @@
 """Runs of `prepost`: what to run, as values; all of a figure's runs at once on all cores; a plan compiled once.
 
 Every result is checked to say that it is modelled, and with which profile. Times come back as whole picoseconds."""
+
 import concurrent.futures
+import csv
 import dataclasses
 import hashlib
 import json
@@ -20,6 +22,7 @@ MAX_SECONDS = 300  # of one run of the command
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """What `prepost compile` is told."""
+
     nodes: int
     message_bytes: int
     block_bytes: int = MiB
@@ -37,12 +40,15 @@ class Plan:
 @dataclasses.dataclass(frozen=True)
 class Profile:
     """A shipped profile, with some of its numbers changed: (("host.completion", "3us"), ...)."""
+
     name: str
     changes: tuple = ()
 
     def but(self, **changes):
         """With more changes: host__completion="3us"."""
-        return dataclasses.replace(self, changes=self.changes + tuple((key.replace("__", "."), value) for key, value in changes.items()))
+        return dataclasses.replace(
+            self, changes=self.changes + tuple((key.replace("__", "."), value) for key, value in changes.items())
+        )
 
     def text(self):
         """The profile's file. A changed number says so as its source, and a changed profile in its name."""
@@ -74,18 +80,20 @@ def no_costs(name):
 @dataclasses.dataclass(frozen=True)
 class Run:
     """What `prepost simulate` is told."""
+
     plan: Plan
     profile: Profile
     executor: str = "both"
     wait: str = "hybrid"
     seed: int = 1
     topology: str = ""  # the text of a topology file, in place of the profile's network
-    flags: tuple = ()   # further ones, as they are
+    flags: tuple = ()  # further ones, as they are
 
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
     """What `prepost simulate --workload` is told."""
+
     text: str  # of the file
     profile: Profile
 
@@ -93,6 +101,7 @@ class Workload:
 @dataclasses.dataclass(frozen=True)
 class Fared:
     """How one executor fared, in picoseconds."""
+
     completion: int
     skew: int
     nodes: tuple
@@ -118,8 +127,12 @@ def picoseconds(seconds):
 def fared(json_part):
     if json_part is None:
         return None
-    return Fared(picoseconds(json_part["completion_seconds"]), picoseconds(json_part.get("skew_seconds", 0)),
-                 tuple(picoseconds(time) for time in json_part.get("node_seconds", ())), json_part)
+    return Fared(
+        picoseconds(json_part["completion_seconds"]),
+        picoseconds(json_part.get("skew_seconds", 0)),
+        tuple(picoseconds(time) for time in json_part.get("node_seconds", ())),
+        json_part,
+    )
 
 
 class CommandFailed(Exception):
@@ -139,7 +152,10 @@ class Simulator:
 
     def _output(self, *arguments):
         words = [self.command, *map(str, arguments)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=MAX_SECONDS)
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=MAX_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CommandFailed(str(error)) from error
         if done.returncode != 0:
             raise CommandFailed(f"{' '.join(words)}: {done.stderr.strip()}")
         self.count += 1
@@ -170,28 +186,66 @@ class Simulator:
     def _compile(self, plan, encoding="columns"):
         def make():
             name = hashlib.sha256(repr((plan, encoding)).encode()).hexdigest()[:16] + "-plan.json"
-            arguments = ["compile", "--nodes", plan.nodes, "--message-bytes", plan.message_bytes, "--block-bytes", plan.block_bytes,
-                         "--algorithm", plan.algorithm, "--ready", plan.ready, "--send-window", plan.send_window,
-                         "--encoding", encoding, "-o", self.folder / name]
+            arguments = [
+                "compile",
+                "--nodes",
+                plan.nodes,
+                "--message-bytes",
+                plan.message_bytes,
+                "--block-bytes",
+                plan.block_bytes,
+                "--algorithm",
+                plan.algorithm,
+                "--ready",
+                plan.ready,
+                "--send-window",
+                plan.send_window,
+                "--encoding",
+                encoding,
+                "-o",
+                self.folder / name,
+            ]
             if plan.order:
                 arguments += ["--order", plan.order]
             if plan.topology:
                 arguments += ["--topology", self._file("-topology.json", plan.topology)]
             self._output(*arguments)
             return self.folder / name
+
         return self._memo(("compile", plan, encoding), make)
+
+    def _arguments(self, run):
+        arguments = [
+            "simulate",
+            self._compile(run.plan),
+            "--profile",
+            self._file("-profile.json", run.profile.text()),
+            "--executor",
+            run.executor,
+            "--seed",
+            run.seed,
+            "--json",
+        ]
+        if run.executor != "offload":
+            arguments += ["--wait", run.wait]
+        if run.topology:
+            arguments += ["--topology", self._file("-topology.json", run.topology)]
+        return [*arguments, *run.flags]
 
     def _simulate(self, run):
         def make():
-            arguments = ["simulate", self._compile(run.plan), "--profile", self._file("-profile.json", run.profile.text()),
-                         "--executor", run.executor, "--seed", run.seed, "--json"]
-            if run.executor != "offload":
-                arguments += ["--wait", run.wait]
-            if run.topology:
-                arguments += ["--topology", self._file("-topology.json", run.topology)]
-            answer = self._answer(run.profile, *arguments, *run.flags)
+            answer = self._answer(run.profile, *self._arguments(run))
             return Result(run, answer, fared(answer.get("offload")), fared(answer.get("cpu")))
+
         return self._memo(run, make)
+
+    def bench(self, sizes, flags):
+        """The rows that bench/virtual_bench of the command's build prints, with nothing else of ours beside it."""
+        program = pathlib.Path(self.command).resolve().parent.parent / "bench" / "virtual_bench"
+        done = subprocess.run([program, *sizes, *flags, "--csv"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise CommandFailed(f"{program}: {done.stderr.strip()}")
+        return list(csv.DictReader(done.stdout.splitlines()))
 
     def _answer(self, profile, *arguments):
         """What a simulation prints, if it says that it is modelled, and with which profile."""
@@ -216,24 +270,37 @@ class Simulator:
 
     def workloads(self, workloads):
         """`prepost simulate --workload` of each, as JSON."""
+
         def one(workload):
-            return self._answer(workload.profile, "simulate", "--workload", self._file("-workload.json", workload.text), "--profile",
-                                self._file("-profile.json", workload.profile.text()), "--json")
+            return self._answer(
+                workload.profile,
+                "simulate",
+                "--workload",
+                self._file("-workload.json", workload.text),
+                "--profile",
+                self._file("-profile.json", workload.profile.text()),
+                "--json",
+            )
+
         return self._all(lambda workload: self._memo(workload, lambda: one(workload)), workloads)
 
     def stats(self, plans):
         """`prepost stats --json` of each; a plan with a topology beside it."""
+
         def one(plan):
             arguments = ["stats", self._compile(plan), "--json"]
             if plan.topology:
                 arguments += ["--topology", self._file("-topology.json", plan.topology)]
             return json.loads(self._output(*arguments))
+
         return self._all(lambda plan: self._memo(("stats", plan), lambda: one(plan)), plans)
 
     def lowered(self, plans, mode):
         """`prepost lower --json` of each: what each node's queues hold."""
+
         def one(plan):
             return json.loads(self._output("lower", self._compile(plan), "--mode", mode, "--json"))
+
         return self._all(lambda plan: self._memo(("lower", mode, plan), lambda: one(plan)), plans)
 
     def programs(self, plans):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How figures look. Colours are Okabe and Ito's, which colour-blind readers can tell apart; each line has a marker of its own besides.
 The same data gives the same bytes: a fixed salt for ids, and no date."""
+
 import io
 import re
 
@@ -10,14 +11,39 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402 (after the choice of what draws)
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: E402
 
-plt.rcParams.update({
-    "svg.hashsalt": "prepost", "svg.fonttype": "none", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
-    "axes.titlesize": 10, "axes.grid": True, "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.axisbelow": True, "lines.linewidth": 1.5, "lines.markersize": 4.5, "legend.frameon": False,
-    "legend.fontsize": 8, "figure.constrained_layout.use": True, "savefig.facecolor": "white",
-})
+plt.rcParams.update(
+    {
+        "svg.hashsalt": "prepost",
+        "svg.fonttype": "none",
+        "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans"],
+        "font.size": 9,
+        "axes.titlesize": 10,
+        "axes.grid": True,
+        "grid.color": "#dddddd",
+        "grid.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+        "lines.linewidth": 1.5,
+        "lines.markersize": 4.5,
+        "legend.frameon": False,
+        "legend.fontsize": 8,
+        "figure.constrained_layout.use": True,
+        "savefig.facecolor": "white",
+    }
+)
 
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)
 LINES = [(BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (RED, "D"), (PINK, "v"), (BLACK, "x"), (SKY, "P")]
 
 # A schedule looks the same in every figure.
@@ -48,8 +74,9 @@ def line(axes, x, y, index, label, **rest):
 
 
 def from_zero(axes):
-    """The y axis from 0 to a little above the highest point."""
-    axes.set_ylim(0, 1.06 * axes.dataLim.y1)
+    """The y axis from 0 to a little above the highest point, if there is one: a few cases may leave panels empty."""
+    if axes.has_data() and axes.dataLim.y1 > 0:
+        axes.set_ylim(0, 1.06 * axes.dataLim.y1)
 
 
 def bytes_text(value, _position=None):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How hosts wait: RDMC's figure 11, polling with a fall-back to interrupts against interrupts only."""
+
 from . import data, style
 from .claims import EARLIER, PUSHING, Statement
 from .figure import Figure, row_of
@@ -15,14 +16,27 @@ def plan(nodes, message):
 
 
 def rows(simulator, quick):
-    runs = [Run(plan(nodes, message), Profile("fractus"), "cpu", wait) for message in MESSAGES.values() for wait in ("hybrid", "interrupt")
-            for nodes in (NODES[:3] if quick else NODES)]
+    runs = [
+        Run(plan(nodes, message), Profile("fractus"), "cpu", wait)
+        for message in MESSAGES.values()
+        for wait in ("hybrid", "interrupt")
+        for nodes in (NODES[:3] if quick else NODES)
+    ]
     rows_ = []
     for run, result in zip(runs, simulator.simulate(runs)):
         nodes, completion = run.plan.nodes, result.cpu.completion
         busy = result.json["cpu"]["busy_seconds"] / (nodes * completion * 1e-12)
-        rows_.append(row_of(run, message_bytes=run.plan.message_bytes, nodes=nodes, wait=run.wait, cpu_us=data.microseconds(completion),
-                            core_share=data.ratio(1 if run.wait == "hybrid" else busy), wakeups=result.json["cpu"]["wakeups"]))
+        rows_.append(
+            row_of(
+                run,
+                message_bytes=run.plan.message_bytes,
+                nodes=nodes,
+                wait=run.wait,
+                cpu_us=data.microseconds(completion),
+                core_share=data.ratio(1 if run.wait == "hybrid" else busy),
+                wakeups=result.json["cpu"]["wakeups"],
+            )
+        )
     return rows_
 
 
@@ -36,10 +50,24 @@ def draw(rows_):
         for wait, dashes in (("hybrid", "-"), ("interrupt", "--")):
             found = data.select(rows_, message_bytes=message, wait=wait)
             x = [int(row["nodes"]) for row in found]
-            style.line(axes[0][0], x, [message * 8 / float(row["cpu_us"]) / 1e3 for row in found], index, f"{label}, {wait}", linestyle=dashes,
-                       markerfacecolor="white" if wait == "interrupt" else None)
-            style.line(axes[0][1], x, [100 * float(row["core_share"]) for row in found], index, f"{label}, {wait}", linestyle=dashes,
-                       markerfacecolor="white" if wait == "interrupt" else None)
+            style.line(
+                axes[0][0],
+                x,
+                [message * 8 / float(row["cpu_us"]) / 1e3 for row in found],
+                index,
+                f"{label}, {wait}",
+                linestyle=dashes,
+                markerfacecolor="white" if wait == "interrupt" else None,
+            )
+            style.line(
+                axes[0][1],
+                x,
+                [100 * float(row["core_share"]) for row in found],
+                index,
+                f"{label}, {wait}",
+                linestyle=dashes,
+                markerfacecolor="white" if wait == "interrupt" else None,
+            )
     style.decades(axes[0][0].yaxis)
     axes[0][0].set_ylabel("bandwidth, Gbit/s")
     axes[0][0].set_title("bandwidth")
@@ -56,46 +84,114 @@ def draw(rows_):
 def closed_rows(simulator, quick):
     """Two nodes, with 100 ns for each thing that hosts do: the closed form in c = 5 x 100 ns, and two sleeps of 10 us."""
     blocks = [64 * KiB, 256 * KiB, MiB] if quick else [64 * KiB, 128 * KiB, 256 * KiB, 512 * KiB, MiB, 2 * MiB, 4 * MiB]
-    base = no_costs("fractus").but(host__interrupt="10us", host__completion="100ns", host__credit="100ns", host__post_send="100ns",
-                                   host__post_receive="100ns")
-    runs = [Run(Plan(2, 64 * block, block, ready="window=1", send_window="none"), base, "cpu", wait) for block in blocks for wait in ("polling", "interrupt")]
-    return [{"clock": "modelled", "profile": "fractus, links and a few host costs alone", "block_bytes": run.plan.block_bytes, "wait": run.wait,
-             "cpu_us": data.microseconds(result.cpu.completion)} for run, result in zip(runs, simulator.simulate(runs))]
+    base = no_costs("fractus").but(
+        host__interrupt="10us",
+        host__completion="100ns",
+        host__credit="100ns",
+        host__post_send="100ns",
+        host__post_receive="100ns",
+    )
+    runs = [
+        Run(Plan(2, 64 * block, block, ready="window=1", send_window="none"), base, "cpu", wait)
+        for block in blocks
+        for wait in ("polling", "interrupt")
+    ]
+    return [
+        {
+            "clock": "modelled",
+            "profile": "fractus, links and a few host costs alone",
+            "block_bytes": run.plan.block_bytes,
+            "wait": run.wait,
+            "cpu_us": data.microseconds(result.cpu.completion),
+        }
+        for run, result in zip(runs, simulator.simulate(runs))
+    ]
 
 
 def closed_claims(rows_):
-    c13 = Statement("C13", "a cost of c per block takes bandwidth by t / (t + c); with interrupts “20 % bandwidth decrease”", f"{EARLIER}, 3.2")
+    c13 = Statement(
+        "C13",
+        "a cost of c per block takes bandwidth by t / (t + c); with interrupts “20 % bandwidth decrease”",
+        f"{EARLIER}, 3.2",
+    )
     for block in (64 * KiB, 256 * KiB, MiB):
         t = block * 8 / 100e9
         for wait, cost in (("polling", 0.5e-6), ("interrupt", 20.5e-6)):
             time = float(data.one(rows_, block_bytes=block, wait=wait)["cpu_us"]) * 1e-6
-            yield c13.near(f"2 nodes, {style.bytes_text(block)}, {wait}: t / (t + {cost * 1e6:g} us)", t / (t + cost), 64 * t / time, 0.001)
+            yield c13.near(
+                f"2 nodes, {style.bytes_text(block)}, {wait}: t / (t + {cost * 1e6:g} us)", t / (t + cost), 64 * t / time, 0.001
+            )
     polling, interrupt = (float(data.one(rows_, block_bytes=MiB, wait=wait)["cpu_us"]) for wait in ("polling", "interrupt"))
-    yield c13.near("2 nodes, 1 MiB: bandwidth lost (the profile's 10 us were taken from this statement)", 0.20, 1 - polling / interrupt, 0.05)
+    yield c13.near(
+        "2 nodes, 1 MiB: bandwidth lost (the profile's 10 us were taken from this statement)", 0.20, 1 - polling / interrupt, 0.05
+    )
 
 
 def claims(rows_):
-    fig11 = Statement("C13", "interrupts only: processor from about 100 % to about 10 % for 100 MB, about 50 % for 1 MB, little change for 10 KB; bandwidth hardly lower",
-                      f"{PUSHING}, figure 11")
+    fig11 = Statement(
+        "C13",
+        "interrupts only: processor from about 100 % to about 10 % for 100 MB, about 50 % for 1 MB, little change for 10 KB;"
+        " bandwidth hardly lower",
+        f"{PUSHING}, figure 11",
+    )
     shares = [float(one(rows_, message, "interrupt", 4)["core_share"]) for message in MESSAGES.values()]
     yield fig11.between("100 MiB, n = 4: processor", 0, 0.1, shares[0])
-    yield fig11.between("1 MiB, n = 4: processor", 0.4, 0.6, shares[1],
-                        why="Our host's work is what a look, a block and a post take; a thread that sleeps takes nothing, and the system's own part of an interrupt (its "
-                            "handler, the change of threads) is latency here and no work. One block of 1 MiB is too little work for half of a core.")
-    yield fig11.between("10 KiB, n = 4: processor", 0.9, 1, shares[2],
-                        why="As for 1 MiB. The paper's messages follow each other, so its thread hardly sleeps; here each is alone.")
+    yield fig11.between(
+        "1 MiB, n = 4: processor",
+        0.4,
+        0.6,
+        shares[1],
+        why=(
+            "Our host's work is what a look, a block and a post take; a thread that sleeps takes nothing, and the system's own"
+            " part of an interrupt (its handler, the change of threads) is latency here and no work. One block of 1 MiB is too"
+            " little work for half of a core."
+        ),
+    )
+    yield fig11.between(
+        "10 KiB, n = 4: processor",
+        0.9,
+        1,
+        shares[2],
+        why="As for 1 MiB. The paper's messages follow each other, so its thread hardly sleeps; here each is alone.",
+    )
     slower = float(one(rows_, 100 * MiB, "hybrid", 4)["cpu_us"]) / float(one(rows_, 100 * MiB, "interrupt", 4)["cpu_us"])
-    yield fig11.between("100 MiB, n = 4: bandwidth with interrupts / hybrid", 0.95, 1, slower,
-                        why="The two versions of the paper differ: hardly lower here, 20 % lower in the earlier one. The profile's interrupt takes 10 us by the earlier one.")
+    yield fig11.between(
+        "100 MiB, n = 4: bandwidth with interrupts / hybrid",
+        0.95,
+        1,
+        slower,
+        why=(
+            "The two versions of the paper differ: hardly lower here, 20 % lower in the earlier one. The profile's interrupt"
+            " takes 10 us by the earlier one."
+        ),
+    )
     earlier = Statement("C13", "interrupts only: under 1 % of a core at about 20 % less bandwidth", f"{EARLIER}, 3.2")
     yield earlier.near("100 MiB, n = 4: bandwidth lost", 0.2, 1 - slower, 0.2)
     yield earlier.between("100 MiB, n = 4: processor", 0, 0.03, shares[0])
 
 
 FIGURES = [
-    Figure("waiting", "fractus", "RDMC's figure 11: hosts that poll for 50 ms after each event (hybrid) and hosts that only sleep (interrupt), binomial pipeline, CPU-driven. "
-           "100 MB stands for 100 MiB in blocks of 1 MiB; one message at a time, none follows. A polling host has its core busy all the time.",
-           rows, ("message_bytes", "nodes", "wait"), draw, None, claims),
-    Figure("waiting-closed-form", "fractus, links and a few host costs alone", "What a sleep costs: 2 nodes, 64 blocks, ready window 1; 0.5 us of a host's work on a block's way; one interrupt for the block and one for its credit.",
-           closed_rows, ("block_bytes", "wait"), None, None, closed_claims),
+    Figure(
+        "waiting",
+        "fractus",
+        "RDMC's figure 11: hosts that poll for 50 ms after each event (hybrid) and hosts that only sleep (interrupt), binomial"
+        " pipeline, CPU-driven. 100 MB stands for 100 MiB in blocks of 1 MiB; one message at a time, none follows. A polling host"
+        " has its core busy all the time.",
+        rows,
+        ("message_bytes", "nodes", "wait"),
+        draw,
+        None,
+        claims,
+    ),
+    Figure(
+        "waiting-closed-form",
+        "fractus, links and a few host costs alone",
+        "What a sleep costs: 2 nodes, 64 blocks, ready window 1; 0.5 us of a host's work on a block's way; one interrupt for the"
+        " block and one for its credit.",
+        closed_rows,
+        ("block_bytes", "wait"),
+        None,
+        None,
+        closed_claims,
+    ),
 ]

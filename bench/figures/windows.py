@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows: what more credits and more sends at a time cost, and what they buy when one host stands still."""
+
 from . import data, style
 from .claims import PUSHING, Statement
 from .figure import Figure
@@ -15,7 +16,12 @@ IDEAL = no_costs("fractus")
 
 
 def rows(simulator, quick):
-    cases = [(nodes, ready, sends) for nodes in (NODES[:1] if quick else NODES) for ready in (READY[:2] if quick else READY) for sends in (SENDS[:2] if quick else SENDS)]
+    cases = [
+        (nodes, ready, sends)
+        for nodes in (NODES[:1] if quick else NODES)
+        for ready in (READY[:2] if quick else READY)
+        for sends in (SENDS[:2] if quick else SENDS)
+    ]
     middle = BLOCK_PS * BLOCKS // 2
     delay = f"node=1,at={data.microseconds(middle)}us,for={data.microseconds(BLOCK_PS * DELAY_BLOCKS)}us"
     plans = [Plan(nodes, BLOCKS * MiB, ready=ready, send_window=sends) for nodes, ready, sends in cases]
@@ -24,9 +30,19 @@ def rows(simulator, quick):
     rows_ = []
     for nodes, ready, sends in cases:
         plain, delayed = next(results), next(results)
-        rows_.append({"clock": "modelled", "profile": "fractus, its links alone", "nodes": nodes, "ready": ready, "send_window": sends,
-                      "rounds": pipeline_rounds(nodes, BLOCKS), "offload_block_times": data.ratio(plain.offload.completion / BLOCK_PS),
-                      "cpu_block_times": data.ratio(plain.cpu.completion / BLOCK_PS), "cpu_delayed_block_times": data.ratio(delayed.cpu.completion / BLOCK_PS)})
+        rows_.append(
+            {
+                "clock": "modelled",
+                "profile": "fractus, its links alone",
+                "nodes": nodes,
+                "ready": ready,
+                "send_window": sends,
+                "rounds": pipeline_rounds(nodes, BLOCKS),
+                "offload_block_times": data.ratio(plain.offload.completion / BLOCK_PS),
+                "cpu_block_times": data.ratio(plain.cpu.completion / BLOCK_PS),
+                "cpu_delayed_block_times": data.ratio(delayed.cpu.completion / BLOCK_PS),
+            }
+        )
     return rows_
 
 
@@ -37,10 +53,23 @@ def draw(rows_):
         for index, sends in enumerate(data.values(rows_, "send_window")):
             found = data.select(rows_, nodes=nodes, send_window=sends)
             x = range(len(found))
-            style.line(axes[0][column], x, [float(row["cpu_block_times"]) / int(row["rounds"]) for row in found], index, f"send window {sends}")
-            style.line(axes[1][column], x, [(float(row["cpu_delayed_block_times"]) - float(row["cpu_block_times"])) / DELAY_BLOCKS for row in found], index,
-                       f"send window {sends}")
-        axes[1][column].set_xticks(range(len(found)), [row["ready"].replace("window=", "") .replace("channel", "all") for row in found])
+            style.line(
+                axes[0][column],
+                x,
+                [float(row["cpu_block_times"]) / int(row["rounds"]) for row in found],
+                index,
+                f"send window {sends}",
+            )
+            style.line(
+                axes[1][column],
+                x,
+                [(float(row["cpu_delayed_block_times"]) - float(row["cpu_block_times"])) / DELAY_BLOCKS for row in found],
+                index,
+                f"send window {sends}",
+            )
+        axes[1][column].set_xticks(
+            range(len(found)), [row["ready"].replace("window=", "").replace("channel", "all") for row in found]
+        )
         axes[0][column].set_title(f"{nodes} nodes, no delay")
         axes[1][column].set_title(f"{nodes} nodes, one delay")
         axes[1][column].set_xlabel("ready window W")
@@ -57,17 +86,35 @@ def claims(rows_):
         row = data.one(rows_, nodes=nodes, ready="window=1", send_window="1")
         for side, name in (("offload", "preposted"), ("cpu", "CPU-driven")):
             yield exact.near(f"n = {nodes}, {name}", int(row["rounds"]), float(row[f"{side}_block_times"]), 0, "block times")
-        yield exact.near(f"n = {nodes}, CPU-driven, one delay of {DELAY_BLOCKS} block times: at most as much later", int(row["rounds"]) + DELAY_BLOCKS,
-                         float(row["cpu_delayed_block_times"]), 0.05, "block times")
-    slack = Statement("windows", "small asynchrony between nodes is allowed, and soaks up delays", f"{PUSHING}, 4.3")
+        yield exact.near(
+            f"n = {nodes}, CPU-driven, one delay of {DELAY_BLOCKS} block times: at most as much later",
+            int(row["rounds"]) + DELAY_BLOCKS,
+            float(row["cpu_delayed_block_times"]),
+            0.05,
+            "block times",
+        )
+    slack = Statement("windows", "small asynchrony between nodes is allowed, and soaks up delays", PUSHING)
     worst = max(rows_, key=lambda row: float(row["cpu_block_times"]) / int(row["rounds"]))
-    yield slack.holds("the longest of all settings without a delay", "above the rounds: nodes that run ahead share others' ports",
-                      f"{float(worst['cpu_block_times']) / int(worst['rounds']):.2f} x the rounds (n = {worst['nodes']}, {worst['ready']}, send window {worst['send_window']})",
-                      float(worst["cpu_block_times"]) > int(worst["rounds"]))
+    yield slack.holds(
+        "the longest of all settings without a delay",
+        "above the rounds: nodes that run ahead share others' ports",
+        f"{float(worst['cpu_block_times']) / int(worst['rounds']):.2f} x the rounds (n = {worst['nodes']}, {worst['ready']}, send"
+        f" window {worst['send_window']})",
+        float(worst["cpu_block_times"]) > int(worst["rounds"]),
+    )
 
 
 FIGURES = [
-    Figure("windows", "fractus, its links alone", f"Binomial pipeline, {BLOCKS} blocks: time beside the rounds, by ready window W (receives granted per node; all: the whole message) and "
-           f"send window; above without, below with one delay of {DELAY_BLOCKS} block times of node 1 in the middle. CPU-driven hosts that take no time; preposted times are in the data.",
-           rows, ("nodes", "ready", "send_window"), draw, None, claims),
+    Figure(
+        "windows",
+        "fractus, its links alone",
+        f"Binomial pipeline, {BLOCKS} blocks: time beside the rounds, by ready window W (receives granted per node; all: the"
+        f" whole message) and send window; above without, below with one delay of {DELAY_BLOCKS} block times of node 1 in the"
+        " middle. CPU-driven hosts that take no time; preposted times are in the data.",
+        rows,
+        ("nodes", "ready", "send_window"),
+        draw,
+        None,
+        claims,
+    ),
 ]

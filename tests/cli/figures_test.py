@@ -4,6 +4,7 @@
 The committed page, pictures and data belong together, and every statement of a paper agrees or has its reason; damage to any of them is noticed.
 A few small cases of figures are run again: their rows are the committed ones, to the letter, so a change of the model without new figures shows.
 The same data give the same pictures, byte for byte."""
+
 import csv
 import pathlib
 import re
@@ -15,7 +16,25 @@ import unittest
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 DATA, PICTURES = SOURCE / "bench" / "figures" / "data", SOURCE / "docs" / "images" / "figures"
-AGAIN = ["skew", "structure", "latency", "block-size", "one-byte", "waiting", "core-direct", "offload-map", "delay", "windows", "crossings", "racks"]
+AGAIN = [
+    "skew",
+    "structure",
+    "latency",
+    "block-size",
+    "one-byte",
+    "waiting",
+    "core-direct",
+    "offload-map",
+    "breakdown",
+    "cosmos",
+    "slow-link",
+    "concurrent",
+    "senders",
+    "delay",
+    "windows",
+    "crossings",
+    "racks",
+]
 AS_NEW = "the model gives other times than the committed figures have: if it should, run scripts/figures and read the difference"
 
 
@@ -66,7 +85,10 @@ class Committed(unittest.TestCase):
         self.assertIn("does not have what the data say", self.damaged("figures.md", r"\| yes \|", "| **no** |"))
         self.assertIn("latency.svg is not of the data", self.damaged("images/figures/latency.svg", "sha256 .", "sha256 x"))
         # A difference that is gone, but whose reason still stands there.
-        self.assertIn("a reason for a difference is given", self.damaged("data/copies.csv", r"(binomial_pipeline,512),[\d.]+,", r"\1,358000,"))
+        self.assertIn(
+            "a reason for a difference is given",
+            self.damaged("data/copies.csv", r"(binomial_pipeline,512),[\d.]+,", r"\1,358000,"),
+        )
         (self.out / "data" / "left-over.csv").write_text("a\n1\n")
         self.assertIn("left-over.csv belongs to no figure", figures("--check", "--out", self.out).stderr)
 
@@ -77,13 +99,17 @@ class Committed(unittest.TestCase):
         for name in ("schedules", "offload-map"):
             picture = (self.out / "images" / "figures" / f"{name}.svg").read_text()
             self.assertIn("modelled, profile fractus", picture)
-            self.assertTrue(picture == (PICTURES / f"{name}.svg").read_text(), f"{name}.svg is drawn otherwise than the committed one")
+            self.assertTrue(
+                picture == (PICTURES / f"{name}.svg").read_text(), f"{name}.svg is drawn otherwise than the committed one"
+            )
 
 
 class Again(unittest.TestCase):
     def test_small_cases_are_the_committed_rows(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = figures("--quick", "--out", folder, "--command", COMMAND, *(word for name in AGAIN for word in ("--only", name)))
+            done = figures(
+                "--quick", "--out", folder, "--command", COMMAND, *(word for name in AGAIN for word in ("--only", name))
+            )
             self.assertEqual(done.returncode, 0, done)
             for name in AGAIN:
                 found, committed = rows(pathlib.Path(folder, "data", f"{name}.csv")), rows(DATA / f"{name}.csv")
@@ -94,7 +120,10 @@ class Again(unittest.TestCase):
 
 class Words(unittest.TestCase):
     def test_wrong_use(self):
-        for arguments, expected in (((["--only", "nothing"]), "there is no figure 'nothing', there are: schedules, "), (["--quick"], "--quick needs --out")):
+        for arguments, expected in (
+            ((["--only", "nothing"]), "there is no figure 'nothing', there are: schedules, "),
+            (["--quick"], "--quick needs --out"),
+        ):
             done = figures(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(expected, done.stderr)

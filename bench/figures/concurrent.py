@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many groups at once: RDMC's figure 10, the earlier version's figures 13 and 14. Member i of group g is host i + g, so roots rotate."""
+
+import json
+import random
+
+from . import data, style
+from .claims import EARLIER, PUSHING, Statement
+from .figure import Figure
+from .simulator import KiB, MiB, Plan, Profile, Run
+
+APT_RACKS = 7
+APT_OVERSUBSCRIPTION = 3.5
+APT_HOST = 54.5
+MESSAGES = {"100 MB": (100 * MiB, MiB), "1 MB": (MiB, 256 * KiB), "10 KB": (10 * KiB, 10 * KiB)}
+SENDERS = ("all", "half", "one")
+
+
+def apt(nodes):
+    """Members spread over racks, as on a cluster that hands out nodes at random."""
+    hosts = nodes // APT_RACKS
+    return json.dumps(
+        {
+            "format": "prepost.topology",
+            "version": "1.0",
+            "name": f"Apt, {nodes} nodes over {APT_RACKS} racks",
+            "host_rate": f"{APT_HOST}Gbit/s",
+            "up_rate": f"{APT_HOST * hosts / APT_OVERSUBSCRIPTION:.6g}Gbit/s",
+            "rack_latency": "1us",
+            "core_latency": "1.4us",
+            "racks": [
+                {"name": f"r{rack}", "hosts": f"r{rack}n[1-{hosts}]" if hosts > 1 else [f"r{rack}n1"]}
+                for rack in range(APT_RACKS)
+            ],
+        }
+    )
+
+
+def shuffled(nodes):
+    others = list(range(1, nodes))
+    random.Random(nodes).shuffle(others)
+    return ",".join(map(str, [0, *others]))
+
+
+def count(senders, nodes):
+    return {"all": nodes, "half": nodes // 2, "one": 1}[senders]
+
+
+CLUSTERS = {"fractus": (4, 8, 12, 16), "apt": (7, 14, 28)}
+
+
+def plan(cluster, nodes, message):
+    size, block = MESSAGES[message]
+    return Plan(nodes, size, block, ready="window=1", send_window="1", order=shuffled(nodes) if cluster == "apt" else "")
+
+
+def rows(simulator, quick):
+    cases = [
+        (cluster, message, senders, nodes)
+        for cluster, sizes in CLUSTERS.items()
+        for message in (["1 MB"] if quick else MESSAGES)
+        for senders in SENDERS
+        for nodes in (sizes[:1] if quick else sizes)
+    ]
+    runs = [
+        Run(
+            plan(cluster, nodes, message),
+            Profile(cluster),
+            topology=apt(nodes) if cluster == "apt" else "",
+            flags=("--groups", str(count(senders, nodes))),
+        )
+        for cluster, message, senders, nodes in cases
+    ]
+    rows_ = []
+    for (cluster, message, senders, nodes), result in zip(cases, simulator.simulate(runs)):
+        rows_.append(
+            {
+                "clock": "modelled",
+                "profile": cluster,
+                "message": message,
+                "senders": senders,
+                "nodes": nodes,
+                "groups": count(senders, nodes),
+                "cpu_us": data.microseconds(result.cpu.completion),
+                "offload_us": data.microseconds(result.offload.completion),
+                "cpu_gbits": data.ratio(aggregate(result, result.cpu)),
+                "offload_gbits": data.ratio(aggregate(result, result.offload)),
+            }
+        )
+    return rows_
+
+
+def aggregate(result, side):
+    """All messages / the time until all groups are complete, Gbit/s."""
+    return result.run.plan.message_bytes * int(result.run.flags[1]) * 8 / side.completion * 1e3
+
+
+def draw(rows_):
+    figure, axes = style.figure(2, 3, height=2.4)
+    for line, (cluster, sizes) in zip(axes, CLUSTERS.items()):
+        for panel, message in zip(line, MESSAGES):
+            for index, senders in enumerate(SENDERS):
+                found = data.select(rows_, profile=cluster, message=message, senders=senders)
+                style.line(
+                    panel,
+                    [int(row["nodes"]) for row in found],
+                    [float(row["cpu_gbits"]) for row in found],
+                    index,
+                    f"{senders} send" if senders != "one" else "one sends",
+                )
+            panel.set_title(f"{cluster}, {message}")
+            style.from_zero(panel)
+            panel.set_xticks(sizes)
+        line[0].set_ylabel("all together, Gbit/s")
+    for panel in axes[1]:
+        panel.set_xlabel("group size")
+    style.legend_below(figure, axes[0][0])
+    return figure
+
+
+def claims(rows_):
+    def gbits(cluster, message, senders, nodes):
+        return float(data.one(rows_, profile=cluster, message=message, senders=senders, nodes=nodes)["cpu_gbits"])
+
+    c19 = Statement(
+        "C19",
+        "with all senders the aggregate tends to 16 Gb/s on Apt, whose racks are oversubscribed, and to nearly 100 on Fractus",
+        f"{PUSHING}, 5.2.2, figure 10",
+    )
+    for cluster, sizes in CLUSTERS.items():
+        rate = 100 if cluster == "fractus" else APT_HOST
+        worst = max(
+            float(row["cpu_gbits"]) * (int(row["nodes"]) - 1) / int(row["nodes"]) / rate
+            for row in data.select(rows_, profile=cluster)
+        )
+        yield c19.holds(
+            f"{cluster}, every case: beside the bound of what a node can receive, r n / (n - 1)",
+            "at most 1",
+            f"{worst:.3f} at most",
+            worst <= 1,
+        )
+    yield c19.near("fractus, 100 MiB, all 16 send", 100, gbits("fractus", "100 MB", "all", 16), 0.1, "Gbit/s")
+    big = CLUSTERS["apt"][-1]
+    yield c19.near(
+        f"apt, 100 MiB, all {big} send, spread over {APT_RACKS} racks", 16, gbits("apt", "100 MB", "all", big), 0.25, "Gbit/s"
+    )
+    yield c19.holds(
+        f"apt, 100 MiB, n = {big}: one sender beside all",
+        "below",
+        f"{gbits('apt', '100 MB', 'one', big):.1f} and {gbits('apt', '100 MB', 'all', big):.1f} Gbit/s",
+        gbits("apt", "100 MB", "one", big) < gbits("apt", "100 MB", "all", big),
+    )
+
+
+# The earlier version's figures 13 and 14: the number of senders, mean and deviation.
+SENDER_NODES = (8, 16)
+
+
+def sender_rows(simulator, quick):
+    cases = [(nodes, groups) for nodes in SENDER_NODES for groups in (1, 2, 4, 8, 16) if groups <= nodes]
+    cases = cases[:2] if quick else cases
+    runs = [Run(plan("fractus", nodes, "100 MB"), Profile("fractus"), flags=("--groups", str(groups))) for nodes, groups in cases]
+    rows_ = []
+    for (nodes, groups), result in zip(cases, simulator.simulate(runs)):
+        row = {"clock": "modelled", "profile": "fractus", "nodes": nodes, "groups": groups}
+        for name, side in (("cpu", result.cpu), ("offload", result.offload)):
+            times = (
+                [group["latency_seconds"] for group in side.json["groups"]]
+                if "groups" in side.json
+                else [side.json["completion_seconds"]]
+            )
+            mean = sum(times) / len(times)
+            row |= {
+                f"{name}_mean_us": f"{mean * 1e6:.3f}",
+                f"{name}_deviation_us": f"{(sum((time - mean) ** 2 for time in times) / len(times)) ** 0.5 * 1e6:.3f}",
+                f"{name}_gbits": data.ratio(aggregate(result, side)),
+            }
+        rows_.append(row)
+    return rows_
+
+
+def draw_senders(rows_):
+    figure, axes = style.figure(1, 2)
+    for index, nodes in enumerate(SENDER_NODES):
+        found = data.select(rows_, nodes=nodes)
+        x = [int(row["groups"]) for row in found]
+        axes[0][0].errorbar(
+            x,
+            [float(row["cpu_mean_us"]) / 1e3 for row in found],
+            [float(row["cpu_deviation_us"]) / 1e3 for row in found],
+            color=style.LINES[index][0],
+            marker=style.LINES[index][1],
+            capsize=3,
+            label=f"{nodes} nodes",
+        )
+        style.line(axes[0][1], x, [float(row["cpu_gbits"]) for row in found], index, f"{nodes} nodes")
+    for panel in axes[0]:
+        style.log_axis(panel.xaxis, [1, 2, 4, 8, 16])
+        panel.set_xlabel("senders at the same time")
+        style.from_zero(panel)
+    axes[0][0].set_ylabel("a message's time, ms:\nmean and deviation")
+    axes[0][1].set_ylabel("all together, Gbit/s")
+    style.legend_below(figure, axes[0][1])
+    return figure
+
+
+def sender_claims(rows_):
+    figures = Statement(
+        "figures 13, 14",
+        "concurrent senders share the links evenly: times grow with their number and deviate little",
+        f"{EARLIER}, figures 13 and 14 (numbers only in the figures)",
+    )
+    for nodes in SENDER_NODES:
+        one = float(data.one(rows_, nodes=nodes, groups=1)["cpu_mean_us"])
+        many = data.one(rows_, nodes=nodes, groups=nodes)
+        yield figures.near(
+            f"n = {nodes}, {nodes} senders: mean time beside one alone, by what a node must receive {nodes - 1}",
+            nodes - 1,
+            float(many["cpu_mean_us"]) / one,
+            0.15,
+            "x",
+        )
+        share = float(many["cpu_deviation_us"]) / float(many["cpu_mean_us"])
+        yield figures.holds(f"n = {nodes}, {nodes} senders: deviation / mean", "below 0.05", f"{share:.4f}", share < 0.05)
+
+
+FIGURES = [
+    Figure(
+        "concurrent",
+        "fractus; apt spread over 7 racks",
+        "RDMC's figure 10: aggregate bandwidth (all messages / time until all groups are complete) of overlapping groups, all"
+        " with the same members and another root each; CPU-driven. On Apt the members are spread over 7 racks behind uplinks of"
+        " 3.5:1 and numbered at random.",
+        rows,
+        ("profile", "message", "senders", "nodes"),
+        draw,
+        None,
+        claims,
+    ),
+    Figure(
+        "senders",
+        "fractus",
+        "The earlier version's figures 13 and 14: 100 MiB from several senders of one set of nodes at the same time, CPU-driven.",
+        sender_rows,
+        ("nodes", "groups"),
+        draw_senders,
+        None,
+        sender_claims,
+    ),
+]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RDMC's figure 9: the writes of the Cosmos storage system, by three ways to send them. cosmos_workload.py says what is known of the trace."""
+
+import json
+
+from . import data, style
+from .claims import DSN, PUSHING, Statement
+from .cosmos_workload import MEAN, MEDIAN, workload
+from .figure import Figure
+from .simulator import MiB, Profile, Workload
+
+WRITES = 455  # as many as there are groups
+FEW = 12
+ALGORITHMS = ("binomial_pipeline", "binomial_tree", "sequential")
+ONE_BY_ONE, OVERLAPPING = "one by one", "100 a second"
+PER_SECOND = {ONE_BY_ONE: None, OVERLAPPING: 100}
+DASHES = ("-", "--", "-.")
+
+
+def file_of(algorithm, count, arrivals):
+    """RDMC's way: one credit and one send at a time."""
+    document = workload(count, algorithm, MiB, PER_SECOND[arrivals])
+    document["spec"] |= {"ready": "window=1", "send_window": 1}
+    return Workload(json.dumps(document), Profile("fractus"))
+
+
+def rows(simulator, quick):
+    counts = (FEW,) if quick else (FEW, WRITES)
+    cases = [(algorithm, count, arrivals) for count in counts for arrivals in PER_SECOND for algorithm in ALGORITHMS]
+    rows_ = []
+    for (algorithm, count, arrivals), answer in zip(cases, simulator.workloads([file_of(*case) for case in cases])):
+        for index, (cpu, offload) in enumerate(zip(answer["cpu"]["groups"], answer["offload"]["groups"])):
+            rows_.append(
+                {
+                    "clock": "modelled",
+                    "profile": "fractus",
+                    "writes": count,
+                    "arrivals": arrivals,
+                    "algorithm": algorithm,
+                    "write": index,
+                    "message_bytes": cpu["message_bytes"],
+                    "cpu_us": data.microseconds(round(cpu["latency_seconds"] * 1e12)),
+                    "offload_us": data.microseconds(round(offload["latency_seconds"] * 1e12)),
+                }
+            )
+    return rows_
+
+
+def most(rows_):
+    return max(data.values(rows_, "writes"), key=int)
+
+
+def times(rows_, algorithm, arrivals=ONE_BY_ONE, side="cpu_us"):
+    return [float(row[side]) for row in data.select(rows_, algorithm=algorithm, arrivals=arrivals, writes=most(rows_))]
+
+
+def distribution(axes, found, **rest):
+    found = sorted(found)
+    axes.plot([time / 1e3 for time in found], [(index + 1) / len(found) for index in range(len(found))], **rest)
+
+
+def draw(rows_):
+    figure, axes = style.figure(1, 3, height=2.7)
+    for algorithm, dashes in zip(ALGORITHMS, DASHES):
+        label, colour, _ = style.SCHEDULES[algorithm]
+        look = {"color": colour, "linestyle": dashes}
+        for panel, arrivals in zip(axes[0], PER_SECOND):
+            distribution(panel, times(rows_, algorithm, arrivals), label=f"{label}, CPU-driven", **look)
+        pairs = sorted(
+            (int(row["message_bytes"]) / 1e6, float(row["cpu_us"]) / 1e3)
+            for row in data.select(rows_, algorithm=algorithm, arrivals=ONE_BY_ONE, writes=most(rows_))
+        )
+        axes[0][2].plot(*zip(*pairs), **look)
+    for panel, arrivals in zip(axes[0], PER_SECOND):
+        distribution(
+            panel,
+            times(rows_, ALGORITHMS[0], arrivals, "offload_us"),
+            color=style.BLACK,
+            linestyle=":",
+            label="binomial pipeline, preposted",
+        )
+        panel.set_title(f"writes {arrivals}")
+        panel.set_xlim(0.02)
+        panel.set_ylim(0, 1)
+        panel.set_xlabel("time of a write, ms")
+    for panel in axes[0]:
+        style.decades(panel.xaxis)
+    axes[0][0].set_ylabel("share of writes")
+    style.decades(axes[0][2].yaxis)
+    axes[0][2].set_xlim(0.1)
+    axes[0][2].set_ylim(0.02)
+    axes[0][2].set_title(f"writes {ONE_BY_ONE}")
+    axes[0][2].set_xlabel("size of a write, MB")
+    axes[0][2].set_ylabel("time, ms")
+    style.legend_below(figure, axes[0][0], columns=2)
+    return figure
+
+
+def claims(rows_):
+    c6 = Statement(
+        "C6",
+        "Cosmos, 3 replicas: the pipeline “almost twice” as fast as the tree, “around three times” as sequential",
+        f"{PUSHING}, 5.2.2, figure 9",
+    )
+    total = {algorithm: sum(times(rows_, algorithm)) for algorithm in ALGORITHMS}
+    pipeline = total["binomial_pipeline"]
+    yield c6.between("writes one by one, all together: tree / pipeline", 1.75, 2, total["binomial_tree"] / pipeline, "x")
+    yield c6.between("writes one by one, all together: sequential / pipeline", 2.7, 3, total["sequential"] / pipeline, "x")
+    middle = {algorithm: sorted(times(rows_, algorithm))[WRITES // 2] for algorithm in ALGORITHMS}
+    yield c6.near(
+        "the median write, 12 MB in 12 blocks, the last one short: sequential / pipeline, 3 M / (13 blocks)",
+        3 * MEDIAN / (13 * MiB),
+        middle["sequential"] / middle["binomial_pipeline"],
+        0.05,
+        "x",
+    )
+    trace = Statement(
+        "figure 9", "a median of 12 MB, a mean of 29 MB, hundreds of bytes to hundreds of MB, over 455 groups", DSN
+    )
+    rows_of = data.select(rows_, algorithm=ALGORITHMS[0], arrivals=ONE_BY_ONE, writes=WRITES)
+    drawn = sorted(int(row["message_bytes"]) for row in rows_of)
+    yield trace.near("our draws: median", MEDIAN / 1e6, drawn[len(drawn) // 2] / 1e6, 0.03, "MB")
+    yield trace.near("our draws: mean", MEAN / 1e6, sum(drawn) / len(drawn) / 1e6, 0.05, "MB")
+
+
+FIGURES = [
+    Figure(
+        "cosmos",
+        "fractus",
+        f"RDMC's figure 9: {WRITES} writes to 3 of 15 storage nodes each; sizes lognormal with the trace's median and mean. Distribution of times when writes "
+        "come one after the other, and when they arrive at random, 100 a second, and overlap; time against size.",
+        rows,
+        ("writes", "arrivals", "algorithm", "write"),
+        draw,
+        None,
+        claims,
+    ),
+]
