@@ -40,6 +40,7 @@ class RunTrace {
 
   /// The start of the transfer, for all nodes.
   uint64_t start_ns = 0;
+  bool is_modelled = false;  ///< of a run in virtual time: no clock was read
 
  private:
   RunTrace(const Plan& plan, Mapping table);

@@ -284,7 +284,12 @@ class TraceReader {
         .Scalar("version", ExpectVersion(kMajor, kMinor, nullptr))
         .Scalar("generator", ReadString(&text_))
         .Scalar("executor", ReadString(&text_))
-        .Scalar("detail", ReadString(&text_))
+        .Scalar("detail",
+                [this](const JsonScalar& scalar) -> Status {
+                  PREPOST_RETURN_IF_ERROR(ReadString(&text_)(scalar));
+                  if (text_.starts_with(kModelled)) trace_->is_modelled = true;
+                  return {};
+                })
         .Scalar("outcome", ReadString(&text_, 1 << 20))
         .Scalar("start_ns", ReadUint64(&start_ns_, kTimeMax))
         .Object("plan", &plan_form_)

@@ -16,10 +16,13 @@
 
 namespace prepost {
 
+/// How the detail of a run in virtual time begins.
+inline constexpr const char* kModelled = "modelled";
+
 /// What a trace file says about its run beyond the times.
 struct TraceInfo {
   std::string executor;               ///< "cpu" or "offload"
-  std::string detail;                 ///< transport or device
+  std::string detail;                 ///< transport or device; modelled: kModelled and with what
   std::string outcome = "completed";  ///< or why the run failed
 };
 

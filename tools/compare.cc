@@ -18,12 +18,14 @@
 #include "prepost/runtime/interrupt.h"
 #include "tools/command.h"
 #include "tools/compare_print.h"
+#include "tools/compare_virtual.h"
 #include "tools/compile_for_device.h"
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
 #include "tools/message_size.h"
 #include "tools/number_check.h"
 #include "tools/plan_file.h"
+#include "tools/simulation_input.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
 #include "tools/wait_flags.h"
@@ -33,6 +35,8 @@ namespace {
 
 constexpr uint32_t kRepeatMax = 10'000;
 constexpr uint32_t kStressMax = 1'024;
+constexpr uint32_t kRepeat = 20;
+constexpr double kTimeoutSeconds = 30;
 
 struct CompareFlags {
   std::string path;
@@ -41,10 +45,13 @@ struct CompareFlags {
   WaitFlags wait;
   LoweringFlags lowering;
   std::string device = "emulated";
-  uint32_t repeat = 20;
-  uint32_t stress = 0;
+  std::string clock = "real";
+  std::string profile;  ///< of the virtual clock
+  std::vector<std::string> settings;
+  std::optional<uint32_t> repeat;
+  std::optional<uint32_t> stress;
   uint64_t seed = 1;
-  double timeout_s = 30;
+  std::optional<double> timeout_s;
   bool json = false;
 };
 
@@ -68,10 +75,11 @@ Result<std::vector<uint64_t>> ParseSizes(const std::vector<std::string>& lists) 
 }
 
 /// The plan of the file, or one plan per --bytes of the spec.
-Result<std::vector<Plan>> GetPlans(const CompareFlags& flags, const nic::LowerOptions& lower) {
+Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags,
+                                            const nic::LowerOptions& lower) {
   const Result<FileKind> kind = flags.path.empty() ? Result(FileKind::kSpec) : KindOf(flags.path);
   if (!kind.ok()) return kind.status();
-  std::vector<Plan> plans;
+  std::vector<SimulatedPlan> plans;
   if (*kind != FileKind::kSpec) {
     if (!flags.bytes.empty() || flags.spec.any()) {
       return Status(StatusCode::kUsage,
@@ -81,7 +89,7 @@ Result<std::vector<Plan>> GetPlans(const CompareFlags& flags, const nic::LowerOp
     }
     Result<Plan> plan = LoadPlan(flags.path);
     if (!plan.ok()) return plan.status();
-    plans.push_back(*std::move(plan));
+    plans.push_back({.plan = *std::move(plan)});
     return plans;
   }
   const Result<std::vector<uint64_t>> given = ParseSizes(flags.bytes);
@@ -98,7 +106,9 @@ Result<std::vector<Plan>> GetPlans(const CompareFlags& flags, const nic::LowerOp
     if (!spec.ok()) return spec.status();
     Result<Plan> plan = CompileForDevice(*spec, &lower);
     if (!plan.ok()) return plan.status();
-    plans.push_back(*std::move(plan));
+    plans.push_back({.plan = *std::move(plan),
+                     .topology = spec->topology,
+                     .topology_path = flags.spec.topology().value_or(flags.path)});
   }
   return plans;
 }
@@ -107,6 +117,20 @@ Status CheckFlags(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.wait.Check());
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
+  PREPOST_RETURN_IF_ERROR(CheckWord("--clock", flags.clock, {"real", "virtual"}));
+  const bool is_virtual = flags.clock == "virtual";
+  const char* real = flags.repeat      ? "--repeat"
+                     : flags.stress    ? "--stress"
+                     : flags.timeout_s ? "--timeout"
+                                       : nullptr;
+  if (is_virtual && real != nullptr)
+    return {StatusCode::kUsage, fmt::format("{} is for --clock real", real)};
+  if (is_virtual && flags.profile.empty())
+    return {StatusCode::kUsage, "--clock virtual needs a --profile: examples/profiles/ has some"};
+  if (!is_virtual && (!flags.profile.empty() || !flags.settings.empty())) {
+    return {StatusCode::kUsage, fmt::format("{} is for --clock virtual",
+                                            flags.profile.empty() ? "--set" : "--profile")};
+  }
   if (flags.path.empty() && !flags.spec.any()) {
     return {StatusCode::kUsage,
             "compare needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
@@ -121,27 +145,38 @@ Status Run(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
-  const Result<std::vector<Plan>> plans = GetPlans(flags, *lower);
+  const Result<std::vector<SimulatedPlan>> plans = GetPlans(flags, *lower);
   if (!plans.ok()) return plans.status();
+  if (flags.clock == "virtual") {
+    return CompareVirtually(*plans,
+                            {.profile_path = flags.profile,
+                             .settings = flags.settings,
+                             .lower = *lower,
+                             .wait = flags.wait.policy().mode,
+                             .seed = flags.seed,
+                             .is_json = flags.json},
+                            std::cout);
+  }
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   const bool show_progress = isatty(STDERR_FILENO) != 0;
-  const std::chrono::duration<double> timeout(flags.timeout_s);
+  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kTimeoutSeconds));
+  const uint32_t repeat = flags.repeat.value_or(kRepeat);
   std::vector<ComparedPlan> compared;
-  for (const Plan& plan : *plans) {
+  for (const auto& [plan, topology, topology_path] : *plans) {
     emulated::CompareOptions options{
-        .repetitions = flags.repeat,
-        .stress_threads = flags.stress,
+        .repetitions = repeat,
+        .stress_threads = flags.stress.value_or(0),
         .wait = flags.wait.policy(),
         .seed = flags.seed,
         .lower = *lower,
         .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
         .interrupt_fd = signals->fd()};
     if (show_progress) {
-      options.progress = [&](uint32_t repetition) {
-        std::cerr << fmt::format("\r\033[K{}, repetition {} of {} ",
-                                 Count(plan.header().message.bytes, "byte"), repetition + 1,
-                                 flags.repeat)
+      const uint64_t bytes = plan.header().message.bytes;
+      options.progress = [bytes, repeat](uint32_t repetition) {
+        std::cerr << fmt::format("\r\033[K{}, repetition {} of {} ", Count(bytes, "byte"),
+                                 repetition + 1, repeat)
                   << std::flush;
       };
     }
@@ -179,10 +214,23 @@ void AddCompare(CLI::App& app, Action* action) {
       "  prepost compare examples/specs/pipeline-8.json --bytes 64KiB,1MiB --repeat 5\n"
       "  prepost compare plan.json --mode managed --device-profile examples/devices/tiny.json "
       "--repeat 3\n"
-      "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json");
+      "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json\n"
+      "  prepost compare plan.json --clock virtual --profile examples/profiles/fractus.json");
   command->add_option("PLAN", flags->path, "Plan or spec file, - for stdin");
   command->add_option("--bytes", flags->bytes, "Sizes of the message, of a spec: 64KiB,1MiB")
       ->type_name("B,...")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--clock", flags->clock,
+                   "real, or virtual: what a model says of a cluster [real]")
+      ->type_name("CLOCK");
+  command->add_option("--profile", flags->profile, "With --clock virtual: the cluster")
+      ->type_name("P")
+      ->check(NameOf("a file"));
+  command
+      ->add_option("--set", flags->settings,
+                   "With --clock virtual: a value of the profile, host.completion=1us")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--repeat", flags->repeat, "Transfers each way that count [20]")
       ->type_name("R")

@@ -12,7 +12,6 @@
 #include <ostream>
 #include <utility>
 
-#include "prepost/backends/emulated/profile_costs.h"
 #include "prepost/ir/bounds.h"
 #include "prepost/ir/count.h"
 #include "prepost/ir/rate_text.h"
@@ -206,11 +205,7 @@ Json FaredJson(const GroupRuns& it, const Fared& fared, double bound, bool has_l
 Status RunOffload(const SimulationOptions& options, GroupRuns* runs) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  emulated::VirtualOffloadOptions run_options;
-  run_options.costs = emulated::NicCostsOf(runs->profile.nic);
-  const emulated::HostCosts host = emulated::HostCostsOf(runs->profile);
-  run_options.rearm = {.send = host.post_send, .receive = host.post_receive};
-  run_options.lower = options.lower;
+  const emulated::VirtualOffloadOptions run_options = OffloadOptionsOf(options, runs->profile);
   Result<emulated::VirtualOffloads> run =
       emulated::RunVirtualOffloads(runs->groups, runs->network, run_options);
   if (!run.ok()) return run.status();
@@ -222,12 +217,8 @@ Status RunOffload(const SimulationOptions& options, GroupRuns* runs) {
 Status RunCpu(const SimulationOptions& options, GroupRuns* runs) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating hosts");
-  emulated::VirtualHostsOptions run_options;
-  run_options.nic = emulated::NicCostsOf(runs->profile.nic);
-  run_options.host = emulated::HostCostsOf(runs->profile);
-  run_options.wait = options.wait;
-  run_options.delays = options.delays;
-  run_options.seed = runs->seed;
+  const emulated::VirtualHostsOptions run_options =
+      HostsOptionsOf(options, runs->profile, runs->seed);
   Result<emulated::VirtualHosts> run =
       emulated::RunVirtualHosts(runs->groups, runs->network, run_options);
   if (!run.ok()) return run.status();

@@ -16,10 +16,12 @@
 #include <vector>
 
 #include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/time_by_cause.h"
 #include "prepost/ir/count.h"
 #include "prepost/ir/near_name.h"
 #include "prepost/ir/rate_text.h"
 #include "prepost/ir/utf8.h"
+#include "prepost/runtime/interrupt.h"
 #include "tools/command.h"
 #include "tools/given_flags.h"
 #include "tools/group_runs.h"
@@ -37,6 +39,7 @@
 #include "tools/sweep_output.h"
 #include "tools/sweep_run.h"
 #include "tools/topology_file.h"
+#include "tools/trace_output.h"
 #include "tools/wait_flags.h"
 #include "tools/workload.h"
 
@@ -70,7 +73,10 @@ struct SimulateFlags {
   std::optional<uint32_t> groups;
   std::string workload;  ///< empty: none
   LoweringFlags lowering;
+  bool copies_first_block = false;
   bool per_node = false;
+  bool causes = false;
+  TraceOutput trace;
   SweepFlags sweep;
   GivenFlags given;
 };
@@ -130,6 +136,11 @@ Status CheckFlags(const SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   if (flags.executor == "offload" && !flags.delays.empty())
     return {StatusCode::kUsage, "--delay is for hosts: preposted queues do not notice them"};
+  if ((flags.groups || !flags.workload.empty()) && (flags.causes || flags.trace.is_wanted())) {
+    return {StatusCode::kUsage,
+            fmt::format("{} is of one multicast, not for {}", flags.causes ? "--causes" : "--trace",
+                        flags.groups ? "--groups" : "--workload")};
+  }
   if (flags.executor == "offload" && !flags.slow.preempt.empty())
     return {StatusCode::kUsage, "--preempt is for hosts: preposted queues do not notice it"};
   if (flags.executor == "cpu" && flags.lowering.given() != nullptr) {
@@ -249,6 +260,8 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                .is_cpu = flags.executor != "offload",
                                .lower = *lower,
                                .wait = ValueOf(kWaitModeNames, flags.wait, WaitMode::kHybrid),
+                               .copies_first_block = flags.copies_first_block,
+                               .has_trail = flags.causes || flags.trace.is_wanted(),
                                .is_quiet = context->is_quiet};
   if (options.is_offload && profile->tcp) {
     if (!options.is_cpu) {
@@ -448,8 +461,30 @@ Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
   return WriteSweep(flags.sweep, sweep);
 }
 
-Status Run(const SimulateFlags& flags) {
+Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  TraceOutput& trace = flags.trace;
+  PREPOST_RETURN_IF_ERROR(trace.Prepare(
+      it.plan->plan, {flags.profile, flags.input.path.empty() ? "-" : flags.input.path}));
+  const bool is_offload = it.simulation->offload_trail != nullptr;
+  emulated::FillTrace(is_offload ? *it.simulation->offload_trail : *it.simulation->cpu_trail,
+                      trace.table());
+  return trace.Write(
+      it.plan->plan,
+      {.executor = is_offload ? "offload" : "cpu",
+       .detail = fmt::format("{}, with the profile {}", kModelled, it.profile->name)},
+      {});
+}
+
+Status Run(SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckSweepFlags(flags.sweep));
+  if (flags.trace.is_wanted()) {
+    if (!flags.sweep.axes.empty())
+      return {StatusCode::kUsage, "--trace is for one run, not for --sweep"};
+    if (flags.executor == "both")
+      return {StatusCode::kUsage, "--trace is of one executor: add --executor cpu or offload"};
+  }
   Result<ProfileText> profile = LoadProfileText(flags.profile);
   if (!profile.ok()) return profile.status();
   SimulateContext context = {
@@ -457,6 +492,7 @@ Status Run(const SimulateFlags& flags) {
   if (!flags.sweep.axes.empty()) return RunAll(flags, &context);
   const Result<Simulated> it = Simulate(flags, &context);
   if (!it.ok()) return it.status();
+  if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
   if (flags.sweep.is_json) return WriteJson(it->ToJson(/*has_lists=*/true));
   it->Print(flags.per_node, std::cout);
   return {};
@@ -500,6 +536,10 @@ void AddFlags(CLI::App& command, SimulateFlags* flags) {
       ->type_name("FILE")
       ->check(NameOf("a file"));
   flags->lowering.AddTo(command);
+  command.add_flag("--copy-first-block", flags->copies_first_block,
+                   "CPU-driven hosts copy a message's first block into place, as RDMC's");
+  command.add_flag("--causes", flags->causes, "What the time goes to, and the critical path");
+  flags->trace.AddTo(command);
   command.add_flag("--per-node", flags->per_node, "When each node is done, or each group");
   command.add_flag("--json", flags->sweep.is_json, "Print it all as JSON");
   command
@@ -544,7 +584,7 @@ void AddSimulate(CLI::App& app, Action* action) {
       "(docs/virtual-time.md,\n"
       "docs/host-model.md). Its numbers come from the profile, which says where it has them from. "
       "All that is printed\n"
-      "is modelled. The same command prints the same.\n\n"
+      "is modelled. The same command prints the same; docs/simulate.md tells what it means.\n\n"
       "Examples:\n"
       "  prepost simulate plan.json --profile examples/profiles/fractus.json\n"
       "  prepost simulate plan.json --profile examples/profiles/fractus.json --delay "
@@ -559,6 +599,8 @@ void AddSimulate(CLI::App& app, Action* action) {
       "--groups 8\n"
       "  prepost simulate --workload examples/workloads/overlapping.json --profile "
       "examples/profiles/fractus.json --json\n"
+      "  prepost simulate plan.json --profile examples/profiles/fractus.json --executor offload "
+      "--causes --trace modelled.json\n"
       "  prepost simulate rolled.json --message-bytes 1MiB --profile "
       "examples/profiles/fractus.json\n"
       "  prepost simulate --nodes 4 --message-bytes 16MiB --profile examples/profiles/fractus.json "

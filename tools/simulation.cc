@@ -12,6 +12,7 @@
 #include "prepost/ir/rate_text.h"
 #include "prepost/ir/utf8.h"
 #include "prepost/version.h"
+#include "tools/causes_print.h"
 
 namespace prepost::tools {
 namespace {
@@ -81,20 +82,29 @@ emulated::HostWork WorkOf(const VirtualHosts& run) {
     sum.looks += node.work.looks;
     sum.completions += node.work.completions;
     sum.posts += node.work.posts;
+    sum.doorbells += node.work.doorbells;
     sum.wakeups += node.work.wakeups;
     sum.busy += node.work.busy;
   }
   return sum;
 }
 
+/// What a host takes to write its node's queues, one after the other.
+double ArmingSeconds(const Simulation& it, const VirtualOffload::Node& node) {
+  return static_cast<double>(node.wqes) * it.profile.host.post_receive;
+}
+
 void PrintHosts(const Simulation& it, std::ostream& out) {
-  uint64_t wqes = 0, rearms = 0;
+  uint64_t wqes = 0, rearms = 0, rings = 0;
   Picoseconds rearming = 0;
+  double arming = 0;
   if (it.offload) {
     for (const VirtualOffload::Node& node : it.offload->nodes) {
       wqes += node.wqes;
       rearms += node.rearms;
       rearming += node.rearming;
+      rings += node.rings;
+      arming = std::max(arming, ArmingSeconds(it, node));
     }
   }
   const emulated::HostWork work = it.cpu ? WorkOf(*it.cpu) : emulated::HostWork();
@@ -103,6 +113,7 @@ void PrintHosts(const Simulation& it, std::ostream& out) {
     Row(out, label, it.offload ? offload : "", it.cpu ? cpu : "");
   };
   both("hosts: posts before", std::to_string(wqes), "-");
+  both("  doorbells", std::to_string(rings), std::to_string(work.doorbells));
   both("  posts on the way", rearms == 0 ? "0" : "-", std::to_string(work.posts));
   both("  rings written again", std::to_string(rearms), "-");
   // Of preposted queues the one that tells of the end; what tells that a ring is free is not counted.
@@ -110,6 +121,8 @@ void PrintHosts(const Simulation& it, std::ostream& out) {
   both("  completions seen", ends, std::to_string(work.completions));
   both("  wake-ups", ends, std::to_string(work.wakeups));
   both("  busy, all together", rearms == 0 ? "-" : Time(rearming), Time(work.busy));
+  both("  arming, before", WriteLatency(arming), "-");
+  both("  seeing the end, after", WriteLatency(it.detection_seconds), "-");
 }
 
 void PrintLinks(const Simulation& it, const char* executor, const Links& links, Picoseconds end,
@@ -191,6 +204,7 @@ void PrintSimulation(const Simulation& it, bool per_node, std::ostream& out) {
   PrintHosts(it, out);
   if (it.offload) PrintLinks(it, "preposted", it.offload->links, it.offload->completion, out);
   if (it.cpu) PrintLinks(it, "CPU-driven", it.cpu->links, it.cpu->groups[0].completion, out);
+  PrintCauses(it, out);
   if (per_node) PrintNodes(it, out);
 }
 
@@ -215,28 +229,57 @@ nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
         FaredJson(it, FareOf(it, *it.offload), it.offload->links, has_lists);
     run["mode"] = it.mode;
     run["doorbells_seconds"] = Seconds(it.offload->doorbells);
-    uint64_t wqes = 0, rearms = 0;
+    uint64_t wqes = 0, rearms = 0, rings = 0;
     Picoseconds rearming = 0;
+    double arming = 0;
+    Json hosts = Json::array();
+    std::vector<Picoseconds> completions;
     for (const VirtualOffload::Node& node : it.offload->nodes) {
       wqes += node.wqes;
       rearms += node.rearms;
+      rings += node.rings;
       rearming += node.rearming;
+      arming = std::max(arming, ArmingSeconds(it, node));
+      completions.push_back(node.completion);
+      hosts.push_back({{"wqes", node.wqes},
+                       {"doorbells", node.rings},
+                       {"rearms", node.rearms},
+                       {"arming_seconds", ArmingSeconds(it, node)}});
     }
     run["wqes"] = wqes;
+    run["doorbells"] = rings;
     run["rearms"] = rearms;
     run["rearming_seconds"] = Seconds(rearming);
+    run["arming_seconds"] = arming;
+    run["detection_seconds"] = it.detection_seconds;
+    if (has_lists) run["hosts"] = std::move(hosts);
+    if (it.offload_trail) AddCausesJson(it.plan, *it.offload_trail, completions, has_lists, &run);
   }
   if (it.cpu) {
     Json& run = json["cpu"] = FaredJson(it, FareOf(it, *it.cpu), it.cpu->links, has_lists);
     const emulated::HostWork work = WorkOf(*it.cpu);
     run["wait"] = it.wait;
     run["posts"] = work.posts;
+    run["doorbells"] = work.doorbells;
     run["completions"] = work.completions;
     run["wakeups"] = work.wakeups;
     run["busy_seconds"] = Seconds(work.busy);
     Picoseconds delayed = 0;
     for (const VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
     run["delayed_seconds"] = Seconds(delayed);
+    std::vector<Picoseconds> completions;
+    Json hosts = Json::array();
+    for (const VirtualHosts::Node& node : it.cpu->groups[0].nodes) {
+      completions.push_back(node.completion);
+      hosts.push_back({{"looks", node.work.looks},
+                       {"completions", node.work.completions},
+                       {"posts", node.work.posts},
+                       {"doorbells", node.work.doorbells},
+                       {"wakeups", node.work.wakeups},
+                       {"busy_seconds", Seconds(node.work.busy)}});
+    }
+    if (has_lists) run["hosts"] = std::move(hosts);
+    if (it.cpu_trail) AddCausesJson(it.plan, *it.cpu_trail, completions, has_lists, &run);
   }
   return json;
 }

@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "prepost/backends/emulated/profile.h"
+#include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_hosts.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/ir/network.h"
@@ -29,8 +31,12 @@ struct Simulation {
   std::string mode = {};  ///< of the lowering: "inline"
   std::string wait = {};  ///< of CPU-driven hosts: "hybrid"
   uint64_t seed = 0;
+  double detection_seconds = 0;  ///< of a preposted node's end, by its host; after the run
   std::optional<emulated::VirtualOffload> offload = {};
   std::optional<emulated::VirtualHosts> cpu = {};  ///< of one group
+  /// What time went to; null where it is not asked for.
+  std::unique_ptr<emulated::TimeTrail> offload_trail = {};
+  std::unique_ptr<emulated::TimeTrail> cpu_trail = {};
 
   /// What the longest cut of the network takes, seconds; 0 of one node.
   double bound() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulation_run.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -12,31 +13,42 @@
 namespace prepost::tools {
 namespace {
 
+/// The run ends with a CQE; that its host sees it is no part of it.
+void NoteDetection(WaitMode wait, Simulation* simulation) {
+  const emulated::HostProfile& host = simulation->profile.host;
+  const double completion = static_cast<double>(simulation->offload->completion) /
+                            static_cast<double>(emulated::kPicosecondsPerSecond);
+  const bool polls = wait == WaitMode::kPolling ||
+                     (wait == WaitMode::kHybrid && completion <= host.hybrid_polling);
+  simulation->detection_seconds = (polls ? host.poll : host.interrupt) + host.completion;
+}
+
 Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  emulated::VirtualOffloadOptions run_options;
-  run_options.costs = emulated::NicCostsOf(simulation->profile.nic);
-  const emulated::HostCosts host = emulated::HostCostsOf(simulation->profile);
-  run_options.rearm = {.send = host.post_send, .receive = host.post_receive};
-  run_options.lower = options.lower;
+  emulated::VirtualOffloadOptions run_options = OffloadOptionsOf(options, simulation->profile);
+  if (options.has_trail) {
+    simulation->offload_trail = std::make_unique<emulated::TimeTrail>();
+    run_options.trail = simulation->offload_trail.get();
+  }
   Result<emulated::VirtualOffload> run =
       emulated::RunVirtualOffload(simulation->plan, simulation->network, run_options);
   if (!run.ok()) return run.status();
   simulation->mode = Name(options.lower.mode);
   simulation->offload = *std::move(run);
+  NoteDetection(options.wait, simulation);
   return {};
 }
 
 Status RunCpu(const SimulationOptions& options, Simulation* simulation) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating hosts");
-  emulated::VirtualHostsOptions run_options;
-  run_options.nic = emulated::NicCostsOf(simulation->profile.nic);
-  run_options.host = emulated::HostCostsOf(simulation->profile);
-  run_options.wait = options.wait;
-  run_options.delays = options.delays;
-  run_options.seed = simulation->seed;
+  emulated::VirtualHostsOptions run_options =
+      HostsOptionsOf(options, simulation->profile, simulation->seed);
+  if (options.has_trail) {
+    simulation->cpu_trail = std::make_unique<emulated::TimeTrail>();
+    run_options.trail = simulation->cpu_trail.get();
+  }
   const emulated::VirtualGroup group = {.plan = &simulation->plan};
   Result<emulated::VirtualHosts> run =
       emulated::RunVirtualHosts({&group, 1}, simulation->network, run_options);
@@ -47,6 +59,25 @@ Status RunCpu(const SimulationOptions& options, Simulation* simulation) {
 }
 
 }  // namespace
+
+emulated::VirtualOffloadOptions OffloadOptionsOf(const SimulationOptions& options,
+                                                 const emulated::Profile& profile) {
+  const emulated::HostCosts host = emulated::HostCostsOf(profile);
+  return {.costs = emulated::NicCostsOf(profile.nic),
+          .rearm = {.send = host.post_send, .receive = host.post_receive},
+          .lower = options.lower};
+}
+
+emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
+                                             const emulated::Profile& profile, uint64_t seed) {
+  emulated::HostCosts host = emulated::HostCostsOf(profile);
+  if (options.copies_first_block) host.first_block_copy_rate = profile.host.copy_rate;
+  return {.nic = emulated::NicCostsOf(profile.nic),
+          .host = host,
+          .wait = options.wait,
+          .delays = options.delays,
+          .seed = seed};
+}
 
 Status RunSimulation(const SimulationOptions& options, Simulation* simulation) {
   if (options.is_offload) PREPOST_RETURN_IF_ERROR(RunOffload(options, simulation));

@@ -5,9 +5,13 @@
 #ifndef PREPOST_TOOLS_SIMULATION_RUN_H_
 #define PREPOST_TOOLS_SIMULATION_RUN_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/profile.h"
+#include "prepost/backends/emulated/virtual_hosts.h"
+#include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/wait_policy.h"
@@ -21,8 +25,16 @@ struct SimulationOptions {
   nic::LowerOptions lower = {};
   WaitMode wait = WaitMode::kHybrid;
   std::vector<emulated::HostDelay> delays = {};
-  bool is_quiet = false;  ///< no progress
+  bool copies_first_block = false;  ///< CPU-driven hosts, as RDMC's
+  bool has_trail = false;           ///< notes what time goes to
+  bool is_quiet = false;            ///< no progress
 };
+
+/// What a run on the cluster of `profile` is told, but for a trail.
+emulated::VirtualOffloadOptions OffloadOptionsOf(const SimulationOptions& options,
+                                                 const emulated::Profile& profile);
+emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
+                                             const emulated::Profile& profile, uint64_t seed);
 
 /// Fills in what ran. `simulation` has the plan, the profile, the network and the seed. Errors:
 /// those of the runs.

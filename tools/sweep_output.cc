@@ -130,16 +130,18 @@ std::string Labelled(const SweepAxis& axis, size_t value) {
   return is_word && axis.key == "algorithm" ? text : axis.key + " " + text;
 }
 
+/// NaN where there is none.
+double NumberAt(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_number() ? json[key].get<double>()
+                                                     : std::numeric_limits<double>::quiet_NaN();
+}
+
 double FigureOf(const Json& executor, const Json& found, const std::string& y) {
-  const auto number = [](const Json& json, const char* key) {
-    return json.contains(key) && json[key].is_number() ? json[key].get<double>()
-                                                       : std::numeric_limits<double>::quiet_NaN();
-  };
   if (y == "bandwidth")
-    return 8 * number(found, "message_bytes") / number(executor, "completion_seconds");
-  if (y == "of-bound") return number(executor, "of_bound");
-  if (y == "skew") return number(executor, "skew_seconds");
-  return number(executor, "completion_seconds");
+    return 8 * NumberAt(found, "message_bytes") / NumberAt(executor, "completion_seconds");
+  if (y == "of-bound") return NumberAt(executor, "of_bound");
+  if (y == "skew") return NumberAt(executor, "skew_seconds");
+  return NumberAt(executor, "completion_seconds");
 }
 
 viz::PlotAxis YAxis(const std::string& y) {
@@ -159,6 +161,7 @@ std::string Common(const Sweep& sweep) {
     Json common;
     for (const SweepRow& row : sweep.rows) {
       if (!row.status.ok()) continue;
+      if (!row.found.contains(key)) return;
       if (!common.is_null() && common != row.found[key]) return;
       common = row.found[key];
     }
@@ -287,10 +290,10 @@ void PrintSweep(const Sweep& sweep, std::ostream& out) {
         continue;
       }
       const Json& run = row.found[kExecutors[i].key];
-      seconds[i] = run["completion_seconds"].get<double>();
-      const Json& of_bound = run["of_bound"];
-      out << fmt::format("{:>14}{:>10}", WriteLatency(seconds[i]),
-                         of_bound.is_null() ? "-" : fmt::format("{:.3f}", of_bound.get<double>()));
+      seconds[i] = NumberAt(run, "completion_seconds");
+      const double of_bound = NumberAt(run, "of_bound");
+      out << fmt::format("{:>14}{:>10}", std::isnan(seconds[i]) ? "-" : WriteLatency(seconds[i]),
+                         std::isnan(of_bound) ? "-" : fmt::format("{:.3f}", of_bound));
     }
     out << fmt::format("{:>10}\n", seconds[0] > 0 && seconds[1] > 0
                                        ? fmt::format("{:.3f}", seconds[1] / seconds[0])

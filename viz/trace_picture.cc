@@ -64,6 +64,7 @@ struct TracePicture {
   const Plan& plan;
   const Selection& selection;
   Racks racks;
+  bool is_modelled = false;
   std::vector<TimedRow> rows;
   std::vector<RackBand> bands;    ///< of rows
   uint64_t blocks = 0;            ///< selected
@@ -157,7 +158,10 @@ void ChooseAxis(TracePicture& picture) {
 
 TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Selection& selection,
                               const Network* network) {
-  TracePicture picture{.plan = plan, .selection = selection, .racks = Racks(network)};
+  TracePicture picture{.plan = plan,
+                       .selection = selection,
+                       .racks = Racks(network),
+                       .is_modelled = trace.is_modelled};
   picture.blocks =
       selection.blocks.empty() ? plan.header().message.blocks : selection.blocks.size();
   picture.total = std::max<int64_t>(1, RunDuration(plan, trace));
@@ -203,7 +207,8 @@ ChartTitle TitleOf(const TracePicture& picture, const std::string& summary) {
       fmt::format("{}{}{}", only, only.empty() ? "" : "; ", Findings(picture));
   const std::string subline =
       picture.racks.WithNote(Subline(picture.plan.header()), picture.plan, picture.selection);
-  return {.headline = Headline(picture.plan.header()) + ", measured",
+  return {.headline =
+              Headline(picture.plan.header()) + (picture.is_modelled ? ", modelled" : ", measured"),
           .subline = summary.empty() ? subline : findings,
           .note = summary.empty()
                       ? findings

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "prepost/backends/emulated/engine.h"
+#include "prepost/backends/emulated/time_trail.h"
 
 namespace prepost::emulated {
 
@@ -25,6 +26,10 @@ void Engine::Complete(QpState& qp) {
   if (work.opcode == Opcode::kRdmaRead && --qp.reads_in_flight == 0) qp.fenced = false;
   const bool failed = work.state == Work::State::kFailed;
   uint32_t cqe = 0;
+  if (trail() != nullptr) {
+    trail()->Retire(qp.nic.node, qp.number, work.wqe_index, IsSend(work.opcode), work.signaled,
+                    now());
+  }
   if (failed || work.signaled) {
     cqe = WriteCqe(qp, qp.send_cq,
                    {.opcode = failed ? CqeOpcode::kRequesterError : CqeOpcode::kRequester,
@@ -114,6 +119,7 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
     events_.push_back({qp.nic.node, cq.number});
   }
   if (!cq.config.collapsed) Prefetch(cq.memory.ring, size_t{index} + 1, nic::kCqeBytes);
+  if (trail() != nullptr) trail()->WriteCqe(qp.nic.node, cq.number);
   WakeWaiters(cq);
   return index;
 }
@@ -130,6 +136,7 @@ void Engine::WakeWaiters(CqState& cq) {
     *link = qp->next_waiter;
     qp->parked = false;
     qp->has_waited = is_timed();
+    if (trail() != nullptr) trail()->Wake(qp->nic.node, qp->number);
     Kick(*qp);
   }
   cq.last_waiter = last;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "prepost/backends/emulated/time_trail.h"
 #include "prepost/runtime/clock.h"
 
 namespace prepost::emulated {
@@ -57,6 +58,7 @@ void Engine::ReadDoorbell(NicState& nic, uint64_t first_bytes) {
                                    qpn, ahead, limit));
   }
   qp->sq_posted = posted;
+  if (trail() != nullptr) trail()->ReadDoorbell(nic.node, qpn);
   if (qp->state == nic::QpState::kError) return Flush(*qp);
   Kick(*qp);
 }

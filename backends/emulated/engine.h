@@ -244,6 +244,7 @@ class Engine final : private TimeHandler {
   };
   Picoseconds now() const { return options_.time.clock->now(); }
   const NicCosts& costs() const { return options_.time.costs; }
+  TimeTrail* trail() const { return options_.time.trail; }
   bool RunTimed(uint64_t steps);
   void Proceed(QpState& qp);
   bool HostsAct();
@@ -265,6 +266,7 @@ class Engine final : private TimeHandler {
   void Depart(QpState& qp, Work& work);
   void EndFlow(QpState& qp);
   void LeaveWire(QpState& qp);
+  void TellTrailOfLeaving(const QpState& qp);
   void Land(QpState& qp);
   CopyOutcome StoreTag(QpState& qp, const Work& work);
   void Acknowledge(QpState& qp, Work& work);

@@ -25,6 +25,7 @@
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
+#include "prepost/backends/emulated/time_trail.h"
 
 namespace prepost::emulated {
 
@@ -224,13 +225,19 @@ void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
       nic.has_rung ? After(nic.doorbells_until, costs().doorbell_interval) : 0;
   nic.has_rung = true;
   nic.doorbells_until = std::max(After(now(), costs().doorbell), after_last);
+  if (trail() != nullptr) trail()->Ring(nic.node, now(), nic.doorbells_until);
   if (nic.doorbells_until == now()) return ReadDoorbell(nic, first_bytes);
   if (ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes)) ++doorbells_due_;
 }
 
 /// On the WQE at hand.
 void Engine::Spend(QpState& qp, Picoseconds cost) {
-  qp.sq_until = After(std::max(now(), qp.sq_until), cost);
+  const Picoseconds until = After(std::max(now(), qp.sq_until), cost);
+  if (trail() != nullptr && until != kNever) {
+    const TimeCause cause = wqe_.opcode == Opcode::kWait ? TimeCause::kWait : TimeCause::kWqe;
+    trail()->QueueWork(qp.nic.node, qp.number, now(), qp.sq_until, cost, cause);
+  }
+  qp.sq_until = until;
 }
 
 /// `work` is the WQE at hand, which is being started.
@@ -267,6 +274,7 @@ bool Engine::HoldsStart(QpState& qp, Work& work) {
 
 void Engine::Depart(QpState& qp, Work& work) {
   work.state = Work::State::kUnderWay;
+  if (trail() != nullptr) trail()->Depart(qp.nic.node, qp.number, now());
   const uint64_t bytes = work.bytes + costs().message_overhead_bytes;
   if (bytes == 0 || &qp.nic == &qp.remote->nic) return LeaveWire(qp);
   qp.is_wire_busy = true;
@@ -281,10 +289,26 @@ void Engine::EndFlow(QpState& qp) {
 }
 
 void Engine::LeaveWire(QpState& qp) {
+  if (trail() != nullptr) TellTrailOfLeaving(qp);
   const Picoseconds delay =
       After(options_.time.network->Latency(qp.nic.node, qp.remote->nic.node), costs().cqe);
   if (delay == 0) return Land(qp);
   ScheduleDue(After(now(), delay), &qp, kLandDue, 0);
+}
+
+/// The first message under way has left; before it is landed.
+void Engine::TellTrailOfLeaving(const QpState& qp) {
+  size_t position = qp.to_deliver;
+  size_t under_way = trail()->UnderWay(qp.nic.node, qp.number);
+  for (; position < qp.work.size(); ++position) {
+    if (qp.work[position].state == Work::State::kUnderWay && under_way-- == 0) break;
+  }
+  if (position == qp.work.size()) return;
+  const uint64_t bytes = qp.work[position].bytes + costs().message_overhead_bytes;
+  const NodeId from = qp.nic.node, to = qp.remote->nic.node;
+  const bool has_wire = bytes != 0 && from != to;
+  trail()->Leave(from, qp.number, now(),
+                 has_wire ? options_.time.network->TimeAlone(from, to, bytes) : 0);
 }
 
 /// The first message under way is at the receiver.
@@ -295,6 +319,10 @@ void Engine::Land(QpState& qp) {
   if (position == qp.work.size()) return;
   Work& work = qp.work[position];
   work.state = Work::State::kMoved;
+  if (trail() != nullptr) {
+    const Picoseconds latency = options_.time.network->Latency(qp.nic.node, qp.remote->nic.node);
+    trail()->Land(qp.nic.node, qp.number, now(), latency);
+  }
   if (qp.remote->CanReceive() && Reaches(qp, *qp.remote)) {
     const CopyOutcome outcome = StoreTag(qp, work);
     if (outcome != CopyOutcome::kDone) FailMove(qp, work, outcome);

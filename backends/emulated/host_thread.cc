@@ -14,9 +14,15 @@
 // what it decides.
 #include "prepost/backends/emulated/host_thread.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace prepost::emulated {
+namespace {
+
+constexpr OpId kNoOp{0xffffffff};
+
+}  // namespace
 
 HostThread::HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& clock,
                        TimeHandler& handler, nic::DeviceEndpoint& endpoint, const Plan& part,
@@ -34,6 +40,7 @@ void HostThread::Start(CpuExecutor& executor) {
   is_started_ = true;
   until_ = clock_.now();
   if (is_root_) Spend(costs_.message_start);
+  if (is_root_) Note({{costs_.message_start, TimeCause::kSetUp}}, kNoOp);
   executor.Start();
 }
 
@@ -41,6 +48,8 @@ Result<bool> HostThread::Look(CpuExecutor& executor) {
   PREPOST_CHECK(clock_.now() >= until_ && posts_.empty());
   until_ = clock_.now();
   found_ = 0;
+  // The endpoint may post what had no room before.
+  if (observed_.trail != nullptr) observed_.trail->BeginHost(step_);
   const Status status = executor.Poll(std::chrono::milliseconds(0));
   if (!status.ok()) return status;
   return found_ != 0;
@@ -74,24 +83,70 @@ Result<PollOutcome> HostThread::Poll(std::span<OpId> completed, std::chrono::mil
   ++work_.looks;
   work_.completions += found_;
   Spend(costs_.poll);
-  for (const OpId op : completed.first(found_)) Spend(CostOf(ops_[op.index()]));
+  Note({{costs_.poll, TimeCause::kPoll}}, kNoOp);
+  for (const OpId op : completed.first(found_)) {
+    const bool is_first = !is_set_up_;
+    Spend(CostOf(ops_[op.index()]));
+    NoteCompletion(op, is_first);
+  }
   return outcome;
+}
+
+/// Tells the trail what the time up to until() has gone to, since it was told last.
+void HostThread::Note(std::initializer_list<Part> parts, OpId op) {
+  TimeTrail* const trail = observed_.trail;
+  if (trail == nullptr || until_ == kNever) return;
+  const MessageId message =
+      op == kNoOp ? kNoMessage : trail->MessageOf(observed_.group, observed_.node, op);
+  Picoseconds at = until_;
+  for (const Part& part : parts) at -= part.cost;
+  step_ = trail->Push(std::max(at, trail->step(step_).at), step_, TimeCause::kStopped, message);
+  for (const Part& part : parts) {
+    at += part.cost;
+    step_ = trail->Push(std::max(at, trail->step(step_).at), step_, part.cause, message);
+    const bool is_once = part.cause == TimeCause::kSetUp || part.cause == TimeCause::kCopy;
+    if (is_once && part.cost != 0) trail->NoteOnce(observed_.group, observed_.node, step_);
+  }
+}
+
+/// The parts of CostOf().
+void HostThread::NoteCompletion(OpId id, bool is_first) {
+  const Op& op = ops_[id.index()];
+  if (op.block == kNoBlock) {
+    const Picoseconds call = op.is_send() ? 0 : costs_.system_call;
+    return Note({{call, TimeCause::kSystem}, {costs_.credit, TimeCause::kCredit}}, id);
+  }
+  const Part completion = {costs_.completion, TimeCause::kCompletion};
+  if (op.is_send()) return Note({completion}, id);
+  const uint64_t bytes = message_.BlockSize(op.block);
+  const Picoseconds copy = is_first ? TimeOf(bytes, costs_.first_block_copy_rate) : 0;
+  const Part system = {costs_.system_call + TimeOf(bytes, costs_.system_copy_rate),
+                       TimeCause::kSystem};
+  Note({system,
+        completion,
+        {is_first ? costs_.message_setup : 0, TimeCause::kSetUp},
+        {copy, TimeCause::kCopy}},
+       id);
 }
 
 void HostThread::PostRecv(const RecvRequest& request) {
   if (!is_started_) return endpoint_.PostRecv(request);
   Spend(costs_.post_receive);
-  PostLater({.at = until_, .is_send = false, .receive = request});
+  Note({{costs_.post_receive, TimeCause::kPost}}, request.op);
+  PostLater({.at = until_, .step = step_, .is_send = false, .receive = request});
 }
 
 void HostThread::PostSend(const SendRequest& request) {
-  Spend(After(costs_.post_send + costs_.system_call,
-              TimeOf(request.memory.size(), costs_.system_copy_rate)));
-  PostLater({.at = until_, .is_send = true, .send = request});
+  const Picoseconds system =
+      After(costs_.system_call, TimeOf(request.memory.size(), costs_.system_copy_rate));
+  Spend(After(costs_.post_send, system));
+  Note({{system, TimeCause::kSystem}, {costs_.post_send, TimeCause::kPost}}, request.op);
+  PostLater({.at = until_, .step = step_, .is_send = true, .send = request});
 }
 
 void HostThread::PostLater(const Post& post) {
   ++work_.posts;
+  if (post.is_send) ++work_.doorbells;
   if (posts_.empty() && post.at == clock_.now()) return MakePost(post);
   posts_.push_back(post);
   if (posts_.size() == 1) {
@@ -109,6 +164,11 @@ void HostThread::MakePosts() {
 }
 
 void HostThread::MakePost(const Post& post) {
+  if (TimeTrail* const trail = observed_.trail; trail != nullptr) {
+    trail->BeginHost(post.step);
+    trail->Post(observed_.group, observed_.node, post.is_send ? post.send.op : post.receive.op,
+                clock_.now());
+  }
   if (post.is_send) {
     endpoint_.PostSend(post.send);
   } else {

@@ -8,12 +8,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 
 #include "prepost/backends/emulated/cpu_core.h"
 #include "prepost/backends/emulated/growing_ring.h"
 #include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_clock.h"
 #include "prepost/backends/nic/device_endpoint.h"
 #include "prepost/ir/plan.h"
@@ -27,6 +29,7 @@ struct HostWork {
   uint64_t looks = 0;        ///< that found something
   uint64_t completions = 0;  ///< CQEs taken
   uint64_t posts = 0;        ///< since the start
+  uint64_t doorbells = 0;    ///< of these, sends
   uint64_t wakeups = 0;      ///< interrupts
   Picoseconds busy = 0;      ///< of its core; looks in vain do not count
 
@@ -40,10 +43,23 @@ class HostThread final : public Endpoint {
   /// The event by which the handler is told that requests are due; the subject is the thread.
   static constexpr uint32_t kPostDue = 0;
 
+  /// Who is told what takes the thread's time, and as whom. It changes nothing.
+  struct Observed {
+    TimeTrail* trail = nullptr;  ///< null: nobody
+    uint32_t group = 0;
+    NodeId node;
+  };
+
   /// All must outlive the thread. `is_root`: of the plan of which `part` is the node's part.
   HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& clock, TimeHandler& handler,
              nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root);
 
+  /// Before Start().
+  void Observe(const Observed& observed) { observed_ = observed; }
+  /// What the next Start() or Look() comes after, at the same time.
+  void BeginAt(StepId step) { step_ = step; }
+  /// What ends at until().
+  StepId step() const { return step_; }
   /// Starts the executor, whose endpoint this is.
   void Start(CpuExecutor& executor);
   /// Lets it look once and do what follows. False: it found nothing, and that took no time: another
@@ -71,13 +87,21 @@ class HostThread final : public Endpoint {
  private:
   struct Post {
     Picoseconds at = 0;
+    StepId step = kFirstStep;
     bool is_send = false;
     SendRequest send = {};
     RecvRequest receive = {};
   };
 
+  struct Part {
+    Picoseconds cost = 0;
+    TimeCause cause = TimeCause::kOther;
+  };
+
   void Spend(Picoseconds cost);
   Picoseconds CostOf(const Op& op);
+  void Note(std::initializer_list<Part> parts, OpId op);
+  void NoteCompletion(OpId id, bool is_first);
   void PostLater(const Post& post);
   void MakePost(const Post& post);
 
@@ -96,6 +120,8 @@ class HostThread final : public Endpoint {
   bool may_find_more_ = true;
   GrowingRing<Post> posts_;
   HostWork work_;
+  Observed observed_;
+  StepId step_ = kFirstStep;
 };
 
 }  // namespace prepost::emulated

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "prepost/backends/emulated/engine.h"
+#include "prepost/backends/emulated/time_trail.h"
 
 namespace prepost::emulated {
 
@@ -98,6 +99,10 @@ void Engine::StartWork(QpState& qp, Work::State state) {
                        qp.work.empty() && !options_.log;
   if (!is_over) qp.work.push_back(work);
   Log(qp, NicEvent::Kind::kStart, qp.sq_next, wqe_.opcode);
+  if (trail() != nullptr) {
+    trail()->Start(qp.nic.node, qp.number, qp.sq_next, state == Work::State::kQueued,
+                   wqe_.signaled());
+  }
   qp.sq_next = static_cast<uint16_t>(qp.sq_next + wqe_.wqebbs());
   ++counters_.wqes;
 }
@@ -169,12 +174,15 @@ void Engine::ExecuteEnable(QpState& qp) {
     return FailFetch(qp, Syndrome::kLocalQpOperation);
   }
   StartWork(qp, Work::State::kDone);
+  if (sends && trail() != nullptr)
+    trail()->BeginEnable(qp.nic.node, qp.number, target->number, limit);
   if (is_timed() && qp.sq_until > now()) return EnableLater(*target, sends, limit, qp.sq_until);
   Enable(*target, sends, limit);
 }
 
 /// R4: the index is absolute, so that repeating it changes nothing.
 void Engine::Enable(QpState& target, bool sends, uint16_t limit) {
+  if (sends && trail() != nullptr) trail()->EndEnable(target.nic.node, target.number, limit);
   uint16_t& enabled = sends ? target.sq_enabled : target.rq_enabled;
   if (static_cast<int16_t>(limit - enabled) > 0) enabled = limit;
   if (target.state == nic::QpState::kError) return Flush(target);

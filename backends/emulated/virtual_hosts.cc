@@ -58,7 +58,8 @@ struct Core {
 
   CpuCore cpu;
   Picoseconds busy_until = 0;
-  bool is_free_due = false;  ///< somebody waits for that
+  StepId busy_step = kFirstStep;  ///< of the trail, at busy_until
+  bool is_free_due = false;       ///< somebody waits for that
   GrowingRing<Player*> queue;
 };
 
@@ -81,9 +82,10 @@ struct Player {
   CpuExecutor* executor = nullptr;
   State state = State::kIdle;
   bool is_started = false;
-  bool is_asked = false;      ///< its NIC will tell of the next CQE
-  Picoseconds found_at = 0;   ///< the last look that found something
-  Picoseconds idle_from = 0;  ///< through with what it found, it looks for more
+  bool is_asked = false;         ///< its NIC will tell of the next CQE
+  Picoseconds found_at = 0;      ///< the last look that found something
+  Picoseconds idle_from = 0;     ///< through with what it found, it looks for more
+  StepId due_step = kFirstStep;  ///< of the trail: why it looks when it is due
 };
 
 class HostsRun final : private TimeHandler, private HostHandler {
@@ -96,11 +98,13 @@ class HostsRun final : private TimeHandler, private HostHandler {
         fabric_(hosts, {.time = {.clock = &clock_,
                                  .network = &network_,
                                  .costs = options.nic,
-                                 .hosts = this}}),
+                                 .hosts = this,
+                                 .trail = options.trail}}),
         after_(GroupsAfter(groups)),
         players_of_(hosts),
         cores_(hosts) {
     result_.hosts.resize(hosts);
+    if (options.trail != nullptr) options.trail->SetCosts(options.nic);
   }
 
   Status Arm() {
@@ -177,21 +181,38 @@ class HostsRun final : private TimeHandler, private HostHandler {
                            .wrap = wrap});
     if (!made.ok()) return made.status();
     driven_.push_back(*std::move(made));
+    if (options_.trail != nullptr) Observe(group, first);
     for (size_t i = first; i < players_.size(); ++i) {
       players_[i].executor = &driven_.back().executor(players_[i].node);
       players_[i].state = Player::State::kDue;
     }
     first_player_.push_back(first);
     left_of_.push_back(header.nodes);
+    last_step_.push_back(kFirstStep);
     result_.groups.emplace_back().nodes.resize(header.nodes);
-    if (!group.after) StartGroup(driven_.size() - 1, group.start);
+    if (!group.after) StartGroup(driven_.size() - 1, group.start, kFirstStep);
     return {};
   }
 
-  void StartGroup(size_t index, Picoseconds at) {
+  /// Tells the trail of the group's players, from `first` on.
+  void Observe(const VirtualGroup& group, size_t first) {
+    options_.trail->AddGroup(*group.plan);
+    for (size_t i = first; i < players_.size(); ++i) {
+      Player& player = players_[i];
+      player.thread.Observe({options_.trail, player.group, player.node});
+      options_.trail->AddNode(NodeId(player.host), player.node,
+                              driven_.back().endpoint(player.node).open_node().qps);
+    }
+  }
+
+  /// `step`: what its threads come after, in the trail.
+  void StartGroup(size_t index, Picoseconds at, StepId step) {
     result_.groups[index].start = at;
+    if (options_.trail != nullptr) step = options_.trail->Push(at, step, TimeCause::kStart);
     for (size_t i = 0; i < left_of_[index]; ++i) {
-      Schedule(at, players_[first_player_[index] + i], kLookDue);
+      Player& player = players_[first_player_[index] + i];
+      player.due_step = step;
+      Schedule(at, player, kLookDue);
     }
   }
 
@@ -199,11 +220,12 @@ class HostsRun final : private TimeHandler, private HostHandler {
   void NoteDone(const Player& player, Picoseconds at) {
     VirtualHosts::Group& group = result_.groups[player.group];
     group.nodes[player.node.index()].completion = at;
+    if (at >= group.completion) last_step_[player.group] = player.thread.step();
     group.completion = std::max(group.completion, at);
     --left_;
     if (--left_of_[player.group] != 0) return;
     for (const uint32_t next : after_[player.group]) {
-      StartGroup(next, std::max(plans_[next].start, group.completion));
+      StartGroup(next, std::max(plans_[next].start, group.completion), last_step_[player.group]);
     }
   }
 
@@ -277,7 +299,18 @@ class HostsRun final : private TimeHandler, private HostHandler {
   void Tell(Player& player) {
     if (player.state != Player::State::kIdle) return;
     player.state = Player::State::kDue;
-    Schedule(NextLook(player), player, kLookDue);
+    const Picoseconds look = NextLook(player);
+    if (options_.trail != nullptr) player.due_step = StepOfLook(player, look);
+    Schedule(look, player, kLookDue);
+  }
+
+  /// Of an idle thread that is told now, and will look at `look`.
+  StepId StepOfLook(const Player& player, Picoseconds look) const {
+    if (clock_.now() < player.idle_from) return player.thread.step();
+    const StepId cqe = options_.trail->CqeStep(NodeId(player.host), player.cqn);
+    const bool sleeps =
+        look == clock_.now() + options_.host.interrupt && options_.wait != WaitMode::kPolling;
+    return options_.trail->Push(look, cqe, sleeps ? TimeCause::kInterrupt : TimeCause::kDetect);
   }
 
   /// Of an idle thread that is told now.
@@ -308,7 +341,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status Serve(Core& core) {
     while (!core.queue.empty()) {
       Player& player = *core.queue.front();
-      if (core.busy_until <= clock_.now()) core.busy_until = core.cpu.WhenBack(clock_.now());
+      if (core.busy_until <= clock_.now()) WaitUntilBack(core, player);
       if (core.busy_until > clock_.now()) {
         if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
         return {};
@@ -319,8 +352,24 @@ class HostsRun final : private TimeHandler, private HostHandler {
     return {};
   }
 
+  /// For the core, which is not at work, to be there for the player.
+  void WaitUntilBack(Core& core, const Player& player) {
+    core.busy_until = core.cpu.WhenBack(clock_.now());
+    if (options_.trail == nullptr || core.busy_until == kNever) return;
+    const bool is_late = options_.trail->step(player.due_step).at < clock_.now();
+    core.busy_step = options_.trail->Push(
+        core.busy_until, is_late ? core.busy_step : player.due_step, TimeCause::kStopped);
+  }
+
   Status LookNow(Player& player) {
     HostThread& thread = player.thread;
+    if (options_.trail != nullptr) {
+      // Another thread may have had the core.
+      const StepId free = player.core.busy_step;
+      const bool is_late = options_.trail->step(player.due_step).at < clock_.now();
+      thread.BeginAt(
+          options_.trail->Push(clock_.now(), is_late ? free : player.due_step, TimeCause::kOther));
+    }
     bool has_found = true;
     if (!std::exchange(player.is_started, true)) {
       thread.Start(*player.executor);
@@ -336,15 +385,18 @@ class HostsRun final : private TimeHandler, private HostHandler {
     }
     if (has_found) {
       player.core.busy_until = thread.until();
+      player.core.busy_step = thread.step();
       player.found_at = clock_.now();
     }
     if (player.executor->done()) {
+      if (options_.trail != nullptr) options_.trail->End(player.group, player.node, thread.step());
       player.state = Player::State::kDone;
       NoteDone(player, thread.until());
       return {};
     }
     if (thread.may_find_more()) {
       player.state = Player::State::kDue;
+      player.due_step = thread.step();
       Schedule(thread.until(), player, kLookDue);
       return {};
     }
@@ -377,6 +429,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
   std::deque<Player> players_;
   std::vector<size_t> first_player_;              // by group: its node 0's
+  std::vector<StepId> last_step_;                 // by group: of the trail, at its completion
   std::vector<size_t> left_of_;                   // by group: nodes that are not done
   std::vector<std::vector<Player*>> players_of_;  // by host
   std::vector<std::deque<Core>> cores_;           // by host

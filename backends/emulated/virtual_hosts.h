@@ -16,6 +16,7 @@
 #include "prepost/backends/emulated/fluid_network.h"
 #include "prepost/backends/emulated/host_costs.h"
 #include "prepost/backends/emulated/host_thread.h"
+#include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/backends/emulated/virtual_time.h"
@@ -37,6 +38,8 @@ struct VirtualHostsOptions {
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
   std::function<void(VirtualStep)> done = {};
+  /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
+  TimeTrail* trail = nullptr;
 };
 
 /// Times count from the start of the clock.

@@ -27,6 +27,7 @@ constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
 struct Rearming {
   Picoseconds until = 0;
   nic::QueueFeed::Count count;
+  StepId step = kFirstStep;  ///< of the trail: what made it begin
 };
 
 /// A group, its queues, and how far it is.
@@ -49,7 +50,10 @@ class VirtualRun final : private TimeHandler {
       : groups_(groups),
         options_(options),
         network_(std::move(network)),
-        fabric_(hosts, {.time = {.clock = &clock_, .network = &network_, .costs = options.costs}}),
+        fabric_(hosts, {.time = {.clock = &clock_,
+                                 .network = &network_,
+                                 .costs = options.costs,
+                                 .trail = options.trail}}),
         nodes_at_(hosts),
         node_of_cq_(hosts),
         after_(GroupsAfter(groups)),
@@ -63,6 +67,7 @@ class VirtualRun final : private TimeHandler {
       it.group = &groups_[i];
       PREPOST_RETURN_IF_ERROR(InGroup(i, MakeGroup(*programs[i], &it)));
       NoteNodes(i);
+      if (options_.trail != nullptr) Observe(i);
     }
     return {};
   }
@@ -86,7 +91,7 @@ class VirtualRun final : private TimeHandler {
       const bool is_busy = fabric_.RunSome(kSteps, &events);
       const bool has_events = !events.empty() || !rearmed_.empty();
       for (const CqEvent& event : events) PREPOST_RETURN_IF_ERROR(TakeEvent(event));
-      for (const Member& member : rearmed_) PREPOST_RETURN_IF_ERROR(TakeEvent(member, {}));
+      for (const Member& member : rearmed_) PREPOST_RETURN_IF_ERROR(EndRearming(member));
       rearmed_.clear();
       if (!is_busy && !has_events && left_ != 0) return Stuck();
       if (events.empty()) PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
@@ -116,6 +121,7 @@ class VirtualRun final : private TimeHandler {
         VirtualOffload::Node& it = group.nodes[node.program().node.index()];
         it.wqes = node.wqes_written();
         it.rearms = node.feed().rearms();
+        it.rings = node.program().doorbells();
         group.doorbells = std::max(group.doorbells, it.doorbells);
         group.completion = std::max(group.completion, it.completion);
       }
@@ -177,6 +183,15 @@ class VirtualRun final : private TimeHandler {
     }
   }
 
+  void Observe(uint32_t index) {
+    options_.trail->SetCosts(options_.costs);
+    options_.trail->AddGroup(*groups_[index].plan);
+    for (const nic::ArmedNode& node : running_[index].armed->nodes()) {
+      const NodeId id = node.program().node;
+      options_.trail->AddNode(groups_[index].HostOf(id), id, node.open_node().qps);
+    }
+  }
+
   Status ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
     RunningGroup& group = running_[index];
     const bool starts = !group.group->after && group.group->start == 0;
@@ -217,9 +232,21 @@ class VirtualRun final : private TimeHandler {
 
   void OnTime(const TimedEvent& event) override {
     const auto group = static_cast<uint32_t>(event.value);
-    if (event.what == kStartDue) return StartGroup(group);
+    if (event.what == kStartDue) {
+      if (options_.trail != nullptr)
+        options_.trail->BeginHost(options_.trail->StartAt(clock_.now()));
+      return StartGroup(group);
+    }
     rearmed_.push_back({group, NodeId(static_cast<uint32_t>(event.value >> 32))});
     clock_.Hold();
+  }
+
+  Status EndRearming(const Member& member) {
+    if (TimeTrail* const trail = options_.trail) {
+      const StepId begin = running_[member.group].rearming[member.node.index()].step;
+      trail->BeginHost(trail->Push(clock_.now(), begin, TimeCause::kRearm));
+    }
+    return TakeEvent(member, {});
   }
 
   /// True while the host is at work on what it will have written then. What becomes free meanwhile, it
@@ -243,12 +270,15 @@ class VirtualRun final : private TimeHandler {
     clock_.Schedule(
         it.until, *this,
         {.value = uint64_t{member.node.value} << 32 | member.group, .what = kRearmedDue});
+    if (options_.trail != nullptr) it.step = options_.trail->host_step();
     result_.groups[member.group].nodes[member.node.index()].rearming += cost;
     return true;
   }
 
   Status TakeEvent(const CqEvent& event) {
     const size_t host = event.node.index();
+    if (options_.trail != nullptr)
+      options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
     if (event.cqn != 0) return TakeEvent(node_of_cq_[host][event.cqn - NicState::kFirstCqn], {});
     // Something is wrong at this NIC: whose it is they know themselves.
     const std::vector<nic::ErrorEvent> errors = fabric_.device(event.node).TakeErrors();
@@ -266,6 +296,8 @@ class VirtualRun final : private TimeHandler {
     if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
     if (!*done) return {};
     group.is_done[member.node.index()] = true;
+    if (options_.trail != nullptr)
+      options_.trail->End(member.group, member.node, options_.trail->host_step());
     result_.groups[member.group].nodes[member.node.index()].completion = clock_.now();
     if (--group.left != 0) return {};
     --left_;

@@ -19,6 +19,7 @@
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
+#include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/backends/nic/lower.h"
@@ -56,7 +57,9 @@ struct VirtualOffloadOptions {
   /// program is given up as rings are filled, if the run has made it for one group alone. Of a run
   /// that is stuck less can be said then.
   bool keep_cqes = true;
-  Checkpoint checkpoint = {};                  ///< called now and then; may be empty
+  Checkpoint checkpoint = {};  ///< called now and then; may be empty
+  /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
+  TimeTrail* trail = nullptr;
   std::function<void(VirtualStep)> done = {};  ///< told of each step's end; may be empty
 };
 
@@ -66,6 +69,7 @@ struct VirtualOffload {
     Picoseconds doorbells = 0;   ///< the NIC has been told of the first ring of every queue
     Picoseconds completion = 0;  ///< the final CQE
     uint64_t wqes = 0;           ///< that the host has written
+    uint64_t rings = 0;          ///< doorbells that start it
     uint64_t rearms = 0;         ///< rings written again
     Picoseconds rearming = 0;    ///< its host has spent on that
   };

@@ -52,6 +52,7 @@ Status CheckCosts(const NicCosts& costs);
 
 class FluidNetwork;
 class HostHandler;
+class TimeTrail;
 class VirtualClock;
 
 /// Not owned; all NICs of a fabric, and whoever acts at times of the same clock, share them.
@@ -61,6 +62,8 @@ struct VirtualTime {
   NicCosts costs = {};
   /// Acts for the hosts; null: the engine stops when there is something for them to do.
   HostHandler* hosts = nullptr;
+  /// Observes; null: nobody does. It changes nothing.
+  TimeTrail* trail = nullptr;
 
   bool is_on() const { return clock != nullptr; }
 };

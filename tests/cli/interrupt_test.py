@@ -24,6 +24,7 @@ import time
 COMMAND, SOURCE = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).absolute()
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 32)
 TINY = str(SOURCE / "examples" / "devices" / "tiny.json")
+FRACTUS = str(SOURCE / "examples" / "profiles" / "fractus.json")
 MOMENTS = 6  # of each command, by time
 CALLS_MAX = 8  # of each command, by system call
 HANG = 60  # seconds
@@ -44,6 +45,8 @@ COMMANDS = {
                             "-o", "shards"],
     "lower": ["lower", "plan.json", "-o", "queues.bin"],
     "lower --from-list": ["lower", "plan.json", "--from-list", "queues.txt", "-o", "queues.json"],
+    "sweep": ["simulate", "plan.json", "--profile", FRACTUS, "--sweep", "seed=1:20:+1", "--csv", "made.csv"],
+    "simulate --trace": ["simulate", "plan.json", "--profile", FRACTUS, "--executor", "cpu", "--trace", "trace.json"],
     "probe": ["probe", "--device", "mlx5:emulated"],
 }
 
@@ -107,8 +110,8 @@ class Interrupted:
         else:
             assert process.returncode in (130, -signal.SIGINT, -signal.SIGTERM), what
             assert err == ("prepost: interrupted\n" if process.returncode == 130 else ""), what
-            # A file that --output names has its name when it is complete, however the process then ends.
-            is_late = "-o" in words and left == self.done
+            # A file that a flag names has its name when it is complete, however the process then ends.
+            is_late = ("-o" in words or "simulate" in words) and left == self.done
             assert left == self.before or is_late, what
             assert out == "" or words[1] != "run", what
         for name in left.keys() - self.before.keys():

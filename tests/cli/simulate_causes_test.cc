@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost simulate --causes and --trace, and compare --clock virtual, from outside: figures that add
+// up and agree with each other, and what is refused. What they mean is tested where they are made
+// (tests/differential/virtual_causes_test.cc).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/command.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost {
+namespace {
+
+using test::Command;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+class SimulateCausesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Run({"compile", "--nodes", "6", "--message-bytes", "4MiB", "-o", plan_});
+  }
+  static std::string Run(const std::vector<std::string>& arguments) {
+    Command command(arguments);
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    return command.out();
+  }
+  std::string Simulate(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"simulate", plan_, "--profile", profile_});
+    return Run(flags);
+  }
+  void ExpectRefused(std::vector<std::string> arguments, int code, const std::string& message) {
+    test::ExpectRefused(arguments, code, message, folder_);
+  }
+
+  test::TempFolder folder_;
+  const std::string plan_ = folder_ / "plan.json";
+  const std::string profile_ = PREPOST_SOURCE_DIR "/examples/profiles/fractus.json";
+};
+
+/// Times in JSON are picoseconds in seconds.
+constexpr double kRounding = 1e-13;
+
+double SumOf(const Json& object) {
+  double sum = 0;
+  for (const auto& [key, value] : object.items()) {
+    if (key != "completion_seconds" && key != "node") sum += value.get<double>();
+  }
+  return sum;
+}
+
+// Catches causes that are left out of the output, and folded links that lose what they stand for.
+TEST_F(SimulateCausesTest, CausesAddUpInTheOutput) {
+  const Json json = Json::parse(Simulate({"--causes", "--json"}));
+  const Json plain = Json::parse(Simulate({"--json"}));
+  for (const char* executor : {"offload", "cpu"}) {
+    SCOPED_TRACE(executor);
+    const Json& run = json[executor];
+    const double completion = run["completion_seconds"].get<double>();
+    EXPECT_EQ(run["node_seconds"], plain[executor]["node_seconds"]) << "telling changes nothing";
+    EXPECT_FALSE(plain[executor].contains("critical_path"));
+    EXPECT_NEAR(SumOf(run["critical_path_seconds"]), completion, kRounding * 100);
+    double path = 0;
+    for (const Json& folded : run["critical_path"]) {
+      for (const Json& link : folded["links"]) path += SumOf(link["seconds"]);
+    }
+    EXPECT_NEAR(path, completion, kRounding * 100);
+    ASSERT_EQ(run["time_by_cause"].size(), 6u);
+    for (size_t i = 0; i < 6; ++i) {
+      const Json& node = run["time_by_cause"][i];
+      EXPECT_EQ(node["node"], i);
+      EXPECT_EQ(node["completion_seconds"], run["node_seconds"][i]);
+      EXPECT_NEAR(SumOf(node), node["completion_seconds"].get<double>(), kRounding * 100);
+    }
+    const Json& last = run["last_node"];
+    EXPECT_EQ(last, run["time_by_cause"][last["node"].get<size_t>()]);
+  }
+  const std::string text = Simulate({"--causes"});
+  EXPECT_THAT(text, HasSubstr("critical path, preposted: "));
+  EXPECT_THAT(text, HasSubstr("critical path, CPU-driven: "));
+  EXPECT_THAT(text, HasSubstr("  remote block transfers"));
+  EXPECT_THAT(Simulate({}), Not(HasSubstr("critical path")));
+}
+
+TEST_F(SimulateCausesTest, SweepsHaveThemInColumns) {
+  const std::string csv = Simulate({"--causes", "--sweep", "seed=1,2", "--csv", "-"});
+  EXPECT_THAT(csv, HasSubstr(",last_node.remote_setup_seconds,"));
+  EXPECT_THAT(csv, HasSubstr(",critical_path_seconds.wire,"));
+}
+
+TEST_F(SimulateCausesTest, FirstBlocksAreCopiedOnRequest) {
+  const auto copy = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--causes", "--json", "--executor", "cpu"});
+    return Json::parse(Simulate(flags))["cpu"]["last_node"]["copy_seconds"].get<double>();
+  };
+  EXPECT_EQ(copy({}), 0);
+  EXPECT_GT(copy({"--copy-first-block"}), 0.5 * (1 << 20) / 3.75e9);
+}
+
+// Catches traces that the pictures of runs cannot take, times of something else, and pictures of
+// what nobody has measured that say so.
+TEST_F(SimulateCausesTest, TracesAreDrawnAsThoseOfRuns) {
+  for (const std::string executor : {"cpu", "offload"}) {
+    const std::string trace = folder_ / (executor + ".json"), picture = folder_ / "run.svg";
+    Simulate({"--executor", executor, "--trace", trace});
+    std::ifstream in(trace);
+    const Json json = Json::parse(in);
+    EXPECT_EQ(json["otherData"]["executor"], executor);
+    EXPECT_THAT(json["otherData"]["detail"].get<std::string>(),
+                HasSubstr("modelled, with the profile"));
+    for (const char* view : {"spacetime", "tree"}) {
+      Run({"draw", plan_, "--trace", trace, "--view", view, "-o", picture});
+      EXPECT_THAT(test::ReadText(picture), HasSubstr(", modelled"));
+      EXPECT_THAT(test::ReadText(picture), Not(HasSubstr("measured")));
+    }
+  }
+  const std::vector<std::string> base = {"simulate", plan_, "--profile", profile_, "--trace"};
+  const auto expect = [&](std::vector<std::string> flags, const std::string& message) {
+    flags.insert(flags.begin(), base.begin(), base.end());
+    ExpectRefused(flags, 2, message);
+  };
+  expect({"t.json"}, "--trace is of one executor");
+  expect({"t.json", "--executor", "cpu", "--sweep", "seed=1,2"}, "not for --sweep");
+  expect({plan_, "--executor", "cpu"}, "would replace");
+  expect({"-", "--executor", "cpu"}, "a file is needed");
+}
+
+// Catches figures that differ from simulate's.
+TEST_F(SimulateCausesTest, CompareSaysTheSameOfBothWays) {
+  const std::vector<std::string> base = {"compare",   plan_,    "--clock", "virtual",
+                                         "--profile", profile_, "--wait",  "polling"};
+  std::vector<std::string> with_json = base;
+  with_json.push_back("--json");
+  const Json json = Json::parse(Run(with_json));
+  EXPECT_EQ(json["modelled"], true);
+  EXPECT_EQ(json["clock"], "virtual");
+  EXPECT_EQ(json["profile"]["name"], "Fractus");
+  ASSERT_EQ(json["comparisons"].size(), 1u);
+  const Json& compared = json["comparisons"][0];
+  const Json simulated = Json::parse(Simulate({"--wait", "polling", "--json"}));
+  for (const auto& [way, executor] : {std::pair("cpu-driven", "cpu"), {"preposted", "offload"}}) {
+    EXPECT_NEAR(compared[way]["completion_ns"]["median"].get<double>(),
+                simulated[executor]["completion_seconds"].get<double>() * 1e9, 1e-3);
+    EXPECT_EQ(compared[way]["doorbells"], simulated[executor]["doorbells"]);
+    EXPECT_EQ(compared[way]["latency_ns"]["count"], 6);
+  }
+  EXPECT_EQ(compared["cpu-driven"]["work_requests"], simulated["cpu"]["posts"]);
+  EXPECT_EQ(compared["preposted"]["work_requests_before"], simulated["offload"]["wqes"]);
+  const std::string text = Run(base);
+  EXPECT_THAT(text, HasSubstr("modelled, with the profile Fractus"));
+  EXPECT_THAT(text, HasSubstr("milliseconds, modelled"));
+}
+
+TEST_F(SimulateCausesTest, CompareRefusesWhatTheClockHasNot) {
+  const auto expect = [&](std::vector<std::string> flags, int code, const std::string& message) {
+    flags.insert(flags.begin(), {"compare", plan_});
+    ExpectRefused(flags, code, message);
+  };
+  expect({"--clock", "virtual"}, 2, "--clock virtual needs a --profile");
+  expect({"--clock", "virtal"}, 2, "did you mean 'virtual'?");
+  expect({"--profile", profile_}, 2, "--profile is for --clock virtual");
+  expect({"--set", "host.poll=1us"}, 2, "--set is for --clock virtual");
+  for (const char* flag : {"--repeat", "--stress", "--timeout"}) {
+    expect({"--clock", "virtual", "--profile", profile_, flag, "2"}, 2,
+           std::string(flag) + " is for --clock real");
+  }
+  expect({"--clock", "virtual", "--profile", PREPOST_SOURCE_DIR "/examples/profiles/tcp-10g.json"},
+         1, "over TCP");
+}
+
+}  // namespace
+}  // namespace prepost

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// compare --clock virtual: both ways of the same plan under the virtual clock, as simulate runs them,
+// in the form of compare. All of it is modelled.
+#ifndef PREPOST_TOOLS_COMPARE_VIRTUAL_H_
+#define PREPOST_TOOLS_COMPARE_VIRTUAL_H_
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "prepost/backends/nic/lower.h"
+#include "prepost/ir/status.h"
+#include "prepost/runtime/wait_policy.h"
+#include "tools/simulation_input.h"
+
+namespace prepost::tools {
+
+struct VirtualComparison {
+  std::string profile_path;
+  std::vector<std::string> settings;  ///< as of --set
+  nic::LowerOptions lower = {};
+  WaitMode wait = WaitMode::kInterrupt;
+  uint64_t seed = 1;  ///< of preemptions
+  bool is_json = false;
+};
+
+/// Errors: of the profile, kRejected: a cluster whose NICs cannot be preposted, those of runs.
+Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualComparison& options,
+                        std::ostream& out);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_COMPARE_VIRTUAL_H_
