@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
@@ -130,6 +132,21 @@ void PrintPath(const Told& told, std::ostream& out) {
   }
 }
 
+void PrintNodeTimes(const Told& told, uint32_t nodes, std::ostream& out) {
+  out << fmt::format("\n{:<28}", fmt::format("time by cause, {}", told.name));
+  constexpr std::array kHeads = {"remote set-up", "remote blocks", "set-up",
+                                 "blocks",        "waiting",       "copy"};
+  static_assert(kHeads.size() == std::size(kParts));
+  for (const char* head : kHeads) out << fmt::format("{:>15}", head);
+  out << "\n";
+  for (uint32_t node = 0; node < nodes; ++node) {
+    const NodeTimes times = TimesOf(*told.trail, 0, NodeId(node));
+    out << fmt::format("{:<28}", fmt::format("  node {}", node));
+    for (const Part& part : kParts) out << fmt::format("{:>15}", Time(times.*part.time));
+    out << "\n";
+  }
+}
+
 Json TimesJson(NodeId node, const NodeTimes& times) {
   Json json = {{"node", node.value}, {"completion_seconds", Seconds(times.sum())}};
   for (const Part& part : kParts) json[part.key] = Seconds(times.*part.time);
@@ -154,7 +171,7 @@ Json LinkJson(const Told& told, const PathRun& run, size_t position) {
 
 }  // namespace
 
-void PrintCauses(const Simulation& simulation, std::ostream& out) {
+void PrintCauses(const Simulation& simulation, bool per_node, std::ostream& out) {
   const std::vector<Told> all = TellAll(simulation);
   if (all.empty()) return;
   const Told* const offload = simulation.offload_trail ? &all.front() : nullptr;
@@ -176,6 +193,8 @@ void PrintCauses(const Simulation& simulation, std::ostream& out) {
         [&](const Told& it) { return Time(it.causes[i]); });
   }
   for (const Told& told : all) PrintPath(told, out);
+  if (!per_node) return;
+  for (const Told& told : all) PrintNodeTimes(told, simulation.plan.header().nodes, out);
 }
 
 void AddCausesJson(const Plan& plan, const TimeTrail& trail,

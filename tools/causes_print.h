@@ -15,8 +15,9 @@
 
 namespace prepost::tools {
 
-/// Of a simulation that has trails. Prints nothing of one that has none.
-void PrintCauses(const Simulation& simulation, std::ostream& out);
+/// Of a simulation that has trails; `per_node`: each node's time, too. Prints nothing of one that has
+/// none.
+void PrintCauses(const Simulation& simulation, bool per_node, std::ostream& out);
 
 /// Adds to `run`, the JSON of one executor, what its trail says. `completions` are by node;
 /// `has_lists` as in SimulationJson().

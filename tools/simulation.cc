@@ -144,6 +144,24 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
     EachRow(it, out, fmt::format("  node {}", node),
             [&](const Fared& fared) { return Time(fared.nodes[node]); });
   }
+  if (it.offload) {
+    out << fmt::format("\n{:<22}{:>14}{:>14}{:>14}{:>14}\n", "hosts, preposted", "WQEs before",
+                       "doorbells", "rings again", "arming");
+    for (uint32_t node = 0; node < it.offload->nodes.size(); ++node) {
+      const VirtualOffload::Node& host = it.offload->nodes[node];
+      out << fmt::format("{:<22}{:>14}{:>14}{:>14}{:>14}\n", fmt::format("  node {}", node),
+                         host.wqes, host.rings, host.rearms, WriteLatency(ArmingSeconds(it, host)));
+    }
+  }
+  if (!it.cpu) return;
+  out << fmt::format("\n{:<22}{:>14}{:>14}{:>14}{:>14}{:>14}{:>14}\n", "hosts, CPU-driven", "looks",
+                     "completions", "posts", "doorbells", "wake-ups", "busy");
+  for (uint32_t node = 0; node < it.plan.header().nodes; ++node) {
+    const emulated::HostWork& work = it.cpu->groups[0].nodes[node].work;
+    out << fmt::format("{:<22}{:>14}{:>14}{:>14}{:>14}{:>14}{:>14}\n",
+                       fmt::format("  node {}", node), work.looks, work.completions, work.posts,
+                       work.doorbells, work.wakeups, Time(work.busy));
+  }
 }
 
 Json FaredJson(const Simulation& it, const Fared& fared, const Links& links, bool has_lists) {
@@ -204,7 +222,7 @@ void PrintSimulation(const Simulation& it, bool per_node, std::ostream& out) {
   PrintHosts(it, out);
   if (it.offload) PrintLinks(it, "preposted", it.offload->links, it.offload->completion, out);
   if (it.cpu) PrintLinks(it, "CPU-driven", it.cpu->links, it.cpu->groups[0].completion, out);
-  PrintCauses(it, out);
+  PrintCauses(it, per_node, out);
   if (per_node) PrintNodes(it, out);
 }
 
