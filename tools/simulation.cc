@@ -262,6 +262,7 @@ nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
       hosts.push_back({{"wqes", node.wqes},
                        {"doorbells", node.rings},
                        {"rearms", node.rearms},
+                       {"rearming_seconds", Seconds(node.rearming)},
                        {"arming_seconds", ArmingSeconds(it, node)}});
     }
     run["wqes"] = wqes;
