@@ -420,6 +420,11 @@ Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
   if (!axes.ok()) return axes.status();
   const Result<std::vector<SweepPoint>> points = PointsOf(*axes);
   if (!points.ok()) return points.status();
+  if (!flags.sweep.plot.empty() && !axes->front().is_numeric()) {
+    return {StatusCode::kUsage,
+            fmt::format("--plot: {} has words; the first --sweep is the axis, and needs numbers",
+                        axes->front().key)};
+  }
   std::vector<GivenFlags> given;
   Sweep sweep = {.command = flags.given.CommandLine(),
                  .profile_name = "",

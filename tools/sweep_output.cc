@@ -137,6 +137,8 @@ double NumberAt(const Json& json, const char* key) {
 }
 
 double FigureOf(const Json& executor, const Json& found, const std::string& y) {
+  if (y == "bandwidth" && executor.contains("aggregate_bytes_per_second"))
+    return 8 * NumberAt(executor, "aggregate_bytes_per_second");
   if (y == "bandwidth")
     return 8 * NumberAt(found, "message_bytes") / NumberAt(executor, "completion_seconds");
   if (y == "of-bound") return NumberAt(executor, "of_bound");
@@ -303,12 +305,7 @@ void PrintSweep(const Sweep& sweep, std::ostream& out) {
 
 Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const SweepAxis& x = sweep.axes.front();
-  if (!x.is_numeric()) {
-    return Rejected(
-        fmt::format("--plot: {} has words; the first --sweep is the axis, and needs "
-                    "numbers",
-                    x.key));
-  }
+  PREPOST_CHECK(x.is_numeric());
   constexpr std::array kUnits = {"", "B", "s", "B/s"};
   viz::Plot plot = {.headline = y + " against " + x.key,
                     .subline = fmt::format("modelled, with the profile {}", sweep.profile_name),
