@@ -136,6 +136,11 @@ Status CheckFlags(const SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   if (flags.executor == "offload" && !flags.delays.empty())
     return {StatusCode::kUsage, "--delay is for hosts: preposted queues do not notice them"};
+  if ((flags.groups || !flags.workload.empty()) && (flags.causes || flags.trace.is_wanted())) {
+    return {StatusCode::kUsage,
+            fmt::format("{} is of one multicast, not for {}", flags.causes ? "--causes" : "--trace",
+                        flags.groups ? "--groups" : "--workload")};
+  }
   if (flags.executor == "offload" && !flags.slow.preempt.empty())
     return {StatusCode::kUsage, "--preempt is for hosts: preposted queues do not notice it"};
   if ((flags.causes || flags.trace.is_wanted()) && (flags.groups || !flags.workload.empty()))
@@ -417,6 +422,11 @@ Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
   if (!axes.ok()) return axes.status();
   const Result<std::vector<SweepPoint>> points = PointsOf(*axes);
   if (!points.ok()) return points.status();
+  if (!flags.sweep.plot.empty() && !axes->front().is_numeric()) {
+    return {StatusCode::kUsage,
+            fmt::format("--plot: {} has words; the first --sweep is the axis, and needs numbers",
+                        axes->front().key)};
+  }
   std::vector<GivenFlags> given;
   Sweep sweep = {.command = flags.given.CommandLine(),
                  .profile_name = "",

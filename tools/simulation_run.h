@@ -5,6 +5,7 @@
 #ifndef PREPOST_TOOLS_SIMULATION_RUN_H_
 #define PREPOST_TOOLS_SIMULATION_RUN_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "prepost/backends/emulated/host_costs.h"
@@ -29,10 +30,9 @@ struct SimulationOptions {
   bool is_quiet = false;            ///< no progress
 };
 
-/// What hosts of `profile` take to write rings again.
-emulated::RearmCosts RearmCostsOf(const emulated::Profile& profile);
-
-/// What these mean for CPU-driven hosts of `profile`.
+/// What a run on the cluster of `profile` is told, but for a trail.
+emulated::VirtualOffloadOptions OffloadOptionsOf(const SimulationOptions& options,
+                                                 const emulated::Profile& profile);
 emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
                                              const emulated::Profile& profile, uint64_t seed);
 

@@ -137,6 +137,8 @@ double NumberAt(const Json& json, const char* key) {
 }
 
 double FigureOf(const Json& executor, const Json& found, const std::string& y) {
+  if (y == "bandwidth" && executor.contains("aggregate_bytes_per_second"))
+    return 8 * NumberAt(executor, "aggregate_bytes_per_second");
   if (y == "bandwidth")
     return 8 * NumberAt(found, "message_bytes") / NumberAt(executor, "completion_seconds");
   if (y == "of-bound") return NumberAt(executor, "of_bound");
@@ -303,12 +305,7 @@ void PrintSweep(const Sweep& sweep, std::ostream& out) {
 
 Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const SweepAxis& x = sweep.axes.front();
-  if (!x.is_numeric()) {
-    return Rejected(
-        fmt::format("--plot: {} has words; the first --sweep is the axis, and needs "
-                    "numbers",
-                    x.key));
-  }
+  PREPOST_CHECK(x.is_numeric());
   constexpr std::array kUnits = {"", "B", "s", "B/s"};
   viz::Plot plot = {.headline = y + " against " + x.key,
                     .subline = fmt::format("modelled, with the profile {}", sweep.profile_name),
@@ -316,18 +313,25 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
                     .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric},
                     .y = YAxis(y),
                     .curves = {}};
+  std::vector<std::string> colors;  // what all axes but the first are
   double least = std::numeric_limits<double>::infinity(), most = 0;
   for (const Executor& executor : kExecutors) {
     for (const SweepRow& row : sweep.rows) {
       if (!row.status.ok() || !row.found.contains(executor.key)) continue;
-      std::string name = executor.name;
+      std::string others;
       for (size_t i = 1; i < sweep.axes.size(); ++i)
-        name += ", " + Labelled(sweep.axes[i], row.point[i]);
+        others += ", " + Labelled(sweep.axes[i], row.point[i]);
+      const std::string name = executor.name + others;
       const double value = FigureOf(row.found[executor.key], row.found, y);
       if (!std::isfinite(value)) continue;
       auto curve = std::ranges::find(plot.curves, name, &viz::Curve::name);
       if (curve == plot.curves.end()) {
-        plot.curves.push_back({name, {}});
+        auto color = std::ranges::find(colors, others);
+        if (color == colors.end()) color = colors.insert(color, others);
+        plot.curves.push_back({.name = name,
+                               .points = {},
+                               .color = static_cast<uint32_t>(color - colors.begin()),
+                               .is_dashed = &executor != kExecutors});
         curve = plot.curves.end() - 1;
       }
       curve->points.push_back({*x.values[row.point[0]].number, value});
@@ -336,6 +340,11 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
     }
   }
   for (const Executor& executor : kExecutors) MergeEqual(executor.name, &plot.curves);
+  for (viz::Curve& curve : plot.curves) {
+    const bool is_merged =
+        colors.size() > 1 && (curve.name == kExecutors[0].name || curve.name == kExecutors[1].name);
+    if (is_merged) curve.color = static_cast<uint32_t>(colors.size());
+  }
   if (plot.curves.size() > kCurvesMax) {
     return Rejected(
         fmt::format("--plot: {} curves, the limit is {}: sweep fewer values, or one "

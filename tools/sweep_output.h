@@ -42,7 +42,7 @@ void PrintSweep(const Sweep& sweep, std::ostream& out);
 inline constexpr std::array<std::string_view, 4> kPlotYNames = {"completion", "bandwidth",
                                                                 "of-bound", "skew"};
 /// Over the first axis, a curve for each executor and each combination of the others. As SVG.
-/// Errors: kRejected: the axis has words, too many curves, nothing to plot.
+/// The first axis must have numbers. Errors: kRejected: too many curves, nothing to plot.
 Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y);
 
 }  // namespace prepost::tools

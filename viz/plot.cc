@@ -157,12 +157,13 @@ class PlotPicture {
     for (const Curve& curve : plot_.curves) names = std::max(names, TextWidth(curve.name, 12));
     std::string style(kPlotStyle);
     for (size_t i = 0; i < plot_.curves.size(); ++i) {
-      style += fmt::format(".k{}{{stroke:{};fill:none;stroke-width:2}}", i, Hex(ColorOf(i)));
+      style += fmt::format(".k{}{{stroke:{};fill:none;stroke-width:2{}}}", i, Hex(ColorOf(i)),
+                           plot_.curves[i].is_dashed ? ";stroke-dasharray:7 4" : "");
     }
     Svg svg = StartChart(
         grid,
         {.headline = plot_.headline, .subline = plot_.subline, .note = plot_.note, .right = ""},
-        static_cast<int>(names) + 60, style);
+        static_cast<int>(names) + 72, style);
     DrawAxes(svg);
     for (size_t i = 0; i < plot_.curves.size(); ++i) DrawCurve(svg, i);
     DrawNames(svg);
@@ -175,8 +176,12 @@ class PlotPicture {
   }
   /// Not the yellow end, which is faint on white.
   Color ColorOf(size_t curve) const {
-    const auto count = static_cast<uint32_t>(plot_.curves.size());
-    return BlockColor(static_cast<uint32_t>(curve), count + count / 4 + 1);
+    uint32_t count = 1;
+    for (size_t i = 0; i < plot_.curves.size(); ++i) count = std::max(count, NumberOf(i) + 1);
+    return BlockColor(NumberOf(curve), count + count / 4 + 1);
+  }
+  uint32_t NumberOf(size_t curve) const {
+    return plot_.curves[curve].color.value_or(static_cast<uint32_t>(curve));
   }
   int X(double x) const { return area_.x + static_cast<int>(std::lround(x_.At(x) * area_.width)); }
   int Y(double y) const {
@@ -241,8 +246,10 @@ class PlotPicture {
     const int left = area_.x + area_.width + 24;
     for (const Name& name : names) {
       svg.Lines("lead", std::array{Line{name.end, {left - 4, name.y}}});
-      svg.Rect("", {left, name.y - 4, 8, 8}, ColorOf(name.curve));
-      svg.Text("l", left + 14, name.y + 4, plot_.curves[name.curve].name);
+      svg.Lines(fmt::format("k{}", name.curve),
+                std::array{Line{{left, name.y}, {left + 20, name.y}}});
+      svg.Rect("", {left + 7, name.y - 3, 6, 6}, ColorOf(name.curve));
+      svg.Text("l", left + 26, name.y + 4, plot_.curves[name.curve].name);
     }
   }
 

@@ -5,6 +5,8 @@
 #ifndef PREPOST_VIZ_PLOT_H_
 #define PREPOST_VIZ_PLOT_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,9 @@ struct PlotPoint {
 struct Curve {
   std::string name;
   std::vector<PlotPoint> points;
+  /// Those with one number have one colour, and one is dashed; none: a colour of its own.
+  std::optional<uint32_t> color = {};
+  bool is_dashed = false;
 };
 
 struct PlotAxis {

@@ -208,7 +208,7 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   expect({"--sweep", "seed=1,2", "--csv", "-", "--json"}, 2, "would both write to stdout");
   expect({"--sweep", "seed=1,2", "--csv", folder_ / "none/a.csv"}, 1, "cannot write");
   expect({"--sweep", "seed=1,2", "--plot", "a.svg", "--plot-y", "x"}, 2, "--plot-y: unknown name");
-  expect({"--sweep", "wait=polling", "--plot", folder_ / "a.svg"}, 1,
+  expect({"--sweep", "wait=polling", "--plot", folder_ / "a.svg"}, 2,
          "the axis, and needs numbers");
   expect({"--set", "completion=1us"}, 2, "expected a value of the profile");
   expect({"--set", "host.preemption=1"}, 2, "--set host.preemption=1");
