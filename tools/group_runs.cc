@@ -284,6 +284,7 @@ void PrintGroupRuns(const GroupRuns& it, bool per_group, std::ostream& out) {
     out << fmt::format("{}: {} on {}\n\n", Printable(it.workload), Count(it.groups.size(), "group"),
                        Count(it.network.nodes.size(), "host"));
   }
+  if (!it.network.pairs.empty()) out << SlowPaths(it.network) << "\n\n";
   const Both both = FaredBoth(it);
   const double bound = BoundOf(it);
   Row(out, "", it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : "");
@@ -327,6 +328,7 @@ Json GroupRunsJson(const GroupRuns& it, bool has_lists) {
   const double bound = BoundOf(it);
   json["hosts"] = it.network.nodes.size();
   json["groups"] = it.groups.size();
+  json["slow_paths"] = it.network.pairs.size();
   json["bound_seconds"] = bound;
   json["seed"] = it.seed;
   const Both both = FaredBoth(it);

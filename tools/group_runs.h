@@ -24,6 +24,10 @@
 
 namespace prepost::tools {
 
+/// Of all groups together: blocks and credits on their way to a node, as many as one plan may have
+/// (CheckTransfers()). All of their queues are in memory at once.
+inline constexpr uint64_t kGroupTransfersMax = uint64_t{1} << 27;
+
 /// The same plan `count` times: node i of group g is host (i + g) mod n (RDMC's figure 10).
 std::vector<emulated::VirtualGroup> RotatedGroups(const Plan& plan, uint32_t count);
 

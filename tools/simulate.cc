@@ -242,6 +242,11 @@ Status SimulateWorkload(const SimulateFlags& flags, SimulationOptions options, S
 /// A plan several times at once.
 Status SimulateGroups(const SimulateFlags& flags, const SimulationOptions& options, Network network,
                       Simulated* it) {
+  const uint64_t transfers = it->plan->plan.ops().size() / 2;
+  if (transfers > kGroupTransfersMax / *flags.groups) {
+    return Rejected(fmt::format("{} groups of {} transfers, the limit is {} together",
+                                *flags.groups, transfers, kGroupTransfersMax));
+  }
   it->groups.reset(new GroupRuns{.groups = RotatedGroups(it->plan->plan, *flags.groups),
                                  .plan = &it->plan->plan,
                                  .profile = *it->profile,

@@ -192,6 +192,12 @@ double Simulation::bound() const {
   return cuts.empty() ? 0 : cuts.front().seconds;
 }
 
+std::string SlowPaths(const Network& network) {
+  const size_t count = network.pairs.size();
+  return fmt::format("{} from one node to another {} slow; the bound allows for ways around",
+                     Count(count, "path"), count == 1 ? "is" : "are");
+}
+
 void PrintSimulation(const Simulation& it, bool per_node, std::ostream& out) {
   const PlanHeader& header = it.plan.header();
   out << fmt::format("modelled, with the profile {} ({}): {}\n", Printable(it.profile.name),
@@ -200,6 +206,7 @@ void PrintSimulation(const Simulation& it, bool per_node, std::ostream& out) {
                      Count(header.nodes, "node"), header.root.value,
                      Count(header.message.bytes, "byte"), Count(header.message.blocks, "block"),
                      header.message.block_bytes, ToString(header.ready));
+  if (!it.network.pairs.empty()) out << SlowPaths(it.network) << "\n\n";
   Row(out, "", it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : "");
   Row(out, "", it.offload ? it.mode : "", it.cpu ? it.wait : "");
   EachRow(it, out, "all nodes have it after",
@@ -240,6 +247,7 @@ nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
                {"blocks", header.message.blocks},
                {"ready", ToString(header.ready)},
                {"send_window", header.send_window ? Json(*header.send_window) : Json()},
+               {"slow_paths", it.network.pairs.size()},
                {"bound_seconds", it.bound()},
                {"seed", it.seed}};
   if (it.offload) {

@@ -42,6 +42,9 @@ struct Simulation {
   double bound() const;
 };
 
+/// "3 paths from one node to another are slow; ...": of a network that has such.
+std::string SlowPaths(const Network& network);
+
 void PrintSimulation(const Simulation& simulation, bool per_node, std::ostream& out);
 /// `has_lists`: with what is there of each node and link.
 nlohmann::ordered_json SimulationJson(const Simulation& simulation, bool has_lists);

@@ -13,6 +13,7 @@
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/compiler/spec_json.h"
 #include "tools/compile_for_device.h"
+#include "tools/group_runs.h"
 #include "tools/named_file.h"
 #include "tools/plan_file.h"
 #include "tools/read_with.h"
@@ -21,9 +22,6 @@
 
 namespace prepost::tools {
 namespace {
-
-/// All groups' blocks on their way to all nodes, as in CheckTransfers().
-constexpr uint64_t kTransfersMax = uint64_t{1} << 27;
 
 /// Plans by what they come from, each made once.
 class PlanStore {
@@ -87,8 +85,8 @@ Result<Workload> LoadWorkload(const std::string& path, const nic::LowerOptions* 
     const Result<const Plan*> plan = store.Get(group, &workload.plans);
     if (!plan.ok()) return at(plan.status());
     transfers += (*plan)->ops().size() / 2;
-    if (transfers > kTransfersMax) {
-      return at(Rejected(fmt::format("more than {} transfers up to here", kTransfersMax)));
+    if (transfers > kGroupTransfersMax) {
+      return at(Rejected(fmt::format("more than {} transfers up to here", kGroupTransfersMax)));
     }
     const double picoseconds = group.start * static_cast<double>(emulated::kPicosecondsPerSecond);
     workload.groups.push_back({.plan = *plan,

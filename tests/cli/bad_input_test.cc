@@ -203,9 +203,9 @@ TEST_F(BadInputTest, Specs) {
   ExpectSpec(std::string(100'000, '['), "expected an object, found an array");
   ExpectSpec(kSpec + ("\"x-a\": " + std::string(100'000, '[')), "nested deeper than 64");
   ExpectSpec(kSpec + std::string("\"nodes\": 0}"),
-             "spec.json: /nodes: a multicast has at least 1 node");
+             "spec.json:1:83: /nodes: expected 1 or more, found 0");
   ExpectSpec(kSpec + std::string("\"nodes\": -1}"),
-             "/nodes: expected an integer from 0 to 4294967295, found -1");
+             "/nodes: expected an integer from 1 to 4294967295, found -1");
   ExpectSpec(kSpec + std::string("\"nodes\": 1e99}"), "/nodes: expected an integer");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"root\": 3}"), "/root: root 3 is out of range");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"block_bytes\": 0}"),

@@ -116,6 +116,11 @@ TEST_F(SimulateTest, SlowPathsAndNodes) {
   }
   EXPECT_EQ(path["bound_seconds"], plain["bound_seconds"]) << "there are ways around it";
   EXPECT_NEAR(node["bound_seconds"].get<double>(), 4 * plain["bound_seconds"].get<double>(), 1e-9);
+  EXPECT_EQ(path["slow_paths"], 1);
+  EXPECT_EQ(node["slow_paths"], 0);
+  EXPECT_THAT(Simulate({"--slow", "0->1=0.5"}),
+              HasSubstr("1 path from one node to another is slow"));
+  EXPECT_THAT(Simulate({}), Not(HasSubstr("slow")));
   const auto random = [&](const std::string& seed) {
     return SimulateJson({"--slow", "random=0.2,factor=0.1", "--executor", "offload", "--seed", seed,
                          "--slow", "5->6=0.1"});
@@ -299,6 +304,9 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--groups", "2", "--trace", "t.json", "--executor", "cpu"}, 2, "--trace is of one");
   expect({"--executor", "offload", "--delay", "node=1,at=1s,for=1s"}, 2, "do not notice");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
+  test::ExpectRefused({"simulate", "--profile", Profile("fractus"), "--nodes", "64",
+                       "--message-bytes", "64MiB", "--groups", "65536"},
+                      1, "the limit is 134217728 together", folder_);
   ExpectRefused({"--profile", Profile("tcp-10g"), "--executor", "offload"}, 1, "over TCP");
   ExpectRefused({"--profile", folder_ / "none"}, 1, "cannot read");
   ExpectRefused({"--profile", plan_}, 1, "/format: expected \"prepost.profile\"");
