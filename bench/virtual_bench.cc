@@ -131,12 +131,14 @@ Outcome RunPreposted(const Case& it, const Plan& plan, const Network& network, b
   return {run.completion, run.counters, hash.value()};
 }
 
-Outcome RunDriven(const Case& it, const Plan& plan, const Network& network,
+Outcome RunDriven(const Case& it, const Plan& plan, const Network& network, uint32_t ring,
                   const std::function<void(VirtualStep)>& done) {
   const emulated::VirtualGroup group{.plan = &plan};
-  const emulated::VirtualHosts run = *emulated::RunVirtualHosts(
-      {&group, 1}, network,
-      {.nic = CostsOf(it.costs), .host = HostCostsOf(it.costs), .done = done});
+  const emulated::VirtualHosts run = *emulated::RunVirtualHosts({&group, 1}, network,
+                                                                {.nic = CostsOf(it.costs),
+                                                                 .host = HostCostsOf(it.costs),
+                                                                 .ring_wqes_max = ring,
+                                                                 .done = done});
   Hash hash;
   for (const auto& node : run.groups[0].nodes) {
     hash.Add(static_cast<uint64_t>(node.completion));
@@ -147,7 +149,8 @@ Outcome RunDriven(const Case& it, const Plan& plan, const Network& network,
   return {run.groups[0].completion, run.counters, hash.value()};
 }
 
-Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep_cqes) {
+Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep_cqes,
+             uint32_t ring) {
   const Spec spec{.nodes = it.nodes,
                   .message_bytes = it.blocks * kBlockBytes,
                   .block_bytes = kBlockBytes,
@@ -169,7 +172,7 @@ Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep
       last_ns = now_ns;
       peaks_mb[static_cast<size_t>(step)] = PeakMegabytes();
     };
-    result = it.executor == "cpu" ? RunDriven(it, plan, network, done)
+    result = it.executor == "cpu" ? RunDriven(it, plan, network, ring, done)
                                   : RunPreposted(it, plan, network, keep_cqes, done);
     if (i == 0 && repeat != 0) continue;
     for (size_t step = 0; step < kSteps; ++step) seconds[step].push_back(sample[step]);
@@ -248,6 +251,7 @@ int Main(int argc, char** argv) {
   std::string algorithm = "binomial_pipeline";
   int repeat = 5;
   bool no_cqes = false;
+  uint32_t ring = 32768;
   bool json = false;
   bool csv = false;
   app.add_option("SIZE", sizes, "nodes x blocks, such as 64x256");
@@ -258,6 +262,8 @@ int Main(int argc, char** argv) {
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up; 0: only one run")
       ->check(CLI::Range(0, 1000));
   app.add_flag("--no-cqes", no_cqes, "CQs that nobody reads on the way hold one CQE");
+  app.add_option("--ring", ring, "WQEs that the rings of hosts hold at most; a power of two")
+      ->check(CLI::IsMember({8, 16, 32, 64, 256, 1024, 32768}));
   app.add_flag("--json", json, "Print everything, with all samples, as JSON");
   app.add_flag("--csv", csv, "Print a row per case");
   CLI11_PARSE(app, argc, argv);
@@ -271,7 +277,8 @@ int Main(int argc, char** argv) {
     }
     for (const std::string& executor : executors) {
       for (const std::string& cost : costs) {
-        results.push_back(RunCase({nodes, blocks, executor, cost}, algorithm, repeat, !no_cqes));
+        results.push_back(
+            RunCase({nodes, blocks, executor, cost}, algorithm, repeat, !no_cqes, ring));
       }
     }
   }

@@ -35,15 +35,16 @@ CpuCore::CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, u
   DrawPreemption(0);
 }
 
-Picoseconds CpuCore::WorkEnd(Picoseconds at, Picoseconds work) {
+Picoseconds CpuCore::WorkEndAmongAbsences(Picoseconds at, Picoseconds work) {
   const Picoseconds first = at;
   Picoseconds left = work;
   while (true) {
     at = BackAt(at);
     if (at != kNever && preemption_.begin != kNever) at = WorkThroughMany(at, &left);
     if (at == kNever) return kNever;
-    const Picoseconds delay = next_delay_ < delays_.size() ? delays_[next_delay_].begin : kNever;
-    const Picoseconds until = std::min(delay, preemption_.begin);
+    const Picoseconds until = NextAbsence();
+    there_from_ = at;
+    there_until_ = until;
     if (left <= until - at) break;
     left -= until - at;
     at = until;
@@ -55,9 +56,18 @@ Picoseconds CpuCore::WorkEnd(Picoseconds at, Picoseconds work) {
   return at;
 }
 
-Picoseconds CpuCore::WhenBack(Picoseconds at) {
+/// Of those that have not been forgotten.
+Picoseconds CpuCore::NextAbsence() const {
+  const Picoseconds delay = next_delay_ < delays_.size() ? delays_[next_delay_].begin : kNever;
+  return std::min(delay, preemption_.begin);
+}
+
+Picoseconds CpuCore::WhenBackFromAbsence(Picoseconds at) {
   const Picoseconds back = BackAt(at);
-  if (back != kNever) delayed_ += back - at;
+  if (back == kNever) return kNever;
+  delayed_ += back - at;
+  there_from_ = back;
+  there_until_ = NextAbsence();
   return back;
 }
 

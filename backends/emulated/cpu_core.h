@@ -25,10 +25,18 @@ class CpuCore {
   /// When `work` that begins at `at` is done; kNever: beyond what can be shown. `at` never falls.
   /// Something that begins while the core is away, however short, is done after it is back. Takes a
   /// bounded time: of very many preemptions only the sum is drawn.
-  Picoseconds WorkEnd(Picoseconds at, Picoseconds work);
+  Picoseconds WorkEnd(Picoseconds at, Picoseconds work) {
+    if (at < there_from_ || at >= there_until_ || work > there_until_ - at) {
+      return WorkEndAmongAbsences(at, work);
+    }
+    busy_ += work;
+    return at + work;
+  }
 
   /// The first time from `at` on when the core is there; `at` never falls here, either.
-  Picoseconds WhenBack(Picoseconds at);
+  Picoseconds WhenBack(Picoseconds at) {
+    return at >= there_from_ && at < there_until_ ? at : WhenBackFromAbsence(at);
+  }
 
   Picoseconds busy() const { return busy_; }  ///< work so far
   /// By which it ended later, or could begin later, than it could have.
@@ -40,7 +48,10 @@ class CpuCore {
     Picoseconds end = kNever;
   };
 
+  Picoseconds WorkEndAmongAbsences(Picoseconds at, Picoseconds work);
+  Picoseconds WhenBackFromAbsence(Picoseconds at);
   Picoseconds BackAt(Picoseconds at);
+  Picoseconds NextAbsence() const;
   void SkipPreemptions(Picoseconds at);
   Picoseconds WorkThroughMany(Picoseconds at, Picoseconds* left);
   void DrawPreemption(Picoseconds after);
@@ -55,6 +66,9 @@ class CpuCore {
   bool lengths_vary_;
   std::mt19937_64 random_;
   Absence preemption_;  // the next, or the one going on
+  // The core is there in all of this time, as far as is known.
+  Picoseconds there_from_ = kNever;
+  Picoseconds there_until_ = kNever;
   Picoseconds busy_ = 0;
   Picoseconds delayed_ = 0;
 };

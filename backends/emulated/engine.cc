@@ -98,8 +98,9 @@ void Engine::Execute(const Task& task) {
 void Engine::Kick(QpState& qp) {
   if (qp.state != nic::QpState::kReadyToSend) return;
   if (is_timed()) {
-    if (std::exchange(qp.is_due, true)) return;
-    PrefetchObject(qp);
+    // Most have told what they had to, and have nothing left to do.
+    if (qp.is_due || !CanProceed(qp)) return;
+    qp.is_due = true;
     return due_.push_back(&qp);
   }
   if (CanFetch(qp)) scheduler_.Add(qp, Stage::kFetch);
@@ -155,9 +156,8 @@ void Engine::Misuse(const NicState& nic, const std::string& what) {
     misuses_.push_back(fmt::format("node {}: {}", nic.node.value, what));
 }
 
-void Engine::Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
-                 uint32_t cqn, uint32_t cqe) {
-  if (!options_.log) return;
+void Engine::Note(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
+                  uint32_t cqn, uint32_t cqe) {
   const uint64_t time_ns =
       is_timed() ? static_cast<uint64_t>(now() / kPicosecondsPerNanosecond) : MonotonicNs();
   log_.push_back({steps_, qp.nic.node, qp.number, kind, wqe_index, opcode, cqn, cqe, time_ns});

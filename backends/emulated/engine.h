@@ -43,6 +43,7 @@
 #include <vector>
 
 #include "prepost/backends/emulated/nic_state.h"
+#include "prepost/backends/emulated/prefetch.h"
 #include "prepost/backends/emulated/scheduler.h"
 #include "prepost/backends/emulated/virtual_clock.h"
 #include "prepost/backends/emulated/virtual_time.h"
@@ -187,10 +188,17 @@ class Engine final : private TimeHandler {
   void Execute(const Task& task);
   void Kick(QpState& qp);
   void Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
-           uint32_t cqn = 0, uint32_t cqe = 0);
+           uint32_t cqn = 0, uint32_t cqe = 0) {
+    if (options_.log) Note(qp, kind, wqe_index, opcode, cqn, cqe);
+  }
+  void Note(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
+            uint32_t cqn, uint32_t cqe);
 
   // send_queue.cc
-  bool CanFetch(const QpState& qp) const;
+  bool CanFetch(const QpState& qp) const {
+    if (qp.parked || qp.fenced || qp.fetch_stopped) return false;
+    return static_cast<int16_t>(qp.SendLimit() - qp.sq_next) > 0;  // R1
+  }
   void Fetch(QpState& qp);
   bool WellFormed(const QpState& qp);
   void ExecuteWait(QpState& qp);
@@ -202,8 +210,21 @@ class Engine final : private TimeHandler {
   void FailFetch(QpState& qp, nic::Syndrome syndrome);
 
   // transport.cc
-  bool CanTransmit(QpState& qp) const;
-  bool CanDeliver(QpState& qp) const;
+  bool CanTransmit(QpState& qp) const {
+    if (qp.transmit_stopped || qp.rnr_waiting || qp.is_wire_busy) return false;
+    while (qp.to_transmit < qp.work.size() &&
+           qp.work[qp.to_transmit].state != Work::State::kQueued) {
+      ++qp.to_transmit;
+    }
+    return qp.to_transmit < qp.work.size();
+  }
+  bool CanDeliver(QpState& qp) const {
+    while (qp.to_deliver < qp.work.size() &&
+           qp.work[qp.to_deliver].state >= Work::State::kReturning) {
+      ++qp.to_deliver;
+    }
+    return qp.to_deliver < qp.work.size() && qp.work[qp.to_deliver].state == Work::State::kMoved;
+  }
   void Transmit(QpState& qp);
   void BreakIfDue(QpState& receiver);
   void Fail(QpState& receiver, QpFault::Kind kind);
@@ -246,6 +267,10 @@ class Engine final : private TimeHandler {
   const NicCosts& costs() const { return options_.time.costs; }
   TimeTrail* trail() const { return options_.time.trail; }
   bool RunTimed(uint64_t steps);
+  bool CanProceed(QpState& qp) const {
+    return CanFetch(qp) || CanTransmit(qp) || CanDeliver(qp) ||
+           (!qp.work.empty() && qp.work.front().state >= Work::State::kDone);
+  }
   void Proceed(QpState& qp);
   bool HostsAct();
   bool AdvanceTime();
@@ -257,6 +282,7 @@ class Engine final : private TimeHandler {
   static void Foresee(const QpState& qp);
   static void ForeseeSoon(const QpState& qp);
   void OnTime(const TimedEvent& event) override;
+  void Foresee(const TimedEvent& event) const override;
   bool ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void RingAt(NicState& nic, uint64_t first_bytes);
   void Spend(QpState& qp, Picoseconds cost);
@@ -309,20 +335,6 @@ class Engine final : private TimeHandler {
   nic::SendWqe probe_;                   // scratch: one that is looked at ahead of time
   std::vector<nic::DataPiece> receive_;  // scratch
 };
-
-/// Entry `index` of a ring will be needed soon. In virtual time queues are read and written once,
-/// and every access would have to wait for memory.
-inline void Prefetch(std::span<const std::byte> ring, size_t index, size_t stride) {
-  __builtin_prefetch(ring.data() + (index * stride & (ring.size() - 1)), 1);
-}
-
-template <typename T>
-void PrefetchObject(const T& object) {
-  // Of larger ones, the first lines are those that count.
-  for (size_t at = 0; at < std::min<size_t>(sizeof object, 256); at += 64) {
-    __builtin_prefetch(reinterpret_cast<const std::byte*>(&object) + at, 1);
-  }
-}
 
 /// R3: has a CQ with this producer counter passed CQE `index`?
 constexpr bool HasPassed(uint32_t producer, uint32_t index) {

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <functional>
 #include <span>
 
@@ -148,6 +149,7 @@ bool Engine::AdvanceTime() {
 /// Some of the messages that leave the wire now; false when none does. A few at a time, for the
 /// memory of all to come while the first are at work.
 bool Engine::EndFlows() {
+  if (options_.time.network->next_end() != now()) return false;
   std::array<void*, kBatch> qps;
   const size_t count = options_.time.network->TakeEnded(now(), qps);
   ForeseeLandings(std::span(qps).first(count));
@@ -157,6 +159,7 @@ bool Engine::EndFlows() {
 
 /// Some of the events that are due now, in the same way.
 bool Engine::RunDue() {
+  if (options_.time.clock->next_at() != now()) return false;
   std::array<void*, kBatch> subjects;
   const size_t count = options_.time.clock->SubjectsDue(*this, subjects);
   // Only the first doorbells are about NICs, and cost a moment here.
@@ -188,6 +191,22 @@ void Engine::ForeseeLandings(std::span<void* const> qps) {
     const CqState& receives = qp(i).remote->recv_cq;
     if (receives.first_waiter != nullptr) PrefetchObject(*receives.first_waiter);
   }
+}
+
+void Engine::Foresee(const TimedEvent& event) const {
+  if (event.what == kDoorbellDue) {
+    std::byte bytes[sizeof event.value];
+    std::memcpy(bytes, &event.value, sizeof event.value);
+    const auto* nic = static_cast<const NicState*>(event.subject);
+    const QpState* qp = nic->FindQp(nic::LoadBigEndian<uint32_t>(bytes + nic::control::kQpn) >> 8);
+    if (qp != nullptr) PrefetchObject(*qp);
+    return;
+  }
+  const auto& qp = *static_cast<const QpState*>(event.subject);
+  if (qp.remote == nullptr) return;
+  PrefetchObject(*qp.remote);
+  if (event.what == kReturnDue) return PrefetchObject(qp.send_cq);
+  Foresee(qp);
 }
 
 void Engine::OnTime(const TimedEvent& event) {

@@ -15,6 +15,7 @@
 #include "prepost/backends/emulated/cpu_core.h"
 #include "prepost/backends/emulated/growing_ring.h"
 #include "prepost/backends/emulated/host_costs.h"
+#include "prepost/backends/emulated/prefetch.h"
 #include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_clock.h"
 #include "prepost/backends/nic/device_endpoint.h"
@@ -69,6 +70,11 @@ class HostThread final : public Endpoint {
   Picoseconds until() const { return until_; }
   /// It has not seen all that was there; or not looked since the start.
   bool may_find_more() const { return may_find_more_; }
+  /// It will look or post soon: asks for memory that it needs.
+  void Foresee() const {
+    if (!posts_.empty()) PrefetchObject(posts_.front());
+    PrefetchObject(endpoint_);
+  }
   /// Posts what is due now.
   void MakePosts();
   void CountWakeup() { ++work_.wakeups; }

@@ -21,12 +21,6 @@ bool IsCoordination(Opcode opcode) {
 
 }  // namespace
 
-bool Engine::CanFetch(const QpState& qp) const {
-  if (qp.parked || qp.fenced || qp.fetch_stopped) return false;
-  const uint16_t limit = qp.SendLimit();  // R1
-  return static_cast<int16_t>(limit - qp.sq_next) > 0;
-}
-
 void Engine::Fetch(QpState& qp) {
   if (!CanFetch(qp)) return;
   if (qp.has_waited) return EndWait(qp);

@@ -29,22 +29,6 @@ uint64_t Total(const std::vector<nic::DataPiece>& pieces) {
 
 }  // namespace
 
-bool Engine::CanTransmit(QpState& qp) const {
-  if (qp.transmit_stopped || qp.rnr_waiting || qp.is_wire_busy) return false;
-  while (qp.to_transmit < qp.work.size() && qp.work[qp.to_transmit].state != Work::State::kQueued) {
-    ++qp.to_transmit;
-  }
-  return qp.to_transmit < qp.work.size();
-}
-
-bool Engine::CanDeliver(QpState& qp) const {
-  while (qp.to_deliver < qp.work.size() &&
-         qp.work[qp.to_deliver].state >= Work::State::kReturning) {
-    ++qp.to_deliver;
-  }
-  return qp.to_deliver < qp.work.size() && qp.work[qp.to_deliver].state == Work::State::kMoved;
-}
-
 void Engine::Transmit(QpState& qp) {
   if (!CanTransmit(qp)) return;
   Work& work = qp.work[qp.to_transmit];

@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "prepost/backends/emulated/prefetch.h"
 #include "prepost/backends/emulated/time_queue.h"
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/ir/status.h"
@@ -28,6 +29,8 @@ struct TimedEvent {
 class TimeHandler {
  public:
   virtual void OnTime(const TimedEvent& event) = 0;
+  /// This may be next: to ask for the memory that it needs. Its subject is in the cache.
+  virtual void Foresee(const TimedEvent&) const {}
 
  protected:
   ~TimeHandler() = default;
@@ -67,6 +70,7 @@ class VirtualClock {
   bool RunDue() {
     if (due_.next_at() != now_) return false;
     const Due due = due_.Pop();
+    if (const Due* soon = due_.Soon()) soon->handler->Foresee(soon->event);
     due.handler->OnTime(due.event);
     return true;
   }
@@ -85,6 +89,8 @@ class VirtualClock {
   struct Due {
     TimeHandler* handler = nullptr;
     TimedEvent event;
+
+    void Foresee() const { PrefetchLines(event.subject, 256); }
   };
 
   Picoseconds now_ = 0;

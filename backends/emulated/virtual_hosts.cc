@@ -270,6 +270,14 @@ class HostsRun final : private TimeHandler, private HostHandler {
     clock_.Hold();
   }
 
+  void Foresee(const TimedEvent& event) const override {
+    if (event.what == kPostDue) return static_cast<const HostThread*>(event.subject)->Foresee();
+    const auto& player = *static_cast<const Player*>(event.subject);
+    player.thread.Foresee();
+    PrefetchObject(*player.executor);
+    PrefetchObject(player.core);
+  }
+
   bool Act(std::span<const CqEvent> events) override {
     is_acting_ = true;
     for (const CqEvent& event : events) TakeEvent(event);
