@@ -232,12 +232,11 @@ void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
 
 /// On the WQE at hand.
 void Engine::Spend(QpState& qp, Picoseconds cost) {
-  const Picoseconds until = After(std::max(now(), qp.sq_until), cost);
-  if (trail() != nullptr && until != kNever) {
+  if (trail() != nullptr) {
     const TimeCause cause = wqe_.opcode == Opcode::kWait ? TimeCause::kWait : TimeCause::kWqe;
     trail()->QueueWork(qp.nic.node, qp.number, now(), qp.sq_until, cost, cause);
   }
-  qp.sq_until = until;
+  qp.sq_until = After(std::max(now(), qp.sq_until), cost);
 }
 
 /// `work` is the WQE at hand, which is being started.
