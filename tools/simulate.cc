@@ -136,11 +136,6 @@ Status CheckFlags(const SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   if (flags.executor == "offload" && !flags.delays.empty())
     return {StatusCode::kUsage, "--delay is for hosts: preposted queues do not notice them"};
-  if ((flags.groups || !flags.workload.empty()) && (flags.causes || flags.trace.is_wanted())) {
-    return {StatusCode::kUsage,
-            fmt::format("{} is of one multicast, not for {}", flags.causes ? "--causes" : "--trace",
-                        flags.groups ? "--groups" : "--workload")};
-  }
   if (flags.executor == "offload" && !flags.slow.preempt.empty())
     return {StatusCode::kUsage, "--preempt is for hosts: preposted queues do not notice it"};
   if (flags.executor == "cpu" && flags.lowering.given() != nullptr) {

@@ -300,8 +300,9 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--preempt", "rate=1,for=1us,at=3us"}, 2, "'at=3us' is unknown");
   expect({"--executor", "offload", "--preempt", "rate=1,for=1us"}, 2, "do not notice it");
   expect({"--groups", "0"}, 2, "--groups");
-  expect({"--groups", "2", "--causes"}, 2, "--causes is of one multicast, not for --groups");
-  expect({"--groups", "2", "--trace", "t.json", "--executor", "cpu"}, 2, "--trace is of one");
+  expect({"--groups", "2", "--causes"}, 2, "--causes and --trace are for one multicast alone");
+  expect({"--groups", "2", "--trace", "t.json", "--executor", "cpu"}, 2,
+         "are for one multicast alone");
   expect({"--executor", "offload", "--delay", "node=1,at=1s,for=1s"}, 2, "do not notice");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
   test::ExpectRefused({"simulate", "--profile", Profile("fractus"), "--nodes", "64",
