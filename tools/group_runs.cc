@@ -12,6 +12,7 @@
 #include <ostream>
 #include <utility>
 
+#include "prepost/backends/emulated/profile_costs.h"
 #include "prepost/ir/bounds.h"
 #include "prepost/ir/count.h"
 #include "prepost/ir/rate_text.h"
@@ -205,7 +206,10 @@ Json FaredJson(const GroupRuns& it, const Fared& fared, double bound, bool has_l
 Status RunOffload(const SimulationOptions& options, GroupRuns* runs) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  const emulated::VirtualOffloadOptions run_options = OffloadOptionsOf(options, runs->profile);
+  emulated::VirtualOffloadOptions run_options;
+  run_options.costs = emulated::NicCostsOf(runs->profile.nic);
+  run_options.rearm = RearmCostsOf(runs->profile);
+  run_options.lower = options.lower;
   Result<emulated::VirtualOffloads> run =
       emulated::RunVirtualOffloads(runs->groups, runs->network, run_options);
   if (!run.ok()) return run.status();

@@ -96,15 +96,15 @@ double ArmingSeconds(const Simulation& it, const VirtualOffload::Node& node) {
 
 void PrintHosts(const Simulation& it, std::ostream& out) {
   uint64_t wqes = 0, rearms = 0, rings = 0;
-  Picoseconds rearming = 0;
   double arming = 0;
+  Picoseconds rearming = 0;
   if (it.offload) {
     for (const VirtualOffload::Node& node : it.offload->nodes) {
       wqes += node.wqes;
       rearms += node.rearms;
-      rearming += node.rearming;
       rings += node.rings;
       arming = std::max(arming, ArmingSeconds(it, node));
+      rearming += node.rearming;
     }
   }
   const emulated::HostWork work = it.cpu ? WorkOf(*it.cpu) : emulated::HostWork();
@@ -248,15 +248,15 @@ nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
     run["mode"] = it.mode;
     run["doorbells_seconds"] = Seconds(it.offload->doorbells);
     uint64_t wqes = 0, rearms = 0, rings = 0;
-    Picoseconds rearming = 0;
     double arming = 0;
+    Picoseconds rearming = 0;
     Json hosts = Json::array();
     std::vector<Picoseconds> completions;
     for (const VirtualOffload::Node& node : it.offload->nodes) {
       wqes += node.wqes;
       rearms += node.rearms;
-      rings += node.rings;
       rearming += node.rearming;
+      rings += node.rings;
       arming = std::max(arming, ArmingSeconds(it, node));
       completions.push_back(node.completion);
       hosts.push_back({{"wqes", node.wqes},
@@ -268,8 +268,8 @@ nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
     run["wqes"] = wqes;
     run["doorbells"] = rings;
     run["rearms"] = rearms;
-    run["rearming_seconds"] = Seconds(rearming);
     run["arming_seconds"] = arming;
+    run["rearming_seconds"] = Seconds(rearming);
     run["detection_seconds"] = it.detection_seconds;
     if (has_lists) run["hosts"] = std::move(hosts);
     if (it.offload_trail) AddCausesJson(it.plan, *it.offload_trail, completions, has_lists, &run);

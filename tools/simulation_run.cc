@@ -26,7 +26,10 @@ void NoteDetection(WaitMode wait, Simulation* simulation) {
 Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  emulated::VirtualOffloadOptions run_options = OffloadOptionsOf(options, simulation->profile);
+  emulated::VirtualOffloadOptions run_options;
+  run_options.costs = emulated::NicCostsOf(simulation->profile.nic);
+  run_options.rearm = RearmCostsOf(simulation->profile);
+  run_options.lower = options.lower;
   if (options.has_trail) {
     simulation->offload_trail = std::make_unique<emulated::TimeTrail>();
     run_options.trail = simulation->offload_trail.get();
@@ -60,23 +63,21 @@ Status RunCpu(const SimulationOptions& options, Simulation* simulation) {
 
 }  // namespace
 
-emulated::VirtualOffloadOptions OffloadOptionsOf(const SimulationOptions& options,
-                                                 const emulated::Profile& profile) {
+emulated::RearmCosts RearmCostsOf(const emulated::Profile& profile) {
   const emulated::HostCosts host = emulated::HostCostsOf(profile);
-  return {.costs = emulated::NicCostsOf(profile.nic),
-          .rearm = {.send = host.post_send, .receive = host.post_receive},
-          .lower = options.lower};
+  return {.send = host.post_send, .receive = host.post_receive};
 }
 
 emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
                                              const emulated::Profile& profile, uint64_t seed) {
-  emulated::HostCosts host = emulated::HostCostsOf(profile);
-  if (options.copies_first_block) host.first_block_copy_rate = profile.host.copy_rate;
-  return {.nic = emulated::NicCostsOf(profile.nic),
-          .host = host,
-          .wait = options.wait,
-          .delays = options.delays,
-          .seed = seed};
+  emulated::VirtualHostsOptions run;
+  run.nic = emulated::NicCostsOf(profile.nic);
+  run.host = emulated::HostCostsOf(profile);
+  run.wait = options.wait;
+  run.delays = options.delays;
+  run.seed = seed;
+  if (options.copies_first_block) run.host.first_block_copy_rate = profile.host.copy_rate;
+  return run;
 }
 
 Status RunSimulation(const SimulationOptions& options, Simulation* simulation) {

@@ -5,7 +5,6 @@
 #ifndef PREPOST_TOOLS_SIMULATION_RUN_H_
 #define PREPOST_TOOLS_SIMULATION_RUN_H_
 
-#include <cstdint>
 #include <vector>
 
 #include "prepost/backends/emulated/host_costs.h"
@@ -30,9 +29,10 @@ struct SimulationOptions {
   bool is_quiet = false;            ///< no progress
 };
 
-/// What a run on the cluster of `profile` is told, but for a trail.
-emulated::VirtualOffloadOptions OffloadOptionsOf(const SimulationOptions& options,
-                                                 const emulated::Profile& profile);
+/// What hosts of `profile` take to write rings again.
+emulated::RearmCosts RearmCostsOf(const emulated::Profile& profile);
+
+/// What these mean for CPU-driven hosts of `profile`.
 emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
                                              const emulated::Profile& profile, uint64_t seed);
 

@@ -341,7 +341,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status Serve(Core& core) {
     while (!core.queue.empty()) {
       Player& player = *core.queue.front();
-      if (core.busy_until <= clock_.now()) WaitUntilBack(core, player);
+      if (core.busy_until <= clock_.now()) AwaitCore(player);
       if (core.busy_until > clock_.now()) {
         if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
         return {};
@@ -352,24 +352,27 @@ class HostsRun final : private TimeHandler, private HostHandler {
     return {};
   }
 
-  /// For the core, which is not at work, to be there for the player.
-  void WaitUntilBack(Core& core, const Player& player) {
+  /// Of the player's core no thread has anything now, but it may be away.
+  void AwaitCore(Player& player) {
+    Core& core = player.core;
     core.busy_until = core.cpu.WhenBack(clock_.now());
-    if (options_.trail == nullptr || core.busy_until == kNever) return;
+    if (options_.trail == nullptr || core.busy_until == clock_.now()) return;
+    if (core.busy_until == kNever) return;
+    core.busy_step =
+        options_.trail->Push(core.busy_until, StepBeforeLook(player), TimeCause::kStopped);
+  }
+
+  /// The trail's step at which the player can look now, its core being there.
+  StepId StepBeforeLook(const Player& player) {
+    // Another thread may have had the core, or it was away.
+    const StepId free = player.core.busy_step;
     const bool is_late = options_.trail->step(player.due_step).at < clock_.now();
-    core.busy_step = options_.trail->Push(
-        core.busy_until, is_late ? core.busy_step : player.due_step, TimeCause::kStopped);
+    return options_.trail->Push(clock_.now(), is_late ? free : player.due_step, TimeCause::kOther);
   }
 
   Status LookNow(Player& player) {
     HostThread& thread = player.thread;
-    if (options_.trail != nullptr) {
-      // Another thread may have had the core.
-      const StepId free = player.core.busy_step;
-      const bool is_late = options_.trail->step(player.due_step).at < clock_.now();
-      thread.BeginAt(
-          options_.trail->Push(clock_.now(), is_late ? free : player.due_step, TimeCause::kOther));
-    }
+    if (options_.trail != nullptr) thread.BeginAt(StepBeforeLook(player));
     bool has_found = true;
     if (!std::exchange(player.is_started, true)) {
       thread.Start(*player.executor);

@@ -36,10 +36,10 @@ struct VirtualHostsOptions {
   uint64_t seed = 1;  ///< of preemptions
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
-  /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
-  std::function<void(VirtualStep)> done = {};
   /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
   TimeTrail* trail = nullptr;
+  /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
+  std::function<void(VirtualStep)> done = {};
 };
 
 /// Times count from the start of the clock.

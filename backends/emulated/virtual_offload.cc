@@ -23,11 +23,11 @@ namespace {
 
 constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
 
-/// What a node's host is writing.
+/// What a host is writing into rings that are used again.
 struct Rearming {
   Picoseconds until = 0;
   nic::QueueFeed::Count count;
-  StepId step = kFirstStep;  ///< of the trail: what made it begin
+  StepId step = 0;  // of the trail: when it began
 };
 
 /// A group, its queues, and how far it is.
@@ -37,9 +37,9 @@ struct RunningGroup {
   std::vector<std::span<std::byte>> buffers;
   std::array<MessageBuffers, 1> transfers;
   std::optional<ArmedGroup> armed;
-  std::vector<bool> is_done;  // by node, as the next
-  std::vector<Rearming> rearming;
-  size_t left = 0;  // nodes
+  std::vector<bool> is_done;       // by node
+  std::vector<Rearming> rearming;  // by node
+  size_t left = 0;                 // nodes
 };
 
 /// One run of several groups: arm, start, let time pass, check.
@@ -89,11 +89,12 @@ class VirtualRun final : private TimeHandler {
     std::vector<CqEvent> events;
     while (left_ != 0) {
       const bool is_busy = fabric_.RunSome(kSteps, &events);
-      const bool has_events = !events.empty() || !rearmed_.empty();
+      const bool has_rearmed = !rearmed_.empty();
       for (const CqEvent& event : events) PREPOST_RETURN_IF_ERROR(TakeEvent(event));
-      for (const Member& member : rearmed_) PREPOST_RETURN_IF_ERROR(EndRearming(member));
-      rearmed_.clear();
-      if (!is_busy && !has_events && left_ != 0) return Stuck();
+      for (const Member& member : std::exchange(rearmed_, {})) {
+        PREPOST_RETURN_IF_ERROR(EndRearming(member));
+      }
+      if (!is_busy && events.empty() && !has_rearmed && left_ != 0) return Stuck();
       if (events.empty()) PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
     }
     return {};
@@ -136,6 +137,7 @@ class VirtualRun final : private TimeHandler {
   }
 
  private:
+  enum What : uint32_t { kStartDue, kRearmedDue };
   /// A node of a group.
   struct Member {
     uint32_t group = 0;
@@ -228,25 +230,50 @@ class VirtualRun final : private TimeHandler {
         fabric_.engine().doorbells_until(groups_[index].HostOf(id));
   }
 
-  enum What : uint32_t { kStartDue, kRearmedDue };
-
+  /// A group is to start, or a host has written what it was at.
   void OnTime(const TimedEvent& event) override {
-    const auto group = static_cast<uint32_t>(event.value);
-    if (event.what == kStartDue) {
-      if (options_.trail != nullptr)
-        options_.trail->BeginHost(options_.trail->StartAt(clock_.now()));
-      return StartGroup(group);
+    if (event.what == kRearmedDue) {
+      rearmed_.push_back(
+          {static_cast<uint32_t>(event.value >> 32), NodeId(static_cast<uint32_t>(event.value))});
+      return clock_.Hold();
     }
-    rearmed_.push_back({group, NodeId(static_cast<uint32_t>(event.value >> 32))});
-    clock_.Hold();
+    if (options_.trail != nullptr) options_.trail->BeginHost(options_.trail->StartAt(clock_.now()));
+    StartGroup(static_cast<uint32_t>(event.value));
   }
 
-  Status EndRearming(const Member& member) {
-    if (TimeTrail* const trail = options_.trail) {
-      const StepId begin = running_[member.group].rearming[member.node.index()].step;
-      trail->BeginHost(trail->Push(clock_.now(), begin, TimeCause::kRearm));
+  Status TakeEvent(const CqEvent& event) {
+    const size_t host = event.node.index();
+    if (options_.trail != nullptr)
+      options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
+    if (event.cqn != 0) return TakeEvent(node_of_cq_[host][event.cqn - NicState::kFirstCqn], {});
+    // Something is wrong at this NIC: whose it is they know themselves.
+    const std::vector<nic::ErrorEvent> errors = fabric_.device(event.node).TakeErrors();
+    for (const Member& member : nodes_at_[host]) {
+      PREPOST_RETURN_IF_ERROR(TakeEvent(member, errors));
     }
-    return TakeEvent(member, {});
+    return {};
+  }
+
+  Status TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
+    RunningGroup& group = running_[member.group];
+    if (group.is_done[member.node.index()] || (errors.empty() && Rearms(member))) return {};
+    const Result<bool> done = group.armed->nodes()[member.node.index()].TakeEvents(errors);
+    if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
+    if (!*done) return {};
+    group.is_done[member.node.index()] = true;
+    if (options_.trail != nullptr)
+      options_.trail->End(member.group, member.node, options_.trail->host_step());
+    result_.groups[member.group].nodes[member.node.index()].completion = clock_.now();
+    if (--group.left != 0) return {};
+    --left_;
+    for (const uint32_t next : after_[member.group]) {
+      if (groups_[next].start <= clock_.now()) {
+        StartGroup(next);
+      } else {
+        clock_.Schedule(groups_[next].start, *this, {.value = next, .what = kStartDue});
+      }
+    }
+    return {};
   }
 
   /// True while the host is at work on what it will have written then. What becomes free meanwhile, it
@@ -267,48 +294,21 @@ class VirtualRun final : private TimeHandler {
       return false;
     }
     it.until = After(clock_.now(), cost);
+    if (options_.trail != nullptr) it.step = options_.trail->host_step();
     clock_.Schedule(
         it.until, *this,
-        {.value = uint64_t{member.node.value} << 32 | member.group, .what = kRearmedDue});
-    if (options_.trail != nullptr) it.step = options_.trail->host_step();
+        {.value = uint64_t{member.group} << 32 | member.node.value, .what = kRearmedDue});
     result_.groups[member.group].nodes[member.node.index()].rearming += cost;
     return true;
   }
 
-  Status TakeEvent(const CqEvent& event) {
-    const size_t host = event.node.index();
-    if (options_.trail != nullptr)
-      options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
-    if (event.cqn != 0) return TakeEvent(node_of_cq_[host][event.cqn - NicState::kFirstCqn], {});
-    // Something is wrong at this NIC: whose it is they know themselves.
-    const std::vector<nic::ErrorEvent> errors = fabric_.device(event.node).TakeErrors();
-    for (const Member& member : nodes_at_[host]) {
-      PREPOST_RETURN_IF_ERROR(TakeEvent(member, errors));
+  Status EndRearming(const Member& member) {
+    if (options_.trail != nullptr) {
+      const StepId begin = running_[member.group].rearming[member.node.index()].step;
+      options_.trail->BeginHost(
+          options_.trail->Push(clock_.now(), begin, TimeCause::kPost, kNoMessage));
     }
-    return {};
-  }
-
-  Status TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
-    RunningGroup& group = running_[member.group];
-    if (group.is_done[member.node.index()]) return {};
-    if (errors.empty() && Rearms(member)) return {};
-    const Result<bool> done = group.armed->nodes()[member.node.index()].TakeEvents(errors);
-    if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
-    if (!*done) return {};
-    group.is_done[member.node.index()] = true;
-    if (options_.trail != nullptr)
-      options_.trail->End(member.group, member.node, options_.trail->host_step());
-    result_.groups[member.group].nodes[member.node.index()].completion = clock_.now();
-    if (--group.left != 0) return {};
-    --left_;
-    for (const uint32_t next : after_[member.group]) {
-      if (groups_[next].start <= clock_.now()) {
-        StartGroup(next);
-      } else {
-        clock_.Schedule(groups_[next].start, *this, {.value = next, .what = kStartDue});
-      }
-    }
-    return {};
+    return TakeEvent(member, {});
   }
 
   /// The first group that is not through.
@@ -342,8 +342,8 @@ class VirtualRun final : private TimeHandler {
   std::vector<std::vector<Member>> nodes_at_;       // by host
   std::vector<std::vector<Member>> node_of_cq_;     // by host, by number from the first on
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
-  size_t left_;                                     // groups
   std::vector<Member> rearmed_;                     // their time has come
+  size_t left_;                                     // groups
   bool can_report_ = true;                          // the whole queue program is there
   VirtualOffloads result_;
 };

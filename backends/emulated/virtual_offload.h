@@ -5,8 +5,8 @@
 // per block, checked on delivery. All that it tells is modelled.
 //
 // Hosts do what they do in a real run: arm, ring, and wait for the final completion. They see an event
-// when it comes, and take what `rearm` says to write rings again. Several
-// groups may go at once, each with its own queues and memory, and share NICs and links.
+// when it comes, and take what `rearm` says to write rings again. Several groups may go at once,
+// each with its own queues and memory, and share NICs and links.
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 

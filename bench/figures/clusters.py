@@ -105,7 +105,7 @@ def draw_group(rows):
                 curve(panel, rows, profile, message, algorithm, lambda row: int(row["message_bytes"]) * 8 / float(row["cpu_us"]) / 1e3)
             panel.set_title(f"{profile}, {style.bytes_text(message)}")
             style.log_axis(panel.xaxis, [n for n in sizes if n & (n - 1) == 0][:: 1 if len(sizes) < 6 else 2])
-            panel.set_ylim(0)
+            style.from_zero(panel)
         axes[1][column].set_xlabel("nodes")
     for row in axes:
         row[0].set_ylabel("bandwidth, Gbit/s")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All figures, in the page's order."""
-from . import blocks, clusters, messages, schedules, waiting
+from . import blocks, chain256, clusters, messages, noise, offload, racks, schedules, waiting, windows
 
-FIGURES = [*schedules.FIGURES, *clusters.FIGURES, *blocks.FIGURES, *messages.FIGURES, *waiting.FIGURES]
+FAMILIES = (schedules, clusters, chain256, blocks, messages, waiting, offload, noise, windows, racks)
+FIGURES = [figure for family in FAMILIES for figure in family.FIGURES]

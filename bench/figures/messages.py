@@ -29,7 +29,7 @@ def draw(rows_):
             style.line(panel, [int(row["nodes"]) for row in found], [rate(row, side) / 1e3 for row in found], index, profile)
         panel.set_title(f"1 byte, {title}")
         panel.set_xlabel("nodes")
-        panel.set_ylim(0)
+        style.from_zero(panel)
         panel.set_xticks([2, 4, 8, 16])
     axes[0][0].set_ylabel("thousand messages / s")
     style.legend_below(figure, axes[0][0])

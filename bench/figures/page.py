@@ -23,7 +23,7 @@ def claims_table(claims):
 
 def block(figure, rows, claims, has_picture):
     """What stands on the page for a figure."""
-    parts = []
+    parts = [f'<a id="{figure.name}"></a>\n']
     if has_picture:
         parts.append(f"![{figure.name}](images/figures/{figure.name}.svg)\n")
     parts.append(f"*{figure.note()[0].upper()}{figure.note()[1:]}. {figure.caption}* ([data](../bench/figures/data/{figure.name}.csv))\n")

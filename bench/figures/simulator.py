@@ -84,6 +84,13 @@ class Run:
 
 
 @dataclasses.dataclass(frozen=True)
+class Workload:
+    """What `prepost simulate --workload` is told."""
+    text: str  # of the file
+    profile: Profile
+
+
+@dataclasses.dataclass(frozen=True)
 class Fared:
     """How one executor fared, in picoseconds."""
     completion: int
@@ -182,12 +189,17 @@ class Simulator:
                 arguments += ["--wait", run.wait]
             if run.topology:
                 arguments += ["--topology", self._file("-topology.json", run.topology)]
-            answer = json.loads(self._output(*arguments, *run.flags))
-            wanted = json.loads(run.profile.text())["name"]
-            if answer.get("modelled") is not True or answer["profile"]["name"] != wanted:
-                raise CommandFailed(f"{run}: the answer does not say that it is modelled, with {wanted}")
+            answer = self._answer(run.profile, *arguments, *run.flags)
             return Result(run, answer, fared(answer.get("offload")), fared(answer.get("cpu")))
         return self._memo(run, make)
+
+    def _answer(self, profile, *arguments):
+        """What a simulation prints, if it says that it is modelled, and with which profile."""
+        answer = json.loads(self._output(*arguments))
+        wanted = json.loads(profile.text())["name"]
+        if answer.get("modelled") is not True or answer["profile"]["name"] != wanted:
+            raise CommandFailed(f"{' '.join(map(str, arguments))}: the answer does not say that it is modelled, with {wanted}")
+        return answer
 
     def _all(self, function, items):
         """In their order, on all cores."""
@@ -201,6 +213,13 @@ class Simulator:
 
     def simulate(self, runs):
         return self._all(self._simulate, runs)
+
+    def workloads(self, workloads):
+        """`prepost simulate --workload` of each, as JSON."""
+        def one(workload):
+            return self._answer(workload.profile, "simulate", "--workload", self._file("-workload.json", workload.text), "--profile",
+                                self._file("-profile.json", workload.profile.text()), "--json")
+        return self._all(lambda workload: self._memo(workload, lambda: one(workload)), workloads)
 
     def stats(self, plans):
         """`prepost stats --json` of each; a plan with a topology beside it."""

@@ -47,6 +47,11 @@ def line(axes, x, y, index, label, **rest):
     axes.plot(x, y, **{"color": colour, "marker": marker, "label": label, **rest})
 
 
+def from_zero(axes):
+    """The y axis from 0 to a little above the highest point."""
+    axes.set_ylim(0, 1.06 * axes.dataLim.y1)
+
+
 def bytes_text(value, _position=None):
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if value >= size:
@@ -101,4 +106,9 @@ def svg(figure_, note, description):
     plt.close(figure_)
     text = out.getvalue().decode()
     text = re.sub(r"<!-- Created with matplotlib.*?-->\n", "", text)
-    return "\n".join(line_.rstrip() for line_ in text.splitlines()) + "\n"
+    # Ids by their order: some of matplotlib's hang on addresses.
+    names = {name: f"i{index}" for index, name in enumerate(dict.fromkeys(re.findall(r'id="([A-Za-z][0-9a-f]{10})"', text)))}
+    text = re.sub(r"\b[A-Za-z][0-9a-f]{10}\b", lambda found: names.get(found[0], found[0]), text)
+    # Hundredths of a point are enough for places.
+    text = re.sub(r"(?<=[ \"(,])(-?[1-9]\d*)\.(\d{3,})(?=[ \",)])", lambda found: f"{float(found[0]):.2f}", text)
+    return "\n".join(line_.strip() for line_ in text.splitlines()) + "\n"

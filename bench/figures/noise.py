@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delays: one preemption of a relay (the paper's observation), and random ones on every relay (Basin and others')."""
+from . import data, style
+from .claims import PUSHING, Statement
+from .figure import Figure
+from .simulator import KiB, MiB, Plan, Profile, Run, no_costs
+
+# One delay of 100 us, at many moments of the transfer.
+DELAY_US = 100
+CASES = [(algorithm, nodes) for algorithm in ("binomial_pipeline", "chain") for nodes in (4, 16, 64)]
+MOMENTS = 40
+RELAY = 1
+COSTS = {"none": no_costs("fractus"), "profile": Profile("fractus")}
+BLOCKS = 64
+BLOCK_US = 83.88608  # 1 MiB at 100 Gbit/s
+
+
+def delay_plan(algorithm, nodes):
+    return Plan(nodes, BLOCKS * MiB, algorithm=algorithm, ready="window=1", send_window="1")
+
+
+def at_us(moment):
+    """Over three block times, when about half of the blocks have come to node 1."""
+    return f"{BLOCK_US * (BLOCKS / 2 + 3 * moment / MOMENTS):.3f}"
+
+
+def delay_rows(simulator, quick):
+    cases, moments = (CASES[:1], (4, 20)) if quick else (CASES, range(MOMENTS))
+    cases = [(costs, *case) for costs in COSTS for case in cases]
+    plain = simulator.simulate([Run(delay_plan(*case), COSTS[costs], wait="polling") for costs, *case in cases])
+    results = iter(simulator.simulate([Run(delay_plan(*case), COSTS[costs], wait="polling",
+                                           flags=("--delay", f"node={RELAY},at={at_us(moment)}us,for={DELAY_US}us")) for costs, *case in cases for moment in moments]))
+    rows = []
+    for (costs, algorithm, nodes), before in zip(cases, plain):
+        for moment in moments:
+            after = next(results)
+            rows.append({"clock": "modelled", "profile": "fractus", "costs": costs, "algorithm": algorithm, "nodes": nodes, "at_us": at_us(moment),
+                         "cpu_longer_us": signed(after.cpu.completion - before.cpu.completion),
+                         "offload_longer_us": signed(after.offload.completion - before.offload.completion)})
+    return rows
+
+
+def signed(picoseconds):
+    return ("-" if picoseconds < 0 else "") + data.microseconds(abs(picoseconds))
+
+
+def draw_delay(rows):
+    figure, axes = style.figure(2, 2, sharey=True, sharex=True, height=2.3)
+    for line, costs, title in ((axes[0], "none", "hosts that take no time"), (axes[1], "profile", "the profile's hosts")):
+        for panel, algorithm in zip(line, ("binomial_pipeline", "chain")):
+            for index, nodes in enumerate((4, 16, 64)):
+                found = data.select(rows, costs=costs, algorithm=algorithm, nodes=nodes)
+                style.line(panel, [float(row["at_us"]) for row in found], [float(row["cpu_longer_us"]) for row in found], index, f"CPU-driven, {nodes} nodes",
+                           markersize=6 - 2 * index, markevery=2)
+            panel.axhline(0, color=style.BLACK, linestyle="--", label="preposted, all")
+            panel.set_title(f"{style.SCHEDULES[algorithm][0]}, {title}")
+        line[0].set_ylabel("completion later by, us")
+    for panel in axes[1]:
+        panel.set_xlabel("when node 1 stops for 100 us, us after the start")
+    style.legend_below(figure, axes[0][0])
+    return figure
+
+
+SOAKED = ("Node 1 is ahead here: a relay's own work makes the links further down the slower ones, so blocks have piled up behind it that soak up a part of its delay. "
+          "With hosts that take no time (above) nothing does.")
+
+
+def delay_claims(rows):
+    c12 = Statement("C12", "a preemption of a relay by 100 us stalls the sender's next step as long; offload would mitigate it", f"{PUSHING}, 5.2.1")
+    for costs, high, name in (("none", 100, "hosts that take no time"), ("profile", 105, "the profile's hosts")):
+        for algorithm, nodes in CASES:
+            found = data.select(rows, costs=costs, algorithm=algorithm, nodes=nodes)
+            worst = max(float(row["cpu_longer_us"]) for row in found)
+            yield c12.between(f"{style.SCHEDULES[algorithm][0]}, n = {nodes}, {name}, CPU-driven: the worst of {len(found)} moments", 93, high, worst, "us later",
+                              why=SOAKED if costs == "profile" and algorithm == "chain" and nodes > 4 else "")
+    preposted = max(abs(float(row["offload_longer_us"])) for row in rows)
+    yield c12.near(f"all {len(rows)} cases, preposted", 0, preposted, 0, "us later")
+
+
+# Random delays of all hosts.
+NODES = (2, 4, 8, 16, 32, 64, 128, 256)
+RATE, LENGTH = 300, "100us"
+SEEDS = (1, 2, 3)
+RANDOM = ("binomial_pipeline", "chain", "binomial_tree")
+NOISY = Profile("fractus", (("host.preemption.rate", RATE), ("host.preemption.length", LENGTH), ("host.preemption.lengths", "exponential")))
+
+
+def random_rows(simulator, quick):
+    cases = [(algorithm, nodes) for algorithm in RANDOM for nodes in (NODES[:3] if quick else NODES)]
+    plans = [Plan(nodes, 64 * MiB, 256 * KiB, algorithm, ready="window=1", send_window="1") for algorithm, nodes in cases]
+    runs = [[Run(plan, Profile("fractus"))] + [Run(plan, NOISY, "cpu", seed=seed) for seed in SEEDS] for plan in plans]
+    results = iter(simulator.simulate([run for group in runs for run in group]))
+    rows = []
+    for (algorithm, nodes), group in zip(cases, runs):
+        plain, *noisy = [next(results) for _ in group]
+        times = [result.cpu.completion for result in noisy]
+        rows.append({"clock": "modelled", "profile": "fractus", "algorithm": algorithm, "nodes": nodes, "offload_us": data.microseconds(plain.offload.completion),
+                     "cpu_us": data.microseconds(plain.cpu.completion), "cpu_delayed_mean_us": data.microseconds(sum(times) // len(times)),
+                     "cpu_delayed_min_us": data.microseconds(min(times)), "cpu_delayed_max_us": data.microseconds(max(times))})
+    return rows
+
+
+def gbits(row, column):
+    return 64 * MiB * 8 / float(row[column]) / 1e3
+
+
+def draw_random(rows):
+    figure, axes = style.figure(1, 3, sharey=True)
+    for panel, algorithm in zip(axes[0], RANDOM):
+        found = data.select(rows, algorithm=algorithm)
+        x = [int(row["nodes"]) for row in found]
+        for index, (column, label) in enumerate((("offload_us", "preposted (with or without delays)"), ("cpu_us", "CPU-driven, no delays"),
+                                                 ("cpu_delayed_mean_us", "CPU-driven, delays"))):
+            style.line(panel, x, [gbits(row, column) for row in found], index, label)
+        panel.fill_between(x, [gbits(row, "cpu_delayed_max_us") for row in found], [gbits(row, "cpu_delayed_min_us") for row in found], color=style.GREEN, alpha=0.25,
+                           linewidth=0)
+        style.log_axis(panel.xaxis, NODES[::2])
+        panel.set_title(style.SCHEDULES[algorithm][0])
+        panel.set_xlabel("nodes")
+    axes[0][0].set_ylabel("bandwidth, Gbit/s")
+    axes[0][0].set_ylim(0, 100)
+    style.legend_below(figure, axes[0][0])
+    return figure
+
+
+def random_claims(rows):
+    basin = Statement("relay delays", "over relays with random delays throughput falls with the number of nodes", "Basin and others, as RDMC cites them")
+    for algorithm in ("binomial_pipeline", "chain"):
+        share = {nodes: float(row["cpu_us"]) / float(row["cpu_delayed_mean_us"]) for nodes in NODES for row in [data.one(rows, algorithm=algorithm, nodes=nodes)]}
+        yield basin.holds(f"{style.SCHEDULES[algorithm][0]}: bandwidth with delays / without, n = 4, 16, 64, 256", "falls each time",
+                          ", ".join(f"{share[nodes]:.2f}" for nodes in (4, 16, 64, 256)), share[4] > share[16] > share[64] > share[256])
+    found = {algorithm: gbits(data.one(rows, algorithm=algorithm, nodes=256), "cpu_delayed_mean_us") for algorithm in RANDOM}
+    robust = Statement("relay delays", "the pipeline is robust against delays (its analysis allows each step some)", f"{PUSHING}, 4.5")
+    yield robust.holds("n = 256, with delays: pipeline, chain, tree", "the pipeline above both", ", ".join(f"{found[algorithm]:.1f}" for algorithm in RANDOM) + " Gbit/s",
+                       found["binomial_pipeline"] > max(found["chain"], found["binomial_tree"]),
+                       why="Strictly in order, with one credit and one send at a time, each of a node's log2 n neighbours holds it up in turn, so with 300 preemptions/s on each of "
+                           "256 hosts somebody is late in most steps, and all wait. In the chain only who is behind does.")
+
+
+FIGURES = [
+    Figure("delay", "fractus", "One preemption: the host of node 1 stands still for 100 us, at 40 moments over three block times of 84 us, when it has half of the blocks. 64 MiB in "
+           "blocks of 1 MiB, hosts poll. The delay costs what is left of it when the host would have had something to do.",
+           delay_rows, ("costs", "algorithm", "nodes", "at_us"), draw_delay, None, delay_claims),
+    Figure("relay-delays", "fractus", f"Bandwidth against the number of nodes with random delays of all hosts: {RATE} preemptions per second and core, exponential, 100 us in the mean "
+           "(3 % of the time). 64 MiB in blocks of 256 KiB; mean and range of 3 seeds. Preposted queues do not notice hosts.",
+           random_rows, ("algorithm", "nodes"), draw_random, None, random_claims),
+]

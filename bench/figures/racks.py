@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Racks: how often a block crosses between them, and what an oversubscribed uplink makes of it."""
+import json
+import random
+
+from . import data, style
+from .claims import EARLIER, PUSHING, Statement
+from .figure import Figure
+from .simulator import MiB, Plan, Profile, Run
+
+RACKS, HOSTS, BLOCKS = 4, 4, 64
+NODES = RACKS * HOSTS
+ORDERS = 20
+
+
+def topology(oversubscription=1):
+    return json.dumps({"format": "prepost.topology", "version": "1.0", "name": f"{RACKS} racks of {HOSTS}, {oversubscription}:1", "host_rate": "54.5Gbit/s",
+                       "up_rate": f"{54.5 * HOSTS / oversubscription:g}Gbit/s", "rack_latency": "1us", "core_latency": "1.4us",
+                       "racks": [{"name": name, "hosts": f"{name}[1-{HOSTS}]"} for name in "abcd"[:RACKS]]})
+
+
+def random_order(seed):
+    others = list(range(1, NODES))
+    random.Random(seed).shuffle(others)
+    return ",".join(map(str, [0, *others]))
+
+
+CONTIGUOUS = ("binomial_pipeline", "chain", "binomial_tree", "sequential", "rack_chain", "rack_hybrid", "rack_circulant")
+
+
+def plans(quick):
+    """(how it is placed, plan)"""
+    yield from (("racks together", Plan(NODES, BLOCKS * MiB, algorithm=algorithm, topology=topology())) for algorithm in CONTIGUOUS)
+    for algorithm in ("binomial_pipeline", "chain"):
+        for seed in range(1, 3 if quick else ORDERS + 1):
+            yield f"random {seed}", Plan(NODES, BLOCKS * MiB, algorithm=algorithm, topology=topology(), order=random_order(seed))
+
+
+def count_rows(simulator, quick):
+    cases = list(plans(quick))
+    return [{"clock": "none", "algorithm": plan.algorithm, "placement": placement, "crossings_per_block": data.ratio(stats["topology"]["crossings"]["mean"]),
+             "busiest_uplink_blocks_per_block": data.ratio(max(rack["up"]["blocks"] for rack in stats["topology"]["racks"]) / BLOCKS)}
+            for (placement, plan), stats in zip(cases, simulator.stats([plan for _, plan in cases]))]
+
+
+def mean(rows, algorithm, column):
+    found = [float(row[column]) for row in rows if row["algorithm"] == algorithm and row["placement"].startswith("random")]
+    return sum(found) / len(found)
+
+
+def count_table(rows):
+    cells = [[row["algorithm"], row["placement"], row["crossings_per_block"], f"{float(row['busiest_uplink_blocks_per_block']):.3g}"]
+             for row in data.select(rows, placement="racks together")]
+    cells += [[algorithm, f"random, mean of {ORDERS}", f"{mean(rows, algorithm, 'crossings_per_block'):.4g}", f"{mean(rows, algorithm, 'busiest_uplink_blocks_per_block'):.3g}"]
+              for algorithm in ("binomial_pipeline", "chain")]
+    return ["schedule", "nodes are numbered", "crossings per block", "blocks out of the busiest rack, per block"], cells
+
+
+def count_claims(rows):
+    c20 = Statement("C20", "over a random overlay “half the data would traverse the TOR”; over a chain of rack leaders each block crosses each once", f"{EARLIER}, 3.1")
+
+    def together(algorithm, column="crossings_per_block"):
+        return float(data.one(rows, algorithm=algorithm, placement="racks together")[column])
+    for algorithm, expected in (("binomial_pipeline", 7.45), ("chain", 3), ("binomial_tree", 12), ("sequential", 12), ("rack_chain", 3), ("rack_hybrid", 3), ("rack_circulant", 3)):
+        yield c20.near(f"{algorithm}, racks together: crossings of 15 transfers per block", expected, together(algorithm), 0.001)
+    for algorithm in ("binomial_pipeline", "chain"):
+        yield c20.near(f"{algorithm}, random numbers, mean of {ORDERS}: 15 transfers, 12 of 15 others in another rack", 12, mean(rows, algorithm, "crossings_per_block"), 0.05)
+    for algorithm, expected in (("binomial_pipeline", 2.06), ("chain", 1), ("rack_chain", 1)):
+        yield c20.near(f"{algorithm}, racks together: blocks out of the busiest rack, per block", expected, together(algorithm, "busiest_uplink_blocks_per_block"), 0.01)
+
+
+OVERSUBSCRIPTIONS = (1, 2, 3.5, 8, 16)
+RUN = (("binomial_pipeline", "racks together"), ("binomial_pipeline", "random"), ("chain", "racks together"), ("rack_chain", "racks together"),
+       ("rack_hybrid", "racks together"), ("rack_circulant", "racks together"))
+
+
+def rate_rows(simulator, quick):
+    cases = [(algorithm, placement, over) for algorithm, placement in RUN for over in ((1, 3.5) if quick else OVERSUBSCRIPTIONS)]
+    runs = [Run(Plan(NODES, BLOCKS * MiB, algorithm=algorithm, topology=topology(over), order=random_order(1) if placement == "random" else ""), Profile("apt"),
+                topology=topology(over)) for algorithm, placement, over in cases]
+    return [{"clock": "modelled", "profile": "apt", "algorithm": algorithm, "placement": placement, "oversubscription": f"{over:g}",
+             "cpu_us": data.microseconds(result.cpu.completion), "offload_us": data.microseconds(result.offload.completion),
+             "bound_us": data.microseconds(round(result.json["bound_seconds"] * 1e12))} for (algorithm, placement, over), result in zip(cases, simulator.simulate(runs))]
+
+
+def draw_rate(rows):
+    figure, axes = style.figure(1, 1)
+    panel = axes[0][0]
+    for index, (algorithm, placement) in enumerate(RUN):
+        found = data.select(rows, algorithm=algorithm, placement=placement)
+        label = algorithm + (", random numbers" if placement == "random" else "")
+        style.line(panel, [float(row["oversubscription"]) for row in found], [BLOCKS * MiB * 8 / float(row["offload_us"]) / 1e3 for row in found], index, label)
+    style.log_axis(panel.xaxis, OVERSUBSCRIPTIONS, lambda value, _: f"{value:g}:1")
+    panel.set_xlabel("oversubscription of a rack's uplink")
+    panel.set_ylabel("bandwidth, Gbit/s, preposted")
+    style.from_zero(panel)
+    style.legend_below(figure, panel, columns=3)
+    return figure
+
+
+def rate_claims(rows):
+    def gbits(algorithm, over):
+        return BLOCKS * MiB * 8 / float(data.one(rows, algorithm=algorithm, placement="racks together", oversubscription=over)["offload_us"]) / 1e3
+    racks = Statement("racks", "with an oversubscribed ToR a hybrid that crosses each ToR once is better (described there, not built)", f"{PUSHING}, 4.3")
+    for over in ("3.5", "16"):
+        yield racks.holds(f"{over}:1: rack_circulant beside the binomial pipeline", "faster", f"{gbits('rack_circulant', over):.1f} and {gbits('binomial_pipeline', over):.1f} Gbit/s",
+                          gbits("rack_circulant", over) > gbits("binomial_pipeline", over))
+    yield racks.holds("1:1: the binomial pipeline beside rack_chain", "faster", f"{gbits('binomial_pipeline', '1'):.1f} and {gbits('rack_chain', '1'):.1f} Gbit/s",
+                      gbits("binomial_pipeline", "1") > gbits("rack_chain", "1"))
+
+
+FIGURES = [
+    Figure("crossings", "", f"How often a block crosses between racks: {NODES} nodes in {RACKS} racks of {HOSTS}, {BLOCKS} blocks (`prepost stats --topology`).",
+           count_rows, ("algorithm", "placement"), None, count_table, count_claims),
+    Figure("racks", f"apt, with {RACKS} racks of {HOSTS}", f"Bandwidth against the oversubscription of the racks' uplinks; {NODES} nodes, {BLOCKS} MiB, blocks of 1 MiB, preposted.",
+           rate_rows, ("algorithm", "placement", "oversubscription"), draw_rate, None, rate_claims),
+]

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/figures: COMMAND SOURCE-FOLDER.
+
+The committed page, pictures and data belong together, and every statement of a paper agrees or has its reason; damage to any of them is noticed.
+A few small cases of figures are run again: their rows are the committed ones, to the letter, so a change of the model without new figures shows.
+The same data give the same pictures, byte for byte."""
+import csv
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+DATA, PICTURES = SOURCE / "bench" / "figures" / "data", SOURCE / "docs" / "images" / "figures"
+AGAIN = ["skew", "structure", "latency", "block-size", "one-byte", "waiting", "core-direct", "offload-map", "delay", "windows", "crossings", "racks"]
+AS_NEW = "the model gives other times than the committed figures have: if it should, run scripts/figures and read the difference"
+
+
+def figures(*arguments):
+    return subprocess.run([SOURCE / "scripts" / "figures", *map(str, arguments)], capture_output=True, text=True, timeout=280)
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class Committed(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.out = pathlib.Path(self.folder.name)
+        self.addCleanup(self.folder.cleanup)
+
+    def copy(self):
+        shutil.copytree(DATA, self.out / "data")
+        shutil.copytree(PICTURES, self.out / "images" / "figures")
+        shutil.copy(SOURCE / "docs" / "figures.md", self.out / "figures.md")
+
+    def damaged(self, path, pattern, replacement):
+        """What --check says when the first `pattern` in this file is another text."""
+        file = self.out / path
+        text = file.read_text()
+        new = re.sub(pattern, replacement, text, count=1)
+        self.assertNotEqual(text, new)
+        file.write_text(new)
+        done = figures("--check", "--out", self.out)
+        self.assertEqual(done.returncode, 1, done)
+        file.write_text(text)
+        return done.stderr
+
+    def test_belongs_together(self):
+        done = figures("--check")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_damage_is_noticed(self):
+        self.copy()
+        self.assertEqual(figures("--check", "--out", self.out).returncode, 0)
+        # A time of C2 and C4: the claims no longer hold, the page is not of these data, nor is the picture.
+        said = self.damaged("data/schedules.csv", r"(binomial_pipeline,8,256),258,", r"\1,268,")
+        self.assertIn("C4, n = 8, k = 256", said)
+        self.assertIn("figures.md does not have what the data say", said)
+        self.assertIn("schedules.svg is not of the data", said)
+        self.assertIn("does not have what the data say", self.damaged("figures.md", r"\| yes \|", "| **no** |"))
+        self.assertIn("latency.svg is not of the data", self.damaged("images/figures/latency.svg", "sha256 .", "sha256 x"))
+        # A difference that is gone, but whose reason still stands there.
+        self.assertIn("a reason for a difference is given", self.damaged("data/copies.csv", r"(binomial_pipeline,512),[\d.]+,", r"\1,358000,"))
+        (self.out / "data" / "left-over.csv").write_text("a\n1\n")
+        self.assertIn("left-over.csv belongs to no figure", figures("--check", "--out", self.out).stderr)
+
+    def test_same_data_same_pictures(self):
+        self.copy()
+        done = figures("--from-data", "--out", self.out, "--only", "schedules", "--only", "offload-map")
+        self.assertEqual(done.returncode, 0, done)
+        for name in ("schedules", "offload-map"):
+            picture = (self.out / "images" / "figures" / f"{name}.svg").read_text()
+            self.assertIn("modelled, profile fractus", picture)
+            self.assertTrue(picture == (PICTURES / f"{name}.svg").read_text(), f"{name}.svg is drawn otherwise than the committed one")
+
+
+class Again(unittest.TestCase):
+    def test_small_cases_are_the_committed_rows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = figures("--quick", "--out", folder, "--command", COMMAND, *(word for name in AGAIN for word in ("--only", name)))
+            self.assertEqual(done.returncode, 0, done)
+            for name in AGAIN:
+                found, committed = rows(pathlib.Path(folder, "data", f"{name}.csv")), rows(DATA / f"{name}.csv")
+                self.assertGreater(len(found), 1, name)
+                for row in found:
+                    self.assertTrue(row in committed, f"{name}: {row}: {AS_NEW}")
+
+
+class Words(unittest.TestCase):
+    def test_wrong_use(self):
+        for arguments, expected in (((["--only", "nothing"]), "there is no figure 'nothing', there are: schedules, "), (["--quick"], "--quick needs --out")):
+            done = figures(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(expected, done.stderr)
+
+    def test_failing_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = figures("--quick", "--out", folder, "--only", "skew", "--command", "/bin/false")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("figures: /bin/false compile", done.stderr)
+
+
+unittest.main(argv=sys.argv[:1])
