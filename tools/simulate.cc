@@ -138,6 +138,8 @@ Status CheckFlags(const SimulateFlags& flags) {
     return {StatusCode::kUsage, "--delay is for hosts: preposted queues do not notice them"};
   if (flags.executor == "offload" && !flags.slow.preempt.empty())
     return {StatusCode::kUsage, "--preempt is for hosts: preposted queues do not notice it"};
+  if ((flags.causes || flags.trace.is_wanted()) && (flags.groups || !flags.workload.empty()))
+    return {StatusCode::kUsage, "--causes and --trace are for one multicast alone"};
   if (flags.executor == "cpu" && flags.lowering.given() != nullptr) {
     return {StatusCode::kUsage, fmt::format("{} is for preposted queues, --executor cpu has none",
                                             flags.lowering.given())};
