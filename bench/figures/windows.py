@@ -114,7 +114,8 @@ def claims(rows_):
         f"less than {DELAY_BLOCKS} block times later",
         f"less in all but {len(stalled)}; {later(worst):.1f} at most ({setting(worst)})",
         not stalled,
-        "Where nodes ran in step without the delay, it puts them out of step for good, and two senders share a port from then on.",
+        "A delay changes who meets whom from then on. Where nodes ran in step without it, it puts them out of step for good, and two"
+        " senders share a port.",
     )
     best = min(larger, key=beside_strict)
     faster = [row for row in larger if beside_strict(row) < 1]
