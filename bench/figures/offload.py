@@ -133,6 +133,7 @@ def heat(panel, rows, x, y, cell, norm):
                 va="center",
                 fontsize=6.5,
                 color="white" if abs(norm(value) - 0.5) > 0.35 else "black",
+                weight="bold" if value < 1 else "normal",
             )
     panel.set_xticks(range(len(columns)))
     panel.set_yticks(range(len(lines)))
@@ -296,7 +297,7 @@ FIGURES = [
         "offload-map",
         "fractus",
         "Beyond the paper: when offload pays. CPU-driven time / preposted time, 16 nodes, 16 MiB, by block size and noise; upper"
-        f" half: all counted; lower half: the run alone, as if all was armed before and nobody looked for the end. {COUNTED} Not counted"
+        f" half: all counted; lower half: the run alone, as if all was armed before and nobody looked for the end; bold: below 1. {COUNTED} Not counted"
         " on the CPU-driven side: receives that no credit grants (sequential, chains, trees), posted before the start, 100 ns each."
         " Noise:"
         " preemptions of 100 us, so many per second and core; CPU-driven hosts wait hybrid, means of 5 seeds. The credits are"
