@@ -3,7 +3,7 @@
 
 from . import data, style
 from .claims import EARLIER, PUSHING, Statement
-from .figure import Figure
+from .figure import MESSAGE_COSTS, Figure
 from .simulator import MiB, Plan, Profile, Run
 
 NODES, BLOCKS, FARTHEST = 4, 256, 3
@@ -168,7 +168,7 @@ FIGURES = [
         "stampede; its rate set to 35.1 Gbit/s",
         f"Table 1 of “Pushing Bytes”, the earlier version's figure 4: where the time of the farthest node goes, {NODES} nodes,"
         f" {BLOCKS} blocks of 1 MiB, binomial pipeline, ready window 1, hosts poll (`prepost simulate --causes`). Remote is what"
-        " comes before the node's first block.",
+        f" comes before the node's first block. {MESSAGE_COSTS}",
         rows,
         ("rate", "blocks", "executor", "node"),
         draw,

@@ -3,7 +3,7 @@
 
 from . import data, style
 from .claims import EARLIER, PUSHING, Statement
-from .figure import Figure, row_of
+from .figure import MESSAGE_COSTS, Figure, row_of
 from .simulator import KiB, MiB, Plan, Profile, Run
 
 MPI_SHORT_BYTES = 12 * KiB
@@ -304,7 +304,8 @@ FIGURES = [
     Figure(
         "latency",
         "fractus",
-        "RDMC's figure 4: time until all have the message, by algorithm. Blocks of 1 MiB. " + MPI_SAYS,
+        "RDMC's figure 4: time until all have the message, by algorithm; CPU-driven. Blocks of 1 MiB. Preposted times are in the"
+        f" data. {MESSAGE_COSTS} {MPI_SAYS}",
         fractus_rows,
         ("message_bytes", "algorithm", "nodes"),
         draw_fractus,
@@ -315,7 +316,7 @@ FIGURES = [
         "group-size",
         "fractus, sierra, stampede",
         "The earlier version's figures 7 to 10: bandwidth (message / time until all have it) against the size of the group, "
-        "CPU-driven. Preposted times are in the data. " + MPI_SAYS,
+        f"CPU-driven. Preposted times are in the data. {MESSAGE_COSTS} {MPI_SAYS}",
         group_rows,
         ("profile", "message_bytes", "algorithm", "nodes"),
         draw_group,

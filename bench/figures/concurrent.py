@@ -6,7 +6,7 @@ import random
 
 from . import data, style
 from .claims import EARLIER, PUSHING, Statement
-from .figure import Figure
+from .figure import MESSAGE_COSTS, Figure
 from .simulator import KiB, MiB, Plan, Profile, Run
 
 APT_RACKS = 7
@@ -229,8 +229,8 @@ FIGURES = [
         "concurrent",
         "fractus; apt spread over 7 racks",
         "RDMC's figure 10: aggregate bandwidth (all messages / time until all groups are complete) of overlapping groups, all"
-        " with the same members and another root each; CPU-driven. On Apt the members are spread over 7 racks behind uplinks of"
-        " 3.5:1 and numbered at random.",
+        " with the same members and another root each; CPU-driven; preposted ones are in the data. On Apt the members are"
+        f" spread over 7 racks behind uplinks of 3.5:1 and numbered at random. {MESSAGE_COSTS}",
         rows,
         ("profile", "message", "senders", "nodes"),
         draw,

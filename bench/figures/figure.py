@@ -4,6 +4,19 @@
 import dataclasses
 from collections.abc import Callable
 
+# Both sides with and without what the other one is not charged: columns, and what panels of them are called.
+PANELS = {
+    "cpu_us": "CPU-driven, as RDMC",
+    "cpu_no_message_costs_us": "CPU-driven, no costs per message",
+    "offload_us": "preposted, armed before",
+    "offload_counted_us": "preposted, arming and detection counted",
+}
+# For captions of figures with times of both, in which CPU-driven runs do as RDMC does.
+MESSAGE_COSTS = (
+    "CPU-driven times have RDMC's costs per message (`host.message_start`, `message_setup`), preposted ones have none, and neither"
+    " arming nor detection."
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Figure:

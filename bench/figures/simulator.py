@@ -77,6 +77,11 @@ def no_costs(name):
     return Profile(name, tuple(changes))
 
 
+def no_message_costs(profile):
+    """For CPU-driven times beside preposted ones: what RDMC does once per message is charged to CPU-driven hosts alone."""
+    return profile.but(host__message_start="0s", host__message_setup="0s")
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """What `prepost simulate` is told."""
@@ -106,6 +111,21 @@ class Fared:
     skew: int
     nodes: tuple
     json: dict
+
+    @property
+    def arming(self):
+        """Of a preposted run, before its time begins: the host with the most WQEs writes them."""
+        return picoseconds(self.json["arming_seconds"])
+
+    @property
+    def detection(self):
+        """Of a preposted run, after its time ends: a host sees the last completion."""
+        return picoseconds(self.json["detection_seconds"])
+
+    @property
+    def whole(self):
+        """Of a preposted run, with arming and detection."""
+        return self.arming + self.completion + self.detection
 
     def bandwidth(self, message_bytes):
         """Of the message, bit/s: the papers' measure, whatever the number of receivers."""

@@ -84,6 +84,16 @@ class Committed(unittest.TestCase):
         self.assertIn("schedules.svg is not of the data", said)
         self.assertIn("does not have what the data say", self.damaged("figures.md", r"\| yes \|", "| **no** |"))
         self.assertIn("latency.svg is not of the data", self.damaged("images/figures/latency.svg", "sha256 .", "sha256 x"))
+        # The delay costs a little more than its length: no tolerance is left.
+        self.assertIn(
+            "n = 16, CPU-driven, one delay",
+            self.damaged("data/windows.csv", r"(16,window=1,1,67,67,67),71\n", r"\1,71.2\n"),
+        )
+        # A case in which preposting does not pay even when all was armed before.
+        self.assertIn(
+            "armed before the message is there",
+            self.damaged("data/offload-map.csv", r"(chain,4194304,0,.*),1\.\d+,(\d\.\d+\n)", r"\1,0.999,\2"),
+        )
         # A difference that is gone, but whose reason still stands there.
         self.assertIn(
             "a reason for a difference is given",
@@ -91,6 +101,15 @@ class Committed(unittest.TestCase):
         )
         (self.out / "data" / "left-over.csv").write_text("a\n1\n")
         self.assertIn("left-over.csv belongs to no figure", figures("--check", "--out", self.out).stderr)
+
+    def test_ratios_are_of_the_times(self):
+        for name, cpu in (("offload-map", "cpu_mean_us"), ("offload-assumptions", "cpu_us")):
+            for row in rows(DATA / f"{name}.csv"):
+                run = float(row["offload_us"])
+                counted = run + float(row["arming_us"]) + float(row["detection_us"])
+                self.assertGreater(float(row["arming_us"]), 0, row)
+                self.assertAlmostEqual(float(row["ratio_armed_before"]), float(row[cpu]) / run, delta=1e-4, msg=row)
+                self.assertAlmostEqual(float(row["ratio_all_counted"]), float(row[cpu]) / counted, delta=1e-4, msg=row)
 
     def test_same_data_same_pictures(self):
         self.copy()
