@@ -200,10 +200,10 @@ Result<WakeUpTime> TimeWakeUp() {
   return WakeUpTime{.seconds = Summarise(std::move(seconds)).median, .samples = samples};
 }
 
-Preemptions CountPreemptions(std::chrono::milliseconds duration) {
+Preemptions CountPreemptions(std::chrono::nanoseconds duration) {
   constexpr auto kLeastNs = static_cast<uint64_t>(Preemptions::kLeast * 1e9);
   constexpr uint64_t kCheckNs = 50'000'000;
-  const auto duration_ns = static_cast<uint64_t>(duration.count()) * 1'000'000;
+  const auto duration_ns = static_cast<uint64_t>(duration.count());
   Preemptions found;
   double sum = 0;
   double squares = 0;

@@ -42,7 +42,7 @@ struct Preemptions {
   double seconds = 0;    ///< looked for so long
 };
 /// Looks for `duration`.
-Preemptions CountPreemptions(std::chrono::milliseconds duration);
+Preemptions CountPreemptions(std::chrono::nanoseconds duration);
 
 struct SocketTimes {
   double system_call = 0;  ///< seconds, of a send or a receive of one byte

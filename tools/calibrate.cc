@@ -91,7 +91,8 @@ Result<Measured> Measure(double look) {
     measured.sockets = *sockets;
   }
   const Ticker ticker("looking at the clock");
-  measured.preemptions = CountPreemptions(std::chrono::milliseconds(std::llround(look * 1000)));
+  measured.preemptions =
+      CountPreemptions(std::chrono::nanoseconds(static_cast<int64_t>(std::ceil(look * 1e9))));
   return measured;
 }
 
@@ -191,7 +192,7 @@ Json MakeProfile(Json base, const Measured& measured, const CalibrateFlags& flag
   return base;
 }
 
-void PrintTable(const Json& profile, std::ostream& out) {
+void PrintTable(const Json& profile, const Preemptions& found, std::ostream& out) {
   out << profile["cluster"].get<std::string>() << "\n";
   const auto text = [](const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.dump();
@@ -208,6 +209,10 @@ void PrintTable(const Json& profile, std::ostream& out) {
                            text(entry["lengths"]["value"]));
       }
     }
+  }
+  if (found.count == 0 && found.seconds > 0) {
+    out << fmt::format("  {:<20} {:>12} in {}\n", "host.preemption", "none",
+                       WriteLatency(Rounded(found.seconds)));
   }
 }
 
@@ -232,7 +237,7 @@ Status Run(const CalibrateFlags& flags) {
   if (!check.ok()) return check.status();
   PREPOST_RETURN_IF_ERROR(
       WriteFile(flags.output, [&](std::ostream& out) { out << profile.dump(2) << "\n"; }));
-  if (flags.output != "-") PrintTable(profile, std::cout);
+  if (flags.output != "-") PrintTable(profile, measured->preemptions, std::cout);
   return {};
 }
 

@@ -68,18 +68,17 @@ WayFound FoundCpu(const Simulation& it) {
 
 WayFound FoundPreposted(const Simulation& it) {
   WayFound way;
-  const uint64_t nodes = it.offload->nodes.size();
-  for (const auto& node : it.offload->nodes) {
-    way.requests_before += node.wqes;
-    way.doorbells += node.rings;
-    way.rearms += node.rearms;
-    way.latency_ns.push_back(Nanoseconds(node.completion));
-  }
-  way.wakeups = nodes + way.rearms;
-  way.completions_read = nodes + way.rearms;
-  way.arm_cpu_ns = static_cast<double>(way.requests_before) * it.profile.host.post_receive * 1e9;
+  for (const auto& node : it.offload->nodes) way.latency_ns.push_back(Nanoseconds(node.completion));
+  const PrepostedWork work = PrepostedWorkOf(it);
+  way.requests_before = work.posts_before;
+  way.requests_after = work.posts;
+  way.doorbells = work.doorbells;
+  way.wakeups = work.wakeups;
+  way.completions_read = work.completions;
+  way.rearms = work.rearms;
+  way.arm_cpu_ns = work.arming_seconds * 1e9;
   way.seen_ns = it.detection_seconds * 1e9;
-  way.host_cpu_ns = static_cast<double>(nodes) * it.profile.host.completion * 1e9;
+  way.host_cpu_ns = work.busy_seconds * 1e9;
   FillTimes(it.offload->completion, &way);
   return way;
 }

@@ -40,6 +40,14 @@ void GivenFlags::Remove(const std::string& flag) {
   std::erase_if(flags_, [&](const Flag& it) { return it.name == flag; });
 }
 
+std::vector<std::string> GivenFlags::ValuesOf(const std::string& flag) const {
+  std::vector<std::string> values;
+  for (const Flag& it : flags_) {
+    if (it.name == flag && !it.is_switch) values.push_back(it.value);
+  }
+  return values;
+}
+
 void GivenFlags::Set(const std::string& flag, const std::string& value) {
   Remove(flag);
   Add(flag, value);

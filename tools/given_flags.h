@@ -20,6 +20,8 @@ class GivenFlags {
 
   /// Takes `flag` ("--nodes") away.
   void Remove(const std::string& flag);
+  /// Those of `flag`; of "", the arguments that stand in their places.
+  std::vector<std::string> ValuesOf(const std::string& flag) const;
   /// In place of any that is there.
   void Set(const std::string& flag, const std::string& value);
   /// Besides those that are there.

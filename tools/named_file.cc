@@ -12,6 +12,8 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <sstream>
+#include <utility>
 
 #include "prepost/runtime/interrupt.h"
 #include "tools/replay_buffer.h"
@@ -72,6 +74,12 @@ std::map<std::string, OnceInput>& OnceInputs() {
   return inputs;
 }
 
+/// By path, what KeepInput() has read.
+std::map<std::string, std::string>& KeptInputs() {
+  static std::map<std::string, std::string> inputs;
+  return inputs;
+}
+
 Result<OnceInput*> OpenOnce(const std::string& path) {
   const bool is_stdin = path == kStandardStream;
   const auto [input, is_new] = OnceInputs().try_emplace(path, is_stdin);
@@ -94,6 +102,10 @@ std::string NameOfInput(const std::string& path) {
 Status WithInput(const std::string& path, const ReadFunction& read) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return CannotRead(path, EISDIR);
+  if (const auto kept = KeptInputs().find(path); kept != KeptInputs().end()) {
+    std::istringstream in(kept->second);
+    return read(in, NameOfInput(path));
+  }
   if (ComesOnce(path)) {
     const Result<OnceInput*> input = OpenOnce(path);
     if (!input.ok()) return input.status();
@@ -109,7 +121,7 @@ Status WithInput(const std::string& path, const ReadFunction& read) {
 }
 
 Status WithPreview(const std::string& path, const ReadFunction& read) {
-  if (!ComesOnce(path)) return WithInput(path, read);
+  if (!ComesOnce(path) || KeptInputs().contains(path)) return WithInput(path, read);
   const Result<OnceInput*> input = OpenOnce(path);
   if (!input.ok()) return input.status();
   ReplayBuffer& buffer = (*input)->buffer;
@@ -118,6 +130,17 @@ Status WithPreview(const std::string& path, const ReadFunction& read) {
   const Status status = read(in, NameOfInput(path));
   buffer.EndPreview();
   return status;
+}
+
+Status KeepInput(const std::string& path) {
+  if (!ComesOnce(path) || KeptInputs().contains(path)) return {};
+  std::ostringstream bytes;
+  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string&) -> Status {
+    if (in.peek() != std::istream::traits_type::eof()) bytes << in.rdbuf();
+    return {};
+  }));
+  KeptInputs()[path] = std::move(bytes).str();
+  return {};
 }
 
 Status WithText(const std::string& path, size_t bytes_max,

@@ -27,6 +27,11 @@ Status WithInput(const std::string& path,
 Status WithPreview(const std::string& path,
                    const std::function<Status(std::istream&, const std::string&)>& read);
 
+/// For a command that reads `path` often: where it comes only once it is read to its end and kept for
+/// the rest of the process, and the functions here give it again each time, then on any thread. No
+/// other thread may be here meanwhile.
+Status KeepInput(const std::string& path);
+
 /// Reads all of `path` ("-": stdin), at most `bytes_max`, and calls `read` with it and the name to
 /// use in messages.
 Status WithText(const std::string& path, size_t bytes_max,

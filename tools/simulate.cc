@@ -135,9 +135,11 @@ Status CheckFlags(const SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--wait", flags.wait, Words(kWaitModeNames)));
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   if (flags.executor == "offload" && !flags.delays.empty())
-    return {StatusCode::kUsage, "--delay is for hosts: preposted queues do not notice them"};
+    return {StatusCode::kUsage,
+            "--delay is for CPU-driven hosts: the model has no other host away"};
   if (flags.executor == "offload" && !flags.slow.preempt.empty())
-    return {StatusCode::kUsage, "--preempt is for hosts: preposted queues do not notice it"};
+    return {StatusCode::kUsage,
+            "--preempt is for CPU-driven hosts: the model has no other host away"};
   if ((flags.causes || flags.trace.is_wanted()) && (flags.groups || !flags.workload.empty()))
     return {StatusCode::kUsage, "--causes and --trace are for one multicast alone"};
   if (flags.executor == "cpu" && flags.lowering.given() != nullptr) {
@@ -336,7 +338,7 @@ Status CheckKeys(const std::vector<SweepAxis>& axes) {
   std::vector<std::string> keys;
   for (const std::string& name : FlagsWithValues(app)) keys.push_back(name.substr(2));
   for (const char* other :
-       {"sweep", "csv", "plot", "plot-y", "jobs", "profile", "set", "message"}) {
+       {"sweep", "csv", "plot", "plot-y", "jobs", "profile", "set", "message", "trace"}) {
     std::erase(keys, other);
   }
   for (const SweepAxis& axis : axes) {
@@ -417,6 +419,14 @@ Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
   return {};
 }
 
+/// What comes once is every row's.
+Status KeepInputs(const GivenFlags& row) {
+  for (const char* flag : {"", "--workload", "--topology", "--device-profile", "--rules"}) {
+    for (const std::string& path : row.ValuesOf(flag)) PREPOST_RETURN_IF_ERROR(KeepInput(path));
+  }
+  return {};
+}
+
 Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
   const Result<std::vector<SweepAxis>> axes = ParseAxes(flags, context->profile);
   if (!axes.ok()) return axes.status();
@@ -443,13 +453,14 @@ Status RunAll(const SimulateFlags& flags, SimulateContext* context) {
     if (!row.ok()) return row.status();
     PREPOST_RETURN_IF_ERROR(CheckFlags(**row));
     PREPOST_RETURN_IF_ERROR(ProfileFor(**row, context->profile).status());
+    if (!flags.sweep.plot.empty() && flags.sweep.plot_y == "skew" &&
+        ((*row)->groups || !(*row)->workload.empty())) {
+      return {StatusCode::kUsage,
+              "--plot-y skew is of one multicast, not of --groups or --workload"};
+    }
     sweep.rows.push_back({point, given.back().CommandLine(), {}, {}});
   }
-  if (flags.input.path == "-") {  // which comes once, and is every row's
-    const Result<std::shared_ptr<SimulateFlags>> first = Reparsed(given.front());
-    PREPOST_CHECK(first.ok());
-    PREPOST_RETURN_IF_ERROR(Simulate(**first, context).status());
-  }
+  for (const GivenFlags& row : given) PREPOST_RETURN_IF_ERROR(KeepInputs(row));
   const auto run = [&](const GivenFlags& row) -> Result<nlohmann::ordered_json> {
     const Result<std::shared_ptr<SimulateFlags>> parsed = Reparsed(row);
     if (!parsed.ok()) return parsed.status();

@@ -89,39 +89,30 @@ emulated::HostWork WorkOf(const VirtualHosts& run) {
   return sum;
 }
 
-/// What a host takes to write its node's queues, one after the other.
-double ArmingSeconds(const Simulation& it, const VirtualOffload::Node& node) {
-  return static_cast<double>(node.wqes) * it.profile.host.post_receive;
+/// Of the host that takes longest.
+double ArmingSeconds(const Simulation& it) {
+  double longest = 0;
+  for (const VirtualOffload::Node& node : it.offload->nodes)
+    longest = std::max(longest, PrepostedWorkOf(it, node).arming_seconds);
+  return longest;
 }
 
 void PrintHosts(const Simulation& it, std::ostream& out) {
-  uint64_t wqes = 0, rearms = 0, rings = 0;
-  Picoseconds rearming = 0;
-  double arming = 0;
-  if (it.offload) {
-    for (const VirtualOffload::Node& node : it.offload->nodes) {
-      wqes += node.wqes;
-      rearms += node.rearms;
-      rearming += node.rearming;
-      rings += node.rings;
-      arming = std::max(arming, ArmingSeconds(it, node));
-    }
-  }
+  const PrepostedWork preposted = it.offload ? PrepostedWorkOf(it) : PrepostedWork();
   const emulated::HostWork work = it.cpu ? WorkOf(*it.cpu) : emulated::HostWork();
   const auto both = [&](const std::string& label, const std::string& offload,
                         const std::string& cpu) {
     Row(out, label, it.offload ? offload : "", it.cpu ? cpu : "");
   };
-  both("hosts: posts before", std::to_string(wqes), "-");
-  both("  doorbells", std::to_string(rings), std::to_string(work.doorbells));
-  both("  posts on the way", rearms == 0 ? "0" : "-", std::to_string(work.posts));
-  both("  rings written again", std::to_string(rearms), "-");
-  // Of preposted queues the one that tells of the end; what tells that a ring is free is not counted.
-  const std::string ends = rearms == 0 ? std::to_string(it.plan.header().nodes) : "-";
-  both("  completions seen", ends, std::to_string(work.completions));
-  both("  wake-ups", ends, std::to_string(work.wakeups));
-  both("  busy, all together", rearms == 0 ? "-" : Time(rearming), Time(work.busy));
-  both("  arming, before", WriteLatency(arming), "-");
+  both("hosts: posts before", std::to_string(preposted.posts_before), "-");
+  both("  doorbells", std::to_string(preposted.doorbells), std::to_string(work.doorbells));
+  both("  posts on the way", std::to_string(preposted.posts), std::to_string(work.posts));
+  both("  rings written again", std::to_string(preposted.rearms), "-");
+  both("  completions seen", std::to_string(preposted.completions),
+       std::to_string(work.completions));
+  both("  wake-ups", std::to_string(preposted.wakeups), std::to_string(work.wakeups));
+  both("  busy, all together", WriteLatency(preposted.busy_seconds), Time(work.busy));
+  both("  arming, before", it.offload ? WriteLatency(ArmingSeconds(it)) : "", "-");
   both("  seeing the end, after", WriteLatency(it.detection_seconds), "-");
 }
 
@@ -145,12 +136,13 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
             [&](const Fared& fared) { return Time(fared.nodes[node]); });
   }
   if (it.offload) {
-    out << fmt::format("\n{:<22}{:>14}{:>14}{:>14}{:>14}\n", "hosts, preposted", "WQEs before",
-                       "doorbells", "rings again", "arming");
+    out << fmt::format("\n{:<22}{:>14}{:>14}{:>14}{:>14}{:>14}\n", "hosts, preposted",
+                       "posts before", "posts", "doorbells", "rings again", "arming");
     for (uint32_t node = 0; node < it.offload->nodes.size(); ++node) {
-      const VirtualOffload::Node& host = it.offload->nodes[node];
-      out << fmt::format("{:<22}{:>14}{:>14}{:>14}{:>14}\n", fmt::format("  node {}", node),
-                         host.wqes, host.rings, host.rearms, WriteLatency(ArmingSeconds(it, host)));
+      const PrepostedWork host = PrepostedWorkOf(it, it.offload->nodes[node]);
+      out << fmt::format("{:<22}{:>14}{:>14}{:>14}{:>14}{:>14}\n", fmt::format("  node {}", node),
+                         host.posts_before, host.posts, host.doorbells, host.rearms,
+                         WriteLatency(host.arming_seconds));
     }
   }
   if (!it.cpu) return;
@@ -184,7 +176,53 @@ Json FaredJson(const Simulation& it, const Fared& fared, const Links& links, boo
   return json;
 }
 
+/// Of one host or of all; `arming` is the longest host's.
+void AddWork(const PrepostedWork& work, double arming, Json* json) {
+  Json& it = *json;
+  it["wqes"] = work.posts_before;
+  it["posts"] = work.posts;
+  it["doorbells"] = work.doorbells;
+  it["rearms"] = work.rearms;
+  it["completions"] = work.completions;
+  it["wakeups"] = work.wakeups;
+  it["rearming_seconds"] = work.rearming_seconds;
+  it["busy_seconds"] = work.busy_seconds;
+  it["arming_seconds"] = arming;
+}
+
 }  // namespace
+
+PrepostedWork PrepostedWorkOf(const Simulation& it, const VirtualOffload::Node& node) {
+  const emulated::HostProfile& host = it.profile.host;
+  PrepostedWork work = {.posts_before = node.wqes,
+                        .posts = node.wqes_later,
+                        .doorbells = node.rings + node.rings_later,
+                        .rearms = node.rearms,
+                        .completions = node.completions,
+                        .wakeups = node.wakeups,
+                        .arming_seconds = static_cast<double>(node.wqes) * host.post_receive,
+                        .rearming_seconds = Seconds(node.rearming)};
+  work.busy_seconds = work.rearming_seconds + static_cast<double>(node.looks) * host.poll +
+                      static_cast<double>(node.completions) * host.completion;
+  return work;
+}
+
+PrepostedWork PrepostedWorkOf(const Simulation& it) {
+  PrepostedWork sum;
+  for (const VirtualOffload::Node& node : it.offload->nodes) {
+    const PrepostedWork work = PrepostedWorkOf(it, node);
+    sum.posts_before += work.posts_before;
+    sum.posts += work.posts;
+    sum.doorbells += work.doorbells;
+    sum.rearms += work.rearms;
+    sum.completions += work.completions;
+    sum.wakeups += work.wakeups;
+    sum.arming_seconds += work.arming_seconds;
+    sum.rearming_seconds += work.rearming_seconds;
+    sum.busy_seconds += work.busy_seconds;
+  }
+  return sum;
+}
 
 double Simulation::bound() const {
   const std::vector<CutBound> cuts =
@@ -255,29 +293,14 @@ nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
         FaredJson(it, FareOf(it, *it.offload), it.offload->links, has_lists);
     run["mode"] = it.mode;
     run["doorbells_seconds"] = Seconds(it.offload->doorbells);
-    uint64_t wqes = 0, rearms = 0, rings = 0;
-    Picoseconds rearming = 0;
-    double arming = 0;
     Json hosts = Json::array();
     std::vector<Picoseconds> completions;
     for (const VirtualOffload::Node& node : it.offload->nodes) {
-      wqes += node.wqes;
-      rearms += node.rearms;
-      rings += node.rings;
-      rearming += node.rearming;
-      arming = std::max(arming, ArmingSeconds(it, node));
       completions.push_back(node.completion);
-      hosts.push_back({{"wqes", node.wqes},
-                       {"doorbells", node.rings},
-                       {"rearms", node.rearms},
-                       {"rearming_seconds", Seconds(node.rearming)},
-                       {"arming_seconds", ArmingSeconds(it, node)}});
+      const PrepostedWork work = PrepostedWorkOf(it, node);
+      AddWork(work, work.arming_seconds, &hosts.emplace_back());
     }
-    run["wqes"] = wqes;
-    run["doorbells"] = rings;
-    run["rearms"] = rearms;
-    run["rearming_seconds"] = Seconds(rearming);
-    run["arming_seconds"] = arming;
+    AddWork(PrepostedWorkOf(it), ArmingSeconds(it), &run);
     run["detection_seconds"] = it.detection_seconds;
     if (has_lists) run["hosts"] = std::move(hosts);
     if (it.offload_trail) AddCausesJson(it.plan, *it.offload_trail, completions, has_lists, &run);

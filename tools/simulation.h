@@ -42,6 +42,22 @@ struct Simulation {
   double bound() const;
 };
 
+/// What hosts of preposted queues do: one, or all together.
+struct PrepostedWork {
+  uint64_t posts_before = 0;  ///< WQEs that stand in the first rings
+  uint64_t posts = 0;         ///< into rings that are written again
+  uint64_t doorbells = 0;     ///< from the start on
+  uint64_t rearms = 0;
+  uint64_t completions = 0;  ///< CQEs read
+  uint64_t wakeups = 0;
+  double arming_seconds = 0;    ///< before the start
+  double rearming_seconds = 0;  ///< on the way
+  /// From the start on: looks, CQEs and rearming. Only the last takes time in the run.
+  double busy_seconds = 0;
+};
+PrepostedWork PrepostedWorkOf(const Simulation& it, const emulated::VirtualOffload::Node& node);
+PrepostedWork PrepostedWorkOf(const Simulation& it);
+
 /// "3 paths from one node to another are slow; ...": of a network that has such.
 std::string SlowPaths(const Network& network);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulation_run.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,14 +14,27 @@
 namespace prepost::tools {
 namespace {
 
-/// The run ends with a CQE; that its host sees it is no part of it.
-void NoteDetection(WaitMode wait, Simulation* simulation) {
+/// The run ends with the last node's CQE; that its host sees it is no part of it.
+void NoteDetection(Simulation* simulation) {
   const emulated::HostProfile& host = simulation->profile.host;
-  const double completion = static_cast<double>(simulation->offload->completion) /
-                            static_cast<double>(emulated::kPicosecondsPerSecond);
-  const bool polls = wait == WaitMode::kPolling ||
-                     (wait == WaitMode::kHybrid && completion <= host.hybrid_polling);
-  simulation->detection_seconds = (polls ? host.poll : host.interrupt) + host.completion;
+  const auto& nodes = simulation->offload->nodes;
+  const auto last =
+      std::ranges::max_element(nodes, {}, [](const auto& it) { return it.completion; });
+  const bool sleeps = last != nodes.end() && last->ends_asleep;
+  simulation->detection_seconds = (sleeps ? host.interrupt : 0) + host.poll + host.completion;
+}
+
+/// How long a host looks before it sleeps.
+emulated::Picoseconds PollingOf(WaitMode wait, const emulated::HostCosts& host) {
+  switch (wait) {
+    case WaitMode::kPolling:
+      return emulated::kNever;
+    case WaitMode::kHybrid:
+      return host.hybrid_polling;
+    case WaitMode::kInterrupt:
+      break;
+  }
+  return 0;
 }
 
 Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
@@ -36,7 +50,7 @@ Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
   if (!run.ok()) return run.status();
   simulation->mode = Name(options.lower.mode);
   simulation->offload = *std::move(run);
-  NoteDetection(options.wait, simulation);
+  NoteDetection(simulation);
   return {};
 }
 
@@ -65,6 +79,7 @@ emulated::VirtualOffloadOptions OffloadOptionsOf(const SimulationOptions& option
   const emulated::HostCosts host = emulated::HostCostsOf(profile);
   return {.costs = emulated::NicCostsOf(profile.nic),
           .rearm = {.send = host.post_send, .receive = host.post_receive},
+          .polling = PollingOf(options.wait, host),
           .lower = options.lower};
 }
 

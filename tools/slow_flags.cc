@@ -16,6 +16,8 @@
 namespace prepost::tools {
 namespace {
 
+constexpr uint64_t kDrawnPairsMax = uint64_t{1} << 24;  ///< of hosts, by --slow random
+
 Status Bad(const std::string& text, const std::string& why) {
   return {StatusCode::kUsage,
           fmt::format("--slow: '{}': {}, expected 2->5=0.5, 3=0.5 or random=0.05,factor=0.5", text,
@@ -107,6 +109,10 @@ class SlowReader {
 
   Status ReadRandom(const std::string& text, std::string_view value) {
     if (random_) return Bad(text, "random is there twice");
+    if (const uint64_t pairs = uint64_t{nodes_} * nodes_; pairs > kDrawnPairsMax) {
+      return Rejected(fmt::format("--slow random: {} hosts have {} pairs, the limit is {}", nodes_,
+                                  pairs, kDrawnPairsMax));
+    }
     constexpr std::string_view kFactor = ",factor=";
     const size_t comma = value.find(kFactor);
     if (comma == std::string_view::npos) return Bad(text, "no factor");

@@ -146,7 +146,9 @@ double FigureOf(const Json& executor, const Json& found, const std::string& y) {
   return NumberAt(executor, "completion_seconds");
 }
 
-viz::PlotAxis YAxis(const std::string& y) {
+viz::PlotAxis YAxis(const std::string& y, bool has_groups) {
+  if (y == "bandwidth" && has_groups)
+    return {"all messages / time until all groups are complete", "bit/s", false};
   if (y == "bandwidth") return {"the message / time until all nodes have it", "bit/s", false};
   if (y == "of-bound") return {"time until all nodes have it / lower bound", "", false};
   if (y == "skew") return {"last node's time - first node's", "s", false};
@@ -307,11 +309,13 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const SweepAxis& x = sweep.axes.front();
   PREPOST_CHECK(x.is_numeric());
   constexpr std::array kUnits = {"", "B", "s", "B/s"};
+  const bool has_groups = std::ranges::any_of(
+      sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
   viz::Plot plot = {.headline = y + " against " + x.key,
                     .subline = fmt::format("modelled, with the profile {}", sweep.profile_name),
                     .note = Common(sweep),
                     .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric},
-                    .y = YAxis(y),
+                    .y = YAxis(y, has_groups),
                     .curves = {}};
   std::vector<std::string> colors;  // what all axes but the first are
   double least = std::numeric_limits<double>::infinity(), most = 0;

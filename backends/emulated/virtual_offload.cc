@@ -28,6 +28,7 @@ struct Rearming {
   Picoseconds until = 0;
   nic::QueueFeed::Count count;
   StepId step = kFirstStep;  ///< of the trail: what made it begin
+  Picoseconds looked = 0;    ///< when the host looked last, or started
 };
 
 /// A group, its queues, and how far it is.
@@ -119,9 +120,9 @@ class VirtualRun final : private TimeHandler {
       VirtualOffloads::Group& group = result_.groups[i];
       for (const nic::ArmedNode& node : running_[i].armed->nodes()) {
         VirtualOffload::Node& it = group.nodes[node.program().node.index()];
-        it.wqes = node.wqes_written();
+        it.wqes_later = node.wqes_written() - it.wqes;
         it.rearms = node.feed().rearms();
-        it.rings = node.program().doorbells();
+        it.rings_later = node.feed().doorbells() - it.rings;
         group.doorbells = std::max(group.doorbells, it.doorbells);
         group.completion = std::max(group.completion, it.completion);
       }
@@ -222,10 +223,13 @@ class VirtualRun final : private TimeHandler {
 
   /// Hands its first doorbells to its NIC; when they come there is known.
   void StartNode(uint32_t index, nic::ArmedNode& node) {
-    node.Start();
     const NodeId id = node.program().node;
-    result_.groups[index].nodes[id.index()].doorbells =
-        fabric_.engine().doorbells_until(groups_[index].HostOf(id));
+    VirtualOffload::Node& it = result_.groups[index].nodes[id.index()];
+    it.wqes = node.wqes_written();
+    node.Start();
+    it.rings = node.feed().doorbells();
+    it.doorbells = fabric_.engine().doorbells_until(groups_[index].HostOf(id));
+    running_[index].rearming[id.index()].looked = clock_.now();
   }
 
   enum What : uint32_t { kStartDue, kRearmedDue };
@@ -247,6 +251,19 @@ class VirtualRun final : private TimeHandler {
       trail->BeginHost(trail->Push(clock_.now(), begin, TimeCause::kRearm));
     }
     return TakeEvent(member, {});
+  }
+
+  /// The host looks now, once however many events there are, unless it is at work.
+  void NoteLook(const Member& member) {
+    Rearming& it = running_[member.group].rearming[member.node.index()];
+    VirtualOffload::Node& node = result_.groups[member.group].nodes[member.node.index()];
+    const Picoseconds now = clock_.now();
+    if (it.until > now || (it.looked == now && node.looks != 0)) return;
+    const Picoseconds idle = now - std::max(it.looked, it.until);
+    node.ends_asleep = idle > options_.polling;
+    node.looks += 1;
+    node.wakeups += node.ends_asleep ? 1 : 0;
+    it.looked = now;
   }
 
   /// True while the host is at work on what it will have written then. What becomes free meanwhile, it
@@ -291,14 +308,18 @@ class VirtualRun final : private TimeHandler {
   Status TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
     RunningGroup& group = running_[member.group];
     if (group.is_done[member.node.index()]) return {};
+    NoteLook(member);
     if (errors.empty() && Rearms(member)) return {};
-    const Result<bool> done = group.armed->nodes()[member.node.index()].TakeEvents(errors);
+    nic::ArmedNode& node = group.armed->nodes()[member.node.index()];
+    const Result<bool> done = node.TakeEvents(errors);
     if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
     if (!*done) return {};
     group.is_done[member.node.index()] = true;
     if (options_.trail != nullptr)
       options_.trail->End(member.group, member.node, options_.trail->host_step());
-    result_.groups[member.group].nodes[member.node.index()].completion = clock_.now();
+    VirtualOffload::Node& found = result_.groups[member.group].nodes[member.node.index()];
+    found.completion = clock_.now();
+    found.completions = node.cqes_read();
     if (--group.left != 0) return {};
     --left_;
     for (const uint32_t next : after_[member.group]) {

@@ -50,6 +50,9 @@ struct RearmCosts {
 struct VirtualOffloadOptions {
   NicCosts costs = {};
   RearmCosts rearm = {};
+  /// How long hosts look for the next CQE before they sleep; kNever: they never do. Only counts
+  /// depend on it: a host that sleeps sees an event when it comes, too.
+  Picoseconds polling = 0;
   nic::LowerOptions lower = {};
   bool validate = true;  ///< what is armed, as a real run does before it rings
   /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.
@@ -68,10 +71,16 @@ struct VirtualOffload {
   struct Node {
     Picoseconds doorbells = 0;   ///< the NIC has been told of the first ring of every queue
     Picoseconds completion = 0;  ///< the final CQE
-    uint64_t wqes = 0;           ///< that the host has written
+    uint64_t wqes = 0;           ///< in its rings when it starts
     uint64_t rings = 0;          ///< doorbells that start it
-    uint64_t rearms = 0;         ///< rings written again
+    uint64_t rearms = 0;         ///< parts of rings written again
+    uint64_t wqes_later = 0;     ///< in those
+    uint64_t rings_later = 0;    ///< doorbells for them
     Picoseconds rearming = 0;    ///< its host has spent on that
+    uint64_t looks = 0;          ///< of its host that an event or the end of its work brought about
+    uint64_t wakeups = 0;        ///< those that found it asleep
+    uint64_t completions = 0;    ///< CQEs that its host has read, the final one among them
+    bool ends_asleep = false;    ///< its host slept when the final CQE came
   };
   struct Link {
     Resource resource;

@@ -343,6 +343,12 @@ std::optional<CqCounters> ArmedNode::Query(CqId id) const {
 
 /// Reads and checks what the CQ has, at most what belongs to this message, up to the first CQE that
 /// is wrong.
+uint64_t ArmedNode::cqes_read() const {
+  uint64_t count = 0;
+  for (const Completions& it : cqs_) count += it.taken;
+  return count;
+}
+
 void ArmedNode::Take(CqId id) {
   if (!config_.keeps_cqes && !IsRead(id)) return;
   Completions& it = cqs_[id.index()];

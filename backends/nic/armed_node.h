@@ -96,6 +96,8 @@ class ArmedNode {
   /// In Arm() and since: sends, WAITs, SEND_ENs and receives.
   uint64_t wqes_written() const { return feed_->wqes_written(); }
   const QueueFeed& feed() const { return *feed_; }
+  /// CQEs of this message that the host has read.
+  uint64_t cqes_read() const;
   /// Of the queues that are written in parts, for a report.
   std::vector<QueueRearms> queue_rearms() const;
 

@@ -155,6 +155,7 @@ void QueueFeed::RingDoorbells() {
         const auto producer = static_cast<uint16_t>(it.sq_base + it.ready);
         PostSends(*device_, qps_[i], producer, static_cast<uint16_t>(producer - 1));
         it.rung = it.ready;
+        ++doorbells_;
       }
     }
     if (it.ready != it.sq.total || it.rq.written != it.rq.total) is_complete_ = false;

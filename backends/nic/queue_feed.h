@@ -68,6 +68,8 @@ class QueueFeed {
   /// True when all is written and all doorbells are rung.
   bool is_complete() const { return is_complete_; }
   uint64_t wqes_written() const { return wqes_written_; }
+  /// Of send queues, of all messages.
+  uint64_t doorbells() const { return doorbells_; }
   Progress progress(QpId qp) const {
     const Queue& it = queues_[qp.index()];
     return {it.sq.written, it.sq.completed, it.rq.written, it.rq.completed};
@@ -116,6 +118,7 @@ class QueueFeed {
   std::vector<Queue> queues_;  // by QpId
   bool is_complete_ = false;
   uint64_t wqes_written_ = 0;
+  uint64_t doorbells_ = 0;
 };
 
 /// "send queue of QP 1>2 blocks".

@@ -67,6 +67,18 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
   }
 }
 
+// Catches times that are rounded to nothing.
+TEST_F(CalibrateTest, LooksForAsShortAsItIsTold) {
+  const auto table = [&](const std::string& look) {
+    Command calibrate({"calibrate", "--profile", ProfilePath("ndr400"), "--look", look, "-o",
+                       folder_ / "here.json"});
+    EXPECT_EQ(calibrate.Wait(), 0) << calibrate.err();
+    return calibrate.out();
+  };
+  EXPECT_THAT(table("100us"), HasSubstr("host.preemption"));
+  EXPECT_THAT(table("0s"), testing::Not(HasSubstr("host.preemption")));
+}
+
 TEST_F(CalibrateTest, SaysWhatIsWrong) {
   ExpectRefused({"--profile", ProfilePath("fractus"), "--look", "soon"}, 2, "--look: ");
   ExpectRefused({"--profile", ProfilePath("fractus"), "--look", "2000000s"}, 2,

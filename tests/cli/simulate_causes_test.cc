@@ -157,6 +157,51 @@ TEST_F(SimulateCausesTest, CompareSaysTheSameOfBothWays) {
   EXPECT_THAT(text, HasSubstr("milliseconds, modelled"));
 }
 
+// Catches WQEs that are written on the way and counted before the start, arming that has their time,
+// doorbells for them that are not counted, and processor time without them.
+TEST_F(SimulateCausesTest, RingsThatAreWrittenAgainAreWorkOnTheWay) {
+  Run({"compile", "--nodes", "4", "--message-bytes", "4MiB", "--block-bytes", "64KiB", "--ready",
+       "window=1", "--send-window", "1", "-o", plan_});
+  const auto compare = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"compare", plan_, "--clock", "virtual", "--profile", profile_, "--json"});
+    return Json::parse(Run(flags))["comparisons"][0]["preposted"];
+  };
+  const std::string device = PREPOST_SOURCE_DIR "/examples/devices/tiny.json";
+  const Json whole = compare({"--wait", "polling"});
+  const Json parts = compare({"--wait", "polling", "--device-profile", device});
+  EXPECT_EQ(whole["work_requests"], 0);
+  EXPECT_EQ(whole["wakeups"], 0);
+  EXPECT_EQ(whole["completions_read"], 4);
+  EXPECT_GT(parts["work_requests"], parts["work_requests_before"]);
+  EXPECT_EQ(parts["work_requests"].get<int>() + parts["work_requests_before"].get<int>(),
+            whole["work_requests_before"]);
+  EXPECT_GT(parts["doorbells"], whole["doorbells"]);
+  EXPECT_GT(parts["completions_read"], whole["completions_read"]);
+  EXPECT_EQ(parts["wakeups"], 0);
+  const auto figure = [](const Json& way, const char* key) {
+    return way[key]["median"].get<double>();
+  };
+  const double before = parts["work_requests_before"];
+  EXPECT_NEAR(figure(parts, "arm_cpu_ns"),
+              figure(whole, "arm_cpu_ns") * before / whole["work_requests_before"].get<double>(),
+              1e-3);
+  const Json asleep = compare({"--wait", "interrupt", "--device-profile", device});
+  EXPECT_GT(asleep["wakeups"], 4);
+  const Json simulated = Json::parse(
+      Simulate({"--wait", "interrupt", "--device-profile", device, "--json"}))["offload"];
+  EXPECT_GT(simulated["rearming_seconds"], 0);
+  EXPECT_EQ(simulated["posts"], asleep["work_requests"]);
+  EXPECT_EQ(simulated["wakeups"], asleep["wakeups"]);
+  EXPECT_NEAR(simulated["busy_seconds"].get<double>() * 1e9, figure(asleep, "host_cpu_ns"), 1e-3);
+  const Json host =
+      Json::parse(Run({"simulate", plan_, "--profile", profile_, "--executor", "offload", "--json",
+                       "--set", "host.poll=1us", "--set", "host.completion=2us", "--set",
+                       "host.interrupt=8us", "--wait", "interrupt"}))["offload"];
+  EXPECT_NEAR(host["detection_seconds"].get<double>(), 11e-6, kRounding);
+  EXPECT_NEAR(host["busy_seconds"].get<double>(), 4 * 3e-6, kRounding);
+}
+
 TEST_F(SimulateCausesTest, CompareRefusesWhatTheClockHasNot) {
   const auto expect = [&](std::vector<std::string> flags, int code, const std::string& message) {
     flags.insert(flags.begin(), {"compare", plan_});

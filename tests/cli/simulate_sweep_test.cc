@@ -154,6 +154,52 @@ TEST_F(SimulateSweepTest, PlansAndRolledPlansAreReadOnce) {
   ExpectRefused({rolled}, 2, "a rolled plan is for every size");
 }
 
+// Catches rows after the first that find nothing there any more.
+TEST_F(SimulateSweepTest, StdinIsEveryRows) {
+  const std::string plan = folder_ / "plan.json", spec = folder_ / "spec.json",
+                    workload = folder_ / "workload.json";
+  Command compile({"compile", "--nodes", "4", "--message-bytes", "1MiB", "-o", plan});
+  ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  std::ofstream(spec) << R"({"format": "prepost.spec", "version": "1.0", "collective": "multicast",
+      "nodes": 4, "block_bytes": 65536, "message_bytes": 1048576})";
+  std::ofstream(workload) << R"({"format": "prepost.workload", "version": "1.0", "hosts": 4,
+      "spec": {"block_bytes": 65536}, "groups": [{"spec": {"message_bytes": 1048576}}]})";
+  const auto rows = [&](std::vector<std::string> input, const std::string& from,
+                        const std::string& sweep) {
+    input.insert(input.begin(),
+                 {"simulate", "--profile", Profile("fractus"), "--json", "--sweep", sweep});
+    std::vector<std::string> wrapper;
+    if (!from.empty()) wrapper = {"/bin/sh", "-c", "f=$0; exec \"$@\" < \"$f\"", from};
+    Command command(input, wrapper);
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    Json found = Json::array();
+    const Json all = Json::parse(command.out());
+    for (const Json& row : all["rows"]) {
+      EXPECT_TRUE(row["error"].is_null()) << row["error"];
+      found.push_back({row["simulation"]["offload"], row["simulation"]["cpu"]});
+    }
+    EXPECT_EQ(found.size(), 2u);
+    return found;
+  };
+  EXPECT_EQ(rows({"-"}, plan, "mode=inline,managed"), rows({plan}, "", "mode=inline,managed"));
+  EXPECT_EQ(rows({"-"}, spec, "nodes=3,4"), rows({spec}, "", "nodes=3,4"));
+  EXPECT_EQ(rows({"--workload", "-"}, workload, "wait=polling,interrupt"),
+            rows({"--workload", workload}, "", "wait=polling,interrupt"));
+}
+
+// Catches a bandwidth of groups that is one message's.
+TEST_F(SimulateSweepTest, BandwidthOfGroupsIsOfAllMessages) {
+  const auto plot = [&](const std::string& groups) {
+    const std::string file = folder_ / "groups.svg";
+    Simulate({"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "groups=" + groups,
+              "--executor", "offload", "--plot", file, "--plot-y", "bandwidth"});
+    return test::ReadText(file);
+  };
+  const std::string svg = plot("1,8");
+  EXPECT_THAT(svg, HasSubstr("all messages"));
+  EXPECT_THAT(svg, HasSubstr(">100 Gbit/s<")) << "one message has at most 50";
+}
+
 // Catches a curve that is not drawn, and pictures that differ from run to run.
 TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
   const std::string file = folder_ / "plot.svg";
@@ -186,6 +232,7 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   sweep("node=2,3", "unknown key 'node'");
   sweep("json=1", "unknown key 'json'");
   sweep("csv=a", "unknown key 'csv'");
+  sweep("trace=a.json,b.json", "unknown key 'trace'");
   sweep("nodes=2:8", "expected FIRST:LAST:xFACTOR or FIRST:LAST:+STEP");
   sweep("nodes=2:8:*2", "expected FIRST:LAST:xFACTOR or FIRST:LAST:+STEP");
   sweep("nodes=2:8:x1", "expected a factor above 1");
@@ -210,6 +257,14 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   expect({"--sweep", "seed=1,2", "--plot", "a.svg", "--plot-y", "x"}, 2, "--plot-y: unknown name");
   expect({"--sweep", "wait=polling", "--plot", folder_ / "a.svg"}, 2,
          "the axis, and needs numbers");
+  const std::vector<std::string> skew = {"--sweep",         "seed=1,2", "--plot",
+                                         folder_ / "a.svg", "--plot-y", "skew"};
+  std::vector<std::string> of_groups = skew;
+  of_groups.insert(of_groups.end(), {"--groups", "2"});
+  expect(of_groups, 2, "--plot-y skew is of one multicast");
+  Command alone({"simulate", "--profile", Profile("fractus"), "--nodes", "4", "--message-bytes",
+                 "1MiB", skew[0], skew[1], skew[2], skew[3], skew[4], skew[5]});
+  EXPECT_EQ(alone.Wait(), 0) << alone.err();
   expect({"--set", "completion=1us"}, 2, "expected a value of the profile");
   expect({"--set", "host.preemption=1"}, 2, "--set host.preemption=1");
   expect({"--set", "host.completion=-1us"}, 2, "is no latency");

@@ -174,6 +174,18 @@ TEST_F(SimulateTest, RotatedGroups) {
   EXPECT_THAT(text, HasSubstr("group 2, root 2"));
 }
 
+// Catches draws for more pairs than time or memory are for.
+TEST_F(SimulateTest, RandomSlowPathsHaveALimit) {
+  const auto expect = [&](const std::string& nodes, int code, const std::string& message) {
+    test::ExpectRefused(
+        {"simulate", "--profile", Profile("fractus"), "--nodes", nodes, "--message-bytes", "1",
+         "--executor", "offload", "--slow", "random=0,factor=0.5", "--slow", "none"},
+        code, message, folder_);
+  };
+  expect("4097", 1, "--slow random: 4097 hosts have 16785409 pairs, the limit is 16777216");
+  expect("4096", 2, "no factor");
+}
+
 class SimulateWorkloadTest : public SimulateTest {
  protected:
   static Json Run(std::vector<std::string> flags) {
@@ -298,12 +310,12 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--preempt", "rate=1,rate=2,for=1us"}, 2, "'rate' is there twice");
   expect({"--preempt", "rate=1,for=1us,lengths=long"}, 2, "neither fixed nor exponential");
   expect({"--preempt", "rate=1,for=1us,at=3us"}, 2, "'at=3us' is unknown");
-  expect({"--executor", "offload", "--preempt", "rate=1,for=1us"}, 2, "do not notice it");
+  expect({"--executor", "offload", "--preempt", "rate=1,for=1us"}, 2, "is for CPU-driven hosts");
   expect({"--groups", "0"}, 2, "--groups");
   expect({"--groups", "2", "--causes"}, 2, "--causes and --trace are for one multicast alone");
   expect({"--groups", "2", "--trace", "t.json", "--executor", "cpu"}, 2,
          "are for one multicast alone");
-  expect({"--executor", "offload", "--delay", "node=1,at=1s,for=1s"}, 2, "do not notice");
+  expect({"--executor", "offload", "--delay", "node=1,at=1s,for=1s"}, 2, "is for CPU-driven hosts");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
   test::ExpectRefused({"simulate", "--profile", Profile("fractus"), "--nodes", "64",
                        "--message-bytes", "64MiB", "--groups", "65536"},

@@ -161,7 +161,8 @@ TEST(VirtualOffloadTest, RearmingIsChargedToHosts) {
       const VirtualOffload::Node& node = charged->nodes[n];
       EXPECT_EQ(free->nodes[n].rearming, 0);
       EXPECT_EQ(node.rearming > 0, node.rearms > 0);
-      EXPECT_LE(node.rearming, static_cast<Picoseconds>(node.wqes) * 2'000'000);
+      EXPECT_LE(node.rearming, static_cast<Picoseconds>(node.wqes_later) * 2'000'000);
+      EXPECT_EQ(node.wakeups > 1, node.rearms > 0) << "each look is one";
     }
     // By the WQE: all that its NIC was given after the first rings.
     options.rearm = {.send = 1, .receive = 1};
@@ -169,12 +170,20 @@ TEST(VirtualOffloadTest, RearmingIsChargedToHosts) {
     ASSERT_TRUE(counted.ok());
     const nic::QueueProgram program = *nic::Lower(plan, options.lower);
     for (const nic::NodeProgram& node : program.nodes) {
-      uint64_t later = 0;
+      uint64_t later = 0, all = 0;
+      bool rings = false;
       for (const nic::QueuePair& qp : node.qps) {
+        all += qp.sends.size() + qp.receives.size();
+        rings = rings || (!qp.managed && qp.sends_in_parts());
         later += qp.sends.size() - std::min<size_t>(qp.sends.size(), qp.sq_wqebbs);
         later += qp.receives.size() - std::min<size_t>(qp.receives.size(), qp.rq_wqes);
       }
-      EXPECT_EQ(counted->nodes[node.node.index()].rearming, static_cast<Picoseconds>(later));
+      const VirtualOffload::Node& found = counted->nodes[node.node.index()];
+      EXPECT_EQ(found.rearming, static_cast<Picoseconds>(later));
+      EXPECT_EQ(found.wqes_later, later);
+      EXPECT_EQ(found.wqes, all - later);
+      EXPECT_LE(found.rings, node.doorbells());
+      EXPECT_TRUE(rings ? found.rings_later > 0 : later != 0 || found.rings_later == 0);
     }
     // Rings that are long enough are not written again.
     options.lower.profile = {};
@@ -182,8 +191,44 @@ TEST(VirtualOffloadTest, RearmingIsChargedToHosts) {
     const auto long_rings = RunVirtualOffload(plan, network, options);
     ASSERT_TRUE(long_rings.ok());
     EXPECT_EQ(long_rings->nodes[0].rearming, 0);
+    EXPECT_EQ(long_rings->nodes[0].wqes_later + long_rings->nodes[0].rings_later, 0u);
+    EXPECT_EQ(long_rings->nodes[0].completions, 1u);
   }
   EXPECT_GT(slower, 20);
+}
+
+// Catches hosts that poll and are counted as waking up, and such that sleep and are not.
+TEST(VirtualOffloadTest, HostsWakeAsOftenAsTheySleep) {
+  const Plan plan = CompileOrDie({.nodes = 2,
+                                  .message_bytes = 60 * kBlockBytes,
+                                  .block_bytes = kBlockBytes,
+                                  .algorithm = "chain",
+                                  .ready = *ParseReady("window=1"),
+                                  .send_window = *ParseSendWindow("1")});
+  const Network network = OneRack(2, 1e-6);
+  const auto run = [&](Picoseconds polling, const nic::DeviceProfile& profile) {
+    const auto found =
+        RunVirtualOffload(plan, network, {.polling = polling, .lower = {.profile = profile}});
+    EXPECT_TRUE(found.ok()) << found.status().ToString();
+    return found->nodes[1];
+  };
+  const nic::DeviceProfile tiny = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
+  EXPECT_EQ(run(0, {}).wakeups, 1u);
+  EXPECT_EQ(run(emulated::kNever, {}).wakeups, 0u);
+  const VirtualOffload::Node sleeps = run(0, tiny);
+  EXPECT_GE(sleeps.wakeups, 5u);
+  EXPECT_EQ(sleeps.wakeups, sleeps.looks);
+  EXPECT_GE(sleeps.completions, sleeps.looks);
+  EXPECT_TRUE(sleeps.ends_asleep);
+  // A part of a ring lasts for some 10 us: whoever looks for longer sleeps at the end only, or never.
+  const Picoseconds end = run(0, {}).completion;
+  EXPECT_EQ(run(end - 1, {}).wakeups, 1u);
+  EXPECT_EQ(run(end, {}).wakeups, 0u);
+  const VirtualOffload::Node patient = run(end / 2, tiny);
+  EXPECT_EQ(patient.wakeups, 0u);
+  EXPECT_FALSE(patient.ends_asleep);
+  EXPECT_EQ(patient.looks, sleeps.looks);
+  EXPECT_EQ(patient.completion, sleeps.completion) << "only counts depend on it";
 }
 
 // What the cuts of the network carry at most holds for any executor.

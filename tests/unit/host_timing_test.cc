@@ -80,6 +80,7 @@ TEST(HostTimingTest, CountsPreemptionsForAsLongAsItIsTold) {
   const Preemptions none = CountPreemptions(std::chrono::milliseconds(0));
   EXPECT_EQ(none.count, 0u);
   EXPECT_EQ(none.seconds, 0);
+  EXPECT_GE(CountPreemptions(std::chrono::microseconds(100)).seconds, 100e-6);
   const Preemptions found = CountPreemptions(std::chrono::milliseconds(120));
   EXPECT_GE(found.seconds, 0.12);
   EXPECT_LE(static_cast<double>(found.count) * found.length, found.seconds * 1.000001);
