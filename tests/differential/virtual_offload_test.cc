@@ -236,16 +236,9 @@ TEST(VirtualOffloadTest, NeverBelowTheBound) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 300; ++i) {
-    const Topology topology = test::RandomTopology(random, 6);
-    const auto nodes = static_cast<uint32_t>(topology.hosts.size());
-    Spec spec = test::RandomSpec(random, {.nodes_max = 2, .blocks_max = 20});
-    spec.nodes = nodes;
-    spec.root = NodeId(random.Below(nodes));
-    spec.topology = topology;
-    spec.block_bytes = 10'000;
-    spec.message_bytes = random.Between(1, 200'000);
+    const Spec spec = test::RandomSpecOnRacks(random);
     const Plan plan = CompileOrDie(spec);
-    const Network network = *NetworkOf(topology, nodes);
+    const Network network = *NetworkOf(*spec.topology, spec.nodes);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     const auto run = RunModelled(plan, network, random.Pick(kModes), RandomCosts(random));
     ASSERT_TRUE(run.ok()) << run.status().ToString();

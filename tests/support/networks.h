@@ -8,7 +8,9 @@
 
 #include <vector>
 
+#include "prepost/compiler/spec.h"
 #include "prepost/compiler/topology.h"
+#include "tests/support/plans.h"
 #include "tests/support/random.h"
 
 namespace prepost::test {
@@ -43,6 +45,18 @@ inline Topology RandomTopology(Random& random, uint32_t rack_hosts_max) {
   std::vector<uint32_t> rack_hosts(random.Between(1, 6));
   for (uint32_t& hosts : rack_hosts) hosts = random.Between(1, rack_hosts_max);
   return RandomTopology(random, rack_hosts);
+}
+
+/// A spec on a network of RandomTopology(): of all its hosts, in blocks of 10,000 bytes.
+inline Spec RandomSpecOnRacks(Random& random) {
+  const Topology topology = RandomTopology(random, 6);
+  Spec spec = RandomSpec(random, {.nodes_max = 2, .blocks_max = 20});
+  spec.nodes = static_cast<uint32_t>(topology.hosts.size());
+  spec.root = NodeId(random.Below(spec.nodes));
+  spec.topology = topology;
+  spec.block_bytes = 10'000;
+  spec.message_bytes = random.Between(1, 200'000);
+  return spec;
 }
 
 }  // namespace prepost::test
