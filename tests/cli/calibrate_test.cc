@@ -18,10 +18,6 @@ using test::Command;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-std::string ProfilePath(const std::string& name) {
-  return PREPOST_SOURCE_DIR "/examples/profiles/" + name + ".json";
-}
-
 class CalibrateTest : public ::testing::Test {
  protected:
   void ExpectRefused(std::vector<std::string> flags, int code, const std::string& message) {
@@ -38,11 +34,11 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
   for (const char* name : {"fractus", "tcp-10g"}) {
     SCOPED_TRACE(name);
     const std::string made = folder_ / "here.json";
-    Command calibrate({"calibrate", "--profile", ProfilePath(name), "--look", "50ms", "--name",
-                       "here", "-o", made});
+    Command calibrate({"calibrate", "--profile", test::ProfilePath(name), "--look", "50ms",
+                       "--name", "here", "-o", made});
     ASSERT_EQ(calibrate.Wait(), 0) << calibrate.err();
     EXPECT_THAT(calibrate.out(), HasSubstr("host.post_send"));
-    std::ifstream made_file(made), base_file(ProfilePath(name));
+    std::ifstream made_file(made), base_file(test::ProfilePath(name));
     const Json profile = Json::parse(made_file);
     const Json base = Json::parse(base_file);
     EXPECT_EQ(profile["name"], "here");
@@ -70,7 +66,7 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
 // Catches times that are rounded to nothing.
 TEST_F(CalibrateTest, LooksForAsShortAsItIsTold) {
   const auto table = [&](const std::string& look) {
-    Command calibrate({"calibrate", "--profile", ProfilePath("ndr400"), "--look", look, "-o",
+    Command calibrate({"calibrate", "--profile", test::ProfilePath("ndr400"), "--look", look, "-o",
                        folder_ / "here.json"});
     EXPECT_EQ(calibrate.Wait(), 0) << calibrate.err();
     return calibrate.out();
@@ -80,11 +76,11 @@ TEST_F(CalibrateTest, LooksForAsShortAsItIsTold) {
 }
 
 TEST_F(CalibrateTest, SaysWhatIsWrong) {
-  ExpectRefused({"--profile", ProfilePath("fractus"), "--look", "soon"}, 2, "--look: ");
-  ExpectRefused({"--profile", ProfilePath("fractus"), "--look", "2000000s"}, 2,
+  ExpectRefused({"--profile", test::ProfilePath("fractus"), "--look", "soon"}, 2, "--look: ");
+  ExpectRefused({"--profile", test::ProfilePath("fractus"), "--look", "2000000s"}, 2,
                 "more than an hour");
   ExpectRefused({"--profile", folder_ / "none.json"}, 1, "none.json");
-  ExpectRefused({"--profile", ProfilePath("fractus"), "-o", folder_ / "no/here.json"}, 1,
+  ExpectRefused({"--profile", test::ProfilePath("fractus"), "-o", folder_ / "no/here.json"}, 1,
                 "no/here.json");
   const std::string broken = folder_ / "broken.json";
   std::ofstream(broken) << "{\"format\": \"prepost.profile\"";

@@ -16,7 +16,6 @@
 namespace prepost {
 namespace {
 
-using test::Command;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -24,16 +23,11 @@ using Json = nlohmann::json;
 class SimulateCausesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    Run({"compile", "--nodes", "6", "--message-bytes", "4MiB", "-o", plan_});
-  }
-  static std::string Run(const std::vector<std::string>& arguments) {
-    Command command(arguments);
-    EXPECT_EQ(command.Wait(), 0) << command.err();
-    return command.out();
+    test::OutputOf({"compile", "--nodes", "6", "--message-bytes", "4MiB", "-o", plan_});
   }
   std::string Simulate(std::vector<std::string> flags) {
     flags.insert(flags.begin(), {"simulate", plan_, "--profile", profile_});
-    return Run(flags);
+    return test::OutputOf(flags);
   }
   void ExpectRefused(std::vector<std::string> arguments, int code, const std::string& message) {
     test::ExpectRefused(arguments, code, message, folder_);
@@ -41,7 +35,7 @@ class SimulateCausesTest : public ::testing::Test {
 
   test::TempFolder folder_;
   const std::string plan_ = folder_ / "plan.json";
-  const std::string profile_ = PREPOST_SOURCE_DIR "/examples/profiles/fractus.json";
+  const std::string profile_ = test::ProfilePath("fractus");
 };
 
 /// Times in JSON are picoseconds in seconds.
@@ -115,7 +109,7 @@ TEST_F(SimulateCausesTest, TracesAreDrawnAsThoseOfRuns) {
     EXPECT_THAT(json["otherData"]["detail"].get<std::string>(),
                 HasSubstr("modelled, with the profile"));
     for (const char* view : {"spacetime", "tree"}) {
-      Run({"draw", plan_, "--trace", trace, "--view", view, "-o", picture});
+      test::OutputOf({"draw", plan_, "--trace", trace, "--view", view, "-o", picture});
       EXPECT_THAT(test::ReadText(picture), HasSubstr(", modelled"));
       EXPECT_THAT(test::ReadText(picture), Not(HasSubstr("measured")));
     }
@@ -137,7 +131,7 @@ TEST_F(SimulateCausesTest, CompareSaysTheSameOfBothWays) {
                                          "--profile", profile_, "--wait",  "polling"};
   std::vector<std::string> with_json = base;
   with_json.push_back("--json");
-  const Json json = Json::parse(Run(with_json));
+  const Json json = Json::parse(test::OutputOf(with_json));
   EXPECT_EQ(json["modelled"], true);
   EXPECT_EQ(json["clock"], "virtual");
   EXPECT_EQ(json["profile"]["name"], "Fractus");
@@ -152,7 +146,7 @@ TEST_F(SimulateCausesTest, CompareSaysTheSameOfBothWays) {
   }
   EXPECT_EQ(compared["cpu-driven"]["work_requests"], simulated["cpu"]["posts"]);
   EXPECT_EQ(compared["preposted"]["work_requests_before"], simulated["offload"]["wqes"]);
-  const std::string text = Run(base);
+  const std::string text = test::OutputOf(base);
   EXPECT_THAT(text, HasSubstr("modelled, with the profile Fractus"));
   EXPECT_THAT(text, HasSubstr("milliseconds, modelled"));
 }
@@ -160,12 +154,12 @@ TEST_F(SimulateCausesTest, CompareSaysTheSameOfBothWays) {
 // Catches WQEs that are written on the way and counted before the start, arming that has their time,
 // doorbells for them that are not counted, and processor time without them.
 TEST_F(SimulateCausesTest, RingsThatAreWrittenAgainAreWorkOnTheWay) {
-  Run({"compile", "--nodes", "4", "--message-bytes", "4MiB", "--block-bytes", "64KiB", "--ready",
-       "window=1", "--send-window", "1", "-o", plan_});
+  test::OutputOf({"compile", "--nodes", "4", "--message-bytes", "4MiB", "--block-bytes", "64KiB",
+                  "--ready", "window=1", "--send-window", "1", "-o", plan_});
   const auto compare = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(),
                  {"compare", plan_, "--clock", "virtual", "--profile", profile_, "--json"});
-    return Json::parse(Run(flags))["comparisons"][0]["preposted"];
+    return Json::parse(test::OutputOf(flags))["comparisons"][0]["preposted"];
   };
   const std::string device = PREPOST_SOURCE_DIR "/examples/devices/tiny.json";
   const Json whole = compare({"--wait", "polling"});
@@ -194,10 +188,10 @@ TEST_F(SimulateCausesTest, RingsThatAreWrittenAgainAreWorkOnTheWay) {
   EXPECT_EQ(simulated["posts"], asleep["work_requests"]);
   EXPECT_EQ(simulated["wakeups"], asleep["wakeups"]);
   EXPECT_NEAR(simulated["busy_seconds"].get<double>() * 1e9, figure(asleep, "host_cpu_ns"), 1e-3);
-  const Json host =
-      Json::parse(Run({"simulate", plan_, "--profile", profile_, "--executor", "offload", "--json",
-                       "--set", "host.poll=1us", "--set", "host.completion=2us", "--set",
-                       "host.interrupt=8us", "--wait", "interrupt"}))["offload"];
+  const Json host = Json::parse(
+      test::OutputOf({"simulate", plan_, "--profile", profile_, "--executor", "offload", "--json",
+                      "--set", "host.poll=1us", "--set", "host.completion=2us", "--set",
+                      "host.interrupt=8us", "--wait", "interrupt"}))["offload"];
   EXPECT_NEAR(host["detection_seconds"].get<double>(), 11e-6, kRounding);
   EXPECT_NEAR(host["busy_seconds"].get<double>(), 4 * 3e-6, kRounding);
 }

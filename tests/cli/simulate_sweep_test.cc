@@ -24,21 +24,16 @@ using Json = nlohmann::json;
 
 class SimulateSweepTest : public ::testing::Test {
  protected:
-  static std::string Profile(const std::string& name) {
-    return PREPOST_SOURCE_DIR "/examples/profiles/" + name + ".json";
-  }
   static std::string Simulate(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus")});
-    Command command(flags);
-    EXPECT_EQ(command.Wait(), 0) << command.err();
-    return command.out();
+    flags.insert(flags.begin(), {"simulate", "--profile", test::ProfilePath("fractus")});
+    return test::OutputOf(flags);
   }
   static Json SimulateJson(std::vector<std::string> flags) {
     flags.push_back("--json");
     return Json::parse(Simulate(flags));
   }
   void ExpectRefused(std::vector<std::string> flags, int code, const std::string& message) {
-    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus")});
+    flags.insert(flags.begin(), {"simulate", "--profile", test::ProfilePath("fractus")});
     test::ExpectRefused(flags, code, message, folder_);
   }
   /// The lines of a CSV without comments, each by the names in the first.
@@ -166,8 +161,8 @@ TEST_F(SimulateSweepTest, StdinIsEveryRows) {
       "spec": {"block_bytes": 65536}, "groups": [{"spec": {"message_bytes": 1048576}}]})";
   const auto rows = [&](std::vector<std::string> input, const std::string& from,
                         const std::string& sweep) {
-    input.insert(input.begin(),
-                 {"simulate", "--profile", Profile("fractus"), "--json", "--sweep", sweep});
+    input.insert(input.begin(), {"simulate", "--profile", test::ProfilePath("fractus"), "--json",
+                                 "--sweep", sweep});
     std::vector<std::string> wrapper;
     if (!from.empty()) wrapper = {"/bin/sh", "-c", "f=$0; exec \"$@\" < \"$f\"", from};
     Command command(input, wrapper);
@@ -262,8 +257,8 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   std::vector<std::string> of_groups = skew;
   of_groups.insert(of_groups.end(), {"--groups", "2"});
   expect(of_groups, 2, "--plot-y skew is of one multicast");
-  Command alone({"simulate", "--profile", Profile("fractus"), "--nodes", "4", "--message-bytes",
-                 "1MiB", skew[0], skew[1], skew[2], skew[3], skew[4], skew[5]});
+  Command alone({"simulate", "--profile", test::ProfilePath("fractus"), "--nodes", "4",
+                 "--message-bytes", "1MiB", skew[0], skew[1], skew[2], skew[3], skew[4], skew[5]});
   EXPECT_EQ(alone.Wait(), 0) << alone.err();
   expect({"--set", "completion=1us"}, 2, "expected a value of the profile");
   expect({"--set", "host.preemption=1"}, 2, "--set host.preemption=1");

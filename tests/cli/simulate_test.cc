@@ -29,17 +29,12 @@ class SimulateTest : public ::testing::Test {
     ASSERT_EQ(compile.Wait(), 0) << compile.err();
   }
   std::string Simulate(std::vector<std::string> flags, const std::string& profile = "fractus") {
-    flags.insert(flags.begin(), {"simulate", plan_, "--profile", Profile(profile)});
-    Command command(flags);
-    EXPECT_EQ(command.Wait(), 0) << command.err();
-    return command.out();
+    flags.insert(flags.begin(), {"simulate", plan_, "--profile", test::ProfilePath(profile)});
+    return test::OutputOf(flags);
   }
   Json SimulateJson(std::vector<std::string> flags, const std::string& profile = "fractus") {
     flags.push_back("--json");
     return Json::parse(Simulate(flags, profile));
-  }
-  static std::string Profile(const std::string& name) {
-    return PREPOST_SOURCE_DIR "/examples/profiles/" + name + ".json";
   }
   void ExpectRefused(std::vector<std::string> flags, int code, const std::string& message) {
     flags.insert(flags.begin(), {"simulate", plan_});
@@ -178,8 +173,8 @@ TEST_F(SimulateTest, RotatedGroups) {
 TEST_F(SimulateTest, RandomSlowPathsHaveALimit) {
   const auto expect = [&](const std::string& nodes, int code, const std::string& message) {
     test::ExpectRefused(
-        {"simulate", "--profile", Profile("fractus"), "--nodes", nodes, "--message-bytes", "1",
-         "--executor", "offload", "--slow", "random=0,factor=0.5", "--slow", "none"},
+        {"simulate", "--profile", test::ProfilePath("fractus"), "--nodes", nodes, "--message-bytes",
+         "1", "--executor", "offload", "--slow", "random=0,factor=0.5", "--slow", "none"},
         code, message, folder_);
   };
   expect("4097", 1, "--slow random: 4097 hosts have 16785409 pairs, the limit is 16777216");
@@ -189,7 +184,7 @@ TEST_F(SimulateTest, RandomSlowPathsHaveALimit) {
 class SimulateWorkloadTest : public SimulateTest {
  protected:
   static Json Run(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus"), "--json"});
+    flags.insert(flags.begin(), {"simulate", "--profile", test::ProfilePath("fractus"), "--json"});
     Command command(flags);
     EXPECT_EQ(command.Wait(), 0) << command.err();
     return Json::parse(command.out());
@@ -256,7 +251,8 @@ TEST_F(SimulateWorkloadTest, LinksAndDelaysAreThoseOfHosts) {
 TEST_F(SimulateWorkloadTest, StandsAlone) {
   const std::string file = Write(R"({"spec": {"message_bytes": 10}})");
   const auto expect = [&](std::vector<std::string> flags, int code, const std::string& message) {
-    flags.insert(flags.begin(), {"simulate", "--profile", Profile("fractus"), "--workload", file});
+    flags.insert(flags.begin(),
+                 {"simulate", "--profile", test::ProfilePath("fractus"), "--workload", file});
     test::ExpectRefused(flags, code, message, folder_);
   };
   expect({plan_}, 2, "--workload says what is sent");
@@ -278,7 +274,7 @@ TEST_F(SimulateTest, OneNodeNeedsNoTime) {
 
 TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   ExpectRefused({}, 2, "--profile");
-  const std::vector<std::string> profile = {"--profile", Profile("fractus")};
+  const std::vector<std::string> profile = {"--profile", test::ProfilePath("fractus")};
   const auto expect = [&](std::vector<std::string> flags, int code, const std::string& message) {
     flags.insert(flags.begin(), profile.begin(), profile.end());
     ExpectRefused(flags, code, message);
@@ -317,10 +313,11 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
          "are for one multicast alone");
   expect({"--executor", "offload", "--delay", "node=1,at=1s,for=1s"}, 2, "is for CPU-driven hosts");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
-  test::ExpectRefused({"simulate", "--profile", Profile("fractus"), "--nodes", "64",
+  test::ExpectRefused({"simulate", "--profile", test::ProfilePath("fractus"), "--nodes", "64",
                        "--message-bytes", "64MiB", "--groups", "65536"},
                       1, "the limit is 134217728 together", folder_);
-  ExpectRefused({"--profile", Profile("tcp-10g"), "--executor", "offload"}, 1, "over TCP");
+  ExpectRefused({"--profile", test::ProfilePath("tcp-10g"), "--executor", "offload"}, 1,
+                "over TCP");
   ExpectRefused({"--profile", folder_ / "none"}, 1, "cannot read");
   ExpectRefused({"--profile", plan_}, 1, "/format: expected \"prepost.profile\"");
 }

@@ -142,6 +142,18 @@ class Command {
   std::optional<int> exit_code_;
 };
 
+/// What the command prints with `arguments`, which are expected to be right.
+inline std::string OutputOf(const std::vector<std::string>& arguments) {
+  Command command(arguments);
+  EXPECT_EQ(command.Wait(), 0) << command.err();
+  return command.out();
+}
+
+/// Of those that are shipped.
+inline std::string ProfilePath(const std::string& name) {
+  return PREPOST_SOURCE_DIR "/examples/profiles/" + name + ".json";
+}
+
 /// Runs a command that is to be refused: it ends with `code`, says so in one line that has `text`,
 /// prints nothing else, and neither leaves nor takes a file in `folder`.
 inline void ExpectRefused(const std::vector<std::string>& arguments, int code,
