@@ -55,8 +55,7 @@ inline void SlowRandomPairs(Random& random, Network* network) {
     for (uint32_t to = 0; to < nodes; ++to) {
       if (from == to || random.Below(4) != 0) continue;
       const double factor = random.Pick(std::vector<double>{0.125, 0.5, 0.9, 3});
-      network->pairs.push_back(
-          {NodeId(from), NodeId(to), factor * network->nodes[from].out_rate});
+      network->pairs.push_back({NodeId(from), NodeId(to), factor * network->nodes[from].out_rate});
     }
   }
 }
