@@ -14,7 +14,7 @@
 
 #include "prepost/backends/emulated/time_by_cause.h"
 #include "prepost/ir/count.h"
-#include "prepost/ir/rate_text.h"
+#include "tools/simulation_print.h"
 
 namespace prepost::tools {
 namespace {
@@ -29,11 +29,6 @@ using emulated::TimeTrail;
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kRunsMax = 40;  ///< of a path, in text
-
-double Seconds(Picoseconds time) {
-  return static_cast<double>(time) / static_cast<double>(emulated::kPicosecondsPerSecond);
-}
-std::string Time(Picoseconds time) { return WriteLatency(Seconds(time)); }
 
 struct Part {
   const char* label;
@@ -80,15 +75,11 @@ Told Tell(const char* name, const Plan& plan, const TimeTrail& trail,
 
 std::vector<Told> TellAll(const Simulation& it) {
   std::vector<Told> all;
-  std::vector<Picoseconds> completions;
   if (it.offload && it.offload_trail) {
-    for (const auto& node : it.offload->nodes) completions.push_back(node.completion);
-    all.push_back(Tell("preposted", it.plan, *it.offload_trail, completions));
+    all.push_back(Tell("preposted", *it.plan, *it.offload_trail, it.offload_times.groups[0].nodes));
   }
-  completions.clear();
   if (it.cpu && it.cpu_trail) {
-    for (const auto& node : it.cpu->groups[0].nodes) completions.push_back(node.completion);
-    all.push_back(Tell("CPU-driven", it.plan, *it.cpu_trail, completions));
+    all.push_back(Tell("CPU-driven", *it.plan, *it.cpu_trail, it.cpu_times.groups[0].nodes));
   }
   return all;
 }
@@ -104,7 +95,7 @@ std::string MessageText(const TimeTrail& trail, const PathLink& link) {
 std::string PartsText(const PathLink& link) {
   std::string text;
   for (const auto& [cause, time] : link.parts)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", Name(cause), Time(time));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", Name(cause), TimeText(time));
   return text;
 }
 
@@ -118,12 +109,12 @@ void PrintPath(const Told& told, std::ostream& out) {
     const PathRun& run = runs[i];
     for (size_t j = 0; j < run.count; ++j) {
       const PathLink& link = told.path[run.first + j];
-      out << fmt::format("  {:>12}  {:<12}  {}\n", Time(link.until), MessageText(*told.trail, link),
-                         PartsText(link));
+      out << fmt::format("  {:>12}  {:<12}  {}\n", TimeText(link.until),
+                         MessageText(*told.trail, link), PartsText(link));
     }
     if (run.times == 1) continue;
     const PathLink& last = told.path[run.first + run.count * run.times - 1];
-    out << fmt::format("  {:>12}  {:<12}  x {}{}\n", Time(last.until),
+    out << fmt::format("  {:>12}  {:<12}  x {}{}\n", TimeText(last.until),
                        MessageText(*told.trail, last), run.times,
                        run.count == 1 ? "" : fmt::format(" of these {}", run.count));
   }
@@ -142,14 +133,14 @@ void PrintNodeTimes(const Told& told, uint32_t nodes, std::ostream& out) {
   for (uint32_t node = 0; node < nodes; ++node) {
     const NodeTimes times = TimesOf(*told.trail, 0, NodeId(node));
     out << fmt::format("{:<28}", fmt::format("  node {}", node));
-    for (const Part& part : kParts) out << fmt::format("{:>15}", Time(times.*part.time));
+    for (const Part& part : kParts) out << fmt::format("{:>15}", TimeText(times.*part.time));
     out << "\n";
   }
 }
 
 Json TimesJson(NodeId node, const NodeTimes& times) {
-  Json json = {{"node", node.value}, {"completion_seconds", Seconds(times.sum())}};
-  for (const Part& part : kParts) json[part.key] = Seconds(times.*part.time);
+  Json json = {{"node", node.value}, {"completion_seconds", ToSeconds(times.sum())}};
+  for (const Part& part : kParts) json[part.key] = ToSeconds(times.*part.time);
   return json;
 }
 
@@ -157,7 +148,7 @@ Json TimesJson(NodeId node, const NodeTimes& times) {
 Json LinkJson(const Told& told, const PathRun& run, size_t position) {
   const PathLink& first = told.path[run.first + position];
   Json json = {{"message", MessageText(*told.trail, first)},
-               {"until_seconds", Seconds(first.until)}};
+               {"until_seconds", ToSeconds(first.until)}};
   CauseTimes sum = {};
   for (size_t i = 0; i < run.times; ++i) {
     for (const auto& [cause, time] : told.path[run.first + i * run.count + position].parts)
@@ -165,7 +156,7 @@ Json LinkJson(const Told& told, const PathRun& run, size_t position) {
   }
   Json& parts = json["seconds"] = Json::object();
   for (const auto& [cause, time] : first.parts)
-    parts[std::string(Name(cause))] = Seconds(sum[static_cast<size_t>(cause)]);
+    parts[std::string(Name(cause))] = ToSeconds(sum[static_cast<size_t>(cause)]);
   return json;
 }
 
@@ -184,17 +175,17 @@ void PrintCauses(const Simulation& simulation, bool per_node, std::ostream& out)
                      offload == nullptr ? "" : offload->name, cpu == nullptr ? "" : cpu->name);
   row("last node", [](const Told& it) { return fmt::format("node {}", it.last.value); });
   for (const Part& part : kParts)
-    row(part.label, [&](const Told& it) { return Time(it.times.*part.time); });
+    row(part.label, [&](const Told& it) { return TimeText(it.times.*part.time); });
   row("critical path",
-      [](const Told& it) { return Time(it.path.empty() ? 0 : it.path.back().until); });
+      [](const Told& it) { return TimeText(it.path.empty() ? 0 : it.path.back().until); });
   for (size_t i = 0; i < emulated::kTimeCauseNames.size(); ++i) {
     if (std::ranges::all_of(all, [&](const Told& it) { return it.causes[i] == 0; })) continue;
     row(fmt::format("  {}", emulated::kTimeCauseNames[i]),
-        [&](const Told& it) { return Time(it.causes[i]); });
+        [&](const Told& it) { return TimeText(it.causes[i]); });
   }
   for (const Told& told : all) PrintPath(told, out);
   if (!per_node) return;
-  for (const Told& told : all) PrintNodeTimes(told, simulation.plan.header().nodes, out);
+  for (const Told& told : all) PrintNodeTimes(told, simulation.plan->header().nodes, out);
 }
 
 void AddCausesJson(const Plan& plan, const TimeTrail& trail,
@@ -204,7 +195,7 @@ void AddCausesJson(const Plan& plan, const TimeTrail& trail,
   (*run)["last_node"] = TimesJson(told.last, told.times);
   Json& causes = (*run)["critical_path_seconds"] = Json::object();
   for (size_t i = 0; i < told.causes.size(); ++i)
-    causes[std::string(emulated::kTimeCauseNames[i])] = Seconds(told.causes[i]);
+    causes[std::string(emulated::kTimeCauseNames[i])] = ToSeconds(told.causes[i]);
   if (!has_lists) return;
   Json& nodes = (*run)["time_by_cause"] = Json::array();
   for (uint32_t i = 0; i < completions.size(); ++i)

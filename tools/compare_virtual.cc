@@ -14,6 +14,7 @@
 #include "prepost/version.h"
 #include "tools/profile_settings.h"
 #include "tools/simulation.h"
+#include "tools/simulation_print.h"
 #include "tools/simulation_run.h"
 
 namespace prepost::tools {
@@ -60,16 +61,17 @@ WayFound FoundCpu(const Simulation& it) {
     way.latency_ns.push_back(Nanoseconds(node.completion));
   }
   // What is not posted later has been when the hosts armed: receives that no credit grants.
-  way.requests_before = it.plan.ops().size() - way.requests_after;
+  way.requests_before = it.plan->ops().size() - way.requests_after;
   way.arm_cpu_ns = static_cast<double>(way.requests_before) * it.profile.host.post_receive * 1e9;
-  FillTimes(it.cpu->groups[0].completion, &way);
+  FillTimes(it.cpu_times.completion, &way);
   return way;
 }
 
 WayFound FoundPreposted(const Simulation& it) {
   WayFound way;
-  for (const auto& node : it.offload->nodes) way.latency_ns.push_back(Nanoseconds(node.completion));
-  const PrepostedWork work = PrepostedWorkOf(it);
+  for (const auto& node : it.offload->groups[0].nodes)
+    way.latency_ns.push_back(Nanoseconds(node.completion));
+  const PrepostedWork work = WorkOf(it, *it.offload);
   way.requests_before = work.posts_before;
   way.requests_after = work.posts;
   way.doorbells = work.doorbells;
@@ -77,14 +79,14 @@ WayFound FoundPreposted(const Simulation& it) {
   way.completions_read = work.completions;
   way.rearms = work.rearms;
   way.arm_cpu_ns = work.arming_seconds * 1e9;
-  way.seen_ns = it.detection_seconds * 1e9;
+  way.seen_ns = DetectionSeconds(it) * 1e9;
   way.host_cpu_ns = work.busy_seconds * 1e9;
-  FillTimes(it.offload->completion, &way);
+  FillTimes(it.offload_times.completion, &way);
   return way;
 }
 
 void Print(const Simulation& it, const VirtualComparison& options, std::ostream& out) {
-  const PlanHeader& plan = it.plan.header();
+  const PlanHeader& plan = it.plan->header();
   const WayFound cpu = FoundCpu(it), preposted = FoundPreposted(it);
   out << fmt::format(
       "{} on {}, {} in {} of {}; queues {}, device profile {}; hosts wait by {}\nmodelled, with "
@@ -150,7 +152,7 @@ Json WayJson(const WayFound& way) {
 }
 
 Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
-  const PlanHeader& plan = it.plan.header();
+  const PlanHeader& plan = it.plan->header();
   const WayFound cpu = FoundCpu(it), preposted = FoundPreposted(it);
   Json json = {{"algorithm", plan.algorithm},
                {"nodes", plan.nodes},
@@ -192,7 +194,8 @@ Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualCo
   for (const SimulatedPlan& plan : plans) {
     Result<Network> network = plan.NetworkIn(profile->network);
     if (!network.ok()) return network.status();
-    Simulation simulation = {.plan = plan.plan,
+    Simulation simulation = {.groups = {{.plan = &plan.plan}},
+                             .plan = &plan.plan,
                              .profile = *profile,
                              .profile_path = options.profile_path,
                              .command = "",
@@ -216,8 +219,7 @@ Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualCo
                      {"modelled", true},
                      {"profile", {{"name", profile->name}, {"file", options.profile_path}}},
                      {"comparisons", std::move(all)}};
-  out << json.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace)
-      << "\n";
+  PrintJson(json, out);
   return {};
 }
 

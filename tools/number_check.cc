@@ -4,23 +4,22 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
+#include <optional>
 #include <string>
-#include <system_error>
+
+#include "tools/value_text.h"
 
 namespace prepost::tools {
 namespace {
 
 constexpr size_t kShownMax = 40;  ///< bytes of a wrong value
 
-/// `Value` is what the text is read as; nan is in no range.
+/// `Value` is what the text is read as.
 template <typename Value>
 CLI::Validator InRange(Value least, Value most, const char* kind) {
   const auto check = [=](const std::string& text) -> std::string {
-    Value value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc() && rest == end && value >= least && value <= most) return {};
+    const std::optional<Value> value = NumberOf<Value>(text);
+    if (value && *value >= least && *value <= most) return {};
     return fmt::format("expected {} from {} to {}, found '{}'", kind, least, most,
                        text.substr(0, kShownMax));
   };

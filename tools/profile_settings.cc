@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "tools/message.h"
 #include "tools/named_file.h"
+#include "tools/value_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -28,14 +29,9 @@ std::string PointerOf(const std::string& key) {
 
 /// A number as one, all else as text.
 Json ValueOf(const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (text.empty() || error != std::errc() || rest != end) return text;
-  uint64_t whole = 0;
-  const auto [whole_rest, whole_error] = std::from_chars(text.data(), end, whole);
-  if (whole_error == std::errc() && whole_rest == end) return whole;
-  return number;
+  if (const std::optional<uint64_t> whole = NumberOf<uint64_t>(text)) return *whole;
+  if (const std::optional<double> number = NumberOf<double>(text)) return *number;
+  return text;
 }
 
 Status BadSetting(const std::string& setting, const std::string& why) {

@@ -1,198 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <ostream>
+#include <map>
+#include <utility>
 
 #include "prepost/ir/bounds.h"
-#include "prepost/ir/count.h"
-#include "prepost/ir/rate_text.h"
-#include "prepost/ir/utf8.h"
-#include "prepost/version.h"
-#include "tools/causes_print.h"
 
 namespace prepost::tools {
 namespace {
 
 using emulated::Picoseconds;
+using emulated::VirtualGroup;
 using emulated::VirtualHosts;
 using emulated::VirtualOffload;
-using Json = nlohmann::ordered_json;
-using Links = std::vector<VirtualOffload::Link>;
+using emulated::VirtualOffloads;
 
-constexpr size_t kLinksMax = 5;  ///< shown in text
-
-double Seconds(Picoseconds time) {
-  return static_cast<double>(time) / static_cast<double>(emulated::kPicosecondsPerSecond);
-}
-std::string Time(Picoseconds time) { return WriteLatency(Seconds(time)); }
-
-/// How one executor fared, for both.
-struct Fared {
-  Picoseconds completion = 0;
-  Picoseconds first = 0;  ///< of the nodes but the root
-  Picoseconds last = 0;
-  std::vector<Picoseconds> nodes;
-};
-
-template <typename Nodes>
-Fared FareOf(const Nodes& nodes, NodeId root, Picoseconds completion) {
-  Fared fared = {.completion = completion, .first = emulated::kNever};
-  for (const auto& node : nodes) fared.nodes.push_back(node.completion);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (i == root.index()) continue;
-    fared.first = std::min(fared.first, nodes[i].completion);
-    fared.last = std::max(fared.last, nodes[i].completion);
+/// The part of the network that a group's nodes see, by node of the plan.
+Network NetworkOfGroup(const Network& network, const VirtualGroup& group) {
+  Network part = {.nodes = {},
+                  .racks = network.racks,
+                  .core_rate = network.core_rate,
+                  .rack_latency = network.rack_latency,
+                  .core_latency = network.core_latency};
+  const uint32_t nodes = group.plan->header().nodes;
+  std::map<NodeId, NodeId> node_of;  // by host
+  for (uint32_t i = 0; i < nodes; ++i) {
+    const NodeId host = group.HostOf(NodeId(i));
+    part.nodes.push_back(network.nodes[host.index()]);
+    node_of[host] = NodeId(i);
   }
-  if (nodes.size() == 1) fared.first = 0;
-  return fared;
-}
-Fared FareOf(const Simulation& it, const VirtualOffload& run) {
-  return FareOf(run.nodes, it.plan.header().root, run.completion);
-}
-Fared FareOf(const Simulation& it, const VirtualHosts& run) {
-  return FareOf(run.groups[0].nodes, it.plan.header().root, run.groups[0].completion);
-}
-
-/// Those that were busy longest first.
-Links Busiest(Links links) {
-  std::ranges::stable_sort(links, std::greater(),
-                           [](const VirtualOffload::Link& link) { return link.use.busy; });
-  return links;
-}
-
-void Row(std::ostream& out, const std::string& label, const std::string& offload,
-         const std::string& cpu) {
-  out << fmt::format("{:<22}{:>14}{:>14}\n", label, offload, cpu);
-}
-
-/// A row of what `text` makes of each executor that ran.
-template <typename Text>
-void EachRow(const Simulation& it, std::ostream& out, const std::string& label, Text text) {
-  Row(out, label, it.offload ? text(FareOf(it, *it.offload)) : "",
-      it.cpu ? text(FareOf(it, *it.cpu)) : "");
-}
-
-emulated::HostWork WorkOf(const VirtualHosts& run) {
-  emulated::HostWork sum;
-  for (const VirtualHosts::Node& node : run.groups[0].nodes) {
-    sum.looks += node.work.looks;
-    sum.completions += node.work.completions;
-    sum.posts += node.work.posts;
-    sum.doorbells += node.work.doorbells;
-    sum.wakeups += node.work.wakeups;
-    sum.busy += node.work.busy;
-  }
-  return sum;
-}
-
-/// Of the host that takes longest.
-double ArmingSeconds(const Simulation& it) {
-  double longest = 0;
-  for (const VirtualOffload::Node& node : it.offload->nodes)
-    longest = std::max(longest, PrepostedWorkOf(it, node).arming_seconds);
-  return longest;
-}
-
-void PrintHosts(const Simulation& it, std::ostream& out) {
-  const PrepostedWork preposted = it.offload ? PrepostedWorkOf(it) : PrepostedWork();
-  const emulated::HostWork work = it.cpu ? WorkOf(*it.cpu) : emulated::HostWork();
-  const auto both = [&](const std::string& label, const std::string& offload,
-                        const std::string& cpu) {
-    Row(out, label, it.offload ? offload : "", it.cpu ? cpu : "");
+  const auto add = [&](NodeId from, NodeId to, double rate) {
+    part.pairs.push_back({node_of[from], node_of[to], rate});
   };
-  both("hosts: posts before", std::to_string(preposted.posts_before), "-");
-  both("  doorbells", std::to_string(preposted.doorbells), std::to_string(work.doorbells));
-  both("  posts on the way", std::to_string(preposted.posts), std::to_string(work.posts));
-  both("  rings written again", std::to_string(preposted.rearms), "-");
-  both("  completions seen", std::to_string(preposted.completions),
-       std::to_string(work.completions));
-  both("  wake-ups", std::to_string(preposted.wakeups), std::to_string(work.wakeups));
-  both("  busy, all together", WriteLatency(preposted.busy_seconds), Time(work.busy));
-  both("  arming, before", it.offload ? WriteLatency(ArmingSeconds(it)) : "", "-");
-  both("  seeing the end, after", WriteLatency(it.detection_seconds), "-");
-}
-
-void PrintLinks(const Simulation& it, const char* executor, const Links& links, Picoseconds end,
-                std::ostream& out) {
-  const Links busiest = Busiest(links);
-  out << fmt::format("\nbusiest links, {}\n", executor);
-  for (size_t i = 0; i < std::min(kLinksMax, busiest.size()); ++i) {
-    const auto& [resource, use] = busiest[i];
-    out << fmt::format("  {:<34}{:>14}, {:.1f} % of the time\n",
-                       Printable(it.network.Describe(resource)), Time(use.busy),
-                       end == 0 ? 0.0 : 100 * Seconds(use.busy) / Seconds(end));
-  }
-}
-
-void PrintNodes(const Simulation& it, std::ostream& out) {
-  out << fmt::format("\n{:<22}{:>14}{:>14}\n", "complete at", it.offload ? "preposted" : "",
-                     it.cpu ? "CPU-driven" : "");
-  for (uint32_t node = 0; node < it.plan.header().nodes; ++node) {
-    EachRow(it, out, fmt::format("  node {}", node),
-            [&](const Fared& fared) { return Time(fared.nodes[node]); });
-  }
-  if (it.offload) {
-    out << fmt::format("\n{:<22}{:>14}{:>14}{:>14}{:>14}{:>14}\n", "hosts, preposted",
-                       "posts before", "posts", "doorbells", "rings again", "arming");
-    for (uint32_t node = 0; node < it.offload->nodes.size(); ++node) {
-      const PrepostedWork host = PrepostedWorkOf(it, it.offload->nodes[node]);
-      out << fmt::format("{:<22}{:>14}{:>14}{:>14}{:>14}{:>14}\n", fmt::format("  node {}", node),
-                         host.posts_before, host.posts, host.doorbells, host.rearms,
-                         WriteLatency(host.arming_seconds));
+  if (network.pairs.size() > size_t{nodes} * nodes) {
+    for (const auto& from : node_of) {
+      for (const auto& to : node_of) {
+        const std::optional<uint32_t> pair = network.PairOf(from.first, to.first);
+        if (pair) add(from.first, to.first, network.pairs[*pair].rate);
+      }
+    }
+  } else {
+    for (const Network::Pair& pair : network.pairs) {
+      const bool is_part = node_of.contains(pair.from) && node_of.contains(pair.to);
+      if (is_part) add(pair.from, pair.to, pair.rate);
     }
   }
-  if (!it.cpu) return;
-  out << fmt::format("\n{:<22}{:>14}{:>14}{:>14}{:>14}{:>14}{:>14}\n", "hosts, CPU-driven", "looks",
-                     "completions", "posts", "doorbells", "wake-ups", "busy");
-  for (uint32_t node = 0; node < it.plan.header().nodes; ++node) {
-    const emulated::HostWork& work = it.cpu->groups[0].nodes[node].work;
-    out << fmt::format("{:<22}{:>14}{:>14}{:>14}{:>14}{:>14}{:>14}\n",
-                       fmt::format("  node {}", node), work.looks, work.completions, work.posts,
-                       work.doorbells, work.wakeups, Time(work.busy));
-  }
+  std::ranges::sort(part.pairs, {}, [](const auto& pair) { return std::pair(pair.from, pair.to); });
+  return part;
 }
 
-Json FaredJson(const Simulation& it, const Fared& fared, const Links& links, bool has_lists) {
-  Json json = {{"completion_seconds", Seconds(fared.completion)},
-               {"first_node_seconds", Seconds(fared.first)},
-               {"skew_seconds", Seconds(fared.last - std::min(fared.first, fared.last))}};
-  json["of_bound"] = it.bound() > 0 ? Json(Seconds(fared.completion) / it.bound()) : Json();
-  if (!has_lists) return json;
-  for (const Picoseconds node : fared.nodes) json["node_seconds"].push_back(Seconds(node));
-  Json& used = json["links"] = Json::array();
-  for (const VirtualOffload::Link& link : links) {
-    Json& entry = used.emplace_back(Json{{"kind", Name(link.resource.kind)},
-                                         {"index", link.resource.index},
-                                         {"bytes", link.use.bytes},
-                                         {"busy_seconds", Seconds(link.use.busy)}});
-    if (link.resource.kind != ResourceKind::kPair) continue;
-    entry["from"] = it.network.pairs[link.resource.index].from.value;
-    entry["to"] = it.network.pairs[link.resource.index].to.value;
-  }
-  return json;
+/// What a group needs by itself.
+double BoundOf(const Network& network, const VirtualGroup& group) {
+  const PlanHeader& header = group.plan->header();
+  const std::vector<CutBound> cuts =
+      BoundSeconds(NetworkOfGroup(network, group), header.root, header.message.bytes);
+  return cuts.empty() ? 0 : cuts.front().seconds;
 }
 
-/// Of one host or of all; `arming` is the longest host's.
-void AddWork(const PrepostedWork& work, double arming, Json* json) {
-  Json& it = *json;
-  it["wqes"] = work.posts_before;
-  it["posts"] = work.posts;
-  it["doorbells"] = work.doorbells;
-  it["rearms"] = work.rearms;
-  it["completions"] = work.completions;
-  it["wakeups"] = work.wakeups;
-  it["rearming_seconds"] = work.rearming_seconds;
-  it["busy_seconds"] = work.busy_seconds;
-  it["arming_seconds"] = arming;
+template <typename Run>
+RunTimes TimesOfRun(const Simulation& it, const Run& run) {
+  RunTimes times;
+  for (size_t g = 0; g < run.groups.size(); ++g) {
+    const auto& group = run.groups[g];
+    const size_t root = it.groups[g].plan->header().root.index();
+    GroupTimes& found =
+        times.groups.emplace_back(GroupTimes{.start = group.start, .completion = group.completion});
+    for (size_t i = 0; i < group.nodes.size(); ++i) {
+      const Picoseconds at = group.nodes[i].completion;
+      found.nodes.push_back(at);
+      if (i == root) continue;
+      found.first = found.last == 0 ? at : std::min(found.first, at);
+      found.last = std::max(found.last, at);
+    }
+    times.completion = std::max(times.completion, group.completion);
+  }
+  return times;
 }
 
 }  // namespace
 
-PrepostedWork PrepostedWorkOf(const Simulation& it, const VirtualOffload::Node& node) {
+std::vector<VirtualGroup> RotatedGroups(const Plan& plan, uint32_t count) {
+  const uint32_t nodes = plan.header().nodes;
+  std::vector<VirtualGroup> groups;
+  for (uint32_t g = 0; g < count; ++g) {
+    VirtualGroup& group = groups.emplace_back(VirtualGroup{.plan = &plan});
+    for (uint32_t i = 0; i < nodes; ++i) group.hosts.push_back(NodeId((i + g) % nodes));
+  }
+  return groups;
+}
+
+// Whatever starts when, all of it happens between 0 and the end.
+double BoundOf(const Simulation& it) {
+  const Network& network = it.network;
+  if (it.groups.size() == 1 && !it.is_of_groups) return BoundOf(network, it.groups.front());
+  const size_t hosts = network.nodes.size();
+  std::vector<double> out(hosts), in(hosts);  // bytes of messages that begin and end there
+  double least = 0, all = 0, out_rate = 0;
+  for (const VirtualGroup& group : it.groups) {
+    const PlanHeader& header = group.plan->header();
+    const auto bytes = static_cast<double>(header.message.bytes);
+    if (header.nodes > 1) out[group.HostOf(header.root).index()] += bytes;
+    for (uint32_t i = 0; i < header.nodes; ++i) {
+      if (i != header.root.value) in[group.HostOf(NodeId(i)).index()] += bytes;
+    }
+    all += bytes * (header.nodes - 1);
+    if (const double alone = BoundOf(network, group); alone > 0)
+      least = std::max(least, ToSeconds(group.start) + alone);
+  }
+  for (size_t i = 0; i < hosts; ++i) {
+    least = std::max({least, out[i] / network.nodes[i].out_rate, in[i] / network.nodes[i].in_rate});
+    out_rate += network.nodes[i].out_rate;
+  }
+  return hosts == 0 ? least : std::max(least, all / out_rate);
+}
+
+RunTimes TimesOf(const Simulation& it, const VirtualOffloads& run) { return TimesOfRun(it, run); }
+RunTimes TimesOf(const Simulation& it, const VirtualHosts& run) { return TimesOfRun(it, run); }
+
+void PrepostedWork::Add(const PrepostedWork& other) {
+  posts_before += other.posts_before;
+  posts += other.posts;
+  doorbells += other.doorbells;
+  rearms += other.rearms;
+  completions += other.completions;
+  wakeups += other.wakeups;
+  arming_seconds += other.arming_seconds;
+  rearming_seconds += other.rearming_seconds;
+  busy_seconds += other.busy_seconds;
+}
+
+PrepostedWork WorkOf(const Simulation& it, const VirtualOffload::Node& node) {
   const emulated::HostProfile& host = it.profile.host;
   PrepostedWork work = {.posts_before = node.wqes,
                         .posts = node.wqes_later,
@@ -201,137 +139,59 @@ PrepostedWork PrepostedWorkOf(const Simulation& it, const VirtualOffload::Node& 
                         .completions = node.completions,
                         .wakeups = node.wakeups,
                         .arming_seconds = static_cast<double>(node.wqes) * host.post_receive,
-                        .rearming_seconds = Seconds(node.rearming)};
+                        .rearming_seconds = ToSeconds(node.rearming)};
   work.busy_seconds = work.rearming_seconds + static_cast<double>(node.looks) * host.poll +
                       static_cast<double>(node.completions) * host.completion;
   return work;
 }
 
-PrepostedWork PrepostedWorkOf(const Simulation& it) {
+PrepostedWork WorkOf(const Simulation& it, const VirtualOffloads& run) {
   PrepostedWork sum;
-  for (const VirtualOffload::Node& node : it.offload->nodes) {
-    const PrepostedWork work = PrepostedWorkOf(it, node);
-    sum.posts_before += work.posts_before;
-    sum.posts += work.posts;
-    sum.doorbells += work.doorbells;
-    sum.rearms += work.rearms;
-    sum.completions += work.completions;
-    sum.wakeups += work.wakeups;
-    sum.arming_seconds += work.arming_seconds;
-    sum.rearming_seconds += work.rearming_seconds;
-    sum.busy_seconds += work.busy_seconds;
+  for (const VirtualOffloads::Group& group : run.groups) {
+    for (const VirtualOffload::Node& node : group.nodes) sum.Add(WorkOf(it, node));
   }
   return sum;
 }
 
-double Simulation::bound() const {
-  const std::vector<CutBound> cuts =
-      BoundSeconds(network, plan.header().root, plan.header().message.bytes);
-  return cuts.empty() ? 0 : cuts.front().seconds;
-}
-
-std::string SlowPaths(const Network& network) {
-  const size_t count = network.pairs.size();
-  return fmt::format("{} from one node to another {} slow; the bound allows for ways around",
-                     Count(count, "path"), count == 1 ? "is" : "are");
-}
-
-void PrintSimulation(const Simulation& it, bool per_node, std::ostream& out) {
-  const PlanHeader& header = it.plan.header();
-  out << fmt::format("modelled, with the profile {} ({}): {}\n", Printable(it.profile.name),
-                     Printable(it.profile_path), Printable(it.profile.cluster));
-  out << fmt::format("{}: {}, root {}; {} in {} of {}; ready {}\n\n", Printable(header.algorithm),
-                     Count(header.nodes, "node"), header.root.value,
-                     Count(header.message.bytes, "byte"), Count(header.message.blocks, "block"),
-                     header.message.block_bytes, ToString(header.ready));
-  if (!it.network.pairs.empty()) out << SlowPaths(it.network) << "\n\n";
-  Row(out, "", it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : "");
-  Row(out, "", it.offload ? it.mode : "", it.cpu ? it.wait : "");
-  EachRow(it, out, "all nodes have it after",
-          [](const Fared& fared) { return Time(fared.completion); });
-  if (it.bound() > 0) {
-    EachRow(it, out, fmt::format("  of the bound {}", WriteLatency(it.bound())),
-            [&](const Fared& fared) {
-              return fmt::format("{:.3f}", Seconds(fared.completion) / it.bound());
-            });
-  }
-  EachRow(it, out, "  bandwidth", [&](const Fared& fared) {
-    const double seconds = Seconds(fared.completion);
-    return seconds > 0 && header.message.bytes > 0
-               ? WriteRate(static_cast<double>(header.message.bytes) / seconds)
-               : "-";
-  });
-  EachRow(it, out, "  the first node", [](const Fared& fared) { return Time(fared.first); });
-  EachRow(it, out, "  skew",
-          [](const Fared& fared) { return Time(fared.last - std::min(fared.first, fared.last)); });
-  PrintHosts(it, out);
-  if (it.offload) PrintLinks(it, "preposted", it.offload->links, it.offload->completion, out);
-  if (it.cpu) PrintLinks(it, "CPU-driven", it.cpu->links, it.cpu->groups[0].completion, out);
-  PrintCauses(it, per_node, out);
-  if (per_node) PrintNodes(it, out);
-}
-
-nlohmann::ordered_json SimulationJson(const Simulation& it, bool has_lists) {
-  const PlanHeader& header = it.plan.header();
-  Json json = {{"modelled", true},
-               {"generator", kGenerator},
-               {"command", it.command},
-               {"profile", {{"name", it.profile.name}, {"file", it.profile_path}}},
-               {"algorithm", header.algorithm},
-               {"nodes", header.nodes},
-               {"root", header.root.value},
-               {"message_bytes", header.message.bytes},
-               {"block_bytes", header.message.block_bytes},
-               {"blocks", header.message.blocks},
-               {"ready", ToString(header.ready)},
-               {"send_window", header.send_window ? Json(*header.send_window) : Json()},
-               {"slow_paths", it.network.pairs.size()},
-               {"bound_seconds", it.bound()},
-               {"seed", it.seed}};
-  if (it.offload) {
-    Json& run = json["offload"] =
-        FaredJson(it, FareOf(it, *it.offload), it.offload->links, has_lists);
-    run["mode"] = it.mode;
-    run["doorbells_seconds"] = Seconds(it.offload->doorbells);
-    Json hosts = Json::array();
-    std::vector<Picoseconds> completions;
-    for (const VirtualOffload::Node& node : it.offload->nodes) {
-      completions.push_back(node.completion);
-      const PrepostedWork work = PrepostedWorkOf(it, node);
-      AddWork(work, work.arming_seconds, &hosts.emplace_back());
+emulated::HostWork WorkOf(const VirtualHosts& run) {
+  emulated::HostWork sum;
+  for (const VirtualHosts::Group& group : run.groups) {
+    for (const VirtualHosts::Node& node : group.nodes) {
+      sum.looks += node.work.looks;
+      sum.completions += node.work.completions;
+      sum.posts += node.work.posts;
+      sum.doorbells += node.work.doorbells;
+      sum.wakeups += node.work.wakeups;
+      sum.busy += node.work.busy;
     }
-    AddWork(PrepostedWorkOf(it), ArmingSeconds(it), &run);
-    run["detection_seconds"] = it.detection_seconds;
-    if (has_lists) run["hosts"] = std::move(hosts);
-    if (it.offload_trail) AddCausesJson(it.plan, *it.offload_trail, completions, has_lists, &run);
   }
-  if (it.cpu) {
-    Json& run = json["cpu"] = FaredJson(it, FareOf(it, *it.cpu), it.cpu->links, has_lists);
-    const emulated::HostWork work = WorkOf(*it.cpu);
-    run["wait"] = it.wait;
-    run["posts"] = work.posts;
-    run["doorbells"] = work.doorbells;
-    run["completions"] = work.completions;
-    run["wakeups"] = work.wakeups;
-    run["busy_seconds"] = Seconds(work.busy);
-    Picoseconds delayed = 0;
-    for (const VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
-    run["delayed_seconds"] = Seconds(delayed);
-    std::vector<Picoseconds> completions;
-    Json hosts = Json::array();
-    for (const VirtualHosts::Node& node : it.cpu->groups[0].nodes) {
-      completions.push_back(node.completion);
-      hosts.push_back({{"looks", node.work.looks},
-                       {"completions", node.work.completions},
-                       {"posts", node.work.posts},
-                       {"doorbells", node.work.doorbells},
-                       {"wakeups", node.work.wakeups},
-                       {"busy_seconds", Seconds(node.work.busy)}});
+  return sum;
+}
+
+double ArmingSeconds(const Simulation& it) {
+  std::vector<double> by_host(it.network.nodes.size());
+  for (size_t g = 0; g < it.groups.size(); ++g) {
+    const auto& nodes = it.offload->groups[g].nodes;
+    for (uint32_t i = 0; i < nodes.size(); ++i)
+      by_host[it.groups[g].HostOf(NodeId(i)).index()] += WorkOf(it, nodes[i]).arming_seconds;
+  }
+  return by_host.empty() ? 0 : std::ranges::max(by_host);
+}
+
+double DetectionSeconds(const Simulation& it) {
+  const emulated::HostProfile& host = it.profile.host;
+  const VirtualOffload::Node* last = nullptr;
+  for (const VirtualOffloads::Group& group : it.offload->groups) {
+    for (const VirtualOffload::Node& node : group.nodes) {
+      if (last == nullptr || node.completion > last->completion) last = &node;
     }
-    if (has_lists) run["hosts"] = std::move(hosts);
-    if (it.cpu_trail) AddCausesJson(it.plan, *it.cpu_trail, completions, has_lists, &run);
   }
-  return json;
+  const bool sleeps = last != nullptr && last->ends_asleep;
+  return (sleeps ? host.interrupt : 0) + host.poll + host.completion;
+}
+
+double ToSeconds(Picoseconds time) {
+  return static_cast<double>(time) / static_cast<double>(emulated::kPicosecondsPerSecond);
 }
 
 }  // namespace prepost::tools

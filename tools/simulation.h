@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Simulation: what prepost simulate has found out, and its text and JSON. Every figure is modelled,
-// and both say so.
+// Simulation: one multicast or several on a modelled cluster, preposted, CPU-driven or both, and what
+// came out: times, what hosts did, what links carried. simulation_run.h fills it in,
+// simulation_print.h tells it. Every figure is modelled.
 #ifndef PREPOST_TOOLS_SIMULATION_H_
 #define PREPOST_TOOLS_SIMULATION_H_
 
 #include <cstdint>
-#include <iosfwd>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "prepost/backends/emulated/profile.h"
 #include "prepost/backends/emulated/time_trail.h"
+#include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_hosts.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/ir/network.h"
@@ -22,25 +22,59 @@
 
 namespace prepost::tools {
 
+/// Of all groups together: blocks and credits on their way to a node, as many as one plan may have
+/// (CheckTransfers()). All of their queues are in memory at once.
+inline constexpr uint64_t kGroupTransfersMax = uint64_t{1} << 27;
+
+/// The same plan `count` times: node i of group g is host (i + g) mod n (RDMC's figure 10).
+std::vector<emulated::VirtualGroup> RotatedGroups(const Plan& plan, uint32_t count);
+
+/// When a group's nodes were done.
+struct GroupTimes {
+  emulated::Picoseconds start = 0;
+  emulated::Picoseconds completion = 0;
+  emulated::Picoseconds first = 0;  ///< of the nodes but the root
+  emulated::Picoseconds last = 0;   ///< the same
+  std::vector<emulated::Picoseconds> nodes = {};
+
+  emulated::Picoseconds latency() const { return completion - start; }
+  emulated::Picoseconds skew() const { return last - first; }
+};
+
+/// What an executor took.
+struct RunTimes {
+  std::vector<GroupTimes> groups;
+  emulated::Picoseconds completion = 0;  ///< of the last group
+};
+
 struct Simulation {
-  const Plan& plan;
+  std::vector<emulated::VirtualGroup> groups;
+  bool is_of_groups = false;   ///< told as several, also if it is one: --groups, --workload
+  const Plan* plan = nullptr;  ///< of all groups, if it is one; not owned
+  std::string workload = {};   ///< its name, else
   const emulated::Profile& profile;
   std::string profile_path;
   std::string command;  ///< that makes it
   Network network;
+  uint64_t seed = 0;
   std::string mode = {};  ///< of the lowering: "inline"
   std::string wait = {};  ///< of CPU-driven hosts: "hybrid"
-  uint64_t seed = 0;
-  double detection_seconds = 0;  ///< of a preposted node's end, by its host; after the run
-  std::optional<emulated::VirtualOffload> offload = {};
-  std::optional<emulated::VirtualHosts> cpu = {};  ///< of one group
+  std::optional<emulated::VirtualOffloads> offload = {};
+  std::optional<emulated::VirtualHosts> cpu = {};
+  RunTimes offload_times = {};  ///< of what ran, as the next
+  RunTimes cpu_times = {};
   /// What time went to; null where it is not asked for.
   std::unique_ptr<emulated::TimeTrail> offload_trail = {};
   std::unique_ptr<emulated::TimeTrail> cpu_trail = {};
-
-  /// What the longest cut of the network takes, seconds; 0 of one node.
-  double bound() const;
+  double bound = 0;  ///< BoundOf()
 };
+
+/// Seconds that all groups together need at least: each by itself, by the longest cut of its network,
+/// and of each port the bytes that it must carry; 0 of one node.
+double BoundOf(const Simulation& it);
+
+RunTimes TimesOf(const Simulation& it, const emulated::VirtualOffloads& run);
+RunTimes TimesOf(const Simulation& it, const emulated::VirtualHosts& run);
 
 /// What hosts of preposted queues do: one, or all together.
 struct PrepostedWork {
@@ -54,16 +88,20 @@ struct PrepostedWork {
   double rearming_seconds = 0;  ///< on the way
   /// From the start on: looks, CQEs and rearming. Only the last takes time in the run.
   double busy_seconds = 0;
+
+  void Add(const PrepostedWork& other);
 };
-PrepostedWork PrepostedWorkOf(const Simulation& it, const emulated::VirtualOffload::Node& node);
-PrepostedWork PrepostedWorkOf(const Simulation& it);
+PrepostedWork WorkOf(const Simulation& it, const emulated::VirtualOffload::Node& node);
+/// All hosts of all groups.
+PrepostedWork WorkOf(const Simulation& it, const emulated::VirtualOffloads& run);
+emulated::HostWork WorkOf(const emulated::VirtualHosts& run);
 
-/// "3 paths from one node to another are slow; ...": of a network that has such.
-std::string SlowPaths(const Network& network);
+/// The host that arms for longest, for all its groups.
+double ArmingSeconds(const Simulation& it);
+/// From the last final CQE until its host has seen it.
+double DetectionSeconds(const Simulation& it);
 
-void PrintSimulation(const Simulation& simulation, bool per_node, std::ostream& out);
-/// `has_lists`: with what is there of each node and link.
-nlohmann::ordered_json SimulationJson(const Simulation& simulation, bool has_lists);
+double ToSeconds(emulated::Picoseconds time);
 
 }  // namespace prepost::tools
 

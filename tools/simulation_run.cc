@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulation_run.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "prepost/backends/emulated/profile_costs.h"
@@ -13,16 +13,6 @@
 
 namespace prepost::tools {
 namespace {
-
-/// The run ends with the last node's CQE; that its host sees it is no part of it.
-void NoteDetection(Simulation* simulation) {
-  const emulated::HostProfile& host = simulation->profile.host;
-  const auto& nodes = simulation->offload->nodes;
-  const auto last =
-      std::ranges::max_element(nodes, {}, [](const auto& it) { return it.completion; });
-  const bool sleeps = last != nodes.end() && last->ends_asleep;
-  simulation->detection_seconds = (sleeps ? host.interrupt : 0) + host.poll + host.completion;
-}
 
 /// How long a host looks before it sleeps.
 emulated::Picoseconds PollingOf(WaitMode wait, const emulated::HostCosts& host) {
@@ -37,64 +27,62 @@ emulated::Picoseconds PollingOf(WaitMode wait, const emulated::HostCosts& host) 
   return 0;
 }
 
-Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
+/// Of one group its position says nothing.
+Status WithoutGroup(const Simulation& it, const Status& status) {
+  constexpr std::string_view kFirst = "group 0: ";
+  if (it.is_of_groups || !status.message().starts_with(kFirst)) return status;
+  return {status.code(), status.message().substr(kFirst.size()), status.where()};
+}
+
+Status RunOffload(const SimulationOptions& options, Simulation* it) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  emulated::VirtualOffloadOptions run_options = OffloadOptionsOf(options, simulation->profile);
+  const emulated::HostCosts host = emulated::HostCostsOf(it->profile);
+  emulated::VirtualOffloadOptions run_options = {
+      .costs = emulated::NicCostsOf(it->profile.nic),
+      .rearm = {.send = host.post_send, .receive = host.post_receive},
+      .polling = PollingOf(options.wait, host),
+      .lower = options.lower};
   if (options.has_trail) {
-    simulation->offload_trail = std::make_unique<emulated::TimeTrail>();
-    run_options.trail = simulation->offload_trail.get();
+    it->offload_trail = std::make_unique<emulated::TimeTrail>();
+    run_options.trail = it->offload_trail.get();
   }
-  Result<emulated::VirtualOffload> run =
-      emulated::RunVirtualOffload(simulation->plan, simulation->network, run_options);
-  if (!run.ok()) return run.status();
-  simulation->mode = Name(options.lower.mode);
-  simulation->offload = *std::move(run);
-  NoteDetection(simulation);
+  Result<emulated::VirtualOffloads> run =
+      emulated::RunVirtualOffloads(it->groups, it->network, run_options);
+  if (!run.ok()) return WithoutGroup(*it, run.status());
+  it->mode = Name(options.lower.mode);
+  it->offload = *std::move(run);
+  it->offload_times = TimesOf(*it, *it->offload);
   return {};
 }
 
-Status RunCpu(const SimulationOptions& options, Simulation* simulation) {
+Status RunCpu(const SimulationOptions& options, Simulation* it) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating hosts");
-  emulated::VirtualHostsOptions run_options =
-      HostsOptionsOf(options, simulation->profile, simulation->seed);
+  emulated::VirtualHostsOptions run_options = {.nic = emulated::NicCostsOf(it->profile.nic),
+                                               .host = emulated::HostCostsOf(it->profile),
+                                               .wait = options.wait,
+                                               .delays = options.delays,
+                                               .seed = it->seed};
+  if (options.copies_first_block)
+    run_options.host.first_block_copy_rate = it->profile.host.copy_rate;
   if (options.has_trail) {
-    simulation->cpu_trail = std::make_unique<emulated::TimeTrail>();
-    run_options.trail = simulation->cpu_trail.get();
+    it->cpu_trail = std::make_unique<emulated::TimeTrail>();
+    run_options.trail = it->cpu_trail.get();
   }
-  const emulated::VirtualGroup group = {.plan = &simulation->plan};
   Result<emulated::VirtualHosts> run =
-      emulated::RunVirtualHosts({&group, 1}, simulation->network, run_options);
-  if (!run.ok()) return run.status();
-  simulation->wait = Name(options.wait);
-  simulation->cpu = *std::move(run);
+      emulated::RunVirtualHosts(it->groups, it->network, run_options);
+  if (!run.ok()) return WithoutGroup(*it, run.status());
+  it->wait = Name(options.wait);
+  it->cpu = *std::move(run);
+  it->cpu_times = TimesOf(*it, *it->cpu);
   return {};
 }
 
 }  // namespace
 
-emulated::VirtualOffloadOptions OffloadOptionsOf(const SimulationOptions& options,
-                                                 const emulated::Profile& profile) {
-  const emulated::HostCosts host = emulated::HostCostsOf(profile);
-  return {.costs = emulated::NicCostsOf(profile.nic),
-          .rearm = {.send = host.post_send, .receive = host.post_receive},
-          .polling = PollingOf(options.wait, host),
-          .lower = options.lower};
-}
-
-emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
-                                             const emulated::Profile& profile, uint64_t seed) {
-  emulated::HostCosts host = emulated::HostCostsOf(profile);
-  if (options.copies_first_block) host.first_block_copy_rate = profile.host.copy_rate;
-  return {.nic = emulated::NicCostsOf(profile.nic),
-          .host = host,
-          .wait = options.wait,
-          .delays = options.delays,
-          .seed = seed};
-}
-
 Status RunSimulation(const SimulationOptions& options, Simulation* simulation) {
+  simulation->bound = BoundOf(*simulation);
   if (options.is_offload) PREPOST_RETURN_IF_ERROR(RunOffload(options, simulation));
   if (options.is_cpu) PREPOST_RETURN_IF_ERROR(RunCpu(options, simulation));
   return {};

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
 #include "prepost/ir/rate_text.h"
 #include "tools/command.h"
+#include "tools/value_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -23,14 +23,6 @@ struct Quantity {
   SweepUnit unit = SweepUnit::kNone;
 };
 
-std::optional<double> PlainNumber(const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (text.empty() || error != std::errc() || rest != end || !std::isfinite(number)) return {};
-  return number;
-}
-
 /// A size is one only for a key that is about bytes: a number of nodes is none.
 std::optional<Quantity> QuantityOf(const std::string& key, const std::string& text) {
   if (key.ends_with("bytes")) {
@@ -38,7 +30,7 @@ std::optional<Quantity> QuantityOf(const std::string& key, const std::string& te
       return Quantity{static_cast<double>(*bytes), SweepUnit::kBytes};
     return {};
   }
-  if (const std::optional<double> number = PlainNumber(text)) return Quantity{*number};
+  if (const std::optional<double> number = NumberOf<double>(text)) return Quantity{*number};
   if (const Result<double> seconds = ParseLatency(text); seconds.ok())
     return Quantity{*seconds, SweepUnit::kSeconds};
   if (const Result<double> rate = ParseRate(text); rate.ok())
@@ -59,16 +51,6 @@ std::string TextOf(double number, SweepUnit unit) {
       return fmt::format("{:.12g}B/s", number);
   }
   return "";
-}
-
-std::vector<std::string> Split(const std::string& text, char between) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(between, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 Status Bad(const std::string& text, const std::string& why) {
@@ -96,7 +78,7 @@ Result<Range> ParseRange(const std::string& key, const std::vector<std::string>&
   if (!range.is_geometric && parts[2].front() != '+') return bad(kForm);
   const std::string step = parts[2].substr(1);
   if (range.is_geometric) {
-    const std::optional<double> factor = PlainNumber(step);
+    const std::optional<double> factor = NumberOf<double>(step);
     if (!factor || *factor <= 1 + kClose)
       return bad(fmt::format("'x{}': expected a factor above 1", step));
     if (range.first.number <= 0) return bad("a range with a factor begins above 0");

@@ -13,10 +13,10 @@
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/compiler/spec_json.h"
 #include "tools/compile_for_device.h"
-#include "tools/group_runs.h"
 #include "tools/named_file.h"
 #include "tools/plan_file.h"
 #include "tools/read_with.h"
+#include "tools/simulation.h"
 #include "tools/ticker.h"
 #include "tools/workload_json.h"
 

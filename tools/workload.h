@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Workload: a workload file with its plans, as RunGroups() wants it.
+// Workload: a workload file with its plans, as RunSimulation() wants it.
 #ifndef PREPOST_TOOLS_WORKLOAD_H_
 #define PREPOST_TOOLS_WORKLOAD_H_
 

@@ -1,35 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/slow_flags.h"
+#include "tools/noise_flags.h"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "prepost/ir/rate_text.h"
+#include "tools/value_text.h"
 
 namespace prepost::tools {
 namespace {
 
 constexpr uint64_t kDrawnPairsMax = uint64_t{1} << 24;  ///< of hosts, by --slow random
 
-Status Bad(const std::string& text, const std::string& why) {
+Status BadSlow(const std::string& text, const std::string& why) {
   return {StatusCode::kUsage,
           fmt::format("--slow: '{}': {}, expected 2->5=0.5, 3=0.5 or random=0.05,factor=0.5", text,
                       why)};
-}
-
-template <typename Number>
-std::optional<Number> ParseAll(std::string_view text) {
-  Number number = 0;
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || last != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 /// Uniform in [0, 1), of a pair under a seed: SplitMix64 (Steele, Lea and Flood 2014) of both.
@@ -52,25 +44,25 @@ class SlowReader {
 
   Status Read(const std::string& text) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos) return Bad(text, "no factor");
+    if (equals == std::string::npos) return BadSlow(text, "no factor");
     const std::string_view what = std::string_view(text).substr(0, equals);
     const std::string_view value = std::string_view(text).substr(equals + 1);
     if (what == "random") return ReadRandom(text, value);
-    const std::optional<double> factor = ParseAll<double>(value);
+    const std::optional<double> factor = NumberOf<double>(value);
     if (!factor || !(*factor > 0 && *factor <= 1)) return BadFactor(text, value);
     const size_t arrow = what.find("->");
-    const std::optional<uint32_t> from = ParseAll<uint32_t>(what.substr(0, arrow));
+    const std::optional<uint32_t> from = NumberOf<uint32_t>(what.substr(0, arrow));
     if (!from || *from >= nodes_) return BadNode(text, what.substr(0, arrow));
     if (arrow == std::string_view::npos) {
       if (!slow_nodes_.emplace(*from, *factor).second)
-        return Bad(text, fmt::format("node {} is there twice", *from));
+        return BadSlow(text, fmt::format("node {} is there twice", *from));
       return {};
     }
-    const std::optional<uint32_t> to = ParseAll<uint32_t>(what.substr(arrow + 2));
+    const std::optional<uint32_t> to = NumberOf<uint32_t>(what.substr(arrow + 2));
     if (!to || *to >= nodes_) return BadNode(text, what.substr(arrow + 2));
-    if (from == to) return Bad(text, "a node sends nothing to itself");
+    if (from == to) return BadSlow(text, "a node sends nothing to itself");
     if (!pairs_.emplace(std::pair(NodeId(*from), NodeId(*to)), *factor).second)
-      return Bad(text, fmt::format("the pair {}->{} is there twice", *from, *to));
+      return BadSlow(text, fmt::format("the pair {}->{} is there twice", *from, *to));
     return {};
   }
 
@@ -101,28 +93,28 @@ class SlowReader {
   };
 
   static Status BadFactor(const std::string& text, std::string_view value) {
-    return Bad(text, fmt::format("the factor '{}' is not above 0 and at most 1", value));
+    return BadSlow(text, fmt::format("the factor '{}' is not above 0 and at most 1", value));
   }
   Status BadNode(const std::string& text, std::string_view value) const {
-    return Bad(text, fmt::format("no node '{}', the nodes are 0 to {}", value, nodes_ - 1));
+    return BadSlow(text, fmt::format("no node '{}', the nodes are 0 to {}", value, nodes_ - 1));
   }
 
   Status ReadRandom(const std::string& text, std::string_view value) {
-    if (random_) return Bad(text, "random is there twice");
+    if (random_) return BadSlow(text, "random is there twice");
     if (const uint64_t pairs = uint64_t{nodes_} * nodes_; pairs > kDrawnPairsMax) {
       return Rejected(fmt::format("--slow random: {} hosts have {} pairs, the limit is {}", nodes_,
                                   pairs, kDrawnPairsMax));
     }
     constexpr std::string_view kFactor = ",factor=";
     const size_t comma = value.find(kFactor);
-    if (comma == std::string_view::npos) return Bad(text, "no factor");
-    const std::optional<double> probability = ParseAll<double>(value.substr(0, comma));
+    if (comma == std::string_view::npos) return BadSlow(text, "no factor");
+    const std::optional<double> probability = NumberOf<double>(value.substr(0, comma));
     if (!probability || !(*probability >= 0 && *probability <= 1)) {
-      return Bad(text,
-                 fmt::format("the probability '{}' is not from 0 to 1", value.substr(0, comma)));
+      return BadSlow(
+          text, fmt::format("the probability '{}' is not from 0 to 1", value.substr(0, comma)));
     }
     value.remove_prefix(comma + kFactor.size());
-    const std::optional<double> factor = ParseAll<double>(value);
+    const std::optional<double> factor = NumberOf<double>(value);
     if (!factor || !(*factor > 0 && *factor <= 1)) return BadFactor(text, value);
     random_ = {*probability, *factor};
     return {};
@@ -136,9 +128,44 @@ class SlowReader {
   std::map<uint32_t, double> slow_nodes_;
 };
 
+Status BadDelay(const std::string& text, const std::string& why) {
+  return {StatusCode::kUsage,
+          fmt::format("--delay: '{}': {}, expected node=3,at=2ms,for=100us", text, why)};
+}
+
+/// Of --delay, "2ms".
+Result<emulated::Picoseconds> DelayTime(const std::string& text, const std::string& value) {
+  constexpr double kSecondsMax = 1e6;
+  const Result<double> seconds = ParseLatency(value);
+  if (!seconds.ok()) return BadDelay(text, seconds.status().message());
+  if (*seconds > kSecondsMax) return BadDelay(text, "too long a time");
+  return emulated::ToPicoseconds(*seconds * static_cast<double>(emulated::kPicosecondsPerSecond));
+}
+
+/// "node=3,at=2ms,for=100us", in any order, of a host below `nodes`.
+Result<emulated::HostDelay> ParseDelay(const std::string& text, uint32_t nodes) {
+  const auto parts = ParseParts(text, {"node", "at", "for"});
+  if (!parts.ok()) return BadDelay(text, parts.status().message());
+  if (parts->size() != 3) return BadDelay(text, "a part is missing");
+  const std::string& host = parts->at("node");
+  const std::optional<uint32_t> node = NumberOf<uint32_t>(host);
+  if (!node || *node >= nodes)
+    return BadDelay(text, fmt::format("no node '{}', the nodes are 0 to {}", host, nodes - 1));
+  const Result<emulated::Picoseconds> at = DelayTime(text, parts->at("at"));
+  if (!at.ok()) return at.status();
+  const Result<emulated::Picoseconds> length = DelayTime(text, parts->at("for"));
+  if (!length.ok()) return length.status();
+  return emulated::HostDelay{.host = NodeId(*node), .at = *at, .length = *length};
+}
+
 }  // namespace
 
-void SlowFlags::AddTo(CLI::App& command) {
+void NoiseFlags::AddTo(CLI::App& command) {
+  command
+      .add_option("--delay", delays,
+                  "A host stands still: node=3,at=2ms,for=100us; may be given again")
+      ->type_name("D")
+      ->allow_extra_args(false);
   command
       .add_option("--slow", slow,
                   "A slow path, 2->5=0.5 of its rate; a slow node, 3=0.5; or some paths, drawn by "
@@ -152,7 +179,7 @@ void SlowFlags::AddTo(CLI::App& command) {
       ->type_name("P");
 }
 
-Status SlowFlags::ApplyTo(uint64_t seed, Network* network) const {
+Status NoiseFlags::Slow(uint64_t seed, Network* network) const {
   if (slow.empty()) return {};
   SlowReader reader(seed, *network);
   for (const std::string& text : slow) PREPOST_RETURN_IF_ERROR(reader.Read(text));
@@ -160,7 +187,17 @@ Status SlowFlags::ApplyTo(uint64_t seed, Network* network) const {
   return {};
 }
 
-Result<std::vector<std::string>> SlowFlags::Settings() const {
+Result<std::vector<emulated::HostDelay>> NoiseFlags::Delays(uint32_t hosts) const {
+  std::vector<emulated::HostDelay> found;
+  for (const std::string& text : delays) {
+    const Result<emulated::HostDelay> delay = ParseDelay(text, hosts);
+    if (!delay.ok()) return delay.status();
+    found.push_back(*delay);
+  }
+  return found;
+}
+
+Result<std::vector<std::string>> NoiseFlags::Settings() const {
   if (preempt.empty()) return std::vector<std::string>();
   const auto bad = [this](const std::string& why) {
     return Status(StatusCode::kUsage,
@@ -168,27 +205,20 @@ Result<std::vector<std::string>> SlowFlags::Settings() const {
                               "rate=100,for=100us,lengths=exponential",
                               preempt, why));
   };
-  std::map<std::string, std::string> values;
-  for (size_t begin = 0; begin <= preempt.size();) {
-    const size_t end = std::min(preempt.find(',', begin), preempt.size());
-    const std::string part = preempt.substr(begin, end - begin);
-    begin = end + 1;
-    const size_t equals = part.find('=');
-    const std::string key = part.substr(0, equals);
-    if (equals == std::string::npos || (key != "rate" && key != "for" && key != "lengths"))
-      return bad(fmt::format("'{}' is unknown", part));
-    if (!values.emplace(key, part.substr(equals + 1)).second)
-      return bad(fmt::format("'{}' is there twice", key));
-  }
-  if (!values.contains("rate") || !values.contains("for")) return bad("a part is missing");
-  if (!ParseAll<double>(values["rate"])) return bad("the rate is no number");
-  if (const Result<double> length = ParseLatency(values["for"]); !length.ok())
-    return bad(length.status().message());
-  const std::string lengths = values.contains("lengths") ? values["lengths"] : "fixed";
+  Result<std::map<std::string, std::string>> values =
+      ParseParts(preempt, {"rate", "for", "lengths"});
+  if (!values.ok()) return bad(values.status().message());
+  if (!values->contains("rate") || !values->contains("for")) return bad("a part is missing");
+  const std::string& rate = values->at("rate");
+  const std::string& length = values->at("for");
+  if (!NumberOf<double>(rate)) return bad("the rate is no number");
+  if (const Result<double> seconds = ParseLatency(length); !seconds.ok())
+    return bad(seconds.status().message());
+  const std::string lengths = values->emplace("lengths", "fixed").first->second;
   if (lengths != "fixed" && lengths != "exponential")
     return bad(fmt::format("'{}' is neither fixed nor exponential", lengths));
-  return std::vector<std::string>{"host.preemption.rate=" + values["rate"],
-                                  "host.preemption.length=" + values["for"],
+  return std::vector<std::string>{"host.preemption.rate=" + rate,
+                                  "host.preemption.length=" + length,
                                   "host.preemption.lengths=" + lengths};
 }
 

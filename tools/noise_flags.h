@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SlowFlags: --slow and --preempt of prepost simulate: a modelled cluster with some of its links slow,
-// and hosts that something else takes away at random.
-#ifndef PREPOST_TOOLS_SLOW_FLAGS_H_
-#define PREPOST_TOOLS_SLOW_FLAGS_H_
+// NoiseFlags: --delay, --slow and --preempt of prepost simulate: a modelled cluster with some of its
+// links slow, hosts that stand still, and hosts that something else takes away at random.
+#ifndef PREPOST_TOOLS_NOISE_FLAGS_H_
+#define PREPOST_TOOLS_NOISE_FLAGS_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "prepost/backends/emulated/host_costs.h"
 #include "prepost/ir/network.h"
 #include "prepost/ir/status.h"
 #include "tools/cli_forward.h"
 
 namespace prepost::tools {
 
-struct SlowFlags {
+struct NoiseFlags {
+  std::vector<std::string> delays;
   std::vector<std::string> slow;
   std::string preempt;  ///< empty: as the profile says
 
@@ -23,12 +25,15 @@ struct SlowFlags {
   /// Slows parts of `network`, all by the rates that it comes with: "2->5=0.5" what node 2 sends to
   /// node 5, "3=0.5" the port of node 3 both ways, "random=0.05,factor=0.5" each pair with that
   /// probability, drawn from `seed` and the pair's numbers alone, so that the same pairs are slow
-  /// with more nodes. Of a pair that is named twice the slower counts. Errors: kUsage.
-  Status ApplyTo(uint64_t seed, Network* network) const;
+  /// with more nodes. Of a pair that is named twice the slower counts. Errors: kUsage, kRejected:
+  /// too many pairs to draw for.
+  Status Slow(uint64_t seed, Network* network) const;
+  /// Of all --delay, on a network of `hosts`. Errors: kUsage.
+  Result<std::vector<emulated::HostDelay>> Delays(uint32_t hosts) const;
   /// What --preempt sets in a profile: "KEY=VALUE"s for ProfileWith(). Errors: kUsage.
   Result<std::vector<std::string>> Settings() const;
 };
 
 }  // namespace prepost::tools
 
-#endif  // PREPOST_TOOLS_SLOW_FLAGS_H_
+#endif  // PREPOST_TOOLS_NOISE_FLAGS_H_

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulate_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/command.h"
+#include "tools/number_check.h"
+#include "tools/sweep_output.h"
+#include "tools/wait_flags.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr unsigned kJobsMax = 1024;
+constexpr uint64_t kGroupsMax = 65536;
+
+}  // namespace
+
+Status SimulateFlags::Check() const {
+  PREPOST_RETURN_IF_ERROR(CheckWord("--executor", executor, {"cpu", "offload", "both"}));
+  PREPOST_RETURN_IF_ERROR(CheckWord("--wait", wait, Words(kWaitModeNames)));
+  PREPOST_RETURN_IF_ERROR(lowering.Check());
+  if (executor == "offload" && !noise.delays.empty())
+    return {StatusCode::kUsage,
+            "--delay is for CPU-driven hosts: the model has no other host away"};
+  if (executor == "offload" && !noise.preempt.empty())
+    return {StatusCode::kUsage,
+            "--preempt is for CPU-driven hosts: the model has no other host away"};
+  if ((causes || trace.is_wanted()) && has_groups())
+    return {StatusCode::kUsage, "--causes and --trace are for one multicast alone"};
+  if (executor == "cpu" && lowering.given() != nullptr) {
+    return {StatusCode::kUsage,
+            fmt::format("{} is for preposted queues, --executor cpu has none", lowering.given())};
+  }
+  return {};
+}
+
+void SimulateFlags::AddTo(CLI::App& command) {
+  command.add_option("--profile", profile, "The cluster: examples/profiles/ has some")
+      ->type_name("P")
+      ->required()
+      ->check(NameOf("a file"));
+  command
+      .add_option(
+          "--set", settings,
+          "A value of the profile in place of the file's: host.completion=1us; may be given "
+          "again")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--executor", executor, "cpu, offload (preposted) or both [both]")
+      ->type_name("E");
+  command
+      .add_option("--wait", wait, "How CPU-driven hosts wait: polling, hybrid, interrupt [hybrid]")
+      ->type_name("MODE");
+  noise.AddTo(command);
+  command.add_option("--seed", seed, "Of preemptions and of --slow random [1]")->type_name("S");
+  command
+      .add_option("--groups", groups,
+                  "The plan so many times at once, with rotated roots: node i of group g is host i "
+                  "+ g")
+      ->type_name("K")
+      ->check(WholeNumber(1, kGroupsMax));
+  command
+      .add_option("--workload", workload,
+                  "In place of a PLAN: many multicasts among some hosts (docs/workloads.md)")
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
+  lowering.AddTo(command);
+  command.add_flag("--copy-first-block", copies_first_block,
+                   "CPU-driven hosts copy a message's first block into place, as RDMC's");
+  command.add_flag("--causes", causes, "What the time goes to, and the critical path");
+  trace.AddTo(command);
+  command.add_flag("--per-node", per_node, "When each node is done, or each group");
+  command.add_flag("--json", sweep.is_json, "Print it all as JSON");
+  command
+      .add_option("--sweep", sweep.axes,
+                  "All values of a flag or of the profile: block-bytes=64KiB:4MiB:x2, "
+                  "nodes=2:10:+2, wait=polling,interrupt, host.completion=0us:2us:+500ns; given "
+                  "again, all combinations")
+      ->type_name("KEY=VALUES")
+      ->allow_extra_args(false)
+      ->group("Sweeps");
+  command.add_option("--csv", sweep.csv, "Write a line per row and executor, - for stdout")
+      ->type_name("FILE")
+      ->check(NameOf("a file"))
+      ->group("Sweeps");
+  command.add_option("--plot", sweep.plot, "Draw it over the first --sweep")
+      ->type_name("FILE.svg")
+      ->check(NameOf("a file"))
+      ->group("Sweeps");
+  command
+      .add_option("--plot-y", sweep.plot_y,
+                  fmt::format("What is drawn: {} [completion]", fmt::join(kPlotYNames, ", ")))
+      ->type_name("Y")
+      ->group("Sweeps");
+  command.add_option("--jobs", sweep.jobs, "Rows at a time [one per core]")
+      ->type_name("N")
+      ->check(WholeNumber(1, kJobsMax))
+      ->group("Sweeps");
+  input.AddTo(command);
+}
+
+Result<std::shared_ptr<SimulateFlags>> Reparsed(const GivenFlags& given) {
+  auto flags = std::make_shared<SimulateFlags>();
+  CLI::App app;
+  flags->AddTo(app);
+  try {
+    app.parse(given.ForParsing());
+  } catch (const CLI::ParseError& error) {
+    return Status(StatusCode::kUsage, error.what());
+  }
+  flags->given = given;
+  return flags;
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulate_once.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "tools/message.h"
+#include "tools/named_file.h"
+#include "tools/simulation_run.h"
+#include "tools/topology_file.h"
+#include "tools/wait_flags.h"
+
+namespace prepost::tools {
+namespace {
+
+/// The plan of the flags; of several rows that need the same, one.
+Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
+                                                     const emulated::Profile& profile,
+                                                     const nic::LowerOptions* lower,
+                                                     SimulateContext* context) {
+  GivenFlags given = flags.given;
+  for (const char* other :
+       {"--set", "--wait", "--delay", "--slow", "--preempt", "--groups", "--seed"}) {
+    given.Remove(other);
+  }
+  return context->plans.Get({given.CommandLine(), profile.network}, [&] {
+    return flags.input.Load(profile.network, lower, context->is_quiet);
+  });
+}
+
+/// What flags say of links and hosts.
+Status ApplyNoise(const SimulateFlags& flags, Network* network, SimulationOptions* options) {
+  Result<std::vector<emulated::HostDelay>> delays =
+      flags.noise.Delays(static_cast<uint32_t>(network->nodes.size()));
+  if (!delays.ok()) return delays.status();
+  options->delays = *std::move(delays);
+  return flags.noise.Slow(flags.seed, network);
+}
+
+Result<Network> NetworkOfWorkload(const SimulateFlags& flags, const emulated::Profile& profile,
+                                  uint32_t hosts) {
+  const std::optional<std::string>& path = flags.input.spec.topology();
+  if (!path) return emulated::NetworkOf(profile.network, hosts);
+  const Result<Topology> topology = LoadTopology(*path);
+  if (!topology.ok()) return topology.status();
+  return NetworkOfFile(*topology, *path, hosts);
+}
+
+/// What is sent in place of a plan.
+Status FillWorkload(const SimulateFlags& flags, const SimulationOptions& options, Simulated* it) {
+  if (!flags.input.path.empty() || flags.input.spec.any_but_topology() || flags.groups ||
+      flags.input.size.is_given()) {
+    return {StatusCode::kUsage,
+            "--workload says what is sent: no PLAN, SPEC, flags such as --nodes, "
+            "or --groups beside it"};
+  }
+  Result<Workload> workload =
+      LoadWorkload(flags.workload, options.is_offload ? &options.lower : nullptr, options.is_quiet);
+  if (!workload.ok()) return workload.status();
+  it->workload = std::make_unique<Workload>(*std::move(workload));
+  Result<Network> network = NetworkOfWorkload(flags, *it->profile, it->workload->hosts);
+  if (!network.ok()) return network.status();
+  it->simulation->groups = it->workload->groups;
+  it->simulation->workload = it->workload->name;
+  it->simulation->network = *std::move(network);
+  return {};
+}
+
+/// How people know what is sent.
+std::string NameOfSent(const SimulateFlags& flags) {
+  if (!flags.workload.empty()) return NameOfInput(flags.workload);
+  return flags.input.path.empty() ? "the plan" : NameOfInput(flags.input.path);
+}
+
+/// A plan, once or several times at once.
+Status FillPlan(const SimulateFlags& flags, const SimulationOptions& options,
+                SimulateContext* context, Simulated* it) {
+  Result<std::shared_ptr<const SimulatedPlan>> plan =
+      PlanFor(flags, *it->profile, options.is_offload ? &options.lower : nullptr, context);
+  if (!plan.ok()) return plan.status();
+  it->plan = *std::move(plan);
+  Result<Network> network = it->plan->NetworkIn(it->profile->network);
+  if (!network.ok()) return network.status();
+  it->simulation->plan = &it->plan->plan;
+  it->simulation->network = *std::move(network);
+  if (!flags.groups) {
+    it->simulation->groups = {{.plan = &it->plan->plan}};
+    return {};
+  }
+  const uint64_t transfers = it->plan->plan.ops().size() / 2;
+  if (transfers > kGroupTransfersMax / *flags.groups) {
+    return Rejected(fmt::format("{} groups of {} transfers, the limit is {} together",
+                                *flags.groups, transfers, kGroupTransfersMax),
+                    NameOfSent(flags));
+  }
+  it->simulation->groups = RotatedGroups(it->plan->plan, *flags.groups);
+  return {};
+}
+
+}  // namespace
+
+/// The profile with what flags say.
+Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text) {
+  std::vector<std::string> settings = flags.settings;
+  const Result<std::vector<std::string>> preempt = flags.noise.Settings();
+  if (!preempt.ok()) return preempt.status();
+  settings.insert(settings.end(), preempt->begin(), preempt->end());
+  return ProfileWith(text, settings);
+}
+
+Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
+  PREPOST_RETURN_IF_ERROR(flags.Check());
+  Result<emulated::Profile> profile = ProfileFor(flags, context->profile);
+  if (!profile.ok()) return profile.status();
+  const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+  if (!lower.ok()) return lower.status();
+  SimulationOptions options = {.is_offload = flags.executor != "cpu",
+                               .is_cpu = flags.executor != "offload",
+                               .lower = *lower,
+                               .wait = ValueOf(kWaitModeNames, flags.wait, WaitMode::kHybrid),
+                               .copies_first_block = flags.copies_first_block,
+                               .has_trail = flags.causes || flags.trace.is_wanted(),
+                               .is_quiet = context->is_quiet};
+  if (options.is_offload && profile->tcp) {
+    if (!options.is_cpu) {
+      return Rejected("its cluster sends over TCP, where no NIC can be preposted", flags.profile);
+    }
+    if (!context->is_quiet)
+      PrintNote("this cluster sends over TCP, where no NIC can be preposted: CPU-driven only");
+    options.is_offload = false;
+  }
+  Simulated it;
+  it.profile = std::make_unique<const emulated::Profile>(*std::move(profile));
+  it.simulation.reset(new Simulation{.groups = {},
+                                     .is_of_groups = flags.has_groups(),
+                                     .profile = *it.profile,
+                                     .profile_path = flags.profile,
+                                     .command = flags.given.CommandLine(),
+                                     .network = {},
+                                     .seed = flags.seed});
+  PREPOST_RETURN_IF_ERROR(flags.workload.empty() ? FillPlan(flags, options, context, &it)
+                                                 : FillWorkload(flags, options, &it));
+  PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &it.simulation->network, &options));
+  const Status status = RunSimulation(options, it.simulation.get());
+  if (!status.ok()) return Status(status.code(), status.ToString(), NameOfSent(flags));
+  return it;
+}
+
+}  // namespace prepost::tools

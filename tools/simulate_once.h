@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Simulate: one run of prepost simulate: of the command, or a row of its sweep.
+#ifndef PREPOST_TOOLS_SIMULATE_ONCE_H_
+#define PREPOST_TOOLS_SIMULATE_ONCE_H_
+
+#include <memory>
+
+#include "prepost/backends/emulated/profile.h"
+#include "prepost/ir/status.h"
+#include "tools/plan_cache.h"
+#include "tools/profile_settings.h"
+#include "tools/simulate_flags.h"
+#include "tools/simulation.h"
+#include "tools/simulation_input.h"
+#include "tools/workload.h"
+
+namespace prepost::tools {
+
+/// What the rows of a sweep share. Used by several threads.
+struct SimulateContext {
+  ProfileText profile;
+  PlanCache plans;
+  bool is_quiet = false;
+};
+
+/// A simulation and what it refers to.
+struct Simulated {
+  std::shared_ptr<const SimulatedPlan> plan;  ///< null: there is a workload
+  std::unique_ptr<const emulated::Profile> profile;
+  std::unique_ptr<Workload> workload;
+  std::unique_ptr<Simulation> simulation;
+};
+
+/// The profile with what flags say. Errors: those of ProfileWith(), kUsage.
+Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text);
+
+/// Errors: of flags, input and runs.
+Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_SIMULATE_ONCE_H_

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulate_sweep.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "prepost/ir/count.h"
+#include "prepost/ir/near_name.h"
+#include "prepost/ir/utf8.h"
+#include "tools/command.h"
+#include "tools/given_flags.h"
+#include "tools/named_file.h"
+#include "tools/simulation_print.h"
+#include "tools/sweep.h"
+#include "tools/sweep_output.h"
+#include "tools/sweep_run.h"
+#include "tools/wait_flags.h"
+
+namespace prepost::tools {
+namespace {
+
+/// A key is a flag that changes what is simulated, or of the profile.
+Status CheckKeys(const std::vector<SweepAxis>& axes) {
+  SimulateFlags flags;
+  CLI::App app;
+  flags.AddTo(app);
+  std::vector<std::string> keys;
+  for (const std::string& name : FlagsWithValues(app)) keys.push_back(name.substr(2));
+  for (const char* other :
+       {"sweep", "csv", "plot", "plot-y", "jobs", "profile", "set", "message", "trace"}) {
+    std::erase(keys, other);
+  }
+  for (const SweepAxis& axis : axes) {
+    if (axis.is_setting() || std::ranges::find(keys, axis.key) != keys.end()) continue;
+    return {StatusCode::kUsage,
+            fmt::format("--sweep: unknown key '{}'{}; keys are flags such as nodes, and values of "
+                        "the profile such as host.completion",
+                        Printable(axis.key), DidYouMean(axis.key, keys))};
+  }
+  return {};
+}
+
+/// What is given, with the values of `point`.
+GivenFlags FlagsOfRow(const GivenFlags& given, const std::vector<SweepAxis>& axes,
+                      const SweepPoint& point) {
+  GivenFlags row = given;
+  for (const char* of_all : {"--sweep", "--csv", "--plot", "--plot-y", "--jobs", "--json"})
+    row.Remove(of_all);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const std::string& value = axes[i].values[point[i]].text;
+    if (axes[i].is_setting()) {
+      row.Add("--set", axes[i].key + "=" + value);
+      continue;
+    }
+    if (axes[i].key == "message-bytes") row.Remove("--message");
+    row.Set("--" + axes[i].key, value);
+  }
+  return row;
+}
+
+/// Parsed, and with values of the profile that it takes; the first of each is tried, so that what
+/// is wrong in all rows is told once.
+Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags, const ProfileText& profile) {
+  std::vector<SweepAxis> axes;
+  for (const std::string& text : flags.sweep.axes) {
+    Result<SweepAxis> axis = ParseSweep(text);
+    if (!axis.ok()) return axis.status();
+    if (axis->is_setting() && axis->unit == SweepUnit::kNone)
+      axis->unit = UnitOf(ValueInProfile(profile, axis->key));
+    axes.push_back(*std::move(axis));
+  }
+  PREPOST_RETURN_IF_ERROR(CheckKeys(axes));
+  return axes;
+}
+
+Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
+  if (!flags.plot.empty()) {
+    const Result<std::string> plot = PlotSweep(sweep, flags.plot_y);
+    if (!plot.ok()) return plot.status();
+    PREPOST_RETURN_IF_ERROR(WriteFile(flags.plot, [&](std::ostream& out) { out << *plot; }));
+  }
+  if (!flags.csv.empty()) {
+    PREPOST_RETURN_IF_ERROR(
+        WriteFile(flags.csv, [&](std::ostream& out) { WriteSweepCsv(sweep, out); }));
+  }
+  if (flags.is_json) {
+    PrintJson(SweepJson(sweep), std::cout);
+  } else if (flags.csv != "-") {
+    PrintSweep(sweep, std::cout);
+  }
+  return {};
+}
+
+/// What comes once is every row's.
+Status KeepInputs(const GivenFlags& row) {
+  for (const char* flag : {"", "--workload", "--topology", "--device-profile", "--rules"}) {
+    for (const std::string& path : row.ValuesOf(flag)) PREPOST_RETURN_IF_ERROR(KeepInput(path));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckSweepFlags(const SweepFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckWord("--plot-y", flags.plot_y, Words(kPlotYNames)));
+  if (flags.axes.empty()) {
+    const char* alone = !flags.csv.empty()    ? "--csv"
+                        : !flags.plot.empty() ? "--plot"
+                        : flags.jobs != 0     ? "--jobs"
+                                              : nullptr;
+    if (alone == nullptr) return {};
+    return {StatusCode::kUsage, fmt::format("{} is for --sweep", alone)};
+  }
+  if (!flags.plot.empty() && SuffixOf(flags.plot) != "svg")
+    return {StatusCode::kUsage, "--plot: expected a file that ends with .svg"};
+  if (flags.csv == "-" && flags.is_json)
+    return {StatusCode::kUsage, "--csv - and --json would both write to stdout"};
+  for (const std::string& file : {flags.csv, flags.plot}) {
+    if (!file.empty()) PREPOST_RETURN_IF_ERROR(CheckWritable(file));
+  }
+  return {};
+}
+
+Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
+  const Result<std::vector<SweepAxis>> axes = ParseAxes(flags, context->profile);
+  if (!axes.ok()) return axes.status();
+  const Result<std::vector<SweepPoint>> points = PointsOf(*axes);
+  if (!points.ok()) return points.status();
+  if (!flags.sweep.plot.empty() && !axes->front().is_numeric()) {
+    return {StatusCode::kUsage,
+            fmt::format("--plot: {} has words; the first --sweep is the axis, and needs numbers",
+                        axes->front().key)};
+  }
+  std::vector<GivenFlags> given;
+  Sweep sweep = {.command = flags.given.CommandLine(),
+                 .profile_name = "",
+                 .profile_path = flags.profile,
+                 .axes = *axes,
+                 .rows = {}};
+  const Result<emulated::Profile> profile = ProfileWith(context->profile, {});
+  if (!profile.ok()) return profile.status();
+  sweep.profile_name = profile->name;
+  for (const SweepPoint& point : *points) {
+    given.push_back(FlagsOfRow(flags.given, *axes, point));
+    // What is wrong with a command is told before anything is run.
+    const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
+    if (!row.ok()) return row.status();
+    PREPOST_RETURN_IF_ERROR((*row)->Check());
+    PREPOST_RETURN_IF_ERROR(ProfileFor(**row, context->profile).status());
+    if (!flags.sweep.plot.empty() && flags.sweep.plot_y == "skew" && (*row)->has_groups()) {
+      return {StatusCode::kUsage,
+              "--plot-y skew is of one multicast, not of --groups or --workload"};
+    }
+    sweep.rows.push_back({point, given.back().CommandLine(), {}, {}});
+  }
+  for (const GivenFlags& row : given) PREPOST_RETURN_IF_ERROR(KeepInputs(row));
+  const auto run = [&](const GivenFlags& row) -> Result<nlohmann::ordered_json> {
+    const Result<std::shared_ptr<SimulateFlags>> parsed = Reparsed(row);
+    if (!parsed.ok()) return parsed.status();
+    const Result<Simulated> it = Simulate(**parsed, context);
+    if (!it.ok()) return it.status();
+    return SimulationJson(*it->simulation, flags.per_node);
+  };
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  PREPOST_RETURN_IF_ERROR(
+      RunSweep(given, run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
+  if (std::ranges::none_of(sweep.rows, [](const SweepRow& row) { return row.status.ok(); })) {
+    return Rejected(fmt::format("none of the {} can be simulated; the first: {}",
+                                Count(sweep.rows.size(), "combination"),
+                                sweep.rows.front().status.ToString()));
+  }
+  return WriteSweep(flags.sweep, sweep);
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "prepost/version.h"
+#include "tools/causes_print.h"
+#include "tools/simulation_print.h"
+
+namespace prepost::tools {
+namespace {
+
+using emulated::Picoseconds;
+using emulated::VirtualOffload;
+using Json = nlohmann::ordered_json;
+
+Json LinksJson(const Network& network, const std::vector<VirtualOffload::Link>& links) {
+  Json used = Json::array();
+  for (const VirtualOffload::Link& link : links) {
+    Json& entry = used.emplace_back(Json{{"kind", Name(link.resource.kind)},
+                                         {"index", link.resource.index},
+                                         {"bytes", link.use.bytes},
+                                         {"busy_seconds", ToSeconds(link.use.busy)}});
+    if (link.resource.kind != ResourceKind::kPair) continue;
+    const Network::Pair& pair = network.pairs[link.resource.index];
+    entry["from"] = pair.from.value;
+    entry["to"] = pair.to.value;
+  }
+  return used;
+}
+
+/// What is told of both executors.
+Json TimesJson(const Simulation& it, const RunTimes& times,
+               const std::vector<VirtualOffload::Link>& links, bool has_lists) {
+  Json json = {{"completion_seconds", ToSeconds(times.completion)}};
+  if (!it.is_of_groups) {
+    json["first_node_seconds"] = ToSeconds(times.groups[0].first);
+    json["skew_seconds"] = ToSeconds(times.groups[0].skew());
+  }
+  json["of_bound"] = it.bound > 0 ? Json(ToSeconds(times.completion) / it.bound) : Json();
+  if (it.is_of_groups) {
+    AddGroupTimesJson(it, times, has_lists, &json);
+  } else if (has_lists) {
+    for (const Picoseconds node : times.groups[0].nodes)
+      json["node_seconds"].push_back(ToSeconds(node));
+  }
+  if (has_lists) json["links"] = LinksJson(it.network, links);
+  return json;
+}
+
+/// Of one host or of all; `arming` is the longest host's.
+void AddWork(const PrepostedWork& work, double arming, Json* json) {
+  Json& it = *json;
+  it["wqes"] = work.posts_before;
+  it["posts"] = work.posts;
+  it["doorbells"] = work.doorbells;
+  it["rearms"] = work.rearms;
+  it["completions"] = work.completions;
+  it["wakeups"] = work.wakeups;
+  it["rearming_seconds"] = work.rearming_seconds;
+  it["busy_seconds"] = work.busy_seconds;
+  it["arming_seconds"] = arming;
+}
+
+void AddWork(const emulated::HostWork& work, Json* json) {
+  Json& it = *json;
+  it["posts"] = work.posts;
+  it["doorbells"] = work.doorbells;
+  it["completions"] = work.completions;
+  it["wakeups"] = work.wakeups;
+  it["busy_seconds"] = ToSeconds(work.busy);
+}
+
+Json OffloadJson(const Simulation& it, bool has_lists) {
+  const RunTimes& times = it.offload_times;
+  Json run = TimesJson(it, times, it.offload->links, has_lists);
+  run["mode"] = it.mode;
+  if (it.is_of_groups) return run;
+  run["doorbells_seconds"] = ToSeconds(it.offload->groups[0].doorbells);
+  AddWork(WorkOf(it, *it.offload), ArmingSeconds(it), &run);
+  run["detection_seconds"] = DetectionSeconds(it);
+  if (has_lists) {
+    Json& hosts = run["hosts"] = Json::array();
+    for (const VirtualOffload::Node& node : it.offload->groups[0].nodes) {
+      const PrepostedWork work = WorkOf(it, node);
+      AddWork(work, work.arming_seconds, &hosts.emplace_back());
+    }
+  }
+  if (it.offload_trail)
+    AddCausesJson(*it.plan, *it.offload_trail, times.groups[0].nodes, has_lists, &run);
+  return run;
+}
+
+Json CpuJson(const Simulation& it, bool has_lists) {
+  const RunTimes& times = it.cpu_times;
+  Json run = TimesJson(it, times, it.cpu->links, has_lists);
+  run["wait"] = it.wait;
+  if (it.is_of_groups) return run;
+  AddWork(WorkOf(*it.cpu), &run);
+  Picoseconds delayed = 0;
+  for (const emulated::VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
+  run["delayed_seconds"] = ToSeconds(delayed);
+  if (has_lists) {
+    Json& hosts = run["hosts"] = Json::array();
+    for (const emulated::VirtualHosts::Node& node : it.cpu->groups[0].nodes) {
+      Json& host = hosts.emplace_back(Json{{"looks", node.work.looks}});
+      AddWork(node.work, &host);
+    }
+  }
+  if (it.cpu_trail) AddCausesJson(*it.plan, *it.cpu_trail, times.groups[0].nodes, has_lists, &run);
+  return run;
+}
+
+}  // namespace
+
+void PrintJson(const Json& json, std::ostream& out) {
+  out << json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
+}
+
+Json SimulationJson(const Simulation& it, bool has_lists) {
+  Json json = {{"modelled", true},
+               {"generator", kGenerator},
+               {"command", it.command},
+               {"profile", {{"name", it.profile.name}, {"file", it.profile_path}}}};
+  if (it.plan != nullptr) {
+    const PlanHeader& header = it.plan->header();
+    json["algorithm"] = header.algorithm;
+    json["nodes"] = header.nodes;
+    if (!it.is_of_groups) json["root"] = header.root.value;
+    json["message_bytes"] = header.message.bytes;
+    json["block_bytes"] = header.message.block_bytes;
+    json["blocks"] = header.message.blocks;
+    json["ready"] = ToString(header.ready);
+    json["send_window"] = header.send_window ? Json(*header.send_window) : Json();
+  } else {
+    json["workload"] = it.workload;
+  }
+  if (it.is_of_groups) {
+    json["hosts"] = it.network.nodes.size();
+    json["groups"] = it.groups.size();
+  }
+  json["slow_paths"] = it.network.pairs.size();
+  json["bound_seconds"] = it.bound;
+  json["seed"] = it.seed;
+  if (it.offload) json["offload"] = OffloadJson(it, has_lists);
+  if (it.cpu) json["cpu"] = CpuJson(it, has_lists);
+  return json;
+}
+
+}  // namespace prepost::tools
