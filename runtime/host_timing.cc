@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepost/runtime/host_timing.h"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -12,12 +14,13 @@
 #include <bit>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <thread>
 #include <vector>
 
-#include "prepost/runtime/clock.h"
 #include "prepost/runtime/event_fd.h"
 #include "prepost/runtime/file_descriptor.h"
 #include "prepost/runtime/mapping.h"
@@ -34,6 +37,10 @@ constexpr auto kSleepAtLeast = std::chrono::microseconds(200);
 constexpr uint32_t kSystemCalls = 20000;
 constexpr size_t kPieceBytes = 64 << 10;
 constexpr uint64_t kSocketBytes = uint64_t{512} << 20;
+/// Above these others are at work. An idle Linux machine has a load of a few hundredths, and takes
+/// the core from a thread that computes a few times per second.
+constexpr double kBusyLoad = 0.5;
+constexpr double kBusySwitchesPerSecond = 20;
 
 /// Two ends of a TCP connection over the loopback device.
 struct Connection {
@@ -200,7 +207,8 @@ Result<WakeUpTime> TimeWakeUp() {
   return WakeUpTime{.seconds = Summarise(std::move(seconds)).median, .samples = samples};
 }
 
-Preemptions CountPreemptions(std::chrono::nanoseconds duration) {
+Preemptions CountPreemptions(std::chrono::nanoseconds duration,
+                             const std::function<uint64_t()>& now) {
   constexpr auto kLeastNs = static_cast<uint64_t>(Preemptions::kLeast * 1e9);
   constexpr uint64_t kCheckNs = 50'000'000;
   const auto duration_ns = static_cast<uint64_t>(duration.count());
@@ -209,28 +217,48 @@ Preemptions CountPreemptions(std::chrono::nanoseconds duration) {
   double squares = 0;
   uint64_t looked_ns = 0;
   while (looked_ns < duration_ns) {
-    const uint64_t start = MonotonicNs();
+    const uint64_t start = now();
     const uint64_t end = start + std::min(kCheckNs, duration_ns - looked_ns);
     uint64_t last = start;
     while (last < end) {
-      const uint64_t now = MonotonicNs();
-      if (now - last >= kLeastNs) {
-        const double length = static_cast<double>(now - last) * 1e-9;
+      const uint64_t time = now();
+      if (time - last >= kLeastNs) {
+        const double length = static_cast<double>(time - last) * 1e-9;
         ++found.count;
         sum += length;
         squares += length * length;
       }
-      last = now;
+      last = time;
     }
     looked_ns += last - start;
   }
   found.seconds = static_cast<double>(looked_ns) * 1e-9;
   if (found.count == 0) return found;
   const auto count = static_cast<double>(found.count);
-  found.rate = count / found.seconds;
+  // The next one can come only when the core is there. It is for a thousandth of the time at least.
+  found.rate = count / std::max(found.seconds - sum, found.seconds * 1e-3);
   found.length = sum / count;
   found.deviation = std::sqrt(std::max(0.0, squares / count - found.length * found.length));
   return found;
+}
+
+MachineUse UseOfMachine() {
+  MachineUse use;
+  if (getloadavg(&use.load, 1) != 1) use.load = 0;
+  rusage usage = {};
+  if (getrusage(RUSAGE_SELF, &usage) == 0) use.switches = static_cast<uint64_t>(usage.ru_nivcsw);
+  return use;
+}
+
+std::string WhyBusy(const MachineUse& before, const MachineUse& after, double seconds) {
+  const uint64_t switches = after.switches - before.switches;
+  std::string why;
+  if (before.load >= kBusyLoad) why = fmt::format("its load was {:.2f} before", before.load);
+  if (static_cast<double>(switches) > kBusySwitchesPerSecond * std::max(1.0, seconds)) {
+    fmt::format_to(std::back_inserter(why), "{}others took the core {} times in {:.3g} s",
+                   why.empty() ? "" : ", and ", switches, seconds);
+  }
+  return why;
 }
 
 Result<SocketTimes> TimeSockets() {

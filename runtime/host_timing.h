@@ -8,8 +8,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "prepost/ir/status.h"
+#include "prepost/runtime/clock.h"
 
 namespace prepost {
 
@@ -36,13 +39,24 @@ struct Preemptions {
   /// Shorter gaps are the clock's own, and those of other hardware threads.
   static constexpr double kLeast = 5e-6;  ///< seconds
   uint64_t count = 0;
-  double rate = 0;       ///< per second of looking
+  double rate = 0;       ///< per second that the core was there
   double length = 0;     ///< seconds, the mean; 0 where there were none
   double deviation = 0;  ///< of the lengths, seconds
   double seconds = 0;    ///< looked for so long
 };
-/// Looks for `duration`.
-Preemptions CountPreemptions(std::chrono::nanoseconds duration);
+/// Looks for `duration`, at a clock of ns that never falls.
+Preemptions CountPreemptions(std::chrono::nanoseconds duration,
+                             const std::function<uint64_t()>& now = MonotonicNs);
+
+/// How busy others keep this machine.
+struct MachineUse {
+  double load = 0;        ///< processes that run or want to, the mean of a minute; 0: not known
+  uint64_t switches = 0;  ///< of this process' threads, so far, for somebody else to run
+};
+MachineUse UseOfMachine();
+/// What makes times of this machine those of a busy one, or nothing: use `before` timing on one thread,
+/// and `after` it, `seconds` later.
+std::string WhyBusy(const MachineUse& before, const MachineUse& after, double seconds);
 
 struct SocketTimes {
   double system_call = 0;  ///< seconds, of a send or a receive of one byte

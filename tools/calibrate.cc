@@ -23,6 +23,7 @@
 #include "prepost/runtime/host_timing.h"
 #include "prepost/version.h"
 #include "tools/command.h"
+#include "tools/message.h"
 #include "tools/named_file.h"
 #include "tools/number_check.h"
 #include "tools/ticker.h"
@@ -229,8 +230,16 @@ Status Run(const CalibrateFlags& flags) {
         text = all;
         return base.status();
       }));
+  const MachineUse before = UseOfMachine();
+  const uint64_t start = MonotonicNs();
   const Result<Measured> measured = Measure(*look);
   if (!measured.ok()) return measured.status();
+  const std::string busy =
+      WhyBusy(before, UseOfMachine(), static_cast<double>(MonotonicNs() - start) * 1e-9);
+  if (!busy.empty()) {
+    PrintWarnings("this machine",
+                  {fmt::format("{}; what was measured is of a busy machine", busy)});
+  }
   const Json profile = MakeProfile(Json::parse(text), *measured, flags);
   std::istringstream made(profile.dump());
   const Result<emulated::Profile> check = emulated::ReadProfile(made, "what was measured");

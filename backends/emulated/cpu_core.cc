@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 namespace prepost::emulated {
 namespace {
@@ -18,7 +17,7 @@ CpuCore::CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, u
                                   static_cast<double>(kPicosecondsPerSecond)),
       preemption_length_(costs.preemption_length),
       lengths_vary_(costs.preemption_lengths_vary),
-      random_(seed) {
+      draws_(seed) {
   for (const HostDelay& delay : delays) {
     if (delay.length > 0) delays_.push_back({delay.at, After(delay.at, delay.length)});
   }
@@ -86,9 +85,9 @@ Picoseconds CpuCore::WorkThroughMany(Picoseconds at, Picoseconds* left) {
     const double expected = work * preemptions_per_picosecond_;
     if (expected < kMany) return at;
     // As many as a Poisson distribution has, each with its length: about normal.
-    const double count = std::max(1.0, expected + std::sqrt(expected) * DrawNormal());
+    const double count = std::max(1.0, expected + std::sqrt(expected) * draws_.Normal());
     double away = count * length;
-    if (lengths_vary_) away += std::sqrt(count) * length * DrawNormal();
+    if (lengths_vary_) away += std::sqrt(count) * length * draws_.Normal();
     const Picoseconds done = std::min(*left, ToPicoseconds(work));
     const Picoseconds end = After(After(at, done), ToPicoseconds(std::max(away, 0.0)));
     *left -= done;
@@ -120,9 +119,9 @@ void CpuCore::SkipPreemptions(Picoseconds at) {
   const auto length = static_cast<double>(preemption_length_);
   const double cycle = 1 / preemptions_per_picosecond_ + length;
   if (static_cast<double>(at - preemption_.end) > kMany * cycle) {
-    if (DrawUniform() * cycle > length) return DrawPreemption(at);
-    const Picoseconds rest =
-        lengths_vary_ ? DrawExponential(length) : ToPicoseconds(length * DrawUniform());
+    if (draws_.Uniform() * cycle > length) return DrawPreemption(at);
+    const Picoseconds rest = lengths_vary_ ? ToPicoseconds(draws_.Exponential() * length)
+                                           : ToPicoseconds(length * draws_.Uniform());
     preemption_ = {.begin = at, .end = After(at, std::max<Picoseconds>(1, rest))};
     return;
   }
@@ -131,26 +130,13 @@ void CpuCore::SkipPreemptions(Picoseconds at) {
 
 void CpuCore::DrawPreemption(Picoseconds after) {
   if (preemptions_per_picosecond_ == 0 || preemption_length_ == 0) return;  // never
+  const double between = 1 / preemptions_per_picosecond_;
   preemption_.begin =
-      After(after, std::max<Picoseconds>(1, DrawExponential(1 / preemptions_per_picosecond_)));
-  preemption_.end =
-      After(preemption_.begin,
-            std::max<Picoseconds>(1, lengths_vary_
-                                         ? DrawExponential(static_cast<double>(preemption_length_))
-                                         : preemption_length_));
-}
-
-/// In (0, 1]. Made from bits here: what std's distributions make of them differs between libraries.
-double CpuCore::DrawUniform() { return static_cast<double>((random_() >> 11) + 1) * 0x1p-53; }
-
-Picoseconds CpuCore::DrawExponential(double mean) {
-  return ToPicoseconds(-std::log(DrawUniform()) * mean);
-}
-
-/// With mean 0 and deviation 1 (Box and Muller).
-double CpuCore::DrawNormal() {
-  const double radius = std::sqrt(-2 * std::log(DrawUniform()));
-  return radius * std::cos(2 * std::numbers::pi * DrawUniform());
+      After(after, std::max<Picoseconds>(1, ToPicoseconds(draws_.Exponential() * between)));
+  const Picoseconds length =
+      lengths_vary_ ? ToPicoseconds(draws_.Exponential() * static_cast<double>(preemption_length_))
+                    : preemption_length_;
+  preemption_.end = After(preemption_.begin, std::max<Picoseconds>(1, length));
 }
 
 }  // namespace prepost::emulated

@@ -7,9 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <random>
 #include <vector>
 
+#include "prepost/backends/emulated/draws.h"
 #include "prepost/backends/emulated/host_costs.h"
 #include "prepost/backends/emulated/virtual_time.h"
 
@@ -55,16 +55,13 @@ class CpuCore {
   void SkipPreemptions(Picoseconds at);
   Picoseconds WorkThroughMany(Picoseconds at, Picoseconds* left);
   void DrawPreemption(Picoseconds after);
-  double DrawUniform();
-  Picoseconds DrawExponential(double mean);
-  double DrawNormal();
 
   std::vector<Absence> delays_;  // disjoint, rising
   size_t next_delay_ = 0;        // the first that ends later than now
   double preemptions_per_picosecond_;
   Picoseconds preemption_length_;
   bool lengths_vary_;
-  std::mt19937_64 random_;
+  Draws draws_;
   Absence preemption_;  // the next, or the one going on
   // The core is there in all of this time, as far as is known.
   Picoseconds there_from_ = kNever;
