@@ -76,10 +76,10 @@ Told Tell(const char* name, const Plan& plan, const TimeTrail& trail,
 std::vector<Told> TellAll(const Simulation& it) {
   std::vector<Told> all;
   if (it.offload && it.offload_trail) {
-    all.push_back(Tell("preposted", *it.plan, *it.offload_trail, it.offload_times.groups[0].nodes));
+    all.push_back(Tell("preposted", *it.plan, *it.offload_trail, it.offload_times.groups[0].ends));
   }
   if (it.cpu && it.cpu_trail) {
-    all.push_back(Tell("CPU-driven", *it.plan, *it.cpu_trail, it.cpu_times.groups[0].nodes));
+    all.push_back(Tell("CPU-driven", *it.plan, *it.cpu_trail, it.cpu_times.groups[0].ends));
   }
   return all;
 }
@@ -139,7 +139,7 @@ void PrintNodeTimes(const Told& told, uint32_t nodes, std::ostream& out) {
 }
 
 Json TimesJson(NodeId node, const NodeTimes& times) {
-  Json json = {{"node", node.value}, {"completion_seconds", ToSeconds(times.sum())}};
+  Json json = {{"node", node.value}, {"end_seconds", ToSeconds(times.sum())}};
   for (const Part& part : kParts) json[part.key] = ToSeconds(times.*part.time);
   return json;
 }

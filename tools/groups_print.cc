@@ -111,6 +111,8 @@ void AddGroupTimesJson(const Simulation& it, const RunTimes& times, bool has_lis
                       {"message_bytes", group.plan->header().message.bytes},
                       {"start_seconds", ToSeconds(found.start)},
                       {"completion_seconds", ToSeconds(found.completion)},
+                      {"known_seconds", ToSeconds(found.known)},
+                      {"end_seconds", ToSeconds(found.end)},
                       {"latency_seconds", ToSeconds(found.latency())},
                       {"waited_seconds", ToSeconds(found.start - group.start)}});
   }

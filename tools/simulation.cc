@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "prepost/backends/emulated/profile_costs.h"
 #include "prepost/ir/bounds.h"
 
 namespace prepost::tools {
@@ -58,24 +59,47 @@ double BoundOf(const Network& network, const VirtualGroup& group) {
   return cuts.empty() ? 0 : cuts.front().seconds;
 }
 
-template <typename Run>
-RunTimes TimesOfRun(const Simulation& it, const Run& run) {
+/// Adds what the next node took.
+void AddNode(Picoseconds received, Picoseconds end, Picoseconds knows, bool is_root,
+             GroupTimes* times) {
+  times->received.push_back(is_root ? times->start : received);
+  times->ends.push_back(end);
+  times->knows.push_back(knows);
+  times->known = std::max(times->known, knows);
+  if (is_root) {
+    times->root_known = knows;
+    return;
+  }
+  times->first = std::min(times->first, received);
+  times->completion = std::max(times->completion, received);
+}
+
+/// Of a run whose groups have nodes; `knows`: when a node's host does.
+template <typename Run, typename Knows>
+RunTimes TimesOfRun(const Simulation& it, const Run& run, Knows knows) {
   RunTimes times;
   for (size_t g = 0; g < run.groups.size(); ++g) {
     const auto& group = run.groups[g];
     const size_t root = it.groups[g].plan->header().root.index();
-    GroupTimes& found =
-        times.groups.emplace_back(GroupTimes{.start = group.start, .completion = group.completion});
+    GroupTimes& found = times.groups.emplace_back(GroupTimes{.start = group.start,
+                                                             .first = emulated::kNever,
+                                                             .completion = group.start,
+                                                             .end = group.completion});
     for (size_t i = 0; i < group.nodes.size(); ++i) {
-      const Picoseconds at = group.nodes[i].completion;
-      found.nodes.push_back(at);
-      if (i == root) continue;
-      found.first = found.last == 0 ? at : std::min(found.first, at);
-      found.last = std::max(found.last, at);
+      const auto& node = group.nodes[i];
+      AddNode(node.received, node.completion, knows(node), i == root, &found);
     }
-    times.completion = std::max(times.completion, group.completion);
+    found.first = std::min(found.first, found.completion);  // of a root alone
+    times.completion = std::max(times.completion, found.completion);
+    times.known = std::max(times.known, found.known);
+    times.end = std::max(times.end, found.end);
   }
   return times;
+}
+
+/// From a node's final CQE until its host has seen it and dealt with it.
+Picoseconds DetectionOf(const emulated::HostCosts& host, const VirtualOffload::Node& node) {
+  return (node.ends_asleep ? host.interrupt : 0) + host.poll + host.completion;
 }
 
 }  // namespace
@@ -115,8 +139,28 @@ double BoundOf(const Simulation& it) {
   return hosts == 0 ? least : std::max(least, all / out_rate);
 }
 
-RunTimes TimesOf(const Simulation& it, const VirtualOffloads& run) { return TimesOfRun(it, run); }
-RunTimes TimesOf(const Simulation& it, const VirtualHosts& run) { return TimesOfRun(it, run); }
+RunTimes TimesOf(const Simulation& it, const VirtualOffloads& run) {
+  const emulated::HostCosts host = emulated::HostCostsOf(it.profile);
+  RunTimes times = TimesOfRun(it, run, [&](const VirtualOffload::Node& node) {
+    return node.completion + DetectionOf(host, node);
+  });
+  for (size_t g = 0; g < run.groups.size(); ++g)
+    times.groups[g].doorbells = run.groups[g].doorbells;
+  return times;
+}
+
+RunTimes TimesOf(const Simulation& it, const VirtualHosts& run) {
+  return TimesOfRun(it, run, [](const VirtualHosts::Node& node) { return node.completion; });
+}
+
+Gain GainOf(const Simulation& it) {
+  if (!it.offload || !it.cpu || it.offload_times.completion == 0) return {};
+  const auto ratio = [](Picoseconds cpu, Picoseconds offload) {
+    return offload > 0 ? ToSeconds(cpu) / ToSeconds(offload) : 0;
+  };
+  return {ratio(it.cpu_times.completion, it.offload_times.completion),
+          ratio(it.cpu_times.known, it.offload_times.known)};
+}
 
 void PrepostedWork::Add(const PrepostedWork& other) {
   posts_before += other.posts_before;
@@ -179,15 +223,15 @@ double ArmingSeconds(const Simulation& it) {
 }
 
 double DetectionSeconds(const Simulation& it) {
-  const emulated::HostProfile& host = it.profile.host;
-  const VirtualOffload::Node* last = nullptr;
-  for (const VirtualOffloads::Group& group : it.offload->groups) {
-    for (const VirtualOffload::Node& node : group.nodes) {
-      if (last == nullptr || node.completion > last->completion) last = &node;
+  Picoseconds found = 0, last = -1;
+  for (const GroupTimes& group : it.offload_times.groups) {
+    for (size_t i = 0; i < group.knows.size(); ++i) {
+      if (group.knows[i] <= last) continue;
+      last = group.knows[i];
+      found = last - group.ends[i];
     }
   }
-  const bool sleeps = last != nullptr && last->ends_asleep;
-  return (sleeps ? host.interrupt : 0) + host.poll + host.completion;
+  return ToSeconds(found);
 }
 
 double ToSeconds(Picoseconds time) {

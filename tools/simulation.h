@@ -29,22 +29,34 @@ inline constexpr uint64_t kGroupTransfersMax = uint64_t{1} << 27;
 /// The same plan `count` times: node i of group g is host (i + g) mod n (RDMC's figure 10).
 std::vector<emulated::VirtualGroup> RotatedGroups(const Plan& plan, uint32_t count);
 
-/// When a group's nodes were done.
+/// When a group's nodes were done. A node has the message when its last block is there, and its host
+/// knows later: CPU-driven when it has dealt with its last completion, preposted when it has seen the
+/// final CQE; both wait for the acknowledgements of what the node has sent.
 struct GroupTimes {
-  emulated::Picoseconds start = 0;
-  emulated::Picoseconds completion = 0;
-  emulated::Picoseconds first = 0;  ///< of the nodes but the root
-  emulated::Picoseconds last = 0;   ///< the same
-  std::vector<emulated::Picoseconds> nodes = {};
+  using Picoseconds = emulated::Picoseconds;
+  Picoseconds start = 0;
+  Picoseconds first = 0;       ///< of the nodes but the root: it has the message
+  Picoseconds completion = 0;  ///< all nodes have it
+  Picoseconds known = 0;       ///< all hosts know
+  Picoseconds root_known = 0;
+  Picoseconds end = 0;                     ///< the last final CQE, or the last host is through
+  Picoseconds doorbells = 0;               ///< preposted: the last NIC knows of its doorbells
+  std::vector<Picoseconds> received = {};  ///< by node; the root's is the start
+  std::vector<Picoseconds> ends = {};      ///< by node: its final CQE, or its host is through
+  std::vector<Picoseconds> knows = {};     ///< by node: its host
 
-  emulated::Picoseconds latency() const { return completion - start; }
-  emulated::Picoseconds skew() const { return last - first; }
+  Picoseconds latency() const { return completion - start; }
+  Picoseconds skew() const { return completion - first; }
+  /// Preposted, from the last doorbell to the last final CQE: what hosts have no part in.
+  Picoseconds offload() const { return end - doorbells; }
 };
 
 /// What an executor took.
 struct RunTimes {
   std::vector<GroupTimes> groups;
-  emulated::Picoseconds completion = 0;  ///< of the last group
+  emulated::Picoseconds completion = 0;  ///< all groups' nodes have their messages
+  emulated::Picoseconds known = 0;       ///< and all hosts know
+  emulated::Picoseconds end = 0;         ///< the last group's
 };
 
 struct Simulation {
@@ -76,6 +88,14 @@ double BoundOf(const Simulation& it);
 RunTimes TimesOf(const Simulation& it, const emulated::VirtualOffloads& run);
 RunTimes TimesOf(const Simulation& it, const emulated::VirtualHosts& run);
 
+/// CPU-driven over preposted, of what both have: until all nodes have the message, and until all hosts
+/// know; 0 where not both ran, or nothing is sent.
+struct Gain {
+  double completion = 0;
+  double known = 0;
+};
+Gain GainOf(const Simulation& it);
+
 /// What hosts of preposted queues do: one, or all together.
 struct PrepostedWork {
   uint64_t posts_before = 0;  ///< WQEs that stand in the first rings
@@ -98,7 +118,7 @@ emulated::HostWork WorkOf(const emulated::VirtualHosts& run);
 
 /// The host that arms for longest, for all its groups.
 double ArmingSeconds(const Simulation& it);
-/// From the last final CQE until its host has seen it.
+/// Of the host that knows last: from its final CQE until it does.
 double DetectionSeconds(const Simulation& it);
 
 double ToSeconds(emulated::Picoseconds time);

@@ -37,11 +37,15 @@ Json TimesJson(const Simulation& it, const RunTimes& times,
     json["skew_seconds"] = ToSeconds(times.groups[0].skew());
   }
   json["of_bound"] = it.bound > 0 ? Json(ToSeconds(times.completion) / it.bound) : Json();
+  json["known_seconds"] = ToSeconds(times.known);
+  if (!it.is_of_groups) json["root_known_seconds"] = ToSeconds(times.groups[0].root_known);
   if (it.is_of_groups) {
     AddGroupTimesJson(it, times, has_lists, &json);
   } else if (has_lists) {
-    for (const Picoseconds node : times.groups[0].nodes)
+    for (const Picoseconds node : times.groups[0].received)
       json["node_seconds"].push_back(ToSeconds(node));
+    for (const Picoseconds node : times.groups[0].knows)
+      json["node_known_seconds"].push_back(ToSeconds(node));
   }
   if (has_lists) json["links"] = LinksJson(it.network, links);
   return json;
@@ -74,11 +78,15 @@ Json OffloadJson(const Simulation& it, bool has_lists) {
   const RunTimes& times = it.offload_times;
   Json run = TimesJson(it, times, it.offload->links, has_lists);
   run["mode"] = it.mode;
+  run["final_seconds"] = ToSeconds(times.end);
   if (it.is_of_groups) return run;
-  run["doorbells_seconds"] = ToSeconds(it.offload->groups[0].doorbells);
+  const GroupTimes& group = times.groups[0];
+  run["doorbells_seconds"] = ToSeconds(group.doorbells);
+  run["offload_seconds"] = ToSeconds(group.offload());
   AddWork(WorkOf(it, *it.offload), ArmingSeconds(it), &run);
   run["detection_seconds"] = DetectionSeconds(it);
   if (has_lists) {
+    for (const Picoseconds at : group.ends) run["node_final_seconds"].push_back(ToSeconds(at));
     Json& hosts = run["hosts"] = Json::array();
     for (const VirtualOffload::Node& node : it.offload->groups[0].nodes) {
       const PrepostedWork work = WorkOf(it, node);
@@ -86,7 +94,7 @@ Json OffloadJson(const Simulation& it, bool has_lists) {
     }
   }
   if (it.offload_trail)
-    AddCausesJson(*it.plan, *it.offload_trail, times.groups[0].nodes, has_lists, &run);
+    AddCausesJson(*it.plan, *it.offload_trail, times.groups[0].ends, has_lists, &run);
   return run;
 }
 
@@ -106,7 +114,7 @@ Json CpuJson(const Simulation& it, bool has_lists) {
       AddWork(node.work, &host);
     }
   }
-  if (it.cpu_trail) AddCausesJson(*it.plan, *it.cpu_trail, times.groups[0].nodes, has_lists, &run);
+  if (it.cpu_trail) AddCausesJson(*it.plan, *it.cpu_trail, times.groups[0].ends, has_lists, &run);
   return run;
 }
 
@@ -143,6 +151,11 @@ Json SimulationJson(const Simulation& it, bool has_lists) {
   json["seed"] = it.seed;
   if (it.offload) json["offload"] = OffloadJson(it, has_lists);
   if (it.cpu) json["cpu"] = CpuJson(it, has_lists);
+  if (it.offload && it.cpu) {
+    const Gain gain = GainOf(it);
+    json["gain"] = {{"completion", gain.completion > 0 ? Json(gain.completion) : Json()},
+                    {"known", gain.known > 0 ? Json(gain.known) : Json()}};
+  }
   return json;
 }
 

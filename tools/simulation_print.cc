@@ -67,7 +67,8 @@ void AddHosts(const Simulation& it, Table* table) {
        std::to_string(work.completions));
   both("  wake-ups", std::to_string(preposted.wakeups), std::to_string(work.wakeups));
   both("  busy, all together", WriteLatency(preposted.busy_seconds), TimeText(work.busy));
-  both("  arming, before", it.offload ? WriteLatency(ArmingSeconds(it)) : "", "-");
+  both("beside it: arming, before", it.offload ? WriteLatency(ArmingSeconds(it)) : "", "-");
+  both("  re-arming, on the way", WriteLatency(preposted.rearming_seconds), "-");
   both("  seeing the end, after", it.offload ? WriteLatency(DetectionSeconds(it)) : "", "-");
 }
 
@@ -92,10 +93,11 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
   const uint32_t nodes = it.plan->header().nodes;
   const auto label = [](uint32_t node) { return fmt::format("  node {}", node); };
   Table times = SimulationTable();
-  times.Add("complete at", {it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : ""});
+  times.Add("has it at", {it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : ""});
   for (uint32_t node = 0; node < nodes; ++node) {
-    times.Add(label(node),
-              EachOf(it, [&](const RunTimes& run) { return TimeText(run.groups[0].nodes[node]); }));
+    times.Add(label(node), EachOf(it, [&](const RunTimes& run) {
+                return TimeText(run.groups[0].received[node]);
+              }));
   }
   times.Print(out);
   if (it.offload) {
@@ -122,6 +124,29 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
                             std::to_string(work.wakeups), TimeText(work.busy)});
   }
   hosts.Print(out);
+}
+
+/// Until hosts know, and what of it they have no part in.
+void AddKnown(const Simulation& it, Table* table) {
+  table->Add("all hosts know it after",
+             EachOf(it, [](const RunTimes& times) { return TimeText(times.known); }));
+  if (!it.is_of_groups) {
+    table->Add("  the root after", EachOf(it, [](const RunTimes& times) {
+                 return TimeText(times.groups[0].root_known);
+               }));
+  }
+  if (it.offload && !it.is_of_groups)
+    table->Add("offload time", {TimeText(it.offload_times.groups[0].offload()), "-"});
+}
+
+/// By how much preposted is faster, of what both have.
+void PrintGain(const Simulation& it, std::ostream& out) {
+  const Gain gain = GainOf(it);
+  if (gain.completion <= 0) return;
+  out << fmt::format(
+      "\nCPU-driven / preposted: {:.3f} until all nodes have it, {:.3f} until all "
+      "hosts know\n",
+      gain.completion, gain.known);
 }
 
 /// Of one multicast.
@@ -160,9 +185,11 @@ void PrintSimulation(const Simulation& it, bool is_long, std::ostream& out) {
     AddGroupTimes(it, &table);
   } else {
     AddTimes(it, &table);
-    AddHosts(it, &table);
   }
+  AddKnown(it, &table);
+  if (!it.is_of_groups) AddHosts(it, &table);
   table.Print(out);
+  PrintGain(it, out);
   if (it.offload) PrintLinks(it, "preposted", it.offload->links, it.offload_times.completion, out);
   if (it.cpu) PrintLinks(it, "CPU-driven", it.cpu->links, it.cpu_times.completion, out);
   if (it.is_of_groups) return PrintGroups(it, is_long, out);

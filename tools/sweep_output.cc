@@ -13,6 +13,7 @@
 #include "prepost/ir/utf8.h"
 #include "prepost/version.h"
 #include "prepost/viz/plot.h"
+#include "tools/table.h"
 
 namespace prepost::tools {
 namespace {
@@ -43,6 +44,13 @@ const std::vector<Column>& PlanColumns() {
                                               {"send_window", "/send_window"},
                                               {"seed", "/seed"},
                                               {"bound_seconds", "/bound_seconds"}};
+  return columns;
+}
+
+/// CPU-driven over preposted: of a combination, in the rows of both executors.
+const std::vector<Column>& GainColumns() {
+  static const std::vector<Column> columns = {{"gain", "/gain/completion"},
+                                              {"gain_known", "/gain/known"}};
   return columns;
 }
 
@@ -143,6 +151,7 @@ double FigureOf(const Json& executor, const Json& found, const std::string& y) {
     return 8 * NumberAt(found, "message_bytes") / NumberAt(executor, "completion_seconds");
   if (y == "of-bound") return NumberAt(executor, "of_bound");
   if (y == "skew") return NumberAt(executor, "skew_seconds");
+  if (y == "known") return NumberAt(executor, "known_seconds");
   return NumberAt(executor, "completion_seconds");
 }
 
@@ -152,6 +161,7 @@ viz::PlotAxis YAxis(const std::string& y, bool has_groups) {
   if (y == "bandwidth") return {"the message / time until all nodes have it", "bit/s", false};
   if (y == "of-bound") return {"time until all nodes have it / lower bound", "", false};
   if (y == "skew") return {"last node's time - first node's", "s", false};
+  if (y == "known") return {"time until all hosts know", "s", false};
   return {"time until all nodes have it", "s", false};
 }
 
@@ -200,6 +210,24 @@ void MergeEqual(const char* name, std::vector<viz::Curve>* curves) {
   curves->erase(std::remove_if(first + 1, curves->end(), is_of_it), curves->end());
 }
 
+/// What a row of the table says of both executors.
+void AddFound(const Json& found, std::vector<std::string>* cells) {
+  const auto cell = [](double number, auto text) {
+    return std::isnan(number) ? std::string("-") : text(number);
+  };
+  const auto ratio = [&](double number) {
+    return cell(number, [](double it) { return fmt::format("{:.3f}", it); });
+  };
+  for (const Executor& executor : kExecutors) {
+    const Json run = found.contains(executor.key) ? found[executor.key] : Json::object();
+    cells->push_back(cell(NumberAt(run, "completion_seconds"), WriteLatency));
+    cells->push_back(ratio(NumberAt(run, "of_bound")));
+  }
+  const Json gain = found.contains("gain") ? found["gain"] : Json::object();
+  cells->push_back(ratio(NumberAt(gain, "completion")));
+  cells->push_back(ratio(NumberAt(gain, "known")));
+}
+
 }  // namespace
 
 void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
@@ -219,6 +247,7 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
   }
   for (const char* name : {"executor", "variant", "error"}) add(name);
   for (const Column& it : figures) add(Field(it.name));
+  for (const Column& it : GainColumns()) add(it.name);
   end();
   for (const SweepRow& row : sweep.rows) {
     for (const Executor& executor : kExecutors) {
@@ -235,6 +264,7 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
       line += "," + Field(run, std::string("/") + executor.variant);
       line += "," + Field(OneLine(row.status.ok() ? "" : row.status.ToString()));
       for (const Column& it : figures) line += "," + Field(run, it.pointer);
+      for (const Column& it : GainColumns()) line += "," + Field(row.found, it.pointer);
       end();
     }
   }
@@ -270,39 +300,25 @@ void PrintSweep(const Sweep& sweep, std::ostream& out) {
                      Printable(sweep.profile_path));
   if (const std::string common = Common(sweep); !common.empty()) out << Printable(common) << "\n";
   out << "all nodes have it after\n\n";
-  std::vector<size_t> widths;
-  for (const SweepAxis& axis : sweep.axes) {
-    size_t width = axis.key.size();
-    for (size_t i = 0; i < axis.values.size(); ++i)
-      width = std::max(width, Readable(axis, i).size());
-    widths.push_back(width);
-    out << fmt::format("{:>{}}  ", axis.key, width);
-  }
-  out << fmt::format("{:>14}{:>10}{:>14}{:>10}{:>10}\n", "preposted", "of bound", "CPU-driven",
-                     "of bound", "gain");
+  Table table(/*label_min=*/0, /*cell_min=*/8);
+  std::vector<std::string> heads;
+  for (const SweepAxis& axis : sweep.axes) heads.push_back(axis.key);
+  for (const char* head : {"preposted", "of bound", "CPU-driven", "of bound", "gain", "hosts know"})
+    heads.emplace_back(head);
+  table.Add("", std::move(heads));
   for (const SweepRow& row : sweep.rows) {
+    std::vector<std::string> cells;
     for (size_t i = 0; i < sweep.axes.size(); ++i)
-      out << fmt::format("{:>{}}  ", Printable(Readable(sweep.axes[i], row.point[i])), widths[i]);
+      cells.push_back(Printable(Readable(sweep.axes[i], row.point[i])));
+    std::string error;
     if (!row.status.ok()) {
-      out << "  " << Printable(OneLine(row.status.ToString())) << "\n";
-      continue;
+      error = Printable(OneLine(row.status.ToString()));
+    } else {
+      AddFound(row.found, &cells);
     }
-    double seconds[2] = {0, 0};
-    for (size_t i = 0; i < 2; ++i) {
-      if (!row.found.contains(kExecutors[i].key)) {
-        out << fmt::format("{:>14}{:>10}", "-", "-");
-        continue;
-      }
-      const Json& run = row.found[kExecutors[i].key];
-      seconds[i] = NumberAt(run, "completion_seconds");
-      const double of_bound = NumberAt(run, "of_bound");
-      out << fmt::format("{:>14}{:>10}", std::isnan(seconds[i]) ? "-" : WriteLatency(seconds[i]),
-                         std::isnan(of_bound) ? "-" : fmt::format("{:.3f}", of_bound));
-    }
-    out << fmt::format("{:>10}\n", seconds[0] > 0 && seconds[1] > 0
-                                       ? fmt::format("{:.3f}", seconds[1] / seconds[0])
-                                       : "-");
+    table.Add("", std::move(cells), std::move(error));
   }
+  table.Print(out);
 }
 
 Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {

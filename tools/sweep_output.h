@@ -39,7 +39,7 @@ nlohmann::ordered_json SweepJson(const Sweep& sweep);
 void PrintSweep(const Sweep& sweep, std::ostream& out);
 
 /// What a plot may show: the words of --plot-y.
-inline constexpr std::array<std::string_view, 4> kPlotYNames = {"completion", "bandwidth",
+inline constexpr std::array<std::string_view, 5> kPlotYNames = {"completion", "known", "bandwidth",
                                                                 "of-bound", "skew"};
 /// Over the first axis, a curve for each executor and each combination of the others. As SVG.
 /// The first axis must have numbers. Errors: kRejected: too many curves, nothing to plot.

@@ -9,8 +9,8 @@
 
 namespace prepost::tools {
 
-void Table::Add(std::string label, std::vector<std::string> cells) {
-  rows_.push_back({std::move(label), std::move(cells)});
+void Table::Add(std::string label, std::vector<std::string> cells, std::string note) {
+  rows_.push_back({std::move(label), std::move(cells), std::move(note)});
 }
 
 void Table::Print(std::ostream& out) const {
@@ -25,7 +25,8 @@ void Table::Print(std::ostream& out) const {
   for (const Row& row : rows_) {
     std::string line = fmt::format("{:<{}}", row.label, label_width);
     for (size_t i = 0; i < row.cells.size(); ++i)
-      line += fmt::format("  {:>{}}", row.cells[i], widths[i]);
+      line += fmt::format("{}{:>{}}", line.empty() ? "" : "  ", row.cells[i], widths[i]);
+    if (!row.note.empty()) line += "  " + row.note;
     line.erase(line.find_last_not_of(' ') + 1);
     out << line << "\n";
   }

@@ -17,7 +17,8 @@ class Table {
   /// Columns are at least so wide, so that short tables below each other are of one form.
   Table(size_t label_min, size_t cell_min) : label_min_(label_min), cell_min_(cell_min) {}
 
-  void Add(std::string label, std::vector<std::string> cells);
+  /// `note` stands behind the cells, in the place of those that are missing.
+  void Add(std::string label, std::vector<std::string> cells, std::string note = {});
   /// All rows. Cells have two blanks before them at least; none stand at the end of a line.
   void Print(std::ostream& out) const;
 
@@ -25,6 +26,7 @@ class Table {
   struct Row {
     std::string label;
     std::vector<std::string> cells;
+    std::string note;
   };
   const size_t label_min_, cell_min_;
   std::vector<Row> rows_;

@@ -345,6 +345,7 @@ void Engine::Land(QpState& qp) {
   if (qp.remote->CanReceive() && Reaches(qp, *qp.remote)) {
     const CopyOutcome outcome = StoreTag(qp, work);
     if (outcome != CopyOutcome::kDone) FailMove(qp, work, outcome);
+    qp.remote->landed_at = now();
   }
   Deliver(qp);
   Kick(qp);

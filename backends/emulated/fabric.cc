@@ -10,6 +10,8 @@
 #include <system_error>
 
 #include "prepost/backends/emulated/device.h"
+#include "prepost/backends/emulated/nic_state.h"
+#include "prepost/ir/plan.h"
 #include "prepost/runtime/clock.h"
 
 namespace prepost::emulated {
@@ -114,6 +116,15 @@ bool Fabric::RunSome(uint64_t steps, std::vector<CqEvent>* events) {
 void Fabric::HoldTags(uint64_t block_bytes) {
   tags_.BeginMessage();
   for (const auto& state : states_) state->memory.HoldTags(block_bytes, tags_);
+}
+
+Picoseconds Fabric::LastBlockAt(NodeId host, const nic::OpenNode& open) const {
+  Picoseconds last = 0;
+  for (const nic::OpenQp& qp : open.qps) {
+    const QpState* const state = states_[host.index()]->FindQp(qp.qpn);
+    if (qp.lane != kCreditLane && state != nullptr) last = std::max(last, state->landed_at);
+  }
+  return last;
 }
 
 Status Fabric::Start(Until until) {

@@ -24,6 +24,7 @@
 #include "prepost/backends/emulated/page_arena.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/nic_model.h"
+#include "prepost/backends/nic/pairing.h"
 #include "prepost/runtime/event_fd.h"
 
 namespace prepost::emulated {
@@ -59,6 +60,9 @@ class Fabric {
   std::optional<uint64_t> MissingBlock(NodeId node) const {
     return states_[node.index()]->memory.MissingBlock();
   }
+  /// In virtual time: when the last block came to the node of `open`, which is on NIC `host`, over
+  /// its QPs, and could be seen; 0 without one. When the fabric is stopped.
+  Picoseconds LastBlockAt(NodeId host, const nic::OpenNode& open) const;
 
   /// Starts the thread; not in virtual time, whose hosts are on the engine's. Errors: kEnvironment.
   Status Start(Until until);

@@ -151,6 +151,7 @@ struct alignas(64) QpState {
   Picoseconds sq_until = 0;        ///< the send queue is at work on what is fetched
   Picoseconds acked_until = 0;     ///< unsignaled WQEs that it has forgotten are acknowledged
   Picoseconds retry_at = 0;        ///< rnr_waiting: it tries again
+  Picoseconds landed_at = 0;       ///< the last message that came here could be seen
   QpState* next_waiter = nullptr;  ///< parked: the next one at a WAIT on the same CQ
   uint32_t parked_cq = 0;
   uint32_t parked_index = 0;

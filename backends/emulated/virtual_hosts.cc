@@ -138,7 +138,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   VirtualHosts TakeResult() {
     for (const Player& player : players_) {
-      result_.groups[player.group].nodes[player.node.index()].work = player.thread.work();
+      VirtualHosts::Node& node = result_.groups[player.group].nodes[player.node.index()];
+      node.work = player.thread.work();
+      node.received = fabric_.LastBlockAt(NodeId(player.host),
+                                          driven_[player.group].endpoint(player.node).open_node());
     }
     for (size_t i = 0; i < cores_.size(); ++i) {
       for (const Core& core : cores_[i]) {

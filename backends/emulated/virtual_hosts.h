@@ -45,6 +45,7 @@ struct VirtualHostsOptions {
 /// Times count from the start of the clock.
 struct VirtualHosts {
   struct Node {
+    Picoseconds received = 0;    ///< its last block is there, seen or not; 0 of the root
     Picoseconds completion = 0;  ///< its host has dealt with its last completion
     HostWork work;
   };

@@ -123,6 +123,7 @@ class VirtualRun final : private TimeHandler {
         it.wqes_later = node.wqes_written() - it.wqes;
         it.rearms = node.feed().rearms();
         it.rings_later = node.feed().doorbells() - it.rings;
+        it.received = fabric_.LastBlockAt(groups_[i].HostOf(node.program().node), node.open_node());
         group.doorbells = std::max(group.doorbells, it.doorbells);
         group.completion = std::max(group.completion, it.completion);
       }

@@ -66,10 +66,13 @@ struct VirtualOffloadOptions {
   std::function<void(VirtualStep)> done = {};  ///< told of each step's end; may be empty
 };
 
-/// Times count from the start, when every node is armed and rings its first doorbell.
+/// Times count from the start, when every node is armed and rings its first doorbell. A node has the
+/// message when its last block is there; its final CQE comes when its own sends are acknowledged,
+/// too, which is later at the root and at nodes that pass blocks on.
 struct VirtualOffload {
   struct Node {
     Picoseconds doorbells = 0;   ///< the NIC has been told of the first ring of every queue
+    Picoseconds received = 0;    ///< its last block is there; 0 of the root
     Picoseconds completion = 0;  ///< the final CQE
     uint64_t wqes = 0;           ///< in its rings when it starts
     uint64_t rings = 0;          ///< doorbells that start it

@@ -44,7 +44,7 @@ def rows(simulator, quick):
                         "executor": side,
                         "node": node["node"],
                         **parts,
-                        "completion_us": data.microseconds(round(node["completion_seconds"] * 1e12)),
+                        "completion_us": data.microseconds(round(node["end_seconds"] * 1e12)),
                     }
                 )
     return rows_

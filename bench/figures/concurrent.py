@@ -165,9 +165,9 @@ def sender_rows(simulator, quick):
         row = {"clock": "modelled", "profile": "fractus", "nodes": nodes, "groups": groups}
         for name, side in (("cpu", result.cpu), ("offload", result.offload)):
             times = (
-                [group["latency_seconds"] for group in side.json["groups"]]
+                [group["end_seconds"] - group["start_seconds"] for group in side.json["groups"]]
                 if "groups" in side.json
-                else [side.json["completion_seconds"]]
+                else [side.completion * 1e-12]
             )
             mean = sum(times) / len(times)
             row |= {

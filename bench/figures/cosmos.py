@@ -43,9 +43,9 @@ def rows(simulator, quick):
                     "algorithm": algorithm,
                     "write": index,
                     "message_bytes": cpu["message_bytes"],
-                    "cpu_us": data.microseconds(round(cpu["latency_seconds"] * 1e12)),
-                    "cpu_no_message_costs_us": data.microseconds(round(bare["latency_seconds"] * 1e12)),
-                    "offload_us": data.microseconds(round(offload["latency_seconds"] * 1e12)),
+                    "cpu_us": data.microseconds(round((cpu["end_seconds"] - cpu["start_seconds"]) * 1e12)),
+                    "cpu_no_message_costs_us": data.microseconds(round((bare["end_seconds"] - bare["start_seconds"]) * 1e12)),
+                    "offload_us": data.microseconds(round((offload["end_seconds"] - offload["start_seconds"]) * 1e12)),
                 }
             )
     return rows_

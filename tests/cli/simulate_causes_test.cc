@@ -44,7 +44,7 @@ constexpr double kRounding = 1e-13;
 double SumOf(const Json& object) {
   double sum = 0;
   for (const auto& [key, value] : object.items()) {
-    if (key != "completion_seconds" && key != "node") sum += value.get<double>();
+    if (key != "end_seconds" && key != "node") sum += value.get<double>();
   }
   return sum;
 }
@@ -56,7 +56,9 @@ TEST_F(SimulateCausesTest, CausesAddUpInTheOutput) {
   for (const char* executor : {"offload", "cpu"}) {
     SCOPED_TRACE(executor);
     const Json& run = json[executor];
-    const double completion = run["completion_seconds"].get<double>();
+    const bool is_offload = executor == std::string("offload");
+    const double completion = run[is_offload ? "final_seconds" : "known_seconds"].get<double>();
+    const Json& ends = run[is_offload ? "node_final_seconds" : "node_known_seconds"];
     EXPECT_EQ(run["node_seconds"], plain[executor]["node_seconds"]) << "telling changes nothing";
     EXPECT_FALSE(plain[executor].contains("critical_path"));
     EXPECT_NEAR(SumOf(run["critical_path_seconds"]), completion, kRounding * 100);
@@ -69,8 +71,8 @@ TEST_F(SimulateCausesTest, CausesAddUpInTheOutput) {
     for (size_t i = 0; i < 6; ++i) {
       const Json& node = run["time_by_cause"][i];
       EXPECT_EQ(node["node"], i);
-      EXPECT_EQ(node["completion_seconds"], run["node_seconds"][i]);
-      EXPECT_NEAR(SumOf(node), node["completion_seconds"].get<double>(), kRounding * 100);
+      EXPECT_EQ(node["end_seconds"], ends[i]);
+      EXPECT_NEAR(SumOf(node), node["end_seconds"].get<double>(), kRounding * 100);
     }
     const Json& last = run["last_node"];
     EXPECT_EQ(last, run["time_by_cause"][last["node"].get<size_t>()]);
@@ -139,13 +141,18 @@ TEST_F(SimulateCausesTest, CompareSaysTheSameOfBothWays) {
   const Json& compared = json["comparisons"][0];
   const Json simulated = Json::parse(Simulate({"--wait", "polling", "--json"}));
   for (const auto& [way, executor] : {std::pair("cpu-driven", "cpu"), {"preposted", "offload"}}) {
-    EXPECT_NEAR(compared[way]["completion_ns"]["median"].get<double>(),
-                simulated[executor]["completion_seconds"].get<double>() * 1e9, 1e-3);
+    for (const auto& [key, figure] :
+         {std::pair("received_ns", "completion_seconds"), {"completion_ns", "known_seconds"}}) {
+      EXPECT_NEAR(compared[way][key]["median"].get<double>(),
+                  simulated[executor][figure].get<double>() * 1e9, 1e-3);
+    }
     EXPECT_EQ(compared[way]["doorbells"], simulated[executor]["doorbells"]);
     EXPECT_EQ(compared[way]["latency_ns"]["count"], 6);
   }
   EXPECT_EQ(compared["cpu-driven"]["work_requests"], simulated["cpu"]["posts"]);
   EXPECT_EQ(compared["preposted"]["work_requests_before"], simulated["offload"]["wqes"]);
+  EXPECT_EQ(compared["received_ratio"]["of_medians"], simulated["gain"]["completion"]);
+  EXPECT_EQ(compared["completion_ratio"]["of_medians"], simulated["gain"]["known"]);
   const std::string text = test::OutputOf(base);
   EXPECT_THAT(text, HasSubstr("modelled, with the profile Fractus"));
   EXPECT_THAT(text, HasSubstr("milliseconds, modelled"));

@@ -217,8 +217,8 @@ TEST_F(SimulateWorkloadTest, GroupsAreWhatTheFileSays) {
       return groups[group][key].get<double>();
     };
     EXPECT_DOUBLE_EQ(figure(0, "completion_seconds"), alone);
-    EXPECT_DOUBLE_EQ(figure(1, "start_seconds"), figure(0, "completion_seconds"));
-    EXPECT_DOUBLE_EQ(figure(1, "waited_seconds"), figure(0, "completion_seconds"));
+    EXPECT_DOUBLE_EQ(figure(1, "start_seconds"), figure(0, "end_seconds"));
+    EXPECT_DOUBLE_EQ(figure(1, "waited_seconds"), figure(0, "end_seconds"));
     EXPECT_NEAR(figure(1, "latency_seconds"), alone, 1e-9 + 0.01 * alone);
     EXPECT_EQ(groups[2]["root"], 7);
     EXPECT_EQ(figure(2, "start_seconds"), 1);
@@ -243,8 +243,9 @@ TEST_F(SimulateWorkloadTest, LinksAndDelaysAreThoseOfHosts) {
            {"--slow", "3->8=0.5"}, {"--slow", "8=0.5"}, {"--delay", "node=8,at=0s,for=3ms"}}) {
     const Json other = Run({"--workload", file, flags[0], flags[1]});
     EXPECT_EQ(other["cpu"]["groups"][0], plain["cpu"]["groups"][0]);
-    EXPECT_GT(other["cpu"]["groups"][1]["latency_seconds"],
-              plain["cpu"]["groups"][1]["latency_seconds"]);
+    // A host that receives is not needed for that, but to know.
+    const char* const figure = flags[0] == "--delay" ? "known_seconds" : "latency_seconds";
+    EXPECT_GT(other["cpu"]["groups"][1][figure], plain["cpu"]["groups"][1][figure]);
   }
 }
 
@@ -262,6 +263,45 @@ TEST_F(SimulateWorkloadTest, StandsAlone) {
   expect({"--delay", "node=9,at=1s,for=1s"}, 2, "the nodes are 0 to 8");
   std::ofstream(file) << "{";
   expect({}, 1, "workload.json:1:1: ");
+}
+
+// Catches a time that has the root's acknowledgements in it, and gains of one host's end and another's.
+TEST_F(SimulateTest, NodesHaveItBeforeTheRootKnows) {
+  const std::string latency = "network.rack_latency=100ms";
+  const auto run = [&](const std::string& nodes, std::vector<std::string> more) {
+    more.insert(more.begin(), {"simulate", "--profile", test::ProfilePath("fractus"), "--set",
+                               latency, "--message-bytes", "1MiB", "--nodes", nodes});
+    return test::OutputOf(more);
+  };
+  const Json json = Json::parse(run("2", {"--json"}));
+  for (const char* executor : {"offload", "cpu"}) {
+    SCOPED_TRACE(executor);
+    const Json& it = json[executor];
+    EXPECT_NEAR(it["completion_seconds"].get<double>(), 0.1, 1e-3);
+    EXPECT_NEAR(it["root_known_seconds"].get<double>(), 0.2, 1e-3);
+    EXPECT_EQ(it["known_seconds"], it["root_known_seconds"]);
+    EXPECT_EQ(it["node_seconds"][0], 0.0);
+    EXPECT_EQ(it["node_seconds"][1], it["completion_seconds"]);
+    EXPECT_EQ(it["skew_seconds"], 0.0);
+  }
+  const Json& offload = json["offload"];
+  EXPECT_NEAR(offload["offload_seconds"].get<double>(),
+              offload["final_seconds"].get<double>() - offload["doorbells_seconds"].get<double>(),
+              1e-12);
+  EXPECT_NEAR(offload["known_seconds"].get<double>(),
+              offload["final_seconds"].get<double>() + offload["detection_seconds"].get<double>(),
+              1e-12);
+  const auto gain = [&](const char* figure) {
+    return json["cpu"][figure].get<double>() / offload[figure].get<double>();
+  };
+  EXPECT_NEAR(json["gain"]["completion"].get<double>(), gain("completion_seconds"), 1e-9);
+  EXPECT_NEAR(json["gain"]["known"].get<double>(), gain("known_seconds"), 1e-9);
+  EXPECT_THAT(run("2", {}), HasSubstr("offload time"));
+  // An empty message has a block, too.
+  const Json empty =
+      Json::parse(test::OutputOf({"simulate", "--nodes", "3", "--message-bytes", "0", "--profile",
+                                  test::ProfilePath("fractus"), "--set", latency, "--json"}));
+  EXPECT_GE(empty["offload"]["completion_seconds"].get<double>(), 0.1);
 }
 
 TEST_F(SimulateTest, OneNodeNeedsNoTime) {
