@@ -554,8 +554,9 @@ void AddFlags(CLI::App& command, SimulateFlags* flags) {
       ->type_name("FILE")
       ->check(NameOf("a file"));
   flags->lowering.AddTo(command);
-  command.add_flag("--copy-first-block", flags->copies_first_block,
-                   "CPU-driven hosts copy a message's first block into place, as RDMC's");
+  command.add_flag(
+      "--copy-first-block", flags->copies_first_block,
+      "CPU-driven hosts copy a message's first block into place in the end, as RDMC's");
   command.add_flag("--causes", flags->causes, "What the time goes to, and the critical path");
   flags->trace.AddTo(command);
   command.add_flag("--per-node", flags->per_node, "When each node is done, or each group");

@@ -170,6 +170,26 @@ TEST(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
                 std::max<Picoseconds>(0, 3 * kUs - costs.post_receive - costs.post_send));
 }
 
+// RDMC forwards the first block out of a buffer and copies it into place in the end: each node is
+// later by its own copy, and by no other's.
+TEST(VirtualHostsTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
+  for (const char* algorithm : {"chain", "binomial_pipeline"}) {
+    for (const uint32_t blocks : {1u, 2u, 20u}) {
+      const Plan plan = PlanFor(algorithm, 8, blocks);
+      HostCosts costs = SomeCosts();
+      const VirtualHosts plain = RunPlan(plan, {.host = costs});
+      costs.first_block_copy_rate = 1e8;  // ten times as long as a block takes on the wire
+      const VirtualHosts copied = RunPlan(plan, {.host = costs});
+      for (uint32_t i = 0; i < 8; ++i) {
+        const Picoseconds copy = i == 0 ? 0 : 10 * kBlockTime;
+        EXPECT_EQ(copied.groups[0].nodes[i].completion, plain.groups[0].nodes[i].completion + copy)
+            << algorithm << " k=" << blocks << " node " << i;
+        EXPECT_EQ(copied.groups[0].nodes[i].work.busy, plain.groups[0].nodes[i].work.busy + copy);
+      }
+    }
+  }
+}
+
 TEST(VirtualHostsTest, TcpAddsSystemCallsAndCopies) {
   HostCosts costs = {.system_call = 300 * kNs, .system_copy_rate = 4e9};
   const Plan plan = PlanFor("chain", 2, 10);
