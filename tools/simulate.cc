@@ -155,8 +155,8 @@ Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
                                                      const nic::LowerOptions* lower,
                                                      SimulateContext* context) {
   GivenFlags given = flags.given;
-  for (const char* other :
-       {"--set", "--wait", "--delay", "--slow", "--preempt", "--groups", "--seed"}) {
+  for (const char* other : {"--set", "--wait", "--delay", "--slow", "--preempt", "--neighbours",
+                            "--groups", "--seed"}) {
     given.Remove(other);
   }
   return context->plans.Get({given.CommandLine(), profile.network}, [&] {
@@ -198,6 +198,9 @@ Status ApplyNoise(const SimulateFlags& flags, Network* network, SimulationOption
     if (!delay.ok()) return delay.status();
     options->delays.push_back(*delay);
   }
+  Result<std::vector<emulated::HostNeighbours>> neighbours = flags.slow.Neighbours(hosts);
+  if (!neighbours.ok()) return neighbours.status();
+  options->neighbours = *std::move(neighbours);
   return flags.slow.ApplyTo(flags.seed, network);
 }
 

@@ -91,6 +91,7 @@ emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
           .host = host,
           .wait = options.wait,
           .delays = options.delays,
+          .neighbours = options.neighbours,
           .seed = seed};
 }
 

@@ -6,11 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "prepost/backends/emulated/profile.h"
+#include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/ir/rate_text.h"
 
 namespace prepost::tools {
@@ -136,6 +139,58 @@ class SlowReader {
   std::map<uint32_t, double> slow_nodes_;
 };
 
+/// "KEY=VALUE,...", each once; of these keys.
+Result<std::map<std::string, std::string>> ParseParts(
+    const std::string& text, std::initializer_list<std::string_view> known) {
+  std::map<std::string, std::string> values;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t equals = part.find('=');
+    const std::string key = part.substr(0, equals);
+    if (equals == std::string::npos || std::ranges::find(known, key) == known.end())
+      return Status(StatusCode::kUsage, fmt::format("'{}' is unknown", part));
+    if (!values.emplace(key, part.substr(equals + 1)).second)
+      return Status(StatusCode::kUsage, fmt::format("'{}' is there twice", key));
+  }
+  return values;
+}
+
+Status BadNeighbours(const std::string& text, const std::string& why) {
+  return {StatusCode::kUsage, fmt::format("--neighbours: '{}': {}, expected count=1,slice=4ms or "
+                                          "node=3,count=1,slice=4ms",
+                                          text, why)};
+}
+
+/// One --neighbours, as far as it can be said without knowing the hosts.
+struct NeighboursText {
+  std::optional<std::string> node;
+  uint32_t count = 0;
+  std::string slice;  ///< a time
+};
+
+Result<NeighboursText> ParseNeighbours(const std::string& text) {
+  Result<std::map<std::string, std::string>> parts = ParseParts(text, {"node", "count", "slice"});
+  if (!parts.ok()) return BadNeighbours(text, parts.status().message());
+  std::map<std::string, std::string>& values = *parts;
+  if (!values.contains("count") || !values.contains("slice"))
+    return BadNeighbours(text, "a part is missing");
+  NeighboursText it = {.slice = values["slice"]};
+  const std::optional<uint32_t> count = ParseAll<uint32_t>(values["count"]);
+  if (!count || *count > emulated::kNeighboursMax) {
+    return BadNeighbours(text, fmt::format("the count '{}' is no whole number up to {}",
+                                           values["count"], emulated::kNeighboursMax));
+  }
+  it.count = *count;
+  const Result<double> slice = ParseLatency(it.slice);
+  if (!slice.ok()) return BadNeighbours(text, slice.status().message());
+  if (*slice < 1e-9 || *slice > emulated::kProfileSecondsMax)
+    return BadNeighbours(text, "a slice is 1ns to an hour");
+  if (values.contains("node")) it.node = values["node"];
+  return it;
+}
+
 }  // namespace
 
 void SlowFlags::AddTo(CLI::App& command) {
@@ -150,6 +205,12 @@ void SlowFlags::AddTo(CLI::App& command) {
                   "Something else takes cores at random, in place of the profile's: "
                   "rate=100,for=100us (per second of a core), lengths=exponential")
       ->type_name("P");
+  command
+      .add_option("--neighbours", neighbours,
+                  "Processes that always want the cores, of all hosts, count=1,slice=4ms, or of "
+                  "one, node=3,count=1,slice=4ms; may be given again")
+      ->type_name("B")
+      ->allow_extra_args(false);
 }
 
 Status SlowFlags::ApplyTo(uint64_t seed, Network* network) const {
@@ -161,25 +222,26 @@ Status SlowFlags::ApplyTo(uint64_t seed, Network* network) const {
 }
 
 Result<std::vector<std::string>> SlowFlags::Settings() const {
-  if (preempt.empty()) return std::vector<std::string>();
+  std::vector<std::string> settings;
+  for (const std::string& text : neighbours) {
+    const Result<NeighboursText> it = ParseNeighbours(text);
+    if (!it.ok()) return it.status();
+    if (it->node) continue;
+    if (!settings.empty()) return BadNeighbours(text, "all hosts are there twice");
+    settings.push_back(fmt::format("host.neighbours.count={}", it->count));
+    settings.push_back("host.neighbours.slice=" + it->slice);
+  }
+  if (preempt.empty()) return settings;
   const auto bad = [this](const std::string& why) {
     return Status(StatusCode::kUsage,
                   fmt::format("--preempt: '{}': {}, expected rate=100,for=100us or "
                               "rate=100,for=100us,lengths=exponential",
                               preempt, why));
   };
-  std::map<std::string, std::string> values;
-  for (size_t begin = 0; begin <= preempt.size();) {
-    const size_t end = std::min(preempt.find(',', begin), preempt.size());
-    const std::string part = preempt.substr(begin, end - begin);
-    begin = end + 1;
-    const size_t equals = part.find('=');
-    const std::string key = part.substr(0, equals);
-    if (equals == std::string::npos || (key != "rate" && key != "for" && key != "lengths"))
-      return bad(fmt::format("'{}' is unknown", part));
-    if (!values.emplace(key, part.substr(equals + 1)).second)
-      return bad(fmt::format("'{}' is there twice", key));
-  }
+  Result<std::map<std::string, std::string>> parts =
+      ParseParts(preempt, {"rate", "for", "lengths"});
+  if (!parts.ok()) return bad(parts.status().message());
+  std::map<std::string, std::string>& values = *parts;
   if (!values.contains("rate") || !values.contains("for")) return bad("a part is missing");
   if (!ParseAll<double>(values["rate"])) return bad("the rate is no number");
   if (const Result<double> length = ParseLatency(values["for"]); !length.ok())
@@ -187,9 +249,32 @@ Result<std::vector<std::string>> SlowFlags::Settings() const {
   const std::string lengths = values.contains("lengths") ? values["lengths"] : "fixed";
   if (lengths != "fixed" && lengths != "exponential")
     return bad(fmt::format("'{}' is neither fixed nor exponential", lengths));
-  return std::vector<std::string>{"host.preemption.rate=" + values["rate"],
-                                  "host.preemption.length=" + values["for"],
-                                  "host.preemption.lengths=" + lengths};
+  settings.insert(settings.end(), {"host.preemption.rate=" + values["rate"],
+                                   "host.preemption.length=" + values["for"],
+                                   "host.preemption.lengths=" + lengths});
+  return settings;
+}
+
+Result<std::vector<emulated::HostNeighbours>> SlowFlags::Neighbours(uint32_t hosts) const {
+  std::vector<emulated::HostNeighbours> list;
+  for (const std::string& text : neighbours) {
+    const Result<NeighboursText> it = ParseNeighbours(text);
+    if (!it.ok()) return it.status();
+    if (!it->node) continue;
+    const std::optional<uint32_t> node = ParseAll<uint32_t>(*it->node);
+    if (!node || *node >= hosts) {
+      return BadNeighbours(
+          text, fmt::format("no node '{}', the nodes are 0 to {}", *it->node, hosts - 1));
+    }
+    if (std::ranges::find(list, NodeId(*node), &emulated::HostNeighbours::host) != list.end())
+      return BadNeighbours(text, fmt::format("node {} is there twice", *node));
+    list.push_back(
+        {.host = NodeId(*node),
+         .count = it->count,
+         .slice = emulated::ToPicoseconds(*ParseLatency(it->slice) *
+                                          static_cast<double>(emulated::kPicosecondsPerSecond))});
+  }
+  return list;
 }
 
 }  // namespace prepost::tools

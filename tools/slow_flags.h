@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "prepost/backends/emulated/host_costs.h"
 #include "prepost/ir/network.h"
 #include "prepost/ir/status.h"
 #include "tools/cli_forward.h"
@@ -17,7 +18,8 @@ namespace prepost::tools {
 
 struct SlowFlags {
   std::vector<std::string> slow;
-  std::string preempt;  ///< empty: as the profile says
+  std::string preempt;                  ///< empty: as the profile says
+  std::vector<std::string> neighbours;  ///< the same
 
   void AddTo(CLI::App& command);
   /// Slows parts of `network`, all by the rates that it comes with: "2->5=0.5" what node 2 sends to
@@ -25,8 +27,11 @@ struct SlowFlags {
   /// probability, drawn from `seed` and the pair's numbers alone, so that the same pairs are slow
   /// with more nodes. Of a pair that is named twice the slower counts. Errors: kUsage.
   Status ApplyTo(uint64_t seed, Network* network) const;
-  /// What --preempt sets in a profile: "KEY=VALUE"s for ProfileWith(). Errors: kUsage.
+  /// What --preempt, and --neighbours of all hosts, set in a profile: "KEY=VALUE"s for
+  /// ProfileWith(). Errors: kUsage.
   Result<std::vector<std::string>> Settings() const;
+  /// Those of one host, below `hosts`, each. Errors: kUsage.
+  Result<std::vector<emulated::HostNeighbours>> Neighbours(uint32_t hosts) const;
 };
 
 }  // namespace prepost::tools
