@@ -238,7 +238,8 @@ TEST(VirtualOffloadTest, NeverBelowTheBound) {
   for (int i = 0; i < 300; ++i) {
     const Spec spec = test::RandomSpecOnRacks(random);
     const Plan plan = CompileOrDie(spec);
-    const Network network = *NetworkOf(*spec.topology, spec.nodes);
+    Network network = *NetworkOf(*spec.topology, spec.nodes);
+    if (random.Coin()) test::SlowRandomPairs(random, &network);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     const auto run = RunModelled(plan, network, random.Pick(kModes), RandomCosts(random));
     ASSERT_TRUE(run.ok()) << run.status().ToString();
@@ -278,9 +279,9 @@ TEST(VirtualOffloadTest, RelabellingNodesPermutesTimes) {
     NicCosts costs = RandomCosts(random);
     costs.doorbell_interval = costs.wait = 0;
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
-    const auto run = RunModelled(CompileOrDie(spec), network, LoweringMode::kInline, costs);
-    const auto other_run =
-        RunModelled(CompileOrDie(other_spec), other, LoweringMode::kInline, costs);
+    const LoweringMode mode = random.Pick(kModes);
+    const auto run = RunModelled(CompileOrDie(spec), network, mode, costs);
+    const auto other_run = RunModelled(CompileOrDie(other_spec), other, mode, costs);
     ASSERT_TRUE(run.ok() && other_run.ok());
     for (uint32_t n = 0; n < nodes; ++n) {
       ASSERT_EQ(other_run->nodes[new_node[n]].completion, run->nodes[n].completion) << "node " << n;

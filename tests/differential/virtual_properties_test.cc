@@ -145,19 +145,24 @@ TEST(VirtualPropertiesTest, ADelayCostsAtMostItsLength) {
   EXPECT_GT(costly, 100);
 }
 
-// What the cuts of the network carry at most holds for hosts, too: racks of all sizes and rates, and
-// hosts that take their time.
+// What the cuts of the network carry at most holds for hosts, too: racks of all sizes and rates, slow
+// paths, and hosts that take their time, over TCP as well.
 TEST(VirtualPropertiesTest, CpuDrivenIsNeverBelowTheBound) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 200; ++i) {
     const Spec spec = test::RandomSpecOnRacks(random);
     const Plan plan = test::CompileOrDie(spec);
-    const Network network = *NetworkOf(*spec.topology, spec.nodes);
+    Network network = *NetworkOf(*spec.topology, spec.nodes);
+    if (random.Coin()) test::SlowRandomPairs(random, &network);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     VirtualHostsOptions options{.wait = static_cast<WaitMode>(random.Below(3))};
     if (random.Coin()) options.nic = RandomNic(random);
     if (random.Coin()) options.host = RandomHost(random);
+    if (random.Coin()) {
+      options.host.system_call = Picoseconds{random.Below(2'000)} * kNs;
+      options.host.system_copy_rate = random.Pick(std::array{1e8, 5e9, 1e11});
+    }
     const auto run = RunHosts(plan, network, options);
     ASSERT_TRUE(run.ok()) << run.status().ToString();
     for (const CutBound& cut : BoundSeconds(network, spec.root, *spec.message_bytes)) {

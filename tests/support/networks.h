@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomTopology: networks as they come, for tests of what is reckoned on them.
+// RandomTopology, SlowRandomPairs: networks as they come, for tests of what is reckoned on them.
 #ifndef PREPOST_TESTS_SUPPORT_NETWORKS_H_
 #define PREPOST_TESTS_SUPPORT_NETWORKS_H_
 
@@ -10,6 +10,7 @@
 
 #include "prepost/compiler/spec.h"
 #include "prepost/compiler/topology.h"
+#include "prepost/ir/network.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
@@ -45,6 +46,18 @@ inline Topology RandomTopology(Random& random, uint32_t rack_hosts_max) {
   std::vector<uint32_t> rack_hosts(random.Between(1, 6));
   for (uint32_t& hosts : rack_hosts) hosts = random.Between(1, rack_hosts_max);
   return RandomTopology(random, rack_hosts);
+}
+
+/// Some pairs of nodes get a rate of their own, below or above what their ports have.
+inline void SlowRandomPairs(Random& random, Network* network) {
+  const auto nodes = static_cast<uint32_t>(network->nodes.size());
+  for (uint32_t from = 0; from < nodes; ++from) {
+    for (uint32_t to = 0; to < nodes; ++to) {
+      if (from == to || random.Below(4) != 0) continue;
+      const double factor = random.Pick(std::vector<double>{0.125, 0.5, 0.9, 3});
+      network->pairs.push_back({NodeId(from), NodeId(to), factor * network->nodes[from].out_rate});
+    }
+  }
 }
 
 /// A spec on a network of RandomTopology(): of all its hosts, in blocks of 10,000 bytes.
