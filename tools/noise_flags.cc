@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "prepost/backends/emulated/profile.h"
+#include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/ir/rate_text.h"
 #include "tools/value_text.h"
 
@@ -158,6 +160,40 @@ Result<emulated::HostDelay> ParseDelay(const std::string& text, uint32_t nodes) 
   return emulated::HostDelay{.host = NodeId(*node), .at = *at, .length = *length};
 }
 
+Status BadNeighbours(const std::string& text, const std::string& why) {
+  return {StatusCode::kUsage, fmt::format("--neighbours: '{}': {}, expected count=1,slice=4ms or "
+                                          "node=3,count=1,slice=4ms",
+                                          text, why)};
+}
+
+/// One --neighbours, as far as it can be said without knowing the hosts.
+struct NeighboursText {
+  std::optional<std::string> node;
+  uint32_t count = 0;
+  std::string slice;  ///< a time
+};
+
+Result<NeighboursText> ParseNeighbours(const std::string& text) {
+  Result<std::map<std::string, std::string>> parts = ParseParts(text, {"node", "count", "slice"});
+  if (!parts.ok()) return BadNeighbours(text, parts.status().message());
+  std::map<std::string, std::string>& values = *parts;
+  if (!values.contains("count") || !values.contains("slice"))
+    return BadNeighbours(text, "a part is missing");
+  NeighboursText it = {.slice = values["slice"]};
+  const std::optional<uint32_t> count = NumberOf<uint32_t>(values["count"]);
+  if (!count || *count > emulated::kNeighboursMax) {
+    return BadNeighbours(text, fmt::format("the count '{}' is no whole number up to {}",
+                                           values["count"], emulated::kNeighboursMax));
+  }
+  it.count = *count;
+  const Result<double> slice = ParseLatency(it.slice);
+  if (!slice.ok()) return BadNeighbours(text, slice.status().message());
+  if (*slice < 1e-9 || *slice > emulated::kProfileSecondsMax)
+    return BadNeighbours(text, "a slice is 1ns to an hour");
+  if (values.contains("node")) it.node = values["node"];
+  return it;
+}
+
 }  // namespace
 
 void NoiseFlags::AddTo(CLI::App& command) {
@@ -177,6 +213,12 @@ void NoiseFlags::AddTo(CLI::App& command) {
                   "Something else takes cores at random, in place of the profile's: "
                   "rate=100,for=100us (per second of a core), lengths=exponential")
       ->type_name("P");
+  command
+      .add_option("--neighbours", neighbours,
+                  "Processes that always want the cores, of all hosts, count=1,slice=4ms, or of "
+                  "one, node=3,count=1,slice=4ms; may be given again")
+      ->type_name("B")
+      ->allow_extra_args(false);
 }
 
 Status NoiseFlags::Slow(uint64_t seed, Network* network) const {
@@ -198,28 +240,59 @@ Result<std::vector<emulated::HostDelay>> NoiseFlags::Delays(uint32_t hosts) cons
 }
 
 Result<std::vector<std::string>> NoiseFlags::Settings() const {
-  if (preempt.empty()) return std::vector<std::string>();
+  std::vector<std::string> settings;
+  for (const std::string& text : neighbours) {
+    const Result<NeighboursText> it = ParseNeighbours(text);
+    if (!it.ok()) return it.status();
+    if (it->node) continue;
+    if (!settings.empty()) return BadNeighbours(text, "all hosts are there twice");
+    settings.push_back(fmt::format("host.neighbours.count={}", it->count));
+    settings.push_back("host.neighbours.slice=" + it->slice);
+  }
+  if (preempt.empty()) return settings;
   const auto bad = [this](const std::string& why) {
     return Status(StatusCode::kUsage,
                   fmt::format("--preempt: '{}': {}, expected rate=100,for=100us or "
                               "rate=100,for=100us,lengths=exponential",
                               preempt, why));
   };
-  Result<std::map<std::string, std::string>> values =
+  Result<std::map<std::string, std::string>> parts =
       ParseParts(preempt, {"rate", "for", "lengths"});
-  if (!values.ok()) return bad(values.status().message());
-  if (!values->contains("rate") || !values->contains("for")) return bad("a part is missing");
-  const std::string& rate = values->at("rate");
-  const std::string& length = values->at("for");
-  if (!NumberOf<double>(rate)) return bad("the rate is no number");
-  if (const Result<double> seconds = ParseLatency(length); !seconds.ok())
-    return bad(seconds.status().message());
-  const std::string lengths = values->emplace("lengths", "fixed").first->second;
+  if (!parts.ok()) return bad(parts.status().message());
+  std::map<std::string, std::string>& values = *parts;
+  if (!values.contains("rate") || !values.contains("for")) return bad("a part is missing");
+  if (!NumberOf<double>(values["rate"])) return bad("the rate is no number");
+  if (const Result<double> length = ParseLatency(values["for"]); !length.ok())
+    return bad(length.status().message());
+  const std::string lengths = values.contains("lengths") ? values["lengths"] : "fixed";
   if (lengths != "fixed" && lengths != "exponential")
     return bad(fmt::format("'{}' is neither fixed nor exponential", lengths));
-  return std::vector<std::string>{"host.preemption.rate=" + rate,
-                                  "host.preemption.length=" + length,
-                                  "host.preemption.lengths=" + lengths};
+  settings.insert(settings.end(), {"host.preemption.rate=" + values["rate"],
+                                   "host.preemption.length=" + values["for"],
+                                   "host.preemption.lengths=" + lengths});
+  return settings;
+}
+
+Result<std::vector<emulated::HostNeighbours>> NoiseFlags::Neighbours(uint32_t hosts) const {
+  std::vector<emulated::HostNeighbours> list;
+  for (const std::string& text : neighbours) {
+    const Result<NeighboursText> it = ParseNeighbours(text);
+    if (!it.ok()) return it.status();
+    if (!it->node) continue;
+    const std::optional<uint32_t> node = NumberOf<uint32_t>(*it->node);
+    if (!node || *node >= hosts) {
+      return BadNeighbours(
+          text, fmt::format("no node '{}', the nodes are 0 to {}", *it->node, hosts - 1));
+    }
+    if (std::ranges::find(list, NodeId(*node), &emulated::HostNeighbours::host) != list.end())
+      return BadNeighbours(text, fmt::format("node {} is there twice", *node));
+    list.push_back(
+        {.host = NodeId(*node),
+         .count = it->count,
+         .slice = emulated::ToPicoseconds(*ParseLatency(it->slice) *
+                                          static_cast<double>(emulated::kPicosecondsPerSecond))});
+  }
+  return list;
 }
 
 }  // namespace prepost::tools

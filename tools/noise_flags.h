@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoiseFlags: --delay, --slow and --preempt of prepost simulate: a modelled cluster with some of its
-// links slow, hosts that stand still, and hosts that something else takes away at random.
+// NoiseFlags: --delay, --slow, --preempt and --neighbours of prepost simulate: a modelled cluster with
+// some of its links slow, hosts that stand still, and hosts that something else takes away at random
+// or shares.
 #ifndef PREPOST_TOOLS_NOISE_FLAGS_H_
 #define PREPOST_TOOLS_NOISE_FLAGS_H_
 
@@ -19,7 +20,8 @@ namespace prepost::tools {
 struct NoiseFlags {
   std::vector<std::string> delays;
   std::vector<std::string> slow;
-  std::string preempt;  ///< empty: as the profile says
+  std::string preempt;                  ///< empty: as the profile says
+  std::vector<std::string> neighbours;  ///< the same
 
   void AddTo(CLI::App& command);
   /// Slows parts of `network`, all by the rates that it comes with: "2->5=0.5" what node 2 sends to
@@ -30,8 +32,11 @@ struct NoiseFlags {
   Status Slow(uint64_t seed, Network* network) const;
   /// Of all --delay, on a network of `hosts`. Errors: kUsage.
   Result<std::vector<emulated::HostDelay>> Delays(uint32_t hosts) const;
-  /// What --preempt sets in a profile: "KEY=VALUE"s for ProfileWith(). Errors: kUsage.
+  /// What --preempt, and --neighbours of all hosts, set in a profile: "KEY=VALUE"s for
+  /// ProfileWith(). Errors: kUsage.
   Result<std::vector<std::string>> Settings() const;
+  /// Those of one host, below `hosts`, each. Errors: kUsage.
+  Result<std::vector<emulated::HostNeighbours>> Neighbours(uint32_t hosts) const;
 };
 
 }  // namespace prepost::tools

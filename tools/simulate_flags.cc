@@ -69,8 +69,9 @@ void SimulateFlags::AddTo(CLI::App& command) {
       ->type_name("FILE")
       ->check(NameOf("a file"));
   lowering.AddTo(command);
-  command.add_flag("--copy-first-block", copies_first_block,
-                   "CPU-driven hosts copy a message's first block into place, as RDMC's");
+  command.add_flag(
+      "--copy-first-block", copies_first_block,
+      "CPU-driven hosts copy a message's first block into place in the end, as RDMC's");
   command.add_flag("--causes", causes, "What the time goes to, and the critical path");
   trace.AddTo(command);
   command.add_flag("--per-node", per_node, "When each node is done, or each group");

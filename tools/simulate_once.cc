@@ -21,8 +21,8 @@ Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
                                                      const nic::LowerOptions* lower,
                                                      SimulateContext* context) {
   GivenFlags given = flags.given;
-  for (const char* other :
-       {"--set", "--wait", "--delay", "--slow", "--preempt", "--groups", "--seed"}) {
+  for (const char* other : {"--set", "--wait", "--delay", "--slow", "--preempt", "--neighbours",
+                            "--groups", "--seed"}) {
     given.Remove(other);
   }
   return context->plans.Get({given.CommandLine(), profile.network}, [&] {
@@ -32,10 +32,13 @@ Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
 
 /// What flags say of links and hosts.
 Status ApplyNoise(const SimulateFlags& flags, Network* network, SimulationOptions* options) {
-  Result<std::vector<emulated::HostDelay>> delays =
-      flags.noise.Delays(static_cast<uint32_t>(network->nodes.size()));
+  const auto hosts = static_cast<uint32_t>(network->nodes.size());
+  Result<std::vector<emulated::HostDelay>> delays = flags.noise.Delays(hosts);
   if (!delays.ok()) return delays.status();
   options->delays = *std::move(delays);
+  Result<std::vector<emulated::HostNeighbours>> neighbours = flags.noise.Neighbours(hosts);
+  if (!neighbours.ok()) return neighbours.status();
+  options->neighbours = *std::move(neighbours);
   return flags.noise.Slow(flags.seed, network);
 }
 

@@ -63,6 +63,7 @@ Status RunCpu(const SimulationOptions& options, Simulation* it) {
                                                .host = emulated::HostCostsOf(it->profile),
                                                .wait = options.wait,
                                                .delays = options.delays,
+                                               .neighbours = options.neighbours,
                                                .seed = it->seed};
   if (options.copies_first_block)
     run_options.host.first_block_copy_rate = it->profile.host.copy_rate;

@@ -17,7 +17,9 @@ CpuCore::CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, u
                                   static_cast<double>(kPicosecondsPerSecond)),
       preemption_length_(costs.preemption_length),
       lengths_vary_(costs.preemption_lengths_vary),
-      draws_(seed) {
+      draws_(seed),
+      slice_(costs.slice),
+      neighbours_length_(costs.neighbours * costs.slice) {
   for (const HostDelay& delay : delays) {
     if (delay.length > 0) delays_.push_back({delay.at, After(delay.at, delay.length)});
   }
@@ -32,6 +34,7 @@ CpuCore::CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, u
   }
   delays_.resize(kept);
   DrawPreemption(0);
+  Wake(0);
 }
 
 Picoseconds CpuCore::WorkEndAmongAbsences(Picoseconds at, Picoseconds work) {
@@ -47,6 +50,7 @@ Picoseconds CpuCore::WorkEndAmongAbsences(Picoseconds at, Picoseconds work) {
     if (left <= until - at) break;
     left -= until - at;
     at = until;
+    if (until == neighbours_.begin) WorkThroughSlices(&at, &left);
   }
   at = After(at, left);
   if (at == kNever) return kNever;
@@ -58,7 +62,34 @@ Picoseconds CpuCore::WorkEndAmongAbsences(Picoseconds at, Picoseconds work) {
 /// Of those that have not been forgotten.
 Picoseconds CpuCore::NextAbsence() const {
   const Picoseconds delay = next_delay_ < delays_.size() ? delays_[next_delay_].begin : kNever;
-  return std::min(delay, preemption_.begin);
+  return std::min({delay, preemption_.begin, neighbours_.begin});
+}
+
+void CpuCore::BeginSlice(Picoseconds at) {
+  neighbours_.begin = After(at, slice_);
+  neighbours_.end = After(neighbours_.begin, neighbours_length_);
+  there_from_ = kNever;  // what is known of the core is of before
+}
+
+/// To the first that ends after `at`.
+void CpuCore::SkipSlices(Picoseconds at) {
+  const Picoseconds cycle = slice_ + neighbours_length_;
+  const Picoseconds cycles = (at - neighbours_.end) / cycle + 1;
+  neighbours_.begin = After(neighbours_.begin, cycles * cycle);
+  neighbours_.end = After(neighbours_.begin, neighbours_length_);
+}
+
+/// Long work, when neighbours begin: all their turns that nothing else comes between, at once. Work
+/// is left.
+void CpuCore::WorkThroughSlices(Picoseconds* at, Picoseconds* left) {
+  const Picoseconds delay = next_delay_ < delays_.size() ? delays_[next_delay_].begin : kNever;
+  const Picoseconds other = std::min(delay, preemption_.begin);
+  if (neighbours_.end >= other) return;
+  const Picoseconds cycle = slice_ + neighbours_length_;
+  const Picoseconds cycles = std::min((*left - 1) / slice_, (other - neighbours_.end) / cycle);
+  *left -= cycles * slice_;
+  *at = neighbours_.end + cycles * cycle;
+  BeginSlice(*at);
 }
 
 Picoseconds CpuCore::WhenBackFromAbsence(Picoseconds at) {
@@ -70,17 +101,19 @@ Picoseconds CpuCore::WhenBackFromAbsence(Picoseconds at) {
   return back;
 }
 
-/// Long work, with many preemptions in it and no given delay: they take about as long as they do on
-/// the average. The rest of the work, and what comes shortly before a delay, is left. When the work
+/// Long work, with many preemptions in it and nothing else: they take about as long as they do on
+/// the average. The rest of the work, and what comes shortly before something else, is left. When the work
 /// done ends, the core being there; kNever: beyond what can be shown.
 Picoseconds CpuCore::WorkThroughMany(Picoseconds at, Picoseconds* left) {
   const auto length = static_cast<double>(preemption_length_);
   const double slower = 1 + preemptions_per_picosecond_ * length;
   while (true) {
     double work = static_cast<double>(*left);
-    if (next_delay_ < delays_.size()) {
-      // Half of the way to the delay: by far nearer than a sum of many may be off.
-      work = std::min(work, static_cast<double>(delays_[next_delay_].begin - at) / slower / 2);
+    Picoseconds other = neighbours_.begin;
+    if (next_delay_ < delays_.size()) other = std::min(other, delays_[next_delay_].begin);
+    if (other != kNever) {
+      // Half of the way there: by far nearer than a sum of many may be off.
+      work = std::min(work, static_cast<double>(other - at) / slower / 2);
     }
     const double expected = work * preemptions_per_picosecond_;
     if (expected < kMany) return at;
@@ -103,10 +136,13 @@ Picoseconds CpuCore::BackAt(Picoseconds at) {
     if (at == kNever) return kNever;
     while (next_delay_ < delays_.size() && delays_[next_delay_].end <= at) ++next_delay_;
     if (preemption_.end <= at) SkipPreemptions(at);
+    if (neighbours_.end <= at) SkipSlices(at);
     if (next_delay_ < delays_.size() && delays_[next_delay_].begin <= at) {
       at = delays_[next_delay_].end;
     } else if (preemption_.begin <= at) {
       at = preemption_.end;
+    } else if (neighbours_.begin <= at) {
+      at = neighbours_.end;
     } else {
       return at;
     }

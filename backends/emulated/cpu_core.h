@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CpuCore: one core of a host in virtual time: when work that begins now is done, with what takes
-// the core away from it: given delays, and preemptions drawn from a seed.
+// the core away from it: given delays, preemptions drawn from a seed, and neighbours that always
+// want it.
 #ifndef PREPOST_BACKENDS_EMULATED_CPU_CORE_H_
 #define PREPOST_BACKENDS_EMULATED_CPU_CORE_H_
 
@@ -19,7 +20,7 @@ namespace prepost::emulated {
 class CpuCore {
  public:
   /// Nothing but what `delays` say (of whichever host), in any order, they may overlap, and what
-  /// `costs` say of preemptions.
+  /// `costs` say of preemptions and neighbours, who find the core in use from 0 on.
   CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, uint64_t seed);
 
   /// When `work` that begins at `at` is done; kNever: beyond what can be shown. `at` never falls.
@@ -38,6 +39,12 @@ class CpuCore {
     return at >= there_from_ && at < there_until_ ? at : WhenBackFromAbsence(at);
   }
 
+  /// A thread that has slept wakes, and no other one is at work or looks for some: it has the core
+  /// from its neighbours, and a slice before they have it again. `at` never falls.
+  void Wake(Picoseconds at) {
+    if (neighbours_length_ != 0) BeginSlice(at);
+  }
+
   Picoseconds busy() const { return busy_; }  ///< work so far
   /// By which it ended later, or could begin later, than it could have.
   Picoseconds delayed() const { return delayed_; }
@@ -52,6 +59,9 @@ class CpuCore {
   Picoseconds WhenBackFromAbsence(Picoseconds at);
   Picoseconds BackAt(Picoseconds at);
   Picoseconds NextAbsence() const;
+  void BeginSlice(Picoseconds at);
+  void SkipSlices(Picoseconds at);
+  void WorkThroughSlices(Picoseconds* at, Picoseconds* left);
   void SkipPreemptions(Picoseconds at);
   Picoseconds WorkThroughMany(Picoseconds at, Picoseconds* left);
   void DrawPreemption(Picoseconds after);
@@ -63,6 +73,9 @@ class CpuCore {
   bool lengths_vary_;
   Draws draws_;
   Absence preemption_;  // the next, or the one going on
+  const Picoseconds slice_;
+  const Picoseconds neighbours_length_;  // of all of them, a slice each; 0: there are none
+  Absence neighbours_;                   // the next, or the one going on
   // The core is there in all of this time, as far as is known.
   Picoseconds there_from_ = kNever;
   Picoseconds there_until_ = kNever;

@@ -19,7 +19,7 @@ Status CheckCosts(const HostCosts& costs) {
   for (const Picoseconds cost :
        {costs.post_send, costs.post_receive, costs.poll, costs.completion, costs.credit,
         costs.interrupt, costs.hybrid_polling, costs.message_start, costs.message_setup,
-        costs.system_call, costs.preemption_length}) {
+        costs.system_call, costs.preemption_length, costs.slice}) {
     if (cost < 0 || cost > kStepMax) {
       return Rejected(
           fmt::format("a host's step takes {} ps, expected from 0 to {}", cost, kStepMax));
@@ -36,6 +36,11 @@ Status CheckCosts(const HostCosts& costs) {
     return Rejected(fmt::format("{} preemptions per second, expected from {} to {}, or 0",
                                 preemptions, kPreemptionsMin, kPreemptionsMax));
   }
+  if (costs.neighbours > kNeighboursMax) {
+    return Rejected(
+        fmt::format("{} neighbours on a core, the limit is {}", costs.neighbours, kNeighboursMax));
+  }
+  if (costs.neighbours != 0 && costs.slice == 0) return Rejected("neighbours have a slice of 0 s");
   const double away = preemptions * static_cast<double>(costs.preemption_length) /
                       static_cast<double>(kPicosecondsPerSecond);
   if (away > kAwayMax) {

@@ -13,6 +13,8 @@
 
 namespace prepost::emulated {
 
+inline constexpr uint32_t kNeighboursMax = 1000;
+
 /// Times of one core, 0 or more. Rates are bytes/s; 0: it takes no time.
 struct HostCosts {
   uint32_t cores = 1;                ///< 1 or more; executor i of a host runs on core i mod cores
@@ -25,13 +27,16 @@ struct HostCosts {
   Picoseconds hybrid_polling = 0;    ///< how long a hybrid host looks for the next CQE
   Picoseconds message_start = 0;     ///< at the root, before its first send
   Picoseconds message_setup = 0;     ///< elsewhere, with the first block's CQE
-  double first_block_copy_rate = 0;  ///< RDMC copies a message's first block into place
+  double first_block_copy_rate = 0;  ///< RDMC copies a message's first block into place in the end
   Picoseconds system_call = 0;       ///< TCP: per send, and per receive that has completed
   double system_copy_rate = 0;       ///< TCP: of the bytes of those
   /// Something else takes a core at random: times between are exponential.
   double preemptions_per_second = 0;  ///< 0, or 1e-9 to 1e9
   Picoseconds preemption_length = 0;
   bool preemption_lengths_vary = false;  ///< exponential with that mean
+  /// Processes on each core that always want it: after a slice without sleep, each has one.
+  uint32_t neighbours = 0;  ///< at most kNeighboursMax
+  Picoseconds slice = 0;    ///< > 0 where there are any
 
   friend bool operator==(const HostCosts&, const HostCosts&) = default;
 };
@@ -44,6 +49,13 @@ struct HostDelay {
   NodeId host;
   Picoseconds at = 0;
   Picoseconds length = 0;
+};
+
+/// Of one host, in place of what HostCosts says of all.
+struct HostNeighbours {
+  NodeId host;
+  uint32_t count = 0;
+  Picoseconds slice = 0;
 };
 
 /// What `bytes` take at `rate` bytes/s, to the nearest picosecond; 0 at the rate 0; kNever where it

@@ -52,7 +52,21 @@ Result<bool> HostThread::Look(CpuExecutor& executor) {
   if (observed_.trail != nullptr) observed_.trail->BeginHost(step_);
   const Status status = executor.Poll(std::chrono::milliseconds(0));
   if (!status.ok()) return status;
+  if (executor.done() && first_block_bytes_ != 0) {
+    CopyFirstBlock();
+    return true;
+  }
   return found_ != 0;
+}
+
+/// RDMC learns a message's size with its first block, which it so receives into a buffer of its own.
+/// It forwards the block out of there, and copies it into place when all else is done
+/// (polling_group::complete_message).
+void HostThread::CopyFirstBlock() {
+  const Picoseconds copy =
+      TimeOf(std::exchange(first_block_bytes_, 0), costs_.first_block_copy_rate);
+  Spend(copy);
+  Note({{copy, TimeCause::kCopy}}, kNoOp);
 }
 
 void HostThread::Spend(Picoseconds cost) {
@@ -68,7 +82,8 @@ Picoseconds HostThread::CostOf(const Op& op) {
   const uint64_t bytes = message_.BlockSize(op.block);
   cost = After(cost + costs_.system_call, TimeOf(bytes, costs_.system_copy_rate));
   if (!std::exchange(is_set_up_, true)) {
-    cost = After(cost, After(costs_.message_setup, TimeOf(bytes, costs_.first_block_copy_rate)));
+    cost = After(cost, costs_.message_setup);
+    if (costs_.first_block_copy_rate != 0) first_block_bytes_ = bytes;
   }
   return cost;
 }
@@ -119,14 +134,9 @@ void HostThread::NoteCompletion(OpId id, bool is_first) {
   const Part completion = {costs_.completion, TimeCause::kCompletion};
   if (op.is_send()) return Note({completion}, id);
   const uint64_t bytes = message_.BlockSize(op.block);
-  const Picoseconds copy = is_first ? TimeOf(bytes, costs_.first_block_copy_rate) : 0;
   const Part system = {costs_.system_call + TimeOf(bytes, costs_.system_copy_rate),
                        TimeCause::kSystem};
-  Note({system,
-        completion,
-        {is_first ? costs_.message_setup : 0, TimeCause::kSetUp},
-        {copy, TimeCause::kCopy}},
-       id);
+  Note({system, completion, {is_first ? costs_.message_setup : 0, TimeCause::kSetUp}}, id);
 }
 
 void HostThread::PostRecv(const RecvRequest& request) {

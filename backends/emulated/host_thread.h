@@ -108,6 +108,7 @@ class HostThread final : public Endpoint {
   Picoseconds CostOf(const Op& op);
   void Note(std::initializer_list<Part> parts, OpId op);
   void NoteCompletion(OpId id, bool is_first);
+  void CopyFirstBlock();
   void PostLater(const Post& post);
   void MakePost(const Post& post);
 
@@ -120,7 +121,8 @@ class HostThread final : public Endpoint {
   const Message& message_;
   bool is_root_;
   bool is_started_ = false;
-  bool is_set_up_ = false;  // for the message
+  bool is_set_up_ = false;          // for the message
+  uint64_t first_block_bytes_ = 0;  // still to be copied
   Picoseconds until_ = 0;
   size_t found_ = 0;  // by the last look
   bool may_find_more_ = true;

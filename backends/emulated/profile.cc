@@ -134,10 +134,12 @@ class ProfileForm {
   std::optional<double> up_rate_, down_rate_;
   double oversubscription_ = 1;
   PreemptionProfile preemption_;
+  NeighboursProfile neighbours_;
   TcpProfile tcp_;
   bool has_preemption_ = false;
+  bool has_neighbours_ = false;
   bool has_tcp_ = false;
-  Values network_, racks_, nic_, host_, preemption_values_, tcp_values_;
+  Values network_, racks_, nic_, host_, preemption_values_, neighbours_values_, tcp_values_;
   JsonForm form_;
 };
 
@@ -190,6 +192,10 @@ void ProfileForm::AddHost() {
       .Add("lengths", Word(&preemption_.lengths, kPreemptionLengthsNames))
       .form()
       .OnBegin([this] { has_preemption_ = true; });
+  neighbours_values_.Add("count", ReadUint32(&neighbours_.count, kProfileNeighboursMax))
+      .Add("slice", Seconds(&neighbours_.slice))
+      .form()
+      .OnBegin([this] { has_neighbours_ = true; });
   host_.Add("cores", ReadUint32(&host.cores, kProfileCoresMax, 1))
       .Add("post_send", Seconds(&host.post_send))
       .Add("post_receive", Seconds(&host.post_receive))
@@ -202,7 +208,8 @@ void ProfileForm::AddHost() {
       .Add("message_setup", Seconds(&host.message_setup))
       .Add("copy_rate", Rate(&host.copy_rate))
       .form()
-      .Object("preemption", &preemption_values_.form(), Need::kOptional);
+      .Object("preemption", &preemption_values_.form(), Need::kOptional)
+      .Object("neighbours", &neighbours_values_.form(), Need::kOptional);
 }
 
 Profile ProfileForm::Finish() {
@@ -213,6 +220,7 @@ Profile ProfileForm::Finish() {
     network.down_rate = down_rate_.value_or(network.up_rate);
   }
   if (has_preemption_) profile.host.preemption = preemption_;
+  if (has_neighbours_) profile.host.neighbours = neighbours_;
   if (has_tcp_) profile.tcp = tcp_;
   return profile;
 }

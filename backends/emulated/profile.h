@@ -62,6 +62,14 @@ struct PreemptionProfile {
 };
 inline constexpr std::array<std::string_view, 2> kPreemptionLengthsNames = {"fixed", "exponential"};
 
+/// Processes that always want a host's cores.
+struct NeighboursProfile {
+  uint32_t count = 0;  ///< on each core
+  double slice = 0;    ///< seconds, > 0 where there are any: each has one after one of ours
+
+  friend bool operator==(const NeighboursProfile&, const NeighboursProfile&) = default;
+};
+
 /// Seconds of a host's work, and its cores.
 struct HostProfile {
   uint32_t cores = 1;
@@ -76,6 +84,7 @@ struct HostProfile {
   double message_setup = 0;   ///< at the others, once per message, when its first block is there
   double copy_rate = 0;       ///< memcpy, bytes/s, > 0
   std::optional<PreemptionProfile> preemption;  ///< none: never
+  std::optional<NeighboursProfile> neighbours;  ///< none: there are none
 
   friend bool operator==(const HostProfile&, const HostProfile&) = default;
 };
@@ -105,6 +114,7 @@ inline constexpr double kProfileRateMin = 1;  ///< bytes/s
 inline constexpr double kProfileRateMax = 1e15;
 inline constexpr uint32_t kMessageOverheadBytesMax = 65536;
 inline constexpr uint32_t kProfileCoresMax = 65536;
+inline constexpr uint32_t kProfileNeighboursMax = 1000;
 inline constexpr double kOversubscriptionMax = 1e6;
 inline constexpr double kPreemptionRateMin = 1e-9;  ///< per second
 inline constexpr double kPreemptionRateMax = 1e6;

@@ -41,6 +41,10 @@ HostCosts HostCostsOf(const Profile& profile) {
     costs.preemption_lengths_vary =
         host.preemption->lengths == PreemptionProfile::Lengths::kExponential;
   }
+  if (host.neighbours) {
+    costs.neighbours = host.neighbours->count;
+    costs.slice = FromSeconds(host.neighbours->slice);
+  }
   return costs;
 }
 

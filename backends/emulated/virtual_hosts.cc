@@ -58,6 +58,7 @@ struct Core {
 
   CpuCore cpu;
   Picoseconds busy_until = 0;
+  Picoseconds awake_until = -1;   ///< a thread is at work or looks for some
   StepId busy_step = kFirstStep;  ///< of the trail, at busy_until
   bool is_free_due = false;       ///< somebody waits for that
   GrowingRing<Player*> queue;
@@ -253,7 +254,13 @@ class HostsRun final : private TimeHandler, private HostHandler {
       std::vector<HostDelay> delays;
       std::ranges::copy_if(options_.delays, std::back_inserter(delays),
                            [&](const HostDelay& delay) { return delay.host.value == host; });
-      cores.emplace_back(options_.host, delays, SeedOf(options_.seed, host, index));
+      HostCosts costs = options_.host;
+      for (const HostNeighbours& it : options_.neighbours) {
+        if (it.host.value != host) continue;
+        costs.neighbours = it.count;
+        costs.slice = it.slice;
+      }
+      cores.emplace_back(costs, delays, SeedOf(options_.seed, host, index));
     }
     return cores[index];
   }
@@ -352,6 +359,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status Serve(Core& core) {
     while (!core.queue.empty()) {
       Player& player = *core.queue.front();
+      if (core.awake_until < clock_.now()) core.cpu.Wake(clock_.now());
       if (core.busy_until <= clock_.now()) WaitUntilBack(core, player);
       if (core.busy_until > clock_.now()) {
         if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
@@ -399,6 +407,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
       player.core.busy_step = thread.step();
       player.found_at = clock_.now();
     }
+    player.core.awake_until = std::max(player.core.awake_until, AwakeUntil(player));
     if (player.executor->done()) {
       if (options_.trail != nullptr) options_.trail->End(player.group, player.node, thread.step());
       player.state = Player::State::kDone;
@@ -414,6 +423,19 @@ class HostsRun final : private TimeHandler, private HostHandler {
     player.state = Player::State::kIdle;
     if (std::exchange(player.is_asked, true)) return {};
     return fabric_.nic(NodeId(player.host)).ArmForNext(player.cqn);
+  }
+
+  /// Of a thread that has looked.
+  Picoseconds AwakeUntil(const Player& player) const {
+    switch (options_.wait) {
+      case WaitMode::kPolling:
+        return kNever;
+      case WaitMode::kHybrid:
+        return std::max(player.idle_from, After(player.found_at, options_.host.hybrid_polling));
+      case WaitMode::kInterrupt:
+        break;
+    }
+    return player.idle_from;
   }
 
   Status Stuck() const {
@@ -462,6 +484,11 @@ Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network
       return Rejected(fmt::format("a delay of host {} at {} ps for {} ps", delay.host.value,
                                   delay.at, delay.length));
     }
+  }
+  for (const HostNeighbours& it : options.neighbours) {
+    if (it.host.index() >= network.nodes.size())
+      return Rejected(fmt::format("neighbours of host {}", it.host.value));
+    PREPOST_RETURN_IF_ERROR(CheckCosts(HostCosts{.neighbours = it.count, .slice = it.slice}));
   }
   return CheckGroups(groups, network.nodes.size());
 }

@@ -33,7 +33,8 @@ struct VirtualHostsOptions {
   HostCosts host = {};
   WaitMode wait = WaitMode::kPolling;
   std::vector<HostDelay> delays = {};
-  uint64_t seed = 1;  ///< of preemptions
+  std::vector<HostNeighbours> neighbours = {};  ///< of these hosts; of the others, `host` says
+  uint64_t seed = 1;                            ///< of preemptions
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.

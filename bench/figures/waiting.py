@@ -175,8 +175,8 @@ def claims(rows_):
         0.01,
         shares[0],
         why=(
-            "The profile's hosts work for 1.76 us per block, from Table 1 of the longer version, and that is 2 % of a block's 84 us,"
-            " however they wait."
+            "The profile's hosts work for 1.3 us per block, fitted to Table 1 of the longer version, and that is 1.5 % of a block's"
+            " 84 us, however they wait."
         ),
     )
 

@@ -135,6 +135,26 @@ TEST_F(SimulateTest, PreemptionsInPlaceOfTheProfiles) {
             often["cpu"]);
 }
 
+// Catches a flag that sets nothing, or the wrong host's.
+TEST_F(SimulateTest, NeighboursOfAllHostsOrOne) {
+  const auto seconds = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--executor", "cpu", "--wait", "polling"});
+    return SimulateJson(flags)["cpu"]["completion_seconds"].get<double>();
+  };
+  const double plain = seconds({});
+  const double all = seconds({"--neighbours", "count=1,slice=20us"});
+  EXPECT_GT(all, 1.05 * plain);
+  EXPECT_EQ(seconds({"--set", "host.neighbours.count=1", "--set", "host.neighbours.slice=20us"}),
+            all);
+  const double one = seconds({"--neighbours", "node=3,count=1,slice=20us"});
+  EXPECT_GT(one, plain);
+  EXPECT_LT(one, all);
+  EXPECT_EQ(
+      seconds({"--neighbours", "count=1,slice=20us", "--neighbours", "node=3,count=1,slice=20us"}),
+      all);
+  EXPECT_EQ(seconds({"--neighbours", "count=0,slice=20us"}), plain);
+}
+
 // Catches groups that do not share, that are not rotated, and sums and means that are not.
 TEST_F(SimulateTest, RotatedGroups) {
   const Json plain = SimulateJson({});
@@ -346,6 +366,16 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--preempt", "rate=1,rate=2,for=1us"}, 2, "'rate' is there twice");
   expect({"--preempt", "rate=1,for=1us,lengths=long"}, 2, "neither fixed nor exponential");
   expect({"--preempt", "rate=1,for=1us,at=3us"}, 2, "'at=3us' is unknown");
+  expect({"--neighbours", "count=1"}, 2, "a part is missing");
+  expect({"--neighbours", "count=1001,slice=1ms"}, 2, "'1001' is no whole number up to 1000");
+  expect({"--neighbours", "count=1,slice=0s"}, 2, "a slice is 1ns to an hour");
+  expect({"--neighbours", "count=1,slice=1"}, 2, "'1' is no latency");
+  expect({"--neighbours", "count=1,slice=1ms,at=3us"}, 2, "'at=3us' is unknown");
+  expect({"--neighbours", "node=8,count=1,slice=1ms"}, 2, "no node '8', the nodes are 0 to 7");
+  expect({"--neighbours", "node=1,count=1,slice=1ms", "--neighbours", "node=1,count=2,slice=1ms"},
+         2, "node 1 is there twice");
+  expect({"--neighbours", "count=1,slice=1ms", "--neighbours", "count=2,slice=1ms"}, 2,
+         "all hosts are there twice");
   expect({"--executor", "offload", "--preempt", "rate=1,for=1us"}, 2, "is for CPU-driven hosts");
   expect({"--groups", "0"}, 2, "--groups");
   expect({"--groups", "2", "--causes"}, 2, "--causes and --trace are for one multicast alone");

@@ -187,6 +187,26 @@ TEST(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
                 std::max<Picoseconds>(0, 3 * kUs - costs.post_receive - costs.post_send));
 }
 
+// RDMC forwards the first block out of a buffer and copies it into place in the end: each node is
+// later by its own copy, and by no other's.
+TEST(VirtualHostsTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
+  for (const char* algorithm : {"chain", "binomial_pipeline"}) {
+    for (const uint32_t blocks : {1u, 2u, 20u}) {
+      const Plan plan = PlanFor(algorithm, 8, blocks);
+      HostCosts costs = SomeCosts();
+      const VirtualHosts plain = RunPlan(plan, {.host = costs});
+      costs.first_block_copy_rate = 1e8;  // ten times as long as a block takes on the wire
+      const VirtualHosts copied = RunPlan(plan, {.host = costs});
+      for (uint32_t i = 0; i < 8; ++i) {
+        const Picoseconds copy = i == 0 ? 0 : 10 * kBlockTime;
+        EXPECT_EQ(copied.groups[0].nodes[i].completion, plain.groups[0].nodes[i].completion + copy)
+            << algorithm << " k=" << blocks << " node " << i;
+        EXPECT_EQ(copied.groups[0].nodes[i].work.busy, plain.groups[0].nodes[i].work.busy + copy);
+      }
+    }
+  }
+}
+
 // A relay of a chain sees two ends at once, that of the block that came and that of the one it passed
 // on, one handling after the other; the first block meets one handling per hop. Preposted there is
 // none, so what is gained is as if each block were 2c longer: little for blocks of 1 MB, a factor for
@@ -243,6 +263,46 @@ TEST(VirtualHostsTest, HybridHostsSleepAfterAWhile) {
   const VirtualHosts sleeps = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
   EXPECT_GE(sleeps.groups[0].completion, 10 * (kBlockTime + costs.interrupt));
   EXPECT_GE(sleeps.groups[0].nodes[1].work.wakeups, 10u);
+}
+
+// Who polls never sleeps, so it has the core every other slice only, and sees a block when it has it
+// again. Who sleeps has the core when it is woken, and works on it for as long as a slice.
+TEST(VirtualHostsTest, NeighboursHitWhoPolls) {
+  const Plan plan = PlanFor("chain", 2, 1, "barrier");
+  for (const Picoseconds slice : {300 * kNs, 400 * kNs, 499 * kNs, 500 * kNs, 999 * kNs, 2 * kUs}) {
+    for (const uint32_t count : {1u, 2u}) {
+      HostCosts costs = {
+          .completion = 100 * kNs, .interrupt = 5 * kUs, .neighbours = count, .slice = slice};
+      const Picoseconds into = kBlockTime % ((1 + count) * slice);  // a turn
+      const Picoseconds back = into < slice ? kBlockTime : kBlockTime - into + (1 + count) * slice;
+      const Picoseconds left = into < slice ? slice - into : slice;  // of the slice
+      const Picoseconds turn = left < costs.completion ? count * slice : 0;
+      EXPECT_EQ(TimeOfRun(plan, {.host = costs}), back + costs.completion + turn)
+          << slice << " " << count;
+      const VirtualHostsOptions sleeps = {.host = costs, .wait = WaitMode::kInterrupt};
+      EXPECT_EQ(TimeOfRun(plan, sleeps), kBlockTime + costs.interrupt + costs.completion);
+      // Two slices and a half of work.
+      costs.completion = 5 * slice / 2;
+      EXPECT_EQ(TimeOfRun(plan, {.host = costs, .wait = WaitMode::kInterrupt}),
+                kBlockTime + costs.interrupt + costs.completion + 2 * count * slice);
+      // A hybrid host has slept for a while; then it is the same.
+      costs.hybrid_polling = kBlockTime / 2;
+      EXPECT_EQ(TimeOfRun(plan, {.host = costs, .wait = WaitMode::kHybrid}),
+                kBlockTime + costs.interrupt + costs.completion + 2 * count * slice);
+    }
+  }
+}
+
+// Of one host: of node 1 when it is to receive, of nobody else.
+TEST(VirtualHostsTest, NeighboursAreOfAHost) {
+  const Plan plan = PlanFor("chain", 3, 1, "barrier");
+  const Picoseconds slice = 600 * kNs;
+  const auto time = [&](uint32_t host) {
+    return TimeOfRun(plan, {.neighbours = {{NodeId(host), 1, slice}}});
+  };
+  EXPECT_EQ(time(0), 2 * kBlockTime);
+  EXPECT_EQ(time(1), 4 * slice);  // it forwards at 2 slices, and sees that it has been sent at 4
+  EXPECT_EQ(time(2), 4 * slice);
 }
 
 TEST(VirtualHostsTest, CountsWhatHostsDo) {
@@ -404,6 +464,10 @@ TEST(VirtualHostsTest, SaysWhatCannotBeRun) {
             "a NIC's step takes -1 ps, expected from 0 to 3600000000000000");
   EXPECT_EQ(error(all, {.host = {.preemptions_per_second = 1e-10}}),
             "1e-10 preemptions per second, expected from 1e-09 to 1000000000, or 0");
+  EXPECT_EQ(error(all, {.host = {.neighbours = 1}}), "neighbours have a slice of 0 s");
+  EXPECT_EQ(error(all, {.host = {.neighbours = 1001, .slice = 1}}),
+            "1001 neighbours on a core, the limit is 1000");
+  EXPECT_EQ(error(all, {.neighbours = {{NodeId(4), 1, 1}}}), "neighbours of host 4");
   EXPECT_EQ(error(all, {.delays = {{NodeId(9), 0, 1}}}), "a delay of host 9 at 0 ps for 1 ps");
   EXPECT_EQ(error(all, {.host = {.preemptions_per_second = 1e6, .preemption_length = kUs * 1000}}),
             "cores are away 1000 times as long as they are there, expected at most 100");

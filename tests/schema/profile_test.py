@@ -67,6 +67,7 @@ WRONG = {
     "rate": [0, 0.5, 1.1e15, -1, "1", "100Gb/s", "-1bit/s", None, False, [], {}],
     "rack_hosts": [0, 2**20 + 1, -1, 1.5, "4", None, True, []],
     "cores": [0, 65537, -1, 1.5, "4", None, True, []],
+    "neighbours": [-1, 1001, 1.5, "1", None, True, []],
     "oversubscription": [0.5, 1.1e6, -1, "2", None, True, []],
     "preemption_rate": [0, 1.1e6, -1, "2", None, True, []],
     "overhead_bytes": [-1, 65537, 1.5, "4", None, []],
@@ -78,6 +79,7 @@ GOOD = {
     "rate": [1, 1e15, 1.5, "8bit/s", "12.5 GB/s", "3KiB/s"],
     "rack_hosts": [1, 2**20],
     "cores": [1, 65536],
+    "neighbours": [0, 1000],
     "oversubscription": [1, 3.5, 1e6],
     "preemption_rate": [1e-9, 0.5, 1e6],
     "overhead_bytes": [0, 65536],
@@ -94,6 +96,7 @@ def full(profile):
     profile = copy.deepcopy(profile)
     profile["network"]["racks"].update(down_rate=value(), core_rate=value())
     profile["host"]["preemption"] = {"rate": value(), "length": value(), "lengths": value("fixed")}
+    profile["host"]["neighbours"] = {"count": value(), "slice": value()}
     profile["tcp"] = {"system_call": value(), "copy_rate": value()}
     return profile
 
@@ -129,7 +132,7 @@ def variants(profile, schema):
         value = {"value": GOOD[kind][0]}
         yield f"{what} without source", changed(profile, path, assign(value)), False
     assert used == set(GOOD), "every kind of value is tried"
-    for path in [("network",), ("network", "racks"), ("nic",), ("host",), ("host", "preemption"), ("tcp",)]:
+    for path in [("network",), ("network", "racks"), ("nic",), ("host",), ("host", "preemption"), ("host", "neighbours"), ("tcp",)]:
         yield f"{path} is an array", changed(profile, path, assign([])), False
         yield f"{path} has an unknown key", changed(profile, path, update(wat={"value": 1, "assumed": "a"})), False
     racks = profile["network"]["racks"]

@@ -164,6 +164,64 @@ TEST(CpuCoreTest, RareAndLateIsNever) {
   EXPECT_EQ(busy.WorkEnd(kNever - 5, 1000), kNever);
 }
 
+HostCosts Beside(uint32_t neighbours, Picoseconds slice) {
+  return {.neighbours = neighbours, .slice = slice};
+}
+
+// A slice, then one of each neighbour, from when it woke.
+TEST(CpuCoreTest, NeighboursTakeTurns) {
+  CpuCore core(Beside(2, 10), {}, 1);
+  EXPECT_EQ(core.WorkEnd(0, 10), 10);
+  EXPECT_EQ(core.WhenBack(10), 30);
+  EXPECT_EQ(core.WorkEnd(30, 25), 95);   // 30..40, 60..70, 90..95
+  EXPECT_EQ(core.WorkEnd(105, 1), 121);  // away from 100 to 120
+  core.Wake(135);                        // they have it, but who wakes goes first
+  EXPECT_EQ(core.WorkEnd(135, 10), 145);
+  EXPECT_EQ(core.WorkEnd(145, 1), 166);
+  EXPECT_EQ(core.WhenBack(1'000'000'000'000), 1'000'000'000'005);  // in 30k + 145..165: away
+  CpuCore free({}, {}, 1);
+  free.Wake(5);
+  EXPECT_EQ(free.WorkEnd(5, 1'000'000), 1'000'005);
+}
+
+// Turns, delays and preemptions in each other's way: against each picosecond by itself. Work goes on
+// until it is done, however many turns are in between; those are not walked through one by one.
+TEST(CpuCoreTest, TurnsAndDelaysAgreeWithAWalk) {
+  const uint32_t seed = 6;
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  test::Random random(seed);
+  for (int i = 0; i < 300; ++i) {
+    const Picoseconds slice = 1 + random.Below(40);
+    const uint32_t count = 1 + random.Below(3);
+    std::vector<HostDelay> delays;
+    for (uint32_t j = random.Below(4); j > 0; --j)
+      delays.push_back(Delay(random.Below(2000), random.Below(200)));
+    CpuCore core(Beside(count, slice), delays, 1);
+    Picoseconds woken = 0;
+    const auto is_away = [&](Picoseconds t) {
+      return (t - woken) % (slice * (1 + count)) >= slice ||
+             std::ranges::any_of(
+                 delays, [&](const HostDelay& d) { return t >= d.at && t < d.at + d.length; });
+    };
+    for (Picoseconds at = 0; at < 3000; at += random.Below(100)) {
+      if (random.Below(3) == 0) core.Wake(woken = at);
+      const Picoseconds work = random.Below(400);
+      Picoseconds walk = at;
+      while (is_away(walk)) ++walk;
+      for (Picoseconds left = work; left > 0; ++walk) left -= is_away(walk) ? 0 : 1;
+      EXPECT_EQ(core.WorkEnd(at, work), walk) << at << " " << work << " " << slice;
+      at = walk;
+    }
+  }
+}
+
+// An hour of work in slices of 1 ns is not walked through, either.
+TEST(CpuCoreTest, ManyTurnsTakeNoTimeToTake) {
+  CpuCore core(Beside(3, 1000), {}, 1);
+  EXPECT_EQ(core.WorkEnd(0, kStepMax), 4 * kStepMax - 3000);
+  EXPECT_EQ(core.WorkEnd(kNever - 1000, kStepMax), kNever);
+}
+
 TEST(CpuCoreTest, BytesTakeTheirTime) {
   EXPECT_EQ(TimeOf(uint64_t{1} << 31, 1), kNever);
   EXPECT_EQ(TimeOf(9'000'000, 1), 9'000'000 * kPicosecondsPerSecond);
