@@ -66,9 +66,11 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
                                     fastest));
       }
       const bool is_never_full = units >= static_cast<double>(kRateMax);
-      fluid.links_.push_back({.rate = is_never_full ? kRateMax : static_cast<Rate>(units)});
+      fluid.links_.emplace_back().rate = is_never_full ? kRateMax : static_cast<Rate>(units);
     }
   }
+  fluid.levels_.resize(fluid.links_.size());
+  fluid.fillings_.resize(fluid.links_.size());
   for (uint32_t i = 0; i < network.pairs.size(); ++i) {
     const Network::Pair& pair = network.pairs[i];
     fluid.pair_links_[PairKey(pair.from, pair.to)] = fluid.IndexOf({ResourceKind::kPair, i});
@@ -144,7 +146,7 @@ std::vector<Resource> FluidNetwork::resources() const {
 LinkUse FluidNetwork::UseOf(Resource resource, Picoseconds now) const {
   const Link& link = links_[IndexOf(resource)];
   LinkUse use = link.use;
-  if (link.flows != 0) use.busy += now - link.busy_since;
+  if (!link.hops.empty()) use.busy += now - link.busy_since;
   return use;
 }
 
@@ -164,7 +166,7 @@ Status FluidNetwork::CheckShares() const {
 
 FluidNetwork::FlowIndex FluidNetwork::NewFlow() {
   if (free_flows_.empty()) {
-    PREPOST_CHECK(flows_.size() < kNoHop / kPathLinks);
+    PREPOST_CHECK(flows_.size() < kUnsettled / kPathLinks);
     flows_.emplace_back();
     return static_cast<FlowIndex>(flows_.size() - 1);
   }
@@ -180,10 +182,10 @@ void FluidNetwork::Start(Picoseconds now, NodeId from, NodeId to, uint64_t bytes
   flow.owner = owner;
   flow.path = PathOf(from, to);
   flow.limit = LimitOf(flow.path);
-  flow.rate = 0;
-  flow.since = now;
-  flow.left = WorkOf(bytes);
+  flow.bottleneck = kUnsettled;
+  flow.finish = WorkOf(bytes);
   flow.bytes = bytes;
+  flow.number = started_++;
   Enter(index, now);
   new_flows_.push_back(index);
 }
@@ -193,68 +195,65 @@ void FluidNetwork::Enter(FlowIndex index, Picoseconds now) {
   Flow& flow = flows_[index];
   for (uint32_t i = 0; i < flow.path.count; ++i) {
     Link& link = links_[flow.path.links[i]];
-    const auto hop = static_cast<Hop>(index * kPathLinks + i);
-    flow.hops[i] = {.next = link.first};
-    if (link.first != kNoHop) {
-      flows_[link.first / kPathLinks].hops[link.first % kPathLinks].previous = hop;
-    }
-    link.first = hop;
-    if (link.flows++ == 0) link.busy_since = now;
-    link.demand += flow.limit;
-    NoteChange(flow.path.links[i]);
+    if (link.hops.empty()) link.busy_since = now;
+    flow.positions[i] = static_cast<uint32_t>(link.hops.size());
+    link.hops.push_back(static_cast<Hop>(index * kPathLinks + i));
+    ChangeDemand(flow.path.links[i], flow.limit);
+    // Only a flow that was alone can have had all of it.
+    if (link.hops.size() != 2) continue;
+    Flow& other = flows_[FlowOf(link.hops.front())];
+    if (other.may_reach_limit) SetMayReachLimit(other, MayReachLimit(other));
   }
+  SetMayReachLimit(flow, MayReachLimit(flow));
 }
 
 void FluidNetwork::Leave(FlowIndex index, Picoseconds now) {
   Flow& flow = flows_[index];
+  SetMayReachLimit(flow, false);
   for (uint32_t i = 0; i < flow.path.count; ++i) {
     Link& link = links_[flow.path.links[i]];
-    const auto [next, previous] = flow.hops[i];
-    if (next != kNoHop) flows_[next / kPathLinks].hops[next % kPathLinks].previous = previous;
-    (previous == kNoHop ? link.first
-                        : flows_[previous / kPathLinks].hops[previous % kPathLinks].next) = next;
+    const Hop last = link.hops.back();
+    link.hops[flow.positions[i]] = last;
+    flows_[FlowOf(last)].positions[last % kPathLinks] = flow.positions[i];
+    link.hops.pop_back();
     link.use.bytes += flow.bytes;
-    if (--link.flows == 0) link.use.busy += now - link.busy_since;
-    link.demand -= flow.limit;
-    NoteChange(flow.path.links[i]);
+    if (link.hops.empty()) link.use.busy += now - link.busy_since;
+    ChangeDemand(flow.path.links[i], -flow.limit);
+  }
+  for (const LinkIndex link : flow.path.all()) {
+    if (links_[link].hops.size() != 1) continue;
+    Flow& other = flows_[FlowOf(links_[link].hops.front())];
+    if (!other.may_reach_limit) SetMayReachLimit(other, MayReachLimit(other));
   }
 }
 
-void FluidNetwork::NoteChange(LinkIndex index) {
+void FluidNetwork::ChangeDemand(LinkIndex index, Rate by) {
   Link& link = links_[index];
-  if (link.is_changed || !link.NeedsSharing()) return;
+  if (link.NeedsSharing()) --sharing_links_;
+  link.demand += by;
+  if (!link.NeedsSharing()) return;
+  ++sharing_links_;
+  if (link.is_changed) return;
   link.is_changed = true;
   changed_links_.push_back(index);
 }
 
-/// At its rate from now on.
-void FluidNetwork::ScheduleEnd(FlowIndex index, Picoseconds now) {
-  Flow& flow = flows_[index];
-  PREPOST_CHECK(flow.rate > 0);
-  ++flow.generation;
-  const Work time = (flow.left + flow.rate - 1) / flow.rate;
-  if (time >= kNever - now) return;  // beyond what the clock can show: it does not end
-  ends_.Push(now + static_cast<Picoseconds>(time), {index, flow.generation});
+/// A link that is as slow as the flow's limit and full gives it less, as others get something.
+bool FluidNetwork::MayReachLimit(const Flow& flow) const {
+  return std::ranges::none_of(flow.path.all(), [&](LinkIndex link) {
+    return links_[link].rate == flow.limit && links_[link].IsFull();
+  });
+}
+
+void FluidNetwork::SetMayReachLimit(Flow& flow, bool may) {
+  if (flow.may_reach_limit == may) return;
+  flow.may_reach_limit = may;
+  for (const LinkIndex link : flow.path.all()) links_[link].limited += may ? 1 : -1u;
 }
 
 Picoseconds FluidNetwork::NextEvent(Picoseconds now) {
   Settle(now);
   return ends_.next_at();
-}
-
-size_t FluidNetwork::TakeEnded(Picoseconds now, std::span<void*> owners) {
-  PREPOST_CHECK(ends_.next_at() >= now);
-  size_t count = 0;
-  while (count < owners.size() && ends_.next_at() == now) {
-    const End end = ends_.Pop();
-    Flow& flow = flows_[end.flow];
-    if (flow.generation != end.generation) continue;  // another rate since
-    ++flow.generation;
-    Leave(end.flow, now);
-    free_flows_.push_back(end.flow);
-    owners[count++] = flow.owner;
-  }
-  return count;
 }
 
 }  // namespace prepost::emulated
