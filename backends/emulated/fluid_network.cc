@@ -19,6 +19,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 namespace prepost::emulated {
 namespace {
@@ -35,7 +37,7 @@ Picoseconds FromSeconds(double seconds) {
 
 }  // namespace
 
-Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
+Result<FluidNetwork> FluidNetwork::Make(const Network& network, PortSharing sharing) {
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, static_cast<uint32_t>(network.nodes.size())));
   FluidNetwork fluid;
   fluid.nodes_ = network.CountOf(ResourceKind::kNodeOut);
@@ -69,6 +71,7 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
       fluid.links_.emplace_back().rate = is_never_full ? kRateMax : static_cast<Rate>(units);
     }
   }
+  if (sharing == PortSharing::kFifo) fluid.ports_.resize(fluid.nodes_);
   fluid.levels_.resize(fluid.links_.size());
   fluid.fillings_.resize(fluid.links_.size());
   for (uint32_t i = 0; i < network.pairs.size(); ++i) {
@@ -175,7 +178,8 @@ FluidNetwork::FlowIndex FluidNetwork::NewFlow() {
   return index;
 }
 
-void FluidNetwork::Start(Picoseconds now, NodeId from, NodeId to, uint64_t bytes, void* owner) {
+void FluidNetwork::Start(Picoseconds now, const Message& message) {
+  const auto [from, to, bytes, queue, owner] = message;
   PREPOST_CHECK(from != to && bytes != 0 && bytes <= kFlowBytesMax && owner != nullptr);
   const FlowIndex index = NewFlow();
   Flow& flow = flows_[index];
@@ -186,8 +190,37 @@ void FluidNetwork::Start(Picoseconds now, NodeId from, NodeId to, uint64_t bytes
   flow.finish = WorkOf(bytes);
   flow.bytes = bytes;
   flow.number = started_++;
-  Enter(index, now);
-  new_flows_.push_back(index);
+  if (ports_.empty()) {
+    Enter(index, now);
+    new_flows_.push_back(index);
+    return;
+  }
+  std::vector<Waiting>& waiting = ports_[from.index()].waiting;
+  waiting.push_back({now, queue, flow.number, index});
+  std::ranges::push_heap(waiting, std::greater());
+  NotePort(from.value);
+}
+
+/// Another message may have the port when all that happens now has happened.
+void FluidNetwork::NotePort(LinkIndex index) {
+  if (std::exchange(ports_[index].is_changed, true)) return;
+  changed_ports_.push_back(index);
+}
+
+/// Who is first on a port that is free has it.
+void FluidNetwork::TakePorts(Picoseconds now) {
+  for (const LinkIndex index : changed_ports_) {
+    Port& port = ports_[index];
+    port.is_changed = false;
+    if (port.is_taken || port.waiting.empty()) continue;
+    port.is_taken = true;
+    std::ranges::pop_heap(port.waiting, std::greater());
+    const FlowIndex flow = port.waiting.back().flow;
+    port.waiting.pop_back();
+    Enter(flow, now);
+    new_flows_.push_back(flow);
+  }
+  changed_ports_.clear();
 }
 
 /// Puts the flow on its links.
@@ -209,6 +242,10 @@ void FluidNetwork::Enter(FlowIndex index, Picoseconds now) {
 
 void FluidNetwork::Leave(FlowIndex index, Picoseconds now) {
   Flow& flow = flows_[index];
+  if (!ports_.empty()) {
+    ports_[flow.path.links[0]].is_taken = false;
+    NotePort(flow.path.links[0]);
+  }
   SetMayReachLimit(flow, false);
   for (uint32_t i = 0; i < flow.path.count; ++i) {
     Link& link = links_[flow.path.links[i]];

@@ -27,10 +27,6 @@
 
 namespace prepost::emulated {
 
-/// How a port is shared: every flow, that is every queue pair that sends, has the same right to
-/// each link that it passes, and gets more only of what others cannot use.
-inline constexpr const char* kPortSharing = "max-min fair per queue pair";
-
 /// What one link has carried.
 struct LinkUse {
   uint64_t bytes = 0;    ///< of flows that have ended
@@ -42,12 +38,21 @@ class FluidNetwork {
  public:
   /// Errors (kRejected): what CheckNetwork() finds; rates that are too far apart, or too high, to be
   /// counted exactly.
-  static Result<FluidNetwork> Make(const Network& network);
+  static Result<FluidNetwork> Make(const Network& network,
+                                   PortSharing sharing = PortSharing::kPerQp);
 
   /// One way, of nodes of the network; 0 from a node to itself.
   Picoseconds Latency(NodeId from, NodeId to) const;
-  /// A flow of `bytes` > 0 from one node to another, which starts now. `owner` is told back.
-  void Start(Picoseconds now, NodeId from, NodeId to, uint64_t bytes, void* owner);
+  /// What flows from one node to another.
+  struct Message {
+    NodeId from;
+    NodeId to;
+    uint64_t bytes = 0;     ///< > 0
+    uint32_t queue = 0;     ///< of the sender's: of those ready at one time the lowest is first
+    void* owner = nullptr;  ///< told back; not null
+  };
+  /// It is ready to flow now. `queue` matters with kFifo only.
+  void Start(Picoseconds now, const Message& message);
   /// When to look for flows that end, if none starts before: never after the next one does, though
   /// it may be before. > now. To be called when all that happens now has happened; kNever: no flow
   /// ends.
@@ -158,6 +163,20 @@ class FluidNetwork {
     Rate share = 0;
     LinkIndex link = 0;
   };
+  /// Ready, behind others on its port.
+  struct Waiting {
+    Picoseconds ready = 0;
+    uint32_t queue = 0;
+    uint64_t number = 0;  ///< of the flow
+    FlowIndex flow = 0;
+    friend auto operator<=>(const Waiting&, const Waiting&) = default;
+  };
+  /// One that sends one message at a time.
+  struct Port {
+    bool is_taken = false;
+    bool is_changed = false;       ///< in changed_ports_
+    std::vector<Waiting> waiting;  ///< a heap, the next one first
+  };
   struct Move {
     FlowIndex flow = 0;
     LinkIndex to = kAtLimit;
@@ -171,6 +190,8 @@ class FluidNetwork {
   static uint64_t PairKey(NodeId from, NodeId to) { return uint64_t{from.value} << 32 | to.value; }
   static FlowIndex FlowOf(Hop hop) { return static_cast<FlowIndex>(hop / kPathLinks); }
   FlowIndex NewFlow();
+  void NotePort(LinkIndex index);
+  void TakePorts(Picoseconds now);
   void ChangeDemand(LinkIndex index, Rate by);
   void Enter(FlowIndex index, Picoseconds now);
   void Leave(FlowIndex index, Picoseconds now);
@@ -222,7 +243,10 @@ class FluidNetwork {
   size_t ended_taken_ = 0;            // from the front of ended_
   Picoseconds ended_at_ = 0;
 
+  std::vector<Port> ports_;  // by node, with kFifo; else none
+
   // Since the last Settle().
+  std::vector<LinkIndex> changed_ports_;
   std::vector<FlowIndex> new_flows_;
   std::vector<LinkIndex> changed_links_;
   // Scratch of Settle().

@@ -468,7 +468,7 @@ Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network
 Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const Network& network,
                                      const VirtualHostsOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckOptions(groups, network, options));
-  Result<FluidNetwork> fluid = FluidNetwork::Make(network);
+  Result<FluidNetwork> fluid = FluidNetwork::Make(network, options.nic.port_sharing);
   if (!fluid.ok()) return fluid.status();
   HostsRun run(groups, static_cast<uint32_t>(network.nodes.size()), *std::move(fluid), options);
   const auto end_step = [&](VirtualStep step, Status status) {
