@@ -26,7 +26,7 @@ size_t FluidNetwork::TakeEnded(Picoseconds now, std::span<void*> owners) {
   for (size_t i = 0; i < count; ++i) {
     const FlowIndex index = ended_[ended_taken_++];
     owners[i] = flows_[index].owner;
-    Leave(index, now);
+    Leave(index);
     free_flows_.push_back(index);
   }
   return count;

@@ -146,11 +146,13 @@ std::vector<Resource> FluidNetwork::resources() const {
   return all;
 }
 
-LinkUse FluidNetwork::UseOf(Resource resource, Picoseconds now) const {
+LinkUse FluidNetwork::UseOf(Resource resource) const {
   const Link& link = links_[IndexOf(resource)];
-  LinkUse use = link.use;
-  if (!link.hops.empty()) use.busy += now - link.busy_since;
-  return use;
+  // Bytes of a whole run, so they are divided before they have rate_bits_, too.
+  const Work bytes = static_cast<Work>(link.bytes) * kPicosecondsPerSecond;
+  const Work time =
+      (bytes / link.rate << rate_bits_) + (bytes % link.rate << rate_bits_) / link.rate;
+  return {.bytes = link.bytes, .busy = time < kNever ? static_cast<Picoseconds>(time) : kNever};
 }
 
 Picoseconds FluidNetwork::TimeAlone(NodeId from, NodeId to, uint64_t bytes) const {
@@ -191,7 +193,7 @@ void FluidNetwork::Start(Picoseconds now, const Message& message) {
   flow.bytes = bytes;
   flow.number = started_++;
   if (ports_.empty()) {
-    Enter(index, now);
+    Enter(index);
     new_flows_.push_back(index);
     return;
   }
@@ -208,7 +210,7 @@ void FluidNetwork::NotePort(LinkIndex index) {
 }
 
 /// Who is first on a port that is free has it.
-void FluidNetwork::TakePorts(Picoseconds now) {
+void FluidNetwork::TakePorts() {
   for (const LinkIndex index : changed_ports_) {
     Port& port = ports_[index];
     port.is_changed = false;
@@ -217,18 +219,17 @@ void FluidNetwork::TakePorts(Picoseconds now) {
     std::ranges::pop_heap(port.waiting, std::greater());
     const FlowIndex flow = port.waiting.back().flow;
     port.waiting.pop_back();
-    Enter(flow, now);
+    Enter(flow);
     new_flows_.push_back(flow);
   }
   changed_ports_.clear();
 }
 
 /// Puts the flow on its links.
-void FluidNetwork::Enter(FlowIndex index, Picoseconds now) {
+void FluidNetwork::Enter(FlowIndex index) {
   Flow& flow = flows_[index];
   for (uint32_t i = 0; i < flow.path.count; ++i) {
     Link& link = links_[flow.path.links[i]];
-    if (link.hops.empty()) link.busy_since = now;
     flow.positions[i] = static_cast<uint32_t>(link.hops.size());
     link.hops.push_back(static_cast<Hop>(index * kPathLinks + i));
     ChangeDemand(flow.path.links[i], flow.limit);
@@ -240,7 +241,7 @@ void FluidNetwork::Enter(FlowIndex index, Picoseconds now) {
   SetMayReachLimit(flow, MayReachLimit(flow));
 }
 
-void FluidNetwork::Leave(FlowIndex index, Picoseconds now) {
+void FluidNetwork::Leave(FlowIndex index) {
   Flow& flow = flows_[index];
   if (!ports_.empty()) {
     ports_[flow.path.links[0]].is_taken = false;
@@ -253,8 +254,7 @@ void FluidNetwork::Leave(FlowIndex index, Picoseconds now) {
     link.hops[flow.positions[i]] = last;
     flows_[FlowOf(last)].positions[last % kPathLinks] = flow.positions[i];
     link.hops.pop_back();
-    link.use.bytes += flow.bytes;
-    if (link.hops.empty()) link.use.busy += now - link.busy_since;
+    link.bytes += flow.bytes;
     ChangeDemand(flow.path.links[i], -flow.limit);
   }
   for (const LinkIndex link : flow.path.all()) {

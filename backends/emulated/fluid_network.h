@@ -30,7 +30,7 @@ namespace prepost::emulated {
 /// What one link has carried.
 struct LinkUse {
   uint64_t bytes = 0;    ///< of flows that have ended
-  Picoseconds busy = 0;  ///< some flow was on it
+  Picoseconds busy = 0;  ///< what these take at all of its rate: of a run's time the part in use
 };
 
 /// One thread. Times given to it never fall.
@@ -69,8 +69,7 @@ class FluidNetwork {
   size_t flows() const { return flows_.size() - free_flows_.size(); }
   /// All that it has, by kind and index.
   std::vector<Resource> resources() const;
-  /// Busy times up to now.
-  LinkUse UseOf(Resource resource, Picoseconds now) const;
+  LinkUse UseOf(Resource resource) const;
   /// Errors (kRejected): so many flows have been on a link at once that a share of it would have
   /// been less than one unit of rate. They have got more than their share since.
   Status CheckShares() const;
@@ -123,8 +122,7 @@ class FluidNetwork {
     bool is_tight = false;    ///< when last settled, demand was more than the rate
     bool is_changed = false;  ///< in changed_links_
     bool in_component = false;
-    Picoseconds busy_since = 0;
-    LinkUse use;
+    uint64_t bytes = 0;  ///< of flows that have ended
 
     bool IsFull() const { return demand > rate; }
     bool NeedsSharing() const { return is_tight || IsFull(); }
@@ -191,10 +189,10 @@ class FluidNetwork {
   static FlowIndex FlowOf(Hop hop) { return static_cast<FlowIndex>(hop / kPathLinks); }
   FlowIndex NewFlow();
   void NotePort(LinkIndex index);
-  void TakePorts(Picoseconds now);
+  void TakePorts();
   void ChangeDemand(LinkIndex index, Rate by);
-  void Enter(FlowIndex index, Picoseconds now);
-  void Leave(FlowIndex index, Picoseconds now);
+  void Enter(FlowIndex index);
+  void Leave(FlowIndex index);
   bool MayReachLimit(const Flow& flow) const;
   void SetMayReachLimit(Flow& flow, bool may);
 

@@ -28,7 +28,7 @@
 namespace prepost::emulated {
 
 void FluidNetwork::Settle(Picoseconds now) {
-  TakePorts(now);
+  TakePorts();
   if (new_flows_.empty() && changed_links_.empty()) return;
   FindComponent();
   for (const FlowIndex index : new_flows_) {

@@ -147,7 +147,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
       }
     }
     for (const Resource resource : network_.resources()) {
-      const LinkUse use = network_.UseOf(resource, clock_.now());
+      const LinkUse use = network_.UseOf(resource);
       if (use.bytes != 0) result_.links.push_back({resource, use});
     }
     result_.counters = fabric_.engine().counters();

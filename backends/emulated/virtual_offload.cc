@@ -127,9 +127,8 @@ class VirtualRun final : private TimeHandler {
         group.completion = std::max(group.completion, it.completion);
       }
     }
-    const Picoseconds now = clock_.now();
     for (const Resource resource : network_.resources()) {
-      const LinkUse use = network_.UseOf(resource, now);
+      const LinkUse use = network_.UseOf(resource);
       if (use.bytes != 0) result_.links.push_back({resource, use});
     }
     result_.counters = fabric_.engine().counters();

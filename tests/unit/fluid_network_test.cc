@@ -277,25 +277,25 @@ TEST(FluidNetworkTest, APairHasARateOfItsOwn) {
   EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kPair, 0}));
 }
 
-TEST(FluidNetworkTest, LinksCountBytesAndBusyTime) {
+TEST(FluidNetworkTest, LinksCountBytesAndWhatTheseTake) {
   FluidNetwork fluid = *FluidNetwork::Make(FourNodes());
   int owner = 0;
   std::array<void*, 8> owners;
   fluid.Start(0, {NodeId(0), NodeId(1), 1000, 0, &owner});
   fluid.Start(0, {NodeId(0), NodeId(2), 3000, 0, &owner});
-  Picoseconds now = fluid.NextEvent(0);
+  const Picoseconds now = fluid.NextEvent(0);
   EXPECT_EQ(now, 200'000);
   EXPECT_EQ(fluid.TakeEnded(now, owners), 1u);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}, now).busy, 200'000);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}, now).bytes, 0u);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}).bytes, 0u);
   EXPECT_EQ(fluid.NextEvent(now), 400'000);
   EXPECT_EQ(fluid.TakeEnded(400'000, owners), 1u);
-  now = 500'000;
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}, now).bytes, 4000u);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}, now).busy, 400'000);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 1}, now).busy, 200'000);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 1}, now).busy, 0);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kCore, 0}, now).bytes, 0u);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}).bytes, 4000u);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}).busy, 400'000);
+  // Half of the rate all the time, or all of it for half of the time, is the same use.
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 1}).busy, 100'000);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}).busy, 300'000);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 1}).busy, 0);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kCore, 0}).bytes, 0u);
 }
 
 // A link of few units of rate and more flows than those: all end, and it is told.
