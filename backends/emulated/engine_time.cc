@@ -297,7 +297,11 @@ void Engine::Depart(QpState& qp, Work& work) {
   const uint64_t bytes = work.bytes + costs().message_overhead_bytes;
   if (bytes == 0 || &qp.nic == &qp.remote->nic) return LeaveWire(qp);
   qp.is_wire_busy = true;
-  options_.time.network->Start(now(), qp.nic.node, qp.remote->nic.node, bytes, &qp);
+  options_.time.network->Start(now(), {.from = qp.nic.node,
+                                       .to = qp.remote->nic.node,
+                                       .bytes = bytes,
+                                       .queue = qp.number,
+                                       .owner = &qp});
 }
 
 void Engine::EndFlow(QpState& qp) {

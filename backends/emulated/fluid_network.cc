@@ -19,6 +19,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 namespace prepost::emulated {
 namespace {
@@ -35,7 +37,7 @@ Picoseconds FromSeconds(double seconds) {
 
 }  // namespace
 
-Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
+Result<FluidNetwork> FluidNetwork::Make(const Network& network, PortSharing sharing) {
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, static_cast<uint32_t>(network.nodes.size())));
   FluidNetwork fluid;
   fluid.nodes_ = network.CountOf(ResourceKind::kNodeOut);
@@ -66,9 +68,12 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network) {
                                     fastest));
       }
       const bool is_never_full = units >= static_cast<double>(kRateMax);
-      fluid.links_.push_back({.rate = is_never_full ? kRateMax : static_cast<Rate>(units)});
+      fluid.links_.emplace_back().rate = is_never_full ? kRateMax : static_cast<Rate>(units);
     }
   }
+  if (sharing == PortSharing::kFifo) fluid.ports_.resize(fluid.nodes_);
+  fluid.levels_.resize(fluid.links_.size());
+  fluid.fillings_.resize(fluid.links_.size());
   for (uint32_t i = 0; i < network.pairs.size(); ++i) {
     const Network::Pair& pair = network.pairs[i];
     fluid.pair_links_[PairKey(pair.from, pair.to)] = fluid.IndexOf({ResourceKind::kPair, i});
@@ -141,11 +146,13 @@ std::vector<Resource> FluidNetwork::resources() const {
   return all;
 }
 
-LinkUse FluidNetwork::UseOf(Resource resource, Picoseconds now) const {
+LinkUse FluidNetwork::UseOf(Resource resource) const {
   const Link& link = links_[IndexOf(resource)];
-  LinkUse use = link.use;
-  if (link.flows != 0) use.busy += now - link.busy_since;
-  return use;
+  // Bytes of a whole run, so they are divided before they have rate_bits_, too.
+  const Work bytes = static_cast<Work>(link.bytes) * kPicosecondsPerSecond;
+  const Work time =
+      (bytes / link.rate << rate_bits_) + (bytes % link.rate << rate_bits_) / link.rate;
+  return {.bytes = link.bytes, .busy = time < kNever ? static_cast<Picoseconds>(time) : kNever};
 }
 
 Picoseconds FluidNetwork::TimeAlone(NodeId from, NodeId to, uint64_t bytes) const {
@@ -164,7 +171,7 @@ Status FluidNetwork::CheckShares() const {
 
 FluidNetwork::FlowIndex FluidNetwork::NewFlow() {
   if (free_flows_.empty()) {
-    PREPOST_CHECK(flows_.size() < kNoHop / kPathLinks);
+    PREPOST_CHECK(flows_.size() < kUnsettled / kPathLinks);
     flows_.emplace_back();
     return static_cast<FlowIndex>(flows_.size() - 1);
   }
@@ -173,88 +180,117 @@ FluidNetwork::FlowIndex FluidNetwork::NewFlow() {
   return index;
 }
 
-void FluidNetwork::Start(Picoseconds now, NodeId from, NodeId to, uint64_t bytes, void* owner) {
+void FluidNetwork::Start(Picoseconds now, const Message& message) {
+  const auto [from, to, bytes, queue, owner] = message;
   PREPOST_CHECK(from != to && bytes != 0 && bytes <= kFlowBytesMax && owner != nullptr);
   const FlowIndex index = NewFlow();
   Flow& flow = flows_[index];
   flow.owner = owner;
   flow.path = PathOf(from, to);
   flow.limit = LimitOf(flow.path);
-  flow.rate = 0;
-  flow.since = now;
-  flow.left = WorkOf(bytes);
+  flow.bottleneck = kUnsettled;
+  flow.finish = WorkOf(bytes);
   flow.bytes = bytes;
-  Enter(index, now);
-  new_flows_.push_back(index);
+  flow.number = started_++;
+  if (ports_.empty()) {
+    Enter(index);
+    new_flows_.push_back(index);
+    return;
+  }
+  std::vector<Waiting>& waiting = ports_[from.index()].waiting;
+  waiting.push_back({now, queue, flow.number, index});
+  std::ranges::push_heap(waiting, std::greater());
+  NotePort(from.value);
+}
+
+/// Another message may have the port when all that happens now has happened.
+void FluidNetwork::NotePort(LinkIndex index) {
+  if (std::exchange(ports_[index].is_changed, true)) return;
+  changed_ports_.push_back(index);
+}
+
+/// Who is first on a port that is free has it.
+void FluidNetwork::TakePorts() {
+  for (const LinkIndex index : changed_ports_) {
+    Port& port = ports_[index];
+    port.is_changed = false;
+    if (port.is_taken || port.waiting.empty()) continue;
+    port.is_taken = true;
+    std::ranges::pop_heap(port.waiting, std::greater());
+    const FlowIndex flow = port.waiting.back().flow;
+    port.waiting.pop_back();
+    Enter(flow);
+    new_flows_.push_back(flow);
+  }
+  changed_ports_.clear();
 }
 
 /// Puts the flow on its links.
-void FluidNetwork::Enter(FlowIndex index, Picoseconds now) {
+void FluidNetwork::Enter(FlowIndex index) {
   Flow& flow = flows_[index];
   for (uint32_t i = 0; i < flow.path.count; ++i) {
     Link& link = links_[flow.path.links[i]];
-    const auto hop = static_cast<Hop>(index * kPathLinks + i);
-    flow.hops[i] = {.next = link.first};
-    if (link.first != kNoHop) {
-      flows_[link.first / kPathLinks].hops[link.first % kPathLinks].previous = hop;
-    }
-    link.first = hop;
-    if (link.flows++ == 0) link.busy_since = now;
-    link.demand += flow.limit;
-    NoteChange(flow.path.links[i]);
+    flow.positions[i] = static_cast<uint32_t>(link.hops.size());
+    link.hops.push_back(static_cast<Hop>(index * kPathLinks + i));
+    ChangeDemand(flow.path.links[i], flow.limit);
+    // Only a flow that was alone can have had all of it.
+    if (link.hops.size() != 2) continue;
+    Flow& other = flows_[FlowOf(link.hops.front())];
+    if (other.may_reach_limit) SetMayReachLimit(other, MayReachLimit(other));
   }
+  SetMayReachLimit(flow, MayReachLimit(flow));
 }
 
-void FluidNetwork::Leave(FlowIndex index, Picoseconds now) {
+void FluidNetwork::Leave(FlowIndex index) {
   Flow& flow = flows_[index];
+  if (!ports_.empty()) {
+    ports_[flow.path.links[0]].is_taken = false;
+    NotePort(flow.path.links[0]);
+  }
+  SetMayReachLimit(flow, false);
   for (uint32_t i = 0; i < flow.path.count; ++i) {
     Link& link = links_[flow.path.links[i]];
-    const auto [next, previous] = flow.hops[i];
-    if (next != kNoHop) flows_[next / kPathLinks].hops[next % kPathLinks].previous = previous;
-    (previous == kNoHop ? link.first
-                        : flows_[previous / kPathLinks].hops[previous % kPathLinks].next) = next;
-    link.use.bytes += flow.bytes;
-    if (--link.flows == 0) link.use.busy += now - link.busy_since;
-    link.demand -= flow.limit;
-    NoteChange(flow.path.links[i]);
+    const Hop last = link.hops.back();
+    link.hops[flow.positions[i]] = last;
+    flows_[FlowOf(last)].positions[last % kPathLinks] = flow.positions[i];
+    link.hops.pop_back();
+    link.bytes += flow.bytes;
+    ChangeDemand(flow.path.links[i], -flow.limit);
+  }
+  for (const LinkIndex link : flow.path.all()) {
+    if (links_[link].hops.size() != 1) continue;
+    Flow& other = flows_[FlowOf(links_[link].hops.front())];
+    if (!other.may_reach_limit) SetMayReachLimit(other, MayReachLimit(other));
   }
 }
 
-void FluidNetwork::NoteChange(LinkIndex index) {
+void FluidNetwork::ChangeDemand(LinkIndex index, Rate by) {
   Link& link = links_[index];
-  if (link.is_changed || !link.NeedsSharing()) return;
+  if (link.NeedsSharing()) --sharing_links_;
+  link.demand += by;
+  if (!link.NeedsSharing()) return;
+  ++sharing_links_;
+  if (link.is_changed) return;
   link.is_changed = true;
   changed_links_.push_back(index);
 }
 
-/// At its rate from now on.
-void FluidNetwork::ScheduleEnd(FlowIndex index, Picoseconds now) {
-  Flow& flow = flows_[index];
-  PREPOST_CHECK(flow.rate > 0);
-  ++flow.generation;
-  const Work time = (flow.left + flow.rate - 1) / flow.rate;
-  if (time >= kNever - now) return;  // beyond what the clock can show: it does not end
-  ends_.Push(now + static_cast<Picoseconds>(time), {index, flow.generation});
+/// A link that is as slow as the flow's limit and full gives it less, as others get something.
+bool FluidNetwork::MayReachLimit(const Flow& flow) const {
+  return std::ranges::none_of(flow.path.all(), [&](LinkIndex link) {
+    return links_[link].rate == flow.limit && links_[link].IsFull();
+  });
+}
+
+void FluidNetwork::SetMayReachLimit(Flow& flow, bool may) {
+  if (flow.may_reach_limit == may) return;
+  flow.may_reach_limit = may;
+  for (const LinkIndex link : flow.path.all()) links_[link].limited += may ? 1 : -1u;
 }
 
 Picoseconds FluidNetwork::NextEvent(Picoseconds now) {
   Settle(now);
   return ends_.next_at();
-}
-
-size_t FluidNetwork::TakeEnded(Picoseconds now, std::span<void*> owners) {
-  PREPOST_CHECK(ends_.next_at() >= now);
-  size_t count = 0;
-  while (count < owners.size() && ends_.next_at() == now) {
-    const End end = ends_.Pop();
-    Flow& flow = flows_[end.flow];
-    if (flow.generation != end.generation) continue;  // another rate since
-    ++flow.generation;
-    Leave(end.flow, now);
-    free_flows_.push_back(end.flow);
-    owners[count++] = flow.owner;
-  }
-  return count;
 }
 
 }  // namespace prepost::emulated

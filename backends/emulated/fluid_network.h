@@ -27,14 +27,10 @@
 
 namespace prepost::emulated {
 
-/// How a port is shared: every flow, that is every queue pair that sends, has the same right to
-/// each link that it passes, and gets more only of what others cannot use.
-inline constexpr const char* kPortSharing = "max-min fair per queue pair";
-
 /// What one link has carried.
 struct LinkUse {
   uint64_t bytes = 0;    ///< of flows that have ended
-  Picoseconds busy = 0;  ///< some flow was on it
+  Picoseconds busy = 0;  ///< what these take at all of its rate: of a run's time the part in use
 };
 
 /// One thread. Times given to it never fall.
@@ -42,27 +38,38 @@ class FluidNetwork {
  public:
   /// Errors (kRejected): what CheckNetwork() finds; rates that are too far apart, or too high, to be
   /// counted exactly.
-  static Result<FluidNetwork> Make(const Network& network);
+  static Result<FluidNetwork> Make(const Network& network,
+                                   PortSharing sharing = PortSharing::kPerQp);
 
   /// One way, of nodes of the network; 0 from a node to itself.
   Picoseconds Latency(NodeId from, NodeId to) const;
-  /// A flow of `bytes` > 0 from one node to another, which starts now. `owner` is told back.
-  void Start(Picoseconds now, NodeId from, NodeId to, uint64_t bytes, void* owner);
+  /// What flows from one node to another.
+  struct Message {
+    NodeId from;
+    NodeId to;
+    uint64_t bytes = 0;     ///< > 0
+    uint32_t queue = 0;     ///< of the sender's: of those ready at one time the lowest is first
+    void* owner = nullptr;  ///< told back; not null
+  };
+  /// It is ready to flow now. `queue` matters with kFifo only.
+  void Start(Picoseconds now, const Message& message);
   /// When to look for flows that end, if none starts before: never after the next one does, though
   /// it may be before. > now. To be called when all that happens now has happened; kNever: no flow
   /// ends.
   Picoseconds NextEvent(Picoseconds now);
-  /// Takes flows that end now out and puts their owners into `owners`, as many as there is room for;
-  /// returns how many. Times may not pass over NextEvent() before.
+  /// Takes flows that end now out and puts their owners into `owners`, as many as there is room for,
+  /// in the order in which they have started; returns how many. Times may not pass over NextEvent()
+  /// before.
   size_t TakeEnded(Picoseconds now, std::span<void*> owners);
 
   /// The same time without looking at what has changed since it was told.
-  Picoseconds next_end() const { return ends_.next_at(); }
+  Picoseconds next_end() const {
+    return ended_taken_ < ended_.size() ? ended_at_ : ends_.next_at();
+  }
   size_t flows() const { return flows_.size() - free_flows_.size(); }
   /// All that it has, by kind and index.
   std::vector<Resource> resources() const;
-  /// Busy times up to now.
-  LinkUse UseOf(Resource resource, Picoseconds now) const;
+  LinkUse UseOf(Resource resource) const;
   /// Errors (kRejected): so many flows have been on a link at once that a share of it would have
   /// been less than one unit of rate. They have got more than their share since.
   Status CheckShares() const;
@@ -81,56 +88,96 @@ class FluidNetwork {
   __extension__ using Work = __int128;
 
   static constexpr size_t kPathLinks = 6;
-  static constexpr Hop kNoHop = 0xffffffff;
   static constexpr Rate kRateMax = Rate{1} << 62;  ///< of links that are never full
+  // What stands in place of the link that holds a flow up.
+  static constexpr LinkIndex kAtLimit = 0xffffffff;    ///< none does
+  static constexpr LinkIndex kUnsettled = 0xfffffffe;  ///< it has no rate yet
 
   struct Path {
     std::array<LinkIndex, kPathLinks> links = {};
     uint32_t count = 0;
     std::span<const LinkIndex> all() const { return std::span(links).first(count); }
   };
-  struct Neighbours {
-    Hop next = kNoHop;
-    Hop previous = kNoHop;
-  };
   struct Flow {
     void* owner = nullptr;
     Rate limit = 0;  ///< what it gets alone
-    Work left = 0;
-    Rate rate = 0;
-    Picoseconds since = 0;    ///< from when on `left` goes down by `rate`
-    uint32_t generation = 0;  ///< of its end in ends_: others are out of date
-    bool in_component = false;
-    bool is_fixed = false;  ///< its new rate is known
+    /// Held up by a link: it ends when the link's work is this. Else what was left at `since`.
+    Work finish = 0;
+    Picoseconds since = 0;
+    LinkIndex bottleneck = kUnsettled;
+    uint32_t generation = 0;       ///< of its own end in ends_: others are out of date
+    uint32_t ending_position = 0;  ///< in its bottleneck's endings
+    uint32_t filled = 0;           ///< the filling that has fixed it
+    bool may_reach_limit = false;  ///< no link as slow as its limit needs sharing
     Path path;
+    std::array<uint32_t, kPathLinks> positions = {};  ///< in the hops of its links
     uint64_t bytes = 0;
-    std::array<Neighbours, kPathLinks> hops;  ///< in the lists of flows of the links
-    Rate new_rate = 0;
+    uint64_t number = 0;  ///< in the order in which flows have started
   };
   struct alignas(64) Link {
     Rate rate = 0;
     Rate demand = 0;  ///< sum of its flows' limits
-    uint32_t flows = 0;
-    Hop first = kNoHop;
-    Picoseconds busy_since = 0;
-    LinkUse use;
-    Rate residual = 0;        ///< while rates are computed
-    uint32_t unfixed = 0;     ///< the same: flows
+    std::vector<Hop> hops;
+    uint32_t limited = 0;     ///< flows that may reach their limit
     bool is_tight = false;    ///< when last settled, demand was more than the rate
     bool is_changed = false;  ///< in changed_links_
     bool in_component = false;
+    uint64_t bytes = 0;  ///< of flows that have ended
 
-    bool NeedsSharing() const { return is_tight || demand > rate; }
+    bool IsFull() const { return demand > rate; }
+    bool NeedsSharing() const { return is_tight || IsFull(); }
+  };
+  struct Ending {
+    Work finish = 0;
+    FlowIndex flow = 0;
+    friend auto operator<=>(const Ending&, const Ending&) = default;
+  };
+  /// What the flows have in common that one link holds up: all get its share.
+  struct Level {
+    Rate share = 0;         ///< 0: it holds up nobody
+    Work work = 0;          ///< what each of them would have got up to `since`, had it been there
+    Picoseconds since = 0;  ///< from when on `work` grows by `share`
+    Work scheduled = -1;    ///< the finish that stands in ends_; -1: none
+    uint32_t generation = 0;
+    std::vector<Ending> endings;  ///< a heap, first end first
+
+    Work WorkAt(Picoseconds now) const { return work + static_cast<Work>(share) * (now - since); }
+  };
+  /// A link while rates are computed.
+  struct Filling {
+    Rate residual = 0;
+    Rate share = 0;        ///< at which it has been found full; 0: it has not
+    uint32_t unfixed = 0;  ///< flows
+
     /// At least one unit: a flow must end. See CheckShares().
     Rate Share() const { return std::max<Rate>(residual / unfixed, 1); }
   };
   struct End {
-    FlowIndex flow = 0;
+    uint32_t index = 0;
     uint32_t generation = 0;
+    bool is_link = false;  ///< of the first flow that the link holds up
   };
   struct Candidate {
     Rate share = 0;
     LinkIndex link = 0;
+  };
+  /// Ready, behind others on its port.
+  struct Waiting {
+    Picoseconds ready = 0;
+    uint32_t queue = 0;
+    uint64_t number = 0;  ///< of the flow
+    FlowIndex flow = 0;
+    friend auto operator<=>(const Waiting&, const Waiting&) = default;
+  };
+  /// One that sends one message at a time.
+  struct Port {
+    bool is_taken = false;
+    bool is_changed = false;       ///< in changed_ports_
+    std::vector<Waiting> waiting;  ///< a heap, the next one first
+  };
+  struct Move {
+    FlowIndex flow = 0;
+    LinkIndex to = kAtLimit;
   };
 
   FluidNetwork() = default;
@@ -139,20 +186,39 @@ class FluidNetwork {
   Work WorkOf(uint64_t bytes) const;
   LinkIndex IndexOf(Resource resource) const;
   static uint64_t PairKey(NodeId from, NodeId to) { return uint64_t{from.value} << 32 | to.value; }
+  static FlowIndex FlowOf(Hop hop) { return static_cast<FlowIndex>(hop / kPathLinks); }
   FlowIndex NewFlow();
-  void NoteChange(LinkIndex index);
-  void Enter(FlowIndex index, Picoseconds now);
-  void Leave(FlowIndex index, Picoseconds now);
-  void ScheduleEnd(FlowIndex index, Picoseconds now);
+  void NotePort(LinkIndex index);
+  void TakePorts();
+  void ChangeDemand(LinkIndex index, Rate by);
+  void Enter(FlowIndex index);
+  void Leave(FlowIndex index);
+  bool MayReachLimit(const Flow& flow) const;
+  void SetMayReachLimit(Flow& flow, bool may);
+
+  // fluid_ends.cc
+  void FindEnded(Picoseconds now);
+  void AddEnding(Level& level, const Ending& ending);
+  void RemoveEnding(Level& level, uint32_t position);
+  void SiftUp(Level& level, size_t position);
+  void SiftDown(Level& level, size_t position);
+  void PutEnding(Level& level, size_t position, const Ending& ending);
+  void SetApart(FlowIndex index, Picoseconds now);
+  void HoldUp(FlowIndex index, LinkIndex link, Picoseconds now);
+  void SetShare(Level& level, Rate share, Picoseconds now);
+  void ScheduleLink(LinkIndex index, Picoseconds now);
+  Picoseconds EndOf(Work left, Rate rate, Picoseconds now) const;
 
   // fluid_sharing.cc
   void Settle(Picoseconds now);
   void FindComponent();
-  void AddFlow(FlowIndex index);
   void AddLink(LinkIndex index);
+  void OpenComponent();
   void ShareComponent();
-  void ShareLevel();
-  void Fix(FlowIndex index, Rate rate);
+  Rate NextLevel();
+  void AddCandidate(LinkIndex index);
+  void ShareLevel(Rate share);
+  void Fix(Flow& flow, Rate rate);
   void ApplyShares(Picoseconds now);
 
   uint32_t nodes_ = 0;
@@ -163,20 +229,32 @@ class FluidNetwork {
   std::vector<uint32_t> rack_of_;  // by node
   /// Ports out by node, ports in by node, links up by rack, links down by rack, the core, pairs.
   std::vector<Link> links_;
+  std::vector<Level> levels_;                           // by link
   std::unordered_map<uint64_t, LinkIndex> pair_links_;  // by PairKey()
   std::vector<Flow> flows_;
   std::vector<FlowIndex> free_flows_;
   TimeQueue<End> ends_;
   std::optional<LinkIndex> crowded_;  // see CheckShares()
+  size_t sharing_links_ = 0;          // those that need sharing
+  uint64_t started_ = 0;              // flows
+  std::vector<FlowIndex> ended_;      // at ended_at_, in the order in which they have started
+  size_t ended_taken_ = 0;            // from the front of ended_
+  Picoseconds ended_at_ = 0;
+
+  std::vector<Port> ports_;  // by node, with kFifo; else none
 
   // Since the last Settle().
+  std::vector<LinkIndex> changed_ports_;
   std::vector<FlowIndex> new_flows_;
   std::vector<LinkIndex> changed_links_;
   // Scratch of Settle().
-  std::vector<FlowIndex> component_flows_;
   std::vector<LinkIndex> component_links_;
+  std::vector<Filling> fillings_;      // by link
+  uint32_t filling_ = 0;               // number of the filling at hand
+  std::vector<FlowIndex> limits_;      // flows that may reach their limits, lowest first
   std::vector<Candidate> candidates_;  // a heap, smallest share first
-  std::vector<LinkIndex> level_;
+  std::vector<LinkIndex> level_;       // full at the same share
+  std::vector<Move> moves_;            // who is held up elsewhere now
 };
 
 }  // namespace prepost::emulated

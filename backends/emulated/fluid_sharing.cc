@@ -13,8 +13,13 @@
 // of flows, not of their order. Where a share rounds down the link stays short of full by less than
 // one unit per flow.
 //
-// Cost: O(H log L) for the H hops and L links of the component, which is what changed and what
-// shares a tight link with that, directly or over other flows.
+// Only what changed, and what shares a tight link with that, directly or over other flows, is computed
+// again: the component. A flow that may reach its limit is a candidate of its own; others pass a link as
+// slow as their limit that others use, too, so that link holds them up first. What comes out is kept by
+// link (fluid_ends.cc): a flow is touched only when another link than before holds it up.
+//
+// Cost: O(H + R log L) for the H hops and L links of the component and the R times that a link's share
+// is looked at again.
 #include <algorithm>
 #include <utility>
 
@@ -23,144 +28,163 @@
 namespace prepost::emulated {
 
 void FluidNetwork::Settle(Picoseconds now) {
+  TakePorts();
   if (new_flows_.empty() && changed_links_.empty()) return;
   FindComponent();
   for (const FlowIndex index : new_flows_) {
-    Flow& flow = flows_[index];
-    if (flow.in_component) continue;
-    flow.rate = flow.limit;
-    ScheduleEnd(index, now);
+    const bool is_alone = std::ranges::none_of(
+        flows_[index].path.all(), [&](LinkIndex link) { return links_[link].in_component; });
+    if (is_alone) HoldUp(index, kAtLimit, now);
   }
   new_flows_.clear();
-  if (component_flows_.empty() && component_links_.empty()) return;
+  if (component_links_.empty()) return;
+  OpenComponent();
   ShareComponent();
   ApplyShares(now);
 }
 
-/// All that can have another rate now. Links that were tight and are not any more belong to it.
+/// All links whose shares can be others now. Those that were tight and are not any more belong to it.
 void FluidNetwork::FindComponent() {
-  component_flows_.clear();
   component_links_.clear();
   for (const LinkIndex index : changed_links_) {
     links_[index].is_changed = false;
-    if (links_[index].NeedsSharing()) AddLink(index);
+    AddLink(index);
   }
   changed_links_.clear();
-  // A new flow on a tight link has made it a changed one.
   for (size_t i = 0; i < component_links_.size(); ++i) {
-    for (Hop hop = links_[component_links_[i]].first; hop != kNoHop;) {
-      const FlowIndex flow = static_cast<FlowIndex>(hop / kPathLinks);
-      hop = flows_[flow].hops[hop % kPathLinks].next;
-      AddFlow(flow);
+    for (const Hop hop : links_[component_links_[i]].hops) {
+      if (component_links_.size() == sharing_links_) return;  // there are no others
+      for (const LinkIndex link : flows_[FlowOf(hop)].path.all()) AddLink(link);
     }
   }
 }
 
 void FluidNetwork::AddLink(LinkIndex index) {
-  if (links_[index].in_component) return;
-  links_[index].in_component = true;
+  Link& link = links_[index];
+  if (link.in_component || !link.NeedsSharing()) return;
+  link.in_component = true;
   component_links_.push_back(index);
 }
 
-void FluidNetwork::AddFlow(FlowIndex index) {
-  Flow& flow = flows_[index];
-  if (flow.in_component) return;
-  flow.in_component = true;
-  component_flows_.push_back(index);
-  for (const LinkIndex link : flow.path.all()) {
-    if (links_[link].NeedsSharing()) AddLink(link);
-  }
-}
-
-void FluidNetwork::ShareComponent() {
-  const auto is_larger = [](const Candidate& a, const Candidate& b) { return a.share > b.share; };
+/// All flows of the component are to get a rate.
+void FluidNetwork::OpenComponent() {
+  ++filling_;
   candidates_.clear();
+  limits_.clear();
+  moves_.clear();
   for (const LinkIndex index : component_links_) {
     Link& link = links_[index];
-    link.is_tight = link.demand > link.rate;
-    if (!link.is_tight) continue;
-    link.residual = link.rate;
-    link.unfixed = link.flows;
-    if (link.rate < link.flows) crowded_ = index;
-    candidates_.push_back({link.Share(), index});
-  }
-  std::ranges::make_heap(candidates_, is_larger);
-  for (const FlowIndex index : component_flows_) flows_[index].is_fixed = false;
-  std::ranges::sort(component_flows_, {},
-                    [&](FlowIndex index) { return std::pair(flows_[index].limit, index); });
-  size_t limited = 0;  // flows that are fixed or have been looked at, from the front
-  while (limited < component_flows_.size()) {
-    level_.clear();
-    Rate share = kRateMax;
-    while (!candidates_.empty() && candidates_.front().share <= share) {
-      std::ranges::pop_heap(candidates_, is_larger);
-      const auto [then, index] = candidates_.back();
-      candidates_.pop_back();
-      const Link& link = links_[index];
-      if (link.unfixed == 0) continue;
-      if (link.Share() == then) {  // shares only rise
-        share = then;
-        level_.push_back(index);
-        continue;
-      }
-      candidates_.push_back({link.Share(), index});
-      std::ranges::push_heap(candidates_, is_larger);
+    link.is_tight = link.IsFull();
+    const auto flows = static_cast<uint32_t>(link.hops.size());
+    fillings_[index] = {.residual = link.rate, .unfixed = flows};
+    if (link.is_tight) {
+      if (link.rate < flows) crowded_ = index;
+      candidates_.push_back({fillings_[index].Share(), index});
+    } else {
+      --sharing_links_;
     }
+    if (link.limited == 0) continue;
+    for (const Hop hop : link.hops) {
+      if (flows_[FlowOf(hop)].may_reach_limit) limits_.push_back(FlowOf(hop));
+    }
+  }
+  std::ranges::sort(limits_, {}, [&](FlowIndex it) { return std::pair(flows_[it].limit, it); });
+  const auto again = std::ranges::unique(limits_);
+  limits_.erase(again.begin(), again.end());
+}
+
+namespace {
+constexpr auto kIsLarger = [](const auto& a, const auto& b) { return a.share > b.share; };
+}  // namespace
+
+void FluidNetwork::ShareComponent() {
+  std::ranges::make_heap(candidates_, kIsLarger);
+  size_t limited = 0;  // flows of limits_ that are fixed
+  while (true) {
+    const Rate share = NextLevel();
     bool is_limited = false;
-    for (; limited < component_flows_.size(); ++limited) {
-      const Flow& flow = flows_[component_flows_[limited]];
-      if (flow.is_fixed) continue;
+    for (; limited < limits_.size(); ++limited) {
+      const FlowIndex index = limits_[limited];
+      Flow& flow = flows_[index];
+      if (flow.filled == filling_) continue;
       if (flow.limit > share) break;
-      Fix(component_flows_[limited], flow.limit);
+      Fix(flow, flow.limit);
+      if (flow.bottleneck != kAtLimit) moves_.push_back({index, kAtLimit});
       is_limited = true;
     }
+    if (level_.empty()) return;
     if (!is_limited) {
-      ShareLevel();
+      ShareLevel(share);
       continue;
     }
     for (const LinkIndex index : level_) {  // what they have has changed
-      if (links_[index].unfixed == 0) continue;
-      candidates_.push_back({links_[index].Share(), index});
-      std::ranges::push_heap(candidates_, is_larger);
+      if (fillings_[index].unfixed != 0) AddCandidate(index);
     }
   }
+}
+
+/// The links that are full next, into level_, and their share; kRateMax: none will be.
+FluidNetwork::Rate FluidNetwork::NextLevel() {
+  level_.clear();
+  Rate share = kRateMax;
+  while (!candidates_.empty() && candidates_.front().share <= share) {
+    std::ranges::pop_heap(candidates_, kIsLarger);
+    const auto [then, index] = candidates_.back();
+    candidates_.pop_back();
+    const Filling& filling = fillings_[index];
+    if (filling.unfixed == 0) continue;
+    if (filling.Share() != then) {  // shares only rise
+      AddCandidate(index);
+      continue;
+    }
+    share = then;
+    level_.push_back(index);
+  }
+  return share;
+}
+
+void FluidNetwork::AddCandidate(LinkIndex index) {
+  candidates_.push_back({fillings_[index].Share(), index});
+  std::ranges::push_heap(candidates_, kIsLarger);
 }
 
 /// Fixes all flows of the links of level_, which all have the same share.
-void FluidNetwork::ShareLevel() {
-  if (level_.empty()) return;
-  const Rate share = links_[level_.front()].Share();
+void FluidNetwork::ShareLevel(Rate share) {
+  for (const LinkIndex index : level_) fillings_[index].share = share;
   for (const LinkIndex index : level_) {
-    for (Hop hop = links_[index].first; hop != kNoHop;) {
-      const FlowIndex flow = static_cast<FlowIndex>(hop / kPathLinks);
-      hop = flows_[flow].hops[hop % kPathLinks].next;
-      if (!flows_[flow].is_fixed) Fix(flow, share);
+    for (const Hop hop : links_[index].hops) {
+      const FlowIndex flow_index = FlowOf(hop);
+      Flow& flow = flows_[flow_index];
+      if (flow.filled == filling_) continue;
+      Fix(flow, share);
+      if (flow.bottleneck == index) continue;
+      const bool is_link = flow.bottleneck < links_.size();
+      // Of several links that are full at the same share it may stay at its own.
+      if (is_link && links_[flow.bottleneck].in_component &&
+          fillings_[flow.bottleneck].share == share) {
+        continue;
+      }
+      moves_.push_back({flow_index, index});
     }
   }
 }
 
-void FluidNetwork::Fix(FlowIndex index, Rate rate) {
-  Flow& flow = flows_[index];
-  flow.is_fixed = true;
-  flow.new_rate = rate;
+void FluidNetwork::Fix(Flow& flow, Rate rate) {
+  flow.filled = filling_;
   for (const LinkIndex link : flow.path.all()) {
-    if (!links_[link].is_tight) continue;
-    links_[link].residual -= rate;
-    --links_[link].unfixed;
+    fillings_[link].residual -= rate;
+    --fillings_[link].unfixed;
   }
 }
 
 void FluidNetwork::ApplyShares(Picoseconds now) {
-  for (const LinkIndex index : component_links_) links_[index].in_component = false;
-  for (const FlowIndex index : component_flows_) {
-    Flow& flow = flows_[index];
-    flow.in_component = false;
-    if (flow.new_rate == flow.rate) continue;  // it ends when it would have
-    flow.left -= static_cast<Work>(flow.rate) * (now - flow.since);
-    flow.since = now;
-    flow.rate = flow.new_rate;
-    ScheduleEnd(index, now);
+  for (const Move& move : moves_) SetApart(move.flow, now);
+  for (const LinkIndex index : component_links_) {
+    links_[index].in_component = false;
+    SetShare(levels_[index], fillings_[index].share, now);
   }
+  for (const Move& move : moves_) HoldUp(move.flow, move.to, now);
+  for (const LinkIndex index : component_links_) ScheduleLink(index, now);
 }
 
 }  // namespace prepost::emulated

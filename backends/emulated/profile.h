@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/ir/network.h"
 #include "prepost/ir/status.h"
 
@@ -32,11 +33,6 @@ struct NetworkProfile {
 
   friend bool operator==(const NetworkProfile&, const NetworkProfile&) = default;
 };
-
-/// How links serve those who have something to send at the same time: kPerQp is FluidNetwork's,
-/// max-min fair with a share for each QP.
-enum class PortSharing : uint8_t { kPerQp };
-inline constexpr std::array<std::string_view, 1> kPortSharingNames = {"per_qp"};
 
 /// Seconds of a NIC's own work.
 struct NicProfile {

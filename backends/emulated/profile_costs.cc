@@ -16,7 +16,8 @@ NicCosts NicCostsOf(const NicProfile& profile) {
           .cqe = FromSeconds(profile.cqe),
           .doorbell = FromSeconds(profile.doorbell),
           .doorbell_interval = FromSeconds(profile.doorbell_interval),
-          .message_overhead_bytes = profile.message_overhead_bytes};
+          .message_overhead_bytes = profile.message_overhead_bytes,
+          .port_sharing = profile.port_sharing};
 }
 
 HostCosts HostCostsOf(const Profile& profile) {

@@ -151,7 +151,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
       }
     }
     for (const Resource resource : network_.resources()) {
-      const LinkUse use = network_.UseOf(resource, clock_.now());
+      const LinkUse use = network_.UseOf(resource);
       if (use.bytes != 0) result_.links.push_back({resource, use});
     }
     result_.counters = fabric_.engine().counters();
@@ -498,7 +498,7 @@ Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network
 Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const Network& network,
                                      const VirtualHostsOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckOptions(groups, network, options));
-  Result<FluidNetwork> fluid = FluidNetwork::Make(network);
+  Result<FluidNetwork> fluid = FluidNetwork::Make(network, options.nic.port_sharing);
   if (!fluid.ok()) return fluid.status();
   HostsRun run(groups, static_cast<uint32_t>(network.nodes.size()), *std::move(fluid), options);
   const auto end_step = [&](VirtualStep step, Status status) {

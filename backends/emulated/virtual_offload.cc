@@ -128,9 +128,8 @@ class VirtualRun final : private TimeHandler {
         group.completion = std::max(group.completion, it.completion);
       }
     }
-    const Picoseconds now = clock_.now();
     for (const Resource resource : network_.resources()) {
-      const LinkUse use = network_.UseOf(resource, now);
+      const LinkUse use = network_.UseOf(resource);
       if (use.bytes != 0) result_.links.push_back({resource, use});
     }
     result_.counters = fabric_.engine().counters();
@@ -389,7 +388,7 @@ Result<VirtualOffloads> RunPrograms(std::span<const VirtualGroup> groups,
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.costs));
   PREPOST_RETURN_IF_ERROR(CheckRearmCosts(options.rearm));
   PREPOST_RETURN_IF_ERROR(CheckGroups(groups, hosts));
-  Result<FluidNetwork> fluid = FluidNetwork::Make(network);
+  Result<FluidNetwork> fluid = FluidNetwork::Make(network, options.costs.port_sharing);
   if (!fluid.ok()) return fluid.status();
   VirtualRun run(groups, *std::move(fluid), hosts, options);
   const auto end_step = [&](VirtualStep step, Status status) {

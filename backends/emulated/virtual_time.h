@@ -6,8 +6,10 @@
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_TIME_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_TIME_H_
 
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 #include "prepost/ir/status.h"
 
@@ -31,6 +33,15 @@ Picoseconds ToPicoseconds(double picoseconds);
 /// What one step of a NIC or of a host may take at most, far beyond any: of a profile, too.
 inline constexpr Picoseconds kStepMax = 3600 * kPicosecondsPerSecond;
 
+/// How a NIC's port out serves those queue pairs that have something to send at the same time.
+enum class PortSharing : uint8_t {
+  kPerQp,  ///< all at once: max-min fair with a share for each
+  /// One message after the other, in the order in which they have become ready: the first one has
+  /// the port for itself until it has left, also while another link slows it down.
+  kFifo
+};
+inline constexpr std::array<std::string_view, 2> kPortSharingNames = {"per_qp", "fifo"};
+
 /// What a NIC's steps take. A queue is slowed down by its own steps only: a NIC works on all its
 /// queues at once.
 struct NicCosts {
@@ -43,6 +54,7 @@ struct NicCosts {
   uint32_t message_overhead_bytes = 0;
   Picoseconds rnr_timer = 10'000'000;     ///< until a message that found no receive is tried again
   Picoseconds ack_timeout = 100'000'000;  ///< until one that nobody answered is
+  PortSharing port_sharing = PortSharing::kPerQp;
 
   friend bool operator==(const NicCosts&, const NicCosts&) = default;
 };

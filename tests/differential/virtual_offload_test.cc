@@ -25,6 +25,7 @@ namespace {
 
 using emulated::NicCosts;
 using emulated::Picoseconds;
+using emulated::PortSharing;
 using emulated::RunVirtualOffload;
 using emulated::VirtualOffload;
 using emulated::VirtualOffloadOptions;
@@ -98,6 +99,15 @@ TEST_P(VirtualOffloadRounds, TimeIsRoundsTimesBlockTime) {
         } else {
           ASSERT_EQ(run->completion, expected);
         }
+      }
+      const LoweringMode mode = kModes[nodes % 2];
+      const auto fifo =
+          RunModelled(plan, OneRack(nodes), mode, {.port_sharing = PortSharing::kFifo});
+      ASSERT_TRUE(fifo.ok()) << fifo.status().ToString();
+      if (may_be_early) {
+        ASSERT_LE(fifo->completion, expected);
+      } else {
+        ASSERT_EQ(fifo->completion, expected) << "fifo, n " << nodes << " k " << blocks;
       }
     }
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "prepost/backends/emulated/virtual_hosts.h"
@@ -24,13 +25,16 @@ namespace {
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
 constexpr uint64_t kBlockBytes = 1000;
 
+constexpr std::array kPortSharings = {PortSharing::kPerQp, PortSharing::kFifo};
+
 NicCosts RandomNic(test::Random& random) {
   return {.wqe = random.Coin() ? random.Below(200'000) : 0,
           .wait = random.Coin() ? random.Below(200'000) : 0,
           .cqe = random.Coin() ? random.Below(300'000) : 0,
           .doorbell = random.Coin() ? random.Below(500'000) : 0,
           .doorbell_interval = random.Coin() ? random.Below(100'000) : 0,
-          .message_overhead_bytes = random.Coin() ? random.Below(200) : 0};
+          .message_overhead_bytes = random.Coin() ? random.Below(200) : 0,
+          .port_sharing = random.Pick(kPortSharings)};
 }
 
 HostCosts RandomHost(test::Random& random) {
@@ -172,6 +176,31 @@ TEST(VirtualPropertiesTest, CpuDrivenIsNeverBelowTheBound) {
   }
 }
 
+// A root that has two receivers at once: both have the block at 2 T, or one after the other.
+TEST(VirtualPropertiesTest, HowAPortIsSharedIsSeen) {
+  const Plan plan = test::CompileOrDie({.nodes = 3,
+                                        .message_bytes = kBlockBytes,
+                                        .block_bytes = kBlockBytes,
+                                        .algorithm = "sequential",
+                                        .ready = *ParseReady("channel"),
+                                        .send_window = *ParseSendWindow("none")});
+  const Picoseconds block = kBlockBytes * kNs;
+  for (const PortSharing sharing : kPortSharings) {
+    const bool is_fifo = sharing == PortSharing::kFifo;
+    const NicCosts costs{.port_sharing = sharing};
+    const auto posted = RunVirtualOffload(plan, OneRack(3), {.costs = costs});
+    const auto driven = RunHosts(plan, OneRack(3), {.nic = costs});
+    ASSERT_TRUE(posted.ok() && driven.ok());
+    for (const auto& [first, second] :
+         {std::pair(posted->nodes[1].completion, posted->nodes[2].completion),
+          std::pair(driven->groups[0].nodes[1].completion,
+                    driven->groups[0].nodes[2].completion)}) {
+      EXPECT_EQ(std::min(first, second), is_fifo ? block : 2 * block);
+      EXPECT_EQ(std::max(first, second), 2 * block);
+    }
+  }
+}
+
 /// The same network with other numbers for nodes and for racks.
 Network Renumbered(const Network& network, const std::vector<uint32_t>& new_node,
                    const std::vector<uint32_t>& new_rack) {
@@ -218,6 +247,7 @@ TEST(VirtualPropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     NicCosts costs = RandomNic(random);
     costs.doorbell_interval = costs.wait = 0;
+    const PortSharing sharing = std::exchange(costs.port_sharing, PortSharing::kPerQp);
     const Plan plan = test::CompileOrDie(spec), other_plan = test::CompileOrDie(other_spec);
     const auto run = RunVirtualOffload(plan, network, {.costs = costs});
     const auto other_run = RunVirtualOffload(other_plan, other, {.costs = costs});
@@ -230,10 +260,15 @@ TEST(VirtualPropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
     std::vector<NodeId> moved;
     for (const uint32_t n : new_node) moved.push_back(NodeId(n));
     const VirtualGroup group{.plan = &plan, .hosts = moved};
+    // A port that sends one message at a time has those that are ready at once in the order of QPs,
+    // which are the plan's.
+    costs.port_sharing = sharing;
     const VirtualHostsOptions busy{.nic = costs, .host = RandomHost(random)};
     const auto here = RunHosts(plan, network, busy);
     const auto there = RunVirtualHosts({&group, 1}, other, busy);
-    ASSERT_TRUE(here.ok() && there.ok());
+    const auto posted_here = RunVirtualOffload(plan, network, {.costs = costs});
+    const auto posted_there = RunVirtualOffloads({&group, 1}, other, {.costs = costs});
+    ASSERT_TRUE(here.ok() && there.ok() && posted_here.ok() && posted_there.ok());
     for (uint32_t n = 0; n < nodes; ++n) {
       ASSERT_EQ(other_run->nodes[new_node[n]].completion, run->nodes[n].completion) << n;
       ASSERT_EQ(other_hosts->groups[0].nodes[new_node[n]].completion,
@@ -241,6 +276,7 @@ TEST(VirtualPropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
           << n;
       ASSERT_EQ(there->groups[0].nodes[n].completion, here->groups[0].nodes[n].completion) << n;
       ASSERT_EQ(there->hosts[new_node[n]].busy, here->hosts[n].busy) << n;
+      ASSERT_EQ(posted_there->groups[0].nodes[n].completion, posted_here->nodes[n].completion) << n;
     }
   }
 }

@@ -83,7 +83,7 @@ GOOD = {
     "oversubscription": [1, 3.5, 1e6],
     "preemption_rate": [1e-9, 0.5, 1e6],
     "overhead_bytes": [0, 65536],
-    "port_sharing": ["per_qp"],
+    "port_sharing": ["per_qp", "fifo"],
     "lengths": ["fixed", "exponential"],
 }
 

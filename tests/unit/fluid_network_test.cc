@@ -11,56 +11,27 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 
-#include "prepost/compiler/topology_network.h"
-#include "tests/support/networks.h"
+#include "tests/support/fluid_transfers.h"
 #include "tests/support/random.h"
 
 namespace prepost::emulated {
 namespace {
 
+using test::RandomFluidNetwork;
+using test::RandomTransfers;
+using test::RunFluid;
+using test::Transfer;
 using testing::HasSubstr;
-
-struct Transfer {
-  Picoseconds start = 0;
-  NodeId from;
-  NodeId to;
-  uint64_t bytes = 0;
-};
-
-/// Ends of all transfers.
-std::vector<Picoseconds> RunFluid(const Network& network, std::vector<Transfer> transfers) {
-  FluidNetwork fluid = *FluidNetwork::Make(network);
-  std::vector<Picoseconds> ends(transfers.size(), kNever);
-  std::vector<size_t> order(transfers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return transfers[i].start; });
-  size_t next = 0;
-  Picoseconds now = 0;
-  std::array<void*, 3> owners;
-  while (now != kNever) {
-    // Starts and ends of one time in any order: here starts first in every other run.
-    for (; next < order.size() && transfers[order[next]].start == now; ++next) {
-      const Transfer& it = transfers[order[next]];
-      fluid.Start(now, it.from, it.to, it.bytes, &ends[order[next]]);
-    }
-    while (const size_t count = fluid.TakeEnded(now, owners)) {
-      for (size_t i = 0; i < count; ++i) *static_cast<Picoseconds*>(owners[i]) = now;
-    }
-    now = fluid.NextEvent(now);
-    if (next < order.size()) now = std::min(now, transfers[order[next]].start);
-  }
-  EXPECT_EQ(fluid.flows(), 0u);
-  return ends;
-}
 
 /// The reference: links by name, rates by repeated search for the link that is full first.
 class Reference {
  public:
-  Reference(const Network& network, const std::vector<Transfer>& transfers)
-      : network_(network), transfers_(transfers) {}
+  Reference(const Network& network, const std::vector<Transfer>& transfers, PortSharing sharing)
+      : network_(network), transfers_(transfers), sharing_(sharing) {}
 
   std::vector<double> Run() {
     std::vector<double> left, ends(transfers_.size(), -1);
@@ -78,6 +49,7 @@ class Reference {
           next = std::min(next, start);
         }
       }
+      if (sharing_ == PortSharing::kFifo) active = FirstOfEachPort(active);
       const std::vector<double> rates = Rates(active);
       for (size_t i = 0; i < active.size(); ++i) {
         next = std::min(next, now + left[active[i]] / rates[i]);
@@ -87,6 +59,7 @@ class Reference {
         left[active[i]] -= rates[i] * (next - now);
         if (left[active[i]] < 1e-6 * static_cast<double>(transfers_[active[i]].bytes)) {
           ends[active[i]] = next;
+          sending_.erase(transfers_[active[i]].from.value);
         }
       }
       now = next;
@@ -94,6 +67,23 @@ class Reference {
   }
 
  private:
+  /// Who has its port already, or else is ready longest.
+  std::vector<size_t> FirstOfEachPort(const std::vector<size_t>& active) {
+    std::map<uint32_t, size_t> first;
+    for (const size_t i : active) {
+      const Transfer& it = transfers_[i];
+      const auto [best, is_new] = first.try_emplace(it.from.value, i);
+      const Transfer& other = transfers_[best->second];
+      if (!is_new && std::pair(it.start, it.queue) < std::pair(other.start, other.queue)) {
+        best->second = i;
+      }
+    }
+    for (const auto& [port, i] : first) sending_.try_emplace(port, i);
+    std::vector<size_t> chosen;
+    for (const auto& [port, i] : sending_) chosen.push_back(i);
+    return chosen;
+  }
+
   std::vector<Resource> PathOf(const Transfer& it) const {
     std::vector<Resource> path = {{ResourceKind::kNodeOut, it.from.value},
                                   {ResourceKind::kNodeIn, it.to.value}};
@@ -145,23 +135,9 @@ class Reference {
 
   const Network& network_;
   const std::vector<Transfer>& transfers_;
+  const PortSharing sharing_;
+  std::map<uint32_t, size_t> sending_;  // by node out of which it goes
 };
-
-Network RandomNetwork(test::Random& random) {
-  const Topology topology = test::RandomTopology(random, 4);
-  const auto nodes = static_cast<uint32_t>(topology.hosts.size());
-  Network network = *NetworkOf(topology, nodes);
-  if (random.Coin()) return network;
-  for (uint32_t from = 0; from < nodes; ++from) {
-    for (uint32_t to = 0; to < nodes; ++to) {
-      if (from == to || random.Below(3) != 0) continue;
-      network.pairs.push_back({.from = NodeId(from),
-                               .to = NodeId(to),
-                               .rate = network.nodes[from].out_rate / random.Between(1, 5)});
-    }
-  }
-  return network;
-}
 
 /// The same where node i is node `new_node[i]`.
 Network Renumbered(const Network& network, const std::vector<uint32_t>& new_node) {
@@ -175,28 +151,18 @@ Network Renumbered(const Network& network, const std::vector<uint32_t>& new_node
   return other;
 }
 
-/// Some start at the same times, some have the same size: ties.
-std::vector<Transfer> RandomTransfers(test::Random& random, uint32_t nodes) {
-  std::vector<Transfer> transfers(random.Between(1, 12));
-  for (Transfer& it : transfers) {
-    const uint32_t from = random.Below(nodes);
-    it = {.start = random.Below(4) * Picoseconds{250'000'000},
-          .from = NodeId(from),
-          .to = NodeId((from + random.Between(1, nodes - 1)) % nodes),
-          .bytes = random.Coin() ? 1'000'000 : random.Between(1, 5'000'000)};
-  }
-  return transfers;
-}
+constexpr std::array kSharings = {PortSharing::kPerQp, PortSharing::kFifo};
 
 TEST(FluidNetworkTest, AgreesWithPlainFilling) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 400; ++i) {
-    const Network network = RandomNetwork(random);
+    const Network network = RandomFluidNetwork(random);
     if (network.nodes.size() < 2) continue;
-    const auto transfers = RandomTransfers(random, static_cast<uint32_t>(network.nodes.size()));
-    const std::vector<Picoseconds> ends = RunFluid(network, transfers);
-    const std::vector<double> expected = Reference(network, transfers).Run();
+    const auto transfers = RandomTransfers(random, static_cast<uint32_t>(network.nodes.size()), 12);
+    const PortSharing sharing = random.Pick(kSharings);
+    const std::vector<Picoseconds> ends = RunFluid(network, transfers, sharing);
+    const std::vector<double> expected = Reference(network, transfers, sharing).Run();
     for (size_t t = 0; t < transfers.size(); ++t) {
       const double end = static_cast<double>(ends[t]);
       ASSERT_NEAR(end, expected[t] * 1e12, 50 + end * 1e-9)
@@ -210,10 +176,10 @@ TEST(FluidNetworkTest, NumbersAndOrderMakeNoDifference) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 300; ++i) {
-    const Network network = RandomNetwork(random);
+    const Network network = RandomFluidNetwork(random);
     const auto nodes = static_cast<uint32_t>(network.nodes.size());
     if (nodes < 2) continue;
-    const auto transfers = RandomTransfers(random, nodes);
+    const auto transfers = RandomTransfers(random, nodes, 12);
     std::vector<uint32_t> new_node(nodes);
     std::iota(new_node.begin(), new_node.end(), 0u);
     random.Shuffle(new_node);
@@ -228,8 +194,9 @@ TEST(FluidNetworkTest, NumbersAndOrderMakeNoDifference) {
       it.to = NodeId(new_node[it.to.index()]);
       others.push_back(it);
     }
-    const std::vector<Picoseconds> ends = RunFluid(network, transfers);
-    const std::vector<Picoseconds> other_ends = RunFluid(other, others);
+    const PortSharing sharing = random.Pick(kSharings);
+    const std::vector<Picoseconds> ends = RunFluid(network, transfers, sharing);
+    const std::vector<Picoseconds> other_ends = RunFluid(other, others, sharing);
     for (size_t t = 0; t < order.size(); ++t) {
       ASSERT_EQ(other_ends[t], ends[order[t]]) << "seed " << seed << " case " << i;
     }
@@ -271,6 +238,31 @@ TEST(FluidNetworkTest, SharesAreMaxMinFair) {
             (std::vector<Picoseconds>{5'000'000, 5'000'000, 2'000'000}));
 }
 
+// Two messages at once out of one port: both end at 2 T, or one at T and the other at 2 T.
+TEST(FluidNetworkTest, APortSendsOneAfterTheOther) {
+  std::vector<Transfer> both = {{0, NodeId(0), NodeId(1), 10'000, 7},
+                                {0, NodeId(0), NodeId(2), 10'000, 3}};
+  EXPECT_EQ(RunFluid(FourNodes(), both), (std::vector<Picoseconds>{2'000'000, 2'000'000}));
+  EXPECT_EQ(RunFluid(FourNodes(), both, PortSharing::kFifo),
+            (std::vector<Picoseconds>{2'000'000, 1'000'000}));
+  both[1].start = 1;  // the queue counts between those ready at one time only
+  EXPECT_EQ(RunFluid(FourNodes(), both, PortSharing::kFifo),
+            (std::vector<Picoseconds>{1'000'000, 2'000'000}));
+}
+
+// The first one has its port alone while a path of its own, or a port into which others send, slows it.
+TEST(FluidNetworkTest, TheFirstOfAPortHoldsUpOthersThatCouldGo) {
+  Network network = FourNodes();
+  network.pairs.push_back({.from = NodeId(0), .to = NodeId(1), .rate = 2e9});
+  const std::vector<Transfer> transfers = {{0, NodeId(0), NodeId(1), 4000, 0},
+                                           {0, NodeId(0), NodeId(2), 10'000, 1},
+                                           {0, NodeId(3), NodeId(2), 30'000, 0}};
+  EXPECT_EQ(RunFluid(network, transfers),
+            (std::vector<Picoseconds>{2'000'000, 2'000'000, 4'000'000}));
+  EXPECT_EQ(RunFluid(network, transfers, PortSharing::kFifo),
+            (std::vector<Picoseconds>{2'000'000, 4'000'000, 4'000'000}));
+}
+
 // All that node 0 sends to node 1 has 4 GB/s, whatever else is there; what that leaves others have.
 TEST(FluidNetworkTest, APairHasARateOfItsOwn) {
   Network network = FourNodes();
@@ -285,25 +277,25 @@ TEST(FluidNetworkTest, APairHasARateOfItsOwn) {
   EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kPair, 0}));
 }
 
-TEST(FluidNetworkTest, LinksCountBytesAndBusyTime) {
+TEST(FluidNetworkTest, LinksCountBytesAndWhatTheseTake) {
   FluidNetwork fluid = *FluidNetwork::Make(FourNodes());
   int owner = 0;
   std::array<void*, 8> owners;
-  fluid.Start(0, NodeId(0), NodeId(1), 1000, &owner);
-  fluid.Start(0, NodeId(0), NodeId(2), 3000, &owner);
-  Picoseconds now = fluid.NextEvent(0);
+  fluid.Start(0, {NodeId(0), NodeId(1), 1000, 0, &owner});
+  fluid.Start(0, {NodeId(0), NodeId(2), 3000, 0, &owner});
+  const Picoseconds now = fluid.NextEvent(0);
   EXPECT_EQ(now, 200'000);
   EXPECT_EQ(fluid.TakeEnded(now, owners), 1u);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}, now).busy, 200'000);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}, now).bytes, 0u);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}).bytes, 0u);
   EXPECT_EQ(fluid.NextEvent(now), 400'000);
   EXPECT_EQ(fluid.TakeEnded(400'000, owners), 1u);
-  now = 500'000;
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}, now).bytes, 4000u);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}, now).busy, 400'000);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 1}, now).busy, 200'000);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 1}, now).busy, 0);
-  EXPECT_EQ(fluid.UseOf({ResourceKind::kCore, 0}, now).bytes, 0u);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}).bytes, 4000u);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 0}).busy, 400'000);
+  // Half of the rate all the time, or all of it for half of the time, is the same use.
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 1}).busy, 100'000);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeIn, 2}).busy, 300'000);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kNodeOut, 1}).busy, 0);
+  EXPECT_EQ(fluid.UseOf({ResourceKind::kCore, 0}).bytes, 0u);
 }
 
 // A link of few units of rate and more flows than those: all end, and it is told.
@@ -314,7 +306,7 @@ TEST(FluidNetworkTest, TellsOfLinksThatTooManyShare) {
   for (const size_t flows : {size_t{65'536}, size_t{65'537}}) {
     FluidNetwork fluid = *FluidNetwork::Make(network);
     char owner = 0;
-    for (size_t i = 0; i < flows; ++i) fluid.Start(0, NodeId(0), NodeId(1), 1, &owner);
+    for (size_t i = 0; i < flows; ++i) fluid.Start(0, {NodeId(0), NodeId(1), 1, 0, &owner});
     Picoseconds now = 0;
     std::vector<void*> owners(flows);
     while (fluid.flows() != 0) {

@@ -14,7 +14,8 @@ TEST(ProfileCostsTest, TakesEveryValue) {
               .cqe = 3e-9,
               .doorbell = 4e-9,
               .doorbell_interval = 6e-9,
-              .message_overhead_bytes = 5},
+              .message_overhead_bytes = 5,
+              .port_sharing = PortSharing::kFifo},
       .host = {.cores = 6,
                .post_send = 7e-9,
                .post_receive = 8e-9,
@@ -33,7 +34,8 @@ TEST(ProfileCostsTest, TakesEveryValue) {
                         .cqe = 3000,
                         .doorbell = 4000,
                         .doorbell_interval = 6000,
-                        .message_overhead_bytes = 5};
+                        .message_overhead_bytes = 5,
+                        .port_sharing = PortSharing::kFifo};
   EXPECT_EQ(NicCostsOf(profile.nic), nic);
   HostCosts host = {.cores = 6,
                     .post_send = 7000,

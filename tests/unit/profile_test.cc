@@ -164,7 +164,7 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
        "/nic/wqe/value: expected a number of seconds or text with a unit, found null"},
       {File({.nic = Text(With(kNic, "wqes", "1"))}), "/nic/wqes: unknown key, did you mean 'wqe'?"},
       {File({.nic = Text(With(kNic, "port_sharing", "\"per_pq\""))}),
-       "/nic/port_sharing/value: unknown word 'per_pq', expected per_qp, did you mean "
+       "/nic/port_sharing/value: unknown word 'per_pq', expected per_qp or fifo, did you mean "
        "'per_qp'?"},
       {File({.network = Text(With(kNetwork, "host_rate", "0"))}),
        "/network/host_rate/value: a rate is more than 0, found 0"},

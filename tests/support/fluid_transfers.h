@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transfers at given times over a FluidNetwork, and random ones: for tests of how links are shared.
+#ifndef PREPOST_TESTS_SUPPORT_FLUID_TRANSFERS_H_
+#define PREPOST_TESTS_SUPPORT_FLUID_TRANSFERS_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "prepost/backends/emulated/fluid_network.h"
+#include "prepost/compiler/topology_network.h"
+#include "tests/support/networks.h"
+#include "tests/support/random.h"
+
+namespace prepost::test {
+
+using emulated::FluidNetwork;
+using emulated::kNever;
+using emulated::Picoseconds;
+using emulated::PortSharing;
+
+struct Transfer {
+  Picoseconds start = 0;
+  NodeId from;
+  NodeId to;
+  uint64_t bytes = 0;
+  uint32_t queue = 0;
+};
+
+/// Ends of all transfers.
+inline std::vector<Picoseconds> RunFluid(const Network& network,
+                                         const std::vector<Transfer>& transfers,
+                                         PortSharing sharing = PortSharing::kPerQp) {
+  FluidNetwork fluid = *FluidNetwork::Make(network, sharing);
+  std::vector<Picoseconds> ends(transfers.size(), kNever);
+  std::vector<size_t> order(transfers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return transfers[i].start; });
+  size_t next = 0;
+  Picoseconds now = 0;
+  std::array<void*, 3> owners;
+  while (now != kNever) {
+    for (; next < order.size() && transfers[order[next]].start == now; ++next) {
+      const Transfer& it = transfers[order[next]];
+      fluid.Start(now, {it.from, it.to, it.bytes, it.queue, &ends[order[next]]});
+    }
+    while (const size_t count = fluid.TakeEnded(now, owners)) {
+      for (size_t i = 0; i < count; ++i) *static_cast<Picoseconds*>(owners[i]) = now;
+    }
+    now = fluid.NextEvent(now);
+    if (next < order.size()) now = std::min(now, transfers[order[next]].start);
+  }
+  EXPECT_EQ(fluid.flows(), 0u);
+  return ends;
+}
+
+/// Of up to `racks` racks, some with paths that have a rate of their own.
+inline Network RandomFluidNetwork(Random& random, uint32_t racks = 4) {
+  const Topology topology = RandomTopology(random, racks);
+  const auto nodes = static_cast<uint32_t>(topology.hosts.size());
+  Network network = *NetworkOf(topology, nodes);
+  if (random.Coin()) return network;
+  for (uint32_t from = 0; from < nodes; ++from) {
+    for (uint32_t to = 0; to < nodes; ++to) {
+      if (from == to || random.Below(3) != 0) continue;
+      network.pairs.push_back({.from = NodeId(from),
+                               .to = NodeId(to),
+                               .rate = network.nodes[from].out_rate / random.Between(1, 5)});
+    }
+  }
+  return network;
+}
+
+/// 1 to `count_max`. Some start at the same times, some have the same size: ties.
+inline std::vector<Transfer> RandomTransfers(Random& random, uint32_t nodes, uint32_t count_max) {
+  std::vector<Transfer> transfers(random.Between(1, count_max));
+  for (uint32_t i = 0; i < transfers.size(); ++i) {
+    const uint32_t from = random.Below(nodes);
+    transfers[i] = {.start = random.Below(4) * Picoseconds{250'000'000},
+                    .from = NodeId(from),
+                    .to = NodeId((from + random.Between(1, nodes - 1)) % nodes),
+                    .bytes = random.Coin() ? 1'000'000 : random.Between(1, 5'000'000),
+                    .queue = i};
+  }
+  random.Shuffle(transfers);
+  return transfers;
+}
+
+}  // namespace prepost::test
+
+#endif  // PREPOST_TESTS_SUPPORT_FLUID_TRANSFERS_H_

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FluidNetwork to the picosecond, on networks that hundreds of messages share: against a reference
+// that computes all rates anew after each event, in the integers that fluid_network.cc tells of, over
+// all links and flows, without components, levels or heaps.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tests/support/fluid_transfers.h"
+
+namespace prepost::test {
+namespace {
+
+__extension__ using Wide = __int128;
+
+class ExactReference {
+ public:
+  ExactReference(const Network& network, const std::vector<Transfer>& transfers) {
+    double fastest = 0;
+    for (const auto& it : network.nodes) fastest = std::max({fastest, it.out_rate, it.in_rate});
+    const int bits = 39 - std::ilogb(fastest);
+    const auto add_link = [&](Resource link) {
+      const auto found = std::ranges::find(links_, link);
+      if (found != links_.end()) return static_cast<size_t>(found - links_.begin());
+      links_.push_back(link);
+      rates_.push_back(static_cast<int64_t>(
+          std::min(std::ldexp(network.RateOf(link), bits), std::ldexp(1, 62))));
+      return links_.size() - 1;
+    };
+    for (const Transfer& it : transfers) {
+      Flow& flow = flows_.emplace_back();
+      flow.start = it.start;
+      flow.left = static_cast<Wide>(it.bytes) * 1'000'000'000'000 << bits;
+      flow.links = {add_link({ResourceKind::kNodeOut, it.from.value}),
+                    add_link({ResourceKind::kNodeIn, it.to.value})};
+      const uint32_t up = network.nodes[it.from.index()].rack;
+      const uint32_t down = network.nodes[it.to.index()].rack;
+      if (up != down) {
+        flow.links.push_back(add_link({ResourceKind::kRackUp, up}));
+        flow.links.push_back(add_link({ResourceKind::kRackDown, down}));
+        if (network.core_rate) flow.links.push_back(add_link({ResourceKind::kCore, 0}));
+      }
+      if (const auto pair = network.PairOf(it.from, it.to)) {
+        flow.links.push_back(add_link({ResourceKind::kPair, *pair}));
+      }
+      flow.limit = rates_[flow.links.front()];
+      for (const size_t link : flow.links) flow.limit = std::min(flow.limit, rates_[link]);
+    }
+  }
+
+  std::vector<Picoseconds> Run() {
+    std::vector<Picoseconds> ends(flows_.size(), kNever);
+    for (Picoseconds now = 0; now != kNever;) {
+      ComputeRates(now);
+      Picoseconds next = kNever;
+      for (const Flow& flow : flows_) {
+        if (flow.left > 0 && flow.start > now) next = std::min(next, flow.start);
+        if (flow.rate == 0) continue;
+        next = std::min(next, now + static_cast<Picoseconds>((flow.left - 1) / flow.rate + 1));
+      }
+      for (size_t i = 0; i < flows_.size() && next != kNever; ++i) {
+        if (flows_[i].rate == 0) continue;
+        flows_[i].left -= static_cast<Wide>(flows_[i].rate) * (next - now);
+        if (flows_[i].left <= 0) ends[i] = next;
+      }
+      now = next;
+    }
+    return ends;
+  }
+
+ private:
+  struct Flow {
+    std::vector<size_t> links;
+    Picoseconds start = 0;
+    Wide left = 0;
+    int64_t limit = 0;
+    int64_t rate = 0;
+  };
+
+  void ComputeRates(Picoseconds now) {
+    std::vector<int64_t> residual = rates_;
+    std::vector<int64_t> open(rates_.size());
+    std::vector<Flow*> unfixed;
+    for (Flow& flow : flows_) {
+      flow.rate = 0;
+      if (flow.left <= 0 || flow.start > now) continue;
+      unfixed.push_back(&flow);
+      for (const size_t link : flow.links) ++open[link];
+    }
+    while (!unfixed.empty()) {
+      std::vector<int64_t> share(rates_.size(), int64_t{1} << 62);
+      for (size_t l = 0; l < share.size(); ++l) {
+        if (open[l] != 0) share[l] = std::max<int64_t>(residual[l] / open[l], 1);
+      }
+      const int64_t least = *std::ranges::min_element(share);
+      // Those that need no more are served before what is left is divided.
+      const bool is_limited =
+          std::ranges::any_of(unfixed, [&](const Flow* it) { return it->limit <= least; });
+      std::erase_if(unfixed, [&](Flow* it) {
+        const bool is_full =
+            std::ranges::any_of(it->links, [&](size_t link) { return share[link] == least; });
+        if (is_limited ? it->limit > least : !is_full) return false;
+        it->rate = is_limited ? it->limit : least;
+        for (const size_t link : it->links) {
+          residual[link] -= it->rate;
+          --open[link];
+        }
+        return true;
+      });
+    }
+  }
+
+  std::vector<Resource> links_;
+  std::vector<int64_t> rates_;  // by link
+  std::vector<Flow> flows_;
+};
+
+// Catches shares that are not computed again where they change, or not from the same sums, and what a
+// flow loses when another link than before holds it up.
+TEST(FluidSharingTest, IsThatOfAllFlowsComputedAnew) {
+  const uint64_t seed = TestSeed();
+  Random random(seed);
+  for (int i = 0; i < 60; ++i) {
+    const Network network = RandomFluidNetwork(random, 8);
+    const auto nodes = static_cast<uint32_t>(network.nodes.size());
+    if (nodes < 2) continue;
+    std::vector<Transfer> transfers = RandomTransfers(random, nodes, i % 4 == 0 ? 400 : 60);
+    if (random.Coin()) {
+      for (Transfer& it : transfers) it.start = random.Below(2'000) * Picoseconds{1'000'000};
+    }
+    const std::vector<Picoseconds> ends = RunFluid(network, transfers);
+    const std::vector<Picoseconds> expected = ExactReference(network, transfers).Run();
+    for (size_t t = 0; t < transfers.size(); ++t) {
+      ASSERT_EQ(ends[t], expected[t])
+          << "seed " << seed << " case " << i << " transfer " << t << " of " << transfers.size();
+    }
+  }
+}
+
+// Equal ports and sizes: all rates are ties, and what a division leaves decides.
+TEST(FluidSharingTest, TiesAreThoseOfAllFlowsComputedAnew) {
+  const uint64_t seed = TestSeed();
+  Random random(seed);
+  for (int i = 0; i < 60; ++i) {
+    const uint32_t nodes = random.Between(3, 12);
+    Network network = Network::Uniform(nodes);
+    for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 7e9;
+    std::vector<Transfer> transfers;
+    for (uint32_t shift = 1; shift < nodes; ++shift) {
+      for (uint32_t n = 0; n < nodes; ++n) {
+        if (random.Below(8) == 0) continue;
+        transfers.push_back({.start = random.Below(3) * Picoseconds{1'000'000},
+                             .from = NodeId(n),
+                             .to = NodeId((n + shift) % nodes),
+                             .bytes = 10'000});
+      }
+    }
+    const std::vector<Picoseconds> ends = RunFluid(network, transfers);
+    ASSERT_EQ(ends, ExactReference(network, transfers).Run()) << "seed " << seed << " case " << i;
+  }
+}
+
+}  // namespace
+}  // namespace prepost::test
