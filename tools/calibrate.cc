@@ -156,6 +156,11 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp) {
        fmt::format("memcpy of {} MiB, median of {}", measured.copy.bytes >> 20,
                    measured.copy.repetitions)},
   };
+  entries.push_back({"control", "system_call", Seconds(measured.sockets.system_call),
+                     "processor time of a send or receive of 1 byte over loopback, median"});
+  entries.push_back({"control", "latency", Seconds(measured.wake_up.seconds),
+                     "as host.interrupt: the wake-up of the thread that sleeps; what cards do and "
+                     "their interrupts come besides"});
   if (has_tcp) {
     entries.push_back({"tcp", "system_call", Seconds(measured.sockets.system_call),
                        "processor time of a send or receive of 1 byte over loopback, median"});
@@ -198,7 +203,7 @@ void PrintTable(const Json& profile, const Preemptions& found, std::ostream& out
   const auto text = [](const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.dump();
   };
-  for (const char* section : {"host", "tcp"}) {
+  for (const char* section : {"host", "tcp", "control"}) {
     if (!profile.contains(section)) continue;
     for (const auto& [key, entry] : profile[section].items()) {
       if (entry.contains("measured")) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 
 #include "prepost/backends/emulated/comparison.h"
@@ -118,6 +119,8 @@ void Print(const Simulation& it, const VirtualComparison& options, std::ostream&
   line("skew of hosts", [](const WayFound& w) { return w.skew_ns; });
   line("processor time of hosts", [](const WayFound& w) { return w.host_cpu_ns; });
   line("  of arming", [](const WayFound& w) { return w.arm_cpu_ns; });
+  if (const std::optional<double> barrier = BarrierSeconds(it))
+    line("barrier, after arming", [&](const WayFound&) { return *barrier * 1e9; });
   if (const Gain gain = GainOf(it); gain.completion > 0) {
     out << fmt::format(
         "\ncpu-driven / preposted: {:.3f} until the last node has the message, {:.3f} until the "
@@ -168,6 +171,8 @@ Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
   json[std::string(Name(Way::kPreposted))] = WayJson(preposted);
   const GroupTimes& group = it.offload_times.groups[0];
   json["offload_ns"] = Nanoseconds(group.offload());
+  const std::optional<double> barrier = BarrierSeconds(it);
+  json["barrier_ns"] = barrier ? Json(*barrier * 1e9) : Json();
   json["detection_ns"] = DetectionSeconds(it) * 1e9;
   const Gain gain = GainOf(it);
   const auto ratio = [](double value) { return Json{{"of_medians", value > 0 ? value : 1}}; };

@@ -102,6 +102,18 @@ Picoseconds DetectionOf(const emulated::HostCosts& host, const VirtualOffload::N
   return (node.ends_asleep ? host.interrupt : 0) + host.poll + host.completion;
 }
 
+/// Seconds of the host that writes most WQEs; `count` says how many of a node.
+template <typename CountOf>
+double LongestByHost(const Simulation& it, CountOf count) {
+  std::vector<uint64_t> by_host(it.network.nodes.size());
+  for (size_t g = 0; g < it.groups.size(); ++g) {
+    for (uint32_t i = 0; i < it.groups[g].plan->header().nodes; ++i)
+      by_host[it.groups[g].HostOf(NodeId(i)).index()] += count(g, NodeId(i));
+  }
+  const uint64_t most = by_host.empty() ? 0 : std::ranges::max(by_host);
+  return static_cast<double>(most) * it.profile.host.post_receive;
+}
+
 }  // namespace
 
 std::vector<VirtualGroup> RotatedGroups(const Plan& plan, uint32_t count) {
@@ -212,14 +224,37 @@ emulated::HostWork WorkOf(const VirtualHosts& run) {
   return sum;
 }
 
-double ArmingSeconds(const Simulation& it) {
-  std::vector<double> by_host(it.network.nodes.size());
-  for (size_t g = 0; g < it.groups.size(); ++g) {
-    const auto& nodes = it.offload->groups[g].nodes;
-    for (uint32_t i = 0; i < nodes.size(); ++i)
-      by_host[it.groups[g].HostOf(NodeId(i)).index()] += WorkOf(it, nodes[i]).arming_seconds;
+double ArmingSeconds(const Simulation& it, const VirtualOffloads& run) {
+  return LongestByHost(
+      it, [&](size_t g, NodeId node) { return run.groups[g].nodes[node.index()].wqes; });
+}
+
+double ArmingSeconds(const Simulation& it, const VirtualHosts& run) {
+  return LongestByHost(it, [&](size_t g, NodeId node) {
+    return it.groups[g].plan->programs()[node.index()].op_count -
+           run.groups[g].nodes[node.index()].work.posts;
+  });
+}
+
+std::optional<double> BarrierSeconds(const Simulation& it) {
+  if (!it.profile.control) return std::nullopt;
+  const emulated::ControlProfile& control = *it.profile.control;
+  double longest = 0;
+  for (const VirtualGroup& group : it.groups) {
+    const uint32_t nodes = group.plan->header().nodes;
+    const uint32_t root_rack =
+        it.network.nodes[group.HostOf(group.plan->header().root).index()].rack;
+    double latency = 0;
+    for (uint32_t i = 0; i < nodes; ++i) {
+      if (NodeId(i) == group.plan->header().root) continue;
+      const bool is_near = it.network.nodes[group.HostOf(NodeId(i)).index()].rack == root_rack;
+      latency = std::max(
+          latency, control.latency + (is_near ? it.network.rack_latency : it.network.core_latency));
+    }
+    // A member's send; the leader's receives and sends, one of each per member; a member's receive.
+    longest = std::max(longest, 2 * latency + (2.0 * nodes + 2) * control.system_call);
   }
-  return by_host.empty() ? 0 : std::ranges::max(by_host);
+  return longest;
 }
 
 double DetectionSeconds(const Simulation& it) {

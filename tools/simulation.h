@@ -116,8 +116,14 @@ PrepostedWork WorkOf(const Simulation& it, const emulated::VirtualOffload::Node&
 PrepostedWork WorkOf(const Simulation& it, const emulated::VirtualOffloads& run);
 emulated::HostWork WorkOf(const emulated::VirtualHosts& run);
 
-/// The host that arms for longest, for all its groups.
-double ArmingSeconds(const Simulation& it);
+/// The host that arms for longest, for all its groups: preposted all queues, CPU-driven receives that
+/// no credit grants.
+double ArmingSeconds(const Simulation& it, const emulated::VirtualOffloads& run);
+double ArmingSeconds(const Simulation& it, const emulated::VirtualHosts& run);
+/// From when all hosts of a group have armed until the last is let go, of the group for which that is
+/// longest: all tell the leader, at the root, which takes one message after the other and then writes
+/// one after the other (runtime/coordinator.h). None: the profile does not say what it takes.
+std::optional<double> BarrierSeconds(const Simulation& it);
 /// Of the host that knows last: from its final CQE until it does.
 double DetectionSeconds(const Simulation& it);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 
 #include "prepost/version.h"
@@ -83,7 +84,7 @@ Json OffloadJson(const Simulation& it, bool has_lists) {
   const GroupTimes& group = times.groups[0];
   run["doorbells_seconds"] = ToSeconds(group.doorbells);
   run["offload_seconds"] = ToSeconds(group.offload());
-  AddWork(WorkOf(it, *it.offload), ArmingSeconds(it), &run);
+  AddWork(WorkOf(it, *it.offload), ArmingSeconds(it, *it.offload), &run);
   run["detection_seconds"] = DetectionSeconds(it);
   if (has_lists) {
     for (const Picoseconds at : group.ends) run["node_final_seconds"].push_back(ToSeconds(at));
@@ -104,6 +105,7 @@ Json CpuJson(const Simulation& it, bool has_lists) {
   run["wait"] = it.wait;
   if (it.is_of_groups) return run;
   AddWork(WorkOf(*it.cpu), &run);
+  run["arming_seconds"] = ArmingSeconds(it, *it.cpu);
   Picoseconds delayed = 0;
   for (const emulated::VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
   run["delayed_seconds"] = ToSeconds(delayed);
@@ -149,6 +151,8 @@ Json SimulationJson(const Simulation& it, bool has_lists) {
   json["slow_paths"] = it.network.pairs.size();
   json["bound_seconds"] = it.bound;
   json["seed"] = it.seed;
+  const std::optional<double> barrier = BarrierSeconds(it);
+  json["barrier_seconds"] = barrier ? Json(*barrier) : Json();
   if (it.offload) json["offload"] = OffloadJson(it, has_lists);
   if (it.cpu) json["cpu"] = CpuJson(it, has_lists);
   if (it.offload && it.cpu) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <utility>
 
@@ -67,7 +68,11 @@ void AddHosts(const Simulation& it, Table* table) {
        std::to_string(work.completions));
   both("  wake-ups", std::to_string(preposted.wakeups), std::to_string(work.wakeups));
   both("  busy, all together", WriteLatency(preposted.busy_seconds), TimeText(work.busy));
-  both("beside it: arming, before", it.offload ? WriteLatency(ArmingSeconds(it)) : "", "-");
+  both("beside it: arming, before", it.offload ? WriteLatency(ArmingSeconds(it, *it.offload)) : "",
+       it.cpu ? WriteLatency(ArmingSeconds(it, *it.cpu)) : "");
+  const std::optional<double> barrier = BarrierSeconds(it);
+  const std::string barrier_text = barrier ? WriteLatency(*barrier) : "not known";
+  both("  barrier, before", barrier_text, barrier_text);
   both("  re-arming, on the way", WriteLatency(preposted.rearming_seconds), "-");
   both("  seeing the end, after", it.offload ? WriteLatency(DetectionSeconds(it)) : "", "-");
 }

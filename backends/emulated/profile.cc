@@ -40,15 +40,15 @@ JsonForm::ReadScalar Seconds(double* out) {
 
 /// `Out` is a double or an optional one.
 template <typename Out>
-JsonForm::ReadScalar Rate(Out* out) {
-  return ReadRate([out](double rate) -> Status {
+JsonForm::ReadScalar Rate(Out* out, double most = kProfileRateMax) {
+  return ReadRate([out, most](double rate) -> Status {
     if (rate < kProfileRateMin) {
       return Rejected(fmt::format("{} is too small, the least is {}", WriteRate(rate),
                                   WriteRate(kProfileRateMin)));
     }
-    if (rate > kProfileRateMax) {
-      return Rejected(fmt::format("{} is too large, the limit is {}", WriteRate(rate),
-                                  WriteRate(kProfileRateMax)));
+    if (rate > most) {
+      return Rejected(
+          fmt::format("{} is too large, the limit is {}", WriteRate(rate), WriteRate(most)));
     }
     *out = rate;
     return {};
@@ -107,8 +107,8 @@ class Values {
     ++sources_;
     std::string where;
     PREPOST_RETURN_IF_ERROR(ReadString(&where, kTextBytesMax)(scalar));
-    return where.empty() ? Rejected("expected where the value comes from, found nothing")
-                         : Status();
+    const bool is_blank = where.find_first_not_of(" \t\r\n") == std::string::npos;
+    return is_blank ? Rejected("expected where the value comes from, found nothing") : Status();
   }
 
   int sources_ = 0;              // of the value that is being read
@@ -136,10 +136,13 @@ class ProfileForm {
   PreemptionProfile preemption_;
   NeighboursProfile neighbours_;
   TcpProfile tcp_;
+  ControlProfile control_;
   bool has_preemption_ = false;
   bool has_neighbours_ = false;
   bool has_tcp_ = false;
-  Values network_, racks_, nic_, host_, preemption_values_, neighbours_values_, tcp_values_;
+  bool has_control_ = false;
+  Values network_, racks_, nic_, host_, preemption_values_, neighbours_values_, tcp_values_,
+      control_values_;
   JsonForm form_;
 };
 
@@ -159,6 +162,10 @@ ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
       .Add("copy_rate", Rate(&tcp_.copy_rate))
       .form()
       .OnBegin([this] { has_tcp_ = true; });
+  control_values_.Add("system_call", Seconds(&control_.system_call))
+      .Add("latency", Seconds(&control_.latency))
+      .form()
+      .OnBegin([this] { has_control_ = true; });
   form_.Scalar("format", ExpectString(kFormat))
       .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
       .Scalar("name", ReadString(&profile_.name))
@@ -166,7 +173,8 @@ ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
       .Object("network", &network_.form())
       .Object("nic", &nic_.form())
       .Object("host", &host_.form())
-      .Object("tcp", &tcp_values_.form(), Need::kOptional);
+      .Object("tcp", &tcp_values_.form(), Need::kOptional)
+      .Object("control", &control_values_.form(), Need::kOptional);
 }
 
 void ProfileForm::AddNetwork() {
@@ -179,7 +187,7 @@ void ProfileForm::AddNetwork() {
       .Add("core_rate", Rate(&network.core_rate), Need::kOptional)
       .form()
       .OneOf("up_rate", "oversubscription");
-  network_.Add("host_rate", Rate(&network.host_rate))
+  network_.Add("host_rate", Rate(&network.host_rate, kHostRateMax))
       .Add("rack_latency", Seconds(&network.rack_latency))
       .form()
       .Object("racks", &racks_.form(), Need::kOptional);
@@ -222,6 +230,7 @@ Profile ProfileForm::Finish() {
   if (has_preemption_) profile.host.preemption = preemption_;
   if (has_neighbours_) profile.host.neighbours = neighbours_;
   if (has_tcp_) profile.tcp = tcp_;
+  if (has_control_) profile.control = control_;
   return profile;
 }
 

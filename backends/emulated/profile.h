@@ -93,13 +93,23 @@ struct TcpProfile {
   friend bool operator==(const TcpProfile&, const TcpProfile&) = default;
 };
 
+/// Connections over which a group's members tell its leader that they have armed, and are let go.
+struct ControlProfile {
+  double system_call = 0;  ///< seconds of a core, per message sent or received
+  /// Seconds, one way, besides the network's latency: kernels, and until the receiver's thread runs.
+  double latency = 0;
+
+  friend bool operator==(const ControlProfile&, const ControlProfile&) = default;
+};
+
 struct Profile {
   std::string name;
   std::string cluster;  ///< which, in words
   NetworkProfile network;
   NicProfile nic;
   HostProfile host;
-  std::optional<TcpProfile> tcp;  ///< none: RDMA
+  std::optional<TcpProfile> tcp;          ///< none: RDMA
+  std::optional<ControlProfile> control;  ///< none: what the barrier takes is not known
 
   friend bool operator==(const Profile&, const Profile&) = default;
 };
@@ -108,6 +118,7 @@ struct Profile {
 inline constexpr double kProfileSecondsMax = 3600;
 inline constexpr double kProfileRateMin = 1;  ///< bytes/s
 inline constexpr double kProfileRateMax = 1e15;
+inline constexpr double kHostRateMax = 1e12;  ///< of a port: exact shares need some units of it
 inline constexpr uint32_t kMessageOverheadBytesMax = 65536;
 inline constexpr uint32_t kProfileCoresMax = 65536;
 inline constexpr uint32_t kProfileNeighboursMax = 1000;

@@ -49,6 +49,8 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
                             "interrupt", "message_start", "message_setup", "copy_rate"}) {
       EXPECT_TRUE(profile["host"][key].contains("measured")) << key;
     }
+    EXPECT_TRUE(profile["control"]["system_call"].contains("measured"));
+    EXPECT_TRUE(profile["control"]["latency"].contains("measured"));
     EXPECT_EQ(profile.contains("tcp"), base.contains("tcp"));
     if (profile.contains("tcp")) {
       EXPECT_TRUE(profile["tcp"]["system_call"].contains("measured"));

@@ -324,6 +324,21 @@ TEST_F(SimulateTest, NodesHaveItBeforeTheRootKnows) {
   EXPECT_GE(empty["offload"]["completion_seconds"].get<double>(), 0.1);
 }
 
+// Catches a barrier that is in some other time, or does not grow with members and distance.
+TEST_F(SimulateTest, TheBarrierIsApart) {
+  const auto run = [&](const std::string& call, const std::string& latency) {
+    return SimulateJson({"--set", "control.system_call=" + call, "--set",
+                         "control.latency=" + latency, "--set", "network.rack_latency=1us"});
+  };
+  const Json json = run("3us", "10us");
+  EXPECT_NEAR(json["barrier_seconds"].get<double>(), 2 * 11e-6 + 18 * 3e-6, 1e-12);
+  Json free = run("0s", "0s");
+  EXPECT_NEAR(free["barrier_seconds"].get<double>(), 2e-6, 1e-12);
+  EXPECT_EQ(json["offload"], free["offload"]);
+  EXPECT_EQ(json["cpu"], free["cpu"]);
+  EXPECT_THAT(Simulate({}), HasSubstr("  barrier, before"));
+}
+
 TEST_F(SimulateTest, OneNodeNeedsNoTime) {
   Command compile({"compile", "--nodes", "1", "--message-bytes", "5", "-o", plan_});
   ASSERT_EQ(compile.Wait(), 0);

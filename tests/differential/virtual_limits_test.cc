@@ -81,7 +81,7 @@ class RandomProfiles {
   }
   double Rate() {
     if (!IsExtreme()) return 12.5e9;
-    return std::array{kProfileRateMin, 1e3, kProfileRateMax}[random_.Below(3)];
+    return std::array{kProfileRateMin, 1e3, kHostRateMax}[random_.Below(3)];
   }
 
   test::Random random_;

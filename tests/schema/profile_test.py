@@ -65,6 +65,7 @@ def update(**more):
 WRONG = {
     "time": [-1, 3600.5, "1", "us", "-1us", "1h", None, True, [], {}],
     "rate": [0, 0.5, 1.1e15, -1, "1", "100Gb/s", "-1bit/s", None, False, [], {}],
+    "host_rate": [0, 0.5, 1.1e12, -1, "1", "100Gb/s", "-1bit/s", None, False, [], {}],
     "rack_hosts": [0, 2**20 + 1, -1, 1.5, "4", None, True, []],
     "cores": [0, 65537, -1, 1.5, "4", None, True, []],
     "neighbours": [-1, 1001, 1.5, "1", None, True, []],
@@ -77,6 +78,7 @@ WRONG = {
 GOOD = {
     "time": [0, 3600, 1e-9, "0ns", "1.5 us", "3600s", "1e3ms"],
     "rate": [1, 1e15, 1.5, "8bit/s", "12.5 GB/s", "3KiB/s"],
+    "host_rate": [1, 1e12, 1.5, "8bit/s", "12.5 GB/s", "8Tbit/s"],
     "rack_hosts": [1, 2**20],
     "cores": [1, 65536],
     "neighbours": [0, 1000],
@@ -98,6 +100,7 @@ def full(profile):
     profile["host"]["preemption"] = {"rate": value(), "length": value(), "lengths": value("fixed")}
     profile["host"]["neighbours"] = {"count": value(), "slice": value()}
     profile["tcp"] = {"system_call": value(), "copy_rate": value()}
+    profile["control"] = {"system_call": value(), "latency": value()}
     return profile
 
 
@@ -110,7 +113,7 @@ def variants(profile, schema):
     yield "another format", {**profile, "format": "prepost.device"}, False
     yield "an unknown key", {**profile, "extra": 1}, False
     for key in profile:
-        yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key == "tcp"
+        yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key in ("tcp", "control")
     optional = {"core_rate", "doorbell_interval", "down_rate"}
     used = set()
     for path, kind in values_of(profile, schema, schema):
@@ -126,13 +129,14 @@ def variants(profile, schema):
         yield f"{what} with a note", changed(profile, path, update(**{"x-note": [1]})), True
         yield f"{what} gone", changed(profile, path, lambda p, k: p.pop(k)), path[-1] in optional
         for source in SOURCES:
-            for where, right in [("there", True), ("", False), (7, False), (None, False), ("a" * 1025, False)]:
+            for where, right in [("there", True), ("", False), (" \n", False), (7, False), (None, False), ("a" * 1025, False)]:
                 value = {"value": GOOD[kind][0], source: where}
                 yield f"{what} {source} {where!r:.9}", changed(profile, path, assign(value)), right
         value = {"value": GOOD[kind][0]}
         yield f"{what} without source", changed(profile, path, assign(value)), False
     assert used == set(GOOD), "every kind of value is tried"
-    for path in [("network",), ("network", "racks"), ("nic",), ("host",), ("host", "preemption"), ("host", "neighbours"), ("tcp",)]:
+    for path in [("network",), ("network", "racks"), ("nic",), ("host",), ("host", "preemption"), ("host", "neighbours"), ("tcp",),
+                 ("control",)]:
         yield f"{path} is an array", changed(profile, path, assign([])), False
         yield f"{path} has an unknown key", changed(profile, path, update(wat={"value": 1, "assumed": "a"})), False
     racks = profile["network"]["racks"]

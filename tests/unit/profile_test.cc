@@ -40,6 +40,7 @@ const Section kHost = {{"cores", "6"},          {"post_send", "7"},       {"post
                        {"interrupt", "12"},     {"hybrid_polling", "13"}, {"message_start", "14"},
                        {"message_setup", "15"}, {"copy_rate", "16"}};
 const Section kPreemption = {{"rate", "17.5"}, {"length", "18"}, {"lengths", "\"exponential\""}};
+const Section kControl = {{"system_call", "21"}, {"latency", "22"}};
 const Section kTcp = {{"system_call", "19"}, {"copy_rate", "20"}};
 
 /// A section as it stands in a file, and `more` at its end.
@@ -75,8 +76,8 @@ TEST(ProfileTest, ReadsEveryMember) {
   const auto profile = Read(File(
       {.network = Racks(With(With(kRacks, "down_rate", "40"), "core_rate", "50")),
        .host = Text(kHost, ", \"preemption\": " + Text(kPreemption) +
-                               ", \"neighbours\": " + Text({{"count", "21"}, {"slice", "22"}})),
-       .more = ", \"tcp\": " + Text(kTcp)}));
+                               ", \"neighbours\": " + Text({{"count", "23"}, {"slice", "24"}})),
+       .more = ", \"tcp\": " + Text(kTcp) + ", \"control\": " + Text(kControl)}));
   ASSERT_TRUE(profile.ok()) << profile.status().ToString();
   const Profile expected = {
       .name = "n",
@@ -107,8 +108,9 @@ TEST(ProfileTest, ReadsEveryMember) {
                .message_setup = 15,
                .copy_rate = 16,
                .preemption = PreemptionProfile{17.5, 18, PreemptionProfile::Lengths::kExponential},
-               .neighbours = NeighboursProfile{21, 22}},
-      .tcp = TcpProfile{19, 20}};
+               .neighbours = NeighboursProfile{23, 24}},
+      .tcp = TcpProfile{19, 20},
+      .control = ControlProfile{21, 22}};
   EXPECT_EQ(*profile, expected);
 }
 
@@ -122,6 +124,7 @@ TEST(ProfileTest, UplinksAreGivenAsARateOrByOversubscription) {
   EXPECT_EQ(profile->network.down_rate, profile->network.up_rate);
   EXPECT_FALSE(profile->network.core_rate.has_value());
   EXPECT_FALSE(profile->tcp.has_value());
+  EXPECT_FALSE(profile->control.has_value());
   EXPECT_FALSE(profile->host.preemption.has_value());
   EXPECT_FALSE(profile->host.neighbours.has_value());
 }
@@ -170,8 +173,12 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
        "/network/host_rate/value: a rate is more than 0, found 0"},
       {File({.network = Text(With(kNetwork, "host_rate", "\"1bit/s\""))}),
        "/network/host_rate/value: 1bit/s is too small, the least is 8bit/s"},
-      {File({.network = Text(With(kNetwork, "host_rate", "1e16"))}),
-       "/network/host_rate/value: 80000Tbit/s is too large, the limit is 8000Tbit/s"},
+      {File({.network = Text(With(kNetwork, "host_rate", "1.1e12"))}),
+       "/network/host_rate/value: 8.8Tbit/s is too large, the limit is 8Tbit/s"},
+      {File({.network = Racks(With(kRacks, "up_rate", "1e16"))}),
+       "/network/racks/up_rate/value: 80000Tbit/s is too large, the limit is 8000Tbit/s"},
+      {nic(R"({"value": 1, "paper": " \t"})"),
+       "/nic/wqe/paper: expected where the value comes from, found nothing"},
       {File({.network = Racks(With(kRacks, "oversubscription", "2"))}),
        "/network/racks: keys 'up_rate' and 'oversubscription' exclude each other"},
       {File({.network = Racks({{"hosts", "4"}, {"core_latency", "1"}})}),
@@ -195,6 +202,8 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
       {File({.host = Text(kHost, ", \"preemption\": " + Text(With(kPreemption, "rate", "0")))}),
        "/host/preemption/rate/value: 0 is too small, the least is 1e-09"},
       {File({.more = R"(, "tcp": {})"}), "/tcp: key 'system_call' is missing"},
+      {File({.more = R"(, "control": {"latency": {"value": 1, "assumed": "a"}})"}),
+       "/control: key 'system_call' is missing"},
       {File({.more = R"(, "tcpp": {})"}), "/tcpp: unknown key, did you mean 'tcp'?"},
       {File({.nic = "[]"}), "/nic: expected an object, found an array"},
       {R"({"format": "prepost.device"})",
