@@ -205,7 +205,8 @@ Json FaredJson(const GroupRuns& it, const Fared& fared, double bound, bool has_l
 Status RunOffload(const SimulationOptions& options, GroupRuns* runs) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  const emulated::VirtualOffloadOptions run_options = OffloadOptionsOf(options, runs->profile);
+  const emulated::VirtualOffloadOptions run_options =
+      OffloadOptionsOf(options, runs->profile, runs->seed);
   Result<emulated::VirtualOffloads> run =
       emulated::RunVirtualOffloads(runs->groups, runs->network, run_options);
   if (!run.ok()) return run.status();

@@ -134,12 +134,6 @@ Status CheckFlags(const SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"cpu", "offload", "both"}));
   PREPOST_RETURN_IF_ERROR(CheckWord("--wait", flags.wait, Words(kWaitModeNames)));
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
-  if (flags.executor == "offload" && !flags.delays.empty())
-    return {StatusCode::kUsage,
-            "--delay is for CPU-driven hosts: the model has no other host away"};
-  if (flags.executor == "offload" && !flags.slow.preempt.empty())
-    return {StatusCode::kUsage,
-            "--preempt is for CPU-driven hosts: the model has no other host away"};
   if ((flags.causes || flags.trace.is_wanted()) && (flags.groups || !flags.workload.empty()))
     return {StatusCode::kUsage, "--causes and --trace are for one multicast alone"};
   if (flags.executor == "cpu" && flags.lowering.given() != nullptr) {
@@ -175,6 +169,14 @@ struct Simulated {
   nlohmann::ordered_json ToJson(bool has_lists) const {
     return groups ? GroupRunsJson(*groups, has_lists) : SimulationJson(*simulation, has_lists);
   }
+  /// Of preposted queues: hosts have written rings again.
+  bool HasRearms() const {
+    const auto has = [](const auto& run) {
+      return std::ranges::any_of(run.nodes, [](const auto& node) { return node.rearms != 0; });
+    };
+    if (simulation) return simulation->offload && has(*simulation->offload);
+    return groups->offload && std::ranges::any_of(groups->offload->groups, has);
+  }
   void Print(bool is_long, std::ostream& out) const {
     return groups ? PrintGroupRuns(*groups, is_long, out)
                   : PrintSimulation(*simulation, is_long, out);
@@ -188,6 +190,24 @@ Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileTe
   if (!preempt.ok()) return preempt.status();
   settings.insert(settings.end(), preempt->begin(), preempt->end());
   return ProfileWith(text, settings);
+}
+
+/// A flag that is given and concerns hosts alone.
+const char* HostNoiseFlag(const SimulateFlags& flags) {
+  return !flags.delays.empty()            ? "--delay"
+         : !flags.slow.preempt.empty()    ? "--preempt"
+         : !flags.slow.neighbours.empty() ? "--neighbours"
+                                          : nullptr;
+}
+
+/// Of preposted queues alone: whether anything is left to hosts that could be kept from it.
+void NoteIdleHosts(const SimulateFlags& flags, const Simulated& it) {
+  const char* const flag = HostNoiseFlag(flags);
+  if (flags.executor != "offload" || flag == nullptr || it.HasRearms()) return;
+  PrintNote(
+      fmt::format("{} changes nothing: all queues fit their rings, so hosts have nothing to do "
+                  "on the way",
+                  flag));
 }
 
 /// What flags say of links and hosts.
@@ -513,6 +533,7 @@ Status Run(SimulateFlags& flags) {
   if (!flags.sweep.axes.empty()) return RunAll(flags, &context);
   const Result<Simulated> it = Simulate(flags, &context);
   if (!it.ok()) return it.status();
+  NoteIdleHosts(flags, *it);
   if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
   if (flags.sweep.is_json) return WriteJson(it->ToJson(/*has_lists=*/true));
   it->Print(flags.per_node, std::cout);

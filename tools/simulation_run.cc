@@ -24,23 +24,11 @@ void NoteDetection(Simulation* simulation) {
   simulation->detection_seconds = (sleeps ? host.interrupt : 0) + host.poll + host.completion;
 }
 
-/// How long a host looks before it sleeps.
-emulated::Picoseconds PollingOf(WaitMode wait, const emulated::HostCosts& host) {
-  switch (wait) {
-    case WaitMode::kPolling:
-      return emulated::kNever;
-    case WaitMode::kHybrid:
-      return host.hybrid_polling;
-    case WaitMode::kInterrupt:
-      break;
-  }
-  return 0;
-}
-
 Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  emulated::VirtualOffloadOptions run_options = OffloadOptionsOf(options, simulation->profile);
+  emulated::VirtualOffloadOptions run_options =
+      OffloadOptionsOf(options, simulation->profile, simulation->seed);
   if (options.has_trail) {
     simulation->offload_trail = std::make_unique<emulated::TimeTrail>();
     run_options.trail = simulation->offload_trail.get();
@@ -75,11 +63,13 @@ Status RunCpu(const SimulationOptions& options, Simulation* simulation) {
 }  // namespace
 
 emulated::VirtualOffloadOptions OffloadOptionsOf(const SimulationOptions& options,
-                                                 const emulated::Profile& profile) {
-  const emulated::HostCosts host = emulated::HostCostsOf(profile);
+                                                 const emulated::Profile& profile, uint64_t seed) {
   return {.costs = emulated::NicCostsOf(profile.nic),
-          .rearm = {.send = host.post_send, .receive = host.post_receive},
-          .polling = PollingOf(options.wait, host),
+          .host = emulated::HostCostsOf(profile),
+          .wait = options.wait,
+          .delays = options.delays,
+          .neighbours = options.neighbours,
+          .seed = seed,
           .lower = options.lower};
 }
 

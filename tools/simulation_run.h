@@ -33,7 +33,7 @@ struct SimulationOptions {
 
 /// What a run on the cluster of `profile` is told, but for a trail.
 emulated::VirtualOffloadOptions OffloadOptionsOf(const SimulationOptions& options,
-                                                 const emulated::Profile& profile);
+                                                 const emulated::Profile& profile, uint64_t seed);
 emulated::VirtualHostsOptions HostsOptionsOf(const SimulationOptions& options,
                                              const emulated::Profile& profile, uint64_t seed);
 
