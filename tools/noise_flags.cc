@@ -273,6 +273,13 @@ Result<std::vector<std::string>> NoiseFlags::Settings() const {
   return settings;
 }
 
+const char* NoiseFlags::OfHosts() const {
+  return !delays.empty()       ? "--delay"
+         : !preempt.empty()    ? "--preempt"
+         : !neighbours.empty() ? "--neighbours"
+                               : nullptr;
+}
+
 Result<std::vector<emulated::HostNeighbours>> NoiseFlags::Neighbours(uint32_t hosts) const {
   std::vector<emulated::HostNeighbours> list;
   for (const std::string& text : neighbours) {

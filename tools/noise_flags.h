@@ -35,6 +35,8 @@ struct NoiseFlags {
   /// What --preempt, and --neighbours of all hosts, set in a profile: "KEY=VALUE"s for
   /// ProfileWith(). Errors: kUsage.
   Result<std::vector<std::string>> Settings() const;
+  /// One that is given and concerns hosts alone, or null.
+  const char* OfHosts() const;
   /// Those of one host, below `hosts`, each. Errors: kUsage.
   Result<std::vector<emulated::HostNeighbours>> Neighbours(uint32_t hosts) const;
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "prepost/backends/emulated/time_by_cause.h"
 #include "prepost/runtime/interrupt.h"
 #include "tools/command.h"
+#include "tools/message.h"
 #include "tools/simulate_flags.h"
 #include "tools/simulate_once.h"
 #include "tools/simulate_sweep.h"
@@ -36,6 +38,19 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
       {});
 }
 
+/// Of preposted queues alone: whether anything is left to hosts that could be kept from it.
+void NoteIdleHosts(const SimulateFlags& flags, const Simulation& it) {
+  if (flags.executor != "offload" || flags.noise.OfHosts() == nullptr) return;
+  const auto has_rearms = [](const emulated::VirtualOffloads::Group& group) {
+    return std::ranges::any_of(group.nodes, [](const auto& node) { return node.rearms != 0; });
+  };
+  if (std::ranges::any_of(it.offload->groups, has_rearms)) return;
+  PrintNote(
+      fmt::format("{} changes nothing: all queues fit their rings, so hosts have nothing to do "
+                  "on the way",
+                  flags.noise.OfHosts()));
+}
+
 Status Run(SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckSweepFlags(flags.sweep));
   const bool is_sweep = !flags.sweep.axes.empty();
@@ -50,6 +65,7 @@ Status Run(SimulateFlags& flags) {
   if (is_sweep) return SimulateSweep(flags, &context);
   const Result<Simulated> it = Simulate(flags, &context);
   if (!it.ok()) return it.status();
+  NoteIdleHosts(flags, *it->simulation);
   if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
   if (flags.sweep.is_json) {
     PrintJson(SimulationJson(*it->simulation, /*has_lists=*/true), std::cout);

@@ -23,12 +23,6 @@ Status SimulateFlags::Check() const {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", executor, {"cpu", "offload", "both"}));
   PREPOST_RETURN_IF_ERROR(CheckWord("--wait", wait, Words(kWaitModeNames)));
   PREPOST_RETURN_IF_ERROR(lowering.Check());
-  if (executor == "offload" && !noise.delays.empty())
-    return {StatusCode::kUsage,
-            "--delay is for CPU-driven hosts: the model has no other host away"};
-  if (executor == "offload" && !noise.preempt.empty())
-    return {StatusCode::kUsage,
-            "--preempt is for CPU-driven hosts: the model has no other host away"};
   if ((causes || trace.is_wanted()) && has_groups())
     return {StatusCode::kUsage, "--causes and --trace are for one multicast alone"};
   if (executor == "cpu" && lowering.given() != nullptr) {

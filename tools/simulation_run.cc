@@ -14,19 +14,6 @@
 namespace prepost::tools {
 namespace {
 
-/// How long a host looks before it sleeps.
-emulated::Picoseconds PollingOf(WaitMode wait, const emulated::HostCosts& host) {
-  switch (wait) {
-    case WaitMode::kPolling:
-      return emulated::kNever;
-    case WaitMode::kHybrid:
-      return host.hybrid_polling;
-    case WaitMode::kInterrupt:
-      break;
-  }
-  return 0;
-}
-
 /// Of one group its position says nothing.
 Status WithoutGroup(const Simulation& it, const Status& status) {
   constexpr std::string_view kFirst = "group 0: ";
@@ -37,12 +24,13 @@ Status WithoutGroup(const Simulation& it, const Status& status) {
 Status RunOffload(const SimulationOptions& options, Simulation* it) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  const emulated::HostCosts host = emulated::HostCostsOf(it->profile);
-  emulated::VirtualOffloadOptions run_options = {
-      .costs = emulated::NicCostsOf(it->profile.nic),
-      .rearm = {.send = host.post_send, .receive = host.post_receive},
-      .polling = PollingOf(options.wait, host),
-      .lower = options.lower};
+  emulated::VirtualOffloadOptions run_options = {.costs = emulated::NicCostsOf(it->profile.nic),
+                                                 .host = emulated::HostCostsOf(it->profile),
+                                                 .wait = options.wait,
+                                                 .delays = options.delays,
+                                                 .neighbours = options.neighbours,
+                                                 .seed = it->seed,
+                                                 .lower = options.lower};
   if (options.has_trail) {
     it->offload_trail = std::make_unique<emulated::TimeTrail>();
     run_options.trail = it->offload_trail.get();

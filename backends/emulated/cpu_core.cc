@@ -2,13 +2,25 @@
 #include "prepost/backends/emulated/cpu_core.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
+#include <random>
 
 namespace prepost::emulated {
 namespace {
 
 /// From so many on, preemptions are not drawn one by one.
 constexpr double kMany = 1000;
+
+/// Different for every core of a cluster.
+uint64_t SeedOf(uint64_t seed, NodeId host, size_t core) {
+  std::seed_seq mix{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), host.value,
+                    static_cast<uint32_t>(core)};
+  std::array<uint32_t, 2> words = {};
+  mix.generate(words.begin(), words.end());
+  return uint64_t{words[0]} << 32 | words[1];
+}
 
 }  // namespace
 
@@ -173,6 +185,19 @@ void CpuCore::DrawPreemption(Picoseconds after) {
       lengths_vary_ ? ToPicoseconds(draws_.Exponential() * static_cast<double>(preemption_length_))
                     : preemption_length_;
   preemption_.end = After(preemption_.begin, std::max<Picoseconds>(1, length));
+}
+
+CpuCore CoreOf(const HostCosts& costs, const HostNoise& noise, NodeId host, size_t index) {
+  std::vector<HostDelay> delays;
+  std::ranges::copy_if(noise.delays, std::back_inserter(delays),
+                       [&](const HostDelay& delay) { return delay.host == host; });
+  HostCosts own = costs;
+  for (const HostNeighbours& it : noise.neighbours) {
+    if (it.host != host) continue;
+    own.neighbours = it.count;
+    own.slice = it.slice;
+  }
+  return CpuCore(own, delays, SeedOf(noise.seed, host, index));
 }
 
 }  // namespace prepost::emulated

@@ -83,6 +83,9 @@ class CpuCore {
   Picoseconds delayed_ = 0;
 };
 
+/// Core `index` of `host`, with what `noise` says of it; each draws by itself.
+CpuCore CoreOf(const HostCosts& costs, const HostNoise& noise, NodeId host, size_t index);
+
 }  // namespace prepost::emulated
 
 #endif  // PREPOST_BACKENDS_EMULATED_CPU_CORE_H_

@@ -50,6 +50,21 @@ Status CheckCosts(const HostCosts& costs) {
   return {};
 }
 
+Status CheckNoise(const HostNoise& noise, size_t hosts) {
+  for (const HostDelay& delay : noise.delays) {
+    if (delay.host.index() >= hosts || delay.at < 0 || delay.length < 0) {
+      return Rejected(fmt::format("a delay of host {} at {} ps for {} ps", delay.host.value,
+                                  delay.at, delay.length));
+    }
+  }
+  for (const HostNeighbours& it : noise.neighbours) {
+    if (it.host.index() >= hosts)
+      return Rejected(fmt::format("neighbours of host {}", it.host.value));
+    PREPOST_RETURN_IF_ERROR(CheckCosts(HostCosts{.neighbours = it.count, .slice = it.slice}));
+  }
+  return {};
+}
+
 Picoseconds TimeOf(uint64_t bytes, double rate) {
   if (rate == 0) return 0;
   return ToPicoseconds(static_cast<double>(bytes) / rate *

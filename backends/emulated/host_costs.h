@@ -5,7 +5,9 @@
 #ifndef PREPOST_BACKENDS_EMULATED_HOST_COSTS_H_
 #define PREPOST_BACKENDS_EMULATED_HOST_COSTS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/ir/ids.h"
@@ -57,6 +59,17 @@ struct HostNeighbours {
   uint32_t count = 0;
   Picoseconds slice = 0;
 };
+
+/// What keeps the hosts of a run from their work, besides HostCosts. Not owned.
+struct HostNoise {
+  std::span<const HostDelay> delays = {};
+  std::span<const HostNeighbours> neighbours =
+      {};             ///< of these hosts; of the others, HostCosts says
+  uint64_t seed = 1;  ///< of preemptions
+};
+
+/// Errors (kRejected): what is not of a host below `hosts`, or out of range.
+Status CheckNoise(const HostNoise& noise, size_t hosts);
 
 /// What `bytes` take at `rate` bytes/s, to the nearest picosecond; 0 at the rate 0; kNever where it
 /// is beyond what can be shown.

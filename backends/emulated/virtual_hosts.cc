@@ -19,11 +19,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <iterator>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 
@@ -41,20 +39,14 @@ constexpr uint64_t kSteps = 1 << 12;  // between two looks at the checkpoint
 constexpr size_t kStuckNodesMax = 3;  // that are named
 constexpr size_t kStuckOpsMax = 3;    // of each
 
-/// Different for every core of a cluster.
-uint64_t SeedOf(uint64_t seed, uint32_t host, size_t core) {
-  std::seed_seq mix{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), host,
-                    static_cast<uint32_t>(core)};
-  std::array<uint32_t, 2> words = {};
-  mix.generate(words.begin(), words.end());
-  return uint64_t{words[0]} << 32 | words[1];
+HostNoise NoiseOf(const VirtualHostsOptions& options) {
+  return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
 }
 
 struct Player;
 
 struct Core {
-  Core(const HostCosts& costs, const std::vector<HostDelay>& delays, uint64_t seed)
-      : cpu(costs, delays, seed) {}
+  explicit Core(CpuCore cpu_in) : cpu(std::move(cpu_in)) {}
 
   CpuCore cpu;
   Picoseconds busy_until = 0;
@@ -251,16 +243,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     std::deque<Core>& cores = cores_[host];
     const size_t index = players_of_[host].size() % options_.host.cores;
     if (index == cores.size()) {
-      std::vector<HostDelay> delays;
-      std::ranges::copy_if(options_.delays, std::back_inserter(delays),
-                           [&](const HostDelay& delay) { return delay.host.value == host; });
-      HostCosts costs = options_.host;
-      for (const HostNeighbours& it : options_.neighbours) {
-        if (it.host.value != host) continue;
-        costs.neighbours = it.count;
-        costs.slice = it.slice;
-      }
-      cores.emplace_back(costs, delays, SeedOf(options_.seed, host, index));
+      cores.emplace_back(CoreOf(options_.host, NoiseOf(options_), NodeId(host), index));
     }
     return cores[index];
   }
@@ -479,17 +462,7 @@ Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, static_cast<uint32_t>(network.nodes.size())));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.nic));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.host));
-  for (const HostDelay& delay : options.delays) {
-    if (delay.host.index() >= network.nodes.size() || delay.at < 0 || delay.length < 0) {
-      return Rejected(fmt::format("a delay of host {} at {} ps for {} ps", delay.host.value,
-                                  delay.at, delay.length));
-    }
-  }
-  for (const HostNeighbours& it : options.neighbours) {
-    if (it.host.index() >= network.nodes.size())
-      return Rejected(fmt::format("neighbours of host {}", it.host.value));
-    PREPOST_RETURN_IF_ERROR(CheckCosts(HostCosts{.neighbours = it.count, .slice = it.slice}));
-  }
+  PREPOST_RETURN_IF_ERROR(CheckNoise(NoiseOf(options), network.nodes.size()));
   return CheckGroups(groups, network.nodes.size());
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "prepost/backends/emulated/armed_group.h"
+#include "prepost/backends/emulated/cpu_core.h"
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/emulated/nic_state.h"
 #include "prepost/backends/emulated/virtual_clock.h"
@@ -23,12 +24,32 @@ namespace {
 
 constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
 
-/// What a node's host is writing.
+HostNoise NoiseOf(const VirtualOffloadOptions& options) {
+  return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
+}
+
+/// A core of a host that writes rings again.
+struct Core {
+  explicit Core(CpuCore cpu_in) : cpu(std::move(cpu_in)) {}
+
+  CpuCore cpu;
+  Picoseconds busy_until = 0;
+  Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
+};
+
+/// A node's thread, as far as rings are to be written again: idle until a CQE tells that there is
+/// room, then due to look, and then at work on what it has found. What it writes is in the rings when
+/// it is through.
 struct Rearming {
+  enum class State : uint8_t { kIdle, kDue, kWorking };
+
+  State state = State::kIdle;
+  Core* core = nullptr;  ///< null: there is nothing to write
   Picoseconds until = 0;
-  nic::QueueFeed::Count count;
-  StepId step = kFirstStep;  ///< of the trail: what made it begin
-  Picoseconds looked = 0;    ///< when the host looked last, or started
+  uint64_t cqes = 0;            ///< that it has dealt with
+  nic::QueueFeed::Count count;  ///< WQEs that it writes
+  StepId step = kFirstStep;     ///< of the trail: what it has done last
+  Picoseconds looked = 0;       ///< when the host looked last, or started
 };
 
 /// A group, its queues, and how far it is.
@@ -58,7 +79,9 @@ class VirtualRun final : private TimeHandler {
         nodes_at_(hosts),
         node_of_cq_(hosts),
         after_(GroupsAfter(groups)),
-        left_(groups.size()) {}
+        left_(groups.size()),
+        cores_(hosts),
+        threads_(hosts) {}
 
   Status Make(std::span<const nic::QueueProgram* const> programs) {
     result_.groups.resize(groups_.size());
@@ -90,10 +113,11 @@ class VirtualRun final : private TimeHandler {
     std::vector<CqEvent> events;
     while (left_ != 0) {
       const bool is_busy = fabric_.RunSome(kSteps, &events);
-      const bool has_events = !events.empty() || !rearmed_.empty();
+      const bool has_events = !events.empty() || !due_.empty();
       for (const CqEvent& event : events) PREPOST_RETURN_IF_ERROR(TakeEvent(event));
-      for (const Member& member : rearmed_) PREPOST_RETURN_IF_ERROR(EndRearming(member));
-      rearmed_.clear();
+      for (const Member& member : std::exchange(due_, {})) {
+        PREPOST_RETURN_IF_ERROR(GoOn(member));
+      }
       if (!is_busy && !has_events && left_ != 0) return Stuck();
       if (events.empty()) PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
     }
@@ -175,6 +199,8 @@ class VirtualRun final : private TimeHandler {
       const Member member = {index, node.program().node};
       const size_t host = groups_[index].HostOf(member.node).index();
       nodes_at_[host].push_back(member);
+      const size_t core = threads_[host]++ % options_.host.cores;
+      if (node.program().rearms() != 0) RearmingOf(member).core = &CoreFor(host, core);
       std::vector<Member>& members = node_of_cq_[host];
       for (const uint32_t cqn : node.bindings().cqns) {
         const size_t position = cqn - NicState::kFirstCqn;
@@ -182,6 +208,15 @@ class VirtualRun final : private TimeHandler {
         members[position] = member;
       }
     }
+  }
+
+  Core& CoreFor(size_t host, size_t index) {
+    std::deque<Core>& cores = cores_[host];
+    while (cores.size() <= index) {
+      cores.emplace_back(
+          CoreOf(options_.host, NoiseOf(options_), NodeId::FromIndex(host), cores.size()));
+    }
+    return cores[index];
   }
 
   void Observe(uint32_t index) {
@@ -229,10 +264,15 @@ class VirtualRun final : private TimeHandler {
     node.Start();
     it.rings = node.feed().doorbells();
     it.doorbells = fabric_.engine().doorbells_until(groups_[index].HostOf(id));
-    running_[index].rearming[id.index()].looked = clock_.now();
+    Rearming& rearming = running_[index].rearming[id.index()];
+    rearming.looked = clock_.now();
+    if (Core* const core = rearming.core) {
+      if (core->awake_until < clock_.now()) core->cpu.Wake(clock_.now());
+      core->awake_until = std::max(core->awake_until, After(clock_.now(), polling()));
+    }
   }
 
-  enum What : uint32_t { kStartDue, kRearmedDue };
+  enum What : uint32_t { kStartDue, kHostDue };
 
   void OnTime(const TimedEvent& event) override {
     const auto group = static_cast<uint32_t>(event.value);
@@ -241,55 +281,128 @@ class VirtualRun final : private TimeHandler {
         options_.trail->BeginHost(options_.trail->StartAt(clock_.now()));
       return StartGroup(group);
     }
-    rearmed_.push_back({group, NodeId(static_cast<uint32_t>(event.value >> 32))});
+    due_.push_back({group, NodeId(static_cast<uint32_t>(event.value >> 32))});
     clock_.Hold();
   }
 
-  Status EndRearming(const Member& member) {
-    if (TimeTrail* const trail = options_.trail) {
-      const StepId begin = running_[member.group].rearming[member.node.index()].step;
-      trail->BeginHost(trail->Push(clock_.now(), begin, TimeCause::kRearm));
-    }
-    return TakeEvent(member, {});
+  Rearming& RearmingOf(const Member& member) {
+    return running_[member.group].rearming[member.node.index()];
+  }
+  nic::ArmedNode& NodeOf(const Member& member) {
+    return running_[member.group].armed->nodes()[member.node.index()];
   }
 
-  /// The host looks now, once however many events there are, unless it is at work.
-  void NoteLook(const Member& member) {
-    Rearming& it = running_[member.group].rearming[member.node.index()];
+  void ScheduleHost(Picoseconds at, const Member& member) {
+    clock_.Schedule(at, *this,
+                    {.value = uint64_t{member.node.value} << 32 | member.group, .what = kHostDue});
+  }
+
+  /// How long hosts look for the next CQE before they sleep.
+  Picoseconds polling() const {
+    switch (options_.wait) {
+      case WaitMode::kPolling:
+        return kNever;
+      case WaitMode::kHybrid:
+        return options_.host.hybrid_polling;
+      case WaitMode::kInterrupt:
+        break;
+    }
+    return 0;
+  }
+
+  /// A CQE is there. True: its host sleeps.
+  bool NoteLook(const Member& member) {
+    Rearming& it = RearmingOf(member);
     VirtualOffload::Node& node = result_.groups[member.group].nodes[member.node.index()];
     const Picoseconds now = clock_.now();
-    if (it.until > now || (it.looked == now && node.looks != 0)) return;
-    const Picoseconds idle = now - std::max(it.looked, it.until);
-    node.ends_asleep = idle > options_.polling;
+    if (it.looked == now && node.looks != 0) return false;
+    node.ends_asleep = now - std::max(it.looked, it.until) > polling();
     node.looks += 1;
     node.wakeups += node.ends_asleep ? 1 : 0;
     it.looked = now;
+    return node.ends_asleep;
   }
 
-  /// True while the host is at work on what it will have written then. What becomes free meanwhile, it
-  /// writes as well.
-  bool Rearms(const Member& member) {
-    const RearmCosts& costs = options_.rearm;
-    if (costs.send == 0 && costs.receive == 0) return false;
-    RunningGroup& group = running_[member.group];
-    Rearming& it = group.rearming[member.node.index()];
-    if (it.until > clock_.now()) return true;
-    const nic::QueueFeed::Count count = group.armed->nodes()[member.node.index()].Refillable();
-    const Picoseconds cost =
-        static_cast<Picoseconds>(count.sends - it.count.sends) * costs.send +
-        static_cast<Picoseconds>(count.receives - it.count.receives) * costs.receive;
-    it.count = count;
-    if (cost == 0) {
-      it.count = {};
-      return false;
+  /// There is a CQE for a host that has rings to write; it looks when it sees that.
+  Status BeginLook(const Member& member) {
+    Rearming& it = RearmingOf(member);
+    PREPOST_CHECK(it.core != nullptr);
+    if (it.state != Rearming::State::kIdle) return {};  // it will find this as well
+    const Picoseconds at = After(clock_.now(), NoteLook(member) ? options_.host.interrupt : 0);
+    if (TimeTrail* const trail = options_.trail; trail != nullptr && at != kNever)
+      it.step = trail->Push(at, trail->host_step(), TimeCause::kInterrupt);
+    it.state = Rearming::State::kDue;
+    if (at == clock_.now()) return Look(member);
+    ScheduleHost(at, member);
+    return {};
+  }
+
+  /// As soon as the core is there, and free.
+  Status Look(const Member& member) {
+    Rearming& it = RearmingOf(member);
+    Core& core = *it.core;
+    const Picoseconds now = clock_.now();
+    if (core.awake_until < now) core.cpu.Wake(now);
+    if (core.busy_until <= now) {
+      core.busy_until = core.cpu.WhenBack(now);
+      if (core.busy_until != kNever) {
+        result_.groups[member.group].nodes[member.node.index()].delayed += core.busy_until - now;
+      }
     }
-    it.until = After(clock_.now(), cost);
-    clock_.Schedule(
-        it.until, *this,
-        {.value = uint64_t{member.node.value} << 32 | member.group, .what = kRearmedDue});
-    if (options_.trail != nullptr) it.step = options_.trail->host_step();
-    result_.groups[member.group].nodes[member.node.index()].rearming += cost;
-    return true;
+    if (core.busy_until > now) {
+      ScheduleHost(core.busy_until, member);
+      return {};
+    }
+    it.count = {};
+    return Work(member, options_.host.poll);
+  }
+
+  /// Takes `cost`, and deals with all that is there by now and that it has not begun with yet.
+  Status Work(const Member& member, Picoseconds cost) {
+    Rearming& it = RearmingOf(member);
+    Core& core = *it.core;
+    VirtualOffload::Node& found = result_.groups[member.group].nodes[member.node.index()];
+    const nic::QueueFeed::Count before = std::exchange(it.count, NodeOf(member).Refillable());
+    const uint64_t cqes_before = std::exchange(it.cqes, NodeOf(member).cqes_read());
+    const HostCosts& host = options_.host;
+    const Picoseconds writing =
+        static_cast<Picoseconds>(it.count.sends - before.sends) * host.post_send +
+        static_cast<Picoseconds>(it.count.receives - before.receives) * host.post_receive;
+    cost += writing + static_cast<Picoseconds>(it.cqes - cqes_before) * host.completion;
+    found.rearming += writing;
+    const Picoseconds delayed_before = core.cpu.delayed();
+    it.until = core.busy_until = core.cpu.WorkEnd(clock_.now(), cost);
+    if (it.until == kNever) {
+      clock_.NoteMissed();
+      return Stuck();
+    }
+    found.delayed += core.cpu.delayed() - delayed_before;
+    core.awake_until = std::max(core.awake_until, After(it.until, polling()));
+    if (TimeTrail* const trail = options_.trail) {
+      it.step = trail->Push(it.until - cost, it.step, TimeCause::kStopped);
+      it.step = trail->Push(it.until, it.step, TimeCause::kRearm);
+    }
+    if (it.until == clock_.now()) return EndWork(member);
+    it.state = Rearming::State::kWorking;
+    ScheduleHost(it.until, member);
+    return {};
+  }
+
+  Status EndWork(const Member& member) {
+    Rearming& it = RearmingOf(member);
+    it.state = Rearming::State::kIdle;
+    if (options_.trail != nullptr) options_.trail->BeginHost(it.step);
+    return TakeEvents(member, {});
+  }
+
+  /// Its time has come. What has become free while it was at work, it writes as well.
+  Status GoOn(const Member& member) {
+    if (running_[member.group].is_done[member.node.index()]) return {};
+    const Rearming& it = RearmingOf(member);
+    if (it.state == Rearming::State::kDue) return Look(member);
+    const nic::QueueFeed::Count count = NodeOf(member).Refillable();
+    const bool has_more = count.sends != it.count.sends || count.receives != it.count.receives;
+    return has_more ? Work(member, 0) : EndWork(member);
   }
 
   Status TakeEvent(const CqEvent& event) {
@@ -306,11 +419,16 @@ class VirtualRun final : private TimeHandler {
   }
 
   Status TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
-    RunningGroup& group = running_[member.group];
-    if (group.is_done[member.node.index()]) return {};
+    if (running_[member.group].is_done[member.node.index()]) return {};
+    // Where all is written nothing is left but the end, and no host has a part in when that is.
+    if (errors.empty() && !NodeOf(member).feed().is_complete()) return BeginLook(member);
     NoteLook(member);
-    if (errors.empty() && Rearms(member)) return {};
-    nic::ArmedNode& node = group.armed->nodes()[member.node.index()];
+    return TakeEvents(member, errors);
+  }
+
+  Status TakeEvents(const Member& member, std::span<const nic::ErrorEvent> errors) {
+    RunningGroup& group = running_[member.group];
+    nic::ArmedNode& node = NodeOf(member);
     const Result<bool> done = node.TakeEvents(errors);
     if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
     if (!*done) return {};
@@ -364,19 +482,12 @@ class VirtualRun final : private TimeHandler {
   std::vector<std::vector<Member>> node_of_cq_;     // by host, by number from the first on
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
   size_t left_;                                     // groups
-  std::vector<Member> rearmed_;                     // their time has come
+  std::vector<Member> due_;                         // their time has come
+  std::vector<std::deque<Core>> cores_;             // by host
+  std::vector<size_t> threads_;                     // by host: nodes of all groups
   bool can_report_ = true;                          // the whole queue program is there
   VirtualOffloads result_;
 };
-
-Status CheckRearmCosts(const RearmCosts& costs) {
-  for (const Picoseconds cost : {costs.send, costs.receive}) {
-    if (cost >= 0 && cost <= kStepMax) continue;
-    return Rejected(
-        fmt::format("a host writes a WQE in {} ps, expected from 0 to {}", cost, kStepMax));
-  }
-  return {};
-}
 
 /// `programs` are by group, `given_up` may be null, or is that of the only group.
 Result<VirtualOffloads> RunPrograms(std::span<const VirtualGroup> groups,
@@ -386,7 +497,8 @@ Result<VirtualOffloads> RunPrograms(std::span<const VirtualGroup> groups,
   const auto hosts = static_cast<uint32_t>(network.nodes.size());
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, hosts));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.costs));
-  PREPOST_RETURN_IF_ERROR(CheckRearmCosts(options.rearm));
+  PREPOST_RETURN_IF_ERROR(CheckCosts(options.host));
+  PREPOST_RETURN_IF_ERROR(CheckNoise(NoiseOf(options), hosts));
   PREPOST_RETURN_IF_ERROR(CheckGroups(groups, hosts));
   Result<FluidNetwork> fluid = FluidNetwork::Make(network, options.costs.port_sharing);
   if (!fluid.ok()) return fluid.status();

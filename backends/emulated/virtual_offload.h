@@ -4,9 +4,10 @@
 // that they would in a real run, on a modelled network (docs/virtual-time.md); a payload is a tag
 // per block, checked on delivery. All that it tells is modelled.
 //
-// Hosts do what they do in a real run: arm, ring, and wait for the final completion. They see an event
-// when it comes, and take what `rearm` says to write rings again. Several groups may go at once,
-// each with its own queues and memory, and share NICs and links.
+// Hosts do what they do in a real run: arm, ring, and wait for the final completion. Where rings are
+// written again, they see that one is free, and write it, as hosts of the model do
+// (docs/host-model.md). Several groups may go at once, each with its own queues and memory, and share
+// NICs, links and cores.
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_OFFLOAD_H_
 
@@ -19,6 +20,7 @@
 
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
+#include "prepost/backends/emulated/host_costs.h"
 #include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_time.h"
@@ -27,6 +29,7 @@
 #include "prepost/ir/plan.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/checkpoint.h"
+#include "prepost/runtime/wait_policy.h"
 
 namespace prepost::emulated {
 
@@ -41,18 +44,14 @@ enum class VirtualStep : uint8_t {
 inline constexpr std::array<std::string_view, 5> kVirtualStepNames = {"lower", "make", "arm", "run",
                                                                       "check"};
 
-/// What a host takes to write one WQE into a ring that is used again, with its doorbell.
-struct RearmCosts {
-  Picoseconds send = 0;
-  Picoseconds receive = 0;
-};
-
 struct VirtualOffloadOptions {
   NicCosts costs = {};
-  RearmCosts rearm = {};
-  /// How long hosts look for the next CQE before they sleep; kNever: they never do. Only counts
-  /// depend on it: a host that sleeps sees an event when it comes, too.
-  Picoseconds polling = 0;
+  HostCosts host = {};  ///< what comes once per message, and TCP, are not of preposted hosts
+  WaitMode wait = WaitMode::kInterrupt;
+  // What keeps hosts from writing rings again.
+  std::vector<HostDelay> delays = {};
+  std::vector<HostNeighbours> neighbours = {};  ///< of these hosts; of the others, `host` says
+  uint64_t seed = 1;                            ///< of preemptions
   nic::LowerOptions lower = {};
   bool validate = true;  ///< what is armed, as a real run does before it rings
   /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.
@@ -79,8 +78,9 @@ struct VirtualOffload {
     uint64_t rearms = 0;         ///< parts of rings written again
     uint64_t wqes_later = 0;     ///< in those
     uint64_t rings_later = 0;    ///< doorbells for them
-    Picoseconds rearming = 0;    ///< its host has spent on that
-    uint64_t looks = 0;          ///< of its host that an event or the end of its work brought about
+    Picoseconds rearming = 0;    ///< its host has spent on writing them
+    Picoseconds delayed = 0;     ///< of that and of looks, by delays, preemptions and neighbours
+    uint64_t looks = 0;          ///< of its host, that a CQE brought about
     uint64_t wakeups = 0;        ///< those that found it asleep
     uint64_t completions = 0;    ///< CQEs that its host has read, the final one among them
     bool ends_asleep = false;    ///< its host slept when the final CQE came

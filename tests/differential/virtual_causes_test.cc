@@ -201,7 +201,7 @@ TEST(VirtualCausesTest, NoCostsAndShortRingsAddUp) {
       for (const Picoseconds cost : {Picoseconds{0}, 100 * kNs}) {
         VirtualOffloadOptions options = {
             .costs = {.wqe = cost, .wait = cost, .cqe = cost, .doorbell = cost}};
-        options.rearm = {.send = cost, .receive = cost};
+        options.host = {.post_send = cost, .post_receive = cost, .poll = cost};
         if (is_short) options.lower.profile.sq_wqebbs = options.lower.profile.rq_wqes = 16;
         TimeTrail trail, host_trail;
         options.trail = &trail;

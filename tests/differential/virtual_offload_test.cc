@@ -23,10 +23,14 @@
 namespace prepost {
 namespace {
 
+using emulated::HostCosts;
+using emulated::HostDelay;
+using emulated::HostNeighbours;
 using emulated::NicCosts;
 using emulated::Picoseconds;
 using emulated::PortSharing;
 using emulated::RunVirtualOffload;
+using emulated::VirtualGroup;
 using emulated::VirtualOffload;
 using emulated::VirtualOffloadOptions;
 using nic::LoweringMode;
@@ -162,7 +166,8 @@ TEST(VirtualOffloadTest, RearmingIsChargedToHosts) {
     SCOPED_TRACE(fmt::format("seed {} case {}", seed, i));
     VirtualOffloadOptions options{.lower = {.mode = mode, .profile = tiny}};
     const auto free = RunVirtualOffload(plan, network, options);
-    options.rearm = {.send = random.Between(1, 2'000'000), .receive = random.Between(1, 1'000'000)};
+    options.host = {.post_send = random.Between(1, 2'000'000),
+                    .post_receive = random.Between(1, 1'000'000)};
     const auto charged = RunVirtualOffload(plan, network, options);
     ASSERT_TRUE(free.ok() && charged.ok()) << charged.status().ToString();
     EXPECT_GE(charged->completion, free->completion);
@@ -175,7 +180,7 @@ TEST(VirtualOffloadTest, RearmingIsChargedToHosts) {
       EXPECT_EQ(node.wakeups > 1, node.rearms > 0) << "each look is one";
     }
     // By the WQE: all that its NIC was given after the first rings.
-    options.rearm = {.send = 1, .receive = 1};
+    options.host = {.post_send = 1, .post_receive = 1};
     const auto counted = RunVirtualOffload(plan, network, options);
     ASSERT_TRUE(counted.ok());
     const nic::QueueProgram program = *nic::Lower(plan, options.lower);
@@ -197,7 +202,7 @@ TEST(VirtualOffloadTest, RearmingIsChargedToHosts) {
     }
     // Rings that are long enough are not written again.
     options.lower.profile = {};
-    options.rearm = {.send = kUs, .receive = kUs};
+    options.host = {.post_send = kUs, .post_receive = kUs};
     const auto long_rings = RunVirtualOffload(plan, network, options);
     ASSERT_TRUE(long_rings.ok());
     EXPECT_EQ(long_rings->nodes[0].rearming, 0);
@@ -217,8 +222,11 @@ TEST(VirtualOffloadTest, HostsWakeAsOftenAsTheySleep) {
                                   .send_window = *ParseSendWindow("1")});
   const Network network = OneRack(2, 1e-6);
   const auto run = [&](Picoseconds polling, const nic::DeviceProfile& profile) {
-    const auto found =
-        RunVirtualOffload(plan, network, {.polling = polling, .lower = {.profile = profile}});
+    const bool sleeps = polling != emulated::kNever;
+    const auto found = RunVirtualOffload(plan, network,
+                                         {.host = {.hybrid_polling = sleeps ? polling : 0},
+                                          .wait = sleeps ? WaitMode::kHybrid : WaitMode::kPolling,
+                                          .lower = {.profile = profile}});
     EXPECT_TRUE(found.ok()) << found.status().ToString();
     return found->nodes[1];
   };
@@ -239,6 +247,85 @@ TEST(VirtualOffloadTest, HostsWakeAsOftenAsTheySleep) {
   EXPECT_FALSE(patient.ends_asleep);
   EXPECT_EQ(patient.looks, sleeps.looks);
   EXPECT_EQ(patient.completion, sleeps.completion) << "only counts depend on it";
+}
+
+// Hosts that write rings again are kept from it by all that keeps CPU-driven ones from their work;
+// where there is nothing to write they have no part in when it ends.
+TEST(VirtualOffloadTest, RearmingHostsAreHosts) {
+  const Plan plan = CompileOrDie({.nodes = 3,
+                                  .message_bytes = 60 * kBlockBytes,
+                                  .block_bytes = kBlockBytes,
+                                  .algorithm = "chain",
+                                  .ready = *ParseReady("window=1"),
+                                  .send_window = *ParseSendWindow("1")});
+  const Network network = OneRack(3, 1e-6);
+  for (const LoweringMode mode : kModes) {
+    const auto run = [&](bool is_short, VirtualOffloadOptions options) {
+      options.lower.mode = mode;
+      if (is_short) options.lower.profile = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
+      const auto found = RunVirtualOffload(plan, network, options);
+      EXPECT_TRUE(found.ok()) << found.status().ToString();
+      return *found;
+    };
+    const Picoseconds free = run(true, {}).completion;
+    const Picoseconds ideal = run(false, {}).completion;
+    const auto expect_slower = [&](const VirtualOffloadOptions& options, Picoseconds than) {
+      const Picoseconds took = run(true, options).completion;
+      EXPECT_GT(took, than);
+      EXPECT_EQ(run(false, options).completion, ideal) << "nothing to write";
+      return took;
+    };
+    const WaitMode polls = WaitMode::kPolling;
+    EXPECT_EQ(run(true, {.host = {.interrupt = 50 * kUs}, .wait = polls}).completion, free);
+    expect_slower({.host = {.interrupt = 50 * kUs}}, free + 50 * kUs);
+    expect_slower({.host = {.poll = 20 * kUs}, .wait = polls}, free);
+    expect_slower({.host = {.completion = 20 * kUs}, .wait = polls}, free);
+    // Away from the start for 900 us: its rings are used up, and what is left comes after that.
+    const Picoseconds away = 900 * kUs;
+    const std::vector<HostDelay> delays = {{NodeId(1), 0, away}};
+    EXPECT_LT(expect_slower({.wait = polls, .delays = delays}, away), away + free);
+    EXPECT_GE(run(true, {.delays = delays}).nodes[1].delayed, away / 2);
+    HostCosts preempted;
+    preempted.preemptions_per_second = 1e4;
+    preempted.preemption_length = 100 * kUs;
+    EXPECT_NE(expect_slower({.host = preempted, .wait = polls}, free),
+              expect_slower({.host = preempted, .wait = polls, .seed = 2}, free));
+    // Who polls has the core every other slice; who sleeps has it when he wakes.
+    const std::vector<HostNeighbours> busy = {{NodeId(1), 1, 10 * kUs}};
+    expect_slower({.wait = polls, .neighbours = busy}, free);
+    EXPECT_EQ(run(true, {.neighbours = busy}).completion, free);
+  }
+}
+
+// Two groups' threads on one core write one after the other.
+TEST(VirtualOffloadTest, RearmingHostsShareCores) {
+  const Plan plan = CompileOrDie({.nodes = 2,
+                                  .message_bytes = 60 * kBlockBytes,
+                                  .block_bytes = kBlockBytes,
+                                  .algorithm = "chain",
+                                  .ready = *ParseReady("window=1"),
+                                  .send_window = *ParseSendWindow("1")});
+  const std::vector<VirtualGroup> groups = {{.plan = &plan},
+                                            {.plan = &plan, .hosts = {NodeId(1), NodeId(0)}}};
+  const auto run = [&](uint32_t cores) {
+    VirtualOffloadOptions options = {.host = {.cores = cores, .poll = 50 * kUs}};
+    options.lower.profile = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
+    const auto found = RunVirtualOffloads(groups, OneRack(2, 1e-6), options);
+    EXPECT_TRUE(found.ok()) << found.status().ToString();
+    return std::max(found->groups[0].completion, found->groups[1].completion);
+  };
+  EXPECT_GT(run(1), run(2));
+}
+
+TEST(VirtualOffloadTest, SaysWhatHostsCannotBe) {
+  const Plan plan = CompileOrDie({.nodes = 2, .message_bytes = 10, .block_bytes = 10});
+  const auto error = [&](const VirtualOffloadOptions& options) {
+    return RunVirtualOffload(plan, OneRack(2, 1e-6), options).status().ToString();
+  };
+  EXPECT_EQ(error({.host = {.poll = -1}}),
+            "a host's step takes -1 ps, expected from 0 to 3600000000000000");
+  EXPECT_EQ(error({.delays = {{NodeId(2), 0, 1}}}), "a delay of host 2 at 0 ps for 1 ps");
+  EXPECT_EQ(error({.neighbours = {{NodeId(2), 1, 1}}}), "neighbours of host 2");
 }
 
 // What the cuts of the network carry at most holds for any executor.
