@@ -326,13 +326,14 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const SweepAxis& x = sweep.axes.front();
   PREPOST_CHECK(x.is_numeric());
   constexpr std::array kUnits = {"", "B", "s", "B/s"};
+  const bool is_alone = x.values.size() == 1 && *x.values.front().number > 0;
   const bool has_groups = std::ranges::any_of(
       sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
   viz::Plot plot = {.headline = y + " against " + x.key,
                     .subline = fmt::format("modelled, with the profile {}{}", sweep.profile_name,
                                            DeviationsText(sweep.deviations)),
                     .note = Common(sweep),
-                    .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric},
+                    .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric || is_alone},
                     .y = YAxis(y, has_groups),
                     .curves = {}};
   std::vector<std::string> colors;  // what all axes but the first are
