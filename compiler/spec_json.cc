@@ -8,6 +8,7 @@
 
 #include "prepost/compiler/topology_json.h"
 #include "prepost/ir/json_reader.h"
+#include "prepost/ir/utf8.h"
 
 namespace prepost {
 namespace {
@@ -34,6 +35,11 @@ JsonForm::ReadScalar ReadSendWindow(SpecSendWindow* out) {
     if (scalar.kind == JsonScalar::Kind::kString && scalar.text == "auto") {
       *out = {};
       return {};
+    }
+    if (scalar.kind == JsonScalar::Kind::kString) {
+      return Rejected(
+          fmt::format("expected a number of sends, null for none, or \"auto\", found \"{}\"",
+                      Printable(scalar.text)));
     }
     out->automatic = false;
     PREPOST_RETURN_IF_ERROR(ReadOptionalUint32(&out->window)(scalar));

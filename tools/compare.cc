@@ -25,6 +25,7 @@
 #include "tools/message_size.h"
 #include "tools/number_check.h"
 #include "tools/plan_file.h"
+#include "tools/profile_settings.h"
 #include "tools/simulation_input.h"
 #include "tools/spec_flags.h"
 #include "tools/ticker.h"
@@ -75,7 +76,9 @@ Result<std::vector<uint64_t>> ParseSizes(const std::vector<std::string>& lists) 
 }
 
 /// The plan of the file, or one plan per --bytes of the spec.
+/// `profile`: of the virtual clock, whose network plans are compiled for; else null.
 Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags,
+                                            const emulated::Profile* profile,
                                             const nic::LowerOptions& lower) {
   const Result<FileKind> kind = flags.path.empty() ? Result(FileKind::kSpec) : KindOf(flags.path);
   if (!kind.ok()) return kind.status();
@@ -100,8 +103,15 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags,
   }
   std::vector<std::optional<uint64_t>> sizes(given->begin(), given->end());
   if (sizes.empty()) sizes.emplace_back();  // the spec's
-  const Ticker ticker("compiling");
   for (const std::optional<uint64_t>& bytes : sizes) {
+    if (profile != nullptr) {
+      Result<SimulatedPlan> plan =
+          CompileFor(profile->network, flags.spec, flags.path, bytes, &lower, /*is_quiet=*/false);
+      if (!plan.ok()) return plan.status();
+      plans.push_back(*std::move(plan));
+      continue;
+    }
+    const Ticker ticker("compiling");
     const Result<Spec> spec = flags.spec.ToSpec(flags.path, bytes);
     if (!spec.ok()) return spec.status();
     Result<Plan> plan = CompileForDevice(*spec, &lower);
@@ -141,15 +151,34 @@ Status CheckFlags(const CompareFlags& flags) {
   return {};
 }
 
+/// Of the virtual clock.
+Result<emulated::Profile> ProfileOf(const CompareFlags& flags) {
+  const Result<ProfileText> text = LoadProfileText(flags.profile);
+  if (!text.ok()) return text.status();
+  Result<emulated::Profile> profile = ProfileWith(*text, flags.settings);
+  if (profile.ok() && profile->tcp) {
+    return Rejected("its cluster sends over TCP, where no NIC can be preposted", flags.profile);
+  }
+  return profile;
+}
+
 Status Run(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
-  const Result<std::vector<SimulatedPlan>> plans = GetPlans(flags, *lower);
-  if (!plans.ok()) return plans.status();
+  std::optional<emulated::Profile> profile;
   if (flags.clock == "virtual") {
+    Result<emulated::Profile> loaded = ProfileOf(flags);
+    if (!loaded.ok()) return loaded.status();
+    profile = *std::move(loaded);
+  }
+  const Result<std::vector<SimulatedPlan>> plans =
+      GetPlans(flags, profile ? &*profile : nullptr, *lower);
+  if (!plans.ok()) return plans.status();
+  if (profile) {
     return CompareVirtually(*plans,
-                            {.profile_path = flags.profile,
+                            {.profile = *profile,
+                             .profile_path = flags.profile,
                              .settings = flags.settings,
                              .lower = *lower,
                              .wait = flags.wait.policy().mode,

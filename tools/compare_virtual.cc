@@ -25,6 +25,13 @@ using emulated::Picoseconds;
 using emulated::Way;
 using Json = nlohmann::ordered_json;
 
+/// What is other than in the profile.
+std::vector<std::string> Deviations(const std::vector<std::string>& settings) {
+  std::vector<std::string> deviations;
+  for (const std::string& setting : settings) deviations.push_back("--set " + setting);
+  return deviations;
+}
+
 double Nanoseconds(Picoseconds time) {
   return static_cast<double>(time) / static_cast<double>(emulated::kPicosecondsPerNanosecond);
 }
@@ -90,10 +97,11 @@ void Print(const Simulation& it, const VirtualComparison& options, std::ostream&
   out << fmt::format(
       "{} on {}, {} in {} of {}; queues {}, device profile {}; hosts wait by {}\nmodelled, with "
       "the "
-      "profile {} ({})\n",
+      "profile {} ({}){}\n",
       Printable(plan.algorithm), Count(plan.nodes, "node"), Count(plan.message.bytes, "byte"),
       Count(plan.message.blocks, "block"), plan.message.block_bytes, it.mode,
-      options.lower.profile.name, it.wait, Printable(it.profile.name), Printable(it.profile_path));
+      options.lower.profile.name, it.wait, Printable(it.profile.name), Printable(it.profile_path),
+      DeviationsText(it.deviations));
   out << fmt::format("\n{:<34} {:>16} {:>16}\n", "per transfer, all hosts together",
                      Name(Way::kCpuDriven), Name(Way::kPreposted));
   const auto count = [&](const char* label, uint64_t WayFound::*field) {
@@ -191,23 +199,17 @@ constexpr const char* kMeaning =
 
 Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualComparison& options,
                         std::ostream& out) {
-  const Result<ProfileText> text = LoadProfileText(options.profile_path);
-  if (!text.ok()) return text.status();
-  const Result<emulated::Profile> profile = ProfileWith(*text, options.settings);
-  if (!profile.ok()) return profile.status();
-  if (profile->tcp) {
-    return Rejected("its cluster sends over TCP, where no NIC can be preposted",
-                    options.profile_path);
-  }
+  const emulated::Profile& profile = options.profile;
   Json all = Json::array();
   for (const SimulatedPlan& plan : plans) {
-    Result<Network> network = plan.NetworkIn(profile->network);
+    Result<Network> network = plan.NetworkIn(profile.network);
     if (!network.ok()) return network.status();
     Simulation simulation = {.groups = {{.plan = &plan.plan}},
                              .plan = &plan.plan,
-                             .profile = *profile,
+                             .profile = profile,
                              .profile_path = options.profile_path,
                              .command = "",
+                             .deviations = Deviations(options.settings),
                              .network = *std::move(network),
                              .seed = options.seed};
     PREPOST_RETURN_IF_ERROR(
@@ -226,7 +228,8 @@ Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualCo
                      {"device", "emulated"},
                      {"clock", "virtual"},
                      {"modelled", true},
-                     {"profile", {{"name", profile->name}, {"file", options.profile_path}}},
+                     {"profile", {{"name", profile.name}, {"file", options.profile_path}}},
+                     {"deviations", Deviations(options.settings)},
                      {"comparisons", std::move(all)}};
   PrintJson(json, out);
   return {};

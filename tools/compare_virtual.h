@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "prepost/backends/emulated/profile.h"
 #include "prepost/backends/nic/lower.h"
 #include "prepost/ir/status.h"
 #include "prepost/runtime/wait_policy.h"
@@ -18,15 +19,16 @@
 namespace prepost::tools {
 
 struct VirtualComparison {
+  const emulated::Profile& profile;
   std::string profile_path;
-  std::vector<std::string> settings;  ///< as of --set
+  std::vector<std::string> settings;  ///< of --set, which `profile` has
   nic::LowerOptions lower = {};
   WaitMode wait = WaitMode::kInterrupt;
   uint64_t seed = 1;  ///< of preemptions
   bool is_json = false;
 };
 
-/// Errors: of the profile, kRejected: a cluster whose NICs cannot be preposted, those of runs.
+/// Errors: those of runs.
 Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualComparison& options,
                         std::ostream& out);
 

@@ -77,6 +77,7 @@ void AddGroupTimes(const Simulation& it, Table* table) {
     row(fmt::format("  p{}", percent),
         [&](size_t i) { return WriteLatency(latencies[i].Percentile(percent)); });
   }
+  row("largest skew of a group", [&](size_t i) { return TimeText(runs[i].skew()); });
 }
 
 void PrintGroups(const Simulation& it, bool is_long, std::ostream& out) {
@@ -114,6 +115,7 @@ void AddGroupTimesJson(const Simulation& it, const RunTimes& times, bool has_lis
                       {"known_seconds", ToSeconds(found.known)},
                       {"end_seconds", ToSeconds(found.end)},
                       {"latency_seconds", ToSeconds(found.latency())},
+                      {"skew_seconds", ToSeconds(found.skew())},
                       {"waited_seconds", ToSeconds(found.start - group.start)}});
   }
 }

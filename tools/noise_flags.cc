@@ -204,7 +204,7 @@ void NoiseFlags::AddTo(CLI::App& command) {
       ->allow_extra_args(false);
   command
       .add_option("--slow", slow,
-                  "A slow path, 2->5=0.5 of its rate; a slow node, 3=0.5; or some paths, drawn by "
+                  "A slow path, 2->3=0.5 of its rate; a slow node, 3=0.5; or some paths, drawn by "
                   "--seed: random=0.05,factor=0.5; may be given again")
       ->type_name("S")
       ->allow_extra_args(false);
@@ -261,9 +261,18 @@ Result<std::vector<std::string>> NoiseFlags::Settings() const {
   if (!parts.ok()) return bad(parts.status().message());
   std::map<std::string, std::string>& values = *parts;
   if (!values.contains("rate") || !values.contains("for")) return bad("a part is missing");
-  if (!NumberOf<double>(values["rate"])) return bad("the rate is no number");
-  if (const Result<double> length = ParseLatency(values["for"]); !length.ok())
-    return bad(length.status().message());
+  const std::optional<double> per_second = NumberOf<double>(values["rate"]);
+  if (!per_second) return bad("the rate is no number");
+  if (*per_second < emulated::kPreemptionRateMin || *per_second > emulated::kPreemptionRateMax) {
+    return bad(fmt::format("the rate is not from {} to {}", emulated::kPreemptionRateMin,
+                           emulated::kPreemptionRateMax));
+  }
+  const Result<double> seconds = ParseLatency(values["for"]);
+  if (!seconds.ok()) return bad(seconds.status().message());
+  if (*seconds > emulated::kProfileSecondsMax) {
+    return bad(fmt::format("{} is too long, the limit is {}", WriteLatency(*seconds),
+                           WriteLatency(emulated::kProfileSecondsMax)));
+  }
   const std::string lengths = values.contains("lengths") ? values["lengths"] : "fixed";
   if (lengths != "fixed" && lengths != "exponential")
     return bad(fmt::format("'{}' is neither fixed nor exponential", lengths));

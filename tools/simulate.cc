@@ -99,7 +99,7 @@ void AddSimulate(CLI::App& app, Action* action) {
       "  prepost simulate --nodes 64 --message-bytes 64MiB --profile examples/profiles/sierra.json "
       "--set host.interrupt=5us --json\n"
       "  prepost simulate plan.json --profile examples/profiles/fractus.json --slow '0->1=0.5' "
-      "--slow random=0.05,factor=0.5 --preempt rate=100,for=100us\n"
+      "--slow random=0.05,factor=0.5 --preempt rate=2000,for=100us\n"
       "  prepost simulate --nodes 8 --message-bytes 8MiB --profile examples/profiles/apt.json "
       "--groups 8\n"
       "  prepost simulate --workload examples/workloads/overlapping.json --profile "

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -113,6 +114,22 @@ Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileTe
   return ProfileWith(text, settings);
 }
 
+std::vector<std::string> DeviationsOf(const SimulateFlags& flags,
+                                      const emulated::Profile& profile) {
+  std::vector<std::string> deviations;
+  for (const char* flag :
+       {"--set", "--topology", "--groups", "--delay", "--slow", "--preempt", "--wait"}) {
+    for (const std::string& value : flags.given.ValuesOf(flag))
+      deviations.push_back(fmt::format("{} {}", flag, value));
+  }
+  if (flags.copies_first_block) deviations.emplace_back("--copy-first-block");
+  const bool draws_paths = std::ranges::any_of(
+      flags.noise.slow, [](const std::string& it) { return it.starts_with("random="); });
+  const bool draws_preemptions = profile.host.preemption && flags.executor != "offload";
+  if (draws_paths || draws_preemptions) deviations.push_back(fmt::format("seed {}", flags.seed));
+  return deviations;
+}
+
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
   PREPOST_RETURN_IF_ERROR(flags.Check());
   Result<emulated::Profile> profile = ProfileFor(flags, context->profile);
@@ -141,6 +158,7 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                      .profile = *it.profile,
                                      .profile_path = flags.profile,
                                      .command = flags.given.CommandLine(),
+                                     .deviations = DeviationsOf(flags, *it.profile),
                                      .network = {},
                                      .seed = flags.seed});
   PREPOST_RETURN_IF_ERROR(flags.workload.empty() ? FillPlan(flags, options, context, &it)

@@ -5,6 +5,8 @@
 #define PREPOST_TOOLS_SIMULATE_ONCE_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "prepost/backends/emulated/profile.h"
 #include "prepost/ir/status.h"
@@ -34,6 +36,9 @@ struct Simulated {
 
 /// The profile with what flags say. Errors: those of ProfileWith(), kUsage.
 Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text);
+
+/// What flags change in the cluster of the profile, or draw at random: "--slow 3=0.5", "seed 1".
+std::vector<std::string> DeviationsOf(const SimulateFlags& flags, const emulated::Profile& profile);
 
 /// Errors: of flags, input and runs.
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context);

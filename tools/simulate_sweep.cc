@@ -66,6 +66,13 @@ GivenFlags FlagsOfRow(const GivenFlags& given, const std::vector<SweepAxis>& axe
   return row;
 }
 
+/// What is given, without what is swept.
+GivenFlags Unswept(const GivenFlags& given, const std::vector<SweepAxis>& axes) {
+  GivenFlags rest = given;
+  for (const SweepAxis& axis : axes) rest.Remove("--" + axis.key);
+  return rest;
+}
+
 /// Parsed, and with values of the profile that it takes; the first of each is tried, so that what
 /// is wrong in all rows is told once.
 Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags, const ProfileText& profile) {
@@ -139,15 +146,23 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
             fmt::format("--plot: {} has words; the first --sweep is the axis, and needs numbers",
                         axes->front().key)};
   }
+  if (flags.per_node && !flags.sweep.is_json)
+    return {StatusCode::kUsage, "--per-node is for --json where there is --sweep"};
   std::vector<GivenFlags> given;
   Sweep sweep = {.command = flags.given.CommandLine(),
                  .profile_name = "",
                  .profile_path = flags.profile,
+                 .deviations = {},
                  .axes = *axes,
                  .rows = {}};
   const Result<emulated::Profile> profile = ProfileWith(context->profile, {});
   if (!profile.ok()) return profile.status();
   sweep.profile_name = profile->name;
+  const Result<std::shared_ptr<SimulateFlags>> unswept = Reparsed(Unswept(flags.given, *axes));
+  if (unswept.ok()) {
+    const Result<emulated::Profile> changed = ProfileFor(**unswept, context->profile);
+    if (changed.ok()) sweep.deviations = DeviationsOf(**unswept, *changed);
+  }
   for (const SweepPoint& point : *points) {
     given.push_back(FlagsOfRow(flags.given, *axes, point));
     // What is wrong with a command is told before anything is run.
@@ -155,10 +170,6 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
     if (!row.ok()) return row.status();
     PREPOST_RETURN_IF_ERROR((*row)->Check());
     PREPOST_RETURN_IF_ERROR(ProfileFor(**row, context->profile).status());
-    if (!flags.sweep.plot.empty() && flags.sweep.plot_y == "skew" && (*row)->has_groups()) {
-      return {StatusCode::kUsage,
-              "--plot-y skew is of one multicast, not of --groups or --workload"};
-    }
     sweep.rows.push_back({point, given.back().CommandLine(), {}, {}});
   }
   for (const GivenFlags& row : given) PREPOST_RETURN_IF_ERROR(KeepInputs(row));

@@ -6,6 +6,7 @@
 #ifndef PREPOST_TOOLS_SIMULATION_H_
 #define PREPOST_TOOLS_SIMULATION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -57,6 +58,13 @@ struct RunTimes {
   emulated::Picoseconds completion = 0;  ///< all groups' nodes have their messages
   emulated::Picoseconds known = 0;       ///< and all hosts know
   emulated::Picoseconds end = 0;         ///< the last group's
+
+  /// The largest of a group.
+  emulated::Picoseconds skew() const {
+    emulated::Picoseconds most = 0;
+    for (const GroupTimes& group : groups) most = std::max(most, group.skew());
+    return most;
+  }
 };
 
 struct Simulation {
@@ -66,7 +74,8 @@ struct Simulation {
   std::string workload = {};   ///< its name, else
   const emulated::Profile& profile;
   std::string profile_path;
-  std::string command;  ///< that makes it
+  std::string command;                       ///< that makes it
+  std::vector<std::string> deviations = {};  ///< from the profile: "--set host.poll=1us"
   Network network;
   uint64_t seed = 0;
   std::string mode = {};  ///< of the lowering: "inline"

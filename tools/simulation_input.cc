@@ -48,7 +48,7 @@ Result<Network> SimulatedPlan::NetworkIn(const emulated::NetworkProfile& profile
 
 void SimulationInput::AddTo(CLI::App& command) {
   command.add_option("PLAN", path, "Plan, rolled plan or spec file, - for stdin");
-  spec.AddTo(command);
+  spec.AddTo(command, /*has_links=*/false);
   size.AddTo(command, /*takes_any=*/false);
 }
 
@@ -60,7 +60,11 @@ Result<SimulatedPlan> SimulationInput::Load(const emulated::NetworkProfile& netw
   }
   const Result<FileKind> kind = path.empty() ? Result(FileKind::kSpec) : KindOf(path);
   if (!kind.ok()) return kind.status();
-  if (*kind == FileKind::kSpec) return Compiled(network, lower, is_quiet);
+  if (*kind == FileKind::kSpec) {
+    const Result<std::optional<uint64_t>> bytes = size.Bytes();
+    if (!bytes.ok()) return bytes.status();
+    return CompileFor(network, spec, path, *bytes, lower, is_quiet);
+  }
   if (spec.any_but_topology()) {
     return Status(StatusCode::kUsage,
                   "flags such as --nodes are for a SPEC: a plan's are in its file");
@@ -85,12 +89,10 @@ Result<SimulatedPlan> SimulationInput::Load(const emulated::NetworkProfile& netw
   return loaded;
 }
 
-Result<SimulatedPlan> SimulationInput::Compiled(const emulated::NetworkProfile& network,
-                                                const nic::LowerOptions* lower,
-                                                bool is_quiet) const {
-  const Result<std::optional<uint64_t>> bytes = size.Bytes();
-  if (!bytes.ok()) return bytes.status();
-  Result<Spec> read = spec.Read(path, *bytes);
+Result<SimulatedPlan> CompileFor(const emulated::NetworkProfile& network, const SpecFlags& spec,
+                                 const std::string& path, std::optional<uint64_t> bytes,
+                                 const nic::LowerOptions* lower, bool is_quiet) {
+  Result<Spec> read = spec.Read(path, bytes);
   if (!read.ok()) return read.status();
   std::optional<Topology> topology = read->topology;
   // What is chosen, and what racks are, goes by the network that the plan will run on.

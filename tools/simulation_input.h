@@ -30,6 +30,13 @@ struct SimulatedPlan {
   Result<Network> NetworkIn(const emulated::NetworkProfile& profile) const;
 };
 
+/// Compiles the spec of `path` (may be empty) and flags. Without a topology of its own it is compiled
+/// for `network`: what `auto` chooses, and what racks are. `bytes` as in SpecFlags::Read(), `lower` as in
+/// CompileForDevice(). `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
+Result<SimulatedPlan> CompileFor(const emulated::NetworkProfile& network, const SpecFlags& spec,
+                                 const std::string& path, std::optional<uint64_t> bytes,
+                                 const nic::LowerOptions* lower, bool is_quiet);
+
 struct SimulationInput {
   std::string path;
   SpecFlags spec;
@@ -43,8 +50,6 @@ struct SimulationInput {
                              const nic::LowerOptions* lower, bool is_quiet) const;
 
  private:
-  Result<SimulatedPlan> Compiled(const emulated::NetworkProfile& network,
-                                 const nic::LowerOptions* lower, bool is_quiet) const;
   Result<Plan> Unrolled() const;
 };
 

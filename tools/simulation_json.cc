@@ -33,10 +33,8 @@ Json LinksJson(const Network& network, const std::vector<VirtualOffload::Link>& 
 Json TimesJson(const Simulation& it, const RunTimes& times,
                const std::vector<VirtualOffload::Link>& links, bool has_lists) {
   Json json = {{"completion_seconds", ToSeconds(times.completion)}};
-  if (!it.is_of_groups) {
-    json["first_node_seconds"] = ToSeconds(times.groups[0].first);
-    json["skew_seconds"] = ToSeconds(times.groups[0].skew());
-  }
+  if (!it.is_of_groups) json["first_node_seconds"] = ToSeconds(times.groups[0].first);
+  json["skew_seconds"] = ToSeconds(times.skew());
   json["of_bound"] = it.bound > 0 ? Json(ToSeconds(times.completion) / it.bound) : Json();
   json["known_seconds"] = ToSeconds(times.known);
   if (!it.is_of_groups) json["root_known_seconds"] = ToSeconds(times.groups[0].root_known);
@@ -80,12 +78,12 @@ Json OffloadJson(const Simulation& it, bool has_lists) {
   Json run = TimesJson(it, times, it.offload->links, has_lists);
   run["mode"] = it.mode;
   run["final_seconds"] = ToSeconds(times.end);
+  AddWork(WorkOf(it, *it.offload), ArmingSeconds(it, *it.offload), &run);
+  run["detection_seconds"] = DetectionSeconds(it);
   if (it.is_of_groups) return run;
   const GroupTimes& group = times.groups[0];
   run["doorbells_seconds"] = ToSeconds(group.doorbells);
   run["offload_seconds"] = ToSeconds(group.offload());
-  AddWork(WorkOf(it, *it.offload), ArmingSeconds(it, *it.offload), &run);
-  run["detection_seconds"] = DetectionSeconds(it);
   if (has_lists) {
     for (const Picoseconds at : group.ends) run["node_final_seconds"].push_back(ToSeconds(at));
     Json& hosts = run["hosts"] = Json::array();
@@ -103,12 +101,12 @@ Json CpuJson(const Simulation& it, bool has_lists) {
   const RunTimes& times = it.cpu_times;
   Json run = TimesJson(it, times, it.cpu->links, has_lists);
   run["wait"] = it.wait;
-  if (it.is_of_groups) return run;
   AddWork(WorkOf(*it.cpu), &run);
   run["arming_seconds"] = ArmingSeconds(it, *it.cpu);
   Picoseconds delayed = 0;
   for (const emulated::VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
   run["delayed_seconds"] = ToSeconds(delayed);
+  if (it.is_of_groups) return run;
   if (has_lists) {
     Json& hosts = run["hosts"] = Json::array();
     for (const emulated::VirtualHosts::Node& node : it.cpu->groups[0].nodes) {
@@ -130,7 +128,8 @@ Json SimulationJson(const Simulation& it, bool has_lists) {
   Json json = {{"modelled", true},
                {"generator", kGenerator},
                {"command", it.command},
-               {"profile", {{"name", it.profile.name}, {"file", it.profile_path}}}};
+               {"profile", {{"name", it.profile.name}, {"file", it.profile_path}}},
+               {"deviations", it.deviations}};
   if (it.plan != nullptr) {
     const PlanHeader& header = it.plan->header();
     json["algorithm"] = header.algorithm;

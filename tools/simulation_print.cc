@@ -2,6 +2,7 @@
 #include "tools/simulation_print.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -24,8 +25,9 @@ using Links = std::vector<VirtualOffload::Link>;
 constexpr size_t kLinksMax = 5;  ///< shown in text
 
 void PrintHead(const Simulation& it, std::ostream& out) {
-  out << fmt::format("modelled, with the profile {} ({}): {}\n", Printable(it.profile.name),
-                     Printable(it.profile_path), Printable(it.profile.cluster));
+  out << fmt::format("modelled, with the profile {} ({}){}: {}\n", Printable(it.profile.name),
+                     Printable(it.profile_path), DeviationsText(it.deviations),
+                     Printable(it.profile.cluster));
   if (it.plan == nullptr) {
     out << fmt::format("{}: {} on {}\n\n", Printable(it.workload), Count(it.groups.size(), "group"),
                        Count(it.network.nodes.size(), "host"));
@@ -171,6 +173,11 @@ void AddTimes(const Simulation& it, Table* table) {
 
 std::string TimeText(Picoseconds time) { return WriteLatency(ToSeconds(time)); }
 
+std::string DeviationsText(const std::vector<std::string>& deviations) {
+  if (deviations.empty()) return "";
+  return Printable(fmt::format(", but {}", fmt::join(deviations, ", ")));
+}
+
 Table SimulationTable() { return Table(/*label_min=*/26, /*cell_min=*/12); }
 
 void PrintSimulation(const Simulation& it, bool is_long, std::ostream& out) {
@@ -192,7 +199,7 @@ void PrintSimulation(const Simulation& it, bool is_long, std::ostream& out) {
     AddTimes(it, &table);
   }
   AddKnown(it, &table);
-  if (!it.is_of_groups) AddHosts(it, &table);
+  AddHosts(it, &table);
   table.Print(out);
   PrintGain(it, out);
   if (it.offload) PrintLinks(it, "preposted", it.offload->links, it.offload_times.completion, out);

@@ -25,6 +25,8 @@ void PrintJson(const nlohmann::ordered_json& json, std::ostream& out);
 
 /// "1.5us".
 std::string TimeText(emulated::Picoseconds time);
+/// ", but --set host.poll=1us, --groups 3"; empty without any.
+std::string DeviationsText(const std::vector<std::string>& deviations);
 /// A table of one column per executor.
 Table SimulationTable();
 

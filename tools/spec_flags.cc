@@ -103,7 +103,7 @@ void NoteOneRack(const Spec& spec) {
                   spec.algorithm, spec.nodes));
 }
 
-void SpecFlags::AddTo(CLI::App& command) {
+void SpecFlags::AddTo(CLI::App& command, bool has_links) {
   const std::string group = "The multicast";
   command.add_option("--nodes", nodes_, "Nodes, the root included")
       ->type_name("N")
@@ -153,17 +153,19 @@ void SpecFlags::AddTo(CLI::App& command) {
       ->type_name("FILE")
       ->check(NameOf("a file"))
       ->group(by);
-  command
-      .add_option("--rate", rate_,
-                  fmt::format("Rate of each node's port, without --topology [{}]",
-                              WriteRate(defaults.rate)))
-      ->type_name("RATE")
-      ->group(by);
-  command
-      .add_option("--latency", latency_,
-                  fmt::format("One way, without --topology [{}]", WriteLatency(defaults.latency)))
-      ->type_name("TIME")
-      ->group(by);
+  if (has_links) {
+    command
+        .add_option("--rate", rate_,
+                    fmt::format("Rate of each node's port, without --topology [{}]",
+                                WriteRate(defaults.rate)))
+        ->type_name("RATE")
+        ->group(by);
+    command
+        .add_option("--latency", latency_,
+                    fmt::format("One way, without --topology [{}]", WriteLatency(defaults.latency)))
+        ->type_name("TIME")
+        ->group(by);
+  }
   command
       .add_option("--block-overhead", block_overhead_,
                   fmt::format("What each block costs [{}]", WriteLatency(defaults.block_overhead)))

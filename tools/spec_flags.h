@@ -21,8 +21,8 @@ class SpecFlags {
  public:
   /// Adds --nodes, --root, --block-bytes, --algorithm, --ready, --send-window, --topology and
   /// --order, and what `auto` chooses by: --rules, --rate, --latency and --block-overhead. Must
-  /// outlive the parsing.
-  void AddTo(CLI::App& command);
+  /// outlive the parsing. `has_links`: with --rate and --latency; a modelled network has its own.
+  void AddTo(CLI::App& command, bool has_links = true);
 
   /// True when some flag was given.
   bool any() const;

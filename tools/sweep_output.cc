@@ -13,6 +13,7 @@
 #include "prepost/ir/utf8.h"
 #include "prepost/version.h"
 #include "prepost/viz/plot.h"
+#include "tools/simulation_print.h"
 #include "tools/table.h"
 
 namespace prepost::tools {
@@ -296,14 +297,14 @@ nlohmann::ordered_json SweepJson(const Sweep& sweep) {
 }
 
 void PrintSweep(const Sweep& sweep, std::ostream& out) {
-  out << fmt::format("modelled, with the profile {} ({})\n", Printable(sweep.profile_name),
-                     Printable(sweep.profile_path));
+  out << fmt::format("modelled, with the profile {} ({}){}\n", Printable(sweep.profile_name),
+                     Printable(sweep.profile_path), DeviationsText(sweep.deviations));
   if (const std::string common = Common(sweep); !common.empty()) out << Printable(common) << "\n";
   out << "all nodes have it after\n\n";
   Table table(/*label_min=*/0, /*cell_min=*/8);
   std::vector<std::string> heads;
   for (const SweepAxis& axis : sweep.axes) heads.push_back(axis.key);
-  for (const char* head : {"preposted", "of bound", "CPU-driven", "of bound", "gain", "hosts know"})
+  for (const char* head : {"preposted", "of bound", "CPU-driven", "of bound", "gain", "known gain"})
     heads.emplace_back(head);
   table.Add("", std::move(heads));
   for (const SweepRow& row : sweep.rows) {
@@ -325,12 +326,14 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const SweepAxis& x = sweep.axes.front();
   PREPOST_CHECK(x.is_numeric());
   constexpr std::array kUnits = {"", "B", "s", "B/s"};
+  const bool is_alone = x.values.size() == 1 && *x.values.front().number > 0;
   const bool has_groups = std::ranges::any_of(
       sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
   viz::Plot plot = {.headline = y + " against " + x.key,
-                    .subline = fmt::format("modelled, with the profile {}", sweep.profile_name),
+                    .subline = fmt::format("modelled, with the profile {}{}", sweep.profile_name,
+                                           DeviationsText(sweep.deviations)),
                     .note = Common(sweep),
-                    .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric},
+                    .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric || is_alone},
                     .y = YAxis(y, has_groups),
                     .curves = {}};
   std::vector<std::string> colors;  // what all axes but the first are

@@ -29,6 +29,7 @@ struct Sweep {
   std::string command;
   std::string profile_name;
   std::string profile_path;
+  std::vector<std::string> deviations;  ///< from the profile, but for what is swept
   std::vector<SweepAxis> axes;
   std::vector<SweepRow> rows;  ///< in the order of PointsOf()
 };

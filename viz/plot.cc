@@ -63,9 +63,29 @@ class Scale {
   std::string Text(double tick) const { return NumberText(tick, axis_.unit); }
 
  private:
-  /// Powers of 2, or of 10 where there would be too many.
+  /// 1, 2 and 5 times powers of 10.
+  void ChooseDecades(double least, double most) {
+    constexpr std::array kFactors = {1.0, 2.0, 5.0};
+    const auto value = [&](int i) {
+      const int power = i >= 0 ? i / 3 : (i - 2) / 3;
+      return kFactors[static_cast<size_t>(i - 3 * power)] * std::pow(10.0, power);
+    };
+    int first = 3 * static_cast<int>(std::floor(std::log10(least) + 1e-9));
+    while (value(first + 1) <= least * (1 + 1e-9)) ++first;
+    int last = first + 1;
+    while (value(last) < most * (1 - 1e-9)) ++last;
+    for (int i = first; i <= last; ++i) ticks_.push_back(value(i));
+    low_ = std::log2(ticks_.front());
+    high_ = std::log2(ticks_.back());
+  }
+
+  /// Of bytes and plain numbers powers of 2, of what is in other units 1, 2 and 5; of either powers of
+  /// 10 where there would be too many.
   void ChooseLogarithmic(double least, double most) {
-    const bool binary = std::log2(most / least) <= kTicksWanted + 4;
+    constexpr double kDecadesMax = 3;
+    const bool is_decimal = !axis_.unit.empty() && axis_.unit != "B";
+    if (is_decimal && std::log10(most / least) <= kDecadesMax) return ChooseDecades(least, most);
+    const bool binary = !is_decimal && std::log2(most / least) <= kTicksWanted + 4;
     const double base = binary ? 1 : std::log2(10.0);
     double first = std::floor(std::log2(least) / base + 1e-9);
     double last = std::ceil(std::log2(most) / base - 1e-9);

@@ -195,6 +195,18 @@ TEST_F(SimulateSweepTest, BandwidthOfGroupsIsOfAllMessages) {
   EXPECT_THAT(svg, HasSubstr(">100 Gbit/s<")) << "one message has at most 50";
 }
 
+// Catches a skew of groups that is none, and heads that do not say what is other than in the profile.
+TEST_F(SimulateSweepTest, PlotsSaySkewOfGroupsAndWhatDeviates) {
+  const std::string file = folder_ / "skew.svg";
+  const std::string text = Simulate(
+      {"--nodes", "4", "--message-bytes", "1MiB", "--groups", "2", "--set", "host.poll=1us",
+       "--sweep", "host.completion=1us,2us,3us", "--plot", file, "--plot-y", "skew"});
+  EXPECT_THAT(text, HasSubstr(", but --set host.poll=1us, --groups 2\n"));
+  const std::string svg = test::ReadText(file);
+  EXPECT_THAT(svg, HasSubstr(", but --set host.poll=1us, --groups 2"));
+  EXPECT_THAT(svg, HasSubstr("preposted"));
+}
+
 // Catches a curve that is not drawn, and pictures that differ from run to run.
 TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
   const std::string file = folder_ / "plot.svg";
@@ -252,14 +264,7 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   expect({"--sweep", "seed=1,2", "--plot", "a.svg", "--plot-y", "x"}, 2, "--plot-y: unknown name");
   expect({"--sweep", "wait=polling", "--plot", folder_ / "a.svg"}, 2,
          "the axis, and needs numbers");
-  const std::vector<std::string> skew = {"--sweep",         "seed=1,2", "--plot",
-                                         folder_ / "a.svg", "--plot-y", "skew"};
-  std::vector<std::string> of_groups = skew;
-  of_groups.insert(of_groups.end(), {"--groups", "2"});
-  expect(of_groups, 2, "--plot-y skew is of one multicast");
-  Command alone({"simulate", "--profile", test::ProfilePath("fractus"), "--nodes", "4",
-                 "--message-bytes", "1MiB", skew[0], skew[1], skew[2], skew[3], skew[4], skew[5]});
-  EXPECT_EQ(alone.Wait(), 0) << alone.err();
+  expect({"--sweep", "seed=1,2", "--per-node"}, 2, "--per-node is for --json");
   expect({"--set", "completion=1us"}, 2, "expected a value of the profile");
   expect({"--set", "host.preemption=1"}, 2, "--set host.preemption=1");
   expect({"--set", "host.completion=-1us"}, 2, "is no latency");

@@ -189,6 +189,11 @@ TEST_F(SimulateTest, RotatedGroups) {
     SCOPED_TRACE(executor);
     EXPECT_EQ(one[executor]["completion_seconds"], plain[executor]["completion_seconds"]);
     EXPECT_EQ(one[executor]["of_bound"], plain[executor]["of_bound"]);
+    for (const char* key : {"skew_seconds", "doorbells", "posts", "wakeups", "arming_seconds"})
+      EXPECT_EQ(one[executor][key], plain[executor][key]) << key;
+    EXPECT_EQ(three[executor]["doorbells"], 3 * plain[executor]["doorbells"].get<int>());
+    EXPECT_GT(three[executor]["arming_seconds"],
+              2 * plain[executor]["arming_seconds"].get<double>());
     const Json& run = three[executor];
     EXPECT_GE(run["of_bound"].get<double>(), 1.0);
     double mean = 0, last = 0, square = 0;
@@ -364,6 +369,46 @@ TEST_F(SimulateTest, TheBarrierIsApart) {
   EXPECT_THAT(Simulate({}), HasSubstr("  barrier, before"));
 }
 
+// Catches heads that name the profile for what is not its own.
+TEST_F(SimulateTest, SaysWhatIsOtherThanInTheProfile) {
+  using Words = std::vector<std::string>;
+  const auto deviations = [&](const Words& flags) { return SimulateJson(flags)["deviations"]; };
+  EXPECT_EQ(deviations({}), Json::array());
+  EXPECT_EQ(deviations({"--set", "host.poll=1us", "--slow", "random=0.1,factor=0.5"}),
+            Json(Words{"--set host.poll=1us", "--slow random=0.1,factor=0.5", "seed 1"}));
+  EXPECT_EQ(deviations({"--preempt", "rate=1,for=1us", "--seed", "7", "--wait", "polling"}),
+            Json(Words{"--preempt rate=1,for=1us", "--wait polling", "seed 7"}));
+  EXPECT_THAT(Simulate({"--delay", "node=1,at=0s,for=1us"}),
+              HasSubstr(", but --delay node=1,at=0s,for=1us: "));
+  EXPECT_THAT(test::OutputOf({"compare", plan_, "--clock", "virtual", "--profile",
+                              test::ProfilePath("fractus"), "--set", "host.poll=1us"}),
+              HasSubstr(", but --set host.poll=1us\n"));
+}
+
+// Catches compare on another network than simulate: what `auto` chooses, and racks.
+TEST_F(SimulateTest, CompareCompilesForTheSameNetwork) {
+  for (const char* profile : {"apt", "sierra"}) {
+    SCOPED_TRACE(profile);
+    const std::vector<std::string> flags = {
+        "--profile",     test::ProfilePath(profile),
+        "--nodes",       "40",
+        "--algorithm",   profile == std::string("apt") ? "rack_chain" : "binomial_pipeline",
+        "--block-bytes", "auto",
+        "--json"};
+    std::vector<std::string> simulate = {"simulate", "--message-bytes", "3MiB"};
+    std::vector<std::string> compare = {"compare", "--clock", "virtual", "--bytes", "3MiB"};
+    simulate.insert(simulate.end(), flags.begin(), flags.end());
+    compare.insert(compare.end(), flags.begin(), flags.end());
+    compare.insert(compare.end(), {"--wait", "hybrid"});
+    const Json simulated = Json::parse(test::OutputOf(simulate));
+    const Json compared = Json::parse(test::OutputOf(compare))["comparisons"][0];
+    EXPECT_EQ(compared["block_bytes"], simulated["block_bytes"]);
+    EXPECT_NEAR(compared["offload_ns"].get<double>(),
+                simulated["offload"]["offload_seconds"].get<double>() * 1e9, 1e-3);
+    EXPECT_EQ(compared["received_ratio"]["of_medians"], simulated["gain"]["completion"]);
+  }
+}
+
 TEST_F(SimulateTest, OneNodeNeedsNoTime) {
   Command compile({"compile", "--nodes", "1", "--message-bytes", "5", "-o", plan_});
   ASSERT_EQ(compile.Wait(), 0);
@@ -402,7 +447,8 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--preempt", "rate=100"}, 2, "a part is missing");
   expect({"--preempt", "rate=100,for=1"}, 2, "'1' is no latency");
   expect({"--preempt", "rate=x,for=1us"}, 2, "the rate is no number");
-  expect({"--preempt", "rate=0,for=1us"}, 2, "too small");
+  expect({"--preempt", "rate=0,for=1us"}, 2, "--preempt: 'rate=0,for=1us': the rate is not from");
+  expect({"--preempt", "rate=1,for=2e4s"}, 2, "20000s is too long");
   expect({"--preempt", "rate=1,rate=2,for=1us"}, 2, "'rate' is there twice");
   expect({"--preempt", "rate=1,for=1us,lengths=long"}, 2, "neither fixed nor exponential");
   expect({"--preempt", "rate=1,for=1us,at=3us"}, 2, "'at=3us' is unknown");

@@ -69,7 +69,7 @@ TEST(SpecJsonTest, SaysWhatIsWrong) {
   EXPECT_THAT(ErrorOf(R"(, "send_window": 0)"),
               HasSubstr("/send_window: a send window is at least 1"));
   EXPECT_THAT(ErrorOf(R"(, "send_window": "many")"),
-              HasSubstr("/send_window: expected an integer"));
+              HasSubstr("/send_window: expected a number of sends, null for none"));
 }
 
 TEST(SpecTest, ValuesAreChecked) {
