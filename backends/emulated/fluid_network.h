@@ -88,6 +88,7 @@ class FluidNetwork {
   __extension__ using Work = __int128;
 
   static constexpr size_t kPathLinks = 6;
+  static constexpr int kRecalls = 32;              ///< of a component, before it is found anew
   static constexpr Rate kRateMax = Rate{1} << 62;  ///< of links that are never full
   // What stands in place of the link that holds a flow up.
   static constexpr LinkIndex kAtLimit = 0xffffffff;    ///< none does
@@ -118,11 +119,12 @@ class FluidNetwork {
     Rate rate = 0;
     Rate demand = 0;  ///< sum of its flows' limits
     std::vector<Hop> hops;
-    uint32_t limited = 0;     ///< flows that may reach their limit
-    bool is_tight = false;    ///< when last settled, demand was more than the rate
-    bool is_changed = false;  ///< in changed_links_
-    bool in_component = false;
-    uint64_t bytes = 0;  ///< of flows that have ended
+    uint32_t limited = 0;       ///< flows that may reach their limit
+    bool is_tight = false;      ///< when last settled, demand was more than the rate
+    bool is_changed = false;    ///< in changed_links_
+    bool in_component = false;  ///< while rates are computed
+    uint32_t component = 0;     ///< the last one that it was found in
+    uint64_t bytes = 0;         ///< of flows that have ended
 
     bool IsFull() const { return demand > rate; }
     bool NeedsSharing() const { return is_tight || IsFull(); }
@@ -212,6 +214,8 @@ class FluidNetwork {
   // fluid_sharing.cc
   void Settle(Picoseconds now);
   void FindComponent();
+  bool RecallComponent();
+  void Connect(size_t first);
   void AddLink(LinkIndex index);
   void OpenComponent();
   void ShareComponent();
@@ -242,6 +246,10 @@ class FluidNetwork {
   Picoseconds ended_at_ = 0;
 
   std::vector<Port> ports_;  // by node, with kFifo; else none
+
+  std::vector<LinkIndex> last_component_;  // links as it was found last, and still need sharing
+  uint32_t component_ = 0;                 // its number
+  int recalls_left_ = 0;
 
   // Since the last Settle().
   std::vector<LinkIndex> changed_ports_;

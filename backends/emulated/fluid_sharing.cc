@@ -45,13 +45,56 @@ void FluidNetwork::Settle(Picoseconds now) {
 
 /// All links whose shares can be others now. Those that were tight and are not any more belong to it.
 void FluidNetwork::FindComponent() {
-  component_links_.clear();
-  for (const LinkIndex index : changed_links_) {
+  std::erase_if(changed_links_, [&](LinkIndex index) {
     links_[index].is_changed = false;
-    AddLink(index);
+    return !links_[index].NeedsSharing();
+  });
+  component_links_.clear();
+  if (!RecallComponent()) {
+    size_t parts = 0;
+    for (const LinkIndex index : changed_links_) {
+      const size_t found = component_links_.size();
+      AddLink(index);
+      if (component_links_.size() == found) continue;
+      ++parts;
+      Connect(found);
+    }
+    // To take two that have nothing to do with each other for one would cost more than it saves.
+    recalls_left_ = parts == 1 ? kRecalls : 0;
+    last_component_ = component_links_;
   }
   changed_links_.clear();
-  for (size_t i = 0; i < component_links_.size(); ++i) {
+}
+
+/// Takes the last component for this one. Flows that start only join links, which have changed then;
+/// so where it has all that have changed it is this one, or has become too large since flows have
+/// ended, which costs time but changes no share: now and then it is looked for anew. False: it is not
+/// this one.
+bool FluidNetwork::RecallComponent() {
+  if (changed_links_.empty()) return true;
+  if (recalls_left_ == 0) {
+    ++component_;
+    return false;
+  }
+  --recalls_left_;
+  const auto is_known = [&](LinkIndex it) { return links_[it].component == component_; };
+  if (!std::ranges::all_of(changed_links_, is_known)) {
+    ++component_;
+    return false;
+  }
+  std::erase_if(last_component_, [&](LinkIndex index) {
+    Link& link = links_[index];
+    link.in_component = link.NeedsSharing();
+    if (!link.in_component) link.component = 0;
+    return !link.in_component;
+  });
+  component_links_ = last_component_;
+  return true;
+}
+
+/// Adds what shares flows with links of the component from position `first` on.
+void FluidNetwork::Connect(size_t first) {
+  for (size_t i = first; i < component_links_.size(); ++i) {
     for (const Hop hop : links_[component_links_[i]].hops) {
       if (component_links_.size() == sharing_links_) return;  // there are no others
       for (const LinkIndex link : flows_[FlowOf(hop)].path.all()) AddLink(link);
@@ -63,6 +106,7 @@ void FluidNetwork::AddLink(LinkIndex index) {
   Link& link = links_[index];
   if (link.in_component || !link.NeedsSharing()) return;
   link.in_component = true;
+  link.component = component_;
   component_links_.push_back(index);
 }
 
