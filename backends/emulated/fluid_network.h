@@ -3,7 +3,8 @@
 // FluidNetwork: messages on a modelled network as fluids: each flows at one rate over all links of
 // its path at a time, and links are shared max-min fairly, as ir/network.h describes them: every
 // node's port out and in (full duplex), every rack's links up and down, the core, and paths between
-// two nodes that have a rate of their own. It knows nothing of NICs or plans; who starts a flow asks when the next one may end.
+// two nodes that have a rate of their own. It knows nothing of NICs or plans; who starts a flow
+// asks when the next one may end.
 //
 // Exact: rates and remaining bytes are integers, and what is computed of several flows does not
 // depend on the order in which they were started. So numbering nodes differently permutes times.
@@ -36,8 +37,8 @@ struct LinkUse {
 /// One thread. Times given to it never fall.
 class FluidNetwork {
  public:
-  /// Errors (kRejected): what CheckNetwork() finds; rates that are too far apart, or too high, to be
-  /// counted exactly.
+  /// Errors (kRejected): what CheckNetwork() finds; rates that are too far apart, or too high, to
+  /// be counted exactly.
   static Result<FluidNetwork> Make(const Network& network,
                                    PortSharing sharing = PortSharing::kPerQp);
 
@@ -57,9 +58,9 @@ class FluidNetwork {
   /// it may be before. > now. To be called when all that happens now has happened; kNever: no flow
   /// ends.
   Picoseconds NextEvent(Picoseconds now);
-  /// Takes flows that end now out and puts their owners into `owners`, as many as there is room for,
-  /// in the order in which they have started; returns how many. Times may not pass over NextEvent()
-  /// before.
+  /// Takes flows that end now out and puts their owners into `owners`, as many as there is room
+  /// for, in the order in which they have started; returns how many. Times may not pass over
+  /// NextEvent() before.
   size_t TakeEnded(Picoseconds now, std::span<void*> owners);
 
   /// The same time without looking at what has changed since it was told.

@@ -13,13 +13,14 @@
 // of flows, not of their order. Where a share rounds down the link stays short of full by less than
 // one unit per flow.
 //
-// Only what changed, and what shares a tight link with that, directly or over other flows, is computed
-// again: the component. A flow that may reach its limit is a candidate of its own; others pass a link as
-// slow as their limit that others use, too, so that link holds them up first. What comes out is kept by
-// link (fluid_ends.cc): a flow is touched only when another link than before holds it up.
+// Only what changed, and what shares a tight link with that, directly or over other flows, is
+// computed again: the component. A flow that may reach its limit is a candidate of its own; others
+// pass a link as slow as their limit that others use, too, so that link holds them up first. What
+// comes out is kept by link (fluid_ends.cc): a flow is touched only when another link than before
+// holds it up.
 //
-// Cost: O(H + R log L) for the H hops and L links of the component and the R times that a link's share
-// is looked at again.
+// Cost: O(H + R log L) for the H hops and L links of the component and the R times that a link's
+// share is looked at again.
 #include <algorithm>
 #include <utility>
 
@@ -43,7 +44,8 @@ void FluidNetwork::Settle(Picoseconds now) {
   ApplyShares(now);
 }
 
-/// All links whose shares can be others now. Those that were tight and are not any more belong to it.
+/// All links whose shares can be others now. Those that were tight and are not any more belong to
+/// it.
 void FluidNetwork::FindComponent() {
   std::erase_if(changed_links_, [&](LinkIndex index) {
     links_[index].is_changed = false;
@@ -66,10 +68,10 @@ void FluidNetwork::FindComponent() {
   changed_links_.clear();
 }
 
-/// Takes the last component for this one. Flows that start only join links, which have changed then;
-/// so where it has all that have changed it is this one, or has become too large since flows have
-/// ended, which costs time but changes no share: now and then it is looked for anew. False: it is not
-/// this one.
+/// Takes the last component for this one. Flows that start only join links, which have changed
+/// then; so where it has all that have changed it is this one, or has become too large since flows
+/// have ended, which costs time but changes no share: now and then it is looked for anew. False: it
+/// is not this one.
 bool FluidNetwork::RecallComponent() {
   if (changed_links_.empty()) return true;
   if (recalls_left_ == 0) {
