@@ -8,6 +8,7 @@
 //   build/release/bench/virtual_bench                                    512x256
 //   build/release/bench/virtual_bench 4096x1024 --repeat 0 --no-cqes     the largest aimed at
 //   build/release/bench/virtual_bench 64x64 128x128 256x256 --csv        cost against size
+//   build/release/bench/virtual_bench 48x8 --groups 48 --repeat 1        links that many share
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -83,6 +84,7 @@ double Median(std::vector<double> values) {
 struct Case {
   uint32_t nodes = 0;
   uint32_t blocks = 0;
+  uint32_t groups = 1;  ///< the same multicast at once, node i of group g on host i + g
   std::string executor;
   std::string costs;
 };
@@ -106,6 +108,16 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
+std::vector<emulated::VirtualGroup> GroupsOf(const Case& it, const Plan& plan) {
+  std::vector<emulated::VirtualGroup> groups(it.groups);
+  for (uint32_t g = 0; g < it.groups; ++g) {
+    groups[g].plan = &plan;
+    if (it.groups == 1) break;
+    for (uint32_t i = 0; i < it.nodes; ++i) groups[g].hosts.emplace_back((i + g) % it.nodes);
+  }
+  return groups;
+}
+
 /// What is told of one run, whatever has executed.
 struct Outcome {
   emulated::Picoseconds completion = 0;
@@ -116,37 +128,44 @@ struct Outcome {
 Outcome RunPreposted(const Case& it, const Plan& plan, const Network& network, bool keep_cqes,
                      const std::function<void(VirtualStep)>& done) {
   const bool is_inline = it.executor == "inline";
-  const emulated::VirtualOffload run = *emulated::RunVirtualOffload(
-      plan, network,
+  const emulated::VirtualOffloads run = *emulated::RunVirtualOffloads(
+      GroupsOf(it, plan), network,
       {.costs = CostsOf(it.costs),
        .lower = {.mode = is_inline ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged},
        .keep_cqes = keep_cqes,
        .done = done});
   Hash hash;
-  for (const auto& node : run.nodes) {
-    hash.Add(static_cast<uint64_t>(node.completion));
-    hash.Add(static_cast<uint64_t>(node.doorbells));
+  emulated::Picoseconds completion = 0;
+  for (const auto& group : run.groups) {
+    for (const auto& node : group.nodes) {
+      hash.Add(static_cast<uint64_t>(node.completion));
+      hash.Add(static_cast<uint64_t>(node.doorbells));
+    }
+    completion = std::max(completion, group.completion);
   }
   hash.Add(run.links);
-  return {run.completion, run.counters, hash.value()};
+  return {completion, run.counters, hash.value()};
 }
 
 Outcome RunDriven(const Case& it, const Plan& plan, const Network& network, uint32_t ring,
                   const std::function<void(VirtualStep)>& done) {
-  const emulated::VirtualGroup group{.plan = &plan};
-  const emulated::VirtualHosts run = *emulated::RunVirtualHosts({&group, 1}, network,
+  const emulated::VirtualHosts run = *emulated::RunVirtualHosts(GroupsOf(it, plan), network,
                                                                 {.nic = CostsOf(it.costs),
                                                                  .host = HostCostsOf(it.costs),
                                                                  .ring_wqes_max = ring,
                                                                  .done = done});
   Hash hash;
-  for (const auto& node : run.groups[0].nodes) {
-    hash.Add(static_cast<uint64_t>(node.completion));
-    hash.Add(node.work.looks);
-    hash.Add(static_cast<uint64_t>(node.work.busy));
+  emulated::Picoseconds completion = 0;
+  for (const auto& group : run.groups) {
+    for (const auto& node : group.nodes) {
+      hash.Add(static_cast<uint64_t>(node.completion));
+      hash.Add(node.work.looks);
+      hash.Add(static_cast<uint64_t>(node.work.busy));
+    }
+    completion = std::max(completion, group.completion);
   }
   hash.Add(run.links);
-  return {run.groups[0].completion, run.counters, hash.value()};
+  return {completion, run.counters, hash.value()};
 }
 
 Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep_cqes,
@@ -178,10 +197,11 @@ Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep
     for (size_t step = 0; step < kSteps; ++step) seconds[step].push_back(sample[step]);
     totals.push_back(1e-9 * static_cast<double>(ThreadCpuNs() - start_ns));
   }
-  const double transfers = static_cast<double>(it.nodes - 1) * it.blocks;
+  const double transfers = static_cast<double>(it.nodes - 1) * it.blocks * it.groups;
   Json out = {
       {"nodes", it.nodes},
       {"blocks", it.blocks},
+      {"groups", it.groups},
       {"executor", it.executor},
       {"costs", it.costs},
       {"transfers", transfers},
@@ -249,6 +269,7 @@ int Main(int argc, char** argv) {
   std::vector<std::string> executors = {"inline", "managed", "cpu"};
   std::vector<std::string> costs = {"none", "typical"};
   std::string algorithm = "binomial_pipeline";
+  uint32_t groups = 1;
   int repeat = 5;
   bool no_cqes = false;
   uint32_t ring = 32768;
@@ -259,6 +280,8 @@ int Main(int argc, char** argv) {
   app.add_option("--executor", executors, "inline and managed (preposted), cpu")
       ->check(CLI::IsMember({"inline", "managed", "cpu"}));
   app.add_option("--costs", costs, "none, typical")->check(CLI::IsMember({"none", "typical"}));
+  app.add_option("--groups", groups, "Multicasts at once, with other roots, on the same hosts")
+      ->check(CLI::Range(1, 4096));
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up; 0: only one run")
       ->check(CLI::Range(0, 1000));
   app.add_flag("--no-cqes", no_cqes, "CQs that nobody reads on the way hold one CQE");
@@ -278,7 +301,7 @@ int Main(int argc, char** argv) {
     for (const std::string& executor : executors) {
       for (const std::string& cost : costs) {
         results.push_back(
-            RunCase({nodes, blocks, executor, cost}, algorithm, repeat, !no_cqes, ring));
+            RunCase({nodes, blocks, groups, executor, cost}, algorithm, repeat, !no_cqes, ring));
       }
     }
   }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // When flows end. All flows that a link holds up have one rate, its share. So each link counts its
-// `work`, what such a flow has got so far; a flow that comes to it with w left ends when the work has
-// grown by w, whatever the share is until then. Flows stand in a heap by that, and the link alone
-// has an entry in the queue of times, for the first of them. When a share changes, however many flows
-// have it, one entry does.
+// `work`, what such a flow has got so far; a flow that comes to it with w left ends when the work
+// has grown by w, whatever the share is until then. Flows stand in a heap by that, and the link
+// alone has an entry in the queue of times, for the first of them. When a share changes, however
+// many flows have it, one entry does.
 //
-// Example: port of 10, flows of 100 and 150 from 0 on. Share 5, they finish at work 100 and 150; the
-// link's entry is at 20. A third comes at 10, at work 50, and has 100: it finishes at work 150. Share
-// 10/3 from then on: the entry moves to 25.
+// Example: port of 10, flows of 100 and 150 from 0 on. Share 5, they finish at work 100 and 150;
+// the link's entry is at 20. A third comes at 10, at work 50, and has 100: it finishes at work 150.
+// Share 10/3 from then on: the entry moves to 25.
 //
-// A flow at its limit, which no link holds up, has an entry of its own. All sums are exact, so a flow
-// may go from one link to another at any time and ends when it would have.
+// A flow at its limit, which no link holds up, has an entry of its own. All sums are exact, so a
+// flow may go from one link to another at any time and ends when it would have.
 #include <algorithm>
 
 #include "prepost/backends/emulated/fluid_network.h"

@@ -3,7 +3,8 @@
 // FluidNetwork: messages on a modelled network as fluids: each flows at one rate over all links of
 // its path at a time, and links are shared max-min fairly, as ir/network.h describes them: every
 // node's port out and in (full duplex), every rack's links up and down, the core, and paths between
-// two nodes that have a rate of their own. It knows nothing of NICs or plans; who starts a flow asks when the next one may end.
+// two nodes that have a rate of their own. It knows nothing of NICs or plans; who starts a flow
+// asks when the next one may end.
 //
 // Exact: rates and remaining bytes are integers, and what is computed of several flows does not
 // depend on the order in which they were started. So numbering nodes differently permutes times.
@@ -36,8 +37,8 @@ struct LinkUse {
 /// One thread. Times given to it never fall.
 class FluidNetwork {
  public:
-  /// Errors (kRejected): what CheckNetwork() finds; rates that are too far apart, or too high, to be
-  /// counted exactly.
+  /// Errors (kRejected): what CheckNetwork() finds; rates that are too far apart, or too high, to
+  /// be counted exactly.
   static Result<FluidNetwork> Make(const Network& network,
                                    PortSharing sharing = PortSharing::kPerQp);
 
@@ -57,9 +58,9 @@ class FluidNetwork {
   /// it may be before. > now. To be called when all that happens now has happened; kNever: no flow
   /// ends.
   Picoseconds NextEvent(Picoseconds now);
-  /// Takes flows that end now out and puts their owners into `owners`, as many as there is room for,
-  /// in the order in which they have started; returns how many. Times may not pass over NextEvent()
-  /// before.
+  /// Takes flows that end now out and puts their owners into `owners`, as many as there is room
+  /// for, in the order in which they have started; returns how many. Times may not pass over
+  /// NextEvent() before.
   size_t TakeEnded(Picoseconds now, std::span<void*> owners);
 
   /// The same time without looking at what has changed since it was told.
@@ -88,6 +89,7 @@ class FluidNetwork {
   __extension__ using Work = __int128;
 
   static constexpr size_t kPathLinks = 6;
+  static constexpr int kRecalls = 32;              ///< of a component, before it is found anew
   static constexpr Rate kRateMax = Rate{1} << 62;  ///< of links that are never full
   // What stands in place of the link that holds a flow up.
   static constexpr LinkIndex kAtLimit = 0xffffffff;    ///< none does
@@ -118,11 +120,12 @@ class FluidNetwork {
     Rate rate = 0;
     Rate demand = 0;  ///< sum of its flows' limits
     std::vector<Hop> hops;
-    uint32_t limited = 0;     ///< flows that may reach their limit
-    bool is_tight = false;    ///< when last settled, demand was more than the rate
-    bool is_changed = false;  ///< in changed_links_
-    bool in_component = false;
-    uint64_t bytes = 0;  ///< of flows that have ended
+    uint32_t limited = 0;       ///< flows that may reach their limit
+    bool is_tight = false;      ///< when last settled, demand was more than the rate
+    bool is_changed = false;    ///< in changed_links_
+    bool in_component = false;  ///< while rates are computed
+    uint32_t component = 0;     ///< the last one that it was found in
+    uint64_t bytes = 0;         ///< of flows that have ended
 
     bool IsFull() const { return demand > rate; }
     bool NeedsSharing() const { return is_tight || IsFull(); }
@@ -212,6 +215,8 @@ class FluidNetwork {
   // fluid_sharing.cc
   void Settle(Picoseconds now);
   void FindComponent();
+  bool RecallComponent();
+  void Connect(size_t first);
   void AddLink(LinkIndex index);
   void OpenComponent();
   void ShareComponent();
@@ -242,6 +247,10 @@ class FluidNetwork {
   Picoseconds ended_at_ = 0;
 
   std::vector<Port> ports_;  // by node, with kFifo; else none
+
+  std::vector<LinkIndex> last_component_;  // links as it was found last, and still need sharing
+  uint32_t component_ = 0;                 // its number
+  int recalls_left_ = 0;
 
   // Since the last Settle().
   std::vector<LinkIndex> changed_ports_;

@@ -13,13 +13,14 @@
 // of flows, not of their order. Where a share rounds down the link stays short of full by less than
 // one unit per flow.
 //
-// Only what changed, and what shares a tight link with that, directly or over other flows, is computed
-// again: the component. A flow that may reach its limit is a candidate of its own; others pass a link as
-// slow as their limit that others use, too, so that link holds them up first. What comes out is kept by
-// link (fluid_ends.cc): a flow is touched only when another link than before holds it up.
+// Only what changed, and what shares a tight link with that, directly or over other flows, is
+// computed again: the component. A flow that may reach its limit is a candidate of its own; others
+// pass a link as slow as their limit that others use, too, so that link holds them up first. What
+// comes out is kept by link (fluid_ends.cc): a flow is touched only when another link than before
+// holds it up.
 //
-// Cost: O(H + R log L) for the H hops and L links of the component and the R times that a link's share
-// is looked at again.
+// Cost: O(H + R log L) for the H hops and L links of the component and the R times that a link's
+// share is looked at again.
 #include <algorithm>
 #include <utility>
 
@@ -43,15 +44,59 @@ void FluidNetwork::Settle(Picoseconds now) {
   ApplyShares(now);
 }
 
-/// All links whose shares can be others now. Those that were tight and are not any more belong to it.
+/// All links whose shares can be others now. Those that were tight and are not any more belong to
+/// it.
 void FluidNetwork::FindComponent() {
-  component_links_.clear();
-  for (const LinkIndex index : changed_links_) {
+  std::erase_if(changed_links_, [&](LinkIndex index) {
     links_[index].is_changed = false;
-    AddLink(index);
+    return !links_[index].NeedsSharing();
+  });
+  component_links_.clear();
+  if (!RecallComponent()) {
+    size_t parts = 0;
+    for (const LinkIndex index : changed_links_) {
+      const size_t found = component_links_.size();
+      AddLink(index);
+      if (component_links_.size() == found) continue;
+      ++parts;
+      Connect(found);
+    }
+    // To take two that have nothing to do with each other for one would cost more than it saves.
+    recalls_left_ = parts == 1 ? kRecalls : 0;
+    last_component_ = component_links_;
   }
   changed_links_.clear();
-  for (size_t i = 0; i < component_links_.size(); ++i) {
+}
+
+/// Takes the last component for this one. Flows that start only join links, which have changed
+/// then; so where it has all that have changed it is this one, or has become too large since flows
+/// have ended, which costs time but changes no share: now and then it is looked for anew. False: it
+/// is not this one.
+bool FluidNetwork::RecallComponent() {
+  if (changed_links_.empty()) return true;
+  if (recalls_left_ == 0) {
+    ++component_;
+    return false;
+  }
+  --recalls_left_;
+  const auto is_known = [&](LinkIndex it) { return links_[it].component == component_; };
+  if (!std::ranges::all_of(changed_links_, is_known)) {
+    ++component_;
+    return false;
+  }
+  std::erase_if(last_component_, [&](LinkIndex index) {
+    Link& link = links_[index];
+    link.in_component = link.NeedsSharing();
+    if (!link.in_component) link.component = 0;
+    return !link.in_component;
+  });
+  component_links_ = last_component_;
+  return true;
+}
+
+/// Adds what shares flows with links of the component from position `first` on.
+void FluidNetwork::Connect(size_t first) {
+  for (size_t i = first; i < component_links_.size(); ++i) {
     for (const Hop hop : links_[component_links_[i]].hops) {
       if (component_links_.size() == sharing_links_) return;  // there are no others
       for (const LinkIndex link : flows_[FlowOf(hop)].path.all()) AddLink(link);
@@ -63,6 +108,7 @@ void FluidNetwork::AddLink(LinkIndex index) {
   Link& link = links_[index];
   if (link.in_component || !link.NeedsSharing()) return;
   link.in_component = true;
+  link.component = component_;
   component_links_.push_back(index);
 }
 

@@ -250,7 +250,8 @@ TEST(FluidNetworkTest, APortSendsOneAfterTheOther) {
             (std::vector<Picoseconds>{1'000'000, 2'000'000}));
 }
 
-// The first one has its port alone while a path of its own, or a port into which others send, slows it.
+// The first one has its port alone while a path of its own, or a port into which others send, slows
+// it.
 TEST(FluidNetworkTest, TheFirstOfAPortHoldsUpOthersThatCouldGo) {
   Network network = FourNodes();
   network.pairs.push_back({.from = NodeId(0), .to = NodeId(1), .rate = 2e9});

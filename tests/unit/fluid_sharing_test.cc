@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FluidNetwork to the picosecond, on networks that hundreds of messages share: against a reference
-// that computes all rates anew after each event, in the integers that fluid_network.cc tells of, over
-// all links and flows, without components, levels or heaps.
+// that computes all rates anew after each event, in the integers that fluid_network.cc tells of,
+// over all links and flows, without components, levels or heaps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -118,8 +118,8 @@ class ExactReference {
   std::vector<Flow> flows_;
 };
 
-// Catches shares that are not computed again where they change, or not from the same sums, and what a
-// flow loses when another link than before holds it up.
+// Catches shares that are not computed again where they change, or not from the same sums, and what
+// a flow loses when another link than before holds it up.
 TEST(FluidSharingTest, IsThatOfAllFlowsComputedAnew) {
   const uint64_t seed = TestSeed();
   Random random(seed);
