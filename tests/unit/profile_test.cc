@@ -108,7 +108,7 @@ TEST(ProfileTest, ReadsEveryMember) {
                .copy_rate = 16,
                .preemption = PreemptionProfile{17.5, 18, PreemptionProfile::Lengths::kExponential},
                .neighbours = NeighboursProfile{21, 22}},
-      .tcp = TcpProfile{19, 20}};
+      .tcp = TcpProfile{19, 20, 0}};
   EXPECT_EQ(*profile, expected);
 }
 
