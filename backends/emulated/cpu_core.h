@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "prepost/backends/emulated/copy_overlap.h"
 #include "prepost/backends/emulated/draws.h"
 #include "prepost/backends/emulated/host_costs.h"
 #include "prepost/backends/emulated/virtual_time.h"
@@ -45,6 +46,9 @@ class CpuCore {
     if (neighbours_length_ != 0) BeginSlice(at);
   }
 
+  /// What it has copied besides, where hosts do that while bytes are on the wire.
+  CopyOverlap& copies() { return copies_; }
+
   Picoseconds busy() const { return busy_; }  ///< work so far
   /// By which it ended later, or could begin later, than it could have.
   Picoseconds delayed() const { return delayed_; }
@@ -79,6 +83,7 @@ class CpuCore {
   // The core is there in all of this time, as far as is known.
   Picoseconds there_from_ = kNever;
   Picoseconds there_until_ = kNever;
+  CopyOverlap copies_;
   Picoseconds busy_ = 0;
   Picoseconds delayed_ = 0;
 };

@@ -32,6 +32,8 @@ struct HostCosts {
   double first_block_copy_rate = 0;  ///< RDMC copies a message's first block into place in the end
   Picoseconds system_call = 0;       ///< TCP: per send, and per receive that has completed
   double system_copy_rate = 0;       ///< TCP: of the bytes of those
+  /// TCP: copied at a time, while others are on the wire; 0: blocks are copied as a whole
+  uint32_t segment_bytes = 0;
   /// Something else takes a core at random: times between are exponential.
   double preemptions_per_second = 0;  ///< 0, or 1e-9 to 1e9
   Picoseconds preemption_length = 0;

@@ -33,6 +33,7 @@ HostThread::HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& cloc
       handler_(handler),
       endpoint_(endpoint),
       ops_(part.ops(part.programs().front())),
+      channels_(part.channels()),
       message_(part.header().message),
       is_root_(is_root) {}
 
@@ -70,8 +71,50 @@ void HostThread::CopyFirstBlock() {
 }
 
 void HostThread::Spend(Picoseconds cost) {
+  const Picoseconds begin = until_;
   until_ = core_.WorkEnd(until_, cost);
+  if (overlaps() && until_ != kNever) core_.copies().NoteWork(begin, until_);
   work_.busy = After(work_.busy, cost);
+}
+
+// Over TCP the thread copies a segment at a time, and others are on the wire meanwhile. With C the
+// time to copy a block, W what it takes on the wire, and c and w the same of a segment, the last bytes
+// leave no sooner than c + W and C + w after a send begins, and are copied no sooner than c after they
+// have come, and C after the first ones have:
+//
+//     sender    |c |c |c |c |                           C < W: the wire decides, and a block takes
+//     wire         |  w  |  w  |  w  |  w  |            c + W + c
+//     receiver           |c |  |c |  |c |  |c |
+//
+// What of C is not done when the block goes, or comes, has the core when there is nothing else to do
+// (CopyOverlap); what a core has no time for is left, and then holds the thread up.
+
+/// What a receive, which has come, takes of the thread for copying.
+Picoseconds HostThread::SpendOnReceive(const Channel& channel, uint64_t bytes) {
+  const Picoseconds all = TimeOf(bytes, costs_.system_copy_rate);
+  if (!overlaps() || bytes == 0 || all == kNever) return all;
+  const uint64_t segment = std::min<uint64_t>(bytes, costs_.segment_bytes);
+  const Picoseconds last = TimeOf(segment, costs_.system_copy_rate);
+  const Picoseconds came = std::max(wire_(channel, bytes), all) - wire_(channel, segment);
+  const Picoseconds now = clock_.now();
+  const Picoseconds taken =
+      core_.copies().Take(std::max<Picoseconds>(0, now - came), now, all - last);
+  work_.busy = After(work_.busy, taken);
+  return all - taken;
+}
+
+/// The same of a send, until it is on the wire.
+Picoseconds HostThread::SpendOnSend(const Channel& channel, uint64_t bytes) {
+  const Picoseconds all = TimeOf(bytes, costs_.system_copy_rate);
+  if (!overlaps() || bytes == 0 || all == kNever) return all;
+  const uint64_t segment = std::min<uint64_t>(bytes, costs_.segment_bytes);
+  const Picoseconds slower = all - (wire_(channel, bytes) - wire_(channel, segment));
+  const Picoseconds first = std::max(TimeOf(segment, costs_.system_copy_rate), slower);
+  const Picoseconds before = core_.copies().TakeOwed(until_);
+  core_.copies().Owe(all - first);
+  // The rest counts as work when it is owed, and what was owed does already.
+  work_.busy = After(work_.busy, all - first - before);
+  return After(before, first);
 }
 
 /// Of its completion.
@@ -80,7 +123,8 @@ Picoseconds HostThread::CostOf(const Op& op) {
   Picoseconds cost = costs_.completion;
   if (op.is_send()) return cost;
   const uint64_t bytes = message_.BlockSize(op.block);
-  cost = After(cost + costs_.system_call, TimeOf(bytes, costs_.system_copy_rate));
+  copy_ = SpendOnReceive(channels_[op.channel.index()], bytes);
+  cost = After(cost + costs_.system_call, copy_);
   if (!std::exchange(is_set_up_, true)) {
     cost = After(cost, costs_.message_setup);
     if (costs_.first_block_copy_rate != 0) first_block_bytes_ = bytes;
@@ -133,9 +177,7 @@ void HostThread::NoteCompletion(OpId id, bool is_first) {
   }
   const Part completion = {costs_.completion, TimeCause::kCompletion};
   if (op.is_send()) return Note({completion}, id);
-  const uint64_t bytes = message_.BlockSize(op.block);
-  const Part system = {costs_.system_call + TimeOf(bytes, costs_.system_copy_rate),
-                       TimeCause::kSystem};
+  const Part system = {After(costs_.system_call, copy_), TimeCause::kSystem};
   Note({system, completion, {is_first ? costs_.message_setup : 0, TimeCause::kSetUp}}, id);
 }
 
@@ -147,8 +189,8 @@ void HostThread::PostRecv(const RecvRequest& request) {
 }
 
 void HostThread::PostSend(const SendRequest& request) {
-  const Picoseconds system =
-      After(costs_.system_call, TimeOf(request.memory.size(), costs_.system_copy_rate));
+  const Picoseconds system = After(
+      costs_.system_call, SpendOnSend(channels_[request.channel.index()], request.memory.size()));
   Spend(After(costs_.post_send, system));
   Note({{system, TimeCause::kSystem}, {costs_.post_send, TimeCause::kPost}}, request.op);
   PostLater({.at = until_, .step = step_, .is_send = true, .send = request});

@@ -8,9 +8,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "prepost/backends/emulated/cpu_core.h"
 #include "prepost/backends/emulated/growing_ring.h"
@@ -55,6 +57,10 @@ class HostThread final : public Endpoint {
   HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& clock, TimeHandler& handler,
              nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root);
 
+  /// What bytes take on the wire alone, from one node of the plan to another.
+  using TimeOnWire = std::function<Picoseconds(const Channel&, uint64_t bytes)>;
+  /// Before Start(). Where copies overlap with the wire, it must be known how long that takes.
+  void KnowWire(TimeOnWire wire) { wire_ = std::move(wire); }
   /// Before Start().
   void Observe(const Observed& observed) { observed_ = observed; }
   /// What the next Start() or Look() comes after, at the same time.
@@ -108,6 +114,9 @@ class HostThread final : public Endpoint {
   Picoseconds CostOf(const Op& op);
   void Note(std::initializer_list<Part> parts, OpId op);
   void NoteCompletion(OpId id, bool is_first);
+  bool overlaps() const { return costs_.segment_bytes != 0 && costs_.system_copy_rate != 0; }
+  Picoseconds SpendOnReceive(const Channel& channel, uint64_t bytes);
+  Picoseconds SpendOnSend(const Channel& channel, uint64_t bytes);
   void CopyFirstBlock();
   void PostLater(const Post& post);
   void MakePost(const Post& post);
@@ -118,6 +127,7 @@ class HostThread final : public Endpoint {
   TimeHandler& handler_;
   nic::DeviceEndpoint& endpoint_;
   std::span<const Op> ops_;  // of the node
+  std::span<const Channel> channels_;
   const Message& message_;
   bool is_root_;
   bool is_started_ = false;
@@ -128,6 +138,8 @@ class HostThread final : public Endpoint {
   bool may_find_more_ = true;
   GrowingRing<Post> posts_;
   HostWork work_;
+  TimeOnWire wire_;
+  Picoseconds copy_ = 0;  // of the last receive, what of its copying was left when it had come
   Observed observed_;
   StepId step_ = kFirstStep;
 };

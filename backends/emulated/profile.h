@@ -89,6 +89,7 @@ struct HostProfile {
 struct TcpProfile {
   double system_call = 0;  ///< seconds, per send and per receive
   double copy_rate = 0;  ///< bytes/s between user and kernel, checksums and protocol included, > 0
+  uint32_t segment_bytes = 0;  ///< copied at a time, while others are on the wire; 0: whole blocks
 
   friend bool operator==(const TcpProfile&, const TcpProfile&) = default;
 };
@@ -120,6 +121,7 @@ inline constexpr double kProfileRateMin = 1;  ///< bytes/s
 inline constexpr double kProfileRateMax = 1e15;
 inline constexpr double kHostRateMax = 1e12;  ///< of a port: exact shares need some units of it
 inline constexpr uint32_t kMessageOverheadBytesMax = 65536;
+inline constexpr uint32_t kSegmentBytesMax = 1 << 30;
 inline constexpr uint32_t kProfileCoresMax = 65536;
 inline constexpr uint32_t kProfileNeighboursMax = 1000;
 inline constexpr double kOversubscriptionMax = 1e6;

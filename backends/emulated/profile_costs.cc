@@ -35,6 +35,7 @@ HostCosts HostCostsOf(const Profile& profile) {
   if (profile.tcp) {
     costs.system_call = FromSeconds(profile.tcp->system_call);
     costs.system_copy_rate = profile.tcp->copy_rate;
+    costs.segment_bytes = profile.tcp->segment_bytes;
   }
   if (host.preemption) {
     costs.preemptions_per_second = host.preemption->rate;

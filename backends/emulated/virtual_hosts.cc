@@ -234,6 +234,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
     player.host = host;
     player.group = static_cast<uint32_t>(result_.groups.size());
     player.node = node;
+    player.thread.KnowWire([this, &group](const Channel& channel, uint64_t bytes) {
+      return network_.TimeAlone(group.HostOf(channel.from), group.HostOf(channel.to), bytes);
+    });
     players_of_[host].push_back(&player);
     return player;
   }

@@ -245,6 +245,40 @@ TEST(VirtualHostsTest, TcpAddsSystemCallsAndCopies) {
             10 * (kBlockTime + 4 * costs.system_call + 2 * kBlockTime / 4));
 }
 
+// A block is copied a segment at a time while it is on the wire: between two nodes it takes what the
+// slower one takes, wire or copy, and one segment at each end.
+TEST(VirtualHostsTest, TcpCopiesOverlapWithTheWire) {
+  const Plan plan = PlanFor("chain", 2, 10);
+  for (const uint32_t segment : {10u, 100u, 250u, 1000u, 5000u}) {
+    for (const double copies_per_block_time : {0.5, 1.0, 2.0, 4.0, 100.0}) {
+      SCOPED_TRACE(fmt::format("{} {}", segment, copies_per_block_time));
+      const HostCosts costs = {.system_copy_rate = copies_per_block_time * 1e9,
+                               .segment_bytes = segment};
+      const Picoseconds copy = TimeOf(kBlockBytes, costs.system_copy_rate);
+      const uint64_t bytes = std::min<uint64_t>(segment, kBlockBytes);
+      const Picoseconds c = TimeOf(bytes, costs.system_copy_rate);
+      const Picoseconds w = TimeOf(bytes, 1e9);
+      const Picoseconds block = copy <= kBlockTime ? c + kBlockTime + c : copy + w + c;
+      const VirtualHosts run = RunPlan(plan, {.host = costs});
+      EXPECT_EQ(run.groups[0].completion, 10 * block);
+      for (const VirtualHosts::Node& node : run.groups[0].nodes)
+        EXPECT_EQ(node.work.busy, 10 * copy) << "all is copied";
+    }
+  }
+}
+
+// A relay's core copies each block twice: no faster than that, however fast the wire is.
+TEST(VirtualHostsTest, TcpCopiesHaveOneCore) {
+  for (const double rate : {1.25e9, 2.5e9, 10e9}) {
+    SCOPED_TRACE(rate);
+    const HostCosts costs = {.system_copy_rate = rate, .segment_bytes = 10};
+    const Picoseconds copy = TimeOf(kBlockBytes, rate);
+    const Picoseconds time = TimeOfRun(PlanFor("chain", 3, 100), {.host = costs});
+    EXPECT_GE(time, 100 * std::max(kBlockTime, 2 * copy));
+    EXPECT_LE(time, 103 * std::max(kBlockTime, 2 * copy) + 100 * 8 * kBlockTime / 100);
+  }
+}
+
 // Where in a look a block comes makes no difference.
 TEST(VirtualHostsTest, PollingFindsABlockWithinOneLook) {
   const Plan plan = PlanFor("chain", 2, 1, "barrier");

@@ -71,6 +71,7 @@ WRONG = {
     "neighbours": [-1, 1001, 1.5, "1", None, True, []],
     "oversubscription": [0.5, 1.1e6, -1, "2", None, True, []],
     "preemption_rate": [0, 1.1e6, -1, "2", None, True, []],
+    "segment_bytes": [0, 2**30 + 1, 1.5, "4", None, []],
     "overhead_bytes": [-1, 65537, 1.5, "4", None, []],
     "port_sharing": ["per_pq", "", 1, None, []],
     "lengths": ["exponental", "", 1, None, []],
@@ -84,6 +85,7 @@ GOOD = {
     "neighbours": [0, 1000],
     "oversubscription": [1, 3.5, 1e6],
     "preemption_rate": [1e-9, 0.5, 1e6],
+    "segment_bytes": [1, 2**30],
     "overhead_bytes": [0, 65536],
     "port_sharing": ["per_qp", "fifo"],
     "lengths": ["fixed", "exponential"],
@@ -99,7 +101,7 @@ def full(profile):
     profile["network"]["racks"].update(down_rate=value(), core_rate=value())
     profile["host"]["preemption"] = {"rate": value(), "length": value(), "lengths": value("fixed")}
     profile["host"]["neighbours"] = {"count": value(), "slice": value()}
-    profile["tcp"] = {"system_call": value(), "copy_rate": value()}
+    profile["tcp"] = {"system_call": value(), "copy_rate": value(), "segment_bytes": value()}
     profile["control"] = {"system_call": value(), "latency": value()}
     return profile
 
@@ -114,7 +116,7 @@ def variants(profile, schema):
     yield "an unknown key", {**profile, "extra": 1}, False
     for key in profile:
         yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key in ("tcp", "control")
-    optional = {"core_rate", "doorbell_interval", "down_rate"}
+    optional = {"segment_bytes", "core_rate", "doorbell_interval", "down_rate"}
     used = set()
     for path, kind in values_of(profile, schema, schema):
         used.add(kind)

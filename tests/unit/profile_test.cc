@@ -109,7 +109,7 @@ TEST(ProfileTest, ReadsEveryMember) {
                .copy_rate = 16,
                .preemption = PreemptionProfile{17.5, 18, PreemptionProfile::Lengths::kExponential},
                .neighbours = NeighboursProfile{23, 24}},
-      .tcp = TcpProfile{19, 20},
+      .tcp = TcpProfile{19, 20, 0},
       .control = ControlProfile{21, 22}};
   EXPECT_EQ(*profile, expected);
 }
