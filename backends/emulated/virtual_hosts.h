@@ -34,6 +34,7 @@ struct VirtualHostsOptions {
   WaitMode wait = WaitMode::kPolling;
   std::vector<HostDelay> delays = {};
   uint64_t seed = 1;  ///< of preemptions
+  /// At most. Plans with windows get as much as they can use; that changes nothing but memory.
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
