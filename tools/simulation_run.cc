@@ -24,6 +24,11 @@ void NoteDetection(Simulation* simulation) {
   simulation->detection_seconds = (sleeps ? host.interrupt : 0) + host.poll + host.completion;
 }
 
+/// Of plans with more ops CQEs are not kept: 64 bytes each, in CQs rounded up, and nobody has asked to
+/// see them. What is lost is the check of each against the plan at the end, and who waits for whom
+/// if nothing happens any more.
+constexpr size_t kOpsWithCqesMax = size_t{1} << 22;
+
 /// How long a host looks before it sleeps.
 emulated::Picoseconds PollingOf(WaitMode wait, const emulated::HostCosts& host) {
   switch (wait) {
@@ -41,6 +46,7 @@ Status RunOffload(const SimulationOptions& options, Simulation* simulation) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
   emulated::VirtualOffloadOptions run_options = OffloadOptionsOf(options, simulation->profile);
+  run_options.keep_cqes = simulation->plan.ops().size() <= kOpsWithCqesMax;
   if (options.has_trail) {
     simulation->offload_trail = std::make_unique<emulated::TimeTrail>();
     run_options.trail = simulation->offload_trail.get();
