@@ -185,7 +185,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
     };
     Result<DrivenGroup> made =
         DrivenGroup::Make(fabric_, *group.plan, addresses_.back().bytes(), buffers,
-                          {.ring_wqes_max = RingWqesOf(header.ready, options_.ring_wqes_max),
+                          {.ring_wqes_max = options_.rings_by_window
+                                                ? RingWqesOf(header.ready, options_.ring_wqes_max)
+                                                : options_.ring_wqes_max,
                            .hosts = group.hosts,
                            .may_sleep = false,
                            .wrap = wrap});

@@ -34,8 +34,9 @@ struct VirtualHostsOptions {
   WaitMode wait = WaitMode::kPolling;
   std::vector<HostDelay> delays = {};
   uint64_t seed = 1;  ///< of preemptions
-  /// At most. Plans with windows get as much as they can use; that changes nothing but memory.
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
+  /// Rings of plans with windows are as long as those can use; that changes nothing but memory.
+  bool rings_by_window = true;
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
   std::function<void(VirtualStep)> done = {};
