@@ -32,13 +32,18 @@
 
 namespace prepost {
 
-CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer)
+CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer,
+                         std::pmr::memory_resource& memory)
     : plan_(plan),
       header_(plan_.header()),
       node_(node),
       stream_(plan_.OpsOf(node)),
       endpoint_(endpoint),
-      observer_(std::move(observer)) {
+      observer_(std::move(observer)),
+      slots_(memory),
+      links_(&memory),
+      lanes_(&memory),
+      ready_(memory) {
   report_.node = node;
   if (observer_) {
     endpoint_.ObserveArrivals([this](OpId op) { Observe(NumberOf(op), OpEvent::Kind::kStart); });
@@ -103,7 +108,7 @@ void CpuExecutor::TakeOp() {
   }
   JoinLane(number);
   if (slot.is_send()) {
-    if (started_ && slot.pending == 0) ready_[ready_end_++] = number;
+    if (started_ && slot.pending == 0) ready_[ready_end_++] = IdOf(number);
   } else if (IsGranted(slot)) {
     PostGranted(lanes_[slot.channel.index()]);
   } else if (is_armed_) {
@@ -115,7 +120,7 @@ void CpuExecutor::AddSuccessor(Slot& before, uint64_t op) {
   PREPOST_CHECK(unused_links_ != kNone);
   const uint32_t index = unused_links_;
   unused_links_ = links_[index].next;
-  links_[index] = {.op = op, .next = kNone};
+  links_[index] = {.op = IdOf(op), .next = kNone};
   if (before.successors == kNone) {
     before.successors = index;
   } else {
@@ -131,7 +136,7 @@ void CpuExecutor::JoinLane(uint64_t op) {
   if (lane.is_used && lane.last >= begin_) {
     Slot& before = slots_[lane.last];
     before.has_next = true;
-    before.next = op;
+    before.next = IdOf(op);
     if (slot.is_send() && before.state == State::kWaiting) ++slot.pending;
   }
   lane.is_used = true;
@@ -149,7 +154,7 @@ void CpuExecutor::Arm() {
 void CpuExecutor::Start() {
   started_ = true;
   for (uint64_t op = begin_; op < end_; ++op) {
-    if (slots_[op].is_send() && slots_[op].pending == 0) ready_[ready_end_++] = op;
+    if (slots_[op].is_send() && slots_[op].pending == 0) ready_[ready_end_++] = IdOf(op);
   }
   StartReady();
 }
@@ -175,18 +180,19 @@ void CpuExecutor::Complete(OpId id) {
   }
   Observe(op, OpEvent::Kind::kComplete);
   if (slot.successors == kNone) return;
-  for (uint32_t i = slot.successors; i != kNone; i = links_[i].next) Release(links_[i].op);
+  for (uint32_t i = slot.successors; i != kNone; i = links_[i].next)
+    Release(NumberOf(links_[i].op));
   links_[slot.last_successor].next = std::exchange(unused_links_, slot.successors);
   slot.successors = kNone;
 }
 
 void CpuExecutor::Release(uint64_t op) {
   PREPOST_CHECK(slots_[op].pending > 0);
-  if (--slots_[op].pending == 0) ready_[ready_end_++] = op;
+  if (--slots_[op].pending == 0) ready_[ready_end_++] = IdOf(op);
 }
 
 void CpuExecutor::StartReady() {
-  while (ready_begin_ < ready_end_) StartSend(ready_[ready_begin_++]);
+  while (ready_begin_ < ready_end_) StartSend(NumberOf(ready_[ready_begin_++]));
 }
 
 void CpuExecutor::StartSend(uint64_t op) {
@@ -209,7 +215,7 @@ void CpuExecutor::StartSend(uint64_t op) {
   Observe(op, OpEvent::Kind::kPost);
   Observe(op, OpEvent::Kind::kStart);
   endpoint_.PostSend(request);
-  if (slot.has_next) Release(slot.next);
+  if (slot.has_next) Release(NumberOf(slot.next));
 }
 
 void CpuExecutor::PostRecv(uint64_t op) {
@@ -234,17 +240,13 @@ void CpuExecutor::PostGranted(Lane& lane) {
     ++lane.posted;
     PostRecv(lane.unposted);
     lane.has_unposted = slot.has_next;
-    lane.unposted = slot.next;
+    if (slot.has_next) lane.unposted = NumberOf(slot.next);
   }
 }
 
 void CpuExecutor::CountPost() {
   ++report_.host_posts;
   if (started_) ++report_.host_posts_during;
-}
-
-void CpuExecutor::Observe(uint64_t op, OpEvent::Kind kind) const {
-  if (observer_) observer_({.node = node_, .op = IdOf(op), .kind = kind});
 }
 
 NodeReport CpuExecutor::report() const {
@@ -265,7 +267,7 @@ std::string CpuExecutor::WaitsFor(uint64_t op) const {
   for (uint64_t before = begin_; before < op; ++before) {
     if (slots_[before].state == State::kCompleted) continue;
     for (uint32_t i = slots_[before].successors; i != kNone; i = links_[i].next) {
-      if (links_[i].op == op) return fmt::format("op {}", before);
+      if (links_[i].op == IdOf(op)) return fmt::format("op {}", before);
     }
   }
   return "the sends before it on its channel";

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,8 +39,9 @@ struct NodeMemory {
 class CpuExecutor {
  public:
   /// What `plan` names must outlive the executor, as must `endpoint`. `observer` may be empty; with
-  /// it, the endpoint is asked about arrivals.
-  CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer = {});
+  /// it, the endpoint is asked about arrivals. What is kept of ops stands in `memory`.
+  CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer = {},
+              std::pmr::memory_resource& memory = *std::pmr::new_delete_resource());
 
   /// Takes the first ops, as many as the look-ahead allows. All memory that is ever needed: linear
   /// in the look-ahead, which is all ops of a flat plan, and in the plan's channels.
@@ -54,6 +56,8 @@ class CpuExecutor {
   /// endpoint's.
   Status Poll(std::chrono::milliseconds timeout);
 
+  /// Asks for the memory that the completion of `op`, which may be any, needs. Changes nothing.
+  void Foresee(OpId op) const { __builtin_prefetch(&slots_[NumberOf(op)], 1); }
   /// Every op has completed, and every peer has been told.
   bool done() const { return all_completed() && endpoint_.quiet(); }
   /// The last Poll() was ended by the endpoint's wake-up source.
@@ -79,17 +83,18 @@ class CpuExecutor {
     uint32_t pending = 0;
     uint32_t successors = kNone;  ///< in links_: the sends that name it in their `after`
     uint32_t last_successor = kNone;
-    bool has_next = false;  ///< another op of its channel has been taken
+    OpId next;  ///< another op of its channel that has been taken, if has_next
+    bool has_next = false;
     OpKind kind = OpKind::kSend;
     State state = State::kWaiting;
-    uint64_t next = 0;  ///< that op
 
     bool is_send() const { return kind == OpKind::kSend; }
     bool is_credit() const { return block == kNoBlock; }
   };
+  static_assert(sizeof(Slot) == 32);  // two in a cache line: there are millions of them
   /// An entry of a list of successors, or of unused ones.
   struct Link {
-    uint64_t op = 0;
+    OpId op;
     uint32_t next = kNone;
   };
   /// The row of one channel's ops at this node.
@@ -123,7 +128,9 @@ class CpuExecutor {
   void PostGranted(Lane& lane);
   void Complete(OpId op);
   void CountPost();
-  void Observe(uint64_t op, OpEvent::Kind kind) const;
+  void Observe(uint64_t op, OpEvent::Kind kind) const {
+    if (observer_) observer_({.node = node_, .op = IdOf(op), .kind = kind});
+  }
   std::string WaitsFor(uint64_t op) const;
 
   const Playable plan_;
@@ -140,11 +147,11 @@ class CpuExecutor {
   uint64_t end_ = 0;
   bool is_exhausted_ = false;  ///< the stream
   SequenceRing<Slot> slots_;
-  std::vector<Link> links_;
+  std::pmr::vector<Link> links_;
   uint32_t unused_links_ = kNone;
-  std::vector<Lane> lanes_;  ///< by channel
+  std::pmr::vector<Lane> lanes_;  ///< by channel
   /// Sends to start; each is here once.
-  SequenceRing<uint64_t> ready_;
+  SequenceRing<OpId> ready_;
   uint64_t ready_begin_ = 0;
   uint64_t ready_end_ = 0;
   std::array<OpId, 64> completed_;  ///< what one Poll() of the endpoint brought

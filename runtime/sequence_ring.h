@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <vector>
 
 namespace prepost {
@@ -16,6 +17,10 @@ namespace prepost {
 template <typename T>
 class SequenceRing {
  public:
+  SequenceRing() = default;
+  /// Its memory is of `memory`, which must outlive it.
+  explicit SequenceRing(std::pmr::memory_resource& memory) : places_(&memory) {}
+
   /// Room for `places` at once: a power of two, or as many as the whole row has. Empties it.
   void Resize(size_t places) {
     places_.assign(places, T());
@@ -26,7 +31,7 @@ class SequenceRing {
   const T& operator[](uint64_t number) const { return places_[number & mask_]; }
 
  private:
-  std::vector<T> places_;
+  std::pmr::vector<T> places_;
   uint64_t mask_ = 0;
 };
 

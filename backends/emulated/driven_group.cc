@@ -30,7 +30,8 @@ Result<DrivenGroup> DrivenGroup::Make(Fabric& fabric, const Plan& plan,
          .writable = !root,
          .ring_wqes_max = options.ring_wqes_max,
          .may_sleep = options.may_sleep,
-         .wake_fd = options.wake_fd});
+         .wake_fd = options.wake_fd,
+         .memory = &fabric.memory()});
     if (!endpoint.ok()) return endpoint.status();
     open.push_back((*endpoint)->open_node());
     group.endpoints_.push_back(*std::move(endpoint));
@@ -40,8 +41,8 @@ Result<DrivenGroup> DrivenGroup::Make(Fabric& fabric, const Plan& plan,
     const NodeId node(i);
     nic::DeviceEndpoint& own = *group.endpoints_[i];
     Endpoint& endpoint = options.wrap ? options.wrap(node, own, group.parts_[i]) : own;
-    group.executors_.push_back(
-        std::make_unique<CpuExecutor>(group.parts_[i], node, endpoint, options.observer));
+    group.executors_.push_back(std::make_unique<CpuExecutor>(group.parts_[i], node, endpoint,
+                                                             options.observer, fabric.memory()));
     group.executors_[i]->Prepare(
         node == plan.header().root
             ? NodeMemory{.source = message, .target = {}}

@@ -78,6 +78,8 @@ class Fabric {
   void Stop();
 
   const Engine& engine() const { return engine_; }
+  /// For what hosts keep; as long as the fabric.
+  std::pmr::memory_resource& memory() { return arena_; }
 
  private:
   friend class Nic;

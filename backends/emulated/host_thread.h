@@ -81,6 +81,15 @@ class HostThread final : public Endpoint {
     if (!posts_.empty()) PrefetchObject(posts_.front());
     PrefetchObject(endpoint_);
   }
+  /// What its next look needs, of the first CQE: each needs what the one before asks for.
+  void ForeseeLink() const { endpoint_.ForeseeLink(); }
+  void ForeseeSlot() const { endpoint_.ForeseeSlot(); }
+  void ForeseeOp(const CpuExecutor& executor) const {
+    const std::optional<OpId> op = endpoint_.NextOp();
+    if (!op) return;
+    executor.Foresee(*op);
+    __builtin_prefetch(&ops_[op->index()]);
+  }
   /// Posts what is due now.
   void MakePosts();
   void CountWakeup() { ++work_.wakeups; }

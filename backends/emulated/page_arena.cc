@@ -38,6 +38,15 @@ void PageArena::Drop(std::span<std::byte> taken) {
   ASAN_POISON_MEMORY_REGION(taken.data(), taken.size());
 }
 
+void* PageArena::do_allocate(size_t bytes, size_t alignment) {
+  if (alignment > kAlignment) throw std::bad_alloc();
+  return Take(bytes).data();
+}
+
+void PageArena::do_deallocate(void* memory, size_t bytes, size_t) {
+  Drop({static_cast<std::byte*>(memory), bytes});
+}
+
 PageArena::~PageArena() {
   for (const Mapping& chunk : chunks_) {
     ASAN_UNPOISON_MEMORY_REGION(chunk.bytes().data(), chunk.bytes().size());

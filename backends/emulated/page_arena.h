@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PageArena: memory for what all NICs of a fabric work on: queues' contexts and rings. It is given
-// back all at once. Large arenas stand in huge pages: with a thousand NICs every access is to
+// PageArena: memory for what all NICs of a fabric work on: queues' contexts and rings, and what hosts
+// keep beside them. It is given back all at once. Large arenas stand in huge pages: with a thousand NICs every access is to
 // another page, and looking up pages would take longer than the access.
 #ifndef PREPOST_BACKENDS_EMULATED_PAGE_ARENA_H_
 #define PREPOST_BACKENDS_EMULATED_PAGE_ARENA_H_
 
 #include <cstddef>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <new>
 #include <span>
@@ -28,8 +29,8 @@ struct EndInArena {
 template <typename T>
 using ArenaPointer = std::unique_ptr<T, EndInArena>;
 
-/// Any thread.
-class PageArena {
+/// Any thread. As a memory resource it takes nothing back before its end.
+class PageArena final : public std::pmr::memory_resource {
  public:
   static constexpr size_t kAlignment = 64;
 
@@ -39,7 +40,7 @@ class PageArena {
 
   /// Some of its memory will not be used again: the address sanitizer finds accesses to it.
   static void Drop(std::span<std::byte> taken);
-  ~PageArena();
+  ~PageArena() override;
   PageArena() = default;
   PageArena(const PageArena&) = delete;
   PageArena& operator=(const PageArena&) = delete;
@@ -51,6 +52,12 @@ class PageArena {
   }
 
  private:
+  void* do_allocate(size_t bytes, size_t alignment) override;
+  void do_deallocate(void* memory, size_t bytes, size_t alignment) override;
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+
   std::mutex mutex_;
   std::vector<Mapping> chunks_;  // guarded by mutex_, as is the next
   std::span<std::byte> left_;    // of the last one

@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <iterator>
 #include <optional>
@@ -38,6 +39,15 @@ namespace {
 constexpr uint64_t kSteps = 1 << 12;  // between two looks at the checkpoint
 constexpr size_t kStuckNodesMax = 3;  // that are named
 constexpr size_t kStuckOpsMax = 3;    // of each
+
+/// What rings of hosts need to hold for a run like that with rings which hold everything, at most
+/// `most`. With a window of W at most W receives of a node are granted and open, so nobody has more
+/// than W blocks or credits for one peer on the way, nor more than W that have come and are not seen.
+/// Small rings are used again before they have left the cache.
+uint32_t RingWqesOf(const Ready& ready, uint32_t most) {
+  if (ready.mode != ReadyMode::kWindow || ready.window > most / 4) return most;
+  return std::bit_ceil(4 * ready.window);
+}
 
 HostNoise NoiseOf(const VirtualHostsOptions& options) {
   return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
@@ -171,7 +181,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
     };
     Result<DrivenGroup> made =
         DrivenGroup::Make(fabric_, *group.plan, addresses_.back().bytes(), buffers,
-                          {.ring_wqes_max = options_.ring_wqes_max,
+                          {.ring_wqes_max = options_.rings_by_window
+                                                ? RingWqesOf(header.ready, options_.ring_wqes_max)
+                                                : options_.ring_wqes_max,
                            .hosts = group.hosts,
                            .may_sleep = false,
                            .wrap = wrap});
@@ -278,12 +290,30 @@ class HostsRun final : private TimeHandler, private HostHandler {
     is_acting_ = true;
     for (const CqEvent& event : events) TakeEvent(event);
     while (!due_.empty() && status_.ok()) {
+      ForeseeDue();
       const Due due = due_.front();
       due_.pop_front();
       status_ = ActOn(due);
     }
     is_acting_ = false;
     return status_.ok() && left_ != 0;
+  }
+
+  /// Memory of those that look soon is on its way until it is their turn: a look goes over six
+  /// places, one after the other, and with many hosts none of them is in the cache.
+  void ForeseeDue() const {
+    const auto ahead = [&](size_t position) -> const Player* {
+      return position < due_.size() ? due_[position].player : nullptr;
+    };
+    if (const Player* player = ahead(5)) PrefetchLines(player, sizeof *player);
+    if (const Player* player = ahead(4)) {
+      player->thread.Foresee();
+      PrefetchObject(*player->executor);
+      PrefetchObject(player->core);
+    }
+    if (const Player* player = ahead(3)) player->thread.ForeseeLink();
+    if (const Player* player = ahead(2)) player->thread.ForeseeSlot();
+    if (const Player* player = ahead(1)) player->thread.ForeseeOp(*player->executor);
   }
 
   /// The NIC tells of a CQE; or, with number 0, of an error, which everyone is to look for.

@@ -36,6 +36,8 @@ struct VirtualHostsOptions {
   std::vector<HostNeighbours> neighbours = {};  ///< of these hosts; of the others, `host` says
   uint64_t seed = 1;                            ///< of preemptions
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
+  /// Rings of plans with windows are as long as those can use; that changes nothing but memory.
+  bool rings_by_window = true;
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
   std::function<void(VirtualStep)> done = {};

@@ -5,11 +5,14 @@
 #ifndef PREPOST_BACKENDS_NIC_CQE_READER_H_
 #define PREPOST_BACKENDS_NIC_CQE_READER_H_
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "prepost/backends/nic/device.h"
+#include "prepost/backends/nic/queue_program.h"
 #include "prepost/backends/nic/wqe.h"
 #include "prepost/ir/plan.h"
 
@@ -35,13 +38,63 @@ class CqeReader {
 
   /// The next CQE if the NIC has written it. Does not tell the NIC: call Consume for that.
   std::optional<Cqe> Next();
+  // Of that entry, without taking it.
+  /// Its QP; 0: it is not written yet.
+  uint32_t PeekQpn() const {
+    return IsOurs(OwnerAt(EntryAt()))
+               ? LoadBigEndian<uint32_t>(EntryAt() + cqe::kOpcodeQpn) & kNumberMask
+               : 0;
+  }
+  /// Needs PeekQpn() != 0: it is a send's.
+  bool PeekIsSend() const {
+    const auto opcode = static_cast<CqeOpcode>(OwnerAt(EntryAt()) >> 4);
+    return opcode == CqeOpcode::kRequester || opcode == CqeOpcode::kRequesterError;
+  }
   /// Stores the consumer index, so that a CQ without ignore_overrun gets room.
   void Consume();
 
  private:
+  uint32_t entries() const { return static_cast<uint32_t>(cq_.ring.size() / kCqeBytes); }
+  std::byte* EntryAt() const {
+    return cq_.ring.data() + size_t{next_ & (entries() - 1)} * kCqeBytes;
+  }
+  static uint8_t OwnerAt(std::byte* entry) {
+    auto& owner = *reinterpret_cast<uint8_t*>(entry + cqe::kOpcodeOwner);
+    return std::atomic_ref(owner).load(std::memory_order_acquire);
+  }
+  /// An entry is the host's when it was written (opcode) in this lap of the ring (owner bit = parity
+  /// of the lap).
+  bool IsOurs(uint8_t opcode_owner) const {
+    const bool lap = (next_ & entries()) != 0;
+    return static_cast<CqeOpcode>(opcode_owner >> 4) != CqeOpcode::kInvalid &&
+           (opcode_owner & 1) == lap;
+  }
+
   Cq cq_;
   uint32_t next_;
 };
+
+inline std::optional<Cqe> CqeReader::Next() {
+  const std::byte* const at = EntryAt();
+  const uint8_t opcode_owner = OwnerAt(EntryAt());
+  if (!IsOurs(opcode_owner)) return std::nullopt;
+  next_ = (next_ + 1) & kCqIndexMask;
+  ++*cq_.cqes_read;
+  Cqe cqe{.opcode = static_cast<CqeOpcode>(opcode_owner >> 4),
+          .immediate = LoadBigEndian<uint32_t>(at + cqe::kImmediate),
+          .byte_count = LoadBigEndian<uint32_t>(at + cqe::kByteCount),
+          .qpn = LoadBigEndian<uint32_t>(at + cqe::kOpcodeQpn) & kNumberMask,
+          .wqe_counter = LoadBigEndian<uint16_t>(at + cqe::kWqeCounter)};
+  if (cqe.is_error()) {
+    cqe.syndrome = static_cast<Syndrome>(LoadBigEndian<uint8_t>(at + cqe::kSyndrome));
+  }
+  return cqe;
+}
+
+inline void CqeReader::Consume() {
+  std::atomic_ref(cq_.doorbell_record[kConsumerRecord])
+      .store(BigEndian(next_), std::memory_order_release);
+}
 
 /// A message as the plan has it.
 struct ExpectedReceive {
@@ -49,7 +102,16 @@ struct ExpectedReceive {
   uint32_t bytes = 0;
   uint8_t epoch = 0;
 };
-/// What is wrong with the CQE of a receive that is no error, or "".
+/// Whether the CQE of a receive that is no error is that of what was expected.
+inline bool IsRight(const Cqe& cqe, const ExpectedReceive& expected) {
+  if (expected.block == kNoBlock) {
+    return cqe.opcode == CqeOpcode::kResponderSend && cqe.byte_count == 0;
+  }
+  return cqe.opcode == CqeOpcode::kResponderSendImm && cqe.byte_count == expected.bytes &&
+         cqe.immediate == BlockImmediate(expected.epoch, expected.block);
+}
+
+/// What is wrong with it, or "".
 std::string WrongReceive(const Cqe& cqe, const ExpectedReceive& expected);
 
 }  // namespace prepost::nic

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "prepost/backends/nic/encode.h"
 #include "prepost/backends/nic/queue_program.h"
@@ -79,8 +80,13 @@ Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
   cq_ = *cq;
   reader_.emplace(cq_);
   links_.reserve(pairing.pairs.size());
-  for (const Pair& pair : pairing.pairs) PREPOST_RETURN_IF_ERROR(MakeLink(pair));
-  std::ranges::sort(qpns_);
+  freed_.reserve(pairing.pairs.size());
+  std::vector<Qp> qps;
+  for (const Pair& pair : pairing.pairs) {
+    PREPOST_RETURN_IF_ERROR(MakeLink(pair));
+    qps.push_back(links_.back().qp);
+  }
+  PREPOST_CHECK(link_of_qp_.Build(qps));
   return {};
 }
 
@@ -98,8 +104,7 @@ Status DeviceEndpoint::MakeLink(const Pair& pair) {
                        .rq_stride = kReceiveStrideBytes,
                        .rnr_retry = fits ? RnrRetryOfMember(plan_.header()) : kRnrRetryForEver});
   if (!qp.ok()) return qp.status();
-  qpns_.emplace_back(qp->number, static_cast<uint32_t>(links_.size()));
-  Link& link = links_.emplace_back();
+  Link& link = links_.emplace_back(config_.memory);
   link.pair = pair;
   link.qp = *qp;
   link.sends.slots.reserve(pair.sends);
@@ -124,6 +129,19 @@ OpenNode DeviceEndpoint::open_node() const {
   return open;
 }
 
+const DeviceEndpoint::Link* DeviceEndpoint::NextLink() const {
+  const uint32_t qpn = reader_->PeekQpn();
+  const uint32_t position = qpn == 0 ? NumberIndex::kNone : link_of_qp_.Find(qpn);
+  return position == NumberIndex::kNone ? nullptr : &links_[position];
+}
+
+const DeviceEndpoint::Slot* DeviceEndpoint::NextSlot() const {
+  const Link* link = NextLink();
+  if (link == nullptr) return nullptr;
+  const Queue& queue = reader_->PeekIsSend() ? link->sends : link->receives;
+  return queue.completed < queue.slots.size() ? &queue.slots[queue.completed] : nullptr;
+}
+
 void DeviceEndpoint::PostRecv(const RecvRequest& request) {
   Link& link = LinkOf(request.channel);
   PREPOST_CHECK(link.receives.slots.size() < link.pair.receives);
@@ -131,7 +149,6 @@ void DeviceEndpoint::PostRecv(const RecvRequest& request) {
                                  .block = request.block,
                                  .bytes = static_cast<uint32_t>(request.memory.size()),
                                  .memory = request.memory.data()});
-  ++held_back_;
   FillRing(link);
 }
 
@@ -142,25 +159,30 @@ void DeviceEndpoint::PostSend(const SendRequest& request) {
                               .block = request.block,
                               .bytes = static_cast<uint32_t>(request.memory.size()),
                               .memory = request.memory.data()});
-  ++held_back_;
   FillRing(link);
 }
 
 /// Posts what was asked for, as far as there is room.
 void DeviceEndpoint::FillRing(Link& link) {
-  for (Queue& queue = link.receives; queue.held_back() != 0 && queue.has_room(); --held_back_) {
+  for (Queue& queue = link.receives; queue.held_back() != 0 && queue.has_room();) {
     WriteReceive(link.qp, queue.slots[queue.posted], static_cast<uint16_t>(queue.posted));
     PostReceives(link.qp, static_cast<uint16_t>(++queue.posted));
   }
-  for (Queue& queue = link.sends; queue.held_back() != 0 && queue.has_room(); --held_back_) {
+  for (Queue& queue = link.sends; queue.held_back() != 0 && queue.has_room();) {
     const auto index = static_cast<uint16_t>(queue.posted);
     WriteSend(link.qp, queue.slots[queue.posted], index);
     PostSends(device_, link.qp, static_cast<uint16_t>(++queue.posted), index);
   }
 }
 
-void DeviceEndpoint::FillRings() {
-  for (Link& link : links_) FillRing(link);
+/// Of the links that freed_ names; in their order, whatever came first.
+void DeviceEndpoint::FillFreedRings() {
+  std::ranges::sort(freed_);
+  for (const uint32_t position : freed_) {
+    links_[position].is_freed = false;
+    FillRing(links_[position]);
+  }
+  freed_.clear();
 }
 
 void DeviceEndpoint::WriteSend(const Qp& qp, const Slot& slot, uint16_t index) const {
@@ -253,18 +275,17 @@ Result<size_t> DeviceEndpoint::Take(std::span<OpId> completed) {
   }
   if (count == 0) return count;
   reader_->Consume();
-  if (held_back_ != 0) FillRings();
+  if (!freed_.empty()) FillFreedRings();
   return count;
 }
 
 Result<OpId> DeviceEndpoint::Complete(const Cqe& cqe) {
-  const auto found =
-      std::ranges::lower_bound(qpns_, cqe.qpn, {}, &std::pair<uint32_t, uint32_t>::first);
-  if (found == qpns_.end() || found->first != cqe.qpn) {
+  const uint32_t position = link_of_qp_.Find(cqe.qpn);
+  if (position == NumberIndex::kNone) {
     return Rejected(
         fmt::format("node {}: a CQE names QP {:#x}, which is not its own", node_.value, cqe.qpn));
   }
-  Link& link = links_[found->second];
+  Link& link = links_[position];
   const bool is_send =
       cqe.opcode == CqeOpcode::kRequester || cqe.opcode == CqeOpcode::kRequesterError;
   Queue& queue = is_send ? link.sends : link.receives;
@@ -280,10 +301,11 @@ Result<OpId> DeviceEndpoint::Complete(const Cqe& cqe) {
   }
   const Slot& slot = queue.slots[queue.completed];
   if (!is_send) {
-    const std::string wrong =
-        WrongReceive(cqe, {.block = slot.block, .bytes = slot.bytes, .epoch = config_.epoch});
-    if (!wrong.empty()) return Failed(link, is_send, wrong);
+    const ExpectedReceive expected = {
+        .block = slot.block, .bytes = slot.bytes, .epoch = config_.epoch};
+    if (!IsRight(cqe, expected)) return Failed(link, is_send, WrongReceive(cqe, expected));
   }
+  if (queue.held_back() != 0 && !std::exchange(link.is_freed, true)) freed_.push_back(position);
   ++queue.completed;
   bytes_moved_ += slot.bytes;
   return slot.op;

@@ -10,15 +10,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "prepost/backends/nic/cqe_reader.h"
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/device_lease.h"
+#include "prepost/backends/nic/number_index.h"
 #include "prepost/backends/nic/pairing.h"
 #include "prepost/runtime/endpoint.h"
 
@@ -34,6 +35,8 @@ struct DeviceEndpointConfig {
   uint32_t cq_entries_max = 1u << 22;  ///< a power of two; rings are shorter where it is too small
   bool may_sleep = true;               ///< false: Poll() is called without a timeout only
   int wake_fd = -1;  ///< while it is readable, Poll() does not sleep; -1: none. Not owned
+  /// Where what is kept of requests stands. Not owned
+  std::pmr::memory_resource* memory = std::pmr::new_delete_resource();
 };
 
 /// See Endpoint. One RC QP per peer and lane, and one CQ for all, as a host wants it that looks and
@@ -55,6 +58,24 @@ class DeviceEndpoint final : public Endpoint {
   /// Asks for the event of the next completion, unless that is done: what Poll() does before it
   /// sleeps. A host that will sleep can do so ahead of the start.
   Status RequestEvents();
+
+  /// What the next Poll() needs of memory, of the first CQE that it takes: each needs what the one
+  /// before asks for. They change nothing, and check nothing.
+  void ForeseeLink() const {
+    if (const Link* link = NextLink()) {
+      for (size_t at = 0; at < sizeof(Link); at += 64) {
+        __builtin_prefetch(reinterpret_cast<const std::byte*>(link) + at, 1);
+      }
+    }
+  }
+  void ForeseeSlot() const {
+    if (const Slot* slot = NextSlot()) __builtin_prefetch(slot);
+  }
+  /// The op that it completes, if there is one.
+  std::optional<OpId> NextOp() const {
+    const Slot* slot = NextSlot();
+    return slot == nullptr ? std::nullopt : std::optional(slot->op);
+  }
 
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;
@@ -79,8 +100,10 @@ class DeviceEndpoint final : public Endpoint {
   /// A send or a receive queue. Indices of slots are those of WQEs, which the ring has modulo its
   /// size: in the order of posting and of completing.
   struct Queue {
-    std::vector<Slot> slots;  ///< asked for so far
-    uint32_t posted = 0;      ///< of these, in the ring
+    explicit Queue(std::pmr::memory_resource* memory) : slots(memory) {}
+
+    std::pmr::vector<Slot> slots;  ///< asked for so far
+    uint32_t posted = 0;           ///< of these, in the ring
     uint32_t completed = 0;
     uint32_t in_flight_max = 0;
 
@@ -88,22 +111,33 @@ class DeviceEndpoint final : public Endpoint {
     uint32_t held_back() const { return static_cast<uint32_t>(slots.size()) - posted; }
   };
   struct Link {
+    explicit Link(std::pmr::memory_resource* memory) : sends(memory), receives(memory) {}
+
     Pair pair;
     Qp qp;
     Queue sends;
     Queue receives;
+    bool is_freed = false;  ///< in freed_
   };
 
   DeviceEndpoint(Device& device, const Plan& plan, NodeId node, const DeviceEndpointConfig& config)
-      : device_(device), lease_(device), plan_(plan), node_(node), config_(config) {}
+      : device_(device),
+        lease_(device),
+        plan_(plan),
+        node_(node),
+        config_(config),
+        links_(config.memory) {}
 
+  /// Of the next CQE; null: there is none, or none of ours.
+  const Link* NextLink() const;
+  const Slot* NextSlot() const;
   uint64_t EntriesOf(const Pairing& pairing) const;
   Status MakeQueues(const Pairing& pairing);
   Status MakeLink(const Pair& pair);
   void MapChannels(const Pairing& pairing);
   Link& LinkOf(ChannelId channel) { return links_[link_of_channel_[channel.index()]]; }
   void FillRing(Link& link);
-  void FillRings();
+  void FillFreedRings();
   void WriteSend(const Qp& qp, const Slot& slot, uint16_t index) const;
   void WriteReceive(const Qp& qp, const Slot& slot, uint16_t index) const;
   Result<size_t> Take(std::span<OpId> completed);
@@ -119,10 +153,10 @@ class DeviceEndpoint final : public Endpoint {
   uint32_t lkey_ = 0;
   Cq cq_;
   std::optional<CqeReader> reader_;
-  std::vector<Link> links_;                          // sorted by (peer, lane)
-  std::vector<std::pair<uint32_t, uint32_t>> qpns_;  // (QPN, link), sorted
-  std::vector<uint32_t> link_of_channel_;            // by plan channel; kNone: not ours
-  uint64_t held_back_ = 0;                           // requests that wait for room in a ring
+  std::pmr::vector<Link> links_;           // sorted by (peer, lane)
+  NumberIndex link_of_qp_;                 // by QPN
+  std::vector<uint32_t> link_of_channel_;  // by plan channel; kNone: not ours
+  std::vector<uint32_t> freed_;            // scratch: links in whose rings there is room again
   ErrorPacer errors_;
   bool event_requested_ = false;  // and not come yet
   uint64_t bytes_moved_ = 0;

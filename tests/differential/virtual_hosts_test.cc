@@ -470,6 +470,49 @@ TEST(VirtualHostsTest, EverySettingDelivers) {
   }
 }
 
+// Rings that hold four windows are as good as such that hold everything: nothing waits for room, and no
+// message for a receive.
+TEST(VirtualHostsTest, RingsByWindowChangeNothing) {
+  const uint32_t seed = 47;
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  test::Random random(seed);
+  const auto cost = [&](uint64_t ns_max) {
+    return random.Below(3) == 0 ? 0 : random.Below(ns_max) * kNs;
+  };
+  for (const std::string& algorithm : test::SchedulesToRun()) {
+    for (const char* ready : {"window=1", "window=2", "window=5"}) {
+      const char* send_window = random.Below(2) == 0 ? "1" : "none";
+      const auto nodes = 2 + random.Below(12);
+      const Plan plan = PlanFor(algorithm, nodes, 40, ready, send_window);
+      VirtualHostsOptions options{
+          .nic = {.wqe = cost(100), .cqe = cost(100), .doorbell = cost(500)},
+          .host = {.cores = 1,
+                   .post_send = cost(300),
+                   .post_receive = cost(300),
+                   .poll = cost(100),
+                   .completion = cost(2000),
+                   .credit = cost(2000),
+                   .interrupt = cost(5000),
+                   .preemptions_per_second = random.Below(2) == 0 ? 0.0 : 1e5,
+                   .preemption_length = cost(300'000)},
+          .wait = static_cast<WaitMode>(random.Below(3))};
+      SCOPED_TRACE(fmt::format("{} {} n={}", algorithm, ready, nodes));
+      const VirtualGroup group{.plan = &plan};
+      const auto run = [&](bool rings_by_window) {
+        options.rings_by_window = rings_by_window;
+        return *RunVirtualHosts({&group, 1}, MakeNetwork(nodes), options);
+      };
+      const VirtualHosts small = run(true);
+      const VirtualHosts large = run(false);
+      EXPECT_EQ(small.counters.rnr_retries, 0u);
+      for (uint32_t i = 0; i < nodes; ++i) {
+        EXPECT_EQ(small.groups[0].nodes[i].completion, large.groups[0].nodes[i].completion);
+        EXPECT_EQ(small.groups[0].nodes[i].work, large.groups[0].nodes[i].work);
+      }
+    }
+  }
+}
+
 TEST(VirtualHostsTest, EmptyMessagesArrive) {
   const Plan plan = test::CompileOrDie({.nodes = 5, .message_bytes = 0, .block_bytes = 10});
   const Picoseconds time = TimeOfRun(plan, {.host = SomeCosts()});

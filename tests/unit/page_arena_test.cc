@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory_resource>
+#include <new>
 #include <vector>
 
 namespace prepost::emulated {
@@ -32,6 +34,16 @@ TEST(PageArenaTest, PiecesAreZeroedAlignedAndApart) {
     EXPECT_TRUE(std::ranges::all_of(
         pieces[i], [&](std::byte b) { return b == static_cast<std::byte>(i + 1); }));
   }
+}
+
+TEST(PageArenaTest, ContainersStandInIt) {
+  PageArena arena;
+  std::pmr::vector<uint64_t> numbers(&arena);
+  for (uint64_t i = 0; i < 1000; ++i) numbers.push_back(i);  // it moves several times
+  const std::pmr::vector<uint64_t> others({1, 2, 3}, &arena);
+  for (uint64_t i = 0; i < 1000; ++i) ASSERT_EQ(numbers[i], i);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(numbers.data()) % PageArena::kAlignment, 0u);
+  EXPECT_THROW(static_cast<void>(arena.allocate(8, 2 * PageArena::kAlignment)), std::bad_alloc);
 }
 
 TEST(PageArenaTest, SanitizerFindsAccessesBesideAPiece) {
