@@ -34,7 +34,7 @@ std::string Shorten(std::string text) {
   return text;
 }
 
-/// A key as a JSON pointer token.
+/// A key as a JSON pointer token, on one line.
 std::string PointerToken(const std::string& key) {
   std::string token;
   for (char c : Shorten(key)) {
@@ -45,7 +45,7 @@ std::string PointerToken(const std::string& key) {
     else
       token += c;
   }
-  return token;
+  return Printable(token);
 }
 
 }  // namespace
@@ -267,7 +267,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     const std::string cause(colon == std::string_view::npos ? what : what.substr(colon + 2));
     if (source_.is_empty()) return Fail("the file is empty");
     const auto says = [&](const char* words) { return cause.find(words) != std::string::npos; };
-    if (source_.Ahead(1).empty() && (says("unexpected end of input") || says("missing closing quote")))
+    if (source_.Ahead(1).empty() &&
+        (says("unexpected end of input") || says("missing closing quote")))
       return Fail("the file ends in the middle, as if it were cut");
     return Fail("not JSON: " + Shorten(cause));
   }

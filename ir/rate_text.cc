@@ -7,6 +7,8 @@
 #include <cmath>
 #include <span>
 
+#include "prepost/ir/utf8.h"
+
 namespace prepost {
 namespace {
 
@@ -58,14 +60,14 @@ Result<double> ParseRate(std::string_view text) {
   return Rejected(
       fmt::format("'{}' is no rate, expected more than 0 and a unit, such as 100Gbit/s or "
                   "12.5GB/s",
-                  text.substr(0, 40)));
+                  Printable(text.substr(0, 40))));
 }
 
 Result<double> ParseLatency(std::string_view text) {
   const double latency = Parse(text, kLatencies);
   if (latency >= 0) return latency;
   return Rejected(fmt::format("'{}' is no latency, expected 0 or more and a unit: ns, us, ms or s",
-                              text.substr(0, 40)));
+                              Printable(text.substr(0, 40))));
 }
 
 std::string WriteRate(double bytes_per_second) {

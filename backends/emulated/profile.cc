@@ -14,6 +14,7 @@
 #include "prepost/ir/plan.h"
 #include "prepost/ir/rate_json.h"
 #include "prepost/ir/rate_text.h"
+#include "prepost/ir/utf8.h"
 
 namespace prepost::emulated {
 namespace {
@@ -73,7 +74,7 @@ JsonForm::ReadScalar Word(Enum* out, std::span<const std::string_view> names) {
     const auto found = std::ranges::find(names, word);
     if (found == names.end()) {
       const std::vector<std::string> known(names.begin(), names.end());
-      return Rejected(fmt::format("unknown word '{}', expected {}{}", word,
+      return Rejected(fmt::format("unknown word '{}', expected {}{}", Printable(word),
                                   fmt::join(known, " or "), DidYouMean(word, known)));
     }
     *out = static_cast<Enum>(found - names.begin());

@@ -303,7 +303,8 @@ TEST(ProfileTest, DamagedFilesAreRefusedWithAPlace) {
       } else {
         ++refused;
         EXPECT_TRUE(profile.status().ToString().starts_with("p:")) << profile.status().ToString();
-        EXPECT_EQ(profile.status().ToString().find('\n'), std::string::npos);
+        EXPECT_EQ(profile.status().ToString().find('\n'), std::string::npos)
+            << profile.status().ToString();
       }
     }
   }
