@@ -117,16 +117,16 @@ Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileTe
 std::vector<std::string> DeviationsOf(const SimulateFlags& flags,
                                       const emulated::Profile& profile) {
   std::vector<std::string> deviations;
-  for (const char* flag :
-       {"--set", "--topology", "--groups", "--delay", "--slow", "--preempt", "--wait"}) {
+  for (const char* flag : {"--set", "--topology", "--groups", "--delay", "--slow", "--preempt",
+                           "--neighbours", "--wait"}) {
     for (const std::string& value : flags.given.ValuesOf(flag))
       deviations.push_back(fmt::format("{} {}", flag, value));
   }
   if (flags.copies_first_block) deviations.emplace_back("--copy-first-block");
   const bool draws_paths = std::ranges::any_of(
       flags.noise.slow, [](const std::string& it) { return it.starts_with("random="); });
-  const bool draws_preemptions = profile.host.preemption && flags.executor != "offload";
-  if (draws_paths || draws_preemptions) deviations.push_back(fmt::format("seed {}", flags.seed));
+  if (draws_paths || profile.host.preemption)
+    deviations.push_back(fmt::format("seed {}", flags.seed));
   return deviations;
 }
 

@@ -376,6 +376,8 @@ TEST_F(SimulateTest, SaysWhatIsOtherThanInTheProfile) {
   EXPECT_EQ(deviations({}), Json::array());
   EXPECT_EQ(deviations({"--set", "host.poll=1us", "--slow", "random=0.1,factor=0.5"}),
             Json(Words{"--set host.poll=1us", "--slow random=0.1,factor=0.5", "seed 1"}));
+  EXPECT_EQ(deviations({"--neighbours", "count=1,slice=4ms"}),
+            Json::array({"--neighbours count=1,slice=4ms"}));
   EXPECT_EQ(deviations({"--preempt", "rate=1,for=1us", "--seed", "7", "--wait", "polling"}),
             Json(Words{"--preempt rate=1,for=1us", "--wait polling", "seed 7"}));
   EXPECT_THAT(Simulate({"--delay", "node=1,at=0s,for=1us"}),
