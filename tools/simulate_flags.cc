@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
 
 #include "tools/command.h"
 #include "tools/number_check.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr unsigned kJobsMax = 1024;
 constexpr uint64_t kGroupsMax = 65536;
+constexpr uint64_t kSeedMax = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
@@ -50,7 +52,9 @@ void SimulateFlags::AddTo(CLI::App& command) {
       .add_option("--wait", wait, "How CPU-driven hosts wait: polling, hybrid, interrupt [hybrid]")
       ->type_name("MODE");
   noise.AddTo(command);
-  command.add_option("--seed", seed, "Of preemptions and of --slow random [1]")->type_name("S");
+  command.add_option("--seed", seed, "Of preemptions and of --slow random [1]")
+      ->type_name("S")
+      ->check(WholeNumber(0, kSeedMax));
   command
       .add_option("--groups", groups,
                   "The plan so many times at once, with rotated roots: node i of group g is host i "

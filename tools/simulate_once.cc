@@ -118,7 +118,7 @@ std::vector<std::string> DeviationsOf(const SimulateFlags& flags,
                                       const emulated::Profile& profile) {
   std::vector<std::string> deviations;
   for (const char* flag : {"--set", "--topology", "--groups", "--delay", "--slow", "--preempt",
-                           "--neighbours", "--wait"}) {
+                           "--neighbours", "--wait", "--device-profile"}) {
     for (const std::string& value : flags.given.ValuesOf(flag))
       deviations.push_back(fmt::format("{} {}", flag, value));
   }

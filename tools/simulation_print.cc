@@ -142,8 +142,11 @@ void AddKnown(const Simulation& it, Table* table) {
                  return TimeText(times.groups[0].root_known);
                }));
   }
-  if (it.offload && !it.is_of_groups)
-    table->Add("offload time", {TimeText(it.offload_times.groups[0].offload()), "-"});
+  if (it.offload && !it.is_of_groups) {
+    std::vector<std::string> cells = {TimeText(it.offload_times.groups[0].offload())};
+    if (it.cpu) cells.emplace_back("-");
+    table->Add("offload time", cells);
+  }
 }
 
 /// By how much preposted is faster, of what both have.
