@@ -115,13 +115,12 @@ void WriteSpec(const Spec& spec, std::ostream& out) {
   nlohmann::ordered_json json = {{"format", kFormat},
                                  {"version", fmt::format("{}.{}", kMajor, kMinor)},
                                  {"collective", "multicast"},
-                                 {"nodes", spec.nodes},
                                  {"root", spec.root.value},
-
                                  {"block_bytes", spec.block_bytes},
                                  {"algorithm", spec.algorithm},
                                  {"ready", ToString(spec.ready)},
                                  {"send_window", "auto"}};
+  if (spec.nodes != 0) json["nodes"] = spec.nodes;
   if (spec.choose_block_bytes) json["block_bytes"] = "auto";
   if (spec.message_bytes) json["message_bytes"] = *spec.message_bytes;
   if (!spec.send_window.automatic) {

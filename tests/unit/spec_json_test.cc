@@ -49,6 +49,15 @@ TEST(SpecJsonTest, AbsentKeysKeepTheDefaults) {
   EXPECT_EQ(Read(R"(, "nodes": 4)", defaults)->nodes, 4u);
 }
 
+TEST(SpecJsonTest, WhatIsLeftOpenStaysOpen) {
+  const Spec open;
+  std::stringstream text;
+  WriteSpec(open, text);
+  const Result<Spec> again = ReadSpec(text, "s.json");
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_EQ(*again, open);
+}
+
 TEST(SpecJsonTest, SaysWhatIsWrong) {
   EXPECT_THAT(ErrorOf(R"(, "algoritm": "chain")"),
               HasSubstr("/algoritm: unknown key, did you mean 'algorithm'?"));
