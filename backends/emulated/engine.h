@@ -120,6 +120,8 @@ class HostHandler {
   /// `events` have come since the last time. Also called after VirtualClock::Hold(). False: the
   /// engine is to stop.
   virtual bool Act(std::span<const CqEvent> events) = 0;
+  /// The event comes soon: see TimeHandler::Foresee().
+  virtual void Foresee(const CqEvent&, size_t /*stage*/) const {}
 
  protected:
   ~HostHandler() = default;
@@ -275,14 +277,17 @@ class Engine final : private TimeHandler {
   bool HostsAct();
   bool AdvanceTime();
   bool EndFlows();
-  bool RunDue();
   static void ForeseeLandings(std::span<void* const> qps);
   bool has_due() const { return due_taken_ != due_.size(); }
   QpState& TakeDue();
   static void Foresee(const QpState& qp);
   static void ForeseeSoon(const QpState& qp);
   void OnTime(const TimedEvent& event) override;
-  void Foresee(const TimedEvent& event) const override;
+  void Foresee(const TimedEvent& event, size_t stage) const override;
+  static void ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage);
+  void ForeseeReturn(const QpState& qp, size_t stage) const;
+  void ForeseeLanding(const QpState& qp, size_t stage) const;
+  void ForeseeCqe(const NicState& nic, const CqState& cq, size_t stage) const;
   bool ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void RingAt(NicState& nic, uint64_t first_bytes);
   void Spend(QpState& qp, Picoseconds cost);
@@ -324,7 +329,6 @@ class Engine final : private TimeHandler {
   // Virtual time.
   std::vector<QpState*> due_;       // QPs that can do something now, oldest first
   size_t due_taken_ = 0;            // from the front of due_
-  size_t doorbells_due_ = 0;        // events of the clock
   std::vector<RetryTime> retries_;  // a heap; some are out of date
   std::vector<RetryTime> skipped_;  // scratch
   std::vector<CqEvent> events_;

@@ -59,7 +59,7 @@ bool Engine::RunTimed(uint64_t steps) {
     ++steps_;
     if (has_due()) {
       Proceed(TakeDue());
-    } else if (!EndFlows() && !RunDue()) {
+    } else if (!EndFlows() && !options_.time.clock->RunDue()) {
       if (!events_.empty() || options_.time.clock->TakeHold()) {
         if (!HostsAct()) break;
       } else if (!Retry() && !AdvanceTime() && !WakeRnrWaiters(true)) {
@@ -157,18 +157,6 @@ bool Engine::EndFlows() {
   return count != 0;
 }
 
-/// Some of the events that are due now, in the same way.
-bool Engine::RunDue() {
-  if (options_.time.clock->next_at() != now()) return false;
-  std::array<void*, kBatch> subjects;
-  const size_t count = options_.time.clock->SubjectsDue(*this, subjects);
-  // Only the first doorbells are about NICs, and cost a moment here.
-  if (doorbells_due_ == 0) ForeseeLandings(std::span(subjects).first(count));
-  if (!options_.time.clock->RunDue()) return false;
-  for (size_t i = 1; i < count && events_.empty(); ++i) options_.time.clock->RunDue();
-  return true;
-}
-
 /// Messages of these QPs are about to arrive, or to be acknowledged.
 void Engine::ForeseeLandings(std::span<void* const> qps) {
   const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(qps[i]); };
@@ -193,25 +181,74 @@ void Engine::ForeseeLandings(std::span<void* const> qps) {
   }
 }
 
-void Engine::Foresee(const TimedEvent& event) const {
-  if (event.what == kDoorbellDue) {
-    std::byte bytes[sizeof event.value];
-    std::memcpy(bytes, &event.value, sizeof event.value);
-    const auto* nic = static_cast<const NicState*>(event.subject);
-    const QpState* qp = nic->FindQp(nic::LoadBigEndian<uint32_t>(bytes + nic::control::kQpn) >> 8);
-    if (qp != nullptr) PrefetchObject(*qp);
-    return;
+void Engine::Foresee(const TimedEvent& event, size_t stage) const {
+  switch (static_cast<Due>(event.what)) {
+    case kDoorbellDue:
+      return ForeseeDoorbell(*static_cast<const NicState*>(event.subject), event.value, stage);
+    case kReturnDue:
+      return ForeseeReturn(*static_cast<const QpState*>(event.subject), stage);
+    case kLandDue:
+      return ForeseeLanding(*static_cast<const QpState*>(event.subject), stage);
+    case kSendEnableDue:
+    case kRecvEnableDue:
+    case kStartDue:
+      break;
   }
   const auto& qp = *static_cast<const QpState*>(event.subject);
-  if (qp.remote == nullptr) return;
-  PrefetchObject(*qp.remote);
-  if (event.what == kReturnDue) return PrefetchObject(qp.send_cq);
-  Foresee(qp);
+  if (stage == 0) Foresee(qp);
+  if (stage == 2) ForeseeSoon(qp);
+}
+
+void Engine::ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage) {
+  std::byte bytes[sizeof first_bytes];
+  std::memcpy(bytes, &first_bytes, sizeof first_bytes);
+  const uint32_t number = nic::LoadBigEndian<uint32_t>(bytes + nic::control::kQpn) >> 8;
+  if (stage == 0) return nic.ForeseeQp(number);
+  const QpState* qp = nic.FindQp(number);
+  if (qp == nullptr) return;
+  if (stage == 1) PrefetchObject(*qp);
+  if (stage == 3) Foresee(*qp);
+  if (stage == 5) ForeseeSoon(*qp);
+}
+
+void Engine::ForeseeReturn(const QpState& qp, size_t stage) const {
+  if (stage == 0) {
+    PrefetchObject(qp.send_cq);
+    PrefetchObject(qp.nic);
+    if (!qp.work.empty()) PrefetchObject(qp.work.front());
+  } else {
+    ForeseeCqe(qp.nic, qp.send_cq, stage - 1);
+  }
+}
+
+void Engine::ForeseeLanding(const QpState& qp, size_t stage) const {
+  const QpState* const remote = qp.remote;
+  if (remote == nullptr) return;
+  if (stage == 0) {
+    PrefetchObject(*remote);
+    if (!qp.work.empty()) PrefetchObject(qp.work.front());
+  } else if (stage == 1) {
+    PrefetchObject(remote->recv_cq);
+    PrefetchObject(remote->nic);
+    if (remote->memory.rq.empty()) return;
+    Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
+  } else {
+    ForeseeCqe(remote->nic, remote->recv_cq, stage - 2);
+  }
+}
+
+/// The next one of the CQ, which is in the cache, as the NIC is.
+void Engine::ForeseeCqe(const NicState& nic, const CqState& cq, size_t stage) const {
+  if (stage == 0) {
+    Prefetch(cq.memory.ring, cq.producer.load(std::memory_order_relaxed), nic::kCqeBytes);
+    if (cq.first_waiter != nullptr) PrefetchObject(*cq.first_waiter);
+  }
+  if (options_.time.hosts != nullptr && cq.event_requested != kNoEvent)
+    options_.time.hosts->Foresee({nic.node, cq.number}, stage);
 }
 
 void Engine::OnTime(const TimedEvent& event) {
   if (event.what == kDoorbellDue) {
-    --doorbells_due_;
     return ReadDoorbell(*static_cast<NicState*>(event.subject), event.value);
   }
   QpState& qp = *static_cast<QpState*>(event.subject);
@@ -246,7 +283,7 @@ void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
   nic.doorbells_until = std::max(After(now(), costs().doorbell), after_last);
   if (trail() != nullptr) trail()->Ring(nic.node, now(), nic.doorbells_until);
   if (nic.doorbells_until == now()) return ReadDoorbell(nic, first_bytes);
-  if (ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes)) ++doorbells_due_;
+  ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes);
 }
 
 /// On the WQE at hand.

@@ -185,7 +185,7 @@ void HostThread::PostRecv(const RecvRequest& request) {
   if (!is_started_) return endpoint_.PostRecv(request);
   Spend(costs_.post_receive);
   Note({{costs_.post_receive, TimeCause::kPost}}, request.op);
-  PostLater({.at = until_, .step = step_, .is_send = false, .receive = request});
+  PostLater({.at = until_, .step = step_, .request = request});
 }
 
 void HostThread::PostSend(const SendRequest& request) {
@@ -193,12 +193,12 @@ void HostThread::PostSend(const SendRequest& request) {
       costs_.system_call, SpendOnSend(channels_[request.channel.index()], request.memory.size()));
   Spend(After(costs_.post_send, system));
   Note({{system, TimeCause::kSystem}, {costs_.post_send, TimeCause::kPost}}, request.op);
-  PostLater({.at = until_, .step = step_, .is_send = true, .send = request});
+  PostLater({.at = until_, .step = step_, .request = request});
 }
 
 void HostThread::PostLater(const Post& post) {
   ++work_.posts;
-  if (post.is_send) ++work_.doorbells;
+  if (post.is_send()) ++work_.doorbells;
   if (posts_.empty() && post.at == clock_.now()) return MakePost(post);
   posts_.push_back(post);
   if (posts_.size() == 1) {
@@ -218,13 +218,12 @@ void HostThread::MakePosts() {
 void HostThread::MakePost(const Post& post) {
   if (TimeTrail* const trail = observed_.trail; trail != nullptr) {
     trail->BeginHost(post.step);
-    trail->Post(observed_.group, observed_.node, post.is_send ? post.send.op : post.receive.op,
-                clock_.now());
+    trail->Post(observed_.group, observed_.node, post.op(), clock_.now());
   }
-  if (post.is_send) {
-    endpoint_.PostSend(post.send);
+  if (const auto* send = std::get_if<SendRequest>(&post.request)) {
+    endpoint_.PostSend(*send);
   } else {
-    endpoint_.PostRecv(post.receive);
+    endpoint_.PostRecv(std::get<RecvRequest>(post.request));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "prepost/backends/emulated/cpu_core.h"
 #include "prepost/backends/emulated/growing_ring.h"
@@ -76,10 +77,15 @@ class HostThread final : public Endpoint {
   Picoseconds until() const { return until_; }
   /// It has not seen all that was there; or not looked since the start.
   bool may_find_more() const { return may_find_more_; }
-  /// It will look or post soon: asks for memory that it needs.
-  void Foresee() const {
-    if (!posts_.empty()) PrefetchObject(posts_.front());
-    PrefetchObject(endpoint_);
+  /// It will look or post soon: asks for memory that it needs. See TimeHandler::Foresee().
+  void Foresee(size_t stage) const {
+    if (stage == 0) {
+      if (!posts_.empty()) PrefetchObject(posts_.front());
+      PrefetchObject(endpoint_);
+    } else if (!posts_.empty()) {
+      const Post& post = posts_.front();
+      endpoint_.ForeseePost(post.channel(), post.is_send(), stage - 1);
+    }
   }
   /// What its next look needs, of the first CQE: each needs what the one before asks for.
   void ForeseeLink() const { endpoint_.ForeseeLink(); }
@@ -109,9 +115,15 @@ class HostThread final : public Endpoint {
   struct Post {
     Picoseconds at = 0;
     StepId step = kFirstStep;
-    bool is_send = false;
-    SendRequest send = {};
-    RecvRequest receive = {};
+    std::variant<SendRequest, RecvRequest> request;
+
+    bool is_send() const { return std::holds_alternative<SendRequest>(request); }
+    OpId op() const {
+      return std::visit([](const auto& it) { return it.op; }, request);
+    }
+    ChannelId channel() const {
+      return std::visit([](const auto& it) { return it.channel; }, request);
+    }
   };
 
   struct Part {

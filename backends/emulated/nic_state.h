@@ -199,6 +199,8 @@ struct alignas(64) NicState {
   /// Null when there is none.
   CqState* FindCq(uint32_t number) const { return At(cqs, number - kFirstCqn); }
   QpState* FindQp(uint32_t number) const { return At(qps, number - kFirstQpn); }
+  /// Asks for the memory that FindQp() needs.
+  void ForeseeQp(uint32_t number) const { __builtin_prefetch(qps.data() + (number - kFirstQpn)); }
 
  private:
   template <typename T>

@@ -5,11 +5,15 @@
 // a radix heap possible, where putting in costs a few instructions and things of equal times, of
 // which there are many in a schedule that goes by rounds, move together.
 //
-// Radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990) with digits of 6 bits: with `last_` the last time
-// taken, a time t stands in due_ if t = last_, else in the bucket of the highest digit in which t and
-// last_ differ, and of what t has there. When due_ is empty the smallest time of the lowest bucket
-// becomes last_, and the bucket's things move to lower ones, in their order; so each moves 11 times at
-// most. A bucket in which all things have one time, which is often one thing, moves as a whole.
+// Radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990) with digits of 6 bits: with `last_` some time not
+// after the next, a time t stands in the bucket of the highest digit in which t and last_ differ, and
+// of what t has there. When due_ is empty the smallest time of the lowest bucket becomes last_. If the
+// bucket holds few things, or all of one time, it becomes due_, in the order of the times; else its
+// things move to lower buckets, in their order; so each moves 11 times at most.
+//
+// What is put in for before `due_end_`, the end of the bucket's times, joins due_ at its place. When
+// that has grown long its later half goes back into buckets. So what is next is known in its order
+// some way ahead, for a caller that asks for memory that things will need.
 #ifndef PREPOST_BACKENDS_EMULATED_TIME_QUEUE_H_
 #define PREPOST_BACKENDS_EMULATED_TIME_QUEUE_H_
 
@@ -18,7 +22,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "prepost/backends/emulated/virtual_time.h"
@@ -26,7 +30,8 @@
 
 namespace prepost::emulated {
 
-/// T is trivially copyable. If it has a Foresee(), that is called some time before it is due. Keeps the memory that it has needed.
+/// T is trivially copyable. If it has a Foresee(), that is called some time before it is due. Keeps
+/// the memory that it has needed.
 template <typename T>
 class TimeQueue {
  public:
@@ -35,8 +40,12 @@ class TimeQueue {
 
   /// Needs last time taken <= at < kNever.
   void Push(Picoseconds at, const T& thing) {
-    PREPOST_CHECK(at >= last_ && at < kNever);
-    Put({at, thing});
+    PREPOST_CHECK(at >= taken_at_ && at < kNever);
+    if (at < due_end_) {
+      Join({at, thing});
+    } else {
+      Put({at, thing});
+    }
     ++size_;
     next_at_ = std::min(next_at_, at);
   }
@@ -48,30 +57,24 @@ class TimeQueue {
     Picoseconds at;
     T thing;
   };
-  /// What is due at the next time; until something is put in or taken. Only when that time has come:
-  /// nothing may be put in for before it any more.
-  std::span<const Entry> Due() {
-    if (empty()) return {};
-    if (due_.empty()) Refill();
-    return std::span<const Entry>(due_).subspan(taken_);
+  /// The thing that follows `ahead` others; null: there is none, or it is not known yet.
+  const T* Ahead(size_t ahead) const {
+    return taken_ + ahead < due_.size() ? &due_[taken_ + ahead].thing : nullptr;
   }
 
-  /// A thing that is due next, or soon; null: there is none.
-  const T* Soon() const {
-    if (!due_.empty()) return &due_[taken_].thing;
-    return filled_levels_ == 0 ? nullptr : &buckets_[Lowest()].entries.front().thing;
-  }
-
-  /// Needs !empty().
+  /// Needs !empty(). Nothing may be put in for before the thing any more.
   T Pop() {
     if (due_.empty()) Refill();
+    taken_at_ = due_[taken_].at;
     const T thing = due_[taken_++].thing;
     --size_;
-    if (taken_ == due_.size()) {
-      due_.clear();
-      taken_ = 0;
-      next_at_ = filled_levels_ == 0 ? kNever : buckets_[Lowest()].smallest;
+    if (taken_ < due_.size()) {
+      next_at_ = due_[taken_].at;
+      return thing;
     }
+    due_.clear();
+    taken_ = 0;
+    next_at_ = filled_levels_ == 0 ? kNever : buckets_[Lowest()].smallest;
     return thing;
   }
 
@@ -79,29 +82,96 @@ class TimeQueue {
   static constexpr size_t kDigitBits = 6;
   static constexpr size_t kDigits = size_t{1} << kDigitBits;
   static constexpr size_t kLevels = (63 + kDigitBits - 1) / kDigitBits;
+  static constexpr size_t kFew = 32;   // are sorted
+  static constexpr size_t kMany = 64;  // of different times are too many in due_
 
+  static constexpr uint32_t kNone = 0xffffffff;
+
+  /// A place for an entry that stands in a bucket. Those that are free are used again last in, first
+  /// out: they are in the cache, where memory of each bucket's own would not be.
+  struct Place {
+    Entry entry;
+    uint32_t next = kNone;
+  };
+  /// A list of places.
   struct Bucket {
-    std::vector<Entry> entries;
-    Picoseconds smallest = 0;
+    uint32_t first = kNone;
+    uint32_t last = kNone;
+    uint32_t size = 0;
     bool is_mixed = false;  ///< has more than one time
+    Picoseconds smallest = 0;
   };
 
+  /// Into a bucket. Needs last_ <= its time, and that buckets of lower times are empty but for those
+  /// that last_ divides into.
   void Put(const Entry& entry) {
-    const auto differs = static_cast<uint64_t>(entry.at ^ last_);
-    if (differs == 0) return due_.push_back(entry);
+    const auto differs = static_cast<uint64_t>(entry.at ^ last_) | 1;
     const size_t level = (static_cast<size_t>(std::bit_width(differs)) - 1) / kDigitBits;
     const size_t digit = static_cast<uint64_t>(entry.at) >> (level * kDigitBits) & (kDigits - 1);
     Bucket& bucket = buckets_[level * kDigits + digit];
-    if (bucket.entries.empty()) {
+    const uint32_t place = TakePlace(entry);
+    if (bucket.size++ == 0) {
+      bucket.first = place;
       bucket.smallest = entry.at;
       bucket.is_mixed = false;
       filled_[level] |= uint64_t{1} << digit;
       filled_levels_ |= 1u << level;
-    } else if (entry.at != bucket.smallest) {
+    } else {
+      places_[bucket.last].next = place;
+      bucket.is_mixed |= entry.at != bucket.smallest;
       bucket.smallest = std::min(bucket.smallest, entry.at);
-      bucket.is_mixed = true;
     }
-    bucket.entries.push_back(entry);
+    bucket.last = place;
+  }
+
+  uint32_t TakePlace(const Entry& entry) {
+    if (free_ == kNone) {
+      PREPOST_CHECK(places_.size() < kNone);
+      places_.push_back({entry, kNone});
+      return static_cast<uint32_t>(places_.size() - 1);
+    }
+    const uint32_t place = free_;
+    free_ = places_[place].next;
+    places_[place] = {entry, kNone};
+    return place;
+  }
+
+  Entry FreePlace(uint32_t place) {
+    places_[place].next = std::exchange(free_, place);
+    return places_[place].entry;
+  }
+
+  /// Into due_, behind what is due at the same time.
+  void Join(const Entry& entry) {
+    if (due_.size() - taken_ >= kMany && due_[taken_].at != due_.back().at) {
+      PutBack();
+      if (entry.at >= due_end_) return Put(entry);
+    }
+    if (taken_ > kMany && taken_ > due_.size() / 2) {
+      due_.erase(due_.begin(), due_.begin() + static_cast<ptrdiff_t>(taken_));
+      taken_ = 0;
+    }
+    due_.push_back(entry);
+    MoveToPlace(due_.size() - 1);
+  }
+
+  /// The entry at `position` of due_, before which all are in order.
+  void MoveToPlace(size_t position) {
+    if (position == taken_ || due_[position - 1].at <= due_[position].at) return;
+    const Entry entry = due_[position];
+    for (; position > taken_ && due_[position - 1].at > entry.at; --position) {
+      due_[position] = due_[position - 1];
+    }
+    due_[position] = entry;
+  }
+
+  /// The later half of due_ into buckets. What is due at the same time may stand on both sides: what
+  /// is put in for that time joins the later ones.
+  void PutBack() {
+    const auto half = due_.begin() + static_cast<ptrdiff_t>((taken_ + due_.size()) / 2);
+    due_end_ = half->at;
+    for (auto entry = half; entry != due_.end(); ++entry) Put(*entry);
+    due_.erase(half, due_.end());
   }
 
   /// Of a queue in which due_ is empty, but not all.
@@ -112,26 +182,50 @@ class TimeQueue {
 
   /// due_ is empty, not all are.
   void Refill() {
-    const size_t lowest = Lowest();
-    const size_t level = lowest / kDigits;
-    filled_[level] &= filled_[level] - 1;
-    if (filled_[level] == 0) filled_levels_ &= filled_levels_ - 1;
-    Bucket& bucket = buckets_[lowest];
-    last_ = next_at_;
-    if (!bucket.is_mixed) return due_.swap(bucket.entries);
-    for (const Entry& entry : bucket.entries) {
-      Put(entry);
-      if constexpr (requires { entry.thing.Foresee(); }) entry.thing.Foresee();
+    for (;;) {
+      const size_t lowest = Lowest();
+      const size_t level = lowest / kDigits;
+      filled_[level] &= filled_[level] - 1;
+      if (filled_[level] == 0) filled_levels_ &= filled_levels_ - 1;
+      const Bucket bucket = std::exchange(buckets_[lowest], {});
+      last_ = bucket.smallest;
+      const bool is_few = bucket.size <= kFew;
+      due_end_ = is_few ? EndOf(level) : last_ + 1;
+      for (uint32_t place = bucket.first; place != kNone;) {
+        const uint32_t next = places_[place].next;
+        const Entry entry = FreePlace(place);
+        place = next;
+        if (!is_few && bucket.is_mixed) {
+          Put(entry);
+          continue;
+        }
+        due_.push_back(entry);
+        if (bucket.is_mixed) MoveToPlace(due_.size() - 1);
+        if constexpr (requires { entry.thing.Foresee(); }) {
+          if (is_few) entry.thing.Foresee();
+        }
+      }
+      if (!due_.empty()) return;
     }
-    bucket.entries.clear();
+  }
+
+  /// Of the times that have the digits of last_ from `level` on.
+  Picoseconds EndOf(size_t level) const {
+    const size_t bits = level * kDigitBits;
+    const uint64_t end = ((static_cast<uint64_t>(last_) >> bits) + 1) << bits;
+    return end > static_cast<uint64_t>(kNever) ? kNever : static_cast<Picoseconds>(end);
   }
 
   std::array<Bucket, kLevels * kDigits> buckets_;
   std::array<uint64_t, kLevels> filled_ =
       {};                       // by level, bit d: the bucket of digit d is not empty
   uint32_t filled_levels_ = 0;  // bit l: some bucket of the level is not empty
-  std::vector<Entry> due_;      // at last_
-  size_t taken_ = 0;            // from the front of due_
+  std::vector<Place> places_;
+  uint32_t free_ = kNone;
+  std::vector<Entry> due_;    // the next ones, in order
+  size_t taken_ = 0;          // from the front of due_
+  Picoseconds taken_at_ = 0;  // the last one
+  Picoseconds due_end_ = 0;   // what is due before stands in due_
   size_t size_ = 0;
   Picoseconds last_ = 0;
   Picoseconds next_at_ = kNever;

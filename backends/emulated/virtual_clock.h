@@ -6,10 +6,8 @@
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 
 #include "prepost/backends/emulated/prefetch.h"
@@ -26,11 +24,16 @@ struct TimedEvent {
   uint32_t what = 0;
 };
 
+inline constexpr size_t kForeseeStages = 6;
+
 class TimeHandler {
  public:
   virtual void OnTime(const TimedEvent& event) = 0;
-  /// This may be next: to ask for the memory that it needs. Its subject is in the cache.
-  virtual void Foresee(const TimedEvent&) const {}
+  /// This comes soon: to ask for memory that it needs. Called with stage 0, then 1, up to
+  /// kForeseeStages - 1, while other things happen: each stage asks for what is found through what
+  /// those before have asked for. Its subject is in the cache. For some events some stages, or all,
+  /// are left out.
+  virtual void Foresee(const TimedEvent&, size_t /*stage*/) const {}
 
  protected:
   ~TimeHandler() = default;
@@ -56,21 +59,14 @@ class VirtualClock {
   /// When the next event is due; kNever: none is.
   Picoseconds next_at() const { return due_.next_at(); }
   size_t events() const { return due_.size(); }
-  /// The subjects of the first events of `handler` that are due now, as many as there is room for;
-  /// returns how many. For a handler that wants to know what is coming.
-  size_t SubjectsDue(const TimeHandler& handler, std::span<void*> subjects) {
-    size_t count = 0;
-    if (due_.next_at() != now_) return count;
-    for (const auto& entry : due_.Due().first(std::min(due_.Due().size(), subjects.size()))) {
-      if (entry.thing.handler == &handler) subjects[count++] = entry.thing.event.subject;
-    }
-    return count;
-  }
   /// Lets the first of the events that are due now happen. False when none is.
   bool RunDue() {
     if (due_.next_at() != now_) return false;
     const Due due = due_.Pop();
-    if (const Due* soon = due_.Soon()) soon->handler->Foresee(soon->event);
+    for (size_t stage = 0; stage < kForeseeStages; ++stage) {
+      const Due* later = due_.Ahead(kForeseeStages - 1 - stage);
+      if (later != nullptr) later->handler->Foresee(later->event, stage);
+    }
     due.handler->OnTime(due.event);
     return true;
   }

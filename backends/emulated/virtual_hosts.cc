@@ -278,12 +278,31 @@ class HostsRun final : private TimeHandler, private HostHandler {
     clock_.Hold();
   }
 
-  void Foresee(const TimedEvent& event) const override {
-    if (event.what == kPostDue) return static_cast<const HostThread*>(event.subject)->Foresee();
-    const auto& player = *static_cast<const Player*>(event.subject);
-    player.thread.Foresee();
-    PrefetchObject(*player.executor);
-    PrefetchObject(player.core);
+  void Foresee(const TimedEvent& event, size_t stage) const override {
+    if (event.what == kPostDue)
+      return static_cast<const HostThread*>(event.subject)->Foresee(stage);
+    ForeseeLook(*static_cast<const Player*>(event.subject), stage);
+  }
+
+  void Foresee(const CqEvent& event, size_t stage) const override {
+    const std::vector<Player*>& players = players_of_[event.node.index()];
+    if (stage == 0) return __builtin_prefetch(&players);
+    if (stage == 1) return __builtin_prefetch(players.data());
+    if (players.size() != 1) return;
+    if (stage == 2) return PrefetchLines(players.front(), sizeof(Player));
+    ForeseeLook(*players.front(), 0);
+  }
+
+  /// The player itself is in the cache.
+  static void ForeseeLook(const Player& player, size_t stage) {
+    if (stage == 0) {
+      player.thread.Foresee(0);
+      PrefetchObject(*player.executor);
+      PrefetchObject(player.core);
+    }
+    if (stage == 2) player.thread.ForeseeLink();
+    if (stage == 4) player.thread.ForeseeSlot();
+    if (stage == 5) player.thread.ForeseeOp(*player.executor);
   }
 
   bool Act(std::span<const CqEvent> events) override {
@@ -307,7 +326,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     };
     if (const Player* player = ahead(5)) PrefetchLines(player, sizeof *player);
     if (const Player* player = ahead(4)) {
-      player->thread.Foresee();
+      player->thread.Foresee(0);
       PrefetchObject(*player->executor);
       PrefetchObject(player->core);
     }

@@ -142,6 +142,24 @@ const DeviceEndpoint::Slot* DeviceEndpoint::NextSlot() const {
   return queue.completed < queue.slots.size() ? &queue.slots[queue.completed] : nullptr;
 }
 
+void DeviceEndpoint::ForeseePost(ChannelId channel, bool is_send, size_t stage) const {
+  const uint32_t* const position = &link_of_channel_[channel.index()];
+  if (stage == 0) return __builtin_prefetch(position);
+  const Link& link = links_[*position];
+  if (stage == 1) {
+    for (size_t at = 0; at < sizeof link; at += 64) {
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(&link) + at, 1);
+    }
+  }
+  if (stage != 3) return;
+  const Queue& queue = is_send ? link.sends : link.receives;
+  __builtin_prefetch(queue.slots.data() + queue.slots.size(), 1);
+  const std::span<std::byte> ring = is_send ? link.qp.sq : link.qp.rq;
+  if (ring.empty()) return;
+  const size_t stride = is_send ? kWqebbBytes : kReceiveStrideBytes;
+  __builtin_prefetch(ring.data() + (queue.posted * stride & (ring.size() - 1)), 1);
+}
+
 void DeviceEndpoint::PostRecv(const RecvRequest& request) {
   Link& link = LinkOf(request.channel);
   PREPOST_CHECK(link.receives.slots.size() < link.pair.receives);

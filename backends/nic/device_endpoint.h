@@ -77,6 +77,10 @@ class DeviceEndpoint final : public Endpoint {
     return slot == nullptr ? std::nullopt : std::optional(slot->op);
   }
 
+  /// The same of the next post on the channel, of which `stage` 0 and those up to 3 are called in
+  /// turn.
+  void ForeseePost(ChannelId channel, bool is_send, size_t stage) const;
+
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;
   Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;

@@ -15,8 +15,8 @@
 namespace prepost::emulated {
 namespace {
 
-// Against a sorted list, where things are put in while others are taken out: near ones and far
-// ones, many at one time, and before those that were looked at.
+// Against a sorted list, where things are put in while others are taken out: few and many, near ones
+// and far ones, many at one time. What is known to be ahead is what comes.
 TEST(TimeQueueTest, TakesInOrderOfTimesAndOfPuttingIn) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
@@ -25,16 +25,23 @@ TEST(TimeQueueTest, TakesInOrderOfTimesAndOfPuttingIn) {
     std::multimap<Picoseconds, int> expected;  // keeps the order of equal keys
     Picoseconds now = random.Below(1000);
     int next = 0;
+    const uint64_t near = uint64_t{1} << random.Below(20);
+    const uint64_t pushes_percent = 45 + random.Below(30);
     for (int i = 0; i < 2000; ++i) {
-      if (expected.empty() || random.Below(100) < 52) {
-        const Picoseconds delay =
-            random.Coin() ? random.Below(4) : Picoseconds{1} << random.Below(62) >> random.Below(8);
+      if (expected.empty() || random.Below(100) < pushes_percent) {
+        const Picoseconds delay = random.Below(8) != 0
+                                      ? static_cast<Picoseconds>(random.Below(near))
+                                      : Picoseconds{1} << random.Below(62) >> random.Below(8);
         if (delay > kNever - 1 - now) continue;
         queue.Push(now + delay, next);
         expected.emplace(now + delay, next++);
       } else {
         now = expected.begin()->first;
         ASSERT_EQ(queue.next_at(), now) << "seed " << seed << " round " << round;
+        auto coming = expected.begin();
+        for (size_t ahead = 0; ahead < 10 && queue.Ahead(ahead) != nullptr; ++ahead, ++coming) {
+          ASSERT_EQ(*queue.Ahead(ahead), coming->second) << "seed " << seed << " ahead " << ahead;
+        }
         ASSERT_EQ(queue.Pop(), expected.begin()->second) << "seed " << seed << " round " << round;
         expected.erase(expected.begin());
       }
