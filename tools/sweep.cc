@@ -25,7 +25,7 @@ struct Quantity {
 
 /// A size is one only for a key that is about bytes: a number of nodes is none.
 std::optional<Quantity> QuantityOf(const std::string& key, const std::string& text) {
-  if (key.ends_with("bytes")) {
+  if (IsOfBytes(key)) {
     if (const Result<uint64_t> bytes = ParseSize(text); bytes.ok())
       return Quantity{static_cast<double>(*bytes), SweepUnit::kBytes};
     return {};
