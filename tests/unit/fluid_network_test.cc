@@ -278,6 +278,15 @@ TEST(FluidNetworkTest, APairHasARateOfItsOwn) {
   EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kPair, 0}));
 }
 
+// The first one's end is put off by another that shares its port for a while, to when one that started
+// later ends, too; RunFluid() looks at the order.
+TEST(FluidNetworkTest, WhatEndsAtOneTimeIsInTheOrderOfStarts) {
+  EXPECT_EQ(RunFluid(FourNodes(), {{0, NodeId(0), NodeId(1), 1000},
+                                   {10'000, NodeId(3), NodeId(2), 1000},
+                                   {20'000, NodeId(0), NodeId(3), 100}}),
+            (std::vector<Picoseconds>{110'000, 110'000, 40'000}));
+}
+
 TEST(FluidNetworkTest, LinksCountBytesAndWhatTheseTake) {
   FluidNetwork fluid = *FluidNetwork::Make(FourNodes());
   int owner = 0;

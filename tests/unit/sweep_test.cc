@@ -30,6 +30,7 @@ TEST(SweepTest, RangesMeetTheirEnds) {
   EXPECT_THAT(TextsOf("nodes=2:9:+3"), ElementsAre("2", "5", "8"));
   EXPECT_THAT(TextsOf("network.host_rate=10Gbit/s:40Gbit/s:x2"),
               ElementsAre("1250000000B/s", "2500000000B/s", "5000000000B/s"));
+  EXPECT_THAT(TextsOf("x.y=0.1:0.3:+0.1"), ElementsAre("0.1", "0.2", "0.3"));
   EXPECT_THAT(TextsOf("x.y=0.1:0.8:x2"), ElementsAre("0.1", "0.2", "0.4", "0.8"));
 }
 
