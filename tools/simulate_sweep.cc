@@ -215,6 +215,8 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   }
   if (flags.per_node && !flags.sweep.is_json)
     return {StatusCode::kUsage, "--per-node is for --json where there is --sweep"};
+  if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
+    return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
   Sweep sweep = {.command = flags.given.CommandLine(),
                  .profile_name = "",
                  .profile_path = flags.profile,
@@ -231,6 +233,7 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
     const Result<std::shared_ptr<SimulateFlags>> parsed = Reparsed(row);
     if (!parsed.ok()) return parsed.status();
     const Result<Simulated> it = Simulate(**parsed, context);
+    if (!it.ok() && it.status().code() == StatusCode::kUsage) return Swept(it.status(), *axes);
     if (!it.ok()) return it.status();
     return SimulationJson(*it->simulation, flags.per_node);
   };

@@ -119,8 +119,15 @@ Status AddRange(const Range& range, SweepAxis* axis) {
   return Rejected(fmt::format("more than {} values", kSweepValuesMax));
 }
 
+/// Of a key whose values have commas themselves, "delay", or of such a list.
+bool HasCommas(const std::string& key, const std::string& list) {
+  constexpr std::array kKeys = {"delay", "preempt", "neighbours"};
+  return std::ranges::find(kKeys, key) != kKeys.end() || list.find(';') != std::string::npos ||
+         (key == "slow" && list.find("random=") != std::string::npos);
+}
+
 Status AddList(const std::string& list, SweepAxis* axis) {
-  const char between = list.find(';') != std::string::npos ? ';' : ',';
+  const char between = HasCommas(axis->key, list) ? ';' : ',';
   for (const std::string& text : Split(list, between)) {
     if (text.empty()) return Rejected(fmt::format("value {} is empty", axis->values.size() + 1));
     const std::optional<Quantity> quantity = QuantityOf(axis->key, text);

@@ -302,6 +302,9 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   expect({"--sweep", "seed=1,2", "--plot", "a.svg", "--plot-y", "x"}, 2, "--plot-y: unknown name");
   expect({"--sweep", "wait=polling", "--plot", folder_ / "a.svg"}, 2,
          "the axis, and needs numbers");
+  sweep("send-window=1,0", "--sweep send-window: '0' is no window");
+  sweep("delay=node=1,at=0s", "'node=1,at=0s': a part is missing");
+  expect({"--sweep", "seed=1,2", "--causes"}, 2, "--causes is for --json or --csv where");
   expect({"--sweep", "seed=1,2", "--plot-y", "skew"}, 2, "--plot-y is for --plot");
   expect({"--sweep", "seed=1,2", "--per-node"}, 2, "--per-node is for --json");
   expect({"--set", "completion=1us"}, 2, "expected a value of the profile");

@@ -43,6 +43,10 @@ TEST(SweepTest, ListsHaveCommasOrSemicolons) {
   EXPECT_THAT(TextsOf("wait=polling,interrupt"), ElementsAre("polling", "interrupt"));
   EXPECT_THAT(TextsOf("delay=node=1,at=0s,for=1us;node=2,at=0s,for=1us"),
               ElementsAre("node=1,at=0s,for=1us", "node=2,at=0s,for=1us"));
+  // One value of a key whose values have commas.
+  EXPECT_THAT(TextsOf("preempt=rate=1,for=1us"), ElementsAre("rate=1,for=1us"));
+  EXPECT_THAT(TextsOf("slow=random=0.1,factor=0.5"), ElementsAre("random=0.1,factor=0.5"));
+  EXPECT_THAT(TextsOf("slow=1=0.5,2=0.5"), ElementsAre("1=0.5", "2=0.5"));
   EXPECT_FALSE(AxisOf("wait=polling,interrupt").is_numeric());
   EXPECT_TRUE(AxisOf("message-bytes=1MiB,3MiB").is_numeric());
 }
