@@ -505,6 +505,7 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--groups", "2", "--trace", "t.json", "--executor", "cpu"}, 2,
          "are for one multicast alone");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
+  expect({"--executor", "offload", "--copy-first-block"}, 2, "is for CPU-driven hosts");
   test::ExpectRefused({"simulate", "--profile", test::ProfilePath("fractus"), "--nodes", "64",
                        "--message-bytes", "64MiB", "--groups", "65536"},
                       1, "the limit is 134217728 together", folder_);

@@ -61,7 +61,9 @@ inline std::vector<Picoseconds> RunFluid(const Network& network,
         next_position = at + 1;
       }
     }
-    now = fluid.NextEvent(now);
+    const Picoseconds then = fluid.NextEvent(now);
+    EXPECT_GT(then, now);
+    now = then;
     if (next < order.size()) now = std::min(now, transfers[order[next]].start);
   }
   EXPECT_EQ(fluid.flows(), 0u);
