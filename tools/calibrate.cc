@@ -13,6 +13,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -171,12 +172,16 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp) {
   return entries;
 }
 
+constexpr std::string_view kCalibrated = ", calibrated";
+
 /// `base`, with this machine's hosts.
 Json MakeProfile(Json base, const Measured& measured, const CalibrateFlags& flags) {
   const std::string machine = MachineText();
   const std::string by = fmt::format("prepost calibrate ({}) on {}: ", kVersion, machine);
-  const std::string base_name = base["name"];
-  base["name"] = flags.name.empty() ? base_name + ", calibrated" : flags.name;
+  std::string base_name = base["name"];
+  // What has been calibrated before keeps nothing of that.
+  if (base_name.ends_with(kCalibrated)) base_name.erase(base_name.size() - kCalibrated.size());
+  base["name"] = flags.name.empty() ? base_name + std::string(kCalibrated) : flags.name;
   base["cluster"] = fmt::format("network and NICs of {}, hosts measured on {}", base_name, machine);
   for (const Entry& entry : EntriesOf(measured, base.contains("tcp"))) {
     base[entry.section][entry.key] = {{"value", entry.value}, {"measured", by + entry.how}};

@@ -37,6 +37,7 @@ namespace {
 constexpr uint32_t kRepeatMax = 10'000;
 constexpr uint32_t kStressMax = 1'024;
 constexpr uint32_t kRepeat = 20;
+constexpr uint64_t kSeed = 1;
 constexpr double kTimeoutSeconds = 30;
 
 struct CompareFlags {
@@ -51,7 +52,7 @@ struct CompareFlags {
   std::vector<std::string> settings;
   std::optional<uint32_t> repeat;
   std::optional<uint32_t> stress;
-  uint64_t seed = 1;
+  std::optional<uint64_t> seed;
   std::optional<double> timeout_s;
   bool json = false;
 };
@@ -133,6 +134,10 @@ Status CheckFlags(const CompareFlags& flags) {
                      : flags.stress    ? "--stress"
                      : flags.timeout_s ? "--timeout"
                                        : nullptr;
+  if (is_virtual && flags.wait.has_idle()) {
+    return {StatusCode::kUsage,
+            "--idle-ms is for --clock real: of the virtual clock, --set host.hybrid_polling=50ms"};
+  }
   if (is_virtual && real != nullptr)
     return {StatusCode::kUsage, fmt::format("{} is for --clock real", real)};
   if (is_virtual && flags.profile.empty())
@@ -155,9 +160,14 @@ Status CheckFlags(const CompareFlags& flags) {
 Result<emulated::Profile> ProfileOf(const CompareFlags& flags) {
   const Result<ProfileText> text = LoadProfileText(flags.profile);
   if (!text.ok()) return text.status();
-  Result<emulated::Profile> profile = ProfileWith(*text, flags.settings);
+  Result<emulated::Profile> profile = ProfileWith(*text, SettingsOf(flags.settings));
   if (profile.ok() && profile->tcp) {
     return Rejected("its cluster sends over TCP, where no NIC can be preposted", flags.profile);
+  }
+  if (profile.ok() && flags.seed && !profile->host.preemption) {
+    return Status(StatusCode::kUsage,
+                  "--seed is of the message's bytes, which the virtual clock has none of, and of "
+                  "preemptions: the profile has no host.preemption");
   }
   return profile;
 }
@@ -178,11 +188,12 @@ Status Run(const CompareFlags& flags) {
   if (profile) {
     return CompareVirtually(*plans,
                             {.profile = *profile,
+                             .path = flags.path,
                              .profile_path = flags.profile,
                              .settings = flags.settings,
                              .lower = *lower,
                              .wait = flags.wait.policy().mode,
-                             .seed = flags.seed,
+                             .seed = flags.seed.value_or(kSeed),
                              .is_json = flags.json},
                             std::cout);
   }
@@ -197,7 +208,7 @@ Status Run(const CompareFlags& flags) {
         .repetitions = repeat,
         .stress_threads = flags.stress.value_or(0),
         .wait = flags.wait.policy(),
-        .seed = flags.seed,
+        .seed = flags.seed.value_or(kSeed),
         .lower = *lower,
         .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
         .interrupt_fd = signals->fd()};
@@ -272,7 +283,9 @@ void AddCompare(CLI::App& app, Action* action) {
       ->type_name("NAME")
       ->check(NameOf("a device"));
   flags->lowering.AddTo(*command);
-  command->add_option("--seed", flags->seed, "Seed of the message's bytes [1]")
+  command
+      ->add_option("--seed", flags->seed,
+                   "Seed of the message's bytes; with --clock virtual, of preemptions [1]")
       ->type_name("S")
       ->check(WholeNumber(0, UINT64_MAX));
   command

@@ -13,6 +13,7 @@
 #include "prepost/ir/utf8.h"
 #include "prepost/runtime/statistics.h"
 #include "prepost/version.h"
+#include "tools/named_file.h"
 #include "tools/profile_settings.h"
 #include "tools/simulation.h"
 #include "tools/simulation_print.h"
@@ -25,10 +26,11 @@ using emulated::Picoseconds;
 using emulated::Way;
 using Json = nlohmann::ordered_json;
 
-/// What is other than in the profile.
-std::vector<std::string> Deviations(const std::vector<std::string>& settings) {
+/// What is other than in the profile, or drawn.
+std::vector<std::string> Deviations(const VirtualComparison& options) {
   std::vector<std::string> deviations;
-  for (const std::string& setting : settings) deviations.push_back("--set " + setting);
+  for (const std::string& setting : options.settings) deviations.push_back("--set " + setting);
+  if (options.profile.host.preemption) deviations.push_back(fmt::format("seed {}", options.seed));
   return deviations;
 }
 
@@ -209,11 +211,17 @@ Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualCo
                              .profile = profile,
                              .profile_path = options.profile_path,
                              .command = "",
-                             .deviations = Deviations(options.settings),
+                             .deviations = Deviations(options),
                              .network = *std::move(network),
                              .seed = options.seed};
-    PREPOST_RETURN_IF_ERROR(
-        RunSimulation({.lower = options.lower, .wait = options.wait}, &simulation));
+    const Status status =
+        RunSimulation({.lower = options.lower, .wait = options.wait}, &simulation);
+    if (!status.ok()) {
+      std::vector<std::string> given;
+      for (const ProfileSetting& it : SettingsOf(options.settings)) given.push_back(it.given);
+      return FailureOf(status, given,
+                       options.path.empty() ? "the plan" : NameOfInput(options.path));
+    }
     if (options.is_json) {
       all.push_back(ComparedJson(simulation, options));
     } else {
@@ -229,7 +237,7 @@ Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualCo
                      {"clock", "virtual"},
                      {"modelled", true},
                      {"profile", {{"name", profile.name}, {"file", options.profile_path}}},
-                     {"deviations", Deviations(options.settings)},
+                     {"deviations", Deviations(options)},
                      {"comparisons", std::move(all)}};
   PrintJson(json, out);
   return {};

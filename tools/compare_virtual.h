@@ -20,6 +20,7 @@ namespace prepost::tools {
 
 struct VirtualComparison {
   const emulated::Profile& profile;
+  std::string path;  ///< of the plan or spec; empty: flags say it
   std::string profile_path;
   std::vector<std::string> settings;  ///< of --set, which `profile` has
   nic::LowerOptions lower = {};

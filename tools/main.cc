@@ -45,6 +45,9 @@ std::vector<std::string> FlagsOf(const CLI::App& command) {
   return names;
 }
 
+/// How CLI11 tells of a flag that stands more than once, between its name and how often.
+constexpr std::string_view kTooMany = "At Most 1 required but received ";
+
 /// A usage error in one line, with the near name where a subcommand or flag is unknown.
 Status UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::string message = error.what();
@@ -60,6 +63,9 @@ Status UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, c
     message = first.starts_with("-")
                   ? fmt::format("unknown flag '{}'{}", first, DidYouMean(name, FlagsOf(command)))
                   : fmt::format("unexpected argument '{}'", first);
+  } else if (const size_t many = message.find(kTooMany); many != std::string::npos) {
+    message = fmt::format("{}given {} times, expected once", message.substr(0, many),
+                          message.substr(many + kTooMany.size()));
   }
   return {StatusCode::kUsage, message + " (see --help)"};
 }

@@ -239,15 +239,16 @@ Result<std::vector<emulated::HostDelay>> NoiseFlags::Delays(uint32_t hosts) cons
   return found;
 }
 
-Result<std::vector<std::string>> NoiseFlags::Settings() const {
-  std::vector<std::string> settings;
+Result<std::vector<ProfileSetting>> NoiseFlags::Settings() const {
+  std::vector<ProfileSetting> settings;
   for (const std::string& text : neighbours) {
     const Result<NeighboursText> it = ParseNeighbours(text);
     if (!it.ok()) return it.status();
     if (it->node) continue;
     if (!settings.empty()) return BadNeighbours(text, "all hosts are there twice");
-    settings.push_back(fmt::format("host.neighbours.count={}", it->count));
-    settings.push_back("host.neighbours.slice=" + it->slice);
+    settings.push_back(
+        {"--neighbours " + text, fmt::format("host.neighbours.count={}", it->count)});
+    settings.push_back({"--neighbours " + text, "host.neighbours.slice=" + it->slice});
   }
   if (preempt.empty()) return settings;
   const auto bad = [this](const std::string& why) {
@@ -276,9 +277,11 @@ Result<std::vector<std::string>> NoiseFlags::Settings() const {
   const std::string lengths = values.contains("lengths") ? values["lengths"] : "fixed";
   if (lengths != "fixed" && lengths != "exponential")
     return bad(fmt::format("'{}' is neither fixed nor exponential", lengths));
-  settings.insert(settings.end(), {"host.preemption.rate=" + values["rate"],
-                                   "host.preemption.length=" + values["for"],
-                                   "host.preemption.lengths=" + lengths});
+  for (const std::string& it :
+       {"host.preemption.rate=" + values["rate"], "host.preemption.length=" + values["for"],
+        "host.preemption.lengths=" + lengths}) {
+    settings.push_back({"--preempt " + preempt, it});
+  }
   return settings;
 }
 

@@ -14,6 +14,7 @@
 #include "prepost/ir/network.h"
 #include "prepost/ir/status.h"
 #include "tools/cli_forward.h"
+#include "tools/profile_settings.h"
 
 namespace prepost::tools {
 
@@ -32,9 +33,8 @@ struct NoiseFlags {
   Status Slow(uint64_t seed, Network* network) const;
   /// Of all --delay, on a network of `hosts`. Errors: kUsage.
   Result<std::vector<emulated::HostDelay>> Delays(uint32_t hosts) const;
-  /// What --preempt, and --neighbours of all hosts, set in a profile: "KEY=VALUE"s for
-  /// ProfileWith(). Errors: kUsage.
-  Result<std::vector<std::string>> Settings() const;
+  /// What --preempt, and --neighbours of all hosts, set in a profile. Errors: kUsage.
+  Result<std::vector<ProfileSetting>> Settings() const;
   /// One that is given and concerns hosts alone, or null.
   const char* OfHosts() const;
   /// Those of one host, below `hosts`, each. Errors: kUsage.

@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
+#include "prepost/backends/emulated/profile_costs.h"
+#include "tools/command.h"
 #include "tools/message.h"
 #include "tools/named_file.h"
 #include "tools/value_text.h"
@@ -34,14 +37,40 @@ Json ValueOf(const std::string& text) {
   return text;
 }
 
-Status BadSetting(const std::string& setting, const std::string& why) {
-  return {StatusCode::kUsage, fmt::format("--set {}: {}", setting, why)};
+Status BadSetting(const ProfileSetting& setting, const std::string& why) {
+  return {StatusCode::kUsage, fmt::format("{}: {}", setting.given, why)};
+}
+
+/// Settings that are at fault together.
+Status BadSettings(const std::vector<ProfileSetting>& settings, const std::string& why) {
+  std::string all;
+  for (size_t i = 0; i < settings.size(); ++i) {
+    if (i != 0 && settings[i].given == settings[i - 1].given) continue;
+    all += (all.empty() ? "" : ", ") + settings[i].given;
+  }
+  return {StatusCode::kUsage, fmt::format("{}: {}", all, why)};
+}
+
+/// Of two keys whose values follow from each other, one.
+std::string PlaceOf(const std::string& key) {
+  return key == "network.racks.up_rate" ? "network.racks.oversubscription" : key;
+}
+
+Status CheckNoneTwice(const std::vector<ProfileSetting>& settings) {
+  for (size_t i = 0; i < settings.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (PlaceOf(settings[i].key()) != PlaceOf(settings[j].key())) continue;
+      return BadSetting(settings[i], fmt::format("{} is already set by {}", settings[i].key(),
+                                                 settings[j].given));
+    }
+  }
+  return {};
 }
 
 /// One setting in `profile`.
-Status Apply(const std::string& setting, Json* profile) {
-  const size_t equals = setting.find('=');
-  const std::string key = setting.substr(0, equals);
+Status Apply(const ProfileSetting& setting, Json* profile) {
+  const size_t equals = setting.text.find('=');
+  const std::string key = setting.key();
   const bool is_key = key.find('.') != std::string::npos && key.find_first_of("/~ ") == key.npos &&
                       key.find("..") == key.npos && !key.starts_with('.') && !key.ends_with('.');
   if (equals == std::string::npos || !is_key) {
@@ -49,7 +78,12 @@ Status Apply(const std::string& setting, Json* profile) {
                       "expected a value of the profile by its name and what it is to be, "
                       "such as host.completion=1us");
   }
-  Json value = ValueOf(setting.substr(equals + 1));
+  Json value = ValueOf(setting.text.substr(equals + 1));
+  if (IsOfBytes(key)) {
+    const Result<uint64_t> bytes = ParseSize(setting.text.substr(equals + 1));
+    if (!bytes.ok()) return BadSetting(setting, bytes.status().message());
+    value = *bytes;
+  }
   const Json::json_pointer pointer(PointerOf(key));
   for (Json::json_pointer at = pointer.parent_pointer(); !at.empty(); at = at.parent_pointer()) {
     if (profile->contains(at) && !(*profile)[at].is_object())
@@ -61,7 +95,7 @@ Status Apply(const std::string& setting, Json* profile) {
   // One of these follows from the other.
   if (key == "network.racks.up_rate") (*profile)["network"]["racks"].erase("oversubscription");
   if (key == "network.racks.oversubscription") (*profile)["network"]["racks"].erase("up_rate");
-  place = {{"value", std::move(value)}, {"assumed", "as --set has it"}};
+  place = {{"value", std::move(value)}, {"assumed", "as the command has it"}};
   return {};
 }
 
@@ -74,7 +108,44 @@ std::string WithoutPlace(const std::string& message, const std::string& name) {
   return text;
 }
 
+/// Those of `settings` that a message such as "/host/poll/value: ..." is about, or one about the
+/// group of values that they are in; all if none.
+std::vector<ProfileSetting> AtFault(const std::vector<ProfileSetting>& settings,
+                                    const std::string& message) {
+  const std::string place = message.substr(0, message.find(':')) + "/";
+  std::vector<ProfileSetting> found;
+  std::ranges::copy_if(settings, std::back_inserter(found), [&](const ProfileSetting& it) {
+    const std::string pointer = PointerOf(it.key()) + "/";
+    return place.size() > 1 && (place.starts_with(pointer) || pointer.starts_with(place));
+  });
+  return found.empty() ? settings : found;
+}
+
+/// Errors: what a profile may say of hosts, and cannot be modelled.
+Status CheckHosts(const emulated::Profile& profile, const std::string& name,
+                  const std::vector<ProfileSetting>& settings) {
+  const Status status = CheckCosts(emulated::HostCostsOf(profile));
+  if (status.ok()) return {};
+  std::vector<ProfileSetting> of_hosts;
+  std::ranges::copy_if(settings, std::back_inserter(of_hosts), [](const ProfileSetting& it) {
+    return it.key().starts_with("host.preemption.") || it.key().starts_with("host.neighbours.");
+  });
+  if (of_hosts.empty()) return Rejected(status.message(), name);
+  return BadSettings(of_hosts, status.message());
+}
+
 }  // namespace
+
+std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
+                                       const std::vector<std::string>& swept) {
+  std::vector<ProfileSetting> settings;
+  for (const std::string& text : texts) {
+    ProfileSetting& it = settings.emplace_back(ProfileSetting{"", text});
+    const bool is_swept = std::ranges::find(swept, it.key()) != swept.end();
+    it.given = (is_swept ? "--sweep " : "--set ") + text;
+  }
+  return settings;
+}
 
 Result<ProfileText> LoadProfileText(const std::string& path) {
   ProfileText profile;
@@ -91,20 +162,26 @@ Result<ProfileText> LoadProfileText(const std::string& path) {
 }
 
 Result<emulated::Profile> ProfileWith(const ProfileText& text,
-                                      const std::vector<std::string>& settings) {
-  if (settings.empty()) {
-    std::istringstream in(text.text);
-    return emulated::ReadProfile(in, text.name);
+                                      const std::vector<ProfileSetting>& settings) {
+  PREPOST_RETURN_IF_ERROR(CheckNoneTwice(settings));
+  std::string changed = text.text;
+  if (!settings.empty()) {
+    Json profile = Json::parse(text.text, nullptr, /*allow_exceptions=*/false);
+    PREPOST_CHECK(profile.is_object());  // it has been read
+    for (const ProfileSetting& setting : settings)
+      PREPOST_RETURN_IF_ERROR(Apply(setting, &profile));
+    changed =
+        profile.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
   }
-  Json profile = Json::parse(text.text, nullptr, /*allow_exceptions=*/false);
-  PREPOST_CHECK(profile.is_object());  // it has been read
-  for (const std::string& setting : settings) PREPOST_RETURN_IF_ERROR(Apply(setting, &profile));
-  std::istringstream in(profile.dump());
+  std::istringstream in(changed);
   Result<emulated::Profile> read = emulated::ReadProfile(in, text.name);
-  if (read.ok()) return read;
-  std::string all = settings.front();
-  for (size_t i = 1; i < settings.size(); ++i) all += ", " + settings[i];
-  return BadSetting(all, WithoutPlace(read.status().ToString(), text.name));
+  if (!read.ok() && settings.empty()) return read;
+  if (!read.ok()) {
+    const std::string message = WithoutPlace(read.status().ToString(), text.name);
+    return BadSettings(AtFault(settings, message), message);
+  }
+  PREPOST_RETURN_IF_ERROR(CheckHosts(*read, text.name, settings));
+  return read;
 }
 
 std::string ValueInProfile(const ProfileText& text, const std::string& key) {

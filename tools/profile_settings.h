@@ -22,11 +22,23 @@ struct ProfileText {
 /// Reads the file ("-": stdin). Errors: kRejected, also for what is no profile; warnings go to stderr.
 Result<ProfileText> LoadProfileText(const std::string& path);
 
-/// The profile with each "KEY=VALUE" of `settings` in its place, in their order. A value that the
-/// file lacks may be given, too, if its group is then whole. Errors: kUsage: no such key, or a value
-/// that a profile may not have.
+/// A value in place of the file's.
+struct ProfileSetting {
+  std::string given;  ///< how: "--set host.completion=1us", "--preempt rate=1,for=1us"
+  std::string text;   ///< "host.completion=1us"
+
+  std::string key() const { return text.substr(0, text.find('=')); }
+};
+/// Of --set; those with a key of `swept` are told as --sweep's.
+std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
+                                       const std::vector<std::string>& swept = {});
+
+/// The profile with all of `settings` in their places; sizes may have units. A value that the file
+/// lacks may be given, too, if its group is then whole. Errors: kUsage: no such key, one that is set
+/// twice, a value that a profile may not have or that cannot be modelled; kRejected: the file's
+/// cannot be.
 Result<emulated::Profile> ProfileWith(const ProfileText& text,
-                                      const std::vector<std::string>& settings);
+                                      const std::vector<ProfileSetting>& settings);
 
 /// What the file has for `key` as text; empty if nothing, or no text.
 std::string ValueInProfile(const ProfileText& text, const std::string& key);

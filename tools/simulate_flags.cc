@@ -31,6 +31,10 @@ Status SimulateFlags::Check() const {
     return {StatusCode::kUsage,
             fmt::format("{} is for preposted queues, --executor cpu has none", lowering.given())};
   }
+  if (executor == "offload" && copies_first_block) {
+    return {StatusCode::kUsage,
+            "--copy-first-block is for CPU-driven hosts, --executor offload has none"};
+  }
   return {};
 }
 

@@ -23,10 +23,10 @@ namespace prepost::tools {
 /// What is swept, and where it goes.
 struct SweepFlags {
   std::vector<std::string> axes;
-  std::string csv;   ///< empty: none
-  std::string plot;  ///< the same
-  std::string plot_y = "completion";
-  unsigned jobs = 0;  ///< 0: as many as cores
+  std::string csv;     ///< empty: none
+  std::string plot;    ///< the same
+  std::string plot_y;  ///< empty: completion
+  unsigned jobs = 0;   ///< 0: as many as cores
   bool is_json = false;
 };
 

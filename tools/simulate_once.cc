@@ -103,19 +103,37 @@ Status FillPlan(const SimulateFlags& flags, const SimulationOptions& options,
   return {};
 }
 
+/// `is_row`: of a sweep, which goes on.
+Status RunFailure(const Status& status, const SimulateFlags& flags, bool is_row) {
+  std::vector<std::string> given;
+  for (const char* flag : {"--set", "--slow", "--delay", "--preempt", "--neighbours"}) {
+    for (const std::string& value : flags.given.ValuesOf(flag))
+      given.push_back(fmt::format("{} {}", flag, value));
+  }
+  const Status failure = FailureOf(status, given, NameOfSent(flags));
+  return is_row ? Status(status.code(), failure.message(), failure.where()) : failure;
+}
+
+std::vector<std::string> DeviationsOf(const SimulateFlags& flags,
+                                      const emulated::Profile& profile) {
+  std::vector<std::string> deviations = FixedDeviationsOf(flags);
+  if (const std::optional<std::string> seed = SeedDeviationOf(flags, profile))
+    deviations.push_back(*seed);
+  return deviations;
+}
+
 }  // namespace
 
-/// The profile with what flags say.
-Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text) {
-  std::vector<std::string> settings = flags.settings;
-  const Result<std::vector<std::string>> preempt = flags.noise.Settings();
+Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text,
+                                     const std::vector<std::string>& swept) {
+  std::vector<ProfileSetting> settings = SettingsOf(flags.settings, swept);
+  const Result<std::vector<ProfileSetting>> preempt = flags.noise.Settings();
   if (!preempt.ok()) return preempt.status();
   settings.insert(settings.end(), preempt->begin(), preempt->end());
   return ProfileWith(text, settings);
 }
 
-std::vector<std::string> DeviationsOf(const SimulateFlags& flags,
-                                      const emulated::Profile& profile) {
+std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags) {
   std::vector<std::string> deviations;
   for (const char* flag : {"--set", "--topology", "--groups", "--delay", "--slow", "--preempt",
                            "--neighbours", "--wait", "--device-profile"}) {
@@ -123,11 +141,15 @@ std::vector<std::string> DeviationsOf(const SimulateFlags& flags,
       deviations.push_back(fmt::format("{} {}", flag, value));
   }
   if (flags.copies_first_block) deviations.emplace_back("--copy-first-block");
+  return deviations;
+}
+
+std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
+                                           const emulated::Profile& profile) {
   const bool draws_paths = std::ranges::any_of(
       flags.noise.slow, [](const std::string& it) { return it.starts_with("random="); });
-  if (draws_paths || profile.host.preemption)
-    deviations.push_back(fmt::format("seed {}", flags.seed));
-  return deviations;
+  if (!draws_paths && !profile.host.preemption) return std::nullopt;
+  return fmt::format("seed {}", flags.seed);
 }
 
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
@@ -165,7 +187,7 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                                  : FillWorkload(flags, options, &it));
   PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &it.simulation->network, &options));
   const Status status = RunSimulation(options, it.simulation.get());
-  if (!status.ok()) return Status(status.code(), status.ToString(), NameOfSent(flags));
+  if (!status.ok()) return RunFailure(status, flags, context->is_quiet);
   return it;
 }
 

@@ -5,6 +5,7 @@
 #define PREPOST_TOOLS_SIMULATE_ONCE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,16 @@ struct Simulated {
   std::unique_ptr<Simulation> simulation;
 };
 
-/// The profile with what flags say. Errors: those of ProfileWith(), kUsage.
-Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text);
+/// The profile with what flags say; of a sweep's row, `swept` are its keys of the profile. Errors:
+/// those of ProfileWith(), kUsage.
+Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text,
+                                     const std::vector<std::string>& swept = {});
 
-/// What flags change in the cluster of the profile, or draw at random: "--slow 3=0.5", "seed 1".
-std::vector<std::string> DeviationsOf(const SimulateFlags& flags, const emulated::Profile& profile);
+/// What flags change in the cluster of the profile: "--slow 3=0.5".
+std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags);
+/// "seed 1", where something is drawn at random.
+std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
+                                           const emulated::Profile& profile);
 
 /// Errors: of flags, input and runs.
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context);

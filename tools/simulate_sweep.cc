@@ -8,12 +8,14 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "prepost/ir/count.h"
 #include "prepost/ir/near_name.h"
+#include "prepost/ir/plan.h"
 #include "prepost/ir/utf8.h"
 #include "tools/command.h"
 #include "tools/given_flags.h"
@@ -44,6 +46,19 @@ Status CheckKeys(const std::vector<SweepAxis>& axes) {
             fmt::format("--sweep: unknown key '{}'{}; keys are flags such as nodes, and values of "
                         "the profile such as host.completion",
                         Printable(axis.key), DidYouMean(axis.key, keys))};
+  }
+  return {};
+}
+
+/// What no row can have, whatever the other keys are.
+Status CheckValues(const SweepAxis& axis) {
+  const bool is_nodes = axis.key == "nodes";
+  if (!is_nodes && axis.key != "block-bytes") return {};
+  const auto most = static_cast<double>(is_nodes ? kNodesMax : kMessageBytesMax);
+  for (const SweepValue& value : axis.values) {
+    if (!value.number || (*value.number >= 1 && *value.number <= most)) continue;
+    return {StatusCode::kUsage,
+            fmt::format("--sweep {}: '{}' is not from 1 to {:.0f}", axis.key, value.text, most)};
   }
   return {};
 }
@@ -85,12 +100,62 @@ Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags, const Profi
     axes.push_back(*std::move(axis));
   }
   PREPOST_RETURN_IF_ERROR(CheckKeys(axes));
+  for (const SweepAxis& axis : axes) PREPOST_RETURN_IF_ERROR(CheckValues(axis));
   return axes;
+}
+
+/// What is wrong with a row's flags, of those that are swept by that name.
+Status Swept(const Status& status, const std::vector<SweepAxis>& axes) {
+  for (const SweepAxis& axis : axes) {
+    const std::string flag = "--" + axis.key + ":";
+    if (status.message().starts_with(flag)) {
+      return {status.code(),
+              fmt::format("--sweep {}:{}", axis.key, status.message().substr(flag.size()))};
+    }
+  }
+  return status;
+}
+
+/// Rows, each with the command that gives it alone, and what all have that the profile has not.
+/// Errors (kUsage): what is wrong with one of these commands is told before any is run.
+Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const ProfileText& profile,
+                                         Sweep* sweep) {
+  const std::vector<SweepAxis>& axes = sweep->axes;
+  const Result<std::vector<SweepPoint>> points = PointsOf(axes);
+  if (!points.ok()) return points.status();
+  std::vector<std::string> settings;
+  for (const SweepAxis& axis : axes) {
+    if (!axis.is_setting()) continue;
+    settings.push_back(axis.key);
+    for (const ProfileSetting& it : SettingsOf(flags.settings)) {
+      if (it.key() != axis.key) continue;
+      return Status(StatusCode::kUsage,
+                    fmt::format("--sweep {}: it is already set by {}", axis.key, it.given));
+    }
+  }
+  const Result<std::shared_ptr<SimulateFlags>> unswept = Reparsed(Unswept(flags.given, axes));
+  if (unswept.ok()) sweep->deviations = FixedDeviationsOf(**unswept);
+  std::optional<std::string> seed;
+  std::vector<GivenFlags> given;
+  for (const SweepPoint& point : *points) {
+    given.push_back(FlagsOfRow(flags.given, axes, point));
+    const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
+    if (!row.ok()) return Swept(row.status(), axes);
+    PREPOST_RETURN_IF_ERROR(Swept((*row)->Check(), axes));
+    const Result<emulated::Profile> changed = ProfileFor(**row, profile, settings);
+    if (!changed.ok()) return Swept(changed.status(), axes);
+    if (!seed) seed = SeedDeviationOf(**row, *changed);
+    sweep->rows.push_back({point, given.back().CommandLine(), {}, {}});
+  }
+  if (seed && std::ranges::find(axes, "seed", &SweepAxis::key) == axes.end())
+    sweep->deviations.push_back(*seed);
+  return given;
 }
 
 Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
   if (!flags.plot.empty()) {
-    const Result<std::string> plot = PlotSweep(sweep, flags.plot_y);
+    const Result<std::string> plot =
+        PlotSweep(sweep, flags.plot_y.empty() ? "completion" : flags.plot_y);
     if (!plot.ok()) return plot.status();
     PREPOST_RETURN_IF_ERROR(WriteFile(flags.plot, [&](std::ostream& out) { out << *plot; }));
   }
@@ -117,15 +182,19 @@ Status KeepInputs(const GivenFlags& row) {
 }  // namespace
 
 Status CheckSweepFlags(const SweepFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckWord("--plot-y", flags.plot_y, Words(kPlotYNames)));
+  if (!flags.plot_y.empty())
+    PREPOST_RETURN_IF_ERROR(CheckWord("--plot-y", flags.plot_y, Words(kPlotYNames)));
   if (flags.axes.empty()) {
-    const char* alone = !flags.csv.empty()    ? "--csv"
-                        : !flags.plot.empty() ? "--plot"
-                        : flags.jobs != 0     ? "--jobs"
-                                              : nullptr;
+    const char* alone = !flags.csv.empty()      ? "--csv"
+                        : !flags.plot.empty()   ? "--plot"
+                        : !flags.plot_y.empty() ? "--plot-y"
+                        : flags.jobs != 0       ? "--jobs"
+                                                : nullptr;
     if (alone == nullptr) return {};
     return {StatusCode::kUsage, fmt::format("{} is for --sweep", alone)};
   }
+  if (!flags.plot_y.empty() && flags.plot.empty())
+    return {StatusCode::kUsage, "--plot-y is for --plot"};
   if (!flags.plot.empty() && SuffixOf(flags.plot) != "svg")
     return {StatusCode::kUsage, "--plot: expected a file that ends with .svg"};
   if (flags.csv == "-" && flags.is_json)
@@ -139,8 +208,6 @@ Status CheckSweepFlags(const SweepFlags& flags) {
 Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   const Result<std::vector<SweepAxis>> axes = ParseAxes(flags, context->profile);
   if (!axes.ok()) return axes.status();
-  const Result<std::vector<SweepPoint>> points = PointsOf(*axes);
-  if (!points.ok()) return points.status();
   if (!flags.sweep.plot.empty() && !axes->front().is_numeric()) {
     return {StatusCode::kUsage,
             fmt::format("--plot: {} has words; the first --sweep is the axis, and needs numbers",
@@ -148,7 +215,8 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   }
   if (flags.per_node && !flags.sweep.is_json)
     return {StatusCode::kUsage, "--per-node is for --json where there is --sweep"};
-  std::vector<GivenFlags> given;
+  if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
+    return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
   Sweep sweep = {.command = flags.given.CommandLine(),
                  .profile_name = "",
                  .profile_path = flags.profile,
@@ -158,31 +226,20 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   const Result<emulated::Profile> profile = ProfileWith(context->profile, {});
   if (!profile.ok()) return profile.status();
   sweep.profile_name = profile->name;
-  const Result<std::shared_ptr<SimulateFlags>> unswept = Reparsed(Unswept(flags.given, *axes));
-  if (unswept.ok()) {
-    const Result<emulated::Profile> changed = ProfileFor(**unswept, context->profile);
-    if (changed.ok()) sweep.deviations = DeviationsOf(**unswept, *changed);
-  }
-  for (const SweepPoint& point : *points) {
-    given.push_back(FlagsOfRow(flags.given, *axes, point));
-    // What is wrong with a command is told before anything is run.
-    const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
-    if (!row.ok()) return row.status();
-    PREPOST_RETURN_IF_ERROR((*row)->Check());
-    PREPOST_RETURN_IF_ERROR(ProfileFor(**row, context->profile).status());
-    sweep.rows.push_back({point, given.back().CommandLine(), {}, {}});
-  }
-  for (const GivenFlags& row : given) PREPOST_RETURN_IF_ERROR(KeepInputs(row));
+  const Result<std::vector<GivenFlags>> given = MakeRows(flags, context->profile, &sweep);
+  if (!given.ok()) return given.status();
+  for (const GivenFlags& row : *given) PREPOST_RETURN_IF_ERROR(KeepInputs(row));
   const auto run = [&](const GivenFlags& row) -> Result<nlohmann::ordered_json> {
     const Result<std::shared_ptr<SimulateFlags>> parsed = Reparsed(row);
     if (!parsed.ok()) return parsed.status();
     const Result<Simulated> it = Simulate(**parsed, context);
+    if (!it.ok() && it.status().code() == StatusCode::kUsage) return Swept(it.status(), *axes);
     if (!it.ok()) return it.status();
     return SimulationJson(*it->simulation, flags.per_node);
   };
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   PREPOST_RETURN_IF_ERROR(
-      RunSweep(given, run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
+      RunSweep(*given, run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
   if (std::ranges::none_of(sweep.rows, [](const SweepRow& row) { return row.status.ok(); })) {
     return Rejected(fmt::format("none of the {} can be simulated; the first: {}",
                                 Count(sweep.rows.size(), "combination"),

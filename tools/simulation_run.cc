@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulation_run.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -81,6 +84,13 @@ Status RunCpu(const SimulationOptions& options, Simulation* it) {
 }
 
 }  // namespace
+
+Status FailureOf(const Status& status, const std::vector<std::string>& given,
+                 const std::string& place) {
+  if (given.empty() || status.code() != StatusCode::kRejected)
+    return {status.code(), status.ToString(), place};
+  return {StatusCode::kUsage, status.ToString(), fmt::format("{}", fmt::join(given, ", "))};
+}
 
 Status RunSimulation(const SimulationOptions& options, Simulation* simulation) {
   simulation->bound = BoundOf(*simulation);

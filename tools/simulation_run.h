@@ -31,6 +31,11 @@ struct SimulationOptions {
 /// those of the runs.
 Status RunSimulation(const SimulationOptions& options, Simulation* simulation);
 
+/// Why a simulation cannot be: the plan's fault, which is at `place`, where the cluster is the
+/// profile's; of one that flags (`given`: "--slow 3=0.5") change, theirs: kUsage.
+Status FailureOf(const Status& status, const std::vector<std::string>& given,
+                 const std::string& place);
+
 }  // namespace prepost::tools
 
 #endif  // PREPOST_TOOLS_SIMULATION_RUN_H_

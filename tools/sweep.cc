@@ -25,7 +25,7 @@ struct Quantity {
 
 /// A size is one only for a key that is about bytes: a number of nodes is none.
 std::optional<Quantity> QuantityOf(const std::string& key, const std::string& text) {
-  if (key.ends_with("bytes")) {
+  if (IsOfBytes(key)) {
     if (const Result<uint64_t> bytes = ParseSize(text); bytes.ok())
       return Quantity{static_cast<double>(*bytes), SweepUnit::kBytes};
     return {};
@@ -119,8 +119,15 @@ Status AddRange(const Range& range, SweepAxis* axis) {
   return Rejected(fmt::format("more than {} values", kSweepValuesMax));
 }
 
+/// Of a key whose values have commas themselves, "delay", or of such a list.
+bool HasCommas(const std::string& key, const std::string& list) {
+  constexpr std::array kKeys = {"delay", "preempt", "neighbours"};
+  return std::ranges::find(kKeys, key) != kKeys.end() || list.find(';') != std::string::npos ||
+         (key == "slow" && list.find("random=") != std::string::npos);
+}
+
 Status AddList(const std::string& list, SweepAxis* axis) {
-  const char between = list.find(';') != std::string::npos ? ';' : ',';
+  const char between = HasCommas(axis->key, list) ? ';' : ',';
   for (const std::string& text : Split(list, between)) {
     if (text.empty()) return Rejected(fmt::format("value {} is empty", axis->values.size() + 1));
     const std::optional<Quantity> quantity = QuantityOf(axis->key, text);

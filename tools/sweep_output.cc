@@ -276,6 +276,7 @@ nlohmann::ordered_json SweepJson(const Sweep& sweep) {
                {"generator", kGenerator},
                {"command", sweep.command},
                {"profile", {{"name", sweep.profile_name}, {"file", sweep.profile_path}}},
+               {"deviations", sweep.deviations},
                {"sweep", Json::array()},
                {"rows", Json::array()}};
   for (const SweepAxis& axis : sweep.axes) {

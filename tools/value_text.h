@@ -32,6 +32,9 @@ std::optional<Number> NumberOf(std::string_view text) {
   return number;
 }
 
+/// A key of a flag or a profile whose values are sizes: "block-bytes", "tcp.segment_bytes".
+inline bool IsOfBytes(std::string_view key) { return key.ends_with("bytes"); }
+
 /// What stands between two of `between`, empty parts among it; at least one.
 std::vector<std::string> Split(std::string_view text, char between);
 

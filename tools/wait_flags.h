@@ -40,6 +40,8 @@ class WaitFlags {
 
   /// True when --wait was given.
   bool any() const { return !wait_.empty(); }
+  /// True when --idle-ms was given.
+  bool has_idle() const { return idle_ms_.has_value(); }
   /// Errors: kUsage.
   Status Check() const;
   /// After Check().

@@ -23,6 +23,20 @@ constexpr uint32_t kMajor = 1;
 constexpr uint32_t kMinor = 0;
 constexpr size_t kPathBytesMax = 4096;
 
+/// A choice goes by the network that a multicast has for itself, which these have not.
+Status CheckNothingToChoose(const Spec& spec) {
+  const auto bad = [](const char* key, const char* instead) {
+    return Rejected(
+        fmt::format("{}: nothing is chosen for groups that share a network; expected "
+                    "{}, found \"auto\" (prepost choose tells one for a multicast "
+                    "alone)",
+                    key, instead));
+  };
+  if (spec.choose_block_bytes) return bad("block_bytes", "a number of bytes such as 1048576");
+  if (spec.algorithm == kAutoAlgorithm) return bad("algorithm", "a name such as \"chain\"");
+  return {};
+}
+
 /// All of the file. Neither copied nor moved: the forms point into it.
 class WorkloadForm {
  public:
@@ -36,8 +50,9 @@ class WorkloadForm {
         .Object("spec", &defaults_form_, Need::kOptional)
         .Objects("groups", &group_form_);
     defaults_form_.OnBegin([this] { has_defaults_ = true; }).OnEnd([this]() -> Status {
-      if (file_.groups.empty()) return {};
-      return Rejected("what all groups have in common stands before them");
+      if (!file_.groups.empty())
+        return Rejected("what all groups have in common stands before them");
+      return CheckNothingToChoose(defaults_);
     });
   }
   WorkloadForm(const WorkloadForm&) = delete;
@@ -62,7 +77,9 @@ class WorkloadForm {
  private:
   void AddGroup() {
     AddSpecKeys(&group_.spec, &spec_form_);
-    spec_form_.OnBegin([this] { has_spec_ = true; });
+    spec_form_.OnBegin([this] { has_spec_ = true; }).OnEnd([this] {
+      return CheckNothingToChoose(group_.spec);
+    });
     group_form_
         .OnBegin([this] {
           group_ = {};

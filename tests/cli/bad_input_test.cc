@@ -57,6 +57,8 @@ constexpr const char* kSpec =
     R"({"format": "prepost.spec", "version": "1.0", "collective": "multicast", )";
 
 TEST_F(BadInputTest, Flags) {
+  ExpectCompile({"--nodes", "2", "--message-bytes", "1", "--nodes", "3"}, 2,
+                "--nodes: given 2 times, expected once (see --help)");
   ExpectCompile({"--nodes", "0", "--message-bytes", "1"}, 1,
                 "--nodes: a multicast has at least 1 node, found 0");
   ExpectCompile({"--message-bytes", "1"}, 2, "--nodes: the number of nodes is missing");

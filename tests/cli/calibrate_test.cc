@@ -65,6 +65,19 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
   }
 }
 
+// Catches names that grow each time.
+TEST_F(CalibrateTest, CalibratedAgainItHasTheSameName) {
+  const std::string once = folder_ / "once.json", twice = folder_ / "twice.json";
+  const auto name_of = [&](const std::string& base, const std::string& made) {
+    test::OutputOf({"calibrate", "--profile", base, "--look", "1us", "-o", made});
+    const Json profile = Json::parse(test::ReadText(made));
+    EXPECT_THAT(profile["cluster"].get<std::string>(), HasSubstr("network and NICs of Fractus, h"));
+    return profile["name"].get<std::string>();
+  };
+  EXPECT_EQ(name_of(test::ProfilePath("fractus"), once), "Fractus, calibrated");
+  EXPECT_EQ(name_of(once, twice), "Fractus, calibrated");
+}
+
 // Catches times that are rounded to nothing.
 TEST_F(CalibrateTest, LooksForAsShortAsItIsTold) {
   const auto table = [&](const std::string& look) {

@@ -203,6 +203,20 @@ TEST_F(SimulateCausesTest, RingsThatAreWrittenAgainAreWorkOnTheWay) {
   EXPECT_NEAR(host["busy_seconds"].get<double>(), 4 * 3e-6, kRounding);
 }
 
+// Catches a seed that draws nothing, or is not told.
+TEST_F(SimulateCausesTest, CompareDrawsPreemptionsFromItsSeed) {
+  const auto compare = [&](const std::string& seed) {
+    return Json::parse(
+        test::OutputOf({"compare", plan_, "--clock", "virtual", "--profile", profile_, "--set",
+                        "host.preemption.rate=50000", "--set", "host.preemption.length=20us",
+                        "--set", "host.preemption.lengths=exponential", "--json", "--seed", seed}));
+  };
+  const Json one = compare("1"), two = compare("2");
+  EXPECT_EQ(one["deviations"].back(), "seed 1");
+  EXPECT_EQ(two["deviations"].back(), "seed 2");
+  EXPECT_NE(one["comparisons"][0]["cpu-driven"], two["comparisons"][0]["cpu-driven"]);
+}
+
 TEST_F(SimulateCausesTest, CompareRefusesWhatTheClockHasNot) {
   const auto expect = [&](std::vector<std::string> flags, int code, const std::string& message) {
     flags.insert(flags.begin(), {"compare", plan_});
@@ -216,6 +230,13 @@ TEST_F(SimulateCausesTest, CompareRefusesWhatTheClockHasNot) {
     expect({"--clock", "virtual", "--profile", profile_, flag, "2"}, 2,
            std::string(flag) + " is for --clock real");
   }
+  expect({"--clock", "virtual", "--profile", profile_, "--wait", "hybrid", "--idle-ms", "2"}, 2,
+         "--idle-ms is for --clock real: of the virtual clock, --set host.hybrid_polling=50ms");
+  expect({"--clock", "virtual", "--profile", profile_, "--seed", "2"}, 2,
+         "the profile has no host.preemption");
+  ExpectRefused({"compare", "--nodes", "2", "--bytes", "16MiB", "--clock", "virtual", "--profile",
+                 profile_, "--set", "network.host_rate=8bit/s"},
+                2, "prepost: --set network.host_rate=8bit/s: it goes on beyond");
   expect({"--clock", "virtual", "--profile", PREPOST_SOURCE_DIR "/examples/profiles/tcp-10g.json"},
          1, "over TCP");
 }

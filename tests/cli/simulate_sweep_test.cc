@@ -117,20 +117,25 @@ TEST_F(SimulateSweepTest, CsvHasTheSameFiguresWithTheirUnits) {
 
 // Catches rows that vanish, and failures that take the others with them.
 TEST_F(SimulateSweepTest, WhatCannotBeCompiledIsToldInItsRow) {
-  const std::vector<std::string> axes = {"--message-bytes", "1MiB",
-                                         "--sweep",         "nodes=0,2,4000000",
-                                         "--sweep",         "algorithm=chain,sequential"};
+  const std::vector<std::string> axes = {
+      "--message-bytes", "1MiB", "--sweep", "nodes=2,4,6",
+      "--root",          "3",    "--sweep", "algorithm=chain,sequential"};
   const Json json = SimulateJson(axes);
   ASSERT_EQ(json["rows"].size(), 6u);
   for (size_t i = 0; i < 6; ++i) {
-    const bool is_right = i / 2 == 1;
+    const bool is_right = i / 2 != 0;
     EXPECT_EQ(json["rows"][i]["error"].is_null(), is_right);
     EXPECT_EQ(json["rows"][i]["simulation"].is_null(), !is_right);
   }
-  EXPECT_THAT(json["rows"][0]["error"].get<std::string>(), HasSubstr("at least 1 node"));
-  EXPECT_THAT(Simulate(axes), HasSubstr("the limit is"));
-  ExpectRefused({"--message-bytes", "1MiB", "--sweep", "nodes=0,4000000"}, 1,
+  EXPECT_THAT(json["rows"][0]["error"].get<std::string>(), HasSubstr("--root: "));
+  EXPECT_THAT(Simulate(axes), HasSubstr("--root: "));
+  ExpectRefused({"--message-bytes", "1MiB", "--root", "3", "--sweep", "nodes=1,2"}, 1,
                 "none of the 2 combinations can be simulated");
+  // One row's slow link is too slow for the model.
+  const Json slow =
+      SimulateJson({"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "slow=1=1e-10,1=0.5"});
+  EXPECT_THAT(slow["rows"][0]["error"].get<std::string>(), HasSubstr("--slow 1=1e-10: the port"));
+  EXPECT_TRUE(slow["rows"][1]["error"].is_null());
 }
 
 TEST_F(SimulateSweepTest, PlansAndRolledPlansAreReadOnce) {
@@ -207,6 +212,31 @@ TEST_F(SimulateSweepTest, PlotsSaySkewOfGroupsAndWhatDeviates) {
   EXPECT_THAT(svg, HasSubstr("preposted"));
 }
 
+// Catches heads, and rows, that tell what does not hold in them: a seed that is another in each row.
+TEST_F(SimulateSweepTest, HeadsSayWhatAllRowsHave) {
+  const std::vector<std::string> base = {"--nodes", "4",     "--message-bytes",
+                                         "1MiB",    "--set", "host.poll=1us"};
+  const auto sweep = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), base.begin(), base.end());
+    const Json json = SimulateJson(flags);
+    const std::string text = Simulate(flags);
+    std::string head;
+    for (const Json& it : json["deviations"])
+      head += (head.empty() ? ", but " : ", ") + it.get<std::string>();
+    EXPECT_THAT(text, HasSubstr(".json)" + head + "\n"));
+    return std::pair(json["deviations"], json["rows"][1]["simulation"]["deviations"]);
+  };
+  using Words = std::vector<std::string>;
+  const auto [seeds, with_seed] =
+      sweep({"--preempt", "rate=1,for=1us", "--seed", "3", "--sweep", "seed=1,2"});
+  EXPECT_EQ(seeds, Json(Words{"--set host.poll=1us", "--preempt rate=1,for=1us"}));
+  EXPECT_EQ(with_seed, Json(Words{"--set host.poll=1us", "--preempt rate=1,for=1us", "seed 2"}));
+  const auto [preempts, with_preempt] =
+      sweep({"--sweep", "preempt=rate=1,for=1us;rate=2,for=1us", "--seed", "3"});
+  EXPECT_EQ(preempts, Json(Words{"--set host.poll=1us", "seed 3"}));
+  EXPECT_EQ(with_preempt, Json(Words{"--set host.poll=1us", "--preempt rate=2,for=1us", "seed 3"}));
+}
+
 // Catches a curve that is not drawn, and pictures that differ from run to run.
 TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
   const std::string file = folder_ / "plot.svg";
@@ -249,11 +279,19 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   sweep("nodes=1:1000000:+1", "more than 10000 values");
   sweep("nodes=2,,3", "value 2 is empty");
   sweep("nodes=2,2", "'2' is there twice");
-  sweep("nodes=2,x", "--nodes");
+  sweep("nodes=2,x", "--sweep nodes: expected a whole number");
+  sweep("nodes=0:4:+1", "--sweep nodes: '0' is not from 1 to 1048576");
+  sweep("nodes=2,4000000", "--sweep nodes: '4000000' is not from 1 to 1048576");
+  sweep("block-bytes=0,64KiB", "--sweep block-bytes: '0' is not from 1 to");
+  sweep("wait=polling,x", "--sweep wait: unknown name 'x'");
   sweep("host.interrupt=1us:1MB/s:+1us", "units of one kind");
   sweep("host.complete=1us", "did you mean 'completion'");
   sweep("host=1us", "unknown key 'host'");
-  sweep("host.completion=1us,2h", "'2h'");
+  sweep("host.completion=1us,2h", "--sweep host.completion=2h: /host/completion/value: '2h'");
+  expect({"--set", "host.poll=3us", "--sweep", "host.poll=1us,2us"}, 2,
+         "--sweep host.poll: it is already set by --set host.poll=3us");
+  expect({"--preempt", "rate=1,for=1us", "--sweep", "host.preemption.rate=1,2"}, 2,
+         "host.preemption.rate is already set by --sweep host.preemption.rate=1");
   sweep("host.preemption.rate=1,2", "key 'length' is missing");
   expect({"--sweep", "seed=1,2", "--sweep", "seed=3"}, 2, "seed is there twice");
   expect({"--csv", "a.csv"}, 2, "--csv is for --sweep");
@@ -264,6 +302,10 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   expect({"--sweep", "seed=1,2", "--plot", "a.svg", "--plot-y", "x"}, 2, "--plot-y: unknown name");
   expect({"--sweep", "wait=polling", "--plot", folder_ / "a.svg"}, 2,
          "the axis, and needs numbers");
+  sweep("send-window=1,0", "--sweep send-window: '0' is no window");
+  sweep("delay=node=1,at=0s", "'node=1,at=0s': a part is missing");
+  expect({"--sweep", "seed=1,2", "--causes"}, 2, "--causes is for --json or --csv where");
+  expect({"--sweep", "seed=1,2", "--plot-y", "skew"}, 2, "--plot-y is for --plot");
   expect({"--sweep", "seed=1,2", "--per-node"}, 2, "--per-node is for --json");
   expect({"--set", "completion=1us"}, 2, "expected a value of the profile");
   expect({"--set", "host.preemption=1"}, 2, "--set host.preemption=1");

@@ -313,6 +313,10 @@ TEST_F(SimulateWorkloadTest, StandsAlone) {
   expect({"--delay", "node=9,at=1s,for=1s"}, 2, "the nodes are 0 to 8");
   std::ofstream(file) << "{";
   expect({}, 1, "workload.json:1:1: ");
+  Write(R"({"spec": {"message_bytes": 10, "block_bytes": "auto"}})");
+  expect({}, 1, "/groups/0/spec: block_bytes: nothing is chosen for groups that share a network");
+  Write(R"({"spec": {"message_bytes": 10, "algorithm": "auto"}})");
+  expect({}, 1, "expected a name such as \"chain\", found \"auto\"");
 }
 
 // Catches a time that has the root's acknowledgements in it, and gains of one host's end and another's.
@@ -387,6 +391,32 @@ TEST_F(SimulateTest, SaysWhatIsOtherThanInTheProfile) {
               HasSubstr(", but --set host.poll=1us\n"));
 }
 
+// Catches a value of which only one counts, whoever says it, and units that only --sweep knows.
+TEST_F(SimulateTest, SettingsStandOnceAndHaveUnits) {
+  const auto expect = [&](std::vector<std::string> flags, const std::string& message) {
+    flags.insert(flags.begin(), {"--profile", test::ProfilePath("apt")});
+    ExpectRefused(flags, 2, message);
+  };
+  expect({"--set", "host.poll=1us", "--set", "host.poll=2us"},
+         "--set host.poll=2us: host.poll is already set by --set host.poll=1us");
+  expect({"--set", "network.racks.up_rate=1GB/s", "--set", "network.racks.oversubscription=2"},
+         "already set by --set network.racks.up_rate=1GB/s");
+  expect({"--preempt", "rate=1,for=1us", "--set", "host.preemption.length=1us"},
+         "--preempt rate=1,for=1us: host.preemption.length is already set by --set");
+  expect({"--neighbours", "count=1,slice=1ms", "--set", "host.neighbours.count=2"},
+         "--neighbours count=1,slice=1ms: host.neighbours.count is already set by --set");
+  expect({"--set", "host.poll=1us", "--set", "host.credit=1h", "--set", "host.cores=2"},
+         "prepost: --set host.credit=1h: /host/credit/value: '1h' is no latency");
+  expect({"--set", "host.poll=\xff"}, "/host/poll/value: ");
+  expect({"--set", "nic.message_overhead_bytes=1XiB"}, "'1XiB' is no size");
+  expect({"--set", "nic.message_overhead_bytes=1GiB"}, "1073741824 is too large");
+  const auto cpu = [&](const std::string& segment) {
+    return SimulateJson({"--set", "tcp.segment_bytes=" + segment}, "tcp-10g")["cpu"];
+  };
+  EXPECT_EQ(cpu("256KiB"), cpu("262144"));
+  EXPECT_NE(cpu("256KiB"), cpu("16KiB"));
+}
+
 // Catches compare on another network than simulate: what `auto` chooses, and racks.
 TEST_F(SimulateTest, CompareCompilesForTheSameNetwork) {
   for (const char* profile : {"apt", "sierra"}) {
@@ -445,12 +475,17 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--slow", "random=2,factor=0.5"}, 2, "the probability '2' is not from 0 to 1");
   expect({"--slow", "random=0.5"}, 2, "no factor");
   expect({"--slow", "random=0.5,factor=2"}, 2, "the factor '2' is not above 0");
-  expect({"--slow", "0->1=1e-13"}, 1, "too far apart");
+  expect({"--slow", "0->1=1e-13", "--set", "nic.wqe=0s"}, 2,
+         "prepost: --set nic.wqe=0s, --slow 0->1=1e-13: the path from node 0 to node 1");
+  expect({"--set", "network.host_rate=8bit/s"}, 2,
+         "prepost: --set network.host_rate=8bit/s: it goes on beyond");
   expect({"--preempt", "rate=100"}, 2, "a part is missing");
   expect({"--preempt", "rate=100,for=1"}, 2, "'1' is no latency");
   expect({"--preempt", "rate=x,for=1us"}, 2, "the rate is no number");
   expect({"--preempt", "rate=0,for=1us"}, 2, "--preempt: 'rate=0,for=1us': the rate is not from");
   expect({"--preempt", "rate=1,for=2e4s"}, 2, "20000s is too long");
+  expect({"--preempt", "rate=1000,for=1s"}, 2,
+         "prepost: --preempt rate=1000,for=1s: cores are away 1000 times as long");
   expect({"--preempt", "rate=1,rate=2,for=1us"}, 2, "'rate' is there twice");
   expect({"--preempt", "rate=1,for=1us,lengths=long"}, 2, "neither fixed nor exponential");
   expect({"--preempt", "rate=1,for=1us,at=3us"}, 2, "'at=3us' is unknown");
@@ -465,10 +500,12 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--neighbours", "count=1,slice=1ms", "--neighbours", "count=2,slice=1ms"}, 2,
          "all hosts are there twice");
   expect({"--groups", "0"}, 2, "--groups");
+  expect({"--plot-y", "skew"}, 2, "--plot-y is for --sweep");
   expect({"--groups", "2", "--causes"}, 2, "--causes and --trace are for one multicast alone");
   expect({"--groups", "2", "--trace", "t.json", "--executor", "cpu"}, 2,
          "are for one multicast alone");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
+  expect({"--executor", "offload", "--copy-first-block"}, 2, "is for CPU-driven hosts");
   test::ExpectRefused({"simulate", "--profile", test::ProfilePath("fractus"), "--nodes", "64",
                        "--message-bytes", "64MiB", "--groups", "65536"},
                       1, "the limit is 134217728 together", folder_);

@@ -8,12 +8,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "prepost/backends/emulated/profile.h"
+#include "prepost/backends/emulated/profile_costs.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/compiler/compile.h"
 #include "prepost/compiler/schedule.h"
+#include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
@@ -26,11 +30,7 @@ constexpr Picoseconds kUs = 1000 * kNs;
 constexpr Picoseconds kBlockTime = kUs;  // of kBlockBytes at the rate of MakeNetwork()
 
 /// 1 byte per ns and no latency.
-Network MakeNetwork(uint32_t nodes) {
-  Network network = Network::Uniform(nodes);
-  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
-  return network;
-}
+Network MakeNetwork(uint32_t nodes) { return test::OneRack(nodes, 1e9); }
 
 /// With window=1 and send_window=1 unless `ready` and `send_window` say otherwise.
 Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
@@ -68,11 +68,9 @@ HostCosts SomeCosts() {
 
 class VirtualHostsRounds : public testing::TestWithParam<std::string> {};
 
-// Hosts that take no time, windows of 1: rounds, to the picosecond. In three schedules a node that
-// could go on waits for nobody in some rounds.
+// Hosts that take no time, windows of 1: rounds, to the picosecond.
 TEST_P(VirtualHostsRounds, IdealHostsTakeRoundsTimesTheTimeOfABlock) {
-  const bool may_be_early = GetParam() == "two_tree" || GetParam() == "scatter_allgather" ||
-                            GetParam() == "rack_circulant";
+  const bool may_be_early = test::MayBeEarly(GetParam());
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {
       const Plan plan = PlanFor(GetParam(), nodes, blocks);
@@ -185,6 +183,37 @@ TEST(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
   EXPECT_EQ(TimeOfRun(plan, {.host = costs}),
             blocks * (kBlockTime + c) + 2 * kUs + kBlockTime / 2 +
                 std::max<Picoseconds>(0, 3 * kUs - costs.post_receive - costs.post_send));
+}
+
+// The timing anomaly of docs/host-model.md, with its numbers: without a set-up two completions come
+// together at the relay of a chain of three, in every round; 4 us once put the nodes out of step for
+// good.
+// Catches a change of the model that makes it vanish or grow while that page still tells of it.
+TEST(VirtualHostsTest, LessWorkCanTakeLonger) {
+  std::ifstream in(PREPOST_SOURCE_DIR "/examples/profiles/fractus.json");
+  const Result<Profile> profile = ReadProfile(in, "fractus.json");
+  ASSERT_TRUE(profile.ok()) << profile.status().ToString();
+  constexpr uint64_t kMiB = 1 << 20;
+  const Plan plan = test::CompileOrDie({.nodes = 3,
+                                        .message_bytes = 20 * kMiB,
+                                        .block_bytes = kMiB,
+                                        .algorithm = "chain",
+                                        .ready = *ParseReady("window=1"),
+                                        .send_window = *ParseSendWindow("1")});
+  const auto known = [&](Picoseconds completion, Picoseconds setup) {
+    HostCosts costs = HostCostsOf(*profile);
+    costs.completion = costs.credit = completion;
+    costs.message_setup = setup;
+    const VirtualGroup group{.plan = &plan};
+    const auto run = RunVirtualHosts({&group, 1}, NetworkOf(profile->network, 3),
+                                     {.nic = NicCostsOf(profile->nic), .host = costs});
+    EXPECT_TRUE(run.ok()) << run.status().ToString();
+    return run.ok() ? run->groups[0].completion : -1;
+  };
+  EXPECT_NEAR(static_cast<double>(known(1500 * kNs, 0)), 1905.0 * kUs, 0.5 * kUs);
+  EXPECT_NEAR(static_cast<double>(known(1500 * kNs, 4 * kUs)), 1895.0 * kUs, 0.5 * kUs);
+  // With the profile's 400 ns a round is long enough for both completions.
+  EXPECT_GT(known(400 * kNs, 4 * kUs), known(400 * kNs, 0));
 }
 
 // RDMC forwards the first block out of a buffer and copies it into place in the end: each node is
@@ -436,22 +465,12 @@ TEST(VirtualHostsTest, PreemptionsComeFromTheSeed) {
   EXPECT_NE(TimeOfRun(plan, {.host = costs, .seed = 1}), first);
 }
 
-// With all kinds of costs, waiting and plans a run ends, and takes no less than links need.
-TEST(VirtualHostsTest, EverySettingDelivers) {
-  const uint32_t seed = 31;
-  SCOPED_TRACE(fmt::format("seed {}", seed));
-  test::Random random(seed);
+/// One core each; every cost is 0 now and then, and cores are taken away or not.
+VirtualHostsOptions RandomHosts(test::Random& random) {
   const auto cost = [&](uint64_t ns_max) {
     return random.Below(3) == 0 ? 0 : random.Below(ns_max) * kNs;
   };
-  for (const std::string& algorithm : test::SchedulesToRun()) {
-    for (const char* ready : {"window=1", "window=3", "channel", "barrier", "retry"}) {
-      const char* send_window = random.Below(2) == 0 ? "1" : "none";
-      const auto nodes = 1 + random.Below(14);
-      const auto blocks = 1 + random.Below(10);
-      const Plan plan = PlanFor(algorithm, nodes, blocks, ready, send_window);
-      const VirtualHostsOptions options{
-          .nic = {.wqe = cost(100), .cqe = cost(100), .doorbell = cost(500)},
+  return {.nic = {.wqe = cost(100), .cqe = cost(100), .doorbell = cost(500)},
           .host = {.cores = 1,
                    .post_send = cost(300),
                    .post_receive = cost(300),
@@ -462,8 +481,22 @@ TEST(VirtualHostsTest, EverySettingDelivers) {
                    .hybrid_polling = cost(5000),
                    .preemptions_per_second = random.Below(2) == 0 ? 0.0 : 1e5,
                    .preemption_length = cost(3000)},
-          .wait = static_cast<WaitMode>(random.Below(3)),
-          .ring_wqes_max = random.Below(2) == 0 ? 32768u : 4u};
+          .wait = static_cast<WaitMode>(random.Below(3))};
+}
+
+// With all kinds of costs, waiting and plans a run ends, and takes no less than links need.
+TEST(VirtualHostsTest, EverySettingDelivers) {
+  const uint32_t seed = 31;
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  test::Random random(seed);
+  for (const std::string& algorithm : test::SchedulesToRun()) {
+    for (const char* ready : {"window=1", "window=3", "channel", "barrier", "retry"}) {
+      const char* send_window = random.Below(2) == 0 ? "1" : "none";
+      const auto nodes = 1 + random.Below(14);
+      const auto blocks = 1 + random.Below(10);
+      const Plan plan = PlanFor(algorithm, nodes, blocks, ready, send_window);
+      VirtualHostsOptions options = RandomHosts(random);
+      options.ring_wqes_max = random.Below(2) == 0 ? 32768u : 4u;
       SCOPED_TRACE(fmt::format("{} {} n={} k={}", algorithm, ready, nodes, blocks));
       EXPECT_GE(TimeOfRun(plan, options), nodes == 1 ? 0 : blocks * kBlockTime);
     }
@@ -476,31 +509,19 @@ TEST(VirtualHostsTest, RingsByWindowChangeNothing) {
   const uint32_t seed = 47;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
-  const auto cost = [&](uint64_t ns_max) {
-    return random.Below(3) == 0 ? 0 : random.Below(ns_max) * kNs;
-  };
   for (const std::string& algorithm : test::SchedulesToRun()) {
-    for (const char* ready : {"window=1", "window=2", "window=5"}) {
+    for (const char* ready : {"window=1", "window=2", "window=4", "window=5"}) {
       const char* send_window = random.Below(2) == 0 ? "1" : "none";
       const auto nodes = 2 + random.Below(12);
       const Plan plan = PlanFor(algorithm, nodes, 40, ready, send_window);
-      VirtualHostsOptions options{
-          .nic = {.wqe = cost(100), .cqe = cost(100), .doorbell = cost(500)},
-          .host = {.cores = 1,
-                   .post_send = cost(300),
-                   .post_receive = cost(300),
-                   .poll = cost(100),
-                   .completion = cost(2000),
-                   .credit = cost(2000),
-                   .interrupt = cost(5000),
-                   .preemptions_per_second = random.Below(2) == 0 ? 0.0 : 1e5,
-                   .preemption_length = cost(300'000)},
-          .wait = static_cast<WaitMode>(random.Below(3))};
+      VirtualHostsOptions options = RandomHosts(random);
+      options.host.preemption_length *= 100;  // much comes while a host is away
+      const Network network = test::OneRack(nodes, 1e9, random.Below(3) * 5e-6);
       SCOPED_TRACE(fmt::format("{} {} n={}", algorithm, ready, nodes));
       const VirtualGroup group{.plan = &plan};
       const auto run = [&](bool rings_by_window) {
         options.rings_by_window = rings_by_window;
-        return *RunVirtualHosts({&group, 1}, MakeNetwork(nodes), options);
+        return *RunVirtualHosts({&group, 1}, network, options);
       };
       const VirtualHosts small = run(true);
       const VirtualHosts large = run(false);

@@ -52,12 +52,7 @@ HostCosts RandomHost(test::Random& random) {
           .message_setup = cost(3000)};
 }
 
-Network OneRack(uint32_t nodes, double latency = 0) {
-  Network network = Network::Uniform(nodes);
-  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
-  network.rack_latency = network.core_latency = latency;
-  return network;
-}
+Network OneRack(uint32_t nodes, double latency = 0) { return test::OneRack(nodes, 1e9, latency); }
 
 Result<VirtualHosts> RunHosts(const Plan& plan, const Network& network,
                               const VirtualHostsOptions& options) {

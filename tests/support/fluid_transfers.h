@@ -32,7 +32,7 @@ struct Transfer {
   uint32_t queue = 0;
 };
 
-/// Ends of all transfers.
+/// Ends of all transfers. Expects that those of one time are told of in the order of their starts.
 inline std::vector<Picoseconds> RunFluid(const Network& network,
                                          const std::vector<Transfer>& transfers,
                                          PortSharing sharing = PortSharing::kPerQp) {
@@ -41,6 +41,8 @@ inline std::vector<Picoseconds> RunFluid(const Network& network,
   std::vector<size_t> order(transfers.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, [&](size_t i) { return transfers[i].start; });
+  std::vector<size_t> position(transfers.size());
+  for (size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
   size_t next = 0;
   Picoseconds now = 0;
   std::array<void*, 3> owners;
@@ -49,10 +51,19 @@ inline std::vector<Picoseconds> RunFluid(const Network& network,
       const Transfer& it = transfers[order[next]];
       fluid.Start(now, {it.from, it.to, it.bytes, it.queue, &ends[order[next]]});
     }
+    size_t next_position = 0;
     while (const size_t count = fluid.TakeEnded(now, owners)) {
-      for (size_t i = 0; i < count; ++i) *static_cast<Picoseconds*>(owners[i]) = now;
+      for (size_t i = 0; i < count; ++i) {
+        auto* const end = static_cast<Picoseconds*>(owners[i]);
+        *end = now;
+        const size_t at = position[static_cast<size_t>(end - ends.data())];
+        EXPECT_GE(at, next_position) << "at " << now << " ps";
+        next_position = at + 1;
+      }
     }
-    now = fluid.NextEvent(now);
+    const Picoseconds then = fluid.NextEvent(now);
+    EXPECT_GT(then, now);
+    now = then;
     if (next < order.size()) now = std::min(now, transfers[order[next]].start);
   }
   EXPECT_EQ(fluid.flows(), 0u);

@@ -16,6 +16,14 @@
 
 namespace prepost::test {
 
+/// Ports of `rate` bytes/s each way, and `latency` seconds between any two.
+inline Network OneRack(uint32_t nodes, double rate, double latency = 0) {
+  Network network = Network::Uniform(nodes);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = rate;
+  network.rack_latency = network.core_latency = latency;
+  return network;
+}
+
 /// Racks of so many hosts each; ToRs from narrow to never narrow, sometimes a core with a rate,
 /// sometimes slow hosts, with other rates in than out, and a rack per few kinds of latency.
 inline Topology RandomTopology(Random& random, const std::vector<uint32_t>& rack_hosts) {

@@ -74,6 +74,11 @@ std::vector<std::string> SchedulesToRun() {
 #endif
 }
 
+bool MayBeEarly(const std::string& algorithm) {
+  return algorithm == "two_tree" || algorithm == "scatter_allgather" ||
+         algorithm == "rack_circulant";
+}
+
 Spec RandomSpec(Random& random, SpecLimits limits) {
   const uint32_t nodes = random.Between(1, limits.nodes_max);
   const uint64_t bytes = random.Below(limits.blocks_max * kBlockBytes + 1);

@@ -278,6 +278,29 @@ TEST(FluidNetworkTest, APairHasARateOfItsOwn) {
   EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kPair, 0}));
 }
 
+// Catches hosts of two racks that are as near to each other as those of one.
+TEST(FluidNetworkTest, LatenciesAreThoseOfRacks) {
+  Network network = FourNodes();
+  network.racks = {{"a", 1e9, 1e9}, {"b", 1e9, 1e9}};
+  network.nodes[2].rack = network.nodes[3].rack = 1;
+  network.rack_latency = 1e-6;
+  network.core_latency = 3e-6;
+  const FluidNetwork fluid = *FluidNetwork::Make(network);
+  EXPECT_EQ(fluid.Latency(NodeId(0), NodeId(1)), 1'000'000);
+  EXPECT_EQ(fluid.Latency(NodeId(3), NodeId(2)), 1'000'000);
+  EXPECT_EQ(fluid.Latency(NodeId(1), NodeId(2)), 3'000'000);
+  EXPECT_EQ(fluid.Latency(NodeId(2), NodeId(2)), 0);
+}
+
+// The first one's end is put off by another that shares its port for a while, to when one that started
+// later ends, too; RunFluid() looks at the order.
+TEST(FluidNetworkTest, WhatEndsAtOneTimeIsInTheOrderOfStarts) {
+  EXPECT_EQ(RunFluid(FourNodes(), {{0, NodeId(0), NodeId(1), 1000},
+                                   {10'000, NodeId(3), NodeId(2), 1000},
+                                   {20'000, NodeId(0), NodeId(3), 100}}),
+            (std::vector<Picoseconds>{110'000, 110'000, 40'000}));
+}
+
 TEST(FluidNetworkTest, LinksCountBytesAndWhatTheseTake) {
   FluidNetwork fluid = *FluidNetwork::Make(FourNodes());
   int owner = 0;

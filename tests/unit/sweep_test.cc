@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What --sweep reads; what it refuses is in tests/cli/simulate_sweep_test.cc.
+#include "tools/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace prepost::tools {
+namespace {
+
+using ::testing::ElementsAre;
+
+SweepAxis AxisOf(const std::string& text) {
+  Result<SweepAxis> axis = ParseSweep(text);
+  EXPECT_TRUE(axis.ok()) << axis.status().ToString();
+  return axis.ok() ? *std::move(axis) : SweepAxis{};
+}
+std::vector<std::string> TextsOf(const std::string& text) {
+  std::vector<std::string> texts;
+  for (const SweepValue& value : AxisOf(text).values) texts.push_back(value.text);
+  return texts;
+}
+
+// Catches ends that rounding leaves out, and steps of another unit.
+TEST(SweepTest, RangesMeetTheirEnds) {
+  EXPECT_THAT(TextsOf("block-bytes=16KiB:64KiB:x2"), ElementsAre("16384", "32768", "65536"));
+  EXPECT_THAT(TextsOf("host.poll=0us:0.3us:+100ns"),
+              ElementsAre("0s", "1e-07s", "2e-07s", "3e-07s"));
+  EXPECT_THAT(TextsOf("nodes=2:9:+3"), ElementsAre("2", "5", "8"));
+  EXPECT_THAT(TextsOf("network.host_rate=10Gbit/s:40Gbit/s:x2"),
+              ElementsAre("1250000000B/s", "2500000000B/s", "5000000000B/s"));
+  EXPECT_THAT(TextsOf("x.y=0.1:0.3:+0.1"), ElementsAre("0.1", "0.2", "0.3"));
+  EXPECT_THAT(TextsOf("x.y=0.1:0.8:x2"), ElementsAre("0.1", "0.2", "0.4", "0.8"));
+}
+
+// 2, 2.2, 2.42, ... as whole numbers of nodes: none twice.
+TEST(SweepTest, WholeNumbersStayWhole) {
+  EXPECT_THAT(TextsOf("nodes=2:5:x1.1"), ElementsAre("2", "3", "4", "5"));
+}
+
+TEST(SweepTest, ListsHaveCommasOrSemicolons) {
+  EXPECT_THAT(TextsOf("wait=polling,interrupt"), ElementsAre("polling", "interrupt"));
+  EXPECT_THAT(TextsOf("delay=node=1,at=0s,for=1us;node=2,at=0s,for=1us"),
+              ElementsAre("node=1,at=0s,for=1us", "node=2,at=0s,for=1us"));
+  // One value of a key whose values have commas.
+  EXPECT_THAT(TextsOf("preempt=rate=1,for=1us"), ElementsAre("rate=1,for=1us"));
+  EXPECT_THAT(TextsOf("slow=random=0.1,factor=0.5"), ElementsAre("random=0.1,factor=0.5"));
+  EXPECT_THAT(TextsOf("slow=1=0.5,2=0.5"), ElementsAre("1=0.5", "2=0.5"));
+  EXPECT_FALSE(AxisOf("wait=polling,interrupt").is_numeric());
+  EXPECT_TRUE(AxisOf("message-bytes=1MiB,3MiB").is_numeric());
+}
+
+TEST(SweepTest, ColumnsNameUnits) {
+  EXPECT_EQ(AxisOf("block-bytes=1KiB,2KiB").column(), "block_bytes");
+  EXPECT_EQ(AxisOf("host.poll=1us,2us").column(), "host.poll_seconds");
+  EXPECT_EQ(AxisOf("network.host_rate=1GB/s").column(), "network.host_rate_bytes_per_second");
+  EXPECT_EQ(AxisOf("send-window=1,none").column(), "send_window");
+}
+
+TEST(SweepTest, TheLastKeyVariesFastest) {
+  const auto points = PointsOf({AxisOf("nodes=2,3"), AxisOf("wait=polling,interrupt")});
+  ASSERT_TRUE(points.ok());
+  EXPECT_THAT(*points,
+              ElementsAre(SweepPoint{0, 0}, SweepPoint{0, 1}, SweepPoint{1, 0}, SweepPoint{1, 1}));
+}
+
+}  // namespace
+}  // namespace prepost::tools

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LayOutQueues: which boxes the queue picture has, where they stand in its columns, and which arrows
+// run between them. It draws nothing; queues.cc does.
+#ifndef PREPOST_VIZ_QUEUE_LAYOUT_H_
+#define PREPOST_VIZ_QUEUE_LAYOUT_H_
+
+#include <compare>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "prepost/backends/nic/lower.h"
+#include "prepost/ir/plan.h"
+#include "prepost/viz/routes.h"
+#include "prepost/viz/selection.h"
+
+namespace prepost::viz {
+
+inline constexpr int kQueueBoxHeight = 32;
+inline constexpr int kQueueGapHeight = kRouteGrid;  ///< of a note on what is left out
+inline constexpr int kQueueSpace = 2 * kRouteGrid - kQueueBoxHeight;
+
+/// Where an entry is: its queue and its index there.
+struct QueuePlace {
+  size_t queue = 0;
+  size_t index = 0;
+
+  auto operator<=>(const QueuePlace&) const = default;
+};
+
+struct DrawnEntry {
+  std::string_view css_class;
+  std::string what;    ///< "WAIT CQ 1 until CQE 0"
+  std::string detail;  ///< "for recv b0 from 0"
+  bool shown = true;
+  std::optional<QueuePlace> waits_for;
+  std::optional<QueuePlace> enables;  ///< up to there
+  size_t rearm = 0;                   ///< the one that writes it, noted above; 0: noted nowhere
+  int y = 0;                          ///< below the top of the columns
+};
+
+struct DrawnQueue {
+  std::string title;   ///< "QP 1>2 blocks"
+  std::string detail;  ///< "send queue, CQ 3"
+  std::vector<DrawnEntry> entries;
+  bool receives = false;
+  bool managed = false;  ///< a send queue that is
+  bool drawn = true;     ///< an entry is shown
+  size_t ring = 0;       ///< of a queue that is written in parts; 0: it fits
+  int width = 0;         ///< needed
+  int height = 0;        ///< needed, with the title
+  int y = 0;             ///< below the top of the columns
+  size_t column = 0;
+};
+
+/// "re-arm 2: once WQE 23 has completed", above an entry.
+std::string RearmNote(const DrawnQueue& queue, size_t rearm);
+
+struct QueueLayout {
+  std::vector<DrawnQueue> queues;
+  std::vector<int> widths;  ///< of columns
+  int height = 0;           ///< of the columns
+  size_t shown = 0;         ///< entries
+  size_t entries = 0;
+  size_t empty = 0;                 ///< queues none of whose entries is shown: not drawn
+  std::vector<QueuePlace> sources;  ///< of `arrows`, by route
+  std::optional<Routes> arrows;     ///< always there
+  size_t arrows_left_out = 0;       ///< all of them, when they are too many
+};
+
+/// Of one node's queues, the entries of `selection`. `plan` is the one that `program` is of.
+QueueLayout LayOutQueues(const Plan& plan, const Selection& selection,
+                         const nic::NodeProgram& program);
+
+}  // namespace prepost::viz
+
+#endif  // PREPOST_VIZ_QUEUE_LAYOUT_H_
