@@ -141,15 +141,13 @@ class TimeTrail {
   StepId host_step() const { return host_step_; }
   /// The newest CQE that is there.
   StepId CqeStep(NodeId host, uint32_t cqn) const;
-  /// A group's host starts at `at`.
-  StepId StartAt(Picoseconds at) { return Push(at, kFirstStep, TimeCause::kStart); }
   /// Something that ends at `at`, and has taken all of the time since `before`.
   StepId Push(Picoseconds at, StepId before, TimeCause cause, MessageId message = kNoMessage);
   /// A step that is work of a node's host, which it does once per message.
   void NoteOnce(uint32_t group, NodeId node, StepId step);
   void Post(uint32_t group, NodeId node, OpId op, Picoseconds now);
-  /// The node's end.
-  void End(uint32_t group, NodeId node, StepId step);
+  /// The node's end, and when its host knows of it.
+  void End(uint32_t group, NodeId node, StepId step, StepId known);
 
   // After the run.
   std::span<const TimeStep> steps() const { return steps_; }
@@ -164,6 +162,7 @@ class TimeTrail {
     return groups_[group].once[node.index()];
   }
   StepId EndOf(uint32_t group, NodeId node) const { return groups_[group].ends[node.index()]; }
+  StepId KnownOf(uint32_t group, NodeId node) const { return groups_[group].knows[node.index()]; }
   const Plan& plan(uint32_t group) const { return *groups_[group].plan; }
 
  private:
@@ -175,6 +174,7 @@ class TimeTrail {
     std::vector<MessageId> first;           ///< by channel
     std::vector<uint32_t> counts;           ///< by channel: messages
     std::vector<StepId> ends;               ///< by node
+    std::vector<StepId> knows;              ///< by node: its host
     std::vector<std::vector<StepId>> once;  ///< by node
   };
   struct Signaled {

@@ -425,7 +425,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
     }
     player.core.awake_until = std::max(player.core.awake_until, AwakeUntil(player));
     if (player.executor->done()) {
-      if (options_.trail != nullptr) options_.trail->End(player.group, player.node, thread.step());
+      if (options_.trail != nullptr) {
+        options_.trail->End(player.group, player.node, thread.step(), thread.step());
+      }
       player.state = Player::State::kDone;
       NoteDone(player, thread.until());
       return {};
