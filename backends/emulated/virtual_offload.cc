@@ -34,6 +34,7 @@ struct Core {
 
   CpuCore cpu;
   Picoseconds busy_until = 0;
+  Picoseconds away_until = -1;   ///< if that is why it is busy
   Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
 };
 
@@ -258,8 +259,11 @@ class VirtualRun final : private TimeHandler {
   void StartGroup(uint32_t index) {
     RunningGroup& group = running_[index];
     result_.groups[index].start = clock_.now();
-    if (TimeTrail* const trail = options_.trail)
-      trail->BeginHost(trail->Push(clock_.now(), group.start_step, TimeCause::kStart));
+    if (TimeTrail* const trail = options_.trail) {
+      const StepId step = trail->Push(clock_.now(), group.start_step, TimeCause::kStart);
+      trail->StartGroup(index, step);
+      trail->BeginHost(step);
+    }
     for (nic::ArmedNode& node : group.armed->nodes()) StartNode(index, node);
   }
 
@@ -356,12 +360,17 @@ class VirtualRun final : private TimeHandler {
     const Picoseconds now = clock_.now();
     if (core.awake_until < now) core.cpu.Wake(now);
     if (core.busy_until <= now) {
-      core.busy_until = core.cpu.WhenBack(now);
+      core.busy_until = core.away_until = core.cpu.WhenBack(now);
       if (core.busy_until != kNever) {
         result_.groups[member.group].nodes[member.node.index()].delayed += core.busy_until - now;
       }
     }
     if (core.busy_until > now) {
+      const bool is_away = core.busy_until == core.away_until;
+      if (TimeTrail* const trail = options_.trail; trail != nullptr && core.busy_until != kNever) {
+        it.step = trail->Push(core.busy_until, it.step,
+                              is_away ? TimeCause::kStopped : TimeCause::kOtherGroupsCore);
+      }
       ScheduleHost(core.busy_until, member);
       return {};
     }
