@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -35,7 +36,7 @@ constexpr uint32_t kCopies = 15;
 constexpr uint32_t kWakeUps = 1000;
 constexpr auto kSleepAtLeast = std::chrono::microseconds(200);
 constexpr uint32_t kSystemCalls = 20000;
-constexpr size_t kPieceBytes = 64 << 10;
+constexpr size_t kPieceBytes = 1 << 20;  // of a call, which then takes little of the time
 constexpr uint64_t kSocketBytes = uint64_t{512} << 20;
 /// Above these others are at work. An idle Linux machine has a load of a few hundredths, and takes
 /// the core from a thread that computes a few times per second.
@@ -110,12 +111,39 @@ Result<double> TimeSystemCalls(const Connection& connection) {
   return Summarise(std::move(samples)).median / 2 * 1e-9;
 }
 
+/// Seconds of what TcpEndpoint does for each part of a block that comes.
+Result<double> TimeSegmentCalls(const Connection& connection) {
+  const FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event = {.events = EPOLLIN | EPOLLET, .data = {}};
+  if (!epoll.valid() ||
+      epoll_ctl(epoll.get(), EPOLL_CTL_ADD, connection.server.get(), &event) != 0) {
+    return SocketError("cannot watch a connection");
+  }
+  std::vector<double> samples;
+  char byte = 0;
+  for (uint32_t i = 0; i < kSystemCalls; ++i) {
+    if (send(connection.client.get(), &byte, 1, MSG_NOSIGNAL) != 1) {
+      return SocketError("a connection to this machine failed");
+    }
+    const uint64_t start = ThreadCpuNs();
+    const int heard = epoll_wait(epoll.get(), &event, 1, 1000);
+    if (heard < 0 && errno == EINTR) continue;
+    const ssize_t got = recv(connection.server.get(), &byte, 1, MSG_DONTWAIT);
+    const ssize_t more = recv(connection.server.get(), &byte, 1, MSG_DONTWAIT);
+    if (heard != 1 || got != 1 || more != -1) {
+      return SocketError("a connection to this machine failed");
+    }
+    samples.push_back(static_cast<double>(ThreadCpuNs() - start));
+  }
+  return Summarise(std::move(samples)).median * 1e-9;
+}
+
 /// Receives until the connection ends; processor time in ns, or 0 - errno.
 int64_t ReceiveAll(int fd) {
   std::vector<char> piece(kPieceBytes);
   const uint64_t start = ThreadCpuNs();
   for (;;) {
-    const ssize_t got = recv(fd, piece.data(), piece.size(), 0);
+    const ssize_t got = recv(fd, piece.data(), piece.size(), MSG_WAITALL);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return -errno;
     if (got == 0) return static_cast<int64_t>(ThreadCpuNs() - start);
@@ -266,9 +294,14 @@ Result<SocketTimes> TimeSockets() {
   if (!connection.ok()) return connection.status();
   const Result<double> system_call = TimeSystemCalls(*connection);
   if (!system_call.ok()) return system_call.status();
+  const Result<double> segment_calls = TimeSegmentCalls(*connection);
+  if (!segment_calls.ok()) return segment_calls.status();
   const Result<double> copy_rate = TimeStream(*connection);
   if (!copy_rate.ok()) return copy_rate.status();
-  return SocketTimes{.system_call = *system_call, .copy_rate = *copy_rate, .bytes = kSocketBytes};
+  return SocketTimes{.system_call = *system_call,
+                     .segment_calls = *segment_calls,
+                     .copy_rate = *copy_rate,
+                     .bytes = kSocketBytes};
 }
 
 }  // namespace prepost

@@ -60,7 +60,9 @@ std::string WhyBusy(const MachineUse& before, const MachineUse& after, double se
 
 struct SocketTimes {
   double system_call = 0;  ///< seconds, of a send or a receive of one byte
-  double copy_rate = 0;    ///< bytes/s of processor time, of a send or a receive of many
+  /// seconds, to hear of a byte (epoll_wait), receive it, and find that there is no more
+  double segment_calls = 0;
+  double copy_rate = 0;  ///< bytes/s of processor time, of a send or a receive of many
   uint64_t bytes = 0;
 };
 /// One TCP connection of this machine to itself. Errors: kEnvironment.

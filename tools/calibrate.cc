@@ -165,6 +165,9 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp) {
   if (has_tcp) {
     entries.push_back({"tcp", "system_call", Seconds(measured.sockets.system_call),
                        "processor time of a send or receive of 1 byte over loopback, median"});
+    entries.push_back({"tcp", "segment_calls", Seconds(measured.sockets.segment_calls),
+                       "processor time of epoll_wait, a receive of 1 byte and one of nothing over "
+                       "loopback, median"});
     entries.push_back({"tcp", "copy_rate", BytesPerSecond(measured.sockets.copy_rate),
                        fmt::format("processor time of sending or receiving {} MiB over loopback",
                                    measured.sockets.bytes >> 20)});

@@ -14,6 +14,7 @@
 
 #include "prepost/backends/emulated/time_by_cause.h"
 #include "prepost/ir/count.h"
+#include "tools/causes.h"
 #include "tools/simulation_print.h"
 
 namespace prepost::tools {
@@ -43,53 +44,20 @@ constexpr Part kParts[] = {
     {"  waiting", "waiting_seconds", &NodeTimes::waiting},
     {"  copy", "copy_seconds", &NodeTimes::copy}};
 
-/// What is told of one executor.
-struct Told {
-  const char* name = "";
-  const TimeTrail* trail = nullptr;
-  NodeId last;  ///< to complete, but for the root
-  NodeTimes times;
-  std::vector<PathLink> path;  ///< to the last completion of all
-  CauseTimes causes = {};
-};
-
-/// The last to complete, the root only where it is alone.
-NodeId LastNode(const std::vector<Picoseconds>& completions, NodeId root) {
-  size_t last = root.index();
-  for (size_t i = 0; i < completions.size(); ++i) {
-    if (i == root.index()) continue;
-    if (last == root.index() || completions[i] > completions[last]) last = i;
-  }
-  return NodeId(static_cast<uint32_t>(last));
-}
-
-Told Tell(const char* name, const Plan& plan, const TimeTrail& trail,
-          const std::vector<Picoseconds>& completions) {
-  Told told = {.name = name, .trail = &trail, .last = LastNode(completions, plan.header().root)};
-  told.times = TimesOf(trail, 0, told.last);
-  const auto end = std::ranges::max_element(completions) - completions.begin();
-  told.path = CriticalPath(trail, trail.EndOf(0, NodeId(static_cast<uint32_t>(end))));
-  told.causes = SumOf(told.path);
-  return told;
-}
-
-std::vector<Told> TellAll(const Simulation& it) {
-  std::vector<Told> all;
-  if (it.offload && it.offload_trail) {
-    all.push_back(Tell("preposted", *it.plan, *it.offload_trail, it.offload_times.groups[0].ends));
-  }
-  if (it.cpu && it.cpu_trail) {
-    all.push_back(Tell("CPU-driven", *it.plan, *it.cpu_trail, it.cpu_times.groups[0].ends));
-  }
+std::vector<RunCauses> TellAll(const Simulation& it) {
+  std::vector<RunCauses> all;
+  if (it.offload && it.offload_trail) all.push_back(CausesOf(it, /*is_offload=*/true));
+  if (it.cpu && it.cpu_trail) all.push_back(CausesOf(it, /*is_offload=*/false));
   return all;
 }
 
-/// "0>4:2", "credit 4>0", or what comes at the end.
+/// "0>4:2", "credit 4>0", of several groups "group 3 0>4:2"; nothing of what is no message.
 std::string MessageText(const TimeTrail& trail, const PathLink& link) {
-  if (link.message == emulated::kNoMessage) return "the end";
+  if (link.message == emulated::kNoMessage) return "";
   const emulated::TimedMessage& it = trail.messages()[link.message];
-  if (it.block == kNoBlock) return fmt::format("credit {}>{}", it.from.value, it.to.value);
-  return fmt::format("{}>{}:{}", it.from.value, it.to.value, it.block);
+  const std::string group = trail.groups() > 1 ? fmt::format("group {} ", it.group) : "";
+  if (it.block == kNoBlock) return fmt::format("{}credit {}>{}", group, it.from.value, it.to.value);
+  return fmt::format("{}{}>{}:{}", group, it.from.value, it.to.value, it.block);
 }
 
 std::string PartsText(const PathLink& link) {
@@ -99,23 +67,28 @@ std::string PartsText(const PathLink& link) {
   return text;
 }
 
-void PrintPath(const Told& told, std::ostream& out) {
+void PrintPath(const RunCauses& told, std::ostream& out) {
   const auto messages = std::ranges::count_if(
       told.path, [](const PathLink& link) { return link.message != emulated::kNoMessage; });
-  out << fmt::format("\ncritical path, {}: {}\n", told.name,
+  const std::string whose =
+      told.groups.size() > 1
+          ? fmt::format(", to group {}, the last to be complete", told.last_group)
+          : "";
+  out << fmt::format("\ncritical path, {}{}: {}\n", told.name, whose,
                      Count(static_cast<uint64_t>(messages), "message"));
+  const int width = told.groups.size() > 1 ? 22 : 12;  // of what messages are called
   const std::vector<PathRun> runs = Fold(*told.trail, told.path);
   for (size_t i = 0; i < std::min(runs.size(), kRunsMax); ++i) {
     const PathRun& run = runs[i];
     for (size_t j = 0; j < run.count; ++j) {
       const PathLink& link = told.path[run.first + j];
-      out << fmt::format("  {:>12}  {:<12}  {}\n", TimeText(link.until),
-                         MessageText(*told.trail, link), PartsText(link));
+      out << fmt::format("  {:>12}  {:<{}}  {}\n", TimeText(link.until),
+                         MessageText(*told.trail, link), width, PartsText(link));
     }
     if (run.times == 1) continue;
     const PathLink& last = told.path[run.first + run.count * run.times - 1];
-    out << fmt::format("  {:>12}  {:<12}  x {}{}\n", TimeText(last.until),
-                       MessageText(*told.trail, last), run.times,
+    out << fmt::format("  {:>12}  {:<{}}  x {}{}\n", TimeText(last.until),
+                       MessageText(*told.trail, last), width, run.times,
                        run.count == 1 ? "" : fmt::format(" of these {}", run.count));
   }
   if (runs.size() > kRunsMax) {
@@ -123,18 +96,33 @@ void PrintPath(const Told& told, std::ostream& out) {
   }
 }
 
-void PrintNodeTimes(const Told& told, uint32_t nodes, std::ostream& out) {
+void PrintTimesHead(const RunCauses& told, std::ostream& out) {
   out << fmt::format("\n{:<28}", fmt::format("time by cause, {}", told.name));
   constexpr std::array kHeads = {"remote set-up", "remote blocks", "set-up",
                                  "blocks",        "waiting",       "copy"};
   static_assert(kHeads.size() == std::size(kParts));
   for (const char* head : kHeads) out << fmt::format("{:>15}", head);
   out << "\n";
-  for (uint32_t node = 0; node < nodes; ++node) {
-    const NodeTimes times = TimesOf(*told.trail, 0, NodeId(node));
-    out << fmt::format("{:<28}", fmt::format("  node {}", node));
-    for (const Part& part : kParts) out << fmt::format("{:>15}", TimeText(times.*part.time));
-    out << "\n";
+}
+
+void PrintTimesRow(const std::string& label, const NodeTimes& times, std::ostream& out) {
+  out << fmt::format("{:<28}", label);
+  for (const Part& part : kParts) out << fmt::format("{:>15}", TimeText(times.*part.time));
+  out << "\n";
+}
+
+/// Of each node, or of each group's last.
+void PrintEach(const RunCauses& told, bool is_of_groups, std::ostream& out) {
+  PrintTimesHead(told, out);
+  if (is_of_groups) {
+    for (size_t g = 0; g < told.groups.size(); ++g) {
+      const GroupCauses& group = told.groups[g];
+      PrintTimesRow(fmt::format("  group {}, node {}", g, group.last.value), group.times, out);
+    }
+    return;
+  }
+  for (uint32_t i = 0; i < told.trail->plan(0).header().nodes; ++i) {
+    PrintTimesRow(fmt::format("  node {}", i), TimesOf(*told.trail, 0, NodeId(i)), out);
   }
 }
 
@@ -145,7 +133,7 @@ Json TimesJson(NodeId node, const NodeTimes& times) {
 }
 
 /// The first of the folded links at one place, and what all of them took together.
-Json LinkJson(const Told& told, const PathRun& run, size_t position) {
+Json LinkJson(const RunCauses& told, const PathRun& run, size_t position) {
   const PathLink& first = told.path[run.first + position];
   Json json = {{"message", MessageText(*told.trail, first)},
                {"until_seconds", ToSeconds(first.until)}};
@@ -160,51 +148,94 @@ Json LinkJson(const Told& told, const PathRun& run, size_t position) {
   return json;
 }
 
-}  // namespace
-
-void PrintCauses(const Simulation& simulation, bool per_node, std::ostream& out) {
-  const std::vector<Told> all = TellAll(simulation);
-  if (all.empty()) return;
-  const Told* const offload = simulation.offload_trail ? &all.front() : nullptr;
-  const Told* const cpu = simulation.cpu_trail ? &all.back() : nullptr;
-  const auto row = [&](std::string_view label, auto text) {
-    out << fmt::format("{:<28}{:>14}{:>14}\n", label, offload == nullptr ? "" : text(*offload),
-                       cpu == nullptr ? "" : text(*cpu));
-  };
-  out << fmt::format("\n{:<28}{:>14}{:>14}\n", "time by cause",
-                     offload == nullptr ? "" : offload->name, cpu == nullptr ? "" : cpu->name);
-  row("last node", [](const Told& it) { return fmt::format("node {}", it.last.value); });
-  for (const Part& part : kParts)
-    row(part.label, [&](const Told& it) { return TimeText(it.times.*part.time); });
-  row("critical path",
-      [](const Told& it) { return TimeText(it.path.empty() ? 0 : it.path.back().until); });
-  for (size_t i = 0; i < emulated::kTimeCauseNames.size(); ++i) {
-    if (std::ranges::all_of(all, [&](const Told& it) { return it.causes[i] == 0; })) continue;
-    row(fmt::format("  {}", emulated::kTimeCauseNames[i]),
-        [&](const Told& it) { return TimeText(it.causes[i]); });
-  }
-  for (const Told& told : all) PrintPath(told, out);
-  if (!per_node) return;
-  for (const Told& told : all) PrintNodeTimes(told, simulation.plan->header().nodes, out);
+Json CausesJson(const CauseTimes& times) {
+  Json json = Json::object();
+  for (size_t i = 0; i < times.size(); ++i)
+    json[std::string(emulated::kTimeCauseNames[i])] = ToSeconds(times[i]);
+  return json;
 }
 
-void AddCausesJson(const Plan& plan, const TimeTrail& trail,
-                   const std::vector<Picoseconds>& completions, bool has_lists,
-                   nlohmann::ordered_json* run) {
-  const Told told = Tell("", plan, trail, completions);
-  (*run)["last_node"] = TimesJson(told.last, told.times);
-  Json& causes = (*run)["critical_path_seconds"] = Json::object();
-  for (size_t i = 0; i < told.causes.size(); ++i)
-    causes[std::string(emulated::kTimeCauseNames[i])] = ToSeconds(told.causes[i]);
-  if (!has_lists) return;
-  Json& nodes = (*run)["time_by_cause"] = Json::array();
-  for (uint32_t i = 0; i < completions.size(); ++i)
-    nodes.push_back(TimesJson(NodeId(i), TimesOf(trail, 0, NodeId(i))));
+/// Over all groups.
+void AddSumsJson(const RunCauses& told, Json* run) {
+  const GroupCauses sum = SumOf(told);
+  Json& nodes = (*run)["all_last_nodes"] = Json::object();
+  for (const Part& part : kParts) nodes[part.key] = ToSeconds(sum.times.*part.time);
+  (*run)["all_critical_paths_seconds"] = CausesJson(sum.path);
+  (*run)["all_after_completion_seconds"] = CausesJson(sum.after);
+}
+
+void AddListsJson(const RunCauses& told, bool is_of_groups, Json* run) {
+  if (is_of_groups) {
+    for (size_t g = 0; g < told.groups.size(); ++g) {
+      const GroupCauses& group = told.groups[g];
+      Json& json = (*run)["groups"][g];
+      json["last_node"] = TimesJson(group.last, group.times);
+      json["critical_path_seconds"] = CausesJson(group.path);
+      json["after_completion_seconds"] = CausesJson(group.after);
+    }
+  } else {
+    Json& nodes = (*run)["time_by_cause"] = Json::array();
+    for (uint32_t i = 0; i < told.trail->plan(0).header().nodes; ++i)
+      nodes.push_back(TimesJson(NodeId(i), TimesOf(*told.trail, 0, NodeId(i))));
+  }
   Json& path = (*run)["critical_path"] = Json::array();
-  for (const PathRun& it : Fold(trail, told.path)) {
+  for (const PathRun& it : Fold(*told.trail, told.path)) {
     Json& folded = path.emplace_back(Json{{"times", it.times}, {"links", Json::array()}});
     for (size_t i = 0; i < it.count; ++i) folded["links"].push_back(LinkJson(told, it, i));
   }
+}
+
+}  // namespace
+
+void PrintCauses(const Simulation& simulation, bool is_long, std::ostream& out) {
+  const std::vector<RunCauses> all = TellAll(simulation);
+  if (all.empty() || simulation.groups.empty()) return;
+  std::vector<GroupCauses> sums;
+  for (const RunCauses& run : all) sums.push_back(SumOf(run));
+  const bool is_of_groups = simulation.is_of_groups;
+  const auto row = [&](std::string_view label, auto text) {
+    out << fmt::format("{:<28}", label);
+    if (!simulation.offload_trail) out << fmt::format("{:>14}", "");
+    for (const GroupCauses& sum : sums) out << fmt::format("{:>14}", text(sum));
+    out << "\n";
+  };
+  const auto causes = [&](std::string_view label, CauseTimes GroupCauses::*times) {
+    row(label, [&](const GroupCauses& it) { return TimeText(SumOf(it.*times)); });
+    for (size_t i = 0; i < emulated::kTimeCauseNames.size(); ++i) {
+      if (std::ranges::all_of(sums, [&](const GroupCauses& it) { return (it.*times)[i] == 0; }))
+        continue;
+      row(fmt::format("  {}", emulated::kTimeCauseNames[i]),
+          [&](const GroupCauses& it) { return TimeText((it.*times)[i]); });
+    }
+  };
+  out << fmt::format("\n{:<28}{:>14}{:>14}\n", "time by cause",
+                     simulation.offload_trail ? "preposted" : "",
+                     simulation.cpu_trail ? "CPU-driven" : "");
+  if (is_of_groups) {
+    row("last nodes of all groups", [](const GroupCauses& it) { return TimeText(it.times.sum()); });
+  } else {
+    row("last node", [](const GroupCauses& it) { return fmt::format("node {}", it.last.value); });
+  }
+  for (const Part& part : kParts)
+    row(part.label, [&](const GroupCauses& it) { return TimeText(it.times.*part.time); });
+  causes(is_of_groups ? "critical paths of all" : "critical path", &GroupCauses::path);
+  causes("then, until all hosts know", &GroupCauses::after);
+  for (const RunCauses& told : all) PrintPath(told, out);
+  if (!is_long) return;
+  for (const RunCauses& told : all) PrintEach(told, is_of_groups, out);
+}
+
+void AddCausesJson(const Simulation& simulation, bool is_offload, bool has_lists,
+                   nlohmann::ordered_json* run) {
+  const RunCauses told = CausesOf(simulation, is_offload);
+  if (told.groups.empty()) return;
+  const GroupCauses& last = told.groups[told.last_group];
+  if (simulation.is_of_groups) (*run)["last_group"] = told.last_group;
+  (*run)["last_node"] = TimesJson(last.last, last.times);
+  (*run)["critical_path_seconds"] = CausesJson(told.causes);
+  (*run)["after_completion_seconds"] = CausesJson(told.after);
+  if (simulation.is_of_groups) AddSumsJson(told, run);
+  if (has_lists) AddListsJson(told, simulation.is_of_groups, run);
 }
 
 }  // namespace prepost::tools

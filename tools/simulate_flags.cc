@@ -25,8 +25,8 @@ Status SimulateFlags::Check() const {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", executor, {"cpu", "offload", "both"}));
   PREPOST_RETURN_IF_ERROR(CheckWord("--wait", wait, Words(kWaitModeNames)));
   PREPOST_RETURN_IF_ERROR(lowering.Check());
-  if ((causes || trace.is_wanted()) && has_groups())
-    return {StatusCode::kUsage, "--causes and --trace are for one multicast alone"};
+  if (trace.is_wanted() && has_groups())
+    return {StatusCode::kUsage, "--trace is for one multicast alone"};
   if (executor == "cpu" && lowering.given() != nullptr) {
     return {StatusCode::kUsage,
             fmt::format("{} is for preposted queues, --executor cpu has none", lowering.given())};

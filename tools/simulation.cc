@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "prepost/backends/emulated/profile_costs.h"
 #include "prepost/ir/bounds.h"
 
 namespace prepost::tools {
@@ -97,11 +96,6 @@ RunTimes TimesOfRun(const Simulation& it, const Run& run, Knows knows) {
   return times;
 }
 
-/// From a node's final CQE until its host has seen it and dealt with it.
-Picoseconds DetectionOf(const emulated::HostCosts& host, const VirtualOffload::Node& node) {
-  return (node.ends_asleep ? host.interrupt : 0) + host.poll + host.completion;
-}
-
 /// Seconds of the host that writes most WQEs; `count` says how many of a node.
 template <typename CountOf>
 double LongestByHost(const Simulation& it, CountOf count) {
@@ -152,10 +146,7 @@ double BoundOf(const Simulation& it) {
 }
 
 RunTimes TimesOf(const Simulation& it, const VirtualOffloads& run) {
-  const emulated::HostCosts host = emulated::HostCostsOf(it.profile);
-  RunTimes times = TimesOfRun(it, run, [&](const VirtualOffload::Node& node) {
-    return node.completion + DetectionOf(host, node);
-  });
+  RunTimes times = TimesOfRun(it, run, [](const VirtualOffload::Node& node) { return node.known; });
   for (size_t g = 0; g < run.groups.size(); ++g)
     times.groups[g].doorbells = run.groups[g].doorbells;
   return times;

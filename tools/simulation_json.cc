@@ -80,6 +80,7 @@ Json OffloadJson(const Simulation& it, bool has_lists) {
   run["final_seconds"] = ToSeconds(times.end);
   AddWork(WorkOf(it, *it.offload), ArmingSeconds(it, *it.offload), &run);
   run["detection_seconds"] = DetectionSeconds(it);
+  if (it.offload_trail) AddCausesJson(it, /*is_offload=*/true, has_lists, &run);
   if (it.is_of_groups) return run;
   const GroupTimes& group = times.groups[0];
   run["doorbells_seconds"] = ToSeconds(group.doorbells);
@@ -92,8 +93,6 @@ Json OffloadJson(const Simulation& it, bool has_lists) {
       AddWork(work, work.arming_seconds, &hosts.emplace_back());
     }
   }
-  if (it.offload_trail)
-    AddCausesJson(*it.plan, *it.offload_trail, times.groups[0].ends, has_lists, &run);
   return run;
 }
 
@@ -106,6 +105,7 @@ Json CpuJson(const Simulation& it, bool has_lists) {
   Picoseconds delayed = 0;
   for (const emulated::VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
   run["delayed_seconds"] = ToSeconds(delayed);
+  if (it.cpu_trail) AddCausesJson(it, /*is_offload=*/false, has_lists, &run);
   if (it.is_of_groups) return run;
   if (has_lists) {
     Json& hosts = run["hosts"] = Json::array();
@@ -114,7 +114,6 @@ Json CpuJson(const Simulation& it, bool has_lists) {
       AddWork(node.work, &host);
     }
   }
-  if (it.cpu_trail) AddCausesJson(*it.plan, *it.cpu_trail, times.groups[0].ends, has_lists, &run);
   return run;
 }
 

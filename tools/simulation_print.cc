@@ -207,9 +207,9 @@ void PrintSimulation(const Simulation& it, bool is_long, std::ostream& out) {
   PrintGain(it, out);
   if (it.offload) PrintLinks(it, "preposted", it.offload->links, it.offload_times.completion, out);
   if (it.cpu) PrintLinks(it, "CPU-driven", it.cpu->links, it.cpu_times.completion, out);
-  if (it.is_of_groups) return PrintGroups(it, is_long, out);
+  if (it.is_of_groups) PrintGroups(it, is_long, out);
   PrintCauses(it, is_long, out);
-  if (is_long) PrintNodes(it, out);
+  if (is_long && !it.is_of_groups) PrintNodes(it, out);
 }
 
 }  // namespace prepost::tools

@@ -19,7 +19,7 @@ Status CheckCosts(const HostCosts& costs) {
   for (const Picoseconds cost :
        {costs.post_send, costs.post_receive, costs.poll, costs.completion, costs.credit,
         costs.interrupt, costs.hybrid_polling, costs.message_start, costs.message_setup,
-        costs.system_call, costs.preemption_length, costs.slice}) {
+        costs.system_call, costs.segment_calls, costs.preemption_length, costs.slice}) {
     if (cost < 0 || cost > kStepMax) {
       return Rejected(
           fmt::format("a host's step takes {} ps, expected from 0 to {}", cost, kStepMax));

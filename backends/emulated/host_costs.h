@@ -34,6 +34,8 @@ struct HostCosts {
   double system_copy_rate = 0;       ///< TCP: of the bytes of those
   /// TCP: copied at a time, while others are on the wire; 0: blocks are copied as a whole
   uint32_t segment_bytes = 0;
+  /// TCP: the calls for each of them that has come before a block's last
+  Picoseconds segment_calls = 0;
   /// Something else takes a core at random: times between are exponential.
   double preemptions_per_second = 0;  ///< 0, or 1e-9 to 1e9
   Picoseconds preemption_length = 0;

@@ -88,6 +88,9 @@ void HostThread::Spend(Picoseconds cost) {
 //
 // What of C is not done when the block goes, or comes, has the core when there is nothing else to do
 // (CopyOverlap); what a core has no time for is left, and then holds the thread up.
+//
+// Of a block that comes the thread hears for each segment but the last, before it hears of the block:
+// each of these takes `segment_calls` besides. What has not been copied by then takes one call.
 
 /// What a receive, which has come, takes of the thread for copying.
 Picoseconds HostThread::SpendOnReceive(const Channel& channel, uint64_t bytes) {
@@ -97,10 +100,15 @@ Picoseconds HostThread::SpendOnReceive(const Channel& channel, uint64_t bytes) {
   const Picoseconds last = TimeOf(segment, costs_.system_copy_rate);
   const Picoseconds came = std::max(wire_(channel, bytes), all) - wire_(channel, segment);
   const Picoseconds now = clock_.now();
-  const Picoseconds taken =
-      core_.copies().Take(std::max<Picoseconds>(0, now - came), now, all - last);
+  const auto segments = static_cast<Picoseconds>((bytes + segment - 1) / segment);
+  const Picoseconds calls = (segments - 1) * costs_.segment_calls;
+  const Picoseconds most = After(all - last, calls);
+  const Picoseconds taken = core_.copies().Take(std::max<Picoseconds>(0, now - came), now, most);
   work_.busy = After(work_.busy, taken);
-  return all - taken;
+  if (taken == most) return last;
+  // As far as it has come, calls included.
+  return all - ToPicoseconds(static_cast<double>(taken) / static_cast<double>(most) *
+                             static_cast<double>(all - last));
 }
 
 /// The same of a send, until it is on the wire.

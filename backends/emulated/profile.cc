@@ -162,6 +162,7 @@ ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
   tcp_values_.Add("system_call", Seconds(&tcp_.system_call))
       .Add("copy_rate", Rate(&tcp_.copy_rate))
       .Add("segment_bytes", ReadUint32(&tcp_.segment_bytes, kSegmentBytesMax, 1), Need::kOptional)
+      .Add("segment_calls", Seconds(&tcp_.segment_calls), Need::kOptional)
       .form()
       .OnBegin([this] { has_tcp_ = true; });
   control_values_.Add("system_call", Seconds(&control_.system_call))

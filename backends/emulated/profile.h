@@ -90,6 +90,7 @@ struct TcpProfile {
   double system_call = 0;  ///< seconds, per send and per receive
   double copy_rate = 0;  ///< bytes/s between user and kernel, checksums and protocol included, > 0
   uint32_t segment_bytes = 0;  ///< copied at a time, while others are on the wire; 0: whole blocks
+  double segment_calls = 0;    ///< seconds, for each that has come before a block's last
 
   friend bool operator==(const TcpProfile&, const TcpProfile&) = default;
 };

@@ -36,6 +36,7 @@ HostCosts HostCostsOf(const Profile& profile) {
     costs.system_call = FromSeconds(profile.tcp->system_call);
     costs.system_copy_rate = profile.tcp->copy_rate;
     costs.segment_bytes = profile.tcp->segment_bytes;
+    costs.segment_calls = FromSeconds(profile.tcp->segment_calls);
   }
   if (host.preemption) {
     costs.preemptions_per_second = host.preemption->rate;

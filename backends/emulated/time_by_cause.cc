@@ -51,7 +51,7 @@ bool IsOnWire(TimeCause cause) {
 /// Of the chain that ends with `id`, from `start` on: how long blocks were on the wire.
 Picoseconds BlocksOnWire(const TimeTrail& trail, StepId id, Picoseconds start) {
   Picoseconds sum = 0;
-  for (; id != kFirstStep; id = trail.step(id).before) {
+  for (; id != kFirstStep && trail.step(id).at > start; id = trail.step(id).before) {
     const TimeStep& step = trail.step(id);
     const bool is_block =
         step.message != kNoMessage && trail.messages()[step.message].block != kNoBlock;
@@ -70,6 +70,16 @@ MessageId FirstBlock(const TimeTrail& trail, uint32_t group, NodeId node) {
     if (first == kNoMessage || it.landed < trail.messages()[first].landed) first = id;
   }
   return first;
+}
+
+void Add(TimeCause cause, Picoseconds time, PathLink* link) {
+  if (time == 0) return;
+  const auto part = std::ranges::find(link->parts, cause, &PathPart::cause);
+  if (part != link->parts.end()) {
+    part->time += time;
+  } else {
+    link->parts.push_back({cause, time});
+  }
 }
 
 /// Alike but for nodes and blocks, and for when a host looked, which goes by the time of day.
@@ -120,9 +130,11 @@ NodeTimes TimesOf(const TimeTrail& trail, uint32_t group, NodeId node, Picosecon
   return times;
 }
 
-std::vector<PathLink> CriticalPath(const TimeTrail& trail, StepId end) {
+std::vector<PathLink> CriticalPath(const TimeTrail& trail, StepId end, Picoseconds from,
+                                   const LinkTraffic* traffic) {
   std::vector<StepId> chain;
-  for (StepId id = end; id != kFirstStep; id = trail.step(id).before) chain.push_back(id);
+  for (StepId id = end; id != kFirstStep && trail.step(id).at > from; id = trail.step(id).before)
+    chain.push_back(id);
   std::vector<PathLink> path;
   bool is_open = false;
   for (size_t i = chain.size(); i-- > 0;) {
@@ -130,19 +142,38 @@ std::vector<PathLink> CriticalPath(const TimeTrail& trail, StepId end) {
     if (!std::exchange(is_open, true)) path.emplace_back();
     PathLink& link = path.back();
     link.until = step.at;
-    const Picoseconds time = step.at - trail.step(step.before).at;
-    const auto part = std::ranges::find(link.parts, step.cause, &PathPart::cause);
-    if (part != link.parts.end()) {
-      part->time += time;
-    } else {
-      link.parts.push_back({step.cause, time});
-    }
+    const Picoseconds time = step.at - std::max(from, trail.step(step.before).at);
+    const bool is_shared = step.cause == TimeCause::kSharing && traffic != nullptr;
+    const Picoseconds others = is_shared ? traffic->OfOtherGroups(step.message, time) : 0;
+    Add(step.cause, time - others, &link);
+    Add(TimeCause::kOtherGroupsSharing, others, &link);
     if (step.message == kNoMessage) continue;
     if (trail.messages()[step.message].landed_step != chain[i]) continue;
     link.message = step.message;
     is_open = false;
   }
   return path;
+}
+
+StepId CompletionOf(const TimeTrail& trail, uint32_t group) {
+  StepId last = trail.StartOf(group);
+  for (const Program& program : trail.plan(group).programs()) {
+    for (const MessageId id : trail.MessagesOf(group, program.node)) {
+      const TimedMessage& it = trail.messages()[id];
+      if (it.block == kNoBlock || it.to != program.node) continue;
+      if (it.landed > trail.step(last).at) last = it.landed_step;
+    }
+  }
+  return last;
+}
+
+StepId KnownOf(const TimeTrail& trail, uint32_t group) {
+  StepId last = trail.StartOf(group);
+  for (uint32_t i = 0; i < trail.plan(group).header().nodes; ++i) {
+    const StepId known = trail.KnownOf(group, NodeId(i));
+    if (trail.step(known).at > trail.step(last).at) last = known;
+  }
+  return last;
 }
 
 void FillTrace(const TimeTrail& trail, RunTrace* trace) {

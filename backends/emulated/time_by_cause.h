@@ -2,7 +2,7 @@
 //
 // What the time of a run in virtual time went to, from its trail: by the parts in which the RDMC
 // paper tells a node's time (its Table 1), and along the critical path: the chain of what each
-// thing waited for, from the start of the run to its last completion. Both add up exactly.
+// thing waited for, from the start of the run to any point. Both add up exactly.
 #ifndef PREPOST_BACKENDS_EMULATED_TIME_BY_CAUSE_H_
 #define PREPOST_BACKENDS_EMULATED_TIME_BY_CAUSE_H_
 
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "prepost/backends/emulated/link_traffic.h"
 #include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_time.h"
 #include "prepost/ir/ids.h"
@@ -52,8 +53,15 @@ struct PathLink {
   std::vector<PathPart> parts;  ///< a cause once
 };
 
-/// From the start of the run to `end`: all parts together take as long as that.
-std::vector<PathLink> CriticalPath(const TimeTrail& trail, StepId end);
+/// From `from`, else the start of the run, to `end`: all parts together take as long as that.
+/// `traffic`: may be null; else what is shared with other groups is told apart.
+std::vector<PathLink> CriticalPath(const TimeTrail& trail, StepId end, Picoseconds from = 0,
+                                   const LinkTraffic* traffic = nullptr);
+
+/// Of a group, when its last block was there at its last receiver; its start, if it has none.
+StepId CompletionOf(const TimeTrail& trail, uint32_t group);
+/// Of a group, when the last host knew that its part was over.
+StepId KnownOf(const TimeTrail& trail, uint32_t group);
 
 /// When each op of the only group was posted, started and completed, in `trace`, which is of its
 /// plan: for the files and pictures of runs. Times are cut to whole ns; a preposted op counts as

@@ -34,6 +34,8 @@ void TimeTrail::AddGroup(const Plan& plan) {
   group.op_begins.resize(plan.header().nodes);
   group.op_counts.resize(plan.header().nodes);
   group.ends.resize(plan.header().nodes);
+  group.knows.resize(plan.header().nodes);
+  group.hosts.resize(plan.header().nodes);
   group.once.resize(plan.header().nodes);
   std::vector<uint32_t> sends(plan.channels().size()), receives(plan.channels().size());
   for (const Program& program : plan.programs()) {
@@ -60,7 +62,8 @@ void TimeTrail::AddGroup(const Plan& plan) {
 }
 
 void TimeTrail::AddNode(NodeId host, NodeId node, std::span<const nic::OpenQp> qps) {
-  const Group& group = groups_.back();
+  Group& group = groups_.back();
+  group.hosts[node.index()] = host;
   for (const nic::OpenQp& qp : qps) {
     const auto found = channels_.find({.from = node, .to = qp.peer, .lane = qp.lane});
     if (found == channels_.end()) continue;  // it only receives on it
@@ -220,8 +223,9 @@ void TimeTrail::Post(uint32_t group, NodeId node, OpId op, Picoseconds now) {
   (is_send ? message.send_posted : message.receive_posted) = now;
 }
 
-void TimeTrail::End(uint32_t group, NodeId node, StepId step) {
+void TimeTrail::End(uint32_t group, NodeId node, StepId step, StepId known) {
   groups_[group].ends[node.index()] = step;
+  groups_[group].knows[node.index()] = known;
 }
 
 std::span<const MessageId> TimeTrail::MessagesOf(uint32_t group, NodeId node) const {

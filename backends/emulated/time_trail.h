@@ -39,30 +39,36 @@ enum class TimeCause : uint8_t {
   kRetry,        ///< of a message that found no receive
   kAcknowledge,  ///< until a sender's NIC knows that the message is there
   // The network.
-  kWire,     ///< what the message takes on its links alone
-  kSharing,  ///< what it takes longer, with others on the same links
+  kWire,                ///< what the message takes on its links alone
+  kSharing,             ///< what it takes longer, with others on the same links
+  kOtherGroupsSharing,  ///< of that, what is of other groups: time_by_cause.h finds it in the end
   kLatency,
   // A host.
-  kDetect,      ///< until a polling host looks again
-  kInterrupt,   ///< until a sleeping host looks
-  kPoll,        ///< a look that finds something
-  kCompletion,  ///< a block's
-  kCredit,      ///< a credit's
-  kPost,        ///< a send or receive
-  kSetUp,       ///< once per message
-  kCopy,        ///< of the first block
-  kSystem,      ///< calls, and copying to and from the kernel
-  kStopped,     ///< a delay or preemption
-  kRearm,       ///< of preposted queues: until a ring is written again
+  kDetect,           ///< until a polling host looks again
+  kInterrupt,        ///< until a sleeping host looks
+  kPoll,             ///< a look that finds something
+  kCompletion,       ///< a block's
+  kCredit,           ///< a credit's
+  kPost,             ///< a send or receive
+  kSetUp,            ///< once per message
+  kCopy,             ///< of the first block
+  kSystem,           ///< calls, and copying to and from the kernel
+  kStopped,          ///< a delay or preemption
+  kOtherGroupsCore,  ///< another group's thread has its core
+  kRearm,            ///< of preposted queues: until a ring is written again
   // Others.
   kStart,  ///< a group starts after others, or later
   kOther   ///< nothing of these: the trail was lost
 };
-inline constexpr std::array<std::string_view, 22> kTimeCauseNames = {
-    "doorbell",   "wqe",     "wait",    "cqe",       "rnr_retry", "acknowledgement",
-    "wire",       "sharing", "latency", "detection", "interrupt", "poll",
-    "completion", "credit",  "post",    "set_up",    "copy",      "system_call",
-    "stopped",    "rearm",   "start",   "other"};
+inline constexpr std::array<std::string_view, 24> kTimeCauseNames = {
+    "doorbell",    "wqe",        "wait",
+    "cqe",         "rnr_retry",  "acknowledgement",
+    "wire",        "sharing",    "other_groups_sharing",
+    "latency",     "detection",  "interrupt",
+    "poll",        "completion", "credit",
+    "post",        "set_up",     "copy",
+    "system_call", "stopped",    "other_groups_core",
+    "rearm",       "start",      "other"};
 constexpr std::string_view Name(TimeCause cause) {
   return kTimeCauseNames[static_cast<size_t>(cause)];
 }
@@ -141,15 +147,15 @@ class TimeTrail {
   StepId host_step() const { return host_step_; }
   /// The newest CQE that is there.
   StepId CqeStep(NodeId host, uint32_t cqn) const;
-  /// A group's host starts at `at`.
-  StepId StartAt(Picoseconds at) { return Push(at, kFirstStep, TimeCause::kStart); }
   /// Something that ends at `at`, and has taken all of the time since `before`.
   StepId Push(Picoseconds at, StepId before, TimeCause cause, MessageId message = kNoMessage);
   /// A step that is work of a node's host, which it does once per message.
   void NoteOnce(uint32_t group, NodeId node, StepId step);
   void Post(uint32_t group, NodeId node, OpId op, Picoseconds now);
-  /// The node's end.
-  void End(uint32_t group, NodeId node, StepId step);
+  /// The group's hosts start.
+  void StartGroup(uint32_t group, StepId step) { groups_[group].start = step; }
+  /// The node's end, and when its host knows of it.
+  void End(uint32_t group, NodeId node, StepId step, StepId known);
 
   // After the run.
   std::span<const TimeStep> steps() const { return steps_; }
@@ -163,18 +169,26 @@ class TimeTrail {
   std::span<const StepId> OnceOf(uint32_t group, NodeId node) const {
     return groups_[group].once[node.index()];
   }
+  StepId StartOf(uint32_t group) const { return groups_[group].start; }
   StepId EndOf(uint32_t group, NodeId node) const { return groups_[group].ends[node.index()]; }
+  StepId KnownOf(uint32_t group, NodeId node) const { return groups_[group].knows[node.index()]; }
   const Plan& plan(uint32_t group) const { return *groups_[group].plan; }
+  uint32_t groups() const { return static_cast<uint32_t>(groups_.size()); }
+  NodeId HostOf(uint32_t group, NodeId node) const { return groups_[group].hosts[node.index()]; }
+  const NicCosts& costs() const { return costs_; }
 
  private:
   struct Group {
     const Plan* plan = nullptr;
-    std::vector<MessageId> of_ops;          ///< as plan.ops()
-    std::vector<uint32_t> op_begins;        ///< by node
-    std::vector<uint32_t> op_counts;        ///< by node
-    std::vector<MessageId> first;           ///< by channel
-    std::vector<uint32_t> counts;           ///< by channel: messages
-    std::vector<StepId> ends;               ///< by node
+    std::vector<MessageId> of_ops;    ///< as plan.ops()
+    std::vector<uint32_t> op_begins;  ///< by node
+    std::vector<uint32_t> op_counts;  ///< by node
+    std::vector<MessageId> first;     ///< by channel
+    std::vector<uint32_t> counts;     ///< by channel: messages
+    std::vector<StepId> ends;         ///< by node
+    std::vector<StepId> knows;        ///< by node: its host
+    std::vector<NodeId> hosts;        ///< by node
+    StepId start = kFirstStep;
     std::vector<std::vector<StepId>> once;  ///< by node
   };
   struct Signaled {

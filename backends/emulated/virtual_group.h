@@ -21,8 +21,8 @@ struct VirtualGroup {
   const Plan* plan = nullptr;      ///< verified; not owned
   std::vector<NodeId> hosts = {};  ///< by node of the plan, distinct; empty: node i is host i
   Picoseconds start = 0;           ///< not before; its hosts have armed before time begins
-  /// The position of an earlier group: this one starts when that is complete at all nodes, of which
-  /// its hosts know at once; or at `start`, if that is later.
+  /// The position of an earlier group: this one starts when all hosts of that one know that their
+  /// part of it is over, which its own hosts know at once; or at `start`, if that is later.
   std::optional<uint32_t> after = {};
 
   NodeId HostOf(NodeId node) const { return hosts.empty() ? node : hosts[node.index()]; }

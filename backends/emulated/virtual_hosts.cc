@@ -60,9 +60,10 @@ struct Core {
 
   CpuCore cpu;
   Picoseconds busy_until = 0;
-  Picoseconds awake_until = -1;   ///< a thread is at work or looks for some
-  StepId busy_step = kFirstStep;  ///< of the trail, at busy_until
-  bool is_free_due = false;       ///< somebody waits for that
+  Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
+  Picoseconds away_from = 0;     ///< with a trail: it was to look then, and was back only
+  Picoseconds away_until = 0;
+  bool is_free_due = false;  ///< somebody waits for it not to be busy
   GrowingRing<Player*> queue;
 };
 
@@ -216,7 +217,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
   /// `step`: what its threads come after, in the trail.
   void StartGroup(size_t index, Picoseconds at, StepId step) {
     result_.groups[index].start = at;
-    if (options_.trail != nullptr) step = options_.trail->Push(at, step, TimeCause::kStart);
+    if (options_.trail != nullptr) {
+      step = options_.trail->Push(at, step, TimeCause::kStart);
+      options_.trail->StartGroup(static_cast<uint32_t>(index), step);
+    }
     for (size_t i = 0; i < left_of_[index]; ++i) {
       Player& player = players_[first_player_[index] + i];
       player.due_step = step;
@@ -395,7 +399,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     while (!core.queue.empty()) {
       Player& player = *core.queue.front();
       if (core.awake_until < clock_.now()) core.cpu.Wake(clock_.now());
-      if (core.busy_until <= clock_.now()) WaitUntilBack(core, player);
+      if (core.busy_until <= clock_.now()) WaitUntilBack(core);
       if (core.busy_until > clock_.now()) {
         if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
         return {};
@@ -406,24 +410,29 @@ class HostsRun final : private TimeHandler, private HostHandler {
     return {};
   }
 
-  /// For the core, which is not at work, to be there for the player.
-  void WaitUntilBack(Core& core, const Player& player) {
+  /// For the core, which is not at work, to be there.
+  void WaitUntilBack(Core& core) {
     core.busy_until = core.cpu.WhenBack(clock_.now());
-    if (options_.trail == nullptr || core.busy_until == kNever) return;
-    const bool is_late = options_.trail->step(player.due_step).at < clock_.now();
-    core.busy_step = options_.trail->Push(
-        core.busy_until, is_late ? core.busy_step : player.due_step, TimeCause::kStopped);
+    if (options_.trail == nullptr || core.busy_until == clock_.now()) return;
+    core.away_from = clock_.now();
+    core.away_until = core.busy_until;
+  }
+
+  /// For the trail: what the player comes after, who looks now. From when it was due on another
+  /// group's thread had its core, and in the end the core may have been away.
+  StepId StepAtLook(const Player& player) const {
+    TimeTrail& trail = *options_.trail;
+    const Picoseconds now = clock_.now();
+    const Core& core = player.core;
+    const Picoseconds due = trail.step(player.due_step).at;
+    const Picoseconds taken = core.away_until == now ? std::clamp(core.away_from, due, now) : now;
+    const StepId step = trail.Push(taken, player.due_step, TimeCause::kOtherGroupsCore);
+    return trail.Push(now, step, TimeCause::kStopped);
   }
 
   Status LookNow(Player& player) {
     HostThread& thread = player.thread;
-    if (options_.trail != nullptr) {
-      // Another thread may have had the core.
-      const StepId free = player.core.busy_step;
-      const bool is_late = options_.trail->step(player.due_step).at < clock_.now();
-      thread.BeginAt(
-          options_.trail->Push(clock_.now(), is_late ? free : player.due_step, TimeCause::kOther));
-    }
+    if (options_.trail != nullptr) thread.BeginAt(StepAtLook(player));
     bool has_found = true;
     if (!std::exchange(player.is_started, true)) {
       thread.Start(*player.executor);
@@ -439,12 +448,13 @@ class HostsRun final : private TimeHandler, private HostHandler {
     }
     if (has_found) {
       player.core.busy_until = thread.until();
-      player.core.busy_step = thread.step();
       player.found_at = clock_.now();
     }
     player.core.awake_until = std::max(player.core.awake_until, AwakeUntil(player));
     if (player.executor->done()) {
-      if (options_.trail != nullptr) options_.trail->End(player.group, player.node, thread.step());
+      if (options_.trail != nullptr) {
+        options_.trail->End(player.group, player.node, thread.step(), thread.step());
+      }
       player.state = Player::State::kDone;
       NoteDone(player, thread.until());
       return {};

@@ -34,6 +34,7 @@ struct Core {
 
   CpuCore cpu;
   Picoseconds busy_until = 0;
+  Picoseconds away_until = -1;   ///< if that is why it is busy
   Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
 };
 
@@ -61,7 +62,10 @@ struct RunningGroup {
   std::optional<ArmedGroup> armed;
   std::vector<bool> is_done;  // by node, as the next
   std::vector<Rearming> rearming;
-  size_t left = 0;  // nodes
+  size_t left = 0;                 // nodes
+  Picoseconds known = 0;           // by those hosts that are done
+  StepId start_step = kFirstStep;  // of the trail: what its start comes after
+  StepId known_step = kFirstStep;  // at `known`
 };
 
 /// One run of several groups: arm, start, let time pass, check.
@@ -151,6 +155,7 @@ class VirtualRun final : private TimeHandler {
         group.doorbells = std::max(group.doorbells, it.doorbells);
         group.completion = std::max(group.completion, it.completion);
       }
+      group.known = running_[i].known;
     }
     for (const Resource resource : network_.resources()) {
       const LinkUse use = network_.UseOf(resource);
@@ -252,8 +257,23 @@ class VirtualRun final : private TimeHandler {
 
   /// Now.
   void StartGroup(uint32_t index) {
+    RunningGroup& group = running_[index];
     result_.groups[index].start = clock_.now();
-    for (nic::ArmedNode& node : running_[index].armed->nodes()) StartNode(index, node);
+    if (TimeTrail* const trail = options_.trail) {
+      const StepId step = trail->Push(clock_.now(), group.start_step, TimeCause::kStart);
+      trail->StartGroup(index, step);
+      trail->BeginHost(step);
+    }
+    for (nic::ArmedNode& node : group.armed->nodes()) StartNode(index, node);
+  }
+
+  /// As soon as all hosts of the one before it, `before`, know that that is over.
+  void StartAfter(const RunningGroup& before, uint32_t index) {
+    running_[index].start_step = before.known_step;
+    const Picoseconds at = std::max(groups_[index].start, before.known);
+    if (at == kNever) return clock_.NoteMissed();
+    if (at == clock_.now()) return StartGroup(index);
+    clock_.Schedule(at, *this, {.value = index, .what = kStartDue});
   }
 
   /// Hands its first doorbells to its NIC; when they come there is known.
@@ -276,11 +296,7 @@ class VirtualRun final : private TimeHandler {
 
   void OnTime(const TimedEvent& event) override {
     const auto group = static_cast<uint32_t>(event.value);
-    if (event.what == kStartDue) {
-      if (options_.trail != nullptr)
-        options_.trail->BeginHost(options_.trail->StartAt(clock_.now()));
-      return StartGroup(group);
-    }
+    if (event.what == kStartDue) return StartGroup(group);
     due_.push_back({group, NodeId(static_cast<uint32_t>(event.value >> 32))});
     clock_.Hold();
   }
@@ -344,12 +360,17 @@ class VirtualRun final : private TimeHandler {
     const Picoseconds now = clock_.now();
     if (core.awake_until < now) core.cpu.Wake(now);
     if (core.busy_until <= now) {
-      core.busy_until = core.cpu.WhenBack(now);
+      core.busy_until = core.away_until = core.cpu.WhenBack(now);
       if (core.busy_until != kNever) {
         result_.groups[member.group].nodes[member.node.index()].delayed += core.busy_until - now;
       }
     }
     if (core.busy_until > now) {
+      const bool is_away = core.busy_until == core.away_until;
+      if (TimeTrail* const trail = options_.trail; trail != nullptr && core.busy_until != kNever) {
+        it.step = trail->Push(core.busy_until, it.step,
+                              is_away ? TimeCause::kStopped : TimeCause::kOtherGroupsCore);
+      }
       ScheduleHost(core.busy_until, member);
       return {};
     }
@@ -433,21 +454,33 @@ class VirtualRun final : private TimeHandler {
     if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
     if (!*done) return {};
     group.is_done[member.node.index()] = true;
-    if (options_.trail != nullptr)
-      options_.trail->End(member.group, member.node, options_.trail->host_step());
     VirtualOffload::Node& found = result_.groups[member.group].nodes[member.node.index()];
     found.completion = clock_.now();
     found.completions = node.cqes_read();
+    NoteEnd(member, &found);
     if (--group.left != 0) return {};
     --left_;
-    for (const uint32_t next : after_[member.group]) {
-      if (groups_[next].start <= clock_.now()) {
-        StartGroup(next);
-      } else {
-        clock_.Schedule(groups_[next].start, *this, {.value = next, .what = kStartDue});
-      }
-    }
+    for (const uint32_t next : after_[member.group]) StartAfter(group, next);
     return {};
+  }
+
+  /// A node has its final CQE now: when its host knows.
+  void NoteEnd(const Member& member, VirtualOffload::Node* node) {
+    RunningGroup& group = running_[member.group];
+    const HostCosts& host = options_.host;
+    const Picoseconds looks = After(node->completion, node->ends_asleep ? host.interrupt : 0);
+    const Picoseconds seen = After(looks, host.poll);
+    node->known = After(seen, host.completion);
+    const bool is_last = node->known >= group.known;
+    group.known = std::max(group.known, node->known);
+    TimeTrail* const trail = options_.trail;
+    if (trail == nullptr || node->known == kNever) return;
+    const StepId end = trail->host_step();
+    StepId known = trail->Push(looks, end, TimeCause::kInterrupt);
+    known = trail->Push(seen, known, TimeCause::kPoll);
+    known = trail->Push(node->known, known, TimeCause::kCompletion);
+    trail->End(member.group, member.node, end, known);
+    if (is_last) group.known_step = known;
   }
 
   /// The first group that is not through.

@@ -84,6 +84,8 @@ struct VirtualOffload {
     uint64_t wakeups = 0;        ///< those that found it asleep
     uint64_t completions = 0;    ///< CQEs that its host has read, the final one among them
     bool ends_asleep = false;    ///< its host slept when the final CQE came
+    /// Its host has seen the final CQE, and dealt with it; nothing keeps it from that.
+    Picoseconds known = 0;
   };
   struct Link {
     Resource resource;
@@ -103,6 +105,7 @@ struct VirtualOffloads {
     Picoseconds start = 0;                    ///< its hosts rang their first doorbells
     Picoseconds doorbells = 0;                ///< the last node's
     Picoseconds completion = 0;               ///< the last node's
+    Picoseconds known = 0;                    ///< by the last host
   };
   std::vector<Group> groups;
   std::vector<VirtualOffload::Link> links;  ///< those that carried something, by kind and index

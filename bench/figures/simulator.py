@@ -16,7 +16,7 @@ import threading
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 PROFILES = SOURCE / "examples" / "profiles"
 KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
-MAX_SECONDS = 300  # of one run of the command
+MAX_SECONDS = 900  # of one run of the command
 
 
 @dataclasses.dataclass(frozen=True)

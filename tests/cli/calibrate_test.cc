@@ -55,6 +55,7 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
     if (profile.contains("tcp")) {
       EXPECT_TRUE(profile["tcp"]["system_call"].contains("measured"));
       EXPECT_TRUE(profile["tcp"]["copy_rate"].contains("measured"));
+      EXPECT_TRUE(profile["tcp"]["segment_calls"].contains("measured"));
     }
     const std::string plan = folder_ / "plan.json";
     Command compile({"compile", "--nodes", "4", "--message-bytes", "4MiB", "-o", plan});

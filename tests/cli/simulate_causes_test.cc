@@ -57,11 +57,14 @@ TEST_F(SimulateCausesTest, CausesAddUpInTheOutput) {
     SCOPED_TRACE(executor);
     const Json& run = json[executor];
     const bool is_offload = executor == std::string("offload");
-    const double completion = run[is_offload ? "final_seconds" : "known_seconds"].get<double>();
+    const double completion = run["completion_seconds"].get<double>();
     const Json& ends = run[is_offload ? "node_final_seconds" : "node_known_seconds"];
     EXPECT_EQ(run["node_seconds"], plain[executor]["node_seconds"]) << "telling changes nothing";
     EXPECT_FALSE(plain[executor].contains("critical_path"));
     EXPECT_NEAR(SumOf(run["critical_path_seconds"]), completion, kRounding * 100);
+    EXPECT_NEAR(SumOf(run["after_completion_seconds"]),
+                run["known_seconds"].get<double>() - completion, kRounding * 100);
+    EXPECT_GT(SumOf(run["after_completion_seconds"]), 0);
     double path = 0;
     for (const Json& folded : run["critical_path"]) {
       for (const Json& link : folded["links"]) path += SumOf(link["seconds"]);
@@ -82,6 +85,63 @@ TEST_F(SimulateCausesTest, CausesAddUpInTheOutput) {
   EXPECT_THAT(text, HasSubstr("critical path, CPU-driven: "));
   EXPECT_THAT(text, HasSubstr("  remote block transfers"));
   EXPECT_THAT(Simulate({}), Not(HasSubstr("critical path")));
+}
+
+// Catches groups whose times are told of another, from another start, or not at all, and totals that
+// leave one out.
+TEST_F(SimulateCausesTest, EachGroupAddsUp) {
+  const std::string workload = folder_ / "workload.json";
+  std::ofstream(workload) << R"({"format": "prepost.workload", "version": "1.0", "name": "three",
+    "hosts": 8, "groups": [
+      {"plan": "plan.json", "hosts": [0, 1, 2, 3, 4, 5]},
+      {"plan": "plan.json", "hosts": [0, 2, 1, 5, 6, 7], "start": "1us"},
+      {"plan": "plan.json", "hosts": [3, 2, 1, 0, 7, 6], "after": 0}]})";
+  const std::vector<std::string> base = {"simulate", "--workload", workload, "--profile",
+                                         profile_,   "--causes",   "--set",  "host.cores=1"};
+  std::vector<std::string> with_json = base;
+  with_json.push_back("--json");
+  const Json json = Json::parse(test::OutputOf(with_json));
+  for (const char* executor : {"offload", "cpu"}) {
+    SCOPED_TRACE(executor);
+    const Json& run = json[executor];
+    const Json& groups = run["groups"];
+    ASSERT_EQ(groups.size(), 3u);
+    EXPECT_NEAR(SumOf(run["critical_path_seconds"]), run["completion_seconds"].get<double>(),
+                kRounding * 100);
+    EXPECT_NEAR(SumOf(run["after_completion_seconds"]),
+                run["known_seconds"].get<double>() - run["completion_seconds"].get<double>(),
+                kRounding * 100);
+    EXPECT_EQ(groups[run["last_group"].get<size_t>()]["completion_seconds"],
+              run["completion_seconds"]);
+    double path = 0, after = 0, nodes = 0, others = 0;
+    for (const Json& group : groups) {
+      const double latency = group["latency_seconds"].get<double>();
+      EXPECT_NEAR(SumOf(group["critical_path_seconds"]), latency, kRounding * 100);
+      EXPECT_NEAR(SumOf(group["after_completion_seconds"]),
+                  group["known_seconds"].get<double>() - group["completion_seconds"].get<double>(),
+                  kRounding * 100);
+      EXPECT_NEAR(SumOf(group["last_node"]), group["last_node"]["end_seconds"].get<double>(),
+                  kRounding * 100);
+      EXPECT_GE(SumOf(group["last_node"]), latency - kRounding * 100);
+      path += latency;
+      after += SumOf(group["after_completion_seconds"]);
+      nodes += SumOf(group["last_node"]);
+      others += group["critical_path_seconds"]["other_groups_sharing"].get<double>();
+    }
+    EXPECT_GT(others, 0);
+    EXPECT_NEAR(SumOf(run["all_critical_paths_seconds"]), path, kRounding * 1000);
+    EXPECT_NEAR(SumOf(run["all_after_completion_seconds"]), after, kRounding * 1000);
+    EXPECT_NEAR(SumOf(run["all_last_nodes"]), nodes, kRounding * 1000);
+  }
+  EXPECT_GT(json["cpu"]["all_critical_paths_seconds"]["other_groups_core"], 0);
+  const std::string text = test::OutputOf(base);
+  EXPECT_THAT(text, HasSubstr("last nodes of all groups"));
+  EXPECT_THAT(text, HasSubstr("critical path, preposted, to group 2, the last to be complete"));
+  EXPECT_THAT(text, HasSubstr("  group 0 0>1:0 "));
+  std::vector<std::string> with_csv = base;
+  with_csv.insert(with_csv.end(), {"--sweep", "seed=1", "--csv", "-"});
+  EXPECT_THAT(test::OutputOf(with_csv),
+              HasSubstr(",all_critical_paths_seconds.other_groups_core,"));
 }
 
 TEST_F(SimulateCausesTest, SweepsHaveThemInColumns) {

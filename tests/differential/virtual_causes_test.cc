@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "prepost/backends/emulated/link_traffic.h"
 #include "prepost/backends/emulated/profile.h"
 #include "prepost/backends/emulated/profile_costs.h"
 #include "prepost/backends/emulated/time_by_cause.h"
@@ -41,6 +42,8 @@ Profile ReadProfileOf(const std::string& name) {
 /// What both executors say of the same thing.
 struct Ran {
   std::vector<Picoseconds> completions;  ///< by node
+  std::vector<Picoseconds> received;     ///< by node: its last block is there
+  Picoseconds known = 0;                 ///< by all hosts
   std::vector<LinkUse> uses;
   uint64_t retries = 0;     ///< for receives
   uint64_t rearms = 0;      ///< of rings
@@ -54,6 +57,8 @@ Ran RunOffload(const Plan& plan, const Network& network, const VirtualOffloadOpt
   if (!run.ok()) return ran;
   for (const auto& node : run->nodes) {
     ran.completions.push_back(node.completion);
+    ran.received.push_back(node.received);
+    ran.known = std::max(ran.known, node.known);
     ran.rearms += node.rearms;
   }
   ran.retries = run->counters.rnr_retries;
@@ -67,11 +72,35 @@ Ran RunHosts(const Plan& plan, const Network& network, const VirtualHostsOptions
   EXPECT_TRUE(run.ok()) << run.status().ToString();
   Ran ran;
   if (!run.ok()) return ran;
-  for (const auto& node : run->groups[0].nodes) ran.completions.push_back(node.completion);
+  for (const auto& node : run->groups[0].nodes) {
+    ran.completions.push_back(node.completion);
+    ran.received.push_back(node.received);
+    ran.known = std::max(ran.known, node.completion);
+  }
   for (const auto& host : run->hosts) ran.stopped += host.delayed;
   ran.retries = run->counters.rnr_retries;
   for (const auto& link : run->links) ran.uses.push_back(link.use);
   return ran;
+}
+
+Picoseconds SumOf(const CauseTimes& times) {
+  return std::accumulate(times.begin(), times.end(), Picoseconds{0});
+}
+
+/// The headline's time, to the last receiver's data, and what comes after it.
+void ExpectHeadlineExplained(const TimeTrail& trail, const Plan& plan, const Ran& ran) {
+  Picoseconds completion = 0;
+  for (uint32_t i = 0; i < ran.received.size(); ++i) {
+    if (NodeId(i) != plan.header().root) completion = std::max(completion, ran.received[i]);
+  }
+  const std::vector<PathLink> path = CriticalPath(trail, CompletionOf(trail, 0));
+  ASSERT_EQ(SumOf(SumOf(path)), completion);
+  if (!path.empty()) {
+    ASSERT_NE(path.back().message, kNoMessage) << "it ends with a block";
+    ASSERT_EQ(path.back().until, completion);
+  }
+  const CauseTimes after = SumOf(CriticalPath(trail, KnownOf(trail, 0), completion));
+  ASSERT_EQ(SumOf(after), ran.known - completion);
 }
 
 void ExpectExplained(const TimeTrail& trail, const Plan& plan, const Ran& ran) {
@@ -82,7 +111,7 @@ void ExpectExplained(const TimeTrail& trail, const Plan& plan, const Ran& ran) {
     ASSERT_EQ(trail.step(end).at, completion);
     const std::vector<PathLink> path = CriticalPath(trail, end);
     const CauseTimes times = SumOf(path);
-    ASSERT_EQ(std::accumulate(times.begin(), times.end(), Picoseconds{0}), completion);
+    ASSERT_EQ(SumOf(times), completion);
     ASSERT_EQ(times[static_cast<size_t>(TimeCause::kOther)], 0);
     ASSERT_EQ(times[static_cast<size_t>(TimeCause::kStart)], 0);
     // What has not happened takes no time: these stand for what is not known better.
@@ -109,6 +138,7 @@ void ExpectExplained(const TimeTrail& trail, const Plan& plan, const Ran& ran) {
       ASSERT_EQ(parts.remote_setup + parts.remote_transfers, 0);
     }
   }
+  ASSERT_NO_FATAL_FAILURE(ExpectHeadlineExplained(trail, plan, ran));
   for (const TimedMessage& it : trail.messages()) {
     ASSERT_NE(it.departed, kNotSeen);
     ASSERT_LE(it.departed, it.left);
@@ -158,7 +188,11 @@ TEST(VirtualCausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
                                plan.header().nodes, plan.header().message.blocks, ready, window));
       if (!profile.tcp) {
         const auto mode = random.Coin() ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged;
-        VirtualOffloadOptions options = {.costs = NicCostsOf(profile.nic), .lower = {.mode = mode}};
+        VirtualOffloadOptions options = {
+            .costs = NicCostsOf(profile.nic),
+            .host = HostCostsOf(profile),
+            .wait = random.Pick(std::array{WaitMode::kPolling, WaitMode::kInterrupt}),
+            .lower = {.mode = mode}};
         const Ran plain = RunOffload(plan, network, options);
         TimeTrail trail;
         options.trail = &trail;
@@ -341,13 +375,39 @@ TEST(VirtualCausesTest, SeveralGroupsAddUp) {
       {.plan = &plan, .hosts = {}, .start = 9 * kUs, .after = 0},
       {.plan = &chain, .hosts = {}, .start = 900 * kUs, .after = 1}};
   const Network network = NetworkOf(profile.network, 6);
+  // What goes to other groups is told apart, and takes nothing away.
+  const auto expect_headlines = [&](const TimeTrail& trail, const auto& run) {
+    const LinkTraffic traffic(trail, network);
+    Picoseconds others = 0;
+    for (uint32_t g = 0; g < groups.size(); ++g) {
+      SCOPED_TRACE(fmt::format("group {}", g));
+      const NodeId root = groups[g].plan->header().root;
+      const Picoseconds start = run.groups[g].start;
+      Picoseconds received = start;
+      for (uint32_t i = 0; i < run.groups[g].nodes.size(); ++i) {
+        if (NodeId(i) != root) received = std::max(received, run.groups[g].nodes[i].received);
+      }
+      const StepId end = CompletionOf(trail, g);
+      EXPECT_EQ(trail.step(end).at, received);
+      EXPECT_EQ(trail.step(trail.StartOf(g)).at, start);
+      const CauseTimes own = SumOf(CriticalPath(trail, end, start));
+      CauseTimes apart = SumOf(CriticalPath(trail, end, start, &traffic));
+      EXPECT_EQ(SumOf(apart), received - start);
+      EXPECT_EQ(Of(apart, TimeCause::kStart), 0);
+      const auto sharing = static_cast<size_t>(TimeCause::kSharing);
+      others += std::exchange(apart[static_cast<size_t>(TimeCause::kOtherGroupsSharing)], 0);
+      apart[sharing] = own[sharing];
+      EXPECT_EQ(apart, own);
+    }
+    EXPECT_GT(others, 0);
+  };
   const auto expect_sums = [&](const TimeTrail& trail, const auto& run) {
     for (uint32_t g = 0; g < groups.size(); ++g) {
       for (uint32_t i = 0; i < run.groups[g].nodes.size(); ++i) {
         SCOPED_TRACE(fmt::format("group {}, node {}", g, i));
         const Picoseconds completion = run.groups[g].nodes[i].completion;
         const CauseTimes times = SumOf(CriticalPath(trail, trail.EndOf(g, NodeId(i))));
-        EXPECT_EQ(std::accumulate(times.begin(), times.end(), Picoseconds{0}), completion);
+        EXPECT_EQ(SumOf(times), completion);
         EXPECT_EQ(Of(times, TimeCause::kOther), 0);
         if (g == 4) {
           EXPECT_GT(Of(times, TimeCause::kStart), 0);
@@ -356,6 +416,7 @@ TEST(VirtualCausesTest, SeveralGroupsAddUp) {
         EXPECT_EQ(TimesOf(trail, g, NodeId(i), start).sum(), completion - start);
       }
     }
+    expect_headlines(trail, run);
   };
   for (const uint32_t cores : {1u, 2u}) {
     TimeTrail trail;
@@ -371,6 +432,101 @@ TEST(VirtualCausesTest, SeveralGroupsAddUp) {
       RunVirtualOffloads(groups, network, {.costs = NicCostsOf(profile.nic), .trail = &trail});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   expect_sums(trail, *run);
+}
+
+/// Of each group's last receiver, from the start of the run.
+std::vector<CauseTimes> PathsOf(const std::vector<VirtualGroup>& groups, const Network& network,
+                                bool is_offload, const HostCosts& host = {}) {
+  TimeTrail trail;
+  const Status status =
+      is_offload ? RunVirtualOffloads(groups, network, {.trail = &trail}).status()
+                 : RunVirtualHosts(groups, network, {.host = host, .trail = &trail}).status();
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  const LinkTraffic traffic(trail, network);
+  std::vector<CauseTimes> paths;
+  for (uint32_t g = 0; g < groups.size(); ++g)
+    paths.push_back(SumOf(CriticalPath(trail, CompletionOf(trail, g), 0, &traffic)));
+  return paths;
+}
+
+// Three messages leave one port, two of them of one group: each of those loses as much to the other
+// as to the third. Catches the share of a link that is not the one in use: the ports into receivers.
+TEST(VirtualCausesTest, WhatGoesToOtherGroupsIsTheirsByBytes) {
+  const Plan two = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
+  const Plan one = PlanFor("chain", 2, 1, 1000, "barrier", "none");
+  Network network = Network::Uniform(6);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  const std::vector<VirtualGroup> groups = {{.plan = &two},
+                                            {.plan = &one, .hosts = {NodeId(0), NodeId(3)}},
+                                            {.plan = &one, .hosts = {NodeId(4), NodeId(5)}}};
+  for (const bool is_offload : {true, false}) {
+    const std::vector<CauseTimes> paths = PathsOf(groups, network, is_offload);
+    EXPECT_EQ(Of(paths[0], TimeCause::kSharing), kUs);
+    EXPECT_EQ(Of(paths[0], TimeCause::kOtherGroupsSharing), kUs + 1) << "a third, rounded";
+    EXPECT_EQ(Of(paths[1], TimeCause::kSharing), 0);
+    EXPECT_EQ(Of(paths[1], TimeCause::kOtherGroupsSharing), 2 * kUs + 1);
+    EXPECT_EQ(Of(paths[2], TimeCause::kSharing) + Of(paths[2], TimeCause::kOtherGroupsSharing), 0);
+    for (const CauseTimes& path : paths) EXPECT_EQ(Of(path, TimeCause::kWire), kUs);
+  }
+}
+
+// A rack's uplinks, half as fast as a port, carry two groups: nobody shares a port.
+TEST(VirtualCausesTest, RacksAreSharedByGroups) {
+  const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
+  Network network = Network::Uniform(4);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  network.racks = {{.name = "a", .up_rate = 1e9, .down_rate = 1e9},
+                   {.name = "b", .up_rate = 1e9, .down_rate = 1e9}};
+  network.nodes[2].rack = network.nodes[3].rack = 1;
+  const std::vector<CauseTimes> paths = PathsOf({{.plan = &plan, .hosts = {NodeId(0), NodeId(2)}},
+                                                 {.plan = &plan, .hosts = {NodeId(1), NodeId(3)}}},
+                                                network, /*is_offload=*/true);
+  for (const CauseTimes& path : paths) {
+    EXPECT_EQ(Of(path, TimeCause::kOtherGroupsSharing), kUs);
+    EXPECT_EQ(Of(path, TimeCause::kSharing), 0);
+  }
+}
+
+// Two roots on one core: the second starts when the first is through with its own start, and its
+// core is another group's until then. On two cores nobody waits.
+TEST(VirtualCausesTest, ACoreThatAnotherGroupHasIsToldAsThat) {
+  const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
+  Network network = Network::Uniform(3);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  const std::vector<VirtualGroup> groups = {{.plan = &plan},
+                                            {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
+  HostCosts host = {.post_send = 3 * kNs, .message_start = 31 * kNs};
+  const std::vector<CauseTimes> paths = PathsOf(groups, network, /*is_offload=*/false, host);
+  EXPECT_EQ(Of(paths[0], TimeCause::kOtherGroupsCore), 0);
+  EXPECT_EQ(Of(paths[1], TimeCause::kOtherGroupsCore), 34 * kNs);
+  EXPECT_EQ(Of(paths[1], TimeCause::kSetUp), 31 * kNs);
+  host.cores = 2;
+  for (const CauseTimes& path : PathsOf(groups, network, /*is_offload=*/false, host))
+    EXPECT_EQ(Of(path, TimeCause::kOtherGroupsCore), 0);
+}
+
+// The same of hosts that write rings again, which is all that preposted ones do on the way.
+TEST(VirtualCausesTest, RingsAreWrittenAgainOneGroupAfterTheOther) {
+  const Plan plan = PlanFor("chain", 2, 60, 1000, "window=1", "1");
+  Network network = Network::Uniform(3);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  const std::vector<VirtualGroup> groups = {{.plan = &plan},
+                                            {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
+  const auto waits = [&](uint32_t cores) {
+    TimeTrail trail;
+    VirtualOffloadOptions options = {.host = {.cores = cores, .post_send = 5 * kUs},
+                                     .trail = &trail};
+    options.lower.profile.sq_wqebbs = options.lower.profile.rq_wqes = 16;
+    const auto run = RunVirtualOffloads(groups, network, options);
+    EXPECT_TRUE(run.ok()) << run.status().ToString();
+    Picoseconds sum = 0;
+    for (const TimeStep& step : trail.steps()) {
+      if (step.cause == TimeCause::kOtherGroupsCore) sum += step.at - trail.step(step.before).at;
+    }
+    return sum;
+  };
+  EXPECT_GT(waits(1), 5 * kUs);
+  EXPECT_EQ(waits(2), 0);
 }
 
 // RDMC, "Pushing Bytes", Table 1: Stampede, 256 MB in blocks of 1 MB, 4 nodes; the farthest node.

@@ -182,6 +182,35 @@ TEST_P(VirtualGroupsTest, OneComesAfterTheOther) {
   }
 }
 
+// Catches a start at the last final CQE on one side, and at the last host's notice of it on the other.
+// One block, and its acknowledgement, take what the network needs; then the host sees it.
+TEST_P(VirtualGroupsTest, TheNextStartsWhenAllHostsKnow) {
+  const Plan plan = test::CompileOrDie({.nodes = 2,
+                                        .message_bytes = kBlockBytes,
+                                        .block_bytes = kBlockBytes,
+                                        .algorithm = "chain",
+                                        .ready = *ParseReady("barrier")});
+  Network network = MakeNetwork(3);
+  network.rack_latency = 1e-6;
+  const std::vector<VirtualGroup> groups = {{.plan = &plan},
+                                            {.plan = &plan, .hosts = Hosts({1, 2}), .after = 0},
+                                            {.plan = &plan, .after = 1}};
+  const HostCosts host = {.cores = 64, .poll = 2'000, .completion = 5'000, .interrupt = 29'000};
+  for (const WaitMode wait : {WaitMode::kPolling, WaitMode::kInterrupt}) {
+    SCOPED_TRACE(Name(wait));
+    const Picoseconds final_cqe = kBlockTime + 2 * kUs;
+    const Picoseconds knows = final_cqe + (wait == WaitMode::kInterrupt ? host.interrupt : 0) +
+                              host.poll + host.completion;
+    const auto times =
+        GetParam() == Kind::kOffload
+            ? TimesOf(RunVirtualOffloads(groups, network, {.host = host, .wait = wait}))
+            : TimesOf(RunVirtualHosts(groups, network, {.host = host, .wait = wait}));
+    ASSERT_EQ(times.size(), groups.size());
+    for (size_t i = 0; i < times.size(); ++i)
+      EXPECT_EQ(times[i].start, static_cast<Picoseconds>(i) * knows) << i;
+  }
+}
+
 NicCosts RandomCosts(test::Random& random) {
   return {.wqe = random.Coin() ? random.Below(200'000) : 0,
           .wait = random.Coin() ? random.Below(200'000) : 0,

@@ -296,6 +296,35 @@ TEST(VirtualHostsTest, TcpCopiesOverlapWithTheWire) {
   }
 }
 
+// For each segment that comes before a block's last the receiver makes its calls, while the wire is
+// busy: that takes its core, and no time, as long as it keeps up. Where it does not, what is left when
+// the block is there takes one call: copying goes on without those for segments.
+TEST(VirtualHostsTest, TcpSegmentsTakeCalls) {
+  const Plan plan = PlanFor("chain", 2, 10);
+  constexpr Picoseconds kSegments = 10;
+  for (const double copies_per_block_time : {1.0, 2.0, 4.0}) {
+    for (const Picoseconds calls : {10 * kNs, 40 * kNs, 90 * kNs, 400 * kNs}) {
+      SCOPED_TRACE(fmt::format("{} {}", copies_per_block_time, calls));
+      const HostCosts costs = {.system_copy_rate = copies_per_block_time * 1e9,
+                               .segment_bytes = kBlockBytes / kSegments,
+                               .segment_calls = calls};
+      const Picoseconds copy = TimeOf(kBlockBytes, costs.system_copy_rate);
+      const Picoseconds c = copy / kSegments, w = kBlockTime / kSegments;
+      const Picoseconds most = copy - c + (kSegments - 1) * calls;
+      const Picoseconds came = kBlockTime - w;
+      const Picoseconds left =
+          most <= came ? c
+                       : copy - static_cast<Picoseconds>(std::llround(
+                                    static_cast<double>(came) / static_cast<double>(most) *
+                                    static_cast<double>(copy - c)));
+      const VirtualHosts run = RunPlan(plan, {.host = costs});
+      EXPECT_EQ(run.groups[0].completion, 10 * (c + kBlockTime + left));
+      EXPECT_EQ(run.groups[0].nodes[0].work.busy, 10 * copy) << "a send is one call";
+      EXPECT_EQ(run.groups[0].nodes[1].work.busy, 10 * (std::min(most, came) + left));
+    }
+  }
+}
+
 // A relay's core copies each block twice: no faster than that, however fast the wire is.
 TEST(VirtualHostsTest, TcpCopiesHaveOneCore) {
   for (const double rate : {1.25e9, 2.5e9, 10e9}) {

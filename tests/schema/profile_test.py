@@ -101,7 +101,7 @@ def full(profile):
     profile["network"]["racks"].update(down_rate=value(), core_rate=value())
     profile["host"]["preemption"] = {"rate": value(), "length": value(), "lengths": value("fixed")}
     profile["host"]["neighbours"] = {"count": value(), "slice": value()}
-    profile["tcp"] = {"system_call": value(), "copy_rate": value(), "segment_bytes": value()}
+    profile["tcp"] = {"system_call": value(), "copy_rate": value(), "segment_bytes": value(), "segment_calls": value()}
     profile["control"] = {"system_call": value(), "latency": value()}
     return profile
 
@@ -116,7 +116,7 @@ def variants(profile, schema):
     yield "an unknown key", {**profile, "extra": 1}, False
     for key in profile:
         yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key in ("tcp", "control")
-    optional = {"segment_bytes", "core_rate", "doorbell_interval", "down_rate"}
+    optional = {"segment_bytes", "segment_calls", "core_rate", "doorbell_interval", "down_rate"}
     used = set()
     for path, kind in values_of(profile, schema, schema):
         used.add(kind)

@@ -3,6 +3,7 @@
 // FluidNetwork to the picosecond, on networks that hundreds of messages share: against a reference
 // that computes all rates anew after each event, in the integers that fluid_network.cc tells of,
 // over all links and flows, without components, levels or heaps.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -137,6 +138,33 @@ TEST(FluidSharingTest, IsThatOfAllFlowsComputedAnew) {
       ASSERT_EQ(ends[t], expected[t])
           << "seed " << seed << " case " << i << " transfer " << t << " of " << transfers.size();
     }
+  }
+}
+
+// Racks whose uplinks hold up many flows, which are counted, and which move to ports and back as others
+// come and go; all at once, and a few at a time. Catches counts that miss one, or have it twice.
+TEST(FluidSharingTest, ManyFlowsOfRacksAreThoseComputedAnew) {
+  const uint64_t seed = TestSeed();
+  Random random(seed);
+  for (int i = 0; i < 8; ++i) {
+    const uint32_t racks = random.Between(2, 4), hosts = random.Between(3, 6);
+    Network network = Network::Uniform(racks * hosts);
+    network.racks.clear();
+    for (uint32_t r = 0; r < racks; ++r) {
+      const double rate = random.Pick(std::array{2e9, 7e9, 11e9});
+      network.racks.push_back({.name = fmt::format("r{}", r), .up_rate = rate, .down_rate = rate});
+    }
+    for (uint32_t n = 0; n < network.nodes.size(); ++n) {
+      const double rate = random.Coin() ? 3e9 : 5e9;
+      network.nodes[n] = {.rack = n / hosts, .out_rate = rate, .in_rate = rate};
+    }
+    std::vector<Transfer> transfers = RandomTransfers(random, racks * hosts, 600);
+    if (random.Coin()) {
+      for (Transfer& it : transfers) it.start = random.Below(400) * Picoseconds{1'000'000};
+    }
+    const std::vector<Picoseconds> ends = RunFluid(network, transfers);
+    ASSERT_EQ(ends, ExactReference(network, transfers).Run())
+        << "seed " << seed << " case " << i << ", " << transfers.size() << " transfers";
   }
 }
 

@@ -72,6 +72,7 @@ TEST(HostTimingTest, TimesWhatItSays) {
   const Result<SocketTimes> sockets = TimeSockets();
   ASSERT_TRUE(sockets.ok()) << sockets.status().ToString();
   EXPECT_GT(sockets->system_call, 0);
+  EXPECT_GT(sockets->segment_calls, sockets->system_call / 2);
   EXPECT_GT(sockets->copy_rate, 0);
 }
 

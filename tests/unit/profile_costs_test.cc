@@ -28,7 +28,7 @@ TEST(ProfileCostsTest, TakesEveryValue) {
                .message_setup = 15e-9,
                .copy_rate = 16,
                .preemption = PreemptionProfile{17, 18e-12, PreemptionProfile::Lengths::kFixed}},
-      .tcp = TcpProfile{19e-9, 20}};
+      .tcp = TcpProfile{19e-9, 20, 21, 22e-9}};
   const NicCosts nic = {.wqe = 1000,
                         .wait = 2000,
                         .cqe = 3000,
@@ -49,6 +49,8 @@ TEST(ProfileCostsTest, TakesEveryValue) {
                     .message_setup = 15000,
                     .system_call = 19000,
                     .system_copy_rate = 20,
+                    .segment_bytes = 21,
+                    .segment_calls = 22000,
                     .preemptions_per_second = 17,
                     .preemption_length = 18,
                     .preemption_lengths_vary = false};
@@ -59,6 +61,8 @@ TEST(ProfileCostsTest, TakesEveryValue) {
   host.preemption_lengths_vary = true;
   host.system_call = 0;
   host.system_copy_rate = 0;
+  host.segment_bytes = 0;
+  host.segment_calls = 0;
   EXPECT_EQ(HostCostsOf(other), host);
 }
 

@@ -41,7 +41,8 @@ const Section kHost = {{"cores", "6"},          {"post_send", "7"},       {"post
                        {"message_setup", "15"}, {"copy_rate", "16"}};
 const Section kPreemption = {{"rate", "17.5"}, {"length", "18"}, {"lengths", "\"exponential\""}};
 const Section kControl = {{"system_call", "21"}, {"latency", "22"}};
-const Section kTcp = {{"system_call", "19"}, {"copy_rate", "20"}};
+const Section kTcp = {
+    {"system_call", "19"}, {"copy_rate", "20"}, {"segment_bytes", "25"}, {"segment_calls", "26"}};
 
 /// A section as it stands in a file, and `more` at its end.
 std::string Text(const Section& section, const std::string& more = "") {
@@ -109,7 +110,7 @@ TEST(ProfileTest, ReadsEveryMember) {
                .copy_rate = 16,
                .preemption = PreemptionProfile{17.5, 18, PreemptionProfile::Lengths::kExponential},
                .neighbours = NeighboursProfile{23, 24}},
-      .tcp = TcpProfile{19, 20, 0},
+      .tcp = TcpProfile{19, 20, 25, 26},
       .control = ControlProfile{21, 22}};
   EXPECT_EQ(*profile, expected);
 }
