@@ -14,6 +14,7 @@ set(prepost_by_itself
   compiler/two_tree.cc
   ir/plan_diff.cc
   tests/cli/compare_test.cc
+  tests/cli/run_test.cc
   tests/differential/byte_mutation_test.cc
   tests/differential/cpu_executor_test.cc
   tests/differential/offload_test.cc
@@ -23,6 +24,8 @@ set(prepost_by_itself
   tests/unit/fit_test.cc
   tests/unit/member_test.cc
   tests/unit/profile_test.cc
+  tests/unit/shm_board_test.cc
+  tests/unit/shm_endpoint_test.cc
   tests/unit/verify_test.cc
   tools/calibrate.cc
   tools/choose.cc

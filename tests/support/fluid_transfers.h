@@ -24,7 +24,7 @@ using emulated::kNever;
 using emulated::Picoseconds;
 using emulated::PortSharing;
 
-struct Transfer {
+struct TimedTransfer {
   Picoseconds start = 0;
   NodeId from;
   NodeId to;
@@ -34,7 +34,7 @@ struct Transfer {
 
 /// Ends of all transfers. Expects that those of one time are told of in the order of their starts.
 inline std::vector<Picoseconds> RunFluid(const Network& network,
-                                         const std::vector<Transfer>& transfers,
+                                         const std::vector<TimedTransfer>& transfers,
                                          PortSharing sharing = PortSharing::kPerQp) {
   FluidNetwork fluid = *FluidNetwork::Make(network, sharing);
   std::vector<Picoseconds> ends(transfers.size(), kNever);
@@ -48,7 +48,7 @@ inline std::vector<Picoseconds> RunFluid(const Network& network,
   std::array<void*, 3> owners;
   while (now != kNever) {
     for (; next < order.size() && transfers[order[next]].start == now; ++next) {
-      const Transfer& it = transfers[order[next]];
+      const TimedTransfer& it = transfers[order[next]];
       fluid.Start(now, {it.from, it.to, it.bytes, it.queue, &ends[order[next]]});
     }
     size_t next_position = 0;
@@ -88,8 +88,9 @@ inline Network RandomFluidNetwork(Random& random, uint32_t racks = 4) {
 }
 
 /// 1 to `count_max`. Some start at the same times, some have the same size: ties.
-inline std::vector<Transfer> RandomTransfers(Random& random, uint32_t nodes, uint32_t count_max) {
-  std::vector<Transfer> transfers(random.Between(1, count_max));
+inline std::vector<TimedTransfer> RandomTransfers(Random& random, uint32_t nodes,
+                                                  uint32_t count_max) {
+  std::vector<TimedTransfer> transfers(random.Between(1, count_max));
   for (uint32_t i = 0; i < transfers.size(); ++i) {
     const uint32_t from = random.Below(nodes);
     transfers[i] = {.start = random.Below(4) * Picoseconds{250'000'000},

@@ -24,18 +24,19 @@ namespace {
 using test::RandomFluidNetwork;
 using test::RandomTransfers;
 using test::RunFluid;
-using test::Transfer;
+using test::TimedTransfer;
 using testing::HasSubstr;
 
 /// The reference: links by name, rates by repeated search for the link that is full first.
 class Reference {
  public:
-  Reference(const Network& network, const std::vector<Transfer>& transfers, PortSharing sharing)
+  Reference(const Network& network, const std::vector<TimedTransfer>& transfers,
+            PortSharing sharing)
       : network_(network), transfers_(transfers), sharing_(sharing) {}
 
   std::vector<double> Run() {
     std::vector<double> left, ends(transfers_.size(), -1);
-    for (const Transfer& it : transfers_) left.push_back(static_cast<double>(it.bytes));
+    for (const TimedTransfer& it : transfers_) left.push_back(static_cast<double>(it.bytes));
     double now = 0;
     while (true) {
       std::vector<size_t> active;
@@ -71,9 +72,9 @@ class Reference {
   std::vector<size_t> FirstOfEachPort(const std::vector<size_t>& active) {
     std::map<uint32_t, size_t> first;
     for (const size_t i : active) {
-      const Transfer& it = transfers_[i];
+      const TimedTransfer& it = transfers_[i];
       const auto [best, is_new] = first.try_emplace(it.from.value, i);
-      const Transfer& other = transfers_[best->second];
+      const TimedTransfer& other = transfers_[best->second];
       if (!is_new && std::pair(it.start, it.queue) < std::pair(other.start, other.queue)) {
         best->second = i;
       }
@@ -84,7 +85,7 @@ class Reference {
     return chosen;
   }
 
-  std::vector<Resource> PathOf(const Transfer& it) const {
+  std::vector<Resource> PathOf(const TimedTransfer& it) const {
     std::vector<Resource> path = {{ResourceKind::kNodeOut, it.from.value},
                                   {ResourceKind::kNodeIn, it.to.value}};
     if (const auto pair = network_.PairOf(it.from, it.to)) {
@@ -134,7 +135,7 @@ class Reference {
   }
 
   const Network& network_;
-  const std::vector<Transfer>& transfers_;
+  const std::vector<TimedTransfer>& transfers_;
   const PortSharing sharing_;
   std::map<uint32_t, size_t> sending_;  // by node out of which it goes
 };
@@ -187,9 +188,9 @@ TEST(FluidNetworkTest, NumbersAndOrderMakeNoDifference) {
     std::iota(order.begin(), order.end(), size_t{0});
     random.Shuffle(order);
     const Network other = Renumbered(network, new_node);
-    std::vector<Transfer> others;
+    std::vector<TimedTransfer> others;
     for (const size_t t : order) {
-      Transfer it = transfers[t];
+      TimedTransfer it = transfers[t];
       it.from = NodeId(new_node[it.from.index()]);
       it.to = NodeId(new_node[it.to.index()]);
       others.push_back(it);
@@ -213,10 +214,10 @@ Network FourNodes(std::optional<uint32_t> slow = {}) {
 
 // One after the other on a port: never shared, whichever is told of first.
 TEST(FluidNetworkTest, AFlowAloneTakesItsBytesOverTheRate) {
-  const std::vector<Transfer> transfers = {{0, NodeId(0), NodeId(1), 1000},
-                                           {100'000, NodeId(0), NodeId(2), 999},
-                                           {100'000, NodeId(3), NodeId(1), 1},
-                                           {0, NodeId(1), NodeId(0), 1000}};
+  const std::vector<TimedTransfer> transfers = {{0, NodeId(0), NodeId(1), 1000},
+                                                {100'000, NodeId(0), NodeId(2), 999},
+                                                {100'000, NodeId(3), NodeId(1), 1},
+                                                {0, NodeId(1), NodeId(0), 1000}};
   EXPECT_EQ(RunFluid(FourNodes(), transfers),
             (std::vector<Picoseconds>{100'000, 199'900, 100'100, 100'000}));
   FluidNetwork fluid = *FluidNetwork::Make(FourNodes());
@@ -229,9 +230,9 @@ TEST(FluidNetworkTest, AFlowAloneTakesItsBytesOverTheRate) {
 
 // The example of fluid_sharing.cc: both ports full, and then a slow one.
 TEST(FluidNetworkTest, SharesAreMaxMinFair) {
-  const std::vector<Transfer> transfers = {{0, NodeId(0), NodeId(2), 10'000},
-                                           {0, NodeId(0), NodeId(3), 10'000},
-                                           {0, NodeId(1), NodeId(3), 16'000}};
+  const std::vector<TimedTransfer> transfers = {{0, NodeId(0), NodeId(2), 10'000},
+                                                {0, NodeId(0), NodeId(3), 10'000},
+                                                {0, NodeId(1), NodeId(3), 16'000}};
   EXPECT_EQ(RunFluid(FourNodes(), transfers),
             (std::vector<Picoseconds>{2'000'000, 2'000'000, 2'600'000}));
   EXPECT_EQ(RunFluid(FourNodes(0), transfers),
@@ -240,8 +241,8 @@ TEST(FluidNetworkTest, SharesAreMaxMinFair) {
 
 // Two messages at once out of one port: both end at 2 T, or one at T and the other at 2 T.
 TEST(FluidNetworkTest, APortSendsOneAfterTheOther) {
-  std::vector<Transfer> both = {{0, NodeId(0), NodeId(1), 10'000, 7},
-                                {0, NodeId(0), NodeId(2), 10'000, 3}};
+  std::vector<TimedTransfer> both = {{0, NodeId(0), NodeId(1), 10'000, 7},
+                                     {0, NodeId(0), NodeId(2), 10'000, 3}};
   EXPECT_EQ(RunFluid(FourNodes(), both), (std::vector<Picoseconds>{2'000'000, 2'000'000}));
   EXPECT_EQ(RunFluid(FourNodes(), both, PortSharing::kFifo),
             (std::vector<Picoseconds>{2'000'000, 1'000'000}));
@@ -255,9 +256,9 @@ TEST(FluidNetworkTest, APortSendsOneAfterTheOther) {
 TEST(FluidNetworkTest, TheFirstOfAPortHoldsUpOthersThatCouldGo) {
   Network network = FourNodes();
   network.pairs.push_back({.from = NodeId(0), .to = NodeId(1), .rate = 2e9});
-  const std::vector<Transfer> transfers = {{0, NodeId(0), NodeId(1), 4000, 0},
-                                           {0, NodeId(0), NodeId(2), 10'000, 1},
-                                           {0, NodeId(3), NodeId(2), 30'000, 0}};
+  const std::vector<TimedTransfer> transfers = {{0, NodeId(0), NodeId(1), 4000, 0},
+                                                {0, NodeId(0), NodeId(2), 10'000, 1},
+                                                {0, NodeId(3), NodeId(2), 30'000, 0}};
   EXPECT_EQ(RunFluid(network, transfers),
             (std::vector<Picoseconds>{2'000'000, 2'000'000, 4'000'000}));
   EXPECT_EQ(RunFluid(network, transfers, PortSharing::kFifo),

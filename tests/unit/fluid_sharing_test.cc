@@ -19,7 +19,7 @@ __extension__ using Wide = __int128;
 
 class ExactReference {
  public:
-  ExactReference(const Network& network, const std::vector<Transfer>& transfers) {
+  ExactReference(const Network& network, const std::vector<TimedTransfer>& transfers) {
     double fastest = 0;
     for (const auto& it : network.nodes) fastest = std::max({fastest, it.out_rate, it.in_rate});
     const int bits = 39 - std::ilogb(fastest);
@@ -31,7 +31,7 @@ class ExactReference {
           std::min(std::ldexp(network.RateOf(link), bits), std::ldexp(1, 62))));
       return links_.size() - 1;
     };
-    for (const Transfer& it : transfers) {
+    for (const TimedTransfer& it : transfers) {
       Flow& flow = flows_.emplace_back();
       flow.start = it.start;
       flow.left = static_cast<Wide>(it.bytes) * 1'000'000'000'000 << bits;
@@ -128,9 +128,9 @@ TEST(FluidSharingTest, IsThatOfAllFlowsComputedAnew) {
     const Network network = RandomFluidNetwork(random, 8);
     const auto nodes = static_cast<uint32_t>(network.nodes.size());
     if (nodes < 2) continue;
-    std::vector<Transfer> transfers = RandomTransfers(random, nodes, i % 4 == 0 ? 400 : 60);
+    std::vector<TimedTransfer> transfers = RandomTransfers(random, nodes, i % 4 == 0 ? 400 : 60);
     if (random.Coin()) {
-      for (Transfer& it : transfers) it.start = random.Below(2'000) * Picoseconds{1'000'000};
+      for (TimedTransfer& it : transfers) it.start = random.Below(2'000) * Picoseconds{1'000'000};
     }
     const std::vector<Picoseconds> ends = RunFluid(network, transfers);
     const std::vector<Picoseconds> expected = ExactReference(network, transfers).Run();
@@ -176,7 +176,7 @@ TEST(FluidSharingTest, TiesAreThoseOfAllFlowsComputedAnew) {
     const uint32_t nodes = random.Between(3, 12);
     Network network = Network::Uniform(nodes);
     for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 7e9;
-    std::vector<Transfer> transfers;
+    std::vector<TimedTransfer> transfers;
     for (uint32_t shift = 1; shift < nodes; ++shift) {
       for (uint32_t n = 0; n < nodes; ++n) {
         if (random.Below(8) == 0) continue;
