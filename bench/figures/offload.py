@@ -150,7 +150,7 @@ def draw_map(rows):
     schedules = data.values(rows, "schedule")
     columns = min(4, len(schedules))
     figure, axes = style.figure(2 * -(-len(schedules) // columns), columns, height=1.6, sharex=True, sharey=True)
-    counts = ("all_counted", "armed_before")
+    counts = {"all_counted": "all counted", "armed_before": "run alone"}
     norm = ratio_colours([speed_up(row, counted) for row in rows for counted in counts])
     cases = [(schedule, counted) for counted in counts for schedule in schedules]
     for index, (schedule, counted) in enumerate(cases):
@@ -162,7 +162,7 @@ def draw_map(rows):
         )
         panel.tick_params(labelsize=7.5)
         panel.set_yticklabels(data.values(found, "noise"))
-        panel.set_title(f"{schedule}, {counted.replace('_', ' ')}", fontsize=7)
+        panel.set_title(f"{schedule}, {counts[counted]}", fontsize=7)
     for panel in axes[-1]:
         panel.set_xlabel("block, KiB or MiB")
     for row in axes:

@@ -158,9 +158,9 @@ TEST(FluidSharingTest, ManyFlowsOfRacksAreThoseComputedAnew) {
       const double rate = random.Coin() ? 3e9 : 5e9;
       network.nodes[n] = {.rack = n / hosts, .out_rate = rate, .in_rate = rate};
     }
-    std::vector<Transfer> transfers = RandomTransfers(random, racks * hosts, 600);
+    std::vector<TimedTransfer> transfers = RandomTransfers(random, racks * hosts, 600);
     if (random.Coin()) {
-      for (Transfer& it : transfers) it.start = random.Below(400) * Picoseconds{1'000'000};
+      for (TimedTransfer& it : transfers) it.start = random.Below(400) * Picoseconds{1'000'000};
     }
     const std::vector<Picoseconds> ends = RunFluid(network, transfers);
     ASSERT_EQ(ends, ExactReference(network, transfers).Run())
