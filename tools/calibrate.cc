@@ -190,6 +190,7 @@ Json MakeProfile(Json base, const Measured& measured, const CalibrateFlags& flag
     base[entry.section][entry.key] = {{"value", entry.value}, {"measured", by + entry.how}};
   }
   base["host"].erase("preemption");
+  base["host"].erase("neighbours");
   const Preemptions& found = measured.preemptions;
   if (found.count != 0) {
     const std::string how =

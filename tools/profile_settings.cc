@@ -67,13 +67,26 @@ Status CheckNoneTwice(const std::vector<ProfileSetting>& settings) {
   return {};
 }
 
+/// A name in each part, two of them or more.
+bool IsKey(const std::string& key) {
+  constexpr size_t kPartsMax = 8;
+  size_t parts = 0;
+  bool begins = true;
+  for (const char it : key) {
+    const bool is_letter = (it >= 'a' && it <= 'z') || (it >= 'A' && it <= 'Z') || it == '_';
+    const bool is_digit = it >= '0' && it <= '9';
+    if (begins ? !is_letter : !(is_letter || is_digit || it == '-' || it == '.')) return false;
+    parts += begins ? 1 : 0;
+    begins = it == '.';
+  }
+  return !begins && parts >= 2 && parts <= kPartsMax;
+}
+
 /// One setting in `profile`.
 Status Apply(const ProfileSetting& setting, Json* profile) {
   const size_t equals = setting.text.find('=');
   const std::string key = setting.key();
-  const bool is_key = key.find('.') != std::string::npos && key.find_first_of("/~ ") == key.npos &&
-                      key.find("..") == key.npos && !key.starts_with('.') && !key.ends_with('.');
-  if (equals == std::string::npos || !is_key) {
+  if (equals == std::string::npos || !IsKey(key)) {
     return BadSetting(setting,
                       "expected a value of the profile by its name and what it is to be, "
                       "such as host.completion=1us");
@@ -185,6 +198,7 @@ Result<emulated::Profile> ProfileWith(const ProfileText& text,
 }
 
 std::string ValueInProfile(const ProfileText& text, const std::string& key) {
+  if (!IsKey(key)) return "";
   const Json profile = Json::parse(text.text, nullptr, /*allow_exceptions=*/false);
   const Json::json_pointer pointer(PointerOf(key) + "/value");
   if (!profile.is_object() || !profile.contains(pointer)) return "";

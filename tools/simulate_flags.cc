@@ -52,8 +52,7 @@ void SimulateFlags::AddTo(CLI::App& command) {
       ->allow_extra_args(false);
   command.add_option("--executor", executor, "cpu, offload (preposted) or both [both]")
       ->type_name("E");
-  command
-      .add_option("--wait", wait, "How CPU-driven hosts wait: polling, hybrid, interrupt [hybrid]")
+  command.add_option("--wait", wait, "How hosts wait: polling, hybrid, interrupt [hybrid]")
       ->type_name("MODE");
   noise.AddTo(command);
   command.add_option("--seed", seed, "Of preemptions and of --slow random [1]")

@@ -92,9 +92,16 @@ Result<Range> ParseRange(const std::string& key, const std::vector<std::string>&
   if (range.last.number < range.first.number) {
     return bad(fmt::format("'{}' is below '{}'; ranges rise", parts[1], parts[0]));
   }
-  const bool is_mixed = range.first.number != 0 && range.last.number != 0 &&
-                        (range.first.unit != range.last.unit ||
-                         (!range.is_geometric && range.step.unit != range.last.unit));
+  // 0 may stand without a unit.
+  const auto differ = [](const Quantity& a, const Quantity& b) {
+    const auto is_plain_zero = [](const Quantity& it) {
+      return it.number == 0 && it.unit == SweepUnit::kNone;
+    };
+    return !is_plain_zero(a) && !is_plain_zero(b) && a.unit != b.unit;
+  };
+  const bool is_mixed =
+      differ(range.first, range.last) ||
+      (!range.is_geometric && (differ(range.first, range.step) || differ(range.last, range.step)));
   if (is_mixed) return bad("first, last and step must have units of one kind");
   return range;
 }

@@ -45,6 +45,9 @@ CpuCore::CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, u
     }
   }
   delays_.resize(kept);
+  std::vector<CopyOverlap::Interval> absences;
+  for (const Absence& delay : delays_) absences.push_back({delay.begin, delay.end});
+  copies_.KnowAbsences(std::move(absences));
   DrawPreemption(0);
   Wake(0);
 }

@@ -101,7 +101,8 @@ Picoseconds HostThread::SpendOnReceive(const Channel& channel, uint64_t bytes) {
   const Picoseconds came = std::max(wire_(channel, bytes), all) - wire_(channel, segment);
   const Picoseconds now = clock_.now();
   const auto segments = static_cast<Picoseconds>((bytes + segment - 1) / segment);
-  const Picoseconds calls = (segments - 1) * costs_.segment_calls;
+  Picoseconds calls = 0;
+  if (__builtin_mul_overflow(segments - 1, costs_.segment_calls, &calls)) calls = kNever;
   const Picoseconds most = After(all - last, calls);
   const Picoseconds taken = core_.copies().Take(std::max<Picoseconds>(0, now - came), now, most);
   work_.busy = After(work_.busy, taken);

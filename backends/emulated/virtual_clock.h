@@ -2,7 +2,7 @@
 //
 // VirtualClock: the time of a run in virtual time, and what is due later. It goes from one event to
 // the next and never waits. Whoever acts at times is a TimeHandler: the engine of the NICs, and
-// later hosts that share the clock with it.
+// hosts that share the clock with it.
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
 

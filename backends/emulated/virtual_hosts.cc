@@ -61,6 +61,7 @@ struct Core {
   CpuCore cpu;
   Picoseconds busy_until = 0;
   Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
+  uint32_t pollers = 0;          ///< threads that look for some until they are done
   Picoseconds away_from = 0;     ///< with a trail: it was to look then, and was back only
   Picoseconds away_until = 0;
   bool is_free_due = false;  ///< somebody waits for it not to be busy
@@ -87,7 +88,7 @@ struct Player {
   State state = State::kIdle;
   bool is_started = false;
   bool is_asked = false;         ///< its NIC will tell of the next CQE
-  Picoseconds found_at = 0;      ///< the last look that found something
+  Picoseconds found_at = 0;      ///< through with the last look that found something
   Picoseconds idle_from = 0;     ///< through with what it found, it looks for more
   StepId due_step = kFirstStep;  ///< of the trail: why it looks when it is due
 };
@@ -398,7 +399,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status Serve(Core& core) {
     while (!core.queue.empty()) {
       Player& player = *core.queue.front();
-      if (core.awake_until < clock_.now()) core.cpu.Wake(clock_.now());
+      if (core.pollers == 0 && core.awake_until < clock_.now()) core.cpu.Wake(clock_.now());
       if (core.busy_until <= clock_.now()) WaitUntilBack(core);
       if (core.busy_until > clock_.now()) {
         if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
@@ -435,6 +436,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     if (options_.trail != nullptr) thread.BeginAt(StepAtLook(player));
     bool has_found = true;
     if (!std::exchange(player.is_started, true)) {
+      if (options_.wait == WaitMode::kPolling) ++player.core.pollers;
       thread.Start(*player.executor);
     } else {
       const Result<bool> found = thread.Look(*player.executor);
@@ -448,7 +450,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     }
     if (has_found) {
       player.core.busy_until = thread.until();
-      player.found_at = clock_.now();
+      player.found_at = thread.until();
     }
     player.core.awake_until = std::max(player.core.awake_until, AwakeUntil(player));
     if (player.executor->done()) {
@@ -456,6 +458,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
         options_.trail->End(player.group, player.node, thread.step(), thread.step());
       }
       player.state = Player::State::kDone;
+      if (options_.wait == WaitMode::kPolling) --player.core.pollers;
       NoteDone(player, thread.until());
       return {};
     }
@@ -470,17 +473,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
     return fabric_.nic(NodeId(player.host)).ArmForNext(player.cqn);
   }
 
-  /// Of a thread that has looked.
+  /// Of a thread that has looked; one that polls counts as a poller besides.
   Picoseconds AwakeUntil(const Player& player) const {
-    switch (options_.wait) {
-      case WaitMode::kPolling:
-        return kNever;
-      case WaitMode::kHybrid:
-        return std::max(player.idle_from, After(player.found_at, options_.host.hybrid_polling));
-      case WaitMode::kInterrupt:
-        break;
-    }
-    return player.idle_from;
+    if (options_.wait != WaitMode::kHybrid) return player.idle_from;
+    return std::max(player.idle_from, After(player.found_at, options_.host.hybrid_polling));
   }
 
   Status Stuck() const {

@@ -500,6 +500,11 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--neighbours", "count=1,slice=1ms", "--neighbours", "count=2,slice=1ms"}, 2,
          "all hosts are there twice");
   expect({"--groups", "0"}, 2, "--groups");
+  for (const char* key : {"host.~x", "foo.01", "x.60000000", "a.b.c.d.e.f.g.h.i"}) {
+    expect({"--set", std::string(key) + "=1"}, 2, "expected a value of the profile by its name");
+    expect({"--sweep", std::string(key) + "=1,2"}, 2,
+           "expected a value of the profile by its name");
+  }
   expect({"--plot-y", "skew"}, 2, "--plot-y is for --sweep");
   expect({"--groups", "2", "--trace", "t.json", "--executor", "cpu"}, 2,
          "--trace is for one multicast alone");

@@ -211,6 +211,30 @@ TEST_P(VirtualGroupsTest, TheNextStartsWhenAllHostsKnow) {
   }
 }
 
+// Neighbours leave a core that nobody used to who comes: catches threads that poll on when they are
+// done.
+TEST(VirtualGroupsOfHostsTest, ThreadsThatAreDoneDoNotKeepTheCore) {
+  const Plan plan = test::CompileOrDie({.nodes = 2,
+                                        .message_bytes = 10 * kBlockBytes,
+                                        .block_bytes = kBlockBytes,
+                                        .algorithm = "chain",
+                                        .ready = *ParseReady("barrier")});
+  const HostCosts host = {
+      .completion = kUs * 3 / 10, .interrupt = kUs, .neighbours = 1, .slice = 7 * kUs};
+  for (const WaitMode wait : {WaitMode::kPolling, WaitMode::kHybrid, WaitMode::kInterrupt}) {
+    SCOPED_TRACE(Name(wait));
+    const Picoseconds start = 1'000 * kUs;
+    const std::vector<VirtualGroup> groups = {{.plan = &plan},
+                                              {.plan = &plan, .start = start + 5 * kUs, .after = 0},
+                                              {.plan = &plan, .start = 2 * start, .after = 1}};
+    const auto times =
+        TimesOf(RunVirtualHosts(groups, MakeNetwork(2), {.host = host, .wait = wait}));
+    ASSERT_EQ(times.size(), groups.size());
+    for (const Times& it : times)
+      EXPECT_EQ(it.completion - it.start, times[0].completion - times[0].start);
+  }
+}
+
 NicCosts RandomCosts(test::Random& random) {
   return {.wqe = random.Coin() ? random.Below(200'000) : 0,
           .wait = random.Coin() ? random.Below(200'000) : 0,

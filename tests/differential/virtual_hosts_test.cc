@@ -357,6 +357,18 @@ TEST(VirtualHostsTest, HybridHostsSleepAfterAWhile) {
   EXPECT_GE(sleeps.groups[0].nodes[1].work.wakeups, 10u);
 }
 
+// Looks that take long count to their end.
+TEST(VirtualHostsTest, HybridHostsPollFromTheEndOfALook) {
+  const Plan plan = PlanFor("chain", 2, 10, "barrier");
+  const HostCosts costs = {.completion = kBlockTime * 3 / 4,
+                           .interrupt = kBlockTime / 100,
+                           .hybrid_polling = kBlockTime * 5 / 4};
+  const VirtualHosts run = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
+  // A block comes a block time after the sender has seen to the one before.
+  EXPECT_EQ(run.groups[0].completion, 10 * kBlockTime * 7 / 4);
+  EXPECT_EQ(run.groups[0].nodes[1].work.wakeups, 0u);
+}
+
 // Who polls never sleeps, so it has the core every other slice only, and sees a block when it has it
 // again. Who sleeps has the core when it is woken, and works on it for as long as a slice.
 TEST(VirtualHostsTest, NeighboursHitWhoPolls) {

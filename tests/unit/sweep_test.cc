@@ -34,6 +34,14 @@ TEST(SweepTest, RangesMeetTheirEnds) {
   EXPECT_THAT(TextsOf("x.y=0.1:0.8:x2"), ElementsAre("0.1", "0.2", "0.4", "0.8"));
 }
 
+// 0 alone may have no unit; catches steps that are taken for others.
+TEST(SweepTest, UnitsAreOfOneKind) {
+  EXPECT_THAT(TextsOf("host.poll=0:20us:+10us"), ElementsAre("0s", "1e-05s", "2e-05s"));
+  for (const char* text : {"host.poll=0:10us:+1", "host.poll=0s:2:+1us", "host.poll=1:2us:+1us"}) {
+    EXPECT_FALSE(ParseSweep(text).ok()) << text;
+  }
+}
+
 // 2, 2.2, 2.42, ... as whole numbers of nodes: none twice.
 TEST(SweepTest, WholeNumbersStayWhole) {
   EXPECT_THAT(TextsOf("nodes=2:5:x1.1"), ElementsAre("2", "3", "4", "5"));
