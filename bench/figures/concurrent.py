@@ -110,7 +110,7 @@ def deviation(values):
 
 
 def aggregate(result, side):
-    """All messages / the time until all groups are complete, Gbit/s."""
+    """All messages / the time until all groups are over, Gbit/s."""
     return result.run.plan.message_bytes * int(result.run.flags[1]) * 8 / side.completion * 1e3
 
 
@@ -260,8 +260,8 @@ FIGURES = [
     Figure(
         "concurrent",
         "fractus; apt spread over 7 racks",
-        "RDMC's figure 10: aggregate bandwidth (all messages / time until all groups are complete) of overlapping groups, all"
-        " with the same members and another root each; CPU-driven; preposted ones are in the data. On Apt the members are"
+        "RDMC's figure 10: aggregate bandwidth (all messages / time until all groups are over: all hosts know it, or preposted the last"
+        " final CQE is there) of overlapping groups, all with the same members and another root each; CPU-driven; preposted ones are in the data. On Apt the members are"
         f" spread over 7 racks behind uplinks of 3.5:1 and numbered at random, {NUMBERINGS} times: mean and deviation. {MESSAGE_COSTS}",
         rows,
         ("profile", "message", "senders", "nodes"),

@@ -77,6 +77,11 @@ def no_costs(name):
     return Profile(name, tuple(changes))
 
 
+def host_value(name, key):
+    """What a profile says of its hosts, as it is written there."""
+    return json.loads((PROFILES / f"{name}.json").read_text())["host"][key]["value"]
+
+
 def no_message_costs(profile):
     """For CPU-driven times beside preposted ones: what RDMC does once per message is charged to CPU-driven hosts alone."""
     return profile.but(host__message_start="0s", host__message_setup="0s")
