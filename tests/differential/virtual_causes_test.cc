@@ -21,6 +21,7 @@
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/compiler/compile.h"
 #include "prepost/compiler/schedule.h"
+#include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
@@ -307,8 +308,7 @@ TEST(VirtualCausesTest, BlocksOneAfterTheOtherFold) {
 // Two that share one port: each takes twice its time, half of it because of the other.
 TEST(VirtualCausesTest, WhatOthersTakeOfALinkIsSharing) {
   const Plan plan = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
-  Network network = Network::Uniform(3);
-  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  Network network = test::OneRack(3, 1e9);
   TimeTrail trail;
   RunOffload(plan, network, {.trail = &trail});
   for (const uint32_t node : {1u, 2u}) {
@@ -355,8 +355,7 @@ TEST(VirtualCausesTest, OneBlockCpuDrivenIsTheSumOfTheHosts) {
 // A delay of a relay is on the path, as long as it is.
 TEST(VirtualCausesTest, ADelayIsToldAsOne) {
   const Plan plan = PlanFor("chain", 4, 10, 1000, "window=1", "1");
-  Network network = Network::Uniform(4);
-  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  Network network = test::OneRack(4, 1e9);
   TimeTrail trail;
   RunHosts(plan, network, {.delays = {{NodeId(1), 5 * kUs, 100 * kUs}}, .trail = &trail});
   const CauseTimes times = SumOf(CriticalPath(trail, trail.EndOf(0, NodeId(3))));
@@ -454,8 +453,7 @@ std::vector<CauseTimes> PathsOf(const std::vector<VirtualGroup>& groups, const N
 TEST(VirtualCausesTest, WhatGoesToOtherGroupsIsTheirsByBytes) {
   const Plan two = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
   const Plan one = PlanFor("chain", 2, 1, 1000, "barrier", "none");
-  Network network = Network::Uniform(6);
-  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  Network network = test::OneRack(6, 1e9);
   const std::vector<VirtualGroup> groups = {{.plan = &two},
                                             {.plan = &one, .hosts = {NodeId(0), NodeId(3)}},
                                             {.plan = &one, .hosts = {NodeId(4), NodeId(5)}}};
@@ -473,8 +471,7 @@ TEST(VirtualCausesTest, WhatGoesToOtherGroupsIsTheirsByBytes) {
 // A rack's uplinks, half as fast as a port, carry two groups: nobody shares a port.
 TEST(VirtualCausesTest, RacksAreSharedByGroups) {
   const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
-  Network network = Network::Uniform(4);
-  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  Network network = test::OneRack(4, 1e9);
   network.racks = {{.name = "a", .up_rate = 1e9, .down_rate = 1e9},
                    {.name = "b", .up_rate = 1e9, .down_rate = 1e9}};
   network.nodes[2].rack = network.nodes[3].rack = 1;
@@ -491,8 +488,7 @@ TEST(VirtualCausesTest, RacksAreSharedByGroups) {
 // core is another group's until then. On two cores nobody waits.
 TEST(VirtualCausesTest, ACoreThatAnotherGroupHasIsToldAsThat) {
   const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
-  Network network = Network::Uniform(3);
-  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  Network network = test::OneRack(3, 1e9);
   const std::vector<VirtualGroup> groups = {{.plan = &plan},
                                             {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
   HostCosts host = {.post_send = 3 * kNs, .message_start = 31 * kNs};
@@ -508,8 +504,7 @@ TEST(VirtualCausesTest, ACoreThatAnotherGroupHasIsToldAsThat) {
 // The same of hosts that write rings again, which is all that preposted ones do on the way.
 TEST(VirtualCausesTest, RingsAreWrittenAgainOneGroupAfterTheOther) {
   const Plan plan = PlanFor("chain", 2, 60, 1000, "window=1", "1");
-  Network network = Network::Uniform(3);
-  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+  Network network = test::OneRack(3, 1e9);
   const std::vector<VirtualGroup> groups = {{.plan = &plan},
                                             {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
   const auto waits = [&](uint32_t cores) {

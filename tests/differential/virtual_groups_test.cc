@@ -16,6 +16,7 @@
 #include "prepost/backends/emulated/virtual_hosts.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/compiler/schedule.h"
+#include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
@@ -29,11 +30,7 @@ constexpr Picoseconds kUs = 1000 * kPicosecondsPerNanosecond;
 constexpr Picoseconds kBlockTime = kUs;  // of kBlockBytes at the rate of MakeNetwork()
 
 /// 1 byte per ns and no latency.
-Network MakeNetwork(uint32_t nodes) {
-  Network network = Network::Uniform(nodes);
-  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
-  return network;
-}
+Network MakeNetwork(uint32_t nodes) { return test::OneRack(nodes, 1e9); }
 
 Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
   return test::CompileOrDie({.nodes = nodes,
