@@ -25,13 +25,13 @@ uint64_t SeedOf(uint64_t seed, NodeId host, size_t core) {
 }  // namespace
 
 CpuCore::CpuCore(const HostCosts& costs, const std::vector<HostDelay>& delays, uint64_t seed)
-    : preemptions_per_picosecond_(costs.preemptions_per_second /
+    : neighbours_length_(costs.neighbours * costs.slice),
+      slice_(costs.slice),
+      preemptions_per_picosecond_(costs.preemptions_per_second /
                                   static_cast<double>(kPicosecondsPerSecond)),
       preemption_length_(costs.preemption_length),
       lengths_vary_(costs.preemption_lengths_vary),
-      draws_(seed),
-      slice_(costs.slice),
-      neighbours_length_(costs.neighbours * costs.slice) {
+      draws_(seed) {
   for (const HostDelay& delay : delays) {
     if (delay.length > 0) delays_.push_back({delay.at, After(delay.at, delay.length)});
   }

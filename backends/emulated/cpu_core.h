@@ -70,22 +70,23 @@ class CpuCore {
   Picoseconds WorkThroughMany(Picoseconds at, Picoseconds* left);
   void DrawPreemption(Picoseconds after);
 
+  // What is used for each piece of work comes first.
+  // The core is there in all of this time, as far as is known.
+  Picoseconds there_from_ = kNever;
+  Picoseconds there_until_ = kNever;
+  Picoseconds busy_ = 0;
+  const Picoseconds neighbours_length_;  // of all of them, a slice each; 0: there are none
+  const Picoseconds slice_;
+  Picoseconds delayed_ = 0;
   std::vector<Absence> delays_;  // disjoint, rising
   size_t next_delay_ = 0;        // the first that ends later than now
   double preemptions_per_picosecond_;
   Picoseconds preemption_length_;
   bool lengths_vary_;
-  Draws draws_;
   Absence preemption_;  // the next, or the one going on
-  const Picoseconds slice_;
-  const Picoseconds neighbours_length_;  // of all of them, a slice each; 0: there are none
-  Absence neighbours_;                   // the next, or the one going on
-  // The core is there in all of this time, as far as is known.
-  Picoseconds there_from_ = kNever;
-  Picoseconds there_until_ = kNever;
+  Absence neighbours_;  // the next, or the one going on
   CopyOverlap copies_;
-  Picoseconds busy_ = 0;
-  Picoseconds delayed_ = 0;
+  Draws draws_;
 };
 
 /// Core `index` of `host`, with what `noise` says of it; each draws by itself.

@@ -14,14 +14,14 @@ namespace prepost::emulated {
 
 static_assert(FLT_EVAL_METHOD == 0, "doubles are rounded after each operation");
 
-double Draws::Uniform() { return static_cast<double>((bits_() >> 11) + 1) * 0x1p-53; }
+double Draws::Uniform() { return static_cast<double>((Next() >> 11) + 1) * 0x1p-53; }
 
 double Draws::Exponential() {
   for (uint32_t whole = 0;; ++whole) {
-    const uint64_t first = bits_();
+    const uint64_t first = Next();
     uint64_t last = first;
     bool is_odd = true;
-    for (uint64_t next = bits_(); next <= last; next = bits_()) {
+    for (uint64_t next = Next(); next <= last; next = Next()) {
       last = next;
       is_odd = !is_odd;
     }
@@ -31,7 +31,7 @@ double Draws::Exponential() {
 
 double Draws::Normal() {
   uint64_t sum = 0;  // of whole numbers below 2^48: exact as a double
-  for (int i = 0; i < 12; ++i) sum += bits_() >> 16;
+  for (int i = 0; i < 12; ++i) sum += Next() >> 16;
   return static_cast<double>(sum) * 0x1p-48 - 6;
 }
 

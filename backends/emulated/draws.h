@@ -8,14 +8,15 @@
 #define PREPOST_BACKENDS_EMULATED_DRAWS_H_
 
 #include <cstdint>
+#include <memory>
 #include <random>
 
 namespace prepost::emulated {
 
-/// One thread.
+/// One thread. Small until the first draw: most cores of a cluster never need one.
 class Draws {
  public:
-  explicit Draws(uint64_t seed) : bits_(seed) {}
+  explicit Draws(uint64_t seed) : seed_(seed) {}
 
   /// In (0, 1], of 2^53 values.
   double Uniform();
@@ -25,7 +26,13 @@ class Draws {
   double Normal();
 
  private:
-  std::mt19937_64 bits_;
+  uint64_t Next() {
+    if (bits_ == nullptr) bits_ = std::make_unique<std::mt19937_64>(seed_);
+    return (*bits_)();
+  }
+
+  uint64_t seed_;
+  std::unique_ptr<std::mt19937_64> bits_;  // null: nothing was drawn
 };
 
 }  // namespace prepost::emulated
