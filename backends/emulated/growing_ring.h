@@ -8,46 +8,59 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "prepost/ir/status.h"
 
 namespace prepost::emulated {
 
-/// T is cheap to copy. Adding makes references to what is in the ring invalid.
+/// T is cheap to copy. Adding makes references to what is in the ring invalid. At most 2^31 things.
 template <typename T>
 class GrowingRing {
  public:
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
   /// Position 0 is the oldest.
-  T& operator[](size_t position) { return places_[(first_ + position) & (places_.size() - 1)]; }
+  T& operator[](size_t position) { return places_[(first_ + position) & (capacity_ - 1)]; }
   const T& operator[](size_t position) const {
-    return places_[(first_ + position) & (places_.size() - 1)];
+    return places_[(first_ + position) & (capacity_ - 1)];
   }
   T& front() { return places_[first_]; }
   const T& front() const { return places_[first_]; }
+  /// Where the next thing will stand, if there is room; null: nothing has ever been there.
+  const T* next_place() const { return capacity_ == 0 ? nullptr : &(*this)[size_]; }
   T& back() { return (*this)[size_ - 1]; }
 
   void push_back(const T& thing) {
-    if (size_ == places_.size()) Grow();
+    if (size_ == capacity_) Grow();
     ++size_;
     back() = thing;
   }
   void pop_front() {
-    first_ = (first_ + 1) & (places_.size() - 1);
+    first_ = (first_ + 1) & (capacity_ - 1);
     if (--size_ == 0) first_ = 0;  // the place that was used last
   }
   void clear() { first_ = size_ = 0; }
 
  private:
+  static constexpr uint32_t kCapacityMax = uint32_t{1} << 31;
+
   void Grow() {
-    std::rotate(places_.begin(), places_.begin() + static_cast<ptrdiff_t>(first_), places_.end());
+    PREPOST_CHECK(capacity_ < kCapacityMax);
+    const uint32_t capacity = std::max<uint32_t>(2 * capacity_, 4);
+    auto places = std::make_unique<T[]>(capacity);
+    for (size_t i = 0; i < size_; ++i) places[i] = (*this)[i];
+    places_ = std::move(places);
     first_ = 0;
-    places_.resize(std::max<size_t>(2 * places_.size(), 4));
+    capacity_ = capacity;
   }
 
-  std::vector<T> places_;  // as many as a power of two, or none
-  size_t first_ = 0;
-  size_t size_ = 0;
+  std::unique_ptr<T[]> places_;
+  uint32_t capacity_ = 0;  // a power of two, or none
+  uint32_t first_ = 0;
+  uint32_t size_ = 0;
 };
 
 }  // namespace prepost::emulated
