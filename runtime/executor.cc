@@ -34,16 +34,16 @@ namespace prepost {
 
 CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer,
                          std::pmr::memory_resource& memory)
-    : plan_(plan),
-      header_(plan_.header()),
-      node_(node),
-      stream_(plan_.OpsOf(node)),
-      endpoint_(endpoint),
-      observer_(std::move(observer)),
+    : endpoint_(endpoint),
       slots_(memory),
       links_(&memory),
       lanes_(&memory),
-      ready_(memory) {
+      ready_(memory),
+      header_(plan.header()),
+      observer_(std::move(observer)),
+      plan_(plan),
+      node_(node),
+      stream_(plan_.OpsOf(node)) {
   report_.node = node;
   if (observer_) {
     endpoint_.ObserveArrivals([this](OpId op) { Observe(NumberOf(op), OpEvent::Kind::kStart); });
@@ -78,7 +78,7 @@ void CpuExecutor::LinkGrants() {
     if (!ops.outgoing || channel.lane != kCreditLane) continue;
     const auto found = blocks_from.find(channel.to);
     PREPOST_CHECK(found != blocks_from.end());
-    lanes_[ops.channel.index()].grants_to = found->second;
+    lanes_[found->second].granted_by = ops.channel.value;
   }
 }
 
@@ -110,7 +110,7 @@ void CpuExecutor::TakeOp() {
   if (slot.is_send()) {
     if (started_ && slot.pending == 0) ready_[ready_end_++] = IdOf(number);
   } else if (IsGranted(slot)) {
-    PostGranted(lanes_[slot.channel.index()]);
+    PostGranted(CreditsOf(slot));
   } else if (is_armed_) {
     PostRecv(number);
   }
@@ -141,7 +141,9 @@ void CpuExecutor::JoinLane(uint64_t op) {
   }
   lane.is_used = true;
   lane.last = op;
-  if (IsGranted(slot) && !std::exchange(lane.has_unposted, true)) lane.unposted = op;
+  if (!IsGranted(slot)) return;
+  Lane& credits = CreditsOf(slot);
+  if (!std::exchange(credits.has_unposted, true)) credits.unposted = op;
 }
 
 void CpuExecutor::Arm() {
@@ -198,10 +200,9 @@ void CpuExecutor::StartReady() {
 void CpuExecutor::StartSend(uint64_t op) {
   Slot& slot = slots_[op];
   if (slot.is_credit()) {
-    const uint32_t granted = lanes_[slot.channel.index()].grants_to;
-    PREPOST_CHECK(granted != kNone);
-    lanes_[granted].granted += slot.grants;
-    PostGranted(lanes_[granted]);
+    Lane& credits = lanes_[slot.channel.index()];
+    credits.granted += slot.grants;
+    PostGranted(credits);
   }
   SendRequest request = {
       .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
@@ -234,13 +235,13 @@ void CpuExecutor::PostRecv(uint64_t op) {
 }
 
 /// As many receives as are granted and taken.
-void CpuExecutor::PostGranted(Lane& lane) {
-  while (lane.has_unposted && lane.posted < lane.granted) {
-    const Slot& slot = slots_[lane.unposted];
-    ++lane.posted;
-    PostRecv(lane.unposted);
-    lane.has_unposted = slot.has_next;
-    if (slot.has_next) lane.unposted = NumberOf(slot.next);
+void CpuExecutor::PostGranted(Lane& credits) {
+  while (credits.has_unposted && credits.posted < credits.granted) {
+    const Slot& slot = slots_[credits.unposted];
+    ++credits.posted;
+    PostRecv(credits.unposted);
+    credits.has_unposted = slot.has_next;
+    if (slot.has_next) credits.unposted = NumberOf(slot.next);
   }
 }
 

@@ -56,8 +56,33 @@ class CpuExecutor {
   /// endpoint's.
   Status Poll(std::chrono::milliseconds timeout);
 
-  /// Asks for the memory that the completion of `op`, which may be any, needs. Changes nothing.
-  void Foresee(OpId op) const { __builtin_prefetch(&slots_[NumberOf(op)], 1); }
+  /// Asks for the memory that the completion of `op`, which may be any, needs; of the stages from 0
+  /// to 3 each needs what the one before asks for. Changes nothing.
+  void Foresee(OpId op, size_t stage) const {
+    const Slot& slot = slots_[NumberOf(op)];
+    if (stage == 0) return __builtin_prefetch(&slot, 1);
+    if (slot.successors >= links_.size()) return;
+    const Link& link = links_[slot.successors];
+    if (stage == 1) return __builtin_prefetch(&link, 1);
+    for (uint32_t i = slot.successors; i < links_.size(); i = links_[i].next) {
+      const Slot& next = slots_[NumberOf(links_[i].op)];
+      if (stage == 2) __builtin_prefetch(&next, 1);
+      if (stage == 3) __builtin_prefetch(lanes_.data() + next.channel.index(), 1);
+    }
+  }
+  /// What is known of an op that is posted and not complete.
+  struct PostedOp {
+    ChannelId channel;
+    uint32_t block = kNoBlock;
+    OpKind kind = OpKind::kSend;
+
+    bool is_send() const { return kind == OpKind::kSend; }
+    bool is_credit() const { return block == kNoBlock; }
+  };
+  PostedOp posted(OpId op) const {
+    const Slot& slot = slots_[NumberOf(op)];
+    return {.channel = slot.channel, .block = slot.block, .kind = slot.kind};
+  }
   /// Every op has completed, and every peer has been told.
   bool done() const { return all_completed() && endpoint_.quiet(); }
   /// The last Poll() was ended by the endpoint's wake-up source.
@@ -99,13 +124,15 @@ class CpuExecutor {
   };
   /// The row of one channel's ops at this node.
   struct Lane {
+    uint64_t last = 0;  ///< taken last, if is_used
+    uint32_t granted_by =
+        kNone;  ///< of a channel whose receives credits grant: that of the credits
     bool is_used = false;
-    uint64_t last = 0;     ///< taken last, if is_used
-    uint64_t granted = 0;  ///< receives of blocks, where credits grant them
-    uint64_t posted = 0;   ///< of those
+    // Of a credit's channel: the receives that it grants.
     bool has_unposted = false;
-    uint64_t unposted = 0;       ///< the first that is taken and not posted
-    uint32_t grants_to = kNone;  ///< of a credit's channel: that of the receives that it grants
+    uint64_t granted = 0;
+    uint64_t posted = 0;
+    uint64_t unposted = 0;  ///< the first that is taken and not posted, if has_unposted
   };
 
   bool all_completed() const { return is_exhausted_ && begin_ == end_; }
@@ -125,7 +152,13 @@ class CpuExecutor {
   void StartReady();
   void StartSend(uint64_t op);
   void PostRecv(uint64_t op);
-  void PostGranted(Lane& lane);
+  /// Of a receive that is granted: where its grants are counted.
+  Lane& CreditsOf(const Slot& slot) {
+    const uint32_t credits = lanes_[slot.channel.index()].granted_by;
+    PREPOST_CHECK(credits != kNone);
+    return lanes_[credits];
+  }
+  void PostGranted(Lane& credits);
   void Complete(OpId op);
   void CountPost();
   void Observe(uint64_t op, OpEvent::Kind kind) const {
@@ -133,33 +166,33 @@ class CpuExecutor {
   }
   std::string WaitsFor(uint64_t op) const;
 
-  const Playable plan_;
-  const PlanHeader& header_;
-  const NodeId node_;
-  const std::unique_ptr<OpStream> stream_;
+  // What is used for each completion comes first: thousands of executors may take turns.
   Endpoint& endpoint_;
-  OpObserver observer_;
-  NodeMemory memory_;
-
   /// Ops are numbered as they come out of the stream. Those in [begin_, end_) are the window:
   /// before it all have completed.
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
-  bool is_exhausted_ = false;  ///< the stream
   SequenceRing<Slot> slots_;
   std::pmr::vector<Link> links_;
-  uint32_t unused_links_ = kNone;
   std::pmr::vector<Lane> lanes_;  ///< by channel
   /// Sends to start; each is here once.
   SequenceRing<OpId> ready_;
   uint64_t ready_begin_ = 0;
   uint64_t ready_end_ = 0;
-  std::array<OpId, 64> completed_;  ///< what one Poll() of the endpoint brought
-
+  uint32_t unused_links_ = kNone;
+  bool is_exhausted_ = false;  ///< the stream
   bool is_armed_ = false;
   bool started_ = false;
   bool woken_ = false;
+  const PlanHeader& header_;
   NodeReport report_;
+  OpObserver observer_;
+
+  const Playable plan_;
+  const NodeId node_;
+  const std::unique_ptr<OpStream> stream_;
+  NodeMemory memory_;
+  std::array<OpId, 64> completed_;  ///< what one Poll() of the endpoint brought
 };
 
 }  // namespace prepost

@@ -113,15 +113,23 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
   // In virtual time hosts and NICs take turns.
   const uint8_t asked = is_timed() ? cq.event_requested.load(std::memory_order_relaxed)
                                    : cq.event_requested.fetch_or(0, std::memory_order_acq_rel);
-  if ((asked == kAnyEvent || (asked == kErrorEvent && is_error)) &&
-      cq.event_requested.exchange(kNoEvent, std::memory_order_acq_rel) != kNoEvent) {
+  if ((asked == kAnyEvent || (asked == kErrorEvent && is_error)) && TakeRequest(cq)) {
     if (is_error) qp.nic.NoteError({nic::ErrorEvent::Kind::kErrorCqe, cq.number});
-    events_.push_back({qp.nic.node, cq.number});
+    events_.push_back({qp.nic.node, cq.number, cq.listener});
   }
   if (!cq.config.collapsed) Prefetch(cq.memory.ring, size_t{index} + 1, nic::kCqeBytes);
   if (trail() != nullptr) trail()->WriteCqe(qp.nic.node, cq.number);
   WakeWaiters(cq);
   return index;
+}
+
+/// False: somebody else has.
+bool Engine::TakeRequest(CqState& cq) {
+  if (!is_timed()) {
+    return cq.event_requested.exchange(kNoEvent, std::memory_order_acq_rel) != kNoEvent;
+  }
+  cq.event_requested.store(kNoEvent, std::memory_order_relaxed);
+  return true;
 }
 
 void Engine::WakeWaiters(CqState& cq) {

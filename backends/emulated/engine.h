@@ -110,8 +110,12 @@ struct NicEvent {
 /// A CQ that an event was requested for has a new CQE; or the NIC tells of something else.
 struct CqEvent {
   NodeId node;
-  uint32_t cqn = 0;  ///< 0: see NicState::errors
+  uint32_t cqn = 0;          ///< 0: see NicState::errors
+  void* listener = nullptr;  ///< of the CQ: see Nic::Listen()
 };
+
+/// Of HostHandler::Foresee().
+inline constexpr uint16_t kForeseeCqeStages = 9;
 
 /// Virtual time: whoever acts for hosts, on the engine's thread, when all else that happens at that
 /// time has happened.
@@ -120,8 +124,10 @@ class HostHandler {
   /// `events` have come since the last time. Also called after VirtualClock::Hold(). False: the
   /// engine is to stop.
   virtual bool Act(std::span<const CqEvent> events) = 0;
-  /// The event comes soon: see TimeHandler::Foresee().
-  virtual void Foresee(const CqEvent&, size_t /*stage*/) const {}
+  /// A CQE of a send, or of a receive, of the QP `qpn` comes soon to a CQ that `listener` listens to,
+  /// who is told then: see TimeHandler::Foresee(), of kForeseeCqeStages.
+  virtual void Foresee(const void* /*listener*/, uint32_t /*qpn*/, bool /*is_send*/,
+                       size_t /*stage*/) const {}
 
  protected:
   ~HostHandler() = default;
@@ -250,7 +256,7 @@ class Engine final : private TimeHandler {
 
   // engine_time.cc
   /// What an event of the clock is about: a NIC in the first case, else a QP.
-  enum Due : uint32_t {
+  enum Due : uint16_t {
     kDoorbellDue,
     kSendEnableDue,
     kRecvEnableDue,
@@ -277,7 +283,7 @@ class Engine final : private TimeHandler {
   bool HostsAct();
   bool AdvanceTime();
   bool EndFlows();
-  static void ForeseeLandings(std::span<void* const> qps);
+  void ForeseeLandings(std::span<void* const> qps) const;
   bool has_due() const { return due_taken_ != due_.size(); }
   QpState& TakeDue();
   static void Foresee(const QpState& qp);
@@ -285,9 +291,10 @@ class Engine final : private TimeHandler {
   void OnTime(const TimedEvent& event) override;
   void Foresee(const TimedEvent& event, size_t stage) const override;
   static void ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage);
+  static uint16_t StagesOf(Due what);
   void ForeseeReturn(const QpState& qp, size_t stage) const;
   void ForeseeLanding(const QpState& qp, size_t stage) const;
-  void ForeseeCqe(const NicState& nic, const CqState& cq, size_t stage) const;
+  void ForeseeCqe(const QpState& qp, const CqState& cq, bool is_send, size_t stage) const;
   bool ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void RingAt(NicState& nic, uint64_t first_bytes);
   void Spend(QpState& qp, Picoseconds cost);
@@ -317,6 +324,7 @@ class Engine final : private TimeHandler {
   void Flush(QpState& qp);
   uint32_t WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields);
   static bool IsFull(const CqState& cq);
+  bool TakeRequest(CqState& cq);
   void WakeWaiters(CqState& cq);
 
   const std::vector<std::unique_ptr<NicState>>& nics_;

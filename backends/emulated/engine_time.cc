@@ -55,12 +55,14 @@ std::string Describe(uint32_t tag, const TagPlace& place) {
 }  // namespace
 
 bool Engine::RunTimed(uint64_t steps) {
+  VirtualClock& clock = *options_.time.clock;
+  const FluidNetwork& network = *options_.time.network;
   for (uint64_t i = 0; i < steps; ++i) {
     ++steps_;
     if (has_due()) {
       Proceed(TakeDue());
-    } else if (!EndFlows() && !options_.time.clock->RunDue()) {
-      if (!events_.empty() || options_.time.clock->TakeHold()) {
+    } else if (!(network.next_end() == clock.now() && EndFlows()) && !clock.RunDue()) {
+      if (!events_.empty() || clock.TakeHold()) {
         if (!HostsAct()) break;
       } else if (!Retry() && !AdvanceTime() && !WakeRnrWaiters(true)) {
         return false;
@@ -73,8 +75,11 @@ bool Engine::RunTimed(uint64_t steps) {
 /// Which of the queues is first makes no difference to what happens when. In the order in which they
 /// became due, the memory that a queue needs is on its way until it is its turn.
 QpState& Engine::TakeDue() {
-  if (due_taken_ + kFar < due_.size()) Foresee(*due_[due_taken_ + kFar]);
-  if (due_taken_ + kNear < due_.size()) ForeseeSoon(*due_[due_taken_ + kNear]);
+  const size_t left = due_.size() - due_taken_;
+  if (left > kNear && options_.time.clock->foresees()) {
+    if (left > kFar) Foresee(*due_[due_taken_ + kFar]);
+    ForeseeSoon(*due_[due_taken_ + kNear]);
+  }
   QpState& qp = *due_[due_taken_++];
   if (due_taken_ == due_.size()) {
     due_.clear();
@@ -88,6 +93,8 @@ QpState& Engine::TakeDue() {
 void Engine::Foresee(const QpState& qp) {
   Prefetch(qp.memory.sq, qp.sq_next, nic::kWqebbBytes);
   Prefetch(qp.memory.sq, size_t{qp.sq_next} + 1, nic::kWqebbBytes);
+  if (!qp.work.empty()) PrefetchObject(qp.work.front());
+  PrefetchLines(qp.work.next_place(), sizeof(Work));
   PrefetchObject(qp.send_cq);
   PrefetchObject(qp.nic);
   if (qp.remote != nullptr) PrefetchObject(*qp.remote);
@@ -146,10 +153,9 @@ bool Engine::AdvanceTime() {
   return true;
 }
 
-/// Some of the messages that leave the wire now; false when none does. A few at a time, for the
-/// memory of all to come while the first are at work.
+/// Some of the messages that leave the wire now; false when none does any more. A few at a time, for
+/// the memory of all to come while the first are at work.
 bool Engine::EndFlows() {
-  if (options_.time.network->next_end() != now()) return false;
   std::array<void*, kBatch> qps;
   const size_t count = options_.time.network->TakeEnded(now(), qps);
   ForeseeLandings(std::span(qps).first(count));
@@ -158,7 +164,8 @@ bool Engine::EndFlows() {
 }
 
 /// Messages of these QPs are about to arrive, or to be acknowledged.
-void Engine::ForeseeLandings(std::span<void* const> qps) {
+void Engine::ForeseeLandings(std::span<void* const> qps) const {
+  if (!options_.time.clock->foresees()) return;
   const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(qps[i]); };
   for (size_t i = 0; i < qps.size(); ++i) PrefetchObject(qp(i));
   for (size_t i = 0; i < qps.size(); ++i) {
@@ -181,6 +188,22 @@ void Engine::ForeseeLandings(std::span<void* const> qps) {
   }
 }
 
+uint16_t Engine::StagesOf(Due what) {
+  switch (what) {
+    case kDoorbellDue:
+      return 4;
+    case kSendEnableDue:
+    case kRecvEnableDue:
+    case kStartDue:
+      return 2;
+    case kLandDue:
+      return 2 + kForeseeCqeStages;
+    case kReturnDue:
+      return 1 + kForeseeCqeStages;
+  }
+  return 0;
+}
+
 void Engine::Foresee(const TimedEvent& event, size_t stage) const {
   switch (static_cast<Due>(event.what)) {
     case kDoorbellDue:
@@ -195,8 +218,7 @@ void Engine::Foresee(const TimedEvent& event, size_t stage) const {
       break;
   }
   const auto& qp = *static_cast<const QpState*>(event.subject);
-  if (stage == 0) Foresee(qp);
-  if (stage == 2) ForeseeSoon(qp);
+  return stage == 0 ? Foresee(qp) : ForeseeSoon(qp);
 }
 
 void Engine::ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage) {
@@ -207,8 +229,8 @@ void Engine::ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t s
   const QpState* qp = nic.FindQp(number);
   if (qp == nullptr) return;
   if (stage == 1) PrefetchObject(*qp);
-  if (stage == 3) Foresee(*qp);
-  if (stage == 5) ForeseeSoon(*qp);
+  if (stage == 2) Foresee(*qp);
+  if (stage == 3) ForeseeSoon(*qp);
 }
 
 void Engine::ForeseeReturn(const QpState& qp, size_t stage) const {
@@ -217,7 +239,7 @@ void Engine::ForeseeReturn(const QpState& qp, size_t stage) const {
     PrefetchObject(qp.nic);
     if (!qp.work.empty()) PrefetchObject(qp.work.front());
   } else {
-    ForeseeCqe(qp.nic, qp.send_cq, stage - 1);
+    ForeseeCqe(qp, qp.send_cq, true, stage - 1);
   }
 }
 
@@ -233,18 +255,18 @@ void Engine::ForeseeLanding(const QpState& qp, size_t stage) const {
     if (remote->memory.rq.empty()) return;
     Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
   } else {
-    ForeseeCqe(remote->nic, remote->recv_cq, stage - 2);
+    ForeseeCqe(*remote, remote->recv_cq, false, stage - 2);
   }
 }
 
-/// The next one of the CQ, which is in the cache, as the NIC is.
-void Engine::ForeseeCqe(const NicState& nic, const CqState& cq, size_t stage) const {
+/// The next one of the CQ, which is in the cache: of the QP.
+void Engine::ForeseeCqe(const QpState& qp, const CqState& cq, bool is_send, size_t stage) const {
   if (stage == 0) {
     Prefetch(cq.memory.ring, cq.producer.load(std::memory_order_relaxed), nic::kCqeBytes);
     if (cq.first_waiter != nullptr) PrefetchObject(*cq.first_waiter);
   }
-  if (options_.time.hosts != nullptr && cq.event_requested != kNoEvent)
-    options_.time.hosts->Foresee({nic.node, cq.number}, stage);
+  if (cq.listener != nullptr && cq.event_requested.load(std::memory_order_relaxed) != kNoEvent)
+    options_.time.hosts->Foresee(cq.listener, qp.number, is_send, stage);
 }
 
 void Engine::OnTime(const TimedEvent& event) {
@@ -271,8 +293,8 @@ void Engine::OnTime(const TimedEvent& event) {
 
 /// False: that is never.
 bool Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value) {
-  return options_.time.clock->Schedule(at, *this,
-                                       {.subject = subject, .value = value, .what = what});
+  return options_.time.clock->Schedule(
+      at, *this, {.subject = subject, .value = value, .what = what, .stages = StagesOf(what)});
 }
 
 /// A host's doorbells come one after the other, some of them on their way at once.

@@ -27,15 +27,14 @@ constexpr OpId kNoOp{0xffffffff};
 HostThread::HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& clock,
                        TimeHandler& handler, nic::DeviceEndpoint& endpoint, const Plan& part,
                        bool is_root)
-    : costs_(costs),
-      core_(core),
-      clock_(clock),
-      handler_(handler),
+    : clock_(clock),
       endpoint_(endpoint),
-      ops_(part.ops(part.programs().front())),
-      channels_(part.channels()),
+      core_(core),
+      costs_(costs),
+      is_root_(is_root),
+      handler_(handler),
       message_(part.header().message),
-      is_root_(is_root) {}
+      channels_(part.channels()) {}
 
 void HostThread::Start(CpuExecutor& executor) {
   is_started_ = true;
@@ -49,6 +48,7 @@ Result<bool> HostThread::Look(CpuExecutor& executor) {
   PREPOST_CHECK(clock_.now() >= until_ && posts_.empty());
   until_ = clock_.now();
   found_ = 0;
+  executor_ = &executor;
   // The endpoint may post what had no room before.
   if (observed_.trail != nullptr) observed_.trail->BeginHost(step_);
   const Status status = executor.Poll(std::chrono::milliseconds(0));
@@ -127,8 +127,8 @@ Picoseconds HostThread::SpendOnSend(const Channel& channel, uint64_t bytes) {
 }
 
 /// Of its completion.
-Picoseconds HostThread::CostOf(const Op& op) {
-  if (op.block == kNoBlock) return costs_.credit + (op.is_send() ? 0 : costs_.system_call);
+Picoseconds HostThread::CostOf(const CpuExecutor::PostedOp& op) {
+  if (op.is_credit()) return costs_.credit + (op.is_send() ? 0 : costs_.system_call);
   Picoseconds cost = costs_.completion;
   if (op.is_send()) return cost;
   const uint64_t bytes = message_.BlockSize(op.block);
@@ -154,7 +154,7 @@ Result<PollOutcome> HostThread::Poll(std::span<OpId> completed, std::chrono::mil
   Note({{costs_.poll, TimeCause::kPoll}}, kNoOp);
   for (const OpId op : completed.first(found_)) {
     const bool is_first = !is_set_up_;
-    Spend(CostOf(ops_[op.index()]));
+    Spend(CostOf(executor_->posted(op)));
     NoteCompletion(op, is_first);
   }
   return outcome;
@@ -179,8 +179,8 @@ void HostThread::Note(std::initializer_list<Part> parts, OpId op) {
 
 /// The parts of CostOf().
 void HostThread::NoteCompletion(OpId id, bool is_first) {
-  const Op& op = ops_[id.index()];
-  if (op.block == kNoBlock) {
+  const CpuExecutor::PostedOp op = executor_->posted(id);
+  if (op.is_credit()) {
     const Picoseconds call = op.is_send() ? 0 : costs_.system_call;
     return Note({{call, TimeCause::kSystem}, {costs_.credit, TimeCause::kCredit}}, id);
   }
@@ -211,7 +211,7 @@ void HostThread::PostLater(const Post& post) {
   if (posts_.empty() && post.at == clock_.now()) return MakePost(post);
   posts_.push_back(post);
   if (posts_.size() == 1) {
-    clock_.Schedule(post.at, handler_, {.subject = this, .value = 0, .what = kPostDue});
+    clock_.Schedule(post.at, handler_, PostEvent());
   }
 }
 
@@ -221,7 +221,7 @@ void HostThread::MakePosts() {
     posts_.pop_front();
   }
   if (posts_.empty()) return;
-  clock_.Schedule(posts_.front().at, handler_, {.subject = this, .value = 0, .what = kPostDue});
+  clock_.Schedule(posts_.front().at, handler_, PostEvent());
 }
 
 void HostThread::MakePost(const Post& post) {

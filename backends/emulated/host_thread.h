@@ -45,7 +45,7 @@ struct HostWork {
 class HostThread final : public Endpoint {
  public:
   /// The event by which the handler is told that requests are due; the subject is the thread.
-  static constexpr uint32_t kPostDue = 0;
+  static constexpr uint16_t kPostDue = 0;
 
   /// Who is told what takes the thread's time, and as whom. It changes nothing.
   struct Observed {
@@ -77,24 +77,35 @@ class HostThread final : public Endpoint {
   Picoseconds until() const { return until_; }
   /// It has not seen all that was there; or not looked since the start.
   bool may_find_more() const { return may_find_more_; }
-  /// It will look or post soon: asks for memory that it needs. See TimeHandler::Foresee().
-  void Foresee(size_t stage) const {
+  /// Asks for memory that the next post needs. See TimeHandler::Foresee(), of kForeseePostStages.
+  void ForeseePost(size_t stage) const {
+    if (posts_.empty()) return;
+    const Post& post = posts_.front();
     if (stage == 0) {
-      if (!posts_.empty()) PrefetchObject(posts_.front());
+      PrefetchObject(post);
       PrefetchObject(endpoint_);
-    } else if (!posts_.empty()) {
-      const Post& post = posts_.front();
+    } else {
       endpoint_.ForeseePost(post.channel(), post.is_send(), stage - 1);
     }
   }
-  /// What its next look needs, of the first CQE: each needs what the one before asks for.
-  void ForeseeLink() const { endpoint_.ForeseeLink(); }
-  void ForeseeSlot() const { endpoint_.ForeseeSlot(); }
-  void ForeseeOp(const CpuExecutor& executor) const {
-    const std::optional<OpId> op = endpoint_.NextOp();
-    if (!op) return;
-    executor.Foresee(*op);
-    __builtin_prefetch(&ops_[op->index()]);
+  static constexpr uint16_t kForeseePostStages = 4;
+  /// The same of a look that finds a CQE of the QP, of a send or a receive, of kForeseeLookStages.
+  void ForeseeLook(const CpuExecutor& executor, uint32_t qpn, bool is_send, size_t stage) const {
+    if (stage == 0) {
+      PrefetchObject(endpoint_);
+      PrefetchObject(executor);
+      PrefetchObject(core_);
+    } else if (stage <= 3) {
+      endpoint_.ForeseeCompletion(qpn, is_send, stage - 1);
+    } else {
+      executor.Foresee(endpoint_.NextOp(qpn, is_send), stage - 4);
+    }
+  }
+  static constexpr uint16_t kForeseeLookStages = 8;
+  /// As for the next CQE, if it has come.
+  void ForeseeLook(const CpuExecutor& executor, size_t stage) const {
+    const auto [qpn, is_send] = stage == 0 ? std::pair(0u, false) : endpoint_.NextCqe();
+    ForeseeLook(executor, qpn, is_send, stage);
   }
   /// Posts what is due now.
   void MakePosts();
@@ -131,8 +142,11 @@ class HostThread final : public Endpoint {
     TimeCause cause = TimeCause::kOther;
   };
 
+  TimedEvent PostEvent() {
+    return {.subject = this, .value = 0, .what = kPostDue, .stages = kForeseePostStages};
+  }
   void Spend(Picoseconds cost);
-  Picoseconds CostOf(const Op& op);
+  Picoseconds CostOf(const CpuExecutor::PostedOp& op);
   void Note(std::initializer_list<Part> parts, OpId op);
   void NoteCompletion(OpId id, bool is_first);
   bool overlaps() const { return costs_.segment_bytes != 0 && costs_.system_copy_rate != 0; }
@@ -142,27 +156,28 @@ class HostThread final : public Endpoint {
   void PostLater(const Post& post);
   void MakePost(const Post& post);
 
-  const HostCosts& costs_;
-  CpuCore& core_;
-  VirtualClock& clock_;
-  TimeHandler& handler_;
-  nic::DeviceEndpoint& endpoint_;
-  std::span<const Op> ops_;  // of the node
-  std::span<const Channel> channels_;
-  const Message& message_;
-  bool is_root_;
-  bool is_started_ = false;
-  bool is_set_up_ = false;          // for the message
-  uint64_t first_block_bytes_ = 0;  // still to be copied
+  // What is used for each look comes first.
   Picoseconds until_ = 0;
+  GrowingRing<Post> posts_;
+  VirtualClock& clock_;
+  nic::DeviceEndpoint& endpoint_;
+  CpuCore& core_;
+  const HostCosts& costs_;
+  const CpuExecutor* executor_ = nullptr;  // the one that looks
+  HostWork work_;
   size_t found_ = 0;  // by the last look
   bool may_find_more_ = true;
-  GrowingRing<Post> posts_;
-  HostWork work_;
-  TimeOnWire wire_;
-  Picoseconds copy_ = 0;  // of the last receive, what of its copying was left when it had come
-  Observed observed_;
+  bool is_root_;
+  bool is_started_ = false;
+  bool is_set_up_ = false;  // for the message
   StepId step_ = kFirstStep;
+  uint64_t first_block_bytes_ = 0;  // still to be copied
+  Observed observed_;
+  TimeHandler& handler_;
+  const Message& message_;
+  std::span<const Channel> channels_;
+  Picoseconds copy_ = 0;  // of the last receive, what of its copying was left when it had come
+  TimeOnWire wire_;
 };
 
 }  // namespace prepost::emulated

@@ -224,6 +224,13 @@ std::vector<nic::ErrorEvent> Nic::TakeErrors() {
   return std::exchange(state_.errors, {});
 }
 
+CqState& Nic::Listen(uint32_t cqn, void* listener) {
+  CqState* const cq = state_.FindCq(cqn);
+  PREPOST_CHECK(cq != nullptr);
+  cq->listener = listener;
+  return *cq;
+}
+
 Status Nic::ArmForNext(uint32_t cqn) {
   const Result<CqState*> cq = FindCq(cqn);
   if (!cq.ok()) return cq.status();

@@ -55,6 +55,10 @@ class Nic final : public nic::NicModel {
   /// Arm() for the CQEs that have not been written yet.
   Status ArmForNext(uint32_t cqn);
 
+  /// Virtual time: events of the CQ, which exists, will name `listener`, who asks for them by
+  /// CqState::AskForNext() of what this returns. That is there as long as the CQ.
+  CqState& Listen(uint32_t cqn, void* listener);
+
   /// For the fabric: an event of this CQ has come, or one that TakeErrors() tells (0); from any
   /// thread.
   void Signal(uint32_t cqn);

@@ -45,6 +45,9 @@ struct alignas(64) CqState {
         memory(memory_in),
         config(config_in) {}
 
+  /// Virtual time, where hosts and NICs take turns: for an event of the next CQE.
+  void AskForNext() { event_requested.store(kAnyEvent, std::memory_order_relaxed); }
+
   std::atomic<uint32_t> producer;                   ///< CQEs written, modulo 2^24
   std::atomic<uint8_t> event_requested = kNoEvent;  ///< an EventRequest; raised by the host
   bool overrun = false;                             ///< a CQE was lost: nothing is written any more
@@ -54,6 +57,7 @@ struct alignas(64) CqState {
   /// QpState::next_waiter.
   QpState* first_waiter = nullptr;
   QpState* last_waiter = nullptr;
+  void* listener = nullptr;  ///< see Nic::Listen()
   nic::CqMemory memory;
   nic::CqConfig config;
   uint32_t users = 0;  ///< QPs that complete to it, each direction counts
@@ -69,7 +73,7 @@ enum class Stage : uint8_t {
 inline constexpr size_t kStages = 4;
 
 /// A WQE that was started and is not retired.
-struct Work {
+struct alignas(64) Work {
   enum class State : uint8_t {
     kQueued,     ///< its message is still to be moved
     kUnderWay,   ///< virtual time: its message is on the wire

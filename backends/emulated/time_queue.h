@@ -8,12 +8,13 @@
 // Radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990) with digits of 6 bits: with `last_` some time not
 // after the next, a time t stands in the bucket of the highest digit in which t and last_ differ, and
 // of what t has there. When due_ is empty the smallest time of the lowest bucket becomes last_. If the
-// bucket holds few things, or all of one time, it becomes due_, in the order of the times; else its
-// things move to lower buckets, in their order; so each moves 11 times at most.
+// bucket holds few things, or all of one time, they go to due_, in the order of the times; else they
+// move to lower buckets, in their order; so each moves 11 times at most.
 //
-// What is put in for before `due_end_`, the end of the bucket's times, joins due_ at its place. When
-// that has grown long its later half goes back into buckets. So what is next is known in its order
-// some way ahead, for a caller that asks for memory that things will need.
+// What is put in for before `due_end_`, the end of those buckets' times, joins due_ at its place. When
+// that has grown long its later half goes back into buckets; when it gets short the next bucket that
+// holds few follows. So what is next is known in its order some way ahead, for a caller that asks for
+// memory that things will need.
 #ifndef PREPOST_BACKENDS_EMULATED_TIME_QUEUE_H_
 #define PREPOST_BACKENDS_EMULATED_TIME_QUEUE_H_
 
@@ -22,6 +23,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -57,10 +59,8 @@ class TimeQueue {
     Picoseconds at;
     T thing;
   };
-  /// The thing that follows `ahead` others; null: there is none, or it is not known yet.
-  const T* Ahead(size_t ahead) const {
-    return taken_ + ahead < due_.size() ? &due_[taken_ + ahead].thing : nullptr;
-  }
+  /// The next things, as far as they are known, in their order. Until the next Push() or Pop().
+  std::span<const Entry> ahead() const { return std::span(due_).subspan(taken_); }
 
   /// Needs !empty(). Nothing may be put in for before the thing any more.
   T Pop() {
@@ -68,6 +68,7 @@ class TimeQueue {
     taken_at_ = due_[taken_].at;
     const T thing = due_[taken_++].thing;
     --size_;
+    if (due_.size() - taken_ < kAhead && filled_levels_ != 0) TopUp();
     if (taken_ < due_.size()) {
       next_at_ = due_[taken_].at;
       return thing;
@@ -82,8 +83,9 @@ class TimeQueue {
   static constexpr size_t kDigitBits = 6;
   static constexpr size_t kDigits = size_t{1} << kDigitBits;
   static constexpr size_t kLevels = (63 + kDigitBits - 1) / kDigitBits;
-  static constexpr size_t kFew = 32;   // are sorted
-  static constexpr size_t kMany = 64;  // of different times are too many in due_
+  static constexpr size_t kFew = 32;    // are sorted
+  static constexpr size_t kMany = 64;   // of different times are too many in due_
+  static constexpr size_t kAhead = 16;  // are to be in due_, where that is easy
 
   static constexpr uint32_t kNone = 0xffffffff;
 
@@ -147,12 +149,15 @@ class TimeQueue {
       PutBack();
       if (entry.at >= due_end_) return Put(entry);
     }
-    if (taken_ > kMany && taken_ > due_.size() / 2) {
-      due_.erase(due_.begin(), due_.begin() + static_cast<ptrdiff_t>(taken_));
-      taken_ = 0;
-    }
+    DropTaken();
     due_.push_back(entry);
     MoveToPlace(due_.size() - 1);
+  }
+
+  void DropTaken() {
+    if (taken_ <= kMany || taken_ <= due_.size() / 2) return;
+    due_.erase(due_.begin(), due_.begin() + static_cast<ptrdiff_t>(taken_));
+    taken_ = 0;
   }
 
   /// The entry at `position` of due_, before which all are in order.
@@ -184,35 +189,57 @@ class TimeQueue {
   void Refill() {
     for (;;) {
       const size_t lowest = Lowest();
-      const size_t level = lowest / kDigits;
-      filled_[level] &= filled_[level] - 1;
-      if (filled_[level] == 0) filled_levels_ &= filled_levels_ - 1;
-      const Bucket bucket = std::exchange(buckets_[lowest], {});
-      last_ = bucket.smallest;
-      const bool is_few = bucket.size <= kFew;
-      due_end_ = is_few ? EndOf(level) : last_ + 1;
+      last_ = buckets_[lowest].smallest;
+      if (IsEasy(buckets_[lowest])) return TakeBucket(lowest);
+      due_end_ = last_ + 1;
+      const Bucket bucket = Empty(lowest);
       for (uint32_t place = bucket.first; place != kNone;) {
         const uint32_t next = places_[place].next;
-        const Entry entry = FreePlace(place);
+        Put(FreePlace(place));
         place = next;
-        if (!is_few && bucket.is_mixed) {
-          Put(entry);
-          continue;
-        }
-        due_.push_back(entry);
-        if (bucket.is_mixed) MoveToPlace(due_.size() - 1);
-        if constexpr (requires { entry.thing.Foresee(); }) {
-          if (is_few) entry.thing.Foresee();
-        }
       }
-      if (!due_.empty()) return;
     }
   }
 
-  /// Of the times that have the digits of last_ from `level` on.
-  Picoseconds EndOf(size_t level) const {
+  /// Adds to due_ what can be added without a change of last_, by which things stand in buckets.
+  void TopUp() {
+    DropTaken();
+    while (due_.size() - taken_ < kAhead && filled_levels_ != 0) {
+      const size_t lowest = Lowest();
+      if (!IsEasy(buckets_[lowest])) return;
+      TakeBucket(lowest);
+    }
+  }
+
+  static bool IsEasy(const Bucket& bucket) { return bucket.size <= kFew || !bucket.is_mixed; }
+
+  /// The lowest one, which is easy, to the end of due_.
+  void TakeBucket(size_t lowest) {
+    const Bucket bucket = Empty(lowest);
+    const bool is_few = bucket.size <= kFew;
+    due_end_ = is_few ? EndOf(bucket.smallest, lowest / kDigits) : bucket.smallest + 1;
+    for (uint32_t place = bucket.first; place != kNone;) {
+      const uint32_t next = places_[place].next;
+      due_.push_back(FreePlace(place));
+      place = next;
+      if (bucket.is_mixed) MoveToPlace(due_.size() - 1);
+      if constexpr (requires(const T& thing) { thing.Foresee(); }) {
+        if (is_few) due_.back().thing.Foresee();
+      }
+    }
+  }
+
+  Bucket Empty(size_t index) {
+    const size_t level = index / kDigits;
+    filled_[level] &= ~(uint64_t{1} << index % kDigits);
+    if (filled_[level] == 0) filled_levels_ &= ~(1u << level);
+    return std::exchange(buckets_[index], {});
+  }
+
+  /// Of the times that have the digits of `at` from `level` on.
+  static Picoseconds EndOf(Picoseconds at, size_t level) {
     const size_t bits = level * kDigitBits;
-    const uint64_t end = ((static_cast<uint64_t>(last_) >> bits) + 1) << bits;
+    const uint64_t end = ((static_cast<uint64_t>(at) >> bits) + 1) << bits;
     return end > static_cast<uint64_t>(kNever) ? kNever : static_cast<Picoseconds>(end);
   }
 

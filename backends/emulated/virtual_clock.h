@@ -6,9 +6,11 @@
 #ifndef PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
 #define PREPOST_BACKENDS_EMULATED_VIRTUAL_CLOCK_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "prepost/backends/emulated/prefetch.h"
 #include "prepost/backends/emulated/time_queue.h"
@@ -17,22 +19,25 @@
 
 namespace prepost::emulated {
 
+/// Of which the handler is told before: see TimeHandler::Foresee().
+inline constexpr size_t kForeseeStages = 12;
+
 /// What a handler asked to be told: its own words.
 struct TimedEvent {
   void* subject = nullptr;
   uint64_t value = 0;
-  uint32_t what = 0;
+  uint16_t what = 0;
+  uint16_t stages = 0;   ///< of which Foresee() is told: 0 up to before this one
+  uint32_t handler = 0;  ///< the clock's
 };
-
-inline constexpr size_t kForeseeStages = 6;
 
 class TimeHandler {
  public:
   virtual void OnTime(const TimedEvent& event) = 0;
-  /// This comes soon: to ask for memory that it needs. Called with stage 0, then 1, up to
-  /// kForeseeStages - 1, while other things happen: each stage asks for what is found through what
-  /// those before have asked for. Its subject is in the cache. For some events some stages, or all,
-  /// are left out.
+  /// This comes soon: to ask for memory that it needs. Called with stage 0, then 1, up to the
+  /// event's last, while other things happen: each stage asks for what is found through what those
+  /// before have asked for. Its subject is in the cache. Of some events some stages, or all, are
+  /// left out.
   virtual void Foresee(const TimedEvent&, size_t /*stage*/) const {}
 
  protected:
@@ -43,14 +48,18 @@ class TimeHandler {
 class VirtualClock {
  public:
   Picoseconds now() const { return now_; }
-  /// Calls `handler`, which must still be there, at `at` >= now(). Of equal times in the order of
-  /// the calls. False: that is never.
+  /// Whether handlers are told of what comes soon: from the start on. It changes nothing else, and
+  /// is of no use while all that they work on is in the cache.
+  void set_foresees(bool foresees) { foresees_ = foresees; }
+  bool foresees() const { return foresees_; }
+  /// Calls `handler`, one of a few, which must still be there, at `at` >= now(). Of equal times in
+  /// the order of the calls. False: that is never.
   bool Schedule(Picoseconds at, TimeHandler& handler, const TimedEvent& event) {
     if (at == kNever) {
       NoteMissed();
       return false;
     }
-    due_.Push(at, {&handler, event});
+    due_.Push(at, {{event.subject, event.value, event.what, event.stages, IndexOf(handler)}});
     return true;
   }
   void NoteMissed() { has_missed_ = true; }
@@ -63,11 +72,8 @@ class VirtualClock {
   bool RunDue() {
     if (due_.next_at() != now_) return false;
     const Due due = due_.Pop();
-    for (size_t stage = 0; stage < kForeseeStages; ++stage) {
-      const Due* later = due_.Ahead(kForeseeStages - 1 - stage);
-      if (later != nullptr) later->handler->Foresee(later->event, stage);
-    }
-    due.handler->OnTime(due.event);
+    if (foresees_) Foresee();
+    handlers_[due.handler]->OnTime(due);
     return true;
   }
   /// Whoever acts outside of the handlers' calls asks that time does not go on before it has: it is
@@ -82,16 +88,33 @@ class VirtualClock {
   }
 
  private:
-  struct Due {
-    TimeHandler* handler = nullptr;
-    TimedEvent event;
-
-    void Foresee() const { PrefetchLines(event.subject, 256); }
+  struct Due : TimedEvent {
+    void Foresee() const { PrefetchLines(subject, 256); }
   };
+
+  uint32_t IndexOf(TimeHandler& handler) {
+    const auto found = std::ranges::find(handlers_, &handler);
+    if (found == handlers_.end()) {
+      handlers_.push_back(&handler);
+      return static_cast<uint32_t>(handlers_.size() - 1);
+    }
+    return static_cast<uint32_t>(found - handlers_.begin());
+  }
+
+  /// An event has all stages behind it before it is next. Those that are far off come first.
+  void Foresee() const {
+    const auto ahead = due_.ahead();
+    for (size_t i = std::min(ahead.size(), kForeseeStages + 1); i-- > 1;) {
+      const Due& due = ahead[i].thing;
+      if (i <= due.stages) handlers_[due.handler]->Foresee(due, due.stages - i);
+    }
+  }
 
   Picoseconds now_ = 0;
   bool is_held_ = false;
   bool has_missed_ = false;
+  bool foresees_ = true;
+  std::vector<TimeHandler*> handlers_;
   TimeQueue<Due> due_;
 };
 

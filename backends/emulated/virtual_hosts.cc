@@ -58,39 +58,39 @@ struct Player;
 struct Core {
   explicit Core(CpuCore cpu_in) : cpu(std::move(cpu_in)) {}
 
-  CpuCore cpu;
   Picoseconds busy_until = 0;
   Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
-  uint32_t pollers = 0;          ///< threads that look for some until they are done
-  Picoseconds away_from = 0;     ///< with a trail: it was to look then, and was back only
-  Picoseconds away_until = 0;
-  bool is_free_due = false;  ///< somebody waits for it not to be busy
   GrowingRing<Player*> queue;
+  uint32_t pollers = 0;      ///< threads that look for some until they are done
+  bool is_free_due = false;  ///< somebody waits for it not to be busy
+  CpuCore cpu;
+  Picoseconds away_from = 0;  ///< with a trail: it was to look then, and was back only
+  Picoseconds away_until = 0;
 };
 
 /// A thread and what it is at.
 struct Player {
   enum class State : uint8_t { kIdle, kDue, kQueued, kDone };
 
-  Player(const HostCosts& costs, Core& core_in, VirtualClock& clock, TimeHandler& handler,
+  Player(const HostCosts& costs, Core& core_in, VirtualClock& clock, TimeHandler& handler, Nic& nic,
          nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
-      : thread(costs, core_in.cpu, clock, handler, endpoint, part, is_root),
-        core(core_in),
-        cqn(endpoint.cq_number()) {}
+      : core(core_in),
+        cq(nic.Listen(endpoint.cq_number(), this)),
+        thread(costs, core_in.cpu, clock, handler, endpoint, part, is_root) {}
 
-  HostThread thread;
   Core& core;
-  uint32_t cqn;
+  CqState& cq;
+  CpuExecutor* executor = nullptr;
+  Picoseconds found_at = 0;   ///< through with the last look that found something
+  Picoseconds idle_from = 0;  ///< through with what it found, it looks for more
   uint32_t host = 0;
   uint32_t group = 0;
   NodeId node;
-  CpuExecutor* executor = nullptr;
   State state = State::kIdle;
   bool is_started = false;
   bool is_asked = false;         ///< its NIC will tell of the next CQE
-  Picoseconds found_at = 0;      ///< through with the last look that found something
-  Picoseconds idle_from = 0;     ///< through with what it found, it looks for more
   StepId due_step = kFirstStep;  ///< of the trail: why it looks when it is due
+  HostThread thread;
 };
 
 class HostsRun final : private TimeHandler, private HostHandler {
@@ -163,10 +163,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
  private:
-  enum What : uint32_t { kPostDue = HostThread::kPostDue, kLookDue, kFreeDue };
+  enum What : uint16_t { kPostDue = HostThread::kPostDue, kLookDue, kFreeDue };
   struct Due {
     Player* player = nullptr;
-    uint32_t what = kLookDue;
+    uint16_t what = kLookDue;
   };
 
   Status ArmGroup(const VirtualGroup& group) {
@@ -245,9 +245,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Player& AddPlayer(const VirtualGroup& group, NodeId node, nic::DeviceEndpoint& endpoint,
                     const Plan& part) {
     const uint32_t host = group.hosts.empty() ? node.value : group.hosts[node.index()].value;
-    Player& player = players_.emplace_back(options_.host, CoreFor(host), clock_,
-                                           static_cast<TimeHandler&>(*this), endpoint, part,
-                                           node == part.header().root);
+    Player& player = players_.emplace_back(
+        options_.host, CoreFor(host), clock_, static_cast<TimeHandler&>(*this),
+        fabric_.nic(NodeId(host)), endpoint, part, node == part.header().root);
     player.host = host;
     player.group = static_cast<uint32_t>(result_.groups.size());
     player.node = node;
@@ -273,7 +273,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
     if (at == clock_.now() && is_acting_) {
       due_.push_back({&player, what});
     } else {
-      clock_.Schedule(at, *this, {.subject = &player, .value = 0, .what = what});
+      clock_.Schedule(
+          at, *this,
+          {.subject = &player, .value = 0, .what = what, .stages = HostThread::kForeseeLookStages});
     }
   }
 
@@ -285,29 +287,16 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   void Foresee(const TimedEvent& event, size_t stage) const override {
     if (event.what == kPostDue)
-      return static_cast<const HostThread*>(event.subject)->Foresee(stage);
-    ForeseeLook(*static_cast<const Player*>(event.subject), stage);
+      return static_cast<const HostThread*>(event.subject)->ForeseePost(stage);
+    const auto& player = *static_cast<const Player*>(event.subject);
+    player.thread.ForeseeLook(*player.executor, stage);
   }
 
-  void Foresee(const CqEvent& event, size_t stage) const override {
-    const std::vector<Player*>& players = players_of_[event.node.index()];
-    if (stage == 0) return __builtin_prefetch(&players);
-    if (stage == 1) return __builtin_prefetch(players.data());
-    if (players.size() != 1) return;
-    if (stage == 2) return PrefetchLines(players.front(), sizeof(Player));
-    ForeseeLook(*players.front(), 0);
-  }
-
-  /// The player itself is in the cache.
-  static void ForeseeLook(const Player& player, size_t stage) {
-    if (stage == 0) {
-      player.thread.Foresee(0);
-      PrefetchObject(*player.executor);
-      PrefetchObject(player.core);
-    }
-    if (stage == 2) player.thread.ForeseeLink();
-    if (stage == 4) player.thread.ForeseeSlot();
-    if (stage == 5) player.thread.ForeseeOp(*player.executor);
+  void Foresee(const void* listener, uint32_t qpn, bool is_send, size_t stage) const override {
+    static_assert(kForeseeCqeStages == 1 + HostThread::kForeseeLookStages);
+    if (stage == 0) return PrefetchLines(listener, sizeof(Player));
+    const auto& player = *static_cast<const Player*>(listener);
+    player.thread.ForeseeLook(*player.executor, qpn, is_send, stage - 1);
   }
 
   bool Act(std::span<const CqEvent> events) override {
@@ -323,35 +312,27 @@ class HostsRun final : private TimeHandler, private HostHandler {
     return status_.ok() && left_ != 0;
   }
 
-  /// Memory of those that look soon is on its way until it is their turn: a look goes over six
+  /// Memory of those that look soon is on its way until it is their turn: a look goes over several
   /// places, one after the other, and with many hosts none of them is in the cache.
   void ForeseeDue() const {
-    const auto ahead = [&](size_t position) -> const Player* {
-      return position < due_.size() ? due_[position].player : nullptr;
-    };
-    if (const Player* player = ahead(5)) PrefetchLines(player, sizeof *player);
-    if (const Player* player = ahead(4)) {
-      player->thread.Foresee(0);
-      PrefetchObject(*player->executor);
-      PrefetchObject(player->core);
+    if (!clock_.foresees()) return;
+    constexpr size_t kStages = HostThread::kForeseeLookStages;
+    if (due_.size() > kStages) PrefetchLines(due_[kStages].player, sizeof(Player));
+    for (size_t ahead = std::min(kStages, due_.size()); ahead-- > 1;) {
+      const Player& player = *due_[ahead].player;
+      player.thread.ForeseeLook(*player.executor, kStages - ahead);
     }
-    if (const Player* player = ahead(3)) player->thread.ForeseeLink();
-    if (const Player* player = ahead(2)) player->thread.ForeseeSlot();
-    if (const Player* player = ahead(1)) player->thread.ForeseeOp(*player->executor);
   }
 
   /// The NIC tells of a CQE; or, with number 0, of an error, which everyone is to look for.
   void TakeEvent(const CqEvent& event) {
-    const std::vector<Player*>& players = players_of_[event.node.index()];
     if (event.cqn == 0) {
-      for (Player* player : players) Tell(*player);
+      for (Player* player : players_of_[event.node.index()]) Tell(*player);
       return;
     }
-    // Numbers rise as queues are made.
-    const auto player = std::ranges::lower_bound(players, event.cqn, {}, &Player::cqn);
-    if (player == players.end() || (*player)->cqn != event.cqn) return;
-    (*player)->is_asked = false;
-    Tell(**player);
+    auto& player = *static_cast<Player*>(event.listener);
+    player.is_asked = false;
+    Tell(player);
   }
 
   void Tell(Player& player) {
@@ -365,7 +346,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   /// Of an idle thread that is told now, and will look at `look`.
   StepId StepOfLook(const Player& player, Picoseconds look) const {
     if (clock_.now() < player.idle_from) return player.thread.step();
-    const StepId cqe = options_.trail->CqeStep(NodeId(player.host), player.cqn);
+    const StepId cqe = options_.trail->CqeStep(NodeId(player.host), player.cq.number);
     const bool sleeps =
         look == clock_.now() + options_.host.interrupt && options_.wait != WaitMode::kPolling;
     return options_.trail->Push(look, cqe, sleeps ? TimeCause::kInterrupt : TimeCause::kDetect);
@@ -469,8 +450,8 @@ class HostsRun final : private TimeHandler, private HostHandler {
       return {};
     }
     player.state = Player::State::kIdle;
-    if (std::exchange(player.is_asked, true)) return {};
-    return fabric_.nic(NodeId(player.host)).ArmForNext(player.cqn);
+    if (!std::exchange(player.is_asked, true)) player.cq.AskForNext();
+    return {};
   }
 
   /// Of a thread that has looked; one that polls counts as a poller besides.

@@ -101,12 +101,16 @@ Result<EventWait> WaitForEvent(Device& device, int wake_fd, std::chrono::millise
 }
 
 void PostSends(Device& device, const Qp& qp, uint16_t producer, uint16_t last) {
+  const size_t at = size_t{last} * kWqebbBytes & (qp.sq.size() - 1);
+  PostSends(device, qp, producer, qp.sq.data() + at);
+}
+
+void PostSends(Device& device, const Qp& qp, uint16_t producer, const std::byte* first_bytes) {
   std::atomic_ref(qp.doorbell_record[kSendRecord])
       .store(BigEndian<uint32_t>(producer), std::memory_order_release);
-  uint64_t first_bytes = 0;
-  const size_t at = size_t{last} * kWqebbBytes & (qp.sq.size() - 1);
-  std::memcpy(&first_bytes, qp.sq.data() + at, sizeof first_bytes);
-  device.RingDoorbell(first_bytes);
+  uint64_t value = 0;
+  std::memcpy(&value, first_bytes, sizeof value);
+  device.RingDoorbell(value);
 }
 
 void PostReceives(const Qp& qp, uint16_t producer) {

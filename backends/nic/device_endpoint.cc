@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -129,17 +130,25 @@ OpenNode DeviceEndpoint::open_node() const {
   return open;
 }
 
-const DeviceEndpoint::Link* DeviceEndpoint::NextLink() const {
-  const uint32_t qpn = reader_->PeekQpn();
-  const uint32_t position = qpn == 0 ? NumberIndex::kNone : link_of_qp_.Find(qpn);
-  return position == NumberIndex::kNone ? nullptr : &links_[position];
+/// Null: it is none of ours.
+const DeviceEndpoint::Queue* DeviceEndpoint::QueueOf(uint32_t qpn, bool is_send) const {
+  const uint32_t position = link_of_qp_.Find(qpn);
+  if (position == NumberIndex::kNone) return nullptr;
+  return is_send ? &links_[position].sends : &links_[position].receives;
 }
 
-const DeviceEndpoint::Slot* DeviceEndpoint::NextSlot() const {
-  const Link* link = NextLink();
-  if (link == nullptr) return nullptr;
-  const Queue& queue = reader_->PeekIsSend() ? link->sends : link->receives;
-  return queue.completed < queue.slots.size() ? &queue.slots[queue.completed] : nullptr;
+void DeviceEndpoint::ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage) const {
+  if (stage == 0) return link_of_qp_.Foresee(qpn);
+  const Queue* const queue = QueueOf(qpn, is_send);
+  if (queue == nullptr) return;
+  if (stage == 1) return __builtin_prefetch(queue, 1);
+  __builtin_prefetch(queue->slots.data() + queue->completed);
+}
+
+OpId DeviceEndpoint::NextOp(uint32_t qpn, bool is_send) const {
+  const Queue* const queue = QueueOf(qpn, is_send);
+  if (queue == nullptr || queue->completed >= queue->slots.size()) return OpId(0);
+  return queue->slots[queue->completed].op;
 }
 
 void DeviceEndpoint::ForeseePost(ChannelId channel, bool is_send, size_t stage) const {
@@ -162,34 +171,37 @@ void DeviceEndpoint::ForeseePost(ChannelId channel, bool is_send, size_t stage) 
 
 void DeviceEndpoint::PostRecv(const RecvRequest& request) {
   Link& link = LinkOf(request.channel);
-  PREPOST_CHECK(link.receives.slots.size() < link.pair.receives);
-  link.receives.slots.push_back({.op = request.op,
-                                 .block = request.block,
-                                 .bytes = static_cast<uint32_t>(request.memory.size()),
-                                 .memory = request.memory.data()});
-  FillRing(link);
+  Queue& queue = link.receives;
+  PREPOST_CHECK(queue.slots.size() < link.pair.receives);
+  const Slot slot = {.op = request.op,
+                     .block = request.block,
+                     .bytes = static_cast<uint32_t>(request.memory.size()),
+                     .memory = request.memory.data()};
+  const bool is_next = queue.held_back() == 0 && queue.has_room();
+  queue.slots.push_back(slot);
+  if (is_next) WriteReceive(link, slot);
 }
 
 void DeviceEndpoint::PostSend(const SendRequest& request) {
   Link& link = LinkOf(request.channel);
-  PREPOST_CHECK(link.sends.slots.size() < link.pair.sends);
-  link.sends.slots.push_back({.op = request.op,
-                              .block = request.block,
-                              .bytes = static_cast<uint32_t>(request.memory.size()),
-                              .memory = request.memory.data()});
-  FillRing(link);
+  Queue& queue = link.sends;
+  PREPOST_CHECK(queue.slots.size() < link.pair.sends);
+  const Slot slot = {.op = request.op,
+                     .block = request.block,
+                     .bytes = static_cast<uint32_t>(request.memory.size()),
+                     .memory = request.memory.data()};
+  const bool is_next = queue.held_back() == 0 && queue.has_room();
+  queue.slots.push_back(slot);
+  if (is_next) WriteSend(link, slot);
 }
 
-/// Posts what was asked for, as far as there is room.
+/// Posts what was held back, as far as there is room.
 void DeviceEndpoint::FillRing(Link& link) {
   for (Queue& queue = link.receives; queue.held_back() != 0 && queue.has_room();) {
-    WriteReceive(link.qp, queue.slots[queue.posted], static_cast<uint16_t>(queue.posted));
-    PostReceives(link.qp, static_cast<uint16_t>(++queue.posted));
+    WriteReceive(link, queue.slots[queue.posted]);
   }
   for (Queue& queue = link.sends; queue.held_back() != 0 && queue.has_room();) {
-    const auto index = static_cast<uint16_t>(queue.posted);
-    WriteSend(link.qp, queue.slots[queue.posted], index);
-    PostSends(device_, link.qp, static_cast<uint16_t>(++queue.posted), index);
+    WriteSend(link, queue.slots[queue.posted]);
   }
 }
 
@@ -203,9 +215,13 @@ void DeviceEndpoint::FillFreedRings() {
   freed_.clear();
 }
 
-void DeviceEndpoint::WriteSend(const Qp& qp, const Slot& slot, uint16_t index) const {
+/// The next one of the queue, and rings its doorbell.
+void DeviceEndpoint::WriteSend(Link& link, const Slot& slot) {
+  const Qp& qp = link.qp;
+  const auto index = static_cast<uint16_t>(link.sends.posted);
   std::byte* at = qp.sq.data() + (size_t{index} * kWqebbBytes & (qp.sq.size() - 1));
   const bool is_credit = slot.block == kNoBlock;
+  std::array<std::byte, kSegmentBytes> control;
   EncodeSegment(
       ControlSegment{.wqe_index = index,
                      .opcode = is_credit ? Opcode::kSend : Opcode::kSendImm,
@@ -213,15 +229,22 @@ void DeviceEndpoint::WriteSend(const Qp& qp, const Slot& slot, uint16_t index) c
                      .segments = static_cast<uint8_t>(slot.bytes == 0 ? 1 : 2),
                      .completion = CompletionMode::kAlways,
                      .immediate = is_credit ? 0 : BlockImmediate(config_.epoch, slot.block)},
-      at);
-  if (slot.bytes == 0) return;
-  EncodeSegment(DataSegment{.byte_count = slot.bytes,
-                            .lkey = lkey_,
-                            .address = reinterpret_cast<uintptr_t>(slot.memory)},
-                at + kSegmentBytes);
+      control.data());
+  std::ranges::copy(control, at);
+  if (slot.bytes != 0) {
+    EncodeSegment(DataSegment{.byte_count = slot.bytes,
+                              .lkey = lkey_,
+                              .address = reinterpret_cast<uintptr_t>(slot.memory)},
+                  at + kSegmentBytes);
+  }
+  // What was just written would have to come back from memory that was not in the cache.
+  PostSends(device_, qp, static_cast<uint16_t>(++link.sends.posted), control.data());
 }
 
-void DeviceEndpoint::WriteReceive(const Qp& qp, const Slot& slot, uint16_t index) const {
+/// The next one of the queue.
+void DeviceEndpoint::WriteReceive(Link& link, const Slot& slot) {
+  const Qp& qp = link.qp;
+  const auto index = static_cast<uint16_t>(link.receives.posted);
   std::byte* at = qp.rq.data() + (size_t{index} * kReceiveStrideBytes & (qp.rq.size() - 1));
   const DataSegment segment =
       slot.bytes == 0 ? DataSegment{.lkey = kInvalidLkey}
@@ -229,6 +252,7 @@ void DeviceEndpoint::WriteReceive(const Qp& qp, const Slot& slot, uint16_t index
                                     .lkey = lkey_,
                                     .address = reinterpret_cast<uintptr_t>(slot.memory)};
   EncodeSegment(segment, at);
+  PostReceives(qp, static_cast<uint16_t>(++link.receives.posted));
 }
 
 Status DeviceEndpoint::RequestEvents() {

@@ -59,23 +59,17 @@ class DeviceEndpoint final : public Endpoint {
   /// sleeps. A host that will sleep can do so ahead of the start.
   Status RequestEvents();
 
-  /// What the next Poll() needs of memory, of the first CQE that it takes: each needs what the one
-  /// before asks for. They change nothing, and check nothing.
-  void ForeseeLink() const {
-    if (const Link* link = NextLink()) {
-      for (size_t at = 0; at < sizeof(Link); at += 64) {
-        __builtin_prefetch(reinterpret_cast<const std::byte*>(link) + at, 1);
-      }
-    }
+  // What Poll() needs of memory. They change nothing, and check nothing.
+  /// The QP of the next CQE, and whether that is a send's; 0: none has come.
+  std::pair<uint32_t, bool> NextCqe() const {
+    const uint32_t qpn = reader_->PeekQpn();
+    return {qpn, qpn != 0 && reader_->PeekIsSend()};
   }
-  void ForeseeSlot() const {
-    if (const Slot* slot = NextSlot()) __builtin_prefetch(slot);
-  }
-  /// The op that it completes, if there is one.
-  std::optional<OpId> NextOp() const {
-    const Slot* slot = NextSlot();
-    return slot == nullptr ? std::nullopt : std::optional(slot->op);
-  }
+  /// Asks for the memory that the next completion of a send, or receive, of the QP needs. Of stages
+  /// 0, 1 and 2 each needs what the one before asks for.
+  void ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage) const;
+  /// The op that it completes; any op if there is none.
+  OpId NextOp(uint32_t qpn, bool is_send) const;
 
   /// The same of the next post on the channel, of which `stage` 0 and those up to 3 are called in
   /// turn.
@@ -114,27 +108,25 @@ class DeviceEndpoint final : public Endpoint {
     bool has_room() const { return posted - completed < in_flight_max; }
     uint32_t held_back() const { return static_cast<uint32_t>(slots.size()) - posted; }
   };
-  struct Link {
+  struct alignas(64) Link {
     explicit Link(std::pmr::memory_resource* memory) : sends(memory), receives(memory) {}
 
-    Pair pair;
-    Qp qp;
     Queue sends;
     Queue receives;
+    Qp qp;
+    Pair pair;
     bool is_freed = false;  ///< in freed_
   };
 
   DeviceEndpoint(Device& device, const Plan& plan, NodeId node, const DeviceEndpointConfig& config)
       : device_(device),
+        links_(config.memory),
+        config_(config),
         lease_(device),
         plan_(plan),
-        node_(node),
-        config_(config),
-        links_(config.memory) {}
+        node_(node) {}
 
-  /// Of the next CQE; null: there is none, or none of ours.
-  const Link* NextLink() const;
-  const Slot* NextSlot() const;
+  const Queue* QueueOf(uint32_t qpn, bool is_send) const;
   uint64_t EntriesOf(const Pairing& pairing) const;
   Status MakeQueues(const Pairing& pairing);
   Status MakeLink(const Pair& pair);
@@ -142,28 +134,29 @@ class DeviceEndpoint final : public Endpoint {
   Link& LinkOf(ChannelId channel) { return links_[link_of_channel_[channel.index()]]; }
   void FillRing(Link& link);
   void FillFreedRings();
-  void WriteSend(const Qp& qp, const Slot& slot, uint16_t index) const;
-  void WriteReceive(const Qp& qp, const Slot& slot, uint16_t index) const;
+  void WriteSend(Link& link, const Slot& slot);
+  void WriteReceive(Link& link, const Slot& slot);
   Result<size_t> Take(std::span<OpId> completed);
   Status CheckDevice();
   Result<OpId> Complete(const Cqe& cqe);
   Status Failed(const Link& link, bool is_send, const std::string& what) const;
 
+  // What is used for each completion comes first: thousands of endpoints may take turns.
   Device& device_;
-  DeviceLease lease_;
-  const Plan& plan_;
-  const NodeId node_;
-  DeviceEndpointConfig config_;
-  uint32_t lkey_ = 0;
-  Cq cq_;
   std::optional<CqeReader> reader_;
   std::pmr::vector<Link> links_;           // sorted by (peer, lane)
   NumberIndex link_of_qp_;                 // by QPN
   std::vector<uint32_t> link_of_channel_;  // by plan channel; kNone: not ours
-  std::vector<uint32_t> freed_;            // scratch: links in whose rings there is room again
+  uint64_t bytes_moved_ = 0;
+  std::vector<uint32_t> freed_;  // scratch: links in whose rings there is room again
   ErrorPacer errors_;
   bool event_requested_ = false;  // and not come yet
-  uint64_t bytes_moved_ = 0;
+  uint32_t lkey_ = 0;
+  DeviceEndpointConfig config_;
+  Cq cq_;
+  DeviceLease lease_;
+  const Plan& plan_;
+  const NodeId node_;
   std::optional<NodeId> lost_peer_;
 };
 

@@ -39,8 +39,10 @@ TEST(TimeQueueTest, TakesInOrderOfTimesAndOfPuttingIn) {
         now = expected.begin()->first;
         ASSERT_EQ(queue.next_at(), now) << "seed " << seed << " round " << round;
         auto coming = expected.begin();
-        for (size_t ahead = 0; ahead < 10 && queue.Ahead(ahead) != nullptr; ++ahead, ++coming) {
-          ASSERT_EQ(*queue.Ahead(ahead), coming->second) << "seed " << seed << " ahead " << ahead;
+        for (size_t ahead = 0; ahead < std::min<size_t>(10, queue.ahead().size());
+             ++ahead, ++coming) {
+          ASSERT_EQ(queue.ahead()[ahead].thing, coming->second)
+              << "seed " << seed << " ahead " << ahead;
         }
         ASSERT_EQ(queue.Pop(), expected.begin()->second) << "seed " << seed << " round " << round;
         expected.erase(expected.begin());
