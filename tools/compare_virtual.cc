@@ -214,12 +214,12 @@ Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualCo
                              .deviations = Deviations(options),
                              .network = *std::move(network),
                              .seed = options.seed};
-    const Status status =
-        RunSimulation({.lower = options.lower, .wait = options.wait}, &simulation);
+    const SimulationOptions run = {.lower = options.lower, .wait = options.wait};
+    const Status status = RunSimulation(run, &simulation);
     if (!status.ok()) {
       std::vector<std::string> given;
       for (const ProfileSetting& it : SettingsOf(options.settings)) given.push_back(it.given);
-      return FailureOf(status, given,
+      return FailureOf(status, run, simulation, given,
                        options.path.empty() ? "the plan" : NameOfInput(options.path));
     }
     if (options.is_json) {
