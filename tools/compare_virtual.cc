@@ -185,7 +185,10 @@ Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
   json["barrier_ns"] = barrier ? Json(*barrier * 1e9) : Json();
   json["detection_ns"] = DetectionSeconds(it) * 1e9;
   const Gain gain = GainOf(it);
-  const auto ratio = [](double value) { return Json{{"of_medians", value > 0 ? value : 1}}; };
+  // Null where nothing is sent.
+  const auto ratio = [](double value) {
+    return Json{{"of_medians", value > 0 ? Json(value) : Json()}};
+  };
   json["received_ratio"] = ratio(gain.completion);
   json["completion_ratio"] = ratio(gain.known);
   return json;

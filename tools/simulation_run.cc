@@ -80,7 +80,6 @@ Status RunCpu(const SimulationOptions& options, Simulation* it) {
   Result<emulated::VirtualHosts> run =
       emulated::RunVirtualHosts(it->groups, it->network, run_options);
   if (!run.ok()) return WithoutGroup(*it, run.status());
-  it->wait = Name(options.wait);
   it->cpu = *std::move(run);
   it->cpu_times = TimesOf(*it, *it->cpu);
   return {};
@@ -114,6 +113,7 @@ Status FailureOf(const Status& status, const SimulationOptions& options,
 
 Status RunSimulation(const SimulationOptions& options, Simulation* simulation) {
   simulation->bound = BoundOf(*simulation);
+  simulation->wait = Name(options.wait);
   if (options.is_offload) PREPOST_RETURN_IF_ERROR(RunOffload(options, simulation));
   if (options.is_cpu) PREPOST_RETURN_IF_ERROR(RunCpu(options, simulation));
   return {};

@@ -441,12 +441,30 @@ TEST_F(SimulateTest, CompareCompilesForTheSameNetwork) {
   }
 }
 
+// Catches a way of waiting by which hosts of preposted queues know later, and that is not told.
+TEST_F(SimulateTest, SaysHowHostsWaitWithBothExecutors) {
+  const Json hybrid = SimulateJson({"--executor", "offload"});
+  const Json interrupt = SimulateJson({"--executor", "offload", "--wait", "interrupt"});
+  EXPECT_LT(hybrid["offload"]["known_seconds"], interrupt["offload"]["known_seconds"]);
+  EXPECT_EQ(hybrid["offload"]["wait"], "hybrid");
+  EXPECT_EQ(interrupt["offload"]["wait"], "interrupt");
+  EXPECT_THAT(Simulate({"--executor", "offload"}), HasSubstr(" inline, hybrid\n"));
+  EXPECT_THAT(Simulate({"--mode", "managed", "--wait", "interrupt"}),
+              testing::ContainsRegex(" managed, interrupt +interrupt\n"));
+}
+
 TEST_F(SimulateTest, OneNodeNeedsNoTime) {
   Command compile({"compile", "--nodes", "1", "--message-bytes", "5", "-o", plan_});
   ASSERT_EQ(compile.Wait(), 0);
   const Json json = SimulateJson({});
   EXPECT_EQ(json["cpu"]["skew_seconds"], 0);
   EXPECT_TRUE(json["cpu"]["of_bound"].is_null());
+  EXPECT_TRUE(json["gain"]["completion"].is_null());
+  const Json compared =
+      Json::parse(test::OutputOf({"compare", plan_, "--clock", "virtual", "--profile",
+                                  test::ProfilePath("fractus"), "--json"}))["comparisons"][0];
+  EXPECT_TRUE(compared["received_ratio"]["of_medians"].is_null());
+  EXPECT_TRUE(compared["completion_ratio"]["of_medians"].is_null());
 }
 
 // Catches flags of the cluster that are told to be at fault where the plan is, as it would be without
