@@ -36,6 +36,8 @@ struct Core {
   Picoseconds busy_until = 0;
   Picoseconds away_until = -1;   ///< if that is why it is busy
   Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
+  uint32_t pollers = 0;          ///< threads that look for some until they have their final CQEs
+  bool IsAsleep(Picoseconds now) const { return pollers == 0 && awake_until < now; }
 };
 
 /// A node's thread, as far as rings are to be written again: idle until a CQE tells that there is
@@ -287,8 +289,9 @@ class VirtualRun final : private TimeHandler {
     Rearming& rearming = running_[index].rearming[id.index()];
     rearming.looked = clock_.now();
     if (Core* const core = rearming.core) {
-      if (core->awake_until < clock_.now()) core->cpu.Wake(clock_.now());
-      core->awake_until = std::max(core->awake_until, After(clock_.now(), polling()));
+      if (core->IsAsleep(clock_.now())) core->cpu.Wake(clock_.now());
+      if (options_.wait == WaitMode::kPolling) ++core->pollers;
+      StayAwake(clock_.now(), core);
     }
   }
 
@@ -326,6 +329,12 @@ class VirtualRun final : private TimeHandler {
     return 0;
   }
 
+  /// Of a thread that has looked, or is at work, until `until`; one that polls counts as a poller.
+  void StayAwake(Picoseconds until, Core* core) const {
+    if (options_.wait == WaitMode::kHybrid) until = After(until, polling());
+    core->awake_until = std::max(core->awake_until, until);
+  }
+
   /// A CQE is there. True: its host sleeps.
   bool NoteLook(const Member& member) {
     Rearming& it = RearmingOf(member);
@@ -358,7 +367,7 @@ class VirtualRun final : private TimeHandler {
     Rearming& it = RearmingOf(member);
     Core& core = *it.core;
     const Picoseconds now = clock_.now();
-    if (core.awake_until < now) core.cpu.Wake(now);
+    if (core.IsAsleep(now)) core.cpu.Wake(now);
     if (core.busy_until <= now) {
       core.busy_until = core.away_until = core.cpu.WhenBack(now);
       if (core.busy_until != kNever) {
@@ -398,7 +407,7 @@ class VirtualRun final : private TimeHandler {
       return Stuck();
     }
     found.delayed += core.cpu.delayed() - delayed_before;
-    core.awake_until = std::max(core.awake_until, After(it.until, polling()));
+    StayAwake(it.until, &core);
     if (TimeTrail* const trail = options_.trail) {
       it.step = trail->Push(it.until - cost, it.step, TimeCause::kStopped);
       it.step = trail->Push(it.until, it.step, TimeCause::kRearm);
@@ -458,10 +467,18 @@ class VirtualRun final : private TimeHandler {
     found.completion = clock_.now();
     found.completions = node.cqes_read();
     NoteEnd(member, &found);
+    if (Core* const core = RearmingOf(member).core) LeaveCore(found, core);
     if (--group.left != 0) return {};
     --left_;
     for (const uint32_t next : after_[member.group]) StartAfter(group, next);
     return {};
+  }
+
+  /// A host's work is over; until it knows it looks for its final CQE.
+  void LeaveCore(const VirtualOffload::Node& node, Core* core) const {
+    if (options_.wait != WaitMode::kPolling) return;
+    --core->pollers;
+    StayAwake(node.known, core);
   }
 
   /// A node has its final CQE now: when its host knows.
