@@ -28,14 +28,8 @@ Network OneRack(uint32_t nodes) { return test::OneRack(nodes, 12.5e9, 1e-6); }
 /// Rings that are written again some ten times.
 nic::DeviceProfile TinyRings() { return {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16}; }
 
-/// Window 1 both ways.
 Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
-  return test::CompileOrDie({.nodes = nodes,
-                             .message_bytes = blocks * kBlockBytes,
-                             .block_bytes = kBlockBytes,
-                             .algorithm = algorithm,
-                             .ready = *ParseReady("window=1"),
-                             .send_window = *ParseSendWindow("1")});
+  return test::PlanWithWindowsOf1(algorithm, nodes, blocks, kBlockBytes);
 }
 
 // Hosts that write rings again take their time for it, per WQE, and are the only ones to do so.
