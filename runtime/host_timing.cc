@@ -126,8 +126,10 @@ Result<double> TimeSegmentCalls(const Connection& connection) {
       return SocketError("a connection to this machine failed");
     }
     const uint64_t start = ThreadCpuNs();
-    const int heard = epoll_wait(epoll.get(), &event, 1, 1000);
-    if (heard < 0 && errno == EINTR) continue;
+    int heard = -1;
+    do {
+      heard = epoll_wait(epoll.get(), &event, 1, 1000);
+    } while (heard < 0 && errno == EINTR);
     const ssize_t got = recv(connection.server.get(), &byte, 1, MSG_DONTWAIT);
     const ssize_t more = recv(connection.server.get(), &byte, 1, MSG_DONTWAIT);
     if (heard != 1 || got != 1 || more != -1) {

@@ -185,7 +185,10 @@ Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
   json["barrier_ns"] = barrier ? Json(*barrier * 1e9) : Json();
   json["detection_ns"] = DetectionSeconds(it) * 1e9;
   const Gain gain = GainOf(it);
-  const auto ratio = [](double value) { return Json{{"of_medians", value > 0 ? value : 1}}; };
+  // Null where nothing is sent.
+  const auto ratio = [](double value) {
+    return Json{{"of_medians", value > 0 ? Json(value) : Json()}};
+  };
   json["received_ratio"] = ratio(gain.completion);
   json["completion_ratio"] = ratio(gain.known);
   return json;
@@ -214,12 +217,12 @@ Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualCo
                              .deviations = Deviations(options),
                              .network = *std::move(network),
                              .seed = options.seed};
-    const Status status =
-        RunSimulation({.lower = options.lower, .wait = options.wait}, &simulation);
+    const SimulationOptions run = {.lower = options.lower, .wait = options.wait};
+    const Status status = RunSimulation(run, &simulation);
     if (!status.ok()) {
       std::vector<std::string> given;
       for (const ProfileSetting& it : SettingsOf(options.settings)) given.push_back(it.given);
-      return FailureOf(status, given,
+      return FailureOf(status, run, simulation, given,
                        options.path.empty() ? "the plan" : NameOfInput(options.path));
     }
     if (options.is_json) {

@@ -104,13 +104,14 @@ Status FillPlan(const SimulateFlags& flags, const SimulationOptions& options,
 }
 
 /// `is_row`: of a sweep, which goes on.
-Status RunFailure(const Status& status, const SimulateFlags& flags, bool is_row) {
+Status RunFailure(const Status& status, const SimulateFlags& flags,
+                  const SimulationOptions& options, const Simulation& it, bool is_row) {
   std::vector<std::string> given;
   for (const char* flag : {"--set", "--slow", "--delay", "--preempt", "--neighbours"}) {
     for (const std::string& value : flags.given.ValuesOf(flag))
       given.push_back(fmt::format("{} {}", flag, value));
   }
-  const Status failure = FailureOf(status, given, NameOfSent(flags));
+  const Status failure = FailureOf(status, options, it, given, NameOfSent(flags));
   return is_row ? Status(status.code(), failure.message(), failure.where()) : failure;
 }
 
@@ -187,7 +188,7 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                                  : FillWorkload(flags, options, &it));
   PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &it.simulation->network, &options));
   const Status status = RunSimulation(options, it.simulation.get());
-  if (!status.ok()) return RunFailure(status, flags, context->is_quiet);
+  if (!status.ok()) return RunFailure(status, flags, options, *it.simulation, context->is_quiet);
   return it;
 }
 

@@ -88,8 +88,9 @@ GivenFlags Unswept(const GivenFlags& given, const std::vector<SweepAxis>& axes) 
   return rest;
 }
 
-/// Parsed, and with values of the profile that it takes; the first of each is tried, so that what
-/// is wrong in all rows is told once.
+/// Parsed; numbers without a unit that are of the profile have that of the value in its file. Errors
+/// (kUsage): those of ParseSweep(), unknown keys, and values that no row can have. What is wrong with
+/// others is found with their rows.
 Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags, const ProfileText& profile) {
   std::vector<SweepAxis> axes;
   for (const std::string& text : flags.sweep.axes) {

@@ -79,7 +79,7 @@ struct Simulation {
   Network network;
   uint64_t seed = 0;
   std::string mode = {};  ///< of the lowering: "inline"
-  std::string wait = {};  ///< of CPU-driven hosts: "hybrid"
+  std::string wait = {};  ///< of hosts, whichever executor's: "hybrid"
   std::optional<emulated::VirtualOffloads> offload = {};
   std::optional<emulated::VirtualHosts> cpu = {};
   RunTimes offload_times = {};  ///< of what ran, as the next

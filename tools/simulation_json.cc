@@ -77,6 +77,7 @@ Json OffloadJson(const Simulation& it, bool has_lists) {
   const RunTimes& times = it.offload_times;
   Json run = TimesJson(it, times, it.offload->links, has_lists);
   run["mode"] = it.mode;
+  run["wait"] = it.wait;
   run["final_seconds"] = ToSeconds(times.end);
   AddWork(WorkOf(it, *it.offload), ArmingSeconds(it, *it.offload), &run);
   run["detection_seconds"] = DetectionSeconds(it);

@@ -187,7 +187,7 @@ void PrintSimulation(const Simulation& it, bool is_long, std::ostream& out) {
   PrintHead(it, out);
   Table table = SimulationTable();
   table.Add("", {it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : ""});
-  table.Add("", {it.offload ? it.mode : "", it.cpu ? it.wait : ""});
+  table.Add("", {it.offload ? fmt::format("{}, {}", it.mode, it.wait) : "", it.cpu ? it.wait : ""});
   table.Add(it.is_of_groups ? "all groups are complete at" : "all nodes have it after",
             EachOf(it, [](const RunTimes& times) { return TimeText(times.completion); }));
   if (it.bound > 0) {

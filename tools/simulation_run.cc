@@ -9,9 +9,12 @@
 #include <string_view>
 #include <utility>
 
+#include "prepost/backends/emulated/fluid_network.h"
 #include "prepost/backends/emulated/profile_costs.h"
 #include "prepost/backends/emulated/virtual_hosts.h"
 #include "prepost/backends/emulated/virtual_offload.h"
+#include "prepost/backends/emulated/virtual_time.h"
+#include "prepost/ir/network.h"
 #include "tools/ticker.h"
 
 namespace prepost::tools {
@@ -77,23 +80,40 @@ Status RunCpu(const SimulationOptions& options, Simulation* it) {
   Result<emulated::VirtualHosts> run =
       emulated::RunVirtualHosts(it->groups, it->network, run_options);
   if (!run.ok()) return WithoutGroup(*it, run.status());
-  it->wait = Name(options.wait);
   it->cpu = *std::move(run);
   it->cpu_times = TimesOf(*it, *it->cpu);
   return {};
 }
 
+/// What no plan could be run on, in the words of those who would.
+Status CheckCluster(const SimulationOptions& options, const Simulation& it) {
+  const auto hosts = static_cast<uint32_t>(it.network.nodes.size());
+  const emulated::NicCosts nic = emulated::NicCostsOf(it.profile.nic);
+  PREPOST_RETURN_IF_ERROR(CheckNetwork(it.network, hosts));
+  PREPOST_RETURN_IF_ERROR(emulated::CheckCosts(nic));
+  PREPOST_RETURN_IF_ERROR(emulated::CheckCosts(emulated::HostCostsOf(it.profile)));
+  PREPOST_RETURN_IF_ERROR(emulated::CheckNoise(
+      {.delays = options.delays, .neighbours = options.neighbours, .seed = it.seed}, hosts));
+  return emulated::FluidNetwork::Make(it.network, nic.port_sharing).status();
+}
+
 }  // namespace
 
-Status FailureOf(const Status& status, const std::vector<std::string>& given,
+Status FailureOf(const Status& status, const SimulationOptions& options,
+                 const Simulation& simulation, const std::vector<std::string>& given,
                  const std::string& place) {
-  if (given.empty() || status.code() != StatusCode::kRejected)
-    return {status.code(), status.ToString(), place};
+  const Status of_plan(status.code(), status.ToString(), place);
+  if (given.empty() || status.code() != StatusCode::kRejected) return of_plan;
+  if (!emulated::IsBeyondTime(status) &&
+      CheckCluster(options, simulation).message() != status.message()) {
+    return of_plan;
+  }
   return {StatusCode::kUsage, status.ToString(), fmt::format("{}", fmt::join(given, ", "))};
 }
 
 Status RunSimulation(const SimulationOptions& options, Simulation* simulation) {
   simulation->bound = BoundOf(*simulation);
+  simulation->wait = Name(options.wait);
   if (options.is_offload) PREPOST_RETURN_IF_ERROR(RunOffload(options, simulation));
   if (options.is_cpu) PREPOST_RETURN_IF_ERROR(RunCpu(options, simulation));
   return {};

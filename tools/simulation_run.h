@@ -31,9 +31,11 @@ struct SimulationOptions {
 /// those of the runs.
 Status RunSimulation(const SimulationOptions& options, Simulation* simulation);
 
-/// Why a simulation cannot be: the plan's fault, which is at `place`, where the cluster is the
-/// profile's; of one that flags (`given`: "--slow 3=0.5") change, theirs: kUsage.
-Status FailureOf(const Status& status, const std::vector<std::string>& given,
+/// Why RunSimulation() has failed: the plan's fault, which is at `place`; or the cluster's, where
+/// flags have changed that (`given`: "--slow 3=0.5"): theirs, kUsage. The cluster's are a network,
+/// costs and noise that cannot be modelled, and times beyond what the clock can show.
+Status FailureOf(const Status& status, const SimulationOptions& options,
+                 const Simulation& simulation, const std::vector<std::string>& given,
                  const std::string& place);
 
 }  // namespace prepost::tools

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <string_view>
 
 #include "prepost/ir/rate_text.h"
@@ -106,6 +107,18 @@ Result<Range> ParseRange(const std::string& key, const std::vector<std::string>&
   return range;
 }
 
+/// Of a range, as far as there are no two that are rounded to one.
+double StepsIn(const Range& range, double end) {
+  const double steps = range.is_geometric
+                           ? std::log(end / range.first.number) / std::log(range.step.number)
+                           : (end - range.first.number) / range.step.number;
+  return std::floor(steps) + 1;
+}
+
+Status TooMany(const std::string& values) {
+  return Rejected(fmt::format("{} values, and a sweep has at most {} rows", values, kSweepRowsMax));
+}
+
 Status AddRange(const Range& range, SweepAxis* axis) {
   const bool is_whole =
       range.first.unit == SweepUnit::kBytes ||
@@ -113,17 +126,26 @@ Status AddRange(const Range& range, SweepAxis* axis) {
        range.last.number == std::floor(range.last.number) && range.last.unit == SweepUnit::kNone);
   const SweepUnit unit = std::max(range.first.unit, range.last.unit);
   const double end = range.last.number * (1 + kClose);
-  for (size_t i = 0; i <= kSweepValuesMax; ++i) {
-    const auto steps = static_cast<double>(i);
-    double value = range.is_geometric ? range.first.number * std::pow(range.step.number, steps)
-                                      : range.first.number + range.step.number * steps;
-    if (is_whole && range.is_geometric) value = std::round(value);
+  const bool is_rounded = is_whole && range.is_geometric;
+  const double most = StepsIn(range, end);
+  if (!is_rounded && most > kSweepRowsMax) return TooMany(fmt::format("{:.0f}", most));
+  for (double step = 0;; ++step) {
+    double value = range.is_geometric ? range.first.number * std::pow(range.step.number, step)
+                                      : range.first.number + range.step.number * step;
+    if (is_rounded) value = std::round(value);
     if (value > end) return {};
     if (!axis->values.empty() && value <= *axis->values.back().number) continue;  // rounded
+    if (axis->values.size() == kSweepRowsMax) {
+      const double whole = range.last.number - range.first.number + 1;
+      return TooMany(fmt::format("up to {:.0f}", std::min(most, whole)));
+    }
     axis->values.push_back({TextOf(value, unit), value});
     axis->unit = unit;
+    if (!is_rounded) continue;
+    // Over all steps that are rounded to the same.
+    const double next = std::log((value + 0.5) / range.first.number) / std::log(range.step.number);
+    step = std::max(step, std::ceil(next) - 1);
   }
-  return Rejected(fmt::format("more than {} values", kSweepValuesMax));
 }
 
 /// Of a key whose values have commas themselves, "delay", or of such a list.
@@ -135,15 +157,13 @@ bool HasCommas(const std::string& key, const std::string& list) {
 
 Status AddList(const std::string& list, SweepAxis* axis) {
   const char between = HasCommas(axis->key, list) ? ';' : ',';
+  std::set<std::string> texts;
   for (const std::string& text : Split(list, between)) {
     if (text.empty()) return Rejected(fmt::format("value {} is empty", axis->values.size() + 1));
     const std::optional<Quantity> quantity = QuantityOf(axis->key, text);
     axis->values.push_back({text, quantity ? std::optional(quantity->number) : std::nullopt});
     if (quantity) axis->unit = std::max(axis->unit, quantity->unit);
-    const auto same = std::ranges::find(axis->values, text, &SweepValue::text);
-    if (same != axis->values.end() - 1) return Rejected(fmt::format("'{}' is there twice", text));
-    if (axis->values.size() > kSweepValuesMax)
-      return Rejected(fmt::format("more than {} values", kSweepValuesMax));
+    if (!texts.insert(text).second) return Rejected(fmt::format("'{}' is there twice", text));
   }
   const std::vector<SweepValue>& values = axis->values;
   axis->is_geometric = axis->is_numeric() && values.size() > 2 && *values.front().number > 0 &&
@@ -192,18 +212,19 @@ Result<SweepAxis> ParseSweep(const std::string& text) {
 }
 
 Result<std::vector<SweepPoint>> PointsOf(const std::vector<SweepAxis>& axes) {
-  size_t count = 1;
+  double rows = 1;  // of many keys, more than can be counted in integers
   for (size_t i = 0; i < axes.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (axes[j].key == axes[i].key)
         return Status(StatusCode::kUsage, fmt::format("--sweep: {} is there twice", axes[i].key));
     }
-    count *= axes[i].values.size();
-    if (count > kSweepRowsMax) {
-      return Status(StatusCode::kUsage,
-                    fmt::format("--sweep: more than {} combinations", kSweepRowsMax));
-    }
+    rows *= static_cast<double>(axes[i].values.size());
   }
+  if (rows > kSweepRowsMax) {
+    return Status(StatusCode::kUsage,
+                  fmt::format("--sweep: {:.0f} rows, the limit is {}", rows, kSweepRowsMax));
+  }
+  const auto count = static_cast<size_t>(rows);
   std::vector<SweepPoint> points;
   for (size_t i = 0; i < count; ++i) {
     SweepPoint point(axes.size());

@@ -39,17 +39,17 @@ struct SweepAxis {
   std::string column() const;
 };
 
-inline constexpr size_t kSweepValuesMax = 10'000;  ///< of an axis
+/// Of all axes together.
 inline constexpr size_t kSweepRowsMax = 100'000;
 
 /// "block-bytes=64KiB:4MiB:x2", "nodes=2:10:+2", "algorithm=chain,circulant"; values that have
 /// commas stand between semicolons. Sizes, times and rates have their units, the step of a range,
-/// too. Errors (kUsage): not of this form, a range that never ends, too many values.
+/// too. Errors (kUsage): not of this form, more values than a sweep has rows.
 Result<SweepAxis> ParseSweep(const std::string& text);
 
 /// By axis: which of its values. The last axis varies fastest.
 using SweepPoint = std::vector<size_t>;
-/// Errors (kUsage): a key twice, too many.
+/// Errors (kUsage): a key twice, more than kSweepRowsMax.
 Result<std::vector<SweepPoint>> PointsOf(const std::vector<SweepAxis>& axes);
 
 }  // namespace prepost::tools

@@ -53,7 +53,7 @@ enum class TimeCause : uint8_t {
   kSetUp,            ///< once per message
   kCopy,             ///< of the first block
   kSystem,           ///< calls, and copying to and from the kernel
-  kStopped,          ///< a delay or preemption
+  kStopped,          ///< a delay, a preemption or neighbours have its core
   kOtherGroupsCore,  ///< another group's thread has its core
   kRearm,            ///< of preposted queues: until a ring is written again
   // Others.

@@ -61,8 +61,9 @@ void Engine::BreakIfDue(QpState& receiver) {
 void Engine::Fail(QpState& receiver, QpFault::Kind kind) {
   switch (kind) {
     case QpFault::Kind::kFatal:
-      BreakQp(receiver);
-      return Tell(receiver.nic, {nic::ErrorEvent::Kind::kQpFatal, receiver.number});
+      // Before what follows from it.
+      Tell(receiver.nic, {nic::ErrorEvent::Kind::kQpFatal, receiver.number});
+      return BreakQp(receiver);
     case QpFault::Kind::kFlush:
       return BreakQp(receiver);
     case QpFault::Kind::kGone:

@@ -4,11 +4,21 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
 
 #include "prepost/backends/emulated/fluid_network.h"
 #include "prepost/backends/emulated/virtual_clock.h"
 
 namespace prepost::emulated {
+namespace {
+
+std::string BeyondTime() {
+  return fmt::format(
+      "it goes on beyond {} s, the last that the clock can show: what is modelled takes too long",
+      kNever / kPicosecondsPerSecond);
+}
+
+}  // namespace
 
 Picoseconds ToPicoseconds(double picoseconds) {
   // As a double kNever is 2^63, which no Picoseconds is.
@@ -34,9 +44,9 @@ Status CheckCosts(const NicCosts& costs) {
 Status CheckWithinTime(const VirtualClock& clock, const FluidNetwork& network) {
   PREPOST_RETURN_IF_ERROR(network.CheckShares());
   if (!clock.has_missed() && network.flows() == 0) return {};
-  return Rejected(fmt::format(
-      "it goes on beyond {} s, the last that the clock can show: what is modelled takes too long",
-      kNever / kPicosecondsPerSecond));
+  return Rejected(BeyondTime());
 }
+
+bool IsBeyondTime(const Status& status) { return status.message().ends_with(BeyondTime()); }
 
 }  // namespace prepost::emulated

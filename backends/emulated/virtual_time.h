@@ -83,6 +83,8 @@ struct VirtualTime {
 /// Of a run in which nothing happens any more, though something should. Errors (kRejected): what the clock
 /// or the network cannot show.
 Status CheckWithinTime(const VirtualClock& clock, const FluidNetwork& network);
+/// Of a run that has failed: `status` says that the clock cannot show it.
+bool IsBeyondTime(const Status& status);
 
 }  // namespace prepost::emulated
 

@@ -219,6 +219,7 @@ Result<bool> ArmedNode::Look() {
     if (!failure_) feed_->Refill();
   }
   Take(program_->final_cq);
+  FindCauseOfFlush();
   PREPOST_RETURN_IF_ERROR(Verdict());
   return is_done();
 }
@@ -242,9 +243,21 @@ Status ArmedNode::CheckAll() {
 }
 
 Status ArmedNode::CheckSoFar() {
+  TakeAll();
+  FindCauseOfFlush();
+  return Verdict();
+}
+
+void ArmedNode::TakeAll() {
   NoteDeviceErrors();
   for (size_t i = 0; i < cqs_.size(); ++i) Take(CqId::FromIndex(i));
-  return Verdict();
+}
+
+/// A queue is flushed by its node's NIC after the CQE, or the event, that says why, or because
+/// somebody has moved the QP to the error state. That CQE may be of a CQ that has not been looked at,
+/// or had been when it came; when the flush is seen, it is there.
+void ArmedNode::FindCauseOfFlush() {
+  if (failure_ && failure_->kind == FailureKind::kFlushed) TakeAll();
 }
 
 Status ArmedNode::Verdict() const { return failure_ ? Rejected(failure_->message) : Status(); }

@@ -168,6 +168,8 @@ class ArmedNode {
   Status MakeQueuePairs();
   void AdvanceBases();
   Status RequestErrorEvent(CqId id);
+  void TakeAll();
+  void FindCauseOfFlush();
   Status Verdict() const;
   void Note(Failure failure);
   void NoteDeviceErrors();

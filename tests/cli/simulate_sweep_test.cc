@@ -276,7 +276,7 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   sweep("nodes=0:8:x2", "a range with a factor begins above 0");
   sweep("nodes=2:8:+0", "expected a step above 0");
   sweep("nodes=8:2:+1", "ranges rise");
-  sweep("nodes=1:1000000:+1", "more than 10000 values");
+  sweep("nodes=1:1000000:+1", "1000000 values, and a sweep has at most 100000 rows");
   sweep("nodes=2,,3", "value 2 is empty");
   sweep("nodes=2,2", "'2' is there twice");
   sweep("nodes=2,x", "--sweep nodes: expected a whole number");

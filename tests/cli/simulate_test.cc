@@ -441,12 +441,57 @@ TEST_F(SimulateTest, CompareCompilesForTheSameNetwork) {
   }
 }
 
+// Catches a way of waiting by which hosts of preposted queues know later, and that is not told.
+TEST_F(SimulateTest, SaysHowHostsWaitWithBothExecutors) {
+  const Json hybrid = SimulateJson({"--executor", "offload"});
+  const Json interrupt = SimulateJson({"--executor", "offload", "--wait", "interrupt"});
+  EXPECT_LT(hybrid["offload"]["known_seconds"], interrupt["offload"]["known_seconds"]);
+  EXPECT_EQ(hybrid["offload"]["wait"], "hybrid");
+  EXPECT_EQ(interrupt["offload"]["wait"], "interrupt");
+  EXPECT_THAT(Simulate({"--executor", "offload"}), HasSubstr(" inline, hybrid\n"));
+  EXPECT_THAT(Simulate({"--mode", "managed", "--wait", "interrupt"}),
+              testing::ContainsRegex(" managed, interrupt +interrupt\n"));
+}
+
 TEST_F(SimulateTest, OneNodeNeedsNoTime) {
   Command compile({"compile", "--nodes", "1", "--message-bytes", "5", "-o", plan_});
   ASSERT_EQ(compile.Wait(), 0);
   const Json json = SimulateJson({});
   EXPECT_EQ(json["cpu"]["skew_seconds"], 0);
   EXPECT_TRUE(json["cpu"]["of_bound"].is_null());
+  EXPECT_TRUE(json["gain"]["completion"].is_null());
+  const Json compared =
+      Json::parse(test::OutputOf({"compare", plan_, "--clock", "virtual", "--profile",
+                                  test::ProfilePath("fractus"), "--json"}))["comparisons"][0];
+  EXPECT_TRUE(compared["received_ratio"]["of_medians"].is_null());
+  EXPECT_TRUE(compared["completion_ratio"]["of_medians"].is_null());
+}
+
+// Catches flags of the cluster that are told to be at fault where the plan is, as it would be without
+// them.
+TEST_F(SimulateTest, BlamesFlagsForWhatTheyHaveCausedOnly) {
+  const std::string device = folder_ / "device.json";
+  std::ofstream(device)
+      << R"({"format": "prepost.device", "version": "1.0", "name": "few", "limits":)"
+      << R"( {"sq_wqebbs": 1024, "rq_wqes": 1024, "cq_entries": 4096, "qps": 2, "cqs": 600,)"
+      << R"( "message_bytes": 1048576}, "capabilities": {"cd": true, "cq_oi": true}})";
+  const std::vector<std::string> few = {"--device-profile", device, "--profile",
+                                        test::ProfilePath("fractus")};
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{},
+                                             {"--delay", "node=1,at=1us,for=1us"},
+                                             {"--slow", "1=0.5"},
+                                             {"--preempt", "rate=10,for=1us"},
+                                             {"--set", "network.host_rate=40Gbit/s"}}) {
+    SCOPED_TRACE(flags.empty() ? "" : flags[0]);
+    std::vector<std::string> all = few;
+    all.insert(all.end(), flags.begin(), flags.end());
+    ExpectRefused(all, 1, "prepost: " + plan_ + ": ");
+  }
+  std::vector<std::string> compare = {"compare", plan_,   "--clock",
+                                      "virtual", "--set", "network.host_rate=40Gbit/s"};
+  compare.insert(compare.end(), few.begin(), few.end());
+  test::ExpectRefused(compare, 1, "prepost: " + plan_ + ": ", folder_);
 }
 
 TEST_F(SimulateTest, RefusesWhatItCannotModel) {

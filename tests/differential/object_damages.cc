@@ -9,34 +9,26 @@
 namespace prepost::test {
 namespace {
 
-/// Another power of two, or none.
-bool Resize(uint32_t* ring, bool up) {
-  if (*ring <= 1 && !up) return false;
-  if (*ring == 0) return false;
-  *ring = up ? *ring * 2 : *ring / 2;
+/// A ring of one of the node's QPs or CQs gets another power of two; false: it has none, or would have
+/// none.
+template <auto kQueues, auto kRing, bool kIsDoubled>
+bool Resize(nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
+  uint32_t& ring = PickFrom(node.*kQueues, random).*kRing;
+  if (ring == 0 || (ring == 1 && !kIsDoubled)) return false;
+  ring = kIsDoubled ? ring * 2 : ring / 2;
   return true;
 }
+constexpr auto kQps = &nic::NodeProgram::qps;
+constexpr auto kCqs = &nic::NodeProgram::cqs;
 
 const ObjectDamage kDamages[] = {
-    {"ring of sends halved",
-     [](nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
-       return Resize(&PickFrom(node.qps, random).sq_wqebbs, /*up=*/false);
-     },
+    {"ring of sends halved", Resize<kQps, &nic::QueuePair::sq_wqebbs, false>,
      "was longer than its queue's last part, or every WQE that now ends one is signaled"},
-    {"ring of sends doubled",
-     [](nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
-       return Resize(&PickFrom(node.qps, random).sq_wqebbs, /*up=*/true);
-     },
+    {"ring of sends doubled", Resize<kQps, &nic::QueuePair::sq_wqebbs, true>,
      "is longer than it must be"},
-    {"ring of receives halved",
-     [](nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
-       return Resize(&PickFrom(node.qps, random).rq_wqes, /*up=*/false);
-     },
+    {"ring of receives halved", Resize<kQps, &nic::QueuePair::rq_wqes, false>,
      "is written in parts, and what finds no receive is retried"},
-    {"ring of receives doubled",
-     [](nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
-       return Resize(&PickFrom(node.qps, random).rq_wqes, /*up=*/true);
-     },
+    {"ring of receives doubled", Resize<kQps, &nic::QueuePair::rq_wqes, true>,
      "is longer than it must be"},
     {"ring of sends beyond 2^14",
      [](nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
@@ -44,14 +36,8 @@ const ObjectDamage kDamages[] = {
        return true;
      },
      "the queue is shorter than 2^15"},
-    {"ring of a CQ halved",
-     [](nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
-       return Resize(&PickFrom(node.cqs, random).entries, /*up=*/false);
-     }},
-    {"ring of a CQ doubled",
-     [](nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
-       return Resize(&PickFrom(node.cqs, random).entries, /*up=*/true);
-     },
+    {"ring of a CQ halved", Resize<kCqs, &nic::CompletionQueue::entries, false>},
+    {"ring of a CQ doubled", Resize<kCqs, &nic::CompletionQueue::entries, true>,
      "is longer than it must be"},
     {"ring of a CQ of one",
      [](nic::QueueProgram&, nic::NodeProgram& node, Random& random) {

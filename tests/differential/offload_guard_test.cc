@@ -37,6 +37,8 @@ using emulated::SchedulerMode;
 using nic::ArmedNode;
 using nic::CompletionQueue;
 using nic::CqId;
+using nic::Failure;
+using nic::FailureKind;
 using nic::LoweringMode;
 using nic::QpId;
 using nic::QueueProgram;
@@ -159,6 +161,19 @@ class FaultyRun {
     }
     verdict_step_ = fabric_.engine().steps();
     return group_->Stuck();
+  }
+
+  /// Hosts look, and never sleep, each time that no NIC can go on. What the first that sees something
+  /// wrong makes of it; none: nobody does.
+  std::optional<Failure> RunPolled() {
+    for (ArmedNode& node : group_->nodes()) node.Start();
+    for (int looks = 0; looks < 1000; ++looks) {
+      fabric_.RunUntilIdle();
+      for (ArmedNode& node : group_->nodes()) {
+        if (!node.Poll(std::chrono::milliseconds(0), -1).ok()) return node.failure();
+      }
+    }
+    return std::nullopt;
   }
 
   /// What a host learns that looks again and again and never sleeps.
@@ -397,6 +412,38 @@ TEST_P(OffloadGuardTest, NothingIsForwardedAfterTheVerdict) {
       EXPECT_FALSE(run.IsComplete());
     }
   }
+}
+
+// Hosts that come so late that whatever follows from the fault has happened by then: the peer's
+// retries have ended, and its QPs are flushed, too.
+TEST_P(OffloadGuardTest, LateHostsNameTheCause) {
+  for (const FaultKind kind : kFaultKinds) {
+    if (kind == FaultKind::kNoReceives && GetParam().ring != 0) continue;
+    for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
+      const Fault fault = Draw(kind, seed);
+      SCOPED_TRACE(Label(fault, seed));
+      FaultyRun run(plan_, program_, fault, seed, MakeDevice());
+      const Status verdict = run.RunGuarded(/*delay_steps=*/2 * kRetryStepsMax);
+      ASSERT_EQ(verdict.code(), StatusCode::kRejected);
+      EXPECT_THAT(verdict.message(), NamesCause(fault));
+    }
+  }
+}
+
+// When a QP is gone its peer's is flushed, and for want of an answer only. A host that polls looks at
+// some of its CQs, and may come by a flush before what it follows from.
+TEST_P(OffloadGuardTest, HostsThatPollFindTheCauseOfAFlush) {
+  size_t found = 0;
+  for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
+    const Fault fault = Draw(FaultKind::kGone, seed);
+    SCOPED_TRACE(Label(fault, seed));
+    FaultyRun run(plan_, program_, fault, seed, MakeDevice());
+    const std::optional<Failure> failure = run.RunPolled();
+    if (!failure) continue;  // its peer had nothing to send any more
+    EXPECT_EQ(failure->kind, FailureKind::kNoAnswer) << failure->message;
+    ++found;
+  }
+  EXPECT_GT(found, 0u);
 }
 
 // The executor, with NICs that run on a thread of their own: one error, always.

@@ -33,12 +33,7 @@ constexpr Picoseconds kBlockTime = kUs;  // of kBlockBytes at the rate of MakeNe
 Network MakeNetwork(uint32_t nodes) { return test::OneRack(nodes, 1e9); }
 
 Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
-  return test::CompileOrDie({.nodes = nodes,
-                             .message_bytes = blocks * kBlockBytes,
-                             .block_bytes = kBlockBytes,
-                             .algorithm = algorithm,
-                             .ready = *ParseReady("window=1"),
-                             .send_window = *ParseSendWindow("1")});
+  return test::PlanWithWindowsOf1(algorithm, nodes, blocks, kBlockBytes);
 }
 
 std::vector<NodeId> Hosts(std::vector<uint32_t> numbers) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CPU-driven transfers in virtual time: what the model of hosts promises, in closed forms where
-// there are any, beside the same plans preposted.
+// there are any, beside the same plans preposted. When hosts look, and who else has their cores, is
+// in virtual_looks_test.cc; TCP in virtual_tcp_test.cc.
 #include "prepost/backends/emulated/virtual_hosts.h"
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/compiler/compile.h"
 #include "prepost/compiler/schedule.h"
+#include "tests/support/host_run_fixture.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
@@ -24,36 +26,8 @@
 namespace prepost::emulated {
 namespace {
 
-constexpr uint64_t kBlockBytes = 1000;
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
 constexpr Picoseconds kUs = 1000 * kNs;
-constexpr Picoseconds kBlockTime = kUs;  // of kBlockBytes at the rate of MakeNetwork()
-
-/// 1 byte per ns and no latency.
-Network MakeNetwork(uint32_t nodes) { return test::OneRack(nodes, 1e9); }
-
-/// With window=1 and send_window=1 unless `ready` and `send_window` say otherwise.
-Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
-             const std::string& ready = "window=1", const std::string& send_window = "1") {
-  return test::CompileOrDie(test::WithRacks({.nodes = nodes,
-                                             .message_bytes = blocks * kBlockBytes,
-                                             .block_bytes = kBlockBytes,
-                                             .algorithm = algorithm,
-                                             .ready = *ParseReady(ready),
-                                             .send_window = *ParseSendWindow(send_window)},
-                                            1 + nodes % 5));
-}
-
-VirtualHosts RunPlan(const Plan& plan, const VirtualHostsOptions& options = {}) {
-  const VirtualGroup group{.plan = &plan};
-  auto run = RunVirtualHosts({&group, 1}, MakeNetwork(plan.header().nodes), options);
-  EXPECT_TRUE(run.ok()) << run.status().ToString();
-  return run.ok() ? *std::move(run) : VirtualHosts{};
-}
-Picoseconds TimeOfRun(const Plan& plan, const VirtualHostsOptions& options = {}) {
-  const VirtualHosts run = RunPlan(plan, options);
-  return run.groups.empty() ? -1 : run.groups[0].completion;
-}
 
 /// Some of everything; posts, looks and completions of different lengths.
 HostCosts SomeCosts() {
@@ -66,7 +40,9 @@ HostCosts SomeCosts() {
           .hybrid_polling = 20 * kUs};
 }
 
-class VirtualHostsRounds : public testing::TestWithParam<std::string> {};
+class VirtualHostsTest : public HostRunTest {};
+
+class VirtualHostsRounds : public HostRunTest, public testing::WithParamInterface<std::string> {};
 
 // Hosts that take no time, windows of 1: rounds, to the picosecond.
 TEST_P(VirtualHostsRounds, IdealHostsTakeRoundsTimesTheTimeOfABlock) {
@@ -95,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(All, VirtualHostsRounds, testing::ValuesIn(test::Schedu
                          });
 
 // Hosts that take no time are as good as none, whatever the plan and the NIC.
-TEST(VirtualHostsTest, IdealHostsAreAsFastAsNicsByThemselves) {
+TEST_F(VirtualHostsTest, IdealHostsAreAsFastAsNicsByThemselves) {
   const uint32_t seed = 7;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -112,7 +88,7 @@ TEST(VirtualHostsTest, IdealHostsAreAsFastAsNicsByThemselves) {
 
 // The RDMC paper's motivation: somebody else takes a relay's core for 100 us just when it is to
 // forward. CPU-driven all lose as much, preposted nobody notices.
-TEST(VirtualHostsTest, OneDelayOfARelayIsADelayOfAll) {
+TEST_F(VirtualHostsTest, OneDelayOfARelayIsADelayOfAll) {
   const Picoseconds length = 100 * kUs;
   for (const char* algorithm : {"chain", "binomial_pipeline"}) {
     for (const uint32_t nodes : {4u, 16u, 64u}) {
@@ -131,19 +107,8 @@ TEST(VirtualHostsTest, OneDelayOfARelayIsADelayOfAll) {
   }
 }
 
-// A look does not begin while the core is away: then it finds all that has come meanwhile, and the
-// thread looks once, not twice.
-TEST(VirtualHostsTest, LooksBeginWhenTheCoreIsThere) {
-  const Plan plan = PlanFor("chain", 2, 4, "barrier", "none");
-  const VirtualHosts run = RunPlan(plan, {.host = {.poll = 10 * kNs, .completion = 100 * kNs},
-                                          .delays = {{NodeId(1), 0, 20 * kBlockTime}}});
-  EXPECT_EQ(run.groups[0].nodes[1].work.looks, 1u);
-  EXPECT_EQ(run.groups[0].nodes[1].completion, 20 * kBlockTime + 10 * kNs + 4 * 100 * kNs);
-  EXPECT_EQ(run.hosts[1].delayed, 20 * kBlockTime);
-}
-
 // Whenever it comes, and to whomever, it costs no more than its length; and never less than nothing.
-TEST(VirtualHostsTest, OneDelayCostsAtMostItsLength) {
+TEST_F(VirtualHostsTest, OneDelayCostsAtMostItsLength) {
   const uint32_t seed = 11;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -164,7 +129,7 @@ TEST(VirtualHostsTest, OneDelayCostsAtMostItsLength) {
 
 // Between two nodes a block's way is a straight line: the block, its host, the credit, the other
 // host. So bandwidth falls by t / (t + c).
-TEST(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
+TEST_F(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
   HostCosts costs = SomeCosts();
   const Picoseconds c = costs.poll + costs.completion + costs.post_receive + costs.post_send +
                         costs.poll + costs.credit + costs.post_send;
@@ -189,17 +154,12 @@ TEST(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
 // together at the relay of a chain of three, in every round; 4 us once put the nodes out of step for
 // good.
 // Catches a change of the model that makes it vanish or grow while that page still tells of it.
-TEST(VirtualHostsTest, LessWorkCanTakeLonger) {
+TEST_F(VirtualHostsTest, LessWorkCanTakeLonger) {
   std::ifstream in(PREPOST_SOURCE_DIR "/examples/profiles/fractus.json");
   const Result<Profile> profile = ReadProfile(in, "fractus.json");
   ASSERT_TRUE(profile.ok()) << profile.status().ToString();
   constexpr uint64_t kMiB = 1 << 20;
-  const Plan plan = test::CompileOrDie({.nodes = 3,
-                                        .message_bytes = 20 * kMiB,
-                                        .block_bytes = kMiB,
-                                        .algorithm = "chain",
-                                        .ready = *ParseReady("window=1"),
-                                        .send_window = *ParseSendWindow("1")});
+  const Plan plan = test::PlanWithWindowsOf1("chain", 3, 20, kMiB);
   const auto known = [&](Picoseconds completion, Picoseconds setup) {
     HostCosts costs = HostCostsOf(*profile);
     costs.completion = costs.credit = completion;
@@ -218,7 +178,7 @@ TEST(VirtualHostsTest, LessWorkCanTakeLonger) {
 
 // RDMC forwards the first block out of a buffer and copies it into place in the end: each node is
 // later by its own copy, and by no other's.
-TEST(VirtualHostsTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
+TEST_F(VirtualHostsTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
   for (const char* algorithm : {"chain", "binomial_pipeline"}) {
     for (const uint32_t blocks : {1u, 2u, 20u}) {
       const Plan plan = PlanFor(algorithm, 8, blocks);
@@ -240,19 +200,15 @@ TEST(VirtualHostsTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
 // on, one handling after the other; the first block meets one handling per hop. Preposted there is
 // none, so what is gained is as if each block were 2c longer: little for blocks of 1 MB, a factor for
 // small ones (the RDMC paper's figure 12, which has such a curve without numbers).
-TEST(VirtualHostsTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
+TEST_F(VirtualHostsTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
   const Picoseconds c = 1500 * kNs;
   for (const uint32_t nodes : {3u, 4u, 8u, 33u}) {
     double last_gain = 1;
     for (const uint32_t blocks : {1u, 6u, 24u, 96u, 384u}) {
       SCOPED_TRACE(fmt::format("n {} k {}", nodes, blocks));
       const Picoseconds block_time = 384 * kBlockTime / blocks;
-      const Plan plan = test::CompileOrDie({.nodes = nodes,
-                                            .message_bytes = 384 * kBlockBytes,
-                                            .block_bytes = 384 * kBlockBytes / blocks,
-                                            .algorithm = "chain",
-                                            .ready = *ParseReady("window=1"),
-                                            .send_window = *ParseSendWindow("1")});
+      const Plan plan =
+          test::PlanWithWindowsOf1("chain", nodes, blocks, 384 * kBlockBytes / blocks);
       const Picoseconds ideal = (blocks + nodes - 2) * block_time;
       const auto offload = RunVirtualOffload(plan, MakeNetwork(nodes));
       ASSERT_TRUE(offload.ok());
@@ -266,150 +222,7 @@ TEST(VirtualHostsTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
   }
 }
 
-TEST(VirtualHostsTest, TcpAddsSystemCallsAndCopies) {
-  HostCosts costs = {.system_call = 300 * kNs, .system_copy_rate = 4e9};
-  const Plan plan = PlanFor("chain", 2, 10);
-  // Per block: send and receive it, and its credit.
-  EXPECT_EQ(TimeOfRun(plan, {.host = costs}),
-            10 * (kBlockTime + 4 * costs.system_call + 2 * kBlockTime / 4));
-}
-
-// A block is copied a segment at a time while it is on the wire: between two nodes it takes what the
-// slower one takes, wire or copy, and one segment at each end.
-TEST(VirtualHostsTest, TcpCopiesOverlapWithTheWire) {
-  const Plan plan = PlanFor("chain", 2, 10);
-  for (const uint32_t segment : {10u, 100u, 250u, 1000u, 5000u}) {
-    for (const double copies_per_block_time : {0.5, 1.0, 2.0, 4.0, 100.0}) {
-      SCOPED_TRACE(fmt::format("{} {}", segment, copies_per_block_time));
-      const HostCosts costs = {.system_copy_rate = copies_per_block_time * 1e9,
-                               .segment_bytes = segment};
-      const Picoseconds copy = TimeOf(kBlockBytes, costs.system_copy_rate);
-      const uint64_t bytes = std::min<uint64_t>(segment, kBlockBytes);
-      const Picoseconds c = TimeOf(bytes, costs.system_copy_rate);
-      const Picoseconds w = TimeOf(bytes, 1e9);
-      const Picoseconds block = copy <= kBlockTime ? c + kBlockTime + c : copy + w + c;
-      const VirtualHosts run = RunPlan(plan, {.host = costs});
-      EXPECT_EQ(run.groups[0].completion, 10 * block);
-      for (const VirtualHosts::Node& node : run.groups[0].nodes)
-        EXPECT_EQ(node.work.busy, 10 * copy) << "all is copied";
-    }
-  }
-}
-
-// For each segment that comes before a block's last the receiver makes its calls, while the wire is
-// busy: that takes its core, and no time, as long as it keeps up. Where it does not, what is left when
-// the block is there takes one call: copying goes on without those for segments.
-TEST(VirtualHostsTest, TcpSegmentsTakeCalls) {
-  const Plan plan = PlanFor("chain", 2, 10);
-  constexpr Picoseconds kSegments = 10;
-  for (const double copies_per_block_time : {1.0, 2.0, 4.0}) {
-    for (const Picoseconds calls : {10 * kNs, 40 * kNs, 90 * kNs, 400 * kNs}) {
-      SCOPED_TRACE(fmt::format("{} {}", copies_per_block_time, calls));
-      const HostCosts costs = {.system_copy_rate = copies_per_block_time * 1e9,
-                               .segment_bytes = kBlockBytes / kSegments,
-                               .segment_calls = calls};
-      const Picoseconds copy = TimeOf(kBlockBytes, costs.system_copy_rate);
-      const Picoseconds c = copy / kSegments, w = kBlockTime / kSegments;
-      const Picoseconds most = copy - c + (kSegments - 1) * calls;
-      const Picoseconds came = kBlockTime - w;
-      const Picoseconds left =
-          most <= came ? c
-                       : copy - static_cast<Picoseconds>(std::llround(
-                                    static_cast<double>(came) / static_cast<double>(most) *
-                                    static_cast<double>(copy - c)));
-      const VirtualHosts run = RunPlan(plan, {.host = costs});
-      EXPECT_EQ(run.groups[0].completion, 10 * (c + kBlockTime + left));
-      EXPECT_EQ(run.groups[0].nodes[0].work.busy, 10 * copy) << "a send is one call";
-      EXPECT_EQ(run.groups[0].nodes[1].work.busy, 10 * (std::min(most, came) + left));
-    }
-  }
-}
-
-// A relay's core copies each block twice: no faster than that, however fast the wire is.
-TEST(VirtualHostsTest, TcpCopiesHaveOneCore) {
-  for (const double rate : {1.25e9, 2.5e9, 10e9}) {
-    SCOPED_TRACE(rate);
-    const HostCosts costs = {.system_copy_rate = rate, .segment_bytes = 10};
-    const Picoseconds copy = TimeOf(kBlockBytes, rate);
-    const Picoseconds time = TimeOfRun(PlanFor("chain", 3, 100), {.host = costs});
-    EXPECT_GE(time, 100 * std::max(kBlockTime, 2 * copy));
-    EXPECT_LE(time, 103 * std::max(kBlockTime, 2 * copy) + 100 * 8 * kBlockTime / 100);
-  }
-}
-
-// Where in a look a block comes makes no difference.
-TEST(VirtualHostsTest, PollingFindsABlockWithinOneLook) {
-  const Plan plan = PlanFor("chain", 2, 1, "barrier");
-  for (const Picoseconds poll : {0 * kNs, 1 * kNs, 300 * kNs, 999 * kNs, 1000 * kNs, 7000 * kNs}) {
-    EXPECT_EQ(TimeOfRun(plan, {.host = {.poll = poll}}), kBlockTime + poll) << poll;
-  }
-}
-
-TEST(VirtualHostsTest, HybridHostsSleepAfterAWhile) {
-  const Plan plan = PlanFor("chain", 2, 10);
-  HostCosts costs = {.interrupt = 5 * kUs, .hybrid_polling = kBlockTime};
-  const VirtualHosts polls = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
-  EXPECT_EQ(polls.groups[0].completion, 10 * kBlockTime);
-  EXPECT_EQ(polls.groups[0].nodes[1].work.wakeups, 0u);
-  costs.hybrid_polling = kBlockTime - 1;
-  const VirtualHosts sleeps = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
-  EXPECT_GE(sleeps.groups[0].completion, 10 * (kBlockTime + costs.interrupt));
-  EXPECT_GE(sleeps.groups[0].nodes[1].work.wakeups, 10u);
-}
-
-// Looks that take long count to their end.
-TEST(VirtualHostsTest, HybridHostsPollFromTheEndOfALook) {
-  const Plan plan = PlanFor("chain", 2, 10, "barrier");
-  const HostCosts costs = {.completion = kBlockTime * 3 / 4,
-                           .interrupt = kBlockTime / 100,
-                           .hybrid_polling = kBlockTime * 5 / 4};
-  const VirtualHosts run = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
-  // A block comes a block time after the sender has seen to the one before.
-  EXPECT_EQ(run.groups[0].completion, 10 * kBlockTime * 7 / 4);
-  EXPECT_EQ(run.groups[0].nodes[1].work.wakeups, 0u);
-}
-
-// Who polls never sleeps, so it has the core every other slice only, and sees a block when it has it
-// again. Who sleeps has the core when it is woken, and works on it for as long as a slice.
-TEST(VirtualHostsTest, NeighboursHitWhoPolls) {
-  const Plan plan = PlanFor("chain", 2, 1, "barrier");
-  for (const Picoseconds slice : {300 * kNs, 400 * kNs, 499 * kNs, 500 * kNs, 999 * kNs, 2 * kUs}) {
-    for (const uint32_t count : {1u, 2u}) {
-      HostCosts costs = {
-          .completion = 100 * kNs, .interrupt = 5 * kUs, .neighbours = count, .slice = slice};
-      const Picoseconds into = kBlockTime % ((1 + count) * slice);  // a turn
-      const Picoseconds back = into < slice ? kBlockTime : kBlockTime - into + (1 + count) * slice;
-      const Picoseconds left = into < slice ? slice - into : slice;  // of the slice
-      const Picoseconds turn = left < costs.completion ? count * slice : 0;
-      EXPECT_EQ(TimeOfRun(plan, {.host = costs}), back + costs.completion + turn)
-          << slice << " " << count;
-      const VirtualHostsOptions sleeps = {.host = costs, .wait = WaitMode::kInterrupt};
-      EXPECT_EQ(TimeOfRun(plan, sleeps), kBlockTime + costs.interrupt + costs.completion);
-      // Two slices and a half of work.
-      costs.completion = 5 * slice / 2;
-      EXPECT_EQ(TimeOfRun(plan, {.host = costs, .wait = WaitMode::kInterrupt}),
-                kBlockTime + costs.interrupt + costs.completion + 2 * count * slice);
-      // A hybrid host has slept for a while; then it is the same.
-      costs.hybrid_polling = kBlockTime / 2;
-      EXPECT_EQ(TimeOfRun(plan, {.host = costs, .wait = WaitMode::kHybrid}),
-                kBlockTime + costs.interrupt + costs.completion + 2 * count * slice);
-    }
-  }
-}
-
-// Of one host: of node 1 when it is to receive, of nobody else.
-TEST(VirtualHostsTest, NeighboursAreOfAHost) {
-  const Plan plan = PlanFor("chain", 3, 1, "barrier");
-  const Picoseconds slice = 600 * kNs;
-  const auto time = [&](uint32_t host) {
-    return TimeOfRun(plan, {.neighbours = {{NodeId(host), 1, slice}}});
-  };
-  EXPECT_EQ(time(0), 2 * kBlockTime);
-  EXPECT_EQ(time(1), 4 * slice);  // it forwards at 2 slices, and sees that it has been sent at 4
-  EXPECT_EQ(time(2), 4 * slice);
-}
-
-TEST(VirtualHostsTest, CountsWhatHostsDo) {
+TEST_F(VirtualHostsTest, CountsWhatHostsDo) {
   const Plan plan = PlanFor("binomial_pipeline", 8, 16);
   const VirtualHosts run = RunPlan(plan, {.host = SomeCosts()});
   for (const Program& program : plan.programs()) {
@@ -428,7 +241,7 @@ TEST(VirtualHostsTest, CountsWhatHostsDo) {
 }
 
 // Two groups of the same nodes: each host has two threads. On one core they wait for each other.
-TEST(VirtualHostsTest, GroupsShareLinksAndCores) {
+TEST_F(VirtualHostsTest, GroupsShareLinksAndCores) {
   const Plan plan = PlanFor("chain", 2, 10);
   const std::vector<VirtualGroup> groups = {{.plan = &plan},
                                             {.plan = &plan, .hosts = {NodeId(1), NodeId(0)}}};
@@ -458,7 +271,7 @@ TEST(VirtualHostsTest, GroupsShareLinksAndCores) {
   EXPECT_EQ(shared->groups[1].completion, 2 * 10 * kBlockTime);
 }
 
-TEST(VirtualHostsTest, GroupsStartWhenTheyAreToldTo) {
+TEST_F(VirtualHostsTest, GroupsStartWhenTheyAreToldTo) {
   const Plan plan = PlanFor("chain", 3, 4);
   const VirtualGroup late{
       .plan = &plan, .hosts = {NodeId(4), NodeId(0), NodeId(2)}, .start = 5 * kUs};
@@ -472,7 +285,7 @@ TEST(VirtualHostsTest, GroupsStartWhenTheyAreToldTo) {
 }
 
 // Nodes are all alike: which number one has does not matter.
-TEST(VirtualHostsTest, RenumberingHostsChangesNothing) {
+TEST_F(VirtualHostsTest, RenumberingHostsChangesNothing) {
   const uint32_t seed = 23;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -492,7 +305,7 @@ TEST(VirtualHostsTest, RenumberingHostsChangesNothing) {
   }
 }
 
-TEST(VirtualHostsTest, PreemptionsComeFromTheSeed) {
+TEST_F(VirtualHostsTest, PreemptionsComeFromTheSeed) {
   const Plan plan = PlanFor("binomial_pipeline", 9, 40);
   HostCosts costs = SomeCosts();
   costs.preemptions_per_second = 20'000;
@@ -526,7 +339,7 @@ VirtualHostsOptions RandomHosts(test::Random& random) {
 }
 
 // With all kinds of costs, waiting and plans a run ends, and takes no less than links need.
-TEST(VirtualHostsTest, EverySettingDelivers) {
+TEST_F(VirtualHostsTest, EverySettingDelivers) {
   const uint32_t seed = 31;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -546,7 +359,7 @@ TEST(VirtualHostsTest, EverySettingDelivers) {
 
 // Rings that hold four windows are as good as such that hold everything: nothing waits for room, and no
 // message for a receive.
-TEST(VirtualHostsTest, RingsByWindowChangeNothing) {
+TEST_F(VirtualHostsTest, RingsByWindowChangeNothing) {
   const uint32_t seed = 47;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -575,13 +388,13 @@ TEST(VirtualHostsTest, RingsByWindowChangeNothing) {
   }
 }
 
-TEST(VirtualHostsTest, EmptyMessagesArrive) {
+TEST_F(VirtualHostsTest, EmptyMessagesArrive) {
   const Plan plan = test::CompileOrDie({.nodes = 5, .message_bytes = 0, .block_bytes = 10});
   const Picoseconds time = TimeOfRun(plan, {.host = SomeCosts()});
   EXPECT_GT(time, 0);
 }
 
-TEST(VirtualHostsTest, SaysWhatCannotBeRun) {
+TEST_F(VirtualHostsTest, SaysWhatCannotBeRun) {
   const Plan plan = PlanFor("chain", 3, 2);
   const auto error = [&](const VirtualGroup& group, const VirtualHostsOptions& options) {
     return RunVirtualHosts({&group, 1}, MakeNetwork(4), options).status().ToString();

@@ -28,14 +28,8 @@ Network OneRack(uint32_t nodes) { return test::OneRack(nodes, 12.5e9, 1e-6); }
 /// Rings that are written again some ten times.
 nic::DeviceProfile TinyRings() { return {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16}; }
 
-/// Window 1 both ways.
 Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
-  return test::CompileOrDie({.nodes = nodes,
-                             .message_bytes = blocks * kBlockBytes,
-                             .block_bytes = kBlockBytes,
-                             .algorithm = algorithm,
-                             .ready = *ParseReady("window=1"),
-                             .send_window = *ParseSendWindow("1")});
+  return test::PlanWithWindowsOf1(algorithm, nodes, blocks, kBlockBytes);
 }
 
 // Hosts that write rings again take their time for it, per WQE, and are the only ones to do so.
@@ -184,6 +178,30 @@ TEST(VirtualRearmTest, RearmingHostsShareCores) {
     return std::max(found->groups[0].completion, found->groups[1].completion);
   };
   EXPECT_GT(run(1), run(2));
+}
+
+// Who polls has its core, and shares it with neighbours by the slice, until it has seen its end. Catches
+// a core that is awake from then on: a group that starts there later would begin in a neighbour's slice.
+TEST(VirtualRearmTest, HostsThatPollLeaveTheirCoreInTheEnd) {
+  const Plan plan = PlanFor("chain", 2, 60);
+  VirtualOffloadOptions options = {.host = {.cores = 1, .poll = kUs, .completion = kUs},
+                                   .wait = WaitMode::kPolling,
+                                   .neighbours = {{NodeId(1), 1, 20 * kUs}}};
+  options.lower.profile = TinyRings();
+  const auto run = [&](const std::vector<VirtualGroup>& groups) {
+    const auto found = RunVirtualOffloads(groups, OneRack(2), options);
+    EXPECT_TRUE(found.ok()) << found.status().ToString();
+    return found->groups;
+  };
+  const VirtualOffloads::Group alone = run({{.plan = &plan}})[0];
+  EXPECT_GT(alone.nodes[1].delayed, 0);
+  for (int i = 1; i <= 20; ++i) {
+    const Picoseconds start = alone.known + i * 3 * kUs;
+    const auto groups = run({{.plan = &plan}, {.plan = &plan, .start = start}});
+    EXPECT_EQ(groups[0].known, alone.known) << "nothing of it is another group's";
+    EXPECT_EQ(groups[1].known - start, alone.known) << i;
+    EXPECT_EQ(groups[1].nodes[1].delayed, alone.nodes[1].delayed) << i;
+  }
 }
 
 }  // namespace

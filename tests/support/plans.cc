@@ -122,6 +122,16 @@ Plan PlanOf(uint32_t nodes, uint32_t blocks, const std::string& algorithm) {
       {.nodes = nodes, .message_bytes = blocks * 10, .block_bytes = 10, .algorithm = algorithm});
 }
 
+Plan PlanWithWindowsOf1(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
+                        uint64_t block_bytes) {
+  return CompileOrDie({.nodes = nodes,
+                       .message_bytes = blocks * block_bytes,
+                       .block_bytes = block_bytes,
+                       .algorithm = algorithm,
+                       .ready = *ParseReady("window=1"),
+                       .send_window = *ParseSendWindow("1")});
+}
+
 std::string Label(const Spec& spec) {
   return fmt::format("{} n={} root={} racks={} bytes={} ready={} send_window={}", spec.algorithm,
                      spec.nodes, spec.root.value, spec.topology ? spec.topology->racks.size() : 0,

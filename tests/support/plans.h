@@ -48,6 +48,11 @@ Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes 
 /// The plan of a message of `blocks` blocks of 10 bytes; the rest as in Spec.
 Plan PlanOf(uint32_t nodes, uint32_t blocks, const std::string& algorithm = "binomial_pipeline");
 
+/// The plan of `blocks` blocks of `block_bytes` each with windows of 1, both ways: a receiver grants one
+/// block at a time (ready), and a sender has one on the way to it (send_window).
+Plan PlanWithWindowsOf1(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
+                        uint64_t block_bytes);
+
 /// "chain n=4 root=0 bytes=37 ready=barrier send_window=1", for messages.
 std::string Label(const Spec& spec);
 

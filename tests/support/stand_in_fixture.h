@@ -22,6 +22,13 @@
 
 namespace prepost::mlx5 {
 
+// What all of its tests speak of.
+using prm::Command;
+using prm::Field;
+using prm::Set;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
 inline constexpr size_t kPage = 4096;
 inline constexpr size_t kUmemBytes = 4 * kPage;
 

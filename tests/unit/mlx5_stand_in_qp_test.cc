@@ -2,21 +2,12 @@
 //
 // What the stand-in refuses of a QP's life: its steps, their order and paths, and memory that its
 // WQEs may not use. Each case starts from commands that are right and spoils one thing.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cerrno>
 
 #include "tests/support/stand_in_fixture.h"
 
 namespace prepost::mlx5 {
 namespace {
-
-using prm::Command;
-using prm::Field;
-using prm::Set;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 /// A QP and the right commands of its life, to spoil.
 class StandInQpTest : public StandInTest {

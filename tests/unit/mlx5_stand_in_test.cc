@@ -3,9 +3,6 @@
 // What the stand-in refuses, one case per kind: each starts from commands that are right and spoils
 // one thing. A check that is missing would let a device pass here whose commands hardware refuses.
 // The steps of a QP's life are in mlx5_stand_in_qp_test.cc.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -16,11 +13,6 @@
 namespace prepost::mlx5 {
 namespace {
 
-using prm::Command;
-using prm::Field;
-using prm::Set;
-using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST_F(StandInTest, UnknownOpcode) {

@@ -10,6 +10,7 @@ namespace prepost::tools {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 SweepAxis AxisOf(const std::string& text) {
   Result<SweepAxis> axis = ParseSweep(text);
@@ -45,6 +46,25 @@ TEST(SweepTest, UnitsAreOfOneKind) {
 // 2, 2.2, 2.42, ... as whole numbers of nodes: none twice.
 TEST(SweepTest, WholeNumbersStayWhole) {
   EXPECT_THAT(TextsOf("nodes=2:5:x1.1"), ElementsAre("2", "3", "4", "5"));
+}
+
+// Catches limits of steps, of which many may be one value, and of one axis in place of rows; and that
+// only one of the two figures is told.
+TEST(SweepTest, RowsAreLimitedNotSteps) {
+  EXPECT_EQ(AxisOf("nodes=2:8:x1.00000001").values.size(), 7u);
+  EXPECT_EQ(AxisOf("seed=1:100000:+1").values.size(), 100000u);
+  EXPECT_EQ(AxisOf("seed=1:100000:x1.00001").values.size(), 100000u);
+  const auto error = [](const std::string& text) { return ParseSweep(text).status().message(); };
+  EXPECT_THAT(error("seed=1:100001:+1"),
+              HasSubstr(": 100001 values, and a sweep has at most 100000 rows"));
+  EXPECT_THAT(error("x.y=0.1:0.3:+1e-9"), HasSubstr(": 200000001 values, "));
+  EXPECT_THAT(error("seed=1:200000:x1.0000001"), HasSubstr(": up to 200000 values, "));
+  const std::vector<SweepAxis> axes = {AxisOf("nodes=2:251:+1"), AxisOf("seed=1:400:+1")};
+  const auto all = PointsOf(axes);
+  ASSERT_TRUE(all.ok()) << all.status().ToString();
+  EXPECT_EQ(all->size(), 100000u);
+  EXPECT_EQ(PointsOf({axes[0], axes[1], AxisOf("wait=polling,interrupt")}).status().message(),
+            "--sweep: 200000 rows, the limit is 100000");
 }
 
 TEST(SweepTest, ListsHaveCommasOrSemicolons) {
