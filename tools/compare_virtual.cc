@@ -30,6 +30,7 @@ using Json = nlohmann::ordered_json;
 std::vector<std::string> Deviations(const VirtualComparison& options) {
   std::vector<std::string> deviations;
   for (const std::string& setting : options.settings) deviations.push_back("--set " + setting);
+  deviations.insert(deviations.end(), options.others.begin(), options.others.end());
   if (options.profile.host.preemption) deviations.push_back(fmt::format("seed {}", options.seed));
   return deviations;
 }

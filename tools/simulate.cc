@@ -34,7 +34,8 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
   return trace.Write(
       it.plan->plan,
       {.executor = is_offload ? "offload" : "cpu",
-       .detail = fmt::format("{}, with the profile {}", kModelled, it.profile->name)},
+       .detail = fmt::format("{}, with the profile {}{}", kModelled, it.profile->name,
+                             DeviationsText(it.simulation->deviations, kDeviationsShownMax))},
       {});
 }
 

@@ -146,8 +146,10 @@ Status AddList(const std::string& list, SweepAxis* axis) {
       return Rejected(fmt::format("more than {} values", kSweepValuesMax));
   }
   const std::vector<SweepValue>& values = axis->values;
-  axis->is_geometric = axis->is_numeric() && values.size() > 2 && *values.front().number > 0 &&
-                       *values.back().number >= 8 * *values.front().number;
+  if (!axis->is_numeric() || values.size() < 3) return {};
+  const auto [least, most] =
+      std::ranges::minmax_element(values, {}, [](const SweepValue& it) { return *it.number; });
+  axis->is_geometric = *least->number > 0 && *most->number >= 8 * *least->number;
   return {};
 }
 

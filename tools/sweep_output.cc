@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <ostream>
 
 #include "prepost/ir/count.h"
@@ -173,24 +174,32 @@ constexpr size_t kCurvesMax = 16;
 std::string Common(const Sweep& sweep) {
   std::string text;
   const auto add = [&](const char* key, auto write) {
-    Json common;
+    std::optional<std::string> common;
     for (const SweepRow& row : sweep.rows) {
       if (!row.status.ok()) continue;
       if (!row.found.contains(key)) return;
-      if (!common.is_null() && common != row.found[key]) return;
-      common = row.found[key];
+      const std::string one = write(row.found[key]);
+      if (common && *common != one) return;
+      common = one;
     }
-    if (!common.is_null()) text += (text.empty() ? "" : ", ") + write(common);
+    if (common) text += (text.empty() ? "" : ", ") + *common;
   };
-  const auto as_text = [](const Json& it) { return it.get<std::string>(); };
+  const auto text_after = [](const char* before) {
+    return [before](const Json& it) {
+      return before + (it.is_string() ? it.get<std::string>() : it.is_null() ? "none" : it.dump());
+    };
+  };
   const auto count_of = [](const char* noun) {
     return [noun](const Json& it) { return Count(it.get<uint64_t>(), noun); };
   };
-  add("algorithm", as_text);
+  add("workload", text_after(""));
+  add("algorithm", text_after(""));
   add("nodes", count_of("node"));
+  add("root", text_after("root "));
   add("message_bytes", count_of("byte"));
-  add("block_bytes", [](const Json& it) { return "blocks of " + it.dump(); });
-  add("ready", [&](const Json& it) { return "ready " + as_text(it); });
+  add("block_bytes", text_after("blocks of "));
+  add("ready", text_after("ready "));
+  add("send_window", text_after("send window "));
   return text;
 }
 
@@ -332,7 +341,7 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
       sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
   viz::Plot plot = {.headline = y + " against " + x.key,
                     .subline = fmt::format("modelled, with the profile {}{}", sweep.profile_name,
-                                           DeviationsText(sweep.deviations)),
+                                           DeviationsText(sweep.deviations, kDeviationsShownMax)),
                     .note = Common(sweep),
                     .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric || is_alone},
                     .y = YAxis(y, has_groups),
@@ -363,6 +372,8 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
       most = std::max(most, value);
     }
   }
+  for (viz::Curve& curve : plot.curves)
+    std::ranges::stable_sort(curve.points, {}, &viz::PlotPoint::x);
   for (const Executor& executor : kExecutors) MergeEqual(executor.name, &plot.curves);
   for (viz::Curve& curve : plot.curves) {
     const bool is_merged =

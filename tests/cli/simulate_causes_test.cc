@@ -164,18 +164,29 @@ TEST_F(SimulateCausesTest, FirstBlocksAreCopiedOnRequest) {
 TEST_F(SimulateCausesTest, TracesAreDrawnAsThoseOfRuns) {
   for (const std::string executor : {"cpu", "offload"}) {
     const std::string trace = folder_ / (executor + ".json"), picture = folder_ / "run.svg";
-    Simulate({"--executor", executor, "--trace", trace});
+    Simulate(
+        {"--executor", executor, "--set", "host.poll=1us", "--slow", "3=0.5", "--trace", trace});
     std::ifstream in(trace);
     const Json json = Json::parse(in);
     EXPECT_EQ(json["otherData"]["executor"], executor);
-    EXPECT_THAT(json["otherData"]["detail"].get<std::string>(),
-                HasSubstr("modelled, with the profile"));
+    EXPECT_EQ(json["otherData"]["detail"],
+              "modelled, with the profile Fractus, but --set host.poll=1us, --slow 3=0.5");
     for (const char* view : {"spacetime", "tree"}) {
       test::OutputOf({"draw", plan_, "--trace", trace, "--view", view, "-o", picture});
-      EXPECT_THAT(test::ReadText(picture), HasSubstr(", modelled"));
+      EXPECT_THAT(test::ReadText(picture), HasSubstr(", modelled<"));
+      EXPECT_THAT(
+          test::ReadText(picture),
+          HasSubstr("; modelled, with the profile Fractus, but --set host.poll=1us, --slow"));
       EXPECT_THAT(test::ReadText(picture), Not(HasSubstr("measured")));
     }
   }
+  // Of many flags, so many that the file is still one that can be read.
+  std::vector<std::string> many = {"--executor", "cpu", "--trace", folder_ / "many.json"};
+  for (int i = 0; i < 99; ++i)
+    many.insert(many.end(), {"--delay", "node=1,at=" + std::to_string(i) + "s,for=1us"});
+  Simulate(many);
+  test::OutputOf({"draw", plan_, "--trace", folder_ / "many.json", "-o", folder_ / "many.svg"});
+  EXPECT_THAT(test::ReadText(folder_ / "many.svg"), HasSubstr("...<"));
   const std::vector<std::string> base = {"simulate", plan_, "--profile", profile_, "--trace"};
   const auto expect = [&](std::vector<std::string> flags, const std::string& message) {
     flags.insert(flags.begin(), base.begin(), base.end());

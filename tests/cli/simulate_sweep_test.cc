@@ -237,6 +237,41 @@ TEST_F(SimulateSweepTest, HeadsSayWhatAllRowsHave) {
   EXPECT_EQ(with_preempt, Json(Words{"--set host.poll=1us", "--preempt rate=2,for=1us", "seed 3"}));
 }
 
+// Catches what the plan is that a head leaves out, or tells although rows differ in it.
+TEST_F(SimulateSweepTest, HeadsSayWhichPlanAllRowsHave) {
+  const std::string file = folder_ / "plot.svg";
+  const auto head = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"--nodes", "4", "--message-bytes", "1MiB", "--plot", file, "--sweep"});
+    const std::string text = Simulate(flags);
+    const std::string plan = text.substr(text.find('\n') + 1);
+    const std::string line = plan.substr(0, plan.find('\n'));
+    EXPECT_THAT(test::ReadText(file), HasSubstr(">" + line + "<"));
+    return text.substr(text.find(".json)") + 6, text.find('\n') - text.find(".json)") - 6) + "; " +
+           line;
+  };
+  EXPECT_EQ(head({"block-bytes=1MiB", "--root", "3", "--order", "3,0,2,1", "--mode", "managed",
+                  "--masters", "lane", "--send-window", "none"}),
+            ", but --mode managed, --masters lane, --order 3,0,2,1; binomial_pipeline, 4 nodes, "
+            "root 3, 1048576 bytes, blocks of 1048576, ready barrier, send window none");
+  EXPECT_EQ(head({"root=1,2", "--ready", "window=2", "--sweep", "send-window=1,2"}),
+            "; binomial_pipeline, 4 nodes, 1048576 bytes, blocks of 1048576, ready window=2");
+}
+
+// Catches lines that go back and forth, and an axis that goes by which value stands first.
+TEST_F(SimulateSweepTest, CurvesAreOfSortedPointsAndRowsAreNot) {
+  const auto plot = [&](const std::string& values) {
+    const std::string file = folder_ / "plot.svg";
+    Simulate({"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "block-bytes=" + values,
+              "--plot", file});
+    return test::ReadText(file);
+  };
+  EXPECT_EQ(plot("64KiB,1MiB,256KiB,16KiB"), plot("16KiB,64KiB,256KiB,1MiB"));
+  const Json json = SimulateJson(
+      {"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "block-bytes=1MiB,16KiB"});
+  EXPECT_EQ(json["rows"][0]["values"]["block_bytes"], 1 << 20);
+}
+
 // Catches a curve that is not drawn, and pictures that differ from run to run.
 TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
   const std::string file = folder_ / "plot.svg";

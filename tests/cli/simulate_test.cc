@@ -91,6 +91,28 @@ TEST_F(SimulateTest, ATopologyTakesTheNetworksPlace) {
       "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "racks": [{"name": "r", "hosts": "h[0-7]"}]})";
   const Json json = SimulateJson({"--topology", topology});
   EXPECT_NEAR(json["bound_seconds"].get<double>(), 8.388608e-3, 1e-9);
+  // What would change nothing is no change to the profile.
+  const auto expect = [&](std::vector<std::string> flags, const std::string& message) {
+    flags.insert(flags.end(), {"--profile", test::ProfilePath("fractus")});
+    test::ExpectRefused(flags, 2, message, folder_);
+  };
+  const std::string instead =
+      "changes nothing: the network is that of --topology " + topology + ", in place of";
+  expect({"simulate", plan_, "--topology", topology, "--set", "network.host_rate=1Gbit/s"},
+         "--set network.host_rate=1Gbit/s: " + instead);
+  expect({"simulate", "--message-bytes", "1MiB", "--topology", topology, "--sweep",
+          "network.rack_latency=1us,2us"},
+         "--sweep network.rack_latency=1us: " + instead);
+  expect({"compare", "--clock", "virtual", "--bytes", "1MiB", "--topology", topology, "--set",
+          "network.host_rate=1Gbit/s"},
+         "--set network.host_rate=1Gbit/s: " + instead);
+  const std::string spec = folder_ / "spec.json";
+  std::ofstream(spec) << R"({"format": "prepost.spec", "version": "1.0", "collective": "multicast",
+      "nodes": 8, "message_bytes": 1048576, "topology": "slow.json"})";
+  expect({"simulate", spec, "--set", "network.host_rate=1Gbit/s"},
+         "the network is that of " + spec);
+  expect({"compare", spec, "--clock", "virtual", "--set", "network.host_rate=1Gbit/s"},
+         "the network is that of " + spec);
 }
 
 // Catches slow paths that slow nothing, everything, or the bound too much.
@@ -384,11 +406,26 @@ TEST_F(SimulateTest, SaysWhatIsOtherThanInTheProfile) {
             Json::array({"--neighbours count=1,slice=4ms"}));
   EXPECT_EQ(deviations({"--preempt", "rate=1,for=1us", "--seed", "7", "--wait", "polling"}),
             Json(Words{"--preempt rate=1,for=1us", "--wait polling", "seed 7"}));
+  EXPECT_EQ(deviations({"--mode", "managed", "--masters", "lane"}),
+            Json(Words{"--mode managed", "--masters lane"}));
+  EXPECT_THAT(Simulate({}), HasSubstr("; ready window=1, send window 1\n"));
+  const std::string ordered = test::OutputOf({"simulate", "--profile", test::ProfilePath("fractus"),
+                                              "--nodes", "3", "--message-bytes", "1MiB", "--root",
+                                              "2", "--order", "2,0,1", "--send-window", "none"});
+  EXPECT_THAT(ordered, HasSubstr(", but --order 2,0,1: "));
+  EXPECT_THAT(ordered, HasSubstr("3 nodes, root 2; "));
+  EXPECT_THAT(ordered, HasSubstr(", send window none\n"));
   EXPECT_THAT(Simulate({"--delay", "node=1,at=0s,for=1us"}),
               HasSubstr(", but --delay node=1,at=0s,for=1us: "));
   EXPECT_THAT(test::OutputOf({"compare", plan_, "--clock", "virtual", "--profile",
                               test::ProfilePath("fractus"), "--set", "host.poll=1us"}),
               HasSubstr(", but --set host.poll=1us\n"));
+  const std::string topology = folder_ / "one.json";
+  std::ofstream(topology) << R"({"format": "prepost.topology", "version": "1.0",
+      "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "racks": [{"name": "r", "hosts": "h[0-2]"}]})";
+  EXPECT_THAT(test::OutputOf({"compare", "--bytes", "1MiB", "--topology", topology, "--clock",
+                              "virtual", "--profile", test::ProfilePath("fractus")}),
+              HasSubstr(", but --topology " + topology + "\n"));
 }
 
 // Catches a value of which only one counts, whoever says it, and units that only --sweep knows.
