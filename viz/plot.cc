@@ -17,8 +17,9 @@ namespace {
 
 constexpr int kWidth = 620;
 constexpr int kHeight = 380;
-constexpr int kBelow = 44;       ///< the plot: its numbers and the axis' name
-constexpr int kNameHeight = 15;  ///< of a curve's name
+constexpr int kBelow = 44;        ///< the plot: its numbers and the axis' name
+constexpr int kNameHeight = 15;   ///< of a curve's name
+constexpr int kSampleWidth = 40;  ///< of a curve's line beside its name: dashes can be seen
 constexpr int kTicksWanted = 8;
 
 constexpr std::string_view kPlotStyle =
@@ -183,7 +184,7 @@ class PlotPicture {
     Svg svg = StartChart(
         grid,
         {.headline = plot_.headline, .subline = plot_.subline, .note = plot_.note, .right = ""},
-        static_cast<int>(names) + 72, style);
+        static_cast<int>(names) + 52 + kSampleWidth, style);
     DrawAxes(svg);
     for (size_t i = 0; i < plot_.curves.size(); ++i) DrawCurve(svg, i);
     DrawNames(svg);
@@ -267,9 +268,9 @@ class PlotPicture {
     for (const Name& name : names) {
       svg.Lines("lead", std::array{Line{name.end, {left - 4, name.y}}});
       svg.Lines(fmt::format("k{}", name.curve),
-                std::array{Line{{left, name.y}, {left + 20, name.y}}});
-      svg.Rect("", {left + 7, name.y - 3, 6, 6}, ColorOf(name.curve));
-      svg.Text("l", left + 26, name.y + 4, plot_.curves[name.curve].name);
+                std::array{Line{{left, name.y}, {left + kSampleWidth, name.y}}});
+      svg.Rect("", {left + kSampleWidth / 2 - 3, name.y - 3, 6, 6}, ColorOf(name.curve));
+      svg.Text("l", left + kSampleWidth + 6, name.y + 4, plot_.curves[name.curve].name);
     }
   }
 
