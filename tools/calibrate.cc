@@ -142,7 +142,12 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp) {
       {"host", "post_send", Seconds(executor.post_send),
        steps + "; the doorbell is a store to memory"},
       {"host", "post_receive", Seconds(executor.post_receive), steps},
-      {"host", "poll", Seconds(executor.poll), steps + "; nothing found"},
+      {"host", "poll", Seconds(has_tcp ? measured.sockets.look : executor.poll),
+       has_tcp
+           ? fmt::format("processor time of an epoll_wait that finds nothing and does not wait, "
+                         "over {} TCP connections of loopback, median",
+                         measured.sockets.connections)
+           : steps + "; a look at a CQ, nothing found"},
       {"host", "completion", Seconds(executor.completion), steps},
       {"host", "credit", Seconds(executor.credit), steps},
       {"host", "interrupt", Seconds(measured.wake_up.seconds),
