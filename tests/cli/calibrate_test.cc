@@ -69,6 +69,18 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
   }
 }
 
+// Catches what is measured and has no meaning in the profile, which is then refused.
+TEST_F(CalibrateTest, BlocksThatAreCopiedAsAWholeHaveNoSegments) {
+  std::ifstream file(test::ProfilePath("tcp-10g"));
+  Json base = Json::parse(file);
+  base["tcp"].erase("segment_bytes");
+  base["tcp"].erase("segment_calls");
+  const std::string whole = folder_ / "whole.json", made = folder_ / "made.json";
+  std::ofstream(whole) << base;
+  test::OutputOf({"calibrate", "--profile", whole, "--look", "0s", "-o", made});
+  EXPECT_FALSE(Json::parse(test::ReadText(made))["tcp"].contains("segment_calls"));
+}
+
 // Catches names that grow each time.
 TEST_F(CalibrateTest, CalibratedAgainItHasTheSameName) {
   const std::string once = folder_ / "once.json", twice = folder_ / "twice.json";

@@ -203,6 +203,10 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
       {File({.host = Text(kHost, ", \"preemption\": " + Text(With(kPreemption, "rate", "0")))}),
        "/host/preemption/rate/value: 0 is too small, the least is 1e-09"},
       {File({.more = R"(, "tcp": {})"}), "/tcp: key 'system_call' is missing"},
+      {File({.more = ", \"tcp\": " +
+                     Text({{"system_call", "1"}, {"copy_rate", "1"}, {"segment_calls", "1"}})}),
+       "/tcp: key 'segment_bytes' is missing: without it blocks are copied as a whole, and "
+       "'segment_calls' has no meaning"},
       {File({.more = R"(, "control": {"latency": {"value": 1, "assumed": "a"}})"}),
        "/control: key 'system_call' is missing"},
       {File({.more = R"(, "tcpp": {})"}), "/tcpp: unknown key, did you mean 'tcp'?"},
