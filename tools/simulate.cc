@@ -2,6 +2,7 @@
 //
 // prepost simulate: how long a plan takes on a modelled cluster, preposted and CPU-driven.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -41,15 +42,16 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
 
 /// Of preposted queues alone: whether anything is left to hosts that could be kept from it.
 void NoteIdleHosts(const SimulateFlags& flags, const Simulation& it) {
-  if (flags.executor != "offload" || flags.noise.OfHosts() == nullptr) return;
+  const std::vector<std::string> given = flags.noise.OfHosts();
+  if (flags.executor != "offload" || given.empty()) return;
   const auto has_rearms = [](const emulated::VirtualOffloads::Group& group) {
     return std::ranges::any_of(group.nodes, [](const auto& node) { return node.rearms != 0; });
   };
   if (std::ranges::any_of(it.offload->groups, has_rearms)) return;
   PrintNote(
-      fmt::format("{} changes nothing: all queues fit their rings, so hosts have nothing to do "
+      fmt::format("{} change{} nothing: all queues fit their rings, so hosts have nothing to do "
                   "on the way",
-                  flags.noise.OfHosts()));
+                  fmt::join(given, ", "), given.size() == 1 ? "s" : ""));
 }
 
 Status Run(SimulateFlags& flags) {

@@ -107,7 +107,8 @@ TEST_F(CalibrateTest, LooksForAsShortAsItIsTold) {
 }
 
 TEST_F(CalibrateTest, SaysWhatIsWrong) {
-  ExpectRefused({"--profile", test::ProfilePath("fractus"), "--look", "soon"}, 2, "--look: ");
+  ExpectRefused({"--profile", test::ProfilePath("fractus"), "--look", "soon"}, 2,
+                "--look: 'soon' is no time, expected 0 or more and a unit");
   ExpectRefused({"--profile", test::ProfilePath("fractus"), "--look", "2000000s"}, 2,
                 "more than an hour");
   ExpectRefused({"--profile", folder_ / "none.json"}, 1, "none.json");

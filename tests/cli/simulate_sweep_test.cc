@@ -344,7 +344,7 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   expect({"--sweep", "seed=1,2", "--per-node"}, 2, "--per-node is for --json");
   expect({"--set", "completion=1us"}, 2, "expected a value of the profile");
   expect({"--set", "host.preemption=1"}, 2, "--set host.preemption=1");
-  expect({"--set", "host.completion=-1us"}, 2, "is no latency");
+  expect({"--set", "host.completion=-1us"}, 2, "is no time");
 }
 
 }  // namespace

@@ -115,6 +115,28 @@ TEST_F(SimulateTest, ATopologyTakesTheNetworksPlace) {
          "the network is that of " + spec);
 }
 
+// Catches a note that names one of several flags, or comes where hosts have something to do.
+TEST_F(SimulateTest, SaysWhatChangesNothing) {
+  const auto note = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"simulate", plan_, "--profile", test::ProfilePath("fractus")});
+    Command command(flags);
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    return command.err();
+  };
+  const std::vector<std::string> three = {"--delay",      "node=1,at=0s,for=1us",
+                                          "--preempt",    "rate=1,for=1us",
+                                          "--neighbours", "count=1,slice=1ms"};
+  const auto with = [&](size_t count, const std::string& executor) {
+    std::vector<std::string> flags(three.begin(), three.begin() + static_cast<ptrdiff_t>(count));
+    flags.insert(flags.end(), {"--executor", executor});
+    return note(flags);
+  };
+  EXPECT_THAT(with(2, "offload"), HasSubstr("note: --delay changes nothing: all queues fit"));
+  EXPECT_THAT(with(6, "offload"),
+              HasSubstr("note: --delay, --preempt, --neighbours change nothing: all queues fit"));
+  EXPECT_EQ(with(6, "cpu"), "");
+}
+
 // Catches slow paths that slow nothing, everything, or the bound too much.
 TEST_F(SimulateTest, SlowPathsAndNodes) {
   const Json plain = SimulateJson({});
@@ -443,7 +465,7 @@ TEST_F(SimulateTest, SettingsStandOnceAndHaveUnits) {
   expect({"--neighbours", "count=1,slice=1ms", "--set", "host.neighbours.count=2"},
          "--neighbours count=1,slice=1ms: host.neighbours.count is already set by --set");
   expect({"--set", "host.poll=1us", "--set", "host.credit=1h", "--set", "host.cores=2"},
-         "prepost: --set host.credit=1h: /host/credit/value: '1h' is no latency");
+         "prepost: --set host.credit=1h: /host/credit/value: '1h' is no time");
   expect({"--set", "host.poll=\xff"}, "/host/poll/value: ");
   expect({"--set", "nic.message_overhead_bytes=1XiB"}, "'1XiB' is no size");
   expect({"--set", "nic.message_overhead_bytes=1GiB"}, "1073741824 is too large");
@@ -497,7 +519,9 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--wait", "poling"}, 2, "did you mean 'polling'?");
   expect({"--delay", "node=8,at=1s,for=1s"}, 2, "no node '8', the nodes are 0 to 7");
   expect({"--delay", "node=1,at=1s"}, 2, "a part is missing");
-  expect({"--delay", "node=1,at=1,for=1s"}, 2, "'1' is no latency");
+  expect({"--delay", "node=1,at=1,for=1s"}, 2,
+         "'1' is no time, expected 0 or more and a unit: ns, us, ms or s; the form is "
+         "node=3,at=2ms,f");
   expect({"--delay", "node=1,node=2,at=1s,for=1s"}, 2, "'node' is there twice");
   expect({"--delay", "node=1,at=1s,for=1s,x=3"}, 2, "'x=3' is unknown");
   expect({"--slow", "0->8=0.5"}, 2, "no node '8', the nodes are 0 to 7");
@@ -517,7 +541,8 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--set", "network.host_rate=8bit/s"}, 2,
          "prepost: --set network.host_rate=8bit/s: it goes on beyond");
   expect({"--preempt", "rate=100"}, 2, "a part is missing");
-  expect({"--preempt", "rate=100,for=1"}, 2, "'1' is no latency");
+  expect({"--preempt", "rate=100,for=1"}, 2,
+         "a unit: ns, us, ms or s; the form is rate=100,for=100us or rate=100,for=100us,lengths=");
   expect({"--preempt", "rate=x,for=1us"}, 2, "the rate is no number");
   expect({"--preempt", "rate=0,for=1us"}, 2, "--preempt: 'rate=0,for=1us': the rate is not from");
   expect({"--preempt", "rate=1,for=2e4s"}, 2, "20000s is too long");
@@ -529,7 +554,8 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--neighbours", "count=1"}, 2, "a part is missing");
   expect({"--neighbours", "count=1001,slice=1ms"}, 2, "'1001' is no whole number up to 1000");
   expect({"--neighbours", "count=1,slice=0s"}, 2, "a slice is 1ns to an hour");
-  expect({"--neighbours", "count=1,slice=1"}, 2, "'1' is no latency");
+  expect({"--neighbours", "count=1,slice=1"}, 2,
+         "a unit: ns, us, ms or s; the form is count=1,slice=4ms or node=3,count=1,slice=4ms");
   expect({"--neighbours", "count=1,slice=1ms,at=3us"}, 2, "'at=3us' is unknown");
   expect({"--neighbours", "node=8,count=1,slice=1ms"}, 2, "no node '8', the nodes are 0 to 7");
   expect({"--neighbours", "node=1,count=1,slice=1ms", "--neighbours", "node=1,count=2,slice=1ms"},

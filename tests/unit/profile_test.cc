@@ -160,7 +160,7 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
        "/nic/wqe/papers: unknown key, did you mean 'paper'?"},
       {nic(R"({"assumed": "a"})"), "/nic/wqe: key 'value' is missing"},
       {nic(R"({"value": "1 us ", "assumed": "a"})"),
-       "/nic/wqe/value: '1 us ' is no latency, expected 0 or more and a unit: ns, us, ms or s"},
+       "/nic/wqe/value: '1 us ' is no time, expected 0 or more and a unit: ns, us, ms or s"},
       {nic(R"({"value": -1, "assumed": "a"})"), "/nic/wqe/value: a latency is 0 or more, found -1"},
       {nic(R"({"value": 3601, "assumed": "a"})"),
        "/nic/wqe/value: 3601s is too large, the limit is 3600s"},
