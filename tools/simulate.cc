@@ -62,10 +62,12 @@ Status Run(SimulateFlags& flags) {
     if (flags.executor == "both")
       return {StatusCode::kUsage, "--trace is of one executor: add --executor cpu or offload"};
   }
+  SimulateContext context = {.is_quiet = is_sweep};
+  if (is_sweep) return SimulateSweep(flags, &context);
+  if (flags.profile.empty()) return {StatusCode::kUsage, "--profile is required"};
   Result<ProfileText> profile = LoadProfileText(flags.profile);
   if (!profile.ok()) return profile.status();
-  SimulateContext context = {.profile = *std::move(profile), .plans = {}, .is_quiet = is_sweep};
-  if (is_sweep) return SimulateSweep(flags, &context);
+  context.profiles[flags.profile] = *std::move(profile);
   const Result<Simulated> it = Simulate(flags, &context);
   if (!it.ok()) return it.status();
   NoteIdleHosts(flags, *it->simulation);

@@ -165,7 +165,7 @@ std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
 
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
   PREPOST_RETURN_IF_ERROR(flags.Check());
-  Result<emulated::Profile> profile = ProfileFor(flags, context->profile);
+  Result<emulated::Profile> profile = ProfileFor(flags, context->profiles.at(flags.profile));
   if (!profile.ok()) return profile.status();
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();

@@ -126,11 +126,13 @@ Status AddRange(const Range& range, SweepAxis* axis) {
   return Rejected(fmt::format("more than {} values", kSweepValuesMax));
 }
 
-/// Of a key whose values have commas themselves, "delay", or of such a list.
+/// Of a key whose values have commas themselves, "delay", or of such a list. An order is numbers, or
+/// a file.
 bool HasCommas(const std::string& key, const std::string& list) {
   constexpr std::array kKeys = {"delay", "preempt", "neighbours"};
   return std::ranges::find(kKeys, key) != kKeys.end() || list.find(';') != std::string::npos ||
-         (key == "slow" && list.find("random=") != std::string::npos);
+         (key == "slow" && list.find("random=") != std::string::npos) ||
+         (key == "order" && list.find_first_not_of("0123456789,") == std::string::npos);
 }
 
 Status AddList(const std::string& list, SweepAxis* axis) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <ostream>
@@ -137,7 +138,26 @@ std::string Readable(const SweepAxis& axis, size_t value) {
 std::string Labelled(const SweepAxis& axis, size_t value) {
   const bool is_word = !axis.is_numeric();
   const std::string text = Readable(axis, value);
+  if (axis.key == "profile") return std::filesystem::path(text).stem().string();
   return is_word && axis.key == "algorithm" ? text : axis.key + " " + text;
+}
+
+/// "modelled, with the profiles Apt and Fractus"; `has_paths`: and their files.
+std::string Modelled(const Sweep& sweep, bool has_paths) {
+  std::string text =
+      fmt::format("modelled, with the profile{} ", sweep.profiles.size() > 1 ? "s" : "");
+  for (size_t i = 0; i < sweep.profiles.size(); ++i) {
+    const Sweep::Profile& it = sweep.profiles[i];
+    text += i == 0 ? "" : i + 1 == sweep.profiles.size() ? " and " : ", ";
+    text += has_paths ? fmt::format("{} ({})", it.name, it.path) : it.name;
+  }
+  return Printable(text);
+}
+
+/// Null of several: each row has its own.
+Json ProfileJson(const Sweep& sweep) {
+  if (sweep.profiles.size() != 1) return {};
+  return {{"name", sweep.profiles[0].name}, {"file", sweep.profiles[0].path}};
 }
 
 /// NaN where there is none.
@@ -241,8 +261,7 @@ void AddFound(const Json& found, std::vector<std::string>* cells) {
 }  // namespace
 
 void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
-  out << fmt::format("# modelled, with the profile {} ({}), by {}\n", Printable(sweep.profile_name),
-                     Printable(sweep.profile_path), kGenerator);
+  out << fmt::format("# {}, by {}\n", Modelled(sweep, /*has_paths=*/true), kGenerator);
   out << "# " << Printable(sweep.command) << "\n";
   const std::vector<Column> figures = FigureColumns(sweep);
   std::string line;
@@ -284,7 +303,7 @@ nlohmann::ordered_json SweepJson(const Sweep& sweep) {
   Json json = {{"modelled", true},
                {"generator", kGenerator},
                {"command", sweep.command},
-               {"profile", {{"name", sweep.profile_name}, {"file", sweep.profile_path}}},
+               {"profile", ProfileJson(sweep)},
                {"deviations", sweep.deviations},
                {"sweep", Json::array()},
                {"rows", Json::array()}};
@@ -307,8 +326,8 @@ nlohmann::ordered_json SweepJson(const Sweep& sweep) {
 }
 
 void PrintSweep(const Sweep& sweep, std::ostream& out) {
-  out << fmt::format("modelled, with the profile {} ({}){}\n", Printable(sweep.profile_name),
-                     Printable(sweep.profile_path), DeviationsText(sweep.deviations));
+  out << fmt::format("{}{}\n", Modelled(sweep, /*has_paths=*/true),
+                     DeviationsText(sweep.deviations));
   if (const std::string common = Common(sweep); !common.empty()) out << Printable(common) << "\n";
   out << "all nodes have it after\n\n";
   Table table(/*label_min=*/0, /*cell_min=*/8);
@@ -340,8 +359,8 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const bool has_groups = std::ranges::any_of(
       sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
   viz::Plot plot = {.headline = y + " against " + x.key,
-                    .subline = fmt::format("modelled, with the profile {}{}", sweep.profile_name,
-                                           DeviationsText(sweep.deviations, kDeviationsShownMax)),
+                    .subline = Modelled(sweep, /*has_paths=*/false) +
+                               DeviationsText(sweep.deviations, kDeviationsShownMax),
                     .note = Common(sweep),
                     .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric || is_alone},
                     .y = YAxis(y, has_groups),

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -272,6 +273,45 @@ TEST_F(SimulateSweepTest, CurvesAreOfSortedPointsAndRowsAreNot) {
   EXPECT_EQ(json["rows"][0]["values"]["block_bytes"], 1 << 20);
 }
 
+// Catches rows with another one's profile, and heads that name one of them as that of all.
+TEST_F(SimulateSweepTest, ProfilesAreSwept) {
+  const std::string fractus = test::ProfilePath("fractus"), sierra = test::ProfilePath("sierra"),
+                    tcp = test::ProfilePath("tcp-10g"), file = folder_ / "plot.svg";
+  const std::vector<std::string> base = {"simulate", "--nodes", "4", "--message-bytes", "1MiB"};
+  const auto run = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), base.begin(), base.end());
+    return test::OutputOf(flags);
+  };
+  const std::string profiles = "profile=" + fractus + "," + sierra + "," + tcp;
+  const Json json = Json::parse(run({"--sweep", profiles, "--json"}));
+  EXPECT_TRUE(json["profile"].is_null());
+  ASSERT_EQ(json["rows"].size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string path = std::array{fractus, sierra, tcp}[i];
+    const Json alone = Json::parse(run({"--profile", path, "--json"}));
+    const Json& row = json["rows"][i]["simulation"];
+    EXPECT_EQ(row["profile"], alone["profile"]);
+    EXPECT_EQ(row["cpu"]["completion_seconds"], alone["cpu"]["completion_seconds"]);
+    EXPECT_EQ(row.contains("offload"), path != tcp);
+  }
+  const std::string text = run({"--sweep", "block-bytes=64KiB,1MiB", "--sweep",
+                                "profile=" + fractus + "," + sierra, "--plot", file});
+  EXPECT_THAT(text,
+              HasSubstr("modelled, with the profiles Fractus (" + fractus + ") and Sierra ("));
+  EXPECT_THAT(test::ReadText(file), HasSubstr("modelled, with the profiles Fractus and Sierra<"));
+  EXPECT_THAT(test::ReadText(file), HasSubstr("CPU-driven, sierra<"));
+  EXPECT_THAT(run({"--sweep", profiles, "--csv", "-"}),
+              HasSubstr("# modelled, with the profiles Fractus ("));
+  test::ExpectRefused({"simulate", "--nodes", "4", "--message-bytes", "1MiB"}, 2,
+                      "--profile is required", folder_);
+  test::ExpectRefused(
+      {"simulate", "--nodes", "4", "--message-bytes", "1MiB", "--sweep", "seed=1,2"}, 2,
+      "--profile is required", folder_);
+  test::ExpectRefused({"simulate", "--nodes", "4", "--message-bytes", "1MiB", "--sweep",
+                       "profile=" + fractus + ",none.json"},
+                      1, "none.json: cannot read", folder_);
+}
+
 // Catches a curve that is not drawn, and pictures that differ from run to run.
 TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
   const std::string file = folder_ / "plot.svg";
@@ -303,6 +343,7 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   sweep("nodes", "expected KEY=VALUES");
   sweep("node=2,3", "unknown key 'node'");
   sweep("json=1", "unknown key 'json'");
+  sweep("jobs=1", "unknown key 'jobs'; known are profile, executor, wait, delay, slow,");
   sweep("csv=a", "unknown key 'csv'");
   sweep("trace=a.json,b.json", "unknown key 'trace'");
   sweep("nodes=2:8", "expected FIRST:LAST:xFACTOR or FIRST:LAST:+STEP");
