@@ -329,7 +329,9 @@ void PrintSweep(const Sweep& sweep, std::ostream& out) {
   out << fmt::format("{}{}\n", Modelled(sweep, /*has_paths=*/true),
                      DeviationsText(sweep.deviations));
   if (const std::string common = Common(sweep); !common.empty()) out << Printable(common) << "\n";
-  out << "all nodes have it after\n\n";
+  const bool has_groups = std::ranges::any_of(
+      sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
+  out << (has_groups ? "all groups are complete at\n\n" : "all nodes have it after\n\n");
   Table table(/*label_min=*/0, /*cell_min=*/8);
   std::vector<std::string> heads;
   for (const SweepAxis& axis : sweep.axes) heads.push_back(axis.key);

@@ -144,6 +144,31 @@ TEST_F(SimulateCausesTest, EachGroupAddsUp) {
               HasSubstr(",all_critical_paths_seconds.other_groups_core,"));
 }
 
+// Catches nodes of plans where all else is told of hosts.
+TEST_F(SimulateCausesTest, NodesOfGroupsAreHosts) {
+  const std::vector<std::string> base = {"simulate", "--nodes",    "2",       "--message-bytes",
+                                         "1MiB",     "--profile",  profile_,  "--groups",
+                                         "2",        "--per-node", "--causes"};
+  EXPECT_THAT(test::OutputOf(base), HasSubstr("  group 1, node 0 "));
+  std::vector<std::string> with_json = base;
+  with_json.push_back("--json");
+  const Json run = Json::parse(test::OutputOf(with_json))["cpu"];
+  EXPECT_EQ(run["groups"][0]["last_node"]["node"], 1);
+  EXPECT_EQ(run["groups"][1]["last_node"]["node"], 0);
+  EXPECT_EQ(run["last_node"], run["groups"][run["last_group"].get<size_t>()]["last_node"]);
+  const bool is_second = run["last_group"] == 1;
+  EXPECT_EQ(run["critical_path"][0]["links"][0]["message"],
+            is_second ? "group 1 1>0:0" : "group 0 0>1:0");
+  // The second alone.
+  const std::string workload = folder_ / "turned.json";
+  std::ofstream(workload) << R"({"format": "prepost.workload", "version": "1.0", "hosts": 3,
+      "groups": [{"hosts": [0, 1], "spec": {"message_bytes": 1}},
+                 {"hosts": [2, 0], "spec": {"message_bytes": 1048576}}]})";
+  EXPECT_THAT(
+      test::OutputOf({"simulate", "--workload", workload, "--profile", profile_, "--causes"}),
+      HasSubstr("  group 1 2>0:0 "));
+}
+
 TEST_F(SimulateCausesTest, SweepsHaveThemInColumns) {
   const std::string csv = Simulate({"--causes", "--sweep", "seed=1,2", "--csv", "-"});
   EXPECT_THAT(csv, HasSubstr(",last_node.remote_setup_seconds,"));

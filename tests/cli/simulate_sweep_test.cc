@@ -208,6 +208,7 @@ TEST_F(SimulateSweepTest, PlotsSaySkewOfGroupsAndWhatDeviates) {
       {"--nodes", "4", "--message-bytes", "1MiB", "--groups", "2", "--set", "host.poll=1us",
        "--sweep", "host.completion=1us,2us,3us", "--plot", file, "--plot-y", "skew"});
   EXPECT_THAT(text, HasSubstr(", but --set host.poll=1us, --groups 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nall groups are complete at\n"));
   const std::string svg = test::ReadText(file);
   EXPECT_THAT(svg, HasSubstr(", but --set host.poll=1us, --groups 2"));
   EXPECT_THAT(svg, HasSubstr("preposted"));
