@@ -54,6 +54,12 @@ void NoteIdleHosts(const SimulateFlags& flags, const Simulation& it) {
                   fmt::join(given, ", "), given.size() == 1 ? "s" : ""));
 }
 
+/// A seed where nothing is drawn.
+void NoteIdleSeed(const SimulateFlags& flags, const Simulated& it) {
+  if (flags.given.ValuesOf("--seed").empty() || SeedDeviationOf(flags, *it.profile)) return;
+  PrintNote("--seed changes nothing: nothing is drawn without --slow random and preemptions");
+}
+
 Status Run(SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckSweepFlags(flags.sweep));
   const bool is_sweep = !flags.sweep.axes.empty();
@@ -64,13 +70,14 @@ Status Run(SimulateFlags& flags) {
   }
   SimulateContext context = {.is_quiet = is_sweep};
   if (is_sweep) return SimulateSweep(flags, &context);
-  if (flags.profile.empty()) return {StatusCode::kUsage, "--profile is required"};
+  if (flags.profile.empty()) return {StatusCode::kUsage, "--profile is required (see --help)"};
   Result<ProfileText> profile = LoadProfileText(flags.profile);
   if (!profile.ok()) return profile.status();
   context.profiles[flags.profile] = *std::move(profile);
   const Result<Simulated> it = Simulate(flags, &context);
   if (!it.ok()) return it.status();
   NoteIdleHosts(flags, *it->simulation);
+  NoteIdleSeed(flags, *it);
   if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
   if (flags.sweep.is_json) {
     PrintJson(SimulationJson(*it->simulation, /*has_lists=*/true), std::cout);

@@ -111,7 +111,7 @@ Status LoadProfiles(const SimulateFlags& flags, SimulateContext* context, Sweep*
     for (const SweepValue& value : swept->values) paths.push_back(value.text);
   }
   for (const std::string& path : paths) {
-    if (path.empty()) return {StatusCode::kUsage, "--profile is required"};
+    if (path.empty()) return {StatusCode::kUsage, "--profile is required (see --help)"};
     Result<ProfileText> text = LoadProfileText(path);
     if (!text.ok()) return text.status();
     const Result<emulated::Profile> profile = ProfileWith(*text, {});

@@ -110,6 +110,14 @@ std::string ValueField(const SweepAxis& axis, size_t value) {
   return json.is_string() ? Field(json.get<std::string>()) : json.dump();
 }
 
+/// Whether a key with that column may be left to `auto`.
+bool IsChosen(const Sweep& sweep, const std::string& column) {
+  return std::ranges::any_of(sweep.axes, [&](const SweepAxis& axis) {
+    return axis.column() == column &&
+           std::ranges::find(axis.values, "auto", &SweepValue::text) != axis.values.end();
+  });
+}
+
 bool IsSwept(const Sweep& sweep, const std::string& column) {
   return std::ranges::any_of(sweep.axes,
                              [&](const SweepAxis& axis) { return axis.column() == column; });
@@ -190,6 +198,12 @@ viz::PlotAxis YAxis(const std::string& y, bool has_groups) {
 constexpr double kWideRange = 20;  ///< from which on an axis is logarithmic
 constexpr size_t kCurvesMax = 16;
 
+/// Of a plan's: no window is "none".
+std::string TextOf(const Json& it) {
+  if (it.is_null()) return "none";
+  return it.is_string() ? it.get<std::string>() : it.dump();
+}
+
 /// What all rows have in common.
 std::string Common(const Sweep& sweep) {
   std::string text;
@@ -205,9 +219,7 @@ std::string Common(const Sweep& sweep) {
     if (common) text += (text.empty() ? "" : ", ") + *common;
   };
   const auto text_after = [](const char* before) {
-    return [before](const Json& it) {
-      return before + (it.is_string() ? it.get<std::string>() : it.is_null() ? "none" : it.dump());
-    };
+    return [before](const Json& it) { return before + TextOf(it); };
   };
   const auto count_of = [](const char* noun) {
     return [noun](const Json& it) { return Count(it.get<uint64_t>(), noun); };
@@ -273,6 +285,7 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
   for (const SweepAxis& axis : sweep.axes) add(Field(axis.column()));
   for (const Column& it : PlanColumns()) {
     if (!IsSwept(sweep, it.name)) add(it.name);
+    if (IsChosen(sweep, it.name)) add("chosen_" + it.name);
   }
   for (const char* name : {"executor", "variant", "error"}) add(name);
   for (const Column& it : figures) add(Field(it.name));
@@ -287,7 +300,8 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
       const Json& run = is_failed ? nothing : row.found[executor.key];
       for (size_t i = 0; i < sweep.axes.size(); ++i) add(ValueField(sweep.axes[i], row.point[i]));
       for (const Column& it : PlanColumns()) {
-        if (!IsSwept(sweep, it.name)) line += "," + Field(row.found, it.pointer);
+        if (!IsSwept(sweep, it.name) || IsChosen(sweep, it.name))
+          line += "," + Field(row.found, it.pointer);
       }
       line += "," + std::string(is_failed ? "" : executor.key);
       line += "," + Field(run, std::string("/") + executor.variant);
@@ -340,8 +354,13 @@ void PrintSweep(const Sweep& sweep, std::ostream& out) {
   table.Add("", std::move(heads));
   for (const SweepRow& row : sweep.rows) {
     std::vector<std::string> cells;
-    for (size_t i = 0; i < sweep.axes.size(); ++i)
-      cells.push_back(Printable(Readable(sweep.axes[i], row.point[i])));
+    for (size_t i = 0; i < sweep.axes.size(); ++i) {
+      std::string value = Readable(sweep.axes[i], row.point[i]);
+      if (const std::string column = sweep.axes[i].column();
+          value == "auto" && row.found.contains(column))
+        value += fmt::format(" ({})", TextOf(row.found[column]));
+      cells.push_back(Printable(value));
+    }
     std::string error;
     if (!row.status.ok()) {
       error = Printable(OneLine(row.status.ToString()));

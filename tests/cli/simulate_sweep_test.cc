@@ -313,6 +313,29 @@ TEST_F(SimulateSweepTest, ProfilesAreSwept) {
                       1, "none.json: cannot read", folder_);
 }
 
+// Catches what `auto` was, where nobody says it.
+TEST_F(SimulateSweepTest, WhatIsChosenIsTold) {
+  const std::vector<std::string> flags = {"--nodes",         "4",
+                                          "--message-bytes", "8MiB",
+                                          "--sweep",         "algorithm=chain,auto",
+                                          "--sweep",         "block-bytes=auto,1MiB"};
+  const Json rows = SimulateJson(flags)["rows"];
+  const std::string text = Simulate(flags);
+  std::vector<std::string> csv = flags;
+  csv.insert(csv.end(), {"--csv", "-"});
+  const auto lines = ReadCsv(Simulate(csv));
+  ASSERT_EQ(lines.size(), 8u);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const Json& simulation = rows[i / 2]["simulation"];
+    EXPECT_EQ(lines[i].at("chosen_algorithm"), simulation["algorithm"].get<std::string>());
+    EXPECT_EQ(lines[i].at("chosen_block_bytes"), simulation["block_bytes"].dump());
+    EXPECT_EQ(lines[i].at("algorithm"), i < 4 ? "chain" : "auto");
+    EXPECT_FALSE(lines[i].contains("chosen_ready"));
+  }
+  EXPECT_THAT(text, HasSubstr("auto (" + lines[6].at("chosen_algorithm") + ")"));
+  EXPECT_THAT(text, HasSubstr("auto (" + lines[0].at("chosen_block_bytes") + ")"));
+}
+
 // Catches a curve that is not drawn, and pictures that differ from run to run.
 TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
   const std::string file = folder_ / "plot.svg";

@@ -135,6 +135,9 @@ TEST_F(SimulateTest, SaysWhatChangesNothing) {
   EXPECT_THAT(with(6, "offload"),
               HasSubstr("note: --delay, --preempt, --neighbours change nothing: all queues fit"));
   EXPECT_EQ(with(6, "cpu"), "");
+  EXPECT_THAT(note({"--seed", "3"}), HasSubstr("note: --seed changes nothing"));
+  EXPECT_EQ(note({"--seed", "3", "--preempt", "rate=1,for=1us"}), "");
+  EXPECT_EQ(note({"--seed", "3", "--slow", "random=0.1,factor=0.5"}), "");
 }
 
 // Catches slow paths that slow nothing, everything, or the bound too much.
