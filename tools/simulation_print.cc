@@ -82,6 +82,7 @@ void AddHosts(const Simulation& it, Table* table) {
 
 void PrintLinks(const Simulation& it, const char* executor, const Links& links, Picoseconds end,
                 std::ostream& out) {
+  if (links.empty()) return;
   Links busiest = links;
   std::ranges::stable_sort(busiest, std::greater(),
                            [](const VirtualOffload::Link& link) { return link.use.busy; });

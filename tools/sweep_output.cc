@@ -375,7 +375,8 @@ void PrintSweep(const Sweep& sweep, std::ostream& out) {
 Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const SweepAxis& x = sweep.axes.front();
   PREPOST_CHECK(x.is_numeric());
-  constexpr std::array kUnits = {"", "B", "s", "B/s"};
+  constexpr std::array kUnits = {"", "B", "s", "bit/s"};
+  const double scale = x.unit == SweepUnit::kBytesPerSecond ? 8 : 1;  // as in the table
   const bool is_alone = x.values.size() == 1 && *x.values.front().number > 0;
   const bool has_groups = std::ranges::any_of(
       sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
@@ -407,7 +408,7 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
                                .is_dashed = &executor != kExecutors});
         curve = plot.curves.end() - 1;
       }
-      curve->points.push_back({*x.values[row.point[0]].number, value});
+      curve->points.push_back({scale * *x.values[row.point[0]].number, value});
       least = std::min(least, value);
       most = std::max(most, value);
     }

@@ -99,7 +99,7 @@ class Scale {
     }
   }
 
-  /// Multiples of 1, 2 or 5 times a power of 10.
+  /// Multiples of 1, 2 or 5 times a power of 10; of bytes, which come in powers of 2, of one of these.
   void ChooseLinear(double least, double most) {
     if (most <= least) most = least + (least == 0 ? 1 : std::abs(least));
     const double rough = (most - least) / kTicksWanted;
@@ -108,6 +108,7 @@ class Scale {
     for (const double factor : {5.0, 2.0, 1.0}) {
       if (factor * power >= rough) step = factor * power;
     }
+    if (axis_.unit == "B") step = std::exp2(std::ceil(std::log2(std::max(rough, 1.0)) - 1e-9));
     low_ = std::floor(least / step + 1e-9) * step;
     high_ = std::ceil(most / step - 1e-9) * step;
     const auto count = static_cast<int>(std::lround((high_ - low_) / step));

@@ -269,6 +269,10 @@ TEST_F(SimulateSweepTest, CurvesAreOfSortedPointsAndRowsAreNot) {
     return test::ReadText(file);
   };
   EXPECT_EQ(plot("64KiB,1MiB,256KiB,16KiB"), plot("16KiB,64KiB,256KiB,1MiB"));
+  const std::string file = folder_ / "rates.svg";
+  Simulate({"--nodes", "4", "--message-bytes", "1MiB", "--sweep",
+            "network.host_rate=10Gbit/s,20Gbit/s,40Gbit/s,80Gbit/s", "--plot", file});
+  EXPECT_THAT(test::ReadText(file), HasSubstr(">20 Gbit/s<")) << "as rates are told everywhere";
   const Json json = SimulateJson(
       {"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "block-bytes=1MiB,16KiB"});
   EXPECT_EQ(json["rows"][0]["values"]["block_bytes"], 1 << 20);

@@ -509,6 +509,7 @@ TEST_F(SimulateTest, OneNodeNeedsNoTime) {
   const Json json = SimulateJson({});
   EXPECT_EQ(json["cpu"]["skew_seconds"], 0);
   EXPECT_TRUE(json["cpu"]["of_bound"].is_null());
+  EXPECT_THAT(Simulate({}), Not(HasSubstr("busiest links"))) << "there are none";
 }
 
 TEST_F(SimulateTest, RefusesWhatItCannotModel) {
