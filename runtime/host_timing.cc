@@ -162,7 +162,7 @@ Result<double> TimeEmptyLooks() {
   for (uint32_t i = 0; i < kLookSamples; ++i) {
     const uint64_t start = ThreadCpuNs();
     for (uint32_t look = 0; look < kLooks; ++look) {
-      const int heard = epoll_wait(epoll.get(), events.data(), events.size(), /*timeout=*/0);
+      const int heard = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
       if (heard != 0) return SocketError("a connection to this machine failed");
     }
     samples.push_back(static_cast<double>(ThreadCpuNs() - start) / kLooks);

@@ -292,7 +292,9 @@ void AddCompare(CLI::App& app, Action* action) {
       "  prepost compare plan.json --mode managed --device-profile examples/devices/tiny.json "
       "--repeat 3\n"
       "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json\n"
-      "  prepost compare plan.json --clock virtual --profile examples/profiles/fractus.json");
+      "  prepost compare plan.json --clock virtual --profile examples/profiles/fractus.json\n"
+      "  prepost compare rolled.json --bytes 64KiB,1MiB --clock virtual --profile "
+      "examples/profiles/fractus.json");
   command->add_option("PLAN", flags->path, "Plan, rolled plan or spec file, - for stdin");
   command
       ->add_option("--bytes", flags->bytes,
