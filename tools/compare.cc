@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prepost/backends/emulated/comparison.h"
@@ -220,19 +221,20 @@ Status Run(const CompareFlags& flags) {
   if (!plans.ok()) return plans.status();
   if (profile) {
     PREPOST_RETURN_IF_ERROR(CheckNetwork(flags, *plans));
-    const std::optional<std::string>& topology = flags.spec.topology();
-    return CompareVirtually(
-        *plans,
-        {.profile = *profile,
-         .path = flags.path,
-         .profile_path = flags.profile,
-         .settings = flags.settings,
-         .others = topology ? std::vector{"--topology " + *topology} : std::vector<std::string>(),
-         .lower = *lower,
-         .wait = flags.wait.policy().mode,
-         .seed = flags.seed.value_or(kSeed),
-         .is_json = flags.json},
-        std::cout);
+    std::vector<std::string> others;
+    if (flags.spec.topology()) others.push_back("--topology " + *flags.spec.topology());
+    if (const std::optional<std::string> order = OrderText(flags.spec)) others.push_back(*order);
+    return CompareVirtually(*plans,
+                            {.profile = *profile,
+                             .path = flags.path,
+                             .profile_path = flags.profile,
+                             .settings = flags.settings,
+                             .others = std::move(others),
+                             .lower = *lower,
+                             .wait = flags.wait.policy().mode,
+                             .seed = flags.seed.value_or(kSeed),
+                             .is_json = flags.json},
+                            std::cout);
   }
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();

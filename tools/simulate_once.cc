@@ -144,13 +144,8 @@ std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags) {
     for (const std::string& value : flags.given.ValuesOf(flag))
       deviations.push_back(fmt::format("{} {}", flag, value));
   }
-  // Of which there may be a million.
-  constexpr size_t kOrderMax = 60;
-  for (const std::string& order : flags.given.ValuesOf("--order")) {
-    deviations.push_back(order.size() <= kOrderMax
-                             ? "--order " + order
-                             : fmt::format("--order {}...", order.substr(0, kOrderMax)));
-  }
+  if (const std::optional<std::string> order = OrderText(flags.input.spec))
+    deviations.push_back(*order);
   if (flags.copies_first_block) deviations.emplace_back("--copy-first-block");
   return deviations;
 }

@@ -109,6 +109,13 @@ Result<SimulatedPlan> CompileFor(const emulated::NetworkProfile& network, const 
                        .topology_path = spec.topology().value_or(path)};
 }
 
+std::optional<std::string> OrderText(const SpecFlags& spec) {
+  constexpr size_t kOrderMax = 60;  // of what may be a million nodes
+  if (!spec.order()) return std::nullopt;
+  const std::string& order = *spec.order();
+  return "--order " + (order.size() <= kOrderMax ? order : order.substr(0, kOrderMax) + "...");
+}
+
 Result<Plan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
                        const std::string& flag) {
   PREPOST_RETURN_IF_ERROR(CheckSize(rolled, bytes, flag));

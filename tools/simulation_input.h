@@ -43,6 +43,9 @@ Result<SimulatedPlan> CompileFor(const emulated::NetworkProfile& network, const 
 Result<Plan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
                        const std::string& flag);
 
+/// "--order 3,0,1", if it is given; long ones are cut off.
+std::optional<std::string> OrderText(const SpecFlags& spec);
+
 struct SimulationInput {
   std::string path;
   SpecFlags spec;

@@ -451,6 +451,15 @@ TEST_F(SimulateTest, SaysWhatIsOtherThanInTheProfile) {
   EXPECT_THAT(test::OutputOf({"compare", "--bytes", "1MiB", "--topology", topology, "--clock",
                               "virtual", "--profile", test::ProfilePath("fractus")}),
               HasSubstr(", but --topology " + topology + "\n"));
+  const std::string compared =
+      test::OutputOf({"compare", "--clock", "virtual", "--profile", test::ProfilePath("fractus"),
+                      "--nodes", "3", "--bytes", "1MiB", "--root", "2", "--order", "2,0,1",
+                      "--send-window", "none", "--mode", "managed", "--masters", "lane"});
+  EXPECT_THAT(compared, HasSubstr(" on 3 nodes, root 2, "));
+  EXPECT_THAT(
+      compared,
+      HasSubstr("; ready barrier, send window none\nqueues managed by one master per lane"));
+  EXPECT_THAT(compared, HasSubstr(", but --order 2,0,1\n"));
 }
 
 // Catches a value of which only one counts, whoever says it, and units that only --sweep knows.
