@@ -39,8 +39,8 @@ constexpr auto kSleepAtLeast = std::chrono::microseconds(200);
 constexpr uint32_t kSystemCalls = 20000;
 constexpr size_t kPieceBytes = 1 << 20;  // of a call, which then takes little of the time
 constexpr uint64_t kSocketBytes = uint64_t{512} << 20;
-/// A host's: log2 n peers of a binomial schedule, each with one for blocks and one for credits. With more
-/// an empty look takes no longer.
+/// A host's: log2 n peers of a binomial schedule, each with one for blocks and one for credits.
+/// With more an empty look takes no longer.
 constexpr uint32_t kConnections = 16;
 constexpr uint32_t kLookSamples = 1000;
 constexpr uint32_t kLooks = 64;  // of each: asking for the time takes longer than one

@@ -51,8 +51,8 @@ std::vector<RunCauses> TellAll(const Simulation& it) {
   return all;
 }
 
-/// "0>4:2", "credit 4>0"; of several groups "group 3 0>4:2", with hosts for nodes; nothing of what is
-/// no message.
+/// "0>4:2", "credit 4>0"; of several groups "group 3 0>4:2", with hosts for nodes; nothing of what
+/// is no message.
 std::string MessageText(const TimeTrail& trail, const PathLink& link) {
   if (link.message == emulated::kNoMessage) return "";
   const emulated::TimedMessage& it = trail.messages()[link.message];

@@ -101,8 +101,8 @@ Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags) {
   return axes;
 }
 
-/// Reads the profile, or all that are swept, and says which they are. Of values without units the first
-/// one's are those of `sweep`.
+/// Reads the profile, or all that are swept, and says which they are. Of values without units the
+/// first one's are those of `sweep`.
 Status LoadProfiles(const SimulateFlags& flags, SimulateContext* context, Sweep* sweep) {
   std::vector<std::string> paths = {flags.profile};
   const auto swept = std::ranges::find(sweep->axes, "profile", &SweepAxis::key);

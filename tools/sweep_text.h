@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the table of a sweep, its CSV and its plot say alike: with which profiles, what all rows have
-// in common, and values as people read them.
+// What the table of a sweep, its CSV and its plot say alike: with which profiles, what all rows
+// have in common, and values as people read them.
 #ifndef PREPOST_TOOLS_SWEEP_TEXT_H_
 #define PREPOST_TOOLS_SWEEP_TEXT_H_
 

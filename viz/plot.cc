@@ -99,7 +99,8 @@ class Scale {
     }
   }
 
-  /// Multiples of 1, 2 or 5 times a power of 10; of bytes, which come in powers of 2, of one of these.
+  /// Multiples of 1, 2 or 5 times a power of 10; of bytes, which come in powers of 2, of one of
+  /// these.
   void ChooseLinear(double least, double most) {
     if (most <= least) most = least + (least == 0 ? 1 : std::abs(least));
     const double rough = (most - least) / kTicksWanted;
