@@ -66,7 +66,7 @@ Result<double> ParseRate(std::string_view text) {
 Result<double> ParseLatency(std::string_view text) {
   const double latency = Parse(text, kLatencies);
   if (latency >= 0) return latency;
-  return Rejected(fmt::format("'{}' is no latency, expected 0 or more and a unit: ns, us, ms or s",
+  return Rejected(fmt::format("'{}' is no time, expected 0 or more and a unit: ns, us, ms or s",
                               Printable(text.substr(0, 40))));
 }
 

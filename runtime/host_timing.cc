@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -38,6 +39,11 @@ constexpr auto kSleepAtLeast = std::chrono::microseconds(200);
 constexpr uint32_t kSystemCalls = 20000;
 constexpr size_t kPieceBytes = 1 << 20;  // of a call, which then takes little of the time
 constexpr uint64_t kSocketBytes = uint64_t{512} << 20;
+/// A host's: log2 n peers of a binomial schedule, each with one for blocks and one for credits.
+/// With more an empty look takes no longer.
+constexpr uint32_t kConnections = 16;
+constexpr uint32_t kLookSamples = 1000;
+constexpr uint32_t kLooks = 64;  // of each: asking for the time takes longer than one
 /// Above these others are at work. An idle Linux machine has a load of a few hundredths, and takes
 /// the core from a thread that computes a few times per second.
 constexpr double kBusyLoad = 0.5;
@@ -136,6 +142,32 @@ Result<double> TimeSegmentCalls(const Connection& connection) {
       return SocketError("a connection to this machine failed");
     }
     samples.push_back(static_cast<double>(ThreadCpuNs() - start));
+  }
+  return Summarise(std::move(samples)).median * 1e-9;
+}
+
+/// Seconds of a look of TcpEndpoint that finds nothing.
+Result<double> TimeEmptyLooks() {
+  const FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return SocketError("cannot watch connections");
+  std::vector<Connection> connections;
+  for (uint32_t i = 0; i < kConnections; ++i) {
+    Result<Connection> connection = Connect();
+    if (!connection.ok()) return connection.status();
+    epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data = {.u32 = i}};
+    if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, connection->client.get(), &event) != 0)
+      return SocketError("cannot watch a connection");
+    connections.push_back(*std::move(connection));
+  }
+  std::vector<double> samples;
+  std::array<epoll_event, kConnections> events;
+  for (uint32_t i = 0; i < kLookSamples; ++i) {
+    const uint64_t start = ThreadCpuNs();
+    for (uint32_t look = 0; look < kLooks; ++look) {
+      const int heard = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
+      if (heard != 0) return SocketError("a connection to this machine failed");
+    }
+    samples.push_back(static_cast<double>(ThreadCpuNs() - start) / kLooks);
   }
   return Summarise(std::move(samples)).median * 1e-9;
 }
@@ -300,10 +332,14 @@ Result<SocketTimes> TimeSockets() {
   if (!segment_calls.ok()) return segment_calls.status();
   const Result<double> copy_rate = TimeStream(*connection);
   if (!copy_rate.ok()) return copy_rate.status();
+  const Result<double> look = TimeEmptyLooks();
+  if (!look.ok()) return look.status();
   return SocketTimes{.system_call = *system_call,
                      .segment_calls = *segment_calls,
                      .copy_rate = *copy_rate,
-                     .bytes = kSocketBytes};
+                     .bytes = kSocketBytes,
+                     .look = *look,
+                     .connections = kConnections};
 }
 
 }  // namespace prepost

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "prepost/ir/plan.h"
@@ -40,7 +41,8 @@ class RunTrace {
 
   /// The start of the transfer, for all nodes.
   uint64_t start_ns = 0;
-  bool is_modelled = false;  ///< of a run in virtual time: no clock was read
+  /// Of a run in virtual time, where no clock was read: kModelled (trace_file.h) and with what.
+  std::string modelled = {};
 
  private:
   RunTrace(const Plan& plan, Mapping table);

@@ -286,8 +286,8 @@ class TraceReader {
         .Scalar("executor", ReadString(&text_))
         .Scalar("detail",
                 [this](const JsonScalar& scalar) -> Status {
-                  PREPOST_RETURN_IF_ERROR(ReadString(&text_)(scalar));
-                  if (text_.starts_with(kModelled)) trace_->is_modelled = true;
+                  PREPOST_RETURN_IF_ERROR(ReadString(&text_, kTraceDetailMax)(scalar));
+                  if (text_.starts_with(kModelled)) trace_->modelled = text_;
                   return {};
                 })
         .Scalar("outcome", ReadString(&text_, 1 << 20))

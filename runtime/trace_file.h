@@ -18,6 +18,7 @@ namespace prepost {
 
 /// How the detail of a run in virtual time begins.
 inline constexpr const char* kModelled = "modelled";
+inline constexpr size_t kTraceDetailMax = 2048;  ///< bytes
 
 /// What a trace file says about its run beyond the times.
 struct TraceInfo {

@@ -133,7 +133,7 @@ struct Entry {
 Json Seconds(double seconds) { return WriteLatency(Rounded(seconds)); }
 Json BytesPerSecond(double rate) { return WriteRate(Rounded(rate)); }
 
-std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp) {
+std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp, bool has_segments) {
   const emulated::ExecutorTimes& executor = measured.executor;
   const std::string steps =
       fmt::format("mean of the middle half of {} or more, caches warm", executor.samples);
@@ -142,7 +142,12 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp) {
       {"host", "post_send", Seconds(executor.post_send),
        steps + "; the doorbell is a store to memory"},
       {"host", "post_receive", Seconds(executor.post_receive), steps},
-      {"host", "poll", Seconds(executor.poll), steps + "; nothing found"},
+      {"host", "poll", Seconds(has_tcp ? measured.sockets.look : executor.poll),
+       has_tcp
+           ? fmt::format("processor time of an epoll_wait that finds nothing and does not wait, "
+                         "over {} TCP connections of loopback, median",
+                         measured.sockets.connections)
+           : steps + "; a look at a CQ, nothing found"},
       {"host", "completion", Seconds(executor.completion), steps},
       {"host", "credit", Seconds(executor.credit), steps},
       {"host", "interrupt", Seconds(measured.wake_up.seconds),
@@ -162,12 +167,14 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp) {
   entries.push_back({"control", "latency", Seconds(measured.wake_up.seconds),
                      "as host.interrupt: the wake-up of the thread that sleeps; what cards do and "
                      "their interrupts come besides"});
-  if (has_tcp) {
-    entries.push_back({"tcp", "system_call", Seconds(measured.sockets.system_call),
-                       "processor time of a send or receive of 1 byte over loopback, median"});
+  if (has_segments) {
     entries.push_back({"tcp", "segment_calls", Seconds(measured.sockets.segment_calls),
                        "processor time of epoll_wait, a receive of 1 byte and one of nothing over "
                        "loopback, median"});
+  }
+  if (has_tcp) {
+    entries.push_back({"tcp", "system_call", Seconds(measured.sockets.system_call),
+                       "processor time of a send or receive of 1 byte over loopback, median"});
     entries.push_back({"tcp", "copy_rate", BytesPerSecond(measured.sockets.copy_rate),
                        fmt::format("processor time of sending or receiving {} MiB over loopback",
                                    measured.sockets.bytes >> 20)});
@@ -186,7 +193,9 @@ Json MakeProfile(Json base, const Measured& measured, const CalibrateFlags& flag
   if (base_name.ends_with(kCalibrated)) base_name.erase(base_name.size() - kCalibrated.size());
   base["name"] = flags.name.empty() ? base_name + std::string(kCalibrated) : flags.name;
   base["cluster"] = fmt::format("network and NICs of {}, hosts measured on {}", base_name, machine);
-  for (const Entry& entry : EntriesOf(measured, base.contains("tcp"))) {
+  const bool has_tcp = base.contains("tcp");
+  const bool has_segments = has_tcp && base["tcp"].contains("segment_bytes");
+  for (const Entry& entry : EntriesOf(measured, has_tcp, has_segments)) {
     base[entry.section][entry.key] = {{"value", entry.value}, {"measured", by + entry.how}};
   }
   base["host"].erase("preemption");

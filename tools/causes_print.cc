@@ -51,13 +51,15 @@ std::vector<RunCauses> TellAll(const Simulation& it) {
   return all;
 }
 
-/// "0>4:2", "credit 4>0", of several groups "group 3 0>4:2"; nothing of what is no message.
+/// "0>4:2", "credit 4>0"; of several groups "group 3 0>4:2", with hosts for nodes; nothing of what
+/// is no message.
 std::string MessageText(const TimeTrail& trail, const PathLink& link) {
   if (link.message == emulated::kNoMessage) return "";
   const emulated::TimedMessage& it = trail.messages()[link.message];
   const std::string group = trail.groups() > 1 ? fmt::format("group {} ", it.group) : "";
-  if (it.block == kNoBlock) return fmt::format("{}credit {}>{}", group, it.from.value, it.to.value);
-  return fmt::format("{}{}>{}:{}", group, it.from.value, it.to.value, it.block);
+  const NodeId from = trail.HostOf(it.group, it.from), to = trail.HostOf(it.group, it.to);
+  if (it.block == kNoBlock) return fmt::format("{}credit {}>{}", group, from.value, to.value);
+  return fmt::format("{}{}>{}:{}", group, from.value, to.value, it.block);
 }
 
 std::string PartsText(const PathLink& link) {
@@ -117,7 +119,8 @@ void PrintEach(const RunCauses& told, bool is_of_groups, std::ostream& out) {
   if (is_of_groups) {
     for (size_t g = 0; g < told.groups.size(); ++g) {
       const GroupCauses& group = told.groups[g];
-      PrintTimesRow(fmt::format("  group {}, node {}", g, group.last.value), group.times, out);
+      const NodeId host = told.trail->HostOf(static_cast<uint32_t>(g), group.last);
+      PrintTimesRow(fmt::format("  group {}, node {}", g, host.value), group.times, out);
     }
     return;
   }
@@ -169,7 +172,8 @@ void AddListsJson(const RunCauses& told, bool is_of_groups, Json* run) {
     for (size_t g = 0; g < told.groups.size(); ++g) {
       const GroupCauses& group = told.groups[g];
       Json& json = (*run)["groups"][g];
-      json["last_node"] = TimesJson(group.last, group.times);
+      json["last_node"] =
+          TimesJson(told.trail->HostOf(static_cast<uint32_t>(g), group.last), group.times);
       json["critical_path_seconds"] = CausesJson(group.path);
       json["after_completion_seconds"] = CausesJson(group.after);
     }
@@ -231,7 +235,7 @@ void AddCausesJson(const Simulation& simulation, bool is_offload, bool has_lists
   if (told.groups.empty()) return;
   const GroupCauses& last = told.groups[told.last_group];
   if (simulation.is_of_groups) (*run)["last_group"] = told.last_group;
-  (*run)["last_node"] = TimesJson(last.last, last.times);
+  (*run)["last_node"] = TimesJson(told.trail->HostOf(told.last_group, last.last), last.times);
   (*run)["critical_path_seconds"] = CausesJson(told.causes);
   (*run)["after_completion_seconds"] = CausesJson(told.after);
   if (simulation.is_of_groups) AddSumsJson(told, run);

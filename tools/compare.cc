@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prepost/backends/emulated/comparison.h"
@@ -23,6 +24,7 @@
 #include "tools/file_kind.h"
 #include "tools/lowering_flags.h"
 #include "tools/message_size.h"
+#include "tools/named_file.h"
 #include "tools/number_check.h"
 #include "tools/plan_file.h"
 #include "tools/profile_settings.h"
@@ -76,20 +78,41 @@ Result<std::vector<uint64_t>> ParseSizes(const std::vector<std::string>& lists) 
   return sizes;
 }
 
-/// The plan of the file, or one plan per --bytes of the spec.
+/// Of the rolled plan of `path`, for each size.
+Result<std::vector<SimulatedPlan>> UnrolledPlans(const std::string& path,
+                                                 const std::vector<uint64_t>& sizes) {
+  if (sizes.empty()) {
+    return Status(StatusCode::kUsage,
+                  "--bytes: a rolled plan is for every size, say which (see --help)");
+  }
+  const Result<RolledPlan> rolled = ReadRolledPlanFile(path);
+  if (!rolled.ok()) return rolled.status();
+  std::vector<SimulatedPlan> plans;
+  for (const uint64_t bytes : sizes) {
+    Result<Plan> plan = UnrollFor(*rolled, path, bytes, "--bytes");
+    if (!plan.ok()) return plan.status();
+    plans.push_back({.plan = *std::move(plan)});
+  }
+  return plans;
+}
+
+/// The plan of the file, or one plan per --bytes of the spec or rolled plan.
 /// `profile`: of the virtual clock, whose network plans are compiled for; else null.
 Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags,
                                             const emulated::Profile* profile,
                                             const nic::LowerOptions& lower) {
   const Result<FileKind> kind = flags.path.empty() ? Result(FileKind::kSpec) : KindOf(flags.path);
   if (!kind.ok()) return kind.status();
+  const bool is_rolled = *kind == FileKind::kRolledPlan;
   std::vector<SimulatedPlan> plans;
-  if (*kind != FileKind::kSpec) {
-    if (!flags.bytes.empty() || flags.spec.any()) {
+  if (*kind != FileKind::kSpec && flags.spec.any()) {
+    return Status(StatusCode::kUsage,
+                  "flags such as --nodes are for a SPEC: a plan's are in its file");
+  }
+  if (*kind != FileKind::kSpec && !is_rolled) {
+    if (!flags.bytes.empty()) {
       return Status(StatusCode::kUsage,
-                    fmt::format("{} {} for a SPEC: a plan's are in its file",
-                                flags.bytes.empty() ? "flags such as --nodes" : "--bytes",
-                                flags.bytes.empty() ? "are" : "is"));
+                    "--bytes is for a SPEC or a rolled plan: a plan's is in its file");
     }
     Result<Plan> plan = LoadPlan(flags.path);
     if (!plan.ok()) return plan.status();
@@ -98,6 +121,7 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags,
   }
   const Result<std::vector<uint64_t>> given = ParseSizes(flags.bytes);
   if (!given.ok()) return given.status();
+  if (is_rolled) return UnrolledPlans(flags.path, *given);
   if (flags.path == "-" && given->size() > 1) {
     return Status(StatusCode::kUsage,
                   "several --bytes read the SPEC several times: name a file, not stdin");
@@ -172,6 +196,16 @@ Result<emulated::Profile> ProfileOf(const CompareFlags& flags) {
   return profile;
 }
 
+/// Of the virtual clock: a topology is the network in place of the profile's.
+Status CheckNetwork(const CompareFlags& flags, const std::vector<SimulatedPlan>& plans) {
+  const std::optional<std::string>& topology = flags.spec.topology();
+  const bool has_topology = std::ranges::any_of(
+      plans, [](const SimulatedPlan& plan) { return plan.topology.has_value(); });
+  if (!has_topology) return {};
+  return CheckNoneOfNetwork(SettingsOf(flags.settings),
+                            topology ? "--topology " + *topology : NameOfInput(flags.path));
+}
+
 Status Run(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
@@ -186,11 +220,16 @@ Status Run(const CompareFlags& flags) {
       GetPlans(flags, profile ? &*profile : nullptr, *lower);
   if (!plans.ok()) return plans.status();
   if (profile) {
+    PREPOST_RETURN_IF_ERROR(CheckNetwork(flags, *plans));
+    std::vector<std::string> others;
+    if (flags.spec.topology()) others.push_back("--topology " + *flags.spec.topology());
+    if (const std::optional<std::string> order = OrderText(flags.spec)) others.push_back(*order);
     return CompareVirtually(*plans,
                             {.profile = *profile,
                              .path = flags.path,
                              .profile_path = flags.profile,
                              .settings = flags.settings,
+                             .others = std::move(others),
                              .lower = *lower,
                              .wait = flags.wait.policy().mode,
                              .seed = flags.seed.value_or(kSeed),
@@ -255,9 +294,13 @@ void AddCompare(CLI::App& app, Action* action) {
       "  prepost compare plan.json --mode managed --device-profile examples/devices/tiny.json "
       "--repeat 3\n"
       "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json\n"
-      "  prepost compare plan.json --clock virtual --profile examples/profiles/fractus.json");
-  command->add_option("PLAN", flags->path, "Plan or spec file, - for stdin");
-  command->add_option("--bytes", flags->bytes, "Sizes of the message, of a spec: 64KiB,1MiB")
+      "  prepost compare plan.json --clock virtual --profile examples/profiles/fractus.json\n"
+      "  prepost compare rolled.json --bytes 64KiB,1MiB --clock virtual --profile "
+      "examples/profiles/fractus.json");
+  command->add_option("PLAN", flags->path, "Plan, rolled plan or spec file, - for stdin");
+  command
+      ->add_option("--bytes", flags->bytes,
+                   "Sizes of the message, of a spec or rolled plan: 64KiB,1MiB")
       ->type_name("B,...")
       ->allow_extra_args(false);
   command

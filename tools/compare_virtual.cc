@@ -30,6 +30,7 @@ using Json = nlohmann::ordered_json;
 std::vector<std::string> Deviations(const VirtualComparison& options) {
   std::vector<std::string> deviations;
   for (const std::string& setting : options.settings) deviations.push_back("--set " + setting);
+  deviations.insert(deviations.end(), options.others.begin(), options.others.end());
   if (options.profile.host.preemption) deviations.push_back(fmt::format("seed {}", options.seed));
   return deviations;
 }
@@ -93,15 +94,23 @@ WayFound FoundPreposted(const Simulation& it) {
   return way;
 }
 
+/// "inline", "managed by one master per lane".
+std::string QueuesText(const nic::LowerOptions& lower) {
+  const std::string mode(Name(lower.mode));
+  if (lower.mode != nic::LoweringMode::kManaged) return mode;
+  return fmt::format("{} by one master per {}", mode, Name(lower.masters));
+}
+
 void Print(const Simulation& it, const VirtualComparison& options, std::ostream& out) {
   const PlanHeader& plan = it.plan->header();
   const WayFound cpu = FoundCpu(it), preposted = FoundPreposted(it);
   out << fmt::format(
-      "{} on {}, {} in {} of {}; queues {}, device profile {}; hosts wait by {}\nmodelled, with "
-      "the "
-      "profile {} ({}){}\n",
-      Printable(plan.algorithm), Count(plan.nodes, "node"), Count(plan.message.bytes, "byte"),
-      Count(plan.message.blocks, "block"), plan.message.block_bytes, it.mode,
+      "{} on {}, root {}, {} in {} of {}; ready {}, send window {}\nqueues {}, device profile {}; "
+      "hosts wait by {}\nmodelled, with the profile {} ({}){}\n",
+      Printable(plan.algorithm), Count(plan.nodes, "node"), plan.root.value,
+      Count(plan.message.bytes, "byte"), Count(plan.message.blocks, "block"),
+      plan.message.block_bytes, ToString(plan.ready),
+      plan.send_window ? fmt::to_string(*plan.send_window) : "none", QueuesText(options.lower),
       options.lower.profile.name, it.wait, Printable(it.profile.name), Printable(it.profile_path),
       DeviationsText(it.deviations));
   out << fmt::format("\n{:<34} {:>16} {:>16}\n", "per transfer, all hosts together",
@@ -170,9 +179,12 @@ Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
   const WayFound cpu = FoundCpu(it), preposted = FoundPreposted(it);
   Json json = {{"algorithm", plan.algorithm},
                {"nodes", plan.nodes},
+               {"root", plan.root.value},
                {"message_bytes", plan.message.bytes},
                {"block_bytes", plan.message.block_bytes},
                {"blocks", plan.message.blocks},
+               {"ready", ToString(plan.ready)},
+               {"send_window", plan.send_window ? Json(*plan.send_window) : Json()},
                {"wait", it.wait},
                {"seed", it.seed},
                {"mode", it.mode},

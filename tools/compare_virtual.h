@@ -23,6 +23,8 @@ struct VirtualComparison {
   std::string path;  ///< of the plan or spec; empty: flags say it
   std::string profile_path;
   std::vector<std::string> settings;  ///< of --set, which `profile` has
+  std::vector<std::string> others =
+      {};  ///< flags that say more than the profile: "--topology t.json"
   nic::LowerOptions lower = {};
   WaitMode wait = WaitMode::kInterrupt;
   uint64_t seed = 1;  ///< of preemptions

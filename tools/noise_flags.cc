@@ -20,10 +20,13 @@ namespace {
 
 constexpr uint64_t kDrawnPairsMax = uint64_t{1} << 24;  ///< of hosts, by --slow random
 
+/// `why` may say itself what was expected of a part.
+Status Bad(const char* flag, const std::string& text, const std::string& why, const char* form) {
+  return {StatusCode::kUsage, fmt::format("{}: '{}': {}; the form is {}", flag, text, why, form)};
+}
+
 Status BadSlow(const std::string& text, const std::string& why) {
-  return {StatusCode::kUsage,
-          fmt::format("--slow: '{}': {}, expected 2->5=0.5, 3=0.5 or random=0.05,factor=0.5", text,
-                      why)};
+  return Bad("--slow", text, why, "2->5=0.5, 3=0.5 or random=0.05,factor=0.5");
 }
 
 /// Uniform in [0, 1), of a pair under a seed: SplitMix64 (Steele, Lea and Flood 2014) of both.
@@ -131,8 +134,7 @@ class SlowReader {
 };
 
 Status BadDelay(const std::string& text, const std::string& why) {
-  return {StatusCode::kUsage,
-          fmt::format("--delay: '{}': {}, expected node=3,at=2ms,for=100us", text, why)};
+  return Bad("--delay", text, why, "node=3,at=2ms,for=100us");
 }
 
 /// Of --delay, "2ms".
@@ -161,9 +163,7 @@ Result<emulated::HostDelay> ParseDelay(const std::string& text, uint32_t nodes) 
 }
 
 Status BadNeighbours(const std::string& text, const std::string& why) {
-  return {StatusCode::kUsage, fmt::format("--neighbours: '{}': {}, expected count=1,slice=4ms or "
-                                          "node=3,count=1,slice=4ms",
-                                          text, why)};
+  return Bad("--neighbours", text, why, "count=1,slice=4ms or node=3,count=1,slice=4ms");
 }
 
 /// One --neighbours, as far as it can be said without knowing the hosts.
@@ -252,10 +252,8 @@ Result<std::vector<ProfileSetting>> NoiseFlags::Settings() const {
   }
   if (preempt.empty()) return settings;
   const auto bad = [this](const std::string& why) {
-    return Status(StatusCode::kUsage,
-                  fmt::format("--preempt: '{}': {}, expected rate=100,for=100us or "
-                              "rate=100,for=100us,lengths=exponential",
-                              preempt, why));
+    return Bad("--preempt", preempt, why,
+               "rate=100,for=100us or rate=100,for=100us,lengths=exponential");
   };
   Result<std::map<std::string, std::string>> parts =
       ParseParts(preempt, {"rate", "for", "lengths"});
@@ -285,11 +283,12 @@ Result<std::vector<ProfileSetting>> NoiseFlags::Settings() const {
   return settings;
 }
 
-const char* NoiseFlags::OfHosts() const {
-  return !delays.empty()       ? "--delay"
-         : !preempt.empty()    ? "--preempt"
-         : !neighbours.empty() ? "--neighbours"
-                               : nullptr;
+std::vector<std::string> NoiseFlags::OfHosts() const {
+  std::vector<std::string> flags;
+  if (!delays.empty()) flags.emplace_back("--delay");
+  if (!preempt.empty()) flags.emplace_back("--preempt");
+  if (!neighbours.empty()) flags.emplace_back("--neighbours");
+  return flags;
 }
 
 Result<std::vector<emulated::HostNeighbours>> NoiseFlags::Neighbours(uint32_t hosts) const {

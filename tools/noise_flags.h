@@ -35,8 +35,8 @@ struct NoiseFlags {
   Result<std::vector<emulated::HostDelay>> Delays(uint32_t hosts) const;
   /// What --preempt, and --neighbours of all hosts, set in a profile. Errors: kUsage.
   Result<std::vector<ProfileSetting>> Settings() const;
-  /// One that is given and concerns hosts alone, or null.
-  const char* OfHosts() const;
+  /// Those that are given and concern hosts alone: "--delay".
+  std::vector<std::string> OfHosts() const;
   /// Those of one host, below `hosts`, each. Errors: kUsage.
   Result<std::vector<emulated::HostNeighbours>> Neighbours(uint32_t hosts) const;
 };

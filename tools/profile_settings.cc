@@ -197,6 +197,16 @@ Result<emulated::Profile> ProfileWith(const ProfileText& text,
   return read;
 }
 
+Status CheckNoneOfNetwork(const std::vector<ProfileSetting>& settings, const std::string& other) {
+  for (const ProfileSetting& it : settings) {
+    if (!it.key().starts_with("network.")) continue;
+    return BadSetting(it, fmt::format("changes nothing: the network is that of {}, in place of "
+                                      "the profile's",
+                                      other));
+  }
+  return {};
+}
+
 std::string ValueInProfile(const ProfileText& text, const std::string& key) {
   if (!IsKey(key)) return "";
   const Json profile = Json::parse(text.text, nullptr, /*allow_exceptions=*/false);

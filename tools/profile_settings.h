@@ -40,6 +40,10 @@ std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
 Result<emulated::Profile> ProfileWith(const ProfileText& text,
                                       const std::vector<ProfileSetting>& settings);
 
+/// Where `other`, such as "--topology t.json", is the network in place of the profile's. Errors
+/// (kUsage): settings of that, which would change nothing.
+Status CheckNoneOfNetwork(const std::vector<ProfileSetting>& settings, const std::string& other);
+
 /// What the file has for `key` as text; empty if nothing, or no text.
 std::string ValueInProfile(const ProfileText& text, const std::string& key);
 

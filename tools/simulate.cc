@@ -2,6 +2,7 @@
 //
 // prepost simulate: how long a plan takes on a modelled cluster, preposted and CPU-driven.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -34,21 +35,29 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
   return trace.Write(
       it.plan->plan,
       {.executor = is_offload ? "offload" : "cpu",
-       .detail = fmt::format("{}, with the profile {}", kModelled, it.profile->name)},
+       .detail = fmt::format("{}, with the profile {}{}", kModelled, it.profile->name,
+                             DeviationsText(it.simulation->deviations, kDeviationsShownMax))},
       {});
 }
 
 /// Of preposted queues alone: whether anything is left to hosts that could be kept from it.
 void NoteIdleHosts(const SimulateFlags& flags, const Simulation& it) {
-  if (flags.executor != "offload" || flags.noise.OfHosts() == nullptr) return;
+  const std::vector<std::string> given = flags.noise.OfHosts();
+  if (flags.executor != "offload" || given.empty()) return;
   const auto has_rearms = [](const emulated::VirtualOffloads::Group& group) {
     return std::ranges::any_of(group.nodes, [](const auto& node) { return node.rearms != 0; });
   };
   if (std::ranges::any_of(it.offload->groups, has_rearms)) return;
   PrintNote(
-      fmt::format("{} changes nothing: all queues fit their rings, so hosts have nothing to do "
+      fmt::format("{} change{} nothing: all queues fit their rings, so hosts have nothing to do "
                   "on the way",
-                  flags.noise.OfHosts()));
+                  fmt::join(given, ", "), given.size() == 1 ? "s" : ""));
+}
+
+/// A seed where nothing is drawn.
+void NoteIdleSeed(const SimulateFlags& flags, const Simulated& it) {
+  if (flags.given.ValuesOf("--seed").empty() || SeedDeviationOf(flags, *it.profile)) return;
+  PrintNote("--seed changes nothing: nothing is drawn without --slow random and preemptions");
 }
 
 Status Run(SimulateFlags& flags) {
@@ -59,13 +68,16 @@ Status Run(SimulateFlags& flags) {
     if (flags.executor == "both")
       return {StatusCode::kUsage, "--trace is of one executor: add --executor cpu or offload"};
   }
+  SimulateContext context = {.is_quiet = is_sweep};
+  if (is_sweep) return SimulateSweep(flags, &context);
+  if (flags.profile.empty()) return {StatusCode::kUsage, "--profile is required (see --help)"};
   Result<ProfileText> profile = LoadProfileText(flags.profile);
   if (!profile.ok()) return profile.status();
-  SimulateContext context = {.profile = *std::move(profile), .plans = {}, .is_quiet = is_sweep};
-  if (is_sweep) return SimulateSweep(flags, &context);
+  context.profiles[flags.profile] = *std::move(profile);
   const Result<Simulated> it = Simulate(flags, &context);
   if (!it.ok()) return it.status();
   NoteIdleHosts(flags, *it->simulation);
+  NoteIdleSeed(flags, *it);
   if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
   if (flags.sweep.is_json) {
     PrintJson(SimulationJson(*it->simulation, /*has_lists=*/true), std::cout);

@@ -39,9 +39,10 @@ Status SimulateFlags::Check() const {
 }
 
 void SimulateFlags::AddTo(CLI::App& command) {
-  command.add_option("--profile", profile, "The cluster: examples/profiles/ has some")
+  command
+      .add_option("--profile", profile,
+                  "The cluster, which must be named: examples/profiles/ has some")
       ->type_name("P")
-      ->required()
       ->check(NameOf("a file"));
   command
       .add_option(
@@ -79,9 +80,10 @@ void SimulateFlags::AddTo(CLI::App& command) {
   command.add_flag("--json", sweep.is_json, "Print it all as JSON");
   command
       .add_option("--sweep", sweep.axes,
-                  "All values of a flag or of the profile: block-bytes=64KiB:4MiB:x2, "
-                  "nodes=2:10:+2, wait=polling,interrupt, host.completion=0us:2us:+500ns; given "
-                  "again, all combinations")
+                  "All values of a flag, but --set, --message, --trace and those of sweeps, or of "
+                  "the profile: block-bytes=64KiB:4MiB:x2, nodes=2:10:+2, wait=polling,interrupt, "
+                  "'order=0,1,2;0,2,1', host.completion=0us:2us:+500ns; given again, all "
+                  "combinations")
       ->type_name("KEY=VALUES")
       ->allow_extra_args(false)
       ->group("Sweeps");

@@ -85,6 +85,8 @@ Status FillPlan(const SimulateFlags& flags, const SimulationOptions& options,
       PlanFor(flags, *it->profile, options.is_offload ? &options.lower : nullptr, context);
   if (!plan.ok()) return plan.status();
   it->plan = *std::move(plan);
+  if (it->plan->topology)
+    PREPOST_RETURN_IF_ERROR(CheckNoneOfNetwork(SettingsOf(flags.settings), NameOfSent(flags)));
   Result<Network> network = it->plan->NetworkIn(it->profile->network);
   if (!network.ok()) return network.status();
   it->simulation->plan = &it->plan->plan;
@@ -131,16 +133,20 @@ Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileTe
   const Result<std::vector<ProfileSetting>> preempt = flags.noise.Settings();
   if (!preempt.ok()) return preempt.status();
   settings.insert(settings.end(), preempt->begin(), preempt->end());
+  if (const std::optional<std::string>& topology = flags.input.spec.topology())
+    PREPOST_RETURN_IF_ERROR(CheckNoneOfNetwork(settings, "--topology " + *topology));
   return ProfileWith(text, settings);
 }
 
 std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags) {
   std::vector<std::string> deviations;
   for (const char* flag : {"--set", "--topology", "--groups", "--delay", "--slow", "--preempt",
-                           "--neighbours", "--wait", "--device-profile"}) {
+                           "--neighbours", "--wait", "--mode", "--masters", "--device-profile"}) {
     for (const std::string& value : flags.given.ValuesOf(flag))
       deviations.push_back(fmt::format("{} {}", flag, value));
   }
+  if (const std::optional<std::string> order = OrderText(flags.input.spec))
+    deviations.push_back(*order);
   if (flags.copies_first_block) deviations.emplace_back("--copy-first-block");
   return deviations;
 }
@@ -155,7 +161,7 @@ std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
 
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
   PREPOST_RETURN_IF_ERROR(flags.Check());
-  Result<emulated::Profile> profile = ProfileFor(flags, context->profile);
+  Result<emulated::Profile> profile = ProfileFor(flags, context->profiles.at(flags.profile));
   if (!profile.ok()) return profile.status();
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();

@@ -4,6 +4,7 @@
 #ifndef PREPOST_TOOLS_SIMULATE_ONCE_H_
 #define PREPOST_TOOLS_SIMULATE_ONCE_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,8 +23,8 @@ namespace prepost::tools {
 
 /// What the rows of a sweep share. Used by several threads.
 struct SimulateContext {
-  ProfileText profile;
-  PlanCache plans;
+  std::map<std::string, ProfileText> profiles = {};  ///< by the path that flags have for it
+  PlanCache plans = {};
   bool is_quiet = false;
 };
 

@@ -2,6 +2,7 @@
 #include "tools/simulate_sweep.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -36,16 +37,15 @@ Status CheckKeys(const std::vector<SweepAxis>& axes) {
   flags.AddTo(app);
   std::vector<std::string> keys;
   for (const std::string& name : FlagsWithValues(app)) keys.push_back(name.substr(2));
-  for (const char* other :
-       {"sweep", "csv", "plot", "plot-y", "jobs", "profile", "set", "message", "trace"}) {
+  for (const char* other : {"sweep", "csv", "plot", "plot-y", "jobs", "set", "message", "trace"}) {
     std::erase(keys, other);
   }
   for (const SweepAxis& axis : axes) {
     if (axis.is_setting() || std::ranges::find(keys, axis.key) != keys.end()) continue;
     return {StatusCode::kUsage,
-            fmt::format("--sweep: unknown key '{}'{}; keys are flags such as nodes, and values of "
-                        "the profile such as host.completion",
-                        Printable(axis.key), DidYouMean(axis.key, keys))};
+            fmt::format("--sweep: unknown key '{}'{}; known are {}, and values of the profile such "
+                        "as host.completion",
+                        Printable(axis.key), DidYouMean(axis.key, keys), fmt::join(keys, ", "))};
   }
   return {};
 }
@@ -88,21 +88,43 @@ GivenFlags Unswept(const GivenFlags& given, const std::vector<SweepAxis>& axes) 
   return rest;
 }
 
-/// Parsed; numbers without a unit that are of the profile have that of the value in its file. Errors
-/// (kUsage): those of ParseSweep(), unknown keys, and values that no row can have. What is wrong with
-/// others is found with their rows.
-Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags, const ProfileText& profile) {
+/// Parsed; values that no row can have are refused. What is wrong with others, those of the profile
+/// among them, is found with their rows. Errors (kUsage): those of ParseSweep(), unknown keys.
+Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags) {
   std::vector<SweepAxis> axes;
   for (const std::string& text : flags.sweep.axes) {
     Result<SweepAxis> axis = ParseSweep(text);
     if (!axis.ok()) return axis.status();
-    if (axis->is_setting() && axis->unit == SweepUnit::kNone)
-      axis->unit = UnitOf(ValueInProfile(profile, axis->key));
     axes.push_back(*std::move(axis));
   }
   PREPOST_RETURN_IF_ERROR(CheckKeys(axes));
   for (const SweepAxis& axis : axes) PREPOST_RETURN_IF_ERROR(CheckValues(axis));
   return axes;
+}
+
+/// Reads the profile, or all that are swept, and says which they are. Of values without units the
+/// first one's are those of `sweep`.
+Status LoadProfiles(const SimulateFlags& flags, SimulateContext* context, Sweep* sweep) {
+  std::vector<std::string> paths = {flags.profile};
+  const auto swept = std::ranges::find(sweep->axes, "profile", &SweepAxis::key);
+  if (swept != sweep->axes.end()) {
+    paths.clear();
+    for (const SweepValue& value : swept->values) paths.push_back(value.text);
+  }
+  for (const std::string& path : paths) {
+    if (path.empty()) return {StatusCode::kUsage, "--profile is required (see --help)"};
+    Result<ProfileText> text = LoadProfileText(path);
+    if (!text.ok()) return text.status();
+    const Result<emulated::Profile> profile = ProfileWith(*text, {});
+    if (!profile.ok()) return profile.status();
+    sweep->profiles.push_back({profile->name, path});
+    for (SweepAxis& axis : sweep->axes) {
+      if (axis.is_setting() && axis.unit == SweepUnit::kNone)
+        axis.unit = UnitOf(ValueInProfile(*text, axis.key));
+    }
+    context->profiles[path] = *std::move(text);
+  }
+  return {};
 }
 
 /// What is wrong with a row's flags, of those that are swept by that name.
@@ -119,7 +141,7 @@ Status Swept(const Status& status, const std::vector<SweepAxis>& axes) {
 
 /// Rows, each with the command that gives it alone, and what all have that the profile has not.
 /// Errors (kUsage): what is wrong with one of these commands is told before any is run.
-Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const ProfileText& profile,
+Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const SimulateContext& context,
                                          Sweep* sweep) {
   const std::vector<SweepAxis>& axes = sweep->axes;
   const Result<std::vector<SweepPoint>> points = PointsOf(axes);
@@ -143,7 +165,8 @@ Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const Profi
     const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
     if (!row.ok()) return Swept(row.status(), axes);
     PREPOST_RETURN_IF_ERROR(Swept((*row)->Check(), axes));
-    const Result<emulated::Profile> changed = ProfileFor(**row, profile, settings);
+    const Result<emulated::Profile> changed =
+        ProfileFor(**row, context.profiles.at((*row)->profile), settings);
     if (!changed.ok()) return Swept(changed.status(), axes);
     if (!seed) seed = SeedDeviationOf(**row, *changed);
     sweep->rows.push_back({point, given.back().CommandLine(), {}, {}});
@@ -207,7 +230,7 @@ Status CheckSweepFlags(const SweepFlags& flags) {
 }
 
 Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
-  const Result<std::vector<SweepAxis>> axes = ParseAxes(flags, context->profile);
+  const Result<std::vector<SweepAxis>> axes = ParseAxes(flags);
   if (!axes.ok()) return axes.status();
   if (!flags.sweep.plot.empty() && !axes->front().is_numeric()) {
     return {StatusCode::kUsage,
@@ -219,15 +242,12 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
   Sweep sweep = {.command = flags.given.CommandLine(),
-                 .profile_name = "",
-                 .profile_path = flags.profile,
+                 .profiles = {},
                  .deviations = {},
                  .axes = *axes,
                  .rows = {}};
-  const Result<emulated::Profile> profile = ProfileWith(context->profile, {});
-  if (!profile.ok()) return profile.status();
-  sweep.profile_name = profile->name;
-  const Result<std::vector<GivenFlags>> given = MakeRows(flags, context->profile, &sweep);
+  PREPOST_RETURN_IF_ERROR(LoadProfiles(flags, context, &sweep));
+  const Result<std::vector<GivenFlags>> given = MakeRows(flags, *context, &sweep);
   if (!given.ok()) return given.status();
   for (const GivenFlags& row : *given) PREPOST_RETURN_IF_ERROR(KeepInputs(row));
   const auto run = [&](const GivenFlags& row) -> Result<nlohmann::ordered_json> {

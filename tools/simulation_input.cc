@@ -109,6 +109,21 @@ Result<SimulatedPlan> CompileFor(const emulated::NetworkProfile& network, const 
                        .topology_path = spec.topology().value_or(path)};
 }
 
+std::optional<std::string> OrderText(const SpecFlags& spec) {
+  constexpr size_t kOrderMax = 60;  // of what may be a million nodes
+  if (!spec.order()) return std::nullopt;
+  const std::string& order = *spec.order();
+  return "--order " + (order.size() <= kOrderMax ? order : order.substr(0, kOrderMax) + "...");
+}
+
+Result<Plan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
+                       const std::string& flag) {
+  PREPOST_RETURN_IF_ERROR(CheckSize(rolled, bytes, flag));
+  Result<Plan> plan = Unroll(rolled, bytes);
+  if (!plan.ok()) return Rejected(plan.status().ToString(), path);
+  return plan;
+}
+
 Result<Plan> SimulationInput::Unrolled() const {
   const Result<RolledPlan> rolled = ReadRolledPlanFile(path);
   if (!rolled.ok()) return rolled.status();
@@ -118,10 +133,7 @@ Result<Plan> SimulationInput::Unrolled() const {
     return Status(StatusCode::kUsage,
                   "--message-bytes: a rolled plan is for every size, say which (see --help)");
   }
-  PREPOST_RETURN_IF_ERROR(CheckSize(*rolled, **bytes, size.flag()));
-  Result<Plan> plan = Unroll(*rolled, **bytes);
-  if (!plan.ok()) return Rejected(plan.status().ToString(), path);
-  return plan;
+  return UnrollFor(*rolled, path, **bytes, size.flag());
 }
 
 }  // namespace prepost::tools

@@ -13,6 +13,7 @@
 #include "prepost/compiler/topology.h"
 #include "prepost/ir/network.h"
 #include "prepost/ir/plan.h"
+#include "prepost/ir/rolled_plan.h"
 #include "prepost/ir/status.h"
 #include "tools/cli_forward.h"
 #include "tools/message_size.h"
@@ -36,6 +37,14 @@ struct SimulatedPlan {
 Result<SimulatedPlan> CompileFor(const emulated::NetworkProfile& network, const SpecFlags& spec,
                                  const std::string& path, std::optional<uint64_t> bytes,
                                  const nic::LowerOptions* lower, bool is_quiet);
+
+/// The plan of `rolled`, of the file `path`, for a message of `bytes`, which `flag` says. Errors:
+/// kUsage, kRejected.
+Result<Plan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
+                       const std::string& flag);
+
+/// "--order 3,0,1", if it is given; long ones are cut off.
+std::optional<std::string> OrderText(const SpecFlags& spec);
 
 struct SimulationInput {
   std::string path;

@@ -39,9 +39,10 @@ void PrintHead(const Simulation& it, std::ostream& out) {
                                       Count(header.nodes, "node"))
                         : fmt::format("{}: {}, root {};", Printable(header.algorithm),
                                       Count(header.nodes, "node"), header.root.value);
-    out << fmt::format("{} {} in {} of {}; ready {}\n\n", what, Count(header.message.bytes, "byte"),
-                       Count(header.message.blocks, "block"), header.message.block_bytes,
-                       ToString(header.ready));
+    out << fmt::format("{} {} in {} of {}; ready {}, send window {}\n\n", what,
+                       Count(header.message.bytes, "byte"), Count(header.message.blocks, "block"),
+                       header.message.block_bytes, ToString(header.ready),
+                       header.send_window ? fmt::to_string(*header.send_window) : "none");
   }
   if (const size_t count = it.network.pairs.size(); count != 0) {
     out << fmt::format("{} from one node to another {} slow; the bound allows for ways around\n\n",
@@ -81,6 +82,7 @@ void AddHosts(const Simulation& it, Table* table) {
 
 void PrintLinks(const Simulation& it, const char* executor, const Links& links, Picoseconds end,
                 std::ostream& out) {
+  if (links.empty()) return;
   Links busiest = links;
   std::ranges::stable_sort(busiest, std::greater(),
                            [](const VirtualOffload::Link& link) { return link.use.busy; });
@@ -176,9 +178,11 @@ void AddTimes(const Simulation& it, Table* table) {
 
 std::string TimeText(Picoseconds time) { return WriteLatency(ToSeconds(time)); }
 
-std::string DeviationsText(const std::vector<std::string>& deviations) {
+std::string DeviationsText(const std::vector<std::string>& deviations, size_t bytes_max) {
   if (deviations.empty()) return "";
-  return Printable(fmt::format(", but {}", fmt::join(deviations, ", ")));
+  std::string text = fmt::format(", but {}", fmt::join(deviations, ", "));
+  if (text.size() > bytes_max) text = text.substr(0, bytes_max) + "...";
+  return Printable(text);
 }
 
 Table SimulationTable() { return Table(/*label_min=*/26, /*cell_min=*/12); }

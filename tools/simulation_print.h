@@ -25,8 +25,10 @@ void PrintJson(const nlohmann::ordered_json& json, std::ostream& out);
 
 /// "1.5us".
 std::string TimeText(emulated::Picoseconds time);
-/// ", but --set host.poll=1us, --groups 3"; empty without any.
-std::string DeviationsText(const std::vector<std::string>& deviations);
+/// ", but --set host.poll=1us, --groups 3"; empty without any. Cut off after `bytes_max`.
+std::string DeviationsText(const std::vector<std::string>& deviations,
+                           size_t bytes_max = std::string::npos);
+inline constexpr size_t kDeviationsShownMax = 200;  ///< in titles of pictures
 /// A table of one column per executor.
 Table SimulationTable();
 

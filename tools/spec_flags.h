@@ -30,6 +30,8 @@ class SpecFlags {
   bool any_but_topology() const;
   /// The file of --topology, if it was given.
   const std::optional<std::string>& topology() const { return topology_; }
+  /// What stands after --order, if it was given.
+  const std::optional<std::string>& order() const { return order_; }
   /// The spec file (may be empty), overridden by the flags. `message_bytes`, if given, overrides
   /// both. A topology is read from its file; without a number of nodes, all its hosts are meant.
   /// Errors: kUsage for a flag that does not parse, kRejected for the file; the values are

@@ -148,11 +148,13 @@ Status AddRange(const Range& range, SweepAxis* axis) {
   }
 }
 
-/// Of a key whose values have commas themselves, "delay", or of such a list.
+/// Of a key whose values have commas themselves, "delay", or of such a list. An order is numbers,
+/// or a file.
 bool HasCommas(const std::string& key, const std::string& list) {
   constexpr std::array kKeys = {"delay", "preempt", "neighbours"};
   return std::ranges::find(kKeys, key) != kKeys.end() || list.find(';') != std::string::npos ||
-         (key == "slow" && list.find("random=") != std::string::npos);
+         (key == "slow" && list.find("random=") != std::string::npos) ||
+         (key == "order" && list.find_first_not_of("0123456789,") == std::string::npos);
 }
 
 Status AddList(const std::string& list, SweepAxis* axis) {
@@ -166,8 +168,10 @@ Status AddList(const std::string& list, SweepAxis* axis) {
     if (!texts.insert(text).second) return Rejected(fmt::format("'{}' is there twice", text));
   }
   const std::vector<SweepValue>& values = axis->values;
-  axis->is_geometric = axis->is_numeric() && values.size() > 2 && *values.front().number > 0 &&
-                       *values.back().number >= 8 * *values.front().number;
+  if (!axis->is_numeric() || values.size() < 3) return {};
+  const auto [least, most] =
+      std::ranges::minmax_element(values, {}, [](const SweepValue& it) { return *it.number; });
+  axis->is_geometric = *least->number > 0 && *most->number >= 8 * *least->number;
   return {};
 }
 

@@ -5,28 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <ostream>
 
-#include "prepost/ir/count.h"
 #include "prepost/ir/rate_text.h"
 #include "prepost/ir/utf8.h"
 #include "prepost/version.h"
-#include "prepost/viz/plot.h"
 #include "tools/simulation_print.h"
+#include "tools/sweep_text.h"
 #include "tools/table.h"
 
 namespace prepost::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Executor {
-  const char* key;   ///< in JSON
-  const char* name;  ///< for people
-  const char* variant;
-};
-constexpr Executor kExecutors[] = {{"offload", "preposted", "mode"}, {"cpu", "CPU-driven", "wait"}};
 
 /// A column of the CSV, and where in the JSON it comes from.
 struct Column {
@@ -64,7 +55,7 @@ std::vector<Column> FigureColumns(const Sweep& sweep) {
       columns.push_back({name, pointer});
   };
   for (const SweepRow& row : sweep.rows) {
-    for (const Executor& executor : kExecutors) {
+    for (const SweptExecutor& executor : kSweptExecutors) {
       if (!row.found.contains(executor.key)) continue;
       for (const auto& [key, value] : row.found[executor.key].items()) {
         if (key == executor.variant || value.is_array()) continue;
@@ -108,6 +99,14 @@ std::string ValueField(const SweepAxis& axis, size_t value) {
   return json.is_string() ? Field(json.get<std::string>()) : json.dump();
 }
 
+/// Whether a key with that column may be left to `auto`.
+bool IsChosen(const Sweep& sweep, const std::string& column) {
+  return std::ranges::any_of(sweep.axes, [&](const SweepAxis& axis) {
+    return axis.column() == column &&
+           std::ranges::find(axis.values, "auto", &SweepValue::text) != axis.values.end();
+  });
+}
+
 bool IsSwept(const Sweep& sweep, const std::string& column) {
   return std::ranges::any_of(sweep.axes,
                              [&](const SweepAxis& axis) { return axis.column() == column; });
@@ -119,96 +118,10 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-/// "64 KiB", "1us", "chain".
-std::string Readable(const SweepAxis& axis, size_t value) {
-  const SweepValue& it = axis.values[value];
-  if (!it.number) return it.text;
-  if (axis.unit == SweepUnit::kSeconds) return WriteLatency(*it.number);
-  if (axis.unit == SweepUnit::kBytesPerSecond) return WriteRate(*it.number);
-  if (axis.unit != SweepUnit::kBytes) return fmt::format("{:.9g}", *it.number);
-  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto bytes = static_cast<uint64_t>(*it.number);
-  size_t unit = 0;
-  for (; unit + 1 < kUnits.size() && bytes != 0 && bytes % 1024 == 0; ++unit) bytes /= 1024;
-  return fmt::format("{} {}", bytes, kUnits[unit]);
-}
-
-std::string Labelled(const SweepAxis& axis, size_t value) {
-  const bool is_word = !axis.is_numeric();
-  const std::string text = Readable(axis, value);
-  return is_word && axis.key == "algorithm" ? text : axis.key + " " + text;
-}
-
-/// NaN where there is none.
-double NumberAt(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_number() ? json[key].get<double>()
-                                                     : std::numeric_limits<double>::quiet_NaN();
-}
-
-double FigureOf(const Json& executor, const Json& found, const std::string& y) {
-  if (y == "bandwidth" && executor.contains("aggregate_bytes_per_second"))
-    return 8 * NumberAt(executor, "aggregate_bytes_per_second");
-  if (y == "bandwidth")
-    return 8 * NumberAt(found, "message_bytes") / NumberAt(executor, "completion_seconds");
-  if (y == "of-bound") return NumberAt(executor, "of_bound");
-  if (y == "skew") return NumberAt(executor, "skew_seconds");
-  if (y == "known") return NumberAt(executor, "known_seconds");
-  return NumberAt(executor, "completion_seconds");
-}
-
-viz::PlotAxis YAxis(const std::string& y, bool has_groups) {
-  if (y == "bandwidth" && has_groups)
-    return {"all messages / time until all groups are complete", "bit/s", false};
-  if (y == "bandwidth") return {"the message / time until all nodes have it", "bit/s", false};
-  if (y == "of-bound") return {"time until all nodes have it / lower bound", "", false};
-  if (y == "skew") return {"last node's time - first node's", "s", false};
-  if (y == "known") return {"time until all hosts know", "s", false};
-  return {"time until all nodes have it", "s", false};
-}
-
-constexpr double kWideRange = 20;  ///< from which on an axis is logarithmic
-constexpr size_t kCurvesMax = 16;
-
-/// What all rows have in common.
-std::string Common(const Sweep& sweep) {
-  std::string text;
-  const auto add = [&](const char* key, auto write) {
-    Json common;
-    for (const SweepRow& row : sweep.rows) {
-      if (!row.status.ok()) continue;
-      if (!row.found.contains(key)) return;
-      if (!common.is_null() && common != row.found[key]) return;
-      common = row.found[key];
-    }
-    if (!common.is_null()) text += (text.empty() ? "" : ", ") + write(common);
-  };
-  const auto as_text = [](const Json& it) { return it.get<std::string>(); };
-  const auto count_of = [](const char* noun) {
-    return [noun](const Json& it) { return Count(it.get<uint64_t>(), noun); };
-  };
-  add("algorithm", as_text);
-  add("nodes", count_of("node"));
-  add("message_bytes", count_of("byte"));
-  add("block_bytes", [](const Json& it) { return "blocks of " + it.dump(); });
-  add("ready", [&](const Json& it) { return "ready " + as_text(it); });
-  return text;
-}
-
-/// Of an executor that all axes but the first leave as it is, one curve.
-void MergeEqual(const char* name, std::vector<viz::Curve>* curves) {
-  const auto is_of_it = [&](const viz::Curve& curve) { return curve.name.starts_with(name); };
-  const auto first = std::ranges::find_if(*curves, is_of_it);
-  if (first == curves->end()) return;
-  const auto same = [&](const viz::Curve& curve) {
-    return std::ranges::equal(curve.points, first->points, [](const auto& a, const auto& b) {
-      return a.x == b.x && a.y == b.y;
-    });
-  };
-  if (!std::ranges::all_of(*curves,
-                           [&](const viz::Curve& it) { return !is_of_it(it) || same(it); }))
-    return;
-  first->name = name;
-  curves->erase(std::remove_if(first + 1, curves->end(), is_of_it), curves->end());
+/// Null of several: each row has its own.
+Json ProfileJson(const Sweep& sweep) {
+  if (sweep.profiles.size() != 1) return {};
+  return {{"name", sweep.profiles[0].name}, {"file", sweep.profiles[0].path}};
 }
 
 /// What a row of the table says of both executors.
@@ -219,7 +132,7 @@ void AddFound(const Json& found, std::vector<std::string>* cells) {
   const auto ratio = [&](double number) {
     return cell(number, [](double it) { return fmt::format("{:.3f}", it); });
   };
-  for (const Executor& executor : kExecutors) {
+  for (const SweptExecutor& executor : kSweptExecutors) {
     const Json run = found.contains(executor.key) ? found[executor.key] : Json::object();
     cells->push_back(cell(NumberAt(run, "completion_seconds"), WriteLatency));
     cells->push_back(ratio(NumberAt(run, "of_bound")));
@@ -232,8 +145,7 @@ void AddFound(const Json& found, std::vector<std::string>* cells) {
 }  // namespace
 
 void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
-  out << fmt::format("# modelled, with the profile {} ({}), by {}\n", Printable(sweep.profile_name),
-                     Printable(sweep.profile_path), kGenerator);
+  out << fmt::format("# {}, by {}\n", Modelled(sweep, /*has_paths=*/true), kGenerator);
   out << "# " << Printable(sweep.command) << "\n";
   const std::vector<Column> figures = FigureColumns(sweep);
   std::string line;
@@ -245,21 +157,23 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
   for (const SweepAxis& axis : sweep.axes) add(Field(axis.column()));
   for (const Column& it : PlanColumns()) {
     if (!IsSwept(sweep, it.name)) add(it.name);
+    if (IsChosen(sweep, it.name)) add("chosen_" + it.name);
   }
   for (const char* name : {"executor", "variant", "error"}) add(name);
   for (const Column& it : figures) add(Field(it.name));
   for (const Column& it : GainColumns()) add(it.name);
   end();
   for (const SweepRow& row : sweep.rows) {
-    for (const Executor& executor : kExecutors) {
+    for (const SweptExecutor& executor : kSweptExecutors) {
       const bool is_failed = !row.status.ok();
-      if (is_failed && &executor != kExecutors) break;
+      if (is_failed && &executor != kSweptExecutors) break;
       if (!is_failed && !row.found.contains(executor.key)) continue;
       const Json nothing;
       const Json& run = is_failed ? nothing : row.found[executor.key];
       for (size_t i = 0; i < sweep.axes.size(); ++i) add(ValueField(sweep.axes[i], row.point[i]));
       for (const Column& it : PlanColumns()) {
-        if (!IsSwept(sweep, it.name)) line += "," + Field(row.found, it.pointer);
+        if (!IsSwept(sweep, it.name) || IsChosen(sweep, it.name))
+          line += "," + Field(row.found, it.pointer);
       }
       line += "," + std::string(is_failed ? "" : executor.key);
       line += "," + Field(run, std::string("/") + executor.variant);
@@ -275,7 +189,7 @@ nlohmann::ordered_json SweepJson(const Sweep& sweep) {
   Json json = {{"modelled", true},
                {"generator", kGenerator},
                {"command", sweep.command},
-               {"profile", {{"name", sweep.profile_name}, {"file", sweep.profile_path}}},
+               {"profile", ProfileJson(sweep)},
                {"deviations", sweep.deviations},
                {"sweep", Json::array()},
                {"rows", Json::array()}};
@@ -298,10 +212,12 @@ nlohmann::ordered_json SweepJson(const Sweep& sweep) {
 }
 
 void PrintSweep(const Sweep& sweep, std::ostream& out) {
-  out << fmt::format("modelled, with the profile {} ({}){}\n", Printable(sweep.profile_name),
-                     Printable(sweep.profile_path), DeviationsText(sweep.deviations));
+  out << fmt::format("{}{}\n", Modelled(sweep, /*has_paths=*/true),
+                     DeviationsText(sweep.deviations));
   if (const std::string common = Common(sweep); !common.empty()) out << Printable(common) << "\n";
-  out << "all nodes have it after\n\n";
+  const bool has_groups = std::ranges::any_of(
+      sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
+  out << (has_groups ? "all groups are complete at\n\n" : "all nodes have it after\n\n");
   Table table(/*label_min=*/0, /*cell_min=*/8);
   std::vector<std::string> heads;
   for (const SweepAxis& axis : sweep.axes) heads.push_back(axis.key);
@@ -310,8 +226,13 @@ void PrintSweep(const Sweep& sweep, std::ostream& out) {
   table.Add("", std::move(heads));
   for (const SweepRow& row : sweep.rows) {
     std::vector<std::string> cells;
-    for (size_t i = 0; i < sweep.axes.size(); ++i)
-      cells.push_back(Printable(Readable(sweep.axes[i], row.point[i])));
+    for (size_t i = 0; i < sweep.axes.size(); ++i) {
+      std::string value = Readable(sweep.axes[i], row.point[i]);
+      if (const std::string column = sweep.axes[i].column();
+          value == "auto" && row.found.contains(column))
+        value += fmt::format(" ({})", TextOf(row.found[column]));
+      cells.push_back(Printable(value));
+    }
     std::string error;
     if (!row.status.ok()) {
       error = Printable(OneLine(row.status.ToString()));
@@ -321,64 +242,6 @@ void PrintSweep(const Sweep& sweep, std::ostream& out) {
     table.Add("", std::move(cells), std::move(error));
   }
   table.Print(out);
-}
-
-Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
-  const SweepAxis& x = sweep.axes.front();
-  PREPOST_CHECK(x.is_numeric());
-  constexpr std::array kUnits = {"", "B", "s", "B/s"};
-  const bool is_alone = x.values.size() == 1 && *x.values.front().number > 0;
-  const bool has_groups = std::ranges::any_of(
-      sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
-  viz::Plot plot = {.headline = y + " against " + x.key,
-                    .subline = fmt::format("modelled, with the profile {}{}", sweep.profile_name,
-                                           DeviationsText(sweep.deviations)),
-                    .note = Common(sweep),
-                    .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric || is_alone},
-                    .y = YAxis(y, has_groups),
-                    .curves = {}};
-  std::vector<std::string> colors;  // what all axes but the first are
-  double least = std::numeric_limits<double>::infinity(), most = 0;
-  for (const Executor& executor : kExecutors) {
-    for (const SweepRow& row : sweep.rows) {
-      if (!row.status.ok() || !row.found.contains(executor.key)) continue;
-      std::string others;
-      for (size_t i = 1; i < sweep.axes.size(); ++i)
-        others += ", " + Labelled(sweep.axes[i], row.point[i]);
-      const std::string name = executor.name + others;
-      const double value = FigureOf(row.found[executor.key], row.found, y);
-      if (!std::isfinite(value)) continue;
-      auto curve = std::ranges::find(plot.curves, name, &viz::Curve::name);
-      if (curve == plot.curves.end()) {
-        auto color = std::ranges::find(colors, others);
-        if (color == colors.end()) color = colors.insert(color, others);
-        plot.curves.push_back({.name = name,
-                               .points = {},
-                               .color = static_cast<uint32_t>(color - colors.begin()),
-                               .is_dashed = &executor != kExecutors});
-        curve = plot.curves.end() - 1;
-      }
-      curve->points.push_back({*x.values[row.point[0]].number, value});
-      least = std::min(least, value);
-      most = std::max(most, value);
-    }
-  }
-  for (const Executor& executor : kExecutors) MergeEqual(executor.name, &plot.curves);
-  for (viz::Curve& curve : plot.curves) {
-    const bool is_merged =
-        colors.size() > 1 && (curve.name == kExecutors[0].name || curve.name == kExecutors[1].name);
-    if (is_merged) curve.color = static_cast<uint32_t>(colors.size());
-  }
-  if (plot.curves.size() > kCurvesMax) {
-    return Rejected(
-        fmt::format("--plot: {} curves, the limit is {}: sweep fewer values, or one "
-                    "executor",
-                    plot.curves.size(), kCurvesMax));
-  }
-  plot.y.logarithmic = least > 0 && most > kWideRange * least;
-  Result<std::string> svg = viz::DrawPlot(plot);
-  if (!svg.ok()) return Rejected("--plot: " + svg.status().ToString());
-  return svg;
 }
 
 }  // namespace prepost::tools

@@ -27,8 +27,11 @@ struct SweepRow {
 
 struct Sweep {
   std::string command;
-  std::string profile_name;
-  std::string profile_path;
+  struct Profile {
+    std::string name;
+    std::string path;
+  };
+  std::vector<Profile> profiles;        ///< several, where they are swept
   std::vector<std::string> deviations;  ///< from the profile, but for what is swept
   std::vector<SweepAxis> axes;
   std::vector<SweepRow> rows;  ///< in the order of PointsOf()

@@ -17,8 +17,9 @@ namespace {
 
 constexpr int kWidth = 620;
 constexpr int kHeight = 380;
-constexpr int kBelow = 44;       ///< the plot: its numbers and the axis' name
-constexpr int kNameHeight = 15;  ///< of a curve's name
+constexpr int kBelow = 44;        ///< the plot: its numbers and the axis' name
+constexpr int kNameHeight = 15;   ///< of a curve's name
+constexpr int kSampleWidth = 40;  ///< of a curve's line beside its name: dashes can be seen
 constexpr int kTicksWanted = 8;
 
 constexpr std::string_view kPlotStyle =
@@ -98,7 +99,8 @@ class Scale {
     }
   }
 
-  /// Multiples of 1, 2 or 5 times a power of 10.
+  /// Multiples of 1, 2 or 5 times a power of 10; of bytes, which come in powers of 2, of one of
+  /// these.
   void ChooseLinear(double least, double most) {
     if (most <= least) most = least + (least == 0 ? 1 : std::abs(least));
     const double rough = (most - least) / kTicksWanted;
@@ -107,6 +109,7 @@ class Scale {
     for (const double factor : {5.0, 2.0, 1.0}) {
       if (factor * power >= rough) step = factor * power;
     }
+    if (axis_.unit == "B") step = std::exp2(std::ceil(std::log2(std::max(rough, 1.0)) - 1e-9));
     low_ = std::floor(least / step + 1e-9) * step;
     high_ = std::ceil(most / step - 1e-9) * step;
     const auto count = static_cast<int>(std::lround((high_ - low_) / step));
@@ -183,7 +186,7 @@ class PlotPicture {
     Svg svg = StartChart(
         grid,
         {.headline = plot_.headline, .subline = plot_.subline, .note = plot_.note, .right = ""},
-        static_cast<int>(names) + 72, style);
+        static_cast<int>(names) + 52 + kSampleWidth, style);
     DrawAxes(svg);
     for (size_t i = 0; i < plot_.curves.size(); ++i) DrawCurve(svg, i);
     DrawNames(svg);
@@ -267,9 +270,9 @@ class PlotPicture {
     for (const Name& name : names) {
       svg.Lines("lead", std::array{Line{name.end, {left - 4, name.y}}});
       svg.Lines(fmt::format("k{}", name.curve),
-                std::array{Line{{left, name.y}, {left + 20, name.y}}});
-      svg.Rect("", {left + 7, name.y - 3, 6, 6}, ColorOf(name.curve));
-      svg.Text("l", left + 26, name.y + 4, plot_.curves[name.curve].name);
+                std::array{Line{{left, name.y}, {left + kSampleWidth, name.y}}});
+      svg.Rect("", {left + kSampleWidth / 2 - 3, name.y - 3, 6, 6}, ColorOf(name.curve));
+      svg.Text("l", left + kSampleWidth + 6, name.y + 4, plot_.curves[name.curve].name);
     }
   }
 

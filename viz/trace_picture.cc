@@ -64,7 +64,7 @@ struct TracePicture {
   const Plan& plan;
   const Selection& selection;
   Racks racks;
-  bool is_modelled = false;
+  std::string modelled;  ///< and with what; empty: measured
   std::vector<TimedRow> rows;
   std::vector<RackBand> bands;    ///< of rows
   uint64_t blocks = 0;            ///< selected
@@ -158,10 +158,8 @@ void ChooseAxis(TracePicture& picture) {
 
 TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Selection& selection,
                               const Network* network) {
-  TracePicture picture{.plan = plan,
-                       .selection = selection,
-                       .racks = Racks(network),
-                       .is_modelled = trace.is_modelled};
+  TracePicture picture{
+      .plan = plan, .selection = selection, .racks = Racks(network), .modelled = trace.modelled};
   picture.blocks =
       selection.blocks.empty() ? plan.header().message.blocks : selection.blocks.size();
   picture.total = std::max<int64_t>(1, RunDuration(plan, trace));
@@ -205,11 +203,12 @@ ChartTitle TitleOf(const TracePicture& picture, const std::string& summary) {
   const std::string only = Describe(picture.selection);
   const std::string findings =
       fmt::format("{}{}{}", only, only.empty() ? "" : "; ", Findings(picture));
+  const std::string with = picture.modelled.empty() ? "" : "; " + picture.modelled;
   const std::string subline =
       picture.racks.WithNote(Subline(picture.plan.header()), picture.plan, picture.selection);
-  return {.headline =
-              Headline(picture.plan.header()) + (picture.is_modelled ? ", modelled" : ", measured"),
-          .subline = summary.empty() ? subline : findings,
+  return {.headline = Headline(picture.plan.header()) +
+                      (picture.modelled.empty() ? ", measured" : ", modelled"),
+          .subline = (summary.empty() ? subline : findings) + with,
           .note = summary.empty()
                       ? findings
                       : picture.racks.WithNote(summary, picture.plan, picture.selection),

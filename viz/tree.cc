@@ -210,10 +210,11 @@ ChartTitle Tree::Title() const {
   if (racks_.known()) note += "; " + racks_.Note(crossing, by_round_.size());
   const int64_t duration = trace_ == nullptr ? 0 : RunDuration(plan_, *trace_);
   if (duration > 0) note += "; the run took " + FormatDuration(duration);
-  return {.headline = Headline(plan_.header()) + (trace_ == nullptr     ? ""
-                                                  : trace_->is_modelled ? ", modelled"
-                                                                        : ", measured"),
-          .subline = Subline(plan_.header()),
+  return {.headline = Headline(plan_.header()) + (trace_ == nullptr          ? ""
+                                                  : trace_->modelled.empty() ? ", measured"
+                                                                             : ", modelled"),
+          .subline = Subline(plan_.header()) +
+                     (trace_ == nullptr || trace_->modelled.empty() ? "" : "; " + trace_->modelled),
           .note = std::move(note),
           .right = ""};
 }

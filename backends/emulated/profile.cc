@@ -28,7 +28,9 @@ constexpr size_t kTextBytesMax = 1024;
 /// Where a value may come from; the value of the key says where exactly.
 constexpr std::array kSources = {"paper", "data_sheet", "measured", "assumed"};
 
-JsonForm::ReadScalar Seconds(double* out) {
+/// `Out` is a double or an optional one.
+template <typename Out>
+JsonForm::ReadScalar Seconds(Out* out) {
   return ReadLatency([out](double seconds) -> Status {
     if (seconds > kProfileSecondsMax) {
       return Rejected(fmt::format("{} is too large, the limit is {}", WriteLatency(seconds),
@@ -39,7 +41,7 @@ JsonForm::ReadScalar Seconds(double* out) {
   });
 }
 
-/// `Out` is a double or an optional one.
+/// As Seconds().
 template <typename Out>
 JsonForm::ReadScalar Rate(Out* out, double most = kProfileRateMax) {
   return ReadRate([out, most](double rate) -> Status {
@@ -134,6 +136,7 @@ class ProfileForm {
   Profile profile_;
   std::optional<double> up_rate_, down_rate_;
   double oversubscription_ = 1;
+  std::optional<double> segment_calls_;
   PreemptionProfile preemption_;
   NeighboursProfile neighbours_;
   TcpProfile tcp_;
@@ -162,9 +165,15 @@ ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
   tcp_values_.Add("system_call", Seconds(&tcp_.system_call))
       .Add("copy_rate", Rate(&tcp_.copy_rate))
       .Add("segment_bytes", ReadUint32(&tcp_.segment_bytes, kSegmentBytesMax, 1), Need::kOptional)
-      .Add("segment_calls", Seconds(&tcp_.segment_calls), Need::kOptional)
+      .Add("segment_calls", Seconds(&segment_calls_), Need::kOptional)
       .form()
-      .OnBegin([this] { has_tcp_ = true; });
+      .OnBegin([this] { has_tcp_ = true; })
+      .OnEnd([this]() -> Status {
+        if (!segment_calls_ || tcp_.segment_bytes != 0) return {};
+        return Rejected(
+            "key 'segment_bytes' is missing: without it blocks are copied as a whole, and "
+            "'segment_calls' has no meaning");
+      });
   control_values_.Add("system_call", Seconds(&control_.system_call))
       .Add("latency", Seconds(&control_.latency))
       .form()
@@ -232,7 +241,10 @@ Profile ProfileForm::Finish() {
   }
   if (has_preemption_) profile.host.preemption = preemption_;
   if (has_neighbours_) profile.host.neighbours = neighbours_;
-  if (has_tcp_) profile.tcp = tcp_;
+  if (has_tcp_) {
+    profile.tcp = tcp_;
+    profile.tcp->segment_calls = segment_calls_.value_or(0);
+  }
   if (has_control_) profile.control = control_;
   return profile;
 }

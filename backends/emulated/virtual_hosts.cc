@@ -238,7 +238,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
     --left_;
     if (--left_of_[player.group] != 0) return;
     for (const uint32_t next : after_[player.group]) {
-      StartGroup(next, std::max(plans_[next].start, group.completion), last_step_[player.group]);
+      const Picoseconds own = plans_[next].start;  // what comes later counts
+      StartGroup(next, std::max(own, group.completion),
+                 own > group.completion ? kFirstStep : last_step_[player.group]);
     }
   }
 

@@ -181,8 +181,9 @@ void VirtualRun::StartGroup(uint32_t index) {
 }
 
 void VirtualRun::StartAfter(const RunningGroup& before, uint32_t index) {
-  running_[index].start_step = before.known_step;
-  const Picoseconds at = std::max(groups_[index].start, before.known);
+  const Picoseconds own = groups_[index].start;  // what comes later counts
+  running_[index].start_step = own > before.known ? kFirstStep : before.known_step;
+  const Picoseconds at = std::max(own, before.known);
   if (at == kNever) return clock_.NoteMissed();
   if (at == clock_.now()) return StartGroup(index);
   clock_.Schedule(at, *this, {.value = index, .what = kStartDue});

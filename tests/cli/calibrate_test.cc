@@ -49,6 +49,9 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
                             "interrupt", "message_start", "message_setup", "copy_rate"}) {
       EXPECT_TRUE(profile["host"][key].contains("measured")) << key;
     }
+    // What a host looks at is not the same.
+    EXPECT_THAT(profile["host"]["poll"]["measured"].get<std::string>(),
+                HasSubstr(base.contains("tcp") ? "epoll_wait that finds nothing" : "look at a CQ"));
     EXPECT_TRUE(profile["control"]["system_call"].contains("measured"));
     EXPECT_TRUE(profile["control"]["latency"].contains("measured"));
     EXPECT_EQ(profile.contains("tcp"), base.contains("tcp"));
@@ -64,6 +67,18 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
     EXPECT_EQ(simulate.Wait(), 0) << simulate.err();
     EXPECT_THAT(simulate.out(), HasSubstr("modelled, with the profile here"));
   }
+}
+
+// Catches what is measured and has no meaning in the profile, which is then refused.
+TEST_F(CalibrateTest, BlocksThatAreCopiedAsAWholeHaveNoSegments) {
+  std::ifstream file(test::ProfilePath("tcp-10g"));
+  Json base = Json::parse(file);
+  base["tcp"].erase("segment_bytes");
+  base["tcp"].erase("segment_calls");
+  const std::string whole = folder_ / "whole.json", made = folder_ / "made.json";
+  std::ofstream(whole) << base;
+  test::OutputOf({"calibrate", "--profile", whole, "--look", "0s", "-o", made});
+  EXPECT_FALSE(Json::parse(test::ReadText(made))["tcp"].contains("segment_calls"));
 }
 
 // Catches names that grow each time.
@@ -92,7 +107,8 @@ TEST_F(CalibrateTest, LooksForAsShortAsItIsTold) {
 }
 
 TEST_F(CalibrateTest, SaysWhatIsWrong) {
-  ExpectRefused({"--profile", test::ProfilePath("fractus"), "--look", "soon"}, 2, "--look: ");
+  ExpectRefused({"--profile", test::ProfilePath("fractus"), "--look", "soon"}, 2,
+                "--look: 'soon' is no time, expected 0 or more and a unit");
   ExpectRefused({"--profile", test::ProfilePath("fractus"), "--look", "2000000s"}, 2,
                 "more than an hour");
   ExpectRefused({"--profile", folder_ / "none.json"}, 1, "none.json");

@@ -102,9 +102,34 @@ TEST_F(CompareTest, APlanFromStdinAndFlagsOverASpec) {
   EXPECT_EQ(flags["comparisons"][0]["message_bytes"], 5000);
 }
 
+// Catches a size that is another's, with either clock.
+TEST_F(CompareTest, ARolledPlanIsForEachSize) {
+  const std::string rolled = folder_ / "rolled.json";
+  test::OutputOf({"compile", spec_, "--message-bytes", "any", "-o", rolled});
+  const std::vector<std::string> virtually = {"--bytes",
+                                              "5000,9000",
+                                              "--json",
+                                              "--clock",
+                                              "virtual",
+                                              "--profile",
+                                              test::ProfilePath("fractus")};
+  const auto comparisons = [&](const std::string& path) {
+    std::vector<std::string> arguments = virtually;
+    arguments.insert(arguments.begin(), path);
+    return json::parse(Compare(arguments))["comparisons"];
+  };
+  EXPECT_EQ(comparisons(rolled), comparisons(spec_));
+  const json real =
+      json::parse(Compare({rolled, "--bytes", "5000,9000", "--repeat", "1", "--json"}));
+  EXPECT_EQ(real["comparisons"][1]["blocks"], 9);
+  ExpectRefused({rolled}, 2, "--bytes: a rolled plan is for every size, say which");
+  ExpectRefused({rolled, "--bytes", "1MiB", "--nodes", "3"}, 2, "flags such as --nodes are for");
+}
+
 TEST_F(CompareTest, WhatIsRefused) {
   ExpectRefused({}, 2, "compare needs a PLAN, a SPEC or flags such as --nodes");
-  ExpectRefused({plan_, "--bytes", "1MiB"}, 2, "--bytes is for a SPEC: a plan's are in its file");
+  ExpectRefused({plan_, "--bytes", "1MiB"}, 2,
+                "is for a SPEC or a rolled plan: a plan's is in its file");
   ExpectRefused({plan_, "--nodes", "3"}, 2, "flags such as --nodes are for a SPEC");
   ExpectRefused({spec_, "--bytes", "64KiB,1 apple"}, 2, "--bytes: '1 apple' is no size");
   // Catches an empty size that is passed over: a transfer less than was asked for.

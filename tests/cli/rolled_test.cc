@@ -114,7 +114,6 @@ TEST_F(RolledTest, OtherCommandsSayHowToUnroll) {
   const std::string hint = rolled_ + ": a rolled plan, for every message size: prepost unroll " +
                            rolled_ + " --message-bytes N makes the plan for one\n";
   ExpectRefused({"diff", rolled_, rolled_}, 1, hint);
-  ExpectRefused({"compare", rolled_}, 1, hint);
   ExpectRefused({"stats", rolled_}, 1, hint);
 }
 

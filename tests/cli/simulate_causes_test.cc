@@ -144,6 +144,31 @@ TEST_F(SimulateCausesTest, EachGroupAddsUp) {
               HasSubstr(",all_critical_paths_seconds.other_groups_core,"));
 }
 
+// Catches nodes of plans where all else is told of hosts.
+TEST_F(SimulateCausesTest, NodesOfGroupsAreHosts) {
+  const std::vector<std::string> base = {"simulate", "--nodes",    "2",       "--message-bytes",
+                                         "1MiB",     "--profile",  profile_,  "--groups",
+                                         "2",        "--per-node", "--causes"};
+  EXPECT_THAT(test::OutputOf(base), HasSubstr("  group 1, node 0 "));
+  std::vector<std::string> with_json = base;
+  with_json.push_back("--json");
+  const Json run = Json::parse(test::OutputOf(with_json))["cpu"];
+  EXPECT_EQ(run["groups"][0]["last_node"]["node"], 1);
+  EXPECT_EQ(run["groups"][1]["last_node"]["node"], 0);
+  EXPECT_EQ(run["last_node"], run["groups"][run["last_group"].get<size_t>()]["last_node"]);
+  const bool is_second = run["last_group"] == 1;
+  EXPECT_EQ(run["critical_path"][0]["links"][0]["message"],
+            is_second ? "group 1 1>0:0" : "group 0 0>1:0");
+  // The second alone.
+  const std::string workload = folder_ / "turned.json";
+  std::ofstream(workload) << R"({"format": "prepost.workload", "version": "1.0", "hosts": 3,
+      "groups": [{"hosts": [0, 1], "spec": {"message_bytes": 1}},
+                 {"hosts": [2, 0], "spec": {"message_bytes": 1048576}}]})";
+  EXPECT_THAT(
+      test::OutputOf({"simulate", "--workload", workload, "--profile", profile_, "--causes"}),
+      HasSubstr("  group 1 2>0:0 "));
+}
+
 TEST_F(SimulateCausesTest, SweepsHaveThemInColumns) {
   const std::string csv = Simulate({"--causes", "--sweep", "seed=1,2", "--csv", "-"});
   EXPECT_THAT(csv, HasSubstr(",last_node.remote_setup_seconds,"));
@@ -164,18 +189,29 @@ TEST_F(SimulateCausesTest, FirstBlocksAreCopiedOnRequest) {
 TEST_F(SimulateCausesTest, TracesAreDrawnAsThoseOfRuns) {
   for (const std::string executor : {"cpu", "offload"}) {
     const std::string trace = folder_ / (executor + ".json"), picture = folder_ / "run.svg";
-    Simulate({"--executor", executor, "--trace", trace});
+    Simulate(
+        {"--executor", executor, "--set", "host.poll=1us", "--slow", "3=0.5", "--trace", trace});
     std::ifstream in(trace);
     const Json json = Json::parse(in);
     EXPECT_EQ(json["otherData"]["executor"], executor);
-    EXPECT_THAT(json["otherData"]["detail"].get<std::string>(),
-                HasSubstr("modelled, with the profile"));
+    EXPECT_EQ(json["otherData"]["detail"],
+              "modelled, with the profile Fractus, but --set host.poll=1us, --slow 3=0.5");
     for (const char* view : {"spacetime", "tree"}) {
       test::OutputOf({"draw", plan_, "--trace", trace, "--view", view, "-o", picture});
-      EXPECT_THAT(test::ReadText(picture), HasSubstr(", modelled"));
+      EXPECT_THAT(test::ReadText(picture), HasSubstr(", modelled<"));
+      EXPECT_THAT(
+          test::ReadText(picture),
+          HasSubstr("; modelled, with the profile Fractus, but --set host.poll=1us, --slow"));
       EXPECT_THAT(test::ReadText(picture), Not(HasSubstr("measured")));
     }
   }
+  // Of many flags, so many that the file is still one that can be read.
+  std::vector<std::string> many = {"--executor", "cpu", "--trace", folder_ / "many.json"};
+  for (int i = 0; i < 99; ++i)
+    many.insert(many.end(), {"--delay", "node=1,at=" + std::to_string(i) + "s,for=1us"});
+  Simulate(many);
+  test::OutputOf({"draw", plan_, "--trace", folder_ / "many.json", "-o", folder_ / "many.svg"});
+  EXPECT_THAT(test::ReadText(folder_ / "many.svg"), HasSubstr("...<"));
   const std::vector<std::string> base = {"simulate", plan_, "--profile", profile_, "--trace"};
   const auto expect = [&](std::vector<std::string> flags, const std::string& message) {
     flags.insert(flags.begin(), base.begin(), base.end());

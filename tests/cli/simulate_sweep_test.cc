@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -207,6 +208,7 @@ TEST_F(SimulateSweepTest, PlotsSaySkewOfGroupsAndWhatDeviates) {
       {"--nodes", "4", "--message-bytes", "1MiB", "--groups", "2", "--set", "host.poll=1us",
        "--sweep", "host.completion=1us,2us,3us", "--plot", file, "--plot-y", "skew"});
   EXPECT_THAT(text, HasSubstr(", but --set host.poll=1us, --groups 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nall groups are complete at\n"));
   const std::string svg = test::ReadText(file);
   EXPECT_THAT(svg, HasSubstr(", but --set host.poll=1us, --groups 2"));
   EXPECT_THAT(svg, HasSubstr("preposted"));
@@ -235,6 +237,107 @@ TEST_F(SimulateSweepTest, HeadsSayWhatAllRowsHave) {
       sweep({"--sweep", "preempt=rate=1,for=1us;rate=2,for=1us", "--seed", "3"});
   EXPECT_EQ(preempts, Json(Words{"--set host.poll=1us", "seed 3"}));
   EXPECT_EQ(with_preempt, Json(Words{"--set host.poll=1us", "--preempt rate=2,for=1us", "seed 3"}));
+}
+
+// Catches what the plan is that a head leaves out, or tells although rows differ in it.
+TEST_F(SimulateSweepTest, HeadsSayWhichPlanAllRowsHave) {
+  const std::string file = folder_ / "plot.svg";
+  const auto head = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"--nodes", "4", "--message-bytes", "1MiB", "--plot", file, "--sweep"});
+    const std::string text = Simulate(flags);
+    const std::string plan = text.substr(text.find('\n') + 1);
+    const std::string line = plan.substr(0, plan.find('\n'));
+    EXPECT_THAT(test::ReadText(file), HasSubstr(">" + line + "<"));
+    return text.substr(text.find(".json)") + 6, text.find('\n') - text.find(".json)") - 6) + "; " +
+           line;
+  };
+  EXPECT_EQ(head({"block-bytes=1MiB", "--root", "3", "--order", "3,0,2,1", "--mode", "managed",
+                  "--masters", "lane", "--send-window", "none"}),
+            ", but --mode managed, --masters lane, --order 3,0,2,1; binomial_pipeline, 4 nodes, "
+            "root 3, 1048576 bytes, blocks of 1048576, ready barrier, send window none");
+  EXPECT_EQ(head({"root=1,2", "--ready", "window=2", "--sweep", "send-window=1,2"}),
+            "; binomial_pipeline, 4 nodes, 1048576 bytes, blocks of 1048576, ready window=2");
+}
+
+// Catches lines that go back and forth, and an axis that goes by which value stands first.
+TEST_F(SimulateSweepTest, CurvesAreOfSortedPointsAndRowsAreNot) {
+  const auto plot = [&](const std::string& values) {
+    const std::string file = folder_ / "plot.svg";
+    Simulate({"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "block-bytes=" + values,
+              "--plot", file});
+    return test::ReadText(file);
+  };
+  EXPECT_EQ(plot("64KiB,1MiB,256KiB,16KiB"), plot("16KiB,64KiB,256KiB,1MiB"));
+  const std::string file = folder_ / "rates.svg";
+  Simulate({"--nodes", "4", "--message-bytes", "1MiB", "--sweep",
+            "network.host_rate=10Gbit/s,20Gbit/s,40Gbit/s,80Gbit/s", "--plot", file});
+  EXPECT_THAT(test::ReadText(file), HasSubstr(">20 Gbit/s<")) << "as rates are told everywhere";
+  const Json json = SimulateJson(
+      {"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "block-bytes=1MiB,16KiB"});
+  EXPECT_EQ(json["rows"][0]["values"]["block_bytes"], 1 << 20);
+}
+
+// Catches rows with another one's profile, and heads that name one of them as that of all.
+TEST_F(SimulateSweepTest, ProfilesAreSwept) {
+  const std::string fractus = test::ProfilePath("fractus"), sierra = test::ProfilePath("sierra"),
+                    tcp = test::ProfilePath("tcp-10g"), file = folder_ / "plot.svg";
+  const std::vector<std::string> base = {"simulate", "--nodes", "4", "--message-bytes", "1MiB"};
+  const auto run = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), base.begin(), base.end());
+    return test::OutputOf(flags);
+  };
+  const std::string profiles = "profile=" + fractus + "," + sierra + "," + tcp;
+  const Json json = Json::parse(run({"--sweep", profiles, "--json"}));
+  EXPECT_TRUE(json["profile"].is_null());
+  ASSERT_EQ(json["rows"].size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string path = std::array{fractus, sierra, tcp}[i];
+    const Json alone = Json::parse(run({"--profile", path, "--json"}));
+    const Json& row = json["rows"][i]["simulation"];
+    EXPECT_EQ(row["profile"], alone["profile"]);
+    EXPECT_EQ(row["cpu"]["completion_seconds"], alone["cpu"]["completion_seconds"]);
+    EXPECT_EQ(row.contains("offload"), path != tcp);
+  }
+  const std::string text = run({"--sweep", "block-bytes=64KiB,1MiB", "--sweep",
+                                "profile=" + fractus + "," + sierra, "--plot", file});
+  EXPECT_THAT(text,
+              HasSubstr("modelled, with the profiles Fractus (" + fractus + ") and Sierra ("));
+  EXPECT_THAT(test::ReadText(file), HasSubstr("modelled, with the profiles Fractus and Sierra<"));
+  EXPECT_THAT(test::ReadText(file), HasSubstr("CPU-driven, sierra<"));
+  EXPECT_THAT(run({"--sweep", profiles, "--csv", "-"}),
+              HasSubstr("# modelled, with the profiles Fractus ("));
+  test::ExpectRefused({"simulate", "--nodes", "4", "--message-bytes", "1MiB"}, 2,
+                      "--profile is required", folder_);
+  test::ExpectRefused(
+      {"simulate", "--nodes", "4", "--message-bytes", "1MiB", "--sweep", "seed=1,2"}, 2,
+      "--profile is required", folder_);
+  test::ExpectRefused({"simulate", "--nodes", "4", "--message-bytes", "1MiB", "--sweep",
+                       "profile=" + fractus + ",none.json"},
+                      1, "none.json: cannot read", folder_);
+}
+
+// Catches what `auto` was, where nobody says it.
+TEST_F(SimulateSweepTest, WhatIsChosenIsTold) {
+  const std::vector<std::string> flags = {"--nodes",         "4",
+                                          "--message-bytes", "8MiB",
+                                          "--sweep",         "algorithm=chain,auto",
+                                          "--sweep",         "block-bytes=auto,1MiB"};
+  const Json rows = SimulateJson(flags)["rows"];
+  const std::string text = Simulate(flags);
+  std::vector<std::string> csv = flags;
+  csv.insert(csv.end(), {"--csv", "-"});
+  const auto lines = ReadCsv(Simulate(csv));
+  ASSERT_EQ(lines.size(), 8u);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const Json& simulation = rows[i / 2]["simulation"];
+    EXPECT_EQ(lines[i].at("chosen_algorithm"), simulation["algorithm"].get<std::string>());
+    EXPECT_EQ(lines[i].at("chosen_block_bytes"), simulation["block_bytes"].dump());
+    EXPECT_EQ(lines[i].at("algorithm"), i < 4 ? "chain" : "auto");
+    EXPECT_FALSE(lines[i].contains("chosen_ready"));
+  }
+  EXPECT_THAT(text, HasSubstr("auto (" + lines[6].at("chosen_algorithm") + ")"));
+  EXPECT_THAT(text, HasSubstr("auto (" + lines[0].at("chosen_block_bytes") + ")"));
 }
 
 // Catches a curve that is not drawn, and pictures that differ from run to run.
@@ -268,6 +371,7 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   sweep("nodes", "expected KEY=VALUES");
   sweep("node=2,3", "unknown key 'node'");
   sweep("json=1", "unknown key 'json'");
+  sweep("jobs=1", "unknown key 'jobs'; known are profile, executor, wait, delay, slow,");
   sweep("csv=a", "unknown key 'csv'");
   sweep("trace=a.json,b.json", "unknown key 'trace'");
   sweep("nodes=2:8", "expected FIRST:LAST:xFACTOR or FIRST:LAST:+STEP");
@@ -309,7 +413,7 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
   expect({"--sweep", "seed=1,2", "--per-node"}, 2, "--per-node is for --json");
   expect({"--set", "completion=1us"}, 2, "expected a value of the profile");
   expect({"--set", "host.preemption=1"}, 2, "--set host.preemption=1");
-  expect({"--set", "host.completion=-1us"}, 2, "is no latency");
+  expect({"--set", "host.completion=-1us"}, 2, "is no time");
 }
 
 }  // namespace

@@ -91,6 +91,53 @@ TEST_F(SimulateTest, ATopologyTakesTheNetworksPlace) {
       "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "racks": [{"name": "r", "hosts": "h[0-7]"}]})";
   const Json json = SimulateJson({"--topology", topology});
   EXPECT_NEAR(json["bound_seconds"].get<double>(), 8.388608e-3, 1e-9);
+  // What would change nothing is no change to the profile.
+  const auto expect = [&](std::vector<std::string> flags, const std::string& message) {
+    flags.insert(flags.end(), {"--profile", test::ProfilePath("fractus")});
+    test::ExpectRefused(flags, 2, message, folder_);
+  };
+  const std::string instead =
+      "changes nothing: the network is that of --topology " + topology + ", in place of";
+  expect({"simulate", plan_, "--topology", topology, "--set", "network.host_rate=1Gbit/s"},
+         "--set network.host_rate=1Gbit/s: " + instead);
+  expect({"simulate", "--message-bytes", "1MiB", "--topology", topology, "--sweep",
+          "network.rack_latency=1us,2us"},
+         "--sweep network.rack_latency=1us: " + instead);
+  expect({"compare", "--clock", "virtual", "--bytes", "1MiB", "--topology", topology, "--set",
+          "network.host_rate=1Gbit/s"},
+         "--set network.host_rate=1Gbit/s: " + instead);
+  const std::string spec = folder_ / "spec.json";
+  std::ofstream(spec) << R"({"format": "prepost.spec", "version": "1.0", "collective": "multicast",
+      "nodes": 8, "message_bytes": 1048576, "topology": "slow.json"})";
+  expect({"simulate", spec, "--set", "network.host_rate=1Gbit/s"},
+         "the network is that of " + spec);
+  expect({"compare", spec, "--clock", "virtual", "--set", "network.host_rate=1Gbit/s"},
+         "the network is that of " + spec);
+}
+
+// Catches a note that names one of several flags, or comes where hosts have something to do.
+TEST_F(SimulateTest, SaysWhatChangesNothing) {
+  const auto note = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"simulate", plan_, "--profile", test::ProfilePath("fractus")});
+    Command command(flags);
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    return command.err();
+  };
+  const std::vector<std::string> three = {"--delay",      "node=1,at=0s,for=1us",
+                                          "--preempt",    "rate=1,for=1us",
+                                          "--neighbours", "count=1,slice=1ms"};
+  const auto with = [&](size_t count, const std::string& executor) {
+    std::vector<std::string> flags(three.begin(), three.begin() + static_cast<ptrdiff_t>(count));
+    flags.insert(flags.end(), {"--executor", executor});
+    return note(flags);
+  };
+  EXPECT_THAT(with(2, "offload"), HasSubstr("note: --delay changes nothing: all queues fit"));
+  EXPECT_THAT(with(6, "offload"),
+              HasSubstr("note: --delay, --preempt, --neighbours change nothing: all queues fit"));
+  EXPECT_EQ(with(6, "cpu"), "");
+  EXPECT_THAT(note({"--seed", "3"}), HasSubstr("note: --seed changes nothing"));
+  EXPECT_EQ(note({"--seed", "3", "--preempt", "rate=1,for=1us"}), "");
+  EXPECT_EQ(note({"--seed", "3", "--slow", "random=0.1,factor=0.5"}), "");
 }
 
 // Catches slow paths that slow nothing, everything, or the bound too much.
@@ -384,11 +431,35 @@ TEST_F(SimulateTest, SaysWhatIsOtherThanInTheProfile) {
             Json::array({"--neighbours count=1,slice=4ms"}));
   EXPECT_EQ(deviations({"--preempt", "rate=1,for=1us", "--seed", "7", "--wait", "polling"}),
             Json(Words{"--preempt rate=1,for=1us", "--wait polling", "seed 7"}));
+  EXPECT_EQ(deviations({"--mode", "managed", "--masters", "lane"}),
+            Json(Words{"--mode managed", "--masters lane"}));
+  EXPECT_THAT(Simulate({}), HasSubstr("; ready window=1, send window 1\n"));
+  const std::string ordered = test::OutputOf({"simulate", "--profile", test::ProfilePath("fractus"),
+                                              "--nodes", "3", "--message-bytes", "1MiB", "--root",
+                                              "2", "--order", "2,0,1", "--send-window", "none"});
+  EXPECT_THAT(ordered, HasSubstr(", but --order 2,0,1: "));
+  EXPECT_THAT(ordered, HasSubstr("3 nodes, root 2; "));
+  EXPECT_THAT(ordered, HasSubstr(", send window none\n"));
   EXPECT_THAT(Simulate({"--delay", "node=1,at=0s,for=1us"}),
               HasSubstr(", but --delay node=1,at=0s,for=1us: "));
   EXPECT_THAT(test::OutputOf({"compare", plan_, "--clock", "virtual", "--profile",
                               test::ProfilePath("fractus"), "--set", "host.poll=1us"}),
               HasSubstr(", but --set host.poll=1us\n"));
+  const std::string topology = folder_ / "one.json";
+  std::ofstream(topology) << R"({"format": "prepost.topology", "version": "1.0",
+      "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "racks": [{"name": "r", "hosts": "h[0-2]"}]})";
+  EXPECT_THAT(test::OutputOf({"compare", "--bytes", "1MiB", "--topology", topology, "--clock",
+                              "virtual", "--profile", test::ProfilePath("fractus")}),
+              HasSubstr(", but --topology " + topology + "\n"));
+  const std::string compared =
+      test::OutputOf({"compare", "--clock", "virtual", "--profile", test::ProfilePath("fractus"),
+                      "--nodes", "3", "--bytes", "1MiB", "--root", "2", "--order", "2,0,1",
+                      "--send-window", "none", "--mode", "managed", "--masters", "lane"});
+  EXPECT_THAT(compared, HasSubstr(" on 3 nodes, root 2, "));
+  EXPECT_THAT(
+      compared,
+      HasSubstr("; ready barrier, send window none\nqueues managed by one master per lane"));
+  EXPECT_THAT(compared, HasSubstr(", but --order 2,0,1\n"));
 }
 
 // Catches a value of which only one counts, whoever says it, and units that only --sweep knows.
@@ -406,7 +477,7 @@ TEST_F(SimulateTest, SettingsStandOnceAndHaveUnits) {
   expect({"--neighbours", "count=1,slice=1ms", "--set", "host.neighbours.count=2"},
          "--neighbours count=1,slice=1ms: host.neighbours.count is already set by --set");
   expect({"--set", "host.poll=1us", "--set", "host.credit=1h", "--set", "host.cores=2"},
-         "prepost: --set host.credit=1h: /host/credit/value: '1h' is no latency");
+         "prepost: --set host.credit=1h: /host/credit/value: '1h' is no time");
   expect({"--set", "host.poll=\xff"}, "/host/poll/value: ");
   expect({"--set", "nic.message_overhead_bytes=1XiB"}, "'1XiB' is no size");
   expect({"--set", "nic.message_overhead_bytes=1GiB"}, "1073741824 is too large");
@@ -459,6 +530,7 @@ TEST_F(SimulateTest, OneNodeNeedsNoTime) {
   const Json json = SimulateJson({});
   EXPECT_EQ(json["cpu"]["skew_seconds"], 0);
   EXPECT_TRUE(json["cpu"]["of_bound"].is_null());
+  EXPECT_THAT(Simulate({}), Not(HasSubstr("busiest links"))) << "there are none";
   EXPECT_TRUE(json["gain"]["completion"].is_null());
   const Json compared =
       Json::parse(test::OutputOf({"compare", plan_, "--clock", "virtual", "--profile",
@@ -505,7 +577,9 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--wait", "poling"}, 2, "did you mean 'polling'?");
   expect({"--delay", "node=8,at=1s,for=1s"}, 2, "no node '8', the nodes are 0 to 7");
   expect({"--delay", "node=1,at=1s"}, 2, "a part is missing");
-  expect({"--delay", "node=1,at=1,for=1s"}, 2, "'1' is no latency");
+  expect({"--delay", "node=1,at=1,for=1s"}, 2,
+         "'1' is no time, expected 0 or more and a unit: ns, us, ms or s; the form is "
+         "node=3,at=2ms,f");
   expect({"--delay", "node=1,node=2,at=1s,for=1s"}, 2, "'node' is there twice");
   expect({"--delay", "node=1,at=1s,for=1s,x=3"}, 2, "'x=3' is unknown");
   expect({"--slow", "0->8=0.5"}, 2, "no node '8', the nodes are 0 to 7");
@@ -525,7 +599,8 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--set", "network.host_rate=8bit/s"}, 2,
          "prepost: --set network.host_rate=8bit/s: it goes on beyond");
   expect({"--preempt", "rate=100"}, 2, "a part is missing");
-  expect({"--preempt", "rate=100,for=1"}, 2, "'1' is no latency");
+  expect({"--preempt", "rate=100,for=1"}, 2,
+         "a unit: ns, us, ms or s; the form is rate=100,for=100us or rate=100,for=100us,lengths=");
   expect({"--preempt", "rate=x,for=1us"}, 2, "the rate is no number");
   expect({"--preempt", "rate=0,for=1us"}, 2, "--preempt: 'rate=0,for=1us': the rate is not from");
   expect({"--preempt", "rate=1,for=2e4s"}, 2, "20000s is too long");
@@ -537,7 +612,8 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--neighbours", "count=1"}, 2, "a part is missing");
   expect({"--neighbours", "count=1001,slice=1ms"}, 2, "'1001' is no whole number up to 1000");
   expect({"--neighbours", "count=1,slice=0s"}, 2, "a slice is 1ns to an hour");
-  expect({"--neighbours", "count=1,slice=1"}, 2, "'1' is no latency");
+  expect({"--neighbours", "count=1,slice=1"}, 2,
+         "a unit: ns, us, ms or s; the form is count=1,slice=4ms or node=3,count=1,slice=4ms");
   expect({"--neighbours", "count=1,slice=1ms,at=3us"}, 2, "'at=3us' is unknown");
   expect({"--neighbours", "node=8,count=1,slice=1ms"}, 2, "no node '8', the nodes are 0 to 7");
   expect({"--neighbours", "node=1,count=1,slice=1ms", "--neighbours", "node=1,count=2,slice=1ms"},

@@ -116,7 +116,8 @@ def variants(profile, schema):
     yield "an unknown key", {**profile, "extra": 1}, False
     for key in profile:
         yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key in ("tcp", "control")
-    optional = {"segment_bytes", "segment_calls", "core_rate", "doorbell_interval", "down_rate"}
+    # Without segment_bytes, segment_calls has no meaning.
+    optional = {"segment_calls", "core_rate", "doorbell_interval", "down_rate"}
     used = set()
     for path, kind in values_of(profile, schema, schema):
         used.add(kind)
@@ -146,6 +147,8 @@ def variants(profile, schema):
     yield "both uplinks", changed(profile, ("network", "racks"), update(up_rate=rate)), False
     only_rate = {k: v for k, v in racks.items() if k != "oversubscription"}
     yield "an uplink's rate", changed(profile, ("network", "racks"), assign({**only_rate, "up_rate": rate})), True
+    whole = {k: v for k, v in profile["tcp"].items() if not k.startswith("segment")}
+    yield "blocks copied as a whole", changed(profile, ("tcp",), assign(whole)), True
     yield "one rack", changed(profile, ("network", "racks"), lambda p, k: p.pop(k)), True
 
 

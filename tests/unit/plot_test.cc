@@ -11,6 +11,7 @@ namespace prepost::viz {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Plot Growth() {
   Plot plot{.headline = "time <of> things",
@@ -44,6 +45,17 @@ TEST(PlotTest, NumbersHaveTheirUnitAndCurvesTheirNames) {
   EXPECT_THAT(svg, HasSubstr(">square</text>"));
   EXPECT_THAT(svg, HasSubstr("time &lt;of&gt; things"));
   EXPECT_EQ(svg, *DrawPlot(Growth()));
+}
+
+// Catches 2 MB where values are in MiB.
+TEST(PlotTest, BytesAreInPowersOfTwo) {
+  Plot plot = Growth();
+  plot.x = {.name = "message", .unit = "B", .logarithmic = false};
+  plot.curves.pop_back();
+  plot.curves[0].points = {{0, 1}, {8 << 20, 2}};
+  const std::string svg = *DrawPlot(plot);
+  for (const char* tick : {">1 MiB<", ">4 MiB<", ">8 MiB<"}) EXPECT_THAT(svg, HasSubstr(tick));
+  EXPECT_THAT(svg, Not(HasSubstr("MB")));
 }
 
 TEST(PlotTest, WhatHasNoPlaceIsRefused) {

@@ -160,7 +160,7 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
        "/nic/wqe/papers: unknown key, did you mean 'paper'?"},
       {nic(R"({"assumed": "a"})"), "/nic/wqe: key 'value' is missing"},
       {nic(R"({"value": "1 us ", "assumed": "a"})"),
-       "/nic/wqe/value: '1 us ' is no latency, expected 0 or more and a unit: ns, us, ms or s"},
+       "/nic/wqe/value: '1 us ' is no time, expected 0 or more and a unit: ns, us, ms or s"},
       {nic(R"({"value": -1, "assumed": "a"})"), "/nic/wqe/value: a latency is 0 or more, found -1"},
       {nic(R"({"value": 3601, "assumed": "a"})"),
        "/nic/wqe/value: 3601s is too large, the limit is 3600s"},
@@ -203,6 +203,10 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
       {File({.host = Text(kHost, ", \"preemption\": " + Text(With(kPreemption, "rate", "0")))}),
        "/host/preemption/rate/value: 0 is too small, the least is 1e-09"},
       {File({.more = R"(, "tcp": {})"}), "/tcp: key 'system_call' is missing"},
+      {File({.more = ", \"tcp\": " +
+                     Text({{"system_call", "1"}, {"copy_rate", "1"}, {"segment_calls", "1"}})}),
+       "/tcp: key 'segment_bytes' is missing: without it blocks are copied as a whole, and "
+       "'segment_calls' has no meaning"},
       {File({.more = R"(, "control": {"latency": {"value": 1, "assumed": "a"}})"}),
        "/control: key 'system_call' is missing"},
       {File({.more = R"(, "tcpp": {})"}), "/tcpp: unknown key, did you mean 'tcp'?"},

@@ -79,6 +79,18 @@ TEST(SweepTest, ListsHaveCommasOrSemicolons) {
   EXPECT_TRUE(AxisOf("message-bytes=1MiB,3MiB").is_numeric());
 }
 
+// Catches an order that is taken to pieces.
+TEST(SweepTest, AnOrderIsOneValue) {
+  const auto count = [](const std::string& text) {
+    const Result<SweepAxis> axis = ParseSweep(text);
+    EXPECT_TRUE(axis.ok()) << axis.status().ToString();
+    return axis.ok() ? axis->values.size() : 0;
+  };
+  EXPECT_EQ(count("order=0,2,1"), 1u);
+  EXPECT_EQ(count("order=0,2,1;0,1,2"), 2u);
+  EXPECT_EQ(count("order=a.txt,b.txt"), 2u);
+}
+
 TEST(SweepTest, ColumnsNameUnits) {
   EXPECT_EQ(AxisOf("block-bytes=1KiB,2KiB").column(), "block_bytes");
   EXPECT_EQ(AxisOf("host.poll=1us,2us").column(), "host.poll_seconds");
