@@ -102,14 +102,15 @@ Result<EventWait> WaitForEvent(Device& device, int wake_fd, std::chrono::millise
 
 void PostSends(Device& device, const Qp& qp, uint16_t producer, uint16_t last) {
   const size_t at = size_t{last} * kWqebbBytes & (qp.sq.size() - 1);
-  PostSends(device, qp, producer, qp.sq.data() + at);
+  PostSends(device, qp, producer, qp.sq.subspan(at, kWqebbBytes));
 }
 
-void PostSends(Device& device, const Qp& qp, uint16_t producer, const std::byte* first_bytes) {
+void PostSends(Device& device, const Qp& qp, uint16_t producer, std::span<const std::byte> first) {
   std::atomic_ref(qp.doorbell_record[kSendRecord])
       .store(BigEndian<uint32_t>(producer), std::memory_order_release);
   uint64_t value = 0;
-  std::memcpy(&value, first_bytes, sizeof value);
+  PREPOST_CHECK(first.size() >= sizeof value);
+  std::memcpy(&value, first.data(), sizeof value);
   device.RingDoorbell(value);
 }
 

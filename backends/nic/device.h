@@ -212,8 +212,8 @@ Result<EventWait> WaitForEvent(Device& device, int wake_fd, std::chrono::millise
 /// Rings the doorbell of `qp` for everything up to producer index `producer`; `last` is the index
 /// of the last WQE posted. Stores the doorbell record first.
 void PostSends(Device& device, const Qp& qp, uint16_t producer, uint16_t last);
-/// The same by whoever has the first bytes of that WQE at hand, as they stand in the ring.
-void PostSends(Device& device, const Qp& qp, uint16_t producer, const std::byte* first_bytes);
+/// The same by whoever has that WQE's first bytes, 8 at least, at hand as they stand in the ring.
+void PostSends(Device& device, const Qp& qp, uint16_t producer, std::span<const std::byte> first);
 /// Makes receive WQEs up to producer index `producer` visible to the NIC.
 void PostReceives(const Qp& qp, uint16_t producer);
 

@@ -238,7 +238,7 @@ void DeviceEndpoint::WriteSend(Link& link, const Slot& slot) {
                   at + kSegmentBytes);
   }
   // What was just written would have to come back from memory that was not in the cache.
-  PostSends(device_, qp, static_cast<uint16_t>(++link.sends.posted), control.data());
+  PostSends(device_, qp, static_cast<uint16_t>(++link.sends.posted), control);
 }
 
 /// The next one of the queue.
