@@ -56,8 +56,8 @@ class CpuExecutor {
   /// endpoint's.
   Status Poll(std::chrono::milliseconds timeout);
 
-  /// Asks for the memory that the completion of `op`, which may be any, needs; of the stages from 0
-  /// to 3 each needs what the one before asks for. Changes nothing.
+  /// Asks for the memory that the completion of `op`, which is posted, needs; each stage needs what
+  /// the one before asks for. Changes nothing.
   void Foresee(OpId op, size_t stage) const {
     const Slot& slot = slots_[NumberOf(op)];
     if (stage == 0) return __builtin_prefetch(&slot, 1);
@@ -67,9 +67,10 @@ class CpuExecutor {
     for (uint32_t i = slot.successors; i < links_.size(); i = links_[i].next) {
       const Slot& next = slots_[NumberOf(links_[i].op)];
       if (stage == 2) __builtin_prefetch(&next, 1);
-      if (stage == 3) __builtin_prefetch(lanes_.data() + next.channel.index(), 1);
+      if (stage == 3) __builtin_prefetch(&lanes_[next.channel.index()], 1);
     }
   }
+  static constexpr uint16_t kForeseeStages = 4;
   /// What is known of an op that is posted and not complete.
   struct PostedOp {
     ChannelId channel;

@@ -116,6 +116,7 @@ struct CqEvent {
 
 /// Of HostHandler::Foresee().
 inline constexpr uint16_t kForeseeCqeStages = 9;
+static_assert(2 + kForeseeCqeStages < kForeseeStages);
 
 /// Virtual time: whoever acts for hosts, on the engine's thread, when all else that happens at that
 /// time has happened.
@@ -291,7 +292,7 @@ class Engine final : private TimeHandler {
   void OnTime(const TimedEvent& event) override;
   void Foresee(const TimedEvent& event, size_t stage) const override;
   static void ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage);
-  static uint16_t StagesOf(Due what);
+  uint16_t StagesOf(Due what) const;
   void ForeseeReturn(const QpState& qp, size_t stage) const;
   void ForeseeLanding(const QpState& qp, size_t stage) const;
   void ForeseeCqe(const QpState& qp, const CqState& cq, bool is_send, size_t stage) const;

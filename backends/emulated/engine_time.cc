@@ -42,6 +42,10 @@ constexpr size_t kBatch = 8;
 /// How many QPs ahead memory is asked for.
 constexpr size_t kFar = 4;
 constexpr size_t kNear = 2;
+/// WQEs of one queue for which that is done: mostly a WAIT is followed by a message and the next WAIT.
+constexpr size_t kWqesAhead = 3;
+/// Of a CQE that no host is told of, whatever waits for it.
+constexpr uint16_t kForeseeWaiterStages = 3;
 
 /// What came to `place`.
 std::string Describe(uint32_t tag, const TagPlace& place) {
@@ -91,8 +95,9 @@ QpState& Engine::TakeDue() {
 
 /// Asks for the memory that pointers in the QP lead to, which is in the cache itself.
 void Engine::Foresee(const QpState& qp) {
-  Prefetch(qp.memory.sq, qp.sq_next, nic::kWqebbBytes);
-  Prefetch(qp.memory.sq, size_t{qp.sq_next} + 1, nic::kWqebbBytes);
+  for (size_t ahead = 0; ahead < kWqesAhead; ++ahead) {
+    Prefetch(qp.memory.sq, qp.sq_next + ahead, nic::kWqebbBytes);
+  }
   if (!qp.work.empty()) PrefetchObject(qp.work.front());
   PrefetchLines(qp.work.next_place(), sizeof(Work));
   PrefetchObject(qp.send_cq);
@@ -100,12 +105,15 @@ void Engine::Foresee(const QpState& qp) {
   if (qp.remote != nullptr) PrefetchObject(*qp.remote);
 }
 
-/// Asks for what is one step farther: the CQ that the WQE at hand waits for, where a message lands.
+/// Asks for what is one step farther: CQs that the next WQEs wait for, where a message lands.
 void Engine::ForeseeSoon(const QpState& qp) {
-  const size_t index = size_t{qp.sq_next} + (qp.has_waited ? 1 : 0);
-  const std::byte* wqe =
-      qp.memory.sq.data() + (index * nic::kWqebbBytes & (qp.memory.sq.size() - 1));
-  if (static_cast<Opcode>(wqe[nic::control::kOpcode]) == Opcode::kWait) {
+  qp.nic.memory.Foresee();
+  // One at which it stands has looked already.
+  const bool is_past = qp.parked || qp.has_waited;
+  for (size_t ahead = is_past ? 1 : 0; ahead < kWqesAhead; ++ahead) {
+    const std::byte* wqe =
+        qp.memory.sq.data() + ((qp.sq_next + ahead) * nic::kWqebbBytes & (qp.memory.sq.size() - 1));
+    if (static_cast<Opcode>(wqe[nic::control::kOpcode]) != Opcode::kWait) continue;
     const auto number =
         nic::LoadBigEndian<uint32_t>(wqe + nic::kSegmentBytes + nic::coordination::kNumber);
     if (const CqState* cq = qp.nic.FindCq(number)) PrefetchObject(*cq);
@@ -188,7 +196,8 @@ void Engine::ForeseeLandings(std::span<void* const> qps) const {
   }
 }
 
-uint16_t Engine::StagesOf(Due what) {
+uint16_t Engine::StagesOf(Due what) const {
+  const uint16_t of_cqe = options_.time.hosts == nullptr ? kForeseeWaiterStages : kForeseeCqeStages;
   switch (what) {
     case kDoorbellDue:
       return 4;
@@ -197,9 +206,9 @@ uint16_t Engine::StagesOf(Due what) {
     case kStartDue:
       return 2;
     case kLandDue:
-      return 2 + kForeseeCqeStages;
+      return static_cast<uint16_t>(2 + of_cqe);
     case kReturnDue:
-      return 1 + kForeseeCqeStages;
+      return static_cast<uint16_t>(1 + of_cqe);
   }
   return 0;
 }
@@ -255,6 +264,7 @@ void Engine::ForeseeLanding(const QpState& qp, size_t stage) const {
     if (remote->memory.rq.empty()) return;
     Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
   } else {
+    if (stage == 2) remote->nic.memory.Foresee();
     ForeseeCqe(*remote, remote->recv_cq, false, stage - 2);
   }
 }
@@ -264,6 +274,8 @@ void Engine::ForeseeCqe(const QpState& qp, const CqState& cq, bool is_send, size
   if (stage == 0) {
     Prefetch(cq.memory.ring, cq.producer.load(std::memory_order_relaxed), nic::kCqeBytes);
     if (cq.first_waiter != nullptr) PrefetchObject(*cq.first_waiter);
+  } else if (cq.first_waiter != nullptr && stage < kForeseeWaiterStages) {
+    return stage == 1 ? Foresee(*cq.first_waiter) : ForeseeSoon(*cq.first_waiter);
   }
   if (cq.listener != nullptr && cq.event_requested.load(std::memory_order_relaxed) != kNoEvent)
     options_.time.hosts->Foresee(cq.listener, qp.number, is_send, stage);

@@ -88,20 +88,25 @@ class HostThread final : public Endpoint {
       endpoint_.ForeseePost(post.channel(), post.is_send(), stage - 1);
     }
   }
-  static constexpr uint16_t kForeseePostStages = 4;
-  /// The same of a look that finds a CQE of the QP, of a send or a receive, of kForeseeLookStages.
+  static constexpr uint16_t kForeseePostStages = 1 + nic::DeviceEndpoint::kForeseePostStages;
+  /// The same of a look that finds a CQE of the QP (0: none is known), of a send or a receive, of
+  /// kForeseeLookStages.
   void ForeseeLook(const CpuExecutor& executor, uint32_t qpn, bool is_send, size_t stage) const {
+    constexpr size_t kToOp = 1 + nic::DeviceEndpoint::kForeseeCompletionStages;
     if (stage == 0) {
       PrefetchObject(endpoint_);
       PrefetchObject(executor);
       PrefetchObject(core_);
-    } else if (stage <= 3) {
+    } else if (qpn == 0) {
+      return;
+    } else if (stage < kToOp) {
       endpoint_.ForeseeCompletion(qpn, is_send, stage - 1);
-    } else {
-      executor.Foresee(endpoint_.NextOp(qpn, is_send), stage - 4);
+    } else if (const std::optional<OpId> op = endpoint_.NextOp(qpn, is_send)) {
+      executor.Foresee(*op, stage - kToOp);
     }
   }
-  static constexpr uint16_t kForeseeLookStages = 8;
+  static constexpr uint16_t kForeseeLookStages =
+      1 + nic::DeviceEndpoint::kForeseeCompletionStages + CpuExecutor::kForeseeStages;
   /// As for the next CQE, if it has come.
   void ForeseeLook(const CpuExecutor& executor, size_t stage) const {
     const auto [qpn, is_send] = stage == 0 ? std::pair(0u, false) : endpoint_.NextCqe();

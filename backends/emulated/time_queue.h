@@ -9,7 +9,7 @@
 // after the next, a time t stands in the bucket of the highest digit in which t and last_ differ, and
 // of what t has there. When due_ is empty the smallest time of the lowest bucket becomes last_. If the
 // bucket holds few things, or all of one time, they go to due_, in the order of the times; else they
-// move to lower buckets, in their order; so each moves 11 times at most.
+// move to lower buckets, in their order.
 //
 // What is put in for before `due_end_`, the end of those buckets' times, joins due_ at its place. When
 // that has grown long its later half goes back into buckets; when it gets short the next bucket that
@@ -32,7 +32,8 @@
 
 namespace prepost::emulated {
 
-/// T is trivially copyable. If it has a Foresee(), that is called some time before it is due. Keeps
+/// T is trivially copyable. If it has a Foresee(), that is called some time before it is due, unless
+/// very many are due at its time. Keeps
 /// the memory that it has needed.
 template <typename T>
 class TimeQueue {
@@ -170,13 +171,16 @@ class TimeQueue {
     due_[position] = entry;
   }
 
-  /// The later half of due_ into buckets. What is due at the same time may stand on both sides: what
-  /// is put in for that time joins the later ones.
+  /// About the later half of due_, whose times differ, into buckets. What is due at one time stays
+  /// together: behind what stands in a bucket for that time there may only come what was put in later.
   void PutBack() {
-    const auto half = due_.begin() + static_cast<ptrdiff_t>((taken_ + due_.size()) / 2);
-    due_end_ = half->at;
-    for (auto entry = half; entry != due_.end(); ++entry) Put(*entry);
-    due_.erase(half, due_.end());
+    const std::span<Entry> left = std::span(due_).subspan(taken_);
+    const Picoseconds middle = left[left.size() / 2].at;
+    auto first = std::ranges::lower_bound(left, middle, {}, &Entry::at);
+    if (first == left.begin()) first = std::ranges::upper_bound(left, middle, {}, &Entry::at);
+    due_end_ = first->at;
+    for (auto entry = first; entry != left.end(); ++entry) Put(*entry);
+    due_.resize(taken_ + static_cast<size_t>(first - left.begin()));
   }
 
   /// Of a queue in which due_ is empty, but not all.
@@ -190,8 +194,7 @@ class TimeQueue {
     for (;;) {
       const size_t lowest = Lowest();
       last_ = buckets_[lowest].smallest;
-      if (IsEasy(buckets_[lowest])) return TakeBucket(lowest);
-      due_end_ = last_ + 1;
+      if (IsFew(buckets_[lowest]) || !buckets_[lowest].is_mixed) return TakeBucket(lowest);
       const Bucket bucket = Empty(lowest);
       for (uint32_t place = bucket.first; place != kNone;) {
         const uint32_t next = places_[place].next;
@@ -201,22 +204,23 @@ class TimeQueue {
     }
   }
 
-  /// Adds to due_ what can be added without a change of last_, by which things stand in buckets.
+  /// Adds to due_ what can be added without a change of last_, by which things stand in buckets. Not
+  /// many at once: they would be in the way of what is put in before them.
   void TopUp() {
     DropTaken();
     while (due_.size() - taken_ < kAhead && filled_levels_ != 0) {
       const size_t lowest = Lowest();
-      if (!IsEasy(buckets_[lowest])) return;
+      if (!IsFew(buckets_[lowest])) return;
       TakeBucket(lowest);
     }
   }
 
-  static bool IsEasy(const Bucket& bucket) { return bucket.size <= kFew || !bucket.is_mixed; }
+  static bool IsFew(const Bucket& bucket) { return bucket.size <= kFew; }
 
-  /// The lowest one, which is easy, to the end of due_.
+  /// The lowest one, which has few things or one time, to the end of due_.
   void TakeBucket(size_t lowest) {
     const Bucket bucket = Empty(lowest);
-    const bool is_few = bucket.size <= kFew;
+    const bool is_few = IsFew(bucket);
     due_end_ = is_few ? EndOf(bucket.smallest, lowest / kDigits) : bucket.smallest + 1;
     for (uint32_t place = bucket.first; place != kNone;) {
       const uint32_t next = places_[place].next;

@@ -254,10 +254,10 @@ void Engine::Deliver(QpState& qp) {
               .wqe_index = remote.rq_done++});
   }
   work.state = Work::State::kFailed;
-  BreakQp(remote);
   if (!TakesReceive(work.opcode)) {
     Tell(remote.nic, {nic::ErrorEvent::Kind::kQpAccess, remote.number});
   }
+  BreakQp(remote);
 }
 
 void Engine::CompleteReceive(QpState& receiver, const Work& work) {

@@ -36,7 +36,7 @@ class TimeHandler {
   virtual void OnTime(const TimedEvent& event) = 0;
   /// This comes soon: to ask for memory that it needs. Called with stage 0, then 1, up to the
   /// event's last, while other things happen: each stage asks for what is found through what those
-  /// before have asked for. Its subject is in the cache. Of some events some stages, or all, are
+  /// before have asked for. Its subject is in the cache, mostly. Of some events some stages, or all, are
   /// left out.
   virtual void Foresee(const TimedEvent&, size_t /*stage*/) const {}
 
@@ -48,8 +48,8 @@ class TimeHandler {
 class VirtualClock {
  public:
   Picoseconds now() const { return now_; }
-  /// Whether handlers are told of what comes soon: from the start on. It changes nothing else, and
-  /// is of no use while all that they work on is in the cache.
+  /// Whether handlers are told of what comes soon. It changes nothing else, and costs more than it
+  /// gives while all that they work on stays in the cache.
   void set_foresees(bool foresees) { foresees_ = foresees; }
   bool foresees() const { return foresees_; }
   /// Calls `handler`, one of a few, which must still be there, at `at` >= now(). Of equal times in

@@ -37,6 +37,7 @@ namespace prepost::emulated {
 namespace {
 
 constexpr uint64_t kSteps = 1 << 12;  // between two looks at the checkpoint
+constexpr size_t kCachedHosts = 192;  // whose memory mostly stays in the cache, as measured
 constexpr size_t kStuckNodesMax = 3;  // that are named
 constexpr size_t kStuckOpsMax = 3;    // of each
 
@@ -108,6 +109,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
         after_(GroupsAfter(groups)),
         players_of_(hosts),
         cores_(hosts) {
+    clock_.set_foresees(options.foresees.value_or(hosts > kCachedHosts));
     result_.hosts.resize(hosts);
     if (options.trail != nullptr) options.trail->SetCosts(options.nic);
   }

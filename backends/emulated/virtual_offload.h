@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,9 @@ struct VirtualOffloadOptions {
   /// program is given up as rings are filled, if the run has made it for one group alone. Of a run
   /// that is stuck less can be said then.
   bool keep_cqes = true;
+  /// Whether memory is asked for ahead of use, which changes nothing but how long the run takes;
+  /// unset: with many hosts.
+  std::optional<bool> foresees = {};
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
   TimeTrail* trail = nullptr;

@@ -32,6 +32,9 @@
 
 namespace prepost::emulated {
 
+/// Of so many hosts the memory mostly stays in the cache, as measured.
+inline constexpr size_t kCachedNics = 768;
+
 /// One run of several groups: arm, start, let time pass, check.
 class VirtualRun final : private TimeHandler {
  public:
@@ -49,7 +52,9 @@ class VirtualRun final : private TimeHandler {
         after_(GroupsAfter(groups)),
         left_(groups.size()),
         cores_(hosts),
-        threads_(hosts) {}
+        threads_(hosts) {
+    clock_.set_foresees(options.foresees.value_or(hosts > kCachedNics));
+  }
 
   static HostNoise NoiseOf(const VirtualOffloadOptions& options) {
     return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};

@@ -145,9 +145,9 @@ void DeviceEndpoint::ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage)
   __builtin_prefetch(queue->slots.data() + queue->completed);
 }
 
-OpId DeviceEndpoint::NextOp(uint32_t qpn, bool is_send) const {
+std::optional<OpId> DeviceEndpoint::NextOp(uint32_t qpn, bool is_send) const {
   const Queue* const queue = QueueOf(qpn, is_send);
-  if (queue == nullptr || queue->completed >= queue->slots.size()) return OpId(0);
+  if (queue == nullptr || queue->completed >= queue->slots.size()) return std::nullopt;
   return queue->slots[queue->completed].op;
 }
 
@@ -160,7 +160,7 @@ void DeviceEndpoint::ForeseePost(ChannelId channel, bool is_send, size_t stage) 
       __builtin_prefetch(reinterpret_cast<const std::byte*>(&link) + at, 1);
     }
   }
-  if (stage != 3) return;
+  if (stage != 2) return;
   const Queue& queue = is_send ? link.sends : link.receives;
   __builtin_prefetch(queue.slots.data() + queue.slots.size(), 1);
   const std::span<std::byte> ring = is_send ? link.qp.sq : link.qp.rq;

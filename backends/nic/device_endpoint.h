@@ -65,15 +65,16 @@ class DeviceEndpoint final : public Endpoint {
     const uint32_t qpn = reader_->PeekQpn();
     return {qpn, qpn != 0 && reader_->PeekIsSend()};
   }
-  /// Asks for the memory that the next completion of a send, or receive, of the QP needs. Of stages
-  /// 0, 1 and 2 each needs what the one before asks for.
+  /// Asks for the memory that the next completion of a send, or receive, of the QP needs. Each stage
+  /// needs what the one before asks for, and NextOp() what the last does.
   void ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage) const;
-  /// The op that it completes; any op if there is none.
-  OpId NextOp(uint32_t qpn, bool is_send) const;
+  static constexpr uint16_t kForeseeCompletionStages = 3;
+  /// The op that it completes, if there is one.
+  std::optional<OpId> NextOp(uint32_t qpn, bool is_send) const;
 
-  /// The same of the next post on the channel, of which `stage` 0 and those up to 3 are called in
-  /// turn.
+  /// The same of the next post on the channel.
   void ForeseePost(ChannelId channel, bool is_send, size_t stage) const;
+  static constexpr uint16_t kForeseePostStages = 3;
 
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;

@@ -46,7 +46,9 @@ class NumberIndex {
   }
 
   /// Asks for the memory that Find() needs, where the numbers lie close together.
-  void Foresee(uint32_t number) const { __builtin_prefetch(table_.data() + (number - low_)); }
+  void Foresee(uint32_t number) const {
+    if (number - low_ < table_.size()) __builtin_prefetch(&table_[number - low_]);
+  }
 
  private:
   uint32_t low_ = 0;

@@ -388,6 +388,43 @@ TEST_F(VirtualHostsTest, RingsByWindowChangeNothing) {
   }
 }
 
+// Catches memory that is asked for where there is none, of a node without ops among others, and an
+// order of events that follows from it.
+TEST_F(VirtualHostsTest, AskingForMemoryChangesNothing) {
+  const uint64_t seed = test::TestSeed();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  test::Random random(seed);
+  for (const std::string& algorithm : test::SchedulesToRun()) {
+    const auto nodes = 2 + random.Below(12);
+    const Plan plan = PlanFor(algorithm, nodes, 1 + random.Below(20));
+    const Plan alone = test::CompileOrDie({.nodes = 1, .message_bytes = 10, .block_bytes = 10});
+    const std::vector<NodeId> hosts = {NodeId(random.Below(nodes))};
+    const std::vector<VirtualGroup> groups = {
+        {.plan = &plan}, {.plan = &alone, .hosts = hosts}, {.plan = &plan, .start = kBlockTime}};
+    VirtualHostsOptions options = RandomHosts(random);
+    VirtualOffloadOptions offload = {
+        .costs = options.nic,
+        .lower = {.mode = random.Below(2) == 0 ? nic::LoweringMode::kInline
+                                               : nic::LoweringMode::kManaged}};
+    const Network network = test::OneRack(nodes, 1e9, random.Below(3) * 5e-6);
+    SCOPED_TRACE(fmt::format("{} n={}", algorithm, nodes));
+    const auto ends = [&](bool foresees) {
+      options.foresees = offload.foresees = foresees;
+      std::vector<Picoseconds> times;
+      const VirtualHosts driven = *RunVirtualHosts(groups, network, options);
+      for (const VirtualHosts::Group& group : driven.groups) {
+        for (const VirtualHosts::Node& node : group.nodes) times.push_back(node.completion);
+      }
+      const VirtualOffloads preposted = *RunVirtualOffloads(groups, network, offload);
+      for (const VirtualOffloads::Group& group : preposted.groups) {
+        for (const VirtualOffload::Node& node : group.nodes) times.push_back(node.completion);
+      }
+      return times;
+    };
+    EXPECT_EQ(ends(true), ends(false));
+  }
+}
+
 TEST_F(VirtualHostsTest, EmptyMessagesArrive) {
   const Plan plan = test::CompileOrDie({.nodes = 5, .message_bytes = 0, .block_bytes = 10});
   const Picoseconds time = TimeOfRun(plan, {.host = SomeCosts()});

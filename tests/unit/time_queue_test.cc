@@ -53,6 +53,39 @@ TEST(TimeQueueTest, TakesInOrderOfTimesAndOfPuttingIn) {
   }
 }
 
+// Catches a cut through things of one time when there are too many to keep in order: those before it
+// would come behind those after it.
+TEST(TimeQueueTest, KeepsTheOrderOfVeryManyAtOneTime) {
+  struct Step {
+    Picoseconds at;
+    int count;
+  };
+  struct Case {
+    Step before;  // the first Pop()
+    std::vector<Step> after;
+  };
+  for (const auto& [before, after] :
+       {Case{{64, 1}, {{70, 10}, {80, 60}, {75, 40}}}, Case{{1'000'000, 1000}, {{500, 20}}}}) {
+    TimeQueue<int> queue;
+    queue.Push(1, -1);
+    std::multimap<Picoseconds, int> expected;
+    const auto push = [&](const Step& step) {
+      for (int i = 0; i < step.count; ++i) {
+        const auto next = static_cast<int>(expected.size());
+        queue.Push(step.at, next);
+        expected.emplace(step.at, next);
+      }
+    };
+    push(before);
+    ASSERT_EQ(queue.Pop(), -1);
+    for (const Step& step : after) push(step);
+    for (const auto& [at, thing] : expected) {
+      ASSERT_EQ(queue.next_at(), at);
+      ASSERT_EQ(queue.Pop(), thing);
+    }
+  }
+}
+
 // At the end of time, and what would be beyond it.
 TEST(TimeQueueTest, HoldsTheLastTimes) {
   TimeQueue<int> queue;
