@@ -16,8 +16,9 @@ inline void Prefetch(std::span<const std::byte> ring, size_t index, size_t strid
   __builtin_prefetch(ring.data() + (index * stride & (ring.size() - 1)), 1);
 }
 
-/// Of larger ones, the first lines, which are those that count.
+/// Of larger ones, the first lines, which are those that count. Null: nothing.
 inline void PrefetchLines(const void* at, size_t bytes) {
+  if (at == nullptr) return;
   for (size_t line = 0; line < std::min<size_t>(bytes, 256); line += 64) {
     __builtin_prefetch(static_cast<const std::byte*>(at) + line, 1);
   }
