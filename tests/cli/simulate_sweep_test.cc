@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/support/command.h"
@@ -49,6 +50,7 @@ class SimulateSweepTest : public ::testing::Test {
       for (std::string field; std::getline(fields, field, ',');) values.push_back(field);
       if (names.empty()) {
         names = values;
+        EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << line;
         continue;
       }
       EXPECT_EQ(values.size(), names.size()) << line;
@@ -114,6 +116,37 @@ TEST_F(SimulateSweepTest, CsvHasTheSameFiguresWithTheirUnits) {
               row["simulation"][executor]["completion_seconds"].get<double>());
     EXPECT_EQ(lines[i].at("error"), "");
   }
+}
+
+// Catches a column that stands there twice, of which a reader takes either: each executor's figures,
+// and which executor it is, are swept here.
+TEST_F(SimulateSweepTest, CsvNamesAColumnOnce) {
+  const auto lines = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"--nodes", "4", "--message-bytes", "1MiB", "--csv", "-", "--sweep"});
+    return ReadCsv(Simulate(flags));
+  };
+  const auto waits = lines({"wait=polling,interrupt", "--sweep", "mode=inline,managed"});
+  ASSERT_EQ(waits.size(), 8u);
+  for (size_t i = 0; i < waits.size(); ++i) {
+    const std::string wait = i < 4 ? "polling" : "interrupt",
+                      mode = i / 2 % 2 == 0 ? "inline" : "managed";
+    EXPECT_EQ(waits[i].at("wait"), wait);
+    EXPECT_EQ(waits[i].at("mode"), mode);
+    EXPECT_EQ(waits[i].at("variant"), i % 2 == 0 ? mode : wait);
+  }
+  const auto one_each = lines({"executor=offload,cpu"});
+  ASSERT_EQ(one_each.size(), 2u);
+  EXPECT_EQ(one_each[0].at("executor"), "offload");
+  EXPECT_EQ(one_each[1].at("executor"), "cpu");
+  EXPECT_FALSE(one_each[0].contains("chosen_executor"));
+  const auto both = lines({"executor=cpu,both", "--causes"});
+  ASSERT_EQ(both.size(), 3u);
+  for (size_t i = 0; i < both.size(); ++i) {
+    EXPECT_EQ(both[i].at("executor"), i == 0 ? "cpu" : "both");
+    EXPECT_EQ(both[i].at("chosen_executor"), i == 1 ? "offload" : "cpu");
+  }
+  EXPECT_EQ(both[0].at("known_seconds"), both[2].at("known_seconds"));
 }
 
 // Catches rows that vanish, and failures that take the others with them.
