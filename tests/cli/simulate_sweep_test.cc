@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -390,6 +391,30 @@ TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
   EXPECT_THAT(svg, Not(HasSubstr("preposted, wait"))) << "hosts do not change it";
   Simulate(flags);
   EXPECT_EQ(test::ReadText(file), svg);
+}
+
+// Catches points of several combinations on one curve, which are labelled alike: by the stems of
+// files in two folders, or by times that differ in the seventh digit.
+TEST_F(SimulateSweepTest, CurvesAreOfCombinationsNotOfLabels) {
+  const std::string first = folder_ / "first/p.json", second = folder_ / "second/p.json",
+                    file = folder_ / "plot.svg";
+  for (const auto& [name, path] : {std::pair("fractus", first), {"sierra", second}}) {
+    std::filesystem::create_directory(std::filesystem::path(path).parent_path());
+    std::filesystem::copy_file(test::ProfilePath(name), path);
+  }
+  const auto plot = [&](const std::string& others) {
+    test::OutputOf({"simulate", "--profile", test::ProfilePath("fractus"), "--message-bytes",
+                    "1MiB", "--executor", "cpu", "--sweep", "nodes=4,8", "--sweep", others,
+                    "--plot", file});
+    return test::ReadText(file);
+  };
+  const std::string profiles = plot("profile=" + first + "," + second);
+  EXPECT_THAT(profiles, HasSubstr(">CPU-driven, " + first + "<"));
+  EXPECT_THAT(profiles, HasSubstr(">CPU-driven, " + second + "<"));
+  EXPECT_THAT(profiles, Not(HasSubstr(">CPU-driven, p<")));
+  const std::string times = plot("host.completion=1us,1.000001us");
+  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1us<"));
+  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1.000001us<"));
 }
 
 TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
