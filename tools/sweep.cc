@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string_view>
 
@@ -16,8 +17,10 @@
 namespace prepost::tools {
 namespace {
 
-/// Ends of ranges are met although steps are rounded.
+/// Ends of ranges are met although steps are rounded: so much of a step.
 constexpr double kClose = 1e-9;
+/// And of a number: what it may be off by, several times rounded.
+constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
 
 struct Quantity {
   double number = 0;
@@ -65,6 +68,12 @@ struct Range {
   bool is_geometric = false;
 };
 
+/// From the first to the last, with a fraction; not finite where these are too far apart.
+double StepsIn(const Range& range) {
+  const double first = range.first.number, last = range.last.number, step = range.step.number;
+  return range.is_geometric ? std::log(last / first) / std::log(step) : (last - first) / step;
+}
+
 Result<Range> ParseRange(const std::string& key, const std::vector<std::string>& parts) {
   const auto bad = [](const std::string& why) { return Rejected(why); };
   constexpr const char* kForm = "expected FIRST:LAST:xFACTOR or FIRST:LAST:+STEP";
@@ -104,15 +113,19 @@ Result<Range> ParseRange(const std::string& key, const std::vector<std::string>&
       differ(range.first, range.last) ||
       (!range.is_geometric && (differ(range.first, range.step) || differ(range.last, range.step)));
   if (is_mixed) return bad("first, last and step must have units of one kind");
+  if (!std::isfinite(StepsIn(range)))
+    return bad(fmt::format("'{}' is too far from '{}' for '{}'", parts[1], parts[0], parts[2]));
   return range;
 }
 
-/// Of a range, as far as there are no two that are rounded to one.
-double StepsIn(const Range& range, double end) {
-  const double steps = range.is_geometric
-                           ? std::log(end / range.first.number) / std::log(range.step.number)
-                           : (end - range.first.number) / range.step.number;
-  return std::floor(steps) + 1;
+/// Values of a range, as far as there are no two that are rounded to one.
+double ValuesIn(const Range& range) {
+  const double steps = StepsIn(range);
+  const double largest = std::max(std::abs(range.first.number), std::abs(range.last.number));
+  // What is rounded, in steps.
+  const double rounded = range.is_geometric ? steps + (1 + steps) / std::log(range.step.number)
+                                            : largest / range.step.number;
+  return std::floor(steps + std::min(kClose + kRounding * rounded, 0.5)) + 1;
 }
 
 Status TooMany(const std::string& values) {
@@ -125,15 +138,16 @@ Status AddRange(const Range& range, SweepAxis* axis) {
       (range.first.number == std::floor(range.first.number) &&
        range.last.number == std::floor(range.last.number) && range.last.unit == SweepUnit::kNone);
   const SweepUnit unit = std::max(range.first.unit, range.last.unit);
-  const double end = range.last.number * (1 + kClose);
+  const double last = range.last.number;
   const bool is_rounded = is_whole && range.is_geometric;
-  const double most = StepsIn(range, end);
+  const double most = ValuesIn(range);
   if (!is_rounded && most > kSweepRowsMax) return TooMany(fmt::format("{:.0f}", most));
-  for (double step = 0;; ++step) {
+  for (double step = 0; is_rounded || step < most; ++step) {
     double value = range.is_geometric ? range.first.number * std::pow(range.step.number, step)
                                       : range.first.number + range.step.number * step;
     if (is_rounded) value = std::round(value);
-    if (value > end) return {};
+    if (is_rounded && value - last > kRounding * last) return {};
+    value = std::min(value, last);
     if (!axis->values.empty() && value <= *axis->values.back().number) continue;  // rounded
     if (axis->values.size() == kSweepRowsMax) {
       const double whole = range.last.number - range.first.number + 1;
@@ -146,6 +160,7 @@ Status AddRange(const Range& range, SweepAxis* axis) {
     const double next = std::log((value + 0.5) / range.first.number) / std::log(range.step.number);
     step = std::max(step, std::ceil(next) - 1);
   }
+  return {};
 }
 
 /// Of a key whose values have commas themselves, "delay", or of such a list. An order is numbers,

@@ -46,8 +46,37 @@ const std::vector<Column>& GainColumns() {
   return columns;
 }
 
+constexpr const char* kExecutor = "executor";  ///< which one a line is of
+
+bool IsSwept(const Sweep& sweep, const std::string& column) {
+  return std::ranges::any_of(sweep.axes,
+                             [&](const SweepAxis& axis) { return axis.column() == column; });
+}
+
+/// The column of what rows have, where `column` may be swept: that itself, or beside it, where it
+/// may be left open, by `auto` or as `both` executors. Empty: what is swept says it.
+std::string FoundColumn(const Sweep& sweep, const std::string& column) {
+  if (!IsSwept(sweep, column)) return column;
+  const char* const open = column == kExecutor ? "both" : "auto";
+  const bool is_open = std::ranges::any_of(sweep.axes, [&](const SweepAxis& axis) {
+    return axis.column() == column &&
+           std::ranges::find(axis.values, open, &SweepValue::text) != axis.values.end();
+  });
+  return is_open ? "chosen_" + column : "";
+}
+
+/// Of PlanColumns(), what the axes do not say.
+std::vector<Column> FoundColumns(const Sweep& sweep) {
+  std::vector<Column> columns;
+  for (const Column& it : PlanColumns()) {
+    if (const std::string name = FoundColumn(sweep, it.name); !name.empty())
+      columns.push_back({name, it.pointer});
+  }
+  return columns;
+}
+
 /// Names of all single figures of an executor, in the order in which they come first; those in
-/// objects as "outer.inner".
+/// objects as "outer.inner". What is swept is none of them: it has its column.
 std::vector<Column> FigureColumns(const Sweep& sweep) {
   std::vector<Column> columns;
   const auto add = [&](const std::string& name, const std::string& pointer) {
@@ -69,6 +98,7 @@ std::vector<Column> FigureColumns(const Sweep& sweep) {
       }
     }
   }
+  std::erase_if(columns, [&](const Column& it) { return IsSwept(sweep, it.name); });
   return columns;
 }
 
@@ -97,19 +127,6 @@ Json ValueJson(const SweepAxis& axis, size_t value) {
 std::string ValueField(const SweepAxis& axis, size_t value) {
   const Json json = ValueJson(axis, value);
   return json.is_string() ? Field(json.get<std::string>()) : json.dump();
-}
-
-/// Whether a key with that column may be left to `auto`.
-bool IsChosen(const Sweep& sweep, const std::string& column) {
-  return std::ranges::any_of(sweep.axes, [&](const SweepAxis& axis) {
-    return axis.column() == column &&
-           std::ranges::find(axis.values, "auto", &SweepValue::text) != axis.values.end();
-  });
-}
-
-bool IsSwept(const Sweep& sweep, const std::string& column) {
-  return std::ranges::any_of(sweep.axes,
-                             [&](const SweepAxis& axis) { return axis.column() == column; });
 }
 
 std::string OneLine(std::string text) {
@@ -147,7 +164,8 @@ void AddFound(const Json& found, std::vector<std::string>* cells) {
 void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
   out << fmt::format("# {}, by {}\n", Modelled(sweep, /*has_paths=*/true), kGenerator);
   out << "# " << Printable(sweep.command) << "\n";
-  const std::vector<Column> figures = FigureColumns(sweep);
+  const std::vector<Column> plan = FoundColumns(sweep), figures = FigureColumns(sweep);
+  const std::string executor_column = FoundColumn(sweep, kExecutor);
   std::string line;
   const auto add = [&](const std::string& field) { line += (line.empty() ? "" : ",") + field; };
   const auto end = [&] {
@@ -155,11 +173,10 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
     line.clear();
   };
   for (const SweepAxis& axis : sweep.axes) add(Field(axis.column()));
-  for (const Column& it : PlanColumns()) {
-    if (!IsSwept(sweep, it.name)) add(it.name);
-    if (IsChosen(sweep, it.name)) add("chosen_" + it.name);
+  for (const Column& it : plan) add(it.name);
+  for (const std::string& name : {executor_column, std::string("variant"), std::string("error")}) {
+    if (!name.empty()) add(name);
   }
-  for (const char* name : {"executor", "variant", "error"}) add(name);
   for (const Column& it : figures) add(Field(it.name));
   for (const Column& it : GainColumns()) add(it.name);
   end();
@@ -171,11 +188,8 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
       const Json nothing;
       const Json& run = is_failed ? nothing : row.found[executor.key];
       for (size_t i = 0; i < sweep.axes.size(); ++i) add(ValueField(sweep.axes[i], row.point[i]));
-      for (const Column& it : PlanColumns()) {
-        if (!IsSwept(sweep, it.name) || IsChosen(sweep, it.name))
-          line += "," + Field(row.found, it.pointer);
-      }
-      line += "," + std::string(is_failed ? "" : executor.key);
+      for (const Column& it : plan) line += "," + Field(row.found, it.pointer);
+      if (!executor_column.empty()) line += "," + std::string(is_failed ? "" : executor.key);
       line += "," + Field(run, std::string("/") + executor.variant);
       line += "," + Field(OneLine(row.status.ok() ? "" : row.status.ToString()));
       for (const Column& it : figures) line += "," + Field(run, it.pointer);

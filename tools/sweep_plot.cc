@@ -8,6 +8,8 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "prepost/viz/plot.h"
 #include "tools/simulation_print.h"
@@ -19,11 +21,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Labelled(const SweepAxis& axis, size_t value) {
-  const bool is_word = !axis.is_numeric();
-  const std::string text = Readable(axis, value);
-  if (axis.key == "profile") return std::filesystem::path(text).stem().string();
-  return is_word && axis.key == "algorithm" ? text : axis.key + " " + text;
+/// What each value of an axis is called in the name of a curve: as people read it, a file by its
+/// stem; all as they are given if two would be called alike.
+std::vector<std::string> LabelsOf(const SweepAxis& axis) {
+  const bool is_alone = axis.key == "profile" || (!axis.is_numeric() && axis.key == "algorithm");
+  std::vector<std::string> labels;
+  for (size_t i = 0; i < axis.values.size(); ++i) {
+    const std::string text = Readable(axis, i);
+    labels.push_back(axis.key == "profile" ? std::filesystem::path(text).stem().string() : text);
+  }
+  if (std::set<std::string>(labels.begin(), labels.end()).size() < labels.size())
+    std::ranges::transform(axis.values, labels.begin(), &SweepValue::text);
+  if (is_alone) return labels;
+  for (std::string& label : labels) label = axis.key + " " + label;
+  return labels;
 }
 
 double FigureOf(const Json& executor, const Json& found, const std::string& y) {
@@ -50,21 +61,62 @@ viz::PlotAxis YAxis(const std::string& y, bool has_groups) {
 constexpr double kWideRange = 20;  ///< from which on an axis is logarithmic
 constexpr size_t kCurvesMax = 16;
 
-/// Of an executor that all axes but the first leave as it is, one curve.
-void MergeEqual(const char* name, std::vector<viz::Curve>* curves) {
-  const auto is_of_it = [&](const viz::Curve& curve) { return curve.name.starts_with(name); };
-  const auto first = std::ranges::find_if(*curves, is_of_it);
-  if (first == curves->end()) return;
-  const auto same = [&](const viz::Curve& curve) {
-    return std::ranges::equal(curve.points, first->points, [](const auto& a, const auto& b) {
-      return a.x == b.x && a.y == b.y;
-    });
+/// By what all axes but the first are.
+using CurvesOfPoints = std::map<SweepPoint, viz::Curve>;
+
+/// An executor's, without names and colours.
+CurvesOfPoints CurvesOf(const Sweep& sweep, const SweptExecutor& executor, const std::string& y) {
+  const SweepAxis& x = sweep.axes.front();
+  const double scale = x.unit == SweepUnit::kBytesPerSecond ? 8 : 1;  // as in the table
+  CurvesOfPoints curves;
+  for (const SweepRow& row : sweep.rows) {
+    if (!row.status.ok() || !row.found.contains(executor.key)) continue;
+    const double value = FigureOf(row.found[executor.key], row.found, y);
+    if (!std::isfinite(value)) continue;
+    curves[SweepPoint(row.point.begin() + 1, row.point.end())].points.push_back(
+        {scale * *x.values[row.point[0]].number, value});
+  }
+  for (auto& [others, curve] : curves)
+    std::ranges::stable_sort(curve.points, {}, &viz::PlotPoint::x);
+  return curves;
+}
+
+bool AreEqual(const CurvesOfPoints& curves) {
+  const auto same = [](const viz::PlotPoint& a, const viz::PlotPoint& b) {
+    return a.x == b.x && a.y == b.y;
   };
-  if (!std::ranges::all_of(*curves,
-                           [&](const viz::Curve& it) { return !is_of_it(it) || same(it); }))
-    return;
-  first->name = name;
-  curves->erase(std::remove_if(first + 1, curves->end(), is_of_it), curves->end());
+  return std::ranges::all_of(curves, [&](const auto& it) {
+    return std::ranges::equal(it.second.points, curves.begin()->second.points, same);
+  });
+}
+
+/// A curve for each executor and each combination of the axes after the first, which both have in
+/// one colour; or one, in a colour of its own, for an executor that these leave as it is.
+std::vector<viz::Curve> NamedCurves(const Sweep& sweep, const std::string& y) {
+  std::vector<std::vector<std::string>> labels;
+  for (size_t i = 1; i < sweep.axes.size(); ++i) labels.push_back(LabelsOf(sweep.axes[i]));
+  std::vector<CurvesOfPoints> all;
+  std::map<SweepPoint, uint32_t> colors;
+  for (const SweptExecutor& executor : kSweptExecutors) {
+    all.push_back(CurvesOf(sweep, executor, y));
+    for (const auto& [others, curve] : all.back())
+      colors.try_emplace(others, static_cast<uint32_t>(colors.size()));
+  }
+  std::vector<viz::Curve> named;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool is_merged = AreEqual(all[i]);
+    for (auto& [others, curve] : all[i]) {
+      curve.name = kSweptExecutors[i].name;
+      for (size_t axis = 0; axis < others.size() && !is_merged; ++axis)
+        curve.name += ", " + labels[axis][others[axis]];
+      curve.color =
+          is_merged && colors.size() > 1 ? static_cast<uint32_t>(colors.size()) : colors[others];
+      curve.is_dashed = i > 0;
+      named.push_back(std::move(curve));
+      if (is_merged) break;
+    }
+  }
+  return named;
 }
 
 }  // namespace
@@ -73,7 +125,6 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const SweepAxis& x = sweep.axes.front();
   PREPOST_CHECK(x.is_numeric());
   constexpr std::array kUnits = {"", "B", "s", "bit/s"};
-  const double scale = x.unit == SweepUnit::kBytesPerSecond ? 8 : 1;  // as in the table
   const bool is_alone = x.values.size() == 1 && *x.values.front().number > 0;
   const bool has_groups = std::ranges::any_of(
       sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
@@ -83,46 +134,19 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
                     .note = Common(sweep),
                     .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric || is_alone},
                     .y = YAxis(y, has_groups),
-                    .curves = {}};
-  std::vector<std::string> colors;  // what all axes but the first are
-  double least = std::numeric_limits<double>::infinity(), most = 0;
-  for (const SweptExecutor& executor : kSweptExecutors) {
-    for (const SweepRow& row : sweep.rows) {
-      if (!row.status.ok() || !row.found.contains(executor.key)) continue;
-      std::string others;
-      for (size_t i = 1; i < sweep.axes.size(); ++i)
-        others += ", " + Labelled(sweep.axes[i], row.point[i]);
-      const std::string name = executor.name + others;
-      const double value = FigureOf(row.found[executor.key], row.found, y);
-      if (!std::isfinite(value)) continue;
-      auto curve = std::ranges::find(plot.curves, name, &viz::Curve::name);
-      if (curve == plot.curves.end()) {
-        auto color = std::ranges::find(colors, others);
-        if (color == colors.end()) color = colors.insert(color, others);
-        plot.curves.push_back({.name = name,
-                               .points = {},
-                               .color = static_cast<uint32_t>(color - colors.begin()),
-                               .is_dashed = &executor != kSweptExecutors});
-        curve = plot.curves.end() - 1;
-      }
-      curve->points.push_back({scale * *x.values[row.point[0]].number, value});
-      least = std::min(least, value);
-      most = std::max(most, value);
-    }
-  }
-  for (viz::Curve& curve : plot.curves)
-    std::ranges::stable_sort(curve.points, {}, &viz::PlotPoint::x);
-  for (const SweptExecutor& executor : kSweptExecutors) MergeEqual(executor.name, &plot.curves);
-  for (viz::Curve& curve : plot.curves) {
-    const bool is_merged = colors.size() > 1 && (curve.name == kSweptExecutors[0].name ||
-                                                 curve.name == kSweptExecutors[1].name);
-    if (is_merged) curve.color = static_cast<uint32_t>(colors.size());
-  }
+                    .curves = NamedCurves(sweep, y)};
   if (plot.curves.size() > kCurvesMax) {
     return Rejected(
         fmt::format("--plot: {} curves, the limit is {}: sweep fewer values, or one "
                     "executor",
                     plot.curves.size(), kCurvesMax));
+  }
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const viz::Curve& curve : plot.curves) {
+    for (const viz::PlotPoint& point : curve.points) {
+      least = std::min(least, point.y);
+      most = std::max(most, point.y);
+    }
   }
   plot.y.logarithmic = least > 0 && most > kWideRange * least;
   Result<std::string> svg = viz::DrawPlot(plot);

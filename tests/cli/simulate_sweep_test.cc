@@ -7,9 +7,11 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/support/command.h"
@@ -49,6 +51,7 @@ class SimulateSweepTest : public ::testing::Test {
       for (std::string field; std::getline(fields, field, ',');) values.push_back(field);
       if (names.empty()) {
         names = values;
+        EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << line;
         continue;
       }
       EXPECT_EQ(values.size(), names.size()) << line;
@@ -114,6 +117,37 @@ TEST_F(SimulateSweepTest, CsvHasTheSameFiguresWithTheirUnits) {
               row["simulation"][executor]["completion_seconds"].get<double>());
     EXPECT_EQ(lines[i].at("error"), "");
   }
+}
+
+// Catches a column that stands there twice, of which a reader takes either: each executor's figures,
+// and which executor it is, are swept here.
+TEST_F(SimulateSweepTest, CsvNamesAColumnOnce) {
+  const auto lines = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"--nodes", "4", "--message-bytes", "1MiB", "--csv", "-", "--sweep"});
+    return ReadCsv(Simulate(flags));
+  };
+  const auto waits = lines({"wait=polling,interrupt", "--sweep", "mode=inline,managed"});
+  ASSERT_EQ(waits.size(), 8u);
+  for (size_t i = 0; i < waits.size(); ++i) {
+    const std::string wait = i < 4 ? "polling" : "interrupt",
+                      mode = i / 2 % 2 == 0 ? "inline" : "managed";
+    EXPECT_EQ(waits[i].at("wait"), wait);
+    EXPECT_EQ(waits[i].at("mode"), mode);
+    EXPECT_EQ(waits[i].at("variant"), i % 2 == 0 ? mode : wait);
+  }
+  const auto one_each = lines({"executor=offload,cpu"});
+  ASSERT_EQ(one_each.size(), 2u);
+  EXPECT_EQ(one_each[0].at("executor"), "offload");
+  EXPECT_EQ(one_each[1].at("executor"), "cpu");
+  EXPECT_FALSE(one_each[0].contains("chosen_executor"));
+  const auto both = lines({"executor=cpu,both", "--causes"});
+  ASSERT_EQ(both.size(), 3u);
+  for (size_t i = 0; i < both.size(); ++i) {
+    EXPECT_EQ(both[i].at("executor"), i == 0 ? "cpu" : "both");
+    EXPECT_EQ(both[i].at("chosen_executor"), i == 1 ? "offload" : "cpu");
+  }
+  EXPECT_EQ(both[0].at("known_seconds"), both[2].at("known_seconds"));
 }
 
 // Catches rows that vanish, and failures that take the others with them.
@@ -357,6 +391,30 @@ TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
   EXPECT_THAT(svg, Not(HasSubstr("preposted, wait"))) << "hosts do not change it";
   Simulate(flags);
   EXPECT_EQ(test::ReadText(file), svg);
+}
+
+// Catches points of several combinations on one curve, which are labelled alike: by the stems of
+// files in two folders, or by times that differ in the seventh digit.
+TEST_F(SimulateSweepTest, CurvesAreOfCombinationsNotOfLabels) {
+  const std::string first = folder_ / "first/p.json", second = folder_ / "second/p.json",
+                    file = folder_ / "plot.svg";
+  for (const auto& [name, path] : {std::pair("fractus", first), {"sierra", second}}) {
+    std::filesystem::create_directory(std::filesystem::path(path).parent_path());
+    std::filesystem::copy_file(test::ProfilePath(name), path);
+  }
+  const auto plot = [&](const std::string& others) {
+    test::OutputOf({"simulate", "--profile", test::ProfilePath("fractus"), "--message-bytes",
+                    "1MiB", "--executor", "cpu", "--sweep", "nodes=4,8", "--sweep", others,
+                    "--plot", file});
+    return test::ReadText(file);
+  };
+  const std::string profiles = plot("profile=" + first + "," + second);
+  EXPECT_THAT(profiles, HasSubstr(">CPU-driven, " + first + "<"));
+  EXPECT_THAT(profiles, HasSubstr(">CPU-driven, " + second + "<"));
+  EXPECT_THAT(profiles, Not(HasSubstr(">CPU-driven, p<")));
+  const std::string times = plot("host.completion=1us,1.000001us");
+  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1us<"));
+  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1.000001us<"));
 }
 
 TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {

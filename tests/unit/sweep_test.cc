@@ -67,6 +67,28 @@ TEST(SweepTest, RowsAreLimitedNotSteps) {
             "--sweep: 200000 rows, the limit is 100000");
 }
 
+// Catches a tolerance that goes by the last value: at 1 s it is as long as this step.
+TEST(SweepTest, EndsAreMetWithinAFractionOfAStep) {
+  const auto error = [](const std::string& text) { return ParseSweep(text).status().message(); };
+  EXPECT_THAT(error("host.poll=0us:1s:+1ns"), HasSubstr(": 1000000001 values, "));
+  EXPECT_THAT(TextsOf("x.y=1:1.0000000025:+1e-9"), ElementsAre("1", "1.000000001", "1.000000002"));
+  EXPECT_THAT(TextsOf("x.y=1000000:1000000.0005:+0.001"), ElementsAre("1000000"));
+  EXPECT_THAT(TextsOf("x.y=1000000:1000000.002:+0.001"),
+              ElementsAre("1000000", "1000000.001", "1000000.002"));
+  EXPECT_THAT(TextsOf("seed=1:10000000000:x99999"), ElementsAre("1", "99999", "9999800001"));
+  EXPECT_THAT(TextsOf("seed=1:9999800000:x99999"), ElementsAre("1", "99999"));
+}
+
+// Catches an end beyond all numbers, which no value ever passes.
+TEST(SweepTest, RangesMayEndAtTheLargestNumber) {
+  EXPECT_EQ(AxisOf("seed=1:1.7976931348623157e308:x10").values.size(), 309u);
+  EXPECT_EQ(AxisOf("x.y=0.1:1e307:x10").values.size(), 309u);
+  for (const char* text :
+       {"x.y=1e-300:1e300:x1e100", "x.y=-1.7e308:1.7e308:+1", "host.poll=0s:1s:+1e-320s"}) {
+    EXPECT_THAT(ParseSweep(text).status().message(), HasSubstr("' is too far from '")) << text;
+  }
+}
+
 TEST(SweepTest, ListsHaveCommasOrSemicolons) {
   EXPECT_THAT(TextsOf("wait=polling,interrupt"), ElementsAre("polling", "interrupt"));
   EXPECT_THAT(TextsOf("delay=node=1,at=0s,for=1us;node=2,at=0s,for=1us"),
