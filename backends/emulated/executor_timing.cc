@@ -49,44 +49,29 @@ double MiddleMean(std::vector<double> samples) {
   return std::accumulate(middle.begin(), middle.end(), 0.0) / static_cast<double>(middle.size());
 }
 
-/// Nanoseconds that two looks at the clock show when nothing is between them, and what a whole
-/// interval takes for whoever is around it.
-struct ClockCost {
-  double shown = 0;
-  double taken = 0;
-};
-
-ClockCost TimeTheClock() {
-  constexpr int kLooks = 10001;
-  std::vector<double> shown;
-  const uint64_t begin = MonotonicNs();
-  for (int i = 0; i < kLooks; ++i) {
-    const uint64_t start = MonotonicNs();
-    shown.push_back(static_cast<double>(MonotonicNs() - start));
-  }
-  const auto all = static_cast<double>(MonotonicNs() - begin);
-  return {.shown = MiddleMean(std::move(shown)), .taken = all / kLooks};
-}
-
 /// All times so far, in ns, and what is inside of the interval that is open now.
 class Stopwatch {
  public:
-  /// Times `call`; what is timed inside of it is not counted.
+  /// Times `call`; what is timed inside of it is not counted, nor what a look at the clock takes, which
+  /// is measured right before: a machine is not as fast at all times. One time alone may be less than
+  /// 0; the mean is right.
   template <typename Call>
   double Own(Call&& call) {
     const double inside_before = std::exchange(inside_, 0);
+    const uint64_t before = MonotonicNs();
     const uint64_t start = MonotonicNs();
     call();
-    const auto all = static_cast<double>(MonotonicNs() - start);
-    const double own = std::max(0.0, all - inside_ - clock_.shown);
-    inside_ = inside_before + all - clock_.shown + clock_.taken;
+    const uint64_t end = MonotonicNs();
+    const auto look = static_cast<double>(start - before);
+    const double own = static_cast<double>(end - start) - inside_ - look;
+    // From the middle of the first look to that of the last one, and a half at both ends.
+    inside_ = inside_before + static_cast<double>(end - before) + look;
     return own;
   }
   void Add(Step step, double ns) { samples_[step].push_back(ns); }
   const std::vector<double>& samples(Step step) const { return samples_[step]; }
 
  private:
-  const ClockCost clock_ = TimeTheClock();
   double inside_ = 0;
   std::array<std::vector<double>, kSteps> samples_;
 };
@@ -229,7 +214,7 @@ Result<ExecutorTimes> TimeExecutor(const Plan& plan, uint32_t transfers,
   for (size_t step = 0; step < kSteps; ++step) {
     const std::vector<double>& samples = watch.samples(static_cast<Step>(step));
     if (samples.empty()) return Rejected(fmt::format("the plan has no {}", kStepNames[step]));
-    seconds[step] = MiddleMean(samples) * 1e-9;
+    seconds[step] = std::max(0.0, MiddleMean(samples)) * 1e-9;
     if (step != kStart) times.samples = std::min<uint64_t>(times.samples, samples.size());
   }
   times.poll = seconds[kPoll];
