@@ -33,7 +33,7 @@
 namespace prepost::emulated {
 
 /// Of so many hosts the memory mostly stays in the cache, as measured.
-inline constexpr size_t kCachedNics = 768;
+inline constexpr size_t kCachedNics = 48;
 
 /// One run of several groups: arm, start, let time pass, check.
 class VirtualRun final : private TimeHandler {
