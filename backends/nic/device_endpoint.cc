@@ -171,28 +171,16 @@ void DeviceEndpoint::ForeseePost(ChannelId channel, bool is_send, size_t stage) 
 
 void DeviceEndpoint::PostRecv(const RecvRequest& request) {
   Link& link = LinkOf(request.channel);
-  Queue& queue = link.receives;
-  PREPOST_CHECK(queue.slots.size() < link.pair.receives);
-  const Slot slot = {.op = request.op,
-                     .block = request.block,
-                     .bytes = static_cast<uint32_t>(request.memory.size()),
-                     .memory = request.memory.data()};
-  const bool is_next = queue.held_back() == 0 && queue.has_room();
-  queue.slots.push_back(slot);
-  if (is_next) WriteReceive(link, slot);
+  PREPOST_CHECK(link.receives.slots.size() < link.pair.receives);
+  const Slot slot(request);
+  if (link.receives.Add(slot)) WriteReceive(link, slot);
 }
 
 void DeviceEndpoint::PostSend(const SendRequest& request) {
   Link& link = LinkOf(request.channel);
-  Queue& queue = link.sends;
-  PREPOST_CHECK(queue.slots.size() < link.pair.sends);
-  const Slot slot = {.op = request.op,
-                     .block = request.block,
-                     .bytes = static_cast<uint32_t>(request.memory.size()),
-                     .memory = request.memory.data()};
-  const bool is_next = queue.held_back() == 0 && queue.has_room();
-  queue.slots.push_back(slot);
-  if (is_next) WriteSend(link, slot);
+  PREPOST_CHECK(link.sends.slots.size() < link.pair.sends);
+  const Slot slot(request);
+  if (link.sends.Add(slot)) WriteSend(link, slot);
 }
 
 /// Posts what was held back, as far as there is room.

@@ -91,6 +91,13 @@ class DeviceEndpoint final : public Endpoint {
   static constexpr uint32_t kNone = 0xffffffff;
 
   struct Slot {
+    template <typename Request>
+    explicit Slot(const Request& request)
+        : op(request.op),
+          block(request.block),
+          bytes(static_cast<uint32_t>(request.memory.size())),
+          memory(request.memory.data()) {}
+
     OpId op;
     uint32_t block = kNoBlock;
     uint32_t bytes = 0;
@@ -106,6 +113,12 @@ class DeviceEndpoint final : public Endpoint {
     uint32_t completed = 0;
     uint32_t in_flight_max = 0;
 
+    /// True: it is to be posted now; else when there is room.
+    bool Add(const Slot& slot) {
+      const bool is_next = held_back() == 0 && has_room();
+      slots.push_back(slot);
+      return is_next;
+    }
     bool has_room() const { return posted - completed < in_flight_max; }
     uint32_t held_back() const { return static_cast<uint32_t>(slots.size()) - posted; }
   };
