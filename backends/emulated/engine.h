@@ -114,10 +114,6 @@ struct CqEvent {
   void* listener = nullptr;  ///< of the CQ: see Nic::Listen()
 };
 
-/// Of HostHandler::Foresee().
-inline constexpr uint16_t kForeseeCqeStages = 9;
-static_assert(2 + kForeseeCqeStages < kForeseeStages);
-
 /// Virtual time: whoever acts for hosts, on the engine's thread, when all else that happens at that
 /// time has happened.
 class HostHandler {
@@ -125,10 +121,6 @@ class HostHandler {
   /// `events` have come since the last time. Also called after VirtualClock::Hold(). False: the
   /// engine is to stop.
   virtual bool Act(std::span<const CqEvent> events) = 0;
-  /// A CQE of a send, or of a receive, of the QP `qpn` comes soon to a CQ that `listener` listens to,
-  /// who is told then: see TimeHandler::Foresee(), of kForeseeCqeStages.
-  virtual void Foresee(const void* /*listener*/, uint32_t /*qpn*/, bool /*is_send*/,
-                       size_t /*stage*/) const {}
 
  protected:
   ~HostHandler() = default;
@@ -292,10 +284,10 @@ class Engine final : private TimeHandler {
   void OnTime(const TimedEvent& event) override;
   void Foresee(const TimedEvent& event, size_t stage) const override;
   static void ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage);
-  uint16_t StagesOf(Due what) const;
-  void ForeseeReturn(const QpState& qp, size_t stage) const;
-  void ForeseeLanding(const QpState& qp, size_t stage) const;
-  void ForeseeCqe(const QpState& qp, const CqState& cq, bool is_send, size_t stage) const;
+  static uint16_t StagesOf(Due what);
+  static void ForeseeReturn(const QpState& qp, size_t stage);
+  static void ForeseeLanding(const QpState& qp, size_t stage);
+  static void ForeseeCqe(const CqState& cq, size_t stage);
   bool ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void RingAt(NicState& nic, uint64_t first_bytes);
   void Spend(QpState& qp, Picoseconds cost);

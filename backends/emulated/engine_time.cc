@@ -44,8 +44,10 @@ constexpr size_t kFar = 4;
 constexpr size_t kNear = 2;
 /// WQEs of one queue for which that is done: mostly a WAIT is followed by a message and the next WAIT.
 constexpr size_t kWqesAhead = 3;
-/// Of a CQE that no host is told of, whatever waits for it.
-constexpr uint16_t kForeseeWaiterStages = 3;
+/// Of a CQE, with the queue that waits for it first. Hosts that are told of it look for themselves,
+/// when all CQEs of that time are there: memory for that would leave the cache again meanwhile.
+constexpr uint16_t kForeseeCqeStages = 3;
+static_assert(2 + kForeseeCqeStages <= kForeseeStages);
 
 /// What came to `place`.
 std::string Describe(uint32_t tag, const TagPlace& place) {
@@ -196,8 +198,7 @@ void Engine::ForeseeLandings(std::span<void* const> qps) const {
   }
 }
 
-uint16_t Engine::StagesOf(Due what) const {
-  const uint16_t of_cqe = options_.time.hosts == nullptr ? kForeseeWaiterStages : kForeseeCqeStages;
+uint16_t Engine::StagesOf(Due what) {
   switch (what) {
     case kDoorbellDue:
       return 4;
@@ -206,9 +207,9 @@ uint16_t Engine::StagesOf(Due what) const {
     case kStartDue:
       return 2;
     case kLandDue:
-      return static_cast<uint16_t>(2 + of_cqe);
+      return 2 + kForeseeCqeStages;
     case kReturnDue:
-      return static_cast<uint16_t>(1 + of_cqe);
+      return 1 + kForeseeCqeStages;
   }
   return 0;
 }
@@ -242,17 +243,17 @@ void Engine::ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t s
   if (stage == 3) ForeseeSoon(*qp);
 }
 
-void Engine::ForeseeReturn(const QpState& qp, size_t stage) const {
+void Engine::ForeseeReturn(const QpState& qp, size_t stage) {
   if (stage == 0) {
     PrefetchObject(qp.send_cq);
     PrefetchObject(qp.nic);
     if (!qp.work.empty()) PrefetchObject(qp.work.front());
   } else {
-    ForeseeCqe(qp, qp.send_cq, true, stage - 1);
+    ForeseeCqe(qp.send_cq, stage - 1);
   }
 }
 
-void Engine::ForeseeLanding(const QpState& qp, size_t stage) const {
+void Engine::ForeseeLanding(const QpState& qp, size_t stage) {
   const QpState* const remote = qp.remote;
   if (remote == nullptr) return;
   if (stage == 0) {
@@ -265,20 +266,18 @@ void Engine::ForeseeLanding(const QpState& qp, size_t stage) const {
     Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
   } else {
     if (stage == 2) remote->nic.memory.Foresee();
-    ForeseeCqe(*remote, remote->recv_cq, false, stage - 2);
+    ForeseeCqe(remote->recv_cq, stage - 2);
   }
 }
 
-/// The next one of the CQ, which is in the cache: of the QP.
-void Engine::ForeseeCqe(const QpState& qp, const CqState& cq, bool is_send, size_t stage) const {
+/// The next one of the CQ, which is in the cache.
+void Engine::ForeseeCqe(const CqState& cq, size_t stage) {
   if (stage == 0) {
     Prefetch(cq.memory.ring, cq.producer.load(std::memory_order_relaxed), nic::kCqeBytes);
     if (cq.first_waiter != nullptr) PrefetchObject(*cq.first_waiter);
-  } else if (cq.first_waiter != nullptr && stage < kForeseeWaiterStages) {
+  } else if (cq.first_waiter != nullptr) {
     return stage == 1 ? Foresee(*cq.first_waiter) : ForeseeSoon(*cq.first_waiter);
   }
-  if (cq.listener != nullptr && cq.event_requested.load(std::memory_order_relaxed) != kNoEvent)
-    options_.time.hosts->Foresee(cq.listener, qp.number, is_send, stage);
 }
 
 void Engine::OnTime(const TimedEvent& event) {

@@ -89,17 +89,18 @@ class HostThread final : public Endpoint {
     }
   }
   static constexpr uint16_t kForeseePostStages = 1 + nic::DeviceEndpoint::kForeseePostStages;
-  /// The same of a look that finds a CQE of the QP (0: none is known), of a send or a receive, of
-  /// kForeseeLookStages.
-  void ForeseeLook(const CpuExecutor& executor, uint32_t qpn, bool is_send, size_t stage) const {
+  /// The same of a look that finds the next CQE, if it has come; of kForeseeLookStages.
+  void ForeseeLook(const CpuExecutor& executor, size_t stage) const {
     constexpr size_t kToOp = 1 + nic::DeviceEndpoint::kForeseeCompletionStages;
     if (stage == 0) {
       PrefetchObject(endpoint_);
       PrefetchObject(executor);
       PrefetchObject(core_);
-    } else if (qpn == 0) {
       return;
-    } else if (stage < kToOp) {
+    }
+    const auto [qpn, is_send] = endpoint_.NextCqe();
+    if (qpn == 0) return;
+    if (stage < kToOp) {
       endpoint_.ForeseeCompletion(qpn, is_send, stage - 1);
     } else if (const std::optional<OpId> op = endpoint_.NextOp(qpn, is_send)) {
       executor.Foresee(*op, stage - kToOp);
@@ -107,11 +108,6 @@ class HostThread final : public Endpoint {
   }
   static constexpr uint16_t kForeseeLookStages =
       1 + nic::DeviceEndpoint::kForeseeCompletionStages + CpuExecutor::kForeseeStages;
-  /// As for the next CQE, if it has come.
-  void ForeseeLook(const CpuExecutor& executor, size_t stage) const {
-    const auto [qpn, is_send] = stage == 0 ? std::pair(0u, false) : endpoint_.NextCqe();
-    ForeseeLook(executor, qpn, is_send, stage);
-  }
   /// Posts what is due now.
   void MakePosts();
   void CountWakeup() { ++work_.wakeups; }

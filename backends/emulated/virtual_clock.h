@@ -20,7 +20,7 @@
 namespace prepost::emulated {
 
 /// Of which the handler is told before: see TimeHandler::Foresee().
-inline constexpr size_t kForeseeStages = 12;
+inline constexpr size_t kForeseeStages = 8;
 
 /// What a handler asked to be told: its own words.
 struct TimedEvent {

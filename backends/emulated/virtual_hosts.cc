@@ -296,13 +296,6 @@ class HostsRun final : private TimeHandler, private HostHandler {
     player.thread.ForeseeLook(*player.executor, stage);
   }
 
-  void Foresee(const void* listener, uint32_t qpn, bool is_send, size_t stage) const override {
-    static_assert(kForeseeCqeStages == 1 + HostThread::kForeseeLookStages);
-    if (stage == 0) return PrefetchLines(listener, sizeof(Player));
-    const auto& player = *static_cast<const Player*>(listener);
-    player.thread.ForeseeLook(*player.executor, qpn, is_send, stage - 1);
-  }
-
   bool Act(std::span<const CqEvent> events) override {
     is_acting_ = true;
     for (const CqEvent& event : events) TakeEvent(event);

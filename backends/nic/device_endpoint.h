@@ -122,14 +122,15 @@ class DeviceEndpoint final : public Endpoint {
     bool has_room() const { return posted - completed < in_flight_max; }
     uint32_t held_back() const { return static_cast<uint32_t>(slots.size()) - posted; }
   };
+  /// A post needs its first cache line and that of its queue, a completion that of its queue.
   struct alignas(64) Link {
     explicit Link(std::pmr::memory_resource* memory) : sends(memory), receives(memory) {}
 
-    Queue sends;
-    Queue receives;
     Qp qp;
     Pair pair;
+    alignas(64) Queue sends;
     bool is_freed = false;  ///< in freed_
+    alignas(64) Queue receives;
   };
 
   DeviceEndpoint(Device& device, const Plan& plan, NodeId node, const DeviceEndpointConfig& config)
