@@ -7,6 +7,7 @@
 //
 //   build/release/bench/virtual_bench                                    512x256
 //   build/release/bench/virtual_bench 4096x1024 --repeat 0 --no-cqes     the largest aimed at
+//   build/release/bench/virtual_bench --ready barrier                    a message per transfer, no credit
 //   build/release/bench/virtual_bench 64x64 128x128 256x256 --csv        cost against size
 //   build/release/bench/virtual_bench 48x8 --groups 48 --repeat 1        links that many share
 #include <fmt/format.h>
@@ -85,6 +86,7 @@ struct Case {
   uint32_t nodes = 0;
   uint32_t blocks = 0;
   uint32_t groups = 1;  ///< the same multicast at once, node i of group g on host i + g
+  std::string ready;    ///< a spec's word
   std::string executor;
   std::string costs;
 };
@@ -168,20 +170,31 @@ Outcome RunDriven(const Case& it, const Plan& plan, const Network& network, uint
   return {completion, run.counters, hash.value()};
 }
 
-Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep_cqes,
-             uint32_t ring) {
-  const Spec spec{.nodes = it.nodes,
-                  .message_bytes = it.blocks * kBlockBytes,
-                  .block_bytes = kBlockBytes,
-                  .algorithm = algorithm};
-  const Plan plan = *Compile(spec);
+/// What is the same for all cases.
+struct Options {
+  std::string algorithm = "binomial_pipeline";
+  int repeat = 5;
+  bool keep_cqes = true;
+  uint32_t ring = 32768;
+};
+
+Spec SpecOf(const Case& it, const Options& options) {
+  return {.nodes = it.nodes,
+          .message_bytes = it.blocks * kBlockBytes,
+          .block_bytes = kBlockBytes,
+          .algorithm = options.algorithm,
+          .ready = *ParseReady(it.ready)};
+}
+
+Json RunCase(const Case& it, const Options& options) {
+  const Plan plan = *Compile(SpecOf(it, options));
   const double compiled_mb = PeakMegabytes();
   const Network network = MakeNetwork(it.nodes, it.costs == "none" ? 0 : 1e-6);
   std::array<std::vector<double>, kSteps> seconds;
   std::array<double, kSteps> peaks_mb = {};  // of the program so far
   std::vector<double> totals;
   Outcome result;
-  for (int i = 0; i <= repeat; ++i) {
+  for (int i = 0; i <= options.repeat; ++i) {
     std::array<double, kSteps> sample = {};
     uint64_t last_ns = ThreadCpuNs();
     const uint64_t start_ns = last_ns;
@@ -191,9 +204,9 @@ Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep
       last_ns = now_ns;
       peaks_mb[static_cast<size_t>(step)] = PeakMegabytes();
     };
-    result = it.executor == "cpu" ? RunDriven(it, plan, network, ring, done)
-                                  : RunPreposted(it, plan, network, keep_cqes, done);
-    if (i == 0 && repeat != 0) continue;
+    result = it.executor == "cpu" ? RunDriven(it, plan, network, options.ring, done)
+                                  : RunPreposted(it, plan, network, options.keep_cqes, done);
+    if (i == 0 && options.repeat != 0) continue;
     for (size_t step = 0; step < kSteps; ++step) seconds[step].push_back(sample[step]);
     totals.push_back(1e-9 * static_cast<double>(ThreadCpuNs() - start_ns));
   }
@@ -202,6 +215,7 @@ Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep
       {"nodes", it.nodes},
       {"blocks", it.blocks},
       {"groups", it.groups},
+      {"ready", ToString(plan.header().ready)},
       {"executor", it.executor},
       {"costs", it.costs},
       {"transfers", transfers},
@@ -223,14 +237,15 @@ Json RunCase(const Case& it, const std::string& algorithm, int repeat, bool keep
 
 /// A row per case, for a picture of cost against size.
 void PrintCsv(const Json& results) {
-  std::cout << "nodes,blocks,executor,costs,transfers,messages,wqes";
+  std::cout << "nodes,blocks,ready,executor,costs,transfers,messages,wqes";
   for (const std::string_view name : kVirtualStepNames) std::cout << "," << name << "_s";
   std::cout << ",total_s,transfers_per_s,peak_mb,modelled_completion_ps,times_hash\n";
   for (const Json& it : results) {
-    std::cout << fmt::format("{},{},{},{},{},{},{}", it["nodes"].get<int>(),
-                             it["blocks"].get<int>(), it["executor"].get<std::string>(),
-                             it["costs"].get<std::string>(), it["transfers"].get<double>(),
-                             it["messages"].get<uint64_t>(), it["wqes"].get<uint64_t>());
+    std::cout << fmt::format("{},{},{},{},{},{},{},{}", it["nodes"].get<int>(),
+                             it["blocks"].get<int>(), it["ready"].get<std::string>(),
+                             it["executor"].get<std::string>(), it["costs"].get<std::string>(),
+                             it["transfers"].get<double>(), it["messages"].get<uint64_t>(),
+                             it["wqes"].get<uint64_t>());
     for (const std::string_view name : kVirtualStepNames) {
       std::cout << fmt::format(",{:.6f}", it[std::string(name)]["median_s"].get<double>());
     }
@@ -241,18 +256,19 @@ void PrintCsv(const Json& results) {
   }
 }
 
-void PrintTable(const Json& results, const std::string& algorithm, int repeat) {
+void PrintTable(const Json& results, const Options& options) {
   std::cout << fmt::format(
       "{}\n{}, seconds of processor time, median of {} runs; million block transfers "
-      "per second in `run`, aim {}\n{:>11} {:>8} {:>8} {:>9}",
-      Provenance(), algorithm, std::max(repeat, 1), kAim / 1e6, "n x k", "executor", "costs",
-      "M/s");
+      "per second in `run`, aim {}\n{:>11} {:>9} {:>8} {:>8} {:>9}",
+      Provenance(), options.algorithm, std::max(options.repeat, 1), kAim / 1e6, "n x k", "ready",
+      "executor", "costs", "M/s");
   for (const std::string_view name : kVirtualStepNames) std::cout << fmt::format(" {:>9}", name);
   std::cout << "     total   peak MB  hash of times\n";
   for (const Json& it : results) {
-    std::cout << fmt::format("{:>11} {:>8} {:>8} {:>9.3f}",
+    std::cout << fmt::format("{:>11} {:>9} {:>8} {:>8} {:>9.3f}",
                              fmt::format("{}x{}", it["nodes"].get<int>(), it["blocks"].get<int>()),
-                             it["executor"].get<std::string>(), it["costs"].get<std::string>(),
+                             it["ready"].get<std::string>(), it["executor"].get<std::string>(),
+                             it["costs"].get<std::string>(),
                              it["transfers_per_s"].get<double>() / 1e6);
     for (const std::string_view name : kVirtualStepNames) {
       std::cout << fmt::format(" {:>9.3f}", it[std::string(name)]["median_s"].get<double>());
@@ -268,28 +284,32 @@ int Main(int argc, char** argv) {
   std::vector<std::string> sizes = {"512x256"};
   std::vector<std::string> executors = {"inline", "managed", "cpu"};
   std::vector<std::string> costs = {"none", "typical"};
-  std::string algorithm = "binomial_pipeline";
+  std::vector<std::string> readies = {"auto"};
+  Options options;
   uint32_t groups = 1;
-  int repeat = 5;
   bool no_cqes = false;
-  uint32_t ring = 32768;
   bool json = false;
   bool csv = false;
   app.add_option("SIZE", sizes, "nodes x blocks, such as 64x256");
-  app.add_option("--algorithm", algorithm, "Schedule")->check(CLI::IsMember(ScheduleNames()));
+  app.add_option("--algorithm", options.algorithm, "Schedule")
+      ->check(CLI::IsMember(ScheduleNames()));
+  app.add_option("--ready", readies, "auto, barrier, channel, window=W, retry")
+      ->check([](const std::string& word) { return ParseReady(word).status().message(); });
   app.add_option("--executor", executors, "inline and managed (preposted), cpu")
       ->check(CLI::IsMember({"inline", "managed", "cpu"}));
   app.add_option("--costs", costs, "none, typical")->check(CLI::IsMember({"none", "typical"}));
   app.add_option("--groups", groups, "Multicasts at once, with other roots, on the same hosts")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--repeat", repeat, "Counted runs, after one warm-up; 0: only one run")
+  app.add_option("--repeat", options.repeat, "Counted runs, after one warm-up; 0: only one run")
       ->check(CLI::Range(0, 1000));
   app.add_flag("--no-cqes", no_cqes, "CQs that nobody reads on the way hold one CQE");
-  app.add_option("--ring", ring, "WQEs that the rings of hosts hold at most; a power of two")
+  app.add_option("--ring", options.ring,
+                 "WQEs that the rings of hosts hold at most; a power of two")
       ->check(CLI::IsMember({8, 16, 32, 64, 256, 1024, 32768}));
   app.add_flag("--json", json, "Print everything, with all samples, as JSON");
   app.add_flag("--csv", csv, "Print a row per case");
   CLI11_PARSE(app, argc, argv);
+  options.keep_cqes = !no_cqes;
 
   Json results = Json::array();
   for (const std::string& size : sizes) {
@@ -298,10 +318,11 @@ int Main(int argc, char** argv) {
       std::cerr << "virtual_bench: '" << size << "' is no size such as 64x256\n";
       return 2;
     }
-    for (const std::string& executor : executors) {
-      for (const std::string& cost : costs) {
-        results.push_back(
-            RunCase({nodes, blocks, groups, executor, cost}, algorithm, repeat, !no_cqes, ring));
+    for (const std::string& ready : readies) {
+      for (const std::string& executor : executors) {
+        for (const std::string& cost : costs) {
+          results.push_back(RunCase({nodes, blocks, groups, ready, executor, cost}, options));
+        }
       }
     }
   }
@@ -310,7 +331,7 @@ int Main(int argc, char** argv) {
   } else if (json) {
     std::cout << Json{{"provenance", Provenance()}, {"cases", results}}.dump(2) << "\n";
   } else {
-    PrintTable(results, algorithm, repeat);
+    PrintTable(results, options);
   }
   return 0;
 }
