@@ -137,9 +137,10 @@ TEST_F(SimulateWorkloadTest, StandsAlone) {
     test::ExpectRefused(flags, code, message, folder_);
   };
   expect({plan_}, 2, "--workload says what is sent");
-  expect({"--nodes", "3"}, 2, "--workload says what is sent");
-  expect({"--groups", "3"}, 2, "--workload says what is sent");
-  expect({"--message-bytes", "3"}, 2, "--workload says what is sent");
+  expect({"--nodes", "3"}, 2, "--nodes: --workload says what is sent");
+  expect({"--groups", "3"}, 2, "--groups: --workload says what is sent");
+  expect({"--message-bytes", "3"}, 2, "--message-bytes: --workload says what is sent");
+  expect({"--sweep", "ready=barrier,window=1"}, 2, "--sweep ready: --workload says what is sent");
   expect({"--delay", "node=9,at=1s,for=1s"}, 2, "the nodes are 0 to 8");
   std::ofstream(file) << "{";
   expect({}, 1, "workload.json:1:1: ");

@@ -169,8 +169,17 @@ TEST_F(SimulateSweepTest, PlansAndRolledPlansAreReadOnce) {
   const Json seeds = SimulateJson({plan, "--sweep", "seed=1:8:+1"});
   ASSERT_EQ(seeds["rows"].size(), 8u);
   EXPECT_EQ(sizes["rows"][1]["simulation"]["cpu"], seeds["rows"][7]["simulation"]["cpu"]);
-  ExpectRefused({plan, "--sweep", "nodes=2,3"}, 2, "are for a SPEC");
-  ExpectRefused({plan, "--message-bytes", "3"}, 2, "is for a SPEC or a rolled plan");
+  ExpectRefused({plan, "--sweep", "nodes=2,3"}, 2, "--sweep nodes: it is for a SPEC: a plan's is");
+  ExpectRefused({plan, "--seed", "1", "--sweep", "wait=polling,hybrid", "--sweep", "ready=retry"},
+                2, "--sweep ready: it is for a SPEC: a plan's is in its file");
+  ExpectRefused({rolled, "--message-bytes", "3", "--sweep", "ready=retry"}, 2,
+                "--sweep ready: it is for a SPEC");
+  ExpectRefused({plan, "--ready", "retry", "--sweep", "seed=1,2"}, 2,
+                "prepost: --ready: it is for");
+  ExpectRefused({plan, "--message-bytes", "3"}, 2,
+                "--message-bytes: it is for a SPEC or a rolled plan");
+  ExpectRefused({plan, "--sweep", "message-bytes=3"}, 2,
+                "--sweep message-bytes: it is for a SPEC or a rolled plan");
   ExpectRefused({rolled}, 2, "a rolled plan is for every size");
 }
 
