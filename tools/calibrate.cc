@@ -57,7 +57,8 @@ struct Measured {
   SocketTimes sockets;
 };
 
-Result<Measured> Measure(double look) {
+/// `transport`: what blocks go over in the profile's cluster.
+Result<Measured> Measure(emulated::TimedTransport transport, double look) {
   Measured measured;
   {
     const Ticker ticker("timing copies");
@@ -76,7 +77,8 @@ Result<Measured> Measure(double look) {
     chain.send_window = {.automatic = false, .window = 1};
     const Result<Plan> plan = Compile(chain);
     if (!plan.ok()) return plan.status();
-    const Result<emulated::ExecutorTimes> times = emulated::TimeExecutor(*plan, kTransfers);
+    const Result<emulated::ExecutorTimes> times =
+        emulated::TimeExecutor(*plan, kTransfers, transport);
     if (!times.ok()) return times.status();
     measured.executor = *times;
   }
@@ -133,28 +135,51 @@ struct Entry {
 Json Seconds(double seconds) { return WriteLatency(Rounded(seconds)); }
 Json BytesPerSecond(double rate) { return WriteRate(Rounded(rate)); }
 
-std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp, bool has_segments) {
-  const emulated::ExecutorTimes& executor = measured.executor;
+/// What the executor and its endpoint take, by what blocks go over.
+std::vector<Entry> ExecutorEntries(const Measured& measured, bool has_tcp) {
+  const emulated::ExecutorTimes& it = measured.executor;
   const std::string steps =
-      fmt::format("mean of the middle half of {} or more, caches warm", executor.samples);
-  std::vector<Entry> entries = {
+      fmt::format("mean of the middle half of {} or more, caches warm; ", it.samples);
+  const auto how = [&](const char* over_nics, const char* over_tcp) {
+    return steps + (has_tcp ? over_tcp : over_nics);
+  };
+  constexpr const char* kReaction =
+      "the executor's reaction alone: what the endpoint does in a look is counted by its system "
+      "calls, host.poll and tcp.system_call";
+  const double look = it.poll + (has_tcp ? measured.sockets.look : 0);
+  const std::string how_look = fmt::format(
+      "the executor's part, {}, and the processor time of an epoll_wait that finds nothing and "
+      "does "
+      "not wait, over {} TCP connections of loopback, median",
+      WriteLatency(Rounded(it.poll)), measured.sockets.connections);
+  return {
+      {"host", "post_send", Seconds(it.post_send),
+       how("the endpoint for NICs writes a WQE and rings a doorbell, here a store to memory",
+           "the endpoint for TCP notes what is to be sent; its system call is tcp.system_call")},
+      {"host", "post_receive", Seconds(it.post_receive),
+       how("the endpoint for NICs writes a WQE",
+           "the endpoint for TCP notes where bytes go; its system call is tcp.system_call")},
+      {"host", "poll", Seconds(look), how("a look at a CQ, nothing found", how_look.c_str())},
+      {"host", "completion", Seconds(it.completion),
+       how("the CQE of a block, from the CQ to the executor's reaction, without the posts that "
+           "follow",
+           kReaction)},
+      {"host", "credit", Seconds(it.credit),
+       how("the CQE of a credit, from the CQ to the executor's reaction, without the posts that "
+           "follow",
+           kReaction)},
+  };
+}
+
+std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp, bool has_segments) {
+  std::vector<Entry> entries = ExecutorEntries(measured, has_tcp);
+  const std::vector<Entry> others = {
       {"host", "cores", UsableCores(), "cores that the command may use"},
-      {"host", "post_send", Seconds(executor.post_send),
-       steps + "; the doorbell is a store to memory"},
-      {"host", "post_receive", Seconds(executor.post_receive), steps},
-      {"host", "poll", Seconds(has_tcp ? measured.sockets.look : executor.poll),
-       has_tcp
-           ? fmt::format("processor time of an epoll_wait that finds nothing and does not wait, "
-                         "over {} TCP connections of loopback, median",
-                         measured.sockets.connections)
-           : steps + "; a look at a CQ, nothing found"},
-      {"host", "completion", Seconds(executor.completion), steps},
-      {"host", "credit", Seconds(executor.credit), steps},
       {"host", "interrupt", Seconds(measured.wake_up.seconds),
        fmt::format("median of {}: from a signal on an eventfd to the return of the thread that "
                    "sleeps; a card's interrupt comes before",
                    measured.wake_up.samples)},
-      {"host", "message_start", Seconds(executor.start),
+      {"host", "message_start", Seconds(measured.executor.start),
        fmt::format("mean of the middle half of {}: the executor's start without its posts",
                    kTransfers)},
       {"host", "message_setup", "0s", "Prepost's executor does nothing more for a first block"},
@@ -162,6 +187,7 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp, bool has_se
        fmt::format("memcpy of {} MiB, median of {}", measured.copy.bytes >> 20,
                    measured.copy.repetitions)},
   };
+  entries.insert(entries.end(), others.begin(), others.end());
   entries.push_back({"control", "system_call", Seconds(measured.sockets.system_call),
                      "processor time of a send or receive of 1 byte over loopback, median"});
   entries.push_back({"control", "latency", Seconds(measured.wake_up.seconds),
@@ -246,16 +272,18 @@ Status Run(const CalibrateFlags& flags) {
   if (*look > kSecondsMax) return {StatusCode::kUsage, "--look: more than an hour"};
   if (flags.output != "-") PREPOST_RETURN_IF_ERROR(CheckWritable(flags.output));
   std::string text;
+  auto transport = emulated::TimedTransport::kNics;
   PREPOST_RETURN_IF_ERROR(WithText(
       flags.profile, kProfileBytesMax, [&](const std::string& all, const std::string& name) {
         std::istringstream in(all);
         const Result<emulated::Profile> base = emulated::ReadProfile(in, name);
+        if (base.ok() && base->tcp) transport = emulated::TimedTransport::kTcp;
         text = all;
         return base.status();
       }));
   const MachineUse before = UseOfMachine();
   const uint64_t start = MonotonicNs();
-  const Result<Measured> measured = Measure(*look);
+  const Result<Measured> measured = Measure(transport, *look);
   if (!measured.ok()) return measured.status();
   const std::string busy =
       WhyBusy(before, UseOfMachine(), static_cast<double>(MonotonicNs() - start) * 1e-9);
@@ -281,12 +309,15 @@ void AddCalibrate(CLI::App& app, Action* action) {
       app.add_subcommand("calibrate", "Measure what this machine's hosts take, for simulate");
   command->footer(
       "Times the CPU executor and its endpoint as they write WQEs and read CQEs of emulated NICs, "
-      "copies, wake-ups,\n"
-      "system calls on a TCP connection to itself, and how often something else takes the core. It "
-      "writes the profile\n"
-      "that --profile names with these numbers in place of its hosts' own; network and NICs stay "
-      "as they are. Run it on a\n"
-      "machine that is otherwise idle. It takes some seconds.\n\n"
+      "or, where the profile's\n"
+      "blocks go over TCP, as they post to connections of this machine to itself; copies, "
+      "wake-ups, "
+      "system calls on such\n"
+      "connections, and how often something else takes the core. It writes the profile that "
+      "--profile names with these\n"
+      "numbers in place of its hosts' own; network and NICs stay as they are. Run it on a machine "
+      "that is otherwise idle.\n"
+      "It takes some seconds.\n\n"
       "Examples:\n"
       "  prepost calibrate --profile examples/profiles/ndr400.json -o here.json\n"
       "  prepost calibrate --profile examples/profiles/tcp-10g.json --look 500ms -o here.json");

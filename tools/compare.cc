@@ -105,14 +105,14 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags,
   if (!kind.ok()) return kind.status();
   const bool is_rolled = *kind == FileKind::kRolledPlan;
   std::vector<SimulatedPlan> plans;
-  if (*kind != FileKind::kSpec && flags.spec.any()) {
+  if (const std::string flag = flags.spec.FirstGiven(); *kind != FileKind::kSpec && !flag.empty()) {
     return Status(StatusCode::kUsage,
-                  "flags such as --nodes are for a SPEC: a plan's are in its file");
+                  fmt::format("{}: it is for a SPEC: a plan's is in its file", flag));
   }
   if (*kind != FileKind::kSpec && !is_rolled) {
     if (!flags.bytes.empty()) {
       return Status(StatusCode::kUsage,
-                    "--bytes is for a SPEC or a rolled plan: a plan's is in its file");
+                    "--bytes: it is for a SPEC or a rolled plan: a plan's is in its file");
     }
     Result<Plan> plan = LoadPlan(flags.path);
     if (!plan.ok()) return plan.status();

@@ -12,8 +12,10 @@
 #include <string>
 
 #include "prepost/ir/count.h"
+#include "prepost/ir/utf8.h"
 #include "prepost/runtime/statistics.h"
 #include "prepost/version.h"
+#include "tools/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -70,16 +72,11 @@ Summary SummariseLatencies(const std::vector<TransferSample>& samples) {
 }
 
 std::string Heading(const ComparedPlan& it) {
-  const PlanHeader& plan = it.plan;
-  return fmt::format(
-      "{} on {}, {} in {} of {}; emulated NICs, queues {}, device profile "
-      "{}\nhosts wait by {}; {} each way, alternating; {} "
-      "beside them, on {}\n",
-      plan.algorithm, Count(plan.nodes, "node"), Count(plan.message.bytes, "byte"),
-      Count(plan.message.blocks, "block"), plan.message.block_bytes, Name(it.options.lower.mode),
-      it.options.lower.profile.name, Name(it.options.wait.mode),
-      Count(it.options.repetitions, "repetition"), Count(it.options.stress_threads, "busy thread"),
-      Count(static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)), "core"));
+  return ComparedHead(it.plan, it.options.lower, Name(it.options.wait.mode)) +
+         fmt::format("emulated NICs; {} each way, alternating; {} beside them, on {}\n",
+                     Count(it.options.repetitions, "repetition"),
+                     Count(it.options.stress_threads, "busy thread"),
+                     Count(static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)), "core"));
 }
 
 void PrintCounts(const Comparison& comparison, std::ostream& out) {
@@ -161,18 +158,14 @@ Json WayJson(const std::vector<TransferSample>& samples) {
 
 Json ComparedJson(const ComparedPlan& it) {
   const emulated::CompareRatio ratio = RatioOf(it.comparison);
-  Json json = {{"algorithm", it.plan.algorithm},
-               {"nodes", it.plan.nodes},
-               {"message_bytes", it.plan.message.bytes},
-               {"block_bytes", it.plan.message.block_bytes},
-               {"blocks", it.plan.message.blocks},
-               {"wait", Name(it.options.wait.mode)},
+  Json json = PlanJson(it.plan);
+  json.update({{"wait", Name(it.options.wait.mode)},
                {"repetitions", it.options.repetitions},
                {"stress_threads", it.options.stress_threads},
                {"seed", it.options.seed},
                {"mode", Name(it.options.lower.mode)},
                {"device_profile", it.options.lower.profile.name},
-               {"rearms_bound", it.comparison.rearms_max}};
+               {"rearms_bound", it.comparison.rearms_max}});
   for (const Way way : kWays) json[std::string(Name(way))] = WayJson(it.comparison.of(way));
   json["completion_ratio"] = {{"of_medians", ratio.of_medians},
                               {"of_pairs", SummaryJson(ratio.of_pairs)}};
@@ -194,7 +187,20 @@ constexpr const char* kMeaning =
     "hardware\n"
     "each doorbell and request for an event is a write over PCIe, and each wake-up an interrupt.\n";
 
+/// "inline", "managed by one master per lane".
+std::string QueuesText(const nic::LowerOptions& lower) {
+  const std::string mode(Name(lower.mode));
+  if (lower.mode != nic::LoweringMode::kManaged) return mode;
+  return fmt::format("{} by one master per {}", mode, Name(lower.masters));
+}
+
 }  // namespace
+
+std::string ComparedHead(const PlanHeader& plan, const nic::LowerOptions& lower,
+                         std::string_view wait) {
+  return fmt::format("{}\nqueues {}, device profile {}; hosts wait by {}\n", PlanText(plan),
+                     QueuesText(lower), Printable(lower.profile.name), wait);
+}
 
 void PrintComparisons(const std::vector<ComparedPlan>& compared, std::ostream& out) {
   for (const ComparedPlan& it : compared) {

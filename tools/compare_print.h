@@ -5,9 +5,12 @@
 #define PREPOST_TOOLS_COMPARE_PRINT_H_
 
 #include <iosfwd>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "prepost/backends/emulated/comparison.h"
+#include "prepost/backends/nic/lower.h"
 #include "prepost/ir/plan.h"
 
 namespace prepost::tools {
@@ -18,6 +21,10 @@ struct ComparedPlan {
   emulated::CompareOptions options;
   emulated::Comparison comparison;
 };
+
+/// The first two lines of either clock: the plan, and how both ways carry it.
+std::string ComparedHead(const PlanHeader& plan, const nic::LowerOptions& lower,
+                         std::string_view wait);
 
 /// Counts first, then times, then what they mean; one table after the other.
 void PrintComparisons(const std::vector<ComparedPlan>& compared, std::ostream& out);

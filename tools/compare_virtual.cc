@@ -9,11 +9,12 @@
 #include <ostream>
 
 #include "prepost/backends/emulated/comparison.h"
-#include "prepost/ir/count.h"
 #include "prepost/ir/utf8.h"
 #include "prepost/runtime/statistics.h"
 #include "prepost/version.h"
+#include "tools/compare_print.h"
 #include "tools/named_file.h"
+#include "tools/plan_text.h"
 #include "tools/profile_settings.h"
 #include "tools/simulation.h"
 #include "tools/simulation_print.h"
@@ -94,25 +95,11 @@ WayFound FoundPreposted(const Simulation& it) {
   return way;
 }
 
-/// "inline", "managed by one master per lane".
-std::string QueuesText(const nic::LowerOptions& lower) {
-  const std::string mode(Name(lower.mode));
-  if (lower.mode != nic::LoweringMode::kManaged) return mode;
-  return fmt::format("{} by one master per {}", mode, Name(lower.masters));
-}
-
 void Print(const Simulation& it, const VirtualComparison& options, std::ostream& out) {
-  const PlanHeader& plan = it.plan->header();
   const WayFound cpu = FoundCpu(it), preposted = FoundPreposted(it);
-  out << fmt::format(
-      "{} on {}, root {}, {} in {} of {}; ready {}, send window {}\nqueues {}, device profile {}; "
-      "hosts wait by {}\nmodelled, with the profile {} ({}){}\n",
-      Printable(plan.algorithm), Count(plan.nodes, "node"), plan.root.value,
-      Count(plan.message.bytes, "byte"), Count(plan.message.blocks, "block"),
-      plan.message.block_bytes, ToString(plan.ready),
-      plan.send_window ? fmt::to_string(*plan.send_window) : "none", QueuesText(options.lower),
-      options.lower.profile.name, it.wait, Printable(it.profile.name), Printable(it.profile_path),
-      DeviationsText(it.deviations));
+  out << ComparedHead(it.plan->header(), options.lower, it.wait)
+      << fmt::format("modelled, with the profile {} ({}){}\n", Printable(it.profile.name),
+                     Printable(it.profile_path), DeviationsText(it.deviations));
   out << fmt::format("\n{:<34} {:>16} {:>16}\n", "per transfer, all hosts together",
                      Name(Way::kCpuDriven), Name(Way::kPreposted));
   const auto count = [&](const char* label, uint64_t WayFound::*field) {
@@ -175,20 +162,12 @@ Json WayJson(const WayFound& way) {
 }
 
 Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
-  const PlanHeader& plan = it.plan->header();
   const WayFound cpu = FoundCpu(it), preposted = FoundPreposted(it);
-  Json json = {{"algorithm", plan.algorithm},
-               {"nodes", plan.nodes},
-               {"root", plan.root.value},
-               {"message_bytes", plan.message.bytes},
-               {"block_bytes", plan.message.block_bytes},
-               {"blocks", plan.message.blocks},
-               {"ready", ToString(plan.ready)},
-               {"send_window", plan.send_window ? Json(*plan.send_window) : Json()},
-               {"wait", it.wait},
+  Json json = PlanJson(it.plan->header());
+  json.update({{"wait", it.wait},
                {"seed", it.seed},
                {"mode", it.mode},
-               {"device_profile", options.lower.profile.name}};
+               {"device_profile", options.lower.profile.name}});
   json[std::string(Name(Way::kCpuDriven))] = WayJson(cpu);
   json[std::string(Name(Way::kPreposted))] = WayJson(preposted);
   const GroupTimes& group = it.offload_times.groups[0];

@@ -54,11 +54,14 @@ Result<Network> NetworkOfWorkload(const SimulateFlags& flags, const emulated::Pr
 
 /// What is sent in place of a plan.
 Status FillWorkload(const SimulateFlags& flags, const SimulationOptions& options, Simulated* it) {
-  if (!flags.input.path.empty() || flags.input.spec.any_but_topology() || flags.groups ||
-      flags.input.size.is_given()) {
-    return {StatusCode::kUsage,
-            "--workload says what is sent: no PLAN, SPEC, flags such as --nodes, "
-            "or --groups beside it"};
+  if (!flags.input.path.empty()) {
+    return {StatusCode::kUsage, "--workload says what is sent: no PLAN or SPEC beside it"};
+  }
+  std::string beside = flags.input.spec.FirstGiven(/*has_topology=*/false);
+  if (beside.empty() && flags.groups) beside = "--groups";
+  if (beside.empty() && flags.input.size.is_given()) beside = flags.input.size.flag();
+  if (!beside.empty()) {
+    return {StatusCode::kUsage, fmt::format("{}: --workload says what is sent", beside)};
   }
   Result<Workload> workload =
       LoadWorkload(flags.workload, options.is_offload ? &options.lower : nullptr, options.is_quiet);

@@ -232,7 +232,7 @@ Status CheckSweepFlags(const SweepFlags& flags) {
 Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   const Result<std::vector<SweepAxis>> axes = ParseAxes(flags);
   if (!axes.ok()) return axes.status();
-  if (!flags.sweep.plot.empty() && !axes->front().is_numeric()) {
+  if (!flags.sweep.plot.empty() && !axes->front().is_numeric) {
     return {StatusCode::kUsage,
             fmt::format("--plot: {} has words; the first --sweep is the axis, and needs numbers",
                         axes->front().key)};

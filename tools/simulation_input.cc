@@ -65,9 +65,9 @@ Result<SimulatedPlan> SimulationInput::Load(const emulated::NetworkProfile& netw
     if (!bytes.ok()) return bytes.status();
     return CompileFor(network, spec, path, *bytes, lower, is_quiet);
   }
-  if (spec.any_but_topology()) {
+  if (const std::string flag = spec.FirstGiven(/*has_topology=*/false); !flag.empty()) {
     return Status(StatusCode::kUsage,
-                  "flags such as --nodes are for a SPEC: a plan's are in its file");
+                  fmt::format("{}: it is for a SPEC: a plan's is in its file", flag));
   }
   Result<Plan> plan = *kind == FileKind::kRolledPlan ? Unrolled() : LoadPlan(path);
   if (!plan.ok()) return plan.status();
@@ -75,8 +75,8 @@ Result<SimulatedPlan> SimulationInput::Load(const emulated::NetworkProfile& netw
     const Result<std::optional<uint64_t>> bytes = size.Bytes();
     if (!bytes.ok()) return bytes.status();
     if (bytes->has_value()) {
-      return Status(StatusCode::kUsage, fmt::format("{} is for a SPEC or a rolled plan: a plan's "
-                                                    "is in its file",
+      return Status(StatusCode::kUsage, fmt::format("{}: it is for a SPEC or a rolled plan: a "
+                                                    "plan's is in its file",
                                                     size.flag()));
     }
   }

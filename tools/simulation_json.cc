@@ -5,6 +5,7 @@
 
 #include "prepost/version.h"
 #include "tools/causes_print.h"
+#include "tools/plan_text.h"
 #include "tools/simulation_print.h"
 
 namespace prepost::tools {
@@ -131,15 +132,8 @@ Json SimulationJson(const Simulation& it, bool has_lists) {
                {"profile", {{"name", it.profile.name}, {"file", it.profile_path}}},
                {"deviations", it.deviations}};
   if (it.plan != nullptr) {
-    const PlanHeader& header = it.plan->header();
-    json["algorithm"] = header.algorithm;
-    json["nodes"] = header.nodes;
-    if (!it.is_of_groups) json["root"] = header.root.value;
-    json["message_bytes"] = header.message.bytes;
-    json["block_bytes"] = header.message.block_bytes;
-    json["blocks"] = header.message.blocks;
-    json["ready"] = ToString(header.ready);
-    json["send_window"] = header.send_window ? Json(*header.send_window) : Json();
+    json.update(PlanJson(it.plan->header()));
+    if (it.is_of_groups) json.erase("root");
   } else {
     json["workload"] = it.workload;
   }

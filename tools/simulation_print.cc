@@ -14,6 +14,7 @@
 #include "prepost/ir/rate_text.h"
 #include "prepost/ir/utf8.h"
 #include "tools/causes_print.h"
+#include "tools/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -31,18 +32,12 @@ void PrintHead(const Simulation& it, std::ostream& out) {
   if (it.plan == nullptr) {
     out << fmt::format("{}: {} on {}\n\n", Printable(it.workload), Count(it.groups.size(), "group"),
                        Count(it.network.nodes.size(), "host"));
+  } else if (const PlanHeader& header = it.plan->header(); it.is_of_groups) {
+    out << fmt::format("{} at once, with rotated roots, of {}: {}; {}\n\n",
+                       Count(it.groups.size(), "group"), Printable(header.algorithm),
+                       Count(header.nodes, "node"), MessageText(header));
   } else {
-    const PlanHeader& header = it.plan->header();
-    const std::string what =
-        it.is_of_groups ? fmt::format("{} at once, with rotated roots, of {}: {};",
-                                      Count(it.groups.size(), "group"), Printable(header.algorithm),
-                                      Count(header.nodes, "node"))
-                        : fmt::format("{}: {}, root {};", Printable(header.algorithm),
-                                      Count(header.nodes, "node"), header.root.value);
-    out << fmt::format("{} {} in {} of {}; ready {}, send window {}\n\n", what,
-                       Count(header.message.bytes, "byte"), Count(header.message.blocks, "block"),
-                       header.message.block_bytes, ToString(header.ready),
-                       header.send_window ? fmt::to_string(*header.send_window) : "none");
+    out << PlanText(header) << "\n\n";
   }
   if (const size_t count = it.network.pairs.size(); count != 0) {
     out << fmt::format("{} from one node to another {} slow; the bound allows for ways around\n\n",

@@ -179,25 +179,32 @@ Status SpecFlags::Locate(const Status& status, const Spec& spec,
   const std::string flag = FlagOf(status.where());
   const bool is_size = flag == "--message-bytes";
   if (is_size && !spec.message_bytes && spec_path.empty()) return Missing(flag, status.message());
-  const std::pair<std::string, bool> given[] = {{"--node", true},  // no file says it
-                                                {"--nodes", nodes_.has_value()},
-                                                {"--root", root_.has_value()},
-                                                {"--block-bytes", block_bytes_.has_value()},
-                                                {"--algorithm", algorithm_.has_value()},
-                                                {"--ready", ready_.has_value()},
-                                                {"--send-window", send_window_.has_value()},
-                                                {"--topology", topology_.has_value()},
-                                                {"--order", order_.has_value()}};
-  const bool is_flag =
-      spec_path.empty() || std::ranges::find(given, std::pair(flag, true)) != std::end(given);
+  const auto flags = Flags();
+  const bool is_flag = spec_path.empty() || flag == "--node" ||  // no file says it
+                       std::ranges::find(flags, std::pair(flag, true)) != flags.end();
   return Rejected(status.message(), is_flag ? flag : spec_path + ": " + status.where());
 }
 
-bool SpecFlags::any() const { return topology_ || any_but_topology(); }
+std::vector<std::pair<std::string, bool>> SpecFlags::Flags() const {
+  return {{"--nodes", nodes_.has_value()},
+          {"--root", root_.has_value()},
+          {"--block-bytes", block_bytes_.has_value()},
+          {"--algorithm", algorithm_.has_value()},
+          {"--ready", ready_.has_value()},
+          {"--send-window", send_window_.has_value()},
+          {"--topology", topology_.has_value()},
+          {"--order", order_.has_value()},
+          {"--rules", rules_.has_value()},
+          {"--rate", rate_.has_value()},
+          {"--latency", latency_.has_value()},
+          {"--block-overhead", block_overhead_.has_value()}};
+}
 
-bool SpecFlags::any_but_topology() const {
-  return nodes_ || root_ || block_bytes_ || algorithm_ || ready_ || send_window_ || order_ ||
-         rules_ || rate_ || latency_ || block_overhead_;
+std::string SpecFlags::FirstGiven(bool has_topology) const {
+  for (const auto& [flag, is_given] : Flags()) {
+    if (is_given && (has_topology || flag != "--topology")) return flag;
+  }
+  return "";
 }
 
 Status SpecFlags::ApplyTopology(const std::string& spec_path, Spec* spec) const {

@@ -6,6 +6,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "prepost/compiler/choice.h"
 #include "prepost/compiler/spec.h"
@@ -25,9 +27,10 @@ class SpecFlags {
   void AddTo(CLI::App& command, bool has_links = true);
 
   /// True when some flag was given.
-  bool any() const;
-  /// The same but for --topology, which also is a network that a plan runs on.
-  bool any_but_topology() const;
+  bool any() const { return !FirstGiven().empty(); }
+  /// The first that was given, "--nodes"; empty: none. Without `has_topology` not --topology, which also
+  /// is a network that a plan runs on.
+  std::string FirstGiven(bool has_topology = true) const;
   /// The file of --topology, if it was given.
   const std::optional<std::string>& topology() const { return topology_; }
   /// What stands after --order, if it was given.
@@ -54,6 +57,8 @@ class SpecFlags {
   Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path, bool weighs_rule) const;
 
  private:
+  /// All flags, and whether they were given.
+  std::vector<std::pair<std::string, bool>> Flags() const;
   /// Topology, order, and what follows from them.
   Status ApplyTopology(const std::string& spec_path, Spec* spec) const;
   Result<ChoiceOptions> ToChoiceOptions(const Spec& spec) const;

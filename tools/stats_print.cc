@@ -9,6 +9,7 @@
 
 #include "prepost/ir/count.h"
 #include "prepost/ir/utf8.h"
+#include "tools/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -56,12 +57,7 @@ void Line(std::ostream& out, const char* label, const std::string& text) {
 }
 
 void PrintHeading(const PlanStats& stats, std::ostream& out) {
-  const PlanHeader& header = stats.tables.plan().header();
-  out << fmt::format("{}: {}, root {}; {} in {} of {}; ready {}, send window {}\n\n",
-                     Printable(header.algorithm), Count(header.nodes, "node"), header.root.value,
-                     Count(header.message.bytes, "byte"), Count(header.message.blocks, "block"),
-                     header.message.block_bytes, ToString(header.ready),
-                     header.send_window ? fmt::to_string(*header.send_window) : "none");
+  out << PlanText(stats.tables.plan().header()) << "\n\n";
 }
 
 void PrintSize(const PlanStats& stats, std::ostream& out) {

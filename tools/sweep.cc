@@ -42,19 +42,21 @@ std::optional<Quantity> QuantityOf(const std::string& key, const std::string& te
   return {};
 }
 
+/// As people write it, where the steps to it have been rounded; else as many digits as it has.
+std::string DigitsOf(double number) {
+  constexpr double kWholeMax = 0x1p64;
+  if (number == std::floor(number) && std::abs(number) < kWholeMax)
+    return fmt::format("{:.0f}", number);
+  const std::string text = fmt::format("{:.15g}", number);
+  const std::optional<double> read = NumberOf<double>(text);
+  if (read && std::abs(*read - number) <= kRounding * std::abs(number)) return text;
+  return fmt::format("{}", number);
+}
+
 /// As a flag, or a profile, takes it.
 std::string TextOf(double number, SweepUnit unit) {
-  switch (unit) {
-    case SweepUnit::kNone:
-      return fmt::format("{:.12g}", number);
-    case SweepUnit::kBytes:
-      return fmt::format("{:.0f}", number);
-    case SweepUnit::kSeconds:
-      return fmt::format("{:.12g}s", number);
-    case SweepUnit::kBytesPerSecond:
-      return fmt::format("{:.12g}B/s", number);
-  }
-  return "";
+  constexpr std::array kUnits = {"", "", "s", "B/s"};
+  return DigitsOf(number) + kUnits[static_cast<size_t>(unit)];
 }
 
 Status Bad(const std::string& text, const std::string& why) {
@@ -153,7 +155,10 @@ Status AddRange(const Range& range, SweepAxis* axis) {
       const double whole = range.last.number - range.first.number + 1;
       return TooMany(fmt::format("up to {:.0f}", std::min(most, whole)));
     }
-    axis->values.push_back({TextOf(value, unit), value});
+    const std::string text = TextOf(value, unit);
+    // What the row's command has is what its figures are of.
+    const std::optional<Quantity> read = QuantityOf(axis->key, text);
+    axis->values.push_back({text, read ? read->number : value});
     axis->unit = unit;
     if (!is_rounded) continue;
     // Over all steps that are rounded to the same.
@@ -183,7 +188,9 @@ Status AddList(const std::string& list, SweepAxis* axis) {
     if (!texts.insert(text).second) return Rejected(fmt::format("'{}' is there twice", text));
   }
   const std::vector<SweepValue>& values = axis->values;
-  if (!axis->is_numeric() || values.size() < 3) return {};
+  axis->is_numeric =
+      std::ranges::all_of(values, [](const SweepValue& it) { return it.number.has_value(); });
+  if (!axis->is_numeric || values.size() < 3) return {};
   const auto [least, most] =
       std::ranges::minmax_element(values, {}, [](const SweepValue& it) { return *it.number; });
   axis->is_geometric = *least->number > 0 && *most->number >= 8 * *least->number;
@@ -197,15 +204,11 @@ SweepUnit UnitOf(const std::string& text) {
   return quantity ? quantity->unit : SweepUnit::kNone;
 }
 
-bool SweepAxis::is_numeric() const {
-  return std::ranges::all_of(values, [](const SweepValue& it) { return it.number.has_value(); });
-}
-
 std::string SweepAxis::column() const {
   std::string name = key;
   std::ranges::replace(name, '-', '_');
   constexpr std::array kSuffixes = {"", "_bytes", "_seconds", "_bytes_per_second"};
-  const std::string suffix = is_numeric() ? kSuffixes[static_cast<size_t>(unit)] : "";
+  const std::string suffix = is_numeric ? kSuffixes[static_cast<size_t>(unit)] : "";
   return name.ends_with(suffix) ? name : name + suffix;
 }
 
@@ -223,6 +226,7 @@ Result<SweepAxis> ParseSweep(const std::string& text) {
     const Result<Range> range = ParseRange(axis.key, parts);
     status = range.ok() ? AddRange(*range, &axis) : range.status();
     axis.is_geometric = range.ok() && range->is_geometric;
+    axis.is_numeric = true;
   } else {
     status = AddList(values, &axis);
   }

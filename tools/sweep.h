@@ -31,10 +31,10 @@ struct SweepAxis {
   std::vector<SweepValue> values;
   SweepUnit unit = SweepUnit::kNone;
   bool is_geometric = false;  ///< each is the one before it times something
+  bool is_numeric = false;    ///< all are numbers
 
   /// Of the profile, not a flag.
   bool is_setting() const { return key.find('.') != std::string::npos; }
-  bool is_numeric() const;
   /// "block_bytes", "host.completion_seconds".
   std::string column() const;
 };

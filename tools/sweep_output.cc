@@ -119,7 +119,7 @@ std::string Field(const Json& json, const std::string& pointer) {
 Json ValueJson(const SweepAxis& axis, size_t value) {
   constexpr double kExact = 0x1p53;
   const SweepValue& it = axis.values[value];
-  if (!axis.is_numeric()) return it.text;
+  if (!axis.is_numeric) return it.text;
   if (std::floor(*it.number) == *it.number && std::abs(*it.number) < kExact)
     return static_cast<int64_t>(*it.number);
   return *it.number;

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 /// What each value of an axis is called in the name of a curve: as people read it, a file by its
 /// stem; all as they are given if two would be called alike.
 std::vector<std::string> LabelsOf(const SweepAxis& axis) {
-  const bool is_alone = axis.key == "profile" || (!axis.is_numeric() && axis.key == "algorithm");
+  const bool is_alone = axis.key == "profile" || (!axis.is_numeric && axis.key == "algorithm");
   std::vector<std::string> labels;
   for (size_t i = 0; i < axis.values.size(); ++i) {
     const std::string text = Readable(axis, i);
@@ -123,7 +123,7 @@ std::vector<viz::Curve> NamedCurves(const Sweep& sweep, const std::string& y) {
 
 Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const SweepAxis& x = sweep.axes.front();
-  PREPOST_CHECK(x.is_numeric());
+  PREPOST_CHECK(x.is_numeric);
   constexpr std::array kUnits = {"", "B", "s", "bit/s"};
   const bool is_alone = x.values.size() == 1 && *x.values.front().number > 0;
   const bool has_groups = std::ranges::any_of(

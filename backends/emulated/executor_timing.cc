@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Three calls are timed, each inside the one before it:
+// Calls are timed, each inside the one before it:
 //
 //     CpuExecutor::Start(), Poll()
 //       Endpoint::PostSend(), PostRecv()     TimedEndpoint
-//         Device::RingDoorbell()             TimedDevice
+//         Device::RingDoorbell()             TimedDevice, over NICs
+//       Endpoint::Poll(), Flush()            TimedEndpoint, over TCP
 //
 // and each one's own time is what is left without those inside and without the stopwatch's looks
 // at the clock. The emulated NICs run between two polls, a step at a time, so that a look mostly
-// finds one completion.
+// finds one completion. Over TCP a post makes no system call: looks do, before and after they wait.
 #include "prepost/backends/emulated/executor_timing.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,11 @@
 #include "prepost/backends/emulated/driven_group.h"
 #include "prepost/backends/emulated/fabric.h"
 #include "prepost/runtime/clock.h"
+#include "prepost/runtime/executor.h"
 #include "prepost/runtime/mapping.h"
+#include "prepost/runtime/program.h"
+#include "prepost/runtime/tcp_endpoint.h"
+#include "prepost/runtime/tcp_mesh.h"
 
 namespace prepost::emulated {
 namespace {
@@ -92,8 +97,13 @@ class TimedDevice final : public EmulatedDevice {
 
 class TimedEndpoint final : public Endpoint {
  public:
-  TimedEndpoint(nic::DeviceEndpoint& endpoint, const Plan& part, Stopwatch& watch)
-      : endpoint_(endpoint), ops_(part.ops(part.programs().front())), watch_(watch) {}
+  /// `ops` are the node's. Of an endpoint over TCP what looks take is not counted.
+  TimedEndpoint(Endpoint& endpoint, std::span<const Op> ops, TimedTransport transport,
+                Stopwatch& watch)
+      : endpoint_(endpoint),
+        ops_(ops),
+        counts_looks_(transport == TimedTransport::kNics),
+        watch_(watch) {}
 
   void PostRecv(const RecvRequest& request) override {
     watch_.Add(kPostReceive, watch_.Own([&] { endpoint_.PostRecv(request); }));
@@ -102,7 +112,10 @@ class TimedEndpoint final : public Endpoint {
     watch_.Add(kPostSend, watch_.Own([&] { endpoint_.PostSend(request); }));
   }
   Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override {
-    Result<PollOutcome> outcome = endpoint_.Poll(completed, timeout);
+    Result<PollOutcome> outcome = PollOutcome();
+    // Bytes are there at once: one by one, or most would come together.
+    if (!counts_looks_) completed = completed.first(1);
+    Look([&] { outcome = endpoint_.Poll(completed, timeout); });
     blocks_ = credits_ = 0;
     if (!outcome.ok()) return outcome;
     for (const OpId op : completed.first(outcome->completed)) {
@@ -110,7 +123,11 @@ class TimedEndpoint final : public Endpoint {
     }
     return outcome;
   }
-  Status Flush() override { return endpoint_.Flush(); }
+  Status Flush() override {
+    Status status;
+    Look([&] { status = endpoint_.Flush(); });
+    return status;
+  }
   bool quiet() const override { return endpoint_.quiet(); }
   std::optional<NodeId> lost_peer() const override { return endpoint_.lost_peer(); }
   EndpointCounters counters() const override { return endpoint_.counters(); }
@@ -119,94 +136,168 @@ class TimedEndpoint final : public Endpoint {
   // Of the last Poll().
   size_t blocks() const { return blocks_; }
   size_t credits() const { return credits_; }
+  size_t completions() const { return blocks_ + credits_; }
 
  private:
-  nic::DeviceEndpoint& endpoint_;
+  template <typename Call>
+  void Look(Call&& call) {
+    if (counts_looks_) return call();
+    watch_.Own(call);
+  }
+
+  Endpoint& endpoint_;
   std::span<const Op> ops_;
+  const bool counts_looks_;
   Stopwatch& watch_;
   size_t blocks_ = 0;
   size_t credits_ = 0;
 };
 
-/// One transfer, all hosts on this thread.
-class TimedTransfer {
+/// The memory of all nodes, and the message's.
+class TimedMemory {
  public:
-  TimedTransfer(const Plan& plan, Stopwatch& watch)
-      : plan_(plan), watch_(watch), fabric_(plan.header().nodes, {}) {}
-
-  Status Play(const Checkpoint& checkpoint) {
-    PREPOST_RETURN_IF_ERROR(MakeGroup());
-    for (uint32_t i = 0; i < plan_.header().nodes; ++i) {
-      const double start = watch_.Own([&] { group_->executor(NodeId(i)).Start(); });
-      if (NodeId(i) == plan_.header().root) watch_.Add(kStart, start);
-    }
-    for (bool is_done = false; !is_done;) {
-      PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-      fabric_.RunSome(kStepsAtOnce);
-      is_done = true;
-      for (uint32_t i = 0; i < plan_.header().nodes; ++i) {
-        if (group_->executor(NodeId(i)).done()) continue;
-        PREPOST_RETURN_IF_ERROR(Look(i));
-        is_done = false;
-      }
+  Status Make(const PlanHeader& header) {
+    for (uint32_t i = 0; i <= header.nodes; ++i) {
+      Result<Mapping> memory = Mapping::Anonymous(header.message.bytes);
+      if (!memory.ok()) return memory.status();
+      mappings_.push_back(*std::move(memory));
+      buffers_.push_back(mappings_.back().bytes());
     }
     return {};
   }
+  std::span<std::byte> message() const { return buffers_.back(); }
+  std::span<const std::span<std::byte>> buffers() const {
+    return std::span(buffers_).first(buffers_.size() - 1);
+  }
 
  private:
-  Status MakeGroup() {
+  std::vector<Mapping> mappings_;
+  std::vector<std::span<std::byte>> buffers_;
+};
+
+/// One transfer over NICs, all hosts on this thread.
+class NicTransfer {
+ public:
+  static constexpr bool kLooksOn = false;  ///< until it finds nothing; most looks do anyway
+
+  NicTransfer(const Plan& plan, Stopwatch& watch)
+      : plan_(plan), watch_(watch), fabric_(plan.header().nodes, {}) {}
+
+  Status Make() {
     uint32_t next = 0;
     PREPOST_RETURN_IF_ERROR(
         fabric_.MakeDevices([&](nic::NicModel&) -> Result<std::unique_ptr<nic::Device>> {
           return std::unique_ptr<nic::Device>(
               std::make_unique<TimedDevice>(fabric_.nic(NodeId(next++)), watch_));
         }));
-    std::vector<std::span<std::byte>> buffers;
-    for (uint32_t i = 0; i <= plan_.header().nodes; ++i) {
-      Result<Mapping> memory = Mapping::Anonymous(plan_.header().message.bytes);
-      if (!memory.ok()) return memory.status();
-      memory_.push_back(*std::move(memory));
-      buffers.push_back(memory_.back().bytes());
-    }
+    PREPOST_RETURN_IF_ERROR(memory_.Make(plan_.header()));
     const auto wrap = [&](NodeId, nic::DeviceEndpoint& endpoint, const Plan& part) -> Endpoint& {
-      return endpoints_.emplace_back(endpoint, part, watch_);
+      return endpoints_.emplace_back(endpoint, part.ops(part.programs().front()),
+                                     TimedTransport::kNics, watch_);
     };
-    Result<DrivenGroup> group = DrivenGroup::Make(fabric_, plan_, buffers.back(),
-                                                  std::span(buffers).first(plan_.header().nodes),
-                                                  {.may_sleep = false, .wrap = wrap});
+    Result<DrivenGroup> group = DrivenGroup::Make(
+        fabric_, plan_, memory_.message(), memory_.buffers(), {.may_sleep = false, .wrap = wrap});
     if (!group.ok()) return group.status();
     group_.emplace(*std::move(group));
     return {};
   }
+  void RunBetweenLooks() { fabric_.RunSome(kStepsAtOnce); }
+  CpuExecutor& executor(NodeId node) { return group_->executor(node); }
+  const TimedEndpoint& endpoint(NodeId node) const { return endpoints_[node.index()]; }
 
-  Status Look(uint32_t i) {
-    Status status;
-    const double took = watch_.Own([&] { status = group_->executor(NodeId(i)).Poll(kNoWait); });
-    if (!status.ok()) return status;
-    const TimedEndpoint& endpoint = endpoints_[i];
-    if (endpoint.blocks() + endpoint.credits() > 1) return {};
-    watch_.Add(endpoint.blocks() != 0    ? kCompletion
-               : endpoint.credits() != 0 ? kCredit
-                                         : kPoll,
-               took);
-    return {};
-  }
-
+ private:
   const Plan& plan_;
   Stopwatch& watch_;
-  std::vector<Mapping> memory_;  // by node, and the message
+  TimedMemory memory_;
   Fabric fabric_;
   std::deque<TimedEndpoint> endpoints_;  // by node
   std::optional<DrivenGroup> group_;     // uses all of the above
 };
 
+/// The same over TCP.
+class TcpTransfer {
+ public:
+  static constexpr bool kLooksOn = true;
+
+  TcpTransfer(const Plan& plan, Stopwatch& watch) : plan_(plan), watch_(watch) {}
+
+  Status Make() {
+    PREPOST_RETURN_IF_ERROR(memory_.Make(plan_.header()));
+    Result<TcpMesh> mesh = MakeTcpMesh(plan_);
+    if (!mesh.ok()) return mesh.status();
+    for (uint32_t i = 0; i < plan_.header().nodes; ++i) {
+      const NodeId node(i);
+      Result<std::unique_ptr<TcpEndpoint>> own =
+          TcpEndpoint::Make(plan_, node, std::move((*mesh)[i]), /*wake_fd=*/-1);
+      if (!own.ok()) return own.status();
+      own_.push_back(*std::move(own));
+      endpoints_.emplace_back(*own_.back(), plan_.ops(ProgramOf(plan_, node)), TimedTransport::kTcp,
+                              watch_);
+      CpuExecutor& executor = executors_.emplace_back(plan_, node, endpoints_.back());
+      const std::span<std::byte> buffer = memory_.buffers()[i];
+      executor.Prepare(node == plan_.header().root
+                           ? NodeMemory{.source = memory_.message(), .target = {}}
+                           : NodeMemory{.source = buffer, .target = buffer});
+      executor.Arm();
+    }
+    return {};
+  }
+  void RunBetweenLooks() {}  // the kernel does
+  CpuExecutor& executor(NodeId node) { return executors_[node.index()]; }
+  const TimedEndpoint& endpoint(NodeId node) const { return endpoints_[node.index()]; }
+
+ private:
+  const Plan& plan_;
+  Stopwatch& watch_;
+  TimedMemory memory_;
+  std::vector<std::unique_ptr<TcpEndpoint>> own_;  // by node, as the next
+  std::deque<TimedEndpoint> endpoints_;
+  std::deque<CpuExecutor> executors_;  // use all of the above
+};
+
+template <typename Transfer>
+Status Look(Transfer& transfer, NodeId node, Stopwatch& watch) {
+  Status status;
+  const double took = watch.Own([&] { status = transfer.executor(node).Poll(kNoWait); });
+  if (!status.ok()) return status;
+  const TimedEndpoint& endpoint = transfer.endpoint(node);
+  if (endpoint.completions() > 1) return {};
+  watch.Add(endpoint.blocks() != 0 ? kCompletion : endpoint.credits() != 0 ? kCredit : kPoll, took);
+  return {};
+}
+
+template <typename Transfer>
+Status Play(const Plan& plan, Stopwatch& watch, const Checkpoint& checkpoint) {
+  Transfer transfer(plan, watch);
+  PREPOST_RETURN_IF_ERROR(transfer.Make());
+  for (uint32_t i = 0; i < plan.header().nodes; ++i) {
+    const double start = watch.Own([&] { transfer.executor(NodeId(i)).Start(); });
+    if (NodeId(i) == plan.header().root) watch.Add(kStart, start);
+  }
+  for (bool is_done = false; !is_done;) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    transfer.RunBetweenLooks();
+    is_done = true;
+    for (uint32_t i = 0; i < plan.header().nodes; ++i) {
+      const NodeId node(i);
+      do {
+        if (transfer.executor(node).done()) break;
+        PREPOST_RETURN_IF_ERROR(Look(transfer, node, watch));
+        is_done = false;
+      } while (Transfer::kLooksOn && transfer.endpoint(node).completions() != 0);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<ExecutorTimes> TimeExecutor(const Plan& plan, uint32_t transfers,
+Result<ExecutorTimes> TimeExecutor(const Plan& plan, uint32_t transfers, TimedTransport transport,
                                    const Checkpoint& checkpoint) {
   Stopwatch watch;
+  const auto play = transport == TimedTransport::kNics ? Play<NicTransfer> : Play<TcpTransfer>;
   for (uint32_t i = 0; i < transfers; ++i) {
-    PREPOST_RETURN_IF_ERROR(TimedTransfer(plan, watch).Play(checkpoint));
+    PREPOST_RETURN_IF_ERROR(play(plan, watch, checkpoint));
   }
   ExecutorTimes times;
   times.samples = watch.samples(kPoll).size();

@@ -29,17 +29,17 @@
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/cpu_core.h"
 #include "prepost/backends/emulated/driven_group.h"
-#include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/emulated/virtual_clock.h"
+#include "prepost/backends/emulated/virtual_cluster.h"
 #include "prepost/runtime/mapping.h"
 
 namespace prepost::emulated {
 namespace {
 
-constexpr uint64_t kSteps = 1 << 12;  // between two looks at the checkpoint
-constexpr size_t kCachedHosts = 192;  // whose memory mostly stays in the cache, as measured
-constexpr size_t kStuckNodesMax = 3;  // that are named
-constexpr size_t kStuckOpsMax = 3;    // of each
+constexpr uint64_t kSteps = 1 << 12;    // between two looks at the checkpoint
+constexpr uint32_t kCachedHosts = 192;  // whose memory mostly stays in the cache, as measured
+constexpr size_t kStuckNodesMax = 3;    // that are named
+constexpr size_t kStuckOpsMax = 3;      // of each
 
 /// What rings of hosts need to hold for a run like that with rings which hold everything, at most
 /// `most`. With a window of W at most W receives of a node are granted and open, so nobody has more
@@ -100,16 +100,15 @@ class HostsRun final : private TimeHandler, private HostHandler {
            const VirtualHostsOptions& options)
       : plans_(groups),
         options_(options),
-        network_(std::move(network)),
-        fabric_(hosts, {.time = {.clock = &clock_,
-                                 .network = &network_,
-                                 .costs = options.nic,
-                                 .hosts = this,
-                                 .trail = options.trail}}),
+        cluster_(std::move(network), hosts,
+                 {.costs = options.nic,
+                  .hosts = this,
+                  .trail = options.trail,
+                  .foresees = options.foresees,
+                  .cached_hosts = kCachedHosts}),
         after_(GroupsAfter(groups)),
         players_of_(hosts),
         cores_(hosts) {
-    clock_.set_foresees(options.foresees.value_or(hosts > kCachedHosts));
     result_.hosts.resize(hosts);
     if (options.trail != nullptr) options.trail->SetCosts(options.nic);
   }
@@ -124,7 +123,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   Status Run() {
     for (left_ = players_.size(); left_ != 0;) {
-      const bool is_busy = fabric_.RunSome(kSteps);
+      const bool is_busy = cluster_.fabric.RunSome(kSteps);
       PREPOST_RETURN_IF_ERROR(status_);
       if (!is_busy && left_ != 0) return Stuck();
       PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
@@ -133,10 +132,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   Status CheckAll() const {
-    PREPOST_RETURN_IF_ERROR(network_.CheckShares());
-    PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
+    PREPOST_RETURN_IF_ERROR(cluster_.network.CheckShares());
+    PREPOST_RETURN_IF_ERROR(CheckMisuses(cluster_.fabric));
     for (uint32_t host = 0; host < players_of_.size(); ++host) {
-      if (const std::optional<uint64_t> block = fabric_.MissingBlock(NodeId(host))) {
+      if (const std::optional<uint64_t> block = cluster_.fabric.MissingBlock(NodeId(host))) {
         return Rejected(fmt::format("host {} has no block {} in the end", host, *block));
       }
     }
@@ -147,8 +146,8 @@ class HostsRun final : private TimeHandler, private HostHandler {
     for (const Player& player : players_) {
       VirtualHosts::Node& node = result_.groups[player.group].nodes[player.node.index()];
       node.work = player.thread.work();
-      node.received = fabric_.LastBlockAt(NodeId(player.host),
-                                          driven_[player.group].endpoint(player.node).open_node());
+      node.received = cluster_.fabric.LastBlockAt(
+          NodeId(player.host), driven_[player.group].endpoint(player.node).open_node());
     }
     for (size_t i = 0; i < cores_.size(); ++i) {
       for (const Core& core : cores_[i]) {
@@ -156,11 +155,11 @@ class HostsRun final : private TimeHandler, private HostHandler {
         result_.hosts[i].delayed += core.cpu.delayed();
       }
     }
-    for (const Resource resource : network_.resources()) {
-      const LinkUse use = network_.UseOf(resource);
+    for (const Resource resource : cluster_.network.resources()) {
+      const LinkUse use = cluster_.network.UseOf(resource);
       if (use.bytes != 0) result_.links.push_back({resource, use});
     }
-    result_.counters = fabric_.engine().counters();
+    result_.counters = cluster_.fabric.engine().counters();
     return std::move(result_);
   }
 
@@ -176,7 +175,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     Result<Mapping> addresses = Mapping::Reserved(header.message.bytes);
     if (!addresses.ok()) return addresses.status();
     addresses_.push_back(*std::move(addresses));
-    fabric_.HoldTags(header.message.block_bytes);
+    cluster_.fabric.HoldTags(header.message.block_bytes);
     const std::vector<std::span<std::byte>> buffers(header.nodes, addresses_.back().bytes());
     const size_t first = players_.size();
     const auto wrap = [&](NodeId node, nic::DeviceEndpoint& endpoint,
@@ -184,7 +183,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
       return AddPlayer(group, node, endpoint, part).thread;
     };
     Result<DrivenGroup> made =
-        DrivenGroup::Make(fabric_, *group.plan, addresses_.back().bytes(), buffers,
+        DrivenGroup::Make(cluster_.fabric, *group.plan, addresses_.back().bytes(), buffers,
                           {.ring_wqes_max = options_.rings_by_window
                                                 ? RingWqesOf(header.ready, options_.ring_wqes_max)
                                                 : options_.ring_wqes_max,
@@ -250,13 +249,14 @@ class HostsRun final : private TimeHandler, private HostHandler {
                     const Plan& part) {
     const uint32_t host = group.hosts.empty() ? node.value : group.hosts[node.index()].value;
     Player& player = players_.emplace_back(
-        options_.host, CoreFor(host), clock_, static_cast<TimeHandler&>(*this),
-        fabric_.nic(NodeId(host)), endpoint, part, node == part.header().root);
+        options_.host, CoreFor(host), cluster_.clock, static_cast<TimeHandler&>(*this),
+        cluster_.fabric.nic(NodeId(host)), endpoint, part, node == part.header().root);
     player.host = host;
     player.group = static_cast<uint32_t>(result_.groups.size());
     player.node = node;
     player.thread.KnowWire([this, &group](const Channel& channel, uint64_t bytes) {
-      return network_.TimeAlone(group.HostOf(channel.from), group.HostOf(channel.to), bytes);
+      return cluster_.network.TimeAlone(group.HostOf(channel.from), group.HostOf(channel.to),
+                                        bytes);
     });
     players_of_[host].push_back(&player);
     return player;
@@ -274,10 +274,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   /// Also for now: then it is done before time goes on, after what else happens now.
   void Schedule(Picoseconds at, Player& player, What what) {
-    if (at == clock_.now() && is_acting_) {
+    if (at == cluster_.now() && is_acting_) {
       due_.push_back({&player, what});
     } else {
-      clock_.Schedule(
+      cluster_.clock.Schedule(
           at, *this,
           {.subject = &player, .value = 0, .what = what, .stages = HostThread::kForeseeLookStages});
     }
@@ -286,7 +286,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   void OnTime(const TimedEvent& event) override {
     if (event.what == kPostDue) return static_cast<HostThread*>(event.subject)->MakePosts();
     due_.push_back({static_cast<Player*>(event.subject), event.what});
-    clock_.Hold();
+    cluster_.clock.Hold();
   }
 
   void Foresee(const TimedEvent& event, size_t stage) const override {
@@ -312,7 +312,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   /// Memory of those that look soon is on its way until it is their turn: a look goes over several
   /// places, one after the other, and with many hosts none of them is in the cache.
   void ForeseeDue() const {
-    if (!clock_.foresees()) return;
+    if (!cluster_.clock.foresees()) return;
     constexpr size_t kStages = HostThread::kForeseeLookStages;
     if (due_.size() > kStages) PrefetchLines(due_[kStages].player, sizeof(Player));
     for (size_t ahead = std::min(kStages, due_.size()); ahead-- > 1;) {
@@ -342,16 +342,16 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   /// Of an idle thread that is told now, and will look at `look`.
   StepId StepOfLook(const Player& player, Picoseconds look) const {
-    if (clock_.now() < player.idle_from) return player.thread.step();
+    if (cluster_.now() < player.idle_from) return player.thread.step();
     const StepId cqe = options_.trail->CqeStep(NodeId(player.host), player.cq.number);
     const bool sleeps =
-        look == clock_.now() + options_.host.interrupt && options_.wait != WaitMode::kPolling;
+        look == cluster_.now() + options_.host.interrupt && options_.wait != WaitMode::kPolling;
     return options_.trail->Push(look, cqe, sleeps ? TimeCause::kInterrupt : TimeCause::kDetect);
   }
 
   /// Of an idle thread that is told now.
   Picoseconds NextLook(Player& player) const {
-    const Picoseconds now = clock_.now();
+    const Picoseconds now = cluster_.now();
     if (now <= player.idle_from) return player.idle_from;
     const bool polls = options_.wait == WaitMode::kPolling ||
                        (options_.wait == WaitMode::kHybrid &&
@@ -377,9 +377,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status Serve(Core& core) {
     while (!core.queue.empty()) {
       Player& player = *core.queue.front();
-      if (core.pollers == 0 && core.awake_until < clock_.now()) core.cpu.Wake(clock_.now());
-      if (core.busy_until <= clock_.now()) WaitUntilBack(core);
-      if (core.busy_until > clock_.now()) {
+      if (core.pollers == 0 && core.awake_until < cluster_.now()) core.cpu.Wake(cluster_.now());
+      if (core.busy_until <= cluster_.now()) WaitUntilBack(core);
+      if (core.busy_until > cluster_.now()) {
         if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
         return {};
       }
@@ -391,9 +391,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   /// For the core, which is not at work, to be there.
   void WaitUntilBack(Core& core) {
-    core.busy_until = core.cpu.WhenBack(clock_.now());
-    if (options_.trail == nullptr || core.busy_until == clock_.now()) return;
-    core.away_from = clock_.now();
+    core.busy_until = core.cpu.WhenBack(cluster_.now());
+    if (options_.trail == nullptr || core.busy_until == cluster_.now()) return;
+    core.away_from = cluster_.now();
     core.away_until = core.busy_until;
   }
 
@@ -401,7 +401,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   /// group's thread had its core, and in the end the core may have been away.
   StepId StepAtLook(const Player& player) const {
     TimeTrail& trail = *options_.trail;
-    const Picoseconds now = clock_.now();
+    const Picoseconds now = cluster_.now();
     const Core& core = player.core;
     const Picoseconds due = trail.step(player.due_step).at;
     const Picoseconds taken = core.away_until == now ? std::clamp(core.away_from, due, now) : now;
@@ -423,7 +423,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     }
     player.idle_from = thread.until();
     if (player.idle_from == kNever) {
-      clock_.NoteMissed();
+      cluster_.clock.NoteMissed();
       return Stuck();
     }
     if (has_found) {
@@ -458,7 +458,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   Status Stuck() const {
-    PREPOST_RETURN_IF_ERROR(CheckWithinTime(clock_, network_));
+    PREPOST_RETURN_IF_ERROR(CheckWithinTime(cluster_.clock, cluster_.network));
     std::string text;
     size_t named = 0;
     for (const Player& player : players_) {
@@ -468,14 +468,12 @@ class HostsRun final : private TimeHandler, private HostHandler {
                      player.group, player.node.value, player.executor->Waiting(kStuckOpsMax));
     }
     return Rejected(fmt::format("nothing happens any more at {} ps, and {} nodes are not done: {}",
-                                clock_.now(), left_, text));
+                                cluster_.now(), left_, text));
   }
 
   const std::span<const VirtualGroup> plans_;
   const VirtualHostsOptions& options_;
-  VirtualClock clock_;
-  FluidNetwork network_;
-  Fabric fabric_;
+  VirtualCluster cluster_;
   std::vector<Mapping>
       addresses_;  // by group: every node's message is here, as far as addresses go
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete

@@ -41,7 +41,7 @@ Status VirtualRun::Start(nic::QueueProgram* given_up) {
   for (uint32_t i = 0; i < groups_.size(); ++i) {
     PREPOST_RETURN_IF_ERROR(InGroup(i, ArmGroup(i, given_up)));
     if (groups_[i].after || groups_[i].start == 0) continue;
-    clock_.Schedule(groups_[i].start, *this, {.value = i, .what = kStartDue});
+    cluster_.clock.Schedule(groups_[i].start, *this, {.value = i, .what = kStartDue});
   }
   return {};
 }
@@ -49,7 +49,7 @@ Status VirtualRun::Start(nic::QueueProgram* given_up) {
 Status VirtualRun::Run() {
   std::vector<CqEvent> events;
   while (left_ != 0) {
-    const bool is_busy = fabric_.RunSome(kSteps, &events);
+    const bool is_busy = cluster_.fabric.RunSome(kSteps, &events);
     const bool has_events = !events.empty() || !due_.empty();
     for (const CqEvent& event : events) PREPOST_RETURN_IF_ERROR(TakeEvent(event));
     for (const Member& member : std::exchange(due_, {})) {
@@ -62,13 +62,13 @@ Status VirtualRun::Run() {
 }
 
 Status VirtualRun::CheckAll() {
-  PREPOST_RETURN_IF_ERROR(network_.CheckShares());
+  PREPOST_RETURN_IF_ERROR(cluster_.network.CheckShares());
   for (uint32_t i = 0; i < groups_.size(); ++i) {
     if (options_.keep_cqes) PREPOST_RETURN_IF_ERROR(InGroup(i, running_[i].armed->Check()));
   }
-  PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
+  PREPOST_RETURN_IF_ERROR(CheckMisuses(cluster_.fabric));
   for (uint32_t host = 0; host < nodes_at_.size(); ++host) {
-    if (const std::optional<uint64_t> block = fabric_.MissingBlock(NodeId(host))) {
+    if (const std::optional<uint64_t> block = cluster_.fabric.MissingBlock(NodeId(host))) {
       return Rejected(fmt::format("node {} has no block {} in the end", host, *block));
     }
   }
@@ -83,17 +83,18 @@ VirtualOffloads VirtualRun::TakeResult() {
       it.wqes_later = node.wqes_written() - it.wqes;
       it.rearms = node.feed().rearms();
       it.rings_later = node.feed().doorbells() - it.rings;
-      it.received = fabric_.LastBlockAt(groups_[i].HostOf(node.program().node), node.open_node());
+      it.received =
+          cluster_.fabric.LastBlockAt(groups_[i].HostOf(node.program().node), node.open_node());
       group.doorbells = std::max(group.doorbells, it.doorbells);
       group.completion = std::max(group.completion, it.completion);
     }
     group.known = running_[i].known;
   }
-  for (const Resource resource : network_.resources()) {
-    const LinkUse use = network_.UseOf(resource);
+  for (const Resource resource : cluster_.network.resources()) {
+    const LinkUse use = cluster_.network.UseOf(resource);
     if (use.bytes != 0) result_.links.push_back({resource, use});
   }
-  result_.counters = fabric_.engine().counters();
+  result_.counters = cluster_.fabric.engine().counters();
   return std::move(result_);
 }
 
@@ -108,10 +109,10 @@ Status VirtualRun::MakeGroup(const nic::QueueProgram& program, RunningGroup* it)
   Result<Mapping> addresses = Mapping::Reserved(message.bytes);
   if (!addresses.ok()) return addresses.status();
   it->addresses = *std::move(addresses);
-  fabric_.HoldTags(message.block_bytes);
+  cluster_.fabric.HoldTags(message.block_bytes);
   it->buffers.assign(plan.header().nodes, it->addresses.bytes());
   it->transfers[0] = {it->addresses.bytes(), it->buffers};
-  Result<ArmedGroup> armed = ArmedGroup::Make(fabric_, plan, program, it->transfers, {},
+  Result<ArmedGroup> armed = ArmedGroup::Make(cluster_.fabric, plan, program, it->transfers, {},
                                               options_.keep_cqes, it->group->hosts);
   if (!armed.ok()) return armed.status();
   it->armed.emplace(*std::move(armed));
@@ -171,9 +172,9 @@ Status VirtualRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
 
 void VirtualRun::StartGroup(uint32_t index) {
   RunningGroup& group = running_[index];
-  result_.groups[index].start = clock_.now();
+  result_.groups[index].start = cluster_.now();
   if (TimeTrail* const trail = options_.trail) {
-    const StepId step = trail->Push(clock_.now(), group.start_step, TimeCause::kStart);
+    const StepId step = trail->Push(cluster_.now(), group.start_step, TimeCause::kStart);
     trail->StartGroup(index, step);
     trail->BeginHost(step);
   }
@@ -184,9 +185,9 @@ void VirtualRun::StartAfter(const RunningGroup& before, uint32_t index) {
   const Picoseconds own = groups_[index].start;  // what comes later counts
   running_[index].start_step = own > before.known ? kFirstStep : before.known_step;
   const Picoseconds at = std::max(own, before.known);
-  if (at == kNever) return clock_.NoteMissed();
-  if (at == clock_.now()) return StartGroup(index);
-  clock_.Schedule(at, *this, {.value = index, .what = kStartDue});
+  if (at == kNever) return cluster_.clock.NoteMissed();
+  if (at == cluster_.now()) return StartGroup(index);
+  cluster_.clock.Schedule(at, *this, {.value = index, .what = kStartDue});
 }
 
 void VirtualRun::StartNode(uint32_t index, nic::ArmedNode& node) {
@@ -195,13 +196,13 @@ void VirtualRun::StartNode(uint32_t index, nic::ArmedNode& node) {
   it.wqes = node.wqes_written();
   node.Start();
   it.rings = node.feed().doorbells();
-  it.doorbells = fabric_.engine().doorbells_until(groups_[index].HostOf(id));
+  it.doorbells = cluster_.fabric.engine().doorbells_until(groups_[index].HostOf(id));
   Rearming& rearming = running_[index].rearming[id.index()];
-  rearming.looked = clock_.now();
+  rearming.looked = cluster_.now();
   if (Core* const core = rearming.core) {
-    if (core->IsAsleep(clock_.now())) core->cpu.Wake(clock_.now());
+    if (core->IsAsleep(cluster_.now())) core->cpu.Wake(cluster_.now());
     if (options_.wait == WaitMode::kPolling) ++core->pollers;
-    StayAwake(clock_.now(), core);
+    StayAwake(cluster_.now(), core);
   }
 }
 
@@ -209,7 +210,7 @@ void VirtualRun::OnTime(const TimedEvent& event) {
   const auto group = static_cast<uint32_t>(event.value);
   if (event.what == kStartDue) return StartGroup(group);
   due_.push_back({group, NodeId(static_cast<uint32_t>(event.value >> 32))});
-  clock_.Hold();
+  cluster_.clock.Hold();
 }
 
 Status VirtualRun::TakeEvent(const CqEvent& event) {
@@ -218,7 +219,7 @@ Status VirtualRun::TakeEvent(const CqEvent& event) {
     options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
   if (event.cqn != 0) return TakeEvent(node_of_cq_[host][event.cqn - NicState::kFirstCqn], {});
   // Something is wrong at this NIC: whose it is they know themselves.
-  const std::vector<nic::ErrorEvent> errors = fabric_.device(event.node).TakeErrors();
+  const std::vector<nic::ErrorEvent> errors = cluster_.fabric.device(event.node).TakeErrors();
   for (const Member& member : nodes_at_[host]) {
     PREPOST_RETURN_IF_ERROR(TakeEvent(member, errors));
   }
@@ -241,7 +242,7 @@ Status VirtualRun::TakeEvents(const Member& member, std::span<const nic::ErrorEv
   if (!*done) return {};
   group.is_done[member.node.index()] = true;
   VirtualOffload::Node& found = result_.groups[member.group].nodes[member.node.index()];
-  found.completion = clock_.now();
+  found.completion = cluster_.now();
   found.completions = node.cqes_read();
   NoteEnd(member, &found);
   if (Core* const core = RearmingOf(member).core) LeaveCore(found, core);
@@ -270,12 +271,12 @@ void VirtualRun::NoteEnd(const Member& member, VirtualOffload::Node* node) {
 }
 
 Status VirtualRun::Stuck() {
-  PREPOST_RETURN_IF_ERROR(CheckWithinTime(clock_, network_));
+  PREPOST_RETURN_IF_ERROR(CheckWithinTime(cluster_.clock, cluster_.network));
   const auto group =
       std::ranges::find_if(running_, [](const RunningGroup& it) { return it.left != 0; });
   const auto index = static_cast<uint32_t>(group - running_.begin());
   if (can_report_) return InGroup(index, group->armed->Stuck());
-  PREPOST_RETURN_IF_ERROR(CheckMisuses(fabric_));
+  PREPOST_RETURN_IF_ERROR(CheckMisuses(cluster_.fabric));
   const auto waits = std::ranges::find(group->is_done, false) - group->is_done.begin();
   return InGroup(index, Rejected(fmt::format(
                             "nothing can happen any more, and node {} has no final CQE; a run that "

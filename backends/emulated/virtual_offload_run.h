@@ -15,11 +15,11 @@
 
 #include "prepost/backends/emulated/armed_group.h"
 #include "prepost/backends/emulated/cpu_core.h"
-#include "prepost/backends/emulated/fabric.h"
 #include "prepost/backends/emulated/fluid_network.h"
 #include "prepost/backends/emulated/host_costs.h"
 #include "prepost/backends/emulated/time_trail.h"
 #include "prepost/backends/emulated/virtual_clock.h"
+#include "prepost/backends/emulated/virtual_cluster.h"
 #include "prepost/backends/emulated/virtual_group.h"
 #include "prepost/backends/emulated/virtual_offload.h"
 #include "prepost/backends/emulated/virtual_time.h"
@@ -33,7 +33,7 @@
 namespace prepost::emulated {
 
 /// Of so many hosts the memory mostly stays in the cache, as measured.
-inline constexpr size_t kCachedNics = 48;
+inline constexpr uint32_t kCachedNics = 48;
 
 /// One run of several groups: arm, start, let time pass, check.
 class VirtualRun final : private TimeHandler {
@@ -42,19 +42,17 @@ class VirtualRun final : private TimeHandler {
              const VirtualOffloadOptions& options)
       : groups_(groups),
         options_(options),
-        network_(std::move(network)),
-        fabric_(hosts, {.time = {.clock = &clock_,
-                                 .network = &network_,
-                                 .costs = options.costs,
-                                 .trail = options.trail}}),
+        cluster_(std::move(network), hosts,
+                 {.costs = options.costs,
+                  .trail = options.trail,
+                  .foresees = options.foresees,
+                  .cached_hosts = kCachedNics}),
         nodes_at_(hosts),
         node_of_cq_(hosts),
         after_(GroupsAfter(groups)),
         left_(groups.size()),
         cores_(hosts),
-        threads_(hosts) {
-    clock_.set_foresees(options.foresees.value_or(hosts > kCachedNics));
-  }
+        threads_(hosts) {}
 
   static HostNoise NoiseOf(const VirtualOffloadOptions& options) {
     return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
@@ -177,9 +175,7 @@ class VirtualRun final : private TimeHandler {
 
   const std::span<const VirtualGroup> groups_;
   const VirtualOffloadOptions& options_;
-  VirtualClock clock_;
-  FluidNetwork network_;
-  Fabric fabric_;
+  VirtualCluster cluster_;
   std::deque<RunningGroup> running_;                // by group; use all of the above
   std::vector<std::vector<Member>> nodes_at_;       // by host
   std::vector<std::vector<Member>> node_of_cq_;     // by host, by number from the first on

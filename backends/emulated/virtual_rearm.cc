@@ -20,8 +20,8 @@ VirtualRun::Core& VirtualRun::CoreFor(size_t host, size_t index) {
 }
 
 void VirtualRun::ScheduleHost(Picoseconds at, const Member& member) {
-  clock_.Schedule(at, *this,
-                  {.value = uint64_t{member.node.value} << 32 | member.group, .what = kHostDue});
+  cluster_.clock.Schedule(
+      at, *this, {.value = uint64_t{member.node.value} << 32 | member.group, .what = kHostDue});
 }
 
 Picoseconds VirtualRun::polling() const {
@@ -44,7 +44,7 @@ void VirtualRun::StayAwake(Picoseconds until, Core* core) const {
 bool VirtualRun::NoteLook(const Member& member) {
   Rearming& it = RearmingOf(member);
   VirtualOffload::Node& node = result_.groups[member.group].nodes[member.node.index()];
-  const Picoseconds now = clock_.now();
+  const Picoseconds now = cluster_.now();
   if (it.looked == now && node.looks != 0) return false;
   node.ends_asleep = now - std::max(it.looked, it.until) > polling();
   node.looks += 1;
@@ -57,11 +57,11 @@ Status VirtualRun::BeginLook(const Member& member) {
   Rearming& it = RearmingOf(member);
   PREPOST_CHECK(it.core != nullptr);
   if (it.state != Rearming::State::kIdle) return {};  // it will find this as well
-  const Picoseconds at = After(clock_.now(), NoteLook(member) ? options_.host.interrupt : 0);
+  const Picoseconds at = After(cluster_.now(), NoteLook(member) ? options_.host.interrupt : 0);
   if (TimeTrail* const trail = options_.trail; trail != nullptr && at != kNever)
     it.step = trail->Push(at, trail->host_step(), TimeCause::kInterrupt);
   it.state = Rearming::State::kDue;
-  if (at == clock_.now()) return Look(member);
+  if (at == cluster_.now()) return Look(member);
   ScheduleHost(at, member);
   return {};
 }
@@ -69,7 +69,7 @@ Status VirtualRun::BeginLook(const Member& member) {
 Status VirtualRun::Look(const Member& member) {
   Rearming& it = RearmingOf(member);
   Core& core = *it.core;
-  const Picoseconds now = clock_.now();
+  const Picoseconds now = cluster_.now();
   if (core.IsAsleep(now)) core.cpu.Wake(now);
   if (core.busy_until <= now) {
     core.busy_until = core.away_until = core.cpu.WhenBack(now);
@@ -103,9 +103,9 @@ Status VirtualRun::Work(const Member& member, Picoseconds cost) {
   cost += writing + static_cast<Picoseconds>(it.cqes - cqes_before) * host.completion;
   found.rearming += writing;
   const Picoseconds delayed_before = core.cpu.delayed();
-  it.until = core.busy_until = core.cpu.WorkEnd(clock_.now(), cost);
+  it.until = core.busy_until = core.cpu.WorkEnd(cluster_.now(), cost);
   if (it.until == kNever) {
-    clock_.NoteMissed();
+    cluster_.clock.NoteMissed();
     return Stuck();
   }
   found.delayed += core.cpu.delayed() - delayed_before;
@@ -114,7 +114,7 @@ Status VirtualRun::Work(const Member& member, Picoseconds cost) {
     it.step = trail->Push(it.until - cost, it.step, TimeCause::kStopped);
     it.step = trail->Push(it.until, it.step, TimeCause::kRearm);
   }
-  if (it.until == clock_.now()) return EndWork(member);
+  if (it.until == cluster_.now()) return EndWork(member);
   it.state = Rearming::State::kWorking;
   ScheduleHost(it.until, member);
   return {};

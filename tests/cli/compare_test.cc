@@ -69,6 +69,36 @@ TEST_F(CompareTest, CountsComeBeforeTimesAndThenWhatTheyMean) {
   }
 }
 
+// Catches a head that leaves out what the plan is, as other commands tell it, or how it is carried.
+TEST_F(CompareTest, SaysWhatThePlanIs) {
+  const std::vector<std::string> flags = {
+      "--nodes",       "3", "--bytes",       "5000", "--root",      "2",    "--ready", "window=2",
+      "--send-window", "3", "--block-bytes", "1000", "--algorithm", "chain"};
+  std::vector<std::string> compare = flags;
+  compare.insert(compare.end(), {"--repeat", "2", "--mode", "managed", "--masters", "lane"});
+  EXPECT_THAT(Compare(compare),
+              testing::StartsWith(
+                  "chain: 3 nodes, root 2; 5000 bytes in 5 blocks of 1000; ready window=2, send "
+                  "window 3\nqueues managed by one master per lane, device profile default; hosts "
+                  "wait by interrupt\nemulated NICs; 2 repetitions each way, alternating; 0 busy "
+                  "threads beside them, on "));
+  for (const char* clock : {"real", "virtual"}) {
+    SCOPED_TRACE(clock);
+    compare = flags;
+    compare.insert(compare.end(), {"--clock", clock, "--json"});
+    if (clock == std::string("virtual")) {
+      compare.insert(compare.end(), {"--profile", test::ProfilePath("fractus")});
+    } else {
+      compare.insert(compare.end(), {"--repeat", "1"});
+    }
+    const json it = json::parse(Compare(compare))["comparisons"][0];
+    EXPECT_EQ(it["algorithm"], "chain");
+    EXPECT_EQ(it["root"], 2);
+    EXPECT_EQ(it["ready"], "window=2");
+    EXPECT_EQ(it["send_window"], 3);
+  }
+}
+
 TEST_F(CompareTest, JsonHasEverySample) {
   const json all = json::parse(Compare({spec_, "--bytes", "3000,64KiB", "--repeat", "3", "--stress",
                                         "2", "--wait", "polling", "--json"}));
@@ -123,14 +153,15 @@ TEST_F(CompareTest, ARolledPlanIsForEachSize) {
       json::parse(Compare({rolled, "--bytes", "5000,9000", "--repeat", "1", "--json"}));
   EXPECT_EQ(real["comparisons"][1]["blocks"], 9);
   ExpectRefused({rolled}, 2, "--bytes: a rolled plan is for every size, say which");
-  ExpectRefused({rolled, "--bytes", "1MiB", "--nodes", "3"}, 2, "flags such as --nodes are for");
+  ExpectRefused({rolled, "--bytes", "1MiB", "--nodes", "3"}, 2,
+                "--nodes: it is for a SPEC: a plan's is in its file");
 }
 
 TEST_F(CompareTest, WhatIsRefused) {
   ExpectRefused({}, 2, "compare needs a PLAN, a SPEC or flags such as --nodes");
   ExpectRefused({plan_, "--bytes", "1MiB"}, 2,
                 "is for a SPEC or a rolled plan: a plan's is in its file");
-  ExpectRefused({plan_, "--nodes", "3"}, 2, "flags such as --nodes are for a SPEC");
+  ExpectRefused({plan_, "--nodes", "3"}, 2, "--nodes: it is for a SPEC: a plan's is in its file");
   ExpectRefused({spec_, "--bytes", "64KiB,1 apple"}, 2, "--bytes: '1 apple' is no size");
   // Catches an empty size that is passed over: a transfer less than was asked for.
   ExpectRefused({spec_, "--bytes", "64KiB,,1MiB"}, 2, "--bytes: size 2 is empty");

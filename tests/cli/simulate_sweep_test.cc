@@ -1,68 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost simulate --sweep from outside: rows that are what the single commands print, CSV, JSON and
-// plots that agree, and what is refused.
+// prepost simulate --sweep from outside: rows that are what the single commands print, CSV and JSON that
+// agree, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
-#include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/command.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/simulate_fixture.h"
 
 namespace prepost {
 namespace {
 
 using test::Command;
+using test::SimulateSweepTest;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using Json = nlohmann::json;
 
-class SimulateSweepTest : public ::testing::Test {
- protected:
-  static std::string Simulate(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"simulate", "--profile", test::ProfilePath("fractus")});
-    return test::OutputOf(flags);
-  }
-  static Json SimulateJson(std::vector<std::string> flags) {
-    flags.push_back("--json");
-    return Json::parse(Simulate(flags));
-  }
-  void ExpectRefused(std::vector<std::string> flags, int code, const std::string& message) {
-    flags.insert(flags.begin(), {"simulate", "--profile", test::ProfilePath("fractus")});
-    test::ExpectRefused(flags, code, message, folder_);
-  }
-  /// The lines of a CSV without comments, each by the names in the first.
-  static std::vector<std::map<std::string, std::string>> ReadCsv(const std::string& text) {
-    std::istringstream in(text);
-    std::vector<std::string> names;
-    std::vector<std::map<std::string, std::string>> rows;
-    for (std::string line; std::getline(in, line);) {
-      if (line.starts_with("#")) continue;
-      std::istringstream fields(line + ",");
-      std::vector<std::string> values;
-      for (std::string field; std::getline(fields, field, ',');) values.push_back(field);
-      if (names.empty()) {
-        names = values;
-        EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << line;
-        continue;
-      }
-      EXPECT_EQ(values.size(), names.size()) << line;
-      auto& row = rows.emplace_back();
-      for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) row[names[i]] = values[i];
+/// The lines of a CSV without comments, each by the names in the first.
+std::vector<std::map<std::string, std::string>> ReadCsv(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> names;
+  std::vector<std::map<std::string, std::string>> rows;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("#")) continue;
+    std::istringstream fields(line + ",");
+    std::vector<std::string> values;
+    for (std::string field; std::getline(fields, field, ',');) values.push_back(field);
+    if (names.empty()) {
+      names = values;
+      EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << line;
+      continue;
     }
-    return rows;
+    EXPECT_EQ(values.size(), names.size()) << line;
+    auto& row = rows.emplace_back();
+    for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) row[names[i]] = values[i];
   }
-
-  test::TempFolder folder_;
-};
+  return rows;
+}
 
 // Catches values that reach the wrong flag, rows that share a plan which they should not, and
 // threads that get into each other's way.
@@ -184,8 +169,17 @@ TEST_F(SimulateSweepTest, PlansAndRolledPlansAreReadOnce) {
   const Json seeds = SimulateJson({plan, "--sweep", "seed=1:8:+1"});
   ASSERT_EQ(seeds["rows"].size(), 8u);
   EXPECT_EQ(sizes["rows"][1]["simulation"]["cpu"], seeds["rows"][7]["simulation"]["cpu"]);
-  ExpectRefused({plan, "--sweep", "nodes=2,3"}, 2, "are for a SPEC");
-  ExpectRefused({plan, "--message-bytes", "3"}, 2, "is for a SPEC or a rolled plan");
+  ExpectRefused({plan, "--sweep", "nodes=2,3"}, 2, "--sweep nodes: it is for a SPEC: a plan's is");
+  ExpectRefused({plan, "--seed", "1", "--sweep", "wait=polling,hybrid", "--sweep", "ready=retry"},
+                2, "--sweep ready: it is for a SPEC: a plan's is in its file");
+  ExpectRefused({rolled, "--message-bytes", "3", "--sweep", "ready=retry"}, 2,
+                "--sweep ready: it is for a SPEC");
+  ExpectRefused({plan, "--ready", "retry", "--sweep", "seed=1,2"}, 2,
+                "prepost: --ready: it is for");
+  ExpectRefused({plan, "--message-bytes", "3"}, 2,
+                "--message-bytes: it is for a SPEC or a rolled plan");
+  ExpectRefused({plan, "--sweep", "message-bytes=3"}, 2,
+                "--sweep message-bytes: it is for a SPEC or a rolled plan");
   ExpectRefused({rolled}, 2, "a rolled plan is for every size");
 }
 
@@ -220,96 +214,6 @@ TEST_F(SimulateSweepTest, StdinIsEveryRows) {
   EXPECT_EQ(rows({"-"}, spec, "nodes=3,4"), rows({spec}, "", "nodes=3,4"));
   EXPECT_EQ(rows({"--workload", "-"}, workload, "wait=polling,interrupt"),
             rows({"--workload", workload}, "", "wait=polling,interrupt"));
-}
-
-// Catches a bandwidth of groups that is one message's.
-TEST_F(SimulateSweepTest, BandwidthOfGroupsIsOfAllMessages) {
-  const auto plot = [&](const std::string& groups) {
-    const std::string file = folder_ / "groups.svg";
-    Simulate({"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "groups=" + groups,
-              "--executor", "offload", "--plot", file, "--plot-y", "bandwidth"});
-    return test::ReadText(file);
-  };
-  const std::string svg = plot("1,8");
-  EXPECT_THAT(svg, HasSubstr("all messages"));
-  EXPECT_THAT(svg, HasSubstr(">100 Gbit/s<")) << "one message has at most 50";
-}
-
-// Catches a skew of groups that is none, and heads that do not say what is other than in the profile.
-TEST_F(SimulateSweepTest, PlotsSaySkewOfGroupsAndWhatDeviates) {
-  const std::string file = folder_ / "skew.svg";
-  const std::string text = Simulate(
-      {"--nodes", "4", "--message-bytes", "1MiB", "--groups", "2", "--set", "host.poll=1us",
-       "--sweep", "host.completion=1us,2us,3us", "--plot", file, "--plot-y", "skew"});
-  EXPECT_THAT(text, HasSubstr(", but --set host.poll=1us, --groups 2\n"));
-  EXPECT_THAT(text, HasSubstr("\nall groups are complete at\n"));
-  const std::string svg = test::ReadText(file);
-  EXPECT_THAT(svg, HasSubstr(", but --set host.poll=1us, --groups 2"));
-  EXPECT_THAT(svg, HasSubstr("preposted"));
-}
-
-// Catches heads, and rows, that tell what does not hold in them: a seed that is another in each row.
-TEST_F(SimulateSweepTest, HeadsSayWhatAllRowsHave) {
-  const std::vector<std::string> base = {"--nodes", "4",     "--message-bytes",
-                                         "1MiB",    "--set", "host.poll=1us"};
-  const auto sweep = [&](std::vector<std::string> flags) {
-    flags.insert(flags.begin(), base.begin(), base.end());
-    const Json json = SimulateJson(flags);
-    const std::string text = Simulate(flags);
-    std::string head;
-    for (const Json& it : json["deviations"])
-      head += (head.empty() ? ", but " : ", ") + it.get<std::string>();
-    EXPECT_THAT(text, HasSubstr(".json)" + head + "\n"));
-    return std::pair(json["deviations"], json["rows"][1]["simulation"]["deviations"]);
-  };
-  using Words = std::vector<std::string>;
-  const auto [seeds, with_seed] =
-      sweep({"--preempt", "rate=1,for=1us", "--seed", "3", "--sweep", "seed=1,2"});
-  EXPECT_EQ(seeds, Json(Words{"--set host.poll=1us", "--preempt rate=1,for=1us"}));
-  EXPECT_EQ(with_seed, Json(Words{"--set host.poll=1us", "--preempt rate=1,for=1us", "seed 2"}));
-  const auto [preempts, with_preempt] =
-      sweep({"--sweep", "preempt=rate=1,for=1us;rate=2,for=1us", "--seed", "3"});
-  EXPECT_EQ(preempts, Json(Words{"--set host.poll=1us", "seed 3"}));
-  EXPECT_EQ(with_preempt, Json(Words{"--set host.poll=1us", "--preempt rate=2,for=1us", "seed 3"}));
-}
-
-// Catches what the plan is that a head leaves out, or tells although rows differ in it.
-TEST_F(SimulateSweepTest, HeadsSayWhichPlanAllRowsHave) {
-  const std::string file = folder_ / "plot.svg";
-  const auto head = [&](std::vector<std::string> flags) {
-    flags.insert(flags.begin(),
-                 {"--nodes", "4", "--message-bytes", "1MiB", "--plot", file, "--sweep"});
-    const std::string text = Simulate(flags);
-    const std::string plan = text.substr(text.find('\n') + 1);
-    const std::string line = plan.substr(0, plan.find('\n'));
-    EXPECT_THAT(test::ReadText(file), HasSubstr(">" + line + "<"));
-    return text.substr(text.find(".json)") + 6, text.find('\n') - text.find(".json)") - 6) + "; " +
-           line;
-  };
-  EXPECT_EQ(head({"block-bytes=1MiB", "--root", "3", "--order", "3,0,2,1", "--mode", "managed",
-                  "--masters", "lane", "--send-window", "none"}),
-            ", but --mode managed, --masters lane, --order 3,0,2,1; binomial_pipeline, 4 nodes, "
-            "root 3, 1048576 bytes, blocks of 1048576, ready barrier, send window none");
-  EXPECT_EQ(head({"root=1,2", "--ready", "window=2", "--sweep", "send-window=1,2"}),
-            "; binomial_pipeline, 4 nodes, 1048576 bytes, blocks of 1048576, ready window=2");
-}
-
-// Catches lines that go back and forth, and an axis that goes by which value stands first.
-TEST_F(SimulateSweepTest, CurvesAreOfSortedPointsAndRowsAreNot) {
-  const auto plot = [&](const std::string& values) {
-    const std::string file = folder_ / "plot.svg";
-    Simulate({"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "block-bytes=" + values,
-              "--plot", file});
-    return test::ReadText(file);
-  };
-  EXPECT_EQ(plot("64KiB,1MiB,256KiB,16KiB"), plot("16KiB,64KiB,256KiB,1MiB"));
-  const std::string file = folder_ / "rates.svg";
-  Simulate({"--nodes", "4", "--message-bytes", "1MiB", "--sweep",
-            "network.host_rate=10Gbit/s,20Gbit/s,40Gbit/s,80Gbit/s", "--plot", file});
-  EXPECT_THAT(test::ReadText(file), HasSubstr(">20 Gbit/s<")) << "as rates are told everywhere";
-  const Json json = SimulateJson(
-      {"--nodes", "4", "--message-bytes", "1MiB", "--sweep", "block-bytes=1MiB,16KiB"});
-  EXPECT_EQ(json["rows"][0]["values"]["block_bytes"], 1 << 20);
 }
 
 // Catches rows with another one's profile, and heads that name one of them as that of all.
@@ -372,49 +276,6 @@ TEST_F(SimulateSweepTest, WhatIsChosenIsTold) {
   }
   EXPECT_THAT(text, HasSubstr("auto (" + lines[6].at("chosen_algorithm") + ")"));
   EXPECT_THAT(text, HasSubstr("auto (" + lines[0].at("chosen_block_bytes") + ")"));
-}
-
-// Catches a curve that is not drawn, and pictures that differ from run to run.
-TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
-  const std::string file = folder_ / "plot.svg";
-  const std::vector<std::string> flags = {"--nodes",         "4",
-                                          "--message-bytes", "4MiB",
-                                          "--sweep",         "block-bytes=64KiB:4MiB:x4",
-                                          "--sweep",         "wait=polling,interrupt",
-                                          "--plot",          file};
-  Simulate(flags);
-  const std::string svg = test::ReadText(file);
-  for (const char* name : {"CPU-driven, wait polling", "CPU-driven, wait interrupt", ">preposted<",
-                           "modelled, with the profile Fractus", "256 KiB"}) {
-    EXPECT_THAT(svg, HasSubstr(name));
-  }
-  EXPECT_THAT(svg, Not(HasSubstr("preposted, wait"))) << "hosts do not change it";
-  Simulate(flags);
-  EXPECT_EQ(test::ReadText(file), svg);
-}
-
-// Catches points of several combinations on one curve, which are labelled alike: by the stems of
-// files in two folders, or by times that differ in the seventh digit.
-TEST_F(SimulateSweepTest, CurvesAreOfCombinationsNotOfLabels) {
-  const std::string first = folder_ / "first/p.json", second = folder_ / "second/p.json",
-                    file = folder_ / "plot.svg";
-  for (const auto& [name, path] : {std::pair("fractus", first), {"sierra", second}}) {
-    std::filesystem::create_directory(std::filesystem::path(path).parent_path());
-    std::filesystem::copy_file(test::ProfilePath(name), path);
-  }
-  const auto plot = [&](const std::string& others) {
-    test::OutputOf({"simulate", "--profile", test::ProfilePath("fractus"), "--message-bytes",
-                    "1MiB", "--executor", "cpu", "--sweep", "nodes=4,8", "--sweep", others,
-                    "--plot", file});
-    return test::ReadText(file);
-  };
-  const std::string profiles = plot("profile=" + first + "," + second);
-  EXPECT_THAT(profiles, HasSubstr(">CPU-driven, " + first + "<"));
-  EXPECT_THAT(profiles, HasSubstr(">CPU-driven, " + second + "<"));
-  EXPECT_THAT(profiles, Not(HasSubstr(">CPU-driven, p<")));
-  const std::string times = plot("host.completion=1us,1.000001us");
-  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1us<"));
-  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1.000001us<"));
 }
 
 TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "prepost/backends/emulated/armed_group.h"
@@ -56,6 +57,9 @@ enum class FaultKind : uint8_t { kFatal, kFlush, kGone, kNoReceives, kDeviceFata
 /// After which something is flushed, or retries end, while the others go on.
 constexpr FaultKind kQpFaultKinds[] = {FaultKind::kFatal, FaultKind::kFlush, FaultKind::kGone,
                                        FaultKind::kNoReceives};
+/// Those that a NIC is told to have (EngineFaults()).
+constexpr FaultKind kNicFaultKinds[] = {FaultKind::kFatal, FaultKind::kFlush, FaultKind::kGone,
+                                        FaultKind::kDeviceFatal, FaultKind::kPortDown};
 constexpr FaultKind kFaultKinds[] = {FaultKind::kFatal,       FaultKind::kFlush,
                                      FaultKind::kGone,        FaultKind::kNoReceives,
                                      FaultKind::kDeviceFatal, FaultKind::kPortDown};
@@ -341,6 +345,26 @@ class OffloadGuardTest : public testing::TestWithParam<Shape> {
     return faults[random.Below(faults.size())];
   }
 
+  /// Receives that are missing are posted after all where rings are written again.
+  static std::span<const FaultKind> FaultKinds() {
+    if (GetParam().ring != 0) return kNicFaultKinds;
+    return kFaultKinds;
+  }
+
+  /// Calls `test` with a fault of each kind, drawn from each seed, and that; until it has failed where
+  /// it cannot go on.
+  template <typename Test>
+  void ForEachFault(std::span<const FaultKind> kinds, uint64_t seeds, Test&& test) const {
+    for (const FaultKind kind : kinds) {
+      for (uint64_t seed = 1; seed <= seeds; ++seed) {
+        const Fault fault = Draw(kind, seed);
+        SCOPED_TRACE(Label(fault, seed));
+        test(fault, seed);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+
   Plan plan_ = MakePlan();
   QueueProgram program_ = MakeProgram();
 };
@@ -354,11 +378,11 @@ TEST_P(UnguardedOffloadTest, StaleForwardersGetTheirFinalCompletion) {
   size_t all = 0;
   for (const FaultKind kind : kQpFaultKinds) {
     size_t stale = 0;
-    for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
-      FaultyRun run(plan_, program_, Draw(kind, seed), seed, MakeDevice());
+    ForEachFault({&kind, 1}, Seeds(), [&](const Fault& fault, uint64_t seed) {
+      FaultyRun run(plan_, program_, fault, seed, MakeDevice());
       run.RunUnguarded();
       stale += run.StaleForwardersThatEnd();
-    }
+    });
     if (!has_credits) {
       EXPECT_GT(stale, 0u) << "fault " << static_cast<int>(kind);
     }
@@ -377,93 +401,72 @@ TEST_P(UnguardedOffloadTest, HostThatPollsIsToldOfAFailedDevice) {
 
 // Hosts that act at once: no stale byte is sent, the first cause is named, and no node is complete.
 TEST_P(OffloadGuardTest, FirstErrorStopsStaleBytesAndNamesTheCause) {
-  for (const FaultKind kind : kFaultKinds) {
-    if (kind == FaultKind::kNoReceives && GetParam().ring != 0) continue;  // posted by re-arming
-    for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
-      const Fault fault = Draw(kind, seed);
-      SCOPED_TRACE(Label(fault, seed));
-      FaultyRun run(plan_, program_, fault, seed, MakeDevice());
-      const Status verdict = run.RunGuarded(/*delay_steps=*/0);
-      ASSERT_EQ(verdict.code(), StatusCode::kRejected);
-      const std::optional<uint64_t> steps = run.StepsFromFaultToVerdict();
-      ASSERT_TRUE(steps.has_value()) << "no NIC told of an error";
-      EXPECT_LE(*steps, kind == FaultKind::kGone ? kRetryStepsMax : 0);
-      EXPECT_THAT(verdict.message(), NamesCause(fault));
-      EXPECT_FALSE(run.HasStaleReceives());
-      EXPECT_FALSE(run.IsComplete());
-    }
-  }
+  ForEachFault(FaultKinds(), Seeds(), [&](const Fault& fault, uint64_t seed) {
+    FaultyRun run(plan_, program_, fault, seed, MakeDevice());
+    const Status verdict = run.RunGuarded(/*delay_steps=*/0);
+    ASSERT_EQ(verdict.code(), StatusCode::kRejected);
+    const std::optional<uint64_t> steps = run.StepsFromFaultToVerdict();
+    ASSERT_TRUE(steps.has_value()) << "no NIC told of an error";
+    EXPECT_LE(*steps, fault.kind == FaultKind::kGone ? kRetryStepsMax : 0);
+    EXPECT_THAT(verdict.message(), NamesCause(fault));
+    EXPECT_FALSE(run.HasStaleReceives());
+    EXPECT_FALSE(run.IsComplete());
+  });
 }
 
 // Hosts that act late: bytes that are stale may be on the way already, but no buffer is called
 // complete, and from the verdict on nothing is delivered any more.
 TEST_P(OffloadGuardTest, NothingIsForwardedAfterTheVerdict) {
-  for (const FaultKind kind : kFaultKinds) {
-    if (kind == FaultKind::kNoReceives && GetParam().ring != 0) continue;
-    for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
-      const Fault fault = Draw(kind, seed);
-      SCOPED_TRACE(Label(fault, seed));
-      FaultyRun run(plan_, program_, fault, seed, MakeDevice());
-      const Status verdict = run.RunGuarded(/*delay_steps=*/test::Random(seed).Below(50));
-      ASSERT_EQ(verdict.code(), StatusCode::kRejected);
-      const uint64_t delivered = run.fabric().engine().counters().messages;
-      run.fabric().RunUntilIdle();
-      EXPECT_EQ(run.fabric().engine().counters().messages, delivered);
-      EXPECT_FALSE(run.IsComplete());
-    }
-  }
+  ForEachFault(FaultKinds(), Seeds(), [&](const Fault& fault, uint64_t seed) {
+    FaultyRun run(plan_, program_, fault, seed, MakeDevice());
+    const Status verdict = run.RunGuarded(/*delay_steps=*/test::Random(seed).Below(50));
+    ASSERT_EQ(verdict.code(), StatusCode::kRejected);
+    const uint64_t delivered = run.fabric().engine().counters().messages;
+    run.fabric().RunUntilIdle();
+    EXPECT_EQ(run.fabric().engine().counters().messages, delivered);
+    EXPECT_FALSE(run.IsComplete());
+  });
 }
 
 // Hosts that come so late that whatever follows from the fault has happened by then: the peer's
 // retries have ended, and its QPs are flushed, too.
 TEST_P(OffloadGuardTest, LateHostsNameTheCause) {
-  for (const FaultKind kind : kFaultKinds) {
-    if (kind == FaultKind::kNoReceives && GetParam().ring != 0) continue;
-    for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
-      const Fault fault = Draw(kind, seed);
-      SCOPED_TRACE(Label(fault, seed));
-      FaultyRun run(plan_, program_, fault, seed, MakeDevice());
-      const Status verdict = run.RunGuarded(/*delay_steps=*/2 * kRetryStepsMax);
-      ASSERT_EQ(verdict.code(), StatusCode::kRejected);
-      EXPECT_THAT(verdict.message(), NamesCause(fault));
-    }
-  }
+  ForEachFault(FaultKinds(), Seeds(), [&](const Fault& fault, uint64_t seed) {
+    FaultyRun run(plan_, program_, fault, seed, MakeDevice());
+    const Status verdict = run.RunGuarded(/*delay_steps=*/2 * kRetryStepsMax);
+    ASSERT_EQ(verdict.code(), StatusCode::kRejected);
+    EXPECT_THAT(verdict.message(), NamesCause(fault));
+  });
 }
 
 // When a QP is gone its peer's is flushed, and for want of an answer only. A host that polls looks at
 // some of its CQs, and may come by a flush before what it follows from.
 TEST_P(OffloadGuardTest, HostsThatPollFindTheCauseOfAFlush) {
   size_t found = 0;
-  for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
-    const Fault fault = Draw(FaultKind::kGone, seed);
-    SCOPED_TRACE(Label(fault, seed));
+  constexpr FaultKind kGone[] = {FaultKind::kGone};
+  ForEachFault(kGone, Seeds(), [&](const Fault& fault, uint64_t seed) {
     FaultyRun run(plan_, program_, fault, seed, MakeDevice());
     const std::optional<Failure> failure = run.RunPolled();
-    if (!failure) continue;  // its peer had nothing to send any more
+    if (!failure) return;  // its peer had nothing to send any more
     EXPECT_EQ(failure->kind, FailureKind::kNoAnswer) << failure->message;
     ++found;
-  }
+  });
   EXPECT_GT(found, 0u);
 }
 
 // The executor, with NICs that run on a thread of their own: one error, always.
 TEST_P(OffloadGuardTest, ExecutorEndsInOneError) {
-  for (const FaultKind kind : kFaultKinds) {
-    if (kind == FaultKind::kNoReceives) continue;  // not the NICs' doing
-    for (uint64_t seed = 1; seed <= Seeds() / 3; ++seed) {
-      const Fault fault = Draw(kind, seed);
-      SCOPED_TRACE(Label(fault, seed));
-      Transfer transfer(plan_.header());
-      const Status status = RunQueueProgram(plan_, program_, transfer.message(), transfer.buffers(),
-                                            {.make_device = MakeDevice(),
-                                             .scheduler = SchedulerMode::kRandom,
-                                             .seed = seed,
-                                             .faults = EngineFaults(fault)})
-                                .status();
-      EXPECT_EQ(status.code(), StatusCode::kRejected);
-      EXPECT_THAT(status.message(), NamesCause(fault));
-    }
-  }
+  ForEachFault(kNicFaultKinds, Seeds() / 3, [&](const Fault& fault, uint64_t seed) {
+    Transfer transfer(plan_.header());
+    const Status status = RunQueueProgram(plan_, program_, transfer.message(), transfer.buffers(),
+                                          {.make_device = MakeDevice(),
+                                           .scheduler = SchedulerMode::kRandom,
+                                           .seed = seed,
+                                           .faults = EngineFaults(fault)})
+                              .status();
+    EXPECT_EQ(status.code(), StatusCode::kRejected);
+    EXPECT_THAT(status.message(), NamesCause(fault));
+  });
 }
 
 constexpr Shape kShapes[] = {

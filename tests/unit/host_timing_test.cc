@@ -18,6 +18,8 @@ namespace {
 
 /// Calls of epoll_wait() from now on that a signal interrupts.
 std::atomic<int> interrupts_left = 0;
+/// What each of them takes at least.
+std::atomic<uint64_t> wait_ns = 0;
 
 }  // namespace
 
@@ -27,11 +29,17 @@ extern "C" int epoll_wait(int fd, epoll_event* events, int events_max, int timeo
     errno = EINTR;
     return -1;
   }
+  for (const uint64_t start = prepost::MonotonicNs(); prepost::MonotonicNs() - start < wait_ns;) {
+  }
   return epoll_pwait(fd, events, events_max, timeout_ms, nullptr);
 }
 
 namespace prepost {
 namespace {
+
+using emulated::ExecutorTimes;
+using emulated::TimedTransport;
+using emulated::TimeExecutor;
 
 Plan ChainOf(uint32_t nodes, ReadyMode mode) {
   Spec spec;
@@ -47,11 +55,13 @@ Plan ChainOf(uint32_t nodes, ReadyMode mode) {
   return *std::move(plan);
 }
 
+class ExecutorTimingOverTest : public testing::TestWithParam<TimedTransport> {};
+
 // Catches a step that is not timed, or timed with those inside of it: a send or a receive is a part
 // of what a transfer of 100 blocks takes all together.
-TEST(ExecutorTimingTest, TimesEveryStep) {
+TEST_P(ExecutorTimingOverTest, TimesEveryStep) {
   const Plan plan = ChainOf(3, ReadyMode::kWindow);
-  const Result<emulated::ExecutorTimes> times = emulated::TimeExecutor(plan, /*transfers=*/5);
+  const Result<ExecutorTimes> times = TimeExecutor(plan, /*transfers=*/5, GetParam());
   ASSERT_TRUE(times.ok()) << times.status().ToString();
   // Of each: two hops, five transfers. A few completions come together and are not counted.
   EXPECT_GE(times->samples, 5 * 100u);
@@ -64,21 +74,42 @@ TEST(ExecutorTimingTest, TimesEveryStep) {
 }
 
 // Catches a number that is made up where the plan never takes the step.
-TEST(ExecutorTimingTest, SaysWhatThePlanDoesNotDo) {
+TEST_P(ExecutorTimingOverTest, SaysWhatThePlanDoesNotDo) {
   const Plan plan = ChainOf(3, ReadyMode::kBarrier);
-  const Result<emulated::ExecutorTimes> times = emulated::TimeExecutor(plan, 1);
+  const Result<ExecutorTimes> times = TimeExecutor(plan, 1, GetParam());
   EXPECT_FALSE(times.ok());
   EXPECT_EQ(times.status().ToString(), "the plan has no completions of credits");
 }
 
-TEST(ExecutorTimingTest, StopsWhenAsked) {
+TEST_P(ExecutorTimingOverTest, StopsWhenAsked) {
   const Plan plan = ChainOf(3, ReadyMode::kWindow);
   int calls = 0;
-  const Result<emulated::ExecutorTimes> times = emulated::TimeExecutor(
-      plan, 1, [&calls]() -> Status { return ++calls < 10 ? Status() : Rejected("enough"); });
+  const Result<ExecutorTimes> times = TimeExecutor(plan, 1, GetParam(), [&calls]() -> Status {
+    return ++calls < 10 ? Status() : Rejected("enough");
+  });
   EXPECT_FALSE(times.ok());
   EXPECT_EQ(times.status().message(), "enough");
 }
+
+// Catches system calls of looks that count as the executor's work, and so twice: here each takes a
+// hundred times as long as that.
+TEST(ExecutorTimingTest, OverTcpSystemCallsAreApart) {
+  constexpr uint64_t kLongNs = 50'000;
+  wait_ns = kLongNs;
+  const Result<ExecutorTimes> times =
+      TimeExecutor(ChainOf(3, ReadyMode::kWindow), /*transfers=*/1, TimedTransport::kTcp);
+  wait_ns = 0;
+  ASSERT_TRUE(times.ok()) << times.status().ToString();
+  EXPECT_LT(times->poll, kLongNs / 2 * 1e-9);
+  EXPECT_LT(times->poll + times->completion, kLongNs / 2 * 1e-9);
+  EXPECT_LT(times->poll + times->credit, kLongNs / 2 * 1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, ExecutorTimingOverTest,
+                         testing::Values(TimedTransport::kNics, TimedTransport::kTcp),
+                         [](const testing::TestParamInfo<TimedTransport>& it) {
+                           return it.param == TimedTransport::kNics ? "nics" : "tcp";
+                         });
 
 TEST(HostTimingTest, TimesWhatItSays) {
   EXPECT_GE(UsableCores(), 1u);

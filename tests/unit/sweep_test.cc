@@ -6,6 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "prepost/ir/rate_text.h"
+
 namespace prepost::tools {
 namespace {
 
@@ -33,6 +38,25 @@ TEST(SweepTest, RangesMeetTheirEnds) {
               ElementsAre("1250000000B/s", "2500000000B/s", "5000000000B/s"));
   EXPECT_THAT(TextsOf("x.y=0.1:0.3:+0.1"), ElementsAre("0.1", "0.2", "0.3"));
   EXPECT_THAT(TextsOf("x.y=0.1:0.8:x2"), ElementsAre("0.1", "0.2", "0.4", "0.8"));
+}
+
+// Catches digits that are cut off, so that rows are of another value than their row says, or of the one
+// before them; and digits that steps have made.
+TEST(SweepTest, RangesHaveAllDigits) {
+  EXPECT_THAT(TextsOf("seed=1234567890123456:1234567890123458:+1"),
+              ElementsAre("1234567890123456", "1234567890123457", "1234567890123458"));
+  EXPECT_THAT(TextsOf("x.y=0.12345678901234566:0.3:+1"), ElementsAre("0.12345678901234566"));
+  EXPECT_THAT(TextsOf("x.y=1:1.00000000000002:+0.00000000000001"),
+              ElementsAre("1", "1.00000000000001", "1.00000000000002"));
+  EXPECT_EQ(TextsOf("x.y=0.1:100:+0.1").back(), "100");
+  for (const std::string& text : TextsOf("x.y=0.1:100:+0.1")) EXPECT_LE(text.size(), 4u) << text;
+  for (const char* range :
+       {"x.y=0.1:100:+0.1", "x.y=1:1000:x1.3", "x.y=0.3:7:+0.33333333333333331"}) {
+    for (const SweepValue& value : AxisOf(range).values)
+      EXPECT_EQ(std::stod(value.text), value.number) << range;
+  }
+  for (const SweepValue& value : AxisOf("host.poll=1us:1ms:x1.3").values)
+    EXPECT_EQ(ParseLatency(value.text).value(), value.number);
 }
 
 // 0 alone may have no unit; catches steps that are taken for others.
@@ -97,8 +121,8 @@ TEST(SweepTest, ListsHaveCommasOrSemicolons) {
   EXPECT_THAT(TextsOf("preempt=rate=1,for=1us"), ElementsAre("rate=1,for=1us"));
   EXPECT_THAT(TextsOf("slow=random=0.1,factor=0.5"), ElementsAre("random=0.1,factor=0.5"));
   EXPECT_THAT(TextsOf("slow=1=0.5,2=0.5"), ElementsAre("1=0.5", "2=0.5"));
-  EXPECT_FALSE(AxisOf("wait=polling,interrupt").is_numeric());
-  EXPECT_TRUE(AxisOf("message-bytes=1MiB,3MiB").is_numeric());
+  EXPECT_FALSE(AxisOf("wait=polling,interrupt").is_numeric);
+  EXPECT_TRUE(AxisOf("message-bytes=1MiB,3MiB").is_numeric);
 }
 
 // Catches an order that is taken to pieces.
