@@ -8,6 +8,8 @@
 
 #include "prepost/compiler/compile.h"
 #include "prepost/compiler/schedule.h"
+#include "prepost/ir/event_times.h"
+#include "prepost/ir/plan_tables.h"
 
 namespace prepost::test {
 namespace {
@@ -74,9 +76,13 @@ std::vector<std::string> SchedulesToRun() {
 #endif
 }
 
-bool MayBeEarly(const std::string& algorithm) {
-  return algorithm == "two_tree" || algorithm == "scatter_allgather" ||
-         algorithm == "rack_circulant";
+uint64_t BlockTimesOf(const Plan& plan) {
+  const std::string& algorithm = plan.header().algorithm;
+  const uint64_t depth = DepthOf(PlanTables(plan)).blocks;
+  const bool has_slack =
+      algorithm == "two_tree" || algorithm == "scatter_allgather" || algorithm == "rack_circulant";
+  PREPOST_CHECK(has_slack ? depth <= plan.header().rounds : depth == plan.header().rounds);
+  return depth;
 }
 
 Spec RandomSpec(Random& random, SpecLimits limits) {

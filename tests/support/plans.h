@@ -30,9 +30,10 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits);
 /// many times as long, some: neither memory nor threads know which schedule they carry.
 std::vector<std::string> SchedulesToRun();
 
-/// With windows of 1, where nothing but blocks takes time, a plan takes its rounds; of these schedules
-/// it may take less: there are rounds in which a node that could go on waits for nobody.
-bool MayBeEarly(const std::string& algorithm);
+/// What a plan with one port and windows of 1 takes where nothing but blocks takes time, in times of a
+/// block: the longest chain of transfers that wait for each other. That is the plan's rounds, which it
+/// checks, but for three schedules in which a node that could go on waits for some rounds to begin.
+uint64_t BlockTimesOf(const Plan& plan);
 
 /// A spec within the limits; any schedule, ready mode, window and root, and sometimes no bytes.
 Spec RandomSpec(Random& random, SpecLimits limits);
