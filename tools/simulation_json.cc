@@ -53,7 +53,7 @@ Json TimesJson(const Simulation& it, const RunTimes& times,
 /// Of one host or of all; `arming` is the longest host's.
 void AddWork(const PrepostedWork& work, double arming, Json* json) {
   Json& it = *json;
-  it["wqes"] = work.posts_before;
+  it["posts_before"] = work.posts_before;
   it["posts"] = work.posts;
   it["doorbells"] = work.doorbells;
   it["rearms"] = work.rearms;
@@ -64,8 +64,9 @@ void AddWork(const PrepostedWork& work, double arming, Json* json) {
   it["arming_seconds"] = arming;
 }
 
-void AddWork(const emulated::HostWork& work, Json* json) {
+void AddWork(const emulated::HostWork& work, uint64_t posts_before, Json* json) {
   Json& it = *json;
+  it["posts_before"] = posts_before;
   it["posts"] = work.posts;
   it["doorbells"] = work.doorbells;
   it["completions"] = work.completions;
@@ -101,7 +102,7 @@ Json CpuJson(const Simulation& it, bool has_lists) {
   const RunTimes& times = it.cpu_times;
   Json run = TimesJson(it, times, it.cpu->links, has_lists);
   run["wait"] = it.wait;
-  AddWork(WorkOf(*it.cpu), &run);
+  AddWork(WorkOf(*it.cpu), PostsBefore(it, *it.cpu), &run);
   run["arming_seconds"] = ArmingSeconds(it, *it.cpu);
   Picoseconds delayed = 0;
   for (const emulated::VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
@@ -110,9 +111,10 @@ Json CpuJson(const Simulation& it, bool has_lists) {
   if (it.is_of_groups) return run;
   if (has_lists) {
     Json& hosts = run["hosts"] = Json::array();
-    for (const emulated::VirtualHosts::Node& node : it.cpu->groups[0].nodes) {
-      Json& host = hosts.emplace_back(Json{{"looks", node.work.looks}});
-      AddWork(node.work, &host);
+    const auto& nodes = it.cpu->groups[0].nodes;
+    for (uint32_t i = 0; i < nodes.size(); ++i) {
+      Json& host = hosts.emplace_back(Json{{"looks", nodes[i].work.looks}});
+      AddWork(nodes[i].work, PostsBefore(it, *it.cpu, 0, NodeId(i)), &host);
     }
   }
   return run;

@@ -63,7 +63,8 @@ void AddHosts(const Simulation& it, Table* table) {
                         const std::string& cpu) {
     table->Add(label, {it.offload ? offload : "", it.cpu ? cpu : ""});
   };
-  both("hosts: posts before", std::to_string(preposted.posts_before), "-");
+  both("hosts: posts before", std::to_string(preposted.posts_before),
+       it.cpu ? std::to_string(PostsBefore(it, *it.cpu)) : "");
   both("  doorbells", std::to_string(preposted.doorbells), std::to_string(work.doorbells));
   both("  posts on the way", std::to_string(preposted.posts), std::to_string(work.posts));
   both("  rings written again", std::to_string(preposted.rearms), "-");
@@ -125,10 +126,11 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
   out << "\n";
   Table hosts = SimulationTable();
   hosts.Add("hosts, CPU-driven",
-            {"looks", "completions", "posts", "doorbells", "wake-ups", "busy"});
+            {"posts before", "looks", "completions", "posts", "doorbells", "wake-ups", "busy"});
   for (uint32_t node = 0; node < nodes; ++node) {
     const emulated::HostWork& work = it.cpu->groups[0].nodes[node].work;
-    hosts.Add(label(node), {std::to_string(work.looks), std::to_string(work.completions),
+    hosts.Add(label(node), {std::to_string(PostsBefore(it, *it.cpu, 0, NodeId(node))),
+                            std::to_string(work.looks), std::to_string(work.completions),
                             std::to_string(work.posts), std::to_string(work.doorbells),
                             std::to_string(work.wakeups), TimeText(work.busy)});
   }
