@@ -142,19 +142,23 @@ void PrintTimesRow(const std::string& label, const NodeTimes& times, std::ostrea
   out << "\n";
 }
 
-/// Of each node, or of each group's last.
+/// Of each node of a group, from the group's start.
+std::vector<NodeTimes> TimesOfNodes(const RunCauses& told, uint32_t group) {
+  std::vector<NodeTimes> times;
+  for (uint32_t i = 0; i < told.trail->plan(group).header().nodes; ++i)
+    times.push_back(TimesOf(*told.trail, group, NodeId(i), told.groups[group].start));
+  return times;
+}
+
 void PrintEach(const RunCauses& told, bool is_of_groups, std::ostream& out) {
   PrintTimesHead(told, out);
-  if (is_of_groups) {
-    for (size_t g = 0; g < told.groups.size(); ++g) {
-      const GroupCauses& group = told.groups[g];
-      const NodeId host = told.trail->HostOf(static_cast<uint32_t>(g), group.last);
-      PrintTimesRow(fmt::format("  group {}, node {}", g, host.value), group.times, out);
+  for (uint32_t g = 0; g < told.groups.size(); ++g) {
+    const std::vector<NodeTimes> nodes = TimesOfNodes(told, g);
+    for (uint32_t i = 0; i < nodes.size(); ++i) {
+      const std::string group = is_of_groups ? fmt::format("group {}, ", g) : "";
+      const NodeId host = told.trail->HostOf(g, NodeId(i));
+      PrintTimesRow(fmt::format("  {}node {}", group, host.value), nodes[i], out);
     }
-    return;
-  }
-  for (uint32_t i = 0; i < told.trail->plan(0).header().nodes; ++i) {
-    PrintTimesRow(fmt::format("  node {}", i), TimesOf(*told.trail, 0, NodeId(i)), out);
   }
 }
 
@@ -204,19 +208,18 @@ void AddSumsJson(const RunCauses& told, Json* run) {
 }
 
 void AddListsJson(const RunCauses& told, bool is_of_groups, Json* run) {
-  if (is_of_groups) {
-    for (size_t g = 0; g < told.groups.size(); ++g) {
-      const GroupCauses& group = told.groups[g];
-      Json& json = (*run)["groups"][g];
-      json["last_node"] =
-          TimesJson(told.trail->HostOf(static_cast<uint32_t>(g), group.last), group.times);
+  for (uint32_t g = 0; g < told.groups.size(); ++g) {
+    const GroupCauses& group = told.groups[g];
+    Json& json = is_of_groups ? (*run)["groups"][g] : *run;
+    if (is_of_groups) {
+      json["last_node"] = TimesJson(told.trail->HostOf(g, group.last), group.times);
       json["critical_path_seconds"] = CausesJson(group.path);
       json["after_completion_seconds"] = CausesJson(group.after);
     }
-  } else {
-    Json& nodes = (*run)["time_by_cause"] = Json::array();
-    for (uint32_t i = 0; i < told.trail->plan(0).header().nodes; ++i)
-      nodes.push_back(TimesJson(NodeId(i), TimesOf(*told.trail, 0, NodeId(i))));
+    Json& by_node = json["time_by_cause"] = Json::array();
+    const std::vector<NodeTimes> nodes = TimesOfNodes(told, g);
+    for (uint32_t i = 0; i < nodes.size(); ++i)
+      by_node.push_back(TimesJson(told.trail->HostOf(g, NodeId(i)), nodes[i]));
   }
   Json& path = (*run)["critical_path"] = Json::array();
   for (const PathRun& it : Fold(*told.trail, told.path)) {

@@ -208,13 +208,11 @@ Status CheckSweepFlags(const SweepFlags& flags) {
   if (!flags.plot_y.empty())
     PREPOST_RETURN_IF_ERROR(CheckWord("--plot-y", flags.plot_y, Words(kPlotYNames)));
   if (flags.axes.empty()) {
-    const char* alone = !flags.csv.empty()      ? "--csv"
-                        : !flags.plot.empty()   ? "--plot"
+    const char* alone = !flags.plot.empty()     ? "--plot"
                         : !flags.plot_y.empty() ? "--plot-y"
                         : flags.jobs != 0       ? "--jobs"
                                                 : nullptr;
-    if (alone == nullptr) return {};
-    return {StatusCode::kUsage, fmt::format("{} is for --sweep", alone)};
+    if (alone != nullptr) return {StatusCode::kUsage, fmt::format("{} is for --sweep", alone)};
   }
   if (!flags.plot_y.empty() && flags.plot.empty())
     return {StatusCode::kUsage, "--plot-y is for --plot"};
@@ -232,8 +230,8 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   const Result<std::vector<SweepAxis>> axes = ParseAxes(flags);
   if (!axes.ok()) return axes.status();
   if (!flags.sweep.plot.empty()) PREPOST_RETURN_IF_ERROR(CheckPlot(*axes, flags.executor));
-  if (flags.per_node && !flags.sweep.is_json)
-    return {StatusCode::kUsage, "--per-node is for --json where there is --sweep"};
+  if (flags.per_node && !flags.sweep.is_json && flags.sweep.csv.empty())
+    return {StatusCode::kUsage, "--per-node is for --json or --csv where there is --sweep"};
   if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
   Sweep sweep = {.command = flags.given.CommandLine(),

@@ -37,7 +37,8 @@ struct Sweep {
   std::vector<SweepRow> rows;  ///< in the order of PointsOf()
 };
 
-/// Comments first, then the names, then a line per row and executor; one of a row that failed.
+/// Comments first, then the names, then a line per row and executor, and node where rows have lists
+/// by node; one of a row that failed.
 void WriteSweepCsv(const Sweep& sweep, std::ostream& out);
 nlohmann::ordered_json SweepJson(const Sweep& sweep);
 void PrintSweep(const Sweep& sweep, std::ostream& out);
