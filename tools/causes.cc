@@ -30,6 +30,7 @@ NodeId LastNode(const std::vector<Picoseconds>& ends, NodeId root) {
 GroupCauses CausesOfGroup(const TimeTrail& trail, const LinkTraffic* traffic, uint32_t group,
                           const GroupTimes& times) {
   GroupCauses found;
+  found.start = times.start;
   found.last = LastNode(times.ends, trail.plan(group).header().root);
   found.times = TimesOf(trail, group, found.last, times.start);
   found.path =

@@ -20,6 +20,7 @@ namespace prepost::tools {
 
 /// Of a group.
 struct GroupCauses {
+  emulated::Picoseconds start = 0;
   NodeId last;                      ///< to be through, but for the root
   emulated::NodeTimes times;        ///< its, from the group's start on
   emulated::CauseTimes path = {};   ///< from the group's start until all nodes have the message

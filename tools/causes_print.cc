@@ -62,6 +62,21 @@ std::string MessageText(const TimeTrail& trail, const PathLink& link) {
   return fmt::format("{}{}>{}:{}", group, from.value, to.value, it.block);
 }
 
+/// What a message is in the plan, as explain takes it: "6/29". Nodes are those of the plan, whatever
+/// their hosts.
+struct MessageOps {
+  std::string send;
+  std::string receive;
+};
+
+/// Empty of what is no message.
+MessageOps OpsOf(const TimeTrail& trail, const PathLink& link) {
+  if (link.message == emulated::kNoMessage) return {};
+  const emulated::TimedMessage& it = trail.messages()[link.message];
+  return {fmt::format("{}/{}", it.from.value, it.send.value),
+          fmt::format("{}/{}", it.to.value, it.receive.value)};
+}
+
 std::string PartsText(const PathLink& link) {
   std::string text;
   for (const auto& [cause, time] : link.parts)
@@ -78,20 +93,34 @@ void PrintPath(const RunCauses& told, std::ostream& out) {
           : "";
   out << fmt::format("\ncritical path, {}{}: {}\n", told.name, whose,
                      Count(static_cast<uint64_t>(messages), "message"));
-  const int width = told.groups.size() > 1 ? 22 : 12;  // of what messages are called
   const std::vector<PathRun> runs = Fold(*told.trail, told.path);
+  const bool is_of_groups = told.groups.size() > 1;
+  const int width = is_of_groups ? 22 : 12;  // of what messages are called
+  size_t op_width = std::string_view("receive").size();
+  for (const PathLink& link : told.path) {
+    const MessageOps ops = OpsOf(*told.trail, link);
+    op_width = std::max({op_width, ops.send.size(), ops.receive.size()});
+  }
+  const auto print = [&](const std::string& until, const std::string& message,
+                         const MessageOps& ops, const std::string& what) {
+    out << fmt::format("  {:>12}  {:<{}}  {:<{}}  {:<{}}  {}\n", until, message, width, ops.send,
+                       op_width, ops.receive, op_width, what);
+  };
+  const auto print_link = [&](const PathLink& link, const std::string& what) {
+    print(TimeText(link.until), MessageText(*told.trail, link), OpsOf(*told.trail, link), what);
+  };
+  const char* const head = is_of_groups ? "message, by hosts" : "message";
+  if (messages > 0) print("until", head, {"send", "receive"}, "what it took");
   for (size_t i = 0; i < std::min(runs.size(), kRunsMax); ++i) {
     const PathRun& run = runs[i];
     for (size_t j = 0; j < run.count; ++j) {
       const PathLink& link = told.path[run.first + j];
-      out << fmt::format("  {:>12}  {:<{}}  {}\n", TimeText(link.until),
-                         MessageText(*told.trail, link), width, PartsText(link));
+      print_link(link, PartsText(link));
     }
     if (run.times == 1) continue;
     const PathLink& last = told.path[run.first + run.count * run.times - 1];
-    out << fmt::format("  {:>12}  {:<{}}  x {}{}\n", TimeText(last.until),
-                       MessageText(*told.trail, last), width, run.times,
-                       run.count == 1 ? "" : fmt::format(" of these {}", run.count));
+    print_link(last, fmt::format("x {}{}", run.times,
+                                 run.count == 1 ? "" : fmt::format(" of these {}", run.count)));
   }
   if (runs.size() > kRunsMax) {
     out << fmt::format("  and {} more; --json has all\n", runs.size() - kRunsMax);
@@ -113,19 +142,23 @@ void PrintTimesRow(const std::string& label, const NodeTimes& times, std::ostrea
   out << "\n";
 }
 
-/// Of each node, or of each group's last.
+/// Of each node of a group, from the group's start.
+std::vector<NodeTimes> TimesOfNodes(const RunCauses& told, uint32_t group) {
+  std::vector<NodeTimes> times;
+  for (uint32_t i = 0; i < told.trail->plan(group).header().nodes; ++i)
+    times.push_back(TimesOf(*told.trail, group, NodeId(i), told.groups[group].start));
+  return times;
+}
+
 void PrintEach(const RunCauses& told, bool is_of_groups, std::ostream& out) {
   PrintTimesHead(told, out);
-  if (is_of_groups) {
-    for (size_t g = 0; g < told.groups.size(); ++g) {
-      const GroupCauses& group = told.groups[g];
-      const NodeId host = told.trail->HostOf(static_cast<uint32_t>(g), group.last);
-      PrintTimesRow(fmt::format("  group {}, node {}", g, host.value), group.times, out);
+  for (uint32_t g = 0; g < told.groups.size(); ++g) {
+    const std::vector<NodeTimes> nodes = TimesOfNodes(told, g);
+    for (uint32_t i = 0; i < nodes.size(); ++i) {
+      const std::string group = is_of_groups ? fmt::format("group {}, ", g) : "";
+      const NodeId host = told.trail->HostOf(g, NodeId(i));
+      PrintTimesRow(fmt::format("  {}node {}", group, host.value), nodes[i], out);
     }
-    return;
-  }
-  for (uint32_t i = 0; i < told.trail->plan(0).header().nodes; ++i) {
-    PrintTimesRow(fmt::format("  node {}", i), TimesOf(*told.trail, 0, NodeId(i)), out);
   }
 }
 
@@ -135,16 +168,23 @@ Json TimesJson(NodeId node, const NodeTimes& times) {
   return json;
 }
 
-/// The first of the folded links at one place, and what all of them took together.
+/// The first of the folded links at one place, the ops of each, and what all of them took together.
 Json LinkJson(const RunCauses& told, const PathRun& run, size_t position) {
   const PathLink& first = told.path[run.first + position];
   Json json = {{"message", MessageText(*told.trail, first)},
                {"until_seconds", ToSeconds(first.until)}};
+  Json& sends = json["sends"] = Json::array();
+  Json receives = Json::array();
   CauseTimes sum = {};
   for (size_t i = 0; i < run.times; ++i) {
-    for (const auto& [cause, time] : told.path[run.first + i * run.count + position].parts)
-      sum[static_cast<size_t>(cause)] += time;
+    const PathLink& link = told.path[run.first + i * run.count + position];
+    for (const auto& [cause, time] : link.parts) sum[static_cast<size_t>(cause)] += time;
+    if (link.message == emulated::kNoMessage) continue;
+    const MessageOps ops = OpsOf(*told.trail, link);
+    sends.push_back(ops.send);
+    receives.push_back(ops.receive);
   }
+  json["receives"] = std::move(receives);
   Json& parts = json["seconds"] = Json::object();
   for (const auto& [cause, time] : first.parts)
     parts[std::string(Name(cause))] = ToSeconds(sum[static_cast<size_t>(cause)]);
@@ -168,19 +208,18 @@ void AddSumsJson(const RunCauses& told, Json* run) {
 }
 
 void AddListsJson(const RunCauses& told, bool is_of_groups, Json* run) {
-  if (is_of_groups) {
-    for (size_t g = 0; g < told.groups.size(); ++g) {
-      const GroupCauses& group = told.groups[g];
-      Json& json = (*run)["groups"][g];
-      json["last_node"] =
-          TimesJson(told.trail->HostOf(static_cast<uint32_t>(g), group.last), group.times);
+  for (uint32_t g = 0; g < told.groups.size(); ++g) {
+    const GroupCauses& group = told.groups[g];
+    Json& json = is_of_groups ? (*run)["groups"][g] : *run;
+    if (is_of_groups) {
+      json["last_node"] = TimesJson(told.trail->HostOf(g, group.last), group.times);
       json["critical_path_seconds"] = CausesJson(group.path);
       json["after_completion_seconds"] = CausesJson(group.after);
     }
-  } else {
-    Json& nodes = (*run)["time_by_cause"] = Json::array();
-    for (uint32_t i = 0; i < told.trail->plan(0).header().nodes; ++i)
-      nodes.push_back(TimesJson(NodeId(i), TimesOf(*told.trail, 0, NodeId(i))));
+    Json& by_node = json["time_by_cause"] = Json::array();
+    const std::vector<NodeTimes> nodes = TimesOfNodes(told, g);
+    for (uint32_t i = 0; i < nodes.size(); ++i)
+      by_node.push_back(TimesJson(told.trail->HostOf(g, NodeId(i)), nodes[i]));
   }
   Json& path = (*run)["critical_path"] = Json::array();
   for (const PathRun& it : Fold(*told.trail, told.path)) {

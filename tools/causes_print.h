@@ -12,7 +12,7 @@
 
 namespace prepost::tools {
 
-/// Of a simulation that has trails; `is_long`: each node's time, too, or each group's. Prints nothing
+/// Of a simulation that has trails; `is_long`: each node's time, too. Prints nothing
 /// of one that has none.
 void PrintCauses(const Simulation& simulation, bool is_long, std::ostream& out);
 

@@ -73,8 +73,7 @@ WayFound FoundCpu(const Simulation& it) {
     way.completions_read += node.work.completions;
     way.host_cpu_ns += Nanoseconds(node.work.busy);
   }
-  // What is not posted later has been when the hosts armed: receives that no credit grants.
-  way.requests_before = it.plan->ops().size() - way.requests_after;
+  way.requests_before = PostsBefore(it, *it.cpu);
   way.arm_cpu_ns = static_cast<double>(way.requests_before) * it.profile.host.post_receive * 1e9;
   FillTimes(it.cpu_times, &way);
   return way;

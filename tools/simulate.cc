@@ -15,10 +15,12 @@
 #include "prepost/runtime/interrupt.h"
 #include "tools/command.h"
 #include "tools/message.h"
+#include "tools/named_file.h"
 #include "tools/simulate_flags.h"
 #include "tools/simulate_once.h"
 #include "tools/simulate_sweep.h"
 #include "tools/simulation_print.h"
+#include "tools/sweep_output.h"
 
 namespace prepost::tools {
 namespace {
@@ -38,6 +40,16 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
        .detail = fmt::format("{}, with the profile {}{}", kModelled, it.profile->name,
                              DeviationsText(it.simulation->deviations, kDeviationsShownMax))},
       {});
+}
+
+/// The only row of what is no sweep.
+Status WriteCsv(const SimulateFlags& flags, const Simulation& it) {
+  const Sweep sweep = {.command = it.command,
+                       .profiles = {{it.profile.name, it.profile_path}},
+                       .deviations = it.deviations,
+                       .axes = {},
+                       .rows = {{{}, it.command, {}, SimulationJson(it, flags.per_node)}}};
+  return WriteFile(flags.sweep.csv, [&](std::ostream& out) { WriteSweepCsv(sweep, out); });
 }
 
 /// Of preposted queues alone: whether anything is left to hosts that could be kept from it.
@@ -79,6 +91,8 @@ Status Run(SimulateFlags& flags) {
   NoteIdleHosts(flags, *it->simulation);
   NoteIdleSeed(flags, *it);
   if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
+  if (!flags.sweep.csv.empty()) PREPOST_RETURN_IF_ERROR(WriteCsv(flags, *it->simulation));
+  if (flags.sweep.csv == "-") return {};
   if (flags.sweep.is_json) {
     PrintJson(SimulationJson(*it->simulation, /*has_lists=*/true), std::cout);
   } else {

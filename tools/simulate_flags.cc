@@ -76,7 +76,8 @@ void SimulateFlags::AddTo(CLI::App& command) {
       "CPU-driven hosts copy a message's first block into place in the end, as RDMC's");
   command.add_flag("--causes", causes, "What the time goes to, and the critical path");
   trace.AddTo(command);
-  command.add_flag("--per-node", per_node, "When each node is done, or each group");
+  command.add_flag("--per-node", per_node,
+                   "When each node has it and what its host does, of each group");
   command.add_flag("--json", sweep.is_json, "Print it all as JSON");
   command
       .add_option("--sweep", sweep.axes,
@@ -87,10 +88,11 @@ void SimulateFlags::AddTo(CLI::App& command) {
       ->type_name("KEY=VALUES")
       ->allow_extra_args(false)
       ->group("Sweeps");
-  command.add_option("--csv", sweep.csv, "Write a line per row and executor, - for stdout")
+  command
+      .add_option("--csv", sweep.csv,
+                  "Write a line per row and executor, and node with --per-node; - for stdout")
       ->type_name("FILE")
-      ->check(NameOf("a file"))
-      ->group("Sweeps");
+      ->check(NameOf("a file"));
   command.add_option("--plot", sweep.plot, "Draw it over the first --sweep")
       ->type_name("FILE.svg")
       ->check(NameOf("a file"))

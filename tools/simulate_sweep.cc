@@ -176,13 +176,8 @@ Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const Simul
   return given;
 }
 
+/// The plot comes last: of figures that have no place in one the rest is told nevertheless.
 Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
-  if (!flags.plot.empty()) {
-    const Result<std::string> plot =
-        PlotSweep(sweep, flags.plot_y.empty() ? "completion" : flags.plot_y);
-    if (!plot.ok()) return plot.status();
-    PREPOST_RETURN_IF_ERROR(WriteFile(flags.plot, [&](std::ostream& out) { out << *plot; }));
-  }
   if (!flags.csv.empty()) {
     PREPOST_RETURN_IF_ERROR(
         WriteFile(flags.csv, [&](std::ostream& out) { WriteSweepCsv(sweep, out); }));
@@ -192,7 +187,11 @@ Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
   } else if (flags.csv != "-") {
     PrintSweep(sweep, std::cout);
   }
-  return {};
+  if (flags.plot.empty()) return {};
+  const Result<std::string> plot =
+      PlotSweep(sweep, flags.plot_y.empty() ? "completion" : flags.plot_y);
+  if (!plot.ok()) return plot.status();
+  return WriteFile(flags.plot, [&](std::ostream& out) { out << *plot; });
 }
 
 /// What comes once is every row's.
@@ -209,13 +208,11 @@ Status CheckSweepFlags(const SweepFlags& flags) {
   if (!flags.plot_y.empty())
     PREPOST_RETURN_IF_ERROR(CheckWord("--plot-y", flags.plot_y, Words(kPlotYNames)));
   if (flags.axes.empty()) {
-    const char* alone = !flags.csv.empty()      ? "--csv"
-                        : !flags.plot.empty()   ? "--plot"
+    const char* alone = !flags.plot.empty()     ? "--plot"
                         : !flags.plot_y.empty() ? "--plot-y"
                         : flags.jobs != 0       ? "--jobs"
                                                 : nullptr;
-    if (alone == nullptr) return {};
-    return {StatusCode::kUsage, fmt::format("{} is for --sweep", alone)};
+    if (alone != nullptr) return {StatusCode::kUsage, fmt::format("{} is for --sweep", alone)};
   }
   if (!flags.plot_y.empty() && flags.plot.empty())
     return {StatusCode::kUsage, "--plot-y is for --plot"};
@@ -232,6 +229,7 @@ Status CheckSweepFlags(const SweepFlags& flags) {
 Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   const Result<std::vector<SweepAxis>> axes = ParseAxes(flags);
   if (!axes.ok()) return axes.status();
+<<<<<<< HEAD
   if (!flags.sweep.plot.empty() && !axes->front().is_numeric) {
     return {StatusCode::kUsage,
             fmt::format("--plot: {} has words; the first --sweep is the axis, and needs numbers",
@@ -239,6 +237,11 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   }
   if (flags.per_node && !flags.sweep.is_json)
     return {StatusCode::kUsage, "--per-node is for --json where there is --sweep"};
+=======
+  if (!flags.sweep.plot.empty()) PREPOST_RETURN_IF_ERROR(CheckPlot(*axes, flags.executor));
+  if (flags.per_node && !flags.sweep.is_json && flags.sweep.csv.empty())
+    return {StatusCode::kUsage, "--per-node is for --json or --csv where there is --sweep"};
+>>>>>>> da30872e19b3959c07ea914ca09500c06dab7912
   if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
   Sweep sweep = {.command = flags.given.CommandLine(),

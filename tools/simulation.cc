@@ -220,11 +220,22 @@ double ArmingSeconds(const Simulation& it, const VirtualOffloads& run) {
       it, [&](size_t g, NodeId node) { return run.groups[g].nodes[node.index()].wqes; });
 }
 
+uint64_t PostsBefore(const Simulation& it, const VirtualHosts& run, size_t group, NodeId node) {
+  return it.groups[group].plan->programs()[node.index()].op_count -
+         run.groups[group].nodes[node.index()].work.posts;
+}
+
+uint64_t PostsBefore(const Simulation& it, const VirtualHosts& run) {
+  uint64_t sum = 0;
+  for (size_t g = 0; g < run.groups.size(); ++g) {
+    for (uint32_t i = 0; i < run.groups[g].nodes.size(); ++i)
+      sum += PostsBefore(it, run, g, NodeId(i));
+  }
+  return sum;
+}
+
 double ArmingSeconds(const Simulation& it, const VirtualHosts& run) {
-  return LongestByHost(it, [&](size_t g, NodeId node) {
-    return it.groups[g].plan->programs()[node.index()].op_count -
-           run.groups[g].nodes[node.index()].work.posts;
-  });
+  return LongestByHost(it, [&](size_t g, NodeId node) { return PostsBefore(it, run, g, node); });
 }
 
 std::optional<double> BarrierSeconds(const Simulation& it) {

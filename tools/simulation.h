@@ -124,9 +124,13 @@ PrepostedWork WorkOf(const Simulation& it, const emulated::VirtualOffload::Node&
 /// All hosts of all groups.
 PrepostedWork WorkOf(const Simulation& it, const emulated::VirtualOffloads& run);
 emulated::HostWork WorkOf(const emulated::VirtualHosts& run);
+/// What CPU-driven hosts post when they arm: receives that no credit grants. Of a node, and of all.
+uint64_t PostsBefore(const Simulation& it, const emulated::VirtualHosts& run, size_t group,
+                     NodeId node);
+uint64_t PostsBefore(const Simulation& it, const emulated::VirtualHosts& run);
 
-/// The host that arms for longest, for all its groups: preposted all queues, CPU-driven receives that
-/// no credit grants.
+/// The host that arms for longest, for all its groups: preposted all queues, CPU-driven
+/// PostsBefore().
 double ArmingSeconds(const Simulation& it, const emulated::VirtualOffloads& run);
 double ArmingSeconds(const Simulation& it, const emulated::VirtualHosts& run);
 /// From when all hosts of a group have armed until the last is let go, of the group for which that is

@@ -39,14 +39,7 @@ Json TimesJson(const Simulation& it, const RunTimes& times,
   json["of_bound"] = it.bound > 0 ? Json(ToSeconds(times.completion) / it.bound) : Json();
   json["known_seconds"] = ToSeconds(times.known);
   if (!it.is_of_groups) json["root_known_seconds"] = ToSeconds(times.groups[0].root_known);
-  if (it.is_of_groups) {
-    AddGroupTimesJson(it, times, has_lists, &json);
-  } else if (has_lists) {
-    for (const Picoseconds node : times.groups[0].received)
-      json["node_seconds"].push_back(ToSeconds(node));
-    for (const Picoseconds node : times.groups[0].knows)
-      json["node_known_seconds"].push_back(ToSeconds(node));
-  }
+  if (it.is_of_groups) AddGroupTimesJson(it, times, has_lists, &json);
   if (has_lists) json["links"] = LinksJson(it.network, links);
   return json;
 }
@@ -54,7 +47,7 @@ Json TimesJson(const Simulation& it, const RunTimes& times,
 /// Of one host or of all; `arming` is the longest host's.
 void AddWork(const PrepostedWork& work, double arming, Json* json) {
   Json& it = *json;
-  it["wqes"] = work.posts_before;
+  it["posts_before"] = work.posts_before;
   it["posts"] = work.posts;
   it["doorbells"] = work.doorbells;
   it["rearms"] = work.rearms;
@@ -65,13 +58,46 @@ void AddWork(const PrepostedWork& work, double arming, Json* json) {
   it["arming_seconds"] = arming;
 }
 
-void AddWork(const emulated::HostWork& work, Json* json) {
+void AddWork(const emulated::HostWork& work, uint64_t posts_before, Json* json) {
   Json& it = *json;
+  it["posts_before"] = posts_before;
   it["posts"] = work.posts;
   it["doorbells"] = work.doorbells;
   it["completions"] = work.completions;
   it["wakeups"] = work.wakeups;
   it["busy_seconds"] = ToSeconds(work.busy);
+}
+
+/// By node: a group's times, and what `add_host` says of its hosts.
+template <typename AddHost>
+void AddNodes(const GroupTimes& times, bool is_offload, AddHost add_host, Json* json) {
+  const auto add_times = [&](const char* key, const std::vector<Picoseconds>& nodes) {
+    Json& list = (*json)[key] = Json::array();
+    for (const Picoseconds at : nodes) list.push_back(ToSeconds(at));
+  };
+  add_times("node_seconds", times.received);
+  add_times("node_known_seconds", times.knows);
+  if (is_offload) add_times("node_final_seconds", times.ends);
+  Json& hosts = (*json)["hosts"] = Json::array();
+  for (uint32_t i = 0; i < times.received.size(); ++i)
+    add_host(NodeId(i), &hosts.emplace_back(Json::object()));
+}
+
+/// Of one plan in `run`, of several groups in its "groups"; `add_host` is told the group, too.
+template <typename AddHost>
+void AddNodesOfRun(const Simulation& it, const RunTimes& times, bool is_offload, AddHost add_host,
+                   Json* run) {
+  for (size_t g = 0; g < times.groups.size(); ++g) {
+    Json& json = it.is_of_groups ? (*run)["groups"][g] : *run;
+    if (it.is_of_groups) {
+      Json& hosts = json["node_host"] = Json::array();
+      for (uint32_t i = 0; i < times.groups[g].received.size(); ++i)
+        hosts.push_back(it.groups[g].HostOf(NodeId(i)).value);
+    }
+    AddNodes(
+        times.groups[g], is_offload, [&](NodeId node, Json* host) { add_host(g, node, host); },
+        &json);
+  }
 }
 
 Json OffloadJson(const Simulation& it, bool has_lists) {
@@ -83,18 +109,17 @@ Json OffloadJson(const Simulation& it, bool has_lists) {
   AddWork(WorkOf(it, *it.offload), ArmingSeconds(it, *it.offload), &run);
   run["detection_seconds"] = DetectionSeconds(it);
   if (it.offload_trail) AddCausesJson(it, /*is_offload=*/true, has_lists, &run);
-  if (it.is_of_groups) return run;
-  const GroupTimes& group = times.groups[0];
-  run["doorbells_seconds"] = ToSeconds(group.doorbells);
-  run["offload_seconds"] = ToSeconds(group.offload());
-  if (has_lists) {
-    for (const Picoseconds at : group.ends) run["node_final_seconds"].push_back(ToSeconds(at));
-    Json& hosts = run["hosts"] = Json::array();
-    for (const VirtualOffload::Node& node : it.offload->groups[0].nodes) {
-      const PrepostedWork work = WorkOf(it, node);
-      AddWork(work, work.arming_seconds, &hosts.emplace_back());
-    }
+  if (!it.is_of_groups) {
+    const GroupTimes& group = times.groups[0];
+    run["doorbells_seconds"] = ToSeconds(group.doorbells);
+    run["offload_seconds"] = ToSeconds(group.offload());
   }
+  if (!has_lists) return run;
+  const auto add_host = [&](size_t group, NodeId node, Json* host) {
+    const PrepostedWork work = WorkOf(it, it.offload->groups[group].nodes[node.index()]);
+    AddWork(work, work.arming_seconds, host);
+  };
+  AddNodesOfRun(it, times, /*is_offload=*/true, add_host, &run);
   return run;
 }
 
@@ -102,20 +127,19 @@ Json CpuJson(const Simulation& it, bool has_lists) {
   const RunTimes& times = it.cpu_times;
   Json run = TimesJson(it, times, it.cpu->links, has_lists);
   run["wait"] = it.wait;
-  AddWork(WorkOf(*it.cpu), &run);
+  AddWork(WorkOf(*it.cpu), PostsBefore(it, *it.cpu), &run);
   run["arming_seconds"] = ArmingSeconds(it, *it.cpu);
   Picoseconds delayed = 0;
   for (const emulated::VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
   run["delayed_seconds"] = ToSeconds(delayed);
   if (it.cpu_trail) AddCausesJson(it, /*is_offload=*/false, has_lists, &run);
-  if (it.is_of_groups) return run;
-  if (has_lists) {
-    Json& hosts = run["hosts"] = Json::array();
-    for (const emulated::VirtualHosts::Node& node : it.cpu->groups[0].nodes) {
-      Json& host = hosts.emplace_back(Json{{"looks", node.work.looks}});
-      AddWork(node.work, &host);
-    }
-  }
+  if (!has_lists) return run;
+  const auto add_host = [&](size_t group, NodeId node, Json* host) {
+    const emulated::HostWork& work = it.cpu->groups[group].nodes[node.index()].work;
+    (*host)["looks"] = work.looks;
+    AddWork(work, PostsBefore(it, *it.cpu, group, node), host);
+  };
+  AddNodesOfRun(it, times, /*is_offload=*/false, add_host, &run);
   return run;
 }
 

@@ -58,7 +58,8 @@ void AddHosts(const Simulation& it, Table* table) {
                         const std::string& cpu) {
     table->Add(label, {it.offload ? offload : "", it.cpu ? cpu : ""});
   };
-  both("hosts: posts before", std::to_string(preposted.posts_before), "-");
+  both("hosts: posts before", std::to_string(preposted.posts_before),
+       it.cpu ? std::to_string(PostsBefore(it, *it.cpu)) : "");
   both("  doorbells", std::to_string(preposted.doorbells), std::to_string(work.doorbells));
   both("  posts on the way", std::to_string(preposted.posts), std::to_string(work.posts));
   both("  rings written again", std::to_string(preposted.rearms), "-");
@@ -92,41 +93,51 @@ void PrintLinks(const Simulation& it, const char* executor, const Links& links, 
   table.Print(out);
 }
 
+/// When each node has it, and what its host does; of several groups each one's nodes, by hosts.
 void PrintNodes(const Simulation& it, std::ostream& out) {
+  const auto each = [&](auto text) {
+    for (size_t g = 0; g < it.groups.size(); ++g) {
+      for (uint32_t i = 0; i < it.groups[g].plan->header().nodes; ++i) {
+        const uint32_t host = it.groups[g].HostOf(NodeId(i)).value;
+        text(it.is_of_groups ? fmt::format("  group {}, node {}", g, host)
+                             : fmt::format("  node {}", i),
+             g, i);
+      }
+    }
+  };
   out << "\n";
-  const uint32_t nodes = it.plan->header().nodes;
-  const auto label = [](uint32_t node) { return fmt::format("  node {}", node); };
   Table times = SimulationTable();
   times.Add("has it at", {it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : ""});
-  for (uint32_t node = 0; node < nodes; ++node) {
-    times.Add(label(node), EachOf(it, [&](const RunTimes& run) {
-                return TimeText(run.groups[0].received[node]);
+  each([&](const std::string& label, size_t g, uint32_t node) {
+    times.Add(label, EachOf(it, [&](const RunTimes& run) {
+                return TimeText(run.groups[g].received[node]);
               }));
-  }
+  });
   times.Print(out);
   if (it.offload) {
     out << "\n";
     Table hosts = SimulationTable();
     hosts.Add("hosts, preposted", {"posts before", "posts", "doorbells", "rings again", "arming"});
-    for (uint32_t node = 0; node < nodes; ++node) {
-      const PrepostedWork host = WorkOf(it, it.offload->groups[0].nodes[node]);
-      hosts.Add(label(node), {std::to_string(host.posts_before), std::to_string(host.posts),
-                              std::to_string(host.doorbells), std::to_string(host.rearms),
-                              WriteLatency(host.arming_seconds)});
-    }
+    each([&](const std::string& label, size_t g, uint32_t node) {
+      const PrepostedWork host = WorkOf(it, it.offload->groups[g].nodes[node]);
+      hosts.Add(label, {std::to_string(host.posts_before), std::to_string(host.posts),
+                        std::to_string(host.doorbells), std::to_string(host.rearms),
+                        WriteLatency(host.arming_seconds)});
+    });
     hosts.Print(out);
   }
   if (!it.cpu) return;
   out << "\n";
   Table hosts = SimulationTable();
   hosts.Add("hosts, CPU-driven",
-            {"looks", "completions", "posts", "doorbells", "wake-ups", "busy"});
-  for (uint32_t node = 0; node < nodes; ++node) {
-    const emulated::HostWork& work = it.cpu->groups[0].nodes[node].work;
-    hosts.Add(label(node), {std::to_string(work.looks), std::to_string(work.completions),
-                            std::to_string(work.posts), std::to_string(work.doorbells),
-                            std::to_string(work.wakeups), TimeText(work.busy)});
-  }
+            {"posts before", "looks", "completions", "posts", "doorbells", "wake-ups", "busy"});
+  each([&](const std::string& label, size_t g, uint32_t node) {
+    const emulated::HostWork& work = it.cpu->groups[g].nodes[node].work;
+    hosts.Add(label, {std::to_string(PostsBefore(it, *it.cpu, g, NodeId(node))),
+                      std::to_string(work.looks), std::to_string(work.completions),
+                      std::to_string(work.posts), std::to_string(work.doorbells),
+                      std::to_string(work.wakeups), TimeText(work.busy)});
+  });
   hosts.Print(out);
 }
 
@@ -208,7 +219,7 @@ void PrintSimulation(const Simulation& it, bool is_long, std::ostream& out) {
   if (it.cpu) PrintLinks(it, "CPU-driven", it.cpu->links, it.cpu_times.completion, out);
   if (it.is_of_groups) PrintGroups(it, is_long, out);
   PrintCauses(it, is_long, out);
-  if (is_long && !it.is_of_groups) PrintNodes(it, out);
+  if (is_long) PrintNodes(it, out);
 }
 
 }  // namespace prepost::tools

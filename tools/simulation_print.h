@@ -15,7 +15,7 @@
 
 namespace prepost::tools {
 
-/// `is_long`: with each node, or each group.
+/// `is_long`: with each node, and each group.
 void PrintSimulation(const Simulation& simulation, bool is_long, std::ostream& out);
 /// `has_lists`: with what is there of each node, group and link.
 nlohmann::ordered_json SimulationJson(const Simulation& simulation, bool has_lists);

@@ -2,14 +2,17 @@
 #include "tools/sweep_output.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <utility>
 
 #include "prepost/ir/rate_text.h"
 #include "prepost/ir/utf8.h"
 #include "prepost/version.h"
+#include "tools/node_columns.h"
 #include "tools/simulation_print.h"
 #include "tools/sweep_text.h"
 #include "tools/table.h"
@@ -109,10 +112,13 @@ std::string Field(const std::string& text) {
   return quoted + "\"";
 }
 
+std::string Field(const Json& json) {
+  if (json.is_null()) return "";
+  return Field(json.is_string() ? json.get<std::string>() : json.dump());
+}
 std::string Field(const Json& json, const std::string& pointer) {
   const Json::json_pointer at(pointer);
-  if (!json.contains(at) || json[at].is_null()) return "";
-  return Field(json[at].is_string() ? json[at].get<std::string>() : json[at].dump());
+  return json.contains(at) ? Field(json[at]) : "";
 }
 
 /// A number without a fraction is a whole one.
@@ -166,19 +172,21 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
   out << "# " << Printable(sweep.command) << "\n";
   const std::vector<Column> plan = FoundColumns(sweep), figures = FigureColumns(sweep);
   const std::string executor_column = FoundColumn(sweep, kExecutor);
-  std::string line;
-  const auto add = [&](const std::string& field) { line += (line.empty() ? "" : ",") + field; };
-  const auto end = [&] {
-    out << line << "\n";
-    line.clear();
-  };
-  for (const SweepAxis& axis : sweep.axes) add(Field(axis.column()));
-  for (const Column& it : plan) add(it.name);
-  for (const std::string& name : {executor_column, std::string("variant"), std::string("error")}) {
-    if (!name.empty()) add(name);
+  NodeColumns nodes;
+  for (const SweepRow& row : sweep.rows) {
+    for (const SweptExecutor& executor : kSweptExecutors) {
+      if (row.found.contains(executor.key)) nodes.Add(row.found[executor.key]);
+    }
   }
-  for (const Column& it : figures) add(Field(it.name));
-  for (const Column& it : GainColumns()) add(it.name);
+  std::vector<std::string> line;
+  const auto end = [&] { out << fmt::format("{}\n", fmt::join(std::exchange(line, {}), ",")); };
+  for (const SweepAxis& axis : sweep.axes) line.push_back(Field(axis.column()));
+  for (const Column& it : plan) line.push_back(it.name);
+  if (!executor_column.empty()) line.push_back(executor_column);
+  line.insert(line.end(), {"variant", "error"});
+  for (const Column& it : figures) line.push_back(Field(it.name));
+  for (const Column& it : GainColumns()) line.push_back(it.name);
+  line.insert(line.end(), nodes.names().begin(), nodes.names().end());
   end();
   for (const SweepRow& row : sweep.rows) {
     for (const SweptExecutor& executor : kSweptExecutors) {
@@ -187,14 +195,22 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
       if (!is_failed && !row.found.contains(executor.key)) continue;
       const Json nothing;
       const Json& run = is_failed ? nothing : row.found[executor.key];
-      for (size_t i = 0; i < sweep.axes.size(); ++i) add(ValueField(sweep.axes[i], row.point[i]));
-      for (const Column& it : plan) line += "," + Field(row.found, it.pointer);
-      if (!executor_column.empty()) line += "," + std::string(is_failed ? "" : executor.key);
-      line += "," + Field(run, std::string("/") + executor.variant);
-      line += "," + Field(OneLine(row.status.ok() ? "" : row.status.ToString()));
-      for (const Column& it : figures) line += "," + Field(run, it.pointer);
-      for (const Column& it : GainColumns()) line += "," + Field(row.found, it.pointer);
-      end();
+      for (size_t i = 0; i < sweep.axes.size(); ++i)
+        line.push_back(ValueField(sweep.axes[i], row.point[i]));
+      for (const Column& it : plan) line.push_back(Field(row.found, it.pointer));
+      if (!executor_column.empty()) line.emplace_back(is_failed ? "" : executor.key);
+      line.push_back(Field(run, std::string("/") + executor.variant));
+      line.push_back(Field(OneLine(row.status.ok() ? "" : row.status.ToString())));
+      for (const Column& it : figures) line.push_back(Field(run, it.pointer));
+      for (const Column& it : GainColumns()) line.push_back(Field(row.found, it.pointer));
+      const std::vector<std::string> of_run = line;
+      std::vector<std::vector<Json>> of_nodes = nodes.LinesOf(run);
+      if (of_nodes.empty()) of_nodes.emplace_back(nodes.names().size());
+      for (const std::vector<Json>& figures_of_node : of_nodes) {
+        line = of_run;
+        for (const Json& figure : figures_of_node) line.push_back(Field(figure));
+        end();
+      }
     }
   }
 }

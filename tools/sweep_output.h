@@ -37,7 +37,8 @@ struct Sweep {
   std::vector<SweepRow> rows;  ///< in the order of PointsOf()
 };
 
-/// Comments first, then the names, then a line per row and executor; one of a row that failed.
+/// Comments first, then the names, then a line per row and executor, and node where rows have lists
+/// by node; one of a row that failed.
 void WriteSweepCsv(const Sweep& sweep, std::ostream& out);
 nlohmann::ordered_json SweepJson(const Sweep& sweep);
 void PrintSweep(const Sweep& sweep, std::ostream& out);
@@ -45,8 +46,12 @@ void PrintSweep(const Sweep& sweep, std::ostream& out);
 /// What a plot may show: the words of --plot-y.
 inline constexpr std::array<std::string_view, 5> kPlotYNames = {"completion", "known", "bandwidth",
                                                                 "of-bound", "skew"};
-/// Over the first axis, a curve for each executor and each combination of the others. As SVG.
-/// The first axis must have numbers. Errors: kRejected: too many curves, nothing to plot.
+/// What a plot of these axes lacks, whatever the rows are; `executor`: of --executor. Errors (kUsage):
+/// the first axis has words, more curves than fit.
+Status CheckPlot(const std::vector<SweepAxis>& axes, const std::string& executor);
+/// Over the first axis, a curve for each executor and each combination of the others, in panels if
+/// one cannot hold them (plot_panels.h). As SVG. CheckPlot() must have passed. Errors: kRejected:
+/// nothing to plot.
 Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y);
 
 }  // namespace prepost::tools

@@ -10,8 +10,10 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "prepost/viz/plot.h"
+#include "tools/plot_panels.h"
 #include "tools/simulation_print.h"
 #include "tools/sweep_output.h"
 #include "tools/sweep_text.h"
@@ -21,19 +23,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What each value of an axis is called in the name of a curve: as people read it, a file by its
-/// stem; all as they are given if two would be called alike.
-std::vector<std::string> LabelsOf(const SweepAxis& axis) {
+/// What the values of an axis are called in the names of curves and panels.
+struct AxisLabels {
+  std::string key;  ///< "nodes ", or nothing where values say it alone
+  std::vector<std::string> values;
+};
+
+/// As people read them, a file by its stem; all as they are given if two would be called alike.
+AxisLabels LabelsOf(const SweepAxis& axis) {
   const bool is_alone = axis.key == "profile" || (!axis.is_numeric && axis.key == "algorithm");
-  std::vector<std::string> labels;
+  AxisLabels labels = {.key = is_alone ? "" : axis.key + " ", .values = {}};
+  std::vector<std::string>& values = labels.values;
   for (size_t i = 0; i < axis.values.size(); ++i) {
     const std::string text = Readable(axis, i);
-    labels.push_back(axis.key == "profile" ? std::filesystem::path(text).stem().string() : text);
+    values.push_back(axis.key == "profile" ? std::filesystem::path(text).stem().string() : text);
   }
-  if (std::set<std::string>(labels.begin(), labels.end()).size() < labels.size())
-    std::ranges::transform(axis.values, labels.begin(), &SweepValue::text);
-  if (is_alone) return labels;
-  for (std::string& label : labels) label = axis.key + " " + label;
+  if (std::set<std::string>(values.begin(), values.end()).size() < values.size())
+    std::ranges::transform(axis.values, values.begin(), &SweepValue::text);
   return labels;
 }
 
@@ -59,7 +65,6 @@ viz::PlotAxis YAxis(const std::string& y, bool has_groups) {
 }
 
 constexpr double kWideRange = 20;  ///< from which on an axis is logarithmic
-constexpr size_t kCurvesMax = 16;
 
 /// By what all axes but the first are.
 using CurvesOfPoints = std::map<SweepPoint, viz::Curve>;
@@ -90,36 +95,134 @@ bool AreEqual(const CurvesOfPoints& curves) {
   });
 }
 
-/// A curve for each executor and each combination of the axes after the first, which both have in
-/// one colour; or one, in a colour of its own, for an executor that these leave as it is.
-std::vector<viz::Curve> NamedCurves(const Sweep& sweep, const std::string& y) {
-  std::vector<std::vector<std::string>> labels;
-  for (size_t i = 1; i < sweep.axes.size(); ++i) labels.push_back(LabelsOf(sweep.axes[i]));
-  std::vector<CurvesOfPoints> all;
-  std::map<SweepPoint, uint32_t> colors;
-  for (const SweptExecutor& executor : kSweptExecutors) {
-    all.push_back(CurvesOf(sweep, executor, y));
-    for (const auto& [others, curve] : all.back())
-      colors.try_emplace(others, static_cast<uint32_t>(colors.size()));
-  }
-  std::vector<viz::Curve> named;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const bool is_merged = AreEqual(all[i]);
-    for (auto& [others, curve] : all[i]) {
-      curve.name = kSweptExecutors[i].name;
-      for (size_t axis = 0; axis < others.size() && !is_merged; ++axis)
-        curve.name += ", " + labels[axis][others[axis]];
-      curve.color =
-          is_merged && colors.size() > 1 ? static_cast<uint32_t>(colors.size()) : colors[others];
-      curve.is_dashed = i > 0;
-      named.push_back(std::move(curve));
-      if (is_merged) break;
+/// Curves with their panels, names and colours. Dimensions of the panels are the executors whose
+/// curves differ, and the axes after the first. An executor that these leave as it is has one curve,
+/// which all panels show.
+class NamedCurves {
+ public:
+  /// In panels if one cannot hold them.
+  NamedCurves(const Sweep& sweep, const std::string& y) : panels_({}) {
+    size_t count = 0;
+    for (const SweptExecutor& executor : kSweptExecutors) {
+      CurvesOfPoints curves = CurvesOf(sweep, executor, y);
+      if (curves.empty()) continue;
+      const bool is_merged = AreEqual(curves);
+      count += is_merged ? 1 : curves.size();
+      ran_.push_back({&executor, std::move(curves), is_merged});
     }
+    // Those that come first have places in the first dimension.
+    std::ranges::stable_partition(ran_, [](const Executor& it) { return !it.is_merged; });
+    const auto unmerged = std::ranges::count(ran_, false, &Executor::is_merged);
+    std::vector<size_t> sizes = {std::max<size_t>(1, static_cast<size_t>(unmerged))};
+    for (size_t i = 1; i < sweep.axes.size(); ++i) {
+      labels_.push_back(LabelsOf(sweep.axes[i]));
+      sizes.push_back(sweep.axes[i].values.size());
+    }
+    panels_ = PlotPanels(sizes);
+    if (count <= kPanelCurvesMax) return;
+    Result<PlotPanels> chosen = PlotPanels::Choose(sizes);
+    PREPOST_CHECK(chosen.ok());  // CheckPlot()
+    panels_ = *std::move(chosen);
   }
-  return named;
-}
+
+  /// Panels are those that have a curve.
+  void AddTo(viz::Plot* plot) {
+    for (size_t panel = 0; panel < panels_.panels(); ++panel) {
+      std::vector<viz::Curve> curves = CurvesIn(panel);
+      if (curves.empty()) continue;
+      const auto index = static_cast<uint32_t>(plot->panels.size());
+      plot->panels.push_back(TitleOf(panel));
+      for (viz::Curve& curve : curves) {
+        curve.panel = index;
+        plot->curves.push_back(std::move(curve));
+      }
+    }
+    if (panels_.panels() == 1) plot->panels.clear();
+  }
+
+ private:
+  struct Executor {
+    const SweptExecutor* executor;
+    CurvesOfPoints curves;
+    bool is_merged;  ///< into one curve
+  };
+
+  /// A curve for each executor and each combination, which both have in one colour; that of an
+  /// executor which has one alone is in a colour of its own.
+  std::vector<viz::Curve> CurvesIn(size_t panel) const {
+    std::vector<viz::Curve> named;
+    for (size_t place = 0; place < ran_.size(); ++place) {
+      const Executor& it = ran_[place];
+      for (const auto& [others, curve] : it.curves) {
+        std::vector<size_t> places = {place};
+        places.insert(places.end(), others.begin(), others.end());
+        if (!it.is_merged && panels_.PanelOf(places) != panel) continue;
+        viz::Curve& added = named.emplace_back(curve);
+        added.name = NameOf(it, others);
+        added.color = ColorOf(it, others);
+        added.is_dashed = it.executor != kSweptExecutors;
+        if (it.is_merged) break;
+      }
+    }
+    return named;
+  }
+
+  /// What the panel's title does not say.
+  std::string NameOf(const Executor& it, const SweepPoint& others) const {
+    std::string name = panels_.parts(0) == 1 || it.is_merged ? it.executor->name : "";
+    for (size_t i = 0; i < others.size() && !it.is_merged; ++i) {
+      if (panels_.parts(i + 1) > 1 && panels_.part_size(i + 1) == 1) continue;
+      name += (name.empty() ? "" : ", ") + labels_[i].key + labels_[i].values[others[i]];
+    }
+    return name.empty() ? it.executor->name : name;
+  }
+
+  /// Of one panel, so that its curves are as unlike as can be.
+  uint32_t ColorOf(const Executor& it, const SweepPoint& others) const {
+    size_t color = 0, count = 1;
+    for (size_t i = 0; i < others.size(); ++i) {
+      const size_t size = panels_.part_size(i + 1);
+      color = color * size + others[i] % size;
+      count *= size;
+    }
+    return static_cast<uint32_t>(it.is_merged && count > 1 ? count : color);
+  }
+
+  /// "CPU-driven, nodes 2 to 16".
+  std::string TitleOf(size_t panel) const {
+    std::string title;
+    const auto add = [&](const std::string& text) { title += (title.empty() ? "" : ", ") + text; };
+    if (panels_.parts(0) > 1) add(ran_[panels_.PartOf(panel, 0)].executor->name);
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      if (panels_.parts(i + 1) == 1) continue;
+      const std::vector<std::string>& values = labels_[i].values;
+      const size_t size = panels_.part_size(i + 1);
+      const size_t first = panels_.PartOf(panel, i + 1) * size;
+      const size_t last = std::min(first + size, values.size()) - 1;
+      const char* between = last == first + 1 ? " and " : " to ";
+      add(labels_[i].key + values[first] + (last > first ? between + values[last] : ""));
+    }
+    return title;
+  }
+
+  std::vector<Executor> ran_;
+  std::vector<AxisLabels> labels_;  ///< of the axes after the first
+  PlotPanels panels_;
+};
 
 }  // namespace
+
+Status CheckPlot(const std::vector<SweepAxis>& axes, const std::string& executor) {
+  if (!axes.front().is_numeric) {
+    return {StatusCode::kUsage,
+            fmt::format("--plot: {} has words; the first --sweep is the axis, and needs numbers",
+                        axes.front().key)};
+  }
+  const bool is_swept = std::ranges::find(axes, "executor", &SweepAxis::key) != axes.end();
+  std::vector<size_t> sizes = {executor == "both" || is_swept ? size_t{2} : 1};
+  for (size_t i = 1; i < axes.size(); ++i) sizes.push_back(axes[i].values.size());
+  return PlotPanels::Choose(sizes).status();
+}
 
 Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   const SweepAxis& x = sweep.axes.front();
@@ -134,13 +237,8 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
                     .note = Common(sweep),
                     .x = {x.key, kUnits[static_cast<size_t>(x.unit)], x.is_geometric || is_alone},
                     .y = YAxis(y, has_groups),
-                    .curves = NamedCurves(sweep, y)};
-  if (plot.curves.size() > kCurvesMax) {
-    return Rejected(
-        fmt::format("--plot: {} curves, the limit is {}: sweep fewer values, or one "
-                    "executor",
-                    plot.curves.size(), kCurvesMax));
-  }
+                    .curves = {}};
+  NamedCurves(sweep, y).AddTo(&plot);
   double least = std::numeric_limits<double>::infinity(), most = 0;
   for (const viz::Curve& curve : plot.curves) {
     for (const viz::PlotPoint& point : curve.points) {

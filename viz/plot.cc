@@ -15,17 +15,31 @@
 namespace prepost::viz {
 namespace {
 
-constexpr int kWidth = 620;
-constexpr int kHeight = 380;
-constexpr int kBelow = 44;        ///< the plot: its numbers and the axis' name
+constexpr int kTop = 108;         ///< of the first row of panels
+constexpr int kBelow = 44;        ///< a panel: its numbers and the axis' name
+constexpr int kTitleHeight = 22;  ///< of a panel's title, above the name of the axis
+constexpr int kPanelSpace = 20;   ///< from one panel's names to the next one's numbers
+constexpr int kRowSpace = 30;     ///< between panels, for the name of the axis
 constexpr int kNameHeight = 15;   ///< of a curve's name
 constexpr int kSampleWidth = 40;  ///< of a curve's line beside its name: dashes can be seen
+constexpr int kNamesLeft = 24;    ///< of curves' names: room for lines from their ends
 constexpr int kTicksWanted = 8;
 
 constexpr std::string_view kPlotStyle =
     ".frame{fill:none;stroke:#666}.tick{stroke:#e2e2e6;fill:none}.x{font-size:11px;"
     "text-anchor:middle}.axis{font-size:12px;text-anchor:middle}.yname{font-size:12px}"
-    ".lead{stroke:#bbb;fill:none}";
+    ".lead{stroke:#bbb;fill:none}.title{font-size:13px;font-weight:bold}";
+
+/// How large panels are, and how many stand beside each other.
+struct PanelLayout {
+  int width = 0;
+  int height = 0;
+  int columns = 1;
+};
+PanelLayout LayoutOf(size_t panels) {
+  if (panels <= 1) return {620, 380, 1};
+  return panels <= 4 ? PanelLayout{460, 340, 2} : PanelLayout{340, 280, 3};
+}
 
 /// 0.0025 s is 2.5 ms, 65536 B are 64 KiB; without a unit just the number.
 std::string NumberText(double value, const std::string& unit) {
@@ -140,6 +154,7 @@ Range RangeOf(const Plot& plot, double PlotPoint::*coordinate) {
 Status CheckPlot(const Plot& plot) {
   bool any = false;
   for (const Curve& curve : plot.curves) {
+    PREPOST_CHECK(curve.panel < std::max<size_t>(1, plot.panels.size()));
     for (const PlotPoint& point : curve.points) {
       any = true;
       if (!std::isfinite(point.x) || !std::isfinite(point.y)) {
@@ -160,24 +175,30 @@ class PlotPicture {
  public:
   explicit PlotPicture(const Plot& plot)
       : plot_(plot),
+        layout_(LayoutOf(plot.panels.size())),
         x_(MakeScale(plot.x, RangeOf(plot, &PlotPoint::x), /*from_zero=*/false)),
         y_(MakeScale(plot.y, RangeOf(plot, &PlotPoint::y), /*from_zero=*/true)) {
     std::string widest;
     for (const double tick : y_.ticks()) {
       if (y_.Text(tick).size() > widest.size()) widest = y_.Text(tick);
     }
-    area_ = {ChartLeft(widest), 108, kWidth, kHeight};
+    double names = 0;
+    for (const Curve& curve : plot_.curves) names = std::max(names, TextWidth(curve.name, 12));
+    left_ = ChartLeft(widest);
+    right_ = kNamesLeft + kSampleWidth + static_cast<int>(names) + 28;
+    title_height_ = plot.panels.empty() ? 0 : kTitleHeight;
   }
 
   std::string Draw() {
-    const Grid grid{.left = area_.x,
-                    .top = area_.y,
-                    .cell_width = area_.width,
-                    .cell_height = area_.height + kBelow,
+    const auto panels = static_cast<int>(std::max<size_t>(1, plot_.panels.size()));
+    const Box last_column = AreaOf(std::min(panels, layout_.columns) - 1);
+    const Box last_row = AreaOf(panels - 1);
+    const Grid grid{.left = left_,
+                    .top = kTop,
+                    .cell_width = last_column.x + last_column.width - left_,
+                    .cell_height = last_row.y + last_row.height + kBelow - kTop,
                     .columns = 1,
                     .rows = 1};
-    double names = 0;
-    for (const Curve& curve : plot_.curves) names = std::max(names, TextWidth(curve.name, 12));
     std::string style(kPlotStyle);
     for (size_t i = 0; i < plot_.curves.size(); ++i) {
       style += fmt::format(".k{}{{stroke:{};fill:none;stroke-width:2{}}}", i, Hex(ColorOf(i)),
@@ -186,16 +207,22 @@ class PlotPicture {
     Svg svg = StartChart(
         grid,
         {.headline = plot_.headline, .subline = plot_.subline, .note = plot_.note, .right = ""},
-        static_cast<int>(names) + 52 + kSampleWidth, style);
-    DrawAxes(svg);
-    for (size_t i = 0; i < plot_.curves.size(); ++i) DrawCurve(svg, i);
-    DrawNames(svg);
+        right_, style);
+    for (int panel = 0; panel < panels; ++panel) DrawPanel(svg, panel);
     return std::move(svg).Finish();
   }
 
  private:
   static Scale MakeScale(const PlotAxis& axis, Range range, bool from_zero) {
     return Scale(axis, range.least, range.most, from_zero);
+  }
+  /// Where a panel's curves are.
+  Box AreaOf(int panel) const {
+    const int column_width = left_ + layout_.width + right_ + kPanelSpace - kChartMargin;
+    const int row_height = layout_.height + kBelow + kRowSpace + title_height_;
+    return {left_ + panel % layout_.columns * column_width,
+            kTop + title_height_ + panel / layout_.columns * row_height, layout_.width,
+            layout_.height};
   }
   /// Not the yellow end, which is faint on white.
   Color ColorOf(size_t curve) const {
@@ -212,6 +239,37 @@ class PlotPicture {
   }
   Point At(const PlotPoint& point) const { return {X(point.x), Y(point.y)}; }
 
+  void DrawPanel(Svg& svg, int panel) {
+    area_ = AreaOf(panel);
+    const auto index = static_cast<size_t>(panel);
+    if (index < plot_.panels.size())
+      svg.Text("title", area_.x, area_.y - 10 - kTitleHeight, plot_.panels[index]);
+    DrawAxes(svg);
+    std::vector<size_t> curves;
+    for (size_t i = 0; i < plot_.curves.size(); ++i) {
+      if (plot_.panels.empty() || plot_.curves[i].panel == index) curves.push_back(i);
+    }
+    for (const size_t curve : curves) DrawCurve(svg, curve);
+    DrawNames(svg, curves);
+  }
+
+  /// Every so many ticks have their number: as many as there is room for.
+  size_t NumberStride() const {
+    constexpr double kSpace = 3;
+    const std::vector<double>& ticks = x_.ticks();
+    const auto is_room = [&](size_t stride) {
+      for (size_t i = stride; i < ticks.size(); i += stride) {
+        const double widths =
+            TextWidth(x_.Text(ticks[i - stride]), 11) + TextWidth(x_.Text(ticks[i]), 11);
+        if (X(ticks[i]) - X(ticks[i - stride]) < widths / 2 + kSpace) return false;
+      }
+      return true;
+    };
+    size_t stride = 1;
+    while (!is_room(stride)) ++stride;
+    return stride;
+  }
+
   void DrawAxes(Svg& svg) const {
     const int bottom = area_.y + area_.height;
     std::vector<Line> lines;
@@ -223,10 +281,12 @@ class PlotPicture {
     }
     svg.Lines("tick", lines);
     svg.Rect("frame", area_);
-    for (const double tick : x_.ticks()) svg.Text("x", X(tick), bottom + 16, x_.Text(tick));
+    const size_t stride = NumberStride();
+    for (size_t i = 0; i < x_.ticks().size(); i += stride)
+      svg.Text("x", X(x_.ticks()[i]), bottom + 16, x_.Text(x_.ticks()[i]));
     for (const double tick : y_.ticks()) svg.Text("r", area_.x - 6, Y(tick) + 4, y_.Text(tick));
     svg.Text("axis", area_.x + area_.width / 2, bottom + 36, plot_.x.name);
-    svg.Text("yname", kChartMargin, area_.y - 10, plot_.y.name);
+    svg.Text("yname", area_.x - left_ + kChartMargin, area_.y - 10, plot_.y.name);
   }
 
   void DrawCurve(Svg& svg, size_t index) const {
@@ -245,15 +305,15 @@ class PlotPicture {
     }
   }
 
-  /// Right of the plot, at the curves' ends, pushed apart where these are close.
-  void DrawNames(Svg& svg) const {
+  /// Right of the panel, at the curves' ends, pushed apart where these are close.
+  void DrawNames(Svg& svg, const std::vector<size_t>& curves) const {
     struct Name {
       size_t curve;
       Point end;
       int y;
     };
     std::vector<Name> names;
-    for (size_t i = 0; i < plot_.curves.size(); ++i) {
+    for (const size_t i : curves) {
       if (plot_.curves[i].points.empty()) continue;
       const Point end = At(plot_.curves[i].points.back());
       names.push_back({i, end, end.y});
@@ -266,7 +326,7 @@ class PlotPicture {
     for (size_t i = names.size(); i-- > 0; lowest -= kNameHeight) {
       names[i].y = std::min(names[i].y, lowest);
     }
-    const int left = area_.x + area_.width + 24;
+    const int left = area_.x + area_.width + kNamesLeft;
     for (const Name& name : names) {
       svg.Lines("lead", std::array{Line{name.end, {left - 4, name.y}}});
       svg.Lines(fmt::format("k{}", name.curve),
@@ -277,9 +337,13 @@ class PlotPicture {
   }
 
   const Plot& plot_;
+  const PanelLayout layout_;
   Scale x_;
   Scale y_;
-  Box area_;
+  int left_ = 0;          ///< of a panel's area: its numbers
+  int right_ = 0;         ///< of its area: curves' names
+  int title_height_ = 0;  ///< 0: none
+  Box area_;              ///< of the panel that is drawn
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plot: curves over two axes, for what is measured or modelled at many sizes. Each curve's name
-// stands at its end, so nothing is said by colour alone; the same values give the same bytes.
+// Plot: curves over two axes, for what is measured or modelled at many sizes, in one panel or in
+// several beside and below each other. Each curve's name stands at its end, so nothing is said by
+// colour alone; the same values give the same bytes.
 #ifndef PREPOST_VIZ_PLOT_H_
 #define PREPOST_VIZ_PLOT_H_
 
@@ -26,6 +27,7 @@ struct Curve {
   /// Those with one number have one colour, and one is dashed; none: a colour of its own.
   std::optional<uint32_t> color = {};
   bool is_dashed = false;
+  uint32_t panel = 0;  ///< of Plot::panels
 };
 
 struct PlotAxis {
@@ -41,6 +43,8 @@ struct Plot {
   PlotAxis x;
   PlotAxis y;
   std::vector<Curve> curves;
+  /// Titles of panels, which have the same axes; empty: one without a title.
+  std::vector<std::string> panels = {};
 };
 
 /// The picture as SVG. Errors (kRejected): no point, a value that is not finite, or on a

@@ -246,7 +246,7 @@ TEST_F(SimulateCausesTest, CompareSaysTheSameOfBothWays) {
     EXPECT_EQ(compared[way]["latency_ns"]["count"], 6);
   }
   EXPECT_EQ(compared["cpu-driven"]["work_requests"], simulated["cpu"]["posts"]);
-  EXPECT_EQ(compared["preposted"]["work_requests_before"], simulated["offload"]["wqes"]);
+  EXPECT_EQ(compared["preposted"]["work_requests_before"], simulated["offload"]["posts_before"]);
   EXPECT_EQ(compared["received_ratio"]["of_medians"], simulated["gain"]["completion"]);
   EXPECT_EQ(compared["completion_ratio"]["of_medians"], simulated["gain"]["known"]);
   const std::string text = test::OutputOf(base);

@@ -317,7 +317,6 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
          "host.preemption.rate is already set by --sweep host.preemption.rate=1");
   sweep("host.preemption.rate=1,2", "key 'length' is missing");
   expect({"--sweep", "seed=1,2", "--sweep", "seed=3"}, 2, "seed is there twice");
-  expect({"--csv", "a.csv"}, 2, "--csv is for --sweep");
   expect({"--plot", "a.svg"}, 2, "--plot is for --sweep");
   expect({"--sweep", "seed=1,2", "--plot", "a.png"}, 2, "ends with .svg");
   expect({"--sweep", "seed=1,2", "--csv", "-", "--json"}, 2, "would both write to stdout");

@@ -58,6 +58,40 @@ TEST(PlotTest, BytesAreInPowersOfTwo) {
   EXPECT_THAT(svg, Not(HasSubstr("MB")));
 }
 
+// Catches panels on top of each other, with scales of their own, or with each other's curves.
+TEST(PlotTest, PanelsHaveTheSameAxes) {
+  Plot plot = Growth();
+  plot.panels = {"first & best", "second"};
+  plot.curves[1].panel = 1;
+  const std::string svg = *DrawPlot(plot);
+  EXPECT_THAT(svg, HasSubstr(">first &amp; best</text>"));
+  size_t frames = 0, sixteens = 0;
+  for (size_t at = 0; (at = svg.find("class=\"frame\"", at)) != std::string::npos; ++at) ++frames;
+  for (size_t at = 0; (at = svg.find(">16</text>", at)) != std::string::npos; ++at) ++sixteens;
+  EXPECT_EQ(frames, 2u);
+  EXPECT_EQ(sixteens, 2u);
+  const auto x_of = [&](const char* title) {
+    const size_t at = svg.find(title);
+    return std::stoi(svg.substr(svg.rfind("x=\"", at) + 3));
+  };
+  EXPECT_GT(x_of(">second<"), x_of(">first &amp; best<") + 460);
+  EXPECT_GT(x_of(">line<"), x_of(">second<") + 460) << "in the second panel";
+  EXPECT_LT(x_of(">square<"), x_of(">second<"));
+}
+
+// Catches numbers that run into each other where a panel is narrow.
+TEST(PlotTest, NumbersHaveRoom) {
+  Plot plot = Growth();
+  plot.x.unit = "B";
+  plot.curves.pop_back();
+  plot.curves[0].points = {{1024, 1}, {double(1 << 22), 2}};
+  EXPECT_THAT(*DrawPlot(plot), HasSubstr(">2 KiB<"));
+  plot.panels.resize(9);
+  const std::string narrow = *DrawPlot(plot);
+  EXPECT_THAT(narrow, Not(HasSubstr(">2 KiB<")));
+  EXPECT_THAT(narrow, HasSubstr(">1 KiB<"));
+}
+
 TEST(PlotTest, WhatHasNoPlaceIsRefused) {
   Plot plot = Growth();
   plot.curves[1].points[2].y = 0;
