@@ -229,19 +229,9 @@ Status CheckSweepFlags(const SweepFlags& flags) {
 Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   const Result<std::vector<SweepAxis>> axes = ParseAxes(flags);
   if (!axes.ok()) return axes.status();
-<<<<<<< HEAD
-  if (!flags.sweep.plot.empty() && !axes->front().is_numeric) {
-    return {StatusCode::kUsage,
-            fmt::format("--plot: {} has words; the first --sweep is the axis, and needs numbers",
-                        axes->front().key)};
-  }
-  if (flags.per_node && !flags.sweep.is_json)
-    return {StatusCode::kUsage, "--per-node is for --json where there is --sweep"};
-=======
   if (!flags.sweep.plot.empty()) PREPOST_RETURN_IF_ERROR(CheckPlot(*axes, flags.executor));
   if (flags.per_node && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--per-node is for --json or --csv where there is --sweep"};
->>>>>>> da30872e19b3959c07ea914ca09500c06dab7912
   if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
   Sweep sweep = {.command = flags.given.CommandLine(),

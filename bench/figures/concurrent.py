@@ -4,7 +4,7 @@
 import json
 import random
 
-from . import data, style
+from . import data, style, words
 from .claims import EARLIER, PUSHING, Statement
 from .figure import MESSAGE_COSTS, Figure
 from .simulator import KiB, MiB, Plan, Profile, Run
@@ -185,6 +185,27 @@ def claims(rows_):
         )
 
 
+def share_received(row):
+    """Of all messages, by each node: all but its own."""
+    return (int(row["nodes"]) - 1) / int(row["nodes"])
+
+
+def remarks(rows_):
+    def shares(message):
+        return [
+            float(row["cpu_gbits"]) * share_received(row) / 100
+            for row in data.select(rows_, profile="fractus", message=message, senders="all")
+        ]
+
+    big = CLUSTERS["apt"][-1]
+    return (
+        "When all send, each node has to receive n - 1 messages, so all together cannot get more than r n / (n - 1), and on Fractus with 100 MB"
+        f" they get {words.percent(shares('100 MB'), 1)} of it; with 10 KB {words.percent(shares('10 KB'))}. On Apt the uplinks decide: of"
+        f" {big} members over {APT_RACKS} racks each has {big - big // APT_RACKS} of its {big - 1} peers behind one. Members that share"
+        " one rack have the links' full rate in the model, and no picture of the paper can be compared with that."
+    )
+
+
 # The earlier version's figures 13 and 14: the number of senders, mean and deviation.
 SENDER_NODES = (8, 16)
 
@@ -268,6 +289,7 @@ FIGURES = [
         draw,
         None,
         claims,
+        remarks,
     ),
     Figure(
         "senders",

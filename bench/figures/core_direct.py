@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RDMC's figure 12: a chain and 100 MB, CPU-driven and preposted to the NIC (CORE-Direct)."""
 
-from . import data, style
+from . import data, style, words
 from .claims import PUSHING, Statement
 from .figure import Figure, row_of
 from .simulator import KiB, MiB, Plan, Profile, Run, no_message_costs
@@ -13,9 +13,7 @@ CHAIN_NODES = 8
 
 
 def chain_rows(simulator, quick):
-    cases = [
-        ("profile", BASE, nodes, MiB, wait) for nodes in (3, 4, 5, 6, 7, 8) for wait in ("hybrid", "interrupt")
-    ]
+    cases = [("profile", BASE, nodes, MiB, wait) for nodes in (3, 4, 5, 6, 7, 8) for wait in ("hybrid", "interrupt")]
     cases += [
         (label, profile, CHAIN_NODES, block, wait)
         for label, profile in (("profile", BASE), ("3 us a block", GUESSED))
@@ -58,7 +56,9 @@ def draw_chain(rows):
             style.line(
                 panel, [int(row[x]) for row in found], [gbits(row, "cpu_us") for row in found], index, f"CPU-driven, {wait}"
             )
-        style.line(panel, [int(row[x]) for row in found], [gbits(row, "offload_us") for row in found], 0, "preposted, armed before")
+        style.line(
+            panel, [int(row[x]) for row in found], [gbits(row, "offload_us") for row in found], 0, "preposted, armed before"
+        )
         style.line(
             panel,
             [int(row[x]) for row in found],
@@ -122,6 +122,21 @@ def chain_claims(rows):
         )
 
 
+def chain_remarks(rows):
+    def taken(wait):
+        """By arming and detection, of what the run alone is shorter."""
+        return [
+            (float(row["offload_counted_us"]) - float(row["offload_us"])) / (float(row["cpu_us"]) - float(row["offload_us"]))
+            for row in data.select(rows, host="profile", wait=wait)
+        ]
+
+    return (
+        "The authors could run a chain only, because of a driver's bug. Its gain is that of a host's reaction per block, so it grows as blocks"
+        " shrink. Arming grows with the number of blocks, too: where nothing was armed before it takes, with detection,"
+        f" {words.percent(taken('hybrid'))} of the gain over hosts that poll, and {words.percent(taken('interrupt'))} of that over hosts that sleep."
+    )
+
+
 FIGURES = [
     Figure(
         "core-direct",
@@ -134,5 +149,6 @@ FIGURES = [
         draw_chain,
         None,
         chain_claims,
+        chain_remarks,
     ),
 ]

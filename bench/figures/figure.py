@@ -28,6 +28,7 @@ class Figure:
     draw: Callable | None = None  # rows -> a matplotlib figure
     table: Callable | None = None  # rows -> (headings, rows of cells), for the page
     claims: Callable | None = None  # rows -> claims
+    remarks: Callable | None = None  # rows -> the text below, with every number that is the data's
     is_measured: bool = False  # on the real clock: made anew only when asked for
 
     def note(self):

@@ -75,6 +75,10 @@ def check(places):
     blocks, problems = blocks_of(places)
     if page.replace(places.page.read_text(), blocks) != places.page.read_text():
         problems.append(f"{places.page.name} does not have what the data say")
+    problems += [
+        f"{places.page.name}:{line}: '{result}' is written by hand: a figure's remarks have it from the data"
+        for line, result in page.results_by_hand(places.page.read_text())
+    ]
     for figure in FIGURES:
         if not figure.draw:
             continue

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of docs/figures.md between markers: pictures, captions and tables, from the data alone."""
+"""The parts of docs/figures.md between markers: pictures, captions, tables and remarks, from the data alone."""
 
 import re
+import textwrap
 
 MARK = re.compile(r"<!-- scripts/figures writes (?P<name>[\w-]+) from here -->\n(?P<text>.*?)<!-- to here -->\n", re.DOTALL)
+
+# What is measured or modelled: a number with a unit. Sizes, counts and the papers' figures stand in the text around the markers.
+RESULT = re.compile(r"\d[\d.,]*(?:\s(?:to|and)\s\d[\d.,]*)?\s(?:%|[num]?s\b|times\b|[GM]bit/s|M/s)")
 
 
 def table(headings, rows):
@@ -34,6 +38,8 @@ def block(figure, rows, claims, has_picture):
         parts.append(claims_table(claims))
     if figure.table:
         parts.append(table(*figure.table(rows)))
+    if figure.remarks:
+        parts.append(textwrap.fill(figure.remarks(rows), 150, break_long_words=False, break_on_hyphens=False) + "\n")
     return "\n" + "\n".join(parts) + "\n"
 
 
@@ -71,3 +77,9 @@ def replace(text, blocks):
         return f"<!-- scripts/figures writes {match['name']} from here -->\n{blocks[match['name']]}<!-- to here -->\n"
 
     return MARK.sub(put, text)
+
+
+def results_by_hand(text):
+    """Results outside of the markers, which new data would leave as they are: (line, text)."""
+    outside = MARK.sub(lambda match: "\n" * match[0].count("\n"), text)
+    return [(outside.count("\n", 0, found.start()) + 1, found[0]) for found in RESULT.finditer(outside)]

@@ -77,9 +77,13 @@ def no_costs(name):
     return Profile(name, tuple(changes))
 
 
+def host_entry(name, key):
+    """What a profile says of its hosts, with its source, as it is written there."""
+    return json.loads((PROFILES / f"{name}.json").read_text())["host"][key]
+
+
 def host_value(name, key):
-    """What a profile says of its hosts, as it is written there."""
-    return json.loads((PROFILES / f"{name}.json").read_text())["host"][key]["value"]
+    return host_entry(name, key)["value"]
 
 
 def no_message_costs(profile):

@@ -90,6 +90,10 @@ def count_text(value, _position=None):
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
+def plain(value, _position=None):
+    return f"{value:g}"
+
+
 def log_axis(axis, ticks, text=count_text):
     """An axis of powers with exactly these ticks, written out."""
     getattr(axis.axes, f"set_{axis.axis_name}scale")("log", base=2)
