@@ -142,12 +142,11 @@ def count_claims(rows):
     ):
         found = of_random(rows, algorithm, column)
         yield c20.near(
-            f"{algorithm}, random numbers, {what} per block, mean of {ORDERS} (expected by another count, of one numbering)",
+            f"{algorithm}, random numbers, {what} per block, mean of {ORDERS} (expected by another count, which does not say of how many)",
             expected,
             mean(rows, algorithm, column),
             0.05,
-            why=f"{expected:g} is one draw, and our {ORDERS} go from {min(found):.3g} to {max(found):.3g}, so it can be one of them;"
-            " it is not their mean.",
+            why=f"A single numbering can give {expected:g}: our {ORDERS} go from {min(found):.3g} to {max(found):.3g}. Their mean is another.",
         )
 
 

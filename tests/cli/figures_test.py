@@ -104,6 +104,11 @@ class Committed(unittest.TestCase):
             "figures.md:5: '98.6 to 99.9 %' is written by hand",
             self.damaged("figures.md", r"\n(    scripts/figures --quick)", r"\nThey get 98.6 to 99.9 % of it.\1"),
         )
+        # More than the uplinks of racks can carry, by the bytes that went over them.
+        self.assertIn(
+            "apt, all 36 cases: beside what the busiest link leaves",
+            self.damaged("data/concurrent.csv", r"(,apt,100 MB,all,14,14,3,[\d.]+,[\d.]+),18\.\d+,", r"\1,18.7,"),
+        )
         # A difference that is gone, but whose reason still stands there.
         self.assertIn(
             "a reason for a difference is given",
