@@ -117,7 +117,7 @@ TEST_F(SimulateNodesTest, EachGroupHasItsNodes) {
                {"spec": {"message_bytes": 1048576}, "hosts": [3, 1], "after": 0}]})";
   const std::vector<std::string> base = {"simulate", "--workload", workload, "--profile", profile_};
   std::vector<std::string> with_json = base;
-  with_json.push_back("--json");
+  with_json.insert(with_json.end(), {"--json", "--causes"});
   const Json json = Json::parse(test::OutputOf(with_json));
   for (const char* executor : {"offload", "cpu"}) {
     SCOPED_TRACE(executor);
@@ -133,6 +133,8 @@ TEST_F(SimulateNodesTest, EachGroupHasItsNodes) {
       EXPECT_EQ(std::ranges::max(times), group["completion_seconds"]);
       EXPECT_EQ(std::ranges::max(knows), group["known_seconds"]);
       posts += SumOf(group["hosts"], "posts_before");
+      const auto is_last = [&](const Json& it) { return it == group["last_node"]; };
+      EXPECT_EQ(std::ranges::count_if(group["time_by_cause"], is_last), 1);
     }
     EXPECT_EQ(posts, json[executor]["posts_before"]);
   }
