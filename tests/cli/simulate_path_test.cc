@@ -64,7 +64,7 @@ TEST_F(SimulatePathTest, OpsAreThoseOfExplain) {
           EXPECT_EQ(send["node"], send["message"]["from"]);
           EXPECT_EQ(receive["node"], receive["message"]["to"]);
           if (i == 0) {
-            EXPECT_EQ(MessageOf(send), link["message"]);
+            EXPECT_EQ(link["message"], MessageOf(send));
           }
           last = link["sends"][i].get<std::string>();
         }
