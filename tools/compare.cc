@@ -107,7 +107,7 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags,
   std::vector<SimulatedPlan> plans;
   if (const std::string flag = flags.spec.FirstGiven(); *kind != FileKind::kSpec && !flag.empty()) {
     return Status(StatusCode::kUsage,
-                  fmt::format("{}: it is for a SPEC: a plan's is in its file", flag));
+                  fmt::format("{}: it is for a SPEC, and this is a plan", flag));
   }
   if (*kind != FileKind::kSpec && !is_rolled) {
     if (!flags.bytes.empty()) {

@@ -67,7 +67,7 @@ Result<SimulatedPlan> SimulationInput::Load(const emulated::NetworkProfile& netw
   }
   if (const std::string flag = spec.FirstGiven(/*has_topology=*/false); !flag.empty()) {
     return Status(StatusCode::kUsage,
-                  fmt::format("{}: it is for a SPEC: a plan's is in its file", flag));
+                  fmt::format("{}: it is for a SPEC, and this is a plan", flag));
   }
   Result<Plan> plan = *kind == FileKind::kRolledPlan ? Unrolled() : LoadPlan(path);
   if (!plan.ok()) return plan.status();

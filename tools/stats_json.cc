@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/plan_text.h"
+
 namespace prepost::tools {
 namespace {
 
@@ -139,15 +141,8 @@ Json TopologyJson(const PlanStats& stats) {
 Json StatsJson(const PlanStats& stats) {
   const Plan& plan = stats.tables.plan();
   const PlanHeader& header = plan.header();
-  Json json = {{"algorithm", header.algorithm},
-               {"nodes", header.nodes},
-               {"root", header.root.value},
-               {"message_bytes", header.message.bytes},
-               {"block_bytes", header.message.block_bytes},
-               {"blocks", header.message.blocks},
-               {"ready", ToString(header.ready)},
-               {"ports", header.ports}};
-  json["send_window"] = header.send_window ? Json(*header.send_window) : Json();
+  Json json = PlanJson(header);
+  json["ports"] = header.ports;
   json["ops"] = plan.ops().size();
   json["channels"] = plan.channels().size();
   json["block_transfers"] = stats.traffic.blocks;

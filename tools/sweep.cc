@@ -21,6 +21,8 @@ namespace {
 constexpr double kClose = 1e-9;
 /// And of a number: what it may be off by, several times rounded.
 constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
+/// Whole numbers below are exact. Others are written in a way that no flag for such takes.
+constexpr double kWholeEnd = 0x1p53;
 
 struct Quantity {
   double number = 0;
@@ -42,21 +44,15 @@ std::optional<Quantity> QuantityOf(const std::string& key, const std::string& te
   return {};
 }
 
-/// As people write it, where the steps to it have been rounded; else as many digits as it has.
-std::string DigitsOf(double number) {
-  constexpr double kWholeMax = 0x1p64;
-  if (number == std::floor(number) && std::abs(number) < kWholeMax)
-    return fmt::format("{:.0f}", number);
-  const std::string text = fmt::format("{:.15g}", number);
-  const std::optional<double> read = NumberOf<double>(text);
-  if (read && std::abs(*read - number) <= kRounding * std::abs(number)) return text;
-  return fmt::format("{}", number);
-}
-
-/// As a flag, or a profile, takes it.
-std::string TextOf(double number, SweepUnit unit) {
+/// As a flag, or a profile, takes it: with all its digits, or without those that the steps to it have
+/// rounded.
+std::string TextOf(double number, bool is_given, SweepUnit unit) {
   constexpr std::array kUnits = {"", "", "s", "B/s"};
-  return DigitsOf(number) + kUnits[static_cast<size_t>(unit)];
+  const std::string_view ending = kUnits[static_cast<size_t>(unit)];
+  if (number != std::floor(number) && !is_given) return fmt::format("{:.15g}{}", number, ending);
+  if (number != std::floor(number)) return fmt::format("{}{}", number, ending);
+  if (std::abs(number) >= kWholeEnd) return fmt::format("{:.16e}{}", number, ending);
+  return fmt::format("{:.0f}{}", number, ending);
 }
 
 Status Bad(const std::string& text, const std::string& why) {
@@ -155,7 +151,7 @@ Status AddRange(const Range& range, SweepAxis* axis) {
       const double whole = range.last.number - range.first.number + 1;
       return TooMany(fmt::format("up to {:.0f}", std::min(most, whole)));
     }
-    const std::string text = TextOf(value, unit);
+    const std::string text = TextOf(value, step == 0 || value == last, unit);
     // What the row's command has is what its figures are of.
     const std::optional<Quantity> read = QuantityOf(axis->key, text);
     axis->values.push_back({text, read ? read->number : value});

@@ -181,6 +181,9 @@ class HostThread final : public Endpoint {
   TimeOnWire wire_;
 };
 
+static_assert(HostThread::kForeseeLookStages <= kForeseeStages);
+static_assert(HostThread::kForeseePostStages <= kForeseeStages);
+
 }  // namespace prepost::emulated
 
 #endif  // PREPOST_BACKENDS_EMULATED_HOST_THREAD_H_

@@ -38,6 +38,7 @@ namespace {
 
 constexpr uint64_t kSteps = 1 << 12;    // between two looks at the checkpoint
 constexpr uint32_t kCachedHosts = 192;  // whose memory mostly stays in the cache, as measured
+constexpr size_t kEventsAhead = 4;      // of CQs, for whose threads memory is asked for
 constexpr size_t kStuckNodesMax = 3;    // that are named
 constexpr size_t kStuckOpsMax = 3;      // of each
 
@@ -298,7 +299,11 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   bool Act(std::span<const CqEvent> events) override {
     is_acting_ = true;
-    for (const CqEvent& event : events) TakeEvent(event);
+    for (size_t i = 0; i < events.size(); ++i) {
+      if (cluster_.clock.foresees() && i + kEventsAhead < events.size())
+        PrefetchLines(events[i + kEventsAhead].listener, sizeof(Player));
+      TakeEvent(events[i]);
+    }
     while (!due_.empty() && status_.ok()) {
       ForeseeDue();
       const Due due = due_.front();
@@ -314,8 +319,8 @@ class HostsRun final : private TimeHandler, private HostHandler {
   void ForeseeDue() const {
     if (!cluster_.clock.foresees()) return;
     constexpr size_t kStages = HostThread::kForeseeLookStages;
-    if (due_.size() > kStages) PrefetchLines(due_[kStages].player, sizeof(Player));
-    for (size_t ahead = std::min(kStages, due_.size()); ahead-- > 1;) {
+    if (due_.size() > kStages + 1) PrefetchLines(due_[kStages + 1].player, sizeof(Player));
+    for (size_t ahead = std::min(kStages + 1, due_.size()); ahead-- > 1;) {
       const Player& player = *due_[ahead].player;
       player.thread.ForeseeLook(*player.executor, kStages - ahead);
     }

@@ -54,8 +54,7 @@ def draw(rows_):
         style.decades(panel.yaxis)
     for panel in axes[1]:
         panel.axhline(AIM_PER_SECOND / 1e6, color=style.BLACK, linestyle=":", label="aim")
-        panel.sharey(axes[1][0])
-        style.from_zero(panel)
+        panel.set_ylim(0, 1.06 * max(it.dataLim.y1 for it in axes[1]))
     style.legend_below(figure, axes[1][0], columns=3)
     return figure
 
@@ -77,22 +76,27 @@ def claims(rows_):
                 f"{large / small:.1f} times",
                 large <= 20 * small,
             )
-    for executor, name in EXECUTORS.items():
-        for nodes in (64, 512):
-            found = float(row("barrier", executor, nodes, 256)["transfers_per_s"])
-            yield rate.holds(
-                f"{name}, {READY['barrier']}, {nodes} x 256",
-                "at least 1 M/s",
-                f"{found / 1e6:.2f} M/s",
-                found >= AIM_PER_SECOND,
-                why=CACHE if executor == "cpu" and nodes == 512 else "",
+    # How fast the machine is decides what is missed, not only what is known to take long.
+    for ready, words in READY.items():
+        reason = CACHE if ready == "barrier" else CREDITS
+        for executor, name in EXECUTORS.items():
+            for nodes in (32, 64, 512):
+                found = float(row(ready, executor, nodes, 256)["transfers_per_s"])
+                yield rate.holds(
+                    f"{name}, {words}, {nodes} x 256",
+                    "at least 1 M/s",
+                    f"{found / 1e6:.2f} M/s",
+                    found >= AIM_PER_SECOND,
+                    why="" if found >= AIM_PER_SECOND else reason,
+                )
+            found = float(row(ready, executor, 512, 256)["total_s"])
+            yield total.holds(
+                f"{name}, {words}",
+                f"at most {AIM_SECONDS} s",
+                f"{found:.2f} s",
+                found <= AIM_SECONDS,
+                why="" if found <= AIM_SECONDS else reason,
             )
-        found = float(row("barrier", executor, 512, 256)["total_s"])
-        yield total.holds(f"{name}, {READY['barrier']}", f"at most {AIM_SECONDS} s", f"{found:.2f} s", found <= AIM_SECONDS)
-    found = float(row("window=1", "cpu", 512, 256)["total_s"])
-    yield total.holds(
-        f"CPU-driven, {READY['window=1']}", f"at most {AIM_SECONDS} s", f"{found:.2f} s", found <= AIM_SECONDS, why=CREDITS
-    )
 
 
 def table(rows_):

@@ -154,14 +154,14 @@ TEST_F(CompareTest, ARolledPlanIsForEachSize) {
   EXPECT_EQ(real["comparisons"][1]["blocks"], 9);
   ExpectRefused({rolled}, 2, "--bytes: a rolled plan is for every size, say which");
   ExpectRefused({rolled, "--bytes", "1MiB", "--nodes", "3"}, 2,
-                "--nodes: it is for a SPEC: a plan's is in its file");
+                "--nodes: it is for a SPEC, and this is a plan");
 }
 
 TEST_F(CompareTest, WhatIsRefused) {
   ExpectRefused({}, 2, "compare needs a PLAN, a SPEC or flags such as --nodes");
   ExpectRefused({plan_, "--bytes", "1MiB"}, 2,
                 "is for a SPEC or a rolled plan: a plan's is in its file");
-  ExpectRefused({plan_, "--nodes", "3"}, 2, "--nodes: it is for a SPEC: a plan's is in its file");
+  ExpectRefused({plan_, "--nodes", "3"}, 2, "--nodes: it is for a SPEC, and this is a plan");
   ExpectRefused({spec_, "--bytes", "64KiB,1 apple"}, 2, "--bytes: '1 apple' is no size");
   // Catches an empty size that is passed over: a transfer less than was asked for.
   ExpectRefused({spec_, "--bytes", "64KiB,,1MiB"}, 2, "--bytes: size 2 is empty");

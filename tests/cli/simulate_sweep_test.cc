@@ -169,9 +169,10 @@ TEST_F(SimulateSweepTest, PlansAndRolledPlansAreReadOnce) {
   const Json seeds = SimulateJson({plan, "--sweep", "seed=1:8:+1"});
   ASSERT_EQ(seeds["rows"].size(), 8u);
   EXPECT_EQ(sizes["rows"][1]["simulation"]["cpu"], seeds["rows"][7]["simulation"]["cpu"]);
-  ExpectRefused({plan, "--sweep", "nodes=2,3"}, 2, "--sweep nodes: it is for a SPEC: a plan's is");
+  ExpectRefused({plan, "--sweep", "nodes=2,3"}, 2,
+                "--sweep nodes: it is for a SPEC, and this is a plan");
   ExpectRefused({plan, "--seed", "1", "--sweep", "wait=polling,hybrid", "--sweep", "ready=retry"},
-                2, "--sweep ready: it is for a SPEC: a plan's is in its file");
+                2, "--sweep ready: it is for a SPEC, and this is a plan");
   ExpectRefused({rolled, "--message-bytes", "3", "--sweep", "ready=retry"}, 2,
                 "--sweep ready: it is for a SPEC");
   ExpectRefused({plan, "--ready", "retry", "--sweep", "seed=1,2"}, 2,

@@ -44,7 +44,8 @@ class VirtualHostsTest : public HostRunTest {};
 
 class VirtualHostsRounds : public HostRunTest, public testing::WithParamInterface<std::string> {};
 
-// Hosts that take no time, windows of 1: rounds, to the picosecond.
+// Hosts that take no time, windows of 1: rounds, to the picosecond,
+// or its longest chain of blocks where rounds have slack.
 TEST_P(VirtualHostsRounds, IdealHostsTakeRoundsTimesTheTimeOfABlock) {
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {

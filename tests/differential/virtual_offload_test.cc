@@ -74,7 +74,8 @@ NicCosts RandomCosts(test::Random& random) {
 
 class VirtualOffloadRounds : public testing::TestWithParam<std::string> {};
 
-// Without overheads and with windows of 1 a run takes its rounds, to the picosecond.
+// Without overheads and with windows of 1 a run takes its rounds, to the picosecond,
+// or its longest chain of blocks where rounds have slack.
 TEST_P(VirtualOffloadRounds, TimeIsRoundsTimesBlockTime) {
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {
@@ -231,7 +232,7 @@ TEST(VirtualOffloadTest, TheSameRunIsTheSame) {
 // Where no switch link is shared, nothing gets faster by costing more, whatever else costs. But for
 // bytes of overhead, with which credits take room: what keeps a credit back may then leave a block
 // alone on its port for longer.
-TEST(VirtualOffloadTest, MonotoneInEveryCost) {
+TEST(VirtualOffloadTest, MonotoneInEveryCostButOverhead) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   const std::vector<std::string> algorithms = test::SchedulesToRun();

@@ -57,6 +57,17 @@ TEST(SweepTest, RangesHaveAllDigits) {
   }
   for (const SweepValue& value : AxisOf("host.poll=1us:1ms:x1.3").values)
     EXPECT_EQ(ParseLatency(value.text).value(), value.number);
+  // Steps' own digits are not shown; the ends are as they were given.
+  EXPECT_THAT(TextsOf("host.poll=0.1us:0.3us:x1.1")[9], "2.357947691e-07s");
+  EXPECT_EQ(TextsOf("x.y=0.1:0.30000000000000004:+0.1").back(), "0.30000000000000004");
+}
+
+// Beyond 2^53 steps would be to other numbers than those meant: no flag takes them as whole ones.
+TEST(SweepTest, WholeNumbersOfRangesAreExact) {
+  EXPECT_EQ(TextsOf("seed=9007199254740990:9007199254740991:+1").back(), "9007199254740991");
+  for (const std::string& text : TextsOf("seed=9007199254740993:9007199254740996:+1")) {
+    EXPECT_THAT(text, HasSubstr("e+15"));
+  }
 }
 
 // 0 alone may have no unit; catches steps that are taken for others.
