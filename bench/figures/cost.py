@@ -12,8 +12,14 @@ AIM_PER_SECOND = 1e6
 AIM_SECONDS = 0.5
 EXECUTORS = {"inline": "preposted", "cpu": "CPU-driven"}
 READY = {"barrier": "no credits", "window=1": "a credit per transfer"}
-CACHE = "a node has nine peers, each used every ninth round: what is known of a queue pair has left the cache meanwhile"
-CREDITS = f"a credit is a message of its own, with a doorbell, two CQEs and two looks of hosts; and {CACHE}"
+
+
+def reason(ready, executor, nodes):
+    """Why more than the aim is taken."""
+    looks = " and as many looks of hosts" if executor == "cpu" else ""
+    credits = f"a credit is a message of its own, with a WQE and two CQEs{looks}" if ready != "barrier" else ""
+    cache = "a node's peers take turns, and what is known of a queue pair has left the cache until its next" if nodes >= 64 else ""
+    return "; ".join(filter(None, (credits, cache)))
 
 
 def rows(simulator, quick):
@@ -76,27 +82,27 @@ def claims(rows_):
                 f"{large / small:.1f} times",
                 large <= 20 * small,
             )
-    # How fast the machine is decides what is missed, not only what is known to take long.
-    for ready, words in READY.items():
-        reason = CACHE if ready == "barrier" else CREDITS
-        for executor, name in EXECUTORS.items():
-            for nodes in (32, 64, 512):
-                found = float(row(ready, executor, nodes, 256)["transfers_per_s"])
-                yield rate.holds(
-                    f"{name}, {words}, {nodes} x 256",
-                    "at least 1 M/s",
-                    f"{found / 1e6:.2f} M/s",
-                    found >= AIM_PER_SECOND,
-                    why="" if found >= AIM_PER_SECOND else reason,
-                )
-            found = float(row(ready, executor, 512, 256)["total_s"])
-            yield total.holds(
-                f"{name}, {words}",
-                f"at most {AIM_SECONDS} s",
-                f"{found:.2f} s",
-                found <= AIM_SECONDS,
-                why="" if found <= AIM_SECONDS else reason,
+    # How fast the machine is decides what is missed.
+    cases = [(ready, executor) for ready in READY for executor in EXECUTORS]
+    for ready, executor in cases:
+        for nodes in (32, 64, 512):
+            found = float(row(ready, executor, nodes, 256)["transfers_per_s"])
+            yield rate.holds(
+                f"{EXECUTORS[executor]}, {READY[ready]}, {nodes} x 256",
+                "at least 1 M/s",
+                f"{found / 1e6:.2f} M/s",
+                found >= AIM_PER_SECOND,
+                why="" if found >= AIM_PER_SECOND else reason(ready, executor, nodes),
             )
+    for ready, executor in cases:
+        found = float(row(ready, executor, 512, 256)["total_s"])
+        yield total.holds(
+            f"{EXECUTORS[executor]}, {READY[ready]}",
+            f"at most {AIM_SECONDS} s",
+            f"{found:.2f} s",
+            found <= AIM_SECONDS,
+            why="" if found <= AIM_SECONDS else reason(ready, executor, 512),
+        )
 
 
 def table(rows_):
@@ -111,7 +117,7 @@ def table(rows_):
             [
                 f"{row['nodes']} x {row['blocks']}",
                 f"{float(row['transfers']):,.0f}",
-                *(f"{float(it['transfers_per_s']) / 1e6:.2f}, {float(it['total_s']):.2f} s" for it in cases),
+                *(f"{float(it['transfers_per_s']) / 1e6:.2f}, {float(it['total_s']):.2g} s" for it in cases),
             ]
         )
     heads = [f"{name}, {words}: M/s in run, all" for words in READY.values() for name in EXECUTORS.values()]
