@@ -101,7 +101,7 @@ class Committed(unittest.TestCase):
             self.damaged("data/offload-assumptions.csv", r"(,16384,1us,400ns,.*),0\.87\d+\n", r"\1,0.95\n"),
         )
         self.assertIn(
-            "figures.md:5: '98.6 to 99.9 %' is written by hand",
+            "figures.md:6: '98.6 to 99.9 %' is written by hand",
             self.damaged("figures.md", r"\n(    scripts/figures --quick)", r"\nThey get 98.6 to 99.9 % of it.\1"),
         )
         # More than the uplinks of racks can carry, by the bytes that went over them.
