@@ -53,7 +53,7 @@ std::vector<RunCauses> TellAll(const Simulation& it) {
 
 /// "0>4:2", "credit 4>0"; of several groups "group 3 0>4:2", with hosts for nodes; nothing of what
 /// is no message.
-std::string MessageText(const TimeTrail& trail, const PathLink& link) {
+std::string WhatWent(const TimeTrail& trail, const PathLink& link) {
   if (link.message == emulated::kNoMessage) return "";
   const emulated::TimedMessage& it = trail.messages()[link.message];
   const std::string group = trail.groups() > 1 ? fmt::format("group {} ", it.group) : "";
@@ -107,7 +107,7 @@ void PrintPath(const RunCauses& told, std::ostream& out) {
                        op_width, ops.receive, op_width, what);
   };
   const auto print_link = [&](const PathLink& link, const std::string& what) {
-    print(TimeText(link.until), MessageText(*told.trail, link), OpsOf(*told.trail, link), what);
+    print(TimeText(link.until), WhatWent(*told.trail, link), OpsOf(*told.trail, link), what);
   };
   const char* const head = is_of_groups ? "message, by hosts" : "message";
   if (messages > 0) print("until", head, {"send", "receive"}, "what it took");
@@ -171,7 +171,7 @@ Json TimesJson(NodeId node, const NodeTimes& times) {
 /// The first of the folded links at one place, the ops of each, and what all of them took together.
 Json LinkJson(const RunCauses& told, const PathRun& run, size_t position) {
   const PathLink& first = told.path[run.first + position];
-  Json json = {{"message", MessageText(*told.trail, first)},
+  Json json = {{"message", WhatWent(*told.trail, first)},
                {"until_seconds", ToSeconds(first.until)}};
   Json& sends = json["sends"] = Json::array();
   Json receives = Json::array();
