@@ -106,7 +106,10 @@ class NamedCurves {
     for (const SweptExecutor& executor : kSweptExecutors) {
       CurvesOfPoints curves = CurvesOf(sweep, executor, y);
       if (curves.empty()) continue;
-      const bool is_merged = AreEqual(curves);
+      size_t combinations = 1;
+      for (size_t i = 1; i < sweep.axes.size(); ++i) combinations *= sweep.axes[i].values.size();
+      // One curve of several combinations is named, if the others have none.
+      const bool is_merged = curves.size() == combinations && AreEqual(curves);
       count += is_merged ? 1 : curves.size();
       ran_.push_back({&executor, std::move(curves), is_merged});
     }

@@ -316,7 +316,7 @@ FIGURES = [
     Figure(
         "latency",
         "fractus",
-        "RDMC's figure 4: time until all have the message, by algorithm; CPU-driven, time logarithmic. Blocks of 1 MiB. Preposted times are in the"
+        "RDMC's figure 4: time until all hosts know that they have the message, by algorithm; CPU-driven, time logarithmic. Blocks of 1 MiB. Preposted times are in the"
         f" data. {MESSAGE_COSTS} {MPI_SAYS}",
         fractus_rows,
         ("message_bytes", "algorithm", "nodes"),
@@ -328,7 +328,7 @@ FIGURES = [
     Figure(
         "group-size",
         "fractus, sierra, stampede",
-        "The earlier version's figures 7 to 10: bandwidth (message / time until all have it) against the size of the group, "
+        "The earlier version's figures 7 to 10: bandwidth (message / time until all hosts know that they have it) against the size of the group, "
         f"CPU-driven. Preposted times are in the data. {MESSAGE_COSTS} {MPI_SAYS}",
         group_rows,
         ("profile", "message_bytes", "algorithm", "nodes"),

@@ -99,7 +99,7 @@ FIGURES = [
         "one-byte",
         "fractus, sierra, stampede",
         "RDMC's figure 7, the earlier version's figure 15: messages of 1 byte per second, one after the other (1 / time until all"
-        " have it); binomial pipeline, which is a binomial tree here. Preposted runs have none of RDMC's costs per message (`host.message_start`, `message_setup`), so CPU-driven"
+        " hosts know that they have it); binomial pipeline, which is a binomial tree here. Preposted runs have none of RDMC's costs per message (`host.message_start`, `message_setup`), so CPU-driven"
         " ones are shown with and without; preposted ones without and with arming and detection.",
         rows,
         ("profile", "nodes"),

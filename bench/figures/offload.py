@@ -245,7 +245,7 @@ def map_remarks(rows):
         for (schedule, noise), blocks in losses.items()
     )
     return (
-        f"With quiet hosts there is at most {gain(MiB):.1f} % to gain from blocks of 1 MiB, and {gain(4 * MiB):.1f} % from 4 MiB. Small blocks gain"
+        f"With quiet hosts there is at most {gain(MiB):.1f} % to gain from blocks of 1 MiB, and {gain(4 * MiB):.1f} % from 4 MiB, where all was armed before. Small blocks gain"
         " by the host's reaction to each; noise multiplies it most in schedules in which a node has many neighbours:"
         f" {factors} with blocks of"
         f" {style.bytes_text(MAP_BLOCKS[0])} and {PREEMPTIONS[-1]} preemptions/s. Arming is what preposting pays with:"
@@ -348,7 +348,7 @@ FIGURES = [
         "fractus",
         "Beyond the paper: when offload pays. CPU-driven time / preposted time, 16 nodes, 16 MiB, by block size and noise; upper"
         f" half: all counted; lower half: the run alone, as if all was armed before and nobody looked for the end; bold: below 1. {COUNTED} Not counted"
-        " on the CPU-driven side: receives that no credit grants (sequential, chains, trees), posted before the start, 100 ns each."
+        " on the CPU-driven side: receives that no credit grants (all of sequential, chains and trees, and of credits themselves), posted before the start, 100 ns each."
         " Noise:"
         f" preemptions of 100 us, so many per second and core, means of {len(SEEDS)} seeds; or on each core a busy neighbour, who has every other slice of {SLICE}"
         " of a host that polls (docs/host-model.md), in step on all hosts, from which those are spared that sleep. CPU-driven hosts wait hybrid. The credits are"

@@ -59,7 +59,11 @@ def summary(claims_of):
         where = "; ".join(dict.fromkeys(part for claim in found for part in claim.where.split("; ")))
         agree = sum(claim.agrees for claim in found)
         verdict = "yes" if agree == len(found) else f"**in {agree} of {len(found)}**" if agree else "**no**"
-        why = " ".join(dict.fromkeys(claim.why for claim in found if claim.why))
+        cases = {}  # by reason
+        for claim in found:
+            if claim.why:
+                cases.setdefault(claim.why, []).append(claim.case)
+        why = " ".join(f"*{'; '.join(its)}*: {reason}" for reason, its in cases.items())
         lines.append([f"C{key}", f"{says} ({where})", len(found), verdict, why, figures])
     return "\n" + table(["", "the papers say", "checks", "agrees?", "why not", "figure"], lines) + "\n"
 

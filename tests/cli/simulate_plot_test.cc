@@ -71,6 +71,16 @@ TEST_F(SimulatePlotTest, WhatAllPanelsHaveIsInEach) {
   EXPECT_EQ(Occurrences(svg, ">CPU-driven, host.completion 7us</text>"), 2u);
 }
 
+// There is no preposting over TCP. Catches a curve that is taken for all combinations', since they
+// have no other.
+TEST_F(SimulatePlotTest, ACurveOfOneCombinationSaysWhichOne) {
+  const std::string svg =
+      Plot({"--message-bytes", "64KiB", "--sweep", "nodes=2,4", "--sweep",
+            "profile=" + test::ProfilePath("tcp-10g") + "," + test::ProfilePath("fractus")});
+  EXPECT_EQ(Occurrences(svg, ">preposted, fractus</text>"), 1u);
+  EXPECT_EQ(Occurrences(svg, ">preposted</text>"), 0u);
+}
+
 // Catches a sweep of hours that ends in no picture.
 TEST_F(SimulatePlotTest, TooManyCurvesAreRefusedBeforeAnyRun) {
   test::ExpectRefused({"simulate", "--profile", test::ProfilePath("fractus"), "--message-bytes",
