@@ -79,7 +79,7 @@ def draw(rows_):
             (int(row["message_bytes"]) / 1e6, float(row["cpu_us"]) / 1e3)
             for row in data.select(rows_, algorithm=algorithm, arrivals=ONE_BY_ONE, writes=most(rows_))
         )
-        axes[0][2].plot(*zip(*pairs), **look)
+        axes[0][2].plot(*zip(*pairs), **look, **below)
     for panel, arrivals in zip(axes[0], PER_SECOND):
         distribution(
             panel,
