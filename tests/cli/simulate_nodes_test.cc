@@ -14,10 +14,13 @@
 #include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/read_csv.h"
 #include "tests/support/temp_folder.h"
 
 namespace prepost {
 namespace {
+
+using test::ReadCsv;
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
@@ -142,34 +145,6 @@ TEST_F(SimulateNodesTest, EachGroupHasItsNodes) {
   with_nodes.push_back("--per-node");
   EXPECT_THAT(TableOf(test::OutputOf(with_nodes), "has it at"),
               ContainsRegex("group 1, node 8 50us 50us \ngroup 1, node 2 "));
-}
-
-/// The lines of a CSV without comments, each by the names in the first.
-std::vector<std::map<std::string, std::string>> ReadCsv(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> names;
-  std::vector<std::map<std::string, std::string>> rows;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("#")) continue;
-    std::vector<std::string> values(1);
-    bool is_quoted = false;
-    for (const char c : line) {
-      if (c == '"') is_quoted = !is_quoted;
-      if (c == ',' && !is_quoted) {
-        values.emplace_back();
-      } else {
-        values.back() += c;
-      }
-    }
-    if (names.empty()) {
-      names = values;
-      continue;
-    }
-    EXPECT_EQ(values.size(), names.size()) << line;
-    auto& row = rows.emplace_back();
-    for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) row[names[i]] = values[i];
-  }
-  return rows;
 }
 
 // Catches nodes that the CSV leaves out or has in another's line, of one plan and of groups.

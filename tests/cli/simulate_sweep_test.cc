@@ -5,49 +5,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/read_csv.h"
 #include "tests/support/simulate_fixture.h"
 
 namespace prepost {
 namespace {
 
 using test::Command;
+using test::ReadCsv;
 using test::SimulateSweepTest;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
-
-/// The lines of a CSV without comments, each by the names in the first.
-std::vector<std::map<std::string, std::string>> ReadCsv(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> names;
-  std::vector<std::map<std::string, std::string>> rows;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("#")) continue;
-    std::istringstream fields(line + ",");
-    std::vector<std::string> values;
-    for (std::string field; std::getline(fields, field, ',');) values.push_back(field);
-    if (names.empty()) {
-      names = values;
-      EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << line;
-      continue;
-    }
-    EXPECT_EQ(values.size(), names.size()) << line;
-    auto& row = rows.emplace_back();
-    for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) row[names[i]] = values[i];
-  }
-  return rows;
-}
 
 // Catches values that reach the wrong flag, rows that share a plan which they should not, and
 // threads that get into each other's way.
