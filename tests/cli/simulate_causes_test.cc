@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "tests/support/command.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/simulate_fixture.h"
 
 namespace prepost {
 namespace {
@@ -20,21 +20,14 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-class SimulateCausesTest : public ::testing::Test {
+class SimulateCausesTest : public test::SimulatePlanTest {
  protected:
-  void SetUp() override {
-    test::OutputOf({"compile", "--nodes", "6", "--message-bytes", "4MiB", "-o", plan_});
-  }
-  std::string Simulate(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"simulate", plan_, "--profile", profile_});
-    return test::OutputOf(flags);
-  }
+  SimulateCausesTest() : SimulatePlanTest("6", "4MiB") {}
+  /// Of any command.
   void ExpectRefused(std::vector<std::string> arguments, int code, const std::string& message) {
     test::ExpectRefused(arguments, code, message, folder_);
   }
 
-  test::TempFolder folder_;
-  const std::string plan_ = folder_ / "plan.json";
   const std::string profile_ = test::ProfilePath("fractus");
 };
 

@@ -15,7 +15,7 @@
 
 #include "tests/support/command.h"
 #include "tests/support/read_csv.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/simulate_fixture.h"
 
 namespace prepost {
 namespace {
@@ -26,22 +26,10 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-class SimulateNodesTest : public ::testing::Test {
+class SimulateNodesTest : public test::SimulatePlanTest {
  protected:
-  void SetUp() override {
-    test::OutputOf({"compile", "--nodes", "6", "--message-bytes", "4MiB", "-o", plan_});
-  }
-  std::string Simulate(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"simulate", plan_, "--profile", profile_});
-    return test::OutputOf(flags);
-  }
-  Json SimulateJson(std::vector<std::string> flags) {
-    flags.push_back("--json");
-    return Json::parse(Simulate(flags));
-  }
+  SimulateNodesTest() : SimulatePlanTest("6", "4MiB") {}
 
-  test::TempFolder folder_;
-  const std::string plan_ = folder_ / "plan.json";
   const std::string profile_ = test::ProfilePath("fractus");
 };
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/support/command.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/simulate_fixture.h"
 
 namespace prepost {
 namespace {
@@ -18,15 +18,12 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-class SimulatePathTest : public ::testing::Test {
+class SimulatePathTest : public test::SimulatePlanTest {
  protected:
-  void SetUp() override {
-    test::OutputOf({"compile", "--nodes", "6", "--message-bytes", "8MiB", "-o", plan_});
-  }
-  std::string Simulate(std::vector<std::string> flags) {
-    flags.insert(flags.begin(),
-                 {"simulate", plan_, "--profile", test::ProfilePath("fractus"), "--causes"});
-    return test::OutputOf(flags);
+  SimulatePathTest() : SimulatePlanTest("6", "8MiB") {}
+  std::string Causes(std::vector<std::string> flags) {
+    flags.push_back("--causes");
+    return Simulate(flags);
   }
   /// What explain says of an op.
   Json Explained(const std::string& op) {
@@ -39,16 +36,13 @@ class SimulatePathTest : public ::testing::Test {
     const std::string channel = it["from"].dump() + ">" + it["to"].dump();
     return it["block"].is_null() ? "credit " + channel : channel + ":" + it["block"].dump();
   }
-
-  test::TempFolder folder_;
-  const std::string plan_ = folder_ / "plan.json";
 };
 
 // Catches ops counted otherwise than explain does, sends for receives, and those that are lost where
 // steps are folded.
 TEST_F(SimulatePathTest, OpsAreThoseOfExplain) {
-  const Json json = Json::parse(Simulate({"--json"}));
-  const std::string text = Simulate({});
+  const Json json = Json::parse(Causes({"--json"}));
+  const std::string text = Causes({});
   for (const auto& [executor, name] : {std::pair("offload", "preposted"), {"cpu", "CPU-driven"}}) {
     SCOPED_TRACE(executor);
     size_t messages = 0, folded = 0;
@@ -80,7 +74,7 @@ TEST_F(SimulatePathTest, OpsAreThoseOfExplain) {
 
 // Catches hosts where explain takes nodes of the plan.
 TEST_F(SimulatePathTest, OpsOfGroupsAreOfTheirPlan) {
-  const Json json = Json::parse(Simulate({"--groups", "3", "--json"}));
+  const Json json = Json::parse(Causes({"--groups", "3", "--json"}));
   uint32_t turned = 0;
   for (const char* executor : {"offload", "cpu"}) {
     const Json& run = json[executor];
@@ -96,7 +90,7 @@ TEST_F(SimulatePathTest, OpsOfGroupsAreOfTheirPlan) {
     }
   }
   EXPECT_GT(turned, 0u) << "hosts are nodes, the test is weak";
-  EXPECT_THAT(Simulate({"--groups", "2"}), HasSubstr("message, by hosts "));
+  EXPECT_THAT(Causes({"--groups", "2"}), HasSubstr("message, by hosts "));
 }
 
 }  // namespace

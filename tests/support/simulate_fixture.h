@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulateTest, SimulateSweepTest: the built `prepost simulate`, of one plan and of sweeps, with what it
-// prints and refuses.
+// SimulatePlanTest, SimulateTest, SimulateSweepTest: the built `prepost simulate`, of one plan and of
+// sweeps, with what it prints and refuses.
 #ifndef PREPOST_TESTS_SUPPORT_SIMULATE_FIXTURE_H_
 #define PREPOST_TESTS_SUPPORT_SIMULATE_FIXTURE_H_
 
@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/command.h"
@@ -16,11 +17,13 @@
 
 namespace prepost::test {
 
-/// A plan of 8 nodes and 8 MiB, simulated with profiles that are shipped.
-class SimulateTest : public testing::Test {
+/// A plan, simulated with profiles that are shipped.
+class SimulatePlanTest : public testing::Test {
  protected:
+  SimulatePlanTest(std::string nodes, std::string message_bytes)
+      : nodes_(std::move(nodes)), message_bytes_(std::move(message_bytes)) {}
   void SetUp() override {
-    Command compile({"compile", "--nodes", "8", "--message-bytes", "8MiB", "-o", plan_});
+    Command compile({"compile", "--nodes", nodes_, "--message-bytes", message_bytes_, "-o", plan_});
     ASSERT_EQ(compile.Wait(), 0) << compile.err();
   }
   std::string Simulate(std::vector<std::string> flags, const std::string& profile = "fractus") {
@@ -37,8 +40,15 @@ class SimulateTest : public testing::Test {
     test::ExpectRefused(flags, code, message, folder_);
   }
 
+  const std::string nodes_, message_bytes_;
   TempFolder folder_;
   const std::string plan_ = folder_ / "plan.json";
+};
+
+/// Of 8 nodes and 8 MiB.
+class SimulateTest : public SimulatePlanTest {
+ protected:
+  SimulateTest() : SimulatePlanTest("8", "8MiB") {}
 };
 
 /// Of the profile Fractus, unless a test says otherwise.
