@@ -175,7 +175,7 @@ Result<Plan> MakeReady(const SpecReady& wanted, const Plan& plan) {
     return CreditInserter(plan, ready).Run();
   }
   Plan same = plan;
-  same.mutable_header().ready = ready;
+  same.ChangeHeader([&](PlanHeader& header) { header.ready = ready; });
   return same;
 }
 

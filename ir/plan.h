@@ -10,6 +10,7 @@
 #ifndef PREPOST_IR_PLAN_H_
 #define PREPOST_IR_PLAN_H_
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -120,10 +121,30 @@ struct PlanHeader {
   friend bool operator==(const PlanHeader&, const PlanHeader&) = default;
 };
 
+/// Set once, by any thread; copied with what it is of.
+class Mark {
+ public:
+  Mark() = default;
+  Mark(const Mark& other) : is_set_(other.is_set()) {}
+  Mark& operator=(const Mark& other) {
+    is_set_.store(other.is_set(), std::memory_order_relaxed);
+    return *this;
+  }
+  bool is_set() const { return is_set_.load(std::memory_order_relaxed); }
+  void Set() { is_set_.store(true, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> is_set_ = false;
+};
+
 class Plan {
  public:
   const PlanHeader& header() const { return header_; }
-  PlanHeader& mutable_header() { return header_; }
+  template <typename Change>
+  void ChangeHeader(Change change) {
+    change(header_);
+    valid_ = {};
+  }
 
   std::span<const Channel> channels() const { return channels_; }
   std::span<const Program> programs() const { return programs_; }
@@ -139,6 +160,10 @@ class Plan {
   }
   size_t after_count() const { return after_.size(); }
 
+  /// Verify() has found nothing wrong with it as it is.
+  bool is_known_valid() const { return valid_.is_set(); }
+  void NoteValid() const { valid_.Set(); }
+
   /// Same header, channels, programs, ops and after lists (wherever those lie in the array).
   friend bool operator==(const Plan& a, const Plan& b);
 
@@ -149,6 +174,7 @@ class Plan {
   std::vector<Program> programs_;
   std::vector<Op> ops_;
   std::vector<OpId> after_;
+  mutable Mark valid_;
 };
 
 /// Makes a Plan program by program, op by op. It copies what it is told and judges nothing, so that

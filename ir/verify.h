@@ -46,7 +46,8 @@ struct Verdict {
 /// however wrong.
 Verdict Verify(const Plan& plan, const VerifyOptions& options = {});
 
-/// Verify() as a Status, for callers that only go on or stop: the message holds the findings.
+/// Verify() as a Status, for callers that only go on or stop: the message holds the findings. A plan
+/// that is known to be valid is not looked at again, unless for depths.
 Status VerifyStatus(const Plan& plan, const VerifyOptions& options = {});
 
 }  // namespace prepost

@@ -92,7 +92,7 @@ TEST(GoalReaderTest, ReadsBackWhatIsWritten) {
     }
     if (!GoesAtOnce(spec.algorithm)) continue;
     Plan named = again;
-    named.mutable_header().algorithm = spec.algorithm;
+    named.ChangeHeader([&](PlanHeader& header) { header.algorithm = spec.algorithm; });
     EXPECT_TRUE(named == plan) << test::Label(spec);
   }
 }

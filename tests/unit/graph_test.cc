@@ -113,7 +113,9 @@ TEST(GraphTest, OneNodeIsAClusterWithoutOps) {
 
 TEST(GraphTest, AHostileNameStaysText) {
   Plan plan = MakePlan(2, 1);
-  plan.mutable_header().algorithm = "</td>\"]; <script>\\N\x01\xff&'";
+  plan.ChangeHeader([](PlanHeader& header) {
+    header.algorithm = "</td>\"]; <script>\\N\x01\xff&'";
+  });
   const std::string svg = Svg(plan);
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_EQ(svg.find("<script>"), std::string::npos);

@@ -32,7 +32,7 @@ TEST(GraphmlTest, Golden) {
 // A file may name its algorithm anything.
 TEST(GraphmlTest, TextIsEscaped) {
   Plan plan = test::PlanOf(2, 1);
-  plan.mutable_header().algorithm = "a<b&c";
+  plan.ChangeHeader([](PlanHeader& header) { header.algorithm = "a<b&c"; });
   EXPECT_THAT(Graphml(plan), ::testing::HasSubstr(">a&lt;b&amp;c</data>"));
 }
 

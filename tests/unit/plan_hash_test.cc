@@ -32,7 +32,7 @@ Plan Reversed(const Plan& plan) {
 TEST(PlanHashTest, DoesNotDependOnTheForm) {
   Plan plan = Example();
   const PlanHash hash = HashPlan(plan);
-  plan.mutable_header().generator = "another program 9.9";
+  plan.ChangeHeader([](PlanHeader& header) { header.generator = "another program 9.9"; });
   EXPECT_EQ(HashPlan(plan), hash);
   EXPECT_EQ(HashPlan(Reversed(plan)), hash);
   std::stringstream file;
@@ -61,7 +61,7 @@ TEST(PlanHashTest, DependsOnEverythingElse) {
       [](PlanHeader& h) { h.nodes += 1; }};
   for (const auto& change : header_changes) {
     Plan changed = plan;
-    change(changed.mutable_header());
+    changed.ChangeHeader(change);
     hashes.insert(HashPlan(changed));
   }
   const std::vector<std::function<void(Op&, std::vector<OpId>&)>> op_changes = {

@@ -116,7 +116,9 @@ TEST(TracePictureTest, DurationsHaveThreeOrFourDigits) {
 
 TEST(TracePictureTest, AHostileNameStaysText) {
   Plan plan = PlanOf(2, 1, "chain");
-  plan.mutable_header().algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
+  plan.ChangeHeader([](PlanHeader& header) {
+    header.algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
+  });
   const std::string svg = DrawTrace(plan, test::IdealTrace(plan), {});
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_THAT(svg, Not(HasSubstr("<script>")));

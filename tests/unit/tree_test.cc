@@ -91,7 +91,9 @@ TEST(TreeTest, OtherSelectionsAreUsageErrors) {
 
 TEST(TreeTest, AHostileNameStaysText) {
   Plan plan = PlanOf(2, 1, "chain");
-  plan.mutable_header().algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
+  plan.ChangeHeader([](PlanHeader& header) {
+    header.algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
+  });
   EXPECT_EQ(XmlError(*DrawTree(plan, {}, nullptr)), "");
 }
 

@@ -97,6 +97,25 @@ TEST_P(VerifyExampleTest, FindsWhatIsWrong) {
   EXPECT_FALSE(VerifyStatus(plan, options).ok());
 }
 
+// A plan that is known to be valid is not looked at again: neither one that has been changed since,
+// nor one with findings is known to be, and depths are another question.
+TEST(VerifyTest, WhatIsKnownToBeValidIsSo) {
+  Plan plan = BarrierChain();
+  EXPECT_FALSE(plan.is_known_valid());
+  EXPECT_TRUE(VerifyStatus(plan).ok());
+  EXPECT_TRUE(plan.is_known_valid());
+  EXPECT_FALSE(VerifyStatus(plan, {.recv_depth = 1}).ok());
+  Plan copy = plan;
+  EXPECT_TRUE(copy.is_known_valid());
+  copy.ChangeHeader([](PlanHeader& header) { ++header.rounds; });
+  EXPECT_TRUE(plan.is_known_valid());
+  EXPECT_FALSE(copy.is_known_valid());
+  EXPECT_FALSE(VerifyStatus(copy).ok());
+  EXPECT_FALSE(copy.is_known_valid());
+  copy = plan;
+  EXPECT_TRUE(VerifyStatus(copy).ok());
+}
+
 std::string NameOf(const testing::TestParamInfo<Example>& info) { return info.param.name; }
 
 const Example kShapeExamples[] = {
