@@ -61,7 +61,7 @@ Result<nic::Cq> EmulatedDevice::CreateCq(const nic::CqConfig& config) {
 
 Result<nic::Qp> EmulatedDevice::CreateQp(const nic::QpConfig& config) {
   PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
-  QpHost& host = qps_.emplace_back(nic_.arena(), config);
+  QpHost& host = qps_.emplace_back(nic_.work_queues(), config);
   const Result<uint32_t> number =
       nic_.CreateQp(config, {host.sq.bytes(), host.rq.bytes(), host.doorbell_record.data()});
   if (!number.ok()) {

@@ -99,6 +99,7 @@ class Fabric {
   std::vector<CqEvent> SignalEvents();
 
   PageArena arena_;
+  PageArena work_queues_;  // apart: rings that nobody has written to take no memory
   TagRange tags_;
   std::vector<std::unique_ptr<NicState>> states_;
   std::vector<std::unique_ptr<Nic>> nics_;

@@ -26,6 +26,7 @@ Status Nic::CheckAlive() const {
 }
 
 PageArena& Nic::arena() { return fabric_.arena_; }
+PageArena& Nic::work_queues() { return fabric_.work_queues_; }
 
 bool Nic::has_failed() {
   const auto hold = fabric_.HoldEngine();

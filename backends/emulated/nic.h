@@ -49,8 +49,10 @@ class Nic final : public nic::NicModel {
   bool has_failed() override;
   void ReportMisuse(const std::string& what) override;
 
-  /// For rings in front of it.
+  /// For the rings in front of it: those of completion queues,
   PageArena& arena();
+  /// and those of send and receive queues.
+  PageArena& work_queues();
 
   /// Arm() for the CQEs that have not been written yet.
   Status ArmForNext(uint32_t cqn);

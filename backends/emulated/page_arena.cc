@@ -25,6 +25,9 @@ constexpr size_t kFirstChunkBytes = size_t{256} << 10;
 constexpr size_t kChunkBytesMax = size_t{64} << 20;
 /// Chunks from here on are in huge pages, where the system has any to give.
 constexpr size_t kHugeChunkBytes = size_t{8} << 20;
+/// Pieces from here on have chunks of their own, in small pages: what is never written of a ring that
+/// long, up to half of it, takes no memory.
+constexpr size_t kLargePieceBytes = size_t{256} << 10;
 /// Between two pieces: memory that nobody has.
 #ifdef __SANITIZE_ADDRESS__
 constexpr size_t kRedZoneBytes = PageArena::kAlignment;
@@ -55,20 +58,23 @@ PageArena::~PageArena() {
 
 std::span<std::byte> PageArena::Take(size_t bytes) {
   const std::lock_guard lock(mutex_);
+  const bool is_large = bytes >= kLargePieceBytes;
+  std::span<std::byte>& left = is_large ? left_for_large_ : left_;
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment + kRedZoneBytes;
-  if (left_.size() < rounded) {
+  if (left.size() < rounded) {
     // As much again as there is, so that small fabrics stay small.
     size_t chunk = kFirstChunkBytes << std::min<size_t>(chunks_.size(), 8);
     chunk = std::max(std::min(chunk, kChunkBytesMax), rounded);
     Result<Mapping> made = Mapping::Anonymous(chunk);
     if (!made.ok()) throw std::bad_alloc();
-    left_ = made->bytes();
-    if (chunk >= kHugeChunkBytes) madvise(left_.data(), left_.size(), MADV_HUGEPAGE);
-    ASAN_POISON_MEMORY_REGION(left_.data(), left_.size());
+    left = made->bytes();
+    if (chunk >= kHugeChunkBytes)
+      madvise(left.data(), left.size(), is_large ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+    ASAN_POISON_MEMORY_REGION(left.data(), left.size());
     chunks_.push_back(*std::move(made));
   }
-  const std::span<std::byte> taken = left_.first(bytes);
-  left_ = left_.subspan(rounded);
+  const std::span<std::byte> taken = left.first(bytes);
+  left = left.subspan(rounded);
   ASAN_UNPOISON_MEMORY_REGION(taken.data(), taken.size());
   return taken;
 }

@@ -59,8 +59,9 @@ class PageArena final : public std::pmr::memory_resource {
   }
 
   std::mutex mutex_;
-  std::vector<Mapping> chunks_;  // guarded by mutex_, as is the next
-  std::span<std::byte> left_;    // of the last one
+  std::vector<Mapping> chunks_;          // guarded by mutex_, as are the next
+  std::span<std::byte> left_;            // of the last chunk
+  std::span<std::byte> left_for_large_;  // of the last one for large pieces
 };
 
 }  // namespace prepost::emulated

@@ -2,6 +2,7 @@
 #include "prepost/backends/emulated/virtual_offload.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <deque>
@@ -21,6 +22,7 @@ namespace prepost::emulated {
 namespace {
 
 constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
+constexpr size_t kTrimNodes = 256;    // whose programs together are worth giving back to the system
 
 }  // namespace
 
@@ -152,6 +154,7 @@ Status VirtualRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
   RunningGroup& group = running_[index];
   const bool starts = !group.group->after && group.group->start == 0;
   nic::Validator validator(*group.group->plan);
+  size_t given_up_nodes = 0;
   for (nic::ArmedNode& node : group.armed->nodes()) {
     const NodeId id = node.program().node;
     PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
@@ -161,11 +164,12 @@ Status VirtualRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
     if (starts) StartNode(index, node);
     if (given_up == nullptr || node.program().rearms() != 0) continue;
     for (nic::QueuePair& qp : given_up->nodes[id.index()].qps) {
-      if (qp.loopback) continue;  // the final CQE is looked at by these
       qp.sends = std::vector<nic::SendEntry>();
       qp.receives = std::vector<nic::ReceiveEntry>();
     }
     can_report_ = false;
+    // What was given up stands in many small pieces, which malloc keeps for itself.
+    if (++given_up_nodes % kTrimNodes == 0) malloc_trim(0);
   }
   return options_.validate ? validator.Finish().ToStatus() : Status();
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace prepost::nic {
@@ -34,17 +35,17 @@ Result<ArmedNode> ArmedNode::Make(Device& device, const NodeProgram& program,
 
 Status ArmedNode::MakeObjects() {
   for (size_t i = 0; i < program_->cqs.size(); ++i) {
-    const bool is_kept = config_.keeps_cqes || IsRead(CqId::FromIndex(i));
     // The host may consume nothing during a run.
-    Result<Cq> made = device_->CreateCq({.entries = is_kept ? program_->cqs[i].entries : 1,
+    Result<Cq> made = device_->CreateCq({.entries = EntriesOf(CqId::FromIndex(i)),
                                          .ignore_overrun = true,
-                                         .collapsed = !is_kept,
+                                         .collapsed = !IsKept(CqId::FromIndex(i)),
                                          .producer_base = config_.first_cq_index});
     if (!made.ok()) return made.status();
     cqs_.push_back({.cq = *made, .reader = CqeReader(*made)});
     bindings_.cqns.push_back(made->number);
     bindings_.cq_bases.push_back(made->producer_base);
   }
+  FindSignaled();
   PREPOST_RETURN_IF_ERROR(MakeQueuePairs());
   lkeys_.resize(config_.messages.size());
   for (size_t i = 0; i < lkeys_.size(); ++i) {
@@ -66,6 +67,30 @@ bool ArmedNode::IsRead(CqId id) const {
   return id == program_->final_cq ||
          (cq.role == CompletionQueue::Role::kReceives ? qp.receives_in_parts()
                                                       : qp.sends_in_parts());
+}
+
+/// What it holds. Where CQEs are not kept, only the one of a run's end is looked for: nobody asks which
+/// WQE of a broken queue was the first to fail.
+uint32_t ArmedNode::EntriesOf(CqId id) const {
+  if (!IsKept(id)) return 1;
+  const CompletionQueue& cq = program_->cqs[id.index()];
+  const QueuePair& qp = program_->qps[cq.qp.index()];
+  const bool in_parts = qp.sends_in_parts() || qp.receives_in_parts();
+  return config_.keeps_cqes || in_parts ? cq.entries : std::bit_ceil(cq.completions);
+}
+
+void ArmedNode::FindSignaled() {
+  for (size_t i = 0; i < cqs_.size(); ++i) {
+    const CompletionQueue& cq = program_->cqs[i];
+    const bool is_of_sends =
+        cq.role == CompletionQueue::Role::kSends || cq.role == CompletionQueue::Role::kFinal;
+    if (!is_of_sends || !IsKept(CqId::FromIndex(i))) continue;
+    cqs_[i].signaled.reserve(cq.completions);
+    const std::vector<SendEntry>& sends = program_->qps[cq.qp.index()].sends;
+    for (size_t at = 0; at < sends.size(); ++at) {
+      if (sends[at].signaled) cqs_[i].signaled.push_back(static_cast<uint32_t>(at));
+    }
+  }
 }
 
 Status ArmedNode::MakeQueuePairs() {
@@ -124,9 +149,8 @@ Status ArmedNode::Arm() {
     }
   }
   if (images_.empty()) images_ = Encode(*program_);
-  Status status = feed_->Begin(images_, bindings_);
-  if (armed_ == config_.messages.size()) images_ = std::vector<QueuePairImage>();
-  return status;
+  const bool is_last = armed_ == config_.messages.size();
+  return feed_->Begin(is_last ? std::exchange(images_, {}) : images_, bindings_);
 }
 
 /// From one message to the next: counters go on where they stand.
@@ -363,7 +387,7 @@ uint64_t ArmedNode::cqes_read() const {
 }
 
 void ArmedNode::Take(CqId id) {
-  if (!config_.keeps_cqes && !IsRead(id)) return;
+  if (!IsKept(id)) return;
   Completions& it = cqs_[id.index()];
   const CompletionQueue& queue = program_->cqs[id.index()];
   while (it.taken < queue.completions && !it.is_wrong) {
@@ -383,16 +407,15 @@ void ArmedNode::Take(CqId id) {
 bool ArmedNode::TakeOne(CqId id, const Cqe& cqe) {
   Completions& it = cqs_[id.index()];
   const CompletionQueue& queue = program_->cqs[id.index()];
-  const QueuePair& qp = program_->qps[queue.qp.index()];
   FailureKind kind = FailureKind::kWrongCqe;
   std::string wrong;
   if (cqe.is_error()) {
     kind = KindOf(cqe.syndrome);
     wrong = Name(cqe.syndrome);
   } else if (queue.role != CompletionQueue::Role::kReceives) {
-    wrong = WrongSend(it, qp, cqe);
+    wrong = WrongSend(it, queue.qp, cqe);
   } else {
-    const ReceiveEntry& expected = qp.receives[it.taken];
+    const ReceiveEntry& expected = program_->qps[queue.qp.index()].receives[it.taken];
     wrong = WrongReceive(
         cqe, {.block = expected.block, .bytes = expected.bytes, .epoch = bindings_.epoch});
   }
@@ -402,11 +425,9 @@ bool ArmedNode::TakeOne(CqId id, const Cqe& cqe) {
 }
 
 /// A CQE of a send queue must be that of the next signaled WQE.
-std::string ArmedNode::WrongSend(Completions& it, const QueuePair& qp, const Cqe& cqe) const {
-  uint32_t next = it.completed;
-  while (next < qp.sends.size() && !qp.sends[next].signaled) ++next;
-  const size_t of_qp = static_cast<size_t>(&qp - program_->qps.data());
-  const auto index = static_cast<uint16_t>(bindings_.sq_bases[of_qp] + next);
+std::string ArmedNode::WrongSend(Completions& it, QpId qp, const Cqe& cqe) const {
+  const uint32_t next = it.signaled[it.taken];
+  const auto index = static_cast<uint16_t>(bindings_.sq_bases[qp.index()] + next);
   if (cqe.wqe_counter != index) {
     return fmt::format("of WQE {}, expected {}", cqe.wqe_counter, index);
   }

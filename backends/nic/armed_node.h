@@ -155,6 +155,7 @@ class ArmedNode {
     CqeReader reader;
     uint32_t taken = 0;                        ///< CQEs of this message
     uint32_t completed = 0;                    ///< of a send queue: WQEs that these complete
+    std::vector<uint32_t> signaled = {};       ///< of a send queue: which WQEs make a CQE
     std::optional<uint32_t> event_after = {};  ///< an event was asked for when so many were taken
     bool is_error_event_due = false;           ///< an error event is asked for
     bool is_wrong = false;                     ///< what follows means nothing
@@ -165,6 +166,9 @@ class ArmedNode {
 
   Status MakeObjects();
   bool IsRead(CqId id) const;
+  bool IsKept(CqId id) const { return config_.keeps_cqes || IsRead(id); }
+  uint32_t EntriesOf(CqId id) const;
+  void FindSignaled();
   Status MakeQueuePairs();
   void AdvanceBases();
   Status RequestErrorEvent(CqId id);
@@ -176,7 +180,7 @@ class ArmedNode {
   void NoteDeviceError(const ErrorEvent& event);
   void Take(CqId id);
   bool TakeOne(CqId id, const Cqe& cqe);
-  std::string WrongSend(Completions& it, const QueuePair& qp, const Cqe& cqe) const;
+  std::string WrongSend(Completions& it, QpId qp, const Cqe& cqe) const;
   Result<bool> Look();
   Result<bool> LookOrAsk();
   bool is_done() const;

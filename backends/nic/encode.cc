@@ -2,6 +2,7 @@
 #include "prepost/backends/nic/encode.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace prepost::nic {
 namespace {
@@ -9,7 +10,10 @@ namespace {
 /// Appends WQEs to one queue's image.
 class QueueEncoder {
  public:
-  explicit QueueEncoder(QpId qp) : qp_(qp) {}
+  QueueEncoder(QpId qp, size_t bytes, size_t relocations) : qp_(qp) {
+    image_.bytes.reserve(bytes);
+    image_.relocations.reserve(relocations);
+  }
 
   void Add(const SendEntry& entry) {
     const size_t begin = image_.bytes.size();
@@ -72,7 +76,10 @@ class QueueEncoder {
 
 template <typename Entry>
 QueueImage EncodeQueue(QpId qp, const std::vector<Entry>& entries) {
-  QueueEncoder encoder(qp);
+  constexpr bool kIsSend = std::is_same_v<Entry, SendEntry>;
+  constexpr size_t kStride = kIsSend ? kWqebbBytes : kReceiveStrideBytes;
+  constexpr size_t kRelocations = kIsSend ? 4 : 2;  // of most entries
+  QueueEncoder encoder(qp, entries.size() * kStride, entries.size() * kRelocations);
   for (const Entry& entry : entries) encoder.Add(entry);
   return encoder.Take();
 }

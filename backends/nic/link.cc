@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace prepost::nic {
 namespace {
 
@@ -89,8 +91,8 @@ void Apply(const Relocation& relocation, const Bindings& bindings, std::byte* at
 
 }  // namespace
 
-Result<std::vector<std::byte>> Link(const QueueImage& image, const Bindings& bindings) {
-  std::vector<std::byte> bytes = image.bytes;
+Result<std::vector<std::byte>> Link(QueueImage image, const Bindings& bindings) {
+  std::vector<std::byte> bytes = std::move(image.bytes);
   for (const Relocation& relocation : image.relocations) {
     if (relocation.offset > bytes.size() ||
         bytes.size() - relocation.offset < Width(relocation.kind)) {

@@ -29,7 +29,7 @@ struct Bindings {
 
 /// The final bytes of one queue. Errors (kRejected): an image that relocates outside of its bytes
 /// or names an object that `bindings` does not have.
-Result<std::vector<std::byte>> Link(const QueueImage& image, const Bindings& bindings);
+Result<std::vector<std::byte>> Link(QueueImage image, const Bindings& bindings);
 
 }  // namespace prepost::nic
 

@@ -49,7 +49,7 @@ class QueueFeed {
 
   /// Links `images` for one message and writes what fits. Every queue must have completed all that
   /// was written before. Errors: those of Link().
-  Status Begin(std::span<const QueuePairImage> images, const Bindings& bindings);
+  Status Begin(std::vector<QueuePairImage> images, const Bindings& bindings);
   /// Rings the first doorbells.
   void Start() { RingDoorbells(); }
 

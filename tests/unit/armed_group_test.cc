@@ -55,5 +55,23 @@ TEST(ArmedGroupTest, TakesTheRingBytesThatLoweringSays) {
   }
 }
 
+// A CQ as long as the master's ring, for the single CQE at a node's end.
+TEST(ArmedGroupTest, CqesThatNobodyReadsHaveNoRoom) {
+  const Plan plan = test::CompileOrDie({.nodes = 6, .message_bytes = 50 * 10, .block_bytes = 10});
+  const test::Transfer transfer(plan.header());
+  const std::array messages = {MessageBuffers{transfer.message(), transfer.buffers()}};
+  for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
+    const nic::QueueProgram program = *nic::Lower(plan, {.mode = mode});
+    Fabric fabric(plan.header().nodes, {});
+    const auto group =
+        ArmedGroup::Make(fabric, plan, program, messages, FirstNumbers(), /*keeps_cqes=*/false);
+    ASSERT_TRUE(group.ok()) << group.status().ToString();
+    for (const nic::ArmedNode& node : group->nodes()) {
+      for (size_t i = 0; i < node.program().cqs.size(); ++i)
+        EXPECT_EQ(node.cq(nic::CqId::FromIndex(i)).ring.size(), nic::kCqeBytes);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace prepost::emulated

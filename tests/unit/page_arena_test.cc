@@ -2,6 +2,8 @@
 #include "prepost/backends/emulated/page_arena.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -33,6 +35,22 @@ TEST(PageArenaTest, PiecesAreZeroedAlignedAndApart) {
   for (size_t i = 0; i < pieces.size(); ++i) {
     EXPECT_TRUE(std::ranges::all_of(
         pieces[i], [&](std::byte b) { return b == static_cast<std::byte>(i + 1); }));
+  }
+}
+
+// Of a large ring whose end nobody writes huge pages would take that, too.
+TEST(PageArenaTest, WhatIsNotWrittenOfALargePieceTakesNoMemory) {
+  constexpr size_t kPieceBytes = size_t{512} << 10;
+  const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  PageArena arena;
+  for (size_t i = 0; i < 100; ++i) {
+    const std::span<std::byte> piece = arena.Take(kPieceBytes);
+    piece.front() = std::byte{1};
+    const size_t behind = page_bytes - reinterpret_cast<uintptr_t>(piece.data()) % page_bytes;
+    std::vector<unsigned char> pages((kPieceBytes - behind) / page_bytes);
+    ASSERT_EQ(mincore(piece.data() + behind, pages.size() * page_bytes, pages.data()), 0);
+    EXPECT_TRUE(std::ranges::none_of(pages, [](unsigned char page) { return (page & 1) != 0; }))
+        << "piece " << i;
   }
 }
 
