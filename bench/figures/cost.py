@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What virtual time itself costs: time against size, as bench/virtual_bench measures them on this machine's clock; so only
-`scripts/figures --measure` makes these data anew."""
+"""What virtual time itself costs: time against size, as bench/virtual_bench measures them on this machine's clock."""
 
 from . import style
 from .claims import Statement
@@ -129,7 +128,7 @@ FIGURES = [
         "cost",
         "",
         "What it costs to reckon this: `bench/virtual_bench`, a binomial pipeline with typical costs, `--ready barrier` and `window=1`, medians of "
-        "3 runs on one core of a 2-core x86-64 virtual machine. Made by `scripts/figures --only cost --measure`.",
+        "3 runs on one core of a 2-core x86-64 virtual machine. Made by `scripts/figures --only cost`.",
         rows,
         ("nodes", "blocks", "ready", "executor"),
         draw,

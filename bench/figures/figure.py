@@ -29,7 +29,7 @@ class Figure:
     table: Callable | None = None  # rows -> (headings, rows of cells), for the page
     claims: Callable | None = None  # rows -> claims
     remarks: Callable | None = None  # rows -> the text below, with every number that is the data's
-    is_measured: bool = False  # on the real clock: made anew only when asked for
+    is_measured: bool = False  # on this machine's clock: other data each time
 
     def note(self):
         """What stands below the picture, and before the caption."""

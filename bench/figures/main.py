@@ -13,8 +13,8 @@ from . import data, page
 from .families import FIGURES
 from .simulator import SOURCE, CommandFailed, Simulator
 
-DESCRIPTION = """Makes the data (CSV), pictures (SVG) and tables of docs/figures.md. All of it is modelled: `prepost simulate` says how long
-transfers take on the clusters of examples/profiles."""
+DESCRIPTION = """Makes the data (CSV), pictures (SVG) and tables of docs/figures.md. All but one of them are modelled: `prepost simulate` says how
+long transfers take on the clusters of examples/profiles. The last one, what that costs, is measured on this machine, which should be idle."""
 
 
 ELSEWHERE = {"loggops"}  # data beside ours that other commands write: scripts/loggops-check
@@ -99,7 +99,7 @@ def simulate(figures, places, flags):
     with tempfile.TemporaryDirectory(prefix="figures-") as folder:
         simulator = Simulator(flags.command, folder, flags.jobs)
         for figure in figures:
-            if figure.is_measured and not flags.measure:
+            if figure.is_measured and flags.modelled:
                 if not places.csv(figure).exists():  # those of the repository
                     shutil.copy(Places(None).csv(figure), places.csv(figure))
                 continue
@@ -125,7 +125,7 @@ def parse(arguments):
         "--from-data", action="store_true", help="pictures and tables from the data that are there; simulate nothing"
     )
     parser.add_argument(
-        "--measure", action="store_true", help="also what is measured on this machine's clock, which should be idle"
+        "--modelled", action="store_true", help="leave what is measured on this machine's clock as it is"
     )
     parser.add_argument(
         "--check", action="store_true", help="only say whether data, pictures and page belong together, and claims hold"

@@ -151,6 +151,17 @@ class Again(unittest.TestCase):
                 for row in found:
                     self.assertTrue(row in committed, f"{name}: {row}: {AS_NEW}")
 
+    def test_what_is_measured(self):
+        if not pathlib.Path(COMMAND).resolve().parents[1].joinpath("bench", "virtual_bench").exists():
+            self.skipTest("the build has no bench/virtual_bench")
+        for flags, is_anew in (([], True), (["--modelled"], False)):
+            with tempfile.TemporaryDirectory() as folder:
+                done = figures("--quick", "--out", folder, "--command", COMMAND, "--only", "cost", *flags)
+                self.assertEqual(done.returncode, 0, done)
+                found = rows(pathlib.Path(folder, "data", "cost.csv"))
+                self.assertEqual(found == rows(DATA / "cost.csv"), not is_anew)
+                self.assertEqual({row["clock"] for row in found}, {"real"})
+
 
 class Words(unittest.TestCase):
     def test_wrong_use(self):
