@@ -7,7 +7,7 @@ from .data import one, select
 from .figure import Figure
 
 SIZES = [(nodes, 256) for nodes in (8, 32, 64, 128, 512)] + [(64, blocks) for blocks in (16, 64, 1024, 4096)]
-AIM_PER_SECOND = 1e6
+AIM_MILLIONS = 1  # of transfers per second
 AIM_SECONDS = 0.5
 EXECUTORS = {"inline": "preposted", "cpu": "CPU-driven"}
 READY = {"barrier": "no credits", "window=1": "a credit per transfer"}
@@ -23,21 +23,33 @@ def reason(ready, executor, nodes):
 
 def rows(simulator, quick):
     sizes = SIZES[:1] if quick else SIZES
-    kept = ("nodes", "blocks", "ready", "executor", "transfers", "run_s", "total_s", "transfers_per_s")
+    kept = ("nodes", "blocks", "ready", "executor", "transfers", "run_least_s", "total_least_s")
     measured = simulator.bench(
         [f"{nodes}x{blocks}" for nodes, blocks in sizes],
-        ["--ready", *READY, "--executor", *EXECUTORS, "--costs", "typical", "--repeat", "3"],
+        ["--ready", *READY, "--executor", *EXECUTORS, "--costs", "typical", "--repeat", "5"],
     )
     return [{"clock": "real", **{key: row[key] for key in kept}} for row in measured]
 
 
+def seconds(row):
+    return float(row["run_least_s"])
+
+
+def total_seconds(row):
+    return float(row["total_least_s"])
+
+
+def millions(row):
+    """Of transfers per second."""
+    return float(row["transfers"]) / seconds(row) / 1e6
+
+
 def draw(rows_):
     figure, axes = style.figure(2, 2)
-    for column, panels, label in (
-        ("total_s", axes[0], "lower, arm and run, s"),
-        ("transfers_per_s", axes[1], "run: million transfers / s"),
+    for of, panels, label in (
+        (total_seconds, axes[0], "lower, arm and run, s"),
+        (millions, axes[1], "run: million transfers / s"),
     ):
-        scale = 1 if column == "total_s" else 1e6
         for panel, (ready, words) in zip(panels, READY.items()):
             for index, executor in enumerate(EXECUTORS):
                 for fixed, value, dash in (("blocks", 256, "-"), ("nodes", 64, "--")):
@@ -46,7 +58,7 @@ def draw(rows_):
                     style.line(
                         panel,
                         [float(row["transfers"]) for row in found],
-                        [float(row[column]) / scale for row in found],
+                        [of(row) for row in found],
                         index,
                         f"{EXECUTORS[executor]}, {value} {fixed}",
                         linestyle=dash,
@@ -58,7 +70,7 @@ def draw(rows_):
     for panel in axes[0]:
         style.decades(panel.yaxis)
     for panel in axes[1]:
-        panel.axhline(AIM_PER_SECOND / 1e6, color=style.BLACK, linestyle=":", label="aim")
+        panel.axhline(AIM_MILLIONS, color=style.BLACK, linestyle=":", label="aim")
         panel.set_ylim(0, 1.06 * max(it.dataLim.y1 for it in axes[1]))
     style.legend_below(figure, axes[1][0], columns=3)
     return figure
@@ -74,27 +86,28 @@ def claims(rows_):
 
     for ready, words in READY.items():
         for executor, name in EXECUTORS.items():
-            small, large = (float(row(ready, executor, 64, blocks)["run_s"]) for blocks in (256, 4096))
+            small, large = (seconds(row(ready, executor, 64, blocks)) for blocks in (256, 4096))
             yield linear.holds(
                 f"{name}, {words}, 64 nodes, from 256 to 4096 blocks: 16 times the transfers",
                 "at most 20 times the time",
                 f"{large / small:.1f} times",
                 large <= 20 * small,
+                why="" if large <= 20 * small else "what is kept of 256 blocks stays in the cache, of 4096 it does not",
             )
     # How fast the machine is decides what is missed.
     cases = [(ready, executor) for ready in READY for executor in EXECUTORS]
     for ready, executor in cases:
         for nodes in (32, 64, 512):
-            found = float(row(ready, executor, nodes, 256)["transfers_per_s"])
+            found = millions(row(ready, executor, nodes, 256))
             yield rate.holds(
                 f"{EXECUTORS[executor]}, {READY[ready]}, {nodes} x 256",
                 "at least 1 M/s",
-                f"{found / 1e6:.2f} M/s",
-                found >= AIM_PER_SECOND,
-                why="" if found >= AIM_PER_SECOND else reason(ready, executor, nodes),
+                f"{found:.3g} M/s",
+                found >= AIM_MILLIONS,
+                why="" if found >= AIM_MILLIONS else reason(ready, executor, nodes),
             )
     for ready, executor in cases:
-        found = float(row(ready, executor, 512, 256)["total_s"])
+        found = total_seconds(row(ready, executor, 512, 256))
         yield total.holds(
             f"{EXECUTORS[executor]}, {READY[ready]}",
             f"at most {AIM_SECONDS} s",
@@ -116,7 +129,7 @@ def table(rows_):
             [
                 f"{row['nodes']} x {row['blocks']}",
                 f"{float(row['transfers']):,.0f}",
-                *(f"{float(it['transfers_per_s']) / 1e6:.2f}, {float(it['total_s']):.2g} s" for it in cases),
+                *(f"{millions(it):.2f}, {total_seconds(it):.2g} s" for it in cases),
             ]
         )
     heads = [f"{name}, {words}: M/s in run, all" for words in READY.values() for name in EXECUTORS.values()]
@@ -127,8 +140,8 @@ FIGURES = [
     Figure(
         "cost",
         "",
-        "What it costs to reckon this: `bench/virtual_bench`, a binomial pipeline with typical costs, `--ready barrier` and `window=1`, medians of "
-        "3 runs on one core of a 2-core x86-64 virtual machine. Made by `scripts/figures --only cost`.",
+        "What it costs to reckon this: `bench/virtual_bench`, a binomial pipeline with typical costs, `--ready barrier` and `window=1`, the least of "
+        "5 runs of each size, which take turns, on one core of a 2-core x86-64 virtual machine. Made by `scripts/figures --only cost`.",
         rows,
         ("nodes", "blocks", "ready", "executor"),
         draw,
