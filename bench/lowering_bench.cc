@@ -65,11 +65,11 @@ class Stopwatch {
 };
 
 /// The objects of a node with its linked bytes in them; `objects` has all but these.
-void LinkAll(const std::vector<nic::QueuePairImage>& images, const nic::Bindings& bindings,
+void LinkAll(std::vector<nic::QueuePairImage> images, const nic::Bindings& bindings,
              nic::QueueObjects* objects) {
   for (size_t i = 0; i < images.size(); ++i) {
-    objects->qps[i].sq = *nic::Link(images[i].sq, bindings);
-    objects->qps[i].rq = *nic::Link(images[i].rq, bindings);
+    objects->qps[i].sq = *nic::Link(std::move(images[i].sq), bindings);
+    objects->qps[i].rq = *nic::Link(std::move(images[i].rq), bindings);
   }
 }
 
@@ -115,10 +115,10 @@ Sample Measure(const Plan& plan, const nic::LowerOptions& options,
     watch.Skip();
     const nic::NodeProgram lowered = nic::LowerNode(plan, *program, options);
     watch.Lap(kLower);
-    const std::vector<nic::QueuePairImage> images = nic::Encode(lowered);
+    std::vector<nic::QueuePairImage> images = nic::Encode(lowered);
     watch.Lap(kEncode);
     const nic::Bindings bindings = ExampleBindings(lowered);
-    LinkAll(images, bindings, &objects);
+    LinkAll(std::move(images), bindings, &objects);
     watch.Lap(kLink);
     validator.Add(objects);
     watch.Lap(kValidate);

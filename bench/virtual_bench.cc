@@ -3,8 +3,9 @@
 // How fast a transfer in virtual time is reckoned, by both executors, in block transfers per second of
 // one core's time, beside the aim; how long a whole run takes, step by step, and its memory; and a hash
 // of all times that come out, which no change for speed may change. The least of a case's runs counts:
-// what else the machine does only adds to it. The first run is a warm-up, unless it is the only one
-// (--repeat 0).
+// what else the machine does only adds to it. They come one after the other: between other cases a
+// virtual machine gives memory back to its host, and takes longer to get it again. The first run is a
+// warm-up, unless it is the only one (--repeat 0).
 //
 //   build/release/bench/virtual_bench                                    512x256
 //   build/release/bench/virtual_bench 4096x1024 --repeat 0 --no-cqes     the largest aimed at
@@ -193,7 +194,8 @@ struct Samples {
   std::array<std::vector<double>, kSteps> seconds;  ///< by step, then run
   std::vector<double> totals;
   std::array<double, kSteps> peaks_mb = {};  ///< of the program so far
-  double compiled_mb = 0;                    ///< of the program when all plans had been compiled
+  double peak_mb = 0;                        ///< the same, at the end
+  double compiled_mb = 0;                    ///< when all plans had been compiled
   Outcome result;
 };
 
@@ -213,6 +215,7 @@ void RunCase(const Options& options, bool is_warm_up, Samples* samples) {
   };
   samples->result = it.executor == "cpu" ? RunDriven(it, plan, network, options.ring, done)
                                          : RunPreposted(it, plan, network, options.keep_cqes, done);
+  samples->peak_mb = PeakMegabytes();
   if (is_warm_up) return;
   for (size_t step = 0; step < kSteps; ++step) samples->seconds[step].push_back(sample[step]);
   samples->totals.push_back(1e-9 * static_cast<double>(ThreadCpuNs() - start_ns));
@@ -237,7 +240,7 @@ Json ToJson(const Samples& samples) {
               {"transfers_per_s", transfers / Least(run)},
               {"total_s", samples.totals},
               {"compile_peak_mb", samples.compiled_mb},
-              {"peak_mb", PeakMegabytes()}};
+              {"peak_mb", samples.peak_mb}};
   for (size_t step = 0; step < kSteps; ++step) {
     out[std::string(kVirtualStepNames[step])] = {{"least_s", Least(samples.seconds[step])},
                                                  {"peak_mb", samples.peaks_mb[step]},

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "prepost/ir/ids.h"
@@ -125,8 +126,8 @@ struct PlanHeader {
 class Mark {
  public:
   Mark() = default;
-  Mark(const Mark& other) : is_set_(other.is_set()) {}
-  Mark& operator=(const Mark& other) {
+  Mark(const Mark& other) noexcept : is_set_(other.is_set()) {}
+  Mark& operator=(const Mark& other) noexcept {
     is_set_.store(other.is_set(), std::memory_order_relaxed);
     return *this;
   }
@@ -142,8 +143,8 @@ class Plan {
   const PlanHeader& header() const { return header_; }
   template <typename Change>
   void ChangeHeader(Change change) {
-    change(header_);
     valid_ = {};
+    change(header_);
   }
 
   std::span<const Channel> channels() const { return channels_; }
@@ -162,6 +163,7 @@ class Plan {
 
   /// Verify() has found nothing wrong with it as it is.
   bool is_known_valid() const { return valid_.is_set(); }
+  /// For Verify().
   void NoteValid() const { valid_.Set(); }
 
   /// Same header, channels, programs, ops and after lists (wherever those lie in the array).
@@ -176,6 +178,7 @@ class Plan {
   std::vector<OpId> after_;
   mutable Mark valid_;
 };
+static_assert(std::is_nothrow_move_constructible_v<Plan>);  // so that vectors of plans move them
 
 /// Makes a Plan program by program, op by op. It copies what it is told and judges nothing, so that
 /// tests and readers can build wrong plans too; only sizes that do not fit 32 bits are refused

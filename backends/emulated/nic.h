@@ -49,9 +49,9 @@ class Nic final : public nic::NicModel {
   bool has_failed() override;
   void ReportMisuse(const std::string& what) override;
 
-  /// For the rings in front of it: those of completion queues,
+  /// For the rings of completion queues in front of it.
   PageArena& arena();
-  /// and those of send and receive queues.
+  /// For those of send and receive queues.
   PageArena& work_queues();
 
   /// Arm() for the CQEs that have not been written yet.

@@ -68,8 +68,11 @@ std::span<std::byte> PageArena::Take(size_t bytes) {
     Result<Mapping> made = Mapping::Anonymous(chunk);
     if (!made.ok()) throw std::bad_alloc();
     left = made->bytes();
-    if (chunk >= kHugeChunkBytes)
-      madvise(left.data(), left.size(), is_large ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+    if (is_large) {
+      madvise(left.data(), left.size(), MADV_NOHUGEPAGE);
+    } else if (chunk >= kHugeChunkBytes) {
+      madvise(left.data(), left.size(), MADV_HUGEPAGE);
+    }
     ASAN_POISON_MEMORY_REGION(left.data(), left.size());
     chunks_.push_back(*std::move(made));
   }

@@ -24,6 +24,13 @@ namespace {
 constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
 constexpr size_t kTrimNodes = 256;    // whose programs together are worth giving back to the system
 
+/// To the system: memory that malloc has free.
+void GiveBack() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 Status VirtualRun::Make(std::span<const nic::QueueProgram* const> programs) {
@@ -162,14 +169,14 @@ Status VirtualRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
     if (options_.validate) validator.Add(group.armed->Objects(id));
     PREPOST_RETURN_IF_ERROR(node.RequestEvents());
     if (starts) StartNode(index, node);
-    if (given_up == nullptr || node.program().rearms() != 0) continue;
+    if (given_up == nullptr || !starts || node.program().rearms() != 0) continue;
     for (nic::QueuePair& qp : given_up->nodes[id.index()].qps) {
       qp.sends = std::vector<nic::SendEntry>();
       qp.receives = std::vector<nic::ReceiveEntry>();
     }
     can_report_ = false;
     // What was given up stands in many small pieces, which malloc keeps for itself.
-    if (++given_up_nodes % kTrimNodes == 0) malloc_trim(0);
+    if (++given_up_nodes % kTrimNodes == 0) GiveBack();
   }
   return options_.validate ? validator.Finish().ToStatus() : Status();
 }

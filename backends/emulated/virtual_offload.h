@@ -57,8 +57,9 @@ struct VirtualOffloadOptions {
   bool validate = true;  ///< what is armed, as a real run does before it rings
   /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.
   /// False, for large plans: all but those that hosts read on the way hold one CQE, and the queue
-  /// program is given up as rings are filled, if the run has made it for one group alone. Of a run
-  /// that is stuck less can be said then.
+  /// program is given up as rings are filled, if the run has made it for one group alone, which
+  /// starts at 0; what malloc has free, of the whole process, then goes back to the system now and
+  /// then. Of a run that is stuck less can be said.
   bool keep_cqes = true;
   /// Whether memory is asked for ahead of use, which changes nothing but how long the run takes;
   /// unset: with many hosts.

@@ -150,7 +150,9 @@ Status ArmedNode::Arm() {
   }
   if (images_.empty()) images_ = Encode(*program_);
   const bool is_last = armed_ == config_.messages.size();
-  return feed_->Begin(is_last ? std::exchange(images_, {}) : images_, bindings_);
+  const Status status = feed_->Begin(images_, bindings_, /*keeps_images=*/!is_last);
+  if (is_last) images_ = std::vector<QueuePairImage>();
+  return status;
 }
 
 /// From one message to the next: counters go on where they stand.
@@ -426,6 +428,7 @@ bool ArmedNode::TakeOne(CqId id, const Cqe& cqe) {
 
 /// A CQE of a send queue must be that of the next signaled WQE.
 std::string ArmedNode::WrongSend(Completions& it, QpId qp, const Cqe& cqe) const {
+  if (it.taken >= it.signaled.size()) return "none of its WQEs is left that makes one";
   const uint32_t next = it.signaled[it.taken];
   const auto index = static_cast<uint16_t>(bindings_.sq_bases[qp.index()] + next);
   if (cqe.wqe_counter != index) {

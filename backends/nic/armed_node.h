@@ -76,7 +76,8 @@ struct ArmConfig {
 /// that all QPs retry for receives (kRnrRetryForEver). A host of several nodes that waits for all
 /// their devices at once calls TakeEvents instead of Poll.
 ///
-/// With it its DeviceLease ends: then the message buffers may go.
+/// With it its DeviceLease ends: then the message buffers may go. If CQEs are not kept, the entries of a
+/// program without re-arms are not read any more after the last Arm and Start.
 ///
 /// Errors: Arm asks for error events of all CQs, so that a host that waits wakes for whatever goes
 /// wrong at its NIC. It must not wait for its end then: a QP that breaks is flushed, flushed WQEs

@@ -78,7 +78,7 @@ template <typename Entry>
 QueueImage EncodeQueue(QpId qp, const std::vector<Entry>& entries) {
   constexpr bool kIsSend = std::is_same_v<Entry, SendEntry>;
   constexpr size_t kStride = kIsSend ? kWqebbBytes : kReceiveStrideBytes;
-  constexpr size_t kRelocations = kIsSend ? 4 : 2;  // of most entries
+  constexpr size_t kRelocations = kIsSend ? 5 : 2;  // an entry has no more
   QueueEncoder encoder(qp, entries.size() * kStride, entries.size() * kRelocations);
   for (const Entry& entry : entries) encoder.Add(entry);
   return encoder.Take();

@@ -66,11 +66,11 @@ QueueObjects ObjectsWithoutBytes(const NodeProgram& program, const Bindings& bin
 
 Result<QueueObjects> MakeQueueObjects(const NodeProgram& program, const Bindings& bindings) {
   QueueObjects out = ObjectsWithoutBytes(program, bindings);
-  const std::vector<QueuePairImage> images = Encode(program);
+  std::vector<QueuePairImage> images = Encode(program);
   for (size_t i = 0; i < program.qps.size(); ++i) {
-    Result<std::vector<std::byte>> sends = Link(images[i].sq, bindings);
+    Result<std::vector<std::byte>> sends = Link(std::move(images[i].sq), bindings);
     if (!sends.ok()) return sends.status();
-    Result<std::vector<std::byte>> receives = Link(images[i].rq, bindings);
+    Result<std::vector<std::byte>> receives = Link(std::move(images[i].rq), bindings);
     if (!receives.ok()) return receives.status();
     out.qps[i].sq = *std::move(sends);
     out.qps[i].rq = *std::move(receives);

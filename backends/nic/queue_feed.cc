@@ -35,12 +35,14 @@ void ForEachRun(std::span<std::byte> ring, size_t stride, uint16_t base, uint32_
 
 }  // namespace
 
-Status QueueFeed::Begin(std::vector<QueuePairImage> images, const Bindings& bindings) {
+Status QueueFeed::Begin(std::span<QueuePairImage> images, const Bindings& bindings,
+                        bool keeps_images) {
+  const auto take = [&](QueueImage& image) { return keeps_images ? image : std::move(image); };
   is_complete_ = false;
   for (size_t i = 0; i < queues_.size(); ++i) {
-    Result<std::vector<std::byte>> sends = Link(std::move(images[i].sq), bindings);
+    Result<std::vector<std::byte>> sends = Link(take(images[i].sq), bindings);
     if (!sends.ok()) return sends.status();
-    Result<std::vector<std::byte>> receives = Link(std::move(images[i].rq), bindings);
+    Result<std::vector<std::byte>> receives = Link(take(images[i].rq), bindings);
     if (!receives.ok()) return receives.status();
     const QueuePair& qp = program_->qps[i];
     Queue& it = queues_[i];

@@ -47,9 +47,9 @@ class QueueFeed {
   QueueFeed(Device& device, const NodeProgram& program, std::span<const Qp> qps)
       : device_(&device), program_(&program), qps_(qps), queues_(program.qps.size()) {}
 
-  /// Links `images` for one message and writes what fits. Every queue must have completed all that
-  /// was written before. Errors: those of Link().
-  Status Begin(std::vector<QueuePairImage> images, const Bindings& bindings);
+  /// Links `images` for one message and writes what fits. Unless `keeps_images`, nothing is left of
+  /// them. Every queue must have completed all that was written before. Errors: those of Link().
+  Status Begin(std::span<QueuePairImage> images, const Bindings& bindings, bool keeps_images);
   /// Rings the first doorbells.
   void Start() { RingDoorbells(); }
 

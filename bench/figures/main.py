@@ -41,7 +41,7 @@ class Places:
 
 def description(figure, places):
     """What a picture's metadata say; with it a picture shows of which data it is."""
-    return f"modelled; {figure.name}; data sha256 {data.digest(places.csv(figure))}"
+    return f"{'measured' if figure.is_measured else 'modelled'}; {figure.name}; data sha256 {data.digest(places.csv(figure))}"
 
 
 def draw(figure, places):

@@ -36,7 +36,7 @@ AGAIN = [
     "crossings",
     "racks",
 ]
-AS_NEW = "the model gives other times than the committed figures have: if it should, run scripts/figures and read the difference"
+AS_NEW = "the model gives other times than the committed figures have: if it should, run scripts/figures --modelled and read the difference"
 
 
 def figures(*arguments):

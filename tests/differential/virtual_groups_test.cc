@@ -322,6 +322,24 @@ TEST_P(VirtualGroupsTest, RenumberingHostsChangesNothing) {
   }
 }
 
+// A program that is given up before its doorbells are rung, which needs it.
+TEST(VirtualOffloadsTest, WithoutKeptCqesAGroupStartsLate) {
+  const Plan plan = PlanFor("binomial_pipeline", 9, 20);
+  const std::vector<VirtualGroup> soon = {{.plan = &plan}};
+  const std::vector<VirtualGroup> later = {{.plan = &plan, .start = 5 * kUs}};
+  for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
+    const auto at_once =
+        RunVirtualOffloads(soon, MakeNetwork(9), {.lower = {.mode = mode}, .keep_cqes = false});
+    const auto late =
+        RunVirtualOffloads(later, MakeNetwork(9), {.lower = {.mode = mode}, .keep_cqes = false});
+    ASSERT_TRUE(at_once.ok() && late.ok());
+    for (size_t n = 0; n < 9; ++n) {
+      EXPECT_EQ(late->groups[0].nodes[n].completion,
+                at_once->groups[0].nodes[n].completion + 5 * kUs);
+    }
+  }
+}
+
 // Rings that are written again, and CQEs that are not kept, are each group's own business.
 TEST(VirtualOffloadsTest, GroupsWithShortRings) {
   const Plan plan = PlanFor("binomial_pipeline", 5, 30);
