@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Dependency counting over a window of ops. A send's `pending` is the number of ops in its `after`
-// that have not completed, plus one while the send before it on its channel has not started (the
-// channel order of the plan). Whoever brings it to zero puts the send into the ready ring, and
-// StartReady() empties the ring.
+// that have not completed. Whoever brings it to zero puts the send into the ready ring, and
+// StartReady() empties the ring. But sends of a channel start in its order: one whose turn has not
+// come is only counted by its lane, and whoever starts the one before it puts it into the ring.
 //
 // Ops come out of the node's stream in the order of their ids, as many as its look-ahead allows;
 // the window moves on when its first op has completed. What an op names in its `after` is in the
@@ -26,26 +26,33 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <iterator>
 #include <map>
 #include <utility>
 
 namespace prepost {
+namespace {
+
+constexpr size_t kCompletionsMax = 64;  // that one Poll() takes
+
+}  // namespace
 
 CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer,
                          std::pmr::memory_resource& memory)
     : endpoint_(endpoint),
+      message_(plan.header().message),
       slots_(memory),
-      links_(&memory),
-      lanes_(&memory),
+      is_observed_(static_cast<bool>(observer)),
       ready_(memory),
       header_(plan.header()),
+      lanes_(&memory),
+      links_(&memory),
+      node_(node),
       observer_(std::move(observer)),
       plan_(plan),
-      node_(node),
       stream_(plan_.OpsOf(node)) {
-  report_.node = node;
-  if (observer_) {
+  if (is_observed_) {
     endpoint_.ObserveArrivals([this](OpId op) { Observe(NumberOf(op), OpEvent::Kind::kStart); });
   }
 }
@@ -54,10 +61,7 @@ void CpuExecutor::Prepare(const NodeMemory& memory) {
   memory_ = memory;
   slots_.Resize(stream_->look_ahead());
   ready_.Resize(stream_->look_ahead());
-  links_.resize(stream_->afters_max());
-  for (size_t i = links_.size(); i-- > 0;) {
-    links_[i].next = std::exchange(unused_links_, static_cast<uint32_t>(i));
-  }
+  links_.reserve(stream_->afters_max());
   lanes_.resize(plan_.channels().size());
   if (header_.ready.has_credits()) LinkGrants();
   Take();
@@ -108,7 +112,7 @@ void CpuExecutor::TakeOp() {
   }
   JoinLane(number);
   if (slot.is_send()) {
-    if (started_ && slot.pending == 0) ready_[ready_end_++] = IdOf(number);
+    if (slot.pending == 0 && IsNext(number) && started_) ready_[ready_end_++] = IdOf(number);
   } else if (IsGranted(slot)) {
     PostGranted(CreditsOf(slot));
   } else if (is_armed_) {
@@ -117,16 +121,22 @@ void CpuExecutor::TakeOp() {
 }
 
 void CpuExecutor::AddSuccessor(Slot& before, uint64_t op) {
-  PREPOST_CHECK(unused_links_ != kNone);
-  const uint32_t index = unused_links_;
-  unused_links_ = links_[index].next;
-  links_[index] = {.op = IdOf(op), .next = kNone};
-  if (before.successors == kNone) {
-    before.successors = index;
-  } else {
-    links_[before.last_successor].next = index;
+  if (!std::exchange(before.has_successor, true)) {
+    before.successor = IdOf(op);
+    return;
   }
-  before.last_successor = index;
+  uint32_t index = unused_links_;
+  if (index == kNone) {
+    PREPOST_CHECK(links_.size() < links_.capacity());
+    index = static_cast<uint32_t>(links_.size());
+    links_.emplace_back();
+  } else {
+    unused_links_ = links_[index].next;
+  }
+  uint32_t first = index;
+  if (before.last_link != kNone) first = std::exchange(links_[before.last_link].next, index);
+  links_[index] = {.op = IdOf(op), .next = first};
+  before.last_link = index;
 }
 
 /// The op is the last of its channel so far.
@@ -137,10 +147,10 @@ void CpuExecutor::JoinLane(uint64_t op) {
     Slot& before = slots_[lane.last];
     before.has_next = true;
     before.next = IdOf(op);
-    if (slot.is_send() && before.state == State::kWaiting) ++slot.pending;
   }
   lane.is_used = true;
   lane.last = op;
+  if (slot.is_send() && !std::exchange(lane.has_unstarted, true)) lane.unstarted = op;
   if (!IsGranted(slot)) return;
   Lane& credits = CreditsOf(slot);
   if (!std::exchange(credits.has_unposted, true)) credits.unposted = op;
@@ -156,16 +166,19 @@ void CpuExecutor::Arm() {
 void CpuExecutor::Start() {
   started_ = true;
   for (uint64_t op = begin_; op < end_; ++op) {
-    if (slots_[op].is_send() && slots_[op].pending == 0) ready_[ready_end_++] = IdOf(op);
+    const Slot& slot = slots_[op];
+    if (!slot.is_send() || slot.pending != 0) continue;
+    if (lanes_[slot.channel.index()].unstarted == op) ready_[ready_end_++] = IdOf(op);
   }
   StartReady();
 }
 
 Status CpuExecutor::Poll(std::chrono::milliseconds timeout) {
-  Result<PollOutcome> outcome = endpoint_.Poll(completed_, timeout);
+  std::array<OpId, kCompletionsMax> completed;
+  Result<PollOutcome> outcome = endpoint_.Poll(completed, timeout);
   if (!outcome.ok()) return outcome.status();
   woken_ = outcome->woken;
-  for (size_t i = 0; i < outcome->completed; ++i) Complete(completed_[i]);
+  for (size_t i = 0; i < outcome->completed; ++i) Complete(completed[i]);
   Take();
   StartReady();
   return all_completed() ? endpoint_.Flush() : Status();
@@ -176,21 +189,45 @@ void CpuExecutor::Complete(OpId id) {
   PREPOST_CHECK(op < end_ && slots_[op].state == State::kStarted);
   Slot& slot = slots_[op];
   slot.state = State::kCompleted;
-  ++report_.host_completions;
+  ++completions_;
   if (!slot.is_send() && !slot.is_credit()) {
-    report_.bytes_received += header_.message.BlockSize(slot.block);
+    bytes_received_ += message_.BlockSize(slot.block);
   }
   Observe(op, OpEvent::Kind::kComplete);
-  if (slot.successors == kNone) return;
-  for (uint32_t i = slot.successors; i != kNone; i = links_[i].next)
+  if (!std::exchange(slot.has_successor, false)) return;
+  Release(NumberOf(slot.successor));
+  if (slot.last_link == kNone) return;
+  const uint32_t first = links_[slot.last_link].next;
+  for (uint32_t i = first;; i = links_[i].next) {
     Release(NumberOf(links_[i].op));
-  links_[slot.last_successor].next = std::exchange(unused_links_, slot.successors);
-  slot.successors = kNone;
+    if (i == slot.last_link) break;
+  }
+  links_[slot.last_link].next = std::exchange(unused_links_, first);
+  slot.last_link = kNone;
 }
 
 void CpuExecutor::Release(uint64_t op) {
   PREPOST_CHECK(slots_[op].pending > 0);
-  if (--slots_[op].pending == 0) ready_[ready_end_++] = IdOf(op);
+  if (--slots_[op].pending == 0 && IsNext(op)) ready_[ready_end_++] = IdOf(op);
+}
+
+/// Of a send after whose `after` all has completed: whether it is its turn. If not, it is counted.
+bool CpuExecutor::IsNext(uint64_t op) {
+  Lane& lane = lanes_[slots_[op].channel.index()];
+  if (lane.unstarted == op) return true;
+  ++lane.early;
+  return false;
+}
+
+/// It is the turn of the next send of the channel. Its slot is far away, and mostly not yet needed.
+void CpuExecutor::StartNext(const Slot& started) {
+  Lane& lane = lanes_[started.channel.index()];
+  lane.has_unstarted = started.has_next;
+  if (!started.has_next) return;
+  lane.unstarted = NumberOf(started.next);
+  if (lane.early == 0 || slots_[lane.unstarted].pending != 0) return;
+  --lane.early;
+  ready_[ready_end_++] = started.next;
 }
 
 void CpuExecutor::StartReady() {
@@ -207,16 +244,15 @@ void CpuExecutor::StartSend(uint64_t op) {
   SendRequest request = {
       .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
   if (!slot.is_credit()) {
-    const Message& message = header_.message;
     request.memory =
-        memory_.source.subspan(message.BlockOffset(slot.block), message.BlockSize(slot.block));
+        memory_.source.subspan(message_.BlockOffset(slot.block), message_.BlockSize(slot.block));
   }
   slot.state = State::kStarted;
   CountPost();
   Observe(op, OpEvent::Kind::kPost);
   Observe(op, OpEvent::Kind::kStart);
   endpoint_.PostSend(request);
-  if (slot.has_next) Release(NumberOf(slot.next));
+  StartNext(slot);
 }
 
 void CpuExecutor::PostRecv(uint64_t op) {
@@ -224,9 +260,8 @@ void CpuExecutor::PostRecv(uint64_t op) {
   RecvRequest request = {
       .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
   if (!slot.is_credit()) {
-    const Message& message = header_.message;
     request.memory =
-        memory_.target.subspan(message.BlockOffset(slot.block), message.BlockSize(slot.block));
+        memory_.target.subspan(message_.BlockOffset(slot.block), message_.BlockSize(slot.block));
   }
   slot.state = State::kStarted;
   CountPost();
@@ -246,15 +281,31 @@ void CpuExecutor::PostGranted(Lane& credits) {
 }
 
 void CpuExecutor::CountPost() {
-  ++report_.host_posts;
-  if (started_) ++report_.host_posts_during;
+  ++posts_;
+  if (started_) ++posts_during_;
 }
 
 NodeReport CpuExecutor::report() const {
-  NodeReport report = report_;
+  NodeReport report;
+  report.node = node_;
+  report.host_posts = posts_;
+  report.host_posts_during = posts_during_;
+  report.host_completions = completions_;
+  report.bytes_received = bytes_received_;
   report.host_wakeups = endpoint_.counters().wakeups;
   report.retries = endpoint_.counters().early;
   return report;
+}
+
+bool CpuExecutor::IsSuccessor(const Slot& before, OpId op) const {
+  if (!before.has_successor) return false;
+  if (before.successor == op) return true;
+  if (before.last_link == kNone) return false;
+  for (uint32_t i = before.last_link;;) {
+    i = links_[i].next;
+    if (links_[i].op == op) return true;
+    if (i == before.last_link) return false;
+  }
 }
 
 std::string CpuExecutor::WaitsFor(uint64_t op) const {
@@ -267,9 +318,7 @@ std::string CpuExecutor::WaitsFor(uint64_t op) const {
   if (slot.state == State::kStarted) return fmt::format("delivery at node {}", channel.to.value);
   for (uint64_t before = begin_; before < op; ++before) {
     if (slots_[before].state == State::kCompleted) continue;
-    for (uint32_t i = slots_[before].successors; i != kNone; i = links_[i].next) {
-      if (links_[i].op == IdOf(op)) return fmt::format("op {}", before);
-    }
+    if (IsSuccessor(slots_[before], IdOf(op))) return fmt::format("op {}", before);
   }
   return "the sends before it on its channel";
 }

@@ -7,7 +7,6 @@
 #ifndef PREPOST_RUNTIME_EXECUTOR_H_
 #define PREPOST_RUNTIME_EXECUTOR_H_
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +35,7 @@ struct NodeMemory {
 
 /// Used by one thread: Prepare(), Arm(), then, when every node has armed, Start() and Poll() until
 /// done() or an error.
-class CpuExecutor {
+class alignas(64) CpuExecutor {
  public:
   /// What `plan` names must outlive the executor, as must `endpoint`. `observer` may be empty; with
   /// it, the endpoint is asked about arrivals. What is kept of ops stands in `memory`.
@@ -61,16 +60,18 @@ class CpuExecutor {
   void Foresee(OpId op, size_t stage) const {
     const Slot& slot = slots_[NumberOf(op)];
     if (stage == 0) return __builtin_prefetch(&slot, 1);
-    if (slot.successors >= links_.size()) return;
-    const Link& link = links_[slot.successors];
-    if (stage == 1) return __builtin_prefetch(&link, 1);
-    for (uint32_t i = slot.successors; i < links_.size(); i = links_[i].next) {
-      const Slot& next = slots_[NumberOf(links_[i].op)];
-      if (stage == 2) __builtin_prefetch(&next, 1);
-      if (stage == 3) __builtin_prefetch(&lanes_[next.channel.index()], 1);
+    if (!slot.has_successor) return;
+    const Slot& successor = slots_[NumberOf(slot.successor)];
+    if (stage == 1) {
+      __builtin_prefetch(&successor, 1);
+      if (slot.last_link != kNone) __builtin_prefetch(&links_[slot.last_link]);
+    } else {
+      __builtin_prefetch(&lanes_[successor.channel.index()], 1);
+      if (slot.last_link == kNone) return;
+      __builtin_prefetch(&slots_[NumberOf(links_[slot.last_link].op)], 1);
     }
   }
-  static constexpr uint16_t kForeseeStages = 4;
+  static constexpr uint16_t kForeseeStages = 3;
   /// What is known of an op that is posted and not complete.
   struct PostedOp {
     ChannelId channel;
@@ -91,7 +92,7 @@ class CpuExecutor {
   /// Counts so far; times are the caller's.
   NodeReport report() const;
   /// Rises whenever bytes have moved or ops have completed.
-  uint64_t progress() const { return endpoint_.counters().bytes_moved + report_.host_completions; }
+  uint64_t progress() const { return endpoint_.counters().bytes_moved + completions_; }
   /// For a run that stands still: up to `ops_max` open ops and what each waits for, as "op 4 (send
   /// 1>3:2) for ...; ...".
   std::string Waiting(size_t ops_max) const;
@@ -105,11 +106,12 @@ class CpuExecutor {
     ChannelId channel;
     uint32_t block = kNoBlock;
     uint32_t grants = 0;
-    /// Of a send: open ops of `after`, + 1 for the channel's unstarted send before it.
-    uint32_t pending = 0;
-    uint32_t successors = kNone;  ///< in links_: the sends that name it in their `after`
-    uint32_t last_successor = kNone;
+    uint32_t pending = 0;  ///< of a send: open ops of `after`
+    OpId successor;        ///< the first send that names it in its `after`, if has_successor
+    /// In links_: the last of the others, whose next is the first of them. kNone: there are none.
+    uint32_t last_link = kNone;
     OpId next;  ///< another op of its channel that has been taken, if has_next
+    bool has_successor = false;
     bool has_next = false;
     OpKind kind = OpKind::kSend;
     State state = State::kWaiting;
@@ -118,7 +120,7 @@ class CpuExecutor {
     bool is_credit() const { return block == kNoBlock; }
   };
   static_assert(sizeof(Slot) == 32);  // two in a cache line: there are millions of them
-  /// An entry of a list of successors, or of unused ones.
+  /// An entry of a ring of successors, or of the list of unused ones.
   struct Link {
     OpId op;
     uint32_t next = kNone;
@@ -129,6 +131,10 @@ class CpuExecutor {
     uint32_t granted_by =
         kNone;  ///< of a channel whose receives credits grant: that of the credits
     bool is_used = false;
+    // Of sends, which start one after the other.
+    bool has_unstarted = false;
+    uint64_t unstarted = 0;  ///< the first that is taken and not started, if has_unstarted
+    uint32_t early = 0;      ///< others after whose `after` all has completed
     // Of a credit's channel: the receives that it grants.
     bool has_unposted = false;
     uint64_t granted = 0;
@@ -150,6 +156,8 @@ class CpuExecutor {
   void AddSuccessor(Slot& before, uint64_t op);
   void JoinLane(uint64_t op);
   void Release(uint64_t op);
+  bool IsNext(uint64_t op);
+  void StartNext(const Slot& started);
   void StartReady();
   void StartSend(uint64_t op);
   void PostRecv(uint64_t op);
@@ -163,37 +171,46 @@ class CpuExecutor {
   void Complete(OpId op);
   void CountPost();
   void Observe(uint64_t op, OpEvent::Kind kind) const {
-    if (observer_) observer_({.node = node_, .op = IdOf(op), .kind = kind});
+    if (is_observed_) observer_({.node = node_, .op = IdOf(op), .kind = kind});
   }
+  bool IsSuccessor(const Slot& before, OpId op) const;
   std::string WaitsFor(uint64_t op) const;
 
-  // What is used for each completion comes first: thousands of executors may take turns.
+  // What is used for each completion comes first, and what is used together stands in a cache line:
+  // thousands of executors may take turns.
   Endpoint& endpoint_;
+  const Message message_;
   /// Ops are numbered as they come out of the stream. Those in [begin_, end_) are the window:
   /// before it all have completed.
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
-  SequenceRing<Slot> slots_;
-  std::pmr::vector<Link> links_;
-  std::pmr::vector<Lane> lanes_;  ///< by channel
-  /// Sends to start; each is here once.
-  SequenceRing<OpId> ready_;
   uint64_t ready_begin_ = 0;
   uint64_t ready_end_ = 0;
+
+  SequenceRing<Slot> slots_;
   uint32_t unused_links_ = kNone;
   bool is_exhausted_ = false;  ///< the stream
-  bool is_armed_ = false;
   bool started_ = false;
   bool woken_ = false;
-  const PlanHeader& header_;
-  NodeReport report_;
-  OpObserver observer_;
+  const bool is_observed_;
+  uint64_t completions_ = 0;
+  uint64_t bytes_received_ = 0;
 
-  const Playable plan_;
-  const NodeId node_;
-  const std::unique_ptr<OpStream> stream_;
+  /// Sends to start; each is here once.
+  SequenceRing<OpId> ready_;
+  uint64_t posts_ = 0;
+  uint64_t posts_during_ = 0;  ///< of these, after the start
+  const PlanHeader& header_;
+
+  std::pmr::vector<Lane> lanes_;  ///< by channel
   NodeMemory memory_;
-  std::array<OpId, 64> completed_;  ///< what one Poll() of the endpoint brought
+
+  std::pmr::vector<Link> links_;
+  bool is_armed_ = false;
+  const NodeId node_;
+  const OpObserver observer_;
+  const Playable plan_;
+  const std::unique_ptr<OpStream> stream_;
 };
 
 }  // namespace prepost
