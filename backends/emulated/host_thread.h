@@ -91,7 +91,6 @@ class HostThread final : public Endpoint {
   static constexpr uint16_t kForeseePostStages = 1 + nic::DeviceEndpoint::kForeseePostStages;
   /// The same of a look that finds the next CQE, if it has come; of kForeseeLookStages.
   void ForeseeLook(const CpuExecutor& executor, size_t stage) const {
-    constexpr size_t kToOp = 1 + nic::DeviceEndpoint::kForeseeCompletionStages;
     if (stage == 0) {
       PrefetchObject(endpoint_);
       PrefetchObject(executor);
@@ -101,13 +100,13 @@ class HostThread final : public Endpoint {
     const auto [qpn, is_send] = endpoint_.NextCqe();
     if (qpn == 0) return;
     if (stage < kToOp) {
-      endpoint_.ForeseeCompletion(qpn, is_send, stage - 1);
+      endpoint_.ForeseeCompletion(qpn, is_send);
     } else if (const std::optional<OpId> op = endpoint_.NextOp(qpn, is_send)) {
       executor.Foresee(*op, stage - kToOp);
     }
   }
-  static constexpr uint16_t kForeseeLookStages =
-      1 + nic::DeviceEndpoint::kForeseeCompletionStages + CpuExecutor::kForeseeStages;
+  static constexpr uint16_t kToOp = 2;  ///< stages before its op is known
+  static constexpr uint16_t kForeseeLookStages = kToOp + CpuExecutor::kForeseeStages;
   /// Posts what is due now.
   void MakePosts();
   void CountWakeup() { ++work_.wakeups; }
@@ -175,7 +174,7 @@ class HostThread final : public Endpoint {
   uint64_t first_block_bytes_ = 0;  // still to be copied
   Observed observed_;
   TimeHandler& handler_;
-  const Message& message_;
+  const Message message_;
   std::span<const Channel> channels_;
   Picoseconds copy_ = 0;  // of the last receive, what of its copying was left when it had come
   TimeOnWire wire_;

@@ -105,13 +105,16 @@ Status DeviceEndpoint::MakeLink(const Pair& pair) {
                        .rq_stride = kReceiveStrideBytes,
                        .rnr_retry = fits ? RnrRetryOfMember(plan_.header()) : kRnrRetryForEver});
   if (!qp.ok()) return qp.status();
-  Link& link = links_.emplace_back(config_.memory);
-  link.pair = pair;
-  link.qp = *qp;
-  link.sends.slots.reserve(pair.sends);
-  link.sends.in_flight_max = std::min(sends_max, kWqIndexAhead);
-  link.receives.slots.reserve(pair.receives);
-  link.receives.in_flight_max = std::min(receives_max, kWqIndexAhead);
+  const auto queue = [&](bool is_send, uint32_t ring) {
+    return RequestQueue({.requests = is_send ? pair.sends : pair.receives,
+                         .outstanding = OutstandingOf(pair, is_send),
+                         .in_flight_max = std::min(ring, kWqIndexAhead)});
+  };
+  links_.push_back({.qp = *qp,
+                    .peer = pair.peer,
+                    .lane = pair.lane,
+                    .sends = queue(true, sends_max),
+                    .receives = queue(false, receives_max)});
   return {};
 }
 
@@ -125,72 +128,81 @@ void DeviceEndpoint::MapChannels(const Pairing& pairing) {
 
 OpenNode DeviceEndpoint::open_node() const {
   OpenNode open{.node = node_, .device = &device_, .qps = {}};
-  for (const Link& link : links_)
-    open.qps.push_back({link.pair.peer, link.pair.lane, link.qp.number});
+  for (const Link& link : links_) open.qps.push_back({link.peer, link.lane, link.qp.number});
   return open;
 }
 
 /// Null: it is none of ours.
-const DeviceEndpoint::Queue* DeviceEndpoint::QueueOf(uint32_t qpn, bool is_send) const {
+const RequestQueue* DeviceEndpoint::QueueOf(uint32_t qpn, bool is_send) const {
   const uint32_t position = link_of_qp_.Find(qpn);
   if (position == NumberIndex::kNone) return nullptr;
   return is_send ? &links_[position].sends : &links_[position].receives;
 }
 
-void DeviceEndpoint::ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage) const {
-  if (stage == 0) return link_of_qp_.Foresee(qpn);
-  const Queue* const queue = QueueOf(qpn, is_send);
-  if (queue == nullptr) return;
-  if (stage == 1) return __builtin_prefetch(queue, 1);
-  __builtin_prefetch(queue->slots.data() + queue->completed);
+void DeviceEndpoint::ForeseeCompletion(uint32_t qpn, bool is_send) const {
+  if (const RequestQueue* const queue = QueueOf(qpn, is_send)) __builtin_prefetch(queue, 1);
 }
 
 std::optional<OpId> DeviceEndpoint::NextOp(uint32_t qpn, bool is_send) const {
-  const Queue* const queue = QueueOf(qpn, is_send);
-  if (queue == nullptr || queue->completed >= queue->slots.size()) return std::nullopt;
-  return queue->slots[queue->completed].op;
+  const RequestQueue* const queue = QueueOf(qpn, is_send);
+  if (queue == nullptr || queue->in_flight() == 0) return std::nullopt;
+  return queue->oldest().op;
 }
 
 void DeviceEndpoint::ForeseePost(ChannelId channel, bool is_send, size_t stage) const {
   const uint32_t* const position = &link_of_channel_[channel.index()];
   if (stage == 0) return __builtin_prefetch(position);
   const Link& link = links_[*position];
+  const RequestQueue& queue = is_send ? link.sends : link.receives;
   if (stage == 1) {
-    for (size_t at = 0; at < sizeof link; at += 64) {
-      __builtin_prefetch(reinterpret_cast<const std::byte*>(&link) + at, 1);
-    }
+    __builtin_prefetch(&link.qp);
+    __builtin_prefetch(&queue, 1);
   }
   if (stage != 2) return;
-  const Queue& queue = is_send ? link.sends : link.receives;
-  __builtin_prefetch(queue.slots.data() + queue.slots.size(), 1);
   const std::span<std::byte> ring = is_send ? link.qp.sq : link.qp.rq;
   if (ring.empty()) return;
   const size_t stride = is_send ? kWqebbBytes : kReceiveStrideBytes;
-  __builtin_prefetch(ring.data() + (queue.posted * stride & (ring.size() - 1)), 1);
+  __builtin_prefetch(ring.data() + (queue.posted() * stride & (ring.size() - 1)), 1);
 }
 
 void DeviceEndpoint::PostRecv(const RecvRequest& request) {
+  PREPOST_CHECK(IsInPlace(request.block, request.memory));
   Link& link = LinkOf(request.channel);
-  PREPOST_CHECK(link.receives.slots.size() < link.pair.receives);
-  const Slot slot(request);
-  if (link.receives.Add(slot)) WriteReceive(link, slot);
+  if (link.receives.Add({request.op, request.block})) WriteReceive(link);
 }
 
 void DeviceEndpoint::PostSend(const SendRequest& request) {
+  PREPOST_CHECK(IsInPlace(request.block, request.memory));
   Link& link = LinkOf(request.channel);
-  PREPOST_CHECK(link.sends.slots.size() < link.pair.sends);
-  const Slot slot(request);
-  if (link.sends.Add(slot)) WriteSend(link, slot);
+  if (link.sends.Add({request.op, request.block})) WriteSend(link);
+}
+
+/// Where the block lies; nothing of a credit.
+std::span<const std::byte> DeviceEndpoint::MemoryOf(uint32_t block) const {
+  if (block == kNoBlock) return {};
+  return config_.message.subspan(message_.BlockOffset(block), message_.BlockSize(block));
+}
+
+bool DeviceEndpoint::IsInPlace(uint32_t block, std::span<const std::byte> memory) const {
+  const std::span<const std::byte> place = MemoryOf(block);
+  return memory.size() == place.size() && (memory.empty() || memory.data() == place.data());
+}
+
+/// What a queue is asked for and has not completed, at most, so that nothing is allocated later. With
+/// a window of W that is W, but for credits' receives, which are all posted ahead; and a few more
+/// while acknowledgements are slow.
+uint32_t DeviceEndpoint::OutstandingOf(const Pair& pair, bool is_send) const {
+  const uint32_t all = is_send ? pair.sends : pair.receives;
+  const Ready& ready = plan_.header().ready;
+  const bool is_ahead = !is_send && pair.lane == kCreditLane;
+  if (ready.mode != ReadyMode::kWindow || is_ahead || ready.window > all / 4) return all;
+  return 4 * ready.window;
 }
 
 /// Posts what was held back, as far as there is room.
 void DeviceEndpoint::FillRing(Link& link) {
-  for (Queue& queue = link.receives; queue.held_back() != 0 && queue.has_room();) {
-    WriteReceive(link, queue.slots[queue.posted]);
-  }
-  for (Queue& queue = link.sends; queue.held_back() != 0 && queue.has_room();) {
-    WriteSend(link, queue.slots[queue.posted]);
-  }
+  while (link.receives.held_back() != 0 && link.receives.has_room()) WriteReceive(link);
+  while (link.sends.held_back() != 0 && link.sends.has_room()) WriteSend(link);
 }
 
 /// Of the links that freed_ names; in their order, whatever came first.
@@ -204,43 +216,47 @@ void DeviceEndpoint::FillFreedRings() {
 }
 
 /// The next one of the queue, and rings its doorbell.
-void DeviceEndpoint::WriteSend(Link& link, const Slot& slot) {
+void DeviceEndpoint::WriteSend(Link& link) {
   const Qp& qp = link.qp;
-  const auto index = static_cast<uint16_t>(link.sends.posted);
+  const auto index = static_cast<uint16_t>(link.sends.posted());
+  const uint32_t block = link.sends.next_to_post().block;
+  const std::span<const std::byte> memory = MemoryOf(block);
   std::byte* at = qp.sq.data() + (size_t{index} * kWqebbBytes & (qp.sq.size() - 1));
-  const bool is_credit = slot.block == kNoBlock;
+  const bool is_credit = block == kNoBlock;
   std::array<std::byte, kSegmentBytes> control;
-  EncodeSegment(
-      ControlSegment{.wqe_index = index,
-                     .opcode = is_credit ? Opcode::kSend : Opcode::kSendImm,
-                     .qpn = qp.number,
-                     .segments = static_cast<uint8_t>(slot.bytes == 0 ? 1 : 2),
-                     .completion = CompletionMode::kAlways,
-                     .immediate = is_credit ? 0 : BlockImmediate(config_.epoch, slot.block)},
-      control.data());
+  EncodeSegment(ControlSegment{.wqe_index = index,
+                               .opcode = is_credit ? Opcode::kSend : Opcode::kSendImm,
+                               .qpn = qp.number,
+                               .segments = static_cast<uint8_t>(memory.empty() ? 1 : 2),
+                               .completion = CompletionMode::kAlways,
+                               .immediate = is_credit ? 0 : BlockImmediate(config_.epoch, block)},
+                control.data());
   std::ranges::copy(control, at);
-  if (slot.bytes != 0) {
-    EncodeSegment(DataSegment{.byte_count = slot.bytes,
+  if (!memory.empty()) {
+    EncodeSegment(DataSegment{.byte_count = static_cast<uint32_t>(memory.size()),
                               .lkey = lkey_,
-                              .address = reinterpret_cast<uintptr_t>(slot.memory)},
+                              .address = reinterpret_cast<uintptr_t>(memory.data())},
                   at + kSegmentBytes);
   }
+  link.sends.Post();
   // What was just written would have to come back from memory that was not in the cache.
-  PostSends(device_, qp, static_cast<uint16_t>(++link.sends.posted), control);
+  PostSends(device_, qp, static_cast<uint16_t>(index + 1), control);
 }
 
 /// The next one of the queue.
-void DeviceEndpoint::WriteReceive(Link& link, const Slot& slot) {
+void DeviceEndpoint::WriteReceive(Link& link) {
   const Qp& qp = link.qp;
-  const auto index = static_cast<uint16_t>(link.receives.posted);
+  const auto index = static_cast<uint16_t>(link.receives.posted());
+  const std::span<const std::byte> memory = MemoryOf(link.receives.next_to_post().block);
   std::byte* at = qp.rq.data() + (size_t{index} * kReceiveStrideBytes & (qp.rq.size() - 1));
   const DataSegment segment =
-      slot.bytes == 0 ? DataSegment{.lkey = kInvalidLkey}
-                      : DataSegment{.byte_count = slot.bytes,
-                                    .lkey = lkey_,
-                                    .address = reinterpret_cast<uintptr_t>(slot.memory)};
+      memory.empty() ? DataSegment{.lkey = kInvalidLkey}
+                     : DataSegment{.byte_count = static_cast<uint32_t>(memory.size()),
+                                   .lkey = lkey_,
+                                   .address = reinterpret_cast<uintptr_t>(memory.data())};
   EncodeSegment(segment, at);
-  PostReceives(qp, static_cast<uint16_t>(++link.receives.posted));
+  link.receives.Post();
+  PostReceives(qp, static_cast<uint16_t>(index + 1));
 }
 
 Status DeviceEndpoint::RequestEvents() {
@@ -318,39 +334,39 @@ Result<OpId> DeviceEndpoint::Complete(const Cqe& cqe) {
   Link& link = links_[position];
   const bool is_send =
       cqe.opcode == CqeOpcode::kRequester || cqe.opcode == CqeOpcode::kRequesterError;
-  Queue& queue = is_send ? link.sends : link.receives;
+  RequestQueue& queue = is_send ? link.sends : link.receives;
   if (cqe.is_error()) {
-    lost_peer_ = link.pair.peer;
+    lost_peer_ = link.peer;
     return Failed(link, is_send, Name(cqe.syndrome));
   }
-  if (queue.completed == queue.posted) return Failed(link, is_send, "a CQE for nothing posted");
-  if (cqe.wqe_counter != static_cast<uint16_t>(queue.completed)) {
+  if (queue.in_flight() == 0) return Failed(link, is_send, "a CQE for nothing posted");
+  const auto index = static_cast<uint16_t>(queue.completed());
+  if (cqe.wqe_counter != index) {
     return Failed(link, is_send,
-                  fmt::format("a CQE of WQE {}, expected {}", cqe.wqe_counter,
-                              static_cast<uint16_t>(queue.completed)));
+                  fmt::format("a CQE of WQE {}, expected {}", cqe.wqe_counter, index));
   }
-  const Slot& slot = queue.slots[queue.completed];
+  const auto [op, block] = queue.oldest();
+  const auto bytes = static_cast<uint32_t>(block == kNoBlock ? 0 : message_.BlockSize(block));
   if (!is_send) {
-    const ExpectedReceive expected = {
-        .block = slot.block, .bytes = slot.bytes, .epoch = config_.epoch};
+    const ExpectedReceive expected = {.block = block, .bytes = bytes, .epoch = config_.epoch};
     if (!IsRight(cqe, expected)) return Failed(link, is_send, WrongReceive(cqe, expected));
   }
   if (queue.held_back() != 0 && !std::exchange(link.is_freed, true)) freed_.push_back(position);
-  ++queue.completed;
-  bytes_moved_ += slot.bytes;
-  return slot.op;
+  queue.Complete();
+  bytes_moved_ += bytes;
+  return op;
 }
 
 /// Of the oldest request of the queue.
 Status DeviceEndpoint::Failed(const Link& link, bool is_send, const std::string& what) const {
-  const Queue& queue = is_send ? link.sends : link.receives;
+  const RequestQueue& queue = is_send ? link.sends : link.receives;
   std::string of = "a credit";
-  if (queue.completed < queue.posted && queue.slots[queue.completed].block != kNoBlock) {
-    of = fmt::format("block {}", queue.slots[queue.completed].block);
+  if (queue.in_flight() != 0 && queue.oldest().block != kNoBlock) {
+    of = fmt::format("block {}", queue.oldest().block);
   }
   return Rejected(fmt::format("node {} cannot {} {} {} node {}: {}", node_.value,
                               is_send ? "send" : "receive", of, is_send ? "to" : "from",
-                              link.pair.peer.value, what));
+                              link.peer.value, what));
 }
 
 }  // namespace prepost::nic

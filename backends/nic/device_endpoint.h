@@ -21,12 +21,14 @@
 #include "prepost/backends/nic/device_lease.h"
 #include "prepost/backends/nic/number_index.h"
 #include "prepost/backends/nic/pairing.h"
+#include "prepost/backends/nic/request_queue.h"
 #include "prepost/runtime/endpoint.h"
 
 namespace prepost::nic {
 
 struct DeviceEndpointConfig {
-  /// The node's message buffer, in which all blocks lie: read at the root, written elsewhere.
+  /// The node's message buffer, in which all blocks lie, each at its offset, and nothing else that is
+  /// asked for: read at the root, written elsewhere.
   std::span<const std::byte> message;
   bool writable = false;
   uint8_t epoch = 0;  ///< in every block's immediate
@@ -35,7 +37,7 @@ struct DeviceEndpointConfig {
   uint32_t cq_entries_max = 1u << 22;  ///< a power of two; rings are shorter where it is too small
   bool may_sleep = true;               ///< false: Poll() is called without a timeout only
   int wake_fd = -1;  ///< while it is readable, Poll() does not sleep; -1: none. Not owned
-  /// Where what is kept of requests stands. Not owned
+  /// Where the endpoint's queues stand. Not owned
   std::pmr::memory_resource* memory = std::pmr::new_delete_resource();
 };
 
@@ -65,14 +67,13 @@ class DeviceEndpoint final : public Endpoint {
     const uint32_t qpn = reader_->PeekQpn();
     return {qpn, qpn != 0 && reader_->PeekIsSend()};
   }
-  /// Asks for the memory that the next completion of a send, or receive, of the QP needs. Each stage
-  /// needs what the one before asks for, and NextOp() what the last does.
-  void ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage) const;
-  static constexpr uint16_t kForeseeCompletionStages = 3;
+  /// Asks for the memory that the next completion of a send, or receive, of the QP needs, as does
+  /// NextOp().
+  void ForeseeCompletion(uint32_t qpn, bool is_send) const;
   /// The op that it completes, if there is one.
   std::optional<OpId> NextOp(uint32_t qpn, bool is_send) const;
 
-  /// The same of the next post on the channel.
+  /// The same of the next post on the channel. Each stage needs what the one before asks for.
   void ForeseePost(ChannelId channel, bool is_send, size_t stage) const;
   static constexpr uint16_t kForeseePostStages = 3;
 
@@ -90,58 +91,26 @@ class DeviceEndpoint final : public Endpoint {
  private:
   static constexpr uint32_t kNone = 0xffffffff;
 
-  struct Slot {
-    template <typename Request>
-    explicit Slot(const Request& request)
-        : op(request.op),
-          block(request.block),
-          bytes(static_cast<uint32_t>(request.memory.size())),
-          memory(request.memory.data()) {}
-
-    OpId op;
-    uint32_t block = kNoBlock;
-    uint32_t bytes = 0;
-    const std::byte* memory = nullptr;
-  };
-  /// A send or a receive queue. Indices of slots are those of WQEs, which the ring has modulo its
-  /// size: in the order of posting and of completing.
-  struct Queue {
-    explicit Queue(std::pmr::memory_resource* memory) : slots(memory) {}
-
-    std::pmr::vector<Slot> slots;  ///< asked for so far
-    uint32_t posted = 0;           ///< of these, in the ring
-    uint32_t completed = 0;
-    uint32_t in_flight_max = 0;
-
-    /// True: it is to be posted now; else when there is room.
-    bool Add(const Slot& slot) {
-      const bool is_next = held_back() == 0 && has_room();
-      slots.push_back(slot);
-      return is_next;
-    }
-    bool has_room() const { return posted - completed < in_flight_max; }
-    uint32_t held_back() const { return static_cast<uint32_t>(slots.size()) - posted; }
-  };
   /// A post needs its first cache line and that of its queue, a completion that of its queue.
   struct alignas(64) Link {
-    explicit Link(std::pmr::memory_resource* memory) : sends(memory), receives(memory) {}
-
     Qp qp;
-    Pair pair;
-    alignas(64) Queue sends;
+    NodeId peer;
     bool is_freed = false;  ///< in freed_
-    alignas(64) Queue receives;
+    uint32_t lane = 0;
+    RequestQueue sends;
+    RequestQueue receives;
   };
 
   DeviceEndpoint(Device& device, const Plan& plan, NodeId node, const DeviceEndpointConfig& config)
       : device_(device),
+        message_(plan.header().message),
         links_(config.memory),
         config_(config),
         lease_(device),
         plan_(plan),
         node_(node) {}
 
-  const Queue* QueueOf(uint32_t qpn, bool is_send) const;
+  const RequestQueue* QueueOf(uint32_t qpn, bool is_send) const;
   uint64_t EntriesOf(const Pairing& pairing) const;
   Status MakeQueues(const Pairing& pairing);
   Status MakeLink(const Pair& pair);
@@ -149,8 +118,11 @@ class DeviceEndpoint final : public Endpoint {
   Link& LinkOf(ChannelId channel) { return links_[link_of_channel_[channel.index()]]; }
   void FillRing(Link& link);
   void FillFreedRings();
-  void WriteSend(Link& link, const Slot& slot);
-  void WriteReceive(Link& link, const Slot& slot);
+  std::span<const std::byte> MemoryOf(uint32_t block) const;
+  bool IsInPlace(uint32_t block, std::span<const std::byte> memory) const;
+  uint32_t OutstandingOf(const Pair& pair, bool is_send) const;
+  void WriteSend(Link& link);
+  void WriteReceive(Link& link);
   Result<size_t> Take(std::span<OpId> completed);
   Status CheckDevice();
   Result<OpId> Complete(const Cqe& cqe);
@@ -158,6 +130,7 @@ class DeviceEndpoint final : public Endpoint {
 
   // What is used for each completion comes first: thousands of endpoints may take turns.
   Device& device_;
+  const Message message_;
   std::optional<CqeReader> reader_;
   std::pmr::vector<Link> links_;           // sorted by (peer, lane)
   NumberIndex link_of_qp_;                 // by QPN

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <utility>
 #include <vector>
 
 namespace prepost::nic {
 
-/// Positions by number: a table when the numbers lie close together, as devices hand them out.
+/// Positions by number: nothing to look up when the numbers follow one another, as devices hand them
+/// out, a table when they lie close together.
 class NumberIndex {
  public:
   static constexpr uint32_t kNone = 0xffffffff;
@@ -23,6 +25,11 @@ class NumberIndex {
     if (objects.empty()) return true;
     const auto [low, high] = std::ranges::minmax(objects, {}, &Object::number);
     low_ = low.number;
+    const auto lies_at_its_number = [&](size_t i) { return objects[i].number - low_ == i; };
+    if (std::ranges::all_of(std::views::iota(size_t{0}, objects.size()), lies_at_its_number)) {
+      in_order_ = static_cast<uint32_t>(objects.size());
+      return true;
+    }
     for (size_t i = 0; i < objects.size(); ++i) {
       sorted_.emplace_back(objects[i].number, static_cast<uint32_t>(i));
     }
@@ -37,6 +44,7 @@ class NumberIndex {
 
   /// kNone: no object has the number.
   uint32_t Find(uint32_t number) const {
+    if (number - low_ < in_order_) return number - low_;
     if (!table_.empty()) {
       return number - low_ < table_.size() ? table_[number - low_] : kNone;
     }
@@ -45,13 +53,9 @@ class NumberIndex {
     return found != sorted_.end() && found->first == number ? found->second : kNone;
   }
 
-  /// Asks for the memory that Find() needs, where the numbers lie close together.
-  void Foresee(uint32_t number) const {
-    if (number - low_ < table_.size()) __builtin_prefetch(&table_[number - low_]);
-  }
-
  private:
   uint32_t low_ = 0;
+  uint32_t in_order_ = 0;  // so many are at their number - low_
   std::vector<uint32_t> table_;
   std::vector<std::pair<uint32_t, uint32_t>> sorted_;  // (number, position)
 };

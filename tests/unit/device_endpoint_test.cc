@@ -35,10 +35,12 @@ class DeviceEndpointTest : public testing::Test {
   explicit DeviceEndpointTest(emulated::EngineOptions options = {})
       : options_(std::move(options)) {}
 
-  void Make(uint32_t ring_wqes_max = 32768) {
+  /// `sender_plan`: null: the same as the receiver's.
+  void Make(uint32_t ring_wqes_max = 32768, const Plan* sender_plan = nullptr) {
     for (uint32_t node = 0; node < 2; ++node) {
+      const Plan& plan = node == 0 && sender_plan != nullptr ? *sender_plan : plan_;
       const std::span<const std::byte> buffer = transfer_.buffers()[1];
-      auto made = DeviceEndpoint::Make(fabric_.device(NodeId(node)), plan_, NodeId(node),
+      auto made = DeviceEndpoint::Make(fabric_.device(NodeId(node)), plan, NodeId(node),
                                        {.message = node == 0 ? transfer_.message() : buffer,
                                         .writable = node != 0,
                                         .epoch = 9,
@@ -57,12 +59,11 @@ class DeviceEndpointTest : public testing::Test {
                        .block = block,
                        .memory = transfer_.message().subspan(offset(block), size(block))});
   }
-  void Receive(uint32_t block) { ReceiveInto(block, size(block)); }
-  void ReceiveInto(uint32_t block, uint64_t bytes) {
+  void Receive(uint32_t block) {
     receiver_->PostRecv({.op = OpId(block),
                          .channel = ChannelId(0),
                          .block = block,
-                         .memory = transfer_.buffers()[1].subspan(offset(block), bytes)});
+                         .memory = transfer_.buffers()[1].subspan(offset(block), size(block))});
   }
   uint64_t offset(uint32_t block) const { return plan_.header().message.BlockOffset(block); }
   uint64_t size(uint32_t block) const { return plan_.header().message.BlockSize(block); }
@@ -85,12 +86,16 @@ class DeviceEndpointTest : public testing::Test {
     return outcome.status().message();
   }
 
-  Plan plan_ = test::CompileOrDie({.nodes = 2,
-                                   .message_bytes = kBlocks * 100 - 30,
-                                   .block_bytes = 100,
-                                   .algorithm = "chain",
-                                   .ready = *ParseReady("retry"),
-                                   .send_window = *ParseSendWindow("none")});
+  static Plan PlanOf(uint64_t block_bytes) {
+    return test::CompileOrDie({.nodes = 2,
+                               .message_bytes = kBlocks * 100 - 30,
+                               .block_bytes = block_bytes,
+                               .algorithm = "chain",
+                               .ready = *ParseReady("retry"),
+                               .send_window = *ParseSendWindow("none")});
+  }
+
+  Plan plan_ = PlanOf(100);
   test::Transfer transfer_{plan_.header()};
   EventFd wake_ = *EventFd::Make();
   const emulated::EngineOptions options_;
@@ -224,9 +229,11 @@ TEST_F(DeviceEndpointTest, AnotherBlockThanPostedIsAnError) {
   EXPECT_EQ(receiver_->lost_peer(), std::nullopt);
 }
 
+// Nodes that have two plans, which only the blocks' size tells.
 TEST_F(DeviceEndpointTest, AShorterBlockThanPostedIsAnError) {
-  Make();
-  ReceiveInto(0, 100);
+  const Plan shorter = PlanOf(/*block_bytes=*/99);
+  Make(32768, &shorter);
+  Receive(0);
   sender_->PostSend({.op = OpId(0),
                      .channel = ChannelId(0),
                      .block = 0,
@@ -235,11 +242,30 @@ TEST_F(DeviceEndpointTest, AShorterBlockThanPostedIsAnError) {
 }
 
 TEST_F(DeviceEndpointTest, ALongerBlockThanPostedIsAnError) {
-  Make();
-  ReceiveInto(0, 60);
-  Send(0);
+  const Plan longer = PlanOf(/*block_bytes=*/101);
+  Make(32768, &longer);
+  Receive(0);
+  sender_->PostSend({.op = OpId(0),
+                     .channel = ChannelId(0),
+                     .block = 0,
+                     .memory = transfer_.message().first(101)});
   EXPECT_THAT(Error(*receiver_), HasSubstr("cannot receive block 0 from node 0: "));
   EXPECT_THAT(Error(*sender_), HasSubstr("cannot send block 0 to node 1: "));
+}
+
+// What a request names would not be what is sent, or written.
+TEST_F(DeviceEndpointTest, ABlockSomewhereElseIsRefused) {
+  Make();
+  const RecvRequest shorter = {.op = OpId(0),
+                               .channel = ChannelId(0),
+                               .block = 0,
+                               .memory = transfer_.buffers()[1].subspan(offset(0), size(0) - 1)};
+  EXPECT_DEATH(receiver_->PostRecv(shorter), "");
+  const SendRequest elsewhere = {.op = OpId(0),
+                                 .channel = ChannelId(0),
+                                 .block = 0,
+                                 .memory = transfer_.message().subspan(offset(1), size(1))};
+  EXPECT_DEATH(sender_->PostSend(elsewhere), "");
 }
 
 TEST_F(DeviceEndpointTest, TheWakeUpFileEndsASleep) {
