@@ -237,6 +237,9 @@ ChannelId PositionOf(ChannelId channel, std::span<const PlacedChannel> channels)
 Plan MakeNodePlan(const PlanHeader& header, NodeId node, std::span<const PlacedChannel> channels,
                   const Plan& of, std::span<const Op> ops) {
   PlanBuilder builder(header);
+  size_t afters = 0;
+  for (const Op& op : ops) afters += op.after_count;
+  builder.Reserve(ops.size(), afters);
   for (const PlacedChannel& placed : channels) builder.AddChannel(placed.channel);
   builder.BeginProgram(node);
   for (const Op& op : ops) {
