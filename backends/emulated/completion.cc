@@ -77,22 +77,21 @@ bool Engine::IsFull(const CqState& cq) {
   const auto consumer =
       nic::BigEndian(std::atomic_ref(cq.memory.doorbell_record[nic::kConsumerRecord])
                          .load(std::memory_order_acquire));
-  return ((cq.producer - consumer) & nic::kCqIndexMask) >= cq.config.entries;
+  return ((cq.producer - consumer) & nic::kCqIndexMask) >= cq.entries();
 }
 
 /// R8. Returns the index of the CQE, modulo 2^24.
 uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
   const uint32_t index = cq.producer.load(std::memory_order_relaxed);
-  if (cq.overrun || (!cq.config.ignore_overrun && IsFull(cq))) {
+  if (cq.overrun || (!cq.ignores_overrun && IsFull(cq))) {
     if (!cq.overrun) {
-      Misuse(qp.nic,
-             fmt::format("CQ {:#x} of {} entries was overrun", cq.number, cq.config.entries));
+      Misuse(qp.nic, fmt::format("CQ {:#x} of {} entries was overrun", cq.number, cq.entries()));
       Tell(qp.nic, {nic::ErrorEvent::Kind::kCqError, cq.number});
     }
     cq.overrun = true;
     return index;
   }
-  const uint32_t slot = cq.config.collapsed ? 0 : index & (cq.config.entries - 1);
+  const uint32_t slot = cq.is_collapsed ? 0 : index & (cq.entries() - 1);
   std::byte* at = cq.memory.ring.data() + size_t{slot} * nic::kCqeBytes;
   nic::StoreBigEndian(at + nic::cqe::kImmediate, fields.immediate);
   nic::StoreBigEndian(at + nic::cqe::kByteCount, fields.byte_count);
@@ -101,7 +100,7 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
   nic::StoreBigEndian(at + nic::cqe::kOpcodeQpn,
                       static_cast<uint32_t>(fields.send_opcode) << 24 | qp.number);
   nic::StoreBigEndian(at + nic::cqe::kWqeCounter, fields.wqe_index);
-  const uint8_t lap = (index & cq.config.entries) != 0;
+  const uint8_t lap = (index & cq.entries()) != 0;
   auto& owner = *reinterpret_cast<uint8_t*>(at + nic::cqe::kOpcodeOwner);
   std::atomic_ref(owner).store(static_cast<uint8_t>(static_cast<uint8_t>(fields.opcode) << 4 | lap),
                                std::memory_order_release);
@@ -117,7 +116,6 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
     if (is_error) qp.nic.NoteError({nic::ErrorEvent::Kind::kErrorCqe, cq.number});
     events_.push_back({qp.nic.node, cq.number, cq.listener});
   }
-  if (!cq.config.collapsed) Prefetch(cq.memory.ring, size_t{index} + 1, nic::kCqeBytes);
   if (trail() != nullptr) trail()->WriteCqe(qp.nic.node, cq.number);
   WakeWaiters(cq);
   return index;

@@ -22,9 +22,11 @@ EmulatedDevice::CqHost::CqHost(PageArena& arena, const nic::CqConfig& config)
   doorbell_record[nic::kConsumerRecord] = nic::BigEndian(config.producer_base);
 }
 
-EmulatedDevice::QpHost::QpHost(PageArena& arena, const nic::QpConfig& config)
+EmulatedDevice::QpHost::QpHost(PageArena& arena, const nic::QpConfig& config,
+                               DoorbellRecord& record)
     : sq(arena, config.sq_wqebbs * nic::kWqebbBytes),
       rq(arena, size_t{config.rq_wqes} * config.rq_stride),
+      doorbell_record(record),
       rnr_retry(config.rnr_retry) {
   doorbell_record[nic::kSendRecord] = nic::BigEndian(uint32_t{config.sq_base});
 }
@@ -61,11 +63,12 @@ Result<nic::Cq> EmulatedDevice::CreateCq(const nic::CqConfig& config) {
 
 Result<nic::Qp> EmulatedDevice::CreateQp(const nic::QpConfig& config) {
   PREPOST_RETURN_IF_ERROR(nic::CheckSizes(config));
-  QpHost& host = qps_.emplace_back(nic_.work_queues(), config);
+  QpHost& host = qps_.emplace_back(nic_.work_queues(), config, records_.emplace_back());
   const Result<uint32_t> number =
       nic_.CreateQp(config, {host.sq.bytes(), host.rq.bytes(), host.doorbell_record.data()});
   if (!number.ok()) {
     qps_.pop_back();
+    records_.pop_back();
     return number.status();
   }
   host.number = *number;

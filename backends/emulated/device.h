@@ -54,26 +54,29 @@ class EmulatedDevice : public nic::Device {
    private:
     std::span<std::byte> bytes_;
   };
+  using DoorbellRecord = std::array<uint32_t, 2>;
   struct CqHost {
     CqHost(PageArena& arena, const nic::CqConfig& config);
     uint32_t number = 0;
     RingMemory ring;
-    std::array<uint32_t, 2> doorbell_record = {};
+    DoorbellRecord doorbell_record = {};
     uint64_t cqes_read = 0;
   };
   struct QpHost {
-    QpHost(PageArena& arena, const nic::QpConfig& config);
+    QpHost(PageArena& arena, const nic::QpConfig& config, DoorbellRecord& record);
     uint32_t number = 0;
     RingMemory sq;
     RingMemory rq;
-    std::array<uint32_t, 2> doorbell_record = {};
+    DoorbellRecord& doorbell_record;
     uint8_t rnr_retry = 0;
   };
 
   Nic& nic_;
-  std::deque<CqHost> cqs_;  // addresses do not change
-  std::deque<QpHost> qps_;  // the same
   nic::DeviceCounters counters_;
+  // Addresses of what is in them do not change.
+  std::deque<CqHost> cqs_;
+  std::deque<DoorbellRecord> records_;  // of QPs, close together: a host uses many in turn
+  std::deque<QpHost> qps_;
 };
 
 }  // namespace prepost::emulated

@@ -41,8 +41,8 @@ Result<DrivenGroup> DrivenGroup::Make(Fabric& fabric, const Plan& plan,
     const NodeId node(i);
     nic::DeviceEndpoint& own = *group.endpoints_[i];
     Endpoint& endpoint = options.wrap ? options.wrap(node, own, group.parts_[i]) : own;
-    group.executors_.push_back(std::make_unique<CpuExecutor>(group.parts_[i], node, endpoint,
-                                                             options.observer, fabric.memory()));
+    group.executors_.push_back(fabric.memory().Make<CpuExecutor>(
+        group.parts_[i], node, endpoint, options.observer, fabric.memory()));
     group.executors_[i]->Prepare(
         node == plan.header().root
             ? NodeMemory{.source = message, .target = {}}

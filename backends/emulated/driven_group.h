@@ -50,7 +50,7 @@ class DrivenGroup {
  private:
   std::vector<Plan> parts_;  // by node, as the next; do not move
   std::vector<std::unique_ptr<nic::DeviceEndpoint>> endpoints_;
-  std::vector<std::unique_ptr<CpuExecutor>> executors_;
+  std::vector<ArenaPointer<CpuExecutor>> executors_;
 };
 
 }  // namespace prepost::emulated

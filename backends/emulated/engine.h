@@ -137,7 +137,7 @@ struct EngineCounters {
 
 class Engine final : private TimeHandler {
  public:
-  Engine(const std::vector<std::unique_ptr<NicState>>& nics, EngineOptions options)
+  Engine(const std::vector<ArenaPointer<NicState>>& nics, EngineOptions options)
       : nics_(nics), options_(std::move(options)), scheduler_(options_.scheduler, options_.seed) {
     PREPOST_CHECK(!is_timed() || options_.scheduler == SchedulerMode::kRoundRobin);
   }
@@ -281,6 +281,7 @@ class Engine final : private TimeHandler {
   QpState& TakeDue();
   static void Foresee(const QpState& qp);
   static void ForeseeSoon(const QpState& qp);
+  static void ForeseeWaits(const QpState& qp);
   void OnTime(const TimedEvent& event) override;
   void Foresee(const TimedEvent& event, size_t stage) const override;
   static void ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage);
@@ -320,7 +321,7 @@ class Engine final : private TimeHandler {
   bool TakeRequest(CqState& cq);
   void WakeWaiters(CqState& cq);
 
-  const std::vector<std::unique_ptr<NicState>>& nics_;
+  const std::vector<ArenaPointer<NicState>>& nics_;
   EngineOptions options_;
   Scheduler scheduler_;
   uint64_t steps_ = 0;

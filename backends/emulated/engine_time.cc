@@ -42,8 +42,9 @@ constexpr size_t kBatch = 8;
 /// How many QPs ahead memory is asked for.
 constexpr size_t kFar = 4;
 constexpr size_t kNear = 2;
-/// WQEs of one queue for which that is done: mostly a WAIT is followed by a message and the next WAIT.
-constexpr size_t kWqesAhead = 3;
+/// WQEs of a queue for which that is done: of a master's mostly a WAIT is followed by a message and
+/// the next WAIT.
+size_t WqesAhead(const QpState& qp) { return qp.config.cd_master ? 3 : 1; }
 /// Of a CQE, with the queue that waits for it first. Hosts that are told of it look for themselves,
 /// when all CQEs of that time are there: memory for that would leave the cache again meanwhile.
 constexpr uint16_t kForeseeCqeStages = 3;
@@ -97,7 +98,7 @@ QpState& Engine::TakeDue() {
 
 /// Asks for the memory that pointers in the QP lead to, which is in the cache itself.
 void Engine::Foresee(const QpState& qp) {
-  for (size_t ahead = 0; ahead < kWqesAhead; ++ahead) {
+  for (size_t ahead = 0; ahead < WqesAhead(qp); ++ahead) {
     Prefetch(qp.memory.sq, qp.sq_next + ahead, nic::kWqebbBytes);
   }
   if (!qp.work.empty()) PrefetchObject(qp.work.front());
@@ -110,20 +111,24 @@ void Engine::Foresee(const QpState& qp) {
 /// Asks for what is one step farther: CQs that the next WQEs wait for, where a message lands.
 void Engine::ForeseeSoon(const QpState& qp) {
   qp.nic.memory.Foresee();
+  if (qp.config.cd_master) ForeseeWaits(qp);
+  if (qp.remote == nullptr) return;
+  PrefetchObject(qp.remote->recv_cq);
+  if (!qp.remote->memory.rq.empty()) {
+    Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
+  }
+}
+
+void Engine::ForeseeWaits(const QpState& qp) {
   // One at which it stands has looked already.
   const bool is_past = qp.parked || qp.has_waited;
-  for (size_t ahead = is_past ? 1 : 0; ahead < kWqesAhead; ++ahead) {
+  for (size_t ahead = is_past ? 1 : 0; ahead < WqesAhead(qp); ++ahead) {
     const std::byte* wqe =
         qp.memory.sq.data() + ((qp.sq_next + ahead) * nic::kWqebbBytes & (qp.memory.sq.size() - 1));
     if (static_cast<Opcode>(wqe[nic::control::kOpcode]) != Opcode::kWait) continue;
     const auto number =
         nic::LoadBigEndian<uint32_t>(wqe + nic::kSegmentBytes + nic::coordination::kNumber);
     if (const CqState* cq = qp.nic.FindCq(number)) PrefetchObject(*cq);
-  }
-  if (qp.remote == nullptr) return;
-  PrefetchObject(qp.remote->recv_cq);
-  if (!qp.remote->memory.rq.empty()) {
-    Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
   }
 }
 
@@ -204,8 +209,9 @@ uint16_t Engine::StagesOf(Due what) {
       return 4;
     case kSendEnableDue:
     case kRecvEnableDue:
-    case kStartDue:
       return 2;
+    case kStartDue:  // its queue has read the WQE right before
+      return 0;
     case kLandDue:
       return 2 + kForeseeCqeStages;
     case kReturnDue:

@@ -27,9 +27,9 @@ constexpr std::chrono::microseconds kRnrTimer{200};
 Fabric::Fabric(uint32_t nodes, const EngineOptions& options) : engine_(states_, options) {
   for (std::vector<Doorbell>* doorbells : {&taken_, &doorbells_}) doorbells->reserve(kDoorbells);
   for (uint32_t i = 0; i < nodes; ++i) {
-    states_.push_back(std::make_unique<NicState>());
+    states_.push_back(arena_.Make<NicState>());
     states_.back()->node = NodeId(i);
-    nics_.push_back(std::make_unique<Nic>(*this, *states_.back()));
+    nics_.push_back(arena_.Make<Nic>(*this, *states_.back()));
     devices_.push_back(std::make_unique<EmulatedDevice>(*nics_.back()));
   }
 }

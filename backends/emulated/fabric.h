@@ -79,7 +79,7 @@ class Fabric {
 
   const Engine& engine() const { return engine_; }
   /// For what hosts keep; as long as the fabric.
-  std::pmr::memory_resource& memory() { return arena_; }
+  PageArena& memory() { return arena_; }
 
  private:
   friend class Nic;
@@ -101,8 +101,8 @@ class Fabric {
   PageArena arena_;
   PageArena work_queues_;  // apart: rings that nobody has written to take no memory
   TagRange tags_;
-  std::vector<std::unique_ptr<NicState>> states_;
-  std::vector<std::unique_ptr<Nic>> nics_;
+  std::vector<ArenaPointer<NicState>> states_;
+  std::vector<ArenaPointer<Nic>> nics_;
   std::mutex engine_mutex_;                     // held for each batch, and for each command
   std::atomic<uint32_t> commands_waiting_ = 0;  // for engine_mutex_: the engine lets them by
   Engine engine_;                               // guarded by engine_mutex_

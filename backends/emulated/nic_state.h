@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -40,17 +41,24 @@ enum EventRequest : uint8_t { kNoEvent = 0, kErrorEvent = 1, kAnyEvent = 3 };
 struct alignas(64) CqState {
   CqState(uint32_t number_in, const nic::CqConfig& config_in, const nic::CqMemory& memory_in)
       : producer(config_in.producer_base),
+        entries_log(static_cast<uint8_t>(std::countr_zero(config_in.entries))),
+        ignores_overrun(config_in.ignore_overrun),
+        is_collapsed(config_in.collapsed),
         number(number_in),
         doorbell_page(config_in.doorbell_page),
         memory(memory_in),
         config(config_in) {}
 
+  uint32_t entries() const { return uint32_t{1} << entries_log; }
   /// Virtual time, where hosts and NICs take turns: for an event of the next CQE.
   void AskForNext() { event_requested.store(kAnyEvent, std::memory_order_relaxed); }
 
   std::atomic<uint32_t> producer;                   ///< CQEs written, modulo 2^24
   std::atomic<uint8_t> event_requested = kNoEvent;  ///< an EventRequest; raised by the host
-  bool overrun = false;                             ///< a CQE was lost: nothing is written any more
+  bool overrun : 1 = false;                         ///< a CQE was lost: nothing is written any more
+  const uint8_t entries_log;
+  const bool ignores_overrun : 1;
+  const bool is_collapsed : 1;
   uint32_t number;
   uint32_t doorbell_page;
   /// Send queues parked at a WAIT on this CQ, in the order in which they came: see
@@ -140,31 +148,31 @@ struct alignas(64) QpState {
   uint16_t sq_enabled;            ///< what SEND_EN said
   uint16_t sq_next;               ///< the next to fetch
   // Receive queue, in WQEs modulo 2^16.
-  uint16_t rq_posted = 0;   ///< what the doorbell record said when it was read last
-  uint16_t rq_enabled = 0;  ///< what RECV_EN said
-  uint16_t rq_next = 0;     ///< the next to take
-  uint16_t rq_done = 0;     ///< the next to complete
+  uint16_t rq_posted = 0;    ///< what the doorbell record said when it was read last
+  uint16_t rq_next = 0;      ///< the next to take
+  uint16_t rq_done = 0;      ///< the next to complete
+  uint16_t to_transmit = 0;  ///< position in `work`: nothing before it is kQueued
+  uint16_t to_deliver = 0;   ///< position in `work`: nothing before it is kQueued to kMoved
+  uint8_t rnr_left = 0;
+  uint8_t retries_left = kTransportRetries;  ///< of sends that nobody answers
 
   nic::QpMemory memory;
-  uint32_t to_transmit = 0;  ///< position in `work`: nothing before it is kQueued
-  uint32_t to_deliver = 0;   ///< position in `work`: nothing before it is kQueued to kMoved
-  uint64_t received = 0;     ///< messages
-
+  uint64_t received = 0;  ///< messages
   GrowingRing<Work> work;
+  nic::QpConfig config;
   // Virtual time.
-  Picoseconds sq_until = 0;        ///< the send queue is at work on what is fetched
-  Picoseconds acked_until = 0;     ///< unsignaled WQEs that it has forgotten are acknowledged
-  Picoseconds retry_at = 0;        ///< rnr_waiting: it tries again
-  Picoseconds landed_at = 0;       ///< the last message that came here could be seen
+  Picoseconds sq_until = 0;     ///< the send queue is at work on what is fetched
+  Picoseconds landed_at = 0;    ///< the last message that came here could be seen
+  Picoseconds acked_until = 0;  ///< unsignaled WQEs that it has forgotten are acknowledged
+
+  // Not of each message.
+  Picoseconds retry_at = 0;        ///< virtual time, rnr_waiting: it tries again
   QpState* next_waiter = nullptr;  ///< parked: the next one at a WAIT on the same CQ
   uint32_t parked_cq = 0;
   uint32_t parked_index = 0;
-
-  nic::QpConfig config;
-  nic::CompletionMode parked_completion = nic::CompletionMode::kOnError;  ///< of that WAIT
-  uint8_t rnr_left = 0;
-  uint8_t retries_left = kTransportRetries;  ///< of sends that nobody answers
   uint32_t reads_in_flight = 0;
+  uint16_t rq_enabled = 0;                                                ///< what RECV_EN said
+  nic::CompletionMode parked_completion = nic::CompletionMode::kOnError;  ///< of that WAIT
 
   // Scheduling.
   std::array<bool, kStages> scheduled = {};
@@ -174,14 +182,14 @@ struct alignas(64) QpState {
 /// What is used for each message comes first.
 struct alignas(64) NicState {
   NodeId node;
-  bool has_failed = false;    ///< as a whole: nothing moves any more, and no command is taken
-  bool is_link_down = false;  ///< it reaches nobody but itself
-  MemoryTable memory;
-  std::vector<ArenaPointer<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
+  bool has_failed = false;          ///< as a whole: nothing moves any more, and no command is taken
+  bool is_link_down = false;        ///< it reaches nobody but itself
+  bool has_rung = false;            ///< virtual time: there was a doorbell
+  Picoseconds doorbells_until = 0;  ///< virtual time: all doorbells so far have come
   std::vector<ArenaPointer<QpState>> qps;  ///< number = kFirstQpn + position; null: destroyed
-  Picoseconds doorbells_until = 0;         ///< virtual time: all doorbells so far have come
-  bool has_rung = false;                   ///< virtual time: there was one
-  uint64_t rnr_retries = 0;                ///< of peers, because this NIC had no receive posted
+  std::vector<ArenaPointer<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
+  MemoryTable memory;
+  uint64_t rnr_retries = 0;  ///< of peers, because this NIC had no receive posted
   /// QPs that were destroyed or reset. Peers still have them as remotes, and find out.
   std::vector<ArenaPointer<QpState>> retired_qps;
 

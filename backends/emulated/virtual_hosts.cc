@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -57,12 +56,14 @@ HostNoise NoiseOf(const VirtualHostsOptions& options) {
 
 struct Player;
 
-struct Core {
+/// What is used for each look comes first.
+struct alignas(64) Core {
   explicit Core(CpuCore cpu_in) : cpu(std::move(cpu_in)) {}
 
   Picoseconds busy_until = 0;
   Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
-  GrowingRing<Player*> queue;
+  Player* first = nullptr;       ///< of those that wait for it, first come first: see Player::next
+  Player* last = nullptr;
   uint32_t pollers = 0;      ///< threads that look for some until they are done
   bool is_free_due = false;  ///< somebody waits for it not to be busy
   CpuCore cpu;
@@ -71,7 +72,7 @@ struct Core {
 };
 
 /// A thread and what it is at.
-struct Player {
+struct alignas(64) Player {
   enum class State : uint8_t { kIdle, kDue, kQueued, kDone };
 
   Player(const HostCosts& costs, Core& core_in, VirtualClock& clock, TimeHandler& handler, Nic& nic,
@@ -88,6 +89,7 @@ struct Player {
   uint32_t host = 0;
   uint32_t group = 0;
   NodeId node;
+  Player* next = nullptr;  ///< kQueued: behind it, for its core
   State state = State::kIdle;
   bool is_started = false;
   bool is_asked = false;         ///< its NIC will tell of the next CQE
@@ -144,16 +146,17 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   VirtualHosts TakeResult() {
-    for (const Player& player : players_) {
+    for (const ArenaPointer<Player>& each : players_) {
+      const Player& player = *each;
       VirtualHosts::Node& node = result_.groups[player.group].nodes[player.node.index()];
       node.work = player.thread.work();
       node.received = cluster_.fabric.LastBlockAt(
           NodeId(player.host), driven_[player.group].endpoint(player.node).open_node());
     }
     for (size_t i = 0; i < cores_.size(); ++i) {
-      for (const Core& core : cores_[i]) {
-        result_.hosts[i].busy += core.cpu.busy();
-        result_.hosts[i].delayed += core.cpu.delayed();
+      for (const ArenaPointer<Core>& core : cores_[i]) {
+        result_.hosts[i].busy += core->cpu.busy();
+        result_.hosts[i].delayed += core->cpu.delayed();
       }
     }
     for (const Resource resource : cluster_.network.resources()) {
@@ -195,8 +198,8 @@ class HostsRun final : private TimeHandler, private HostHandler {
     driven_.push_back(*std::move(made));
     if (options_.trail != nullptr) Observe(group, first);
     for (size_t i = first; i < players_.size(); ++i) {
-      players_[i].executor = &driven_.back().executor(players_[i].node);
-      players_[i].state = Player::State::kDue;
+      players_[i]->executor = &driven_.back().executor(players_[i]->node);
+      players_[i]->state = Player::State::kDue;
     }
     first_player_.push_back(first);
     left_of_.push_back(header.nodes);
@@ -210,7 +213,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   void Observe(const VirtualGroup& group, size_t first) {
     options_.trail->AddGroup(*group.plan);
     for (size_t i = first; i < players_.size(); ++i) {
-      Player& player = players_[i];
+      Player& player = *players_[i];
       player.thread.Observe({options_.trail, player.group, player.node});
       options_.trail->AddNode(NodeId(player.host), player.node,
                               driven_.back().endpoint(player.node).open_node().qps);
@@ -225,7 +228,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
       options_.trail->StartGroup(static_cast<uint32_t>(index), step);
     }
     for (size_t i = 0; i < left_of_[index]; ++i) {
-      Player& player = players_[first_player_[index] + i];
+      Player& player = *players_[first_player_[index] + i];
       player.due_step = step;
       Schedule(at, player, kLookDue);
     }
@@ -249,9 +252,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Player& AddPlayer(const VirtualGroup& group, NodeId node, nic::DeviceEndpoint& endpoint,
                     const Plan& part) {
     const uint32_t host = group.hosts.empty() ? node.value : group.hosts[node.index()].value;
-    Player& player = players_.emplace_back(
+    players_.push_back(cluster_.fabric.memory().Make<Player>(
         options_.host, CoreFor(host), cluster_.clock, static_cast<TimeHandler&>(*this),
-        cluster_.fabric.nic(NodeId(host)), endpoint, part, node == part.header().root);
+        cluster_.fabric.nic(NodeId(host)), endpoint, part, node == part.header().root));
+    Player& player = *players_.back();
     player.host = host;
     player.group = static_cast<uint32_t>(result_.groups.size());
     player.node = node;
@@ -265,12 +269,13 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   /// Of the host's next thread.
   Core& CoreFor(uint32_t host) {
-    std::deque<Core>& cores = cores_[host];
+    std::vector<ArenaPointer<Core>>& cores = cores_[host];
     const size_t index = players_of_[host].size() % options_.host.cores;
     if (index == cores.size()) {
-      cores.emplace_back(CoreOf(options_.host, NoiseOf(options_), NodeId(host), index));
+      cores.push_back(cluster_.fabric.memory().Make<Core>(
+          CoreOf(options_.host, NoiseOf(options_), NodeId(host), index)));
     }
-    return cores[index];
+    return *cores[index];
   }
 
   /// Also for now: then it is done before time goes on, after what else happens now.
@@ -374,21 +379,24 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   Status Look(Player& player) {
     player.state = Player::State::kQueued;
-    player.core.queue.push_back(&player);
+    Core& core = player.core;
+    player.next = nullptr;
+    (core.first == nullptr ? core.first : core.last->next) = &player;
+    core.last = &player;
     return Serve(player.core);
   }
 
   /// Lets those that wait for the core look, until one of them finds something.
   Status Serve(Core& core) {
-    while (!core.queue.empty()) {
-      Player& player = *core.queue.front();
+    while (core.first != nullptr) {
+      Player& player = *core.first;
       if (core.pollers == 0 && core.awake_until < cluster_.now()) core.cpu.Wake(cluster_.now());
       if (core.busy_until <= cluster_.now()) WaitUntilBack(core);
       if (core.busy_until > cluster_.now()) {
         if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
         return {};
       }
-      core.queue.pop_front();
+      core.first = player.next;
       PREPOST_RETURN_IF_ERROR(LookNow(player));
     }
     return {};
@@ -466,7 +474,8 @@ class HostsRun final : private TimeHandler, private HostHandler {
     PREPOST_RETURN_IF_ERROR(CheckWithinTime(cluster_.clock, cluster_.network));
     std::string text;
     size_t named = 0;
-    for (const Player& player : players_) {
+    for (const ArenaPointer<Player>& each : players_) {
+      const Player& player = *each;
       if (player.state == Player::State::kDone) continue;
       if (named++ == kStuckNodesMax) break;
       fmt::format_to(std::back_inserter(text), "{}group {}, node {}: {}", named == 1 ? "" : "; ",
@@ -482,13 +491,13 @@ class HostsRun final : private TimeHandler, private HostHandler {
   std::vector<Mapping>
       addresses_;  // by group: every node's message is here, as far as addresses go
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
-  std::deque<Player> players_;
-  std::vector<size_t> first_player_;              // by group: its node 0's
-  std::vector<StepId> last_step_;                 // by group: of the trail, at its completion
-  std::vector<size_t> left_of_;                   // by group: nodes that are not done
-  std::vector<std::vector<Player*>> players_of_;  // by host
-  std::vector<std::deque<Core>> cores_;           // by host
-  std::vector<DrivenGroup> driven_;               // by group; uses all of the above
+  std::vector<ArenaPointer<Player>> players_;
+  std::vector<size_t> first_player_;                    // by group: its node 0's
+  std::vector<StepId> last_step_;                       // by group: of the trail, at its completion
+  std::vector<size_t> left_of_;                         // by group: nodes that are not done
+  std::vector<std::vector<Player*>> players_of_;        // by host
+  std::vector<std::vector<ArenaPointer<Core>>> cores_;  // by host
+  std::vector<DrivenGroup> driven_;                     // by group; uses all of the above
   GrowingRing<Due> due_;
   bool is_acting_ = false;
   size_t left_ = 0;
