@@ -23,7 +23,9 @@ namespace prepost::emulated {
 /// Ends a thing without giving back its memory.
 struct EndInArena {
   template <typename T>
-  void operator()(T* thing) const;
+  void operator()(T* thing) const {
+    thing->~T();
+  }
 };
 template <typename T>
 using ArenaPointer = std::unique_ptr<T, EndInArena>;
@@ -62,12 +64,6 @@ class PageArena final : public std::pmr::memory_resource {
   std::span<std::byte> left_;            // of the last chunk
   std::span<std::byte> left_for_large_;  // of the last one for large pieces
 };
-
-template <typename T>
-void EndInArena::operator()(T* thing) const {
-  thing->~T();
-  PageArena::Drop({reinterpret_cast<std::byte*>(thing), sizeof(T)});
-}
 
 }  // namespace prepost::emulated
 
