@@ -39,15 +39,14 @@ enum EventRequest : uint8_t { kNoEvent = 0, kErrorEvent = 1, kAnyEvent = 3 };
 
 /// What is used for each CQE comes first.
 struct alignas(64) CqState {
-  CqState(uint32_t number_in, const nic::CqConfig& config_in, const nic::CqMemory& memory_in)
-      : producer(config_in.producer_base),
-        entries_log(static_cast<uint8_t>(std::countr_zero(config_in.entries))),
-        ignores_overrun(config_in.ignore_overrun),
-        is_collapsed(config_in.collapsed),
+  CqState(uint32_t number_in, const nic::CqConfig& config, const nic::CqMemory& memory_in)
+      : producer(config.producer_base),
+        entries_log(static_cast<uint8_t>(std::countr_zero(config.entries))),
+        ignores_overrun(config.ignore_overrun),
+        is_collapsed(config.collapsed),
         number(number_in),
-        doorbell_page(config_in.doorbell_page),
-        memory(memory_in),
-        config(config_in) {}
+        doorbell_page(config.doorbell_page),
+        memory(memory_in) {}
 
   uint32_t entries() const { return uint32_t{1} << entries_log; }
   /// Virtual time, where hosts and NICs take turns: for an event of the next CQE.
@@ -67,7 +66,6 @@ struct alignas(64) CqState {
   QpState* last_waiter = nullptr;
   void* listener = nullptr;  ///< see Nic::Listen()
   nic::CqMemory memory;
-  nic::CqConfig config;
   uint32_t users = 0;  ///< QPs that complete to it, each direction counts
 };
 

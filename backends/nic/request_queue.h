@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -31,9 +32,8 @@ class alignas(64) RequestQueue {
   };
 
   struct Sizes {
-    uint32_t requests = 0;  ///< at most, in all
-    uint32_t outstanding =
-        0;  ///< asked for and not complete: for which there is room from the start
+    uint32_t requests = 0;       ///< at most, in all
+    uint32_t outstanding = 0;    ///< for so many that are not complete there is room from the start
     uint32_t in_flight_max = 0;  ///< that the ring has room for
   };
   explicit RequestQueue(const Sizes& sizes)
@@ -64,15 +64,18 @@ class alignas(64) RequestQueue {
 
  private:
   static constexpr uint32_t kFew = 4;
+  static constexpr uint32_t kCapacityMax = uint32_t{1} << 31;
 
+  size_t PositionOf(uint32_t number) const { return number & (capacity_ - 1); }
   Request& At(uint32_t number) {
-    return (many_ ? many_.get() : few_.data())[number & (capacity_ - 1)];
+    return many_ ? many_[PositionOf(number)] : few_[PositionOf(number)];
   }
   const Request& At(uint32_t number) const {
-    return const_cast<RequestQueue*>(this)->At(number);  // the const one's is const again
+    return many_ ? many_[PositionOf(number)] : few_[PositionOf(number)];
   }
 
   void Grow(uint32_t capacity) {
+    PREPOST_CHECK(capacity <= kCapacityMax);
     capacity = std::bit_ceil(capacity);
     auto many = std::make_unique_for_overwrite<Request[]>(capacity);
     for (uint32_t i = completed_; i != asked_; ++i) many[i & (capacity - 1)] = At(i);

@@ -53,17 +53,19 @@ class DeviceEndpointTest : public testing::Test {
     ASSERT_TRUE(nic::ConnectAll(open).ok());
   }
 
-  void Send(uint32_t block) {
+  void Send(uint32_t block) { SendFrom(offset(block), block, size(block)); }
+  void SendFrom(uint64_t begin, uint32_t block, uint64_t bytes) {
     sender_->PostSend({.op = OpId(block),
                        .channel = ChannelId(0),
                        .block = block,
-                       .memory = transfer_.message().subspan(offset(block), size(block))});
+                       .memory = transfer_.message().subspan(begin, bytes)});
   }
-  void Receive(uint32_t block) {
+  void Receive(uint32_t block) { ReceiveInto(block, size(block)); }
+  void ReceiveInto(uint32_t block, uint64_t bytes) {
     receiver_->PostRecv({.op = OpId(block),
                          .channel = ChannelId(0),
                          .block = block,
-                         .memory = transfer_.buffers()[1].subspan(offset(block), size(block))});
+                         .memory = transfer_.buffers()[1].subspan(offset(block), bytes)});
   }
   uint64_t offset(uint32_t block) const { return plan_.header().message.BlockOffset(block); }
   uint64_t size(uint32_t block) const { return plan_.header().message.BlockSize(block); }
@@ -234,10 +236,7 @@ TEST_F(DeviceEndpointTest, AShorterBlockThanPostedIsAnError) {
   const Plan shorter = PlanOf(/*block_bytes=*/99);
   Make(32768, &shorter);
   Receive(0);
-  sender_->PostSend({.op = OpId(0),
-                     .channel = ChannelId(0),
-                     .block = 0,
-                     .memory = transfer_.message().first(99)});
+  SendFrom(0, 0, 99);
   EXPECT_THAT(Error(*receiver_), HasSubstr("block 0 has 100 bytes, 99 came"));
 }
 
@@ -245,10 +244,7 @@ TEST_F(DeviceEndpointTest, ALongerBlockThanPostedIsAnError) {
   const Plan longer = PlanOf(/*block_bytes=*/101);
   Make(32768, &longer);
   Receive(0);
-  sender_->PostSend({.op = OpId(0),
-                     .channel = ChannelId(0),
-                     .block = 0,
-                     .memory = transfer_.message().first(101)});
+  SendFrom(0, 0, 101);
   EXPECT_THAT(Error(*receiver_), HasSubstr("cannot receive block 0 from node 0: "));
   EXPECT_THAT(Error(*sender_), HasSubstr("cannot send block 0 to node 1: "));
 }
@@ -256,16 +252,8 @@ TEST_F(DeviceEndpointTest, ALongerBlockThanPostedIsAnError) {
 // What a request names would not be what is sent, or written.
 TEST_F(DeviceEndpointTest, ABlockSomewhereElseIsRefused) {
   Make();
-  const RecvRequest shorter = {.op = OpId(0),
-                               .channel = ChannelId(0),
-                               .block = 0,
-                               .memory = transfer_.buffers()[1].subspan(offset(0), size(0) - 1)};
-  EXPECT_DEATH(receiver_->PostRecv(shorter), "");
-  const SendRequest elsewhere = {.op = OpId(0),
-                                 .channel = ChannelId(0),
-                                 .block = 0,
-                                 .memory = transfer_.message().subspan(offset(1), size(1))};
-  EXPECT_DEATH(sender_->PostSend(elsewhere), "");
+  EXPECT_DEATH(ReceiveInto(0, size(0) - 1), "");
+  EXPECT_DEATH(SendFrom(offset(1), 0, size(0)), "");
 }
 
 TEST_F(DeviceEndpointTest, TheWakeUpFileEndsASleep) {
