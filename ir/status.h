@@ -6,6 +6,7 @@
 #ifndef PREPOST_IR_STATUS_H_
 #define PREPOST_IR_STATUS_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -25,21 +26,26 @@ enum class StatusCode {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  /// `message`: lower case, no final period. `where`: file:line:col, a JSON pointer, or empty.
-  Status(StatusCode code, std::string message, std::string where = {})
-      : code_(code), message_(std::move(message)), where_(std::move(where)) {}
+  /// Needs code != kOk. `message`: lower case, no final period. `where`: file:line:col, a JSON
+  /// pointer, or empty.
+  Status(StatusCode code, std::string message, std::string where = {});
 
-  bool ok() const { return code_ == StatusCode::kOk; }
-  StatusCode code() const { return code_; }
-  const std::string& message() const { return message_; }
-  const std::string& where() const { return where_; }
+  bool ok() const { return error_ == nullptr; }
+  StatusCode code() const { return ok() ? StatusCode::kOk : error_->code; }
+  const std::string& message() const { return ok() ? kNothing : error_->message; }
+  const std::string& where() const { return ok() ? kNothing : error_->where; }
   /// "where: message", or just the message.
-  std::string ToString() const { return where_.empty() ? message_ : where_ + ": " + message_; }
+  std::string ToString() const { return where().empty() ? message() : where() + ": " + message(); }
 
  private:
-  StatusCode code_ = StatusCode::kOk;
-  std::string message_;
-  std::string where_;
+  struct Error {
+    StatusCode code;
+    std::string message;
+    std::string where;
+  };
+  static const std::string kNothing;
+
+  std::shared_ptr<const Error> error_;  // shared by copies; null: ok
 };
 
 inline Status Rejected(std::string message, std::string where = {}) {
