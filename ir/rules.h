@@ -9,6 +9,7 @@
 #include "prepost/ir/findings.h"
 #include "prepost/ir/messages.h"
 #include "prepost/ir/plan.h"
+#include "prepost/ir/prefetch.h"
 #include "prepost/ir/verify.h"
 
 namespace prepost {
@@ -38,7 +39,7 @@ inline void PrefetchMessage(const Plan& plan, const MessageTable& messages, uint
   constexpr uint32_t kAhead = 16;
   if (messages.size() - message <= kAhead) return;
   for (const uint32_t op : {messages.send(message + kAhead), messages.recv(message + kAhead)}) {
-    if (op != MessageTable::kNone) __builtin_prefetch(&plan.ops()[op]);
+    if (op != MessageTable::kNone) PrefetchLine(&plan.ops()[op]);
   }
 }
 

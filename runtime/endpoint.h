@@ -12,7 +12,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "prepost/ir/ids.h"
 #include "prepost/ir/plan.h"
@@ -78,11 +77,8 @@ class Endpoint {
   virtual void Stop() {}
 
   /// Has `observer` called when the first bytes of a block arrive, with the op of its receive, for
-  /// traces. Before the first post.
-  void ObserveArrivals(std::function<void(OpId)> observer) { on_arrival_ = std::move(observer); }
-
- protected:
-  std::function<void(OpId)> on_arrival_;  ///< may be empty
+  /// traces. Before the first post. A transport that does not know when that is calls nobody.
+  virtual void ObserveArrivals(std::function<void(OpId)> /*observer*/) {}
 };
 
 }  // namespace prepost

@@ -41,12 +41,12 @@ constexpr size_t kCompletionsMax = 64;  // that one Poll() takes
 CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer,
                          std::pmr::memory_resource& memory)
     : endpoint_(endpoint),
-      message_(plan.header().message),
       slots_(memory),
-      is_observed_(static_cast<bool>(observer)),
-      ready_(memory),
-      header_(plan.header()),
       lanes_(&memory),
+      ready_(memory),
+      has_credits_(plan.header().ready.has_credits()),
+      is_observed_(static_cast<bool>(observer)),
+      message_(plan.header().message),
       links_(&memory),
       node_(node),
       observer_(std::move(observer)),
@@ -63,7 +63,7 @@ void CpuExecutor::Prepare(const NodeMemory& memory) {
   ready_.Resize(stream_->look_ahead());
   links_.reserve(stream_->afters_max());
   lanes_.resize(plan_.channels().size());
-  if (header_.ready.has_credits()) LinkGrants();
+  if (has_credits_) LinkGrants();
   Take();
 }
 
@@ -112,7 +112,7 @@ void CpuExecutor::TakeOp() {
   }
   JoinLane(number);
   if (slot.is_send()) {
-    if (slot.pending == 0 && IsNext(number) && started_) ready_[ready_end_++] = IdOf(number);
+    if (slot.pending == 0 && TakesTurn(number) && started_) ready_[ready_end_++] = IdOf(number);
   } else if (IsGranted(slot)) {
     PostGranted(CreditsOf(slot));
   } else if (is_armed_) {
@@ -165,6 +165,7 @@ void CpuExecutor::Arm() {
 
 void CpuExecutor::Start() {
   started_ = true;
+  posts_before_start_ = posts_;
   for (uint64_t op = begin_; op < end_; ++op) {
     const Slot& slot = slots_[op];
     if (!slot.is_send() || slot.pending != 0) continue;
@@ -208,11 +209,11 @@ void CpuExecutor::Complete(OpId id) {
 
 void CpuExecutor::Release(uint64_t op) {
   PREPOST_CHECK(slots_[op].pending > 0);
-  if (--slots_[op].pending == 0 && IsNext(op)) ready_[ready_end_++] = IdOf(op);
+  if (--slots_[op].pending == 0 && TakesTurn(op)) ready_[ready_end_++] = IdOf(op);
 }
 
-/// Of a send after whose `after` all has completed: whether it is its turn. If not, it is counted.
-bool CpuExecutor::IsNext(uint64_t op) {
+/// Of a send after whose `after` all has completed: whether its turn has come. If not, it is counted.
+bool CpuExecutor::TakesTurn(uint64_t op) {
   Lane& lane = lanes_[slots_[op].channel.index()];
   if (lane.unstarted == op) return true;
   ++lane.early;
@@ -231,7 +232,7 @@ void CpuExecutor::StartNext(const Slot& started) {
 }
 
 void CpuExecutor::StartReady() {
-  while (ready_begin_ < ready_end_) StartSend(NumberOf(ready_[ready_begin_++]));
+  while (ready_begin_ != ready_end_) StartSend(NumberOf(ready_[ready_begin_++]));
 }
 
 void CpuExecutor::StartSend(uint64_t op) {
@@ -248,7 +249,7 @@ void CpuExecutor::StartSend(uint64_t op) {
         memory_.source.subspan(message_.BlockOffset(slot.block), message_.BlockSize(slot.block));
   }
   slot.state = State::kStarted;
-  CountPost();
+  ++posts_;
   Observe(op, OpEvent::Kind::kPost);
   Observe(op, OpEvent::Kind::kStart);
   endpoint_.PostSend(request);
@@ -264,7 +265,7 @@ void CpuExecutor::PostRecv(uint64_t op) {
         memory_.target.subspan(message_.BlockOffset(slot.block), message_.BlockSize(slot.block));
   }
   slot.state = State::kStarted;
-  CountPost();
+  ++posts_;
   Observe(op, OpEvent::Kind::kPost);
   endpoint_.PostRecv(request);
 }
@@ -280,16 +281,11 @@ void CpuExecutor::PostGranted(Lane& credits) {
   }
 }
 
-void CpuExecutor::CountPost() {
-  ++posts_;
-  if (started_) ++posts_during_;
-}
-
 NodeReport CpuExecutor::report() const {
   NodeReport report;
   report.node = node_;
   report.host_posts = posts_;
-  report.host_posts_during = posts_during_;
+  report.host_posts_during = started_ ? posts_ - posts_before_start_ : 0;
   report.host_completions = completions_;
   report.bytes_received = bytes_received_;
   report.host_wakeups = endpoint_.counters().wakeups;

@@ -55,23 +55,6 @@ class alignas(64) CpuExecutor {
   /// endpoint's.
   Status Poll(std::chrono::milliseconds timeout);
 
-  /// Asks for the memory that the completion of `op`, which is posted, needs; each stage needs what
-  /// the one before asks for. Changes nothing.
-  void Foresee(OpId op, size_t stage) const {
-    const Slot& slot = slots_[NumberOf(op)];
-    if (stage == 0) return __builtin_prefetch(&slot, 1);
-    if (!slot.has_successor) return;
-    const Slot& successor = slots_[NumberOf(slot.successor)];
-    if (stage == 1) {
-      __builtin_prefetch(&successor, 1);
-      if (slot.last_link != kNone) __builtin_prefetch(&links_[slot.last_link]);
-    } else {
-      __builtin_prefetch(&lanes_[successor.channel.index()], 1);
-      if (slot.last_link == kNone) return;
-      __builtin_prefetch(&slots_[NumberOf(links_[slot.last_link].op)], 1);
-    }
-  }
-  static constexpr uint16_t kForeseeStages = 3;
   /// What is known of an op that is posted and not complete.
   struct PostedOp {
     ChannelId channel;
@@ -81,6 +64,7 @@ class alignas(64) CpuExecutor {
     bool is_send() const { return kind == OpKind::kSend; }
     bool is_credit() const { return block == kNoBlock; }
   };
+  const Message& message() const { return message_; }
   PostedOp posted(OpId op) const {
     const Slot& slot = slots_[NumberOf(op)];
     return {.channel = slot.channel, .block = slot.block, .kind = slot.kind};
@@ -126,7 +110,7 @@ class alignas(64) CpuExecutor {
     uint32_t next = kNone;
   };
   /// The row of one channel's ops at this node.
-  struct Lane {
+  struct alignas(64) Lane {
     uint64_t last = 0;  ///< taken last, if is_used
     uint32_t granted_by =
         kNone;  ///< of a channel whose receives credits grant: that of the credits
@@ -147,7 +131,7 @@ class alignas(64) CpuExecutor {
   uint64_t NumberOf(OpId id) const { return begin_ + (id.value - static_cast<uint32_t>(begin_)); }
   static OpId IdOf(uint64_t op) { return OpId(static_cast<uint32_t>(op)); }
   bool IsGranted(const Slot& slot) const {
-    return !slot.is_send() && !slot.is_credit() && header_.ready.has_credits();
+    return !slot.is_send() && !slot.is_credit() && has_credits_;
   }
 
   void LinkGrants();
@@ -156,7 +140,7 @@ class alignas(64) CpuExecutor {
   void AddSuccessor(Slot& before, uint64_t op);
   void JoinLane(uint64_t op);
   void Release(uint64_t op);
-  bool IsNext(uint64_t op);
+  bool TakesTurn(uint64_t op);
   void StartNext(const Slot& started);
   void StartReady();
   void StartSend(uint64_t op);
@@ -169,7 +153,6 @@ class alignas(64) CpuExecutor {
   }
   void PostGranted(Lane& credits);
   void Complete(OpId op);
-  void CountPost();
   void Observe(uint64_t op, OpEvent::Kind kind) const {
     if (is_observed_) observer_({.node = node_, .op = IdOf(op), .kind = kind});
   }
@@ -179,33 +162,31 @@ class alignas(64) CpuExecutor {
   // What is used for each completion comes first, and what is used together stands in a cache line:
   // thousands of executors may take turns.
   Endpoint& endpoint_;
-  const Message message_;
   /// Ops are numbered as they come out of the stream. Those in [begin_, end_) are the window:
   /// before it all have completed.
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
-  uint64_t ready_begin_ = 0;
-  uint64_t ready_end_ = 0;
-
   SequenceRing<Slot> slots_;
-  uint32_t unused_links_ = kNone;
+  std::pmr::vector<Lane> lanes_;  ///< by channel; where they are stands in the first cache line
+  uint64_t completions_ = 0;
+  uint32_t ready_begin_ = 0;
+  uint32_t ready_end_ = 0;
+  SequenceRing<OpId> ready_;  ///< sends to start; each is here once
+  const bool has_credits_;
+  const bool is_observed_;
   bool is_exhausted_ = false;  ///< the stream
   bool started_ = false;
   bool woken_ = false;
-  const bool is_observed_;
-  uint64_t completions_ = 0;
+
+  // Of blocks, and for each post.
+  const Message message_;
+  NodeMemory memory_;
   uint64_t bytes_received_ = 0;
 
-  /// Sends to start; each is here once.
-  SequenceRing<OpId> ready_;
   uint64_t posts_ = 0;
-  uint64_t posts_during_ = 0;  ///< of these, after the start
-  const PlanHeader& header_;
-
-  std::pmr::vector<Lane> lanes_;  ///< by channel
-  NodeMemory memory_;
-
+  uint64_t posts_before_start_ = 0;
   std::pmr::vector<Link> links_;
+  uint32_t unused_links_ = kNone;
   bool is_armed_ = false;
   const NodeId node_;
   const OpObserver observer_;

@@ -9,9 +9,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "prepost/runtime/checkpoint.h"
@@ -51,6 +53,9 @@ class ShmEndpoint final : public Endpoint {
   bool quiet() const override { return true; }
   std::optional<NodeId> lost_peer() const override { return std::nullopt; }
   EndpointCounters counters() const override { return counters_; }
+  void ObserveArrivals(std::function<void(OpId)> observer) override {
+    on_arrival_ = std::move(observer);
+  }
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
@@ -109,7 +114,8 @@ class ShmEndpoint final : public Endpoint {
   std::vector<uint32_t> lane_of_channel_;  ///< by plan channel; kNone: not ours
   VisitRing active_;                       ///< lanes with a block to copy
   CompletionList completed_;
-  uint64_t looked_up_ns_ = 0;  ///< when wake_fd was looked at last
+  std::function<void(OpId)> on_arrival_;  ///< may be empty
+  uint64_t looked_up_ns_ = 0;             ///< when wake_fd was looked at last
   EndpointCounters counters_;
 };
 

@@ -10,10 +10,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prepost/runtime/completion_list.h"
@@ -43,6 +45,9 @@ class TcpEndpoint final : public Endpoint {
   bool quiet() const override;
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
   EndpointCounters counters() const override { return counters_; }
+  void ObserveArrivals(std::function<void(OpId)> observer) override {
+    on_arrival_ = std::move(observer);
+  }
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
@@ -121,6 +126,7 @@ class TcpEndpoint final : public Endpoint {
   std::vector<uint32_t> lane_of_channel_;  ///< by plan channel; kNone: not ours
   VisitRing active_;                       ///< links
   CompletionList completed_;
+  std::function<void(OpId)> on_arrival_;  ///< may be empty
   std::optional<NodeId> lost_peer_;
   EndpointCounters counters_;
 };

@@ -27,6 +27,7 @@
 #include "prepost/backends/emulated/engine.h"
 #include "prepost/backends/emulated/fluid_network.h"
 #include "prepost/backends/emulated/time_trail.h"
+#include "prepost/ir/prefetch.h"
 
 namespace prepost::emulated {
 
@@ -48,7 +49,6 @@ size_t WqesAhead(const QpState& qp) { return qp.config.cd_master ? 3 : 1; }
 /// Of a CQE, with the queue that waits for it first. Hosts that are told of it look for themselves,
 /// when all CQEs of that time are there: memory for that would leave the cache again meanwhile.
 constexpr uint16_t kForeseeCqeStages = 3;
-static_assert(2 + kForeseeCqeStages <= kForeseeStages);
 
 /// What came to `place`.
 std::string Describe(uint32_t tag, const TagPlace& place) {
@@ -114,9 +114,9 @@ void Engine::ForeseeSoon(const QpState& qp) {
   if (qp.config.cd_master) ForeseeWaits(qp);
   if (qp.remote == nullptr) return;
   PrefetchObject(qp.remote->recv_cq);
-  if (!qp.remote->memory.rq.empty()) {
-    Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
-  }
+  if (qp.remote->memory.rq.empty()) return;
+  PrefetchLine(qp.remote->memory.doorbell_record);
+  Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
 }
 
 void Engine::ForeseeWaits(const QpState& qp) {
@@ -280,9 +280,11 @@ void Engine::ForeseeLanding(const QpState& qp, size_t stage) {
 void Engine::ForeseeCqe(const CqState& cq, size_t stage) {
   if (stage == 0) {
     Prefetch(cq.memory.ring, cq.producer.load(std::memory_order_relaxed), nic::kCqeBytes);
+    PrefetchLine(cq.memory.doorbell_record);
     if (cq.first_waiter != nullptr) PrefetchObject(*cq.first_waiter);
   } else if (cq.first_waiter != nullptr) {
-    return stage == 1 ? Foresee(*cq.first_waiter) : ForeseeSoon(*cq.first_waiter);
+    if (stage == 1) Foresee(*cq.first_waiter);
+    if (stage == 2) ForeseeSoon(*cq.first_waiter);
   }
 }
 

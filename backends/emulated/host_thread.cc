@@ -33,7 +33,6 @@ HostThread::HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& cloc
       costs_(costs),
       is_root_(is_root),
       handler_(handler),
-      message_(part.header().message),
       channels_(part.channels()) {}
 
 void HostThread::Start(CpuExecutor& executor) {
@@ -45,7 +44,7 @@ void HostThread::Start(CpuExecutor& executor) {
 }
 
 Result<bool> HostThread::Look(CpuExecutor& executor) {
-  PREPOST_CHECK(clock_.now() >= until_ && posts_.empty());
+  PREPOST_CHECK(clock_.now() >= until_ && posts_left_ == 0);
   until_ = clock_.now();
   found_ = 0;
   executor_ = &executor;
@@ -131,7 +130,7 @@ Picoseconds HostThread::CostOf(const CpuExecutor::PostedOp& op) {
   if (op.is_credit()) return costs_.credit + (op.is_send() ? 0 : costs_.system_call);
   Picoseconds cost = costs_.completion;
   if (op.is_send()) return cost;
-  const uint64_t bytes = message_.BlockSize(op.block);
+  const uint64_t bytes = executor_->message().BlockSize(op.block);
   copy_ = SpendOnReceive(channels_[op.channel.index()], bytes);
   cost = After(cost + costs_.system_call, copy_);
   if (!std::exchange(is_set_up_, true)) {
@@ -145,7 +144,7 @@ Result<PollOutcome> HostThread::Poll(std::span<OpId> completed, std::chrono::mil
   PREPOST_CHECK(timeout.count() == 0);
   Result<PollOutcome> outcome = endpoint_.Poll(completed, timeout);
   if (!outcome.ok()) return outcome;
-  found_ = outcome->completed;
+  found_ = static_cast<uint32_t>(outcome->completed);
   may_find_more_ = found_ == completed.size();
   if (found_ == 0) return outcome;
   ++work_.looks;
@@ -208,20 +207,20 @@ void HostThread::PostSend(const SendRequest& request) {
 void HostThread::PostLater(const Post& post) {
   ++work_.posts;
   if (post.is_send()) ++work_.doorbells;
-  if (posts_.empty() && post.at == clock_.now()) return MakePost(post);
-  posts_.push_back(post);
-  if (posts_.size() == 1) {
-    clock_.Schedule(post.at, handler_, PostEvent());
-  }
+  if (posts_left_ == 0 && post.at == clock_.now()) return MakePost(post);
+  if (posts_left_++ != 0) return later_posts_.push_back(post);
+  next_post_ = post;
+  clock_.Schedule(post.at, handler_, PostEvent());
 }
 
 void HostThread::MakePosts() {
-  while (!posts_.empty() && posts_.front().at == clock_.now()) {
-    MakePost(posts_.front());
-    posts_.pop_front();
+  while (posts_left_ != 0 && next_post_.at == clock_.now()) {
+    MakePost(next_post_);
+    if (--posts_left_ == 0) return;
+    next_post_ = later_posts_.front();
+    later_posts_.pop_front();
   }
-  if (posts_.empty()) return;
-  clock_.Schedule(posts_.front().at, handler_, PostEvent());
+  if (posts_left_ != 0) clock_.Schedule(next_post_.at, handler_, PostEvent());
 }
 
 void HostThread::MakePost(const Post& post) {

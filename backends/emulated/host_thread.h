@@ -23,6 +23,7 @@
 #include "prepost/backends/emulated/virtual_clock.h"
 #include "prepost/backends/nic/device_endpoint.h"
 #include "prepost/ir/plan.h"
+#include "prepost/ir/prefetch.h"
 #include "prepost/runtime/endpoint.h"
 #include "prepost/runtime/executor.h"
 
@@ -42,7 +43,7 @@ struct HostWork {
 
 /// One thread. Whoever owns it lets it Start() and Look(), at the clock's time and not before
 /// until(), and calls MakePosts() when told by `kPostDue`.
-class HostThread final : public Endpoint {
+class alignas(64) HostThread final : public Endpoint {
  public:
   /// The event by which the handler is told that requests are due; the subject is the thread.
   static constexpr uint16_t kPostDue = 0;
@@ -79,34 +80,26 @@ class HostThread final : public Endpoint {
   bool may_find_more() const { return may_find_more_; }
   /// Asks for memory that the next post needs. See TimeHandler::Foresee(), of kForeseePostStages.
   void ForeseePost(size_t stage) const {
-    if (posts_.empty()) return;
-    const Post& post = posts_.front();
+    if (posts_left_ == 0) return;
     if (stage == 0) {
-      PrefetchObject(post);
-      PrefetchObject(endpoint_);
+      PrefetchLines(&endpoint_, kHotBytes);
     } else {
-      endpoint_.ForeseePost(post.channel(), post.is_send(), stage - 1);
+      endpoint_.ForeseePost(next_post_.channel(), next_post_.is_send(), stage - 1);
     }
   }
   static constexpr uint16_t kForeseePostStages = 1 + nic::DeviceEndpoint::kForeseePostStages;
   /// The same of a look that finds the next CQE, if it has come; of kForeseeLookStages.
   void ForeseeLook(const CpuExecutor& executor, size_t stage) const {
     if (stage == 0) {
-      PrefetchObject(endpoint_);
-      PrefetchObject(executor);
-      PrefetchObject(core_);
+      PrefetchLines(&endpoint_, kHotBytes);
+      PrefetchLines(&executor, kHotBytes);
+      PrefetchLine(&core_);
       return;
     }
     const auto [qpn, is_send] = endpoint_.NextCqe();
-    if (qpn == 0) return;
-    if (stage < kToOp) {
-      endpoint_.ForeseeCompletion(qpn, is_send);
-    } else if (const std::optional<OpId> op = endpoint_.NextOp(qpn, is_send)) {
-      executor.Foresee(*op, stage - kToOp);
-    }
+    if (qpn != 0) endpoint_.ForeseeCompletion(qpn, is_send, stage - 1);
   }
-  static constexpr uint16_t kToOp = 2;  ///< stages before its op is known
-  static constexpr uint16_t kForeseeLookStages = kToOp + CpuExecutor::kForeseeStages;
+  static constexpr uint16_t kForeseeLookStages = 1 + nic::DeviceEndpoint::kForeseeCompletionStages;
   /// Posts what is due now.
   void MakePosts();
   void CountWakeup() { ++work_.wakeups; }
@@ -117,7 +110,7 @@ class HostThread final : public Endpoint {
   void PostSend(const SendRequest& request) override;
   Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
   Status Flush() override { return endpoint_.Flush(); }
-  bool quiet() const override { return posts_.empty() && endpoint_.quiet(); }
+  bool quiet() const override { return posts_left_ == 0 && endpoint_.quiet(); }
   std::optional<NodeId> lost_peer() const override { return endpoint_.lost_peer(); }
   EndpointCounters counters() const override { return endpoint_.counters(); }
   void Stop() override { endpoint_.Stop(); }
@@ -156,32 +149,36 @@ class HostThread final : public Endpoint {
   void PostLater(const Post& post);
   void MakePost(const Post& post);
 
-  // What is used for each look comes first.
+  /// Of an executor and an endpoint, what each look and each post needs.
+  static constexpr size_t kHotBytes = 192;
+
+  // What is used for each look comes first, and what is used together stands in a cache line.
   Picoseconds until_ = 0;
-  GrowingRing<Post> posts_;
   VirtualClock& clock_;
   nic::DeviceEndpoint& endpoint_;
   CpuCore& core_;
   const HostCosts& costs_;
   const CpuExecutor* executor_ = nullptr;  // the one that looks
+  Observed observed_;
+
   HostWork work_;
-  size_t found_ = 0;  // by the last look
+  uint32_t found_ = 0;       // by the last look
+  uint32_t posts_left_ = 0;  // of which the first, if any, is next_post_
+  StepId step_ = kFirstStep;
   bool may_find_more_ = true;
-  bool is_root_;
   bool is_started_ = false;
   bool is_set_up_ = false;  // for the message
-  StepId step_ = kFirstStep;
-  uint64_t first_block_bytes_ = 0;  // still to be copied
-  Observed observed_;
+  const bool is_root_;
+
+  Post next_post_;
+
+  GrowingRing<Post> later_posts_;
   TimeHandler& handler_;
-  const Message message_;
   std::span<const Channel> channels_;
+  uint64_t first_block_bytes_ = 0;  // still to be copied
   Picoseconds copy_ = 0;  // of the last receive, what of its copying was left when it had come
   TimeOnWire wire_;
 };
-
-static_assert(HostThread::kForeseeLookStages <= kForeseeStages);
-static_assert(HostThread::kForeseePostStages <= kForeseeStages);
 
 }  // namespace prepost::emulated
 

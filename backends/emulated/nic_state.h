@@ -22,6 +22,7 @@
 #include "prepost/backends/nic/device.h"
 #include "prepost/backends/nic/nic_model.h"
 #include "prepost/backends/nic/wqe.h"
+#include "prepost/ir/prefetch.h"
 
 namespace prepost::emulated {
 
@@ -210,7 +211,7 @@ struct alignas(64) NicState {
   CqState* FindCq(uint32_t number) const { return At(cqs, number - kFirstCqn); }
   QpState* FindQp(uint32_t number) const { return At(qps, number - kFirstQpn); }
   /// Asks for the memory that FindQp() needs.
-  void ForeseeQp(uint32_t number) const { __builtin_prefetch(qps.data() + (number - kFirstQpn)); }
+  void ForeseeQp(uint32_t number) const { PrefetchLine(qps.data() + (number - kFirstQpn)); }
 
  private:
   template <typename T>

@@ -9,18 +9,20 @@
 #include <cstddef>
 #include <span>
 
+#include "prepost/ir/prefetch.h"
+
 namespace prepost::emulated {
 
 /// Entry `index` of a ring will be needed soon.
 inline void Prefetch(std::span<const std::byte> ring, size_t index, size_t stride) {
-  __builtin_prefetch(ring.data() + (index * stride & (ring.size() - 1)), 1);
+  PrefetchLine(ring.data() + (index * stride & (ring.size() - 1)));
 }
 
 /// Of larger ones, the first lines, which are those that count. Null: nothing.
 inline void PrefetchLines(const void* at, size_t bytes) {
   if (at == nullptr) return;
   for (size_t line = 0; line < std::min<size_t>(bytes, 256); line += 64) {
-    __builtin_prefetch(static_cast<const std::byte*>(at) + line, 1);
+    PrefetchLine(static_cast<const std::byte*>(at) + line);
   }
 }
 

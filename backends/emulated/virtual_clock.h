@@ -19,9 +19,6 @@
 
 namespace prepost::emulated {
 
-/// Of which the handler is told before: see TimeHandler::Foresee().
-inline constexpr size_t kForeseeStages = 8;
-
 /// What a handler asked to be told: its own words.
 struct TimedEvent {
   void* subject = nullptr;
@@ -59,6 +56,7 @@ class VirtualClock {
       NoteMissed();
       return false;
     }
+    stages_max_ = std::max<size_t>(stages_max_, event.stages);
     due_.Push(at, {{event.subject, event.value, event.what, event.stages, IndexOf(handler)}});
     return true;
   }
@@ -104,7 +102,7 @@ class VirtualClock {
   /// An event has all stages behind it before it is next. Those that are far off come first.
   void Foresee() const {
     const auto ahead = due_.ahead();
-    for (size_t i = std::min(ahead.size(), kForeseeStages + 1); i-- > 1;) {
+    for (size_t i = std::min(ahead.size(), stages_max_ + 1); i-- > 1;) {
       const Due& due = ahead[i].thing;
       if (i <= due.stages) handlers_[due.handler]->Foresee(due, due.stages - i);
     }
@@ -114,6 +112,7 @@ class VirtualClock {
   bool is_held_ = false;
   bool has_missed_ = false;
   bool foresees_ = true;
+  size_t stages_max_ = 0;  // of any event so far
   std::vector<TimeHandler*> handlers_;
   TimeQueue<Due> due_;
 };

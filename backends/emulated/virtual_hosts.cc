@@ -86,15 +86,15 @@ struct alignas(64) Player {
   CpuExecutor* executor = nullptr;
   Picoseconds found_at = 0;   ///< through with the last look that found something
   Picoseconds idle_from = 0;  ///< through with what it found, it looks for more
-  uint32_t host = 0;
-  uint32_t group = 0;
-  NodeId node;
-  Player* next = nullptr;  ///< kQueued: behind it, for its core
+  Player* next = nullptr;     ///< kQueued: behind it, for its core
   State state = State::kIdle;
   bool is_started = false;
   bool is_asked = false;         ///< its NIC will tell of the next CQE
   StepId due_step = kFirstStep;  ///< of the trail: why it looks when it is due
+  uint32_t host = 0;
+  uint32_t group = 0;
   HostThread thread;
+  NodeId node;
 };
 
 class HostsRun final : private TimeHandler, private HostHandler {

@@ -34,7 +34,14 @@ struct Cqe {
 /// Reads the CQEs of one CQ in order. The NIC may be writing meanwhile.
 class CqeReader {
  public:
-  explicit CqeReader(const Cq& cq) : cq_(cq), next_(cq.producer_base) {}
+  /// Of no CQ: only to be assigned to.
+  CqeReader() = default;
+  explicit CqeReader(const Cq& cq)
+      : ring_(cq.ring.data()),
+        entries_(static_cast<uint32_t>(cq.ring.size() / kCqeBytes)),
+        next_(cq.producer_base),
+        doorbell_record_(cq.doorbell_record),
+        cqes_read_(cq.cqes_read) {}
 
   /// The next CQE if the NIC has written it. Does not tell the NIC: call Consume for that.
   std::optional<Cqe> Next();
@@ -54,10 +61,7 @@ class CqeReader {
   void Consume();
 
  private:
-  uint32_t entries() const { return static_cast<uint32_t>(cq_.ring.size() / kCqeBytes); }
-  std::byte* EntryAt() const {
-    return cq_.ring.data() + size_t{next_ & (entries() - 1)} * kCqeBytes;
-  }
+  std::byte* EntryAt() const { return ring_ + size_t{next_ & (entries_ - 1)} * kCqeBytes; }
   static uint8_t OwnerAt(std::byte* entry) {
     auto& owner = *reinterpret_cast<uint8_t*>(entry + cqe::kOpcodeOwner);
     return std::atomic_ref(owner).load(std::memory_order_acquire);
@@ -65,13 +69,16 @@ class CqeReader {
   /// An entry is the host's when it was written (opcode) in this lap of the ring (owner bit = parity
   /// of the lap).
   bool IsOurs(uint8_t opcode_owner) const {
-    const bool lap = (next_ & entries()) != 0;
+    const bool lap = (next_ & entries_) != 0;
     return static_cast<CqeOpcode>(opcode_owner >> 4) != CqeOpcode::kInvalid &&
            (opcode_owner & 1) == lap;
   }
 
-  Cq cq_;
-  uint32_t next_;
+  std::byte* ring_ = nullptr;
+  uint32_t entries_ = 0;
+  uint32_t next_ = 0;
+  uint32_t* doorbell_record_ = nullptr;
+  uint64_t* cqes_read_ = nullptr;
 };
 
 inline std::optional<Cqe> CqeReader::Next() {
@@ -79,7 +86,7 @@ inline std::optional<Cqe> CqeReader::Next() {
   const uint8_t opcode_owner = OwnerAt(EntryAt());
   if (!IsOurs(opcode_owner)) return std::nullopt;
   next_ = (next_ + 1) & kCqIndexMask;
-  ++*cq_.cqes_read;
+  ++*cqes_read_;
   Cqe cqe{.opcode = static_cast<CqeOpcode>(opcode_owner >> 4),
           .immediate = LoadBigEndian<uint32_t>(at + cqe::kImmediate),
           .byte_count = LoadBigEndian<uint32_t>(at + cqe::kByteCount),
@@ -92,7 +99,7 @@ inline std::optional<Cqe> CqeReader::Next() {
 }
 
 inline void CqeReader::Consume() {
-  std::atomic_ref(cq_.doorbell_record[kConsumerRecord])
+  std::atomic_ref(doorbell_record_[kConsumerRecord])
       .store(BigEndian(next_), std::memory_order_release);
 }
 

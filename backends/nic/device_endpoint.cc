@@ -20,6 +20,7 @@
 
 #include "prepost/backends/nic/encode.h"
 #include "prepost/backends/nic/queue_program.h"
+#include "prepost/ir/prefetch.h"
 #include "prepost/runtime/program.h"
 
 namespace prepost::nic {
@@ -79,7 +80,7 @@ Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
       device_.CreateCq({.entries = std::bit_ceil(static_cast<uint32_t>(entries))});
   if (!cq.ok()) return cq.status();
   cq_ = *cq;
-  reader_.emplace(cq_);
+  reader_ = CqeReader(cq_);
   links_.reserve(pairing.pairs.size());
   freed_.reserve(pairing.pairs.size());
   std::vector<Qp> qps;
@@ -119,7 +120,8 @@ Status DeviceEndpoint::MakeLink(const Pair& pair) {
 }
 
 void DeviceEndpoint::MapChannels(const Pairing& pairing) {
-  link_of_channel_.assign(plan_.channels().size(), kNone);
+  link_of_channel_ = std::make_unique_for_overwrite<uint32_t[]>(plan_.channels().size());
+  std::fill_n(link_of_channel_.get(), plan_.channels().size(), kNone);
   const std::span<const Op> ops = plan_.ops(ProgramOf(plan_, node_));
   for (size_t i = 0; i < ops.size(); ++i) {
     link_of_channel_[ops[i].channel.index()] = pairing.of_ops[i];
@@ -139,30 +141,27 @@ const RequestQueue* DeviceEndpoint::QueueOf(uint32_t qpn, bool is_send) const {
   return is_send ? &links_[position].sends : &links_[position].receives;
 }
 
-void DeviceEndpoint::ForeseeCompletion(uint32_t qpn, bool is_send) const {
-  if (const RequestQueue* const queue = QueueOf(qpn, is_send)) __builtin_prefetch(queue, 1);
-}
-
-std::optional<OpId> DeviceEndpoint::NextOp(uint32_t qpn, bool is_send) const {
+void DeviceEndpoint::ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage) const {
   const RequestQueue* const queue = QueueOf(qpn, is_send);
-  if (queue == nullptr || queue->in_flight() == 0) return std::nullopt;
-  return queue->oldest().op;
+  if (queue == nullptr) return;
+  if (stage == 0) return PrefetchLine(queue);
+  queue->ForeseeOldest();
 }
 
 void DeviceEndpoint::ForeseePost(ChannelId channel, bool is_send, size_t stage) const {
   const uint32_t* const position = &link_of_channel_[channel.index()];
-  if (stage == 0) return __builtin_prefetch(position);
+  if (stage == 0) return PrefetchLine(position);
   const Link& link = links_[*position];
   const RequestQueue& queue = is_send ? link.sends : link.receives;
   if (stage == 1) {
-    __builtin_prefetch(&link.qp);
-    __builtin_prefetch(&queue, 1);
+    PrefetchLine(&link.qp);
+    PrefetchLine(&queue);
   }
   if (stage != 2) return;
   const std::span<std::byte> ring = is_send ? link.qp.sq : link.qp.rq;
   if (ring.empty()) return;
   const size_t stride = is_send ? kWqebbBytes : kReceiveStrideBytes;
-  __builtin_prefetch(ring.data() + (queue.posted() * stride & (ring.size() - 1)), 1);
+  PrefetchLine(ring.data() + (queue.posted() * stride & (ring.size() - 1)));
 }
 
 void DeviceEndpoint::PostRecv(const RecvRequest& request) {
@@ -313,14 +312,14 @@ Status DeviceEndpoint::CheckDevice() {
 Result<size_t> DeviceEndpoint::Take(std::span<OpId> completed) {
   size_t count = 0;
   while (count < completed.size()) {
-    const std::optional<Cqe> cqe = reader_->Next();
+    const std::optional<Cqe> cqe = reader_.Next();
     if (!cqe) break;
     const Result<OpId> op = Complete(*cqe);
     if (!op.ok()) return op.status();
     completed[count++] = *op;
   }
   if (count == 0) return count;
-  reader_->Consume();
+  reader_.Consume();
   if (!freed_.empty()) FillFreedRings();
   return count;
 }
@@ -353,7 +352,7 @@ Result<OpId> DeviceEndpoint::Complete(const Cqe& cqe) {
   }
   if (queue.held_back() != 0 && !std::exchange(link.is_freed, true)) freed_.push_back(position);
   queue.Complete();
-  bytes_moved_ += bytes;
+  if (bytes != 0) bytes_moved_ += bytes;
   return op;
 }
 

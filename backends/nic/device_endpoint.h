@@ -47,7 +47,7 @@ struct DeviceEndpointConfig {
 /// A NIC does not tell when the first bytes of a block arrive, so arrivals are not observed; nor
 /// how often a peer had to wait for a receive. Used by the device's thread. With it its DeviceLease
 /// ends: then the message buffer may go.
-class DeviceEndpoint final : public Endpoint {
+class alignas(64) DeviceEndpoint final : public Endpoint {
  public:
   /// Makes the queues of `node`, which ConnectAll() must connect before the first post. `device`
   /// must outlive the endpoint. Errors: the device's; kRejected for a block or a CQ that is too
@@ -64,14 +64,13 @@ class DeviceEndpoint final : public Endpoint {
   // What Poll() needs of memory. They change nothing, and check nothing.
   /// The QP of the next CQE, and whether that is a send's; 0: none has come.
   std::pair<uint32_t, bool> NextCqe() const {
-    const uint32_t qpn = reader_->PeekQpn();
-    return {qpn, qpn != 0 && reader_->PeekIsSend()};
+    const uint32_t qpn = reader_.PeekQpn();
+    return {qpn, qpn != 0 && reader_.PeekIsSend()};
   }
-  /// Asks for the memory that the next completion of a send, or receive, of the QP needs, as does
-  /// NextOp().
-  void ForeseeCompletion(uint32_t qpn, bool is_send) const;
-  /// The op that it completes, if there is one.
-  std::optional<OpId> NextOp(uint32_t qpn, bool is_send) const;
+  /// Asks for the memory that the next completion of a send, or receive, of the QP needs. Each stage
+  /// needs what the one before asks for.
+  void ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage) const;
+  static constexpr uint16_t kForeseeCompletionStages = 2;
 
   /// The same of the next post on the channel. Each stage needs what the one before asks for.
   void ForeseePost(ChannelId channel, bool is_send, size_t stage) const;
@@ -103,8 +102,8 @@ class DeviceEndpoint final : public Endpoint {
 
   DeviceEndpoint(Device& device, const Plan& plan, NodeId node, const DeviceEndpointConfig& config)
       : device_(device),
-        message_(plan.header().message),
         links_(config.memory),
+        message_(plan.header().message),
         config_(config),
         lease_(device),
         plan_(plan),
@@ -128,17 +127,21 @@ class DeviceEndpoint final : public Endpoint {
   Result<OpId> Complete(const Cqe& cqe);
   Status Failed(const Link& link, bool is_send, const std::string& what) const;
 
-  // What is used for each completion comes first: thousands of endpoints may take turns.
+  // What is used for each completion comes first, and what is used together stands in a cache line:
+  // thousands of endpoints may take turns.
   Device& device_;
-  const Message message_;
-  std::optional<CqeReader> reader_;
-  std::pmr::vector<Link> links_;           // sorted by (peer, lane)
-  NumberIndex link_of_qp_;                 // by QPN
-  std::vector<uint32_t> link_of_channel_;  // by plan channel; kNone: not ours
-  uint64_t bytes_moved_ = 0;
+  std::pmr::vector<Link> links_;  // sorted by (peer, lane)
+  NumberIndex link_of_qp_;        // by QPN
+
+  CqeReader reader_;
   std::vector<uint32_t> freed_;  // scratch: links in whose rings there is room again
   ErrorPacer errors_;
   bool event_requested_ = false;  // and not come yet
+
+  // Of blocks, and for each post.
+  const Message message_;
+  std::unique_ptr<uint32_t[]> link_of_channel_;  // by plan channel; kNone: not ours
+  uint64_t bytes_moved_ = 0;
   uint32_t lkey_ = 0;
   DeviceEndpointConfig config_;
   Cq cq_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -30,34 +31,42 @@ class NumberIndex {
       in_order_ = static_cast<uint32_t>(objects.size());
       return true;
     }
+    scattered_ = std::make_unique<Scattered>();
+    auto& [table, sorted] = *scattered_;
     for (size_t i = 0; i < objects.size(); ++i) {
-      sorted_.emplace_back(objects[i].number, static_cast<uint32_t>(i));
+      sorted.emplace_back(objects[i].number, static_cast<uint32_t>(i));
     }
-    std::ranges::sort(sorted_);
+    std::ranges::sort(sorted);
     if (high.number - low_ < 4 * objects.size() + 64) {
-      table_.assign(size_t{high.number} - low_ + 1, kNone);
-      for (const auto& [number, position] : sorted_) table_[number - low_] = position;
+      table.assign(size_t{high.number} - low_ + 1, kNone);
+      for (const auto& [number, position] : sorted) table[number - low_] = position;
     }
-    return std::ranges::adjacent_find(sorted_, {}, &std::pair<uint32_t, uint32_t>::first) ==
-           sorted_.end();
+    return std::ranges::adjacent_find(sorted, {}, &std::pair<uint32_t, uint32_t>::first) ==
+           sorted.end();
   }
 
   /// kNone: no object has the number.
   uint32_t Find(uint32_t number) const {
     if (number - low_ < in_order_) return number - low_;
-    if (!table_.empty()) {
-      return number - low_ < table_.size() ? table_[number - low_] : kNone;
-    }
-    const auto found =
-        std::ranges::lower_bound(sorted_, number, {}, &std::pair<uint32_t, uint32_t>::first);
-    return found != sorted_.end() && found->first == number ? found->second : kNone;
+    return scattered_ == nullptr ? kNone : scattered_->Find(number, low_);
   }
 
  private:
+  struct Scattered {
+    std::vector<uint32_t> table;  ///< position by number, from the lowest one on; may be empty
+    std::vector<std::pair<uint32_t, uint32_t>> sorted;  ///< (number, position)
+
+    uint32_t Find(uint32_t number, uint32_t low) const {
+      if (!table.empty()) return number - low < table.size() ? table[number - low] : kNone;
+      const auto found =
+          std::ranges::lower_bound(sorted, number, {}, &std::pair<uint32_t, uint32_t>::first);
+      return found != sorted.end() && found->first == number ? found->second : kNone;
+    }
+  };
+
   uint32_t low_ = 0;
   uint32_t in_order_ = 0;  // so many are at their number - low_
-  std::vector<uint32_t> table_;
-  std::vector<std::pair<uint32_t, uint32_t>> sorted_;  // (number, position)
+  std::unique_ptr<Scattered> scattered_;
 };
 
 }  // namespace prepost::nic

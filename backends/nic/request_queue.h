@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "prepost/ir/plan.h"
+#include "prepost/ir/prefetch.h"
 #include "prepost/ir/status.h"
 
 namespace prepost::nic {
@@ -52,6 +53,10 @@ class alignas(64) RequestQueue {
   /// The first that is not posted; needs held_back() != 0.
   const Request& next_to_post() const { return At(posted_); }
   void Post() { ++posted_; }
+  /// Asks for the memory of the oldest in flight, if that is not in the queue.
+  void ForeseeOldest() const {
+    if (many_) PrefetchLine(&many_[PositionOf(completed_)]);
+  }
   /// The oldest in flight; needs in_flight() != 0.
   const Request& oldest() const { return At(completed_); }
   void Complete() { ++completed_; }
