@@ -281,9 +281,8 @@ int Main(int argc, char** argv) {
   settings.wait.mode =
       static_cast<WaitMode>(std::ranges::find(kWaitModeNames, wait) - kWaitModeNames.begin());
 
-  const std::string what =
-      fmt::format("{}, {} waits, {} repetitions; {}", settings.algorithm, wait, settings.repeat,
-                  Provenance());
+  const std::string what = fmt::format("{}, {} waits, {} repetitions; {}", settings.algorithm, wait,
+                                       settings.repeat, Provenance());
   Json results = Json::array();
   if (!json) {
     std::cout << fmt::format("{}, monotonic clock\n{:<22} {:>9} {:>9} {:>9} {:>10} {:>10}\n", what,

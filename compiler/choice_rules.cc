@@ -16,9 +16,9 @@
 namespace prepost {
 namespace {
 
-constexpr const char* kFormat = "prepost.choice_rules";
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
+constexpr const char* kRulesFormat = "prepost.choice_rules";
+constexpr uint32_t kRulesMajor = 1;
+constexpr uint32_t kRulesMinor = 0;
 
 struct Rectangle {
   NumberRange nodes;
@@ -104,8 +104,8 @@ class RulesReader {
             "block_bytes", [this](const JsonScalar& it) { return ReadBlockBytes(it); },
             JsonForm::Need::kOptional)
         .OnEnd([this] { return EndRule(); });
-    form_.Scalar("format", ExpectString(kFormat))
-        .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
+    form_.Scalar("format", ExpectString(kRulesFormat))
+        .Scalar("version", ExpectVersion(kRulesMajor, kRulesMinor, warnings))
         .Objects("rules", &rule_);
   }
 

@@ -12,7 +12,7 @@
 namespace prepost {
 namespace {
 
-constexpr size_t kNameBytesMax = 256;
+constexpr size_t kHostNameBytesMax = 256;
 constexpr size_t kDigitsMax = 9;
 constexpr std::string_view kDigits = "0123456789";
 
@@ -77,8 +77,8 @@ Status ExpandItem(std::string_view item, size_t names_max, std::vector<std::stri
       for (const std::string& choice : choices) longer.push_back(name + choice);
     }
     expanded = std::move(longer);
-    if (expanded[0].size() > kNameBytesMax)
-      return NoList(expanded[0], fmt::format("a name has at most {} bytes", kNameBytesMax));
+    if (expanded[0].size() > kHostNameBytesMax)
+      return NoList(expanded[0], fmt::format("a name has at most {} bytes", kHostNameBytesMax));
   }
   std::ranges::move(expanded, std::back_inserter(*names));
   return {};

@@ -35,7 +35,7 @@
 namespace prepost {
 namespace {
 
-constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+constexpr uint32_t kNoOp = std::numeric_limits<uint32_t>::max();
 
 /// Rewrites a plan without credits into one with them.
 class CreditInserter {
@@ -88,8 +88,8 @@ class CreditInserter {
   void AddProgram(const Program& program) {
     builder_.BeginProgram(program.node);
     const std::span<const Op> ops = plan_.ops(program);
-    new_id_.assign(ops.size(), OpId(kNone));
-    credit_of_.assign(ops.size(), kNone);
+    new_id_.assign(ops.size(), OpId(kNoOp));
+    credit_of_.assign(ops.size(), kNoOp);
     recvs_.clear();
     for (size_t begin = 0; begin < ops.size();) {
       size_t end = begin;
@@ -147,7 +147,7 @@ class CreditInserter {
   void AddBlock(const Op& op, size_t index) {
     llvm::SmallVector<OpId, 8> after;
     for (OpId before : plan_.after(op)) after.push_back(new_id_[before.index()]);
-    if (credit_of_[index] != kNone) after.push_back(OpId(credit_of_[index]));
+    if (credit_of_[index] != kNoOp) after.push_back(OpId(credit_of_[index]));
     std::ranges::sort(after);
     new_id_[index] = builder_.AddOp(op, {after.data(), after.size()});
     if (!op.is_send()) recvs_.push_back(new_id_[index]);
@@ -161,7 +161,7 @@ class CreditInserter {
   std::vector<bool> seen_send_,
       seen_recv_;                    // block channel -> its credit is there already (channel mode)
   std::vector<OpId> new_id_;         // of this program: old op -> new op
-  std::vector<uint32_t> credit_of_;  // of this program: old send -> its credit's receive, or kNone
+  std::vector<uint32_t> credit_of_;  // of this program: old send -> its credit's receive, or kNoOp
   std::vector<OpId> recvs_;          // of this program: block receives so far, new ids
 };
 

@@ -13,9 +13,9 @@
 namespace prepost {
 namespace {
 
-constexpr const char* kFormat = "prepost.spec";
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
+constexpr const char* kSpecFormat = "prepost.spec";
+constexpr uint32_t kSpecMajor = 1;
+constexpr uint32_t kSpecMinor = 0;
 constexpr size_t kPathBytesMax = 4096;
 
 JsonForm::ReadScalar ReadReady(SpecReady* out) {
@@ -93,8 +93,8 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
   std::vector<NodeId> order;
   TopologyForm topology(TopologyForm::Kind::kSection, warnings);
   JsonForm form;
-  form.Scalar("format", ExpectString(kFormat))
-      .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
+  form.Scalar("format", ExpectString(kSpecFormat))
+      .Scalar("version", ExpectVersion(kSpecMajor, kSpecMinor, warnings))
       .Scalar("collective", ExpectString("multicast"));
   AddSpecKeys(&spec, &form);
   form.ScalarOrObject("topology", ReadString(&spec.topology_path, kPathBytesMax), topology.form(),
@@ -112,14 +112,11 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
 }
 
 void WriteSpec(const Spec& spec, std::ostream& out) {
-  nlohmann::ordered_json json = {{"format", kFormat},
-                                 {"version", fmt::format("{}.{}", kMajor, kMinor)},
-                                 {"collective", "multicast"},
-                                 {"root", spec.root.value},
-                                 {"block_bytes", spec.block_bytes},
-                                 {"algorithm", spec.algorithm},
-                                 {"ready", ToString(spec.ready)},
-                                 {"send_window", "auto"}};
+  nlohmann::ordered_json json = {
+      {"format", kSpecFormat},           {"version", fmt::format("{}.{}", kSpecMajor, kSpecMinor)},
+      {"collective", "multicast"},       {"root", spec.root.value},
+      {"block_bytes", spec.block_bytes}, {"algorithm", spec.algorithm},
+      {"ready", ToString(spec.ready)},   {"send_window", "auto"}};
   if (spec.nodes != 0) json["nodes"] = spec.nodes;
   if (spec.choose_block_bytes) json["block_bytes"] = "auto";
   if (spec.message_bytes) json["message_bytes"] = *spec.message_bytes;

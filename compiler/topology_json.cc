@@ -21,9 +21,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "prepost.topology";
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
+constexpr const char* kTopologyFormat = "prepost.topology";
+constexpr uint32_t kTopologyMajor = 1;
+constexpr uint32_t kTopologyMinor = 0;
 constexpr size_t kHostListBytesMax = 1u << 20;
 constexpr size_t kHostListsBytesMax = 1u << 28;  // of all together
 constexpr size_t kHostsPerList = 2048;           // of at most 256 bytes each
@@ -161,8 +161,8 @@ TopologyForm::TopologyForm(Kind kind, std::vector<std::string>* warnings) {
         return Rejected("an override says rate, send_rate or recv_rate, found none");
       });
   form_.OnBegin([this] { is_there_ = true; })
-      .Scalar("format", ExpectString(kFormat), need)
-      .Scalar("version", ExpectVersion(kMajor, kMinor, warnings), need)
+      .Scalar("format", ExpectString(kTopologyFormat), need)
+      .Scalar("version", ExpectVersion(kTopologyMajor, kTopologyMinor, warnings), need)
       .Scalar("name", ReadString(&head_.name), Need::kOptional)
       .Scalar("host_rate", ReadRate(Into(&host_rate_)), Need::kOptional)
       .Scalar("up_rate", ReadRate(Into(&up_rate_)), Need::kOptional)
@@ -251,7 +251,8 @@ Result<Topology> ReadTopology(std::istream& in, const std::string& name,
 }
 
 void WriteTopology(const Topology& topology, std::ostream& out) {
-  Json json = {{"format", kFormat}, {"version", fmt::format("{}.{}", kMajor, kMinor)}};
+  Json json = {{"format", kTopologyFormat},
+               {"version", fmt::format("{}.{}", kTopologyMajor, kTopologyMinor)}};
   AddTo(topology, &json);
   out << Dump(json) << "\n";
 }

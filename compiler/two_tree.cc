@@ -41,13 +41,13 @@
 namespace prepost {
 namespace {
 
-constexpr uint32_t kNone = 0xffffffff;
+constexpr uint32_t kNoNode = 0xffffffff;
 
 /// Both trees of one number of nodes, with colours and first rounds.
 class TwoTrees {
  public:
   struct Edge {
-    uint32_t from = kNone;
+    uint32_t from = kNoNode;
     uint32_t first_round = 0;
     uint8_t colour = kUncoloured;
   };
@@ -68,10 +68,10 @@ class TwoTrees {
   uint32_t nodes() const { return nodes_; }
   /// The edge into `node` in `tree`.
   const Edge& In(uint32_t tree, uint32_t node) const { return in_[tree][node]; }
-  /// The edges out of `node`, as (tree, node that they go to); kNone: there is none.
+  /// The edges out of `node`, as (tree, node that they go to); kNoNode: there is none.
   struct Child {
     uint32_t tree = 0;
-    uint32_t node = kNone;
+    uint32_t node = kNoNode;
   };
   const std::array<Child, 2>& Out(uint32_t node) const { return out_[node]; }
   /// Which blocks go down `tree`: those of this parity.
@@ -98,7 +98,7 @@ class TwoTrees {
   }
 
   void AddChild(uint32_t from, Child child) {
-    Child& place = out_[from][0].node == kNone ? out_[from][0] : out_[from][1];
+    Child& place = out_[from][0].node == kNoNode ? out_[from][0] : out_[from][1];
     place = child;
   }
 
@@ -119,7 +119,7 @@ class TwoTrees {
     uint8_t colour = in_[at.tree][at.node].colour;
     for (;; by_receiver = !by_receiver) {
       const Child next = by_receiver ? Child{1 - at.tree, at.node} : Sibling(at);
-      if (next.node == kNone || in_[next.tree][next.node].colour != kUncoloured) return;
+      if (next.node == kNoNode || in_[next.tree][next.node].colour != kUncoloured) return;
       colour = colour == 0 ? 1 : 0;
       in_[next.tree][next.node].colour = colour;
       at = next;
@@ -139,7 +139,7 @@ class TwoTrees {
       edge.first_round = earliest + ((earliest + edge.colour) & 1u);
       depth_[tree] = std::max(depth_[tree], edge.first_round);
       for (const Child& child : out_[todo[next]]) {
-        if (child.node != kNone && child.tree == tree) todo.push_back(child.node);
+        if (child.node != kNoNode && child.tree == tree) todo.push_back(child.node);
       }
     }
   }
@@ -183,7 +183,7 @@ class TwoTree final : public RolledSchedule {
           .offset = {.constant = int64_t{trees->ParityOf(tree)} - edge.first_round}};
     };
     for (const TwoTrees::Child& child : trees->Out(node)) {
-      if (child.node == kNone) continue;
+      if (child.node == kNoNode) continue;
       const TwoTrees::Edge& edge = trees->In(child.tree, child.node);
       segment.slots[edge.colour].send = with(child.node, child.tree, edge);
     }

@@ -31,7 +31,7 @@
 namespace prepost {
 namespace {
 
-constexpr uint32_t kNone = 0xffffffff;
+constexpr uint32_t kNoLabel = 0xffffffff;
 
 class GoalWriter {
  public:
@@ -61,8 +61,8 @@ class GoalWriter {
       }
       const auto cause = op.is_credit() ? recv_of.end() : recv_of.find(op.block);
       const auto [before, is_first] = last_send.try_emplace(op.channel.value, id);
-      WriteOrder(id, op, cause == recv_of.end() ? kNone : cause->second,
-                 is_first ? kNone : before->second);
+      WriteOrder(id, op, cause == recv_of.end() ? kNoLabel : cause->second,
+                 is_first ? kNoLabel : before->second);
       before->second = id;
     }
     out_.Put("}}\n");
@@ -82,16 +82,16 @@ class GoalWriter {
     }
   }
 
-  /// `cause` is the receive of the op's block, `previous` the send before it on its channel; kNone
+  /// `cause` is the receive of the op's block, `previous` the send before it on its channel; kNoLabel
   /// for none.
   void WriteOrder(uint32_t id, const Op& op, uint32_t cause, uint32_t previous) {
     for (OpId before : plan_.after(op)) {
       out_.Put("l{} requires l{}\n", id + 1, before.value + 1);
-      if (before.value == cause) cause = kNone;
-      if (before.value == previous) previous = kNone;
+      if (before.value == cause) cause = kNoLabel;
+      if (before.value == previous) previous = kNoLabel;
     }
-    if (cause != kNone) out_.Put("l{} requires l{}\n", id + 1, cause + 1);
-    if (previous != kNone) out_.Put("l{} irequires l{}\n", id + 1, previous + 1);
+    if (cause != kNoLabel) out_.Put("l{} requires l{}\n", id + 1, cause + 1);
+    if (previous != kNoLabel) out_.Put("l{} irequires l{}\n", id + 1, previous + 1);
   }
 
   const Plan& plan_;

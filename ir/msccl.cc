@@ -32,7 +32,7 @@
 namespace prepost {
 namespace {
 
-constexpr uint32_t kNone = 0xffffffff;
+constexpr uint32_t kNoStep = 0xffffffff;
 
 /// A step of a thread block; the nops that carry its further dependences have the numbers before.
 struct Step {
@@ -55,7 +55,7 @@ class Gpu {
     for (uint32_t id = 0; id < ops_.size(); ++id) {
       if (!ops_[id].is_credit()) AddStep(plan, id);
     }
-    for (const ThreadBlock& block : blocks_) block_of_[block.channel.index()] = kNone;
+    for (const ThreadBlock& block : blocks_) block_of_[block.channel.index()] = kNoStep;
   }
 
   std::span<const ThreadBlock> blocks() const { return blocks_; }
@@ -97,7 +97,7 @@ class Gpu {
   void AddStep(const Plan& plan, uint32_t id) {
     const Op& op = ops_[id];
     uint32_t& block = block_of_[op.channel.index()];
-    if (block == kNone) {
+    if (block == kNoStep) {
       block = static_cast<uint32_t>(blocks_.size());
       blocks_.push_back({.channel = op.channel, .sends = op.is_send()});
     }
@@ -115,7 +115,7 @@ class Gpu {
   }
 
   std::span<const Op> ops_;
-  std::vector<uint32_t>& block_of_;  // channel -> thread block; all kNone between nodes
+  std::vector<uint32_t>& block_of_;  // channel -> thread block; all kNoStep between nodes
   std::vector<ThreadBlock> blocks_;
   std::vector<std::pair<uint32_t, uint32_t>> place_;  // op -> thread block and step in it
   llvm::DenseMap<uint32_t, uint32_t> recv_of_;        // block -> its receive
@@ -124,7 +124,7 @@ class Gpu {
 class MscclWriter {
  public:
   MscclWriter(const Plan& plan, std::ostream& out)
-      : plan_(plan), out_(out), block_of_(plan.channels().size(), kNone) {}
+      : plan_(plan), out_(out), block_of_(plan.channels().size(), kNoStep) {}
 
   void Run() {
     const PlanHeader& header = plan_.header();
@@ -234,7 +234,7 @@ Status CheckMsccl(const Plan& plan) {
                     "blocks make fewer",
                     plan.header().message.blocks, kMscclStepsMax));
   }
-  std::vector<uint32_t> block_of(plan.channels().size(), kNone);
+  std::vector<uint32_t> block_of(plan.channels().size(), kNoStep);
   for (const Program& program : plan.programs()) {
     const Gpu gpu(plan, program, &block_of);
     const auto sends = std::ranges::count_if(gpu.blocks(), &ThreadBlock::sends);

@@ -30,7 +30,7 @@
 namespace prepost {
 namespace {
 
-constexpr uint32_t kNone = 0xffffffff;
+constexpr uint32_t kUnmatched = 0xffffffff;
 
 /// What a message is in any plan. Sorts by route, so that what differs is listed node by node.
 struct MessageKey {
@@ -42,7 +42,7 @@ struct MessageKey {
 
 /// A plan with its messages by key.
 struct Side {
-  explicit Side(const Plan& p) : plan(p), messages(p), twin(messages.size(), kNone) {
+  explicit Side(const Plan& p) : plan(p), messages(p), twin(messages.size(), kUnmatched) {
     for (uint32_t c = 0; c < plan.channels().size(); ++c) {
       const uint32_t begin = messages.ChannelBegin(ChannelId(c));
       for (uint32_t m = begin; m < messages.ChannelEnd(ChannelId(c)); ++m) {
@@ -62,7 +62,7 @@ struct Side {
   const Plan& plan;
   const MessageTable messages;
   std::vector<std::pair<MessageKey, uint32_t>> keys;  // sorted; message of each
-  std::vector<uint32_t> twin;  // message -> the other side's message, or kNone
+  std::vector<uint32_t> twin;  // message -> the other side's message, or kUnmatched
   uint64_t blocks = 0;         // messages that carry one
   std::map<uint32_t, const Program*> program_of;
 };
@@ -156,12 +156,12 @@ class Differ {
   /// Blocks that both plans carry over a channel, in another order.
   void CompareChannelOrders() {
     for (uint32_t c = 0; c < a_.plan.channels().size(); ++c) {
-      uint32_t before = kNone;
+      uint32_t before = kUnmatched;
       const ChannelId channel(c);
       for (uint32_t m = a_.messages.ChannelBegin(channel); m < a_.messages.ChannelEnd(channel);
            ++m) {
-        if (a_.twin[m] == kNone) continue;
-        if (before != kNone && a_.twin[m] < a_.twin[before])
+        if (a_.twin[m] == kUnmatched) continue;
+        if (before != kUnmatched && a_.twin[m] < a_.twin[before])
           Add(order_, "{} after {} in a, before it in b", Text(KeyOf(a_, m)),
               Text(KeyOf(a_, before)));
         before = m;
@@ -198,7 +198,7 @@ class Differ {
                                     const Program& other_program, const Op& op) {
     const auto index = static_cast<uint32_t>(&op - mine.plan.ops().data());
     const uint32_t twin = mine.twin[mine.messages.MessageOf(index)];
-    if (twin == kNone) return std::nullopt;
+    if (twin == kUnmatched) return std::nullopt;
     const uint32_t there = op.is_send() ? other.messages.send(twin) : other.messages.recv(twin);
     return OpId(there - other_program.op_begin);
   }
@@ -219,7 +219,7 @@ class Differ {
   void CompareRoundsAndGrants() {
     for (const auto& [key, m] : a_.keys) {
       const uint32_t twin = a_.twin[m];
-      if (twin == kNone) continue;
+      if (twin == kUnmatched) continue;
       const Op& in_a = a_.plan.ops()[a_.messages.send(m)];
       const Op& in_b = b_.plan.ops()[b_.messages.send(twin)];
       if (in_a.round != in_b.round)

@@ -13,9 +13,9 @@
 namespace prepost {
 namespace {
 
-constexpr const char* kFormat = "prepost.plan";
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 1;
+constexpr const char* kPlanFormat = "prepost.plan";
+constexpr uint32_t kPlanMajor = 1;
+constexpr uint32_t kPlanMinor = 1;
 constexpr uint32_t kMinorOfRows = 0;  ///< rows are all that version 1.0 has
 
 /// The forms of a plan file and the plan that they fill.
@@ -47,8 +47,8 @@ class PlanReader {
         .Objects("ops", &op_, Need::kOptional)
         .Object("columns", op_columns_.form(), Need::kOptional)
         .OneOf("ops", "columns");
-    plan_.Scalar("format", ExpectString(kFormat))
-        .Scalar("version", ExpectVersion(kMajor, kMinor, warnings));
+    plan_.Scalar("format", ExpectString(kPlanFormat))
+        .Scalar("version", ExpectVersion(kPlanMajor, kPlanMinor, warnings));
     header_.AddTo(&plan_, &builder_.header());
     plan_.ObjectOrObjects("channels", channel_columns_.form(), &channel_)
         .Objects("programs", &program_);
@@ -148,8 +148,8 @@ Result<Plan> ReadPlan(std::istream& in, const std::string& name,
 void WritePlan(const Plan& plan, std::ostream& stream, PlanEncoding encoding) {
   const bool is_columns = encoding == PlanEncoding::kColumns;
   TextWriter out(stream);
-  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kFormat, kMajor,
-          is_columns ? kMinor : kMinorOfRows);
+  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanFormat, kPlanMajor,
+          is_columns ? kPlanMinor : kMinorOfRows);
   WriteHeaderKeys(plan.header(), out);
   out.Put("  \"channels\": ");
   is_columns ? WriteChannelColumns(plan.channels(), std::nullopt, out) : WriteChannels(plan, out);

@@ -13,8 +13,8 @@
 namespace prepost {
 namespace {
 
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
+constexpr uint32_t kShardMajor = 1;
+constexpr uint32_t kShardMinor = 0;
 constexpr size_t kHashDigits = 64;
 
 /// Reads 64 hexadecimal digits.
@@ -47,7 +47,7 @@ class IndexReader {
           return count_.Add(reading_.ops, reading_.afters);
         });
     form_.Scalar("format", ExpectString(kPlanIndexFormat))
-        .Scalar("version", ExpectVersion(kMajor, kMinor, warnings));
+        .Scalar("version", ExpectVersion(kShardMajor, kShardMinor, warnings));
     header_.AddTo(&form_, &index_.header);
     form_.Scalar("channels", ReadUint32(&index_.channels))
         .Scalar("plan_hash", ReadHash(&index_.plan_hash))
@@ -118,7 +118,7 @@ Result<PlanShard> ReadShard(std::istream& in, const std::string& name,
   OpColumns ops(&builder, &count);
   JsonForm form;
   form.Scalar("format", ExpectString(kShardFormat))
-      .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
+      .Scalar("version", ExpectVersion(kShardMajor, kShardMinor, warnings))
       .Scalar("node", ReadUint32(&shard.node.value, kNodesMax - 1))
       .Object("channels", channels.form())
       .Object("columns", ops.form());
@@ -140,7 +140,7 @@ void WriteShard(const Plan& plan, const Program& program, std::span<const Placed
   }
   TextWriter out(stream);
   out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", \"node\": {},\n  \"channels\": ",
-          kShardFormat, kMajor, kMinor, program.node.value);
+          kShardFormat, kShardMajor, kShardMinor, program.node.value);
   WriteChannelColumns(plain, ids, out);
   out.Put(",\n  \"columns\": ");
   WriteOpColumns(plan, program, out);
@@ -154,7 +154,8 @@ Result<PlanIndex> ReadPlanIndex(std::istream& in, const std::string& name,
 
 void WritePlanIndex(const PlanIndex& index, std::ostream& stream) {
   TextWriter out(stream);
-  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanIndexFormat, kMajor, kMinor);
+  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanIndexFormat, kShardMajor,
+          kShardMinor);
   WriteHeaderKeys(index.header, out);
   out.Put("  \"channels\": {},\n  \"plan_hash\": {},\n  \"shards\": [", index.channels,
           QuoteJson(index.plan_hash));

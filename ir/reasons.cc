@@ -18,18 +18,18 @@ namespace prepost {
 namespace {
 
 using Event = PlanGraph::Event;
-constexpr uint32_t kNone = MessageTable::kNone;
+constexpr uint32_t kNoMessage = MessageTable::kNone;
 
 }  // namespace
 
 Reasons::Reasons(const PlanTables& tables)
-    : tables_(tables), times_(tables), cause_(tables.graph().size(), kNone) {
+    : tables_(tables), times_(tables), cause_(tables.graph().size(), kNoMessage) {
   for (Vertex from = 0; from < cause_.size(); ++from) {
     const uint64_t done = times_.Earliest(from) + times_.CostOf(from);
     for (const Vertex to : tables.graph().Successors(from)) {
       if (done != times_.Earliest(to)) continue;
       Vertex& cause = cause_[to];
-      if (cause == kNone || KindOf(from, to) < KindOf(cause, to)) cause = from;
+      if (cause == kNoMessage || KindOf(from, to) < KindOf(cause, to)) cause = from;
     }
   }
 }
@@ -184,7 +184,7 @@ std::vector<ChainStep> Reasons::ChainOf(uint32_t message) const {
     ChainStep& step = chain.emplace_back(ChainStep{.message = message});
     const Vertex start = PlanGraph::At(message, Event::kStart);
     const Vertex cause = cause_[start];
-    if (cause == kNone) return chain;
+    if (cause == kNoMessage) return chain;
     step.cause = KindOf(cause, start);
     const Event event = graph.EventOf(cause);
     // Postings happen at once, so the chain ends there.

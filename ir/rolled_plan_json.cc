@@ -12,8 +12,8 @@
 namespace prepost {
 namespace {
 
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
+constexpr uint32_t kRolledMajor = 1;
+constexpr uint32_t kRolledMinor = 0;
 /// Slots of all programs, about 100 bytes each in memory.
 constexpr size_t kSlotsMax = size_t{1} << 26;
 
@@ -116,7 +116,7 @@ class RolledPlanReader {
                 [this](const JsonScalar& s) { return ReadUint32(&program().node.value)(s); })
         .Objects("segments", &segment_);
     form_.Scalar("format", ExpectString(kRolledPlanFormat))
-        .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
+        .Scalar("version", ExpectVersion(kRolledMajor, kRolledMinor, warnings))
         .Scalar("generator", ReadString(&plan_.generator))
         .Scalar("collective", ReadString(&plan_.collective))
         .Scalar("algorithm", ReadString(&plan_.algorithm))
@@ -208,7 +208,7 @@ Result<RolledPlan> ReadRolledPlan(std::istream& in, const std::string& name,
 
 void WriteRolledPlan(const RolledPlan& plan, std::ostream& out) {
   out << fmt::format("{{ \"format\": \"{}\", \"version\": \"{}.{}\", \"generator\": {},\n",
-                     kRolledPlanFormat, kMajor, kMinor, QuoteJson(plan.generator))
+                     kRolledPlanFormat, kRolledMajor, kRolledMinor, QuoteJson(plan.generator))
       << fmt::format("  \"collective\": {}, \"algorithm\": {}, \"nodes\": {}, \"root\": {},\n",
                      QuoteJson(plan.collective), QuoteJson(plan.algorithm), plan.nodes,
                      plan.root.value)

@@ -12,7 +12,7 @@
 namespace prepost {
 namespace {
 
-constexpr uint32_t kNone = MessageTable::kNone;
+constexpr uint32_t kAbsent = MessageTable::kNone;
 
 class RoundsRule {
  public:
@@ -59,9 +59,9 @@ class RoundsRule {
                       PlaceOf(plan_, messages_.send(m)).Pointer(), send_round);
       }
       for (const auto& [op, before] :
-           {std::pair(messages_.send(m), m == begin ? kNone : messages_.send(m - 1)),
-            std::pair(messages_.recv(m), m == begin ? kNone : messages_.recv(m - 1))}) {
-        if (before == kNone || plan_.ops()[before].round <= plan_.ops()[op].round) continue;
+           {std::pair(messages_.send(m), m == begin ? kAbsent : messages_.send(m - 1)),
+            std::pair(messages_.recv(m), m == begin ? kAbsent : messages_.recv(m - 1))}) {
+        if (before == kAbsent || plan_.ops()[before].round <= plan_.ops()[op].round) continue;
         RoundsFinding(PlaceOf(plan_, op, "round"), "round {} after round {} on the same channel",
                       plan_.ops()[op].round, plan_.ops()[before].round);
       }

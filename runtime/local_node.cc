@@ -11,8 +11,6 @@
 namespace prepost {
 namespace {
 
-constexpr std::chrono::milliseconds kForever{-1};
-
 /// Ends the process because the launcher is gone. It may have committed the copies before it died,
 /// so nothing is said about those.
 [[noreturn]] void Abandon(const LocalNodeTask& task) {

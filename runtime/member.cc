@@ -20,7 +20,6 @@ using std::chrono::milliseconds;
 constexpr size_t kWaitingOpsMax = 2;  ///< named in an answer to kQuery
 /// A leader that says when it will speak again is given this many times as long.
 constexpr uint32_t kIntervalsMissed = 4;
-constexpr milliseconds kForever{-1};
 
 /// The sooner of two timeouts, of which a negative one is for ever.
 milliseconds Sooner(milliseconds a, milliseconds b) {

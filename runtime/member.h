@@ -26,6 +26,9 @@
 
 namespace prepost {
 
+/// As a time to wait at most: without end.
+inline constexpr std::chrono::milliseconds kForever{-1};
+
 /// Pointers and references must outlive the Member.
 struct MemberTask {
   Playable plan;  ///< verified

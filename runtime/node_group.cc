@@ -28,7 +28,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstWordMax{10000};
 /// For the root to say what the cause of a failure is, beyond the time it gives causes to show up.
 constexpr milliseconds kCauseMax{2000};
-constexpr milliseconds kForever{-1};
 
 class NodeRun {
  public:

@@ -20,7 +20,7 @@ namespace prepost {
 namespace {
 
 constexpr size_t kRecordsPerRead = 64;
-constexpr uint32_t kWakeToken = 0xffffffff;  ///< instead of a link's number in an epoll event
+constexpr uint32_t kTcpWakeToken = 0xffffffff;  ///< instead of a link's number in an epoll event
 
 std::span<std::byte, kRecordBytes> RecordAt(std::vector<std::byte>& bytes, size_t offset) {
   return std::span<std::byte, kRecordBytes>(bytes.data() + offset, kRecordBytes);
@@ -59,7 +59,7 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
     epoll_event event = {.events = events, .data = {.u32 = token}};
     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
   };
-  bool watched = epoll_.valid() && (wake_fd < 0 || watch(wake_fd, EPOLLIN, kWakeToken));
+  bool watched = epoll_.valid() && (wake_fd < 0 || watch(wake_fd, EPOLLIN, kTcpWakeToken));
   links_.reserve(sockets.size());
   for (TcpSocket& socket : sockets) {
     const uint32_t index = static_cast<uint32_t>(links_.size());
@@ -168,7 +168,7 @@ Status TcpEndpoint::Wait(std::chrono::milliseconds timeout, bool* woken) {
   if (timeout_ms != 0) ++counters_.wakeups;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
-    if (event.data.u32 == kWakeToken) {
+    if (event.data.u32 == kTcpWakeToken) {
       *woken = true;
       continue;
     }

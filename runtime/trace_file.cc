@@ -35,9 +35,9 @@
 namespace prepost {
 namespace {
 
-constexpr const char* kFormat = "prepost.trace";
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
+constexpr const char* kTraceFormat = "prepost.trace";
+constexpr uint32_t kTraceMajor = 1;
+constexpr uint32_t kTraceMinor = 0;
 /// Times of a file: what a double of another reader holds exactly; 104 days.
 constexpr uint64_t kTimeMax = (uint64_t{1} << 53) - 1;
 
@@ -162,8 +162,8 @@ void TraceWriter::PlaceSlices() {
 /// Perfetto reads this key only at the file's beginning, and nothing behind a key it does not know.
 void TraceWriter::WriteHeader() {
   const PlanHeader& header = plan_.header();
-  Put("{{\"otherData\":{{\"format\":\"{}\",\"version\":\"{}.{}\",\"generator\":\"{}\",\n", kFormat,
-      kMajor, kMinor, kGenerator);
+  Put("{{\"otherData\":{{\"format\":\"{}\",\"version\":\"{}.{}\",\"generator\":\"{}\",\n",
+      kTraceFormat, kTraceMajor, kTraceMinor, kGenerator);
   Put("\"executor\":{},\"detail\":{},\"outcome\":{},\"start_ns\":{},\n", QuoteJson(info_.executor),
       QuoteJson(info_.detail), QuoteJson(info_.outcome),
       std::max<uint64_t>(1, Since(trace_.start_ns)));
@@ -280,8 +280,8 @@ class TraceReader {
     trace->start_ns = kTraceOriginNs;
     AddPlanForm();
     AddEventForm();
-    other_.Scalar("format", ExpectString(kFormat))
-        .Scalar("version", ExpectVersion(kMajor, kMinor, nullptr))
+    other_.Scalar("format", ExpectString(kTraceFormat))
+        .Scalar("version", ExpectVersion(kTraceMajor, kTraceMinor, nullptr))
         .Scalar("generator", ReadString(&text_))
         .Scalar("executor", ReadString(&text_))
         .Scalar("detail",

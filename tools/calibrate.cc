@@ -34,7 +34,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kProfileBytesMax = 1 << 20;
+constexpr size_t kWrittenBytesMax = 1 << 20;
 constexpr uint32_t kTransfers = 20;
 /// Of the transfers that the executor is timed with: small blocks, with a credit for each.
 constexpr uint32_t kBlocks = 1000;
@@ -132,7 +132,7 @@ struct Entry {
   std::string how;
 };
 
-Json Seconds(double seconds) { return WriteLatency(Rounded(seconds)); }
+Json SecondsJson(double seconds) { return WriteLatency(Rounded(seconds)); }
 Json BytesPerSecond(double rate) { return WriteRate(Rounded(rate)); }
 
 /// What the executor and its endpoint take, by what blocks go over.
@@ -153,18 +153,18 @@ std::vector<Entry> ExecutorEntries(const Measured& measured, bool has_tcp) {
       "not wait, over {} TCP connections of loopback, median",
       WriteLatency(Rounded(it.poll)), measured.sockets.connections);
   return {
-      {"host", "post_send", Seconds(it.post_send),
+      {"host", "post_send", SecondsJson(it.post_send),
        how("the endpoint for NICs writes a WQE and rings a doorbell, here a store to memory",
            "the endpoint for TCP notes what is to be sent; its system call is tcp.system_call")},
-      {"host", "post_receive", Seconds(it.post_receive),
+      {"host", "post_receive", SecondsJson(it.post_receive),
        how("the endpoint for NICs writes a WQE",
            "the endpoint for TCP notes where bytes go; its system call is tcp.system_call")},
-      {"host", "poll", Seconds(look), how("a look at a CQ, nothing found", how_look.c_str())},
-      {"host", "completion", Seconds(it.completion),
+      {"host", "poll", SecondsJson(look), how("a look at a CQ, nothing found", how_look.c_str())},
+      {"host", "completion", SecondsJson(it.completion),
        how("the CQE of a block, from the CQ to the executor's reaction, without the posts that "
            "follow",
            kReaction)},
-      {"host", "credit", Seconds(it.credit),
+      {"host", "credit", SecondsJson(it.credit),
        how("the CQE of a credit, from the CQ to the executor's reaction, without the posts that "
            "follow",
            kReaction)},
@@ -175,11 +175,11 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp, bool has_se
   std::vector<Entry> entries = ExecutorEntries(measured, has_tcp);
   const std::vector<Entry> others = {
       {"host", "cores", UsableCores(), "cores that the command may use"},
-      {"host", "interrupt", Seconds(measured.wake_up.seconds),
+      {"host", "interrupt", SecondsJson(measured.wake_up.seconds),
        fmt::format("median of {}: from a signal on an eventfd to the return of the thread that "
                    "sleeps; a card's interrupt comes before",
                    measured.wake_up.samples)},
-      {"host", "message_start", Seconds(measured.executor.start),
+      {"host", "message_start", SecondsJson(measured.executor.start),
        fmt::format("mean of the middle half of {}: the executor's start without its posts",
                    kTransfers)},
       {"host", "message_setup", "0s", "Prepost's executor does nothing more for a first block"},
@@ -188,18 +188,18 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp, bool has_se
                    measured.copy.repetitions)},
   };
   entries.insert(entries.end(), others.begin(), others.end());
-  entries.push_back({"control", "system_call", Seconds(measured.sockets.system_call),
+  entries.push_back({"control", "system_call", SecondsJson(measured.sockets.system_call),
                      "processor time of a send or receive of 1 byte over loopback, median"});
-  entries.push_back({"control", "latency", Seconds(measured.wake_up.seconds),
+  entries.push_back({"control", "latency", SecondsJson(measured.wake_up.seconds),
                      "as host.interrupt: the wake-up of the thread that sleeps; what cards do and "
                      "their interrupts come besides"});
   if (has_segments) {
-    entries.push_back({"tcp", "segment_calls", Seconds(measured.sockets.segment_calls),
+    entries.push_back({"tcp", "segment_calls", SecondsJson(measured.sockets.segment_calls),
                        "processor time of epoll_wait, a receive of 1 byte and one of nothing over "
                        "loopback, median"});
   }
   if (has_tcp) {
-    entries.push_back({"tcp", "system_call", Seconds(measured.sockets.system_call),
+    entries.push_back({"tcp", "system_call", SecondsJson(measured.sockets.system_call),
                        "processor time of a send or receive of 1 byte over loopback, median"});
     entries.push_back({"tcp", "copy_rate", BytesPerSecond(measured.sockets.copy_rate),
                        fmt::format("processor time of sending or receiving {} MiB over loopback",
@@ -236,7 +236,7 @@ Json MakeProfile(Json base, const Measured& measured, const CalibrateFlags& flag
     const bool varies = found.deviation > found.length / 2;
     base["host"]["preemption"] = {
         {"rate", {{"value", Rounded(found.rate)}, {"measured", how}}},
-        {"length", {{"value", Seconds(found.length)}, {"measured", how}}},
+        {"length", {{"value", SecondsJson(found.length)}, {"measured", how}}},
         {"lengths", {{"value", varies ? "exponential" : "fixed"}, {"measured", how}}}};
   }
   return base;
@@ -274,7 +274,7 @@ Status Run(const CalibrateFlags& flags) {
   std::string text;
   auto transport = emulated::TimedTransport::kNics;
   PREPOST_RETURN_IF_ERROR(WithText(
-      flags.profile, kProfileBytesMax, [&](const std::string& all, const std::string& name) {
+      flags.profile, kWrittenBytesMax, [&](const std::string& all, const std::string& name) {
         std::istringstream in(all);
         const Result<emulated::Profile> base = emulated::ReadProfile(in, name);
         if (base.ok() && base->tcp) transport = emulated::TimedTransport::kTcp;

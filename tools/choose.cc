@@ -47,7 +47,7 @@ void PrintWithoutRule(const Choice& choice, std::ostream& out) {
                      std::abs(percent) < 0.05 ? "the same" : fmt::format("{:+.1f} %", percent));
 }
 
-void PrintTable(const Choice& choice, std::ostream& out) {
+void PrintChoiceTable(const Choice& choice, std::ostream& out) {
   const Candidate& winner = choice.winner();
   out << fmt::format("--algorithm {} --block-bytes {}\nwhy: {}\n", winner.algorithm,
                      winner.block_bytes, choice.reason);
@@ -83,7 +83,7 @@ Json ToJson(const Candidate& it) {
   return json;
 }
 
-void PrintJson(const Choice& choice, std::ostream& out) {
+void PrintChoiceJson(const Choice& choice, std::ostream& out) {
   Json json = {{"algorithm", choice.winner().algorithm},
                {"block_bytes", choice.winner().block_bytes},
                {"reason", choice.reason},
@@ -112,7 +112,7 @@ Status Run(const ChooseFlags& flags) {
   Spec chosen = *spec;
   chosen.algorithm = choice->winner().algorithm;
   NoteOneRack(chosen);
-  (flags.json ? PrintJson : PrintTable)(*choice, std::cout);
+  (flags.json ? PrintChoiceJson : PrintChoiceTable)(*choice, std::cout);
   return {};
 }
 

@@ -40,7 +40,7 @@ constexpr uint32_t kRepeatMax = 10'000;
 constexpr uint32_t kStressMax = 1'024;
 constexpr uint32_t kRepeat = 20;
 constexpr uint64_t kSeed = 1;
-constexpr double kTimeoutSeconds = 30;
+constexpr double kCompareTimeoutSeconds = 30;
 
 struct CompareFlags {
   std::string path;
@@ -239,7 +239,7 @@ Status Run(const CompareFlags& flags) {
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   const bool show_progress = isatty(STDERR_FILENO) != 0;
-  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kTimeoutSeconds));
+  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kCompareTimeoutSeconds));
   const uint32_t repeat = flags.repeat.value_or(kRepeat);
   std::vector<ComparedPlan> compared;
   for (const auto& [plan, topology, topology_path] : *plans) {

@@ -136,7 +136,7 @@ void Print(const Simulation& it, const VirtualComparison& options, std::ostream&
   out << "\n";
 }
 
-Json SummaryJson(const std::vector<double>& values) {
+Json VirtualSummaryJson(const std::vector<double>& values) {
   const Summary summary = Summarise(values);
   return {{"count", summary.count},
           {"min", summary.min},
@@ -152,12 +152,12 @@ Json WayJson(const WayFound& way) {
           {"wakeups", way.wakeups},
           {"completions_read", way.completions_read},
           {"rearms", way.rearms},
-          {"latency_ns", SummaryJson(way.latency_ns)},
-          {"received_ns", SummaryJson({way.received_ns})},
-          {"completion_ns", SummaryJson({way.completion_ns})},
-          {"skew_ns", SummaryJson({way.skew_ns})},
-          {"host_cpu_ns", SummaryJson({way.host_cpu_ns})},
-          {"arm_cpu_ns", SummaryJson({way.arm_cpu_ns})}};
+          {"latency_ns", VirtualSummaryJson(way.latency_ns)},
+          {"received_ns", VirtualSummaryJson({way.received_ns})},
+          {"completion_ns", VirtualSummaryJson({way.completion_ns})},
+          {"skew_ns", VirtualSummaryJson({way.skew_ns})},
+          {"host_cpu_ns", VirtualSummaryJson({way.host_cpu_ns})},
+          {"arm_cpu_ns", VirtualSummaryJson({way.arm_cpu_ns})}};
 }
 
 Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
@@ -184,7 +184,7 @@ Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
   return json;
 }
 
-constexpr const char* kMeaning =
+constexpr const char* kVirtualMeaning =
     "A model's figures, and no better than the profile's numbers (docs/profiles.md). Each way runs "
     "once: the\nsame input gives the same times. Processor time of hosts that poll is what they "
     "do, "
@@ -222,7 +222,7 @@ Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualCo
     }
   }
   if (!options.is_json) {
-    out << kMeaning;
+    out << kVirtualMeaning;
     return {};
   }
   const Json json = {{"generator", kGenerator},

@@ -44,7 +44,7 @@ Listing ListDevices() {
   return listing;
 }
 
-void PrintJson(const Listing& listing) {
+void PrintDevicesJson(const Listing& listing) {
   nlohmann::ordered_json devices = nlohmann::ordered_json::array();
   for (const DeviceLine& line : listing.devices) {
     devices.push_back({{"name", line.name},
@@ -57,7 +57,7 @@ void PrintJson(const Listing& listing) {
   std::cout << json.dump(2) << "\n";
 }
 
-void Print(const Listing& listing) {
+void PrintDevices(const Listing& listing) {
   size_t width = 0;
   for (const DeviceLine& line : listing.devices) width = std::max(width, line.name.size());
   for (const DeviceLine& line : listing.devices) {
@@ -88,7 +88,7 @@ void AddDevices(CLI::App& app, Action* action) {
   command->add_flag("--json", *json, "Print the list as JSON");
   command->callback([json, action] {
     *action = [json] {
-      (*json ? PrintJson : Print)(ListDevices());
+      (*json ? PrintDevicesJson : PrintDevices)(ListDevices());
       return Status();
     };
   });

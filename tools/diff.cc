@@ -22,7 +22,7 @@ struct DiffFlags {
   bool json = false;
 };
 
-void PrintJson(const DiffFlags& flags, const PlanDiff& diff) {
+void PrintDiffJson(const DiffFlags& flags, const PlanDiff& diff) {
   nlohmann::ordered_json sections = nlohmann::ordered_json::array();
   for (const DiffSection& section : diff.sections) {
     sections.push_back(
@@ -60,7 +60,7 @@ Status Run(const DiffFlags& flags) {
     return DiffPlans(*a, *b);
   }();
   if (flags.json) {
-    PrintJson(flags, diff);
+    PrintDiffJson(flags, diff);
   } else {
     Print(diff);
   }

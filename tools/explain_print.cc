@@ -53,10 +53,11 @@ const char* Name(WaitKind kind) {
   return "";
 }
 
-/// Words for one plan.
-class Words {
+/// EventWords for one plan.
+class EventWords {
  public:
-  explicit Words(const PlanTables& tables) : tables_(tables), header_(tables.plan().header()) {}
+  explicit EventWords(const PlanTables& tables)
+      : tables_(tables), header_(tables.plan().header()) {}
 
   /// "node 5 op 7 (recv 1>5:3), round 3".
   std::string Of(OpRef ref) const {
@@ -148,7 +149,7 @@ class Words {
   const PlanHeader& header_;
 };
 
-void PrintWaits(const Words& words, const OpReasons& op, std::ostream& out) {
+void PrintWaits(const EventWords& words, const OpReasons& op, std::ostream& out) {
   const auto rest = [&](size_t count) {
     if (count > kWaitsMax) out << fmt::format("  ... and {} more\n", count - kWaitsMax);
   };
@@ -171,7 +172,7 @@ void PrintWaits(const Words& words, const OpReasons& op, std::ostream& out) {
 }
 
 void PrintOp(const PlanTables& tables, const OpReasons& op, std::ostream& out) {
-  const Words words(tables);
+  const EventWords words(tables);
   const Op& it = words.OpAt(op.ref);
   const std::string size = it.is_credit()
                                ? "no bytes"
@@ -198,7 +199,7 @@ void PrintPeers(const char* label, const std::vector<PeerBlocks>& peers, std::os
 
 void PrintNode(const PlanTables& tables, const EventTimes& times, const NodeSummary& node,
                std::ostream& out) {
-  const Words words(tables);
+  const EventWords words(tables);
   const bool is_root = node.node == tables.plan().header().root;
   out << fmt::format("node {}{}: {}; {} in, {} out; {} in, {} out\n", node.node.value,
                      is_root ? ", the root" : "", Count(node.ops, "op"),
@@ -224,7 +225,7 @@ void PrintNode(const PlanTables& tables, const EventTimes& times, const NodeSumm
 void PrintChain(const PlanTables& tables, const EventTimes& times,
                 const std::vector<ChainStep>& chain, std::ostream& out) {
   if (chain.empty()) return;
-  const Words words(tables);
+  const EventWords words(tables);
   const auto is_credit = [&](const ChainStep& step) {
     return tables.SendOf(step.message).is_credit();
   };
@@ -255,7 +256,7 @@ void PrintChain(const PlanTables& tables, const EventTimes& times,
   }
 }
 
-Json RefJson(const Words& words, OpRef ref) {
+Json RefJson(const EventWords& words, OpRef ref) {
   const Op& op = words.OpAt(ref);
   Json json = {{"node", ref.node.value}, {"op", ref.op.value}, {"kind", Name(op.kind)}};
   json["block"] = op.is_credit() ? Json() : Json(op.block);
@@ -276,7 +277,7 @@ Json MessageJson(const PlanTables& tables, const EventTimes& times, uint32_t mes
 }
 
 Json OpJson(const PlanTables& tables, const EventTimes& times, const OpReasons& op) {
-  const Words words(tables);
+  const EventWords words(tables);
   Json json = RefJson(words, op.ref);
   json["message"] = MessageJson(tables, times, op.message);
   json["critical"] = op.slack() == 0;

@@ -12,10 +12,8 @@
 namespace prepost::tools {
 namespace {
 
-using Json = nlohmann::json;
-
 /// Reads up to the value of the outermost object's "format".
-class FormatFinder final : public nlohmann::json_sax<Json> {
+class FormatFinder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   const std::string& format() const { return format_; }
 
@@ -38,7 +36,9 @@ class FormatFinder final : public nlohmann::json_sax<Json> {
   bool start_array(size_t) override { return ++depth_ != 0; }
   bool end_object() override { return --depth_ != 0; }
   bool end_array() override { return --depth_ != 0; }
-  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
 
  private:
   size_t depth_ = 0;
@@ -53,7 +53,7 @@ Result<FileKind> KindOf(const std::string& path) {
   FormatFinder finder;
   PREPOST_RETURN_IF_ERROR(WithPreview(path, [&](std::istream& in, const std::string&) -> Status {
     try {
-      Json::sax_parse(in, &finder);
+      nlohmann::json::sax_parse(in, &finder);
     } catch (const std::ios_base::failure&) {
       // Its reader meets the same error, and says so.
     }

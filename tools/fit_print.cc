@@ -17,7 +17,6 @@ namespace {
 using nic::Fit;
 using nic::Misfit;
 using nic::PartedQueue;
-using nic::Resource;
 using nic::ResourceUse;
 using Json = nlohmann::ordered_json;
 
@@ -25,19 +24,19 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kRule = "bounds";
 
 struct ResourceLine {
-  Resource resource;
+  nic::Resource resource;
   const char* label;
 };
-constexpr ResourceLine kLines[] = {{Resource::kQps, "QPs of a node"},
-                                   {Resource::kCqs, "CQs of a node"},
-                                   {Resource::kSendQueue, "WQEs of a send queue"},
-                                   {Resource::kReceiveQueue, "WQEs of a receive queue"},
-                                   {Resource::kCompletionQueue, "entries of a CQ"},
-                                   {Resource::kBlock, "bytes of a block"}};
+constexpr ResourceLine kLines[] = {{nic::Resource::kQps, "QPs of a node"},
+                                   {nic::Resource::kCqs, "CQs of a node"},
+                                   {nic::Resource::kSendQueue, "WQEs of a send queue"},
+                                   {nic::Resource::kReceiveQueue, "WQEs of a receive queue"},
+                                   {nic::Resource::kCompletionQueue, "entries of a CQ"},
+                                   {nic::Resource::kBlock, "bytes of a block"}};
 
 /// "7 (node 3), 40 in all".
-std::string UseText(Resource resource, const ResourceUse& use) {
-  if (resource == Resource::kBlock || use.most == 0) return fmt::to_string(use.most);
+std::string UseText(nic::Resource resource, const ResourceUse& use) {
+  if (resource == nic::Resource::kBlock || use.most == 0) return fmt::to_string(use.most);
   return fmt::format("{} (node {}), {} in all", use.most, use.node.value, use.total);
 }
 
@@ -105,7 +104,7 @@ Json UsesJson(const Fit& fit) {
     const ResourceUse& use = fit.of(line.resource);
     Json& one = json[std::string(Name(line.resource))];
     one = {{"most", use.most}, {"limit", use.limit}, {"total", use.total}};
-    if (line.resource != Resource::kBlock) one["node"] = use.node.value;
+    if (line.resource != nic::Resource::kBlock) one["node"] = use.node.value;
   }
   return json;
 }

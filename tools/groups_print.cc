@@ -16,7 +16,7 @@ namespace {
 using emulated::VirtualGroup;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kGroupsMax = 20;  ///< shown in text unless all are asked for
+constexpr size_t kGroupsShownMax = 20;  ///< shown in text unless all are asked for
 constexpr std::array kPercents = {1, 10, 25, 50, 75, 90, 99};
 
 /// Of what groups take from their starts on, seconds.
@@ -81,7 +81,7 @@ void AddGroupTimes(const Simulation& it, Table* table) {
 }
 
 void PrintGroups(const Simulation& it, bool is_long, std::ostream& out) {
-  if (!is_long && it.groups.size() > kGroupsMax) return;
+  if (!is_long && it.groups.size() > kGroupsShownMax) return;
   out << "\n";
   Table table = SimulationTable();
   table.Add("start to completion", {it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : ""});

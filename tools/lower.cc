@@ -39,7 +39,7 @@ struct LowerFlags {
   bool json = false;
 };
 
-nlohmann::ordered_json SummaryJson(const nic::QueueProgram& program) {
+nlohmann::ordered_json ProgramSummaryJson(const nic::QueueProgram& program) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const nic::NodeProgram& node : program.nodes) {
     nodes.push_back({{"node", node.node.value},
@@ -97,7 +97,7 @@ Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram&
     });
   }
   if (flags.json) {
-    std::cout << SummaryJson(program).dump(2) << "\n";
+    std::cout << ProgramSummaryJson(program).dump(2) << "\n";
     return {};
   }
   if (flags.list) {

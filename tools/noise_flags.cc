@@ -143,7 +143,7 @@ Result<emulated::Picoseconds> DelayTime(const std::string& text, const std::stri
   const Result<double> seconds = ParseLatency(value);
   if (!seconds.ok()) return BadDelay(text, seconds.status().message());
   if (*seconds > kSecondsMax) return BadDelay(text, "too long a time");
-  return emulated::ToPicoseconds(*seconds * static_cast<double>(emulated::kPicosecondsPerSecond));
+  return emulated::FromSeconds(*seconds);
 }
 
 /// "node=3,at=2ms,for=100us", in any order, of a host below `nodes`.

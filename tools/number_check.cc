@@ -12,7 +12,7 @@
 namespace prepost::tools {
 namespace {
 
-constexpr size_t kShownMax = 40;  ///< bytes of a wrong value
+constexpr size_t kNumberBytesShownMax = 40;  ///< bytes of a wrong value
 
 /// `Value` is what the text is read as.
 template <typename Value>
@@ -21,7 +21,7 @@ CLI::Validator InRange(Value least, Value most, const char* kind) {
     const std::optional<Value> value = NumberOf<Value>(text);
     if (value && *value >= least && *value <= most) return {};
     return fmt::format("expected {} from {} to {}, found '{}'", kind, least, most,
-                       text.substr(0, kShownMax));
+                       text.substr(0, kNumberBytesShownMax));
   };
   return CLI::Validator(check, /*validator_desc=*/"");
 }

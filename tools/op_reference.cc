@@ -11,7 +11,7 @@
 namespace prepost::tools {
 namespace {
 
-constexpr size_t kShownMax = 40;  ///< bytes of what a user wrote
+constexpr size_t kReferenceBytesShownMax = 40;  ///< bytes of what a user wrote
 
 Status Usage(std::string message) { return {StatusCode::kUsage, std::move(message)}; }
 
@@ -92,7 +92,7 @@ Result<OpReference> ParseOpReference(const std::string& text, const PlanTables& 
   const std::string form = numbers ? InForm(*numbers) : "";
   if (form.empty() || text != form) {
     return Usage(fmt::format("'{}' is no NODE, NODE/OP or FROM>TO:BLOCK{}",
-                             text.substr(0, kShownMax),
+                             text.substr(0, kReferenceBytesShownMax),
                              form.empty() ? "" : fmt::format(", did you mean '{}'?", form)));
   }
   PREPOST_RETURN_IF_ERROR(CheckNode(numbers->front(), tables));

@@ -46,8 +46,8 @@ void PrintTable(const std::vector<nic::ProbeAnswer>& answers, std::ostream& out)
   }
 }
 
-void PrintJson(const std::string& device, const std::vector<nic::ProbeAnswer>& answers,
-               std::ostream& out) {
+void PrintAnswersJson(const std::string& device, const std::vector<nic::ProbeAnswer>& answers,
+                      std::ostream& out) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const nic::ProbeAnswer& answer : answers) {
     list.push_back({{"id", answer.id},
@@ -87,7 +87,7 @@ Status Run(const ProbeFlags& flags) {
       is_software ? ProbeSoftware(FindSoftwareDevice(flags.device)) : ProbeHardware(flags.device);
   if (!answers.ok()) return answers.status();
   if (flags.json) {
-    PrintJson(flags.device, *answers, std::cout);
+    PrintAnswersJson(flags.device, *answers, std::cout);
   } else {
     PrintTable(*answers, std::cout);
   }

@@ -31,7 +31,7 @@ std::string PointerOf(const std::string& key) {
 }
 
 /// A number as one, all else as text.
-Json ValueOf(const std::string& text) {
+Json JsonOfText(const std::string& text) {
   if (const std::optional<uint64_t> whole = NumberOf<uint64_t>(text)) return *whole;
   if (const std::optional<double> number = NumberOf<double>(text)) return *number;
   return text;
@@ -91,7 +91,7 @@ Status Apply(const ProfileSetting& setting, Json* profile) {
                       "expected a value of the profile by its name and what it is to be, "
                       "such as host.completion=1us");
   }
-  Json value = ValueOf(setting.text.substr(equals + 1));
+  Json value = JsonOfText(setting.text.substr(equals + 1));
   if (IsOfBytes(key)) {
     const Result<uint64_t> bytes = ParseSize(setting.text.substr(equals + 1));
     if (!bytes.ok()) return BadSetting(setting, bytes.status().message());

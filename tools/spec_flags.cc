@@ -31,7 +31,7 @@ std::string FlagOf(const std::string& pointer) {
 }
 
 constexpr size_t kOrderBytesMax = size_t{16} << 20;
-constexpr size_t kShownMax = 40;  ///< bytes of a wrong value
+constexpr size_t kWordBytesShownMax = 40;  ///< bytes of a wrong value
 
 /// Nodes as numbers between blanks, line ends and commas.
 Result<std::vector<NodeId>> ParseOrder(const std::string& text) {
@@ -43,7 +43,8 @@ Result<std::vector<NodeId>> ParseOrder(const std::string& text) {
     uint32_t node = 0;
     const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), node);
     if (error != std::errc() || rest != word.data() + word.size())
-      return Rejected(fmt::format("'{}' is no node, expected a number", word.substr(0, kShownMax)));
+      return Rejected(
+          fmt::format("'{}' is no node, expected a number", word.substr(0, kWordBytesShownMax)));
     order.emplace_back(node);
     begin = text.find_first_not_of(kBetween, end);
   }
@@ -63,7 +64,7 @@ Result<std::vector<NodeId>> LoadOrder(const std::string& given) {
     return Status(StatusCode::kUsage,
                   fmt::format("--order: '{}' is no list of nodes such as 3,0,1, and there is no "
                               "such file",
-                              given.substr(0, kShownMax)));
+                              given.substr(0, kWordBytesShownMax)));
   }
   std::vector<NodeId> order;
   const auto parse = [&](const std::string& text, const std::string& name) -> Status {

@@ -41,7 +41,7 @@ std::string ToText(const Gap& gap, uint64_t bound) {
   return fmt::format("{} above the lower bound of {} ({:.1f} %)", gap.above, bound, gap.percent);
 }
 
-std::string Seconds(double seconds) {
+std::string SecondsText(double seconds) {
   if (seconds == 0) return "0 s";
   if (seconds < 1e-3) return fmt::format("{:.3f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.3f} ms", seconds * 1e3);
@@ -127,8 +127,8 @@ std::string Describe(const PlanStats& stats, const Burden& burden) {
                         Count(stats.load.of(*burden.resource).blocks, "block"))
           : fmt::format("latency, {}", Count(stats.tables.plan().header().rounds, "round"));
   return fmt::format("{}{}, {:.1f} % of the {}", what,
-                     stats.topology ? ", " + Seconds(burden.seconds) : "", 100 * burden.busy_share,
-                     stats.topology ? "modelled time" : "rounds");
+                     stats.topology ? ", " + SecondsText(burden.seconds) : "",
+                     100 * burden.busy_share, stats.topology ? "modelled time" : "rounds");
 }
 
 void PrintBottleneck(const PlanStats& stats, std::ostream& out) {
@@ -169,30 +169,32 @@ void PrintLatencyBound(const PlanStats& stats, std::ostream& out) {
   if (latency.rounds == 0) return;
   Line(out, "  latency",
        fmt::format("{}: {}, ceil(log{} {}), as those who have a block grow {} at most in one;",
-                   Seconds(latency.seconds), Count(latency.rounds, "round"),
+                   SecondsText(latency.seconds), Count(latency.rounds, "round"),
                    uint64_t{header.ports} + 1, header.nodes,
                    header.ports == 1 ? "to twice as many"
                                      : fmt::format("{} times", uint64_t{header.ports} + 1)));
   const std::string crossing = latency.crosses
                                    ? fmt::format(", one in which the message changes racks {}",
-                                                 Seconds(latency.crossing_seconds))
+                                                 SecondsText(latency.crossing_seconds))
                                    : "";
-  Line(out, "", fmt::format("each takes {} or more{}", Seconds(latency.round_seconds), crossing));
+  Line(out, "",
+       fmt::format("each takes {} or more{}", SecondsText(latency.round_seconds), crossing));
 }
 
 void PrintTimes(const PlanStats& stats, std::ostream& out) {
   const double bound = stats.seconds_bound();
   std::string above;
   if (bound > 0) above = fmt::format(", {:.2f} times the lower bound", stats.load.seconds / bound);
-  Line(out, "modelled time",
-       fmt::format("{}, round after round, credits free{}", Seconds(stats.load.seconds), above));
+  Line(
+      out, "modelled time",
+      fmt::format("{}, round after round, credits free{}", SecondsText(stats.load.seconds), above));
   if (stats.cuts.empty()) return;
   Line(out, "  bound",
-       fmt::format("{}: what the first of these cuts takes, and latency", Seconds(bound)));
+       fmt::format("{}: what the first of these cuts takes, and latency", SecondsText(bound)));
   for (size_t i = 0; i < std::min(kCutsMax, stats.cuts.size()); ++i) {
     const CutBound& cut = stats.cuts[i];
     Line(out, i == 0 ? "  cut" : "  then",
-         fmt::format("{}: {} of the message through the {}, {}", Seconds(cut.seconds),
+         fmt::format("{}: {} of the message through the {}, {}", SecondsText(cut.seconds),
                      cut.copies == 1 ? "1 copy" : fmt::format("{} copies", cut.copies), cut.cut,
                      Rate(cut.rate)));
   }

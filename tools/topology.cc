@@ -118,7 +118,7 @@ Result<TopologyImport> Import(const TopologyFlags& flags) {
   return Status();
 }
 
-void PrintTable(const Topology& topology) {
+void PrintTopologyTable(const Topology& topology) {
   const std::vector<RackSummary> racks = Summarise(topology);
   std::cout << fmt::format("{}, {}\n", Count(topology.racks.size(), "rack"),
                            Count(topology.hosts.size(), "host"));
@@ -139,7 +139,7 @@ void PrintTable(const Topology& topology) {
   }
 }
 
-void PrintJson(const Topology& topology) {
+void PrintTopologyJson(const Topology& topology) {
   const std::vector<RackSummary> summaries = Summarise(topology);
   nlohmann::ordered_json racks = nlohmann::ordered_json::array();
   for (size_t i = 0; i < summaries.size(); ++i) {
@@ -166,7 +166,7 @@ Status Run(const TopologyFlags& flags) {
         WriteFile(flags.output, [&](std::ostream& out) { WriteTopology(import->topology, out); }));
     if (flags.output == "-") return {};
   }
-  (flags.json ? PrintJson : PrintTable)(import->topology);
+  (flags.json ? PrintTopologyJson : PrintTopologyTable)(import->topology);
   return {};
 }
 

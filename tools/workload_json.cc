@@ -18,9 +18,9 @@ namespace {
 
 using Need = JsonForm::Need;
 
-constexpr const char* kFormat = "prepost.workload";
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
+constexpr const char* kWorkloadFormat = "prepost.workload";
+constexpr uint32_t kWorkloadMajor = 1;
+constexpr uint32_t kWorkloadMinor = 0;
 constexpr size_t kPathBytesMax = 4096;
 
 /// A choice goes by the network that a multicast has for itself, which these have not.
@@ -43,8 +43,8 @@ class WorkloadForm {
   explicit WorkloadForm(std::vector<std::string>* warnings) {
     AddGroup();
     AddSpecKeys(&defaults_, &defaults_form_);
-    form_.Scalar("format", ExpectString(kFormat))
-        .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
+    form_.Scalar("format", ExpectString(kWorkloadFormat))
+        .Scalar("version", ExpectVersion(kWorkloadMajor, kWorkloadMinor, warnings))
         .Scalar("name", ReadString(&file_.name), Need::kOptional)
         .Scalar("hosts", ReadUint32(&file_.hosts, kNodesMax, 1))
         .Object("spec", &defaults_form_, Need::kOptional)

@@ -135,13 +135,13 @@ class Scale {
   std::vector<double> ticks_;
 };
 
-struct Range {
+struct AxisRange {
   double least = std::numeric_limits<double>::infinity();
   double most = -std::numeric_limits<double>::infinity();
 };
 
-Range RangeOf(const Plot& plot, double PlotPoint::*coordinate) {
-  Range range;
+AxisRange RangeOf(const Plot& plot, double PlotPoint::*coordinate) {
+  AxisRange range;
   for (const Curve& curve : plot.curves) {
     for (const PlotPoint& point : curve.points) {
       range.least = std::min(range.least, point.*coordinate);
@@ -213,7 +213,7 @@ class PlotPicture {
   }
 
  private:
-  static Scale MakeScale(const PlotAxis& axis, Range range, bool from_zero) {
+  static Scale MakeScale(const PlotAxis& axis, AxisRange range, bool from_zero) {
     return Scale(axis, range.least, range.most, from_zero);
   }
   /// Where a panel's curves are.

@@ -42,7 +42,7 @@ using nic::Opcode;
 using nic::QueuePair;
 using nic::SendEntry;
 
-constexpr int kTitleHeight = 2 * kRouteGrid;
+constexpr int kQueueTitleHeight = 2 * kRouteGrid;
 constexpr int kBoxWidthMin = 150;
 
 /// How often a queue is written to again before entry `index` is there.
@@ -317,7 +317,7 @@ void LayoutMaker::Measure(DrawnQueue& queue) {
 
 /// For a queue whose `y` is 0.
 void LayoutMaker::PlaceEntries(DrawnQueue& queue) {
-  int y = kTitleHeight;
+  int y = kQueueTitleHeight;
   bool gap = false;
   for (DrawnEntry& entry : queue.entries) {
     if (entry.rearm != 0) y += kQueueGapHeight;

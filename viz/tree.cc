@@ -31,7 +31,7 @@
 namespace prepost::viz {
 namespace {
 
-constexpr int kRowHeight = 18;
+constexpr int kTreeRowHeight = 18;
 constexpr int kColumnWidthMin = 10;
 constexpr int kRoundWidth = 30;  ///< of a line with its round; in narrower columns nodes say it
 constexpr int kColumnWidthMax = 110;
@@ -94,7 +94,7 @@ class Tree {
   uint32_t root() const { return plan_.header().root.value; }
   int ColumnOf(uint32_t node) const;
   int X(uint32_t node) const { return grid_.left + ColumnOf(node) * grid_.cell_width; }
-  int Y(int row) const { return grid_.top + row * kRowHeight + kRowHeight / 2; }
+  int Y(int row) const { return grid_.top + row * kTreeRowHeight + kTreeRowHeight / 2; }
   ChartTitle Title() const;
   std::string TextOf(uint32_t node) const;
   void DrawColumns(Svg& svg) const;
@@ -179,7 +179,7 @@ void Tree::PlaceColumns() {
            .top = kChartHeaderHeight,
            .cell_width =
                std::clamp(kColumnsWidth / std::max(1, columns), kColumnWidthMin, kColumnWidthMax),
-           .cell_height = kRowHeight,
+           .cell_height = kTreeRowHeight,
            .columns = columns,
            .rows = static_cast<int>(rows_.size())};
 }

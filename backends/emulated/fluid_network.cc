@@ -31,10 +31,6 @@ constexpr int kRateBitsMax = 48;
 // Work has 127 bits: these, 40 of the picoseconds of a second, and kRateBitsMax.
 constexpr uint64_t kFlowBytesMax = uint64_t{1} << 38;
 
-Picoseconds FromSeconds(double seconds) {
-  return ToPicoseconds(seconds * static_cast<double>(kPicosecondsPerSecond));
-}
-
 }  // namespace
 
 Result<FluidNetwork> FluidNetwork::Make(const Network& network, PortSharing sharing) {

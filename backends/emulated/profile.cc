@@ -21,9 +21,9 @@ namespace {
 
 using Need = JsonForm::Need;
 
-constexpr const char* kFormat = "prepost.profile";
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
+constexpr const char* kProfileFormat = "prepost.profile";
+constexpr uint32_t kProfileMajor = 1;
+constexpr uint32_t kProfileMinor = 0;
 constexpr size_t kTextBytesMax = 1024;
 /// Where a value may come from; the value of the key says where exactly.
 constexpr std::array kSources = {"paper", "data_sheet", "measured", "assumed"};
@@ -178,8 +178,8 @@ ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
       .Add("latency", Seconds(&control_.latency))
       .form()
       .OnBegin([this] { has_control_ = true; });
-  form_.Scalar("format", ExpectString(kFormat))
-      .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
+  form_.Scalar("format", ExpectString(kProfileFormat))
+      .Scalar("version", ExpectVersion(kProfileMajor, kProfileMinor, warnings))
       .Scalar("name", ReadString(&profile_.name))
       .Scalar("cluster", ReadString(&profile_.cluster, kTextBytesMax))
       .Object("network", &network_.form())

@@ -2,14 +2,6 @@
 #include "prepost/backends/emulated/profile_costs.h"
 
 namespace prepost::emulated {
-namespace {
-
-Picoseconds FromSeconds(double seconds) {
-  return ToPicoseconds(seconds * static_cast<double>(kPicosecondsPerSecond));
-}
-
-}  // namespace
-
 NicCosts NicCostsOf(const NicProfile& profile) {
   return {.wqe = FromSeconds(profile.wqe),
           .wait = FromSeconds(profile.wait),

@@ -35,7 +35,7 @@
 namespace prepost::emulated {
 namespace {
 
-constexpr uint64_t kSteps = 1 << 12;    // between two looks at the checkpoint
+constexpr uint64_t kHostStepsAtOnce = 1 << 12;  // between two looks at the checkpoint
 constexpr uint32_t kCachedHosts = 192;  // whose memory mostly stays in the cache, as measured
 constexpr size_t kEventsAhead = 4;      // of CQs, for whose threads memory is asked for
 constexpr size_t kStuckNodesMax = 3;    // that are named
@@ -126,7 +126,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   Status Run() {
     for (left_ = players_.size(); left_ != 0;) {
-      const bool is_busy = cluster_.fabric.RunSome(kSteps);
+      const bool is_busy = cluster_.fabric.RunSome(kHostStepsAtOnce);
       PREPOST_RETURN_IF_ERROR(status_);
       if (!is_busy && left_ != 0) return Stuck();
       PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));

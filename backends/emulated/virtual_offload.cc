@@ -21,8 +21,8 @@
 namespace prepost::emulated {
 namespace {
 
-constexpr uint64_t kSteps = 1 << 16;  // between two looks at the checkpoint
-constexpr size_t kTrimNodes = 256;    // whose programs together are worth giving back to the system
+constexpr uint64_t kNicStepsAtOnce = 1 << 16;  // between two looks at the checkpoint
+constexpr size_t kTrimNodes = 256;  // whose programs together are worth giving back to the system
 
 /// To the system: memory that malloc has free.
 void GiveBack() {
@@ -58,7 +58,7 @@ Status VirtualRun::Start(nic::QueueProgram* given_up) {
 Status VirtualRun::Run() {
   std::vector<CqEvent> events;
   while (left_ != 0) {
-    const bool is_busy = cluster_.fabric.RunSome(kSteps, &events);
+    const bool is_busy = cluster_.fabric.RunSome(kNicStepsAtOnce, &events);
     const bool has_events = !events.empty() || !due_.empty();
     for (const CqEvent& event : events) PREPOST_RETURN_IF_ERROR(TakeEvent(event));
     for (const Member& member : std::exchange(due_, {})) {

@@ -25,6 +25,10 @@ Picoseconds ToPicoseconds(double picoseconds) {
   return picoseconds < static_cast<double>(kNever) ? std::llround(picoseconds) : kNever;
 }
 
+Picoseconds FromSeconds(double seconds) {
+  return ToPicoseconds(seconds * static_cast<double>(kPicosecondsPerSecond));
+}
+
 Status CheckCosts(const NicCosts& costs) {
   for (const Picoseconds cost :
        {costs.wqe, costs.wait, costs.cqe, costs.doorbell, costs.doorbell_interval}) {

@@ -29,6 +29,8 @@ constexpr Picoseconds After(Picoseconds at, Picoseconds length) {
 
 /// To the nearest picosecond; kNever where that is beyond. `picoseconds` is 0 or more.
 Picoseconds ToPicoseconds(double picoseconds);
+/// As ToPicoseconds().
+Picoseconds FromSeconds(double seconds);
 
 /// What one step of a NIC or of a host may take at most, far beyond any: of a profile, too.
 inline constexpr Picoseconds kStepMax = 3600 * kPicosecondsPerSecond;

@@ -29,7 +29,6 @@ using prm::EventType;
 using prm::In;
 using prm::Set;
 
-constexpr size_t kPageBytes = 4096;
 constexpr size_t kDoorbellRecordBytes = nic::kWqebbBytes;  // a cache line of its own
 
 uint8_t Log2(uint32_t power) { return static_cast<uint8_t>(std::countr_zero(power)); }
@@ -58,7 +57,7 @@ std::optional<nic::QpState> StateOf(uint64_t state) {
 
 /// Zeroed whole pages, freed with the last reference.
 std::shared_ptr<std::byte> AllocatePages(size_t bytes) {
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPageBytes, bytes));
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(prm::kPageBytes, bytes));
   if (memory == nullptr) return nullptr;
   std::memset(memory, 0, bytes);
   return {memory, std::free};
@@ -130,7 +129,7 @@ Result<Uar> Mlx5Device::UarOf(uint32_t doorbell_page) {
 
 /// Registers `bytes` of new memory, rounded up to whole pages, for one queue.
 Result<Umem> Mlx5Device::MakeQueueMemory(size_t bytes, std::span<std::byte>* memory) {
-  const size_t whole = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const size_t whole = (bytes + prm::kPageBytes - 1) / prm::kPageBytes * prm::kPageBytes;
   std::shared_ptr<std::byte> pages = AllocatePages(whole);
   if (pages == nullptr) return EnvironmentError(fmt::format("no memory for {} bytes", whole));
   *memory = {pages.get(), whole};

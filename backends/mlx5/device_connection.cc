@@ -18,9 +18,7 @@ using prm::Set;
 
 constexpr uint8_t kRetries = 7;
 constexpr uint8_t kRnrTimer = 1;  // 10 us: a receiver that is not ready soon will be
-constexpr uint8_t kLogMessageMax = 30;
 constexpr uint8_t kHops = 64;
-constexpr uint32_t kUdpPortFirst = 0xc000;
 constexpr uint32_t kUdpPortMask = 0x3fff;
 
 // A port's address.
@@ -139,7 +137,7 @@ Status Mlx5Device::InitToReceive(uint32_t qpn, const nic::QpAddress& remote) {
   using namespace prm::qpc;
   prm::ObjectCommand in = ModifyCommand(Command::kInit2Rtr, qpn);
   Set(in, In(prm::kQpc, kMtu), std::min(mtu_, remote_mtu));
-  Set(in, In(prm::kQpc, kLogMsgMax), kLogMessageMax);
+  Set(in, In(prm::kQpc, kLogMsgMax), prm::kLogMessageMax);
   Set(in, In(prm::kQpc, kRemoteQpn), remote.qpn & nic::kNumberMask);
   Set(in, In(prm::kQpc, kMinRnrNak), kRnrTimer);
   PREPOST_RETURN_IF_ERROR(SetPath(in, qpn, remote));
@@ -178,7 +176,7 @@ Status Mlx5Device::SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAd
   set(kRmacLow, nic::LoadBigEndian<uint32_t>(mac.data() + 2));
   // The same for a connection's life; others spread over the paths that switches choose by it.
   constexpr uint32_t kSpread = 0x9e3779b1;
-  set(kUdpSport, kUdpPortFirst | ((qpn * kSpread ^ remote.qpn * kSpread >> 7) & kUdpPortMask));
+  set(kUdpSport, prm::kUdpPortFirst | ((qpn * kSpread ^ remote.qpn * kSpread >> 7) & kUdpPortMask));
   return {};
 }
 

@@ -16,6 +16,13 @@
 
 namespace prepost::mlx5::prm {
 
+/// Of what memory is registered in (umem).
+inline constexpr size_t kPageBytes = 4096;
+/// The longest message of an RC queue pair, as a power of two: 1 GiB.
+inline constexpr uint8_t kLogMessageMax = 30;
+/// UDP source ports of RoCE v2 begin here.
+inline constexpr uint32_t kUdpPortFirst = 0xc000;
+
 /// Bits of a structure, counted from its start, most significant first.
 struct Field {
   uint32_t offset = 0;

@@ -22,8 +22,6 @@ namespace {
 
 using prm::EventType;
 
-constexpr size_t kPageBytes = 4096;
-
 }  // namespace
 
 StandIn::~StandIn() {
@@ -81,8 +79,8 @@ int StandIn::FreeUar(Uar uar) {
 
 int StandIn::RegisterUmem(std::span<std::byte> memory, Umem* umem) {
   // A kernel takes any memory, and then counts offsets from the start of its first page.
-  if (memory.empty() || reinterpret_cast<uintptr_t>(memory.data()) % kPageBytes != 0 ||
-      memory.size() % kPageBytes != 0) {
+  if (memory.empty() || reinterpret_cast<uintptr_t>(memory.data()) % prm::kPageBytes != 0 ||
+      memory.size() % prm::kPageBytes != 0) {
     return Refuse(EINVAL, "the memory is not whole pages");
   }
   const uint32_t id = next_++;

@@ -24,11 +24,8 @@ using stand_in::FindForm;
 using stand_in::StrayBit;
 
 constexpr uint32_t kSyndrome = 0x505001;  // of no firmware: last_refusal() says more
-constexpr size_t kPageBytes = 4096;
 constexpr size_t kRecordBytes = 8;
 constexpr uint8_t kMtuMax = 5;
-constexpr uint8_t kLogMessageMax = 30;
-constexpr uint64_t kUdpPortFirst = 0xc000;
 /// Of an address path on Ethernet.
 constexpr Field kGidFields[] = {prm::ads::kSrcAddrIndex, prm::ads::kHopLimit, prm::ads::kTclass,
                                 prm::ads::kFlowLabel,    prm::ads::kRgidHigh, prm::ads::kRgidLow,
@@ -256,7 +253,7 @@ StandIn::Verdict StandIn::CreateCq(Input in, Output out, Object* object) {
   Memory memory{.umem = static_cast<uint32_t>(Get(in, prm::cq_command::kCqUmemId)),
                 .record_umem = static_cast<uint32_t>(cqc[c::kDbrUmemId])};
   PREPOST_REFUSE_IF(Slice("CQ ring", memory.umem, Get(in, prm::cq_command::kCqUmemOffset),
-                          config.entries * nic::kCqeBytes, kPageBytes, &memory.rings));
+                          config.entries * nic::kCqeBytes, prm::kPageBytes, &memory.rings));
   PREPOST_REFUSE_IF(Slice("CQ doorbell record", memory.record_umem, cqc[c::kDbrAddr], kRecordBytes,
                           kRecordBytes, &memory.record));
   PREPOST_REFUSE_IF(CheckApart(memory));
@@ -367,7 +364,7 @@ StandIn::Verdict StandIn::CreateQp(Input in, Output out, Object* object) {
   const size_t rq_bytes = size_t{config.rq_wqes} * config.rq_stride;
   const size_t sq_bytes = config.sq_wqebbs * nic::kWqebbBytes;
   PREPOST_REFUSE_IF(Slice("QP rings", memory.umem, Get(in, prm::qp_command::kWqUmemOffset),
-                          rq_bytes + sq_bytes, kPageBytes, &memory.rings));
+                          rq_bytes + sq_bytes, prm::kPageBytes, &memory.rings));
   PREPOST_REFUSE_IF(Slice("QP doorbell record", memory.record_umem, qpc[q::kDbrAddr], kRecordBytes,
                           kRecordBytes, &memory.record));
   PREPOST_REFUSE_IF(CheckApart(memory));
@@ -433,8 +430,9 @@ StandIn::Verdict StandIn::InitToReceive(uint32_t qpn, Input in) {
   if (qpc[q::kMtu] == 0 || qpc[q::kMtu] > std::min(options_.mtu, kMtuMax)) {
     return Bad(fmt::format("mtu {} is not one of the port's", qpc[q::kMtu]));
   }
-  if (qpc[q::kLogMsgMax] == 0 || qpc[q::kLogMsgMax] > kLogMessageMax) {
-    return Bad(fmt::format("log_msg_max {} is not 1 to {}", qpc[q::kLogMsgMax], kLogMessageMax));
+  if (qpc[q::kLogMsgMax] == 0 || qpc[q::kLogMsgMax] > prm::kLogMessageMax) {
+    return Bad(
+        fmt::format("log_msg_max {} is not 1 to {}", qpc[q::kLogMsgMax], prm::kLogMessageMax));
   }
   if (Get(in, In(prm::kPath, prm::ads::kVhcaPortNum)) != stand_in::kPort) {
     return Refusal{prm::Status::kBadIndex, "the port does not exist"};
@@ -479,7 +477,7 @@ StandIn::Verdict StandIn::FindRemoteByGid(Input in, NodeId* remote) const {
   if (!stand_in::IsRoceV2(static_cast<uint32_t>(path[p::kSrcAddrIndex]))) {
     return Refusal{prm::Status::kBadIndex, "src_addr_index is not one of RoCE v2"};
   }
-  if (path[p::kUdpSport] < kUdpPortFirst) return Bad("udp_sport is below 0xc000");
+  if (path[p::kUdpSport] < prm::kUdpPortFirst) return Bad("udp_sport is below 0xc000");
   if (!path.Has(p::kHopLimit)) return Bad("hop_limit is 0");
   Gid gid;
   nic::StoreBigEndian(gid.data(), path[p::kRgidHigh]);

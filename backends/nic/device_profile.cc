@@ -8,9 +8,9 @@
 namespace prepost::nic {
 namespace {
 
-constexpr const char* kFormat = "prepost.device";
-constexpr uint32_t kMajor = 1;
-constexpr uint32_t kMinor = 0;
+constexpr const char* kDeviceFormat = "prepost.device";
+constexpr uint32_t kDeviceMajor = 1;
+constexpr uint32_t kDeviceMinor = 0;
 constexpr size_t kSourceBytesMax = 1024;
 
 struct Limit {
@@ -70,8 +70,8 @@ Result<DeviceProfile> ReadDeviceProfile(std::istream& in, const std::string& nam
     capabilities.Add(capability.key, ReadBool(&(profile.*capability.member)), Need::kRequired);
   }
   JsonForm form;
-  form.Scalar("format", ExpectString(kFormat))
-      .Scalar("version", ExpectVersion(kMajor, kMinor, warnings))
+  form.Scalar("format", ExpectString(kDeviceFormat))
+      .Scalar("version", ExpectVersion(kDeviceMajor, kDeviceMinor, warnings))
       .Scalar("name", ReadString(&profile.name))
       .Object("limits", limits.form(), Need::kOptional)
       .Object("capabilities", capabilities.form());

@@ -28,7 +28,7 @@
 namespace prepost::nic {
 namespace {
 
-constexpr uint32_t kNone = NumberIndex::kNone;
+constexpr uint32_t kNoIndex = NumberIndex::kNone;
 
 class NodeValidation : NodeCheck {
  public:
@@ -37,7 +37,7 @@ class NodeValidation : NodeCheck {
 
   NodeSteps Run() {
     enabled_.assign(objects_.qps.size(), 0);
-    master_of_.assign(objects_.qps.size(), kNone);
+    master_of_.assign(objects_.qps.size(), kNoIndex);
     for (size_t i = 0; i < objects_.qps.size(); ++i) {
       if (!read_.steps.queues[i].managed) Walk(i);
     }
@@ -133,10 +133,10 @@ class NodeValidation : NodeCheck {
   void CheckKnown(size_t i, size_t at, OpId op) {
     for (const OpId before : plan_.after(ops_[op.index()])) {
       const OpCompletion& completion = read_.completions[before.index()];
-      if (completion.cq != kNone && known_[completion.cq] > completion.index) continue;
+      if (completion.cq != kNoIndex && known_[completion.cq] > completion.index) continue;
       FindLazily(i, at, "order", [&] {
         return fmt::format("{} may start before {} has completed{}", OpText(op), OpText(before),
-                           completion.cq == kNone ? ", which makes no CQE" : "");
+                           completion.cq == kNoIndex ? ", which makes no CQE" : "");
       });
     }
     CheckHazard(i, at, op);
@@ -211,7 +211,7 @@ class NodeValidation : NodeCheck {
     const uint32_t block = ops_[op.index()].block;
     if (ops_[op.index()].is_credit() || objects_.node == header_.root) return;
     const OpCompletion& received = read_.received[block];
-    if (received.cq != kNone && known_[received.cq] > received.index) return;
+    if (received.cq != kNoIndex && known_[received.cq] > received.index) return;
     unsure_.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(at), op});
   }
 
@@ -221,12 +221,12 @@ class NodeValidation : NodeCheck {
   void CheckUnsure() {
     if (unsure_.empty() || !findings_.empty()) return;
     WqeOrder order(read_.steps);
-    uint32_t queue = kNone;
+    uint32_t queue = kNoIndex;
     size_t failures = 0;  // each takes a search of all WQEs
     for (const Unsure& it : unsure_) {
       if (std::exchange(queue, it.queue) != it.queue) known_.assign(read_.cqes.size(), 0);
       const OpCompletion& received = read_.received[ops_[it.op.index()].block];
-      if (received.cq != kNone) {
+      if (received.cq != kNoIndex) {
         uint32_t& known = known_[received.cq];
         if (known > received.index) continue;
         const auto found = order.Follows(it.queue, it.at, received.cq, received.index);

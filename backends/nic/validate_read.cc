@@ -16,7 +16,7 @@
 namespace prepost::nic {
 namespace {
 
-constexpr uint32_t kNone = NumberIndex::kNone;
+constexpr uint32_t kAbsent = NumberIndex::kNone;
 
 /// The bytes of a send WQE that must be zero whatever it is: signature, stream channel, and the
 /// unused bits of the flags.
@@ -66,8 +66,8 @@ class NodeReader : NodeCheck {
       return QueueTo(op.is_send() ? channel.to : channel.from, channel.lane);
     };
     struct Recent {
-      ChannelId channel{kNone};
-      uint32_t queue = kNone;
+      ChannelId channel{kAbsent};
+      uint32_t queue = kAbsent;
     };
     std::array<Recent, 64> recent;  // a node has few channels, in turns
     for (size_t i = 0; i < ops_.size(); ++i) {
@@ -75,7 +75,7 @@ class NodeReader : NodeCheck {
       Recent& it = recent[op.channel.index() % recent.size()];
       if (it.channel != op.channel) it = {op.channel, queue_of(op)};
       const OpId id = OpId::FromIndex(i);
-      if (it.queue == kNone) {
+      if (it.queue == kAbsent) {
         FindLazily(0, 0, "op", [&] { return "no QP is there for " + OpText(id); });
         continue;
       }
@@ -83,12 +83,12 @@ class NodeReader : NodeCheck {
     }
   }
 
-  /// Position of the QP to that peer; kNone: there is none.
+  /// Position of the QP to that peer; kAbsent: there is none.
   uint32_t QueueTo(NodeId peer, uint32_t lane) const {
     const auto at = std::ranges::lower_bound(pairs_, std::tuple(peer, lane, 0u));
     const bool is_there =
         at != pairs_.end() && std::get<0>(*at) == peer && std::get<1>(*at) == lane;
-    return is_there ? std::get<2>(*at) : kNone;
+    return is_there ? std::get<2>(*at) : kAbsent;
   }
 
   void MakeQueues() {
@@ -107,7 +107,7 @@ class NodeReader : NodeCheck {
       queue.receive_ring = qp.rq_wqes;
       queue.send_cq = cq_of_.Find(qp.send_cqn);
       queue.recv_cq = cq_of_.Find(qp.recv_cqn);
-      if (queue.send_cq == kNone || queue.recv_cq == kNone) {
+      if (queue.send_cq == kAbsent || queue.recv_cq == kAbsent) {
         Find(i, 0, "wqe", "the QP completes on a CQ that the node does not have");
         queue.send_cq = queue.recv_cq = 0;
         if (objects_.cqs.empty()) read_.cqes.resize(1), read_.sources.resize(1);
@@ -247,7 +247,7 @@ class NodeReader : NodeCheck {
   void CheckGranted(size_t i, size_t at, OpId id, const QueueStep& step) {
     granted_ += ops_[id.index()].grants;
     const uint32_t blocks = QueueTo(objects_.qps[i].peer, kBlockLane);
-    if (blocks == kNone || receives_[blocks].size() <= objects_.qps[blocks].rq_wqes) return;
+    if (blocks == kAbsent || receives_[blocks].size() <= objects_.qps[blocks].rq_wqes) return;
     if (step.value >= granted_ && step.target == blocks) return;
     FindLazily(i, at, "post", [&] {
       return fmt::format(
@@ -316,7 +316,7 @@ class NodeReader : NodeCheck {
   void ReadCoordination(size_t i, size_t at, QueueStep* step) {
     const bool is_wait = wqe_.opcode == Opcode::kWait;
     step->target = (is_wait ? cq_of_ : qp_of_).Find(wqe_.number);
-    if (step->target == kNone) {
+    if (step->target == kAbsent) {
       FindLazily(i, at, is_wait ? "wait" : "enable", [&] {
         return fmt::format("names {} {:#x}, which the node does not have", is_wait ? "CQ" : "QP",
                            wqe_.number);

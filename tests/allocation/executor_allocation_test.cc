@@ -41,7 +41,7 @@ thread_local size_t allocated_bytes = 0;
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
-namespace prepost {
+namespace prepost::executor_allocation_test {
 namespace {
 
 using Executors = std::vector<std::unique_ptr<CpuExecutor>>;
@@ -235,4 +235,4 @@ TEST(ExecutorAllocationTest, NorDoesANic) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::executor_allocation_test

@@ -13,7 +13,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::bad_input_test {
 namespace {
 
 using test::Command;
@@ -392,4 +392,4 @@ TEST_F(BadInputTest, OffloadedInputsOfAnotherSize) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::bad_input_test

@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::calibrate_test {
 namespace {
 
 using test::Command;
@@ -129,4 +129,4 @@ TEST_F(CalibrateTest, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::calibrate_test

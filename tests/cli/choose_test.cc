@@ -12,7 +12,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::choose_test {
 namespace {
 
 using test::Command;
@@ -211,4 +211,4 @@ TEST(ChooseTest, OneNodeAndOneByte) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::choose_test

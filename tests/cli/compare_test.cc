@@ -13,7 +13,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::compare_test {
 namespace {
 
 using nlohmann::json;
@@ -201,4 +201,4 @@ TEST_F(CompareTest, RunTakesASpecForItsInputsSize) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::compare_test

@@ -14,7 +14,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::device_profile_test {
 namespace {
 
 using nlohmann::json;
@@ -258,4 +258,4 @@ TEST_F(DeviceProfileCommandTest, VerifyTellsWhatFits) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::device_profile_test

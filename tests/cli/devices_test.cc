@@ -9,7 +9,7 @@
 
 #include "tests/support/command.h"
 
-namespace prepost {
+namespace prepost::devices_test {
 namespace {
 
 using test::Command;
@@ -45,4 +45,4 @@ TEST(DevicesCommandTest, TakesNoArguments) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::devices_test

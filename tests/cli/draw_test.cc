@@ -14,7 +14,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::draw_test {
 namespace {
 
 using test::Command;
@@ -167,4 +167,4 @@ TEST_F(DrawTest, PicturesOfTheSchedules) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::draw_test

@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::encoding_test {
 namespace {
 
 using test::Command;
@@ -148,4 +148,4 @@ TEST_F(EncodingTest, AnInterruptedFolderIsGone) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::encoding_test

@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::exchange_test {
 namespace {
 
 using test::Command;
@@ -123,4 +123,4 @@ TEST_F(ExchangeTest, DiffExitsLikeDiff) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::exchange_test

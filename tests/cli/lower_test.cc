@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::lower_test {
 namespace {
 
 using test::Command;
@@ -137,4 +137,4 @@ TEST_F(LowerCommandTest, RefusesWithTheNumbers) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::lower_test

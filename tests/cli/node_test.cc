@@ -25,7 +25,7 @@
 #include "tests/support/small_disk.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::node_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -586,4 +586,4 @@ TEST_F(NodeTest, NodesWithShardsJoinThoseWithTheWholePlan) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::node_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/command.h"
 
-namespace prepost {
+namespace prepost::probe_test {
 namespace {
 
 using test::Command;
@@ -82,4 +82,4 @@ TEST(ProbeCommandErrorTest, ACardThatIsNotThereIsAMissingEnvironment) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::probe_test

@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::rolled_test {
 namespace {
 
 using test::Command;
@@ -151,4 +151,4 @@ TEST_F(RolledTest, AnInputThatDoesNotFitIsNamed) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::rolled_test

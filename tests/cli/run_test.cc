@@ -17,10 +17,11 @@
 #include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::run_test {
 namespace {
 
 using test::Command;
@@ -270,9 +271,8 @@ TEST_F(RunTest, DevicesHaveNames) {
 
 // An error about memory that does not say whose, and what to do.
 TEST_F(RunTest, PrepostedMessagesThatDoNotFitIntoMemorySaySo) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
-#endif
+  if (test::kIsSanitized)
+    GTEST_SKIP() << "sanitizers need more address space than the limit of this test";
   WriteInput(1);
   std::filesystem::resize_file(input_, uint64_t{1} << 30);
   Command run({"run", "--nodes", "3", "--input", input_, "--device", "emulated"},
@@ -574,4 +574,4 @@ TEST_F(RunTest, FlagsOfTheOtherExecutorAreUsageErrors) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::run_test

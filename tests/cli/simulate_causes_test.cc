@@ -13,7 +13,7 @@
 #include "tests/support/command.h"
 #include "tests/support/simulate_fixture.h"
 
-namespace prepost {
+namespace prepost::simulate_causes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -331,4 +331,4 @@ TEST_F(SimulateCausesTest, CompareRefusesWhatTheClockHasNot) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_causes_test

@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/simulate_fixture.h"
 
-namespace prepost {
+namespace prepost::simulate_errors_test {
 namespace {
 
 using test::SimulateTest;
@@ -156,4 +156,4 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_errors_test

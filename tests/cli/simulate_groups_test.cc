@@ -14,7 +14,7 @@
 #include "tests/support/command.h"
 #include "tests/support/simulate_fixture.h"
 
-namespace prepost {
+namespace prepost::simulate_groups_test {
 namespace {
 
 using test::Command;
@@ -151,4 +151,4 @@ TEST_F(SimulateWorkloadTest, StandsAlone) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_groups_test

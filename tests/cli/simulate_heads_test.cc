@@ -14,7 +14,7 @@
 #include "tests/support/command.h"
 #include "tests/support/simulate_fixture.h"
 
-namespace prepost {
+namespace prepost::simulate_heads_test {
 namespace {
 
 using test::Command;
@@ -102,4 +102,4 @@ TEST_F(SimulateTest, SaysHowHostsWaitWithBothExecutors) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_heads_test

@@ -17,7 +17,7 @@
 #include "tests/support/read_csv.h"
 #include "tests/support/simulate_fixture.h"
 
-namespace prepost {
+namespace prepost::simulate_nodes_test {
 namespace {
 
 using test::ReadCsv;
@@ -198,4 +198,4 @@ TEST_F(SimulateNodesTest, CsvIsForOneRunAndForSweeps) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_nodes_test

@@ -12,7 +12,7 @@
 #include "tests/support/command.h"
 #include "tests/support/simulate_fixture.h"
 
-namespace prepost {
+namespace prepost::simulate_path_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -94,4 +94,4 @@ TEST_F(SimulatePathTest, OpsOfGroupsAreOfTheirPlan) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_path_test

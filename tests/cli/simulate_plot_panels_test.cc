@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::simulate_plot_panels_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST_F(SimulatePlotTest, WhatCannotBeDrawnIsToldNevertheless) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_plot_panels_test

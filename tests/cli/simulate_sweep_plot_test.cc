@@ -13,7 +13,7 @@
 #include "tests/support/command.h"
 #include "tests/support/simulate_fixture.h"
 
-namespace prepost {
+namespace prepost::simulate_sweep_plot_test {
 namespace {
 
 using test::SimulateSweepTest;
@@ -155,4 +155,4 @@ TEST_F(SimulateSweepTest, CurvesAreOfCombinationsNotOfLabels) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_sweep_plot_test

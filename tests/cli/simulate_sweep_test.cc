@@ -16,7 +16,7 @@
 #include "tests/support/read_csv.h"
 #include "tests/support/simulate_fixture.h"
 
-namespace prepost {
+namespace prepost::simulate_sweep_test {
 namespace {
 
 using test::Command;
@@ -312,4 +312,4 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_sweep_test

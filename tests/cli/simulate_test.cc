@@ -16,7 +16,7 @@
 #include "tests/support/command.h"
 #include "tests/support/simulate_fixture.h"
 
-namespace prepost {
+namespace prepost::simulate_test {
 namespace {
 
 using test::Command;
@@ -276,4 +276,4 @@ TEST_F(SimulateTest, OneNodeNeedsNoTime) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::simulate_test

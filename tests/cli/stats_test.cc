@@ -13,7 +13,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::stats_test {
 namespace {
 
 using test::Command;
@@ -244,4 +244,4 @@ TEST_F(StatsTest, WhatIsRefused) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::stats_test

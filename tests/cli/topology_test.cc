@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::topology_test {
 namespace {
 
 using test::Command;
@@ -146,4 +146,4 @@ TEST(TopologyCommandTest, ASpecNamesItsTopology) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::topology_test

@@ -10,7 +10,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::warnings_test {
 namespace {
 
 using test::Command;
@@ -38,4 +38,4 @@ TEST(WarningsTest, ThreeOfAKindAndHowManyMore) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::warnings_test

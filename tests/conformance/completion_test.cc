@@ -6,7 +6,7 @@
 #include "tests/conformance/cross_channel.h"
 #include "tests/support/device_errors.h"
 
-namespace prepost::test {
+namespace prepost::test::completion_test {
 namespace {
 
 // Connections.
@@ -169,4 +169,4 @@ TEST_P(CrossChannelTest, CountersSayWhereQueuesStand) {
 }
 
 }  // namespace
-}  // namespace prepost::test
+}  // namespace prepost::test::completion_test

@@ -7,7 +7,7 @@
 #include "tests/conformance/cross_channel.h"
 #include "tests/support/hardware_devices.h"
 
-namespace prepost::test {
+namespace prepost::test::devices_test {
 namespace {
 
 class EmulatedDevices : public DeviceUnderTest {
@@ -70,4 +70,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, CrossChannelTest, testing::ValuesIn(Registrati
                          [](const auto& registration) { return registration.param.name; });
 
 }  // namespace
-}  // namespace prepost::test
+}  // namespace prepost::test::devices_test

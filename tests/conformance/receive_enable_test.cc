@@ -3,7 +3,7 @@
 // RECV_EN, and managed receive queues.
 #include "tests/conformance/cross_channel.h"
 
-namespace prepost::test {
+namespace prepost::test::receive_enable_test {
 namespace {
 
 TEST_P(CrossChannelTest, ReceiveOnAMasterIsOrdinary) {
@@ -106,4 +106,4 @@ TEST_P(CrossChannelTest, ReceiveEnableIsAbsolute) {
 }
 
 }  // namespace
-}  // namespace prepost::test
+}  // namespace prepost::test::receive_enable_test

@@ -3,7 +3,7 @@
 // SEND_EN, and managed send queues.
 #include "tests/conformance/cross_channel.h"
 
-namespace prepost::test {
+namespace prepost::test::send_enable_test {
 namespace {
 
 TEST_P(CrossChannelTest, SendOnAMasterIsOrdinary) {
@@ -136,4 +136,4 @@ TEST_P(CrossChannelTest, EnableCountsBasicBlocks) {
 }
 
 }  // namespace
-}  // namespace prepost::test
+}  // namespace prepost::test::send_enable_test

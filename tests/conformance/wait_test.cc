@@ -3,7 +3,7 @@
 // WAIT: what it counts, and that it consumes nothing.
 #include "tests/conformance/cross_channel.h"
 
-namespace prepost::test {
+namespace prepost::test::wait_test {
 namespace {
 
 TEST_P(CrossChannelTest, WaitForOne) {
@@ -138,4 +138,4 @@ TEST_P(CrossChannelTest, WaitOnReceivesGatesADataQueue) {
 }
 
 }  // namespace
-}  // namespace prepost::test
+}  // namespace prepost::test::wait_test

@@ -29,9 +29,10 @@
 #include "tests/differential/object_damages.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
+#include "tests/support/sample.h"
 #include "tests/support/transfer.h"
 
-namespace prepost {
+namespace prepost::byte_mutation_test {
 namespace {
 
 using test::ByteDamage;
@@ -269,7 +270,9 @@ class ByteMutation : public testing::Test {
     ++tally.harmless;
   }
 
-  void ExpectAllKinds() {
+  /// Prints the table. A part of the grid need not have damage of every kind.
+  void Report() {
+    const bool is_whole = test::IsLongRun();
     std::cout << fmt::format("{:<32} {:>8} {:>15} {:>9} {:>9}\n", "damage", "refused",
                              "and seen in run", "seen only", "harmless");
     std::vector<const char*> names;
@@ -279,15 +282,23 @@ class ByteMutation : public testing::Test {
       const Tally& it = tallies_[name];
       std::cout << fmt::format("{:<32} {:>8} {:>15} {:>9} {:>9}\n", name, it.refused,
                                it.refused_and_seen, it.seen_only, it.harmless);
-      EXPECT_GT(it.refused + it.seen_only + it.harmless, 0) << name << " never occurred";
+      if (is_whole) {
+        EXPECT_GT(it.refused + it.seen_only + it.harmless, 0) << name << " never occurred";
+      }
     }
     EXPECT_EQ(object_kinds_of_.size(), 2u);
     for (const auto& [mode, kinds] : object_kinds_of_) {
-      EXPECT_EQ(kinds.size(), test::ObjectDamages().size()) << mode;
+      if (is_whole) {
+        EXPECT_EQ(kinds.size(), test::ObjectDamages().size()) << mode;
+      }
     }
-    EXPECT_EQ(kinds_of_.size(), 2 * test::SchedulesToRun().size());
+    if (is_whole) {
+      EXPECT_EQ(kinds_of_.size(), 2 * test::SchedulesToRun().size());
+    }
     for (const auto& [plans, kinds] : kinds_of_) {
-      EXPECT_GE(kinds.size(), kKindsMin) << plans;
+      if (is_whole) {
+        EXPECT_GE(kinds.size(), kKindsMin) << plans;
+      }
       std::cout << fmt::format("{}: {} kinds\n", plans, kinds.size());
     }
   }
@@ -307,6 +318,7 @@ struct Shapes {
 
 TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
   uint64_t seed = test::TestSeed();
+  test::Sample sample;
   const Shapes whole{
       .blocks = 4, .ring = 32768, .ready = {"auto", "barrier", "channel", "window=1"}};
   const Shapes in_parts{.blocks = 30, .ring = 16, .ready = {"window=1", "retry"}};
@@ -315,6 +327,7 @@ TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
       for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
         for (const char* ready : shapes.ready) {
           ++seed;
+          if (!sample.Takes()) continue;
           SCOPED_TRACE(fmt::format("{} {} {} seed {}", schedule, nic::Name(mode), ready, seed));
           const Plan plan = test::CompileOrDie({.nodes = 5,
                                                 .root = NodeId(1),
@@ -333,8 +346,8 @@ TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
     }
   }
   std::cout << "seeds " << test::TestSeed() + 1 << " to " << seed << "\n";
-  ExpectAllKinds();
+  Report();
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::byte_mutation_test

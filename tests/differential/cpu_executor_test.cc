@@ -19,8 +19,9 @@
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"
 #include "tests/support/rolled_plans.h"
+#include "tests/support/sample.h"
 
-namespace prepost {
+namespace prepost::cpu_executor_test {
 namespace {
 
 using test::CompileOrDie;
@@ -86,8 +87,9 @@ class CpuExecutorTest : public testing::TestWithParam<std::tuple<std::string, Tr
 };
 
 TEST_P(CpuExecutorTest, EverySmallPlanDeliversTheOraclesBytesInPlanOrder) {
+  test::Sample sample;
   for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
-    if (spec.algorithm != algorithm()) continue;
+    if (spec.algorithm != algorithm() || !sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
     ExpectDelivers(CompileOrDie(spec), {.transport = transport()});
     if (HasFailure()) return;
@@ -97,10 +99,12 @@ TEST_P(CpuExecutorTest, EverySmallPlanDeliversTheOraclesBytesInPlanOrder) {
 // Blocks far larger than what a socket holds or one visit copies: catches lost places in blocks
 // that move in pieces.
 TEST_P(CpuExecutorTest, LargeBlocksMoveInPieces) {
+  if (!test::SampleTakesThisTest()) return;
   ExpectDelivers(LargePlan(), {.transport = transport()});
 }
 
 TEST_P(CpuExecutorTest, AlsoFromFileToFile) {
+  if (!test::SampleTakesThisTest()) return;
   ExpectDelivers(LargePlan(), {.transport = transport(), .in_files = true});
 }
 
@@ -128,9 +132,11 @@ class RolledExecutorTest : public CpuExecutorTest {};
 // Blocks enough that the window moves on many times: catches an op that leaves it too early, a
 // receive that is posted twice or not at all, and a window that stops.
 TEST_P(RolledExecutorTest, DeliversTheMessageInEveryReadyMode) {
+  test::Sample sample;
   for (const char* mode : {"auto", "barrier", "retry", "channel", "window=1", "window=3"}) {
     for (const uint32_t nodes : {2u, 9u}) {
       for (const uint32_t blocks : {1u, 7u, 400u}) {
+        if (!sample.Takes()) continue;
         Spec spec = test::WithRacks({.nodes = nodes,
                                      .root = NodeId(nodes / 2),
                                      .message_bytes = blocks * 64 - 5,
@@ -148,6 +154,7 @@ TEST_P(RolledExecutorTest, DeliversTheMessageInEveryReadyMode) {
 
 // 20,000 credits and notes on a connection: catches rings and records that run over.
 TEST_P(RolledExecutorTest, DeliversManyBlocks) {
+  if (!test::SampleTakesThisTest()) return;
   ExpectRolledDelivers(
       test::WithRacks(
           {.nodes = 3, .message_bytes = 20'000 * 16, .block_bytes = 16, .algorithm = algorithm()},
@@ -173,4 +180,4 @@ INSTANTIATE_TEST_SUITE_P(All, CpuExecutorTest,
                          NameOfCase);
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::cpu_executor_test

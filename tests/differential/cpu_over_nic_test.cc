@@ -20,9 +20,10 @@
 #include "tests/support/op_trace.h"
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"
+#include "tests/support/sample.h"
 #include "tests/support/transfer.h"
 
-namespace prepost {
+namespace prepost::cpu_over_nic_test {
 namespace {
 
 using emulated::DrivenGroup;
@@ -119,8 +120,9 @@ TEST_P(CpuOverNicTest, EverySmallPlanDelivers) {
   constexpr WaitMode kWaits[] = {WaitMode::kInterrupt, WaitMode::kPolling, WaitMode::kHybrid,
                                  WaitMode::kInterrupt};
   uint64_t seed = test::TestSeed();
+  test::Sample sample;
   for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
-    if (spec.algorithm != GetParam()) continue;
+    if (spec.algorithm != GetParam() || !sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
     ++seed;
     ExpectDelivers(CompileOrDie(spec), {.scheduler = kModes[seed % 3],
@@ -135,8 +137,9 @@ TEST_P(CpuOverNicTest, EverySmallPlanDelivers) {
 // there hangs.
 TEST_P(CpuOverNicTest, EverySmallPlanDeliversOverMlx5) {
   uint64_t seed = test::TestSeed();
+  test::Sample sample;
   for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 6, .blocks_max = 4})) {
-    if (spec.algorithm != GetParam()) continue;
+    if (spec.algorithm != GetParam() || !sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
     ++seed;
     ExpectDelivers(CompileOrDie(spec),
@@ -147,6 +150,7 @@ TEST_P(CpuOverNicTest, EverySmallPlanDeliversOverMlx5) {
 
 // Far more blocks than the rings hold, and than their 16-bit indices count: catches lost laps.
 TEST_P(CpuOverNicTest, IndicesWrap) {
+  if (!test::SampleTakesThisTest()) return;
   const Plan plan = CompileOrDie({.nodes = 3,
                                   .message_bytes = 70'000,
                                   .block_bytes = 1,
@@ -172,4 +176,4 @@ INSTANTIATE_TEST_SUITE_P(All, CpuOverNicTest, testing::ValuesIn(test::SchedulesT
                          [](const auto& param) { return param.param; });
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::cpu_over_nic_test

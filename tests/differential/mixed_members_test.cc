@@ -20,7 +20,7 @@
 #include "tests/support/random.h"
 #include "tests/support/transfer.h"
 
-namespace prepost {
+namespace prepost::mixed_members_test {
 namespace {
 
 using emulated::Fabric;
@@ -154,4 +154,4 @@ INSTANTIATE_TEST_SUITE_P(All, MixedMembers,
                          });
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::mixed_members_test

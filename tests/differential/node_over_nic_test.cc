@@ -27,7 +27,7 @@
 #include "tests/support/temp_folder.h"
 #include "tools/node_device.h"
 
-namespace prepost {
+namespace prepost::node_over_nic_test {
 namespace {
 
 using testing::HasSubstr;
@@ -265,4 +265,4 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::node_over_nic_test

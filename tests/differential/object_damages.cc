@@ -21,7 +21,7 @@ bool Resize(nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
 constexpr auto kQps = &nic::NodeProgram::qps;
 constexpr auto kCqs = &nic::NodeProgram::cqs;
 
-const ObjectDamage kDamages[] = {
+const ObjectDamage kObjectDamages[] = {
     {"ring of sends halved", Resize<kQps, &nic::QueuePair::sq_wqebbs, false>,
      "was longer than its queue's last part, or every WQE that now ends one is signaled"},
     {"ring of sends doubled", Resize<kQps, &nic::QueuePair::sq_wqebbs, true>,
@@ -96,6 +96,6 @@ const ObjectDamage kDamages[] = {
 
 }  // namespace
 
-std::span<const ObjectDamage> ObjectDamages() { return kDamages; }
+std::span<const ObjectDamage> ObjectDamages() { return kObjectDamages; }
 
 }  // namespace prepost::test

@@ -18,7 +18,7 @@
 #include "tests/support/transfer.h"
 #include "tests/support/verbs_spy.h"
 
-namespace prepost {
+namespace prepost::offload_failure_test {
 namespace {
 
 using emulated::OffloadOptions;
@@ -302,4 +302,4 @@ TEST(OffloadFailureTest, InterruptedBeforeItStarts) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::offload_failure_test

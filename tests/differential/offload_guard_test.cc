@@ -24,7 +24,7 @@
 #include "tests/support/random.h"
 #include "tests/support/transfer.h"
 
-namespace prepost {
+namespace prepost::offload_guard_test {
 namespace {
 
 using emulated::ArmedGroup;
@@ -500,4 +500,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes, UnguardedOffloadTest, testing::ValuesIn(Shapes(
                          NameOf);
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::offload_guard_test

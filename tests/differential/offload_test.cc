@@ -20,9 +20,10 @@
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
+#include "tests/support/sample.h"
 #include "tests/support/transfer.h"
 
-namespace prepost {
+namespace prepost::offload_test {
 namespace {
 
 using emulated::OffloadOptions;
@@ -128,8 +129,9 @@ class OffloadDifferential
   /// Each plan of this schedule in order, and in one other order with a seed of its own.
   void ExpectAllDeliver(const std::vector<Spec>& specs) {
     uint64_t seed = test::TestSeed();
+    test::Sample sample;
     for (const Spec& spec : specs) {
-      if (spec.algorithm != schedule()) continue;
+      if (spec.algorithm != schedule() || !sample.Takes()) continue;
       SCOPED_TRACE(test::Label(spec));
       const Plan plan = CompileOrDie(spec);
       ExpectDelivers(plan, Options());
@@ -154,8 +156,10 @@ TEST_P(OffloadDifferential, EveryPlanForExecutorsDelivers) {
 }
 
 TEST_P(OffloadDifferential, MessagesOfManyPacketsDeliver) {
+  test::Sample sample;
   for (const char* ready : {"auto", "barrier", "channel", "window=1", "retry"}) {
     for (const uint32_t nodes : {5u, 8u}) {
+      if (!sample.Takes()) continue;
       const Plan plan = CompileOrDie(MakeSpec(schedule(), nodes, 4 * kBlockBytes - 1234, ready));
       for (const auto mode : {SchedulerMode::kRandom, SchedulerMode::kAdversarial}) {
         ExpectDelivers(plan, Options(mode, test::TestSeed()));
@@ -167,11 +171,13 @@ TEST_P(OffloadDifferential, MessagesOfManyPacketsDeliver) {
 // Queues of several times their rings, written again while the NIC is at work. Receives that a
 // barrier or a channel's one credit wants posted all at once must fit.
 TEST_P(OffloadDifferential, TinyRingsDeliver) {
+  test::Sample sample;
   for (const char* ready :
        {"auto", "barrier", "channel", "window=1", "window=3", "window=12", "retry"}) {
     const bool all_at_once =
         std::string_view("auto barrier channel").find(ready) != std::string::npos;
     for (const uint32_t nodes : {2u, 5u, 8u, 21u}) {
+      if (!sample.Takes()) continue;
       Spec spec = MakeSpec(schedule(), nodes, (all_at_once ? 16 : 70) * 100 - 13, ready);
       spec.block_bytes = 100;
       SCOPED_TRACE(test::Label(spec));
@@ -345,4 +351,4 @@ TEST(OffloadTest, HostFiguresAreCounted) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::offload_test

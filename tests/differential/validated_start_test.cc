@@ -14,7 +14,7 @@
 #include "tests/support/stray_device.h"
 #include "tests/support/transfer.h"
 
-namespace prepost {
+namespace prepost::validated_start_test {
 namespace {
 
 using nic::LoweringMode;
@@ -121,4 +121,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, ValidatedStartTest,
                          [](const auto& mode) { return std::string(nic::Name(mode.param)); });
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::validated_start_test

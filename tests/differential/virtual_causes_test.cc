@@ -25,7 +25,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::virtual_causes_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
@@ -555,4 +555,4 @@ TEST(VirtualCausesTest, TheFarthestNodeOnStampedeIsTheRdmcPapersTable1) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::virtual_causes_test

@@ -20,7 +20,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::virtual_groups_test {
 namespace {
 
 using testing::HasSubstr;
@@ -427,4 +427,4 @@ TEST_P(VirtualGroupsTest, SaysWhatCannotBeRun) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::virtual_groups_test

@@ -23,7 +23,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::virtual_hosts_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
@@ -457,4 +457,4 @@ TEST_F(VirtualHostsTest, SaysWhatCannotBeRun) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::virtual_hosts_test

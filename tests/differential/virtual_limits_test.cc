@@ -16,7 +16,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::virtual_limits_test {
 namespace {
 
 using testing::AnyOf;
@@ -213,4 +213,4 @@ TEST_F(VirtualLimits, SlowCopiesAreBeyondTheClock) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::virtual_limits_test

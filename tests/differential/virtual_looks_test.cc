@@ -6,7 +6,7 @@
 #include "prepost/backends/emulated/virtual_hosts.h"
 #include "tests/support/host_run_fixture.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::virtual_looks_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
@@ -98,4 +98,4 @@ TEST_F(VirtualLooksTest, NeighboursAreOfAHost) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::virtual_looks_test

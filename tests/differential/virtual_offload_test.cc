@@ -20,7 +20,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost {
+namespace prepost::virtual_offload_test {
 namespace {
 
 using emulated::NicCosts;
@@ -415,4 +415,4 @@ TEST(VirtualOffloadTest, RefusesWhatItCannotModel) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::virtual_offload_test

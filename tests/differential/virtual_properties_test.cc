@@ -19,7 +19,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::virtual_properties_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
@@ -378,4 +378,4 @@ TEST(VirtualPropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::virtual_properties_test

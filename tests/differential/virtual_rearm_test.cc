@@ -14,7 +14,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::virtual_rearm_test {
 namespace {
 
 using nic::LoweringMode;
@@ -205,4 +205,4 @@ TEST(VirtualRearmTest, HostsThatPollLeaveTheirCoreInTheEnd) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::virtual_rearm_test

@@ -10,7 +10,7 @@
 #include "prepost/backends/emulated/virtual_hosts.h"
 #include "tests/support/host_run_fixture.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::virtual_tcp_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
@@ -89,4 +89,4 @@ TEST_F(VirtualTcpTest, CopiesHaveOneCore) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::virtual_tcp_test

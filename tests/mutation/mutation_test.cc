@@ -23,7 +23,7 @@
 #include "tests/support/interpreter.h"
 #include "tests/support/plans.h"
 
-namespace prepost::test {
+namespace prepost::test::mutation_test {
 namespace {
 
 /// The rules that the verifier finds broken.
@@ -159,4 +159,4 @@ TEST_F(MutationTest, EachRuleIsNeededBySomeMutant) {
 }
 
 }  // namespace
-}  // namespace prepost::test
+}  // namespace prepost::test::mutation_test

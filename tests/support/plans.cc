@@ -10,6 +10,7 @@
 #include "prepost/compiler/schedule.h"
 #include "prepost/ir/event_times.h"
 #include "prepost/ir/plan_tables.h"
+#include "tests/support/sample.h"
 
 namespace prepost::test {
 namespace {
@@ -69,11 +70,9 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits) {
 }
 
 std::vector<std::string> SchedulesToRun() {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return {"chain", "binomial_tree", "binomial_pipeline", "rack_circulant"};
-#else
+  if (kIsSanitized && !IsLongRun())
+    return {"chain", "binomial_tree", "binomial_pipeline", "rack_circulant"};
   return ScheduleNames();
-#endif
 }
 
 uint64_t BlockTimesOf(const Plan& plan) {

@@ -12,21 +12,20 @@
 #include "prepost/compiler/roll.h"
 #include "prepost/compiler/schedule.h"
 #include "tests/support/plans.h"
+#include "tests/support/sample.h"
 
 namespace prepost::test {
 
 /// Every schedule that has a rolled form; of them a few with sanitizers, as in SchedulesToRun().
 inline std::vector<std::string> RolledNames() {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return {"chain", "binomial_tree", "binomial_pipeline", "kary_chain=3", "rack_circulant"};
-#else
+  if (kIsSanitized && !IsLongRun())
+    return {"chain", "binomial_tree", "binomial_pipeline", "kary_chain=3", "rack_circulant"};
   std::vector<std::string> names;
   for (const Schedule* schedule : Schedules()) {
     if (schedule->rolled() != nullptr) names.emplace_back(schedule->name());
   }
   names.insert(names.end(), {"kary_chain=1", "kary_chain=3", "kary_tree=1", "kary_tree=5"});
   return names;
-#endif
 }
 
 constexpr uint64_t kRolledBlockBytes = 10;

@@ -12,7 +12,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::armed_group_test {
 namespace {
 
 /// Bytes of the rings that the node's device has made.
@@ -74,4 +74,4 @@ TEST(ArmedGroupTest, CqesThatNobodyReadsHaveNoRoom) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::armed_group_test

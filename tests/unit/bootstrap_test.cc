@@ -19,7 +19,7 @@
 #include "tests/support/loopback.h"
 #include "tests/support/random_bytes.h"
 
-namespace prepost {
+namespace prepost::bootstrap_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -458,4 +458,4 @@ TEST_F(BootstrapTest, EndsWithTheCheckpointsError) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::bootstrap_test

@@ -5,7 +5,7 @@
 
 #include "prepost/compiler/schedule.h"
 
-namespace prepost {
+namespace prepost::bounds_test {
 namespace {
 
 // By hand; catches a floor for a ceiling, and a doubling where ports triple.
@@ -138,4 +138,4 @@ TEST(BoundLatencyTest, ByHand) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::bounds_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace prepost {
+namespace prepost::byte_sum_test {
 namespace {
 
 // Catches a lost carry, and digits beyond 64 bits.
@@ -27,4 +27,4 @@ TEST(ByteSumTest, Counts) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::byte_sum_test

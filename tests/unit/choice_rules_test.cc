@@ -9,7 +9,7 @@
 
 #include "prepost/compiler/choice.h"
 
-namespace prepost {
+namespace prepost::choice_rules_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(ChoiceRulesTest, TheExampleIsRight) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::choice_rules_test

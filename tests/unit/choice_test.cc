@@ -15,8 +15,9 @@
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
+#include "tests/support/sanitizers.h"
 
-namespace prepost {
+namespace prepost::choice_test {
 namespace {
 
 using test::Random;
@@ -342,9 +343,7 @@ TEST(ChoiceTest, CompileRefusesWhatIsNotChosen) {
 
 // An exact cost of every schedule would take minutes.
 TEST(ChoiceTest, LargeGroupsTakeSeconds) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "about time, which sanitizers multiply";
-#endif
+  if (test::kIsSanitized) GTEST_SKIP() << "about time, which sanitizers multiply";
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(ChooseOrDie(Automatic(1u << 16, uint64_t{1} << 40)).winner().algorithm,
             "binomial_pipeline");
@@ -352,4 +351,4 @@ TEST(ChoiceTest, LargeGroupsTakeSeconds) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::choice_test

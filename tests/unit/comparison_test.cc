@@ -12,7 +12,7 @@
 #include "prepost/runtime/event_fd.h"
 #include "tests/support/plans.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::comparison_test {
 namespace {
 
 using testing::Each;
@@ -160,4 +160,4 @@ TEST(ComparisonTest, RatioIsOfPairs) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::comparison_test

@@ -20,7 +20,7 @@
 #include "tests/support/local_closure.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::compile_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -249,4 +249,4 @@ TEST(PassManagerTest, UnknownPassIsAnError) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::compile_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/engine_fixture.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::completion_test {
 namespace {
 
 using nic::Syndrome;
@@ -99,4 +99,4 @@ TEST_F(EngineTest, R8CollapsedCqUsesOneEntryAndCounts) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::completion_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/random.h"
 
-namespace prepost {
+namespace prepost::control_message_test {
 namespace {
 
 using Bytes = std::array<std::byte, kControlMessageBytes>;
@@ -115,4 +115,4 @@ TEST(ControlMessageTest, AnyBytesAreRefusedOrMeanOneThing) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::control_message_test

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace prepost {
+namespace prepost::coordinator_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -210,4 +210,4 @@ TEST_F(CoordinatorTest, AbortTellsAllWhoHaveJoined) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::coordinator_test

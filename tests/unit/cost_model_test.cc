@@ -9,7 +9,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost {
+namespace prepost::cost_model_test {
 namespace {
 
 using test::Random;
@@ -109,4 +109,4 @@ TEST(CostModelTest, RefusesParametersThatAreNone) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::cost_model_test

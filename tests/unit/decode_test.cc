@@ -8,7 +8,7 @@
 
 #include <sstream>
 
-namespace prepost::nic {
+namespace prepost::nic::decode_test {
 namespace {
 
 /// Bytes of hex words, padded with zeros to `size`.
@@ -89,4 +89,4 @@ TEST(DecodeTest, ReceiveListEndsAtTheInvalidKey) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::decode_test

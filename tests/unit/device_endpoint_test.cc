@@ -16,7 +16,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
 
-namespace prepost {
+namespace prepost::device_endpoint_test {
 namespace {
 
 using emulated::Fabric;
@@ -270,4 +270,4 @@ TEST_F(DeviceEndpointTest, TheWakeUpFileEndsASleep) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::device_endpoint_test

@@ -20,7 +20,7 @@
 #include "prepost/runtime/mapping.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::device_player_test {
 namespace {
 
 using testing::EndsWith;
@@ -230,4 +230,4 @@ INSTANTIATE_TEST_SUITE_P(All, DevicePlayerTest, testing::Values(Part::kPreposted
                          });
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::device_player_test

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace prepost::nic {
+namespace prepost::nic::device_profile_test {
 namespace {
 
 Result<DeviceProfile> Read(const std::string& text, std::vector<std::string>* warnings = nullptr) {
@@ -98,4 +98,4 @@ TEST(DeviceProfileTest, WarnsOfNewerMinorVersions) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::device_profile_test

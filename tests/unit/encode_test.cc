@@ -11,7 +11,7 @@
 #include "prepost/backends/nic/lower.h"
 #include "tests/support/golden_wqes.h"
 
-namespace prepost::nic {
+namespace prepost::nic::encode_test {
 namespace {
 
 TEST(EncodeTest, GoldenBytes) {
@@ -77,4 +77,4 @@ TEST(EncodeTest, EmptyPayloadHasNoDataSegment) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::encode_test

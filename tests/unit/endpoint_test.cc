@@ -9,7 +9,7 @@
 
 #include "tests/support/two_blocks.h"
 
-namespace prepost {
+namespace prepost::endpoint_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -95,4 +95,4 @@ TEST_P(EndpointTest, HearsTheLauncherWhilePolling) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::endpoint_test

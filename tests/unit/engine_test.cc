@@ -8,7 +8,7 @@
 
 #include "tests/support/engine_fixture.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::engine_test {
 namespace {
 
 using nic::Opcode;
@@ -221,4 +221,4 @@ TEST_F(EngineTest, GarbageInRingsIsSurvived) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::engine_test

@@ -13,7 +13,7 @@
 #include "prepost/backends/emulated/virtual_clock.h"
 #include "tests/support/engine_fixture.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::engine_time_test {
 namespace {
 
 using nic::Syndrome;
@@ -327,4 +327,4 @@ TEST_F(EngineTimeTest, RdmaIsRefused) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::engine_time_test

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace prepost {
+namespace prepost::event_fd_test {
 namespace {
 
 bool IsReadable(const EventFd& event) {
@@ -76,4 +76,4 @@ TEST(EventFdTest, NoSignalOfAnyThreadIsLost) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::event_fd_test

@@ -9,7 +9,7 @@
 #include "prepost/compiler/schedule.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::event_times_test {
 namespace {
 
 using test::CompileOrDie;
@@ -130,4 +130,4 @@ TEST(EventTimesTest, DepthBesideRounds) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::event_times_test

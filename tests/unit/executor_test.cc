@@ -11,7 +11,7 @@
 #include "tests/support/op_trace.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::executor_test {
 namespace {
 
 using test::CompileOrDie;
@@ -129,4 +129,4 @@ TEST(CpuExecutorTest, SaysWhatItWaitsFor) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::executor_test

@@ -13,7 +13,7 @@
 #include "prepost/runtime/interrupt.h"
 #include "tests/support/test_queue.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::fabric_test {
 namespace {
 
 using test::TestQueue;
@@ -141,4 +141,4 @@ TEST_F(FabricTest, CommandsWhileTheEngineRuns) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::fabric_test

@@ -14,7 +14,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::nic {
+namespace prepost::nic::fit_test {
 namespace {
 
 constexpr LoweringMode kModes[] = {LoweringMode::kInline, LoweringMode::kManaged};
@@ -209,4 +209,4 @@ TEST(FitTest, LongMessagesFitTheRealDevice) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::fit_test

@@ -12,7 +12,7 @@
 
 #include "tests/support/fluid_transfers.h"
 
-namespace prepost::test {
+namespace prepost::test::fluid_sharing_test {
 namespace {
 
 __extension__ using Wide = __int128;
@@ -192,4 +192,4 @@ TEST(FluidSharingTest, TiesAreThoseOfAllFlowsComputedAnew) {
 }
 
 }  // namespace
-}  // namespace prepost::test
+}  // namespace prepost::test::fluid_sharing_test

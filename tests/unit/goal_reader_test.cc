@@ -14,7 +14,7 @@
 #include "prepost/ir/plan_diff.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::goal_reader_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -280,4 +280,4 @@ TEST(GoalReaderTest, NotesSayWhatIsDropped) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::goal_reader_test

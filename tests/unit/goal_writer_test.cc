@@ -10,7 +10,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::goal_writer_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -75,4 +75,4 @@ TEST(GoalWriterTest, SaysWhatIsLost) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::goal_writer_test

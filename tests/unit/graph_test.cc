@@ -8,7 +8,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/xml.h"
 
-namespace prepost::viz {
+namespace prepost::viz::graph_test {
 namespace {
 
 using test::Occurrences;
@@ -113,9 +113,8 @@ TEST(GraphTest, OneNodeIsAClusterWithoutOps) {
 
 TEST(GraphTest, AHostileNameStaysText) {
   Plan plan = MakePlan(2, 1);
-  plan.ChangeHeader([](PlanHeader& header) {
-    header.algorithm = "</td>\"]; <script>\\N\x01\xff&'";
-  });
+  plan.ChangeHeader(
+      [](PlanHeader& header) { header.algorithm = "</td>\"]; <script>\\N\x01\xff&'"; });
   const std::string svg = Svg(plan);
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_EQ(svg.find("<script>"), std::string::npos);
@@ -124,4 +123,4 @@ TEST(GraphTest, AHostileNameStaysText) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::graph_test

@@ -11,7 +11,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::graphml_test {
 namespace {
 
 std::string Graphml(const Plan& plan) {
@@ -37,4 +37,4 @@ TEST(GraphmlTest, TextIsEscaped) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::graphml_test

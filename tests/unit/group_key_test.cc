@@ -9,7 +9,7 @@
 
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::group_key_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -68,4 +68,4 @@ TEST_F(GroupKeyTest, RefusesFilesThatOthersCanUse) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::group_key_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/fake_library.h"
 
-namespace prepost::test {
+namespace prepost::test::hardware_devices_test {
 namespace {
 
 using testing::IsEmpty;
@@ -73,4 +73,4 @@ TEST(HardwareDevicesTest, CardIsOpenedTwice) {
 }
 
 }  // namespace
-}  // namespace prepost::test
+}  // namespace prepost::test::hardware_devices_test

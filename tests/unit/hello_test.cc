@@ -11,7 +11,7 @@
 #include "tests/support/random.h"
 #include "tests/support/random_bytes.h"
 
-namespace prepost {
+namespace prepost::hello_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -310,4 +310,4 @@ TEST(HelloTest, RubbishEndsBothSides) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::hello_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace prepost {
+namespace prepost::host_list_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -72,4 +72,4 @@ TEST(HostListTest, WritesRangesThatReadBack) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::host_list_test

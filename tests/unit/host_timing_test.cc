@@ -34,7 +34,7 @@ extern "C" int epoll_wait(int fd, epoll_event* events, int events_max, int timeo
   return epoll_pwait(fd, events, events_max, timeout_ms, nullptr);
 }
 
-namespace prepost {
+namespace prepost::host_timing_test {
 namespace {
 
 using emulated::ExecutorTimes;
@@ -177,4 +177,4 @@ TEST(HostTimingTest, SaysWhyAMachineIsBusy) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::host_timing_test

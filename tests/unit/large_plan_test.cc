@@ -16,8 +16,10 @@
 #include "prepost/ir/plan_tables.h"
 #include "prepost/ir/verify.h"
 #include "tests/support/plans.h"
+#include "tests/support/sample.h"
+#include "tests/support/sanitizers.h"
 
-namespace prepost {
+namespace prepost::large_plan_test {
 namespace {
 
 struct Shape {
@@ -42,9 +44,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"two_tree", 1'000, 400}, Shape{"scatter_allgather", 500, 500}));
 
 TEST_P(LargePlanTest, GoesThroughEverything) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "about time, which sanitizers multiply";
-#endif
+  if (!test::SampleTakesThisTest()) return;
+  if (test::kIsSanitized) GTEST_SKIP() << "about time, which sanitizers multiply";
   const Shape& shape = GetParam();
   for (const char* mode : {"window=1", "channel", "barrier"}) {
     SCOPED_TRACE(mode);
@@ -67,4 +68,4 @@ TEST_P(LargePlanTest, GoesThroughEverything) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::large_plan_test

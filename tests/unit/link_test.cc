@@ -7,7 +7,7 @@
 
 #include "tests/support/golden_wqes.h"
 
-namespace prepost::nic {
+namespace prepost::nic::link_test {
 namespace {
 
 Bindings TwoOfEach() {
@@ -50,4 +50,4 @@ TEST(LinkTest, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::link_test

@@ -20,7 +20,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::nic {
+namespace prepost::nic::listing_parse_test {
 namespace {
 
 using testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST(ListingParseTest, EmptyLinesNotesAndCarriageReturnsArePassedOver) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::listing_parse_test

@@ -18,7 +18,7 @@
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::local_group_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -123,4 +123,4 @@ TEST_P(LocalGroupTest, IsInterrupted) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::local_group_test

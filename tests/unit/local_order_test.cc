@@ -10,7 +10,7 @@
 #include "tests/support/local_closure.h"
 #include "tests/support/random.h"
 
-namespace prepost {
+namespace prepost::local_order_test {
 namespace {
 
 /// With up to `channels_max` channels and `ops_max` ops; of the ops before a send, it waits for one
@@ -84,4 +84,4 @@ TEST(LocalOrderTest, AgreesWithClosureOnManyChannels) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::local_order_test

@@ -13,7 +13,7 @@
 #include "prepost/backends/nic/listing.h"
 #include "tests/support/plans.h"
 
-namespace prepost::nic {
+namespace prepost::nic::lower_test {
 namespace {
 
 Plan MakePlan(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
@@ -216,4 +216,4 @@ node 1
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::lower_test

@@ -14,7 +14,7 @@
 
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::member_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -120,4 +120,4 @@ TEST_F(MemberTest, ThePlayerEndsBeforeTheFailureIsTold) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::member_test

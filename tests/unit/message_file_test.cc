@@ -11,7 +11,7 @@
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::message_file_test {
 namespace {
 
 using test::TempFolder;
@@ -130,4 +130,4 @@ TEST(PartialOutputTest, AnUnnamedFileGetsItsNameInTheEnd) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::message_file_test

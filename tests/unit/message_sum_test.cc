@@ -9,7 +9,7 @@
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::message_sum_test {
 namespace {
 
 // The sum of nothing, as xxh128sum prints it: catches another variant, seed or byte order.
@@ -39,4 +39,4 @@ TEST(MessageSumTest, StopsAtACheckpoint) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::message_sum_test

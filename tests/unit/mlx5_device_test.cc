@@ -12,7 +12,7 @@
 #include "tests/support/mlx5_fixture.h"
 #include "tests/support/test_queue.h"
 
-namespace prepost::mlx5 {
+namespace prepost::mlx5::mlx5_device_test {
 namespace {
 
 using test::Connect;
@@ -344,4 +344,4 @@ TEST_F(Mlx5DeviceTest, SurveyTellsWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace prepost::mlx5
+}  // namespace prepost::mlx5::mlx5_device_test

@@ -7,7 +7,7 @@
 
 #include "prepost/backends/mlx5/prm.h"
 
-namespace prepost::mlx5::prm {
+namespace prepost::mlx5::prm::mlx5_prm_test {
 namespace {
 
 static_assert(in::kOpcode == Field{0x0, 16});
@@ -157,4 +157,4 @@ TEST(Mlx5PrmDeathTest, ValuesThatDoNotFitAreOurMistake) {
 }
 
 }  // namespace
-}  // namespace prepost::mlx5::prm
+}  // namespace prepost::mlx5::prm::mlx5_prm_test

@@ -14,7 +14,7 @@
 #include "tests/support/mlx5_fixture.h"
 #include "tests/support/test_queue.h"
 
-namespace prepost::mlx5 {
+namespace prepost::mlx5::mlx5_queues_test {
 namespace {
 
 using nic::Cqe;
@@ -264,4 +264,4 @@ TEST_F(Mlx5QueueTest, KeysCanBeUsedUntilTheDeviceGoes) {
 }
 
 }  // namespace
-}  // namespace prepost::mlx5
+}  // namespace prepost::mlx5::mlx5_queues_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/stand_in_fixture.h"
 
-namespace prepost::mlx5 {
+namespace prepost::mlx5::mlx5_stand_in_qp_test {
 namespace {
 
 /// A QP and the right commands of its life, to spoil.
@@ -216,4 +216,4 @@ TEST_F(StandInQpTest, MemoryOfAnotherProtectionDomain) {
 }
 
 }  // namespace
-}  // namespace prepost::mlx5
+}  // namespace prepost::mlx5::mlx5_stand_in_qp_test

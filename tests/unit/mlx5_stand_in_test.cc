@@ -10,7 +10,7 @@
 
 #include "tests/support/stand_in_fixture.h"
 
-namespace prepost::mlx5 {
+namespace prepost::mlx5::mlx5_stand_in_test {
 namespace {
 
 using testing::IsEmpty;
@@ -272,4 +272,4 @@ TEST_F(StandInTest, WhatIsLeftIsReported) {
 }
 
 }  // namespace
-}  // namespace prepost::mlx5
+}  // namespace prepost::mlx5::mlx5_stand_in_test

@@ -14,7 +14,7 @@
 #include "prepost/backends/nic/wqe.h"
 #include "tests/support/golden_wqes.h"
 
-namespace prepost::nic {
+namespace prepost::nic::mlx5dv_layout_test {
 namespace {
 
 static_assert(sizeof(mlx5_wqe_ctrl_seg) == kSegmentBytes);
@@ -140,7 +140,7 @@ TEST(Mlx5dvLayoutTest, GoldenBytesAreThoseOfRdmaCore) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::mlx5dv_layout_test
 
 #else
 

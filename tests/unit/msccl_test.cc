@@ -11,7 +11,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::msccl_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -51,4 +51,4 @@ TEST(MscclTest, SaysWhatNcclWillNotUse) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::msccl_test

@@ -11,7 +11,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost {
+namespace prepost::network_load_test {
 namespace {
 
 using test::CompileOrDie;
@@ -195,4 +195,4 @@ TEST(NetworkTest, WhatIsRefused) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::network_load_test

@@ -13,7 +13,7 @@
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::node_buffer_test {
 namespace {
 
 constexpr size_t kBytes = 100'000;
@@ -67,4 +67,4 @@ TEST_F(NodeBufferTest, ACopyWithoutAFileIsInMemoryAnyway) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::node_buffer_test

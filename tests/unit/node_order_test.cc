@@ -10,7 +10,7 @@
 #include "prepost/compiler/compile.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::node_order_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -130,4 +130,4 @@ TEST(NodeOrderTest, PlansUseIt) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::node_order_test

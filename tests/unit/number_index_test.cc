@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace prepost::nic {
+namespace prepost::nic::number_index_test {
 namespace {
 
 struct Object {
@@ -37,4 +37,4 @@ TEST(NumberIndexTest, RefusesANumberThatOccursTwice) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::number_index_test

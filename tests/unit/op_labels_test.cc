@@ -6,7 +6,7 @@
 #include "prepost/backends/nic/lower.h"
 #include "tests/support/plans.h"
 
-namespace prepost::nic {
+namespace prepost::nic::op_labels_test {
 namespace {
 
 // Entries counted into the wrong queue, WAITs and SEND_ENs given to a neighbour's op.
@@ -40,4 +40,4 @@ TEST(OpLabelsTest, AreThoseOfLowering) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::op_labels_test

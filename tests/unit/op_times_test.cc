@@ -9,7 +9,7 @@
 
 #include "prepost/runtime/clock.h"
 
-namespace prepost {
+namespace prepost::op_times_test {
 namespace {
 
 using Kind = OpEvent::Kind;
@@ -100,4 +100,4 @@ TEST(RunTraceTest, APlanWithoutOpsHasNoTimes) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::op_times_test

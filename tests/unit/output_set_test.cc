@@ -12,7 +12,7 @@
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::output_set_test {
 namespace {
 
 using test::TempFolder;
@@ -169,4 +169,4 @@ TEST(OutputSetTest, RefusesPlacesThatCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::output_set_test

@@ -11,16 +11,10 @@
 #include <new>
 #include <vector>
 
-namespace prepost::emulated {
-namespace {
+#include "tests/support/sanitizers.h"
 
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define PREPOST_HAS_ADDRESS_SANITIZER
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define PREPOST_HAS_ADDRESS_SANITIZER
-#endif
+namespace prepost::emulated::page_arena_test {
+namespace {
 
 TEST(PageArenaTest, PiecesAreZeroedAlignedAndApart) {
   PageArena arena;
@@ -65,7 +59,7 @@ TEST(PageArenaTest, ContainersStandInIt) {
 }
 
 TEST(PageArenaTest, SanitizerFindsAccessesBesideAPiece) {
-#ifndef PREPOST_HAS_ADDRESS_SANITIZER
+#ifndef PREPOST_ADDRESS_SANITIZER
   GTEST_SKIP() << "only the address sanitizer sees it";
 #else
   PageArena arena;
@@ -81,4 +75,4 @@ TEST(PageArenaTest, SanitizerFindsAccessesBesideAPiece) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::page_arena_test

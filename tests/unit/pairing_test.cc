@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace prepost::nic {
+namespace prepost::nic::pairing_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -132,4 +132,4 @@ TEST_F(ConnectAllTest, AFailureOfTheDeviceIsReturned) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::pairing_test

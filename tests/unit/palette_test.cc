@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-namespace prepost::viz {
+namespace prepost::viz::palette_test {
 namespace {
 
 TEST(PaletteTest, BlocksRunFromTheFirstColourToTheLast) {
@@ -28,4 +28,4 @@ TEST(PaletteTest, TextStandsOut) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::palette_test

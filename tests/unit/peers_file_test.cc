@@ -7,7 +7,7 @@
 
 #include "tests/support/random.h"
 
-namespace prepost {
+namespace prepost::peers_file_test {
 namespace {
 
 TEST(PeersFileTest, ReadsEveryForm) {
@@ -80,4 +80,4 @@ TEST(PeersFileTest, AnyTextIsRefusedOrRoundTrips) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::peers_file_test

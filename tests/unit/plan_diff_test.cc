@@ -11,7 +11,7 @@
 #include "tests/support/draft.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::plan_diff_test {
 namespace {
 
 using ::testing::Contains;
@@ -135,4 +135,4 @@ TEST(PlanDiffTest, CreditsRoundsAndHeader) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::plan_diff_test

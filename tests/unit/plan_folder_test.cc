@@ -19,7 +19,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::plan_folder_test {
 namespace {
 
 using test::ReadText;
@@ -344,4 +344,4 @@ TEST(PlanFolderTest, ANodeVerifiesItsOwnPart) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::plan_folder_test

@@ -11,7 +11,7 @@
 #include "prepost/compiler/compile.h"
 #include "prepost/ir/plan_json.h"
 
-namespace prepost {
+namespace prepost::plan_hash_test {
 namespace {
 
 Plan Example() { return Compile({.nodes = 5, .message_bytes = 1000, .block_bytes = 100}).value(); }
@@ -101,4 +101,4 @@ TEST(PlanHashTest, DependsOnChannels) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::plan_hash_test

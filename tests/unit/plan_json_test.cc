@@ -13,7 +13,7 @@
 #include "prepost/compiler/compile.h"
 #include "prepost/compiler/schedule.h"
 
-namespace prepost {
+namespace prepost::plan_json_test {
 namespace {
 
 using ::testing::AllOf;
@@ -318,4 +318,4 @@ TEST(PlanJsonTest, SurvivesDamage) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::plan_json_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/random.h"
 
-namespace prepost::tools {
+namespace prepost::tools::plot_panels_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST(PlotPanelsTest, TooManyAreRefused) {
 }
 
 }  // namespace
-}  // namespace prepost::tools
+}  // namespace prepost::tools::plot_panels_test

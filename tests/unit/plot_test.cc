@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace prepost::viz {
+namespace prepost::viz::plot_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST(GrowthExponentTest, FindsThePower) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::plot_test

@@ -12,7 +12,7 @@
 #include "prepost/backends/nic/lower.h"
 #include "prepost/compiler/compile.h"
 
-namespace prepost::nic {
+namespace prepost::nic::queue_program_file_test {
 namespace {
 
 QueueProgram Example() {
@@ -82,4 +82,4 @@ TEST(QueueProgramFileTest, BinaryHasTheDocumentedWords) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::queue_program_file_test

@@ -11,7 +11,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/xml.h"
 
-namespace prepost::viz {
+namespace prepost::viz::queues_test {
 namespace {
 
 using test::Occurrences;
@@ -257,4 +257,4 @@ TEST(QueuesTest, ANodeAloneHasItsFinalNop) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::queues_test

@@ -16,8 +16,9 @@
 #include "prepost/compiler/circulant_graph.h"
 #include "prepost/compiler/schedule.h"
 #include "tests/support/random.h"
+#include "tests/support/sample.h"
 
-namespace prepost {
+namespace prepost::rack_schedules_test {
 namespace {
 
 using Sizes = std::vector<uint32_t>;  // of racks, the root's first
@@ -144,10 +145,9 @@ void Check(const Sizes& sizes, uint32_t k) {
 }
 
 // 2 to 9 racks of 1 to 20 nodes, equal and mixed, up to 90 blocks: a wrong egress, lag or offset
-// shows as a block sent before it came or a port used twice. PREPOST_SWEEP=1 takes 20 times as
-// many.
+// shows as a block sent before it came or a port used twice. Long runs take 20 times as many.
 TEST(RackSchedulesTest, HoldForAnyRacks) {
-  const uint32_t cases = std::getenv("PREPOST_SWEEP") != nullptr ? 5000 : 240;
+  const uint32_t cases = test::IsLongRun() ? 5000 : 240;
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (uint32_t i = 0; i < cases; ++i) {
@@ -219,4 +219,4 @@ TEST(RackSchedulesTest, DegenerateToWhatTheyAreMadeOf) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::rack_schedules_test

@@ -13,7 +13,7 @@
 #include "tests/support/traces.h"
 #include "tests/support/xml.h"
 
-namespace prepost::viz {
+namespace prepost::viz::racks_test {
 namespace {
 
 using test::Occurrences;
@@ -193,4 +193,4 @@ TEST_F(RackPicturesTest, AHostileNameStaysText) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::racks_test

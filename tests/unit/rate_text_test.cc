@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace prepost {
+namespace prepost::rate_text_test {
 namespace {
 
 // Bits taken for bytes, 1000 for 1024.
@@ -37,4 +37,4 @@ TEST(RateTextTest, Writes) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::rate_text_test

@@ -10,7 +10,7 @@
 #include "prepost/ir/node_summary.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::reasons_test {
 namespace {
 
 using test::CompileOrDie;
@@ -201,4 +201,4 @@ TEST(NodeSummaryTest, ChainByHand) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::reasons_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/random.h"
 
-namespace prepost::nic {
+namespace prepost::nic::request_queue_test {
 namespace {
 
 // Catches places that are used again too soon, requests that are lost when the queue grows, and ones
@@ -56,4 +56,4 @@ TEST(RequestQueueDeathTest, RefusesMoreThanThePlanHas) {
 }
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::request_queue_test

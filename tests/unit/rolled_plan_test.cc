@@ -20,8 +20,9 @@
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 #include "tests/support/rolled_plans.h"
+#include "tests/support/sample.h"
 
-namespace prepost {
+namespace prepost::rolled_plan_test {
 namespace {
 
 using test::kRolledBlockBytes;
@@ -61,8 +62,8 @@ void ExpectUnrolledIsCompiled(const Spec& spec) {
                                   << Dump(*unrolled) << Dump(*compiled);
 }
 
-/// PREPOST_SWEEP=1: many more cases, for minutes.
-const bool kIsSweep = std::getenv("PREPOST_SWEEP") != nullptr;
+/// Long runs: many more cases, for minutes.
+const bool kIsSweep = test::IsLongRun();
 
 // A segment boundary, a credit too many, or auto settled otherwise than by the passes.
 TEST(RolledPlanTest, UnrollsToWhatIsCompiled) {
@@ -453,4 +454,4 @@ TEST(VerifyRolledTest, RefusesMoreRoundsThanCanBeLookedAt) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::rolled_plan_test

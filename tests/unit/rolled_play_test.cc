@@ -10,7 +10,7 @@
 #include "tests/support/random.h"
 #include "tests/support/rolled_plans.h"
 
-namespace prepost {
+namespace prepost::rolled_play_test {
 namespace {
 
 using test::kRolledBlockBytes;
@@ -184,4 +184,4 @@ TEST(RolledPlayTest, RefusesWhatCannotBePlayed) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::rolled_play_test

@@ -7,7 +7,7 @@
 
 #include "prepost/compiler/rolled_schedule.h"
 
-namespace prepost {
+namespace prepost::rolled_streams_test {
 namespace {
 
 /// (round, peer, is the last block) of a send.
@@ -57,4 +57,4 @@ TEST(RolledStreamsTest, AreTheSendsOfAllRounds) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::rolled_streams_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/random.h"
 
-namespace prepost::viz {
+namespace prepost::viz::routes_test {
 namespace {
 
 using test::Random;
@@ -162,4 +162,4 @@ TEST(RoutesTest, LinesAreCountedWhereMostAre) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::routes_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace prepost::viz {
+namespace prepost::viz::selection_test {
 namespace {
 
 Plan HeaderOnly() {
@@ -55,4 +55,4 @@ TEST(HeadlineTest, CountsAndSizes) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::selection_test

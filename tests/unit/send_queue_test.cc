@@ -8,7 +8,7 @@
 
 #include "tests/support/engine_fixture.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::send_queue_test {
 namespace {
 
 using nic::Opcode;
@@ -209,4 +209,4 @@ TEST_F(EngineTest, R11DoorbellRecordAloneDoesNothing) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::send_queue_test

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-namespace prepost {
+namespace prepost::sequence_ring_test {
 namespace {
 
 /// Counts what is out.
@@ -68,4 +68,4 @@ TEST(SequenceRingTest, GivesItsMemoryBackOnce) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::sequence_ring_test

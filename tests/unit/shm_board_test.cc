@@ -12,7 +12,7 @@
 
 #include "prepost/compiler/compile.h"
 
-namespace prepost {
+namespace prepost::shm_board_test {
 namespace {
 
 using ::testing::UnorderedElementsAre;
@@ -126,4 +126,4 @@ TEST_F(ShmBoardTest, ReachesOtherProcesses) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::shm_board_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/two_blocks.h"
 
-namespace prepost {
+namespace prepost::shm_endpoint_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -106,4 +106,4 @@ TEST_F(ShmEndpointTest, ATruncatedTargetIsAnError) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::shm_endpoint_test

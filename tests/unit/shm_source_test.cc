@@ -12,7 +12,7 @@
 
 #include "prepost/runtime/file_descriptor.h"
 
-namespace prepost {
+namespace prepost::shm_source_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -112,4 +112,4 @@ TEST(ShmSourceTest, ACheckpointEndsTheTouching) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::shm_source_test

@@ -7,7 +7,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/xml.h"
 
-namespace prepost::viz {
+namespace prepost::viz::spacetime_test {
 namespace {
 
 using test::Occurrences;
@@ -105,4 +105,4 @@ TEST(SpacetimeTest, AHostileNameStaysText) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::spacetime_test

@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-namespace prepost {
+namespace prepost::spec_json_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -123,4 +123,4 @@ TEST(SpecTest, ValuesAreChecked) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::spec_json_test

@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-namespace prepost {
+namespace prepost::statistics_test {
 namespace {
 
 std::vector<double> UpTo(size_t count) {
@@ -35,4 +35,4 @@ TEST(StatisticsTest, P99IsTheNearestRank) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::statistics_test

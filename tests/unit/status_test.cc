@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace prepost {
+namespace prepost::status_test {
 namespace {
 
 TEST(StatusTest, SaysWhatAndWhereAndSoDoItsCopies) {
@@ -37,4 +37,4 @@ TEST(StatusDeathTest, AnErrorIsNotOk) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::status_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace prepost::viz {
+namespace prepost::viz::svg_test {
 namespace {
 
 TEST(SvgTest, ElementsStandInTheOrderOfTheCalls) {
@@ -31,4 +31,4 @@ TEST(HtmlPageTest, TakesTheElementOutOfAnSvgFile) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::svg_test

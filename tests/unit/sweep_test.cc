@@ -11,7 +11,7 @@
 
 #include "prepost/ir/rate_text.h"
 
-namespace prepost::tools {
+namespace prepost::tools::sweep_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -163,4 +163,4 @@ TEST(SweepTest, TheLastKeyVariesFastest) {
 }
 
 }  // namespace
-}  // namespace prepost::tools
+}  // namespace prepost::tools::sweep_test

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-namespace prepost::tools {
+namespace prepost::tools::table_test {
 namespace {
 
 std::string Printed(const Table& table) {
@@ -64,4 +64,4 @@ TEST(TableTest, WithoutLabelsNothingStandsBeforeTheFirstCell) {
 }
 
 }  // namespace
-}  // namespace prepost::tools
+}  // namespace prepost::tools::table_test

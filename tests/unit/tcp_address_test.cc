@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace prepost {
+namespace prepost::tcp_address_test {
 namespace {
 
 /// What Find() says in the end.
@@ -53,4 +53,4 @@ TEST(TcpAddressTest, NetworksAreWhatOneMachineChoosesAmong) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::tcp_address_test

@@ -14,7 +14,7 @@
 #include "prepost/runtime/mapping.h"
 #include "tests/support/two_blocks.h"
 
-namespace prepost {
+namespace prepost::tcp_endpoint_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -65,4 +65,4 @@ TEST_F(TcpEndpointTest, SendFromATruncatedFileIsAnError) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::tcp_endpoint_test

@@ -9,7 +9,7 @@
 
 #include "prepost/compiler/compile.h"
 
-namespace prepost {
+namespace prepost::tcp_mesh_test {
 namespace {
 
 const TcpSocket* Find(const std::vector<TcpSocket>& sockets, NodeId peer, uint32_t lane) {
@@ -51,4 +51,4 @@ TEST(TcpMeshTest, OneNodeNeedsNoConnection) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::tcp_mesh_test

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace prepost {
+namespace prepost::tcp_wire_test {
 namespace {
 
 // Pins the bytes: two versions of the program may talk to each other one day.
@@ -33,4 +33,4 @@ TEST(TcpWireTest, RecordsAreDescribedByTheirRoute) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::tcp_wire_test

@@ -12,7 +12,7 @@
 #include "prepost/backends/emulated/virtual_clock.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::time_queue_test {
 namespace {
 
 // Against a sorted list, where things are put in while others are taken out: few and many, near ones
@@ -149,4 +149,4 @@ TEST(VirtualClockTest, GoesFromEventToEvent) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::time_queue_test

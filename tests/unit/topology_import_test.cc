@@ -13,7 +13,7 @@
 #include "tests/support/random.h"
 #include "tests/support/temp_folder.h"
 
-namespace prepost {
+namespace prepost::topology_import_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -187,4 +187,4 @@ TEST(TopologyImportTest, DamagedFilesDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::topology_import_test

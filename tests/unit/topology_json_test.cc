@@ -15,7 +15,7 @@
 #include "prepost/ir/rate_text.h"
 #include "tests/support/random.h"
 
-namespace prepost {
+namespace prepost::topology_json_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -233,4 +233,4 @@ TEST(TopologyJsonTest, StandsInASpec) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::topology_json_test

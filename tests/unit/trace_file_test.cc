@@ -12,7 +12,7 @@
 #include "tests/support/random.h"
 #include "tests/support/xml.h"
 
-namespace prepost {
+namespace prepost::trace_file_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -235,4 +235,4 @@ TEST_F(DamagedTraceTest, EventsBeforeTheirHeaderAreRefused) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::trace_file_test

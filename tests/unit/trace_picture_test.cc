@@ -8,7 +8,7 @@
 #include "tests/support/traces.h"
 #include "tests/support/xml.h"
 
-namespace prepost::viz {
+namespace prepost::viz::trace_picture_test {
 namespace {
 
 using test::Occurrences;
@@ -125,4 +125,4 @@ TEST(TracePictureTest, AHostileNameStaysText) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::trace_picture_test

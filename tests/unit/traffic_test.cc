@@ -7,7 +7,7 @@
 #include "tests/support/draft.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::traffic_test {
 namespace {
 
 // Catches QPs counted per direction, or for channels without messages: lowering makes them.
@@ -44,4 +44,4 @@ TEST(TrafficTest, ChainByHand) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::traffic_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/engine_fixture.h"
 
-namespace prepost::emulated {
+namespace prepost::emulated::transport_test {
 namespace {
 
 using nic::Cqe;
@@ -155,4 +155,4 @@ TEST_F(EngineTest, R9ReceiveIntoMemoryThatMayNotBeWritten) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated
+}  // namespace prepost::emulated::transport_test

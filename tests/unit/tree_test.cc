@@ -8,7 +8,7 @@
 #include "tests/support/traces.h"
 #include "tests/support/xml.h"
 
-namespace prepost::viz {
+namespace prepost::viz::tree_test {
 namespace {
 
 using test::Occurrences;
@@ -98,4 +98,4 @@ TEST(TreeTest, AHostileNameStaysText) {
 }
 
 }  // namespace
-}  // namespace prepost::viz
+}  // namespace prepost::viz::tree_test

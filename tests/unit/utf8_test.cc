@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace prepost {
+namespace prepost::utf8_test {
 namespace {
 
 TEST(Utf8Test, PrintableKeepsText) {
@@ -27,4 +27,4 @@ TEST(Utf8Test, PrintableEscapesTheRest) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::utf8_test

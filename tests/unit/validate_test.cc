@@ -19,7 +19,7 @@
 #include "prepost/compiler/schedule.h"
 #include "tests/support/plans.h"
 
-namespace prepost::nic {
+namespace prepost::nic::validate_test {
 namespace {
 
 using testing::HasSubstr;
@@ -428,4 +428,4 @@ INSTANTIATE_TEST_SUITE_P(All, HazardTest,
                                          std::tuple(LoweringMode::kManaged, Masters::kQueue)));
 
 }  // namespace
-}  // namespace prepost::nic
+}  // namespace prepost::nic::validate_test

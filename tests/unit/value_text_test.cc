@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace prepost::tools {
+namespace prepost::tools::value_text_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST(ValueTextTest, KeysOfBytesSaySo) {
 }
 
 }  // namespace
-}  // namespace prepost::tools
+}  // namespace prepost::tools::value_text_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/random.h"
 
-namespace prepost {
+namespace prepost::vector_clocks_test {
 namespace {
 
 struct Pair {
@@ -89,4 +89,4 @@ TEST(VectorClocksTest, ClocksShareWhatTheyHaveInCommon) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::vector_clocks_test

@@ -15,7 +15,7 @@
 #include "tests/support/draft.h"
 #include "tests/support/plans.h"
 
-namespace prepost {
+namespace prepost::verify_test {
 namespace {
 
 using test::Depths;
@@ -476,4 +476,4 @@ TEST(VerifyTest, AcceptsANodeAloneAndAnUnusedChannel) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::verify_test

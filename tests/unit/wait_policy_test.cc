@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-namespace prepost {
+namespace prepost::wait_policy_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -47,4 +47,4 @@ TEST(WaitPacerTest, FiftyMillisecondsByDefault) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::wait_policy_test

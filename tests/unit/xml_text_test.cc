@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace prepost {
+namespace prepost::xml_text_test {
 namespace {
 
 TEST(EscapeXmlTest, MarkupIsEscaped) {
@@ -21,4 +21,4 @@ TEST(EscapeXmlTest, WhatXmlOrUtf8ForbidsIsReplaced) {
 }
 
 }  // namespace
-}  // namespace prepost
+}  // namespace prepost::xml_text_test
