@@ -13,10 +13,10 @@
 #include <cstring>
 #include <vector>
 
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/emulated/offload_run.h"
-#include "prepost/backends/nic/encode.h"
-#include "prepost/compiler/compile.h"
+#include "backends/emulated/fabric.h"
+#include "backends/emulated/offload_run.h"
+#include "backends/nic/program/encode.h"
+#include "compiler/compile.h"
 
 namespace prepost {
 namespace {

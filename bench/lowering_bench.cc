@@ -18,19 +18,19 @@
 #include <string>
 #include <vector>
 
+#include "backends/emulated/armed_group.h"
+#include "backends/emulated/fabric.h"
+#include "backends/nic/host/armed_node.h"
+#include "backends/nic/program/encode.h"
+#include "backends/nic/program/link.h"
+#include "backends/nic/program/lower.h"
+#include "backends/nic/program/node_lowering.h"
+#include "backends/nic/validate/object_table.h"
 #include "bench/provenance.h"
-#include "prepost/backends/emulated/armed_group.h"
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/nic/armed_node.h"
-#include "prepost/backends/nic/encode.h"
-#include "prepost/backends/nic/link.h"
-#include "prepost/backends/nic/lower.h"
-#include "prepost/backends/nic/node_lowering.h"
-#include "prepost/backends/nic/object_table.h"
-#include "prepost/compiler/compile.h"
-#include "prepost/compiler/schedule.h"
-#include "prepost/ir/verify.h"
-#include "prepost/runtime/clock.h"
+#include "compiler/compile.h"
+#include "compiler/schedules/schedule.h"
+#include "ir/verify/verify.h"
+#include "runtime/clock.h"
 
 namespace prepost {
 namespace {

@@ -25,17 +25,17 @@
 #include <string>
 #include <vector>
 
-#include "prepost/compiler/compile.h"
-#include "prepost/compiler/node_order.h"
-#include "prepost/compiler/roll.h"
-#include "prepost/compiler/rolled_schedule.h"
-#include "prepost/compiler/schedule.h"
-#include "prepost/ir/plan_json.h"
-#include "prepost/ir/rolled_plan_json.h"
-#include "prepost/ir/verify.h"
-#include "prepost/runtime/plan_folder.h"
-#include "prepost/version.h"
-#include "prepost/viz/plot.h"
+#include "compiler/compile.h"
+#include "compiler/roll.h"
+#include "compiler/schedules/node_order.h"
+#include "compiler/schedules/rolled_schedule.h"
+#include "compiler/schedules/schedule.h"
+#include "ir/json/plan_json.h"
+#include "ir/json/rolled_plan_json.h"
+#include "ir/verify/verify.h"
+#include "ir/version.h"
+#include "runtime/files/plan_folder.h"
+#include "viz/plot.h"
 
 namespace prepost {
 namespace {

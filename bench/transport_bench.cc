@@ -29,9 +29,9 @@
 #include <vector>
 
 #include "bench/provenance.h"
-#include "prepost/compiler/compile.h"
-#include "prepost/runtime/clock.h"
-#include "prepost/runtime/local_group.h"
+#include "compiler/compile.h"
+#include "runtime/clock.h"
+#include "runtime/group/local_group.h"
 
 namespace prepost {
 namespace {

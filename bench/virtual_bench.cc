@@ -28,11 +28,11 @@
 #include <vector>
 
 #include "bench/provenance.h"
-#include "prepost/backends/emulated/virtual_hosts.h"
-#include "prepost/backends/emulated/virtual_offload.h"
-#include "prepost/compiler/compile.h"
-#include "prepost/compiler/schedule.h"
-#include "prepost/runtime/clock.h"
+#include "compiler/compile.h"
+#include "compiler/schedules/schedule.h"
+#include "runtime/clock.h"
+#include "sim/virtual_hosts.h"
+#include "sim/virtual_offload.h"
 
 namespace prepost {
 namespace {

@@ -2,17 +2,17 @@
 //
 // A schedule, played for every node, becomes a plan without credits or windows; the passes add
 // those.
-#include "prepost/compiler/compile.h"
+#include "compiler/compile.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 
-#include "prepost/compiler/node_order.h"
-#include "prepost/compiler/pass_manager.h"
-#include "prepost/compiler/schedule.h"
-#include "prepost/compiler/schedule_player.h"
-#include "prepost/version.h"
+#include "compiler/pass_manager.h"
+#include "compiler/schedules/node_order.h"
+#include "compiler/schedules/schedule.h"
+#include "compiler/schedules/schedule_player.h"
+#include "ir/version.h"
 
 namespace prepost {
 namespace {

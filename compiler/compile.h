@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "prepost/compiler/spec.h"
-#include "prepost/ir/plan.h"
+#include "compiler/spec.h"
+#include "ir/plan.h"
 
 namespace prepost {
 

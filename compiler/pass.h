@@ -8,8 +8,8 @@
 #include <functional>
 #include <string>
 
-#include "prepost/compiler/spec.h"
-#include "prepost/ir/plan.h"
+#include "compiler/spec.h"
+#include "ir/plan.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/compiler/pass_manager.h"
+#include "compiler/pass_manager.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,8 @@
 #include <chrono>
 #include <ostream>
 
-#include "prepost/ir/near_name.h"
-#include "prepost/ir/verify.h"
+#include "ir/near_name.h"
+#include "ir/verify/verify.h"
 
 namespace prepost {
 namespace {

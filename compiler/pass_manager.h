@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/compiler/compile.h"
-#include "prepost/compiler/pass.h"
-#include "prepost/ir/diagnostic.h"
+#include "compiler/compile.h"
+#include "compiler/pass.h"
+#include "ir/diagnostic.h"
 
 namespace prepost {
 

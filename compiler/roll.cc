@@ -6,19 +6,19 @@
 //
 // auto, as the passes have it, looks at the plan: credits are for plans in which some node receives
 // from several. With one block no node does, with more the schedule knows (FanOf()).
-#include "prepost/compiler/roll.h"
+#include "compiler/roll.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "prepost/compiler/node_order.h"
-#include "prepost/compiler/pass_manager.h"
-#include "prepost/compiler/rolled_compose.h"
-#include "prepost/compiler/rolled_schedule.h"
-#include "prepost/compiler/schedule_player.h"
-#include "prepost/ir/count.h"
-#include "prepost/version.h"
+#include "compiler/pass_manager.h"
+#include "compiler/schedules/node_order.h"
+#include "compiler/schedules/rolled_compose.h"
+#include "compiler/schedules/rolled_schedule.h"
+#include "compiler/schedules/schedule_player.h"
+#include "ir/count.h"
+#include "ir/version.h"
 
 namespace prepost {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "prepost/compiler/compile.h"
-#include "prepost/compiler/spec.h"
-#include "prepost/ir/rolled_plan.h"
+#include "compiler/compile.h"
+#include "compiler/spec.h"
+#include "ir/rolled/rolled_plan.h"
 
 namespace prepost {
 

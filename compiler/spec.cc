@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/compiler/spec.h"
+#include "compiler/spec.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "prepost/compiler/node_order.h"
-#include "prepost/compiler/schedule.h"
-#include "prepost/ir/count.h"
-#include "prepost/ir/near_name.h"
+#include "compiler/schedules/node_order.h"
+#include "compiler/schedules/schedule.h"
+#include "ir/count.h"
+#include "ir/near_name.h"
 
 namespace prepost {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "prepost/compiler/topology.h"
-#include "prepost/ir/plan.h"
+#include "compiler/topology/topology.h"
+#include "ir/plan.h"
 
 namespace prepost {
 

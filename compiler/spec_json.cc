@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/compiler/spec_json.h"
+#include "compiler/spec_json.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "prepost/compiler/topology_json.h"
-#include "prepost/ir/json_reader.h"
-#include "prepost/ir/utf8.h"
+#include "compiler/topology/topology_json.h"
+#include "ir/json/json_reader.h"
+#include "ir/utf8.h"
 
 namespace prepost {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "prepost/compiler/spec.h"
-#include "prepost/ir/json_reader.h"
+#include "compiler/spec.h"
+#include "ir/json/json_reader.h"
 
 namespace prepost {
 

@@ -22,15 +22,15 @@
 //    k <= 2 (Q + B + W) + Q.
 //
 // Tests compare this with the flat verifier on mutants, for k far beyond the bound.
-#include "prepost/compiler/verify_rolled.h"
+#include "compiler/verify_rolled.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "prepost/compiler/roll.h"
-#include "prepost/ir/count.h"
+#include "compiler/roll.h"
+#include "ir/count.h"
 
 namespace prepost {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "prepost/ir/rolled_plan.h"
+#include "ir/rolled/rolled_plan.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/byte_sum.h"
+#include "ir/byte_sum.h"
 
 #include <algorithm>
 

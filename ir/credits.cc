@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/credits.h"
+#include "ir/credits.h"
 
 #include <llvm/ADT/DenseMap.h>
 

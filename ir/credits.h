@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "prepost/ir/messages.h"
-#include "prepost/ir/plan.h"
+#include "ir/messages.h"
+#include "ir/plan.h"
 
 namespace prepost {
 

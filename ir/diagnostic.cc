@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/diagnostic.h"
+#include "ir/diagnostic.h"
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 namespace prepost {
 

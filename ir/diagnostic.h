@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/place.h"
+#include "ir/place.h"
 
 namespace prepost {
 

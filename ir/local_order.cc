@@ -11,7 +11,7 @@
 // one's with some entries raised. An entry of `after` is implied if it has completed when any of
 // the others (or the send before on the channel) starts, or stands before another on the same
 // channel; it has itself never completed when it starts, so it need not be left out.
-#include "prepost/ir/local_order.h"
+#include "ir/local_order.h"
 
 #include <llvm/ADT/DenseMap.h>
 

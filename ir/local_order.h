@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "prepost/ir/plan.h"
-#include "prepost/ir/vector_clocks.h"
+#include "ir/plan.h"
+#include "ir/vector_clocks.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/messages.h"
+#include "ir/messages.h"
 
 #include <algorithm>
 

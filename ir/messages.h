@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "prepost/ir/plan.h"
+#include "ir/plan.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/near_name.h"
+#include "ir/near_name.h"
 
 #include <llvm/ADT/StringRef.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/op_stream.h"
+#include "ir/op_stream.h"
 
 #include <unordered_map>
 

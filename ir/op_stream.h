@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "prepost/ir/plan.h"
+#include "ir/plan.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/plan.h"
+#include "ir/plan.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <iterator>
 #include <limits>
 
-#include "prepost/ir/count.h"
+#include "ir/count.h"
 
 namespace prepost {
 namespace {

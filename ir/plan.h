@@ -18,8 +18,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "prepost/ir/ids.h"
-#include "prepost/ir/status.h"
+#include "ir/ids.h"
+#include "ir/status.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/plan_graph.h"
+#include "ir/plan_graph.h"
 
 #include <fmt/format.h>
 #include <llvm/ADT/BitVector.h>

@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/credits.h"
-#include "prepost/ir/messages.h"
-#include "prepost/ir/plan.h"
+#include "ir/credits.h"
+#include "ir/messages.h"
+#include "ir/plan.h"
 
 namespace prepost {
 

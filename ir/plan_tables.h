@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "prepost/ir/credits.h"
-#include "prepost/ir/messages.h"
-#include "prepost/ir/plan.h"
-#include "prepost/ir/plan_graph.h"
+#include "ir/credits.h"
+#include "ir/messages.h"
+#include "ir/plan.h"
+#include "ir/plan_graph.h"
 
 namespace prepost {
 

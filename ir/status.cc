@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/utf8.h"
+#include "ir/utf8.h"
 
 #include <cstdint>
 

@@ -3,13 +3,13 @@
 // A clock is the number of its topmost block. Nothing that is shared is changed: Own() copies a
 // block that has other users first. The functions that go down a level call themselves, at most
 // kLevelsMax times.
-#include "prepost/ir/vector_clocks.h"
+#include "ir/vector_clocks.h"
 
 #include <algorithm>
 #include <bit>
 #include <functional>
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 namespace prepost {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/ir/wanted_order.h"
+#include "ir/wanted_order.h"
 
 #include <algorithm>
 
-#include "prepost/ir/local_order.h"
+#include "ir/local_order.h"
 
 namespace prepost {
 

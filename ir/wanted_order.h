@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "prepost/ir/diagnostic.h"
-#include "prepost/ir/plan.h"
+#include "ir/diagnostic.h"
+#include "ir/plan.h"
 
 namespace prepost {
 

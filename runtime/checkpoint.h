@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 namespace prepost {
 

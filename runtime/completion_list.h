@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "prepost/ir/ids.h"
-#include "prepost/runtime/sequence_ring.h"
+#include "ir/ids.h"
+#include "runtime/sequence_ring.h"
 
 namespace prepost {
 

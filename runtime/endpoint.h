@@ -13,9 +13,9 @@
 #include <optional>
 #include <span>
 
-#include "prepost/ir/ids.h"
-#include "prepost/ir/plan.h"
-#include "prepost/ir/status.h"
+#include "ir/ids.h"
+#include "ir/plan.h"
+#include "ir/status.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/runtime/event_fd.h"
+#include "runtime/event_fd.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "prepost/ir/status.h"
-#include "prepost/runtime/file_descriptor.h"
+#include "ir/status.h"
+#include "runtime/file_descriptor.h"
 
 namespace prepost {
 

@@ -10,7 +10,7 @@
 // window or has completed, so the window is all that is ever kept. A flat plan's look-ahead is all
 // of its ops. A rolled plan's is a few hundred, however long the message is; receives that no
 // credit grants are then posted as the window reaches them, and a block that comes earlier waits in
-// the transport (Endpoint). ir/rolled_play.cc tells why the window adds no cycle.
+// the transport (Endpoint). ir/rolled/rolled_play.cc tells why the window adds no cycle.
 //
 // Example: n = 4, k = 2, binomial pipeline without credits, node 1 (the plan is in docs/plan.md):
 //     op 0 recv 0>1:0    op 1 send 1>3:0 after 0    op 2 recv 3>1:1 ...
@@ -22,7 +22,7 @@
 // window mode (RDMC has the same limit), and never one more than it has announced.
 //
 // Cost: O(ops + after entries) in all; each completion costs its successors.
-#include "prepost/runtime/executor.h"
+#include "runtime/executor.h"
 
 #include <fmt/format.h>
 

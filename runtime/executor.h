@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/plan.h"
-#include "prepost/ir/status.h"
-#include "prepost/runtime/endpoint.h"
-#include "prepost/runtime/op_event.h"
-#include "prepost/runtime/playable.h"
-#include "prepost/runtime/report.h"
-#include "prepost/runtime/sequence_ring.h"
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/endpoint.h"
+#include "runtime/op_event.h"
+#include "runtime/playable.h"
+#include "runtime/report.h"
+#include "runtime/sequence_ring.h"
 
 namespace prepost {
 

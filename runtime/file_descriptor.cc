@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/runtime/file_descriptor.h"
+#include "runtime/file_descriptor.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

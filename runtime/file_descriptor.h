@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/runtime/host_timing.h"
+#include "runtime/host_timing.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -23,11 +23,11 @@
 #include <thread>
 #include <vector>
 
-#include "prepost/runtime/event_fd.h"
-#include "prepost/runtime/file_descriptor.h"
-#include "prepost/runtime/mapping.h"
-#include "prepost/runtime/statistics.h"
-#include "prepost/runtime/tcp_address.h"
+#include "runtime/event_fd.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/mapping.h"
+#include "runtime/statistics.h"
+#include "runtime/transport/tcp_address.h"
 
 namespace prepost {
 namespace {

@@ -11,8 +11,8 @@
 #include <functional>
 #include <string>
 
-#include "prepost/ir/status.h"
-#include "prepost/runtime/clock.h"
+#include "ir/status.h"
+#include "runtime/clock.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/runtime/interrupt.h"
+#include "runtime/interrupt.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>

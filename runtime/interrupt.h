@@ -7,8 +7,8 @@
 
 #include <csignal>
 
-#include "prepost/ir/status.h"
-#include "prepost/runtime/file_descriptor.h"
+#include "ir/status.h"
+#include "runtime/file_descriptor.h"
 
 namespace prepost {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 namespace prepost {
 

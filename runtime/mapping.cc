@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/runtime/mapping.h"
+#include "runtime/mapping.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "prepost/ir/count.h"
-#include "prepost/runtime/file_descriptor.h"
+#include "ir/count.h"
+#include "runtime/file_descriptor.h"
 
 namespace prepost {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <span>
 
-#include "prepost/ir/status.h"
-#include "prepost/runtime/checkpoint.h"
+#include "ir/status.h"
+#include "runtime/checkpoint.h"
 
 namespace prepost {
 

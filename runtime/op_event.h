@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "prepost/ir/ids.h"
+#include "ir/ids.h"
 
 namespace prepost {
 

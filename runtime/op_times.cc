@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/runtime/op_times.h"
+#include "runtime/op_times.h"
 
 #include <algorithm>
 
-#include "prepost/runtime/clock.h"
+#include "runtime/clock.h"
 
 namespace prepost {
 

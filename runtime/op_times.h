@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/plan.h"
-#include "prepost/ir/status.h"
-#include "prepost/runtime/mapping.h"
-#include "prepost/runtime/op_event.h"
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/mapping.h"
+#include "runtime/op_event.h"
 
 namespace prepost {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/runtime/playable.h"
+#include "runtime/playable.h"
 
-#include "prepost/runtime/program.h"
+#include "runtime/program.h"
 
 namespace prepost {
 

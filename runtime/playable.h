@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "prepost/ir/op_stream.h"
-#include "prepost/ir/plan.h"
-#include "prepost/ir/rolled_play.h"
-#include "prepost/runtime/plan_hash.h"
+#include "ir/op_stream.h"
+#include "ir/plan.h"
+#include "ir/rolled/rolled_play.h"
+#include "runtime/files/plan_hash.h"
 
 namespace prepost {
 

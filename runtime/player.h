@@ -14,14 +14,14 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/ids.h"
-#include "prepost/ir/status.h"
-#include "prepost/runtime/checkpoint.h"
-#include "prepost/runtime/endpoint.h"
-#include "prepost/runtime/executor.h"
-#include "prepost/runtime/op_event.h"
-#include "prepost/runtime/playable.h"
-#include "prepost/runtime/report.h"
+#include "ir/ids.h"
+#include "ir/status.h"
+#include "runtime/checkpoint.h"
+#include "runtime/endpoint.h"
+#include "runtime/executor.h"
+#include "runtime/op_event.h"
+#include "runtime/playable.h"
+#include "runtime/report.h"
 
 namespace prepost {
 

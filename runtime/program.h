@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "prepost/ir/plan.h"
+#include "ir/plan.h"
 
 namespace prepost {
 

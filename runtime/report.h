@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/ids.h"
+#include "ir/ids.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/runtime/statistics.h"
+#include "runtime/statistics.h"
 
 #include <algorithm>
 

@@ -16,7 +16,7 @@
 // the receive ends before. Perfetto binds an arrow's end to the newest slice of the thread: so each
 // end directly follows its slice in the file, and the instants of posting, which would be newer,
 // belong to the process.
-#include "prepost/runtime/trace_file.h"
+#include "runtime/trace_file.h"
 
 #include <fmt/format.h>
 
@@ -26,11 +26,11 @@
 #include <ostream>
 #include <vector>
 
-#include "prepost/ir/count.h"
-#include "prepost/ir/json_reader.h"
-#include "prepost/ir/json_text.h"
-#include "prepost/ir/messages.h"
-#include "prepost/version.h"
+#include "ir/count.h"
+#include "ir/json/json_reader.h"
+#include "ir/json/json_text.h"
+#include "ir/messages.h"
+#include "ir/version.h"
 
 namespace prepost {
 namespace {

@@ -10,9 +10,9 @@
 #include <iosfwd>
 #include <string>
 
-#include "prepost/ir/plan.h"
-#include "prepost/ir/status.h"
-#include "prepost/runtime/op_times.h"
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/op_times.h"
 
 namespace prepost {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/runtime/wait_policy.h"
+#include "runtime/wait_policy.h"
 
 #include <thread>
 

@@ -13,10 +13,10 @@
 #include <string>
 #include <string_view>
 
-#include "prepost/ir/near_name.h"
-#include "prepost/version.h"
-#include "tools/command.h"
-#include "tools/message.h"
+#include "ir/near_name.h"
+#include "ir/version.h"
+#include "tools/flags/command.h"
+#include "tools/flags/message.h"
 
 namespace prepost::tools {
 namespace {

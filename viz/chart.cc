@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/viz/chart.h"
+#include "viz/chart.h"
 
 #include <fmt/format.h>
 

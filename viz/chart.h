@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "prepost/ir/plan.h"
-#include "prepost/viz/svg.h"
+#include "ir/plan.h"
+#include "viz/svg.h"
 
 namespace prepost::viz {
 

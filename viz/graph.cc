@@ -8,7 +8,7 @@
 // Dot puts the clusters in an order of its own as soon as edges run between them. So it first
 // places the boxes with the edges inside clusters only, when it keeps the order in which the
 // clusters were made (from bottom to top); the dashed arrows are added then.
-#include "prepost/viz/graph.h"
+#include "viz/graph.h"
 
 #include <cgraph.h>
 #include <fmt/format.h>
@@ -21,14 +21,14 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/ir/count.h"
-#include "prepost/ir/credits.h"
-#include "prepost/ir/messages.h"
-#include "prepost/ir/xml_text.h"
-#include "prepost/viz/graphviz.h"
-#include "prepost/viz/palette.h"
-#include "prepost/viz/racks.h"
-#include "prepost/viz/svg.h"
+#include "ir/count.h"
+#include "ir/credits.h"
+#include "ir/exchange/xml_text.h"
+#include "ir/messages.h"
+#include "viz/graphviz.h"
+#include "viz/palette.h"
+#include "viz/racks.h"
+#include "viz/svg.h"
 
 namespace prepost::viz {
 namespace {

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <string>
 
-#include "prepost/ir/network.h"
-#include "prepost/ir/plan.h"
-#include "prepost/viz/selection.h"
+#include "ir/analysis/network.h"
+#include "ir/plan.h"
+#include "viz/selection.h"
 
 namespace prepost::viz {
 

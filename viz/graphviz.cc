@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/viz/graphviz.h"
+#include "viz/graphviz.h"
 
 #include <fmt/format.h>
 #include <gvc.h>
@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "prepost/viz/svg.h"
+#include "viz/svg.h"
 
 namespace prepost::viz {
 namespace {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 struct Agraph_s;
 struct GVC_s;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/viz/palette.h"
+#include "viz/palette.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <span>
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 namespace prepost::viz {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/viz/plot.h"
+#include "viz/plot.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <limits>
 
-#include "prepost/viz/chart.h"
-#include "prepost/viz/palette.h"
-#include "prepost/viz/svg.h"
+#include "viz/chart.h"
+#include "viz/palette.h"
+#include "viz/svg.h"
 
 namespace prepost::viz {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 namespace prepost::viz {
 

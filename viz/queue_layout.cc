@@ -18,7 +18,7 @@
 //   [RECV b0 from 0]    [WAIT CQ 1 until CQE 0]
 //   [CQE 0 of CQ 1 ]--->[for recv b0 from 0   ]
 //                       [SEND b0 to 2         ]
-#include "prepost/viz/queue_layout.h"
+#include "viz/queue_layout.h"
 
 #include <fmt/format.h>
 
@@ -29,9 +29,9 @@
 #include <tuple>
 #include <utility>
 
-#include "prepost/runtime/program.h"
-#include "prepost/viz/chart.h"
-#include "prepost/viz/queues.h"
+#include "runtime/program.h"
+#include "viz/chart.h"
+#include "viz/queues.h"
 
 namespace prepost::viz {
 namespace {

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "prepost/backends/nic/lower.h"
-#include "prepost/ir/plan.h"
-#include "prepost/viz/routes.h"
-#include "prepost/viz/selection.h"
+#include "backends/nic/program/lower.h"
+#include "ir/plan.h"
+#include "viz/routes.h"
+#include "viz/selection.h"
 
 namespace prepost::viz {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Draws what queue_layout.cc has placed: columns, boxes, arrows and the legend.
-#include "prepost/viz/queues.h"
+#include "viz/queues.h"
 
 #include <fmt/format.h>
 
@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/backends/nic/lower.h"
-#include "prepost/ir/count.h"
-#include "prepost/viz/chart.h"
-#include "prepost/viz/queue_layout.h"
-#include "prepost/viz/routes.h"
+#include "backends/nic/program/lower.h"
+#include "ir/count.h"
+#include "viz/chart.h"
+#include "viz/queue_layout.h"
+#include "viz/routes.h"
 
 namespace prepost::viz {
 namespace {

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <string>
 
-#include "prepost/backends/nic/lower.h"
-#include "prepost/ir/plan.h"
-#include "prepost/viz/selection.h"
+#include "backends/nic/program/lower.h"
+#include "ir/plan.h"
+#include "viz/selection.h"
 
 namespace prepost::viz {
 

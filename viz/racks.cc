@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/viz/racks.h"
+#include "viz/racks.h"
 
 #include <fmt/format.h>
 
-#include "prepost/ir/count.h"
-#include "prepost/viz/palette.h"
+#include "ir/count.h"
+#include "viz/palette.h"
 
 namespace prepost::viz {
 namespace {

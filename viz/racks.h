@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/ir/network.h"
-#include "prepost/ir/plan.h"
-#include "prepost/viz/chart.h"
-#include "prepost/viz/selection.h"
+#include "ir/analysis/network.h"
+#include "ir/plan.h"
+#include "viz/chart.h"
+#include "viz/selection.h"
 
 namespace prepost::viz {
 

@@ -15,7 +15,7 @@
 // differ modulo kRouteGrid. The order in which lanes are given avoids crossings where it can: of
 // those that go down, the one that begins first is the rightmost; of those that go up, the one that
 // begins last.
-#include "prepost/viz/routes.h"
+#include "viz/routes.h"
 
 #include <algorithm>
 #include <map>

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "prepost/viz/svg.h"
+#include "viz/svg.h"
 
 namespace prepost::viz {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/viz/selection.h"
+#include "viz/selection.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 
-#include "prepost/ir/count.h"
+#include "ir/count.h"
 
 namespace prepost::viz {
 namespace {

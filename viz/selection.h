@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "prepost/ir/plan.h"
+#include "ir/plan.h"
 
 namespace prepost::viz {
 

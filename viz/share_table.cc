@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/viz/share_table.h"
+#include "viz/share_table.h"
 
 #include <fmt/format.h>
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/viz/chart.h"
-#include "prepost/viz/racks.h"
+#include "viz/chart.h"
+#include "viz/racks.h"
 
 namespace prepost::viz {
 

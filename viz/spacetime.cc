@@ -5,7 +5,7 @@
 // and rows. Cells come in three sizes: Words ("b2 from 4", "b2 to 5"), Numbers (the block received;
 // a strip in the colour of the block sent), and, when there are too many, a summary whose cells
 // stand for several nodes and rounds and show the percentage of blocks that they hold.
-#include "prepost/viz/spacetime.h"
+#include "viz/spacetime.h"
 
 #include <fmt/format.h>
 
@@ -14,10 +14,10 @@
 #include <optional>
 #include <vector>
 
-#include "prepost/ir/count.h"
-#include "prepost/viz/chart.h"
-#include "prepost/viz/racks.h"
-#include "prepost/viz/share_table.h"
+#include "ir/count.h"
+#include "viz/chart.h"
+#include "viz/racks.h"
+#include "viz/share_table.h"
 
 namespace prepost::viz {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/viz/svg.h"
+#include "viz/svg.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <iterator>
 
-#include "prepost/ir/status.h"
-#include "prepost/ir/xml_text.h"
+#include "ir/exchange/xml_text.h"
+#include "ir/status.h"
 
 namespace prepost::viz {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "prepost/viz/palette.h"
+#include "viz/palette.h"
 
 namespace prepost::viz {
 

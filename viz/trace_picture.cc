@@ -5,7 +5,7 @@
 // at (r + 1) / R x T: a receive that completes d later is late by d. Bars of one row that overlap
 // (a node that receives from two peers at once) are put into lanes, each into the first that is
 // free.
-#include "prepost/viz/trace_picture.h"
+#include "viz/trace_picture.h"
 
 #include <fmt/format.h>
 
@@ -14,11 +14,11 @@
 #include <optional>
 #include <vector>
 
-#include "prepost/ir/count.h"
-#include "prepost/viz/chart.h"
-#include "prepost/viz/racks.h"
-#include "prepost/viz/share_table.h"
-#include "prepost/viz/spacetime.h"
+#include "ir/count.h"
+#include "viz/chart.h"
+#include "viz/racks.h"
+#include "viz/share_table.h"
+#include "viz/spacetime.h"
 
 namespace prepost::viz {
 namespace {

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <string>
 
-#include "prepost/ir/network.h"
-#include "prepost/ir/plan.h"
-#include "prepost/runtime/op_times.h"
-#include "prepost/viz/selection.h"
+#include "ir/analysis/network.h"
+#include "ir/plan.h"
+#include "runtime/op_times.h"
+#include "viz/selection.h"
 
 namespace prepost::viz {
 

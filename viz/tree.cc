@@ -14,7 +14,7 @@
 //
 // Above kTreeNodesMax nodes those that are reached first are drawn: a child is never reached before
 // its parent, so what is drawn is a tree.
-#include "prepost/viz/tree.h"
+#include "viz/tree.h"
 
 #include <fmt/format.h>
 
@@ -23,10 +23,10 @@
 #include <optional>
 #include <vector>
 
-#include "prepost/ir/count.h"
-#include "prepost/viz/chart.h"
-#include "prepost/viz/racks.h"
-#include "prepost/viz/trace_picture.h"
+#include "ir/count.h"
+#include "viz/chart.h"
+#include "viz/racks.h"
+#include "viz/trace_picture.h"
 
 namespace prepost::viz {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/emulated/armed_group.h"
+#include "backends/emulated/armed_group.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "prepost/backends/nic/object_table.h"
-#include "prepost/backends/nic/pairing.h"
-#include "prepost/backends/nic/stuck_report.h"
+#include "backends/nic/host/stuck_report.h"
+#include "backends/nic/program/pairing.h"
+#include "backends/nic/validate/object_table.h"
 
 namespace prepost::emulated {
 

@@ -12,15 +12,15 @@
 #include <string_view>
 #include <vector>
 
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/nic/armed_node.h"
-#include "prepost/backends/nic/group_failure.h"
-#include "prepost/backends/nic/pairing.h"
-#include "prepost/backends/nic/queue_objects.h"
-#include "prepost/backends/nic/queue_program.h"
-#include "prepost/ir/plan.h"
-#include "prepost/ir/status.h"
-#include "prepost/runtime/checkpoint.h"
+#include "backends/emulated/fabric.h"
+#include "backends/nic/host/armed_node.h"
+#include "backends/nic/host/group_failure.h"
+#include "backends/nic/host/queue_objects.h"
+#include "backends/nic/program/pairing.h"
+#include "backends/nic/program/queue_program.h"
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/checkpoint.h"
 
 namespace prepost::emulated {
 

@@ -18,7 +18,7 @@
 // since NICs are idle whenever hosts think. Preposted as a whole, NICs that are idle after every
 // host has started will never do anything again: hosts get one last look for a completion that they
 // have not noticed yet, and who has none is stuck.
-#include "prepost/backends/emulated/comparison.h"
+#include "backends/emulated/comparison.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -37,12 +37,12 @@
 #include <thread>
 #include <utility>
 
-#include "prepost/backends/emulated/armed_group.h"
-#include "prepost/backends/emulated/driven_group.h"
-#include "prepost/runtime/clock.h"
-#include "prepost/runtime/event_fd.h"
-#include "prepost/runtime/interrupt.h"
-#include "prepost/runtime/node_buffer.h"
+#include "backends/emulated/armed_group.h"
+#include "backends/emulated/driven_group.h"
+#include "runtime/clock.h"
+#include "runtime/event_fd.h"
+#include "runtime/files/node_buffer.h"
+#include "runtime/interrupt.h"
 
 namespace prepost::emulated {
 namespace {

@@ -14,12 +14,12 @@
 #include <string_view>
 #include <vector>
 
-#include "prepost/backends/emulated/engine.h"
-#include "prepost/backends/nic/lower.h"
-#include "prepost/ir/plan.h"
-#include "prepost/ir/status.h"
-#include "prepost/runtime/statistics.h"
-#include "prepost/runtime/wait_policy.h"
+#include "backends/emulated/engine.h"
+#include "backends/nic/program/lower.h"
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/statistics.h"
+#include "runtime/wait_policy.h"
 
 namespace prepost::emulated {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "prepost/backends/emulated/engine.h"
-#include "prepost/backends/emulated/time_trail.h"
+#include "backends/emulated/engine.h"
+#include "sim/time_trail.h"
 
 namespace prepost::emulated {
 

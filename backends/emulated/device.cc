@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/emulated/device.h"
+#include "backends/emulated/device.h"
 
 #include <fmt/format.h>
 

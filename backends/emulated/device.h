@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
-#include "prepost/backends/emulated/nic.h"
-#include "prepost/backends/emulated/page_arena.h"
-#include "prepost/backends/nic/device.h"
+#include "backends/emulated/nic.h"
+#include "backends/emulated/page_arena.h"
+#include "backends/nic/device.h"
 
 namespace prepost::emulated {
 

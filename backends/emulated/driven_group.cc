@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/emulated/driven_group.h"
+#include "backends/emulated/driven_group.h"
 
 #include <utility>
 
-#include "prepost/ir/plan_shard.h"
-#include "prepost/runtime/program.h"
+#include "ir/json/plan_shard.h"
+#include "runtime/program.h"
 
 namespace prepost::emulated {
 

@@ -12,11 +12,11 @@
 #include <span>
 #include <vector>
 
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/nic/device_endpoint.h"
-#include "prepost/ir/plan.h"
-#include "prepost/ir/status.h"
-#include "prepost/runtime/executor.h"
+#include "backends/emulated/fabric.h"
+#include "backends/nic/host/device_endpoint.h"
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/executor.h"
 
 namespace prepost::emulated {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/emulated/engine.h"
+#include "backends/emulated/engine.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "prepost/backends/emulated/time_trail.h"
-#include "prepost/runtime/clock.h"
+#include "runtime/clock.h"
+#include "sim/time_trail.h"
 
 namespace prepost::emulated {
 namespace {

@@ -42,12 +42,12 @@
 #include <tuple>
 #include <vector>
 
-#include "prepost/backends/emulated/nic_state.h"
-#include "prepost/backends/emulated/prefetch.h"
-#include "prepost/backends/emulated/scheduler.h"
-#include "prepost/backends/emulated/virtual_clock.h"
-#include "prepost/backends/emulated/virtual_time.h"
-#include "prepost/backends/nic/decode.h"
+#include "backends/emulated/nic_state.h"
+#include "backends/emulated/prefetch.h"
+#include "backends/emulated/scheduler.h"
+#include "backends/nic/program/decode.h"
+#include "sim/virtual_clock.h"
+#include "sim/virtual_time.h"
 
 namespace prepost::emulated {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/emulated/fabric.h"
+#include "backends/emulated/fabric.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -9,10 +9,10 @@
 #include <iterator>
 #include <system_error>
 
-#include "prepost/backends/emulated/device.h"
-#include "prepost/backends/emulated/nic_state.h"
-#include "prepost/ir/plan.h"
-#include "prepost/runtime/clock.h"
+#include "backends/emulated/device.h"
+#include "backends/emulated/nic_state.h"
+#include "ir/plan.h"
+#include "runtime/clock.h"
 
 namespace prepost::emulated {
 namespace {

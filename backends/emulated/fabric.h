@@ -19,13 +19,13 @@
 #include <thread>
 #include <vector>
 
-#include "prepost/backends/emulated/engine.h"
-#include "prepost/backends/emulated/nic.h"
-#include "prepost/backends/emulated/page_arena.h"
-#include "prepost/backends/nic/device.h"
-#include "prepost/backends/nic/nic_model.h"
-#include "prepost/backends/nic/pairing.h"
-#include "prepost/runtime/event_fd.h"
+#include "backends/emulated/engine.h"
+#include "backends/emulated/nic.h"
+#include "backends/emulated/page_arena.h"
+#include "backends/nic/device.h"
+#include "backends/nic/nic_model.h"
+#include "backends/nic/program/pairing.h"
+#include "runtime/event_fd.h"
 
 namespace prepost::emulated {
 

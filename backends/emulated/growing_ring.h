@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 namespace prepost::emulated {
 

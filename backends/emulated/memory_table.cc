@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/emulated/memory_table.h"
+#include "backends/emulated/memory_table.h"
 
 #include <algorithm>
 #include <cstring>

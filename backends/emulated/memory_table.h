@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "prepost/backends/emulated/prefetch.h"
-#include "prepost/backends/nic/decode.h"
-#include "prepost/backends/nic/device.h"
+#include "backends/emulated/prefetch.h"
+#include "backends/nic/device.h"
+#include "backends/nic/program/decode.h"
 
 namespace prepost::emulated {
 

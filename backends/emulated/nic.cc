@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/emulated/nic.h"
+#include "backends/emulated/nic.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "prepost/backends/emulated/fabric.h"
+#include "backends/emulated/fabric.h"
 
 namespace prepost::emulated {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/emulated/nic_state.h"
-#include "prepost/backends/nic/nic_model.h"
-#include "prepost/runtime/event_fd.h"
+#include "backends/emulated/nic_state.h"
+#include "backends/nic/nic_model.h"
+#include "runtime/event_fd.h"
 
 namespace prepost::emulated {
 

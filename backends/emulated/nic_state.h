@@ -15,14 +15,14 @@
 #include <span>
 #include <vector>
 
-#include "prepost/backends/emulated/growing_ring.h"
-#include "prepost/backends/emulated/memory_table.h"
-#include "prepost/backends/emulated/page_arena.h"
-#include "prepost/backends/emulated/virtual_time.h"
-#include "prepost/backends/nic/device.h"
-#include "prepost/backends/nic/nic_model.h"
-#include "prepost/backends/nic/wqe.h"
-#include "prepost/ir/prefetch.h"
+#include "backends/emulated/growing_ring.h"
+#include "backends/emulated/memory_table.h"
+#include "backends/emulated/page_arena.h"
+#include "backends/nic/device.h"
+#include "backends/nic/nic_model.h"
+#include "backends/nic/wqe.h"
+#include "ir/prefetch.h"
+#include "sim/virtual_time.h"
 
 namespace prepost::emulated {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/emulated/offload_run.h"
+#include "backends/emulated/offload_run.h"
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
@@ -12,14 +12,14 @@
 #include <unordered_map>
 #include <utility>
 
-#include "prepost/backends/emulated/armed_group.h"
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/nic/object_table.h"
-#include "prepost/backends/nic/queue_watch.h"
-#include "prepost/runtime/clock.h"
-#include "prepost/runtime/file_descriptor.h"
-#include "prepost/runtime/interrupt.h"
-#include "prepost/runtime/wait_policy.h"
+#include "backends/emulated/armed_group.h"
+#include "backends/emulated/fabric.h"
+#include "backends/nic/host/queue_watch.h"
+#include "backends/nic/validate/object_table.h"
+#include "runtime/clock.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/interrupt.h"
+#include "runtime/wait_policy.h"
 
 namespace prepost::emulated {
 namespace {

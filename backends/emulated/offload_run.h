@@ -13,15 +13,15 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/emulated/armed_group.h"
-#include "prepost/backends/emulated/engine.h"
-#include "prepost/backends/nic/lower.h"
-#include "prepost/backends/nic/nic_model.h"
-#include "prepost/ir/plan.h"
-#include "prepost/ir/status.h"
-#include "prepost/runtime/op_event.h"
-#include "prepost/runtime/op_times.h"
-#include "prepost/runtime/report.h"
+#include "backends/emulated/armed_group.h"
+#include "backends/emulated/engine.h"
+#include "backends/nic/nic_model.h"
+#include "backends/nic/program/lower.h"
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/op_event.h"
+#include "runtime/op_times.h"
+#include "runtime/report.h"
 
 namespace prepost::emulated {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/emulated/page_arena.h"
+#include "backends/emulated/page_arena.h"
 
 #include <sys/mman.h>
 

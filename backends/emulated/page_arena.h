@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/runtime/mapping.h"
+#include "runtime/mapping.h"
 
 namespace prepost::emulated {
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-#include "prepost/ir/prefetch.h"
+#include "ir/prefetch.h"
 
 namespace prepost::emulated {
 

@@ -3,7 +3,7 @@
 // The adversary gives every (QP, stage) a random priority and always runs the highest: what drew a
 // low one waits until nothing else is left, which is what uncovers a missing WAIT. Now and then the
 // one that ran draws again, so that runs of progress and starvation of all lengths occur.
-#include "prepost/backends/emulated/scheduler.h"
+#include "backends/emulated/scheduler.h"
 
 #include <algorithm>
 

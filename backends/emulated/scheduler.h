@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <random>
 
-#include "prepost/backends/emulated/growing_ring.h"
-#include "prepost/backends/emulated/nic_state.h"
+#include "backends/emulated/growing_ring.h"
+#include "backends/emulated/nic_state.h"
 
 namespace prepost::emulated {
 

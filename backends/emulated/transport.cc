@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "prepost/backends/emulated/engine.h"
+#include "backends/emulated/engine.h"
 
 namespace prepost::emulated {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/mlx5/capabilities.h"
+#include "backends/mlx5/capabilities.h"
 
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <memory>
 
-#include "prepost/runtime/file_descriptor.h"
+#include "runtime/file_descriptor.h"
 
 namespace prepost::mlx5 {
 namespace {

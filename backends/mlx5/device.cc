@@ -9,7 +9,7 @@
 // Which fields go into which command follows rdma-core (providers/mlx5/dr_devx.c) and DPDK
 // (drivers/common/mlx5/mlx5_devx_cmds.c), whose QPs of this kind run on hardware; that the counters
 // of a new CQ or QP may start elsewhere than at 0 is in neither.
-#include "prepost/backends/mlx5/device.h"
+#include "backends/mlx5/device.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 #include <cstring>
 #include <utility>
 
-#include "prepost/backends/nic/wqe.h"
+#include "backends/nic/wqe.h"
 
 namespace prepost::mlx5 {
 namespace {

@@ -13,11 +13,11 @@
 #include <span>
 #include <vector>
 
-#include "prepost/backends/mlx5/capabilities.h"
-#include "prepost/backends/mlx5/prm.h"
-#include "prepost/backends/mlx5/teardown.h"
-#include "prepost/backends/mlx5/verbs.h"
-#include "prepost/backends/nic/device.h"
+#include "backends/mlx5/capabilities.h"
+#include "backends/mlx5/prm.h"
+#include "backends/mlx5/teardown.h"
+#include "backends/mlx5/verbs.h"
+#include "backends/nic/device.h"
 
 namespace prepost::mlx5 {
 

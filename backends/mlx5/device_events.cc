@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "prepost/backends/mlx5/device.h"
-#include "prepost/backends/nic/wqe.h"
+#include "backends/mlx5/device.h"
+#include "backends/nic/wqe.h"
 
 namespace prepost::mlx5 {
 namespace {

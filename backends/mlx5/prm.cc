@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/mlx5/prm.h"
+#include "backends/mlx5/prm.h"
 
-#include "prepost/backends/nic/wqe.h"
-#include "prepost/ir/status.h"
+#include "backends/nic/wqe.h"
+#include "ir/status.h"
 
 namespace prepost::mlx5::prm {
 namespace {

@@ -5,7 +5,7 @@
 // not written is zero. Named is also what only tests and the stand-in look at.
 //
 // Where they come from: the positions that rdma-core's private mlx5_ifc.h and DPDK's mlx5_prm.h
-// agree on. tests/unit/mlx5_prm_test.cc checks every one against its bit offset there.
+// agree on. tests/backends/mlx5/mlx5_prm_test.cc checks every one against its bit offset there.
 #ifndef PREPOST_BACKENDS_MLX5_PRM_H_
 #define PREPOST_BACKENDS_MLX5_PRM_H_
 

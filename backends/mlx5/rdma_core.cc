@@ -2,7 +2,7 @@
 //
 // The table of calls, passed on to libibverbs and libmlx5. The only file that includes their
 // headers.
-#include "prepost/backends/mlx5/rdma_core.h"
+#include "backends/mlx5/rdma_core.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,8 +17,8 @@
 #include <memory>
 #include <utility>
 
-#include "prepost/backends/mlx5/prm.h"
-#include "prepost/runtime/file_descriptor.h"
+#include "backends/mlx5/prm.h"
+#include "runtime/file_descriptor.h"
 
 namespace prepost::mlx5 {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "prepost/backends/mlx5/verbs.h"
+#include "backends/mlx5/verbs.h"
 
 namespace prepost::mlx5 {
 

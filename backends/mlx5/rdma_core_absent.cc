@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // In place of rdma_core.cc where libmlx5 was not found.
-#include "prepost/backends/mlx5/rdma_core.h"
+#include "backends/mlx5/rdma_core.h"
 
 namespace prepost::mlx5 {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/mlx5/survey.h"
+#include "backends/mlx5/survey.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "prepost/backends/mlx5/device.h"
+#include "backends/mlx5/device.h"
 
 namespace prepost::mlx5 {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/mlx5/verbs.h"
-#include "prepost/ir/status.h"
+#include "backends/mlx5/verbs.h"
+#include "ir/status.h"
 
 namespace prepost::mlx5 {
 

@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/mlx5/prm.h"
-#include "prepost/backends/nic/device.h"
-#include "prepost/ir/status.h"
+#include "backends/mlx5/prm.h"
+#include "backends/nic/device.h"
+#include "ir/status.h"
 
 namespace prepost::mlx5 {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/nic/device.h"
+#include "backends/nic/device.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <bit>
 #include <cerrno>
 
-#include "prepost/runtime/file_descriptor.h"
+#include "runtime/file_descriptor.h"
 
 namespace prepost::nic {
 namespace {

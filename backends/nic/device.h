@@ -18,9 +18,9 @@
 #include <span>
 #include <vector>
 
-#include "prepost/backends/nic/wqe.h"
-#include "prepost/ir/ids.h"
-#include "prepost/ir/status.h"
+#include "backends/nic/wqe.h"
+#include "ir/ids.h"
+#include "ir/status.h"
 
 namespace prepost::nic {
 

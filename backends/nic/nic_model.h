@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/nic/device.h"
-#include "prepost/ir/ids.h"
-#include "prepost/ir/status.h"
+#include "backends/nic/device.h"
+#include "ir/ids.h"
+#include "ir/status.h"
 
 namespace prepost::nic {
 

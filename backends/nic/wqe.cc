@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prepost/backends/nic/wqe.h"
+#include "backends/nic/wqe.h"
 
 namespace prepost::nic {
 

@@ -13,8 +13,8 @@
 #include <new>
 #include <vector>
 
-#include "prepost/backends/emulated/driven_group.h"
-#include "prepost/runtime/executor.h"
+#include "backends/emulated/driven_group.h"
+#include "runtime/executor.h"
 #include "tests/support/fake_network.h"
 #include "tests/support/local_nodes.h"
 #include "tests/support/node_memory.h"

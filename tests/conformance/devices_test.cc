@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The devices that the suite runs on. A new device is one line in the registration at the end.
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/mlx5/rdma_core.h"
-#include "prepost/backends/mlx5/stand_in.h"
+#include "backends/emulated/fabric.h"
+#include "backends/mlx5/rdma_core.h"
+#include "backends/mlx5/stand_in/stand_in.h"
 #include "tests/conformance/cross_channel.h"
 #include "tests/support/hardware_devices.h"
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <span>
 
-#include "prepost/backends/nic/decode.h"
-#include "prepost/backends/nic/object_table.h"
+#include "backends/nic/program/decode.h"
+#include "backends/nic/validate/object_table.h"
 #include "tests/support/random.h"
 
 namespace prepost::test {

@@ -19,12 +19,12 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/backends/emulated/armed_group.h"
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/nic/lower.h"
-#include "prepost/backends/nic/object_table.h"
-#include "prepost/backends/nic/op_labels.h"
-#include "prepost/compiler/schedule.h"
+#include "backends/emulated/armed_group.h"
+#include "backends/emulated/fabric.h"
+#include "backends/nic/program/lower.h"
+#include "backends/nic/program/op_labels.h"
+#include "backends/nic/validate/object_table.h"
+#include "compiler/schedules/schedule.h"
 #include "tests/differential/byte_damages.h"
 #include "tests/differential/object_damages.h"
 #include "tests/support/plans.h"

@@ -12,8 +12,8 @@
 #include <tuple>
 #include <vector>
 
-#include "prepost/compiler/schedule.h"
-#include "prepost/runtime/executor.h"
+#include "compiler/schedules/schedule.h"
+#include "runtime/executor.h"
 #include "tests/support/local_nodes.h"
 #include "tests/support/op_trace.h"
 #include "tests/support/oracle.h"

@@ -11,12 +11,12 @@
 #include <thread>
 #include <vector>
 
-#include "prepost/backends/emulated/armed_group.h"
-#include "prepost/backends/emulated/driven_group.h"
-#include "prepost/backends/mlx5/stand_in.h"
-#include "prepost/compiler/schedule.h"
-#include "prepost/runtime/event_fd.h"
-#include "prepost/runtime/wait_policy.h"
+#include "backends/emulated/armed_group.h"
+#include "backends/emulated/driven_group.h"
+#include "backends/mlx5/stand_in/stand_in.h"
+#include "compiler/schedules/schedule.h"
+#include "runtime/event_fd.h"
+#include "runtime/wait_policy.h"
 #include "tests/support/op_trace.h"
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"

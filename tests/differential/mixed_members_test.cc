@@ -10,12 +10,12 @@
 #include <tuple>
 #include <vector>
 
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/nic/armed_node.h"
-#include "prepost/backends/nic/device_endpoint.h"
-#include "prepost/backends/nic/lower.h"
-#include "prepost/compiler/schedule.h"
-#include "prepost/runtime/executor.h"
+#include "backends/emulated/fabric.h"
+#include "backends/nic/host/armed_node.h"
+#include "backends/nic/host/device_endpoint.h"
+#include "backends/nic/program/lower.h"
+#include "compiler/schedules/schedule.h"
+#include "runtime/executor.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 #include "tests/support/transfer.h"

@@ -14,18 +14,18 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/mlx5/stand_in.h"
-#include "prepost/backends/nic/device_player.h"
-#include "prepost/backends/nic/lower.h"
-#include "prepost/runtime/node_group.h"
-#include "prepost/runtime/output_set.h"
+#include "backends/emulated/fabric.h"
+#include "backends/mlx5/stand_in/stand_in.h"
+#include "backends/nic/host/device_player.h"
+#include "backends/nic/program/lower.h"
+#include "backends/node_device.h"
+#include "runtime/files/output_set.h"
+#include "runtime/group/node_group.h"
 #include "tests/support/fake_library.h"
 #include "tests/support/loopback.h"
 #include "tests/support/plans.h"
 #include "tests/support/stray_device.h"
 #include "tests/support/temp_folder.h"
-#include "tools/node_device.h"
 
 namespace prepost::node_over_nic_test {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "prepost/backends/nic/device.h"
+#include "backends/nic/device.h"
 
 namespace prepost::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "prepost/backends/nic/lower.h"
+#include "backends/nic/program/lower.h"
 #include "tests/support/random.h"
 
 namespace prepost::test {

@@ -10,10 +10,10 @@
 #include <memory>
 #include <vector>
 
-#include "prepost/backends/emulated/offload_run.h"
-#include "prepost/backends/mlx5/device.h"
-#include "prepost/backends/mlx5/stand_in.h"
-#include "prepost/runtime/event_fd.h"
+#include "backends/emulated/offload_run.h"
+#include "backends/mlx5/device.h"
+#include "backends/mlx5/stand_in/stand_in.h"
+#include "runtime/event_fd.h"
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
 #include "tests/support/verbs_spy.h"

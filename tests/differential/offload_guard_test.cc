@@ -15,11 +15,11 @@
 #include <span>
 #include <vector>
 
-#include "prepost/backends/emulated/armed_group.h"
-#include "prepost/backends/emulated/offload_run.h"
-#include "prepost/backends/mlx5/stand_in.h"
-#include "prepost/backends/nic/lower.h"
-#include "prepost/runtime/interrupt.h"
+#include "backends/emulated/armed_group.h"
+#include "backends/emulated/offload_run.h"
+#include "backends/mlx5/stand_in/stand_in.h"
+#include "backends/nic/program/lower.h"
+#include "runtime/interrupt.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 #include "tests/support/transfer.h"

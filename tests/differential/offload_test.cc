@@ -12,10 +12,10 @@
 #include <memory>
 #include <tuple>
 
-#include "prepost/backends/emulated/offload_run.h"
-#include "prepost/backends/mlx5/stand_in.h"
-#include "prepost/backends/nic/lower.h"
-#include "prepost/compiler/schedule.h"
+#include "backends/emulated/offload_run.h"
+#include "backends/mlx5/stand_in/stand_in.h"
+#include "backends/nic/program/lower.h"
+#include "compiler/schedules/schedule.h"
 #include "tests/support/op_trace.h"
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"

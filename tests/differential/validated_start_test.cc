@@ -8,8 +8,8 @@
 
 #include <array>
 
-#include "prepost/backends/emulated/offload_run.h"
-#include "prepost/backends/nic/lower.h"
+#include "backends/emulated/offload_run.h"
+#include "backends/nic/program/lower.h"
 #include "tests/support/plans.h"
 #include "tests/support/stray_device.h"
 #include "tests/support/transfer.h"

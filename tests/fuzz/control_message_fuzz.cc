@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "prepost/runtime/control_message.h"
+#include "runtime/group/control_message.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::array<std::byte, prepost::kControlMessageBytes> in = {};

@@ -7,9 +7,9 @@
 #include <sstream>
 #include <string>
 
-#include "prepost/backends/nic/device_profile.h"
-#include "prepost/backends/nic/lower.h"
-#include "prepost/compiler/compile.h"
+#include "backends/nic/program/device_profile.h"
+#include "backends/nic/program/lower.h"
+#include "compiler/compile.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <sstream>
 #include <string>
 
-#include "prepost/ir/goal_reader.h"
-#include "prepost/ir/goal_writer.h"
-#include "prepost/ir/plan_diff.h"
+#include "ir/analysis/plan_diff.h"
+#include "ir/exchange/goal_reader.h"
+#include "ir/exchange/goal_writer.h"
 
 namespace {
 

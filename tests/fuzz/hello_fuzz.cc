@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "prepost/ir/status.h"
-#include "prepost/runtime/hello.h"
+#include "ir/status.h"
+#include "runtime/group/hello.h"
 
 namespace {
 

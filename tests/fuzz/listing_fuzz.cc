@@ -7,10 +7,10 @@
 #include <sstream>
 #include <string>
 
-#include "prepost/backends/nic/listing_parse.h"
-#include "prepost/backends/nic/object_table.h"
-#include "prepost/backends/nic/queue_program_file.h"
-#include "prepost/compiler/compile.h"
+#include "backends/nic/program/listing_parse.h"
+#include "backends/nic/program/queue_program_file.h"
+#include "backends/nic/validate/object_table.h"
+#include "compiler/compile.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "prepost/ir/status.h"
-#include "prepost/runtime/peers_file.h"
+#include "ir/status.h"
+#include "runtime/group/peers_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "prepost/ir/plan_json.h"
-#include "prepost/ir/verify.h"
+#include "ir/json/plan_json.h"
+#include "ir/verify/verify.h"
 #include "tests/support/checker.h"
 
 namespace {

@@ -7,11 +7,11 @@
 #include <sstream>
 #include <string>
 
-#include "prepost/backends/emulated/profile.h"
-#include "prepost/backends/emulated/profile_costs.h"
-#include "prepost/backends/emulated/virtual_hosts.h"
-#include "prepost/backends/emulated/virtual_offload.h"
-#include "prepost/compiler/compile.h"
+#include "compiler/compile.h"
+#include "sim/profile.h"
+#include "sim/profile_costs.h"
+#include "sim/virtual_hosts.h"
+#include "sim/virtual_offload.h"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/plan_shard.h"
-#include "prepost/ir/verify.h"
-#include "prepost/ir/verify_shard.h"
+#include "ir/json/plan_shard.h"
+#include "ir/verify/verify.h"
+#include "ir/verify/verify_shard.h"
 
 namespace {
 

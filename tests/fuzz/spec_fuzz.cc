@@ -7,10 +7,10 @@
 #include <sstream>
 #include <string>
 
-#include "prepost/compiler/choice.h"
-#include "prepost/compiler/compile.h"
-#include "prepost/compiler/spec_json.h"
-#include "prepost/ir/verify.h"
+#include "compiler/choice/choice.h"
+#include "compiler/compile.h"
+#include "compiler/spec_json.h"
+#include "ir/verify/verify.h"
 
 namespace {
 

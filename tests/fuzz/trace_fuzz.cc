@@ -8,10 +8,10 @@
 #include <sstream>
 #include <string>
 
-#include "prepost/compiler/compile.h"
-#include "prepost/runtime/trace_file.h"
-#include "prepost/viz/trace_picture.h"
-#include "prepost/viz/tree.h"
+#include "compiler/compile.h"
+#include "runtime/trace_file.h"
+#include "viz/trace_picture.h"
+#include "viz/tree.h"
 
 namespace {
 

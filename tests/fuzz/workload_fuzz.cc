@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/emulated/virtual_hosts.h"
-#include "prepost/compiler/compile.h"
-#include "tools/workload_json.h"
+#include "compiler/compile.h"
+#include "sim/virtual_hosts.h"
+#include "sim/workload_json.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "prepost/ir/verify.h"
+#include "ir/verify/verify.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"

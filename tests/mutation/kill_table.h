@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "prepost/ir/diagnostic.h"
+#include "ir/diagnostic.h"
 
 namespace prepost::test {
 

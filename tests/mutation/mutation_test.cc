@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "prepost/compiler/schedule.h"
-#include "prepost/ir/verify.h"
+#include "compiler/schedules/schedule.h"
+#include "ir/verify/verify.h"
 #include "tests/mutation/kill_table.h"
 #include "tests/mutation/mutator.h"
 #include "tests/support/checker.h"

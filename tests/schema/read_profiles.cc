@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "prepost/backends/emulated/profile.h"
+#include "sim/profile.h"
 
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {

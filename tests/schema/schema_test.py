@@ -82,7 +82,7 @@ def wrong_columns(plan):
 
 def check_encodings(algorithms, readies, plan_schema):
     """Columns and shards of all schedules: how many files validated. Catches a key that only the writer knows."""
-    shard_schema, index_schema = schema("ir/plan_shard.schema.json"), schema("ir/plan_index.schema.json")
+    shard_schema, index_schema = schema("ir/json/plan_shard.schema.json"), schema("ir/json/plan_index.schema.json")
     files = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "shards"
@@ -129,7 +129,7 @@ def wrong_devices(device, limits):
 
 def check_devices(plan):
     """Device profiles: how many files validated. Catches bounds that the reader and the schema do not share."""
-    device_schema = schema("backends/nic/device_profile.schema.json")
+    device_schema = schema("backends/nic/program/device_profile.schema.json")
     limits = {key: device_schema.schema["$defs"][limit["anyOf"][0]["$ref"].rsplit("/", 1)[1]]
               for key, limit in device_schema.schema["properties"]["limits"]["properties"].items()}
     limits = {key: (limit["minimum"], limit["maximum"]) for key, limit in limits.items()}
@@ -194,7 +194,7 @@ def wrong_topologies(topology):
 
 def check_topologies():
     """Topologies: how many files validated. Catches a key or unit that only one of reader, writer and schema knows."""
-    topology_schema = schema("compiler/topology.schema.json")
+    topology_schema = schema("compiler/topology/topology.schema.json")
     folder = SOURCE / "examples" / "topologies"
     files = 0
     for path in sorted(folder.iterdir()):
@@ -224,7 +224,7 @@ def check_choice(spec, spec_schema):
         spec_schema.validate({**spec, **change})
         done = run("compile", "-", stdin=json.dumps({**spec, **change}))
         assert done.returncode == 0 and done.stderr.count("\n") == 1, (change, done)
-    rules_schema = schema("compiler/choice_rules.schema.json")
+    rules_schema = schema("compiler/choice/choice_rules.schema.json")
     path = SOURCE / "examples" / "rules" / "small.json"
     rules = json.loads(path.read_text())
     rules_schema.validate(rules)
@@ -248,7 +248,7 @@ def check_choice(spec, spec_schema):
 
 
 def main():
-    plan_schema = schema("ir/plan.schema.json")
+    plan_schema = schema("ir/json/plan.schema.json")
     spec_schema = schema("compiler/spec.schema.json")
     files = 0
 
@@ -263,7 +263,7 @@ def main():
 
     files += check_encodings(algorithms, readies, plan_schema)
 
-    rolled_schema = schema("ir/rolled_plan.schema.json")
+    rolled_schema = schema("ir/json/rolled_plan.schema.json")
     rolled_algorithms = [algorithm for algorithm in algorithms if algorithm != "scatter_allgather"]
     for algorithm, ready, nodes in itertools.product(rolled_algorithms, readies, [1, 2, 3, 6, 8]):
         rolled_schema.validate(compile_plan("--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes),

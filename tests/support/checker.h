@@ -8,8 +8,8 @@
 
 #include <set>
 
-#include "prepost/ir/diagnostic.h"
-#include "prepost/ir/plan.h"
+#include "ir/diagnostic.h"
+#include "ir/plan.h"
 #include "tests/support/depths.h"
 
 namespace prepost::test {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "prepost/backends/nic/device.h"
+#include "backends/nic/device.h"
 
 namespace prepost::test {
 

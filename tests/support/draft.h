@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "prepost/ir/plan.h"
+#include "ir/plan.h"
 
 namespace prepost::test {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/emulated/device.h"
-#include "prepost/backends/emulated/engine.h"
-#include "prepost/backends/emulated/fabric.h"
+#include "backends/emulated/device.h"
+#include "backends/emulated/engine.h"
+#include "backends/emulated/fabric.h"
 #include "tests/support/test_queue.h"
 
 namespace prepost::emulated {

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/mlx5/stand_in.h"
-#include "prepost/backends/mlx5/verbs.h"
-#include "prepost/backends/nic/nic_model.h"
+#include "backends/emulated/fabric.h"
+#include "backends/mlx5/stand_in/stand_in.h"
+#include "backends/mlx5/verbs.h"
+#include "backends/nic/nic_model.h"
 
 namespace prepost::test {
 

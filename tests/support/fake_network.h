@@ -15,7 +15,7 @@
 #include <random>
 #include <vector>
 
-#include "prepost/runtime/endpoint.h"
+#include "runtime/endpoint.h"
 
 namespace prepost::test {
 

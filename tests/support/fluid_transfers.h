@@ -12,8 +12,8 @@
 #include <numeric>
 #include <vector>
 
-#include "prepost/backends/emulated/fluid_network.h"
-#include "prepost/compiler/topology_network.h"
+#include "compiler/topology/topology_network.h"
+#include "sim/fluid_network.h"
 #include "tests/support/networks.h"
 #include "tests/support/random.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/nic/encode.h"
+#include "backends/nic/program/encode.h"
 
 namespace prepost::test {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "prepost/backends/mlx5/survey.h"
+#include "backends/mlx5/survey.h"
 
 namespace prepost::test {
 namespace {

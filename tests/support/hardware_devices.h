@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/mlx5/device.h"
-#include "prepost/backends/mlx5/verbs.h"
-#include "prepost/ir/status.h"
+#include "backends/mlx5/device.h"
+#include "backends/mlx5/verbs.h"
+#include "ir/status.h"
 #include "tests/support/test_queue.h"
 
 namespace prepost::test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "prepost/backends/emulated/virtual_hosts.h"
+#include "sim/virtual_hosts.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 

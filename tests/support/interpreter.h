@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "prepost/ir/plan.h"
+#include "ir/plan.h"
 #include "tests/support/depths.h"
 #include "tests/support/random.h"
 

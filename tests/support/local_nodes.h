@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "prepost/runtime/executor.h"
-#include "prepost/runtime/local_transport.h"
+#include "runtime/executor.h"
+#include "runtime/transport/local_transport.h"
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "prepost/ir/plan.h"
+#include "ir/plan.h"
 #include "tests/support/depths.h"
 
 namespace prepost::test {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/mlx5/device.h"
-#include "prepost/backends/mlx5/stand_in.h"
+#include "backends/emulated/fabric.h"
+#include "backends/mlx5/device.h"
+#include "backends/mlx5/stand_in/stand_in.h"
 #include "tests/support/verbs_spy.h"
 
 namespace prepost::mlx5 {

@@ -8,9 +8,9 @@
 
 #include <vector>
 
-#include "prepost/compiler/spec.h"
-#include "prepost/compiler/topology.h"
-#include "prepost/ir/network.h"
+#include "compiler/spec.h"
+#include "compiler/topology/topology.h"
+#include "ir/analysis/network.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <vector>
 
-#include "prepost/runtime/executor.h"
-#include "prepost/runtime/program.h"
+#include "runtime/executor.h"
+#include "runtime/program.h"
 
 namespace prepost::test {
 

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <set>
 
-#include "prepost/compiler/compile.h"
-#include "prepost/compiler/schedule.h"
-#include "prepost/ir/event_times.h"
-#include "prepost/ir/plan_tables.h"
+#include "compiler/compile.h"
+#include "compiler/schedules/schedule.h"
+#include "ir/analysis/event_times.h"
+#include "ir/plan_tables.h"
 #include "tests/support/sample.h"
 
 namespace prepost::test {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "prepost/compiler/spec.h"
-#include "prepost/ir/plan.h"
+#include "compiler/spec.h"
+#include "ir/plan.h"
 #include "tests/support/random.h"
 
 namespace prepost::test {

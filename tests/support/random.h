@@ -12,7 +12,7 @@
 #include <random>
 #include <utility>
 
-#include "prepost/ir/status.h"
+#include "ir/status.h"
 
 namespace prepost::test {
 

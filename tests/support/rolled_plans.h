@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "prepost/compiler/roll.h"
-#include "prepost/compiler/schedule.h"
+#include "compiler/roll.h"
+#include "compiler/schedules/schedule.h"
 #include "tests/support/plans.h"
 #include "tests/support/sample.h"
 

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "prepost/backends/emulated/fabric.h"
-#include "prepost/backends/mlx5/stand_in.h"
-#include "prepost/backends/nic/wqe.h"
+#include "backends/emulated/fabric.h"
+#include "backends/mlx5/stand_in/stand_in.h"
+#include "backends/nic/wqe.h"
 
 namespace prepost::mlx5 {
 

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/backends/emulated/device.h"
-#include "prepost/backends/nic/nic_model.h"
-#include "prepost/backends/nic/wqe.h"
+#include "backends/emulated/device.h"
+#include "backends/nic/nic_model.h"
+#include "backends/nic/wqe.h"
 
 namespace prepost::test {
 

@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "prepost/backends/nic/cqe_reader.h"
-#include "prepost/backends/nic/device.h"
-#include "prepost/backends/nic/encode.h"
+#include "backends/nic/device.h"
+#include "backends/nic/host/cqe_reader.h"
+#include "backends/nic/program/encode.h"
 
 namespace prepost::test {
 

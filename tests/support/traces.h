@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "prepost/ir/plan.h"
-#include "prepost/runtime/op_times.h"
+#include "ir/plan.h"
+#include "runtime/op_times.h"
 
 namespace prepost::test {
 

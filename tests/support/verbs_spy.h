@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "prepost/backends/mlx5/verbs.h"
+#include "backends/mlx5/verbs.h"
 
 namespace prepost::test {
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/nic/host/device_player.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "backends/nic/host/armed_node.h"
+#include "backends/nic/host/device_endpoint.h"
+#include "backends/nic/host/exchange.h"
+#include "backends/nic/host/queue_watch.h"
+#include "backends/nic/host/stuck_report.h"
+#include "backends/nic/validate/object_table.h"
+
+namespace prepost::nic {
+namespace {
+
+bool IsReadable(int fd) {
+  pollfd it = {.fd = fd, .events = POLLIN, .revents = 0};
+  return fd >= 0 && poll(&it, 1, 0) == 1;
+}
+
+class PrepostedPlayer final : public Player {
+ public:
+  PrepostedPlayer(Device& device, const Plan& plan, ArmedNode node, uint64_t bytes, int wake_fd)
+      : device_(device), plan_(plan), node_(std::move(node)), bytes_(bytes), wake_fd_(wake_fd) {}
+
+  void Start() override {
+    before_ = device_.counters();
+    node_.Start();
+    started_ = device_.counters();
+  }
+
+  Status Poll(std::chrono::milliseconds timeout) override {
+    const Status status = Look(timeout);
+    if (!status.ok()) node_.MoveToError();
+    return status;
+  }
+  bool done() const override { return is_done_; }
+  bool woken() const override { return is_woken_; }
+
+  NodeReport report() const override {
+    const DeviceCounters now = device_.counters();
+    return {.node = node_.program().node,
+            .host_posts = now.doorbells - before_.doorbells,
+            .host_posts_during = now.doorbells - started_.doorbells,
+            .host_event_requests_during = now.event_requests - started_.event_requests,
+            .host_wakeups = now.wakeups - before_.wakeups,
+            .host_completions = now.cqes_read - before_.cqes_read,
+            .rearms = node_.feed().rearms(),
+            .rearms_max = node_.program().rearms(),
+            .bytes_received = is_done_ ? bytes_ : 0};
+  }
+  std::vector<QueueRearms> queue_rearms() const override { return node_.queue_rearms(); }
+  uint64_t progress() const override {
+    return device_.counters().cqes_read + node_.wqes_written() + (is_done_ ? 1 : 0);
+  }
+  uint64_t AskProgress() override {
+    has_moved_ = !is_done_ && watch_.HasMoved(node_);
+    moves_ += has_moved_ ? 1 : 0;
+    return progress() + moves_;
+  }
+  std::string Waiting(size_t) const override {
+    std::string text = fmt::format("{} WQEs are preposted, the final completion has not come",
+                                   node_.wqes_written());
+    const std::string stuck_at = is_done_ || has_moved_ ? "" : StuckAt(plan_, node_);
+    if (!stuck_at.empty()) text += ": " + stuck_at;
+    return text;
+  }
+  void Stop() override { node_.MoveToError(); }
+  /// Of a peer that does not answer something else is the cause, which others may know.
+  std::optional<NodeId> lost_peer() const override {
+    const std::optional<Failure>& failure = node_.failure();
+    if (!failure || failure->kind != FailureKind::kNoAnswer) return std::nullopt;
+    return node_.program().qps[failure->qp.index()].peer;
+  }
+
+ private:
+  Status Look(std::chrono::milliseconds timeout) {
+    const Result<bool> done = node_.Poll(timeout, wake_fd_);
+    if (!done.ok()) return done.status();
+    is_woken_ = IsReadable(wake_fd_);
+    if (!*done) return {};
+    PREPOST_RETURN_IF_ERROR(node_.CheckAll());
+    is_done_ = true;
+    return {};
+  }
+
+  Device& device_;
+  const Plan& plan_;
+  ArmedNode node_;
+  uint64_t bytes_;
+  int wake_fd_;
+  QueueWatch watch_;
+  uint64_t moves_ = 0;      // times that it saw something move
+  bool has_moved_ = false;  // the last time
+  bool is_done_ = false;
+  bool is_woken_ = false;
+  DeviceCounters before_;
+  DeviceCounters started_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
+                                                    const NodeProgram& program,
+                                                    std::vector<TcpSocket> sockets,
+                                                    const PlayerContext& context,
+                                                    std::chrono::milliseconds answer_max) {
+  PREPOST_RETURN_IF_ERROR(device.EventFile().status());
+  Result<ArmedNode> node = ArmedNode::Make(device, program,
+                                           {.messages = {context.memory.source},
+                                            .writable = !context.memory.target.empty(),
+                                            .rnr_retry = RnrRetryOfMember(plan.header())});
+  if (!node.ok()) return node.status();
+  PREPOST_RETURN_IF_ERROR(
+      ExchangeAddresses(node->open_node(), sockets, context.checkpoint, answer_max));
+  PREPOST_RETURN_IF_ERROR(node->Arm());
+  PREPOST_RETURN_IF_ERROR(node->RequestEvents());
+  PREPOST_RETURN_IF_ERROR(ValidateArmed(plan, *node));
+  return std::unique_ptr<Player>(std::make_unique<PrepostedPlayer>(
+      device, plan, *std::move(node), context.memory.target.size(), context.wake_fd));
+}
+
+Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,
+                                                 std::vector<TcpSocket> sockets,
+                                                 const PlayerContext& context,
+                                                 std::chrono::milliseconds answer_max,
+                                                 const DeviceProfile& limits) {
+  Result<std::unique_ptr<DeviceEndpoint>> endpoint = DeviceEndpoint::Make(
+      device, plan, node,
+      {.message = context.memory.source,
+       .writable = !context.memory.target.empty(),
+       .ring_wqes_max = std::bit_floor(std::min(limits.sq_wqebbs, limits.rq_wqes)),
+       .cq_entries_max = std::bit_floor(limits.cq_entries),
+       .wake_fd = context.wake_fd});
+  if (!endpoint.ok()) return endpoint.status();
+  PREPOST_RETURN_IF_ERROR(
+      ExchangeAddresses((*endpoint)->open_node(), sockets, context.checkpoint, answer_max));
+  return std::unique_ptr<Player>(
+      std::make_unique<CpuPlayer>(plan, node, *std::move(endpoint), context));
+}
+
+}  // namespace prepost::nic

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/nic/program/listing.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <span>
+
+#include "backends/nic/program/decode.h"
+#include "backends/nic/program/encode.h"
+#include "backends/nic/program/link.h"
+#include "ir/count.h"
+
+namespace prepost::nic {
+namespace {
+
+/// Numbers that say which object is meant; addresses are offsets into the message.
+Bindings ListingBindings(const NodeProgram& program) {
+  Bindings bindings;
+  bindings.qpns.resize(program.qps.size());
+  std::iota(bindings.qpns.begin(), bindings.qpns.end(), 0);
+  bindings.cqns.resize(program.cqs.size());
+  std::iota(bindings.cqns.begin(), bindings.cqns.end(), 0);
+  bindings.sq_bases.assign(program.qps.size(), 0);
+  bindings.cq_bases.assign(program.cqs.size(), 0);
+  return bindings;
+}
+
+std::string Range(const std::vector<DataPiece>& data) {
+  if (data.empty()) return "0 bytes";
+  return fmt::format("[{}, {})", data[0].address, data[0].address + data[0].bytes);
+}
+
+class Lister {
+ public:
+  Lister(const Plan& plan, const NodeProgram& program) : program_(program) {
+    for (const Program& candidate : plan.programs()) {
+      if (candidate.node == program.node)
+        describe_op_ = [&plan, candidate](OpId op) {
+          return op == kNoOp ? std::string("all is done") : Describe(plan, candidate, op);
+        };
+    }
+  }
+
+  std::string Run() {
+    fmt::format_to(to(), "node {}\n", program_.node.value);
+    for (size_t i = 0; i < program_.cqs.size(); ++i) {
+      fmt::format_to(to(), "  CQ {}: {}, CQEs: {}, ring: {}\n", i,
+                     Describe(program_, CqId::FromIndex(i)), program_.cqs[i].completions,
+                     program_.cqs[i].entries);
+    }
+    const std::vector<QueuePairImage> images = Encode(program_);
+    const Bindings bindings = ListingBindings(program_);
+    for (size_t i = 0; i < images.size(); ++i) {
+      const QueuePair& qp = program_.qps[i];
+      fmt::format_to(to(), "  {}: {}rings: {} and {}, sends on {}, receives on {}\n",
+                     Describe(program_, QpId::FromIndex(i)), qp.managed ? "managed, " : "",
+                     qp.sq_wqebbs, qp.rq_wqes, Describe(program_, qp.send_cq),
+                     Describe(program_, qp.recv_cq));
+      ListReceives(qp, images[i].rq, bindings);
+      ListSends(qp, images[i].sq, bindings);
+    }
+    return fmt::to_string(out_);
+  }
+
+ private:
+  std::back_insert_iterator<fmt::memory_buffer> to() { return std::back_inserter(out_); }
+
+  void ListReceives(const QueuePair& qp, const QueueImage& image, const Bindings& bindings) {
+    const std::vector<std::byte> bytes = *Link(image, bindings);
+    std::vector<DataPiece> data;
+    for (size_t i = 0; i < qp.receives.size(); ++i) {
+      DecodeReceive(bytes, i, kReceiveStrideBytes, &data);
+      fmt::format_to(to(), "    rq {:06x}  RECV {:<44} ; {}\n", i * kReceiveStrideBytes,
+                     Range(data), describe_op_(qp.receives[i].op));
+    }
+  }
+
+  void ListSends(const QueuePair& qp, const QueueImage& image, const Bindings& bindings) {
+    const std::vector<std::byte> bytes = *Link(image, bindings);
+    SendWqe wqe;
+    for (size_t i = 0; i < qp.sends.size(); ++i) {
+      DecodeSend(std::span(bytes).subspan(i * kWqebbBytes, kWqebbBytes), 0, &wqe);
+      const std::string text = fmt::format("{}{}{}{}", Name(wqe.opcode), Operands(wqe),
+                                           wqe.signaled() ? " signaled" : "", Needs(qp.sends[i]));
+      fmt::format_to(to(), "    sq {:06x}  {:<49} ; {}\n", i * kWqebbBytes, text,
+                     describe_op_(qp.sends[i].op));
+    }
+  }
+
+  std::string Operands(const SendWqe& wqe) const {
+    switch (wqe.opcode) {
+      case Opcode::kWait:
+        return fmt::format(" {} until CQE {}", Describe(program_, CqId(wqe.number)), wqe.index);
+      case Opcode::kRecvEnable:
+      case Opcode::kSendEnable:
+        return fmt::format(" {} up to WQE {}", Describe(program_, QpId(wqe.number)),
+                           (wqe.index - 1) & kWqIndexMask);
+      case Opcode::kSendImm:
+        return fmt::format(" imm {:08x} {}", wqe.immediate, Range(wqe.data));
+      case Opcode::kSend:
+        return " " + Range(wqe.data);
+      case Opcode::kRdmaWrite:
+      case Opcode::kRdmaWriteImm:
+      case Opcode::kRdmaRead:
+        return fmt::format(" {} at {}", Range(wqe.data), wqe.remote_address);
+      case Opcode::kNop:
+        return "";
+    }
+    return "";
+  }
+
+  /// What the host must have posted before it lets the NIC come here: in no byte, but for whoever
+  /// writes the queues.
+  std::string Needs(const SendEntry& entry) const {
+    if (!IsSend(entry.opcode) || entry.count == 0) return "";
+    return fmt::format(" needs {} receives of {}", entry.count, Describe(program_, entry.qp));
+  }
+
+  const NodeProgram& program_;
+  std::function<std::string(OpId)> describe_op_;
+  fmt::memory_buffer out_;
+};
+
+}  // namespace
+
+std::string List(const Plan& plan, const QueueProgram& program) {
+  std::string text = fmt::format(
+      "queues: {}, message of {} bytes in blocks of {}, RNR retries: {}\n", Name(program.mode),
+      program.message.bytes, program.message.block_bytes, program.rnr_retry);
+  for (const NodeProgram& node : program.nodes) text += Lister(plan, node).Run();
+  return text;
+}
+
+std::string Summary(const NodeProgram& program) {
+  return fmt::format("node {}: {}, {}, {}, {}, {}, {}, {}, {} of rings", program.node.value,
+                     Count(program.qps.size(), "QP"), Count(program.cqs.size(), "CQ"),
+                     Count(program.wqes(), "WQE"), Count(program.waits(), "WAIT"),
+                     Count(program.enables(), "SEND_EN"), Count(program.doorbells(), "doorbell"),
+                     Count(program.rearms(), "re-arm"), Count(program.ring_bytes(), "byte"));
+}
+
+}  // namespace prepost::nic

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Listing: a queue program for people. The bytes are linked, with each object's position as its
+// number, and decoded again: what is shown is what a NIC would read, with operands by name and the
+// op that each entry came from.
+#ifndef PREPOST_BACKENDS_NIC_PROGRAM_LISTING_H_
+#define PREPOST_BACKENDS_NIC_PROGRAM_LISTING_H_
+
+#include <string>
+
+#include "backends/nic/program/queue_program.h"
+#include "ir/plan.h"
+
+namespace prepost::nic {
+
+/// One line for the program, and one per node, CQ, queue and WQE: all that there is to know, so
+/// that ParseListing() (listing_parse.h) can read it back. `plan` is the plan that `program` was
+/// lowered from.
+std::string List(const Plan& plan, const QueueProgram& program);
+
+/// One line: QPs, CQs, WQEs, WAITs, doorbells.
+std::string Summary(const NodeProgram& program);
+
+}  // namespace prepost::nic
+
+#endif  // PREPOST_BACKENDS_NIC_PROGRAM_LISTING_H_

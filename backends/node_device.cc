@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/node_device.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "backends/hardware.h"
+#include "backends/nic/host/device_player.h"
+
+namespace prepost::tools {
+
+Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node,
+                                      mlx5::VerbsLibrary* library) {
+  NodeDevice chosen;
+  PREPOST_CHECK(choice.executor != "offload" || !choice.device.empty());
+  if (choice.device.empty()) return chosen;
+  Result<std::unique_ptr<mlx5::Mlx5Device>> device =
+      OpenHardware(choice.device, library, {.needs_cross_channel = choice.executor == "offload"});
+  if (!device.ok()) return device.status();
+  nic::LowerOptions lower = choice.lower;
+  lower.node = node;
+  lower.profile = Narrowed(lower.profile, choice.device, (*device)->capabilities());
+  chosen.name_ = choice.device;
+  chosen.limits_ = Narrowed({}, choice.device, (*device)->capabilities());
+  chosen.device_ = *std::move(device);
+  if (choice.executor == "cpu") return chosen;
+  const bool is_auto = choice.executor == "auto";
+  if (is_auto && choice.is_traced) {
+    chosen.note_ = "cpu: --trace is given, and a NIC tells nobody when it does what";
+    return chosen;
+  }
+  Result<nic::QueueProgram> program = nic::Lower(plan, lower);
+  if (!program.ok() && !is_auto) return program.status();
+  if (program.ok()) {
+    chosen.program_ = std::make_unique<nic::QueueProgram>(*std::move(program));
+    if (is_auto) chosen.note_ = fmt::format("offload: the plan fits device {}", choice.device);
+  } else {
+    chosen.note_ = fmt::format("cpu: the plan does not fit device {}: {}", choice.device,
+                               program.status().message());
+  }
+  return chosen;
+}
+
+void NodeDevice::ApplyTo(const Plan& plan, NodeId node, std::chrono::milliseconds answer_max,
+                         NodeRunOptions* options) {
+  options->executor = executor();
+  options->detail = name_;
+  if (device_ == nullptr) return;
+  options->make_player = [this, &plan, node, answer_max](std::vector<TcpSocket> sockets,
+                                                         const PlayerContext& context) {
+    return is_offloaded() ? nic::MakePrepostedPlayer(*device_, plan, program_->nodes.front(),
+                                                     std::move(sockets), context, answer_max)
+                          : nic::MakeDrivenPlayer(*device_, plan, node, std::move(sockets), context,
+                                                  answer_max, limits_);
+  };
+}
+
+}  // namespace prepost::tools

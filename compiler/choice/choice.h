@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Choose: what `auto` means for a spec's algorithm and block size: of all schedules, each with the
+// block size that suits it best, the one with the least modelled time (cost_model.h), unless a rule
+// says otherwise (choice_rules.h). Tools resolve specs by it before they compile.
+#ifndef PREPOST_COMPILER_CHOICE_CHOICE_H_
+#define PREPOST_COMPILER_CHOICE_CHOICE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/choice/choice_rules.h"
+#include "compiler/choice/cost_model.h"
+#include "compiler/spec.h"
+
+namespace prepost {
+
+/// What Choose() makes of a block of `bytes` bytes: the next multiple of the power of two that is at
+/// most a 64th of it, or of 4 KiB for large ones. So blocks of a message in memory begin at cache
+/// lines from 4 KiB on, and at pages from 256 KiB on, and are at most a 64th longer than wanted.
+/// Needs bytes >= 1.
+uint64_t RoundUpBlock(uint64_t bytes);
+
+/// Choose() finds block sizes of which nodes x blocks is at most kChosenBlocksMax, or blocks at most
+/// kChosenBlocksLeast: larger plans would take gigabytes for blocks that are hardly better. What a
+/// spec or a rule fixes is taken as it is.
+inline constexpr uint64_t kChosenBlocksMax = uint64_t{1} << 22;
+inline constexpr uint64_t kChosenBlocksLeast = 1024;
+
+/// The real number of blocks with which `bytes` bytes take least time, where r0 + r1 k rounds of k
+/// blocks take `round_seconds` and a block's bytes / rate each: sqrt(bytes r0 / (rate r1
+/// round_seconds)). Infinity where a round costs nothing. Needs r1, rate > 0.
+double BestBlockCount(double bytes, double rate, double r0, double r1, double round_seconds);
+
+/// A schedule with the block size that suits it best of those tried.
+struct Candidate {
+  std::string algorithm;
+  uint64_t block_bytes = 0;
+  uint32_t blocks = 1;
+  ScheduleCost cost;
+  /// Left out of the exact count, as about this time, as if all ports were the fastest, is far
+  /// above the winner's, or as CostModel::IsTooLarge(): only rounds and seconds are there.
+  bool is_rough = false;
+  /// Whether that limit ended the search: more blocks might take less time.
+  bool is_bounded = false;
+};
+
+struct Choice {
+  std::vector<Candidate> candidates;  ///< the winner first, then by time; not empty
+  std::string reason;                 ///< one line, why the winner won
+  std::optional<size_t> rule;         ///< the one that applied, from 0
+  std::optional<Candidate> unpinned;  ///< the winner without it, with ChoiceOptions::weighs_rule
+
+  const Candidate& winner() const { return candidates.front(); }
+};
+
+struct ChoiceOptions {
+  CostParameters parameters;
+  ChoiceRules rules;
+  bool weighs_rule = false;  ///< when one applies, also finds the winner without it
+};
+
+/// Whether `spec` leaves anything to Choose().
+bool IsAutomatic(const Spec& spec);
+
+/// Chooses what `spec` leaves open; what it fixes, and what a rule fixes of the rest, is kept.
+/// Errors: a spec that is wrong, `where` as CheckSpec() says it; parameters that are not positive.
+/// Cost: below a second for 1,000 nodes, whatever the size; see docs/choice.md.
+Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options);
+
+/// `spec` with the winner's algorithm and block size.
+Spec Resolve(Spec spec, const Choice& choice);
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_CHOICE_CHOICE_H_

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fan: whether nodes have several peers, on which what `auto` means for ready and send windows
+// rests.
+#ifndef PREPOST_COMPILER_SCHEDULES_FAN_H_
+#define PREPOST_COMPILER_SCHEDULES_FAN_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "compiler/spec.h"
+#include "ir/plan.h"
+
+namespace prepost {
+
+/// Whether some node receives blocks from more than one peer, or sends blocks to more than one.
+struct Fan {
+  bool in = false;
+  bool out = false;
+
+  bool operator==(const Fan&) const = default;
+};
+
+Fan FanOf(const Plan& plan);
+
+/// What was asked for; auto: window=1 where some node receives from several peers, since
+/// uncoordinated senders would share its port; else barrier.
+Ready ReadyFor(const SpecReady& wanted, Fan fan);
+
+/// What was asked for; auto: 1 where some node sends blocks to several peers or receives from
+/// several; else none, since the one channel of each node already keeps its sends in order.
+std::optional<uint32_t> SendWindowFor(const SpecSendWindow& wanted, Fan fan);
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_SCHEDULES_FAN_H_

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Both formats are read line by line into switches with hosts and neighbours; what makes a topology
+// of them is common. Sources: Slurm's topology.conf(5), infiniband-diags' ibnetdiscover(8).
+#include "compiler/topology/topology_import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <unordered_map>
+#include <utility>
+
+#include "compiler/topology/host_list.h"
+#include "ir/json/rate_text.h"
+#include "ir/near_name.h"
+#include "ir/plan.h"
+
+namespace prepost {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
+
+std::string_view Trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+/// The lines of a text, one after the other, and where they are.
+class Lines {
+ public:
+  Lines(std::string_view text, const std::string& name) : left_(text), name_(name) {}
+
+  bool Next(std::string_view* line) {
+    if (left_.empty()) return false;
+    const size_t end = std::min(left_.find('\n'), left_.size());
+    *line = left_.substr(0, end);
+    left_.remove_prefix(std::min(end + 1, left_.size()));
+    ++number_;
+    return true;
+  }
+  std::string where() const { return WhereOf(number_); }
+  std::string WhereOf(size_t number) const { return fmt::format("{}:{}", name_, number); }
+  size_t number() const { return number_; }
+
+ private:
+  std::string_view left_;
+  const std::string& name_;
+  size_t number_ = 0;
+};
+
+std::string_view NextLine(std::string_view text, size_t* begin) {
+  const size_t end = std::min(text.find('\n', *begin), text.size());
+  const std::string_view line = text.substr(*begin, end - *begin);
+  *begin = end + 1;
+  return line;
+}
+
+/// A line "SwitchName=.. ..." of topology.conf.
+struct SlurmSwitch {
+  std::string name;
+  std::vector<std::string> nodes, switches;
+  std::optional<double> link_speed;
+  size_t line = 0;
+  bool has_parent = false;
+};
+
+class SlurmReader {
+ public:
+  SlurmReader(std::string_view text, const std::string& name) : lines_(text, name) {}
+
+  Result<TopologyImport> Run(const SlurmRates& rates) {
+    std::string_view line;
+    while (lines_.Next(&line)) PREPOST_RETURN_IF_ERROR(ReadLine(line));
+    if (!pending_.empty()) PREPOST_RETURN_IF_ERROR(ReadSwitch(std::exchange(pending_, {})));
+    PREPOST_RETURN_IF_ERROR(CheckTree());
+    return Make(rates);
+  }
+
+ private:
+  Status ReadLine(std::string_view line) {
+    line = Trim(line.substr(0, line.find('#')));
+    const bool goes_on = line.ends_with('\\');
+    if (goes_on) line.remove_suffix(1);
+    pending_ += line;
+    if (pending_.size() > kLineBytesMax)
+      return Rejected(fmt::format("the line has more than {} bytes", kLineBytesMax),
+                      lines_.where());
+    if (goes_on || pending_.empty()) return {};
+    return ReadSwitch(std::exchange(pending_, {}));
+  }
+
+  Status ReadSwitch(std::string_view line) {
+    SlurmSwitch read{.line = lines_.number()};
+    while (!line.empty()) {
+      const size_t end = std::min(line.find_first_of(kBlanks), line.size());
+      const std::string_view word = line.substr(0, end);
+      line = Trim(line.substr(end));
+      const size_t equals = word.find('=');
+      if (equals == std::string_view::npos) {
+        return Rejected(fmt::format("expected KEY=VALUE, found '{}'", word.substr(0, 80)),
+                        lines_.where());
+      }
+      if (Status status = ReadKey(word.substr(0, equals), word.substr(equals + 1), &read);
+          !status.ok())
+        return Rejected(status.message(), lines_.where());
+    }
+    if (read.name.empty()) return Rejected("SwitchName is missing", lines_.where());
+    if (!index_.emplace(read.name, switches_.size()).second)
+      return Rejected(fmt::format("a switch '{}' is there already", read.name), lines_.where());
+    for (const std::string& node : read.nodes) {
+      if (const auto [at, is_new] = line_of_.emplace(node, read.line); !is_new) {
+        return Rejected(fmt::format("node '{}' is there twice, first in line {}", node, at->second),
+                        lines_.where());
+      }
+    }
+    switches_.push_back(std::move(read));
+    return {};
+  }
+
+  Status ReadKey(std::string_view key, std::string_view value, SlurmSwitch* out) {
+    const std::string lower = Lower(key);
+    if (value.empty()) return Rejected(fmt::format("{} has no value", key));
+    if (lower == "switchname") {
+      if (!out->name.empty() || value.find_first_of("[,") != std::string_view::npos)
+        return Rejected("a line is about one switch");
+      out->name = value;
+      return {};
+    }
+    if (lower == "linkspeed") {
+      double number = 0;
+      const char* const end = value.data() + value.size();
+      const auto [rest, error] = std::from_chars(value.data(), end, number);
+      const bool is_bare = error == std::errc() && rest == end;
+      const Result<double> rate =
+          ParseRate(is_bare ? fmt::format("{}Gbit/s", value) : std::string(value));
+      if (!rate.ok()) return rate.status();
+      out->link_speed = *rate;
+      return {};
+    }
+    if (lower != "nodes" && lower != "switches") {
+      if (lower.starts_with("block"))
+        return Rejected(fmt::format("{}: block topologies are not read, only trees", key));
+      return Rejected(
+          fmt::format("unknown key '{}'{}", key.substr(0, 40),
+                      DidYouMean(key, {"SwitchName", "Nodes", "Switches", "LinkSpeed"})));
+    }
+    if (lower == "nodes" && Lower(value) == "all") {
+      return Rejected(
+          fmt::format("{}=ALL: which nodes these are stands in slurm.conf; list them", key));
+    }
+    names_ += (lower == "nodes" ? out->nodes : out->switches).size();
+    Result<std::vector<std::string>> names =
+        ExpandHostList(value, kNodesMax - std::min<size_t>(names_, kNodesMax));
+    if (!names.ok()) return names.status();
+    names_ += names->size();
+    (lower == "nodes" ? out->nodes : out->switches) = *std::move(names);
+    return {};
+  }
+
+  /// All switches under one, each under one other.
+  Status CheckTree() {
+    for (const SlurmSwitch& parent : switches_) {
+      for (const std::string& child : parent.switches) {
+        const auto found = index_.find(child);
+        if (found == index_.end())
+          return Rejected(fmt::format("no line is about switch '{}'", child),
+                          lines_.WhereOf(parent.line));
+        SlurmSwitch& below = switches_[found->second];
+        if (std::exchange(below.has_parent, true)) {
+          return Rejected(fmt::format("switch '{}' is below two others", child),
+                          lines_.WhereOf(parent.line));
+        }
+      }
+    }
+    const SlurmSwitch* top = nullptr;
+    for (const SlurmSwitch& one : switches_) {
+      if (one.has_parent) continue;
+      if (top != nullptr) {
+        return Rejected(
+            fmt::format("switch '{}' has no uplink: it is not below the same switch as '{}'",
+                        one.name, top->name),
+            lines_.WhereOf(one.line));
+      }
+      top = &one;
+    }
+    if (switches_.empty()) return Rejected("no switch is there", lines_.WhereOf(1));
+    // One parent each and one top: what a walk from the top does not reach hangs on a ring.
+    std::vector<const SlurmSwitch*> reached;
+    if (top != nullptr) reached.push_back(top);
+    for (size_t i = 0; i < reached.size(); ++i) {
+      for (const std::string& child : reached[i]->switches)
+        reached.push_back(&switches_[index_.at(child)]);
+    }
+    if (reached.size() == switches_.size()) return {};
+    return Rejected("switches are above each other in a ring", lines_.WhereOf(switches_[0].line));
+  }
+
+  Result<TopologyImport> Make(const SlurmRates& rates) const {
+    TopologyImport made;
+    size_t by_link_speed = 0;
+    for (const SlurmSwitch& one : switches_) {
+      if (one.nodes.empty()) continue;
+      double up = rates.host_rate * static_cast<double>(one.nodes.size());
+      if (rates.up_rate) {
+        up = *rates.up_rate;
+      } else if (one.link_speed) {
+        up = *one.link_speed;
+        ++by_link_speed;
+      }
+      const auto rack = static_cast<uint32_t>(made.topology.racks.size());
+      made.topology.racks.push_back({.name = one.name, .up_rate = up, .down_rate = up});
+      for (const std::string& node : one.nodes) {
+        made.topology.hosts.push_back({.name = node,
+                                       .rack = rack,
+                                       .send_rate = rates.host_rate,
+                                       .recv_rate = rates.host_rate});
+      }
+    }
+    made.notes.push_back(fmt::format("topology.conf has no rates of hosts: all have {}",
+                                     WriteRate(rates.host_rate)));
+    if (by_link_speed != 0) {
+      made.notes.push_back(
+          fmt::format("LinkSpeed is taken as the rate of switches' uplinks ({} have it), a bare "
+                      "number as Gbit/s",
+                      by_link_speed));
+    } else if (!rates.up_rate) {
+      made.notes.push_back("no uplink has a rate: each has that of its rack's hosts together");
+    }
+    if (Status status = CheckTopology(made.topology); !status.ok())
+      return Rejected(status.message(), lines_.WhereOf(switches_[0].line));
+    return made;
+  }
+
+  static constexpr size_t kLineBytesMax = 1u << 20;
+
+  Lines lines_;
+  std::string pending_;  // the beginning of a line that goes on
+  std::vector<SlurmSwitch> switches_;
+  std::unordered_map<std::string, size_t> index_;    // switch -> its place
+  std::unordered_map<std::string, size_t> line_of_;  // node -> its line
+  size_t names_ = 0;                                 // expanded so far
+};
+
+/// What stands between the first two quotes; `rest` is what follows. Empty: no quotes.
+std::string_view Quoted(std::string_view text, std::string_view* rest) {
+  const size_t open = text.find('"');
+  const size_t close = open == std::string_view::npos ? open : text.find('"', open + 1);
+  if (close == std::string_view::npos) return {};
+  *rest = text.substr(close + 1);
+  return text.substr(open + 1, close - open - 1);
+}
+
+/// Bytes/s of data on one lane, by the name that ibnetdiscover prints: signalling less encoding.
+struct LaneRate {
+  std::string_view name;
+  double gbits;
+};
+constexpr LaneRate kLaneRates[] = {
+    {"SDR", 2},  {"DDR", 4},  {"QDR", 8},   {"FDR10", 10}, {"FDR", 14.0625 * 64 / 66},
+    {"EDR", 25}, {"HDR", 50}, {"NDR", 100}, {"XDR", 200},
+};
+
+/// Of "... 4xEDR ...", bytes/s.
+std::optional<double> LinkRate(std::string_view text) {
+  for (text = Trim(text); !text.empty();) {
+    const size_t end = std::min(text.find_first_of(kBlanks), text.size());
+    const std::string_view word = text.substr(0, end);
+    text = Trim(text.substr(end));
+    unsigned width = 0;
+    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), width);
+    if (error != std::errc() || rest == word.data() + word.size() || *rest != 'x' || width == 0 ||
+        width > 12)
+      continue;
+    const std::string_view speed = word.substr(static_cast<size_t>(rest - word.data()) + 1);
+    for (const LaneRate& lane : kLaneRates) {
+      if (lane.name == speed) return width * lane.gbits * 1e9 / 8;
+    }
+  }
+  return std::nullopt;
+}
+
+/// A section "Switch .." of ibnetdiscover and its connectivity lines.
+struct FabricSwitch {
+  struct Adapter {
+    std::string id, description;
+    double rate = 0;
+  };
+  std::string id, description;
+  std::vector<Adapter> adapters;
+  double up_rate = 0;
+  size_t line = 0;
+};
+
+class IbnetdiscoverReader {
+ public:
+  IbnetdiscoverReader(std::string_view text, const std::string& name) : lines_(text, name) {}
+
+  Result<TopologyImport> Run() {
+    std::string_view line;
+    while (lines_.Next(&line)) PREPOST_RETURN_IF_ERROR(ReadLine(line));
+    if (switches_.empty())
+      return Rejected("no switch is there: expected lines that begin with Switch",
+                      lines_.WhereOf(1));
+    return Make();
+  }
+
+ private:
+  Status ReadLine(std::string_view line) {
+    const auto is_section = [&](std::string_view word) {
+      return line.starts_with(word) && line.size() > word.size() &&
+             kBlanks.find(line[word.size()]) != std::string_view::npos;
+    };
+    if (is_section("Switch")) {
+      std::string_view rest;
+      FabricSwitch read{.id = std::string(Quoted(line, &rest)), .line = lines_.number()};
+      if (!read.id.starts_with("S-"))
+        return Rejected("a switch has an id such as \"S-0002c902004b0918\"", lines_.where());
+      if (!ids_.emplace(read.id, read.line).second)
+        return Rejected(fmt::format("switch {} is there twice", read.id), lines_.where());
+      read.description = Quoted(rest, &rest);
+      switches_.push_back(std::move(read));
+      in_switch_ = true;
+      return {};
+    }
+    if (is_section("Ca") || is_section("Rt")) in_switch_ = false;
+    // Links stand at both ends; those of switches are enough. All else describes the devices.
+    return in_switch_ && line.starts_with('[') ? ReadLink(line) : Status();
+  }
+
+  /// [22] "H-0008f10403961354"[1](8f10403961355) # "host HCA-1" lid 4 4xSDR
+  Status ReadLink(std::string_view line) {
+    std::string_view rest;
+    const std::string_view id = Quoted(line, &rest);
+    const size_t hash = rest.find('#');
+    if (id.size() < 3 || hash == std::string_view::npos)
+      return Rejected("expected [PORT] \"ID\"[PORT] # \"DESCRIPTION\" ...", lines_.where());
+    rest.remove_prefix(hash + 1);
+    const std::string_view description = Quoted(rest, &rest);
+    const std::optional<double> rate = LinkRate(rest);
+    if (!rate)
+      return Rejected(fmt::format("expected a link's width and speed, such as 4xEDR, found '{}'",
+                                  Trim(rest).substr(0, 40)),
+                      lines_.where());
+    FabricSwitch& here = switches_.back();
+    if (id.starts_with("S-")) {
+      here.up_rate += *rate;
+    } else if (id.starts_with("H-") &&
+               description.find("Aggregation Node") == std::string_view::npos) {
+      here.adapters.push_back({std::string(id), std::string(description), *rate});
+      if (++adapters_ > kNodesMax)
+        return Rejected(fmt::format("there are more than {} adapters", kNodesMax), lines_.where());
+    }
+    return {};
+  }
+
+  /// "node001" of "node001 HCA-1" and "node001 mlx5_0"; the id where a description is the maker's.
+  static std::string HostName(const FabricSwitch::Adapter& adapter) {
+    const std::string_view text = Trim(adapter.description);
+    const size_t blank = std::min(text.find_first_of(kBlanks), text.size());
+    const std::string second = Lower(Trim(text.substr(blank)));
+    const bool is_own = second.empty() || second.starts_with("hca") || second.starts_with("mlx") ||
+                        second.starts_with("hfi") || second.starts_with("ib");
+    return blank == 0 || !is_own ? adapter.id : std::string(text.substr(0, blank));
+  }
+
+  Result<TopologyImport> Make() const {
+    TopologyImport made;
+    std::unordered_map<std::string, size_t> ports;  // of hosts that are there
+    std::unordered_map<std::string, size_t> names;  // racks of that description
+    size_t left_out = 0;
+    const auto leaves = std::ranges::count_if(
+        switches_, [](const FabricSwitch& one) { return !one.adapters.empty(); });
+    for (const FabricSwitch& one : switches_) {
+      std::vector<TopologyHost> hosts;
+      double rate = 0;
+      for (const FabricSwitch::Adapter& adapter : one.adapters) {
+        std::string name = HostName(adapter);
+        if (++ports[name] > 1) {
+          ++left_out;
+          continue;
+        }
+        hosts.push_back({.name = std::move(name),
+                         .rack = static_cast<uint32_t>(made.topology.racks.size()),
+                         .send_rate = adapter.rate,
+                         .recv_rate = adapter.rate});
+        rate += adapter.rate;
+      }
+      if (hosts.empty()) continue;
+      if (one.up_rate == 0 && leaves > 1) {
+        return Rejected(fmt::format("switch {} has no uplink: no link to another switch", one.id),
+                        lines_.WhereOf(one.line));
+      }
+      const double up = one.up_rate == 0 ? rate : one.up_rate;
+      const bool is_named = !one.description.empty() && ++names[one.description] == 1;
+      made.topology.racks.push_back(
+          {.name = is_named ? one.description : one.id, .up_rate = up, .down_rate = up});
+      std::ranges::move(hosts, std::back_inserter(made.topology.hosts));
+    }
+    if (left_out != 0)
+      made.notes.push_back(fmt::format("{} further ports of hosts are left out", left_out));
+    if (Status status = CheckTopology(made.topology); !status.ok())
+      return Rejected(status.message(), lines_.WhereOf(switches_[0].line));
+    return made;
+  }
+
+  Lines lines_;
+  bool in_switch_ = false;
+  std::vector<FabricSwitch> switches_;
+  std::unordered_map<std::string, size_t> ids_;
+  size_t adapters_ = 0;
+};
+
+}  // namespace
+
+std::optional<TopologySource> GuessTopologySource(std::string_view text) {
+  for (size_t begin = 0; begin < text.size();) {
+    const std::string_view line = Trim(NextLine(text, &begin));
+    if (line.empty() || line[0] == '#') continue;
+    if (line[0] == '{') return TopologySource::kJson;
+    const std::string lower = Lower(line.substr(0, 32));
+    for (const char* key : {"switchname=", "blockname=", "blocksizes="}) {
+      if (lower.find(key) != std::string::npos) return TopologySource::kSlurm;
+    }
+    if (lower.starts_with("vendid=") || lower.starts_with("switch\t") ||
+        lower.starts_with("switch "))
+      return TopologySource::kIbnetdiscover;
+  }
+  return std::nullopt;
+}
+
+Result<TopologyImport> ReadSlurmTopology(std::string_view text, const std::string& name,
+                                         const SlurmRates& rates) {
+  return SlurmReader(text, name).Run(rates);
+}
+
+Result<TopologyImport> ReadIbnetdiscover(std::string_view text, const std::string& name) {
+  return IbnetdiscoverReader(text, name).Run();
+}
+
+}  // namespace prepost

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rounds, with p ports. The root starts at most p blocks in a round, so some block first leaves it
+// in round ceil(k/p), counted from 1, or later. From that round on those who have the block can
+// grow by at most p + 1 times in each, so it takes ceil(log_(p+1) n) rounds, that one counted,
+// until all n have it: ceil(k/p) - 1 + ceil(log_(p+1) n). For n = 4, k = 3, p = 1: the last block
+// leaves the root in round 3, two have it after that round and four after the next: 4 = 3 - 1 + 2
+// rounds.
+//
+// Seconds. For every cut of the network so many copies of the message must pass as there are
+// receivers, or racks with receivers, behind it that share nothing: the root's port carries the
+// message once at least, each receiver's once, all ports out together n - 1 times; a rack's
+// downlinks carry it once, the uplinks of the root's rack once, all uplinks together and the core
+// once per other rack, as switches do not replicate. A port carries no more than its paths from or
+// to all other nodes together, where each of them has a rate of its own (Network::pairs).
+//
+// Latency. With p ports those who have a given block, be it the whole message, can grow by at most
+// p + 1 times in a round, so at least ceil(log_(p+1) n) rounds carry something. Each of them lasts
+// as long as the busiest of its ports and links and the longest of its latencies. The first of
+// these add up to what every cut takes at least. The second are at least the network's lowest
+// latency, that in a rack if two nodes share one or that between racks if there are several; and
+// where there are several, the message changes racks in some round. So latency comes on top of the
+// longest cut. It holds where rounds wait for each other, as in MeasureLoad(): without rounds one
+// latency may hide behind another. For n = 4 in two racks, 1 us in a rack and 3 us between: 2
+// rounds, 4 us.
+#include "ir/analysis/bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/count.h"
+
+namespace prepost {
+namespace {
+
+/// Collects what each cut takes.
+class CutList {
+ public:
+  explicit CutList(uint64_t bytes) : bytes_(bytes) {}
+
+  void Add(bool is_rack, std::string cut, uint64_t copies, double rate) {
+    const double seconds = static_cast<double>(copies) * static_cast<double>(bytes_) / rate;
+    cuts_.push_back({.is_rack = is_rack,
+                     .cut = std::move(cut),
+                     .copies = copies,
+                     .rate = rate,
+                     .seconds = seconds});
+  }
+  std::vector<CutBound> Take() && {
+    std::ranges::stable_sort(cuts_, std::greater(), &CutBound::seconds);
+    return std::move(cuts_);
+  }
+
+ private:
+  const uint64_t bytes_;
+  std::vector<CutBound> cuts_;
+};
+
+/// What nodes' ports carry at most, each way, by node.
+struct PortRates {
+  std::vector<double> out, in;
+};
+
+/// A port whose paths all have a rate of their own carries what these do together.
+PortRates PortRatesOf(const Network& network) {
+  const size_t nodes = network.nodes.size();
+  std::vector<double> out(nodes), in(nodes);
+  std::vector<size_t> ways_out(nodes), ways_in(nodes);
+  for (const Network::Pair& pair : network.pairs) {
+    out[pair.from.index()] += pair.rate;
+    in[pair.to.index()] += pair.rate;
+    ++ways_out[pair.from.index()];
+    ++ways_in[pair.to.index()];
+  }
+  for (size_t i = 0; i < nodes; ++i) {
+    const Network::Node& node = network.nodes[i];
+    out[i] = ways_out[i] == nodes - 1 ? std::min(out[i], node.out_rate) : node.out_rate;
+    in[i] = ways_in[i] == nodes - 1 ? std::min(in[i], node.in_rate) : node.in_rate;
+  }
+  return {.out = std::move(out), .in = std::move(in)};
+}
+
+/// The cuts between racks; needs two occupied ones.
+void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<bool>& occupied,
+                 CutList* cuts) {
+  const uint64_t others = network.OccupiedRacks() - 1;
+  const Network::Rack* slowest = nullptr;
+  double up = 0;
+  for (uint32_t r = 0; r < network.racks.size(); ++r) {
+    if (!occupied[r]) continue;
+    const Network::Rack& rack = network.racks[r];
+    up += rack.up_rate;
+    if (r == root_rack) continue;
+    if (slowest == nullptr || rack.down_rate < slowest->down_rate) slowest = &rack;
+  }
+  PREPOST_CHECK(slowest != nullptr);
+  cuts->Add(true, fmt::format("uplinks of the root's rack {}", network.racks[root_rack].name), 1,
+            network.racks[root_rack].up_rate);
+  cuts->Add(true, fmt::format("downlinks of rack {}", slowest->name), 1, slowest->down_rate);
+  cuts->Add(true, "uplinks of all racks together", others, up);
+  if (network.core_rate) cuts->Add(true, "core", others, *network.core_rate);
+}
+
+}  // namespace
+
+RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports) {
+  if (nodes == 1)
+    return {.formula = "0", .because = "one node has it all", .therefore = "nothing is sent"};
+  uint64_t growths = 0;
+  for (uint64_t holders = 1; holders < nodes; holders *= uint64_t{ports} + 1) ++growths;
+  const uint64_t last = (uint64_t{blocks} + ports - 1) / ports;
+  RoundBound bound = {.rounds = last - 1 + growths};
+  const bool is_one = ports == 1;
+  const std::string rounds_of_root =
+      is_one ? fmt::to_string(blocks) : fmt::format("ceil({} / {})", blocks, ports);
+  bound.formula = fmt::format("{} - 1 + ceil(log{} {}) = {}", rounds_of_root, uint64_t{ports} + 1,
+                              nodes, bound.rounds);
+  bound.because = fmt::format("the root starts {} per round, so it alone has some block for {};",
+                              Count(ports, "block"), Count(last - 1, "round"));
+  bound.therefore =
+      fmt::format("from then on those who have it grow {} at most in a round{}",
+                  is_one ? "to twice as many" : fmt::format("{} times", uint64_t{ports} + 1),
+                  is_one ? " (Bar-Noy and Kipnis 1994)" : "");
+  return bound;
+}
+
+uint64_t CeilOf(double rounds) {
+  constexpr double kRoundingSlack = 1e-9;
+  const double whole = std::ceil(rounds - kRoundingSlack * std::max(rounds, 1.0));
+  return whole < 0x1p64 ? static_cast<uint64_t>(whole) : UINT64_MAX;
+}
+
+RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks,
+                              double block_rate) {
+  const CutBound* slowest = nullptr;
+  RoundBound bound;
+  for (const CutBound& cut : cuts) {
+    if (!cut.is_rack) continue;
+    const double crossings = static_cast<double>(cut.copies) * blocks;
+    const uint64_t rounds = CeilOf(crossings * block_rate / cut.rate);
+    if (slowest != nullptr && rounds <= bound.rounds) continue;
+    slowest = &cut;
+    bound.rounds = rounds;
+  }
+  if (slowest == nullptr) return {};
+  const double per_round = slowest->rate / block_rate;
+  bound.formula =
+      fmt::format("ceil({} x {} / {:.4g}) = {}", slowest->copies, blocks, per_round, bound.rounds);
+  bound.because =
+      fmt::format("{} must pass the {}{};", Count(blocks, "block"), slowest->cut,
+                  slowest->copies == 1
+                      ? ""
+                      : fmt::format(" {} times, as switches do not replicate", slowest->copies));
+  bound.therefore = fmt::format(
+      "a round, which is a block at the root's port, carries {:.4g} of them", per_round);
+  return bound;
+}
+
+LatencyBound BoundLatency(const Network& network, uint32_t ports) {
+  const auto nodes = static_cast<uint32_t>(network.nodes.size());
+  LatencyBound bound = {.rounds = BoundRounds(nodes, 1, ports).rounds};
+  if (bound.rounds == 0) return bound;
+  const uint32_t racks = network.OccupiedRacks();
+  bound.crosses = racks > 1;
+  const bool share_one = racks < nodes;
+  bound.round_seconds = !bound.crosses ? network.rack_latency
+                        : share_one    ? std::min(network.rack_latency, network.core_latency)
+                                       : network.core_latency;
+  bound.crossing_seconds = bound.crosses ? network.core_latency : 0;
+  const auto rounds = static_cast<double>(bound.rounds);
+  bound.seconds = bound.crosses ? (rounds - 1) * bound.round_seconds + bound.crossing_seconds
+                                : rounds * bound.round_seconds;
+  return bound;
+}
+
+std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t bytes) {
+  if (network.nodes.size() == 1) return {};
+  const PortRates rates = PortRatesOf(network);
+  CutList cuts(bytes);
+  double out = 0;
+  uint32_t slowest = root.value == 0 ? 1 : 0;
+  std::vector<bool> occupied(network.racks.size());
+  for (uint32_t i = 0; i < network.nodes.size(); ++i) {
+    out += rates.out[i];
+    occupied[network.nodes[i].rack] = true;
+    if (i != root.value && rates.in[i] < rates.in[slowest]) slowest = i;
+  }
+  cuts.Add(false, fmt::format("port out of the root, node {}", root.value), 1,
+           rates.out[root.index()]);
+  cuts.Add(false, fmt::format("port into node {}", slowest), 1, rates.in[slowest]);
+  cuts.Add(false, "ports out of all nodes together", network.nodes.size() - 1, out);
+  const uint32_t root_rack = network.nodes[root.index()].rack;
+  if (std::ranges::count(occupied, true) > 1) AddRackCuts(network, root_rack, occupied, &cuts);
+  return std::move(cuts).Take();
+}
+
+}  // namespace prepost

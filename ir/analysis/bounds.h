@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lower bounds on what any multicast of a message needs, each with its argument in words: rounds,
+// from what a port carries; seconds, from what the cuts of a network carry.
+#ifndef PREPOST_IR_ANALYSIS_BOUNDS_H_
+#define PREPOST_IR_ANALYSIS_BOUNDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/analysis/network.h"
+#include "ir/plan.h"
+
+namespace prepost {
+
+struct RoundBound {
+  uint64_t rounds = 0;
+  std::string formula;  ///< "8 - 1 + ceil(log2 8) = 10"
+  std::string because;  ///< the argument, in two parts
+  std::string therefore;
+};
+
+/// No schedule in which a node has at most `ports` transfers out and in per round has fewer rounds:
+/// ceil(blocks / ports) - 1 + ceil(log_(ports+1) nodes); with one port Bar-Noy and Kipnis, Discrete
+/// Applied Mathematics 55 (1994). All arguments >= 1.
+RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports);
+
+/// What must pass a part of the network takes at least this long.
+struct CutBound {
+  bool is_rack = false;  ///< between racks: ToRs' links or the core; else nodes' ports
+  std::string cut;       ///< "port out of the root", "downlinks of rack r1", ...
+  uint64_t copies = 1;   ///< of the message that must pass
+  double rate = 0;       ///< bytes/s
+  double seconds = 0;    ///< copies x message / rate
+};
+
+/// The fluid bound: no multicast of `bytes` bytes without switch replication ends sooner than the
+/// longest of these (Kumar and Ross 2006, and the same argument for racks). Longest first; none for
+/// one node. Needs a network that CheckNetwork() accepts.
+std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t bytes);
+
+/// What every plan pays for latency in NetworkLoad::seconds, whatever its schedule and blocks.
+struct LatencyBound {
+  uint64_t rounds = 0;          ///< that carry something: ceil(log_(ports+1) nodes)
+  double round_seconds = 0;     ///< the lowest latency that the network has
+  bool crosses = false;         ///< there are nodes in several racks,
+  double crossing_seconds = 0;  ///< so one round at least pays that between them
+  double seconds = 0;           ///< of all these rounds
+};
+
+/// Comes on top of the longest of BoundSeconds(), as rounds come one after the other: bounds.cc.
+LatencyBound BoundLatency(const Network& network, uint32_t ports);
+/// Of a number of rounds >= 0: the whole number that is not less, a hair above one being that one
+/// (rates are measured). From 2^64 on UINT64_MAX.
+uint64_t CeilOf(double rounds);
+/// What the cuts between racks say of NetworkLoad::limited_rounds of `blocks` blocks, where the
+/// root's port carries a block per round, `block_rate` bytes/s; 0 rounds without such cuts.
+RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks,
+                              double block_rate);
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_ANALYSIS_BOUNDS_H_

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/analysis/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace prepost {
+
+const char* Name(ResourceKind kind) {
+  switch (kind) {
+    case ResourceKind::kNodeOut:
+      return "node_out";
+    case ResourceKind::kNodeIn:
+      return "node_in";
+    case ResourceKind::kRackUp:
+      return "rack_up";
+    case ResourceKind::kRackDown:
+      return "rack_down";
+    case ResourceKind::kCore:
+      return "core";
+    case ResourceKind::kPair:
+      return "pair";
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
+
+Network Network::Uniform(uint32_t nodes) {
+  Network network;
+  network.nodes.resize(nodes);
+  const double never = std::numeric_limits<double>::max();  // nothing leaves the only rack
+  network.racks.push_back({.name = "all", .up_rate = never, .down_rate = never});
+  return network;
+}
+
+double Network::RateOf(Resource resource) const {
+  switch (resource.kind) {
+    case ResourceKind::kNodeOut:
+      return nodes[resource.index].out_rate;
+    case ResourceKind::kNodeIn:
+      return nodes[resource.index].in_rate;
+    case ResourceKind::kRackUp:
+      return racks[resource.index].up_rate;
+    case ResourceKind::kRackDown:
+      return racks[resource.index].down_rate;
+    case ResourceKind::kCore:
+      return core_rate.value_or(std::numeric_limits<double>::infinity());
+    case ResourceKind::kPair:
+      return pairs[resource.index].rate;
+  }
+  PREPOST_CHECK(false);
+  return 0;
+}
+
+uint32_t Network::CountOf(ResourceKind kind) const {
+  switch (kind) {
+    case ResourceKind::kNodeOut:
+    case ResourceKind::kNodeIn:
+      return static_cast<uint32_t>(nodes.size());
+    case ResourceKind::kRackUp:
+    case ResourceKind::kRackDown:
+      return static_cast<uint32_t>(racks.size());
+    case ResourceKind::kCore:
+      return 1;
+    case ResourceKind::kPair:
+      return static_cast<uint32_t>(pairs.size());
+  }
+  PREPOST_CHECK(false);
+  return 0;
+}
+
+std::optional<uint32_t> Network::PairOf(NodeId from, NodeId to) const {
+  const auto wanted = std::pair(from, to);
+  const auto ends = [](const Pair& pair) { return std::pair(pair.from, pair.to); };
+  const auto found = std::ranges::lower_bound(pairs, wanted, {}, ends);
+  if (found == pairs.end() || ends(*found) != wanted) return std::nullopt;
+  return static_cast<uint32_t>(found - pairs.begin());
+}
+
+uint32_t Network::OccupiedRacks() const {
+  std::vector<bool> occupied(racks.size());
+  for (const Node& node : nodes) occupied[node.rack] = true;
+  return static_cast<uint32_t>(std::ranges::count(occupied, true));
+}
+
+std::string Network::Describe(Resource resource) const {
+  switch (resource.kind) {
+    case ResourceKind::kNodeOut:
+      return fmt::format("the port out of node {}", resource.index);
+    case ResourceKind::kNodeIn:
+      return fmt::format("the port into node {}", resource.index);
+    case ResourceKind::kRackUp:
+      return fmt::format("the uplinks of rack {}", racks[resource.index].name);
+    case ResourceKind::kRackDown:
+      return fmt::format("the downlinks of rack {}", racks[resource.index].name);
+    case ResourceKind::kCore:
+      return "the core";
+    case ResourceKind::kPair:
+      return fmt::format("the path from node {} to node {}", pairs[resource.index].from.value,
+                         pairs[resource.index].to.value);
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
+
+namespace {
+
+bool IsRate(double rate) { return std::isfinite(rate) && rate > 0; }
+
+Status CheckPairs(const Network& network) {
+  const Network::Pair* last = nullptr;
+  for (const Network::Pair& pair : network.pairs) {
+    if (std::max(pair.from, pair.to).index() >= network.nodes.size() || pair.from == pair.to) {
+      return Rejected(fmt::format("a pair of nodes {} and {}, expected two of {}", pair.from.value,
+                                  pair.to.value, network.nodes.size()));
+    }
+    if (!IsRate(pair.rate)) {
+      return Rejected(fmt::format("the rate from node {} to node {} is not positive",
+                                  pair.from.value, pair.to.value));
+    }
+    if (last != nullptr && std::pair(pair.from, pair.to) <= std::pair(last->from, last->to)) {
+      return Rejected(fmt::format("the pair of nodes {} and {} is out of order or there twice",
+                                  pair.from.value, pair.to.value));
+    }
+    last = &pair;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckNetwork(const Network& network, uint32_t nodes) {
+  const auto is_latency = [](double latency) { return std::isfinite(latency) && latency >= 0; };
+  if (network.nodes.size() != nodes) {
+    return Rejected(
+        fmt::format("a network of {} nodes for a plan of {}", network.nodes.size(), nodes));
+  }
+  for (uint32_t i = 0; i < nodes; ++i) {
+    const Network::Node& node = network.nodes[i];
+    if (node.rack >= network.racks.size()) {
+      return Rejected(
+          fmt::format("node {} is in rack {}, there are {}", i, node.rack, network.racks.size()));
+    }
+    if (!IsRate(node.out_rate) || !IsRate(node.in_rate)) {
+      return Rejected(fmt::format("the rates of node {} are not positive", i));
+    }
+  }
+  for (const Network::Rack& rack : network.racks) {
+    if (!IsRate(rack.up_rate) || !IsRate(rack.down_rate)) {
+      return Rejected(fmt::format("the rates of rack {} are not positive", rack.name));
+    }
+  }
+  if (network.core_rate && !IsRate(*network.core_rate)) {
+    return Rejected("the rate of the core is not positive");
+  }
+  if (!is_latency(network.rack_latency) || !is_latency(network.core_latency)) {
+    return Rejected("a latency is negative");
+  }
+  return CheckPairs(network);
+}
+
+}  // namespace prepost

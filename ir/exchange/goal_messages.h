@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GoalMessages: which send of a GOAL text goes to which recv, what waits for what, and in which
+// rounds that can be. Internal to ir/.
+#ifndef PREPOST_IR_EXCHANGE_GOAL_MESSAGES_H_
+#define PREPOST_IR_EXCHANGE_GOAL_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/exchange/goal_text.h"
+
+namespace prepost {
+
+/// An index that is none.
+inline constexpr uint32_t kGoalNone = 0xffffffff;
+
+/// A send and the recv that takes it, both indices of GoalFile::ops.
+struct GoalMessage {
+  uint32_t send;
+  uint32_t recv;
+  uint32_t round = 0;
+};
+
+struct GoalMessages {
+  std::vector<uint32_t> sequence;  ///< all ops, each rank's in an order it can have
+  std::vector<uint32_t> place;     ///< op -> its place in it
+  /// Those with data, in the order of their senders and, of one sender, in its order.
+  std::vector<GoalMessage> messages;
+  std::vector<uint32_t> message_of;  ///< op -> message; kGoalNone: calcs and synchronisation
+  /// Message -> those of its sender that have completed when it starts: the last of each channel.
+  std::vector<std::vector<uint32_t>> waits;
+  std::vector<uint32_t> order;     ///< all messages, each behind those it waits for
+  std::vector<std::string> notes;  ///< what a plan cannot say, a line each
+};
+
+/// Steps 1, 2, 4 and 5 of goal_reader.cc. Errors: requirements that are a cycle, messages that do
+/// not match, a deadlock; at the op's line.
+Result<GoalMessages> FindGoalMessages(const GoalFile& file);
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_EXCHANGE_GOAL_MESSAGES_H_

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GOAL knows ranks, point-to-point messages matched by (source, tag) first come first served, and
+// two orders between ops of a rank: "x requires y", y has completed before x starts, and
+// "x irequires y", y has started. A plan's order at a node becomes those:
+// * an op in an `after` list: requires;
+// * sends of one channel start in id order: irequires, unless the op before is required anyway;
+// * a send's own block: its receive is required by name, even where a reduced `after` implies it
+//   through the order of a channel, which GOAL does not have. Other tools see the flow of the data.
+//
+// Example, node 1 of a chain of 3, 2 blocks of 10 bytes, ready barrier, send window 1:
+//   rank 1 {
+//   l1: recv 10b from 0 tag 0
+//   l2: recv 10b from 0 tag 1
+//   l3: send 10b to 2 tag 0
+//   l3 requires l1
+//   l4: send 10b to 2 tag 1
+//   l4 requires l2
+//   l4 requires l3
+//   }
+// Linear in ops and `after` entries.
+#include "ir/exchange/goal_writer.h"
+
+#include <llvm/ADT/DenseMap.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "ir/text_writer.h"
+
+namespace prepost {
+namespace {
+
+constexpr uint32_t kNoLabel = 0xffffffff;
+
+class GoalWriter {
+ public:
+  GoalWriter(const Plan& plan, std::ostream& out)
+      : plan_(plan), out_(out), sent_(plan.channels().size()), received_(sent_.size()) {}
+
+  void Run() {
+    std::vector<const Program*> programs;
+    for (const Program& program : plan_.programs()) programs.push_back(&program);
+    std::ranges::sort(programs, {}, [](const Program* program) { return program->node; });
+    out_.Put("num_ranks {}\n", plan_.header().nodes);
+    for (const Program* program : programs) WriteProgram(*program);
+  }
+
+ private:
+  void WriteProgram(const Program& program) {
+    llvm::DenseMap<uint32_t, uint32_t> recv_of;    // block -> its receive
+    llvm::DenseMap<uint32_t, uint32_t> last_send;  // channel -> its last send
+    out_.Put("\nrank {} {{\n", program.node.value);
+    const std::span<const Op> ops = plan_.ops(program);
+    for (uint32_t id = 0; id < ops.size(); ++id) {
+      const Op& op = ops[id];
+      WriteOp(id, op);
+      if (!op.is_send()) {
+        if (!op.is_credit()) recv_of[op.block] = id;
+        continue;
+      }
+      const auto cause = op.is_credit() ? recv_of.end() : recv_of.find(op.block);
+      const auto [before, is_first] = last_send.try_emplace(op.channel.value, id);
+      WriteOrder(id, op, cause == recv_of.end() ? kNoLabel : cause->second,
+                 is_first ? kNoLabel : before->second);
+      before->second = id;
+    }
+    out_.Put("}}\n");
+  }
+
+  void WriteOp(uint32_t id, const Op& op) {
+    const Channel& channel = plan_.channels()[op.channel.index()];
+    uint32_t& position = (op.is_send() ? sent_ : received_)[op.channel.index()];
+    const uint64_t bytes =
+        op.is_credit() ? kGoalCreditBytes : plan_.header().message.BlockSize(op.block);
+    const uint32_t tag = op.is_credit() ? kGoalCreditTag + position : op.block;
+    ++position;
+    if (op.is_send()) {
+      out_.Put("l{}: send {}b to {} tag {}\n", id + 1, bytes, channel.to.value, tag);
+    } else {
+      out_.Put("l{}: recv {}b from {} tag {}\n", id + 1, bytes, channel.from.value, tag);
+    }
+  }
+
+  /// `cause` is the receive of the op's block, `previous` the send before it on its channel; kNoLabel
+  /// for none.
+  void WriteOrder(uint32_t id, const Op& op, uint32_t cause, uint32_t previous) {
+    for (OpId before : plan_.after(op)) {
+      out_.Put("l{} requires l{}\n", id + 1, before.value + 1);
+      if (before.value == cause) cause = kNoLabel;
+      if (before.value == previous) previous = kNoLabel;
+    }
+    if (cause != kNoLabel) out_.Put("l{} requires l{}\n", id + 1, cause + 1);
+    if (previous != kNoLabel) out_.Put("l{} irequires l{}\n", id + 1, previous + 1);
+  }
+
+  const Plan& plan_;
+  TextWriter out_;
+  std::vector<uint32_t> sent_, received_;  // channel -> ops of it so far
+};
+
+}  // namespace
+
+void WriteGoal(const Plan& plan, std::ostream& out) { GoalWriter(plan, out).Run(); }
+
+std::string GoalLosses(const Plan& plan) {
+  const PlanHeader& header = plan.header();
+  if (header.nodes == 1) return "GOAL has nothing of one node, not even the size of its message";
+  const Ready& ready = header.ready;
+  std::string text = "GOAL has no rounds and no windows";
+  if (ready.mode == ReadyMode::kBarrier)
+    text += ", no barrier (a recv that comes late is waited for)";
+  if (ready.mode == ReadyMode::kRetry)
+    text += ", no retries (a recv that comes late is waited for)";
+  if (ready.has_credits()) {
+    text += fmt::format(", credits become messages of {} byte (tags from {} up)", kGoalCreditBytes,
+                        kGoalCreditTag);
+  }
+  if (std::ranges::any_of(plan.channels(), [](const Channel& c) { return c.lane > kCreditLane; }))
+    text += ", no lanes";
+  if (header.message.blocks == 1 && header.message.bytes < header.message.block_bytes) {
+    text += fmt::format(", no size of a full block (import takes --block-bytes {})",
+                        header.message.block_bytes);
+  }
+  return text;
+}
+
+}  // namespace prepost

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReadWord: a reader (json_reader.h) of a string that names an enumerator. Internal to ir/.
+#ifndef PREPOST_IR_JSON_JSON_WORD_H_
+#define PREPOST_IR_JSON_JSON_WORD_H_
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "ir/json/json_reader.h"
+#include "ir/near_name.h"
+#include "ir/plan.h"
+
+namespace prepost {
+
+inline constexpr std::array kReadyModes = {ReadyMode::kBarrier, ReadyMode::kChannel,
+                                           ReadyMode::kWindow, ReadyMode::kRetry};
+inline constexpr std::array kOpKinds = {OpKind::kSend, OpKind::kRecv};
+
+/// One of the `values`, by its Name(), or an error that suggests the near one.
+template <typename Enum, size_t count>
+JsonForm::ReadScalar ReadWord(Enum* out, const std::array<Enum, count>& values) {
+  return [out, values](const JsonScalar& scalar) -> Status {
+    std::vector<std::string> names;
+    for (Enum value : values) {
+      if (scalar.kind == JsonScalar::Kind::kString && scalar.text == Name(value)) {
+        *out = value;
+        return {};
+      }
+      names.emplace_back(Name(value));
+    }
+    std::string expected;
+    for (const std::string& name : names)
+      expected += (expected.empty() ? "\"" : ", \"") + name + "\"";
+    return Rejected(fmt::format("expected one of {}, found {}{}", expected, scalar.Describe(),
+                                DidYouMean(scalar.text, names)));
+  };
+}
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_JSON_JSON_WORD_H_

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the files of plans have in common, read (as JsonForms) and written: the header's keys, and
+// channels and ops as columns. For plan_json.cc, where a file holds a plan, and plan_shard.cc,
+// where it holds a part of one. Internal to ir/.
+#ifndef PREPOST_IR_JSON_PLAN_FORMS_H_
+#define PREPOST_IR_JSON_PLAN_FORMS_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/json/json_reader.h"
+#include "ir/plan.h"
+#include "ir/text_writer.h"
+
+namespace prepost {
+
+/// Counts what a reader adds to a plan, where ops and `after` entries are counted in 32 bits.
+class EntryCount {
+ public:
+  /// Refuses what would not fit.
+  Status Add(uint64_t ops, uint64_t afters);
+
+ private:
+  uint64_t ops_ = 0, afters_ = 0;
+};
+
+/// The keys of a header, from "generator" to "ports".
+class HeaderForm {
+ public:
+  /// Reads them into `*header`, as keys of `*form`. Both outlive the reading.
+  void AddTo(JsonForm* form, PlanHeader* header);
+
+ private:
+  JsonForm message_, ready_;
+};
+/// Whole lines, the last one with its comma.
+void WriteHeaderKeys(const PlanHeader& header, TextWriter& out);
+
+/// Channels as one object of arrays.
+class ChannelColumns {
+ public:
+  enum class Ids : uint8_t { kPositions, kListed };
+
+  /// With Ids::kListed there is a column of ids.
+  explicit ChannelColumns(Ids ids);
+
+  /// Reads them; complete and of one length when the object ends. To be read once.
+  JsonForm* form() { return &form_; }
+  size_t size() const { return from_.size(); }
+  uint32_t id(size_t i) const { return id_[i]; }
+  Channel channel(size_t i) const { return {NodeId(from_[i]), NodeId(to_[i]), lane_[i]}; }
+
+ private:
+  JsonForm form_;
+  std::vector<uint32_t> id_, from_, to_, lane_;
+};
+/// `ids`, if given, has one for each channel.
+void WriteChannelColumns(std::span<const Channel> channels,
+                         std::optional<std::span<const uint32_t>> ids, TextWriter& out);
+
+/// The ops of one program as one object of arrays.
+class OpColumns {
+ public:
+  /// Adds each program's ops to `*builder` and `*count` when its object ends; the program has begun
+  /// then.
+  OpColumns(PlanBuilder* builder, EntryCount* count);
+
+  JsonForm* form() { return &form_; }
+
+ private:
+  Status ReadKinds(const JsonScalar& scalar);
+  Status CheckLengths() const;
+  Status AddOps();
+
+  PlanBuilder* builder_;
+  EntryCount* count_;
+  JsonForm form_;
+  std::vector<OpKind> kinds_;
+  std::vector<uint32_t> channel_, block_, round_, grants_, after_count_, after_;
+};
+void WriteOpColumns(const Plan& plan, const Program& program, TextWriter& out);
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_JSON_PLAN_FORMS_H_

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/json/plan_json.h"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "ir/json/json_reader.h"
+#include "ir/json/json_word.h"
+#include "ir/json/plan_forms.h"
+#include "ir/text_writer.h"
+
+namespace prepost {
+namespace {
+
+constexpr const char* kPlanFormat = "prepost.plan";
+constexpr uint32_t kPlanMajor = 1;
+constexpr uint32_t kPlanMinor = 1;
+constexpr uint32_t kMinorOfRows = 0;  ///< rows are all that version 1.0 has
+
+/// The forms of a plan file and the plan that they fill.
+class PlanReader {
+ public:
+  explicit PlanReader(std::vector<std::string>* warnings) {
+    using Need = JsonForm::Need;
+    channel_.OnBegin([this] { reading_channel_ = {}; })
+        .Scalar("from", ReadUint32(&reading_channel_.from.value))
+        .Scalar("to", ReadUint32(&reading_channel_.to.value))
+        .Scalar("lane", ReadUint32(&reading_channel_.lane))
+        .OnEnd([this]() -> Status {
+          builder_.AddChannel(reading_channel_);
+          return {};
+        });
+    op_.OnBegin([this] {
+         reading_op_ = {};
+         reading_after_.clear();
+       })
+        .Scalar("op", ReadWord(&reading_op_.kind, kOpKinds))
+        .Scalar("channel", ReadUint32(&reading_op_.channel.value))
+        .Scalar("block", [this](const JsonScalar& scalar) { return ReadBlock(scalar); })
+        .Scalar("grants", ReadUint32(&reading_op_.grants), Need::kOptional)
+        .Scalar("round", ReadUint32(&reading_op_.round))
+        .Scalars("after", [this](const JsonScalar& scalar) { return ReadAfter(scalar); })
+        .OnEnd([this] { return AddOp(); });
+    program_.OnBegin([this] { builder_.BeginProgram(NodeId(0)); })
+        .Scalar("node", [this](const JsonScalar& scalar) { return ReadNode(scalar); })
+        .Objects("ops", &op_, Need::kOptional)
+        .Object("columns", op_columns_.form(), Need::kOptional)
+        .OneOf("ops", "columns");
+    plan_.Scalar("format", ExpectString(kPlanFormat))
+        .Scalar("version", ExpectVersion(kPlanMajor, kPlanMinor, warnings));
+    header_.AddTo(&plan_, &builder_.header());
+    plan_.ObjectOrObjects("channels", channel_columns_.form(), &channel_)
+        .Objects("programs", &program_);
+  }
+
+  Result<Plan> Read(std::istream& in, const std::string& name) {
+    PREPOST_RETURN_IF_ERROR(ReadJson(in, name, &plan_));
+    for (size_t i = 0; i < channel_columns_.size(); ++i)
+      builder_.AddChannel(channel_columns_.channel(i));
+    return std::move(builder_).Build();
+  }
+
+ private:
+  Status ReadBlock(const JsonScalar& scalar) {
+    reading_op_.block = kNoBlock;
+    if (scalar.is_null()) return {};
+    return ReadUint32(&reading_op_.block, kNoBlock - 1)(scalar);
+  }
+
+  Status ReadAfter(const JsonScalar& scalar) {
+    uint32_t id = 0;
+    PREPOST_RETURN_IF_ERROR(ReadUint32(&id)(scalar));
+    reading_after_.push_back(OpId(id));
+    return {};
+  }
+
+  Status ReadNode(const JsonScalar& scalar) {
+    uint32_t node = 0;
+    PREPOST_RETURN_IF_ERROR(ReadUint32(&node)(scalar));
+    builder_.SetNode(NodeId(node));
+    return {};
+  }
+
+  Status AddOp() {
+    PREPOST_RETURN_IF_ERROR(count_.Add(1, reading_after_.size()));
+    builder_.AddOp(reading_op_, reading_after_);
+    return {};
+  }
+
+  PlanBuilder builder_{PlanHeader{}};
+  JsonForm plan_, channel_, program_, op_;
+  HeaderForm header_;
+  ChannelColumns channel_columns_{ChannelColumns::Ids::kPositions};
+  EntryCount count_;
+  OpColumns op_columns_{&builder_, &count_};
+  Channel reading_channel_;
+  Op reading_op_;
+  std::vector<OpId> reading_after_;
+};
+
+void WriteChannels(const Plan& plan, TextWriter& out) {
+  out.Put("[");
+  const char* separator = "\n";
+  for (const Channel& channel : plan.channels()) {
+    out.Put("{}    {{ \"from\": {}, \"to\": {}, \"lane\": {} }}", separator, channel.from.value,
+            channel.to.value, channel.lane);
+    separator = ",\n";
+  }
+  out.Put("]");
+}
+
+void WriteOp(const Plan& plan, const Op& op, TextWriter& out) {
+  out.Put("    {{ \"op\": \"{}\", \"channel\": {}, \"block\": ", Name(op.kind), op.channel.value);
+  if (op.is_credit()) {
+    out.Put("null");
+  } else {
+    out.Put("{}", op.block);
+  }
+  if (op.grants != 0) out.Put(", \"grants\": {}", op.grants);
+  out.Put(", \"round\": {}, \"after\": [", op.round);
+  const char* separator = "";
+  for (OpId before : plan.after(op)) {
+    out.Put("{}{}", separator, before.value);
+    separator = ", ";
+  }
+  out.Put("] }}");
+}
+
+void WriteOps(const Plan& plan, const Program& program, TextWriter& out) {
+  out.Put("[");
+  const char* separator = "\n";
+  for (const Op& op : plan.ops(program)) {
+    out.Put("{}", separator);
+    WriteOp(plan, op, out);
+    separator = ",\n";
+  }
+  out.Put("]");
+}
+
+}  // namespace
+
+Result<Plan> ReadPlan(std::istream& in, const std::string& name,
+                      std::vector<std::string>* warnings) {
+  return PlanReader(warnings).Read(in, name);
+}
+
+void WritePlan(const Plan& plan, std::ostream& stream, PlanEncoding encoding) {
+  const bool is_columns = encoding == PlanEncoding::kColumns;
+  TextWriter out(stream);
+  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanFormat, kPlanMajor,
+          is_columns ? kPlanMinor : kMinorOfRows);
+  WriteHeaderKeys(plan.header(), out);
+  out.Put("  \"channels\": ");
+  is_columns ? WriteChannelColumns(plan.channels(), std::nullopt, out) : WriteChannels(plan, out);
+  out.Put(",\n  \"programs\": [");
+  const char* separator = "\n";
+  for (const Program& program : plan.programs()) {
+    out.Put("{}  {{ \"node\": {}, \"{}\": ", separator, program.node.value,
+            is_columns ? "columns" : "ops");
+    is_columns ? WriteOpColumns(plan, program, out) : WriteOps(plan, program, out);
+    out.Put(" }}");
+    separator = ",\n";
+  }
+  out.Put("] }}\n");
+}
+
+}  // namespace prepost

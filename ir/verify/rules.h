@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of a valid plan, one function each, as Verify() calls them; docs/plan.md tells them in
+// words. Internal to ir/.
+#ifndef PREPOST_IR_VERIFY_RULES_H_
+#define PREPOST_IR_VERIFY_RULES_H_
+
+#include "ir/credits.h"
+#include "ir/messages.h"
+#include "ir/plan.h"
+#include "ir/prefetch.h"
+#include "ir/verify/findings.h"
+#include "ir/verify/verify.h"
+
+namespace prepost {
+
+/// Lanes from one node to another, so that a channel's number between them fits its record on a
+/// connection.
+inline constexpr uint32_t kLanesMax = 1u << 16;
+
+/// shape. All others index by what it checks, so they need a plan without its findings.
+void CheckShape(const Plan& plan, Findings* findings);
+/// match. What looks across channels needs a plan without its findings too.
+void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findings);
+/// once.
+void CheckOnce(const Plan& plan, Findings* findings);
+
+/// A plan whose sends and receives match, with what the rules below look up in it.
+struct MatchedPlan {
+  const Plan& plan;
+  const MessageTable& messages;
+  const CreditTable& credits;
+  const VerifyOptions& options;
+};
+
+/// For loops over messages, whose ops lie far apart: asks for those of a message some steps ahead
+/// of `message`, so that they are there when the loop comes to them.
+inline void PrefetchMessage(const Plan& plan, const MessageTable& messages, uint32_t message) {
+  constexpr uint32_t kAhead = 16;
+  if (messages.size() - message <= kAhead) return;
+  for (const uint32_t op : {messages.send(message + kAhead), messages.recv(message + kAhead)}) {
+    if (op != MessageTable::kNone) PrefetchLine(&plan.ops()[op]);
+  }
+}
+
+/// ready, but for the order at each node.
+void CheckReady(const MatchedPlan& matched, Findings* findings);
+/// rounds.
+void CheckRounds(const MatchedPlan& matched, Findings* findings);
+/// acyclic and order. `has_rounds`: the plan has no findings of `rounds`.
+void CheckAcyclic(const MatchedPlan& matched, bool has_rounds, Findings* findings);
+/// causal, window, and the part of ready that is an order at a node. `matched` is null for a plan
+/// with `match` findings.
+void CheckLocalOrders(const Plan& plan, const MatchedPlan* matched, Findings* findings);
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_VERIFY_RULES_H_

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// shape: every value of the plan is one that it can have at all: ids in range, one program per
+// node, credits on their lane, `after` rising and backward, sizes that add up.
+#include <fmt/format.h>
+#include <llvm/ADT/DenseMap.h>
+
+#include "ir/count.h"
+#include "ir/verify/rules.h"
+
+namespace prepost {
+namespace {
+
+class ShapeRule {
+ public:
+  ShapeRule(const Plan& plan, Findings* findings)
+      : plan_(plan), header_(plan.header()), findings_(findings) {}
+
+  void Run() {
+    CheckHeader();
+    CheckPrograms();
+    CheckChannels();
+    if (findings_->count() == 0) CheckOps();
+  }
+
+ private:
+  template <typename... Arguments>
+  void Shape(const Place& place, fmt::format_string<Arguments...> format,
+             Arguments&&... arguments) {
+    findings_->Add(place, Rule::kShape,
+                   [&] { return fmt::format(format, std::forward<Arguments>(arguments)...); });
+  }
+
+  void CheckHeader() {
+    if (header_.collective != "multicast")
+      Shape(Place::Header("collective"), "expected \"multicast\", found \"{}\"",
+            header_.collective);
+    if (header_.nodes == 0 || header_.nodes > kNodesMax) {
+      Shape(Place::Header("nodes"), "{} nodes, expected 1 to {}", header_.nodes, kNodesMax);
+    }
+    if (header_.root.value >= header_.nodes) {
+      Shape(Place::Header("root"), "root {} is out of range, the nodes are 0 to {}",
+            header_.root.value, int64_t{header_.nodes} - 1);
+    }
+    const Result<Message> message = MakeMessage(header_.message.bytes, header_.message.block_bytes);
+    if (!message.ok()) {
+      const bool is_bytes = message.status().where() == "/bytes";
+      Shape(Place::Header(is_bytes ? "message/bytes" : "message/block_bytes"), "{}",
+            message.status().message());
+    } else if (header_.message.blocks != message->blocks) {
+      Shape(Place::Header("message/blocks"), "expected {} for {} in blocks of {}, found {}",
+            Count(message->blocks, "block"), Count(header_.message.bytes, "byte"),
+            header_.message.block_bytes, header_.message.blocks);
+    }
+    const bool is_window = header_.ready.mode == ReadyMode::kWindow;
+    if (is_window != (header_.ready.window != 0)) {
+      Shape(Place::Header("ready/window"), "window {} with ready mode {}, expected {}",
+            header_.ready.window, Name(header_.ready.mode), is_window ? "at least 1" : "none");
+    }
+    if (header_.send_window == 0u)
+      Shape(Place::Header("send_window"), "send window 0, expected null or at least 1");
+    if (header_.ports == 0) Shape(Place::Header("ports"), "0 ports, expected at least 1");
+  }
+
+  void CheckPrograms() {
+    if (plan_.programs().size() != header_.nodes) {
+      Shape(Place::Header("programs"), "{}, expected one for each of {}",
+            Count(plan_.programs().size(), "program"), Count(header_.nodes, "node"));
+    }
+    llvm::DenseMap<uint32_t, uint32_t> program_of;
+    for (uint32_t p = 0; p < plan_.programs().size(); ++p) {
+      const uint32_t node = plan_.programs()[p].node.value;
+      if (node >= header_.nodes) {
+        Shape(Place::ProgramAt(p, "node"), "node {} is out of range, the nodes are 0 to {}", node,
+              int64_t{header_.nodes} - 1);
+        continue;
+      }
+      const auto [first, is_new] = program_of.try_emplace(node, p);
+      if (!is_new)
+        Shape(Place::ProgramAt(p, "node"), "node {} has a program already, /programs/{}", node,
+              first->second);
+    }
+  }
+
+  void CheckChannels() {
+    // By from, to and lane. LLVM's hash of one 64-bit key would be that of its lower half.
+    llvm::DenseMap<std::pair<std::pair<uint32_t, uint32_t>, uint32_t>, uint32_t> channel_of;
+    for (uint32_t c = 0; c < plan_.channels().size(); ++c) {
+      const Channel& channel = plan_.channels()[c];
+      for (const auto& [node, key] :
+           {std::pair(channel.from, "from"), std::pair(channel.to, "to")}) {
+        if (node.value >= header_.nodes) {
+          Shape(Place::ChannelAt(c, key), "node {} is out of range, the nodes are 0 to {}",
+                node.value, int64_t{header_.nodes} - 1);
+        }
+      }
+      if (channel.from == channel.to) {
+        Shape(Place::ChannelAt(c), "channel from node {} to itself", channel.from.value);
+      }
+      if (channel.lane >= kLanesMax) {
+        Shape(Place::ChannelAt(c, "lane"), "lane {} is out of range, the lanes are 0 to {}",
+              channel.lane, kLanesMax - 1);
+      }
+      const auto [first, is_new] =
+          channel_of.try_emplace({{channel.from.value, channel.to.value}, channel.lane}, c);
+      if (!is_new) {
+        Shape(Place::ChannelAt(c), "{}>{} lane {} is the same as /channels/{}", channel.from.value,
+              channel.to.value, channel.lane, first->second);
+      }
+    }
+  }
+
+  void CheckOps() {
+    for (uint32_t p = 0; p < plan_.programs().size(); ++p) {
+      const Program& program = plan_.programs()[p];
+      for (uint32_t i = 0; i < program.op_count; ++i) {
+        const Op& op = plan_.ops(program)[i];
+        CheckOp(p, i, op);
+        CheckAfter(p, i, op);
+      }
+    }
+  }
+
+  void CheckOp(uint32_t p, uint32_t i, const Op& op) {
+    if (op.channel.index() >= plan_.channels().size()) {
+      Shape(Place::OpAt(p, i, "channel"), "channel {} is out of range, there are {}",
+            op.channel.value, plan_.channels().size());
+      return;
+    }
+    const Channel& channel = plan_.channels()[op.channel.index()];
+    const NodeId node = plan_.programs()[p].node;
+    if ((op.is_send() ? channel.from : channel.to) != node) {
+      Shape(Place::OpAt(p, i, "channel"), "{} at node {} on channel {}>{}", Name(op.kind),
+            node.value, channel.from.value, channel.to.value);
+    }
+    if (!op.is_credit() && op.block >= header_.message.blocks) {
+      Shape(Place::OpAt(p, i, "block"), "block {} is out of range, the blocks are 0 to {}",
+            op.block, header_.message.blocks - 1);
+    }
+    if (op.is_credit() != (channel.lane == kCreditLane)) {
+      Shape(Place::OpAt(p, i, "block"), "{} on lane {}, lane {} is for credits and only for them",
+            op.is_credit() ? "credit" : "block", channel.lane, kCreditLane);
+    }
+    const bool may_grant = op.is_credit() && op.is_send();
+    if (may_grant != (op.grants != 0)) {
+      Shape(Place::OpAt(p, i, "grants"), "grants {}, expected {}", op.grants,
+            may_grant ? "at least 1 on a credit's send" : "none but on a credit's send");
+    }
+  }
+
+  void CheckAfter(uint32_t p, uint32_t i, const Op& op) {
+    const std::span<const OpId> after = plan_.after(op);
+    if (!op.is_send() && !after.empty()) {
+      Shape(Place::OpAt(p, i, "after"), "a recv waits for nothing, found {} entries", after.size());
+    }
+    for (uint32_t j = 0; j < after.size(); ++j) {
+      if (after[j].value >= i) {
+        Shape(Place::OpAt(p, i, "after", j), "op {} is not before op {}", after[j].value, i);
+      } else if (j > 0 && after[j] <= after[j - 1]) {
+        Shape(Place::OpAt(p, i, "after", j), "op {} does not stand above op {}", after[j].value,
+              after[j - 1].value);
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const PlanHeader& header_;
+  Findings* findings_;
+};
+
+}  // namespace
+
+void CheckShape(const Plan& plan, Findings* findings) { ShapeRule(plan, findings).Run(); }
+
+}  // namespace prepost

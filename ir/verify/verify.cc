@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The order of work: `shape` first, since all others index by what it checks; `match`, which makes
+// messages of ops; then the rest, each on its own.
+#include "ir/verify/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/count.h"
+#include "ir/verify/rules.h"
+
+namespace prepost {
+
+bool Verdict::Has(Rule rule) const {
+  return std::ranges::any_of(diagnostics,
+                             [&](const Diagnostic& diagnostic) { return diagnostic.rule == rule; });
+}
+
+std::string Verdict::ToString() const {
+  std::string lines;
+  for (const Diagnostic& diagnostic : diagnostics) lines += diagnostic.ToString() + "\n";
+  if (findings > diagnostics.size())
+    lines += fmt::format("and {} more\n", findings - diagnostics.size());
+  return lines;
+}
+
+std::string Verdict::Continued() const {
+  std::string text;
+  for (const Diagnostic& diagnostic : diagnostics) text += "\n  " + diagnostic.ToString();
+  if (findings > diagnostics.size())
+    text += fmt::format("\n  and {} more", findings - diagnostics.size());
+  return text;
+}
+
+Verdict Verify(const Plan& plan, const VerifyOptions& options) {
+  Findings findings(options.diagnostics_max);
+  CheckShape(plan, &findings);
+  if (findings.count() != 0) return std::move(findings).Take();
+
+  const MessageTable messages(plan);
+  CheckMatch(plan, messages, &findings);
+  const bool is_matched = findings.count() == 0;
+  CheckOnce(plan, &findings);
+  if (!is_matched) {
+    CheckLocalOrders(plan, nullptr, &findings);
+    return std::move(findings).Take();
+  }
+  const CreditTable credits(plan, messages);
+  const MatchedPlan matched{
+      .plan = plan, .messages = messages, .credits = credits, .options = options};
+  CheckReady(matched, &findings);
+  const uint64_t others = findings.count();
+  CheckRounds(matched, &findings);
+  CheckAcyclic(matched, /*has_rounds=*/findings.count() == others, &findings);
+  CheckLocalOrders(plan, &matched, &findings);
+  Verdict verdict = std::move(findings).Take();
+  if (verdict.ok()) plan.NoteValid();
+  return verdict;
+}
+
+Status VerifyStatus(const Plan& plan, const VerifyOptions& options) {
+  const bool has_depths = options.send_depth || options.recv_depth;
+  if (plan.is_known_valid() && !has_depths) return {};
+  const Verdict verdict = Verify(plan, options);
+  if (verdict.ok()) return {};
+  return Rejected(Count(verdict.findings, "finding") + ":" + verdict.Continued());
+}
+
+}  // namespace prepost

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/files/message_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "ir/count.h"
+
+namespace prepost {
+namespace {
+
+/// Between checkpoints while reserving; file systems that must touch every page do about 1 GB/s.
+constexpr uint64_t kReserveStepBytes = uint64_t{64} << 20;
+/// Between checkpoints while reading and writing.
+constexpr uint64_t kCopyStepBytes = uint64_t{8} << 20;
+
+Status FileError(const char* verb, const std::string& path, int error) {
+  return SystemError(StatusCode::kRejected, fmt::format("cannot {} {}", verb, path), error);
+}
+
+}  // namespace
+
+Result<MappedInput> MappedInput::Open(const std::string& path) {
+  MappedInput input;
+  input.path_ = path;
+  // Without O_NONBLOCK, opening a FIFO would wait for its writer.
+  input.file_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!input.file_.valid()) return FileError("open input", path, errno);
+  struct stat about = {};
+  if (fstat(input.fd(), &about) != 0) return FileError("look at input", path, errno);
+  if (!S_ISREG(about.st_mode)) {
+    return Rejected(fmt::format("input {} is not a regular file", path));
+  }
+  Result<Mapping> mapping =
+      Mapping::OfFile(input.fd(), static_cast<uint64_t>(about.st_size), Mapping::Access::kRead);
+  if (!mapping.ok()) return mapping.status();
+  input.mapping_ = std::move(*mapping);
+  return input;
+}
+
+Status MappedInput::CheckStillWhole() const {
+  struct stat about = {};
+  if (fstat(fd(), &about) != 0) return FileError("look at input", path_, errno);
+  const uint64_t now = static_cast<uint64_t>(about.st_size);
+  if (now >= size_bytes()) return {};
+  return Rejected(fmt::format("input {} was truncated meanwhile: it has {}, expected {}", path_,
+                              Count(now, "byte"), size_bytes()));
+}
+
+Result<MessageSum> MappedInput::Sum(const Checkpoint& checkpoint) const {
+  return SumFile(fd(), size_bytes(), fmt::format("input {}", path_), checkpoint);
+}
+
+Result<Mapping> MappedInput::Read(const Checkpoint& checkpoint) const {
+  Result<Mapping> memory = Mapping::Anonymous(size_bytes());
+  if (!memory.ok()) return memory;
+  for (uint64_t offset = 0; offset < size_bytes(); offset += kCopyStepBytes) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const uint64_t step = std::min(size_bytes() - offset, kCopyStepBytes);
+    PREPOST_RETURN_IF_ERROR(ReadExactly(fd(), offset, memory->bytes().subspan(offset, step),
+                                        fmt::format("input {}", path_)));
+  }
+  return memory;
+}
+
+Result<PartialOutput> PartialOutput::Create(const std::string& path) {
+  PartialOutput output;
+  output.path_ = path;
+  output.file_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!output.file_.valid()) return FileError("create", path, errno);
+  return output;
+}
+
+Result<PartialOutput> PartialOutput::CreateUnnamed(const std::string& path) {
+  PartialOutput output;
+  output.path_ = path;
+  const std::string folder = std::filesystem::path(path).parent_path();
+  output.file_ = FileDescriptor(open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0666));
+  output.is_unnamed_ = output.file_.valid();
+  if (!output.is_unnamed_) return Create(path);
+  return output;
+}
+
+Status PartialOutput::GiveName() {
+  if (!std::exchange(is_unnamed_, false)) return {};
+  const std::string own = fmt::format("/proc/self/fd/{}", file_.get());
+  if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
+  return FileError("write", path_, errno);
+}
+
+Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
+  PREPOST_RETURN_IF_ERROR(ReserveSpace(bytes, checkpoint));
+  Result<Mapping> mapping = Mapping::OfFile(file_.get(), bytes, Mapping::Access::kReadWrite);
+  if (!mapping.ok()) return mapping.status();
+  mapping_ = std::move(*mapping);
+  return {};
+}
+
+/// A look at the free space first, so that a hopeless request does not fill the disk for a while.
+Status PartialOutput::ReserveSpace(uint64_t bytes, const Checkpoint& checkpoint) {
+  const std::string what = fmt::format("cannot reserve {} for {}", Count(bytes, "byte"), path_);
+  struct statvfs disk = {};
+  if (fstatvfs(file_.get(), &disk) == 0 && disk.f_bfree < bytes / disk.f_frsize) {
+    return SystemError(StatusCode::kRejected,
+                       fmt::format("{}, {} are free", what, disk.f_bfree * disk.f_frsize), ENOSPC);
+  }
+  for (uint64_t offset = 0; offset < bytes;) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const uint64_t step = std::min(bytes - offset, kReserveStepBytes);
+    const int error =
+        posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(step));
+    if (error == EINTR) continue;
+    if (error != 0) return SystemError(StatusCode::kRejected, what, error);
+    offset += step;
+  }
+  return {};
+}
+
+Status PartialOutput::Write(std::span<const std::byte> copy, const Checkpoint& checkpoint) {
+  PREPOST_CHECK(copy.size() == bytes().size());
+  for (uint64_t offset = 0; offset < copy.size(); offset += kCopyStepBytes) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const uint64_t step = std::min(copy.size() - offset, kCopyStepBytes);
+    PREPOST_RETURN_IF_ERROR(WriteExactly(file_.get(), offset, copy.subspan(offset, step), path_));
+  }
+  return {};
+}
+
+Result<MessageSum> PartialOutput::Sum(const Checkpoint& checkpoint) const {
+  return SumFile(file_.get(), bytes().size(), path_, checkpoint);
+}
+
+}  // namespace prepost

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/files/node_buffer.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "ir/count.h"
+
+namespace prepost {
+
+Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet* outputs) {
+  if (outputs == nullptr) return Make(node, bytes, std::nullopt);
+  return Make(node, bytes, PartialOutput::Create(outputs->TemporaryPath(node)));
+}
+
+Result<NodeBuffer> NodeBuffer::OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs) {
+  if (outputs == nullptr) return Make(node, bytes, std::nullopt);
+  return Make(node, bytes, PartialOutput::CreateUnnamed(outputs->TemporaryPath(node)));
+}
+
+Result<NodeBuffer> NodeBuffer::Make(NodeId node, uint64_t bytes,
+                                    std::optional<Result<PartialOutput>> output) {
+  NodeBuffer buffer;
+  buffer.node_ = node;
+  buffer.bytes_ = bytes;
+  if (!output) {
+    PREPOST_RETURN_IF_ERROR(buffer.MakeMemoryFile());
+    return buffer;
+  }
+  if (!output->ok()) return output->status();
+  buffer.output_ = **std::move(output);
+  return buffer;
+}
+
+Status NodeBuffer::KeepApart() { return has_memory() ? Status() : MakeMemoryFile(); }
+
+Status NodeBuffer::MakeMemoryFile() {
+  memory_file_ = FileDescriptor(memfd_create(fmt::format("prepost:{}", node_.value).c_str(),
+                                             MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const int fd = memory_file_.get();
+  if (has_memory() && ftruncate(fd, static_cast<off_t>(bytes_)) == 0 &&
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+    return {};
+  }
+  return SystemError(
+      StatusCode::kEnvironment,
+      fmt::format("cannot make the memory of node {}, {}", node_.value, Count(bytes_, "byte")),
+      errno);
+}
+
+Status NodeBuffer::Reserve(const Checkpoint& checkpoint) {
+  if (output_) PREPOST_RETURN_IF_ERROR(output_->Reserve(bytes_, checkpoint));
+  if (!has_memory()) return {};
+  Result<Mapping> memory = Mapping::OfFile(memory_file_.get(), bytes_, Mapping::Access::kReadWrite);
+  if (!memory.ok()) return memory.status();
+  memory_ = std::move(*memory);
+  return memory_.Touch(Mapping::Access::kReadWrite, checkpoint);
+}
+
+Status NodeBuffer::Store(const Checkpoint& checkpoint) {
+  return output_ && has_memory() ? output_->Write(memory_.bytes(), checkpoint) : Status();
+}
+
+Result<MessageSum> NodeBuffer::Sum(const Checkpoint& checkpoint) const {
+  return output_ ? output_->Sum(checkpoint) : SumMemory(memory_.bytes(), checkpoint);
+}
+
+Status CheckCopy(NodeId node, const MessageSum& sum, const MessageSum& root_sum) {
+  if (sum == root_sum) return {};
+  return Rejected(
+      fmt::format("the copy of node {} has the XXH3-128 sum {}, expected {} as at the root",
+                  node.value, sum.ToString(), root_sum.ToString()));
+}
+
+}  // namespace prepost

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OutputSet: the output files of a run, one per receiving node, as one thing that succeeds or
+// leaves nothing. It names them, makes their folders, and in the end renames all or removes all.
+// What goes into them is not its business.
+#ifndef PREPOST_RUNTIME_FILES_OUTPUT_SET_H_
+#define PREPOST_RUNTIME_FILES_OUTPUT_SET_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/ids.h"
+#include "ir/status.h"
+
+namespace prepost {
+
+/// Node i's copy is FOLDER/node-i/NAME, and FOLDER/node-i/.prepost-PID.partial while it is
+/// incomplete: short, so that NAME may be as long as the file system allows, and with the PID of
+/// the process that made the set, so one set per process and folder at a time. The root has the
+/// message already and gets no copy. Move only; the destructor removes what was not committed.
+class OutputSet {
+ public:
+  struct Options {
+    std::string folder;  ///< made, with its parents, if missing
+    std::string name;    ///< the input's base name
+    uint32_t nodes = 1;
+    NodeId root;
+  };
+
+  /// Makes the folders, and removes temporary files there whose processes are gone from this
+  /// machine (killed before they could clean up). Errors (kRejected): a folder cannot be made or a
+  /// copy's name is taken by a folder; nothing is left behind.
+  static Result<OutputSet> Create(const Options& options);
+
+  /// Of one copy only, that of `node`, with `path` as its final name; a link stays a link. The
+  /// folder must exist, and may be shared by machines: while it is incomplete the copy, if it has a
+  /// name at all, is .prepost-PID-MACHINE.partial, and only this machine's are removed, like by
+  /// Create(). Errors (kRejected): `path` is there and no regular file.
+  static Result<OutputSet> CreateOne(NodeId node, const std::string& path);
+
+  OutputSet(OutputSet&& other) noexcept;
+  OutputSet& operator=(OutputSet&&) = delete;
+  ~OutputSet() { Remove(); }
+
+  /// Where node's copy is written. For nodes that get one.
+  std::string TemporaryPath(NodeId node) const;
+  std::string FinalPath(NodeId node) const;
+
+  /// Gives every copy its final name, replacing older files. They must all be complete and checked.
+  /// On an error (kRejected) the copies that were renamed already are removed; older files that
+  /// they have replaced are lost.
+  Status Commit();
+  /// Removes the copies again that Commit() has named.
+  void Withdraw();
+  /// Removes temporary files and the folders that Create() made, as far as they exist and are
+  /// empty. Does nothing after Commit(). Several processes that hold copies of one set may do this
+  /// at the same time.
+  void Remove();
+
+ private:
+  struct Copy {
+    NodeId node;
+    std::string folder;
+    std::string name;
+  };
+
+  explicit OutputSet(const std::string& tag);
+  static Status CheckName(const Copy& copy);
+  const Copy& CopyOf(NodeId node) const;
+  std::string TemporaryPath(const Copy& copy) const;
+  static std::string FinalPath(const Copy& copy);
+
+  std::vector<Copy> copies_;  ///< sorted by node
+  std::string temporary_name_;
+  std::vector<std::string> made_folders_;  ///< parents first
+  bool pending_ = true;                    ///< neither committed, removed nor moved from
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_FILES_OUTPUT_SET_H_

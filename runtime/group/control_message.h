@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ControlMessage: what the leader of a group and its members tell each other, and its bytes, which
+// are the same between processes of one machine and between machines.
+#ifndef PREPOST_RUNTIME_GROUP_CONTROL_MESSAGE_H_
+#define PREPOST_RUNTIME_GROUP_CONTROL_MESSAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "ir/status.h"
+#include "runtime/files/message_sum.h"
+#include "runtime/report.h"
+
+namespace prepost {
+
+/// The steps of a run, in order, each taken by all members before the next begins; and what may
+/// come at any time.
+///
+///     member -> leader                          leader -> member
+///     kReady      receives posted, file ready   kStart    all are ready: go
+///     kDelivered  program done: `report`        kSum      all have delivered: sum your copy
+///     kSummed     `sum`                         kCommit   all sums are equal: name your copy
+///     kCommitted  the copy has its name         kRelease  all is well: exit
+///     kProgress   answer to kQuery              kQuery    how far are you?
+///     kFailed     `text`; waits to be ended     kAbort    the run has failed: `text`
+///
+/// On one machine the launcher names all copies, and kCommit is left out.
+struct ControlMessage {
+  enum class Kind : uint8_t {
+    kReady,
+    kStart,
+    kDelivered,
+    kSum,
+    kSummed,
+    kCommit,
+    kCommitted,
+    kRelease,
+    kQuery,
+    kProgress,
+    kFailed,
+    kAbort
+  };
+  Kind kind = Kind::kReady;
+  bool lost_peer = false;             ///< kFailed: only because a peer is gone
+  StatusCode code = StatusCode::kOk;  ///< kFailed
+  uint32_t interval_ms = 0;           ///< kQuery: the next one follows at the latest then
+  uint64_t start_ns = 0;              ///< kStart: when, by MonotonicNs(); 0: now
+  uint64_t progress = 0;              ///< kProgress: rises whenever there is some
+  NodeReport report = {};             ///< kDelivered; kProgress: so far. Its `node` is not sent
+  MessageSum sum = {};                ///< kSummed
+  std::string text;  ///< kFailed, kAbort: the cause; kProgress: what the node waits for
+
+  /// Takes what fits; all but printable ASCII becomes '?', so that a message is one line.
+  void SetText(const std::string& value);
+};
+
+/// The name of a kind, e.g. "delivered", for messages.
+const char* Name(ControlMessage::Kind kind);
+
+/// Every message has this size. Little-endian:
+///
+///     offset  bytes  field
+///          0      1  kind
+///          1      1  lost_peer, 0 or 1
+///          2      1  code
+///          3      1  0
+///          4      4  interval_ms, at most 60,000
+///          8      8  start_ns
+///         16      8  progress
+///         24     88  report: posts, posts during, wake-ups, completions, retries, cpu_ns,
+///                    bytes_received, elapsed_ns, requests for events during, re-arms, their bound
+///        112     16  sum: high, low
+///        128      2  bytes of text
+///        130    510  text, printable ASCII; the rest 0
+inline constexpr size_t kControlMessageBytes = 640;
+inline constexpr size_t kControlTextBytes = 510;
+inline constexpr uint32_t kControlIntervalMsMax = 60'000;
+
+void EncodeControlMessage(const ControlMessage& message,
+                          std::span<std::byte, kControlMessageBytes> out);
+/// Errors (kRejected): which field has a value that no member or leader sends.
+Result<ControlMessage> DecodeControlMessage(std::span<const std::byte, kControlMessageBytes> in);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_GROUP_CONTROL_MESSAGE_H_

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/group/control_socket.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace prepost {
+
+Result<std::pair<ControlSocket, ControlSocket>> ControlSocket::MakePair() {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
+    return SystemError(StatusCode::kEnvironment, "cannot make a control connection", errno);
+  }
+  return std::pair(ControlSocket(FileDescriptor(fds[0])), ControlSocket(FileDescriptor(fds[1])));
+}
+
+void ControlSocket::Send(const ControlMessage& message) {
+  if (closed_) return;
+  std::array<std::byte, kControlMessageBytes> bytes;
+  EncodeControlMessage(message, bytes);
+  ssize_t sent = 0;
+  do {
+    sent = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  // What the other end said before it went may still be read, so that it is gone closes nothing.
+  const bool is_gone = sent < 0 && errno != EAGAIN;
+  if (!is_gone && sent != static_cast<ssize_t>(bytes.size())) closed_ = true;
+}
+
+std::optional<ControlMessage> ControlSocket::Receive() {
+  while (!closed_) {
+    const ssize_t got = recv(fd(), partial_.data() + partial_bytes_,
+                             partial_.size() - partial_bytes_, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return std::nullopt;
+    if (got <= 0) break;
+    partial_bytes_ += static_cast<size_t>(got);
+    if (partial_bytes_ < partial_.size()) continue;
+    partial_bytes_ = 0;
+    Result<ControlMessage> message = DecodeControlMessage(partial_);
+    if (message.ok()) return std::move(*message);
+    nonsense_ = message.status().message();
+    break;
+  }
+  closed_ = true;
+  return std::nullopt;
+}
+
+}  // namespace prepost

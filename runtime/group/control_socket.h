@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ControlSocket: one end of a connection that carries ControlMessages between a leader and a
+// member, in one machine over a socket pair or between machines over TCP. It closes by itself when
+// the process at the other end dies.
+#ifndef PREPOST_RUNTIME_GROUP_CONTROL_SOCKET_H_
+#define PREPOST_RUNTIME_GROUP_CONTROL_SOCKET_H_
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "ir/status.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/group/control_message.h"
+
+namespace prepost {
+
+/// Used by one thread. Neither sending nor receiving waits; poll fd() for more.
+class ControlSocket {
+ public:
+  /// Both ends. Errors: kEnvironment.
+  static Result<std::pair<ControlSocket, ControlSocket>> MakePair();
+  /// Takes over a connected stream socket.
+  explicit ControlSocket(FileDescriptor fd) : fd_(std::move(fd)) {}
+
+  int fd() const { return fd_.get(); }
+
+  /// Nothing happens when the other end is gone. A connection holds far more than what is ever
+  /// under way, so one that takes no whole message is as good as gone and becomes closed(), which
+  /// nobody hears of but who looks.
+  void Send(const ControlMessage& message);
+  /// The next message; none if none is there in full yet, or if closed().
+  std::optional<ControlMessage> Receive();
+  /// The other end is gone, takes no more messages, or has sent nonsense; for good.
+  bool closed() const { return closed_; }
+  /// What was wrong with its last bytes; empty if nothing was.
+  const std::string& nonsense() const { return nonsense_; }
+
+ private:
+  FileDescriptor fd_;
+  std::array<std::byte, kControlMessageBytes> partial_ = {};
+  size_t partial_bytes_ = 0;
+  bool closed_ = false;
+  std::string nonsense_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_GROUP_CONTROL_SOCKET_H_

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/group/group_key.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "ir/count.h"
+#include "runtime/file_descriptor.h"
+
+namespace prepost {
+namespace {
+
+static_assert(crypto_auth_KEYBYTES == 32 && crypto_auth_BYTES == sizeof(MacBytes));
+
+/// Keeps this use of a secret apart from any other that it may have. All nodes need the same salt,
+/// and they have nothing in common but the secret before they talk.
+constexpr std::string_view kSalt = "prepost group v1";
+static_assert(kSalt.size() == crypto_pwhash_SALTBYTES);
+
+const unsigned char* Data(std::span<const std::byte> bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+unsigned char* Room(std::span<std::byte> bytes) {
+  return reinterpret_cast<unsigned char*>(bytes.data());
+}
+
+std::string_view WithoutLineEnd(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string& where) {
+  if (sodium_init() < 0) return EnvironmentError("this system gives no random numbers");
+  secret = WithoutLineEnd(secret);
+  if (secret.size() < kSecretBytesMin || secret.size() > kSecretBytesMax) {
+    return Rejected(fmt::format("the secret has {}{}, expected {} to {}",
+                                secret.size() > kSecretBytesMax ? "more than " : "",
+                                Count(std::min(secret.size(), kSecretBytesMax), "byte"),
+                                kSecretBytesMin, kSecretBytesMax),
+                    where);
+  }
+  GroupKey key;
+  const auto salt = std::as_bytes(std::span(kSalt));
+  if (crypto_pwhash(Room(key.key_), key.key_.size(), secret.data(), secret.size(), Data(salt),
+                    crypto_pwhash_OPSLIMIT_INTERACTIVE, crypto_pwhash_MEMLIMIT_INTERACTIVE,
+                    crypto_pwhash_ALG_ARGON2ID13) != 0) {
+    return EnvironmentError(fmt::format("no memory to derive a key from the secret, {} MiB",
+                                        crypto_pwhash_MEMLIMIT_INTERACTIVE >> 20));
+  }
+  return key;
+}
+
+Result<GroupKey> GroupKey::FromFile(const std::string& path) {
+  const auto failed = [&path](int error) {
+    return SystemError(StatusCode::kRejected, fmt::format("cannot read secret file {}", path),
+                       error);
+  };
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about = {};
+  if (!file.valid() || fstat(file.get(), &about) != 0) return failed(errno);
+  if (!S_ISREG(about.st_mode)) {
+    return Rejected(fmt::format("secret file {} is not a regular file", path));
+  }
+  if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return Rejected(fmt::format("secret file {} can be used by others (mode {:04o}): chmod 600 it",
+                                path, about.st_mode & 07777));
+  }
+  // Room for a line's end, and for a byte more to see that the file is too long.
+  std::array<char, kSecretBytesMax + 3> text;
+  const ssize_t got = read(file.get(), text.data(), text.size());
+  if (got < 0) return failed(errno);
+  Result<GroupKey> key = FromSecret({text.data(), static_cast<size_t>(got)}, path);
+  sodium_memzero(text.data(), text.size());
+  return key;
+}
+
+GroupKey::~GroupKey() { sodium_memzero(key_.data(), key_.size()); }
+
+MacBytes GroupKey::Mac(std::span<const std::byte> message) const {
+  MacBytes mac;
+  crypto_auth(Room(mac), Data(message), message.size(), Data(key_));
+  return mac;
+}
+
+bool GroupKey::Verify(const MacBytes& mac, std::span<const std::byte> message) const {
+  return crypto_auth_verify(Data(mac), Data(message), message.size(), Data(key_)) == 0;
+}
+
+NonceBytes RandomNonce() {
+  NonceBytes nonce;
+  randombytes_buf(nonce.data(), nonce.size());
+  return nonce;
+}
+
+}  // namespace prepost

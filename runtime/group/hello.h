@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hello: how two machines of a group prove to each other, before anything else, that they have the
+// group's secret, play the same plan over the same kind of transport, and are who they are taken
+// for. Pure functions of bytes: sockets and deadlines are the business of bootstrap.h.
+#ifndef PREPOST_RUNTIME_GROUP_HELLO_H_
+#define PREPOST_RUNTIME_GROUP_HELLO_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/ids.h"
+#include "runtime/files/plan_hash.h"
+#include "runtime/group/group_key.h"
+
+namespace prepost {
+
+/// Of hello, control messages (control_message.h) and records (tcp_wire.h) together.
+inline constexpr uint32_t kProtocolVersion = 5;
+
+enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
+
+/// One connection of a group, by the plan. `from` connects, `to` listens.
+struct LinkName {
+  NodeId from;
+  NodeId to;
+  LinkPurpose purpose = LinkPurpose::kData;
+  uint32_t lane = 0;  ///< 0 for control
+
+  friend bool operator==(const LinkName&, const LinkName&) = default;
+};
+
+/// What carries the blocks and credits of a whole group. Values are part of the protocol.
+enum class Carrier : uint32_t {
+  kTcp = 1,   ///< the connections that the hellos open
+  kVerbs = 2  ///< queue pairs of NICs, which peers tell each other of over these connections
+};
+/// "tcp", "verbs".
+std::string_view Name(Carrier carrier);
+
+/// What all nodes of a group must have in common.
+struct GroupTerms {
+  PlanHash plan = {};
+  Carrier carrier = Carrier::kTcp;
+  uint64_t message_bytes = 0;  ///< which a rolled plan leaves open
+
+  friend bool operator==(const GroupTerms&, const GroupTerms&) = default;
+};
+
+/// Why a listener does not want a connection. Values are part of the protocol.
+enum class Refusal : uint32_t {
+  kNone = 0,          ///< welcome
+  kWrongSecret = 1,   ///< the other side has not proved that it has the secret
+  kWrongNode = 2,     ///< the listener is another node than the one wanted
+  kOtherPlan = 3,     ///< it plays another plan
+  kDuplicate = 4,     ///< this connection is there already
+  kUnexpected = 5,    ///< the plan has no such connection
+  kOtherCarrier = 6,  ///< it goes over something else
+  kOtherSize = 7,     ///< it is for a message of another size, with the same rolled plan
+  kOtherVersion = 8,  ///< never sent: the prefix says it
+};
+
+/// The conversation, all sizes fixed, integers little-endian. C connects, L listens:
+///
+///     C > L  hello      prefix | purpose 4 | from 4 | to 4 | lane 4 | plan hash 32 | carrier 4 |
+///                       message bytes 8 | nonce 32
+///     L > C  challenge  prefix | nonce 32 | MAC 32
+///     C > L  proof      MAC 32
+///     L > C  verdict    refusal 4 | carrier 4 | message bytes 8 | MAC 32
+///
+/// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
+/// MACs are over which message it is, version, both nonces, from, to, lane, purpose, plan hash,
+/// carrier, message bytes, and of the verdict what it says, so that none can be used for anything
+/// else; the verdict of kWrongSecret is zeros behind the refusal. The verdict's carrier and message
+/// bytes are the listener's. A connector that the challenge does not convince sends a proof of
+/// zeros, so that the listener learns that the secrets differ, too. A challenge to another version
+/// is zeros behind the prefix.
+inline constexpr size_t kPrefixBytes = 12;
+inline constexpr size_t kHelloBytes = kPrefixBytes + 92;
+inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;
+inline constexpr size_t kProofBytes = 32;
+inline constexpr size_t kVerdictBytes = 48;
+
+enum class HelloState : uint8_t {
+  kTalking,
+  kWelcome,  ///< both have proved the secret, and the listener takes the connection
+  kRefused,  ///< refusal() says why
+  kBroken    ///< the other side does not speak this protocol: to be dropped without a word
+};
+
+/// What both sides of the conversation share. Feed it exactly wanted() bytes at a time until it no
+/// longer talks; send what it replies, even then.
+class HelloSide {
+ public:
+  size_t wanted() const { return wanted_; }
+  HelloState state() const { return state_; }
+  /// kRefused: why.
+  Refusal refusal() const { return refusal_; }
+  /// kRefused: the same in words, about the connector: "the secrets differ", ...
+  std::string Why() const;
+  /// All that the other side has said proves that it has the secret.
+  bool is_proved() const { return is_proved_; }
+  uint32_t peer_version() const { return peer_version_; }
+
+ protected:
+  enum class Role : uint8_t { kConnector, kListener };
+  enum class Message : uint8_t { kChallenge, kProof, kVerdict };
+
+  HelloSide(const GroupKey& key, const NonceBytes& nonce, Role role)
+      : key_(key), nonce_(nonce), role_(role) {}
+  /// Whether the prefix is one of this version; else the state is final.
+  bool TakePrefix(std::span<const std::byte> in);
+  /// What the MAC of `message` is over.
+  std::vector<std::byte> Transcript(Message message) const;
+  /// `verdict`: what the verdict says before its MAC.
+  std::vector<std::byte> Transcript(Message message, std::span<const std::byte> verdict) const;
+  void Refuse(Refusal refusal) {
+    state_ = HelloState::kRefused;
+    refusal_ = refusal;
+  }
+
+  GroupKey key_;
+  const NonceBytes nonce_;
+  const Role role_;
+  NonceBytes peer_nonce_ = {};
+  LinkName link_;
+  GroupTerms terms_;           ///< the connector's
+  GroupTerms listener_terms_;  ///< the connector hears of them in the verdict, but not of the plan
+  size_t wanted_ = kPrefixBytes;
+  HelloState state_ = HelloState::kTalking;
+  Refusal refusal_ = Refusal::kNone;
+  bool is_proved_ = false;
+  uint32_t peer_version_ = kProtocolVersion;
+};
+
+class HelloConnector final : public HelloSide {
+ public:
+  /// `nonce` is to be fresh (RandomNonce()).
+  HelloConnector(const GroupKey& key, const NonceBytes& nonce, const LinkName& link,
+                 const GroupTerms& terms);
+
+  /// What it says first.
+  std::vector<std::byte> Begin() const;
+  /// Needs wanted() bytes. What is to be sent.
+  std::vector<std::byte> Take(std::span<const std::byte> in);
+  /// The listener has proved that it has the secret, and the proof is what Take() has returned: the
+  /// listener may take the connection any time now.
+  bool has_proved() const { return has_proved_; }
+
+ private:
+  std::vector<std::byte> TakeChallenge(std::span<const std::byte> in);
+  void TakeVerdict(std::span<const std::byte> in);
+
+  bool has_prefix_ = false;
+  bool has_proved_ = false;
+};
+
+class HelloListener final : public HelloSide {
+ public:
+  /// Asked about a peer that has proved the secret: kNone takes the connection.
+  using Judge = std::function<Refusal(const LinkName& link, const GroupTerms& terms)>;
+
+  /// `terms`: the listener's own, which it names in its verdict.
+  HelloListener(const GroupKey& key, const NonceBytes& nonce, const GroupTerms& terms, Judge judge)
+      : HelloSide(key, nonce, Role::kListener), judge_(std::move(judge)) {
+    listener_terms_ = terms;
+  }
+
+  std::vector<std::byte> Take(std::span<const std::byte> in);
+  /// What the peer says that it wants; known, and perhaps a lie, once has_name().
+  const LinkName& link() const { return link_; }
+  bool has_name() const { return has_name_; }
+
+ private:
+  std::vector<std::byte> TakeHello(std::span<const std::byte> in);
+  std::vector<std::byte> TakeProof(std::span<const std::byte> in);
+
+  Judge judge_;
+  bool has_prefix_ = false;
+  bool has_name_ = false;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_GROUP_HELLO_H_

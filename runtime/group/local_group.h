@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunLocalGroup: the CPU executor on one machine: one process per node, connected by a local
+// transport, started, watched and ended by this process, the launcher, which takes no part in the
+// transfer.
+#ifndef PREPOST_RUNTIME_GROUP_LOCAL_GROUP_H_
+#define PREPOST_RUNTIME_GROUP_LOCAL_GROUP_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "ir/status.h"
+#include "runtime/files/message_file.h"
+#include "runtime/files/message_sum.h"
+#include "runtime/files/output_set.h"
+#include "runtime/op_times.h"
+#include "runtime/playable.h"
+#include "runtime/report.h"
+#include "runtime/transport/local_transport.h"
+#include "runtime/wait_policy.h"
+
+namespace prepost {
+
+struct LocalGroupOptions {
+  TransportKind transport = TransportKind::kTcp;
+  WaitPolicy wait = {};
+  RunTrace* trace = nullptr;  ///< filled; also when the run fails. Not owned
+  /// How long nothing may move anywhere in the group before the run is given up.
+  std::chrono::milliseconds no_progress_max{30000};
+  /// The run is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
+  int interrupt_fd = -1;
+  /// Told about once a second: bytes that all receivers have received together. May be empty.
+  std::function<void(uint64_t bytes_received)> progress;
+};
+
+struct LocalRun {
+  RunReport report;
+  MessageSum sum;  ///< of every copy
+};
+
+/// Plays the verified `plan` with the bytes of `input`, whose size must be the plan's. With
+/// `outputs`, every receiver's copy is written there and committed when all copies have the root's
+/// sum; without (null), copies are received into memory.
+///
+/// Errors: a node failed or died, copies differ, nothing moved for too long, a file or the disk
+/// (kRejected); out of descriptors or processes (kEnvironment); kInterrupted. The message is one
+/// line that names the cause. Whatever the outcome, no node's process is left; on an error no copy
+/// is committed, and `outputs` is to be removed by its owner.
+///
+/// Forks: to be called while the process has one thread.
+Result<LocalRun> RunLocalGroup(Playable plan, const MappedInput& input, OutputSet* outputs,
+                               const LocalGroupOptions& options = {});
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_GROUP_LOCAL_GROUP_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The process of one node in a run on this machine: a Member led by the launcher (local_group.h),
+// and what it does when the launcher is gone.
+#ifndef PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
+#define PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
+
+#include "runtime/files/message_file.h"
+#include "runtime/files/node_buffer.h"
+#include "runtime/files/output_set.h"
+#include "runtime/group/control_socket.h"
+#include "runtime/op_times.h"
+#include "runtime/playable.h"
+#include "runtime/transport/local_transport.h"
+#include "runtime/wait_policy.h"
+
+namespace prepost {
+
+struct LocalNodeTask {
+  Playable plan;
+  NodeId node;
+  const MappedInput& input;  ///< the root sends it; over shared memory others read it
+  NodeBuffer& buffer;        ///< open; not used by the root
+  OutputSet* outputs;        ///< null: receive into memory
+  LocalTransport& transport;
+  WaitPolicy wait;
+  RunTrace* trace;  ///< null: none; shared with the launcher
+  ControlSocket control;
+  int last_word_fd;  ///< holds one byte: who reads it, speaks for all when the launcher is gone
+};
+
+/// The body of a node's process; never returns. Says nothing on stdout, and on stderr one line at
+/// most, when the launcher is gone and this node has the last word.
+[[noreturn]] void RunLocalNode(LocalNodeTask task);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_

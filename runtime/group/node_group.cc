@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every node is a Member whose Endpoint is made of the connections that Bootstrap makes. The root
+// is one too, and leads the group on a thread of its own, which takes control connections over as
+// they come: so a node that fails while others are still awaited ends the group at once, with its
+// cause.
+#include "runtime/group/node_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "runtime/group/coordinator.h"
+#include "runtime/group/member.h"
+#include "runtime/transport/tcp_endpoint.h"
+
+namespace prepost {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The root asks every second at the latest; the rest is for a machine that is slow to begin.
+constexpr milliseconds kFirstWordMax{10000};
+/// For the root to say what the cause of a failure is, beyond the time it gives causes to show up.
+constexpr milliseconds kCauseMax{2000};
+
+class NodeRun {
+ public:
+  NodeRun(Playable plan, const MappedInput* input, OutputSet* outputs, NodeRunOptions options)
+      : plan_(plan),
+        input_(input),
+        outputs_(outputs),
+        options_(std::move(options)),
+        node_(options_.bootstrap.node) {
+    if (options_.make_player) options_.bootstrap.carrier = Carrier::kVerbs;
+  }
+
+  Result<LocalRun> Run();
+
+ private:
+  bool is_root() const { return node_ == plan_.header().root; }
+  Result<LocalRun> RunRoot();
+  Result<LocalRun> RunOther();
+  Status Lead();
+  MemberTask TaskWith(ControlSocket control);
+  Result<std::unique_ptr<Player>> MakePlayer(const PlayerContext& context);
+  Status Commit();
+  LocalRun Describe(RunReport report, const MessageSum& sum) const;
+
+  const Playable plan_;
+  const MappedInput* const input_;
+  OutputSet* const outputs_;
+  NodeRunOptions options_;
+  const NodeId node_;
+  NodeBuffer buffer_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+  std::optional<Coordinator> coordinator_;  ///< at the root
+  bool is_committed_ = false;
+};
+
+Result<LocalRun> NodeRun::Run() {
+  Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::Open(plan_, options_.bootstrap);
+  if (!bootstrap.ok()) return bootstrap.status();
+  bootstrap_ = std::move(*bootstrap);
+  Result<LocalRun> run = is_root() ? RunRoot() : RunOther();
+  if (!run.ok() && is_committed_ && outputs_ != nullptr) outputs_->Withdraw();
+  return run;
+}
+
+Result<LocalRun> NodeRun::RunRoot() {
+  auto control = ControlSocket::MakePair();
+  if (!control.ok()) return control.status();
+  coordinator_.emplace(plan_.header().nodes, node_,
+                       Coordinator::Options{.no_progress_max = options_.no_progress_max,
+                                            .interrupt_fd = options_.bootstrap.interrupt_fd,
+                                            .progress = options_.progress});
+  coordinator_->Join(node_, std::move(control->first));
+  Status led;
+  std::thread leader;
+  try {
+    leader = std::thread([this, &led] { led = Lead(); });
+  } catch (const std::system_error&) {
+    return EnvironmentError("cannot start the thread that leads the group");
+  }
+  std::vector<QueueRearms> own_rearms;
+  {
+    Member member(TaskWith(std::move(control->second)));
+    const Status own = member.Run();
+    own_rearms = member.queue_rearms();
+    if (!own.ok()) static_cast<void>(member.ReportFailure(own, kForever));
+  }
+  leader.join();
+  if (!led.ok()) return led;
+  RunReport report = coordinator_->report();
+  report.queue_rearms = std::move(own_rearms);
+  return Describe(std::move(report), coordinator_->sum());
+}
+
+/// The leading thread.
+Status NodeRun::Lead() {
+  Status status = coordinator_->Lead([] { return uint64_t{0}; });
+  if (status.ok()) status = coordinator_->Commit();
+  if (status.ok()) {
+    coordinator_->Release();
+  } else if (status.code() == StatusCode::kInterrupted) {
+    coordinator_->Abort(fmt::format("node {} was interrupted", node_.value));
+  } else {
+    coordinator_->Abort(status.ToString());
+  }
+  return status;
+}
+
+Result<LocalRun> NodeRun::RunOther() {
+  // First of all, because once the root has let this node in, its failure is everyone's.
+  Result<NodeBuffer> buffer =
+      NodeBuffer::OpenUnnamed(node_, plan_.header().message.bytes, outputs_);
+  if (!buffer.ok()) return buffer.status();
+  buffer_ = std::move(*buffer);
+  Result<FileDescriptor> control = bootstrap_->ConnectToRoot();
+  if (!control.ok()) return control.status();
+  Member member(TaskWith(ControlSocket(std::move(*control))));
+  const Status status = member.Run();
+  if (!status.ok()) return member.ReportFailure(status, kCauseMax);
+  RunReport report = {.elapsed_ns = member.report().elapsed_ns,
+                      .nodes = {member.report()},
+                      .queue_rearms = member.queue_rearms()};
+  return Describe(std::move(report), member.sum());
+}
+
+MemberTask NodeRun::TaskWith(ControlSocket control) {
+  return {.plan = plan_,
+          .node = node_,
+          .input = input_,
+          .buffer = &buffer_,
+          .make_player = [this](const PlayerContext& context) { return MakePlayer(context); },
+          .in_memory = static_cast<bool>(options_.make_player),
+          .commit = [this] { return Commit(); },
+          .wait = options_.wait,
+          .trace = options_.trace,
+          .control = std::move(control),
+          .leader = is_root() ? "the leading thread"
+                              : fmt::format("node {}, the root,", plan_.header().root.value),
+          .interrupt_fd = is_root() ? -1 : options_.bootstrap.interrupt_fd,
+          .first_word_max =
+              is_root() ? milliseconds(0) : std::max(options_.no_progress_max, kFirstWordMax),
+          .silence_max = is_root() ? milliseconds(0) : options_.no_progress_max};
+}
+
+Result<std::unique_ptr<Player>> NodeRun::MakePlayer(const PlayerContext& context) {
+  const auto arrival = [this](NodeId node, FileDescriptor control) {
+    coordinator_->Join(node, ControlSocket(std::move(control)));
+  };
+  Result<std::vector<TcpSocket>> sockets =
+      bootstrap_->ConnectPeers(context.wake_fd, context.checkpoint, arrival);
+  if (!sockets.ok()) return sockets.status();
+  if (options_.make_player) return options_.make_player(std::move(*sockets), context);
+  auto endpoint = TcpEndpoint::Make(plan_, node_, std::move(*sockets), context.wake_fd);
+  if (!endpoint.ok()) return endpoint.status();
+  return std::unique_ptr<Player>(
+      std::make_unique<CpuPlayer>(plan_, node_, std::move(*endpoint), context));
+}
+
+Status NodeRun::Commit() {
+  if (outputs_ == nullptr) return {};
+  PREPOST_RETURN_IF_ERROR(buffer_.GiveName());
+  PREPOST_RETURN_IF_ERROR(outputs_->Commit());
+  is_committed_ = true;
+  return {};
+}
+
+LocalRun NodeRun::Describe(RunReport report, const MessageSum& sum) const {
+  report.executor = options_.executor;
+  report.detail = options_.detail;
+  report.wait = Name(options_.wait.mode);
+  return {.report = std::move(report), .sum = sum};
+}
+
+}  // namespace
+
+Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* outputs,
+                         NodeRunOptions options) {
+  const bool is_root = options.bootstrap.node == plan.header().root;
+  PREPOST_CHECK(is_root == (input != nullptr));
+  PREPOST_CHECK(!is_root || input->size_bytes() == plan.header().message.bytes);
+  return NodeRun(plan, input, outputs, std::move(options)).Run();
+}
+
+}  // namespace prepost

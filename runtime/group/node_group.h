@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunNode: one node of a group whose nodes run on several machines, as this process. At the root it
+// also leads the group.
+#ifndef PREPOST_RUNTIME_GROUP_NODE_GROUP_H_
+#define PREPOST_RUNTIME_GROUP_NODE_GROUP_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/status.h"
+#include "runtime/files/message_file.h"
+#include "runtime/files/output_set.h"
+#include "runtime/group/bootstrap.h"
+#include "runtime/group/local_group.h"
+#include "runtime/playable.h"
+#include "runtime/player.h"
+#include "runtime/transport/tcp_mesh.h"
+#include "runtime/wait_policy.h"
+
+namespace prepost {
+
+struct NodeRunOptions {
+  BootstrapOptions bootstrap;  ///< its node is the one to run; its interrupt_fd counts throughout
+  WaitPolicy wait = {};
+  RunTrace* trace =
+      nullptr;  ///< filled with what this node does; also when the run fails. Not owned
+  /// The root: how long nothing may move anywhere in the group. Others: how long the root may say
+  /// nothing.
+  std::chrono::milliseconds no_progress_max{30000};
+  /// Plays this node's part over a NIC, from and to memory that no file backs; `sockets` connect it
+  /// with each peer, for whatever is to be agreed on before. Empty: the CPU executor over these
+  /// connections. Sets the carrier that the bootstrap names.
+  std::function<Result<std::unique_ptr<Player>>(std::vector<TcpSocket> sockets,
+                                                const PlayerContext& context)>
+      make_player = {};
+  std::string executor = "cpu";  ///< what plays, for the report
+  std::string detail = "tcp";
+  /// At the root, as in LocalGroupOptions. May be empty.
+  std::function<void(uint64_t bytes_received)> progress;
+};
+
+/// Plays its node of the verified `plan` over TCP or a NIC, with all others. The root sends
+/// `input`, which has the plan's size; elsewhere it is null. Others write their copy to `outputs`,
+/// which has it only, or receive it into memory (null). Copies get their names when the root has
+/// found all to be equal. The report has all nodes at the root, and this one elsewhere.
+///
+/// Errors: those of Bootstrap; this node's own, those of other nodes as the root tells them, and
+/// the loss of the root (kRejected); kInterrupted. After an error there is no copy.
+///
+/// To be called while the process has one thread, with signals held (InterruptSignals).
+Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* outputs,
+                         NodeRunOptions options);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_GROUP_NODE_GROUP_H_

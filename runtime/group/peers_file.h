@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The peers file: where each node of a plan listens. One line per node, in any order:
+//
+//     # NODE HOST[:PORT|:FIRST-LAST]
+//     0 10.0.0.1
+//     1 storage-1.example.org:7000
+//     2 [2001:db8::2]:7000-7010
+#ifndef PREPOST_RUNTIME_GROUP_PEERS_FILE_H_
+#define PREPOST_RUNTIME_GROUP_PEERS_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/status.h"
+
+namespace prepost {
+
+struct PortRange {
+  uint16_t first = 0;
+  uint16_t last = 0;
+
+  friend bool operator==(const PortRange&, const PortRange&) = default;
+};
+
+/// Of nodes whose line names no port.
+inline constexpr uint16_t kDefaultPort = 7811;
+inline constexpr uint32_t kPortsMax = 1024;  ///< in a range
+inline constexpr size_t kPeersFileBytesMax = size_t{64} << 20;
+
+struct PeerAddress {
+  std::string host;  ///< a name or an address; IPv6 without its brackets
+  PortRange ports = {.first = kDefaultPort, .last = kDefaultPort};
+
+  friend bool operator==(const PeerAddress&, const PeerAddress&) = default;
+};
+/// "10.0.0.1:7811", "[::1]:7000-7010".
+std::string ToString(const PeerAddress& address);
+
+/// "7000" or "7000-7010", within 1..65535 and kPortsMax. Errors: kRejected, without a place.
+Result<PortRange> ParsePorts(std::string_view text);
+
+/// The addresses of nodes 0 .. nodes - 1. Errors (kRejected), with `name`:line:column: anything but
+/// lines as above with every node once; more than kPeersFileBytesMax.
+Result<std::vector<PeerAddress>> ParsePeers(std::string_view text, const std::string& name,
+                                            uint32_t nodes);
+Result<std::vector<PeerAddress>> ReadPeers(std::istream& in, const std::string& name,
+                                           uint32_t nodes);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_GROUP_PEERS_FILE_H_

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LocalTransport: what connects the node processes of one machine. The launcher makes it before it
+// forks them; each process then makes its endpoint of it.
+#ifndef PREPOST_RUNTIME_TRANSPORT_LOCAL_TRANSPORT_H_
+#define PREPOST_RUNTIME_TRANSPORT_LOCAL_TRANSPORT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/status.h"
+#include "runtime/checkpoint.h"
+#include "runtime/endpoint.h"
+#include "runtime/files/message_file.h"
+#include "runtime/files/node_buffer.h"
+#include "runtime/playable.h"
+
+namespace prepost {
+
+enum class TransportKind : uint8_t { kTcp, kShm };
+
+inline constexpr std::array<std::string_view, 2> kTransportNames = {"tcp", "shm"};
+constexpr std::string_view Name(TransportKind kind) {
+  return kTransportNames[static_cast<size_t>(kind)];
+}
+
+/// Where the nodes' copies of the message lie. `buffers` are open when a transport is made; in its
+/// own process a node's is reserved before MakeEndpoint(). The root's is not used: it has the
+/// input. What it names is not owned.
+struct LocalMemory {
+  const MappedInput& input;
+  std::span<const NodeBuffer> buffers;  ///< by node
+};
+
+class LocalTransport {
+ public:
+  /// How many files Make() opens; all are open until it is destroyed.
+  static size_t FilesNeeded(TransportKind kind, Playable plan);
+  /// Needs a verified plan, which must outlive it, as must what `memory` names. Errors:
+  /// kEnvironment.
+  static Result<std::unique_ptr<LocalTransport>> Make(TransportKind kind, Playable plan,
+                                                      const LocalMemory& memory);
+
+  virtual ~LocalTransport() = default;
+
+  /// The open files that the process of `node` needs; it closes all others.
+  virtual std::vector<int> FilesOf(NodeId node) const = 0;
+  /// Once, in the process of `node`. While `wake_fd` is readable, the endpoint's Poll() does not
+  /// wait. Errors: kEnvironment; those of `checkpoint`.
+  virtual Result<std::unique_ptr<Endpoint>> MakeEndpoint(NodeId node, int wake_fd,
+                                                         const Checkpoint& checkpoint) = 0;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_TRANSPORT_LOCAL_TRANSPORT_H_

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The i-th send on a channel goes into the i-th receive, so a message needs no description: a count
+// says it all. One block over 0>1, whose receive is posted:
+//
+//     node 0                                   node 1
+//     PostSend: counter "sent" = 1, tells 1
+//                                              hears 1 > 0 in place; copies from node 0's memory
+//                                              counter "in place" = 1, tells 0; the receive completes
+//     hears 1; the send completes
+//
+// Poll() takes the news of its mailbox, copies a piece on each channel that has something to copy,
+// and sleeps when there is nothing of either: one epoll_wait for the node's bell and the launcher's
+// control socket. While it is busy it looks at the latter every kLookUpNs only.
+#include "runtime/transport/shm_endpoint.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include "runtime/clock.h"
+
+namespace prepost {
+namespace {
+
+/// Copied in one visit: about 0.2 ms.
+constexpr size_t kCopyBytesMax = size_t{1} << 20;
+constexpr uint64_t kLookUpNs = 10'000'000;
+constexpr uint32_t kBellToken = 0;
+constexpr uint32_t kWakeToken = 1;
+
+/// What the peer `from` has: at the root the input.
+int CopyOf(Playable plan, NodeId from, const LocalMemory& memory) {
+  return from == plan.header().root ? memory.input.fd() : memory.buffers[from.index()].fd();
+}
+
+bool IsBlocksTo(const Channel& channel, NodeId node) {
+  return channel.to == node && channel.lane != kCreditLane;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ShmEndpoint>> ShmEndpoint::Make(Playable plan, NodeId node, ShmBoard& board,
+                                                       const LocalMemory& memory, int wake_fd,
+                                                       const Checkpoint& checkpoint) {
+  std::unique_ptr<ShmEndpoint> endpoint(new ShmEndpoint(plan, node, board));
+  endpoint->AddLanes();
+  PREPOST_RETURN_IF_ERROR(endpoint->AddSources(memory, checkpoint));
+  PREPOST_RETURN_IF_ERROR(endpoint->Watch(wake_fd));
+  return endpoint;
+}
+
+std::vector<int> ShmEndpoint::FilesOf(Playable plan, NodeId node, const ShmBoard& board,
+                                      const LocalMemory& memory) {
+  std::vector<int> files = {board.bell(node)};
+  for (const Channel& channel : plan.channels()) {
+    if (channel.from == node) files.push_back(board.bell(channel.to));
+    if (channel.to == node) files.push_back(board.bell(channel.from));
+    if (IsBlocksTo(channel, node)) files.push_back(CopyOf(plan, channel.from, memory));
+  }
+  return files;
+}
+
+void ShmEndpoint::AddLanes() {
+  const size_t in_flight_max = plan_.look_ahead(node_);
+  completed_.Reserve(in_flight_max);
+  lane_of_channel_.assign(plan_.channels().size(), kNone);
+  for (const ChannelOps& channel : plan_.ChannelOpsOf(node_)) {
+    lane_of_channel_[channel.channel.index()] = static_cast<uint32_t>(lanes_.size());
+    const auto [mine, theirs] = channel.outgoing
+                                    ? std::pair(ShmBoard::End::kFrom, ShmBoard::End::kTo)
+                                    : std::pair(ShmBoard::End::kTo, ShmBoard::End::kFrom);
+    Lane& lane = lanes_.emplace_back();
+    lane.mine = {.channel = channel.channel, .writer = mine};
+    lane.theirs = {.channel = channel.channel, .writer = theirs};
+    lane.outgoing = channel.outgoing;
+    lane.carries_credits = plan_.channels()[channel.channel.index()].lane == kCreditLane;
+    lane.ops = channel.ops;
+    lane.slots.Resize(std::min<size_t>(channel.ops, in_flight_max));
+  }
+  active_.Resize(lanes_.size());
+}
+
+Status ShmEndpoint::AddSources(const LocalMemory& memory, const Checkpoint& checkpoint) {
+  std::map<NodeId, uint32_t> source_of;  // several lanes may come from one peer
+  for (Lane& lane : lanes_) {
+    const Channel& channel = plan_.channels()[lane.mine.channel.index()];
+    if (!IsBlocksTo(channel, node_)) continue;
+    const auto [found, is_new] =
+        source_of.try_emplace(channel.from, static_cast<uint32_t>(sources_.size()));
+    lane.source = found->second;
+    if (!is_new) continue;
+    Result<ShmSource> source =
+        ShmSource::Make({.fd = CopyOf(plan_, channel.from, memory),
+                         .bytes = plan_.header().message.bytes,
+                         .is_target_sealed = memory.buffers[node_.index()].is_sealed()},
+                        checkpoint);
+    if (!source.ok()) return source.status();
+    sources_.push_back(std::move(*source));
+  }
+  return {};
+}
+
+Status ShmEndpoint::Watch(int wake_fd) {
+  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  const auto watch = [this](int fd, uint32_t events, uint32_t token) {
+    epoll_event event = {.events = events, .data = {.u32 = token}};
+    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+  };
+  if (epoll_.valid() && watch(board_.bell(node_), EPOLLIN | EPOLLET, kBellToken) &&
+      (wake_fd < 0 || watch(wake_fd, EPOLLIN, kWakeToken))) {
+    return {};
+  }
+  return SystemError(StatusCode::kEnvironment, "cannot watch the bell of a node", errno);
+}
+
+void ShmEndpoint::PostRecv(const RecvRequest& request) {
+  Lane& lane = LaneOf(request.channel);
+  PREPOST_CHECK(!lane.outgoing);
+  Post(lane, {.op = request.op, .block = request.block, .memory = request.memory});
+  if (lane.carries_credits) {
+    // Either this load sees the send, or the sender sees this receive: Load() and Store() are
+    // sequentially consistent.
+    board_.Store(lane.mine, lane.posted);
+    if (board_.Load(lane.theirs) >= lane.posted) board_.Tell(lane.mine);
+  }
+  Complete(lane);
+}
+
+void ShmEndpoint::PostSend(const SendRequest& request) {
+  Lane& lane = LaneOf(request.channel);
+  PREPOST_CHECK(lane.outgoing);
+  Post(lane, {.op = request.op,
+              .block = request.block,
+              .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}});
+  board_.Store(lane.mine, lane.posted);
+  board_.Tell(lane.mine);
+  if (lane.carries_credits) Hear(lane);
+}
+
+void ShmEndpoint::Post(Lane& lane, const Slot& slot) {
+  PREPOST_CHECK(lane.posted < lane.ops);
+  lane.slots[lane.posted++] = slot;
+}
+
+/// Looks how far the other end is.
+void ShmEndpoint::Hear(Lane& lane) {
+  const uint32_t heard_before = std::exchange(lane.heard, board_.Load(lane.theirs));
+  PREPOST_CHECK(lane.heard <= lane.ops);
+  if (!lane.outgoing && !lane.carries_credits) {
+    const uint32_t posted = std::max(lane.posted, heard_before);
+    if (lane.heard > posted) counters_.early += lane.heard - posted;
+  }
+  Complete(lane);
+}
+
+bool ShmEndpoint::HasToCopy(const Lane& lane) const {
+  return lane.source != kNone && lane.completed < std::min(lane.heard, lane.posted);
+}
+
+/// Completes what both ends have done, but for blocks that come in: those are copied first.
+void ShmEndpoint::Complete(Lane& lane) {
+  if (lane.source != kNone) {
+    if (HasToCopy(lane)) active_.Push(lane_of_channel_[lane.mine.channel.index()]);
+    return;
+  }
+  while (lane.completed < std::min(lane.heard, lane.posted)) {
+    const Slot& slot = lane.slots[lane.completed++];
+    counters_.bytes_moved += slot.memory.size();
+    completed_.Add(slot.op);
+  }
+}
+
+Result<PollOutcome> ShmEndpoint::Poll(std::span<OpId> completed,
+                                      std::chrono::milliseconds timeout) {
+  PREPOST_RETURN_IF_ERROR(Work());
+  PollOutcome outcome;
+  const bool busy = active_.size() > 0 || !completed_.empty();
+  if (busy || timeout.count() == 0) {
+    const uint64_t now_ns = MonotonicNs();
+    if (now_ns - looked_up_ns_ >= kLookUpNs) {
+      looked_up_ns_ = now_ns;
+      PREPOST_RETURN_IF_ERROR(LookUp(std::chrono::milliseconds(0), &outcome.woken));
+    }
+  } else if (board_.FallAsleep(node_)) {
+    PREPOST_RETURN_IF_ERROR(LookUp(timeout, &outcome.woken));
+    ++counters_.wakeups;
+  }
+  if (!busy) PREPOST_RETURN_IF_ERROR(Work());
+  outcome.completed = completed_.Take(completed);
+  return outcome;
+}
+
+Status ShmEndpoint::LookUp(std::chrono::milliseconds timeout, bool* woken) {
+  std::array<epoll_event, 2> events;
+  const int timeout_ms = timeout.count() < 0 ? -1 : static_cast<int>(timeout.count());
+  const int count =
+      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  if (count < 0 && errno != EINTR) {
+    return SystemError(StatusCode::kEnvironment, "cannot wait for the bell of a node", errno);
+  }
+  for (int i = 0; i < count; ++i) {
+    if (events[static_cast<size_t>(i)].data.u32 == kWakeToken) *woken = true;
+  }
+  return {};
+}
+
+/// Takes the news, then copies a piece on every lane that has something to copy.
+Status ShmEndpoint::Work() {
+  board_.TakeNews(node_, [this](ShmBoard::Counter counter) { Hear(LaneOf(counter.channel)); });
+  for (size_t visits = active_.size(); visits > 0; --visits) {
+    const uint32_t index = active_.Pop();
+    Lane& lane = lanes_[index];
+    PREPOST_RETURN_IF_ERROR(CopySome(lane));
+    if (HasToCopy(lane)) active_.Push(index);
+  }
+  return {};
+}
+
+Status ShmEndpoint::CopySome(Lane& lane) {
+  const Slot& slot = lane.slots[lane.completed];
+  if (lane.copied_bytes == 0 && on_arrival_) on_arrival_(slot.op);
+  const size_t rest = slot.memory.size() - lane.copied_bytes;
+  if (rest > 0) {
+    const uint64_t offset = plan_.header().message.BlockOffset(slot.block) + lane.copied_bytes;
+    const Result<size_t> copied = sources_[lane.source].Copy(
+        offset, slot.memory.subspan(lane.copied_bytes, std::min(rest, kCopyBytesMax)));
+    if (!copied.ok()) {
+      const NodeId from = plan_.channels()[lane.mine.channel.index()].from;
+      return {copied.status().code(),
+              fmt::format("node {} cannot copy block {} from node {}: {}", node_.value, slot.block,
+                          from.value, copied.status().message())};
+    }
+    lane.copied_bytes += *copied;
+    counters_.bytes_moved += *copied;
+  }
+  if (lane.copied_bytes < slot.memory.size()) return {};
+  lane.copied_bytes = 0;
+  completed_.Add(slot.op);
+  board_.Store(lane.mine, ++lane.completed);
+  board_.Tell(lane.mine);
+  return {};
+}
+
+}  // namespace prepost

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ShmEndpoint: the transport of one node whose peers are processes of the same machine. A send is a
+// counter that rises in shared memory; the receiver copies the block straight from the sender's
+// memory or file to its own, so each byte is copied once. docs/runtime.md has the design.
+#ifndef PREPOST_RUNTIME_TRANSPORT_SHM_ENDPOINT_H_
+#define PREPOST_RUNTIME_TRANSPORT_SHM_ENDPOINT_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/checkpoint.h"
+#include "runtime/completion_list.h"
+#include "runtime/endpoint.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/playable.h"
+#include "runtime/sequence_ring.h"
+#include "runtime/transport/local_transport.h"
+#include "runtime/transport/shm_board.h"
+#include "runtime/transport/shm_source.h"
+#include "runtime/visit_ring.h"
+
+namespace prepost {
+
+/// See Endpoint. Sends from, and receives to, the memory that LocalMemory names for the node. A
+/// channel is visited only when something happened on it; a visit copies a bounded piece of a
+/// block, so that no channel and no question of the launcher waits for a long copy. That a peer is
+/// gone is not noticed here but by the launcher, so lost_peer() is none.
+class ShmEndpoint final : public Endpoint {
+ public:
+  /// `plan` and `board` must outlive it, as must what `memory` names. While `wake_fd` (-1: none;
+  /// not owned) is readable, Poll() does not wait and says so. Errors: kEnvironment; those of
+  /// `checkpoint`.
+  static Result<std::unique_ptr<ShmEndpoint>> Make(Playable plan, NodeId node, ShmBoard& board,
+                                                   const LocalMemory& memory, int wake_fd,
+                                                   const Checkpoint& checkpoint);
+  /// The files that Make() needs open: bells, and the memory or files of those it receives from.
+  static std::vector<int> FilesOf(Playable plan, NodeId node, const ShmBoard& board,
+                                  const LocalMemory& memory);
+
+  void PostRecv(const RecvRequest& request) override;
+  void PostSend(const SendRequest& request) override;
+  Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
+  /// All has been told when it was posted.
+  Status Flush() override { return {}; }
+  bool quiet() const override { return true; }
+  std::optional<NodeId> lost_peer() const override { return std::nullopt; }
+  EndpointCounters counters() const override { return counters_; }
+  void ObserveArrivals(std::function<void(OpId)> observer) override {
+    on_arrival_ = std::move(observer);
+  }
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffff;
+
+  /// A receive as posted; of a send only `op` and the size count.
+  struct Slot {
+    OpId op;
+    uint32_t block = kNoBlock;
+    std::span<std::byte> memory;
+  };
+
+  /// One channel that starts or ends here. Its slots stand in channel order. `mine` counts what
+  /// this end has done, and `theirs` what the other end had done when this one looked last:
+  ///
+  ///                 the sender's counter    the receiver's counter
+  ///     blocks      sends posted            blocks in place
+  ///     credits     sends posted            receives posted
+  ///
+  /// A credit has no bytes, so it is delivered as soon as both are posted, and its sender sees that
+  /// without being woken.
+  struct Lane {
+    ShmBoard::Counter mine;
+    ShmBoard::Counter theirs;
+    bool outgoing = false;
+    bool carries_credits = false;
+    uint32_t ops = 0;         ///< in the whole plan
+    uint32_t source = kNone;  ///< in sources_: blocks that come in
+    uint32_t heard = 0;       ///< the value of `theirs`
+    uint32_t posted = 0;
+    uint32_t completed = 0;
+    size_t copied_bytes = 0;   ///< of the oldest block that is not in place
+    SequenceRing<Slot> slots;  ///< those that are posted and not complete
+  };
+
+  ShmEndpoint(Playable plan, NodeId node, ShmBoard& board)
+      : plan_(plan), node_(node), board_(board) {}
+  void AddLanes();
+  Status AddSources(const LocalMemory& memory, const Checkpoint& checkpoint);
+  Status Watch(int wake_fd);
+
+  Lane& LaneOf(ChannelId channel) { return lanes_[lane_of_channel_[channel.index()]]; }
+  void Post(Lane& lane, const Slot& slot);
+  void Hear(Lane& lane);
+  void Complete(Lane& lane);
+  bool HasToCopy(const Lane& lane) const;
+  Status Work();
+  Status CopySome(Lane& lane);
+  Status LookUp(std::chrono::milliseconds timeout, bool* woken);
+
+  const Playable plan_;
+  const NodeId node_;
+  ShmBoard& board_;
+  FileDescriptor epoll_;
+  std::vector<ShmSource> sources_;
+  std::vector<Lane> lanes_;
+  std::vector<uint32_t> lane_of_channel_;  ///< by plan channel; kNone: not ours
+  VisitRing active_;                       ///< lanes with a block to copy
+  CompletionList completed_;
+  std::function<void(OpId)> on_arrival_;  ///< may be empty
+  uint64_t looked_up_ns_ = 0;             ///< when wake_fd was looked at last
+  EndpointCounters counters_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_TRANSPORT_SHM_ENDPOINT_H_

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TcpEndpoint: the TCP transport of one node. Blocks go straight from and to their place in the
+// message, one after another on each connection; credits and delivery notes have a connection of
+// their own (tcp_mesh.h). A send completes when the receiver's delivery note has come, because a
+// returned write says nothing about the link.
+#ifndef PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
+#define PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/completion_list.h"
+#include "runtime/endpoint.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/playable.h"
+#include "runtime/sequence_ring.h"
+#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp_wire.h"
+#include "runtime/visit_ring.h"
+
+namespace prepost {
+
+/// See Endpoint. Waits in epoll (edge-triggered); a link is visited only when something happened on
+/// it or was posted to it, and moves at most one block per visit, so that none starves another.
+class TcpEndpoint final : public Endpoint {
+ public:
+  /// `sockets` as MakeTcpMesh() gives them for `node`. While `wake_fd` (-1: none; not owned) is
+  /// readable, Poll() does not wait and says so. Errors: kEnvironment.
+  static Result<std::unique_ptr<TcpEndpoint>> Make(Playable plan, NodeId node,
+                                                   std::vector<TcpSocket> sockets, int wake_fd);
+
+  void PostRecv(const RecvRequest& request) override;
+  void PostSend(const SendRequest& request) override;
+  Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
+  Status Flush() override { return Service(); }
+  bool quiet() const override;
+  std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  EndpointCounters counters() const override { return counters_; }
+  void ObserveArrivals(std::function<void(OpId)> observer) override {
+    on_arrival_ = std::move(observer);
+  }
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffff;
+
+  /// An op as posted. A send's memory is only read.
+  struct Slot {
+    OpId op;
+    uint32_t block = kNoBlock;
+    iovec memory = {};
+  };
+
+  /// One channel that starts or ends here. Its slots stand in channel order; `moved` counts those
+  /// whose bytes were written out (sends) or have arrived (receives; credits may arrive before they
+  /// are posted).
+  struct Lane {
+    ChannelId wire;              ///< its number in records: WireChannel()
+    uint32_t link = kNone;       ///< that carries the messages
+    uint32_t note_link = kNone;  ///< that carries the delivery notes
+    uint32_t ops = 0;            ///< in the whole plan
+    bool outgoing = false;
+    SequenceRing<Slot> slots;  ///< those that are posted and not complete
+    uint32_t posted = 0;
+    uint32_t moved = 0;
+    uint32_t completed = 0;
+  };
+
+  /// One connection. `tx` holds records to be written: all that wait, or
+  /// the header of the block that is being sent; `rx` the record that is being read, or several.
+  /// `tx_bytes` and `rx_bytes` count into the record and, beyond it, into its block.
+  struct Link {
+    FileDescriptor fd;
+    NodeId peer;
+    uint32_t lane = kBlockLane;
+    bool carries_blocks = false;
+    bool readable = false;  ///< until a read finds nothing
+    bool writable = true;   ///< until a write finds no room
+    bool stalled = false;   ///< a block waits for its receive to be posted
+    uint32_t out = kNone;   ///< lane, if it carries blocks that way
+    uint32_t in = kNone;
+    std::vector<uint32_t> noted;  ///< lanes whose delivery notes it carries
+    std::vector<std::byte> tx;
+    std::vector<std::byte> rx;
+    size_t tx_bytes = 0;
+    size_t rx_bytes = 0;
+  };
+
+  TcpEndpoint(Playable plan, NodeId node) : plan_(plan), node_(node) {}
+  Status AddLinks(std::vector<TcpSocket> sockets, int wake_fd);
+  void AddLanes();
+  uint32_t FindLink(NodeId peer, uint32_t lane) const;
+
+  Lane& LaneOf(ChannelId channel) { return lanes_[lane_of_channel_[channel.index()]]; }
+  Status Wait(std::chrono::milliseconds timeout, bool* woken);
+  Status Service();
+  bool HasToWrite(const Link& link) const;
+  Status Visit(Link& link);
+  Status WriteRecords(Link& link);
+  Status WriteBlock(Link& link);
+  Status ReadRecords(Link& link);
+  Status ReadBlock(Link& link);
+  Status ReadUnposted(Link& link, bool more_to_come);
+  Lane* FindLane(const Link& link, ChannelId wire);
+  Status TakeRecord(Link& link, const Record& record);
+  Status TakeNote(Link& link, Lane& lane, const Record& record);
+  void CompleteArrived(Lane& lane);
+  void AppendRecord(uint32_t link, const Record& record);
+  Record RecordOf(const Lane& lane, uint32_t index) const;
+  Status Unexpected(const Link& link, const Record& record, const std::string& expected) const;
+  Status IoError(const Link& link, const Io& io, const char* verb, uint32_t block);
+
+  const Playable plan_;
+  const NodeId node_;
+  FileDescriptor epoll_;
+  std::vector<Link> links_;
+  std::vector<Lane> lanes_;
+  std::vector<uint32_t> lane_of_channel_;  ///< by plan channel; kNone: not ours
+  VisitRing active_;                       ///< links
+  CompletionList completed_;
+  std::function<void(OpId)> on_arrival_;  ///< may be empty
+  std::optional<NodeId> lost_peer_;
+  EndpointCounters counters_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_

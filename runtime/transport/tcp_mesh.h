@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which TCP connections the nodes of a plan have, and TcpMesh: those of all nodes, made by one
+// process over the loopback interface before the nodes exist as processes of their own. No port
+// stays open and no secret is needed: each accepted connection is checked to be our own. Nodes on
+// several machines connect as bootstrap.h says.
+#ifndef PREPOST_RUNTIME_TRANSPORT_TCP_MESH_H_
+#define PREPOST_RUNTIME_TRANSPORT_TCP_MESH_H_
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "ir/status.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/playable.h"
+
+namespace prepost {
+
+/// Two nodes that share a channel have one connection per lane of blocks between them, and one
+/// "lane" kCreditLane for credits and delivery notes, so that these never stand behind a block.
+struct TcpConnection {
+  NodeId low;
+  NodeId high;
+  uint32_t lane = kBlockLane;
+
+  friend auto operator<=>(const TcpConnection&, const TcpConnection&) = default;
+};
+/// Of a verified plan, sorted.
+std::vector<TcpConnection> TcpConnections(Playable plan);
+
+/// One end of a connection.
+struct TcpSocket {
+  NodeId peer;
+  uint32_t lane = kBlockLane;
+  FileDescriptor fd;  ///< connected, TCP_NODELAY, unsent bytes bounded; used with MSG_DONTWAIT
+};
+
+/// The sockets of each node, by node id.
+using TcpMesh = std::vector<std::vector<TcpSocket>>;
+
+/// Makes a connected socket what TcpSocket says. Errors: kEnvironment.
+Status ConfigureTcp(const FileDescriptor& fd);
+
+/// Needs a verified plan. Errors: kEnvironment: out of descriptors or ports, no loopback interface.
+Result<TcpMesh> MakeTcpMesh(Playable plan);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_TRANSPORT_TCP_MESH_H_

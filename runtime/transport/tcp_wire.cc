@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/tcp_wire.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "ir/count.h"
+
+namespace prepost {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "records are little-endian");
+
+Io Outcome(ssize_t moved) {
+  if (moved > 0) return {.bytes = static_cast<size_t>(moved)};
+  if (moved == 0) return {.outcome = Io::Outcome::kPeerGone};
+  switch (errno) {
+    case EAGAIN:
+    case EINTR:
+      return {.outcome = Io::Outcome::kWouldBlock};
+    case EPIPE:
+    case ECONNRESET:
+    case ETIMEDOUT:
+      return {.outcome = Io::Outcome::kPeerGone};
+    case EFAULT:
+      return {.outcome = Io::Outcome::kBadMemory};
+    default:
+      return {.outcome = Io::Outcome::kFailed, .error = errno};
+  }
+}
+
+msghdr MessageOf(std::span<iovec> memory) {
+  msghdr message = {};
+  message.msg_iov = memory.data();
+  message.msg_iovlen = memory.size();
+  return message;
+}
+
+}  // namespace
+
+std::string Describe(const Record& record, NodeId a, NodeId b) {
+  const Channel channel = ChannelOfWire(record.channel, a, b);
+  const std::string what =
+      record.block == kNoBlock ? "credit" : fmt::format("block {}", record.block);
+  return fmt::format("{}>{} lane {}, {}, {}", channel.from.value, channel.to.value, channel.lane,
+                     what, Count(record.bytes, "byte"));
+}
+
+Channel ChannelOfWire(ChannelId wire, NodeId a, NodeId b) {
+  const auto [low, high] = std::minmax(a, b);
+  const bool is_down = wire.value % 2 == 1;
+  return {.from = is_down ? high : low, .to = is_down ? low : high, .lane = wire.value / 2};
+}
+
+void EncodeRecord(const Record& record, std::span<std::byte, kRecordBytes> out) {
+  std::memcpy(out.data(), &record.channel.value, 4);
+  std::memcpy(out.data() + 4, &record.block, 4);
+  std::memcpy(out.data() + 8, &record.bytes, 8);
+}
+
+Record DecodeRecord(std::span<const std::byte, kRecordBytes> in) {
+  Record record;
+  std::memcpy(&record.channel.value, in.data(), 4);
+  std::memcpy(&record.block, in.data() + 4, 4);
+  std::memcpy(&record.bytes, in.data() + 8, 8);
+  return record;
+}
+
+Io SendSome(int fd, std::span<iovec> memory) {
+  const msghdr message = MessageOf(memory);
+  return Outcome(sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+Io ReceiveSome(int fd, std::span<iovec> memory) {
+  msghdr message = MessageOf(memory);
+  return Outcome(recvmsg(fd, &message, MSG_DONTWAIT));
+}
+
+Io PeekSome(int fd, std::span<iovec> memory) {
+  msghdr message = MessageOf(memory);
+  return Outcome(recvmsg(fd, &message, MSG_DONTWAIT | MSG_PEEK));
+}
+
+}  // namespace prepost

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Virtual time: when the things happen that the other files carry out. A message in costs c of one
+// NIC each, and with wire(b) what its b bytes and the overhead take on the links as they are shared:
+//
+//   the WAIT before it   passes c.wait after its CQE is there and the queue is through with what
+//                        stands before it
+//   its own WQE          c.wqe later it is ready
+//   the wire             it starts when it is ready and the message before it on the QP has left;
+//                        it leaves wire(b) later
+//   the receiver's CQE   latency + c.cqe after it has left
+//   the sender's CQE     a latency later, when the acknowledgement is back
+//
+// Queues run ahead: a WAIT that has passed, or a WQE whose turn comes after costs, is executed at
+// once, and `sq_until` says until when the queue would be busy with it. So WAITs cost no events of
+// the clock, a block transfer few: its start, its end on the wire, both CQEs; and none of these but
+// the end where costs and latency are 0. What is read early, a payload's tag, is checked the more
+// strictly for that: it has to be there when its WQE is fetched.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <span>
+
+#include "backends/emulated/engine.h"
+#include "ir/prefetch.h"
+#include "sim/fluid_network.h"
+#include "sim/time_trail.h"
+
+namespace prepost::emulated {
+
+using nic::Opcode;
+
+namespace {
+
+/// Of a payload that could not be read.
+constexpr uint32_t kRefusedTag = 0xffffffff;
+
+/// Messages that arrive together.
+constexpr size_t kBatch = 8;
+/// How many QPs ahead memory is asked for.
+constexpr size_t kFar = 4;
+constexpr size_t kNear = 2;
+/// WQEs of a queue for which that is done: of a master's mostly a WAIT is followed by a message and
+/// the next WAIT.
+size_t WqesAhead(const QpState& qp) { return qp.config.cd_master ? 3 : 1; }
+/// Of a CQE, with the queue that waits for it first. Hosts that are told of it look for themselves,
+/// when all CQEs of that time are there: memory for that would leave the cache again meanwhile.
+constexpr uint16_t kForeseeCqeStages = 3;
+
+/// What came to `place`.
+std::string Describe(uint32_t tag, const TagPlace& place) {
+  if (tag == kNoTag) return "a block that was not there yet";
+  const int64_t block =
+      static_cast<int64_t>(place.block) + (static_cast<int64_t>(tag) - int64_t{place.right});
+  if (block < 0 || static_cast<uint64_t>(block) >= place.blocks) return "another message's block";
+  return fmt::format("block {}", block);
+}
+
+}  // namespace
+
+bool Engine::RunTimed(uint64_t steps) {
+  VirtualClock& clock = *options_.time.clock;
+  const FluidNetwork& network = *options_.time.network;
+  for (uint64_t i = 0; i < steps; ++i) {
+    ++steps_;
+    if (has_due()) {
+      Proceed(TakeDue());
+    } else if (!(network.next_end() == clock.now() && EndFlows()) && !clock.RunDue()) {
+      if (!events_.empty() || clock.TakeHold()) {
+        if (!HostsAct()) break;
+      } else if (!Retry() && !AdvanceTime() && !WakeRnrWaiters(true)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// Which of the queues is first makes no difference to what happens when. In the order in which they
+/// became due, the memory that a queue needs is on its way until it is its turn.
+QpState& Engine::TakeDue() {
+  const size_t left = due_.size() - due_taken_;
+  if (left > kNear && options_.time.clock->foresees()) {
+    if (left > kFar) Foresee(*due_[due_taken_ + kFar]);
+    ForeseeSoon(*due_[due_taken_ + kNear]);
+  }
+  QpState& qp = *due_[due_taken_++];
+  if (due_taken_ == due_.size()) {
+    due_.clear();
+    due_taken_ = 0;
+  }
+  qp.is_due = false;
+  return qp;
+}
+
+/// Asks for the memory that pointers in the QP lead to, which is in the cache itself.
+void Engine::Foresee(const QpState& qp) {
+  for (size_t ahead = 0; ahead < WqesAhead(qp); ++ahead) {
+    Prefetch(qp.memory.sq, qp.sq_next + ahead, nic::kWqebbBytes);
+  }
+  if (!qp.work.empty()) PrefetchObject(qp.work.front());
+  PrefetchLines(qp.work.next_place(), sizeof(Work));
+  PrefetchObject(qp.send_cq);
+  PrefetchObject(qp.nic);
+  if (qp.remote != nullptr) PrefetchObject(*qp.remote);
+}
+
+/// Asks for what is one step farther: CQs that the next WQEs wait for, where a message lands.
+void Engine::ForeseeSoon(const QpState& qp) {
+  qp.nic.memory.Foresee();
+  if (qp.config.cd_master) ForeseeWaits(qp);
+  if (qp.remote == nullptr) return;
+  PrefetchObject(qp.remote->recv_cq);
+  if (qp.remote->memory.rq.empty()) return;
+  PrefetchLine(qp.remote->memory.doorbell_record);
+  Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
+}
+
+void Engine::ForeseeWaits(const QpState& qp) {
+  // One at which it stands has looked already.
+  const bool is_past = qp.parked || qp.has_waited;
+  for (size_t ahead = is_past ? 1 : 0; ahead < WqesAhead(qp); ++ahead) {
+    const std::byte* wqe =
+        qp.memory.sq.data() + ((qp.sq_next + ahead) * nic::kWqebbBytes & (qp.memory.sq.size() - 1));
+    if (static_cast<Opcode>(wqe[nic::control::kOpcode]) != Opcode::kWait) continue;
+    const auto number =
+        nic::LoadBigEndian<uint32_t>(wqe + nic::kSegmentBytes + nic::coordination::kNumber);
+    if (const CqState* cq = qp.nic.FindCq(number)) PrefetchObject(*cq);
+  }
+}
+
+/// Does all that the queue can do now.
+void Engine::Proceed(QpState& qp) {
+  while (qp.state == nic::QpState::kReadyToSend) {
+    if (CanFetch(qp)) {
+      Fetch(qp);
+    } else if (CanTransmit(qp)) {
+      Transmit(qp);
+    } else if (CanDeliver(qp)) {  // it failed before it was sent
+      Deliver(qp);
+    } else if (!qp.work.empty() && qp.work.front().state >= Work::State::kDone) {
+      Complete(qp);
+    } else {
+      return;
+    }
+  }
+}
+
+/// False when the engine is to stop, for hosts to act or for good.
+bool Engine::HostsAct() {
+  if (options_.time.hosts == nullptr) return false;
+  acted_on_.clear();
+  acted_on_.swap(events_);
+  return options_.time.hosts->Act(acted_on_);
+}
+
+/// Goes on to when something is due. False when nothing will be.
+bool Engine::AdvanceTime() {
+  VirtualClock& clock = *options_.time.clock;
+  FluidNetwork& network = *options_.time.network;
+  Picoseconds next = std::min(clock.next_at(), network.NextEvent(now()));
+  if (!retries_.empty()) next = SkipRetries(next);
+  if (next == kNever) return false;
+  clock.AdvanceTo(next);
+  return true;
+}
+
+/// Some of the messages that leave the wire now; false when none does any more. A few at a time, for
+/// the memory of all to come while the first are at work.
+bool Engine::EndFlows() {
+  std::array<void*, kBatch> qps;
+  const size_t count = options_.time.network->TakeEnded(now(), qps);
+  ForeseeLandings(std::span(qps).first(count));
+  for (size_t i = 0; i < count; ++i) EndFlow(*static_cast<QpState*>(qps[i]));
+  return count != 0;
+}
+
+/// Messages of these QPs are about to arrive, or to be acknowledged.
+void Engine::ForeseeLandings(std::span<void* const> qps) const {
+  if (!options_.time.clock->foresees()) return;
+  const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(qps[i]); };
+  for (size_t i = 0; i < qps.size(); ++i) PrefetchObject(qp(i));
+  for (size_t i = 0; i < qps.size(); ++i) {
+    if (qp(i).remote != nullptr) PrefetchObject(*qp(i).remote);
+  }
+  for (size_t i = 0; i < qps.size(); ++i) {
+    PrefetchObject(qp(i).send_cq);
+    const QpState* remote = qp(i).remote;
+    if (remote == nullptr || remote->memory.rq.empty()) continue;
+    PrefetchObject(remote->recv_cq);
+    PrefetchObject(remote->nic);
+    Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
+  }
+  for (size_t i = 0; i < qps.size(); ++i) {
+    const CqState& sends = qp(i).send_cq;
+    if (sends.first_waiter != nullptr) PrefetchObject(*sends.first_waiter);
+    if (qp(i).remote == nullptr) continue;
+    const CqState& receives = qp(i).remote->recv_cq;
+    if (receives.first_waiter != nullptr) PrefetchObject(*receives.first_waiter);
+  }
+}
+
+uint16_t Engine::StagesOf(Due what) {
+  switch (what) {
+    case kDoorbellDue:
+      return 4;
+    case kSendEnableDue:
+    case kRecvEnableDue:
+      return 2;
+    case kStartDue:  // its queue has read the WQE right before
+      return 0;
+    case kLandDue:
+      return 2 + kForeseeCqeStages;
+    case kReturnDue:
+      return 1 + kForeseeCqeStages;
+  }
+  return 0;
+}
+
+void Engine::Foresee(const TimedEvent& event, size_t stage) const {
+  switch (static_cast<Due>(event.what)) {
+    case kDoorbellDue:
+      return ForeseeDoorbell(*static_cast<const NicState*>(event.subject), event.value, stage);
+    case kReturnDue:
+      return ForeseeReturn(*static_cast<const QpState*>(event.subject), stage);
+    case kLandDue:
+      return ForeseeLanding(*static_cast<const QpState*>(event.subject), stage);
+    case kSendEnableDue:
+    case kRecvEnableDue:
+    case kStartDue:
+      break;
+  }
+  const auto& qp = *static_cast<const QpState*>(event.subject);
+  return stage == 0 ? Foresee(qp) : ForeseeSoon(qp);
+}
+
+void Engine::ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage) {
+  std::byte bytes[sizeof first_bytes];
+  std::memcpy(bytes, &first_bytes, sizeof first_bytes);
+  const uint32_t number = nic::LoadBigEndian<uint32_t>(bytes + nic::control::kQpn) >> 8;
+  if (stage == 0) return nic.ForeseeQp(number);
+  const QpState* qp = nic.FindQp(number);
+  if (qp == nullptr) return;
+  if (stage == 1) PrefetchObject(*qp);
+  if (stage == 2) Foresee(*qp);
+  if (stage == 3) ForeseeSoon(*qp);
+}
+
+void Engine::ForeseeReturn(const QpState& qp, size_t stage) {
+  if (stage == 0) {
+    PrefetchObject(qp.send_cq);
+    PrefetchObject(qp.nic);
+    if (!qp.work.empty()) PrefetchObject(qp.work.front());
+  } else {
+    ForeseeCqe(qp.send_cq, stage - 1);
+  }
+}
+
+void Engine::ForeseeLanding(const QpState& qp, size_t stage) {
+  const QpState* const remote = qp.remote;
+  if (remote == nullptr) return;
+  if (stage == 0) {
+    PrefetchObject(*remote);
+    if (!qp.work.empty()) PrefetchObject(qp.work.front());
+  } else if (stage == 1) {
+    PrefetchObject(remote->recv_cq);
+    PrefetchObject(remote->nic);
+    if (remote->memory.rq.empty()) return;
+    Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
+  } else {
+    if (stage == 2) remote->nic.memory.Foresee();
+    ForeseeCqe(remote->recv_cq, stage - 2);
+  }
+}
+
+/// The next one of the CQ, which is in the cache.
+void Engine::ForeseeCqe(const CqState& cq, size_t stage) {
+  if (stage == 0) {
+    Prefetch(cq.memory.ring, cq.producer.load(std::memory_order_relaxed), nic::kCqeBytes);
+    PrefetchLine(cq.memory.doorbell_record);
+    if (cq.first_waiter != nullptr) PrefetchObject(*cq.first_waiter);
+  } else if (cq.first_waiter != nullptr) {
+    if (stage == 1) Foresee(*cq.first_waiter);
+    if (stage == 2) ForeseeSoon(*cq.first_waiter);
+  }
+}
+
+void Engine::OnTime(const TimedEvent& event) {
+  if (event.what == kDoorbellDue) {
+    return ReadDoorbell(*static_cast<NicState*>(event.subject), event.value);
+  }
+  QpState& qp = *static_cast<QpState*>(event.subject);
+  const auto index = static_cast<uint16_t>(event.value);
+  switch (static_cast<Due>(event.what)) {
+    case kDoorbellDue:
+      return;
+    case kSendEnableDue:
+    case kRecvEnableDue:
+      return Enable(qp, event.what == kSendEnableDue, index);
+    case kStartDue:
+      qp.is_wire_busy = false;
+      return Kick(qp);
+    case kLandDue:
+      return Land(qp);
+    case kReturnDue:
+      return FinishReturn(qp, index);
+  }
+}
+
+/// False: that is never.
+bool Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value) {
+  return options_.time.clock->Schedule(
+      at, *this, {.subject = subject, .value = value, .what = what, .stages = StagesOf(what)});
+}
+
+/// A host's doorbells come one after the other, some of them on their way at once.
+void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
+  const Picoseconds after_last =
+      nic.has_rung ? After(nic.doorbells_until, costs().doorbell_interval) : 0;
+  nic.has_rung = true;
+  nic.doorbells_until = std::max(After(now(), costs().doorbell), after_last);
+  if (trail() != nullptr) trail()->Ring(nic.node, now(), nic.doorbells_until);
+  if (nic.doorbells_until == now()) return ReadDoorbell(nic, first_bytes);
+  ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes);
+}
+
+/// On the WQE at hand.
+void Engine::Spend(QpState& qp, Picoseconds cost) {
+  const Picoseconds until = After(std::max(now(), qp.sq_until), cost);
+  if (trail() != nullptr && until != kNever) {
+    const TimeCause cause = wqe_.opcode == Opcode::kWait ? TimeCause::kWait : TimeCause::kWqe;
+    trail()->QueueWork(qp.nic.node, qp.number, now(), qp.sq_until, cost, cause);
+  }
+  qp.sq_until = until;
+}
+
+/// `work` is the WQE at hand, which is being started.
+void Engine::TimeWork(QpState& qp, Work& work) {
+  work.ready = qp.sq_until;
+  if (work.state == Work::State::kDone && work.signaled) {
+    const Picoseconds at = After(std::max(now(), work.ready), costs().cqe);
+    if (at == now()) return;
+    work.state = Work::State::kReturning;
+    ScheduleDue(at, &qp, kReturnDue, work.wqe_index);
+  }
+  if (work.state != Work::State::kQueued || wqe_.data.empty()) return;
+  const nic::DataPiece& piece = wqe_.data.front();
+  const TagPlace place =
+      wqe_.data.size() == 1 ? qp.nic.memory.FindTag(piece, Use::kLocalRead) : TagPlace();
+  work.tag = place.tag == nullptr ? kRefusedTag : *place.tag;
+}
+
+void Engine::EnableLater(QpState& target, bool sends, uint16_t limit, Picoseconds at) {
+  ScheduleDue(at, &target, sends ? kSendEnableDue : kRecvEnableDue, limit);
+}
+
+/// True when the message may not start yet, or not at all: then what comes of that is under way.
+bool Engine::HoldsStart(QpState& qp, Work& work) {
+  if (work.tag == kRefusedTag) {
+    FailMove(qp, work, CopyOutcome::kSourceRefused);
+    return true;
+  }
+  if (work.ready <= now()) return false;
+  qp.is_wire_busy = true;
+  ScheduleDue(work.ready, &qp, kStartDue, 0);
+  return true;
+}
+
+void Engine::Depart(QpState& qp, Work& work) {
+  work.state = Work::State::kUnderWay;
+  if (trail() != nullptr) trail()->Depart(qp.nic.node, qp.number, now());
+  const uint64_t bytes = work.bytes + costs().message_overhead_bytes;
+  if (bytes == 0 || &qp.nic == &qp.remote->nic) return LeaveWire(qp);
+  qp.is_wire_busy = true;
+  options_.time.network->Start(now(), {.from = qp.nic.node,
+                                       .to = qp.remote->nic.node,
+                                       .bytes = bytes,
+                                       .queue = qp.number,
+                                       .owner = &qp});
+}
+
+void Engine::EndFlow(QpState& qp) {
+  qp.is_wire_busy = false;
+  if (qp.state != nic::QpState::kReadyToSend) return;  // it was flushed meanwhile
+  LeaveWire(qp);
+  Kick(qp);
+}
+
+void Engine::LeaveWire(QpState& qp) {
+  if (trail() != nullptr) TellTrailOfLeaving(qp);
+  const Picoseconds delay =
+      After(options_.time.network->Latency(qp.nic.node, qp.remote->nic.node), costs().cqe);
+  if (delay == 0) return Land(qp);
+  ScheduleDue(After(now(), delay), &qp, kLandDue, 0);
+}
+
+/// The first message under way has left; before it is landed.
+void Engine::TellTrailOfLeaving(const QpState& qp) {
+  size_t position = qp.to_deliver;
+  size_t under_way = trail()->UnderWay(qp.nic.node, qp.number);
+  for (; position < qp.work.size(); ++position) {
+    if (qp.work[position].state == Work::State::kUnderWay && under_way-- == 0) break;
+  }
+  if (position == qp.work.size()) return;
+  const uint64_t bytes = qp.work[position].bytes + costs().message_overhead_bytes;
+  const NodeId from = qp.nic.node, to = qp.remote->nic.node;
+  const bool has_wire = bytes != 0 && from != to;
+  trail()->Leave(from, qp.number, now(),
+                 has_wire ? options_.time.network->TimeAlone(from, to, bytes) : 0);
+}
+
+/// The first message under way is at the receiver.
+void Engine::Land(QpState& qp) {
+  if (qp.state != nic::QpState::kReadyToSend) return;
+  size_t position = qp.to_deliver;
+  while (position < qp.work.size() && qp.work[position].state != Work::State::kUnderWay) ++position;
+  if (position == qp.work.size()) return;
+  Work& work = qp.work[position];
+  work.state = Work::State::kMoved;
+  if (trail() != nullptr) {
+    const Picoseconds latency = options_.time.network->Latency(qp.nic.node, qp.remote->nic.node);
+    trail()->Land(qp.nic.node, qp.number, now(), latency);
+  }
+  if (qp.remote->CanReceive() && Reaches(qp, *qp.remote)) {
+    const CopyOutcome outcome = StoreTag(qp, work);
+    if (outcome != CopyOutcome::kDone) FailMove(qp, work, outcome);
+    qp.remote->landed_at = now();
+  }
+  Deliver(qp);
+  Kick(qp);
+}
+
+CopyOutcome Engine::StoreTag(QpState& qp, const Work& work) {
+  if (work.bytes == 0) return CopyOutcome::kDone;
+  QpState& remote = *qp.remote;
+  nic::DecodeReceive(remote.memory.rq, work.receive & (remote.config.rq_wqes - 1),
+                     remote.config.rq_stride, &receive_);
+  // It is as long as the receive says at most: Place() has checked that.
+  if (receive_.size() != 1) return CopyOutcome::kTargetRefused;
+  nic::DataPiece piece = receive_.front();
+  piece.bytes = static_cast<uint32_t>(work.bytes);
+  const TagPlace place = remote.nic.memory.FindTag(piece, Use::kLocalWrite);
+  if (place.tag == nullptr) return CopyOutcome::kTargetRefused;
+  if (*place.tag != kNoTag) {
+    Misuse(remote.nic, fmt::format("QP {:#x}: block {} came although it was there", remote.number,
+                                   place.block));
+  } else if (work.tag != place.right) {
+    Misuse(remote.nic, fmt::format("QP {:#x}: {} came where block {} belongs", remote.number,
+                                   Describe(work.tag, place), place.block));
+  }
+  *place.tag = work.tag;
+  return CopyOutcome::kDone;
+}
+
+/// The receiver has the message of `work`.
+void Engine::Acknowledge(QpState& qp, Work& work) {
+  work.state = Work::State::kDone;
+  if (!is_timed()) return;
+  const Picoseconds delay = options_.time.network->Latency(qp.remote->nic.node, qp.nic.node);
+  if (delay == 0) return;
+  const Picoseconds at = After(now(), delay);
+  if (!work.signaled) {  // nobody sees it, but what stands behind it
+    work.ready = at;
+    return;
+  }
+  work.state = Work::State::kReturning;
+  ScheduleDue(at, &qp, kReturnDue, work.wqe_index);
+}
+
+/// Of the oldest WQE, which is done. True when it has to wait for acknowledgements of those before it.
+bool Engine::HoldsReturn(QpState& qp) {
+  Work& work = qp.work.front();
+  if (!work.signaled) {
+    qp.acked_until = std::max(qp.acked_until, work.ready);
+    return false;
+  }
+  if (qp.acked_until <= now()) return false;
+  work.state = Work::State::kReturning;
+  ScheduleDue(qp.acked_until, &qp, kReturnDue, work.wqe_index);
+  return true;
+}
+
+void Engine::FinishReturn(QpState& qp, uint16_t wqe_index) {
+  if (qp.state != nic::QpState::kReadyToSend) return;
+  for (size_t i = 0; i < qp.work.size(); ++i) {
+    Work& work = qp.work[i];
+    if (work.wqe_index != wqe_index || work.state != Work::State::kReturning) continue;
+    work.state = Work::State::kDone;
+    return Kick(qp);
+  }
+}
+
+void Engine::RetryAt(Picoseconds at, QpState& qp) {
+  qp.retry_at = at;
+  if (at == kNever) return options_.time.clock->NoteMissed();
+  retries_.push_back({at, &qp});
+  std::ranges::push_heap(retries_, std::less());
+}
+
+/// Not noted for something that is over by now.
+bool Engine::IsDue(const RetryTime& retry) {
+  const QpState& qp = *retry.qp;
+  return qp.state == nic::QpState::kReadyToSend && qp.rnr_waiting && qp.retry_at == retry.at;
+}
+
+Engine::RetryTime Engine::TakeRetry() {
+  std::ranges::pop_heap(retries_, std::less());
+  const RetryTime retry = retries_.back();
+  retries_.pop_back();
+  return retry;
+}
+
+/// When all else that happens now has happened, posts of hosts among it: lets those try again whose
+/// time it is. When nothing else goes on, no receive will come but from a host that looks: then time
+/// stands still for those that would try for ever. True when one tries.
+bool Engine::Retry() {
+  while (!retries_.empty() && retries_.front().at == now()) {
+    const RetryTime retry = TakeRetry();
+    if (!IsDue(retry)) continue;
+    const bool is_last =
+        !has_due() && options_.time.network->flows() == 0 && options_.time.clock->events() == 0;
+    if (is_last && IsHopeless(*retry.qp)) {
+      rnr_waiters_.push_back(retry.qp);
+      continue;
+    }
+    retry.qp->rnr_waiting = false;
+    Kick(*retry.qp);
+  }
+  return has_due();
+}
+
+/// Nothing else happens before `next`. So nobody posts a receive before, and those that wait for one
+/// try in vain: that is only counted, however long it takes. When time is to go on to.
+Picoseconds Engine::SkipRetries(Picoseconds next) {
+  skipped_.clear();
+  while (!retries_.empty() && retries_.front().at < next) {
+    const RetryTime retry = TakeRetry();
+    if (!IsDue(retry)) continue;
+    skipped_.push_back(retry);
+    // A try that counts; or nothing else goes on.
+    if (next == kNever || !IsHopeless(*retry.qp)) next = retry.at;
+  }
+  for (const auto& [at, qp] : skipped_) {
+    Picoseconds again = at;
+    if (at < next) {
+      const Picoseconds tries = (next - at - 1) / costs().rnr_timer + 1;
+      counters_.rnr_retries += static_cast<uint64_t>(tries);
+      qp->remote->nic.rnr_retries += static_cast<uint64_t>(tries);
+      again = After(at, tries * costs().rnr_timer);
+    }
+    RetryAt(again, *qp);
+  }
+  return next;
+}
+
+}  // namespace prepost::emulated

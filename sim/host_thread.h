@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// HostThread: the thread of a host that plays one node of a plan, CPU-driven, in virtual time. It
+// stands between the real executor and its real endpoint as an Endpoint of its own: what the
+// executor does takes a core's time, and each request is posted when the thread has come to it.
+#ifndef PREPOST_SIM_HOST_THREAD_H_
+#define PREPOST_SIM_HOST_THREAD_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "backends/emulated/growing_ring.h"
+#include "backends/emulated/prefetch.h"
+#include "backends/nic/host/device_endpoint.h"
+#include "ir/plan.h"
+#include "ir/prefetch.h"
+#include "runtime/endpoint.h"
+#include "runtime/executor.h"
+#include "sim/cpu_core.h"
+#include "sim/host_costs.h"
+#include "sim/time_trail.h"
+#include "sim/virtual_clock.h"
+
+namespace prepost::emulated {
+
+/// What one thread has done.
+struct HostWork {
+  uint64_t looks = 0;        ///< that found something
+  uint64_t completions = 0;  ///< CQEs taken
+  uint64_t posts = 0;        ///< since the start
+  uint64_t doorbells = 0;    ///< of these, sends
+  uint64_t wakeups = 0;      ///< interrupts
+  Picoseconds busy = 0;      ///< of its core; looks in vain do not count
+
+  friend bool operator==(const HostWork&, const HostWork&) = default;
+};
+
+/// One thread. Whoever owns it lets it Start() and Look(), at the clock's time and not before
+/// until(), and calls MakePosts() when told by `kPostDue`.
+class alignas(64) HostThread final : public Endpoint {
+ public:
+  /// The event by which the handler is told that requests are due; the subject is the thread.
+  static constexpr uint16_t kPostDue = 0;
+
+  /// Who is told what takes the thread's time, and as whom. It changes nothing.
+  struct Observed {
+    TimeTrail* trail = nullptr;  ///< null: nobody
+    uint32_t group = 0;
+    NodeId node;
+  };
+
+  /// All must outlive the thread. `is_root`: of the plan of which `part` is the node's part.
+  HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& clock, TimeHandler& handler,
+             nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root);
+
+  /// What bytes take on the wire alone, from one node of the plan to another.
+  using TimeOnWire = std::function<Picoseconds(const Channel&, uint64_t bytes)>;
+  /// Before Start(). Where copies overlap with the wire, it must be known how long that takes.
+  void KnowWire(TimeOnWire wire) { wire_ = std::move(wire); }
+  /// Before Start().
+  void Observe(const Observed& observed) { observed_ = observed; }
+  /// What the next Start() or Look() comes after, at the same time.
+  void BeginAt(StepId step) { step_ = step; }
+  /// What ends at until().
+  StepId step() const { return step_; }
+  /// Starts the executor, whose endpoint this is.
+  void Start(CpuExecutor& executor);
+  /// Lets it look once and do what follows. False: it found nothing, and that took no time: another
+  /// thread may have the core. Errors: the executor's.
+  Result<bool> Look(CpuExecutor& executor);
+  /// When it is through with that.
+  Picoseconds until() const { return until_; }
+  /// It has not seen all that was there; or not looked since the start.
+  bool may_find_more() const { return may_find_more_; }
+  /// Asks for memory that the next post needs. See TimeHandler::Foresee(), of kForeseePostStages.
+  void ForeseePost(size_t stage) const {
+    if (posts_left_ == 0) return;
+    if (stage == 0) {
+      PrefetchLines(&endpoint_, kHotBytes);
+    } else {
+      endpoint_.ForeseePost(next_post_.channel(), next_post_.is_send(), stage - 1);
+    }
+  }
+  static constexpr uint16_t kForeseePostStages = 1 + nic::DeviceEndpoint::kForeseePostStages;
+  /// The same of a look that finds the next CQE, if it has come; of kForeseeLookStages.
+  void ForeseeLook(const CpuExecutor& executor, size_t stage) const {
+    if (stage == 0) {
+      PrefetchLines(&endpoint_, kHotBytes);
+      PrefetchLines(&executor, kHotBytes);
+      PrefetchLine(&core_);
+      return;
+    }
+    const auto [qpn, is_send] = endpoint_.NextCqe();
+    if (qpn != 0) endpoint_.ForeseeCompletion(qpn, is_send, stage - 1);
+  }
+  static constexpr uint16_t kForeseeLookStages = 1 + nic::DeviceEndpoint::kForeseeCompletionStages;
+  /// Posts what is due now.
+  void MakePosts();
+  void CountWakeup() { ++work_.wakeups; }
+  const HostWork& work() const { return work_; }
+
+  // For the executor.
+  void PostRecv(const RecvRequest& request) override;
+  void PostSend(const SendRequest& request) override;
+  Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
+  Status Flush() override { return endpoint_.Flush(); }
+  bool quiet() const override { return posts_left_ == 0 && endpoint_.quiet(); }
+  std::optional<NodeId> lost_peer() const override { return endpoint_.lost_peer(); }
+  EndpointCounters counters() const override { return endpoint_.counters(); }
+  void Stop() override { endpoint_.Stop(); }
+
+ private:
+  struct Post {
+    Picoseconds at = 0;
+    StepId step = kFirstStep;
+    std::variant<SendRequest, RecvRequest> request;
+
+    bool is_send() const { return std::holds_alternative<SendRequest>(request); }
+    OpId op() const {
+      return std::visit([](const auto& it) { return it.op; }, request);
+    }
+    ChannelId channel() const {
+      return std::visit([](const auto& it) { return it.channel; }, request);
+    }
+  };
+
+  struct Part {
+    Picoseconds cost = 0;
+    TimeCause cause = TimeCause::kOther;
+  };
+
+  TimedEvent PostEvent() {
+    return {.subject = this, .value = 0, .what = kPostDue, .stages = kForeseePostStages};
+  }
+  void Spend(Picoseconds cost);
+  Picoseconds CostOf(const CpuExecutor::PostedOp& op);
+  void Note(std::initializer_list<Part> parts, OpId op);
+  void NoteCompletion(OpId id, bool is_first);
+  bool overlaps() const { return costs_.segment_bytes != 0 && costs_.system_copy_rate != 0; }
+  Picoseconds SpendOnReceive(const Channel& channel, uint64_t bytes);
+  Picoseconds SpendOnSend(const Channel& channel, uint64_t bytes);
+  void CopyFirstBlock();
+  void PostLater(const Post& post);
+  void MakePost(const Post& post);
+
+  /// Of an executor and an endpoint, what each look and each post needs.
+  static constexpr size_t kHotBytes = 192;
+
+  // What is used for each look comes first, and what is used together stands in a cache line.
+  Picoseconds until_ = 0;
+  VirtualClock& clock_;
+  nic::DeviceEndpoint& endpoint_;
+  CpuCore& core_;
+  const HostCosts& costs_;
+  const CpuExecutor* executor_ = nullptr;  // the one that looks
+  Observed observed_;
+
+  HostWork work_;
+  uint32_t found_ = 0;       // by the last look
+  uint32_t posts_left_ = 0;  // of which the first, if any, is next_post_
+  StepId step_ = kFirstStep;
+  bool may_find_more_ = true;
+  bool is_started_ = false;
+  bool is_set_up_ = false;  // for the message
+  const bool is_root_;
+
+  Post next_post_;
+
+  GrowingRing<Post> later_posts_;
+  TimeHandler& handler_;
+  std::span<const Channel> channels_;
+  uint64_t first_block_bytes_ = 0;  // still to be copied
+  Picoseconds copy_ = 0;  // of the last receive, what of its copying was left when it had come
+  TimeOnWire wire_;
+};
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_SIM_HOST_THREAD_H_

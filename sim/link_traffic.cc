@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/link_traffic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+
+namespace prepost::emulated {
+
+LinkTraffic::LinkTraffic(const TimeTrail& trail, const Network& network)
+    : trail_(trail), network_(network) {
+  uses_.resize(2 * network.nodes.size() + 2 * network.racks.size() + 1 + network.pairs.size());
+  for (MessageId id = 0; id < trail.messages().size(); ++id) {
+    const TimedMessage& it = trail.messages()[id];
+    if (it.left <= it.departed) continue;  // no time on links, or not sent
+    for (const size_t link : LinksOf(it))
+      uses_[link].push_back({.begin = it.departed, .end = it.left, .message = id});
+  }
+  for (std::vector<Use>& uses : uses_) {
+    std::ranges::sort(uses, {}, [](const Use& it) { return std::tuple(it.begin, it.message); });
+    Picoseconds latest = 0;
+    for (Use& it : uses) it.latest = latest = std::max(latest, it.end);
+  }
+}
+
+std::vector<size_t> LinkTraffic::LinksOf(const TimedMessage& message) const {
+  const NodeId from = trail_.HostOf(message.group, message.from);
+  const NodeId to = trail_.HostOf(message.group, message.to);
+  const size_t hosts = network_.nodes.size(), racks = network_.racks.size();
+  const size_t up = network_.nodes[from.index()].rack, down = network_.nodes[to.index()].rack;
+  std::vector<size_t> links = {from.index(), hosts + to.index()};
+  if (up != down) {
+    links.push_back(2 * hosts + up);
+    links.push_back(2 * hosts + racks + down);
+    if (network_.core_rate) links.push_back(2 * hosts + 2 * racks);
+  }
+  if (network_.pairs.empty()) return links;
+  if (const std::optional<uint32_t> pair = network_.PairOf(from, to))
+    links.push_back(2 * hosts + 2 * racks + 1 + *pair);
+  return links;
+}
+
+double LinkTraffic::RateOf(size_t link) const {
+  const size_t hosts = network_.nodes.size(), racks = network_.racks.size();
+  const size_t starts[] = {
+      0, hosts, 2 * hosts, 2 * hosts + racks, 2 * hosts + 2 * racks, 2 * hosts + 2 * racks + 1};
+  const auto after = std::ranges::upper_bound(starts, link);  // racks and hosts are one or more
+  const size_t kind = static_cast<size_t>(after - std::begin(starts)) - 1;
+  return network_.RateOf({kResourceKinds[kind], static_cast<uint32_t>(link - starts[kind])});
+}
+
+double LinkTraffic::BytesOf(const TimedMessage& message) const {
+  const Message& it = trail_.plan(message.group).header().message;
+  const uint64_t bytes = message.block == kNoBlock ? 0 : it.BlockSize(message.block);
+  return static_cast<double>(bytes + trail_.costs().message_overhead_bytes);
+}
+
+/// On one link, while the message was on it.
+LinkTraffic::Bytes LinkTraffic::Meanwhile(size_t link, const TimedMessage& message) const {
+  const std::vector<Use>& uses = uses_[link];
+  Bytes bytes;
+  auto it = std::ranges::lower_bound(uses, message.left, {}, &Use::begin);
+  while (it != uses.begin() && (--it)->latest > message.departed) {
+    const Picoseconds both =
+        std::min(it->end, message.left) - std::max(it->begin, message.departed);
+    if (both <= 0) continue;
+    const TimedMessage& other = trail_.messages()[it->message];
+    const double part = BytesOf(other) * static_cast<double>(both) /
+                        static_cast<double>(other.left - other.departed);
+    (other.group == message.group ? bytes.own : bytes.others) += part;
+  }
+  return bytes;
+}
+
+Picoseconds LinkTraffic::OfOtherGroups(MessageId id, Picoseconds time) const {
+  const TimedMessage& message = trail_.messages()[id];
+  if (message.left <= message.departed) return 0;
+  Bytes most;
+  double used = -1;
+  for (const size_t link : LinksOf(message)) {
+    const Bytes bytes = Meanwhile(link, message);
+    const double here = (bytes.own + bytes.others) / RateOf(link);
+    if (here <= used) continue;
+    used = here;
+    most = bytes;
+  }
+  const double own = std::max(0.0, most.own - BytesOf(message));
+  if (own + most.others <= 0) return 0;
+  const double share = most.others / (own + most.others);
+  return std::clamp<Picoseconds>(std::llround(static_cast<double>(time) * share), 0, time);
+}
+
+}  // namespace prepost::emulated

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/simulation.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ir/analysis/bounds.h"
+
+namespace prepost::tools {
+namespace {
+
+using emulated::Picoseconds;
+using emulated::VirtualGroup;
+using emulated::VirtualHosts;
+using emulated::VirtualOffload;
+using emulated::VirtualOffloads;
+
+/// The part of the network that a group's nodes see, by node of the plan.
+Network NetworkOfGroup(const Network& network, const VirtualGroup& group) {
+  Network part = {.nodes = {},
+                  .racks = network.racks,
+                  .core_rate = network.core_rate,
+                  .rack_latency = network.rack_latency,
+                  .core_latency = network.core_latency};
+  const uint32_t nodes = group.plan->header().nodes;
+  std::map<NodeId, NodeId> node_of;  // by host
+  for (uint32_t i = 0; i < nodes; ++i) {
+    const NodeId host = group.HostOf(NodeId(i));
+    part.nodes.push_back(network.nodes[host.index()]);
+    node_of[host] = NodeId(i);
+  }
+  const auto add = [&](NodeId from, NodeId to, double rate) {
+    part.pairs.push_back({node_of[from], node_of[to], rate});
+  };
+  if (network.pairs.size() > size_t{nodes} * nodes) {
+    for (const auto& from : node_of) {
+      for (const auto& to : node_of) {
+        const std::optional<uint32_t> pair = network.PairOf(from.first, to.first);
+        if (pair) add(from.first, to.first, network.pairs[*pair].rate);
+      }
+    }
+  } else {
+    for (const Network::Pair& pair : network.pairs) {
+      const bool is_part = node_of.contains(pair.from) && node_of.contains(pair.to);
+      if (is_part) add(pair.from, pair.to, pair.rate);
+    }
+  }
+  std::ranges::sort(part.pairs, {}, [](const auto& pair) { return std::pair(pair.from, pair.to); });
+  return part;
+}
+
+/// What a group needs by itself.
+double BoundOf(const Network& network, const VirtualGroup& group) {
+  const PlanHeader& header = group.plan->header();
+  const std::vector<CutBound> cuts =
+      BoundSeconds(NetworkOfGroup(network, group), header.root, header.message.bytes);
+  return cuts.empty() ? 0 : cuts.front().seconds;
+}
+
+/// Adds what the next node took.
+void AddNode(Picoseconds received, Picoseconds end, Picoseconds knows, bool is_root,
+             GroupTimes* times) {
+  times->received.push_back(is_root ? times->start : received);
+  times->ends.push_back(end);
+  times->knows.push_back(knows);
+  times->known = std::max(times->known, knows);
+  if (is_root) {
+    times->root_known = knows;
+    return;
+  }
+  times->first = std::min(times->first, received);
+  times->completion = std::max(times->completion, received);
+}
+
+/// Of a run whose groups have nodes; `knows`: when a node's host does.
+template <typename Run, typename Knows>
+RunTimes TimesOfRun(const Simulation& it, const Run& run, Knows knows) {
+  RunTimes times;
+  for (size_t g = 0; g < run.groups.size(); ++g) {
+    const auto& group = run.groups[g];
+    const size_t root = it.groups[g].plan->header().root.index();
+    GroupTimes& found = times.groups.emplace_back(GroupTimes{.start = group.start,
+                                                             .first = emulated::kNever,
+                                                             .completion = group.start,
+                                                             .end = group.completion});
+    for (size_t i = 0; i < group.nodes.size(); ++i) {
+      const auto& node = group.nodes[i];
+      AddNode(node.received, node.completion, knows(node), i == root, &found);
+    }
+    found.first = std::min(found.first, found.completion);  // of a root alone
+    times.completion = std::max(times.completion, found.completion);
+    times.known = std::max(times.known, found.known);
+    times.end = std::max(times.end, found.end);
+  }
+  return times;
+}
+
+/// Seconds of the host that writes most WQEs; `count` says how many of a node.
+template <typename CountOf>
+double LongestByHost(const Simulation& it, CountOf count) {
+  std::vector<uint64_t> by_host(it.network.nodes.size());
+  for (size_t g = 0; g < it.groups.size(); ++g) {
+    for (uint32_t i = 0; i < it.groups[g].plan->header().nodes; ++i)
+      by_host[it.groups[g].HostOf(NodeId(i)).index()] += count(g, NodeId(i));
+  }
+  const uint64_t most = by_host.empty() ? 0 : std::ranges::max(by_host);
+  return static_cast<double>(most) * it.profile.host.post_receive;
+}
+
+}  // namespace
+
+std::vector<VirtualGroup> RotatedGroups(const Plan& plan, uint32_t count) {
+  const uint32_t nodes = plan.header().nodes;
+  std::vector<VirtualGroup> groups;
+  for (uint32_t g = 0; g < count; ++g) {
+    VirtualGroup& group = groups.emplace_back(VirtualGroup{.plan = &plan});
+    for (uint32_t i = 0; i < nodes; ++i) group.hosts.push_back(NodeId((i + g) % nodes));
+  }
+  return groups;
+}
+
+// Whatever starts when, all of it happens between 0 and the end.
+double BoundOf(const Simulation& it) {
+  const Network& network = it.network;
+  if (it.groups.size() == 1 && !it.is_of_groups) return BoundOf(network, it.groups.front());
+  const size_t hosts = network.nodes.size();
+  std::vector<double> out(hosts), in(hosts);  // bytes of messages that begin and end there
+  double least = 0, all = 0, out_rate = 0;
+  for (const VirtualGroup& group : it.groups) {
+    const PlanHeader& header = group.plan->header();
+    const auto bytes = static_cast<double>(header.message.bytes);
+    if (header.nodes > 1) out[group.HostOf(header.root).index()] += bytes;
+    for (uint32_t i = 0; i < header.nodes; ++i) {
+      if (i != header.root.value) in[group.HostOf(NodeId(i)).index()] += bytes;
+    }
+    all += bytes * (header.nodes - 1);
+    if (const double alone = BoundOf(network, group); alone > 0)
+      least = std::max(least, ToSeconds(group.start) + alone);
+  }
+  for (size_t i = 0; i < hosts; ++i) {
+    least = std::max({least, out[i] / network.nodes[i].out_rate, in[i] / network.nodes[i].in_rate});
+    out_rate += network.nodes[i].out_rate;
+  }
+  return hosts == 0 ? least : std::max(least, all / out_rate);
+}
+
+RunTimes TimesOf(const Simulation& it, const VirtualOffloads& run) {
+  RunTimes times = TimesOfRun(it, run, [](const VirtualOffload::Node& node) { return node.known; });
+  for (size_t g = 0; g < run.groups.size(); ++g)
+    times.groups[g].doorbells = run.groups[g].doorbells;
+  return times;
+}
+
+RunTimes TimesOf(const Simulation& it, const VirtualHosts& run) {
+  return TimesOfRun(it, run, [](const VirtualHosts::Node& node) { return node.completion; });
+}
+
+Gain GainOf(const Simulation& it) {
+  if (!it.offload || !it.cpu || it.offload_times.completion == 0) return {};
+  const auto ratio = [](Picoseconds cpu, Picoseconds offload) {
+    return offload > 0 ? ToSeconds(cpu) / ToSeconds(offload) : 0;
+  };
+  return {ratio(it.cpu_times.completion, it.offload_times.completion),
+          ratio(it.cpu_times.known, it.offload_times.known)};
+}
+
+void PrepostedWork::Add(const PrepostedWork& other) {
+  posts_before += other.posts_before;
+  posts += other.posts;
+  doorbells += other.doorbells;
+  rearms += other.rearms;
+  completions += other.completions;
+  wakeups += other.wakeups;
+  arming_seconds += other.arming_seconds;
+  rearming_seconds += other.rearming_seconds;
+  busy_seconds += other.busy_seconds;
+}
+
+PrepostedWork WorkOf(const Simulation& it, const VirtualOffload::Node& node) {
+  const emulated::HostProfile& host = it.profile.host;
+  PrepostedWork work = {.posts_before = node.wqes,
+                        .posts = node.wqes_later,
+                        .doorbells = node.rings + node.rings_later,
+                        .rearms = node.rearms,
+                        .completions = node.completions,
+                        .wakeups = node.wakeups,
+                        .arming_seconds = static_cast<double>(node.wqes) * host.post_receive,
+                        .rearming_seconds = ToSeconds(node.rearming)};
+  work.busy_seconds = work.rearming_seconds + static_cast<double>(node.looks) * host.poll +
+                      static_cast<double>(node.completions) * host.completion;
+  return work;
+}
+
+PrepostedWork WorkOf(const Simulation& it, const VirtualOffloads& run) {
+  PrepostedWork sum;
+  for (const VirtualOffloads::Group& group : run.groups) {
+    for (const VirtualOffload::Node& node : group.nodes) sum.Add(WorkOf(it, node));
+  }
+  return sum;
+}
+
+emulated::HostWork WorkOf(const VirtualHosts& run) {
+  emulated::HostWork sum;
+  for (const VirtualHosts::Group& group : run.groups) {
+    for (const VirtualHosts::Node& node : group.nodes) {
+      sum.looks += node.work.looks;
+      sum.completions += node.work.completions;
+      sum.posts += node.work.posts;
+      sum.doorbells += node.work.doorbells;
+      sum.wakeups += node.work.wakeups;
+      sum.busy += node.work.busy;
+    }
+  }
+  return sum;
+}
+
+double ArmingSeconds(const Simulation& it, const VirtualOffloads& run) {
+  return LongestByHost(
+      it, [&](size_t g, NodeId node) { return run.groups[g].nodes[node.index()].wqes; });
+}
+
+uint64_t PostsBefore(const Simulation& it, const VirtualHosts& run, size_t group, NodeId node) {
+  return it.groups[group].plan->programs()[node.index()].op_count -
+         run.groups[group].nodes[node.index()].work.posts;
+}
+
+uint64_t PostsBefore(const Simulation& it, const VirtualHosts& run) {
+  uint64_t sum = 0;
+  for (size_t g = 0; g < run.groups.size(); ++g) {
+    for (uint32_t i = 0; i < run.groups[g].nodes.size(); ++i)
+      sum += PostsBefore(it, run, g, NodeId(i));
+  }
+  return sum;
+}
+
+double ArmingSeconds(const Simulation& it, const VirtualHosts& run) {
+  return LongestByHost(it, [&](size_t g, NodeId node) { return PostsBefore(it, run, g, node); });
+}
+
+std::optional<double> BarrierSeconds(const Simulation& it) {
+  if (!it.profile.control) return std::nullopt;
+  const emulated::ControlProfile& control = *it.profile.control;
+  double longest = 0;
+  for (const VirtualGroup& group : it.groups) {
+    const uint32_t nodes = group.plan->header().nodes;
+    const uint32_t root_rack =
+        it.network.nodes[group.HostOf(group.plan->header().root).index()].rack;
+    double latency = 0;
+    for (uint32_t i = 0; i < nodes; ++i) {
+      if (NodeId(i) == group.plan->header().root) continue;
+      const bool is_near = it.network.nodes[group.HostOf(NodeId(i)).index()].rack == root_rack;
+      latency = std::max(
+          latency, control.latency + (is_near ? it.network.rack_latency : it.network.core_latency));
+    }
+    // A member's send; the leader's receives and sends, one of each per member; a member's receive.
+    longest = std::max(longest, 2 * latency + (2.0 * nodes + 2) * control.system_call);
+  }
+  return longest;
+}
+
+double DetectionSeconds(const Simulation& it) {
+  Picoseconds found = 0, last = -1;
+  for (const GroupTimes& group : it.offload_times.groups) {
+    for (size_t i = 0; i < group.knows.size(); ++i) {
+      if (group.knows[i] <= last) continue;
+      last = group.knows[i];
+      found = last - group.ends[i];
+    }
+  }
+  return ToSeconds(found);
+}
+
+double ToSeconds(Picoseconds time) {
+  return static_cast<double>(time) / static_cast<double>(emulated::kPicosecondsPerSecond);
+}
+
+}  // namespace prepost::tools

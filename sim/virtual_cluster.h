@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VirtualCluster: what a run in virtual time happens on: a clock, a network and NICs that share
+// them. For RunVirtualOffloads() and RunVirtualHosts(), which add the hosts.
+#ifndef PREPOST_SIM_VIRTUAL_CLUSTER_H_
+#define PREPOST_SIM_VIRTUAL_CLUSTER_H_
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "backends/emulated/fabric.h"
+#include "sim/fluid_network.h"
+#include "sim/virtual_clock.h"
+#include "sim/virtual_time.h"
+
+namespace prepost::emulated {
+
+/// One thread. Pointers of `options` must outlive it.
+struct VirtualCluster {
+  struct Options {
+    NicCosts costs = {};
+    HostHandler* hosts = nullptr;  ///< as in VirtualTime, as the next
+    TimeTrail* trail = nullptr;
+    /// Whether memory is asked for before it is used (VirtualClock::set_foresees()); none: from more
+    /// than `cached_hosts` hosts on.
+    std::optional<bool> foresees = {};
+    uint32_t cached_hosts = 0;  ///< whose memory mostly stays in the cache, as measured
+  };
+
+  /// `network_in` has `hosts` hosts, each with a NIC.
+  VirtualCluster(FluidNetwork network_in, uint32_t hosts, const Options& options)
+      : network(std::move(network_in)),
+        fabric(hosts, {.time = {.clock = &clock,
+                                .network = &network,
+                                .costs = options.costs,
+                                .hosts = options.hosts,
+                                .trail = options.trail}}) {
+    clock.set_foresees(options.foresees.value_or(hosts > options.cached_hosts));
+  }
+
+  Picoseconds now() const { return clock.now(); }
+
+  VirtualClock clock;
+  FluidNetwork network;
+  Fabric fabric;  // uses both
+};
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_SIM_VIRTUAL_CLUSTER_H_

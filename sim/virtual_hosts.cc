@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each node of each group has a HostThread, which is
+//
+//     idle      its NIC will tell of the next CQE. When that comes, it is due to look: when it is
+//               through with what it found last; after that, at once if it polls, after an
+//               interrupt if it sleeps
+//     due       it will look at a time that is known
+//     queued    it waits for its core, first come first served, and for the core to be there
+//     done      it has found its last completion
+//
+// What a look takes is known at once (host_thread.cc), so its end needs no event.
+//
+// Time stands still while threads act, and they act when all else that happens at that time has
+// happened (HostHandler). So it does not matter which of several CQEs of the same time was written
+// first.
+#include "sim/virtual_hosts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "backends/emulated/armed_group.h"
+#include "backends/emulated/driven_group.h"
+#include "runtime/mapping.h"
+#include "sim/cpu_core.h"
+#include "sim/virtual_clock.h"
+#include "sim/virtual_cluster.h"
+
+namespace prepost::emulated {
+namespace {
+
+constexpr uint64_t kHostStepsAtOnce = 1 << 12;  // between two looks at the checkpoint
+constexpr uint32_t kCachedHosts = 192;  // whose memory mostly stays in the cache, as measured
+constexpr size_t kEventsAhead = 4;      // of CQs, for whose threads memory is asked for
+constexpr size_t kStuckNodesMax = 3;    // that are named
+constexpr size_t kStuckOpsMax = 3;      // of each
+
+/// What rings of hosts need to hold for a run like that with rings which hold everything, at most
+/// `most`. With a window of W at most W receives of a node are granted and open, so nobody has more
+/// than W blocks or credits for one peer on the way, nor more than W that have come and are not seen.
+/// Small rings are used again before they have left the cache.
+uint32_t RingWqesOf(const Ready& ready, uint32_t most) {
+  if (ready.mode != ReadyMode::kWindow || ready.window > most / 4) return most;
+  return std::bit_ceil(4 * ready.window);
+}
+
+HostNoise NoiseOf(const VirtualHostsOptions& options) {
+  return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
+}
+
+struct Player;
+
+/// What is used for each look comes first.
+struct alignas(64) Core {
+  explicit Core(CpuCore cpu_in) : cpu(std::move(cpu_in)) {}
+
+  Picoseconds busy_until = 0;
+  Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
+  Player* first = nullptr;       ///< of those that wait for it, first come first: see Player::next
+  Player* last = nullptr;
+  uint32_t pollers = 0;      ///< threads that look for some until they are done
+  bool is_free_due = false;  ///< somebody waits for it not to be busy
+  CpuCore cpu;
+  Picoseconds away_from = 0;  ///< with a trail: it was to look then, and was back only
+  Picoseconds away_until = 0;
+};
+
+/// A thread and what it is at.
+struct alignas(64) Player {
+  enum class State : uint8_t { kIdle, kDue, kQueued, kDone };
+
+  Player(const HostCosts& costs, Core& core_in, VirtualClock& clock, TimeHandler& handler, Nic& nic,
+         nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
+      : core(core_in),
+        cq(nic.Listen(endpoint.cq_number(), this)),
+        thread(costs, core_in.cpu, clock, handler, endpoint, part, is_root) {}
+
+  Core& core;
+  CqState& cq;
+  CpuExecutor* executor = nullptr;
+  Picoseconds found_at = 0;   ///< through with the last look that found something
+  Picoseconds idle_from = 0;  ///< through with what it found, it looks for more
+  Player* next = nullptr;     ///< kQueued: behind it, for its core
+  State state = State::kIdle;
+  bool is_started = false;
+  bool is_asked = false;         ///< its NIC will tell of the next CQE
+  StepId due_step = kFirstStep;  ///< of the trail: why it looks when it is due
+  uint32_t host = 0;
+  uint32_t group = 0;
+  HostThread thread;
+  NodeId node;
+};
+
+class HostsRun final : private TimeHandler, private HostHandler {
+ public:
+  HostsRun(std::span<const VirtualGroup> groups, uint32_t hosts, FluidNetwork network,
+           const VirtualHostsOptions& options)
+      : plans_(groups),
+        options_(options),
+        cluster_(std::move(network), hosts,
+                 {.costs = options.nic,
+                  .hosts = this,
+                  .trail = options.trail,
+                  .foresees = options.foresees,
+                  .cached_hosts = kCachedHosts}),
+        after_(GroupsAfter(groups)),
+        players_of_(hosts),
+        cores_(hosts) {
+    result_.hosts.resize(hosts);
+    if (options.trail != nullptr) options.trail->SetCosts(options.nic);
+  }
+
+  Status Arm() {
+    for (const VirtualGroup& group : plans_) {
+      PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+      PREPOST_RETURN_IF_ERROR(ArmGroup(group));
+    }
+    return {};
+  }
+
+  Status Run() {
+    for (left_ = players_.size(); left_ != 0;) {
+      const bool is_busy = cluster_.fabric.RunSome(kHostStepsAtOnce);
+      PREPOST_RETURN_IF_ERROR(status_);
+      if (!is_busy && left_ != 0) return Stuck();
+      PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+    }
+    return {};
+  }
+
+  Status CheckAll() const {
+    PREPOST_RETURN_IF_ERROR(cluster_.network.CheckShares());
+    PREPOST_RETURN_IF_ERROR(CheckMisuses(cluster_.fabric));
+    for (uint32_t host = 0; host < players_of_.size(); ++host) {
+      if (const std::optional<uint64_t> block = cluster_.fabric.MissingBlock(NodeId(host))) {
+        return Rejected(fmt::format("host {} has no block {} in the end", host, *block));
+      }
+    }
+    return {};
+  }
+
+  VirtualHosts TakeResult() {
+    for (const ArenaPointer<Player>& each : players_) {
+      const Player& player = *each;
+      VirtualHosts::Node& node = result_.groups[player.group].nodes[player.node.index()];
+      node.work = player.thread.work();
+      node.received = cluster_.fabric.LastBlockAt(
+          NodeId(player.host), driven_[player.group].endpoint(player.node).open_node());
+    }
+    for (size_t i = 0; i < cores_.size(); ++i) {
+      for (const ArenaPointer<Core>& core : cores_[i]) {
+        result_.hosts[i].busy += core->cpu.busy();
+        result_.hosts[i].delayed += core->cpu.delayed();
+      }
+    }
+    for (const Resource resource : cluster_.network.resources()) {
+      const LinkUse use = cluster_.network.UseOf(resource);
+      if (use.bytes != 0) result_.links.push_back({resource, use});
+    }
+    result_.counters = cluster_.fabric.engine().counters();
+    return std::move(result_);
+  }
+
+ private:
+  enum What : uint16_t { kPostDue = HostThread::kPostDue, kLookDue, kFreeDue };
+  struct Due {
+    Player* player = nullptr;
+    uint16_t what = kLookDue;
+  };
+
+  Status ArmGroup(const VirtualGroup& group) {
+    const PlanHeader& header = group.plan->header();
+    Result<Mapping> addresses = Mapping::Reserved(header.message.bytes);
+    if (!addresses.ok()) return addresses.status();
+    addresses_.push_back(*std::move(addresses));
+    cluster_.fabric.HoldTags(header.message.block_bytes);
+    const std::vector<std::span<std::byte>> buffers(header.nodes, addresses_.back().bytes());
+    const size_t first = players_.size();
+    const auto wrap = [&](NodeId node, nic::DeviceEndpoint& endpoint,
+                          const Plan& part) -> Endpoint& {
+      return AddPlayer(group, node, endpoint, part).thread;
+    };
+    Result<DrivenGroup> made =
+        DrivenGroup::Make(cluster_.fabric, *group.plan, addresses_.back().bytes(), buffers,
+                          {.ring_wqes_max = options_.rings_by_window
+                                                ? RingWqesOf(header.ready, options_.ring_wqes_max)
+                                                : options_.ring_wqes_max,
+                           .hosts = group.hosts,
+                           .may_sleep = false,
+                           .wrap = wrap});
+    if (!made.ok()) return made.status();
+    driven_.push_back(*std::move(made));
+    if (options_.trail != nullptr) Observe(group, first);
+    for (size_t i = first; i < players_.size(); ++i) {
+      players_[i]->executor = &driven_.back().executor(players_[i]->node);
+      players_[i]->state = Player::State::kDue;
+    }
+    first_player_.push_back(first);
+    left_of_.push_back(header.nodes);
+    last_step_.push_back(kFirstStep);
+    result_.groups.emplace_back().nodes.resize(header.nodes);
+    if (!group.after) StartGroup(driven_.size() - 1, group.start, kFirstStep);
+    return {};
+  }
+
+  /// Tells the trail of the group's players, from `first` on.
+  void Observe(const VirtualGroup& group, size_t first) {
+    options_.trail->AddGroup(*group.plan);
+    for (size_t i = first; i < players_.size(); ++i) {
+      Player& player = *players_[i];
+      player.thread.Observe({options_.trail, player.group, player.node});
+      options_.trail->AddNode(NodeId(player.host), player.node,
+                              driven_.back().endpoint(player.node).open_node().qps);
+    }
+  }
+
+  /// `step`: what its threads come after, in the trail.
+  void StartGroup(size_t index, Picoseconds at, StepId step) {
+    result_.groups[index].start = at;
+    if (options_.trail != nullptr) {
+      step = options_.trail->Push(at, step, TimeCause::kStart);
+      options_.trail->StartGroup(static_cast<uint32_t>(index), step);
+    }
+    for (size_t i = 0; i < left_of_[index]; ++i) {
+      Player& player = *players_[first_player_[index] + i];
+      player.due_step = step;
+      Schedule(at, player, kLookDue);
+    }
+  }
+
+  /// A node has dealt with its last completion `at`, or will have.
+  void NoteDone(const Player& player, Picoseconds at) {
+    VirtualHosts::Group& group = result_.groups[player.group];
+    group.nodes[player.node.index()].completion = at;
+    if (at >= group.completion) last_step_[player.group] = player.thread.step();
+    group.completion = std::max(group.completion, at);
+    --left_;
+    if (--left_of_[player.group] != 0) return;
+    for (const uint32_t next : after_[player.group]) {
+      const Picoseconds own = plans_[next].start;  // what comes later counts
+      StartGroup(next, std::max(own, group.completion),
+                 own > group.completion ? kFirstStep : last_step_[player.group]);
+    }
+  }
+
+  Player& AddPlayer(const VirtualGroup& group, NodeId node, nic::DeviceEndpoint& endpoint,
+                    const Plan& part) {
+    const uint32_t host = group.hosts.empty() ? node.value : group.hosts[node.index()].value;
+    players_.push_back(cluster_.fabric.memory().Make<Player>(
+        options_.host, CoreFor(host), cluster_.clock, static_cast<TimeHandler&>(*this),
+        cluster_.fabric.nic(NodeId(host)), endpoint, part, node == part.header().root));
+    Player& player = *players_.back();
+    player.host = host;
+    player.group = static_cast<uint32_t>(result_.groups.size());
+    player.node = node;
+    player.thread.KnowWire([this, &group](const Channel& channel, uint64_t bytes) {
+      return cluster_.network.TimeAlone(group.HostOf(channel.from), group.HostOf(channel.to),
+                                        bytes);
+    });
+    players_of_[host].push_back(&player);
+    return player;
+  }
+
+  /// Of the host's next thread.
+  Core& CoreFor(uint32_t host) {
+    std::vector<ArenaPointer<Core>>& cores = cores_[host];
+    const size_t index = players_of_[host].size() % options_.host.cores;
+    if (index == cores.size()) {
+      cores.push_back(cluster_.fabric.memory().Make<Core>(
+          CoreOf(options_.host, NoiseOf(options_), NodeId(host), index)));
+    }
+    return *cores[index];
+  }
+
+  /// Also for now: then it is done before time goes on, after what else happens now.
+  void Schedule(Picoseconds at, Player& player, What what) {
+    if (at == cluster_.now() && is_acting_) {
+      due_.push_back({&player, what});
+    } else {
+      cluster_.clock.Schedule(
+          at, *this,
+          {.subject = &player, .value = 0, .what = what, .stages = HostThread::kForeseeLookStages});
+    }
+  }
+
+  void OnTime(const TimedEvent& event) override {
+    if (event.what == kPostDue) return static_cast<HostThread*>(event.subject)->MakePosts();
+    due_.push_back({static_cast<Player*>(event.subject), event.what});
+    cluster_.clock.Hold();
+  }
+
+  void Foresee(const TimedEvent& event, size_t stage) const override {
+    if (event.what == kPostDue)
+      return static_cast<const HostThread*>(event.subject)->ForeseePost(stage);
+    const auto& player = *static_cast<const Player*>(event.subject);
+    player.thread.ForeseeLook(*player.executor, stage);
+  }
+
+  bool Act(std::span<const CqEvent> events) override {
+    is_acting_ = true;
+    for (size_t i = 0; i < events.size(); ++i) {
+      if (cluster_.clock.foresees() && i + kEventsAhead < events.size())
+        PrefetchLines(events[i + kEventsAhead].listener, sizeof(Player));
+      TakeEvent(events[i]);
+    }
+    while (!due_.empty() && status_.ok()) {
+      ForeseeDue();
+      const Due due = due_.front();
+      due_.pop_front();
+      status_ = ActOn(due);
+    }
+    is_acting_ = false;
+    return status_.ok() && left_ != 0;
+  }
+
+  /// Memory of those that look soon is on its way until it is their turn: a look goes over several
+  /// places, one after the other, and with many hosts none of them is in the cache.
+  void ForeseeDue() const {
+    if (!cluster_.clock.foresees()) return;
+    constexpr size_t kStages = HostThread::kForeseeLookStages;
+    if (due_.size() > kStages + 1) PrefetchLines(due_[kStages + 1].player, sizeof(Player));
+    for (size_t ahead = std::min(kStages + 1, due_.size()); ahead-- > 1;) {
+      const Player& player = *due_[ahead].player;
+      player.thread.ForeseeLook(*player.executor, kStages - ahead);
+    }
+  }
+
+  /// The NIC tells of a CQE; or, with number 0, of an error, which everyone is to look for.
+  void TakeEvent(const CqEvent& event) {
+    if (event.cqn == 0) {
+      for (Player* player : players_of_[event.node.index()]) Tell(*player);
+      return;
+    }
+    auto& player = *static_cast<Player*>(event.listener);
+    player.is_asked = false;
+    Tell(player);
+  }
+
+  void Tell(Player& player) {
+    if (player.state != Player::State::kIdle) return;
+    player.state = Player::State::kDue;
+    const Picoseconds look = NextLook(player);
+    if (options_.trail != nullptr) player.due_step = StepOfLook(player, look);
+    Schedule(look, player, kLookDue);
+  }
+
+  /// Of an idle thread that is told now, and will look at `look`.
+  StepId StepOfLook(const Player& player, Picoseconds look) const {
+    if (cluster_.now() < player.idle_from) return player.thread.step();
+    const StepId cqe = options_.trail->CqeStep(NodeId(player.host), player.cq.number);
+    const bool sleeps =
+        look == cluster_.now() + options_.host.interrupt && options_.wait != WaitMode::kPolling;
+    return options_.trail->Push(look, cqe, sleeps ? TimeCause::kInterrupt : TimeCause::kDetect);
+  }
+
+  /// Of an idle thread that is told now.
+  Picoseconds NextLook(Player& player) const {
+    const Picoseconds now = cluster_.now();
+    if (now <= player.idle_from) return player.idle_from;
+    const bool polls = options_.wait == WaitMode::kPolling ||
+                       (options_.wait == WaitMode::kHybrid &&
+                        now <= After(player.found_at, options_.host.hybrid_polling));
+    if (polls) return now;
+    player.thread.CountWakeup();
+    return After(now, options_.host.interrupt);
+  }
+
+  Status ActOn(const Due& due) {
+    if (due.what == kLookDue) return Look(*due.player);
+    due.player->core.is_free_due = false;
+    return Serve(due.player->core);
+  }
+
+  Status Look(Player& player) {
+    player.state = Player::State::kQueued;
+    Core& core = player.core;
+    player.next = nullptr;
+    (core.first == nullptr ? core.first : core.last->next) = &player;
+    core.last = &player;
+    return Serve(player.core);
+  }
+
+  /// Lets those that wait for the core look, until one of them finds something.
+  Status Serve(Core& core) {
+    while (core.first != nullptr) {
+      Player& player = *core.first;
+      if (core.pollers == 0 && core.awake_until < cluster_.now()) core.cpu.Wake(cluster_.now());
+      if (core.busy_until <= cluster_.now()) WaitUntilBack(core);
+      if (core.busy_until > cluster_.now()) {
+        if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
+        return {};
+      }
+      core.first = player.next;
+      PREPOST_RETURN_IF_ERROR(LookNow(player));
+    }
+    return {};
+  }
+
+  /// For the core, which is not at work, to be there.
+  void WaitUntilBack(Core& core) {
+    core.busy_until = core.cpu.WhenBack(cluster_.now());
+    if (options_.trail == nullptr || core.busy_until == cluster_.now()) return;
+    core.away_from = cluster_.now();
+    core.away_until = core.busy_until;
+  }
+
+  /// For the trail: what the player comes after, who looks now. From when it was due on another
+  /// group's thread had its core, and in the end the core may have been away.
+  StepId StepAtLook(const Player& player) const {
+    TimeTrail& trail = *options_.trail;
+    const Picoseconds now = cluster_.now();
+    const Core& core = player.core;
+    const Picoseconds due = trail.step(player.due_step).at;
+    const Picoseconds taken = core.away_until == now ? std::clamp(core.away_from, due, now) : now;
+    const StepId step = trail.Push(taken, player.due_step, TimeCause::kOtherGroupsCore);
+    return trail.Push(now, step, TimeCause::kStopped);
+  }
+
+  Status LookNow(Player& player) {
+    HostThread& thread = player.thread;
+    if (options_.trail != nullptr) thread.BeginAt(StepAtLook(player));
+    bool has_found = true;
+    if (!std::exchange(player.is_started, true)) {
+      if (options_.wait == WaitMode::kPolling) ++player.core.pollers;
+      thread.Start(*player.executor);
+    } else {
+      const Result<bool> found = thread.Look(*player.executor);
+      if (!found.ok()) return found.status();
+      has_found = *found;
+    }
+    player.idle_from = thread.until();
+    if (player.idle_from == kNever) {
+      cluster_.clock.NoteMissed();
+      return Stuck();
+    }
+    if (has_found) {
+      player.core.busy_until = thread.until();
+      player.found_at = thread.until();
+    }
+    player.core.awake_until = std::max(player.core.awake_until, AwakeUntil(player));
+    if (player.executor->done()) {
+      if (options_.trail != nullptr) {
+        options_.trail->End(player.group, player.node, thread.step(), thread.step());
+      }
+      player.state = Player::State::kDone;
+      if (options_.wait == WaitMode::kPolling) --player.core.pollers;
+      NoteDone(player, thread.until());
+      return {};
+    }
+    if (thread.may_find_more()) {
+      player.state = Player::State::kDue;
+      player.due_step = thread.step();
+      Schedule(thread.until(), player, kLookDue);
+      return {};
+    }
+    player.state = Player::State::kIdle;
+    if (!std::exchange(player.is_asked, true)) player.cq.AskForNext();
+    return {};
+  }
+
+  /// Of a thread that has looked; one that polls counts as a poller besides.
+  Picoseconds AwakeUntil(const Player& player) const {
+    if (options_.wait != WaitMode::kHybrid) return player.idle_from;
+    return std::max(player.idle_from, After(player.found_at, options_.host.hybrid_polling));
+  }
+
+  Status Stuck() const {
+    PREPOST_RETURN_IF_ERROR(CheckWithinTime(cluster_.clock, cluster_.network));
+    std::string text;
+    size_t named = 0;
+    for (const ArenaPointer<Player>& each : players_) {
+      const Player& player = *each;
+      if (player.state == Player::State::kDone) continue;
+      if (named++ == kStuckNodesMax) break;
+      fmt::format_to(std::back_inserter(text), "{}group {}, node {}: {}", named == 1 ? "" : "; ",
+                     player.group, player.node.value, player.executor->Waiting(kStuckOpsMax));
+    }
+    return Rejected(fmt::format("nothing happens any more at {} ps, and {} nodes are not done: {}",
+                                cluster_.now(), left_, text));
+  }
+
+  const std::span<const VirtualGroup> plans_;
+  const VirtualHostsOptions& options_;
+  VirtualCluster cluster_;
+  std::vector<Mapping>
+      addresses_;  // by group: every node's message is here, as far as addresses go
+  const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
+  std::vector<ArenaPointer<Player>> players_;
+  std::vector<size_t> first_player_;                    // by group: its node 0's
+  std::vector<StepId> last_step_;                       // by group: of the trail, at its completion
+  std::vector<size_t> left_of_;                         // by group: nodes that are not done
+  std::vector<std::vector<Player*>> players_of_;        // by host
+  std::vector<std::vector<ArenaPointer<Core>>> cores_;  // by host
+  std::vector<DrivenGroup> driven_;                     // by group; uses all of the above
+  GrowingRing<Due> due_;
+  bool is_acting_ = false;
+  size_t left_ = 0;
+  Status status_;  // of what hosts have done
+  VirtualHosts result_;
+};
+
+Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network,
+                    const VirtualHostsOptions& options) {
+  PREPOST_RETURN_IF_ERROR(CheckNetwork(network, static_cast<uint32_t>(network.nodes.size())));
+  PREPOST_RETURN_IF_ERROR(CheckCosts(options.nic));
+  PREPOST_RETURN_IF_ERROR(CheckCosts(options.host));
+  PREPOST_RETURN_IF_ERROR(CheckNoise(NoiseOf(options), network.nodes.size()));
+  return CheckGroups(groups, network.nodes.size());
+}
+
+}  // namespace
+
+Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const Network& network,
+                                     const VirtualHostsOptions& options) {
+  PREPOST_RETURN_IF_ERROR(CheckOptions(groups, network, options));
+  Result<FluidNetwork> fluid = FluidNetwork::Make(network, options.nic.port_sharing);
+  if (!fluid.ok()) return fluid.status();
+  HostsRun run(groups, static_cast<uint32_t>(network.nodes.size()), *std::move(fluid), options);
+  const auto end_step = [&](VirtualStep step, Status status) {
+    if (status.ok() && options.done) options.done(step);
+    return status;
+  };
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kMake, run.Arm()));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kRun, run.Run()));
+  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kCheck, run.CheckAll()));
+  return run.TakeResult();
+}
+
+}  // namespace prepost::emulated

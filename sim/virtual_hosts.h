@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunVirtualHosts: CPU-driven transfers in virtual time. Real executors over real endpoints of
+// emulated NICs, which run on a modelled network; what their hosts do takes the time that HostCosts
+// says (docs/host-model.md). Several groups may go at once, and share links, NICs and cores. All that
+// it tells is modelled.
+#ifndef PREPOST_SIM_VIRTUAL_HOSTS_H_
+#define PREPOST_SIM_VIRTUAL_HOSTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backends/emulated/engine.h"
+#include "ir/analysis/network.h"
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/checkpoint.h"
+#include "runtime/wait_policy.h"
+#include "sim/fluid_network.h"
+#include "sim/host_costs.h"
+#include "sim/host_thread.h"
+#include "sim/time_trail.h"
+#include "sim/virtual_group.h"
+#include "sim/virtual_offload.h"
+#include "sim/virtual_time.h"
+
+namespace prepost::emulated {
+
+struct VirtualHostsOptions {
+  NicCosts nic = {};
+  HostCosts host = {};
+  WaitMode wait = WaitMode::kPolling;
+  std::vector<HostDelay> delays = {};
+  std::vector<HostNeighbours> neighbours = {};  ///< of these hosts; of the others, `host` says
+  uint64_t seed = 1;                            ///< of preemptions
+  uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
+  /// Rings of plans with windows are as long as those can use; that changes nothing but memory.
+  bool rings_by_window = true;
+  /// Whether memory is asked for ahead of use, which changes nothing but how long the run takes;
+  /// unset: with many hosts.
+  std::optional<bool> foresees = {};
+  Checkpoint checkpoint = {};  ///< called now and then; may be empty
+  /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
+  std::function<void(VirtualStep)> done = {};
+  /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
+  TimeTrail* trail = nullptr;
+};
+
+/// Times count from the start of the clock.
+struct VirtualHosts {
+  struct Node {
+    Picoseconds received = 0;    ///< its last block is there, seen or not; 0 of the root
+    Picoseconds completion = 0;  ///< its host has dealt with its last completion
+    HostWork work;
+  };
+  struct Group {
+    std::vector<Node> nodes;     ///< by node of the plan
+    Picoseconds start = 0;       ///< when its threads began
+    Picoseconds completion = 0;  ///< the last node's
+  };
+  struct Host {
+    Picoseconds busy = 0;     ///< of all its cores
+    Picoseconds delayed = 0;  ///< of its work, by delays and preemptions
+  };
+  std::vector<Group> groups;
+  std::vector<Host> hosts;
+  std::vector<VirtualOffload::Link> links;  ///< those that carried something, by kind and index
+  EngineCounters counters;
+};
+
+/// Runs all `groups` on one `network`. Errors (kRejected): a network, costs or delays that cannot be
+/// modelled, what CheckGroups() finds, what endpoints refuse; a run that is stuck or fails; those of
+/// `checkpoint`; kEnvironment: no memory.
+Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const Network& network,
+                                     const VirtualHostsOptions& options = {});
+
+}  // namespace prepost::emulated
+
+#endif  // PREPOST_SIM_VIRTUAL_HOSTS_H_

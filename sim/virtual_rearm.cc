@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts that write rings again, in a preposted run (docs/host-model.md): a CQE tells that there is
+// room, the host's thread looks when it sees that and has its core, and what it writes is in the rings
+// when it is through.
+#include <algorithm>
+#include <utility>
+
+#include "sim/virtual_offload_run.h"
+
+namespace prepost::emulated {
+
+VirtualRun::Core& VirtualRun::CoreFor(size_t host, size_t index) {
+  std::deque<Core>& cores = cores_[host];
+  while (cores.size() <= index) {
+    cores.emplace_back(
+        CoreOf(options_.host, NoiseOf(options_), NodeId::FromIndex(host), cores.size()));
+  }
+  return cores[index];
+}
+
+void VirtualRun::ScheduleHost(Picoseconds at, const Member& member) {
+  cluster_.clock.Schedule(
+      at, *this, {.value = uint64_t{member.node.value} << 32 | member.group, .what = kHostDue});
+}
+
+Picoseconds VirtualRun::polling() const {
+  switch (options_.wait) {
+    case WaitMode::kPolling:
+      return kNever;
+    case WaitMode::kHybrid:
+      return options_.host.hybrid_polling;
+    case WaitMode::kInterrupt:
+      break;
+  }
+  return 0;
+}
+
+void VirtualRun::StayAwake(Picoseconds until, Core* core) const {
+  if (options_.wait == WaitMode::kHybrid) until = After(until, polling());
+  core->awake_until = std::max(core->awake_until, until);
+}
+
+bool VirtualRun::NoteLook(const Member& member) {
+  Rearming& it = RearmingOf(member);
+  VirtualOffload::Node& node = result_.groups[member.group].nodes[member.node.index()];
+  const Picoseconds now = cluster_.now();
+  if (it.looked == now && node.looks != 0) return false;
+  node.ends_asleep = now - std::max(it.looked, it.until) > polling();
+  node.looks += 1;
+  node.wakeups += node.ends_asleep ? 1 : 0;
+  it.looked = now;
+  return node.ends_asleep;
+}
+
+Status VirtualRun::BeginLook(const Member& member) {
+  Rearming& it = RearmingOf(member);
+  PREPOST_CHECK(it.core != nullptr);
+  if (it.state != Rearming::State::kIdle) return {};  // it will find this as well
+  const Picoseconds at = After(cluster_.now(), NoteLook(member) ? options_.host.interrupt : 0);
+  if (TimeTrail* const trail = options_.trail; trail != nullptr && at != kNever)
+    it.step = trail->Push(at, trail->host_step(), TimeCause::kInterrupt);
+  it.state = Rearming::State::kDue;
+  if (at == cluster_.now()) return Look(member);
+  ScheduleHost(at, member);
+  return {};
+}
+
+Status VirtualRun::Look(const Member& member) {
+  Rearming& it = RearmingOf(member);
+  Core& core = *it.core;
+  const Picoseconds now = cluster_.now();
+  if (core.IsAsleep(now)) core.cpu.Wake(now);
+  if (core.busy_until <= now) {
+    core.busy_until = core.away_until = core.cpu.WhenBack(now);
+    if (core.busy_until != kNever) {
+      result_.groups[member.group].nodes[member.node.index()].delayed += core.busy_until - now;
+    }
+  }
+  if (core.busy_until > now) {
+    const bool is_away = core.busy_until == core.away_until;
+    if (TimeTrail* const trail = options_.trail; trail != nullptr && core.busy_until != kNever) {
+      it.step = trail->Push(core.busy_until, it.step,
+                            is_away ? TimeCause::kStopped : TimeCause::kOtherGroupsCore);
+    }
+    ScheduleHost(core.busy_until, member);
+    return {};
+  }
+  it.count = {};
+  return Work(member, options_.host.poll);
+}
+
+Status VirtualRun::Work(const Member& member, Picoseconds cost) {
+  Rearming& it = RearmingOf(member);
+  Core& core = *it.core;
+  VirtualOffload::Node& found = result_.groups[member.group].nodes[member.node.index()];
+  const nic::QueueFeed::Count before = std::exchange(it.count, NodeOf(member).Refillable());
+  const uint64_t cqes_before = std::exchange(it.cqes, NodeOf(member).cqes_read());
+  const HostCosts& host = options_.host;
+  const Picoseconds writing =
+      static_cast<Picoseconds>(it.count.sends - before.sends) * host.post_send +
+      static_cast<Picoseconds>(it.count.receives - before.receives) * host.post_receive;
+  cost += writing + static_cast<Picoseconds>(it.cqes - cqes_before) * host.completion;
+  found.rearming += writing;
+  const Picoseconds delayed_before = core.cpu.delayed();
+  it.until = core.busy_until = core.cpu.WorkEnd(cluster_.now(), cost);
+  if (it.until == kNever) {
+    cluster_.clock.NoteMissed();
+    return Stuck();
+  }
+  found.delayed += core.cpu.delayed() - delayed_before;
+  StayAwake(it.until, &core);
+  if (TimeTrail* const trail = options_.trail) {
+    it.step = trail->Push(it.until - cost, it.step, TimeCause::kStopped);
+    it.step = trail->Push(it.until, it.step, TimeCause::kRearm);
+  }
+  if (it.until == cluster_.now()) return EndWork(member);
+  it.state = Rearming::State::kWorking;
+  ScheduleHost(it.until, member);
+  return {};
+}
+
+Status VirtualRun::EndWork(const Member& member) {
+  Rearming& it = RearmingOf(member);
+  it.state = Rearming::State::kIdle;
+  if (options_.trail != nullptr) options_.trail->BeginHost(it.step);
+  return TakeEvents(member, {});
+}
+
+Status VirtualRun::GoOn(const Member& member) {
+  if (running_[member.group].is_done[member.node.index()]) return {};
+  const Rearming& it = RearmingOf(member);
+  if (it.state == Rearming::State::kDue) return Look(member);
+  const nic::QueueFeed::Count count = NodeOf(member).Refillable();
+  const bool has_more = count.sends != it.count.sends || count.receives != it.count.receives;
+  return has_more ? Work(member, 0) : EndWork(member);
+}
+
+void VirtualRun::LeaveCore(const VirtualOffload::Node& node, Core* core) const {
+  if (options_.wait != WaitMode::kPolling) return;
+  --core->pollers;
+  StayAwake(node.known, core);
+}
+
+}  // namespace prepost::emulated

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Imports: what is read of the formats of others, and what of them is refused, with its line.
+#include "compiler/topology/topology_import.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ir/json/rate_text.h"
+#include "tests/support/random.h"
+#include "tests/support/temp_folder.h"
+
+namespace prepost::topology_import_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string Example(const std::string& name) {
+  return test::ReadText(PREPOST_SOURCE_DIR "/examples/topologies/" + name);
+}
+
+/// "NAME up=RATE: HOST@RATE .." per rack.
+std::vector<std::string> RacksOf(const Topology& topology) {
+  std::vector<std::string> lines;
+  for (const TopologyRack& rack : topology.racks)
+    lines.push_back(fmt::format("{} {}:", rack.name, WriteRate(rack.up_rate)));
+  for (const TopologyHost& host : topology.hosts)
+    lines[host.rack] += fmt::format(" {}@{}", host.name, WriteRate(host.send_rate));
+  return lines;
+}
+
+std::string SlurmError(const std::string& text) {
+  const Result<TopologyImport> read = ReadSlurmTopology(text, "t.conf");
+  return read.ok() ? "no error" : read.status().ToString();
+}
+std::string FabricError(const std::string& text) {
+  const Result<TopologyImport> read = ReadIbnetdiscover(text, "ib.txt");
+  return read.ok() ? "no error" : read.status().ToString();
+}
+
+TEST(TopologyImportTest, ReadsSlurm) {
+  const Result<TopologyImport> read = ReadSlurmTopology(
+      "# a comment\n\nSWITCHNAME=s0 Nodes=a[1-2],b  # another\r\nSwitchName=s1 nodes=c "
+      "linkspeed=50\n"
+      "SwitchName=top \\\n  Switches=s[0-1]\n",
+      "t.conf", {.host_rate = 1.25e9});
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_THAT(
+      RacksOf(read->topology),
+      ElementsAre("s0 30Gbit/s: a1@10Gbit/s a2@10Gbit/s b@10Gbit/s", "s1 50Gbit/s: c@10Gbit/s"));
+  EXPECT_EQ(read->notes.size(), 2u);
+  const Result<TopologyImport> given =
+      ReadSlurmTopology("SwitchName=s Nodes=a[1-3]\n", "t.conf", {.up_rate = 1e9});
+  ASSERT_TRUE(given.ok());
+  EXPECT_EQ(given->topology.racks[0].up_rate, 1e9);
+}
+
+TEST(TopologyImportTest, ReadsTheSlurmExample) {
+  const Result<TopologyImport> read = ReadSlurmTopology(Example("slurm-topology.conf"), "t.conf");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->topology.racks.size(), 4u);
+  EXPECT_EQ(read->topology.hosts.size(), 18u + 18 + 16 + 5);
+  EXPECT_EQ(WriteRate(read->topology.racks[2].up_rate), "400Gbit/s");
+}
+
+TEST(TopologyImportTest, SaysWhatIsWrongInSlurm) {
+  EXPECT_EQ(SlurmError(""), "t.conf:1: no switch is there");
+  EXPECT_EQ(SlurmError("SwitchName=a Nodes=x\nSwitchName=b Nodes=y\n"),
+            "t.conf:2: switch 'b' has no uplink: it is not below the same switch as 'a'");
+  // A host of this name, in one rack alone, would be what nobody means.
+  EXPECT_EQ(SlurmError("SwitchName=s0 Nodes=ALL\n"),
+            "t.conf:1: Nodes=ALL: which nodes these are stands in slurm.conf; list them");
+}
+
+TEST(TopologyImportTest, SaysWhereInSlurm) {
+  EXPECT_THAT(SlurmError("\nSwitchName=a Node=x\n"),
+              HasSubstr("t.conf:2: unknown key 'Node', did you mean 'Nodes'?"));
+  EXPECT_THAT(SlurmError("Nodes=x\n"), HasSubstr("t.conf:1: SwitchName is missing"));
+  EXPECT_THAT(SlurmError("SwitchName=a x\n"), HasSubstr("expected KEY=VALUE, found 'x'"));
+  EXPECT_THAT(SlurmError("SwitchName=a Nodes=\n"), HasSubstr("Nodes has no value"));
+  EXPECT_THAT(SlurmError("SwitchName=a Nodes=x[1-\n"),
+              HasSubstr("t.conf:1: 'x[1-' is no host list"));
+  EXPECT_THAT(SlurmError("SwitchName=a Nodes=x[1-99999999]\n"),
+              HasSubstr("more than 1048576 names"));
+  EXPECT_THAT(SlurmError("SwitchName=a Nodes=x LinkSpeed=fast\n"), HasSubstr("'fast' is no rate"));
+  EXPECT_THAT(SlurmError("SwitchName=a Nodes=x LinkSpeed=0\n"), HasSubstr("is no rate"));
+  EXPECT_THAT(SlurmError("BlockName=a Nodes=x\n"), HasSubstr("block topologies are not read"));
+  EXPECT_THAT(SlurmError("SwitchName=a Nodes=x\nSwitchName=a Nodes=y\n"),
+              HasSubstr("t.conf:2: a switch 'a' is there already"));
+  EXPECT_THAT(SlurmError("SwitchName=a Nodes=x\nSwitchName=b Nodes=x\n"),
+              HasSubstr("t.conf:2: node 'x' is there twice, first in line 1"));
+  EXPECT_THAT(SlurmError("SwitchName=a Switches=b\n"), HasSubstr("no line is about switch 'b'"));
+  EXPECT_THAT(
+      SlurmError("SwitchName=a Switches=c\nSwitchName=b Switches=c\nSwitchName=c Nodes=x\n"),
+      HasSubstr("t.conf:2: switch 'c' is below two others"));
+  EXPECT_THAT(
+      SlurmError("SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=c Nodes=x\n"),
+      HasSubstr("in a ring"));
+  EXPECT_THAT(SlurmError("SwitchName=a Switches=b\nSwitchName=b Switches=a\n"),
+              HasSubstr("in a ring"));
+  EXPECT_THAT(SlurmError("SwitchName=a Switches=b\nSwitchName=b\n"), HasSubstr("at least 1 rack"));
+}
+
+// Uplinks of several links, a second adapter of a host, an aggregation node, a slower link.
+TEST(TopologyImportTest, ReadsTheIbnetdiscoverExample) {
+  const Result<TopologyImport> read = ReadIbnetdiscover(Example("ibnetdiscover.txt"), "ib.txt");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_THAT(
+      RacksOf(read->topology),
+      ElementsAre("leaf-a 400Gbit/s: ib01@100Gbit/s ib02@100Gbit/s ib03@100Gbit/s ib04@100Gbit/s",
+                  "leaf-b 400Gbit/s: ib05@100Gbit/s ib06@100Gbit/s ib07@100Gbit/s "
+                  "ib08@54.5455Gbit/s"));
+  EXPECT_THAT(read->notes, ElementsAre("1 further ports of hosts are left out"));
+}
+
+TEST(TopologyImportTest, ReadsOldAndGroupedIbnetdiscover) {
+  const Result<TopologyImport> read = ReadIbnetdiscover(
+      "Chassis 1 (guid 0x8f10400411f5a)\nvendid=0x8f1\n"
+      "Switch\t24 \"S-01\"\t\t# \"ISR9024 Voltaire\" base port 0 lid 6 lmc 0\n"
+      "[22]\t\"H-0a\"[1](8f1)\t\t# \"MT23108 InfiniHost Mellanox Technologies\" lid 4 4xSDR\n"
+      "[10][ext 3]\t\"H-0b\"[1](8f2)\t\t# \"MT23108 InfiniHost Mellanox Technologies\" lid 5 1xQDR "
+      "s=4\n"
+      "Ca\t2 \"H-0a\"\t\t# \"MT23108 InfiniHost Mellanox Technologies\"\n"
+      "[1](8f1) \t\"S-01\"[22]\t\t# lid 4 lmc 0 \"ISR9024 Voltaire\" lid 6 4xSDR\n",
+      "ib.txt");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_THAT(RacksOf(read->topology),
+              ElementsAre("ISR9024 Voltaire 16Gbit/s: H-0a@8Gbit/s H-0b@8Gbit/s"));
+  EXPECT_THAT(read->notes, IsEmpty());
+}
+
+TEST(TopologyImportTest, SaysWhatIsWrongInIbnetdiscover) {
+  EXPECT_THAT(FabricError("hello\n"), HasSubstr("ib.txt:1: no switch is there"));
+  EXPECT_THAT(FabricError("\nSwitch 24 S-01\n"), HasSubstr("ib.txt:2: a switch has an id"));
+  EXPECT_THAT(
+      FabricError("Switch\t24 \"S-01\" # \"a\"\n[1] \"H-1\"[1] # \"h\" lid 4 slow\n"),
+      HasSubstr("ib.txt:2: expected a link's width and speed, such as 4xEDR, found 'lid 4 slow'"));
+  EXPECT_THAT(FabricError("Switch\t24 \"S-01\" # \"a\"\n[1] no quotes\n"),
+              HasSubstr("ib.txt:2: expected [PORT]"));
+  EXPECT_THAT(FabricError("Switch\t24 \"S-01\" # \"a\"\nSwitch\t24 \"S-01\" # \"a\"\n"),
+              HasSubstr("ib.txt:2: switch S-01 is there twice"));
+  EXPECT_THAT(FabricError("Switch\t24 \"S-01\" # \"a\"\n[1] \"H-1\"[1] # \"g\" lid 4 4xEDR\n"
+                          "Switch\t24 \"S-02\" # \"b\"\n[1] \"H-2\"[1] # \"h\" lid 4 4xEDR\n"),
+              HasSubstr("ib.txt:1: switch S-01 has no uplink"));
+  EXPECT_THAT(FabricError("Switch\t24 \"S-01\" # \"a\"\n"), HasSubstr("at least 1 rack"));
+}
+
+TEST(TopologyImportTest, GuessesTheFormat) {
+  EXPECT_EQ(GuessTopologySource(Example("slurm-topology.conf")), TopologySource::kSlurm);
+  EXPECT_EQ(GuessTopologySource(Example("ibnetdiscover.txt")), TopologySource::kIbnetdiscover);
+  EXPECT_EQ(GuessTopologySource(Example("4x8.json")), TopologySource::kJson);
+  EXPECT_EQ(GuessTopologySource("hello\n"), std::nullopt);
+  EXPECT_EQ(GuessTopologySource(""), std::nullopt);
+}
+
+// Any damage gives a topology or one line, and comes to an end.
+TEST(TopologyImportTest, DamagedFilesDoNoHarm) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  for (const char* name : {"slurm-topology.conf", "ibnetdiscover.txt"}) {
+    const std::string whole = Example(name);
+    for (uint32_t i = 0; i < 400; ++i) {
+      SCOPED_TRACE(fmt::format("{} seed {} case {}", name, seed, i));
+      std::string text = whole;
+      for (uint32_t damage = random.Between(1, 4); damage > 0; --damage) {
+        const size_t at = random.Below(text.size());
+        if (random.Coin()) {
+          text[at] = static_cast<char>(random.Pick(std::string("[],-=\"# \n\\x09\t")));
+        } else {
+          text.erase(at, random.Between(1, 40));
+        }
+      }
+      for (const auto& read : {ReadSlurmTopology(text, "t"), ReadIbnetdiscover(text, "t")}) {
+        if (read.ok()) {
+          EXPECT_TRUE(CheckTopology(read->topology).ok());
+        } else {
+          EXPECT_FALSE(read.status().message().empty());
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prepost::topology_import_test

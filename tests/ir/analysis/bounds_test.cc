@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/analysis/bounds.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/schedules/schedule.h"
+
+namespace prepost::bounds_test {
+namespace {
+
+// By hand; catches a floor for a ceiling, and a doubling where ports triple.
+TEST(BoundRoundsTest, ByHand) {
+  EXPECT_EQ(BoundRounds(1, 7, 1).rounds, 0u);
+  EXPECT_EQ(BoundRounds(2, 7, 1).rounds, 7u);
+  EXPECT_EQ(BoundRounds(8, 8, 1).rounds, 10u);
+  EXPECT_EQ(BoundRounds(9, 8, 1).rounds, 11u);
+  EXPECT_EQ(BoundRounds(9, 4, 2).rounds, 3u);   // 2 rounds of the root, and 1 more to triple to 9
+  EXPECT_EQ(BoundRounds(10, 5, 2).rounds, 5u);  // 3, and 2 more
+  EXPECT_EQ(BoundRounds(1u << 20, 1u << 24, 1).rounds, (1u << 24) - 1 + 20u);
+  EXPECT_EQ(BoundRounds(5, 1, 0xffffffff).rounds, 1u);  // catches ports + 1 that wraps
+  EXPECT_EQ(BoundRounds(8, 8, 1).formula, "8 - 1 + ceil(log2 8) = 10");
+}
+
+// No schedule is below the bound, and these two are on it.
+TEST(BoundRoundsTest, Schedules) {
+  for (const Schedule* schedule : Schedules()) {
+    const bool is_optimal =
+        schedule->name() == "binomial_pipeline" || schedule->name() == "circulant";
+    for (uint32_t nodes = 1; nodes <= 70; ++nodes) {
+      for (uint32_t blocks = 1; blocks <= 20; ++blocks) {
+        const uint64_t bound = BoundRounds(nodes, blocks, 1).rounds;
+        const uint64_t rounds = schedule->Rounds({.nodes = nodes, .blocks = blocks});
+        EXPECT_GE(rounds, bound) << schedule->name() << " " << nodes << " " << blocks;
+        if (is_optimal) {
+          EXPECT_EQ(rounds, bound) << schedule->name() << " " << nodes;
+        }
+      }
+    }
+  }
+}
+
+// Catches copies counted per node instead of per rack, the root's own downlinks and port in, and
+// racks without nodes.
+TEST(BoundSecondsTest, ByHand) {
+  Network network;
+  network.racks = {{.name = "a", .up_rate = 20, .down_rate = 1},
+                   {.name = "b", .up_rate = 5, .down_rate = 4},
+                   {.name = "empty", .up_rate = 1, .down_rate = 1}};
+  network.nodes = {{.rack = 1, .out_rate = 10, .in_rate = 10},
+                   {.rack = 0, .out_rate = 10, .in_rate = 1},  // the root
+                   {.rack = 0, .out_rate = 10, .in_rate = 5},
+                   {.rack = 1, .out_rate = 20, .in_rate = 10}};
+  network.core_rate = 8;
+  const std::vector<CutBound> cuts = BoundSeconds(network, NodeId(1), 100);
+  const auto seconds = [&](std::string_view cut) {
+    for (const CutBound& it : cuts) {
+      if (it.cut == cut) return it.seconds;
+    }
+    ADD_FAILURE() << "no cut " << cut;
+    return 0.0;
+  };
+  EXPECT_EQ(cuts.size(), 7u);
+  EXPECT_DOUBLE_EQ(seconds("port out of the root, node 1"), 10);
+  EXPECT_DOUBLE_EQ(seconds("port into node 2"), 20);
+  EXPECT_DOUBLE_EQ(seconds("ports out of all nodes together"), 6);
+  EXPECT_DOUBLE_EQ(seconds("uplinks of the root's rack a"), 5);
+  EXPECT_DOUBLE_EQ(seconds("downlinks of rack b"), 25);
+  EXPECT_DOUBLE_EQ(seconds("uplinks of all racks together"), 4);
+  EXPECT_DOUBLE_EQ(seconds("core"), 12.5);
+  EXPECT_EQ(cuts.front().cut, "downlinks of rack b");
+  // 10 blocks at 10 bytes/s: 4 bytes/s carry 0.4 of a block per round.
+  const RoundBound links = BoundLimitedRounds(cuts, 10, 10);
+  EXPECT_EQ(links.rounds, 25u);
+  EXPECT_EQ(links.formula, "ceil(1 x 10 / 0.4) = 25");
+  EXPECT_EQ(links.because, "10 blocks must pass the downlinks of rack b;");
+  EXPECT_EQ(links.therefore, "a round, which is a block at the root's port, carries 0.4 of them");
+}
+
+TEST(BoundSecondsTest, OneRackHasNoRackCuts) {
+  const std::vector<CutBound> cuts = BoundSeconds(Network::Uniform(4), NodeId(0), 100);
+  ASSERT_EQ(cuts.size(), 3u);
+  EXPECT_DOUBLE_EQ(cuts.front().seconds, 100);
+  EXPECT_EQ(BoundLimitedRounds(cuts, 10, 1).rounds, 0u);
+  EXPECT_TRUE(BoundSeconds(Network::Uniform(1), NodeId(0), 100).empty());
+}
+
+// Each rack but the root's needs a copy of its own. Catches copies that the words do not say.
+TEST(BoundSecondsTest, CopiesThroughTheCore) {
+  Network network;
+  for (uint32_t r = 0; r < 3; ++r) {
+    network.racks.push_back({.name = "r", .up_rate = 10, .down_rate = 10});
+    network.nodes.push_back({.rack = r, .out_rate = 1, .in_rate = 1});
+  }
+  network.core_rate = 0.5;
+  const RoundBound links = BoundLimitedRounds(BoundSeconds(network, NodeId(0), 7), 7, 1);
+  EXPECT_EQ(links.rounds, 28u);
+  EXPECT_EQ(links.formula, "ceil(2 x 7 / 0.5) = 28");
+  EXPECT_EQ(links.because, "7 blocks must pass the core 2 times, as switches do not replicate;");
+}
+
+// By hand: two racks, 1 s in a rack and 10 s between. Catches a crossing for every round or none,
+// latencies of links that nobody has, and rounds that ports make fewer.
+// A port whose every path is slow carries what they do together; with one that is not, all of it.
+TEST(BoundSecondsTest, PathsWithRatesOfTheirOwn) {
+  Network network = Network::Uniform(3);
+  const auto longest = [&] { return BoundSeconds(network, NodeId(0), 12).front(); };
+  EXPECT_EQ(longest().seconds, 12);
+  network.pairs = {{NodeId(0), NodeId(1), 0.25}, {NodeId(0), NodeId(2), 0.5}};
+  EXPECT_EQ(longest().seconds, 16);
+  EXPECT_EQ(longest().cut, "port out of the root, node 0");
+  network.pairs = {{NodeId(0), NodeId(1), 0.25}};
+  EXPECT_EQ(longest().seconds, 12) << "there is a way by node 2";
+  network.pairs = {{NodeId(0), NodeId(2), 0.25}, {NodeId(1), NodeId(2), 0.25}};
+  EXPECT_EQ(longest().seconds, 24);
+  EXPECT_EQ(longest().cut, "port into node 2");
+}
+
+TEST(BoundLatencyTest, ByHand) {
+  const auto bound = [](const std::vector<uint32_t>& rack_of, double in_rack, double between,
+                        uint32_t ports = 1) {
+    Network network = Network::Uniform(static_cast<uint32_t>(rack_of.size()));
+    network.racks.resize(4, network.racks.front());
+    for (size_t i = 0; i < rack_of.size(); ++i) network.nodes[i].rack = rack_of[i];
+    network.rack_latency = in_rack;
+    network.core_latency = between;
+    EXPECT_TRUE(CheckNetwork(network, static_cast<uint32_t>(rack_of.size())).ok());
+    return BoundLatency(network, ports);
+  };
+  EXPECT_EQ(bound({0}, 1, 10).rounds, 0u);
+  EXPECT_DOUBLE_EQ(bound({0}, 1, 10).seconds, 0);
+  EXPECT_DOUBLE_EQ(bound({0, 0}, 1, 10).seconds, 1);
+  EXPECT_DOUBLE_EQ(bound({0, 3}, 1, 10).seconds, 10);
+  EXPECT_DOUBLE_EQ(bound({2, 2, 2, 2, 2}, 1, 10).seconds, 3);
+  EXPECT_DOUBLE_EQ(bound({2, 2, 1, 2, 2}, 1, 10).seconds, 2 + 10);
+  EXPECT_DOUBLE_EQ(bound({0, 1, 2, 3}, 1, 10).seconds, 20);  // nobody shares a rack
+  EXPECT_DOUBLE_EQ(bound({0, 1, 2, 2}, 10, 1).seconds, 2);   // racks slower than the core
+  EXPECT_DOUBLE_EQ(bound({0, 0, 0, 0, 0, 0, 0, 0, 0}, 1, 10, 2).seconds, 2);  // tripled twice
+}
+
+}  // namespace
+}  // namespace prepost::bounds_test

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/exchange/goal_reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <sstream>
+
+#include "compiler/pass.h"
+#include "compiler/schedules/schedule.h"
+#include "ir/analysis/plan_diff.h"
+#include "ir/exchange/goal_writer.h"
+#include "tests/support/plans.h"
+
+namespace prepost::goal_reader_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Result<GoalPlan> Read(const std::string& text, const GoalOptions& options = {}) {
+  std::istringstream in(text);
+  return ReadGoal(in, "x.goal", options);
+}
+
+/// The error of reading `text`, or what the verifier finds at its lines.
+std::string ErrorOf(const std::string& text, const GoalOptions& options = {}) {
+  const Result<GoalPlan> read = Read(text, options);
+  if (!read.ok()) return read.status().ToString();
+  std::string findings;
+  for (const Diagnostic& finding : Verify(read->plan).diagnostics)
+    findings += read->AtLine(finding).ToString() + "\n";
+  return findings;
+}
+
+std::string Goal(const Plan& plan) {
+  std::ostringstream out;
+  WriteGoal(plan, out);
+  return out.str();
+}
+
+/// Messages as "0>1:0", by round.
+std::vector<std::string> Routes(const Plan& plan) {
+  std::vector<std::string> routes;
+  for (uint32_t round = 0; round < plan.header().rounds; ++round) {
+    for (const Op& op : plan.ops()) {
+      const Channel& channel = plan.channels()[op.channel.index()];
+      if (op.is_send() && op.round == round)
+        routes.push_back(fmt::format("{}>{}:{}", channel.from.value, channel.to.value, op.block));
+    }
+  }
+  return routes;
+}
+
+/// Imports the export of `spec`'s plan with the same readiness.
+Plan Again(const Spec& spec, const std::string& text) {
+  const Result<GoalPlan> read = Read(text, {.root = {}, .block_bytes = spec.block_bytes});
+  if (!read.ok()) {
+    ADD_FAILURE() << test::Label(spec) << ": " << read.status().ToString();
+    return {};
+  }
+  EXPECT_EQ(Verify(read->plan).ToString(), "") << test::Label(spec);
+  Plan plan = read->plan;
+  for (const Pass& pass : {ReadyPass(spec.ready), SendWindowPass(spec.send_window), ReducePass()})
+    plan = *pass.run(plan);
+  EXPECT_EQ(Verify(plan).ToString(), "") << test::Label(spec);
+  return plan;
+}
+
+/// Schedules whose every message goes as early as it can, so that rounds found anew are theirs.
+bool GoesAtOnce(const std::string& algorithm) {
+  return algorithm == "sequential" || algorithm == "chain" || algorithm == "binomial_pipeline";
+}
+
+// The round trip: every schedule, ready mode and window. Catches any message, order, size or credit
+// that is lost on the way.
+TEST(GoalReaderTest, ReadsBackWhatIsWritten) {
+  for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 8, .blocks_max = 4})) {
+    if (spec.nodes == 1) continue;
+    const Plan plan = test::CompileOrDie(spec);
+    const Plan again = Again(spec, Goal(plan));
+    for (const DiffSection& section : DiffPlans(plan, again).sections) {
+      if (section.name == "rounds" && !GoesAtOnce(spec.algorithm)) continue;
+      ASSERT_EQ(section.name, "header") << test::Label(spec);
+      EXPECT_THAT(section.differences.front(), HasSubstr("algorithm: ")) << test::Label(spec);
+      if (GoesAtOnce(spec.algorithm)) {
+        EXPECT_EQ(section.count, 1u) << test::Label(spec);
+      }
+    }
+    if (!GoesAtOnce(spec.algorithm)) continue;
+    Plan named = again;
+    named.ChangeHeader([&](PlanHeader& header) { header.algorithm = spec.algorithm; });
+    EXPECT_TRUE(named == plan) << test::Label(spec);
+  }
+}
+
+/// Whether the root sends no block for the first time after a later one.
+bool RootSendsInOrder(const Plan& plan) {
+  uint32_t next = 0;
+  for (const Op& op : plan.ops(plan.programs()[plan.header().root.index()])) {
+    if (!op.is_send() || op.block < next) continue;
+    if (op.block != next++) return false;
+  }
+  return true;
+}
+
+// Without tags that tell blocks apart, requirements and the order of messages must. Catches trees
+// dealt to wrong blocks.
+TEST(GoalReaderTest, FindsBlocksWithoutTags) {
+  int compared = 0;
+  for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 8, .blocks_max = 4})) {
+    if (spec.nodes == 1 || spec.ready.ready.has_credits()) continue;
+    const Plan plan = test::CompileOrDie(spec);
+    const Plan again = Again(spec, std::regex_replace(Goal(plan), std::regex("tag \\d+"), "tag 3"));
+    if (!RootSendsInOrder(plan)) continue;  // other numbers for the same blocks
+    const PlanDiff diff = DiffPlans(plan, again);
+    ++compared;
+    for (const DiffSection& section : diff.sections)
+      ASSERT_TRUE(section.name == "header" || section.name == "rounds")
+          << test::Label(spec) << ": " << diff.verdict;
+  }
+  EXPECT_GT(compared, 500);
+}
+
+constexpr const char* kPair = "num_ranks 2\nrank 0 {\nl1: send 7b to 1\n}\nrank 1 {\n";
+
+TEST(GoalReaderTest, ReadsWhatTheGrammarAllows) {
+  const Result<GoalPlan> read = Read(
+      "/* two\nlines */ num_ranks 2 // ranks\r\n\nrank 1 {\n\trecv 7 b from 0 tag 5 cpu 1 nic 0\r\n"
+      "calc 100 cpu 2\n}\nrank 0 {\nsend_1 : send 7b to 1 tag 5 nic 1\n}");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_THAT(Routes(read->plan), ElementsAre("0>1:0"));
+  EXPECT_THAT(read->op_lines, ElementsAre(9, 5));
+}
+
+// Catches lines that are off by one, and words that are let through.
+TEST(GoalReaderTest, NamesTheLineOfWhatIsNoGoal) {
+  EXPECT_EQ(ErrorOf("rank 0 {\n"), "x.goal:1: 'rank' before 'num_ranks'");
+  EXPECT_EQ(ErrorOf(""), "x.goal: no 'num_ranks': this is no GOAL text");
+  EXPECT_EQ(ErrorOf("num_ranks 0\n"), "x.goal:1: 0 ranks, at least 1 is needed");
+  EXPECT_EQ(ErrorOf("num_ranks 99999999\n"),
+            "x.goal:1: expected a number of ranks from 0 to 1048576, found '99999999'");
+  EXPECT_EQ(ErrorOf("num_ranks 2\n\nrank 2 {\n"),
+            "x.goal:3: expected a rank from 0 to 1, found '2'");
+  EXPECT_EQ(ErrorOf(kPair), "x.goal: rank 1 has no '}'");
+  EXPECT_EQ(ErrorOf(std::string(kPair) + "l1: revc 7b from 0\n}"),
+            "x.goal:6: expected send, recv or calc, found 'revc'");
+  EXPECT_EQ(ErrorOf(std::string(kPair) + "l1: recv 7b from 0 tags 3\n}"),
+            "x.goal:6: expected the end of the line, found 'tags'");
+  EXPECT_EQ(ErrorOf(std::string(kPair) + "l1: calc 1\nl1: calc 1\n}"),
+            "x.goal:7: label l1 is that of line 6 already");
+  EXPECT_EQ(ErrorOf(std::string(kPair) + "l1: calc 1\nl1 requires l2\n}"),
+            "x.goal:7: no op of rank 1 above has the label 'l2'");
+  EXPECT_THAT(ErrorOf(std::string(kPair) + "l1: recv 7b from -1\n}"), HasSubstr("any source"));
+  EXPECT_THAT(ErrorOf(std::string(kPair) + "l1: recv 7b from 0 tag -1\n}"), HasSubstr("any tag"));
+  EXPECT_THAT(ErrorOf("num_ranks 1 /* for ever"), HasSubstr("no '*/'"));
+  EXPECT_THAT(ErrorOf("num_ranks 2\n" + std::string(5000, ' ')), HasSubstr("x.goal:2: a line of"));
+}
+
+TEST(GoalReaderTest, RefusesMessagesThatDoNotMatch) {
+  EXPECT_EQ(ErrorOf(std::string(kPair) + "}"),
+            "x.goal:3: this send of 0 to 1 with tag 0 has no recv that matches it");
+  EXPECT_EQ(ErrorOf(std::string(kPair) + "recv 7b from 0\nrecv 7b from 0\n}"),
+            "x.goal:7: this recv of 0 to 1 with tag 0 has no send that matches it");
+  EXPECT_EQ(ErrorOf(std::string(kPair) + "recv 8b from 0\n}"),
+            "x.goal:6: this recv takes 8 bytes, its send in line 3 has 7 bytes");
+}
+
+// LogGOPSim ends with 0 on both. Catches requirements that are not followed over ranks.
+TEST(GoalReaderTest, RefusesDeadlocks) {
+  EXPECT_EQ(ErrorOf("num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}"),
+            "x.goal:3: this op waits for itself: its requirements are a cycle");
+  EXPECT_THAT(
+      ErrorOf("num_ranks 3\nrank 0 {\n}\nrank 1 {\na: recv 1b from 2\nb: send 1b to 2\n"
+              "b requires a\n}\nrank 2 {\na: recv 1b from 1\nb: send 1b to 1\nb requires a\n}"),
+      HasSubstr("x.goal:6: this send never starts"));
+}
+
+TEST(GoalReaderTest, FindsTheRoot) {
+  const std::string text = std::string(kPair) + "recv 7b from 0\n}\n";
+  EXPECT_EQ(Read(text)->plan.header().root, NodeId(0));
+  EXPECT_EQ(Read(text, {.root = 0, .block_bytes = {}})->plan.header().root, NodeId(0));
+  EXPECT_THAT(ErrorOf(text, {.root = 2, .block_bytes = {}}), HasSubstr("the ranks are 0 to 1"));
+  EXPECT_THAT(ErrorOf(text, {.root = 1, .block_bytes = {}}),
+              HasSubstr("what does rank 0 forward here?"));
+  EXPECT_THAT(ErrorOf("num_ranks 3\nrank 0 {\nsend 1b to 1\n}\nrank 1 {\nrecv 1b from 0\n}\n"),
+              HasSubstr("ranks 0 and 2 both receive nothing"));
+}
+
+// Catches findings that still point into a JSON file.
+TEST(GoalReaderTest, FindingsStandAtLines) {
+  const std::string twice =
+      "num_ranks 2\nrank 0 {\nsend 7b to 1 tag 1\nsend 7b to 1 tag 1\n}\n"
+      "rank 1 {\nrecv 7b from 0 tag 1\nrecv 7b from 0 tag 1\n}";
+  EXPECT_EQ(ErrorOf(twice), "");  // two equal blocks
+  EXPECT_THAT(ErrorOf("num_ranks 3\nrank 0 {\nsend 7b to 1 tag 1\nsend 7b to 2 tag 1\nsend 7b to 1 "
+                      "tag 2\n}\nrank 1 {\nrecv 7b from 0 tag 1\nrecv 7b from 0 tag 2\n}\n"
+                      "rank 2 {\nrecv 7b from 0 tag 1\n}"),
+              HasSubstr("x.goal:11: once: "));
+}
+
+// Rank 1 forwards over a calc, a chain of calcs and an irequires.
+TEST(GoalReaderTest, CalcsArePassedThrough) {
+  const std::string text =
+      "num_ranks 3\nrank 0 {\nsend 7b to 1\n}\nrank 2 {\nrecv 7b from 1\n}\n"
+      "rank 1 {\na: recv 7b from 0\nb: calc 5\nb requires a\nc: calc 5\n"
+      "c irequires b\nd: send 7b to 2\nd requires c\n}";
+  const Result<GoalPlan> read = Read(text);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(Verify(read->plan).ToString(), "");
+  EXPECT_THAT(Routes(read->plan), ElementsAre("0>1:0", "1>2:0"));
+  EXPECT_THAT(read->notes, IsEmpty());
+}
+
+// What rank 1 sends requires two receives: nothing says which one it hands on.
+TEST(GoalReaderTest, AmbiguousSendsAreRefused) {
+  const std::string text =
+      "num_ranks 4\nrank 0 {\nsend 7b to 1\nsend 7b to 1\n}\nrank 1 {\na: recv 7b from 0\n"
+      "b: recv 7b from 0\nc: send 7b to 2\nc requires a\nc requires b\nd: send 7b to 3\n"
+      "d requires a\n}\nrank 2 {\nrecv 7b from 1\n}\nrank 3 {\nrecv 7b from 1\n}";
+  EXPECT_THAT(ErrorOf(text), HasSubstr("x.goal:9: which block does this send forward? it requires "
+                                       "the recv in line 7 and others; a tag per block"));
+}
+
+TEST(GoalReaderTest, SizesMakeOneMessage) {
+  const auto root_sends = [](const std::vector<int>& sizes) {
+    std::string text = "num_ranks 2\nrank 0 {\n";
+    for (int size : sizes) text += fmt::format("send {}b to 1\n", size);
+    text += "}\nrank 1 {\n";
+    for (int size : sizes) text += fmt::format("recv {}b from 0\n", size);
+    return text + "}\n";
+  };
+  EXPECT_EQ(Read(root_sends({10, 10, 4}))->plan.header().message,
+            (Message{.bytes = 24, .block_bytes = 10, .blocks = 3}));
+  // The short block is the last one, whenever it is sent.
+  EXPECT_THAT(Routes(Read(root_sends({4, 10, 10}))->plan), ElementsAre("0>1:2", "0>1:0", "0>1:1"));
+  EXPECT_THAT(ErrorOf(root_sends({4, 10, 5})),
+              HasSubstr("only the last block of a message may be"));
+  EXPECT_EQ(Read(root_sends({4}), {.root = {}, .block_bytes = 10})->plan.header().message,
+            (Message{.bytes = 4, .block_bytes = 10, .blocks = 1}));
+  EXPECT_THAT(ErrorOf(root_sends({4, 4}), {.root = {}, .block_bytes = 10}),
+              HasSubstr("does not agree with a block size of 10"));
+  EXPECT_THAT(ErrorOf(root_sends({0, 0})), HasSubstr("2 blocks of 0 bytes are no message"));
+  EXPECT_EQ(Read(root_sends({0}))->plan.header().message.bytes, 0u);
+}
+
+// A rank that hands on a part of what it received is no broadcast.
+TEST(GoalReaderTest, PartsAreRefused) {
+  EXPECT_THAT(
+      ErrorOf("num_ranks 3\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\na: recv 8b from 0\n"
+              "b: send 4b to 2\nb requires a\n}\nrank 2 {\nrecv 4b from 1\n}"),
+      HasSubstr("x.goal:7: this send has 4 bytes, what it forwards, in line 6, has 8 bytes"));
+}
+
+// Receives listed in an order in which one port could never take them. Catches rounds from the
+// order of the file alone.
+TEST(GoalReaderTest, OrdersThatBlockEachOtherGiveWay) {
+  const std::string text =
+      "num_ranks 3\nrank 0 {\nsend 8b to 1 tag 0\nsend 8b to 2 tag 1\n}\n"
+      "rank 1 {\na: recv 8b from 2 tag 1\nb: recv 8b from 0 tag 0\nc: send 8b to 2 tag 0\n"
+      "c requires b\n}\n"
+      "rank 2 {\na: recv 8b from 1 tag 0\nb: recv 8b from 0 tag 1\nc: send 8b to 1 tag 1\n"
+      "c requires b\n}";
+  EXPECT_EQ(ErrorOf(text), "");
+  EXPECT_EQ(Read(text)->plan.header().rounds, 3u);
+}
+
+TEST(GoalReaderTest, NotesSayWhatIsDropped) {
+  const std::string text =
+      "num_ranks 3\nrank 0 {\nr: recv 0b from 2\na: send 8b to 1 tag 1\nb: send 8b to 2 tag 1\n"
+      "a requires r\nb irequires a\n}\nrank 1 {\nrecv 8b from 0 tag 1\n}\n"
+      "rank 2 {\nsend 0b to 0\nrecv 8b from 0 tag 1\n}";
+  const Result<GoalPlan> read = Read(text);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_THAT(read->notes, ElementsAre(HasSubstr("1 message without data"),
+                                       HasSubstr("1 irequires between ops of different peers")));
+}
+
+}  // namespace
+}  // namespace prepost::goal_reader_test

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Groups of four nodes, a thread each, over the loopback interface: they find each other, whoever
+// else turns up. Root is node 1, so that it connects for data as well.
+#include "runtime/group/bootstrap.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <future>
+#include <map>
+
+#include "compiler/compile.h"
+#include "runtime/transport/tcp_address.h"
+#include "tests/support/loopback.h"
+#include "tests/support/random_bytes.h"
+
+namespace prepost::bootstrap_test {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+constexpr uint32_t kNodes = 4;
+constexpr uint32_t kRoot = 1;
+constexpr uint32_t kTwin = 99;  ///< another node 2
+
+std::string PrefixOf(uint32_t version) {
+  return std::string("prepost\0", 8) + std::string({static_cast<char>(version), 0, 0, 0});
+}
+
+/// What a node has when it is connected, or why it is not.
+struct Outcome {
+  Status status;
+  std::vector<TcpSocket> sockets;
+  std::map<uint32_t, FileDescriptor> controls;  ///< at the root by node, elsewhere the one
+};
+
+Outcome Connect(const Plan& plan, BootstrapOptions options) {
+  Outcome outcome;
+  const NodeId node = options.node;
+  Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::Open(plan, std::move(options));
+  outcome.status = bootstrap.status();
+  if (!bootstrap.ok()) return outcome;
+  if (node != plan.header().root) {
+    Result<FileDescriptor> control = (*bootstrap)->ConnectToRoot();
+    outcome.status = control.status();
+    if (!control.ok()) return outcome;
+    outcome.controls[node.value] = std::move(*control);
+  }
+  Result<std::vector<TcpSocket>> sockets =
+      (*bootstrap)->ConnectPeers(/*wake_fd=*/-1, {}, [&](NodeId from, FileDescriptor control) {
+        outcome.controls[from.value] = std::move(control);
+      });
+  outcome.status = sockets.status();
+  if (sockets.ok()) outcome.sockets = std::move(*sockets);
+  return outcome;
+}
+
+class BootstrapTest : public ::testing::Test {
+ protected:
+  static Plan PlanOf(uint64_t bytes) {
+    return Compile({.nodes = kNodes,
+                    .root = NodeId(kRoot),
+                    .message_bytes = bytes,
+                    .block_bytes = 100,
+                    .algorithm = "binomial_pipeline"})
+        .value();
+  }
+  /// Deriving takes long, so each is derived once.
+  static GroupKey Key(const std::string& secret = "the secret of this test") {
+    static std::map<std::string, GroupKey> keys;
+    const auto key = keys.find(secret);
+    if (key != keys.end()) return key->second;
+    return keys.emplace(secret, GroupKey::FromSecret(secret, "").value()).first->second;
+  }
+  BootstrapOptions Options(uint32_t node) const {
+    BootstrapOptions options = {.node = NodeId(node), .key = Key()};
+    for (uint32_t i = 0; i < kNodes; ++i) options.peers.push_back(PeerOf(i));
+    options.connect_max = std::chrono::seconds(60);
+    return options;
+  }
+  static PeerAddress PeerOf(uint32_t node) { return {.host = test::LoopbackAddress(node)}; }
+
+  void Start(uint32_t node) { Start(node, Options(node)); }
+  void Start(uint32_t node, BootstrapOptions options) {
+    nodes_[node] = std::async(std::launch::async, [this, options = std::move(options)]() mutable {
+      return Connect(plan_, std::move(options));
+    });
+  }
+  /// Starts whoever of the group does not run yet, and expects that all connect.
+  void ExpectGroupConnects() {
+    for (uint32_t node = 0; node < kNodes; ++node) {
+      if (!nodes_.contains(node)) Start(node);
+    }
+    std::vector<Outcome> outcomes;
+    for (auto& [node, outcome] : nodes_) outcomes.push_back(outcome.get());
+    for (const Outcome& outcome : outcomes) {
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status.ToString();
+    }
+    ExpectRightEnds(outcomes);
+    nodes_.clear();
+  }
+  /// Each node says on every connection who it is; the one that the plan names must hear it.
+  void ExpectRightEnds(const std::vector<Outcome>& outcomes) {
+    size_t ends = 0;
+    for (uint32_t node = 0; node < kNodes; ++node) {
+      ends += outcomes[node].sockets.size();
+      for (const TcpSocket& socket : outcomes[node].sockets) {
+        Say(socket.fd, {static_cast<char>(node), static_cast<char>(socket.lane)});
+      }
+      if (node != kRoot) Say(outcomes[node].controls.at(node), {static_cast<char>(node), 77});
+    }
+    EXPECT_EQ(ends, 2 * TcpConnections(plan_).size());
+    for (uint32_t node = 0; node < kNodes; ++node) {
+      for (const TcpSocket& socket : outcomes[node].sockets) {
+        EXPECT_EQ(Hear(socket.fd), std::string({static_cast<char>(socket.peer.value),
+                                                static_cast<char>(socket.lane)}));
+      }
+      if (node != kRoot) {
+        EXPECT_EQ(Hear(outcomes[kRoot].controls.at(node)),
+                  std::string({static_cast<char>(node), 77}));
+      }
+    }
+  }
+  static void Say(const FileDescriptor& fd, const std::string& text) {
+    EXPECT_EQ(send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+  }
+  /// Two characters; fewer if the connection ends, or nothing comes.
+  static std::string Hear(const FileDescriptor& fd, size_t bytes = 2) {
+    std::string text;
+    while (text.size() < bytes) {
+      pollfd wait = {.fd = fd.get(), .events = POLLIN, .revents = 0};
+      if (poll(&wait, 1, 30'000) <= 0) break;
+      char c;
+      if (recv(fd.get(), &c, 1, 0) != 1) break;
+      text.push_back(c);
+    }
+    return text;
+  }
+  /// A connection to where `node` listens, as soon as it does, from the address of `from` if given.
+  static FileDescriptor Dial(uint32_t node, std::optional<uint32_t> from = std::nullopt) {
+    const TcpAddress address =
+        NumericAddress(PeerOf(node).host)->WithPort(PeerOf(node).ports.first);
+    for (;;) {
+      FileDescriptor fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (from) {
+        const TcpAddress own = *NumericAddress(PeerOf(*from).host);
+        EXPECT_EQ(bind(fd.get(), own.generic(), own.bytes), 0);
+      }
+      if (connect(fd.get(), address.generic(), address.bytes) == 0) return fd;
+      EXPECT_EQ(errno, ECONNREFUSED);
+      if (errno != ECONNREFUSED) return fd;
+      poll(nullptr, 0, 1);
+    }
+  }
+  /// The outcome of a node that is refused although, or before, the group is whole.
+  Status Refused(const Plan& plan, BootstrapOptions options) {
+    options.bind = test::LoopbackAddress(kNodes);  // its own place may be taken
+    return Connect(plan, std::move(options)).status;
+  }
+
+  const Plan plan_ = PlanOf(1000);
+  std::map<uint32_t, std::future<Outcome>> nodes_;
+};
+
+TEST_F(BootstrapTest, AGroupConnects) { ExpectGroupConnects(); }
+
+TEST_F(BootstrapTest, AGroupOfOneConnectsWithNobody) {
+  const Plan plan = Compile({.nodes = 1, .message_bytes = 10}).value();
+  BootstrapOptions options = Options(0);
+  options.peers.resize(1);
+  EXPECT_TRUE(Connect(plan, options).status.ok());
+}
+
+TEST_F(BootstrapTest, WhoeverIsWrongIsToldAndTheGroupGoesOn) {
+  for (const uint32_t node : {0u, kRoot, 2u}) Start(node);
+
+  BootstrapOptions other_secret = Options(3);
+  other_secret.key = Key("not the secret of this test");
+  EXPECT_THAT(Refused(plan_, other_secret).message(),
+              AllOf(HasSubstr("node 1 at 127."), HasSubstr(" refuses node 3: the secrets differ")));
+
+  EXPECT_THAT(Refused(PlanOf(2000), Options(3)).message(),
+              HasSubstr("refuses node 3: it has another plan"));
+
+  BootstrapOptions wrong_place = Options(3);
+  std::swap(wrong_place.peers[0], wrong_place.peers[kRoot]);
+  EXPECT_THAT(Refused(plan_, wrong_place).message(),
+              HasSubstr("refuses node 3: it is another node"));
+  ExpectGroupConnects();
+}
+
+// As when one node has found no NIC: catches a group that begins to move blocks in two ways, and
+// sides of which only one says what is the matter.
+TEST_F(BootstrapTest, ANodeThatGoesOverSomethingElseIsRefused) {
+  BootstrapOptions root = Options(kRoot);
+  root.carrier = Carrier::kVerbs;
+  root.connect_max = milliseconds(1500);
+  Start(kRoot, root);
+  const std::string why =
+      "node 3 goes over tcp, node 1 over verbs; give --device at all nodes, or at none";
+  EXPECT_THAT(Refused(plan_, Options(3)).message(), HasSubstr("refuses node 3: " + why));
+  const Status status = nodes_[kRoot].get().status;
+  EXPECT_EQ(status.code(), StatusCode::kRejected);
+  EXPECT_THAT(status.message(), HasSubstr("who says to be node 3 was refused: " + why));
+}
+
+TEST_F(BootstrapTest, ANodeIsThereOnce) {
+  Start(kRoot);
+  Start(2);
+  // One of the two is first, and waits for the others; the other one is refused.
+  BootstrapOptions again = Options(2);
+  again.bind = test::LoopbackAddress(kNodes);
+  Start(kTwin, again);
+  const auto ended = [this](uint32_t node) {
+    return nodes_[node].wait_for(milliseconds(1)) == std::future_status::ready;
+  };
+  while (!ended(2) && !ended(kTwin)) {
+  }
+  const bool twin_lost = ended(kTwin);
+  EXPECT_THAT(nodes_[twin_lost ? kTwin : 2].get().status.message(),
+              HasSubstr("refuses node 2: this node is there already"));
+  if (!twin_lost) nodes_[2] = std::move(nodes_[kTwin]);
+  nodes_.erase(kTwin);
+  for (const uint32_t node : {0u, 3u}) {
+    BootstrapOptions options = Options(node);
+    if (!twin_lost) options.peers[2].host = again.bind;
+    Start(node, options);
+  }
+  ExpectGroupConnects();
+}
+
+// More of them than are served at a time, all before anybody else: catches a group that waits for
+// strangers, and one that lets the number of connections grow.
+TEST_F(BootstrapTest, StrangersDelayNobodyForLong) {
+  Start(kRoot);
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i < 200; ++i) {
+    strangers.push_back(Dial(kRoot));
+    const std::vector<std::byte> rubbish = test::RandomBytes(500, static_cast<uint64_t>(i));
+    if (i % 2 == 0) {
+      send(strangers.back().get(), rubbish.data(), rubbish.size(), MSG_NOSIGNAL);
+    }
+  }
+  EXPECT_EQ(Hear(strangers.front()), "");  // dropped without a word
+  EXPECT_EQ(Hear(strangers[1]), "");       // as is one who says nothing
+  ExpectGroupConnects();
+}
+
+// A good hello, a byte now and then: catches a deadline that every byte puts off.
+TEST_F(BootstrapTest, AStrangerWhoIsSlowIsDropped) {
+  Start(kRoot);
+  const FileDescriptor stranger = Dial(kRoot);
+  std::string hello = PrefixOf(kProtocolVersion) + std::string("\x02\0\0\0", 4);
+  hello.resize(kHelloBytes);
+  size_t sent = 0;
+  for (; sent < hello.size(); ++sent) {
+    if (send(stranger.get(), &hello[sent], 1, MSG_NOSIGNAL) != 1) break;
+    poll(nullptr, 0, 100);
+  }
+  EXPECT_LT(sent, hello.size()) << "not dropped";
+  ExpectGroupConnects();
+}
+
+/// Of node 2 for control, well-formed, from `version`.
+std::string HelloOf(uint32_t version) {
+  std::string hello = PrefixOf(version);
+  hello += {1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0};
+  hello.resize(kHelloBytes);
+  hello[kPrefixBytes + 16 + sizeof(PlanHash)] = 1;  // over TCP
+  return hello;
+}
+
+// It is refused, and says more and more: catches a node that listens to it and to nothing else, and
+// a flood that is heard to its end.
+TEST_F(BootstrapTest, AFloodThatDoesNotEndIsDropped) {
+  Start(kRoot);
+  const FileDescriptor stranger = Dial(kRoot);
+  Say(stranger, HelloOf(kProtocolVersion + 1).substr(0, kPrefixBytes));
+  const std::string flood(size_t{1} << 20, 'x');
+  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  bool is_dropped = false;
+  while (!is_dropped && std::chrono::steady_clock::now() < due) {
+    is_dropped = send(stranger.get(), flood.data(), flood.size(), MSG_NOSIGNAL) < 0;
+  }
+  EXPECT_TRUE(is_dropped);
+  ExpectGroupConnects();
+}
+
+// A stranger keeps connecting while a peer's hello is on its way: catches a peer that is pushed out
+// by who comes later, from the same address or another one.
+TEST_F(BootstrapTest, ManyFromOneAddressPushOutEachOther) {
+  Start(kRoot);
+  const FileDescriptor far_peer = Dial(kRoot, /*from=*/2);   // has said nothing yet
+  const FileDescriptor neighbour = Dial(kRoot, /*from=*/0);  // at the stranger's address
+  Say(neighbour, HelloOf(kProtocolVersion));
+  EXPECT_EQ(Hear(neighbour, kChallengeBytes).size(), kChallengeBytes);
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i < 100; ++i) strangers.push_back(Dial(kRoot, /*from=*/0));
+  EXPECT_EQ(Hear(strangers.front()), "");  // so all after it have been accepted up to here
+  Say(far_peer, HelloOf(kProtocolVersion));
+  EXPECT_EQ(Hear(far_peer, kChallengeBytes).size(), kChallengeBytes);
+  Say(neighbour, std::string(kProofBytes, 'x'));
+  EXPECT_EQ(Hear(neighbour, kVerdictBytes).size(), kVerdictBytes);
+  ExpectGroupConnects();
+}
+
+// At the first of the root's ports: catches a node that waits to its deadline for a listener that
+// has proved nothing.
+TEST_F(BootstrapTest, AStrangerWhoOnlyChallengesIsLeft) {
+  constexpr PortRange kPorts = {.first = 7000, .last = 7002};
+  int error = 0;
+  const FileDescriptor stranger =
+      Listen(NumericAddress(PeerOf(kRoot).host)->WithPort(kPorts.first), &error);
+  ASSERT_TRUE(stranger.valid());
+  std::vector<FileDescriptor> guests;
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    BootstrapOptions options = Options(node);
+    options.peers[kRoot].ports = kPorts;
+    Start(node, options);
+  }
+  const auto all_ended = [this] {
+    return std::ranges::all_of(nodes_, [](auto& node) {
+      return node.second.wait_for(milliseconds(0)) == std::future_status::ready;
+    });
+  };
+  while (!all_ended()) {
+    pollfd wait = {.fd = stranger.get(), .events = POLLIN, .revents = 0};
+    if (poll(&wait, 1, 10) <= 0) continue;
+    guests.emplace_back(accept(stranger.get(), nullptr, nullptr));
+    // Every second one stops before the MAC.
+    const size_t bytes =
+        guests.size() % 2 == 0 ? kChallengeBytes : kChallengeBytes - sizeof(MacBytes);
+    std::string challenge = PrefixOf(kProtocolVersion);
+    challenge.resize(bytes, 'x');
+    send(guests.back().get(), challenge.data(), challenge.size(), MSG_NOSIGNAL);
+  }
+  EXPECT_FALSE(guests.empty());
+  ExpectGroupConnects();
+}
+
+// Catches a refusal that is forgotten for the next port, where nobody is.
+TEST_F(BootstrapTest, AWrongSecretIsNamedAlthoughThereAreOtherPorts) {
+  BootstrapOptions root = Options(kRoot);
+  root.connect_max = milliseconds(2000);
+  Start(kRoot, root);
+  Dial(kRoot);
+  BootstrapOptions other = Options(3);
+  other.key = Key("not the secret of this test");
+  other.connect_max = milliseconds(500);
+  other.peers[kRoot].ports = {.first = kDefaultPort, .last = kDefaultPort + 2};
+  EXPECT_THAT(Refused(plan_, other).message(),
+              AllOf(HasSubstr("after 0.5 s: node 1 (127."), HasSubstr("the secrets differ")));
+  EXPECT_THAT(nodes_[kRoot].get().status.message(),
+              MatchesRegex(".*\\(somebody at 127\\.0\\.0\\.1:[0-9]+ who says to be node 3 was "
+                           "refused: the secrets differ\\).*"));
+}
+
+TEST_F(BootstrapTest, OtherVersionsAreNamed) {
+  Start(kRoot);
+  const FileDescriptor newer = Dial(kRoot);
+  Say(newer, PrefixOf(kProtocolVersion + 1));
+  const std::string answer = Hear(newer, kChallengeBytes + 1);
+  EXPECT_EQ(answer.size(), kChallengeBytes);
+  EXPECT_EQ(answer.substr(0, kPrefixBytes), PrefixOf(kProtocolVersion));
+  ExpectGroupConnects();
+}
+
+TEST_F(BootstrapTest, ARootOfAnotherVersionIsNamed) {
+  int error = 0;
+  const FileDescriptor root =
+      Listen(NumericAddress(PeerOf(kRoot).host)->WithPort(kDefaultPort), &error);
+  ASSERT_TRUE(root.valid());
+  Start(2);
+  pollfd wait = {.fd = root.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&wait, 1, 30'000), 1);
+  const FileDescriptor guest(accept(root.get(), nullptr, nullptr));
+  Say(guest, PrefixOf(9) + std::string(100, 'x'));
+  EXPECT_THAT(nodes_[2].get().status.message(),
+              HasSubstr("refuses node 2: it speaks version 9 of the protocol, this is version 5"));
+}
+
+TEST_F(BootstrapTest, PeersThatNeverComeAreNamed) {
+  BootstrapOptions root = Options(kRoot);
+  root.connect_max = milliseconds(500);
+  BootstrapOptions other = Options(0);
+  other.connect_max = milliseconds(500);
+  Start(kRoot, root);
+  Start(0, other);
+  EXPECT_THAT(nodes_[kRoot].get().status.message(),
+              AllOf(HasSubstr("not connected with all nodes after 0.5 s: "),
+                    HasSubstr("node 2 (never seen)"), HasSubstr("node 3 (never seen)")));
+  nodes_[0].get();
+  BootstrapOptions alone = Options(2);
+  alone.connect_max = milliseconds(300);
+  EXPECT_THAT(Connect(plan_, alone).status.message(),
+              AllOf(HasSubstr("node 1 (127."), HasSubstr(":7811: Connection refused)")));
+  BootstrapOptions unknown = Options(2);
+  unknown.connect_max = milliseconds(300);
+  unknown.peers[kRoot].host = "prepost-test.invalid";
+  EXPECT_THAT(Connect(plan_, unknown).status.message(), HasSubstr("node 1 ("));
+}
+
+TEST_F(BootstrapTest, APortThatIsTakenIsAnErrorOrTheNextIsTaken) {
+  const Result<std::unique_ptr<Bootstrap>> first = Bootstrap::Open(plan_, Options(0));
+  ASSERT_TRUE(first.ok());
+  const Status second = Bootstrap::Open(plan_, Options(0)).status();
+  EXPECT_EQ(second.code(), StatusCode::kEnvironment);
+  EXPECT_THAT(second.message(), AllOf(HasSubstr("node 0 cannot listen on 127."),
+                                      HasSubstr("Address already in use")));
+  BootstrapOptions range = Options(0);
+  range.ports = PortRange{.first = kDefaultPort, .last = kDefaultPort + 2};
+  EXPECT_EQ(Bootstrap::Open(plan_, range).value()->port(), kDefaultPort + 1);
+  BootstrapOptions elsewhere = Options(0);
+  elsewhere.bind = "192.0.2.1";
+  EXPECT_THAT(Bootstrap::Open(plan_, elsewhere).status().message(),
+              HasSubstr("(--bind takes an address of this machine)"));
+  elsewhere.bind = "a-name";
+  EXPECT_EQ(Bootstrap::Open(plan_, elsewhere).status().code(), StatusCode::kUsage);
+}
+
+// All nodes at one address: each finds the others by trying the ports.
+TEST_F(BootstrapTest, AGroupFindsItselfInOneRangeOfPorts) {
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    BootstrapOptions options = Options(node);
+    for (PeerAddress& peer : options.peers) {
+      peer = {.host = test::LoopbackAddress(0), .ports = {.first = 7000, .last = 7005}};
+    }
+    Start(node, options);
+  }
+  ExpectGroupConnects();
+}
+
+TEST_F(BootstrapTest, IsInterrupted) {
+  const FileDescriptor interrupt(eventfd(1, 0));
+  for (const uint32_t node : {0u, kRoot}) {
+    BootstrapOptions options = Options(node);
+    options.interrupt_fd = interrupt.get();
+    EXPECT_EQ(Connect(plan_, options).status.code(), StatusCode::kInterrupted);
+  }
+}
+
+// As when the root says that the group has failed: catches a node that waits on nevertheless.
+TEST_F(BootstrapTest, EndsWithTheCheckpointsError) {
+  auto bootstrap = Bootstrap::Open(plan_, Options(kRoot));
+  ASSERT_TRUE(bootstrap.ok());
+  const Status status =
+      (*bootstrap)->ConnectPeers(-1, [] { return Rejected("node 7 failed"); }, {}).status();
+  EXPECT_EQ(status.message(), "node 7 failed");
+}
+
+}  // namespace
+}  // namespace prepost::bootstrap_test

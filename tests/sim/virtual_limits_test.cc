@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Virtual time at the limits of what profiles may say: whatever the numbers, a run ends, and either
+// has a time that the clock can show or says what is beyond it.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "sim/profile_costs.h"
+#include "sim/virtual_hosts.h"
+#include "sim/virtual_offload.h"
+#include "tests/support/plans.h"
+#include "tests/support/random.h"
+
+namespace prepost::emulated::virtual_limits_test {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+constexpr uint64_t kBlockBytes = 1000;
+
+/// All in between what the schema allows, most of it at its ends.
+class RandomProfiles {
+ public:
+  explicit RandomProfiles(uint64_t seed) : random_(seed) {}
+
+  test::Random& random() { return random_; }
+  Profile Next() {
+    Profile profile;
+    NetworkProfile& network = profile.network;
+    // Some with a few values at their ends, some with many.
+    share_ = std::array{1u, 3u, 100u}[random_.Below(3)];
+    network = {.host_rate = Rate(), .rack_latency = Seconds(1e-6)};
+    if (random_.Coin()) {
+      network.rack_hosts = 1 + random_.Below(3);
+      network.core_latency = Seconds(2e-6);
+      network.up_rate = Rate();
+      network.down_rate = Rate();
+      if (random_.Coin()) network.core_rate = Rate();
+    }
+    profile.nic = {.wqe = Seconds(5e-8),
+                   .wait = Seconds(2e-7),
+                   .cqe = Seconds(5e-8),
+                   .doorbell = Seconds(4e-7),
+                   .message_overhead_bytes = IsExtreme() ? kMessageOverheadBytesMax : 30};
+    profile.host = {.cores = IsExtreme() ? kProfileCoresMax : 1,
+                    .post_send = Seconds(1e-7),
+                    .post_receive = Seconds(1e-7),
+                    .poll = Seconds(1e-7),
+                    .completion = Seconds(1e-7),
+                    .credit = Seconds(1e-7),
+                    .interrupt = Seconds(1e-5),
+                    .hybrid_polling = Seconds(5e-2),
+                    .message_start = Seconds(7e-6),
+                    .message_setup = Seconds(4e-6),
+                    .copy_rate = Rate()};
+    if (random_.Coin()) {
+      const double rate = IsExtreme() ? kPreemptionRateMin : IsExtreme() ? kPreemptionRateMax : 1e4;
+      // Not away more than CheckCosts() allows, too often.
+      const double length = IsExtreme() ? 100 / rate : 1e-5;
+      profile.host.preemption = {.rate = rate,
+                                 .length = std::min(length, kProfileSecondsMax),
+                                 .lengths = random_.Coin()
+                                                ? PreemptionProfile::Lengths::kFixed
+                                                : PreemptionProfile::Lengths::kExponential};
+    }
+    if (random_.Below(3) == 0) profile.tcp = {.system_call = Seconds(1e-6), .copy_rate = Rate()};
+    return profile;
+  }
+
+ private:
+  bool IsExtreme() { return random_.Below(100) < share_; }
+  double Seconds(double usual) {
+    if (!IsExtreme()) return usual;
+    return std::array{0.0, 1e-12, kProfileSecondsMax}[random_.Below(3)];
+  }
+  double Rate() {
+    if (!IsExtreme()) return 12.5e9;
+    return std::array{kProfileRateMin, 1e3, kHostRateMax}[random_.Below(3)];
+  }
+
+  test::Random random_;
+  uint32_t share_ = 0;  // of values that are extreme, percent
+};
+
+const auto kKnownErrors =
+    AnyOf(HasSubstr("the last that the clock can show"), HasSubstr("too far apart to be modelled"),
+          HasSubstr("can be modelled"), HasSubstr("cores are away"));
+
+TEST(VirtualLimitsTest, EveryProfileEndsWithATimeOrAReason) {
+  const uint64_t seed = test::TestSeed();
+  RandomProfiles profiles(seed);
+  test::Random& random = profiles.random();
+  int runs = 0, beyond = 0;
+  for (int i = 0; i < 600; ++i) {
+    const Profile profile = profiles.Next();
+    const Spec spec = test::RandomSpec(random, {.nodes_max = 7, .blocks_max = 9});
+    const Plan plan = test::CompileOrDie(spec);
+    const uint32_t nodes = plan.header().nodes;
+    const Network network = NetworkOf(profile.network, nodes);
+    const NicCosts nic = NicCostsOf(profile.nic);
+    SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
+    const auto look = [&](const Status& status, Picoseconds completion) {
+      if (!status.ok()) {
+        EXPECT_THAT(status.ToString(), kKnownErrors);
+        beyond += status.ToString().find("the last that the clock") != std::string::npos;
+        return;
+      }
+      ++runs;
+      EXPECT_GE(completion, 0);
+      EXPECT_LT(completion, kNever);
+      // A lower limit that everything has: the block's bytes out of the root.
+      if (nodes == 1) return;
+      const double least = static_cast<double>(plan.header().message.bytes) /
+                           profile.network.host_rate * 1e12 * (1 - 1e-9);
+      EXPECT_GE(static_cast<double>(completion), least - 1);
+    };
+    const auto offload = RunVirtualOffload(plan, network, {.costs = nic});
+    look(offload.status(), offload.ok() ? offload->completion : 0);
+    const VirtualGroup group{.plan = &plan};
+    const auto hosts = RunVirtualHosts(
+        {&group, 1}, network,
+        {.nic = nic,
+         .host = HostCostsOf(profile),
+         .wait = static_cast<WaitMode>(random.Below(3)),
+         .delays = {{NodeId(random.Below(nodes)), random.Below(1000), kNever - random.Below(5)}},
+         .ring_wqes_max = random.Coin() ? 4u : 32768u});
+    look(hosts.status(), hosts.ok() ? hosts->groups[0].completion : 0);
+  }
+  // Not all of one kind.
+  EXPECT_GT(runs, 200);
+  EXPECT_GT(beyond, 50);
+}
+
+class VirtualLimits : public testing::Test {
+ protected:
+  static Network OneRack(uint32_t nodes, double latency) {
+    Network network = Network::Uniform(nodes);
+    for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
+    network.rack_latency = network.core_latency = latency;
+    return network;
+  }
+  static Plan PlanFor(uint32_t nodes, uint32_t blocks, const char* ready = "window=1") {
+    return test::CompileOrDie({.nodes = nodes,
+                               .message_bytes = blocks * kBlockBytes,
+                               .block_bytes = kBlockBytes,
+                               .algorithm = "chain",
+                               .ready = *ParseReady(ready)});
+  }
+  static Result<VirtualHosts> RunHosts(const Plan& plan, const VirtualHostsOptions& options) {
+    const VirtualGroup group{.plan = &plan};
+    return RunVirtualHosts({&group, 1}, OneRack(plan.header().nodes, 0), options);
+  }
+};
+
+// An hour per WQE: a few of them have a time, to the picosecond; many are beyond the clock.
+TEST_F(VirtualLimits, LongStepsAddUpOrAreRefused) {
+  constexpr Picoseconds kHour = kStepMax;
+  const Plan few = PlanFor(2, 1, "barrier");
+  const auto run = RunVirtualOffload(few, OneRack(2, 0), {.costs = {.wqe = kHour}});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  // The SEND, and the NOP behind the WAIT for its receive.
+  EXPECT_EQ(run->nodes[1].completion, 2 * kHour + kBlockBytes * 1000);
+  const Plan many = PlanFor(2, 3000, "barrier");
+  EXPECT_EQ(RunVirtualOffload(many, OneRack(2, 0), {.costs = {.wqe = kHour}}).status().ToString(),
+            "it goes on beyond 9223372 s, the last that the clock can show: what is modelled takes "
+            "too long");
+}
+
+TEST_F(VirtualLimits, LongLatenciesAddUpOrAreRefused) {
+  const Plan plan = PlanFor(20, 1, "barrier");
+  const auto run = RunVirtualOffload(PlanFor(4, 1, "barrier"), OneRack(4, 999'999));
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_EQ(run->nodes[3].completion, 3 * (999'999 * kPicosecondsPerSecond + 1'000'000));
+  EXPECT_THAT(RunVirtualOffload(plan, OneRack(20, 999'999)).status().ToString(), kKnownErrors);
+  const VirtualGroup group{.plan = &plan};
+  EXPECT_THAT(RunVirtualHosts({&group, 1}, OneRack(20, 999'999)).status().ToString(), kKnownErrors);
+}
+
+// While a host is away for a day its peer tries again all the time, and goes on when it is back. Its
+// host has fewer receives in the ring than there are blocks.
+TEST_F(VirtualLimits, RetriesForALongTimeAreOnlyCounted) {
+  const Picoseconds day = 24 * kStepMax;
+  const Plan plan = PlanFor(2, 12, "retry");
+  VirtualHostsOptions options{.delays = {{NodeId(1), 0, day}}, .ring_wqes_max = 2};
+  auto run = RunHosts(plan, options);
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  // Two blocks came before; the third was tried every 10 us from then on, until the host was back.
+  const Picoseconds block = kBlockBytes * 1000;
+  const auto tries = [&] {
+    return static_cast<uint64_t>((day - 1 - 2 * block) / options.nic.rnr_timer + 1);
+  };
+  EXPECT_EQ(run->groups[0].completion, day + 12 * block);
+  EXPECT_EQ(run->counters.rnr_retries, tries());
+  options.nic.rnr_timer = 7'000'001;
+  run = RunHosts(plan, options);
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_EQ(run->counters.rnr_retries, tries());
+}
+
+TEST_F(VirtualLimits, SlowCopiesAreBeyondTheClock) {
+  const Plan plan = test::CompileOrDie(
+      {.nodes = 2, .message_bytes = 20'000'000, .block_bytes = 20'000'000, .algorithm = "chain"});
+  EXPECT_THAT(RunHosts(plan, {.host = {.system_copy_rate = 1}}).status().ToString(), kKnownErrors);
+  const auto run = RunHosts(plan, {.host = {.system_copy_rate = 1000}});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_GE(run->groups[0].completion, 40'000 * kPicosecondsPerSecond);
+}
+
+}  // namespace
+}  // namespace prepost::emulated::virtual_limits_test

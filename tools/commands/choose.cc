@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost choose: what --algorithm auto and --block-bytes auto would be, and what they were
+// compared with.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "ir/json/rate_text.h"
+#include "tools/flags/command.h"
+#include "tools/flags/spec_input.h"
+#include "tools/report/ticker.h"
+
+namespace prepost::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ChooseFlags {
+  SpecInput input;
+  bool json = false;
+};
+
+std::string LimitOf(const Candidate& it) {
+  if (it.is_rough) return "left out";
+  return std::string(it.cost.seconds == 0 ? "nothing" : Name(it.cost.largest_share())) +
+         (it.is_bounded ? "; blocks at their limit" : "");
+}
+
+/// How much more the choice would take without the rule; less than 0: how much less. Of one that
+/// takes no time, 0.
+double PercentWithoutRule(const Choice& choice) {
+  const double with = choice.winner().cost.seconds;
+  return with == 0 ? 0 : 100 * (choice.unpinned->cost.seconds / with - 1);
+}
+
+void PrintWithoutRule(const Choice& choice, std::ostream& out) {
+  const Candidate& other = *choice.unpinned;
+  const double percent = PercentWithoutRule(choice);
+  out << fmt::format("without the rule: --algorithm {} --block-bytes {}, {}{}, {}\n",
+                     other.algorithm, other.block_bytes, other.is_rough ? "~" : "",
+                     WriteLatency(other.cost.seconds),
+                     std::abs(percent) < 0.05 ? "the same" : fmt::format("{:+.1f} %", percent));
+}
+
+void PrintChoiceTable(const Choice& choice, std::ostream& out) {
+  const Candidate& winner = choice.winner();
+  out << fmt::format("--algorithm {} --block-bytes {}\nwhy: {}\n", winner.algorithm,
+                     winner.block_bytes, choice.reason);
+  if (choice.unpinned) PrintWithoutRule(choice, out);
+  out << "\n";
+  out << fmt::format("{:<18} {:>9} {:>14} {:>10} {:>14} {:>8}  {}\n", "algorithm", "blocks",
+                     "block bytes", "rounds", "modelled time", "to best", "most of it for");
+  for (const Candidate& it : choice.candidates) {
+    const double ratio = winner.cost.seconds == 0 ? 1 : it.cost.seconds / winner.cost.seconds;
+    const bool is_pinned = choice.rule && &it == &winner;
+    out << fmt::format("{:<18} {:>9} {:>14} {:>10} {:>14} {:>8}  {}{}\n", it.algorithm, it.blocks,
+                       it.block_bytes, it.cost.rounds,
+                       (it.is_rough ? "~" : "") + WriteLatency(it.cost.seconds),
+                       fmt::format("{:.3f}", ratio), LimitOf(it),
+                       is_pinned ? fmt::format("  <- /rules/{}", *choice.rule) : "");
+  }
+}
+
+Json ToJson(const Candidate& it) {
+  Json json = {{"algorithm", it.algorithm},
+               {"blocks", it.blocks},
+               {"block_bytes", it.block_bytes},
+               {"rounds", it.cost.rounds},
+               {"modelled_seconds", it.cost.seconds},
+               {"accuracy", it.is_rough        ? "rough"
+                            : it.cost.is_exact ? "exact"
+                                               : "reckoned"},
+               {"blocks_at_limit", it.is_bounded}};
+  if (it.is_rough) return json;
+  Json& shares = json["shares"];
+  for (size_t i = 0; i < kCostShares; ++i)
+    shares[Name(static_cast<CostShare>(i))] = it.cost.shares[i];
+  return json;
+}
+
+void PrintChoiceJson(const Choice& choice, std::ostream& out) {
+  Json json = {{"algorithm", choice.winner().algorithm},
+               {"block_bytes", choice.winner().block_bytes},
+               {"reason", choice.reason},
+               {"rule", nullptr},
+               {"candidates", Json::array()}};
+  if (choice.rule) json["rule"] = *choice.rule;
+  if (choice.unpinned) {
+    json["without_rule"] = ToJson(*choice.unpinned);
+    json["without_rule"]["percent"] = PercentWithoutRule(choice);
+  }
+  for (const Candidate& it : choice.candidates) json["candidates"].push_back(ToJson(it));
+  out << json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
+}
+
+Status Run(const ChooseFlags& flags) {
+  Spec open;
+  open.algorithm = kAutoAlgorithm;
+  open.choose_block_bytes = true;
+  const Result<Spec> spec = flags.input.Read(open);
+  if (!spec.ok()) return spec.status();
+  const Result<Choice> choice = [&] {
+    const Ticker ticker("choosing");
+    return flags.input.flags.ChooseFor(*spec, flags.input.path, /*weighs_rule=*/true);
+  }();
+  if (!choice.ok()) return choice.status();
+  Spec chosen = *spec;
+  chosen.algorithm = choice->winner().algorithm;
+  NoteOneRack(chosen);
+  (flags.json ? PrintChoiceJson : PrintChoiceTable)(*choice, std::cout);
+  return {};
+}
+
+}  // namespace
+
+void AddChoose(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<ChooseFlags>();
+  CLI::App* command =
+      app.add_subcommand("choose", "Show which algorithm and block size auto chooses, and why");
+  command->footer(
+      "A line per schedule, each with the block size that suits it best: rounds, the modelled "
+      "time, "
+      "how often the winner's\n"
+      "that is, and what most of it goes into. With --algorithm or --block-bytes only what is left "
+      "open is chosen. ~ marks\n"
+      "schedules left out early. Where a rule decides, what would win without it is shown, too. "
+      "docs/choice.md tells the model.\n\n"
+      "Examples:\n"
+      "  prepost choose --nodes 16 --message-bytes 256MiB\n"
+      "  prepost choose --topology examples/topologies/4x8.json --message-bytes 1MiB --json\n"
+      "  prepost choose --nodes 8 --message-bytes 4KiB --rules examples/rules/small.json\n"
+      "  prepost choose --nodes 100 --message-bytes 1GiB --algorithm chain --rate 25Gbit/s "
+      "--latency 5us");
+  flags->input.AddTo(*command, /*takes_any=*/false);
+  for (const char* open : {"--block-bytes", "--algorithm"}) {
+    CLI::Option* option = command->get_option(open);
+    const std::string text = option->get_description();
+    option->description(text.substr(0, text.rfind('[')) + "[auto]");
+  }
+  command->add_flag("--json", flags->json, "Print it all as JSON");
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost compare: the same plan on the same device, CPU-driven and preposted.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/emulated/comparison.h"
+#include "ir/count.h"
+#include "runtime/interrupt.h"
+#include "tools/commands/compare_virtual.h"
+#include "tools/commands/compile_for_device.h"
+#include "tools/flags/command.h"
+#include "tools/flags/file_kind.h"
+#include "tools/flags/lowering_flags.h"
+#include "tools/flags/message_size.h"
+#include "tools/flags/named_file.h"
+#include "tools/flags/number_check.h"
+#include "tools/flags/plan_file.h"
+#include "tools/flags/profile_settings.h"
+#include "tools/flags/simulation_input.h"
+#include "tools/flags/spec_flags.h"
+#include "tools/flags/wait_flags.h"
+#include "tools/report/compare_print.h"
+#include "tools/report/ticker.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr uint32_t kRepeatMax = 10'000;
+constexpr uint32_t kStressMax = 1'024;
+constexpr uint32_t kRepeat = 20;
+constexpr uint64_t kSeed = 1;
+constexpr double kCompareTimeoutSeconds = 30;
+
+struct CompareFlags {
+  std::string path;
+  std::vector<std::string> bytes;
+  SpecFlags spec;
+  WaitFlags wait;
+  LoweringFlags lowering;
+  std::string device = "emulated";
+  std::string clock = "real";
+  std::string profile;  ///< of the virtual clock
+  std::vector<std::string> settings;
+  std::optional<uint32_t> repeat;
+  std::optional<uint32_t> stress;
+  std::optional<uint64_t> seed;
+  std::optional<double> timeout_s;
+  bool json = false;
+};
+
+/// The sizes of all --bytes: "64KiB,1MiB" is two. Split here: CLI11 passes over empty items.
+Result<std::vector<uint64_t>> ParseSizes(const std::vector<std::string>& lists) {
+  std::vector<uint64_t> sizes;
+  for (const std::string& list : lists) {
+    for (size_t begin = 0; begin <= list.size();) {
+      const size_t end = std::min(list.find(',', begin), list.size());
+      if (end == begin) {
+        return Status(StatusCode::kUsage,
+                      fmt::format("--bytes: size {} is empty", sizes.size() + 1));
+      }
+      const Result<uint64_t> bytes = ParseMessageBytes("--bytes", list.substr(begin, end - begin));
+      if (!bytes.ok()) return bytes.status();
+      sizes.push_back(*bytes);
+      begin = end + 1;
+    }
+  }
+  return sizes;
+}
+
+/// Of the rolled plan of `path`, for each size.
+Result<std::vector<SimulatedPlan>> UnrolledPlans(const std::string& path,
+                                                 const std::vector<uint64_t>& sizes) {
+  if (sizes.empty()) {
+    return Status(StatusCode::kUsage,
+                  "--bytes: a rolled plan is for every size, say which (see --help)");
+  }
+  const Result<RolledPlan> rolled = ReadRolledPlanFile(path);
+  if (!rolled.ok()) return rolled.status();
+  std::vector<SimulatedPlan> plans;
+  for (const uint64_t bytes : sizes) {
+    Result<Plan> plan = UnrollFor(*rolled, path, bytes, "--bytes");
+    if (!plan.ok()) return plan.status();
+    plans.push_back({.plan = *std::move(plan)});
+  }
+  return plans;
+}
+
+/// The plan of the file, or one plan per --bytes of the spec or rolled plan.
+/// `profile`: of the virtual clock, whose network plans are compiled for; else null.
+Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags,
+                                            const emulated::Profile* profile,
+                                            const nic::LowerOptions& lower) {
+  const Result<FileKind> kind = flags.path.empty() ? Result(FileKind::kSpec) : KindOf(flags.path);
+  if (!kind.ok()) return kind.status();
+  const bool is_rolled = *kind == FileKind::kRolledPlan;
+  std::vector<SimulatedPlan> plans;
+  if (const std::string flag = flags.spec.FirstGiven(); *kind != FileKind::kSpec && !flag.empty()) {
+    return Status(StatusCode::kUsage,
+                  fmt::format("{}: it is for a SPEC, and this is a plan", flag));
+  }
+  if (*kind != FileKind::kSpec && !is_rolled) {
+    if (!flags.bytes.empty()) {
+      return Status(StatusCode::kUsage,
+                    "--bytes: it is for a SPEC or a rolled plan: a plan's is in its file");
+    }
+    Result<Plan> plan = LoadPlan(flags.path);
+    if (!plan.ok()) return plan.status();
+    plans.push_back({.plan = *std::move(plan)});
+    return plans;
+  }
+  const Result<std::vector<uint64_t>> given = ParseSizes(flags.bytes);
+  if (!given.ok()) return given.status();
+  if (is_rolled) return UnrolledPlans(flags.path, *given);
+  if (flags.path == "-" && given->size() > 1) {
+    return Status(StatusCode::kUsage,
+                  "several --bytes read the SPEC several times: name a file, not stdin");
+  }
+  std::vector<std::optional<uint64_t>> sizes(given->begin(), given->end());
+  if (sizes.empty()) sizes.emplace_back();  // the spec's
+  for (const std::optional<uint64_t>& bytes : sizes) {
+    if (profile != nullptr) {
+      Result<SimulatedPlan> plan =
+          CompileFor(profile->network, flags.spec, flags.path, bytes, &lower, /*is_quiet=*/false);
+      if (!plan.ok()) return plan.status();
+      plans.push_back(*std::move(plan));
+      continue;
+    }
+    const Ticker ticker("compiling");
+    const Result<Spec> spec = flags.spec.ToSpec(flags.path, bytes);
+    if (!spec.ok()) return spec.status();
+    Result<Plan> plan = CompileForDevice(*spec, &lower);
+    if (!plan.ok()) return plan.status();
+    plans.push_back({.plan = *std::move(plan),
+                     .topology = spec->topology,
+                     .topology_path = flags.spec.topology().value_or(flags.path)});
+  }
+  return plans;
+}
+
+Status CheckFlags(const CompareFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(flags.wait.Check());
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
+  PREPOST_RETURN_IF_ERROR(CheckWord("--clock", flags.clock, {"real", "virtual"}));
+  const bool is_virtual = flags.clock == "virtual";
+  const char* real = flags.repeat      ? "--repeat"
+                     : flags.stress    ? "--stress"
+                     : flags.timeout_s ? "--timeout"
+                                       : nullptr;
+  if (is_virtual && flags.wait.has_idle()) {
+    return {StatusCode::kUsage,
+            "--idle-ms is for --clock real: of the virtual clock, --set host.hybrid_polling=50ms"};
+  }
+  if (is_virtual && real != nullptr)
+    return {StatusCode::kUsage, fmt::format("{} is for --clock real", real)};
+  if (is_virtual && flags.profile.empty())
+    return {StatusCode::kUsage, "--clock virtual needs a --profile: examples/profiles/ has some"};
+  if (!is_virtual && (!flags.profile.empty() || !flags.settings.empty())) {
+    return {StatusCode::kUsage, fmt::format("{} is for --clock virtual",
+                                            flags.profile.empty() ? "--set" : "--profile")};
+  }
+  if (flags.path.empty() && !flags.spec.any()) {
+    return {StatusCode::kUsage,
+            "compare needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
+  }
+  if (flags.path.empty() && flags.bytes.empty()) {
+    return {StatusCode::kUsage, "--bytes: the size of the message is missing"};
+  }
+  return {};
+}
+
+/// Of the virtual clock.
+Result<emulated::Profile> ProfileOf(const CompareFlags& flags) {
+  const Result<ProfileText> text = LoadProfileText(flags.profile);
+  if (!text.ok()) return text.status();
+  Result<emulated::Profile> profile = ProfileWith(*text, SettingsOf(flags.settings));
+  if (profile.ok() && profile->tcp) {
+    return Rejected("its cluster sends over TCP, where no NIC can be preposted", flags.profile);
+  }
+  if (profile.ok() && flags.seed && !profile->host.preemption) {
+    return Status(StatusCode::kUsage,
+                  "--seed is of the message's bytes, which the virtual clock has none of, and of "
+                  "preemptions: the profile has no host.preemption");
+  }
+  return profile;
+}
+
+/// Of the virtual clock: a topology is the network in place of the profile's.
+Status CheckNetwork(const CompareFlags& flags, const std::vector<SimulatedPlan>& plans) {
+  const std::optional<std::string>& topology = flags.spec.topology();
+  const bool has_topology = std::ranges::any_of(
+      plans, [](const SimulatedPlan& plan) { return plan.topology.has_value(); });
+  if (!has_topology) return {};
+  return CheckNoneOfNetwork(SettingsOf(flags.settings),
+                            topology ? "--topology " + *topology : NameOfInput(flags.path));
+}
+
+Status Run(const CompareFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
+  const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+  if (!lower.ok()) return lower.status();
+  std::optional<emulated::Profile> profile;
+  if (flags.clock == "virtual") {
+    Result<emulated::Profile> loaded = ProfileOf(flags);
+    if (!loaded.ok()) return loaded.status();
+    profile = *std::move(loaded);
+  }
+  const Result<std::vector<SimulatedPlan>> plans =
+      GetPlans(flags, profile ? &*profile : nullptr, *lower);
+  if (!plans.ok()) return plans.status();
+  if (profile) {
+    PREPOST_RETURN_IF_ERROR(CheckNetwork(flags, *plans));
+    std::vector<std::string> others;
+    if (flags.spec.topology()) others.push_back("--topology " + *flags.spec.topology());
+    if (const std::optional<std::string> order = OrderText(flags.spec)) others.push_back(*order);
+    return CompareVirtually(*plans,
+                            {.profile = *profile,
+                             .path = flags.path,
+                             .profile_path = flags.profile,
+                             .settings = flags.settings,
+                             .others = std::move(others),
+                             .lower = *lower,
+                             .wait = flags.wait.policy().mode,
+                             .seed = flags.seed.value_or(kSeed),
+                             .is_json = flags.json},
+                            std::cout);
+  }
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  const bool show_progress = isatty(STDERR_FILENO) != 0;
+  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kCompareTimeoutSeconds));
+  const uint32_t repeat = flags.repeat.value_or(kRepeat);
+  std::vector<ComparedPlan> compared;
+  for (const auto& [plan, topology, topology_path] : *plans) {
+    emulated::CompareOptions options{
+        .repetitions = repeat,
+        .stress_threads = flags.stress.value_or(0),
+        .wait = flags.wait.policy(),
+        .seed = flags.seed.value_or(kSeed),
+        .lower = *lower,
+        .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
+        .interrupt_fd = signals->fd()};
+    if (show_progress) {
+      const uint64_t bytes = plan.header().message.bytes;
+      options.progress = [bytes, repeat](uint32_t repetition) {
+        std::cerr << fmt::format("\r\033[K{}, repetition {} of {} ", Count(bytes, "byte"),
+                                 repetition + 1, repeat)
+                  << std::flush;
+      };
+    }
+    Result<emulated::Comparison> comparison = emulated::Compare(plan, options);
+    if (show_progress) std::cerr << "\r\033[K" << std::flush;
+    if (!comparison.ok()) return comparison.status();
+    compared.push_back({plan.header(), options, *std::move(comparison)});
+  }
+  (flags.json ? PrintComparisonsJson : PrintComparisons)(compared, std::cout);
+  return {};
+}
+
+}  // namespace
+
+void AddCompare(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<CompareFlags>();
+  CLI::App* command =
+      app.add_subcommand("compare", "Compare a plan CPU-driven and preposted, on the same device");
+  command->footer(
+      "Carries a message of random bytes to all nodes of the plan, R times each way in turn, on "
+      "emulated NICs:\n"
+      "CPU-driven, where every node's host reacts to completions and posts what comes next, and "
+      "preposted, where it\n"
+      "rings its doorbells and waits for one completion. Hosts are threads of one kind, one per "
+      "node (at most 256),\n"
+      "that wait by --wait; all start at once, and every copy is checked. A first pair is not "
+      "counted.\n\n"
+      "Prints what hosts did (work requests, doorbells, wake-ups, completions), the lowest and "
+      "highest of all\n"
+      "repetitions where they differ; re-arms where queues are longer than the device's rings; "
+      "then times; then what times\n"
+      "on an emulated NIC are worth. docs/compare.md tells how each figure is taken.\n\n"
+      "Examples:\n"
+      "  prepost compare plan.json --repeat 5\n"
+      "  prepost compare examples/specs/pipeline-8.json --bytes 64KiB,1MiB --repeat 5\n"
+      "  prepost compare plan.json --mode managed --device-profile examples/devices/tiny.json "
+      "--repeat 3\n"
+      "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json\n"
+      "  prepost compare plan.json --clock virtual --profile examples/profiles/fractus.json\n"
+      "  prepost compare rolled.json --bytes 64KiB,1MiB --clock virtual --profile "
+      "examples/profiles/fractus.json");
+  command->add_option("PLAN", flags->path, "Plan, rolled plan or spec file, - for stdin");
+  command
+      ->add_option("--bytes", flags->bytes,
+                   "Sizes of the message, of a spec or rolled plan: 64KiB,1MiB")
+      ->type_name("B,...")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--clock", flags->clock,
+                   "real, or virtual: what a model says of a cluster [real]")
+      ->type_name("CLOCK");
+  command->add_option("--profile", flags->profile, "With --clock virtual: the cluster")
+      ->type_name("P")
+      ->check(NameOf("a file"));
+  command
+      ->add_option("--set", flags->settings,
+                   "With --clock virtual: a value of the profile, host.completion=1us")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--repeat", flags->repeat, "Transfers each way that count [20]")
+      ->type_name("R")
+      ->check(WholeNumber(1, kRepeatMax));
+  command->add_option("--stress", flags->stress, "Busy threads beside the hosts, both ways [0]")
+      ->type_name("N")
+      ->check(WholeNumber(0, kStressMax));
+  flags->wait.AddTo(*command, "How hosts wait for completions, both ways");
+  command->add_option("--device", flags->device, "What both ways run on: emulated [emulated]")
+      ->type_name("NAME")
+      ->check(NameOf("a device"));
+  flags->lowering.AddTo(*command);
+  command
+      ->add_option("--seed", flags->seed,
+                   "Seed of the message's bytes; with --clock virtual, of preemptions [1]")
+      ->type_name("S")
+      ->check(WholeNumber(0, UINT64_MAX));
+  command
+      ->add_option("--timeout", flags->timeout_s,
+                   "Give up when nothing moves for this many seconds [30]")
+      ->type_name("SECONDS")
+      ->check(Seconds());
+  command->add_flag("--json", flags->json, "Print all samples as JSON");
+  flags->spec.AddTo(*command);
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools

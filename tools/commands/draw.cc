@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost draw: a picture of a plan, as SVG, dot text or an HTML page.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <ostream>
+
+#include "runtime/op_times.h"
+#include "runtime/trace_file.h"
+#include "tools/flags/command.h"
+#include "tools/flags/lowering_flags.h"
+#include "tools/flags/message.h"
+#include "tools/flags/named_file.h"
+#include "tools/flags/number_check.h"
+#include "tools/flags/plan_file.h"
+#include "tools/flags/topology_file.h"
+#include "tools/report/ticker.h"
+#include "viz/graph.h"
+#include "viz/queues.h"
+#include "viz/spacetime.h"
+#include "viz/svg.h"
+#include "viz/trace_picture.h"
+#include "viz/tree.h"
+
+namespace prepost::tools {
+namespace {
+
+struct DrawFlags {
+  std::string path;
+  std::string output = "-";
+  std::string view = "spacetime";
+  std::string format;  ///< empty: by the suffix of `output`
+  std::vector<uint32_t> nodes;
+  std::vector<uint32_t> blocks;
+  std::string rounds;
+  std::vector<std::string> traces;
+  std::optional<std::string> topology;
+  LoweringFlags lowering;
+};
+
+const std::vector<std::string>& Views() {
+  static const std::vector<std::string> views = {"graph", "queues", "spacetime", "tree"};
+  return views;
+}
+
+const std::vector<std::string>& Formats() {
+  static const std::vector<std::string> formats = {"svg", "dot", "html"};
+  return formats;
+}
+
+/// The format asked for, or the one that the output's suffix names; stdout gets SVG.
+Result<std::string> FormatOf(const DrawFlags& flags) {
+  std::string format = flags.format;
+  if (format.empty()) {
+    if (flags.output == "-") return std::string("svg");
+    format = SuffixOf(flags.output);
+    if (format.empty()) {
+      return Status(StatusCode::kUsage,
+                    fmt::format("'{}' has no suffix that names a format: .{}, or use --format",
+                                flags.output, fmt::join(Formats(), ", .")));
+    }
+  }
+  PREPOST_RETURN_IF_ERROR(CheckWord(flags.format.empty() ? "-o" : "--format", format, Formats()));
+  if (format == "dot" && flags.view != "graph") {
+    return Status(StatusCode::kUsage,
+                  fmt::format("the {} view has no dot form, only --view graph has", flags.view));
+  }
+  return format;
+}
+
+Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan) {
+  viz::Selection selection;
+  for (uint32_t node : flags.nodes) selection.nodes.push_back(NodeId(node));
+  selection.blocks = flags.blocks;
+  if (!flags.rounds.empty()) {
+    const Result<viz::Rounds> rounds = viz::ParseRounds(flags.rounds);
+    if (!rounds.ok()) return rounds.status();
+    selection.rounds = *rounds;
+  }
+  return viz::CheckSelection(plan, std::move(selection));
+}
+
+/// The trace files together; none when there are none.
+Result<std::optional<RunTrace>> LoadTraces(const DrawFlags& flags, const Plan& plan) {
+  if (flags.traces.empty()) return std::optional<RunTrace>();
+  Result<RunTrace> trace = RunTrace::Make(plan);
+  if (!trace.ok()) return trace.status();
+  for (const std::string& path : flags.traces) {
+    const Ticker ticker("reading " + path);
+    PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) {
+      return ReadTrace(in, name, plan, &*trace);
+    }));
+  }
+  return std::optional<RunTrace>(std::move(*trace));
+}
+
+/// The network that `plan` runs on; none when it is not known.
+Result<std::optional<Network>> NetworkUnder(const DrawFlags& flags, const Plan& plan) {
+  if (!flags.topology) return std::optional<Network>();
+  const Result<Topology> topology = LoadTopology(*flags.topology);
+  if (!topology.ok()) return topology.status();
+  Result<Network> network = NetworkOfFile(*topology, *flags.topology, plan.header().nodes);
+  if (!network.ok()) return network.status();
+  return std::optional<Network>(std::move(*network));
+}
+
+Result<std::string> Draw(const DrawFlags& flags, const std::string& format, const Plan& plan) {
+  const Result<viz::Selection> selection = SelectionOf(flags, plan);
+  if (!selection.ok()) return selection.status();
+  const Result<std::optional<Network>> known = NetworkUnder(flags, plan);
+  if (!known.ok()) return known.status();
+  const Network* network = *known ? &**known : nullptr;
+  const Result<std::optional<RunTrace>> trace = LoadTraces(flags, plan);
+  if (!trace.ok()) return trace.status();
+  if (flags.view == "spacetime") {
+    return *trace ? viz::DrawTrace(plan, **trace, *selection, network)
+                  : viz::DrawSpacetime(plan, *selection, network);
+  }
+  if (flags.view == "tree") {
+    return viz::DrawTree(plan, *selection, *trace ? &**trace : nullptr, network);
+  }
+  if (flags.view == "queues") {
+    const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+    if (!lower.ok()) return lower.status();
+    size_t shown = 0;
+    Result<std::string> picture = viz::DrawQueues(plan, *selection, *lower, &shown);
+    if (picture.ok() && shown == 0) {
+      PrintNote(
+          fmt::format("the picture is empty: nothing in node {}'s queues is "
+                      "of these blocks and rounds",
+                      selection->nodes.front().value));
+    }
+    return picture;
+  }
+  return viz::DrawGraph(plan, *selection,
+                        format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg, network);
+}
+
+Status Run(const DrawFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckWord("--view", flags.view, Views()));
+  if (!flags.traces.empty() && flags.view != "spacetime" && flags.view != "tree") {
+    return {
+        StatusCode::kUsage,
+        fmt::format("the {} view shows no times, --trace is for spacetime and tree", flags.view)};
+  }
+  if (flags.topology && flags.view == "queues") {
+    return {StatusCode::kUsage,
+            "the queues view shows one node, --topology is for spacetime, graph and tree"};
+  }
+  if ((flags.path == "-") + (flags.topology == "-") + std::ranges::count(flags.traces, "-") > 1) {
+    return {StatusCode::kUsage, "only one of PLAN, --topology and --trace can be stdin"};
+  }
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  if (flags.lowering.given() != nullptr && flags.view != "queues") {
+    return {StatusCode::kUsage, fmt::format("{} is for the queues view", flags.lowering.given())};
+  }
+  const Result<std::string> format = FormatOf(flags);
+  if (!format.ok()) return format.status();
+  const Result<Plan> plan = LoadPlan(flags.path);
+  if (!plan.ok()) return plan.status();
+  Result<std::string> picture = Draw(flags, *format, *plan);
+  if (!picture.ok()) return picture.status();
+  if (*format == "html") picture = viz::HtmlPage(viz::Headline(plan->header()), *picture);
+  return WriteFile(flags.output, [&](std::ostream& out) { out << *picture; });
+}
+
+}  // namespace
+
+void AddDraw(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<DrawFlags>();
+  CLI::App* command = app.add_subcommand("draw", "Draw a plan");
+  command->footer(
+      "spacetime: a row per node, a column per round, the blocks received and sent; a summary "
+      "above 64 nodes or 80\n"
+      "rounds. With --trace: measured times over the plan's rounds.\n"
+      "graph: every send and receive with what it waits for, laid out by Graphviz; up to 500 ops.\n"
+      "tree: the way of one block (0 without --block), with --trace with times; up to 256 nodes "
+      "are "
+      "drawn.\n"
+      "queues: the queues of the NIC of one --node, and what each WAIT waits for and SEND_EN "
+      "enables; up to 400 "
+      "entries.\n"
+      "With --topology, all but queues: racks with their names, and which transfers cross between "
+      "them.\n\n"
+      "Examples:\n"
+      "  prepost draw plan.json -o plan.svg\n"
+      "  prepost draw plan.json --view graph --node 5 --rounds 2:6 -o node5.svg\n"
+      "  prepost draw plan.json --view tree --block 3 -o tree.svg\n"
+      "  prepost draw plan.json --topology examples/topologies/2x4.json -o racks.svg\n"
+      "  prepost draw plan.json --view queues --node 5 -o queues.svg\n"
+      "  prepost draw plan.json --view queues --node 5 --block 0 --mode managed -o managed.svg\n"
+      "  prepost run plan.json --input image.raw --trace trace.json\n"
+      "  prepost draw plan.json --trace trace.json -o run.svg\n"
+      "  prepost compile --nodes 8 --message-bytes 4MiB | prepost draw - --block 3 -o block3.html");
+  command->add_option("PLAN", flags->path, "Plan file, - for stdin")->required();
+  command->add_option("--view", flags->view, "spacetime (default), graph, tree or queues")
+      ->type_name("VIEW");
+  command
+      ->add_option("-o,--output", flags->output,
+                   "File: .svg, .html, or .dot of a graph (default: svg to stdout)")
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
+  command->add_option("--format", flags->format, "svg, dot or html, whatever the file's suffix")
+      ->type_name("FORMAT");
+  command
+      ->add_option(
+          "--node", flags->nodes,
+          "Only this node (with its peers in a graph, the way to it in a tree); may be repeated")
+      ->type_name("I")
+      ->check(WholeNumber(0, UINT32_MAX))
+      ->allow_extra_args(false);
+  command->add_option("--block", flags->blocks, "Only this block; may be repeated")
+      ->type_name("B")
+      ->check(WholeNumber(0, UINT32_MAX))
+      ->allow_extra_args(false);
+  command->add_option("--rounds", flags->rounds, "Only rounds A to B, both included")
+      ->type_name("A:B");
+  command
+      ->add_option("--trace", flags->traces,
+                   "Draw the times of this run of the plan (prepost run --trace); may be repeated "
+                   "for files of several nodes, which are aligned by their starts")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--topology", flags->topology,
+                   "Topology file, - for stdin: node i of the plan is its host i; shows the racks")
+      ->type_name("FILE");
+  flags->lowering.AddTo(*command);
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost lower: turns a plan into the queue programs of its nodes' NICs, to look at or to keep.
+#include "backends/nic/program/lower.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "backends/nic/program/listing.h"
+#include "backends/nic/program/listing_parse.h"
+#include "backends/nic/program/op_labels.h"
+#include "backends/nic/program/queue_program_file.h"
+#include "backends/nic/validate/object_table.h"
+#include "ir/count.h"
+#include "tools/flags/command.h"
+#include "tools/flags/lowering_flags.h"
+#include "tools/flags/message.h"
+#include "tools/flags/named_file.h"
+#include "tools/flags/number_check.h"
+#include "tools/flags/plan_file.h"
+
+namespace prepost::tools {
+namespace {
+
+struct LowerFlags {
+  std::string plan;
+  std::string from_list;
+  std::optional<uint32_t> node;
+  std::string output;
+  LoweringFlags lowering;
+  bool list = false;
+  bool json = false;
+};
+
+nlohmann::ordered_json ProgramSummaryJson(const nic::QueueProgram& program) {
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+  for (const nic::NodeProgram& node : program.nodes) {
+    nodes.push_back({{"node", node.node.value},
+                     {"qps", node.qps.size()},
+                     {"cqs", node.cqs.size()},
+                     {"wqes", node.wqes()},
+                     {"waits", node.waits()},
+                     {"send_enables", node.enables()},
+                     {"doorbells", node.doorbells()},
+                     {"rearms", node.rearms()},
+                     {"ring_bytes", node.ring_bytes()}});
+  }
+  return {{"mode", Name(program.mode)}, {"nodes", nodes}};
+}
+
+Result<nic::QueueProgram> LowerPlan(const LowerFlags& flags, const Plan& plan) {
+  Result<nic::LowerOptions> options = flags.lowering.ToOptions();
+  if (!options.ok()) return options.status();
+  if (flags.node) options->node = NodeId(*flags.node);
+  Result<nic::QueueProgram> program = nic::Lower(plan, *options);
+  if (!program.ok())
+    return Status(program.status().code(), program.status().message(), NameOfInput(flags.plan));
+  return program;
+}
+
+Result<nic::QueueProgram> ReadListing(const std::string& path) {
+  Result<nic::QueueProgram> program = nic::QueueProgram();
+  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) {
+    program = nic::ParseListing(in, name);
+    return program.status();
+  }));
+  return program;
+}
+
+/// Of a program that lacks nodes of its plan: which it has.
+std::string NoteOnMissingNodes(const nic::QueueProgram& program, const PlanHeader& header) {
+  constexpr size_t kNodesShownMax = 8;
+  std::string shown;
+  for (size_t i = 0; i < std::min(program.nodes.size(), kNodesShownMax); ++i) {
+    shown += fmt::format("{}{}", i == 0 ? "" : ", ", program.nodes[i].node.value);
+  }
+  if (program.nodes.size() > kNodesShownMax) shown += ", ...";
+  return fmt::format(
+      "{} of {} compared with the plan ({}); whether nodes wait for each other in a "
+      "circle shows only when all are",
+      program.nodes.size(), Count(header.nodes, "node"), shown);
+}
+
+/// What goes to stdout, or to a file: `plan` is null when there is none.
+Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram& program) {
+  if (!flags.output.empty()) {
+    const bool binary = flags.output.ends_with(".bin");
+    return WriteFile(flags.output, [&](std::ostream& out) {
+      out << (binary ? nic::ToBinary(program) : nic::ToJson(program));
+    });
+  }
+  if (flags.json) {
+    std::cout << ProgramSummaryJson(program).dump(2) << "\n";
+    return {};
+  }
+  if (flags.list) {
+    std::cout << nic::List(*plan, program);
+    return {};
+  }
+  for (const nic::NodeProgram& node : program.nodes) std::cout << nic::Summary(node) << "\n";
+  return {};
+}
+
+Status Run(const LowerFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  if (!flags.from_list.empty() && flags.lowering.given() != nullptr) {
+    return {StatusCode::kUsage, fmt::format("{} is for lowering, what --from-list reads is lowered",
+                                            flags.lowering.given())};
+  }
+  if (flags.plan == "-" && flags.from_list == "-") {
+    return {StatusCode::kUsage, "PLAN and --from-list cannot both be stdin"};
+  }
+  std::optional<Plan> plan;
+  if (!flags.plan.empty()) {
+    Result<Plan> loaded = LoadPlan(flags.plan);
+    if (!loaded.ok()) return loaded.status();
+    plan = *std::move(loaded);
+  } else if (flags.from_list.empty()) {
+    return Status(StatusCode::kUsage, "PLAN or --from-list is needed");
+  }
+  Result<nic::QueueProgram> program =
+      flags.from_list.empty() ? LowerPlan(flags, *plan) : ReadListing(flags.from_list);
+  if (!program.ok()) return program.status();
+  if (plan) {
+    const Result<nic::ValidationReport> report = nic::ValidateProgram(*plan, *program);
+    if (!report.ok()) return report.status();
+    PREPOST_RETURN_IF_ERROR(report->ToStatus());
+    nic::LabelOps(*plan, &*program);
+    if (program->nodes.size() < plan->header().nodes && !flags.list) {
+      PrintNote(NoteOnMissingNodes(*program, plan->header()));
+    }
+  }
+  return Write(flags, plan ? &*plan : nullptr, *program);
+}
+
+}  // namespace
+
+void AddLower(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<LowerFlags>();
+  CLI::App* command = app.add_subcommand("lower", "Turn a plan into queue programs for NICs");
+  command->footer(
+      "Without -o one line per node is printed: its QPs, CQs, work-queue entries, WAITs and "
+      "SEND_ENs among them, the\n"
+      "doorbells that start it, re-arms, and the bytes of its rings. A plan that does not fit the "
+      "device is refused with the\n"
+      "numbers; queues longer than its rings are written in parts, and every part after the first "
+      "is a re-arm. The bytes\n"
+      "are read back and their order is compared with the plan's, always.\n\n"
+      "Examples:\n"
+      "  prepost lower plan.json\n"
+      "  prepost lower plan.json --node 1 --list\n"
+      "  prepost lower plan.json --mode managed --masters lane --node 1 --list\n"
+      "  prepost lower plan.json --device-profile examples/devices/tiny.json\n"
+      "  prepost lower plan.json -o queues.json\n"
+      "  prepost lower plan.json --list > queues.txt\n"
+      "  prepost lower plan.json --from-list queues.txt\n"
+      "  prepost lower --from-list queues.txt -o queues.bin");
+  command->add_option("PLAN", flags->plan, "Plan file, - for stdin");
+  CLI::Option* node = command->add_option("--node", flags->node, "Only this node")
+                          ->type_name("I")
+                          ->check(WholeNumber(0, UINT32_MAX));
+  flags->lowering.AddTo(*command);
+  CLI::Option* list = command->add_flag("--list", flags->list, "Print every entry of every queue");
+  CLI::Option* json =
+      command->add_flag("--json", flags->json, "Print the lines per node as JSON")->excludes(list);
+  command
+      ->add_option(
+          "--from-list", flags->from_list,
+          "Read queue programs that --list printed, - for stdin, instead of lowering; with "
+          "PLAN they are compared with it, and ops are the plan's, whatever stands behind ;")
+      ->type_name("FILE")
+      ->excludes(list)
+      ->excludes(node);
+  command
+      ->add_option("-o,--output", flags->output,
+                   "Write the queue programs: raw bytes if the name ends in .bin, else JSON")
+      ->type_name("FILE")
+      ->check(NameOf("a file"))
+      ->excludes(list)
+      ->excludes(json);
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost run: plays a plan, moves a file to all nodes, checks that all copies are the same.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "backends/nic/program/lower.h"
+#include "runtime/files/message_file.h"
+#include "runtime/files/output_set.h"
+#include "runtime/group/local_group.h"
+#include "runtime/interrupt.h"
+#include "tools/commands/compile_for_device.h"
+#include "tools/commands/run_job.h"
+#include "tools/flags/command.h"
+#include "tools/flags/file_kind.h"
+#include "tools/flags/lowering_flags.h"
+#include "tools/flags/message.h"
+#include "tools/flags/number_check.h"
+#include "tools/flags/plan_file.h"
+#include "tools/flags/play_flags.h"
+#include "tools/flags/played_plan.h"
+#include "tools/flags/software_device.h"
+#include "tools/flags/spec_flags.h"
+#include "tools/flags/wait_flags.h"
+#include "tools/report/report_print.h"
+#include "tools/report/ticker.h"
+#include "tools/report/trace_output.h"
+
+namespace prepost::tools {
+namespace {
+
+struct RunFlags {
+  std::string plan_path;
+  SpecFlags spec;
+  std::string input_path;
+  std::string executor = "auto";
+  std::string transport;  // empty: not given
+  PlayFlags play;
+  std::string device;     // empty: not given
+  std::string scheduler;  // empty: not given
+  std::optional<uint64_t> seed;
+  LoweringFlags lowering;
+  std::string output_folder;
+  TraceOutput trace;
+};
+
+constexpr emulated::SchedulerMode kSchedulers[] = {emulated::SchedulerMode::kRoundRobin,
+                                                   emulated::SchedulerMode::kRandom,
+                                                   emulated::SchedulerMode::kAdversarial};
+
+std::vector<std::string> SchedulerNames() {
+  std::vector<std::string> names;
+  for (const emulated::SchedulerMode mode : kSchedulers) names.emplace_back(Name(mode));
+  return names;
+}
+
+emulated::SchedulerMode SchedulerOf(const std::string& name) {
+  if (name.empty()) return emulated::SchedulerMode::kRoundRobin;
+  const auto mode = std::ranges::find(
+      kSchedulers, name, [](emulated::SchedulerMode m) { return std::string(Name(m)); });
+  PREPOST_CHECK(mode != std::end(kSchedulers));  // CheckFlags saw to it
+  return *mode;
+}
+
+TransportKind TransportOf(const RunFlags& flags) {
+  return ValueOf(kTransportNames, flags.transport, TransportKind::kTcp);
+}
+
+/// A flag that only NICs can use, for messages; null when none was given. --device itself decides.
+const char* ForOffload(const RunFlags& flags) {
+  return !flags.scheduler.empty() ? "--scheduler" : flags.seed ? "--seed" : flags.lowering.given();
+}
+
+/// auto, and nothing that could be offloaded to is named.
+bool IsOnCpusByItself(const RunFlags& flags) {
+  return flags.executor == "auto" && (flags.device.empty() || !flags.transport.empty());
+}
+
+Status CheckFlags(const RunFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
+  if (!flags.scheduler.empty())
+    PREPOST_RETURN_IF_ERROR(CheckWord("--scheduler", flags.scheduler, SchedulerNames()));
+  if (!flags.transport.empty()) {
+    PREPOST_RETURN_IF_ERROR(CheckWord("--transport", flags.transport, Words(kTransportNames)));
+    if (flags.executor == "offload")
+      return {StatusCode::kUsage, "--transport is for CPUs, not for --executor offload"};
+  }
+  PREPOST_RETURN_IF_ERROR(flags.play.Check());
+  PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  if (!flags.device.empty()) {
+    PREPOST_RETURN_IF_ERROR(CheckSoftwareDevice(flags.device));
+  }
+  if (flags.play.wait.any() && flags.executor == "offload") {
+    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
+  }
+  if (flags.executor == "cpu") {
+    const char* flag = flags.device.empty() ? ForOffload(flags) : "--device";
+    if (flag != nullptr) {
+      return {StatusCode::kUsage, fmt::format("{} is for offload, not for --executor cpu", flag)};
+    }
+  }
+  if (IsOnCpusByItself(flags) && ForOffload(flags) != nullptr) {
+    return {StatusCode::kUsage,
+            fmt::format("{} is for offload: {}", ForOffload(flags),
+                        flags.transport.empty() ? "add --executor offload or --device"
+                                                : "--transport is for CPUs")};
+  }
+  if (flags.plan_path.empty() && !flags.spec.any()) {
+    return {StatusCode::kUsage, "run needs a PLAN, a SPEC or flags such as --nodes (see --help)"};
+  }
+  if (flags.input_path == "-") {
+    return {StatusCode::kUsage, "--input: a file is needed, not stdin, because it is mapped"};
+  }
+  return {};
+}
+
+/// What NICs are to carry, or none when CPUs do; for auto with the reason on stderr. Errors: those
+/// of Lower, where offloading is asked for. `plan`: null only if PlaysRolled().
+Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags, const Plan* plan,
+                                                          const nic::LowerOptions& lower) {
+  using Program = std::optional<nic::QueueProgram>;
+  if (flags.executor == "cpu") return Program();
+  if (flags.executor == "offload") {
+    Result<nic::QueueProgram> program = nic::Lower(*plan, lower);
+    if (!program.ok()) return program.status();
+    return Program(std::move(*program));
+  }
+  if (flags.device.empty() && !flags.transport.empty()) return Program();  // what is asked for
+  std::string reason;
+  Program program;
+  if (flags.device.empty()) {
+    reason = "no --device is named";
+  } else if (!flags.transport.empty()) {
+    reason = "--transport is named";
+  } else if (Result<nic::QueueProgram> lowered = nic::Lower(*plan, lower); !lowered.ok()) {
+    reason = "the plan does not fit the device: " + lowered.status().message();
+  } else {
+    program = std::move(*lowered);
+    reason = fmt::format("the plan fits device {}", flags.device);
+  }
+  const bool is_cpu = !flags.device.empty() && !program;
+  const char* unused = program && flags.play.wait.any()     ? "--wait"
+                       : is_cpu && !flags.scheduler.empty() ? "--scheduler"
+                       : is_cpu && flags.seed               ? "--seed"
+                                                            : nullptr;
+  if (unused != nullptr) reason += fmt::format("; {} is not used", unused);
+  PrintNote(fmt::format("executor {}: {}", program ? "offload" : "cpu", reason));
+  return program;
+}
+
+/// CPUs play a rolled plan as it is. A NIC is given all of its ops, and a trace has all of them.
+bool PlaysRolled(const RunFlags& flags) {
+  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
+  return is_cpu && !flags.trace.is_wanted();
+}
+
+/// The rolled plan of the file, for an input of `bytes`.
+Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, uint64_t bytes) {
+  Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
+  if (!rolled.ok()) return rolled.status();
+  PREPOST_RETURN_IF_ERROR(CheckSize(*rolled, bytes, "input " + flags.input_path));
+  if (PlaysRolled(flags)) {
+    if (rolled->programs.size() != rolled->nodes) {
+      return Rejected(fmt::format("programs of {} of {} nodes are there; run needs all",
+                                  rolled->programs.size(), rolled->nodes),
+                      flags.plan_path);
+    }
+    return PlayedPlan::Rolled(std::move(*rolled), bytes, flags.plan_path);
+  }
+  return PlayedPlan::Unrolled(*rolled, bytes, flags.plan_path,
+                              flags.trace.is_wanted() ? "a trace" : "offload");
+}
+
+/// `plan`, if there is one.
+Result<PlayedPlan> Played(Result<Plan> plan) {
+  if (!plan.ok()) return plan.status();
+  return PlayedPlan(std::move(*plan));
+}
+
+/// The plan of the file or, of a spec or without a file, that for an input of `bytes`.
+Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::LowerOptions& lower) {
+  const Result<FileKind> kind =
+      flags.plan_path.empty() ? Result(FileKind::kSpec) : KindOf(flags.plan_path);
+  if (!kind.ok()) return kind.status();
+  if (*kind != FileKind::kSpec && flags.spec.any()) {
+    return Status(StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both");
+  }
+  if (*kind == FileKind::kRolledPlan) return GetRolledPlan(flags, bytes);
+  if (*kind != FileKind::kSpec) return Played(LoadPlan(flags.plan_path));
+  const Result<Spec> spec = flags.spec.ToSpec(flags.plan_path, bytes);
+  if (!spec.ok()) return spec.status();
+  const Ticker ticker("compiling");
+  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
+  return Played(CompileForDevice(*spec, is_cpu ? nullptr : &lower));
+}
+
+/// The transfer, offloaded if there is a `program`, with its files.
+Result<LocalRun> Carry(const RunFlags& flags, const PlayedPlan& plan, const MappedInput& input,
+                       const nic::QueueProgram* program, const InterruptSignals& signals,
+                       RunTrace* trace) {
+  std::optional<OutputSet> outputs;
+  if (!flags.output_folder.empty()) {
+    Result<OutputSet> created =
+        OutputSet::Create({.folder = flags.output_folder,
+                           .name = std::filesystem::path(flags.input_path).filename(),
+                           .nodes = plan.header().nodes,
+                           .root = plan.header().root});
+    if (!created.ok()) return created.status();
+    outputs.emplace(std::move(*created));
+  }
+  const RunJob job{.plan = plan,
+                   .input = input,
+                   .outputs = outputs ? &*outputs : nullptr,
+                   .interrupt_fd = signals.fd(),
+                   .transport = TransportOf(flags),
+                   .wait = flags.play.wait.policy(),
+                   .no_progress_max = flags.play.no_progress_max(),
+                   .show_progress = isatty(STDERR_FILENO) != 0,
+                   .device = FindSoftwareDevice(flags.device),
+                   .scheduler = SchedulerOf(flags.scheduler),
+                   .seed = flags.seed.value_or(1),
+                   .program = program,
+                   .trace = trace};
+  return program != nullptr ? RunOffloaded(job) : RunCpu(job);
+}
+
+Status Run(RunFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
+  const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+  if (!lower.ok()) return lower.status();
+  const Result<MappedInput> input = MappedInput::Open(flags.input_path);
+  if (!input.ok()) return input.status();
+  const Result<PlayedPlan> plan = GetPlan(flags, input->size_bytes(), *lower);
+  if (!plan.ok()) return plan.status();
+  PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input));
+  if (flags.trace.is_wanted()) {
+    PREPOST_RETURN_IF_ERROR(
+        flags.trace.Prepare(*plan->flat(), {flags.input_path, flags.plan_path}));
+  }
+  const Result<std::optional<nic::QueueProgram>> program =
+      ProgramToOffload(flags, plan->flat(), *lower);
+  if (!program.ok()) return program.status();
+  const bool is_offloaded = program->has_value();
+  Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded ? &**program : nullptr,
+                                     *signals, flags.trace.table());
+  const TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
+                          .detail = is_offloaded ? FindSoftwareDevice(flags.device).name
+                                                 : std::string(Name(TransportOf(flags)))};
+  const Status written =
+      flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
+  if (!run.ok()) return run.status();
+  signals->HoldToTheEnd();  // the copies have their names
+  (flags.play.json ? PrintReportJson : PrintReport)(plan->header(), run->report, run->sum,
+                                                    std::cout);
+  return written;
+}
+
+constexpr const char* kHelp =
+    "Sends the input to all nodes of the plan on this machine and checks that all copies are the "
+    "same: with\n"
+    "--executor cpu by one process per node, over TCP or shared memory; with --executor offload "
+    "preposted to a NIC\n"
+    "in software per node. Without --output-dir the copies are received into memory and dropped; "
+    "with it, node i's\n"
+    "copy is "
+    "DIR/node-i/NAME (NAME as the input's), and it has that name only when all copies are "
+    "complete. The root has\n"
+    "the message already and gets no copy. Instead of a plan, a spec, flags or both compile one "
+    "for the input's size;\n"
+    "where ready is auto and the receives of that plan do not fit a device's ring, with --ready "
+    "window=1, and a note\n"
+    "says so. CPUs play a rolled plan as it is, in memory that does not grow with the message; for "
+    "offload and --trace\n"
+    "it is unrolled. Under --executor auto a note says which is chosen, why, and which flag that "
+    "cannot "
+    "use.\n\n"
+    "The report has a line per node: the time to its completion; posts, how often its host "
+    "handed work over\n"
+    "(offload: doorbells), and how many of these during the transfer; requests, where there are "
+    "any, how often the host\n"
+    "asked its NIC for an event during it; wake-ups, how often its host came back from waiting; "
+    "cpu ms, the processor time of its host;\n"
+    "retries, how often a block came before its receive was posted; re-arms, where a queue is "
+    "longer than its ring, how\n"
+    "often the host wrote to one again during the transfer, and the bound on that.\n\n"
+    "Examples:\n"
+    "  prepost run plan.json --input image.raw --output-dir copies\n"
+    "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
+    "  prepost run plan.json --input image.raw --executor offload --device emulated --timeout 10\n"
+    "  prepost run plan.json --input image.raw --executor offload --device mlx5:emulated\n"
+    "  prepost run plan.json --input image.raw --executor offload --mode managed "
+    "--device-profile examples/devices/tiny.json\n"
+    "  prepost run examples/specs/pipeline-8.json --input image.raw --wait hybrid\n"
+    "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
+    "  prepost run plan.json --input image.raw --trace trace.json\n"
+    "  prepost run rolled.json --input image.raw --executor cpu --transport shm";
+
+}  // namespace
+
+void AddRun(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
+  command->footer(kHelp);
+  command->add_option("PLAN", flags->plan_path, "Plan, rolled plan or spec file, - for stdin");
+  command->add_option("-i,--input", flags->input_path, "The message")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--output-dir", flags->output_folder, "Where copies are written [nowhere]")
+      ->type_name("DIR")
+      ->check(NameOf("a folder"));
+  command
+      ->add_option("--executor", flags->executor,
+                   "auto, cpu or offload; auto offloads where a --device is named and the plan "
+                   "fits it [auto]")
+      ->type_name("NAME");
+  command
+      ->add_option(
+          "--transport", flags->transport,
+          fmt::format("How CPUs reach each other: {} [tcp]", fmt::join(kTransportNames, ", ")))
+      ->type_name("NAME");
+  command
+      ->add_option("--device", flags->device,
+                   fmt::format("What executes queue programs: {} [emulated]",
+                               fmt::join(SoftwareDeviceNames(), ", ")))
+      ->type_name("NAME")
+      ->check(NameOf("a device"));
+  command
+      ->add_option("--scheduler", flags->scheduler,
+                   fmt::format("Order in which the emulated NICs act: {} [round-robin]",
+                               fmt::join(SchedulerNames(), ", ")))
+      ->type_name("NAME");
+  command->add_option("--seed", flags->seed, "Seed of the scheduler [1]")
+      ->type_name("S")
+      ->check(WholeNumber(0, UINT64_MAX));
+  flags->lowering.AddTo(*command);
+  flags->trace.AddTo(*command);
+  flags->play.AddTo(*command);
+  flags->spec.AddTo(*command);
+  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace prepost::tools

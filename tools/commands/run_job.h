@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunJob: one message to be carried by one plan, whichever executor does it; and the two ways to do
+// it.
+#ifndef PREPOST_TOOLS_COMMANDS_RUN_JOB_H_
+#define PREPOST_TOOLS_COMMANDS_RUN_JOB_H_
+
+#include <chrono>
+#include <cstdint>
+
+#include "backends/emulated/scheduler.h"
+#include "backends/nic/program/queue_program.h"
+#include "ir/status.h"
+#include "runtime/files/message_file.h"
+#include "runtime/files/output_set.h"
+#include "runtime/group/local_group.h"
+#include "tools/flags/played_plan.h"
+#include "tools/flags/software_device.h"
+
+namespace prepost::tools {
+
+/// A plan, flat to be offloaded, a message of its size, and where copies go.
+struct RunJob {
+  const PlayedPlan& plan;
+  const MappedInput& input;
+  OutputSet* outputs;  ///< null: nowhere
+  int interrupt_fd;
+  TransportKind transport;  ///< CPUs only, as is the next
+  WaitPolicy wait;
+  std::chrono::milliseconds no_progress_max;
+  bool show_progress;
+  const SoftwareDevice& device;  ///< offload only, as are the next three
+  emulated::SchedulerMode scheduler;
+  uint64_t seed;                     ///< of the scheduler
+  const nic::QueueProgram* program;  ///< the plan, lowered; CPUs: null. Not owned
+  RunTrace* trace;                   ///< null: none; filled, also when the run fails. Not owned
+};
+
+/// A process per node over a local transport. Errors: those of RunLocalGroup.
+Result<LocalRun> RunCpu(const RunJob& job);
+
+/// Preposted to emulated NICs, all in this process. Message and copies are in memory during the
+/// transfer, as a NIC's registration would pin them; copies are written to their files afterwards.
+/// Errors: those of RunQueueProgram and of the files.
+Result<LocalRun> RunOffloaded(const RunJob& job);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_COMMANDS_RUN_JOB_H_

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost simulate: how long a plan takes on a modelled cluster, preposted and CPU-driven.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/interrupt.h"
+#include "sim/time_by_cause.h"
+#include "tools/commands/simulate_once.h"
+#include "tools/commands/simulate_sweep.h"
+#include "tools/flags/command.h"
+#include "tools/flags/message.h"
+#include "tools/flags/named_file.h"
+#include "tools/flags/simulate_flags.h"
+#include "tools/report/simulation_print.h"
+#include "tools/report/sweep_output.h"
+
+namespace prepost::tools {
+namespace {
+
+Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  TraceOutput& trace = flags.trace;
+  PREPOST_RETURN_IF_ERROR(trace.Prepare(
+      it.plan->plan, {flags.profile, flags.input.path.empty() ? "-" : flags.input.path}));
+  const bool is_offload = it.simulation->offload_trail != nullptr;
+  emulated::FillTrace(is_offload ? *it.simulation->offload_trail : *it.simulation->cpu_trail,
+                      trace.table());
+  return trace.Write(
+      it.plan->plan,
+      {.executor = is_offload ? "offload" : "cpu",
+       .detail = fmt::format("{}, with the profile {}{}", kModelled, it.profile->name,
+                             DeviationsText(it.simulation->deviations, kDeviationsShownMax))},
+      {});
+}
+
+/// The only row of what is no sweep.
+Status WriteCsv(const SimulateFlags& flags, const Simulation& it) {
+  const Sweep sweep = {.command = it.command,
+                       .profiles = {{it.profile.name, it.profile_path}},
+                       .deviations = it.deviations,
+                       .axes = {},
+                       .rows = {{{}, it.command, {}, SimulationJson(it, flags.per_node)}}};
+  return WriteFile(flags.sweep.csv, [&](std::ostream& out) { WriteSweepCsv(sweep, out); });
+}
+
+/// Of preposted queues alone: whether anything is left to hosts that could be kept from it.
+void NoteIdleHosts(const SimulateFlags& flags, const Simulation& it) {
+  const std::vector<std::string> given = flags.noise.OfHosts();
+  if (flags.executor != "offload" || given.empty()) return;
+  const auto has_rearms = [](const emulated::VirtualOffloads::Group& group) {
+    return std::ranges::any_of(group.nodes, [](const auto& node) { return node.rearms != 0; });
+  };
+  if (std::ranges::any_of(it.offload->groups, has_rearms)) return;
+  PrintNote(
+      fmt::format("{} change{} nothing: all queues fit their rings, so hosts have nothing to do "
+                  "on the way",
+                  fmt::join(given, ", "), given.size() == 1 ? "s" : ""));
+}
+
+/// A seed where nothing is drawn.
+void NoteIdleSeed(const SimulateFlags& flags, const Simulated& it) {
+  if (flags.given.ValuesOf("--seed").empty() || SeedDeviationOf(flags, *it.profile)) return;
+  PrintNote("--seed changes nothing: nothing is drawn without --slow random and preemptions");
+}
+
+Status Run(SimulateFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckSweepFlags(flags.sweep));
+  const bool is_sweep = !flags.sweep.axes.empty();
+  if (flags.trace.is_wanted()) {
+    if (is_sweep) return {StatusCode::kUsage, "--trace is for one run, not for --sweep"};
+    if (flags.executor == "both")
+      return {StatusCode::kUsage, "--trace is of one executor: add --executor cpu or offload"};
+  }
+  SimulateContext context = {.is_quiet = is_sweep};
+  if (is_sweep) return SimulateSweep(flags, &context);
+  if (flags.profile.empty()) return {StatusCode::kUsage, "--profile is required (see --help)"};
+  Result<ProfileText> profile = LoadProfileText(flags.profile);
+  if (!profile.ok()) return profile.status();
+  context.profiles[flags.profile] = *std::move(profile);
+  const Result<Simulated> it = Simulate(flags, &context);
+  if (!it.ok()) return it.status();
+  NoteIdleHosts(flags, *it->simulation);
+  NoteIdleSeed(flags, *it);
+  if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
+  if (!flags.sweep.csv.empty()) PREPOST_RETURN_IF_ERROR(WriteCsv(flags, *it->simulation));
+  if (flags.sweep.csv == "-") return {};
+  if (flags.sweep.is_json) {
+    PrintJson(SimulationJson(*it->simulation, /*has_lists=*/true), std::cout);
+  } else {
+    PrintSimulation(*it->simulation, flags.per_node, std::cout);
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddSimulate(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<SimulateFlags>();
+  CLI::App* command =
+      app.add_subcommand("simulate", "Predict how long a plan takes on a modelled cluster");
+  command->footer(
+      "Runs the plan under a virtual clock, preposted and CPU-driven: the emulated NICs execute "
+      "the "
+      "very WQEs, and the hosts\n"
+      "the very executor, that a real run has; a model says what each step takes "
+      "(docs/virtual-time.md,\n"
+      "docs/host-model.md). Its numbers come from the profile, which says where it has them from. "
+      "All that is printed\n"
+      "is modelled. The same command prints the same; docs/simulate.md tells what it means.\n\n"
+      "Examples:\n"
+      "  prepost simulate plan.json --profile examples/profiles/fractus.json\n"
+      "  prepost simulate plan.json --profile examples/profiles/fractus.json --delay "
+      "node=3,at=200us,for=100us\n"
+      "  prepost simulate plan.json --profile examples/profiles/apt.json --executor cpu --wait "
+      "interrupt --per-node\n"
+      "  prepost simulate --nodes 64 --message-bytes 64MiB --profile examples/profiles/sierra.json "
+      "--set host.interrupt=5us --json\n"
+      "  prepost simulate plan.json --profile examples/profiles/fractus.json --slow '0->1=0.5' "
+      "--slow random=0.05,factor=0.5 --preempt rate=2000,for=100us\n"
+      "  prepost simulate --nodes 8 --message-bytes 8MiB --profile examples/profiles/apt.json "
+      "--groups 8\n"
+      "  prepost simulate --workload examples/workloads/overlapping.json --profile "
+      "examples/profiles/fractus.json --json\n"
+      "  prepost simulate plan.json --profile examples/profiles/fractus.json --executor offload "
+      "--causes --trace modelled.json\n"
+      "  prepost simulate rolled.json --message-bytes 1MiB --profile "
+      "examples/profiles/fractus.json\n"
+      "  prepost simulate --nodes 4 --message-bytes 16MiB --profile examples/profiles/fractus.json "
+      "--sweep block-bytes=16KiB:16MiB:x4 --plot blocks.svg\n"
+      "  prepost simulate --message-bytes 8MiB --profile examples/profiles/fractus.json --sweep "
+      "nodes=2:64:x2 --sweep wait=polling,interrupt --csv -");
+  flags->AddTo(*command);
+  command->callback([flags, command, action] {
+    flags->given = GivenFlags::Of(*command);
+    *action = [flags] { return Run(*flags); };
+  });
+}
+
+}  // namespace prepost::tools

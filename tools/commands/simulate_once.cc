@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/commands/simulate_once.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "tools/commands/simulation_run.h"
+#include "tools/flags/message.h"
+#include "tools/flags/named_file.h"
+#include "tools/flags/topology_file.h"
+#include "tools/flags/wait_flags.h"
+
+namespace prepost::tools {
+namespace {
+
+/// The plan of the flags; of several rows that need the same, one.
+Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
+                                                     const emulated::Profile& profile,
+                                                     const nic::LowerOptions* lower,
+                                                     SimulateContext* context) {
+  GivenFlags given = flags.given;
+  for (const char* other : {"--set", "--wait", "--delay", "--slow", "--preempt", "--neighbours",
+                            "--groups", "--seed"}) {
+    given.Remove(other);
+  }
+  return context->plans.Get({given.CommandLine(), profile.network}, [&] {
+    return flags.input.Load(profile.network, lower, context->is_quiet);
+  });
+}
+
+/// What flags say of links and hosts.
+Status ApplyNoise(const SimulateFlags& flags, Network* network, SimulationOptions* options) {
+  const auto hosts = static_cast<uint32_t>(network->nodes.size());
+  Result<std::vector<emulated::HostDelay>> delays = flags.noise.Delays(hosts);
+  if (!delays.ok()) return delays.status();
+  options->delays = *std::move(delays);
+  Result<std::vector<emulated::HostNeighbours>> neighbours = flags.noise.Neighbours(hosts);
+  if (!neighbours.ok()) return neighbours.status();
+  options->neighbours = *std::move(neighbours);
+  return flags.noise.Slow(flags.seed, network);
+}
+
+Result<Network> NetworkOfWorkload(const SimulateFlags& flags, const emulated::Profile& profile,
+                                  uint32_t hosts) {
+  const std::optional<std::string>& path = flags.input.spec.topology();
+  if (!path) return emulated::NetworkOf(profile.network, hosts);
+  const Result<Topology> topology = LoadTopology(*path);
+  if (!topology.ok()) return topology.status();
+  return NetworkOfFile(*topology, *path, hosts);
+}
+
+/// What is sent in place of a plan.
+Status FillWorkload(const SimulateFlags& flags, const SimulationOptions& options, Simulated* it) {
+  if (!flags.input.path.empty()) {
+    return {StatusCode::kUsage, "--workload says what is sent: no PLAN or SPEC beside it"};
+  }
+  std::string beside = flags.input.spec.FirstGiven(/*has_topology=*/false);
+  if (beside.empty() && flags.groups) beside = "--groups";
+  if (beside.empty() && flags.input.size.is_given()) beside = flags.input.size.flag();
+  if (!beside.empty()) {
+    return {StatusCode::kUsage, fmt::format("{}: --workload says what is sent", beside)};
+  }
+  Result<Workload> workload =
+      LoadWorkload(flags.workload, options.is_offload ? &options.lower : nullptr, options.is_quiet);
+  if (!workload.ok()) return workload.status();
+  it->workload = std::make_unique<Workload>(*std::move(workload));
+  Result<Network> network = NetworkOfWorkload(flags, *it->profile, it->workload->hosts);
+  if (!network.ok()) return network.status();
+  it->simulation->groups = it->workload->groups;
+  it->simulation->workload = it->workload->name;
+  it->simulation->network = *std::move(network);
+  return {};
+}
+
+/// How people know what is sent.
+std::string NameOfSent(const SimulateFlags& flags) {
+  if (!flags.workload.empty()) return NameOfInput(flags.workload);
+  return flags.input.path.empty() ? "the plan" : NameOfInput(flags.input.path);
+}
+
+/// A plan, once or several times at once.
+Status FillPlan(const SimulateFlags& flags, const SimulationOptions& options,
+                SimulateContext* context, Simulated* it) {
+  Result<std::shared_ptr<const SimulatedPlan>> plan =
+      PlanFor(flags, *it->profile, options.is_offload ? &options.lower : nullptr, context);
+  if (!plan.ok()) return plan.status();
+  it->plan = *std::move(plan);
+  if (it->plan->topology)
+    PREPOST_RETURN_IF_ERROR(CheckNoneOfNetwork(SettingsOf(flags.settings), NameOfSent(flags)));
+  Result<Network> network = it->plan->NetworkIn(it->profile->network);
+  if (!network.ok()) return network.status();
+  it->simulation->plan = &it->plan->plan;
+  it->simulation->network = *std::move(network);
+  if (!flags.groups) {
+    it->simulation->groups = {{.plan = &it->plan->plan}};
+    return {};
+  }
+  const uint64_t transfers = it->plan->plan.ops().size() / 2;
+  if (transfers > kGroupTransfersMax / *flags.groups) {
+    return Rejected(fmt::format("{} groups of {} transfers, the limit is {} together",
+                                *flags.groups, transfers, kGroupTransfersMax),
+                    NameOfSent(flags));
+  }
+  it->simulation->groups = RotatedGroups(it->plan->plan, *flags.groups);
+  return {};
+}
+
+/// `is_row`: of a sweep, which goes on.
+Status RunFailure(const Status& status, const SimulateFlags& flags,
+                  const SimulationOptions& options, const Simulation& it, bool is_row) {
+  std::vector<std::string> given;
+  for (const char* flag : {"--set", "--slow", "--delay", "--preempt", "--neighbours"}) {
+    for (const std::string& value : flags.given.ValuesOf(flag))
+      given.push_back(fmt::format("{} {}", flag, value));
+  }
+  const Status failure = FailureOf(status, options, it, given, NameOfSent(flags));
+  return is_row ? Status(status.code(), failure.message(), failure.where()) : failure;
+}
+
+std::vector<std::string> DeviationsOf(const SimulateFlags& flags,
+                                      const emulated::Profile& profile) {
+  std::vector<std::string> deviations = FixedDeviationsOf(flags);
+  if (const std::optional<std::string> seed = SeedDeviationOf(flags, profile))
+    deviations.push_back(*seed);
+  return deviations;
+}
+
+}  // namespace
+
+Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text,
+                                     const std::vector<std::string>& swept) {
+  std::vector<ProfileSetting> settings = SettingsOf(flags.settings, swept);
+  const Result<std::vector<ProfileSetting>> preempt = flags.noise.Settings();
+  if (!preempt.ok()) return preempt.status();
+  settings.insert(settings.end(), preempt->begin(), preempt->end());
+  if (const std::optional<std::string>& topology = flags.input.spec.topology())
+    PREPOST_RETURN_IF_ERROR(CheckNoneOfNetwork(settings, "--topology " + *topology));
+  return ProfileWith(text, settings);
+}
+
+std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags) {
+  std::vector<std::string> deviations;
+  for (const char* flag : {"--set", "--topology", "--groups", "--delay", "--slow", "--preempt",
+                           "--neighbours", "--wait", "--mode", "--masters", "--device-profile"}) {
+    for (const std::string& value : flags.given.ValuesOf(flag))
+      deviations.push_back(fmt::format("{} {}", flag, value));
+  }
+  if (const std::optional<std::string> order = OrderText(flags.input.spec))
+    deviations.push_back(*order);
+  if (flags.copies_first_block) deviations.emplace_back("--copy-first-block");
+  return deviations;
+}
+
+std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
+                                           const emulated::Profile& profile) {
+  const bool draws_paths = std::ranges::any_of(
+      flags.noise.slow, [](const std::string& it) { return it.starts_with("random="); });
+  if (!draws_paths && !profile.host.preemption) return std::nullopt;
+  return fmt::format("seed {}", flags.seed);
+}
+
+Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
+  PREPOST_RETURN_IF_ERROR(flags.Check());
+  Result<emulated::Profile> profile = ProfileFor(flags, context->profiles.at(flags.profile));
+  if (!profile.ok()) return profile.status();
+  const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
+  if (!lower.ok()) return lower.status();
+  SimulationOptions options = {.is_offload = flags.executor != "cpu",
+                               .is_cpu = flags.executor != "offload",
+                               .lower = *lower,
+                               .wait = ValueOf(kWaitModeNames, flags.wait, WaitMode::kHybrid),
+                               .copies_first_block = flags.copies_first_block,
+                               .has_trail = flags.causes || flags.trace.is_wanted(),
+                               .is_quiet = context->is_quiet};
+  if (options.is_offload && profile->tcp) {
+    if (!options.is_cpu) {
+      return Rejected("its cluster sends over TCP, where no NIC can be preposted", flags.profile);
+    }
+    if (!context->is_quiet)
+      PrintNote("this cluster sends over TCP, where no NIC can be preposted: CPU-driven only");
+    options.is_offload = false;
+  }
+  Simulated it;
+  it.profile = std::make_unique<const emulated::Profile>(*std::move(profile));
+  it.simulation.reset(new Simulation{.groups = {},
+                                     .is_of_groups = flags.has_groups(),
+                                     .profile = *it.profile,
+                                     .profile_path = flags.profile,
+                                     .command = flags.given.CommandLine(),
+                                     .deviations = DeviationsOf(flags, *it.profile),
+                                     .network = {},
+                                     .seed = flags.seed});
+  PREPOST_RETURN_IF_ERROR(flags.workload.empty() ? FillPlan(flags, options, context, &it)
+                                                 : FillWorkload(flags, options, &it));
+  PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &it.simulation->network, &options));
+  const Status status = RunSimulation(options, it.simulation.get());
+  if (!status.ok()) return RunFailure(status, flags, options, *it.simulation, context->is_quiet);
+  return it;
+}
+
+}  // namespace prepost::tools

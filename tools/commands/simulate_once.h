@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Simulate: one run of prepost simulate: of the command, or a row of its sweep.
+#ifndef PREPOST_TOOLS_COMMANDS_SIMULATE_ONCE_H_
+#define PREPOST_TOOLS_COMMANDS_SIMULATE_ONCE_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/status.h"
+#include "sim/profile.h"
+#include "sim/simulation.h"
+#include "tools/flags/plan_cache.h"
+#include "tools/flags/profile_settings.h"
+#include "tools/flags/simulate_flags.h"
+#include "tools/flags/simulation_input.h"
+#include "tools/flags/workload.h"
+
+namespace prepost::tools {
+
+/// What the rows of a sweep share. Used by several threads.
+struct SimulateContext {
+  std::map<std::string, ProfileText> profiles = {};  ///< by the path that flags have for it
+  PlanCache plans = {};
+  bool is_quiet = false;
+};
+
+/// A simulation and what it refers to.
+struct Simulated {
+  std::shared_ptr<const SimulatedPlan> plan;  ///< null: there is a workload
+  std::unique_ptr<const emulated::Profile> profile;
+  std::unique_ptr<Workload> workload;
+  std::unique_ptr<Simulation> simulation;
+};
+
+/// The profile with what flags say; of a sweep's row, `swept` are its keys of the profile. Errors:
+/// those of ProfileWith(), kUsage.
+Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text,
+                                     const std::vector<std::string>& swept = {});
+
+/// What flags change in the cluster of the profile: "--slow 3=0.5".
+std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags);
+/// "seed 1", where something is drawn at random.
+std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
+                                           const emulated::Profile& profile);
+
+/// Errors: of flags, input and runs.
+Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_COMMANDS_SIMULATE_ONCE_H_

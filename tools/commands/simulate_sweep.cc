@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/commands/simulate_sweep.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ir/count.h"
+#include "ir/near_name.h"
+#include "ir/plan.h"
+#include "ir/utf8.h"
+#include "tools/commands/sweep_run.h"
+#include "tools/flags/command.h"
+#include "tools/flags/given_flags.h"
+#include "tools/flags/named_file.h"
+#include "tools/flags/sweep.h"
+#include "tools/flags/wait_flags.h"
+#include "tools/report/simulation_print.h"
+#include "tools/report/sweep_output.h"
+
+namespace prepost::tools {
+namespace {
+
+/// A key is a flag that changes what is simulated, or of the profile.
+Status CheckKeys(const std::vector<SweepAxis>& axes) {
+  SimulateFlags flags;
+  CLI::App app;
+  flags.AddTo(app);
+  std::vector<std::string> keys;
+  for (const std::string& name : FlagsWithValues(app)) keys.push_back(name.substr(2));
+  for (const char* other : {"sweep", "csv", "plot", "plot-y", "jobs", "set", "message", "trace"}) {
+    std::erase(keys, other);
+  }
+  for (const SweepAxis& axis : axes) {
+    if (axis.is_setting() || std::ranges::find(keys, axis.key) != keys.end()) continue;
+    return {StatusCode::kUsage,
+            fmt::format("--sweep: unknown key '{}'{}; known are {}, and values of the profile such "
+                        "as host.completion",
+                        Printable(axis.key), DidYouMean(axis.key, keys), fmt::join(keys, ", "))};
+  }
+  return {};
+}
+
+/// What no row can have, whatever the other keys are.
+Status CheckValues(const SweepAxis& axis) {
+  const bool is_nodes = axis.key == "nodes";
+  if (!is_nodes && axis.key != "block-bytes") return {};
+  const auto most = static_cast<double>(is_nodes ? kNodesMax : kMessageBytesMax);
+  for (const SweepValue& value : axis.values) {
+    if (!value.number || (*value.number >= 1 && *value.number <= most)) continue;
+    return {StatusCode::kUsage,
+            fmt::format("--sweep {}: '{}' is not from 1 to {:.0f}", axis.key, value.text, most)};
+  }
+  return {};
+}
+
+/// What is given, with the values of `point`.
+GivenFlags FlagsOfRow(const GivenFlags& given, const std::vector<SweepAxis>& axes,
+                      const SweepPoint& point) {
+  GivenFlags row = given;
+  for (const char* of_all : {"--sweep", "--csv", "--plot", "--plot-y", "--jobs", "--json"})
+    row.Remove(of_all);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const std::string& value = axes[i].values[point[i]].text;
+    if (axes[i].is_setting()) {
+      row.Add("--set", axes[i].key + "=" + value);
+      continue;
+    }
+    if (axes[i].key == "message-bytes") row.Remove("--message");
+    row.Set("--" + axes[i].key, value);
+  }
+  return row;
+}
+
+/// What is given, without what is swept.
+GivenFlags Unswept(const GivenFlags& given, const std::vector<SweepAxis>& axes) {
+  GivenFlags rest = given;
+  for (const SweepAxis& axis : axes) rest.Remove("--" + axis.key);
+  return rest;
+}
+
+/// Parsed; values that no row can have are refused. What is wrong with others, those of the profile
+/// among them, is found with their rows. Errors (kUsage): those of ParseSweep(), unknown keys.
+Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags) {
+  std::vector<SweepAxis> axes;
+  for (const std::string& text : flags.sweep.axes) {
+    Result<SweepAxis> axis = ParseSweep(text);
+    if (!axis.ok()) return axis.status();
+    axes.push_back(*std::move(axis));
+  }
+  PREPOST_RETURN_IF_ERROR(CheckKeys(axes));
+  for (const SweepAxis& axis : axes) PREPOST_RETURN_IF_ERROR(CheckValues(axis));
+  return axes;
+}
+
+/// Reads the profile, or all that are swept, and says which they are. Of values without units the
+/// first one's are those of `sweep`.
+Status LoadProfiles(const SimulateFlags& flags, SimulateContext* context, Sweep* sweep) {
+  std::vector<std::string> paths = {flags.profile};
+  const auto swept = std::ranges::find(sweep->axes, "profile", &SweepAxis::key);
+  if (swept != sweep->axes.end()) {
+    paths.clear();
+    for (const SweepValue& value : swept->values) paths.push_back(value.text);
+  }
+  for (const std::string& path : paths) {
+    if (path.empty()) return {StatusCode::kUsage, "--profile is required (see --help)"};
+    Result<ProfileText> text = LoadProfileText(path);
+    if (!text.ok()) return text.status();
+    const Result<emulated::Profile> profile = ProfileWith(*text, {});
+    if (!profile.ok()) return profile.status();
+    sweep->profiles.push_back({profile->name, path});
+    for (SweepAxis& axis : sweep->axes) {
+      if (axis.is_setting() && axis.unit == SweepUnit::kNone)
+        axis.unit = UnitOf(ValueInProfile(*text, axis.key));
+    }
+    context->profiles[path] = *std::move(text);
+  }
+  return {};
+}
+
+/// What is wrong with a row's flags, of those that are swept by that name.
+Status Swept(const Status& status, const std::vector<SweepAxis>& axes) {
+  for (const SweepAxis& axis : axes) {
+    const std::string flag = "--" + axis.key + ":";
+    if (status.message().starts_with(flag)) {
+      return {status.code(),
+              fmt::format("--sweep {}:{}", axis.key, status.message().substr(flag.size()))};
+    }
+  }
+  return status;
+}
+
+/// Rows, each with the command that gives it alone, and what all have that the profile has not.
+/// Errors (kUsage): what is wrong with one of these commands is told before any is run.
+Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const SimulateContext& context,
+                                         Sweep* sweep) {
+  const std::vector<SweepAxis>& axes = sweep->axes;
+  const Result<std::vector<SweepPoint>> points = PointsOf(axes);
+  if (!points.ok()) return points.status();
+  std::vector<std::string> settings;
+  for (const SweepAxis& axis : axes) {
+    if (!axis.is_setting()) continue;
+    settings.push_back(axis.key);
+    for (const ProfileSetting& it : SettingsOf(flags.settings)) {
+      if (it.key() != axis.key) continue;
+      return Status(StatusCode::kUsage,
+                    fmt::format("--sweep {}: it is already set by {}", axis.key, it.given));
+    }
+  }
+  const Result<std::shared_ptr<SimulateFlags>> unswept = Reparsed(Unswept(flags.given, axes));
+  if (unswept.ok()) sweep->deviations = FixedDeviationsOf(**unswept);
+  std::optional<std::string> seed;
+  std::vector<GivenFlags> given;
+  for (const SweepPoint& point : *points) {
+    given.push_back(FlagsOfRow(flags.given, axes, point));
+    const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
+    if (!row.ok()) return Swept(row.status(), axes);
+    PREPOST_RETURN_IF_ERROR(Swept((*row)->Check(), axes));
+    const Result<emulated::Profile> changed =
+        ProfileFor(**row, context.profiles.at((*row)->profile), settings);
+    if (!changed.ok()) return Swept(changed.status(), axes);
+    if (!seed) seed = SeedDeviationOf(**row, *changed);
+    sweep->rows.push_back({point, given.back().CommandLine(), {}, {}});
+  }
+  if (seed && std::ranges::find(axes, "seed", &SweepAxis::key) == axes.end())
+    sweep->deviations.push_back(*seed);
+  return given;
+}
+
+/// The plot comes last: of figures that have no place in one the rest is told nevertheless.
+Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
+  if (!flags.csv.empty()) {
+    PREPOST_RETURN_IF_ERROR(
+        WriteFile(flags.csv, [&](std::ostream& out) { WriteSweepCsv(sweep, out); }));
+  }
+  if (flags.is_json) {
+    PrintJson(SweepJson(sweep), std::cout);
+  } else if (flags.csv != "-") {
+    PrintSweep(sweep, std::cout);
+  }
+  if (flags.plot.empty()) return {};
+  const Result<std::string> plot =
+      PlotSweep(sweep, flags.plot_y.empty() ? "completion" : flags.plot_y);
+  if (!plot.ok()) return plot.status();
+  return WriteFile(flags.plot, [&](std::ostream& out) { out << *plot; });
+}
+
+/// What comes once is every row's.
+Status KeepInputs(const GivenFlags& row) {
+  for (const char* flag : {"", "--workload", "--topology", "--device-profile", "--rules"}) {
+    for (const std::string& path : row.ValuesOf(flag)) PREPOST_RETURN_IF_ERROR(KeepInput(path));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckSweepFlags(const SweepFlags& flags) {
+  if (!flags.plot_y.empty())
+    PREPOST_RETURN_IF_ERROR(CheckWord("--plot-y", flags.plot_y, Words(kPlotYNames)));
+  if (flags.axes.empty()) {
+    const char* alone = !flags.plot.empty()     ? "--plot"
+                        : !flags.plot_y.empty() ? "--plot-y"
+                        : flags.jobs != 0       ? "--jobs"
+                                                : nullptr;
+    if (alone != nullptr) return {StatusCode::kUsage, fmt::format("{} is for --sweep", alone)};
+  }
+  if (!flags.plot_y.empty() && flags.plot.empty())
+    return {StatusCode::kUsage, "--plot-y is for --plot"};
+  if (!flags.plot.empty() && SuffixOf(flags.plot) != "svg")
+    return {StatusCode::kUsage, "--plot: expected a file that ends with .svg"};
+  if (flags.csv == "-" && flags.is_json)
+    return {StatusCode::kUsage, "--csv - and --json would both write to stdout"};
+  for (const std::string& file : {flags.csv, flags.plot}) {
+    if (!file.empty()) PREPOST_RETURN_IF_ERROR(CheckWritable(file));
+  }
+  return {};
+}
+
+Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
+  const Result<std::vector<SweepAxis>> axes = ParseAxes(flags);
+  if (!axes.ok()) return axes.status();
+  if (!flags.sweep.plot.empty()) PREPOST_RETURN_IF_ERROR(CheckPlot(*axes, flags.executor));
+  if (flags.per_node && !flags.sweep.is_json && flags.sweep.csv.empty())
+    return {StatusCode::kUsage, "--per-node is for --json or --csv where there is --sweep"};
+  if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
+    return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
+  Sweep sweep = {.command = flags.given.CommandLine(),
+                 .profiles = {},
+                 .deviations = {},
+                 .axes = *axes,
+                 .rows = {}};
+  PREPOST_RETURN_IF_ERROR(LoadProfiles(flags, context, &sweep));
+  const Result<std::vector<GivenFlags>> given = MakeRows(flags, *context, &sweep);
+  if (!given.ok()) return given.status();
+  for (const GivenFlags& row : *given) PREPOST_RETURN_IF_ERROR(KeepInputs(row));
+  const auto run = [&](const GivenFlags& row) -> Result<nlohmann::ordered_json> {
+    const Result<std::shared_ptr<SimulateFlags>> parsed = Reparsed(row);
+    if (!parsed.ok()) return parsed.status();
+    const Result<Simulated> it = Simulate(**parsed, context);
+    if (!it.ok() && it.status().code() == StatusCode::kUsage) return Swept(it.status(), *axes);
+    if (!it.ok()) return it.status();
+    return SimulationJson(*it->simulation, flags.per_node);
+  };
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  PREPOST_RETURN_IF_ERROR(
+      RunSweep(*given, run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
+  if (std::ranges::none_of(sweep.rows, [](const SweepRow& row) { return row.status.ok(); })) {
+    return Rejected(fmt::format("none of the {} can be simulated; the first: {}",
+                                Count(sweep.rows.size(), "combination"),
+                                sweep.rows.front().status.ToString()));
+  }
+  return WriteSweep(flags.sweep, sweep);
+}
+
+}  // namespace prepost::tools

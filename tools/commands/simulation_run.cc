@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/commands/simulation_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "ir/analysis/network.h"
+#include "sim/fluid_network.h"
+#include "sim/profile_costs.h"
+#include "sim/virtual_hosts.h"
+#include "sim/virtual_offload.h"
+#include "sim/virtual_time.h"
+#include "tools/report/ticker.h"
+
+namespace prepost::tools {
+namespace {
+
+/// Of one group its position says nothing.
+Status WithoutGroup(const Simulation& it, const Status& status) {
+  constexpr std::string_view kFirst = "group 0: ";
+  if (it.is_of_groups || !status.message().starts_with(kFirst)) return status;
+  return {status.code(), status.message().substr(kFirst.size()), status.where()};
+}
+
+/// Of plans with more ops together CQEs are not kept: 64 bytes each, in CQs rounded up, and nobody has asked to
+/// see them. What is lost is the check of each against the plan at the end, and who waits for whom
+/// if nothing happens any more.
+constexpr size_t kOpsWithCqesMax = size_t{1} << 22;
+
+bool KeepsCqes(const Simulation& it) {
+  size_t ops = 0;
+  for (const emulated::VirtualGroup& group : it.groups) ops += group.plan->ops().size();
+  return ops <= kOpsWithCqesMax;
+}
+
+Status RunOffload(const SimulationOptions& options, Simulation* it) {
+  std::optional<Ticker> ticker;
+  if (!options.is_quiet) ticker.emplace("simulating preposted queues");
+  emulated::VirtualOffloadOptions run_options = {.costs = emulated::NicCostsOf(it->profile.nic),
+                                                 .host = emulated::HostCostsOf(it->profile),
+                                                 .wait = options.wait,
+                                                 .delays = options.delays,
+                                                 .neighbours = options.neighbours,
+                                                 .seed = it->seed,
+                                                 .lower = options.lower,
+                                                 .keep_cqes = KeepsCqes(*it)};
+  if (options.has_trail) {
+    it->offload_trail = std::make_unique<emulated::TimeTrail>();
+    run_options.trail = it->offload_trail.get();
+  }
+  Result<emulated::VirtualOffloads> run =
+      emulated::RunVirtualOffloads(it->groups, it->network, run_options);
+  if (!run.ok()) return WithoutGroup(*it, run.status());
+  it->mode = Name(options.lower.mode);
+  it->offload = *std::move(run);
+  it->offload_times = TimesOf(*it, *it->offload);
+  return {};
+}
+
+Status RunCpu(const SimulationOptions& options, Simulation* it) {
+  std::optional<Ticker> ticker;
+  if (!options.is_quiet) ticker.emplace("simulating hosts");
+  emulated::VirtualHostsOptions run_options = {.nic = emulated::NicCostsOf(it->profile.nic),
+                                               .host = emulated::HostCostsOf(it->profile),
+                                               .wait = options.wait,
+                                               .delays = options.delays,
+                                               .neighbours = options.neighbours,
+                                               .seed = it->seed};
+  if (options.copies_first_block)
+    run_options.host.first_block_copy_rate = it->profile.host.copy_rate;
+  if (options.has_trail) {
+    it->cpu_trail = std::make_unique<emulated::TimeTrail>();
+    run_options.trail = it->cpu_trail.get();
+  }
+  Result<emulated::VirtualHosts> run =
+      emulated::RunVirtualHosts(it->groups, it->network, run_options);
+  if (!run.ok()) return WithoutGroup(*it, run.status());
+  it->cpu = *std::move(run);
+  it->cpu_times = TimesOf(*it, *it->cpu);
+  return {};
+}
+
+/// What no plan could be run on, in the words of those who would.
+Status CheckCluster(const SimulationOptions& options, const Simulation& it) {
+  const auto hosts = static_cast<uint32_t>(it.network.nodes.size());
+  const emulated::NicCosts nic = emulated::NicCostsOf(it.profile.nic);
+  PREPOST_RETURN_IF_ERROR(CheckNetwork(it.network, hosts));
+  PREPOST_RETURN_IF_ERROR(emulated::CheckCosts(nic));
+  PREPOST_RETURN_IF_ERROR(emulated::CheckCosts(emulated::HostCostsOf(it.profile)));
+  PREPOST_RETURN_IF_ERROR(emulated::CheckNoise(
+      {.delays = options.delays, .neighbours = options.neighbours, .seed = it.seed}, hosts));
+  return emulated::FluidNetwork::Make(it.network, nic.port_sharing).status();
+}
+
+}  // namespace
+
+Status FailureOf(const Status& status, const SimulationOptions& options,
+                 const Simulation& simulation, const std::vector<std::string>& given,
+                 const std::string& place) {
+  const Status of_plan(status.code(), status.ToString(), place);
+  if (given.empty() || status.code() != StatusCode::kRejected) return of_plan;
+  if (!emulated::IsBeyondTime(status) &&
+      CheckCluster(options, simulation).message() != status.message()) {
+    return of_plan;
+  }
+  return {StatusCode::kUsage, status.ToString(), fmt::format("{}", fmt::join(given, ", "))};
+}
+
+Status RunSimulation(const SimulationOptions& options, Simulation* simulation) {
+  simulation->bound = BoundOf(*simulation);
+  simulation->wait = Name(options.wait);
+  if (options.is_offload) PREPOST_RETURN_IF_ERROR(RunOffload(options, simulation));
+  if (options.is_cpu) PREPOST_RETURN_IF_ERROR(RunCpu(options, simulation));
+  return {};
+}
+
+}  // namespace prepost::tools

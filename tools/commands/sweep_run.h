@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunSweep: all rows of a sweep, on several threads, in an order that does not depend on them.
+#ifndef PREPOST_TOOLS_COMMANDS_SWEEP_RUN_H_
+#define PREPOST_TOOLS_COMMANDS_SWEEP_RUN_H_
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "ir/status.h"
+#include "tools/flags/given_flags.h"
+#include "tools/flags/sweep.h"
+#include "tools/report/sweep_output.h"
+
+namespace prepost::tools {
+
+/// What the command makes of these flags. Called on several threads at once.
+using SweepFunction = std::function<Result<nlohmann::ordered_json>(const GivenFlags&)>;
+
+/// `rows` have their flags; each gets its outcome. What is rejected is the row's; any other error
+/// ends the sweep, that of the first row that has one. Progress goes to a terminal. `jobs` is 1 or
+/// more.
+Status RunSweep(const std::vector<GivenFlags>& flags, const SweepFunction& run, unsigned jobs,
+                std::vector<SweepRow>* rows);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_COMMANDS_SWEEP_RUN_H_

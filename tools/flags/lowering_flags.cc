@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/flags/lowering_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "tools/flags/command.h"
+#include "tools/flags/read_with.h"
+#include "tools/flags/wait_flags.h"
+
+namespace prepost::tools {
+
+void AddDeviceProfileFlag(CLI::App& command, std::string* path, const std::string& otherwise) {
+  command
+      .add_option(
+          "--device-profile", *path,
+          fmt::format("What the NIC holds, such as examples/devices/tiny.json [{}]", otherwise))
+      ->type_name("FILE");
+}
+
+void LoweringFlags::AddTo(CLI::App& command) {
+  command
+      .add_option("--mode", mode_,
+                  fmt::format("How the NIC's queues are driven: {} [inline]",
+                              fmt::join(nic::kLoweringModeNames, ", ")))
+      ->type_name("MODE");
+  command
+      .add_option("--masters", masters_,
+                  fmt::format("With --mode managed: one master queue per {} [node]",
+                              fmt::join(nic::kMastersNames, ", ")))
+      ->type_name("PER");
+  AddDeviceProfileFlag(command, &profile_path_, "common mlx5 limits");
+}
+
+const char* LoweringFlags::given() const {
+  if (!mode_.empty()) return "--mode";
+  if (!masters_.empty()) return "--masters";
+  return profile_path_.empty() ? nullptr : "--device-profile";
+}
+
+Status LoweringFlags::Check() const {
+  if (!mode_.empty())
+    PREPOST_RETURN_IF_ERROR(CheckWord("--mode", mode_, Words(nic::kLoweringModeNames)));
+  if (masters_.empty()) return {};
+  PREPOST_RETURN_IF_ERROR(CheckWord("--masters", masters_, Words(nic::kMastersNames)));
+  if (mode_ == Name(nic::LoweringMode::kManaged)) return {};
+  return {StatusCode::kUsage, "--masters is for --mode managed"};
+}
+
+Result<nic::LowerOptions> LoweringFlags::ToOptions() const {
+  nic::LowerOptions options;
+  options.mode = ValueOf(nic::kLoweringModeNames, mode_, options.mode);
+  options.masters = ValueOf(nic::kMastersNames, masters_, options.masters);
+  if (profile_path_.empty()) return options;
+  Result<nic::DeviceProfile> profile = LoadDeviceProfile(profile_path_);
+  if (!profile.ok()) return profile.status();
+  options.profile = *std::move(profile);
+  return options;
+}
+
+Result<nic::DeviceProfile> LoadDeviceProfile(const std::string& path) {
+  return ReadWith(nic::ReadDeviceProfile, path);
+}
+
+}  // namespace prepost::tools

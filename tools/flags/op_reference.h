@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OpReference: what of a plan a user asks about: a node, one of its ops, or the message of a block.
+#ifndef PREPOST_TOOLS_FLAGS_OP_REFERENCE_H_
+#define PREPOST_TOOLS_FLAGS_OP_REFERENCE_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "ir/plan_tables.h"
+
+namespace prepost::tools {
+
+struct MessageReference {
+  uint32_t message = 0;  ///< as in MessageTable
+
+  friend bool operator==(const MessageReference&, const MessageReference&) = default;
+};
+
+using OpReference = std::variant<NodeId, OpRef, MessageReference>;
+
+/// "5": a node; "5/12": its op 12; "5>2:3": the message that carries block 3 from 5 to 2. Errors:
+/// kUsage, with what the plan has instead.
+Result<OpReference> ParseOpReference(const std::string& text, const PlanTables& tables);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_FLAGS_OP_REFERENCE_H_

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/flags/spec_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "compiler/schedules/schedule.h"
+#include "compiler/spec_json.h"
+#include "ir/count.h"
+#include "ir/json/rate_text.h"
+#include "tools/flags/command.h"
+#include "tools/flags/message.h"
+#include "tools/flags/named_file.h"
+#include "tools/flags/number_check.h"
+#include "tools/flags/read_with.h"
+#include "tools/flags/topology_file.h"
+
+namespace prepost::tools {
+namespace {
+
+/// The flag for a key of the spec: "--block-bytes" for "/block_bytes", "--order" for "/order/3".
+std::string FlagOf(const std::string& pointer) {
+  std::string flag = "--" + pointer.substr(1, pointer.find('/', 1) - 1);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+constexpr size_t kOrderBytesMax = size_t{16} << 20;
+constexpr size_t kWordBytesShownMax = 40;  ///< bytes of a wrong value
+
+/// Nodes as numbers between blanks, line ends and commas.
+Result<std::vector<NodeId>> ParseOrder(const std::string& text) {
+  constexpr std::string_view kBetween = ", \t\r\n";
+  std::vector<NodeId> order;
+  for (size_t begin = text.find_first_not_of(kBetween); begin != std::string::npos;) {
+    const size_t end = std::min(text.find_first_of(kBetween, begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    uint32_t node = 0;
+    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), node);
+    if (error != std::errc() || rest != word.data() + word.size())
+      return Rejected(
+          fmt::format("'{}' is no node, expected a number", word.substr(0, kWordBytesShownMax)));
+    order.emplace_back(node);
+    begin = text.find_first_not_of(kBetween, end);
+  }
+  if (order.empty()) return Rejected("an order names each node, found none");
+  return order;
+}
+
+/// "3,0,1" itself, or the file that holds it.
+Result<std::vector<NodeId>> LoadOrder(const std::string& given) {
+  if (given.find_first_not_of("0123456789,") == std::string::npos) {
+    Result<std::vector<NodeId>> order = ParseOrder(given);
+    if (order.ok()) return order;
+    return Status(StatusCode::kUsage, "--order: " + order.status().message());
+  }
+  std::error_code unknown;
+  if (given != "-" && !std::filesystem::exists(given, unknown)) {
+    return Status(StatusCode::kUsage,
+                  fmt::format("--order: '{}' is no list of nodes such as 3,0,1, and there is no "
+                              "such file",
+                              given.substr(0, kWordBytesShownMax)));
+  }
+  std::vector<NodeId> order;
+  const auto parse = [&](const std::string& text, const std::string& name) -> Status {
+    Result<std::vector<NodeId>> read = ParseOrder(text);
+    if (!read.ok()) return Rejected(read.status().message(), name);
+    order = *std::move(read);
+    return {};
+  };
+  PREPOST_RETURN_IF_ERROR(WithText(given, kOrderBytesMax, parse));
+  return order;
+}
+
+/// The file that a spec names for its topology.
+std::string BesideSpec(const std::string& spec_path, const std::string& path) {
+  return (std::filesystem::path(spec_path).parent_path() / path).string();
+}
+
+/// An input that neither a flag nor a spec file gives.
+Status Missing(const std::string& flag, const std::string& what) {
+  return {StatusCode::kUsage, fmt::format("{}: {} (see --help)", flag, what)};
+}
+
+/// A flag's value error, with the flag's name.
+Status Usage(const char* flag, const Status& status) {
+  return {StatusCode::kUsage, fmt::format("{}: {}", flag, status.message())};
+}
+
+}  // namespace
+
+void NoteOneRack(const Spec& spec) {
+  const Result<Algorithm> algorithm = FindAlgorithm(spec.algorithm);
+  if (!algorithm.ok() || !algorithm->schedule->NeedsWholeRacks()) return;
+  if (spec.topology || spec.nodes < 2) return;
+  PrintNote(
+      fmt::format("{} without a topology: all {} nodes are one rack; --topology FILE says "
+                  "which share one",
+                  spec.algorithm, spec.nodes));
+}
+
+void SpecFlags::AddTo(CLI::App& command, bool has_links) {
+  const std::string group = "The multicast";
+  command.add_option("--nodes", nodes_, "Nodes, the root included")
+      ->type_name("N")
+      ->check(WholeNumber(0, UINT32_MAX))
+      ->group(group);
+  command.add_option("--root", root_, "The node that has the message [0]")
+      ->type_name("R")
+      ->check(WholeNumber(0, UINT32_MAX))
+      ->group(group);
+  command
+      .add_option("--block-bytes", block_bytes_, "Size of a block, such as 64KiB, or auto [1MiB]")
+      ->type_name("B")
+      ->group(group);
+  command
+      .add_option(
+          "--algorithm", algorithm_,
+          fmt::format("auto or one of {} [binomial_pipeline]", fmt::join(ScheduleNames(), ", ")))
+      ->type_name("A")
+      ->group(group);
+  command
+      .add_option("--ready", ready_,
+                  "How senders know that receives are posted: auto, barrier, channel, window=W, "
+                  "retry [auto]")
+      ->type_name("MODE")
+      ->group(group);
+  command
+      .add_option("--send-window", send_window_,
+                  "Block sends of a node in flight: auto, W or none [auto]")
+      ->type_name("W")
+      ->group(group);
+  command
+      .add_option("--topology", topology_,
+                  "Topology file: node i is its host i, racks stay together [one rack]")
+      ->type_name("T")
+      ->check(NameOf("a file"))
+      ->group(group);
+  command
+      .add_option("--order", order_,
+                  "The node at each place of the schedule, the root first: 3,0,1,.. or a file of "
+                  "numbers [see --show-order of compile]")
+      ->type_name("LIST")
+      ->check(NameOf("a list of nodes or a file"))
+      ->group(group);
+  const CostParameters defaults;
+  const std::string by = "What auto chooses by (docs/choice.md)";
+  command.add_option("--rules", rules_, "Rule file that pins choices by nodes and bytes")
+      ->type_name("FILE")
+      ->check(NameOf("a file"))
+      ->group(by);
+  if (has_links) {
+    command
+        .add_option("--rate", rate_,
+                    fmt::format("Rate of each node's port, without --topology [{}]",
+                                WriteRate(defaults.rate)))
+        ->type_name("RATE")
+        ->group(by);
+    command
+        .add_option("--latency", latency_,
+                    fmt::format("One way, without --topology [{}]", WriteLatency(defaults.latency)))
+        ->type_name("TIME")
+        ->group(by);
+  }
+  command
+      .add_option("--block-overhead", block_overhead_,
+                  fmt::format("What each block costs [{}]", WriteLatency(defaults.block_overhead)))
+      ->type_name("TIME")
+      ->group(by);
+}
+
+Status SpecFlags::Locate(const Status& status, const Spec& spec,
+                         const std::string& spec_path) const {
+  if (!status.where().starts_with("/")) return status;
+  const std::string flag = FlagOf(status.where());
+  const bool is_size = flag == "--message-bytes";
+  if (is_size && !spec.message_bytes && spec_path.empty()) return Missing(flag, status.message());
+  const auto flags = Flags();
+  const bool is_flag = spec_path.empty() || flag == "--node" ||  // no file says it
+                       std::ranges::find(flags, std::pair(flag, true)) != flags.end();
+  return Rejected(status.message(), is_flag ? flag : spec_path + ": " + status.where());
+}
+
+std::vector<std::pair<std::string, bool>> SpecFlags::Flags() const {
+  return {{"--nodes", nodes_.has_value()},
+          {"--root", root_.has_value()},
+          {"--block-bytes", block_bytes_.has_value()},
+          {"--algorithm", algorithm_.has_value()},
+          {"--ready", ready_.has_value()},
+          {"--send-window", send_window_.has_value()},
+          {"--topology", topology_.has_value()},
+          {"--order", order_.has_value()},
+          {"--rules", rules_.has_value()},
+          {"--rate", rate_.has_value()},
+          {"--latency", latency_.has_value()},
+          {"--block-overhead", block_overhead_.has_value()}};
+}
+
+std::string SpecFlags::FirstGiven(bool has_topology) const {
+  for (const auto& [flag, is_given] : Flags()) {
+    if (is_given && (has_topology || flag != "--topology")) return flag;
+  }
+  return "";
+}
+
+Status SpecFlags::ApplyTopology(const std::string& spec_path, Spec* spec) const {
+  if (topology_ || !spec->topology_path.empty()) {
+    Result<Topology> topology =
+        LoadTopology(topology_ ? *topology_ : BesideSpec(spec_path, spec->topology_path));
+    if (!topology.ok()) return topology.status();
+    spec->topology = *std::move(topology);
+    spec->topology_path.clear();
+  }
+  if (spec->topology && spec->nodes == 0 && !nodes_)
+    spec->nodes = static_cast<uint32_t>(spec->topology->hosts.size());
+  if (order_) {
+    Result<std::vector<NodeId>> order = LoadOrder(*order_);
+    if (!order.ok()) return order.status();
+    spec->order = *std::move(order);
+  }
+  return {};
+}
+
+Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_t> message_bytes,
+                             const Spec& defaults) const {
+  Spec spec = defaults;
+  if (!spec_path.empty()) {
+    PREPOST_RETURN_IF_ERROR(
+        WithInput(spec_path, [&](std::istream& in, const std::string& name) -> Status {
+          std::vector<std::string> warnings;
+          Result<Spec> read = ReadSpec(in, name, spec, &warnings);
+          PrintWarnings(name, warnings);
+          if (!read.ok()) return read.status();
+          spec = *read;
+          return {};
+        }));
+  }
+  if (nodes_) spec.nodes = *nodes_;
+  if (root_) spec.root = NodeId(*root_);
+  if (message_bytes) spec.message_bytes = *message_bytes;
+  if (algorithm_) spec.algorithm = *algorithm_;
+  if (block_bytes_) {
+    spec.choose_block_bytes = *block_bytes_ == "auto";
+    if (!spec.choose_block_bytes) {
+      const Result<uint64_t> bytes = ParseSize(*block_bytes_);
+      if (!bytes.ok()) return Usage("--block-bytes", bytes.status());
+      spec.block_bytes = *bytes;
+    }
+  }
+  if (ready_) {
+    const Result<SpecReady> ready = ParseReady(*ready_);
+    if (!ready.ok()) return Usage("--ready", ready.status());
+    spec.ready = *ready;
+  }
+  if (send_window_) {
+    const Result<SpecSendWindow> send_window = ParseSendWindow(*send_window_);
+    if (!send_window.ok()) return Usage("--send-window", send_window.status());
+    spec.send_window = *send_window;
+  }
+  PREPOST_RETURN_IF_ERROR(ApplyTopology(spec_path, &spec));
+  if (spec.nodes == 0 && !nodes_ && spec_path.empty())
+    return Missing("--nodes", "the number of nodes is missing, and no topology says it");
+  return spec;
+}
+
+Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec) const {
+  ChoiceOptions options;
+  if (rate_) {
+    if (spec.topology) return Usage("--rate", Rejected("the topology has the rates"));
+    const Result<double> rate = ParseRate(*rate_);
+    if (!rate.ok()) return Usage("--rate", rate.status());
+    options.parameters.rate = *rate;
+  }
+  if (latency_) {
+    if (spec.topology) return Usage("--latency", Rejected("the topology has the latencies"));
+    const Result<double> latency = ParseLatency(*latency_);
+    if (!latency.ok()) return Usage("--latency", latency.status());
+    options.parameters.latency = *latency;
+  }
+  if (block_overhead_) {
+    const Result<double> overhead = ParseLatency(*block_overhead_);
+    if (!overhead.ok()) return Usage("--block-overhead", overhead.status());
+    options.parameters.block_overhead = *overhead;
+  }
+  if (!rules_) return options;
+  Result<ChoiceRules> rules = ReadWith(ReadChoiceRules, *rules_);
+  if (!rules.ok()) return rules.status();
+  options.rules = *std::move(rules);
+  return options;
+}
+
+Result<Choice> SpecFlags::ChooseFor(const Spec& spec, const std::string& spec_path,
+                                    bool weighs_rule) const {
+  Result<ChoiceOptions> options = ToChoiceOptions(spec);
+  if (!options.ok()) return options.status();
+  options->weighs_rule = weighs_rule;
+  Result<Choice> choice = Choose(spec, *options);
+  if (!choice.ok()) return Locate(choice.status(), spec, spec_path);
+  return choice;
+}
+
+Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
+                               std::optional<uint64_t> message_bytes) const {
+  Result<Spec> spec = Read(spec_path, message_bytes);
+  if (!spec.ok()) return spec;
+  return Settle(*std::move(spec), spec_path);
+}
+
+Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, bool is_quiet) const {
+  if (IsAutomatic(spec)) {
+    const Result<Choice> choice = ChooseFor(spec, spec_path, /*weighs_rule=*/false);
+    if (!choice.ok()) return choice.status();
+    spec = Resolve(std::move(spec), *choice);
+    const std::string note =
+        fmt::format("auto is --algorithm {} --block-bytes {}, {}: {}", spec.algorithm,
+                    spec.block_bytes, Count(choice->winner().blocks, "block"), choice->reason);
+    if (!is_quiet) PrintNote(note);
+  } else if (rules_ || rate_ || latency_ || block_overhead_) {
+    return Usage(rules_     ? "--rules"
+                 : rate_    ? "--rate"
+                 : latency_ ? "--latency"
+                            : "--block-overhead",
+                 Rejected("is for --algorithm auto or --block-bytes auto"));
+  }
+  if (const Status status = CheckSpec(spec); !status.ok()) return Locate(status, spec, spec_path);
+  if (!is_quiet) NoteOneRack(spec);
+  return spec;
+}
+
+Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
+  const Result<Spec> spec = Read(spec_path, 0);
+  if (!spec.ok()) return spec;
+  if (!IsAutomatic(*spec)) return ToSpec(spec_path, 0);
+  const char* key = spec->choose_block_bytes ? "/block_bytes" : "/algorithm";
+  return Locate(
+      Rejected("auto depends on the size of the message, and a plan for any size has none; "
+               "prepost choose shows what it would be for one",
+               key),
+      *spec, spec_path);
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SpecFlags: a spec from a file, from flags, or from both, for every subcommand that compiles.
+#ifndef PREPOST_TOOLS_FLAGS_SPEC_FLAGS_H_
+#define PREPOST_TOOLS_FLAGS_SPEC_FLAGS_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/choice/choice.h"
+#include "compiler/spec.h"
+#include "ir/status.h"
+#include "tools/flags/cli_forward.h"
+
+namespace prepost::tools {
+
+/// A note on stderr if `spec` asks for a schedule for racks and has no topology that says them.
+void NoteOneRack(const Spec& spec);
+
+class SpecFlags {
+ public:
+  /// Adds --nodes, --root, --block-bytes, --algorithm, --ready, --send-window, --topology and
+  /// --order, and what `auto` chooses by: --rules, --rate, --latency and --block-overhead. Must
+  /// outlive the parsing. `has_links`: with --rate and --latency; a modelled network has its own.
+  void AddTo(CLI::App& command, bool has_links = true);
+
+  /// True when some flag was given.
+  bool any() const { return !FirstGiven().empty(); }
+  /// The first that was given, "--nodes"; empty: none. Without `has_topology` not --topology, which also
+  /// is a network that a plan runs on.
+  std::string FirstGiven(bool has_topology = true) const;
+  /// The file of --topology, if it was given.
+  const std::optional<std::string>& topology() const { return topology_; }
+  /// What stands after --order, if it was given.
+  const std::optional<std::string>& order() const { return order_; }
+  /// The spec file (may be empty), overridden by the flags. `message_bytes`, if given, overrides
+  /// both. A topology is read from its file; without a number of nodes, all its hosts are meant.
+  /// Errors: kUsage for a flag that does not parse, kRejected for the file; the values are
+  /// checked by CheckSpec(). What the spec leaves to `auto` is chosen, and a line on stderr says
+  /// what and why.
+  Result<Spec> ToSpec(const std::string& spec_path, std::optional<uint64_t> message_bytes) const;
+  /// The second half of ToSpec(), for a spec that Read() gave; `is_quiet`: nothing on stderr.
+  Result<Spec> Settle(Spec spec, const std::string& spec_path, bool is_quiet = false) const;
+  /// The same for a plan of every size, with which nothing can be left to `auto`.
+  Result<Spec> ToSpecForAnySize(const std::string& spec_path) const;
+
+  /// The spec of file and flags over `defaults`, not yet checked or chosen for. Errors: also kUsage
+  /// for a number of nodes that neither gives.
+  Result<Spec> Read(const std::string& spec_path, std::optional<uint64_t> message_bytes,
+                    const Spec& defaults = {}) const;
+  /// What is wrong with `spec`, as CheckSpec() says it: at its place in the file, or with the flag
+  /// that says it. kUsage for a size that is missing.
+  Status Locate(const Status& status, const Spec& spec, const std::string& spec_path) const;
+  /// What `auto` means for `spec`, which Read() gave. `weighs_rule` is that of ChoiceOptions.
+  Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path, bool weighs_rule) const;
+
+ private:
+  /// All flags, and whether they were given.
+  std::vector<std::pair<std::string, bool>> Flags() const;
+  /// Topology, order, and what follows from them.
+  Status ApplyTopology(const std::string& spec_path, Spec* spec) const;
+  Result<ChoiceOptions> ToChoiceOptions(const Spec& spec) const;
+
+  std::optional<uint32_t> nodes_;
+  std::optional<uint32_t> root_;
+  std::optional<std::string> block_bytes_;
+  std::optional<std::string> algorithm_;
+  std::optional<std::string> ready_;
+  std::optional<std::string> send_window_;
+  std::optional<std::string> topology_;
+  std::optional<std::string> order_;
+  std::optional<std::string> rules_;
+  std::optional<std::string> rate_;
+  std::optional<std::string> latency_;
+  std::optional<std::string> block_overhead_;
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_FLAGS_SPEC_FLAGS_H_

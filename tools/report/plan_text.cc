@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ir/count.h"
+#include "ir/utf8.h"
+
+namespace prepost::tools {
+
+using Json = nlohmann::ordered_json;
+
+std::string PlanText(const PlanHeader& plan) {
+  return fmt::format("{}: {}, root {}; {}", Printable(plan.algorithm), Count(plan.nodes, "node"),
+                     plan.root.value, MessageText(plan));
+}
+
+std::string MessageText(const PlanHeader& plan) {
+  return fmt::format("{} in {} of {}; ready {}, send window {}", Count(plan.message.bytes, "byte"),
+                     Count(plan.message.blocks, "block"), plan.message.block_bytes,
+                     ToString(plan.ready),
+                     plan.send_window ? fmt::to_string(*plan.send_window) : "none");
+}
+
+Json PlanJson(const PlanHeader& plan) {
+  return {{"algorithm", plan.algorithm},
+          {"nodes", plan.nodes},
+          {"root", plan.root.value},
+          {"message_bytes", plan.message.bytes},
+          {"block_bytes", plan.message.block_bytes},
+          {"blocks", plan.message.blocks},
+          {"ready", ToString(plan.ready)},
+          {"send_window", plan.send_window ? Json(*plan.send_window) : Json()}};
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/report_print.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "ir/count.h"
+
+namespace prepost::tools {
+namespace {
+
+/// The report is one of the nodes that are on several machines.
+bool IsOfOne(const PlanHeader& header, const RunReport& report) {
+  return report.nodes.size() < header.nodes;
+}
+
+/// Some host wrote to rings again, or might have had to.
+bool HasRearms(const RunReport& report) {
+  return std::ranges::any_of(report.nodes,
+                             [](const NodeReport& node) { return node.rearms_max != 0; });
+}
+
+bool HasEventRequests(const RunReport& report) {
+  return std::ranges::any_of(
+      report.nodes, [](const NodeReport& node) { return node.host_event_requests_during != 0; });
+}
+
+/// Message bytes over the node's time, as 10^6 bytes a second; 0 where nothing took any time.
+double MegabytesPerSecond(uint64_t bytes, uint64_t elapsed_ns) {
+  if (elapsed_ns == 0) return 0;
+  return static_cast<double>(bytes) * 1e3 / static_cast<double>(elapsed_ns);
+}
+
+double Milliseconds(uint64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+/// The queue that was written to most often.
+void PrintRearms(const RunReport& report, std::ostream& out) {
+  if (report.queue_rearms.empty()) return;
+  const QueueRearms& most =
+      *std::ranges::max_element(report.queue_rearms, {}, &QueueRearms::rearms);
+  out << fmt::format("{} in parts; most re-arms: {} of at most {}, node {}'s {}\n",
+                     Count(report.queue_rearms.size(), "queue"), most.rearms, most.bound,
+                     most.node.value, most.queue);
+}
+
+nlohmann::ordered_json QueuesJson(const RunReport& report, NodeId node) {
+  nlohmann::ordered_json queues = nlohmann::ordered_json::array();
+  for (const QueueRearms& it : report.queue_rearms) {
+    if (it.node != node) continue;
+    queues.push_back({{"queue", it.queue}, {"rearms", it.rearms}, {"rearms_bound", it.bound}});
+  }
+  return queues;
+}
+
+}  // namespace
+
+void PrintReport(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
+                 std::ostream& out) {
+  const uint64_t bytes = header.message.bytes;
+  out << fmt::format("executor {} on {}, {}, {} in {}\n", report.executor, report.detail,
+                     Count(header.nodes, "node"), Count(bytes, "byte"),
+                     Count(header.message.blocks, "block"));
+  const bool has_rearms = HasRearms(report);
+  const bool has_requests = HasEventRequests(report);
+  out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{}{}\n", "node", "time ms",
+                     "posts", "during", "wake-ups", "cpu ms", "retries", "MB/s",
+                     has_requests ? "  requests" : "", has_rearms ? "  re-arms (bound)" : "");
+  for (const NodeReport& node : report.nodes) {
+    out << fmt::format("{:>6} {:>10.3f} {:>9} {:>9} {:>9} {:>9.2f} {:>9} {:>9.1f}", node.node.value,
+                       Milliseconds(node.elapsed_ns), node.host_posts, node.host_posts_during,
+                       node.host_wakeups, Milliseconds(node.cpu_ns), node.retries,
+                       MegabytesPerSecond(bytes, node.elapsed_ns));
+    if (has_requests) out << fmt::format(" {:>9}", node.host_event_requests_during);
+    if (has_rearms)
+      out << fmt::format(" {:>8} {:>7}", node.rearms, fmt::format("({})", node.rearms_max));
+    out << "\n";
+  }
+  PrintRearms(report, out);
+  if (header.nodes == 1) {
+    out << fmt::format("one node has the message, nothing was sent: XXH3-128 {}\n", sum.ToString());
+    return;
+  }
+  const std::string copies =
+      IsOfOne(header, report)
+          ? fmt::format("the copy of node {} is", report.nodes.front().node.value)
+      : header.nodes == 2 ? "the only copy is"
+                          : fmt::format("all {} copies are", header.nodes - 1);
+  out << fmt::format("{} identical after {:.3f} ms: XXH3-128 {}\n", copies,
+                     Milliseconds(report.elapsed_ns), sum.ToString());
+}
+
+void PrintReportJson(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
+                     std::ostream& out) {
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
+  for (const NodeReport& node : report.nodes) {
+    nodes.push_back({{"node", node.node.value},
+                     {"elapsed_ns", node.elapsed_ns},
+                     {"host_posts", node.host_posts},
+                     {"host_posts_during", node.host_posts_during},
+                     {"host_event_requests_during", node.host_event_requests_during},
+                     {"host_wakeups", node.host_wakeups},
+                     {"host_completions", node.host_completions},
+                     {"host_cpu_ns", node.cpu_ns},
+                     {"retries", node.retries},
+                     {"rearms", node.rearms},
+                     {"rearms_bound", node.rearms_max},
+                     {"bytes_received", node.bytes_received}});
+    if (!report.queue_rearms.empty()) {
+      nodes.back()["queues_in_parts"] = QueuesJson(report, node.node);
+    }
+  }
+  const nlohmann::ordered_json all = {{"executor", report.executor},
+                                      {"detail", report.detail},
+                                      {"wait", report.wait},
+                                      {"message_bytes", header.message.bytes},
+                                      {"blocks", header.message.blocks},
+                                      {"copies", IsOfOne(header, report) ? 1 : header.nodes - 1},
+                                      {"xxh3_128", sum.ToString()},
+                                      {"elapsed_ns", report.elapsed_ns},
+                                      {"nodes", std::move(nodes)}};
+  out << all.dump(2) << "\n";
+}
+
+}  // namespace prepost::tools

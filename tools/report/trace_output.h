@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TraceOutput: --trace FILE, for every subcommand that plays a plan: refuses a bad path before
+// anything moves, and writes what happened, also when the run has failed.
+#ifndef PREPOST_TOOLS_REPORT_TRACE_OUTPUT_H_
+#define PREPOST_TOOLS_REPORT_TRACE_OUTPUT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/op_times.h"
+#include "runtime/trace_file.h"
+#include "tools/flags/cli_forward.h"
+
+namespace prepost::tools {
+
+class TraceOutput {
+ public:
+  /// Must outlive the parsing.
+  void AddTo(CLI::App& command);
+  bool is_wanted() const { return !path_.empty(); }
+  /// Makes the table, if --trace was given. `read` are the files that must not be replaced. Errors:
+  /// kUsage; kRejected: the path cannot be written; kEnvironment.
+  Status Prepare(const Plan& plan, const std::vector<std::string>& read);
+  /// For the run to fill; null without --trace.
+  RunTrace* table() { return table_ ? &*table_ : nullptr; }
+  /// The trace of a run that ended with `outcome`. After an interruption there is none, as there is
+  /// nothing else. To be called with signals held (InterruptSignals): the run is over.
+  Status Write(const Plan& plan, TraceInfo info, const Status& outcome) const;
+
+ private:
+  std::string path_;  // empty: none
+  std::optional<RunTrace> table_;
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_REPORT_TRACE_OUTPUT_H_
