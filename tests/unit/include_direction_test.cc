@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folders include each other only in the direction that docs/architecture.md draws, only std
+// The folders include each other only in the direction that docs/internals.md draws, only std
 // types stand in public headers, and every source says its licence.
 #include <gtest/gtest.h>
 
