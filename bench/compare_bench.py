@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Both ways beside each other: the README's table of `prepost compare`.
+"""Both ways beside each other: docs/benchmarks.md's table of `prepost compare`.
 
     bench/compare_bench.py                               a table, from build/release/bin/prepost
     bench/compare_bench.py --json samples.json           all samples, too, with the commit

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A rolled plan is valid for all k if it is valid for every k up to a bound that follows from the
-// plan itself. The argument, in full in docs/rolled.md:
+// plan itself. The argument, in full in docs/compiler.md:
 //
 // 1. Take one node. Measure its rounds from where its own numbers lie. Every segment begins and
 //    ends at the head of the message (a fixed block) or at its tail (a fixed distance from block

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What this machine takes for things that any host of a transfer does: copying, being woken, system
-// calls, being interrupted by others. For profiles of virtual time (docs/profiles.md).
+// calls, being interrupted by others. For profiles of virtual time (docs/simulate.md).
 #ifndef PREPOST_RUNTIME_HOST_TIMING_H_
 #define PREPOST_RUNTIME_HOST_TIMING_H_
 

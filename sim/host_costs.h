@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HostCosts: what hosts that drive their NICs themselves take in virtual time, and what keeps them
-// from it. docs/host-model.md tells the model.
+// from it. docs/simulate.md tells the model.
 #ifndef PREPOST_SIM_HOST_COSTS_H_
 #define PREPOST_SIM_HOST_COSTS_H_
 

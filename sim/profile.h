@@ -3,7 +3,7 @@
 // Profile: what the model of virtual time must know of a cluster: its network, its NICs, its hosts,
 // in seconds and bytes per second, and its file, of the form that
 // sim/profile.schema.json describes. In the file every number says where it comes
-// from. docs/profiles.md lists those that are shipped.
+// from. docs/simulate.md lists those that are shipped.
 #ifndef PREPOST_SIM_PROFILE_H_
 #define PREPOST_SIM_PROFILE_H_
 

@@ -2,7 +2,7 @@
 //
 // RunVirtualHosts: CPU-driven transfers in virtual time. Real executors over real endpoints of
 // emulated NICs, which run on a modelled network; what their hosts do takes the time that HostCosts
-// says (docs/host-model.md). Several groups may go at once, and share links, NICs and cores. All that
+// says (docs/simulate.md). Several groups may go at once, and share links, NICs and cores. All that
 // it tells is modelled.
 #ifndef PREPOST_SIM_VIRTUAL_HOSTS_H_
 #define PREPOST_SIM_VIRTUAL_HOSTS_H_

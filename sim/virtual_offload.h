@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunVirtualOffload: the offload executor in virtual time. The emulated NICs execute the very bytes
-// that they would in a real run, on a modelled network (docs/virtual-time.md); a payload is a tag
+// that they would in a real run, on a modelled network (docs/simulate.md); a payload is a tag
 // per block, checked on delivery. All that it tells is modelled.
 //
 // Hosts do what they do in a real run: arm, ring, and wait for the final completion. Where rings are
 // written again, they see that one is free, and write it, as hosts of the model do
-// (docs/host-model.md). Several groups may go at once, each with its own queues and memory, and share
+// (docs/simulate.md). Several groups may go at once, each with its own queues and memory, and share
 // NICs, links and cores.
 #ifndef PREPOST_SIM_VIRTUAL_OFFLOAD_H_
 #define PREPOST_SIM_VIRTUAL_OFFLOAD_H_

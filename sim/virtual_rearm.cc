@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts that write rings again, in a preposted run (docs/host-model.md): a CQE tells that there is
+// Hosts that write rings again, in a preposted run (docs/simulate.md): a CQE tells that there is
 // room, the host's thread looks when it sees that and has its core, and what it writes is in the rings
 // when it is through.
 #include <algorithm>

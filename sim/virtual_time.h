@@ -2,7 +2,7 @@
 //
 // VirtualTime: what emulated NICs need to run in modelled time instead of as fast as they can: a
 // clock, a network and what each step of a NIC costs. Times are whole picoseconds, so that sums
-// and ties do not depend on an order. docs/virtual-time.md tells the whole model.
+// and ties do not depend on an order. docs/simulate.md tells the whole model.
 #ifndef PREPOST_SIM_VIRTUAL_TIME_H_
 #define PREPOST_SIM_VIRTUAL_TIME_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The workload file: groups of multicasts among the hosts of a modelled cluster, each with its plan
-// or spec and when it starts, as sim/workload.schema.json describes it (docs/workloads.md).
+// or spec and when it starts, as sim/workload.schema.json describes it (docs/simulate.md).
 #ifndef PREPOST_SIM_WORKLOAD_JSON_H_
 #define PREPOST_SIM_WORKLOAD_JSON_H_
 

@@ -27,7 +27,7 @@
 //   R14  where a queue stands when nothing can happen any more can be asked for (QUERY_QP, QUERY_CQ)
 //
 // In virtual time (EngineOptions::time) the same rules hold, and each thing happens when the model of
-// docs/virtual-time.md says so (engine_time.cc); payloads are tags then, and RDMA is not modelled.
+// docs/simulate.md says so (engine_time.cc); payloads are tags then, and RDMA is not modelled.
 //
 // Not modelled: inline payload, atomics, UMR and the fence for it (initiator-small), WAIT on data
 // or time, signatures.

@@ -351,7 +351,7 @@ FIGURES = [
         " on the CPU-driven side: receives that no credit grants (all of sequential, chains and trees, and of credits themselves), posted before the start, 100 ns each."
         " Noise:"
         f" preemptions of 100 us, so many per second and core, means of {len(SEEDS)} seeds; or on each core a busy neighbour, who has every other slice of {SLICE}"
-        " of a host that polls (docs/host-model.md), in step on all hosts, from which those are spared that sleep. CPU-driven hosts wait hybrid. The credits are"
+        " of a host that polls (docs/simulate.md), in step on all hosts, from which those are spared that sleep. CPU-driven hosts wait hybrid. The credits are"
         " `--ready auto`'s. Rack schedules have 4 racks of 4 with full uplinks.",
         map_rows,
         ("schedule", "block_bytes", "noise"),

@@ -67,7 +67,7 @@ bool IsAutomatic(const Spec& spec);
 
 /// Chooses what `spec` leaves open; what it fixes, and what a rule fixes of the rest, is kept.
 /// Errors: a spec that is wrong, `where` as CheckSpec() says it; parameters that are not positive.
-/// Cost: below a second for 1,000 nodes, whatever the size; see docs/choice.md.
+/// Cost: below a second for 1,000 nodes, whatever the size; see docs/compiler.md.
 Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options);
 
 /// `spec` with the winner's algorithm and block size.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan from a GOAL text (LogGOPSim's schedules), if it is a broadcast of one message from one
-// rank to all others. docs/exchange.md tells how blocks are recognised and what is lost.
+// rank to all others. docs/inspect.md tells how blocks are recognised and what is lost.
 #ifndef PREPOST_IR_EXCHANGE_GOAL_READER_H_
 #define PREPOST_IR_EXCHANGE_GOAL_READER_H_
 

@@ -2,7 +2,7 @@
 //
 // ShmEndpoint: the transport of one node whose peers are processes of the same machine. A send is a
 // counter that rises in shared memory; the receiver copies the block straight from the sender's
-// memory or file to its own, so each byte is copied once. docs/runtime.md has the design.
+// memory or file to its own, so each byte is copied once. docs/running.md has the design.
 #ifndef PREPOST_RUNTIME_TRANSPORT_SHM_ENDPOINT_H_
 #define PREPOST_RUNTIME_TRANSPORT_SHM_ENDPOINT_H_
 

@@ -15,7 +15,7 @@ namespace prepost {
 namespace {
 
 /// Bytes of one socket that the kernel holds and has not sent. Enough to keep a link busy between
-/// two wake-ups, too little for two sends to share the uplink for long (docs/runtime.md).
+/// two wake-ups, too little for two sends to share the uplink for long (docs/running.md).
 constexpr int kUnsentBytesMax = 256 << 10;
 
 /// Strangers that may connect to our listener before we give up.

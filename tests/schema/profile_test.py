@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: the shipped ones and wrong ones, by the schema and by the reader, which must agree; and docs/profiles.md has
+"""Profiles: the shipped ones and wrong ones, by the schema and by the reader, which must agree; and docs/simulate.md has
 what is in the shipped ones."""
 import copy
 import json
@@ -153,7 +153,7 @@ def variants(profile, schema):
 
 
 def check_documentation():
-    """The tables of docs/profiles.md are those that scripts/profile-tables writes now."""
+    """The tables of docs/simulate.md are those that scripts/profile-tables writes now."""
     done = subprocess.run([sys.executable, str(SOURCE / "scripts" / "profile-tables"), "--check"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -266,7 +266,7 @@ Picoseconds Of(const CauseTimes& times, TimeCause cause) {
   return times[static_cast<size_t>(cause)];
 }
 
-// docs/virtual-time.md: doorbell + wqe + wire + L + cqe + wait + wqe + cqe.
+// docs/simulate.md: doorbell + wqe + wire + L + cqe + wait + wqe + cqe.
 TEST(VirtualCausesTest, OneMessagePrepostedIsTheSumInTheDocs) {
   const TwoNodes two(1);
   TimeTrail trail;

@@ -301,7 +301,7 @@ TEST_P(VirtualGroupsTest, RenumberingHostsChangesNothing) {
     }
     const std::vector<VirtualGroup> groups = RandomGroups(random, plans, hosts);
     NicCosts nic = RandomCosts(random);
-    nic.doorbell = nic.wait = 0;  // they follow numbers (docs/virtual-time.md)
+    nic.doorbell = nic.wait = 0;  // they follow numbers (docs/simulate.md)
     const std::vector<Times> times = Run(groups, MakeNetwork(hosts), nic);
     EXPECT_EQ(Run(groups, MakeNetwork(hosts), nic), times);
     std::vector<uint32_t> new_host(hosts);

@@ -144,7 +144,7 @@ TEST_F(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
                 std::max<Picoseconds>(0, 3 * kUs - costs.post_receive - costs.post_send));
 }
 
-// The timing anomaly of docs/host-model.md, with its numbers: without a set-up two completions come
+// The timing anomaly of docs/simulate.md, with its numbers: without a set-up two completions come
 // together at the relay of a chain of three, in every round; 4 us once put the nodes out of step for
 // good.
 // Catches a change of the model that makes it vanish or grow while that page still tells of it.

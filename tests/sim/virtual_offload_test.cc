@@ -265,7 +265,7 @@ TEST(VirtualOffloadTest, MonotoneInEveryCostButOverhead) {
   }
 }
 
-// The example of docs/virtual-time.md, with its numbers: credits of 112 bytes share ports with blocks
+// The example of docs/simulate.md, with its numbers: credits of 112 bytes share ports with blocks
 // of 1000, and a path that is longer makes the run shorter.
 // Catches a change of the model that makes it vanish while that page still tells of it.
 TEST(VirtualOffloadTest, WithOverheadALongerPathCanTakeLess) {
@@ -279,7 +279,7 @@ TEST(VirtualOffloadTest, WithOverheadALongerPathCanTakeLess) {
   EXPECT_EQ(time(60e-9), 10'752'000 + 60'000);  // until the last acknowledgement
 }
 
-// One message to one node, by hand: docs/virtual-time.md.
+// One message to one node, by hand: docs/simulate.md.
 TEST(VirtualOffloadTest, CostsAddUp) {
   const NicCosts costs{.wqe = 1'000,
                        .wait = 20'000,

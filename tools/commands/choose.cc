@@ -129,7 +129,7 @@ void AddChoose(CLI::App& app, Action* action) {
       "that is, and what most of it goes into. With --algorithm or --block-bytes only what is left "
       "open is chosen. ~ marks\n"
       "schedules left out early. Where a rule decides, what would win without it is shown, too. "
-      "docs/choice.md tells the model.\n\n"
+      "docs/compiler.md tells the model.\n\n"
       "Examples:\n"
       "  prepost choose --nodes 16 --message-bytes 256MiB\n"
       "  prepost choose --topology examples/topologies/4x8.json --message-bytes 1MiB --json\n"

@@ -287,7 +287,7 @@ void AddCompare(CLI::App& app, Action* action) {
       "highest of all\n"
       "repetitions where they differ; re-arms where queues are longer than the device's rings; "
       "then times; then what times\n"
-      "on an emulated NIC are worth. docs/compare.md tells how each figure is taken.\n\n"
+      "on an emulated NIC are worth. docs/running.md tells how each figure is taken.\n\n"
       "Examples:\n"
       "  prepost compare plan.json --repeat 5\n"
       "  prepost compare examples/specs/pipeline-8.json --bytes 64KiB,1MiB --repeat 5\n"

@@ -185,7 +185,7 @@ Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
 }
 
 constexpr const char* kVirtualMeaning =
-    "A model's figures, and no better than the profile's numbers (docs/profiles.md). Each way runs "
+    "A model's figures, and no better than the profile's numbers (docs/simulate.md). Each way runs "
     "once: the\nsame input gives the same times. Processor time of hosts that poll is what they "
     "do, "
     "not what they look in\nvain. Times begin when all are armed; arming comes before.\n";

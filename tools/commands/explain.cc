@@ -75,7 +75,7 @@ void AddExplain(CLI::App& app, Action* action) {
       "5>2:3 is the message that\n"
       "carries block 3 from node 5 to node 2, with its send and its receive. 5 alone is node 5.\n"
       "Times are those of a model in which each block takes 1 and nothing else takes time "
-      "(docs/analysis.md).\n\n"
+      "(docs/inspect.md).\n\n"
       "Examples:\n"
       "  prepost explain plan.json 5/12\n"
       "  prepost explain plan.json '0>4:2'\n"

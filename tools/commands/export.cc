@@ -84,7 +84,7 @@ void AddExport(CLI::App& app, Action* action) {
       "graphml (.graphml): ops and their order as a graph, for NetworkX, Gephi or yEd.\n"
       "msccl (.xml): an algorithm for MSCCL's interpreter in NCCL; up to 256 steps per thread "
       "block and 32 peers per node.\n"
-      "What a form cannot hold is said on stderr, in a line (docs/exchange.md).\n\n"
+      "What a form cannot hold is said on stderr, in a line (docs/inspect.md).\n\n"
       "Examples:\n"
       "  prepost export plan.json -o plan.goal\n"
       "  prepost export plan.json --format msccl\n"

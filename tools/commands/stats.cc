@@ -65,7 +65,7 @@ void AddStats(CLI::App& app, Action* action) {
   command->footer(
       "Rounds beside their lower bound and its argument, the longest chain of messages, when nodes "
       "have their last block,\n"
-      "the load of channels and nodes, and which of them is the bottleneck (docs/analysis.md). "
+      "the load of channels and nodes, and which of them is the bottleneck (docs/inspect.md). "
       "Rounds count from 0, as in\n"
       "the plan file.\n"
       "With --topology also what racks and the core have to carry, rounds as ToRs limit them, and "

@@ -182,7 +182,7 @@ void AddTopology(CLI::App& app, Action* action) {
       "table has a line per rack: how many hosts; what each sends; the rack's rates to the core "
       "and from it; over, how\n"
       "often all its hosts together send what goes up (1 or less: the uplinks never limit); its "
-      "hosts. docs/topology.md has\n"
+      "hosts. docs/compiler.md has\n"
       "the format and what is read of others.\n\n"
       "Examples:\n"
       "  prepost topology examples/topologies/8x16-oversubscribed.json\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // --set host.completion=1us: a profile with some of its values replaced, by the names that they have
-// in its file (docs/profiles.md).
+// in its file (docs/simulate.md).
 #ifndef PREPOST_TOOLS_FLAGS_PROFILE_SETTINGS_H_
 #define PREPOST_TOOLS_FLAGS_PROFILE_SETTINGS_H_
 

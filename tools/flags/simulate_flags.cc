@@ -67,7 +67,7 @@ void SimulateFlags::AddTo(CLI::App& command) {
       ->check(WholeNumber(1, kGroupsMax));
   command
       .add_option("--workload", workload,
-                  "In place of a PLAN: many multicasts among some hosts (docs/workloads.md)")
+                  "In place of a PLAN: many multicasts among some hosts (docs/simulate.md)")
       ->type_name("FILE")
       ->check(NameOf("a file"));
   lowering.AddTo(command);

@@ -149,7 +149,7 @@ void SpecFlags::AddTo(CLI::App& command, bool has_links) {
       ->check(NameOf("a list of nodes or a file"))
       ->group(group);
   const CostParameters defaults;
-  const std::string by = "What auto chooses by (docs/choice.md)";
+  const std::string by = "What auto chooses by (docs/compiler.md)";
   command.add_option("--rules", rules_, "Rule file that pins choices by nodes and bytes")
       ->type_name("FILE")
       ->check(NameOf("a file"))

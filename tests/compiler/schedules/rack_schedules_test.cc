@@ -175,7 +175,7 @@ TEST(RackSchedulesTest, HoldForAllSmallRacks) {
   }
 }
 
-// The figures of docs/topology.md: racks of 16 and 32 nodes cost a few rounds, not a second copy.
+// The figures of docs/compiler.md: racks of 16 and 32 nodes cost a few rounds, not a second copy.
 TEST(RackSchedulesTest, RoundCounts) {
   const auto rounds = [](const Schedule& schedule, uint32_t racks, uint32_t size, uint32_t blocks) {
     const std::vector<uint32_t> begins = BeginsOf(Sizes(racks, size));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user can get wrong: one clear line on stderr, the exit code of docs/architecture.md,
+// What a user can get wrong: one clear line on stderr, the exit code of docs/internals.md,
 // nothing on stdout, no file.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every command that the README, the docs and the built-in help show: COMMAND SOURCE-FOLDER.
 
-A documented command is a line of a code block, or of a help text's examples, that begins with "prepost ". They run in order
+A documented command is a line of a code block, or of a help text's examples, that begins with "prepost ", and the lines that
+continue it, each behind a backslash. They run in order
 in one temporary folder that holds a small image.raw, a plan.json, its shards/, a rolled.json, node 3's of it in
 rolled-3.json, and the examples. With a "prepost node" run all other nodes of
 its plan, each at an address of its own of the loopback interface. Commands for a card must be right up to it: they end with 3
@@ -24,7 +25,7 @@ SECRET = "the secret of the documented commands"
 
 def commands_of(text, in_code_only):
     fenced = False
-    for line in text.splitlines():
+    for line in re.sub(r"\\\n\s*", "", text).splitlines():
         if line.startswith("```"):
             fenced = not fenced
         is_code = not in_code_only or fenced or line.startswith("    ")

@@ -147,7 +147,7 @@ TEST_F(DrawTest, ViewsSayWhatTheyNeed) {
               HasSubstr("the way of block 299"));
 }
 
-// docs/schedules.md shows every schedule as it is drawn now; README.md one of them.
+// docs/compiler.md shows every schedule as it is drawn now; README.md one of them.
 TEST_F(DrawTest, PicturesOfTheSchedules) {
   for (const Schedule* schedule : Schedules()) {
     const std::string name(schedule->name());
@@ -161,7 +161,7 @@ TEST_F(DrawTest, PicturesOfTheSchedules) {
     flags.insert(flags.end(), topology.begin(), topology.end());
     ASSERT_EQ(Command(flags).Wait(), 0) << name;
     test::ExpectGolden("../../docs/images/schedules/" + name + ".svg", Draw("a.svg", topology));
-    EXPECT_THAT(test::ReadText(PREPOST_SOURCE_DIR "/docs/schedules.md"),
+    EXPECT_THAT(test::ReadText(PREPOST_SOURCE_DIR "/docs/compiler.md"),
                 HasSubstr("images/schedules/" + name + ".svg"));
   }
 }
