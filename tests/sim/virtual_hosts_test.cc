@@ -22,6 +22,7 @@
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
+#include "tests/support/sample.h"
 
 namespace prepost::emulated::virtual_hosts_test {
 namespace {
@@ -47,8 +48,10 @@ class VirtualHostsRounds : public HostRunTest, public testing::WithParamInterfac
 // Hosts that take no time, windows of 1: rounds, to the picosecond,
 // or its longest chain of blocks where rounds have slack.
 TEST_P(VirtualHostsRounds, IdealHostsTakeRoundsTimesTheTimeOfABlock) {
+  test::Sample sample;
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {
+      if (!sample.Takes()) continue;
       const Plan plan = PlanFor(GetParam(), nodes, blocks);
       if (plan.header().ports != 1) continue;
       SCOPED_TRACE(fmt::format("n {} k {}", nodes, blocks));

@@ -19,6 +19,7 @@
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
+#include "tests/support/sample.h"
 
 namespace prepost::virtual_offload_test {
 namespace {
@@ -77,8 +78,10 @@ class VirtualOffloadRounds : public testing::TestWithParam<std::string> {};
 // Without overheads and with windows of 1 a run takes its rounds, to the picosecond,
 // or its longest chain of blocks where rounds have slack.
 TEST_P(VirtualOffloadRounds, TimeIsRoundsTimesBlockTime) {
+  test::Sample sample;
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {
+      if (!sample.Takes()) continue;
       const Plan plan = CompileOrDie(RoundSpec(GetParam(), nodes, blocks));
       if (plan.header().ports != 1) continue;
       const Picoseconds block = kPerByte * Picoseconds{kBlockBytes};

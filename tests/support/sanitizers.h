@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kIsSanitized: whether this program runs with a sanitizer that multiplies its time. gcc and clang
-// say so in different ways.
+// kIsSanitized: whether what is tested, here or in the command, runs with a sanitizer, which multiplies
+// its time. The build says so (PREPOST_SANITIZE): the test's own code may be without.
 #ifndef PREPOST_TESTS_SUPPORT_SANITIZERS_H_
 #define PREPOST_TESTS_SUPPORT_SANITIZERS_H_
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define PREPOST_ADDRESS_SANITIZER 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define PREPOST_THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define PREPOST_ADDRESS_SANITIZER 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define PREPOST_THREAD_SANITIZER 1
-#endif
 
 namespace prepost::test {
 

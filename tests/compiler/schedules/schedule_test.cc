@@ -229,9 +229,9 @@ TEST(ScheduleTest, MatchesTheClosedForms) {
 // they came in an earlier round, every block once at every node.
 TEST(ScheduleTest, IsCausalAndOnePort) {
   for (const Schedule* schedule : Schedules()) {
-    for (const uint32_t n :
-         {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 31, 33, 63, 64, 100, 127, 129, 257, 1000}) {
-      for (const uint32_t k : {1, 2, 3, 7, 16, 33}) {
+    for (const uint32_t n : {1u,  2u,  3u,  4u,  5u,  6u,   7u,   8u,   9u,   12u,  16u,
+                             17u, 31u, 33u, 63u, 64u, 100u, 127u, 129u, 257u, 1000u}) {
+      for (const uint32_t k : {1u, 2u, 3u, 7u, 16u, 33u}) {
         const Extent extent{.nodes = n, .blocks = k};
         std::map<std::pair<uint32_t, uint32_t>, uint32_t> has_since;  // (node, block) -> round
         std::set<std::pair<uint32_t, uint32_t>> in_ports;             // (round, node)
@@ -404,7 +404,7 @@ TEST(CirculantTest, IsOptimalForEveryNumberOfNodes) {
     if (!sample.Takes()) continue;
     uint32_t q = 0;
     while (1u << q < n) ++q;
-    for (const uint32_t k : {1u, 2u, 5u, 3 * q + 4}) {
+    for (const uint32_t k : {1u, 2u, 5u, 3u * q + 4u}) {
       const Extent extent{.nodes = n, .blocks = k};
       const uint32_t rounds = CirculantSchedule().Rounds(extent);
       ASSERT_EQ(rounds, n == 1 ? 0 : k - 1 + q);
@@ -472,7 +472,7 @@ TEST(ScatterAllgatherTest, IsWithinItsBound) {
   for (uint32_t n = 2; n <= 300; n += n < 40 ? 1 : 13) {
     uint32_t q = 0;
     while (1u << q < n) ++q;
-    for (const uint32_t k : {1u, 2u, n - 1, n, n + 1, 2 * n + 1, 7 * n + 5, 10 * n - 1}) {
+    for (const uint32_t k : {1u, 2u, n - 1u, n, n + 1u, 2u * n + 1u, 7u * n + 5u, 10u * n - 1u}) {
       const uint32_t rounds = ScatterAllgatherSchedule().Rounds({.nodes = n, .blocks = k});
       EXPECT_LE(rounds, k + q + (n - 1) * ((k + n - 1) / n)) << n << " " << k;
       EXPECT_GE(rounds, k) << n << " " << k;

@@ -105,7 +105,7 @@ TEST(EventTimesTest, AgreeWithRepetition) {
     ASSERT_EQ(times.length(), EndOf(tables, start));
     for (uint32_t m = 0; m < messages; ++m) {
       ASSERT_EQ(times.StartOf(m), start[m]);
-      for (const uint64_t more : {0, 1}) {
+      for (const uint64_t more : {uint64_t{0}, uint64_t{1}}) {
         later[m] = start[m] + times.SlackOf(m) + more;
         EXPECT_EQ(EndOf(tables, NaiveStarts(plan, tables, later)), times.length() + more);
       }

@@ -100,8 +100,9 @@ TEST(RolledPlanTest, UnrollsToWhatIsCompiledForLargerRacks) {
     for (uint32_t& size : sizes)
       size = i % 2 == 0 && &size != &sizes[0] ? sizes[0] : random.Between(1, size_max);
     const uint32_t k = random.Between(1, random.Coin() ? 12 : 200);
-    ExpectUnrolledIsCompiled(
-        WithUnevenRacks(RolledSpec(kRackSchedules[i % std::size(kRackSchedules)], 1, k), sizes));
+    ExpectUnrolledIsCompiled(WithUnevenRacks(
+        RolledSpec(kRackSchedules[static_cast<size_t>(i) % std::size(kRackSchedules)], 1, k),
+        sizes));
     if (HasFatalFailure()) return;
   }
 }
@@ -175,7 +176,7 @@ TEST(RolledPlanTest, RefusesWhatHasNoSuchForm) {
 // others'.
 TEST(RolledPlanTest, OneNodeAloneIsTheSame) {
   for (const std::string& name : RolledNames()) {
-    for (const uint32_t n : {1, 2, 5, 8, 33}) {
+    for (const uint32_t n : {1u, 2u, 5u, 8u, 33u}) {
       const Spec spec = RolledSpec(name, n);
       const RolledPlan whole = RollOrDie(spec);
       for (uint32_t node = 0; node < n; ++node) {
@@ -199,7 +200,7 @@ TEST(RolledPlanTest, ProgramsOfManyNodesAreSmall) {
   for (const char* name :
        {"chain", "kary_chain", "kary_tree", "binomial_tree", "binomial_pipeline", "circulant",
         "two_tree", "rack_chain", "rack_hybrid", "rack_circulant"}) {
-    for (const uint32_t nodes : {kNodes, kNodes - 1}) {
+    for (const uint32_t nodes : {kNodes, kNodes - 1u}) {
       const Result<RolledPlan> alone =
           Roll(test::WithRacks(RolledSpec(name, nodes), 256), NodeId(12345));
       ASSERT_TRUE(alone.ok());
@@ -212,7 +213,7 @@ TEST(RolledPlanTest, ProgramsOfManyNodesAreSmall) {
 
 TEST(RolledPlanTest, FilesComeBackAsTheyWere) {
   for (const std::string& name : RolledNames()) {
-    for (const uint32_t n : {1, 2, 3, 5, 8, 13}) {
+    for (const uint32_t n : {1u, 2u, 3u, 5u, 8u, 13u}) {
       RolledPlan plan = RollOrDie(RolledSpec(name, n));
       if (n > 1)
         plan.programs[0].segments[0].phase = {.per_block = -3, .constant = 7, .divisor = 4};
@@ -228,7 +229,7 @@ TEST(RolledPlanTest, FilesComeBackAsTheyWere) {
 
 TEST(VerifyRolledTest, AcceptsEverySchedule) {
   for (const std::string& name : RolledNames()) {
-    for (const uint32_t n : {1, 2, 3, 4, 7, 8, 9, 10, 12, 23}) {
+    for (const uint32_t n : {1u, 2u, 3u, 4u, 7u, 8u, 9u, 10u, 12u, 23u}) {
       const RolledPlan plan = RollOrDie(RolledSpec(name, n));
       const Status status = VerifyRolled(plan).status();
       EXPECT_TRUE(status.ok()) << name << " n=" << n << ": " << status.ToString();

@@ -19,6 +19,7 @@
 #include "compiler/schedules/schedule.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
+#include "tests/support/sample.h"
 
 namespace prepost::nic::listing_parse_test {
 namespace {
@@ -69,14 +70,13 @@ void ExpectTheSame(const Plan& plan, const LowerOptions& way) {
 
 // An operand that the listing leaves out, rounds or shows modulo something.
 TEST(ListingParseTest, EveryListingGivesItsBytes) {
-  size_t plans = 0;
+  test::Sample sample;
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 5, .blocks_max = 3})) {
+    if (!sample.Takes()) continue;
     const Plan plan = test::CompileOrDie(spec);
     for (const LowerOptions& way : kWays) ExpectTheSame(plan, way);
     ASSERT_FALSE(HasFailure()) << test::Label(spec);
-    ++plans;
   }
-  EXPECT_GT(plans, 500u);
 }
 
 // More WQEs in one queue than its 16-bit index tells apart.

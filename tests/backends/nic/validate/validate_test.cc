@@ -18,6 +18,7 @@
 #include "backends/nic/wqe.h"
 #include "compiler/schedules/schedule.h"
 #include "tests/support/plans.h"
+#include "tests/support/sample.h"
 
 namespace prepost::nic::validate_test {
 namespace {
@@ -27,7 +28,9 @@ using testing::HasSubstr;
 const DeviceProfile kTinyRings = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
 
 TEST(ValidateTest, AcceptsEverySmallPlan) {
+  test::Sample sample;
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 7, .blocks_max = 5})) {
+    if (!sample.Takes()) continue;
     const Plan plan = test::CompileOrDie(spec);
     for (const auto mode : {LoweringMode::kInline, LoweringMode::kManaged}) {
       for (const DeviceProfile& profile : {DeviceProfile(), kTinyRings}) {
