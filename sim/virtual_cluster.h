@@ -5,12 +5,16 @@
 #ifndef PREPOST_SIM_VIRTUAL_CLUSTER_H_
 #define PREPOST_SIM_VIRTUAL_CLUSTER_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "backends/emulated/fabric.h"
 #include "sim/fluid_network.h"
+#include "sim/timed_engine.h"
 #include "sim/virtual_clock.h"
 #include "sim/virtual_time.h"
 
@@ -20,7 +24,7 @@ namespace prepost::emulated {
 struct VirtualCluster {
   struct Options {
     NicCosts costs = {};
-    HostHandler* hosts = nullptr;  ///< as in VirtualTime, as the next
+    HostHandler* hosts = nullptr;  ///< as in TimedEngineOptions, as the next
     TimeTrail* trail = nullptr;
     /// Whether memory is asked for before it is used (VirtualClock::set_foresees()); none: from more
     /// than `cached_hosts` hosts on.
@@ -31,15 +35,27 @@ struct VirtualCluster {
   /// `network_in` has `hosts` hosts, each with a NIC.
   VirtualCluster(FluidNetwork network_in, uint32_t hosts, const Options& options)
       : network(std::move(network_in)),
-        fabric(hosts, {.time = {.clock = &clock,
-                                .network = &network,
-                                .costs = options.costs,
-                                .hosts = options.hosts,
-                                .trail = options.trail}}) {
+        fabric(hosts, [&](const std::vector<ArenaPointer<NicState>>& nics) {
+          return std::make_unique<TimedEngine>(nics, TimedEngineOptions{.clock = &clock,
+                                                                        .network = &network,
+                                                                        .costs = options.costs,
+                                                                        .hosts = options.hosts,
+                                                                        .trail = options.trail});
+        }) {
     clock.set_foresees(options.foresees.value_or(hosts > options.cached_hosts));
   }
 
   Picoseconds now() const { return clock.now(); }
+  /// When the last block came to the node of `open`, which is on NIC `host`, over its QPs, and could
+  /// be seen; 0 without one. After the run.
+  Picoseconds LastBlockAt(NodeId host, const nic::OpenNode& open) const {
+    Picoseconds last = 0;
+    for (const nic::OpenQp& qp : open.qps) {
+      const QpState* const state = fabric.state(host).FindQp(qp.qpn);
+      if (qp.lane != kCreditLane && state != nullptr) last = std::max(last, state->landed_at);
+    }
+    return last;
+  }
 
   VirtualClock clock;
   FluidNetwork network;

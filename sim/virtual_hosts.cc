@@ -150,8 +150,8 @@ class HostsRun final : private TimeHandler, private HostHandler {
       const Player& player = *each;
       VirtualHosts::Node& node = result_.groups[player.group].nodes[player.node.index()];
       node.work = player.thread.work();
-      node.received = cluster_.fabric.LastBlockAt(
-          NodeId(player.host), driven_[player.group].endpoint(player.node).open_node());
+      node.received = cluster_.LastBlockAt(NodeId(player.host),
+                                           driven_[player.group].endpoint(player.node).open_node());
     }
     for (size_t i = 0; i < cores_.size(); ++i) {
       for (const ArenaPointer<Core>& core : cores_[i]) {

@@ -92,8 +92,7 @@ VirtualOffloads VirtualRun::TakeResult() {
       it.wqes_later = node.wqes_written() - it.wqes;
       it.rearms = node.feed().rearms();
       it.rings_later = node.feed().doorbells() - it.rings;
-      it.received =
-          cluster_.fabric.LastBlockAt(groups_[i].HostOf(node.program().node), node.open_node());
+      it.received = cluster_.LastBlockAt(groups_[i].HostOf(node.program().node), node.open_node());
       group.doorbells = std::max(group.doorbells, it.doorbells);
       group.completion = std::max(group.completion, it.completion);
     }
@@ -207,7 +206,7 @@ void VirtualRun::StartNode(uint32_t index, nic::ArmedNode& node) {
   it.wqes = node.wqes_written();
   node.Start();
   it.rings = node.feed().doorbells();
-  it.doorbells = cluster_.fabric.engine().doorbells_until(groups_[index].HostOf(id));
+  it.doorbells = cluster_.fabric.state(groups_[index].HostOf(id)).doorbells_until;
   Rearming& rearming = running_[index].rearming[id.index()];
   rearming.looked = cluster_.now();
   if (Core* const core = rearming.core) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VirtualTime: what emulated NICs need to run in modelled time instead of as fast as they can: a
-// clock, a network and what each step of a NIC costs. Times are whole picoseconds, so that sums
-// and ties do not depend on an order. docs/simulate.md tells the whole model.
+// NicCosts: what each step of a NIC costs in modelled time; and what a run that the clock cannot show
+// says of that.
 #ifndef PREPOST_SIM_VIRTUAL_TIME_H_
 #define PREPOST_SIM_VIRTUAL_TIME_H_
 
@@ -11,21 +10,10 @@
 #include <limits>
 #include <string_view>
 
+#include "backends/emulated/picoseconds.h"
 #include "ir/status.h"
 
 namespace prepost::emulated {
-
-/// A point in virtual time, counted from the start of a run, or a length of it. 2^63 are 106 days:
-/// what would come later never does, and a run that needs it fails (CheckWithinTime()).
-using Picoseconds = int64_t;
-inline constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
-inline constexpr Picoseconds kPicosecondsPerSecond = 1'000'000'000'000;
-inline constexpr Picoseconds kPicosecondsPerNanosecond = 1000;
-
-/// `length` after `at`, neither below 0; kNever where that is beyond what can be shown.
-constexpr Picoseconds After(Picoseconds at, Picoseconds length) {
-  return length < kNever - at ? at + length : kNever;
-}
 
 /// To the nearest picosecond; kNever where that is beyond. `picoseconds` is 0 or more.
 Picoseconds ToPicoseconds(double picoseconds);
@@ -65,22 +53,8 @@ struct NicCosts {
 Status CheckCosts(const NicCosts& costs);
 
 class FluidNetwork;
-class HostHandler;
 class TimeTrail;
 class VirtualClock;
-
-/// Not owned; all NICs of a fabric, and whoever acts at times of the same clock, share them.
-struct VirtualTime {
-  VirtualClock* clock = nullptr;  ///< null: there is no virtual time
-  FluidNetwork* network = nullptr;
-  NicCosts costs = {};
-  /// Acts for the hosts; null: the engine stops when there is something for them to do.
-  HostHandler* hosts = nullptr;
-  /// Observes; null: nobody does. It changes nothing.
-  TimeTrail* trail = nullptr;
-
-  bool is_on() const { return clock != nullptr; }
-};
 
 /// Of a run in which nothing happens any more, though something should. Errors (kRejected): what the clock
 /// or the network cannot show.

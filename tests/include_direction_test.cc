@@ -25,7 +25,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"runtime", {"ir"}},
     {"backends", {"backends/nic", "backends/emulated", "backends/mlx5", "runtime", "ir"}},
     {"backends/nic", {"runtime", "ir"}},
-    {"backends/emulated", {"backends/nic", "runtime", "ir", "sim"}},
+    {"backends/emulated", {"backends/nic", "runtime", "ir"}},
     {"backends/mlx5", {"backends/nic", "runtime", "ir"}},
     {"sim", {"backends/emulated", "backends/nic", "compiler", "runtime", "ir"}},
     {"viz", {"backends/nic", "runtime", "ir"}},

@@ -8,7 +8,6 @@
 #include <atomic>
 
 #include "backends/emulated/engine.h"
-#include "sim/time_trail.h"
 
 namespace prepost::emulated {
 
@@ -18,7 +17,7 @@ using nic::Syndrome;
 
 void Engine::Complete(QpState& qp) {
   if (qp.work.empty() || qp.work.front().state < Work::State::kDone) return;
-  if (is_timed() && HoldsReturn(qp)) return;
+  if (HoldsReturn(qp)) return;
   const Work work = qp.work.front();
   qp.work.pop_front();
   if (qp.to_transmit != 0) --qp.to_transmit;
@@ -26,10 +25,7 @@ void Engine::Complete(QpState& qp) {
   if (work.opcode == Opcode::kRdmaRead && --qp.reads_in_flight == 0) qp.fenced = false;
   const bool failed = work.state == Work::State::kFailed;
   uint32_t cqe = 0;
-  if (trail() != nullptr) {
-    trail()->Retire(qp.nic.node, qp.number, work.wqe_index, IsSend(work.opcode), work.signaled,
-                    now());
-  }
+  OnRetire(qp, work);
   if (failed || work.signaled) {
     cqe = WriteCqe(qp, qp.send_cq,
                    {.opcode = failed ? CqeOpcode::kRequesterError : CqeOpcode::kRequester,
@@ -109,25 +105,19 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
   // Nic::Arm changes it, too: either this one sees the request, or that one sees this CQE.
   const bool is_error =
       fields.opcode == CqeOpcode::kRequesterError || fields.opcode == CqeOpcode::kResponderError;
-  // In virtual time hosts and NICs take turns.
-  const uint8_t asked = is_timed() ? cq.event_requested.load(std::memory_order_relaxed)
-                                   : cq.event_requested.fetch_or(0, std::memory_order_acq_rel);
+  const uint8_t asked = cq.event_requested.fetch_or(0, std::memory_order_acq_rel);
   if ((asked == kAnyEvent || (asked == kErrorEvent && is_error)) && TakeRequest(cq)) {
     if (is_error) qp.nic.NoteError({nic::ErrorEvent::Kind::kErrorCqe, cq.number});
     events_.push_back({qp.nic.node, cq.number, cq.listener});
   }
-  if (trail() != nullptr) trail()->WriteCqe(qp.nic.node, cq.number);
+  OnCqe(qp.nic, cq);
   WakeWaiters(cq);
   return index;
 }
 
 /// False: somebody else has.
 bool Engine::TakeRequest(CqState& cq) {
-  if (!is_timed()) {
-    return cq.event_requested.exchange(kNoEvent, std::memory_order_acq_rel) != kNoEvent;
-  }
-  cq.event_requested.store(kNoEvent, std::memory_order_relaxed);
-  return true;
+  return cq.event_requested.exchange(kNoEvent, std::memory_order_acq_rel) != kNoEvent;
 }
 
 void Engine::WakeWaiters(CqState& cq) {
@@ -141,8 +131,8 @@ void Engine::WakeWaiters(CqState& cq) {
     }
     *link = qp->next_waiter;
     qp->parked = false;
-    qp->has_waited = is_timed();
-    if (trail() != nullptr) trail()->Wake(qp->nic.node, qp->number);
+    qp->has_waited = qp->state == nic::QpState::kReadyToSend;
+    OnWake(*qp);
     Kick(*qp);
   }
   cq.last_waiter = last;

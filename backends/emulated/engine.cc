@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "runtime/clock.h"
-#include "sim/time_trail.h"
 
 namespace prepost::emulated {
 namespace {
@@ -18,10 +17,6 @@ constexpr size_t kMisusesMax = 100;
 constexpr uint64_t kRunBytes = 64 << 20;  // one Run moves about as much, so that it returns soon
 
 }  // namespace
-
-void Engine::Doorbell(NicState& nic, uint64_t first_bytes) {
-  return is_timed() ? RingAt(nic, first_bytes) : ReadDoorbell(nic, first_bytes);
-}
 
 void Engine::ReadDoorbell(NicState& nic, uint64_t first_bytes) {
   if (nic.has_failed) return;
@@ -58,13 +53,12 @@ void Engine::ReadDoorbell(NicState& nic, uint64_t first_bytes) {
                                    qpn, ahead, limit));
   }
   qp->sq_posted = posted;
-  if (trail() != nullptr) trail()->ReadDoorbell(nic.node, qpn);
+  OnDoorbell(nic, qpn);
   if (qp->state == nic::QpState::kError) return Flush(*qp);
   Kick(*qp);
 }
 
 bool Engine::Run(uint64_t steps) {
-  if (is_timed()) return RunTimed(steps);
   const uint64_t moved_limit = moved_bytes_ + kRunBytes;
   for (uint64_t i = 0; i < steps; ++i) {
     if (scheduler_.empty() && !WakeRnrWaiters(true)) return false;
@@ -97,12 +91,6 @@ void Engine::Execute(const Task& task) {
 
 void Engine::Kick(QpState& qp) {
   if (qp.state != nic::QpState::kReadyToSend) return;
-  if (is_timed()) {
-    // Most have told what they had to, and have nothing left to do.
-    if (qp.is_due || !CanProceed(qp)) return;
-    qp.is_due = true;
-    return due_.push_back(&qp);
-  }
   if (CanFetch(qp)) scheduler_.Add(qp, Stage::kFetch);
   if (CanTransmit(qp)) scheduler_.Add(qp, Stage::kTransmit);
   if (CanDeliver(qp)) scheduler_.Add(qp, Stage::kDeliver);
@@ -158,9 +146,9 @@ void Engine::Misuse(const NicState& nic, const std::string& what) {
 
 void Engine::Note(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
                   uint32_t cqn, uint32_t cqe) {
-  const uint64_t time_ns =
-      is_timed() ? static_cast<uint64_t>(now() / kPicosecondsPerNanosecond) : MonotonicNs();
-  log_.push_back({steps_, qp.nic.node, qp.number, kind, wqe_index, opcode, cqn, cqe, time_ns});
+  log_.push_back({steps_, qp.nic.node, qp.number, kind, wqe_index, opcode, cqn, cqe, NowNs()});
 }
+
+uint64_t Engine::NowNs() const { return MonotonicNs(); }
 
 }  // namespace prepost::emulated

@@ -26,8 +26,9 @@
 //   R13  a log of everything, on request
 //   R14  where a queue stands when nothing can happen any more can be asked for (QUERY_QP, QUERY_CQ)
 //
-// In virtual time (EngineOptions::time) the same rules hold, and each thing happens when the model of
-// docs/simulate.md says so (engine_time.cc); payloads are tags then, and RDMA is not modelled.
+// An engine as it is executes as fast as it can. One whose steps take modelled time is a subclass that
+// overrides what stands under "Timing": the same rules hold, and each thing happens when the subclass
+// says so. The engine knows nothing of clocks, costs or networks.
 //
 // Not modelled: inline payload, atomics, UMR and the fence for it (initiator-small), WAIT on data
 // or time, signatures.
@@ -46,8 +47,6 @@
 #include "backends/emulated/prefetch.h"
 #include "backends/emulated/scheduler.h"
 #include "backends/nic/program/decode.h"
-#include "sim/virtual_clock.h"
-#include "sim/virtual_time.h"
 
 namespace prepost::emulated {
 
@@ -73,9 +72,6 @@ struct EngineOptions {
   uint32_t mtu_bytes = 4096;  ///< chunk of a message, unless the scheduler is round-robin
   bool log = false;           ///< keep an event per thing that happens (R13)
   std::vector<QpFault> faults = {};
-  /// On: things take modelled time, whatever order the scheduler has for what is to happen at one
-  /// time: round-robin.
-  VirtualTime time = {};
 };
 
 struct NicEvent {
@@ -114,18 +110,6 @@ struct CqEvent {
   void* listener = nullptr;  ///< of the CQ: see Nic::Listen()
 };
 
-/// Virtual time: whoever acts for hosts, on the engine's thread, when all else that happens at that
-/// time has happened.
-class HostHandler {
- public:
-  /// `events` have come since the last time. Also called after VirtualClock::Hold(). False: the
-  /// engine is to stop.
-  virtual bool Act(std::span<const CqEvent> events) = 0;
-
- protected:
-  ~HostHandler() = default;
-};
-
 struct EngineCounters {
   uint64_t wqes = 0;      ///< send WQEs fetched
   uint64_t messages = 0;  ///< delivered
@@ -135,18 +119,19 @@ struct EngineCounters {
   uint64_t transport_retries = 0;  ///< of messages that were not answered
 };
 
-class Engine final : private TimeHandler {
+class Engine {
  public:
   Engine(const std::vector<ArenaPointer<NicState>>& nics, EngineOptions options)
-      : nics_(nics), options_(std::move(options)), scheduler_(options_.scheduler, options_.seed) {
-    PREPOST_CHECK(!is_timed() || options_.scheduler == SchedulerMode::kRoundRobin);
-  }
+      : nics_(nics), options_(std::move(options)), scheduler_(options_.scheduler, options_.seed) {}
+  virtual ~Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   /// R11: a write of the doorbell register.
-  void Doorbell(NicState& nic, uint64_t first_bytes);
+  virtual void Doorbell(NicState& nic, uint64_t first_bytes) { ReadDoorbell(nic, first_bytes); }
   /// Takes at most `steps` steps, fewer when an event occurs or nothing is left. True while there
   /// is more to do.
-  bool Run(uint64_t steps);
+  virtual bool Run(uint64_t steps);
   // The commands that change a QP, between two calls of Run().
   /// Moves it to the error state.
   void BreakQp(QpState& qp);
@@ -157,11 +142,9 @@ class Engine final : private TimeHandler {
   /// Notes what a host did that no driver should.
   void Misuse(const NicState& nic, const std::string& what);
 
-  bool is_timed() const { return options_.time.is_on(); }
-  std::vector<CqEvent> TakeEvents() {
-    if (options_.time.hosts != nullptr) return {};  // theirs, when their time comes
-    return std::exchange(events_, {});
-  }
+  /// Whether hosts act on the engine's own thread, between its steps: no other thread calls it then.
+  virtual bool is_alone() const { return false; }
+  virtual std::vector<CqEvent> TakeEvents() { return std::exchange(events_, {}); }
   const std::vector<NicEvent>& log() const { return log_; }
   /// What the host did that no driver should: first of each, in words, in order of occurrence.
   const std::vector<std::string>& misuses() const { return misuses_; }
@@ -170,12 +153,49 @@ class Engine final : private TimeHandler {
   /// True while some sender tries again until its receiver has a receive posted. Posting one tells
   /// nobody, so Run() has to be called now and then although nothing was left to do.
   bool waits_for_receives() const { return !rnr_waiters_.empty(); }
-  /// When the last doorbell of `node` so far comes to its NIC.
-  Picoseconds doorbells_until(NodeId node) const { return nics_[node.index()]->doorbells_until; }
   /// How often peers of `node` had to try again, because it had no receive posted.
   uint64_t rnr_retries(NodeId node) const { return nics_[node.index()]->rnr_retries; }
 
- private:
+ protected:
+  // Timing: what a subclass overrides whose steps take modelled time. What is said here is what an
+  // engine does that is as fast as it can be.
+  /// What a sender waits for before it tries again.
+  enum class Retry : uint8_t {
+    kNoReceive,  ///< its receiver has posted none
+    kNoAnswer    ///< its receiver does not answer
+  };
+  /// Of what is logged.
+  virtual uint64_t NowNs() const;
+  /// The QP may have come to be able to do something.
+  virtual void Kick(QpState& qp);
+  virtual bool HasWork() const { return !scheduler_.empty(); }
+  /// Whether WQEs of this kind can be executed.
+  virtual bool IsModelled(nic::Opcode) const { return true; }
+  /// The QP's send queue is about to execute the WQE at hand (wqe_), which is no WAIT; or a WAIT that
+  /// has passed.
+  virtual void BeginWqe(QpState&) {}
+  /// The WQE at hand becomes `work`. False: it is over and leaves no trace.
+  virtual bool BeginWork(QpState&, Work&) { return true; }
+  /// SEND_EN (`sends`) or RECV_EN of `qp`, on `target` up to `limit`. True: Enable() is called later.
+  virtual bool HoldsEnable(QpState&, QpState& /*target*/, bool /*sends*/, uint16_t /*limit*/) {
+    return false;
+  }
+  /// The message may not start yet, or not at all, and what comes of that is under way.
+  virtual bool HoldsStart(QpState&, Work&) { return false; }
+  /// The message starts. True: it is under way, and its bytes are not to be moved here.
+  virtual bool Depart(QpState&, Work&) { return false; }
+  /// The receiver has the message.
+  virtual void Acknowledge(QpState&, Work& work) { work.state = Work::State::kDone; }
+  /// The oldest WQE is done, but its end cannot be seen yet.
+  virtual bool HoldsReturn(QpState&) { return false; }
+  virtual void TryAgainLater(QpState& qp, Retry);
+  // What has happened.
+  virtual void OnDoorbell(const NicState&, uint32_t /*qpn*/) {}
+  virtual void OnEnable(const QpState& /*target*/, uint16_t /*limit*/) {}
+  virtual void OnRetire(const QpState&, const Work&) {}
+  virtual void OnCqe(const NicState&, const CqState&) {}
+  virtual void OnWake(const QpState&) {}
+
   struct CqeFields {
     nic::CqeOpcode opcode = nic::CqeOpcode::kRequester;
     nic::Syndrome syndrome = nic::Syndrome::kNone;
@@ -187,7 +207,6 @@ class Engine final : private TimeHandler {
 
   void ReadDoorbell(NicState& nic, uint64_t first_bytes);
   void Execute(const Task& task);
-  void Kick(QpState& qp);
   void Log(const QpState& qp, NicEvent::Kind kind, uint16_t wqe_index, nic::Opcode opcode,
            uint32_t cqn = 0, uint32_t cqe = 0) {
     if (options_.log) Note(qp, kind, wqe_index, opcode, cqn, cqe);
@@ -235,7 +254,6 @@ class Engine final : private TimeHandler {
     return &qp.nic == &remote.nic || (!qp.nic.is_link_down && !remote.nic.is_link_down);
   }
   bool IsAnswered(QpState& qp, Work& work);
-  void TryAgainLater(QpState& qp, Picoseconds delay);
   bool IsHopeless(const QpState& qp) const;
   bool Place(QpState& qp, Work& work);
   bool TakeReceive(QpState& qp, Work& work);
@@ -246,69 +264,6 @@ class Engine final : private TimeHandler {
   void CompleteReceive(QpState& receiver, const Work& work);
   bool WakeRnrWaiters(bool idle);
   static uint16_t AvailableReceives(QpState& qp);
-
-  // engine_time.cc
-  /// What an event of the clock is about: a NIC in the first case, else a QP.
-  enum Due : uint16_t {
-    kDoorbellDue,
-    kSendEnableDue,
-    kRecvEnableDue,
-    kStartDue,
-    kLandDue,
-    kReturnDue
-  };
-  /// When a sender tries again.
-  struct RetryTime {
-    Picoseconds at = 0;
-    QpState* qp = nullptr;
-    /// Of a heap, whose largest is to be the earliest.
-    friend bool operator<(const RetryTime& a, const RetryTime& b) { return a.at > b.at; }
-  };
-  Picoseconds now() const { return options_.time.clock->now(); }
-  const NicCosts& costs() const { return options_.time.costs; }
-  TimeTrail* trail() const { return options_.time.trail; }
-  bool RunTimed(uint64_t steps);
-  bool CanProceed(QpState& qp) const {
-    return CanFetch(qp) || CanTransmit(qp) || CanDeliver(qp) ||
-           (!qp.work.empty() && qp.work.front().state >= Work::State::kDone);
-  }
-  void Proceed(QpState& qp);
-  bool HostsAct();
-  bool AdvanceTime();
-  bool EndFlows();
-  void ForeseeLandings(std::span<void* const> qps) const;
-  bool has_due() const { return due_taken_ != due_.size(); }
-  QpState& TakeDue();
-  static void Foresee(const QpState& qp);
-  static void ForeseeSoon(const QpState& qp);
-  static void ForeseeWaits(const QpState& qp);
-  void OnTime(const TimedEvent& event) override;
-  void Foresee(const TimedEvent& event, size_t stage) const override;
-  static void ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage);
-  static uint16_t StagesOf(Due what);
-  static void ForeseeReturn(const QpState& qp, size_t stage);
-  static void ForeseeLanding(const QpState& qp, size_t stage);
-  static void ForeseeCqe(const CqState& cq, size_t stage);
-  bool ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
-  void RingAt(NicState& nic, uint64_t first_bytes);
-  void Spend(QpState& qp, Picoseconds cost);
-  void TimeWork(QpState& qp, Work& work);
-  void EnableLater(QpState& target, bool sends, uint16_t limit, Picoseconds at);
-  bool HoldsStart(QpState& qp, Work& work);
-  void Depart(QpState& qp, Work& work);
-  void EndFlow(QpState& qp);
-  void LeaveWire(QpState& qp);
-  void TellTrailOfLeaving(const QpState& qp);
-  void Land(QpState& qp);
-  CopyOutcome StoreTag(QpState& qp, const Work& work);
-  void Acknowledge(QpState& qp, Work& work);
-  bool HoldsReturn(QpState& qp);
-  void FinishReturn(QpState& qp, uint16_t wqe_index);
-  void RetryAt(Picoseconds at, QpState& qp);
-  static bool IsDue(const RetryTime& retry);
-  RetryTime TakeRetry();
-  bool Retry();
-  Picoseconds SkipRetries(Picoseconds next);
 
   /// What verbs call an asynchronous event.
   void Tell(NicState& nic, const nic::ErrorEvent& event);
@@ -328,13 +283,7 @@ class Engine final : private TimeHandler {
   uint64_t moved_bytes_ = 0;  // payload, whether delivered or not
   EngineCounters counters_;
   std::vector<QpState*> rnr_waiters_;
-  // Virtual time.
-  std::vector<QpState*> due_;       // QPs that can do something now, oldest first
-  size_t due_taken_ = 0;            // from the front of due_
-  std::vector<RetryTime> retries_;  // a heap; some are out of date
-  std::vector<RetryTime> skipped_;  // scratch
   std::vector<CqEvent> events_;
-  std::vector<CqEvent> acted_on_;  // virtual time: a host acts on these
   std::vector<NicEvent> log_;
   std::vector<std::string> misuses_;
   nic::SendWqe wqe_;                     // scratch: the WQE at hand

@@ -24,7 +24,12 @@ constexpr std::chrono::microseconds kRnrTimer{200};
 
 }  // namespace
 
-Fabric::Fabric(uint32_t nodes, const EngineOptions& options) : engine_(states_, options) {
+Fabric::Fabric(uint32_t nodes, const EngineOptions& options)
+    : Fabric(nodes, [&](const std::vector<ArenaPointer<NicState>>& nics) {
+        return std::make_unique<Engine>(nics, options);
+      }) {}
+
+Fabric::Fabric(uint32_t nodes, const EngineFactory& make) : engine_(make(states_)) {
   for (std::vector<Doorbell>* doorbells : {&taken_, &doorbells_}) doorbells->reserve(kDoorbells);
   for (uint32_t i = 0; i < nodes; ++i) {
     states_.push_back(arena_.Make<NicState>());
@@ -49,7 +54,7 @@ nic::Device& Fabric::device(NodeId node) { return *devices_[node.index()]; }
 Nic& Fabric::nic(NodeId node) { return *nics_[node.index()]; }
 
 std::unique_lock<std::mutex> Fabric::HoldEngine() {
-  if (engine_.is_timed()) return {};  // all hosts are on the engine's thread, which may be at work
+  if (engine_->is_alone()) return {};  // all hosts are on the engine's thread, which may be at work
   ++commands_waiting_;
   std::unique_lock lock(engine_mutex_);
   --commands_waiting_;
@@ -64,7 +69,7 @@ void Fabric::Poke() {
 }
 
 void Fabric::Ring(NicState& nic, uint64_t first_bytes) {
-  if (engine_.is_timed()) return engine_.Doorbell(nic, first_bytes);
+  if (engine_->is_alone()) return engine_->Doorbell(nic, first_bytes);
   const std::lock_guard lock(mutex_);
   doorbells_.push_back({&nic, first_bytes});
   idle_ = false;
@@ -80,9 +85,9 @@ bool Fabric::RunBatch(uint64_t steps) {
   }
   while (commands_waiting_ != 0) std::this_thread::yield();
   const std::lock_guard hold(engine_mutex_);
-  for (const Doorbell& it : taken_) engine_.Doorbell(*it.nic, it.first_bytes);
-  const bool busy = engine_.Run(steps) || !taken_.empty();
-  waits_for_receives_ = engine_.waits_for_receives();
+  for (const Doorbell& it : taken_) engine_->Doorbell(*it.nic, it.first_bytes);
+  const bool busy = engine_->Run(steps) || !taken_.empty();
+  waits_for_receives_ = engine_->waits_for_receives();
   return busy;
 }
 
@@ -90,7 +95,7 @@ bool Fabric::RunBatch(uint64_t steps) {
 std::vector<CqEvent> Fabric::SignalEvents() {
   std::vector<CqEvent> events = [this] {
     const std::lock_guard hold(engine_mutex_);
-    return engine_.TakeEvents();
+    return engine_->TakeEvents();
   }();
   for (const CqEvent& event : events) nics_[event.node.index()]->Signal(event.cqn);
   return events;
@@ -118,17 +123,8 @@ void Fabric::HoldTags(uint64_t block_bytes) {
   for (const auto& state : states_) state->memory.HoldTags(block_bytes, tags_);
 }
 
-Picoseconds Fabric::LastBlockAt(NodeId host, const nic::OpenNode& open) const {
-  Picoseconds last = 0;
-  for (const nic::OpenQp& qp : open.qps) {
-    const QpState* const state = states_[host.index()]->FindQp(qp.qpn);
-    if (qp.lane != kCreditLane && state != nullptr) last = std::max(last, state->landed_at);
-  }
-  return last;
-}
-
 Status Fabric::Start(Until until) {
-  PREPOST_CHECK(!thread_.joinable() && !engine_.is_timed());
+  PREPOST_CHECK(!thread_.joinable() && !engine_->is_alone());
   Result<EventFd> ended = EventFd::Make();
   if (!ended.ok()) return ended.status();
   ended_ = *std::move(ended);
@@ -145,7 +141,7 @@ void Fabric::Loop(Until until) {
   while (true) {
     const bool busy = RunBatch(kBatchSteps);
     SignalEvents();
-    progress_.store(engine_.steps(), std::memory_order_relaxed);
+    progress_.store(engine_->steps(), std::memory_order_relaxed);
     std::unique_lock lock(mutex_);
     idle_ = !busy && doorbells_.empty() && !std::exchange(poked_, false);
     if (idle_ && until == Until::kIdle) {

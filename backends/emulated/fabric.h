@@ -13,6 +13,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,7 +38,13 @@ class Fabric {
     kIdle      ///< when nothing can happen any more: all doorbells were rung before
   };
 
+  /// Makes the engine of NICs that are about to be made.
+  using EngineFactory =
+      std::function<std::unique_ptr<Engine>(const std::vector<ArenaPointer<NicState>>& nics)>;
+
   Fabric(uint32_t nodes, const EngineOptions& options);
+  /// With an engine whose steps take modelled time.
+  Fabric(uint32_t nodes, const EngineFactory& make);
   ~Fabric();
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
@@ -53,18 +60,15 @@ class Fabric {
   /// Runs on the calling thread for at most `steps`, fewer when an event occurs or nothing can
   /// happen; false in the last case. Events are signalled, and put into `events` unless it is null.
   bool RunSome(uint64_t steps, std::vector<CqEvent>* events = nullptr);
-  /// Virtual time: memory that is registered from now on is another message's than what was before,
+  /// Modelled time: memory that is registered from now on is another message's than what was before,
   /// and holds tags (memory_table.h).
   void HoldTags(uint64_t block_bytes);
   /// The first block of its memory that no tag has come for. When the fabric is stopped.
   std::optional<uint64_t> MissingBlock(NodeId node) const {
     return states_[node.index()]->memory.MissingBlock();
   }
-  /// In virtual time: when the last block came to the node of `open`, which is on NIC `host`, over
-  /// its QPs, and could be seen; 0 without one. When the fabric is stopped.
-  Picoseconds LastBlockAt(NodeId host, const nic::OpenNode& open) const;
-
-  /// Starts the thread; not in virtual time, whose hosts are on the engine's. Errors: kEnvironment.
+  /// Starts the thread; not where hosts are on the engine's (Engine::is_alone()). Errors:
+  /// kEnvironment.
   Status Start(Until until);
   /// Readable when an engine that was started until idle has ended.
   int ended_fd() const { return ended_.fd(); }
@@ -77,7 +81,8 @@ class Fabric {
   /// Ends and joins the thread. May be called again.
   void Stop();
 
-  const Engine& engine() const { return engine_; }
+  const Engine& engine() const { return *engine_; }
+  const NicState& state(NodeId node) const { return *states_[node.index()]; }
   /// For what hosts keep; as long as the fabric.
   PageArena& memory() { return arena_; }
 
@@ -105,7 +110,7 @@ class Fabric {
   std::vector<ArenaPointer<Nic>> nics_;
   std::mutex engine_mutex_;                     // held for each batch, and for each command
   std::atomic<uint32_t> commands_waiting_ = 0;  // for engine_mutex_: the engine lets them by
-  Engine engine_;                               // guarded by engine_mutex_
+  std::unique_ptr<Engine> engine_;              // guarded by engine_mutex_
   bool waits_for_receives_ = false;             // the engine, after the last batch
   std::vector<Doorbell> taken_;                 // at work on these
   EventFd ended_;

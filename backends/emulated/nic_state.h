@@ -18,11 +18,11 @@
 #include "backends/emulated/growing_ring.h"
 #include "backends/emulated/memory_table.h"
 #include "backends/emulated/page_arena.h"
+#include "backends/emulated/picoseconds.h"
 #include "backends/nic/device.h"
 #include "backends/nic/nic_model.h"
 #include "backends/nic/wqe.h"
 #include "ir/prefetch.h"
-#include "sim/virtual_time.h"
 
 namespace prepost::emulated {
 
@@ -50,7 +50,7 @@ struct alignas(64) CqState {
         memory(memory_in) {}
 
   uint32_t entries() const { return uint32_t{1} << entries_log; }
-  /// Virtual time, where hosts and NICs take turns: for an event of the next CQE.
+  /// For an event of the next CQE, where hosts and NICs take turns.
   void AskForNext() { event_requested.store(kAnyEvent, std::memory_order_relaxed); }
 
   std::atomic<uint32_t> producer;                   ///< CQEs written, modulo 2^24
@@ -83,9 +83,9 @@ inline constexpr size_t kStages = 4;
 struct alignas(64) Work {
   enum class State : uint8_t {
     kQueued,     ///< its message is still to be moved
-    kUnderWay,   ///< virtual time: its message is on the wire
+    kUnderWay,   ///< modelled time: its message is on the wire
     kMoved,      ///< all bytes are in place
-    kReturning,  ///< virtual time: nothing is left to do but to let its sender know
+    kReturning,  ///< modelled time: nothing is left to do but to let its sender know
     kDone,       ///< acknowledged, or needs no peer
     kFailed
   };
@@ -100,7 +100,7 @@ struct alignas(64) Work {
   uint32_t immediate = 0;
   uint64_t bytes = 0;
   uint64_t moved = 0;
-  // Virtual time.
+  // Modelled time.
   Picoseconds ready = 0;  ///< its queue is through with it, and its message may start
   uint32_t tag = 0;       ///< of its payload: see MemoryTable
 };
@@ -136,13 +136,13 @@ struct alignas(64) QpState {
   nic::QpState state = nic::QpState::kReset;
   // Send queue, in WQEBBs modulo 2^16.
   bool parked = false;            ///< at a WAIT; in that CQ's waiter list
-  bool has_waited = false;        ///< virtual time: the CQE of the WAIT at sq_next is there
+  bool has_waited = false;        ///< the CQE of the WAIT at sq_next is there
   bool fenced = false;            ///< at a WQE whose fence holds it until READs are complete
   bool fetch_stopped = false;     ///< a WQE failed: what follows is flushed
   bool transmit_stopped = false;  ///< the receiver broke
   bool rnr_waiting = false;       ///< the receiver has no receive posted
-  bool is_wire_busy = false;      ///< virtual time: the next message cannot start yet
-  bool is_due = false;            ///< virtual time: the engine will look at it
+  bool is_wire_busy = false;      ///< modelled time: the next message cannot start yet
+  bool is_due = false;            ///< modelled time: the engine will look at it
   uint16_t sq_posted;             ///< what the last doorbell said
   uint16_t sq_enabled;            ///< what SEND_EN said
   uint16_t sq_next;               ///< the next to fetch
@@ -159,13 +159,13 @@ struct alignas(64) QpState {
   uint64_t received = 0;  ///< messages
   GrowingRing<Work> work;
   nic::QpConfig config;
-  // Virtual time.
+  // Modelled time.
   Picoseconds sq_until = 0;     ///< the send queue is at work on what is fetched
   Picoseconds landed_at = 0;    ///< the last message that came here could be seen
   Picoseconds acked_until = 0;  ///< unsignaled WQEs that it has forgotten are acknowledged
 
   // Not of each message.
-  Picoseconds retry_at = 0;        ///< virtual time, rnr_waiting: it tries again
+  Picoseconds retry_at = 0;        ///< modelled time, rnr_waiting: it tries again
   QpState* next_waiter = nullptr;  ///< parked: the next one at a WAIT on the same CQ
   uint32_t parked_cq = 0;
   uint32_t parked_index = 0;
@@ -183,8 +183,8 @@ struct alignas(64) NicState {
   NodeId node;
   bool has_failed = false;          ///< as a whole: nothing moves any more, and no command is taken
   bool is_link_down = false;        ///< it reaches nobody but itself
-  bool has_rung = false;            ///< virtual time: there was a doorbell
-  Picoseconds doorbells_until = 0;  ///< virtual time: all doorbells so far have come
+  bool has_rung = false;            ///< modelled time: there was a doorbell
+  Picoseconds doorbells_until = 0;  ///< modelled time: all doorbells so far have come
   std::vector<ArenaPointer<QpState>> qps;  ///< number = kFirstQpn + position; null: destroyed
   std::vector<ArenaPointer<CqState>> cqs;  ///< number = kFirstCqn + position; null: destroyed
   MemoryTable memory;

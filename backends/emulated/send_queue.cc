@@ -6,20 +6,11 @@
 #include <algorithm>
 
 #include "backends/emulated/engine.h"
-#include "sim/time_trail.h"
 
 namespace prepost::emulated {
 
 using nic::Opcode;
 using nic::Syndrome;
-
-namespace {
-
-bool IsCoordination(Opcode opcode) {
-  return opcode == Opcode::kWait || opcode == Opcode::kSendEnable || opcode == Opcode::kRecvEnable;
-}
-
-}  // namespace
 
 void Engine::Fetch(QpState& qp) {
   if (!CanFetch(qp)) return;
@@ -29,7 +20,7 @@ void Engine::Fetch(QpState& qp) {
   if (!WellFormed(qp)) return FailFetch(qp, Syndrome::kLocalQpOperation);
   qp.fenced = nic::HoldsForReads(wqe_.fence) && qp.reads_in_flight != 0;
   if (qp.fenced) return;  // R10: Complete of the last READ fetches again
-  if (is_timed() && wqe_.opcode != Opcode::kWait) Spend(qp, costs().wqe);
+  if (wqe_.opcode != Opcode::kWait) BeginWqe(qp);
   switch (wqe_.opcode) {
     case Opcode::kWait:
       return ExecuteWait(qp);
@@ -70,7 +61,7 @@ bool Engine::WellFormed(const QpState& qp) {
     if (piece.bytes == 0) return wrong("data segment of byte count 0, which means 2 GiB");
     if (piece.bytes & nic::kInlineFlag) return wrong("inline payload is not modelled");
   }
-  if (is_timed() && nic::SendWqe::HeadSegments(wqe_.opcode) == 2 && !IsCoordination(wqe_.opcode)) {
+  if (!IsModelled(wqe_.opcode)) {
     return wrong(fmt::format("{} is not modelled in virtual time", Name(wqe_.opcode)));
   }
   if (wqe_.payload_bytes() > nic::kRcMessageBytesMax) {
@@ -87,16 +78,8 @@ void Engine::StartWork(QpState& qp, Work::State state) {
             .state = state,
             .immediate = wqe_.immediate,
             .bytes = wqe_.payload_bytes()};
-  if (is_timed()) TimeWork(qp, work);
-  // What leaves no trace is not worth a place, which in virtual time counts.
-  const bool is_over = is_timed() && work.state == Work::State::kDone && !work.signaled &&
-                       qp.work.empty() && !options_.log;
-  if (!is_over) qp.work.push_back(work);
+  if (BeginWork(qp, work)) qp.work.push_back(work);
   Log(qp, NicEvent::Kind::kStart, qp.sq_next, wqe_.opcode);
-  if (trail() != nullptr) {
-    trail()->Start(qp.nic.node, qp.number, qp.sq_next, state == Work::State::kQueued,
-                   wqe_.signaled());
-  }
   qp.sq_next = static_cast<uint16_t>(qp.sq_next + wqe_.wqebbs());
   ++counters_.wqes;
 }
@@ -122,7 +105,7 @@ void Engine::ExecuteWait(QpState& qp) {
     return FailFetch(qp, Syndrome::kLocalQpOperation);
   }
   if (HasPassed(cq->producer, wqe_.index)) {
-    if (is_timed()) Spend(qp, costs().wait);
+    BeginWqe(qp);
     return StartWork(qp, Work::State::kDone);
   }
   qp.parked = true;
@@ -135,7 +118,7 @@ void Engine::ExecuteWait(QpState& qp) {
   Log(qp, NicEvent::Kind::kPark, qp.sq_next, Opcode::kWait, cq->number, qp.parked_index);
 }
 
-/// Virtual time: of a WAIT that was read when the queue parked at it.
+/// Of a WAIT that was read when the queue parked at it.
 void Engine::EndWait(QpState& qp) {
   qp.has_waited = false;
   wqe_ = {.wqe_index = qp.sq_next,
@@ -145,7 +128,7 @@ void Engine::EndWait(QpState& qp) {
           .completion = qp.parked_completion,
           .data = std::move(wqe_.data)};
   wqe_.data.clear();
-  Spend(qp, costs().wait);
+  BeginWqe(qp);
   StartWork(qp, Work::State::kDone);
 }
 
@@ -168,15 +151,13 @@ void Engine::ExecuteEnable(QpState& qp) {
     return FailFetch(qp, Syndrome::kLocalQpOperation);
   }
   StartWork(qp, Work::State::kDone);
-  if (sends && trail() != nullptr)
-    trail()->BeginEnable(qp.nic.node, qp.number, target->number, limit);
-  if (is_timed() && qp.sq_until > now()) return EnableLater(*target, sends, limit, qp.sq_until);
+  if (HoldsEnable(qp, *target, sends, limit)) return;
   Enable(*target, sends, limit);
 }
 
 /// R4: the index is absolute, so that repeating it changes nothing.
 void Engine::Enable(QpState& target, bool sends, uint16_t limit) {
-  if (sends && trail() != nullptr) trail()->EndEnable(target.nic.node, target.number, limit);
+  if (sends) OnEnable(target, limit);
   uint16_t& enabled = sends ? target.sq_enabled : target.rq_enabled;
   if (static_cast<int16_t>(limit - enabled) > 0) enabled = limit;
   if (target.state == nic::QpState::kError) return Flush(target);

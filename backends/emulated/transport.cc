@@ -32,12 +32,12 @@ uint64_t Total(const std::vector<nic::DataPiece>& pieces) {
 void Engine::Transmit(QpState& qp) {
   if (!CanTransmit(qp)) return;
   Work& work = qp.work[qp.to_transmit];
-  if (is_timed() && HoldsStart(qp, work)) return;
+  if (HoldsStart(qp, work)) return;
   QpState& remote = *qp.remote;
   BreakIfDue(remote);
   if (!IsAnswered(qp, work)) return;
   if (!work.placed && !Place(qp, work)) return;
-  if (is_timed()) return Depart(qp, work);
+  if (Depart(qp, work)) return;
   const bool whole = options_.scheduler == SchedulerMode::kRoundRobin;
   const uint64_t left = work.bytes - work.moved;
   const uint64_t chunk = std::min<uint64_t>(left, whole ? kWholeBytes : options_.mtu_bytes);
@@ -103,16 +103,14 @@ bool Engine::IsAnswered(QpState& qp, Work& work) {
   } else {
     --qp.retries_left;
     ++counters_.transport_retries;
-    TryAgainLater(qp, costs().ack_timeout);
+    TryAgainLater(qp, Retry::kNoAnswer);
   }
   return false;
 }
 
-/// `delay` is of virtual time.
-void Engine::TryAgainLater(QpState& qp, Picoseconds delay) {
+void Engine::TryAgainLater(QpState& qp, Retry) {
   qp.rnr_waiting = true;
-  if (!is_timed()) return rnr_waiters_.push_back(&qp);
-  RetryAt(After(now(), delay), qp);
+  rnr_waiters_.push_back(&qp);
 }
 
 /// Gets the receiver's side ready for the message. False when it is not, or the message has failed.
@@ -162,7 +160,7 @@ bool Engine::TakeReceive(QpState& qp, Work& work) {
   if (qp.config.rnr_retry != nic::kRnrRetryForEver) --qp.rnr_left;
   ++counters_.rnr_retries;
   ++remote.nic.rnr_retries;
-  TryAgainLater(qp, costs().rnr_timer);
+  TryAgainLater(qp, Retry::kNoReceive);
   return false;
 }
 
@@ -185,7 +183,7 @@ bool Engine::WakeRnrWaiters(bool idle) {
     }
     qp->rnr_waiting = false;
     Kick(*qp);
-    woken = woken || !scheduler_.empty() || has_due();
+    woken = woken || HasWork();
   }
   return woken;
 }

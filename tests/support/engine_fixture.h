@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/emulated/device.h"
@@ -31,7 +32,10 @@ class EngineTest : public testing::Test {
  protected:
   void Make(nic::QpConfig near = {.sq_wqebbs = 16, .cd_master = true},
             nic::QpConfig far = {.sq_wqebbs = 16, .rq_wqes = 16}, EngineOptions options = {}) {
-    fabric_ = std::make_unique<Fabric>(2, options);
+    Make(near, far, std::make_unique<Fabric>(2, options));
+  }
+  void Make(nic::QpConfig near, nic::QpConfig far, std::unique_ptr<Fabric> fabric) {
+    fabric_ = std::move(fabric);
     near_ = std::make_unique<test::TestQueue>(device(0), near);
     far_ = std::make_unique<test::TestQueue>(device(1), far);
     test::Connect(device(0), *near_, device(1), *far_);

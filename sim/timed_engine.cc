@@ -16,6 +16,8 @@
 // the clock, a block transfer few: its start, its end on the wire, both CQEs; and none of these but
 // the end where costs and latency are 0. What is read early, a payload's tag, is checked the more
 // strictly for that: it has to be there when its WQE is fetched.
+#include "sim/timed_engine.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +26,6 @@
 #include <functional>
 #include <span>
 
-#include "backends/emulated/engine.h"
 #include "ir/prefetch.h"
 #include "sim/fluid_network.h"
 #include "sim/time_trail.h"
@@ -61,17 +62,61 @@ std::string Describe(uint32_t tag, const TagPlace& place) {
 
 }  // namespace
 
-bool Engine::RunTimed(uint64_t steps) {
-  VirtualClock& clock = *options_.time.clock;
-  const FluidNetwork& network = *options_.time.network;
+uint64_t TimedEngine::NowNs() const {
+  return static_cast<uint64_t>(now() / kPicosecondsPerNanosecond);
+}
+
+/// Most have told what they had to, and have nothing left to do.
+void TimedEngine::Kick(QpState& qp) {
+  if (qp.state != nic::QpState::kReadyToSend || qp.is_due || !CanProceed(qp)) return;
+  qp.is_due = true;
+  due_.push_back(&qp);
+}
+
+bool TimedEngine::IsModelled(Opcode opcode) const {
+  const bool is_coordination =
+      opcode == Opcode::kWait || opcode == Opcode::kSendEnable || opcode == Opcode::kRecvEnable;
+  return is_coordination || nic::SendWqe::HeadSegments(opcode) != 2;
+}
+
+void TimedEngine::TryAgainLater(QpState& qp, Retry retry) {
+  qp.rnr_waiting = true;
+  RetryAt(After(now(), retry == Retry::kNoReceive ? costs().rnr_timer : costs().ack_timeout), qp);
+}
+
+void TimedEngine::OnDoorbell(const NicState& nic, uint32_t qpn) {
+  if (trail() != nullptr) trail()->ReadDoorbell(nic.node, qpn);
+}
+
+void TimedEngine::OnEnable(const QpState& target, uint16_t limit) {
+  if (trail() != nullptr) trail()->EndEnable(target.nic.node, target.number, limit);
+}
+
+void TimedEngine::OnRetire(const QpState& qp, const Work& work) {
+  if (trail() == nullptr) return;
+  trail()->Retire(qp.nic.node, qp.number, work.wqe_index, IsSend(work.opcode), work.signaled,
+                  now());
+}
+
+void TimedEngine::OnCqe(const NicState& nic, const CqState& cq) {
+  if (trail() != nullptr) trail()->WriteCqe(nic.node, cq.number);
+}
+
+void TimedEngine::OnWake(const QpState& qp) {
+  if (trail() != nullptr) trail()->Wake(qp.nic.node, qp.number);
+}
+
+bool TimedEngine::Run(uint64_t steps) {
+  VirtualClock& clock = *time_.clock;
+  const FluidNetwork& network = *time_.network;
   for (uint64_t i = 0; i < steps; ++i) {
     ++steps_;
-    if (has_due()) {
+    if (HasWork()) {
       Proceed(TakeDue());
     } else if (!(network.next_end() == clock.now() && EndFlows()) && !clock.RunDue()) {
       if (!events_.empty() || clock.TakeHold()) {
         if (!HostsAct()) break;
-      } else if (!Retry() && !AdvanceTime() && !WakeRnrWaiters(true)) {
+      } else if (!RetrySenders() && !AdvanceTime() && !WakeRnrWaiters(true)) {
         return false;
       }
     }
@@ -81,9 +126,9 @@ bool Engine::RunTimed(uint64_t steps) {
 
 /// Which of the queues is first makes no difference to what happens when. In the order in which they
 /// became due, the memory that a queue needs is on its way until it is its turn.
-QpState& Engine::TakeDue() {
+QpState& TimedEngine::TakeDue() {
   const size_t left = due_.size() - due_taken_;
-  if (left > kNear && options_.time.clock->foresees()) {
+  if (left > kNear && time_.clock->foresees()) {
     if (left > kFar) Foresee(*due_[due_taken_ + kFar]);
     ForeseeSoon(*due_[due_taken_ + kNear]);
   }
@@ -97,7 +142,7 @@ QpState& Engine::TakeDue() {
 }
 
 /// Asks for the memory that pointers in the QP lead to, which is in the cache itself.
-void Engine::Foresee(const QpState& qp) {
+void TimedEngine::Foresee(const QpState& qp) {
   for (size_t ahead = 0; ahead < WqesAhead(qp); ++ahead) {
     Prefetch(qp.memory.sq, qp.sq_next + ahead, nic::kWqebbBytes);
   }
@@ -109,7 +154,7 @@ void Engine::Foresee(const QpState& qp) {
 }
 
 /// Asks for what is one step farther: CQs that the next WQEs wait for, where a message lands.
-void Engine::ForeseeSoon(const QpState& qp) {
+void TimedEngine::ForeseeSoon(const QpState& qp) {
   qp.nic.memory.Foresee();
   if (qp.config.cd_master) ForeseeWaits(qp);
   if (qp.remote == nullptr) return;
@@ -119,7 +164,7 @@ void Engine::ForeseeSoon(const QpState& qp) {
   Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
 }
 
-void Engine::ForeseeWaits(const QpState& qp) {
+void TimedEngine::ForeseeWaits(const QpState& qp) {
   // One at which it stands has looked already.
   const bool is_past = qp.parked || qp.has_waited;
   for (size_t ahead = is_past ? 1 : 0; ahead < WqesAhead(qp); ++ahead) {
@@ -133,7 +178,7 @@ void Engine::ForeseeWaits(const QpState& qp) {
 }
 
 /// Does all that the queue can do now.
-void Engine::Proceed(QpState& qp) {
+void TimedEngine::Proceed(QpState& qp) {
   while (qp.state == nic::QpState::kReadyToSend) {
     if (CanFetch(qp)) {
       Fetch(qp);
@@ -150,17 +195,17 @@ void Engine::Proceed(QpState& qp) {
 }
 
 /// False when the engine is to stop, for hosts to act or for good.
-bool Engine::HostsAct() {
-  if (options_.time.hosts == nullptr) return false;
+bool TimedEngine::HostsAct() {
+  if (time_.hosts == nullptr) return false;
   acted_on_.clear();
   acted_on_.swap(events_);
-  return options_.time.hosts->Act(acted_on_);
+  return time_.hosts->Act(acted_on_);
 }
 
 /// Goes on to when something is due. False when nothing will be.
-bool Engine::AdvanceTime() {
-  VirtualClock& clock = *options_.time.clock;
-  FluidNetwork& network = *options_.time.network;
+bool TimedEngine::AdvanceTime() {
+  VirtualClock& clock = *time_.clock;
+  FluidNetwork& network = *time_.network;
   Picoseconds next = std::min(clock.next_at(), network.NextEvent(now()));
   if (!retries_.empty()) next = SkipRetries(next);
   if (next == kNever) return false;
@@ -170,17 +215,17 @@ bool Engine::AdvanceTime() {
 
 /// Some of the messages that leave the wire now; false when none does any more. A few at a time, for
 /// the memory of all to come while the first are at work.
-bool Engine::EndFlows() {
+bool TimedEngine::EndFlows() {
   std::array<void*, kBatch> qps;
-  const size_t count = options_.time.network->TakeEnded(now(), qps);
+  const size_t count = time_.network->TakeEnded(now(), qps);
   ForeseeLandings(std::span(qps).first(count));
   for (size_t i = 0; i < count; ++i) EndFlow(*static_cast<QpState*>(qps[i]));
   return count != 0;
 }
 
 /// Messages of these QPs are about to arrive, or to be acknowledged.
-void Engine::ForeseeLandings(std::span<void* const> qps) const {
-  if (!options_.time.clock->foresees()) return;
+void TimedEngine::ForeseeLandings(std::span<void* const> qps) const {
+  if (!time_.clock->foresees()) return;
   const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(qps[i]); };
   for (size_t i = 0; i < qps.size(); ++i) PrefetchObject(qp(i));
   for (size_t i = 0; i < qps.size(); ++i) {
@@ -203,7 +248,7 @@ void Engine::ForeseeLandings(std::span<void* const> qps) const {
   }
 }
 
-uint16_t Engine::StagesOf(Due what) {
+uint16_t TimedEngine::StagesOf(Due what) {
   switch (what) {
     case kDoorbellDue:
       return 4;
@@ -220,7 +265,7 @@ uint16_t Engine::StagesOf(Due what) {
   return 0;
 }
 
-void Engine::Foresee(const TimedEvent& event, size_t stage) const {
+void TimedEngine::Foresee(const TimedEvent& event, size_t stage) const {
   switch (static_cast<Due>(event.what)) {
     case kDoorbellDue:
       return ForeseeDoorbell(*static_cast<const NicState*>(event.subject), event.value, stage);
@@ -237,7 +282,7 @@ void Engine::Foresee(const TimedEvent& event, size_t stage) const {
   return stage == 0 ? Foresee(qp) : ForeseeSoon(qp);
 }
 
-void Engine::ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage) {
+void TimedEngine::ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage) {
   std::byte bytes[sizeof first_bytes];
   std::memcpy(bytes, &first_bytes, sizeof first_bytes);
   const uint32_t number = nic::LoadBigEndian<uint32_t>(bytes + nic::control::kQpn) >> 8;
@@ -249,7 +294,7 @@ void Engine::ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t s
   if (stage == 3) ForeseeSoon(*qp);
 }
 
-void Engine::ForeseeReturn(const QpState& qp, size_t stage) {
+void TimedEngine::ForeseeReturn(const QpState& qp, size_t stage) {
   if (stage == 0) {
     PrefetchObject(qp.send_cq);
     PrefetchObject(qp.nic);
@@ -259,7 +304,7 @@ void Engine::ForeseeReturn(const QpState& qp, size_t stage) {
   }
 }
 
-void Engine::ForeseeLanding(const QpState& qp, size_t stage) {
+void TimedEngine::ForeseeLanding(const QpState& qp, size_t stage) {
   const QpState* const remote = qp.remote;
   if (remote == nullptr) return;
   if (stage == 0) {
@@ -277,7 +322,7 @@ void Engine::ForeseeLanding(const QpState& qp, size_t stage) {
 }
 
 /// The next one of the CQ, which is in the cache.
-void Engine::ForeseeCqe(const CqState& cq, size_t stage) {
+void TimedEngine::ForeseeCqe(const CqState& cq, size_t stage) {
   if (stage == 0) {
     Prefetch(cq.memory.ring, cq.producer.load(std::memory_order_relaxed), nic::kCqeBytes);
     PrefetchLine(cq.memory.doorbell_record);
@@ -288,7 +333,7 @@ void Engine::ForeseeCqe(const CqState& cq, size_t stage) {
   }
 }
 
-void Engine::OnTime(const TimedEvent& event) {
+void TimedEngine::OnTime(const TimedEvent& event) {
   if (event.what == kDoorbellDue) {
     return ReadDoorbell(*static_cast<NicState*>(event.subject), event.value);
   }
@@ -311,13 +356,13 @@ void Engine::OnTime(const TimedEvent& event) {
 }
 
 /// False: that is never.
-bool Engine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value) {
-  return options_.time.clock->Schedule(
+bool TimedEngine::ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value) {
+  return time_.clock->Schedule(
       at, *this, {.subject = subject, .value = value, .what = what, .stages = StagesOf(what)});
 }
 
 /// A host's doorbells come one after the other, some of them on their way at once.
-void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
+void TimedEngine::Doorbell(NicState& nic, uint64_t first_bytes) {
   const Picoseconds after_last =
       nic.has_rung ? After(nic.doorbells_until, costs().doorbell_interval) : 0;
   nic.has_rung = true;
@@ -327,38 +372,49 @@ void Engine::RingAt(NicState& nic, uint64_t first_bytes) {
   ScheduleDue(nic.doorbells_until, &nic, kDoorbellDue, first_bytes);
 }
 
-/// On the WQE at hand.
-void Engine::Spend(QpState& qp, Picoseconds cost) {
+void TimedEngine::BeginWqe(QpState& qp) {
+  const bool is_wait = wqe_.opcode == Opcode::kWait;
+  const Picoseconds cost = is_wait ? costs().wait : costs().wqe;
   const Picoseconds until = After(std::max(now(), qp.sq_until), cost);
   if (trail() != nullptr && until != kNever) {
-    const TimeCause cause = wqe_.opcode == Opcode::kWait ? TimeCause::kWait : TimeCause::kWqe;
-    trail()->QueueWork(qp.nic.node, qp.number, now(), qp.sq_until, cost, cause);
+    trail()->QueueWork(qp.nic.node, qp.number, now(), qp.sq_until, cost,
+                       is_wait ? TimeCause::kWait : TimeCause::kWqe);
   }
   qp.sq_until = until;
 }
 
-/// `work` is the WQE at hand, which is being started.
-void Engine::TimeWork(QpState& qp, Work& work) {
+bool TimedEngine::BeginWork(QpState& qp, Work& work) {
+  if (trail() != nullptr) {
+    trail()->Start(qp.nic.node, qp.number, work.wqe_index, work.state == Work::State::kQueued,
+                   work.signaled);
+  }
   work.ready = qp.sq_until;
-  if (work.state == Work::State::kDone && work.signaled) {
+  if (work.state == Work::State::kDone) {
+    // What leaves no trace is not worth a place.
+    if (!work.signaled) return !qp.work.empty() || options_.log;
     const Picoseconds at = After(std::max(now(), work.ready), costs().cqe);
-    if (at == now()) return;
+    if (at == now()) return true;
     work.state = Work::State::kReturning;
     ScheduleDue(at, &qp, kReturnDue, work.wqe_index);
   }
-  if (work.state != Work::State::kQueued || wqe_.data.empty()) return;
+  if (work.state != Work::State::kQueued || wqe_.data.empty()) return true;
   const nic::DataPiece& piece = wqe_.data.front();
   const TagPlace place =
       wqe_.data.size() == 1 ? qp.nic.memory.FindTag(piece, Use::kLocalRead) : TagPlace();
   work.tag = place.tag == nullptr ? kRefusedTag : *place.tag;
+  return true;
 }
 
-void Engine::EnableLater(QpState& target, bool sends, uint16_t limit, Picoseconds at) {
-  ScheduleDue(at, &target, sends ? kSendEnableDue : kRecvEnableDue, limit);
+bool TimedEngine::HoldsEnable(QpState& qp, QpState& target, bool sends, uint16_t limit) {
+  if (sends && trail() != nullptr)
+    trail()->BeginEnable(qp.nic.node, qp.number, target.number, limit);
+  if (qp.sq_until <= now()) return false;
+  ScheduleDue(qp.sq_until, &target, sends ? kSendEnableDue : kRecvEnableDue, limit);
+  return true;
 }
 
 /// True when the message may not start yet, or not at all: then what comes of that is under way.
-bool Engine::HoldsStart(QpState& qp, Work& work) {
+bool TimedEngine::HoldsStart(QpState& qp, Work& work) {
   if (work.tag == kRefusedTag) {
     FailMove(qp, work, CopyOutcome::kSourceRefused);
     return true;
@@ -369,36 +425,40 @@ bool Engine::HoldsStart(QpState& qp, Work& work) {
   return true;
 }
 
-void Engine::Depart(QpState& qp, Work& work) {
+bool TimedEngine::Depart(QpState& qp, Work& work) {
   work.state = Work::State::kUnderWay;
   if (trail() != nullptr) trail()->Depart(qp.nic.node, qp.number, now());
   const uint64_t bytes = work.bytes + costs().message_overhead_bytes;
-  if (bytes == 0 || &qp.nic == &qp.remote->nic) return LeaveWire(qp);
+  if (bytes == 0 || &qp.nic == &qp.remote->nic) {
+    LeaveWire(qp);
+    return true;
+  }
   qp.is_wire_busy = true;
-  options_.time.network->Start(now(), {.from = qp.nic.node,
-                                       .to = qp.remote->nic.node,
-                                       .bytes = bytes,
-                                       .queue = qp.number,
-                                       .owner = &qp});
+  time_.network->Start(now(), {.from = qp.nic.node,
+                               .to = qp.remote->nic.node,
+                               .bytes = bytes,
+                               .queue = qp.number,
+                               .owner = &qp});
+  return true;
 }
 
-void Engine::EndFlow(QpState& qp) {
+void TimedEngine::EndFlow(QpState& qp) {
   qp.is_wire_busy = false;
   if (qp.state != nic::QpState::kReadyToSend) return;  // it was flushed meanwhile
   LeaveWire(qp);
   Kick(qp);
 }
 
-void Engine::LeaveWire(QpState& qp) {
+void TimedEngine::LeaveWire(QpState& qp) {
   if (trail() != nullptr) TellTrailOfLeaving(qp);
   const Picoseconds delay =
-      After(options_.time.network->Latency(qp.nic.node, qp.remote->nic.node), costs().cqe);
+      After(time_.network->Latency(qp.nic.node, qp.remote->nic.node), costs().cqe);
   if (delay == 0) return Land(qp);
   ScheduleDue(After(now(), delay), &qp, kLandDue, 0);
 }
 
 /// The first message under way has left; before it is landed.
-void Engine::TellTrailOfLeaving(const QpState& qp) {
+void TimedEngine::TellTrailOfLeaving(const QpState& qp) {
   size_t position = qp.to_deliver;
   size_t under_way = trail()->UnderWay(qp.nic.node, qp.number);
   for (; position < qp.work.size(); ++position) {
@@ -408,12 +468,11 @@ void Engine::TellTrailOfLeaving(const QpState& qp) {
   const uint64_t bytes = qp.work[position].bytes + costs().message_overhead_bytes;
   const NodeId from = qp.nic.node, to = qp.remote->nic.node;
   const bool has_wire = bytes != 0 && from != to;
-  trail()->Leave(from, qp.number, now(),
-                 has_wire ? options_.time.network->TimeAlone(from, to, bytes) : 0);
+  trail()->Leave(from, qp.number, now(), has_wire ? time_.network->TimeAlone(from, to, bytes) : 0);
 }
 
 /// The first message under way is at the receiver.
-void Engine::Land(QpState& qp) {
+void TimedEngine::Land(QpState& qp) {
   if (qp.state != nic::QpState::kReadyToSend) return;
   size_t position = qp.to_deliver;
   while (position < qp.work.size() && qp.work[position].state != Work::State::kUnderWay) ++position;
@@ -421,7 +480,7 @@ void Engine::Land(QpState& qp) {
   Work& work = qp.work[position];
   work.state = Work::State::kMoved;
   if (trail() != nullptr) {
-    const Picoseconds latency = options_.time.network->Latency(qp.nic.node, qp.remote->nic.node);
+    const Picoseconds latency = time_.network->Latency(qp.nic.node, qp.remote->nic.node);
     trail()->Land(qp.nic.node, qp.number, now(), latency);
   }
   if (qp.remote->CanReceive() && Reaches(qp, *qp.remote)) {
@@ -433,7 +492,7 @@ void Engine::Land(QpState& qp) {
   Kick(qp);
 }
 
-CopyOutcome Engine::StoreTag(QpState& qp, const Work& work) {
+CopyOutcome TimedEngine::StoreTag(QpState& qp, const Work& work) {
   if (work.bytes == 0) return CopyOutcome::kDone;
   QpState& remote = *qp.remote;
   nic::DecodeReceive(remote.memory.rq, work.receive & (remote.config.rq_wqes - 1),
@@ -456,10 +515,9 @@ CopyOutcome Engine::StoreTag(QpState& qp, const Work& work) {
 }
 
 /// The receiver has the message of `work`.
-void Engine::Acknowledge(QpState& qp, Work& work) {
+void TimedEngine::Acknowledge(QpState& qp, Work& work) {
   work.state = Work::State::kDone;
-  if (!is_timed()) return;
-  const Picoseconds delay = options_.time.network->Latency(qp.remote->nic.node, qp.nic.node);
+  const Picoseconds delay = time_.network->Latency(qp.remote->nic.node, qp.nic.node);
   if (delay == 0) return;
   const Picoseconds at = After(now(), delay);
   if (!work.signaled) {  // nobody sees it, but what stands behind it
@@ -471,7 +529,7 @@ void Engine::Acknowledge(QpState& qp, Work& work) {
 }
 
 /// Of the oldest WQE, which is done. True when it has to wait for acknowledgements of those before it.
-bool Engine::HoldsReturn(QpState& qp) {
+bool TimedEngine::HoldsReturn(QpState& qp) {
   Work& work = qp.work.front();
   if (!work.signaled) {
     qp.acked_until = std::max(qp.acked_until, work.ready);
@@ -483,7 +541,7 @@ bool Engine::HoldsReturn(QpState& qp) {
   return true;
 }
 
-void Engine::FinishReturn(QpState& qp, uint16_t wqe_index) {
+void TimedEngine::FinishReturn(QpState& qp, uint16_t wqe_index) {
   if (qp.state != nic::QpState::kReadyToSend) return;
   for (size_t i = 0; i < qp.work.size(); ++i) {
     Work& work = qp.work[i];
@@ -493,20 +551,20 @@ void Engine::FinishReturn(QpState& qp, uint16_t wqe_index) {
   }
 }
 
-void Engine::RetryAt(Picoseconds at, QpState& qp) {
+void TimedEngine::RetryAt(Picoseconds at, QpState& qp) {
   qp.retry_at = at;
-  if (at == kNever) return options_.time.clock->NoteMissed();
+  if (at == kNever) return time_.clock->NoteMissed();
   retries_.push_back({at, &qp});
   std::ranges::push_heap(retries_, std::less());
 }
 
 /// Not noted for something that is over by now.
-bool Engine::IsDue(const RetryTime& retry) {
+bool TimedEngine::IsDue(const RetryTime& retry) {
   const QpState& qp = *retry.qp;
   return qp.state == nic::QpState::kReadyToSend && qp.rnr_waiting && qp.retry_at == retry.at;
 }
 
-Engine::RetryTime Engine::TakeRetry() {
+TimedEngine::RetryTime TimedEngine::TakeRetry() {
   std::ranges::pop_heap(retries_, std::less());
   const RetryTime retry = retries_.back();
   retries_.pop_back();
@@ -516,12 +574,11 @@ Engine::RetryTime Engine::TakeRetry() {
 /// When all else that happens now has happened, posts of hosts among it: lets those try again whose
 /// time it is. When nothing else goes on, no receive will come but from a host that looks: then time
 /// stands still for those that would try for ever. True when one tries.
-bool Engine::Retry() {
+bool TimedEngine::RetrySenders() {
   while (!retries_.empty() && retries_.front().at == now()) {
     const RetryTime retry = TakeRetry();
     if (!IsDue(retry)) continue;
-    const bool is_last =
-        !has_due() && options_.time.network->flows() == 0 && options_.time.clock->events() == 0;
+    const bool is_last = !HasWork() && time_.network->flows() == 0 && time_.clock->events() == 0;
     if (is_last && IsHopeless(*retry.qp)) {
       rnr_waiters_.push_back(retry.qp);
       continue;
@@ -529,12 +586,12 @@ bool Engine::Retry() {
     retry.qp->rnr_waiting = false;
     Kick(*retry.qp);
   }
-  return has_due();
+  return HasWork();
 }
 
 /// Nothing else happens before `next`. So nobody posts a receive before, and those that wait for one
 /// try in vain: that is only counted, however long it takes. When time is to go on to.
-Picoseconds Engine::SkipRetries(Picoseconds next) {
+Picoseconds TimedEngine::SkipRetries(Picoseconds next) {
   skipped_.clear();
   while (!retries_.empty() && retries_.front().at < next) {
     const RetryTime retry = TakeRetry();

@@ -2,6 +2,8 @@
 //
 // The emulated NIC in virtual time, one step at a time: what costs what, and that its rules stay what
 // they are. Whole runs are in tests/sim/virtual_offload_test.cc.
+#include "sim/timed_engine.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,9 +40,12 @@ class EngineTimeTest : public EngineTest {
     network.rack_latency = 1e-6;
     clock_.emplace();
     network_.emplace(*FluidNetwork::Make(network));
+    const TimedEngineOptions options{
+        .clock = &*clock_, .network = &*network_, .costs = costs, .hosts = hosts, .log = log};
     Make(near, far,
-         {.log = log,
-          .time = {.clock = &*clock_, .network = &*network_, .costs = costs, .hosts = hosts}});
+         std::make_unique<Fabric>(2, [&](const std::vector<ArenaPointer<NicState>>& nics) {
+           return std::make_unique<TimedEngine>(nics, options);
+         }));
   }
   /// Step by step; a failure when nothing is left to do before.
   template <typename Condition>
