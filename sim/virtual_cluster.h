@@ -35,13 +35,16 @@ struct VirtualCluster {
   /// `network_in` has `hosts` hosts, each with a NIC.
   VirtualCluster(FluidNetwork network_in, uint32_t hosts, const Options& options)
       : network(std::move(network_in)),
-        fabric(hosts, [&](const std::vector<ArenaPointer<NicState>>& nics) {
-          return std::make_unique<TimedEngine>(nics, TimedEngineOptions{.clock = &clock,
-                                                                        .network = &network,
-                                                                        .costs = options.costs,
-                                                                        .hosts = options.hosts,
-                                                                        .trail = options.trail});
-        }) {
+        fabric(
+            [&](const std::vector<ArenaPointer<NicState>>& nics) {
+              return std::make_unique<TimedEngine>(nics,
+                                                   TimedEngineOptions{.clock = &clock,
+                                                                      .network = &network,
+                                                                      .costs = options.costs,
+                                                                      .hosts = options.hosts,
+                                                                      .trail = options.trail});
+            },
+            hosts) {
     clock.set_foresees(options.foresees.value_or(hosts > options.cached_hosts));
   }
 

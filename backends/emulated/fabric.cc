@@ -25,11 +25,13 @@ constexpr std::chrono::microseconds kRnrTimer{200};
 }  // namespace
 
 Fabric::Fabric(uint32_t nodes, const EngineOptions& options)
-    : Fabric(nodes, [&](const std::vector<ArenaPointer<NicState>>& nics) {
-        return std::make_unique<Engine>(nics, options);
-      }) {}
+    : Fabric(
+          [&](const std::vector<ArenaPointer<NicState>>& nics) {
+            return std::make_unique<Engine>(nics, options);
+          },
+          nodes) {}
 
-Fabric::Fabric(uint32_t nodes, const EngineFactory& make) : engine_(make(states_)) {
+Fabric::Fabric(const EngineFactory& make, uint32_t nodes) : engine_(make(states_)) {
   for (std::vector<Doorbell>* doorbells : {&taken_, &doorbells_}) doorbells->reserve(kDoorbells);
   for (uint32_t i = 0; i < nodes; ++i) {
     states_.push_back(arena_.Make<NicState>());

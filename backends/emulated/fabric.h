@@ -44,7 +44,7 @@ class Fabric {
 
   Fabric(uint32_t nodes, const EngineOptions& options);
   /// With an engine whose steps take modelled time.
-  Fabric(uint32_t nodes, const EngineFactory& make);
+  Fabric(const EngineFactory& make, uint32_t nodes);
   ~Fabric();
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;

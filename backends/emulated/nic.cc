@@ -89,7 +89,7 @@ Status Nic::DestroyQp(uint32_t qpn) {
 
 void Nic::Retire(uint32_t qpn) {
   ArenaPointer<QpState>& slot = state_.qps[qpn - NicState::kFirstQpn];
-  fabric_.engine_.Retire(*slot);
+  fabric_.engine_->Retire(*slot);
   state_.retired_qps.push_back(std::exchange(slot, nullptr));
 }
 
@@ -125,7 +125,7 @@ Status Nic::ReceiveToSend(uint32_t qpn, uint8_t rnr_retry) {
   const Result<QpState*> qp = FindQp(qpn, nic::QpState::kReadyToReceive);
   if (!qp.ok()) return qp.status();
   (*qp)->config.rnr_retry = rnr_retry;
-  fabric_.engine_.StartSending(**qp);
+  fabric_.engine_->StartSending(**qp);
   return {};
 }
 
@@ -134,7 +134,7 @@ Status Nic::ToError(uint32_t qpn) {
   PREPOST_RETURN_IF_ERROR(CheckAlive());
   const Result<QpState*> qp = FindQp(qpn);
   if (!qp.ok()) return qp.status();
-  fabric_.engine_.BreakQp(**qp);
+  fabric_.engine_->BreakQp(**qp);
   fabric_.Poke();
   return {};
 }
@@ -272,7 +272,7 @@ std::optional<uint32_t> Nic::TakeEvent() {
 
 void Nic::ReportMisuse(const std::string& what) {
   const auto hold = fabric_.HoldEngine();
-  fabric_.engine_.Misuse(state_, what);
+  fabric_.engine_->Misuse(state_, what);
 }
 
 }  // namespace prepost::emulated

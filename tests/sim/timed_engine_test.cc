@@ -43,9 +43,11 @@ class EngineTimeTest : public EngineTest {
     const TimedEngineOptions options{
         .clock = &*clock_, .network = &*network_, .costs = costs, .hosts = hosts, .log = log};
     Make(near, far,
-         std::make_unique<Fabric>(2, [&](const std::vector<ArenaPointer<NicState>>& nics) {
-           return std::make_unique<TimedEngine>(nics, options);
-         }));
+         std::make_unique<Fabric>(
+             [&](const std::vector<ArenaPointer<NicState>>& nics) {
+               return std::make_unique<TimedEngine>(nics, options);
+             },
+             2));
   }
   /// Step by step; a failure when nothing is left to do before.
   template <typename Condition>
