@@ -5,10 +5,16 @@
 
 #include <utility>
 
-#include "backends/hardware.h"
+#include "backends/mlx5/rdma_core.h"
 #include "backends/nic/host/device_player.h"
+#include "backends/registry.h"
 
-namespace prepost::tools {
+namespace prepost {
+
+Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan& plan,
+                                      NodeId node) {
+  return Choose(choice, plan, node, mlx5::RdmaCore().get());
+}
 
 Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node,
                                       mlx5::VerbsLibrary* library) {
@@ -56,4 +62,4 @@ void NodeDevice::ApplyTo(const Plan& plan, NodeId node, std::chrono::millisecond
   };
 }
 
-}  // namespace prepost::tools
+}  // namespace prepost

@@ -16,7 +16,7 @@
 #include "ir/status.h"
 #include "runtime/group/node_group.h"
 
-namespace prepost::tools {
+namespace prepost {
 
 struct NodeDeviceChoice {
   std::string executor = "auto";  ///< auto, cpu, offload
@@ -35,6 +35,8 @@ class NodeDevice {
   /// of OpenHardware() and, with offload, of Lower() (kRejected): the plan does not fit the device.
   static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node,
                                    mlx5::VerbsLibrary* library);
+  /// The same, with the devices of this machine.
+  static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node);
 
   /// Of auto with a device: what was chosen and why, such as "offload: ..."; else "".
   const std::string& note() const { return note_; }
@@ -58,6 +60,6 @@ class NodeDevice {
   std::unique_ptr<nic::QueueProgram> program_;
 };
 
-}  // namespace prepost::tools
+}  // namespace prepost
 
 #endif  // PREPOST_BACKENDS_NODE_DEVICE_H_

@@ -14,7 +14,7 @@
 #include "tests/support/fake_library.h"
 #include "tests/support/plans.h"
 
-namespace prepost::tools::node_device_test {
+namespace prepost::node_device_test {
 namespace {
 
 using ::testing::AllOf;
@@ -159,4 +159,4 @@ TEST_F(NodeDeviceTest, AutoTakesTheCpuWhereOpsAreTraced) {
 }
 
 }  // namespace
-}  // namespace prepost::tools::node_device_test
+}  // namespace prepost::node_device_test

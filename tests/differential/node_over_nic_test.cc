@@ -232,9 +232,9 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
     mlx5::StandInOptions card{.is_ethernet = true};
     if (i == 2) card.log_max_qp_sz = 5, card.log_max_cq_sz = 6, card.cross_channel = false;
     test::FakeLibrary library(fabric.nic(NodeId(i)), card);
-    Result<tools::NodeDevice> device = tools::NodeDevice::Choose(
-        {.executor = executors[i], .device = "mlx5_0", .is_traced = i == 3}, plan_, NodeId(i),
-        &library);
+    Result<NodeDevice> device =
+        NodeDevice::Choose({.executor = executors[i], .device = "mlx5_0", .is_traced = i == 3},
+                           plan_, NodeId(i), &library);
     if (!device.ok()) return device.status();
     EXPECT_EQ(device->is_offloaded(), i != 2 && i != 3) << i;
     const bool is_root = NodeId(i) == plan_.header().root;

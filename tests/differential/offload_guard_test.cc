@@ -22,6 +22,7 @@
 #include "runtime/interrupt.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
+#include "tests/support/sample.h"
 #include "tests/support/transfer.h"
 
 namespace prepost::offload_guard_test {
@@ -329,7 +330,10 @@ class OffloadGuardTest : public testing::TestWithParam<Shape> {
     return [](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {}); };
   }
   /// The emulated device is asked under more seeds: it is the same NIC behind both.
-  static uint64_t Seeds() { return GetParam().is_mlx5 ? 15 : 60; }
+  static uint64_t Seeds() {
+    const uint64_t seeds = GetParam().is_mlx5 ? 15 : 60;
+    return test::kIsSanitized && !test::IsLongRun() ? seeds / 3 : seeds;
+  }
 
   /// A QP that blocks come to, before its last.
   Fault Draw(FaultKind kind, uint64_t seed) const {

@@ -220,7 +220,8 @@ TEST(OffloadTest, SeveralMastersDeliver) {
       if (tiny) lower.profile = kTinyRings;
       const Plan plan =
           CompileOrDie(MakeSpec("binomial_pipeline", 7, 40 * kBlockBytes, "window=1"));
-      for (uint64_t seed = 1; seed <= 10 && !testing::Test::HasFailure(); ++seed) {
+      for (uint64_t seed = 1; seed <= test::RandomCases(10) && !testing::Test::HasFailure();
+           ++seed) {
         ExpectDelivers(plan,
                        {.lower = lower, .scheduler = SchedulerMode::kAdversarial, .seed = seed});
       }
@@ -233,7 +234,7 @@ TEST(OffloadTest, SeveralMastersDeliver) {
 TEST(OffloadTest, AnyRingsAndWindowsDeliver) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
-  for (int i = 0; i < 150 && !testing::Test::HasFailure(); ++i) {
+  for (uint64_t i = 0; i < test::RandomCases(150) && !testing::Test::HasFailure(); ++i) {
     const std::array<uint32_t, 5> rings = {4, 16, 32, 64, 32768};
     const nic::DeviceProfile profile = {
         .name = "short", .sq_wqebbs = random.Pick(rings), .rq_wqes = random.Pick(rings)};
@@ -278,6 +279,9 @@ TEST(OffloadTest, MessagesInSequenceShareTheQueues) {
   const Plan plan = CompileOrDie(spec);
   for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
     for (const auto device : {DeviceKind::kEmulated, DeviceKind::kMlx5InfiniBand}) {
+      // Thousands of messages, for each of which threads take turns.
+      if (test::kHasThreadSanitizer && !test::IsLongRun() && device != DeviceKind::kEmulated)
+        continue;
       OffloadOptions options = OptionsOf(mode, device);
       options.scheduler = SchedulerMode::kAdversarial;
       options.first = {.epoch = 250, .sq_index = 0xf000, .cq_index = 0xfff000};
@@ -290,7 +294,7 @@ TEST(OffloadTest, MessagesInSequenceShareTheQueues) {
 
 TEST(OffloadTest, ManyOrdersOfOnePlan) {
   const Plan plan = CompileOrDie(MakeSpec("binomial_pipeline", 8, 9 * kBlockBytes, "window=1"));
-  for (uint64_t seed = 1; seed <= 100 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= test::RandomCases(100) && !testing::Test::HasFailure(); ++seed) {
     ExpectDelivers(plan,
                    {.scheduler = SchedulerMode::kAdversarial, .seed = seed, .first = {.epoch = 7}});
   }

@@ -30,6 +30,11 @@ inline uint64_t GridSeed() {
 /// tests take four to ten times as long.
 inline uint64_t SampleDivisor() { return IsLongRun() ? 1 : kIsSanitized ? 16 : 4; }
 
+/// How many of `count` random cases a run makes.
+inline uint64_t RandomCases(uint64_t count) {
+  return kIsSanitized && !IsLongRun() ? (count + 7) / 8 : count;
+}
+
 /// In which of `divisor` parts a case lies. Cases that lie side by side in a grid of loops must not
 /// fall into one part by their place, so the number is mixed (splitmix64).
 inline bool IsInSample(uint64_t number, uint64_t divisor) {

@@ -11,61 +11,34 @@
 #include <string>
 #include <vector>
 
-#include "backends/mlx5/rdma_core.h"
-#include "backends/mlx5/survey.h"
+#include "backends/registry.h"
 #include "tools/flags/command.h"
-#include "tools/flags/software_device.h"
 
 namespace prepost::tools {
 namespace {
 
-struct DeviceLine {
-  std::string name;
-  bool is_hardware = false;
-  bool can_offload = false;
-  std::string why;
-};
-
-struct Listing {
-  std::vector<DeviceLine> devices;
-  std::string hardware;  ///< what there is to say about hardware as a whole; "": nothing
-};
-
-Listing ListDevices() {
-  Listing listing;
-  for (const SoftwareDevice& device : SoftwareDevices()) {
-    listing.devices.push_back({device.name, false, true, device.what});
-  }
-  const mlx5::Hardware found = mlx5::SurveyMachine(mlx5::RdmaCore().get());
-  listing.hardware = found.why_none;
-  for (const mlx5::SurveyedDevice& device : found.devices) {
-    listing.devices.push_back({device.name, true, device.can_offload, device.why});
-  }
-  return listing;
-}
-
-void PrintDevicesJson(const Listing& listing) {
+void PrintDevicesJson(const DeviceList& list) {
   nlohmann::ordered_json devices = nlohmann::ordered_json::array();
-  for (const DeviceLine& line : listing.devices) {
+  for (const ListedDevice& line : list.devices) {
     devices.push_back({{"name", line.name},
                        {"kind", line.is_hardware ? "hardware" : "software"},
                        {"can_offload", line.can_offload},
                        {"why", line.why}});
   }
   nlohmann::ordered_json json = {{"devices", devices}};
-  if (!listing.hardware.empty()) json["hardware"] = listing.hardware;
+  if (!list.no_hardware.empty()) json["hardware"] = list.no_hardware;
   std::cout << json.dump(2) << "\n";
 }
 
-void PrintDevices(const Listing& listing) {
+void PrintDevices(const DeviceList& list) {
   size_t width = 0;
-  for (const DeviceLine& line : listing.devices) width = std::max(width, line.name.size());
-  for (const DeviceLine& line : listing.devices) {
+  for (const ListedDevice& line : list.devices) width = std::max(width, line.name.size());
+  for (const ListedDevice& line : list.devices) {
     std::cout << fmt::format("{:<{}}  {}  {:<3}  {}\n", line.name, width,
                              line.is_hardware ? "hardware" : "software",
                              line.can_offload ? "yes" : "no", line.why);
   }
-  if (!listing.hardware.empty()) std::cout << "no hardware: " << listing.hardware << "\n";
+  if (!list.no_hardware.empty()) std::cout << "no hardware: " << list.no_hardware << "\n";
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <memory>
 #include <optional>
 
-#include "backends/mlx5/rdma_core.h"
 #include "backends/node_device.h"
+#include "backends/registry.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/files/plan_folder.h"
@@ -29,7 +29,6 @@
 #include "tools/flags/plan_file.h"
 #include "tools/flags/play_flags.h"
 #include "tools/flags/played_plan.h"
-#include "tools/flags/software_device.h"
 #include "tools/report/report_print.h"
 #include "tools/report/trace_output.h"
 
@@ -138,12 +137,11 @@ Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const Plan* plan) {
   if (plan == nullptr) return NodeDevice();
   Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
-  const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
   Result<NodeDevice> device = NodeDevice::Choose({.executor = flags.executor,
                                                   .device = flags.device,
                                                   .lower = *lower,
                                                   .is_traced = flags.trace.is_wanted()},
-                                                 *plan, NodeId(flags.node), library.get());
+                                                 *plan, NodeId(flags.node));
   if (device.ok() && !device->note().empty()) {
     PrintNote("executor " + device->note());
   }

@@ -15,13 +15,11 @@
 #include <vector>
 
 #include "backends/emulated/fabric.h"
-#include "backends/hardware.h"
-#include "backends/mlx5/rdma_core.h"
+#include "backends/registry.h"
 #include "ir/near_name.h"
 #include "ir/version.h"
 #include "tools/flags/command.h"
 #include "tools/flags/number_check.h"
-#include "tools/flags/software_device.h"
 
 namespace prepost::tools {
 namespace {
@@ -71,8 +69,7 @@ Result<Answers> ProbeSoftware(const SoftwareDevice& device) {
 }
 
 Result<Answers> ProbeHardware(const std::string& name) {
-  const std::unique_ptr<mlx5::VerbsLibrary> library = mlx5::RdmaCore();
-  const Result<std::unique_ptr<mlx5::Mlx5Device>> device = OpenHardware(name, library.get());
+  const auto device = OpenHardware(name);
   if (!device.ok()) return device.status();
   return nic::Probe({.device = **device});
 }

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "backends/nic/program/lower.h"
+#include "backends/registry.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/local_group.h"
@@ -28,7 +29,6 @@
 #include "tools/flags/plan_file.h"
 #include "tools/flags/play_flags.h"
 #include "tools/flags/played_plan.h"
-#include "tools/flags/software_device.h"
 #include "tools/flags/spec_flags.h"
 #include "tools/flags/wait_flags.h"
 #include "tools/report/report_print.h"
@@ -97,7 +97,11 @@ Status CheckFlags(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   if (!flags.device.empty()) {
-    PREPOST_RETURN_IF_ERROR(CheckSoftwareDevice(flags.device));
+    const Status known = CheckWord("--device", flags.device, SoftwareDeviceNames());
+    if (!known.ok()) {
+      return {known.code(),
+              known.message() + "; a card carries one node per machine: prepost node"};
+    }
   }
   if (flags.play.wait.any() && flags.executor == "offload") {
     return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};

@@ -10,12 +10,12 @@
 
 #include "backends/emulated/scheduler.h"
 #include "backends/nic/program/queue_program.h"
+#include "backends/registry.h"
 #include "ir/status.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/local_group.h"
 #include "tools/flags/played_plan.h"
-#include "tools/flags/software_device.h"
 
 namespace prepost::tools {
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/hardware.h"
+#include "backends/registry.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace prepost::tools {
+#include "backends/mlx5/rdma_core.h"
+#include "backends/mlx5/stand_in/stand_in.h"
+#include "backends/mlx5/survey.h"
+
+namespace prepost {
 namespace {
 
-/// 2^log, as far as a limit can say that.
 uint32_t EntriesOf(uint8_t log) { return uint32_t{1} << std::min<uint8_t>(log, 31); }
 
 Result<std::unique_ptr<mlx5::Mlx5Device>> Open(const std::string& name, mlx5::VerbsLibrary* library,
@@ -21,6 +24,48 @@ Result<std::unique_ptr<mlx5::Mlx5Device>> Open(const std::string& name, mlx5::Ve
 }
 
 }  // namespace
+
+const std::vector<SoftwareDevice>& SoftwareDevices() {
+  static const std::vector<SoftwareDevice> devices = {
+      {.name = "emulated", .what = "NICs in software that execute the bytes of preposted queues"},
+      {.name = "mlx5:emulated",
+       .what = "the same NICs behind the mlx5 device code and a stand-in for kernel and firmware",
+       .make = [](nic::NicModel& nic) {
+         return mlx5::OpenOnStandIn(nic, {.is_ethernet = true});  // there are not LIDs for all
+       }}};
+  return devices;
+}
+
+std::vector<std::string> SoftwareDeviceNames() {
+  std::vector<std::string> names;
+  for (const SoftwareDevice& device : SoftwareDevices()) names.push_back(device.name);
+  return names;
+}
+
+const SoftwareDevice& FindSoftwareDevice(const std::string& name) {
+  const std::vector<SoftwareDevice>& devices = SoftwareDevices();
+  if (name.empty()) return devices.front();
+  const auto found = std::ranges::find(devices, name, &SoftwareDevice::name);
+  PREPOST_CHECK(found != devices.end());
+  return *found;
+}
+
+DeviceList ListDevices() {
+  DeviceList list;
+  for (const SoftwareDevice& device : SoftwareDevices()) {
+    list.devices.push_back({device.name, false, true, device.what});
+  }
+  const mlx5::Hardware found = mlx5::SurveyMachine(mlx5::RdmaCore().get());
+  list.no_hardware = found.why_none;
+  for (const mlx5::SurveyedDevice& device : found.devices) {
+    list.devices.push_back({device.name, true, device.can_offload, device.why});
+  }
+  return list;
+}
+
+Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name) {
+  return OpenHardware(name, mlx5::RdmaCore().get());
+}
 
 Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
                                                        mlx5::VerbsLibrary* library,
@@ -42,4 +87,4 @@ nic::DeviceProfile Narrowed(nic::DeviceProfile profile, const std::string& name,
   return profile;
 }
 
-}  // namespace prepost::tools
+}  // namespace prepost
