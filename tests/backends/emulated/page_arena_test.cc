@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory_resource>
 #include <new>
 #include <vector>
@@ -58,19 +59,28 @@ TEST(PageArenaTest, ContainersStandInIt) {
   EXPECT_THROW(static_cast<void>(arena.allocate(8, 2 * PageArena::kAlignment)), std::bad_alloc);
 }
 
+#ifdef PREPOST_ADDRESS_SANITIZER
+/// An access that the sanitizer sees although this file is compiled without it: memset is its own.
+void Touch(std::byte* at) {
+  static void* (*volatile set)(void*, int, size_t) = std::memset;
+  set(at, 1, 1);
+}
+#endif
+
 TEST(PageArenaTest, SanitizerFindsAccessesBesideAPiece) {
 #ifndef PREPOST_ADDRESS_SANITIZER
   GTEST_SKIP() << "only the address sanitizer sees it";
 #else
   PageArena arena;
-  volatile std::byte* first = arena.Take(64).data();
+  std::byte* const first = arena.Take(64).data();
   const std::span<std::byte> second = arena.Take(100);
-  first[63] = second[99];
-  EXPECT_DEATH(first[64] = std::byte{1}, "use-after-poison");
-  EXPECT_DEATH(first[0] = *(second.data() + 100), "use-after-poison");
-  EXPECT_DEATH(first[0] = *(second.data() + 5000), "use-after-poison");
+  Touch(first + 63);
+  Touch(second.data() + 99);
+  EXPECT_DEATH(Touch(first + 64), "use-after-poison");
+  EXPECT_DEATH(Touch(second.data() + 100), "use-after-poison");
+  EXPECT_DEATH(Touch(second.data() + 5000), "use-after-poison");
   PageArena::Drop(second);
-  EXPECT_DEATH(first[0] = second[0], "use-after-poison");
+  EXPECT_DEATH(Touch(second.data()), "use-after-poison");
 #endif
 }
 
