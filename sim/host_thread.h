@@ -16,10 +16,8 @@
 #include <variant>
 
 #include "backends/emulated/growing_ring.h"
-#include "backends/emulated/prefetch.h"
 #include "backends/nic/host/device_endpoint.h"
 #include "ir/plan.h"
-#include "ir/prefetch.h"
 #include "runtime/endpoint.h"
 #include "runtime/executor.h"
 #include "sim/cpu_core.h"
@@ -78,28 +76,6 @@ class alignas(64) HostThread final : public Endpoint {
   Picoseconds until() const { return until_; }
   /// It has not seen all that was there; or not looked since the start.
   bool may_find_more() const { return may_find_more_; }
-  /// Asks for memory that the next post needs. See TimeHandler::Foresee(), of kForeseePostStages.
-  void ForeseePost(size_t stage) const {
-    if (posts_left_ == 0) return;
-    if (stage == 0) {
-      PrefetchLines(&endpoint_, kHotBytes);
-    } else {
-      endpoint_.ForeseePost(next_post_.channel(), next_post_.is_send(), stage - 1);
-    }
-  }
-  static constexpr uint16_t kForeseePostStages = 1 + nic::DeviceEndpoint::kForeseePostStages;
-  /// The same of a look that finds the next CQE, if it has come; of kForeseeLookStages.
-  void ForeseeLook(const CpuExecutor& executor, size_t stage) const {
-    if (stage == 0) {
-      PrefetchLines(&endpoint_, kHotBytes);
-      PrefetchLines(&executor, kHotBytes);
-      PrefetchLine(&core_);
-      return;
-    }
-    const auto [qpn, is_send] = endpoint_.NextCqe();
-    if (qpn != 0) endpoint_.ForeseeCompletion(qpn, is_send, stage - 1);
-  }
-  static constexpr uint16_t kForeseeLookStages = 1 + nic::DeviceEndpoint::kForeseeCompletionStages;
   /// Posts what is due now.
   void MakePosts();
   void CountWakeup() { ++work_.wakeups; }
@@ -135,9 +111,7 @@ class alignas(64) HostThread final : public Endpoint {
     TimeCause cause = TimeCause::kOther;
   };
 
-  TimedEvent PostEvent() {
-    return {.subject = this, .value = 0, .what = kPostDue, .stages = kForeseePostStages};
-  }
+  TimedEvent PostEvent() { return {.subject = this, .value = 0, .what = kPostDue}; }
   void Spend(Picoseconds cost);
   Picoseconds CostOf(const CpuExecutor::PostedOp& op);
   void Note(std::initializer_list<Part> parts, OpId op);
@@ -148,9 +122,6 @@ class alignas(64) HostThread final : public Endpoint {
   void CopyFirstBlock();
   void PostLater(const Post& post);
   void MakePost(const Post& post);
-
-  /// Of an executor and an endpoint, what each look and each post needs.
-  static constexpr size_t kHotBytes = 192;
 
   // What is used for each look comes first, and what is used together stands in a cache line.
   Picoseconds until_ = 0;

@@ -13,8 +13,8 @@
 //
 // What is put in for before `due_end_`, the end of those buckets' times, joins due_ at its place. When
 // that has grown long its later half goes back into buckets; when it gets short the next bucket that
-// holds few follows. So what is next is known in its order some way ahead, for a caller that asks for
-// memory that things will need.
+// holds few follows. So what is next is known in its order some way ahead, for a caller that
+// prefetches what things will need.
 #ifndef PREPOST_SIM_TIME_QUEUE_H_
 #define PREPOST_SIM_TIME_QUEUE_H_
 
@@ -32,9 +32,8 @@
 
 namespace prepost::emulated {
 
-/// T is trivially copyable. If it has a Foresee(), that is called some time before it is due, unless
-/// very many are due at its time. Keeps
-/// the memory that it has needed.
+/// T is trivially copyable. If it has a Prefetch(), that is called some time before it is due, unless
+/// very many are due at its time. Keeps the memory that it has needed.
 template <typename T>
 class TimeQueue {
  public:
@@ -227,8 +226,8 @@ class TimeQueue {
       due_.push_back(FreePlace(place));
       place = next;
       if (bucket.is_mixed) MoveToPlace(due_.size() - 1);
-      if constexpr (requires(const T& thing) { thing.Foresee(); }) {
-        if (is_few) due_.back().thing.Foresee();
+      if constexpr (requires(const T& thing) { thing.Prefetch(); }) {
+        if (is_few) due_.back().thing.Prefetch();
       }
     }
   }

@@ -26,8 +26,8 @@
 #include <functional>
 #include <span>
 
-#include "ir/prefetch.h"
 #include "sim/fluid_network.h"
+#include "sim/prefetch.h"
 #include "sim/time_trail.h"
 
 namespace prepost::emulated {
@@ -41,15 +41,9 @@ constexpr uint32_t kRefusedTag = 0xffffffff;
 
 /// Messages that arrive together.
 constexpr size_t kBatch = 8;
-/// How many QPs ahead memory is asked for.
+/// How many QPs ahead of its turn a queue is prefetched.
 constexpr size_t kFar = 4;
 constexpr size_t kNear = 2;
-/// WQEs of a queue for which that is done: of a master's mostly a WAIT is followed by a message and
-/// the next WAIT.
-size_t WqesAhead(const QpState& qp) { return qp.config.cd_master ? 3 : 1; }
-/// Of a CQE, with the queue that waits for it first. Hosts that are told of it look for themselves,
-/// when all CQEs of that time are there: memory for that would leave the cache again meanwhile.
-constexpr uint16_t kForeseeCqeStages = 3;
 
 /// What came to `place`.
 std::string Describe(uint32_t tag, const TagPlace& place) {
@@ -125,12 +119,12 @@ bool TimedEngine::Run(uint64_t steps) {
 }
 
 /// Which of the queues is first makes no difference to what happens when. In the order in which they
-/// became due, the memory that a queue needs is on its way until it is its turn.
+/// became due, what a queue needs is prefetched before it is its turn.
 QpState& TimedEngine::TakeDue() {
   const size_t left = due_.size() - due_taken_;
-  if (left > kNear && time_.clock->foresees()) {
-    if (left > kFar) Foresee(*due_[due_taken_ + kFar]);
-    ForeseeSoon(*due_[due_taken_ + kNear]);
+  if (left > kNear && time_.clock->prefetches()) {
+    if (left > kFar) PrefetchQueue(*due_[due_taken_ + kFar]);
+    PrefetchPeers(*due_[due_taken_ + kNear]);
   }
   QpState& qp = *due_[due_taken_++];
   if (due_taken_ == due_.size()) {
@@ -139,42 +133,6 @@ QpState& TimedEngine::TakeDue() {
   }
   qp.is_due = false;
   return qp;
-}
-
-/// Asks for the memory that pointers in the QP lead to, which is in the cache itself.
-void TimedEngine::Foresee(const QpState& qp) {
-  for (size_t ahead = 0; ahead < WqesAhead(qp); ++ahead) {
-    Prefetch(qp.memory.sq, qp.sq_next + ahead, nic::kWqebbBytes);
-  }
-  if (!qp.work.empty()) PrefetchObject(qp.work.front());
-  PrefetchLines(qp.work.next_place(), sizeof(Work));
-  PrefetchObject(qp.send_cq);
-  PrefetchObject(qp.nic);
-  if (qp.remote != nullptr) PrefetchObject(*qp.remote);
-}
-
-/// Asks for what is one step farther: CQs that the next WQEs wait for, where a message lands.
-void TimedEngine::ForeseeSoon(const QpState& qp) {
-  qp.nic.memory.Foresee();
-  if (qp.config.cd_master) ForeseeWaits(qp);
-  if (qp.remote == nullptr) return;
-  PrefetchObject(qp.remote->recv_cq);
-  if (qp.remote->memory.rq.empty()) return;
-  PrefetchLine(qp.remote->memory.doorbell_record);
-  Prefetch(qp.remote->memory.rq, qp.remote->rq_next, nic::kReceiveStrideBytes);
-}
-
-void TimedEngine::ForeseeWaits(const QpState& qp) {
-  // One at which it stands has looked already.
-  const bool is_past = qp.parked || qp.has_waited;
-  for (size_t ahead = is_past ? 1 : 0; ahead < WqesAhead(qp); ++ahead) {
-    const std::byte* wqe =
-        qp.memory.sq.data() + ((qp.sq_next + ahead) * nic::kWqebbBytes & (qp.memory.sq.size() - 1));
-    if (static_cast<Opcode>(wqe[nic::control::kOpcode]) != Opcode::kWait) continue;
-    const auto number =
-        nic::LoadBigEndian<uint32_t>(wqe + nic::kSegmentBytes + nic::coordination::kNumber);
-    if (const CqState* cq = qp.nic.FindCq(number)) PrefetchObject(*cq);
-  }
 }
 
 /// Does all that the queue can do now.
@@ -213,124 +171,48 @@ bool TimedEngine::AdvanceTime() {
   return true;
 }
 
-/// Some of the messages that leave the wire now; false when none does any more. A few at a time, for
-/// the memory of all to come while the first are at work.
+/// Some of the messages that leave the wire now; false when none does any more. A few at a time,
+/// so that all are prefetched while the first are at work.
 bool TimedEngine::EndFlows() {
   std::array<void*, kBatch> qps;
   const size_t count = time_.network->TakeEnded(now(), qps);
-  ForeseeLandings(std::span(qps).first(count));
+  if (time_.clock->prefetches()) PrefetchLandings(std::span(qps).first(count));
   for (size_t i = 0; i < count; ++i) EndFlow(*static_cast<QpState*>(qps[i]));
   return count != 0;
-}
-
-/// Messages of these QPs are about to arrive, or to be acknowledged.
-void TimedEngine::ForeseeLandings(std::span<void* const> qps) const {
-  if (!time_.clock->foresees()) return;
-  const auto qp = [&](size_t i) -> QpState& { return *static_cast<QpState*>(qps[i]); };
-  for (size_t i = 0; i < qps.size(); ++i) PrefetchObject(qp(i));
-  for (size_t i = 0; i < qps.size(); ++i) {
-    if (qp(i).remote != nullptr) PrefetchObject(*qp(i).remote);
-  }
-  for (size_t i = 0; i < qps.size(); ++i) {
-    PrefetchObject(qp(i).send_cq);
-    const QpState* remote = qp(i).remote;
-    if (remote == nullptr || remote->memory.rq.empty()) continue;
-    PrefetchObject(remote->recv_cq);
-    PrefetchObject(remote->nic);
-    Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
-  }
-  for (size_t i = 0; i < qps.size(); ++i) {
-    const CqState& sends = qp(i).send_cq;
-    if (sends.first_waiter != nullptr) PrefetchObject(*sends.first_waiter);
-    if (qp(i).remote == nullptr) continue;
-    const CqState& receives = qp(i).remote->recv_cq;
-    if (receives.first_waiter != nullptr) PrefetchObject(*receives.first_waiter);
-  }
 }
 
 uint16_t TimedEngine::StagesOf(Due what) {
   switch (what) {
     case kDoorbellDue:
-      return 4;
+      return kDoorbellStages;
     case kSendEnableDue:
     case kRecvEnableDue:
       return 2;
     case kStartDue:  // its queue has read the WQE right before
       return 0;
     case kLandDue:
-      return 2 + kForeseeCqeStages;
+      return kLandingStages;
     case kReturnDue:
-      return 1 + kForeseeCqeStages;
+      return kReturnStages;
   }
   return 0;
 }
 
-void TimedEngine::Foresee(const TimedEvent& event, size_t stage) const {
+void TimedEngine::Prefetch(const TimedEvent& event, size_t stage) const {
   switch (static_cast<Due>(event.what)) {
     case kDoorbellDue:
-      return ForeseeDoorbell(*static_cast<const NicState*>(event.subject), event.value, stage);
+      return PrefetchDoorbell(*static_cast<const NicState*>(event.subject), event.value, stage);
     case kReturnDue:
-      return ForeseeReturn(*static_cast<const QpState*>(event.subject), stage);
+      return PrefetchReturn(*static_cast<const QpState*>(event.subject), stage);
     case kLandDue:
-      return ForeseeLanding(*static_cast<const QpState*>(event.subject), stage);
+      return PrefetchLanding(*static_cast<const QpState*>(event.subject), stage);
     case kSendEnableDue:
     case kRecvEnableDue:
     case kStartDue:
       break;
   }
   const auto& qp = *static_cast<const QpState*>(event.subject);
-  return stage == 0 ? Foresee(qp) : ForeseeSoon(qp);
-}
-
-void TimedEngine::ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage) {
-  std::byte bytes[sizeof first_bytes];
-  std::memcpy(bytes, &first_bytes, sizeof first_bytes);
-  const uint32_t number = nic::LoadBigEndian<uint32_t>(bytes + nic::control::kQpn) >> 8;
-  if (stage == 0) return nic.ForeseeQp(number);
-  const QpState* qp = nic.FindQp(number);
-  if (qp == nullptr) return;
-  if (stage == 1) PrefetchObject(*qp);
-  if (stage == 2) Foresee(*qp);
-  if (stage == 3) ForeseeSoon(*qp);
-}
-
-void TimedEngine::ForeseeReturn(const QpState& qp, size_t stage) {
-  if (stage == 0) {
-    PrefetchObject(qp.send_cq);
-    PrefetchObject(qp.nic);
-    if (!qp.work.empty()) PrefetchObject(qp.work.front());
-  } else {
-    ForeseeCqe(qp.send_cq, stage - 1);
-  }
-}
-
-void TimedEngine::ForeseeLanding(const QpState& qp, size_t stage) {
-  const QpState* const remote = qp.remote;
-  if (remote == nullptr) return;
-  if (stage == 0) {
-    PrefetchObject(*remote);
-    if (!qp.work.empty()) PrefetchObject(qp.work.front());
-  } else if (stage == 1) {
-    PrefetchObject(remote->recv_cq);
-    PrefetchObject(remote->nic);
-    if (remote->memory.rq.empty()) return;
-    Prefetch(remote->memory.rq, remote->rq_done, nic::kReceiveStrideBytes);
-  } else {
-    if (stage == 2) remote->nic.memory.Foresee();
-    ForeseeCqe(remote->recv_cq, stage - 2);
-  }
-}
-
-/// The next one of the CQ, which is in the cache.
-void TimedEngine::ForeseeCqe(const CqState& cq, size_t stage) {
-  if (stage == 0) {
-    Prefetch(cq.memory.ring, cq.producer.load(std::memory_order_relaxed), nic::kCqeBytes);
-    PrefetchLine(cq.memory.doorbell_record);
-    if (cq.first_waiter != nullptr) PrefetchObject(*cq.first_waiter);
-  } else if (cq.first_waiter != nullptr) {
-    if (stage == 1) Foresee(*cq.first_waiter);
-    if (stage == 2) ForeseeSoon(*cq.first_waiter);
-  }
+  return stage == 0 ? PrefetchQueue(qp) : PrefetchPeers(qp);
 }
 
 void TimedEngine::OnTime(const TimedEvent& event) {

@@ -92,7 +92,7 @@ class TimedEngine final : public Engine, private TimeHandler {
 
   // Of the clock.
   void OnTime(const TimedEvent& event) override;
-  void Foresee(const TimedEvent& event, size_t stage) const override;
+  void Prefetch(const TimedEvent& event, size_t stage) const override;
 
   Picoseconds now() const { return time_.clock->now(); }
   const NicCosts& costs() const { return time_.costs; }
@@ -105,16 +105,8 @@ class TimedEngine final : public Engine, private TimeHandler {
   bool HostsAct();
   bool AdvanceTime();
   bool EndFlows();
-  void ForeseeLandings(std::span<void* const> qps) const;
   QpState& TakeDue();
-  static void Foresee(const QpState& qp);
-  static void ForeseeSoon(const QpState& qp);
-  static void ForeseeWaits(const QpState& qp);
-  static void ForeseeDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage);
   static uint16_t StagesOf(Due what);
-  static void ForeseeReturn(const QpState& qp, size_t stage);
-  static void ForeseeLanding(const QpState& qp, size_t stage);
-  static void ForeseeCqe(const CqState& cq, size_t stage);
   bool ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void EndFlow(QpState& qp);
   void LeaveWire(QpState& qp);

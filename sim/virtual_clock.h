@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/emulated/prefetch.h"
 #include "ir/status.h"
+#include "sim/prefetch.h"
 #include "sim/time_queue.h"
 #include "sim/virtual_time.h"
 
@@ -24,18 +24,17 @@ struct TimedEvent {
   void* subject = nullptr;
   uint64_t value = 0;
   uint16_t what = 0;
-  uint16_t stages = 0;   ///< of which Foresee() is told: 0 up to before this one
+  uint16_t stages = 0;   ///< with which Prefetch() is called: 0 up to before this one
   uint32_t handler = 0;  ///< the clock's
 };
 
 class TimeHandler {
  public:
   virtual void OnTime(const TimedEvent& event) = 0;
-  /// This comes soon: to ask for memory that it needs. Called with stage 0, then 1, up to the
-  /// event's last, while other things happen: each stage asks for what is found through what those
-  /// before have asked for. Its subject is in the cache, mostly. Of some events some stages, or all, are
-  /// left out.
-  virtual void Foresee(const TimedEvent&, size_t /*stage*/) const {}
+  /// This event comes soon: prefetches what it needs. Called with stage 0, then 1, up to the event's
+  /// last, while other things happen: each stage prefetches what is found through the one before.
+  /// Its subject is in the cache, mostly. Some stages, or all, may be left out.
+  virtual void Prefetch(const TimedEvent&, size_t /*stage*/) const {}
 
  protected:
   ~TimeHandler() = default;
@@ -45,10 +44,10 @@ class TimeHandler {
 class VirtualClock {
  public:
   Picoseconds now() const { return now_; }
-  /// Whether handlers are told of what comes soon. It changes nothing else, and costs more than it
-  /// gives while all that they work on stays in the cache.
-  void set_foresees(bool foresees) { foresees_ = foresees; }
-  bool foresees() const { return foresees_; }
+  /// Whether handlers prefetch. It changes nothing else, and costs more than it gives while all that
+  /// they work on stays in the cache.
+  void set_prefetches(bool prefetches) { prefetches_ = prefetches; }
+  bool prefetches() const { return prefetches_; }
   /// Calls `handler`, one of a few, which must still be there, at `at` >= now(). Of equal times in
   /// the order of the calls. False: that is never.
   bool Schedule(Picoseconds at, TimeHandler& handler, const TimedEvent& event) {
@@ -70,7 +69,7 @@ class VirtualClock {
   bool RunDue() {
     if (due_.next_at() != now_) return false;
     const Due due = due_.Pop();
-    if (foresees_) Foresee();
+    if (prefetches_) PrefetchAhead();
     handlers_[due.handler]->OnTime(due);
     return true;
   }
@@ -87,7 +86,7 @@ class VirtualClock {
 
  private:
   struct Due : TimedEvent {
-    void Foresee() const { PrefetchLines(subject, 256); }
+    void Prefetch() const { PrefetchLines(subject, 256); }
   };
 
   uint32_t IndexOf(TimeHandler& handler) {
@@ -100,18 +99,18 @@ class VirtualClock {
   }
 
   /// An event has all stages behind it before it is next. Those that are far off come first.
-  void Foresee() const {
+  void PrefetchAhead() const {
     const auto ahead = due_.ahead();
     for (size_t i = std::min(ahead.size(), stages_max_ + 1); i-- > 1;) {
       const Due& due = ahead[i].thing;
-      if (i <= due.stages) handlers_[due.handler]->Foresee(due, due.stages - i);
+      if (i <= due.stages) handlers_[due.handler]->Prefetch(due, due.stages - i);
     }
   }
 
   Picoseconds now_ = 0;
   bool is_held_ = false;
   bool has_missed_ = false;
-  bool foresees_ = true;
+  bool prefetches_ = true;
   size_t stages_max_ = 0;  // of any event so far
   std::vector<TimeHandler*> handlers_;
   TimeQueue<Due> due_;

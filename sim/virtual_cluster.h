@@ -26,9 +26,8 @@ struct VirtualCluster {
     NicCosts costs = {};
     HostHandler* hosts = nullptr;  ///< as in TimedEngineOptions, as the next
     TimeTrail* trail = nullptr;
-    /// Whether memory is asked for before it is used (VirtualClock::set_foresees()); none: from more
-    /// than `cached_hosts` hosts on.
-    std::optional<bool> foresees = {};
+    /// See VirtualClock::set_prefetches(); none: from more than `cached_hosts` hosts on.
+    std::optional<bool> prefetches = {};
     uint32_t cached_hosts = 0;  ///< whose memory mostly stays in the cache, as measured
   };
 
@@ -45,7 +44,7 @@ struct VirtualCluster {
                                                                       .trail = options.trail});
             },
             hosts) {
-    clock.set_foresees(options.foresees.value_or(hosts > options.cached_hosts));
+    clock.set_prefetches(options.prefetches.value_or(hosts > options.cached_hosts));
   }
 
   Picoseconds now() const { return clock.now(); }

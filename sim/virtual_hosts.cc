@@ -37,7 +37,7 @@ namespace {
 
 constexpr uint64_t kHostStepsAtOnce = 1 << 12;  // between two looks at the checkpoint
 constexpr uint32_t kCachedHosts = 192;  // whose memory mostly stays in the cache, as measured
-constexpr size_t kEventsAhead = 4;      // of CQs, for whose threads memory is asked for
+constexpr size_t kEventsAhead = 4;      // of CQs, whose threads are prefetched
 constexpr size_t kStuckNodesMax = 3;    // that are named
 constexpr size_t kStuckOpsMax = 3;      // of each
 
@@ -107,7 +107,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
                  {.costs = options.nic,
                   .hosts = this,
                   .trail = options.trail,
-                  .foresees = options.foresees,
+                  .prefetches = options.prefetches,
                   .cached_hosts = kCachedHosts}),
         after_(GroupsAfter(groups)),
         players_of_(hosts),
@@ -283,9 +283,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     if (at == cluster_.now() && is_acting_) {
       due_.push_back({&player, what});
     } else {
-      cluster_.clock.Schedule(
-          at, *this,
-          {.subject = &player, .value = 0, .what = what, .stages = HostThread::kForeseeLookStages});
+      cluster_.clock.Schedule(at, *this, {.subject = &player, .value = 0, .what = what});
     }
   }
 
@@ -295,40 +293,20 @@ class HostsRun final : private TimeHandler, private HostHandler {
     cluster_.clock.Hold();
   }
 
-  void Foresee(const TimedEvent& event, size_t stage) const override {
-    if (event.what == kPostDue)
-      return static_cast<const HostThread*>(event.subject)->ForeseePost(stage);
-    const auto& player = *static_cast<const Player*>(event.subject);
-    player.thread.ForeseeLook(*player.executor, stage);
-  }
-
   bool Act(std::span<const CqEvent> events) override {
     is_acting_ = true;
     for (size_t i = 0; i < events.size(); ++i) {
-      if (cluster_.clock.foresees() && i + kEventsAhead < events.size())
+      if (cluster_.clock.prefetches() && i + kEventsAhead < events.size())
         PrefetchLines(events[i + kEventsAhead].listener, sizeof(Player));
       TakeEvent(events[i]);
     }
     while (!due_.empty() && status_.ok()) {
-      ForeseeDue();
       const Due due = due_.front();
       due_.pop_front();
       status_ = ActOn(due);
     }
     is_acting_ = false;
     return status_.ok() && left_ != 0;
-  }
-
-  /// Memory of those that look soon is on its way until it is their turn: a look goes over several
-  /// places, one after the other, and with many hosts none of them is in the cache.
-  void ForeseeDue() const {
-    if (!cluster_.clock.foresees()) return;
-    constexpr size_t kStages = HostThread::kForeseeLookStages;
-    if (due_.size() > kStages + 1) PrefetchLines(due_[kStages + 1].player, sizeof(Player));
-    for (size_t ahead = std::min(kStages + 1, due_.size()); ahead-- > 1;) {
-      const Player& player = *due_[ahead].player;
-      player.thread.ForeseeLook(*player.executor, kStages - ahead);
-    }
   }
 
   /// The NIC tells of a CQE; or, with number 0, of an error, which everyone is to look for.

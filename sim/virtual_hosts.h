@@ -39,9 +39,9 @@ struct VirtualHostsOptions {
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
   /// Rings of plans with windows are as long as those can use; that changes nothing but memory.
   bool rings_by_window = true;
-  /// Whether memory is asked for ahead of use, which changes nothing but how long the run takes;
-  /// unset: with many hosts.
-  std::optional<bool> foresees = {};
+  /// Whether the engine prefetches, which changes nothing but how long the run takes; unset: with
+  /// many hosts.
+  std::optional<bool> prefetches = {};
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
   std::function<void(VirtualStep)> done = {};

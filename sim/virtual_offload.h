@@ -61,9 +61,9 @@ struct VirtualOffloadOptions {
   /// starts at 0; what malloc has free, of the whole process, then goes back to the system now and
   /// then. Of a run that is stuck less can be said.
   bool keep_cqes = true;
-  /// Whether memory is asked for ahead of use, which changes nothing but how long the run takes;
-  /// unset: with many hosts.
-  std::optional<bool> foresees = {};
+  /// Whether the engine prefetches, which changes nothing but how long the run takes; unset: with
+  /// many hosts.
+  std::optional<bool> prefetches = {};
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
   TimeTrail* trail = nullptr;

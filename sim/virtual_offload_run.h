@@ -45,7 +45,7 @@ class VirtualRun final : private TimeHandler {
         cluster_(std::move(network), hosts,
                  {.costs = options.costs,
                   .trail = options.trail,
-                  .foresees = options.foresees,
+                  .prefetches = options.prefetches,
                   .cached_hosts = kCachedNics}),
         nodes_at_(hosts),
         node_of_cq_(hosts),

@@ -44,7 +44,6 @@
 #include <vector>
 
 #include "backends/emulated/nic_state.h"
-#include "backends/emulated/prefetch.h"
 #include "backends/emulated/scheduler.h"
 #include "backends/nic/program/decode.h"
 

@@ -29,8 +29,6 @@ class GrowingRing {
   }
   T& front() { return places_[first_]; }
   const T& front() const { return places_[first_]; }
-  /// Where the next thing will stand, if there is room; null: nothing has ever been there.
-  const T* next_place() const { return capacity_ == 0 ? nullptr : &(*this)[size_]; }
   T& back() { return (*this)[size_ - 1]; }
 
   void push_back(const T& thing) {

@@ -12,7 +12,6 @@
 #include <span>
 #include <vector>
 
-#include "backends/emulated/prefetch.h"
 #include "backends/nic/device.h"
 #include "backends/nic/program/decode.h"
 
@@ -57,8 +56,6 @@ class MemoryTable {
   std::byte* Find(uint32_t key, uint64_t address, uint64_t bytes, Use use) const;
   /// The tag of the memory at `piece`, which must be exactly one block; the rest as Find().
   TagPlace FindTag(const nic::DataPiece& piece, Use use) const;
-  /// Asks for the memory that Find() needs, at the least.
-  void Foresee() const { PrefetchLines(regions_.data(), sizeof(Region)); }
   /// The first block of any region that has no tag.
   std::optional<uint64_t> MissingBlock() const;
 

@@ -22,7 +22,6 @@
 #include "backends/nic/device.h"
 #include "backends/nic/nic_model.h"
 #include "backends/nic/wqe.h"
-#include "ir/prefetch.h"
 
 namespace prepost::emulated {
 
@@ -210,8 +209,6 @@ struct alignas(64) NicState {
   /// Null when there is none.
   CqState* FindCq(uint32_t number) const { return At(cqs, number - kFirstCqn); }
   QpState* FindQp(uint32_t number) const { return At(qps, number - kFirstQpn); }
-  /// Asks for the memory that FindQp() needs.
-  void ForeseeQp(uint32_t number) const { PrefetchLine(qps.data() + (number - kFirstQpn)); }
 
  private:
   template <typename T>

@@ -16,7 +16,6 @@ void Engine::Fetch(QpState& qp) {
   if (!CanFetch(qp)) return;
   if (qp.has_waited) return EndWait(qp);
   nic::DecodeSend(qp.memory.sq, qp.sq_next, &wqe_);
-  Prefetch(qp.memory.sq, size_t{qp.sq_next} + wqe_.wqebbs(), nic::kWqebbBytes);
   if (!WellFormed(qp)) return FailFetch(qp, Syndrome::kLocalQpOperation);
   qp.fenced = nic::HoldsForReads(wqe_.fence) && qp.reads_in_flight != 0;
   if (qp.fenced) return;  // R10: Complete of the last READ fetches again

@@ -13,7 +13,6 @@ namespace prepost {
 
 void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findings) {
   for (uint32_t m = 0; m < messages.size(); ++m) {
-    PrefetchMessage(plan, messages, m);
     const uint32_t send = messages.send(m);
     const uint32_t recv = messages.recv(m);
     if (send == MessageTable::kNone || recv == MessageTable::kNone) {

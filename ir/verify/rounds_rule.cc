@@ -50,7 +50,6 @@ class RoundsRule {
   void CheckChannelRounds(ChannelId channel) {
     const uint32_t begin = messages_.ChannelBegin(channel);
     for (uint32_t m = begin; m < messages_.ChannelEnd(channel); ++m) {
-      PrefetchMessage(plan_, messages_, m);
       const uint32_t send_round = plan_.ops()[messages_.send(m)].round;
       const uint32_t recv_round = plan_.ops()[messages_.recv(m)].round;
       if (send_round != recv_round) {

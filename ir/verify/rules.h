@@ -8,7 +8,6 @@
 #include "ir/credits.h"
 #include "ir/messages.h"
 #include "ir/plan.h"
-#include "ir/prefetch.h"
 #include "ir/verify/findings.h"
 #include "ir/verify/verify.h"
 
@@ -32,16 +31,6 @@ struct MatchedPlan {
   const CreditTable& credits;
   const VerifyOptions& options;
 };
-
-/// For loops over messages, whose ops lie far apart: asks for those of a message some steps ahead
-/// of `message`, so that they are there when the loop comes to them.
-inline void PrefetchMessage(const Plan& plan, const MessageTable& messages, uint32_t message) {
-  constexpr uint32_t kAhead = 16;
-  if (messages.size() - message <= kAhead) return;
-  for (const uint32_t op : {messages.send(message + kAhead), messages.recv(message + kAhead)}) {
-    if (op != MessageTable::kNone) PrefetchLine(&plan.ops()[op]);
-  }
-}
 
 /// ready, but for the order at each node.
 void CheckReady(const MatchedPlan& matched, Findings* findings);

@@ -385,9 +385,9 @@ TEST_F(VirtualHostsTest, RingsByWindowChangeNothing) {
   }
 }
 
-// Catches memory that is asked for where there is none, of a node without ops among others, and an
-// order of events that follows from it.
-TEST_F(VirtualHostsTest, AskingForMemoryChangesNothing) {
+// Catches a prefetch through what is not there, of a node without ops among others, and an order of
+// events that follows from it.
+TEST_F(VirtualHostsTest, PrefetchingChangesNothing) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -405,8 +405,8 @@ TEST_F(VirtualHostsTest, AskingForMemoryChangesNothing) {
                                                : nic::LoweringMode::kManaged}};
     const Network network = test::OneRack(nodes, 1e9, random.Below(3) * 5e-6);
     SCOPED_TRACE(fmt::format("{} n={}", algorithm, nodes));
-    const auto ends = [&](bool foresees) {
-      options.foresees = offload.foresees = foresees;
+    const auto ends = [&](bool prefetches) {
+      options.prefetches = offload.prefetches = prefetches;
       std::vector<Picoseconds> times;
       const VirtualHosts driven = *RunVirtualHosts(groups, network, options);
       for (const VirtualHosts::Group& group : driven.groups) {

@@ -45,18 +45,6 @@ class CqeReader {
 
   /// The next CQE if the NIC has written it. Does not tell the NIC: call Consume for that.
   std::optional<Cqe> Next();
-  // Of that entry, without taking it.
-  /// Its QP; 0: it is not written yet.
-  uint32_t PeekQpn() const {
-    return IsOurs(OwnerAt(EntryAt()))
-               ? LoadBigEndian<uint32_t>(EntryAt() + cqe::kOpcodeQpn) & kNumberMask
-               : 0;
-  }
-  /// Needs PeekQpn() != 0: it is a send's.
-  bool PeekIsSend() const {
-    const auto opcode = static_cast<CqeOpcode>(OwnerAt(EntryAt()) >> 4);
-    return opcode == CqeOpcode::kRequester || opcode == CqeOpcode::kRequesterError;
-  }
   /// Stores the consumer index, so that a CQ without ignore_overrun gets room.
   void Consume();
 

@@ -20,7 +20,6 @@
 
 #include "backends/nic/program/encode.h"
 #include "backends/nic/program/queue_program.h"
-#include "ir/prefetch.h"
 #include "runtime/program.h"
 
 namespace prepost::nic {
@@ -132,36 +131,6 @@ OpenNode DeviceEndpoint::open_node() const {
   OpenNode open{.node = node_, .device = &device_, .qps = {}};
   for (const Link& link : links_) open.qps.push_back({link.peer, link.lane, link.qp.number});
   return open;
-}
-
-/// Null: it is none of ours.
-const RequestQueue* DeviceEndpoint::QueueOf(uint32_t qpn, bool is_send) const {
-  const uint32_t position = link_of_qp_.Find(qpn);
-  if (position == NumberIndex::kNone) return nullptr;
-  return is_send ? &links_[position].sends : &links_[position].receives;
-}
-
-void DeviceEndpoint::ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage) const {
-  const RequestQueue* const queue = QueueOf(qpn, is_send);
-  if (queue == nullptr) return;
-  if (stage == 0) return PrefetchLine(queue);
-  queue->ForeseeOldest();
-}
-
-void DeviceEndpoint::ForeseePost(ChannelId channel, bool is_send, size_t stage) const {
-  const uint32_t* const position = &link_of_channel_[channel.index()];
-  if (stage == 0) return PrefetchLine(position);
-  const Link& link = links_[*position];
-  const RequestQueue& queue = is_send ? link.sends : link.receives;
-  if (stage == 1) {
-    PrefetchLine(&link.qp);
-    PrefetchLine(&queue);
-  }
-  if (stage != 2) return;
-  const std::span<std::byte> ring = is_send ? link.qp.sq : link.qp.rq;
-  if (ring.empty()) return;
-  const size_t stride = is_send ? kWqebbBytes : kReceiveStrideBytes;
-  PrefetchLine(ring.data() + (queue.posted() * stride & (ring.size() - 1)));
 }
 
 void DeviceEndpoint::PostRecv(const RecvRequest& request) {

@@ -61,21 +61,6 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
   /// sleeps. A host that will sleep can do so ahead of the start.
   Status RequestEvents();
 
-  // What Poll() needs of memory. They change nothing, and check nothing.
-  /// The QP of the next CQE, and whether that is a send's; 0: none has come.
-  std::pair<uint32_t, bool> NextCqe() const {
-    const uint32_t qpn = reader_.PeekQpn();
-    return {qpn, qpn != 0 && reader_.PeekIsSend()};
-  }
-  /// Asks for the memory that the next completion of a send, or receive, of the QP needs. Each stage
-  /// needs what the one before asks for.
-  void ForeseeCompletion(uint32_t qpn, bool is_send, size_t stage) const;
-  static constexpr uint16_t kForeseeCompletionStages = 2;
-
-  /// The same of the next post on the channel. Each stage needs what the one before asks for.
-  void ForeseePost(ChannelId channel, bool is_send, size_t stage) const;
-  static constexpr uint16_t kForeseePostStages = 3;
-
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;
   Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
@@ -109,7 +94,6 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
         plan_(plan),
         node_(node) {}
 
-  const RequestQueue* QueueOf(uint32_t qpn, bool is_send) const;
   uint64_t EntriesOf(const Pairing& pairing) const;
   Status MakeQueues(const Pairing& pairing);
   Status MakeLink(const Pair& pair);

@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "ir/plan.h"
-#include "ir/prefetch.h"
 #include "ir/status.h"
 
 namespace prepost::nic {
@@ -53,10 +52,6 @@ class alignas(64) RequestQueue {
   /// The first that is not posted; needs held_back() != 0.
   const Request& next_to_post() const { return At(posted_); }
   void Post() { ++posted_; }
-  /// Asks for the memory of the oldest in flight, if that is not in the queue.
-  void ForeseeOldest() const {
-    if (many_) PrefetchLine(&many_[PositionOf(completed_)]);
-  }
   /// The oldest in flight; needs in_flight() != 0.
   const Request& oldest() const { return At(completed_); }
   void Complete() { ++completed_; }
