@@ -31,19 +31,19 @@
 #include "compiler/compile.h"
 #include "compiler/schedules/schedule.h"
 #include "runtime/clock.h"
-#include "sim/virtual_hosts.h"
-#include "sim/virtual_offload.h"
+#include "sim/cpu_driven.h"
+#include "sim/preposted.h"
 
 namespace prepost {
 namespace {
 
-using emulated::kVirtualStepNames;
-using emulated::VirtualStep;
+using sim::kRunStepNames;
+using sim::RunStep;
 using Json = nlohmann::ordered_json;
 
 constexpr double kAim = 1e6;  ///< block transfers per second, of the step `run`
 constexpr uint64_t kBlockBytes = 1 << 20;
-constexpr size_t kSteps = kVirtualStepNames.size();
+constexpr size_t kSteps = kRunStepNames.size();
 
 /// 100 Gb/s for all, one rack.
 Network MakeNetwork(uint32_t nodes, double latency) {
@@ -55,7 +55,7 @@ Network MakeNetwork(uint32_t nodes, double latency) {
 
 /// "none": nothing but blocks takes time. "typical": everything does; assumed figures of the size
 /// that data sheets give.
-emulated::NicCosts CostsOf(const std::string& name) {
+sim::NicCosts CostsOf(const std::string& name) {
   if (name == "none") return {};
   return {.wqe = 50'000,
           .wait = 100'000,
@@ -65,7 +65,7 @@ emulated::NicCosts CostsOf(const std::string& name) {
 }
 
 /// Of hosts, in the same way.
-emulated::HostCosts HostCostsOf(const std::string& name) {
+sim::HostCosts HostCostsOf(const std::string& name) {
   if (name == "none") return {};
   return {.post_send = 150'000,
           .post_receive = 100'000,
@@ -98,7 +98,7 @@ class Hash {
   void Add(uint64_t value) {
     for (int i = 0; i < 8; ++i) value_ = (value_ ^ (value >> (8 * i) & 0xff)) * 0x100000001b3;
   }
-  void Add(const std::vector<emulated::VirtualOffload::Link>& links) {
+  void Add(const std::vector<sim::PrepostedAlone::Link>& links) {
     for (const auto& link : links) {
       Add(link.resource.index);
       Add(link.use.bytes);
@@ -111,8 +111,8 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-std::vector<emulated::VirtualGroup> GroupsOf(const Case& it, const Plan& plan) {
-  std::vector<emulated::VirtualGroup> groups(it.groups);
+std::vector<sim::Group> GroupsOf(const Case& it, const Plan& plan) {
+  std::vector<sim::Group> groups(it.groups);
   for (uint32_t g = 0; g < it.groups; ++g) {
     groups[g].plan = &plan;
     if (it.groups == 1) break;
@@ -129,9 +129,9 @@ struct Outcome {
 };
 
 Outcome RunPreposted(const Case& it, const Plan& plan, const Network& network, bool keep_cqes,
-                     const std::function<void(VirtualStep)>& done) {
+                     const std::function<void(RunStep)>& done) {
   const bool is_inline = it.executor == "inline";
-  const emulated::VirtualOffloads run = *emulated::RunVirtualOffloads(
+  const sim::PrepostedResult run = *sim::RunPreposted(
       GroupsOf(it, plan), network,
       {.costs = CostsOf(it.costs),
        .lower = {.mode = is_inline ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged},
@@ -151,12 +151,12 @@ Outcome RunPreposted(const Case& it, const Plan& plan, const Network& network, b
 }
 
 Outcome RunDriven(const Case& it, const Plan& plan, const Network& network, uint32_t ring,
-                  const std::function<void(VirtualStep)>& done) {
-  const emulated::VirtualHosts run = *emulated::RunVirtualHosts(GroupsOf(it, plan), network,
-                                                                {.nic = CostsOf(it.costs),
-                                                                 .host = HostCostsOf(it.costs),
-                                                                 .ring_wqes_max = ring,
-                                                                 .done = done});
+                  const std::function<void(RunStep)>& done) {
+  const sim::CpuDrivenResult run = *sim::RunCpuDriven(GroupsOf(it, plan), network,
+                                                      {.nic = CostsOf(it.costs),
+                                                       .host = HostCostsOf(it.costs),
+                                                       .ring_wqes_max = ring,
+                                                       .done = done});
   Hash hash;
   emulated::Picoseconds completion = 0;
   for (const auto& group : run.groups) {
@@ -207,7 +207,7 @@ void RunCase(const Options& options, bool is_warm_up, Samples* samples) {
   std::array<double, kSteps> sample = {};
   uint64_t last_ns = ThreadCpuNs();
   const uint64_t start_ns = last_ns;
-  const auto done = [&](VirtualStep step) {
+  const auto done = [&](RunStep step) {
     const uint64_t now_ns = ThreadCpuNs();
     sample[static_cast<size_t>(step)] = 1e-9 * static_cast<double>(now_ns - last_ns);
     last_ns = now_ns;
@@ -224,7 +224,7 @@ void RunCase(const Options& options, bool is_warm_up, Samples* samples) {
 Json ToJson(const Samples& samples) {
   const Case& it = samples.of;
   const double transfers = static_cast<double>(it.nodes - 1) * it.blocks * it.groups;
-  const std::vector<double>& run = samples.seconds[static_cast<size_t>(VirtualStep::kRun)];
+  const std::vector<double>& run = samples.seconds[static_cast<size_t>(RunStep::kRun)];
   Json out = {{"nodes", it.nodes},
               {"blocks", it.blocks},
               {"groups", it.groups},
@@ -242,9 +242,9 @@ Json ToJson(const Samples& samples) {
               {"compile_peak_mb", samples.compiled_mb},
               {"peak_mb", samples.peak_mb}};
   for (size_t step = 0; step < kSteps; ++step) {
-    out[std::string(kVirtualStepNames[step])] = {{"least_s", Least(samples.seconds[step])},
-                                                 {"peak_mb", samples.peaks_mb[step]},
-                                                 {"s", samples.seconds[step]}};
+    out[std::string(kRunStepNames[step])] = {{"least_s", Least(samples.seconds[step])},
+                                             {"peak_mb", samples.peaks_mb[step]},
+                                             {"s", samples.seconds[step]}};
   }
   return out;
 }
@@ -252,7 +252,7 @@ Json ToJson(const Samples& samples) {
 /// A row per case, for a picture of cost against size.
 void PrintCsv(const Json& results) {
   std::cout << "nodes,blocks,ready,executor,costs,transfers,messages,wqes";
-  for (const std::string_view name : kVirtualStepNames) std::cout << "," << name << "_s";
+  for (const std::string_view name : kRunStepNames) std::cout << "," << name << "_s";
   std::cout << ",total_s,transfers_per_s,peak_mb,modelled_completion_ps,times_hash\n";
   for (const Json& it : results) {
     std::cout << fmt::format("{},{},{},{},{},{},{},{}", it["nodes"].get<int>(),
@@ -260,7 +260,7 @@ void PrintCsv(const Json& results) {
                              it["executor"].get<std::string>(), it["costs"].get<std::string>(),
                              it["transfers"].get<double>(), it["messages"].get<uint64_t>(),
                              it["wqes"].get<uint64_t>());
-    for (const std::string_view name : kVirtualStepNames) {
+    for (const std::string_view name : kRunStepNames) {
       std::cout << fmt::format(",{:.6f}", it[std::string(name)]["least_s"].get<double>());
     }
     std::cout << fmt::format(
@@ -276,7 +276,7 @@ void PrintTable(const Json& results, const Options& options) {
       "per second in `run`, aim {}\n{:>11} {:>9} {:>8} {:>8} {:>9}",
       Provenance(), options.algorithm, std::max(options.repeat, 1), kAim / 1e6, "n x k", "ready",
       "executor", "costs", "M/s");
-  for (const std::string_view name : kVirtualStepNames) std::cout << fmt::format(" {:>9}", name);
+  for (const std::string_view name : kRunStepNames) std::cout << fmt::format(" {:>9}", name);
   std::cout << "     total   peak MB  hash of times\n";
   for (const Json& it : results) {
     std::cout << fmt::format("{:>11} {:>9} {:>8} {:>8} {:>9.3f}",
@@ -284,7 +284,7 @@ void PrintTable(const Json& results, const Options& options) {
                              it["ready"].get<std::string>(), it["executor"].get<std::string>(),
                              it["costs"].get<std::string>(),
                              it["transfers_per_s"].get<double>() / 1e6);
-    for (const std::string_view name : kVirtualStepNames) {
+    for (const std::string_view name : kRunStepNames) {
       std::cout << fmt::format(" {:>9.3f}", it[std::string(name)]["least_s"].get<double>());
     }
     std::cout << fmt::format(" {:>9.3f} {:>9.0f}  {}\n",

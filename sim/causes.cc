@@ -7,15 +7,8 @@
 
 #include "sim/link_traffic.h"
 
-namespace prepost::tools {
+namespace prepost::sim {
 namespace {
-
-using emulated::CauseTimes;
-using emulated::CriticalPath;
-using emulated::LinkTraffic;
-using emulated::NodeTimes;
-using emulated::Picoseconds;
-using emulated::TimeTrail;
 
 /// The last to be through, the root only where it is alone.
 NodeId LastNode(const std::vector<Picoseconds>& ends, NodeId root) {
@@ -33,10 +26,8 @@ GroupCauses CausesOfGroup(const TimeTrail& trail, const LinkTraffic* traffic, ui
   found.start = times.start;
   found.last = LastNode(times.ends, trail.plan(group).header().root);
   found.times = TimesOf(trail, group, found.last, times.start);
-  found.path =
-      emulated::SumOf(CriticalPath(trail, CompletionOf(trail, group), times.start, traffic));
-  found.after =
-      emulated::SumOf(CriticalPath(trail, KnownOf(trail, group), times.completion, traffic));
+  found.path = SumOf(CriticalPath(trail, CompletionOf(trail, group), times.start, traffic));
+  found.after = SumOf(CriticalPath(trail, KnownOf(trail, group), times.completion, traffic));
   return found;
 }
 
@@ -61,9 +52,8 @@ RunCauses CausesOf(const Simulation& it, bool is_offload) {
   }
   if (run.groups.empty()) return run;
   run.path = CriticalPath(trail, CompletionOf(trail, run.last_group), 0, traffic);
-  run.causes = emulated::SumOf(run.path);
-  run.after =
-      emulated::SumOf(CriticalPath(trail, KnownOf(trail, last_known), times.completion, traffic));
+  run.causes = SumOf(run.path);
+  run.after = SumOf(CriticalPath(trail, KnownOf(trail, last_known), times.completion, traffic));
   return run;
 }
 
@@ -87,4 +77,4 @@ Picoseconds SumOf(const CauseTimes& times) {
   return std::accumulate(times.begin(), times.end(), Picoseconds{0});
 }
 
-}  // namespace prepost::tools
+}  // namespace prepost::sim

@@ -12,30 +12,30 @@
 
 #include "ir/ids.h"
 #include "sim/simulation.h"
+#include "sim/time.h"
 #include "sim/time_by_cause.h"
 #include "sim/time_trail.h"
-#include "sim/virtual_time.h"
 
-namespace prepost::tools {
+namespace prepost::sim {
 
 /// Of a group.
 struct GroupCauses {
-  emulated::Picoseconds start = 0;
-  NodeId last;                      ///< to be through, but for the root
-  emulated::NodeTimes times;        ///< its, from the group's start on
-  emulated::CauseTimes path = {};   ///< from the group's start until all nodes have the message
-  emulated::CauseTimes after = {};  ///< from then until all its hosts know
+  Picoseconds start = 0;
+  NodeId last;            ///< to be through, but for the root
+  NodeTimes times;        ///< its, from the group's start on
+  CauseTimes path = {};   ///< from the group's start until all nodes have the message
+  CauseTimes after = {};  ///< from then until all its hosts know
 };
 
 /// Of an executor.
 struct RunCauses {
   std::string name;  ///< "preposted"
-  const emulated::TimeTrail* trail = nullptr;
+  const TimeTrail* trail = nullptr;
   std::vector<GroupCauses> groups;
-  uint32_t last_group = 0;               ///< to have its message everywhere
-  std::vector<emulated::PathLink> path;  ///< from the start of the run until then
-  emulated::CauseTimes causes = {};      ///< along it
-  emulated::CauseTimes after = {};       ///< from then until the last host of all groups knows
+  uint32_t last_group = 0;     ///< to have its message everywhere
+  std::vector<PathLink> path;  ///< from the start of the run until then
+  CauseTimes causes = {};      ///< along it
+  CauseTimes after = {};       ///< from then until the last host of all groups knows
 };
 
 /// Of a simulation that has a trail for `is_offload`, or else for CPU-driven hosts.
@@ -43,8 +43,8 @@ RunCauses CausesOf(const Simulation& simulation, bool is_offload);
 
 /// Each part by itself, over all groups; `last` is the last group's.
 GroupCauses SumOf(const RunCauses& run);
-emulated::Picoseconds SumOf(const emulated::CauseTimes& times);
+Picoseconds SumOf(const CauseTimes& times);
 
-}  // namespace prepost::tools
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_CAUSES_H_

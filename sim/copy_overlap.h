@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// Of one core. One thread.
 class CopyOverlap {
@@ -91,6 +91,6 @@ class CopyOverlap {
   size_t next_absence_ = 0;
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_COPY_OVERLAP_H_

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <random>
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 /// From so many on, preemptions are not drawn one by one.
@@ -203,4 +203,4 @@ CpuCore CoreOf(const HostCosts& costs, const HostNoise& noise, NodeId host, size
   return CpuCore(own, delays, SeedOf(noise.seed, host, index));
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

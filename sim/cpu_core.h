@@ -13,9 +13,9 @@
 #include "sim/copy_overlap.h"
 #include "sim/draws.h"
 #include "sim/host_costs.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// One thread.
 class CpuCore {
@@ -92,6 +92,6 @@ class CpuCore {
 /// Core `index` of `host`, with what `noise` says of it; each draws by itself.
 CpuCore CoreOf(const HostCosts& costs, const HostNoise& noise, NodeId host, size_t index);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_CPU_CORE_H_

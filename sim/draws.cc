@@ -10,7 +10,7 @@
 
 #include <cfloat>
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 static_assert(FLT_EVAL_METHOD == 0, "doubles are rounded after each operation");
 
@@ -35,4 +35,4 @@ double Draws::Normal() {
   return static_cast<double>(sum) * 0x1p-48 - 6;
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

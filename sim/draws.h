@@ -11,7 +11,7 @@
 #include <memory>
 #include <random>
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// One thread. Small until the first draw: most cores of a cluster never need one.
 class Draws {
@@ -35,6 +35,6 @@ class Draws {
   std::unique_ptr<std::mt19937_64> bits_;  // null: nothing was drawn
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_DRAWS_H_

@@ -35,7 +35,7 @@
 #include "runtime/transport/tcp_endpoint.h"
 #include "runtime/transport/tcp_mesh.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 constexpr std::chrono::milliseconds kNoWait(0);
@@ -82,12 +82,13 @@ class Stopwatch {
 };
 
 /// A doorbell is one store; here it is the emulated NIC's work.
-class TimedDevice final : public EmulatedDevice {
+class TimedDevice final : public emulated::EmulatedDevice {
  public:
-  TimedDevice(Nic& nic, Stopwatch& watch) : EmulatedDevice(nic), watch_(watch) {}
+  TimedDevice(emulated::Nic& nic, Stopwatch& watch)
+      : emulated::EmulatedDevice(nic), watch_(watch) {}
   void RingDoorbell(uint64_t first_bytes) override {
     register_ = first_bytes;
-    watch_.Own([&] { EmulatedDevice::RingDoorbell(first_bytes); });
+    watch_.Own([&] { emulated::EmulatedDevice::RingDoorbell(first_bytes); });
   }
 
  private:
@@ -195,7 +196,7 @@ class NicTransfer {
       return endpoints_.emplace_back(endpoint, part.ops(part.programs().front()),
                                      TimedTransport::kNics, watch_);
     };
-    Result<DrivenGroup> group = DrivenGroup::Make(
+    Result<emulated::DrivenGroup> group = emulated::DrivenGroup::Make(
         fabric_, plan_, memory_.message(), memory_.buffers(), {.may_sleep = false, .wrap = wrap});
     if (!group.ok()) return group.status();
     group_.emplace(*std::move(group));
@@ -209,9 +210,9 @@ class NicTransfer {
   const Plan& plan_;
   Stopwatch& watch_;
   TimedMemory memory_;
-  Fabric fabric_;
-  std::deque<TimedEndpoint> endpoints_;  // by node
-  std::optional<DrivenGroup> group_;     // uses all of the above
+  emulated::Fabric fabric_;
+  std::deque<TimedEndpoint> endpoints_;         // by node
+  std::optional<emulated::DrivenGroup> group_;  // uses all of the above
 };
 
 /// The same over TCP.
@@ -318,4 +319,4 @@ Result<ExecutorTimes> TimeExecutor(const Plan& plan, uint32_t transfers, TimedTr
   return times;
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

@@ -14,7 +14,7 @@
 #include "ir/status.h"
 #include "runtime/checkpoint.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// What the executor is timed over.
 enum class TimedTransport : uint8_t {
@@ -40,6 +40,6 @@ struct ExecutorTimes {
 Result<ExecutorTimes> TimeExecutor(const Plan& plan, uint32_t transfers, TimedTransport transport,
                                    const Checkpoint& checkpoint = {});
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_EXECUTOR_TIMING_H_

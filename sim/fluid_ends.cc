@@ -16,7 +16,7 @@
 
 #include "sim/fluid_network.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 size_t FluidNetwork::TakeEnded(Picoseconds now, std::span<void*> owners) {
   PREPOST_CHECK(next_end() >= now);
@@ -159,4 +159,4 @@ void FluidNetwork::SiftDown(Level& level, size_t position) {
   PutEnding(level, position, ending);
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

@@ -22,7 +22,7 @@
 #include <functional>
 #include <utility>
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 constexpr int kPortBits = 40;     // of the fastest port's rate
@@ -289,4 +289,4 @@ Picoseconds FluidNetwork::NextEvent(Picoseconds now) {
   return ends_.next_at();
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

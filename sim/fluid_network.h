@@ -23,10 +23,10 @@
 #include "ir/analysis/network.h"
 #include "ir/ids.h"
 #include "ir/status.h"
+#include "sim/time.h"
 #include "sim/time_queue.h"
-#include "sim/virtual_time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// What one link has carried.
 struct LinkUse {
@@ -266,6 +266,6 @@ class FluidNetwork {
   std::vector<Move> moves_;            // who is held up elsewhere now
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_FLUID_NETWORK_H_

@@ -26,7 +26,7 @@
 
 #include "sim/fluid_network.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 void FluidNetwork::Settle(Picoseconds now) {
   TakePorts();
@@ -233,4 +233,4 @@ void FluidNetwork::ApplyShares(Picoseconds now) {
   for (const LinkIndex index : component_links_) ScheduleLink(index, now);
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

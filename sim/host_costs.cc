@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 constexpr double kPreemptionsMin = 1e-9;
@@ -71,4 +71,4 @@ Picoseconds TimeOf(uint64_t bytes, double rate) {
                        static_cast<double>(kPicosecondsPerSecond));
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

@@ -11,9 +11,9 @@
 
 #include "ir/ids.h"
 #include "ir/status.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 inline constexpr uint32_t kNeighboursMax = 1000;
 
@@ -79,6 +79,6 @@ Status CheckNoise(const HostNoise& noise, size_t hosts);
 /// is beyond what can be shown.
 Picoseconds TimeOf(uint64_t bytes, double rate);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_HOST_COSTS_H_

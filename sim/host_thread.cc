@@ -17,16 +17,15 @@
 #include <algorithm>
 #include <utility>
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 constexpr OpId kNoOp{0xffffffff};
 
 }  // namespace
 
-HostThread::HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& clock,
-                       TimeHandler& handler, nic::DeviceEndpoint& endpoint, const Plan& part,
-                       bool is_root)
+HostThread::HostThread(const HostCosts& costs, CpuCore& core, Clock& clock, TimeHandler& handler,
+                       nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
     : clock_(clock),
       endpoint_(endpoint),
       core_(core),
@@ -235,4 +234,4 @@ void HostThread::MakePost(const Post& post) {
   }
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

@@ -20,12 +20,12 @@
 #include "ir/plan.h"
 #include "runtime/endpoint.h"
 #include "runtime/executor.h"
+#include "sim/clock.h"
 #include "sim/cpu_core.h"
 #include "sim/host_costs.h"
 #include "sim/time_trail.h"
-#include "sim/virtual_clock.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// What one thread has done.
 struct HostWork {
@@ -54,7 +54,7 @@ class alignas(64) HostThread final : public Endpoint {
   };
 
   /// All must outlive the thread. `is_root`: of the plan of which `part` is the node's part.
-  HostThread(const HostCosts& costs, CpuCore& core, VirtualClock& clock, TimeHandler& handler,
+  HostThread(const HostCosts& costs, CpuCore& core, Clock& clock, TimeHandler& handler,
              nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root);
 
   /// What bytes take on the wire alone, from one node of the plan to another.
@@ -125,7 +125,7 @@ class alignas(64) HostThread final : public Endpoint {
 
   // What is used for each look comes first, and what is used together stands in a cache line.
   Picoseconds until_ = 0;
-  VirtualClock& clock_;
+  Clock& clock_;
   nic::DeviceEndpoint& endpoint_;
   CpuCore& core_;
   const HostCosts& costs_;
@@ -143,7 +143,7 @@ class alignas(64) HostThread final : public Endpoint {
 
   Post next_post_;
 
-  GrowingRing<Post> later_posts_;
+  emulated::GrowingRing<Post> later_posts_;
   TimeHandler& handler_;
   std::span<const Channel> channels_;
   uint64_t first_block_bytes_ = 0;  // still to be copied
@@ -151,6 +151,6 @@ class alignas(64) HostThread final : public Endpoint {
   TimeOnWire wire_;
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_HOST_THREAD_H_

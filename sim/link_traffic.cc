@@ -6,7 +6,7 @@
 #include <optional>
 #include <tuple>
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 LinkTraffic::LinkTraffic(const TimeTrail& trail, const Network& network)
     : trail_(trail), network_(network) {
@@ -91,4 +91,4 @@ Picoseconds LinkTraffic::OfOtherGroups(MessageId id, Picoseconds time) const {
   return std::clamp<Picoseconds>(std::llround(static_cast<double>(time) * share), 0, time);
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

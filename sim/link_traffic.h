@@ -11,10 +11,10 @@
 
 #include "ir/analysis/network.h"
 #include "ir/ids.h"
+#include "sim/time.h"
 #include "sim/time_trail.h"
-#include "sim/virtual_time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// Memory: some 100 bytes per message. Reading it needs no lock.
 class LinkTraffic {
@@ -50,6 +50,6 @@ class LinkTraffic {
   std::vector<std::vector<Use>> uses_;
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_LINK_TRAFFIC_H_

@@ -5,7 +5,10 @@
 
 #include "backends/emulated/nic_state.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
+
+using emulated::CqState;
+
 namespace {
 
 /// The entry at `index` of a ring whose entries have `stride` bytes, a power of two of them.
@@ -128,4 +131,4 @@ void PrefetchLanding(const QpState& qp, size_t stage) {
   }
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

@@ -12,9 +12,14 @@
 #include <span>
 
 namespace prepost::emulated {
-
 struct NicState;
 struct QpState;
+}  // namespace prepost::emulated
+
+namespace prepost::sim {
+
+using emulated::NicState;
+using emulated::QpState;
 
 /// The cache line at `at`. GCC takes a function that only calls __builtin_prefetch for one without
 /// effect, and drops calls of it; the empty instruction keeps them.
@@ -45,6 +50,6 @@ void PrefetchDoorbell(const NicState& nic, uint64_t first_bytes, size_t stage);
 void PrefetchReturn(const QpState& qp, size_t stage);
 void PrefetchLanding(const QpState& qp, size_t stage);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_PREFETCH_H_

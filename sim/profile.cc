@@ -16,7 +16,7 @@
 #include "ir/plan.h"
 #include "ir/utf8.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 using Need = JsonForm::Need;
@@ -281,4 +281,4 @@ Network NetworkOf(const NetworkProfile& profile, uint32_t nodes) {
   return network;
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

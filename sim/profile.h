@@ -17,9 +17,9 @@
 
 #include "ir/analysis/network.h"
 #include "ir/status.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// Hosts in equal racks. Rates are bytes/s in each direction, of payload; latencies are one way.
 struct NetworkProfile {
@@ -138,6 +138,6 @@ Result<Profile> ReadProfile(std::istream& in, const std::string& name,
 /// are those of a whole rack also where it is not full. `nodes` is 1 or more.
 Network NetworkOf(const NetworkProfile& profile, uint32_t nodes);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_PROFILE_H_

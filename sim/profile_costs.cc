@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/profile_costs.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 NicCosts NicCostsOf(const NicProfile& profile) {
   return {.wqe = FromSeconds(profile.wqe),
           .wait = FromSeconds(profile.wait),
@@ -43,4 +43,4 @@ HostCosts HostCostsOf(const Profile& profile) {
   return costs;
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

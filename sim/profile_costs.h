@@ -6,9 +6,9 @@
 
 #include "sim/host_costs.h"
 #include "sim/profile.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// To the nearest picosecond. The timers of retries are not a cluster's, but what our QPs ask for:
 /// they keep their defaults.
@@ -18,6 +18,6 @@ NicCosts NicCostsOf(const NicProfile& profile);
 /// copied: our hosts do not; RDMC's copy at `profile.host.copy_rate`, which the caller may set.
 HostCosts HostCostsOf(const Profile& profile);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_PROFILE_COSTS_H_

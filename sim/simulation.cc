@@ -7,17 +7,11 @@
 
 #include "ir/analysis/bounds.h"
 
-namespace prepost::tools {
+namespace prepost::sim {
 namespace {
 
-using emulated::Picoseconds;
-using emulated::VirtualGroup;
-using emulated::VirtualHosts;
-using emulated::VirtualOffload;
-using emulated::VirtualOffloads;
-
 /// The part of the network that a group's nodes see, by node of the plan.
-Network NetworkOfGroup(const Network& network, const VirtualGroup& group) {
+Network NetworkOfGroup(const Network& network, const Group& group) {
   Network part = {.nodes = {},
                   .racks = network.racks,
                   .core_rate = network.core_rate,
@@ -51,7 +45,7 @@ Network NetworkOfGroup(const Network& network, const VirtualGroup& group) {
 }
 
 /// What a group needs by itself.
-double BoundOf(const Network& network, const VirtualGroup& group) {
+double BoundOf(const Network& network, const Group& group) {
   const PlanHeader& header = group.plan->header();
   const std::vector<CutBound> cuts =
       BoundSeconds(NetworkOfGroup(network, group), header.root, header.message.bytes);
@@ -80,10 +74,8 @@ RunTimes TimesOfRun(const Simulation& it, const Run& run, Knows knows) {
   for (size_t g = 0; g < run.groups.size(); ++g) {
     const auto& group = run.groups[g];
     const size_t root = it.groups[g].plan->header().root.index();
-    GroupTimes& found = times.groups.emplace_back(GroupTimes{.start = group.start,
-                                                             .first = emulated::kNever,
-                                                             .completion = group.start,
-                                                             .end = group.completion});
+    GroupTimes& found = times.groups.emplace_back(GroupTimes{
+        .start = group.start, .first = kNever, .completion = group.start, .end = group.completion});
     for (size_t i = 0; i < group.nodes.size(); ++i) {
       const auto& node = group.nodes[i];
       AddNode(node.received, node.completion, knows(node), i == root, &found);
@@ -110,11 +102,11 @@ double LongestByHost(const Simulation& it, CountOf count) {
 
 }  // namespace
 
-std::vector<VirtualGroup> RotatedGroups(const Plan& plan, uint32_t count) {
+std::vector<Group> RotatedGroups(const Plan& plan, uint32_t count) {
   const uint32_t nodes = plan.header().nodes;
-  std::vector<VirtualGroup> groups;
+  std::vector<Group> groups;
   for (uint32_t g = 0; g < count; ++g) {
-    VirtualGroup& group = groups.emplace_back(VirtualGroup{.plan = &plan});
+    Group& group = groups.emplace_back(Group{.plan = &plan});
     for (uint32_t i = 0; i < nodes; ++i) group.hosts.push_back(NodeId((i + g) % nodes));
   }
   return groups;
@@ -127,7 +119,7 @@ double BoundOf(const Simulation& it) {
   const size_t hosts = network.nodes.size();
   std::vector<double> out(hosts), in(hosts);  // bytes of messages that begin and end there
   double least = 0, all = 0, out_rate = 0;
-  for (const VirtualGroup& group : it.groups) {
+  for (const Group& group : it.groups) {
     const PlanHeader& header = group.plan->header();
     const auto bytes = static_cast<double>(header.message.bytes);
     if (header.nodes > 1) out[group.HostOf(header.root).index()] += bytes;
@@ -145,15 +137,15 @@ double BoundOf(const Simulation& it) {
   return hosts == 0 ? least : std::max(least, all / out_rate);
 }
 
-RunTimes TimesOf(const Simulation& it, const VirtualOffloads& run) {
-  RunTimes times = TimesOfRun(it, run, [](const VirtualOffload::Node& node) { return node.known; });
+RunTimes TimesOf(const Simulation& it, const PrepostedResult& run) {
+  RunTimes times = TimesOfRun(it, run, [](const PrepostedAlone::Node& node) { return node.known; });
   for (size_t g = 0; g < run.groups.size(); ++g)
     times.groups[g].doorbells = run.groups[g].doorbells;
   return times;
 }
 
-RunTimes TimesOf(const Simulation& it, const VirtualHosts& run) {
-  return TimesOfRun(it, run, [](const VirtualHosts::Node& node) { return node.completion; });
+RunTimes TimesOf(const Simulation& it, const CpuDrivenResult& run) {
+  return TimesOfRun(it, run, [](const CpuDrivenResult::Node& node) { return node.completion; });
 }
 
 Gain GainOf(const Simulation& it) {
@@ -177,8 +169,8 @@ void PrepostedWork::Add(const PrepostedWork& other) {
   busy_seconds += other.busy_seconds;
 }
 
-PrepostedWork WorkOf(const Simulation& it, const VirtualOffload::Node& node) {
-  const emulated::HostProfile& host = it.profile.host;
+PrepostedWork WorkOf(const Simulation& it, const PrepostedAlone::Node& node) {
+  const HostProfile& host = it.profile.host;
   PrepostedWork work = {.posts_before = node.wqes,
                         .posts = node.wqes_later,
                         .doorbells = node.rings + node.rings_later,
@@ -192,18 +184,18 @@ PrepostedWork WorkOf(const Simulation& it, const VirtualOffload::Node& node) {
   return work;
 }
 
-PrepostedWork WorkOf(const Simulation& it, const VirtualOffloads& run) {
+PrepostedWork WorkOf(const Simulation& it, const PrepostedResult& run) {
   PrepostedWork sum;
-  for (const VirtualOffloads::Group& group : run.groups) {
-    for (const VirtualOffload::Node& node : group.nodes) sum.Add(WorkOf(it, node));
+  for (const PrepostedResult::Group& group : run.groups) {
+    for (const PrepostedAlone::Node& node : group.nodes) sum.Add(WorkOf(it, node));
   }
   return sum;
 }
 
-emulated::HostWork WorkOf(const VirtualHosts& run) {
-  emulated::HostWork sum;
-  for (const VirtualHosts::Group& group : run.groups) {
-    for (const VirtualHosts::Node& node : group.nodes) {
+HostWork WorkOf(const CpuDrivenResult& run) {
+  HostWork sum;
+  for (const CpuDrivenResult::Group& group : run.groups) {
+    for (const CpuDrivenResult::Node& node : group.nodes) {
       sum.looks += node.work.looks;
       sum.completions += node.work.completions;
       sum.posts += node.work.posts;
@@ -215,17 +207,17 @@ emulated::HostWork WorkOf(const VirtualHosts& run) {
   return sum;
 }
 
-double ArmingSeconds(const Simulation& it, const VirtualOffloads& run) {
+double ArmingSeconds(const Simulation& it, const PrepostedResult& run) {
   return LongestByHost(
       it, [&](size_t g, NodeId node) { return run.groups[g].nodes[node.index()].wqes; });
 }
 
-uint64_t PostsBefore(const Simulation& it, const VirtualHosts& run, size_t group, NodeId node) {
+uint64_t PostsBefore(const Simulation& it, const CpuDrivenResult& run, size_t group, NodeId node) {
   return it.groups[group].plan->programs()[node.index()].op_count -
          run.groups[group].nodes[node.index()].work.posts;
 }
 
-uint64_t PostsBefore(const Simulation& it, const VirtualHosts& run) {
+uint64_t PostsBefore(const Simulation& it, const CpuDrivenResult& run) {
   uint64_t sum = 0;
   for (size_t g = 0; g < run.groups.size(); ++g) {
     for (uint32_t i = 0; i < run.groups[g].nodes.size(); ++i)
@@ -234,15 +226,15 @@ uint64_t PostsBefore(const Simulation& it, const VirtualHosts& run) {
   return sum;
 }
 
-double ArmingSeconds(const Simulation& it, const VirtualHosts& run) {
+double ArmingSeconds(const Simulation& it, const CpuDrivenResult& run) {
   return LongestByHost(it, [&](size_t g, NodeId node) { return PostsBefore(it, run, g, node); });
 }
 
 std::optional<double> BarrierSeconds(const Simulation& it) {
   if (!it.profile.control) return std::nullopt;
-  const emulated::ControlProfile& control = *it.profile.control;
+  const ControlProfile& control = *it.profile.control;
   double longest = 0;
-  for (const VirtualGroup& group : it.groups) {
+  for (const Group& group : it.groups) {
     const uint32_t nodes = group.plan->header().nodes;
     const uint32_t root_rack =
         it.network.nodes[group.HostOf(group.plan->header().root).index()].rack;
@@ -272,7 +264,7 @@ double DetectionSeconds(const Simulation& it) {
 }
 
 double ToSeconds(Picoseconds time) {
-  return static_cast<double>(time) / static_cast<double>(emulated::kPicosecondsPerSecond);
+  return static_cast<double>(time) / static_cast<double>(kPicosecondsPerSecond);
 }
 
-}  // namespace prepost::tools
+}  // namespace prepost::sim

@@ -15,26 +15,25 @@
 
 #include "ir/analysis/network.h"
 #include "ir/plan.h"
+#include "sim/cpu_driven.h"
+#include "sim/group.h"
+#include "sim/preposted.h"
 #include "sim/profile.h"
 #include "sim/time_trail.h"
-#include "sim/virtual_group.h"
-#include "sim/virtual_hosts.h"
-#include "sim/virtual_offload.h"
 
-namespace prepost::tools {
+namespace prepost::sim {
 
 /// Of all groups together: blocks and credits on their way to a node, as many as one plan may have
 /// (CheckTransfers()). All of their queues are in memory at once.
 inline constexpr uint64_t kGroupTransfersMax = uint64_t{1} << 27;
 
 /// The same plan `count` times: node i of group g is host (i + g) mod n (RDMC's figure 10).
-std::vector<emulated::VirtualGroup> RotatedGroups(const Plan& plan, uint32_t count);
+std::vector<Group> RotatedGroups(const Plan& plan, uint32_t count);
 
 /// When a group's nodes were done. A node has the message when its last block is there, and its host
 /// knows later: CPU-driven when it has dealt with its last completion, preposted when it has seen the
 /// final CQE; both wait for the acknowledgements of what the node has sent.
 struct GroupTimes {
-  using Picoseconds = emulated::Picoseconds;
   Picoseconds start = 0;
   Picoseconds first = 0;       ///< of the nodes but the root: it has the message
   Picoseconds completion = 0;  ///< all nodes have it
@@ -55,24 +54,24 @@ struct GroupTimes {
 /// What an executor took.
 struct RunTimes {
   std::vector<GroupTimes> groups;
-  emulated::Picoseconds completion = 0;  ///< all groups' nodes have their messages
-  emulated::Picoseconds known = 0;       ///< and all hosts know
-  emulated::Picoseconds end = 0;         ///< the last group's
+  Picoseconds completion = 0;  ///< all groups' nodes have their messages
+  Picoseconds known = 0;       ///< and all hosts know
+  Picoseconds end = 0;         ///< the last group's
 
   /// The largest of a group.
-  emulated::Picoseconds skew() const {
-    emulated::Picoseconds most = 0;
+  Picoseconds skew() const {
+    Picoseconds most = 0;
     for (const GroupTimes& group : groups) most = std::max(most, group.skew());
     return most;
   }
 };
 
 struct Simulation {
-  std::vector<emulated::VirtualGroup> groups;
+  std::vector<Group> groups;
   bool is_of_groups = false;   ///< told as several, also if it is one: --groups, --workload
   const Plan* plan = nullptr;  ///< of all groups, if it is one; not owned
   std::string workload = {};   ///< its name, else
-  const emulated::Profile& profile;
+  const Profile& profile;
   std::string profile_path;
   std::string command;                       ///< that makes it
   std::vector<std::string> deviations = {};  ///< from the profile: "--set host.poll=1us"
@@ -80,13 +79,13 @@ struct Simulation {
   uint64_t seed = 0;
   std::string mode = {};  ///< of the lowering: "inline"
   std::string wait = {};  ///< of hosts, whichever executor's: "hybrid"
-  std::optional<emulated::VirtualOffloads> offload = {};
-  std::optional<emulated::VirtualHosts> cpu = {};
+  std::optional<PrepostedResult> offload = {};
+  std::optional<CpuDrivenResult> cpu = {};
   RunTimes offload_times = {};  ///< of what ran, as the next
   RunTimes cpu_times = {};
   /// What time went to; null where it is not asked for.
-  std::unique_ptr<emulated::TimeTrail> offload_trail = {};
-  std::unique_ptr<emulated::TimeTrail> cpu_trail = {};
+  std::unique_ptr<TimeTrail> offload_trail = {};
+  std::unique_ptr<TimeTrail> cpu_trail = {};
   double bound = 0;  ///< BoundOf()
 };
 
@@ -94,8 +93,8 @@ struct Simulation {
 /// and of each port the bytes that it must carry; 0 of one node.
 double BoundOf(const Simulation& it);
 
-RunTimes TimesOf(const Simulation& it, const emulated::VirtualOffloads& run);
-RunTimes TimesOf(const Simulation& it, const emulated::VirtualHosts& run);
+RunTimes TimesOf(const Simulation& it, const PrepostedResult& run);
+RunTimes TimesOf(const Simulation& it, const CpuDrivenResult& run);
 
 /// CPU-driven over preposted, of what both have: until all nodes have the message, and until all hosts
 /// know; 0 where not both ran, or nothing is sent.
@@ -120,19 +119,18 @@ struct PrepostedWork {
 
   void Add(const PrepostedWork& other);
 };
-PrepostedWork WorkOf(const Simulation& it, const emulated::VirtualOffload::Node& node);
+PrepostedWork WorkOf(const Simulation& it, const PrepostedAlone::Node& node);
 /// All hosts of all groups.
-PrepostedWork WorkOf(const Simulation& it, const emulated::VirtualOffloads& run);
-emulated::HostWork WorkOf(const emulated::VirtualHosts& run);
+PrepostedWork WorkOf(const Simulation& it, const PrepostedResult& run);
+HostWork WorkOf(const CpuDrivenResult& run);
 /// What CPU-driven hosts post when they arm: receives that no credit grants. Of a node, and of all.
-uint64_t PostsBefore(const Simulation& it, const emulated::VirtualHosts& run, size_t group,
-                     NodeId node);
-uint64_t PostsBefore(const Simulation& it, const emulated::VirtualHosts& run);
+uint64_t PostsBefore(const Simulation& it, const CpuDrivenResult& run, size_t group, NodeId node);
+uint64_t PostsBefore(const Simulation& it, const CpuDrivenResult& run);
 
 /// The host that arms for longest, for all its groups: preposted all queues, CPU-driven
 /// PostsBefore().
-double ArmingSeconds(const Simulation& it, const emulated::VirtualOffloads& run);
-double ArmingSeconds(const Simulation& it, const emulated::VirtualHosts& run);
+double ArmingSeconds(const Simulation& it, const PrepostedResult& run);
+double ArmingSeconds(const Simulation& it, const CpuDrivenResult& run);
 /// From when all hosts of a group have armed until the last is let go, of the group for which that is
 /// longest: all tell the leader, at the root, which takes one message after the other and then writes
 /// one after the other (runtime/group/coordinator.h). None: the profile does not say what it takes.
@@ -140,8 +138,8 @@ std::optional<double> BarrierSeconds(const Simulation& it);
 /// Of the host that knows last: from its final CQE until it does.
 double DetectionSeconds(const Simulation& it);
 
-double ToSeconds(emulated::Picoseconds time);
+double ToSeconds(Picoseconds time);
 
-}  // namespace prepost::tools
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_SIMULATION_H_

@@ -7,7 +7,7 @@
 
 #include "runtime/trace_file.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 constexpr size_t kPeriodMax = 64;  ///< of what repeats on a path, in links
@@ -228,4 +228,4 @@ std::vector<PathRun> Fold(const TimeTrail& trail, const std::vector<PathLink>& p
   return runs;
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

@@ -14,10 +14,10 @@
 #include "ir/ids.h"
 #include "runtime/op_times.h"
 #include "sim/link_traffic.h"
+#include "sim/time.h"
 #include "sim/time_trail.h"
-#include "sim/virtual_time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// A node's time from its group's start to its own end. Remote is what comes before its first block
 /// is there, local what comes after; at the root all is local. docs/simulate.md defines each part.
@@ -83,6 +83,6 @@ struct PathRun {
 /// All of `path`, in order, with what repeats folded.
 std::vector<PathRun> Fold(const TimeTrail& trail, const std::vector<PathLink>& path);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_TIME_BY_CAUSE_H_

@@ -28,9 +28,9 @@
 #include <vector>
 
 #include "ir/status.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// T is trivially copyable. If it has a Prefetch(), that is called some time before it is due, unless
 /// very many are due at its time. Keeps the memory that it has needed.
@@ -261,6 +261,6 @@ class TimeQueue {
   Picoseconds next_at_ = kNever;
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_TIME_QUEUE_H_

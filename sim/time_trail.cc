@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 void TimeTrail::AddGroup(const Plan& plan) {
   Group group;
@@ -233,4 +233,4 @@ std::span<const MessageId> TimeTrail::MessagesOf(uint32_t group, NodeId node) co
   return std::span(it.of_ops).subspan(it.op_begins[node.index()], it.op_counts[node.index()]);
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

@@ -25,9 +25,9 @@
 #include "backends/nic/program/pairing.h"
 #include "ir/ids.h"
 #include "ir/plan.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// What time goes to. docs/simulate.md has them in words.
 enum class TimeCause : uint8_t {
@@ -235,6 +235,6 @@ class TimeTrail {
   StepId cqe_step_ = kFirstStep;
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_TIME_TRAIL_H_

@@ -30,7 +30,7 @@
 #include "sim/prefetch.h"
 #include "sim/time_trail.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 using nic::Opcode;
 
@@ -46,8 +46,8 @@ constexpr size_t kFar = 4;
 constexpr size_t kNear = 2;
 
 /// What came to `place`.
-std::string Describe(uint32_t tag, const TagPlace& place) {
-  if (tag == kNoTag) return "a block that was not there yet";
+std::string Describe(uint32_t tag, const emulated::TagPlace& place) {
+  if (tag == emulated::kNoTag) return "a block that was not there yet";
   const int64_t block =
       static_cast<int64_t>(place.block) + (static_cast<int64_t>(tag) - int64_t{place.right});
   if (block < 0 || static_cast<uint64_t>(block) >= place.blocks) return "another message's block";
@@ -101,7 +101,7 @@ void TimedEngine::OnWake(const QpState& qp) {
 }
 
 bool TimedEngine::Run(uint64_t steps) {
-  VirtualClock& clock = *time_.clock;
+  Clock& clock = *time_.clock;
   const FluidNetwork& network = *time_.network;
   for (uint64_t i = 0; i < steps; ++i) {
     ++steps_;
@@ -162,7 +162,7 @@ bool TimedEngine::HostsAct() {
 
 /// Goes on to when something is due. False when nothing will be.
 bool TimedEngine::AdvanceTime() {
-  VirtualClock& clock = *time_.clock;
+  Clock& clock = *time_.clock;
   FluidNetwork& network = *time_.network;
   Picoseconds next = std::min(clock.next_at(), network.NextEvent(now()));
   if (!retries_.empty()) next = SkipRetries(next);
@@ -281,8 +281,9 @@ bool TimedEngine::BeginWork(QpState& qp, Work& work) {
   }
   if (work.state != Work::State::kQueued || wqe_.data.empty()) return true;
   const nic::DataPiece& piece = wqe_.data.front();
-  const TagPlace place =
-      wqe_.data.size() == 1 ? qp.nic.memory.FindTag(piece, Use::kLocalRead) : TagPlace();
+  const emulated::TagPlace place = wqe_.data.size() == 1
+                                       ? qp.nic.memory.FindTag(piece, emulated::Use::kLocalRead)
+                                       : emulated::TagPlace();
   work.tag = place.tag == nullptr ? kRefusedTag : *place.tag;
   return true;
 }
@@ -298,7 +299,7 @@ bool TimedEngine::HoldsEnable(QpState& qp, QpState& target, bool sends, uint16_t
 /// True when the message may not start yet, or not at all: then what comes of that is under way.
 bool TimedEngine::HoldsStart(QpState& qp, Work& work) {
   if (work.tag == kRefusedTag) {
-    FailMove(qp, work, CopyOutcome::kSourceRefused);
+    FailMove(qp, work, emulated::CopyOutcome::kSourceRefused);
     return true;
   }
   if (work.ready <= now()) return false;
@@ -366,26 +367,26 @@ void TimedEngine::Land(QpState& qp) {
     trail()->Land(qp.nic.node, qp.number, now(), latency);
   }
   if (qp.remote->CanReceive() && Reaches(qp, *qp.remote)) {
-    const CopyOutcome outcome = StoreTag(qp, work);
-    if (outcome != CopyOutcome::kDone) FailMove(qp, work, outcome);
+    const emulated::CopyOutcome outcome = StoreTag(qp, work);
+    if (outcome != emulated::CopyOutcome::kDone) FailMove(qp, work, outcome);
     qp.remote->landed_at = now();
   }
   Deliver(qp);
   Kick(qp);
 }
 
-CopyOutcome TimedEngine::StoreTag(QpState& qp, const Work& work) {
-  if (work.bytes == 0) return CopyOutcome::kDone;
+emulated::CopyOutcome TimedEngine::StoreTag(QpState& qp, const Work& work) {
+  if (work.bytes == 0) return emulated::CopyOutcome::kDone;
   QpState& remote = *qp.remote;
   nic::DecodeReceive(remote.memory.rq, work.receive & (remote.config.rq_wqes - 1),
                      remote.config.rq_stride, &receive_);
   // It is as long as the receive says at most: Place() has checked that.
-  if (receive_.size() != 1) return CopyOutcome::kTargetRefused;
+  if (receive_.size() != 1) return emulated::CopyOutcome::kTargetRefused;
   nic::DataPiece piece = receive_.front();
   piece.bytes = static_cast<uint32_t>(work.bytes);
-  const TagPlace place = remote.nic.memory.FindTag(piece, Use::kLocalWrite);
-  if (place.tag == nullptr) return CopyOutcome::kTargetRefused;
-  if (*place.tag != kNoTag) {
+  const emulated::TagPlace place = remote.nic.memory.FindTag(piece, emulated::Use::kLocalWrite);
+  if (place.tag == nullptr) return emulated::CopyOutcome::kTargetRefused;
+  if (*place.tag != emulated::kNoTag) {
     Misuse(remote.nic, fmt::format("QP {:#x}: block {} came although it was there", remote.number,
                                    place.block));
   } else if (work.tag != place.right) {
@@ -393,7 +394,7 @@ CopyOutcome TimedEngine::StoreTag(QpState& qp, const Work& work) {
                                    Describe(work.tag, place), place.block));
   }
   *place.tag = work.tag;
-  return CopyOutcome::kDone;
+  return emulated::CopyOutcome::kDone;
 }
 
 /// The receiver has the message of `work`.
@@ -495,4 +496,4 @@ Picoseconds TimedEngine::SkipRetries(Picoseconds next) {
   return next;
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

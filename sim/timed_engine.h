@@ -11,16 +11,24 @@
 #include <vector>
 
 #include "backends/emulated/engine.h"
-#include "sim/virtual_clock.h"
-#include "sim/virtual_time.h"
+#include "sim/clock.h"
+#include "sim/time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
+
+// Of the engine that it extends.
+using emulated::ArenaPointer;
+using emulated::CqEvent;
+using emulated::CqState;
+using emulated::NicState;
+using emulated::QpState;
+using emulated::Work;
 
 /// Whoever acts for hosts, on the engine's thread, when all else that happens at that time has
 /// happened.
 class HostHandler {
  public:
-  /// `events` have come since the last time. Also called after VirtualClock::Hold(). False: the
+  /// `events` have come since the last time. Also called after Clock::Hold(). False: the
   /// engine is to stop.
   virtual bool Act(std::span<const CqEvent> events) = 0;
 
@@ -30,27 +38,27 @@ class HostHandler {
 
 /// Not owned; all NICs of a fabric, and whoever acts at times of the same clock, share them.
 struct TimedEngineOptions {
-  VirtualClock* clock = nullptr;
+  Clock* clock = nullptr;
   FluidNetwork* network = nullptr;
   NicCosts costs = {};
   /// Acts for the hosts; null: the engine stops when there is something for them to do.
   HostHandler* hosts = nullptr;
   /// Observes; null: nobody does. It changes nothing.
   TimeTrail* trail = nullptr;
-  bool log = false;  ///< as EngineOptions::log
+  bool log = false;  ///< as emulated::EngineOptions::log
 };
 
-class TimedEngine final : public Engine, private TimeHandler {
+class TimedEngine final : public emulated::Engine, private TimeHandler {
  public:
   TimedEngine(const std::vector<ArenaPointer<NicState>>& nics, const TimedEngineOptions& options)
-      : Engine(nics, {.log = options.log}), time_(options) {}
+      : emulated::Engine(nics, {.log = options.log}), time_(options) {}
 
   void Doorbell(NicState& nic, uint64_t first_bytes) override;
   bool Run(uint64_t steps) override;
   bool is_alone() const override { return true; }
   std::vector<CqEvent> TakeEvents() override {
     if (time_.hosts != nullptr) return {};  // theirs, when their time comes
-    return Engine::TakeEvents();
+    return emulated::Engine::TakeEvents();
   }
 
  private:
@@ -112,7 +120,7 @@ class TimedEngine final : public Engine, private TimeHandler {
   void LeaveWire(QpState& qp);
   void TellTrailOfLeaving(const QpState& qp);
   void Land(QpState& qp);
-  CopyOutcome StoreTag(QpState& qp, const Work& work);
+  emulated::CopyOutcome StoreTag(QpState& qp, const Work& work);
   void FinishReturn(QpState& qp, uint16_t wqe_index);
   void RetryAt(Picoseconds at, QpState& qp);
   static bool IsDue(const RetryTime& retry);
@@ -128,6 +136,6 @@ class TimedEngine final : public Engine, private TimeHandler {
   std::vector<CqEvent> acted_on_;   // a host acts on these
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_TIMED_ENGINE_H_

@@ -13,7 +13,7 @@
 #include "ir/json/rate_json.h"
 #include "ir/json/rate_text.h"
 
-namespace prepost::tools {
+namespace prepost::sim {
 namespace {
 
 using Need = JsonForm::Need;
@@ -163,4 +163,4 @@ Result<WorkloadFile> ReadWorkload(std::istream& in, const std::string& name,
   return form.Finish(name);
 }
 
-}  // namespace prepost::tools
+}  // namespace prepost::sim

@@ -15,7 +15,7 @@
 #include "ir/ids.h"
 #include "ir/status.h"
 
-namespace prepost::tools {
+namespace prepost::sim {
 
 struct WorkloadFile {
   struct Group {
@@ -39,6 +39,6 @@ inline constexpr double kWorkloadSecondsMax = 1e6;
 Result<WorkloadFile> ReadWorkload(std::istream& in, const std::string& name,
                                   std::vector<std::string>* warnings = nullptr);
 
-}  // namespace prepost::tools
+}  // namespace prepost::sim
 
 #endif  // PREPOST_SIM_WORKLOAD_JSON_H_

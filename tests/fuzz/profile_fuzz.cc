@@ -8,10 +8,10 @@
 #include <string>
 
 #include "compiler/compile.h"
+#include "sim/cpu_driven.h"
+#include "sim/preposted.h"
 #include "sim/profile.h"
 #include "sim/profile_costs.h"
-#include "sim/virtual_hosts.h"
-#include "sim/virtual_offload.h"
 
 namespace {
 
@@ -35,7 +35,7 @@ void CheckRun(const prepost::Status& status, prepost::emulated::Picoseconds comp
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::istringstream in(std::string(reinterpret_cast<const char*>(data), size));
-  const auto profile = prepost::emulated::ReadProfile(in, "profile");
+  const auto profile = prepost::sim::ReadProfile(in, "profile");
   if (!profile.ok()) {
     PREPOST_CHECK(profile.status().ToString().starts_with("profile:"));
     return 0;
@@ -47,15 +47,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const prepost::Plan plan =
       *prepost::Compile({.nodes = 5, .message_bytes = 70'000, .block_bytes = 10'000});
   const prepost::Network network = NetworkOf(profile->network, 5);
-  const auto offload = prepost::emulated::RunVirtualOffload(
-      plan, network, {.costs = prepost::emulated::NicCostsOf(profile->nic)});
+  const auto offload = prepost::sim::RunPrepostedAlone(
+      plan, network, {.costs = prepost::sim::NicCostsOf(profile->nic)});
   CheckRun(offload.status(), offload.ok() ? offload->completion : 0);
-  const prepost::emulated::VirtualGroup group{.plan = &plan};
-  const auto hosts =
-      prepost::emulated::RunVirtualHosts({&group, 1}, network,
-                                         {.nic = prepost::emulated::NicCostsOf(profile->nic),
-                                          .host = prepost::emulated::HostCostsOf(*profile),
-                                          .wait = prepost::WaitMode::kHybrid});
+  const prepost::sim::Group group{.plan = &plan};
+  const auto hosts = prepost::sim::RunCpuDriven({&group, 1}, network,
+                                                {.nic = prepost::sim::NicCostsOf(profile->nic),
+                                                 .host = prepost::sim::HostCostsOf(*profile),
+                                                 .wait = prepost::WaitMode::kHybrid});
   CheckRun(hosts.status(), hosts.ok() ? hosts->groups[0].completion : 0);
   return 0;
 }

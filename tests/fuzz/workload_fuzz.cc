@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "compiler/compile.h"
-#include "sim/virtual_hosts.h"
+#include "sim/cpu_driven.h"
 #include "sim/workload_json.h"
 
 namespace {
 
-using prepost::emulated::VirtualGroup;
-using prepost::tools::WorkloadFile;
+using prepost::sim::Group;
+using prepost::sim::WorkloadFile;
 
 constexpr uint32_t kHostsMax = 12;
 constexpr size_t kGroupsMax = 8;
@@ -26,11 +26,11 @@ constexpr uint64_t kBlocksMax = 20;
 
 void CheckGroups(const WorkloadFile& file) {
   PREPOST_CHECK(file.hosts >= 1 && !file.groups.empty() &&
-                file.groups.size() <= prepost::tools::kWorkloadGroupsMax);
+                file.groups.size() <= prepost::sim::kWorkloadGroupsMax);
   for (size_t g = 0; g < file.groups.size(); ++g) {
     const WorkloadFile::Group& group = file.groups[g];
     PREPOST_CHECK(!group.after || *group.after < g);
-    PREPOST_CHECK(group.start >= 0 && group.start <= prepost::tools::kWorkloadSecondsMax);
+    PREPOST_CHECK(group.start >= 0 && group.start <= prepost::sim::kWorkloadSecondsMax);
     std::set<uint32_t> hosts;
     for (const prepost::NodeId host : group.hosts)
       PREPOST_CHECK(host.value < file.hosts && hosts.insert(host.value).second);
@@ -42,7 +42,7 @@ void CheckGroups(const WorkloadFile& file) {
 void RunSmall(const WorkloadFile& file) {
   if (file.hosts > kHostsMax || file.groups.size() > kGroupsMax) return;
   std::deque<prepost::Plan> plans;
-  std::vector<VirtualGroup> groups;
+  std::vector<Group> groups;
   for (const WorkloadFile::Group& group : file.groups) {
     const prepost::Spec& spec = group.spec;
     if (!group.plan_path.empty() || spec.nodes > file.hosts || !spec.message_bytes ||
@@ -59,7 +59,7 @@ void RunSmall(const WorkloadFile& file) {
   }
   prepost::Network network = prepost::Network::Uniform(file.hosts);
   for (prepost::Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
-  const auto run = prepost::emulated::RunVirtualHosts(groups, network, {});
+  const auto run = prepost::sim::RunCpuDriven(groups, network, {});
   if (!run.ok()) {
     PREPOST_CHECK(!run.status().message().empty());
     return;
@@ -75,12 +75,12 @@ void RunSmall(const WorkloadFile& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::istringstream in(std::string(reinterpret_cast<const char*>(data), size));
-  const prepost::Result<WorkloadFile> file = prepost::tools::ReadWorkload(in, "workload");
+  const prepost::Result<WorkloadFile> file = prepost::sim::ReadWorkload(in, "workload");
   if (!file.ok()) {
     PREPOST_CHECK(file.status().ToString().starts_with("workload:"));
     return 0;
   }
-  CheckGroups(*file);
+  ::CheckGroups(*file);
   RunSmall(*file);
   return 0;
 }

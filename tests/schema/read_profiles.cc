@@ -10,7 +10,7 @@
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     std::ifstream in(argv[i]);
-    const auto profile = prepost::emulated::ReadProfile(in, argv[i]);
+    const auto profile = prepost::sim::ReadProfile(in, argv[i]);
     std::cout << (profile.ok() ? "ok" : profile.status().ToString()) << "\n";
   }
   return 0;

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace prepost::emulated::copy_overlap_test {
+namespace prepost::sim::copy_overlap_test {
 namespace {
 
 TEST(CopyOverlapTest, TakesWhatWorkLeaves) {
@@ -47,4 +47,4 @@ TEST(CopyOverlapTest, ManyLooksLeaveWhatTheyDoNotTake) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::copy_overlap_test
+}  // namespace prepost::sim::copy_overlap_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/random.h"
 
-namespace prepost::emulated::cpu_core_test {
+namespace prepost::sim::cpu_core_test {
 namespace {
 
 HostDelay Delay(Picoseconds at, Picoseconds length) { return {NodeId(0), at, length}; }
@@ -232,4 +232,4 @@ TEST(CpuCoreTest, BytesTakeTheirTime) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::cpu_core_test
+}  // namespace prepost::sim::cpu_core_test

@@ -9,7 +9,7 @@
 
 #include "sim/cpu_core.h"
 
-namespace prepost::emulated::draws_test {
+namespace prepost::sim::draws_test {
 namespace {
 
 // The same numbers on every machine: exactly these. They were found by another program, from the
@@ -79,4 +79,4 @@ TEST(DrawsTest, NormalOnesAreThat) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::draws_test
+}  // namespace prepost::sim::draws_test

@@ -18,7 +18,7 @@
 #include "tests/support/fluid_transfers.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated::fluid_network_test {
+namespace prepost::sim::fluid_network_test {
 namespace {
 
 using test::RandomFluidNetwork;
@@ -379,4 +379,4 @@ TEST(FluidNetworkTest, RefusesWhatItCannotCount) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::fluid_network_test
+}  // namespace prepost::sim::fluid_network_test

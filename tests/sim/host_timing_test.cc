@@ -37,9 +37,9 @@ extern "C" int epoll_wait(int fd, epoll_event* events, int events_max, int timeo
 namespace prepost::host_timing_test {
 namespace {
 
-using emulated::ExecutorTimes;
-using emulated::TimedTransport;
-using emulated::TimeExecutor;
+using sim::ExecutorTimes;
+using sim::TimedTransport;
+using sim::TimeExecutor;
 
 Plan ChainOf(uint32_t nodes, ReadyMode mode) {
   Spec spec;

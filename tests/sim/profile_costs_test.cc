@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace prepost::emulated::profile_costs_test {
+namespace prepost::sim::profile_costs_test {
 namespace {
 
 // A value that comes into another one's place, or a wrong power of ten.
@@ -67,4 +67,4 @@ TEST(ProfileCostsTest, TakesEveryValue) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::profile_costs_test
+}  // namespace prepost::sim::profile_costs_test

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace prepost::emulated::profile_test {
+namespace prepost::sim::profile_test {
 namespace {
 
 Result<Profile> Read(const std::string& text, std::vector<std::string>* warnings = nullptr) {
@@ -343,4 +343,4 @@ TEST(ProfileTest, NetworksHaveWholeRacksFirst) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::profile_test
+}  // namespace prepost::sim::profile_test

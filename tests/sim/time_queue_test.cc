@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimeQueue and VirtualClock: things come in the order of their times, equal ones as they were put
+// TimeQueue and Clock: things come in the order of their times, equal ones as they were put
 // in.
 #include "sim/time_queue.h"
 
@@ -9,10 +9,10 @@
 #include <map>
 #include <vector>
 
-#include "sim/virtual_clock.h"
+#include "sim/clock.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated::time_queue_test {
+namespace prepost::sim::time_queue_test {
 namespace {
 
 // Against a sorted list, where things are put in while others are taken out: few and many, near ones
@@ -115,7 +115,7 @@ TEST(TimeQueueTest, TimesAreAddedUpToTheEnd) {
 
 class Recorder final : public TimeHandler {
  public:
-  explicit Recorder(VirtualClock& clock) : clock_(clock) {}
+  explicit Recorder(Clock& clock) : clock_(clock) {}
   void OnTime(const TimedEvent& event) override {
     seen_.emplace_back(clock_.now(), event.value);
     if (event.what == 0) return;
@@ -124,12 +124,12 @@ class Recorder final : public TimeHandler {
   const std::vector<std::pair<Picoseconds, uint64_t>>& seen() const { return seen_; }
 
  private:
-  VirtualClock& clock_;
+  Clock& clock_;
   std::vector<std::pair<Picoseconds, uint64_t>> seen_;
 };
 
-TEST(VirtualClockTest, GoesFromEventToEvent) {
-  VirtualClock clock;
+TEST(ClockTest, GoesFromEventToEvent) {
+  Clock clock;
   Recorder recorder(clock);
   clock.Schedule(500, recorder, {.value = 1});
   clock.Schedule(20, recorder, {.value = 2, .what = 480});
@@ -149,4 +149,4 @@ TEST(VirtualClockTest, GoesFromEventToEvent) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::time_queue_test
+}  // namespace prepost::sim::time_queue_test

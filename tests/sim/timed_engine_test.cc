@@ -11,13 +11,14 @@
 #include <optional>
 #include <utility>
 
+#include "sim/clock.h"
 #include "sim/fluid_network.h"
-#include "sim/virtual_clock.h"
 #include "tests/support/engine_fixture.h"
 
-namespace prepost::emulated::engine_time_test {
+namespace prepost::sim::timed_engine_test {
 namespace {
 
+using emulated::Syndromes;
 using nic::Syndrome;
 using test::Connect;
 using test::Counters;
@@ -28,7 +29,7 @@ using testing::IsEmpty;
 constexpr Picoseconds kLatency = 1'000'000;
 
 /// Ports of 1 byte per nanosecond.
-class EngineTimeTest : public EngineTest {
+class TimedEngineTest : public emulated::EngineTest {
  protected:
   void MakeTimed(NicCosts costs, nic::QpConfig near = {.sq_wqebbs = 16, .cd_master = true},
                  nic::QpConfig far = {.sq_wqebbs = 16, .rq_wqes = 16}, bool log = false,
@@ -43,7 +44,7 @@ class EngineTimeTest : public EngineTest {
     const TimedEngineOptions options{
         .clock = &*clock_, .network = &*network_, .costs = costs, .hosts = hosts, .log = log};
     Make(near, far,
-         std::make_unique<Fabric>(
+         std::make_unique<emulated::Fabric>(
              [&](const std::vector<ArenaPointer<NicState>>& nics) {
                return std::make_unique<TimedEngine>(nics, options);
              },
@@ -57,11 +58,11 @@ class EngineTimeTest : public EngineTest {
   Picoseconds now() const { return clock_->now(); }
   uint64_t misuses() const { return fabric_->engine().misuses().size(); }
 
-  std::optional<VirtualClock> clock_;
+  std::optional<Clock> clock_;
   std::optional<FluidNetwork> network_;
 };
 
-TEST_F(EngineTimeTest, TwoMessagesOfAQueueUseTheWireInTurn) {
+TEST_F(TimedEngineTest, TwoMessagesOfAQueueUseTheWireInTurn) {
   MakeTimed({.wqe = 10, .cqe = 3, .doorbell = 500, .message_overhead_bytes = 7}, {.sq_wqebbs = 16},
             {.sq_wqebbs = 16, .rq_wqes = 16}, /*log=*/true);
   for (int i = 0; i < 2; ++i) {
@@ -74,14 +75,14 @@ TEST_F(EngineTimeTest, TwoMessagesOfAQueueUseTheWireInTurn) {
   EXPECT_EQ(far_->Received().size(), 2u);
   // The log has the clock's nanoseconds.
   std::vector<uint64_t> received;
-  for (const NicEvent& event : fabric_->engine().log()) {
-    if (event.kind == NicEvent::Kind::kReceive) received.push_back(event.time_ns);
+  for (const emulated::NicEvent& event : fabric_->engine().log()) {
+    if (event.kind == emulated::NicEvent::Kind::kReceive) received.push_back(event.time_ns);
   }
   EXPECT_THAT(received, ElementsAre(1007, 1014));
 }
 
 // The acknowledgement of a message comes after what tells of the NOP behind it, which waits.
-TEST_F(EngineTimeTest, WqesRetireInOrder) {
+TEST_F(TimedEngineTest, WqesRetireInOrder) {
   MakeTimed({.cqe = 3});
   far_->Receive();
   near_->Send();
@@ -97,7 +98,7 @@ TEST_F(EngineTimeTest, WqesRetireInOrder) {
   EXPECT_THAT(fabric_->engine().misuses(), IsEmpty());
 }
 
-TEST_F(EngineTimeTest, EnablesComeWhenTheirQueueGetsThere) {
+TEST_F(TimedEngineTest, EnablesComeWhenTheirQueueGetsThere) {
   MakeTimed({.wqe = 1000, .wait = 20, .cqe = 3});
   const auto managed = MakeLoopback({.sq_wqebbs = 16, .managed_send = true});
   const auto master = MakeLoopback();
@@ -113,7 +114,7 @@ TEST_F(EngineTimeTest, EnablesComeWhenTheirQueueGetsThere) {
 }
 
 // A WAIT costs from when its CQE is there, not from when the queue came to it.
-TEST_F(EngineTimeTest, WaitsCostFromTheirCqeOn) {
+TEST_F(TimedEngineTest, WaitsCostFromTheirCqeOn) {
   MakeTimed({.wait = 20});
   const auto other = MakeLoopback();
   far_->Receive();
@@ -126,7 +127,7 @@ TEST_F(EngineTimeTest, WaitsCostFromTheirCqeOn) {
   EXPECT_EQ(other->Sent().size(), 2u);
 }
 
-TEST_F(EngineTimeTest, AMissingReceiveIsAskedForAgainAfterTheTimer) {
+TEST_F(TimedEngineTest, AMissingReceiveIsAskedForAgainAfterTheTimer) {
   MakeTimed({.rnr_timer = 7'000'000});
   near_->Send();
   RingAndRun(*near_);
@@ -139,7 +140,7 @@ TEST_F(EngineTimeTest, AMissingReceiveIsAskedForAgainAfterTheTimer) {
   EXPECT_EQ(fabric_->engine().rnr_retries(NodeId(1)), 1u);
 }
 
-TEST_F(EngineTimeTest, RetriesForAReceiveEnd) {
+TEST_F(TimedEngineTest, RetriesForAReceiveEnd) {
   MakeTimed({.rnr_timer = 7'000'000}, {.sq_wqebbs = 16, .rnr_retry = 2});
   near_->Send();
   RingAndRun(*near_);
@@ -147,7 +148,7 @@ TEST_F(EngineTimeTest, RetriesForAReceiveEnd) {
   EXPECT_EQ(now(), 2 * 7'000'000);
 }
 
-TEST_F(EngineTimeTest, NobodyAnswersSevenTimes) {
+TEST_F(TimedEngineTest, NobodyAnswersSevenTimes) {
   MakeTimed({.ack_timeout = 4'000'000});
   ASSERT_TRUE(device(1).MoveToError(far_->qp().number).ok());
   near_->Send();
@@ -159,7 +160,7 @@ TEST_F(EngineTimeTest, NobodyAnswersSevenTimes) {
 }
 
 // A queue that breaks while its message is on the wire: the message ends, and nobody gets it.
-TEST_F(EngineTimeTest, AMessageOfABrokenQueueIsLost) {
+TEST_F(TimedEngineTest, AMessageOfABrokenQueueIsLost) {
   MakeTimed({.message_overhead_bytes = 100});
   far_->Receive();
   near_->Send();
@@ -174,7 +175,7 @@ TEST_F(EngineTimeTest, AMessageOfABrokenQueueIsLost) {
 
 // Nobody looks at an unsignaled SEND, but what stands behind it is told of in order; and who logs
 // changes nothing.
-TEST_F(EngineTimeTest, UnsignaledSendsHoldWhatStandsBehindThem) {
+TEST_F(TimedEngineTest, UnsignaledSendsHoldWhatStandsBehindThem) {
   for (const bool log : {false, true}) {
     SCOPED_TRACE(log);
     MakeTimed({.wqe = 10, .cqe = 3}, {.sq_wqebbs = 16}, {.sq_wqebbs = 16, .rq_wqes = 16}, log);
@@ -199,7 +200,7 @@ TEST_F(EngineTimeTest, UnsignaledSendsHoldWhatStandsBehindThem) {
 }
 
 // A message that is too long for its receive fails both sides, after all that was sent before it.
-TEST_F(EngineTimeTest, AMessageThatDoesNotFitFailsAsOnTheRealClock) {
+TEST_F(TimedEngineTest, AMessageThatDoesNotFitFailsAsOnTheRealClock) {
   const auto outcome = [&] {
     for (const uint32_t bytes : {4096u, 100u, 4096u}) far_->Receive(0, bytes);
     near_->Send();
@@ -231,13 +232,13 @@ class LateHost final : public TimeHandler, public HostHandler {
   }
   void OnTime(const TimedEvent&) override { clock->Hold(); }
 
-  VirtualClock* clock = nullptr;
+  Clock* clock = nullptr;
   std::function<void()> post;
 };
 
 // A host that will post a receive keeps those that wait for one trying, whenever it does; they try at
 // their own times, and find what is posted at that very time.
-TEST_F(EngineTimeTest, HostsMayPostTheReceiveLater) {
+TEST_F(TimedEngineTest, HostsMayPostTheReceiveLater) {
   constexpr Picoseconds kTimer = 7'000'000;
   for (const Picoseconds at : {kTimer / 2, 3 * kTimer, 3 * kTimer + 1, 1'000'000'000 * kTimer}) {
     SCOPED_TRACE(at);
@@ -257,7 +258,7 @@ TEST_F(EngineTimeTest, HostsMayPostTheReceiveLater) {
 }
 
 // One that gives up after some tries, beside one that does not, and a host that comes later.
-TEST_F(EngineTimeTest, RetriesThatCountAreNotSkipped) {
+TEST_F(TimedEngineTest, RetriesThatCountAreNotSkipped) {
   constexpr Picoseconds kTimer = 7'000'000;
   LateHost host;
   MakeTimed({.rnr_timer = kTimer}, {.sq_wqebbs = 16, .rnr_retry = 2},
@@ -281,12 +282,12 @@ TEST_F(EngineTimeTest, RetriesThatCountAreNotSkipped) {
   EXPECT_EQ(fabric_->engine().counters().rnr_retries, 2u + 11u);
 }
 
-TEST_F(EngineTimeTest, ItHasNoThreadOfItsOwn) {
+TEST_F(TimedEngineTest, ItHasNoThreadOfItsOwn) {
   MakeTimed({});
-  EXPECT_DEATH(static_cast<void>(fabric_->Start(Fabric::Until::kIdle)), "");
+  EXPECT_DEATH(static_cast<void>(fabric_->Start(emulated::Fabric::Until::kIdle)), "");
 }
 
-TEST_F(EngineTimeTest, PayloadsAreWholeBlocks) {
+TEST_F(TimedEngineTest, PayloadsAreWholeBlocks) {
   MakeTimed({});
   fabric_->HoldTags(4096);
   TestQueue from(device(0), {.sq_wqebbs = 16});
@@ -304,7 +305,7 @@ TEST_F(EngineTimeTest, PayloadsAreWholeBlocks) {
 }
 
 // The same block of another message is another block.
-TEST_F(EngineTimeTest, BlocksOfAnotherMessageAreToldApart) {
+TEST_F(TimedEngineTest, BlocksOfAnotherMessageAreToldApart) {
   MakeTimed({});
   fabric_->HoldTags(4096);
   TestQueue other(device(0), {.sq_wqebbs = 16});
@@ -326,7 +327,7 @@ TEST_F(EngineTimeTest, BlocksOfAnotherMessageAreToldApart) {
   ExpectMisuse("another message's block came where block 3 belongs");
 }
 
-TEST_F(EngineTimeTest, RdmaIsRefused) {
+TEST_F(TimedEngineTest, RdmaIsRefused) {
   MakeTimed({});
   near_->Rdma(nic::Opcode::kRdmaWrite, {far_->at(0), far_->key()}, {near_->data(0, 8)});
   RingAndRun(*near_);
@@ -334,4 +335,4 @@ TEST_F(EngineTimeTest, RdmaIsRefused) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::engine_time_test
+}  // namespace prepost::sim::timed_engine_test

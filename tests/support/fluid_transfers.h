@@ -19,10 +19,10 @@
 
 namespace prepost::test {
 
-using emulated::FluidNetwork;
 using emulated::kNever;
 using emulated::Picoseconds;
-using emulated::PortSharing;
+using sim::FluidNetwork;
+using sim::PortSharing;
 
 struct TimedTransfer {
   Picoseconds start = 0;

@@ -10,11 +10,11 @@
 #include <string>
 #include <utility>
 
-#include "sim/virtual_hosts.h"
+#include "sim/cpu_driven.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 class HostRunTest : public testing::Test {
  protected:
@@ -37,19 +37,19 @@ class HostRunTest : public testing::Test {
                                               1 + nodes % 5));
   }
 
-  static VirtualHosts RunPlan(const Plan& plan, const VirtualHostsOptions& options = {}) {
-    const VirtualGroup group{.plan = &plan};
-    auto run = RunVirtualHosts({&group, 1}, MakeNetwork(plan.header().nodes), options);
+  static CpuDrivenResult RunPlan(const Plan& plan, const CpuDrivenOptions& options = {}) {
+    const Group group{.plan = &plan};
+    auto run = RunCpuDriven({&group, 1}, MakeNetwork(plan.header().nodes), options);
     EXPECT_TRUE(run.ok()) << run.status().ToString();
-    return run.ok() ? *std::move(run) : VirtualHosts{};
+    return run.ok() ? *std::move(run) : CpuDrivenResult{};
   }
   /// Until the last host is through; -1: it could not be run.
-  static Picoseconds TimeOfRun(const Plan& plan, const VirtualHostsOptions& options = {}) {
-    const VirtualHosts run = RunPlan(plan, options);
+  static Picoseconds TimeOfRun(const Plan& plan, const CpuDrivenOptions& options = {}) {
+    const CpuDrivenResult run = RunPlan(plan, options);
     return run.groups.empty() ? -1 : run.groups[0].completion;
   }
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
 #endif  // PREPOST_TESTS_SUPPORT_HOST_RUN_FIXTURE_H_

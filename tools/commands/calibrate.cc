@@ -50,7 +50,7 @@ struct CalibrateFlags {
 
 /// Everything that is measured.
 struct Measured {
-  emulated::ExecutorTimes executor;
+  sim::ExecutorTimes executor;
   CopyTime copy;
   WakeUpTime wake_up;
   Preemptions preemptions;
@@ -58,7 +58,7 @@ struct Measured {
 };
 
 /// `transport`: what blocks go over in the profile's cluster.
-Result<Measured> Measure(emulated::TimedTransport transport, double look) {
+Result<Measured> Measure(sim::TimedTransport transport, double look) {
   Measured measured;
   {
     const Ticker ticker("timing copies");
@@ -77,8 +77,7 @@ Result<Measured> Measure(emulated::TimedTransport transport, double look) {
     chain.send_window = {.automatic = false, .window = 1};
     const Result<Plan> plan = Compile(chain);
     if (!plan.ok()) return plan.status();
-    const Result<emulated::ExecutorTimes> times =
-        emulated::TimeExecutor(*plan, kTransfers, transport);
+    const Result<sim::ExecutorTimes> times = sim::TimeExecutor(*plan, kTransfers, transport);
     if (!times.ok()) return times.status();
     measured.executor = *times;
   }
@@ -137,7 +136,7 @@ Json BytesPerSecond(double rate) { return WriteRate(Rounded(rate)); }
 
 /// What the executor and its endpoint take, by what blocks go over.
 std::vector<Entry> ExecutorEntries(const Measured& measured, bool has_tcp) {
-  const emulated::ExecutorTimes& it = measured.executor;
+  const sim::ExecutorTimes& it = measured.executor;
   const std::string steps =
       fmt::format("mean of the middle half of {} or more, caches warm; ", it.samples);
   const auto how = [&](const char* over_nics, const char* over_tcp) {
@@ -272,15 +271,16 @@ Status Run(const CalibrateFlags& flags) {
   if (*look > kSecondsMax) return {StatusCode::kUsage, "--look: more than an hour"};
   if (flags.output != "-") PREPOST_RETURN_IF_ERROR(CheckWritable(flags.output));
   std::string text;
-  auto transport = emulated::TimedTransport::kNics;
-  PREPOST_RETURN_IF_ERROR(WithText(
-      flags.profile, kWrittenBytesMax, [&](const std::string& all, const std::string& name) {
-        std::istringstream in(all);
-        const Result<emulated::Profile> base = emulated::ReadProfile(in, name);
-        if (base.ok() && base->tcp) transport = emulated::TimedTransport::kTcp;
-        text = all;
-        return base.status();
-      }));
+  auto transport = sim::TimedTransport::kNics;
+  PREPOST_RETURN_IF_ERROR(WithText(flags.profile, kWrittenBytesMax,
+                                   [&](const std::string& all, const std::string& name) {
+                                     std::istringstream in(all);
+                                     const Result<sim::Profile> base = sim::ReadProfile(in, name);
+                                     if (base.ok() && base->tcp)
+                                       transport = sim::TimedTransport::kTcp;
+                                     text = all;
+                                     return base.status();
+                                   }));
   const MachineUse before = UseOfMachine();
   const uint64_t start = MonotonicNs();
   const Result<Measured> measured = Measure(transport, *look);
@@ -293,7 +293,7 @@ Status Run(const CalibrateFlags& flags) {
   }
   const Json profile = MakeProfile(Json::parse(text), *measured, flags);
   std::istringstream made(profile.dump());
-  const Result<emulated::Profile> check = emulated::ReadProfile(made, "what was measured");
+  const Result<sim::Profile> check = sim::ReadProfile(made, "what was measured");
   if (!check.ok()) return check.status();
   PREPOST_RETURN_IF_ERROR(
       WriteFile(flags.output, [&](std::ostream& out) { out << profile.dump(2) << "\n"; }));

@@ -98,8 +98,7 @@ Result<std::vector<SimulatedPlan>> UnrolledPlans(const std::string& path,
 
 /// The plan of the file, or one plan per --bytes of the spec or rolled plan.
 /// `profile`: of the virtual clock, whose network plans are compiled for; else null.
-Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags,
-                                            const emulated::Profile* profile,
+Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags, const sim::Profile* profile,
                                             const nic::LowerOptions& lower) {
   const Result<FileKind> kind = flags.path.empty() ? Result(FileKind::kSpec) : KindOf(flags.path);
   if (!kind.ok()) return kind.status();
@@ -181,10 +180,10 @@ Status CheckFlags(const CompareFlags& flags) {
 }
 
 /// Of the virtual clock.
-Result<emulated::Profile> ProfileOf(const CompareFlags& flags) {
+Result<sim::Profile> ProfileOf(const CompareFlags& flags) {
   const Result<ProfileText> text = LoadProfileText(flags.profile);
   if (!text.ok()) return text.status();
-  Result<emulated::Profile> profile = ProfileWith(*text, SettingsOf(flags.settings));
+  Result<sim::Profile> profile = ProfileWith(*text, SettingsOf(flags.settings));
   if (profile.ok() && profile->tcp) {
     return Rejected("its cluster sends over TCP, where no NIC can be preposted", flags.profile);
   }
@@ -210,9 +209,9 @@ Status Run(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
-  std::optional<emulated::Profile> profile;
+  std::optional<sim::Profile> profile;
   if (flags.clock == "virtual") {
-    Result<emulated::Profile> loaded = ProfileOf(flags);
+    Result<sim::Profile> loaded = ProfileOf(flags);
     if (!loaded.ok()) return loaded.status();
     profile = *std::move(loaded);
   }

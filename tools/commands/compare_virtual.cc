@@ -28,7 +28,7 @@ using emulated::Way;
 using Json = nlohmann::ordered_json;
 
 /// What is other than in the profile, or drawn.
-std::vector<std::string> Deviations(const VirtualComparison& options) {
+std::vector<std::string> Deviations(const ModelledComparison& options) {
   std::vector<std::string> deviations;
   for (const std::string& setting : options.settings) deviations.push_back("--set " + setting);
   deviations.insert(deviations.end(), options.others.begin(), options.others.end());
@@ -56,7 +56,7 @@ struct WayFound {
   double arm_cpu_ns = 0;                ///< before, all hosts
 };
 
-void FillTimes(const RunTimes& times, WayFound* way) {
+void FillTimes(const sim::RunTimes& times, WayFound* way) {
   for (const Picoseconds at : times.groups[0].knows) way->latency_ns.push_back(Nanoseconds(at));
   way->received_ns = Nanoseconds(times.completion);
   way->completion_ns = Nanoseconds(times.known);
@@ -64,7 +64,7 @@ void FillTimes(const RunTimes& times, WayFound* way) {
   way->skew_ns = last - first;
 }
 
-WayFound FoundCpu(const Simulation& it) {
+WayFound FoundCpu(const sim::Simulation& it) {
   WayFound way;
   for (const auto& node : it.cpu->groups[0].nodes) {
     way.requests_after += node.work.posts;
@@ -79,9 +79,9 @@ WayFound FoundCpu(const Simulation& it) {
   return way;
 }
 
-WayFound FoundPreposted(const Simulation& it) {
+WayFound FoundPreposted(const sim::Simulation& it) {
   WayFound way;
-  const PrepostedWork work = WorkOf(it, *it.offload);
+  const sim::PrepostedWork work = WorkOf(it, *it.offload);
   way.requests_before = work.posts_before;
   way.requests_after = work.posts;
   way.doorbells = work.doorbells;
@@ -94,7 +94,7 @@ WayFound FoundPreposted(const Simulation& it) {
   return way;
 }
 
-void Print(const Simulation& it, const VirtualComparison& options, std::ostream& out) {
+void Print(const sim::Simulation& it, const ModelledComparison& options, std::ostream& out) {
   const WayFound cpu = FoundCpu(it), preposted = FoundPreposted(it);
   out << ComparedHead(it.plan->header(), options.lower, it.wait)
       << fmt::format("modelled, with the profile {} ({}){}\n", Printable(it.profile.name),
@@ -126,7 +126,7 @@ void Print(const Simulation& it, const VirtualComparison& options, std::ostream&
   line("  of arming", [](const WayFound& w) { return w.arm_cpu_ns; });
   if (const std::optional<double> barrier = BarrierSeconds(it))
     line("barrier, after arming", [&](const WayFound&) { return *barrier * 1e9; });
-  if (const Gain gain = GainOf(it); gain.completion > 0) {
+  if (const sim::Gain gain = GainOf(it); gain.completion > 0) {
     out << fmt::format(
         "\ncpu-driven / preposted: {:.3f} until the last node has the message, {:.3f} until the "
         "last "
@@ -136,7 +136,7 @@ void Print(const Simulation& it, const VirtualComparison& options, std::ostream&
   out << "\n";
 }
 
-Json VirtualSummaryJson(const std::vector<double>& values) {
+Json ModelledSummaryJson(const std::vector<double>& values) {
   const Summary summary = Summarise(values);
   return {{"count", summary.count},
           {"min", summary.min},
@@ -152,15 +152,15 @@ Json WayJson(const WayFound& way) {
           {"wakeups", way.wakeups},
           {"completions_read", way.completions_read},
           {"rearms", way.rearms},
-          {"latency_ns", VirtualSummaryJson(way.latency_ns)},
-          {"received_ns", VirtualSummaryJson({way.received_ns})},
-          {"completion_ns", VirtualSummaryJson({way.completion_ns})},
-          {"skew_ns", VirtualSummaryJson({way.skew_ns})},
-          {"host_cpu_ns", VirtualSummaryJson({way.host_cpu_ns})},
-          {"arm_cpu_ns", VirtualSummaryJson({way.arm_cpu_ns})}};
+          {"latency_ns", ModelledSummaryJson(way.latency_ns)},
+          {"received_ns", ModelledSummaryJson({way.received_ns})},
+          {"completion_ns", ModelledSummaryJson({way.completion_ns})},
+          {"skew_ns", ModelledSummaryJson({way.skew_ns})},
+          {"host_cpu_ns", ModelledSummaryJson({way.host_cpu_ns})},
+          {"arm_cpu_ns", ModelledSummaryJson({way.arm_cpu_ns})}};
 }
 
-Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
+Json ComparedJson(const sim::Simulation& it, const ModelledComparison& options) {
   const WayFound cpu = FoundCpu(it), preposted = FoundPreposted(it);
   Json json = PlanJson(it.plan->header());
   json.update({{"wait", it.wait},
@@ -169,12 +169,12 @@ Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
                {"device_profile", options.lower.profile.name}});
   json[std::string(Name(Way::kCpuDriven))] = WayJson(cpu);
   json[std::string(Name(Way::kPreposted))] = WayJson(preposted);
-  const GroupTimes& group = it.offload_times.groups[0];
+  const sim::GroupTimes& group = it.offload_times.groups[0];
   json["offload_ns"] = Nanoseconds(group.offload());
   const std::optional<double> barrier = BarrierSeconds(it);
   json["barrier_ns"] = barrier ? Json(*barrier * 1e9) : Json();
   json["detection_ns"] = DetectionSeconds(it) * 1e9;
-  const Gain gain = GainOf(it);
+  const sim::Gain gain = GainOf(it);
   // Null where nothing is sent.
   const auto ratio = [](double value) {
     return Json{{"of_medians", value > 0 ? Json(value) : Json()}};
@@ -184,7 +184,7 @@ Json ComparedJson(const Simulation& it, const VirtualComparison& options) {
   return json;
 }
 
-constexpr const char* kVirtualMeaning =
+constexpr const char* kMeaning =
     "A model's figures, and no better than the profile's numbers (docs/simulate.md). Each way runs "
     "once: the\nsame input gives the same times. Processor time of hosts that poll is what they "
     "do, "
@@ -192,21 +192,21 @@ constexpr const char* kVirtualMeaning =
 
 }  // namespace
 
-Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualComparison& options,
+Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const ModelledComparison& options,
                         std::ostream& out) {
-  const emulated::Profile& profile = options.profile;
+  const sim::Profile& profile = options.profile;
   Json all = Json::array();
   for (const SimulatedPlan& plan : plans) {
     Result<Network> network = plan.NetworkIn(profile.network);
     if (!network.ok()) return network.status();
-    Simulation simulation = {.groups = {{.plan = &plan.plan}},
-                             .plan = &plan.plan,
-                             .profile = profile,
-                             .profile_path = options.profile_path,
-                             .command = "",
-                             .deviations = Deviations(options),
-                             .network = *std::move(network),
-                             .seed = options.seed};
+    sim::Simulation simulation = {.groups = {{.plan = &plan.plan}},
+                                  .plan = &plan.plan,
+                                  .profile = profile,
+                                  .profile_path = options.profile_path,
+                                  .command = "",
+                                  .deviations = Deviations(options),
+                                  .network = *std::move(network),
+                                  .seed = options.seed};
     const SimulationOptions run = {.lower = options.lower, .wait = options.wait};
     const Status status = RunSimulation(run, &simulation);
     if (!status.ok()) {
@@ -222,7 +222,7 @@ Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualCo
     }
   }
   if (!options.is_json) {
-    out << kVirtualMeaning;
+    out << kMeaning;
     return {};
   }
   const Json json = {{"generator", kGenerator},

@@ -18,8 +18,8 @@
 
 namespace prepost::tools {
 
-struct VirtualComparison {
-  const emulated::Profile& profile;
+struct ModelledComparison {
+  const sim::Profile& profile;
   std::string path;  ///< of the plan or spec; empty: flags say it
   std::string profile_path;
   std::vector<std::string> settings;  ///< of --set, which `profile` has
@@ -32,7 +32,7 @@ struct VirtualComparison {
 };
 
 /// Errors: those of runs.
-Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const VirtualComparison& options,
+Status CompareVirtually(const std::vector<SimulatedPlan>& plans, const ModelledComparison& options,
                         std::ostream& out);
 
 }  // namespace prepost::tools

@@ -32,8 +32,8 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
   PREPOST_RETURN_IF_ERROR(trace.Prepare(
       it.plan->plan, {flags.profile, flags.input.path.empty() ? "-" : flags.input.path}));
   const bool is_offload = it.simulation->offload_trail != nullptr;
-  emulated::FillTrace(is_offload ? *it.simulation->offload_trail : *it.simulation->cpu_trail,
-                      trace.table());
+  sim::FillTrace(is_offload ? *it.simulation->offload_trail : *it.simulation->cpu_trail,
+                 trace.table());
   return trace.Write(
       it.plan->plan,
       {.executor = is_offload ? "offload" : "cpu",
@@ -43,7 +43,7 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
 }
 
 /// The only row of what is no sweep.
-Status WriteCsv(const SimulateFlags& flags, const Simulation& it) {
+Status WriteCsv(const SimulateFlags& flags, const sim::Simulation& it) {
   const Sweep sweep = {.command = it.command,
                        .profiles = {{it.profile.name, it.profile_path}},
                        .deviations = it.deviations,
@@ -53,10 +53,10 @@ Status WriteCsv(const SimulateFlags& flags, const Simulation& it) {
 }
 
 /// Of preposted queues alone: whether anything is left to hosts that could be kept from it.
-void NoteIdleHosts(const SimulateFlags& flags, const Simulation& it) {
+void NoteIdleHosts(const SimulateFlags& flags, const sim::Simulation& it) {
   const std::vector<std::string> given = flags.noise.OfHosts();
   if (flags.executor != "offload" || given.empty()) return;
-  const auto has_rearms = [](const emulated::VirtualOffloads::Group& group) {
+  const auto has_rearms = [](const sim::PrepostedResult::Group& group) {
     return std::ranges::any_of(group.nodes, [](const auto& node) { return node.rearms != 0; });
   };
   if (std::ranges::any_of(it.offload->groups, has_rearms)) return;

@@ -18,7 +18,7 @@ namespace {
 
 /// The plan of the flags; of several rows that need the same, one.
 Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
-                                                     const emulated::Profile& profile,
+                                                     const sim::Profile& profile,
                                                      const nic::LowerOptions* lower,
                                                      SimulateContext* context) {
   GivenFlags given = flags.given;
@@ -34,19 +34,19 @@ Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
 /// What flags say of links and hosts.
 Status ApplyNoise(const SimulateFlags& flags, Network* network, SimulationOptions* options) {
   const auto hosts = static_cast<uint32_t>(network->nodes.size());
-  Result<std::vector<emulated::HostDelay>> delays = flags.noise.Delays(hosts);
+  Result<std::vector<sim::HostDelay>> delays = flags.noise.Delays(hosts);
   if (!delays.ok()) return delays.status();
   options->delays = *std::move(delays);
-  Result<std::vector<emulated::HostNeighbours>> neighbours = flags.noise.Neighbours(hosts);
+  Result<std::vector<sim::HostNeighbours>> neighbours = flags.noise.Neighbours(hosts);
   if (!neighbours.ok()) return neighbours.status();
   options->neighbours = *std::move(neighbours);
   return flags.noise.Slow(flags.seed, network);
 }
 
-Result<Network> NetworkOfWorkload(const SimulateFlags& flags, const emulated::Profile& profile,
+Result<Network> NetworkOfWorkload(const SimulateFlags& flags, const sim::Profile& profile,
                                   uint32_t hosts) {
   const std::optional<std::string>& path = flags.input.spec.topology();
-  if (!path) return emulated::NetworkOf(profile.network, hosts);
+  if (!path) return sim::NetworkOf(profile.network, hosts);
   const Result<Topology> topology = LoadTopology(*path);
   if (!topology.ok()) return topology.status();
   return NetworkOfFile(*topology, *path, hosts);
@@ -99,18 +99,18 @@ Status FillPlan(const SimulateFlags& flags, const SimulationOptions& options,
     return {};
   }
   const uint64_t transfers = it->plan->plan.ops().size() / 2;
-  if (transfers > kGroupTransfersMax / *flags.groups) {
+  if (transfers > sim::kGroupTransfersMax / *flags.groups) {
     return Rejected(fmt::format("{} groups of {} transfers, the limit is {} together",
-                                *flags.groups, transfers, kGroupTransfersMax),
+                                *flags.groups, transfers, sim::kGroupTransfersMax),
                     NameOfSent(flags));
   }
-  it->simulation->groups = RotatedGroups(it->plan->plan, *flags.groups);
+  it->simulation->groups = sim::RotatedGroups(it->plan->plan, *flags.groups);
   return {};
 }
 
 /// `is_row`: of a sweep, which goes on.
 Status RunFailure(const Status& status, const SimulateFlags& flags,
-                  const SimulationOptions& options, const Simulation& it, bool is_row) {
+                  const SimulationOptions& options, const sim::Simulation& it, bool is_row) {
   std::vector<std::string> given;
   for (const char* flag : {"--set", "--slow", "--delay", "--preempt", "--neighbours"}) {
     for (const std::string& value : flags.given.ValuesOf(flag))
@@ -120,8 +120,7 @@ Status RunFailure(const Status& status, const SimulateFlags& flags,
   return is_row ? Status(status.code(), failure.message(), failure.where()) : failure;
 }
 
-std::vector<std::string> DeviationsOf(const SimulateFlags& flags,
-                                      const emulated::Profile& profile) {
+std::vector<std::string> DeviationsOf(const SimulateFlags& flags, const sim::Profile& profile) {
   std::vector<std::string> deviations = FixedDeviationsOf(flags);
   if (const std::optional<std::string> seed = SeedDeviationOf(flags, profile))
     deviations.push_back(*seed);
@@ -130,8 +129,8 @@ std::vector<std::string> DeviationsOf(const SimulateFlags& flags,
 
 }  // namespace
 
-Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text,
-                                     const std::vector<std::string>& swept) {
+Result<sim::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text,
+                                const std::vector<std::string>& swept) {
   std::vector<ProfileSetting> settings = SettingsOf(flags.settings, swept);
   const Result<std::vector<ProfileSetting>> preempt = flags.noise.Settings();
   if (!preempt.ok()) return preempt.status();
@@ -155,7 +154,7 @@ std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags) {
 }
 
 std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
-                                           const emulated::Profile& profile) {
+                                           const sim::Profile& profile) {
   const bool draws_paths = std::ranges::any_of(
       flags.noise.slow, [](const std::string& it) { return it.starts_with("random="); });
   if (!draws_paths && !profile.host.preemption) return std::nullopt;
@@ -164,7 +163,7 @@ std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
 
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
   PREPOST_RETURN_IF_ERROR(flags.Check());
-  Result<emulated::Profile> profile = ProfileFor(flags, context->profiles.at(flags.profile));
+  Result<sim::Profile> profile = ProfileFor(flags, context->profiles.at(flags.profile));
   if (!profile.ok()) return profile.status();
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
@@ -184,15 +183,15 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
     options.is_offload = false;
   }
   Simulated it;
-  it.profile = std::make_unique<const emulated::Profile>(*std::move(profile));
-  it.simulation.reset(new Simulation{.groups = {},
-                                     .is_of_groups = flags.has_groups(),
-                                     .profile = *it.profile,
-                                     .profile_path = flags.profile,
-                                     .command = flags.given.CommandLine(),
-                                     .deviations = DeviationsOf(flags, *it.profile),
-                                     .network = {},
-                                     .seed = flags.seed});
+  it.profile = std::make_unique<const sim::Profile>(*std::move(profile));
+  it.simulation.reset(new sim::Simulation{.groups = {},
+                                          .is_of_groups = flags.has_groups(),
+                                          .profile = *it.profile,
+                                          .profile_path = flags.profile,
+                                          .command = flags.given.CommandLine(),
+                                          .deviations = DeviationsOf(flags, *it.profile),
+                                          .network = {},
+                                          .seed = flags.seed});
   PREPOST_RETURN_IF_ERROR(flags.workload.empty() ? FillPlan(flags, options, context, &it)
                                                  : FillWorkload(flags, options, &it));
   PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &it.simulation->network, &options));

@@ -31,21 +31,20 @@ struct SimulateContext {
 /// A simulation and what it refers to.
 struct Simulated {
   std::shared_ptr<const SimulatedPlan> plan;  ///< null: there is a workload
-  std::unique_ptr<const emulated::Profile> profile;
+  std::unique_ptr<const sim::Profile> profile;
   std::unique_ptr<Workload> workload;
-  std::unique_ptr<Simulation> simulation;
+  std::unique_ptr<sim::Simulation> simulation;
 };
 
 /// The profile with what flags say; of a sweep's row, `swept` are its keys of the profile. Errors:
 /// those of ProfileWith(), kUsage.
-Result<emulated::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text,
-                                     const std::vector<std::string>& swept = {});
+Result<sim::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& text,
+                                const std::vector<std::string>& swept = {});
 
 /// What flags change in the cluster of the profile: "--slow 3=0.5".
 std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags);
 /// "seed 1", where something is drawn at random.
-std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
-                                           const emulated::Profile& profile);
+std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags, const sim::Profile& profile);
 
 /// Errors: of flags, input and runs.
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context);

@@ -115,7 +115,7 @@ Status LoadProfiles(const SimulateFlags& flags, SimulateContext* context, Sweep*
     if (path.empty()) return {StatusCode::kUsage, "--profile is required (see --help)"};
     Result<ProfileText> text = LoadProfileText(path);
     if (!text.ok()) return text.status();
-    const Result<emulated::Profile> profile = ProfileWith(*text, {});
+    const Result<sim::Profile> profile = ProfileWith(*text, {});
     if (!profile.ok()) return profile.status();
     sweep->profiles.push_back({profile->name, path});
     for (SweepAxis& axis : sweep->axes) {
@@ -165,7 +165,7 @@ Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const Simul
     const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
     if (!row.ok()) return Swept(row.status(), axes);
     PREPOST_RETURN_IF_ERROR(Swept((*row)->Check(), axes));
-    const Result<emulated::Profile> changed =
+    const Result<sim::Profile> changed =
         ProfileFor(**row, context.profiles.at((*row)->profile), settings);
     if (!changed.ok()) return Swept(changed.status(), axes);
     if (!seed) seed = SeedDeviationOf(**row, *changed);

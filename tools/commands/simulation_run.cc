@@ -10,18 +10,18 @@
 #include <utility>
 
 #include "ir/analysis/network.h"
+#include "sim/cpu_driven.h"
 #include "sim/fluid_network.h"
+#include "sim/preposted.h"
 #include "sim/profile_costs.h"
-#include "sim/virtual_hosts.h"
-#include "sim/virtual_offload.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 #include "tools/report/ticker.h"
 
 namespace prepost::tools {
 namespace {
 
 /// Of one group its position says nothing.
-Status WithoutGroup(const Simulation& it, const Status& status) {
+Status WithoutGroup(const sim::Simulation& it, const Status& status) {
   constexpr std::string_view kFirst = "group 0: ";
   if (it.is_of_groups || !status.message().starts_with(kFirst)) return status;
   return {status.code(), status.message().substr(kFirst.size()), status.where()};
@@ -32,29 +32,28 @@ Status WithoutGroup(const Simulation& it, const Status& status) {
 /// if nothing happens any more.
 constexpr size_t kOpsWithCqesMax = size_t{1} << 22;
 
-bool KeepsCqes(const Simulation& it) {
+bool KeepsCqes(const sim::Simulation& it) {
   size_t ops = 0;
-  for (const emulated::VirtualGroup& group : it.groups) ops += group.plan->ops().size();
+  for (const sim::Group& group : it.groups) ops += group.plan->ops().size();
   return ops <= kOpsWithCqesMax;
 }
 
-Status RunOffload(const SimulationOptions& options, Simulation* it) {
+Status RunOffload(const SimulationOptions& options, sim::Simulation* it) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  emulated::VirtualOffloadOptions run_options = {.costs = emulated::NicCostsOf(it->profile.nic),
-                                                 .host = emulated::HostCostsOf(it->profile),
-                                                 .wait = options.wait,
-                                                 .delays = options.delays,
-                                                 .neighbours = options.neighbours,
-                                                 .seed = it->seed,
-                                                 .lower = options.lower,
-                                                 .keep_cqes = KeepsCqes(*it)};
+  sim::PrepostedOptions run_options = {.costs = sim::NicCostsOf(it->profile.nic),
+                                       .host = sim::HostCostsOf(it->profile),
+                                       .wait = options.wait,
+                                       .delays = options.delays,
+                                       .neighbours = options.neighbours,
+                                       .seed = it->seed,
+                                       .lower = options.lower,
+                                       .keep_cqes = KeepsCqes(*it)};
   if (options.has_trail) {
-    it->offload_trail = std::make_unique<emulated::TimeTrail>();
+    it->offload_trail = std::make_unique<sim::TimeTrail>();
     run_options.trail = it->offload_trail.get();
   }
-  Result<emulated::VirtualOffloads> run =
-      emulated::RunVirtualOffloads(it->groups, it->network, run_options);
+  Result<sim::PrepostedResult> run = sim::RunPreposted(it->groups, it->network, run_options);
   if (!run.ok()) return WithoutGroup(*it, run.status());
   it->mode = Name(options.lower.mode);
   it->offload = *std::move(run);
@@ -62,23 +61,22 @@ Status RunOffload(const SimulationOptions& options, Simulation* it) {
   return {};
 }
 
-Status RunCpu(const SimulationOptions& options, Simulation* it) {
+Status RunCpu(const SimulationOptions& options, sim::Simulation* it) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating hosts");
-  emulated::VirtualHostsOptions run_options = {.nic = emulated::NicCostsOf(it->profile.nic),
-                                               .host = emulated::HostCostsOf(it->profile),
-                                               .wait = options.wait,
-                                               .delays = options.delays,
-                                               .neighbours = options.neighbours,
-                                               .seed = it->seed};
+  sim::CpuDrivenOptions run_options = {.nic = sim::NicCostsOf(it->profile.nic),
+                                       .host = sim::HostCostsOf(it->profile),
+                                       .wait = options.wait,
+                                       .delays = options.delays,
+                                       .neighbours = options.neighbours,
+                                       .seed = it->seed};
   if (options.copies_first_block)
     run_options.host.first_block_copy_rate = it->profile.host.copy_rate;
   if (options.has_trail) {
-    it->cpu_trail = std::make_unique<emulated::TimeTrail>();
+    it->cpu_trail = std::make_unique<sim::TimeTrail>();
     run_options.trail = it->cpu_trail.get();
   }
-  Result<emulated::VirtualHosts> run =
-      emulated::RunVirtualHosts(it->groups, it->network, run_options);
+  Result<sim::CpuDrivenResult> run = sim::RunCpuDriven(it->groups, it->network, run_options);
   if (!run.ok()) return WithoutGroup(*it, run.status());
   it->cpu = *std::move(run);
   it->cpu_times = TimesOf(*it, *it->cpu);
@@ -86,32 +84,32 @@ Status RunCpu(const SimulationOptions& options, Simulation* it) {
 }
 
 /// What no plan could be run on, in the words of those who would.
-Status CheckCluster(const SimulationOptions& options, const Simulation& it) {
+Status CheckCluster(const SimulationOptions& options, const sim::Simulation& it) {
   const auto hosts = static_cast<uint32_t>(it.network.nodes.size());
-  const emulated::NicCosts nic = emulated::NicCostsOf(it.profile.nic);
+  const sim::NicCosts nic = sim::NicCostsOf(it.profile.nic);
   PREPOST_RETURN_IF_ERROR(CheckNetwork(it.network, hosts));
-  PREPOST_RETURN_IF_ERROR(emulated::CheckCosts(nic));
-  PREPOST_RETURN_IF_ERROR(emulated::CheckCosts(emulated::HostCostsOf(it.profile)));
-  PREPOST_RETURN_IF_ERROR(emulated::CheckNoise(
+  PREPOST_RETURN_IF_ERROR(sim::CheckCosts(nic));
+  PREPOST_RETURN_IF_ERROR(sim::CheckCosts(sim::HostCostsOf(it.profile)));
+  PREPOST_RETURN_IF_ERROR(sim::CheckNoise(
       {.delays = options.delays, .neighbours = options.neighbours, .seed = it.seed}, hosts));
-  return emulated::FluidNetwork::Make(it.network, nic.port_sharing).status();
+  return sim::FluidNetwork::Make(it.network, nic.port_sharing).status();
 }
 
 }  // namespace
 
 Status FailureOf(const Status& status, const SimulationOptions& options,
-                 const Simulation& simulation, const std::vector<std::string>& given,
+                 const sim::Simulation& simulation, const std::vector<std::string>& given,
                  const std::string& place) {
   const Status of_plan(status.code(), status.ToString(), place);
   if (given.empty() || status.code() != StatusCode::kRejected) return of_plan;
-  if (!emulated::IsBeyondTime(status) &&
+  if (!sim::IsBeyondTime(status) &&
       CheckCluster(options, simulation).message() != status.message()) {
     return of_plan;
   }
   return {StatusCode::kUsage, status.ToString(), fmt::format("{}", fmt::join(given, ", "))};
 }
 
-Status RunSimulation(const SimulationOptions& options, Simulation* simulation) {
+Status RunSimulation(const SimulationOptions& options, sim::Simulation* simulation) {
   simulation->bound = BoundOf(*simulation);
   simulation->wait = Name(options.wait);
   if (options.is_offload) PREPOST_RETURN_IF_ERROR(RunOffload(options, simulation));

@@ -20,8 +20,8 @@ struct SimulationOptions {
   bool is_cpu = true;
   nic::LowerOptions lower = {};
   WaitMode wait = WaitMode::kHybrid;
-  std::vector<emulated::HostDelay> delays = {};
-  std::vector<emulated::HostNeighbours> neighbours = {};
+  std::vector<sim::HostDelay> delays = {};
+  std::vector<sim::HostNeighbours> neighbours = {};
   bool copies_first_block = false;  ///< CPU-driven hosts, as RDMC's
   bool has_trail = false;           ///< notes what time goes to
   bool is_quiet = false;            ///< no progress
@@ -29,13 +29,13 @@ struct SimulationOptions {
 
 /// Fills in what ran. `simulation` has the groups, the profile, the network and the seed. Errors:
 /// those of the runs.
-Status RunSimulation(const SimulationOptions& options, Simulation* simulation);
+Status RunSimulation(const SimulationOptions& options, sim::Simulation* simulation);
 
 /// Why RunSimulation() has failed: the plan's fault, which is at `place`; or the cluster's, where
 /// flags have changed that (`given`: "--slow 3=0.5"): theirs, kUsage. The cluster's are a network,
 /// costs and noise that cannot be modelled, and times beyond what the clock can show.
 Status FailureOf(const Status& status, const SimulationOptions& options,
-                 const Simulation& simulation, const std::vector<std::string>& given,
+                 const sim::Simulation& simulation, const std::vector<std::string>& given,
                  const std::string& place);
 
 }  // namespace prepost::tools

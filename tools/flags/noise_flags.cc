@@ -12,7 +12,7 @@
 
 #include "ir/json/rate_text.h"
 #include "sim/profile.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 #include "tools/report/value_text.h"
 
 namespace prepost::tools {
@@ -143,11 +143,11 @@ Result<emulated::Picoseconds> DelayTime(const std::string& text, const std::stri
   const Result<double> seconds = ParseLatency(value);
   if (!seconds.ok()) return BadDelay(text, seconds.status().message());
   if (*seconds > kSecondsMax) return BadDelay(text, "too long a time");
-  return emulated::FromSeconds(*seconds);
+  return sim::FromSeconds(*seconds);
 }
 
 /// "node=3,at=2ms,for=100us", in any order, of a host below `nodes`.
-Result<emulated::HostDelay> ParseDelay(const std::string& text, uint32_t nodes) {
+Result<sim::HostDelay> ParseDelay(const std::string& text, uint32_t nodes) {
   const auto parts = ParseParts(text, {"node", "at", "for"});
   if (!parts.ok()) return BadDelay(text, parts.status().message());
   if (parts->size() != 3) return BadDelay(text, "a part is missing");
@@ -159,7 +159,7 @@ Result<emulated::HostDelay> ParseDelay(const std::string& text, uint32_t nodes) 
   if (!at.ok()) return at.status();
   const Result<emulated::Picoseconds> length = DelayTime(text, parts->at("for"));
   if (!length.ok()) return length.status();
-  return emulated::HostDelay{.host = NodeId(*node), .at = *at, .length = *length};
+  return sim::HostDelay{.host = NodeId(*node), .at = *at, .length = *length};
 }
 
 Status BadNeighbours(const std::string& text, const std::string& why) {
@@ -181,14 +181,14 @@ Result<NeighboursText> ParseNeighbours(const std::string& text) {
     return BadNeighbours(text, "a part is missing");
   NeighboursText it = {.slice = values["slice"]};
   const std::optional<uint32_t> count = NumberOf<uint32_t>(values["count"]);
-  if (!count || *count > emulated::kNeighboursMax) {
+  if (!count || *count > sim::kNeighboursMax) {
     return BadNeighbours(text, fmt::format("the count '{}' is no whole number up to {}",
-                                           values["count"], emulated::kNeighboursMax));
+                                           values["count"], sim::kNeighboursMax));
   }
   it.count = *count;
   const Result<double> slice = ParseLatency(it.slice);
   if (!slice.ok()) return BadNeighbours(text, slice.status().message());
-  if (*slice < 1e-9 || *slice > emulated::kProfileSecondsMax)
+  if (*slice < 1e-9 || *slice > sim::kProfileSecondsMax)
     return BadNeighbours(text, "a slice is 1ns to an hour");
   if (values.contains("node")) it.node = values["node"];
   return it;
@@ -229,10 +229,10 @@ Status NoiseFlags::Slow(uint64_t seed, Network* network) const {
   return {};
 }
 
-Result<std::vector<emulated::HostDelay>> NoiseFlags::Delays(uint32_t hosts) const {
-  std::vector<emulated::HostDelay> found;
+Result<std::vector<sim::HostDelay>> NoiseFlags::Delays(uint32_t hosts) const {
+  std::vector<sim::HostDelay> found;
   for (const std::string& text : delays) {
-    const Result<emulated::HostDelay> delay = ParseDelay(text, hosts);
+    const Result<sim::HostDelay> delay = ParseDelay(text, hosts);
     if (!delay.ok()) return delay.status();
     found.push_back(*delay);
   }
@@ -262,15 +262,15 @@ Result<std::vector<ProfileSetting>> NoiseFlags::Settings() const {
   if (!values.contains("rate") || !values.contains("for")) return bad("a part is missing");
   const std::optional<double> per_second = NumberOf<double>(values["rate"]);
   if (!per_second) return bad("the rate is no number");
-  if (*per_second < emulated::kPreemptionRateMin || *per_second > emulated::kPreemptionRateMax) {
-    return bad(fmt::format("the rate is not from {} to {}", emulated::kPreemptionRateMin,
-                           emulated::kPreemptionRateMax));
+  if (*per_second < sim::kPreemptionRateMin || *per_second > sim::kPreemptionRateMax) {
+    return bad(fmt::format("the rate is not from {} to {}", sim::kPreemptionRateMin,
+                           sim::kPreemptionRateMax));
   }
   const Result<double> seconds = ParseLatency(values["for"]);
   if (!seconds.ok()) return bad(seconds.status().message());
-  if (*seconds > emulated::kProfileSecondsMax) {
+  if (*seconds > sim::kProfileSecondsMax) {
     return bad(fmt::format("{} is too long, the limit is {}", WriteLatency(*seconds),
-                           WriteLatency(emulated::kProfileSecondsMax)));
+                           WriteLatency(sim::kProfileSecondsMax)));
   }
   const std::string lengths = values.contains("lengths") ? values["lengths"] : "fixed";
   if (lengths != "fixed" && lengths != "exponential")
@@ -291,8 +291,8 @@ std::vector<std::string> NoiseFlags::OfHosts() const {
   return flags;
 }
 
-Result<std::vector<emulated::HostNeighbours>> NoiseFlags::Neighbours(uint32_t hosts) const {
-  std::vector<emulated::HostNeighbours> list;
+Result<std::vector<sim::HostNeighbours>> NoiseFlags::Neighbours(uint32_t hosts) const {
+  std::vector<sim::HostNeighbours> list;
   for (const std::string& text : neighbours) {
     const Result<NeighboursText> it = ParseNeighbours(text);
     if (!it.ok()) return it.status();
@@ -302,13 +302,12 @@ Result<std::vector<emulated::HostNeighbours>> NoiseFlags::Neighbours(uint32_t ho
       return BadNeighbours(
           text, fmt::format("no node '{}', the nodes are 0 to {}", *it->node, hosts - 1));
     }
-    if (std::ranges::find(list, NodeId(*node), &emulated::HostNeighbours::host) != list.end())
+    if (std::ranges::find(list, NodeId(*node), &sim::HostNeighbours::host) != list.end())
       return BadNeighbours(text, fmt::format("node {} is there twice", *node));
-    list.push_back(
-        {.host = NodeId(*node),
-         .count = it->count,
-         .slice = emulated::ToPicoseconds(*ParseLatency(it->slice) *
-                                          static_cast<double>(emulated::kPicosecondsPerSecond))});
+    list.push_back({.host = NodeId(*node),
+                    .count = it->count,
+                    .slice = sim::ToPicoseconds(*ParseLatency(it->slice) *
+                                                static_cast<double>(sim::kPicosecondsPerSecond))});
   }
   return list;
 }

@@ -32,13 +32,13 @@ struct NoiseFlags {
   /// too many pairs to draw for.
   Status Slow(uint64_t seed, Network* network) const;
   /// Of all --delay, on a network of `hosts`. Errors: kUsage.
-  Result<std::vector<emulated::HostDelay>> Delays(uint32_t hosts) const;
+  Result<std::vector<sim::HostDelay>> Delays(uint32_t hosts) const;
   /// What --preempt, and --neighbours of all hosts, set in a profile. Errors: kUsage.
   Result<std::vector<ProfileSetting>> Settings() const;
   /// Those that are given and concern hosts alone: "--delay".
   std::vector<std::string> OfHosts() const;
   /// Those of one host, below `hosts`, each. Errors: kUsage.
-  Result<std::vector<emulated::HostNeighbours>> Neighbours(uint32_t hosts) const;
+  Result<std::vector<sim::HostNeighbours>> Neighbours(uint32_t hosts) const;
 };
 
 }  // namespace prepost::tools

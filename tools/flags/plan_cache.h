@@ -19,7 +19,7 @@ namespace prepost::tools {
 /// What a plan depends on: flags, and the network that it is compiled for.
 struct PlanKey {
   std::string flags;
-  emulated::NetworkProfile network;
+  sim::NetworkProfile network;
 
   friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };

@@ -135,9 +135,9 @@ std::vector<ProfileSetting> AtFault(const std::vector<ProfileSetting>& settings,
 }
 
 /// Errors: what a profile may say of hosts, and cannot be modelled.
-Status CheckHosts(const emulated::Profile& profile, const std::string& name,
+Status CheckHosts(const sim::Profile& profile, const std::string& name,
                   const std::vector<ProfileSetting>& settings) {
-  const Status status = CheckCosts(emulated::HostCostsOf(profile));
+  const Status status = CheckCosts(sim::HostCostsOf(profile));
   if (status.ok()) return {};
   std::vector<ProfileSetting> of_hosts;
   std::ranges::copy_if(settings, std::back_inserter(of_hosts), [](const ProfileSetting& it) {
@@ -167,15 +167,15 @@ Result<ProfileText> LoadProfileText(const std::string& path) {
         profile = {name, text};
         std::istringstream in(text);
         std::vector<std::string> warnings;
-        const Status status = emulated::ReadProfile(in, name, &warnings).status();
+        const Status status = sim::ReadProfile(in, name, &warnings).status();
         PrintWarnings(name, warnings);
         return status;
       }));
   return profile;
 }
 
-Result<emulated::Profile> ProfileWith(const ProfileText& text,
-                                      const std::vector<ProfileSetting>& settings) {
+Result<sim::Profile> ProfileWith(const ProfileText& text,
+                                 const std::vector<ProfileSetting>& settings) {
   PREPOST_RETURN_IF_ERROR(CheckNoneTwice(settings));
   std::string changed = text.text;
   if (!settings.empty()) {
@@ -187,7 +187,7 @@ Result<emulated::Profile> ProfileWith(const ProfileText& text,
         profile.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
   }
   std::istringstream in(changed);
-  Result<emulated::Profile> read = emulated::ReadProfile(in, text.name);
+  Result<sim::Profile> read = sim::ReadProfile(in, text.name);
   if (!read.ok() && settings.empty()) return read;
   if (!read.ok()) {
     const std::string message = WithoutPlace(read.status().ToString(), text.name);

@@ -37,8 +37,8 @@ std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
 /// lacks may be given, too, if its group is then whole. Errors: kUsage: no such key, one that is set
 /// twice, a value that a profile may not have or that cannot be modelled; kRejected: the file's
 /// cannot be.
-Result<emulated::Profile> ProfileWith(const ProfileText& text,
-                                      const std::vector<ProfileSetting>& settings);
+Result<sim::Profile> ProfileWith(const ProfileText& text,
+                                 const std::vector<ProfileSetting>& settings);
 
 /// Where `other`, such as "--topology t.json", is the network in place of the profile's. Errors
 /// (kUsage): settings of that, which would change nothing.

@@ -17,8 +17,8 @@ namespace prepost::tools {
 namespace {
 
 /// The hosts of a profile's network as a topology.
-Topology TopologyOf(const emulated::NetworkProfile& profile, uint32_t nodes) {
-  const Network network = emulated::NetworkOf(profile, nodes);
+Topology TopologyOf(const sim::NetworkProfile& profile, uint32_t nodes) {
+  const Network network = sim::NetworkOf(profile, nodes);
   Topology topology = {.name = "",
                        .racks = {},
                        .hosts = {},
@@ -40,9 +40,9 @@ Topology TopologyOf(const emulated::NetworkProfile& profile, uint32_t nodes) {
 
 }  // namespace
 
-Result<Network> SimulatedPlan::NetworkIn(const emulated::NetworkProfile& profile) const {
+Result<Network> SimulatedPlan::NetworkIn(const sim::NetworkProfile& profile) const {
   const uint32_t nodes = plan.header().nodes;
-  if (!topology) return emulated::NetworkOf(profile, nodes);
+  if (!topology) return sim::NetworkOf(profile, nodes);
   return NetworkOfFile(*topology, topology_path, nodes);
 }
 
@@ -52,7 +52,7 @@ void SimulationInput::AddTo(CLI::App& command) {
   size.AddTo(command, /*takes_any=*/false);
 }
 
-Result<SimulatedPlan> SimulationInput::Load(const emulated::NetworkProfile& network,
+Result<SimulatedPlan> SimulationInput::Load(const sim::NetworkProfile& network,
                                             const nic::LowerOptions* lower, bool is_quiet) const {
   if (path.empty() && !spec.any()) {
     return Status(StatusCode::kUsage,
@@ -89,7 +89,7 @@ Result<SimulatedPlan> SimulationInput::Load(const emulated::NetworkProfile& netw
   return loaded;
 }
 
-Result<SimulatedPlan> CompileFor(const emulated::NetworkProfile& network, const SpecFlags& spec,
+Result<SimulatedPlan> CompileFor(const sim::NetworkProfile& network, const SpecFlags& spec,
                                  const std::string& path, std::optional<uint64_t> bytes,
                                  const nic::LowerOptions* lower, bool is_quiet) {
   Result<Spec> read = spec.Read(path, bytes);

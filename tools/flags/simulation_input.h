@@ -28,13 +28,13 @@ struct SimulatedPlan {
   std::string topology_path = {};
 
   /// Errors: kRejected: there are fewer hosts than nodes.
-  Result<Network> NetworkIn(const emulated::NetworkProfile& profile) const;
+  Result<Network> NetworkIn(const sim::NetworkProfile& profile) const;
 };
 
 /// Compiles the spec of `path` (may be empty) and flags. Without a topology of its own it is compiled
 /// for `network`: what `auto` chooses, and what racks are. `bytes` as in SpecFlags::Read(), `lower` as in
 /// CompileForDevice(). `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
-Result<SimulatedPlan> CompileFor(const emulated::NetworkProfile& network, const SpecFlags& spec,
+Result<SimulatedPlan> CompileFor(const sim::NetworkProfile& network, const SpecFlags& spec,
                                  const std::string& path, std::optional<uint64_t> bytes,
                                  const nic::LowerOptions* lower, bool is_quiet);
 
@@ -55,8 +55,8 @@ struct SimulationInput {
   void AddTo(CLI::App& command);
   /// A spec without a topology is compiled for `network`; `lower` as in CompileForDevice().
   /// `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
-  Result<SimulatedPlan> Load(const emulated::NetworkProfile& network,
-                             const nic::LowerOptions* lower, bool is_quiet) const;
+  Result<SimulatedPlan> Load(const sim::NetworkProfile& network, const nic::LowerOptions* lower,
+                             bool is_quiet) const;
 
  private:
   Result<Plan> Unrolled() const;

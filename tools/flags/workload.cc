@@ -12,7 +12,7 @@
 
 #include "compiler/spec_json.h"
 #include "sim/simulation.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 #include "sim/workload_json.h"
 #include "tools/commands/compile_for_device.h"
 #include "tools/flags/named_file.h"
@@ -30,7 +30,7 @@ class PlanStore {
       : folder_(std::move(folder)), lower_(lower), is_quiet_(is_quiet) {}
 
   /// `plans` is where they are. Errors: a `where` is within the group.
-  Result<const Plan*> Get(const WorkloadFile::Group& group, std::deque<Plan>* plans) {
+  Result<const Plan*> Get(const sim::WorkloadFile::Group& group, std::deque<Plan>* plans) {
     std::ostringstream key;
     if (group.plan_path.empty()) {
       WriteSpec(group.spec, key);
@@ -46,7 +46,7 @@ class PlanStore {
   }
 
  private:
-  Result<Plan> Make(const WorkloadFile::Group& group) const {
+  Result<Plan> Make(const sim::WorkloadFile::Group& group) const {
     if (group.plan_path.empty()) {
       Result<Plan> plan = CompileForDevice(group.spec, lower_, is_quiet_);
       if (plan.ok()) return plan;
@@ -67,7 +67,7 @@ class PlanStore {
 
 Result<Workload> LoadWorkload(const std::string& path, const nic::LowerOptions* lower,
                               bool is_quiet) {
-  Result<WorkloadFile> file = ReadWith(ReadWorkload, path);
+  Result<sim::WorkloadFile> file = ReadWith(sim::ReadWorkload, path);
   if (!file.ok()) return file.status();
   std::optional<Ticker> ticker;
   if (!is_quiet) ticker.emplace("compiling");
@@ -77,7 +77,7 @@ Result<Workload> LoadWorkload(const std::string& path, const nic::LowerOptions* 
   PlanStore store(path == "-" ? "" : std::filesystem::path(path).parent_path(), lower, is_quiet);
   uint64_t transfers = 0;
   for (size_t i = 0; i < file->groups.size(); ++i) {
-    WorkloadFile::Group& group = file->groups[i];
+    sim::WorkloadFile::Group& group = file->groups[i];
     const auto at = [&](const Status& status) {
       return Rejected(status.message(),
                       fmt::format("{}: /groups/{}{}", NameOfInput(path), i, status.where()));
@@ -85,16 +85,17 @@ Result<Workload> LoadWorkload(const std::string& path, const nic::LowerOptions* 
     const Result<const Plan*> plan = store.Get(group, &workload.plans);
     if (!plan.ok()) return at(plan.status());
     transfers += (*plan)->ops().size() / 2;
-    if (transfers > kGroupTransfersMax) {
-      return at(Rejected(fmt::format("more than {} transfers up to here", kGroupTransfersMax)));
+    if (transfers > sim::kGroupTransfersMax) {
+      return at(
+          Rejected(fmt::format("more than {} transfers up to here", sim::kGroupTransfersMax)));
     }
-    const double picoseconds = group.start * static_cast<double>(emulated::kPicosecondsPerSecond);
+    const double picoseconds = group.start * static_cast<double>(sim::kPicosecondsPerSecond);
     workload.groups.push_back({.plan = *plan,
                                .hosts = std::move(group.hosts),
                                .start = std::llround(picoseconds),
                                .after = group.after});
   }
-  const Status status = emulated::CheckGroups(workload.groups, workload.hosts);
+  const Status status = sim::CheckGroups(workload.groups, workload.hosts);
   if (!status.ok()) return Rejected(status.message(), NameOfInput(path));
   return workload;
 }

@@ -12,7 +12,7 @@
 #include "backends/nic/program/lower.h"
 #include "ir/plan.h"
 #include "ir/status.h"
-#include "sim/virtual_group.h"
+#include "sim/group.h"
 
 namespace prepost::tools {
 
@@ -21,7 +21,7 @@ struct Workload {
   std::string name;  ///< the file's if it does not say one
   uint32_t hosts = 0;
   std::deque<Plan> plans;  ///< each once, however many groups have it
-  std::vector<emulated::VirtualGroup> groups;
+  std::vector<sim::Group> groups;
 
   Workload() = default;
   Workload(Workload&&) = default;

@@ -20,13 +20,13 @@
 namespace prepost::tools {
 namespace {
 
-using emulated::CauseTimes;
-using emulated::NodeTimes;
-using emulated::PathLink;
-using emulated::PathRun;
 using emulated::Picoseconds;
-using emulated::TimeCause;
-using emulated::TimeTrail;
+using sim::CauseTimes;
+using sim::NodeTimes;
+using sim::PathLink;
+using sim::PathRun;
+using sim::TimeCause;
+using sim::TimeTrail;
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kRunsMax = 40;  ///< of a path, in text
@@ -44,8 +44,8 @@ constexpr Part kParts[] = {
     {"  waiting", "waiting_seconds", &NodeTimes::waiting},
     {"  copy", "copy_seconds", &NodeTimes::copy}};
 
-std::vector<RunCauses> TellAll(const Simulation& it) {
-  std::vector<RunCauses> all;
+std::vector<sim::RunCauses> TellAll(const sim::Simulation& it) {
+  std::vector<sim::RunCauses> all;
   if (it.offload && it.offload_trail) all.push_back(CausesOf(it, /*is_offload=*/true));
   if (it.cpu && it.cpu_trail) all.push_back(CausesOf(it, /*is_offload=*/false));
   return all;
@@ -54,8 +54,8 @@ std::vector<RunCauses> TellAll(const Simulation& it) {
 /// "0>4:2", "credit 4>0"; of several groups "group 3 0>4:2", with hosts for nodes; nothing of what
 /// is no message.
 std::string WhatWent(const TimeTrail& trail, const PathLink& link) {
-  if (link.message == emulated::kNoMessage) return "";
-  const emulated::TimedMessage& it = trail.messages()[link.message];
+  if (link.message == sim::kNoMessage) return "";
+  const sim::TimedMessage& it = trail.messages()[link.message];
   const std::string group = trail.groups() > 1 ? fmt::format("group {} ", it.group) : "";
   const NodeId from = trail.HostOf(it.group, it.from), to = trail.HostOf(it.group, it.to);
   if (it.block == kNoBlock) return fmt::format("{}credit {}>{}", group, from.value, to.value);
@@ -71,8 +71,8 @@ struct MessageOps {
 
 /// Empty of what is no message.
 MessageOps OpsOf(const TimeTrail& trail, const PathLink& link) {
-  if (link.message == emulated::kNoMessage) return {};
-  const emulated::TimedMessage& it = trail.messages()[link.message];
+  if (link.message == sim::kNoMessage) return {};
+  const sim::TimedMessage& it = trail.messages()[link.message];
   return {fmt::format("{}/{}", it.from.value, it.send.value),
           fmt::format("{}/{}", it.to.value, it.receive.value)};
 }
@@ -84,9 +84,9 @@ std::string PartsText(const PathLink& link) {
   return text;
 }
 
-void PrintPath(const RunCauses& told, std::ostream& out) {
+void PrintPath(const sim::RunCauses& told, std::ostream& out) {
   const auto messages = std::ranges::count_if(
-      told.path, [](const PathLink& link) { return link.message != emulated::kNoMessage; });
+      told.path, [](const PathLink& link) { return link.message != sim::kNoMessage; });
   const std::string whose =
       told.groups.size() > 1
           ? fmt::format(", to group {}, the last to be complete", told.last_group)
@@ -127,7 +127,7 @@ void PrintPath(const RunCauses& told, std::ostream& out) {
   }
 }
 
-void PrintTimesHead(const RunCauses& told, std::ostream& out) {
+void PrintTimesHead(const sim::RunCauses& told, std::ostream& out) {
   out << fmt::format("\n{:<28}", fmt::format("time by cause, {}", told.name));
   constexpr std::array kHeads = {"remote set-up", "remote blocks", "set-up",
                                  "blocks",        "waiting",       "copy"};
@@ -143,14 +143,14 @@ void PrintTimesRow(const std::string& label, const NodeTimes& times, std::ostrea
 }
 
 /// Of each node of a group, from the group's start.
-std::vector<NodeTimes> TimesOfNodes(const RunCauses& told, uint32_t group) {
+std::vector<NodeTimes> TimesOfNodes(const sim::RunCauses& told, uint32_t group) {
   std::vector<NodeTimes> times;
   for (uint32_t i = 0; i < told.trail->plan(group).header().nodes; ++i)
     times.push_back(TimesOf(*told.trail, group, NodeId(i), told.groups[group].start));
   return times;
 }
 
-void PrintEach(const RunCauses& told, bool is_of_groups, std::ostream& out) {
+void PrintEach(const sim::RunCauses& told, bool is_of_groups, std::ostream& out) {
   PrintTimesHead(told, out);
   for (uint32_t g = 0; g < told.groups.size(); ++g) {
     const std::vector<NodeTimes> nodes = TimesOfNodes(told, g);
@@ -163,23 +163,23 @@ void PrintEach(const RunCauses& told, bool is_of_groups, std::ostream& out) {
 }
 
 Json TimesJson(NodeId node, const NodeTimes& times) {
-  Json json = {{"node", node.value}, {"end_seconds", ToSeconds(times.sum())}};
-  for (const Part& part : kParts) json[part.key] = ToSeconds(times.*part.time);
+  Json json = {{"node", node.value}, {"end_seconds", sim::ToSeconds(times.sum())}};
+  for (const Part& part : kParts) json[part.key] = sim::ToSeconds(times.*part.time);
   return json;
 }
 
 /// The first of the folded links at one place, the ops of each, and what all of them took together.
-Json LinkJson(const RunCauses& told, const PathRun& run, size_t position) {
+Json LinkJson(const sim::RunCauses& told, const PathRun& run, size_t position) {
   const PathLink& first = told.path[run.first + position];
   Json json = {{"message", WhatWent(*told.trail, first)},
-               {"until_seconds", ToSeconds(first.until)}};
+               {"until_seconds", sim::ToSeconds(first.until)}};
   Json& sends = json["sends"] = Json::array();
   Json receives = Json::array();
   CauseTimes sum = {};
   for (size_t i = 0; i < run.times; ++i) {
     const PathLink& link = told.path[run.first + i * run.count + position];
     for (const auto& [cause, time] : link.parts) sum[static_cast<size_t>(cause)] += time;
-    if (link.message == emulated::kNoMessage) continue;
+    if (link.message == sim::kNoMessage) continue;
     const MessageOps ops = OpsOf(*told.trail, link);
     sends.push_back(ops.send);
     receives.push_back(ops.receive);
@@ -187,29 +187,29 @@ Json LinkJson(const RunCauses& told, const PathRun& run, size_t position) {
   json["receives"] = std::move(receives);
   Json& parts = json["seconds"] = Json::object();
   for (const auto& [cause, time] : first.parts)
-    parts[std::string(Name(cause))] = ToSeconds(sum[static_cast<size_t>(cause)]);
+    parts[std::string(Name(cause))] = sim::ToSeconds(sum[static_cast<size_t>(cause)]);
   return json;
 }
 
 Json CausesJson(const CauseTimes& times) {
   Json json = Json::object();
   for (size_t i = 0; i < times.size(); ++i)
-    json[std::string(emulated::kTimeCauseNames[i])] = ToSeconds(times[i]);
+    json[std::string(sim::kTimeCauseNames[i])] = sim::ToSeconds(times[i]);
   return json;
 }
 
 /// Over all groups.
-void AddSumsJson(const RunCauses& told, Json* run) {
-  const GroupCauses sum = SumOf(told);
+void AddSumsJson(const sim::RunCauses& told, Json* run) {
+  const sim::GroupCauses sum = SumOf(told);
   Json& nodes = (*run)["all_last_nodes"] = Json::object();
-  for (const Part& part : kParts) nodes[part.key] = ToSeconds(sum.times.*part.time);
+  for (const Part& part : kParts) nodes[part.key] = sim::ToSeconds(sum.times.*part.time);
   (*run)["all_critical_paths_seconds"] = CausesJson(sum.path);
   (*run)["all_after_completion_seconds"] = CausesJson(sum.after);
 }
 
-void AddListsJson(const RunCauses& told, bool is_of_groups, Json* run) {
+void AddListsJson(const sim::RunCauses& told, bool is_of_groups, Json* run) {
   for (uint32_t g = 0; g < told.groups.size(); ++g) {
-    const GroupCauses& group = told.groups[g];
+    const sim::GroupCauses& group = told.groups[g];
     Json& json = is_of_groups ? (*run)["groups"][g] : *run;
     if (is_of_groups) {
       json["last_node"] = TimesJson(told.trail->HostOf(g, group.last), group.times);
@@ -230,49 +230,52 @@ void AddListsJson(const RunCauses& told, bool is_of_groups, Json* run) {
 
 }  // namespace
 
-void PrintCauses(const Simulation& simulation, bool is_long, std::ostream& out) {
-  const std::vector<RunCauses> all = TellAll(simulation);
+void PrintCauses(const sim::Simulation& simulation, bool is_long, std::ostream& out) {
+  const std::vector<sim::RunCauses> all = TellAll(simulation);
   if (all.empty() || simulation.groups.empty()) return;
-  std::vector<GroupCauses> sums;
-  for (const RunCauses& run : all) sums.push_back(SumOf(run));
+  std::vector<sim::GroupCauses> sums;
+  for (const sim::RunCauses& run : all) sums.push_back(SumOf(run));
   const bool is_of_groups = simulation.is_of_groups;
   const auto row = [&](std::string_view label, auto text) {
     out << fmt::format("{:<28}", label);
     if (!simulation.offload_trail) out << fmt::format("{:>14}", "");
-    for (const GroupCauses& sum : sums) out << fmt::format("{:>14}", text(sum));
+    for (const sim::GroupCauses& sum : sums) out << fmt::format("{:>14}", text(sum));
     out << "\n";
   };
-  const auto causes = [&](std::string_view label, CauseTimes GroupCauses::*times) {
-    row(label, [&](const GroupCauses& it) { return TimeText(SumOf(it.*times)); });
-    for (size_t i = 0; i < emulated::kTimeCauseNames.size(); ++i) {
-      if (std::ranges::all_of(sums, [&](const GroupCauses& it) { return (it.*times)[i] == 0; }))
+  const auto causes = [&](std::string_view label, CauseTimes sim::GroupCauses::*times) {
+    row(label, [&](const sim::GroupCauses& it) { return TimeText(sim::SumOf(it.*times)); });
+    for (size_t i = 0; i < sim::kTimeCauseNames.size(); ++i) {
+      if (std::ranges::all_of(sums,
+                              [&](const sim::GroupCauses& it) { return (it.*times)[i] == 0; }))
         continue;
-      row(fmt::format("  {}", emulated::kTimeCauseNames[i]),
-          [&](const GroupCauses& it) { return TimeText((it.*times)[i]); });
+      row(fmt::format("  {}", sim::kTimeCauseNames[i]),
+          [&](const sim::GroupCauses& it) { return TimeText((it.*times)[i]); });
     }
   };
   out << fmt::format("\n{:<28}{:>14}{:>14}\n", "time by cause",
                      simulation.offload_trail ? "preposted" : "",
                      simulation.cpu_trail ? "CPU-driven" : "");
   if (is_of_groups) {
-    row("last nodes of all groups", [](const GroupCauses& it) { return TimeText(it.times.sum()); });
+    row("last nodes of all groups",
+        [](const sim::GroupCauses& it) { return TimeText(it.times.sum()); });
   } else {
-    row("last node", [](const GroupCauses& it) { return fmt::format("node {}", it.last.value); });
+    row("last node",
+        [](const sim::GroupCauses& it) { return fmt::format("node {}", it.last.value); });
   }
   for (const Part& part : kParts)
-    row(part.label, [&](const GroupCauses& it) { return TimeText(it.times.*part.time); });
-  causes(is_of_groups ? "critical paths of all" : "critical path", &GroupCauses::path);
-  causes("then, until all hosts know", &GroupCauses::after);
-  for (const RunCauses& told : all) PrintPath(told, out);
+    row(part.label, [&](const sim::GroupCauses& it) { return TimeText(it.times.*part.time); });
+  causes(is_of_groups ? "critical paths of all" : "critical path", &sim::GroupCauses::path);
+  causes("then, until all hosts know", &sim::GroupCauses::after);
+  for (const sim::RunCauses& told : all) PrintPath(told, out);
   if (!is_long) return;
-  for (const RunCauses& told : all) PrintEach(told, is_of_groups, out);
+  for (const sim::RunCauses& told : all) PrintEach(told, is_of_groups, out);
 }
 
-void AddCausesJson(const Simulation& simulation, bool is_offload, bool has_lists,
+void AddCausesJson(const sim::Simulation& simulation, bool is_offload, bool has_lists,
                    nlohmann::ordered_json* run) {
-  const RunCauses told = CausesOf(simulation, is_offload);
+  const sim::RunCauses told = CausesOf(simulation, is_offload);
   if (told.groups.empty()) return;
-  const GroupCauses& last = told.groups[told.last_group];
+  const sim::GroupCauses& last = told.groups[told.last_group];
   if (simulation.is_of_groups) (*run)["last_group"] = told.last_group;
   (*run)["last_node"] = TimesJson(told.trail->HostOf(told.last_group, last.last), last.times);
   (*run)["critical_path_seconds"] = CausesJson(told.causes);

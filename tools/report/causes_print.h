@@ -14,11 +14,11 @@ namespace prepost::tools {
 
 /// Of a simulation that has trails; `is_long`: each node's time, too. Prints nothing
 /// of one that has none.
-void PrintCauses(const Simulation& simulation, bool is_long, std::ostream& out);
+void PrintCauses(const sim::Simulation& simulation, bool is_long, std::ostream& out);
 
 /// Adds to `run`, the JSON of one executor, what its trail says; of several groups to its "groups",
 /// too. `has_lists` as in SimulationJson().
-void AddCausesJson(const Simulation& simulation, bool is_offload, bool has_lists,
+void AddCausesJson(const sim::Simulation& simulation, bool is_offload, bool has_lists,
                    nlohmann::ordered_json* run);
 
 }  // namespace prepost::tools

@@ -13,7 +13,7 @@
 namespace prepost::tools {
 namespace {
 
-using emulated::VirtualGroup;
+using sim::Group;
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kGroupsShownMax = 20;  ///< shown in text unless all are asked for
@@ -33,9 +33,10 @@ struct Latencies {
   }
 };
 
-Latencies LatenciesOf(const RunTimes& times) {
+Latencies LatenciesOf(const sim::RunTimes& times) {
   Latencies found;
-  for (const GroupTimes& group : times.groups) found.sorted.push_back(ToSeconds(group.latency()));
+  for (const sim::GroupTimes& group : times.groups)
+    found.sorted.push_back(sim::ToSeconds(group.latency()));
   std::ranges::sort(found.sorted);
   const auto count = static_cast<double>(found.sorted.size());
   for (const double latency : found.sorted) found.mean += latency / count;
@@ -46,21 +47,21 @@ Latencies LatenciesOf(const RunTimes& times) {
 }
 
 /// All messages' bytes per second; 0 where no time passes.
-double BandwidthOf(const Simulation& it, const RunTimes& times) {
+double BandwidthOf(const sim::Simulation& it, const sim::RunTimes& times) {
   double bytes = 0;
-  for (const VirtualGroup& group : it.groups)
+  for (const Group& group : it.groups)
     bytes += static_cast<double>(group.plan->header().message.bytes);
-  return times.completion > 0 ? bytes / ToSeconds(times.completion) : 0;
+  return times.completion > 0 ? bytes / sim::ToSeconds(times.completion) : 0;
 }
 
 }  // namespace
 
-void AddGroupTimes(const Simulation& it, Table* table) {
-  std::vector<RunTimes> runs;
+void AddGroupTimes(const sim::Simulation& it, Table* table) {
+  std::vector<sim::RunTimes> runs;
   if (it.offload) runs.push_back(it.offload_times);
   if (it.cpu) runs.push_back(it.cpu_times);
   std::vector<Latencies> latencies;
-  for (const RunTimes& times : runs) latencies.push_back(LatenciesOf(times));
+  for (const sim::RunTimes& times : runs) latencies.push_back(LatenciesOf(times));
   const auto row = [&](const std::string& label, auto text) {
     std::vector<std::string> cells;
     if (!it.offload) cells.emplace_back();
@@ -80,7 +81,7 @@ void AddGroupTimes(const Simulation& it, Table* table) {
   row("largest skew of a group", [&](size_t i) { return TimeText(runs[i].skew()); });
 }
 
-void PrintGroups(const Simulation& it, bool is_long, std::ostream& out) {
+void PrintGroups(const sim::Simulation& it, bool is_long, std::ostream& out) {
   if (!is_long && it.groups.size() > kGroupsShownMax) return;
   out << "\n";
   Table table = SimulationTable();
@@ -94,7 +95,7 @@ void PrintGroups(const Simulation& it, bool is_long, std::ostream& out) {
   table.Print(out);
 }
 
-void AddGroupTimesJson(const Simulation& it, const RunTimes& times, bool has_lists,
+void AddGroupTimesJson(const sim::Simulation& it, const sim::RunTimes& times, bool has_lists,
                        nlohmann::ordered_json* run) {
   Json& json = *run;
   const Latencies latencies = LatenciesOf(times);
@@ -106,17 +107,17 @@ void AddGroupTimesJson(const Simulation& it, const RunTimes& times, bool has_lis
   if (!has_lists) return;
   Json& groups = json["groups"] = Json::array();
   for (size_t g = 0; g < times.groups.size(); ++g) {
-    const VirtualGroup& group = it.groups[g];
-    const GroupTimes& found = times.groups[g];
+    const Group& group = it.groups[g];
+    const sim::GroupTimes& found = times.groups[g];
     groups.push_back({{"root", group.HostOf(group.plan->header().root).value},
                       {"message_bytes", group.plan->header().message.bytes},
-                      {"start_seconds", ToSeconds(found.start)},
-                      {"completion_seconds", ToSeconds(found.completion)},
-                      {"known_seconds", ToSeconds(found.known)},
-                      {"end_seconds", ToSeconds(found.end)},
-                      {"latency_seconds", ToSeconds(found.latency())},
-                      {"skew_seconds", ToSeconds(found.skew())},
-                      {"waited_seconds", ToSeconds(found.start - group.start)}});
+                      {"start_seconds", sim::ToSeconds(found.start)},
+                      {"completion_seconds", sim::ToSeconds(found.completion)},
+                      {"known_seconds", sim::ToSeconds(found.known)},
+                      {"end_seconds", sim::ToSeconds(found.end)},
+                      {"latency_seconds", sim::ToSeconds(found.latency())},
+                      {"skew_seconds", sim::ToSeconds(found.skew())},
+                      {"waited_seconds", sim::ToSeconds(found.start - group.start)}});
   }
 }
 

@@ -12,16 +12,16 @@ namespace prepost::tools {
 namespace {
 
 using emulated::Picoseconds;
-using emulated::VirtualOffload;
+using sim::PrepostedAlone;
 using Json = nlohmann::ordered_json;
 
-Json LinksJson(const Network& network, const std::vector<VirtualOffload::Link>& links) {
+Json LinksJson(const Network& network, const std::vector<PrepostedAlone::Link>& links) {
   Json used = Json::array();
-  for (const VirtualOffload::Link& link : links) {
+  for (const PrepostedAlone::Link& link : links) {
     Json& entry = used.emplace_back(Json{{"kind", Name(link.resource.kind)},
                                          {"index", link.resource.index},
                                          {"bytes", link.use.bytes},
-                                         {"busy_seconds", ToSeconds(link.use.busy)}});
+                                         {"busy_seconds", sim::ToSeconds(link.use.busy)}});
     if (link.resource.kind != ResourceKind::kPair) continue;
     const Network::Pair& pair = network.pairs[link.resource.index];
     entry["from"] = pair.from.value;
@@ -31,21 +31,21 @@ Json LinksJson(const Network& network, const std::vector<VirtualOffload::Link>& 
 }
 
 /// What is told of both executors.
-Json TimesJson(const Simulation& it, const RunTimes& times,
-               const std::vector<VirtualOffload::Link>& links, bool has_lists) {
-  Json json = {{"completion_seconds", ToSeconds(times.completion)}};
-  if (!it.is_of_groups) json["first_node_seconds"] = ToSeconds(times.groups[0].first);
-  json["skew_seconds"] = ToSeconds(times.skew());
-  json["of_bound"] = it.bound > 0 ? Json(ToSeconds(times.completion) / it.bound) : Json();
-  json["known_seconds"] = ToSeconds(times.known);
-  if (!it.is_of_groups) json["root_known_seconds"] = ToSeconds(times.groups[0].root_known);
+Json TimesJson(const sim::Simulation& it, const sim::RunTimes& times,
+               const std::vector<PrepostedAlone::Link>& links, bool has_lists) {
+  Json json = {{"completion_seconds", sim::ToSeconds(times.completion)}};
+  if (!it.is_of_groups) json["first_node_seconds"] = sim::ToSeconds(times.groups[0].first);
+  json["skew_seconds"] = sim::ToSeconds(times.skew());
+  json["of_bound"] = it.bound > 0 ? Json(sim::ToSeconds(times.completion) / it.bound) : Json();
+  json["known_seconds"] = sim::ToSeconds(times.known);
+  if (!it.is_of_groups) json["root_known_seconds"] = sim::ToSeconds(times.groups[0].root_known);
   if (it.is_of_groups) AddGroupTimesJson(it, times, has_lists, &json);
   if (has_lists) json["links"] = LinksJson(it.network, links);
   return json;
 }
 
 /// Of one host or of all; `arming` is the longest host's.
-void AddWork(const PrepostedWork& work, double arming, Json* json) {
+void AddWork(const sim::PrepostedWork& work, double arming, Json* json) {
   Json& it = *json;
   it["posts_before"] = work.posts_before;
   it["posts"] = work.posts;
@@ -58,22 +58,22 @@ void AddWork(const PrepostedWork& work, double arming, Json* json) {
   it["arming_seconds"] = arming;
 }
 
-void AddWork(const emulated::HostWork& work, uint64_t posts_before, Json* json) {
+void AddWork(const sim::HostWork& work, uint64_t posts_before, Json* json) {
   Json& it = *json;
   it["posts_before"] = posts_before;
   it["posts"] = work.posts;
   it["doorbells"] = work.doorbells;
   it["completions"] = work.completions;
   it["wakeups"] = work.wakeups;
-  it["busy_seconds"] = ToSeconds(work.busy);
+  it["busy_seconds"] = sim::ToSeconds(work.busy);
 }
 
 /// By node: a group's times, and what `add_host` says of its hosts.
 template <typename AddHost>
-void AddNodes(const GroupTimes& times, bool is_offload, AddHost add_host, Json* json) {
+void AddNodes(const sim::GroupTimes& times, bool is_offload, AddHost add_host, Json* json) {
   const auto add_times = [&](const char* key, const std::vector<Picoseconds>& nodes) {
     Json& list = (*json)[key] = Json::array();
-    for (const Picoseconds at : nodes) list.push_back(ToSeconds(at));
+    for (const Picoseconds at : nodes) list.push_back(sim::ToSeconds(at));
   };
   add_times("node_seconds", times.received);
   add_times("node_known_seconds", times.knows);
@@ -85,8 +85,8 @@ void AddNodes(const GroupTimes& times, bool is_offload, AddHost add_host, Json* 
 
 /// Of one plan in `run`, of several groups in its "groups"; `add_host` is told the group, too.
 template <typename AddHost>
-void AddNodesOfRun(const Simulation& it, const RunTimes& times, bool is_offload, AddHost add_host,
-                   Json* run) {
+void AddNodesOfRun(const sim::Simulation& it, const sim::RunTimes& times, bool is_offload,
+                   AddHost add_host, Json* run) {
   for (size_t g = 0; g < times.groups.size(); ++g) {
     Json& json = it.is_of_groups ? (*run)["groups"][g] : *run;
     if (it.is_of_groups) {
@@ -100,42 +100,42 @@ void AddNodesOfRun(const Simulation& it, const RunTimes& times, bool is_offload,
   }
 }
 
-Json OffloadJson(const Simulation& it, bool has_lists) {
-  const RunTimes& times = it.offload_times;
+Json OffloadJson(const sim::Simulation& it, bool has_lists) {
+  const sim::RunTimes& times = it.offload_times;
   Json run = TimesJson(it, times, it.offload->links, has_lists);
   run["mode"] = it.mode;
   run["wait"] = it.wait;
-  run["final_seconds"] = ToSeconds(times.end);
+  run["final_seconds"] = sim::ToSeconds(times.end);
   AddWork(WorkOf(it, *it.offload), ArmingSeconds(it, *it.offload), &run);
   run["detection_seconds"] = DetectionSeconds(it);
   if (it.offload_trail) AddCausesJson(it, /*is_offload=*/true, has_lists, &run);
   if (!it.is_of_groups) {
-    const GroupTimes& group = times.groups[0];
-    run["doorbells_seconds"] = ToSeconds(group.doorbells);
-    run["offload_seconds"] = ToSeconds(group.offload());
+    const sim::GroupTimes& group = times.groups[0];
+    run["doorbells_seconds"] = sim::ToSeconds(group.doorbells);
+    run["offload_seconds"] = sim::ToSeconds(group.offload());
   }
   if (!has_lists) return run;
   const auto add_host = [&](size_t group, NodeId node, Json* host) {
-    const PrepostedWork work = WorkOf(it, it.offload->groups[group].nodes[node.index()]);
+    const sim::PrepostedWork work = WorkOf(it, it.offload->groups[group].nodes[node.index()]);
     AddWork(work, work.arming_seconds, host);
   };
   AddNodesOfRun(it, times, /*is_offload=*/true, add_host, &run);
   return run;
 }
 
-Json CpuJson(const Simulation& it, bool has_lists) {
-  const RunTimes& times = it.cpu_times;
+Json CpuJson(const sim::Simulation& it, bool has_lists) {
+  const sim::RunTimes& times = it.cpu_times;
   Json run = TimesJson(it, times, it.cpu->links, has_lists);
   run["wait"] = it.wait;
   AddWork(WorkOf(*it.cpu), PostsBefore(it, *it.cpu), &run);
   run["arming_seconds"] = ArmingSeconds(it, *it.cpu);
   Picoseconds delayed = 0;
-  for (const emulated::VirtualHosts::Host& host : it.cpu->hosts) delayed += host.delayed;
-  run["delayed_seconds"] = ToSeconds(delayed);
+  for (const sim::CpuDrivenResult::Host& host : it.cpu->hosts) delayed += host.delayed;
+  run["delayed_seconds"] = sim::ToSeconds(delayed);
   if (it.cpu_trail) AddCausesJson(it, /*is_offload=*/false, has_lists, &run);
   if (!has_lists) return run;
   const auto add_host = [&](size_t group, NodeId node, Json* host) {
-    const emulated::HostWork& work = it.cpu->groups[group].nodes[node.index()].work;
+    const sim::HostWork& work = it.cpu->groups[group].nodes[node.index()].work;
     (*host)["looks"] = work.looks;
     AddWork(work, PostsBefore(it, *it.cpu, group, node), host);
   };
@@ -149,7 +149,7 @@ void PrintJson(const Json& json, std::ostream& out) {
   out << json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
 }
 
-Json SimulationJson(const Simulation& it, bool has_lists) {
+Json SimulationJson(const sim::Simulation& it, bool has_lists) {
   Json json = {{"modelled", true},
                {"generator", kGenerator},
                {"command", it.command},
@@ -173,7 +173,7 @@ Json SimulationJson(const Simulation& it, bool has_lists) {
   if (it.offload) json["offload"] = OffloadJson(it, has_lists);
   if (it.cpu) json["cpu"] = CpuJson(it, has_lists);
   if (it.offload && it.cpu) {
-    const Gain gain = GainOf(it);
+    const sim::Gain gain = GainOf(it);
     json["gain"] = {{"completion", gain.completion > 0 ? Json(gain.completion) : Json()},
                     {"known", gain.known > 0 ? Json(gain.known) : Json()}};
   }

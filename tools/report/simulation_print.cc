@@ -20,12 +20,12 @@ namespace prepost::tools {
 namespace {
 
 using emulated::Picoseconds;
-using emulated::VirtualOffload;
-using Links = std::vector<VirtualOffload::Link>;
+using sim::PrepostedAlone;
+using Links = std::vector<PrepostedAlone::Link>;
 
 constexpr size_t kLinksMax = 5;  ///< shown in text
 
-void PrintHead(const Simulation& it, std::ostream& out) {
+void PrintHead(const sim::Simulation& it, std::ostream& out) {
   out << fmt::format("modelled, with the profile {} ({}){}: {}\n", Printable(it.profile.name),
                      Printable(it.profile_path), DeviationsText(it.deviations),
                      Printable(it.profile.cluster));
@@ -46,14 +46,14 @@ void PrintHead(const Simulation& it, std::ostream& out) {
 }
 
 /// What `text` makes of each executor that ran.
-std::vector<std::string> EachOf(const Simulation& it,
-                                const std::function<std::string(const RunTimes&)>& text) {
+std::vector<std::string> EachOf(const sim::Simulation& it,
+                                const std::function<std::string(const sim::RunTimes&)>& text) {
   return {it.offload ? text(it.offload_times) : "", it.cpu ? text(it.cpu_times) : ""};
 }
 
-void AddHosts(const Simulation& it, Table* table) {
-  const PrepostedWork preposted = it.offload ? WorkOf(it, *it.offload) : PrepostedWork();
-  const emulated::HostWork work = it.cpu ? WorkOf(*it.cpu) : emulated::HostWork();
+void AddHosts(const sim::Simulation& it, Table* table) {
+  const sim::PrepostedWork preposted = it.offload ? WorkOf(it, *it.offload) : sim::PrepostedWork();
+  const sim::HostWork work = it.cpu ? WorkOf(*it.cpu) : sim::HostWork();
   const auto both = [&](const std::string& label, const std::string& offload,
                         const std::string& cpu) {
     table->Add(label, {it.offload ? offload : "", it.cpu ? cpu : ""});
@@ -76,17 +76,17 @@ void AddHosts(const Simulation& it, Table* table) {
   both("  seeing the end, after", it.offload ? WriteLatency(DetectionSeconds(it)) : "", "-");
 }
 
-void PrintLinks(const Simulation& it, const char* executor, const Links& links, Picoseconds end,
-                std::ostream& out) {
+void PrintLinks(const sim::Simulation& it, const char* executor, const Links& links,
+                Picoseconds end, std::ostream& out) {
   if (links.empty()) return;
   Links busiest = links;
   std::ranges::stable_sort(busiest, std::greater(),
-                           [](const VirtualOffload::Link& link) { return link.use.busy; });
+                           [](const PrepostedAlone::Link& link) { return link.use.busy; });
   out << fmt::format("\nbusiest links, {}\n", executor);
   Table table(36, 12);
   for (size_t i = 0; i < std::min(kLinksMax, busiest.size()); ++i) {
     const auto& [resource, use] = busiest[i];
-    const double share = end == 0 ? 0.0 : 100 * ToSeconds(use.busy) / ToSeconds(end);
+    const double share = end == 0 ? 0.0 : 100 * sim::ToSeconds(use.busy) / sim::ToSeconds(end);
     table.Add("  " + Printable(it.network.Describe(resource)),
               {TimeText(use.busy), fmt::format("{:.1f} % of the time", share)});
   }
@@ -94,7 +94,7 @@ void PrintLinks(const Simulation& it, const char* executor, const Links& links, 
 }
 
 /// When each node has it, and what its host does; of several groups each one's nodes, by hosts.
-void PrintNodes(const Simulation& it, std::ostream& out) {
+void PrintNodes(const sim::Simulation& it, std::ostream& out) {
   const auto each = [&](auto text) {
     for (size_t g = 0; g < it.groups.size(); ++g) {
       for (uint32_t i = 0; i < it.groups[g].plan->header().nodes; ++i) {
@@ -109,7 +109,7 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
   Table times = SimulationTable();
   times.Add("has it at", {it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : ""});
   each([&](const std::string& label, size_t g, uint32_t node) {
-    times.Add(label, EachOf(it, [&](const RunTimes& run) {
+    times.Add(label, EachOf(it, [&](const sim::RunTimes& run) {
                 return TimeText(run.groups[g].received[node]);
               }));
   });
@@ -119,7 +119,7 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
     Table hosts = SimulationTable();
     hosts.Add("hosts, preposted", {"posts before", "posts", "doorbells", "rings again", "arming"});
     each([&](const std::string& label, size_t g, uint32_t node) {
-      const PrepostedWork host = WorkOf(it, it.offload->groups[g].nodes[node]);
+      const sim::PrepostedWork host = WorkOf(it, it.offload->groups[g].nodes[node]);
       hosts.Add(label, {std::to_string(host.posts_before), std::to_string(host.posts),
                         std::to_string(host.doorbells), std::to_string(host.rearms),
                         WriteLatency(host.arming_seconds)});
@@ -132,7 +132,7 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
   hosts.Add("hosts, CPU-driven",
             {"posts before", "looks", "completions", "posts", "doorbells", "wake-ups", "busy"});
   each([&](const std::string& label, size_t g, uint32_t node) {
-    const emulated::HostWork& work = it.cpu->groups[g].nodes[node].work;
+    const sim::HostWork& work = it.cpu->groups[g].nodes[node].work;
     hosts.Add(label, {std::to_string(PostsBefore(it, *it.cpu, g, NodeId(node))),
                       std::to_string(work.looks), std::to_string(work.completions),
                       std::to_string(work.posts), std::to_string(work.doorbells),
@@ -142,11 +142,11 @@ void PrintNodes(const Simulation& it, std::ostream& out) {
 }
 
 /// Until hosts know, and what of it they have no part in.
-void AddKnown(const Simulation& it, Table* table) {
+void AddKnown(const sim::Simulation& it, Table* table) {
   table->Add("all hosts know it after",
-             EachOf(it, [](const RunTimes& times) { return TimeText(times.known); }));
+             EachOf(it, [](const sim::RunTimes& times) { return TimeText(times.known); }));
   if (!it.is_of_groups) {
-    table->Add("  the root after", EachOf(it, [](const RunTimes& times) {
+    table->Add("  the root after", EachOf(it, [](const sim::RunTimes& times) {
                  return TimeText(times.groups[0].root_known);
                }));
   }
@@ -158,8 +158,8 @@ void AddKnown(const Simulation& it, Table* table) {
 }
 
 /// By how much preposted is faster, of what both have.
-void PrintGain(const Simulation& it, std::ostream& out) {
-  const Gain gain = GainOf(it);
+void PrintGain(const sim::Simulation& it, std::ostream& out) {
+  const sim::Gain gain = GainOf(it);
   if (gain.completion <= 0) return;
   out << fmt::format(
       "\nCPU-driven / preposted: {:.3f} until all nodes have it, {:.3f} until all "
@@ -168,21 +168,23 @@ void PrintGain(const Simulation& it, std::ostream& out) {
 }
 
 /// Of one multicast.
-void AddTimes(const Simulation& it, Table* table) {
+void AddTimes(const sim::Simulation& it, Table* table) {
   const auto bytes = static_cast<double>(it.plan->header().message.bytes);
-  table->Add("  bandwidth", EachOf(it, [&](const RunTimes& times) {
-               const double seconds = ToSeconds(times.completion);
+  table->Add("  bandwidth", EachOf(it, [&](const sim::RunTimes& times) {
+               const double seconds = sim::ToSeconds(times.completion);
                return seconds > 0 && bytes > 0 ? WriteRate(bytes / seconds) : std::string("-");
              }));
-  table->Add("  the first node",
-             EachOf(it, [](const RunTimes& times) { return TimeText(times.groups[0].first); }));
-  table->Add("  skew",
-             EachOf(it, [](const RunTimes& times) { return TimeText(times.groups[0].skew()); }));
+  table->Add("  the first node", EachOf(it, [](const sim::RunTimes& times) {
+               return TimeText(times.groups[0].first);
+             }));
+  table->Add("  skew", EachOf(it, [](const sim::RunTimes& times) {
+               return TimeText(times.groups[0].skew());
+             }));
 }
 
 }  // namespace
 
-std::string TimeText(Picoseconds time) { return WriteLatency(ToSeconds(time)); }
+std::string TimeText(Picoseconds time) { return WriteLatency(sim::ToSeconds(time)); }
 
 std::string DeviationsText(const std::vector<std::string>& deviations, size_t bytes_max) {
   if (deviations.empty()) return "";
@@ -193,17 +195,17 @@ std::string DeviationsText(const std::vector<std::string>& deviations, size_t by
 
 Table SimulationTable() { return Table(/*label_min=*/26, /*cell_min=*/12); }
 
-void PrintSimulation(const Simulation& it, bool is_long, std::ostream& out) {
+void PrintSimulation(const sim::Simulation& it, bool is_long, std::ostream& out) {
   PrintHead(it, out);
   Table table = SimulationTable();
   table.Add("", {it.offload ? "preposted" : "", it.cpu ? "CPU-driven" : ""});
   table.Add("", {it.offload ? fmt::format("{}, {}", it.mode, it.wait) : "", it.cpu ? it.wait : ""});
   table.Add(it.is_of_groups ? "all groups are complete at" : "all nodes have it after",
-            EachOf(it, [](const RunTimes& times) { return TimeText(times.completion); }));
+            EachOf(it, [](const sim::RunTimes& times) { return TimeText(times.completion); }));
   if (it.bound > 0) {
     table.Add(fmt::format("  of the bound {}", WriteLatency(it.bound)),
-              EachOf(it, [&](const RunTimes& times) {
-                return fmt::format("{:.3f}", ToSeconds(times.completion) / it.bound);
+              EachOf(it, [&](const sim::RunTimes& times) {
+                return fmt::format("{:.3f}", sim::ToSeconds(times.completion) / it.bound);
               }));
   }
   if (it.is_of_groups) {

@@ -16,9 +16,9 @@
 namespace prepost::tools {
 
 /// `is_long`: with each node, and each group.
-void PrintSimulation(const Simulation& simulation, bool is_long, std::ostream& out);
+void PrintSimulation(const sim::Simulation& simulation, bool is_long, std::ostream& out);
 /// `has_lists`: with what is there of each node, group and link.
-nlohmann::ordered_json SimulationJson(const Simulation& simulation, bool has_lists);
+nlohmann::ordered_json SimulationJson(const sim::Simulation& simulation, bool has_lists);
 
 /// Indented, whatever bytes are in names.
 void PrintJson(const nlohmann::ordered_json& json, std::ostream& out);
@@ -34,9 +34,9 @@ Table SimulationTable();
 
 /// What is told of several groups alone: times from their starts on, in rows, then group by group
 /// where they are few or all are asked for.
-void AddGroupTimes(const Simulation& it, Table* table);
-void PrintGroups(const Simulation& it, bool is_long, std::ostream& out);
-void AddGroupTimesJson(const Simulation& it, const RunTimes& times, bool has_lists,
+void AddGroupTimes(const sim::Simulation& it, Table* table);
+void PrintGroups(const sim::Simulation& it, bool is_long, std::ostream& out);
+void AddGroupTimesJson(const sim::Simulation& it, const sim::RunTimes& times, bool has_lists,
                        nlohmann::ordered_json* run);
 
 }  // namespace prepost::tools

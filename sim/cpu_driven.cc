@@ -14,7 +14,7 @@
 // Time stands still while threads act, and they act when all else that happens at that time has
 // happened (HostHandler). So it does not matter which of several CQEs of the same time was written
 // first.
-#include "sim/virtual_hosts.h"
+#include "sim/cpu_driven.h"
 
 #include <fmt/format.h>
 
@@ -28,11 +28,11 @@
 #include "backends/emulated/armed_group.h"
 #include "backends/emulated/driven_group.h"
 #include "runtime/mapping.h"
+#include "sim/clock.h"
+#include "sim/cluster.h"
 #include "sim/cpu_core.h"
-#include "sim/virtual_clock.h"
-#include "sim/virtual_cluster.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 constexpr uint64_t kHostStepsAtOnce = 1 << 12;  // between two looks at the checkpoint
@@ -50,7 +50,7 @@ uint32_t RingWqesOf(const Ready& ready, uint32_t most) {
   return std::bit_ceil(4 * ready.window);
 }
 
-HostNoise NoiseOf(const VirtualHostsOptions& options) {
+HostNoise NoiseOf(const CpuDrivenOptions& options) {
   return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
 }
 
@@ -75,8 +75,8 @@ struct alignas(64) Core {
 struct alignas(64) Player {
   enum class State : uint8_t { kIdle, kDue, kQueued, kDone };
 
-  Player(const HostCosts& costs, Core& core_in, VirtualClock& clock, TimeHandler& handler, Nic& nic,
-         nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
+  Player(const HostCosts& costs, Core& core_in, Clock& clock, TimeHandler& handler,
+         emulated::Nic& nic, nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
       : core(core_in),
         cq(nic.Listen(endpoint.cq_number(), this)),
         thread(costs, core_in.cpu, clock, handler, endpoint, part, is_root) {}
@@ -99,8 +99,8 @@ struct alignas(64) Player {
 
 class HostsRun final : private TimeHandler, private HostHandler {
  public:
-  HostsRun(std::span<const VirtualGroup> groups, uint32_t hosts, FluidNetwork network,
-           const VirtualHostsOptions& options)
+  HostsRun(std::span<const Group> groups, uint32_t hosts, FluidNetwork network,
+           const CpuDrivenOptions& options)
       : plans_(groups),
         options_(options),
         cluster_(std::move(network), hosts,
@@ -117,7 +117,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   Status Arm() {
-    for (const VirtualGroup& group : plans_) {
+    for (const Group& group : plans_) {
       PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
       PREPOST_RETURN_IF_ERROR(ArmGroup(group));
     }
@@ -136,7 +136,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   Status CheckAll() const {
     PREPOST_RETURN_IF_ERROR(cluster_.network.CheckShares());
-    PREPOST_RETURN_IF_ERROR(CheckMisuses(cluster_.fabric));
+    PREPOST_RETURN_IF_ERROR(emulated::CheckMisuses(cluster_.fabric));
     for (uint32_t host = 0; host < players_of_.size(); ++host) {
       if (const std::optional<uint64_t> block = cluster_.fabric.MissingBlock(NodeId(host))) {
         return Rejected(fmt::format("host {} has no block {} in the end", host, *block));
@@ -145,10 +145,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
     return {};
   }
 
-  VirtualHosts TakeResult() {
+  CpuDrivenResult TakeResult() {
     for (const ArenaPointer<Player>& each : players_) {
       const Player& player = *each;
-      VirtualHosts::Node& node = result_.groups[player.group].nodes[player.node.index()];
+      CpuDrivenResult::Node& node = result_.groups[player.group].nodes[player.node.index()];
       node.work = player.thread.work();
       node.received = cluster_.LastBlockAt(NodeId(player.host),
                                            driven_[player.group].endpoint(player.node).open_node());
@@ -174,7 +174,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     uint16_t what = kLookDue;
   };
 
-  Status ArmGroup(const VirtualGroup& group) {
+  Status ArmGroup(const Group& group) {
     const PlanHeader& header = group.plan->header();
     Result<Mapping> addresses = Mapping::Reserved(header.message.bytes);
     if (!addresses.ok()) return addresses.status();
@@ -186,14 +186,14 @@ class HostsRun final : private TimeHandler, private HostHandler {
                           const Plan& part) -> Endpoint& {
       return AddPlayer(group, node, endpoint, part).thread;
     };
-    Result<DrivenGroup> made =
-        DrivenGroup::Make(cluster_.fabric, *group.plan, addresses_.back().bytes(), buffers,
-                          {.ring_wqes_max = options_.rings_by_window
-                                                ? RingWqesOf(header.ready, options_.ring_wqes_max)
-                                                : options_.ring_wqes_max,
-                           .hosts = group.hosts,
-                           .may_sleep = false,
-                           .wrap = wrap});
+    Result<emulated::DrivenGroup> made = emulated::DrivenGroup::Make(
+        cluster_.fabric, *group.plan, addresses_.back().bytes(), buffers,
+        {.ring_wqes_max = options_.rings_by_window
+                              ? RingWqesOf(header.ready, options_.ring_wqes_max)
+                              : options_.ring_wqes_max,
+         .hosts = group.hosts,
+         .may_sleep = false,
+         .wrap = wrap});
     if (!made.ok()) return made.status();
     driven_.push_back(*std::move(made));
     if (options_.trail != nullptr) Observe(group, first);
@@ -210,7 +210,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   /// Tells the trail of the group's players, from `first` on.
-  void Observe(const VirtualGroup& group, size_t first) {
+  void Observe(const Group& group, size_t first) {
     options_.trail->AddGroup(*group.plan);
     for (size_t i = first; i < players_.size(); ++i) {
       Player& player = *players_[i];
@@ -236,7 +236,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   /// A node has dealt with its last completion `at`, or will have.
   void NoteDone(const Player& player, Picoseconds at) {
-    VirtualHosts::Group& group = result_.groups[player.group];
+    CpuDrivenResult::Group& group = result_.groups[player.group];
     group.nodes[player.node.index()].completion = at;
     if (at >= group.completion) last_step_[player.group] = player.thread.step();
     group.completion = std::max(group.completion, at);
@@ -249,7 +249,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     }
   }
 
-  Player& AddPlayer(const VirtualGroup& group, NodeId node, nic::DeviceEndpoint& endpoint,
+  Player& AddPlayer(const Group& group, NodeId node, nic::DeviceEndpoint& endpoint,
                     const Plan& part) {
     const uint32_t host = group.hosts.empty() ? node.value : group.hosts[node.index()].value;
     players_.push_back(cluster_.fabric.memory().Make<Player>(
@@ -463,9 +463,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
                                 cluster_.now(), left_, text));
   }
 
-  const std::span<const VirtualGroup> plans_;
-  const VirtualHostsOptions& options_;
-  VirtualCluster cluster_;
+  const std::span<const Group> plans_;
+  const CpuDrivenOptions& options_;
+  Cluster cluster_;
   std::vector<Mapping>
       addresses_;  // by group: every node's message is here, as far as addresses go
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
@@ -475,16 +475,16 @@ class HostsRun final : private TimeHandler, private HostHandler {
   std::vector<size_t> left_of_;                         // by group: nodes that are not done
   std::vector<std::vector<Player*>> players_of_;        // by host
   std::vector<std::vector<ArenaPointer<Core>>> cores_;  // by host
-  std::vector<DrivenGroup> driven_;                     // by group; uses all of the above
-  GrowingRing<Due> due_;
+  std::vector<emulated::DrivenGroup> driven_;           // by group; uses all of the above
+  emulated::GrowingRing<Due> due_;
   bool is_acting_ = false;
   size_t left_ = 0;
   Status status_;  // of what hosts have done
-  VirtualHosts result_;
+  CpuDrivenResult result_;
 };
 
-Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network,
-                    const VirtualHostsOptions& options) {
+Status CheckOptions(std::span<const Group> groups, const Network& network,
+                    const CpuDrivenOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, static_cast<uint32_t>(network.nodes.size())));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.nic));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.host));
@@ -494,20 +494,20 @@ Status CheckOptions(std::span<const VirtualGroup> groups, const Network& network
 
 }  // namespace
 
-Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const Network& network,
-                                     const VirtualHostsOptions& options) {
+Result<CpuDrivenResult> RunCpuDriven(std::span<const Group> groups, const Network& network,
+                                     const CpuDrivenOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckOptions(groups, network, options));
   Result<FluidNetwork> fluid = FluidNetwork::Make(network, options.nic.port_sharing);
   if (!fluid.ok()) return fluid.status();
   HostsRun run(groups, static_cast<uint32_t>(network.nodes.size()), *std::move(fluid), options);
-  const auto end_step = [&](VirtualStep step, Status status) {
+  const auto end_step = [&](RunStep step, Status status) {
     if (status.ok() && options.done) options.done(step);
     return status;
   };
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kMake, run.Arm()));
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kRun, run.Run()));
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kCheck, run.CheckAll()));
+  PREPOST_RETURN_IF_ERROR(end_step(RunStep::kMake, run.Arm()));
+  PREPOST_RETURN_IF_ERROR(end_step(RunStep::kRun, run.Run()));
+  PREPOST_RETURN_IF_ERROR(end_step(RunStep::kCheck, run.CheckAll()));
   return run.TakeResult();
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

@@ -3,7 +3,7 @@
 // The offload executor in virtual time against what is known of times without any simulation:
 // rounds, lower bounds, sums of costs, and what must not matter. And against what a multicast is: a
 // lowering that forwards too early, or puts a block in the wrong place, is caught by tags alone.
-#include "sim/virtual_offload.h"
+#include "sim/preposted.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -24,13 +24,13 @@
 namespace prepost::virtual_offload_test {
 namespace {
 
-using emulated::NicCosts;
 using emulated::Picoseconds;
-using emulated::PortSharing;
-using emulated::RunVirtualOffload;
-using emulated::VirtualOffload;
-using emulated::VirtualOffloadOptions;
 using nic::LoweringMode;
+using sim::NicCosts;
+using sim::PortSharing;
+using sim::PrepostedAlone;
+using sim::PrepostedOptions;
+using sim::RunPrepostedAlone;
 using test::CompileOrDie;
 using testing::HasSubstr;
 
@@ -53,14 +53,14 @@ Spec RoundSpec(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
                          1 + nodes % 5);
 }
 
-Result<VirtualOffload> RunModelled(const Plan& plan, const Network& network, LoweringMode mode,
+Result<PrepostedAlone> RunModelled(const Plan& plan, const Network& network, LoweringMode mode,
                                    const NicCosts& costs = {}) {
-  return RunVirtualOffload(plan, network, {.costs = costs, .lower = {.mode = mode}});
+  return RunPrepostedAlone(plan, network, {.costs = costs, .lower = {.mode = mode}});
 }
 
-std::vector<Picoseconds> Completions(const VirtualOffload& run) {
+std::vector<Picoseconds> Completions(const PrepostedAlone& run) {
   std::vector<Picoseconds> times;
-  for (const VirtualOffload::Node& node : run.nodes) times.push_back(node.completion);
+  for (const PrepostedAlone::Node& node : run.nodes) times.push_back(node.completion);
   return times;
 }
 
@@ -73,11 +73,11 @@ NicCosts RandomCosts(test::Random& random) {
           .message_overhead_bytes = random.Coin() ? random.Below(200) : 0};
 }
 
-class VirtualOffloadRounds : public testing::TestWithParam<std::string> {};
+class PrepostedRounds : public testing::TestWithParam<std::string> {};
 
 // Without overheads and with windows of 1 a run takes its rounds, to the picosecond,
 // or its longest chain of blocks where rounds have slack.
-TEST_P(VirtualOffloadRounds, TimeIsRoundsTimesBlockTime) {
+TEST_P(PrepostedRounds, TimeIsRoundsTimesBlockTime) {
   test::Sample sample;
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {
@@ -102,7 +102,7 @@ TEST_P(VirtualOffloadRounds, TimeIsRoundsTimesBlockTime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, VirtualOffloadRounds, testing::ValuesIn(test::SchedulesToRun()),
+INSTANTIATE_TEST_SUITE_P(All, PrepostedRounds, testing::ValuesIn(test::SchedulesToRun()),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::ranges::replace(name, '=', '_');
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(All, VirtualOffloadRounds, testing::ValuesIn(test::Sche
 
 // Every small plan, window and ready mode arrives, whichever way it is lowered, and with rings that
 // hosts have to write again.
-TEST(VirtualOffloadTest, SmallPlansDeliver) {
+TEST(PrepostedTest, SmallPlansDeliver) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   const nic::DeviceProfile tiny = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
@@ -119,24 +119,24 @@ TEST(VirtualOffloadTest, SmallPlansDeliver) {
   for (int i = 0; i < 600; ++i) {
     const Spec spec = test::RandomSpec(random, {.nodes_max = 12, .blocks_max = 40});
     const Plan plan = CompileOrDie(spec);
-    VirtualOffloadOptions options{.costs = RandomCosts(random),
-                                  .lower = {.mode = random.Pick(kModes)},
-                                  .keep_cqes = random.Coin()};
+    PrepostedOptions options{.costs = RandomCosts(random),
+                             .lower = {.mode = random.Pick(kModes)},
+                             .keep_cqes = random.Coin()};
     const bool at_once = plan.header().ready.mode == ReadyMode::kBarrier ||
                          plan.header().ready.mode == ReadyMode::kChannel;
     if (!at_once && random.Coin()) options.lower.profile = tiny;
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
-    const auto run = RunVirtualOffload(plan, OneRack(plan.header().nodes, 1e-6), options);
+    const auto run = RunPrepostedAlone(plan, OneRack(plan.header().nodes, 1e-6), options);
     ASSERT_TRUE(run.ok()) << run.status().ToString();
-    for (const VirtualOffload::Node& node : run->nodes) rearms += node.rearms;
+    for (const PrepostedAlone::Node& node : run->nodes) rearms += node.rearms;
   }
   EXPECT_GT(rearms, 100u);
 }
 
-TEST(VirtualOffloadTest, SaysWhatHostsCannotBe) {
+TEST(PrepostedTest, SaysWhatHostsCannotBe) {
   const Plan plan = CompileOrDie({.nodes = 2, .message_bytes = 10, .block_bytes = 10});
-  const auto error = [&](const VirtualOffloadOptions& options) {
-    return RunVirtualOffload(plan, OneRack(2, 1e-6), options).status().ToString();
+  const auto error = [&](const PrepostedOptions& options) {
+    return RunPrepostedAlone(plan, OneRack(2, 1e-6), options).status().ToString();
   };
   EXPECT_EQ(error({.host = {.poll = -1}}),
             "a host's step takes -1 ps, expected from 0 to 3600000000000000");
@@ -145,7 +145,7 @@ TEST(VirtualOffloadTest, SaysWhatHostsCannotBe) {
 }
 
 // What the cuts of the network carry at most holds for any executor.
-TEST(VirtualOffloadTest, NeverBelowTheBound) {
+TEST(PrepostedTest, NeverBelowTheBound) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 300; ++i) {
@@ -166,7 +166,7 @@ TEST(VirtualOffloadTest, NeverBelowTheBound) {
 
 // The same multicast with other numbers for nodes. Doorbells are rung, and WAITs that stand one after
 // the other are ordered, by numbers, so neither costs anything here.
-TEST(VirtualOffloadTest, RelabellingNodesPermutesTimes) {
+TEST(PrepostedTest, RelabellingNodesPermutesTimes) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
@@ -204,7 +204,7 @@ TEST(VirtualOffloadTest, RelabellingNodesPermutesTimes) {
   }
 }
 
-TEST(VirtualOffloadTest, TheSameRunIsTheSame) {
+TEST(PrepostedTest, TheSameRunIsTheSame) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   const Topology topology = test::RandomTopology(random, {5, 7, 3});
@@ -225,7 +225,7 @@ TEST(VirtualOffloadTest, TheSameRunIsTheSame) {
       EXPECT_EQ(first->links[i].use.bytes, again->links[i].use.bytes);
     }
     // Whether CQEs are kept changes what the host can look at, and no time.
-    const auto short_cqs = RunVirtualOffload(
+    const auto short_cqs = RunPrepostedAlone(
         plan, network, {.costs = costs, .lower = {.mode = mode}, .keep_cqes = false});
     ASSERT_TRUE(short_cqs.ok()) << short_cqs.status().ToString();
     EXPECT_EQ(Completions(*first), Completions(*short_cqs));
@@ -235,7 +235,7 @@ TEST(VirtualOffloadTest, TheSameRunIsTheSame) {
 // Where no switch link is shared, nothing gets faster by costing more, whatever else costs. But for
 // bytes of overhead, with which credits take room: what keeps a credit back may then leave a block
 // alone on its port for longer.
-TEST(VirtualOffloadTest, MonotoneInEveryCostButOverhead) {
+TEST(PrepostedTest, MonotoneInEveryCostButOverhead) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   const std::vector<std::string> algorithms = test::SchedulesToRun();
@@ -271,7 +271,7 @@ TEST(VirtualOffloadTest, MonotoneInEveryCostButOverhead) {
 // The example of docs/simulate.md, with its numbers: credits of 112 bytes share ports with blocks
 // of 1000, and a path that is longer makes the run shorter.
 // Catches a change of the model that makes it vanish while that page still tells of it.
-TEST(VirtualOffloadTest, WithOverheadALongerPathCanTakeLess) {
+TEST(PrepostedTest, WithOverheadALongerPathCanTakeLess) {
   const Plan plan = test::PlanWithWindowsOf1("binomial_pipeline", 17, 4, 1000);
   const auto time = [&](double latency) {
     return RunModelled(plan, test::OneRack(17, 1e9, latency), LoweringMode::kInline,
@@ -283,7 +283,7 @@ TEST(VirtualOffloadTest, WithOverheadALongerPathCanTakeLess) {
 }
 
 // One message to one node, by hand: docs/simulate.md.
-TEST(VirtualOffloadTest, CostsAddUp) {
+TEST(PrepostedTest, CostsAddUp) {
   const NicCosts costs{.wqe = 1'000,
                        .wait = 20'000,
                        .cqe = 300'000,
@@ -322,12 +322,12 @@ TEST(VirtualOffloadTest, CostsAddUp) {
 }
 
 // An error of the run, with a plain word for what went wrong.
-class VirtualOffloadErrors : public testing::TestWithParam<LoweringMode> {
+class PrepostedErrors : public testing::TestWithParam<LoweringMode> {
  protected:
   nic::QueueProgram Program() const { return *nic::Lower(plan_, {.mode = GetParam()}); }
   /// Without the validation of bytes or CQEs that would find most of it first.
   std::string ErrorOf(const nic::QueueProgram& program) const {
-    return RunVirtualOffload(plan_, program, OneRack(4, 1e-6),
+    return RunPrepostedAlone(plan_, program, OneRack(4, 1e-6),
                              {.validate = false, .keep_cqes = false})
         .status()
         .ToString();
@@ -345,16 +345,16 @@ class VirtualOffloadErrors : public testing::TestWithParam<LoweringMode> {
   const Plan plan_ = CompileOrDie(RoundSpec("chain", 4, 6));
 };
 
-TEST_P(VirtualOffloadErrors, RightProgramsHaveNone) { EXPECT_EQ(ErrorOf(Program()), ""); }
+TEST_P(PrepostedErrors, RightProgramsHaveNone) { EXPECT_EQ(ErrorOf(Program()), ""); }
 
-TEST_P(VirtualOffloadErrors, ABlockInTheWrongPlace) {
+TEST_P(PrepostedErrors, ABlockInTheWrongPlace) {
   nic::QueueProgram program = Program();
   std::vector<nic::ReceiveEntry>& receives = Most(program.nodes[2], &nic::QueuePair::receives);
   std::swap(receives[1].offset, receives[3].offset);
   EXPECT_THAT(ErrorOf(program), testing::ContainsRegex("block . came where block . belongs"));
 }
 
-TEST_P(VirtualOffloadErrors, ABlockSentTwice) {
+TEST_P(PrepostedErrors, ABlockSentTwice) {
   nic::QueueProgram program = Program();
   std::vector<nic::SendEntry>& sends = Most(program.nodes[1], &nic::QueuePair::sends);
   std::vector<nic::SendEntry*> blocks;
@@ -368,7 +368,7 @@ TEST_P(VirtualOffloadErrors, ABlockSentTwice) {
   EXPECT_THAT(ErrorOf(program), HasSubstr("block 1 came where block 2 belongs"));
 }
 
-TEST_P(VirtualOffloadErrors, AWaitThatIsMissing) {
+TEST_P(PrepostedErrors, AWaitThatIsMissing) {
   const auto of_receive = [](const nic::NodeProgram& node, const nic::SendEntry& send) {
     return send.opcode == nic::Opcode::kWait &&
            node.cqs[send.cq.index()].role == nic::CompletionQueue::Role::kReceives &&
@@ -390,7 +390,7 @@ TEST_P(VirtualOffloadErrors, AWaitThatIsMissing) {
   EXPECT_GE(caught, 2);  // nodes in the middle of the chain
 }
 
-TEST_P(VirtualOffloadErrors, ARunThatIsStuck) {
+TEST_P(PrepostedErrors, ARunThatIsStuck) {
   nic::QueueProgram program = Program();
   for (nic::SendEntry& send :
        Most(program.nodes[plan_.header().root.index()], &nic::QueuePair::sends)) {
@@ -404,13 +404,13 @@ TEST_P(VirtualOffloadErrors, ARunThatIsStuck) {
   EXPECT_THAT(ErrorOf(program), HasSubstr("waits for node 2 op 1 (recv 1>2:0)"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, VirtualOffloadErrors, testing::ValuesIn(kModes),
+INSTANTIATE_TEST_SUITE_P(Modes, PrepostedErrors, testing::ValuesIn(kModes),
                          [](const auto& test) { return std::string(Name(test.param)); });
 
-TEST(VirtualOffloadTest, RefusesWhatItCannotModel) {
+TEST(PrepostedTest, RefusesWhatItCannotModel) {
   const Plan plan = CompileOrDie(RoundSpec("chain", 3, 2));
   const auto error = [&](const Network& network, const NicCosts& costs) {
-    return RunVirtualOffload(plan, network, {.costs = costs}).status().ToString();
+    return RunPrepostedAlone(plan, network, {.costs = costs}).status().ToString();
   };
   EXPECT_THAT(error(OneRack(4), {}), HasSubstr("a network of 4 nodes for a plan of 3"));
   EXPECT_THAT(error(OneRack(3), {.wait = -5}), HasSubstr("a NIC's step takes -5 ps"));

@@ -13,13 +13,13 @@
 
 #include "compiler/topology/topology_network.h"
 #include "ir/analysis/bounds.h"
-#include "sim/virtual_hosts.h"
-#include "sim/virtual_offload.h"
+#include "sim/cpu_driven.h"
+#include "sim/preposted.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated::virtual_properties_test {
+namespace prepost::sim::properties_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
@@ -54,10 +54,10 @@ HostCosts RandomHost(test::Random& random) {
 
 Network OneRack(uint32_t nodes, double latency = 0) { return test::OneRack(nodes, 1e9, latency); }
 
-Result<VirtualHosts> RunHosts(const Plan& plan, const Network& network,
-                              const VirtualHostsOptions& options) {
-  const VirtualGroup group{.plan = &plan};
-  return RunVirtualHosts({&group, 1}, network, options);
+Result<CpuDrivenResult> RunHosts(const Plan& plan, const Network& network,
+                                 const CpuDrivenOptions& options) {
+  const Group group{.plan = &plan};
+  return RunCpuDriven({&group, 1}, network, options);
 }
 
 std::string Label(const Plan& plan) {
@@ -82,12 +82,12 @@ Plan OnePortPlan(test::Random& random) {
 // message, on its way or once. With others beside it, or where it is a host's work for each message,
 // more of a cost may make a run shorter, since it changes the order in which threads find things
 // (docs/simulate.md); a NIC's does not (virtual_offload_test.cc).
-TEST(VirtualPropertiesTest, CpuDrivenIsMonotoneInWhatAllMessagesTake) {
+TEST(PropertiesTest, CpuDrivenIsMonotoneInWhatAllMessagesTake) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
     const Plan plan = OnePortPlan(random);
-    VirtualHostsOptions options{.wait = static_cast<WaitMode>(random.Below(3))};
+    CpuDrivenOptions options{.wait = static_cast<WaitMode>(random.Below(3))};
     double latency = 0;
     Picoseconds* const costs[] = {&options.nic.wqe, &options.nic.cqe, &options.nic.doorbell,
                                   &options.host.message_start};
@@ -112,21 +112,21 @@ TEST(VirtualPropertiesTest, CpuDrivenIsMonotoneInWhatAllMessagesTake) {
 }
 
 // Whatever costs, nothing is faster than a run in which nothing does.
-TEST(VirtualPropertiesTest, NoCostIsAGainOverNone) {
+TEST(PropertiesTest, NoCostIsAGainOverNone) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 300; ++i) {
     const Plan plan = OnePortPlan(random);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, Label(plan)));
     const Network network = OneRack(plan.header().nodes);
-    VirtualHostsOptions options{.nic = RandomNic(random),
-                                .host = RandomHost(random),
-                                .wait = static_cast<WaitMode>(random.Below(3))};
+    CpuDrivenOptions options{.nic = RandomNic(random),
+                             .host = RandomHost(random),
+                             .wait = static_cast<WaitMode>(random.Below(3))};
     options.host.system_call = Picoseconds{random.Below(2'000)} * kNs;
     options.host.system_copy_rate = random.Pick(std::array{0.0, 1e8, 1e9, 1e10});
     const auto ideal = RunHosts(plan, network, {});
     const auto driven = RunHosts(plan, network, options);
-    const auto posted = RunVirtualOffload(plan, network, {.costs = options.nic});
+    const auto posted = RunPrepostedAlone(plan, network, {.costs = options.nic});
     ASSERT_TRUE(ideal.ok() && driven.ok() && posted.ok());
     ASSERT_GE(driven->groups[0].completion, ideal->groups[0].completion);
     ASSERT_GE(posted->completion, ideal->groups[0].completion);
@@ -134,7 +134,7 @@ TEST(VirtualPropertiesTest, NoCostIsAGainOverNone) {
 }
 
 // Where nothing else takes time.
-TEST(VirtualPropertiesTest, ADelayCostsAtMostItsLength) {
+TEST(PropertiesTest, ADelayCostsAtMostItsLength) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   int costly = 0;
@@ -155,7 +155,7 @@ TEST(VirtualPropertiesTest, ADelayCostsAtMostItsLength) {
 
 // What the cuts of the network carry at most holds for hosts, too: racks of all sizes and rates, slow
 // paths, and hosts that take their time, over TCP as well.
-TEST(VirtualPropertiesTest, CpuDrivenIsNeverBelowTheBound) {
+TEST(PropertiesTest, CpuDrivenIsNeverBelowTheBound) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 200; ++i) {
@@ -164,7 +164,7 @@ TEST(VirtualPropertiesTest, CpuDrivenIsNeverBelowTheBound) {
     Network network = *NetworkOf(*spec.topology, spec.nodes);
     if (random.Coin()) test::SlowRandomPairs(random, &network);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
-    VirtualHostsOptions options{.wait = static_cast<WaitMode>(random.Below(3))};
+    CpuDrivenOptions options{.wait = static_cast<WaitMode>(random.Below(3))};
     if (random.Coin()) options.nic = RandomNic(random);
     if (random.Coin()) options.host = RandomHost(random);
     if (random.Coin()) {
@@ -191,7 +191,7 @@ std::vector<uint32_t> RandomOrder(test::Random& random, size_t count) {
 struct RandomGroups {
   std::vector<Spec> specs;
   std::vector<Plan> plans;
-  std::vector<VirtualGroup> groups;
+  std::vector<Group> groups;
 
   RandomGroups(test::Random& random, uint32_t hosts) {
     const size_t count = random.Between(2, 4);
@@ -200,7 +200,7 @@ struct RandomGroups {
       plans.push_back(test::CompileOrDie(specs.back()));
     }
     for (const Plan& plan : plans) {
-      VirtualGroup& group = groups.emplace_back();
+      Group& group = groups.emplace_back();
       group.plan = &plan;
       const std::vector<uint32_t> order = RandomOrder(random, hosts);
       for (uint32_t n = 0; n < plan.header().nodes; ++n) group.hosts.emplace_back(order[n]);
@@ -211,7 +211,7 @@ struct RandomGroups {
 
 // Each of several groups takes at least what it would take at best alone: what leaves its root, and
 // what comes to each host.
-TEST(VirtualPropertiesTest, NoGroupIsBelowItsBound) {
+TEST(PropertiesTest, NoGroupIsBelowItsBound) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
@@ -224,13 +224,12 @@ TEST(VirtualPropertiesTest, NoGroupIsBelowItsBound) {
     const RandomGroups it(random, hosts);
     SCOPED_TRACE(fmt::format("seed {} case {}: first {}", seed, i, test::Label(it.specs[0])));
     const NicCosts nic = RandomNic(random);
-    const auto posted = RunVirtualOffloads(it.groups, network, {.costs = nic});
-    const auto driven =
-        RunVirtualHosts(it.groups, network, {.nic = nic, .host = RandomHost(random)});
+    const auto posted = RunPreposted(it.groups, network, {.costs = nic});
+    const auto driven = RunCpuDriven(it.groups, network, {.nic = nic, .host = RandomHost(random)});
     ASSERT_TRUE(posted.ok()) << posted.status().ToString();
     ASSERT_TRUE(driven.ok()) << driven.status().ToString();
     for (size_t g = 0; g < it.groups.size(); ++g) {
-      const VirtualGroup& group = it.groups[g];
+      const Group& group = it.groups[g];
       Network own = network;  // as the plan's nodes see it
       own.nodes.clear();
       for (const NodeId host : group.hosts) own.nodes.push_back(network.nodes[host.index()]);
@@ -247,7 +246,7 @@ TEST(VirtualPropertiesTest, NoGroupIsBelowItsBound) {
 }
 
 // Where rings hold everything, nothing about hosts moves what NICs do from the doorbells on.
-TEST(VirtualPropertiesTest, HostsMoveNothingThatIsPreposted) {
+TEST(PropertiesTest, HostsMoveNothingThatIsPreposted) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
@@ -255,9 +254,9 @@ TEST(VirtualPropertiesTest, HostsMoveNothingThatIsPreposted) {
     const Plan plan = test::CompileOrDie(spec);
     const Network network = *NetworkOf(*spec.topology, spec.nodes);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
-    VirtualOffloadOptions options{.costs = RandomNic(random)};
+    PrepostedOptions options{.costs = RandomNic(random)};
     options.lower.mode = random.Coin() ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged;
-    const auto ideal = RunVirtualOffload(plan, network, options);
+    const auto ideal = RunPrepostedAlone(plan, network, options);
     options.host = RandomHost(random);
     options.host.cores = random.Between(1, 3);
     options.host.preemptions_per_second = random.Coin() ? 1e5 : 0;
@@ -266,7 +265,7 @@ TEST(VirtualPropertiesTest, HostsMoveNothingThatIsPreposted) {
     options.delays = {{NodeId(random.Below(spec.nodes)), random.Below(2'000'000), 900'000 * kNs}};
     options.neighbours = {{NodeId(random.Below(spec.nodes)), 2, 10'000 * kNs}};
     options.seed = random.Below(1'000'000);
-    const auto run = RunVirtualOffload(plan, network, options);
+    const auto run = RunPrepostedAlone(plan, network, options);
     ASSERT_TRUE(ideal.ok() && run.ok()) << run.status().ToString();
     for (uint32_t n = 0; n < spec.nodes; ++n) {
       ASSERT_EQ(run->nodes[n].doorbells, ideal->nodes[n].doorbells) << n;
@@ -278,7 +277,7 @@ TEST(VirtualPropertiesTest, HostsMoveNothingThatIsPreposted) {
 }
 
 // A root that has two receivers at once: both have the block at 2 T, or one after the other.
-TEST(VirtualPropertiesTest, HowAPortIsSharedIsSeen) {
+TEST(PropertiesTest, HowAPortIsSharedIsSeen) {
   const Plan plan = test::CompileOrDie({.nodes = 3,
                                         .message_bytes = kBlockBytes,
                                         .block_bytes = kBlockBytes,
@@ -289,7 +288,7 @@ TEST(VirtualPropertiesTest, HowAPortIsSharedIsSeen) {
   for (const PortSharing sharing : kPortSharings) {
     const bool is_fifo = sharing == PortSharing::kFifo;
     const NicCosts costs{.port_sharing = sharing};
-    const auto posted = RunVirtualOffload(plan, OneRack(3), {.costs = costs});
+    const auto posted = RunPrepostedAlone(plan, OneRack(3), {.costs = costs});
     const auto driven = RunHosts(plan, OneRack(3), {.nic = costs});
     ASSERT_TRUE(posted.ok() && driven.ok());
     for (const auto& [first, second] :
@@ -318,7 +317,7 @@ Network Renumbered(const Network& network, const std::vector<uint32_t>& new_node
 // hosts. In a plan for other numbers a host rings its doorbells, a queue has its WAITs, and a port that
 // sends one message at a time has those that are ready at once, in the order of these: where that
 // decides nothing.
-TEST(VirtualPropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
+TEST(PropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
@@ -346,24 +345,24 @@ TEST(VirtualPropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
     costs.doorbell_interval = costs.wait = 0;
     costs.port_sharing = PortSharing::kPerQp;
     const Plan plan = test::CompileOrDie(spec), other_plan = test::CompileOrDie(other_spec);
-    const auto run = RunVirtualOffload(plan, network, {.costs = costs});
-    const auto other_run = RunVirtualOffload(other_plan, other, {.costs = costs});
+    const auto run = RunPrepostedAlone(plan, network, {.costs = costs});
+    const auto other_run = RunPrepostedAlone(other_plan, other, {.costs = costs});
     ASSERT_TRUE(run.ok() && other_run.ok());
     // Of hosts that take time, too, the plan being the same; else what they do first goes by number.
-    const VirtualHostsOptions ideal{.nic = costs};
+    const CpuDrivenOptions ideal{.nic = costs};
     const auto hosts = RunHosts(plan, network, ideal);
     const auto other_hosts = RunHosts(other_plan, other, ideal);
     ASSERT_TRUE(hosts.ok() && other_hosts.ok());
     std::vector<NodeId> moved;
     for (const uint32_t n : new_node) moved.push_back(NodeId(n));
-    const VirtualGroup group{.plan = &plan, .hosts = moved};
+    const Group group{.plan = &plan, .hosts = moved};
     // The plan being the same, its nodes on other hosts, whatever costs.
     costs = all_costs;
-    const VirtualHostsOptions busy{.nic = costs, .host = RandomHost(random)};
+    const CpuDrivenOptions busy{.nic = costs, .host = RandomHost(random)};
     const auto here = RunHosts(plan, network, busy);
-    const auto there = RunVirtualHosts({&group, 1}, other, busy);
-    const auto posted_here = RunVirtualOffload(plan, network, {.costs = costs});
-    const auto posted_there = RunVirtualOffloads({&group, 1}, other, {.costs = costs});
+    const auto there = RunCpuDriven({&group, 1}, other, busy);
+    const auto posted_here = RunPrepostedAlone(plan, network, {.costs = costs});
+    const auto posted_there = RunPreposted({&group, 1}, other, {.costs = costs});
     ASSERT_TRUE(here.ok() && there.ok() && posted_here.ok() && posted_there.ok());
     for (uint32_t n = 0; n < nodes; ++n) {
       ASSERT_EQ(other_run->nodes[new_node[n]].completion, run->nodes[n].completion) << n;
@@ -378,4 +377,4 @@ TEST(VirtualPropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::virtual_properties_test
+}  // namespace prepost::sim::properties_test

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VirtualClock: the time of a run in virtual time, and what is due later. It goes from one event to
+// Clock: the time of a run in virtual time, and what is due later. It goes from one event to
 // the next and never waits. Whoever acts at times is a TimeHandler: the engine of the NICs, and
 // hosts that share the clock with it.
-#ifndef PREPOST_SIM_VIRTUAL_CLOCK_H_
-#define PREPOST_SIM_VIRTUAL_CLOCK_H_
+#ifndef PREPOST_SIM_CLOCK_H_
+#define PREPOST_SIM_CLOCK_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 #include "ir/status.h"
 #include "sim/prefetch.h"
+#include "sim/time.h"
 #include "sim/time_queue.h"
-#include "sim/virtual_time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// What a handler asked to be told: its own words.
 struct TimedEvent {
@@ -41,7 +41,7 @@ class TimeHandler {
 };
 
 /// One thread.
-class VirtualClock {
+class Clock {
  public:
   Picoseconds now() const { return now_; }
   /// Whether handlers prefetch. It changes nothing else, and costs more than it gives while all that
@@ -116,6 +116,6 @@ class VirtualClock {
   TimeQueue<Due> due_;
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
-#endif  // PREPOST_SIM_VIRTUAL_CLOCK_H_
+#endif  // PREPOST_SIM_CLOCK_H_

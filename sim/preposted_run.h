@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VirtualRun: one run of several groups, preposted, in virtual time. For virtual_offload.cc, which has
-// the run itself, and virtual_rearm.cc, where hosts write rings again.
-#ifndef PREPOST_SIM_VIRTUAL_OFFLOAD_RUN_H_
-#define PREPOST_SIM_VIRTUAL_OFFLOAD_RUN_H_
+// PrepostedRun: one run of several groups, preposted, in virtual time. For preposted.cc, which has
+// the run itself, and preposted_rearm.cc, where hosts write rings again.
+#ifndef PREPOST_SIM_PREPOSTED_RUN_H_
+#define PREPOST_SIM_PREPOSTED_RUN_H_
 
 #include <array>
 #include <cstdint>
@@ -20,26 +20,26 @@
 #include "ir/plan.h"
 #include "ir/status.h"
 #include "runtime/mapping.h"
+#include "sim/clock.h"
+#include "sim/cluster.h"
 #include "sim/cpu_core.h"
 #include "sim/fluid_network.h"
+#include "sim/group.h"
 #include "sim/host_costs.h"
+#include "sim/preposted.h"
+#include "sim/time.h"
 #include "sim/time_trail.h"
-#include "sim/virtual_clock.h"
-#include "sim/virtual_cluster.h"
-#include "sim/virtual_group.h"
-#include "sim/virtual_offload.h"
-#include "sim/virtual_time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// Of so many hosts the memory mostly stays in the cache, as measured.
 inline constexpr uint32_t kCachedNics = 48;
 
 /// One run of several groups: arm, start, let time pass, check.
-class VirtualRun final : private TimeHandler {
+class PrepostedRun final : private TimeHandler {
  public:
-  VirtualRun(std::span<const VirtualGroup> groups, FluidNetwork network, uint32_t hosts,
-             const VirtualOffloadOptions& options)
+  PrepostedRun(std::span<const Group> groups, FluidNetwork network, uint32_t hosts,
+               const PrepostedOptions& options)
       : groups_(groups),
         options_(options),
         cluster_(std::move(network), hosts,
@@ -54,7 +54,7 @@ class VirtualRun final : private TimeHandler {
         cores_(hosts),
         threads_(hosts) {}
 
-  static HostNoise NoiseOf(const VirtualOffloadOptions& options) {
+  static HostNoise NoiseOf(const PrepostedOptions& options) {
     return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
   }
 
@@ -67,7 +67,7 @@ class VirtualRun final : private TimeHandler {
   Status Run();
   /// After the end: is everything where it should be?
   Status CheckAll();
-  VirtualOffloads TakeResult();
+  PrepostedResult TakeResult();
 
  private:
   /// A core of a host that writes rings again.
@@ -99,11 +99,11 @@ class VirtualRun final : private TimeHandler {
 
   /// A group, its queues, and how far it is.
   struct RunningGroup {
-    const VirtualGroup* group = nullptr;
+    const Group* group = nullptr;
     Mapping addresses;  // every node's message is here, as far as addresses go
     std::vector<std::span<std::byte>> buffers;
-    std::array<MessageBuffers, 1> transfers;
-    std::optional<ArmedGroup> armed;
+    std::array<emulated::MessageBuffers, 1> transfers;
+    std::optional<emulated::ArmedGroup> armed;
     std::vector<bool> is_done;  // by node, as the next
     std::vector<Rearming> rearming;
     size_t left = 0;                 // nodes
@@ -142,7 +142,7 @@ class VirtualRun final : private TimeHandler {
     return running_[member.group].armed->nodes()[member.node.index()];
   }
 
-  // virtual_rearm.cc.
+  // preposted_rearm.cc.
   Core& CoreFor(size_t host, size_t index);
   void ScheduleHost(Picoseconds at, const Member& member);
   /// How long hosts look for the next CQE before they sleep.
@@ -150,7 +150,7 @@ class VirtualRun final : private TimeHandler {
   /// Of a thread that has looked, or is at work, until `until`; one that polls counts as a poller.
   void StayAwake(Picoseconds until, Core* core) const;
   /// A host's work is over; until it knows it looks for its final CQE.
-  void LeaveCore(const VirtualOffload::Node& node, Core* core) const;
+  void LeaveCore(const PrepostedAlone::Node& node, Core* core) const;
   /// A CQE is there. True: its host sleeps.
   bool NoteLook(const Member& member);
   /// There is a CQE for a host that has rings to write; it looks when it sees that.
@@ -163,19 +163,19 @@ class VirtualRun final : private TimeHandler {
   /// Its time has come. What has become free while it was at work, it writes as well.
   Status GoOn(const Member& member);
 
-  // virtual_offload.cc again.
+  // preposted.cc again.
   Status TakeEvent(const CqEvent& event);
   Status TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors);
   Status TakeEvents(const Member& member, std::span<const nic::ErrorEvent> errors);
   /// A node has its final CQE now: when its host knows.
-  void NoteEnd(const Member& member, VirtualOffload::Node* node);
+  void NoteEnd(const Member& member, PrepostedAlone::Node* node);
   /// The first group that is not through.
   Status Stuck();
   Status CauseOf(RunningGroup& group, const Status& seen);
 
-  const std::span<const VirtualGroup> groups_;
-  const VirtualOffloadOptions& options_;
-  VirtualCluster cluster_;
+  const std::span<const Group> groups_;
+  const PrepostedOptions& options_;
+  Cluster cluster_;
   std::deque<RunningGroup> running_;                // by group; use all of the above
   std::vector<std::vector<Member>> nodes_at_;       // by host
   std::vector<std::vector<Member>> node_of_cq_;     // by host, by number from the first on
@@ -185,9 +185,9 @@ class VirtualRun final : private TimeHandler {
   std::vector<std::deque<Core>> cores_;             // by host
   std::vector<size_t> threads_;                     // by host: nodes of all groups
   bool can_report_ = true;                          // the whole queue program is there
-  VirtualOffloads result_;
+  PrepostedResult result_;
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
-#endif  // PREPOST_SIM_VIRTUAL_OFFLOAD_RUN_H_
+#endif  // PREPOST_SIM_PREPOSTED_RUN_H_

@@ -3,7 +3,7 @@
 // CPU-driven transfers in virtual time: what the model of hosts promises, in closed forms where
 // there are any, beside the same plans preposted. When hosts look, and who else has their cores, is
 // in virtual_looks_test.cc; TCP in virtual_tcp_test.cc.
-#include "sim/virtual_hosts.h"
+#include "sim/cpu_driven.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -15,16 +15,16 @@
 
 #include "compiler/compile.h"
 #include "compiler/schedules/schedule.h"
+#include "sim/preposted.h"
 #include "sim/profile.h"
 #include "sim/profile_costs.h"
-#include "sim/virtual_offload.h"
 #include "tests/support/host_run_fixture.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 #include "tests/support/sample.h"
 
-namespace prepost::emulated::virtual_hosts_test {
+namespace prepost::sim::cpu_driven_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
@@ -41,13 +41,13 @@ HostCosts SomeCosts() {
           .hybrid_polling = 20 * kUs};
 }
 
-class VirtualHostsTest : public HostRunTest {};
+class CpuDrivenTest : public HostRunTest {};
 
-class VirtualHostsRounds : public HostRunTest, public testing::WithParamInterface<std::string> {};
+class CpuDrivenRounds : public HostRunTest, public testing::WithParamInterface<std::string> {};
 
 // Hosts that take no time, windows of 1: rounds, to the picosecond,
 // or its longest chain of blocks where rounds have slack.
-TEST_P(VirtualHostsRounds, IdealHostsTakeRoundsTimesTheTimeOfABlock) {
+TEST_P(CpuDrivenRounds, IdealHostsTakeRoundsTimesTheTimeOfABlock) {
   test::Sample sample;
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {
@@ -60,7 +60,7 @@ TEST_P(VirtualHostsRounds, IdealHostsTakeRoundsTimesTheTimeOfABlock) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, VirtualHostsRounds, testing::ValuesIn(test::SchedulesToRun()),
+INSTANTIATE_TEST_SUITE_P(All, CpuDrivenRounds, testing::ValuesIn(test::SchedulesToRun()),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::ranges::replace(name, '=', '_');
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(All, VirtualHostsRounds, testing::ValuesIn(test::Schedu
                          });
 
 // Hosts that take no time are as good as none, whatever the plan and the NIC.
-TEST_F(VirtualHostsTest, IdealHostsAreAsFastAsNicsByThemselves) {
+TEST_F(CpuDrivenTest, IdealHostsAreAsFastAsNicsByThemselves) {
   const uint32_t seed = 7;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -76,7 +76,7 @@ TEST_F(VirtualHostsTest, IdealHostsAreAsFastAsNicsByThemselves) {
     for (const char* ready : {"window=1", "channel"}) {
       const uint32_t nodes = 2 + random.Below(20);
       const Plan plan = PlanFor(algorithm, nodes, 1 + random.Below(9), ready);
-      const auto offload = RunVirtualOffload(plan, MakeNetwork(nodes));
+      const auto offload = RunPrepostedAlone(plan, MakeNetwork(nodes));
       ASSERT_TRUE(offload.ok()) << offload.status().ToString();
       EXPECT_EQ(TimeOfRun(plan), offload->completion) << algorithm << " n=" << nodes;
     }
@@ -85,7 +85,7 @@ TEST_F(VirtualHostsTest, IdealHostsAreAsFastAsNicsByThemselves) {
 
 // The RDMC paper's motivation: somebody else takes a relay's core for 100 us just when it is to
 // forward. CPU-driven all lose as much, preposted nobody notices.
-TEST_F(VirtualHostsTest, OneDelayOfARelayIsADelayOfAll) {
+TEST_F(CpuDrivenTest, OneDelayOfARelayIsADelayOfAll) {
   const Picoseconds length = 100 * kUs;
   for (const char* algorithm : {"chain", "binomial_pipeline"}) {
     for (const uint32_t nodes : {4u, 16u, 64u}) {
@@ -97,7 +97,7 @@ TEST_F(VirtualHostsTest, OneDelayOfARelayIsADelayOfAll) {
       // In the middle of a round its NIC is at work, and the host would only wait.
       EXPECT_EQ(TimeOfRun(plan, {.delays = {{NodeId(1), 8 * kBlockTime + 1, kBlockTime - 1}}}),
                 ideal);
-      const auto offload = RunVirtualOffload(plan, MakeNetwork(nodes));
+      const auto offload = RunPrepostedAlone(plan, MakeNetwork(nodes));
       ASSERT_TRUE(offload.ok());
       EXPECT_EQ(offload->completion, ideal);
     }
@@ -105,7 +105,7 @@ TEST_F(VirtualHostsTest, OneDelayOfARelayIsADelayOfAll) {
 }
 
 // Whenever it comes, and to whomever, it costs no more than its length; and never less than nothing.
-TEST_F(VirtualHostsTest, OneDelayCostsAtMostItsLength) {
+TEST_F(CpuDrivenTest, OneDelayCostsAtMostItsLength) {
   const uint32_t seed = 11;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -126,7 +126,7 @@ TEST_F(VirtualHostsTest, OneDelayCostsAtMostItsLength) {
 
 // Between two nodes a block's way is a straight line: the block, its host, the credit, the other
 // host. So bandwidth falls by t / (t + c).
-TEST_F(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
+TEST_F(CpuDrivenTest, CostsPerBlockTakeBandwidthByTheirShare) {
   HostCosts costs = SomeCosts();
   const Picoseconds c = costs.poll + costs.completion + costs.post_receive + costs.post_send +
                         costs.poll + costs.credit + costs.post_send;
@@ -151,7 +151,7 @@ TEST_F(VirtualHostsTest, CostsPerBlockTakeBandwidthByTheirShare) {
 // together at the relay of a chain of three, in every round; 4 us once put the nodes out of step for
 // good.
 // Catches a change of the model that makes it vanish or grow while that page still tells of it.
-TEST_F(VirtualHostsTest, LessWorkCanTakeLonger) {
+TEST_F(CpuDrivenTest, LessWorkCanTakeLonger) {
   std::ifstream in(PREPOST_SOURCE_DIR "/examples/profiles/fractus.json");
   const Result<Profile> profile = ReadProfile(in, "fractus.json");
   ASSERT_TRUE(profile.ok()) << profile.status().ToString();
@@ -161,9 +161,9 @@ TEST_F(VirtualHostsTest, LessWorkCanTakeLonger) {
     HostCosts costs = HostCostsOf(*profile);
     costs.completion = costs.credit = completion;
     costs.message_setup = setup;
-    const VirtualGroup group{.plan = &plan};
-    const auto run = RunVirtualHosts({&group, 1}, NetworkOf(profile->network, 3),
-                                     {.nic = NicCostsOf(profile->nic), .host = costs});
+    const Group group{.plan = &plan};
+    const auto run = RunCpuDriven({&group, 1}, NetworkOf(profile->network, 3),
+                                  {.nic = NicCostsOf(profile->nic), .host = costs});
     EXPECT_TRUE(run.ok()) << run.status().ToString();
     return run.ok() ? run->groups[0].completion : -1;
   };
@@ -175,14 +175,14 @@ TEST_F(VirtualHostsTest, LessWorkCanTakeLonger) {
 
 // RDMC forwards the first block out of a buffer and copies it into place in the end: each node is
 // later by its own copy, and by no other's.
-TEST_F(VirtualHostsTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
+TEST_F(CpuDrivenTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
   for (const char* algorithm : {"chain", "binomial_pipeline"}) {
     for (const uint32_t blocks : {1u, 2u, 20u}) {
       const Plan plan = PlanFor(algorithm, 8, blocks);
       HostCosts costs = SomeCosts();
-      const VirtualHosts plain = RunPlan(plan, {.host = costs});
+      const CpuDrivenResult plain = RunPlan(plan, {.host = costs});
       costs.first_block_copy_rate = 1e8;  // ten times as long as a block takes on the wire
-      const VirtualHosts copied = RunPlan(plan, {.host = costs});
+      const CpuDrivenResult copied = RunPlan(plan, {.host = costs});
       for (uint32_t i = 0; i < 8; ++i) {
         const Picoseconds copy = i == 0 ? 0 : 10 * kBlockTime;
         EXPECT_EQ(copied.groups[0].nodes[i].completion, plain.groups[0].nodes[i].completion + copy)
@@ -197,7 +197,7 @@ TEST_F(VirtualHostsTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
 // on, one handling after the other; the first block meets one handling per hop. Preposted there is
 // none, so what is gained is as if each block were 2c longer: little for blocks of 1 MB, a factor for
 // small ones (the RDMC paper's figure 12, which has such a curve without numbers).
-TEST_F(VirtualHostsTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
+TEST_F(CpuDrivenTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
   const Picoseconds c = 1500 * kNs;
   for (const uint32_t nodes : {3u, 4u, 8u, 33u}) {
     double last_gain = 1;
@@ -207,7 +207,7 @@ TEST_F(VirtualHostsTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
       const Plan plan =
           test::PlanWithWindowsOf1("chain", nodes, blocks, 384 * kBlockBytes / blocks);
       const Picoseconds ideal = (blocks + nodes - 2) * block_time;
-      const auto offload = RunVirtualOffload(plan, MakeNetwork(nodes));
+      const auto offload = RunPrepostedAlone(plan, MakeNetwork(nodes));
       ASSERT_TRUE(offload.ok());
       EXPECT_EQ(offload->completion, ideal);
       const Picoseconds cpu = TimeOfRun(plan, {.host = {.completion = c}});
@@ -219,9 +219,9 @@ TEST_F(VirtualHostsTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
   }
 }
 
-TEST_F(VirtualHostsTest, CountsWhatHostsDo) {
+TEST_F(CpuDrivenTest, CountsWhatHostsDo) {
   const Plan plan = PlanFor("binomial_pipeline", 8, 16);
-  const VirtualHosts run = RunPlan(plan, {.host = SomeCosts()});
+  const CpuDrivenResult run = RunPlan(plan, {.host = SomeCosts()});
   for (const Program& program : plan.programs()) {
     const auto ops = plan.ops(program);
     const HostWork& work = run.groups[0].nodes[program.node.index()].work;
@@ -238,62 +238,61 @@ TEST_F(VirtualHostsTest, CountsWhatHostsDo) {
 }
 
 // Two groups of the same nodes: each host has two threads. On one core they wait for each other.
-TEST_F(VirtualHostsTest, GroupsShareLinksAndCores) {
+TEST_F(CpuDrivenTest, GroupsShareLinksAndCores) {
   const Plan plan = PlanFor("chain", 2, 10);
-  const std::vector<VirtualGroup> groups = {{.plan = &plan},
-                                            {.plan = &plan, .hosts = {NodeId(1), NodeId(0)}}};
+  const std::vector<Group> groups = {{.plan = &plan},
+                                     {.plan = &plan, .hosts = {NodeId(1), NodeId(0)}}};
   const auto run = [&](uint32_t cores) {
     auto made =
-        RunVirtualHosts(groups, MakeNetwork(2), {.host = {.cores = cores, .completion = 10 * kUs}});
+        RunCpuDriven(groups, MakeNetwork(2), {.host = {.cores = cores, .completion = 10 * kUs}});
     EXPECT_TRUE(made.ok()) << made.status().ToString();
     return *std::move(made);
   };
-  const VirtualHosts two = run(2);
+  const CpuDrivenResult two = run(2);
   // Opposite directions, and a core each: neither notices the other.
   const Picoseconds alone = TimeOfRun(plan, {.host = {.completion = 10 * kUs}});
   EXPECT_EQ(two.groups[0].completion, alone);
   EXPECT_EQ(two.groups[1].completion, alone);
-  const VirtualHosts one = run(1);
+  const CpuDrivenResult one = run(1);
   EXPECT_GT(one.groups[0].completion, alone);
   // All of its threads' work is one core's.
-  for (const VirtualHosts::Host& host : one.hosts) {
+  for (const CpuDrivenResult::Host& host : one.hosts) {
     EXPECT_EQ(host.busy, 2 * 10 * 10 * kUs);
     EXPECT_GE(std::max(one.groups[0].completion, one.groups[1].completion), host.busy);
   }
   // The same direction: the link is shared, and each takes twice as long.
-  const std::vector<VirtualGroup> same = {{.plan = &plan}, {.plan = &plan}};
-  const auto shared = RunVirtualHosts(same, MakeNetwork(2), {.host = {.cores = 2}});
+  const std::vector<Group> same = {{.plan = &plan}, {.plan = &plan}};
+  const auto shared = RunCpuDriven(same, MakeNetwork(2), {.host = {.cores = 2}});
   ASSERT_TRUE(shared.ok());
   EXPECT_EQ(shared->groups[0].completion, 2 * 10 * kBlockTime);
   EXPECT_EQ(shared->groups[1].completion, 2 * 10 * kBlockTime);
 }
 
-TEST_F(VirtualHostsTest, GroupsStartWhenTheyAreToldTo) {
+TEST_F(CpuDrivenTest, GroupsStartWhenTheyAreToldTo) {
   const Plan plan = PlanFor("chain", 3, 4);
-  const VirtualGroup late{
-      .plan = &plan, .hosts = {NodeId(4), NodeId(0), NodeId(2)}, .start = 5 * kUs};
-  const auto run = RunVirtualHosts({&late, 1}, MakeNetwork(5));
+  const Group late{.plan = &plan, .hosts = {NodeId(4), NodeId(0), NodeId(2)}, .start = 5 * kUs};
+  const auto run = RunCpuDriven({&late, 1}, MakeNetwork(5));
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_EQ(run->groups[0].completion, 5 * kUs + plan.header().rounds * kBlockTime);
-  for (const VirtualOffload::Link& link : run->links) {
+  for (const PrepostedAlone::Link& link : run->links) {
     EXPECT_NE(link.resource.index, 1u);
     EXPECT_NE(link.resource.index, 3u);
   }
 }
 
 // Nodes are all alike: which number one has does not matter.
-TEST_F(VirtualHostsTest, RenumberingHostsChangesNothing) {
+TEST_F(CpuDrivenTest, RenumberingHostsChangesNothing) {
   const uint32_t seed = 23;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
   for (const char* algorithm : {"binomial_pipeline", "circulant", "sequential"}) {
     const Plan plan = PlanFor(algorithm, 11, 9);
-    const VirtualHosts run = RunPlan(plan, {.host = SomeCosts()});
+    const CpuDrivenResult run = RunPlan(plan, {.host = SomeCosts()});
     std::vector<NodeId> hosts;
     for (uint32_t i = 0; i < 11; ++i) hosts.push_back(NodeId(i));
     random.Shuffle(hosts);
-    const VirtualGroup group{.plan = &plan, .hosts = hosts};
-    const auto other = RunVirtualHosts({&group, 1}, MakeNetwork(11), {.host = SomeCosts()});
+    const Group group{.plan = &plan, .hosts = hosts};
+    const auto other = RunCpuDriven({&group, 1}, MakeNetwork(11), {.host = SomeCosts()});
     ASSERT_TRUE(other.ok());
     for (uint32_t i = 0; i < 11; ++i) {
       EXPECT_EQ(other->groups[0].nodes[i].completion, run.groups[0].nodes[i].completion);
@@ -302,7 +301,7 @@ TEST_F(VirtualHostsTest, RenumberingHostsChangesNothing) {
   }
 }
 
-TEST_F(VirtualHostsTest, PreemptionsComeFromTheSeed) {
+TEST_F(CpuDrivenTest, PreemptionsComeFromTheSeed) {
   const Plan plan = PlanFor("binomial_pipeline", 9, 40);
   HostCosts costs = SomeCosts();
   costs.preemptions_per_second = 20'000;
@@ -317,7 +316,7 @@ TEST_F(VirtualHostsTest, PreemptionsComeFromTheSeed) {
 }
 
 /// One core each; every cost is 0 now and then, and cores are taken away or not.
-VirtualHostsOptions RandomHosts(test::Random& random) {
+CpuDrivenOptions RandomHosts(test::Random& random) {
   const auto cost = [&](uint64_t ns_max) {
     return random.Below(3) == 0 ? 0 : random.Below(ns_max) * kNs;
   };
@@ -336,7 +335,7 @@ VirtualHostsOptions RandomHosts(test::Random& random) {
 }
 
 // With all kinds of costs, waiting and plans a run ends, and takes no less than links need.
-TEST_F(VirtualHostsTest, EverySettingDelivers) {
+TEST_F(CpuDrivenTest, EverySettingDelivers) {
   const uint32_t seed = 31;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -346,7 +345,7 @@ TEST_F(VirtualHostsTest, EverySettingDelivers) {
       const auto nodes = 1 + random.Below(14);
       const auto blocks = 1 + random.Below(10);
       const Plan plan = PlanFor(algorithm, nodes, blocks, ready, send_window);
-      VirtualHostsOptions options = RandomHosts(random);
+      CpuDrivenOptions options = RandomHosts(random);
       options.ring_wqes_max = random.Below(2) == 0 ? 32768u : 4u;
       SCOPED_TRACE(fmt::format("{} {} n={} k={}", algorithm, ready, nodes, blocks));
       EXPECT_GE(TimeOfRun(plan, options), nodes == 1 ? 0 : blocks * kBlockTime);
@@ -356,7 +355,7 @@ TEST_F(VirtualHostsTest, EverySettingDelivers) {
 
 // Rings that hold four windows are as good as such that hold everything: nothing waits for room, and no
 // message for a receive.
-TEST_F(VirtualHostsTest, RingsByWindowChangeNothing) {
+TEST_F(CpuDrivenTest, RingsByWindowChangeNothing) {
   const uint32_t seed = 47;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -365,17 +364,17 @@ TEST_F(VirtualHostsTest, RingsByWindowChangeNothing) {
       const char* send_window = random.Below(2) == 0 ? "1" : "none";
       const auto nodes = 2 + random.Below(12);
       const Plan plan = PlanFor(algorithm, nodes, 40, ready, send_window);
-      VirtualHostsOptions options = RandomHosts(random);
+      CpuDrivenOptions options = RandomHosts(random);
       options.host.preemption_length *= 100;  // much comes while a host is away
       const Network network = test::OneRack(nodes, 1e9, random.Below(3) * 5e-6);
       SCOPED_TRACE(fmt::format("{} {} n={}", algorithm, ready, nodes));
-      const VirtualGroup group{.plan = &plan};
+      const Group group{.plan = &plan};
       const auto run = [&](bool rings_by_window) {
         options.rings_by_window = rings_by_window;
-        return *RunVirtualHosts({&group, 1}, network, options);
+        return *RunCpuDriven({&group, 1}, network, options);
       };
-      const VirtualHosts small = run(true);
-      const VirtualHosts large = run(false);
+      const CpuDrivenResult small = run(true);
+      const CpuDrivenResult large = run(false);
       EXPECT_EQ(small.counters.rnr_retries, 0u);
       for (uint32_t i = 0; i < nodes; ++i) {
         EXPECT_EQ(small.groups[0].nodes[i].completion, large.groups[0].nodes[i].completion);
@@ -387,7 +386,7 @@ TEST_F(VirtualHostsTest, RingsByWindowChangeNothing) {
 
 // Catches a prefetch through what is not there, of a node without ops among others, and an order of
 // events that follows from it.
-TEST_F(VirtualHostsTest, PrefetchingChangesNothing) {
+TEST_F(CpuDrivenTest, PrefetchingChangesNothing) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -396,10 +395,10 @@ TEST_F(VirtualHostsTest, PrefetchingChangesNothing) {
     const Plan plan = PlanFor(algorithm, nodes, 1 + random.Below(20));
     const Plan alone = test::CompileOrDie({.nodes = 1, .message_bytes = 10, .block_bytes = 10});
     const std::vector<NodeId> hosts = {NodeId(random.Below(nodes))};
-    const std::vector<VirtualGroup> groups = {
+    const std::vector<Group> groups = {
         {.plan = &plan}, {.plan = &alone, .hosts = hosts}, {.plan = &plan, .start = kBlockTime}};
-    VirtualHostsOptions options = RandomHosts(random);
-    VirtualOffloadOptions offload = {
+    CpuDrivenOptions options = RandomHosts(random);
+    PrepostedOptions offload = {
         .costs = options.nic,
         .lower = {.mode = random.Below(2) == 0 ? nic::LoweringMode::kInline
                                                : nic::LoweringMode::kManaged}};
@@ -408,13 +407,13 @@ TEST_F(VirtualHostsTest, PrefetchingChangesNothing) {
     const auto ends = [&](bool prefetches) {
       options.prefetches = offload.prefetches = prefetches;
       std::vector<Picoseconds> times;
-      const VirtualHosts driven = *RunVirtualHosts(groups, network, options);
-      for (const VirtualHosts::Group& group : driven.groups) {
-        for (const VirtualHosts::Node& node : group.nodes) times.push_back(node.completion);
+      const CpuDrivenResult driven = *RunCpuDriven(groups, network, options);
+      for (const CpuDrivenResult::Group& group : driven.groups) {
+        for (const CpuDrivenResult::Node& node : group.nodes) times.push_back(node.completion);
       }
-      const VirtualOffloads preposted = *RunVirtualOffloads(groups, network, offload);
-      for (const VirtualOffloads::Group& group : preposted.groups) {
-        for (const VirtualOffload::Node& node : group.nodes) times.push_back(node.completion);
+      const PrepostedResult preposted = *RunPreposted(groups, network, offload);
+      for (const PrepostedResult::Group& group : preposted.groups) {
+        for (const PrepostedAlone::Node& node : group.nodes) times.push_back(node.completion);
       }
       return times;
     };
@@ -422,18 +421,18 @@ TEST_F(VirtualHostsTest, PrefetchingChangesNothing) {
   }
 }
 
-TEST_F(VirtualHostsTest, EmptyMessagesArrive) {
+TEST_F(CpuDrivenTest, EmptyMessagesArrive) {
   const Plan plan = test::CompileOrDie({.nodes = 5, .message_bytes = 0, .block_bytes = 10});
   const Picoseconds time = TimeOfRun(plan, {.host = SomeCosts()});
   EXPECT_GT(time, 0);
 }
 
-TEST_F(VirtualHostsTest, SaysWhatCannotBeRun) {
+TEST_F(CpuDrivenTest, SaysWhatCannotBeRun) {
   const Plan plan = PlanFor("chain", 3, 2);
-  const auto error = [&](const VirtualGroup& group, const VirtualHostsOptions& options) {
-    return RunVirtualHosts({&group, 1}, MakeNetwork(4), options).status().ToString();
+  const auto error = [&](const Group& group, const CpuDrivenOptions& options) {
+    return RunCpuDriven({&group, 1}, MakeNetwork(4), options).status().ToString();
   };
-  const VirtualGroup all{.plan = &plan};
+  const Group all{.plan = &plan};
   EXPECT_EQ(error({.plan = &plan, .hosts = {NodeId(0), NodeId(2), NodeId(2)}}, {}),
             "group 0: host 2 is there twice");
   EXPECT_EQ(error({.plan = &plan, .hosts = {NodeId(0), NodeId(4), NodeId(2)}}, {}),
@@ -460,4 +459,4 @@ TEST_F(VirtualHostsTest, SaysWhatCannotBeRun) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::virtual_hosts_test
+}  // namespace prepost::sim::cpu_driven_test

@@ -2,8 +2,8 @@
 //
 // NicCosts: what each step of a NIC costs in modelled time; and what a run that the clock cannot show
 // says of that.
-#ifndef PREPOST_SIM_VIRTUAL_TIME_H_
-#define PREPOST_SIM_VIRTUAL_TIME_H_
+#ifndef PREPOST_SIM_TIME_H_
+#define PREPOST_SIM_TIME_H_
 
 #include <array>
 #include <cstdint>
@@ -13,7 +13,13 @@
 #include "backends/emulated/picoseconds.h"
 #include "ir/status.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
+
+using emulated::After;
+using emulated::kNever;
+using emulated::kPicosecondsPerNanosecond;
+using emulated::kPicosecondsPerSecond;
+using emulated::Picoseconds;
 
 /// To the nearest picosecond; kNever where that is beyond. `picoseconds` is 0 or more.
 Picoseconds ToPicoseconds(double picoseconds);
@@ -54,14 +60,14 @@ Status CheckCosts(const NicCosts& costs);
 
 class FluidNetwork;
 class TimeTrail;
-class VirtualClock;
+class Clock;
 
 /// Of a run in which nothing happens any more, though something should. Errors (kRejected): what the clock
 /// or the network cannot show.
-Status CheckWithinTime(const VirtualClock& clock, const FluidNetwork& network);
+Status CheckWithinTime(const Clock& clock, const FluidNetwork& network);
 /// Of a run that has failed: `status` says that the clock cannot show it.
 bool IsBeyondTime(const Status& status);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
-#endif  // PREPOST_SIM_VIRTUAL_TIME_H_
+#endif  // PREPOST_SIM_TIME_H_

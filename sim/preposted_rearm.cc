@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/virtual_offload_run.h"
+#include "sim/preposted_run.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
-VirtualRun::Core& VirtualRun::CoreFor(size_t host, size_t index) {
+PrepostedRun::Core& PrepostedRun::CoreFor(size_t host, size_t index) {
   std::deque<Core>& cores = cores_[host];
   while (cores.size() <= index) {
     cores.emplace_back(
@@ -19,12 +19,12 @@ VirtualRun::Core& VirtualRun::CoreFor(size_t host, size_t index) {
   return cores[index];
 }
 
-void VirtualRun::ScheduleHost(Picoseconds at, const Member& member) {
+void PrepostedRun::ScheduleHost(Picoseconds at, const Member& member) {
   cluster_.clock.Schedule(
       at, *this, {.value = uint64_t{member.node.value} << 32 | member.group, .what = kHostDue});
 }
 
-Picoseconds VirtualRun::polling() const {
+Picoseconds PrepostedRun::polling() const {
   switch (options_.wait) {
     case WaitMode::kPolling:
       return kNever;
@@ -36,14 +36,14 @@ Picoseconds VirtualRun::polling() const {
   return 0;
 }
 
-void VirtualRun::StayAwake(Picoseconds until, Core* core) const {
+void PrepostedRun::StayAwake(Picoseconds until, Core* core) const {
   if (options_.wait == WaitMode::kHybrid) until = After(until, polling());
   core->awake_until = std::max(core->awake_until, until);
 }
 
-bool VirtualRun::NoteLook(const Member& member) {
+bool PrepostedRun::NoteLook(const Member& member) {
   Rearming& it = RearmingOf(member);
-  VirtualOffload::Node& node = result_.groups[member.group].nodes[member.node.index()];
+  PrepostedAlone::Node& node = result_.groups[member.group].nodes[member.node.index()];
   const Picoseconds now = cluster_.now();
   if (it.looked == now && node.looks != 0) return false;
   node.ends_asleep = now - std::max(it.looked, it.until) > polling();
@@ -53,7 +53,7 @@ bool VirtualRun::NoteLook(const Member& member) {
   return node.ends_asleep;
 }
 
-Status VirtualRun::BeginLook(const Member& member) {
+Status PrepostedRun::BeginLook(const Member& member) {
   Rearming& it = RearmingOf(member);
   PREPOST_CHECK(it.core != nullptr);
   if (it.state != Rearming::State::kIdle) return {};  // it will find this as well
@@ -66,7 +66,7 @@ Status VirtualRun::BeginLook(const Member& member) {
   return {};
 }
 
-Status VirtualRun::Look(const Member& member) {
+Status PrepostedRun::Look(const Member& member) {
   Rearming& it = RearmingOf(member);
   Core& core = *it.core;
   const Picoseconds now = cluster_.now();
@@ -90,10 +90,10 @@ Status VirtualRun::Look(const Member& member) {
   return Work(member, options_.host.poll);
 }
 
-Status VirtualRun::Work(const Member& member, Picoseconds cost) {
+Status PrepostedRun::Work(const Member& member, Picoseconds cost) {
   Rearming& it = RearmingOf(member);
   Core& core = *it.core;
-  VirtualOffload::Node& found = result_.groups[member.group].nodes[member.node.index()];
+  PrepostedAlone::Node& found = result_.groups[member.group].nodes[member.node.index()];
   const nic::QueueFeed::Count before = std::exchange(it.count, NodeOf(member).Refillable());
   const uint64_t cqes_before = std::exchange(it.cqes, NodeOf(member).cqes_read());
   const HostCosts& host = options_.host;
@@ -120,14 +120,14 @@ Status VirtualRun::Work(const Member& member, Picoseconds cost) {
   return {};
 }
 
-Status VirtualRun::EndWork(const Member& member) {
+Status PrepostedRun::EndWork(const Member& member) {
   Rearming& it = RearmingOf(member);
   it.state = Rearming::State::kIdle;
   if (options_.trail != nullptr) options_.trail->BeginHost(it.step);
   return TakeEvents(member, {});
 }
 
-Status VirtualRun::GoOn(const Member& member) {
+Status PrepostedRun::GoOn(const Member& member) {
   if (running_[member.group].is_done[member.node.index()]) return {};
   const Rearming& it = RearmingOf(member);
   if (it.state == Rearming::State::kDue) return Look(member);
@@ -136,10 +136,10 @@ Status VirtualRun::GoOn(const Member& member) {
   return has_more ? Work(member, 0) : EndWork(member);
 }
 
-void VirtualRun::LeaveCore(const VirtualOffload::Node& node, Core* core) const {
+void PrepostedRun::LeaveCore(const PrepostedAlone::Node& node, Core* core) const {
   if (options_.wait != WaitMode::kPolling) return;
   --core->pollers;
   StayAwake(node.known, core);
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

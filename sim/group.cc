@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/virtual_group.h"
+#include "sim/group.h"
 
 #include <fmt/format.h>
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
-Status CheckGroup(const VirtualGroup& group, size_t position, size_t hosts) {
+Status CheckGroup(const Group& group, size_t position, size_t hosts) {
   const uint32_t nodes = group.plan->header().nodes;
   if (group.start < 0) return Rejected(fmt::format("it starts at {} ps", group.start));
   if (group.after && *group.after >= position) {
@@ -30,7 +30,7 @@ Status CheckGroup(const VirtualGroup& group, size_t position, size_t hosts) {
 
 }  // namespace
 
-Status CheckGroups(std::span<const VirtualGroup> groups, size_t hosts) {
+Status CheckGroups(std::span<const Group> groups, size_t hosts) {
   for (size_t i = 0; i < groups.size(); ++i) {
     const Status status = CheckGroup(groups[i], i, hosts);
     if (!status.ok()) return Rejected(fmt::format("group {}: {}", i, status.message()));
@@ -38,7 +38,7 @@ Status CheckGroups(std::span<const VirtualGroup> groups, size_t hosts) {
   return {};
 }
 
-std::vector<std::vector<uint32_t>> GroupsAfter(std::span<const VirtualGroup> groups) {
+std::vector<std::vector<uint32_t>> GroupsAfter(std::span<const Group> groups) {
   std::vector<std::vector<uint32_t>> after(groups.size());
   for (uint32_t i = 0; i < groups.size(); ++i) {
     if (groups[i].after) after[*groups[i].after].push_back(i);
@@ -46,4 +46,4 @@ std::vector<std::vector<uint32_t>> GroupsAfter(std::span<const VirtualGroup> gro
   return after;
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunVirtualOffload: the offload executor in virtual time. The emulated NICs execute the very bytes
+// RunPrepostedAlone: the offload executor in virtual time. The emulated NICs execute the very bytes
 // that they would in a real run, on a modelled network (docs/simulate.md); a payload is a tag
 // per block, checked on delivery. All that it tells is modelled.
 //
@@ -8,8 +8,8 @@
 // written again, they see that one is free, and write it, as hosts of the model do
 // (docs/simulate.md). Several groups may go at once, each with its own queues and memory, and share
 // NICs, links and cores.
-#ifndef PREPOST_SIM_VIRTUAL_OFFLOAD_H_
-#define PREPOST_SIM_VIRTUAL_OFFLOAD_H_
+#ifndef PREPOST_SIM_PREPOSTED_H_
+#define PREPOST_SIM_PREPOSTED_H_
 
 #include <array>
 #include <cstdint>
@@ -27,25 +27,25 @@
 #include "runtime/checkpoint.h"
 #include "runtime/wait_policy.h"
 #include "sim/fluid_network.h"
+#include "sim/group.h"
 #include "sim/host_costs.h"
+#include "sim/time.h"
 #include "sim/time_trail.h"
-#include "sim/virtual_group.h"
-#include "sim/virtual_time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// What a run goes through, one after the other.
-enum class VirtualStep : uint8_t {
+enum class RunStep : uint8_t {
   kLower,  ///< the plan becomes a queue program
   kMake,   ///< all nodes' queues are made and connected
   kArm,    ///< they are filled, and what stands in them is validated
   kRun,    ///< virtual time passes
   kCheck   ///< hosts read their CQEs, and all blocks are looked for
 };
-inline constexpr std::array<std::string_view, 5> kVirtualStepNames = {"lower", "make", "arm", "run",
-                                                                      "check"};
+inline constexpr std::array<std::string_view, 5> kRunStepNames = {"lower", "make", "arm", "run",
+                                                                  "check"};
 
-struct VirtualOffloadOptions {
+struct PrepostedOptions {
   NicCosts costs = {};
   HostCosts host = {};  ///< what comes once per message, and TCP, are not of preposted hosts
   WaitMode wait = WaitMode::kInterrupt;
@@ -67,13 +67,13 @@ struct VirtualOffloadOptions {
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
   TimeTrail* trail = nullptr;
-  std::function<void(VirtualStep)> done = {};  ///< told of each step's end; may be empty
+  std::function<void(RunStep)> done = {};  ///< told of each step's end; may be empty
 };
 
 /// Times count from the start, when every node is armed and rings its first doorbell. A node has the
 /// message when its last block is there; its final CQE comes when its own sends are acknowledged,
 /// too, which is later at the root and at nodes that pass blocks on.
-struct VirtualOffload {
+struct PrepostedAlone {
   struct Node {
     Picoseconds doorbells = 0;   ///< the NIC has been told of the first ring of every queue
     Picoseconds received = 0;    ///< its last block is there; 0 of the root
@@ -100,42 +100,41 @@ struct VirtualOffload {
   Picoseconds doorbells = 0;   ///< the last node's
   Picoseconds completion = 0;  ///< the last node's
   std::vector<Link> links;     ///< those that carried something, by kind and index
-  EngineCounters counters;
+  emulated::EngineCounters counters;
 };
 
 /// Times count from the start of the clock.
-struct VirtualOffloads {
+struct PrepostedResult {
   struct Group {
-    std::vector<VirtualOffload::Node> nodes;  ///< by node of the plan
+    std::vector<PrepostedAlone::Node> nodes;  ///< by node of the plan
     Picoseconds start = 0;                    ///< its hosts rang their first doorbells
     Picoseconds doorbells = 0;                ///< the last node's
     Picoseconds completion = 0;               ///< the last node's
     Picoseconds known = 0;                    ///< by the last host
   };
   std::vector<Group> groups;
-  std::vector<VirtualOffload::Link> links;  ///< those that carried something, by kind and index
-  EngineCounters counters;
+  std::vector<PrepostedAlone::Link> links;  ///< those that carried something, by kind and index
+  emulated::EngineCounters counters;
 };
 
 /// Lowers `plan` and runs it on `network`. Errors (kRejected): a plan that is not valid or does not
 /// fit the profile, a network that cannot be modelled, costs that are negative, timers of 0; a run
 /// that is stuck, fails or delivers something else than the message; those of `checkpoint`;
 /// kEnvironment: no memory. Memory: the plan, its queue program and rings.
-Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const Network& network,
-                                         const VirtualOffloadOptions& options = {});
+Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const Network& network,
+                                         const PrepostedOptions& options = {});
 
 /// The same for a program that exists: all nodes' of `plan`, in the order of node ids.
-Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const nic::QueueProgram& program,
+Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const nic::QueueProgram& program,
                                          const Network& network,
-                                         const VirtualOffloadOptions& options = {});
+                                         const PrepostedOptions& options = {});
 
 /// Lowers the plans of all `groups`, each once however many have it, and runs them on one
-/// `network`. A group alone takes the same times as its plan by RunVirtualOffload(). Errors: the
+/// `network`. A group alone takes the same times as its plan by RunPrepostedAlone(). Errors: the
 /// same, and kRejected: what CheckGroups() finds.
-Result<VirtualOffloads> RunVirtualOffloads(std::span<const VirtualGroup> groups,
-                                           const Network& network,
-                                           const VirtualOffloadOptions& options = {});
+Result<PrepostedResult> RunPreposted(std::span<const Group> groups, const Network& network,
+                                     const PrepostedOptions& options = {});
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
-#endif  // PREPOST_SIM_VIRTUAL_OFFLOAD_H_
+#endif  // PREPOST_SIM_PREPOSTED_H_

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/cpu_driven.h"
+#include "sim/preposted.h"
 #include "sim/profile_costs.h"
-#include "sim/virtual_hosts.h"
-#include "sim/virtual_offload.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated::virtual_limits_test {
+namespace prepost::sim::limits_test {
 namespace {
 
 using testing::AnyOf;
@@ -92,7 +92,7 @@ const auto kKnownErrors =
     AnyOf(HasSubstr("the last that the clock can show"), HasSubstr("too far apart to be modelled"),
           HasSubstr("can be modelled"), HasSubstr("cores are away"));
 
-TEST(VirtualLimitsTest, EveryProfileEndsWithATimeOrAReason) {
+TEST(LimitsTest, EveryProfileEndsWithATimeOrAReason) {
   const uint64_t seed = test::TestSeed();
   RandomProfiles profiles(seed);
   test::Random& random = profiles.random();
@@ -120,10 +120,10 @@ TEST(VirtualLimitsTest, EveryProfileEndsWithATimeOrAReason) {
                            profile.network.host_rate * 1e12 * (1 - 1e-9);
       EXPECT_GE(static_cast<double>(completion), least - 1);
     };
-    const auto offload = RunVirtualOffload(plan, network, {.costs = nic});
+    const auto offload = RunPrepostedAlone(plan, network, {.costs = nic});
     look(offload.status(), offload.ok() ? offload->completion : 0);
-    const VirtualGroup group{.plan = &plan};
-    const auto hosts = RunVirtualHosts(
+    const Group group{.plan = &plan};
+    const auto hosts = RunCpuDriven(
         {&group, 1}, network,
         {.nic = nic,
          .host = HostCostsOf(profile),
@@ -137,7 +137,7 @@ TEST(VirtualLimitsTest, EveryProfileEndsWithATimeOrAReason) {
   EXPECT_GT(beyond, 50);
 }
 
-class VirtualLimits : public testing::Test {
+class Limits : public testing::Test {
  protected:
   static Network OneRack(uint32_t nodes, double latency) {
     Network network = Network::Uniform(nodes);
@@ -152,42 +152,42 @@ class VirtualLimits : public testing::Test {
                                .algorithm = "chain",
                                .ready = *ParseReady(ready)});
   }
-  static Result<VirtualHosts> RunHosts(const Plan& plan, const VirtualHostsOptions& options) {
-    const VirtualGroup group{.plan = &plan};
-    return RunVirtualHosts({&group, 1}, OneRack(plan.header().nodes, 0), options);
+  static Result<CpuDrivenResult> RunHosts(const Plan& plan, const CpuDrivenOptions& options) {
+    const Group group{.plan = &plan};
+    return RunCpuDriven({&group, 1}, OneRack(plan.header().nodes, 0), options);
   }
 };
 
 // An hour per WQE: a few of them have a time, to the picosecond; many are beyond the clock.
-TEST_F(VirtualLimits, LongStepsAddUpOrAreRefused) {
+TEST_F(Limits, LongStepsAddUpOrAreRefused) {
   constexpr Picoseconds kHour = kStepMax;
   const Plan few = PlanFor(2, 1, "barrier");
-  const auto run = RunVirtualOffload(few, OneRack(2, 0), {.costs = {.wqe = kHour}});
+  const auto run = RunPrepostedAlone(few, OneRack(2, 0), {.costs = {.wqe = kHour}});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   // The SEND, and the NOP behind the WAIT for its receive.
   EXPECT_EQ(run->nodes[1].completion, 2 * kHour + kBlockBytes * 1000);
   const Plan many = PlanFor(2, 3000, "barrier");
-  EXPECT_EQ(RunVirtualOffload(many, OneRack(2, 0), {.costs = {.wqe = kHour}}).status().ToString(),
+  EXPECT_EQ(RunPrepostedAlone(many, OneRack(2, 0), {.costs = {.wqe = kHour}}).status().ToString(),
             "it goes on beyond 9223372 s, the last that the clock can show: what is modelled takes "
             "too long");
 }
 
-TEST_F(VirtualLimits, LongLatenciesAddUpOrAreRefused) {
+TEST_F(Limits, LongLatenciesAddUpOrAreRefused) {
   const Plan plan = PlanFor(20, 1, "barrier");
-  const auto run = RunVirtualOffload(PlanFor(4, 1, "barrier"), OneRack(4, 999'999));
+  const auto run = RunPrepostedAlone(PlanFor(4, 1, "barrier"), OneRack(4, 999'999));
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_EQ(run->nodes[3].completion, 3 * (999'999 * kPicosecondsPerSecond + 1'000'000));
-  EXPECT_THAT(RunVirtualOffload(plan, OneRack(20, 999'999)).status().ToString(), kKnownErrors);
-  const VirtualGroup group{.plan = &plan};
-  EXPECT_THAT(RunVirtualHosts({&group, 1}, OneRack(20, 999'999)).status().ToString(), kKnownErrors);
+  EXPECT_THAT(RunPrepostedAlone(plan, OneRack(20, 999'999)).status().ToString(), kKnownErrors);
+  const Group group{.plan = &plan};
+  EXPECT_THAT(RunCpuDriven({&group, 1}, OneRack(20, 999'999)).status().ToString(), kKnownErrors);
 }
 
 // While a host is away for a day its peer tries again all the time, and goes on when it is back. Its
 // host has fewer receives in the ring than there are blocks.
-TEST_F(VirtualLimits, RetriesForALongTimeAreOnlyCounted) {
+TEST_F(Limits, RetriesForALongTimeAreOnlyCounted) {
   const Picoseconds day = 24 * kStepMax;
   const Plan plan = PlanFor(2, 12, "retry");
-  VirtualHostsOptions options{.delays = {{NodeId(1), 0, day}}, .ring_wqes_max = 2};
+  CpuDrivenOptions options{.delays = {{NodeId(1), 0, day}}, .ring_wqes_max = 2};
   auto run = RunHosts(plan, options);
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   // Two blocks came before; the third was tried every 10 us from then on, until the host was back.
@@ -203,7 +203,7 @@ TEST_F(VirtualLimits, RetriesForALongTimeAreOnlyCounted) {
   EXPECT_EQ(run->counters.rnr_retries, tries());
 }
 
-TEST_F(VirtualLimits, SlowCopiesAreBeyondTheClock) {
+TEST_F(Limits, SlowCopiesAreBeyondTheClock) {
   const Plan plan = test::CompileOrDie(
       {.nodes = 2, .message_bytes = 20'000'000, .block_bytes = 20'000'000, .algorithm = "chain"});
   EXPECT_THAT(RunHosts(plan, {.host = {.system_copy_rate = 1}}).status().ToString(), kKnownErrors);
@@ -213,4 +213,4 @@ TEST_F(VirtualLimits, SlowCopiesAreBeyondTheClock) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::virtual_limits_test
+}  // namespace prepost::sim::limits_test

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunVirtualHosts: CPU-driven transfers in virtual time. Real executors over real endpoints of
+// RunCpuDriven: CPU-driven transfers in virtual time. Real executors over real endpoints of
 // emulated NICs, which run on a modelled network; what their hosts do takes the time that HostCosts
 // says (docs/simulate.md). Several groups may go at once, and share links, NICs and cores. All that
 // it tells is modelled.
-#ifndef PREPOST_SIM_VIRTUAL_HOSTS_H_
-#define PREPOST_SIM_VIRTUAL_HOSTS_H_
+#ifndef PREPOST_SIM_CPU_DRIVEN_H_
+#define PREPOST_SIM_CPU_DRIVEN_H_
 
 #include <cstdint>
 #include <functional>
@@ -20,16 +20,16 @@
 #include "runtime/checkpoint.h"
 #include "runtime/wait_policy.h"
 #include "sim/fluid_network.h"
+#include "sim/group.h"
 #include "sim/host_costs.h"
 #include "sim/host_thread.h"
+#include "sim/preposted.h"
+#include "sim/time.h"
 #include "sim/time_trail.h"
-#include "sim/virtual_group.h"
-#include "sim/virtual_offload.h"
-#include "sim/virtual_time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
-struct VirtualHostsOptions {
+struct CpuDrivenOptions {
   NicCosts nic = {};
   HostCosts host = {};
   WaitMode wait = WaitMode::kPolling;
@@ -44,13 +44,13 @@ struct VirtualHostsOptions {
   std::optional<bool> prefetches = {};
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
   /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
-  std::function<void(VirtualStep)> done = {};
+  std::function<void(RunStep)> done = {};
   /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
   TimeTrail* trail = nullptr;
 };
 
 /// Times count from the start of the clock.
-struct VirtualHosts {
+struct CpuDrivenResult {
   struct Node {
     Picoseconds received = 0;    ///< its last block is there, seen or not; 0 of the root
     Picoseconds completion = 0;  ///< its host has dealt with its last completion
@@ -67,16 +67,16 @@ struct VirtualHosts {
   };
   std::vector<Group> groups;
   std::vector<Host> hosts;
-  std::vector<VirtualOffload::Link> links;  ///< those that carried something, by kind and index
-  EngineCounters counters;
+  std::vector<PrepostedAlone::Link> links;  ///< those that carried something, by kind and index
+  emulated::EngineCounters counters;
 };
 
 /// Runs all `groups` on one `network`. Errors (kRejected): a network, costs or delays that cannot be
 /// modelled, what CheckGroups() finds, what endpoints refuse; a run that is stuck or fails; those of
 /// `checkpoint`; kEnvironment: no memory.
-Result<VirtualHosts> RunVirtualHosts(std::span<const VirtualGroup> groups, const Network& network,
-                                     const VirtualHostsOptions& options = {});
+Result<CpuDrivenResult> RunCpuDriven(std::span<const Group> groups, const Network& network,
+                                     const CpuDrivenOptions& options = {});
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
-#endif  // PREPOST_SIM_VIRTUAL_HOSTS_H_
+#endif  // PREPOST_SIM_CPU_DRIVEN_H_

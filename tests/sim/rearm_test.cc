@@ -9,12 +9,12 @@
 #include <array>
 #include <vector>
 
-#include "sim/virtual_offload.h"
+#include "sim/preposted.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated::virtual_rearm_test {
+namespace prepost::sim::rearm_test {
 namespace {
 
 using nic::LoweringMode;
@@ -33,7 +33,7 @@ Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
 }
 
 // Hosts that write rings again take their time for it, per WQE, and are the only ones to do so.
-TEST(VirtualRearmTest, RearmingIsChargedToHosts) {
+TEST(RearmTest, RearmingIsChargedToHosts) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   int slower = 0;
@@ -43,16 +43,16 @@ TEST(VirtualRearmTest, RearmingIsChargedToHosts) {
     const LoweringMode mode = random.Pick(kModes);
     const Network network = OneRack(nodes);
     SCOPED_TRACE(fmt::format("seed {} case {}", seed, i));
-    VirtualOffloadOptions options{.lower = {.mode = mode, .profile = TinyRings()}};
-    const auto free = RunVirtualOffload(plan, network, options);
+    PrepostedOptions options{.lower = {.mode = mode, .profile = TinyRings()}};
+    const auto free = RunPrepostedAlone(plan, network, options);
     options.host = {.post_send = random.Between(1, 2'000'000),
                     .post_receive = random.Between(1, 1'000'000)};
-    const auto charged = RunVirtualOffload(plan, network, options);
+    const auto charged = RunPrepostedAlone(plan, network, options);
     ASSERT_TRUE(free.ok() && charged.ok()) << charged.status().ToString();
     EXPECT_GE(charged->completion, free->completion);
     slower += charged->completion > free->completion;
     for (size_t n = 0; n < plan.header().nodes; ++n) {
-      const VirtualOffload::Node& node = charged->nodes[n];
+      const PrepostedAlone::Node& node = charged->nodes[n];
       EXPECT_EQ(free->nodes[n].rearming, 0);
       EXPECT_EQ(node.rearming > 0, node.rearms > 0);
       EXPECT_LE(node.rearming, static_cast<Picoseconds>(node.wqes_later) * 2'000'000);
@@ -60,7 +60,7 @@ TEST(VirtualRearmTest, RearmingIsChargedToHosts) {
     }
     // By the WQE: all that its NIC was given after the first rings.
     options.host = {.post_send = 1, .post_receive = 1};
-    const auto counted = RunVirtualOffload(plan, network, options);
+    const auto counted = RunPrepostedAlone(plan, network, options);
     ASSERT_TRUE(counted.ok());
     const nic::QueueProgram program = *nic::Lower(plan, options.lower);
     for (const nic::NodeProgram& node : program.nodes) {
@@ -72,7 +72,7 @@ TEST(VirtualRearmTest, RearmingIsChargedToHosts) {
         later += qp.sends.size() - std::min<size_t>(qp.sends.size(), qp.sq_wqebbs);
         later += qp.receives.size() - std::min<size_t>(qp.receives.size(), qp.rq_wqes);
       }
-      const VirtualOffload::Node& found = counted->nodes[node.node.index()];
+      const PrepostedAlone::Node& found = counted->nodes[node.node.index()];
       EXPECT_EQ(found.rearming, static_cast<Picoseconds>(later));
       EXPECT_EQ(found.wqes_later, later);
       EXPECT_EQ(found.wqes, all - later);
@@ -82,7 +82,7 @@ TEST(VirtualRearmTest, RearmingIsChargedToHosts) {
     // Rings that are long enough are not written again.
     options.lower.profile = {};
     options.host = {.post_send = kUs, .post_receive = kUs};
-    const auto long_rings = RunVirtualOffload(plan, network, options);
+    const auto long_rings = RunPrepostedAlone(plan, network, options);
     ASSERT_TRUE(long_rings.ok());
     EXPECT_EQ(long_rings->nodes[0].rearming, 0);
     EXPECT_EQ(long_rings->nodes[0].wqes_later + long_rings->nodes[0].rings_later, 0u);
@@ -92,12 +92,12 @@ TEST(VirtualRearmTest, RearmingIsChargedToHosts) {
 }
 
 // Catches hosts that poll and are counted as waking up, and such that sleep and are not.
-TEST(VirtualRearmTest, HostsWakeAsOftenAsTheySleep) {
+TEST(RearmTest, HostsWakeAsOftenAsTheySleep) {
   const Plan plan = PlanFor("chain", 2, 60);
   const Network network = OneRack(2);
   const auto run = [&](Picoseconds polling, const nic::DeviceProfile& profile) {
     const bool sleeps = polling != kNever;
-    const auto found = RunVirtualOffload(plan, network,
+    const auto found = RunPrepostedAlone(plan, network,
                                          {.host = {.hybrid_polling = sleeps ? polling : 0},
                                           .wait = sleeps ? WaitMode::kHybrid : WaitMode::kPolling,
                                           .lower = {.profile = profile}});
@@ -106,7 +106,7 @@ TEST(VirtualRearmTest, HostsWakeAsOftenAsTheySleep) {
   };
   EXPECT_EQ(run(0, {}).wakeups, 1u);
   EXPECT_EQ(run(kNever, {}).wakeups, 0u);
-  const VirtualOffload::Node sleeps = run(0, TinyRings());
+  const PrepostedAlone::Node sleeps = run(0, TinyRings());
   EXPECT_GE(sleeps.wakeups, 5u);
   EXPECT_EQ(sleeps.wakeups, sleeps.looks);
   EXPECT_GE(sleeps.completions, sleeps.looks);
@@ -115,7 +115,7 @@ TEST(VirtualRearmTest, HostsWakeAsOftenAsTheySleep) {
   const Picoseconds end = run(0, {}).completion;
   EXPECT_EQ(run(end - 1, {}).wakeups, 1u);
   EXPECT_EQ(run(end, {}).wakeups, 0u);
-  const VirtualOffload::Node patient = run(end / 2, TinyRings());
+  const PrepostedAlone::Node patient = run(end / 2, TinyRings());
   EXPECT_EQ(patient.wakeups, 0u);
   EXPECT_FALSE(patient.ends_asleep);
   EXPECT_EQ(patient.looks, sleeps.looks);
@@ -124,20 +124,20 @@ TEST(VirtualRearmTest, HostsWakeAsOftenAsTheySleep) {
 
 // Hosts that write rings again are kept from it by all that keeps CPU-driven ones from their work;
 // where there is nothing to write they have no part in when it ends.
-TEST(VirtualRearmTest, RearmingHostsAreHosts) {
+TEST(RearmTest, RearmingHostsAreHosts) {
   const Plan plan = PlanFor("chain", 3, 60);
   const Network network = OneRack(3);
   for (const LoweringMode mode : kModes) {
-    const auto run = [&](bool is_short, VirtualOffloadOptions options) {
+    const auto run = [&](bool is_short, PrepostedOptions options) {
       options.lower.mode = mode;
       if (is_short) options.lower.profile = TinyRings();
-      const auto found = RunVirtualOffload(plan, network, options);
+      const auto found = RunPrepostedAlone(plan, network, options);
       EXPECT_TRUE(found.ok()) << found.status().ToString();
       return *found;
     };
     const Picoseconds free = run(true, {}).completion;
     const Picoseconds ideal = run(false, {}).completion;
-    const auto expect_slower = [&](const VirtualOffloadOptions& options, Picoseconds than) {
+    const auto expect_slower = [&](const PrepostedOptions& options, Picoseconds than) {
       const Picoseconds took = run(true, options).completion;
       EXPECT_GT(took, than);
       EXPECT_EQ(run(false, options).completion, ideal) << "nothing to write";
@@ -166,14 +166,14 @@ TEST(VirtualRearmTest, RearmingHostsAreHosts) {
 }
 
 // Two groups' threads on one core write one after the other.
-TEST(VirtualRearmTest, RearmingHostsShareCores) {
+TEST(RearmTest, RearmingHostsShareCores) {
   const Plan plan = PlanFor("chain", 2, 60);
-  const std::vector<VirtualGroup> groups = {{.plan = &plan},
-                                            {.plan = &plan, .hosts = {NodeId(1), NodeId(0)}}};
+  const std::vector<Group> groups = {{.plan = &plan},
+                                     {.plan = &plan, .hosts = {NodeId(1), NodeId(0)}}};
   const auto run = [&](uint32_t cores) {
-    VirtualOffloadOptions options = {.host = {.cores = cores, .poll = 50 * kUs}};
+    PrepostedOptions options = {.host = {.cores = cores, .poll = 50 * kUs}};
     options.lower.profile = TinyRings();
-    const auto found = RunVirtualOffloads(groups, OneRack(2), options);
+    const auto found = RunPreposted(groups, OneRack(2), options);
     EXPECT_TRUE(found.ok()) << found.status().ToString();
     return std::max(found->groups[0].completion, found->groups[1].completion);
   };
@@ -182,18 +182,18 @@ TEST(VirtualRearmTest, RearmingHostsShareCores) {
 
 // Who polls has its core, and shares it with neighbours by the slice, until it has seen its end. Catches
 // a core that is awake from then on: a group that starts there later would begin in a neighbour's slice.
-TEST(VirtualRearmTest, HostsThatPollLeaveTheirCoreInTheEnd) {
+TEST(RearmTest, HostsThatPollLeaveTheirCoreInTheEnd) {
   const Plan plan = PlanFor("chain", 2, 60);
-  VirtualOffloadOptions options = {.host = {.cores = 1, .poll = kUs, .completion = kUs},
-                                   .wait = WaitMode::kPolling,
-                                   .neighbours = {{NodeId(1), 1, 20 * kUs}}};
+  PrepostedOptions options = {.host = {.cores = 1, .poll = kUs, .completion = kUs},
+                              .wait = WaitMode::kPolling,
+                              .neighbours = {{NodeId(1), 1, 20 * kUs}}};
   options.lower.profile = TinyRings();
-  const auto run = [&](const std::vector<VirtualGroup>& groups) {
-    const auto found = RunVirtualOffloads(groups, OneRack(2), options);
+  const auto run = [&](const std::vector<Group>& groups) {
+    const auto found = RunPreposted(groups, OneRack(2), options);
     EXPECT_TRUE(found.ok()) << found.status().ToString();
     return found->groups;
   };
-  const VirtualOffloads::Group alone = run({{.plan = &plan}})[0];
+  const PrepostedResult::Group alone = run({{.plan = &plan}})[0];
   EXPECT_GT(alone.nodes[1].delayed, 0);
   for (int i = 1; i <= 20; ++i) {
     const Picoseconds start = alone.known + i * 3 * kUs;
@@ -205,4 +205,4 @@ TEST(VirtualRearmTest, HostsThatPollLeaveTheirCoreInTheEnd) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::virtual_rearm_test
+}  // namespace prepost::sim::rearm_test

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <string>
 
+#include "sim/clock.h"
 #include "sim/fluid_network.h"
-#include "sim/virtual_clock.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 std::string BeyondTime() {
@@ -45,7 +45,7 @@ Status CheckCosts(const NicCosts& costs) {
   return {};
 }
 
-Status CheckWithinTime(const VirtualClock& clock, const FluidNetwork& network) {
+Status CheckWithinTime(const Clock& clock, const FluidNetwork& network) {
   PREPOST_RETURN_IF_ERROR(network.CheckShares());
   if (!clock.has_missed() && network.flows() == 0) return {};
   return Rejected(BeyondTime());
@@ -53,4 +53,4 @@ Status CheckWithinTime(const VirtualClock& clock, const FluidNetwork& network) {
 
 bool IsBeyondTime(const Status& status) { return status.message().ends_with(BeyondTime()); }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim

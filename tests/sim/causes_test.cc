@@ -15,17 +15,17 @@
 
 #include "compiler/compile.h"
 #include "compiler/schedules/schedule.h"
+#include "sim/cpu_driven.h"
 #include "sim/link_traffic.h"
+#include "sim/preposted.h"
 #include "sim/profile.h"
 #include "sim/profile_costs.h"
 #include "sim/time_by_cause.h"
-#include "sim/virtual_hosts.h"
-#include "sim/virtual_offload.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated::virtual_causes_test {
+namespace prepost::sim::causes_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
@@ -51,8 +51,8 @@ struct Ran {
   Picoseconds stopped = 0;  ///< hosts, by delays and preemptions
 };
 
-Ran RunOffload(const Plan& plan, const Network& network, const VirtualOffloadOptions& options) {
-  const auto run = RunVirtualOffload(plan, network, options);
+Ran RunOffload(const Plan& plan, const Network& network, const PrepostedOptions& options) {
+  const auto run = RunPrepostedAlone(plan, network, options);
   EXPECT_TRUE(run.ok()) << run.status().ToString();
   Ran ran;
   if (!run.ok()) return ran;
@@ -67,9 +67,9 @@ Ran RunOffload(const Plan& plan, const Network& network, const VirtualOffloadOpt
   return ran;
 }
 
-Ran RunHosts(const Plan& plan, const Network& network, const VirtualHostsOptions& options) {
-  const VirtualGroup group{.plan = &plan};
-  const auto run = RunVirtualHosts({&group, 1}, network, options);
+Ran RunHosts(const Plan& plan, const Network& network, const CpuDrivenOptions& options) {
+  const Group group{.plan = &plan};
+  const auto run = RunCpuDriven({&group, 1}, network, options);
   EXPECT_TRUE(run.ok()) << run.status().ToString();
   Ran ran;
   if (!run.ok()) return ran;
@@ -172,7 +172,7 @@ Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks, uint
 }
 
 // Catches whatever takes time and is not told, told twice, or told of the wrong one.
-TEST(VirtualCausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
+TEST(CausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
@@ -189,7 +189,7 @@ TEST(VirtualCausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
                                plan.header().nodes, plan.header().message.blocks, ready, window));
       if (!profile.tcp) {
         const auto mode = random.Coin() ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged;
-        VirtualOffloadOptions options = {
+        PrepostedOptions options = {
             .costs = NicCostsOf(profile.nic),
             .host = HostCostsOf(profile),
             .wait = random.Pick(std::array{WaitMode::kPolling, WaitMode::kInterrupt}),
@@ -202,12 +202,11 @@ TEST(VirtualCausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
         ASSERT_NO_FATAL_FAILURE(ExpectSame(plain, told));
         ASSERT_NO_FATAL_FAILURE(ExpectExplained(trail, plan, told));
       }
-      VirtualHostsOptions options = {
-          .nic = NicCostsOf(profile.nic),
-          .host = HostCostsOf(profile),
-          .wait =
-              random.Pick(std::array{WaitMode::kPolling, WaitMode::kHybrid, WaitMode::kInterrupt}),
-          .seed = seed};
+      CpuDrivenOptions options = {.nic = NicCostsOf(profile.nic),
+                                  .host = HostCostsOf(profile),
+                                  .wait = random.Pick(std::array{
+                                      WaitMode::kPolling, WaitMode::kHybrid, WaitMode::kInterrupt}),
+                                  .seed = seed};
       options.host.hybrid_polling = random.Below(100) * kUs;
       if (random.Coin()) {
         options.host.preemptions_per_second = 2000;
@@ -227,14 +226,14 @@ TEST(VirtualCausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
 }
 
 // The same without any costs, where many things happen at one time; and with rings that are short.
-TEST(VirtualCausesTest, NoCostsAndShortRingsAddUp) {
+TEST(CausesTest, NoCostsAndShortRingsAddUp) {
   for (const std::string& algorithm : test::SchedulesToRun()) {
     const Network network = Network::Uniform(11);
     SCOPED_TRACE(algorithm);
     for (const bool is_short : {false, true}) {
       const Plan plan = PlanFor(algorithm, 11, 40, 1000, is_short ? "window=1" : "auto");
       for (const Picoseconds cost : {Picoseconds{0}, 100 * kNs}) {
-        VirtualOffloadOptions options = {
+        PrepostedOptions options = {
             .costs = {.wqe = cost, .wait = cost, .cqe = cost, .doorbell = cost}};
         options.host = {.post_send = cost, .post_receive = cost, .poll = cost};
         if (is_short) options.lower.profile.sq_wqebbs = options.lower.profile.rq_wqes = 16;
@@ -242,7 +241,7 @@ TEST(VirtualCausesTest, NoCostsAndShortRingsAddUp) {
         options.trail = &trail;
         const Ran ran = RunOffload(plan, network, options);
         ASSERT_NO_FATAL_FAILURE(ExpectExplained(trail, plan, ran));
-        VirtualHostsOptions hosts = {.nic = options.costs, .trail = &host_trail};
+        CpuDrivenOptions hosts = {.nic = options.costs, .trail = &host_trail};
         if (is_short) hosts.ring_wqes_max = 2;
         const Ran driven = RunHosts(plan, network, hosts);
         ASSERT_NO_FATAL_FAILURE(ExpectExplained(host_trail, plan, driven));
@@ -267,7 +266,7 @@ Picoseconds Of(const CauseTimes& times, TimeCause cause) {
 }
 
 // docs/simulate.md: doorbell + wqe + wire + L + cqe + wait + wqe + cqe.
-TEST(VirtualCausesTest, OneMessagePrepostedIsTheSumInTheDocs) {
+TEST(CausesTest, OneMessagePrepostedIsTheSumInTheDocs) {
   const TwoNodes two(1);
   TimeTrail trail;
   const NicCosts costs = {.wqe = 7 * kNs, .wait = 11 * kNs, .cqe = 13 * kNs, .doorbell = 17 * kNs};
@@ -291,7 +290,7 @@ TEST(VirtualCausesTest, OneMessagePrepostedIsTheSumInTheDocs) {
 }
 
 // k blocks with send_window=1: a block, its acknowledgement, the next.
-TEST(VirtualCausesTest, BlocksOneAfterTheOtherFold) {
+TEST(CausesTest, BlocksOneAfterTheOtherFold) {
   const TwoNodes two(20);
   TimeTrail trail;
   const Ran ran = RunOffload(two.plan, two.network, {.trail = &trail});
@@ -306,7 +305,7 @@ TEST(VirtualCausesTest, BlocksOneAfterTheOtherFold) {
 }
 
 // Two that share one port: each takes twice its time, half of it because of the other.
-TEST(VirtualCausesTest, WhatOthersTakeOfALinkIsSharing) {
+TEST(CausesTest, WhatOthersTakeOfALinkIsSharing) {
   const Plan plan = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
   Network network = test::OneRack(3, 1e9);
   TimeTrail trail;
@@ -319,18 +318,18 @@ TEST(VirtualCausesTest, WhatOthersTakeOfALinkIsSharing) {
 }
 
 // Catches host work that is told of the wrong block, or in the wrong part.
-TEST(VirtualCausesTest, OneBlockCpuDrivenIsTheSumOfTheHosts) {
+TEST(CausesTest, OneBlockCpuDrivenIsTheSumOfTheHosts) {
   const TwoNodes two(1);
   TimeTrail trail;
-  VirtualHostsOptions options = {.host = {.post_send = 3 * kNs,
-                                          .poll = 0,
-                                          .completion = 5 * kNs,
-                                          .interrupt = 29 * kNs,
-                                          .message_start = 31 * kNs,
-                                          .message_setup = 37 * kNs,
-                                          .first_block_copy_rate = 1e12},
-                                 .wait = WaitMode::kInterrupt,
-                                 .trail = &trail};
+  CpuDrivenOptions options = {.host = {.post_send = 3 * kNs,
+                                       .poll = 0,
+                                       .completion = 5 * kNs,
+                                       .interrupt = 29 * kNs,
+                                       .message_start = 31 * kNs,
+                                       .message_setup = 37 * kNs,
+                                       .first_block_copy_rate = 1e12},
+                              .wait = WaitMode::kInterrupt,
+                              .trail = &trail};
   RunHosts(two.plan, two.network, options);
   const std::vector<PathLink> path = CriticalPath(trail, trail.EndOf(0, NodeId(1)));
   ASSERT_EQ(path.size(), 2u);
@@ -353,7 +352,7 @@ TEST(VirtualCausesTest, OneBlockCpuDrivenIsTheSumOfTheHosts) {
 }
 
 // A delay of a relay is on the path, as long as it is.
-TEST(VirtualCausesTest, ADelayIsToldAsOne) {
+TEST(CausesTest, ADelayIsToldAsOne) {
   const Plan plan = PlanFor("chain", 4, 10, 1000, "window=1", "1");
   Network network = test::OneRack(4, 1e9);
   TimeTrail trail;
@@ -363,11 +362,11 @@ TEST(VirtualCausesTest, ADelayIsToldAsOne) {
 }
 
 // Groups that share hosts, links and cores, and wait for each other: each node's end of each group.
-TEST(VirtualCausesTest, SeveralGroupsAddUp) {
+TEST(CausesTest, SeveralGroupsAddUp) {
   const Profile profile = ReadProfileOf("fractus");
   const Plan plan = PlanFor("binomial_pipeline", 5, 6, 4096, "window=1", "1");
   const Plan chain = PlanFor("chain", 4, 3, 4096);
-  const std::vector<VirtualGroup> groups = {
+  const std::vector<Group> groups = {
       {.plan = &plan},
       {.plan = &plan, .hosts = {NodeId(3), NodeId(1), NodeId(5), NodeId(0), NodeId(4)}},
       {.plan = &chain, .hosts = {NodeId(2), NodeId(4), NodeId(0), NodeId(5)}, .start = 7 * kUs},
@@ -418,27 +417,27 @@ TEST(VirtualCausesTest, SeveralGroupsAddUp) {
   };
   for (const uint32_t cores : {1u, 2u}) {
     TimeTrail trail;
-    VirtualHostsOptions options = {
+    CpuDrivenOptions options = {
         .nic = NicCostsOf(profile.nic), .host = HostCostsOf(profile), .trail = &trail};
     options.host.cores = cores;
-    const auto run = RunVirtualHosts(groups, network, options);
+    const auto run = RunCpuDriven(groups, network, options);
     ASSERT_TRUE(run.ok()) << run.status().ToString();
     expect_sums(trail, *run);
   }
   TimeTrail trail;
   const auto run =
-      RunVirtualOffloads(groups, network, {.costs = NicCostsOf(profile.nic), .trail = &trail});
+      RunPreposted(groups, network, {.costs = NicCostsOf(profile.nic), .trail = &trail});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   expect_sums(trail, *run);
 }
 
 /// Of each group's last receiver, from the start of the run.
-std::vector<CauseTimes> PathsOf(const std::vector<VirtualGroup>& groups, const Network& network,
+std::vector<CauseTimes> PathsOf(const std::vector<Group>& groups, const Network& network,
                                 bool is_offload, const HostCosts& host = {}) {
   TimeTrail trail;
   const Status status =
-      is_offload ? RunVirtualOffloads(groups, network, {.trail = &trail}).status()
-                 : RunVirtualHosts(groups, network, {.host = host, .trail = &trail}).status();
+      is_offload ? RunPreposted(groups, network, {.trail = &trail}).status()
+                 : RunCpuDriven(groups, network, {.host = host, .trail = &trail}).status();
   EXPECT_TRUE(status.ok()) << status.ToString();
   const LinkTraffic traffic(trail, network);
   std::vector<CauseTimes> paths;
@@ -449,13 +448,13 @@ std::vector<CauseTimes> PathsOf(const std::vector<VirtualGroup>& groups, const N
 
 // Three messages leave one port, two of them of one group: each of those loses as much to the other
 // as to the third. Catches the share of a link that is not the one in use: the ports into receivers.
-TEST(VirtualCausesTest, WhatGoesToOtherGroupsIsTheirsByBytes) {
+TEST(CausesTest, WhatGoesToOtherGroupsIsTheirsByBytes) {
   const Plan two = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
   const Plan one = PlanFor("chain", 2, 1, 1000, "barrier", "none");
   Network network = test::OneRack(6, 1e9);
-  const std::vector<VirtualGroup> groups = {{.plan = &two},
-                                            {.plan = &one, .hosts = {NodeId(0), NodeId(3)}},
-                                            {.plan = &one, .hosts = {NodeId(4), NodeId(5)}}};
+  const std::vector<Group> groups = {{.plan = &two},
+                                     {.plan = &one, .hosts = {NodeId(0), NodeId(3)}},
+                                     {.plan = &one, .hosts = {NodeId(4), NodeId(5)}}};
   for (const bool is_offload : {true, false}) {
     const std::vector<CauseTimes> paths = PathsOf(groups, network, is_offload);
     EXPECT_EQ(Of(paths[0], TimeCause::kSharing), kUs);
@@ -468,7 +467,7 @@ TEST(VirtualCausesTest, WhatGoesToOtherGroupsIsTheirsByBytes) {
 }
 
 // A rack's uplinks, half as fast as a port, carry two groups: nobody shares a port.
-TEST(VirtualCausesTest, RacksAreSharedByGroups) {
+TEST(CausesTest, RacksAreSharedByGroups) {
   const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
   Network network = test::OneRack(4, 1e9);
   network.racks = {{.name = "a", .up_rate = 1e9, .down_rate = 1e9},
@@ -485,11 +484,11 @@ TEST(VirtualCausesTest, RacksAreSharedByGroups) {
 
 // Two roots on one core: the second starts when the first is through with its own start, and its
 // core is another group's until then. On two cores nobody waits.
-TEST(VirtualCausesTest, ACoreThatAnotherGroupHasIsToldAsThat) {
+TEST(CausesTest, ACoreThatAnotherGroupHasIsToldAsThat) {
   const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
   Network network = test::OneRack(3, 1e9);
-  const std::vector<VirtualGroup> groups = {{.plan = &plan},
-                                            {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
+  const std::vector<Group> groups = {{.plan = &plan},
+                                     {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
   HostCosts host = {.post_send = 3 * kNs, .message_start = 31 * kNs};
   const std::vector<CauseTimes> paths = PathsOf(groups, network, /*is_offload=*/false, host);
   EXPECT_EQ(Of(paths[0], TimeCause::kOtherGroupsCore), 0);
@@ -501,17 +500,16 @@ TEST(VirtualCausesTest, ACoreThatAnotherGroupHasIsToldAsThat) {
 }
 
 // The same of hosts that write rings again, which is all that preposted ones do on the way.
-TEST(VirtualCausesTest, RingsAreWrittenAgainOneGroupAfterTheOther) {
+TEST(CausesTest, RingsAreWrittenAgainOneGroupAfterTheOther) {
   const Plan plan = PlanFor("chain", 2, 60, 1000, "window=1", "1");
   Network network = test::OneRack(3, 1e9);
-  const std::vector<VirtualGroup> groups = {{.plan = &plan},
-                                            {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
+  const std::vector<Group> groups = {{.plan = &plan},
+                                     {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
   const auto waits = [&](uint32_t cores) {
     TimeTrail trail;
-    VirtualOffloadOptions options = {.host = {.cores = cores, .post_send = 5 * kUs},
-                                     .trail = &trail};
+    PrepostedOptions options = {.host = {.cores = cores, .post_send = 5 * kUs}, .trail = &trail};
     options.lower.profile.sq_wqebbs = options.lower.profile.rq_wqes = 16;
-    const auto run = RunVirtualOffloads(groups, network, options);
+    const auto run = RunPreposted(groups, network, options);
     EXPECT_TRUE(run.ok()) << run.status().ToString();
     Picoseconds sum = 0;
     for (const TimeStep& step : trail.steps()) {
@@ -527,15 +525,15 @@ TEST(VirtualCausesTest, RingsAreWrittenAgainOneGroupAfterTheOther) {
 // The structure: 2 blocks come before its first one is there, and 255 after it; most of the rest is
 // waiting, about 1.8 us a block. The copy of the first block is none of the remote set-up of 11 us:
 // hosts forward first.
-TEST(VirtualCausesTest, TheFarthestNodeOnStampedeIsTheRdmcPapersTable1) {
+TEST(CausesTest, TheFarthestNodeOnStampedeIsTheRdmcPapersTable1) {
   const Profile profile = ReadProfileOf("stampede");
   const Plan plan = PlanFor("binomial_pipeline", 4, 256, 1 << 20, "window=1", "1");
   const auto parts_of = [&](double copy_rate) {
     TimeTrail trail;
-    VirtualHostsOptions options = {.nic = NicCostsOf(profile.nic),
-                                   .host = HostCostsOf(profile),
-                                   .wait = WaitMode::kHybrid,
-                                   .trail = &trail};
+    CpuDrivenOptions options = {.nic = NicCostsOf(profile.nic),
+                                .host = HostCostsOf(profile),
+                                .wait = WaitMode::kHybrid,
+                                .trail = &trail};
     options.host.first_block_copy_rate = copy_rate;
     RunHosts(plan, NetworkOf(profile.network, 4), options);
     return TimesOf(trail, 0, NodeId(3));
@@ -555,4 +553,4 @@ TEST(VirtualCausesTest, TheFarthestNodeOnStampedeIsTheRdmcPapersTable1) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::virtual_causes_test
+}  // namespace prepost::sim::causes_test

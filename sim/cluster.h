@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VirtualCluster: what a run in virtual time happens on: a clock, a network and NICs that share
-// them. For RunVirtualOffloads() and RunVirtualHosts(), which add the hosts.
-#ifndef PREPOST_SIM_VIRTUAL_CLUSTER_H_
-#define PREPOST_SIM_VIRTUAL_CLUSTER_H_
+// Cluster: what a run in virtual time happens on: a clock, a network and NICs that share
+// them. For RunPreposted() and RunCpuDriven(), which add the hosts.
+#ifndef PREPOST_SIM_CLUSTER_H_
+#define PREPOST_SIM_CLUSTER_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -13,26 +13,26 @@
 #include <vector>
 
 #include "backends/emulated/fabric.h"
+#include "sim/clock.h"
 #include "sim/fluid_network.h"
+#include "sim/time.h"
 #include "sim/timed_engine.h"
-#include "sim/virtual_clock.h"
-#include "sim/virtual_time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
 /// One thread. Pointers of `options` must outlive it.
-struct VirtualCluster {
+struct Cluster {
   struct Options {
     NicCosts costs = {};
     HostHandler* hosts = nullptr;  ///< as in TimedEngineOptions, as the next
     TimeTrail* trail = nullptr;
-    /// See VirtualClock::set_prefetches(); none: from more than `cached_hosts` hosts on.
+    /// See Clock::set_prefetches(); none: from more than `cached_hosts` hosts on.
     std::optional<bool> prefetches = {};
     uint32_t cached_hosts = 0;  ///< whose memory mostly stays in the cache, as measured
   };
 
   /// `network_in` has `hosts` hosts, each with a NIC.
-  VirtualCluster(FluidNetwork network_in, uint32_t hosts, const Options& options)
+  Cluster(FluidNetwork network_in, uint32_t hosts, const Options& options)
       : network(std::move(network_in)),
         fabric(
             [&](const std::vector<ArenaPointer<NicState>>& nics) {
@@ -59,11 +59,11 @@ struct VirtualCluster {
     return last;
   }
 
-  VirtualClock clock;
+  Clock clock;
   FluidNetwork network;
-  Fabric fabric;  // uses both
+  emulated::Fabric fabric;  // uses both
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
-#endif  // PREPOST_SIM_VIRTUAL_CLUSTER_H_
+#endif  // PREPOST_SIM_CLUSTER_H_

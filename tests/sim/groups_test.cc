@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "compiler/schedules/schedule.h"
-#include "sim/virtual_group.h"
-#include "sim/virtual_hosts.h"
-#include "sim/virtual_offload.h"
+#include "sim/cpu_driven.h"
+#include "sim/group.h"
+#include "sim/preposted.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
-namespace prepost::emulated::virtual_groups_test {
+namespace prepost::sim::groups_test {
 namespace {
 
 using testing::HasSubstr;
@@ -70,27 +70,27 @@ std::vector<Times> TimesOf(const Result<Run>& run) {
 enum class Kind { kOffload, kHosts };
 
 /// One of them; all that takes time beside links is `nic`, or nothing.
-class VirtualGroupsTest : public testing::TestWithParam<Kind> {
+class GroupsTest : public testing::TestWithParam<Kind> {
  protected:
-  static std::vector<Times> Run(const std::vector<VirtualGroup>& groups, const Network& network,
+  static std::vector<Times> Run(const std::vector<Group>& groups, const Network& network,
                                 const NicCosts& nic = {}) {
     if (GetParam() == Kind::kOffload) {
-      return TimesOf(RunVirtualOffloads(groups, network, {.costs = nic}));
+      return TimesOf(RunPreposted(groups, network, {.costs = nic}));
     }
-    return TimesOf(RunVirtualHosts(groups, network, {.nic = nic, .host = {.cores = 64}}));
+    return TimesOf(RunCpuDriven(groups, network, {.nic = nic, .host = {.cores = 64}}));
   }
-  static std::string ErrorOf(const std::vector<VirtualGroup>& groups, const Network& network) {
-    return GetParam() == Kind::kOffload ? RunVirtualOffloads(groups, network).status().ToString()
-                                        : RunVirtualHosts(groups, network).status().ToString();
+  static std::string ErrorOf(const std::vector<Group>& groups, const Network& network) {
+    return GetParam() == Kind::kOffload ? RunPreposted(groups, network).status().ToString()
+                                        : RunCpuDriven(groups, network).status().ToString();
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Both, VirtualGroupsTest, testing::Values(Kind::kOffload, Kind::kHosts),
+INSTANTIATE_TEST_SUITE_P(Both, GroupsTest, testing::Values(Kind::kOffload, Kind::kHosts),
                          [](const auto& test) {
                            return test.param == Kind::kOffload ? "Offload" : "Hosts";
                          });
 
-TEST_P(VirtualGroupsTest, OppositeDirectionsDoNotNoticeEachOther) {
+TEST_P(GroupsTest, OppositeDirectionsDoNotNoticeEachOther) {
   const Plan plan = PlanFor("chain", 2, 10);
   const auto times =
       Run({{.plan = &plan}, {.plan = &plan, .hosts = Hosts({1, 0})}}, MakeNetwork(2));
@@ -98,7 +98,7 @@ TEST_P(VirtualGroupsTest, OppositeDirectionsDoNotNoticeEachOther) {
   for (const Times& group : times) EXPECT_EQ(group.completion, 10 * kBlockTime);
 }
 
-TEST_P(VirtualGroupsTest, TheSameDirectionIsSharedFairly) {
+TEST_P(GroupsTest, TheSameDirectionIsSharedFairly) {
   const Plan plan = PlanFor("chain", 2, 10);
   const Plan longer = PlanFor("chain", 2, 25);
   const auto times =
@@ -112,9 +112,9 @@ TEST_P(VirtualGroupsTest, TheSameDirectionIsSharedFairly) {
 }
 
 // All of them start at node 0: its port has the sum to carry.
-TEST_P(VirtualGroupsTest, GroupsOnOnePortTakeTheSum) {
+TEST_P(GroupsTest, GroupsOnOnePortTakeTheSum) {
   const Plan plan = PlanFor("chain", 3, 8);
-  std::vector<VirtualGroup> groups;
+  std::vector<Group> groups;
   for (uint32_t i = 0; i < 5; ++i) {
     groups.push_back({.plan = &plan, .hosts = Hosts({0, 1 + 2 * i, 2 + 2 * i})});
   }
@@ -127,11 +127,11 @@ TEST_P(VirtualGroupsTest, GroupsOnOnePortTakeTheSum) {
 
 // Rotated roots, as in RDMC's figure 10: every port carries what all groups together need, and the
 // last byte of no group comes before that could be.
-TEST_P(VirtualGroupsTest, RotatedGroupsFillEveryPort) {
+TEST_P(GroupsTest, RotatedGroupsFillEveryPort) {
   for (const char* algorithm : {"sequential", "chain", "binomial_pipeline"}) {
     for (const uint32_t nodes : {3u, 4u, 8u}) {
       const Plan plan = PlanFor(algorithm, nodes, 12);
-      std::vector<VirtualGroup> groups;
+      std::vector<Group> groups;
       for (uint32_t g = 0; g < nodes; ++g) {
         std::vector<NodeId> hosts;
         for (uint32_t i = 0; i < nodes; ++i) hosts.push_back(NodeId((i + g) % nodes));
@@ -152,7 +152,7 @@ TEST_P(VirtualGroupsTest, RotatedGroupsFillEveryPort) {
 }
 
 // The nodes of a chain are complete one after the other.
-TEST_P(VirtualGroupsTest, OneComesAfterTheOther) {
+TEST_P(GroupsTest, OneComesAfterTheOther) {
   for (const char* algorithm : {"binomial_pipeline", "chain"}) {
     SCOPED_TRACE(algorithm);
     const Plan plan = PlanFor(algorithm, 6, 9);
@@ -176,7 +176,7 @@ TEST_P(VirtualGroupsTest, OneComesAfterTheOther) {
 
 // Catches a start at the last final CQE on one side, and at the last host's notice of it on the other.
 // One block, and its acknowledgement, take what the network needs; then the host sees it.
-TEST_P(VirtualGroupsTest, TheNextStartsWhenAllHostsKnow) {
+TEST_P(GroupsTest, TheNextStartsWhenAllHostsKnow) {
   const Plan plan = test::CompileOrDie({.nodes = 2,
                                         .message_bytes = kBlockBytes,
                                         .block_bytes = kBlockBytes,
@@ -184,19 +184,18 @@ TEST_P(VirtualGroupsTest, TheNextStartsWhenAllHostsKnow) {
                                         .ready = *ParseReady("barrier")});
   Network network = MakeNetwork(3);
   network.rack_latency = 1e-6;
-  const std::vector<VirtualGroup> groups = {{.plan = &plan},
-                                            {.plan = &plan, .hosts = Hosts({1, 2}), .after = 0},
-                                            {.plan = &plan, .after = 1}};
+  const std::vector<Group> groups = {{.plan = &plan},
+                                     {.plan = &plan, .hosts = Hosts({1, 2}), .after = 0},
+                                     {.plan = &plan, .after = 1}};
   const HostCosts host = {.cores = 64, .poll = 2'000, .completion = 5'000, .interrupt = 29'000};
   for (const WaitMode wait : {WaitMode::kPolling, WaitMode::kInterrupt}) {
     SCOPED_TRACE(Name(wait));
     const Picoseconds final_cqe = kBlockTime + 2 * kUs;
     const Picoseconds knows = final_cqe + (wait == WaitMode::kInterrupt ? host.interrupt : 0) +
                               host.poll + host.completion;
-    const auto times =
-        GetParam() == Kind::kOffload
-            ? TimesOf(RunVirtualOffloads(groups, network, {.host = host, .wait = wait}))
-            : TimesOf(RunVirtualHosts(groups, network, {.host = host, .wait = wait}));
+    const auto times = GetParam() == Kind::kOffload
+                           ? TimesOf(RunPreposted(groups, network, {.host = host, .wait = wait}))
+                           : TimesOf(RunCpuDriven(groups, network, {.host = host, .wait = wait}));
     ASSERT_EQ(times.size(), groups.size());
     for (size_t i = 0; i < times.size(); ++i)
       EXPECT_EQ(times[i].start, static_cast<Picoseconds>(i) * knows) << i;
@@ -205,7 +204,7 @@ TEST_P(VirtualGroupsTest, TheNextStartsWhenAllHostsKnow) {
 
 // Neighbours leave a core that nobody used to who comes: catches threads that poll on when they are
 // done.
-TEST(VirtualGroupsOfHostsTest, ThreadsThatAreDoneDoNotKeepTheCore) {
+TEST(GroupsOfHostsTest, ThreadsThatAreDoneDoNotKeepTheCore) {
   const Plan plan = test::CompileOrDie({.nodes = 2,
                                         .message_bytes = 10 * kBlockBytes,
                                         .block_bytes = kBlockBytes,
@@ -216,11 +215,10 @@ TEST(VirtualGroupsOfHostsTest, ThreadsThatAreDoneDoNotKeepTheCore) {
   for (const WaitMode wait : {WaitMode::kPolling, WaitMode::kHybrid, WaitMode::kInterrupt}) {
     SCOPED_TRACE(Name(wait));
     const Picoseconds start = 1'000 * kUs;
-    const std::vector<VirtualGroup> groups = {{.plan = &plan},
-                                              {.plan = &plan, .start = start + 5 * kUs, .after = 0},
-                                              {.plan = &plan, .start = 2 * start, .after = 1}};
-    const auto times =
-        TimesOf(RunVirtualHosts(groups, MakeNetwork(2), {.host = host, .wait = wait}));
+    const std::vector<Group> groups = {{.plan = &plan},
+                                       {.plan = &plan, .start = start + 5 * kUs, .after = 0},
+                                       {.plan = &plan, .start = 2 * start, .after = 1}};
+    const auto times = TimesOf(RunCpuDriven(groups, MakeNetwork(2), {.host = host, .wait = wait}));
     ASSERT_EQ(times.size(), groups.size());
     for (const Times& it : times)
       EXPECT_EQ(it.completion - it.start, times[0].completion - times[0].start);
@@ -236,7 +234,7 @@ NicCosts RandomCosts(test::Random& random) {
 }
 
 // Whatever the plan, on whichever hosts, whenever it starts: to the picosecond.
-TEST_P(VirtualGroupsTest, AGroupAloneIsTheSingleRun) {
+TEST_P(GroupsTest, AGroupAloneIsTheSingleRun) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
@@ -249,9 +247,9 @@ TEST_P(VirtualGroupsTest, AGroupAloneIsTheSingleRun) {
     network.rack_latency = random.Below(3) * 1e-6;
     std::vector<Picoseconds> single;
     if (GetParam() == Kind::kOffload) {
-      const auto run = RunVirtualOffload(plan, network, {.costs = nic});
+      const auto run = RunPrepostedAlone(plan, network, {.costs = nic});
       ASSERT_TRUE(run.ok()) << run.status().ToString();
-      for (const VirtualOffload::Node& node : run->nodes) single.push_back(node.completion);
+      for (const PrepostedAlone::Node& node : run->nodes) single.push_back(node.completion);
     } else {
       single = Run({{.plan = &plan}}, network, nic)[0].nodes;
     }
@@ -270,11 +268,11 @@ TEST_P(VirtualGroupsTest, AGroupAloneIsTheSingleRun) {
 }
 
 /// Groups of random members, some after others.
-std::vector<VirtualGroup> RandomGroups(test::Random& random, const std::vector<Plan>& plans,
-                                       uint32_t hosts) {
-  std::vector<VirtualGroup> groups;
+std::vector<Group> RandomGroups(test::Random& random, const std::vector<Plan>& plans,
+                                uint32_t hosts) {
+  std::vector<Group> groups;
   for (uint32_t i = 0, count = random.Between(2, 7); i < count; ++i) {
-    VirtualGroup& group = groups.emplace_back();
+    Group& group = groups.emplace_back();
     group.plan = &plans[random.Below(plans.size())];
     std::vector<uint32_t> members(hosts);
     std::iota(members.begin(), members.end(), 0u);
@@ -288,7 +286,7 @@ std::vector<VirtualGroup> RandomGroups(test::Random& random, const std::vector<P
 }
 
 // Also: every group delivers, whatever goes on beside it, and nothing comes before it can.
-TEST_P(VirtualGroupsTest, RenumberingHostsChangesNothing) {
+TEST_P(GroupsTest, RenumberingHostsChangesNothing) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   const uint32_t hosts = 9;
@@ -299,7 +297,7 @@ TEST_P(VirtualGroupsTest, RenumberingHostsChangesNothing) {
       plans.push_back(PlanFor(random.Pick(std::array{"chain", "binomial_pipeline", "circulant"}),
                               random.Between(2, hosts), random.Between(1, 8)));
     }
-    const std::vector<VirtualGroup> groups = RandomGroups(random, plans, hosts);
+    const std::vector<Group> groups = RandomGroups(random, plans, hosts);
     NicCosts nic = RandomCosts(random);
     nic.doorbell = nic.wait = 0;  // they follow numbers (docs/simulate.md)
     const std::vector<Times> times = Run(groups, MakeNetwork(hosts), nic);
@@ -307,8 +305,8 @@ TEST_P(VirtualGroupsTest, RenumberingHostsChangesNothing) {
     std::vector<uint32_t> new_host(hosts);
     std::iota(new_host.begin(), new_host.end(), 0u);
     random.Shuffle(new_host);
-    std::vector<VirtualGroup> others = groups;
-    for (VirtualGroup& group : others) {
+    std::vector<Group> others = groups;
+    for (Group& group : others) {
       for (NodeId& host : group.hosts) host = NodeId(new_host[host.index()]);
     }
     EXPECT_EQ(Run(others, MakeNetwork(hosts), nic), times);
@@ -323,15 +321,15 @@ TEST_P(VirtualGroupsTest, RenumberingHostsChangesNothing) {
 }
 
 // A program that is given up before its doorbells are rung, which needs it.
-TEST(VirtualOffloadsTest, WithoutKeptCqesAGroupStartsLate) {
+TEST(PrepostedGroupsTest, WithoutKeptCqesAGroupStartsLate) {
   const Plan plan = PlanFor("binomial_pipeline", 9, 20);
-  const std::vector<VirtualGroup> soon = {{.plan = &plan}};
-  const std::vector<VirtualGroup> later = {{.plan = &plan, .start = 5 * kUs}};
+  const std::vector<Group> soon = {{.plan = &plan}};
+  const std::vector<Group> later = {{.plan = &plan, .start = 5 * kUs}};
   for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
     const auto at_once =
-        RunVirtualOffloads(soon, MakeNetwork(9), {.lower = {.mode = mode}, .keep_cqes = false});
+        RunPreposted(soon, MakeNetwork(9), {.lower = {.mode = mode}, .keep_cqes = false});
     const auto late =
-        RunVirtualOffloads(later, MakeNetwork(9), {.lower = {.mode = mode}, .keep_cqes = false});
+        RunPreposted(later, MakeNetwork(9), {.lower = {.mode = mode}, .keep_cqes = false});
     ASSERT_TRUE(at_once.ok() && late.ok());
     for (size_t n = 0; n < 9; ++n) {
       EXPECT_EQ(late->groups[0].nodes[n].completion,
@@ -341,21 +339,21 @@ TEST(VirtualOffloadsTest, WithoutKeptCqesAGroupStartsLate) {
 }
 
 // Rings that are written again, and CQEs that are not kept, are each group's own business.
-TEST(VirtualOffloadsTest, GroupsWithShortRings) {
+TEST(PrepostedGroupsTest, GroupsWithShortRings) {
   const Plan plan = PlanFor("binomial_pipeline", 5, 30);
   const nic::DeviceProfile tiny = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
-  const std::vector<VirtualGroup> groups = {{.plan = &plan},
-                                            {.plan = &plan, .hosts = Hosts({4, 2, 0, 1, 3})},
-                                            {.plan = &plan, .after = 0}};
-  const auto all = RunVirtualOffloads(groups, MakeNetwork(5));
+  const std::vector<Group> groups = {{.plan = &plan},
+                                     {.plan = &plan, .hosts = Hosts({4, 2, 0, 1, 3})},
+                                     {.plan = &plan, .after = 0}};
+  const auto all = RunPreposted(groups, MakeNetwork(5));
   for (const bool keep : {true, false}) {
     const auto run =
-        RunVirtualOffloads(groups, MakeNetwork(5), {.lower = {.profile = tiny}, .keep_cqes = keep});
+        RunPreposted(groups, MakeNetwork(5), {.lower = {.profile = tiny}, .keep_cqes = keep});
     ASSERT_TRUE(run.ok()) << run.status().ToString();
     EXPECT_EQ(TimesOf(run), TimesOf(all));
-    for (const VirtualOffloads::Group& group : run->groups) {
+    for (const PrepostedResult::Group& group : run->groups) {
       uint64_t rearms = 0;
-      for (const VirtualOffload::Node& node : group.nodes) rearms += node.rearms;
+      for (const PrepostedAlone::Node& node : group.nodes) rearms += node.rearms;
       EXPECT_GT(rearms, 0u);
     }
   }
@@ -366,10 +364,10 @@ TEST(VirtualOffloadsTest, GroupsWithShortRings) {
 double Kept(Kind kind, const Plan& plan, NodeId from, NodeId to, double a) {
   const uint32_t nodes = plan.header().nodes;
   const auto time = [&](const Network& network) {
-    const VirtualGroup group{.plan = &plan};
+    const Group group{.plan = &plan};
     return static_cast<double>(kind == Kind::kOffload
-                                   ? TimesOf(RunVirtualOffloads({&group, 1}, network))[0].completion
-                                   : TimesOf(RunVirtualHosts({&group, 1}, network))[0].completion);
+                                   ? TimesOf(RunPreposted({&group, 1}, network))[0].completion
+                                   : TimesOf(RunCpuDriven({&group, 1}, network))[0].completion);
   };
   Network slow = MakeNetwork(nodes);
   slow.pairs.push_back({from, to, 1e9 * a});
@@ -379,7 +377,7 @@ double Kept(Kind kind, const Plan& plan, NodeId from, NodeId to, double a) {
 // RDMC 4.5: the binomial pipeline uses a path in one round of l = log2 n only, so one of factor a
 // takes l + 1/a - 1 rounds where l were: l a / (1 + (l - 1) a) of the bandwidth is kept. A chain uses
 // it in each. Whichever path it is, of those that it uses.
-TEST_P(VirtualGroupsTest, OneSlowPathCostsAPipelineLittle) {
+TEST_P(GroupsTest, OneSlowPathCostsAPipelineLittle) {
   for (const uint32_t l : {2u, 3u, 4u, 6u}) {
     const uint32_t nodes = 1 << l;
     const Plan plan = PlanFor("binomial_pipeline", nodes, 240);
@@ -397,7 +395,7 @@ TEST_P(VirtualGroupsTest, OneSlowPathCostsAPipelineLittle) {
 }
 
 // All that goes from one host to another has the path's rate together, whichever group it is of.
-TEST_P(VirtualGroupsTest, GroupsShareASlowPath) {
+TEST_P(GroupsTest, GroupsShareASlowPath) {
   const Plan plan = PlanFor("chain", 2, 10);
   Network network = MakeNetwork(3);
   network.pairs = {{NodeId(0), NodeId(2), 0.25e9}};
@@ -413,9 +411,9 @@ TEST_P(VirtualGroupsTest, GroupsShareASlowPath) {
   EXPECT_EQ(times[3].completion, 10 * kBlockTime);
 }
 
-TEST_P(VirtualGroupsTest, SaysWhatCannotBeRun) {
+TEST_P(GroupsTest, SaysWhatCannotBeRun) {
   const Plan plan = PlanFor("chain", 3, 2);
-  const VirtualGroup all{.plan = &plan};
+  const Group all{.plan = &plan};
   EXPECT_EQ(ErrorOf({all, {.plan = &plan, .hosts = Hosts({0, 2, 2})}}, MakeNetwork(4)),
             "group 1: host 2 is there twice");
   EXPECT_EQ(ErrorOf({all, {.plan = &plan, .after = 1}}, MakeNetwork(4)),
@@ -427,4 +425,4 @@ TEST_P(VirtualGroupsTest, SaysWhatCannotBeRun) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::virtual_groups_test
+}  // namespace prepost::sim::groups_test

@@ -3,55 +3,55 @@
 // When hosts of virtual time look for completions: how they wait, and who else has their cores.
 #include <gtest/gtest.h>
 
-#include "sim/virtual_hosts.h"
+#include "sim/cpu_driven.h"
 #include "tests/support/host_run_fixture.h"
 
-namespace prepost::emulated::virtual_looks_test {
+namespace prepost::sim::polls_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
 constexpr Picoseconds kUs = 1000 * kNs;
 
-class VirtualLooksTest : public HostRunTest {};
+class PollsTest : public HostRunTest {};
 
 // A look does not begin while the core is away: then it finds all that has come meanwhile, and the
 // thread looks once, not twice.
-TEST_F(VirtualLooksTest, LooksBeginWhenTheCoreIsThere) {
+TEST_F(PollsTest, LooksBeginWhenTheCoreIsThere) {
   const Plan plan = PlanFor("chain", 2, 4, "barrier", "none");
-  const VirtualHosts run = RunPlan(plan, {.host = {.poll = 10 * kNs, .completion = 100 * kNs},
-                                          .delays = {{NodeId(1), 0, 20 * kBlockTime}}});
+  const CpuDrivenResult run = RunPlan(plan, {.host = {.poll = 10 * kNs, .completion = 100 * kNs},
+                                             .delays = {{NodeId(1), 0, 20 * kBlockTime}}});
   EXPECT_EQ(run.groups[0].nodes[1].work.looks, 1u);
   EXPECT_EQ(run.groups[0].nodes[1].completion, 20 * kBlockTime + 10 * kNs + 4 * 100 * kNs);
   EXPECT_EQ(run.hosts[1].delayed, 20 * kBlockTime);
 }
 
 // Where in a look a block comes makes no difference.
-TEST_F(VirtualLooksTest, PollingFindsABlockWithinOneLook) {
+TEST_F(PollsTest, PollingFindsABlockWithinOneLook) {
   const Plan plan = PlanFor("chain", 2, 1, "barrier");
   for (const Picoseconds poll : {0 * kNs, 1 * kNs, 300 * kNs, 999 * kNs, 1000 * kNs, 7000 * kNs}) {
     EXPECT_EQ(TimeOfRun(plan, {.host = {.poll = poll}}), kBlockTime + poll) << poll;
   }
 }
 
-TEST_F(VirtualLooksTest, HybridHostsSleepAfterAWhile) {
+TEST_F(PollsTest, HybridHostsSleepAfterAWhile) {
   const Plan plan = PlanFor("chain", 2, 10);
   HostCosts costs = {.interrupt = 5 * kUs, .hybrid_polling = kBlockTime};
-  const VirtualHosts polls = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
+  const CpuDrivenResult polls = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
   EXPECT_EQ(polls.groups[0].completion, 10 * kBlockTime);
   EXPECT_EQ(polls.groups[0].nodes[1].work.wakeups, 0u);
   costs.hybrid_polling = kBlockTime - 1;
-  const VirtualHosts sleeps = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
+  const CpuDrivenResult sleeps = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
   EXPECT_GE(sleeps.groups[0].completion, 10 * (kBlockTime + costs.interrupt));
   EXPECT_GE(sleeps.groups[0].nodes[1].work.wakeups, 10u);
 }
 
 // Looks that take long count to their end.
-TEST_F(VirtualLooksTest, HybridHostsPollFromTheEndOfALook) {
+TEST_F(PollsTest, HybridHostsPollFromTheEndOfALook) {
   const Plan plan = PlanFor("chain", 2, 10, "barrier");
   const HostCosts costs = {.completion = kBlockTime * 3 / 4,
                            .interrupt = kBlockTime / 100,
                            .hybrid_polling = kBlockTime * 5 / 4};
-  const VirtualHosts run = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
+  const CpuDrivenResult run = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
   // A block comes a block time after the sender has seen to the one before.
   EXPECT_EQ(run.groups[0].completion, 10 * kBlockTime * 7 / 4);
   EXPECT_EQ(run.groups[0].nodes[1].work.wakeups, 0u);
@@ -59,7 +59,7 @@ TEST_F(VirtualLooksTest, HybridHostsPollFromTheEndOfALook) {
 
 // Who polls never sleeps, so it has the core every other slice only, and sees a block when it has it
 // again. Who sleeps has the core when it is woken, and works on it for as long as a slice.
-TEST_F(VirtualLooksTest, NeighboursHitWhoPolls) {
+TEST_F(PollsTest, NeighboursHitWhoPolls) {
   const Plan plan = PlanFor("chain", 2, 1, "barrier");
   for (const Picoseconds slice : {300 * kNs, 400 * kNs, 499 * kNs, 500 * kNs, 999 * kNs, 2 * kUs}) {
     for (const uint32_t count : {1u, 2u}) {
@@ -71,7 +71,7 @@ TEST_F(VirtualLooksTest, NeighboursHitWhoPolls) {
       const Picoseconds turn = left < costs.completion ? count * slice : 0;
       EXPECT_EQ(TimeOfRun(plan, {.host = costs}), back + costs.completion + turn)
           << slice << " " << count;
-      const VirtualHostsOptions sleeps = {.host = costs, .wait = WaitMode::kInterrupt};
+      const CpuDrivenOptions sleeps = {.host = costs, .wait = WaitMode::kInterrupt};
       EXPECT_EQ(TimeOfRun(plan, sleeps), kBlockTime + costs.interrupt + costs.completion);
       // Two slices and a half of work.
       costs.completion = 5 * slice / 2;
@@ -86,7 +86,7 @@ TEST_F(VirtualLooksTest, NeighboursHitWhoPolls) {
 }
 
 // Of one host: of node 1 when it is to receive, of nobody else.
-TEST_F(VirtualLooksTest, NeighboursAreOfAHost) {
+TEST_F(PollsTest, NeighboursAreOfAHost) {
   const Plan plan = PlanFor("chain", 3, 1, "barrier");
   const Picoseconds slice = 600 * kNs;
   const auto time = [&](uint32_t host) {
@@ -98,4 +98,4 @@ TEST_F(VirtualLooksTest, NeighboursAreOfAHost) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::virtual_looks_test
+}  // namespace prepost::sim::polls_test

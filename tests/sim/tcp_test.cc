@@ -7,17 +7,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/virtual_hosts.h"
+#include "sim/cpu_driven.h"
 #include "tests/support/host_run_fixture.h"
 
-namespace prepost::emulated::virtual_tcp_test {
+namespace prepost::sim::tcp_test {
 namespace {
 
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
 
-class VirtualTcpTest : public HostRunTest {};
+class TcpTest : public HostRunTest {};
 
-TEST_F(VirtualTcpTest, AddsSystemCallsAndCopies) {
+TEST_F(TcpTest, AddsSystemCallsAndCopies) {
   HostCosts costs = {.system_call = 300 * kNs, .system_copy_rate = 4e9};
   const Plan plan = PlanFor("chain", 2, 10);
   // Per block: send and receive it, and its credit.
@@ -27,7 +27,7 @@ TEST_F(VirtualTcpTest, AddsSystemCallsAndCopies) {
 
 // A block is copied a segment at a time while it is on the wire: between two nodes it takes what the
 // slower one takes, wire or copy, and one segment at each end.
-TEST_F(VirtualTcpTest, CopiesOverlapWithTheWire) {
+TEST_F(TcpTest, CopiesOverlapWithTheWire) {
   const Plan plan = PlanFor("chain", 2, 10);
   for (const uint32_t segment : {10u, 100u, 250u, 1000u, 5000u}) {
     for (const double copies_per_block_time : {0.5, 1.0, 2.0, 4.0, 100.0}) {
@@ -39,9 +39,9 @@ TEST_F(VirtualTcpTest, CopiesOverlapWithTheWire) {
       const Picoseconds c = TimeOf(bytes, costs.system_copy_rate);
       const Picoseconds w = TimeOf(bytes, 1e9);
       const Picoseconds block = copy <= kBlockTime ? c + kBlockTime + c : copy + w + c;
-      const VirtualHosts run = RunPlan(plan, {.host = costs});
+      const CpuDrivenResult run = RunPlan(plan, {.host = costs});
       EXPECT_EQ(run.groups[0].completion, 10 * block);
-      for (const VirtualHosts::Node& node : run.groups[0].nodes)
+      for (const CpuDrivenResult::Node& node : run.groups[0].nodes)
         EXPECT_EQ(node.work.busy, 10 * copy) << "all is copied";
     }
   }
@@ -50,7 +50,7 @@ TEST_F(VirtualTcpTest, CopiesOverlapWithTheWire) {
 // For each segment that comes before a block's last the receiver makes its calls, while the wire is
 // busy: that takes its core, and no time, as long as it keeps up. Where it does not, what is left when
 // the block is there takes one call: copying goes on without those for segments.
-TEST_F(VirtualTcpTest, SegmentsTakeCalls) {
+TEST_F(TcpTest, SegmentsTakeCalls) {
   const Plan plan = PlanFor("chain", 2, 10);
   constexpr Picoseconds kSegments = 10;
   for (const double copies_per_block_time : {1.0, 2.0, 4.0}) {
@@ -68,7 +68,7 @@ TEST_F(VirtualTcpTest, SegmentsTakeCalls) {
                        : copy - static_cast<Picoseconds>(std::llround(
                                     static_cast<double>(came) / static_cast<double>(most) *
                                     static_cast<double>(copy - c)));
-      const VirtualHosts run = RunPlan(plan, {.host = costs});
+      const CpuDrivenResult run = RunPlan(plan, {.host = costs});
       EXPECT_EQ(run.groups[0].completion, 10 * (c + kBlockTime + left));
       EXPECT_EQ(run.groups[0].nodes[0].work.busy, 10 * copy) << "a send is one call";
       EXPECT_EQ(run.groups[0].nodes[1].work.busy, 10 * (std::min(most, came) + left));
@@ -77,7 +77,7 @@ TEST_F(VirtualTcpTest, SegmentsTakeCalls) {
 }
 
 // A relay's core copies each block twice: no faster than that, however fast the wire is.
-TEST_F(VirtualTcpTest, CopiesHaveOneCore) {
+TEST_F(TcpTest, CopiesHaveOneCore) {
   for (const double rate : {1.25e9, 2.5e9, 10e9}) {
     SCOPED_TRACE(rate);
     const HostCosts costs = {.system_copy_rate = rate, .segment_bytes = 10};
@@ -89,4 +89,4 @@ TEST_F(VirtualTcpTest, CopiesHaveOneCore) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::virtual_tcp_test
+}  // namespace prepost::sim::tcp_test

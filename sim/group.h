@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VirtualGroup: one multicast among the hosts of a modelled network. Several go at once, and share
-// links, NICs and cores (virtual_offload.h, virtual_hosts.h).
-#ifndef PREPOST_SIM_VIRTUAL_GROUP_H_
-#define PREPOST_SIM_VIRTUAL_GROUP_H_
+// Group: one multicast among the hosts of a modelled network. Several go at once, and share
+// links, NICs and cores (preposted.h, cpu_driven.h).
+#ifndef PREPOST_SIM_GROUP_H_
+#define PREPOST_SIM_GROUP_H_
 
 #include <cstdint>
 #include <optional>
@@ -13,11 +13,11 @@
 #include "ir/ids.h"
 #include "ir/plan.h"
 #include "ir/status.h"
-#include "sim/virtual_time.h"
+#include "sim/time.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 
-struct VirtualGroup {
+struct Group {
   const Plan* plan = nullptr;      ///< verified; not owned
   std::vector<NodeId> hosts = {};  ///< by node of the plan, distinct; empty: node i is host i
   Picoseconds start = 0;           ///< not before; its hosts have armed before time begins
@@ -29,11 +29,11 @@ struct VirtualGroup {
 };
 
 /// On a network of `hosts` hosts. Errors (kRejected): "group 3: ...".
-Status CheckGroups(std::span<const VirtualGroup> groups, size_t hosts);
+Status CheckGroups(std::span<const Group> groups, size_t hosts);
 
 /// By group: those that start after it, in their order.
-std::vector<std::vector<uint32_t>> GroupsAfter(std::span<const VirtualGroup> groups);
+std::vector<std::vector<uint32_t>> GroupsAfter(std::span<const Group> groups);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
 
-#endif  // PREPOST_SIM_VIRTUAL_GROUP_H_
+#endif  // PREPOST_SIM_GROUP_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/virtual_offload.h"
+#include "sim/preposted.h"
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -16,9 +16,9 @@
 #include "backends/nic/validate/object_table.h"
 #include "backends/nic/validate/validate.h"
 #include "runtime/mapping.h"
-#include "sim/virtual_offload_run.h"
+#include "sim/preposted_run.h"
 
-namespace prepost::emulated {
+namespace prepost::sim {
 namespace {
 
 constexpr uint64_t kNicStepsAtOnce = 1 << 16;  // between two looks at the checkpoint
@@ -33,7 +33,7 @@ void GiveBack() {
 
 }  // namespace
 
-Status VirtualRun::Make(std::span<const nic::QueueProgram* const> programs) {
+Status PrepostedRun::Make(std::span<const nic::QueueProgram* const> programs) {
   result_.groups.resize(groups_.size());
   for (uint32_t i = 0; i < groups_.size(); ++i) {
     PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
@@ -46,7 +46,7 @@ Status VirtualRun::Make(std::span<const nic::QueueProgram* const> programs) {
   return {};
 }
 
-Status VirtualRun::Start(nic::QueueProgram* given_up) {
+Status PrepostedRun::Start(nic::QueueProgram* given_up) {
   for (uint32_t i = 0; i < groups_.size(); ++i) {
     PREPOST_RETURN_IF_ERROR(InGroup(i, ArmGroup(i, given_up)));
     if (groups_[i].after || groups_[i].start == 0) continue;
@@ -55,7 +55,7 @@ Status VirtualRun::Start(nic::QueueProgram* given_up) {
   return {};
 }
 
-Status VirtualRun::Run() {
+Status PrepostedRun::Run() {
   std::vector<CqEvent> events;
   while (left_ != 0) {
     const bool is_busy = cluster_.fabric.RunSome(kNicStepsAtOnce, &events);
@@ -70,12 +70,12 @@ Status VirtualRun::Run() {
   return {};
 }
 
-Status VirtualRun::CheckAll() {
+Status PrepostedRun::CheckAll() {
   PREPOST_RETURN_IF_ERROR(cluster_.network.CheckShares());
   for (uint32_t i = 0; i < groups_.size(); ++i) {
     if (options_.keep_cqes) PREPOST_RETURN_IF_ERROR(InGroup(i, running_[i].armed->Check()));
   }
-  PREPOST_RETURN_IF_ERROR(CheckMisuses(cluster_.fabric));
+  PREPOST_RETURN_IF_ERROR(emulated::CheckMisuses(cluster_.fabric));
   for (uint32_t host = 0; host < nodes_at_.size(); ++host) {
     if (const std::optional<uint64_t> block = cluster_.fabric.MissingBlock(NodeId(host))) {
       return Rejected(fmt::format("node {} has no block {} in the end", host, *block));
@@ -84,11 +84,11 @@ Status VirtualRun::CheckAll() {
   return {};
 }
 
-VirtualOffloads VirtualRun::TakeResult() {
+PrepostedResult PrepostedRun::TakeResult() {
   for (size_t i = 0; i < running_.size(); ++i) {
-    VirtualOffloads::Group& group = result_.groups[i];
+    PrepostedResult::Group& group = result_.groups[i];
     for (const nic::ArmedNode& node : running_[i].armed->nodes()) {
-      VirtualOffload::Node& it = group.nodes[node.program().node.index()];
+      PrepostedAlone::Node& it = group.nodes[node.program().node.index()];
       it.wqes_later = node.wqes_written() - it.wqes;
       it.rearms = node.feed().rearms();
       it.rings_later = node.feed().doorbells() - it.rings;
@@ -106,12 +106,12 @@ VirtualOffloads VirtualRun::TakeResult() {
   return std::move(result_);
 }
 
-Status VirtualRun::InGroup(uint32_t index, Status status) const {
+Status PrepostedRun::InGroup(uint32_t index, Status status) const {
   if (status.ok() || groups_.size() == 1) return status;
   return {status.code(), fmt::format("group {}: {}", index, status.message()), status.where()};
 }
 
-Status VirtualRun::MakeGroup(const nic::QueueProgram& program, RunningGroup* it) {
+Status PrepostedRun::MakeGroup(const nic::QueueProgram& program, RunningGroup* it) {
   const Plan& plan = *it->group->plan;
   const Message& message = plan.header().message;
   Result<Mapping> addresses = Mapping::Reserved(message.bytes);
@@ -120,8 +120,8 @@ Status VirtualRun::MakeGroup(const nic::QueueProgram& program, RunningGroup* it)
   cluster_.fabric.HoldTags(message.block_bytes);
   it->buffers.assign(plan.header().nodes, it->addresses.bytes());
   it->transfers[0] = {it->addresses.bytes(), it->buffers};
-  Result<ArmedGroup> armed = ArmedGroup::Make(cluster_.fabric, plan, program, it->transfers, {},
-                                              options_.keep_cqes, it->group->hosts);
+  Result<emulated::ArmedGroup> armed = emulated::ArmedGroup::Make(
+      cluster_.fabric, plan, program, it->transfers, {}, options_.keep_cqes, it->group->hosts);
   if (!armed.ok()) return armed.status();
   it->armed.emplace(*std::move(armed));
   it->left = it->armed->nodes().size();
@@ -130,7 +130,7 @@ Status VirtualRun::MakeGroup(const nic::QueueProgram& program, RunningGroup* it)
   return {};
 }
 
-void VirtualRun::NoteNodes(uint32_t index) {
+void PrepostedRun::NoteNodes(uint32_t index) {
   result_.groups[index].nodes.resize(running_[index].left);
   for (const nic::ArmedNode& node : running_[index].armed->nodes()) {
     const Member member = {index, node.program().node};
@@ -147,7 +147,7 @@ void VirtualRun::NoteNodes(uint32_t index) {
   }
 }
 
-void VirtualRun::Observe(uint32_t index) {
+void PrepostedRun::Observe(uint32_t index) {
   options_.trail->SetCosts(options_.costs);
   options_.trail->AddGroup(*groups_[index].plan);
   for (const nic::ArmedNode& node : running_[index].armed->nodes()) {
@@ -156,7 +156,7 @@ void VirtualRun::Observe(uint32_t index) {
   }
 }
 
-Status VirtualRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
+Status PrepostedRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
   RunningGroup& group = running_[index];
   const bool starts = !group.group->after && group.group->start == 0;
   nic::Validator validator(*group.group->plan);
@@ -180,7 +180,7 @@ Status VirtualRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
   return options_.validate ? validator.Finish().ToStatus() : Status();
 }
 
-void VirtualRun::StartGroup(uint32_t index) {
+void PrepostedRun::StartGroup(uint32_t index) {
   RunningGroup& group = running_[index];
   result_.groups[index].start = cluster_.now();
   if (TimeTrail* const trail = options_.trail) {
@@ -191,7 +191,7 @@ void VirtualRun::StartGroup(uint32_t index) {
   for (nic::ArmedNode& node : group.armed->nodes()) StartNode(index, node);
 }
 
-void VirtualRun::StartAfter(const RunningGroup& before, uint32_t index) {
+void PrepostedRun::StartAfter(const RunningGroup& before, uint32_t index) {
   const Picoseconds own = groups_[index].start;  // what comes later counts
   running_[index].start_step = own > before.known ? kFirstStep : before.known_step;
   const Picoseconds at = std::max(own, before.known);
@@ -200,9 +200,9 @@ void VirtualRun::StartAfter(const RunningGroup& before, uint32_t index) {
   cluster_.clock.Schedule(at, *this, {.value = index, .what = kStartDue});
 }
 
-void VirtualRun::StartNode(uint32_t index, nic::ArmedNode& node) {
+void PrepostedRun::StartNode(uint32_t index, nic::ArmedNode& node) {
   const NodeId id = node.program().node;
-  VirtualOffload::Node& it = result_.groups[index].nodes[id.index()];
+  PrepostedAlone::Node& it = result_.groups[index].nodes[id.index()];
   it.wqes = node.wqes_written();
   node.Start();
   it.rings = node.feed().doorbells();
@@ -216,14 +216,14 @@ void VirtualRun::StartNode(uint32_t index, nic::ArmedNode& node) {
   }
 }
 
-void VirtualRun::OnTime(const TimedEvent& event) {
+void PrepostedRun::OnTime(const TimedEvent& event) {
   const auto group = static_cast<uint32_t>(event.value);
   if (event.what == kStartDue) return StartGroup(group);
   due_.push_back({group, NodeId(static_cast<uint32_t>(event.value >> 32))});
   cluster_.clock.Hold();
 }
 
-Status VirtualRun::TakeEvent(const CqEvent& event) {
+Status PrepostedRun::TakeEvent(const CqEvent& event) {
   const size_t host = event.node.index();
   if (options_.trail != nullptr)
     options_.trail->BeginHost(options_.trail->CqeStep(event.node, event.cqn));
@@ -236,7 +236,7 @@ Status VirtualRun::TakeEvent(const CqEvent& event) {
   return {};
 }
 
-Status VirtualRun::TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
+Status PrepostedRun::TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
   if (running_[member.group].is_done[member.node.index()]) return {};
   // Where all is written nothing is left but the end, and no host has a part in when that is.
   if (errors.empty() && !NodeOf(member).feed().is_complete()) return BeginLook(member);
@@ -244,14 +244,14 @@ Status VirtualRun::TakeEvent(const Member& member, std::span<const nic::ErrorEve
   return TakeEvents(member, errors);
 }
 
-Status VirtualRun::TakeEvents(const Member& member, std::span<const nic::ErrorEvent> errors) {
+Status PrepostedRun::TakeEvents(const Member& member, std::span<const nic::ErrorEvent> errors) {
   RunningGroup& group = running_[member.group];
   nic::ArmedNode& node = NodeOf(member);
   const Result<bool> done = node.TakeEvents(errors);
   if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
   if (!*done) return {};
   group.is_done[member.node.index()] = true;
-  VirtualOffload::Node& found = result_.groups[member.group].nodes[member.node.index()];
+  PrepostedAlone::Node& found = result_.groups[member.group].nodes[member.node.index()];
   found.completion = cluster_.now();
   found.completions = node.cqes_read();
   NoteEnd(member, &found);
@@ -262,7 +262,7 @@ Status VirtualRun::TakeEvents(const Member& member, std::span<const nic::ErrorEv
   return {};
 }
 
-void VirtualRun::NoteEnd(const Member& member, VirtualOffload::Node* node) {
+void PrepostedRun::NoteEnd(const Member& member, PrepostedAlone::Node* node) {
   RunningGroup& group = running_[member.group];
   const HostCosts& host = options_.host;
   const Picoseconds looks = After(node->completion, node->ends_asleep ? host.interrupt : 0);
@@ -280,13 +280,13 @@ void VirtualRun::NoteEnd(const Member& member, VirtualOffload::Node* node) {
   if (is_last) group.known_step = known;
 }
 
-Status VirtualRun::Stuck() {
+Status PrepostedRun::Stuck() {
   PREPOST_RETURN_IF_ERROR(CheckWithinTime(cluster_.clock, cluster_.network));
   const auto group =
       std::ranges::find_if(running_, [](const RunningGroup& it) { return it.left != 0; });
   const auto index = static_cast<uint32_t>(group - running_.begin());
   if (can_report_) return InGroup(index, group->armed->Stuck());
-  PREPOST_RETURN_IF_ERROR(CheckMisuses(cluster_.fabric));
+  PREPOST_RETURN_IF_ERROR(emulated::CheckMisuses(cluster_.fabric));
   const auto waits = std::ranges::find(group->is_done, false) - group->is_done.begin();
   return InGroup(index, Rejected(fmt::format(
                             "nothing can happen any more, and node {} has no final CQE; a run that "
@@ -294,7 +294,7 @@ Status VirtualRun::Stuck() {
                             waits)));
 }
 
-Status VirtualRun::CauseOf(RunningGroup& group, const Status& seen) {
+Status PrepostedRun::CauseOf(RunningGroup& group, const Status& seen) {
   if (!can_report_ || seen.code() != StatusCode::kRejected) return seen;
   const Status cause = group.armed->Fail();
   return cause.ok() ? seen : cause;
@@ -303,42 +303,42 @@ Status VirtualRun::CauseOf(RunningGroup& group, const Status& seen) {
 namespace {
 
 /// `programs` are by group, `given_up` may be null, or is that of the only group.
-Result<VirtualOffloads> RunPrograms(std::span<const VirtualGroup> groups,
+Result<PrepostedResult> RunPrograms(std::span<const Group> groups,
                                     std::span<const nic::QueueProgram* const> programs,
                                     nic::QueueProgram* given_up, const Network& network,
-                                    const VirtualOffloadOptions& options) {
+                                    const PrepostedOptions& options) {
   const auto hosts = static_cast<uint32_t>(network.nodes.size());
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, hosts));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.costs));
   PREPOST_RETURN_IF_ERROR(CheckCosts(options.host));
-  PREPOST_RETURN_IF_ERROR(CheckNoise(VirtualRun::NoiseOf(options), hosts));
+  PREPOST_RETURN_IF_ERROR(CheckNoise(PrepostedRun::NoiseOf(options), hosts));
   PREPOST_RETURN_IF_ERROR(CheckGroups(groups, hosts));
   Result<FluidNetwork> fluid = FluidNetwork::Make(network, options.costs.port_sharing);
   if (!fluid.ok()) return fluid.status();
-  VirtualRun run(groups, *std::move(fluid), hosts, options);
-  const auto end_step = [&](VirtualStep step, Status status) {
+  PrepostedRun run(groups, *std::move(fluid), hosts, options);
+  const auto end_step = [&](RunStep step, Status status) {
     if (status.ok() && options.done) options.done(step);
     return status;
   };
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kMake, run.Make(programs)));
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kArm, run.Start(given_up)));
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kRun, run.Run()));
-  PREPOST_RETURN_IF_ERROR(end_step(VirtualStep::kCheck, run.CheckAll()));
+  PREPOST_RETURN_IF_ERROR(end_step(RunStep::kMake, run.Make(programs)));
+  PREPOST_RETURN_IF_ERROR(end_step(RunStep::kArm, run.Start(given_up)));
+  PREPOST_RETURN_IF_ERROR(end_step(RunStep::kRun, run.Run()));
+  PREPOST_RETURN_IF_ERROR(end_step(RunStep::kCheck, run.CheckAll()));
   return run.TakeResult();
 }
 
 /// One plan, whose node i is host i.
-Result<VirtualOffload> RunProgram(const Plan& plan, const nic::QueueProgram& program,
+Result<PrepostedAlone> RunProgram(const Plan& plan, const nic::QueueProgram& program,
                                   nic::QueueProgram* given_up, const Network& network,
-                                  const VirtualOffloadOptions& options) {
-  PREPOST_RETURN_IF_ERROR(CheckProgram(plan, program));
+                                  const PrepostedOptions& options) {
+  PREPOST_RETURN_IF_ERROR(emulated::CheckProgram(plan, program));
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, plan.header().nodes));
-  const VirtualGroup group = {.plan = &plan};
+  const Group group = {.plan = &plan};
   const nic::QueueProgram* const programs[] = {&program};
-  Result<VirtualOffloads> run = RunPrograms({&group, 1}, programs, given_up, network, options);
+  Result<PrepostedResult> run = RunPrograms({&group, 1}, programs, given_up, network, options);
   if (!run.ok()) return run.status();
-  VirtualOffloads::Group& only = run->groups.front();
-  return VirtualOffload{.nodes = std::move(only.nodes),
+  PrepostedResult::Group& only = run->groups.front();
+  return PrepostedAlone{.nodes = std::move(only.nodes),
                         .doorbells = only.doorbells,
                         .completion = only.completion,
                         .links = std::move(run->links),
@@ -347,23 +347,21 @@ Result<VirtualOffload> RunProgram(const Plan& plan, const nic::QueueProgram& pro
 
 }  // namespace
 
-Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const Network& network,
-                                         const VirtualOffloadOptions& options) {
+Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const Network& network,
+                                         const PrepostedOptions& options) {
   Result<nic::QueueProgram> program = nic::Lower(plan, options.lower);
   if (!program.ok()) return program.status();
-  if (options.done) options.done(VirtualStep::kLower);
+  if (options.done) options.done(RunStep::kLower);
   return RunProgram(plan, *program, options.keep_cqes ? nullptr : &*program, network, options);
 }
 
-Result<VirtualOffload> RunVirtualOffload(const Plan& plan, const nic::QueueProgram& program,
-                                         const Network& network,
-                                         const VirtualOffloadOptions& options) {
+Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const nic::QueueProgram& program,
+                                         const Network& network, const PrepostedOptions& options) {
   return RunProgram(plan, program, /*given_up=*/nullptr, network, options);
 }
 
-Result<VirtualOffloads> RunVirtualOffloads(std::span<const VirtualGroup> groups,
-                                           const Network& network,
-                                           const VirtualOffloadOptions& options) {
+Result<PrepostedResult> RunPreposted(std::span<const Group> groups, const Network& network,
+                                     const PrepostedOptions& options) {
   std::map<const Plan*, size_t> position_of;
   std::deque<nic::QueueProgram> lowered;
   std::vector<const nic::QueueProgram*> programs;
@@ -380,10 +378,10 @@ Result<VirtualOffloads> RunVirtualOffloads(std::span<const VirtualGroup> groups,
     }
     programs.push_back(&lowered[it->second]);
   }
-  if (options.done) options.done(VirtualStep::kLower);
+  if (options.done) options.done(RunStep::kLower);
   nic::QueueProgram* given_up =
       groups.size() == 1 && !options.keep_cqes ? &lowered.front() : nullptr;
   return RunPrograms(groups, programs, given_up, network, options);
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::sim
