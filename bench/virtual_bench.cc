@@ -98,7 +98,7 @@ class Hash {
   void Add(uint64_t value) {
     for (int i = 0; i < 8; ++i) value_ = (value_ ^ (value >> (8 * i) & 0xff)) * 0x100000001b3;
   }
-  void Add(const std::vector<sim::PrepostedAlone::Link>& links) {
+  void Add(const std::vector<sim::UsedLink>& links) {
     for (const auto& link : links) {
       Add(link.resource.index);
       Add(link.use.bytes);

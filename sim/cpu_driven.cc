@@ -30,7 +30,7 @@
 #include "runtime/mapping.h"
 #include "sim/clock.h"
 #include "sim/cluster.h"
-#include "sim/cpu_core.h"
+#include "sim/host_core.h"
 
 namespace prepost::sim {
 namespace {
@@ -56,19 +56,12 @@ HostNoise NoiseOf(const CpuDrivenOptions& options) {
 
 struct Player;
 
-/// What is used for each look comes first.
-struct alignas(64) Core {
-  explicit Core(CpuCore cpu_in) : cpu(std::move(cpu_in)) {}
+struct alignas(64) Core : HostCore {
+  using HostCore::HostCore;
 
-  Picoseconds busy_until = 0;
-  Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
-  Player* first = nullptr;       ///< of those that wait for it, first come first: see Player::next
+  Player* first = nullptr;  ///< of those that wait for it, first come first: see Player::next
   Player* last = nullptr;
-  uint32_t pollers = 0;      ///< threads that look for some until they are done
   bool is_free_due = false;  ///< somebody waits for it not to be busy
-  CpuCore cpu;
-  Picoseconds away_from = 0;  ///< with a trail: it was to look then, and was back only
-  Picoseconds away_until = 0;
 };
 
 /// A thread and what it is at.
@@ -103,6 +96,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
            const CpuDrivenOptions& options)
       : plans_(groups),
         options_(options),
+        polling_(PollingTime(options.wait, options.host)),
         cluster_(std::move(network), hosts,
                  {.costs = options.nic,
                   .hosts = this,
@@ -159,10 +153,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
         result_.hosts[i].delayed += core->cpu.delayed();
       }
     }
-    for (const Resource resource : cluster_.network.resources()) {
-      const LinkUse use = cluster_.network.UseOf(resource);
-      if (use.bytes != 0) result_.links.push_back({resource, use});
-    }
+    result_.links = cluster_.network.UsedLinks();
     result_.counters = cluster_.fabric.engine().counters();
     return std::move(result_);
   }
@@ -341,10 +332,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Picoseconds NextLook(Player& player) const {
     const Picoseconds now = cluster_.now();
     if (now <= player.idle_from) return player.idle_from;
-    const bool polls = options_.wait == WaitMode::kPolling ||
-                       (options_.wait == WaitMode::kHybrid &&
-                        now <= After(player.found_at, options_.host.hybrid_polling));
-    if (polls) return now;
+    if (now <= After(player.found_at, polling_)) return now;
     player.thread.CountWakeup();
     return After(now, options_.host.interrupt);
   }
@@ -368,24 +356,14 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status Serve(Core& core) {
     while (core.first != nullptr) {
       Player& player = *core.first;
-      if (core.pollers == 0 && core.awake_until < cluster_.now()) core.cpu.Wake(cluster_.now());
-      if (core.busy_until <= cluster_.now()) WaitUntilBack(core);
-      if (core.busy_until > cluster_.now()) {
-        if (!std::exchange(core.is_free_due, true)) Schedule(core.busy_until, player, kFreeDue);
+      if (const Picoseconds free_at = core.FreeAt(cluster_.now()); free_at > cluster_.now()) {
+        if (!std::exchange(core.is_free_due, true)) Schedule(free_at, player, kFreeDue);
         return {};
       }
       core.first = player.next;
       PREPOST_RETURN_IF_ERROR(LookNow(player));
     }
     return {};
-  }
-
-  /// For the core, which is not at work, to be there.
-  void WaitUntilBack(Core& core) {
-    core.busy_until = core.cpu.WhenBack(cluster_.now());
-    if (options_.trail == nullptr || core.busy_until == cluster_.now()) return;
-    core.away_from = cluster_.now();
-    core.away_until = core.busy_until;
   }
 
   /// For the trail: what the player comes after, who looks now. From when it was due on another
@@ -421,7 +399,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
       player.core.busy_until = thread.until();
       player.found_at = thread.until();
     }
-    player.core.awake_until = std::max(player.core.awake_until, AwakeUntil(player));
+    player.core.StayAwake(AwakeUntil(player));
     if (player.executor->done()) {
       if (options_.trail != nullptr) {
         options_.trail->End(player.group, player.node, thread.step(), thread.step());
@@ -445,7 +423,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   /// Of a thread that has looked; one that polls counts as a poller besides.
   Picoseconds AwakeUntil(const Player& player) const {
     if (options_.wait != WaitMode::kHybrid) return player.idle_from;
-    return std::max(player.idle_from, After(player.found_at, options_.host.hybrid_polling));
+    return std::max(player.idle_from, After(player.found_at, polling_));
   }
 
   Status Stuck() const {
@@ -465,6 +443,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   const std::span<const Group> plans_;
   const CpuDrivenOptions& options_;
+  const Picoseconds polling_;
   Cluster cluster_;
   std::vector<Mapping>
       addresses_;  // by group: every node's message is here, as far as addresses go

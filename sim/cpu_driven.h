@@ -67,7 +67,7 @@ struct CpuDrivenResult {
   };
   std::vector<Group> groups;
   std::vector<Host> hosts;
-  std::vector<PrepostedAlone::Link> links;  ///< those that carried something, by kind and index
+  std::vector<UsedLink> links;  ///< those that carried something, by kind and index
   emulated::EngineCounters counters;
 };
 

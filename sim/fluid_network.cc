@@ -142,6 +142,15 @@ std::vector<Resource> FluidNetwork::resources() const {
   return all;
 }
 
+std::vector<UsedLink> FluidNetwork::UsedLinks() const {
+  std::vector<UsedLink> links;
+  for (const Resource resource : resources()) {
+    const LinkUse use = UseOf(resource);
+    if (use.bytes != 0) links.push_back({resource, use});
+  }
+  return links;
+}
+
 LinkUse FluidNetwork::UseOf(Resource resource) const {
   const Link& link = links_[IndexOf(resource)];
   // Bytes of a whole run, so they are divided before they have rate_bits_, too.

@@ -34,6 +34,11 @@ struct LinkUse {
   Picoseconds busy = 0;  ///< what these take at all of its rate: of a run's time the part in use
 };
 
+struct UsedLink {
+  Resource resource;
+  LinkUse use;
+};
+
 /// One thread. Times given to it never fall.
 class FluidNetwork {
  public:
@@ -71,6 +76,8 @@ class FluidNetwork {
   /// All that it has, by kind and index.
   std::vector<Resource> resources() const;
   LinkUse UseOf(Resource resource) const;
+  /// Those that carried something, by kind and index.
+  std::vector<UsedLink> UsedLinks() const;
   /// Errors (kRejected): so many flows have been on a link at once that a share of it would have
   /// been less than one unit of rate. They have got more than their share since.
   Status CheckShares() const;

@@ -98,10 +98,7 @@ PrepostedResult PrepostedRun::TakeResult() {
     }
     group.known = running_[i].known;
   }
-  for (const Resource resource : cluster_.network.resources()) {
-    const LinkUse use = cluster_.network.UseOf(resource);
-    if (use.bytes != 0) result_.links.push_back({resource, use});
-  }
+  result_.links = cluster_.network.UsedLinks();
   result_.counters = cluster_.fabric.engine().counters();
   return std::move(result_);
 }
@@ -209,8 +206,8 @@ void PrepostedRun::StartNode(uint32_t index, nic::ArmedNode& node) {
   it.doorbells = cluster_.fabric.state(groups_[index].HostOf(id)).doorbells_until;
   Rearming& rearming = running_[index].rearming[id.index()];
   rearming.looked = cluster_.now();
-  if (Core* const core = rearming.core) {
-    if (core->IsAsleep(cluster_.now())) core->cpu.Wake(cluster_.now());
+  if (HostCore* const core = rearming.core) {
+    core->WakeIfAsleep(cluster_.now());
     if (options_.wait == WaitMode::kPolling) ++core->pollers;
     StayAwake(cluster_.now(), core);
   }
@@ -255,7 +252,7 @@ Status PrepostedRun::TakeEvents(const Member& member, std::span<const nic::Error
   found.completion = cluster_.now();
   found.completions = node.cqes_read();
   NoteEnd(member, &found);
-  if (Core* const core = RearmingOf(member).core) LeaveCore(found, core);
+  if (HostCore* const core = RearmingOf(member).core) LeaveCore(found, core);
   if (--group.left != 0) return {};
   --left_;
   for (const uint32_t next : after_[member.group]) StartAfter(group, next);

@@ -92,14 +92,10 @@ struct PrepostedAlone {
     /// Its host has seen the final CQE, and dealt with it; nothing keeps it from that.
     Picoseconds known = 0;
   };
-  struct Link {
-    Resource resource;
-    LinkUse use;
-  };
-  std::vector<Node> nodes;     ///< by node id
-  Picoseconds doorbells = 0;   ///< the last node's
-  Picoseconds completion = 0;  ///< the last node's
-  std::vector<Link> links;     ///< those that carried something, by kind and index
+  std::vector<Node> nodes;      ///< by node id
+  Picoseconds doorbells = 0;    ///< the last node's
+  Picoseconds completion = 0;   ///< the last node's
+  std::vector<UsedLink> links;  ///< those that carried something, by kind and index
   emulated::EngineCounters counters;
 };
 
@@ -113,7 +109,7 @@ struct PrepostedResult {
     Picoseconds known = 0;                    ///< by the last host
   };
   std::vector<Group> groups;
-  std::vector<PrepostedAlone::Link> links;  ///< those that carried something, by kind and index
+  std::vector<UsedLink> links;  ///< those that carried something, by kind and index
   emulated::EngineCounters counters;
 };
 

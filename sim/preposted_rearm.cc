@@ -10,8 +10,8 @@
 
 namespace prepost::sim {
 
-PrepostedRun::Core& PrepostedRun::CoreFor(size_t host, size_t index) {
-  std::deque<Core>& cores = cores_[host];
+HostCore& PrepostedRun::CoreFor(size_t host, size_t index) {
+  std::deque<HostCore>& cores = cores_[host];
   while (cores.size() <= index) {
     cores.emplace_back(
         CoreOf(options_.host, NoiseOf(options_), NodeId::FromIndex(host), cores.size()));
@@ -24,21 +24,8 @@ void PrepostedRun::ScheduleHost(Picoseconds at, const Member& member) {
       at, *this, {.value = uint64_t{member.node.value} << 32 | member.group, .what = kHostDue});
 }
 
-Picoseconds PrepostedRun::polling() const {
-  switch (options_.wait) {
-    case WaitMode::kPolling:
-      return kNever;
-    case WaitMode::kHybrid:
-      return options_.host.hybrid_polling;
-    case WaitMode::kInterrupt:
-      break;
-  }
-  return 0;
-}
-
-void PrepostedRun::StayAwake(Picoseconds until, Core* core) const {
-  if (options_.wait == WaitMode::kHybrid) until = After(until, polling());
-  core->awake_until = std::max(core->awake_until, until);
+void PrepostedRun::StayAwake(Picoseconds until, HostCore* core) const {
+  core->StayAwake(options_.wait == WaitMode::kHybrid ? After(until, polling_) : until);
 }
 
 bool PrepostedRun::NoteLook(const Member& member) {
@@ -46,7 +33,7 @@ bool PrepostedRun::NoteLook(const Member& member) {
   PrepostedAlone::Node& node = result_.groups[member.group].nodes[member.node.index()];
   const Picoseconds now = cluster_.now();
   if (it.looked == now && node.looks != 0) return false;
-  node.ends_asleep = now - std::max(it.looked, it.until) > polling();
+  node.ends_asleep = now - std::max(it.looked, it.until) > polling_;
   node.looks += 1;
   node.wakeups += node.ends_asleep ? 1 : 0;
   it.looked = now;
@@ -68,22 +55,20 @@ Status PrepostedRun::BeginLook(const Member& member) {
 
 Status PrepostedRun::Look(const Member& member) {
   Rearming& it = RearmingOf(member);
-  Core& core = *it.core;
+  HostCore& core = *it.core;
   const Picoseconds now = cluster_.now();
-  if (core.IsAsleep(now)) core.cpu.Wake(now);
-  if (core.busy_until <= now) {
-    core.busy_until = core.away_until = core.cpu.WhenBack(now);
-    if (core.busy_until != kNever) {
-      result_.groups[member.group].nodes[member.node.index()].delayed += core.busy_until - now;
-    }
+  const bool is_at_work = core.busy_until > now;
+  const Picoseconds free_at = core.FreeAt(now);
+  if (!is_at_work && free_at != kNever) {
+    result_.groups[member.group].nodes[member.node.index()].delayed += free_at - now;
   }
-  if (core.busy_until > now) {
-    const bool is_away = core.busy_until == core.away_until;
-    if (TimeTrail* const trail = options_.trail; trail != nullptr && core.busy_until != kNever) {
-      it.step = trail->Push(core.busy_until, it.step,
+  if (free_at > now) {
+    const bool is_away = free_at == core.away_until;
+    if (TimeTrail* const trail = options_.trail; trail != nullptr && free_at != kNever) {
+      it.step = trail->Push(free_at, it.step,
                             is_away ? TimeCause::kStopped : TimeCause::kOtherGroupsCore);
     }
-    ScheduleHost(core.busy_until, member);
+    ScheduleHost(free_at, member);
     return {};
   }
   it.count = {};
@@ -92,7 +77,7 @@ Status PrepostedRun::Look(const Member& member) {
 
 Status PrepostedRun::Work(const Member& member, Picoseconds cost) {
   Rearming& it = RearmingOf(member);
-  Core& core = *it.core;
+  HostCore& core = *it.core;
   PrepostedAlone::Node& found = result_.groups[member.group].nodes[member.node.index()];
   const nic::QueueFeed::Count before = std::exchange(it.count, NodeOf(member).Refillable());
   const uint64_t cqes_before = std::exchange(it.cqes, NodeOf(member).cqes_read());
@@ -136,7 +121,7 @@ Status PrepostedRun::GoOn(const Member& member) {
   return has_more ? Work(member, 0) : EndWork(member);
 }
 
-void PrepostedRun::LeaveCore(const PrepostedAlone::Node& node, Core* core) const {
+void PrepostedRun::LeaveCore(const PrepostedAlone::Node& node, HostCore* core) const {
   if (options_.wait != WaitMode::kPolling) return;
   --core->pollers;
   StayAwake(node.known, core);

@@ -22,9 +22,9 @@
 #include "runtime/mapping.h"
 #include "sim/clock.h"
 #include "sim/cluster.h"
-#include "sim/cpu_core.h"
 #include "sim/fluid_network.h"
 #include "sim/group.h"
+#include "sim/host_core.h"
 #include "sim/host_costs.h"
 #include "sim/preposted.h"
 #include "sim/time.h"
@@ -42,6 +42,7 @@ class PrepostedRun final : private TimeHandler {
                const PrepostedOptions& options)
       : groups_(groups),
         options_(options),
+        polling_(PollingTime(options.wait, options.host)),
         cluster_(std::move(network), hosts,
                  {.costs = options.costs,
                   .trail = options.trail,
@@ -70,18 +71,6 @@ class PrepostedRun final : private TimeHandler {
   PrepostedResult TakeResult();
 
  private:
-  /// A core of a host that writes rings again.
-  struct Core {
-    explicit Core(CpuCore cpu_in) : cpu(std::move(cpu_in)) {}
-
-    CpuCore cpu;
-    Picoseconds busy_until = 0;
-    Picoseconds away_until = -1;   ///< if that is why it is busy
-    Picoseconds awake_until = -1;  ///< a thread is at work or looks for some
-    uint32_t pollers = 0;          ///< threads that look for some until they have their final CQEs
-    bool IsAsleep(Picoseconds now) const { return pollers == 0 && awake_until < now; }
-  };
-
   /// A node's thread, as far as rings are to be written again: idle until a CQE tells that there is
   /// room, then due to look, and then at work on what it has found. What it writes is in the rings when
   /// it is through.
@@ -89,7 +78,7 @@ class PrepostedRun final : private TimeHandler {
     enum class State : uint8_t { kIdle, kDue, kWorking };
 
     State state = State::kIdle;
-    Core* core = nullptr;  ///< null: there is nothing to write
+    HostCore* core = nullptr;  ///< null: there is nothing to write
     Picoseconds until = 0;
     uint64_t cqes = 0;            ///< that it has dealt with
     nic::QueueFeed::Count count;  ///< WQEs that it writes
@@ -143,14 +132,12 @@ class PrepostedRun final : private TimeHandler {
   }
 
   // preposted_rearm.cc.
-  Core& CoreFor(size_t host, size_t index);
+  HostCore& CoreFor(size_t host, size_t index);
   void ScheduleHost(Picoseconds at, const Member& member);
-  /// How long hosts look for the next CQE before they sleep.
-  Picoseconds polling() const;
   /// Of a thread that has looked, or is at work, until `until`; one that polls counts as a poller.
-  void StayAwake(Picoseconds until, Core* core) const;
+  void StayAwake(Picoseconds until, HostCore* core) const;
   /// A host's work is over; until it knows it looks for its final CQE.
-  void LeaveCore(const PrepostedAlone::Node& node, Core* core) const;
+  void LeaveCore(const PrepostedAlone::Node& node, HostCore* core) const;
   /// A CQE is there. True: its host sleeps.
   bool NoteLook(const Member& member);
   /// There is a CQE for a host that has rings to write; it looks when it sees that.
@@ -175,6 +162,7 @@ class PrepostedRun final : private TimeHandler {
 
   const std::span<const Group> groups_;
   const PrepostedOptions& options_;
+  const Picoseconds polling_;  // of hosts that write rings again
   Cluster cluster_;
   std::deque<RunningGroup> running_;                // by group; use all of the above
   std::vector<std::vector<Member>> nodes_at_;       // by host
@@ -182,7 +170,7 @@ class PrepostedRun final : private TimeHandler {
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
   size_t left_;                                     // groups
   std::vector<Member> due_;                         // their time has come
-  std::vector<std::deque<Core>> cores_;             // by host
+  std::vector<std::deque<HostCore>> cores_;         // by host
   std::vector<size_t> threads_;                     // by host: nodes of all groups
   bool can_report_ = true;                          // the whole queue program is there
   PrepostedResult result_;

@@ -274,7 +274,7 @@ TEST_F(CpuDrivenTest, GroupsStartWhenTheyAreToldTo) {
   const auto run = RunCpuDriven({&late, 1}, MakeNetwork(5));
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_EQ(run->groups[0].completion, 5 * kUs + plan.header().rounds * kBlockTime);
-  for (const PrepostedAlone::Link& link : run->links) {
+  for (const UsedLink& link : run->links) {
     EXPECT_NE(link.resource.index, 1u);
     EXPECT_NE(link.resource.index, 3u);
   }

@@ -15,9 +15,9 @@ using emulated::Picoseconds;
 using sim::PrepostedAlone;
 using Json = nlohmann::ordered_json;
 
-Json LinksJson(const Network& network, const std::vector<PrepostedAlone::Link>& links) {
+Json LinksJson(const Network& network, const std::vector<sim::UsedLink>& links) {
   Json used = Json::array();
-  for (const PrepostedAlone::Link& link : links) {
+  for (const sim::UsedLink& link : links) {
     Json& entry = used.emplace_back(Json{{"kind", Name(link.resource.kind)},
                                          {"index", link.resource.index},
                                          {"bytes", link.use.bytes},
@@ -32,7 +32,7 @@ Json LinksJson(const Network& network, const std::vector<PrepostedAlone::Link>& 
 
 /// What is told of both executors.
 Json TimesJson(const sim::Simulation& it, const sim::RunTimes& times,
-               const std::vector<PrepostedAlone::Link>& links, bool has_lists) {
+               const std::vector<sim::UsedLink>& links, bool has_lists) {
   Json json = {{"completion_seconds", sim::ToSeconds(times.completion)}};
   if (!it.is_of_groups) json["first_node_seconds"] = sim::ToSeconds(times.groups[0].first);
   json["skew_seconds"] = sim::ToSeconds(times.skew());

@@ -21,7 +21,7 @@ namespace {
 
 using emulated::Picoseconds;
 using sim::PrepostedAlone;
-using Links = std::vector<PrepostedAlone::Link>;
+using Links = std::vector<sim::UsedLink>;
 
 constexpr size_t kLinksMax = 5;  ///< shown in text
 
@@ -81,7 +81,7 @@ void PrintLinks(const sim::Simulation& it, const char* executor, const Links& li
   if (links.empty()) return;
   Links busiest = links;
   std::ranges::stable_sort(busiest, std::greater(),
-                           [](const PrepostedAlone::Link& link) { return link.use.busy; });
+                           [](const sim::UsedLink& link) { return link.use.busy; });
   out << fmt::format("\nbusiest links, {}\n", executor);
   Table table(36, 12);
   for (size_t i = 0; i < std::min(kLinksMax, busiest.size()); ++i) {

@@ -124,6 +124,8 @@ class ArmedNode {
   /// The same for a host of several nodes on the device, which has got an event of this one, and the
   /// device's `errors`, of whichever node.
   Result<bool> TakeEvents(std::span<const ErrorEvent> errors);
+  /// The final CQE of the message that was armed last has been taken.
+  bool is_done() const;
   /// WQEs that the next look would write, by what is complete now.
   QueueFeed::Count Refillable();
   /// All CQEs: none is missing, none is an error, and the receives are the blocks of this epoch in
@@ -184,7 +186,6 @@ class ArmedNode {
   std::string WrongSend(Completions& it, QpId qp, const Cqe& cqe) const;
   Result<bool> Look();
   Result<bool> LookOrAsk();
-  bool is_done() const;
   void ForgetRequests();
 
   Device* device_;
