@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backends/emulated/fabric.h"
-#include "backends/emulated/offload_run.h"
+#include "backends/local/offload_run.h"
 #include "backends/nic/program/encode.h"
 #include "compiler/compile.h"
 
@@ -120,7 +120,7 @@ void DeliverTo7(benchmark::State& state) {
   Buffers buffers;
   std::vector<std::span<std::byte>> spans(buffers.memory.begin(), buffers.memory.end());
   for (auto _ : state) {
-    PREPOST_CHECK(emulated::RunOffload(plan, buffers.message, spans).ok());
+    PREPOST_CHECK(local::RunOffload(plan, buffers.message, spans).ok());
   }
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(kMessageBytes * (kNodes - 1)));
 }

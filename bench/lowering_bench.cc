@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/emulated/armed_group.h"
 #include "backends/emulated/fabric.h"
+#include "backends/local/armed_group.h"
 #include "backends/nic/host/armed_node.h"
 #include "backends/nic/program/encode.h"
 #include "backends/nic/program/link.h"
@@ -87,10 +87,10 @@ void MeasureArming(const Plan& plan, const nic::LowerOptions& options, Stopwatch
   const nic::QueueProgram program = *nic::Lower(plan, options);
   std::vector<std::byte> memory(plan.header().message.bytes);
   const std::vector<std::span<std::byte>> buffers(plan.header().nodes, memory);
-  const std::array messages = {emulated::MessageBuffers{memory, buffers}};
+  const std::array messages = {local::MessageBuffers{memory, buffers}};
   emulated::Fabric fabric(plan.header().nodes, {});
   watch->Skip();
-  auto group = *emulated::ArmedGroup::Make(fabric, plan, program, messages, {});
+  auto group = *local::ArmedGroup::Make(fabric, plan, program, messages, {});
   for (nic::ArmedNode& node : group.nodes()) PREPOST_CHECK(node.Arm().ok());
   watch->Lap(kArm);
   PREPOST_CHECK(group.Validate({}).ok());

@@ -25,8 +25,8 @@
 #include <string>
 #include <utility>
 
-#include "backends/emulated/armed_group.h"
-#include "backends/emulated/driven_group.h"
+#include "backends/local/armed_group.h"
+#include "backends/local/driven_group.h"
 #include "runtime/mapping.h"
 #include "sim/clock.h"
 #include "sim/cluster.h"
@@ -130,7 +130,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   Status CheckAll() const {
     PREPOST_RETURN_IF_ERROR(cluster_.network.CheckShares());
-    PREPOST_RETURN_IF_ERROR(emulated::CheckMisuses(cluster_.fabric));
+    PREPOST_RETURN_IF_ERROR(local::CheckMisuses(cluster_.fabric));
     for (uint32_t host = 0; host < players_of_.size(); ++host) {
       if (const std::optional<uint64_t> block = cluster_.fabric.MissingBlock(NodeId(host))) {
         return Rejected(fmt::format("host {} has no block {} in the end", host, *block));
@@ -177,7 +177,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
                           const Plan& part) -> Endpoint& {
       return AddPlayer(group, node, endpoint, part).thread;
     };
-    Result<emulated::DrivenGroup> made = emulated::DrivenGroup::Make(
+    Result<local::DrivenGroup> made = local::DrivenGroup::Make(
         cluster_.fabric, *group.plan, addresses_.back().bytes(), buffers,
         {.ring_wqes_max = options_.rings_by_window
                               ? RingWqesOf(header.ready, options_.ring_wqes_max)
@@ -454,7 +454,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   std::vector<size_t> left_of_;                         // by group: nodes that are not done
   std::vector<std::vector<Player*>> players_of_;        // by host
   std::vector<std::vector<ArenaPointer<Core>>> cores_;  // by host
-  std::vector<emulated::DrivenGroup> driven_;           // by group; uses all of the above
+  std::vector<local::DrivenGroup> driven_;              // by group; uses all of the above
   emulated::GrowingRing<Due> due_;
   bool is_acting_ = false;
   size_t left_ = 0;

@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "backends/emulated/device.h"
-#include "backends/emulated/driven_group.h"
 #include "backends/emulated/fabric.h"
+#include "backends/local/driven_group.h"
 #include "runtime/clock.h"
 #include "runtime/executor.h"
 #include "runtime/mapping.h"
@@ -196,7 +196,7 @@ class NicTransfer {
       return endpoints_.emplace_back(endpoint, part.ops(part.programs().front()),
                                      TimedTransport::kNics, watch_);
     };
-    Result<emulated::DrivenGroup> group = emulated::DrivenGroup::Make(
+    Result<local::DrivenGroup> group = local::DrivenGroup::Make(
         fabric_, plan_, memory_.message(), memory_.buffers(), {.may_sleep = false, .wrap = wrap});
     if (!group.ok()) return group.status();
     group_.emplace(*std::move(group));
@@ -211,8 +211,8 @@ class NicTransfer {
   Stopwatch& watch_;
   TimedMemory memory_;
   emulated::Fabric fabric_;
-  std::deque<TimedEndpoint> endpoints_;         // by node
-  std::optional<emulated::DrivenGroup> group_;  // uses all of the above
+  std::deque<TimedEndpoint> endpoints_;      // by node
+  std::optional<local::DrivenGroup> group_;  // uses all of the above
 };
 
 /// The same over TCP.

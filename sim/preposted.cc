@@ -10,9 +10,9 @@
 #include <optional>
 #include <utility>
 
-#include "backends/emulated/armed_group.h"
 #include "backends/emulated/fabric.h"
 #include "backends/emulated/nic_state.h"
+#include "backends/local/armed_group.h"
 #include "backends/nic/validate/object_table.h"
 #include "backends/nic/validate/validate.h"
 #include "runtime/mapping.h"
@@ -75,7 +75,7 @@ Status PrepostedRun::CheckAll() {
   for (uint32_t i = 0; i < groups_.size(); ++i) {
     if (options_.keep_cqes) PREPOST_RETURN_IF_ERROR(InGroup(i, running_[i].armed->Check()));
   }
-  PREPOST_RETURN_IF_ERROR(emulated::CheckMisuses(cluster_.fabric));
+  PREPOST_RETURN_IF_ERROR(local::CheckMisuses(cluster_.fabric));
   for (uint32_t host = 0; host < nodes_at_.size(); ++host) {
     if (const std::optional<uint64_t> block = cluster_.fabric.MissingBlock(NodeId(host))) {
       return Rejected(fmt::format("node {} has no block {} in the end", host, *block));
@@ -117,12 +117,15 @@ Status PrepostedRun::MakeGroup(const nic::QueueProgram& program, RunningGroup* i
   cluster_.fabric.HoldTags(message.block_bytes);
   it->buffers.assign(plan.header().nodes, it->addresses.bytes());
   it->transfers[0] = {it->addresses.bytes(), it->buffers};
-  Result<emulated::ArmedGroup> armed = emulated::ArmedGroup::Make(
+  Result<local::ArmedGroup> armed = local::ArmedGroup::Make(
       cluster_.fabric, plan, program, it->transfers, {}, options_.keep_cqes, it->group->hosts);
   if (!armed.ok()) return armed.status();
   it->armed.emplace(*std::move(armed));
   it->left = it->armed->nodes().size();
-  it->is_done.resize(it->left);
+  for (nic::ArmedNode& node : it->armed->nodes()) {
+    const NodeId host = it->group->HostOf(node.program().node);
+    it->hosts.emplace_back(cluster_.fabric.device(host), node);
+  }
   it->rearming.resize(it->left);
   return {};
 }
@@ -158,13 +161,14 @@ Status PrepostedRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
   const bool starts = !group.group->after && group.group->start == 0;
   nic::Validator validator(*group.group->plan);
   size_t given_up_nodes = 0;
-  for (nic::ArmedNode& node : group.armed->nodes()) {
+  for (nic::PrepostedHost& host : group.hosts) {
+    nic::ArmedNode& node = host.node();
     const NodeId id = node.program().node;
     PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
     PREPOST_RETURN_IF_ERROR(node.Arm());
     if (options_.validate) validator.Add(group.armed->Objects(id));
     PREPOST_RETURN_IF_ERROR(node.RequestEvents());
-    if (starts) StartNode(index, node);
+    if (starts) StartNode(index, host);
     if (given_up == nullptr || !starts || node.program().rearms() != 0) continue;
     for (nic::QueuePair& qp : given_up->nodes[id.index()].qps) {
       qp.sends = std::vector<nic::SendEntry>();
@@ -185,7 +189,7 @@ void PrepostedRun::StartGroup(uint32_t index) {
     trail->StartGroup(index, step);
     trail->BeginHost(step);
   }
-  for (nic::ArmedNode& node : group.armed->nodes()) StartNode(index, node);
+  for (nic::PrepostedHost& host : group.hosts) StartNode(index, host);
 }
 
 void PrepostedRun::StartAfter(const RunningGroup& before, uint32_t index) {
@@ -197,11 +201,12 @@ void PrepostedRun::StartAfter(const RunningGroup& before, uint32_t index) {
   cluster_.clock.Schedule(at, *this, {.value = index, .what = kStartDue});
 }
 
-void PrepostedRun::StartNode(uint32_t index, nic::ArmedNode& node) {
+void PrepostedRun::StartNode(uint32_t index, nic::PrepostedHost& host) {
+  const nic::ArmedNode& node = host.node();
   const NodeId id = node.program().node;
   PrepostedAlone::Node& it = result_.groups[index].nodes[id.index()];
   it.wqes = node.wqes_written();
-  node.Start();
+  host.Start();
   it.rings = node.feed().doorbells();
   it.doorbells = cluster_.fabric.state(groups_[index].HostOf(id)).doorbells_until;
   Rearming& rearming = running_[index].rearming[id.index()];
@@ -234,7 +239,7 @@ Status PrepostedRun::TakeEvent(const CqEvent& event) {
 }
 
 Status PrepostedRun::TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
-  if (running_[member.group].is_done[member.node.index()]) return {};
+  if (HostOf(member).done()) return {};
   // Where all is written nothing is left but the end, and no host has a part in when that is.
   if (errors.empty() && !NodeOf(member).feed().is_complete()) return BeginLook(member);
   NoteLook(member);
@@ -244,10 +249,9 @@ Status PrepostedRun::TakeEvent(const Member& member, std::span<const nic::ErrorE
 Status PrepostedRun::TakeEvents(const Member& member, std::span<const nic::ErrorEvent> errors) {
   RunningGroup& group = running_[member.group];
   nic::ArmedNode& node = NodeOf(member);
-  const Result<bool> done = node.TakeEvents(errors);
+  const Result<bool> done = HostOf(member).TakeEvents(errors);
   if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
   if (!*done) return {};
-  group.is_done[member.node.index()] = true;
   PrepostedAlone::Node& found = result_.groups[member.group].nodes[member.node.index()];
   found.completion = cluster_.now();
   found.completions = node.cqes_read();
@@ -283,8 +287,9 @@ Status PrepostedRun::Stuck() {
       std::ranges::find_if(running_, [](const RunningGroup& it) { return it.left != 0; });
   const auto index = static_cast<uint32_t>(group - running_.begin());
   if (can_report_) return InGroup(index, group->armed->Stuck());
-  PREPOST_RETURN_IF_ERROR(emulated::CheckMisuses(cluster_.fabric));
-  const auto waits = std::ranges::find(group->is_done, false) - group->is_done.begin();
+  PREPOST_RETURN_IF_ERROR(local::CheckMisuses(cluster_.fabric));
+  const auto waits =
+      std::ranges::find(group->hosts, false, &nic::PrepostedHost::done) - group->hosts.begin();
   return InGroup(index, Rejected(fmt::format(
                             "nothing can happen any more, and node {} has no final CQE; a run that "
                             "keeps CQEs says why",
@@ -328,7 +333,7 @@ Result<PrepostedResult> RunPrograms(std::span<const Group> groups,
 Result<PrepostedAlone> RunProgram(const Plan& plan, const nic::QueueProgram& program,
                                   nic::QueueProgram* given_up, const Network& network,
                                   const PrepostedOptions& options) {
-  PREPOST_RETURN_IF_ERROR(emulated::CheckProgram(plan, program));
+  PREPOST_RETURN_IF_ERROR(local::CheckProgram(plan, program));
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, plan.header().nodes));
   const Group group = {.plan = &plan};
   const nic::QueueProgram* const programs[] = {&program};

@@ -113,7 +113,7 @@ Status PrepostedRun::EndWork(const Member& member) {
 }
 
 Status PrepostedRun::GoOn(const Member& member) {
-  if (running_[member.group].is_done[member.node.index()]) return {};
+  if (HostOf(member).done()) return {};
   const Rearming& it = RearmingOf(member);
   if (it.state == Rearming::State::kDue) return Look(member);
   const nic::QueueFeed::Count count = NodeOf(member).Refillable();

@@ -13,8 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/emulated/armed_group.h"
+#include "backends/local/armed_group.h"
 #include "backends/nic/host/armed_node.h"
+#include "backends/nic/host/preposted_host.h"
 #include "backends/nic/host/queue_feed.h"
 #include "backends/nic/program/queue_program.h"
 #include "ir/plan.h"
@@ -91,9 +92,9 @@ class PrepostedRun final : private TimeHandler {
     const Group* group = nullptr;
     Mapping addresses;  // every node's message is here, as far as addresses go
     std::vector<std::span<std::byte>> buffers;
-    std::array<emulated::MessageBuffers, 1> transfers;
-    std::optional<emulated::ArmedGroup> armed;
-    std::vector<bool> is_done;  // by node, as the next
+    std::array<local::MessageBuffers, 1> transfers;
+    std::optional<local::ArmedGroup> armed;
+    std::vector<nic::PrepostedHost> hosts;  // by node, as the next
     std::vector<Rearming> rearming;
     size_t left = 0;                 // nodes
     Picoseconds known = 0;           // by those hosts that are done
@@ -119,7 +120,7 @@ class PrepostedRun final : private TimeHandler {
   /// As soon as all hosts of the one before it, `before`, know that that is over.
   void StartAfter(const RunningGroup& before, uint32_t index);
   /// Hands its first doorbells to its NIC; when they come there is known.
-  void StartNode(uint32_t index, nic::ArmedNode& node);
+  void StartNode(uint32_t index, nic::PrepostedHost& host);
 
   enum What : uint32_t { kStartDue, kHostDue };
   void OnTime(const TimedEvent& event) override;
@@ -127,9 +128,10 @@ class PrepostedRun final : private TimeHandler {
   Rearming& RearmingOf(const Member& member) {
     return running_[member.group].rearming[member.node.index()];
   }
-  nic::ArmedNode& NodeOf(const Member& member) {
-    return running_[member.group].armed->nodes()[member.node.index()];
+  nic::PrepostedHost& HostOf(const Member& member) {
+    return running_[member.group].hosts[member.node.index()];
   }
+  nic::ArmedNode& NodeOf(const Member& member) { return HostOf(member).node(); }
 
   // preposted_rearm.cc.
   HostCore& CoreFor(size_t host, size_t index);

@@ -26,12 +26,13 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"backends", {"backends/nic", "backends/emulated", "backends/mlx5", "runtime", "ir"}},
     {"backends/nic", {"runtime", "ir"}},
     {"backends/emulated", {"backends/nic", "runtime", "ir"}},
+    {"backends/local", {"backends/emulated", "backends/nic", "runtime", "ir"}},
     {"backends/mlx5", {"backends/nic", "runtime", "ir"}},
-    {"sim", {"backends/emulated", "backends/nic", "compiler", "runtime", "ir"}},
+    {"sim", {"backends/emulated", "backends/local", "backends/nic", "compiler", "runtime", "ir"}},
     {"viz", {"backends/nic", "runtime", "ir"}},
     {"tools",
-     {"backends", "backends/nic", "backends/emulated", "backends/mlx5", "compiler", "ir", "runtime",
-      "sim", "viz"}},
+     {"backends", "backends/nic", "backends/emulated", "backends/local", "backends/mlx5",
+      "compiler", "ir", "runtime", "sim", "viz"}},
 };
 
 /// The room of a path relative to the root, "" if it is in none.

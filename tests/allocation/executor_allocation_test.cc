@@ -13,7 +13,7 @@
 #include <new>
 #include <vector>
 
-#include "backends/emulated/driven_group.h"
+#include "backends/local/driven_group.h"
 #include "runtime/executor.h"
 #include "tests/support/fake_network.h"
 #include "tests/support/local_nodes.h"
@@ -215,8 +215,8 @@ TEST(ExecutorAllocationTest, NorDoesANic) {
     for (const uint32_t ring_wqes_max : {4u, 32768u}) {
       const test::Transfer transfer(plan.header());
       emulated::Fabric fabric(plan.header().nodes, {});
-      auto group = emulated::DrivenGroup::Make(fabric, plan, transfer.message(), transfer.buffers(),
-                                               {.ring_wqes_max = ring_wqes_max});
+      auto group = local::DrivenGroup::Make(fabric, plan, transfer.message(), transfer.buffers(),
+                                            {.ring_wqes_max = ring_wqes_max});
       ASSERT_TRUE(group.ok()) << group.status().ToString();
       ASSERT_TRUE(fabric.Start(emulated::Fabric::Until::kStopped).ok());
       const size_t before = allocations;

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/emulated/armed_group.h"
 #include "backends/emulated/fabric.h"
+#include "backends/local/armed_group.h"
 #include "backends/nic/program/lower.h"
 #include "backends/nic/program/op_labels.h"
 #include "backends/nic/validate/object_table.h"
@@ -55,7 +55,7 @@ class Trial {
       std::ranges::fill(buffer, std::byte{0xee});
     }
     auto group =
-        emulated::ArmedGroup::Make(fabric_, plan, program, std::span(&buffers_, 1), {.epoch = 5});
+        local::ArmedGroup::Make(fabric_, plan, program, std::span(&buffers_, 1), {.epoch = 5});
     PREPOST_CHECK(group.ok());
     group_.emplace(*std::move(group));
     for (nic::ArmedNode& node : group_->nodes()) PREPOST_CHECK(node.Arm().ok());
@@ -136,9 +136,9 @@ class Trial {
   const Plan& plan_;
   const test::Transfer& transfer_;
   test::Random random_;
-  emulated::MessageBuffers buffers_;
+  local::MessageBuffers buffers_;
   emulated::Fabric fabric_;
-  std::optional<emulated::ArmedGroup> group_;
+  std::optional<local::ArmedGroup> group_;
 };
 
 nic::ValidationReport Judge(const Plan& plan, const std::vector<nic::QueueObjects>& objects) {

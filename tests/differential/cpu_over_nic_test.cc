@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "backends/emulated/armed_group.h"
-#include "backends/emulated/driven_group.h"
+#include "backends/local/armed_group.h"
+#include "backends/local/driven_group.h"
 #include "backends/mlx5/stand_in/stand_in.h"
 #include "compiler/schedules/schedule.h"
 #include "runtime/event_fd.h"
@@ -26,9 +26,9 @@
 namespace prepost::cpu_over_nic_test {
 namespace {
 
-using emulated::DrivenGroup;
 using emulated::Fabric;
 using emulated::SchedulerMode;
+using local::DrivenGroup;
 using test::CompileOrDie;
 using test::OpTrace;
 using test::Transfer;
@@ -66,7 +66,7 @@ class Hosts {
     for (std::thread& thread : threads) thread.join();
     fabric.Stop();
     for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.ToString();
-    const Status misuses = CheckMisuses(fabric);
+    const Status misuses = local::CheckMisuses(fabric);
     EXPECT_TRUE(misuses.ok()) << misuses.ToString();
   }
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/emulated/offload_run.h"
+#include "backends/local/offload_run.h"
 #include "backends/mlx5/device.h"
 #include "backends/mlx5/stand_in/stand_in.h"
 #include "runtime/event_fd.h"
@@ -21,10 +21,10 @@
 namespace prepost::offload_failure_test {
 namespace {
 
-using emulated::OffloadOptions;
-using emulated::RunOffload;
-using emulated::RunQueueProgram;
 using emulated::SchedulerMode;
+using local::OffloadOptions;
+using local::RunOffload;
+using local::RunQueueProgram;
 using nic::NodeProgram;
 using nic::Opcode;
 using nic::QueuePair;
@@ -271,7 +271,7 @@ TEST(OffloadFailureTest, LostCqeEndsTheRun) {
   const Plan plan = MakePlan("chain", 3, 8, "window=1");
   const QueueProgram program = *nic::Lower(plan);
   std::vector<Transfer> transfers;
-  std::vector<emulated::MessageBuffers> messages;
+  std::vector<local::MessageBuffers> messages;
   for (uint64_t seed = 1; seed <= 8; ++seed) transfers.emplace_back(plan.header(), seed);
   for (const Transfer& it : transfers) messages.push_back({it.message(), it.buffers()});
   test::SpyNotes notes{.change = [](mlx5::Output in) {

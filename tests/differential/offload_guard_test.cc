@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
-#include "backends/emulated/armed_group.h"
-#include "backends/emulated/offload_run.h"
+#include "backends/local/armed_group.h"
+#include "backends/local/offload_run.h"
 #include "backends/mlx5/stand_in/stand_in.h"
 #include "backends/nic/program/lower.h"
 #include "runtime/interrupt.h"
@@ -28,14 +28,14 @@
 namespace prepost::offload_guard_test {
 namespace {
 
-using emulated::ArmedGroup;
 using emulated::EngineOptions;
 using emulated::Fabric;
-using emulated::MessageBuffers;
 using emulated::NicEvent;
 using emulated::QpFault;
-using emulated::RunQueueProgram;
 using emulated::SchedulerMode;
+using local::ArmedGroup;
+using local::MessageBuffers;
+using local::RunQueueProgram;
 using nic::ArmedNode;
 using nic::CompletionQueue;
 using nic::CqId;

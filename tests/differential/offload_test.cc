@@ -12,7 +12,7 @@
 #include <memory>
 #include <tuple>
 
-#include "backends/emulated/offload_run.h"
+#include "backends/local/offload_run.h"
 #include "backends/mlx5/stand_in/stand_in.h"
 #include "backends/nic/program/lower.h"
 #include "compiler/schedules/schedule.h"
@@ -26,10 +26,10 @@
 namespace prepost::offload_test {
 namespace {
 
-using emulated::OffloadOptions;
-using emulated::RunOffload;
-using emulated::RunQueueProgram;
 using emulated::SchedulerMode;
+using local::OffloadOptions;
+using local::RunOffload;
+using local::RunQueueProgram;
 using test::CompileOrDie;
 using test::Transfer;
 
@@ -262,7 +262,7 @@ TEST(OffloadTest, AnyRingsAndWindowsDeliver) {
 void ExpectSequenceDelivers(const Plan& plan, const OffloadOptions& options) {
   constexpr uint32_t kMessages = 12;
   std::vector<std::unique_ptr<Transfer>> messages;
-  std::vector<emulated::MessageBuffers> buffers;
+  std::vector<local::MessageBuffers> buffers;
   for (uint32_t i = 0; i < kMessages; ++i) {
     messages.push_back(std::make_unique<Transfer>(plan.header(), /*seed=*/i + 1));
     buffers.push_back({messages.back()->message(), messages.back()->buffers()});

@@ -8,7 +8,7 @@
 
 #include <array>
 
-#include "backends/emulated/offload_run.h"
+#include "backends/local/offload_run.h"
 #include "backends/nic/program/lower.h"
 #include "tests/support/plans.h"
 #include "tests/support/stray_device.h"
@@ -26,7 +26,7 @@ class ValidatedStartTest : public testing::TestWithParam<LoweringMode> {
   static constexpr NodeId kNode{2};
 
   Status Run(StrayWrite& write, uint32_t ring = 32768) {
-    return emulated::RunOffload(
+    return local::RunOffload(
                plan_, transfer_.message(), transfer_.buffers(),
                {.make_device = test::StrayDevices(write),
                 .lower = {.mode = GetParam(), .profile = {.sq_wqebbs = ring, .rq_wqes = ring}}})
@@ -78,8 +78,8 @@ TEST_P(ValidatedStartTest, SoIsWhatChangesInTheSecondMessageOfASequence) {
   const nic::QueueProgram program = *nic::Lower(plan_, {.mode = GetParam()});
   const nic::QueuePair& qp = program.nodes[kNode.index()].qps[BlockQp()];
   const test::Transfer second(plan_.header(), /*seed=*/1);
-  const std::array messages = {emulated::MessageBuffers{transfer_.message(), transfer_.buffers()},
-                               emulated::MessageBuffers{second.message(), second.buffers()}};
+  const std::array messages = {local::MessageBuffers{transfer_.message(), transfer_.buffers()},
+                               local::MessageBuffers{second.message(), second.buffers()}};
   const size_t receive = qp.receives.size() % qp.rq_wqes * nic::kReceiveStrideBytes;
   const size_t send = qp.sends.size() % qp.sq_wqebbs * nic::kWqebbBytes;
   struct Damage {
@@ -95,9 +95,9 @@ TEST_P(ValidatedStartTest, SoIsWhatChangesInTheSecondMessageOfASequence) {
                      .is_receive = damage.is_receive,
                      .byte = damage.byte,
                      .receives_posted = static_cast<uint16_t>(2 * qp.receives.size())};
-    const Status status = emulated::RunQueueProgram(plan_, program, messages,
-                                                    {.make_device = test::StrayDevices(write)})
-                              .status();
+    const Status status =
+        local::RunQueueProgram(plan_, program, messages, {.make_device = test::StrayDevices(write)})
+            .status();
     EXPECT_EQ(status.code(), StatusCode::kRejected);
     EXPECT_THAT(status.message(), HasSubstr("node 2: QP "));
     EXPECT_THAT(status.message(), HasSubstr(damage.finding));

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/emulated/comparison.h"
+#include "backends/local/comparison.h"
 #include "ir/count.h"
 #include "runtime/interrupt.h"
 #include "tools/commands/compare_virtual.h"
@@ -242,7 +242,7 @@ Status Run(const CompareFlags& flags) {
   const uint32_t repeat = flags.repeat.value_or(kRepeat);
   std::vector<ComparedPlan> compared;
   for (const auto& [plan, topology, topology_path] : *plans) {
-    emulated::CompareOptions options{
+    local::CompareOptions options{
         .repetitions = repeat,
         .stress_threads = flags.stress.value_or(0),
         .wait = flags.wait.policy(),
@@ -258,7 +258,7 @@ Status Run(const CompareFlags& flags) {
                   << std::flush;
       };
     }
-    Result<emulated::Comparison> comparison = emulated::Compare(plan, options);
+    Result<local::Comparison> comparison = local::Compare(plan, options);
     if (show_progress) std::cerr << "\r\033[K" << std::flush;
     if (!comparison.ok()) return comparison.status();
     compared.push_back({plan.header(), options, *std::move(comparison)});

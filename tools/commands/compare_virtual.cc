@@ -8,7 +8,7 @@
 #include <optional>
 #include <ostream>
 
-#include "backends/emulated/comparison.h"
+#include "backends/local/comparison.h"
 #include "ir/utf8.h"
 #include "ir/version.h"
 #include "runtime/statistics.h"
@@ -24,7 +24,7 @@ namespace prepost::tools {
 namespace {
 
 using emulated::Picoseconds;
-using emulated::Way;
+using local::Way;
 using Json = nlohmann::ordered_json;
 
 /// What is other than in the profile, or drawn.

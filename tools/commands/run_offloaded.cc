@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/emulated/offload_run.h"
+#include "backends/local/offload_run.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
@@ -63,14 +63,14 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
 
   Result<RunReport> report = [&] {
     const Ticker ticker("the NICs are at work");
-    return emulated::RunQueueProgram(*job.plan.flat(), *job.program, message->bytes(), memory,
-                                     {.device = job.device.name,
-                                      .make_device = job.device.make,
-                                      .scheduler = job.scheduler,
-                                      .seed = job.seed,
-                                      .no_progress_max = job.no_progress_max,
-                                      .interrupt_fd = job.interrupt_fd,
-                                      .trace = job.trace});
+    return local::RunQueueProgram(*job.plan.flat(), *job.program, message->bytes(), memory,
+                                  {.device = job.device.name,
+                                   .make_device = job.device.make,
+                                   .scheduler = job.scheduler,
+                                   .seed = job.seed,
+                                   .no_progress_max = job.no_progress_max,
+                                   .interrupt_fd = job.interrupt_fd,
+                                   .trace = job.trace});
   }();
   if (!report.ok()) return report.status();
 

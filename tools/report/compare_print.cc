@@ -20,10 +20,10 @@
 namespace prepost::tools {
 namespace {
 
-using emulated::Comparison;
-using emulated::HostCounts;
-using emulated::TransferSample;
-using emulated::Way;
+using local::Comparison;
+using local::HostCounts;
+using local::TransferSample;
+using local::Way;
 using Json = nlohmann::ordered_json;
 
 constexpr Way kWays[] = {Way::kCpuDriven, Way::kPreposted};
@@ -114,7 +114,7 @@ void PrintTimes(const Comparison& comparison, std::ostream& out) {
   line("processor time of hosts, median", median_of(&TransferSample::host_cpu_ns));
   line("  of the NICs' thread, median", median_of(&TransferSample::engine_cpu_ns));
   line("  of arming, median", median_of(&TransferSample::arm_cpu_ns));
-  const emulated::CompareRatio ratio = RatioOf(comparison);
+  const local::CompareRatio ratio = RatioOf(comparison);
   out << fmt::format(
       "\nlast node done, cpu-driven / preposted: {:.2f} by medians; by pair {:.2f} to {:.2f}, "
       "median "
@@ -157,7 +157,7 @@ Json WayJson(const std::vector<TransferSample>& samples) {
 }
 
 Json ComparedJson(const ComparedPlan& it) {
-  const emulated::CompareRatio ratio = RatioOf(it.comparison);
+  const local::CompareRatio ratio = RatioOf(it.comparison);
   Json json = PlanJson(it.plan);
   json.update({{"wait", Name(it.options.wait.mode)},
                {"repetitions", it.options.repetitions},

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/emulated/comparison.h"
+#include "backends/local/comparison.h"
 #include "backends/nic/program/lower.h"
 #include "ir/plan.h"
 
@@ -18,8 +18,8 @@ namespace prepost::tools {
 /// What was compared, and what came out.
 struct ComparedPlan {
   PlanHeader plan;
-  emulated::CompareOptions options;
-  emulated::Comparison comparison;
+  local::CompareOptions options;
+  local::Comparison comparison;
 };
 
 /// The first two lines of either clock: the plan, and how both ways carry it.

@@ -12,6 +12,7 @@
 #include "backends/nic/host/armed_node.h"
 #include "backends/nic/host/device_endpoint.h"
 #include "backends/nic/host/exchange.h"
+#include "backends/nic/host/preposted_host.h"
 #include "backends/nic/host/queue_watch.h"
 #include "backends/nic/host/stuck_report.h"
 #include "backends/nic/validate/object_table.h"
@@ -27,13 +28,13 @@ bool IsReadable(int fd) {
 class PrepostedPlayer final : public Player {
  public:
   PrepostedPlayer(Device& device, const Plan& plan, ArmedNode node, uint64_t bytes, int wake_fd)
-      : device_(device), plan_(plan), node_(std::move(node)), bytes_(bytes), wake_fd_(wake_fd) {}
+      : plan_(plan),
+        node_(std::move(node)),
+        host_(device, node_),
+        bytes_(bytes),
+        wake_fd_(wake_fd) {}
 
-  void Start() override {
-    before_ = device_.counters();
-    node_.Start();
-    started_ = device_.counters();
-  }
+  void Start() override { host_.Start(); }
 
   Status Poll(std::chrono::milliseconds timeout) override {
     const Status status = Look(timeout);
@@ -44,20 +45,13 @@ class PrepostedPlayer final : public Player {
   bool woken() const override { return is_woken_; }
 
   NodeReport report() const override {
-    const DeviceCounters now = device_.counters();
-    return {.node = node_.program().node,
-            .host_posts = now.doorbells - before_.doorbells,
-            .host_posts_during = now.doorbells - started_.doorbells,
-            .host_event_requests_during = now.event_requests - started_.event_requests,
-            .host_wakeups = now.wakeups - before_.wakeups,
-            .host_completions = now.cqes_read - before_.cqes_read,
-            .rearms = node_.feed().rearms(),
-            .rearms_max = node_.program().rearms(),
-            .bytes_received = is_done_ ? bytes_ : 0};
+    NodeReport report = host_.report();
+    report.bytes_received = is_done_ ? bytes_ : 0;
+    return report;
   }
   std::vector<QueueRearms> queue_rearms() const override { return node_.queue_rearms(); }
   uint64_t progress() const override {
-    return device_.counters().cqes_read + node_.wqes_written() + (is_done_ ? 1 : 0);
+    return node_.cqes_read() + node_.wqes_written() + (is_done_ ? 1 : 0);
   }
   uint64_t AskProgress() override {
     has_moved_ = !is_done_ && watch_.HasMoved(node_);
@@ -81,7 +75,7 @@ class PrepostedPlayer final : public Player {
 
  private:
   Status Look(std::chrono::milliseconds timeout) {
-    const Result<bool> done = node_.Poll(timeout, wake_fd_);
+    const Result<bool> done = host_.Poll(timeout, wake_fd_);
     if (!done.ok()) return done.status();
     is_woken_ = IsReadable(wake_fd_);
     if (!*done) return {};
@@ -90,18 +84,16 @@ class PrepostedPlayer final : public Player {
     return {};
   }
 
-  Device& device_;
   const Plan& plan_;
   ArmedNode node_;
+  PrepostedHost host_;  // of node_
   uint64_t bytes_;
   int wake_fd_;
   QueueWatch watch_;
   uint64_t moves_ = 0;      // times that it saw something move
   bool has_moved_ = false;  // the last time
-  bool is_done_ = false;
+  bool is_done_ = false;    // and checked
   bool is_woken_ = false;
-  DeviceCounters before_;
-  DeviceCounters started_;
 };
 
 }  // namespace

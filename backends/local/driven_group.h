@@ -2,8 +2,8 @@
 //
 // DrivenGroup: a whole plan on a fabric, CPU-driven: every node's executor over plain work requests
 // on its NIC. How its hosts start and wait is its users' business (comparison.h).
-#ifndef PREPOST_BACKENDS_EMULATED_DRIVEN_GROUP_H_
-#define PREPOST_BACKENDS_EMULATED_DRIVEN_GROUP_H_
+#ifndef PREPOST_BACKENDS_LOCAL_DRIVEN_GROUP_H_
+#define PREPOST_BACKENDS_LOCAL_DRIVEN_GROUP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include "ir/status.h"
 #include "runtime/executor.h"
 
-namespace prepost::emulated {
+namespace prepost::local {
 
 struct DrivenGroupOptions {
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
@@ -38,7 +38,7 @@ class DrivenGroup {
   /// Makes and connects all queues of the verified `plan` and arms every node. All arguments must
   /// outlive the group; `node_buffers` are in the order of nodes, the root's is not used. Errors:
   /// those of DeviceEndpoint::Make().
-  static Result<DrivenGroup> Make(Fabric& fabric, const Plan& plan,
+  static Result<DrivenGroup> Make(emulated::Fabric& fabric, const Plan& plan,
                                   std::span<const std::byte> message,
                                   std::span<const std::span<std::byte>> node_buffers,
                                   const DrivenGroupOptions& options = {});
@@ -50,9 +50,9 @@ class DrivenGroup {
  private:
   std::vector<Plan> parts_;  // by node, as the next; do not move
   std::vector<std::unique_ptr<nic::DeviceEndpoint>> endpoints_;
-  std::vector<ArenaPointer<CpuExecutor>> executors_;
+  std::vector<emulated::ArenaPointer<CpuExecutor>> executors_;
 };
 
-}  // namespace prepost::emulated
+}  // namespace prepost::local
 
-#endif  // PREPOST_BACKENDS_EMULATED_DRIVEN_GROUP_H_
+#endif  // PREPOST_BACKENDS_LOCAL_DRIVEN_GROUP_H_

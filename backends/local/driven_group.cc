@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/emulated/driven_group.h"
+#include "backends/local/driven_group.h"
 
 #include <utility>
 
 #include "ir/json/plan_shard.h"
 #include "runtime/program.h"
 
-namespace prepost::emulated {
+namespace prepost::local {
 
-Result<DrivenGroup> DrivenGroup::Make(Fabric& fabric, const Plan& plan,
+Result<DrivenGroup> DrivenGroup::Make(emulated::Fabric& fabric, const Plan& plan,
                                       std::span<const std::byte> message,
                                       std::span<const std::span<std::byte>> node_buffers,
                                       const DrivenGroupOptions& options) {
@@ -52,4 +52,4 @@ Result<DrivenGroup> DrivenGroup::Make(Fabric& fabric, const Plan& plan,
   return group;
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::local

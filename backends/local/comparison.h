@@ -4,8 +4,8 @@
 // reacts to completions and posts the next work requests, and preposted, where it rings its
 // doorbells and waits for one completion. Knows no command and prints nothing; the raw samples are
 // its result.
-#ifndef PREPOST_BACKENDS_EMULATED_COMPARISON_H_
-#define PREPOST_BACKENDS_EMULATED_COMPARISON_H_
+#ifndef PREPOST_BACKENDS_LOCAL_COMPARISON_H_
+#define PREPOST_BACKENDS_LOCAL_COMPARISON_H_
 
 #include <array>
 #include <chrono>
@@ -21,7 +21,7 @@
 #include "runtime/statistics.h"
 #include "runtime/wait_policy.h"
 
-namespace prepost::emulated {
+namespace prepost::local {
 
 enum class Way : uint8_t { kCpuDriven, kPreposted };
 inline constexpr std::array<std::string_view, 2> kWayNames = {"cpu-driven", "preposted"};
@@ -36,7 +36,7 @@ struct CompareOptions {
   WaitPolicy wait = {};         ///< of all hosts, both ways
   uint64_t seed = 1;            ///< of the message's bytes
   nic::LowerOptions lower = {};
-  std::vector<QpFault> faults = {};  ///< QPs to break on the way, in every transfer
+  std::vector<emulated::QpFault> faults = {};  ///< QPs to break on the way, in every transfer
   /// A transfer in which nothing happens for so long is given up.
   std::chrono::milliseconds no_progress_max{30000};
   int interrupt_fd = -1;  ///< interrupted when this is readable; -1: never. Not owned
@@ -99,6 +99,6 @@ struct CompareRatio {
 };
 CompareRatio RatioOf(const Comparison& comparison);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::local
 
-#endif  // PREPOST_BACKENDS_EMULATED_COMPARISON_H_
+#endif  // PREPOST_BACKENDS_LOCAL_COMPARISON_H_

@@ -3,8 +3,8 @@
 // ArmedGroup: a whole queue program on a fabric, every node with its queues, and what became of it
 // in the end. How its hosts arm, start and wait is its users' business (offload_run.h,
 // comparison.h).
-#ifndef PREPOST_BACKENDS_EMULATED_ARMED_GROUP_H_
-#define PREPOST_BACKENDS_EMULATED_ARMED_GROUP_H_
+#ifndef PREPOST_BACKENDS_LOCAL_ARMED_GROUP_H_
+#define PREPOST_BACKENDS_LOCAL_ARMED_GROUP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@
 #include "ir/status.h"
 #include "runtime/checkpoint.h"
 
-namespace prepost::emulated {
+namespace prepost::local {
 
 /// One message of a sequence. `node_buffers[v]` is node v's, of the message's size; the root's is
 /// not used. Not owned.
@@ -48,7 +48,8 @@ class ArmedGroup {
   /// business: that is the barrier, after which every receive is posted everywhere. All arguments
   /// must outlive the group. `program` has all nodes in the order of ids, as have the buffers and
   /// `hosts`: which NIC of the fabric is whose; empty: node i has NIC i. Errors: those of ArmedNode.
-  static Result<ArmedGroup> Make(Fabric& fabric, const Plan& plan, const nic::QueueProgram& program,
+  static Result<ArmedGroup> Make(emulated::Fabric& fabric, const Plan& plan,
+                                 const nic::QueueProgram& program,
                                  std::span<const MessageBuffers> transfers,
                                  const FirstNumbers& first, bool keeps_cqes = true,
                                  std::span<const NodeId> hosts = {});
@@ -73,17 +74,17 @@ class ArmedGroup {
   Status Fail() { return nic::FailGroup(nodes_); }
 
  private:
-  ArmedGroup(Fabric& fabric, const Plan& plan) : fabric_(&fabric), plan_(&plan) {}
+  ArmedGroup(emulated::Fabric& fabric, const Plan& plan) : fabric_(&fabric), plan_(&plan) {}
 
-  Fabric* fabric_;
+  emulated::Fabric* fabric_;
   const Plan* plan_;
   std::vector<nic::ArmedNode> nodes_;  // in the order of node ids
   std::vector<nic::OpenNode> open_;    // by node: what its QPs are connected to
 };
 
 /// An error with the first misuse, if there was one. When the fabric is stopped.
-Status CheckMisuses(const Fabric& fabric);
+Status CheckMisuses(const emulated::Fabric& fabric);
 
-}  // namespace prepost::emulated
+}  // namespace prepost::local
 
-#endif  // PREPOST_BACKENDS_EMULATED_ARMED_GROUP_H_
+#endif  // PREPOST_BACKENDS_LOCAL_ARMED_GROUP_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/emulated/offload_run.h"
+#include "backends/local/offload_run.h"
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
@@ -12,8 +12,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "backends/emulated/armed_group.h"
 #include "backends/emulated/fabric.h"
+#include "backends/local/armed_group.h"
+#include "backends/nic/host/preposted_host.h"
 #include "backends/nic/host/queue_watch.h"
 #include "backends/nic/validate/object_table.h"
 #include "runtime/clock.h"
@@ -21,7 +22,7 @@
 #include "runtime/interrupt.h"
 #include "runtime/wait_policy.h"
 
-namespace prepost::emulated {
+namespace prepost::local {
 namespace {
 
 // What an epoll event is about: a node, or one of these.
@@ -72,7 +73,7 @@ struct LoggedQueues {
 };
 
 /// What `event` of a queue means for an op; none when it is about no op.
-std::optional<OpEvent> OpEventOf(const NicEvent& event, LoggedQueues& queues) {
+std::optional<OpEvent> OpEventOf(const emulated::NicEvent& event, LoggedQueues& queues) {
   if (!nic::IsSend(event.opcode)) return std::nullopt;
   const auto of_send = [&](OpEvent::Kind kind) {
     const OpId op = queues.OpAt(queues.qp->sends, &queues.sends_at,
@@ -84,16 +85,16 @@ std::optional<OpEvent> OpEventOf(const NicEvent& event, LoggedQueues& queues) {
     return OpEvent{event.node, op, kind};
   };
   switch (event.kind) {
-    case NicEvent::Kind::kStart:
+    case emulated::NicEvent::Kind::kStart:
       return of_send(OpEvent::Kind::kStart);
-    case NicEvent::Kind::kRetire:
+    case emulated::NicEvent::Kind::kRetire:
       return of_send(OpEvent::Kind::kComplete);
-    case NicEvent::Kind::kArrive:
+    case emulated::NicEvent::Kind::kArrive:
       return of_receive(OpEvent::Kind::kStart);
-    case NicEvent::Kind::kReceive:
+    case emulated::NicEvent::Kind::kReceive:
       return of_receive(OpEvent::Kind::kComplete);
-    case NicEvent::Kind::kPark:
-    case NicEvent::Kind::kError:
+    case emulated::NicEvent::Kind::kPark:
+    case emulated::NicEvent::Kind::kError:
       return std::nullopt;
   }
   return std::nullopt;
@@ -148,13 +149,12 @@ class OffloadRun {
     start_ns_ = MonotonicNs();
     if (options_.trace != nullptr) options_.trace->start_ns = start_ns_;
     for (size_t i = 0; i < group_->nodes().size(); ++i) {
-      group_->nodes()[i].Start();
-      report_.nodes[i].node = group_->nodes()[i].program().node;
-      started_.push_back(fabric_.device(report_.nodes[i].node).counters());
+      nic::ArmedNode& node = group_->nodes()[i];
+      hosts_.emplace_back(fabric_.device(node.program().node), node).Start();
       Charge(report_.nodes[i]);
     }
-    PREPOST_RETURN_IF_ERROR(
-        fabric_.Start(IsEndSeen() ? Fabric::Until::kIdle : Fabric::Until::kStopped));
+    PREPOST_RETURN_IF_ERROR(fabric_.Start(IsEndSeen() ? emulated::Fabric::Until::kIdle
+                                                      : emulated::Fabric::Until::kStopped));
     watches_.resize(group_->nodes().size());
     moved_ns_ = MonotonicNs();
     return Watch(fabric_.ended_fd(), kEngineEnded);
@@ -200,10 +200,8 @@ class OffloadRun {
       const bool root = node.node == plan_.header().root;
       node.retries = fabric_.engine().rnr_retries(node.node);
       node.bytes_received = root ? 0 : plan_.header().message.bytes;
-      const nic::ArmedNode& armed = group_->nodes()[node.node.index()];
-      node.rearms = armed.feed().rearms();
-      node.rearms_max = armed.program().rearms();
-      std::ranges::copy(armed.queue_rearms(), std::back_inserter(report_.queue_rearms));
+      std::ranges::copy(group_->nodes()[node.node.index()].queue_rearms(),
+                        std::back_inserter(report_.queue_rearms));
     }
     return {};
   }
@@ -219,7 +217,7 @@ class OffloadRun {
             .qp = &node.program().qps[i], .sq_base = options_.first.sq_index};
       }
     }
-    for (const NicEvent& event : fabric_.engine().log()) {
+    for (const emulated::NicEvent& event : fabric_.engine().log()) {
       const std::optional<OpEvent> op = OpEventOf(event, queues[event.node.index()].at(event.qpn));
       if (!op) continue;
       if (options_.trace != nullptr) options_.trace->Record(*op, event.time_ns);
@@ -294,19 +292,20 @@ class OffloadRun {
 
   /// True when this was the node's last message; it is not watched any more.
   Result<bool> TakeEvent(size_t index) {
-    nic::ArmedNode& node = group_->nodes()[index];
-    Result<bool> done = node.TakeEvents();
+    nic::PrepostedHost& host = hosts_[index];
+    nic::ArmedNode& node = host.node();
+    Result<bool> done = host.TakeEvents();
     while (done.ok() && *done && --left_[index] != 0) {
       PREPOST_RETURN_IF_ERROR(node.CheckAll());
       PREPOST_RETURN_IF_ERROR(node.Arm());
       PREPOST_RETURN_IF_ERROR(node.RequestEvents());
       if (options_.validate) PREPOST_RETURN_IF_ERROR(nic::ValidateArmed(plan_, node));
-      node.Start();
-      done = node.Poll(std::chrono::milliseconds(0), /*wake_fd=*/-1);
+      host.Start();
+      done = host.Poll(std::chrono::milliseconds(0), /*wake_fd=*/-1);
     }
     Charge(report_.nodes[index]);
     if (!done.ok() || !*done) return done;
-    ReportDone(report_.nodes[index], MonotonicNs());
+    ReportDone(index, MonotonicNs());
     const Result<int> events = fabric_.device(report_.nodes[index].node).EventFile();
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, *events, nullptr);
     return true;
@@ -318,15 +317,11 @@ class OffloadRun {
     node.cpu_ns += now_ns - std::exchange(charged_ns_, now_ns);
   }
 
-  /// The node's part of the report, from what its device counted.
-  void ReportDone(NodeReport& node, uint64_t now_ns) {
-    const nic::DeviceCounters& before = started_[node.node.index()];
-    const nic::DeviceCounters now = fabric_.device(node.node).counters();
-    node.host_posts_during = now.doorbells - before.doorbells;
-    node.host_event_requests_during = now.event_requests - before.event_requests;
-    node.host_posts = before.doorbells + node.host_posts_during;
-    node.host_wakeups = now.wakeups - before.wakeups;
-    node.host_completions = now.cqes_read - before.cqes_read;
+  void ReportDone(size_t index, uint64_t now_ns) {
+    NodeReport& node = report_.nodes[index];
+    const uint64_t cpu_ns = node.cpu_ns;
+    node = hosts_[index].report();
+    node.cpu_ns = cpu_ns;
     node.elapsed_ns = now_ns - start_ns_;
     report_.elapsed_ns = std::max(report_.elapsed_ns, node.elapsed_ns);
   }
@@ -341,14 +336,14 @@ class OffloadRun {
   const Plan& plan_;
   const nic::QueueProgram& program_;
   const OffloadOptions& options_;
-  Fabric fabric_;
+  emulated::Fabric fabric_;
   std::optional<ArmedGroup> group_;
-  std::vector<nic::DeviceCounters> started_;  // by node: when its doorbells were rung
-  std::vector<size_t> left_;                  // by node: messages
-  bool hosts_act_ = false;                    // between the first doorbells and the end
-  uint64_t progress_ = 0;                     // of the NICs when last looked at
-  std::vector<nic::QueueWatch> watches_;      // by node
-  uint64_t moved_ns_ = 0;                     // when one of these last saw something move
+  std::vector<nic::PrepostedHost> hosts_;  // by node, of the group
+  std::vector<size_t> left_;               // by node: messages
+  bool hosts_act_ = false;                 // between the first doorbells and the end
+  uint64_t progress_ = 0;                  // of the NICs when last looked at
+  std::vector<nic::QueueWatch> watches_;   // by node
+  uint64_t moved_ns_ = 0;                  // when one of these last saw something move
   FileDescriptor epoll_;
   uint64_t start_ns_ = 0;
   uint64_t charged_ns_ = 0;  // of this thread's processor time
@@ -389,4 +384,4 @@ Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& pro
   return run.TakeReport();
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::local

@@ -18,7 +18,7 @@
 // since NICs are idle whenever hosts think. Preposted as a whole, NICs that are idle after every
 // host has started will never do anything again: hosts get one last look for a completion that they
 // have not noticed yet, and who has none is stuck.
-#include "backends/emulated/comparison.h"
+#include "backends/local/comparison.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -37,14 +37,15 @@
 #include <thread>
 #include <utility>
 
-#include "backends/emulated/armed_group.h"
-#include "backends/emulated/driven_group.h"
+#include "backends/local/armed_group.h"
+#include "backends/local/driven_group.h"
+#include "backends/nic/host/preposted_host.h"
 #include "runtime/clock.h"
 #include "runtime/event_fd.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/interrupt.h"
 
-namespace prepost::emulated {
+namespace prepost::local {
 namespace {
 
 using std::chrono::milliseconds;
@@ -56,6 +57,16 @@ constexpr std::byte kUnwritten{0xee};
 
 // The hosts: what a node's thread does, either way, behind the same five functions.
 
+HostCounts CountsOf(const nic::DeviceCounters& counters, uint64_t work_requests,
+                    uint64_t rearms = 0) {
+  return {.work_requests = work_requests,
+          .doorbells = counters.doorbells,
+          .event_requests = counters.event_requests,
+          .wakeups = counters.wakeups,
+          .cqes_read = counters.cqes_read,
+          .rearms = rearms};
+}
+
 class DrivenHost {
  public:
   DrivenHost(CpuExecutor& executor, const nic::Device& device)
@@ -65,14 +76,7 @@ class DrivenHost {
   Status Poll(milliseconds timeout) { return executor_.Poll(timeout); }
   bool done() const { return executor_.done(); }
   uint64_t progress() const { return executor_.progress(); }
-  HostCounts counts() const {
-    const nic::DeviceCounters counters = device_.counters();
-    return {.work_requests = executor_.report().host_posts,
-            .doorbells = counters.doorbells,
-            .event_requests = counters.event_requests,
-            .wakeups = counters.wakeups,
-            .cqes_read = counters.cqes_read};
-  }
+  HostCounts counts() const { return CountsOf(device_.counters(), executor_.report().host_posts); }
 
  private:
   CpuExecutor& executor_;
@@ -81,32 +85,22 @@ class DrivenHost {
 
 class PrepostedHost {
  public:
-  PrepostedHost(nic::ArmedNode& node, const nic::Device& device, int wake_fd)
-      : node_(node), device_(device), wake_fd_(wake_fd) {}
+  PrepostedHost(nic::ArmedNode& node, nic::Device& device, int wake_fd)
+      : host_(device, node), device_(device), wake_fd_(wake_fd) {}
 
-  void Start() { node_.Start(); }
-  Status Poll(milliseconds timeout) {
-    const Result<bool> done = node_.Poll(timeout, wake_fd_);
-    if (done.ok()) done_ = *done;
-    return done.status();
-  }
-  bool done() const { return done_; }
-  uint64_t progress() const { return done_ ? 1 : 0; }
+  void Start() { host_.Start(); }
+  Status Poll(milliseconds timeout) { return host_.Poll(timeout, wake_fd_).status(); }
+  bool done() const { return host_.done(); }
+  uint64_t progress() const { return host_.done() ? 1 : 0; }
   HostCounts counts() const {
-    const nic::DeviceCounters counters = device_.counters();
-    return {.work_requests = node_.wqes_written(),
-            .doorbells = counters.doorbells,
-            .event_requests = counters.event_requests,
-            .wakeups = counters.wakeups,
-            .cqes_read = counters.cqes_read,
-            .rearms = node_.feed().rearms()};
+    const nic::ArmedNode& node = host_.node();
+    return CountsOf(device_.counters(), node.wqes_written(), node.feed().rearms());
   }
 
  private:
-  nic::ArmedNode& node_;
+  nic::PrepostedHost host_;
   const nic::Device& device_;
   int wake_fd_;
-  bool done_ = false;
 };
 
 /// What a host's thread noted.
@@ -167,7 +161,7 @@ class HostThreads {
   }
 
   /// Starts the clock and returns when all threads are at their end.
-  End Race(Fabric& fabric, bool is_idle_the_end) {
+  End Race(emulated::Fabric& fabric, bool is_idle_the_end) {
     start_ns_ = MonotonicNs();
     OpenGate();
     const End end = Watch(fabric, is_idle_the_end);
@@ -200,7 +194,7 @@ class HostThreads {
     if (ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == records_.size()) all_ended_.Signal();
   }
 
-  End Watch(const Fabric& fabric, bool is_idle_the_end) {
+  End Watch(const emulated::Fabric& fabric, bool is_idle_the_end) {
     uint64_t progress = 0;
     milliseconds still{0};
     while (true) {
@@ -306,7 +300,7 @@ class Comparer {
 
   Result<TransferSample> Transfer(Way way) {
     PREPOST_RETURN_IF_ERROR(Clean());
-    Fabric fabric(plan_.header().nodes, {.faults = options_.faults});
+    emulated::Fabric fabric(plan_.header().nodes, {.faults = options_.faults});
     Result<std::unique_ptr<HostThreads>> threads = HostThreads::Make(options_);
     if (!threads.ok()) return threads.status();
     Result<TransferSample> sample =
@@ -370,7 +364,7 @@ class Comparer {
     return {};
   }
 
-  Result<TransferSample> Drive(Fabric& fabric, HostThreads& threads) {
+  Result<TransferSample> Drive(emulated::Fabric& fabric, HostThreads& threads) {
     const uint64_t arm_from_ns = ThreadCpuNs();
     Result<DrivenGroup> group =
         DrivenGroup::Make(fabric, plan_, message_.bytes(), spans_, {.wake_fd = threads.wake_fd()});
@@ -389,7 +383,7 @@ class Comparer {
     return sample;
   }
 
-  Result<TransferSample> Prepost(Fabric& fabric, HostThreads& threads) {
+  Result<TransferSample> Prepost(emulated::Fabric& fabric, HostThreads& threads) {
     const uint64_t arm_from_ns = ThreadCpuNs();
     Result<ArmedGroup> group =
         ArmedGroup::Make(fabric, plan_, program_,
@@ -424,7 +418,7 @@ class Comparer {
 
   /// A host that may sleep asks for its first event before the start, in both ways.
   template <typename Host>
-  Status PrepareToSleep(Fabric& fabric, NodeId node, Host& host) const {
+  Status PrepareToSleep(emulated::Fabric& fabric, NodeId node, Host& host) const {
     PREPOST_RETURN_IF_ERROR(fabric.device(node).EventFile().status());
     return options_.wait.mode == WaitMode::kPolling ? Status() : host.RequestEvents();
   }
@@ -432,9 +426,9 @@ class Comparer {
   /// Clocks one transfer. Errors: interrupted, or what the first host to fail says; that all are
   /// done is still to be seen.
   template <typename Host>
-  Result<TransferSample> Measure(Fabric& fabric, HostThreads& threads, std::vector<Host>& hosts,
-                                 bool is_idle_the_end) const {
-    PREPOST_RETURN_IF_ERROR(fabric.Start(Fabric::Until::kStopped));
+  Result<TransferSample> Measure(emulated::Fabric& fabric, HostThreads& threads,
+                                 std::vector<Host>& hosts, bool is_idle_the_end) const {
+    PREPOST_RETURN_IF_ERROR(fabric.Start(emulated::Fabric::Until::kStopped));
     PREPOST_RETURN_IF_ERROR(threads.Gather(hosts));
     const uint64_t engine_before_ns = fabric.engine_cpu_ns();
     const End end = threads.Race(fabric, is_idle_the_end);
@@ -575,4 +569,4 @@ CompareRatio RatioOf(const Comparison& comparison) {
           .of_pairs = Summarise(ratios)};
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::local

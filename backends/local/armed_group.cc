@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/emulated/armed_group.h"
+#include "backends/local/armed_group.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "backends/nic/program/pairing.h"
 #include "backends/nic/validate/object_table.h"
 
-namespace prepost::emulated {
+namespace prepost::local {
 
 Status CheckProgram(const Plan& plan, const nic::QueueProgram& program) {
   const PlanHeader& header = plan.header();
@@ -24,7 +24,7 @@ Status CheckProgram(const Plan& plan, const nic::QueueProgram& program) {
   return {};
 }
 
-Result<ArmedGroup> ArmedGroup::Make(Fabric& fabric, const Plan& plan,
+Result<ArmedGroup> ArmedGroup::Make(emulated::Fabric& fabric, const Plan& plan,
                                     const nic::QueueProgram& program,
                                     std::span<const MessageBuffers> transfers,
                                     const FirstNumbers& first, bool keeps_cqes,
@@ -88,9 +88,9 @@ Status ArmedGroup::Stuck(std::string_view why) {
   return Rejected(report);
 }
 
-Status CheckMisuses(const Fabric& fabric) {
+Status CheckMisuses(const emulated::Fabric& fabric) {
   if (fabric.engine().misuses().empty()) return {};
   return Rejected("the emulated NICs were misused: " + fabric.engine().misuses().front());
 }
 
-}  // namespace prepost::emulated
+}  // namespace prepost::local

@@ -2,7 +2,7 @@
 //
 // Compare as a library: that counts are those of the plan, whatever the hosts wait by, and that a
 // comparison that cannot end is refused, interrupted or given up in words.
-#include "backends/emulated/comparison.h"
+#include "backends/local/comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "runtime/event_fd.h"
 #include "tests/support/plans.h"
 
-namespace prepost::emulated::comparison_test {
+namespace prepost::local::comparison_test {
 namespace {
 
 using testing::Each;
@@ -160,4 +160,4 @@ TEST(ComparisonTest, RatioIsOfPairs) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::comparison_test
+}  // namespace prepost::local::comparison_test

@@ -3,8 +3,8 @@
 // RunOffload: the offload executor on emulated NICs. It arms every node, rings the doorbells,
 // sleeps until each node's single final completion, and then checks what was received. All nodes'
 // hosts are this one thread.
-#ifndef PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
-#define PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
+#ifndef PREPOST_BACKENDS_LOCAL_OFFLOAD_RUN_H_
+#define PREPOST_BACKENDS_LOCAL_OFFLOAD_RUN_H_
 
 #include <chrono>
 #include <cstddef>
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/emulated/armed_group.h"
 #include "backends/emulated/engine.h"
+#include "backends/local/armed_group.h"
 #include "backends/nic/nic_model.h"
 #include "backends/nic/program/lower.h"
 #include "ir/plan.h"
@@ -23,17 +23,17 @@
 #include "runtime/op_times.h"
 #include "runtime/report.h"
 
-namespace prepost::emulated {
+namespace prepost::local {
 
 struct OffloadOptions {
   std::string device = "emulated";  ///< for the report
   /// What stands in front of each NIC; empty: an EmulatedDevice.
   nic::DeviceFactory make_device = {};
   nic::LowerOptions lower = {};
-  SchedulerMode scheduler = SchedulerMode::kRoundRobin;
+  emulated::SchedulerMode scheduler = emulated::SchedulerMode::kRoundRobin;
   uint64_t seed = 1;  ///< of the scheduler: the same seed gives the same run
   FirstNumbers first = {};
-  std::vector<QpFault> faults = {};  ///< QPs to break on the way
+  std::vector<emulated::QpFault> faults = {};  ///< QPs to break on the way
   /// The run has failed when nothing moves for so long; 0: never. Emulated NICs that cannot go on
   /// are idle, which ends the run at once.
   std::chrono::milliseconds no_progress_max{0};
@@ -72,6 +72,6 @@ Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& pro
                                   std::span<const MessageBuffers> transfers,
                                   const OffloadOptions& options = {});
 
-}  // namespace prepost::emulated
+}  // namespace prepost::local
 
-#endif  // PREPOST_BACKENDS_EMULATED_OFFLOAD_RUN_H_
+#endif  // PREPOST_BACKENDS_LOCAL_OFFLOAD_RUN_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What arming takes of a device is what lowering has said.
-#include "backends/emulated/armed_group.h"
+#include "backends/local/armed_group.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
 
-namespace prepost::emulated::armed_group_test {
+namespace prepost::local::armed_group_test {
 namespace {
 
 /// Bytes of the rings that the node's device has made.
@@ -42,7 +42,7 @@ TEST(ArmedGroupTest, TakesTheRingBytesThatLoweringSays) {
       for (const uint32_t ring : {32768u, 16u}) {
         const nic::QueueProgram program =
             *nic::Lower(plan, {.mode = mode, .profile = {.sq_wqebbs = ring, .rq_wqes = ring}});
-        Fabric fabric(plan.header().nodes, {});
+        emulated::Fabric fabric(plan.header().nodes, {});
         const auto group = ArmedGroup::Make(fabric, plan, program, messages, FirstNumbers());
         ASSERT_TRUE(group.ok()) << group.status().ToString();
         for (const nic::ArmedNode& node : group->nodes()) {
@@ -62,7 +62,7 @@ TEST(ArmedGroupTest, CqesThatNobodyReadsHaveNoRoom) {
   const std::array messages = {MessageBuffers{transfer.message(), transfer.buffers()}};
   for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
     const nic::QueueProgram program = *nic::Lower(plan, {.mode = mode});
-    Fabric fabric(plan.header().nodes, {});
+    emulated::Fabric fabric(plan.header().nodes, {});
     const auto group =
         ArmedGroup::Make(fabric, plan, program, messages, FirstNumbers(), /*keeps_cqes=*/false);
     ASSERT_TRUE(group.ok()) << group.status().ToString();
@@ -74,4 +74,4 @@ TEST(ArmedGroupTest, CqesThatNobodyReadsHaveNoRoom) {
 }
 
 }  // namespace
-}  // namespace prepost::emulated::armed_group_test
+}  // namespace prepost::local::armed_group_test
