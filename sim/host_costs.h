@@ -29,6 +29,7 @@ struct HostCosts {
   Picoseconds hybrid_polling = 0;    ///< how long a hybrid host looks for the next CQE
   Picoseconds message_start = 0;     ///< at the root, before its first send
   Picoseconds message_setup = 0;     ///< elsewhere, with the first block's CQE
+  double copy_rate = 0;              ///< memcpy, for what is said to be copied
   double first_block_copy_rate = 0;  ///< RDMC copies a message's first block into place in the end
   Picoseconds system_call = 0;       ///< TCP: per send, and per receive that has completed
   double system_copy_rate = 0;       ///< TCP: of the bytes of those

@@ -7,6 +7,7 @@
 #include <deque>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "ir/json/json_reader.h"
@@ -28,7 +29,9 @@ constexpr size_t kTextBytesMax = 1024;
 /// Where a value may come from; the value of the key says where exactly.
 constexpr std::array kSources = {"paper", "data_sheet", "measured", "assumed"};
 
-/// `Out` is a double or an optional one.
+constexpr std::array<std::string_view, 2> kPreemptionLengthsNames = {"fixed", "exponential"};
+
+/// A time: seconds, or picoseconds where `out` counts those.
 template <typename Out>
 JsonForm::ReadScalar Seconds(Out* out) {
   return ReadLatency([out](double seconds) -> Status {
@@ -36,12 +39,16 @@ JsonForm::ReadScalar Seconds(Out* out) {
       return Rejected(fmt::format("{} is too large, the limit is {}", WriteLatency(seconds),
                                   WriteLatency(kProfileSecondsMax)));
     }
-    *out = seconds;
+    if constexpr (std::is_same_v<Out, Picoseconds>) {
+      *out = FromSeconds(seconds);
+    } else {
+      *out = seconds;
+    }
     return {};
   });
 }
 
-/// As Seconds().
+/// `Out` is a double or an optional one.
 template <typename Out>
 JsonForm::ReadScalar Rate(Out* out, double most = kProfileRateMax) {
   return ReadRate([out, most](double rate) -> Status {
@@ -136,14 +143,7 @@ class ProfileForm {
   Profile profile_;
   std::optional<double> up_rate_, down_rate_;
   double oversubscription_ = 1;
-  std::optional<double> segment_calls_;
-  PreemptionProfile preemption_;
-  NeighboursProfile neighbours_;
-  TcpProfile tcp_;
   ControlProfile control_;
-  bool has_preemption_ = false;
-  bool has_neighbours_ = false;
-  bool has_tcp_ = false;
   bool has_control_ = false;
   Values network_, racks_, nic_, host_, preemption_values_, neighbours_values_, tcp_values_,
       control_values_;
@@ -152,7 +152,7 @@ class ProfileForm {
 
 ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
   AddNetwork();
-  NicProfile& nic = profile_.nic;
+  NicCosts& nic = profile_.nic;
   nic_.Add("wqe", Seconds(&nic.wqe))
       .Add("wait", Seconds(&nic.wait))
       .Add("cqe", Seconds(&nic.cqe))
@@ -162,14 +162,20 @@ ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
            ReadUint32(&nic.message_overhead_bytes, kMessageOverheadBytesMax))
       .Add("port_sharing", Word(&nic.port_sharing, kPortSharingNames));
   AddHost();
-  tcp_values_.Add("system_call", Seconds(&tcp_.system_call))
-      .Add("copy_rate", Rate(&tcp_.copy_rate))
-      .Add("segment_bytes", ReadUint32(&tcp_.segment_bytes, kSegmentBytesMax, 1), Need::kOptional)
-      .Add("segment_calls", Seconds(&segment_calls_), Need::kOptional)
+  HostCosts& host = profile_.host;
+  tcp_values_.Add("system_call", Seconds(&host.system_call))
+      .Add("copy_rate", Rate(&host.system_copy_rate))
+      .Add("segment_bytes", ReadUint32(&host.segment_bytes, kSegmentBytesMax, 1), Need::kOptional)
+      .Add("segment_calls", Seconds(&host.segment_calls), Need::kOptional)
       .form()
-      .OnBegin([this] { has_tcp_ = true; })
+      .OnBegin([this] {
+        profile_.is_tcp = true;
+        profile_.host.segment_calls = -1;
+      })
       .OnEnd([this]() -> Status {
-        if (!segment_calls_ || tcp_.segment_bytes != 0) return {};
+        Picoseconds& calls = profile_.host.segment_calls;
+        if (std::exchange(calls, std::max<Picoseconds>(calls, 0)) < 0) return {};
+        if (profile_.host.segment_bytes != 0) return {};
         return Rejected(
             "key 'segment_bytes' is missing: without it blocks are copied as a whole, and "
             "'segment_calls' has no meaning");
@@ -206,16 +212,13 @@ void ProfileForm::AddNetwork() {
 }
 
 void ProfileForm::AddHost() {
-  HostProfile& host = profile_.host;
-  preemption_values_.Add("rate", Number(&preemption_.rate, kPreemptionRateMin, kPreemptionRateMax))
-      .Add("length", Seconds(&preemption_.length))
-      .Add("lengths", Word(&preemption_.lengths, kPreemptionLengthsNames))
-      .form()
-      .OnBegin([this] { has_preemption_ = true; });
-  neighbours_values_.Add("count", ReadUint32(&neighbours_.count, kProfileNeighboursMax))
-      .Add("slice", Seconds(&neighbours_.slice))
-      .form()
-      .OnBegin([this] { has_neighbours_ = true; });
+  HostCosts& host = profile_.host;
+  preemption_values_
+      .Add("rate", Number(&host.preemptions_per_second, kPreemptionRateMin, kPreemptionRateMax))
+      .Add("length", Seconds(&host.preemption_length))
+      .Add("lengths", Word(&host.preemption_lengths_vary, kPreemptionLengthsNames));
+  neighbours_values_.Add("count", ReadUint32(&host.neighbours, kNeighboursMax))
+      .Add("slice", Seconds(&host.slice));
   host_.Add("cores", ReadUint32(&host.cores, kProfileCoresMax, 1))
       .Add("post_send", Seconds(&host.post_send))
       .Add("post_receive", Seconds(&host.post_receive))
@@ -238,12 +241,6 @@ Profile ProfileForm::Finish() {
   if (network.rack_hosts != 0) {
     network.up_rate = up_rate_.value_or(network.host_rate * network.rack_hosts / oversubscription_);
     network.down_rate = down_rate_.value_or(network.up_rate);
-  }
-  if (has_preemption_) profile.host.preemption = preemption_;
-  if (has_neighbours_) profile.host.neighbours = neighbours_;
-  if (has_tcp_) {
-    profile.tcp = tcp_;
-    profile.tcp->segment_calls = segment_calls_.value_or(0);
   }
   if (has_control_) profile.control = control_;
   return profile;

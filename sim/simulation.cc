@@ -97,7 +97,7 @@ double LongestByHost(const Simulation& it, CountOf count) {
       by_host[it.groups[g].HostOf(NodeId(i)).index()] += count(g, NodeId(i));
   }
   const uint64_t most = by_host.empty() ? 0 : std::ranges::max(by_host);
-  return static_cast<double>(most) * it.profile.host.post_receive;
+  return static_cast<double>(most) * ToSeconds(it.profile.host.post_receive);
 }
 
 }  // namespace
@@ -170,17 +170,19 @@ void PrepostedWork::Add(const PrepostedWork& other) {
 }
 
 PrepostedWork WorkOf(const Simulation& it, const PrepostedAlone::Node& node) {
-  const HostProfile& host = it.profile.host;
-  PrepostedWork work = {.posts_before = node.wqes,
-                        .posts = node.wqes_later,
-                        .doorbells = node.rings + node.rings_later,
-                        .rearms = node.rearms,
-                        .completions = node.completions,
-                        .wakeups = node.wakeups,
-                        .arming_seconds = static_cast<double>(node.wqes) * host.post_receive,
-                        .rearming_seconds = ToSeconds(node.rearming)};
-  work.busy_seconds = work.rearming_seconds + static_cast<double>(node.looks) * host.poll +
-                      static_cast<double>(node.completions) * host.completion;
+  const HostCosts& host = it.profile.host;
+  PrepostedWork work = {
+      .posts_before = node.wqes,
+      .posts = node.wqes_later,
+      .doorbells = node.rings + node.rings_later,
+      .rearms = node.rearms,
+      .completions = node.completions,
+      .wakeups = node.wakeups,
+      .arming_seconds = static_cast<double>(node.wqes) * ToSeconds(host.post_receive),
+      .rearming_seconds = ToSeconds(node.rearming)};
+  work.busy_seconds = work.rearming_seconds +
+                      static_cast<double>(node.looks) * ToSeconds(host.poll) +
+                      static_cast<double>(node.completions) * ToSeconds(host.completion);
   return work;
 }
 

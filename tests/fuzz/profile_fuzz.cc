@@ -11,7 +11,6 @@
 #include "sim/cpu_driven.h"
 #include "sim/preposted.h"
 #include "sim/profile.h"
-#include "sim/profile_costs.h"
 
 namespace {
 
@@ -47,14 +46,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const prepost::Plan plan =
       *prepost::Compile({.nodes = 5, .message_bytes = 70'000, .block_bytes = 10'000});
   const prepost::Network network = NetworkOf(profile->network, 5);
-  const auto offload = prepost::sim::RunPrepostedAlone(
-      plan, network, {.costs = prepost::sim::NicCostsOf(profile->nic)});
+  const auto offload = prepost::sim::RunPrepostedAlone(plan, network, {.costs = profile->nic});
   CheckRun(offload.status(), offload.ok() ? offload->completion : 0);
   const prepost::sim::Group group{.plan = &plan};
-  const auto hosts = prepost::sim::RunCpuDriven({&group, 1}, network,
-                                                {.nic = prepost::sim::NicCostsOf(profile->nic),
-                                                 .host = prepost::sim::HostCostsOf(*profile),
-                                                 .wait = prepost::WaitMode::kHybrid});
+  const auto hosts = prepost::sim::RunCpuDriven(
+      {&group, 1}, network,
+      {.nic = profile->nic, .host = profile->host, .wait = prepost::WaitMode::kHybrid});
   CheckRun(hosts.status(), hosts.ok() ? hosts->groups[0].completion : 0);
   return 0;
 }

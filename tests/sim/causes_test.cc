@@ -19,7 +19,6 @@
 #include "sim/link_traffic.h"
 #include "sim/preposted.h"
 #include "sim/profile.h"
-#include "sim/profile_costs.h"
 #include "sim/time_by_cause.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
@@ -187,11 +186,11 @@ TEST(CausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
       const Network network = NetworkOf(profile.network, plan.header().nodes);
       SCOPED_TRACE(fmt::format("{} {} n={} k={} ready={} send_window={}", algorithm, name,
                                plan.header().nodes, plan.header().message.blocks, ready, window));
-      if (!profile.tcp) {
+      if (!profile.is_tcp) {
         const auto mode = random.Coin() ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged;
         PrepostedOptions options = {
-            .costs = NicCostsOf(profile.nic),
-            .host = HostCostsOf(profile),
+            .costs = profile.nic,
+            .host = profile.host,
             .wait = random.Pick(std::array{WaitMode::kPolling, WaitMode::kInterrupt}),
             .lower = {.mode = mode}};
         const Ran plain = RunOffload(plan, network, options);
@@ -202,8 +201,8 @@ TEST(CausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
         ASSERT_NO_FATAL_FAILURE(ExpectSame(plain, told));
         ASSERT_NO_FATAL_FAILURE(ExpectExplained(trail, plan, told));
       }
-      CpuDrivenOptions options = {.nic = NicCostsOf(profile.nic),
-                                  .host = HostCostsOf(profile),
+      CpuDrivenOptions options = {.nic = profile.nic,
+                                  .host = profile.host,
                                   .wait = random.Pick(std::array{
                                       WaitMode::kPolling, WaitMode::kHybrid, WaitMode::kInterrupt}),
                                   .seed = seed};
@@ -417,16 +416,14 @@ TEST(CausesTest, SeveralGroupsAddUp) {
   };
   for (const uint32_t cores : {1u, 2u}) {
     TimeTrail trail;
-    CpuDrivenOptions options = {
-        .nic = NicCostsOf(profile.nic), .host = HostCostsOf(profile), .trail = &trail};
+    CpuDrivenOptions options = {.nic = profile.nic, .host = profile.host, .trail = &trail};
     options.host.cores = cores;
     const auto run = RunCpuDriven(groups, network, options);
     ASSERT_TRUE(run.ok()) << run.status().ToString();
     expect_sums(trail, *run);
   }
   TimeTrail trail;
-  const auto run =
-      RunPreposted(groups, network, {.costs = NicCostsOf(profile.nic), .trail = &trail});
+  const auto run = RunPreposted(groups, network, {.costs = profile.nic, .trail = &trail});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   expect_sums(trail, *run);
 }
@@ -530,10 +527,8 @@ TEST(CausesTest, TheFarthestNodeOnStampedeIsTheRdmcPapersTable1) {
   const Plan plan = PlanFor("binomial_pipeline", 4, 256, 1 << 20, "window=1", "1");
   const auto parts_of = [&](double copy_rate) {
     TimeTrail trail;
-    CpuDrivenOptions options = {.nic = NicCostsOf(profile.nic),
-                                .host = HostCostsOf(profile),
-                                .wait = WaitMode::kHybrid,
-                                .trail = &trail};
+    CpuDrivenOptions options = {
+        .nic = profile.nic, .host = profile.host, .wait = WaitMode::kHybrid, .trail = &trail};
     options.host.first_block_copy_rate = copy_rate;
     RunHosts(plan, NetworkOf(profile.network, 4), options);
     return TimesOf(trail, 0, NodeId(3));

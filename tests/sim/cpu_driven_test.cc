@@ -17,7 +17,6 @@
 #include "compiler/schedules/schedule.h"
 #include "sim/preposted.h"
 #include "sim/profile.h"
-#include "sim/profile_costs.h"
 #include "tests/support/host_run_fixture.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
@@ -158,12 +157,12 @@ TEST_F(CpuDrivenTest, LessWorkCanTakeLonger) {
   constexpr uint64_t kMiB = 1 << 20;
   const Plan plan = test::PlanWithWindowsOf1("chain", 3, 20, kMiB);
   const auto known = [&](Picoseconds completion, Picoseconds setup) {
-    HostCosts costs = HostCostsOf(*profile);
+    HostCosts costs = profile->host;
     costs.completion = costs.credit = completion;
     costs.message_setup = setup;
     const Group group{.plan = &plan};
     const auto run = RunCpuDriven({&group, 1}, NetworkOf(profile->network, 3),
-                                  {.nic = NicCostsOf(profile->nic), .host = costs});
+                                  {.nic = profile->nic, .host = costs});
     EXPECT_TRUE(run.ok()) << run.status().ToString();
     return run.ok() ? run->groups[0].completion : -1;
   };

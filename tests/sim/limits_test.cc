@@ -12,7 +12,6 @@
 
 #include "sim/cpu_driven.h"
 #include "sim/preposted.h"
-#include "sim/profile_costs.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
@@ -43,33 +42,35 @@ class RandomProfiles {
       network.down_rate = Rate();
       if (random_.Coin()) network.core_rate = Rate();
     }
-    profile.nic = {.wqe = Seconds(5e-8),
-                   .wait = Seconds(2e-7),
-                   .cqe = Seconds(5e-8),
-                   .doorbell = Seconds(4e-7),
+    profile.nic = {.wqe = Time(5e-8),
+                   .wait = Time(2e-7),
+                   .cqe = Time(5e-8),
+                   .doorbell = Time(4e-7),
                    .message_overhead_bytes = IsExtreme() ? kMessageOverheadBytesMax : 30};
     profile.host = {.cores = IsExtreme() ? kProfileCoresMax : 1,
-                    .post_send = Seconds(1e-7),
-                    .post_receive = Seconds(1e-7),
-                    .poll = Seconds(1e-7),
-                    .completion = Seconds(1e-7),
-                    .credit = Seconds(1e-7),
-                    .interrupt = Seconds(1e-5),
-                    .hybrid_polling = Seconds(5e-2),
-                    .message_start = Seconds(7e-6),
-                    .message_setup = Seconds(4e-6),
+                    .post_send = Time(1e-7),
+                    .post_receive = Time(1e-7),
+                    .poll = Time(1e-7),
+                    .completion = Time(1e-7),
+                    .credit = Time(1e-7),
+                    .interrupt = Time(1e-5),
+                    .hybrid_polling = Time(5e-2),
+                    .message_start = Time(7e-6),
+                    .message_setup = Time(4e-6),
                     .copy_rate = Rate()};
     if (random_.Coin()) {
       const double rate = IsExtreme() ? kPreemptionRateMin : IsExtreme() ? kPreemptionRateMax : 1e4;
       // Not away more than CheckCosts() allows, too often.
       const double length = IsExtreme() ? 100 / rate : 1e-5;
-      profile.host.preemption = {.rate = rate,
-                                 .length = std::min(length, kProfileSecondsMax),
-                                 .lengths = random_.Coin()
-                                                ? PreemptionProfile::Lengths::kFixed
-                                                : PreemptionProfile::Lengths::kExponential};
+      profile.host.preemptions_per_second = rate;
+      profile.host.preemption_length = FromSeconds(std::min(length, kProfileSecondsMax));
+      profile.host.preemption_lengths_vary = random_.Coin();
     }
-    if (random_.Below(3) == 0) profile.tcp = {.system_call = Seconds(1e-6), .copy_rate = Rate()};
+    if (random_.Below(3) == 0) {
+      profile.is_tcp = true;
+      profile.host.system_call = Time(1e-6);
+      profile.host.system_copy_rate = Rate();
+    }
     return profile;
   }
 
@@ -79,6 +80,7 @@ class RandomProfiles {
     if (!IsExtreme()) return usual;
     return std::array{0.0, 1e-12, kProfileSecondsMax}[random_.Below(3)];
   }
+  Picoseconds Time(double usual) { return FromSeconds(Seconds(usual)); }
   double Rate() {
     if (!IsExtreme()) return 12.5e9;
     return std::array{kProfileRateMin, 1e3, kHostRateMax}[random_.Below(3)];
@@ -103,7 +105,7 @@ TEST(LimitsTest, EveryProfileEndsWithATimeOrAReason) {
     const Plan plan = test::CompileOrDie(spec);
     const uint32_t nodes = plan.header().nodes;
     const Network network = NetworkOf(profile.network, nodes);
-    const NicCosts nic = NicCostsOf(profile.nic);
+    const NicCosts nic = profile.nic;
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     const auto look = [&](const Status& status, Picoseconds completion) {
       if (!status.ok()) {
@@ -126,7 +128,7 @@ TEST(LimitsTest, EveryProfileEndsWithATimeOrAReason) {
     const auto hosts = RunCpuDriven(
         {&group, 1}, network,
         {.nic = nic,
-         .host = HostCostsOf(profile),
+         .host = profile.host,
          .wait = static_cast<WaitMode>(random.Below(3)),
          .delays = {{NodeId(random.Below(nodes)), random.Below(1000), kNever - random.Below(5)}},
          .ring_wqes_max = random.Coin() ? 4u : 32768u});

@@ -276,7 +276,7 @@ Status Run(const CalibrateFlags& flags) {
                                    [&](const std::string& all, const std::string& name) {
                                      std::istringstream in(all);
                                      const Result<sim::Profile> base = sim::ReadProfile(in, name);
-                                     if (base.ok() && base->tcp)
+                                     if (base.ok() && base->is_tcp)
                                        transport = sim::TimedTransport::kTcp;
                                      text = all;
                                      return base.status();

@@ -184,10 +184,10 @@ Result<sim::Profile> ProfileOf(const CompareFlags& flags) {
   const Result<ProfileText> text = LoadProfileText(flags.profile);
   if (!text.ok()) return text.status();
   Result<sim::Profile> profile = ProfileWith(*text, SettingsOf(flags.settings));
-  if (profile.ok() && profile->tcp) {
+  if (profile.ok() && profile->is_tcp) {
     return Rejected("its cluster sends over TCP, where no NIC can be preposted", flags.profile);
   }
-  if (profile.ok() && flags.seed && !profile->host.preemption) {
+  if (profile.ok() && flags.seed && profile->host.preemptions_per_second == 0) {
     return Status(StatusCode::kUsage,
                   "--seed is of the message's bytes, which the virtual clock has none of, and of "
                   "preemptions: the profile has no host.preemption");

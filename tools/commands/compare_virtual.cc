@@ -32,7 +32,8 @@ std::vector<std::string> Deviations(const ModelledComparison& options) {
   std::vector<std::string> deviations;
   for (const std::string& setting : options.settings) deviations.push_back("--set " + setting);
   deviations.insert(deviations.end(), options.others.begin(), options.others.end());
-  if (options.profile.host.preemption) deviations.push_back(fmt::format("seed {}", options.seed));
+  if (options.profile.host.preemptions_per_second != 0)
+    deviations.push_back(fmt::format("seed {}", options.seed));
   return deviations;
 }
 
@@ -74,7 +75,8 @@ WayFound FoundCpu(const sim::Simulation& it) {
     way.host_cpu_ns += Nanoseconds(node.work.busy);
   }
   way.requests_before = PostsBefore(it, *it.cpu);
-  way.arm_cpu_ns = static_cast<double>(way.requests_before) * it.profile.host.post_receive * 1e9;
+  way.arm_cpu_ns =
+      static_cast<double>(way.requests_before) * sim::ToSeconds(it.profile.host.post_receive) * 1e9;
   FillTimes(it.cpu_times, &way);
   return way;
 }

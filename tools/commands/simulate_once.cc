@@ -157,7 +157,7 @@ std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
                                            const sim::Profile& profile) {
   const bool draws_paths = std::ranges::any_of(
       flags.noise.slow, [](const std::string& it) { return it.starts_with("random="); });
-  if (!draws_paths && !profile.host.preemption) return std::nullopt;
+  if (!draws_paths && profile.host.preemptions_per_second == 0) return std::nullopt;
   return fmt::format("seed {}", flags.seed);
 }
 
@@ -174,7 +174,7 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                .copies_first_block = flags.copies_first_block,
                                .has_trail = flags.causes || flags.trace.is_wanted(),
                                .is_quiet = context->is_quiet};
-  if (options.is_offload && profile->tcp) {
+  if (options.is_offload && profile->is_tcp) {
     if (!options.is_cpu) {
       return Rejected("its cluster sends over TCP, where no NIC can be preposted", flags.profile);
     }

@@ -13,7 +13,6 @@
 #include "sim/cpu_driven.h"
 #include "sim/fluid_network.h"
 #include "sim/preposted.h"
-#include "sim/profile_costs.h"
 #include "sim/time.h"
 #include "tools/report/ticker.h"
 
@@ -41,8 +40,8 @@ bool KeepsCqes(const sim::Simulation& it) {
 Status RunOffload(const SimulationOptions& options, sim::Simulation* it) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating preposted queues");
-  sim::PrepostedOptions run_options = {.costs = sim::NicCostsOf(it->profile.nic),
-                                       .host = sim::HostCostsOf(it->profile),
+  sim::PrepostedOptions run_options = {.costs = it->profile.nic,
+                                       .host = it->profile.host,
                                        .wait = options.wait,
                                        .delays = options.delays,
                                        .neighbours = options.neighbours,
@@ -64,8 +63,8 @@ Status RunOffload(const SimulationOptions& options, sim::Simulation* it) {
 Status RunCpu(const SimulationOptions& options, sim::Simulation* it) {
   std::optional<Ticker> ticker;
   if (!options.is_quiet) ticker.emplace("simulating hosts");
-  sim::CpuDrivenOptions run_options = {.nic = sim::NicCostsOf(it->profile.nic),
-                                       .host = sim::HostCostsOf(it->profile),
+  sim::CpuDrivenOptions run_options = {.nic = it->profile.nic,
+                                       .host = it->profile.host,
                                        .wait = options.wait,
                                        .delays = options.delays,
                                        .neighbours = options.neighbours,
@@ -86,10 +85,10 @@ Status RunCpu(const SimulationOptions& options, sim::Simulation* it) {
 /// What no plan could be run on, in the words of those who would.
 Status CheckCluster(const SimulationOptions& options, const sim::Simulation& it) {
   const auto hosts = static_cast<uint32_t>(it.network.nodes.size());
-  const sim::NicCosts nic = sim::NicCostsOf(it.profile.nic);
+  const sim::NicCosts& nic = it.profile.nic;
   PREPOST_RETURN_IF_ERROR(CheckNetwork(it.network, hosts));
   PREPOST_RETURN_IF_ERROR(sim::CheckCosts(nic));
-  PREPOST_RETURN_IF_ERROR(sim::CheckCosts(sim::HostCostsOf(it.profile)));
+  PREPOST_RETURN_IF_ERROR(sim::CheckCosts(it.profile.host));
   PREPOST_RETURN_IF_ERROR(sim::CheckNoise(
       {.delays = options.delays, .neighbours = options.neighbours, .seed = it.seed}, hosts));
   return sim::FluidNetwork::Make(it.network, nic.port_sharing).status();

@@ -8,7 +8,6 @@
 #include <optional>
 #include <sstream>
 
-#include "sim/profile_costs.h"
 #include "tools/flags/command.h"
 #include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
@@ -137,7 +136,7 @@ std::vector<ProfileSetting> AtFault(const std::vector<ProfileSetting>& settings,
 /// Errors: what a profile may say of hosts, and cannot be modelled.
 Status CheckHosts(const sim::Profile& profile, const std::string& name,
                   const std::vector<ProfileSetting>& settings) {
-  const Status status = CheckCosts(sim::HostCostsOf(profile));
+  const Status status = CheckCosts(profile.host);
   if (status.ok()) return {};
   std::vector<ProfileSetting> of_hosts;
   std::ranges::copy_if(settings, std::back_inserter(of_hosts), [](const ProfileSetting& it) {
