@@ -162,7 +162,7 @@ Outcome RunDriven(const Case& it, const Plan& plan, const Network& network, uint
   for (const auto& group : run.groups) {
     for (const auto& node : group.nodes) {
       hash.Add(static_cast<uint64_t>(node.completion));
-      hash.Add(node.work.looks);
+      hash.Add(node.work.polls);
       hash.Add(static_cast<uint64_t>(node.work.busy));
     }
     completion = std::max(completion, group.completion);

@@ -19,7 +19,7 @@
 
 namespace prepost::sim {
 
-/// What a handler asked to be told: its own words.
+/// An event of a handler's own, which it is called with when it is due.
 struct TimedEvent {
   void* subject = nullptr;
   uint64_t value = 0;
@@ -73,7 +73,7 @@ class Clock {
     handlers_[due.handler]->OnTime(due);
     return true;
   }
-  /// Whoever acts outside of the handlers' calls asks that time does not go on before it has: it is
+  /// Whoever acts outside of the handlers' calls holds time back before it has: it is
   /// called when all else that happens now has happened.
   void Hold() { is_held_ = true; }
   /// True after Hold(), once.

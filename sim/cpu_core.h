@@ -40,7 +40,7 @@ class CpuCore {
     return at >= there_from_ && at < there_until_ ? at : WhenBackFromAbsence(at);
   }
 
-  /// A thread that has slept wakes, and no other one is at work or looks for some: it has the core
+  /// A thread that has slept wakes, and no other one is at work or polls: it has the core
   /// from its neighbours, and a slice before they have it again. `at` never falls.
   void Wake(Picoseconds at) {
     if (neighbours_length_ != 0) BeginSlice(at);

@@ -2,14 +2,14 @@
 //
 // Each node of each group has a HostThread, which is
 //
-//     idle      its NIC will tell of the next CQE. When that comes, it is due to look: when it is
+//     idle      its NIC will report the next CQE. When that comes, it is due to poll: when it is
 //               through with what it found last; after that, at once if it polls, after an
 //               interrupt if it sleeps
-//     due       it will look at a time that is known
+//     due       it will poll at a time that is known
 //     queued    it waits for its core, first come first served, and for the core to be there
 //     done      it has found its last completion
 //
-// What a look takes is known at once (host_thread.cc), so its end needs no event.
+// What a poll takes is known at once (host_thread.cc), so its end needs no event.
 //
 // Time stands still while threads act, and they act when all else that happens at that time has
 // happened (HostHandler). So it does not matter which of several CQEs of the same time was written
@@ -35,7 +35,7 @@
 namespace prepost::sim {
 namespace {
 
-constexpr uint64_t kHostStepsAtOnce = 1 << 12;  // between two looks at the checkpoint
+constexpr uint64_t kHostStepsAtOnce = 1 << 12;  // between two calls of the checkpoint
 constexpr uint32_t kCachedHosts = 192;  // whose memory mostly stays in the cache, as measured
 constexpr size_t kEventsAhead = 4;      // of CQs, whose threads are prefetched
 constexpr size_t kStuckNodesMax = 3;    // that are named
@@ -54,22 +54,23 @@ HostNoise NoiseOf(const CpuDrivenOptions& options) {
   return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
 }
 
-struct Player;
+struct NodeThread;
 
 struct alignas(64) Core : HostCore {
   using HostCore::HostCore;
 
-  Player* first = nullptr;  ///< of those that wait for it, first come first: see Player::next
-  Player* last = nullptr;
+  NodeThread* first =
+      nullptr;  ///< of those that wait for it, first come first: see NodeThread::next
+  NodeThread* last = nullptr;
   bool is_free_due = false;  ///< somebody waits for it not to be busy
 };
 
 /// A thread and what it is at.
-struct alignas(64) Player {
+struct alignas(64) NodeThread {
   enum class State : uint8_t { kIdle, kDue, kQueued, kDone };
 
-  Player(const HostCosts& costs, Core& core_in, Clock& clock, TimeHandler& handler,
-         emulated::Nic& nic, nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
+  NodeThread(const HostCosts& costs, Core& core_in, Clock& clock, TimeHandler& handler,
+             emulated::Nic& nic, nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
       : core(core_in),
         cq(nic.Listen(endpoint.cq_number(), this)),
         thread(costs, core_in.cpu, clock, handler, endpoint, part, is_root) {}
@@ -77,13 +78,13 @@ struct alignas(64) Player {
   Core& core;
   CqState& cq;
   CpuExecutor* executor = nullptr;
-  Picoseconds found_at = 0;   ///< through with the last look that found something
-  Picoseconds idle_from = 0;  ///< through with what it found, it looks for more
-  Player* next = nullptr;     ///< kQueued: behind it, for its core
+  Picoseconds found_at = 0;    ///< through with the last poll that found something
+  Picoseconds idle_from = 0;   ///< through with what it found, it polls for more
+  NodeThread* next = nullptr;  ///< kQueued: behind it, for its core
   State state = State::kIdle;
   bool is_started = false;
-  bool is_asked = false;         ///< its NIC will tell of the next CQE
-  StepId due_step = kFirstStep;  ///< of the trail: why it looks when it is due
+  bool is_asked = false;         ///< its NIC will report the next CQE
+  StepId due_step = kFirstStep;  ///< of the trail: why it polls when it is due
   uint32_t host = 0;
   uint32_t group = 0;
   HostThread thread;
@@ -104,7 +105,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
                   .prefetches = options.prefetches,
                   .cached_hosts = kCachedHosts}),
         after_(GroupsAfter(groups)),
-        players_of_(hosts),
+        threads_of_(hosts),
         cores_(hosts) {
     result_.hosts.resize(hosts);
     if (options.trail != nullptr) options.trail->SetCosts(options.nic);
@@ -119,7 +120,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   Status Run() {
-    for (left_ = players_.size(); left_ != 0;) {
+    for (left_ = threads_.size(); left_ != 0;) {
       const bool is_busy = cluster_.fabric.RunSome(kHostStepsAtOnce);
       PREPOST_RETURN_IF_ERROR(status_);
       if (!is_busy && left_ != 0) return Stuck();
@@ -131,7 +132,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Status CheckAll() const {
     PREPOST_RETURN_IF_ERROR(cluster_.network.CheckShares());
     PREPOST_RETURN_IF_ERROR(local::CheckMisuses(cluster_.fabric));
-    for (uint32_t host = 0; host < players_of_.size(); ++host) {
+    for (uint32_t host = 0; host < threads_of_.size(); ++host) {
       if (const std::optional<uint64_t> block = cluster_.fabric.MissingBlock(NodeId(host))) {
         return Rejected(fmt::format("host {} has no block {} in the end", host, *block));
       }
@@ -140,12 +141,12 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   CpuDrivenResult TakeResult() {
-    for (const ArenaPointer<Player>& each : players_) {
-      const Player& player = *each;
-      CpuDrivenResult::Node& node = result_.groups[player.group].nodes[player.node.index()];
-      node.work = player.thread.work();
-      node.received = cluster_.LastBlockAt(NodeId(player.host),
-                                           driven_[player.group].endpoint(player.node).open_node());
+    for (const ArenaPointer<NodeThread>& each : threads_) {
+      const NodeThread& it = *each;
+      CpuDrivenResult::Node& node = result_.groups[it.group].nodes[it.node.index()];
+      node.work = it.thread.work();
+      node.received =
+          cluster_.LastBlockAt(NodeId(it.host), driven_[it.group].endpoint(it.node).open_node());
     }
     for (size_t i = 0; i < cores_.size(); ++i) {
       for (const ArenaPointer<Core>& core : cores_[i]) {
@@ -159,10 +160,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
  private:
-  enum What : uint16_t { kPostDue = HostThread::kPostDue, kLookDue, kFreeDue };
+  enum What : uint16_t { kPostDue = HostThread::kPostDue, kPollDue, kFreeDue };
   struct Due {
-    Player* player = nullptr;
-    uint16_t what = kLookDue;
+    NodeThread* it = nullptr;
+    uint16_t what = kPollDue;
   };
 
   Status ArmGroup(const Group& group) {
@@ -172,10 +173,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
     addresses_.push_back(*std::move(addresses));
     cluster_.fabric.HoldTags(header.message.block_bytes);
     const std::vector<std::span<std::byte>> buffers(header.nodes, addresses_.back().bytes());
-    const size_t first = players_.size();
+    const size_t first = threads_.size();
     const auto wrap = [&](NodeId node, nic::DeviceEndpoint& endpoint,
                           const Plan& part) -> Endpoint& {
-      return AddPlayer(group, node, endpoint, part).thread;
+      return AddThread(group, node, endpoint, part).thread;
     };
     Result<local::DrivenGroup> made = local::DrivenGroup::Make(
         cluster_.fabric, *group.plan, addresses_.back().bytes(), buffers,
@@ -188,11 +189,11 @@ class HostsRun final : private TimeHandler, private HostHandler {
     if (!made.ok()) return made.status();
     driven_.push_back(*std::move(made));
     if (options_.trail != nullptr) Observe(group, first);
-    for (size_t i = first; i < players_.size(); ++i) {
-      players_[i]->executor = &driven_.back().executor(players_[i]->node);
-      players_[i]->state = Player::State::kDue;
+    for (size_t i = first; i < threads_.size(); ++i) {
+      threads_[i]->executor = &driven_.back().executor(threads_[i]->node);
+      threads_[i]->state = NodeThread::State::kDue;
     }
-    first_player_.push_back(first);
+    first_thread_.push_back(first);
     left_of_.push_back(header.nodes);
     last_step_.push_back(kFirstStep);
     result_.groups.emplace_back().nodes.resize(header.nodes);
@@ -200,14 +201,14 @@ class HostsRun final : private TimeHandler, private HostHandler {
     return {};
   }
 
-  /// Tells the trail of the group's players, from `first` on.
+  /// Shows the trail the group's threads, from `first` on.
   void Observe(const Group& group, size_t first) {
     options_.trail->AddGroup(*group.plan);
-    for (size_t i = first; i < players_.size(); ++i) {
-      Player& player = *players_[i];
-      player.thread.Observe({options_.trail, player.group, player.node});
-      options_.trail->AddNode(NodeId(player.host), player.node,
-                              driven_.back().endpoint(player.node).open_node().qps);
+    for (size_t i = first; i < threads_.size(); ++i) {
+      NodeThread& it = *threads_[i];
+      it.thread.Observe({options_.trail, it.group, it.node});
+      options_.trail->AddNode(NodeId(it.host), it.node,
+                              driven_.back().endpoint(it.node).open_node().qps);
     }
   }
 
@@ -219,49 +220,49 @@ class HostsRun final : private TimeHandler, private HostHandler {
       options_.trail->StartGroup(static_cast<uint32_t>(index), step);
     }
     for (size_t i = 0; i < left_of_[index]; ++i) {
-      Player& player = *players_[first_player_[index] + i];
-      player.due_step = step;
-      Schedule(at, player, kLookDue);
+      NodeThread& it = *threads_[first_thread_[index] + i];
+      it.due_step = step;
+      Schedule(at, it, kPollDue);
     }
   }
 
   /// A node has dealt with its last completion `at`, or will have.
-  void NoteDone(const Player& player, Picoseconds at) {
-    CpuDrivenResult::Group& group = result_.groups[player.group];
-    group.nodes[player.node.index()].completion = at;
-    if (at >= group.completion) last_step_[player.group] = player.thread.step();
+  void NoteDone(const NodeThread& it, Picoseconds at) {
+    CpuDrivenResult::Group& group = result_.groups[it.group];
+    group.nodes[it.node.index()].completion = at;
+    if (at >= group.completion) last_step_[it.group] = it.thread.step();
     group.completion = std::max(group.completion, at);
     --left_;
-    if (--left_of_[player.group] != 0) return;
-    for (const uint32_t next : after_[player.group]) {
+    if (--left_of_[it.group] != 0) return;
+    for (const uint32_t next : after_[it.group]) {
       const Picoseconds own = plans_[next].start;  // what comes later counts
       StartGroup(next, std::max(own, group.completion),
-                 own > group.completion ? kFirstStep : last_step_[player.group]);
+                 own > group.completion ? kFirstStep : last_step_[it.group]);
     }
   }
 
-  Player& AddPlayer(const Group& group, NodeId node, nic::DeviceEndpoint& endpoint,
-                    const Plan& part) {
+  NodeThread& AddThread(const Group& group, NodeId node, nic::DeviceEndpoint& endpoint,
+                        const Plan& part) {
     const uint32_t host = group.hosts.empty() ? node.value : group.hosts[node.index()].value;
-    players_.push_back(cluster_.fabric.memory().Make<Player>(
+    threads_.push_back(cluster_.fabric.memory().Make<NodeThread>(
         options_.host, CoreFor(host), cluster_.clock, static_cast<TimeHandler&>(*this),
         cluster_.fabric.nic(NodeId(host)), endpoint, part, node == part.header().root));
-    Player& player = *players_.back();
-    player.host = host;
-    player.group = static_cast<uint32_t>(result_.groups.size());
-    player.node = node;
-    player.thread.KnowWire([this, &group](const Channel& channel, uint64_t bytes) {
+    NodeThread& it = *threads_.back();
+    it.host = host;
+    it.group = static_cast<uint32_t>(result_.groups.size());
+    it.node = node;
+    it.thread.KnowWire([this, &group](const Channel& channel, uint64_t bytes) {
       return cluster_.network.TimeAlone(group.HostOf(channel.from), group.HostOf(channel.to),
                                         bytes);
     });
-    players_of_[host].push_back(&player);
-    return player;
+    threads_of_[host].push_back(&it);
+    return it;
   }
 
   /// Of the host's next thread.
   Core& CoreFor(uint32_t host) {
     std::vector<ArenaPointer<Core>>& cores = cores_[host];
-    const size_t index = players_of_[host].size() % options_.host.cores;
+    const size_t index = threads_of_[host].size() % options_.host.cores;
     if (index == cores.size()) {
       cores.push_back(cluster_.fabric.memory().Make<Core>(
           CoreOf(options_.host, NoiseOf(options_), NodeId(host), index)));
@@ -270,17 +271,17 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
   /// Also for now: then it is done before time goes on, after what else happens now.
-  void Schedule(Picoseconds at, Player& player, What what) {
+  void Schedule(Picoseconds at, NodeThread& it, What what) {
     if (at == cluster_.now() && is_acting_) {
-      due_.push_back({&player, what});
+      due_.push_back({&it, what});
     } else {
-      cluster_.clock.Schedule(at, *this, {.subject = &player, .value = 0, .what = what});
+      cluster_.clock.Schedule(at, *this, {.subject = &it, .value = 0, .what = what});
     }
   }
 
   void OnTime(const TimedEvent& event) override {
     if (event.what == kPostDue) return static_cast<HostThread*>(event.subject)->MakePosts();
-    due_.push_back({static_cast<Player*>(event.subject), event.what});
+    due_.push_back({static_cast<NodeThread*>(event.subject), event.what});
     cluster_.clock.Hold();
   }
 
@@ -288,7 +289,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     is_acting_ = true;
     for (size_t i = 0; i < events.size(); ++i) {
       if (cluster_.clock.prefetches() && i + kEventsAhead < events.size())
-        PrefetchLines(events[i + kEventsAhead].listener, sizeof(Player));
+        PrefetchLines(events[i + kEventsAhead].listener, sizeof(NodeThread));
       TakeEvent(events[i]);
     }
     while (!due_.empty() && status_.ok()) {
@@ -300,142 +301,142 @@ class HostsRun final : private TimeHandler, private HostHandler {
     return status_.ok() && left_ != 0;
   }
 
-  /// The NIC tells of a CQE; or, with number 0, of an error, which everyone is to look for.
+  /// The NIC reports a CQE; or, with number 0, an error, which every thread of the host polls for.
   void TakeEvent(const CqEvent& event) {
     if (event.cqn == 0) {
-      for (Player* player : players_of_[event.node.index()]) Tell(*player);
+      for (NodeThread* it : threads_of_[event.node.index()]) Notify(*it);
       return;
     }
-    auto& player = *static_cast<Player*>(event.listener);
-    player.is_asked = false;
-    Tell(player);
+    auto& it = *static_cast<NodeThread*>(event.listener);
+    it.is_asked = false;
+    Notify(it);
   }
 
-  void Tell(Player& player) {
-    if (player.state != Player::State::kIdle) return;
-    player.state = Player::State::kDue;
-    const Picoseconds look = NextLook(player);
-    if (options_.trail != nullptr) player.due_step = StepOfLook(player, look);
-    Schedule(look, player, kLookDue);
+  void Notify(NodeThread& it) {
+    if (it.state != NodeThread::State::kIdle) return;
+    it.state = NodeThread::State::kDue;
+    const Picoseconds poll = NextPoll(it);
+    if (options_.trail != nullptr) it.due_step = StepOfPoll(it, poll);
+    Schedule(poll, it, kPollDue);
   }
 
-  /// Of an idle thread that is told now, and will look at `look`.
-  StepId StepOfLook(const Player& player, Picoseconds look) const {
-    if (cluster_.now() < player.idle_from) return player.thread.step();
-    const StepId cqe = options_.trail->CqeStep(NodeId(player.host), player.cq.number);
+  /// Of an idle thread that is notified now, and will poll at `poll`.
+  StepId StepOfPoll(const NodeThread& it, Picoseconds poll) const {
+    if (cluster_.now() < it.idle_from) return it.thread.step();
+    const StepId cqe = options_.trail->CqeStep(NodeId(it.host), it.cq.number);
     const bool sleeps =
-        look == cluster_.now() + options_.host.interrupt && options_.wait != WaitMode::kPolling;
-    return options_.trail->Push(look, cqe, sleeps ? TimeCause::kInterrupt : TimeCause::kDetect);
+        poll == cluster_.now() + options_.host.interrupt && options_.wait != WaitMode::kPolling;
+    return options_.trail->Push(poll, cqe, sleeps ? TimeCause::kInterrupt : TimeCause::kDetect);
   }
 
-  /// Of an idle thread that is told now.
-  Picoseconds NextLook(Player& player) const {
+  /// Of an idle thread that is notified now.
+  Picoseconds NextPoll(NodeThread& it) const {
     const Picoseconds now = cluster_.now();
-    if (now <= player.idle_from) return player.idle_from;
-    if (now <= After(player.found_at, polling_)) return now;
-    player.thread.CountWakeup();
+    if (now <= it.idle_from) return it.idle_from;
+    if (now <= After(it.found_at, polling_)) return now;
+    it.thread.CountWakeup();
     return After(now, options_.host.interrupt);
   }
 
   Status ActOn(const Due& due) {
-    if (due.what == kLookDue) return Look(*due.player);
-    due.player->core.is_free_due = false;
-    return Serve(due.player->core);
+    if (due.what == kPollDue) return WaitForCore(*due.it);
+    due.it->core.is_free_due = false;
+    return Serve(due.it->core);
   }
 
-  Status Look(Player& player) {
-    player.state = Player::State::kQueued;
-    Core& core = player.core;
-    player.next = nullptr;
-    (core.first == nullptr ? core.first : core.last->next) = &player;
-    core.last = &player;
-    return Serve(player.core);
+  Status WaitForCore(NodeThread& it) {
+    it.state = NodeThread::State::kQueued;
+    Core& core = it.core;
+    it.next = nullptr;
+    (core.first == nullptr ? core.first : core.last->next) = &it;
+    core.last = &it;
+    return Serve(it.core);
   }
 
-  /// Lets those that wait for the core look, until one of them finds something.
+  /// Lets those that wait for the core poll, until one of them finds something.
   Status Serve(Core& core) {
     while (core.first != nullptr) {
-      Player& player = *core.first;
+      NodeThread& it = *core.first;
       if (const Picoseconds free_at = core.FreeAt(cluster_.now()); free_at > cluster_.now()) {
-        if (!std::exchange(core.is_free_due, true)) Schedule(free_at, player, kFreeDue);
+        if (!std::exchange(core.is_free_due, true)) Schedule(free_at, it, kFreeDue);
         return {};
       }
-      core.first = player.next;
-      PREPOST_RETURN_IF_ERROR(LookNow(player));
+      core.first = it.next;
+      PREPOST_RETURN_IF_ERROR(PollNow(it));
     }
     return {};
   }
 
-  /// For the trail: what the player comes after, who looks now. From when it was due on another
+  /// For the trail: what the thread that polls now comes after. From when it was due on another
   /// group's thread had its core, and in the end the core may have been away.
-  StepId StepAtLook(const Player& player) const {
+  StepId StepAtPoll(const NodeThread& it) const {
     TimeTrail& trail = *options_.trail;
     const Picoseconds now = cluster_.now();
-    const Core& core = player.core;
-    const Picoseconds due = trail.step(player.due_step).at;
+    const Core& core = it.core;
+    const Picoseconds due = trail.step(it.due_step).at;
     const Picoseconds taken = core.away_until == now ? std::clamp(core.away_from, due, now) : now;
-    const StepId step = trail.Push(taken, player.due_step, TimeCause::kOtherGroupsCore);
+    const StepId step = trail.Push(taken, it.due_step, TimeCause::kOtherGroupsCore);
     return trail.Push(now, step, TimeCause::kStopped);
   }
 
-  Status LookNow(Player& player) {
-    HostThread& thread = player.thread;
-    if (options_.trail != nullptr) thread.BeginAt(StepAtLook(player));
+  Status PollNow(NodeThread& it) {
+    HostThread& thread = it.thread;
+    if (options_.trail != nullptr) thread.BeginAt(StepAtPoll(it));
     bool has_found = true;
-    if (!std::exchange(player.is_started, true)) {
-      if (options_.wait == WaitMode::kPolling) ++player.core.pollers;
-      thread.Start(*player.executor);
+    if (!std::exchange(it.is_started, true)) {
+      if (options_.wait == WaitMode::kPolling) ++it.core.pollers;
+      thread.Start(*it.executor);
     } else {
-      const Result<bool> found = thread.Look(*player.executor);
+      const Result<bool> found = thread.PollOnce(*it.executor);
       if (!found.ok()) return found.status();
       has_found = *found;
     }
-    player.idle_from = thread.until();
-    if (player.idle_from == kNever) {
+    it.idle_from = thread.until();
+    if (it.idle_from == kNever) {
       cluster_.clock.NoteMissed();
       return Stuck();
     }
     if (has_found) {
-      player.core.busy_until = thread.until();
-      player.found_at = thread.until();
+      it.core.busy_until = thread.until();
+      it.found_at = thread.until();
     }
-    player.core.StayAwake(AwakeUntil(player));
-    if (player.executor->done()) {
+    it.core.StayAwake(AwakeUntil(it));
+    if (it.executor->done()) {
       if (options_.trail != nullptr) {
-        options_.trail->End(player.group, player.node, thread.step(), thread.step());
+        options_.trail->End(it.group, it.node, thread.step(), thread.step());
       }
-      player.state = Player::State::kDone;
-      if (options_.wait == WaitMode::kPolling) --player.core.pollers;
-      NoteDone(player, thread.until());
+      it.state = NodeThread::State::kDone;
+      if (options_.wait == WaitMode::kPolling) --it.core.pollers;
+      NoteDone(it, thread.until());
       return {};
     }
     if (thread.may_find_more()) {
-      player.state = Player::State::kDue;
-      player.due_step = thread.step();
-      Schedule(thread.until(), player, kLookDue);
+      it.state = NodeThread::State::kDue;
+      it.due_step = thread.step();
+      Schedule(thread.until(), it, kPollDue);
       return {};
     }
-    player.state = Player::State::kIdle;
-    if (!std::exchange(player.is_asked, true)) player.cq.AskForNext();
+    it.state = NodeThread::State::kIdle;
+    if (!std::exchange(it.is_asked, true)) it.cq.AskForNext();
     return {};
   }
 
-  /// Of a thread that has looked; one that polls counts as a poller besides.
-  Picoseconds AwakeUntil(const Player& player) const {
-    if (options_.wait != WaitMode::kHybrid) return player.idle_from;
-    return std::max(player.idle_from, After(player.found_at, polling_));
+  /// Of a thread that has polled; one that never sleeps counts as a poller besides.
+  Picoseconds AwakeUntil(const NodeThread& it) const {
+    if (options_.wait != WaitMode::kHybrid) return it.idle_from;
+    return std::max(it.idle_from, After(it.found_at, polling_));
   }
 
   Status Stuck() const {
     PREPOST_RETURN_IF_ERROR(CheckWithinTime(cluster_.clock, cluster_.network));
     std::string text;
     size_t named = 0;
-    for (const ArenaPointer<Player>& each : players_) {
-      const Player& player = *each;
-      if (player.state == Player::State::kDone) continue;
+    for (const ArenaPointer<NodeThread>& each : threads_) {
+      const NodeThread& it = *each;
+      if (it.state == NodeThread::State::kDone) continue;
       if (named++ == kStuckNodesMax) break;
       fmt::format_to(std::back_inserter(text), "{}group {}, node {}: {}", named == 1 ? "" : "; ",
-                     player.group, player.node.value, player.executor->Waiting(kStuckOpsMax));
+                     it.group, it.node.value, it.executor->Waiting(kStuckOpsMax));
     }
     return Rejected(fmt::format("nothing happens any more at {} ps, and {} nodes are not done: {}",
                                 cluster_.now(), left_, text));
@@ -448,11 +449,11 @@ class HostsRun final : private TimeHandler, private HostHandler {
   std::vector<Mapping>
       addresses_;  // by group: every node's message is here, as far as addresses go
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
-  std::vector<ArenaPointer<Player>> players_;
-  std::vector<size_t> first_player_;                    // by group: its node 0's
+  std::vector<ArenaPointer<NodeThread>> threads_;
+  std::vector<size_t> first_thread_;                    // by group: its node 0's
   std::vector<StepId> last_step_;                       // by group: of the trail, at its completion
   std::vector<size_t> left_of_;                         // by group: nodes that are not done
-  std::vector<std::vector<Player*>> players_of_;        // by host
+  std::vector<std::vector<NodeThread*>> threads_of_;    // by host
   std::vector<std::vector<ArenaPointer<Core>>> cores_;  // by host
   std::vector<local::DrivenGroup> driven_;              // by group; uses all of the above
   emulated::GrowingRing<Due> due_;

@@ -3,7 +3,7 @@
 // RunCpuDriven: CPU-driven transfers in virtual time. Real executors over real endpoints of
 // emulated NICs, which run on a modelled network; what their hosts do takes the time that HostCosts
 // says (docs/simulate.md). Several groups may go at once, and share links, NICs and cores. All that
-// it tells is modelled.
+// it reports is modelled.
 #ifndef PREPOST_SIM_CPU_DRIVEN_H_
 #define PREPOST_SIM_CPU_DRIVEN_H_
 
@@ -43,9 +43,9 @@ struct CpuDrivenOptions {
   /// many hosts.
   std::optional<bool> prefetches = {};
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
-  /// Told of the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
+  /// Called at the end of kMake, with which hosts have armed, kRun and kCheck; may be empty.
   std::function<void(RunStep)> done = {};
-  /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
+  /// Records all that takes time, and changes nothing; may be null. Not owned, and empty before.
   TimeTrail* trail = nullptr;
 };
 

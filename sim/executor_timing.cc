@@ -7,9 +7,9 @@
 //         Device::RingDoorbell()             TimedDevice, over NICs
 //       Endpoint::Poll(), Flush()            TimedEndpoint, over TCP
 //
-// and each one's own time is what is left without those inside and without the stopwatch's looks
-// at the clock. The emulated NICs run between two polls, a step at a time, so that a look mostly
-// finds one completion. Over TCP a post makes no system call: looks do, before and after they wait.
+// and each one's own time is what is left without those inside and without the stopwatch reading
+// the clock. The emulated NICs run between two polls, a step at a time, so that a poll mostly
+// finds one completion. Over TCP a post makes no system call: polls do, before and after they wait.
 #include "sim/executor_timing.h"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ double MiddleMean(std::vector<double> samples) {
 /// All times so far, in ns, and what is inside of the interval that is open now.
 class Stopwatch {
  public:
-  /// Times `call`; what is timed inside of it is not counted, nor what a look at the clock takes, which
+  /// Times `call`; what is timed inside of it is not counted, nor what reading the clock takes, which
   /// is measured right before: a machine is not as fast at all times. One time alone may be less than
   /// 0; the mean is right.
   template <typename Call>
@@ -67,10 +67,10 @@ class Stopwatch {
     const uint64_t start = MonotonicNs();
     call();
     const uint64_t end = MonotonicNs();
-    const auto look = static_cast<double>(start - before);
-    const double own = static_cast<double>(end - start) - inside_ - look;
-    // From the middle of the first look to that of the last one, and a half at both ends.
-    inside_ = inside_before + static_cast<double>(end - before) + look;
+    const auto reading = static_cast<double>(start - before);
+    const double own = static_cast<double>(end - start) - inside_ - reading;
+    // From the middle of the first reading to that of the last one, and a half at both ends.
+    inside_ = inside_before + static_cast<double>(end - before) + reading;
     return own;
   }
   void Add(Step step, double ns) { samples_[step].push_back(ns); }
@@ -98,7 +98,7 @@ class TimedDevice final : public emulated::EmulatedDevice {
 
 class TimedEndpoint final : public Endpoint {
  public:
-  /// `ops` are the node's. Of an endpoint over TCP what looks take is not counted.
+  /// `ops` are the node's. Of an endpoint over TCP what polls take is not counted.
   TimedEndpoint(Endpoint& endpoint, std::span<const Op> ops, TimedTransport transport,
                 Stopwatch& watch)
       : endpoint_(endpoint),
@@ -116,7 +116,7 @@ class TimedEndpoint final : public Endpoint {
     Result<PollOutcome> outcome = PollOutcome();
     // Bytes are there at once: one by one, or most would come together.
     if (!counts_looks_) completed = completed.first(1);
-    Look([&] { outcome = endpoint_.Poll(completed, timeout); });
+    TimePoll([&] { outcome = endpoint_.Poll(completed, timeout); });
     blocks_ = credits_ = 0;
     if (!outcome.ok()) return outcome;
     for (const OpId op : completed.first(outcome->completed)) {
@@ -126,7 +126,7 @@ class TimedEndpoint final : public Endpoint {
   }
   Status Flush() override {
     Status status;
-    Look([&] { status = endpoint_.Flush(); });
+    TimePoll([&] { status = endpoint_.Flush(); });
     return status;
   }
   bool quiet() const override { return endpoint_.quiet(); }
@@ -141,7 +141,7 @@ class TimedEndpoint final : public Endpoint {
 
  private:
   template <typename Call>
-  void Look(Call&& call) {
+  void TimePoll(Call&& call) {
     if (counts_looks_) return call();
     watch_.Own(call);
   }
@@ -179,7 +179,7 @@ class TimedMemory {
 /// One transfer over NICs, all hosts on this thread.
 class NicTransfer {
  public:
-  static constexpr bool kLooksOn = false;  ///< until it finds nothing; most looks do anyway
+  static constexpr bool kPollsOn = false;  ///< until it finds nothing; most polls do anyway
 
   NicTransfer(const Plan& plan, Stopwatch& watch)
       : plan_(plan), watch_(watch), fabric_(plan.header().nodes, {}) {}
@@ -218,7 +218,7 @@ class NicTransfer {
 /// The same over TCP.
 class TcpTransfer {
  public:
-  static constexpr bool kLooksOn = true;
+  static constexpr bool kPollsOn = true;
 
   TcpTransfer(const Plan& plan, Stopwatch& watch) : plan_(plan), watch_(watch) {}
 
@@ -257,7 +257,7 @@ class TcpTransfer {
 };
 
 template <typename Transfer>
-Status Look(Transfer& transfer, NodeId node, Stopwatch& watch) {
+Status PollOnce(Transfer& transfer, NodeId node, Stopwatch& watch) {
   Status status;
   const double took = watch.Own([&] { status = transfer.executor(node).Poll(kNoWait); });
   if (!status.ok()) return status;
@@ -283,9 +283,9 @@ Status Play(const Plan& plan, Stopwatch& watch, const Checkpoint& checkpoint) {
       const NodeId node(i);
       do {
         if (transfer.executor(node).done()) break;
-        PREPOST_RETURN_IF_ERROR(Look(transfer, node, watch));
+        PREPOST_RETURN_IF_ERROR(PollOnce(transfer, node, watch));
         is_done = false;
-      } while (Transfer::kLooksOn && transfer.endpoint(node).completions() != 0);
+      } while (Transfer::kPollsOn && transfer.endpoint(node).completions() != 0);
     }
   }
   return {};
@@ -310,7 +310,7 @@ Result<ExecutorTimes> TimeExecutor(const Plan& plan, uint32_t transfers, TimedTr
     if (step != kStart) times.samples = std::min<uint64_t>(times.samples, samples.size());
   }
   times.poll = seconds[kPoll];
-  // What finds something has looked, too.
+  // What finds something has polled, too.
   times.completion = std::max(0.0, seconds[kCompletion] - times.poll);
   times.credit = std::max(0.0, seconds[kCredit] - times.poll);
   times.post_send = seconds[kPostSend];

@@ -19,13 +19,13 @@ namespace prepost::sim {
 /// What the executor is timed over.
 enum class TimedTransport : uint8_t {
   kNics,  ///< nic::DeviceEndpoint on emulated NICs
-  kTcp    ///< TcpEndpoint, without what it does in looks: mostly system calls
+  kTcp    ///< TcpEndpoint, without what it does in polls: mostly system calls
 };
 
 /// Seconds, of one core with warm caches: means of the middle half. Over TCP the executor's part of a
-/// look and of completions alone.
+/// poll and of completions alone.
 struct ExecutorTimes {
-  double poll = 0;          ///< a look that finds nothing
+  double poll = 0;          ///< a poll that finds nothing
   double completion = 0;    ///< that of a block, sent or received, without the posts that follow
   double credit = 0;        ///< that of a credit
   double post_send = 0;     ///< NICs: a WQE and a doorbell; TCP: a note of what is to be written

@@ -55,11 +55,11 @@ class FluidNetwork {
     NodeId to;
     uint64_t bytes = 0;     ///< > 0
     uint32_t queue = 0;     ///< of the sender's: of those ready at one time the lowest is first
-    void* owner = nullptr;  ///< told back; not null
+    void* owner = nullptr;  ///< handed back; not null
   };
   /// It is ready to flow now. `queue` matters with kFifo only.
   void Start(Picoseconds now, const Message& message);
-  /// When to look for flows that end, if none starts before: never after the next one does, though
+  /// When flows may end, if none starts before: never after the next one does, though
   /// it may be before. > now. To be called when all that happens now has happened; kNever: no flow
   /// ends.
   Picoseconds NextEvent(Picoseconds now);
@@ -68,7 +68,7 @@ class FluidNetwork {
   /// NextEvent() before.
   size_t TakeEnded(Picoseconds now, std::span<void*> owners);
 
-  /// The same time without looking at what has changed since it was told.
+  /// The same time without what has changed since the last call.
   Picoseconds next_end() const {
     return ended_taken_ < ended_.size() ? ended_at_ : ends_.next_at();
   }

@@ -20,7 +20,7 @@
 // holds it up.
 //
 // Cost: O(H + R log L) for the H hops and L links of the component and the R times that a link's
-// share is looked at again.
+// share is computed again.
 #include <algorithm>
 #include <utility>
 
@@ -70,7 +70,7 @@ void FluidNetwork::FindComponent() {
 
 /// Takes the last component for this one. Flows that start only join links, which have changed
 /// then; so where it has all that have changed it is this one, or has become too large since flows
-/// have ended, which costs time but changes no share: now and then it is looked for anew. False: it
+/// have ended, which costs time but changes no share: now and then it is searched anew. False: it
 /// is not this one.
 bool FluidNetwork::RecallComponent() {
   if (changed_links_.empty()) return true;

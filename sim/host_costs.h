@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HostCosts: what hosts that drive their NICs themselves take in virtual time, and what keeps them
-// from it. docs/simulate.md tells the model.
+// from it. docs/simulate.md has the model.
 #ifndef PREPOST_SIM_HOST_COSTS_H_
 #define PREPOST_SIM_HOST_COSTS_H_
 
@@ -22,11 +22,11 @@ struct HostCosts {
   uint32_t cores = 1;                ///< 1 or more; executor i of a host runs on core i mod cores
   Picoseconds post_send = 0;         ///< writes a WQE and rings the doorbell
   Picoseconds post_receive = 0;      ///< writes a WQE
-  Picoseconds poll = 0;              ///< one look at the CQ, whatever it finds
+  Picoseconds poll = 0;              ///< one poll of the CQ, whatever it finds
   Picoseconds completion = 0;        ///< deals with the CQE of a block
   Picoseconds credit = 0;            ///< the same of a credit
-  Picoseconds interrupt = 0;         ///< from the CQE that a sleeper has asked for until it looks
-  Picoseconds hybrid_polling = 0;    ///< how long a hybrid host looks for the next CQE
+  Picoseconds interrupt = 0;         ///< from the CQE that a sleeper has asked for until it polls
+  Picoseconds hybrid_polling = 0;    ///< how long a hybrid host polls for the next CQE
   Picoseconds message_start = 0;     ///< at the root, before its first send
   Picoseconds message_setup = 0;     ///< elsewhere, with the first block's CQE
   double copy_rate = 0;              ///< memcpy, for what is said to be copied

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One look of a thread at time t, as the real executor's code goes: it looks at the CQ (`poll`), deals
+// One poll of a thread at time t, as the real executor's code goes: it reads the CQ (`poll`), deals
 // with all CQEs that are there at t, at most 64, one after the other, and then posts what they have
 // made ready, one request after the other. The code runs at t, in no time; `until_` says up to when
 // the thread would be busy with it, and a request reaches the endpoint when `until_` was there:
@@ -42,7 +42,7 @@ void HostThread::Start(CpuExecutor& executor) {
   executor.Start();
 }
 
-Result<bool> HostThread::Look(CpuExecutor& executor) {
+Result<bool> HostThread::PollOnce(CpuExecutor& executor) {
   PREPOST_CHECK(clock_.now() >= until_ && posts_left_ == 0);
   until_ = clock_.now();
   found_ = 0;
@@ -146,7 +146,7 @@ Result<PollOutcome> HostThread::Poll(std::span<OpId> completed, std::chrono::mil
   found_ = static_cast<uint32_t>(outcome->completed);
   may_find_more_ = found_ == completed.size();
   if (found_ == 0) return outcome;
-  ++work_.looks;
+  ++work_.polls;
   work_.completions += found_;
   Spend(costs_.poll);
   Note({{costs_.poll, TimeCause::kPoll}}, kNoOp);
@@ -158,7 +158,7 @@ Result<PollOutcome> HostThread::Poll(std::span<OpId> completed, std::chrono::mil
   return outcome;
 }
 
-/// Tells the trail what the time up to until() has gone to, since it was told last.
+/// Records in the trail what the time up to until() went to, since the last record.
 void HostThread::Note(std::initializer_list<Part> parts, OpId op) {
   TimeTrail* const trail = observed_.trail;
   if (trail == nullptr || until_ == kNever) return;

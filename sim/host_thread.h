@@ -29,24 +29,24 @@ namespace prepost::sim {
 
 /// What one thread has done.
 struct HostWork {
-  uint64_t looks = 0;        ///< that found something
+  uint64_t polls = 0;        ///< that found something
   uint64_t completions = 0;  ///< CQEs taken
   uint64_t posts = 0;        ///< since the start
   uint64_t doorbells = 0;    ///< of these, sends
   uint64_t wakeups = 0;      ///< interrupts
-  Picoseconds busy = 0;      ///< of its core; looks in vain do not count
+  Picoseconds busy = 0;      ///< of its core; polls in vain do not count
 
   friend bool operator==(const HostWork&, const HostWork&) = default;
 };
 
-/// One thread. Whoever owns it lets it Start() and Look(), at the clock's time and not before
-/// until(), and calls MakePosts() when told by `kPostDue`.
+/// One thread. Whoever owns it lets it Start() and PollOnce(), at the clock's time and not before
+/// until(), and calls MakePosts() on the event kPostDue.
 class alignas(64) HostThread final : public Endpoint {
  public:
-  /// The event by which the handler is told that requests are due; the subject is the thread.
+  /// The event at which requests are due; the subject is the thread.
   static constexpr uint16_t kPostDue = 0;
 
-  /// Who is told what takes the thread's time, and as whom. It changes nothing.
+  /// Where is recorded what takes the thread's time, and as whose. It changes nothing.
   struct Observed {
     TimeTrail* trail = nullptr;  ///< null: nobody
     uint32_t group = 0;
@@ -63,18 +63,18 @@ class alignas(64) HostThread final : public Endpoint {
   void KnowWire(TimeOnWire wire) { wire_ = std::move(wire); }
   /// Before Start().
   void Observe(const Observed& observed) { observed_ = observed; }
-  /// What the next Start() or Look() comes after, at the same time.
+  /// What the next Start() or PollOnce() comes after, at the same time.
   void BeginAt(StepId step) { step_ = step; }
   /// What ends at until().
   StepId step() const { return step_; }
   /// Starts the executor, whose endpoint this is.
   void Start(CpuExecutor& executor);
-  /// Lets it look once and do what follows. False: it found nothing, and that took no time: another
+  /// Polls once and does what follows. False: it found nothing, and that took no time: another
   /// thread may have the core. Errors: the executor's.
-  Result<bool> Look(CpuExecutor& executor);
+  Result<bool> PollOnce(CpuExecutor& executor);
   /// When it is through with that.
   Picoseconds until() const { return until_; }
-  /// It has not seen all that was there; or not looked since the start.
+  /// It has not seen all that was there; or not polled since the start.
   bool may_find_more() const { return may_find_more_; }
   /// Posts what is due now.
   void MakePosts();
@@ -123,17 +123,17 @@ class alignas(64) HostThread final : public Endpoint {
   void PostLater(const Post& post);
   void MakePost(const Post& post);
 
-  // What is used for each look comes first, and what is used together stands in a cache line.
+  // What is used for each poll comes first, and what is used together stands in a cache line.
   Picoseconds until_ = 0;
   Clock& clock_;
   nic::DeviceEndpoint& endpoint_;
   CpuCore& core_;
   const HostCosts& costs_;
-  const CpuExecutor* executor_ = nullptr;  // the one that looks
+  const CpuExecutor* executor_ = nullptr;  // the one that polls
   Observed observed_;
 
   HostWork work_;
-  uint32_t found_ = 0;       // by the last look
+  uint32_t found_ = 0;       // by the last poll
   uint32_t posts_left_ = 0;  // of which the first, if any, is next_post_
   StepId step_ = kFirstStep;
   bool may_find_more_ = true;

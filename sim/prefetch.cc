@@ -26,7 +26,7 @@ void PrefetchObject(const T& object) {
 size_t WqesAhead(const QpState& qp) { return qp.config.cd_master ? 3 : 1; }
 
 void PrefetchWaits(const QpState& qp) {
-  // One at which it stands has looked already.
+  // One at which it stands has been read already.
   const bool is_past = qp.parked || qp.has_waited;
   for (size_t ahead = is_past ? 1 : 0; ahead < WqesAhead(qp); ++ahead) {
     const std::byte* wqe =

@@ -21,7 +21,7 @@
 namespace prepost::sim {
 namespace {
 
-constexpr uint64_t kNicStepsAtOnce = 1 << 16;  // between two looks at the checkpoint
+constexpr uint64_t kNicStepsAtOnce = 1 << 16;  // between two calls of the checkpoint
 constexpr size_t kTrimNodes = 256;  // whose programs together are worth giving back to the system
 
 /// To the system: memory that malloc has free.
@@ -46,9 +46,9 @@ Status PrepostedRun::Make(std::span<const nic::QueueProgram* const> programs) {
   return {};
 }
 
-Status PrepostedRun::Start(nic::QueueProgram* given_up) {
+Status PrepostedRun::Start(nic::QueueProgram* released) {
   for (uint32_t i = 0; i < groups_.size(); ++i) {
-    PREPOST_RETURN_IF_ERROR(InGroup(i, ArmGroup(i, given_up)));
+    PREPOST_RETURN_IF_ERROR(InGroup(i, ArmGroup(i, released)));
     if (groups_[i].after || groups_[i].start == 0) continue;
     cluster_.clock.Schedule(groups_[i].start, *this, {.value = i, .what = kStartDue});
   }
@@ -156,11 +156,11 @@ void PrepostedRun::Observe(uint32_t index) {
   }
 }
 
-Status PrepostedRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
+Status PrepostedRun::ArmGroup(uint32_t index, nic::QueueProgram* released) {
   RunningGroup& group = running_[index];
   const bool starts = !group.group->after && group.group->start == 0;
   nic::Validator validator(*group.group->plan);
-  size_t given_up_nodes = 0;
+  size_t released_nodes = 0;
   for (nic::PrepostedHost& host : group.hosts) {
     nic::ArmedNode& node = host.node();
     const NodeId id = node.program().node;
@@ -169,14 +169,14 @@ Status PrepostedRun::ArmGroup(uint32_t index, nic::QueueProgram* given_up) {
     if (options_.validate) validator.Add(group.armed->Objects(id));
     PREPOST_RETURN_IF_ERROR(node.RequestEvents());
     if (starts) StartNode(index, host);
-    if (given_up == nullptr || !starts || node.program().rearms() != 0) continue;
-    for (nic::QueuePair& qp : given_up->nodes[id.index()].qps) {
+    if (released == nullptr || !starts || node.program().rearms() != 0) continue;
+    for (nic::QueuePair& qp : released->nodes[id.index()].qps) {
       qp.sends = std::vector<nic::SendEntry>();
       qp.receives = std::vector<nic::ReceiveEntry>();
     }
     can_report_ = false;
-    // What was given up stands in many small pieces, which malloc keeps for itself.
-    if (++given_up_nodes % kTrimNodes == 0) GiveBack();
+    // What was released stands in many small pieces, which malloc keeps for itself.
+    if (++released_nodes % kTrimNodes == 0) GiveBack();
   }
   return options_.validate ? validator.Finish().ToStatus() : Status();
 }
@@ -210,7 +210,7 @@ void PrepostedRun::StartNode(uint32_t index, nic::PrepostedHost& host) {
   it.rings = node.feed().doorbells();
   it.doorbells = cluster_.fabric.state(groups_[index].HostOf(id)).doorbells_until;
   Rearming& rearming = running_[index].rearming[id.index()];
-  rearming.looked = cluster_.now();
+  rearming.polled_at = cluster_.now();
   if (HostCore* const core = rearming.core) {
     core->WakeIfAsleep(cluster_.now());
     if (options_.wait == WaitMode::kPolling) ++core->pollers;
@@ -241,8 +241,8 @@ Status PrepostedRun::TakeEvent(const CqEvent& event) {
 Status PrepostedRun::TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors) {
   if (HostOf(member).done()) return {};
   // Where all is written nothing is left but the end, and no host has a part in when that is.
-  if (errors.empty() && !NodeOf(member).feed().is_complete()) return BeginLook(member);
-  NoteLook(member);
+  if (errors.empty() && !NodeOf(member).feed().is_complete()) return BeginPoll(member);
+  NotePoll(member);
   return TakeEvents(member, errors);
 }
 
@@ -266,15 +266,15 @@ Status PrepostedRun::TakeEvents(const Member& member, std::span<const nic::Error
 void PrepostedRun::NoteEnd(const Member& member, PrepostedAlone::Node* node) {
   RunningGroup& group = running_[member.group];
   const HostCosts& host = options_.host;
-  const Picoseconds looks = After(node->completion, node->ends_asleep ? host.interrupt : 0);
-  const Picoseconds seen = After(looks, host.poll);
+  const Picoseconds polls = After(node->completion, node->ends_asleep ? host.interrupt : 0);
+  const Picoseconds seen = After(polls, host.poll);
   node->known = After(seen, host.completion);
   const bool is_last = node->known >= group.known;
   group.known = std::max(group.known, node->known);
   TimeTrail* const trail = options_.trail;
   if (trail == nullptr || node->known == kNever) return;
   const StepId end = trail->host_step();
-  StepId known = trail->Push(looks, end, TimeCause::kInterrupt);
+  StepId known = trail->Push(polls, end, TimeCause::kInterrupt);
   known = trail->Push(seen, known, TimeCause::kPoll);
   known = trail->Push(node->known, known, TimeCause::kCompletion);
   trail->End(member.group, member.node, end, known);
@@ -304,10 +304,10 @@ Status PrepostedRun::CauseOf(RunningGroup& group, const Status& seen) {
 
 namespace {
 
-/// `programs` are by group, `given_up` may be null, or is that of the only group.
+/// `programs` are by group, `released` may be null, or is that of the only group.
 Result<PrepostedResult> RunPrograms(std::span<const Group> groups,
                                     std::span<const nic::QueueProgram* const> programs,
-                                    nic::QueueProgram* given_up, const Network& network,
+                                    nic::QueueProgram* released, const Network& network,
                                     const PrepostedOptions& options) {
   const auto hosts = static_cast<uint32_t>(network.nodes.size());
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, hosts));
@@ -323,7 +323,7 @@ Result<PrepostedResult> RunPrograms(std::span<const Group> groups,
     return status;
   };
   PREPOST_RETURN_IF_ERROR(end_step(RunStep::kMake, run.Make(programs)));
-  PREPOST_RETURN_IF_ERROR(end_step(RunStep::kArm, run.Start(given_up)));
+  PREPOST_RETURN_IF_ERROR(end_step(RunStep::kArm, run.Start(released)));
   PREPOST_RETURN_IF_ERROR(end_step(RunStep::kRun, run.Run()));
   PREPOST_RETURN_IF_ERROR(end_step(RunStep::kCheck, run.CheckAll()));
   return run.TakeResult();
@@ -331,13 +331,13 @@ Result<PrepostedResult> RunPrograms(std::span<const Group> groups,
 
 /// One plan, whose node i is host i.
 Result<PrepostedAlone> RunProgram(const Plan& plan, const nic::QueueProgram& program,
-                                  nic::QueueProgram* given_up, const Network& network,
+                                  nic::QueueProgram* released, const Network& network,
                                   const PrepostedOptions& options) {
   PREPOST_RETURN_IF_ERROR(local::CheckProgram(plan, program));
   PREPOST_RETURN_IF_ERROR(CheckNetwork(network, plan.header().nodes));
   const Group group = {.plan = &plan};
   const nic::QueueProgram* const programs[] = {&program};
-  Result<PrepostedResult> run = RunPrograms({&group, 1}, programs, given_up, network, options);
+  Result<PrepostedResult> run = RunPrograms({&group, 1}, programs, released, network, options);
   if (!run.ok()) return run.status();
   PrepostedResult::Group& only = run->groups.front();
   return PrepostedAlone{.nodes = std::move(only.nodes),
@@ -359,7 +359,7 @@ Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const Network& networ
 
 Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const nic::QueueProgram& program,
                                          const Network& network, const PrepostedOptions& options) {
-  return RunProgram(plan, program, /*given_up=*/nullptr, network, options);
+  return RunProgram(plan, program, /*released=*/nullptr, network, options);
 }
 
 Result<PrepostedResult> RunPreposted(std::span<const Group> groups, const Network& network,
@@ -381,9 +381,9 @@ Result<PrepostedResult> RunPreposted(std::span<const Group> groups, const Networ
     programs.push_back(&lowered[it->second]);
   }
   if (options.done) options.done(RunStep::kLower);
-  nic::QueueProgram* given_up =
+  nic::QueueProgram* released =
       groups.size() == 1 && !options.keep_cqes ? &lowered.front() : nullptr;
-  return RunPrograms(groups, programs, given_up, network, options);
+  return RunPrograms(groups, programs, released, network, options);
 }
 
 }  // namespace prepost::sim

@@ -2,10 +2,10 @@
 //
 // RunPrepostedAlone: the offload executor in virtual time. The emulated NICs execute the very bytes
 // that they would in a real run, on a modelled network (docs/simulate.md); a payload is a tag
-// per block, checked on delivery. All that it tells is modelled.
+// per block, checked on delivery. All that it reports is modelled.
 //
 // Hosts do what they do in a real run: arm, ring, and wait for the final completion. Where rings are
-// written again, they see that one is free, and write it, as hosts of the model do
+// re-armed, they see that one is free, and write it, as hosts of the model do
 // (docs/simulate.md). Several groups may go at once, each with its own queues and memory, and share
 // NICs, links and cores.
 #ifndef PREPOST_SIM_PREPOSTED_H_
@@ -40,7 +40,7 @@ enum class RunStep : uint8_t {
   kMake,   ///< all nodes' queues are made and connected
   kArm,    ///< they are filled, and what stands in them is validated
   kRun,    ///< virtual time passes
-  kCheck   ///< hosts read their CQEs, and all blocks are looked for
+  kCheck   ///< hosts read their CQEs, and all blocks are searched for
 };
 inline constexpr std::array<std::string_view, 5> kRunStepNames = {"lower", "make", "arm", "run",
                                                                   "check"};
@@ -57,17 +57,17 @@ struct PrepostedOptions {
   bool validate = true;  ///< what is armed, as a real run does before it rings
   /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.
   /// False, for large plans: all but those that hosts read on the way hold one CQE, and the queue
-  /// program is given up as rings are filled, if the run has made it for one group alone, which
+  /// program is freed as rings are filled, if the run has made it for one group alone, which
   /// starts at 0; what malloc has free, of the whole process, then goes back to the system now and
-  /// then. Of a run that is stuck less can be said.
+  /// then. Stuck reports carry less detail then.
   bool keep_cqes = true;
   /// Whether the engine prefetches, which changes nothing but how long the run takes; unset: with
   /// many hosts.
   std::optional<bool> prefetches = {};
   Checkpoint checkpoint = {};  ///< called now and then; may be empty
-  /// Is told of all that takes time, and changes nothing; may be null. Not owned, and empty before.
+  /// Records all that takes time, and changes nothing; may be null. Not owned, and empty before.
   TimeTrail* trail = nullptr;
-  std::function<void(RunStep)> done = {};  ///< told of each step's end; may be empty
+  std::function<void(RunStep)> done = {};  ///< called at each step's end; may be empty
 };
 
 /// Times count from the start, when every node is armed and rings its first doorbell. A node has the
@@ -75,17 +75,17 @@ struct PrepostedOptions {
 /// too, which is later at the root and at nodes that pass blocks on.
 struct PrepostedAlone {
   struct Node {
-    Picoseconds doorbells = 0;   ///< the NIC has been told of the first ring of every queue
+    Picoseconds doorbells = 0;   ///< the NIC knows of the first ring of every queue
     Picoseconds received = 0;    ///< its last block is there; 0 of the root
     Picoseconds completion = 0;  ///< the final CQE
     uint64_t wqes = 0;           ///< in its rings when it starts
     uint64_t rings = 0;          ///< doorbells that start it
-    uint64_t rearms = 0;         ///< parts of rings written again
+    uint64_t rearms = 0;         ///< parts of rings re-armed
     uint64_t wqes_later = 0;     ///< in those
     uint64_t rings_later = 0;    ///< doorbells for them
     Picoseconds rearming = 0;    ///< its host has spent on writing them
-    Picoseconds delayed = 0;     ///< of that and of looks, by delays, preemptions and neighbours
-    uint64_t looks = 0;          ///< of its host, that a CQE brought about
+    Picoseconds delayed = 0;     ///< of that and of polls, by delays, preemptions and neighbours
+    uint64_t polls = 0;          ///< of its host, that a CQE brought about
     uint64_t wakeups = 0;        ///< those that found it asleep
     uint64_t completions = 0;    ///< CQEs that its host has read, the final one among them
     bool ends_asleep = false;    ///< its host slept when the final CQE came

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts that write rings again, in a preposted run (docs/simulate.md): a CQE tells that there is
-// room, the host's thread looks when it sees that and has its core, and what it writes is in the rings
+// Hosts that re-arm rings, in a preposted run (docs/simulate.md): a CQE shows that there is
+// room, the host's thread polls when it sees that and has its core, and what it writes is in the rings
 // when it is through.
 #include <algorithm>
 #include <utility>
@@ -28,32 +28,32 @@ void PrepostedRun::StayAwake(Picoseconds until, HostCore* core) const {
   core->StayAwake(options_.wait == WaitMode::kHybrid ? After(until, polling_) : until);
 }
 
-bool PrepostedRun::NoteLook(const Member& member) {
+bool PrepostedRun::NotePoll(const Member& member) {
   Rearming& it = RearmingOf(member);
   PrepostedAlone::Node& node = result_.groups[member.group].nodes[member.node.index()];
   const Picoseconds now = cluster_.now();
-  if (it.looked == now && node.looks != 0) return false;
-  node.ends_asleep = now - std::max(it.looked, it.until) > polling_;
-  node.looks += 1;
+  if (it.polled_at == now && node.polls != 0) return false;
+  node.ends_asleep = now - std::max(it.polled_at, it.until) > polling_;
+  node.polls += 1;
   node.wakeups += node.ends_asleep ? 1 : 0;
-  it.looked = now;
+  it.polled_at = now;
   return node.ends_asleep;
 }
 
-Status PrepostedRun::BeginLook(const Member& member) {
+Status PrepostedRun::BeginPoll(const Member& member) {
   Rearming& it = RearmingOf(member);
   PREPOST_CHECK(it.core != nullptr);
   if (it.state != Rearming::State::kIdle) return {};  // it will find this as well
-  const Picoseconds at = After(cluster_.now(), NoteLook(member) ? options_.host.interrupt : 0);
+  const Picoseconds at = After(cluster_.now(), NotePoll(member) ? options_.host.interrupt : 0);
   if (TimeTrail* const trail = options_.trail; trail != nullptr && at != kNever)
     it.step = trail->Push(at, trail->host_step(), TimeCause::kInterrupt);
   it.state = Rearming::State::kDue;
-  if (at == cluster_.now()) return Look(member);
+  if (at == cluster_.now()) return PollWhenFree(member);
   ScheduleHost(at, member);
   return {};
 }
 
-Status PrepostedRun::Look(const Member& member) {
+Status PrepostedRun::PollWhenFree(const Member& member) {
   Rearming& it = RearmingOf(member);
   HostCore& core = *it.core;
   const Picoseconds now = cluster_.now();
@@ -115,7 +115,7 @@ Status PrepostedRun::EndWork(const Member& member) {
 Status PrepostedRun::GoOn(const Member& member) {
   if (HostOf(member).done()) return {};
   const Rearming& it = RearmingOf(member);
-  if (it.state == Rearming::State::kDue) return Look(member);
+  if (it.state == Rearming::State::kDue) return PollWhenFree(member);
   const nic::QueueFeed::Count count = NodeOf(member).Refillable();
   const bool has_more = count.sends != it.count.sends || count.receives != it.count.receives;
   return has_more ? Work(member, 0) : EndWork(member);

@@ -62,18 +62,18 @@ class PrepostedRun final : private TimeHandler {
 
   Status Make(std::span<const nic::QueueProgram* const> programs);
   /// Arms and validates all nodes, one after the other, and rings the doorbells of those that start
-  /// at 0. No NIC looks at them before time passes. `given_up`: may be null; the program, of one
+  /// at 0. No NIC reads them before time passes. `released`: may be null; the program, of one
   /// group, of which each node's part goes as soon as its bytes stand in rings that are not written
   /// again.
-  Status Start(nic::QueueProgram* given_up);
+  Status Start(nic::QueueProgram* released);
   Status Run();
   /// After the end: is everything where it should be?
   Status CheckAll();
   PrepostedResult TakeResult();
 
  private:
-  /// A node's thread, as far as rings are to be written again: idle until a CQE tells that there is
-  /// room, then due to look, and then at work on what it has found. What it writes is in the rings when
+  /// A node's thread, as far as rings are to be re-armed: idle until a CQE shows that there is
+  /// room, then due to poll, and then at work on what it has found. What it writes is in the rings when
   /// it is through.
   struct Rearming {
     enum class State : uint8_t { kIdle, kDue, kWorking };
@@ -84,7 +84,7 @@ class PrepostedRun final : private TimeHandler {
     uint64_t cqes = 0;            ///< that it has dealt with
     nic::QueueFeed::Count count;  ///< WQEs that it writes
     StepId step = kFirstStep;     ///< of the trail: what it has done last
-    Picoseconds looked = 0;       ///< when the host looked last, or started
+    Picoseconds polled_at = 0;    ///< when the host polled last, or started
   };
 
   /// A group, its queues, and how far it is.
@@ -114,7 +114,7 @@ class PrepostedRun final : private TimeHandler {
   /// Which events are whose.
   void NoteNodes(uint32_t index);
   void Observe(uint32_t index);
-  Status ArmGroup(uint32_t index, nic::QueueProgram* given_up);
+  Status ArmGroup(uint32_t index, nic::QueueProgram* released);
   /// Now.
   void StartGroup(uint32_t index);
   /// As soon as all hosts of the one before it, `before`, know that that is over.
@@ -136,16 +136,16 @@ class PrepostedRun final : private TimeHandler {
   // preposted_rearm.cc.
   HostCore& CoreFor(size_t host, size_t index);
   void ScheduleHost(Picoseconds at, const Member& member);
-  /// Of a thread that has looked, or is at work, until `until`; one that polls counts as a poller.
+  /// Of a thread that has polled, or is at work, until `until`; one that polls counts as a poller.
   void StayAwake(Picoseconds until, HostCore* core) const;
-  /// A host's work is over; until it knows it looks for its final CQE.
+  /// A host's work is over; until it knows it polls for its final CQE.
   void LeaveCore(const PrepostedAlone::Node& node, HostCore* core) const;
   /// A CQE is there. True: its host sleeps.
-  bool NoteLook(const Member& member);
-  /// There is a CQE for a host that has rings to write; it looks when it sees that.
-  Status BeginLook(const Member& member);
+  bool NotePoll(const Member& member);
+  /// There is a CQE for a host that has rings to write; it polls when it sees that.
+  Status BeginPoll(const Member& member);
   /// As soon as the core is there, and free.
-  Status Look(const Member& member);
+  Status PollWhenFree(const Member& member);
   /// Takes `cost`, and deals with all that is there by now and that it has not begun with yet.
   Status Work(const Member& member, Picoseconds cost);
   Status EndWork(const Member& member);

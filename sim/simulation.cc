@@ -181,7 +181,7 @@ PrepostedWork WorkOf(const Simulation& it, const PrepostedAlone::Node& node) {
       .arming_seconds = static_cast<double>(node.wqes) * ToSeconds(host.post_receive),
       .rearming_seconds = ToSeconds(node.rearming)};
   work.busy_seconds = work.rearming_seconds +
-                      static_cast<double>(node.looks) * ToSeconds(host.poll) +
+                      static_cast<double>(node.polls) * ToSeconds(host.poll) +
                       static_cast<double>(node.completions) * ToSeconds(host.completion);
   return work;
 }
@@ -198,7 +198,7 @@ HostWork WorkOf(const CpuDrivenResult& run) {
   HostWork sum;
   for (const CpuDrivenResult::Group& group : run.groups) {
     for (const CpuDrivenResult::Node& node : group.nodes) {
-      sum.looks += node.work.looks;
+      sum.polls += node.work.polls;
       sum.completions += node.work.completions;
       sum.posts += node.work.posts;
       sum.doorbells += node.work.doorbells;

@@ -2,7 +2,7 @@
 //
 // Simulation: one multicast or several on a modelled cluster, preposted, CPU-driven or both, and what
 // came out: times, what hosts did, what links carried. simulation_run.h fills it in,
-// simulation_print.h tells it. Every figure is modelled.
+// simulation_print.h prints it. Every figure is modelled.
 #ifndef PREPOST_SIM_SIMULATION_H_
 #define PREPOST_SIM_SIMULATION_H_
 
@@ -68,7 +68,7 @@ struct RunTimes {
 
 struct Simulation {
   std::vector<Group> groups;
-  bool is_of_groups = false;   ///< told as several, also if it is one: --groups, --workload
+  bool is_of_groups = false;   ///< reported per group, also if it is one: --groups, --workload
   const Plan* plan = nullptr;  ///< of all groups, if it is one; not owned
   std::string workload = {};   ///< its name, else
   const Profile& profile;
@@ -107,14 +107,14 @@ Gain GainOf(const Simulation& it);
 /// What hosts of preposted queues do: one, or all together.
 struct PrepostedWork {
   uint64_t posts_before = 0;  ///< WQEs that stand in the first rings
-  uint64_t posts = 0;         ///< into rings that are written again
+  uint64_t posts = 0;         ///< into rings that are re-armed
   uint64_t doorbells = 0;     ///< from the start on
   uint64_t rearms = 0;
   uint64_t completions = 0;  ///< CQEs read
   uint64_t wakeups = 0;
   double arming_seconds = 0;    ///< before the start
   double rearming_seconds = 0;  ///< on the way
-  /// From the start on: looks, CQEs and rearming. Only the last takes time in the run.
+  /// From the start on: polls, CQEs and rearming. Only the last takes time in the run.
   double busy_seconds = 0;
 
   void Add(const PrepostedWork& other);
@@ -132,7 +132,7 @@ uint64_t PostsBefore(const Simulation& it, const CpuDrivenResult& run);
 double ArmingSeconds(const Simulation& it, const PrepostedResult& run);
 double ArmingSeconds(const Simulation& it, const CpuDrivenResult& run);
 /// From when all hosts of a group have armed until the last is let go, of the group for which that is
-/// longest: all tell the leader, at the root, which takes one message after the other and then writes
+/// longest: all report to the leader, at the root, which takes one message after the other and then writes
 /// one after the other (runtime/group/coordinator.h). None: the profile does not say what it takes.
 std::optional<double> BarrierSeconds(const Simulation& it);
 /// Of the host that knows last: from its final CQE until it does.

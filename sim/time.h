@@ -44,7 +44,7 @@ struct NicCosts {
   Picoseconds wqe = 0;                ///< a send queue's, per WQE other than WAIT
   Picoseconds wait = 0;               ///< a send queue's, per WAIT, from when its CQE is there
   Picoseconds cqe = 0;                ///< from the end of what it tells until it can be seen
-  Picoseconds doorbell = 0;           ///< from a host's write until its NIC has been told
+  Picoseconds doorbell = 0;           ///< from a host's write until its NIC knows of it
   Picoseconds doorbell_interval = 0;  ///< between two of a host at least
   /// Headers and gaps, on every link that a message passes, as if it were so much longer.
   uint32_t message_overhead_bytes = 0;

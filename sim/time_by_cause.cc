@@ -82,7 +82,7 @@ void Add(TimeCause cause, Picoseconds time, PathLink* link) {
   }
 }
 
-/// Alike but for nodes and blocks, and for when a host looked, which goes by the time of day.
+/// Alike but for nodes and blocks, and for when a host polled, which goes by the time of day.
 bool IsAlike(const TimeTrail& trail, const PathLink& a, const PathLink& b) {
   const auto same = [](const PathPart& x, const PathPart& y) {
     return x.cause == y.cause && (x.time == y.time || x.cause == TimeCause::kDetect);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the time of a run in virtual time went to, from its trail: by the parts in which the RDMC
-// paper tells a node's time (its Table 1), and along the critical path: the chain of what each
+// paper reports a node's time (its Table 1), and along the critical path: the chain of what each
 // thing waited for, from the start of the run to any point. Both add up exactly.
 #ifndef PREPOST_SIM_TIME_BY_CAUSE_H_
 #define PREPOST_SIM_TIME_BY_CAUSE_H_
@@ -73,7 +73,7 @@ using CauseTimes = std::array<Picoseconds, kTimeCauseNames.size()>;
 CauseTimes SumOf(const std::vector<PathLink>& path);
 
 /// `count` links from `first` on, and the same again, `times` times in all: the same but for which
-/// nodes and blocks, and for how soon a polling host looked.
+/// nodes and blocks, and for how soon a polling host polled.
 struct PathRun {
   size_t first = 0;
   size_t count = 1;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimeTrail: an observer of a run in virtual time. It notes for each thing that takes time what it
-// came right after: a step from one point in time to a later one, with its cause. Steps are links of
+// TimeTrail: an observer of a run in virtual time. It notes for each thing that takes time its
+// predecessor: a step from one point in time to a later one, with its cause. Steps are links of
 // chains that end at the start of the run, so that whatever happens at some time is explained by
 // causes that add up to it exactly (time_by_cause.h). And it notes when each message was on its way.
 //
-// The engine and the hosts of a run tell it what they do, if there is one (TimedEngineOptions::trail), and
+// The engine and the hosts of a run record what they do, if there is one (TimedEngineOptions::trail), and
 // nothing depends on it. Of two things that something waited for, the one that came later counts; of
 // two that came together, the one that it is about: a block before what stood before it in a queue.
 #ifndef PREPOST_SIM_TIME_TRAIL_H_
@@ -44,9 +44,9 @@ enum class TimeCause : uint8_t {
   kOtherGroupsSharing,  ///< of that, what is of other groups: time_by_cause.h finds it in the end
   kLatency,
   // A host.
-  kDetect,           ///< until a polling host looks again
-  kInterrupt,        ///< until a sleeping host looks
-  kPoll,             ///< a look that finds something
+  kDetect,           ///< until a polling host polls again
+  kInterrupt,        ///< until a sleeping host polls
+  kPoll,             ///< a poll that finds something
   kCompletion,       ///< a block's
   kCredit,           ///< a credit's
   kPost,             ///< a send or receive
@@ -55,7 +55,7 @@ enum class TimeCause : uint8_t {
   kSystem,           ///< calls, and copying to and from the kernel
   kStopped,          ///< a delay, a preemption or neighbours have its core
   kOtherGroupsCore,  ///< another group's thread has its core
-  kRearm,            ///< of preposted queues: until a ring is written again
+  kRearm,            ///< of preposted queues: until a ring is re-armed
   // Others.
   kStart,  ///< a group starts after others, or later
   kOther   ///< nothing of these: the trail was lost

@@ -60,7 +60,7 @@ uint64_t TimedEngine::NowNs() const {
   return static_cast<uint64_t>(now() / kPicosecondsPerNanosecond);
 }
 
-/// Most have told what they had to, and have nothing left to do.
+/// Most have done what they had to.
 void TimedEngine::Kick(QpState& qp) {
   if (qp.state != nic::QpState::kReadyToSend || qp.is_due || !CanProceed(qp)) return;
   qp.is_due = true;
@@ -333,7 +333,7 @@ void TimedEngine::EndFlow(QpState& qp) {
 }
 
 void TimedEngine::LeaveWire(QpState& qp) {
-  if (trail() != nullptr) TellTrailOfLeaving(qp);
+  if (trail() != nullptr) NoteLeaving(qp);
   const Picoseconds delay =
       After(time_.network->Latency(qp.nic.node, qp.remote->nic.node), costs().cqe);
   if (delay == 0) return Land(qp);
@@ -341,7 +341,7 @@ void TimedEngine::LeaveWire(QpState& qp) {
 }
 
 /// The first message under way has left; before it is landed.
-void TimedEngine::TellTrailOfLeaving(const QpState& qp) {
+void TimedEngine::NoteLeaving(const QpState& qp) {
   size_t position = qp.to_deliver;
   size_t under_way = trail()->UnderWay(qp.nic.node, qp.number);
   for (; position < qp.work.size(); ++position) {
@@ -455,7 +455,7 @@ TimedEngine::RetryTime TimedEngine::TakeRetry() {
 }
 
 /// When all else that happens now has happened, posts of hosts among it: lets those try again whose
-/// time it is. When nothing else goes on, no receive will come but from a host that looks: then time
+/// time it is. When nothing else goes on, no receive will come but from a host that polls: then time
 /// stands still for those that would try for ever. True when one tries.
 bool TimedEngine::RetrySenders() {
   while (!retries_.empty() && retries_.front().at == now()) {

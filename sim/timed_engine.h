@@ -118,7 +118,7 @@ class TimedEngine final : public emulated::Engine, private TimeHandler {
   bool ScheduleDue(Picoseconds at, void* subject, Due what, uint64_t value);
   void EndFlow(QpState& qp);
   void LeaveWire(QpState& qp);
-  void TellTrailOfLeaving(const QpState& qp);
+  void NoteLeaving(const QpState& qp);
   void Land(QpState& qp);
   emulated::CopyOutcome StoreTag(QpState& qp, const Work& work);
   void FinishReturn(QpState& qp, uint16_t wqe_index);

@@ -20,7 +20,7 @@ TEST_F(PollsTest, LooksBeginWhenTheCoreIsThere) {
   const Plan plan = PlanFor("chain", 2, 4, "barrier", "none");
   const CpuDrivenResult run = RunPlan(plan, {.host = {.poll = 10 * kNs, .completion = 100 * kNs},
                                              .delays = {{NodeId(1), 0, 20 * kBlockTime}}});
-  EXPECT_EQ(run.groups[0].nodes[1].work.looks, 1u);
+  EXPECT_EQ(run.groups[0].nodes[1].work.polls, 1u);
   EXPECT_EQ(run.groups[0].nodes[1].completion, 20 * kBlockTime + 10 * kNs + 4 * 100 * kNs);
   EXPECT_EQ(run.hosts[1].delayed, 20 * kBlockTime);
 }

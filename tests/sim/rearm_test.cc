@@ -108,8 +108,8 @@ TEST(RearmTest, HostsWakeAsOftenAsTheySleep) {
   EXPECT_EQ(run(kNever, {}).wakeups, 0u);
   const PrepostedAlone::Node sleeps = run(0, TinyRings());
   EXPECT_GE(sleeps.wakeups, 5u);
-  EXPECT_EQ(sleeps.wakeups, sleeps.looks);
-  EXPECT_GE(sleeps.completions, sleeps.looks);
+  EXPECT_EQ(sleeps.wakeups, sleeps.polls);
+  EXPECT_GE(sleeps.completions, sleeps.polls);
   EXPECT_TRUE(sleeps.ends_asleep);
   // A part of a ring lasts for some 10 us: whoever looks for longer sleeps at the end only, or never.
   const Picoseconds end = run(0, {}).completion;
@@ -118,7 +118,7 @@ TEST(RearmTest, HostsWakeAsOftenAsTheySleep) {
   const PrepostedAlone::Node patient = run(end / 2, TinyRings());
   EXPECT_EQ(patient.wakeups, 0u);
   EXPECT_FALSE(patient.ends_asleep);
-  EXPECT_EQ(patient.looks, sleeps.looks);
+  EXPECT_EQ(patient.polls, sleeps.polls);
   EXPECT_EQ(patient.completion, sleeps.completion) << "only counts depend on it";
 }
 

@@ -136,7 +136,7 @@ Json CpuJson(const sim::Simulation& it, bool has_lists) {
   if (!has_lists) return run;
   const auto add_host = [&](size_t group, NodeId node, Json* host) {
     const sim::HostWork& work = it.cpu->groups[group].nodes[node.index()].work;
-    (*host)["looks"] = work.looks;
+    (*host)["looks"] = work.polls;
     AddWork(work, PostsBefore(it, *it.cpu, group, node), host);
   };
   AddNodesOfRun(it, times, /*is_offload=*/false, add_host, &run);

@@ -134,7 +134,7 @@ void PrintNodes(const sim::Simulation& it, std::ostream& out) {
   each([&](const std::string& label, size_t g, uint32_t node) {
     const sim::HostWork& work = it.cpu->groups[g].nodes[node].work;
     hosts.Add(label, {std::to_string(PostsBefore(it, *it.cpu, g, NodeId(node))),
-                      std::to_string(work.looks), std::to_string(work.completions),
+                      std::to_string(work.polls), std::to_string(work.completions),
                       std::to_string(work.posts), std::to_string(work.doorbells),
                       std::to_string(work.wakeups), TimeText(work.busy)});
   });
