@@ -62,17 +62,19 @@ std::vector<std::string> WordsOf(int argc, char** argv) {
 Status CheckValues(const CLI::App& command, const std::vector<std::string>& words) {
   for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
     if (!words[i].starts_with("-")) continue;
-    const CLI::Option* option = command.get_option_no_throw(words[i]);
+    const bool is_empty = words[i].starts_with("--") && words[i].ends_with("=");
+    const std::string name = words[i].substr(0, words[i].size() - (is_empty ? 1 : 0));
+    const CLI::Option* option = command.get_option_no_throw(name);
     if (option == nullptr || option->get_items_expected_max() == 0) continue;
-    if (i + 1 == words.size())
-      return {StatusCode::kUsage, words[i] + ": expected a value (see --help)"};
+    if (is_empty || i + 1 == words.size())
+      return {StatusCode::kUsage, name + ": expected a value (see --help)"};
     const std::string value = words[i + 1].substr(0, words[i + 1].find('='));
     const bool is_flag = value.starts_with("--") ||
                          (value.starts_with("-") && command.get_option_no_throw(value) != nullptr);
     if (is_flag) {
       return {StatusCode::kUsage, fmt::format("{}: expected a value, found the flag '{}' "
                                               "(see --help)",
-                                              words[i], value)};
+                                              name, value)};
     }
     ++i;  // behind the value
   }

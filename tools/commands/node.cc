@@ -379,7 +379,8 @@ void AddNode(CLI::App& app, Action* action) {
       ->type_name("FILE")
       ->required();
   command->add_option("-i,--input", flags->input_path, "The message, at the root")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
   command->add_option("-o,--output", flags->output_path, "The copy, elsewhere [nowhere]")
       ->type_name("FILE")
       ->check(NameOf("a file"));

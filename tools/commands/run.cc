@@ -318,6 +318,7 @@ void AddRun(CLI::App& app, Action* action) {
   command->add_option("PLAN", flags->plan_path, "Plan, rolled plan or spec file, - for stdin");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")
+      ->check(NameOf("a file"))
       ->required();
   command->add_option("--output-dir", flags->output_folder, "Where copies are written [nowhere]")
       ->type_name("DIR")

@@ -6,6 +6,7 @@
 #include "ir/plan.h"
 #include "runtime/files/message_file.h"
 #include "tools/flags/command.h"
+#include "tools/flags/number_check.h"
 
 namespace prepost::tools {
 
@@ -29,6 +30,7 @@ void MessageSize::AddTo(CLI::App& command, bool takes_any) {
           ->group("The multicast");
   command.add_option("--message", path_, "Take the size of this file")
       ->type_name("FILE")
+      ->check(NameOf("a file"))
       ->group("The multicast")
       ->excludes(bytes);
 }

@@ -153,6 +153,7 @@ TEST_F(BadInputTest, AFlagIsNoValue) {
   expect({"--root", "--output=x"}, "--root: expected a value, found the flag '--output'");
   expect({"--algorithm", "--dmup"}, "--algorithm: expected a value, found the flag '--dmup'");
   expect({"-o"}, "-o: expected a value (see --help)");
+  expect({"--root="}, "--root: expected a value (see --help)");
   Expect({"draw", "plan.json", "--trace", "--node", "4"}, 2, "--trace: expected a value, found");
   Expect({"verify", "--send-depth", "--json", "plan.json"}, 2, "--send-depth: expected a value");
   EXPECT_FALSE(std::filesystem::exists("--root"));
@@ -229,6 +230,9 @@ TEST_F(BadInputTest, EmptyNames) {
          "expected the name of a file, found ''");
   ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--order", ""}, 2,
                 "expected the name of a list of nodes or a file, found ''");
+  ExpectCompile({"--nodes", "4", "--message", ""}, 2, "--message: expected the name of a file");
+  Expect({"verify", ""}, 2, "expected the name of a file, found ''");
+  Expect({"run", "--nodes", "4", "--input", ""}, 2, "--input: expected the name of a file");
 }
 
 // Catches what a terminal obeys, and lines that break, whether in an argument or in a file.
