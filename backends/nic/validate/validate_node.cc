@@ -12,8 +12,8 @@
 //      `after` says. What the queue has waited for says so of nearly every send. Of the others the
 //      WAITs do that stand before what it has waited for (validate_order.h).
 //
-// Example, chain 0>1>2, node 1, inline: QP 1>0 has one receive, so "recv 0>1:0" shows as CQE 0 of
-// that QP's receive CQ, say 0x401 with producer base 7. QP 1>2 has WAIT(0x401, 7), SEND_IMM: the
+// Example, chain 0>1>2, node 1, inline: QP 1<>0 has one receive, so "recv 0>1:0" shows as CQE 0 of
+// that QP's receive CQ, say 0x401 with producer base 7. QP 1<>2 has WAIT(0x401, 7), SEND_IMM: the
 // walk knows 1 CQE of 0x401 when it comes to the send, which is what the op's `after` asks for.
 #include "backends/nic/validate/validate_node.h"
 
