@@ -93,9 +93,9 @@ Result<SpecReady> ParseReady(const std::string& text) {
     if (text == Name(mode))
       return SpecReady{.automatic = false, .ready = {.mode = mode, .window = 0}};
   }
-  return Rejected(
-      fmt::format("unknown ready mode '{}'{}", text.substr(0, 40),
-                  DidYouMean(text, {"auto", "barrier", "channel", "window=1", "retry"})));
+  return Rejected(fmt::format(
+      "unknown ready mode '{}'{}; known are auto, barrier, channel, window=W, retry",
+      text.substr(0, 40), DidYouMean(text, {"auto", "barrier", "channel", "window=1", "retry"})));
 }
 
 Result<SpecSendWindow> ParseSendWindow(const std::string& text) {

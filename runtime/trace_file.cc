@@ -294,7 +294,11 @@ class TraceReader {
         .Scalar("start_ns", ReadUint64(&start_ns_, kTimeMax))
         .Object("plan", &plan_form_)
         .OnEnd([this] { return CheckStart(); });
-    file_.Object("otherData", &other_)
+    const auto other_file = [](const JsonScalar& scalar) {
+      return Rejected("expected a trace (prepost run --trace), found " + scalar.Describe());
+    };
+    file_.Scalar("format", other_file, JsonForm::Need::kOptional)
+        .Object("otherData", &other_)
         .Scalar("displayTimeUnit", ReadString(&text_))
         .Objects("traceEvents", &event_form_);
   }

@@ -45,24 +45,70 @@ std::vector<std::string> FlagsOf(const CLI::App& command) {
   return names;
 }
 
-/// How CLI11 tells of a flag that stands more than once, between its name and how often.
+/// The words of the command line. `help`, `help COMMAND` and `version` are other ways to write
+/// --help and --version.
+std::vector<std::string> WordsOf(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (words.empty()) return words;
+  if (words.front() == "version") words.front() = "--version";
+  if (words.front() != "help") return words;
+  if (words.size() == 1 || words[1] == "help" || words[1] == "version") return {"--help"};
+  return {words[1], "--help"};
+}
+
+/// An error (kUsage) where the value of a flag of `command` is missing and the next flag would be
+/// taken for it, or nothing comes. `words` begin with the subcommand. A value that begins with two
+/// dashes can be written as --flag=--value.
+Status CheckValues(const CLI::App& command, const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    if (!words[i].starts_with("-")) continue;
+    const bool is_empty = words[i].starts_with("--") && words[i].ends_with("=");
+    const std::string name = words[i].substr(0, words[i].size() - (is_empty ? 1 : 0));
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option == nullptr || option->get_items_expected_max() == 0) continue;
+    if (is_empty || i + 1 == words.size())
+      return {StatusCode::kUsage, name + ": expected a value (see --help)"};
+    const std::string value = words[i + 1].substr(0, words[i + 1].find('='));
+    const bool is_flag = value.starts_with("--") ||
+                         (value.starts_with("-") && command.get_option_no_throw(value) != nullptr);
+    if (is_flag) {
+      return {StatusCode::kUsage, fmt::format("{}: expected a value, found the flag '{}' "
+                                              "(see --help)",
+                                              name, value)};
+    }
+    ++i;  // behind the value
+  }
+  return {};
+}
+
+/// What of the command line no subcommand, flag or argument takes.
+std::string Unexpected(const CLI::App& command, const std::string& extra) {
+  const std::string name = extra.substr(0, extra.find('='));
+  if (!name.starts_with("-")) return fmt::format("unexpected argument '{}'", extra);
+  const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  return fmt::format("unknown flag '{}'{}", name, DidYouMean(bare, FlagsOf(command)));
+}
+
+/// How CLI11 reports a flag that stands more than once, between its name and how often.
 constexpr std::string_view kTooMany = "At Most 1 required but received ";
 
 /// A usage error in one line, with the near name where a subcommand or flag is unknown.
-Status UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+Status UsageError(const CLI::App& app, const CLI::ParseError& error,
+                  const std::vector<std::string>& words) {
   std::string message = error.what();
   const auto chosen = app.get_subcommands();
-  if (argc > 1 && chosen.empty() && argv[1][0] != '-') {
-    message = fmt::format("unknown subcommand '{}'{}", argv[1], DidYouMean(argv[1], NamesOf(app)));
-  } else if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+  const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+  const bool is_required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (!words.empty() && chosen.empty() && !words.front().starts_with("-")) {
+    message = fmt::format("unknown subcommand '{}'{}", words.front(),
+                          DidYouMean(words.front(), NamesOf(app)));
+  } else if (!extras.empty() &&
+             (is_required || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
     const CLI::App& command = chosen.empty() ? app : *chosen.front();
-    const std::vector<std::string> extras = command.remaining(/*recurse=*/true);
-    const std::string first =
-        extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
-    const std::string name = first.substr(std::min(first.find_first_not_of('-'), first.size()));
-    message = first.starts_with("-")
-                  ? fmt::format("unknown flag '{}'{}", first, DidYouMean(name, FlagsOf(command)))
-                  : fmt::format("unexpected argument '{}'", first);
+    const auto flag =
+        std::ranges::find_if(extras, [](const std::string& it) { return it.starts_with("-"); });
+    message = Unexpected(command, flag == extras.end() ? extras.front() : *flag) +
+              (is_required ? "; " + message : "");
   } else if (const size_t many = message.find(kTooMany); many != std::string::npos) {
     message = fmt::format("{}given {} times, expected once", message.substr(0, many),
                           message.substr(many + kTooMany.size()));
@@ -92,10 +138,11 @@ int Main(int argc, char** argv) {
       "sends and receives per "
       "node,\nproves it correct, draws it, and runs it from CPUs or preposted to a NIC.",
       "prepost");
-  app.set_version_flag("--version", fmt::format("prepost {}", kVersion));
+  app.set_version_flag("-v,--version", fmt::format("prepost {}", kVersion));
   app.require_subcommand(1);
   app.footer(
-      "'prepost COMMAND --help' tells more, with examples. Exit codes: 0 done, 1 rejected input or "
+      "'prepost COMMAND --help' or 'prepost help COMMAND' tells more, with examples. Exit codes: 0 "
+      "done, 1 rejected input or "
       "failed check, "
       "2 usage,\n3 missing environment, 130 interrupted.");
   std::signal(
@@ -103,14 +150,21 @@ int Main(int argc, char** argv) {
       SIG_IGN);  // a file that may not grow is an error of the write, not the end of the process
   Action action;
   for (const auto add : kCommands) add(app, &action);
+  const std::vector<std::string> words = WordsOf(argc, argv);
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (words.empty() || command->get_name() != words.front()) continue;
+    if (const Status status = CheckValues(*command, words); !status.ok()) return Fail(status);
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::CallForHelp& help) {
+    if (app.get_subcommands().empty() && !words.front().starts_with("-"))
+      return Fail(UsageError(app, help, words));
     return app.exit(help);
   } catch (const CLI::CallForVersion& version) {
     return app.exit(version);
   } catch (const CLI::ParseError& error) {
-    return Fail(UsageError(app, error, argc, argv));
+    return Fail(UsageError(app, error, words));
   }
   Status status = action();
   std::cout.flush();

@@ -13,7 +13,7 @@
 // A queue that is longer than its ring is written in parts: above each but the first a note says
 // the CQE of which WQE it follows, whose slots it takes.
 //
-//   QP 1>0 blocks       QP 1>2 blocks
+//   QP 1<>0 blocks       QP 1<>2 blocks
 //   receive queue, CQ 1 send queue, CQ 2
 //   [RECV b0 from 0]    [WAIT CQ 1 until CQE 0]
 //   [CQE 0 of CQ 1 ]--->[for recv b0 from 0   ]

@@ -43,7 +43,7 @@ struct DrawnEntry {
 };
 
 struct DrawnQueue {
-  std::string title;   ///< "QP 1>2 blocks"
+  std::string title;   ///< "QP 1<>2 blocks"
   std::string detail;  ///< "send queue, CQ 3"
   std::vector<DrawnEntry> entries;
   bool receives = false;

@@ -75,19 +75,17 @@ Result<Selection> CheckSelection(const Plan& plan, Selection selection) {
   SortUnique(&selection.nodes);
   SortUnique(&selection.blocks);
   if (!selection.nodes.empty() && selection.nodes.back().value >= header.nodes) {
-    return Status(StatusCode::kUsage, fmt::format("no node {}: the plan has nodes 0 to {}",
-                                                  selection.nodes.back().value, header.nodes - 1));
+    return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}",
+                                selection.nodes.back().value, header.nodes - 1));
   }
   if (!selection.blocks.empty() && selection.blocks.back() >= header.message.blocks) {
-    return Status(StatusCode::kUsage,
-                  fmt::format("no block {}: the plan has blocks 0 to {}", selection.blocks.back(),
-                              header.message.blocks - 1));
+    return Rejected(fmt::format("no block {}: the plan has blocks 0 to {}", selection.blocks.back(),
+                                header.message.blocks - 1));
   }
   if (selection.rounds && selection.rounds->last >= header.rounds) {
     const std::string has =
         header.rounds == 0 ? "no rounds" : fmt::format("rounds 0 to {}", header.rounds - 1);
-    return Status(StatusCode::kUsage,
-                  fmt::format("no round {}: the plan has {}", selection.rounds->last, has));
+    return Rejected(fmt::format("no round {}: the plan has {}", selection.rounds->last, has));
   }
   return selection;
 }

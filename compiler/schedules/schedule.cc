@@ -2,6 +2,7 @@
 #include "compiler/schedules/schedule.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -31,8 +32,9 @@ Result<Algorithm> FindAlgorithm(std::string_view text) {
   const std::string name(text.substr(0, equals));
   const auto schedule = std::ranges::find(Schedules(), name, &Schedule::name);
   if (schedule == Schedules().end()) {
-    return Rejected(fmt::format("unknown algorithm '{}'{}", Printable(name.substr(0, 40)),
-                                DidYouMean(name, ScheduleNames())));
+    return Rejected(fmt::format("unknown algorithm '{}'{}; known are {}",
+                                Printable(name.substr(0, 40)), DidYouMean(name, ScheduleNames()),
+                                fmt::join(ScheduleNames(), ", ")));
   }
   Algorithm algorithm{.schedule = *schedule, .fanout = (*schedule)->default_fanout()};
   if (equals == std::string_view::npos) return algorithm;

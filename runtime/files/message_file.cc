@@ -26,21 +26,60 @@ Status FileError(const char* verb, const std::string& path, int error) {
   return SystemError(StatusCode::kRejected, fmt::format("cannot {} {}", verb, path), error);
 }
 
+const char* KindOfFile(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFDIR:
+      return "a folder";
+    case S_IFCHR:
+    case S_IFBLK:
+      return "a device";
+    case S_IFIFO:
+      return "a pipe";
+    default:
+      return "a socket";
+  }
+}
+
+struct MessageFile {
+  FileDescriptor file;
+  uint64_t bytes = 0;
+};
+
+Result<MessageFile> OpenMessage(const std::string& path) {
+  // Without O_NONBLOCK, opening a FIFO would wait for its writer.
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return FileError("open input", path, errno);
+  struct stat about = {};
+  if (fstat(file.get(), &about) != 0) return FileError("look at input", path, errno);
+  if (!S_ISREG(about.st_mode)) {
+    return Rejected(
+        fmt::format("input {} is {}, expected a regular file", path, KindOfFile(about.st_mode)));
+  }
+  char byte = 0;
+  if (about.st_size == 0 && pread(file.get(), &byte, 1, 0) == 1) {
+    return Rejected(
+        fmt::format("input {} is made by the kernel as it is read and has no size, "
+                    "expected a regular file: copy it to one",
+                    path));
+  }
+  return MessageFile{.file = std::move(file), .bytes = static_cast<uint64_t>(about.st_size)};
+}
+
 }  // namespace
 
+Result<uint64_t> MessageFileBytes(const std::string& path) {
+  const Result<MessageFile> message = OpenMessage(path);
+  if (!message.ok()) return message.status();
+  return message->bytes;
+}
+
 Result<MappedInput> MappedInput::Open(const std::string& path) {
+  Result<MessageFile> message = OpenMessage(path);
+  if (!message.ok()) return message.status();
   MappedInput input;
   input.path_ = path;
-  // Without O_NONBLOCK, opening a FIFO would wait for its writer.
-  input.file_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!input.file_.valid()) return FileError("open input", path, errno);
-  struct stat about = {};
-  if (fstat(input.fd(), &about) != 0) return FileError("look at input", path, errno);
-  if (!S_ISREG(about.st_mode)) {
-    return Rejected(fmt::format("input {} is not a regular file", path));
-  }
-  Result<Mapping> mapping =
-      Mapping::OfFile(input.fd(), static_cast<uint64_t>(about.st_size), Mapping::Access::kRead);
+  input.file_ = std::move(message->file);
+  Result<Mapping> mapping = Mapping::OfFile(input.fd(), message->bytes, Mapping::Access::kRead);
   if (!mapping.ok()) return mapping.status();
   input.mapping_ = std::move(*mapping);
   return input;

@@ -19,11 +19,14 @@
 
 namespace prepost {
 
+/// The size of a regular file. Errors: kRejected, naming the file: missing, not readable, something
+/// else (which is named), or a file of the kernel, whose size is not that of its bytes.
+Result<uint64_t> MessageFileBytes(const std::string& path);
+
 /// A regular file, mapped read-only. See Mapping about files that shrink meanwhile.
 class MappedInput {
  public:
-  /// Errors: kRejected, naming the file (missing, not readable, not a regular file); kEnvironment
-  /// if it cannot be mapped.
+  /// Errors: those of MessageFileBytes(); kEnvironment if it cannot be mapped.
   static Result<MappedInput> Open(const std::string& path);
 
   const std::string& path() const { return path_; }

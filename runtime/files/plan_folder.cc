@@ -156,6 +156,13 @@ PlanHash FromHex(const std::string& digits) {
 
 Result<CheckedIndex> ReadIndex(const std::string& folder, std::vector<std::string>* warnings) {
   const std::string path = folder + "/" + kIndexName;
+  std::error_code unknown;  // what cannot be looked at cannot be read either
+  if (fs::symlink_status(path, unknown).type() == fs::file_type::not_found) {
+    return Rejected(fmt::format("a folder without {}, expected the file of a plan, or the folder "
+                                "of one in shards",
+                                kIndexName),
+                    folder);
+  }
   Result<PlanIndex> index = ReadWith(ReadPlanIndex, path, warnings);
   if (!index.ok()) return index.status();
   std::vector<PlanHash> parts;
@@ -266,8 +273,8 @@ Result<PlanOfNode> ReadPlanOfNode(const std::string& path, NodeId node,
   if (!checked.ok()) return checked.status();
   const PlanIndex& index = checked->index;
   if (node.value >= index.header.nodes) {
-    return Status(StatusCode::kUsage, fmt::format("no node {}: the plan has nodes 0 to {}",
-                                                  node.value, index.header.nodes - 1));
+    return Rejected(
+        fmt::format("no node {}: the plan has nodes 0 to {}", node.value, index.header.nodes - 1));
   }
   const Result<PlanShard> shard = ReadPart(path, index, node, warnings);
   if (!shard.ok()) return shard.status();

@@ -37,8 +37,8 @@ struct PlanOfNode {
   Plan plan;  ///< as NodePlan() makes it
   PlanHash hash;
 };
-/// Verifies what can be (VerifyShard()). Errors: as of ReadPlanFolder(); kUsage: there is no such
-/// node.
+/// Verifies what can be (VerifyShard()). Errors: as of ReadPlanFolder(); kRejected: there is no
+/// such node.
 Result<PlanOfNode> ReadPlanOfNode(const std::string& path, NodeId node,
                                   std::vector<std::string>* warnings);
 

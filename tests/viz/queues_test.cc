@@ -40,7 +40,7 @@ TEST(QueuesTest, WaitsNameWhatTheirSendComesAfter) {
     ASSERT_TRUE(svg.ok()) << svg.status().ToString();
     EXPECT_EQ(XmlError(*svg), "");
     const std::regex entry(
-        R"re(<title>QP \d+&gt;\d+ \w+ \d+: (WAIT CQ \d+ until CQE \d+, for ([^<]*)|send [^<]*\(op (\d+)\)[^<]*)</title>)re");
+        R"re(<title>QP \d+&lt;&gt;\d+ \w+ \d+: (WAIT CQ \d+ until CQE \d+, for ([^<]*)|send [^<]*\(op (\d+)\)[^<]*)</title>)re");
     const std::string text = *svg;
     std::vector<std::string> waits;
     size_t sends = 0;
@@ -73,8 +73,8 @@ TEST(QueuesTest, EveryEntryIsABoxInItsQueue) {
   // An arrow per WAIT but those of the loopback queue, and one in the legend.
   EXPECT_EQ(Occurrences(svg, "class=\"head\""), program.waits() - 12 + 1);
   // One source for two WAITs, and one whose WAIT is in an earlier queue.
-  EXPECT_THAT(svg, HasSubstr("from QP 3&gt;1 blocks 1, recv b3 from 1 (op 10), to 2 WAITs<"));
-  EXPECT_THAT(svg, HasSubstr("from QP 3&gt;7 blocks 2, send b0 to 7 (op 3), to 1 WAIT<"));
+  EXPECT_THAT(svg, HasSubstr("from QP 3&lt;&gt;1 blocks 1, recv b3 from 1 (op 10), to 2 WAITs<"));
+  EXPECT_THAT(svg, HasSubstr("from QP 3&lt;&gt;7 blocks 2, send b0 to 7 (op 3), to 1 WAIT<"));
   EXPECT_EQ(svg, *DrawQueues(plan, Only(3)));
 }
 
@@ -98,7 +98,7 @@ TEST(QueuesTest, SendEnablesPointAtTheLastWqeThatTheyEnable) {
         if (entry.opcode != nic::Opcode::kSendEnable) continue;
         const OpId last = program.qps[entry.qp.index()].sends[entry.count - 1].op;
         std::string queue = nic::Describe(program, entry.qp);
-        queue.replace(queue.find('>'), 1, "&gt;");
+        queue.replace(queue.find("<>"), 2, "&lt;&gt;");
         EXPECT_THAT(
             svg, HasSubstr("SEND_EN " + queue + ", up to WQE " + std::to_string(entry.count - 1) +
                            ": " + NameOf(plan, NodeId(3), last)));
@@ -119,9 +119,9 @@ TEST(QueuesTest, QueuesInPartsNameTheirRing) {
   one.node = NodeId(1);
   EXPECT_EQ(Occurrences(svg, ">re-arm "), nic::Lower(plan, one)->nodes[0].rearms());
   EXPECT_THAT(svg, ContainsRegex(">re-arm 1: once WQE 7 has completed</text><g class=\"entry\">"
-                                 "<title>QP 1&gt;[0-9]+ [a-z]+ 16: "));
+                                 "<title>QP 1&lt;&gt;[0-9]+ [a-z]+ 16: "));
   EXPECT_THAT(svg, ContainsRegex(">re-arm 2: once WQE 15 has completed</text><g class=\"entry\">"
-                                 "<title>QP 1&gt;[0-9]+ [a-z]+ 24: "));
+                                 "<title>QP 1&lt;&gt;[0-9]+ [a-z]+ 24: "));
   EXPECT_THAT(svg, HasSubstr(">the last completion<"));
   EXPECT_THAT(*DrawQueues(plan, Only(1)), HasSubstr("only completion<"));
   EXPECT_EQ(Occurrences(*DrawQueues(plan, Only(1)), "a ring of"), 0u);
@@ -180,7 +180,7 @@ TEST(QueuesTest, SelectionsShowTheWaitsOfTheirSends) {
         // A managed queue's WAITs are the master's.
         const size_t control = program.qps[qp].managed ? program.qps.size() - 1 : qp;
         std::string queue = nic::Describe(program, nic::QpId::FromIndex(control));
-        if (control == qp) queue.replace(queue.find('>'), 1, "&gt;");
+        if (control == qp) queue.replace(queue.find("<>"), 2, "&lt;&gt;");
         for (const nic::SendEntry& send : program.qps[qp].sends) {
           if (!nic::IsSend(send.opcode) || ops[send.op.index()].round != round) continue;
           for (const auto& [cq, cqe] : ReceivesBefore(plan, program, send.op)) {

@@ -34,7 +34,7 @@ TEST(CheckSelectionTest, SaysWhatThePlanHas) {
   const Status missing =
       CheckSelection(plan, {.nodes = {NodeId(8)}, .blocks = {}, .rounds = {}}).status();
   EXPECT_EQ(missing.message(), "no node 8: the plan has nodes 0 to 7");
-  EXPECT_EQ(missing.code(), StatusCode::kUsage);
+  EXPECT_EQ(missing.code(), StatusCode::kRejected);
   EXPECT_EQ(CheckSelection(plan, {.nodes = {}, .blocks = {1, 5}, .rounds = {}}).status().message(),
             "no block 5: the plan has blocks 0 to 4");
   EXPECT_EQ(

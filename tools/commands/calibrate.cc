@@ -27,6 +27,7 @@
 #include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/number_check.h"
+#include "tools/flags/profile_settings.h"
 #include "tools/report/ticker.h"
 
 namespace prepost::tools {
@@ -34,7 +35,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kWrittenBytesMax = 1 << 20;
 constexpr uint32_t kTransfers = 20;
 /// Of the transfers that the executor is timed with: small blocks, with a credit for each.
 constexpr uint32_t kBlocks = 1000;
@@ -270,17 +270,11 @@ Status Run(const CalibrateFlags& flags) {
   if (!look.ok()) return {StatusCode::kUsage, "--look: " + look.status().message()};
   if (*look > kSecondsMax) return {StatusCode::kUsage, "--look: more than an hour"};
   if (flags.output != "-") PREPOST_RETURN_IF_ERROR(CheckWritable(flags.output));
-  std::string text;
-  auto transport = sim::TimedTransport::kNics;
-  PREPOST_RETURN_IF_ERROR(WithText(flags.profile, kWrittenBytesMax,
-                                   [&](const std::string& all, const std::string& name) {
-                                     std::istringstream in(all);
-                                     const Result<sim::Profile> base = sim::ReadProfile(in, name);
-                                     if (base.ok() && base->is_tcp)
-                                       transport = sim::TimedTransport::kTcp;
-                                     text = all;
-                                     return base.status();
-                                   }));
+  const Result<ProfileText> text = LoadProfileText(flags.profile);
+  if (!text.ok()) return text.status();
+  const Result<sim::Profile> base = ProfileWith(*text, {});
+  if (!base.ok()) return base.status();
+  const auto transport = base->is_tcp ? sim::TimedTransport::kTcp : sim::TimedTransport::kNics;
   const MachineUse before = UseOfMachine();
   const uint64_t start = MonotonicNs();
   const Result<Measured> measured = Measure(transport, *look);
@@ -291,7 +285,7 @@ Status Run(const CalibrateFlags& flags) {
     PrintWarnings("this machine",
                   {fmt::format("{}; what was measured is of a busy machine", busy)});
   }
-  const Json profile = MakeProfile(Json::parse(text), *measured, flags);
+  const Json profile = MakeProfile(Json::parse(text->text), *measured, flags);
   std::istringstream made(profile.dump());
   const Result<sim::Profile> check = sim::ReadProfile(made, "what was measured");
   if (!check.ok()) return check.status();
@@ -322,8 +316,9 @@ void AddCalibrate(CLI::App& app, Action* action) {
       "  prepost calibrate --profile examples/profiles/ndr400.json -o here.json\n"
       "  prepost calibrate --profile examples/profiles/tcp-10g.json --look 500ms -o here.json");
   command
-      ->add_option("--profile", flags->profile,
-                   "The rest of the cluster: network, NICs; - for stdin")
+      ->add_option(
+          "--profile", flags->profile,
+          "The rest of the cluster, network and NICs: a file, - for stdin, or " + ShippedProfiles())
       ->type_name("P")
       ->required()
       ->check(NameOf("a file"));

@@ -2,7 +2,6 @@
 //
 // prepost compare: the same plan on the same device, CPU-driven and preposted.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -164,7 +163,7 @@ Status CheckFlags(const CompareFlags& flags) {
   if (is_virtual && real != nullptr)
     return {StatusCode::kUsage, fmt::format("{} is for --clock real", real)};
   if (is_virtual && flags.profile.empty())
-    return {StatusCode::kUsage, "--clock virtual needs a --profile: examples/profiles/ has some"};
+    return {StatusCode::kUsage, "--clock virtual needs a --profile: " + ShippedProfiles()};
   if (!is_virtual && (!flags.profile.empty() || !flags.settings.empty())) {
     return {StatusCode::kUsage, fmt::format("{} is for --clock virtual",
                                             flags.profile.empty() ? "--set" : "--profile")};
@@ -230,14 +229,14 @@ Status Run(const CompareFlags& flags) {
                              .settings = flags.settings,
                              .others = std::move(others),
                              .lower = *lower,
-                             .wait = flags.wait.policy().mode,
+                             .wait = flags.wait.policy(kModelledWait).mode,
                              .seed = flags.seed.value_or(kSeed),
                              .is_json = flags.json},
                             std::cout);
   }
   const Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
-  const bool show_progress = isatty(STDERR_FILENO) != 0;
+  const bool show_progress = ShowsProgress();
   const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kCompareTimeoutSeconds));
   const uint32_t repeat = flags.repeat.value_or(kRepeat);
   std::vector<ComparedPlan> compared;
@@ -320,7 +319,8 @@ void AddCompare(CLI::App& app, Action* action) {
   command->add_option("--stress", flags->stress, "Busy threads beside the hosts, both ways [0]")
       ->type_name("N")
       ->check(WholeNumber(0, kStressMax));
-  flags->wait.AddTo(*command, "How hosts wait for completions, both ways");
+  flags->wait.AddTo(*command, "How hosts wait for completions, both ways",
+                    "interrupt; with --clock virtual hybrid");
   command->add_option("--device", flags->device, "What both ways run on: emulated [emulated]")
       ->type_name("NAME")
       ->check(NameOf("a device"));

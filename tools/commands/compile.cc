@@ -119,7 +119,7 @@ void AddCompile(CLI::App& app, Action* action) {
       ->add_option("--node", flags->node,
                    "Only this node's program; needs --message-bytes any, and no other node's")
       ->type_name("I")
-      ->check(WholeNumber(0, UINT32_MAX))
+      ->check(NodeNumber())
       ->group("The multicast");
   flags->output.AddTo(*command);
   command->add_flag("--show-order", flags->show_order,

@@ -211,11 +211,11 @@ void AddDraw(CLI::App& app, Action* action) {
           "--node", flags->nodes,
           "Only this node (with its peers in a graph, the way to it in a tree); may be repeated")
       ->type_name("I")
-      ->check(WholeNumber(0, UINT32_MAX))
+      ->check(NodeNumber())
       ->allow_extra_args(false);
   command->add_option("--block", flags->blocks, "Only this block; may be repeated")
       ->type_name("B")
-      ->check(WholeNumber(0, UINT32_MAX))
+      ->check(BlockNumber())
       ->allow_extra_args(false);
   command->add_option("--rounds", flags->rounds, "Only rounds A to B, both included")
       ->type_name("A:B");

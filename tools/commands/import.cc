@@ -105,7 +105,7 @@ void AddImport(CLI::App& app, Action* action) {
       ->add_option("--root", flags->root,
                    "The rank that has the message [the one that receives nothing]")
       ->type_name("R")
-      ->check(WholeNumber(0, UINT32_MAX));
+      ->check(NodeNumber());
   command
       ->add_option("--block-bytes", flags->block_bytes,
                    "Size of a full block, where a single block leaves it open [the largest]")

@@ -36,6 +36,7 @@ struct LowerFlags {
   std::string output;
   LoweringFlags lowering;
   bool list = false;
+  bool bytes = false;  ///< below each entry of the list
   bool json = false;
 };
 
@@ -101,7 +102,7 @@ Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram&
     return {};
   }
   if (flags.list) {
-    std::cout << nic::List(*plan, program);
+    std::cout << nic::List(*plan, program, flags.bytes);
     return {};
   }
   for (const nic::NodeProgram& node : program.nodes) std::cout << nic::Summary(node) << "\n";
@@ -156,6 +157,7 @@ void AddLower(CLI::App& app, Action* action) {
       "Examples:\n"
       "  prepost lower plan.json\n"
       "  prepost lower plan.json --node 1 --list\n"
+      "  prepost lower plan.json --node 1 --list --bytes\n"
       "  prepost lower plan.json --mode managed --masters lane --node 1 --list\n"
       "  prepost lower plan.json --device-profile examples/devices/tiny.json\n"
       "  prepost lower plan.json -o queues.json\n"
@@ -165,9 +167,11 @@ void AddLower(CLI::App& app, Action* action) {
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin");
   CLI::Option* node = command->add_option("--node", flags->node, "Only this node")
                           ->type_name("I")
-                          ->check(WholeNumber(0, UINT32_MAX));
+                          ->check(NodeNumber());
   flags->lowering.AddTo(*command);
   CLI::Option* list = command->add_flag("--list", flags->list, "Print every entry of every queue");
+  command->add_flag("--bytes", flags->bytes, "With --list: the bytes of every entry, in hex")
+      ->needs(list);
   CLI::Option* json =
       command->add_flag("--json", flags->json, "Print the lines per node as JSON")->excludes(list);
   command

@@ -2,7 +2,6 @@
 //
 // prepost node: runs one node of a plan whose nodes are on several machines.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -30,6 +29,7 @@
 #include "tools/flags/play_flags.h"
 #include "tools/flags/played_plan.h"
 #include "tools/report/report_print.h"
+#include "tools/report/ticker.h"
 #include "tools/report/trace_output.h"
 
 namespace prepost::tools {
@@ -79,8 +79,8 @@ Result<std::vector<PeerAddress>> ReadPeersFile(const std::string& path, const Pl
 Status CheckRole(const NodeFlags& flags, const PlayedPlan& plan) {
   const PlanHeader& header = plan.header();
   if (flags.node >= header.nodes) {
-    return {StatusCode::kUsage,
-            fmt::format("no node {}: the plan has nodes 0 to {}", flags.node, header.nodes - 1)};
+    return Rejected(
+        fmt::format("no node {}: the plan has nodes 0 to {}", flags.node, header.nodes - 1));
   }
   if (!plan.Has(NodeId(flags.node))) {
     return Rejected(fmt::format("the program of node {} is not in this file", flags.node),
@@ -247,24 +247,24 @@ Status Run(NodeFlags& flags) {
     output.emplace(std::move(*created));
   }
   bootstrap->interrupt_fd = signals->fd();
-  const bool is_terminal = isatty(STDERR_FILENO) != 0;
-  const bool shows_progress = is_terminal && input.has_value();
-  if (is_terminal) {
+  const bool shows_progress = ShowsProgress();
+  if (shows_progress) {
     bootstrap->waiting = [](const std::string& missing) {
       std::cerr << "\r\033[Kwaiting for " << missing << std::flush;
     };
   }
-  NodeRunOptions options = {.bootstrap = std::move(*bootstrap),
-                            .wait = flags.play.wait.policy(),
-                            .trace = flags.trace.table(),
-                            .no_progress_max = flags.play.no_progress_max(),
-                            .progress = DeliveryProgress(plan->header(), shows_progress)};
+  NodeRunOptions options = {
+      .bootstrap = std::move(*bootstrap),
+      .wait = flags.play.wait.policy(),
+      .trace = flags.trace.table(),
+      .no_progress_max = flags.play.no_progress_max(),
+      .progress = DeliveryProgress(plan->header(), shows_progress && input.has_value())};
   if (plan->flat() != nullptr) {
     device->ApplyTo(*plan->flat(), NodeId(flags.node), options.no_progress_max, &options);
   }
   const Result<LocalRun> run = RunNode(plan->playable(), input ? &*input : nullptr,
                                        output ? &*output : nullptr, std::move(options));
-  ClearProgress(is_terminal);
+  ClearProgress(shows_progress);
   const TraceInfo info = {.executor = device->executor(), .detail = device->name()};
   const Status written =
       flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
@@ -368,7 +368,7 @@ void AddNode(CLI::App& app, Action* action) {
       ->required();
   command->add_option("--node", flags->node, "Which node of the plan this machine is")
       ->type_name("I")
-      ->check(WholeNumber(0, UINT32_MAX))
+      ->check(NodeNumber())
       ->required();
   command
       ->add_option("--message-bytes", flags->message_bytes,
@@ -379,7 +379,8 @@ void AddNode(CLI::App& app, Action* action) {
       ->type_name("FILE")
       ->required();
   command->add_option("-i,--input", flags->input_path, "The message, at the root")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
   command->add_option("-o,--output", flags->output_path, "The copy, elsewhere [nowhere]")
       ->type_name("FILE")
       ->check(NameOf("a file"));

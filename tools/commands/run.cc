@@ -3,7 +3,6 @@
 // prepost run: plays a plan, moves a file to all nodes, checks that all copies are the same.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -228,7 +227,7 @@ Result<LocalRun> Carry(const RunFlags& flags, const PlayedPlan& plan, const Mapp
                    .transport = TransportOf(flags),
                    .wait = flags.play.wait.policy(),
                    .no_progress_max = flags.play.no_progress_max(),
-                   .show_progress = isatty(STDERR_FILENO) != 0,
+                   .show_progress = ShowsProgress(),
                    .device = FindSoftwareDevice(flags.device),
                    .scheduler = SchedulerOf(flags.scheduler),
                    .seed = flags.seed.value_or(1),
@@ -319,6 +318,7 @@ void AddRun(CLI::App& app, Action* action) {
   command->add_option("PLAN", flags->plan_path, "Plan, rolled plan or spec file, - for stdin");
   command->add_option("-i,--input", flags->input_path, "The message")
       ->type_name("FILE")
+      ->check(NameOf("a file"))
       ->required();
   command->add_option("--output-dir", flags->output_folder, "Where copies are written [nowhere]")
       ->type_name("DIR")

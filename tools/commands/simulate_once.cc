@@ -170,7 +170,7 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
   SimulationOptions options = {.is_offload = flags.executor != "cpu",
                                .is_cpu = flags.executor != "offload",
                                .lower = *lower,
-                               .wait = ValueOf(kWaitModeNames, flags.wait, WaitMode::kHybrid),
+                               .wait = ValueOf(kWaitModeNames, flags.wait, kModelledWait),
                                .copies_first_block = flags.copies_first_block,
                                .has_trail = flags.causes || flags.trace.is_wanted(),
                                .is_quiet = context->is_quiet};

@@ -2,7 +2,6 @@
 #include "tools/commands/sweep_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "tools/report/ticker.h"
+
 namespace prepost::tools {
 namespace {
 
@@ -20,7 +21,7 @@ class SweepPool {
  public:
   SweepPool(const std::vector<GivenFlags>& flags, const SweepFunction& run,
             std::vector<SweepRow>* rows)
-      : flags_(flags), run_(run), rows_(*rows), is_shown_(isatty(STDERR_FILENO) != 0) {}
+      : flags_(flags), run_(run), rows_(*rows), is_shown_(ShowsProgress()) {}
 
   /// Takes rows until none is left or one ends the sweep.
   void Work() {

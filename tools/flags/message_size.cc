@@ -2,10 +2,11 @@
 #include "tools/flags/message_size.h"
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 
 #include "ir/plan.h"
+#include "runtime/files/message_file.h"
 #include "tools/flags/command.h"
+#include "tools/flags/number_check.h"
 
 namespace prepost::tools {
 
@@ -13,7 +14,7 @@ Result<uint64_t> ParseMessageBytes(const std::string& flag, const std::string& t
   const Result<uint64_t> bytes = ParseSize(text);
   if (!bytes.ok()) return Status(StatusCode::kUsage, flag + ": " + bytes.status().message());
   const Status status = MakeMessage(*bytes, kMessageBytesMax).status();
-  if (!status.ok()) return Rejected(status.message(), flag);
+  if (!status.ok()) return Status(StatusCode::kUsage, flag + ": " + status.message());
   return *bytes;
 }
 
@@ -29,6 +30,7 @@ void MessageSize::AddTo(CLI::App& command, bool takes_any) {
           ->group("The multicast");
   command.add_option("--message", path_, "Take the size of this file")
       ->type_name("FILE")
+      ->check(NameOf("a file"))
       ->group("The multicast")
       ->excludes(bytes);
 }
@@ -40,10 +42,9 @@ Result<std::optional<uint64_t>> MessageSize::Bytes() const {
     return std::optional(*bytes);
   }
   if (path_.empty()) return std::optional<uint64_t>();
-  std::error_code error;
-  const uint64_t bytes = std::filesystem::file_size(path_, error);
-  if (error) return Rejected("cannot read: " + error.message(), path_);
-  return std::optional(bytes);
+  const Result<uint64_t> bytes = MessageFileBytes(path_);
+  if (!bytes.ok()) return Rejected(bytes.status().message(), "--message");
+  return std::optional(*bytes);
 }
 
 }  // namespace prepost::tools

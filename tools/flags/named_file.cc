@@ -100,6 +100,7 @@ std::string NameOfInput(const std::string& path) {
 }
 
 Status WithInput(const std::string& path, const ReadFunction& read) {
+  if (path.empty()) return {StatusCode::kUsage, "expected the name of a file, found ''"};
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return CannotRead(path, EISDIR);
   if (const auto kept = KeptInputs().find(path); kept != KeptInputs().end()) {

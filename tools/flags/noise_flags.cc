@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ir/json/rate_text.h"
+#include "ir/plan.h"
 #include "sim/profile.h"
 #include "sim/time.h"
 #include "tools/report/value_text.h"
@@ -23,6 +24,16 @@ constexpr uint64_t kDrawnPairsMax = uint64_t{1} << 24;  ///< of hosts, by --slow
 /// `why` may say itself what was expected of a part.
 Status Bad(const char* flag, const std::string& text, const std::string& why, const char* form) {
   return {StatusCode::kUsage, fmt::format("{}: '{}': {}; the form is {}", flag, text, why, form)};
+}
+
+/// `node` is not one of `nodes`: `bad`, or where it is the number of a node, a status that another
+/// plan would not have.
+Status NoNode(Status (*bad)(const std::string& text, const std::string& why),
+              const std::string& text, const std::string& node, uint32_t nodes) {
+  Status status = bad(text, fmt::format("no node '{}', the nodes are 0 to {}", node, nodes - 1));
+  const std::optional<uint32_t> number = NumberOf<uint32_t>(node);
+  if (!number || *number >= kNodesMax) return status;
+  return Rejected(status.message());
 }
 
 Status BadSlow(const std::string& text, const std::string& why) {
@@ -101,7 +112,7 @@ class SlowReader {
     return BadSlow(text, fmt::format("the factor '{}' is not above 0 and at most 1", value));
   }
   Status BadNode(const std::string& text, std::string_view value) const {
-    return BadSlow(text, fmt::format("no node '{}', the nodes are 0 to {}", value, nodes_ - 1));
+    return NoNode(BadSlow, text, std::string(value), nodes_);
   }
 
   Status ReadRandom(const std::string& text, std::string_view value) {
@@ -153,8 +164,7 @@ Result<sim::HostDelay> ParseDelay(const std::string& text, uint32_t nodes) {
   if (parts->size() != 3) return BadDelay(text, "a part is missing");
   const std::string& host = parts->at("node");
   const std::optional<uint32_t> node = NumberOf<uint32_t>(host);
-  if (!node || *node >= nodes)
-    return BadDelay(text, fmt::format("no node '{}', the nodes are 0 to {}", host, nodes - 1));
+  if (!node || *node >= nodes) return NoNode(BadDelay, text, host, nodes);
   const Result<emulated::Picoseconds> at = DelayTime(text, parts->at("at"));
   if (!at.ok()) return at.status();
   const Result<emulated::Picoseconds> length = DelayTime(text, parts->at("for"));
@@ -299,8 +309,7 @@ Result<std::vector<sim::HostNeighbours>> NoiseFlags::Neighbours(uint32_t hosts) 
     if (!it->node) continue;
     const std::optional<uint32_t> node = NumberOf<uint32_t>(*it->node);
     if (!node || *node >= hosts) {
-      return BadNeighbours(
-          text, fmt::format("no node '{}', the nodes are 0 to {}", *it->node, hosts - 1));
+      return NoNode(BadNeighbours, text, *it->node, hosts);
     }
     if (std::ranges::find(list, NodeId(*node), &sim::HostNeighbours::host) != list.end())
       return BadNeighbours(text, fmt::format("node {} is there twice", *node));

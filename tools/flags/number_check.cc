@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "ir/plan.h"
 #include "tools/report/value_text.h"
 
 namespace prepost::tools {
@@ -31,6 +32,10 @@ CLI::Validator InRange(Value least, Value most, const char* kind) {
 CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
   return InRange<uint64_t>(least, most, "a whole number");
 }
+
+CLI::Validator NodeNumber() { return WholeNumber(0, kNodesMax - 1); }
+
+CLI::Validator BlockNumber() { return WholeNumber(0, kBlocksMax - 1); }
 
 CLI::Validator NameOf(const std::string& kind) {
   const auto check = [=](const std::string& text) -> std::string {

@@ -17,6 +17,11 @@ namespace prepost::tools {
 /// For ->check(): decimal digits, a number from `least` to `most`.
 CLI::Validator WholeNumber(uint64_t least, uint64_t most);
 
+/// For ->check(): the number of a node, or of a block, that some plan can have. Whether the plan at
+/// hand has it is not asked.
+CLI::Validator NodeNumber();
+CLI::Validator BlockNumber();
+
 /// For ->check(): a decimal number, finite, from `least` to `most`.
 CLI::Validator Number(double least, double most);
 

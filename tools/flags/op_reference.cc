@@ -13,8 +13,6 @@ namespace {
 
 constexpr size_t kReferenceBytesShownMax = 40;  ///< bytes of what a user wrote
 
-Status Usage(std::string message) { return {StatusCode::kUsage, std::move(message)}; }
-
 /// The decimal numbers in `text`, wherever they stand; none if one is above 32 bits.
 std::optional<std::vector<uint32_t>> NumbersIn(std::string_view text) {
   std::vector<uint32_t> numbers;
@@ -45,16 +43,16 @@ std::string InForm(const std::vector<uint32_t>& numbers) {
 Status CheckNode(uint32_t node, const PlanTables& tables) {
   const uint32_t nodes = tables.plan().header().nodes;
   if (node < nodes) return {};
-  return Usage(fmt::format("there is no node {}, the nodes are 0 to {}; did you mean '{}'?", node,
-                           nodes - 1, nodes - 1));
+  return Rejected(fmt::format("there is no node {}, the nodes are 0 to {}; did you mean '{}'?",
+                              node, nodes - 1, nodes - 1));
 }
 
 Result<OpReference> FindOp(NodeId node, uint32_t op, const PlanTables& tables) {
   const uint32_t ops = tables.ProgramOf(node).op_count;
   if (op < ops) return OpReference(OpRef{.node = node, .op = OpId(op)});
-  if (ops == 0) return Usage(fmt::format("node {} has no ops", node.value));
-  return Usage(fmt::format("node {} has no op {}, its ops are 0 to {}; did you mean '{}/{}'?",
-                           node.value, op, ops - 1, node.value, ops - 1));
+  if (ops == 0) return Rejected(fmt::format("node {} has no ops", node.value));
+  return Rejected(fmt::format("node {} has no op {}, its ops are 0 to {}; did you mean '{}/{}'?",
+                              node.value, op, ops - 1, node.value, ops - 1));
 }
 
 /// The message by which `node` gets `block`, which the once rule makes unique; none at the root.
@@ -70,19 +68,19 @@ std::optional<uint32_t> MessageInto(NodeId node, uint32_t block, const PlanTable
 Result<OpReference> FindMessage(NodeId from, NodeId to, uint32_t block, const PlanTables& tables) {
   const PlanHeader& header = tables.plan().header();
   if (block >= header.message.blocks) {
-    return Usage(
+    return Rejected(
         fmt::format("there is no block {}, the blocks are 0 to {}; did you mean '{}>{}:{}'?", block,
                     header.message.blocks - 1, from.value, to.value, header.message.blocks - 1));
   }
   const std::optional<uint32_t> message = MessageInto(to, block, tables);
   if (!message) {
-    return Usage(
+    return Rejected(
         fmt::format("node {} is the root, which has every block from the start", to.value));
   }
   const NodeId sender = tables.ChannelOf(*message).from;
   if (sender == from) return OpReference(MessageReference{.message = *message});
-  return Usage(fmt::format("node {} gets block {} from node {}; did you mean '{}>{}:{}'?", to.value,
-                           block, sender.value, sender.value, to.value, block));
+  return Rejected(fmt::format("node {} gets block {} from node {}; did you mean '{}>{}:{}'?",
+                              to.value, block, sender.value, sender.value, to.value, block));
 }
 
 }  // namespace
@@ -91,9 +89,10 @@ Result<OpReference> ParseOpReference(const std::string& text, const PlanTables& 
   const std::optional<std::vector<uint32_t>> numbers = NumbersIn(text);
   const std::string form = numbers ? InForm(*numbers) : "";
   if (form.empty() || text != form) {
-    return Usage(fmt::format("'{}' is no NODE, NODE/OP or FROM>TO:BLOCK{}",
-                             text.substr(0, kReferenceBytesShownMax),
-                             form.empty() ? "" : fmt::format(", did you mean '{}'?", form)));
+    return Status(StatusCode::kUsage,
+                  fmt::format("'{}' is no NODE, NODE/OP or FROM>TO:BLOCK{}",
+                              text.substr(0, kReferenceBytesShownMax),
+                              form.empty() ? "" : fmt::format(", did you mean '{}'?", form)));
   }
   PREPOST_RETURN_IF_ERROR(CheckNode(numbers->front(), tables));
   const NodeId node(numbers->front());

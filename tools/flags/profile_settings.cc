@@ -2,15 +2,20 @@
 #include "tools/flags/profile_settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
+#include "ir/near_name.h"
+#include "ir/utf8.h"
 #include "tools/flags/command.h"
 #include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
+#include "tools/flags/shipped_profile.h"
 #include "tools/report/value_text.h"
 
 namespace prepost::tools {
@@ -146,7 +151,38 @@ Status CheckHosts(const sim::Profile& profile, const std::string& name,
   return BadSettings(of_hosts, status.message());
 }
 
+std::vector<std::string> ShippedNames() {
+  std::vector<std::string> names;
+  for (const ShippedProfile& it : kShippedProfiles) names.emplace_back(it.name);
+  return names;
+}
+
+/// The text that `path` stands for, as a file or as the name of a shipped profile.
+Result<ProfileText> FindProfileText(const std::string& path) {
+  std::error_code unknown;  // what cannot be looked at cannot be opened either
+  const bool is_name = path != "-" && path.find_first_of("./") == std::string::npos &&
+                       !std::filesystem::exists(path, unknown);
+  if (is_name) {
+    const auto found = std::ranges::find(kShippedProfiles, path, &ShippedProfile::name);
+    if (found != kShippedProfiles.end()) return ProfileText{path, std::string(found->text)};
+    return Status(
+        StatusCode::kUsage,
+        fmt::format("--profile: '{}' is neither a file nor a shipped profile{}; shipped "
+                    "are {}",
+                    Printable(path), DidYouMean(path, ShippedNames()), ShippedProfiles()));
+  }
+  ProfileText profile;
+  PREPOST_RETURN_IF_ERROR(WithText(path, kProfileBytesMax,
+                                   [&](const std::string& text, const std::string& name) -> Status {
+                                     profile = {name, text};
+                                     return {};
+                                   }));
+  return profile;
+}
+
 }  // namespace
+
+std::string ShippedProfiles() { return fmt::to_string(fmt::join(ShippedNames(), ", ")); }
 
 std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
                                        const std::vector<std::string>& swept) {
@@ -160,16 +196,13 @@ std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
 }
 
 Result<ProfileText> LoadProfileText(const std::string& path) {
-  ProfileText profile;
-  PREPOST_RETURN_IF_ERROR(WithText(
-      path, kProfileBytesMax, [&](const std::string& text, const std::string& name) -> Status {
-        profile = {name, text};
-        std::istringstream in(text);
-        std::vector<std::string> warnings;
-        const Status status = sim::ReadProfile(in, name, &warnings).status();
-        PrintWarnings(name, warnings);
-        return status;
-      }));
+  Result<ProfileText> profile = FindProfileText(path);
+  if (!profile.ok()) return profile;
+  std::istringstream in(profile->text);
+  std::vector<std::string> warnings;
+  const Status status = sim::ReadProfile(in, profile->name, &warnings).status();
+  PrintWarnings(profile->name, warnings);
+  if (!status.ok()) return status;
   return profile;
 }
 

@@ -19,8 +19,14 @@ struct ProfileText {
   std::string text;
 };
 
-/// Reads the file ("-": stdin). Errors: kRejected, also for what is no profile; warnings go to stderr.
+/// Reads the file ("-": stdin), or the shipped profile of that name where there is no such file.
+/// Errors: kRejected, also for what is no profile; kUsage: a name that no shipped profile has;
+/// warnings go to stderr.
 Result<ProfileText> LoadProfileText(const std::string& path);
+
+/// "apt, fractus, ...": the names of the shipped profiles (examples/profiles), which are part of
+/// the command, for --help and messages.
+std::string ShippedProfiles();
 
 /// A value in place of the file's.
 struct ProfileSetting {

@@ -9,6 +9,7 @@
 
 #include "tools/flags/command.h"
 #include "tools/flags/number_check.h"
+#include "tools/flags/profile_settings.h"
 #include "tools/flags/wait_flags.h"
 #include "tools/report/sweep_output.h"
 
@@ -23,7 +24,7 @@ constexpr uint64_t kSeedMax = std::numeric_limits<uint64_t>::max();
 
 Status SimulateFlags::Check() const {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", executor, {"cpu", "offload", "both"}));
-  PREPOST_RETURN_IF_ERROR(CheckWord("--wait", wait, Words(kWaitModeNames)));
+  if (!wait.empty()) PREPOST_RETURN_IF_ERROR(CheckWord("--wait", wait, Words(kWaitModeNames)));
   PREPOST_RETURN_IF_ERROR(lowering.Check());
   if (trace.is_wanted() && has_groups())
     return {StatusCode::kUsage, "--trace is for one multicast alone"};
@@ -41,7 +42,7 @@ Status SimulateFlags::Check() const {
 void SimulateFlags::AddTo(CLI::App& command) {
   command
       .add_option("--profile", profile,
-                  "The cluster, which must be named: examples/profiles/ has some")
+                  "The cluster, which must be named: a file, or " + ShippedProfiles())
       ->type_name("P")
       ->check(NameOf("a file"));
   command

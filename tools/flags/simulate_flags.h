@@ -35,7 +35,7 @@ struct SimulateFlags {
   std::string profile;
   std::vector<std::string> settings;
   std::string executor = "both";
-  std::string wait = "hybrid";
+  std::string wait;  ///< empty: kModelledWait
   NoiseFlags noise;
   uint64_t seed = 1;
   std::optional<uint32_t> groups;

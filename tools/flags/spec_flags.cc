@@ -108,11 +108,11 @@ void SpecFlags::AddTo(CLI::App& command, bool has_links) {
   const std::string group = "The multicast";
   command.add_option("--nodes", nodes_, "Nodes, the root included")
       ->type_name("N")
-      ->check(WholeNumber(0, UINT32_MAX))
+      ->check(WholeNumber(1, kNodesMax))
       ->group(group);
   command.add_option("--root", root_, "The node that has the message [0]")
       ->type_name("R")
-      ->check(WholeNumber(0, UINT32_MAX))
+      ->check(NodeNumber())
       ->group(group);
   command
       .add_option("--block-bytes", block_bytes_, "Size of a block, such as 64KiB, or auto [1MiB]")
@@ -243,12 +243,20 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
   if (nodes_) spec.nodes = *nodes_;
   if (root_) spec.root = NodeId(*root_);
   if (message_bytes) spec.message_bytes = *message_bytes;
-  if (algorithm_) spec.algorithm = *algorithm_;
+  if (algorithm_) {
+    if (*algorithm_ != kAutoAlgorithm) {
+      const Result<Algorithm> algorithm = FindAlgorithm(*algorithm_);
+      if (!algorithm.ok()) return Usage("--algorithm", algorithm.status());
+    }
+    spec.algorithm = *algorithm_;
+  }
   if (block_bytes_) {
     spec.choose_block_bytes = *block_bytes_ == "auto";
     if (!spec.choose_block_bytes) {
       const Result<uint64_t> bytes = ParseSize(*block_bytes_);
       if (!bytes.ok()) return Usage("--block-bytes", bytes.status());
+      const Status status = MakeMessage(/*bytes=*/0, *bytes).status();
+      if (!status.ok()) return Usage("--block-bytes", status);
       spec.block_bytes = *bytes;
     }
   }

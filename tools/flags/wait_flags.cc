@@ -12,10 +12,12 @@
 
 namespace prepost::tools {
 
-void WaitFlags::AddTo(CLI::App& command, const std::string& description) {
+void WaitFlags::AddTo(CLI::App& command, const std::string& description,
+                      const std::string& otherwise) {
   command
-      .add_option("--wait", wait_,
-                  fmt::format("{}: {} [interrupt]", description, fmt::join(kWaitModeNames, ", ")))
+      .add_option(
+          "--wait", wait_,
+          fmt::format("{}: {} [{}]", description, fmt::join(kWaitModeNames, ", "), otherwise))
       ->type_name("MODE");
   command
       .add_option("--idle-ms", idle_ms_,
@@ -32,9 +34,9 @@ Status WaitFlags::Check() const {
   return {};
 }
 
-WaitPolicy WaitFlags::policy() const {
+WaitPolicy WaitFlags::policy(WaitMode otherwise) const {
   WaitPolicy policy;
-  policy.mode = ValueOf(kWaitModeNames, wait_, policy.mode);
+  policy.mode = ValueOf(kWaitModeNames, wait_, otherwise);
   if (idle_ms_) policy.idle_max = std::chrono::milliseconds(static_cast<int64_t>(*idle_ms_));
   return policy;
 }

@@ -33,10 +33,14 @@ Enum ValueOf(const std::array<std::string_view, kCount>& names, const std::strin
   return static_cast<Enum>(found - names.begin());
 }
 
+/// How modelled hosts wait where nothing is said, in every command: RDMC's way.
+inline constexpr WaitMode kModelledWait = WaitMode::kHybrid;
+
 class WaitFlags {
  public:
-  /// Must outlive the parsing.
-  void AddTo(CLI::App& command, const std::string& description);
+  /// Must outlive the parsing. `otherwise`: what --help calls the default.
+  void AddTo(CLI::App& command, const std::string& description,
+             const std::string& otherwise = "interrupt");
 
   /// True when --wait was given.
   bool any() const { return !wait_.empty(); }
@@ -44,8 +48,8 @@ class WaitFlags {
   bool has_idle() const { return idle_ms_.has_value(); }
   /// Errors: kUsage.
   Status Check() const;
-  /// After Check().
-  WaitPolicy policy() const;
+  /// After Check(). `otherwise`: where --wait was not given.
+  WaitPolicy policy(WaitMode otherwise = WaitMode::kInterrupt) const;
 
  private:
   std::string wait_;  // empty: not given

@@ -5,15 +5,23 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
+#include <string_view>
 #include <system_error>
 
 #include "ir/utf8.h"
 
 namespace prepost::tools {
 
+bool ShowsProgress() {
+  const char* terminal = std::getenv("TERM");  // NOLINT: nobody sets it
+  return isatty(STDERR_FILENO) != 0 && terminal != nullptr && *terminal != '\0' &&
+         std::string_view(terminal) != "dumb";
+}
+
 Ticker::Ticker(std::string what) : what_(Printable(what)) {
-  if (isatty(STDERR_FILENO) == 0) return;
+  if (!ShowsProgress()) return;
   try {
     thread_ = std::thread([this] { Run(); });
   } catch (const std::system_error&) {

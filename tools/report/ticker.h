@@ -12,7 +12,11 @@
 
 namespace prepost::tools {
 
-/// Prints "what, 3 s" over itself on stderr while it lives, if that is a terminal, and clears the
+/// Whether stderr is a terminal that can clear a line: where TERM is dumb or missing, no progress is
+/// shown.
+bool ShowsProgress();
+
+/// Prints "what, 3 s" over itself on stderr while it lives, if that ShowsProgress(), and clears the
 /// line at its end.
 class Ticker {
  public:

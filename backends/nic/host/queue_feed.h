@@ -121,7 +121,7 @@ class QueueFeed {
   uint64_t doorbells_ = 0;
 };
 
-/// "send queue of QP 1>2 blocks".
+/// "send queue of QP 1<>2 blocks".
 std::string Describe(const NodeProgram& program, const QueueFeed::Rearmed& rearmed);
 
 }  // namespace prepost::nic

@@ -24,7 +24,7 @@ namespace prepost::nic {
 struct Misfit {
   std::string where;           ///< JSON pointer into the plan; empty: it is the device's lack
   std::optional<NodeId> node;  ///< none: of all nodes
-  std::string what;            ///< "receive queue of QP 1>0 blocks", "node", "block"
+  std::string what;            ///< "receive queue of QP 1<>0 blocks", "node", "block"
   uint64_t needed = 0;         ///< 0 of what is no amount, such as a capability
   uint64_t limit = 0;
   std::string message;  ///< with all of these but the node
@@ -36,7 +36,7 @@ struct Misfit {
 /// A queue that is longer than its ring, and so written in parts.
 struct PartedQueue {
   NodeId node;
-  std::string what;  ///< "send queue of QP 1>0 blocks"
+  std::string what;  ///< "send queue of QP 1<>0 blocks"
   uint64_t wqes = 0;
   uint32_t ring = 0;
   uint64_t rearms = 0;  ///< see Rearms()

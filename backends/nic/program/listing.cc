@@ -35,7 +35,8 @@ std::string Range(const std::vector<DataPiece>& data) {
 
 class Lister {
  public:
-  Lister(const Plan& plan, const NodeProgram& program) : program_(program) {
+  Lister(const Plan& plan, const NodeProgram& program, bool has_bytes)
+      : program_(program), has_bytes_(has_bytes) {
     for (const Program& candidate : plan.programs()) {
       if (candidate.node == program.node)
         describe_op_ = [&plan, candidate](OpId op) {
@@ -75,6 +76,7 @@ class Lister {
       DecodeReceive(bytes, i, kReceiveStrideBytes, &data);
       fmt::format_to(to(), "    rq {:06x}  RECV {:<44} ; {}\n", i * kReceiveStrideBytes,
                      Range(data), describe_op_(qp.receives[i].op));
+      ListBytes(std::span(bytes).subspan(i * kReceiveStrideBytes, kReceiveStrideBytes));
     }
   }
 
@@ -82,11 +84,23 @@ class Lister {
     const std::vector<std::byte> bytes = *Link(image, bindings);
     SendWqe wqe;
     for (size_t i = 0; i < qp.sends.size(); ++i) {
-      DecodeSend(std::span(bytes).subspan(i * kWqebbBytes, kWqebbBytes), 0, &wqe);
+      const std::span<const std::byte> entry =
+          std::span(bytes).subspan(i * kWqebbBytes, kWqebbBytes);
+      DecodeSend(entry, 0, &wqe);
       const std::string text = fmt::format("{}{}{}{}", Name(wqe.opcode), Operands(wqe),
                                            wqe.signaled() ? " signaled" : "", Needs(qp.sends[i]));
       fmt::format_to(to(), "    sq {:06x}  {:<49} ; {}\n", i * kWqebbBytes, text,
                      describe_op_(qp.sends[i].op));
+      ListBytes(entry);
+    }
+  }
+
+  /// A line per segment of 16 bytes, in big-endian words as the PRM has them.
+  void ListBytes(std::span<const std::byte> bytes) {
+    for (size_t i = 0; has_bytes_ && i < bytes.size(); ++i) {
+      if (i % kSegmentBytes == 0) fmt::format_to(to(), "      # {:02x} ", i);
+      fmt::format_to(to(), "{}{:02x}", i % 4 == 0 ? " " : "", static_cast<uint8_t>(bytes[i]));
+      if (i % kSegmentBytes == kSegmentBytes - 1) fmt::format_to(to(), "\n");
     }
   }
 
@@ -120,17 +134,18 @@ class Lister {
   }
 
   const NodeProgram& program_;
+  const bool has_bytes_;
   std::function<std::string(OpId)> describe_op_;
   fmt::memory_buffer out_;
 };
 
 }  // namespace
 
-std::string List(const Plan& plan, const QueueProgram& program) {
+std::string List(const Plan& plan, const QueueProgram& program, bool has_bytes) {
   std::string text = fmt::format(
       "queues: {}, message of {} bytes in blocks of {}, RNR retries: {}\n", Name(program.mode),
       program.message.bytes, program.message.block_bytes, program.rnr_retry);
-  for (const NodeProgram& node : program.nodes) text += Lister(plan, node).Run();
+  for (const NodeProgram& node : program.nodes) text += Lister(plan, node, has_bytes).Run();
   return text;
 }
 

@@ -15,8 +15,8 @@ namespace prepost::nic {
 
 /// One line for the program, and one per node, CQ, queue and WQE: all that there is to know, so
 /// that ParseListing() (listing_parse.h) can read it back. `plan` is the plan that `program` was
-/// lowered from.
-std::string List(const Plan& plan, const QueueProgram& program);
+/// lowered from. `has_bytes`: below each WQE its bytes, in lines that ParseListing() skips.
+std::string List(const Plan& plan, const QueueProgram& program, bool has_bytes = false);
 
 /// One line: QPs, CQs, WQEs, WAITs, doorbells.
 std::string Summary(const NodeProgram& program);

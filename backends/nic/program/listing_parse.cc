@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -155,6 +156,7 @@ class NodeParser {
         scanner.Reject("a name that no QP of the node has yet");
         return scanner.error(name_);
       }
+      AddDirections(name, QpId::FromIndex(out_.qps.size()));
       out_.qps.emplace_back();
     }
     enabled_.assign(out_.qps.size(), 0);
@@ -167,6 +169,24 @@ class NodeParser {
     return {};
   }
 
+  /// What the CQs of the QP `name` are called: of "QP 1<>0 blocks" "sends 1>0 blocks" and "receives
+  /// 0>1 blocks".
+  void AddDirections(const std::string& name, QpId qp) {
+    using Role = CompletionQueue::Role;
+    const size_t begin = kQpLine.size() - 2;  // without what indents it
+    const size_t between = name.find("<>");
+    const size_t end = name.find(' ', begin);
+    std::string out = " of " + name, in = " of " + name;
+    if (between < end && end != std::string::npos) {
+      const std::string node = name.substr(begin, between - begin);
+      const std::string peer = name.substr(between + 2, end - between - 2);
+      out = fmt::format(" {}>{}{}", node, peer, name.substr(end));
+      in = fmt::format(" {}>{}{}", peer, node, name.substr(end));
+    }
+    direction_of_.try_emplace(Name(Role::kSends) + out, Role::kSends, qp);
+    direction_of_.try_emplace(Name(Role::kReceives) + in, Role::kReceives, qp);
+  }
+
   void ParseCompletionQueue(Scanner& in) {
     using Role = CompletionQueue::Role;
     CompletionQueue cq;
@@ -176,18 +196,16 @@ class NodeParser {
     if (position != out_.cqs.size()) in.Reject(fmt::format("CQ {}", out_.cqs.size()));
     in.Expect(": ");
     const std::string name(in.Until(","));
-    if (name.starts_with("sends of ") || name == "final") {
-      cq.role = name == "final" ? Role::kFinal : Role::kSends;
-    } else if (name.starts_with("receives of ")) {
-      cq.role = Role::kReceives;
+    if (const auto found = direction_of_.find(name); found != direction_of_.end()) {
+      std::tie(cq.role, cq.qp) = found->second;
+    } else if (name == "final") {
+      cq.role = Role::kFinal;
     } else if (name != "idle") {
-      in.Reject("\"sends of ...\", \"receives of ...\", \"final\" or \"idle\"");
+      in.Reject("\"sends ...\" or \"receives ...\" of a QP of the node, \"final\" or \"idle\"");
     }
     if (!cq_of_.try_emplace(name, CqId::FromIndex(out_.cqs.size())).second) {
       in.Reject("a name that no CQ of the node has yet");
     }
-    const size_t of = name.find(" of ");
-    if (of != std::string::npos) cq.qp = FindQp(in, name.substr(of + 4));
     in.Expect(", CQEs: ");
     in.Number(&cq.completions, kCqIndexMask);
     in.Expect(", ring: ");
@@ -210,7 +228,7 @@ class NodeParser {
   QpId FindQp(Scanner& in, std::string_view name) { return FindName(in, qp_of_, name, "QP"); }
   CqId FindCq(Scanner& in, std::string_view name) { return FindName(in, cq_of_, name, "CQ"); }
 
-  /// "  QP 1>2 blocks: managed, rings: 4 and 0, sends on final, receives on idle".
+  /// "  QP 1<>2 blocks: managed, rings: 4 and 0, sends on final, receives on idle".
   void ParseQueuePair(Scanner& in, QueuePair& qp) {
     uint32_t node = 0;
     in.Expect(kQpLine);
@@ -222,7 +240,7 @@ class NodeParser {
       uint32_t ordinal = 0;
       if (in.Skip(" ")) in.Number(&ordinal, UINT32_MAX);
     } else {
-      in.Expect(">");
+      in.Expect("<>");
       in.Number(&qp.peer.value, kNodesMax - 1);
       in.Expect(" ");
       if (in.Skip("credits")) {
@@ -351,7 +369,7 @@ class NodeParser {
     return before = rise > 0 ? before + static_cast<uint32_t>(rise) : low;
   }
 
-  /// " needs 3 receives of QP 1>0 blocks".
+  /// " needs 3 receives of QP 1<>0 blocks".
   void ParseNeeds(Scanner& in, SendEntry& entry) {
     if (!in.Skip(" needs ")) return;
     if (!IsSend(entry.opcode)) {
@@ -383,6 +401,8 @@ class NodeParser {
   const std::string& name_;
   std::unordered_map<std::string, QpId> qp_of_;
   std::unordered_map<std::string, CqId> cq_of_;
+  /// What a CQ of one direction is of, by its name.
+  std::unordered_map<std::string, std::pair<CompletionQueue::Role, QpId>> direction_of_;
   std::vector<uint32_t> enabled_;  // by QP: WQEs, by the SEND_ENs so far
   NodeProgram out_;
 };

@@ -16,8 +16,8 @@ Result<QueueProgram> Lower(const Plan& plan, const LowerOptions& options) {
   PREPOST_RETURN_IF_ERROR(VerifyStatus(plan));
   const PlanHeader& header = plan.header();
   if (options.node && options.node->value >= header.nodes) {
-    return Status(StatusCode::kUsage, fmt::format("no node {}: the plan has nodes 0 to {}",
-                                                  options.node->value, header.nodes - 1));
+    return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", options.node->value,
+                                header.nodes - 1));
   }
   FitCheck check(header, options);
   PREPOST_RETURN_IF_ERROR(check.status());

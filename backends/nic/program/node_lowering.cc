@@ -16,15 +16,15 @@
 //      signaled WQEs before them;
 //   6. completion queues, one per QP and direction that completes anything, and the WAITs' indices.
 //
-// Example, chain 0>1>2>3 with 2 blocks, node 1: QP 1>0 receives blocks 0 and 1. Inline, the send
-// queue of QP 1>2 is
-//   WAIT receives of QP 1>0, CQE 0 / SEND_IMM block 0 / WAIT receives of QP 1>0, CQE 1 /
+// Example, chain 0>1>2>3 with 2 blocks, node 1: QP 1<>0 receives blocks 0 and 1. Inline, the send
+// queue of QP 1<>2 is
+//   WAIT receives 0>1, CQE 0 / SEND_IMM block 0 / WAIT receives 0>1, CQE 1 /
 //   SEND_IMM block 1 (signaled)
-// and that of the loopback QP: WAIT receives of QP 1>0, CQE 1 / WAIT sends of QP 1>2, CQE 0 / NOP
-// (signaled). Managed, the send queue of QP 1>2 is SEND_IMM block 0 / SEND_IMM block 1 (signaled),
+// and that of the loopback QP: WAIT receives 0>1, CQE 1 / WAIT sends 1>2, CQE 0 / NOP
+// (signaled). Managed, the send queue of QP 1<>2 is SEND_IMM block 0 / SEND_IMM block 1 (signaled),
 // and the master
-//   WAIT receives of QP 1>0, CQE 0 / SEND_EN QP 1>2 up to 1 / WAIT receives of QP 1>0, CQE 1 /
-//   SEND_EN QP 1>2 up to 2 / WAIT sends of QP 1>2, CQE 0 / NOP (signaled).
+//   WAIT receives 0>1, CQE 0 / SEND_EN QP 1<>2 up to 1 / WAIT receives 0>1, CQE 1 /
+//   SEND_EN QP 1<>2 up to 2 / WAIT sends 1>2, CQE 0 / NOP (signaled).
 #include "backends/nic/program/node_lowering.h"
 
 #include <algorithm>

@@ -68,6 +68,15 @@ Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
       fmt::format("node {} has no QP to node {} on lane {}", program.node.value, peer.value, lane));
 }
 
+namespace {
+
+std::string NameOfLane(uint32_t lane) {
+  if (lane == kBlockLane) return "blocks";
+  return lane == kCreditLane ? "credits" : fmt::format("lane {}", lane);
+}
+
+}  // namespace
+
 const char* Name(CompletionQueue::Role role) {
   switch (role) {
     case CompletionQueue::Role::kSends:
@@ -83,26 +92,37 @@ const char* Name(CompletionQueue::Role role) {
   return "";
 }
 
+std::string NameOfDirection(NodeId from, NodeId to, uint32_t lane) {
+  return fmt::format("{}>{} {}", from.value, to.value, NameOfLane(lane));
+}
+
+std::string NameOfQp(NodeId node, NodeId peer, uint32_t lane) {
+  return fmt::format("QP {}<>{} {}", node.value, peer.value, NameOfLane(lane));
+}
+
+std::string NameOfLoopback(NodeId node, size_t index, size_t count) {
+  if (count == 1) return fmt::format("QP {} loopback", node.value);
+  return fmt::format("QP {} loopback {}", node.value, index);
+}
+
 std::string Describe(const NodeProgram& program, QpId qp) {
   const QueuePair& it = program.qps[qp.index()];
-  if (it.loopback) {
-    const size_t first = static_cast<size_t>(
-        std::ranges::find(program.qps, true, &QueuePair::loopback) - program.qps.begin());
-    if (first + 1 == program.qps.size()) return fmt::format("QP {} loopback", program.node.value);
-    return fmt::format("QP {} loopback {}", program.node.value, qp.index() - first);
-  }
-  std::string lane = it.lane == kBlockLane    ? "blocks"
-                     : it.lane == kCreditLane ? "credits"
-                                              : fmt::format("lane {}", it.lane);
-  return fmt::format("QP {}>{} {}", program.node.value, it.peer.value, lane);
+  if (!it.loopback) return NameOfQp(program.node, it.peer, it.lane);
+  const size_t first = static_cast<size_t>(
+      std::ranges::find(program.qps, true, &QueuePair::loopback) - program.qps.begin());
+  return NameOfLoopback(program.node, qp.index() - first, program.qps.size() - first);
 }
 
 std::string Describe(const NodeProgram& program, CqId cq) {
   using Role = CompletionQueue::Role;
   const CompletionQueue& it = program.cqs[cq.index()];
-  const bool is_of_one_direction = it.role == Role::kSends || it.role == Role::kReceives;
-  if (!is_of_one_direction) return Name(it.role);
-  return fmt::format("{} of {}", Name(it.role), Describe(program, it.qp));
+  if (it.role == Role::kFinal || it.role == Role::kIdle) return Name(it.role);
+  const QueuePair& qp = program.qps[it.qp.index()];
+  if (qp.loopback) return fmt::format("{} of {}", Name(it.role), Describe(program, it.qp));
+  const bool is_out = it.role == Role::kSends;
+  return fmt::format(
+      "{} {}", Name(it.role),
+      NameOfDirection(is_out ? program.node : qp.peer, is_out ? qp.peer : program.node, qp.lane));
 }
 
 }  // namespace prepost::nic

@@ -157,9 +157,15 @@ Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
 
 /// "sends", "receives", "final", "idle".
 const char* Name(CompletionQueue::Role role);
-/// "QP 1>4 blocks", "QP 1>4 credits", "QP 1 loopback"; with several of these "QP 1 loopback 0".
+/// One direction of a QP, as plans write it: "1>4 blocks", "1>4 credits", "1>4 lane 2".
+std::string NameOfDirection(NodeId from, NodeId to, uint32_t lane);
+/// Of a QP, which has both: "QP 1<>4 blocks".
+std::string NameOfQp(NodeId node, NodeId peer, uint32_t lane);
+/// Of the loopback QP at `index` of `count`: "QP 1 loopback"; of several "QP 1 loopback 0".
+std::string NameOfLoopback(NodeId node, size_t index, size_t count);
+/// NameOfQp() or NameOfLoopback().
 std::string Describe(const NodeProgram& program, QpId qp);
-/// "sends of QP 1>4 blocks", "receives of QP 1>4 credits", "final", "idle".
+/// "sends 1>4 blocks", "receives 4>1 credits", "sends of QP 1 loopback", "final", "idle".
 std::string Describe(const NodeProgram& program, CqId cq);
 
 }  // namespace prepost::nic

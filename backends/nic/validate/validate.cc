@@ -69,9 +69,9 @@ class Simulation {
                            peer->peer_qpn == it.number && (it.loopback || peer->lane == it.lane);
       if (!is_back) {
         return fmt::format(
-            "node {}: QP {:#x} is connected to QP {:#x} of node {}, which is not "
-            "connected to it",
-            queue.node->node.value, it.number, it.peer_qpn, it.peer.value);
+            "node {}: {} is connected to QP {:#x} of node {}, which is not connected to it",
+            queue.node->node.value, DescribeQp(*queue.node, i - queue.first_qp), it.peer_qpn,
+            it.peer.value);
       }
       feeder_[queue.first_cq + it.send_cq] = i;
       if (it.receives != 0) feeder_[queue.first_cq + it.recv_cq] = queue.peer;
@@ -97,8 +97,8 @@ class Simulation {
       seen[at] = true;
       const Queue& queue = queues_[at];
       const uint32_t next = WaitsFor(queue, at);
-      way.push_back(fmt::format("node {} QP {:#x} WQE {}{}", queue.node->node.value,
-                                queue.steps->number, queue.at,
+      way.push_back(fmt::format("node {} {} WQE {}{}", queue.node->node.value,
+                                DescribeQp(*queue.node, at - queue.first_qp), queue.at,
                                 IsHeldByHost(queue) ? " (for which its host cannot ring)" : ""));
       at = next;
     }

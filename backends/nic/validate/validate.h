@@ -43,7 +43,7 @@ struct ValidationFinding {
   const char* rule = "";
   std::string message;  ///< with place, expected and found
 
-  /// "node 1: QP 1>2 lane 0: WQE 3 (WAIT): order: ..."
+  /// "node 1: QP 1<>2 blocks (0x1001): WQE 3: order: ..."
   std::string ToString() const { return message; }
 };
 

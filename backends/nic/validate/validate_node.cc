@@ -12,8 +12,8 @@
 //      `after` says. What the queue has waited for says so of nearly every send. Of the others the
 //      WAITs do that stand before what it has waited for (validate_order.h).
 //
-// Example, chain 0>1>2, node 1, inline: QP 1>0 has one receive, so "recv 0>1:0" shows as CQE 0 of
-// that QP's receive CQ, say 0x401 with producer base 7. QP 1>2 has WAIT(0x401, 7), SEND_IMM: the
+// Example, chain 0>1>2, node 1, inline: QP 1<>0 has one receive, so "recv 0>1:0" shows as CQE 0 of
+// that QP's receive CQ, say 0x401 with producer base 7. QP 1<>2 has WAIT(0x401, 7), SEND_IMM: the
 // walk knows 1 CQE of 0x401 when it comes to the send, which is what the op's `after` asks for.
 #include "backends/nic/validate/validate_node.h"
 
@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/nic/program/queue_program.h"
 #include "backends/nic/validate/validate_order.h"
 #include "backends/nic/validate/validate_read.h"
 
@@ -29,6 +30,14 @@ namespace prepost::nic {
 namespace {
 
 constexpr uint32_t kNoIndex = NumberIndex::kNone;
+
+std::string NameOf(const QueueObjects& objects, size_t qp) {
+  const QpObject& it = objects.qps[qp];
+  if (it.peer != objects.node) return NameOfQp(objects.node, it.peer, it.lane);
+  const auto loopbacks =
+      static_cast<size_t>(std::ranges::count(objects.qps, objects.node, &QpObject::peer));
+  return NameOfLoopback(objects.node, qp + loopbacks - objects.qps.size(), loopbacks);
+}
 
 class NodeValidation : NodeCheck {
  public:
@@ -83,13 +92,13 @@ class NodeValidation : NodeCheck {
   void WalkWait(size_t i, size_t at, const QueueStep& step) {
     if (read_.sources[step.target] != 1) {
       FindLazily(i, at, "wait", [&] {
-        return fmt::format("waits on CQ {:#x}, to which {} queues complete",
-                           objects_.cqs[step.target].number, read_.sources[step.target]);
+        return fmt::format("waits on {}, to which {} queues complete",
+                           DescribeCq(objects_, step.target), read_.sources[step.target]);
       });
     } else if (step.value >= read_.cqes[step.target]) {
       FindLazily(i, at, "wait", [&] {
-        return fmt::format("waits for CQE {} of CQ {:#x}, which gets {}", step.value,
-                           objects_.cqs[step.target].number, read_.cqes[step.target]);
+        return fmt::format("waits for CQE {} of {}, which gets {}", step.value,
+                           DescribeCq(objects_, step.target), read_.cqes[step.target]);
       });
     } else {
       known_[step.target] = std::max(known_[step.target], step.value + 1);
@@ -148,8 +157,8 @@ class NodeValidation : NodeCheck {
       const CqObject& cq = objects_.cqs[i];
       if (cq.completions == read_.cqes[i]) continue;
       Find(objects_.qps.size() - 1, 0, "final",
-           fmt::format("the host expects {} CQEs of CQ {:#x}, {} come", cq.completions, cq.number,
-                       read_.cqes[i]));
+           fmt::format("the host expects {} CQEs of {}, {} come", cq.completions,
+                       DescribeCq(objects_, i), read_.cqes[i]));
     }
   }
 
@@ -253,9 +262,39 @@ class NodeValidation : NodeCheck {
 std::string DescribeQp(const QueueObjects& objects, size_t qp) {
   if (qp >= objects.qps.size()) return "no QP";
   const QpObject& it = objects.qps[qp];
-  if (it.peer == objects.node) return fmt::format("QP {:#x} loopback", it.number);
-  return fmt::format("QP {:#x} ({}>{} lane {})", it.number, objects.node.value, it.peer.value,
-                     it.lane);
+  return fmt::format("{} ({:#x})", NameOf(objects, qp), it.number);
+}
+
+std::string DescribeCq(const QueueObjects& objects, size_t cq) {
+  const uint32_t number = objects.cqs[cq].number;
+  std::string name = "idle";
+  size_t users = 0;
+  for (size_t i = 0; i < objects.qps.size(); ++i) {
+    const QpObject& qp = objects.qps[i];
+    for (const bool is_out : {true, false}) {
+      if ((is_out ? qp.send_cqn : qp.recv_cqn) != number || (is_out ? qp.sq : qp.rq).empty())
+        continue;
+      ++users;
+      const NodeId from = is_out ? objects.node : qp.peer;
+      const NodeId to = is_out ? qp.peer : objects.node;
+      name =
+          fmt::format("{} {}", is_out ? "sends" : "receives",
+                      from == to ? "of " + NameOf(objects, i) : NameOfDirection(from, to, qp.lane));
+    }
+  }
+  if (number == objects.final_cqn) name = "final";
+  if (users > 1) name = "of several queues";
+  return fmt::format("CQ {} ({:#x})", name, number);
+}
+
+std::string DescribeQp(const NodeSteps& node, size_t position) {
+  const QueueSteps& it = node.queues[position];
+  const auto loopbacks =
+      static_cast<size_t>(std::ranges::count(node.queues, true, &QueueSteps::loopback));
+  const std::string name =
+      it.loopback ? NameOfLoopback(node.node, position + loopbacks - node.queues.size(), loopbacks)
+                  : NameOfQp(node.node, it.peer, it.lane);
+  return fmt::format("{} ({:#x})", name, it.number);
 }
 
 NodeSteps ValidateNode(const Plan& plan, const QueueObjects& objects,

@@ -68,8 +68,12 @@ class ValidationFindings {
   ValidationReport report_;
 };
 
-/// "QP 1>2 lane 0", "QP 1 loopback".
+/// As a listing names the object, with its number: "QP 1<>2 blocks (0x1001)",
+/// "CQ receives 2>1 blocks (0x402)".
 std::string DescribeQp(const QueueObjects& objects, size_t qp);
+std::string DescribeCq(const QueueObjects& objects, size_t cq);
+/// "QP 1<>2 blocks (0x1001)", of the queue at `position` of `node`.
+std::string DescribeQp(const NodeSteps& node, size_t position);
 
 NodeSteps ValidateNode(const Plan& plan, const QueueObjects& objects, ValidationFindings* findings);
 

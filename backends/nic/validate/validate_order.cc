@@ -5,8 +5,8 @@
 // the SEND_EN that lets it run. These steps backwards are searched breadth first until one is a
 // WAIT for the receive in question.
 //
-// Example, node 1 of 0>1, 1>2, 1>3, with 1>3 after 1>2 only: QP 1>3 has WAIT(sends of 1>2, 0),
-// SEND. The SEND starts after the WAIT, that after the send of QP 1>2, that after QP 1>2's
+// Example, node 1 of 0>1, 1>2, 1>3, with 1>3 after 1>2 only: QP 1<>3 has WAIT(sends of 1>2, 0),
+// SEND. The SEND starts after the WAIT, that after the send of QP 1<>2, that after QP 1<>2's
 // WAIT(receives of 0>1, 0): so block 0 is there.
 #include "backends/nic/validate/validate_order.h"
 

@@ -126,7 +126,7 @@ TEST(ComparisonTest, ABrokenQpEndsIt) {
   const Status status =
       Compare(MakePlan(4), {.faults = {{.node = NodeId(0), .peer = NodeId(3)}}}).status();
   EXPECT_EQ(status.code(), StatusCode::kRejected);
-  EXPECT_EQ(status.message(), "node 0: QP 0>3 blocks: QP fatal error");
+  EXPECT_EQ(status.message(), "node 0: QP 0<>3 blocks: QP fatal error");
 }
 
 TEST(ComparisonTest, InterruptedWhileItRuns) {

@@ -42,8 +42,12 @@ TEST(MappedInputTest, RefusesWhatIsNoRegularFile) {
   const TempFolder folder;
   ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
   EXPECT_THAT(MappedInput::Open(folder / "fifo").status().message(),
-              HasSubstr("not a regular file"));
-  EXPECT_THAT(MappedInput::Open(folder.path()).status().message(), HasSubstr("not a regular file"));
+              HasSubstr("fifo is a pipe, expected a regular file"));
+  EXPECT_THAT(MappedInput::Open(folder.path()).status().message(),
+              HasSubstr("is a folder, expected a regular file"));
+  EXPECT_THAT(MappedInput::Open("/dev/null").status().message(), HasSubstr("is a device"));
+  EXPECT_THAT(MappedInput::Open("/proc/self/status").status().message(),
+              HasSubstr("is made by the kernel as it is read and has no size"));
   EXPECT_THAT(MappedInput::Open(folder / "none").status().message(),
               HasSubstr("none: No such file or directory"));
 }

@@ -237,7 +237,9 @@ TEST(PlanFolderTest, RefusesWhatIsNoFile) {
   EXPECT_EQ(ErrorOf(path), one + ": cannot read: not a regular file");
   EXPECT_EQ(ErrorAt(path, 1), one + ": cannot read: not a regular file");
   std::filesystem::remove(index);
-  EXPECT_EQ(ErrorOf(path), index + ": cannot read: No such file or directory");
+  EXPECT_EQ(ErrorOf(path), path +
+                               ": a folder without index.json, expected the file of a plan, or "
+                               "the folder of one in shards");
   ASSERT_EQ(mkfifo(index.c_str(), 0600), 0);
   EXPECT_EQ(ErrorAt(path, 0), index + ": cannot read: not a regular file");
 }

@@ -59,15 +59,11 @@ constexpr const char* kSpec =
 TEST_F(BadInputTest, Flags) {
   ExpectCompile({"--nodes", "2", "--message-bytes", "1", "--nodes", "3"}, 2,
                 "--nodes: given 2 times, expected once (see --help)");
-  ExpectCompile({"--nodes", "0", "--message-bytes", "1"}, 1,
-                "--nodes: a multicast has at least 1 node, found 0");
   ExpectCompile({"--message-bytes", "1"}, 2, "--nodes: the number of nodes is missing");
   ExpectCompile({"--nodes", "4", "--root", "4", "--message-bytes", "1"}, 1,
                 "--root: root 4 is out of range, the nodes are 0 to 3");
-  ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--block-bytes", "0"}, 1,
+  ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--block-bytes", "0"}, 2,
                 "--block-bytes: block size is 0 bytes");
-  ExpectCompile({"--nodes", "4", "--algorithm", "chian"}, 1,
-                "unknown algorithm 'chian', did you mean 'chain'?");
   ExpectCompile({"--nodes", "-4"}, 2, "--nodes");
   ExpectCompile({"--nodes", "four"}, 2, "--nodes");
   ExpectCompile({"--nodes", "99999999999"}, 2, "--nodes");
@@ -79,7 +75,7 @@ TEST_F(BadInputTest, Flags) {
                 "--ready: unknown ready mode 'windw=2', did you mean 'window=1'?");
   ExpectCompile({"--nodes", "4", "--send-window", "0"}, 2, "--send-window: '0' is no window");
   ExpectCompile({"--nodes", "4", "--message", folder_ / "nothing"}, 1,
-                "nothing: cannot read: No such file");
+                "cannot open input " + (folder_ / "nothing: No such file"));
   ExpectCompile({"--nodes", "1048576", "--message-bytes", "1TiB"}, 1, "transfers, the limit is");
   ExpectCompile({"--node", "4"}, 2, "--node");
   ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--skip-pass", "redcue"}, 2,
@@ -110,8 +106,117 @@ TEST_F(BadInputTest, NumbersOfFlags) {
   }
   expect(compare, "--repeat", {"0", "10001", "nan", ""}, "a whole number from 1 to 10000");
   for (const auto& command : {lower, draw}) {
-    expect(command, "--node", {"-1", "4294967296", "one", ""},
-           "a whole number from 0 to 4294967295");
+    expect(command, "--node", {"-1", "4294967296", "one", ""}, "a whole number from 0 to 1048575");
+  }
+  expect({"compile", "--message-bytes", "1"}, "--nodes", {"0", "-3", "1048577", "four", "1e3"},
+         "a whole number from 1 to 1048576");
+  expect(draw, "--block", {"-1", "16777216"}, "a whole number from 0 to 16777215");
+}
+
+// What a flag can never be is a usage error; what another plan would allow is rejected input.
+TEST_F(BadInputTest, NumbersOutOfRange) {
+  const auto never = [this](const std::string& flag, const std::string& value,
+                            const std::string& range) {
+    ExpectCompile({"--nodes", "4", "--message-bytes", "1", flag, value}, 2, flag + ": " + range);
+  };
+  never("--ready", "window=0", "'0' is no window, expected a number from 1 to 4294967295");
+  never("--send-window", "0", "'0' is no window, expected a number from 1 to 4294967295");
+  never("--algorithm", "kary_chain=0", "'0' is no fan-out, expected a number from 1 to 4294967295");
+  never("--root", "1048576", "expected a whole number from 0 to 1048575, found '1048576'");
+  never("--block-bytes", "5EiB", "block size of 5764607523034234880 bytes is above the limit of");
+  ExpectCompile({"--nodes", "4", "--message-bytes", "5EiB"}, 2,
+                "--message-bytes: message of 5764607523034234880 bytes is above the limit of");
+  const std::string plan = folder_ / "eight.json";
+  ASSERT_EQ(Command({"compile", "--nodes", "8", "--message-bytes", "9", "-o", plan}).Wait(), 0);
+  const auto of_plan = [&](std::vector<std::string> words, const std::string& message) {
+    words.insert(words.begin() + 1, plan);
+    Expect(words, 1, message);
+  };
+  of_plan({"draw", "--node", "9"}, "no node 9: the plan has nodes 0 to 7");
+  of_plan({"draw", "--block", "1"}, "no block 1: the plan has blocks 0 to 0");
+  of_plan({"draw", "--rounds", "7:9"}, "no round 9: the plan has rounds 0 to 2");
+  of_plan({"lower", "--node", "8"}, "no node 8: the plan has nodes 0 to 7");
+  of_plan({"explain", "9/1"}, "there is no node 9, the nodes are 0 to 7");
+  of_plan({"explain", "0/99"}, "node 0 has no op 99");
+  of_plan({"simulate", "--profile", "fractus", "--slow", "8=0.5"}, "no node '8', the nodes are 0");
+}
+
+// Catches a flag taken for the value that is missing, and written as a file.
+TEST_F(BadInputTest, AFlagIsNoValue) {
+  const std::vector<std::string> compile = {"compile", "--nodes", "4", "--message-bytes", "1"};
+  const auto expect = [&](std::vector<std::string> more, const std::string& message) {
+    more.insert(more.begin(), compile.begin(), compile.end());
+    Expect(more, 2, message);
+  };
+  expect({"-o", "--root", "2"}, "-o: expected a value, found the flag '--root' (see --help)");
+  expect({"-o", "-h"}, "-o: expected a value, found the flag '-h'");
+  expect({"--root", "--output=x"}, "--root: expected a value, found the flag '--output'");
+  expect({"--algorithm", "--dmup"}, "--algorithm: expected a value, found the flag '--dmup'");
+  expect({"-o"}, "-o: expected a value (see --help)");
+  expect({"--root="}, "--root: expected a value (see --help)");
+  Expect({"draw", "plan.json", "--trace", "--node", "4"}, 2, "--trace: expected a value, found");
+  Expect({"verify", "--send-depth", "--json", "plan.json"}, 2, "--send-depth: expected a value");
+  EXPECT_FALSE(std::filesystem::exists("--root"));
+  // It can be meant.
+  EXPECT_EQ(Command({"compile", "--nodes", "2", "--message-bytes", "1",
+                     "--output=" + (folder_ / "--nodes")})
+                .Wait(),
+            0);
+}
+
+TEST_F(BadInputTest, HelpAndVersion) {
+  EXPECT_EQ(test::OutputOf({"help"}), test::OutputOf({"--help"}));
+  EXPECT_EQ(test::OutputOf({"help", "help"}), test::OutputOf({"--help"}));
+  EXPECT_EQ(test::OutputOf({"help", "compile"}), test::OutputOf({"compile", "--help"}));
+  EXPECT_EQ(test::OutputOf({"version"}), test::OutputOf({"--version"}));
+  EXPECT_EQ(test::OutputOf({"-v"}), test::OutputOf({"--version"}));
+  Expect({"help", "complie"}, 2, "unknown subcommand 'complie', did you mean 'compile'?");
+}
+
+TEST_F(BadInputTest, StrayArguments) {
+  Expect({"run", "plan.json", "image.raw"}, 2,
+         "unexpected argument 'image.raw'; --input is required (see --help)");
+  Expect({"run", "plan.json", "image.raw", "--inptu", "x"}, 2,
+         "unknown flag '--inptu', did you mean 'input'?; --input is required");
+  Expect({"compile", "--nodes", "4", "a", "b"}, 2, "unexpected argument 'b' (see --help)");
+  Expect({"devices", "mlx5_0"}, 2, "unexpected argument 'mlx5_0'");
+  Expect({"--jsno", "devices"}, 2, "unknown flag '--jsno'");
+}
+
+TEST_F(BadInputTest, NearNames) {
+  const auto expect = [this](const std::string& flag, const std::string& value,
+                             const std::string& message) {
+    ExpectCompile({"--nodes", "4", "--message-bytes", "1", flag, value}, 2, message);
+  };
+  expect("--algorithm", "chian",
+         "--algorithm: unknown algorithm 'chian', did you mean 'chain'?; known are sequential, ");
+  expect("--algorithm", "binomail", "unknown algorithm 'binomail', did you mean 'binomial_tree'?");
+  expect("--ready", "retyr", "did you mean 'retry'?; known are auto, barrier, channel, window=W");
+  Expect({"simulate", "--profile", "fractos"}, 2,
+         "--profile: 'fractos' is neither a file nor a shipped profile, did you mean 'fractus'?; "
+         "shipped are apt, fractus, ");
+  Expect({"calibrate", "--profile", "cluster"}, 2, "'cluster' is neither a file nor a shipped");
+  Expect({"simulate", "--profile", "no/fractus"}, 1, "no/fractus: cannot read: No such file");
+}
+
+// A file of another kind than expected: what it is, and what is wanted.
+TEST_F(BadInputTest, FilesOfOtherKinds) {
+  const std::string plan = folder_ / "plan.json";
+  ASSERT_EQ(Command({"compile", "--nodes", "2", "--message-bytes", "1", "-o", plan}).Wait(), 0);
+  Expect({"draw", plan, "--trace", plan, "-o", folder_ / "x.svg"}, 1,
+         "/format: expected a trace (prepost run --trace), found string \"prepost.plan\"");
+  for (const char* command : {"verify", "draw", "lower", "stats"}) {
+    Expect({command, folder_.path()}, 1,
+           folder_.path() + ": a folder without index.json, expected the file of a plan");
+  }
+  ExpectCompile({"--nodes", "2", "--message", "/dev/null"}, 1,
+                "--message: input /dev/null is a device, expected a regular file");
+  ExpectCompile({"--nodes", "2", "--message", folder_.path()}, 1,
+                "is a folder, expected a regular");
+  for (const std::string file : {"/proc/self/status", "/proc/cpuinfo"}) {
+    ExpectCompile({"--nodes", "2", "--message", file}, 1, file + " is made by the kernel");
+    Expect({"run", plan, "--input", file}, 1,
+           file + " is made by the kernel as it is read and has no size, expected a regular file");
   }
 }
 
@@ -125,6 +230,9 @@ TEST_F(BadInputTest, EmptyNames) {
          "expected the name of a file, found ''");
   ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--order", ""}, 2,
                 "expected the name of a list of nodes or a file, found ''");
+  ExpectCompile({"--nodes", "4", "--message", ""}, 2, "--message: expected the name of a file");
+  Expect({"verify", ""}, 2, "expected the name of a file, found ''");
+  Expect({"run", "--nodes", "4", "--input", ""}, 2, "--input: expected the name of a file");
 }
 
 // Catches what a terminal obeys, and lines that break, whether in an argument or in a file.
@@ -157,14 +265,14 @@ TEST_F(BadInputTest, FlagsOverASpec) {
   Write("spec.json", std::string(kSpec) + R"("nodes": 4, "message_bytes": 1})");
   ExpectCompile({folder_ / "spec.json", "--order", "0,1"}, 1,
                 "prepost: --order: an order names each of the 4 nodes once, found 2");
-  ExpectCompile({folder_ / "spec.json", "--block-bytes", "0"}, 1,
+  ExpectCompile({folder_ / "spec.json", "--block-bytes", "0"}, 2,
                 "prepost: --block-bytes: block size is 0 bytes, expected 1 or more");
   ExpectCompile({folder_ / "spec.json", "--message-bytes", "100MB", "--block-bytes", "1"}, 1,
                 "prepost: --block-bytes: message of 100000000 bytes in blocks of 1 makes "
                 "100000000 blocks");
-  ExpectCompile({folder_ / "spec.json", "--message-bytes", "5EiB"}, 1,
+  ExpectCompile({folder_ / "spec.json", "--message-bytes", "5EiB"}, 2,
                 "prepost: --message-bytes: message of 5764607523034234880 bytes is above");
-  Expect({"compare", folder_ / "spec.json", "--bytes", "1,5EiB"}, 1,
+  Expect({"compare", folder_ / "spec.json", "--bytes", "1,5EiB"}, 2,
          "prepost: --bytes: message of 5764607523034234880 bytes is above");
   ExpectCompile({folder_ / "spec.json", "--message-bytes", "100TB"}, 1,
                 "spec.json: /block_bytes: message of 100000000000000 bytes in blocks of 1048576 ");
@@ -386,7 +494,7 @@ TEST_F(BadInputTest, OffloadedInputsOfAnotherSize) {
            1, "has 4 bytes, expected 3 as in the plan");
     Expect({"run", plan, "--executor", executor, "--input", folder_ / "nothing"}, 1, "nothing");
     Expect({"run", plan, "--executor", executor, "--input", folder_.path()}, 1,
-           "not a regular file");
+           "is a folder, expected a regular file");
     EXPECT_FALSE(std::filesystem::exists(folder_ / "copies"));
   }
 }

@@ -77,11 +77,13 @@ TEST(ChooseTest, RefusesInOneLine) {
   EXPECT_EQ(ErrorOf({"choose", "--message-bytes", "4"}, 2),
             "prepost: --nodes: the number of nodes is missing, and no topology says it (see "
             "--help)\n");
-  EXPECT_EQ(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "9223372036854775807"}),
+  EXPECT_EQ(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "9223372036854775807"}, 2),
             "prepost: --message-bytes: message of 9223372036854775807 bytes is above the limit of "
             "4611686018427387904\n");
-  EXPECT_EQ(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "1", "--algorithm", "chian"}),
-            "prepost: --algorithm: unknown algorithm 'chian', did you mean 'chain'?\n");
+  EXPECT_EQ(ErrorOf({"choose", "--nodes", "4", "--message-bytes", "1", "--algorithm", "chian"}, 2),
+            "prepost: --algorithm: unknown algorithm 'chian', did you mean 'chain'?; known are "
+            "sequential, chain, kary_chain, binomial_tree, kary_tree, binomial_pipeline, "
+            "circulant, two_tree, scatter_allgather, rack_chain, rack_hybrid, rack_circulant\n");
   EXPECT_EQ(
       ErrorOf({"choose", "--nodes", "4", "--message-bytes", "1", "--rate", "0"}, 2),
       "prepost: --rate: '0' is no rate, expected more than 0 and a unit, such as 100Gbit/s or "

@@ -134,7 +134,7 @@ TEST_F(DeviceProfileCommandTest, LowerKnowsModesAndMasters) {
   EXPECT_EQ(lanes["nodes"][1]["doorbells"], 3);  // of two lanes, and of the end
   const std::string svg = Run({"draw", plan_, "--view", "queues", "--node", "1", "--rounds", "0:2",
                                "--mode", "managed", "--device-profile", kTiny});
-  EXPECT_THAT(svg, HasSubstr("SEND_EN QP 1&gt;"));
+  EXPECT_THAT(svg, HasSubstr("SEND_EN QP 1&lt;&gt;"));
   EXPECT_THAT(svg, HasSubstr(", a ring of 16<"));
 }
 
@@ -189,8 +189,8 @@ TEST_F(DeviceProfileCommandTest, AutoLooksAtTheDevice) {
       {"run", barrier_, "--input", input_, "--device", "emulated", "--device-profile", kTiny});
   EXPECT_EQ(command.Wait(), 0) << command.err();
   EXPECT_THAT(command.err(), HasSubstr("executor cpu: the plan does not fit the device: node 1: "
-                                       "receive queue of QP 1>0 blocks needs 40 WQEs"));
-  const std::string message = "node 1: receive queue of QP 1>0 blocks needs 40 WQEs";
+                                       "receive queue of QP 1<>0 blocks needs 40 WQEs"));
+  const std::string message = "node 1: receive queue of QP 1<>0 blocks needs 40 WQEs";
   ExpectRefused(
       {"run", barrier_, "--input", input_, "--executor", "offload", "--device-profile", kTiny}, 1,
       message);
@@ -232,7 +232,7 @@ TEST_F(DeviceProfileCommandTest, VerifyTellsWhatFits) {
   EXPECT_THAT(text, HasSubstr("in a ring of 16: "));
   const std::string refused = Run({"verify", barrier_, "--device-profile", kTiny}, 1);
   EXPECT_THAT(refused, HasSubstr("inline: does not fit, 4 findings; managed: does not fit"));
-  EXPECT_THAT(refused, HasSubstr("    /programs/1: bounds: node 1: receive queue of QP 1>0 blocks "
+  EXPECT_THAT(refused, HasSubstr("    /programs/1: bounds: node 1: receive queue of QP 1<>0 blocks "
                                  "needs 40 WQEs before any send starts (--ready barrier), the "
                                  "limit is 16; --ready window=1 needs fewer\n"));
   const json verdict =

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,39 @@ TEST_F(LowerCommandTest, PrintsALinePerNode) {
 TEST_F(LowerCommandTest, ListsEveryEntry) {
   EXPECT_THAT(
       Lower({"--list", "--node", "1"}),
-      HasSubstr("WAIT receives of QP 1>0 blocks until CQE 0        ; node 1 op 2 (send 1>2:0)"));
+      HasSubstr("WAIT receives 0>1 blocks until CQE 0              ; node 1 op 2 (send 1>2:0)"));
+}
+
+// The bytes stand in lines that --from-list skips.
+TEST_F(LowerCommandTest, ListsBytes) {
+  const std::string list = Lower({"--list"});
+  const std::string with_bytes = Lower({"--list", "--bytes"});
+  EXPECT_THAT(with_bytes,
+              HasSubstr("    rq 000000  RECV [0, 100)                                   "
+                        "  ; node 1 op 0 (recv 0>1:0)\n"
+                        "      # 00  00000064 00000000 00000000 00000000\n"
+                        "    rq 000010  RECV [100, 190)"));
+  std::istringstream lines(with_bytes);
+  std::string without;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("      # ")) without += line + "\n";
+  }
+  EXPECT_EQ(without, list);
+  std::ofstream(folder_ / "queues.txt") << with_bytes;
+  EXPECT_EQ(test::OutputOf({"lower", plan_, "--from-list", folder_ / "queues.txt"}), Lower({}));
+  EXPECT_THAT(Lower({"--bytes"}, 2), HasSubstr("--bytes requires --list"));
+}
+
+// A finding has the names of the list, and the numbers of the objects.
+TEST_F(LowerCommandTest, FindingsHaveTheNamesOfTheList) {
+  std::string text = Lower({"--list"});
+  const std::string wait = "WAIT receives 0>1 blocks until CQE 0";
+  ASSERT_NE(text.find(wait), std::string::npos);
+  text.replace(text.find(wait), wait.size(), "WAIT receives 0>1 blocks until CQE 9");
+  std::ofstream(folder_ / "queues.txt") << text;
+  EXPECT_THAT(Lower({"--from-list", folder_ / "queues.txt"}, 1),
+              HasSubstr("node 1: QP 1<>2 blocks (0x1001): WQE 0: wait: waits for CQE 9 of CQ "
+                        "receives 0>1 blocks (0x401), which gets 2"));
 }
 
 // A listing is as good as the plan; with the plan it is checked.
@@ -129,10 +162,10 @@ TEST_F(LowerCommandTest, RefusesWithTheNumbers) {
   const std::string device = folder_ / "device.json";
   std::ofstream(device) << R"({"format": "prepost.device", "version": "1.0", "name": "one CQE",
       "limits": {"cq_entries": 1}, "capabilities": {"cd": true, "cq_oi": true}})";
-  EXPECT_EQ(Lower({"--device-profile", device}, 1),
-            "prepost: " + plan_ +
-                ": node 0: CQ of sends of QP 0>1 blocks needs 2 entries, the limit is 1\n");
-  EXPECT_EQ(Lower({"--node", "3"}, 2),
+  EXPECT_EQ(
+      Lower({"--device-profile", device}, 1),
+      "prepost: " + plan_ + ": node 0: CQ of sends 0>1 blocks needs 2 entries, the limit is 1\n");
+  EXPECT_EQ(Lower({"--node", "3"}, 1),
             "prepost: " + plan_ + ": no node 3: the plan has nodes 0 to 2\n");
 }
 

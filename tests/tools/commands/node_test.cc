@@ -531,11 +531,13 @@ TEST_F(NodeTest, ADeviceThatIsNotThereIsAMissingEnvironment) {
 
 TEST_F(NodeTest, WrongFlagsAreUsageErrors) {
   MakePlan(1000);
+  Command beyond(Arguments(7));
+  EXPECT_EQ(beyond.Wait(), 1);
+  EXPECT_EQ(beyond.err(), "prepost: no node 7: the plan has nodes 0 to 3\n");
   std::vector<std::string> no_secret = Arguments(1);
   no_secret.erase(no_secret.begin() + 6, no_secret.begin() + 8);
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {no_secret, "a secret is needed, the same on all machines: --secret-file FILE, or "},
-      {Arguments(7), "no node 7: the plan has nodes 0 to 3"},
       {Arguments(0, {"--output", "x"}), "node 0 is the root of the plan and has the message"},
       {Arguments(1, {"--input", input_}), "--input is for the root of the plan, node 0"},
       {Arguments(1, {"--port", "9-8"}), "--port: '9-8' is no range"},

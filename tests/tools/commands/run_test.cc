@@ -502,7 +502,7 @@ TEST_F(RunTest, BadInputLeavesNothing) {
   ExpectFailure({"run", plan, "--input", input_, "--output-dir", copies_}, 1,
                 "has 1000 bytes, expected 999");
   ExpectFailure({"run", plan, "--input", folder_.path(), "--output-dir", copies_}, 1,
-                "is not a regular file");
+                "is a folder, expected a regular file");
   ExpectFailure({"run", "--nodes", "3", "--input", input_, "--output-dir", input_ + "/x",
                  "--executor", "cpu"},
                 1, "Not a directory");

@@ -216,6 +216,20 @@ TEST_F(SimulateCausesTest, TracesAreDrawnAsThoseOfRuns) {
   expect({"-", "--executor", "cpu"}, "a file is needed");
 }
 
+// Both commands have one default.
+TEST_F(SimulateCausesTest, CompareWaitsAsSimulateWhereNothingIsSaid) {
+  const std::vector<std::string> base = {"compare", plan_,       "--clock", "virtual",
+                                         "--json",  "--profile", profile_};
+  std::vector<std::string> hybrid = base;
+  hybrid.insert(hybrid.end(), {"--wait", "hybrid"});
+  EXPECT_EQ(test::OutputOf(base), test::OutputOf(hybrid));
+  EXPECT_EQ(Json::parse(Simulate({"--json"}))["cpu"],
+            Json::parse(Simulate({"--json", "--wait", "hybrid"}))["cpu"]);
+  const Json compared = Json::parse(test::OutputOf(base))["comparisons"][0];
+  EXPECT_EQ(compared["received_ratio"]["of_medians"],
+            Json::parse(Simulate({"--json"}))["gain"]["completion"]);
+}
+
 // Catches figures that differ from simulate's.
 TEST_F(SimulateCausesTest, CompareSaysTheSameOfBothWays) {
   const std::vector<std::string> base = {"compare",   plan_,    "--clock", "virtual",

@@ -90,14 +90,14 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   };
   expect({"--executor", "gpu"}, 2, "--executor: unknown name 'gpu'");
   expect({"--wait", "poling"}, 2, "did you mean 'polling'?");
-  expect({"--delay", "node=8,at=1s,for=1s"}, 2, "no node '8', the nodes are 0 to 7");
+  expect({"--delay", "node=8,at=1s,for=1s"}, 1, "no node '8', the nodes are 0 to 7");
   expect({"--delay", "node=1,at=1s"}, 2, "a part is missing");
   expect({"--delay", "node=1,at=1,for=1s"}, 2,
          "'1' is no time, expected 0 or more and a unit: ns, us, ms or s; the form is "
          "node=3,at=2ms,f");
   expect({"--delay", "node=1,node=2,at=1s,for=1s"}, 2, "'node' is there twice");
   expect({"--delay", "node=1,at=1s,for=1s,x=3"}, 2, "'x=3' is unknown");
-  expect({"--slow", "0->8=0.5"}, 2, "no node '8', the nodes are 0 to 7");
+  expect({"--slow", "0->8=0.5"}, 1, "no node '8', the nodes are 0 to 7");
   expect({"--slow", "0->0=0.5"}, 2, "a node sends nothing to itself");
   expect({"--slow", "0->1=0"}, 2, "the factor '0' is not above 0 and at most 1");
   expect({"--slow", "0->1=nan"}, 2, "the factor 'nan' is not above 0");
@@ -130,7 +130,7 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   expect({"--neighbours", "count=1,slice=1"}, 2,
          "a unit: ns, us, ms or s; the form is count=1,slice=4ms or node=3,count=1,slice=4ms");
   expect({"--neighbours", "count=1,slice=1ms,at=3us"}, 2, "'at=3us' is unknown");
-  expect({"--neighbours", "node=8,count=1,slice=1ms"}, 2, "no node '8', the nodes are 0 to 7");
+  expect({"--neighbours", "node=8,count=1,slice=1ms"}, 1, "no node '8', the nodes are 0 to 7");
   expect({"--neighbours", "node=1,count=1,slice=1ms", "--neighbours", "node=1,count=2,slice=1ms"},
          2, "node 1 is there twice");
   expect({"--neighbours", "count=1,slice=1ms", "--neighbours", "count=2,slice=1ms"}, 2,

@@ -141,7 +141,7 @@ TEST_F(SimulateWorkloadTest, StandsAlone) {
   expect({"--groups", "3"}, 2, "--groups: --workload says what is sent");
   expect({"--message-bytes", "3"}, 2, "--message-bytes: --workload says what is sent");
   expect({"--sweep", "ready=barrier,window=1"}, 2, "--sweep ready: --workload says what is sent");
-  expect({"--delay", "node=9,at=1s,for=1s"}, 2, "the nodes are 0 to 8");
+  expect({"--delay", "node=9,at=1s,for=1s"}, 1, "the nodes are 0 to 8");
   std::ofstream(file) << "{";
   expect({}, 1, "workload.json:1:1: ");
   Write(R"({"spec": {"message_bytes": 10, "block_bytes": "auto"}})");

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -54,6 +55,20 @@ TEST_F(SimulateTest, DelaysReachHostsOnly) {
                        plain["cpu"]["completion_seconds"].get<double>();
   EXPECT_GT(later, 0.5e-3);
   EXPECT_LE(later, 1e-3 + 1e-12);
+}
+
+// Wherever the command is called: the shipped profiles are part of it. A file of that name wins.
+TEST_F(SimulateTest, ShippedProfilesHaveNames) {
+  const std::vector<std::string> in_folder = {"/usr/bin/env", "-C", folder_.path()};
+  for (const char* name : {"apt", "fractus", "ndr400", "sierra", "stampede", "tcp-10g"}) {
+    test::Command by_name({"simulate", plan_, "--json", "--profile", name}, in_folder);
+    EXPECT_EQ(by_name.Wait(), 0) << by_name.err();
+    EXPECT_EQ(Json::parse(by_name.out())["cpu"], SimulateJson({}, name)["cpu"]);
+  }
+  std::filesystem::copy_file(test::ProfilePath("apt"), folder_ / "fractus");
+  test::Command again({"simulate", plan_, "--json", "--profile", "fractus"}, in_folder);
+  EXPECT_EQ(again.Wait(), 0) << again.err();
+  EXPECT_EQ(Json::parse(again.out())["profile"]["name"], "Apt");
 }
 
 TEST_F(SimulateTest, OneExecutorAlone) {

@@ -177,7 +177,7 @@ TEST_F(DevicePlayerTest, SaysWhatHasNotComeFromWhom) {
   Start({0, 1});
   EXPECT_THAT(Standing(1), HasSubstr("the final completion has not come: node 1 op "));
   EXPECT_THAT(Standing(1), EndsWith("(recv credit 2>1) has not come from node 2"));
-  EXPECT_THAT(Standing(2), HasSubstr("QP 2>1 credits has not been rung on by its host"));
+  EXPECT_THAT(Standing(2), HasSubstr("QP 2<>1 credits has not been rung on by its host"));
 }
 
 // The same for a send that runs and whose receiver is elsewhere.
@@ -185,7 +185,7 @@ TEST_F(DevicePlayerTest, SaysWhatHasNoAnswer) {
   misses_receive_ = true;
   Make("retry", {Part::kPreposted, Part::kDriven, Part::kPreposted});
   Start({0, 1, 2});
-  EXPECT_THAT(Standing(0), HasSubstr("node 0's QP 0>1 blocks has sent WQE 19, node 0 op 19 (send "
+  EXPECT_THAT(Standing(0), HasSubstr("node 0's QP 0<>1 blocks has sent WQE 19, node 0 op 19 (send "
                                      "0>1:19), without an answer"));
 }
 

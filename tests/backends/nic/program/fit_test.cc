@@ -72,7 +72,7 @@ TEST(FitTest, NumbersOfAChain) {
   EXPECT_EQ(in.rearms, 13u);
   ASSERT_EQ(in.first_parted.size(), 4u);
   const PartedQueue& longest = in.first_parted[2];
-  EXPECT_EQ(longest.what, "send queue of QP 1>2 blocks");
+  EXPECT_EQ(longest.what, "send queue of QP 1<>2 blocks");
   EXPECT_EQ(longest.node, NodeId(1));
   EXPECT_EQ(longest.wqes, 80u);
   EXPECT_EQ(longest.ring, 16u);

@@ -158,7 +158,7 @@ TEST(ListingParseTest, SaysWhatWasExpectedWhere) {
             "list:1:70: expected a number up to 7, found \"8\"");
   EXPECT_THAT(with("in blocks of 100", "in blocks of 0"), HasSubstr("list:1: blocks have no"));
   EXPECT_THAT(with("sq 000000", "sq 000001"), HasSubstr("expected \"000000  \""));
-  EXPECT_THAT(with("SEND_EN QP 0>", "SEND_EN QP 9>"), HasSubstr("the name of a QP of the node"));
+  EXPECT_THAT(with("SEND_EN QP 0<>", "SEND_EN QP 9<>"), HasSubstr("the name of a QP of the node"));
   EXPECT_THAT(with("WAIT receives", "WAIT repeats"), HasSubstr("the name of a CQ of the node"));
   EXPECT_THAT(with("ring: 2", "ring: 3"),
               MatchesRegex("list:[0-9]+:[0-9]+: expected a power of two, found \"3\""));
@@ -172,7 +172,7 @@ TEST(ListingParseTest, SaysWhatWasExpectedWhere) {
     EXPECT_EQ(with("node 1\n", fmt::format("node {}\n", node)),
               fmt::format("list:{}:6: expected node 1 of the QPs below, found \"{}\"", line, node));
   }
-  EXPECT_THAT(with("  QP 1>", "  QP 2>"), HasSubstr("expected node 2 of the QPs below"));
+  EXPECT_THAT(with("  QP 1<>", "  QP 2<>"), HasSubstr("expected node 2 of the QPs below"));
 }
 
 // What editors and people leave in a text; line numbers are those of the file.

@@ -153,10 +153,10 @@ TEST(LowerTest, PassedWaitsAreDropped) {
 TEST(LowerTest, RefusesWhatDoesNotFitWithTheNumbers) {
   const Plan plan = MakePlan("chain", 3, 6, "barrier");
   EXPECT_EQ(Lower(plan, {.profile = {.rq_wqes = 4}}).status().message(),
-            "node 1: receive queue of QP 1>0 blocks needs 6 WQEs before any send starts (--ready "
+            "node 1: receive queue of QP 1<>0 blocks needs 6 WQEs before any send starts (--ready "
             "barrier), the limit is 4; --ready window=1 needs fewer");
   EXPECT_EQ(Lower(plan, {.profile = {.cq_entries = 5}}).status().message(),
-            "node 0: CQ of sends of QP 0>1 blocks needs 8 entries, the limit is 5");
+            "node 0: CQ of sends 0>1 blocks needs 8 entries, the limit is 5");
   EXPECT_EQ(Lower(plan, {.profile = {.message_bytes = 99}}).status().message(),
             "block of 100 bytes does not fit one RC message, the limit is 99");
   EXPECT_EQ(Lower(plan, {.profile = {.qps = 2}}).status().message(),
@@ -165,7 +165,7 @@ TEST(LowerTest, RefusesWhatDoesNotFitWithTheNumbers) {
             "device profile default: no capability cd");
   const Status missing = Lower(plan, {.node = NodeId(3)}).status();
   EXPECT_EQ(missing.message(), "no node 3: the plan has nodes 0 to 2");
-  EXPECT_EQ(missing.code(), StatusCode::kUsage);
+  EXPECT_EQ(missing.code(), StatusCode::kRejected);
 }
 
 TEST(LowerTest, RefusesAPlanThatIsNotValid) {
@@ -194,20 +194,20 @@ TEST(ListingTest, NamesOperandsAndOps) {
             R"(queues: inline, message of 190 bytes in blocks of 100, RNR retries: 0
 node 1
   CQ 0: idle, CQEs: 0, ring: 1
-  CQ 1: receives of QP 1>0 blocks, CQEs: 2, ring: 2
-  CQ 2: sends of QP 1>2 blocks, CQEs: 1, ring: 4
+  CQ 1: receives 0>1 blocks, CQEs: 2, ring: 2
+  CQ 2: sends 1>2 blocks, CQEs: 1, ring: 4
   CQ 3: final, CQEs: 1, ring: 4
-  QP 1>0 blocks: rings: 1 and 2, sends on idle, receives on receives of QP 1>0 blocks
+  QP 1<>0 blocks: rings: 1 and 2, sends on idle, receives on receives 0>1 blocks
     rq 000000  RECV [0, 100)                                     ; node 1 op 0 (recv 0>1:0)
     rq 000010  RECV [100, 190)                                   ; node 1 op 1 (recv 0>1:1)
-  QP 1>2 blocks: rings: 4 and 0, sends on sends of QP 1>2 blocks, receives on idle
-    sq 000000  WAIT receives of QP 1>0 blocks until CQE 0        ; node 1 op 2 (send 1>2:0)
+  QP 1<>2 blocks: rings: 4 and 0, sends on sends 1>2 blocks, receives on idle
+    sq 000000  WAIT receives 0>1 blocks until CQE 0              ; node 1 op 2 (send 1>2:0)
     sq 000040  SEND_IMM imm 00000000 [0, 100)                    ; node 1 op 2 (send 1>2:0)
-    sq 000080  WAIT receives of QP 1>0 blocks until CQE 1        ; node 1 op 3 (send 1>2:1)
+    sq 000080  WAIT receives 0>1 blocks until CQE 1              ; node 1 op 3 (send 1>2:1)
     sq 0000c0  SEND_IMM imm 00000001 [100, 190) signaled         ; node 1 op 3 (send 1>2:1)
   QP 1 loopback: rings: 4 and 0, sends on final, receives on idle
-    sq 000000  WAIT receives of QP 1>0 blocks until CQE 1        ; all is done
-    sq 000040  WAIT sends of QP 1>2 blocks until CQE 0           ; all is done
+    sq 000000  WAIT receives 0>1 blocks until CQE 1              ; all is done
+    sq 000040  WAIT sends 1>2 blocks until CQE 0                 ; all is done
     sq 000080  NOP signaled                                      ; all is done
 )");
   EXPECT_EQ(Summary(program->nodes[0]),

@@ -311,7 +311,7 @@ TEST_F(ShortRingsTest, AHeadThatIsNotThePlansIsRefused) {
   EXPECT_THAT(Verdict(), HasSubstr("RNR retries are 7, a plan with ready barrier has 0"));
   program_ = right;
   program_.mode = LoweringMode::kInline;
-  EXPECT_THAT(Verdict(), HasSubstr("the queues are inline, but QP 0>1 blocks is managed"));
+  EXPECT_THAT(Verdict(), HasSubstr("the queues are inline, but QP 0<>1 blocks is managed"));
   program_ = right;
   program_.message.block_bytes = 99;
   EXPECT_THAT(Verdict(), HasSubstr("of 500 bytes in blocks of 99, the plan is of 500 in blocks"));
