@@ -11,13 +11,13 @@
 
 namespace prepost {
 
-Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan& plan,
+Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
                                       NodeId node) {
   return Choose(choice, plan, node, mlx5::RdmaCore().get());
 }
 
-Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node,
-                                      mlx5::VerbsLibrary* library) {
+Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
+                                      NodeId node, mlx5::VerbsLibrary* library) {
   NodeDevice chosen;
   PREPOST_CHECK(choice.executor != "offload" || !choice.device.empty());
   if (choice.device.empty()) return chosen;
@@ -48,8 +48,8 @@ Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Plan
   return chosen;
 }
 
-void NodeDevice::ApplyTo(const Plan& plan, NodeId node, std::chrono::milliseconds answer_max,
-                         NodeRunOptions* options) {
+void NodeDevice::ApplyTo(const VerifiedPlan& plan, NodeId node,
+                         std::chrono::milliseconds answer_max, NodeRunOptions* options) {
   options->executor = executor();
   options->detail = name_;
   if (device_ == nullptr) return;

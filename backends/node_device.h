@@ -14,6 +14,7 @@
 #include "backends/nic/program/queue_program.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "runtime/group/node_group.h"
 
 namespace prepost {
@@ -33,10 +34,11 @@ class NodeDevice {
  public:
   /// `library`: where devices come from; null: there is none. Offload needs a device. Errors: those
   /// of OpenHardware() and, with offload, of Lower() (kRejected): the plan does not fit the device.
-  static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node,
-                                   mlx5::VerbsLibrary* library);
+  static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
+                                   NodeId node, mlx5::VerbsLibrary* library);
   /// The same, with the devices of this machine.
-  static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const Plan& plan, NodeId node);
+  static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
+                                   NodeId node);
 
   /// Of auto with a device: what was chosen and why, such as "offload: ..."; else "".
   const std::string& note() const { return note_; }
@@ -49,7 +51,7 @@ class NodeDevice {
 
   /// Sets what plays, and its names for the report. `plan` must outlive the run; `answer_max`: as
   /// for ExchangeAddresses().
-  void ApplyTo(const Plan& plan, NodeId node, std::chrono::milliseconds answer_max,
+  void ApplyTo(const VerifiedPlan& plan, NodeId node, std::chrono::milliseconds answer_max,
                NodeRunOptions* options);
 
  private:

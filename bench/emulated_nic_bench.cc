@@ -116,7 +116,7 @@ void DeliverTo7(benchmark::State& state) {
   Spec spec;
   spec.nodes = kNodes;
   spec.message_bytes = kMessageBytes;
-  const Plan plan = Must(Compile(spec));
+  const VerifiedPlan plan = Must(Compile(spec));
   Buffers buffers;
   std::vector<std::span<std::byte>> spans(buffers.memory.begin(), buffers.memory.end());
   for (auto _ : state) {

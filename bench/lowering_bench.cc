@@ -83,7 +83,7 @@ void ConnectExample(const std::vector<nic::NodeProgram>& shapes, nic::QueueObjec
 }
 
 /// Nothing starts, so that one buffer can be every node's.
-void MeasureArming(const Plan& plan, const nic::LowerOptions& options, Stopwatch* watch) {
+void MeasureArming(const VerifiedPlan& plan, const nic::LowerOptions& options, Stopwatch* watch) {
   const nic::QueueProgram program = *nic::Lower(plan, options);
   std::vector<std::byte> memory(plan.header().message.bytes);
   const std::vector<std::span<std::byte>> buffers(plan.header().nodes, memory);
@@ -98,7 +98,7 @@ void MeasureArming(const Plan& plan, const nic::LowerOptions& options, Stopwatch
 }
 
 /// All nodes once.
-Sample Measure(const Plan& plan, const nic::LowerOptions& options,
+Sample Measure(const VerifiedPlan& plan, const nic::LowerOptions& options,
                const std::vector<nic::NodeProgram>& shapes, uint64_t* wqes) {
   Sample sample = {};
   Stopwatch watch(&sample);
@@ -132,7 +132,7 @@ Sample Measure(const Plan& plan, const nic::LowerOptions& options,
 }
 
 /// The nodes' objects without their entries: numbers are known before there are bytes.
-std::vector<nic::NodeProgram> Shapes(const Plan& plan, const nic::LowerOptions& options) {
+std::vector<nic::NodeProgram> Shapes(const VerifiedPlan& plan, const nic::LowerOptions& options) {
   nic::QueueProgram program = *nic::Lower(plan, options);
   for (nic::NodeProgram& node : program.nodes) {
     for (nic::QueuePair& qp : node.qps) qp.sends = {}, qp.receives = {};
@@ -146,7 +146,7 @@ double Median(std::vector<double> values) {
 }
 
 Json RunCase(const Spec& spec, const nic::LowerOptions& options, int repeat) {
-  const Plan plan = *Compile(spec);
+  const VerifiedPlan plan = *Compile(spec);
   const std::vector<nic::NodeProgram> shapes = Shapes(plan, options);
   uint64_t wqes = 0;
   std::array<std::vector<double>, kSteps> seconds;

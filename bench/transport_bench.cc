@@ -202,7 +202,7 @@ class Bench {
 
   const Case size_;
   const Settings& settings_;
-  const Plan plan_;
+  const VerifiedPlan plan_;
   NodeBuffer message_;
   const MappedInput input_;
   std::vector<NodeBuffer> targets_;

@@ -111,7 +111,7 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-std::vector<sim::Group> GroupsOf(const Case& it, const Plan& plan) {
+std::vector<sim::Group> GroupsOf(const Case& it, const VerifiedPlan& plan) {
   std::vector<sim::Group> groups(it.groups);
   for (uint32_t g = 0; g < it.groups; ++g) {
     groups[g].plan = &plan;
@@ -128,8 +128,8 @@ struct Outcome {
   uint64_t times_hash = 0;
 };
 
-Outcome RunPreposted(const Case& it, const Plan& plan, const Network& network, bool keep_cqes,
-                     const std::function<void(RunStep)>& done) {
+Outcome RunPreposted(const Case& it, const VerifiedPlan& plan, const Network& network,
+                     bool keep_cqes, const std::function<void(RunStep)>& done) {
   const bool is_inline = it.executor == "inline";
   const sim::PrepostedResult run = *sim::RunPreposted(
       GroupsOf(it, plan), network,
@@ -150,7 +150,7 @@ Outcome RunPreposted(const Case& it, const Plan& plan, const Network& network, b
   return {completion, run.counters, hash.value()};
 }
 
-Outcome RunDriven(const Case& it, const Plan& plan, const Network& network, uint32_t ring,
+Outcome RunDriven(const Case& it, const VerifiedPlan& plan, const Network& network, uint32_t ring,
                   const std::function<void(RunStep)>& done) {
   const sim::CpuDrivenResult run = *sim::RunCpuDriven(GroupsOf(it, plan), network,
                                                       {.nic = CostsOf(it.costs),
@@ -190,7 +190,7 @@ Spec SpecOf(const Case& it, const Options& options) {
 /// A case and what was found of it.
 struct Samples {
   Case of;
-  const Plan* plan = nullptr;
+  const VerifiedPlan* plan = nullptr;
   std::array<std::vector<double>, kSteps> seconds;  ///< by step, then run
   std::vector<double> totals;
   std::array<double, kSteps> peaks_mb = {};  ///< of the program so far
@@ -202,7 +202,7 @@ struct Samples {
 /// Once; a warm-up leaves no times.
 void RunCase(const Options& options, bool is_warm_up, Samples* samples) {
   const Case& it = samples->of;
-  const Plan& plan = *samples->plan;
+  const VerifiedPlan& plan = *samples->plan;
   const Network network = MakeNetwork(it.nodes, it.costs == "none" ? 0 : 1e-6);
   std::array<double, kSteps> sample = {};
   uint64_t last_ns = ThreadCpuNs();
@@ -340,7 +340,7 @@ int Main(int argc, char** argv) {
       }
     }
   }
-  std::map<std::tuple<uint32_t, uint32_t, std::string>, Plan> plans;
+  std::map<std::tuple<uint32_t, uint32_t, std::string>, VerifiedPlan> plans;
   for (Samples& it : cases) {
     const std::tuple key(it.of.nodes, it.of.blocks, it.of.ready);
     auto found = plans.find(key);

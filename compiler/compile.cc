@@ -57,7 +57,7 @@ Result<Plan> PlayInOrder(const Algorithm& algorithm, const NodeOrder& order, Pla
 
 }  // namespace
 
-Result<Plan> Compile(const Spec& spec, const CompileOptions& options) {
+Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckSpec(spec));
   PlanHeader header{.generator = kGenerator,
                     .collective = "multicast",
@@ -69,11 +69,16 @@ Result<Plan> Compile(const Spec& spec, const CompileOptions& options) {
   passes.Add(ReadyPass(spec.ready));
   passes.Add(SendWindowPass(spec.send_window));
   passes.Add(ReducePass());
-  Result<Plan> plan =
+  const auto internal = [](const Status& status) {
+    if (status.code() != StatusCode::kRejected) return status;
+    return Rejected("internal error: " + status.message());
+  };
+  Result<Plan> played =
       PlayInOrder(*FindAlgorithm(spec.algorithm), OrderNodes(spec), std::move(header));
-  if (plan.ok()) plan = passes.Run(*std::move(plan));
-  if (plan.ok() || plan.status().code() != StatusCode::kRejected) return plan;
-  return Rejected("internal error: " + plan.status().message());
+  if (!played.ok()) return internal(played.status());
+  Result<VerifiedPlan> plan = passes.Run(*std::move(played));
+  if (!plan.ok()) return internal(plan.status());
+  return plan;
 }
 
 }  // namespace prepost

@@ -11,6 +11,7 @@
 
 #include "compiler/spec.h"
 #include "ir/plan.h"
+#include "ir/verify/verify.h"
 
 namespace prepost {
 
@@ -29,7 +30,7 @@ struct CompileOptions {
 /// Checks the spec, plays the schedule for every node, and runs the passes, verifying after each.
 /// Errors: a spec that is wrong (kRejected). A plan that fails verification is a bug of ours,
 /// reported as kRejected with the pass's name.
-Result<Plan> Compile(const Spec& spec, const CompileOptions& options = {});
+Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options = {});
 
 }  // namespace prepost
 

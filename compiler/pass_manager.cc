@@ -58,9 +58,11 @@ void PassManager::Print(const Plan& plan, const std::string& pass,
   *options_.log << fmt::format("; {} {}\n{}", when, pass, Dump(plan));
 }
 
-Status PassManager::VerifyAfter(const Plan& plan, const std::string& step) const {
-  const Verdict verdict = Timed(options_, "verify after " + step, [&] { return Verify(plan); });
-  if (verdict.ok()) return {};
+Result<VerifiedPlan> PassManager::VerifyAfter(Plan plan, const std::string& step) const {
+  Verdict verdict;
+  Result<VerifiedPlan> verified = Timed(options_, "verify after " + step,
+                                        [&] { return Verified(std::move(plan), {}, &verdict); });
+  if (verified.ok()) return verified;
   if (!where_of_) {
     return Rejected(fmt::format("the plan is wrong after {}:", step) + verdict.Continued());
   }
@@ -71,20 +73,20 @@ Status PassManager::VerifyAfter(const Plan& plan, const std::string& step) const
                   where_of_(plan, first));
 }
 
-Result<Plan> PassManager::Run(Plan plan) const {
+Result<VerifiedPlan> PassManager::Run(Plan plan) const {
   PREPOST_RETURN_IF_ERROR(CheckNames());
-  PREPOST_RETURN_IF_ERROR(VerifyAfter(plan, "schedule"));
+  Result<VerifiedPlan> verified = VerifyAfter(std::move(plan), "schedule");
+  if (!verified.ok()) return verified;
   for (const Pass& pass : passes_) {
     if (std::ranges::count(options_.skip_passes, pass.name) != 0) continue;
-    Print(plan, pass.name, options_.print_before, "before");
-    Result<Plan> changed = Timed(options_, pass.name, [&] { return pass.run(plan); });
-    if (!changed.ok()) return changed;
-    const bool is_same = *changed == plan;  // so it is verified
-    plan = std::move(changed).value();
-    if (!is_same) PREPOST_RETURN_IF_ERROR(VerifyAfter(plan, pass.name));
-    Print(plan, pass.name, options_.print_after, "after");
+    Print(*verified, pass.name, options_.print_before, "before");
+    Result<Plan> changed = Timed(options_, pass.name, [&] { return pass.run(*verified); });
+    if (!changed.ok()) return changed.status();
+    if (!(*changed == *verified)) verified = VerifyAfter(*std::move(changed), pass.name);
+    if (!verified.ok()) return verified;
+    Print(*verified, pass.name, options_.print_after, "after");
   }
-  return plan;
+  return verified;
 }
 
 }  // namespace prepost

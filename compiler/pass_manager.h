@@ -14,6 +14,7 @@
 #include "compiler/compile.h"
 #include "compiler/pass.h"
 #include "ir/diagnostic.h"
+#include "ir/verify/verify.h"
 
 namespace prepost {
 
@@ -32,11 +33,11 @@ class PassManager {
 
   /// `plan` is what the schedule made; it is verified first. Errors: unknown pass names in the
   /// options (kUsage), a pass's own, or what the verifier found after it.
-  Result<Plan> Run(Plan plan) const;
+  Result<VerifiedPlan> Run(Plan plan) const;
 
  private:
   Status CheckNames() const;
-  Status VerifyAfter(const Plan& plan, const std::string& step) const;
+  Result<VerifiedPlan> VerifyAfter(Plan plan, const std::string& step) const;
   void Print(const Plan& plan, const std::string& pass, const std::vector<std::string>& wanted,
              const char* when) const;
 

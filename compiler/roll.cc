@@ -141,7 +141,7 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
   return plan;
 }
 
-Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions& options) {
+Result<VerifiedPlan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckRolled(plan));
   const Result<PlanHeader> header = plan.HeaderFor(bytes);
   if (!header.ok()) return header.status();
@@ -151,12 +151,12 @@ Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions
   PREPOST_RETURN_IF_ERROR(CheckUnrollable(plan, blocks));
   std::vector<const RolledProgram*> program_of(plan.nodes);
   for (const RolledProgram& program : plan.programs) program_of[program.node.index()] = &program;
-  Result<Plan> flat = PlaySchedule(
+  Result<Plan> played = PlaySchedule(
       *header, [&](NodeId node) { return PlayRolled(*program_of[node.index()], blocks); });
-  if (!flat.ok()) return flat;
-  if (flat->header().rounds > header->rounds) {
+  if (!played.ok()) return played.status();
+  if (played->header().rounds > header->rounds) {
     return Rejected(fmt::format("{} blocks take {} rounds, the header says at most {}", blocks,
-                                flat->header().rounds, header->rounds),
+                                played->header().rounds, header->rounds),
                     "/rounds");
   }
   PassManager passes(options, [&plan](const Plan& wrong, const Diagnostic& finding) {
@@ -165,7 +165,7 @@ Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions
   passes.Add(ReadyPass({.automatic = false, .ready = header->ready}));
   passes.Add(SendWindowPass({.automatic = false, .window = header->send_window}));
   passes.Add(ReducePass());
-  flat = passes.Run(*std::move(flat));
+  Result<VerifiedPlan> flat = passes.Run(*std::move(played));
   if (flat.ok() || flat.status().code() != StatusCode::kRejected) return flat;
   return Rejected(
       fmt::format("unrolled to k = {}: {}", Count(blocks, "block"), flat.status().message()),

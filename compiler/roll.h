@@ -10,6 +10,7 @@
 #include "compiler/compile.h"
 #include "compiler/spec.h"
 #include "ir/rolled/rolled_plan.h"
+#include "ir/verify/verify.h"
 
 namespace prepost {
 
@@ -27,7 +28,8 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only = {});
 /// The flat plan for `bytes`: the very plan that Compile() makes of the spec with that size,
 /// verified after each pass. Errors: sizes beyond the limits, a plan that lacks some node's
 /// program, one that is not valid.
-Result<Plan> Unroll(const RolledPlan& plan, uint64_t bytes, const CompileOptions& options = {});
+Result<VerifiedPlan> Unroll(const RolledPlan& plan, uint64_t bytes,
+                            const CompileOptions& options = {});
 
 }  // namespace prepost
 

@@ -48,6 +48,12 @@ uint64_t Message::BlockSize(uint32_t b) const {
   return begin >= bytes ? 0 : std::min(block_bytes, bytes - begin);
 }
 
+Plan Plan::WithHeader(PlanHeader header) const {
+  Plan plan = *this;
+  plan.header_ = std::move(header);
+  return plan;
+}
+
 bool operator==(const Plan& a, const Plan& b) {
   const auto same_op = [&](const Op& x, const Op& y) {
     return x.kind == y.kind && x.channel == y.channel && x.block == y.block && x.round == y.round &&

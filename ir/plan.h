@@ -10,7 +10,6 @@
 #ifndef PREPOST_IR_PLAN_H_
 #define PREPOST_IR_PLAN_H_
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -122,30 +121,11 @@ struct PlanHeader {
   friend bool operator==(const PlanHeader&, const PlanHeader&) = default;
 };
 
-/// Set once, by any thread; copied with what it is of.
-class Mark {
- public:
-  Mark() = default;
-  Mark(const Mark& other) noexcept : is_set_(other.is_set()) {}
-  Mark& operator=(const Mark& other) noexcept {
-    is_set_.store(other.is_set(), std::memory_order_relaxed);
-    return *this;
-  }
-  bool is_set() const { return is_set_.load(std::memory_order_relaxed); }
-  void Set() { is_set_.store(true, std::memory_order_relaxed); }
-
- private:
-  std::atomic<bool> is_set_ = false;
-};
-
 class Plan {
  public:
   const PlanHeader& header() const { return header_; }
-  template <typename Change>
-  void ChangeHeader(Change change) {
-    valid_ = {};
-    change(header_);
-  }
+  /// The plan with another header.
+  Plan WithHeader(PlanHeader header) const;
 
   std::span<const Channel> channels() const { return channels_; }
   std::span<const Program> programs() const { return programs_; }
@@ -161,11 +141,6 @@ class Plan {
   }
   size_t after_count() const { return after_.size(); }
 
-  /// Verify() has found nothing wrong with it as it is.
-  bool is_known_valid() const { return valid_.is_set(); }
-  /// For Verify().
-  void NoteValid() const { valid_.Set(); }
-
   /// Same header, channels, programs, ops and after lists (wherever those lie in the array).
   friend bool operator==(const Plan& a, const Plan& b);
 
@@ -176,7 +151,6 @@ class Plan {
   std::vector<Program> programs_;
   std::vector<Op> ops_;
   std::vector<OpId> after_;
-  mutable Mark valid_;
 };
 static_assert(std::is_nothrow_move_constructible_v<Plan>);  // so that vectors of plans move them
 

@@ -14,16 +14,20 @@
 #include "ir/op_stream.h"
 #include "ir/plan.h"
 #include "ir/rolled/rolled_play.h"
+#include "ir/verify/verify.h"
 #include "runtime/files/plan_hash.h"
 
 namespace prepost {
 
-/// A reference, to be passed by value; what it names must outlive it. Plans must be verified.
+/// A reference, to be passed by value; what it names must outlive it.
 class Playable {
  public:
-  Playable(const Plan& plan) : outline_(&plan) {}  // NOLINT: a plan is playable
-  /// One node's part, as NodePlan() makes it, of a plan that has the hash `whole`.
-  Playable(const Plan& part, const PlanHash& whole) : outline_(&part), whole_(whole) {}
+  Playable(const VerifiedPlan& plan) : outline_(&plan) {}  // NOLINT: a plan is playable
+  /// One node's part of a verified plan, as NodePlan() makes it or its file has it, of a plan that has
+  /// the hash `whole`; none: nobody asks for it.
+  static Playable Part(const Plan& part, const std::optional<PlanHash>& whole = {}) {
+    return Playable(&part, whole);
+  }
   Playable(const RolledPlay& play)  // NOLINT: so is this
       : outline_(&play.outline()), rolled_(&play) {}
 
@@ -40,6 +44,9 @@ class Playable {
   PlanHash Hash() const;
 
  private:
+  Playable(const Plan* part, const std::optional<PlanHash>& whole)
+      : outline_(part), whole_(whole) {}
+
   const Plan* outline_;
   const RolledPlay* rolled_ = nullptr;  ///< null: outline_ is a plan, or a part of one
   std::optional<PlanHash> whole_;       ///< if outline_ is a part

@@ -181,7 +181,7 @@ class NicTransfer {
  public:
   static constexpr bool kPollsOn = false;  ///< until it finds nothing; most polls do anyway
 
-  NicTransfer(const Plan& plan, Stopwatch& watch)
+  NicTransfer(const VerifiedPlan& plan, Stopwatch& watch)
       : plan_(plan), watch_(watch), fabric_(plan.header().nodes, {}) {}
 
   Status Make() {
@@ -207,7 +207,7 @@ class NicTransfer {
   const TimedEndpoint& endpoint(NodeId node) const { return endpoints_[node.index()]; }
 
  private:
-  const Plan& plan_;
+  const VerifiedPlan& plan_;
   Stopwatch& watch_;
   TimedMemory memory_;
   emulated::Fabric fabric_;
@@ -220,7 +220,7 @@ class TcpTransfer {
  public:
   static constexpr bool kPollsOn = true;
 
-  TcpTransfer(const Plan& plan, Stopwatch& watch) : plan_(plan), watch_(watch) {}
+  TcpTransfer(const VerifiedPlan& plan, Stopwatch& watch) : plan_(plan), watch_(watch) {}
 
   Status Make() {
     PREPOST_RETURN_IF_ERROR(memory_.Make(plan_.header()));
@@ -248,7 +248,7 @@ class TcpTransfer {
   const TimedEndpoint& endpoint(NodeId node) const { return endpoints_[node.index()]; }
 
  private:
-  const Plan& plan_;
+  const VerifiedPlan& plan_;
   Stopwatch& watch_;
   TimedMemory memory_;
   std::vector<std::unique_ptr<TcpEndpoint>> own_;  // by node, as the next
@@ -268,7 +268,7 @@ Status PollOnce(Transfer& transfer, NodeId node, Stopwatch& watch) {
 }
 
 template <typename Transfer>
-Status Play(const Plan& plan, Stopwatch& watch, const Checkpoint& checkpoint) {
+Status Play(const VerifiedPlan& plan, Stopwatch& watch, const Checkpoint& checkpoint) {
   Transfer transfer(plan, watch);
   PREPOST_RETURN_IF_ERROR(transfer.Make());
   for (uint32_t i = 0; i < plan.header().nodes; ++i) {
@@ -293,8 +293,8 @@ Status Play(const Plan& plan, Stopwatch& watch, const Checkpoint& checkpoint) {
 
 }  // namespace
 
-Result<ExecutorTimes> TimeExecutor(const Plan& plan, uint32_t transfers, TimedTransport transport,
-                                   const Checkpoint& checkpoint) {
+Result<ExecutorTimes> TimeExecutor(const VerifiedPlan& plan, uint32_t transfers,
+                                   TimedTransport transport, const Checkpoint& checkpoint) {
   Stopwatch watch;
   const auto play = transport == TimedTransport::kNics ? Play<NicTransfer> : Play<TcpTransfer>;
   for (uint32_t i = 0; i < transfers; ++i) {

@@ -12,6 +12,7 @@
 
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "runtime/checkpoint.h"
 
 namespace prepost::sim {
@@ -37,8 +38,8 @@ struct ExecutorTimes {
 /// Plays the verified `plan` `transfers` times on the calling thread. It should have credits and
 /// small blocks, for they are copied in between. Errors: kRejected: a step that the plan never takes,
 /// what endpoints refuse; kEnvironment; those of `checkpoint`.
-Result<ExecutorTimes> TimeExecutor(const Plan& plan, uint32_t transfers, TimedTransport transport,
-                                   const Checkpoint& checkpoint = {});
+Result<ExecutorTimes> TimeExecutor(const VerifiedPlan& plan, uint32_t transfers,
+                                   TimedTransport transport, const Checkpoint& checkpoint = {});
 
 }  // namespace prepost::sim
 

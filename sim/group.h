@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "ir/ids.h"
-#include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "sim/time.h"
 
 namespace prepost::sim {
 
 struct Group {
-  const Plan* plan = nullptr;      ///< verified; not owned
-  std::vector<NodeId> hosts = {};  ///< by node of the plan, distinct; empty: node i is host i
-  Picoseconds start = 0;           ///< not before; its hosts have armed before time begins
+  const VerifiedPlan* plan = nullptr;  ///< not owned
+  std::vector<NodeId> hosts = {};      ///< by node of the plan, distinct; empty: node i is host i
+  Picoseconds start = 0;               ///< not before; its hosts have armed before time begins
   /// The position of an earlier group: this one starts when all hosts of that one know that their
   /// part of it is over, which its own hosts know at once; or at `start`, if that is later.
   std::optional<uint32_t> after = {};

@@ -330,7 +330,7 @@ Result<PrepostedResult> RunPrograms(std::span<const Group> groups,
 }
 
 /// One plan, whose node i is host i.
-Result<PrepostedAlone> RunProgram(const Plan& plan, const nic::QueueProgram& program,
+Result<PrepostedAlone> RunProgram(const VerifiedPlan& plan, const nic::QueueProgram& program,
                                   nic::QueueProgram* released, const Network& network,
                                   const PrepostedOptions& options) {
   PREPOST_RETURN_IF_ERROR(local::CheckProgram(plan, program));
@@ -349,7 +349,7 @@ Result<PrepostedAlone> RunProgram(const Plan& plan, const nic::QueueProgram& pro
 
 }  // namespace
 
-Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const Network& network,
+Result<PrepostedAlone> RunPrepostedAlone(const VerifiedPlan& plan, const Network& network,
                                          const PrepostedOptions& options) {
   Result<nic::QueueProgram> program = nic::Lower(plan, options.lower);
   if (!program.ok()) return program.status();
@@ -357,14 +357,14 @@ Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const Network& networ
   return RunProgram(plan, *program, options.keep_cqes ? nullptr : &*program, network, options);
 }
 
-Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const nic::QueueProgram& program,
+Result<PrepostedAlone> RunPrepostedAlone(const VerifiedPlan& plan, const nic::QueueProgram& program,
                                          const Network& network, const PrepostedOptions& options) {
   return RunProgram(plan, program, /*released=*/nullptr, network, options);
 }
 
 Result<PrepostedResult> RunPreposted(std::span<const Group> groups, const Network& network,
                                      const PrepostedOptions& options) {
-  std::map<const Plan*, size_t> position_of;
+  std::map<const VerifiedPlan*, size_t> position_of;
   std::deque<nic::QueueProgram> lowered;
   std::vector<const nic::QueueProgram*> programs;
   for (size_t i = 0; i < groups.size(); ++i) {

@@ -24,6 +24,7 @@
 #include "ir/analysis/network.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "runtime/checkpoint.h"
 #include "runtime/wait_policy.h"
 #include "sim/fluid_network.h"
@@ -117,11 +118,11 @@ struct PrepostedResult {
 /// fit the profile, a network that cannot be modelled, costs that are negative, timers of 0; a run
 /// that is stuck, fails or delivers something else than the message; those of `checkpoint`;
 /// kEnvironment: no memory. Memory: the plan, its queue program and rings.
-Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const Network& network,
+Result<PrepostedAlone> RunPrepostedAlone(const VerifiedPlan& plan, const Network& network,
                                          const PrepostedOptions& options = {});
 
 /// The same for a program that exists: all nodes' of `plan`, in the order of node ids.
-Result<PrepostedAlone> RunPrepostedAlone(const Plan& plan, const nic::QueueProgram& program,
+Result<PrepostedAlone> RunPrepostedAlone(const VerifiedPlan& plan, const nic::QueueProgram& program,
                                          const Network& network,
                                          const PrepostedOptions& options = {});
 

@@ -102,7 +102,7 @@ double LongestByHost(const Simulation& it, CountOf count) {
 
 }  // namespace
 
-std::vector<Group> RotatedGroups(const Plan& plan, uint32_t count) {
+std::vector<Group> RotatedGroups(const VerifiedPlan& plan, uint32_t count) {
   const uint32_t nodes = plan.header().nodes;
   std::vector<Group> groups;
   for (uint32_t g = 0; g < count; ++g) {

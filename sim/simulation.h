@@ -15,6 +15,7 @@
 
 #include "ir/analysis/network.h"
 #include "ir/plan.h"
+#include "ir/verify/verify.h"
 #include "sim/cpu_driven.h"
 #include "sim/group.h"
 #include "sim/preposted.h"
@@ -28,7 +29,7 @@ namespace prepost::sim {
 inline constexpr uint64_t kGroupTransfersMax = uint64_t{1} << 27;
 
 /// The same plan `count` times: node i of group g is host (i + g) mod n (RDMC's figure 10).
-std::vector<Group> RotatedGroups(const Plan& plan, uint32_t count);
+std::vector<Group> RotatedGroups(const VerifiedPlan& plan, uint32_t count);
 
 /// When a group's nodes were done. A node has the message when its last block is there, and its host
 /// knows later: CPU-driven when it has dealt with its last completion, preposted when it has seen the

@@ -267,7 +267,7 @@ std::string QueuePicture::Draw() const {
 
 }  // namespace
 
-Result<std::string> DrawQueues(const Plan& plan, const Selection& selection,
+Result<std::string> DrawQueues(const VerifiedPlan& plan, const Selection& selection,
                                const nic::LowerOptions& lower, size_t* shown) {
   if (selection.nodes.size() != 1) {
     return Status(StatusCode::kUsage, "the queues view shows one node: name it with --node");

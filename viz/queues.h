@@ -12,7 +12,7 @@
 #include <string>
 
 #include "backends/nic/program/lower.h"
-#include "ir/plan.h"
+#include "ir/verify/verify.h"
 #include "viz/selection.h"
 
 namespace prepost::viz {
@@ -25,11 +25,11 @@ inline constexpr uint32_t kQueueEntriesMax = 400;
 inline constexpr int kArrowsSideBySideMax = 16;
 
 /// An SVG file of the queues of the one selected node; with blocks or rounds, of the entries for
-/// these, and what is left out is counted. `plan` must be valid, `selection` from CheckSelection().
+/// these, and what is left out is counted. `selection` is from CheckSelection().
 /// `shown`, if not null, gets how many entries these are: 0 is an empty picture. `lower.node` is
 /// the selection's, whatever it says. The same arguments give the same bytes. Errors: kUsage for no
 /// or several nodes; kRejected above kQueueEntriesMax entries, and those of nic::Lower().
-Result<std::string> DrawQueues(const Plan& plan, const Selection& selection,
+Result<std::string> DrawQueues(const VerifiedPlan& plan, const Selection& selection,
                                const nic::LowerOptions& lower = {}, size_t* shown = nullptr);
 
 }  // namespace prepost::viz

@@ -273,7 +273,8 @@ uint64_t RearmsOf(const nic::QueueProgram& program) {
 
 class Comparer {
  public:
-  Comparer(const Plan& plan, const nic::QueueProgram& program, const CompareOptions& options)
+  Comparer(const VerifiedPlan& plan, const nic::QueueProgram& program,
+           const CompareOptions& options)
       : plan_(plan), program_(program), options_(options) {}
 
   Status Prepare() {
@@ -497,7 +498,7 @@ class Comparer {
     return {};
   }
 
-  const Plan& plan_;
+  const VerifiedPlan& plan_;
   const nic::QueueProgram& program_;
   const CompareOptions& options_;
   Mapping message_;
@@ -526,7 +527,7 @@ HostCounts operator-(const HostCounts& a, const HostCounts& b) {
           .rearms = a.rearms - b.rearms};
 }
 
-Result<Comparison> Compare(const Plan& plan, const CompareOptions& options) {
+Result<Comparison> Compare(const VerifiedPlan& plan, const CompareOptions& options) {
   if (plan.header().nodes > kCompareNodesMax) {
     return Rejected(fmt::format("the plan has {} nodes; compare runs a thread for each, at most {}",
                                 plan.header().nodes, kCompareNodesMax));

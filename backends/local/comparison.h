@@ -18,6 +18,7 @@
 #include "backends/nic/program/lower.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "runtime/statistics.h"
 #include "runtime/wait_policy.h"
 
@@ -90,7 +91,7 @@ struct Comparison {
 /// Errors: kRejected: a plan that is not valid, does not fit or has too many nodes, a transfer that
 /// fails, stands still, leaves wrong bytes, or in which a preposted host posts; kEnvironment: not
 /// enough memory, threads or files; kInterrupted. Nothing is left behind.
-Result<Comparison> Compare(const Plan& plan, const CompareOptions& options);
+Result<Comparison> Compare(const VerifiedPlan& plan, const CompareOptions& options);
 
 /// Completion times, CPU-driven over preposted, above 1 where preposted is faster.
 struct CompareRatio {

@@ -8,7 +8,7 @@
 
 namespace prepost::local {
 
-Result<DrivenGroup> DrivenGroup::Make(emulated::Fabric& fabric, const Plan& plan,
+Result<DrivenGroup> DrivenGroup::Make(emulated::Fabric& fabric, const VerifiedPlan& plan,
                                       std::span<const std::byte> message,
                                       std::span<const std::span<std::byte>> node_buffers,
                                       const DrivenGroupOptions& options) {
@@ -42,7 +42,7 @@ Result<DrivenGroup> DrivenGroup::Make(emulated::Fabric& fabric, const Plan& plan
     nic::DeviceEndpoint& own = *group.endpoints_[i];
     Endpoint& endpoint = options.wrap ? options.wrap(node, own, group.parts_[i]) : own;
     group.executors_.push_back(fabric.memory().Make<CpuExecutor>(
-        group.parts_[i], node, endpoint, options.observer, fabric.memory()));
+        Playable::Part(group.parts_[i]), node, endpoint, options.observer, fabric.memory()));
     group.executors_[i]->Prepare(
         node == plan.header().root
             ? NodeMemory{.source = message, .target = {}}

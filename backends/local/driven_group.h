@@ -16,6 +16,7 @@
 #include "backends/nic/host/device_endpoint.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "runtime/executor.h"
 
 namespace prepost::local {
@@ -38,7 +39,7 @@ class DrivenGroup {
   /// Makes and connects all queues of the verified `plan` and arms every node. All arguments must
   /// outlive the group; `node_buffers` are in the order of nodes, the root's is not used. Errors:
   /// those of DeviceEndpoint::Make().
-  static Result<DrivenGroup> Make(emulated::Fabric& fabric, const Plan& plan,
+  static Result<DrivenGroup> Make(emulated::Fabric& fabric, const VerifiedPlan& plan,
                                   std::span<const std::byte> message,
                                   std::span<const std::span<std::byte>> node_buffers,
                                   const DrivenGroupOptions& options = {});

@@ -103,7 +103,8 @@ std::optional<OpEvent> OpEventOf(const emulated::NicEvent& event, LoggedQueues& 
 /// One run: arm, start, wait, check.
 class OffloadRun {
  public:
-  OffloadRun(const Plan& plan, const nic::QueueProgram& program, const OffloadOptions& options)
+  OffloadRun(const VerifiedPlan& plan, const nic::QueueProgram& program,
+             const OffloadOptions& options)
       : plan_(plan),
         program_(program),
         options_(options),
@@ -333,7 +334,7 @@ class OffloadRun {
     for (OpTimes& op : options_.trace->times(node)) op.posted_ns = now_ns;
   }
 
-  const Plan& plan_;
+  const VerifiedPlan& plan_;
   const nic::QueueProgram& program_;
   const OffloadOptions& options_;
   emulated::Fabric fabric_;
@@ -352,7 +353,7 @@ class OffloadRun {
 
 }  // namespace
 
-Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> message,
+Result<RunReport> RunOffload(const VerifiedPlan& plan, std::span<const std::byte> message,
                              std::span<const std::span<std::byte>> node_buffers,
                              const OffloadOptions& options) {
   Result<nic::QueueProgram> program = nic::Lower(plan, options.lower);
@@ -360,14 +361,14 @@ Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> messag
   return RunQueueProgram(plan, *program, message, node_buffers, options);
 }
 
-Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& program,
+Result<RunReport> RunQueueProgram(const VerifiedPlan& plan, const nic::QueueProgram& program,
                                   std::span<const std::byte> message,
                                   std::span<const std::span<std::byte>> node_buffers,
                                   const OffloadOptions& options) {
   return RunQueueProgram(plan, program, std::array{MessageBuffers{message, node_buffers}}, options);
 }
 
-Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& program,
+Result<RunReport> RunQueueProgram(const VerifiedPlan& plan, const nic::QueueProgram& program,
                                   std::span<const MessageBuffers> transfers,
                                   const OffloadOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckProgram(plan, program));

@@ -19,6 +19,7 @@
 #include "backends/nic/program/lower.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "runtime/op_event.h"
 #include "runtime/op_times.h"
 #include "runtime/report.h"
@@ -54,12 +55,12 @@ struct OffloadOptions {
 /// valid or does not fit, bytes that are not the plan's, buffers of the wrong size, a run that is
 /// stuck (with the report) or fails, with the first cause; kInterrupted. On error buffers may be
 /// partly written, and no QP moves any more.
-Result<RunReport> RunOffload(const Plan& plan, std::span<const std::byte> message,
+Result<RunReport> RunOffload(const VerifiedPlan& plan, std::span<const std::byte> message,
                              std::span<const std::span<std::byte>> node_buffers,
                              const OffloadOptions& options = {});
 
 /// The same for a program that exists: all nodes' of `plan`, in the order of node ids.
-Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& program,
+Result<RunReport> RunQueueProgram(const VerifiedPlan& plan, const nic::QueueProgram& program,
                                   std::span<const std::byte> message,
                                   std::span<const std::span<std::byte>> node_buffers,
                                   const OffloadOptions& options = {});
@@ -68,7 +69,7 @@ Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& pro
 /// as its own part of this one is complete and checked, while others may still be at it. The report
 /// is of all messages together; a trace or observer is told of all, too, so times are the last
 /// one's.
-Result<RunReport> RunQueueProgram(const Plan& plan, const nic::QueueProgram& program,
+Result<RunReport> RunQueueProgram(const VerifiedPlan& plan, const nic::QueueProgram& program,
                                   std::span<const MessageBuffers> transfers,
                                   const OffloadOptions& options = {});
 

@@ -174,9 +174,9 @@ Result<Plan> MakeReady(const SpecReady& wanted, const Plan& plan) {
   if (ready.has_credits()) {
     return CreditInserter(plan, ready).Run();
   }
-  Plan same = plan;
-  same.ChangeHeader([&](PlanHeader& header) { header.ready = ready; });
-  return same;
+  PlanHeader header = plan.header();
+  header.ready = ready;
+  return plan.WithHeader(std::move(header));
 }
 
 }  // namespace

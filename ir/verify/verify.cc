@@ -55,17 +55,17 @@ Verdict Verify(const Plan& plan, const VerifyOptions& options) {
   CheckRounds(matched, &findings);
   CheckAcyclic(matched, /*has_rounds=*/findings.count() == others, &findings);
   CheckLocalOrders(plan, &matched, &findings);
-  Verdict verdict = std::move(findings).Take();
-  if (verdict.ok()) plan.NoteValid();
-  return verdict;
+  return std::move(findings).Take();
 }
 
-Status VerifyStatus(const Plan& plan, const VerifyOptions& options) {
-  const bool has_depths = options.send_depth || options.recv_depth;
-  if (plan.is_known_valid() && !has_depths) return {};
-  const Verdict verdict = Verify(plan, options);
-  if (verdict.ok()) return {};
-  return Rejected(Count(verdict.findings, "finding") + ":" + verdict.Continued());
+Result<VerifiedPlan> Verified(Plan&& plan, const VerifyOptions& options, Verdict* verdict) {
+  Verdict found = Verify(plan, options);
+  const bool is_valid = found.ok();
+  Status status;
+  if (!is_valid) status = Rejected(Count(found.findings, "finding") + ":" + found.Continued());
+  if (verdict != nullptr) *verdict = std::move(found);
+  if (!is_valid) return status;
+  return VerifiedPlan(std::move(plan));
 }
 
 }  // namespace prepost

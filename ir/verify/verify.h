@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/diagnostic.h"
 #include "ir/plan.h"
+#include "ir/status.h"
 
 namespace prepost {
 
@@ -46,9 +48,18 @@ struct Verdict {
 /// however wrong.
 Verdict Verify(const Plan& plan, const VerifyOptions& options = {});
 
-/// Verify() as a Status, for callers that only go on or stop: the message holds the findings. A plan
-/// that is known to be valid is not looked at again, unless for depths.
-Status VerifyStatus(const Plan& plan, const VerifyOptions& options = {});
+/// A plan in which Verify() has found nothing: what lowers a plan or runs one takes it so. Only
+/// Verified() makes one; a copy as a Plan is any plan again.
+class VerifiedPlan final : public Plan {
+ private:
+  friend Result<VerifiedPlan> Verified(Plan&& plan, const VerifyOptions& options, Verdict* verdict);
+  explicit VerifiedPlan(Plan plan) : Plan(std::move(plan)) {}
+};
+
+/// `plan`, verified. Errors (kRejected): the message holds the findings, as does `verdict`, which may
+/// be null; `plan` is as it was.
+Result<VerifiedPlan> Verified(Plan&& plan, const VerifyOptions& options = {},
+                              Verdict* verdict = nullptr);
 
 }  // namespace prepost
 

@@ -76,8 +76,8 @@ class UncountedEndpoint final : public Endpoint {
   Endpoint& endpoint_;
 };
 
-std::vector<Plan> Plans() {
-  std::vector<Plan> plans;
+std::vector<VerifiedPlan> Plans() {
+  std::vector<VerifiedPlan> plans;
   for (const ReadyMode mode : {ReadyMode::kBarrier, ReadyMode::kWindow, ReadyMode::kChannel}) {
     Spec spec = {.nodes = 6, .message_bytes = 40'000, .block_bytes = 500};
     const uint32_t window = mode == ReadyMode::kWindow ? 1 : 0;
@@ -95,7 +95,7 @@ bool AllDone(const Executors& executors) {
 }
 
 TEST(ExecutorAllocationTest, TheExecutorAllocatesNothingPerOp) {
-  for (const Plan& plan : Plans()) {
+  for (const VerifiedPlan& plan : Plans()) {
     test::FakeNetwork network(plan, /*seed=*/1);
     const test::Transfer transfer(plan.header());
     std::vector<std::unique_ptr<UncountedEndpoint>> endpoints;
@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, TransportAllocationTest, test::AllTransport
                          test::TransportName);
 
 TEST_P(TransportAllocationTest, NorDoTransports) {
-  for (const Plan& plan : Plans()) {
+  for (const VerifiedPlan& plan : Plans()) {
     test::LocalNodes nodes(plan, {.transport = GetParam()});
     ExpectPlaysWithoutAllocating(plan, nodes);
   }
@@ -211,7 +211,7 @@ TEST(RolledAllocationTest, AMillionBlocksAllocateNothing) {
 // The NICs' own thread does not count, as a real NIC would not. In bounded rings, so that what is
 // held back is covered.
 TEST(ExecutorAllocationTest, NorDoesANic) {
-  for (const Plan& plan : Plans()) {
+  for (const VerifiedPlan& plan : Plans()) {
     for (const uint32_t ring_wqes_max : {4u, 32768u}) {
       const test::Transfer transfer(plan.header());
       emulated::Fabric fabric(plan.header().nodes, {});

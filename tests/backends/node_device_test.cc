@@ -30,7 +30,7 @@ class NodeDeviceTest : public ::testing::Test {
   /// Whatever was chosen, nothing may be left on a device that is gone.
   ~NodeDeviceTest() override { EXPECT_THAT(fabric_.engine().misuses(), IsEmpty()); }
 
-  static Plan PlanOf(const char* ready) {
+  static VerifiedPlan PlanOf(const char* ready) {
     return test::CompileOrDie({.nodes = 4,
                                .message_bytes = 100 * 100,
                                .block_bytes = 100,

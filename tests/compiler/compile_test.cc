@@ -46,7 +46,8 @@ TEST(CompileTest, Goldens) {
   for (const std::string& algorithm : ScheduleNames()) {
     for (const uint32_t nodes : {1u, 2u, 4u, 5u}) {
       for (const char* ready : {"auto", "channel"}) {
-        const Result<Plan> plan = Compile(test::WithRacks(SpecOf(algorithm, nodes, 3, ready), 2));
+        const Result<VerifiedPlan> plan =
+            Compile(test::WithRacks(SpecOf(algorithm, nodes, 3, ready), 2));
         ASSERT_TRUE(plan.ok()) << plan.status().ToString();
         test::ExpectGolden(fmt::format("plans/{}_n{}_k3_{}.txt", algorithm, nodes, ready),
                            Dump(*plan));
@@ -57,7 +58,7 @@ TEST(CompileTest, Goldens) {
 
 TEST(CompileTest, EverySmallPlanIsValidWithTheScheduleRounds) {
   ForSmallSpecs([](const Spec& spec) {
-    const Result<Plan> plan = Compile(spec);  // verifies after every pass
+    const Result<VerifiedPlan> plan = Compile(spec);  // verifies after every pass
     ASSERT_TRUE(plan.ok()) << test::Label(spec) << plan.status().ToString();
     const std::vector<uint32_t> racks = OrderNodes(spec).rack_begin;
     const Extent extent{
@@ -68,15 +69,15 @@ TEST(CompileTest, EverySmallPlanIsValidWithTheScheduleRounds) {
 }
 
 TEST(CompileTest, EmptyMessageIsOneEmptyBlock) {
-  const Result<Plan> plan = Compile({.nodes = 3, .message_bytes = 0});
+  const Result<VerifiedPlan> plan = Compile({.nodes = 3, .message_bytes = 0});
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->header().message.blocks, 1u);
   EXPECT_EQ(plan->header().message.BlockSize(0), 0u);
 }
 
 TEST(CompileTest, AnyRootOnlyRenamesNodes) {
-  const Plan at_zero = *Compile(SpecOf("binomial_pipeline", 7, 4, "barrier", "none", 0));
-  const Plan at_five = *Compile(SpecOf("binomial_pipeline", 7, 4, "barrier", "none", 5));
+  const VerifiedPlan at_zero = *Compile(SpecOf("binomial_pipeline", 7, 4, "barrier", "none", 0));
+  const VerifiedPlan at_five = *Compile(SpecOf("binomial_pipeline", 7, 4, "barrier", "none", 5));
   const auto messages = [](const Plan& plan, uint32_t shift) {
     std::set<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>> all;
     for (const Op& op : plan.ops()) {
@@ -93,7 +94,7 @@ TEST(CompileTest, AnyRootOnlyRenamesNodes) {
 // lane, block.
 TEST(CompileTest, OpsStandInThePlansOrder) {
   ForSmallSpecs([](const Spec& spec) {
-    const Plan plan = *Compile(spec);
+    const VerifiedPlan plan = *Compile(spec);
     for (const Program& program : plan.programs()) {
       std::tuple<uint32_t, bool, NodeId, NodeId, uint32_t, uint32_t> last{};
       for (const Op& op : plan.ops(program)) {
@@ -110,7 +111,7 @@ TEST(CompileTest, OpsStandInThePlansOrder) {
 // ready, as defined: which credits there are, what each waits for, and which sends wait for them.
 TEST(ReadyPassTest, CreditsAreAsDefined) {
   ForSmallSpecs([](const Spec& spec) {
-    const Plan plan = *Compile(spec, {.skip_passes = {"reduce"}});
+    const VerifiedPlan plan = *Compile(spec, {.skip_passes = {"reduce"}});
     const Ready ready = plan.header().ready;
     const MessageTable messages(plan);
     std::map<std::pair<NodeId, NodeId>, uint32_t> receives, grants;
@@ -161,7 +162,7 @@ TEST(ReadyPassTest, CreditsAreAsDefined) {
 
 TEST(ReadyPassTest, AutoIsWindowOneWhereANodeHearsFromSeveral) {
   const auto chosen = [](const char* algorithm, uint32_t nodes) {
-    const Plan plan = *Compile(SpecOf(algorithm, nodes, 3, "auto"));
+    const VerifiedPlan plan = *Compile(SpecOf(algorithm, nodes, 3, "auto"));
     return ToString(plan.header().ready) + "/" +
            (plan.header().send_window ? fmt::to_string(*plan.header().send_window) : "none");
   };
@@ -174,7 +175,7 @@ TEST(ReadyPassTest, AutoIsWindowOneWhereANodeHearsFromSeveral) {
 
 TEST(SendWindowPassTest, EachSendWaitsForTheOneWBefore) {
   ForSmallSpecs([](const Spec& spec) {
-    const Plan plan = *Compile(spec, {.skip_passes = {"reduce"}});
+    const VerifiedPlan plan = *Compile(spec, {.skip_passes = {"reduce"}});
     const auto window = plan.header().send_window;
     for (const Program& program : plan.programs()) {
       std::vector<OpId> sends;
@@ -196,8 +197,8 @@ TEST(SendWindowPassTest, EachSendWaitsForTheOneWBefore) {
 TEST(ReducePassTest, KeepsTheOrderAndNothingRedundant) {
   ForSmallSpecs([](const Spec& spec) {
     if (spec.nodes > 6) return;
-    const Plan full = *Compile(spec, {.skip_passes = {"reduce"}});
-    const Plan reduced = *Compile(spec);
+    const VerifiedPlan full = *Compile(spec, {.skip_passes = {"reduce"}});
+    const VerifiedPlan reduced = *Compile(spec);
     ASSERT_EQ(full.ops().size(), reduced.ops().size());
     for (size_t p = 0; p < full.programs().size(); ++p) {
       const auto order = test::LocalClosure(full, full.programs()[p]);
@@ -226,11 +227,11 @@ TEST(ReducePassTest, KeepsTheOrderAndNothingRedundant) {
 TEST(PassManagerTest, PrintsTimesAndSkips) {
   std::ostringstream log;
   const Spec spec = SpecOf("chain", 3, 2, "window=1");
-  const Result<Plan> plan = Compile(spec, {.skip_passes = {"send_window"},
-                                           .print_before = {"reduce"},
-                                           .print_after = {"ready"},
-                                           .time_passes = true,
-                                           .log = &log});
+  const Result<VerifiedPlan> plan = Compile(spec, {.skip_passes = {"send_window"},
+                                                   .print_before = {"reduce"},
+                                                   .print_after = {"ready"},
+                                                   .time_passes = true,
+                                                   .log = &log});
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->header().send_window, std::nullopt);
   EXPECT_THAT(log.str(), HasSubstr("; after ready\nplan multicast chain"));
@@ -241,7 +242,8 @@ TEST(PassManagerTest, PrintsTimesAndSkips) {
 }
 
 TEST(PassManagerTest, UnknownPassIsAnError) {
-  const Result<Plan> plan = Compile(SpecOf("chain", 3, 2, "auto"), {.skip_passes = {"redcue"}});
+  const Result<VerifiedPlan> plan =
+      Compile(SpecOf("chain", 3, 2, "auto"), {.skip_passes = {"redcue"}});
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.status().code(), StatusCode::kUsage);
   EXPECT_THAT(plan.status().message(),

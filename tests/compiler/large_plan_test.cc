@@ -49,12 +49,13 @@ TEST_P(LargePlanTest, GoesThroughEverything) {
   const Shape& shape = GetParam();
   for (const char* mode : {"window=1", "channel", "barrier"}) {
     SCOPED_TRACE(mode);
-    const Plan plan = test::CompileOrDie({.nodes = shape.nodes,
-                                          .message_bytes = shape.blocks,
-                                          .block_bytes = 1,
-                                          .algorithm = shape.algorithm,
-                                          .ready = *ParseReady(mode),
-                                          .send_window = {.automatic = false, .window = 1}});
+    const VerifiedPlan plan =
+        test::CompileOrDie({.nodes = shape.nodes,
+                            .message_bytes = shape.blocks,
+                            .block_bytes = 1,
+                            .algorithm = shape.algorithm,
+                            .ready = *ParseReady(mode),
+                            .send_window = {.automatic = false, .window = 1}});
     const PlanTables tables(plan);
     EXPECT_GT(MeasureLoad(tables, Network::Uniform(shape.nodes)).seconds, 0);
     EXPECT_GT(EventTimes(tables).length(), 0u);

@@ -43,7 +43,7 @@ using test::Site;
 class Trial {
  public:
   /// `transfer` is where the message is: its addresses stand in the bytes.
-  Trial(const Plan& plan, const nic::QueueProgram& program, const test::Transfer& transfer,
+  Trial(const VerifiedPlan& plan, const nic::QueueProgram& program, const test::Transfer& transfer,
         uint64_t seed)
       : plan_(plan),
         transfer_(transfer),
@@ -133,7 +133,7 @@ class Trial {
 
   static constexpr uint64_t kStepsMax = 100;
 
-  const Plan& plan_;
+  const VerifiedPlan& plan_;
   const test::Transfer& transfer_;
   test::Random random_;
   local::MessageBuffers buffers_;
@@ -141,7 +141,8 @@ class Trial {
   std::optional<local::ArmedGroup> group_;
 };
 
-nic::ValidationReport Judge(const Plan& plan, const std::vector<nic::QueueObjects>& objects) {
+nic::ValidationReport Judge(const VerifiedPlan& plan,
+                            const std::vector<nic::QueueObjects>& objects) {
   nic::Validator validator(plan);
   for (const nic::QueueObjects& node : objects) validator.Add(node);
   return validator.Finish();
@@ -171,7 +172,7 @@ std::vector<Site> SitesOf(std::vector<nic::QueueObjects>& objects, test::Random&
 class ByteMutation : public testing::Test {
  protected:
   /// Damages of every kind at some sites of the plan.
-  void Mutate(const Plan& plan, const nic::LowerOptions& options, uint64_t seed) {
+  void Mutate(const VerifiedPlan& plan, const nic::LowerOptions& options, uint64_t seed) {
     constexpr int kPerKind = 10;
     const nic::QueueProgram program = *nic::Lower(plan, options);
     const test::Transfer transfer(plan.header());
@@ -196,7 +197,7 @@ class ByteMutation : public testing::Test {
   }
 
   /// Every kind of wrong object at some nodes.
-  void MutateObjects(const Plan& plan, const nic::LowerOptions& options, uint64_t seed) {
+  void MutateObjects(const VerifiedPlan& plan, const nic::LowerOptions& options, uint64_t seed) {
     constexpr int kPerKind = 4, kTries = 20;
     const nic::QueueProgram right = *nic::Lower(plan, options);
     const test::Transfer transfer(plan.header());
@@ -213,8 +214,9 @@ class ByteMutation : public testing::Test {
     }
   }
 
-  void CountObject(const Plan& plan, const nic::QueueProgram& right, nic::QueueProgram wrong,
-                   const test::Transfer& transfer, const ObjectDamage& kind, test::Random& random) {
+  void CountObject(const VerifiedPlan& plan, const nic::QueueProgram& right,
+                   nic::QueueProgram wrong, const test::Transfer& transfer,
+                   const ObjectDamage& kind, test::Random& random) {
     object_kinds_of_[std::string(nic::Name(right.mode))].insert(kind.name);
     Tally& tally = tallies_[kind.name];
     const Result<nic::ValidationReport> report = nic::ValidateProgram(plan, wrong);
@@ -241,9 +243,9 @@ class ByteMutation : public testing::Test {
     return static_cast<size_t>(site.qp - site.node->qps.data());
   }
 
-  void Count(const Plan& plan, const nic::QueueProgram& program, const test::Transfer& transfer,
-             const ByteDamage& kind, const std::vector<nic::QueueObjects>& wrong,
-             test::Random& random) {
+  void Count(const VerifiedPlan& plan, const nic::QueueProgram& program,
+             const test::Transfer& transfer, const ByteDamage& kind,
+             const std::vector<nic::QueueObjects>& wrong, test::Random& random) {
     Tally& tally = tallies_[kind.name];
     kinds_of_[fmt::format("{} {}", plan.header().algorithm, nic::Name(program.mode))].insert(
         kind.name);
@@ -331,12 +333,12 @@ TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
           ++seed;
           if (!sample.Takes()) continue;
           SCOPED_TRACE(fmt::format("{} {} {} seed {}", schedule, nic::Name(mode), ready, seed));
-          const Plan plan = test::CompileOrDie({.nodes = 5,
-                                                .root = NodeId(1),
-                                                .message_bytes = shapes.blocks * 1000 - 77,
-                                                .block_bytes = 1000,
-                                                .algorithm = schedule,
-                                                .ready = *ParseReady(ready)});
+          const VerifiedPlan plan = test::CompileOrDie({.nodes = 5,
+                                                        .root = NodeId(1),
+                                                        .message_bytes = shapes.blocks * 1000 - 77,
+                                                        .block_bytes = 1000,
+                                                        .algorithm = schedule,
+                                                        .ready = *ParseReady(ready)});
           const auto masters = seed % 2 == 0 ? nic::Masters::kNode : nic::Masters::kLane;
           const nic::DeviceProfile profile{.sq_wqebbs = shapes.ring, .rq_wqes = shapes.ring};
           const nic::LowerOptions options{.mode = mode, .masters = masters, .profile = profile};

@@ -59,7 +59,7 @@ void Play(std::vector<Node>& nodes) {
   for (const Node& node : nodes) ASSERT_TRUE(node.status.ok()) << node.status.ToString();
 }
 
-void ExpectDelivers(const Plan& plan, const LocalNodes::Options& options) {
+void ExpectDelivers(const VerifiedPlan& plan, const LocalNodes::Options& options) {
   test::Random random(test::TestSeed());
   LocalNodes local(plan, options);
   OpTrace trace(plan);
@@ -77,7 +77,7 @@ class CpuExecutorTest : public testing::TestWithParam<std::tuple<std::string, Tr
  protected:
   const std::string& algorithm() const { return std::get<0>(GetParam()); }
   TransportKind transport() const { return std::get<1>(GetParam()); }
-  Plan LargePlan() const {
+  VerifiedPlan LargePlan() const {
     return CompileOrDie({.nodes = 8,
                          .root = NodeId(3),
                          .message_bytes = (20u << 20) + 12345,
@@ -119,7 +119,7 @@ void ExpectRolledDelivers(const Spec& spec, TransportKind transport) {
   Play(nodes);
   if (testing::Test::HasFatalFailure()) return;
   local.ExpectDelivered();
-  const Plan flat = CompileOrDie(spec);
+  const VerifiedPlan flat = CompileOrDie(spec);
   for (const Program& program : flat.programs()) {
     const NodeReport report = nodes[program.node.index()].executor->report();
     EXPECT_EQ(report.host_posts, program.op_count);

@@ -44,7 +44,7 @@ struct Setting {
 /// The hosts of a group; one that fails ends the others.
 class Hosts {
  public:
-  DrivenGroup Make(Fabric& fabric, const Plan& plan, const Transfer& transfer,
+  DrivenGroup Make(Fabric& fabric, const VerifiedPlan& plan, const Transfer& transfer,
                    const Setting& setting, OpTrace& trace) {
     return *DrivenGroup::Make(fabric, plan, transfer.message(), transfer.buffers(),
                               {.ring_wqes_max = setting.ring_wqes_max,
@@ -89,7 +89,7 @@ class Hosts {
   EventFd wake_ = *EventFd::Make();
 };
 
-void ExpectDelivers(const Plan& plan, const Setting& setting) {
+void ExpectDelivers(const VerifiedPlan& plan, const Setting& setting) {
   SCOPED_TRACE(testing::Message() << Name(setting.scheduler) << " seed " << setting.seed << ", "
                                   << Name(setting.wait) << ", rings of " << setting.ring_wqes_max);
   Transfer transfer(plan.header());
@@ -151,23 +151,23 @@ TEST_P(CpuOverNicTest, EverySmallPlanDeliversOverMlx5) {
 // Far more blocks than the rings hold, and than their 16-bit indices count: catches lost laps.
 TEST_P(CpuOverNicTest, IndicesWrap) {
   if (!test::SampleTakesThisTest()) return;
-  const Plan plan = CompileOrDie({.nodes = 3,
-                                  .message_bytes = 70'000,
-                                  .block_bytes = 1,
-                                  .algorithm = GetParam(),
-                                  .ready = *ParseReady("barrier"),
-                                  .send_window = *ParseSendWindow("none")});
+  const VerifiedPlan plan = CompileOrDie({.nodes = 3,
+                                          .message_bytes = 70'000,
+                                          .block_bytes = 1,
+                                          .algorithm = GetParam(),
+                                          .ready = *ParseReady("barrier"),
+                                          .send_window = *ParseSendWindow("none")});
   ExpectDelivers(plan, {.ring_wqes_max = 64});
 }
 
 TEST_P(CpuOverNicTest, MessagesOfManyPacketsDeliver) {
   for (const char* ready : {"auto", "barrier", "channel", "window=1", "retry"}) {
-    const Plan plan = CompileOrDie({.nodes = 8,
-                                    .root = NodeId(3),
-                                    .message_bytes = 38'766,
-                                    .block_bytes = 10'000,
-                                    .algorithm = GetParam(),
-                                    .ready = *ParseReady(ready)});
+    const VerifiedPlan plan = CompileOrDie({.nodes = 8,
+                                            .root = NodeId(3),
+                                            .message_bytes = 38'766,
+                                            .block_bytes = 10'000,
+                                            .algorithm = GetParam(),
+                                            .ready = *ParseReady(ready)});
     ExpectDelivers(plan, {.scheduler = SchedulerMode::kAdversarial, .seed = test::TestSeed()});
   }
 }

@@ -31,8 +31,8 @@ constexpr std::chrono::milliseconds kLook{0};
 /// One node of the group, played in one of the two ways.
 class Member {
  public:
-  Member(Fabric& fabric, const Plan& plan, const nic::NodeProgram& program, bool is_preposted,
-         std::span<const std::byte> memory, std::span<std::byte> target)
+  Member(Fabric& fabric, const VerifiedPlan& plan, const nic::NodeProgram& program,
+         bool is_preposted, std::span<const std::byte> memory, std::span<std::byte> target)
       : is_root_(program.node == plan.header().root) {
     nic::Device& device = fabric.device(program.node);
     if (is_preposted) {
@@ -82,7 +82,7 @@ class Member {
   std::unique_ptr<CpuExecutor> executor_;
 };
 
-void ExpectDelivers(const Plan& plan, const nic::LowerOptions& lower, uint64_t seed) {
+void ExpectDelivers(const VerifiedPlan& plan, const nic::LowerOptions& lower, uint64_t seed) {
   SCOPED_TRACE(testing::Message() << Name(lower.mode) << " seed " << seed);
   const nic::QueueProgram program = *nic::Lower(plan, lower);
   test::Random random(seed);
@@ -125,13 +125,14 @@ TEST_P(MixedMembers, DeliverTheSameBytes) {
   for (const char* ready : {"auto", "barrier", "channel", "window=1", "window=3", "retry"}) {
     for (const uint32_t nodes : {1u, 2u, 3u, 6u, 8u, 13u}) {
       for (const uint32_t blocks : {1u, 5u, 16u}) {
-        const Plan plan = test::CompileOrDie(test::WithRacks({.nodes = nodes,
-                                                              .root = NodeId(nodes / 2),
-                                                              .message_bytes = blocks * 100 - 13,
-                                                              .block_bytes = 100,
-                                                              .algorithm = schedule,
-                                                              .ready = *ParseReady(ready)},
-                                                             4));
+        const VerifiedPlan plan =
+            test::CompileOrDie(test::WithRacks({.nodes = nodes,
+                                                .root = NodeId(nodes / 2),
+                                                .message_bytes = blocks * 100 - 13,
+                                                .block_bytes = 100,
+                                                .algorithm = schedule,
+                                                .ready = *ParseReady(ready)},
+                                               4));
         SCOPED_TRACE(testing::Message()
                      << ready << ", " << nodes << " nodes, " << blocks << " blocks");
         nic::LowerOptions lower{.mode = mode};

@@ -155,12 +155,12 @@ class NodeOverNicTest : public testing::Test {
   std::chrono::milliseconds connect_max_ = std::chrono::seconds(60);
   test::TempFolder folder_;
   const std::string path_ = folder_ / "message";
-  const Plan plan_ = test::CompileOrDie({.nodes = kNodes,
-                                         .root = NodeId(1),
-                                         .message_bytes = 400 * 30 - 7,
-                                         .block_bytes = 30,
-                                         .algorithm = "binomial_pipeline",
-                                         .ready = *ParseReady("window=1")});
+  const VerifiedPlan plan_ = test::CompileOrDie({.nodes = kNodes,
+                                                 .root = NodeId(1),
+                                                 .message_bytes = 400 * 30 - 7,
+                                                 .block_bytes = 30,
+                                                 .algorithm = "binomial_pipeline",
+                                                 .ready = *ParseReady("window=1")});
 };
 
 TEST_F(NodeOverNicTest, AllPreposted) {

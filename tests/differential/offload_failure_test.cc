@@ -34,8 +34,8 @@ using test::Transfer;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Plan MakePlan(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
-              const std::string& ready) {
+VerifiedPlan MakePlan(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
+                      const std::string& ready) {
   return test::CompileOrDie({.nodes = nodes,
                              .message_bytes = blocks * uint64_t{1000},
                              .block_bytes = 1000,
@@ -44,13 +44,13 @@ Plan MakePlan(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
 }
 
 /// `program` need not be the plan's.
-Status Outcome(const Plan& plan, const QueueProgram& program, OffloadOptions options = {}) {
+Status Outcome(const VerifiedPlan& plan, const QueueProgram& program, OffloadOptions options = {}) {
   options.validate = false;
   Transfer transfer(plan.header());
   return RunQueueProgram(plan, program, transfer.message(), transfer.buffers(), options).status();
 }
 
-Status Outcome(const Plan& plan, const OffloadOptions& options = {}) {
+Status Outcome(const VerifiedPlan& plan, const OffloadOptions& options = {}) {
   Transfer transfer(plan.header());
   return RunOffload(plan, transfer.message(), transfer.buffers(), options).status();
 }
@@ -74,7 +74,7 @@ TEST(OffloadFailureTest, PlanThatDoesNotFitIsRefusedWithTheNumbers) {
 }
 
 TEST(OffloadFailureTest, BuffersOfTheWrongSizeAreRefused) {
-  const Plan plan = MakePlan("chain", 2, 1, "barrier");
+  const VerifiedPlan plan = MakePlan("chain", 2, 1, "barrier");
   Transfer transfer(plan.header());
   EXPECT_EQ(RunOffload(plan, transfer.message().first(999), transfer.buffers()).status().message(),
             "the message has 999 bytes, the plan is for 1000");
@@ -83,7 +83,7 @@ TEST(OffloadFailureTest, BuffersOfTheWrongSizeAreRefused) {
 }
 
 TEST(OffloadFailureTest, LostCreditIsReportedAsStuck) {
-  const Plan plan = MakePlan("chain", 3, 3, "window=1");
+  const VerifiedPlan plan = MakePlan("chain", 3, 3, "window=1");
   QueueProgram program = *nic::Lower(plan);
   QueuePair& credits = DataQp(program, 2, 1, kCreditLane);
   credits.sends.pop_back();  // the last credit of node 2, with its completion
@@ -116,7 +116,7 @@ class StuckTest : public testing::TestWithParam<nic::LoweringMode> {
       }
     }
   }
-  Plan plan_ = MakePlan("chain", 4, 6, "window=1");
+  VerifiedPlan plan_ = MakePlan("chain", 4, 6, "window=1");
   QueueProgram program_ = *nic::Lower(plan_, {.mode = GetParam()});
 };
 
@@ -144,7 +144,7 @@ TEST_P(StuckTest, DeadlineNamesTheFirstCulpritAndWhatIsBehindIt) {
 
 // The message is on its way to a receive that nobody has posted.
 TEST_P(StuckTest, MissingReceiveIsTheCulprit) {
-  const Plan plan = MakePlan("chain", 4, 6, "retry");
+  const VerifiedPlan plan = MakePlan("chain", 4, 6, "retry");
   QueueProgram program = *nic::Lower(plan, {.mode = GetParam()});
   DataQp(program, 3, 2, kBlockLane).receives.pop_back();
   const Status status = Outcome(plan, program);
@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, StuckTest,
 
 // A queue that waits for itself: no end to name but the cycle.
 TEST(OffloadFailureTest, CycleIsNamed) {
-  const Plan plan = MakePlan("chain", 4, 6, "window=1");
+  const VerifiedPlan plan = MakePlan("chain", 4, 6, "window=1");
   QueueProgram program = *nic::Lower(plan);
   QueuePair& qp = DataQp(program, 1, 2, kBlockLane);
   const auto signaled = std::ranges::count_if(qp.sends, &SendEntry::signaled);
@@ -180,7 +180,7 @@ TEST(OffloadFailureTest, CycleIsNamed) {
 }
 
 TEST(OffloadFailureTest, LostSendShowsInTheImmediates) {
-  const Plan plan = MakePlan("chain", 3, 2, "barrier");
+  const VerifiedPlan plan = MakePlan("chain", 3, 2, "barrier");
   QueueProgram program = *nic::Lower(plan);
   std::vector<SendEntry>& sends = DataQp(program, 0, 1, kBlockLane).sends;
   sends.erase(sends.begin());  // block 0 never leaves the root
@@ -193,7 +193,7 @@ TEST(OffloadFailureTest, LostSendShowsInTheImmediates) {
 
 // A WAIT that lowering forgets: some order of the NIC forwards bytes that have not come yet.
 TEST(OffloadFailureTest, MissingWaitForwardsStaleBytes) {
-  const Plan plan = MakePlan("chain", 3, 4, "barrier");
+  const VerifiedPlan plan = MakePlan("chain", 3, 4, "barrier");
   QueueProgram program = *nic::Lower(plan);
   std::vector<SendEntry>& sends = DataQp(program, 1, 2, kBlockLane).sends;
   std::erase_if(sends, [](const SendEntry& it) { return it.opcode == Opcode::kWait; });
@@ -212,7 +212,7 @@ TEST(OffloadFailureTest, MissingWaitForwardsStaleBytes) {
 // Flushed receives satisfy WAITs: the chain would go on with stale bytes to the very end
 // (offload_guard_test.cc). The NIC's own event is named, not what follows from it.
 TEST(OffloadFailureTest, BrokenQpIsTheCause) {
-  const Plan plan = MakePlan("chain", 4, 5, "barrier");
+  const VerifiedPlan plan = MakePlan("chain", 4, 5, "barrier");
   for (SchedulerMode mode :
        {SchedulerMode::kRoundRobin, SchedulerMode::kRandom, SchedulerMode::kAdversarial}) {
     Transfer transfer(plan.header());
@@ -227,7 +227,7 @@ TEST(OffloadFailureTest, BrokenQpIsTheCause) {
 }
 
 void ExpectEveryBrokenLinkEndsTheRun(const nic::DeviceFactory& make_device) {
-  const Plan plan = MakePlan("binomial_pipeline", 6, 4, "window=1");
+  const VerifiedPlan plan = MakePlan("binomial_pipeline", 6, 4, "window=1");
   for (const Channel& channel : plan.channels()) {
     for (uint64_t after = 0; after < 2; ++after) {
       const Status status = Outcome(plan, {.make_device = make_device,
@@ -253,7 +253,7 @@ TEST(OffloadFailureTest, EveryBrokenLinkEndsTheRunOverMlx5) {
 
 // A device that cannot be opened, or that has too little, ends the run before it starts.
 TEST(OffloadFailureTest, DeviceWithoutTheCapabilityIsRefused) {
-  const Plan plan = MakePlan("chain", 3, 4, "barrier");
+  const VerifiedPlan plan = MakePlan("chain", 3, 4, "barrier");
   const auto open = [](mlx5::StandInOptions options) {
     return [options](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, options); };
   };
@@ -268,7 +268,7 @@ TEST(OffloadFailureTest, DeviceWithoutTheCapabilityIsRefused) {
 // CQs ignore overrun, or a sequence of messages would lose CQEs. Should a device not do so, no CQE
 // says it, and all WAITs behind stand still: its event ends the run, not a deadline.
 TEST(OffloadFailureTest, LostCqeEndsTheRun) {
-  const Plan plan = MakePlan("chain", 3, 8, "window=1");
+  const VerifiedPlan plan = MakePlan("chain", 3, 8, "window=1");
   const QueueProgram program = *nic::Lower(plan);
   std::vector<Transfer> transfers;
   std::vector<local::MessageBuffers> messages;

@@ -125,7 +125,7 @@ auto NamesCause(const Fault& fault) {
 /// A transfer on NICs that the test steps, so that what its hosts do between two steps is exact.
 class FaultyRun {
  public:
-  FaultyRun(const Plan& plan, QueueProgram program, const Fault& fault, uint64_t seed,
+  FaultyRun(const VerifiedPlan& plan, QueueProgram program, const Fault& fault, uint64_t seed,
             const nic::DeviceFactory& make_device)
       : plan_(plan),
         program_(std::move(program)),
@@ -285,7 +285,7 @@ class FaultyRun {
     return false;
   }
 
-  const Plan& plan_;
+  const VerifiedPlan& plan_;
   QueueProgram program_;
   Fault fault_;
   Transfer transfer_;
@@ -307,7 +307,7 @@ struct Shape {
 
 class OffloadGuardTest : public testing::TestWithParam<Shape> {
  protected:
-  static Plan MakePlan() {
+  static VerifiedPlan MakePlan() {
     const Shape& shape = GetParam();
     return test::CompileOrDie({.nodes = shape.nodes,
                                .message_bytes = uint64_t{shape.blocks} * kBlockBytes,
@@ -370,7 +370,7 @@ class OffloadGuardTest : public testing::TestWithParam<Shape> {
     }
   }
 
-  Plan plan_ = MakePlan();
+  VerifiedPlan plan_ = MakePlan();
   QueueProgram program_ = MakeProgram();
 };
 

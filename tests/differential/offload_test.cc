@@ -58,7 +58,7 @@ void ExpectRearmsWithinBound(const RunReport& report) {
   }
 }
 
-void ExpectDelivers(const Plan& plan, OffloadOptions options) {
+void ExpectDelivers(const VerifiedPlan& plan, OffloadOptions options) {
   SCOPED_TRACE(testing::Message() << Name(options.scheduler) << " seed " << options.seed);
   test::OpTrace order(plan);
   options.observer = order.Observer();
@@ -133,7 +133,7 @@ class OffloadDifferential
     for (const Spec& spec : specs) {
       if (spec.algorithm != schedule() || !sample.Takes()) continue;
       SCOPED_TRACE(test::Label(spec));
-      const Plan plan = CompileOrDie(spec);
+      const VerifiedPlan plan = CompileOrDie(spec);
       ExpectDelivers(plan, Options());
       const bool is_even = ++seed % 2 == 0;
       ExpectDelivers(plan,
@@ -160,7 +160,8 @@ TEST_P(OffloadDifferential, MessagesOfManyPacketsDeliver) {
   for (const char* ready : {"auto", "barrier", "channel", "window=1", "retry"}) {
     for (const uint32_t nodes : {5u, 8u}) {
       if (!sample.Takes()) continue;
-      const Plan plan = CompileOrDie(MakeSpec(schedule(), nodes, 4 * kBlockBytes - 1234, ready));
+      const VerifiedPlan plan =
+          CompileOrDie(MakeSpec(schedule(), nodes, 4 * kBlockBytes - 1234, ready));
       for (const auto mode : {SchedulerMode::kRandom, SchedulerMode::kAdversarial}) {
         ExpectDelivers(plan, Options(mode, test::TestSeed()));
       }
@@ -181,7 +182,7 @@ TEST_P(OffloadDifferential, TinyRingsDeliver) {
       Spec spec = MakeSpec(schedule(), nodes, (all_at_once ? 16 : 70) * 100 - 13, ready);
       spec.block_bytes = 100;
       SCOPED_TRACE(test::Label(spec));
-      const Plan plan = CompileOrDie(spec);
+      const VerifiedPlan plan = CompileOrDie(spec);
       OffloadOptions tiny = Options();
       tiny.lower.profile = kTinyRings;
       // Counters that wrap early on: 16 bits of send queues, 24 of CQs.
@@ -218,7 +219,7 @@ TEST(OffloadTest, SeveralMastersDeliver) {
     for (const bool tiny : {false, true}) {
       nic::LowerOptions lower{.mode = nic::LoweringMode::kManaged, .masters = masters};
       if (tiny) lower.profile = kTinyRings;
-      const Plan plan =
+      const VerifiedPlan plan =
           CompileOrDie(MakeSpec("binomial_pipeline", 7, 40 * kBlockBytes, "window=1"));
       for (uint64_t seed = 1; seed <= test::RandomCases(10) && !testing::Test::HasFailure();
            ++seed) {
@@ -259,7 +260,7 @@ TEST(OffloadTest, AnyRingsAndWindowsDeliver) {
   }
 }
 
-void ExpectSequenceDelivers(const Plan& plan, const OffloadOptions& options) {
+void ExpectSequenceDelivers(const VerifiedPlan& plan, const OffloadOptions& options) {
   constexpr uint32_t kMessages = 12;
   std::vector<std::unique_ptr<Transfer>> messages;
   std::vector<local::MessageBuffers> buffers;
@@ -276,7 +277,7 @@ void ExpectSequenceDelivers(const Plan& plan, const OffloadOptions& options) {
 TEST(OffloadTest, MessagesInSequenceShareTheQueues) {
   Spec spec = MakeSpec("binomial_pipeline", 6, 700 * 20 - 7, "window=1");
   spec.block_bytes = 20;
-  const Plan plan = CompileOrDie(spec);
+  const VerifiedPlan plan = CompileOrDie(spec);
   for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
     for (const auto device : {DeviceKind::kEmulated, DeviceKind::kMlx5InfiniBand}) {
       // Thousands of messages, for each of which threads take turns.
@@ -293,7 +294,8 @@ TEST(OffloadTest, MessagesInSequenceShareTheQueues) {
 }
 
 TEST(OffloadTest, ManyOrdersOfOnePlan) {
-  const Plan plan = CompileOrDie(MakeSpec("binomial_pipeline", 8, 9 * kBlockBytes, "window=1"));
+  const VerifiedPlan plan =
+      CompileOrDie(MakeSpec("binomial_pipeline", 8, 9 * kBlockBytes, "window=1"));
   for (uint64_t seed = 1; seed <= test::RandomCases(100) && !testing::Test::HasFailure(); ++seed) {
     ExpectDelivers(plan,
                    {.scheduler = SchedulerMode::kAdversarial, .seed = seed, .first = {.epoch = 7}});
@@ -301,7 +303,7 @@ TEST(OffloadTest, ManyOrdersOfOnePlan) {
 }
 
 TEST(OffloadTest, TheSameSeedGivesTheSameRun) {
-  const Plan plan = CompileOrDie(MakeSpec("binomial_pipeline", 5, 4 * kBlockBytes, "auto"));
+  const VerifiedPlan plan = CompileOrDie(MakeSpec("binomial_pipeline", 5, 4 * kBlockBytes, "auto"));
   using Order = std::vector<std::tuple<NodeId, OpId, OpEvent::Kind>>;
   Order first;
   for (int run = 0; run < 2; ++run) {
@@ -320,7 +322,7 @@ TEST(OffloadTest, TheSameSeedGivesTheSameRun) {
 }
 
 TEST(OffloadTest, HostPostsAreOneDoorbellPerSendQueue) {
-  const Plan plan = CompileOrDie(MakeSpec("chain", 3, 4 * kBlockBytes, "barrier"));
+  const VerifiedPlan plan = CompileOrDie(MakeSpec("chain", 3, 4 * kBlockBytes, "barrier"));
   Transfer transfer(plan.header());
   const auto report = RunOffload(plan, transfer.message(), transfer.buffers());
   ASSERT_TRUE(report.ok()) << report.status().ToString();
@@ -333,7 +335,7 @@ TEST(OffloadTest, HostPostsAreOneDoorbellPerSendQueue) {
 
 // A program whose end takes two CQEs instead of one costs its host more, and the report says so.
 TEST(OffloadTest, HostFiguresAreCounted) {
-  const Plan plan = CompileOrDie(MakeSpec("chain", 3, 2 * kBlockBytes, "barrier"));
+  const VerifiedPlan plan = CompileOrDie(MakeSpec("chain", 3, 2 * kBlockBytes, "barrier"));
   nic::QueueProgram program = *nic::Lower(plan);
   nic::NodeProgram& last = program.nodes[2];
   last.qps.back().sends.insert(last.qps.back().sends.begin(),

@@ -42,11 +42,11 @@ class ValidatedStartTest : public testing::TestWithParam<LoweringMode> {
     return i;
   }
 
-  const Plan plan_ = test::CompileOrDie({.nodes = 5,
-                                         .message_bytes = 40 * 100,
-                                         .block_bytes = 100,
-                                         .algorithm = "binomial_pipeline",
-                                         .ready = *ParseReady("window=1")});
+  const VerifiedPlan plan_ = test::CompileOrDie({.nodes = 5,
+                                                 .message_bytes = 40 * 100,
+                                                 .block_bytes = 100,
+                                                 .algorithm = "binomial_pipeline",
+                                                 .ready = *ParseReady("window=1")});
   const test::Transfer transfer_{plan_.header()};
 };
 

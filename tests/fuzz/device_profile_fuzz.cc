@@ -15,8 +15,8 @@ namespace {
 
 using prepost::nic::DeviceProfile;
 
-const prepost::Plan& SomePlan() {
-  static const prepost::Plan plan = [] {
+const prepost::VerifiedPlan& SomePlan() {
+  static const prepost::VerifiedPlan plan = [] {
     prepost::Spec spec;
     spec.nodes = 5;
     spec.message_bytes = 3950;

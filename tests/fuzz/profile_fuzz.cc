@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const uint32_t nodes : {1u, 2u, 33u}) {
     PREPOST_CHECK(CheckNetwork(NetworkOf(profile->network, nodes), nodes).ok());
   }
-  static const prepost::Plan plan =
+  static const prepost::VerifiedPlan plan =
       *prepost::Compile({.nodes = 5, .message_bytes = 70'000, .block_bytes = 10'000});
   const prepost::Network network = NetworkOf(profile->network, 5);
   const auto offload = prepost::sim::RunPrepostedAlone(plan, network, {.costs = profile->nic});

@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                         chosen.message_bytes.has_value() &&
                         *chosen.message_bytes / chosen.block_bytes < kBlocksMax;
   if (!is_small) return 0;
-  const prepost::Result<prepost::Plan> plan = prepost::Compile(chosen);
+  const prepost::Result<prepost::VerifiedPlan> plan = prepost::Compile(chosen);
   PREPOST_CHECK(!plan.ok() || prepost::Verify(*plan).ok());
   return 0;
 }

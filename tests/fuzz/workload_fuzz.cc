@@ -41,7 +41,7 @@ void CheckGroups(const WorkloadFile& file) {
 
 void RunSmall(const WorkloadFile& file) {
   if (file.hosts > kHostsMax || file.groups.size() > kGroupsMax) return;
-  std::deque<prepost::Plan> plans;
+  std::deque<prepost::VerifiedPlan> plans;
   std::vector<Group> groups;
   for (const WorkloadFile::Group& group : file.groups) {
     const prepost::Spec& spec = group.spec;
@@ -49,7 +49,7 @@ void RunSmall(const WorkloadFile& file) {
         spec.block_bytes == 0 || *spec.message_bytes / spec.block_bytes >= kBlocksMax) {
       return;
     }
-    prepost::Result<prepost::Plan> plan = prepost::Compile(spec);
+    prepost::Result<prepost::VerifiedPlan> plan = prepost::Compile(spec);
     if (!plan.ok()) return;
     plans.push_back(*std::move(plan));
     groups.push_back({.plan = &plans.back(),

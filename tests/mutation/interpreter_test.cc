@@ -45,7 +45,7 @@ TEST_F(InterpreterTest, JudgesAsEveryInterleavingDoes) {
   for (const Spec& spec : AllSmallSpecs({.nodes_max = 4, .blocks_max = 2})) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(testing::Message() << "PREPOST_TEST_SEED=" << seed_ << " " << Label(spec));
-    const Plan plan = CompileOrDie(spec);
+    const VerifiedPlan plan = CompileOrDie(spec);
     CompareWithSearch(plan);
     for (const Mutator& mutator : Damages()) {
       Draft draft(plan);

@@ -114,7 +114,7 @@ TEST_F(MutationTest, NoHarmfulMutantPasses) {
     SCOPED_TRACE(testing::Message() << "PREPOST_TEST_SEED=" << seed_ << " " << Label(spec));
     std::vector<std::string> skipped;
     if (random_.Coin()) skipped.push_back("reduce");
-    const Plan plan = CompileOrDie(spec, skipped);
+    const VerifiedPlan plan = CompileOrDie(spec, skipped);
     MutateInEveryWay(plan, Damages());
     MutateInEveryWay(plan, HarmlessChanges());
     if (HasFailure()) return;
@@ -147,7 +147,7 @@ TEST_F(MutationTest, NoHarmfulMutantPasses) {
 TEST_F(MutationTest, EachRuleIsNeededBySomeMutant) {
   std::set<Rule> alone;
   for (const Spec& spec : BaseSpecs(random_)) {
-    const Plan plan = CompileOrDie(spec);
+    const VerifiedPlan plan = CompileOrDie(spec);
     for (const Mutator& mutator : Damages()) {
       Draft draft(plan);
       if (!mutator.apply(draft, random_)) continue;

@@ -21,7 +21,7 @@ using test::Transfer;
 
 class Group {
  public:
-  Group(const Plan& plan, uint64_t seed)
+  Group(const VerifiedPlan& plan, uint64_t seed)
       : plan_(plan), network_(plan, seed), transfer_(plan.header()), trace_(plan) {
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
       executors_.push_back(std::make_unique<CpuExecutor>(
@@ -60,7 +60,7 @@ class Group {
   OpTrace& trace() { return trace_; }
 
  private:
-  const Plan& plan_;
+  const VerifiedPlan& plan_;
   FakeNetwork network_;
   Transfer transfer_;
   OpTrace trace_;
@@ -73,7 +73,7 @@ TEST(CpuExecutorTest, DeliversInPlanOrderWhateverCompletesFirst) {
   uint64_t seed = 0;
   for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 7, .blocks_max = 4})) {
     SCOPED_TRACE(test::Label(spec) + " seed=" + std::to_string(++seed));
-    const Plan plan = CompileOrDie(spec);
+    const VerifiedPlan plan = CompileOrDie(spec);
     Group group(plan, seed);
     ASSERT_TRUE(group.Play());
     group.transfer().ExpectDelivered();
@@ -90,7 +90,7 @@ TEST(CpuExecutorTest, KeepsToTheReceiveWindow) {
   for (uint32_t window : {1u, 2u}) {
     Spec spec = {.nodes = 6, .message_bytes = 400, .block_bytes = 10};
     spec.ready = {.automatic = false, .ready = {.mode = ReadyMode::kWindow, .window = window}};
-    const Plan plan = CompileOrDie(spec);
+    const VerifiedPlan plan = CompileOrDie(spec);
     Group group(plan, /*seed=*/window);
     ASSERT_TRUE(group.Play());
     for (uint32_t node = 1; node < 6; ++node) {
@@ -102,7 +102,7 @@ TEST(CpuExecutorTest, KeepsToTheReceiveWindow) {
 TEST(CpuExecutorTest, CountsPostsCompletionsAndBytes) {
   Spec spec = {.nodes = 3, .message_bytes = 25, .block_bytes = 10, .algorithm = "chain"};
   spec.ready = {.automatic = false, .ready = {}};
-  const Plan plan = CompileOrDie(spec);
+  const VerifiedPlan plan = CompileOrDie(spec);
   Group group(plan, /*seed=*/1);
   ASSERT_TRUE(group.Play());
   const NodeReport relay = group.At(1).report();
@@ -117,7 +117,7 @@ TEST(CpuExecutorTest, CountsPostsCompletionsAndBytes) {
 TEST(CpuExecutorTest, SaysWhatItWaitsFor) {
   Spec spec = {.nodes = 3, .message_bytes = 20, .block_bytes = 10, .algorithm = "chain"};
   spec.ready = {.automatic = false, .ready = {}};
-  const Plan plan = CompileOrDie(spec);
+  const VerifiedPlan plan = CompileOrDie(spec);
   Group group(plan, /*seed=*/1);
   group.Start();
   EXPECT_THAT(group.At(0).Waiting(1),

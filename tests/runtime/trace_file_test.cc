@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-Plan MakePlan(uint32_t nodes, uint32_t blocks, const std::string& algorithm = "chain") {
+VerifiedPlan MakePlan(uint32_t nodes, uint32_t blocks, const std::string& algorithm = "chain") {
   return test::CompileOrDie(
       {.nodes = nodes, .message_bytes = blocks * 10, .block_bytes = 10, .algorithm = algorithm});
 }
@@ -71,7 +71,7 @@ TEST(TraceFileTest, EveryTimeComesBack) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 50; ++i) {
-    const Plan plan = test::CompileOrDie(test::RandomSpec(random, {}));
+    const VerifiedPlan plan = test::CompileOrDie(test::RandomSpec(random, {}));
     const RunTrace written = RandomTrace(plan, random, 1'000'000 + random.Below(uint64_t{1} << 40));
     RunTrace read = MakeTrace(plan);
     const Status status = Read(Write(plan, written), plan, &read);

@@ -50,7 +50,7 @@ struct Ran {
   Picoseconds stopped = 0;  ///< hosts, by delays and preemptions
 };
 
-Ran RunOffload(const Plan& plan, const Network& network, const PrepostedOptions& options) {
+Ran RunOffload(const VerifiedPlan& plan, const Network& network, const PrepostedOptions& options) {
   const auto run = RunPrepostedAlone(plan, network, options);
   EXPECT_TRUE(run.ok()) << run.status().ToString();
   Ran ran;
@@ -66,7 +66,7 @@ Ran RunOffload(const Plan& plan, const Network& network, const PrepostedOptions&
   return ran;
 }
 
-Ran RunHosts(const Plan& plan, const Network& network, const CpuDrivenOptions& options) {
+Ran RunHosts(const VerifiedPlan& plan, const Network& network, const CpuDrivenOptions& options) {
   const Group group{.plan = &plan};
   const auto run = RunCpuDriven({&group, 1}, network, options);
   EXPECT_TRUE(run.ok()) << run.status().ToString();
@@ -88,7 +88,7 @@ Picoseconds SumOf(const CauseTimes& times) {
 }
 
 /// The headline's time, to the last receiver's data, and what comes after it.
-void ExpectHeadlineExplained(const TimeTrail& trail, const Plan& plan, const Ran& ran) {
+void ExpectHeadlineExplained(const TimeTrail& trail, const VerifiedPlan& plan, const Ran& ran) {
   Picoseconds completion = 0;
   for (uint32_t i = 0; i < ran.received.size(); ++i) {
     if (NodeId(i) != plan.header().root) completion = std::max(completion, ran.received[i]);
@@ -103,7 +103,7 @@ void ExpectHeadlineExplained(const TimeTrail& trail, const Plan& plan, const Ran
   ASSERT_EQ(SumOf(after), ran.known - completion);
 }
 
-void ExpectExplained(const TimeTrail& trail, const Plan& plan, const Ran& ran) {
+void ExpectExplained(const TimeTrail& trail, const VerifiedPlan& plan, const Ran& ran) {
   for (uint32_t i = 0; i < ran.completions.size(); ++i) {
     SCOPED_TRACE(fmt::format("node {}", i));
     const Picoseconds completion = ran.completions[i];
@@ -160,8 +160,9 @@ void ExpectSame(const Ran& a, const Ran& b) {
   }
 }
 
-Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks, uint64_t block_bytes,
-             const char* ready = "auto", const char* send_window = "auto") {
+VerifiedPlan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
+                     uint64_t block_bytes, const char* ready = "auto",
+                     const char* send_window = "auto") {
   return test::CompileOrDie({.nodes = nodes,
                              .message_bytes = blocks * block_bytes,
                              .block_bytes = block_bytes,
@@ -181,8 +182,9 @@ TEST(CausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
       const char* ready =
           random.Pick(std::array{"auto", "window=1", "window=2", "channel", "retry"});
       const char* window = random.Pick(std::array{"auto", "1", "2", "none"});
-      const Plan plan = PlanFor(algorithm, 1 + random.Below(40), 1 + random.Below(9),
-                                random.Pick(std::array{1ull, 4096ull, 1ull << 18}), ready, window);
+      const VerifiedPlan plan =
+          PlanFor(algorithm, 1 + random.Below(40), 1 + random.Below(9),
+                  random.Pick(std::array{1ull, 4096ull, 1ull << 18}), ready, window);
       const Network network = NetworkOf(profile.network, plan.header().nodes);
       SCOPED_TRACE(fmt::format("{} {} n={} k={} ready={} send_window={}", algorithm, name,
                                plan.header().nodes, plan.header().message.blocks, ready, window));
@@ -230,7 +232,7 @@ TEST(CausesTest, NoCostsAndShortRingsAddUp) {
     const Network network = Network::Uniform(11);
     SCOPED_TRACE(algorithm);
     for (const bool is_short : {false, true}) {
-      const Plan plan = PlanFor(algorithm, 11, 40, 1000, is_short ? "window=1" : "auto");
+      const VerifiedPlan plan = PlanFor(algorithm, 11, 40, 1000, is_short ? "window=1" : "auto");
       for (const Picoseconds cost : {Picoseconds{0}, 100 * kNs}) {
         PrepostedOptions options = {
             .costs = {.wqe = cost, .wait = cost, .cqe = cost, .doorbell = cost}};
@@ -255,7 +257,7 @@ struct TwoNodes {
     for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;
     network.rack_latency = 1e-6;
   }
-  Plan plan;
+  VerifiedPlan plan;
   Network network = Network::Uniform(2);
 };
 
@@ -305,7 +307,7 @@ TEST(CausesTest, BlocksOneAfterTheOtherFold) {
 
 // Two that share one port: each takes twice its time, half of it because of the other.
 TEST(CausesTest, WhatOthersTakeOfALinkIsSharing) {
-  const Plan plan = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
+  const VerifiedPlan plan = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
   Network network = test::OneRack(3, 1e9);
   TimeTrail trail;
   RunOffload(plan, network, {.trail = &trail});
@@ -352,7 +354,7 @@ TEST(CausesTest, OneBlockCpuDrivenIsTheSumOfTheHosts) {
 
 // A delay of a relay is on the path, as long as it is.
 TEST(CausesTest, ADelayIsToldAsOne) {
-  const Plan plan = PlanFor("chain", 4, 10, 1000, "window=1", "1");
+  const VerifiedPlan plan = PlanFor("chain", 4, 10, 1000, "window=1", "1");
   Network network = test::OneRack(4, 1e9);
   TimeTrail trail;
   RunHosts(plan, network, {.delays = {{NodeId(1), 5 * kUs, 100 * kUs}}, .trail = &trail});
@@ -363,8 +365,8 @@ TEST(CausesTest, ADelayIsToldAsOne) {
 // Groups that share hosts, links and cores, and wait for each other: each node's end of each group.
 TEST(CausesTest, SeveralGroupsAddUp) {
   const Profile profile = ReadProfileOf("fractus");
-  const Plan plan = PlanFor("binomial_pipeline", 5, 6, 4096, "window=1", "1");
-  const Plan chain = PlanFor("chain", 4, 3, 4096);
+  const VerifiedPlan plan = PlanFor("binomial_pipeline", 5, 6, 4096, "window=1", "1");
+  const VerifiedPlan chain = PlanFor("chain", 4, 3, 4096);
   const std::vector<Group> groups = {
       {.plan = &plan},
       {.plan = &plan, .hosts = {NodeId(3), NodeId(1), NodeId(5), NodeId(0), NodeId(4)}},
@@ -446,8 +448,8 @@ std::vector<CauseTimes> PathsOf(const std::vector<Group>& groups, const Network&
 // Three messages leave one port, two of them of one group: each of those loses as much to the other
 // as to the third. Catches the share of a link that is not the one in use: the ports into receivers.
 TEST(CausesTest, WhatGoesToOtherGroupsIsTheirsByBytes) {
-  const Plan two = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
-  const Plan one = PlanFor("chain", 2, 1, 1000, "barrier", "none");
+  const VerifiedPlan two = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
+  const VerifiedPlan one = PlanFor("chain", 2, 1, 1000, "barrier", "none");
   Network network = test::OneRack(6, 1e9);
   const std::vector<Group> groups = {{.plan = &two},
                                      {.plan = &one, .hosts = {NodeId(0), NodeId(3)}},
@@ -465,7 +467,7 @@ TEST(CausesTest, WhatGoesToOtherGroupsIsTheirsByBytes) {
 
 // A rack's uplinks, half as fast as a port, carry two groups: nobody shares a port.
 TEST(CausesTest, RacksAreSharedByGroups) {
-  const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
+  const VerifiedPlan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
   Network network = test::OneRack(4, 1e9);
   network.racks = {{.name = "a", .up_rate = 1e9, .down_rate = 1e9},
                    {.name = "b", .up_rate = 1e9, .down_rate = 1e9}};
@@ -482,7 +484,7 @@ TEST(CausesTest, RacksAreSharedByGroups) {
 // Two roots on one core: the second starts when the first is through with its own start, and its
 // core is another group's until then. On two cores nobody waits.
 TEST(CausesTest, ACoreThatAnotherGroupHasIsToldAsThat) {
-  const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
+  const VerifiedPlan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
   Network network = test::OneRack(3, 1e9);
   const std::vector<Group> groups = {{.plan = &plan},
                                      {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
@@ -498,7 +500,7 @@ TEST(CausesTest, ACoreThatAnotherGroupHasIsToldAsThat) {
 
 // The same of hosts that write rings again, which is all that preposted ones do on the way.
 TEST(CausesTest, RingsAreWrittenAgainOneGroupAfterTheOther) {
-  const Plan plan = PlanFor("chain", 2, 60, 1000, "window=1", "1");
+  const VerifiedPlan plan = PlanFor("chain", 2, 60, 1000, "window=1", "1");
   Network network = test::OneRack(3, 1e9);
   const std::vector<Group> groups = {{.plan = &plan},
                                      {.plan = &plan, .hosts = {NodeId(0), NodeId(2)}}};
@@ -524,7 +526,7 @@ TEST(CausesTest, RingsAreWrittenAgainOneGroupAfterTheOther) {
 // hosts forward first.
 TEST(CausesTest, TheFarthestNodeOnStampedeIsTheRdmcPapersTable1) {
   const Profile profile = ReadProfileOf("stampede");
-  const Plan plan = PlanFor("binomial_pipeline", 4, 256, 1 << 20, "window=1", "1");
+  const VerifiedPlan plan = PlanFor("binomial_pipeline", 4, 256, 1 << 20, "window=1", "1");
   const auto parts_of = [&](double copy_rate) {
     TimeTrail trail;
     CpuDrivenOptions options = {

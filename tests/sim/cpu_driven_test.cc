@@ -51,7 +51,7 @@ TEST_P(CpuDrivenRounds, IdealHostsTakeRoundsTimesTheTimeOfABlock) {
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {
       if (!sample.Takes()) continue;
-      const Plan plan = PlanFor(GetParam(), nodes, blocks);
+      const VerifiedPlan plan = PlanFor(GetParam(), nodes, blocks);
       if (plan.header().ports != 1) continue;
       SCOPED_TRACE(fmt::format("n {} k {}", nodes, blocks));
       ASSERT_EQ(TimeOfRun(plan), static_cast<Picoseconds>(test::BlockTimesOf(plan)) * kBlockTime);
@@ -74,7 +74,7 @@ TEST_F(CpuDrivenTest, IdealHostsAreAsFastAsNicsByThemselves) {
   for (const std::string& algorithm : ScheduleNames()) {
     for (const char* ready : {"window=1", "channel"}) {
       const uint32_t nodes = 2 + random.Below(20);
-      const Plan plan = PlanFor(algorithm, nodes, 1 + random.Below(9), ready);
+      const VerifiedPlan plan = PlanFor(algorithm, nodes, 1 + random.Below(9), ready);
       const auto offload = RunPrepostedAlone(plan, MakeNetwork(nodes));
       ASSERT_TRUE(offload.ok()) << offload.status().ToString();
       EXPECT_EQ(TimeOfRun(plan), offload->completion) << algorithm << " n=" << nodes;
@@ -88,7 +88,7 @@ TEST_F(CpuDrivenTest, OneDelayOfARelayIsADelayOfAll) {
   const Picoseconds length = 100 * kUs;
   for (const char* algorithm : {"chain", "binomial_pipeline"}) {
     for (const uint32_t nodes : {4u, 16u, 64u}) {
-      const Plan plan = PlanFor(algorithm, nodes, 20);
+      const VerifiedPlan plan = PlanFor(algorithm, nodes, 20);
       const Picoseconds ideal = plan.header().rounds * kBlockTime;
       // A block comes at the end of each round.
       EXPECT_EQ(TimeOfRun(plan, {.delays = {{NodeId(1), 8 * kBlockTime, length}}}), ideal + length)
@@ -108,7 +108,7 @@ TEST_F(CpuDrivenTest, OneDelayCostsAtMostItsLength) {
   const uint32_t seed = 11;
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
-  const Plan plan = PlanFor("binomial_pipeline", 12, 16);
+  const VerifiedPlan plan = PlanFor("binomial_pipeline", 12, 16);
   const Picoseconds ideal = TimeOfRun(plan);
   bool has_cost = false;
   for (int i = 0; i < 100; ++i) {
@@ -130,7 +130,7 @@ TEST_F(CpuDrivenTest, CostsPerBlockTakeBandwidthByTheirShare) {
   const Picoseconds c = costs.poll + costs.completion + costs.post_receive + costs.post_send +
                         costs.poll + costs.credit + costs.post_send;
   const uint32_t blocks = 50;
-  const Plan plan = PlanFor("chain", 2, blocks);
+  const VerifiedPlan plan = PlanFor("chain", 2, blocks);
   EXPECT_EQ(TimeOfRun(plan, {.host = costs}), blocks * (kBlockTime + c));
   // Interrupts only: two sleeps on the way of each block.
   EXPECT_EQ(TimeOfRun(plan, {.host = costs, .wait = WaitMode::kInterrupt}),
@@ -155,7 +155,7 @@ TEST_F(CpuDrivenTest, LessWorkCanTakeLonger) {
   const Result<Profile> profile = ReadProfile(in, "fractus.json");
   ASSERT_TRUE(profile.ok()) << profile.status().ToString();
   constexpr uint64_t kMiB = 1 << 20;
-  const Plan plan = test::PlanWithWindowsOf1("chain", 3, 20, kMiB);
+  const VerifiedPlan plan = test::PlanWithWindowsOf1("chain", 3, 20, kMiB);
   const auto known = [&](Picoseconds completion, Picoseconds setup) {
     HostCosts costs = profile->host;
     costs.completion = costs.credit = completion;
@@ -177,7 +177,7 @@ TEST_F(CpuDrivenTest, LessWorkCanTakeLonger) {
 TEST_F(CpuDrivenTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
   for (const char* algorithm : {"chain", "binomial_pipeline"}) {
     for (const uint32_t blocks : {1u, 2u, 20u}) {
-      const Plan plan = PlanFor(algorithm, 8, blocks);
+      const VerifiedPlan plan = PlanFor(algorithm, 8, blocks);
       HostCosts costs = SomeCosts();
       const CpuDrivenResult plain = RunPlan(plan, {.host = costs});
       costs.first_block_copy_rate = 1e8;  // ten times as long as a block takes on the wire
@@ -203,7 +203,7 @@ TEST_F(CpuDrivenTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
     for (const uint32_t blocks : {1u, 6u, 24u, 96u, 384u}) {
       SCOPED_TRACE(fmt::format("n {} k {}", nodes, blocks));
       const Picoseconds block_time = 384 * kBlockTime / blocks;
-      const Plan plan =
+      const VerifiedPlan plan =
           test::PlanWithWindowsOf1("chain", nodes, blocks, 384 * kBlockBytes / blocks);
       const Picoseconds ideal = (blocks + nodes - 2) * block_time;
       const auto offload = RunPrepostedAlone(plan, MakeNetwork(nodes));
@@ -219,7 +219,7 @@ TEST_F(CpuDrivenTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
 }
 
 TEST_F(CpuDrivenTest, CountsWhatHostsDo) {
-  const Plan plan = PlanFor("binomial_pipeline", 8, 16);
+  const VerifiedPlan plan = PlanFor("binomial_pipeline", 8, 16);
   const CpuDrivenResult run = RunPlan(plan, {.host = SomeCosts()});
   for (const Program& program : plan.programs()) {
     const auto ops = plan.ops(program);
@@ -238,7 +238,7 @@ TEST_F(CpuDrivenTest, CountsWhatHostsDo) {
 
 // Two groups of the same nodes: each host has two threads. On one core they wait for each other.
 TEST_F(CpuDrivenTest, GroupsShareLinksAndCores) {
-  const Plan plan = PlanFor("chain", 2, 10);
+  const VerifiedPlan plan = PlanFor("chain", 2, 10);
   const std::vector<Group> groups = {{.plan = &plan},
                                      {.plan = &plan, .hosts = {NodeId(1), NodeId(0)}}};
   const auto run = [&](uint32_t cores) {
@@ -268,7 +268,7 @@ TEST_F(CpuDrivenTest, GroupsShareLinksAndCores) {
 }
 
 TEST_F(CpuDrivenTest, GroupsStartWhenTheyAreToldTo) {
-  const Plan plan = PlanFor("chain", 3, 4);
+  const VerifiedPlan plan = PlanFor("chain", 3, 4);
   const Group late{.plan = &plan, .hosts = {NodeId(4), NodeId(0), NodeId(2)}, .start = 5 * kUs};
   const auto run = RunCpuDriven({&late, 1}, MakeNetwork(5));
   ASSERT_TRUE(run.ok()) << run.status().ToString();
@@ -285,7 +285,7 @@ TEST_F(CpuDrivenTest, RenumberingHostsChangesNothing) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
   for (const char* algorithm : {"binomial_pipeline", "circulant", "sequential"}) {
-    const Plan plan = PlanFor(algorithm, 11, 9);
+    const VerifiedPlan plan = PlanFor(algorithm, 11, 9);
     const CpuDrivenResult run = RunPlan(plan, {.host = SomeCosts()});
     std::vector<NodeId> hosts;
     for (uint32_t i = 0; i < 11; ++i) hosts.push_back(NodeId(i));
@@ -301,7 +301,7 @@ TEST_F(CpuDrivenTest, RenumberingHostsChangesNothing) {
 }
 
 TEST_F(CpuDrivenTest, PreemptionsComeFromTheSeed) {
-  const Plan plan = PlanFor("binomial_pipeline", 9, 40);
+  const VerifiedPlan plan = PlanFor("binomial_pipeline", 9, 40);
   HostCosts costs = SomeCosts();
   costs.preemptions_per_second = 20'000;
   costs.preemption_length = 5 * kUs;
@@ -343,7 +343,7 @@ TEST_F(CpuDrivenTest, EverySettingDelivers) {
       const char* send_window = random.Below(2) == 0 ? "1" : "none";
       const auto nodes = 1 + random.Below(14);
       const auto blocks = 1 + random.Below(10);
-      const Plan plan = PlanFor(algorithm, nodes, blocks, ready, send_window);
+      const VerifiedPlan plan = PlanFor(algorithm, nodes, blocks, ready, send_window);
       CpuDrivenOptions options = RandomHosts(random);
       options.ring_wqes_max = random.Below(2) == 0 ? 32768u : 4u;
       SCOPED_TRACE(fmt::format("{} {} n={} k={}", algorithm, ready, nodes, blocks));
@@ -362,7 +362,7 @@ TEST_F(CpuDrivenTest, RingsByWindowChangeNothing) {
     for (const char* ready : {"window=1", "window=2", "window=4", "window=5"}) {
       const char* send_window = random.Below(2) == 0 ? "1" : "none";
       const auto nodes = 2 + random.Below(12);
-      const Plan plan = PlanFor(algorithm, nodes, 40, ready, send_window);
+      const VerifiedPlan plan = PlanFor(algorithm, nodes, 40, ready, send_window);
       CpuDrivenOptions options = RandomHosts(random);
       options.host.preemption_length *= 100;  // much comes while a host is away
       const Network network = test::OneRack(nodes, 1e9, random.Below(3) * 5e-6);
@@ -391,8 +391,9 @@ TEST_F(CpuDrivenTest, PrefetchingChangesNothing) {
   test::Random random(seed);
   for (const std::string& algorithm : test::SchedulesToRun()) {
     const auto nodes = 2 + random.Below(12);
-    const Plan plan = PlanFor(algorithm, nodes, 1 + random.Below(20));
-    const Plan alone = test::CompileOrDie({.nodes = 1, .message_bytes = 10, .block_bytes = 10});
+    const VerifiedPlan plan = PlanFor(algorithm, nodes, 1 + random.Below(20));
+    const VerifiedPlan alone =
+        test::CompileOrDie({.nodes = 1, .message_bytes = 10, .block_bytes = 10});
     const std::vector<NodeId> hosts = {NodeId(random.Below(nodes))};
     const std::vector<Group> groups = {
         {.plan = &plan}, {.plan = &alone, .hosts = hosts}, {.plan = &plan, .start = kBlockTime}};
@@ -421,13 +422,13 @@ TEST_F(CpuDrivenTest, PrefetchingChangesNothing) {
 }
 
 TEST_F(CpuDrivenTest, EmptyMessagesArrive) {
-  const Plan plan = test::CompileOrDie({.nodes = 5, .message_bytes = 0, .block_bytes = 10});
+  const VerifiedPlan plan = test::CompileOrDie({.nodes = 5, .message_bytes = 0, .block_bytes = 10});
   const Picoseconds time = TimeOfRun(plan, {.host = SomeCosts()});
   EXPECT_GT(time, 0);
 }
 
 TEST_F(CpuDrivenTest, SaysWhatCannotBeRun) {
-  const Plan plan = PlanFor("chain", 3, 2);
+  const VerifiedPlan plan = PlanFor("chain", 3, 2);
   const auto error = [&](const Group& group, const CpuDrivenOptions& options) {
     return RunCpuDriven({&group, 1}, MakeNetwork(4), options).status().ToString();
   };

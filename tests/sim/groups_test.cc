@@ -32,7 +32,7 @@ constexpr Picoseconds kBlockTime = kUs;  // of kBlockBytes at the rate of MakeNe
 /// 1 byte per ns and no latency.
 Network MakeNetwork(uint32_t nodes) { return test::OneRack(nodes, 1e9); }
 
-Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
+VerifiedPlan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
   return test::PlanWithWindowsOf1(algorithm, nodes, blocks, kBlockBytes);
 }
 
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Both, GroupsTest, testing::Values(Kind::kOffload, Kind:
                          });
 
 TEST_P(GroupsTest, OppositeDirectionsDoNotNoticeEachOther) {
-  const Plan plan = PlanFor("chain", 2, 10);
+  const VerifiedPlan plan = PlanFor("chain", 2, 10);
   const auto times =
       Run({{.plan = &plan}, {.plan = &plan, .hosts = Hosts({1, 0})}}, MakeNetwork(2));
   ASSERT_EQ(times.size(), 2u);
@@ -99,8 +99,8 @@ TEST_P(GroupsTest, OppositeDirectionsDoNotNoticeEachOther) {
 }
 
 TEST_P(GroupsTest, TheSameDirectionIsSharedFairly) {
-  const Plan plan = PlanFor("chain", 2, 10);
-  const Plan longer = PlanFor("chain", 2, 25);
+  const VerifiedPlan plan = PlanFor("chain", 2, 10);
+  const VerifiedPlan longer = PlanFor("chain", 2, 25);
   const auto times =
       Run({{.plan = &plan}, {.plan = &longer}, {.plan = &longer}, {.plan = &plan}}, MakeNetwork(2));
   ASSERT_EQ(times.size(), 4u);
@@ -113,7 +113,7 @@ TEST_P(GroupsTest, TheSameDirectionIsSharedFairly) {
 
 // All of them start at node 0: its port has the sum to carry.
 TEST_P(GroupsTest, GroupsOnOnePortTakeTheSum) {
-  const Plan plan = PlanFor("chain", 3, 8);
+  const VerifiedPlan plan = PlanFor("chain", 3, 8);
   std::vector<Group> groups;
   for (uint32_t i = 0; i < 5; ++i) {
     groups.push_back({.plan = &plan, .hosts = Hosts({0, 1 + 2 * i, 2 + 2 * i})});
@@ -130,7 +130,7 @@ TEST_P(GroupsTest, GroupsOnOnePortTakeTheSum) {
 TEST_P(GroupsTest, RotatedGroupsFillEveryPort) {
   for (const char* algorithm : {"sequential", "chain", "binomial_pipeline"}) {
     for (const uint32_t nodes : {3u, 4u, 8u}) {
-      const Plan plan = PlanFor(algorithm, nodes, 12);
+      const VerifiedPlan plan = PlanFor(algorithm, nodes, 12);
       std::vector<Group> groups;
       for (uint32_t g = 0; g < nodes; ++g) {
         std::vector<NodeId> hosts;
@@ -155,7 +155,7 @@ TEST_P(GroupsTest, RotatedGroupsFillEveryPort) {
 TEST_P(GroupsTest, OneComesAfterTheOther) {
   for (const char* algorithm : {"binomial_pipeline", "chain"}) {
     SCOPED_TRACE(algorithm);
-    const Plan plan = PlanFor(algorithm, 6, 9);
+    const VerifiedPlan plan = PlanFor(algorithm, 6, 9);
     const Picoseconds alone = Run({{.plan = &plan}}, MakeNetwork(6))[0].completion;
     EXPECT_EQ(alone, plan.header().rounds * kBlockTime);
     const auto times = Run({{.plan = &plan, .start = 3 * kUs},
@@ -177,11 +177,11 @@ TEST_P(GroupsTest, OneComesAfterTheOther) {
 // Catches a start at the last final CQE on one side, and at the last host's notice of it on the other.
 // One block, and its acknowledgement, take what the network needs; then the host sees it.
 TEST_P(GroupsTest, TheNextStartsWhenAllHostsKnow) {
-  const Plan plan = test::CompileOrDie({.nodes = 2,
-                                        .message_bytes = kBlockBytes,
-                                        .block_bytes = kBlockBytes,
-                                        .algorithm = "chain",
-                                        .ready = *ParseReady("barrier")});
+  const VerifiedPlan plan = test::CompileOrDie({.nodes = 2,
+                                                .message_bytes = kBlockBytes,
+                                                .block_bytes = kBlockBytes,
+                                                .algorithm = "chain",
+                                                .ready = *ParseReady("barrier")});
   Network network = MakeNetwork(3);
   network.rack_latency = 1e-6;
   const std::vector<Group> groups = {{.plan = &plan},
@@ -205,11 +205,11 @@ TEST_P(GroupsTest, TheNextStartsWhenAllHostsKnow) {
 // Neighbours leave a core that nobody used to who comes: catches threads that poll on when they are
 // done.
 TEST(GroupsOfHostsTest, ThreadsThatAreDoneDoNotKeepTheCore) {
-  const Plan plan = test::CompileOrDie({.nodes = 2,
-                                        .message_bytes = 10 * kBlockBytes,
-                                        .block_bytes = kBlockBytes,
-                                        .algorithm = "chain",
-                                        .ready = *ParseReady("barrier")});
+  const VerifiedPlan plan = test::CompileOrDie({.nodes = 2,
+                                                .message_bytes = 10 * kBlockBytes,
+                                                .block_bytes = kBlockBytes,
+                                                .algorithm = "chain",
+                                                .ready = *ParseReady("barrier")});
   const HostCosts host = {
       .completion = kUs * 3 / 10, .interrupt = kUs, .neighbours = 1, .slice = 7 * kUs};
   for (const WaitMode wait : {WaitMode::kPolling, WaitMode::kHybrid, WaitMode::kInterrupt}) {
@@ -240,7 +240,7 @@ TEST_P(GroupsTest, AGroupAloneIsTheSingleRun) {
   for (int i = 0; i < 150; ++i) {
     const Spec spec = test::RandomSpec(random, {.nodes_max = 12, .blocks_max = 20});
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     const uint32_t nodes = plan.header().nodes;
     const NicCosts nic = RandomCosts(random);
     Network network = MakeNetwork(nodes);
@@ -268,7 +268,7 @@ TEST_P(GroupsTest, AGroupAloneIsTheSingleRun) {
 }
 
 /// Groups of random members, some after others.
-std::vector<Group> RandomGroups(test::Random& random, const std::vector<Plan>& plans,
+std::vector<Group> RandomGroups(test::Random& random, const std::vector<VerifiedPlan>& plans,
                                 uint32_t hosts) {
   std::vector<Group> groups;
   for (uint32_t i = 0, count = random.Between(2, 7); i < count; ++i) {
@@ -292,7 +292,7 @@ TEST_P(GroupsTest, RenumberingHostsChangesNothing) {
   const uint32_t hosts = 9;
   for (int i = 0; i < 60; ++i) {
     SCOPED_TRACE(fmt::format("seed {} case {}", seed, i));
-    std::vector<Plan> plans;
+    std::vector<VerifiedPlan> plans;
     for (int p = 0; p < 3; ++p) {
       plans.push_back(PlanFor(random.Pick(std::array{"chain", "binomial_pipeline", "circulant"}),
                               random.Between(2, hosts), random.Between(1, 8)));
@@ -322,7 +322,7 @@ TEST_P(GroupsTest, RenumberingHostsChangesNothing) {
 
 // A program that is given up before its doorbells are rung, which needs it.
 TEST(PrepostedGroupsTest, WithoutKeptCqesAGroupStartsLate) {
-  const Plan plan = PlanFor("binomial_pipeline", 9, 20);
+  const VerifiedPlan plan = PlanFor("binomial_pipeline", 9, 20);
   const std::vector<Group> soon = {{.plan = &plan}};
   const std::vector<Group> later = {{.plan = &plan, .start = 5 * kUs}};
   for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
@@ -340,7 +340,7 @@ TEST(PrepostedGroupsTest, WithoutKeptCqesAGroupStartsLate) {
 
 // Rings that are written again, and CQEs that are not kept, are each group's own business.
 TEST(PrepostedGroupsTest, GroupsWithShortRings) {
-  const Plan plan = PlanFor("binomial_pipeline", 5, 30);
+  const VerifiedPlan plan = PlanFor("binomial_pipeline", 5, 30);
   const nic::DeviceProfile tiny = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
   const std::vector<Group> groups = {{.plan = &plan},
                                      {.plan = &plan, .hosts = Hosts({4, 2, 0, 1, 3})},
@@ -361,7 +361,7 @@ TEST(PrepostedGroupsTest, GroupsWithShortRings) {
 
 /// Blocks of a megabyte, ready window=1 and send_window=1, a path of factor `a` between every two
 /// nodes of some pair: bandwidth, of that without it.
-double Kept(Kind kind, const Plan& plan, NodeId from, NodeId to, double a) {
+double Kept(Kind kind, const VerifiedPlan& plan, NodeId from, NodeId to, double a) {
   const uint32_t nodes = plan.header().nodes;
   const auto time = [&](const Network& network) {
     const Group group{.plan = &plan};
@@ -380,8 +380,8 @@ double Kept(Kind kind, const Plan& plan, NodeId from, NodeId to, double a) {
 TEST_P(GroupsTest, OneSlowPathCostsAPipelineLittle) {
   for (const uint32_t l : {2u, 3u, 4u, 6u}) {
     const uint32_t nodes = 1 << l;
-    const Plan plan = PlanFor("binomial_pipeline", nodes, 240);
-    const Plan chain = PlanFor("chain", nodes, 240);
+    const VerifiedPlan plan = PlanFor("binomial_pipeline", nodes, 240);
+    const VerifiedPlan chain = PlanFor("chain", nodes, 240);
     for (const double a : {0.9, 0.5, 0.2}) {
       SCOPED_TRACE(fmt::format("n={} a={}", nodes, a));
       const double kept = l * a / (1 + (l - 1) * a);
@@ -396,7 +396,7 @@ TEST_P(GroupsTest, OneSlowPathCostsAPipelineLittle) {
 
 // All that goes from one host to another has the path's rate together, whichever group it is of.
 TEST_P(GroupsTest, GroupsShareASlowPath) {
-  const Plan plan = PlanFor("chain", 2, 10);
+  const VerifiedPlan plan = PlanFor("chain", 2, 10);
   Network network = MakeNetwork(3);
   network.pairs = {{NodeId(0), NodeId(2), 0.25e9}};
   const auto times = Run({{.plan = &plan, .hosts = Hosts({0, 2})},
@@ -412,7 +412,7 @@ TEST_P(GroupsTest, GroupsShareASlowPath) {
 }
 
 TEST_P(GroupsTest, SaysWhatCannotBeRun) {
-  const Plan plan = PlanFor("chain", 3, 2);
+  const VerifiedPlan plan = PlanFor("chain", 3, 2);
   const Group all{.plan = &plan};
   EXPECT_EQ(ErrorOf({all, {.plan = &plan, .hosts = Hosts({0, 2, 2})}}, MakeNetwork(4)),
             "group 1: host 2 is there twice");

@@ -41,7 +41,7 @@ using sim::ExecutorTimes;
 using sim::TimedTransport;
 using sim::TimeExecutor;
 
-Plan ChainOf(uint32_t nodes, ReadyMode mode) {
+VerifiedPlan ChainOf(uint32_t nodes, ReadyMode mode) {
   Spec spec;
   spec.nodes = nodes;
   spec.algorithm = "chain";
@@ -50,7 +50,7 @@ Plan ChainOf(uint32_t nodes, ReadyMode mode) {
   spec.ready = {.automatic = false,
                 .ready = {.mode = mode, .window = mode == ReadyMode::kWindow ? 1u : 0u}};
   spec.send_window = {.automatic = false, .window = 1};
-  Result<Plan> plan = Compile(spec);
+  Result<VerifiedPlan> plan = Compile(spec);
   PREPOST_CHECK(plan.ok());
   return *std::move(plan);
 }
@@ -60,7 +60,7 @@ class ExecutorTimingOverTest : public testing::TestWithParam<TimedTransport> {};
 // Catches a step that is not timed, or timed with those inside of it: a send or a receive is a part
 // of what a transfer of 100 blocks takes all together.
 TEST_P(ExecutorTimingOverTest, TimesEveryStep) {
-  const Plan plan = ChainOf(3, ReadyMode::kWindow);
+  const VerifiedPlan plan = ChainOf(3, ReadyMode::kWindow);
   const Result<ExecutorTimes> times = TimeExecutor(plan, /*transfers=*/5, GetParam());
   ASSERT_TRUE(times.ok()) << times.status().ToString();
   // Of each: two hops, five transfers. A few completions come together and are not counted.
@@ -75,14 +75,14 @@ TEST_P(ExecutorTimingOverTest, TimesEveryStep) {
 
 // Catches a number that is made up where the plan never takes the step.
 TEST_P(ExecutorTimingOverTest, SaysWhatThePlanDoesNotDo) {
-  const Plan plan = ChainOf(3, ReadyMode::kBarrier);
+  const VerifiedPlan plan = ChainOf(3, ReadyMode::kBarrier);
   const Result<ExecutorTimes> times = TimeExecutor(plan, 1, GetParam());
   EXPECT_FALSE(times.ok());
   EXPECT_EQ(times.status().ToString(), "the plan has no completions of credits");
 }
 
 TEST_P(ExecutorTimingOverTest, StopsWhenAsked) {
-  const Plan plan = ChainOf(3, ReadyMode::kWindow);
+  const VerifiedPlan plan = ChainOf(3, ReadyMode::kWindow);
   int calls = 0;
   const Result<ExecutorTimes> times = TimeExecutor(plan, 1, GetParam(), [&calls]() -> Status {
     return ++calls < 10 ? Status() : Rejected("enough");

@@ -102,7 +102,7 @@ TEST(LimitsTest, EveryProfileEndsWithATimeOrAReason) {
   for (int i = 0; i < 600; ++i) {
     const Profile profile = profiles.Next();
     const Spec spec = test::RandomSpec(random, {.nodes_max = 7, .blocks_max = 9});
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     const uint32_t nodes = plan.header().nodes;
     const Network network = NetworkOf(profile.network, nodes);
     const NicCosts nic = profile.nic;
@@ -147,14 +147,15 @@ class Limits : public testing::Test {
     network.rack_latency = network.core_latency = latency;
     return network;
   }
-  static Plan PlanFor(uint32_t nodes, uint32_t blocks, const char* ready = "window=1") {
+  static VerifiedPlan PlanFor(uint32_t nodes, uint32_t blocks, const char* ready = "window=1") {
     return test::CompileOrDie({.nodes = nodes,
                                .message_bytes = blocks * kBlockBytes,
                                .block_bytes = kBlockBytes,
                                .algorithm = "chain",
                                .ready = *ParseReady(ready)});
   }
-  static Result<CpuDrivenResult> RunHosts(const Plan& plan, const CpuDrivenOptions& options) {
+  static Result<CpuDrivenResult> RunHosts(const VerifiedPlan& plan,
+                                          const CpuDrivenOptions& options) {
     const Group group{.plan = &plan};
     return RunCpuDriven({&group, 1}, OneRack(plan.header().nodes, 0), options);
   }
@@ -163,19 +164,19 @@ class Limits : public testing::Test {
 // An hour per WQE: a few of them have a time, to the picosecond; many are beyond the clock.
 TEST_F(Limits, LongStepsAddUpOrAreRefused) {
   constexpr Picoseconds kHour = kStepMax;
-  const Plan few = PlanFor(2, 1, "barrier");
+  const VerifiedPlan few = PlanFor(2, 1, "barrier");
   const auto run = RunPrepostedAlone(few, OneRack(2, 0), {.costs = {.wqe = kHour}});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   // The SEND, and the NOP behind the WAIT for its receive.
   EXPECT_EQ(run->nodes[1].completion, 2 * kHour + kBlockBytes * 1000);
-  const Plan many = PlanFor(2, 3000, "barrier");
+  const VerifiedPlan many = PlanFor(2, 3000, "barrier");
   EXPECT_EQ(RunPrepostedAlone(many, OneRack(2, 0), {.costs = {.wqe = kHour}}).status().ToString(),
             "it goes on beyond 9223372 s, the last that the clock can show: what is modelled takes "
             "too long");
 }
 
 TEST_F(Limits, LongLatenciesAddUpOrAreRefused) {
-  const Plan plan = PlanFor(20, 1, "barrier");
+  const VerifiedPlan plan = PlanFor(20, 1, "barrier");
   const auto run = RunPrepostedAlone(PlanFor(4, 1, "barrier"), OneRack(4, 999'999));
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_EQ(run->nodes[3].completion, 3 * (999'999 * kPicosecondsPerSecond + 1'000'000));
@@ -188,7 +189,7 @@ TEST_F(Limits, LongLatenciesAddUpOrAreRefused) {
 // host has fewer receives in the ring than there are blocks.
 TEST_F(Limits, RetriesForALongTimeAreOnlyCounted) {
   const Picoseconds day = 24 * kStepMax;
-  const Plan plan = PlanFor(2, 12, "retry");
+  const VerifiedPlan plan = PlanFor(2, 12, "retry");
   CpuDrivenOptions options{.delays = {{NodeId(1), 0, day}}, .ring_wqes_max = 2};
   auto run = RunHosts(plan, options);
   ASSERT_TRUE(run.ok()) << run.status().ToString();
@@ -206,7 +207,7 @@ TEST_F(Limits, RetriesForALongTimeAreOnlyCounted) {
 }
 
 TEST_F(Limits, SlowCopiesAreBeyondTheClock) {
-  const Plan plan = test::CompileOrDie(
+  const VerifiedPlan plan = test::CompileOrDie(
       {.nodes = 2, .message_bytes = 20'000'000, .block_bytes = 20'000'000, .algorithm = "chain"});
   EXPECT_THAT(RunHosts(plan, {.host = {.system_copy_rate = 1}}).status().ToString(), kKnownErrors);
   const auto run = RunHosts(plan, {.host = {.system_copy_rate = 1000}});

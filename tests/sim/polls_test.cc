@@ -17,7 +17,7 @@ class PollsTest : public HostRunTest {};
 // A look does not begin while the core is away: then it finds all that has come meanwhile, and the
 // thread looks once, not twice.
 TEST_F(PollsTest, LooksBeginWhenTheCoreIsThere) {
-  const Plan plan = PlanFor("chain", 2, 4, "barrier", "none");
+  const VerifiedPlan plan = PlanFor("chain", 2, 4, "barrier", "none");
   const CpuDrivenResult run = RunPlan(plan, {.host = {.poll = 10 * kNs, .completion = 100 * kNs},
                                              .delays = {{NodeId(1), 0, 20 * kBlockTime}}});
   EXPECT_EQ(run.groups[0].nodes[1].work.polls, 1u);
@@ -27,14 +27,14 @@ TEST_F(PollsTest, LooksBeginWhenTheCoreIsThere) {
 
 // Where in a look a block comes makes no difference.
 TEST_F(PollsTest, PollingFindsABlockWithinOneLook) {
-  const Plan plan = PlanFor("chain", 2, 1, "barrier");
+  const VerifiedPlan plan = PlanFor("chain", 2, 1, "barrier");
   for (const Picoseconds poll : {0 * kNs, 1 * kNs, 300 * kNs, 999 * kNs, 1000 * kNs, 7000 * kNs}) {
     EXPECT_EQ(TimeOfRun(plan, {.host = {.poll = poll}}), kBlockTime + poll) << poll;
   }
 }
 
 TEST_F(PollsTest, HybridHostsSleepAfterAWhile) {
-  const Plan plan = PlanFor("chain", 2, 10);
+  const VerifiedPlan plan = PlanFor("chain", 2, 10);
   HostCosts costs = {.interrupt = 5 * kUs, .hybrid_polling = kBlockTime};
   const CpuDrivenResult polls = RunPlan(plan, {.host = costs, .wait = WaitMode::kHybrid});
   EXPECT_EQ(polls.groups[0].completion, 10 * kBlockTime);
@@ -47,7 +47,7 @@ TEST_F(PollsTest, HybridHostsSleepAfterAWhile) {
 
 // Looks that take long count to their end.
 TEST_F(PollsTest, HybridHostsPollFromTheEndOfALook) {
-  const Plan plan = PlanFor("chain", 2, 10, "barrier");
+  const VerifiedPlan plan = PlanFor("chain", 2, 10, "barrier");
   const HostCosts costs = {.completion = kBlockTime * 3 / 4,
                            .interrupt = kBlockTime / 100,
                            .hybrid_polling = kBlockTime * 5 / 4};
@@ -60,7 +60,7 @@ TEST_F(PollsTest, HybridHostsPollFromTheEndOfALook) {
 // Who polls never sleeps, so it has the core every other slice only, and sees a block when it has it
 // again. Who sleeps has the core when it is woken, and works on it for as long as a slice.
 TEST_F(PollsTest, NeighboursHitWhoPolls) {
-  const Plan plan = PlanFor("chain", 2, 1, "barrier");
+  const VerifiedPlan plan = PlanFor("chain", 2, 1, "barrier");
   for (const Picoseconds slice : {300 * kNs, 400 * kNs, 499 * kNs, 500 * kNs, 999 * kNs, 2 * kUs}) {
     for (const uint32_t count : {1u, 2u}) {
       HostCosts costs = {
@@ -87,7 +87,7 @@ TEST_F(PollsTest, NeighboursHitWhoPolls) {
 
 // Of one host: of node 1 when it is to receive, of nobody else.
 TEST_F(PollsTest, NeighboursAreOfAHost) {
-  const Plan plan = PlanFor("chain", 3, 1, "barrier");
+  const VerifiedPlan plan = PlanFor("chain", 3, 1, "barrier");
   const Picoseconds slice = 600 * kNs;
   const auto time = [&](uint32_t host) {
     return TimeOfRun(plan, {.neighbours = {{NodeId(host), 1, slice}}});

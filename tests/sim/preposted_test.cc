@@ -53,8 +53,8 @@ Spec RoundSpec(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
                          1 + nodes % 5);
 }
 
-Result<PrepostedAlone> RunModelled(const Plan& plan, const Network& network, LoweringMode mode,
-                                   const NicCosts& costs = {}) {
+Result<PrepostedAlone> RunModelled(const VerifiedPlan& plan, const Network& network,
+                                   LoweringMode mode, const NicCosts& costs = {}) {
   return RunPrepostedAlone(plan, network, {.costs = costs, .lower = {.mode = mode}});
 }
 
@@ -82,7 +82,7 @@ TEST_P(PrepostedRounds, TimeIsRoundsTimesBlockTime) {
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {
       if (!sample.Takes()) continue;
-      const Plan plan = CompileOrDie(RoundSpec(GetParam(), nodes, blocks));
+      const VerifiedPlan plan = CompileOrDie(RoundSpec(GetParam(), nodes, blocks));
       if (plan.header().ports != 1) continue;
       const Picoseconds block = kPerByte * Picoseconds{kBlockBytes};
       const Picoseconds least = static_cast<Picoseconds>(test::BlockTimesOf(plan)) * block;
@@ -118,7 +118,7 @@ TEST(PrepostedTest, SmallPlansDeliver) {
   uint64_t rearms = 0;
   for (int i = 0; i < 600; ++i) {
     const Spec spec = test::RandomSpec(random, {.nodes_max = 12, .blocks_max = 40});
-    const Plan plan = CompileOrDie(spec);
+    const VerifiedPlan plan = CompileOrDie(spec);
     PrepostedOptions options{.costs = RandomCosts(random),
                              .lower = {.mode = random.Pick(kModes)},
                              .keep_cqes = random.Coin()};
@@ -134,7 +134,7 @@ TEST(PrepostedTest, SmallPlansDeliver) {
 }
 
 TEST(PrepostedTest, SaysWhatHostsCannotBe) {
-  const Plan plan = CompileOrDie({.nodes = 2, .message_bytes = 10, .block_bytes = 10});
+  const VerifiedPlan plan = CompileOrDie({.nodes = 2, .message_bytes = 10, .block_bytes = 10});
   const auto error = [&](const PrepostedOptions& options) {
     return RunPrepostedAlone(plan, OneRack(2, 1e-6), options).status().ToString();
   };
@@ -150,7 +150,7 @@ TEST(PrepostedTest, NeverBelowTheBound) {
   test::Random random(seed);
   for (int i = 0; i < 300; ++i) {
     const Spec spec = test::RandomSpecOnRacks(random);
-    const Plan plan = CompileOrDie(spec);
+    const VerifiedPlan plan = CompileOrDie(spec);
     Network network = *NetworkOf(*spec.topology, spec.nodes);
     if (random.Coin()) test::SlowRandomPairs(random, &network);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
@@ -211,7 +211,7 @@ TEST(PrepostedTest, TheSameRunIsTheSame) {
   Spec spec = RoundSpec("binomial_pipeline", 15, 20);
   spec.ready = *ParseReady("window=4");
   spec.send_window = *ParseSendWindow("none");
-  const Plan plan = CompileOrDie(spec);
+  const VerifiedPlan plan = CompileOrDie(spec);
   for (const LoweringMode mode : kModes) {
     const NicCosts costs = RandomCosts(random);
     const Network network = *NetworkOf(topology, 15);
@@ -240,7 +240,7 @@ TEST(PrepostedTest, MonotoneInEveryCostButOverhead) {
   test::Random random(seed);
   const std::vector<std::string> algorithms = test::SchedulesToRun();
   for (int i = 0; i < 100; ++i) {
-    const Plan plan = CompileOrDie(
+    const VerifiedPlan plan = CompileOrDie(
         RoundSpec(random.Pick(algorithms), random.Between(2, 20), random.Between(1, 12)));
     if (plan.header().ports != 1) continue;
     const uint32_t nodes = plan.header().nodes;
@@ -272,7 +272,7 @@ TEST(PrepostedTest, MonotoneInEveryCostButOverhead) {
 // of 1000, and a path that is longer makes the run shorter.
 // Catches a change of the model that makes it vanish while that page still tells of it.
 TEST(PrepostedTest, WithOverheadALongerPathCanTakeLess) {
-  const Plan plan = test::PlanWithWindowsOf1("binomial_pipeline", 17, 4, 1000);
+  const VerifiedPlan plan = test::PlanWithWindowsOf1("binomial_pipeline", 17, 4, 1000);
   const auto time = [&](double latency) {
     return RunModelled(plan, test::OneRack(17, 1e9, latency), LoweringMode::kInline,
                        {.message_overhead_bytes = 112})
@@ -292,12 +292,12 @@ TEST(PrepostedTest, CostsAddUp) {
                        .message_overhead_bytes = 60};
   const Picoseconds latency = 50'000'000;
   const Picoseconds wire = (700 + 60) * kPerByte;
-  const Plan plan = CompileOrDie({.nodes = 2,
-                                  .message_bytes = 700,
-                                  .block_bytes = kBlockBytes,
-                                  .algorithm = "chain",
-                                  .ready = *ParseReady("barrier"),
-                                  .send_window = *ParseSendWindow("none")});
+  const VerifiedPlan plan = CompileOrDie({.nodes = 2,
+                                          .message_bytes = 700,
+                                          .block_bytes = kBlockBytes,
+                                          .algorithm = "chain",
+                                          .ready = *ParseReady("barrier"),
+                                          .send_window = *ParseSendWindow("none")});
   const auto run = RunModelled(plan, OneRack(2, 50e-6), LoweringMode::kInline, costs);
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   // The receiver's CQE, then the WAIT for it and the NOP on the loopback queue.
@@ -342,7 +342,7 @@ class PrepostedErrors : public testing::TestWithParam<LoweringMode> {
     return (*most).*entries;
   }
 
-  const Plan plan_ = CompileOrDie(RoundSpec("chain", 4, 6));
+  const VerifiedPlan plan_ = CompileOrDie(RoundSpec("chain", 4, 6));
 };
 
 TEST_P(PrepostedErrors, RightProgramsHaveNone) { EXPECT_EQ(ErrorOf(Program()), ""); }
@@ -408,7 +408,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, PrepostedErrors, testing::ValuesIn(kModes),
                          [](const auto& test) { return std::string(Name(test.param)); });
 
 TEST(PrepostedTest, RefusesWhatItCannotModel) {
-  const Plan plan = CompileOrDie(RoundSpec("chain", 3, 2));
+  const VerifiedPlan plan = CompileOrDie(RoundSpec("chain", 3, 2));
   const auto error = [&](const Network& network, const NicCosts& costs) {
     return RunPrepostedAlone(plan, network, {.costs = costs}).status().ToString();
   };

@@ -54,26 +54,26 @@ HostCosts RandomHost(test::Random& random) {
 
 Network OneRack(uint32_t nodes, double latency = 0) { return test::OneRack(nodes, 1e9, latency); }
 
-Result<CpuDrivenResult> RunHosts(const Plan& plan, const Network& network,
+Result<CpuDrivenResult> RunHosts(const VerifiedPlan& plan, const Network& network,
                                  const CpuDrivenOptions& options) {
   const Group group{.plan = &plan};
   return RunCpuDriven({&group, 1}, network, options);
 }
 
-std::string Label(const Plan& plan) {
+std::string Label(const VerifiedPlan& plan) {
   return fmt::format("{} n={} bytes={}", plan.header().algorithm, plan.header().nodes,
                      plan.header().message.bytes);
 }
 
 /// Window 1 both ways: no port is shared.
-Plan OnePortPlan(test::Random& random) {
+VerifiedPlan OnePortPlan(test::Random& random) {
   while (true) {
-    Plan plan = test::CompileOrDie({.nodes = random.Between(2, 20),
-                                    .message_bytes = random.Between(1, 12) * kBlockBytes,
-                                    .block_bytes = kBlockBytes,
-                                    .algorithm = random.Pick(test::SchedulesToRun()),
-                                    .ready = *ParseReady("window=1"),
-                                    .send_window = *ParseSendWindow("1")});
+    VerifiedPlan plan = test::CompileOrDie({.nodes = random.Between(2, 20),
+                                            .message_bytes = random.Between(1, 12) * kBlockBytes,
+                                            .block_bytes = kBlockBytes,
+                                            .algorithm = random.Pick(test::SchedulesToRun()),
+                                            .ready = *ParseReady("window=1"),
+                                            .send_window = *ParseSendWindow("1")});
     if (plan.header().ports == 1) return plan;
   }
 }
@@ -86,7 +86,7 @@ TEST(PropertiesTest, CpuDrivenIsMonotoneInWhatAllMessagesTake) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
-    const Plan plan = OnePortPlan(random);
+    const VerifiedPlan plan = OnePortPlan(random);
     CpuDrivenOptions options{.wait = static_cast<WaitMode>(random.Below(3))};
     double latency = 0;
     Picoseconds* const costs[] = {&options.nic.wqe, &options.nic.cqe, &options.nic.doorbell,
@@ -116,7 +116,7 @@ TEST(PropertiesTest, NoCostIsAGainOverNone) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 300; ++i) {
-    const Plan plan = OnePortPlan(random);
+    const VerifiedPlan plan = OnePortPlan(random);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, Label(plan)));
     const Network network = OneRack(plan.header().nodes);
     CpuDrivenOptions options{.nic = RandomNic(random),
@@ -139,7 +139,7 @@ TEST(PropertiesTest, ADelayCostsAtMostItsLength) {
   test::Random random(seed);
   int costly = 0;
   for (int i = 0; i < 400; ++i) {
-    const Plan plan = OnePortPlan(random);
+    const VerifiedPlan plan = OnePortPlan(random);
     const Network network = OneRack(plan.header().nodes, random.Below(3) * 1e-6);
     const Picoseconds ideal = RunHosts(plan, network, {})->groups[0].completion;
     const Picoseconds length = random.Between(1, 4'000) * kNs;
@@ -160,7 +160,7 @@ TEST(PropertiesTest, CpuDrivenIsNeverBelowTheBound) {
   test::Random random(seed);
   for (int i = 0; i < 200; ++i) {
     const Spec spec = test::RandomSpecOnRacks(random);
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     Network network = *NetworkOf(*spec.topology, spec.nodes);
     if (random.Coin()) test::SlowRandomPairs(random, &network);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
@@ -190,7 +190,7 @@ std::vector<uint32_t> RandomOrder(test::Random& random, size_t count) {
 /// Groups of other plans on hosts of their own choice, some at once and some later.
 struct RandomGroups {
   std::vector<Spec> specs;
-  std::vector<Plan> plans;
+  std::vector<VerifiedPlan> plans;
   std::vector<Group> groups;
 
   RandomGroups(test::Random& random, uint32_t hosts) {
@@ -199,7 +199,7 @@ struct RandomGroups {
       specs.push_back(test::RandomSpec(random, {.nodes_max = hosts, .blocks_max = 10}));
       plans.push_back(test::CompileOrDie(specs.back()));
     }
-    for (const Plan& plan : plans) {
+    for (const VerifiedPlan& plan : plans) {
       Group& group = groups.emplace_back();
       group.plan = &plan;
       const std::vector<uint32_t> order = RandomOrder(random, hosts);
@@ -251,7 +251,7 @@ TEST(PropertiesTest, HostsMoveNothingThatIsPreposted) {
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
     const Spec spec = test::RandomSpecOnRacks(random);
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     const Network network = *NetworkOf(*spec.topology, spec.nodes);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     PrepostedOptions options{.costs = RandomNic(random)};
@@ -278,12 +278,12 @@ TEST(PropertiesTest, HostsMoveNothingThatIsPreposted) {
 
 // A root that has two receivers at once: both have the block at 2 T, or one after the other.
 TEST(PropertiesTest, HowAPortIsSharedIsSeen) {
-  const Plan plan = test::CompileOrDie({.nodes = 3,
-                                        .message_bytes = kBlockBytes,
-                                        .block_bytes = kBlockBytes,
-                                        .algorithm = "sequential",
-                                        .ready = *ParseReady("channel"),
-                                        .send_window = *ParseSendWindow("none")});
+  const VerifiedPlan plan = test::CompileOrDie({.nodes = 3,
+                                                .message_bytes = kBlockBytes,
+                                                .block_bytes = kBlockBytes,
+                                                .algorithm = "sequential",
+                                                .ready = *ParseReady("channel"),
+                                                .send_window = *ParseSendWindow("none")});
   const Picoseconds block = kBlockBytes * kNs;
   for (const PortSharing sharing : kPortSharings) {
     const bool is_fifo = sharing == PortSharing::kFifo;
@@ -344,7 +344,7 @@ TEST(PropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
     NicCosts costs = all_costs;
     costs.doorbell_interval = costs.wait = 0;
     costs.port_sharing = PortSharing::kPerQp;
-    const Plan plan = test::CompileOrDie(spec), other_plan = test::CompileOrDie(other_spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec), other_plan = test::CompileOrDie(other_spec);
     const auto run = RunPrepostedAlone(plan, network, {.costs = costs});
     const auto other_run = RunPrepostedAlone(other_plan, other, {.costs = costs});
     ASSERT_TRUE(run.ok() && other_run.ok());

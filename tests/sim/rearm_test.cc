@@ -28,7 +28,7 @@ Network OneRack(uint32_t nodes) { return test::OneRack(nodes, 12.5e9, 1e-6); }
 /// Rings that are written again some ten times.
 nic::DeviceProfile TinyRings() { return {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16}; }
 
-Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
+VerifiedPlan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
   return test::PlanWithWindowsOf1(algorithm, nodes, blocks, kBlockBytes);
 }
 
@@ -39,7 +39,7 @@ TEST(RearmTest, RearmingIsChargedToHosts) {
   int slower = 0;
   for (int i = 0; i < 40; ++i) {
     const uint32_t nodes = random.Between(2, 8), blocks = random.Between(40, 80);
-    const Plan plan = PlanFor(random.Pick(std::array{"chain", "circulant"}), nodes, blocks);
+    const VerifiedPlan plan = PlanFor(random.Pick(std::array{"chain", "circulant"}), nodes, blocks);
     const LoweringMode mode = random.Pick(kModes);
     const Network network = OneRack(nodes);
     SCOPED_TRACE(fmt::format("seed {} case {}", seed, i));
@@ -93,7 +93,7 @@ TEST(RearmTest, RearmingIsChargedToHosts) {
 
 // Catches hosts that poll and are counted as waking up, and such that sleep and are not.
 TEST(RearmTest, HostsWakeAsOftenAsTheySleep) {
-  const Plan plan = PlanFor("chain", 2, 60);
+  const VerifiedPlan plan = PlanFor("chain", 2, 60);
   const Network network = OneRack(2);
   const auto run = [&](Picoseconds polling, const nic::DeviceProfile& profile) {
     const bool sleeps = polling != kNever;
@@ -125,7 +125,7 @@ TEST(RearmTest, HostsWakeAsOftenAsTheySleep) {
 // Hosts that write rings again are kept from it by all that keeps CPU-driven ones from their work;
 // where there is nothing to write they have no part in when it ends.
 TEST(RearmTest, RearmingHostsAreHosts) {
-  const Plan plan = PlanFor("chain", 3, 60);
+  const VerifiedPlan plan = PlanFor("chain", 3, 60);
   const Network network = OneRack(3);
   for (const LoweringMode mode : kModes) {
     const auto run = [&](bool is_short, PrepostedOptions options) {
@@ -167,7 +167,7 @@ TEST(RearmTest, RearmingHostsAreHosts) {
 
 // Two groups' threads on one core write one after the other.
 TEST(RearmTest, RearmingHostsShareCores) {
-  const Plan plan = PlanFor("chain", 2, 60);
+  const VerifiedPlan plan = PlanFor("chain", 2, 60);
   const std::vector<Group> groups = {{.plan = &plan},
                                      {.plan = &plan, .hosts = {NodeId(1), NodeId(0)}}};
   const auto run = [&](uint32_t cores) {
@@ -183,7 +183,7 @@ TEST(RearmTest, RearmingHostsShareCores) {
 // Who polls has its core, and shares it with neighbours by the slice, until it has seen its end. Catches
 // a core that is awake from then on: a group that starts there later would begin in a neighbour's slice.
 TEST(RearmTest, HostsThatPollLeaveTheirCoreInTheEnd) {
-  const Plan plan = PlanFor("chain", 2, 60);
+  const VerifiedPlan plan = PlanFor("chain", 2, 60);
   PrepostedOptions options = {.host = {.cores = 1, .poll = kUs, .completion = kUs},
                               .wait = WaitMode::kPolling,
                               .neighbours = {{NodeId(1), 1, 20 * kUs}}};

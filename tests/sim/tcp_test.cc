@@ -19,7 +19,7 @@ class TcpTest : public HostRunTest {};
 
 TEST_F(TcpTest, AddsSystemCallsAndCopies) {
   HostCosts costs = {.system_call = 300 * kNs, .system_copy_rate = 4e9};
-  const Plan plan = PlanFor("chain", 2, 10);
+  const VerifiedPlan plan = PlanFor("chain", 2, 10);
   // Per block: send and receive it, and its credit.
   EXPECT_EQ(TimeOfRun(plan, {.host = costs}),
             10 * (kBlockTime + 4 * costs.system_call + 2 * kBlockTime / 4));
@@ -28,7 +28,7 @@ TEST_F(TcpTest, AddsSystemCallsAndCopies) {
 // A block is copied a segment at a time while it is on the wire: between two nodes it takes what the
 // slower one takes, wire or copy, and one segment at each end.
 TEST_F(TcpTest, CopiesOverlapWithTheWire) {
-  const Plan plan = PlanFor("chain", 2, 10);
+  const VerifiedPlan plan = PlanFor("chain", 2, 10);
   for (const uint32_t segment : {10u, 100u, 250u, 1000u, 5000u}) {
     for (const double copies_per_block_time : {0.5, 1.0, 2.0, 4.0, 100.0}) {
       SCOPED_TRACE(fmt::format("{} {}", segment, copies_per_block_time));
@@ -51,7 +51,7 @@ TEST_F(TcpTest, CopiesOverlapWithTheWire) {
 // busy: that takes its core, and no time, as long as it keeps up. Where it does not, what is left when
 // the block is there takes one call: copying goes on without those for segments.
 TEST_F(TcpTest, SegmentsTakeCalls) {
-  const Plan plan = PlanFor("chain", 2, 10);
+  const VerifiedPlan plan = PlanFor("chain", 2, 10);
   constexpr Picoseconds kSegments = 10;
   for (const double copies_per_block_time : {1.0, 2.0, 4.0}) {
     for (const Picoseconds calls : {10 * kNs, 40 * kNs, 90 * kNs, 400 * kNs}) {

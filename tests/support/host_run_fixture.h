@@ -26,8 +26,9 @@ class HostRunTest : public testing::Test {
   static Network MakeNetwork(uint32_t nodes) { return test::OneRack(nodes, 1e9); }
 
   /// With window=1 and send_window=1 unless `ready` and `send_window` say otherwise.
-  static Plan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
-                      const std::string& ready = "window=1", const std::string& send_window = "1") {
+  static VerifiedPlan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
+                              const std::string& ready = "window=1",
+                              const std::string& send_window = "1") {
     return test::CompileOrDie(test::WithRacks({.nodes = nodes,
                                                .message_bytes = blocks * kBlockBytes,
                                                .block_bytes = kBlockBytes,
@@ -37,14 +38,14 @@ class HostRunTest : public testing::Test {
                                               1 + nodes % 5));
   }
 
-  static CpuDrivenResult RunPlan(const Plan& plan, const CpuDrivenOptions& options = {}) {
+  static CpuDrivenResult RunPlan(const VerifiedPlan& plan, const CpuDrivenOptions& options = {}) {
     const Group group{.plan = &plan};
     auto run = RunCpuDriven({&group, 1}, MakeNetwork(plan.header().nodes), options);
     EXPECT_TRUE(run.ok()) << run.status().ToString();
     return run.ok() ? *std::move(run) : CpuDrivenResult{};
   }
   /// Until the last host is through; -1: it could not be run.
-  static Picoseconds TimeOfRun(const Plan& plan, const CpuDrivenOptions& options = {}) {
+  static Picoseconds TimeOfRun(const VerifiedPlan& plan, const CpuDrivenOptions& options = {}) {
     const CpuDrivenResult run = RunPlan(plan, options);
     return run.groups.empty() ? -1 : run.groups[0].completion;
   }

@@ -111,10 +111,10 @@ Spec WithRacks(Spec spec, uint32_t rack_size) {
   return spec;
 }
 
-Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes) {
+VerifiedPlan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes) {
   CompileOptions options;
   options.skip_passes = skip_passes;
-  Result<Plan> plan = Compile(spec, options);
+  Result<VerifiedPlan> plan = Compile(spec, options);
   if (!plan.ok()) {
     fmt::print(stderr, "{}: {}\n", Label(spec), plan.status().ToString());
     std::abort();
@@ -122,13 +122,13 @@ Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes)
   return *std::move(plan);
 }
 
-Plan PlanOf(uint32_t nodes, uint32_t blocks, const std::string& algorithm) {
+VerifiedPlan PlanOf(uint32_t nodes, uint32_t blocks, const std::string& algorithm) {
   return CompileOrDie(
       {.nodes = nodes, .message_bytes = blocks * 10, .block_bytes = 10, .algorithm = algorithm});
 }
 
-Plan PlanWithWindowsOf1(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
-                        uint64_t block_bytes) {
+VerifiedPlan PlanWithWindowsOf1(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
+                                uint64_t block_bytes) {
   return CompileOrDie({.nodes = nodes,
                        .message_bytes = blocks * block_bytes,
                        .block_bytes = block_bytes,

@@ -9,6 +9,7 @@
 
 #include "compiler/spec.h"
 #include "ir/plan.h"
+#include "ir/verify/verify.h"
 #include "tests/support/random.h"
 
 namespace prepost::test {
@@ -44,15 +45,16 @@ Spec WithRacks(Spec spec, uint32_t rack_size);
 
 /// The plan of a spec; a spec that does not compile is a failure of the test program.
 /// `skip_passes` as in CompileOptions.
-Plan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes = {});
+VerifiedPlan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip_passes = {});
 
 /// The plan of a message of `blocks` blocks of 10 bytes; the rest as in Spec.
-Plan PlanOf(uint32_t nodes, uint32_t blocks, const std::string& algorithm = "binomial_pipeline");
+VerifiedPlan PlanOf(uint32_t nodes, uint32_t blocks,
+                    const std::string& algorithm = "binomial_pipeline");
 
 /// The plan of `blocks` blocks of `block_bytes` each with windows of 1, both ways: a receiver grants one
 /// block at a time (ready), and a sender has one on the way to it (send_window).
-Plan PlanWithWindowsOf1(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
-                        uint64_t block_bytes);
+VerifiedPlan PlanWithWindowsOf1(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
+                                uint64_t block_bytes);
 
 /// "chain n=4 root=0 bytes=37 ready=barrier send_window=1", for messages.
 std::string Label(const Spec& spec);

@@ -45,7 +45,7 @@ class TwoBlocksTest : public ::testing::Test {
     for (auto& completed : completed_) completed.clear();
     plan_ = TwoBlocks(block_bytes);
     options.wake_fd = wake_.get();
-    nodes_ = std::make_unique<LocalNodes>(plan_, options);
+    nodes_ = std::make_unique<LocalNodes>(Playable::Part(plan_), options);
   }
 
   Endpoint& node(uint32_t node) { return nodes_->endpoint(NodeId(node)); }

@@ -14,7 +14,7 @@ namespace {
 using test::Occurrences;
 using test::XmlError;
 
-Plan MakePlan(uint32_t nodes, uint32_t blocks, const std::string& ready = "auto") {
+VerifiedPlan MakePlan(uint32_t nodes, uint32_t blocks, const std::string& ready = "auto") {
   return test::CompileOrDie({.nodes = nodes,
                              .message_bytes = blocks * 1024,
                              .block_bytes = 1024,
@@ -113,8 +113,9 @@ TEST(GraphTest, OneNodeIsAClusterWithoutOps) {
 
 TEST(GraphTest, AHostileNameStaysText) {
   Plan plan = MakePlan(2, 1);
-  plan.ChangeHeader(
-      [](PlanHeader& header) { header.algorithm = "</td>\"]; <script>\\N\x01\xff&'"; });
+  PlanHeader header = plan.header();
+  header.algorithm = "</td>\"]; <script>\\N\x01\xff&'";
+  plan = plan.WithHeader(std::move(header));
   const std::string svg = Svg(plan);
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_EQ(svg.find("<script>"), std::string::npos);

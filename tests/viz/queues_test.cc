@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 Selection Only(uint32_t node) { return {.nodes = {NodeId(node)}, .blocks = {}, .rounds = {}}; }
 
-std::string NameOf(const Plan& plan, NodeId node, OpId id) {
+std::string NameOf(const VerifiedPlan& plan, NodeId node, OpId id) {
   const Op& op = plan.ops(ProgramOf(plan, node))[id.index()];
   const Channel& channel = plan.channels()[op.channel.index()];
   return std::string(Name(op.kind)) +
@@ -34,7 +34,7 @@ std::string NameOf(const Plan& plan, NodeId node, OpId id) {
 // A WAIT that is drawn with the completion of another op: of each send the WAITs before it, as
 // drawn, must name ops of its `after`, and no others.
 TEST(QueuesTest, WaitsNameWhatTheirSendComesAfter) {
-  const Plan plan = PlanOf(8, 6);
+  const VerifiedPlan plan = PlanOf(8, 6);
   for (uint32_t node = 0; node < 8; ++node) {
     const Result<std::string> svg = DrawQueues(plan, Only(node));
     ASSERT_TRUE(svg.ok()) << svg.status().ToString();
@@ -64,7 +64,7 @@ TEST(QueuesTest, WaitsNameWhatTheirSendComesAfter) {
 }
 
 TEST(QueuesTest, EveryEntryIsABoxInItsQueue) {
-  const Plan plan = PlanOf(8, 4);
+  const VerifiedPlan plan = PlanOf(8, 4);
   const nic::NodeProgram program = nic::Lower(plan, {.node = NodeId(3)})->nodes[0];
   const std::string svg = *DrawQueues(plan, Only(3));
   EXPECT_EQ(Occurrences(svg, "<g class=\"entry\">"), program.wqes());
@@ -80,7 +80,7 @@ TEST(QueuesTest, EveryEntryIsABoxInItsQueue) {
 
 // Managed: a SEND_EN that is drawn to another queue or WQE than it enables.
 TEST(QueuesTest, SendEnablesPointAtTheLastWqeThatTheyEnable) {
-  const Plan plan = PlanOf(8, 4);
+  const VerifiedPlan plan = PlanOf(8, 4);
   for (const nic::Masters masters :
        {nic::Masters::kNode, nic::Masters::kLane, nic::Masters::kQueue}) {
     const nic::LowerOptions lower{.mode = nic::LoweringMode::kManaged, .masters = masters};
@@ -108,7 +108,7 @@ TEST(QueuesTest, SendEnablesPointAtTheLastWqeThatTheyEnable) {
 }
 
 TEST(QueuesTest, QueuesInPartsNameTheirRing) {
-  const Plan plan = PlanOf(4, 20);
+  const VerifiedPlan plan = PlanOf(4, 20);
   const nic::LowerOptions lower{.profile = {.sq_wqebbs = 16, .rq_wqes = 8}};
   const std::string svg = *DrawQueues(plan, Only(1), lower);
   EXPECT_THAT(svg, HasSubstr(", a ring of 16<"));
@@ -128,7 +128,7 @@ TEST(QueuesTest, QueuesInPartsNameTheirRing) {
 }
 
 TEST(QueuesTest, SelectionsLeaveOutAndCount) {
-  const Plan plan = PlanOf(8, 4);
+  const VerifiedPlan plan = PlanOf(8, 4);
   Selection selection = Only(3);
   selection.rounds = Rounds{0, 2};
   const std::string svg = *DrawQueues(plan, selection);
@@ -151,7 +151,7 @@ size_t FirstWait(const std::string& svg, const std::string& queue, uint32_t cq, 
 }
 
 /// CQ and CQE of every receive that `op` comes after.
-std::vector<std::pair<uint32_t, uint32_t>> ReceivesBefore(const Plan& plan,
+std::vector<std::pair<uint32_t, uint32_t>> ReceivesBefore(const VerifiedPlan& plan,
                                                           const nic::NodeProgram& program,
                                                           OpId op) {
   std::vector<std::pair<uint32_t, uint32_t>> found;
@@ -168,7 +168,7 @@ std::vector<std::pair<uint32_t, uint32_t>> ReceivesBefore(const Plan& plan,
 // A block that is sent on, seemingly before it has come: its WAIT was made for another send.
 TEST(QueuesTest, SelectionsShowTheWaitsOfTheirSends) {
   size_t checked = 0, of_others = 0;
-  const auto check = [&](const Plan& plan, uint32_t node, nic::LoweringMode mode) {
+  const auto check = [&](const VerifiedPlan& plan, uint32_t node, nic::LoweringMode mode) {
     const nic::NodeProgram program =
         nic::Lower(plan, {.mode = mode, .node = NodeId(node)})->nodes[0];
     const std::span<const Op> ops = plan.ops(ProgramOf(plan, NodeId(node)));
@@ -194,7 +194,7 @@ TEST(QueuesTest, SelectionsShowTheWaitsOfTheirSends) {
     }
   };
   for (const char* schedule : {"binomial_tree", "scatter_allgather", "binomial_pipeline"}) {
-    const Plan plan = PlanOf(5, 4, schedule);
+    const VerifiedPlan plan = PlanOf(5, 4, schedule);
     for (uint32_t node = 0; node < 5; ++node) {
       for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
         check(plan, node, mode);
@@ -208,7 +208,7 @@ TEST(QueuesTest, SelectionsShowTheWaitsOfTheirSends) {
 
 // Kinds and colours that are nowhere in the picture.
 TEST(QueuesTest, LegendsListWhatIsThere) {
-  const Plan plan = PlanOf(3, 2, "chain");
+  const VerifiedPlan plan = PlanOf(3, 2, "chain");
   const std::string last = *DrawQueues(plan, Only(2));  // it sends nothing
   EXPECT_EQ(Occurrences(last, ">send</text>"), 0u);
   EXPECT_EQ(Occurrences(last, "whose CQE a WAIT waits for"), 0u);
@@ -223,7 +223,7 @@ TEST(QueuesTest, LegendsListWhatIsThere) {
 
 // Arrows that nobody can follow: none instead, which the title says.
 TEST(QueuesTest, TooManyArrowsAreLeftOut) {
-  const Plan plan = PlanOf(4, 20);
+  const VerifiedPlan plan = PlanOf(4, 20);
   const std::string all = *DrawQueues(plan, Only(1));
   EXPECT_EQ(Occurrences(all, "class=\"head\""), 0u);
   EXPECT_THAT(all, HasSubstr(" arrows would be too many to follow, --rounds or --block narrow it"));
@@ -233,7 +233,7 @@ TEST(QueuesTest, TooManyArrowsAreLeftOut) {
 }
 
 TEST(QueuesTest, TooManyEntriesAreRefusedWithTheWayOut) {
-  const Plan plan = PlanOf(4, 200);
+  const VerifiedPlan plan = PlanOf(4, 200);
   const Status status = DrawQueues(plan, Only(1)).status();
   EXPECT_EQ(status.code(), StatusCode::kRejected);
   EXPECT_THAT(status.message(), HasSubstr("--rounds first:last"));
@@ -243,7 +243,7 @@ TEST(QueuesTest, TooManyEntriesAreRefusedWithTheWayOut) {
 }
 
 TEST(QueuesTest, OneNodeIsNeeded) {
-  const Plan plan = PlanOf(3, 1);
+  const VerifiedPlan plan = PlanOf(3, 1);
   EXPECT_EQ(DrawQueues(plan, {}).status().code(), StatusCode::kUsage);
   Selection two = Only(1);
   two.nodes.push_back(NodeId(2));

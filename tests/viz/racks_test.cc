@@ -165,11 +165,11 @@ TEST_F(RackPicturesTest, TheGraphGoesFromTopToBottom) {
 
 // Catches credits marked as transfers.
 TEST_F(RackPicturesTest, TheGraphHasAClusterPerRack) {
-  const Plan plan = test::CompileOrDie({.nodes = 8,
-                                        .message_bytes = 4,
-                                        .block_bytes = 1,
-                                        .algorithm = "chain",
-                                        .ready = *ParseReady("window=1")});
+  const VerifiedPlan plan = test::CompileOrDie({.nodes = 8,
+                                                .message_bytes = 4,
+                                                .block_bytes = 1,
+                                                .algorithm = "chain",
+                                                .ready = *ParseReady("window=1")});
   const std::string svg = DrawGraph(plan, {}, GraphFormat::kSvg, &network_).value();
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_EQ(Occurrences(svg, "class=\"edge credit\""), 28u);

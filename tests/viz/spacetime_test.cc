@@ -95,9 +95,9 @@ TEST(SpacetimeTest, ManyRoundsWithoutPipeline) {
 
 TEST(SpacetimeTest, AHostileNameStaysText) {
   Plan plan = PlanOf(2, 1);
-  plan.ChangeHeader([](PlanHeader& header) {
-    header.algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
-  });
+  PlanHeader header = plan.header();
+  header.algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
+  plan = plan.WithHeader(std::move(header));
   const std::string svg = DrawSpacetime(plan, {});
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_EQ(svg.find("<script>"), std::string::npos);

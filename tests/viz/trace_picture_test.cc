@@ -116,9 +116,9 @@ TEST(TracePictureTest, DurationsHaveThreeOrFourDigits) {
 
 TEST(TracePictureTest, AHostileNameStaysText) {
   Plan plan = PlanOf(2, 1, "chain");
-  plan.ChangeHeader([](PlanHeader& header) {
-    header.algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
-  });
+  PlanHeader header = plan.header();
+  header.algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
+  plan = plan.WithHeader(std::move(header));
   const std::string svg = DrawTrace(plan, test::IdealTrace(plan), {});
   EXPECT_EQ(XmlError(svg), "");
   EXPECT_THAT(svg, Not(HasSubstr("<script>")));

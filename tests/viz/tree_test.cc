@@ -91,9 +91,9 @@ TEST(TreeTest, OtherSelectionsAreUsageErrors) {
 
 TEST(TreeTest, AHostileNameStaysText) {
   Plan plan = PlanOf(2, 1, "chain");
-  plan.ChangeHeader([](PlanHeader& header) {
-    header.algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
-  });
+  PlanHeader header = plan.header();
+  header.algorithm = "</title><script>\x01\xff&\"'" + std::string(10000, 'x');
+  plan = plan.WithHeader(std::move(header));
   EXPECT_EQ(XmlError(*DrawTree(plan, {}, nullptr)), "");
 }
 

@@ -75,7 +75,7 @@ Result<Measured> Measure(sim::TimedTransport transport, double look) {
     chain.block_bytes = kBlockBytes;
     chain.ready = {.automatic = false, .ready = {.mode = ReadyMode::kWindow, .window = 1}};
     chain.send_window = {.automatic = false, .window = 1};
-    const Result<Plan> plan = Compile(chain);
+    const Result<VerifiedPlan> plan = Compile(chain);
     if (!plan.ok()) return plan.status();
     const Result<sim::ExecutorTimes> times = sim::TimeExecutor(*plan, kTransfers, transport);
     if (!times.ok()) return times.status();

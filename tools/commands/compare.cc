@@ -88,7 +88,7 @@ Result<std::vector<SimulatedPlan>> UnrolledPlans(const std::string& path,
   if (!rolled.ok()) return rolled.status();
   std::vector<SimulatedPlan> plans;
   for (const uint64_t bytes : sizes) {
-    Result<Plan> plan = UnrollFor(*rolled, path, bytes, "--bytes");
+    Result<VerifiedPlan> plan = UnrollFor(*rolled, path, bytes, "--bytes");
     if (!plan.ok()) return plan.status();
     plans.push_back({.plan = *std::move(plan)});
   }
@@ -112,7 +112,7 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags, const sim
       return Status(StatusCode::kUsage,
                     "--bytes: it is for a SPEC or a rolled plan: a plan's is in its file");
     }
-    Result<Plan> plan = LoadPlan(flags.path);
+    Result<VerifiedPlan> plan = LoadPlan(flags.path);
     if (!plan.ok()) return plan.status();
     plans.push_back({.plan = *std::move(plan)});
     return plans;
@@ -137,7 +137,7 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags, const sim
     const Ticker ticker("compiling");
     const Result<Spec> spec = flags.spec.ToSpec(flags.path, bytes);
     if (!spec.ok()) return spec.status();
-    Result<Plan> plan = CompileForDevice(*spec, &lower);
+    Result<VerifiedPlan> plan = CompileForDevice(*spec, &lower);
     if (!plan.ok()) return plan.status();
     plans.push_back({.plan = *std::move(plan),
                      .topology = spec->topology,

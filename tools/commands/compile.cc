@@ -83,7 +83,7 @@ Status Run(CompileFlags& flags) {
   if (!spec.ok()) return spec.status();
   if (ShowOrder(flags, *spec)) return {};
   flags.options.log = &std::cerr;
-  const Result<Plan> plan = [&] {
+  const Result<VerifiedPlan> plan = [&] {
     const Ticker ticker("compiling");
     return Compile(*spec, flags.options);
   }();

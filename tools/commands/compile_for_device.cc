@@ -9,8 +9,9 @@
 
 namespace prepost::tools {
 
-Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower, bool is_quiet) {
-  Result<Plan> plan = Compile(spec);
+Result<VerifiedPlan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower,
+                                      bool is_quiet) {
+  Result<VerifiedPlan> plan = Compile(spec);
   if (!plan.ok() || lower == nullptr || !spec.ready.automatic) return plan;
   const PlanHeader& header = plan->header();
   if (header.ready.mode != ReadyMode::kBarrier && header.ready.mode != ReadyMode::kChannel) {
@@ -20,7 +21,7 @@ Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower, 
   if (header.message.blocks <= at_once || nic::CheckFit(*plan, *lower).ok()) return plan;
   Spec windowed = spec;
   windowed.ready = {.automatic = false, .ready = {.mode = ReadyMode::kWindow, .window = 1}};
-  Result<Plan> other = Compile(windowed);
+  Result<VerifiedPlan> other = Compile(windowed);
   if (!other.ok() || !nic::CheckFit(*other, *lower).ok()) return plan;
   if (is_quiet) return other;
   PrintNote(

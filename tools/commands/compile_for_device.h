@@ -9,6 +9,7 @@
 #include "compiler/spec.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 
 namespace prepost::tools {
 
@@ -16,8 +17,8 @@ namespace prepost::tools {
 /// more receives must be posted at once than a ring holds, but one with ready window=1 does, that
 /// one, with a note on stderr unless `is_quiet`. Another plan that does not fit is returned, to be
 /// refused as any. `lower`: null if nothing is to be preposted.
-Result<Plan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower,
-                              bool is_quiet = false);
+Result<VerifiedPlan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower,
+                                      bool is_quiet = false);
 
 }  // namespace prepost::tools
 

@@ -108,7 +108,8 @@ Result<std::optional<Network>> NetworkUnder(const DrawFlags& flags, const Plan& 
   return std::optional<Network>(std::move(*network));
 }
 
-Result<std::string> Draw(const DrawFlags& flags, const std::string& format, const Plan& plan) {
+Result<std::string> Draw(const DrawFlags& flags, const std::string& format,
+                         const VerifiedPlan& plan) {
   const Result<viz::Selection> selection = SelectionOf(flags, plan);
   if (!selection.ok()) return selection.status();
   const Result<std::optional<Network>> known = NetworkUnder(flags, plan);
@@ -160,7 +161,7 @@ Status Run(const DrawFlags& flags) {
   }
   const Result<std::string> format = FormatOf(flags);
   if (!format.ok()) return format.status();
-  const Result<Plan> plan = LoadPlan(flags.path);
+  const Result<VerifiedPlan> plan = LoadPlan(flags.path);
   if (!plan.ok()) return plan.status();
   Result<std::string> picture = Draw(flags, *format, *plan);
   if (!picture.ok()) return picture.status();

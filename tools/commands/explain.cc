@@ -41,7 +41,7 @@ Explanation ExplainNode(const PlanTables& tables, const Reasons& reasons, NodeId
 }
 
 Status Run(const ExplainFlags& flags) {
-  const Result<Plan> plan = LoadPlan(flags.plan);
+  const Result<VerifiedPlan> plan = LoadPlan(flags.plan);
   if (!plan.ok()) return plan.status();
   const PlanTables tables(*plan);
   const Result<OpReference> what = ParseOpReference(flags.what, tables);

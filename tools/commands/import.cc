@@ -76,7 +76,7 @@ Status Run(const ImportFlags& flags) {
   passes.Add(ReadyPass(*ready));
   passes.Add(SendWindowPass(*send_window));
   passes.Add(ReducePass());
-  const Result<Plan> plan = passes.Run(std::move(imported->plan));
+  const Result<VerifiedPlan> plan = passes.Run(std::move(imported->plan));
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(flags.output.Write(*plan));
   for (const std::string& note : imported->notes)

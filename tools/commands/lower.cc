@@ -56,7 +56,7 @@ nlohmann::ordered_json ProgramSummaryJson(const nic::QueueProgram& program) {
   return {{"mode", Name(program.mode)}, {"nodes", nodes}};
 }
 
-Result<nic::QueueProgram> LowerPlan(const LowerFlags& flags, const Plan& plan) {
+Result<nic::QueueProgram> LowerPlan(const LowerFlags& flags, const VerifiedPlan& plan) {
   Result<nic::LowerOptions> options = flags.lowering.ToOptions();
   if (!options.ok()) return options.status();
   if (flags.node) options->node = NodeId(*flags.node);
@@ -118,9 +118,9 @@ Status Run(const LowerFlags& flags) {
   if (flags.plan == "-" && flags.from_list == "-") {
     return {StatusCode::kUsage, "PLAN and --from-list cannot both be stdin"};
   }
-  std::optional<Plan> plan;
+  std::optional<VerifiedPlan> plan;
   if (!flags.plan.empty()) {
-    Result<Plan> loaded = LoadPlan(flags.plan);
+    Result<VerifiedPlan> loaded = LoadPlan(flags.plan);
     if (!loaded.ok()) return loaded.status();
     plan = *std::move(loaded);
   } else if (flags.from_list.empty()) {

@@ -132,8 +132,8 @@ Status CheckExecutor(const NodeFlags& flags) {
   return {};
 }
 
-/// `plan`: null for a rolled one, which CPUs play.
-Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const Plan* plan) {
+/// `plan`: null for a rolled one or the node's part, which CPUs play.
+Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const VerifiedPlan* plan) {
   if (plan == nullptr) return NodeDevice();
   Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
@@ -183,7 +183,7 @@ Result<uint64_t> MessageBytes(const NodeFlags& flags, const std::optional<Mapped
 Result<PlayedPlan> LoadFlat(const NodeFlags& flags) {
   const std::string& path = flags.plan_path;
   if (!IsPlanFolder(path) || flags.trace.is_wanted() || !flags.device.empty()) {
-    Result<Plan> plan = LoadPlan(path);
+    Result<VerifiedPlan> plan = LoadPlan(path);
     if (!plan.ok()) return plan.status();
     return PlayedPlan(std::move(*plan));
   }

@@ -128,7 +128,8 @@ Status CheckFlags(const RunFlags& flags) {
 
 /// What NICs are to carry, or none when CPUs do; for auto with the reason on stderr. Errors: those
 /// of Lower, where offloading is asked for. `plan`: null only if PlaysRolled().
-Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags, const Plan* plan,
+Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
+                                                          const VerifiedPlan* plan,
                                                           const nic::LowerOptions& lower) {
   using Program = std::optional<nic::QueueProgram>;
   if (flags.executor == "cpu") return Program();
@@ -184,7 +185,7 @@ Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, uint64_t bytes) {
 }
 
 /// `plan`, if there is one.
-Result<PlayedPlan> Played(Result<Plan> plan) {
+Result<PlayedPlan> Played(Result<VerifiedPlan> plan) {
   if (!plan.ok()) return plan.status();
   return PlayedPlan(std::move(*plan));
 }

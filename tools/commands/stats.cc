@@ -35,7 +35,7 @@ Status Run(const StatsFlags& flags) {
     if (!loaded.ok()) return loaded.status();
     topology = *std::move(loaded);
   }
-  const Result<Plan> plan = LoadPlan(flags.plan);
+  const Result<VerifiedPlan> plan = LoadPlan(flags.plan);
   if (!plan.ok()) return plan.status();
   const uint32_t nodes = plan->header().nodes;
   Result<Network> network = topology ? NetworkOfFile(*topology, *flags.topology, nodes)

@@ -38,7 +38,7 @@ Status Run(const UnrollFlags& flags) {
   const Result<RolledPlan> rolled = ReadRolledPlanFile(flags.path);
   if (!rolled.ok()) return rolled.status();
   PREPOST_RETURN_IF_ERROR(CheckSize(*rolled, **bytes, flags.size.flag()));
-  const Result<Plan> plan = [&] {
+  const Result<VerifiedPlan> plan = [&] {
     const Ticker ticker("unrolling");
     return Unroll(*rolled, **bytes);
   }();

@@ -62,14 +62,15 @@ Result<RolledPlan> ReadRolledPlanFile(const std::string& path) {
   return ReadPlanWith(ReadRolledPlan, path);
 }
 
-Result<Plan> LoadPlan(const std::string& path) {
+Result<VerifiedPlan> LoadPlan(const std::string& path) {
   Result<Plan> plan = ReadPlanFile(path);
-  if (!plan.ok()) return plan;
-  const Verdict verdict = [&] {
+  if (!plan.ok()) return plan.status();
+  Verdict verdict;
+  Result<VerifiedPlan> verified = [&] {
     const Ticker ticker("verifying " + path);
-    return Verify(*plan);
+    return Verified(*std::move(plan), {}, &verdict);
   }();
-  if (verdict.ok()) return plan;
+  if (verified.ok()) return verified;
   const Diagnostic& first = verdict.diagnostics.front();
   const std::string more = verdict.findings == 1
                                ? ""

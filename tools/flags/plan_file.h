@@ -10,6 +10,7 @@
 #include "ir/plan.h"
 #include "ir/rolled/rolled_plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 
 namespace prepost::tools {
 
@@ -18,7 +19,7 @@ Result<Plan> ReadPlanFile(const std::string& path);
 /// Reads a rolled plan; the same.
 Result<RolledPlan> ReadRolledPlanFile(const std::string& path);
 /// Reads a plan and verifies it; the Status holds the first finding and how many more there are.
-Result<Plan> LoadPlan(const std::string& path);
+Result<VerifiedPlan> LoadPlan(const std::string& path);
 
 }  // namespace prepost::tools
 

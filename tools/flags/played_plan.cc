@@ -43,7 +43,7 @@ Result<PlayedPlan> PlayedPlan::Rolled(RolledPlan rolled, uint64_t bytes, const s
 
 Result<PlayedPlan> PlayedPlan::Unrolled(const RolledPlan& rolled, uint64_t bytes,
                                         const std::string& path, const std::string& what) {
-  Result<Plan> plan = [&] {
+  Result<VerifiedPlan> plan = [&] {
     const Ticker ticker("unrolling");
     return Unroll(rolled, bytes);
   }();

@@ -13,6 +13,7 @@
 #include "ir/rolled/rolled_plan.h"
 #include "ir/rolled/rolled_play.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "runtime/files/plan_folder.h"
 #include "runtime/playable.h"
 
@@ -25,10 +26,10 @@ Status CheckSize(const RolledPlan& rolled, uint64_t bytes, const std::string& wh
 /// Verified. Owns what it plays; move only.
 class PlayedPlan {
  public:
-  explicit PlayedPlan(Plan plan) : flat_(std::make_unique<Plan>(std::move(plan))) {}
+  explicit PlayedPlan(VerifiedPlan plan) : flat_(std::make_unique<VerifiedPlan>(std::move(plan))) {}
   /// One node's part of a plan.
   explicit PlayedPlan(PlanOfNode part)
-      : flat_(std::make_unique<Plan>(std::move(part.plan))), whole_(part.hash) {}
+      : part_(std::make_unique<Plan>(std::move(part.plan))), whole_(part.hash) {}
   /// `rolled`, of the file `path`, for a message of `bytes`, for which it is proved; of a file with
   /// some programs, what can be said of each alone. Errors: kRejected.
   static Result<PlayedPlan> Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path);
@@ -38,20 +39,23 @@ class PlayedPlan {
                                      const std::string& path, const std::string& what);
 
   Playable playable() const {
-    if (whole_) return Playable(*flat_, *whole_);
-    return flat_ ? Playable(*flat_) : Playable(*play_);
+    if (play_) return Playable(*play_);
+    return whole_ ? Playable::Part(part_ ? *part_ : *flat_, whole_) : Playable(*flat_);
   }
-  const PlanHeader& header() const { return flat_ ? flat_->header() : play_->outline().header(); }
-  /// Null: it is played as it is rolled.
-  const Plan* flat() const { return flat_.get(); }
+  const PlanHeader& header() const {
+    return play_ ? play_->outline().header() : part_ ? part_->header() : flat_->header();
+  }
+  /// Null: it is played as it is rolled, or one node's part is all there is.
+  const VerifiedPlan* flat() const { return flat_.get(); }
   /// Whether the program of `node` is there.
-  bool Has(NodeId node) const { return flat_ || play_->Has(node); }
+  bool Has(NodeId node) const { return !play_ || play_->Has(node); }
 
  private:
   PlayedPlan() = default;
 
-  std::unique_ptr<Plan> flat_;
-  std::optional<PlanHash> whole_;  ///< of what flat_ is a part of, or was rolled
+  std::unique_ptr<VerifiedPlan> flat_;
+  std::unique_ptr<Plan> part_;
+  std::optional<PlanHash> whole_;  ///< of what part_ is a part of, or flat_ was rolled
   std::unique_ptr<RolledPlan> rolled_;
   std::unique_ptr<RolledPlay> play_;  ///< of *rolled_
 };

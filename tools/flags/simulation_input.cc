@@ -69,7 +69,7 @@ Result<SimulatedPlan> SimulationInput::Load(const sim::NetworkProfile& network,
     return Status(StatusCode::kUsage,
                   fmt::format("{}: it is for a SPEC, and this is a plan", flag));
   }
-  Result<Plan> plan = *kind == FileKind::kRolledPlan ? Unrolled() : LoadPlan(path);
+  Result<VerifiedPlan> plan = *kind == FileKind::kRolledPlan ? Unrolled() : LoadPlan(path);
   if (!plan.ok()) return plan.status();
   if (*kind != FileKind::kRolledPlan) {
     const Result<std::optional<uint64_t>> bytes = size.Bytes();
@@ -102,7 +102,7 @@ Result<SimulatedPlan> CompileFor(const sim::NetworkProfile& network, const SpecF
   if (!settled.ok()) return settled.status();
   std::optional<Ticker> ticker;
   if (!is_quiet) ticker.emplace("compiling");
-  Result<Plan> plan = CompileForDevice(*settled, lower, is_quiet);
+  Result<VerifiedPlan> plan = CompileForDevice(*settled, lower, is_quiet);
   if (!plan.ok()) return plan.status();
   return SimulatedPlan{.plan = *std::move(plan),
                        .topology = std::move(topology),
@@ -116,15 +116,15 @@ std::optional<std::string> OrderText(const SpecFlags& spec) {
   return "--order " + (order.size() <= kOrderMax ? order : order.substr(0, kOrderMax) + "...");
 }
 
-Result<Plan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
-                       const std::string& flag) {
+Result<VerifiedPlan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
+                               const std::string& flag) {
   PREPOST_RETURN_IF_ERROR(CheckSize(rolled, bytes, flag));
-  Result<Plan> plan = Unroll(rolled, bytes);
+  Result<VerifiedPlan> plan = Unroll(rolled, bytes);
   if (!plan.ok()) return Rejected(plan.status().ToString(), path);
   return plan;
 }
 
-Result<Plan> SimulationInput::Unrolled() const {
+Result<VerifiedPlan> SimulationInput::Unrolled() const {
   const Result<RolledPlan> rolled = ReadRolledPlanFile(path);
   if (!rolled.ok()) return rolled.status();
   const Result<std::optional<uint64_t>> bytes = size.Bytes();

@@ -14,6 +14,7 @@
 #include "ir/plan.h"
 #include "ir/rolled/rolled_plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "sim/profile.h"
 #include "tools/flags/cli_forward.h"
 #include "tools/flags/message_size.h"
@@ -23,7 +24,7 @@ namespace prepost::tools {
 
 /// A plan, and the topology that it is to run on if that is not the profile's network.
 struct SimulatedPlan {
-  Plan plan;
+  VerifiedPlan plan;
   std::optional<Topology> topology = {};
   std::string topology_path = {};
 
@@ -40,8 +41,8 @@ Result<SimulatedPlan> CompileFor(const sim::NetworkProfile& network, const SpecF
 
 /// The plan of `rolled`, of the file `path`, for a message of `bytes`, which `flag` says. Errors:
 /// kUsage, kRejected.
-Result<Plan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
-                       const std::string& flag);
+Result<VerifiedPlan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
+                               const std::string& flag);
 
 /// "--order 3,0,1", if it is given; long ones are cut off.
 std::optional<std::string> OrderText(const SpecFlags& spec);
@@ -59,7 +60,7 @@ struct SimulationInput {
                              bool is_quiet) const;
 
  private:
-  Result<Plan> Unrolled() const;
+  Result<VerifiedPlan> Unrolled() const;
 };
 
 }  // namespace prepost::tools

@@ -30,29 +30,30 @@ class PlanStore {
       : folder_(std::move(folder)), lower_(lower), is_quiet_(is_quiet) {}
 
   /// `plans` is where they are. Errors: a `where` is within the group.
-  Result<const Plan*> Get(const sim::WorkloadFile::Group& group, std::deque<Plan>* plans) {
+  Result<const VerifiedPlan*> Get(const sim::WorkloadFile::Group& group,
+                                  std::deque<VerifiedPlan>* plans) {
     std::ostringstream key;
     if (group.plan_path.empty()) {
       WriteSpec(group.spec, key);
     } else {
       key << group.plan_path;  // a spec begins with a brace and a line break
     }
-    const Plan*& known = plan_of_[key.str()];
+    const VerifiedPlan*& known = plan_of_[key.str()];
     if (known != nullptr) return known;
-    Result<Plan> plan = Make(group);
+    Result<VerifiedPlan> plan = Make(group);
     if (!plan.ok()) return plan.status();
     plans->push_back(*std::move(plan));
     return known = &plans->back();
   }
 
  private:
-  Result<Plan> Make(const sim::WorkloadFile::Group& group) const {
+  Result<VerifiedPlan> Make(const sim::WorkloadFile::Group& group) const {
     if (group.plan_path.empty()) {
-      Result<Plan> plan = CompileForDevice(group.spec, lower_, is_quiet_);
+      Result<VerifiedPlan> plan = CompileForDevice(group.spec, lower_, is_quiet_);
       if (plan.ok()) return plan;
       return Rejected(plan.status().message(), "/spec" + plan.status().where());
     }
-    Result<Plan> plan = LoadPlan((folder_ / group.plan_path).string());
+    Result<VerifiedPlan> plan = LoadPlan((folder_ / group.plan_path).string());
     if (plan.ok()) return plan;
     return Rejected(plan.status().ToString(), "/plan");
   }
@@ -60,7 +61,7 @@ class PlanStore {
   const std::filesystem::path folder_;
   const nic::LowerOptions* lower_;
   const bool is_quiet_;
-  std::map<std::string, const Plan*> plan_of_;
+  std::map<std::string, const VerifiedPlan*> plan_of_;
 };
 
 }  // namespace
@@ -82,7 +83,7 @@ Result<Workload> LoadWorkload(const std::string& path, const nic::LowerOptions* 
       return Rejected(status.message(),
                       fmt::format("{}: /groups/{}{}", NameOfInput(path), i, status.where()));
     };
-    const Result<const Plan*> plan = store.Get(group, &workload.plans);
+    const Result<const VerifiedPlan*> plan = store.Get(group, &workload.plans);
     if (!plan.ok()) return at(plan.status());
     transfers += (*plan)->ops().size() / 2;
     if (transfers > sim::kGroupTransfersMax) {

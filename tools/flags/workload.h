@@ -12,6 +12,7 @@
 #include "backends/nic/program/lower.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "sim/group.h"
 
 namespace prepost::tools {
@@ -20,7 +21,7 @@ namespace prepost::tools {
 struct Workload {
   std::string name;  ///< the file's if it does not say one
   uint32_t hosts = 0;
-  std::deque<Plan> plans;  ///< each once, however many groups have it
+  std::deque<VerifiedPlan> plans;  ///< each once, however many groups have it
   std::vector<sim::Group> groups;
 
   Workload() = default;

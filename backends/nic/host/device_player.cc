@@ -118,8 +118,8 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
       device, plan, *std::move(node), context.memory.target.size(), context.wake_fd));
 }
 
-Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,
-                                                 std::vector<TcpSocket> sockets,
+Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const VerifiedPlan& plan,
+                                                 NodeId node, std::vector<TcpSocket> sockets,
                                                  const PlayerContext& context,
                                                  std::chrono::milliseconds answer_max,
                                                  const DeviceProfile& limits) {

@@ -15,6 +15,7 @@
 #include "backends/nic/program/queue_program.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "runtime/player.h"
 #include "runtime/transport/tcp_mesh.h"
 
@@ -36,8 +37,8 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
 
 /// The CPU executor over `device`, which must outlive the player, as must `plan`. Rings and the CQ
 /// are no longer than `limits` has them. Errors: those of DeviceEndpoint and ExchangeAddresses().
-Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const Plan& plan, NodeId node,
-                                                 std::vector<TcpSocket> sockets,
+Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const VerifiedPlan& plan,
+                                                 NodeId node, std::vector<TcpSocket> sockets,
                                                  const PlayerContext& context,
                                                  std::chrono::milliseconds answer_max,
                                                  const DeviceProfile& limits = {});

@@ -12,8 +12,7 @@
 
 namespace prepost::nic {
 
-Result<QueueProgram> Lower(const Plan& plan, const LowerOptions& options) {
-  PREPOST_RETURN_IF_ERROR(VerifyStatus(plan));
+Result<QueueProgram> Lower(const VerifiedPlan& plan, const LowerOptions& options) {
   const PlanHeader& header = plan.header();
   if (options.node && options.node->value >= header.nodes) {
     return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", options.node->value,

@@ -21,6 +21,7 @@
 #include "backends/nic/program/queue_program.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 
 namespace prepost::nic {
 
@@ -46,7 +47,7 @@ struct LowerOptions {
 /// Verifies `plan` and lowers it. Linear in its ops and `after` entries. Errors (kRejected): a plan
 /// that is not valid, a node that does not exist, or one that does not fit the profile, with node,
 /// queue, what is needed and the limit.
-Result<QueueProgram> Lower(const Plan& plan, const LowerOptions& options = {});
+Result<QueueProgram> Lower(const VerifiedPlan& plan, const LowerOptions& options = {});
 
 }  // namespace prepost::nic
 

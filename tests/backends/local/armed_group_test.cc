@@ -31,11 +31,11 @@ uint64_t AllocatedBytes(const nic::ArmedNode& node) {
 // A ring that is made larger or smaller than what `prepost lower` prints.
 TEST(ArmedGroupTest, TakesTheRingBytesThatLoweringSays) {
   for (const std::string& schedule : ScheduleNames()) {
-    const Plan plan = test::CompileOrDie({.nodes = 6,
-                                          .message_bytes = 50 * 10,
-                                          .block_bytes = 10,
-                                          .algorithm = schedule,
-                                          .ready = *ParseReady("window=1")});
+    const VerifiedPlan plan = test::CompileOrDie({.nodes = 6,
+                                                  .message_bytes = 50 * 10,
+                                                  .block_bytes = 10,
+                                                  .algorithm = schedule,
+                                                  .ready = *ParseReady("window=1")});
     const test::Transfer transfer(plan.header());
     const std::array messages = {MessageBuffers{transfer.message(), transfer.buffers()}};
     for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
@@ -57,7 +57,8 @@ TEST(ArmedGroupTest, TakesTheRingBytesThatLoweringSays) {
 
 // A CQ as long as the master's ring, for the single CQE at a node's end.
 TEST(ArmedGroupTest, CqesThatNobodyReadsHaveNoRoom) {
-  const Plan plan = test::CompileOrDie({.nodes = 6, .message_bytes = 50 * 10, .block_bytes = 10});
+  const VerifiedPlan plan =
+      test::CompileOrDie({.nodes = 6, .message_bytes = 50 * 10, .block_bytes = 10});
   const test::Transfer transfer(plan.header());
   const std::array messages = {MessageBuffers{transfer.message(), transfer.buffers()}};
   for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {

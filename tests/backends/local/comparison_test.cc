@@ -18,7 +18,7 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-Plan MakePlan(uint32_t nodes, const std::string& ready = "auto") {
+VerifiedPlan MakePlan(uint32_t nodes, const std::string& ready = "auto") {
   return test::CompileOrDie({.nodes = nodes,
                              .root = NodeId(nodes - 1),
                              .message_bytes = 12'345,
@@ -28,7 +28,7 @@ Plan MakePlan(uint32_t nodes, const std::string& ready = "auto") {
 
 /// What the hosts of `plan` must do, told from the plan alone.
 struct Expected {
-  explicit Expected(const Plan& plan) : program(*nic::Lower(plan)) {
+  explicit Expected(const VerifiedPlan& plan) : program(*nic::Lower(plan)) {
     for (const Op& op : plan.ops()) ++(op.is_send() ? sends : receives);
     for (const nic::NodeProgram& node : program.nodes) {
       wqes += node.wqes();
@@ -44,7 +44,8 @@ struct Expected {
   uint64_t cqs = 0;
 };
 
-void ExpectCounts(const Plan& plan, const Comparison& comparison, const CompareOptions& options) {
+void ExpectCounts(const VerifiedPlan& plan, const Comparison& comparison,
+                  const CompareOptions& options) {
   const Expected expected(plan);
   for (const TransferSample& sample : comparison.of(Way::kCpuDriven)) {
     HostCounts all = sample.before;
@@ -71,7 +72,7 @@ TEST(ComparisonTest, CountsAreThoseOfThePlan) {
   for (const char* ready : {"auto", "barrier", "channel", "window=2", "retry"}) {
     for (const WaitMode wait : {WaitMode::kInterrupt, WaitMode::kPolling, WaitMode::kHybrid}) {
       SCOPED_TRACE(testing::Message() << ready << " " << Name(wait));
-      const Plan plan = MakePlan(5, ready);
+      const VerifiedPlan plan = MakePlan(5, ready);
       const CompareOptions options{.repetitions = 2,
                                    .wait = {.mode = wait, .idle_max = std::chrono::milliseconds(1)},
                                    .seed = test::TestSeed()};
@@ -114,7 +115,7 @@ TEST(ComparisonTest, PlansThatDoNotFitAreRefused) {
 
 // More memory than any machine has: an error, before any of it is touched.
 TEST(ComparisonTest, MessagesThatDoNotFitMemoryAreRefused) {
-  const Plan plan = test::CompileOrDie(
+  const VerifiedPlan plan = test::CompileOrDie(
       {.nodes = 2, .message_bytes = uint64_t{1} << 44, .block_bytes = uint64_t{1} << 30});
   const Status status = Compare(plan, {}).status();
   EXPECT_EQ(status.code(), StatusCode::kEnvironment);

@@ -38,7 +38,7 @@ Choice ChooseOrDie(const Spec& spec, const ChoiceOptions& options = {}) {
 
 /// The time of the compiled plan, round by round.
 double ExactSeconds(const Spec& spec, const CostParameters& parameters) {
-  const Plan plan = test::CompileOrDie(spec);
+  const VerifiedPlan plan = test::CompileOrDie(spec);
   return MeasureLoad(PlanTables(plan), *CostNetwork(spec, parameters)).seconds;
 }
 

@@ -33,7 +33,7 @@ ScheduleCost CostOf(const Spec& spec, uint64_t steps_max = CostModel::kStepsMax)
 
 /// What MeasureLoad() says of the compiled plan.
 double SecondsOfPlan(const Spec& spec) {
-  const Plan plan = test::CompileOrDie(spec);
+  const VerifiedPlan plan = test::CompileOrDie(spec);
   return MeasureLoad(PlanTables(plan), NetworkFor(spec)).seconds;
 }
 

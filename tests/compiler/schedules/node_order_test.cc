@@ -120,7 +120,7 @@ TEST(NodeOrderTest, PlansUseIt) {
             .topology = TopologyOf({0, 1, 0, 1, 0, 1, 0, 1}, {9, 9})};
   for (const char* algorithm : {"rack_chain", "rack_hybrid", "rack_circulant"}) {
     spec.algorithm = algorithm;
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     const auto crosses = [&](const Op& op) {
       const Channel& channel = plan.channels()[op.channel.index()];
       return op.is_send() && !op.is_credit() && channel.from.value % 2 != channel.to.value % 2;

@@ -82,11 +82,11 @@ TEST(EventTimesTest, SlackOfATreeByHand) {
 // Catches credits that are not counted on the chain: 0>1:0 waits for one, and each further block
 // at node 2 for another.
 TEST(EventTimesTest, CreditsOfTheLongestChain) {
-  const Plan plan = CompileOrDie({.nodes = 2,
-                                  .message_bytes = 30,
-                                  .block_bytes = 10,
-                                  .algorithm = "chain",
-                                  .ready = *ParseReady("window=1")});
+  const VerifiedPlan plan = CompileOrDie({.nodes = 2,
+                                          .message_bytes = 30,
+                                          .block_bytes = 10,
+                                          .algorithm = "chain",
+                                          .ready = *ParseReady("window=1")});
   // credit, block, credit, block, credit, block
   EXPECT_EQ(DepthOf(PlanTables(plan)), (Depth{.blocks = 3, .credits = 3}));
 }
@@ -96,7 +96,7 @@ TEST(EventTimesTest, CreditsOfTheLongestChain) {
 TEST(EventTimesTest, AgreeWithRepetition) {
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 5, .blocks_max = 3})) {
     SCOPED_TRACE(Label(spec));
-    const Plan plan = CompileOrDie(spec);
+    const VerifiedPlan plan = CompileOrDie(spec);
     const PlanTables tables(plan);
     const EventTimes times(tables);
     const uint32_t messages = tables.messages().size();
@@ -117,7 +117,7 @@ TEST(EventTimesTest, AgreeWithRepetition) {
 // Rounds are what the plan takes at most, and exactly where the schedule leaves no node idle.
 TEST(EventTimesTest, DepthBesideRounds) {
   for (const Spec& spec : test::AllSmallSpecs()) {
-    const Plan plan = CompileOrDie(spec);
+    const VerifiedPlan plan = CompileOrDie(spec);
     const Depth depth = DepthOf(PlanTables(plan));
     ASSERT_LE(depth.blocks, plan.header().rounds) << Label(spec);
   }

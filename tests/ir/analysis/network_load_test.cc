@@ -38,7 +38,7 @@ double MeanOf(const std::vector<uint32_t>& values) {
 // Catches a short last block that counts in full, latencies of the wrong kind, and links that are
 // charged for what stays in the rack. Only 1>2 crosses: rounds 1 to 3, of 10, 10 and 5 bytes.
 TEST(NetworkLoadTest, ChainOverTwoRacksByHand) {
-  const Plan plan =
+  const VerifiedPlan plan =
       CompileOrDie({.nodes = 4, .message_bytes = 25, .block_bytes = 10, .algorithm = "chain"});
   Network network = Racks(2, 2, 0.5);
   network.rack_latency = 0.01;
@@ -102,7 +102,7 @@ TEST(NetworkLoadTest, NothingIsBelowItsBound) {
   for (int i = 0; i < 500; ++i) {
     const Spec spec = test::RandomSpec(random, {.nodes_max = 20, .blocks_max = 12});
     SCOPED_TRACE(test::Label(spec));
-    const Plan plan = CompileOrDie(spec);
+    const VerifiedPlan plan = CompileOrDie(spec);
     const PlanHeader& header = plan.header();
     Network network;
     const uint32_t racks = random.Between(1, 5);
@@ -150,7 +150,7 @@ TEST(NetworkLoadTest, NothingIsBelowItsBound) {
 // with the root's rack first.
 TEST(NetworkLoadTest, TreesReachTheBoundOfLatency) {
   for (uint32_t nodes = 1; nodes <= 40; ++nodes) {
-    const Plan plan =
+    const VerifiedPlan plan =
         CompileOrDie({.nodes = nodes, .message_bytes = 0, .algorithm = "binomial_tree"});
     Network network = Network::Uniform(nodes);
     network.rack_latency = 3;
@@ -159,7 +159,8 @@ TEST(NetworkLoadTest, TreesReachTheBoundOfLatency) {
     EXPECT_DOUBLE_EQ(load.seconds, load.latency_seconds) << nodes;
   }
   // 0 sends to 2, the first of the other rack, and then both send inside.
-  const Plan plan = CompileOrDie({.nodes = 4, .message_bytes = 0, .algorithm = "binomial_tree"});
+  const VerifiedPlan plan =
+      CompileOrDie({.nodes = 4, .message_bytes = 0, .algorithm = "binomial_tree"});
   Network network = Racks(2, 2, 1);
   network.rack_latency = 1;
   network.core_latency = 10;

@@ -30,7 +30,7 @@ Spec SpecOf(uint32_t nodes, uint32_t blocks) {
 
 TEST(PlanDiffTest, APlanIsTheSameAsItself) {
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 5, .blocks_max = 3})) {
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     EXPECT_EQ(DiffPlans(plan, plan).verdict, "same") << test::Label(spec);
   }
 }
@@ -38,7 +38,7 @@ TEST(PlanDiffTest, APlanIsTheSameAsItself) {
 // Catches comparing lists instead of orders: a reduced plan says the same in fewer words.
 TEST(PlanDiffTest, ReductionMakesNoDifference) {
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 6, .blocks_max = 3})) {
-    const Plan reduced = test::CompileOrDie(spec);
+    const VerifiedPlan reduced = test::CompileOrDie(spec);
     const PlanDiff diff = DiffPlans(reduced, test::CompileOrDie(spec, {"reduce"}));
     EXPECT_TRUE(diff.same()) << test::Label(spec) << ": " << diff.verdict;
   }
@@ -47,7 +47,7 @@ TEST(PlanDiffTest, ReductionMakesNoDifference) {
 // Catches ids that are taken for more than numbers: channels renumbered, programs in another order,
 // receives moved as early as their channel lets them.
 TEST(PlanDiffTest, NumberingMakesNoDifference) {
-  const Plan plan = test::CompileOrDie(SpecOf(6, 5));
+  const VerifiedPlan plan = test::CompileOrDie(SpecOf(6, 5));
   test::Draft draft(plan);
   const auto channels = static_cast<uint32_t>(draft.channels.size());
   std::ranges::reverse(draft.channels);
@@ -69,7 +69,7 @@ TEST(PlanDiffTest, NumberingMakesNoDifference) {
 // Every single difference is found, from both sides: an entry of `after` less, in every place where
 // it is no other's consequence.
 TEST(PlanDiffTest, EveryOrderCounts) {
-  const Plan plan = test::CompileOrDie(SpecOf(5, 4));
+  const VerifiedPlan plan = test::CompileOrDie(SpecOf(5, 4));
   test::Draft draft(plan);
   for (test::DraftSite site :
        draft.Where([](const test::DraftOp& op) { return !op.after.empty(); })) {
@@ -117,9 +117,9 @@ TEST(PlanDiffTest, BlocksOfAChannelInAnotherOrder) {
 TEST(PlanDiffTest, CreditsRoundsAndHeader) {
   Spec spec = SpecOf(3, 2);
   spec.ready = *ParseReady("window=1");
-  const Plan window = test::CompileOrDie(spec);
+  const VerifiedPlan window = test::CompileOrDie(spec);
   spec.ready = *ParseReady("barrier");
-  const Plan barrier = test::CompileOrDie(spec);
+  const VerifiedPlan barrier = test::CompileOrDie(spec);
   const PlanDiff diff = DiffPlans(window, barrier);
   EXPECT_EQ(diff.verdict, "same messages and order, different credits: 4 differences");
   EXPECT_THAT(Names(diff), ElementsAre("header", "credits"));

@@ -91,7 +91,7 @@ class ReasonsOfEverySpec : public ::testing::Test {
   void ForEveryOp(Check check) {
     for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 5, .blocks_max = 3})) {
       SCOPED_TRACE(Label(spec));
-      const Plan plan = CompileOrDie(spec);
+      const VerifiedPlan plan = CompileOrDie(spec);
       const PlanTables tables(plan);
       const Reasons reasons(tables);
       for (const Program& program : plan.programs()) {

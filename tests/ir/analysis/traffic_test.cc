@@ -13,7 +13,7 @@ namespace {
 // Catches QPs counted per direction, or for channels without messages: lowering makes them.
 TEST(TrafficTest, QueuePairsAreThoseOfLowering) {
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 7, .blocks_max = 4})) {
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     const Traffic traffic = MeasureTraffic(PlanTables(plan));
     for (const Program& program : plan.programs()) {
       ASSERT_EQ(traffic.nodes[program.node.index()].queue_pairs,

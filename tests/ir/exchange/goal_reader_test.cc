@@ -80,7 +80,7 @@ bool GoesAtOnce(const std::string& algorithm) {
 TEST(GoalReaderTest, ReadsBackWhatIsWritten) {
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 8, .blocks_max = 4})) {
     if (spec.nodes == 1) continue;
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     const Plan again = Again(spec, Goal(plan));
     for (const DiffSection& section : DiffPlans(plan, again).sections) {
       if (section.name == "rounds" && !GoesAtOnce(spec.algorithm)) continue;
@@ -92,7 +92,11 @@ TEST(GoalReaderTest, ReadsBackWhatIsWritten) {
     }
     if (!GoesAtOnce(spec.algorithm)) continue;
     Plan named = again;
-    named.ChangeHeader([&](PlanHeader& header) { header.algorithm = spec.algorithm; });
+    {
+      PlanHeader header = named.header();
+      header.algorithm = spec.algorithm;
+      named = named.WithHeader(std::move(header));
+    }
     EXPECT_TRUE(named == plan) << test::Label(spec);
   }
 }
@@ -113,7 +117,7 @@ TEST(GoalReaderTest, FindsBlocksWithoutTags) {
   int compared = 0;
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 8, .blocks_max = 4})) {
     if (spec.nodes == 1 || spec.ready.ready.has_credits()) continue;
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     const Plan again = Again(spec, std::regex_replace(Goal(plan), std::regex("tag \\d+"), "tag 3"));
     if (!RootSendsInOrder(plan)) continue;  // other numbers for the same blocks
     const PlanDiff diff = DiffPlans(plan, again);

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Plan Chain(const char* ready, const char* send_window) {
+VerifiedPlan Chain(const char* ready, const char* send_window) {
   return test::CompileOrDie({.nodes = 3,
                              .message_bytes = 25,
                              .block_bytes = 10,
@@ -68,7 +68,8 @@ TEST(GoalWriterTest, SaysWhatIsLost) {
   EXPECT_THAT(GoalLosses(Chain("retry", "none")), HasSubstr("no retries"));
   EXPECT_EQ(GoalLosses(test::PlanOf(1, 3)),
             "GOAL has nothing of one node, not even the size of its message");
-  const Plan one_block = test::CompileOrDie({.nodes = 3, .message_bytes = 7, .block_bytes = 10});
+  const VerifiedPlan one_block =
+      test::CompileOrDie({.nodes = 3, .message_bytes = 7, .block_bytes = 10});
   EXPECT_THAT(GoalLosses(one_block),
               HasSubstr("no size of a full block (import takes --block-bytes 10)"));
   EXPECT_EQ(GoalLosses(test::PlanOf(3, 1)).find("full block"), std::string::npos);

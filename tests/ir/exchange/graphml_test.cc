@@ -32,7 +32,11 @@ TEST(GraphmlTest, Golden) {
 // A file may name its algorithm anything.
 TEST(GraphmlTest, TextIsEscaped) {
   Plan plan = test::PlanOf(2, 1);
-  plan.ChangeHeader([](PlanHeader& header) { header.algorithm = "a<b&c"; });
+  {
+    PlanHeader header = plan.header();
+    header.algorithm = "a<b&c";
+    plan = plan.WithHeader(std::move(header));
+  }
   EXPECT_THAT(Graphml(plan), ::testing::HasSubstr(">a&lt;b&amp;c</data>"));
 }
 

@@ -72,12 +72,12 @@ TEST(PlanJsonTest, RoundTripIsExact) {
   for (const std::string& algorithm : ScheduleNames()) {
     for (const char* ready : {"auto", "barrier", "channel", "window=2", "retry"}) {
       for (const uint32_t nodes : {1u, 2u, 7u}) {
-        const Result<Plan> plan = Compile({.nodes = nodes,
-                                           .root = NodeId(nodes - 1),
-                                           .message_bytes = 2500,
-                                           .block_bytes = 1000,
-                                           .algorithm = algorithm,
-                                           .ready = *ParseReady(ready)});
+        const Result<VerifiedPlan> plan = Compile({.nodes = nodes,
+                                                   .root = NodeId(nodes - 1),
+                                                   .message_bytes = 2500,
+                                                   .block_bytes = 1000,
+                                                   .algorithm = algorithm,
+                                                   .ready = *ParseReady(ready)});
         ASSERT_TRUE(plan.ok()) << plan.status().ToString();
         for (const PlanEncoding encoding : kEncodings) {
           const std::string text = Written(*plan, encoding);

@@ -53,9 +53,9 @@ Spec WithUnevenRacks(Spec spec, std::vector<uint32_t> sizes) {
 const char* const kRackSchedules[] = {"rack_chain", "rack_hybrid", "rack_circulant"};
 
 void ExpectUnrolledIsCompiled(const Spec& spec) {
-  const Result<Plan> compiled = Compile(spec);
+  const Result<VerifiedPlan> compiled = Compile(spec);
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
-  const Result<Plan> unrolled = Unroll(RollOrDie(spec), *spec.message_bytes);
+  const Result<VerifiedPlan> unrolled = Unroll(RollOrDie(spec), *spec.message_bytes);
   ASSERT_TRUE(unrolled.ok()) << unrolled.status().ToString();
   ASSERT_EQ(*unrolled, *compiled) << spec.algorithm << " n=" << spec.nodes
                                   << " bytes=" << *spec.message_bytes << "\n"
@@ -185,7 +185,7 @@ TEST(RolledPlanTest, OneNodeAloneIsTheSame) {
         ASSERT_EQ(alone->programs.size(), 1u);
         ASSERT_EQ(alone->programs[0], whole.programs[node]) << name << " n=" << n;
         if (n > 1) {
-          const Result<Plan> flat = Unroll(*alone, 100);
+          const Result<VerifiedPlan> flat = Unroll(*alone, 100);
           EXPECT_EQ(flat.status().message(), "programs of 1 of " + std::to_string(n) +
                                                  " nodes are there; a flat plan needs all");
         }

@@ -28,7 +28,7 @@ std::vector<OpId> Near(std::span<const OpId> after, size_t op, size_t look_ahead
   return near;
 }
 
-void ExpectSameOps(const RolledPlay& play, const Plan& flat, const Program& program,
+void ExpectSameOps(const RolledPlay& play, const VerifiedPlan& flat, const Program& program,
                    size_t look_ahead) {
   const std::unique_ptr<OpStream> stream = play.OpsOf(program.node, look_ahead);
   size_t id = 0;
@@ -46,7 +46,7 @@ void ExpectSameOps(const RolledPlay& play, const Plan& flat, const Program& prog
   EXPECT_FALSE(stream->Next());
 }
 
-std::vector<ChannelOps> SortedChannelOps(const Plan& flat, const Program& program) {
+std::vector<ChannelOps> SortedChannelOps(const VerifiedPlan& flat, const Program& program) {
   std::vector<ChannelOps> all = ChannelOpsOf(flat, program);
   std::ranges::sort(all, {}, &ChannelOps::channel);
   return all;
@@ -59,7 +59,8 @@ void ExpectStreamsAreUnrolled(const Spec& spec, Random& random) {
   const RolledPlan rolled = RollOrDie(spec);
   const Result<RolledPlay> play = RolledPlay::Make(rolled, *spec.message_bytes);
   ASSERT_TRUE(play.ok()) << play.status().ToString();
-  const Result<Plan> flat = Unroll(rolled, *spec.message_bytes, {.skip_passes = {"reduce"}});
+  const Result<VerifiedPlan> flat =
+      Unroll(rolled, *spec.message_bytes, {.skip_passes = {"reduce"}});
   ASSERT_TRUE(flat.ok()) << flat.status().ToString();
   PlanHeader header = flat->header();
   EXPECT_LE(header.rounds, play->outline().header().rounds);

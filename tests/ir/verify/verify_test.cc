@@ -11,6 +11,7 @@
 #include <ostream>
 #include <string>
 
+#include "ir/count.h"
 #include "tests/support/checker.h"
 #include "tests/support/draft.h"
 #include "tests/support/plans.h"
@@ -24,7 +25,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 /// A chain 0 > 1 > 2 of two blocks; see Dump in the output of a failure for its ops.
-Plan Chain(const std::string& ready, const std::string& send_window) {
+VerifiedPlan Chain(const std::string& ready, const std::string& send_window) {
   return test::CompileOrDie({.nodes = 3,
                              .root = NodeId(0),
                              .message_bytes = 20,
@@ -94,26 +95,21 @@ TEST_P(VerifyExampleTest, FindsWhatIsWrong) {
                               testing::Field(&Diagnostic::where, example.where),
                               testing::Field(&Diagnostic::message, HasSubstr(example.message)))));
   EXPECT_TRUE(verdict.Has(example.rule));
-  EXPECT_FALSE(VerifyStatus(plan, options).ok());
+  EXPECT_EQ(Verified(Plan(plan), options).status().message(),
+            Count(verdict.findings, "finding") + ":" + verdict.Continued());
 }
 
-// A plan that is known to be valid is not looked at again: neither one that has been changed since,
-// nor one with findings is known to be, and depths are another question.
-TEST(VerifyTest, WhatIsKnownToBeValidIsSo) {
+// A plan that is refused is as it was, and its findings are told; depths count.
+TEST(VerifyTest, OnlyPlansWithoutFindingsAreVerified) {
   Plan plan = BarrierChain();
-  EXPECT_FALSE(plan.is_known_valid());
-  EXPECT_TRUE(VerifyStatus(plan).ok());
-  EXPECT_TRUE(plan.is_known_valid());
-  EXPECT_FALSE(VerifyStatus(plan, {.recv_depth = 1}).ok());
-  Plan copy = plan;
-  EXPECT_TRUE(copy.is_known_valid());
-  copy.ChangeHeader([](PlanHeader& header) { ++header.rounds; });
-  EXPECT_TRUE(plan.is_known_valid());
-  EXPECT_FALSE(copy.is_known_valid());
-  EXPECT_FALSE(VerifyStatus(copy).ok());
-  EXPECT_FALSE(copy.is_known_valid());
-  copy.NoteValid();  // which is wrong, and nobody looks
-  EXPECT_TRUE(VerifyStatus(copy).ok());
+  Verdict verdict;
+  EXPECT_FALSE(Verified(std::move(plan), {.recv_depth = 1}, &verdict).ok());
+  EXPECT_FALSE(verdict.ok());
+  EXPECT_EQ(plan, BarrierChain());
+  const Result<VerifiedPlan> verified = Verified(std::move(plan), {}, &verdict);
+  ASSERT_TRUE(verified.ok());
+  EXPECT_TRUE(verdict.ok());
+  EXPECT_EQ(*verified, BarrierChain());
 }
 
 std::string NameOf(const testing::TestParamInfo<Example>& info) { return info.param.name; }

@@ -62,7 +62,7 @@ TEST(PlanFolderTest, GivesEveryPlanAndEveryNodesPart) {
   for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 6, .blocks_max = 3})) {
     if (spec.nodes % 2 == 0 && spec.nodes != 6) continue;  // 1, 3, 5, 6
     SCOPED_TRACE(test::Label(spec));
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     const std::string path = folder / "plan";
     Write(plan, path);
     const Result<Plan> read = ReadPlanFolder(path, nullptr);
@@ -313,12 +313,12 @@ Plan Changed(const Plan& plan, const std::function<void(Op*, std::vector<OpId>*)
 // What a node's own part does wrong is found without the others'. Catches a rule that is left out.
 TEST(PlanFolderTest, ANodeVerifiesItsOwnPart) {
   const TempFolder folder;
-  const Plan plan = *Compile({.nodes = 3,
-                              .message_bytes = 40,
-                              .block_bytes = 10,
-                              .algorithm = "chain",
-                              .ready = *ParseReady("window=1"),
-                              .send_window = *ParseSendWindow("1")});
+  const VerifiedPlan plan = *Compile({.nodes = 3,
+                                      .message_bytes = 40,
+                                      .block_bytes = 10,
+                                      .algorithm = "chain",
+                                      .ready = *ParseReady("window=1"),
+                                      .send_window = *ParseSendWindow("1")});
   const std::string path = folder / "plan";
   EXPECT_THAT(RulesBrokenAt1(plan, path), ::testing::IsEmpty());
   const auto broken = [&](const std::function<void(Op*, std::vector<OpId>*)>& change) {

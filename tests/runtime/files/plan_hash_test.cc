@@ -32,7 +32,11 @@ Plan Reversed(const Plan& plan) {
 TEST(PlanHashTest, DoesNotDependOnTheForm) {
   Plan plan = Example();
   const PlanHash hash = HashPlan(plan);
-  plan.ChangeHeader([](PlanHeader& header) { header.generator = "another program 9.9"; });
+  {
+    PlanHeader header = plan.header();
+    header.generator = "another program 9.9";
+    plan = plan.WithHeader(std::move(header));
+  }
   EXPECT_EQ(HashPlan(plan), hash);
   EXPECT_EQ(HashPlan(Reversed(plan)), hash);
   std::stringstream file;
@@ -60,9 +64,9 @@ TEST(PlanHashTest, DependsOnEverythingElse) {
       [](PlanHeader& h) { h.ports += 1; },
       [](PlanHeader& h) { h.nodes += 1; }};
   for (const auto& change : header_changes) {
-    Plan changed = plan;
-    changed.ChangeHeader(change);
-    hashes.insert(HashPlan(changed));
+    PlanHeader header = plan.header();
+    change(header);
+    hashes.insert(HashPlan(plan.WithHeader(std::move(header))));
   }
   const std::vector<std::function<void(Op&, std::vector<OpId>&)>> op_changes = {
       [](Op& op, auto&) { op.block += 1; },

@@ -42,7 +42,7 @@ struct Outcome {
   std::map<uint32_t, FileDescriptor> controls;  ///< at the root by node, elsewhere the one
 };
 
-Outcome Connect(const Plan& plan, BootstrapOptions options) {
+Outcome Connect(const VerifiedPlan& plan, BootstrapOptions options) {
   Outcome outcome;
   const NodeId node = options.node;
   Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::Open(plan, std::move(options));
@@ -65,7 +65,7 @@ Outcome Connect(const Plan& plan, BootstrapOptions options) {
 
 class BootstrapTest : public ::testing::Test {
  protected:
-  static Plan PlanOf(uint64_t bytes) {
+  static VerifiedPlan PlanOf(uint64_t bytes) {
     return Compile({.nodes = kNodes,
                     .root = NodeId(kRoot),
                     .message_bytes = bytes,
@@ -162,19 +162,19 @@ class BootstrapTest : public ::testing::Test {
     }
   }
   /// The outcome of a node that is refused although, or before, the group is whole.
-  Status Refused(const Plan& plan, BootstrapOptions options) {
+  Status Refused(const VerifiedPlan& plan, BootstrapOptions options) {
     options.bind = test::LoopbackAddress(kNodes);  // its own place may be taken
     return Connect(plan, std::move(options)).status;
   }
 
-  const Plan plan_ = PlanOf(1000);
+  const VerifiedPlan plan_ = PlanOf(1000);
   std::map<uint32_t, std::future<Outcome>> nodes_;
 };
 
 TEST_F(BootstrapTest, AGroupConnects) { ExpectGroupConnects(); }
 
 TEST_F(BootstrapTest, AGroupOfOneConnectsWithNobody) {
-  const Plan plan = Compile({.nodes = 1, .message_bytes = 10}).value();
+  const VerifiedPlan plan = Compile({.nodes = 1, .message_bytes = 10}).value();
   BootstrapOptions options = Options(0);
   options.peers.resize(1);
   EXPECT_TRUE(Connect(plan, options).status.ok());

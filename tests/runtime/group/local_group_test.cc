@@ -45,7 +45,8 @@ INSTANTIATE_TEST_SUITE_P(Transports, LocalGroupTest, test::AllTransports(), test
 
 TEST_P(LocalGroupTest, ReportsEveryNodeAndTheSum) {
   const MappedInput input = Input(100'000);
-  const Plan plan = Compile({.nodes = 6, .message_bytes = 100'000, .block_bytes = 7000}).value();
+  const VerifiedPlan plan =
+      Compile({.nodes = 6, .message_bytes = 100'000, .block_bytes = 7000}).value();
   const ptrdiff_t files = OpenFiles();
   const Result<LocalRun> run = RunLocalGroup(plan, input, nullptr, {.transport = GetParam()});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
@@ -70,8 +71,9 @@ TEST_P(LocalGroupTest, ARunThatStandsStillSaysWho) {
   builder.BeginProgram(NodeId(1));
   builder.AddOp({.channel = channel, .block = 0, .kind = OpKind::kRecv});
   const Plan plan = std::move(builder).Build();
-  const Result<LocalRun> run = RunLocalGroup(
-      plan, input, nullptr, {.transport = GetParam(), .no_progress_max = milliseconds(100)});
+  const Result<LocalRun> run =
+      RunLocalGroup(Playable::Part(plan), input, nullptr,
+                    {.transport = GetParam(), .no_progress_max = milliseconds(100)});
   EXPECT_THAT(
       run.status().message(),
       HasSubstr("no progress for 100 ms: node 1 op 0 (recv 0>1:0) waits for node 0 to send"));
@@ -82,7 +84,8 @@ TEST_P(LocalGroupTest, ARunThatStandsStillSaysWho) {
 // its core from the one that has work, and wake-ups that are counted though nobody waited.
 TEST_P(LocalGroupTest, WaitsAsItIsTold) {
   const MappedInput input = Input(100'000);
-  const Plan plan = Compile({.nodes = 12, .message_bytes = 100'000, .block_bytes = 1000}).value();
+  const VerifiedPlan plan =
+      Compile({.nodes = 12, .message_bytes = 100'000, .block_bytes = 1000}).value();
   for (const WaitMode mode : {WaitMode::kPolling, WaitMode::kHybrid, WaitMode::kInterrupt}) {
     SCOPED_TRACE(Name(mode));
     const Result<LocalRun> run =
@@ -106,7 +109,8 @@ TEST_P(LocalGroupTest, TakesAMessageFromMemory) {
   const MappedInput input =
       MappedInput::Open("/proc/self/fd/" + std::to_string(message.fd())).value();
   EXPECT_TRUE(input.is_sealed());
-  const Plan plan = Compile({.nodes = 4, .message_bytes = 100'000, .block_bytes = 1000}).value();
+  const VerifiedPlan plan =
+      Compile({.nodes = 4, .message_bytes = 100'000, .block_bytes = 1000}).value();
   const Result<LocalRun> run = RunLocalGroup(plan, input, nullptr, {.transport = GetParam()});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_EQ(run->sum, *message.Sum());
@@ -114,7 +118,7 @@ TEST_P(LocalGroupTest, TakesAMessageFromMemory) {
 
 TEST_P(LocalGroupTest, IsInterrupted) {
   const MappedInput input = Input(10);
-  const Plan plan = Compile({.nodes = 3, .message_bytes = 10}).value();
+  const VerifiedPlan plan = Compile({.nodes = 3, .message_bytes = 10}).value();
   const FileDescriptor interrupt(eventfd(1, 0));
   const Result<LocalRun> run = RunLocalGroup(
       plan, input, nullptr, {.transport = GetParam(), .interrupt_fd = interrupt.get()});

@@ -87,7 +87,7 @@ class MemberTest : public testing::Test {
     return Hear();
   }
 
-  const Plan plan_ = test::PlanOf(2, 3, "chain");
+  const VerifiedPlan plan_ = test::PlanOf(2, 3, "chain");
   Result<NodeBuffer> buffer_ =
       NodeBuffer::Open(NodeId(1), plan_.header().message.bytes, /*outputs=*/nullptr);
   std::atomic<bool> fails_ = false;

@@ -41,7 +41,7 @@ class ShmBoardTest : public ::testing::Test {
     return read(board_.bell(kRoot), &rings, sizeof(rings)) == ssize_t{sizeof(rings)};
   }
 
-  const Plan plan_;
+  const VerifiedPlan plan_;
   ShmBoard board_;
 };
 

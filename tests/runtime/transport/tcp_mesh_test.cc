@@ -20,7 +20,7 @@ const TcpSocket* Find(const std::vector<TcpSocket>& sockets, NodeId peer, uint32
 
 // Says who it is on each socket: catches ends that are mixed up between nodes or lanes.
 TEST(TcpMeshTest, ConnectsThePairsThatShareAChannel) {
-  const Plan plan = Compile({.nodes = 6, .message_bytes = 100, .block_bytes = 10}).value();
+  const VerifiedPlan plan = Compile({.nodes = 6, .message_bytes = 100, .block_bytes = 10}).value();
   const Result<TcpMesh> mesh = MakeTcpMesh(plan);
   ASSERT_TRUE(mesh.ok()) << mesh.status().ToString();
   size_t ends = 0;

@@ -88,7 +88,7 @@ class DeviceEndpointTest : public testing::Test {
     return outcome.status().message();
   }
 
-  static Plan PlanOf(uint64_t block_bytes) {
+  static VerifiedPlan PlanOf(uint64_t block_bytes) {
     return test::CompileOrDie({.nodes = 2,
                                .message_bytes = kBlocks * 100 - 30,
                                .block_bytes = block_bytes,

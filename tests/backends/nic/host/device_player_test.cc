@@ -12,6 +12,7 @@
 #include <array>
 #include <future>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -41,7 +42,7 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
             const nic::LowerOptions& lower = {}) {
     plan_ = PlanOf(ready, kBytes);
     shorter_plan_ = PlanOf(ready, kBytes - 1000);
-    program_ = *nic::Lower(plan_, lower);
+    program_ = *nic::Lower(*plan_, lower);
     std::array<std::vector<TcpSocket>, kNodes> sockets;
     for (uint32_t i = 1; i < kNodes; ++i) {
       int pair[2] = {-1, -1};
@@ -63,7 +64,7 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
     }
   }
 
-  static Plan PlanOf(const char* ready, uint64_t bytes) {
+  static VerifiedPlan PlanOf(const char* ready, uint64_t bytes) {
     return test::CompileOrDie({.nodes = kNodes,
                                .message_bytes = bytes,
                                .block_bytes = 1000,
@@ -94,8 +95,8 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
 
   /// Node 1 plays a plan that has one block less.
   bool misses_receive_ = false;
-  Plan plan_;
-  Plan shorter_plan_;
+  std::optional<VerifiedPlan> plan_;
+  std::optional<VerifiedPlan> shorter_plan_;
   nic::QueueProgram program_;
   std::array<Mapping, kNodes> memory_;
   emulated::Fabric fabric_{kNodes, {}};
@@ -103,14 +104,14 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
 
  private:
   Status MakeOne(uint32_t i, Part part, std::vector<TcpSocket> sockets) {
-    const Plan& plan = misses_receive_ && i == 1 ? shorter_plan_ : plan_;
+    const VerifiedPlan& plan = misses_receive_ && i == 1 ? *shorter_plan_ : *plan_;
     const std::span<std::byte> bytes = memory_[i].bytes().first(plan.header().message.bytes);
     const PlayerContext context{
         .memory = {.source = bytes, .target = i == 0 ? std::span<std::byte>() : bytes}};
     constexpr std::chrono::seconds kAnswerMax{60};
     nic::Device& device = fabric_.device(NodeId(i));
     auto player = part == Part::kPreposted
-                      ? nic::MakePrepostedPlayer(device, plan_, program_.nodes[i],
+                      ? nic::MakePrepostedPlayer(device, *plan_, program_.nodes[i],
                                                  std::move(sockets), context, kAnswerMax)
                       : nic::MakeDrivenPlayer(device, plan, NodeId(i), std::move(sockets), context,
                                               kAnswerMax);

@@ -19,8 +19,8 @@ namespace {
 
 constexpr LoweringMode kModes[] = {LoweringMode::kInline, LoweringMode::kManaged};
 
-Plan MakePlan(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
-              const std::string& ready) {
+VerifiedPlan MakePlan(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
+                      const std::string& ready) {
   return test::CompileOrDie({.nodes = nodes,
                              .message_bytes = uint64_t{blocks} * 100,
                              .block_bytes = 100,
@@ -37,7 +37,7 @@ DeviceProfile Example(const std::string& name) {
 }
 
 /// The most receives on a channel that carries blocks.
-uint32_t ReceivesMax(const Plan& plan) {
+uint32_t ReceivesMax(const VerifiedPlan& plan) {
   uint32_t most = 0;
   for (const Program& program : plan.programs()) {
     std::map<ChannelId, uint32_t> receives;
@@ -51,7 +51,7 @@ uint32_t ReceivesMax(const Plan& plan) {
 // Node 1 of a chain of 40 blocks: inline a WAIT before each send; managed those on the master, with
 // a SEND_EN each. Catches uses and re-arms that are of another queue, node or mode.
 TEST(FitTest, NumbersOfAChain) {
-  const Plan plan = MakePlan("chain", 3, 40, "retry");
+  const VerifiedPlan plan = MakePlan("chain", 3, 40, "retry");
   const DeviceProfile tiny = {.sq_wqebbs = 16, .rq_wqes = 32, .qps = 300};
   const Fit in = CheckFit(plan, {.mode = LoweringMode::kInline, .profile = tiny});
   EXPECT_TRUE(in.ok());
@@ -85,7 +85,7 @@ TEST(FitTest, NumbersOfAChain) {
 }
 
 TEST(FitTest, AllFindingsAreCountedAndTheFirstListed) {
-  const Plan plan = MakePlan("chain", 30, 40, "barrier");
+  const VerifiedPlan plan = MakePlan("chain", 30, 40, "barrier");
   const Fit fit = CheckFit(plan, {.profile = {.rq_wqes = 16, .message_bytes = 99}});
   EXPECT_EQ(fit.misfits, 30u);  // the block, and the receives of nodes 1 to 29
   ASSERT_EQ(fit.first_misfits.size(), Fit::kListedMax);
@@ -112,7 +112,7 @@ TEST(FitTest, TheLimitIsWhatWouldFit) {
 }
 
 TEST(FitTest, ADeviceThatCanLowerNothingIsSaidOnce) {
-  const Plan plan = MakePlan("chain", 3, 4, "barrier");
+  const VerifiedPlan plan = MakePlan("chain", 3, 4, "barrier");
   const Fit fit = CheckFit(
       plan,
       {.profile = {
@@ -127,7 +127,7 @@ TEST(FitTest, ADeviceThatCanLowerNothingIsSaidOnce) {
 
 // A limit of 24: a ring of 32 for a queue of 20 would be above it.
 TEST(FitTest, RingsAreNoLargerThanALimitThatIsNoPowerOfTwo) {
-  const Plan plan = MakePlan("chain", 2, 20, "retry");
+  const VerifiedPlan plan = MakePlan("chain", 2, 20, "retry");
   const auto program = Lower(plan, {.profile = {.sq_wqebbs = 24, .rq_wqes = 20}});
   ASSERT_TRUE(program.ok()) << program.status().ToString();
   EXPECT_EQ(program->nodes[0].qps[0].sq_wqebbs, 16u);
@@ -141,7 +141,7 @@ TEST(FitTest, LowerRefusesWithTheFirstFinding) {
   uint32_t fits = 0;
   uint32_t misfits = 0;
   for (int i = 0; i < 400; ++i) {
-    const Plan plan =
+    const VerifiedPlan plan =
         test::CompileOrDie(test::RandomSpec(random, {.nodes_max = 9, .blocks_max = 30}));
     LowerOptions options{.mode = kModes[random.Below(2)],
                          .masters = static_cast<Masters>(random.Below(3))};
@@ -182,7 +182,7 @@ TEST(FitTest, EveryScheduleFitsTheTinyDeviceWhereItsReadyModeAllows) {
     for (const char* ready : {"barrier", "channel", "window=1", "window=5", "retry"}) {
       for (const uint32_t nodes : {1u, 2u, 5u, 8u, 13u, 33u}) {
         for (const uint32_t blocks : {1u, 16u, 40u}) {
-          const Plan plan = MakePlan(algorithm, nodes, blocks, ready);
+          const VerifiedPlan plan = MakePlan(algorithm, nodes, blocks, ready);
           const ReadyMode mode = plan.header().ready.mode;
           const bool at_once = mode == ReadyMode::kBarrier || mode == ReadyMode::kChannel;
           const bool allowed = !at_once || ReceivesMax(plan) <= tiny.rq_wqes;
@@ -199,7 +199,7 @@ TEST(FitTest, EveryScheduleFitsTheTinyDeviceWhereItsReadyModeAllows) {
 
 // A conservative real device holds what is sent in practice: 16 GiB in blocks of 1 MiB.
 TEST(FitTest, LongMessagesFitTheRealDevice) {
-  const Plan plan = MakePlan("binomial_pipeline", 16, 16384, "window=1");
+  const VerifiedPlan plan = MakePlan("binomial_pipeline", 16, 16384, "window=1");
   for (const LoweringMode mode : kModes) {
     const Fit fit = CheckFit(plan, {.mode = mode, .profile = Example("connectx5")});
     EXPECT_TRUE(fit.ok()) << fit.first_misfits[0].ToString();

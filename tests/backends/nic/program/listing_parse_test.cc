@@ -53,7 +53,7 @@ std::vector<std::pair<uint32_t, uint32_t>> Needs(const QueueProgram& program) {
   return needs;
 }
 
-void ExpectTheSame(const Plan& plan, const LowerOptions& way) {
+void ExpectTheSame(const VerifiedPlan& plan, const LowerOptions& way) {
   const auto program = Lower(plan, way);
   if (!program.ok()) return;  // does not fit tiny rings
   const auto parsed = Parse(List(plan, *program));
@@ -73,7 +73,7 @@ TEST(ListingParseTest, EveryListingGivesItsBytes) {
   test::Sample sample;
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 5, .blocks_max = 3})) {
     if (!sample.Takes()) continue;
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     for (const LowerOptions& way : kWays) ExpectTheSame(plan, way);
     ASSERT_FALSE(HasFailure()) << test::Label(spec);
   }
@@ -81,27 +81,27 @@ TEST(ListingParseTest, EveryListingGivesItsBytes) {
 
 // More WQEs in one queue than its 16-bit index tells apart.
 TEST(ListingParseTest, LongQueuesToo) {
-  const Plan plan = test::CompileOrDie({.nodes = 2,
-                                        .message_bytes = 70000,
-                                        .block_bytes = 1,
-                                        .algorithm = "chain",
-                                        .ready = *ParseReady("window=1")});
+  const VerifiedPlan plan = test::CompileOrDie({.nodes = 2,
+                                                .message_bytes = 70000,
+                                                .block_bytes = 1,
+                                                .algorithm = "chain",
+                                                .ready = *ParseReady("window=1")});
   ExpectTheSame(plan, kWays[0]);
   ExpectTheSame(plan, kWays[3]);
 }
 
 std::string Listing() {
-  const Plan plan = test::CompileOrDie({.nodes = 4,
-                                        .message_bytes = 600,
-                                        .block_bytes = 100,
-                                        .algorithm = "binomial_pipeline",
-                                        .ready = *ParseReady("window=1")});
+  const VerifiedPlan plan = test::CompileOrDie({.nodes = 4,
+                                                .message_bytes = 600,
+                                                .block_bytes = 100,
+                                                .algorithm = "binomial_pipeline",
+                                                .ready = *ParseReady("window=1")});
   return List(plan, *Lower(plan, {.mode = LoweringMode::kManaged}));
 }
 
 // Ops, which no byte tells.
 TEST(ListingParseTest, OpsAreRead) {
-  const Plan plan = test::PlanOf(6, 4);
+  const VerifiedPlan plan = test::PlanOf(6, 4);
   for (const LowerOptions& way : kWays) {
     const auto program = Lower(plan, way);
     EXPECT_EQ(ToJson(*Parse(List(plan, *program))), ToJson(*program));

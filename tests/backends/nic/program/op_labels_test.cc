@@ -20,7 +20,7 @@ TEST(OpLabelsTest, AreThoseOfLowering) {
       {.mode = LoweringMode::kManaged, .masters = Masters::kQueue}};
   size_t programs = 0;
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 6, .blocks_max = 4})) {
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     for (const LowerOptions& way : ways) {
       const auto lowered = Lower(plan, way);
       if (!lowered.ok()) continue;  // does not fit tiny rings

@@ -31,7 +31,7 @@ TEST(ValidateTest, AcceptsEverySmallPlan) {
   test::Sample sample;
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 7, .blocks_max = 5})) {
     if (!sample.Takes()) continue;
-    const Plan plan = test::CompileOrDie(spec);
+    const VerifiedPlan plan = test::CompileOrDie(spec);
     for (const auto mode : {LoweringMode::kInline, LoweringMode::kManaged}) {
       for (const DeviceProfile& profile : {DeviceProfile(), kTinyRings}) {
         const auto program = Lower(plan, {.mode = mode, .profile = profile});
@@ -46,11 +46,11 @@ TEST(ValidateTest, AcceptsEverySmallPlan) {
 
 TEST(ValidateTest, AcceptsLongQueuesAndSeveralMasters) {
   for (const std::string& schedule : ScheduleNames()) {
-    const Plan plan = test::CompileOrDie({.nodes = 9,
-                                          .message_bytes = 100 * 1000,
-                                          .block_bytes = 100,
-                                          .algorithm = schedule,
-                                          .ready = *ParseReady("window=2")});
+    const VerifiedPlan plan = test::CompileOrDie({.nodes = 9,
+                                                  .message_bytes = 100 * 1000,
+                                                  .block_bytes = 100,
+                                                  .algorithm = schedule,
+                                                  .ready = *ParseReady("window=2")});
     for (const Masters masters : {Masters::kNode, Masters::kLane, Masters::kQueue}) {
       const auto program =
           Lower(plan, {.mode = LoweringMode::kManaged, .masters = masters, .profile = kTinyRings});
@@ -96,11 +96,11 @@ class BrokenBytesTest : public testing::TestWithParam<LoweringMode> {
     return node().qps[0].sq.data();
   }
 
-  const Plan plan_ = test::CompileOrDie({.nodes = 4,
-                                         .message_bytes = 600,
-                                         .block_bytes = 100,
-                                         .algorithm = "binomial_pipeline",
-                                         .ready = *ParseReady("window=1")});
+  const VerifiedPlan plan_ = test::CompileOrDie({.nodes = 4,
+                                                 .message_bytes = 600,
+                                                 .block_bytes = 100,
+                                                 .algorithm = "binomial_pipeline",
+                                                 .ready = *ParseReady("window=1")});
   const QueueProgram program_ = *Lower(plan_, {.mode = GetParam()});
   std::vector<QueueObjects> objects_;
 };
@@ -219,11 +219,11 @@ class ShortRingsTest : public testing::Test {
                                 .block_bytes = 100,
                                 .algorithm = algorithm,
                                 .ready = *ParseReady(ready)});
-    program_ = *Lower(plan_, lower);
+    program_ = *Lower(*plan_, lower);
     EXPECT_EQ(Verdict(), "");
   }
   std::string Verdict() const {
-    const auto report = ValidateProgram(plan_, program_);
+    const auto report = ValidateProgram(*plan_, program_);
     return report.ok() ? report->ToStatus().ToString() : report.status().ToString();
   }
   /// Changes all sends with this opcode, of all nodes.
@@ -238,7 +238,7 @@ class ShortRingsTest : public testing::Test {
     }
   }
 
-  Plan plan_;
+  std::optional<VerifiedPlan> plan_;
   QueueProgram program_;
 };
 
@@ -318,7 +318,7 @@ TEST_F(ShortRingsTest, AHeadThatIsNotThePlansIsRefused) {
 }
 
 TEST(ValidateTest, LostSendEnableIsFound) {
-  const Plan plan = test::CompileOrDie(
+  const VerifiedPlan plan = test::CompileOrDie(
       {.nodes = 3, .message_bytes = 300, .block_bytes = 100, .algorithm = "chain"});
   const QueueProgram program = *Lower(plan, {.mode = LoweringMode::kManaged, .node = NodeId(1)});
   QueueObjects node = *MakeQueueObjects(program.nodes[0], ExampleBindings(program.nodes[0]));
@@ -356,7 +356,7 @@ TEST(ValidateTest, MastersThatWaitForEachOtherAreACycle) {
       builder.AddOp({.channel = to_2, .block = 1, .round = 1, .kind = OpKind::kRecv});
   builder.AddOp({.channel = back, .block = 1, .round = 2}, std::vector{second});
   builder.AddOp({.channel = across, .block = 0, .round = 2, .kind = OpKind::kRecv});
-  const Plan plan = std::move(builder).Build();
+  const VerifiedPlan plan = *Verified(std::move(builder).Build());
   QueueProgram program = *Lower(plan, {.mode = LoweringMode::kManaged});
   ASSERT_TRUE(ValidateProgram(plan, program)->ok());
   // Each master first waits for what the other one's queue sends.
@@ -420,7 +420,7 @@ TEST_P(HazardTest, MissingEdgeOfThePlanIsFound) {
 
 // A rule that asks each queue for its own WAITs only refuses a valid plan.
 TEST_P(HazardTest, ReceiveIsKnownThroughAnotherSend) {
-  const Plan plan = ForwardingPlan({OpId(0)}, {OpId(1)});
+  const VerifiedPlan plan = *Verified(ForwardingPlan({OpId(0)}, {OpId(1)}));
   ASSERT_TRUE(Lower(plan, options_).ok());
   EXPECT_EQ(VerdictUnverified(plan, options_), "");
 }
