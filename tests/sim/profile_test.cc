@@ -27,6 +27,7 @@ Result<Profile> Read(const std::string& text, std::vector<std::string>* warnings
 using Section = std::map<std::string, std::string>;
 
 const Section kNetwork = {{"host_rate", "\"80Gbit/s\""}, {"rack_latency", "\"1us\""}};
+const char* const kDuplex = ", \"duplex\": {\"value\": \"120Gbit/s\", \"assumed\": \"a\"}";
 const Section kRacks = {{"hosts", "4"}, {"core_latency", "\"2us\""}, {"up_rate", "\"160Gbit/s\""}};
 const Section kNic = {{"wqe", "1"},
                       {"wait", "2"},
@@ -75,7 +76,9 @@ std::string Racks(const Section& racks) { return Text(kNetwork, ", \"racks\": " 
 // A value that is read into another one's place.
 TEST(ProfileTest, ReadsEveryMember) {
   const auto profile = Read(File(
-      {.network = Racks(With(With(kRacks, "down_rate", "40"), "core_rate", "50")),
+      {.network = Text(kNetwork,
+                       kDuplex + (", \"racks\": " +
+                                  Text(With(With(kRacks, "down_rate", "40"), "core_rate", "50")))),
        .host = Text(kHost, ", \"preemption\": " + Text(kPreemption) +
                                ", \"neighbours\": " + Text({{"count", "23"}, {"slice", "24"}})),
        .more = ", \"tcp\": " + Text(kTcp) + ", \"control\": " + Text(kControl)}));
@@ -83,6 +86,7 @@ TEST(ProfileTest, ReadsEveryMember) {
   const Profile expected = {.name = "n",
                             .cluster = "c",
                             .network = {.host_rate = 1e10,
+                                        .duplex = 1.5e10,
                                         .rack_latency = 1e-6,
                                         .core_latency = 2e-6,
                                         .rack_hosts = 4,
@@ -272,15 +276,18 @@ TEST(ProfileTest, ShippedProfilesRead) {
   }
   ASSERT_EQ(profiles.size(), 6u);
   EXPECT_EQ(profiles["fractus"].network.host_rate, 12.5e9);
-  EXPECT_EQ(profiles["sierra"].network.host_rate, 4e9);
+  EXPECT_EQ(profiles["sierra"].network.host_rate, 2.5e9);
   EXPECT_EQ(profiles["stampede"].network.host_rate, 5e9);
+  EXPECT_EQ(profiles["stampede"].network.duplex, 70.5e9 / 8);
+  EXPECT_EQ(profiles["fractus"].network.duplex, 165e9 / 8);
+  EXPECT_FALSE(profiles["sierra"].network.duplex.has_value());
   EXPECT_EQ(profiles["ndr400"].network.host_rate, 50e9);
   EXPECT_NEAR(profiles["apt"].network.up_rate / 28 * 8, 16e9, 0.5e9);
   EXPECT_TRUE(profiles["tcp-10g"].is_tcp);
-  // Of the 1.76 us that a block waits in Table 1 of the RDMC paper, the hosts' part.
+  // Of the 1.37 us that a block waits in Table 1 of the RDMC paper, the hosts' part.
   const HostCosts& host = profiles["stampede"].host;
   EXPECT_EQ(2 * host.poll + host.completion + host.credit + host.post_receive + 2 * host.post_send,
-            1'300'000);
+            870'000);
   EXPECT_NEAR(0x1p20 / host.copy_rate, 215e-6, 1e-6);
 }
 
