@@ -221,7 +221,7 @@ Status Run(const CompareFlags& flags) {
     PREPOST_RETURN_IF_ERROR(CheckNetwork(flags, *plans));
     std::vector<std::string> others;
     if (flags.spec.topology()) others.push_back("--topology " + *flags.spec.topology());
-    if (const std::optional<std::string> order = OrderText(flags.spec)) others.push_back(*order);
+    if (flags.spec.order()) others.push_back(OrderText(*flags.spec.order()));
     return CompareVirtually(*plans,
                             {.profile = *profile,
                              .path = flags.path,

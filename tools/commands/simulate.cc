@@ -140,7 +140,7 @@ void AddSimulate(CLI::App& app, Action* action) {
       "nodes=2:64:x2 --sweep wait=polling,interrupt --csv -");
   flags->AddTo(*command);
   command->callback([flags, command, action] {
-    flags->given = GivenFlags::Of(*command);
+    flags->given = CommandLine::Of(*command);
     *action = [flags] { return Run(*flags); };
   });
 }

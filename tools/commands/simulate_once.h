@@ -42,7 +42,7 @@ Result<sim::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& t
                                 const std::vector<std::string>& swept = {});
 
 /// What flags change in the cluster of the profile: "--slow 3=0.5".
-std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags);
+std::vector<std::string> FixedDeviationsOf(const CommandLine& given);
 /// "seed 1", where something is drawn at random.
 std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags, const sim::Profile& profile);
 

@@ -20,7 +20,7 @@
 #include "ir/utf8.h"
 #include "tools/commands/sweep_run.h"
 #include "tools/flags/command.h"
-#include "tools/flags/given_flags.h"
+#include "tools/flags/command_line.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/sweep.h"
 #include "tools/flags/wait_flags.h"
@@ -31,12 +31,9 @@ namespace prepost::tools {
 namespace {
 
 /// A key is a flag that changes what is simulated, or of the profile.
-Status CheckKeys(const std::vector<SweepAxis>& axes) {
-  SimulateFlags flags;
-  CLI::App app;
-  flags.AddTo(app);
+Status CheckKeys(const CLI::App& command, const std::vector<SweepAxis>& axes) {
   std::vector<std::string> keys;
-  for (const std::string& name : FlagsWithValues(app)) keys.push_back(name.substr(2));
+  for (const std::string& name : FlagsWithValues(command)) keys.push_back(name.substr(2));
   for (const char* other : {"sweep", "csv", "plot", "plot-y", "jobs", "set", "message", "trace"}) {
     std::erase(keys, other);
   }
@@ -63,41 +60,54 @@ Status CheckValues(const SweepAxis& axis) {
   return {};
 }
 
-/// What is given, with the values of `point`.
-GivenFlags FlagsOfRow(const GivenFlags& given, const std::vector<SweepAxis>& axes,
-                      const SweepPoint& point) {
-  GivenFlags row = given;
-  for (const char* of_all : {"--sweep", "--csv", "--plot", "--plot-y", "--jobs", "--json"})
-    row.Remove(of_all);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const std::string& value = axes[i].values[point[i]].text;
-    if (axes[i].is_setting()) {
-      row.Add("--set", axes[i].key + "=" + value);
-      continue;
-    }
-    if (axes[i].key == "message-bytes") row.Remove("--message");
-    row.Set("--" + axes[i].key, value);
+/// Sets one field after the other of a copy of what is given. Every value is parsed and checked by the
+/// flag of that name.
+class RowMaker {
+ public:
+  explicit RowMaker(const SimulateFlags& given) : given_(given) {
+    for (const char* of_all : {"--sweep", "--csv", "--plot", "--plot-y", "--jobs", "--json"})
+      given_.given.Remove(of_all);
+    row_.AddTo(command_);
   }
-  return row;
-}
 
-/// What is given, without what is swept.
-GivenFlags Unswept(const GivenFlags& given, const std::vector<SweepAxis>& axes) {
-  GivenFlags rest = given;
-  for (const SweepAxis& axis : axes) rest.Remove("--" + axis.key);
-  return rest;
-}
+  const CLI::App& command() const { return command_; }
+  /// What is given, with the values of `point`. Errors: kUsage.
+  Result<SimulateFlags> Make(const std::vector<SweepAxis>& axes, const SweepPoint& point) {
+    row_ = given_;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const std::string& value = axes[i].values[point[i]].text;
+      if (axes[i].is_setting()) {
+        row_.settings.push_back(axes[i].key + "=" + value);
+        row_.given.Add("--set", row_.settings.back());
+        continue;
+      }
+      if (axes[i].key == "message-bytes") {
+        row_.input.size = {};
+        row_.given.Remove("--message");
+      }
+      const std::string flag = "--" + axes[i].key;
+      row_.given.Set(flag, value);
+      PREPOST_RETURN_IF_ERROR(SetFlag(command_, flag, value));
+    }
+    return row_;
+  }
+
+ private:
+  SimulateFlags given_;
+  SimulateFlags row_;
+  CLI::App command_;  ///< sets row_
+};
 
 /// Parsed; values that no row can have are refused. What is wrong with others, those of the profile
 /// among them, is found with their rows. Errors (kUsage): those of ParseSweep(), unknown keys.
-Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags) {
+Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags, const CLI::App& command) {
   std::vector<SweepAxis> axes;
   for (const std::string& text : flags.sweep.axes) {
     Result<SweepAxis> axis = ParseSweep(text);
     if (!axis.ok()) return axis.status();
     axes.push_back(*std::move(axis));
   }
-  PREPOST_RETURN_IF_ERROR(CheckKeys(axes));
+  PREPOST_RETURN_IF_ERROR(CheckKeys(command, axes));
   for (const SweepAxis& axis : axes) PREPOST_RETURN_IF_ERROR(CheckValues(axis));
   return axes;
 }
@@ -141,13 +151,15 @@ Status Swept(const Status& status, const std::vector<SweepAxis>& axes) {
 
 /// Rows, each with the command that gives it alone, and what all have that the profile has not.
 /// Errors (kUsage): what is wrong with one of these commands is told before any is run.
-Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const SimulateContext& context,
-                                         Sweep* sweep) {
+Result<std::vector<SimulateFlags>> MakeRows(const SimulateFlags& flags, RowMaker* maker,
+                                            const SimulateContext& context, Sweep* sweep) {
   const std::vector<SweepAxis>& axes = sweep->axes;
   const Result<std::vector<SweepPoint>> points = PointsOf(axes);
   if (!points.ok()) return points.status();
   std::vector<std::string> settings;
+  CommandLine unswept = flags.given;
   for (const SweepAxis& axis : axes) {
+    unswept.Remove("--" + axis.key);
     if (!axis.is_setting()) continue;
     settings.push_back(axis.key);
     for (const ProfileSetting& it : SettingsOf(flags.settings)) {
@@ -156,24 +168,23 @@ Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const Simul
                     fmt::format("--sweep {}: it is already set by {}", axis.key, it.given));
     }
   }
-  const Result<std::shared_ptr<SimulateFlags>> unswept = Reparsed(Unswept(flags.given, axes));
-  if (unswept.ok()) sweep->deviations = FixedDeviationsOf(**unswept);
+  sweep->deviations = FixedDeviationsOf(unswept);
   std::optional<std::string> seed;
-  std::vector<GivenFlags> given;
+  std::vector<SimulateFlags> rows;
   for (const SweepPoint& point : *points) {
-    given.push_back(FlagsOfRow(flags.given, axes, point));
-    const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
+    Result<SimulateFlags> row = maker->Make(axes, point);
     if (!row.ok()) return Swept(row.status(), axes);
-    PREPOST_RETURN_IF_ERROR(Swept((*row)->Check(), axes));
+    PREPOST_RETURN_IF_ERROR(Swept(row->Check(), axes));
     const Result<sim::Profile> changed =
-        ProfileFor(**row, context.profiles.at((*row)->profile), settings);
+        ProfileFor(*row, context.profiles.at(row->profile), settings);
     if (!changed.ok()) return Swept(changed.status(), axes);
-    if (!seed) seed = SeedDeviationOf(**row, *changed);
-    sweep->rows.push_back({point, given.back().CommandLine(), {}, {}});
+    if (!seed) seed = SeedDeviationOf(*row, *changed);
+    sweep->rows.push_back({point, row->given.Text(), {}, {}});
+    rows.push_back(*std::move(row));
   }
   if (seed && std::ranges::find(axes, "seed", &SweepAxis::key) == axes.end())
     sweep->deviations.push_back(*seed);
-  return given;
+  return rows;
 }
 
 /// The plot comes last: of figures that have no place in one the rest is told nevertheless.
@@ -195,7 +206,7 @@ Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
 }
 
 /// What comes once is every row's.
-Status KeepInputs(const GivenFlags& row) {
+Status KeepInputs(const CommandLine& row) {
   for (const char* flag : {"", "--workload", "--topology", "--device-profile", "--rules"}) {
     for (const std::string& path : row.ValuesOf(flag)) PREPOST_RETURN_IF_ERROR(KeepInput(path));
   }
@@ -227,33 +238,29 @@ Status CheckSweepFlags(const SweepFlags& flags) {
 }
 
 Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
-  const Result<std::vector<SweepAxis>> axes = ParseAxes(flags);
+  RowMaker maker(flags);
+  const Result<std::vector<SweepAxis>> axes = ParseAxes(flags, maker.command());
   if (!axes.ok()) return axes.status();
   if (!flags.sweep.plot.empty()) PREPOST_RETURN_IF_ERROR(CheckPlot(*axes, flags.executor));
   if (flags.per_node && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--per-node is for --json or --csv where there is --sweep"};
   if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
-  Sweep sweep = {.command = flags.given.CommandLine(),
-                 .profiles = {},
-                 .deviations = {},
-                 .axes = *axes,
-                 .rows = {}};
+  Sweep sweep = {
+      .command = flags.given.Text(), .profiles = {}, .deviations = {}, .axes = *axes, .rows = {}};
   PREPOST_RETURN_IF_ERROR(LoadProfiles(flags, context, &sweep));
-  const Result<std::vector<GivenFlags>> given = MakeRows(flags, *context, &sweep);
-  if (!given.ok()) return given.status();
-  for (const GivenFlags& row : *given) PREPOST_RETURN_IF_ERROR(KeepInputs(row));
-  const auto run = [&](const GivenFlags& row) -> Result<nlohmann::ordered_json> {
-    const Result<std::shared_ptr<SimulateFlags>> parsed = Reparsed(row);
-    if (!parsed.ok()) return parsed.status();
-    const Result<Simulated> it = Simulate(**parsed, context);
+  const Result<std::vector<SimulateFlags>> rows = MakeRows(flags, &maker, *context, &sweep);
+  if (!rows.ok()) return rows.status();
+  for (const SimulateFlags& row : *rows) PREPOST_RETURN_IF_ERROR(KeepInputs(row.given));
+  const auto run = [&](size_t row) -> Result<nlohmann::ordered_json> {
+    const Result<Simulated> it = Simulate((*rows)[row], context);
     if (!it.ok() && it.status().code() == StatusCode::kUsage) return Swept(it.status(), *axes);
     if (!it.ok()) return it.status();
     return SimulationJson(*it->simulation, flags.per_node);
   };
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   PREPOST_RETURN_IF_ERROR(
-      RunSweep(*given, run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
+      RunSweep(run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
   if (std::ranges::none_of(sweep.rows, [](const SweepRow& row) { return row.status.ok(); })) {
     return Rejected(fmt::format("none of the {} can be simulated; the first: {}",
                                 Count(sweep.rows.size(), "combination"),

@@ -19,9 +19,8 @@ namespace {
 
 class SweepPool {
  public:
-  SweepPool(const std::vector<GivenFlags>& flags, const SweepFunction& run,
-            std::vector<SweepRow>* rows)
-      : flags_(flags), run_(run), rows_(*rows), is_shown_(ShowsProgress()) {}
+  SweepPool(const SweepFunction& run, std::vector<SweepRow>* rows)
+      : run_(run), rows_(*rows), is_shown_(ShowsProgress()) {}
 
   /// Takes rows until none is left or one ends the sweep.
   void Work() {
@@ -47,7 +46,7 @@ class SweepPool {
   void Finish(size_t index) {
     SweepRow& row = rows_[index];
     try {
-      Result<nlohmann::ordered_json> found = run_(flags_[index]);
+      Result<nlohmann::ordered_json> found = run_(index);
       row.status = found.status();
       if (found.ok()) row.found = *std::move(found);
     } catch (const std::bad_alloc&) {
@@ -62,7 +61,6 @@ class SweepPool {
     std::cerr << fmt::format("\r\033[Ksimulated {} of {}", done, rows_.size()) << std::flush;
   }
 
-  const std::vector<GivenFlags>& flags_;
   const SweepFunction& run_;
   std::vector<SweepRow>& rows_;
   const bool is_shown_;
@@ -74,10 +72,9 @@ class SweepPool {
 
 }  // namespace
 
-Status RunSweep(const std::vector<GivenFlags>& flags, const SweepFunction& run, unsigned jobs,
-                std::vector<SweepRow>* rows) {
-  PREPOST_CHECK(flags.size() == rows->size() && jobs >= 1);
-  SweepPool pool(flags, run, rows);
+Status RunSweep(const SweepFunction& run, unsigned jobs, std::vector<SweepRow>* rows) {
+  PREPOST_CHECK(jobs >= 1);
+  SweepPool pool(run, rows);
   {
     std::vector<std::jthread> others;
     const size_t threads = std::min<size_t>(jobs, rows->size());

@@ -9,20 +9,17 @@
 #include <vector>
 
 #include "ir/status.h"
-#include "tools/flags/given_flags.h"
 #include "tools/flags/sweep.h"
 #include "tools/report/sweep_output.h"
 
 namespace prepost::tools {
 
-/// What the command makes of these flags. Called on several threads at once.
-using SweepFunction = std::function<Result<nlohmann::ordered_json>(const GivenFlags&)>;
+/// Runs the row of this index. Called on several threads at once.
+using SweepFunction = std::function<Result<nlohmann::ordered_json>(size_t)>;
 
-/// `rows` have their flags; each gets its outcome. What is rejected is the row's; any other error
-/// ends the sweep, that of the first row that has one. Progress goes to a terminal. `jobs` is 1 or
-/// more.
-Status RunSweep(const std::vector<GivenFlags>& flags, const SweepFunction& run, unsigned jobs,
-                std::vector<SweepRow>* rows);
+/// Each of `rows` gets its outcome. What is rejected is the row's; any other error ends the sweep,
+/// that of the first row that has one. Progress goes to a terminal. `jobs` is 1 or more.
+Status RunSweep(const SweepFunction& run, unsigned jobs, std::vector<SweepRow>* rows);
 
 }  // namespace prepost::tools
 

@@ -110,17 +110,4 @@ void SimulateFlags::AddTo(CLI::App& command) {
   input.AddTo(command);
 }
 
-Result<std::shared_ptr<SimulateFlags>> Reparsed(const GivenFlags& given) {
-  auto flags = std::make_shared<SimulateFlags>();
-  CLI::App app;
-  flags->AddTo(app);
-  try {
-    app.parse(given.ForParsing());
-  } catch (const CLI::ParseError& error) {
-    return Status(StatusCode::kUsage, error.what());
-  }
-  flags->given = given;
-  return flags;
-}
-
 }  // namespace prepost::tools

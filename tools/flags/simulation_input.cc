@@ -109,10 +109,8 @@ Result<SimulatedPlan> CompileFor(const sim::NetworkProfile& network, const SpecF
                        .topology_path = spec.topology().value_or(path)};
 }
 
-std::optional<std::string> OrderText(const SpecFlags& spec) {
+std::string OrderText(const std::string& order) {
   constexpr size_t kOrderMax = 60;  // of what may be a million nodes
-  if (!spec.order()) return std::nullopt;
-  const std::string& order = *spec.order();
   return "--order " + (order.size() <= kOrderMax ? order : order.substr(0, kOrderMax) + "...");
 }
 

@@ -44,8 +44,8 @@ Result<SimulatedPlan> CompileFor(const sim::NetworkProfile& network, const SpecF
 Result<VerifiedPlan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
                                const std::string& flag);
 
-/// "--order 3,0,1", if it is given; long ones are cut off.
-std::optional<std::string> OrderText(const SpecFlags& spec);
+/// "--order 3,0,1"; long ones are cut off.
+std::string OrderText(const std::string& order);
 
 struct SimulationInput {
   std::string path;

@@ -36,7 +36,7 @@ Status TraceOutput::Prepare(const Plan& plan, const std::vector<std::string>& re
   PREPOST_RETURN_IF_ERROR(CheckWritable(path_));
   Result<RunTrace> table = RunTrace::Make(plan);
   if (!table.ok()) return table.status();
-  table_.emplace(std::move(*table));
+  table_ = std::make_shared<RunTrace>(*std::move(table));
   return {};
 }
 

@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GivenFlags: the flags and arguments with which a subcommand was called, in the order of its
-// --help. With some of them replaced it can be parsed again: so every row of a sweep is what that
-// command alone would print, and can say it.
-#ifndef PREPOST_TOOLS_FLAGS_GIVEN_FLAGS_H_
-#define PREPOST_TOOLS_FLAGS_GIVEN_FLAGS_H_
+// CommandLine: the flags and arguments with which a subcommand was called, in the order of its
+// --help, as text: so every row of a sweep can say by which command alone its figures are printed.
+#ifndef PREPOST_TOOLS_FLAGS_COMMAND_LINE_H_
+#define PREPOST_TOOLS_FLAGS_COMMAND_LINE_H_
 
 #include <string>
 #include <vector>
 
+#include "ir/status.h"
 #include "tools/flags/cli_forward.h"
 
 namespace prepost::tools {
 
-class GivenFlags {
+class CommandLine {
  public:
   /// After parsing. Defaults are not there.
-  static GivenFlags Of(const CLI::App& command);
+  static CommandLine Of(const CLI::App& command);
 
   /// Takes `flag` ("--nodes") away.
   void Remove(const std::string& flag);
   /// Those of `flag`; of "", the arguments that stand in their places.
   std::vector<std::string> ValuesOf(const std::string& flag) const;
+  bool Has(const std::string& flag) const;
   /// In place of any that is there.
   void Set(const std::string& flag, const std::string& value);
   /// Besides those that are there.
   void Add(const std::string& flag, const std::string& value);
 
-  /// For CLI::App::parse(), which takes them from the back.
-  std::vector<std::string> ForParsing() const;
   /// As a shell takes it: "prepost NAME ...".
-  std::string CommandLine() const;
+  std::string Text() const;
 
  private:
   struct Flag {
@@ -45,9 +44,10 @@ class GivenFlags {
 
 /// The long names ("--nodes") of the flags of `command` that take a value.
 std::vector<std::string> FlagsWithValues(const CLI::App& command);
-/// Those that must not stand beside `flag`.
-std::vector<std::string> ExcludedBy(const CLI::App& command, const std::string& flag);
+/// Parses `value` as that of `flag`, checks its range, and sets what `command` has it set. Errors:
+/// kUsage.
+Status SetFlag(CLI::App& command, const std::string& flag, const std::string& value);
 
 }  // namespace prepost::tools
 
-#endif  // PREPOST_TOOLS_FLAGS_GIVEN_FLAGS_H_
+#endif  // PREPOST_TOOLS_FLAGS_COMMAND_LINE_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/flags/given_flags.h"
+#include "tools/flags/command_line.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -24,23 +24,23 @@ std::string LongName(const CLI::Option& option) {
 
 }  // namespace
 
-GivenFlags GivenFlags::Of(const CLI::App& command) {
-  GivenFlags given;
-  given.subcommand_ = command.get_name();
+CommandLine CommandLine::Of(const CLI::App& command) {
+  CommandLine line;
+  line.subcommand_ = command.get_name();
   for (const CLI::Option* option : command.get_options()) {
     const bool is_switch = option->get_items_expected_max() == 0;
     for (const std::string& value : option->results()) {
-      given.flags_.push_back({LongName(*option), is_switch ? "" : value, is_switch});
+      line.flags_.push_back({LongName(*option), is_switch ? "" : value, is_switch});
     }
   }
-  return given;
+  return line;
 }
 
-void GivenFlags::Remove(const std::string& flag) {
+void CommandLine::Remove(const std::string& flag) {
   std::erase_if(flags_, [&](const Flag& it) { return it.name == flag; });
 }
 
-std::vector<std::string> GivenFlags::ValuesOf(const std::string& flag) const {
+std::vector<std::string> CommandLine::ValuesOf(const std::string& flag) const {
   std::vector<std::string> values;
   for (const Flag& it : flags_) {
     if (it.name == flag && !it.is_switch) values.push_back(it.value);
@@ -48,29 +48,20 @@ std::vector<std::string> GivenFlags::ValuesOf(const std::string& flag) const {
   return values;
 }
 
-void GivenFlags::Set(const std::string& flag, const std::string& value) {
+bool CommandLine::Has(const std::string& flag) const {
+  return std::ranges::find(flags_, flag, &Flag::name) != flags_.end();
+}
+
+void CommandLine::Set(const std::string& flag, const std::string& value) {
   Remove(flag);
   Add(flag, value);
 }
 
-void GivenFlags::Add(const std::string& flag, const std::string& value) {
+void CommandLine::Add(const std::string& flag, const std::string& value) {
   flags_.push_back({flag, value, /*is_switch=*/false});
 }
 
-std::vector<std::string> GivenFlags::ForParsing() const {
-  std::vector<std::string> words;
-  for (const Flag& flag : flags_) {
-    if (flag.name.empty()) {
-      words.push_back(flag.value);
-    } else {
-      words.push_back(flag.is_switch ? flag.name : flag.name + "=" + flag.value);
-    }
-  }
-  std::ranges::reverse(words);
-  return words;
-}
-
-std::string GivenFlags::CommandLine() const {
+std::string CommandLine::Text() const {
   std::string line = "prepost " + subcommand_;
   for (const Flag& flag : flags_) {
     if (!flag.name.empty()) line += " " + flag.name;
@@ -88,11 +79,16 @@ std::vector<std::string> FlagsWithValues(const CLI::App& command) {
   return names;
 }
 
-std::vector<std::string> ExcludedBy(const CLI::App& command, const std::string& flag) {
-  std::vector<std::string> names;
-  for (const CLI::Option* other : command.get_option(flag)->get_excludes())
-    names.push_back(LongName(*other));
-  return names;
+Status SetFlag(CLI::App& command, const std::string& flag, const std::string& value) {
+  CLI::Option* option = command.get_option(flag);
+  option->clear();
+  try {
+    option->add_result(value);
+    option->run_callback();
+  } catch (const CLI::ParseError& error) {
+    return {StatusCode::kUsage, error.what()};
+  }
+  return {};
 }
 
 }  // namespace prepost::tools
