@@ -28,6 +28,7 @@
 #include "tools/flags/named_file.h"
 #include "tools/flags/number_check.h"
 #include "tools/flags/profile_settings.h"
+#include "tools/report/plan_text.h"
 #include "tools/report/ticker.h"
 
 namespace prepost::tools {
@@ -290,7 +291,7 @@ Status Run(const CalibrateFlags& flags) {
   const Result<sim::Profile> check = sim::ReadProfile(made, "what was measured");
   if (!check.ok()) return check.status();
   PREPOST_RETURN_IF_ERROR(
-      WriteFile(flags.output, [&](std::ostream& out) { out << profile.dump(2) << "\n"; }));
+      WriteFile(flags.output, [&](std::ostream& out) { PrintJson(profile, out); }));
   if (flags.output != "-") PrintTable(profile, measured->preemptions, std::cout);
   return {};
 }

@@ -25,6 +25,7 @@
 #include "tools/flags/named_file.h"
 #include "tools/flags/number_check.h"
 #include "tools/flags/plan_file.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -98,7 +99,7 @@ Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram&
     });
   }
   if (flags.json) {
-    std::cout << ProgramSummaryJson(program).dump(2) << "\n";
+    PrintJson(ProgramSummaryJson(program), std::cout);
     return {};
   }
   if (flags.list) {

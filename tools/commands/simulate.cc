@@ -19,6 +19,7 @@
 #include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/simulate_flags.h"
+#include "tools/report/plan_text.h"
 #include "tools/report/simulation_print.h"
 #include "tools/report/sweep_output.h"
 

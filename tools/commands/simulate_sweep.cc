@@ -24,6 +24,7 @@
 #include "tools/flags/named_file.h"
 #include "tools/flags/sweep.h"
 #include "tools/flags/wait_flags.h"
+#include "tools/report/plan_text.h"
 #include "tools/report/simulation_print.h"
 #include "tools/report/sweep_output.h"
 

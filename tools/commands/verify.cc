@@ -24,6 +24,7 @@
 #include "tools/flags/number_check.h"
 #include "tools/flags/plan_file.h"
 #include "tools/report/fit_print.h"
+#include "tools/report/plan_text.h"
 #include "tools/report/ticker.h"
 
 namespace prepost::tools {
@@ -173,11 +174,7 @@ Status Run(const VerifyFlags& flags) {
     Status status = RunOne(path, flags, profile ? &*profile : nullptr, &results);
     if (!status.ok()) failures.push_back(std::move(status));
   }
-  if (flags.json) {
-    std::cout << results.dump(2, ' ', /*ensure_ascii=*/false,
-                              nlohmann::json::error_handler_t::replace)
-              << "\n";
-  }
+  if (flags.json) PrintJson(results, std::cout);
   if (failures.empty()) return {};
   if (flags.paths.size() == 1) return failures.front();
   for (const Status& failure : failures) PrintFailure(failure);

@@ -145,10 +145,6 @@ Json CpuJson(const sim::Simulation& it, bool has_lists) {
 
 }  // namespace
 
-void PrintJson(const Json& json, std::ostream& out) {
-  out << json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
-}
-
 Json SimulationJson(const sim::Simulation& it, bool has_lists) {
   Json json = {{"modelled", true},
                {"generator", kGenerator},

@@ -20,9 +20,6 @@ void PrintSimulation(const sim::Simulation& simulation, bool is_long, std::ostre
 /// `has_lists`: with what is there of each node, group and link.
 nlohmann::ordered_json SimulationJson(const sim::Simulation& simulation, bool has_lists);
 
-/// Indented, whatever bytes are in names.
-void PrintJson(const nlohmann::ordered_json& json, std::ostream& out);
-
 /// "1.5us".
 std::string TimeText(emulated::Picoseconds time);
 /// ", but --set host.poll=1us, --groups 3"; empty without any. Cut off after `bytes_max`.

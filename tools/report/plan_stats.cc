@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/report/stats_print.h"
+#include "tools/report/plan_stats.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <ostream>
+#include <utility>
 
 #include "ir/count.h"
 #include "ir/utf8.h"
@@ -13,6 +15,238 @@
 
 namespace prepost::tools {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Value>
+struct Spread {
+  Value min = 0;
+  Value median = 0;  ///< of an even number: the upper of the two in the middle
+  Value max = 0;
+};
+
+/// All zero without values.
+template <typename Value>
+Spread<Value> SpreadOf(std::vector<Value> values) {
+  if (values.empty()) return {};
+  std::ranges::sort(values);
+  return {values.front(), values[values.size() / 2], values.back()};
+}
+
+/// When the receivers have their last block: the first to, the last to; none for one node.
+struct LastBlocks {
+  uint32_t first_round = 0;
+  uint32_t last_round = 0;
+  NodeId first;
+  NodeId last;
+};
+
+/// How far `found` is above `bound`.
+struct Gap {
+  uint64_t above = 0;
+  double percent = 0;
+};
+
+/// What a plan's time goes into: a resource or, with a topology, the latencies of its rounds.
+struct Burden {
+  std::optional<Resource> resource;
+  double seconds = 0;
+  double busy_share = 0;
+};
+
+/// How often blocks go from rack to rack.
+struct Crossings {
+  uint32_t min = 0;
+  double mean = 0;
+  uint32_t max = 0;
+  uint64_t least = 0;  ///< that any plan needs
+};
+Crossings CrossingsOf(const PlanStats& stats);
+
+/// How much of the plan's time a resource is busy, 0 to 1: of its rounds, or of its modelled time.
+double BusyShare(const PlanStats& stats, Resource resource) {
+  const ResourceLoad& load = stats.load.of(resource);
+  if (stats.topology) return stats.load.seconds == 0 ? 0 : load.seconds / stats.load.seconds;
+  const PlanHeader& header = stats.tables.plan().header();
+  return static_cast<double>(load.blocks) /
+         (static_cast<double>(header.rounds) * static_cast<double>(header.ports));
+}
+
+Spread<uint32_t> QueuePairsOf(const Traffic& traffic) {
+  std::vector<uint32_t> values;
+  for (const NodeTraffic& node : traffic.nodes) values.push_back(node.queue_pairs);
+  return SpreadOf(std::move(values));
+}
+
+std::optional<LastBlocks> LastBlocksOf(const Traffic& traffic) {
+  std::optional<LastBlocks> all;
+  for (uint32_t i = 0; i < traffic.nodes.size(); ++i) {
+    if (!traffic.nodes[i].last_round) continue;
+    const uint32_t round = *traffic.nodes[i].last_round;
+    if (!all) all = LastBlocks{round, round, NodeId(i), NodeId(i)};
+    if (round < all->first_round) all->first_round = round, all->first = NodeId(i);
+    if (round > all->last_round) all->last_round = round, all->last = NodeId(i);
+  }
+  return all;
+}
+
+Gap GapOf(uint64_t found, uint64_t bound) {
+  Gap gap = {.above = found - std::min(found, bound)};
+  if (bound != 0) gap.percent = 100.0 * static_cast<double>(gap.above) / static_cast<double>(bound);
+  return gap;
+}
+
+std::vector<Burden> BurdensOf(const PlanStats& stats) {
+  std::vector<Burden> burdens;
+  for (const Resource resource : Busiest(stats.load)) {
+    burdens.push_back({.resource = resource,
+                       .seconds = stats.load.of(resource).seconds,
+                       .busy_share = BusyShare(stats, resource)});
+  }
+  const double latency = stats.load.latency_seconds;
+  if (!stats.topology || latency == 0) return burdens;
+  const auto place =
+      std::ranges::find_if(burdens, [&](const Burden& burden) { return burden.seconds < latency; });
+  burdens.insert(
+      place,
+      {.resource = std::nullopt, .seconds = latency, .busy_share = latency / stats.load.seconds});
+  return burdens;
+}
+
+Crossings CrossingsOf(const PlanStats& stats) {
+  const std::vector<uint32_t>& all = stats.load.crossings;
+  const double sum = std::accumulate(all.begin(), all.end(), 0.0);
+  return {.min = std::ranges::min(all),
+          .mean = sum / static_cast<double>(all.size()),
+          .max = std::ranges::max(all),
+          .least = uint64_t{stats.network.OccupiedRacks()} - 1};
+}
+
+template <typename Value>
+Json SpreadJson(const Spread<Value>& spread) {
+  return {{"min", spread.min}, {"median", spread.median}, {"max", spread.max}};
+}
+
+/// Exact below 2^64; above, the nearest number of 53 bits.
+Json BytesJson(const ByteSum& bytes) {
+  const std::optional<uint64_t> exact = bytes.ToUint64();
+  return exact ? Json(*exact) : Json(bytes.ToDouble());
+}
+
+Json LoadJson(const PlanStats& stats, Resource resource) {
+  const ResourceLoad& load = stats.load.of(resource);
+  Json json = {
+      {"blocks", load.blocks}, {"bytes", BytesJson(load.bytes)}, {"peak_blocks", load.peak_blocks}};
+  if (stats.topology) json["seconds"] = load.seconds;
+  return json;
+}
+
+Json NodesJson(const PlanStats& stats) {
+  Json nodes = Json::array();
+  for (uint32_t i = 0; i < stats.traffic.nodes.size(); ++i) {
+    const NodeTraffic& node = stats.traffic.nodes[i];
+    Json json = {{"node", i}, {"ops", node.ops}, {"queue_pairs", node.queue_pairs}};
+    if (stats.topology) json["rack"] = stats.network.nodes[i].rack;
+    json["peers_out"] = node.peers_out;
+    json["peers_in"] = node.peers_in;
+    json["out"] = LoadJson(stats, {ResourceKind::kNodeOut, i});
+    json["in"] = LoadJson(stats, {ResourceKind::kNodeIn, i});
+    json["last_round"] = node.last_round ? Json(*node.last_round) : Json();
+    nodes.push_back(std::move(json));
+  }
+  return nodes;
+}
+
+Json ChannelsJson(const PlanStats& stats) {
+  Json channels = Json::array();
+  for (size_t c = 0; c < stats.traffic.channel_blocks.size(); ++c) {
+    if (stats.traffic.channel_blocks[c] == 0) continue;
+    const Channel& channel = stats.tables.plan().channels()[c];
+    channels.push_back({{"from", channel.from.value},
+                        {"to", channel.to.value},
+                        {"lane", channel.lane},
+                        {"blocks", stats.traffic.channel_blocks[c]},
+                        {"bytes", stats.traffic.channel_bytes[c]}});
+  }
+  return channels;
+}
+
+Json BottlenecksJson(const PlanStats& stats) {
+  Json all = Json::array();
+  for (const Burden& burden : BurdensOf(stats)) {
+    Json json;
+    if (burden.resource) {
+      json = {{"resource", Name(burden.resource->kind)}, {"index", burden.resource->index}};
+      json.update(LoadJson(stats, *burden.resource));
+    } else {
+      json = {{"resource", "latency"},
+              {"rounds", stats.tables.plan().header().rounds},
+              {"seconds", burden.seconds}};
+    }
+    json["busy_share"] = burden.busy_share;
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
+Json BoundJson(const RoundBound& bound) {
+  return {{"rounds", bound.rounds},
+          {"formula", bound.formula},
+          {"because", bound.because},
+          {"therefore", bound.therefore}};
+}
+
+/// Without racks there are no links that limit anything.
+Json LinksBoundJson(const RoundBound& bound) {
+  return bound.rounds == 0 ? Json() : BoundJson(bound);
+}
+
+Json LatencyBoundJson(const LatencyBound& bound) {
+  Json json = {{"rounds", bound.rounds}, {"round_seconds", bound.round_seconds}};
+  json["crossing_seconds"] = bound.crosses ? Json(bound.crossing_seconds) : Json();
+  json["seconds"] = bound.seconds;
+  return json;
+}
+
+Json GapJson(uint64_t found, uint64_t bound) {
+  const Gap gap = GapOf(found, bound);
+  return {{"rounds", gap.above}, {"percent", gap.percent}};
+}
+
+Json TopologyJson(const PlanStats& stats) {
+  const uint64_t limited_bound = stats.limited_rounds_bound();
+  const Crossings crossings = CrossingsOf(stats);
+  Json cuts = Json::array();
+  for (const CutBound& cut : stats.cuts) {
+    cuts.push_back({{"cut", cut.cut},
+                    {"copies", cut.copies},
+                    {"bytes_per_second", cut.rate},
+                    {"seconds", cut.seconds}});
+  }
+  Json racks = Json::array();
+  for (uint32_t r = 0; r < stats.network.racks.size(); ++r) {
+    racks.push_back({{"rack", stats.network.racks[r].name},
+                     {"up", LoadJson(stats, {ResourceKind::kRackUp, r})},
+                     {"down", LoadJson(stats, {ResourceKind::kRackDown, r})}});
+  }
+  return {{"name", *stats.topology},
+          {"limited_rounds", stats.load.limited_rounds},
+          {"limited_rounds_bound", limited_bound},
+          {"limited_rounds_gap", GapJson(stats.load.limited_rounds, limited_bound)},
+          {"links_bound", LinksBoundJson(stats.limited_bound)},
+          {"modelled_seconds", stats.load.seconds},
+          {"latency_seconds", stats.load.latency_seconds},
+          {"seconds_bound", stats.seconds_bound()},
+          {"latency_bound", LatencyBoundJson(stats.latency_bound)},
+          {"cuts", std::move(cuts)},
+          {"crossings",
+           {{"min", crossings.min},
+            {"mean", crossings.mean},
+            {"max", crossings.max},
+            {"needed", crossings.least},
+            {"enters_racks_once", stats.load.enters_racks_once}}},
+          {"racks", std::move(racks)}};
+}
 
 constexpr size_t kRacksMax = 8;  ///< shown in text
 constexpr size_t kRackNameWidth = 13;
@@ -238,17 +472,6 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
   }
 }
 
-}  // namespace
-
-void PrintStats(const PlanStats& stats, std::ostream& out) {
-  PrintHeading(stats, out);
-  PrintSize(stats, out);
-  PrintRounds(stats, out);
-  PrintLoads(stats, out);
-  if (stats.topology) PrintRacks(stats, out);
-  PrintBottleneck(stats, out);
-}
-
 void PrintNodes(const PlanStats& stats, std::ostream& out) {
   out << fmt::format("\n{:>8} {:>8} {:>6} {:>9} {:>9} {:>15} {:>15} {:>10}\n", "node", "ops", "QPs",
                      "blocks in", "out", "bytes in", "out", "last round");
@@ -261,6 +484,67 @@ void PrintNodes(const PlanStats& stats, std::ostream& out) {
                        sent.bytes.ToText(),
                        node.last_round ? fmt::to_string(*node.last_round) : "-");
   }
+}
+
+}  // namespace
+
+PlanStats::PlanStats(const PlanTables& of, Network on, std::optional<std::string> topology_name)
+    : tables(of),
+      network(std::move(on)),
+      topology(std::move(topology_name)),
+      traffic(MeasureTraffic(of)),
+      load(MeasureLoad(of, network)),
+      depth(DepthOf(of)) {
+  const PlanHeader& header = of.plan().header();
+  bound = BoundRounds(header.nodes, header.message.blocks, header.ports);
+  const EventTimes times(of);
+  for (uint32_t m = 0; m < of.messages().size(); ++m) {
+    if (!of.SendOf(m).is_credit() && times.SlackOf(m) == 0) ++critical_blocks;
+  }
+  if (!topology) return;
+  cuts = BoundSeconds(network, header.root, header.message.bytes);
+  limited_bound =
+      BoundLimitedRounds(cuts, header.message.blocks, network.nodes[header.root.index()].out_rate);
+  latency_bound = BoundLatency(network, header.ports);
+}
+
+void Print(const PlanStats& stats, bool per_node, std::ostream& out) {
+  PrintHeading(stats, out);
+  PrintSize(stats, out);
+  PrintRounds(stats, out);
+  PrintLoads(stats, out);
+  if (stats.topology) PrintRacks(stats, out);
+  PrintBottleneck(stats, out);
+  if (per_node) PrintNodes(stats, out);
+}
+
+Json ToJson(const PlanStats& stats) {
+  const Plan& plan = stats.tables.plan();
+  const PlanHeader& header = plan.header();
+  Json json = PlanJson(header);
+  json["ports"] = header.ports;
+  json["ops"] = plan.ops().size();
+  json["channels"] = plan.channels().size();
+  json["block_transfers"] = stats.traffic.blocks;
+  json["credits"] = stats.traffic.credits;
+  json["queue_pairs"] = SpreadJson(QueuePairsOf(stats.traffic));
+  json["rounds"] = header.rounds;
+  json["rounds_bound"] = BoundJson(stats.bound);
+  json["rounds_gap"] = GapJson(header.rounds, stats.bound.rounds);
+  json["depth"] = {{"blocks", stats.depth.blocks}, {"credits", stats.depth.credits}};
+  json["critical_block_transfers"] = stats.critical_blocks;
+  const std::optional<LastBlocks> last = LastBlocksOf(stats.traffic);
+  json["last_block"] = last ? Json{{"first_round", last->first_round},
+                                   {"first_node", last->first.value},
+                                   {"last_round", last->last_round},
+                                   {"last_node", last->last.value},
+                                   {"skew", last->last_round - last->first_round}}
+                            : Json();
+  json["busiest"] = BottlenecksJson(stats);
+  if (stats.topology) json["topology"] = TopologyJson(stats);
+  json["per_node"] = NodesJson(stats);
+  json["per_channel"] = ChannelsJson(stats);
+  return json;
 }
 
 }  // namespace prepost::tools
