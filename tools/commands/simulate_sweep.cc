@@ -25,8 +25,8 @@
 #include "tools/flags/sweep.h"
 #include "tools/flags/wait_flags.h"
 #include "tools/report/plan_text.h"
-#include "tools/report/simulation_print.h"
-#include "tools/report/sweep_output.h"
+#include "tools/report/simulation_report.h"
+#include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
 namespace {
@@ -191,13 +191,12 @@ Result<std::vector<SimulateFlags>> MakeRows(const SimulateFlags& flags, RowMaker
 /// The plot comes last: of figures that have no place in one the rest is told nevertheless.
 Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
   if (!flags.csv.empty()) {
-    PREPOST_RETURN_IF_ERROR(
-        WriteFile(flags.csv, [&](std::ostream& out) { WriteSweepCsv(sweep, out); }));
+    PREPOST_RETURN_IF_ERROR(WriteFile(flags.csv, [&](std::ostream& out) { WriteCsv(sweep, out); }));
   }
   if (flags.is_json) {
-    PrintJson(SweepJson(sweep), std::cout);
+    PrintJson(ToJson(sweep), std::cout);
   } else if (flags.csv != "-") {
-    PrintSweep(sweep, std::cout);
+    Print(sweep, std::cout);
   }
   if (flags.plot.empty()) return {};
   const Result<std::string> plot =
@@ -257,7 +256,7 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
     const Result<Simulated> it = Simulate((*rows)[row], context);
     if (!it.ok() && it.status().code() == StatusCode::kUsage) return Swept(it.status(), *axes);
     if (!it.ok()) return it.status();
-    return SimulationJson(*it->simulation, flags.per_node);
+    return ToJson(*it->simulation, flags.per_node);
   };
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   PREPOST_RETURN_IF_ERROR(

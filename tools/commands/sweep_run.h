@@ -10,7 +10,7 @@
 
 #include "ir/status.h"
 #include "tools/flags/sweep.h"
-#include "tools/report/sweep_output.h"
+#include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
 

@@ -11,7 +11,7 @@
 #include "tools/flags/number_check.h"
 #include "tools/flags/profile_settings.h"
 #include "tools/flags/wait_flags.h"
-#include "tools/report/sweep_output.h"
+#include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
 namespace {

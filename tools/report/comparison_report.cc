@@ -15,7 +15,7 @@
 #include "ir/version.h"
 #include "runtime/statistics.h"
 #include "tools/report/plan_text.h"
-#include "tools/report/simulation_print.h"
+#include "tools/report/simulation_report.h"
 
 namespace prepost::tools {
 namespace {
@@ -212,7 +212,8 @@ ModelledWay ModelledCpu(const sim::Simulation& it) {
     way.host_cpu_ns += Nanoseconds(node.work.busy);
   }
   way.requests_before = PostsBefore(it, *it.cpu);
-  way.arm_cpu_ns = static_cast<double>(way.requests_before) * sim::ToSeconds(it.profile.host.post_receive) * 1e9;
+  way.arm_cpu_ns =
+      static_cast<double>(way.requests_before) * sim::ToSeconds(it.profile.host.post_receive) * 1e9;
   FillTimes(it.cpu_times, &way);
   return way;
 }

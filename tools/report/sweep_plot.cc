@@ -16,9 +16,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "tools/report/simulation_print.h"
-#include "tools/report/sweep_output.h"
-#include "tools/report/sweep_text.h"
+#include "tools/report/simulation_report.h"
+#include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
 
@@ -140,7 +139,7 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
       Modelled(sweep, /*has_paths=*/false) + DeviationsText(sweep.deviations, kDeviationsShownMax),
       Common(sweep)};
   std::ostringstream csv;
-  WriteSweepCsv(sweep, csv);
+  WriteCsv(sweep, csv);
   return RunScript({Dumped(options)}, std::move(csv).str());
 }
 

@@ -1,26 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/report/sweep_output.h"
+#include "tools/report/sweep_report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <ostream>
+#include <unordered_map>
 #include <utility>
 
+#include "ir/count.h"
 #include "ir/json/rate_text.h"
 #include "ir/utf8.h"
 #include "ir/version.h"
-#include "tools/report/node_columns.h"
-#include "tools/report/simulation_print.h"
-#include "tools/report/sweep_text.h"
+#include "tools/report/simulation_report.h"
 #include "tools/report/table.h"
 
 namespace prepost::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+struct SweptExecutor {
+  const char* key;      ///< in JSON
+  const char* variant;  ///< of it, in JSON
+};
+constexpr SweptExecutor kSweptExecutors[] = {{"offload", "mode"}, {"cpu", "wait"}};
+
+/// "64 KiB", "1us", "chain".
+std::string Readable(const SweepAxis& axis, size_t value) {
+  const SweepValue& it = axis.values[value];
+  if (!it.number) return it.text;
+  if (axis.unit == SweepUnit::kSeconds) return WriteLatency(*it.number);
+  if (axis.unit == SweepUnit::kBytesPerSecond) return WriteRate(*it.number);
+  if (axis.unit != SweepUnit::kBytes) return fmt::format("{:.9g}", *it.number);
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto bytes = static_cast<uint64_t>(*it.number);
+  size_t unit = 0;
+  for (; unit + 1 < kUnits.size() && bytes != 0 && bytes % 1024 == 0; ++unit) bytes /= 1024;
+  return fmt::format("{} {}", bytes, kUnits[unit]);
+}
+
+/// Of a plan's: no window is "none".
+std::string TextOf(const Json& it) {
+  if (it.is_null()) return "none";
+  return it.is_string() ? it.get<std::string>() : it.dump();
+}
+
+/// NaN where there is none.
+double NumberAt(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_number() ? json[key].get<double>()
+                                                     : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// Figures by name.
+using Figures = std::vector<std::pair<std::string, Json>>;
+
+/// `value` itself, or those in it as "name.inner".
+void AddFigures(const std::string& name, const Json& value, Figures* figures) {
+  if (value.is_primitive()) figures->emplace_back(name, value);
+  if (!value.is_object()) return;
+  for (const auto& [inner, figure] : value.items()) {
+    if (figure.is_primitive()) figures->emplace_back(name + "." + inner, figure);
+  }
+}
+
+/// Calls `use` with the figures of each node of `nodes`, a run or a group, after `before`.
+template <typename Use>
+void ForEachNode(const Json& nodes, const Figures& before, Use use) {
+  constexpr std::array kLists = {"node_host",          "node_seconds", "node_known_seconds",
+                                 "node_final_seconds", "hosts",        "time_by_cause"};
+  const size_t count = nodes.contains("node_seconds") ? nodes["node_seconds"].size() : 0;
+  for (size_t i = 0; i < count; ++i) {
+    Figures figures = before;
+    figures.emplace_back("node", i);
+    for (const char* list : kLists) {
+      if (nodes.contains(list)) AddFigures(list, nodes[list][i], &figures);
+    }
+    // It stands before the others.
+    std::erase_if(figures, [](const auto& it) { return it.first == "time_by_cause.node"; });
+    use(figures);
+  }
+}
+
+template <typename Use>
+void ForEachNodeOfRun(const Json& run, Use use) {
+  if (!run.contains("groups")) return ForEachNode(run, {}, use);
+  const Json& groups = run["groups"];
+  for (size_t g = 0; g < groups.size(); ++g) {
+    Figures figures = {{"group", g}};
+    for (const auto& [key, value] : groups[g].items()) AddFigures("groups." + key, value, &figures);
+    ForEachNode(groups[g], figures, use);
+  }
+}
+
+/// What a CSV has of each node, from the lists by node that a run's JSON has, and of several groups each
+/// of them has (docs/simulate.md).
+class NodeColumns {
+ public:
+  /// Adds the columns of a run: "node", "node_seconds", "hosts.posts"; of several groups "group" and
+  /// "groups.start_seconds", too.
+  void Add(const Json& run) {
+    ForEachNodeOfRun(run, [&](const Figures& figures) {
+      for (const auto& [name, value] : figures) {
+        if (columns_.try_emplace(name, names_.size()).second) names_.push_back(name);
+      }
+    });
+  }
+
+  /// In the order in which they came first.
+  const std::vector<std::string>& names() const { return names_; }
+  /// A line for each node of a run that was added: what it has in each column, null where nothing.
+  std::vector<std::vector<Json>> LinesOf(const Json& run) const {
+    std::vector<std::vector<Json>> lines;
+    ForEachNodeOfRun(run, [&](const Figures& figures) {
+      std::vector<Json>& line = lines.emplace_back(names_.size());
+      for (const auto& [name, value] : figures) line[columns_.at(name)] = value;
+    });
+    return lines;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, size_t> columns_;  ///< by name
+};
 
 /// A column of the CSV, and where in the JSON it comes from.
 struct Column {
@@ -167,7 +274,48 @@ void AddFound(const Json& found, std::vector<std::string>* cells) {
 
 }  // namespace
 
-void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
+std::string Modelled(const Sweep& sweep, bool has_paths) {
+  std::string text =
+      fmt::format("modelled, with the profile{} ", sweep.profiles.size() > 1 ? "s" : "");
+  for (size_t i = 0; i < sweep.profiles.size(); ++i) {
+    const Sweep::Profile& it = sweep.profiles[i];
+    text += i == 0 ? "" : i + 1 == sweep.profiles.size() ? " and " : ", ";
+    text += has_paths ? fmt::format("{} ({})", it.name, it.path) : it.name;
+  }
+  return Printable(text);
+}
+
+std::string Common(const Sweep& sweep) {
+  std::string text;
+  const auto add = [&](const char* key, auto write) {
+    std::optional<std::string> common;
+    for (const SweepRow& row : sweep.rows) {
+      if (!row.status.ok()) continue;
+      if (!row.found.contains(key)) return;
+      const std::string one = write(row.found[key]);
+      if (common && *common != one) return;
+      common = one;
+    }
+    if (common) text += (text.empty() ? "" : ", ") + *common;
+  };
+  const auto text_after = [](const char* before) {
+    return [before](const Json& it) { return before + TextOf(it); };
+  };
+  const auto count_of = [](const char* noun) {
+    return [noun](const Json& it) { return Count(it.get<uint64_t>(), noun); };
+  };
+  add("workload", text_after(""));
+  add("algorithm", text_after(""));
+  add("nodes", count_of("node"));
+  add("root", text_after("root "));
+  add("message_bytes", count_of("byte"));
+  add("block_bytes", text_after("blocks of "));
+  add("ready", text_after("ready "));
+  add("send_window", text_after("send window "));
+  return text;
+}
+
+void WriteCsv(const Sweep& sweep, std::ostream& out) {
   out << fmt::format("# {}, by {}\n", Modelled(sweep, /*has_paths=*/true), kGenerator);
   out << "# " << Printable(sweep.command) << "\n";
   const std::vector<Column> plan = FoundColumns(sweep), figures = FigureColumns(sweep);
@@ -215,7 +363,7 @@ void WriteSweepCsv(const Sweep& sweep, std::ostream& out) {
   }
 }
 
-nlohmann::ordered_json SweepJson(const Sweep& sweep) {
+nlohmann::ordered_json ToJson(const Sweep& sweep) {
   Json json = {{"modelled", true},
                {"generator", kGenerator},
                {"command", sweep.command},
@@ -241,7 +389,7 @@ nlohmann::ordered_json SweepJson(const Sweep& sweep) {
   return json;
 }
 
-void PrintSweep(const Sweep& sweep, std::ostream& out) {
+void Print(const Sweep& sweep, std::ostream& out) {
   out << fmt::format("{}{}\n", Modelled(sweep, /*has_paths=*/true),
                      DeviationsText(sweep.deviations));
   if (const std::string common = Common(sweep); !common.empty()) out << Printable(common) << "\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/report/causes_print.h"
+#include "tools/report/causes_report.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include "ir/count.h"
 #include "sim/causes.h"
 #include "sim/time_by_cause.h"
-#include "tools/report/simulation_print.h"
+#include "tools/report/simulation_report.h"
 
 namespace prepost::tools {
 namespace {

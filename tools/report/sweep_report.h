@@ -2,8 +2,8 @@
 //
 // What a sweep has found out, as CSV, JSON, a table for people and a plot. All of them say that it
 // is modelled, with which profile, by which command and version.
-#ifndef PREPOST_TOOLS_REPORT_SWEEP_OUTPUT_H_
-#define PREPOST_TOOLS_REPORT_SWEEP_OUTPUT_H_
+#ifndef PREPOST_TOOLS_REPORT_SWEEP_REPORT_H_
+#define PREPOST_TOOLS_REPORT_SWEEP_REPORT_H_
 
 #include <array>
 #include <iosfwd>
@@ -39,9 +39,14 @@ struct Sweep {
 
 /// Comments first, then the names, then a line per row and executor, and node where rows have lists
 /// by node; one of a row that failed.
-void WriteSweepCsv(const Sweep& sweep, std::ostream& out);
-nlohmann::ordered_json SweepJson(const Sweep& sweep);
-void PrintSweep(const Sweep& sweep, std::ostream& out);
+void WriteCsv(const Sweep& sweep, std::ostream& out);
+nlohmann::ordered_json ToJson(const Sweep& sweep);
+void Print(const Sweep& sweep, std::ostream& out);
+
+/// "modelled, with the profiles Apt and Fractus"; `has_paths`: and their files.
+std::string Modelled(const Sweep& sweep, bool has_paths);
+/// What all rows have in common: "chain, 4 nodes, root 0".
+std::string Common(const Sweep& sweep);
 
 /// What a plot may show: the words of --plot-y.
 inline constexpr std::array<std::string_view, 5> kPlotYNames = {"completion", "known", "bandwidth",
@@ -56,4 +61,4 @@ Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y);
 
 }  // namespace prepost::tools
 
-#endif  // PREPOST_TOOLS_REPORT_SWEEP_OUTPUT_H_
+#endif  // PREPOST_TOOLS_REPORT_SWEEP_REPORT_H_

@@ -2,8 +2,8 @@
 //
 // What the time of a simulation went to (causes.h), in text and JSON: the last node's by cause, the
 // critical path, and what comes after it (docs/simulate.md).
-#ifndef PREPOST_TOOLS_REPORT_CAUSES_PRINT_H_
-#define PREPOST_TOOLS_REPORT_CAUSES_PRINT_H_
+#ifndef PREPOST_TOOLS_REPORT_CAUSES_REPORT_H_
+#define PREPOST_TOOLS_REPORT_CAUSES_REPORT_H_
 
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
@@ -17,10 +17,10 @@ namespace prepost::tools {
 void PrintCauses(const sim::Simulation& simulation, bool is_long, std::ostream& out);
 
 /// Adds to `run`, the JSON of one executor, what its trail says; of several groups to its "groups",
-/// too. `has_lists` as in SimulationJson().
+/// too. `has_lists` as in ToJson(const sim::Simulation&).
 void AddCausesJson(const sim::Simulation& simulation, bool is_offload, bool has_lists,
                    nlohmann::ordered_json* run);
 
 }  // namespace prepost::tools
 
-#endif  // PREPOST_TOOLS_REPORT_CAUSES_PRINT_H_
+#endif  // PREPOST_TOOLS_REPORT_CAUSES_REPORT_H_
