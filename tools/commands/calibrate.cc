@@ -23,13 +23,12 @@
 #include "runtime/host_timing.h"
 #include "sim/executor_timing.h"
 #include "sim/profile.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
 #include "tools/flags/profile_settings.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 #include "tools/report/plan_text.h"
-#include "tools/report/ticker.h"
 
 namespace prepost::tools {
 namespace {

@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/json/rate_text.h"
-#include "tools/flags/command.h"
-#include "tools/flags/spec_input.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/spec_flags.h"
+#include "tools/report/messages.h"
 #include "tools/report/plan_text.h"
-#include "tools/report/ticker.h"
 
 namespace prepost::tools {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "tools/flags/command.h"
+#include "tools/commands/commands.h"
 #include "tools/report/plan_text.h"
 
 namespace prepost::tools {

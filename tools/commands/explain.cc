@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tools/flags/command.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/op_reference.h"
 #include "tools/flags/plan_file.h"
 #include "tools/report/explain_print.h"

@@ -18,8 +18,8 @@
 #include "backends/registry.h"
 #include "ir/near_name.h"
 #include "ir/version.h"
-#include "tools/flags/command.h"
-#include "tools/flags/number_check.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/values.h"
 #include "tools/report/plan_text.h"
 
 namespace prepost::tools {

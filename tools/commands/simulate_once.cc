@@ -8,10 +8,11 @@
 #include <utility>
 
 #include "tools/commands/simulation_run.h"
-#include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/topology_file.h"
-#include "tools/flags/wait_flags.h"
+#include "tools/flags/plan_file.h"
+#include "tools/flags/play_flags.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

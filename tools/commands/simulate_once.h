@@ -13,11 +13,9 @@
 #include "ir/status.h"
 #include "sim/profile.h"
 #include "sim/simulation.h"
-#include "tools/flags/plan_cache.h"
 #include "tools/flags/profile_settings.h"
 #include "tools/flags/simulate_flags.h"
 #include "tools/flags/simulation_input.h"
-#include "tools/flags/workload.h"
 
 namespace prepost::tools {
 

@@ -8,12 +8,11 @@
 #include <optional>
 #include <string>
 
-#include "tools/flags/command.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/plan_file.h"
-#include "tools/flags/topology_file.h"
+#include "tools/report/messages.h"
 #include "tools/report/plan_stats.h"
 #include "tools/report/plan_text.h"
-#include "tools/report/ticker.h"
 
 namespace prepost::tools {
 namespace {

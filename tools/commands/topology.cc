@@ -20,10 +20,10 @@
 #include "compiler/topology/topology_json.h"
 #include "ir/count.h"
 #include "ir/json/rate_text.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 #include "tools/report/plan_text.h"
 
 namespace prepost::tools {

@@ -17,15 +17,13 @@
 #include "ir/count.h"
 #include "ir/json/plan_json.h"
 #include "ir/utf8.h"
-#include "tools/flags/command.h"
-#include "tools/flags/file_kind.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/lowering_flags.h"
-#include "tools/flags/message.h"
-#include "tools/flags/number_check.h"
 #include "tools/flags/plan_file.h"
+#include "tools/flags/values.h"
 #include "tools/report/fit_print.h"
+#include "tools/report/messages.h"
 #include "tools/report/plan_text.h"
-#include "tools/report/ticker.h"
 
 namespace prepost::tools {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/status.h"
-#include "tools/flags/cli_forward.h"
+#include "tools/flags/values.h"
 
 namespace prepost::tools {
 

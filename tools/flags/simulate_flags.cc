@@ -7,10 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
-#include "tools/flags/command.h"
-#include "tools/flags/number_check.h"
+#include "tools/flags/play_flags.h"
 #include "tools/flags/profile_settings.h"
-#include "tools/flags/wait_flags.h"
+#include "tools/flags/values.h"
 #include "tools/report/sweep_report.h"
 
 namespace prepost::tools {

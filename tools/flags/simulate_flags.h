@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "ir/status.h"
-#include "tools/flags/cli_forward.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/lowering_flags.h"
 #include "tools/flags/noise_flags.h"
 #include "tools/flags/simulation_input.h"
+#include "tools/flags/values.h"
 #include "tools/report/trace_output.h"
 
 namespace prepost::tools {

@@ -16,12 +16,11 @@
 #include <sstream>
 #include <string_view>
 
+#include "tools/flags/shipped_files.h"
 #include "tools/report/simulation_report.h"
 #include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
-
-extern const std::string_view kPlotScript;
 
 namespace {
 

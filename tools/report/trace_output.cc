@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 

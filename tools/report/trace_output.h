@@ -13,7 +13,7 @@
 #include "ir/status.h"
 #include "runtime/op_times.h"
 #include "runtime/trace_file.h"
-#include "tools/flags/cli_forward.h"
+#include "tools/flags/values.h"
 
 namespace prepost::tools {
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tools/commands/run_job.h"
+
 #include <fmt/format.h>
 
 #include <string>
@@ -8,12 +10,28 @@
 #include "runtime/file_descriptor.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
+#include "runtime/group/local_group.h"
 #include "runtime/interrupt.h"
 #include "runtime/mapping.h"
-#include "tools/commands/run_job.h"
-#include "tools/report/ticker.h"
+#include "tools/flags/play_flags.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
+
+// As a local group of processes, with its progress shown.
+Result<LocalRun> RunCpu(const RunJob& job) {
+  LocalGroupOptions options;
+  options.transport = job.transport;
+  options.wait = job.wait;
+  options.trace = job.trace;
+  options.no_progress_max = job.no_progress_max;
+  options.interrupt_fd = job.interrupt_fd;
+  options.progress = DeliveryProgress(job.plan.header(), job.show_progress);
+  Result<LocalRun> run = RunLocalGroup(job.plan.playable(), job.input, job.outputs, options);
+  ClearProgress(job.show_progress);
+  return run;
+}
+
 namespace {
 
 /// `status`, of what memory was wanted for, with what must fit into it.

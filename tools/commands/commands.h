@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the subcommands of `prepost` share: how they register, how they end, and how their values
-// are read. Results go to stdout, everything else to stderr. One thin file per subcommand; what it
-// does lives in the libraries.
-#ifndef PREPOST_TOOLS_FLAGS_COMMAND_H_
-#define PREPOST_TOOLS_FLAGS_COMMAND_H_
+// The subcommands of `prepost`: how they register and how they end. Results go to stdout, everything
+// else to stderr. One thin file per subcommand; what it does lives in the libraries.
+#ifndef PREPOST_TOOLS_COMMANDS_COMMANDS_H_
+#define PREPOST_TOOLS_COMMANDS_COMMANDS_H_
 
-#include <cstdint>
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "ir/status.h"
-#include "tools/flags/cli_forward.h"
+#include "tools/flags/values.h"
 
 namespace prepost::tools {
 
@@ -42,12 +38,6 @@ void AddTopology(CLI::App& app, Action* action);
 void AddUnroll(CLI::App& app, Action* action);
 void AddVerify(CLI::App& app, Action* action);
 
-/// Ok if `word`, the value of `flag`, is one of `words`; else kUsage, with the near one.
-Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words);
-
-/// "65536", "64KiB", "1MiB", "1GB", ...: bytes. Errors: kUsage.
-Result<uint64_t> ParseSize(const std::string& text);
-
 }  // namespace prepost::tools
 
-#endif  // PREPOST_TOOLS_FLAGS_COMMAND_H_
+#endif  // PREPOST_TOOLS_COMMANDS_COMMANDS_H_

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/report/value_text.h"
+#include "tools/flags/values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
-namespace prepost::tools::value_text_test {
+namespace prepost::tools::values_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST(ValueTextTest, KeysOfBytesSaySo) {
 }
 
 }  // namespace
-}  // namespace prepost::tools::value_text_test
+}  // namespace prepost::tools::values_test
