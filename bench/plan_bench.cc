@@ -35,7 +35,6 @@
 #include "ir/verify/verify.h"
 #include "ir/version.h"
 #include "runtime/files/plan_folder.h"
-#include "viz/plot.h"
 
 namespace prepost {
 namespace {
@@ -362,49 +361,6 @@ void PrintTable(const nlohmann::ordered_json& results, const std::string& algori
   }
 }
 
-/// The times over nodes or blocks, whichever alone varies, else over ops, as a picture. Exit code.
-int DrawResults(const nlohmann::ordered_json& results, const std::string& algorithm, int repeat,
-                Timer timer, const std::string& path) {
-  const auto varies = [&](const char* key) {
-    return std::ranges::any_of(
-        results, [&](const auto& result) { return result[key] != results.front()[key]; });
-  };
-  const bool nodes = varies("nodes"), blocks = varies("blocks");
-  const std::string x = nodes == blocks ? "ops" : nodes ? "nodes" : "blocks";
-  const auto& first = results.front();
-  viz::Plot plot = {
-      .headline = fmt::format("What plans cost: {}", algorithm),
-      .subline = nodes && blocks ? "nodes and blocks vary"
-                 : nodes         ? fmt::format("{} blocks", first["blocks"].get<uint64_t>())
-                                 : fmt::format("{} nodes", first["nodes"].get<uint64_t>()),
-      .note = fmt::format("ready {}; prepost {}, median of {} runs after a warm-up, one core, {}",
-                          first["ready"].get<std::string>(), kVersion, repeat, Name(timer)),
-      .x = {.name = x, .unit = "", .logarithmic = true},
-      .y = {.name = "time", .unit = "s", .logarithmic = true},
-      .curves = {}};
-  const auto add = [&](const std::string& name, const std::vector<const char*>& keys) {
-    viz::Curve curve;
-    for (const auto& result : results) {
-      viz::PlotPoint point{.x = result[x].get<double>(), .y = 0};
-      for (const char* key : keys) point.y += Median(result, key);
-      curve.points.push_back(point);
-    }
-    curve.name = fmt::format("{}: slope {:.2f}", name, viz::GrowthExponent(curve));
-    plot.curves.push_back(std::move(curve));
-  };
-  add("compile", {"compile_s"});
-  add("verify", {"verify_s"});
-  add("write and read columns", {"columns_write_s", "columns_read_s"});
-  const Result<std::string> svg = viz::DrawPlot(plot);
-  std::ofstream out(path);
-  if (svg.ok()) out << *svg;
-  out.close();
-  if (svg.ok() && !out.fail()) return 0;
-  std::cerr << "plan_bench: " << (svg.ok() ? path + ": cannot write" : svg.status().ToString())
-            << "\n";
-  return 1;
-}
-
 int Main(int argc, char** argv) {
   CLI::App app(
       "Speed and memory of compiling (with a verification after every pass), verifying and writing "
@@ -413,7 +369,6 @@ int Main(int argc, char** argv) {
   std::string algorithm = "binomial_pipeline";
   int repeat = 5;
   bool json = false;
-  std::string plot;
   bool is_cpu = false;
   uint32_t rolled_nodes = 0;
   CLI::Option* rolled =
@@ -426,11 +381,7 @@ int Main(int argc, char** argv) {
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
   app.add_flag("--cpu", is_cpu,
                "CPU time instead of the clock, for machines that do other things as well");
-  CLI::Option* as_json =
-      app.add_flag("--json", json, "Print everything, with all samples, as JSON")->excludes(rolled);
-  app.add_option("--plot", plot, "Draw the times over what varies, log-log, to this SVG file")
-      ->excludes(rolled)
-      ->excludes(as_json);
+  app.add_flag("--json", json, "Print everything, with all samples, as JSON")->excludes(rolled);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -453,7 +404,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   PrintTable(results, algorithm, repeat, timer);
-  return plot.empty() ? 0 : DrawResults(results, algorithm, repeat, timer, plot);
+  return 0;
 }
 
 }  // namespace

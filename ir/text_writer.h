@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TextWriter: formatted text for files of millions of lines: collected and handed to the stream in
-// large pieces. Internal to ir/.
+// large pieces. Internal to ir/ and runtime/.
 #ifndef PREPOST_IR_TEXT_WRITER_H_
 #define PREPOST_IR_TEXT_WRITER_H_
 

@@ -21,7 +21,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <ostream>
 #include <vector>
@@ -30,6 +29,7 @@
 #include "ir/json/json_reader.h"
 #include "ir/json/json_text.h"
 #include "ir/messages.h"
+#include "ir/text_writer.h"
 #include "ir/version.h"
 
 namespace prepost {
@@ -73,26 +73,14 @@ class TraceWriter {
       WriteNames(program);
       for (uint32_t id = 0; id < program.op_count; ++id) WriteOp(program, OpId(id));
     }
-    Put("\n]}}\n");
-    Flush();
+    out_.Put("\n]}}\n");
   }
 
  private:
-  static constexpr size_t kFlushBytes = 1 << 16;
-
-  template <typename... Arguments>
-  void Put(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Arguments>(arguments)...);
-    if (buffer_.size() >= kFlushBytes) Flush();
-  }
-  void Flush() {
-    out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
-    buffer_.clear();
-  }
   /// The beginning of an event on the thread of `op`.
   void BeginEvent(char phase, const Program& program, const Op& op) {
-    Put("{}\n{{\"ph\":\"{}\",\"pid\":{},\"tid\":{}", separator_, phase, program.node.value,
-        op.channel.value);
+    out_.Put("{}\n{{\"ph\":\"{}\",\"pid\":{},\"tid\":{}", separator_, phase, program.node.value,
+             op.channel.value);
     separator_ = ",";
   }
 
@@ -117,11 +105,10 @@ class TraceWriter {
   const Plan& plan_;
   const RunTrace& trace_;
   const TraceInfo& info_;
-  std::ostream& out_;
+  TextWriter out_;
   const MessageTable messages_;
   uint64_t zero_ns_ = 0;
   std::vector<Slice> slices_;  ///< by position in Plan::ops()
-  fmt::memory_buffer buffer_;
   const char* separator_ = "";
 };
 
@@ -162,26 +149,29 @@ void TraceWriter::PlaceSlices() {
 /// Perfetto reads this key only at the file's beginning, and nothing behind a key it does not know.
 void TraceWriter::WriteHeader() {
   const PlanHeader& header = plan_.header();
-  Put("{{\"otherData\":{{\"format\":\"{}\",\"version\":\"{}.{}\",\"generator\":\"{}\",\n",
-      kTraceFormat, kTraceMajor, kTraceMinor, kGenerator);
-  Put("\"executor\":{},\"detail\":{},\"outcome\":{},\"start_ns\":{},\n", QuoteJson(info_.executor),
-      QuoteJson(info_.detail), QuoteJson(info_.outcome),
-      std::max<uint64_t>(1, Since(trace_.start_ns)));
-  Put("\"plan\":{{\"algorithm\":{},\"nodes\":{},\"root\":{},\"message_bytes\":{},"
+  out_.Put("{{\"otherData\":{{\"format\":\"{}\",\"version\":\"{}.{}\",\"generator\":\"{}\",\n",
+           kTraceFormat, kTraceMajor, kTraceMinor, kGenerator);
+  out_.Put("\"executor\":{},\"detail\":{},\"outcome\":{},\"start_ns\":{},\n",
+           QuoteJson(info_.executor), QuoteJson(info_.detail), QuoteJson(info_.outcome),
+           std::max<uint64_t>(1, Since(trace_.start_ns)));
+  out_.Put(
+      "\"plan\":{{\"algorithm\":{},\"nodes\":{},\"root\":{},\"message_bytes\":{},"
       "\"block_bytes\":{},\"channels\":{},\"ops\":{},\"rounds\":{}}}}},\n",
       QuoteJson(header.algorithm), header.nodes, header.root.value, header.message.bytes,
       header.message.block_bytes, plan_.channels().size(), plan_.ops().size(), header.rounds);
-  Put("\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[");
+  out_.Put("\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[");
 }
 
 void TraceWriter::WriteNames(const Program& program) {
   const uint32_t node = program.node.value;
   const bool root = program.node == plan_.header().root;
-  Put("{}\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"node "
+  out_.Put(
+      "{}\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"node "
       "{}{}\"}}}}",
       separator_, node, node, root ? " (root)" : "");
   separator_ = ",";
-  Put(",\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{}}}}"
+  out_.Put(
+      ",\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{}}}}"
       "}",
       node, node);
   std::vector<ChannelId> channels;
@@ -193,10 +183,12 @@ void TraceWriter::WriteNames(const Program& program) {
 
 void TraceWriter::WriteName(const Program& program, ChannelId id) {
   const Channel& channel = plan_.channels()[id.index()];
-  Put(",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":"
+  out_.Put(
+      ",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":"
       "\"channel {}: {}>{} lane {}\"}}}}",
       program.node.value, id.value, id.value, channel.from.value, channel.to.value, channel.lane);
-  Put(",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_sort_index\",\"args\":{{\"sort_"
+  out_.Put(
+      ",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_sort_index\",\"args\":{{\"sort_"
       "index\":{}}}}}",
       program.node.value, id.value, id.value);
 }
@@ -207,7 +199,8 @@ void TraceWriter::WriteOp(const Program& program, OpId id) {
   const OpTimes& times = trace_.times(program.node)[id.index()];
   if (times.posted_ns != 0) {
     BeginEvent('i', program, op);
-    Put(",\"ts\":{},\"s\":\"p\",\"cat\":\"posted\",\"name\":\"post {}\",\"args\":{{\"op\":{},"
+    out_.Put(
+        ",\"ts\":{},\"s\":\"p\",\"cat\":\"posted\",\"name\":\"post {}\",\"args\":{{\"op\":{},"
         "\"posted_ns\":{}}}}}",
         Microseconds(Since(times.posted_ns)), NameOf(op), id.value, Since(times.posted_ns));
   }
@@ -221,15 +214,17 @@ void TraceWriter::WriteSlice(const Program& program, OpId id, const Op& op, cons
   const Channel& channel = plan_.channels()[op.channel.index()];
   const bool completed = slice.end != Slice::kNone;
   BeginEvent(completed ? 'X' : 'B', program, op);
-  Put(",\"ts\":{}", Microseconds(slice.begin));
-  if (completed) Put(",\"dur\":{}", Microseconds(slice.end - slice.begin));
-  Put(",\"cat\":\"{}\",\"name\":\"{}\",\"args\":{{\"op\":{}", Name(op.kind), NameOf(op), id.value);
-  if (!op.is_credit()) Put(",\"block\":{}", op.block);
-  Put(",\"round\":{},\"peer\":{}", op.round, op.is_send() ? channel.to.value : channel.from.value);
-  if (times.posted_ns != 0) Put(",\"posted_ns\":{}", Since(times.posted_ns));
-  if (times.started_ns != 0) Put(",\"started_ns\":{}", Since(times.started_ns));
-  if (times.completed_ns != 0) Put(",\"completed_ns\":{}", Since(times.completed_ns));
-  Put("}}}}");
+  out_.Put(",\"ts\":{}", Microseconds(slice.begin));
+  if (completed) out_.Put(",\"dur\":{}", Microseconds(slice.end - slice.begin));
+  out_.Put(",\"cat\":\"{}\",\"name\":\"{}\",\"args\":{{\"op\":{}", Name(op.kind), NameOf(op),
+           id.value);
+  if (!op.is_credit()) out_.Put(",\"block\":{}", op.block);
+  out_.Put(",\"round\":{},\"peer\":{}", op.round,
+           op.is_send() ? channel.to.value : channel.from.value);
+  if (times.posted_ns != 0) out_.Put(",\"posted_ns\":{}", Since(times.posted_ns));
+  if (times.started_ns != 0) out_.Put(",\"started_ns\":{}", Since(times.started_ns));
+  if (times.completed_ns != 0) out_.Put(",\"completed_ns\":{}", Since(times.completed_ns));
+  out_.Put("}}}}");
 }
 
 void TraceWriter::WriteArrow(const Program& program, const Op& op, uint32_t position) {
@@ -240,9 +235,9 @@ void TraceWriter::WriteArrow(const Program& program, const Op& op, uint32_t posi
   const uint64_t arrival = std::max(receive.begin, send.begin + 1);
   if (arrival >= receive.end) return;
   BeginEvent(op.is_send() ? 's' : 'f', program, op);
-  Put(",\"ts\":{},\"id\":{},\"cat\":\"message\",\"name\":\"message\"{}}}",
-      Microseconds(op.is_send() ? send.begin : arrival), message,
-      op.is_send() ? "" : ",\"bp\":\"e\"");
+  out_.Put(",\"ts\":{},\"id\":{},\"cat\":\"message\",\"name\":\"message\"{}}}",
+           Microseconds(op.is_send() ? send.begin : arrival), message,
+           op.is_send() ? "" : ",\"bp\":\"e\"");
 }
 
 /// One event as it stands in the file.

@@ -15,8 +15,8 @@
 
 #include "ir/near_name.h"
 #include "ir/version.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
+#include "tools/commands/commands.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How figures look. Colours are Okabe and Ito's, which colour-blind readers can tell apart; each line has a marker of its own besides.
-The same data gives the same bytes: a fixed salt for ids, and no date."""
+scripts/plot_sweep.py shares the settings, and how a picture is written so that the same data gives the same bytes."""
 
-import io
-import re
+import pathlib
+import sys
 
 import matplotlib
 
@@ -11,28 +11,10 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402 (after the choice of what draws)
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: E402
 
-plt.rcParams.update(
-    {
-        "svg.hashsalt": "prepost",
-        "svg.fonttype": "none",
-        "font.family": "sans-serif",
-        "font.sans-serif": ["DejaVu Sans"],
-        "font.size": 9,
-        "axes.titlesize": 10,
-        "axes.grid": True,
-        "grid.color": "#dddddd",
-        "grid.linewidth": 0.6,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.axisbelow": True,
-        "lines.linewidth": 1.5,
-        "lines.markersize": 4.5,
-        "legend.frameon": False,
-        "legend.fontsize": 8,
-        "figure.constrained_layout.use": True,
-        "savefig.facecolor": "white",
-    }
-)
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from plot_sweep import SETTINGS, svg_text  # noqa: E402
+
+plt.rcParams.update(SETTINGS)
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
     "#000000",
@@ -132,14 +114,6 @@ def svg(figure_, note, description):
     if not figure_.legends:
         _leave_below(figure_, 1)
     figure_.text(0.01, 0.05 / figure_.get_figheight(), note, fontsize=7, color="#555555")
-    out = io.BytesIO()
-    figure_.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Description": description})
+    text = svg_text(figure_, description)
     plt.close(figure_)
-    text = out.getvalue().decode()
-    text = re.sub(r"<!-- Created with matplotlib.*?-->\n", "", text)
-    # Ids by their order: some of matplotlib's hang on addresses.
-    names = {name: f"i{index}" for index, name in enumerate(dict.fromkeys(re.findall(r'id="([A-Za-z][0-9a-f]{10})"', text)))}
-    text = re.sub(r"\b[A-Za-z][0-9a-f]{10}\b", lambda found: names.get(found[0], found[0]), text)
-    # Hundredths of a point are enough for places.
-    text = re.sub(r"(?<=[ \"(,])(-?[1-9]\d*)\.(\d{3,})(?=[ \",)])", lambda found: f"{float(found[0]):.2f}", text)
-    return "\n".join(line_.strip() for line_ in text.splitlines()) + "\n"
+    return text

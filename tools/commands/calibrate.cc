@@ -23,12 +23,12 @@
 #include "runtime/host_timing.h"
 #include "sim/executor_timing.h"
 #include "sim/profile.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
 #include "tools/flags/profile_settings.h"
-#include "tools/report/ticker.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -290,7 +290,7 @@ Status Run(const CalibrateFlags& flags) {
   const Result<sim::Profile> check = sim::ReadProfile(made, "what was measured");
   if (!check.ok()) return check.status();
   PREPOST_RETURN_IF_ERROR(
-      WriteFile(flags.output, [&](std::ostream& out) { out << profile.dump(2) << "\n"; }));
+      WriteFile(flags.output, [&](std::ostream& out) { PrintJson(profile, out); }));
   if (flags.output != "-") PrintTable(profile, measured->preemptions, std::cout);
   return {};
 }

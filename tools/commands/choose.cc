@@ -11,9 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/json/rate_text.h"
-#include "tools/flags/command.h"
-#include "tools/flags/spec_input.h"
-#include "tools/report/ticker.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/spec_flags.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -95,7 +96,7 @@ void PrintChoiceJson(const Choice& choice, std::ostream& out) {
     json["without_rule"]["percent"] = PercentWithoutRule(choice);
   }
   for (const Candidate& it : choice.candidates) json["candidates"].push_back(ToJson(it));
-  out << json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
+  PrintJson(json, out);
 }
 
 Status Run(const ChooseFlags& flags) {

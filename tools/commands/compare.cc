@@ -8,6 +8,7 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,21 +17,19 @@
 #include "backends/local/comparison.h"
 #include "ir/count.h"
 #include "runtime/interrupt.h"
-#include "tools/commands/compare_virtual.h"
-#include "tools/commands/compile_for_device.h"
-#include "tools/flags/command.h"
-#include "tools/flags/file_kind.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/simulation_run.h"
 #include "tools/flags/lowering_flags.h"
-#include "tools/flags/message_size.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
 #include "tools/flags/plan_file.h"
+#include "tools/flags/play_flags.h"
 #include "tools/flags/profile_settings.h"
 #include "tools/flags/simulation_input.h"
 #include "tools/flags/spec_flags.h"
-#include "tools/flags/wait_flags.h"
-#include "tools/report/compare_print.h"
-#include "tools/report/ticker.h"
+#include "tools/flags/values.h"
+#include "tools/report/comparison_report.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -204,6 +203,75 @@ Status CheckNetwork(const CompareFlags& flags, const std::vector<SimulatedPlan>&
                             topology ? "--topology " + *topology : NameOfInput(flags.path));
 }
 
+/// Both ways under the virtual clock, as simulate runs them.
+Result<ComparisonReport> CompareInModel(const CompareFlags& flags, const sim::Profile& profile,
+                                        const std::vector<SimulatedPlan>& plans,
+                                        const nic::LowerOptions& lower) {
+  PREPOST_RETURN_IF_ERROR(CheckNetwork(flags, plans));
+  const uint64_t seed = flags.seed.value_or(kSeed);
+  std::vector<std::string> settings, deviations;
+  for (const ProfileSetting& it : SettingsOf(flags.settings)) settings.push_back(it.given);
+  deviations = settings;
+  if (flags.spec.topology()) deviations.push_back("--topology " + *flags.spec.topology());
+  if (flags.spec.order()) deviations.push_back(OrderText(*flags.spec.order()));
+  if (profile.host.preemptions_per_second != 0) deviations.push_back(fmt::format("seed {}", seed));
+  ComparisonReport report = ReportOfModel(profile, flags.profile, deviations);
+  for (const SimulatedPlan& plan : plans) {
+    Result<Network> network = plan.NetworkIn(profile.network);
+    if (!network.ok()) return network.status();
+    sim::Simulation simulation = {.groups = {{.plan = &plan.plan}},
+                                  .plan = &plan.plan,
+                                  .profile = profile,
+                                  .profile_path = flags.profile,
+                                  .command = "",
+                                  .deviations = deviations,
+                                  .network = *std::move(network),
+                                  .seed = seed};
+    const SimulationOptions run = {.lower = lower, .wait = flags.wait.policy(kModelledWait).mode};
+    if (const Status status = RunSimulation(run, &simulation); !status.ok()) {
+      return FailureOf(status, run, simulation, settings,
+                       flags.path.empty() ? "the plan" : NameOfInput(flags.path));
+    }
+    report.plans.push_back(ComparedInModel(simulation, lower));
+  }
+  return report;
+}
+
+/// Both ways on emulated NICs, under this machine's clock.
+Result<ComparisonReport> CompareByClock(const CompareFlags& flags,
+                                        const std::vector<SimulatedPlan>& plans,
+                                        const nic::LowerOptions& lower) {
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  const bool show_progress = ShowsProgress();
+  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kCompareTimeoutSeconds));
+  const uint32_t repeat = flags.repeat.value_or(kRepeat);
+  ComparisonReport report = ReportOfMachine();
+  for (const auto& [plan, topology, topology_path] : plans) {
+    local::CompareOptions options{
+        .repetitions = repeat,
+        .stress_threads = flags.stress.value_or(0),
+        .wait = flags.wait.policy(),
+        .seed = flags.seed.value_or(kSeed),
+        .lower = lower,
+        .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
+        .interrupt_fd = signals->fd()};
+    if (show_progress) {
+      const uint64_t bytes = plan.header().message.bytes;
+      options.progress = [bytes, repeat](uint32_t repetition) {
+        std::cerr << fmt::format("\r\033[K{}, repetition {} of {} ", Count(bytes, "byte"),
+                                 repetition + 1, repeat)
+                  << std::flush;
+      };
+    }
+    const Result<local::Comparison> comparison = local::Compare(plan, options);
+    if (show_progress) std::cerr << "\r\033[K" << std::flush;
+    if (!comparison.ok()) return comparison.status();
+    report.plans.push_back(ComparedByClock(plan.header(), options, *comparison));
+  }
+  return report;
+}
+
 Status Run(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
@@ -217,52 +285,14 @@ Status Run(const CompareFlags& flags) {
   const Result<std::vector<SimulatedPlan>> plans =
       GetPlans(flags, profile ? &*profile : nullptr, *lower);
   if (!plans.ok()) return plans.status();
-  if (profile) {
-    PREPOST_RETURN_IF_ERROR(CheckNetwork(flags, *plans));
-    std::vector<std::string> others;
-    if (flags.spec.topology()) others.push_back("--topology " + *flags.spec.topology());
-    if (const std::optional<std::string> order = OrderText(flags.spec)) others.push_back(*order);
-    return CompareVirtually(*plans,
-                            {.profile = *profile,
-                             .path = flags.path,
-                             .profile_path = flags.profile,
-                             .settings = flags.settings,
-                             .others = std::move(others),
-                             .lower = *lower,
-                             .wait = flags.wait.policy(kModelledWait).mode,
-                             .seed = flags.seed.value_or(kSeed),
-                             .is_json = flags.json},
-                            std::cout);
+  const Result<ComparisonReport> report = profile ? CompareInModel(flags, *profile, *plans, *lower)
+                                                  : CompareByClock(flags, *plans, *lower);
+  if (!report.ok()) return report.status();
+  if (flags.json) {
+    PrintJson(ToJson(*report), std::cout);
+  } else {
+    Print(*report, std::cout);
   }
-  const Result<InterruptSignals> signals = InterruptSignals::Hold();
-  if (!signals.ok()) return signals.status();
-  const bool show_progress = ShowsProgress();
-  const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kCompareTimeoutSeconds));
-  const uint32_t repeat = flags.repeat.value_or(kRepeat);
-  std::vector<ComparedPlan> compared;
-  for (const auto& [plan, topology, topology_path] : *plans) {
-    local::CompareOptions options{
-        .repetitions = repeat,
-        .stress_threads = flags.stress.value_or(0),
-        .wait = flags.wait.policy(),
-        .seed = flags.seed.value_or(kSeed),
-        .lower = *lower,
-        .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
-        .interrupt_fd = signals->fd()};
-    if (show_progress) {
-      const uint64_t bytes = plan.header().message.bytes;
-      options.progress = [bytes, repeat](uint32_t repetition) {
-        std::cerr << fmt::format("\r\033[K{}, repetition {} of {} ", Count(bytes, "byte"),
-                                 repetition + 1, repeat)
-                  << std::flush;
-      };
-    }
-    Result<local::Comparison> comparison = local::Compare(plan, options);
-    if (show_progress) std::cerr << "\r\033[K" << std::flush;
-    if (!comparison.ok()) return comparison.status();
-    compared.push_back({plan.header(), options, *std::move(comparison)});
-  }
-  (flags.json ? PrintComparisonsJson : PrintComparisons)(compared, std::cout);
   return {};
 }
 

@@ -12,11 +12,11 @@
 #include "compiler/roll.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/verify_rolled.h"
-#include "tools/flags/command.h"
-#include "tools/flags/number_check.h"
-#include "tools/flags/plan_output.h"
-#include "tools/flags/spec_input.h"
-#include "tools/report/ticker.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/plan_file.h"
+#include "tools/flags/spec_flags.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

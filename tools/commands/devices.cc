@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "tools/flags/command.h"
+#include "tools/commands/commands.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -27,7 +28,7 @@ void PrintDevicesJson(const DeviceList& list) {
   }
   nlohmann::ordered_json json = {{"devices", devices}};
   if (!list.no_hardware.empty()) json["hardware"] = list.no_hardware;
-  std::cout << json.dump(2) << "\n";
+  PrintJson(json, std::cout);
 }
 
 void PrintDevices(const DeviceList& list) {

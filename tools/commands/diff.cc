@@ -9,9 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/analysis/plan_diff.h"
-#include "tools/flags/command.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/plan_file.h"
-#include "tools/report/ticker.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -33,8 +34,7 @@ void PrintDiffJson(const DiffFlags& flags, const PlanDiff& diff) {
                                          {"same", diff.same()},
                                          {"verdict", diff.verdict},
                                          {"sections", sections}};
-  std::cout << result.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace)
-            << "\n";
+  PrintJson(result, std::cout);
 }
 
 void Print(const PlanDiff& diff) {

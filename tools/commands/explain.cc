@@ -7,10 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tools/flags/command.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/op_reference.h"
 #include "tools/flags/plan_file.h"
 #include "tools/report/explain_print.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -56,7 +57,7 @@ Status Run(const ExplainFlags& flags) {
     explanation = ExplainMessage(tables, reasons, std::get<MessageReference>(*what).message);
   }
   if (flags.json) {
-    std::cout << ExplanationJson(tables, reasons.times(), explanation).dump(2) << "\n";
+    PrintJson(ExplanationJson(tables, reasons.times(), explanation), std::cout);
   } else {
     PrintExplanation(tables, reasons.times(), explanation, std::cout);
   }

@@ -11,11 +11,11 @@
 #include "ir/exchange/goal_writer.h"
 #include "ir/exchange/graphml.h"
 #include "ir/exchange/msccl.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
 #include "tools/flags/plan_file.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

@@ -9,12 +9,11 @@
 
 #include "compiler/pass_manager.h"
 #include "ir/exchange/goal_reader.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
-#include "tools/flags/plan_output.h"
-#include "tools/report/ticker.h"
+#include "tools/flags/plan_file.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

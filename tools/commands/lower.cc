@@ -19,12 +19,13 @@
 #include "backends/nic/program/queue_program_file.h"
 #include "backends/nic/validate/object_table.h"
 #include "ir/count.h"
-#include "tools/flags/command.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/lowering_flags.h"
-#include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
 #include "tools/flags/plan_file.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -98,7 +99,7 @@ Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram&
     });
   }
   if (flags.json) {
-    std::cout << ProgramSummaryJson(program).dump(2) << "\n";
+    PrintJson(ProgramSummaryJson(program), std::cout);
     return {};
   }
   if (flags.list) {

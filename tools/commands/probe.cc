@@ -18,8 +18,9 @@
 #include "backends/registry.h"
 #include "ir/near_name.h"
 #include "ir/version.h"
-#include "tools/flags/command.h"
-#include "tools/flags/number_check.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/values.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -56,7 +57,7 @@ void PrintAnswersJson(const std::string& device, const std::vector<nic::ProbeAns
   }
   const nlohmann::ordered_json report = {
       {"generator", fmt::format("prepost {}", kVersion)}, {"device", device}, {"answers", list}};
-  out << report.dump(2) << "\n";
+  PrintJson(report, out);
 }
 
 using Answers = std::vector<nic::ProbeAnswer>;

@@ -15,7 +15,7 @@
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/local_group.h"
-#include "tools/flags/played_plan.h"
+#include "tools/flags/play_flags.h"
 
 namespace prepost::tools {
 

@@ -13,14 +13,15 @@
 
 #include "runtime/interrupt.h"
 #include "sim/time_by_cause.h"
+#include "tools/commands/commands.h"
 #include "tools/commands/simulate_once.h"
 #include "tools/commands/simulate_sweep.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/simulate_flags.h"
-#include "tools/report/simulation_print.h"
-#include "tools/report/sweep_output.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_text.h"
+#include "tools/report/simulation_report.h"
+#include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
 namespace {
@@ -43,13 +44,13 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
 }
 
 /// The only row of what is no sweep.
-Status WriteCsv(const SimulateFlags& flags, const sim::Simulation& it) {
+Status WriteOnlyRow(const SimulateFlags& flags, const sim::Simulation& it) {
   const Sweep sweep = {.command = it.command,
                        .profiles = {{it.profile.name, it.profile_path}},
                        .deviations = it.deviations,
                        .axes = {},
-                       .rows = {{{}, it.command, {}, SimulationJson(it, flags.per_node)}}};
-  return WriteFile(flags.sweep.csv, [&](std::ostream& out) { WriteSweepCsv(sweep, out); });
+                       .rows = {{{}, it.command, {}, ToJson(it, flags.per_node)}}};
+  return WriteFile(flags.sweep.csv, [&](std::ostream& out) { WriteCsv(sweep, out); });
 }
 
 /// Of preposted queues alone: whether anything is left to hosts that could be kept from it.
@@ -91,12 +92,12 @@ Status Run(SimulateFlags& flags) {
   NoteIdleHosts(flags, *it->simulation);
   NoteIdleSeed(flags, *it);
   if (flags.trace.is_wanted()) PREPOST_RETURN_IF_ERROR(WriteSimulatedTrace(flags, *it));
-  if (!flags.sweep.csv.empty()) PREPOST_RETURN_IF_ERROR(WriteCsv(flags, *it->simulation));
+  if (!flags.sweep.csv.empty()) PREPOST_RETURN_IF_ERROR(WriteOnlyRow(flags, *it->simulation));
   if (flags.sweep.csv == "-") return {};
   if (flags.sweep.is_json) {
-    PrintJson(SimulationJson(*it->simulation, /*has_lists=*/true), std::cout);
+    PrintJson(ToJson(*it->simulation, /*has_lists=*/true), std::cout);
   } else {
-    PrintSimulation(*it->simulation, flags.per_node, std::cout);
+    Print(*it->simulation, flags.per_node, std::cout);
   }
   return {};
 }
@@ -140,7 +141,7 @@ void AddSimulate(CLI::App& app, Action* action) {
       "nodes=2:64:x2 --sweep wait=polling,interrupt --csv -");
   flags->AddTo(*command);
   command->callback([flags, command, action] {
-    flags->given = GivenFlags::Of(*command);
+    flags->given = CommandLine::Of(*command);
     *action = [flags] { return Run(*flags); };
   });
 }

@@ -8,10 +8,11 @@
 #include <utility>
 
 #include "tools/commands/simulation_run.h"
-#include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/topology_file.h"
-#include "tools/flags/wait_flags.h"
+#include "tools/flags/plan_file.h"
+#include "tools/flags/play_flags.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {
@@ -21,12 +22,12 @@ Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
                                                      const sim::Profile& profile,
                                                      const nic::LowerOptions* lower,
                                                      SimulateContext* context) {
-  GivenFlags given = flags.given;
+  CommandLine given = flags.given;
   for (const char* other : {"--set", "--wait", "--delay", "--slow", "--preempt", "--neighbours",
                             "--groups", "--seed"}) {
     given.Remove(other);
   }
-  return context->plans.Get({given.CommandLine(), profile.network}, [&] {
+  return context->plans.Get({given.Text(), profile.network}, [&] {
     return flags.input.Load(profile.network, lower, context->is_quiet);
   });
 }
@@ -121,7 +122,7 @@ Status RunFailure(const Status& status, const SimulateFlags& flags,
 }
 
 std::vector<std::string> DeviationsOf(const SimulateFlags& flags, const sim::Profile& profile) {
-  std::vector<std::string> deviations = FixedDeviationsOf(flags);
+  std::vector<std::string> deviations = FixedDeviationsOf(flags.given);
   if (const std::optional<std::string> seed = SeedDeviationOf(flags, profile))
     deviations.push_back(*seed);
   return deviations;
@@ -140,16 +141,15 @@ Result<sim::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& t
   return ProfileWith(text, settings);
 }
 
-std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags) {
+std::vector<std::string> FixedDeviationsOf(const CommandLine& given) {
   std::vector<std::string> deviations;
   for (const char* flag : {"--set", "--topology", "--groups", "--delay", "--slow", "--preempt",
                            "--neighbours", "--wait", "--mode", "--masters", "--device-profile"}) {
-    for (const std::string& value : flags.given.ValuesOf(flag))
+    for (const std::string& value : given.ValuesOf(flag))
       deviations.push_back(fmt::format("{} {}", flag, value));
   }
-  if (const std::optional<std::string> order = OrderText(flags.input.spec))
-    deviations.push_back(*order);
-  if (flags.copies_first_block) deviations.emplace_back("--copy-first-block");
+  for (const std::string& order : given.ValuesOf("--order")) deviations.push_back(OrderText(order));
+  if (given.Has("--copy-first-block")) deviations.emplace_back("--copy-first-block");
   return deviations;
 }
 
@@ -188,7 +188,7 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                           .is_of_groups = flags.has_groups(),
                                           .profile = *it.profile,
                                           .profile_path = flags.profile,
-                                          .command = flags.given.CommandLine(),
+                                          .command = flags.given.Text(),
                                           .deviations = DeviationsOf(flags, *it.profile),
                                           .network = {},
                                           .seed = flags.seed});

@@ -13,11 +13,9 @@
 #include "ir/status.h"
 #include "sim/profile.h"
 #include "sim/simulation.h"
-#include "tools/flags/plan_cache.h"
 #include "tools/flags/profile_settings.h"
 #include "tools/flags/simulate_flags.h"
 #include "tools/flags/simulation_input.h"
-#include "tools/flags/workload.h"
 
 namespace prepost::tools {
 
@@ -42,7 +40,7 @@ Result<sim::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& t
                                 const std::vector<std::string>& swept = {});
 
 /// What flags change in the cluster of the profile: "--slow 3=0.5".
-std::vector<std::string> FixedDeviationsOf(const SimulateFlags& flags);
+std::vector<std::string> FixedDeviationsOf(const CommandLine& given);
 /// "seed 1", where something is drawn at random.
 std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags, const sim::Profile& profile);
 

@@ -6,37 +6,42 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ir/count.h"
 #include "ir/near_name.h"
 #include "ir/plan.h"
+#include "ir/status.h"
 #include "ir/utf8.h"
-#include "tools/commands/sweep_run.h"
-#include "tools/flags/command.h"
-#include "tools/flags/given_flags.h"
+#include "tools/flags/command_line.h"
 #include "tools/flags/named_file.h"
+#include "tools/flags/play_flags.h"
 #include "tools/flags/sweep.h"
-#include "tools/flags/wait_flags.h"
-#include "tools/report/simulation_print.h"
-#include "tools/report/sweep_output.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_text.h"
+#include "tools/report/simulation_report.h"
+#include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
 namespace {
 
 /// A key is a flag that changes what is simulated, or of the profile.
-Status CheckKeys(const std::vector<SweepAxis>& axes) {
-  SimulateFlags flags;
-  CLI::App app;
-  flags.AddTo(app);
+Status CheckKeys(const CLI::App& command, const std::vector<SweepAxis>& axes) {
   std::vector<std::string> keys;
-  for (const std::string& name : FlagsWithValues(app)) keys.push_back(name.substr(2));
+  for (const std::string& name : FlagsWithValues(command)) keys.push_back(name.substr(2));
   for (const char* other : {"sweep", "csv", "plot", "plot-y", "jobs", "set", "message", "trace"}) {
     std::erase(keys, other);
   }
@@ -63,41 +68,54 @@ Status CheckValues(const SweepAxis& axis) {
   return {};
 }
 
-/// What is given, with the values of `point`.
-GivenFlags FlagsOfRow(const GivenFlags& given, const std::vector<SweepAxis>& axes,
-                      const SweepPoint& point) {
-  GivenFlags row = given;
-  for (const char* of_all : {"--sweep", "--csv", "--plot", "--plot-y", "--jobs", "--json"})
-    row.Remove(of_all);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const std::string& value = axes[i].values[point[i]].text;
-    if (axes[i].is_setting()) {
-      row.Add("--set", axes[i].key + "=" + value);
-      continue;
-    }
-    if (axes[i].key == "message-bytes") row.Remove("--message");
-    row.Set("--" + axes[i].key, value);
+/// Sets one field after the other of a copy of what is given. Every value is parsed and checked by the
+/// flag of that name.
+class RowMaker {
+ public:
+  explicit RowMaker(const SimulateFlags& given) : given_(given) {
+    for (const char* of_all : {"--sweep", "--csv", "--plot", "--plot-y", "--jobs", "--json"})
+      given_.given.Remove(of_all);
+    row_.AddTo(command_);
   }
-  return row;
-}
 
-/// What is given, without what is swept.
-GivenFlags Unswept(const GivenFlags& given, const std::vector<SweepAxis>& axes) {
-  GivenFlags rest = given;
-  for (const SweepAxis& axis : axes) rest.Remove("--" + axis.key);
-  return rest;
-}
+  const CLI::App& command() const { return command_; }
+  /// What is given, with the values of `point`. Errors: kUsage.
+  Result<SimulateFlags> Make(const std::vector<SweepAxis>& axes, const SweepPoint& point) {
+    row_ = given_;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const std::string& value = axes[i].values[point[i]].text;
+      if (axes[i].is_setting()) {
+        row_.settings.push_back(axes[i].key + "=" + value);
+        row_.given.Add("--set", row_.settings.back());
+        continue;
+      }
+      if (axes[i].key == "message-bytes") {
+        row_.input.size = {};
+        row_.given.Remove("--message");
+      }
+      const std::string flag = "--" + axes[i].key;
+      row_.given.Set(flag, value);
+      PREPOST_RETURN_IF_ERROR(SetFlag(command_, flag, value));
+    }
+    return row_;
+  }
+
+ private:
+  SimulateFlags given_;
+  SimulateFlags row_;
+  CLI::App command_;  ///< sets row_
+};
 
 /// Parsed; values that no row can have are refused. What is wrong with others, those of the profile
 /// among them, is found with their rows. Errors (kUsage): those of ParseSweep(), unknown keys.
-Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags) {
+Result<std::vector<SweepAxis>> ParseAxes(const SimulateFlags& flags, const CLI::App& command) {
   std::vector<SweepAxis> axes;
   for (const std::string& text : flags.sweep.axes) {
     Result<SweepAxis> axis = ParseSweep(text);
     if (!axis.ok()) return axis.status();
     axes.push_back(*std::move(axis));
   }
-  PREPOST_RETURN_IF_ERROR(CheckKeys(axes));
+  PREPOST_RETURN_IF_ERROR(CheckKeys(command, axes));
   for (const SweepAxis& axis : axes) PREPOST_RETURN_IF_ERROR(CheckValues(axis));
   return axes;
 }
@@ -141,13 +159,15 @@ Status Swept(const Status& status, const std::vector<SweepAxis>& axes) {
 
 /// Rows, each with the command that gives it alone, and what all have that the profile has not.
 /// Errors (kUsage): what is wrong with one of these commands is told before any is run.
-Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const SimulateContext& context,
-                                         Sweep* sweep) {
+Result<std::vector<SimulateFlags>> MakeRows(const SimulateFlags& flags, RowMaker* maker,
+                                            const SimulateContext& context, Sweep* sweep) {
   const std::vector<SweepAxis>& axes = sweep->axes;
   const Result<std::vector<SweepPoint>> points = PointsOf(axes);
   if (!points.ok()) return points.status();
   std::vector<std::string> settings;
+  CommandLine unswept = flags.given;
   for (const SweepAxis& axis : axes) {
+    unswept.Remove("--" + axis.key);
     if (!axis.is_setting()) continue;
     settings.push_back(axis.key);
     for (const ProfileSetting& it : SettingsOf(flags.settings)) {
@@ -156,36 +176,34 @@ Result<std::vector<GivenFlags>> MakeRows(const SimulateFlags& flags, const Simul
                     fmt::format("--sweep {}: it is already set by {}", axis.key, it.given));
     }
   }
-  const Result<std::shared_ptr<SimulateFlags>> unswept = Reparsed(Unswept(flags.given, axes));
-  if (unswept.ok()) sweep->deviations = FixedDeviationsOf(**unswept);
+  sweep->deviations = FixedDeviationsOf(unswept);
   std::optional<std::string> seed;
-  std::vector<GivenFlags> given;
+  std::vector<SimulateFlags> rows;
   for (const SweepPoint& point : *points) {
-    given.push_back(FlagsOfRow(flags.given, axes, point));
-    const Result<std::shared_ptr<SimulateFlags>> row = Reparsed(given.back());
+    Result<SimulateFlags> row = maker->Make(axes, point);
     if (!row.ok()) return Swept(row.status(), axes);
-    PREPOST_RETURN_IF_ERROR(Swept((*row)->Check(), axes));
+    PREPOST_RETURN_IF_ERROR(Swept(row->Check(), axes));
     const Result<sim::Profile> changed =
-        ProfileFor(**row, context.profiles.at((*row)->profile), settings);
+        ProfileFor(*row, context.profiles.at(row->profile), settings);
     if (!changed.ok()) return Swept(changed.status(), axes);
-    if (!seed) seed = SeedDeviationOf(**row, *changed);
-    sweep->rows.push_back({point, given.back().CommandLine(), {}, {}});
+    if (!seed) seed = SeedDeviationOf(*row, *changed);
+    sweep->rows.push_back({point, row->given.Text(), {}, {}});
+    rows.push_back(*std::move(row));
   }
   if (seed && std::ranges::find(axes, "seed", &SweepAxis::key) == axes.end())
     sweep->deviations.push_back(*seed);
-  return given;
+  return rows;
 }
 
 /// The plot comes last: of figures that have no place in one the rest is told nevertheless.
 Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
   if (!flags.csv.empty()) {
-    PREPOST_RETURN_IF_ERROR(
-        WriteFile(flags.csv, [&](std::ostream& out) { WriteSweepCsv(sweep, out); }));
+    PREPOST_RETURN_IF_ERROR(WriteFile(flags.csv, [&](std::ostream& out) { WriteCsv(sweep, out); }));
   }
   if (flags.is_json) {
-    PrintJson(SweepJson(sweep), std::cout);
+    PrintJson(ToJson(sweep), std::cout);
   } else if (flags.csv != "-") {
-    PrintSweep(sweep, std::cout);
+    Print(sweep, std::cout);
   }
   if (flags.plot.empty()) return {};
   const Result<std::string> plot =
@@ -195,11 +213,87 @@ Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
 }
 
 /// What comes once is every row's.
-Status KeepInputs(const GivenFlags& row) {
+Status KeepInputs(const CommandLine& row) {
   for (const char* flag : {"", "--workload", "--topology", "--device-profile", "--rules"}) {
     for (const std::string& path : row.ValuesOf(flag)) PREPOST_RETURN_IF_ERROR(KeepInput(path));
   }
   return {};
+}
+
+/// Runs the row of this index. Called on several threads at once.
+using SweepFunction = std::function<Result<nlohmann::ordered_json>(size_t)>;
+
+class SweepPool {
+ public:
+  SweepPool(const SweepFunction& run, std::vector<SweepRow>* rows)
+      : run_(run), rows_(*rows), is_shown_(ShowsProgress()) {}
+
+  /// Takes rows until none is left or one ends the sweep.
+  void Work() {
+    for (size_t i = next_++; i < rows_.size() && !is_over_; i = next_++) {
+      Finish(i);
+      Show(++done_);
+    }
+  }
+
+  Status Outcome() const {
+    if (is_shown_) std::cerr << "\r\033[K" << std::flush;
+    for (const SweepRow& row : rows_) {
+      if (EndsAll(row.status)) return row.status;
+    }
+    return {};
+  }
+
+ private:
+  static bool EndsAll(const Status& status) {
+    return !status.ok() && status.code() != StatusCode::kRejected;
+  }
+
+  void Finish(size_t index) {
+    SweepRow& row = rows_[index];
+    try {
+      Result<nlohmann::ordered_json> found = run_(index);
+      row.status = found.status();
+      if (found.ok()) row.found = *std::move(found);
+    } catch (const std::bad_alloc&) {
+      row.status = EnvironmentError("out of memory");
+    }
+    if (EndsAll(row.status)) is_over_ = true;
+  }
+
+  void Show(size_t done) {
+    if (!is_shown_) return;
+    const std::lock_guard lock(mutex_);
+    std::cerr << fmt::format("\r\033[Ksimulated {} of {}", done, rows_.size()) << std::flush;
+  }
+
+  const SweepFunction& run_;
+  std::vector<SweepRow>& rows_;
+  const bool is_shown_;
+  std::mutex mutex_;  // of stderr
+  std::atomic<size_t> next_ = 0;
+  std::atomic<size_t> done_ = 0;
+  std::atomic<bool> is_over_ = false;
+};
+
+/// Each of `rows` gets its outcome. What is rejected is the row's; any other error ends the sweep,
+/// that of the first row that has one. Progress goes to a terminal. `jobs` is 1 or more.
+Status RunSweep(const SweepFunction& run, unsigned jobs, std::vector<SweepRow>* rows) {
+  PREPOST_CHECK(jobs >= 1);
+  SweepPool pool(run, rows);
+  {
+    std::vector<std::jthread> others;
+    const size_t threads = std::min<size_t>(jobs, rows->size());
+    for (size_t i = 1; i < threads; ++i) {
+      try {
+        others.emplace_back([&pool] { pool.Work(); });
+      } catch (const std::system_error&) {
+        break;  // fewer, then
+      }
+    }
+    pool.Work();
+  }
+  return pool.Outcome();
 }
 
 }  // namespace
@@ -227,33 +321,29 @@ Status CheckSweepFlags(const SweepFlags& flags) {
 }
 
 Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
-  const Result<std::vector<SweepAxis>> axes = ParseAxes(flags);
+  RowMaker maker(flags);
+  const Result<std::vector<SweepAxis>> axes = ParseAxes(flags, maker.command());
   if (!axes.ok()) return axes.status();
   if (!flags.sweep.plot.empty()) PREPOST_RETURN_IF_ERROR(CheckPlot(*axes, flags.executor));
   if (flags.per_node && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--per-node is for --json or --csv where there is --sweep"};
   if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
-  Sweep sweep = {.command = flags.given.CommandLine(),
-                 .profiles = {},
-                 .deviations = {},
-                 .axes = *axes,
-                 .rows = {}};
+  Sweep sweep = {
+      .command = flags.given.Text(), .profiles = {}, .deviations = {}, .axes = *axes, .rows = {}};
   PREPOST_RETURN_IF_ERROR(LoadProfiles(flags, context, &sweep));
-  const Result<std::vector<GivenFlags>> given = MakeRows(flags, *context, &sweep);
-  if (!given.ok()) return given.status();
-  for (const GivenFlags& row : *given) PREPOST_RETURN_IF_ERROR(KeepInputs(row));
-  const auto run = [&](const GivenFlags& row) -> Result<nlohmann::ordered_json> {
-    const Result<std::shared_ptr<SimulateFlags>> parsed = Reparsed(row);
-    if (!parsed.ok()) return parsed.status();
-    const Result<Simulated> it = Simulate(**parsed, context);
+  const Result<std::vector<SimulateFlags>> rows = MakeRows(flags, &maker, *context, &sweep);
+  if (!rows.ok()) return rows.status();
+  for (const SimulateFlags& row : *rows) PREPOST_RETURN_IF_ERROR(KeepInputs(row.given));
+  const auto run = [&](size_t row) -> Result<nlohmann::ordered_json> {
+    const Result<Simulated> it = Simulate((*rows)[row], context);
     if (!it.ok() && it.status().code() == StatusCode::kUsage) return Swept(it.status(), *axes);
     if (!it.ok()) return it.status();
-    return SimulationJson(*it->simulation, flags.per_node);
+    return ToJson(*it->simulation, flags.per_node);
   };
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   PREPOST_RETURN_IF_ERROR(
-      RunSweep(*given, run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
+      RunSweep(run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
   if (std::ranges::none_of(sweep.rows, [](const SweepRow& row) { return row.status.ok(); })) {
     return Rejected(fmt::format("none of the {} can be simulated; the first: {}",
                                 Count(sweep.rows.size(), "combination"),

@@ -14,7 +14,7 @@
 #include "sim/fluid_network.h"
 #include "sim/preposted.h"
 #include "sim/time.h"
-#include "tools/report/ticker.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

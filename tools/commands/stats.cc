@@ -8,12 +8,11 @@
 #include <optional>
 #include <string>
 
-#include "tools/flags/command.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/plan_file.h"
-#include "tools/flags/topology_file.h"
-#include "tools/report/stats_json.h"
-#include "tools/report/stats_print.h"
-#include "tools/report/ticker.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_stats.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -45,14 +44,10 @@ Status Run(const StatsFlags& flags) {
   const PlanTables tables(*plan);
   const PlanStats stats(tables, *std::move(network), flags.topology);
   if (flags.json) {
-    // The name of the algorithm may hold any bytes.
-    std::cout << StatsJson(stats).dump(2, ' ', /*ensure_ascii=*/false,
-                                       nlohmann::json::error_handler_t::replace)
-              << "\n";
+    PrintJson(ToJson(stats), std::cout);
     return {};
   }
-  PrintStats(stats, std::cout);
-  if (flags.per_node) PrintNodes(stats, std::cout);
+  Print(stats, flags.per_node, std::cout);
   return {};
 }
 

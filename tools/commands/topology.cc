@@ -20,10 +20,11 @@
 #include "compiler/topology/topology_json.h"
 #include "ir/count.h"
 #include "ir/json/rate_text.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -154,7 +155,7 @@ void PrintTopologyJson(const Topology& topology) {
   }
   const nlohmann::ordered_json json = {
       {"name", topology.name}, {"hosts", topology.hosts.size()}, {"racks", racks}};
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  PrintJson(json, std::cout);
 }
 
 Status Run(const TopologyFlags& flags) {

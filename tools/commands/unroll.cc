@@ -6,14 +6,12 @@
 #include <memory>
 
 #include "compiler/roll.h"
-#include "tools/flags/command.h"
-#include "tools/flags/file_kind.h"
-#include "tools/flags/message_size.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
-#include "tools/flags/plan_output.h"
-#include "tools/flags/played_plan.h"
-#include "tools/report/ticker.h"
+#include "tools/flags/play_flags.h"
+#include "tools/flags/spec_flags.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

@@ -17,14 +17,13 @@
 #include "ir/count.h"
 #include "ir/json/plan_json.h"
 #include "ir/utf8.h"
-#include "tools/flags/command.h"
-#include "tools/flags/file_kind.h"
+#include "tools/commands/commands.h"
 #include "tools/flags/lowering_flags.h"
-#include "tools/flags/message.h"
-#include "tools/flags/number_check.h"
 #include "tools/flags/plan_file.h"
+#include "tools/flags/values.h"
 #include "tools/report/fit_print.h"
-#include "tools/report/ticker.h"
+#include "tools/report/messages.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -173,11 +172,7 @@ Status Run(const VerifyFlags& flags) {
     Status status = RunOne(path, flags, profile ? &*profile : nullptr, &results);
     if (!status.ok()) failures.push_back(std::move(status));
   }
-  if (flags.json) {
-    std::cout << results.dump(2, ' ', /*ensure_ascii=*/false,
-                              nlohmann::json::error_handler_t::replace)
-              << "\n";
-  }
+  if (flags.json) PrintJson(results, std::cout);
   if (failures.empty()) return {};
   if (flags.paths.size() == 1) return failures.front();
   for (const Status& failure : failures) PrintFailure(failure);

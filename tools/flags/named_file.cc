@@ -13,14 +13,62 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <streambuf>
 #include <utility>
+#include <vector>
 
 #include "runtime/interrupt.h"
-#include "tools/flags/replay_buffer.h"
-#include "tools/report/ticker.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {
+
+/// A stream that can be read only once, such as stdin or a pipe, of which a look at its beginning takes
+/// nothing away.
+class ReplayBuffer final : public std::streambuf {
+ public:
+  /// Reads from `source`, which outlives it.
+  explicit ReplayBuffer(std::streambuf& source) : source_(source) {}
+
+  /// What is read until EndPreview() is read again afterwards. The stream seems to end after
+  /// kPreviewBytesMax.
+  void BeginPreview();
+  void EndPreview();
+  static constexpr size_t kPreviewBytesMax = size_t{1} << 20;
+
+ protected:
+  int_type underflow() override;
+
+ private:
+  std::streambuf& source_;
+  std::vector<char> bytes_;  ///< the get area
+  bool is_preview_ = false;
+};
+
+void ReplayBuffer::BeginPreview() {
+  bytes_.assign(gptr(), egptr());
+  setg(bytes_.data(), bytes_.data(), bytes_.data() + bytes_.size());
+  is_preview_ = true;
+}
+
+void ReplayBuffer::EndPreview() {
+  setg(bytes_.data(), bytes_.data(), bytes_.data() + bytes_.size());
+  is_preview_ = false;
+}
+
+ReplayBuffer::int_type ReplayBuffer::underflow() {
+  constexpr size_t kPreviewStep = 4096, kStep = size_t{1} << 16;
+  if (gptr() < egptr()) return traits_type::to_int_type(*gptr());
+  if (is_preview_ && bytes_.size() >= kPreviewBytesMax) return traits_type::eof();
+  const size_t kept = is_preview_ ? bytes_.size() : 0;
+  const size_t wanted = is_preview_ ? kPreviewStep : kStep;
+  bytes_.resize(kept + wanted);
+  const std::streamsize got =
+      source_.sgetn(bytes_.data() + kept, static_cast<std::streamsize>(wanted));
+  bytes_.resize(kept + (got > 0 ? static_cast<size_t>(got) : 0));
+  setg(bytes_.data(), bytes_.data() + kept, bytes_.data() + bytes_.size());
+  return bytes_.size() > kept ? traits_type::to_int_type(*gptr()) : traits_type::eof();
+}
 
 constexpr const char* kStandardStream = "-";
 

@@ -9,9 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <istream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ir/status.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 
@@ -23,7 +27,7 @@ Status WithInput(const std::string& path,
                  const std::function<Status(std::istream&, const std::string&)>& read);
 
 /// As WithInput(), for a look at how a file begins: of stdin and pipes, whose bytes come only once,
-/// nothing is taken, and only so much is shown as ReplayBuffer keeps.
+/// nothing is taken, and only the first MiB is shown.
 Status WithPreview(const std::string& path,
                    const std::function<Status(std::istream&, const std::string&)>& read);
 
@@ -53,6 +57,23 @@ Status CheckWritable(const std::string& path);
 
 /// What follows the last '.' of the file's name; empty where there is none.
 std::string SuffixOf(const std::string& path);
+
+/// What `read`, a Result<T>(std::istream&, name, std::vector<std::string>* warnings), makes of the file
+/// `path`. Errors: its own; kRejected: the file cannot be read.
+template <typename Read>
+auto ReadWith(Read read, const std::string& path)
+    -> decltype(read(std::declval<std::istream&>(), path, nullptr)) {
+  auto result =
+      decltype(read(std::declval<std::istream&>(), path, nullptr))(Rejected("not read", path));
+  const Status status = WithInput(path, [&](std::istream& in, const std::string& name) -> Status {
+    std::vector<std::string> warnings;
+    result = read(in, name, &warnings);
+    PrintWarnings(name, warnings);
+    return result.status();
+  });
+  if (!status.ok()) return status;
+  return result;
+}
 
 }  // namespace prepost::tools
 

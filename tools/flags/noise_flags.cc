@@ -14,7 +14,7 @@
 #include "ir/plan.h"
 #include "sim/profile.h"
 #include "sim/time.h"
-#include "tools/report/value_text.h"
+#include "tools/flags/values.h"
 
 namespace prepost::tools {
 namespace {

@@ -13,8 +13,8 @@
 #include "ir/analysis/network.h"
 #include "ir/status.h"
 #include "sim/host_costs.h"
-#include "tools/flags/cli_forward.h"
 #include "tools/flags/profile_settings.h"
+#include "tools/flags/values.h"
 
 namespace prepost::tools {
 

@@ -3,22 +3,82 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <istream>
+#include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "compiler/topology/topology_json.h"
+#include "compiler/topology/topology_network.h"
 #include "ir/json/plan_json.h"
+#include "ir/json/plan_shard.h"
 #include "ir/json/rolled_plan_json.h"
 #include "ir/verify/verify.h"
 #include "runtime/files/plan_folder.h"
-#include "tools/flags/file_kind.h"
-#include "tools/flags/message.h"
+#include "runtime/interrupt.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/read_with.h"
-#include "tools/report/ticker.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
+namespace {
+
+/// Reads up to the value of the outermost object's "format".
+class FormatFinder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  const std::string& format() const { return format_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool string(string_t& value) override {
+    if (depth_ != 1 || !is_format_) return true;
+    format_ = value;
+    return false;
+  }
+  bool key(string_t& key) override {
+    is_format_ = key == "format";
+    return true;
+  }
+  bool start_object(size_t) override { return ++depth_ != 0; }
+  bool start_array(size_t) override { return ++depth_ != 0; }
+  bool end_object() override { return --depth_ != 0; }
+  bool end_array() override { return --depth_ != 0; }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
+
+ private:
+  size_t depth_ = 0;
+  bool is_format_ = false;  // of the last key
+  std::string format_;
+};
+
+}  // namespace
+
+Result<FileKind> KindOf(const std::string& path) {
+  if (IsPlanFolder(path)) return FileKind::kPlan;
+  FormatFinder finder;
+  PREPOST_RETURN_IF_ERROR(WithPreview(path, [&](std::istream& in, const std::string&) -> Status {
+    try {
+      nlohmann::json::sax_parse(in, &finder);
+    } catch (const std::ios_base::failure&) {
+      // Its reader meets the same error, and says so.
+    }
+    return {};
+  }));
+  if (finder.format() == kRolledPlanFormat) return FileKind::kRolledPlan;
+  if (finder.format() == kShardFormat || finder.format() == kPlanIndexFormat)
+    return FileKind::kPlanPart;
+  return finder.format() == "prepost.spec" ? FileKind::kSpec : FileKind::kPlan;
+}
+
 namespace {
 
 /// ReadWith() of a plan, which may take long.
@@ -78,6 +138,88 @@ Result<VerifiedPlan> LoadPlan(const std::string& path) {
   return Rejected(fmt::format("the plan fails verification: {}: {}: {}{}", first.where,
                               Name(first.rule), first.message, more),
                   path);
+}
+
+namespace {
+
+/// People read no plan of more ops than this line by line, so these are written in columns.
+constexpr size_t kRowsOpsMax = 100'000;
+
+constexpr const char* kAuto = "auto";
+constexpr const char* kRows = "rows";
+constexpr const char* kColumns = "columns";
+constexpr const char* kShards = "shards";
+
+Status WriteShards(const Plan& plan, const std::string& path) {
+  const Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  const Ticker ticker("writing " + path);
+  return WritePlanFolder(plan, path, signals->fd());
+}
+
+}  // namespace
+
+void PlanOutput::AddTo(CLI::App& command) {
+  command
+      .add_option("-o,--output", path,
+                  "Plan file to write, - for stdout; with --encoding shards a folder [-]")
+      ->type_name("PLAN")
+      ->check(NameOf("a file"));
+  command
+      .add_option("--encoding", encoding,
+                  "rows: an op a line; columns: an array per field, a quarter of the size and read "
+                  "many times as fast; shards: a folder with a file per node; auto: rows up to "
+                  "100000 ops, else columns [auto]")
+      ->type_name("E");
+  command.add_flag("--dump", dump, "Write one line per op for people instead of JSON");
+}
+
+Status PlanOutput::Check() const {
+  PREPOST_RETURN_IF_ERROR(CheckWord("--encoding", encoding, {kAuto, kRows, kColumns, kShards}));
+  if (dump && encoding != kAuto)
+    return {StatusCode::kUsage, "--encoding is for JSON, --dump writes none"};
+  if (encoding != kShards) return {};
+  if (path == "-") {
+    return {StatusCode::kUsage, "--encoding shards writes a folder: name it with -o"};
+  }
+  return CheckPlanFolder(path);
+}
+
+Status PlanOutput::CheckRolled() const {
+  if (encoding == kAuto) return {};
+  return {StatusCode::kUsage,
+          fmt::format("--encoding {} is for plans of one message size", encoding)};
+}
+
+Status PlanOutput::Write(const Plan& plan) const {
+  if (encoding == kShards) return WriteShards(plan, path);
+  const bool is_columns =
+      encoding == kColumns || (encoding == kAuto && plan.ops().size() > kRowsOpsMax);
+  return WriteFile(path, [&](std::ostream& out) {
+    if (dump) {
+      out << Dump(plan);
+    } else {
+      WritePlan(plan, out, is_columns ? PlanEncoding::kColumns : PlanEncoding::kRows);
+    }
+  });
+}
+
+Status PlanOutput::Write(const RolledPlan& plan) const {
+  return WriteFile(path, [&](std::ostream& out) {
+    if (dump) {
+      out << Dump(plan);
+    } else {
+      WriteRolledPlan(plan, out);
+    }
+  });
+}
+
+Result<Topology> LoadTopology(const std::string& path) { return ReadWith(ReadTopology, path); }
+
+Result<Network> NetworkOfFile(const Topology& topology, const std::string& path, uint32_t nodes) {
+  Result<Network> network = NetworkOf(topology, nodes);
+  if (!network.ok()) return Rejected(network.status().message(), path);
+  return network;
 }
 
 }  // namespace prepost::tools

@@ -2,14 +2,50 @@
 #include "tools/flags/play_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <iostream>
+#include <utility>
 
+#include "compiler/roll.h"
+#include "compiler/verify_rolled.h"
 #include "ir/count.h"
-#include "tools/flags/number_check.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
+
+void WaitFlags::AddTo(CLI::App& command, const std::string& description,
+                      const std::string& otherwise) {
+  command
+      .add_option(
+          "--wait", wait_,
+          fmt::format("{}: {} [{}]", description, fmt::join(kWaitModeNames, ", "), otherwise))
+      ->type_name("MODE");
+  command
+      .add_option("--idle-ms", idle_ms_,
+                  "With --wait hybrid: poll this long after the last progress, then sleep [50]")
+      ->type_name("MS")
+      ->check(Number(0, 1e6));
+}
+
+Status WaitFlags::Check() const {
+  if (any()) PREPOST_RETURN_IF_ERROR(CheckWord("--wait", wait_, Words(kWaitModeNames)));
+  if (idle_ms_ && wait_ != Name(WaitMode::kHybrid)) {
+    return {StatusCode::kUsage, "--idle-ms is for --wait hybrid"};
+  }
+  return {};
+}
+
+WaitPolicy WaitFlags::policy(WaitMode otherwise) const {
+  WaitPolicy policy;
+  policy.mode = ValueOf(kWaitModeNames, wait_, otherwise);
+  if (idle_ms_) policy.idle_max = std::chrono::milliseconds(static_cast<int64_t>(*idle_ms_));
+  return policy;
+}
+
 namespace {
 
 constexpr double kTimeoutSeconds = 30;
@@ -49,6 +85,48 @@ std::function<void(uint64_t)> DeliveryProgress(const PlanHeader& header, bool is
 
 void ClearProgress(bool is_shown) {
   if (is_shown) std::cerr << "\r\033[K";
+}
+
+Status CheckSize(const RolledPlan& rolled, uint64_t bytes, const std::string& what) {
+  const Status status = rolled.HeaderFor(bytes).status();
+  if (status.ok()) return {};
+  const bool needs_larger_blocks = bytes <= kMessageBytesMax;
+  const std::string hint = needs_larger_blocks
+                               ? fmt::format("; compile the plan with --block-bytes {} or more",
+                                             (bytes - 1) / kBlocksMax + 1)
+                               : "";
+  return Rejected(status.message() + hint, what);
+}
+
+Result<PlayedPlan> PlayedPlan::Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path) {
+  const Result<PlanHeader> header = rolled.HeaderFor(bytes);
+  if (!header.ok()) return Rejected(header.status().ToString(), path);
+  const Status verified = [&] {
+    const Ticker ticker("verifying " + path);
+    return VerifyRolledFor(rolled, header->message.blocks);
+  }();
+  if (!verified.ok()) {
+    return Rejected("the plan fails verification: " + verified.ToString(), path);
+  }
+  PlayedPlan plan;
+  plan.rolled_ = std::make_unique<RolledPlan>(std::move(rolled));
+  Result<RolledPlay> play = RolledPlay::Make(*plan.rolled_, bytes);
+  if (!play.ok()) return Rejected(play.status().ToString(), path);
+  plan.play_ = std::make_unique<RolledPlay>(std::move(*play));
+  return plan;
+}
+
+Result<PlayedPlan> PlayedPlan::Unrolled(const RolledPlan& rolled, uint64_t bytes,
+                                        const std::string& path, const std::string& what) {
+  Result<VerifiedPlan> plan = [&] {
+    const Ticker ticker("unrolling");
+    return Unroll(rolled, bytes);
+  }();
+  if (!plan.ok()) return Rejected(plan.status().ToString(), path);
+  PrintNote(fmt::format("{} has all ops of a plan: the rolled plan is unrolled", what));
+  PlayedPlan played(std::move(*plan));
+  played.whole_ = HashRolledPlan(rolled);
+  return played;
 }
 
 }  // namespace prepost::tools

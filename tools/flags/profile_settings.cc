@@ -12,11 +12,10 @@
 
 #include "ir/near_name.h"
 #include "ir/utf8.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/shipped_profile.h"
-#include "tools/report/value_text.h"
+#include "tools/flags/shipped_files.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

@@ -7,11 +7,10 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
-#include "tools/flags/command.h"
-#include "tools/flags/number_check.h"
+#include "tools/flags/play_flags.h"
 #include "tools/flags/profile_settings.h"
-#include "tools/flags/wait_flags.h"
-#include "tools/report/sweep_output.h"
+#include "tools/flags/values.h"
+#include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
 namespace {
@@ -108,19 +107,6 @@ void SimulateFlags::AddTo(CLI::App& command) {
       ->check(WholeNumber(1, kJobsMax))
       ->group("Sweeps");
   input.AddTo(command);
-}
-
-Result<std::shared_ptr<SimulateFlags>> Reparsed(const GivenFlags& given) {
-  auto flags = std::make_shared<SimulateFlags>();
-  CLI::App app;
-  flags->AddTo(app);
-  try {
-    app.parse(given.ForParsing());
-  } catch (const CLI::ParseError& error) {
-    return Status(StatusCode::kUsage, error.what());
-  }
-  flags->given = given;
-  return flags;
 }
 
 }  // namespace prepost::tools

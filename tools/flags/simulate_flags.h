@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulateFlags: what prepost simulate is told. A row of a sweep is parsed from flags again.
+// SimulateFlags: what prepost simulate is told. A row of a sweep is a copy with some of it set anew.
 #ifndef PREPOST_TOOLS_FLAGS_SIMULATE_FLAGS_H_
 #define PREPOST_TOOLS_FLAGS_SIMULATE_FLAGS_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/status.h"
-#include "tools/flags/cli_forward.h"
-#include "tools/flags/given_flags.h"
+#include "tools/flags/command_line.h"
 #include "tools/flags/lowering_flags.h"
 #include "tools/flags/noise_flags.h"
 #include "tools/flags/simulation_input.h"
+#include "tools/flags/values.h"
 #include "tools/report/trace_output.h"
 
 namespace prepost::tools {
@@ -46,7 +45,7 @@ struct SimulateFlags {
   bool causes = false;
   TraceOutput trace;
   SweepFlags sweep;
-  GivenFlags given;
+  CommandLine given;
 
   void AddTo(CLI::App& command);
   /// Of one run. Errors: kUsage: flags that do not go together, unknown words.
@@ -54,9 +53,6 @@ struct SimulateFlags {
   /// Several multicasts, or one that is told as several.
   bool has_groups() const { return groups.has_value() || !workload.empty(); }
 };
-
-/// Of a row of a sweep: what the command line would be if it stood there alone.
-Result<std::shared_ptr<SimulateFlags>> Reparsed(const GivenFlags& given);
 
 }  // namespace prepost::tools
 

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulationInput: what prepost simulate is given to run: a plan, a rolled plan and a size, or a
-// spec, which is compiled for the modelled network.
+// SimulationInput: what prepost simulate is given to run: a plan, a rolled plan and a size, or a spec,
+// which is compiled for the modelled network; PlanCache: plans that several rows of a sweep run, so that
+// each is read or compiled once; Workload: a workload file with its plans.
 #ifndef PREPOST_TOOLS_FLAGS_SIMULATION_INPUT_H_
 #define PREPOST_TOOLS_FLAGS_SIMULATION_INPUT_H_
 
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backends/nic/program/lower.h"
 #include "compiler/topology/topology.h"
@@ -15,10 +23,10 @@
 #include "ir/rolled/rolled_plan.h"
 #include "ir/status.h"
 #include "ir/verify/verify.h"
+#include "sim/group.h"
 #include "sim/profile.h"
-#include "tools/flags/cli_forward.h"
-#include "tools/flags/message_size.h"
 #include "tools/flags/spec_flags.h"
+#include "tools/flags/values.h"
 
 namespace prepost::tools {
 
@@ -44,8 +52,8 @@ Result<SimulatedPlan> CompileFor(const sim::NetworkProfile& network, const SpecF
 Result<VerifiedPlan> UnrollFor(const RolledPlan& rolled, const std::string& path, uint64_t bytes,
                                const std::string& flag);
 
-/// "--order 3,0,1", if it is given; long ones are cut off.
-std::optional<std::string> OrderText(const SpecFlags& spec);
+/// "--order 3,0,1"; long ones are cut off.
+std::string OrderText(const std::string& order);
 
 struct SimulationInput {
   std::string path;
@@ -62,6 +70,56 @@ struct SimulationInput {
  private:
   Result<VerifiedPlan> Unrolled() const;
 };
+
+/// What a plan depends on: flags, and the network that it is compiled for.
+struct PlanKey {
+  std::string flags;
+  sim::NetworkProfile network;
+
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+
+/// Plans that several rows of a sweep run, so that each is read or compiled once. Used by several
+/// threads.
+class PlanCache {
+ public:
+  using Make = std::function<Result<SimulatedPlan>()>;
+
+  /// The plan of `key`: the one that is there, else what `make` gives. Those that were used least
+  /// lately go when there are too many ops.
+  Result<std::shared_ptr<const SimulatedPlan>> Get(const PlanKey& key, const Make& make);
+
+ private:
+  static constexpr size_t kOpsMax = size_t{1} << 23;  ///< of all plans, but for the last one
+
+  struct Entry {
+    PlanKey key;
+    std::shared_ptr<const SimulatedPlan> plan;
+    size_t ops = 0;
+  };
+
+  std::shared_ptr<const SimulatedPlan> Find(const PlanKey& key);
+
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // guarded by mutex_; the last used first
+};
+
+/// A workload file with its plans, as RunSimulation() wants it. Move only: groups point to plans.
+struct Workload {
+  std::string name;  ///< the file's if it does not say one
+  uint32_t hosts = 0;
+  std::deque<VerifiedPlan> plans;  ///< each once, however many groups have it
+  std::vector<sim::Group> groups;
+
+  Workload() = default;
+  Workload(Workload&&) = default;
+  Workload& operator=(Workload&&) = default;
+};
+
+/// Reads the file `path` ("-": stdin), its plans, and compiles its specs; `lower` and `is_quiet` as in
+/// CompileForDevice(). Errors: kRejected, with the place in the file.
+Result<Workload> LoadWorkload(const std::string& path, const nic::LowerOptions* lower,
+                              bool is_quiet);
 
 }  // namespace prepost::tools
 

@@ -13,14 +13,52 @@
 #include "compiler/spec_json.h"
 #include "ir/count.h"
 #include "ir/json/rate_text.h"
-#include "tools/flags/command.h"
-#include "tools/flags/message.h"
+#include "ir/plan.h"
+#include "runtime/files/message_file.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
-#include "tools/flags/read_with.h"
-#include "tools/flags/topology_file.h"
+#include "tools/flags/plan_file.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
+
+Result<uint64_t> ParseMessageBytes(const std::string& flag, const std::string& text) {
+  const Result<uint64_t> bytes = ParseSize(text);
+  if (!bytes.ok()) return Status(StatusCode::kUsage, flag + ": " + bytes.status().message());
+  const Status status = MakeMessage(*bytes, kMessageBytesMax).status();
+  if (!status.ok()) return Status(StatusCode::kUsage, flag + ": " + status.message());
+  return *bytes;
+}
+
+void MessageSize::AddTo(CLI::App& command, bool takes_any) {
+  takes_any_ = takes_any;
+  CLI::Option* bytes =
+      command
+          .add_option("--message-bytes", bytes_,
+                      takes_any ? "Size of the message, such as 10MiB, or any for one plan that "
+                                  "serves every size"
+                                : "Size of the message, such as 10MiB")
+          ->type_name("M")
+          ->group("The multicast");
+  command.add_option("--message", path_, "Take the size of this file")
+      ->type_name("FILE")
+      ->check(NameOf("a file"))
+      ->group("The multicast")
+      ->excludes(bytes);
+}
+
+Result<std::optional<uint64_t>> MessageSize::Bytes() const {
+  if (!bytes_.empty()) {
+    const Result<uint64_t> bytes = ParseMessageBytes("--message-bytes", bytes_);
+    if (!bytes.ok()) return bytes.status();
+    return std::optional(*bytes);
+  }
+  if (path_.empty()) return std::optional<uint64_t>();
+  const Result<uint64_t> bytes = MessageFileBytes(path_);
+  if (!bytes.ok()) return Rejected(bytes.status().message(), "--message");
+  return std::optional(*bytes);
+}
+
 namespace {
 
 /// The flag for a key of the spec: "--block-bytes" for "/block_bytes", "--order" for "/order/3".
@@ -350,6 +388,24 @@ Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
                "prepost choose shows what it would be for one",
                key),
       *spec, spec_path);
+}
+
+void SpecInput::AddTo(CLI::App& command, bool takes_any) {
+  command.add_option("SPEC", path, "Spec file, - for stdin");
+  flags.AddTo(command);
+  size.AddTo(command, takes_any);
+}
+
+Result<Spec> SpecInput::ToSpec() const {
+  const Result<std::optional<uint64_t>> bytes = size.Bytes();
+  if (!bytes.ok()) return bytes.status();
+  return flags.ToSpec(path, *bytes);
+}
+
+Result<Spec> SpecInput::Read(const Spec& defaults) const {
+  const Result<std::optional<uint64_t>> bytes = size.Bytes();
+  if (!bytes.ok()) return bytes.status();
+  return flags.Read(path, *bytes, defaults);
 }
 
 }  // namespace prepost::tools

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpecFlags: a spec from a file, from flags, or from both, for every subcommand that compiles.
+// SpecInput: a spec from a file, from flags, or from both, and the size of the message, for every
+// subcommand that compiles.
 #ifndef PREPOST_TOOLS_FLAGS_SPEC_FLAGS_H_
 #define PREPOST_TOOLS_FLAGS_SPEC_FLAGS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,13 +14,37 @@
 #include "compiler/choice/choice.h"
 #include "compiler/spec.h"
 #include "ir/status.h"
-#include "tools/flags/cli_forward.h"
+#include "tools/flags/values.h"
 
 namespace prepost::tools {
+
+/// The size of a message in `text`, which `flag` gives. Errors: kUsage, no size; kRejected, more
+/// than any message has.
+Result<uint64_t> ParseMessageBytes(const std::string& flag, const std::string& text);
+
+/// --message-bytes and --message.
+class MessageSize {
+ public:
+  /// `takes_any`: whether --message-bytes may be "any".
+  void AddTo(CLI::App& command, bool takes_any);
+
+  /// The one that was given.
+  const char* flag() const { return path_.empty() ? "--message-bytes" : "--message"; }
+  bool is_given() const { return !bytes_.empty() || !path_.empty(); }
+  bool is_any() const { return takes_any_ && bytes_ == "any"; }
+  /// What was asked for, or none. Errors: no size, a file that cannot be read. Needs !is_any().
+  Result<std::optional<uint64_t>> Bytes() const;
+
+ private:
+  std::string bytes_;
+  std::string path_;
+  bool takes_any_ = false;
+};
 
 /// A note on stderr if `spec` asks for a schedule for racks and has no topology that says them.
 void NoteOneRack(const Spec& spec);
 
+/// A spec from a file, from flags, or from both.
 class SpecFlags {
  public:
   /// Adds --nodes, --root, --block-bytes, --algorithm, --ready, --send-window, --topology and
@@ -75,6 +101,21 @@ class SpecFlags {
   std::optional<std::string> rate_;
   std::optional<std::string> latency_;
   std::optional<std::string> block_overhead_;
+};
+
+/// What a subcommand that takes a SPEC makes a spec of.
+struct SpecInput {
+  std::string path;
+  SpecFlags flags;
+  MessageSize size;
+
+  /// SPEC, the flags, --message-bytes and --message. `takes_any`: of MessageSize.
+  void AddTo(CLI::App& command, bool takes_any);
+  /// Checked, and chosen for. Needs !size.is_any(). Errors: as of SpecFlags::ToSpec(), and of the
+  /// size.
+  Result<Spec> ToSpec() const;
+  /// Over `defaults`, not yet checked or chosen for. The same.
+  Result<Spec> Read(const Spec& defaults) const;
 };
 
 }  // namespace prepost::tools

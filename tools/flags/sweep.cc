@@ -11,8 +11,7 @@
 #include <string_view>
 
 #include "ir/json/rate_text.h"
-#include "tools/flags/command.h"
-#include "tools/report/value_text.h"
+#include "tools/flags/values.h"
 
 namespace prepost::tools {
 namespace {

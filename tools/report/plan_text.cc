@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <ostream>
 
 #include "ir/count.h"
 #include "ir/utf8.h"
@@ -33,6 +34,10 @@ Json PlanJson(const PlanHeader& plan) {
           {"blocks", plan.message.blocks},
           {"ready", ToString(plan.ready)},
           {"send_window", plan.send_window ? Json(*plan.send_window) : Json()}};
+}
+
+void PrintJson(const Json& json, std::ostream& out) {
+  out << json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
 }
 
 }  // namespace prepost::tools

@@ -4,6 +4,7 @@
 #ifndef PREPOST_TOOLS_REPORT_PLAN_TEXT_H_
 #define PREPOST_TOOLS_REPORT_PLAN_TEXT_H_
 
+#include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -17,6 +18,8 @@ std::string PlanText(const PlanHeader& plan);
 std::string MessageText(const PlanHeader& plan);
 /// The same by key; no window is null.
 nlohmann::ordered_json PlanJson(const PlanHeader& plan);
+/// As every command prints JSON: indented, whatever bytes are in names.
+void PrintJson(const nlohmann::ordered_json& json, std::ostream& out);
 
 }  // namespace prepost::tools
 

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "ir/count.h"
+#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {
@@ -121,7 +122,7 @@ void PrintReportJson(const PlanHeader& header, const RunReport& report, const Me
                                       {"xxh3_128", sum.ToString()},
                                       {"elapsed_ns", report.elapsed_ns},
                                       {"nodes", std::move(nodes)}};
-  out << all.dump(2) << "\n";
+  PrintJson(all, out);
 }
 
 }  // namespace prepost::tools

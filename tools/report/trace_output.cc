@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "tools/flags/message.h"
 #include "tools/flags/named_file.h"
-#include "tools/flags/number_check.h"
+#include "tools/flags/values.h"
+#include "tools/report/messages.h"
 
 namespace prepost::tools {
 
@@ -36,7 +36,7 @@ Status TraceOutput::Prepare(const Plan& plan, const std::vector<std::string>& re
   PREPOST_RETURN_IF_ERROR(CheckWritable(path_));
   Result<RunTrace> table = RunTrace::Make(plan);
   if (!table.ok()) return table.status();
-  table_.emplace(std::move(*table));
+  table_ = std::make_shared<RunTrace>(*std::move(table));
   return {};
 }
 

@@ -5,7 +5,7 @@
 #ifndef PREPOST_TOOLS_REPORT_TRACE_OUTPUT_H_
 #define PREPOST_TOOLS_REPORT_TRACE_OUTPUT_H_
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +13,7 @@
 #include "ir/status.h"
 #include "runtime/op_times.h"
 #include "runtime/trace_file.h"
-#include "tools/flags/cli_forward.h"
+#include "tools/flags/values.h"
 
 namespace prepost::tools {
 
@@ -26,14 +26,14 @@ class TraceOutput {
   /// kUsage; kRejected: the path cannot be written; kEnvironment.
   Status Prepare(const Plan& plan, const std::vector<std::string>& read);
   /// For the run to fill; null without --trace.
-  RunTrace* table() { return table_ ? &*table_ : nullptr; }
+  RunTrace* table() { return table_.get(); }
   /// The trace of a run that ended with `outcome`. After an interruption there is none, as there is
   /// nothing else. To be called with signals held (InterruptSignals): the run is over.
   Status Write(const Plan& plan, TraceInfo info, const Status& outcome) const;
 
  private:
-  std::string path_;  // empty: none
-  std::optional<RunTrace> table_;
+  std::string path_;                 // empty: none
+  std::shared_ptr<RunTrace> table_;  // null: none
 };
 
 }  // namespace prepost::tools

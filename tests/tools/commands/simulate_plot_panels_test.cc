@@ -42,12 +42,10 @@ class SimulatePlotTest : public ::testing::Test {
 TEST_F(SimulatePlotTest, APanelPerExecutor) {
   const std::string svg = Plot({"--message-bytes", "256KiB", "--sweep",
                                 "block-bytes=64KiB:256KiB:x2", "--sweep", "nodes=2:512:x2"});
-  EXPECT_EQ(Occurrences(svg, "class=\"title\""), 2u);
-  EXPECT_THAT(svg, HasSubstr(">preposted</text>"));
-  EXPECT_THAT(svg, HasSubstr(">CPU-driven</text>"));
+  EXPECT_EQ(Occurrences(svg, ">preposted</text>"), 1u);
+  EXPECT_EQ(Occurrences(svg, ">CPU-driven</text>"), 1u);
   for (int nodes = 2; nodes <= 512; nodes *= 2)
     EXPECT_EQ(Occurrences(svg, ">nodes " + std::to_string(nodes) + "</text>"), 2u) << nodes;
-  EXPECT_EQ(Occurrences(svg, "class=\"point\""), 2u * 9 * 3);
 }
 
 // Catches names that neither the title nor the curve says.
@@ -66,9 +64,8 @@ TEST_F(SimulatePlotTest, WhatAllPanelsHaveIsInEach) {
   const std::string svg =
       Plot({"--nodes", "4", "--message-bytes", "64KiB", "--sweep", "block-bytes=16KiB:64KiB:x2",
             "--sweep", "wait=polling,hybrid", "--sweep", "host.completion=0us:7us:+1us"});
-  EXPECT_EQ(Occurrences(svg, "class=\"title\""), 2u);
   EXPECT_EQ(Occurrences(svg, ">preposted</text>"), 2u);
-  EXPECT_EQ(Occurrences(svg, ">CPU-driven, host.completion 7us</text>"), 2u);
+  EXPECT_EQ(Occurrences(svg, ">CPU-driven, host.completion 7 µs</text>"), 2u);
 }
 
 // There is no preposting over TCP. Catches a curve that is taken for all combinations', since they
@@ -79,6 +76,16 @@ TEST_F(SimulatePlotTest, ACurveOfOneCombinationSaysWhichOne) {
             "profile=" + test::ProfilePath("tcp-10g") + "," + test::ProfilePath("fractus")});
   EXPECT_EQ(Occurrences(svg, ">preposted, fractus</text>"), 1u);
   EXPECT_EQ(Occurrences(svg, ">preposted</text>"), 0u);
+}
+
+// The size of panels, their titles and their number: whole keys first, parts of one where there are
+// too many values.
+TEST_F(SimulatePlotTest, AKeyOfManyValuesIsCut) {
+  const std::string svg = Plot({"--message-bytes", "64KiB", "--executor", "cpu", "--sweep",
+                                "nodes=2,3", "--sweep", "block-bytes=1KiB:24KiB:+1KiB"});
+  EXPECT_EQ(Occurrences(svg, ">block-bytes 1 KiB to 12 KiB</text>"), 1u);
+  EXPECT_EQ(Occurrences(svg, ">block-bytes 13 KiB to 24 KiB</text>"), 1u);
+  EXPECT_EQ(Occurrences(svg, ">CPU-driven, block-bytes 24 KiB</text>"), 1u);
 }
 
 // Catches a sweep of hours that ends in no picture.

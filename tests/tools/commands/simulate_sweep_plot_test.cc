@@ -44,7 +44,7 @@ TEST_F(SimulateSweepTest, PlotsSaySkewOfGroupsAndWhatDeviates) {
   EXPECT_THAT(text, HasSubstr("\nall groups are complete at\n"));
   const std::string svg = test::ReadText(file);
   EXPECT_THAT(svg, HasSubstr(", but --set host.poll=1us, --groups 2"));
-  EXPECT_THAT(svg, HasSubstr("preposted"));
+  EXPECT_THAT(svg, HasSubstr(">preposted<"));
 }
 
 // Catches heads, and rows, that tell what does not hold in them: a seed that is another in each row.
@@ -122,12 +122,24 @@ TEST_F(SimulateSweepTest, PlotHasACurvePerExecutorAndCombination) {
   Simulate(flags);
   const std::string svg = test::ReadText(file);
   for (const char* name : {"CPU-driven, wait polling", "CPU-driven, wait interrupt", ">preposted<",
-                           "modelled, with the profile Fractus", "256 KiB"}) {
+                           "modelled, with the profile Fractus", ">256 KiB<"}) {
     EXPECT_THAT(svg, HasSubstr(name));
   }
   EXPECT_THAT(svg, Not(HasSubstr("preposted, wait"))) << "hosts do not change it";
   Simulate(flags);
   EXPECT_EQ(test::ReadText(file), svg);
+}
+
+// The executor of a curve says what that key has. Catches curves that say it twice, or are drawn
+// twice.
+TEST_F(SimulateSweepTest, SweptExecutorsAreCurves) {
+  const std::string file = folder_ / "plot.svg";
+  Simulate({"--message-bytes", "64KiB", "--sweep", "nodes=2,4", "--sweep",
+            "executor=cpu,offload,both", "--plot", file});
+  const std::string svg = test::ReadText(file);
+  EXPECT_THAT(svg, HasSubstr(">preposted<"));
+  EXPECT_THAT(svg, HasSubstr(">CPU-driven<"));
+  EXPECT_THAT(svg, Not(HasSubstr("executor")));
 }
 
 // Catches points of several combinations on one curve, which are labelled alike: by the stems of
@@ -150,8 +162,8 @@ TEST_F(SimulateSweepTest, CurvesAreOfCombinationsNotOfLabels) {
   EXPECT_THAT(profiles, HasSubstr(">CPU-driven, " + second + "<"));
   EXPECT_THAT(profiles, Not(HasSubstr(">CPU-driven, p<")));
   const std::string times = plot("host.completion=1us,1.000001us");
-  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1us<"));
-  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1.000001us<"));
+  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1 µs<"));
+  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1.000001 µs<"));
 }
 
 }  // namespace

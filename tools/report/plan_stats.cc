@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/plan_stats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <ostream>
+#include <utility>
+
+#include "ir/count.h"
+#include "ir/utf8.h"
+#include "tools/report/plan_text.h"
+
+namespace prepost::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Value>
+struct Spread {
+  Value min = 0;
+  Value median = 0;  ///< of an even number: the upper of the two in the middle
+  Value max = 0;
+};
+
+/// All zero without values.
+template <typename Value>
+Spread<Value> SpreadOf(std::vector<Value> values) {
+  if (values.empty()) return {};
+  std::ranges::sort(values);
+  return {values.front(), values[values.size() / 2], values.back()};
+}
+
+/// When the receivers have their last block: the first to, the last to; none for one node.
+struct LastBlocks {
+  uint32_t first_round = 0;
+  uint32_t last_round = 0;
+  NodeId first;
+  NodeId last;
+};
+
+/// How far `found` is above `bound`.
+struct Gap {
+  uint64_t above = 0;
+  double percent = 0;
+};
+
+/// What a plan's time goes into: a resource or, with a topology, the latencies of its rounds.
+struct Burden {
+  std::optional<Resource> resource;
+  double seconds = 0;
+  double busy_share = 0;
+};
+
+/// How often blocks go from rack to rack.
+struct Crossings {
+  uint32_t min = 0;
+  double mean = 0;
+  uint32_t max = 0;
+  uint64_t least = 0;  ///< that any plan needs
+};
+Crossings CrossingsOf(const PlanStats& stats);
+
+/// How much of the plan's time a resource is busy, 0 to 1: of its rounds, or of its modelled time.
+double BusyShare(const PlanStats& stats, Resource resource) {
+  const ResourceLoad& load = stats.load.of(resource);
+  if (stats.topology) return stats.load.seconds == 0 ? 0 : load.seconds / stats.load.seconds;
+  const PlanHeader& header = stats.tables.plan().header();
+  return static_cast<double>(load.blocks) /
+         (static_cast<double>(header.rounds) * static_cast<double>(header.ports));
+}
+
+Spread<uint32_t> QueuePairsOf(const Traffic& traffic) {
+  std::vector<uint32_t> values;
+  for (const NodeTraffic& node : traffic.nodes) values.push_back(node.queue_pairs);
+  return SpreadOf(std::move(values));
+}
+
+std::optional<LastBlocks> LastBlocksOf(const Traffic& traffic) {
+  std::optional<LastBlocks> all;
+  for (uint32_t i = 0; i < traffic.nodes.size(); ++i) {
+    if (!traffic.nodes[i].last_round) continue;
+    const uint32_t round = *traffic.nodes[i].last_round;
+    if (!all) all = LastBlocks{round, round, NodeId(i), NodeId(i)};
+    if (round < all->first_round) all->first_round = round, all->first = NodeId(i);
+    if (round > all->last_round) all->last_round = round, all->last = NodeId(i);
+  }
+  return all;
+}
+
+Gap GapOf(uint64_t found, uint64_t bound) {
+  Gap gap = {.above = found - std::min(found, bound)};
+  if (bound != 0) gap.percent = 100.0 * static_cast<double>(gap.above) / static_cast<double>(bound);
+  return gap;
+}
+
+std::vector<Burden> BurdensOf(const PlanStats& stats) {
+  std::vector<Burden> burdens;
+  for (const Resource resource : Busiest(stats.load)) {
+    burdens.push_back({.resource = resource,
+                       .seconds = stats.load.of(resource).seconds,
+                       .busy_share = BusyShare(stats, resource)});
+  }
+  const double latency = stats.load.latency_seconds;
+  if (!stats.topology || latency == 0) return burdens;
+  const auto place =
+      std::ranges::find_if(burdens, [&](const Burden& burden) { return burden.seconds < latency; });
+  burdens.insert(
+      place,
+      {.resource = std::nullopt, .seconds = latency, .busy_share = latency / stats.load.seconds});
+  return burdens;
+}
+
+Crossings CrossingsOf(const PlanStats& stats) {
+  const std::vector<uint32_t>& all = stats.load.crossings;
+  const double sum = std::accumulate(all.begin(), all.end(), 0.0);
+  return {.min = std::ranges::min(all),
+          .mean = sum / static_cast<double>(all.size()),
+          .max = std::ranges::max(all),
+          .least = uint64_t{stats.network.OccupiedRacks()} - 1};
+}
+
+template <typename Value>
+Json SpreadJson(const Spread<Value>& spread) {
+  return {{"min", spread.min}, {"median", spread.median}, {"max", spread.max}};
+}
+
+/// Exact below 2^64; above, the nearest number of 53 bits.
+Json BytesJson(const ByteSum& bytes) {
+  const std::optional<uint64_t> exact = bytes.ToUint64();
+  return exact ? Json(*exact) : Json(bytes.ToDouble());
+}
+
+Json LoadJson(const PlanStats& stats, Resource resource) {
+  const ResourceLoad& load = stats.load.of(resource);
+  Json json = {
+      {"blocks", load.blocks}, {"bytes", BytesJson(load.bytes)}, {"peak_blocks", load.peak_blocks}};
+  if (stats.topology) json["seconds"] = load.seconds;
+  return json;
+}
+
+Json NodesJson(const PlanStats& stats) {
+  Json nodes = Json::array();
+  for (uint32_t i = 0; i < stats.traffic.nodes.size(); ++i) {
+    const NodeTraffic& node = stats.traffic.nodes[i];
+    Json json = {{"node", i}, {"ops", node.ops}, {"queue_pairs", node.queue_pairs}};
+    if (stats.topology) json["rack"] = stats.network.nodes[i].rack;
+    json["peers_out"] = node.peers_out;
+    json["peers_in"] = node.peers_in;
+    json["out"] = LoadJson(stats, {ResourceKind::kNodeOut, i});
+    json["in"] = LoadJson(stats, {ResourceKind::kNodeIn, i});
+    json["last_round"] = node.last_round ? Json(*node.last_round) : Json();
+    nodes.push_back(std::move(json));
+  }
+  return nodes;
+}
+
+Json ChannelsJson(const PlanStats& stats) {
+  Json channels = Json::array();
+  for (size_t c = 0; c < stats.traffic.channel_blocks.size(); ++c) {
+    if (stats.traffic.channel_blocks[c] == 0) continue;
+    const Channel& channel = stats.tables.plan().channels()[c];
+    channels.push_back({{"from", channel.from.value},
+                        {"to", channel.to.value},
+                        {"lane", channel.lane},
+                        {"blocks", stats.traffic.channel_blocks[c]},
+                        {"bytes", stats.traffic.channel_bytes[c]}});
+  }
+  return channels;
+}
+
+Json BottlenecksJson(const PlanStats& stats) {
+  Json all = Json::array();
+  for (const Burden& burden : BurdensOf(stats)) {
+    Json json;
+    if (burden.resource) {
+      json = {{"resource", Name(burden.resource->kind)}, {"index", burden.resource->index}};
+      json.update(LoadJson(stats, *burden.resource));
+    } else {
+      json = {{"resource", "latency"},
+              {"rounds", stats.tables.plan().header().rounds},
+              {"seconds", burden.seconds}};
+    }
+    json["busy_share"] = burden.busy_share;
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
+Json BoundJson(const RoundBound& bound) {
+  return {{"rounds", bound.rounds},
+          {"formula", bound.formula},
+          {"because", bound.because},
+          {"therefore", bound.therefore}};
+}
+
+/// Without racks there are no links that limit anything.
+Json LinksBoundJson(const RoundBound& bound) {
+  return bound.rounds == 0 ? Json() : BoundJson(bound);
+}
+
+Json LatencyBoundJson(const LatencyBound& bound) {
+  Json json = {{"rounds", bound.rounds}, {"round_seconds", bound.round_seconds}};
+  json["crossing_seconds"] = bound.crosses ? Json(bound.crossing_seconds) : Json();
+  json["seconds"] = bound.seconds;
+  return json;
+}
+
+Json GapJson(uint64_t found, uint64_t bound) {
+  const Gap gap = GapOf(found, bound);
+  return {{"rounds", gap.above}, {"percent", gap.percent}};
+}
+
+Json TopologyJson(const PlanStats& stats) {
+  const uint64_t limited_bound = stats.limited_rounds_bound();
+  const Crossings crossings = CrossingsOf(stats);
+  Json cuts = Json::array();
+  for (const CutBound& cut : stats.cuts) {
+    cuts.push_back({{"cut", cut.cut},
+                    {"copies", cut.copies},
+                    {"bytes_per_second", cut.rate},
+                    {"seconds", cut.seconds}});
+  }
+  Json racks = Json::array();
+  for (uint32_t r = 0; r < stats.network.racks.size(); ++r) {
+    racks.push_back({{"rack", stats.network.racks[r].name},
+                     {"up", LoadJson(stats, {ResourceKind::kRackUp, r})},
+                     {"down", LoadJson(stats, {ResourceKind::kRackDown, r})}});
+  }
+  return {{"name", *stats.topology},
+          {"limited_rounds", stats.load.limited_rounds},
+          {"limited_rounds_bound", limited_bound},
+          {"limited_rounds_gap", GapJson(stats.load.limited_rounds, limited_bound)},
+          {"links_bound", LinksBoundJson(stats.limited_bound)},
+          {"modelled_seconds", stats.load.seconds},
+          {"latency_seconds", stats.load.latency_seconds},
+          {"seconds_bound", stats.seconds_bound()},
+          {"latency_bound", LatencyBoundJson(stats.latency_bound)},
+          {"cuts", std::move(cuts)},
+          {"crossings",
+           {{"min", crossings.min},
+            {"mean", crossings.mean},
+            {"max", crossings.max},
+            {"needed", crossings.least},
+            {"enters_racks_once", stats.load.enters_racks_once}}},
+          {"racks", std::move(racks)}};
+}
+
+constexpr size_t kRacksMax = 8;  ///< shown in text
+constexpr size_t kRackNameWidth = 13;
+constexpr size_t kCutsMax = 3;
+
+template <typename Value>
+std::string ToText(const Spread<Value>& spread) {
+  return fmt::format("min {}, median {}, max {}", spread.min, spread.median, spread.max);
+}
+
+/// Of the nodes or racks of one kind.
+Spread<uint64_t> BlocksOf(const std::vector<ResourceLoad>& loads) {
+  std::vector<uint64_t> values;
+  for (const ResourceLoad& load : loads) values.push_back(load.blocks);
+  return SpreadOf(std::move(values));
+}
+
+Spread<uint32_t> BlocksOfChannels(const Traffic& traffic) {
+  std::vector<uint32_t> values = traffic.channel_blocks;
+  std::erase(values, 0u);
+  return SpreadOf(std::move(values));
+}
+
+std::string ToText(const Gap& gap, uint64_t bound) {
+  if (gap.above == 0) return "as few as possible";
+  return fmt::format("{} above the lower bound of {} ({:.1f} %)", gap.above, bound, gap.percent);
+}
+
+std::string SecondsText(double seconds) {
+  if (seconds == 0) return "0 s";
+  if (seconds < 1e-3) return fmt::format("{:.3f} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3f} ms", seconds * 1e3);
+  return fmt::format("{:.3f} s", seconds);
+}
+
+std::string Rate(double bytes_per_second) {
+  return fmt::format("{:.4g} Gbit/s", bytes_per_second * 8 / 1e9);
+}
+
+void Line(std::ostream& out, const char* label, const std::string& text) {
+  out << fmt::format("{:<16}{}\n", label, text);
+}
+
+void PrintHeading(const PlanStats& stats, std::ostream& out) {
+  out << PlanText(stats.tables.plan().header()) << "\n\n";
+}
+
+void PrintSize(const PlanStats& stats, std::ostream& out) {
+  const Plan& plan = stats.tables.plan();
+  Line(out, "size",
+       fmt::format("{} on {}: {} and {}", Count(plan.ops().size(), "op"),
+                   Count(plan.channels().size(), "channel"),
+                   Count(stats.traffic.blocks, "block transfer"),
+                   Count(stats.traffic.credits, "credit")));
+  Line(out, "queue pairs",
+       ToText(QueuePairsOf(stats.traffic)) + " per node, one per peer and lane");
+}
+
+void PrintRounds(const PlanStats& stats, std::ostream& out) {
+  const PlanHeader& header = stats.tables.plan().header();
+  Line(out, "rounds",
+       fmt::format("{}, {}", header.rounds,
+                   ToText(GapOf(header.rounds, stats.bound.rounds), stats.bound.rounds)));
+  Line(out, "  bound", stats.bound.formula + ": " + stats.bound.because);
+  Line(out, "", stats.bound.therefore);
+  Line(out, "depth",
+       fmt::format("{} and {}, the longest chain of messages that wait for each other",
+                   Count(stats.depth.blocks, "block"), Count(stats.depth.credits, "credit")));
+  if (stats.depth.blocks < header.rounds) {
+    Line(out, "", "less than the rounds: nodes may run ahead of them, and then share ports");
+  }
+  Line(out, "critical",
+       fmt::format("{} of {} {} no slack", stats.critical_blocks,
+                   Count(stats.traffic.blocks, "block transfer"),
+                   stats.critical_blocks == 1 ? "has" : "have"));
+  const std::optional<LastBlocks> last = LastBlocksOf(stats.traffic);
+  if (!last) return;
+  Line(out, "last block",
+       fmt::format("from round {} (node {}) to round {} (node {}): skew {}", last->first_round,
+                   last->first.value, last->last_round, last->last.value,
+                   Count(last->last_round - last->first_round, "round")));
+}
+
+/// What the busiest has the most of; blocks where there are no bytes.
+std::pair<ByteSum, uint64_t> BytesAndBlocks(const ResourceLoad& load) {
+  return {load.bytes, load.blocks};
+}
+
+void PrintLoads(const PlanStats& stats, std::ostream& out) {
+  const Traffic& traffic = stats.traffic;
+  if (traffic.blocks == 0) return;
+  const auto most = std::ranges::max_element(traffic.channel_blocks);
+  const Channel& busiest =
+      stats.tables.plan().channels()[static_cast<size_t>(most - traffic.channel_blocks.begin())];
+  Line(out, "channels",
+       fmt::format("{} blocks on those that carry any; most on {}>{}",
+                   ToText(BlocksOfChannels(traffic)), busiest.from.value, busiest.to.value));
+  for (const auto& [kind, label] : {std::pair(ResourceKind::kNodeOut, "out of nodes"),
+                                    std::pair(ResourceKind::kNodeIn, "into nodes")}) {
+    const std::vector<ResourceLoad>& loads = stats.load.of(kind);
+    const auto top = std::ranges::max_element(loads, {}, BytesAndBlocks);
+    Line(out, label,
+         fmt::format("{} blocks; most bytes at node {}: {}, {}", ToText(BlocksOf(loads)),
+                     top - loads.begin(), Count(top->blocks, "block"), CountBytes(top->bytes)));
+  }
+}
+
+std::string Describe(const PlanStats& stats, const Burden& burden) {
+  const std::string what =
+      burden.resource
+          ? fmt::format("{}, {}", stats.network.Describe(*burden.resource),
+                        Count(stats.load.of(*burden.resource).blocks, "block"))
+          : fmt::format("latency, {}", Count(stats.tables.plan().header().rounds, "round"));
+  return fmt::format("{}{}, {:.1f} % of the {}", what,
+                     stats.topology ? ", " + SecondsText(burden.seconds) : "",
+                     100 * burden.busy_share, stats.topology ? "modelled time" : "rounds");
+}
+
+void PrintBottleneck(const PlanStats& stats, std::ostream& out) {
+  const std::vector<Burden> burdens = BurdensOf(stats);
+  if (burdens.empty()) return;
+  Line(out, "bottleneck", Describe(stats, burdens.front()));
+  if (burdens.size() == 1) return;
+  const double next = burdens[1].seconds;
+  std::string ratio;
+  if (next != 0 || burdens.front().seconds == 0) {
+    ratio = fmt::format("; the bottleneck has {:.2f} times {}",
+                        next == 0 ? 1 : burdens.front().seconds / next,
+                        stats.topology ? "its time" : "its bytes");
+  }
+  Line(out, "  next", Describe(stats, burdens[1]) + ratio);
+}
+
+void PrintLimitedRounds(const PlanStats& stats, std::ostream& out) {
+  const uint64_t bound = stats.limited_rounds_bound();
+  Line(out, "ToR rounds",
+       fmt::format("{}, {}: a round with L blocks on a link for c costs ceil(L / c)",
+                   stats.load.limited_rounds,
+                   ToText(GapOf(stats.load.limited_rounds, bound), bound)));
+  const RoundBound& links = stats.limited_bound;
+  if (links.rounds == 0) return;
+  Line(out, "  bound",
+       fmt::format("{}{}: {}",
+                   links.rounds > stats.bound.rounds
+                       ? ""
+                       : fmt::format("{}, as of rounds; of links alone ", stats.bound.rounds),
+                   links.formula, links.because));
+  Line(out, "", links.therefore);
+}
+
+void PrintLatencyBound(const PlanStats& stats, std::ostream& out) {
+  const LatencyBound& latency = stats.latency_bound;
+  const PlanHeader& header = stats.tables.plan().header();
+  if (latency.rounds == 0) return;
+  Line(out, "  latency",
+       fmt::format("{}: {}, ceil(log{} {}), as those who have a block grow {} at most in one;",
+                   SecondsText(latency.seconds), Count(latency.rounds, "round"),
+                   uint64_t{header.ports} + 1, header.nodes,
+                   header.ports == 1 ? "to twice as many"
+                                     : fmt::format("{} times", uint64_t{header.ports} + 1)));
+  const std::string crossing = latency.crosses
+                                   ? fmt::format(", one in which the message changes racks {}",
+                                                 SecondsText(latency.crossing_seconds))
+                                   : "";
+  Line(out, "",
+       fmt::format("each takes {} or more{}", SecondsText(latency.round_seconds), crossing));
+}
+
+void PrintTimes(const PlanStats& stats, std::ostream& out) {
+  const double bound = stats.seconds_bound();
+  std::string above;
+  if (bound > 0) above = fmt::format(", {:.2f} times the lower bound", stats.load.seconds / bound);
+  Line(
+      out, "modelled time",
+      fmt::format("{}, round after round, credits free{}", SecondsText(stats.load.seconds), above));
+  if (stats.cuts.empty()) return;
+  Line(out, "  bound",
+       fmt::format("{}: what the first of these cuts takes, and latency", SecondsText(bound)));
+  for (size_t i = 0; i < std::min(kCutsMax, stats.cuts.size()); ++i) {
+    const CutBound& cut = stats.cuts[i];
+    Line(out, i == 0 ? "  cut" : "  then",
+         fmt::format("{}: {} of the message through the {}, {}", SecondsText(cut.seconds),
+                     cut.copies == 1 ? "1 copy" : fmt::format("{} copies", cut.copies), cut.cut,
+                     Rate(cut.rate)));
+  }
+  PrintLatencyBound(stats, out);
+}
+
+void PrintRacks(const PlanStats& stats, std::ostream& out) {
+  const uint32_t occupied = stats.network.OccupiedRacks();
+  Line(out, "topology",
+       fmt::format("{}: {} in {}; a round is a block at {}", *stats.topology,
+                   Count(stats.network.nodes.size(), "node"), Count(occupied, "rack"),
+                   Rate(stats.network.nodes[stats.tables.plan().header().root.index()].out_rate)));
+  PrintLimitedRounds(stats, out);
+  PrintTimes(stats, out);
+  if (occupied < 2) return;
+  const Crossings crossings = CrossingsOf(stats);
+  Line(out, "crossings",
+       fmt::format("of racks per block: min {}, mean {:.1f}, max {}, where {} would do: {}",
+                   crossings.min, crossings.mean, crossings.max, crossings.least,
+                   stats.load.enters_racks_once ? "each block enters each rack once"
+                                                : "blocks enter racks again"));
+  const std::vector<ResourceLoad>& up = stats.load.of(ResourceKind::kRackUp);
+  const std::vector<ResourceLoad>& down = stats.load.of(ResourceKind::kRackDown);
+  std::vector<uint32_t> order(stats.network.racks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](uint32_t rack) {
+    return std::max(up[rack].seconds, down[rack].seconds);
+  });
+  size_t width = kRackNameWidth;
+  for (size_t i = 0; i < std::min(kRacksMax, order.size()); ++i)
+    width = std::max(width, stats.network.racks[order[i]].name.size());
+  Line(out, "racks", "busiest first: blocks up (peak per round), blocks down (peak per round)");
+  for (size_t i = 0; i < std::min(kRacksMax, order.size()); ++i) {
+    const uint32_t rack = order[i];
+    out << fmt::format("  {:<{}} {} ({}), {} ({})\n", Printable(stats.network.racks[rack].name),
+                       width, up[rack].blocks, up[rack].peak_blocks, down[rack].blocks,
+                       down[rack].peak_blocks);
+  }
+  if (order.size() > kRacksMax) {
+    out << fmt::format("  ... and {} less busy\n", order.size() - kRacksMax);
+  }
+}
+
+void PrintNodes(const PlanStats& stats, std::ostream& out) {
+  out << fmt::format("\n{:>8} {:>8} {:>6} {:>9} {:>9} {:>15} {:>15} {:>10}\n", "node", "ops", "QPs",
+                     "blocks in", "out", "bytes in", "out", "last round");
+  for (uint32_t i = 0; i < stats.traffic.nodes.size(); ++i) {
+    const NodeTraffic& node = stats.traffic.nodes[i];
+    const ResourceLoad& in = stats.load.of({ResourceKind::kNodeIn, i});
+    const ResourceLoad& sent = stats.load.of({ResourceKind::kNodeOut, i});
+    out << fmt::format("{:>8} {:>8} {:>6} {:>9} {:>9} {:>15} {:>15} {:>10}\n", i, node.ops,
+                       node.queue_pairs, in.blocks, sent.blocks, in.bytes.ToText(),
+                       sent.bytes.ToText(),
+                       node.last_round ? fmt::to_string(*node.last_round) : "-");
+  }
+}
+
+}  // namespace
+
+PlanStats::PlanStats(const PlanTables& of, Network on, std::optional<std::string> topology_name)
+    : tables(of),
+      network(std::move(on)),
+      topology(std::move(topology_name)),
+      traffic(MeasureTraffic(of)),
+      load(MeasureLoad(of, network)),
+      depth(DepthOf(of)) {
+  const PlanHeader& header = of.plan().header();
+  bound = BoundRounds(header.nodes, header.message.blocks, header.ports);
+  const EventTimes times(of);
+  for (uint32_t m = 0; m < of.messages().size(); ++m) {
+    if (!of.SendOf(m).is_credit() && times.SlackOf(m) == 0) ++critical_blocks;
+  }
+  if (!topology) return;
+  cuts = BoundSeconds(network, header.root, header.message.bytes);
+  limited_bound =
+      BoundLimitedRounds(cuts, header.message.blocks, network.nodes[header.root.index()].out_rate);
+  latency_bound = BoundLatency(network, header.ports);
+}
+
+void Print(const PlanStats& stats, bool per_node, std::ostream& out) {
+  PrintHeading(stats, out);
+  PrintSize(stats, out);
+  PrintRounds(stats, out);
+  PrintLoads(stats, out);
+  if (stats.topology) PrintRacks(stats, out);
+  PrintBottleneck(stats, out);
+  if (per_node) PrintNodes(stats, out);
+}
+
+Json ToJson(const PlanStats& stats) {
+  const Plan& plan = stats.tables.plan();
+  const PlanHeader& header = plan.header();
+  Json json = PlanJson(header);
+  json["ports"] = header.ports;
+  json["ops"] = plan.ops().size();
+  json["channels"] = plan.channels().size();
+  json["block_transfers"] = stats.traffic.blocks;
+  json["credits"] = stats.traffic.credits;
+  json["queue_pairs"] = SpreadJson(QueuePairsOf(stats.traffic));
+  json["rounds"] = header.rounds;
+  json["rounds_bound"] = BoundJson(stats.bound);
+  json["rounds_gap"] = GapJson(header.rounds, stats.bound.rounds);
+  json["depth"] = {{"blocks", stats.depth.blocks}, {"credits", stats.depth.credits}};
+  json["critical_block_transfers"] = stats.critical_blocks;
+  const std::optional<LastBlocks> last = LastBlocksOf(stats.traffic);
+  json["last_block"] = last ? Json{{"first_round", last->first_round},
+                                   {"first_node", last->first.value},
+                                   {"last_round", last->last_round},
+                                   {"last_node", last->last.value},
+                                   {"skew", last->last_round - last->first_round}}
+                            : Json();
+  json["busiest"] = BottlenecksJson(stats);
+  if (stats.topology) json["topology"] = TopologyJson(stats);
+  json["per_node"] = NodesJson(stats);
+  json["per_channel"] = ChannelsJson(stats);
+  return json;
+}
+
+}  // namespace prepost::tools

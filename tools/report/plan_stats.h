@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlanStats: what `prepost stats` reports: all analyses of one plan, as text and as JSON.
+#ifndef PREPOST_TOOLS_REPORT_PLAN_STATS_H_
+#define PREPOST_TOOLS_REPORT_PLAN_STATS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/analysis/bounds.h"
+#include "ir/analysis/event_times.h"
+#include "ir/analysis/network_load.h"
+#include "ir/analysis/traffic.h"
+
+namespace prepost::tools {
+
+/// All analyses of one plan. `network` is Network::Uniform() unless there is a topology; then
+/// seconds of `load` are bytes.
+struct PlanStats {
+  PlanStats(const PlanTables& tables, Network on, std::optional<std::string> topology_name);
+
+  const PlanTables& tables;  ///< not owned
+  Network network;
+  std::optional<std::string> topology;
+  Traffic traffic;
+  NetworkLoad load;
+  RoundBound bound;
+  Depth depth;
+  uint64_t critical_blocks = 0;  ///< block messages without slack
+  // With a topology:
+  std::vector<CutBound> cuts;
+  RoundBound limited_bound;  ///< of rounds as links between racks limit them; 0 without racks
+  LatencyBound latency_bound;
+
+  /// What NetworkLoad::seconds and NetworkLoad::limited_rounds cannot be below.
+  double seconds_bound() const {
+    return (cuts.empty() ? 0 : cuts.front().seconds) + latency_bound.seconds;
+  }
+  uint64_t limited_rounds_bound() const { return std::max(bound.rounds, limited_bound.rounds); }
+};
+
+/// `per_node`: and a table of the nodes.
+void Print(const PlanStats& stats, bool per_node, std::ostream& out);
+/// All of it, with every node and channel.
+nlohmann::ordered_json ToJson(const PlanStats& stats);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_REPORT_PLAN_STATS_H_
