@@ -38,6 +38,7 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network, PortSharing shar
   FluidNetwork fluid;
   fluid.nodes_ = network.CountOf(ResourceKind::kNodeOut);
   fluid.racks_ = network.CountOf(ResourceKind::kRackUp);
+  fluid.has_duplex_ = network.CountOf(ResourceKind::kNodeBoth) != 0;
   double fastest = 0;
   for (const Network::Node& node : network.nodes) {
     fluid.rack_of_.push_back(node.rack);
@@ -93,6 +94,10 @@ FluidNetwork::Path FluidNetwork::PathOf(NodeId from, NodeId to) const {
     add(racks_at + racks_ + down);
     add(racks_at + 2 * racks_);
   }
+  if (has_duplex_) {
+    add(IndexOf({ResourceKind::kNodeBoth, from.value}));
+    add(IndexOf({ResourceKind::kNodeBoth, to.value}));
+  }
   if (pair_links_.empty()) return path;
   const auto pair = pair_links_.find(PairKey(from, to));
   if (pair != pair_links_.end()) add(pair->second);
@@ -123,6 +128,9 @@ FluidNetwork::LinkIndex FluidNetwork::IndexOf(Resource resource) const {
       return 2 * nodes_ + 2 * racks_;
     case ResourceKind::kPair:
       return 2 * nodes_ + 2 * racks_ + 1 + resource.index;
+    case ResourceKind::kNodeBoth:
+      return 2 * nodes_ + 2 * racks_ + 1 + static_cast<uint32_t>(pair_links_.size()) +
+             resource.index;
   }
   PREPOST_CHECK(false);
   return 0;
@@ -139,6 +147,7 @@ std::vector<Resource> FluidNetwork::resources() const {
   add(ResourceKind::kRackDown, racks_);
   add(ResourceKind::kCore, 1);
   add(ResourceKind::kPair, static_cast<uint32_t>(pair_links_.size()));
+  add(ResourceKind::kNodeBoth, has_duplex_ ? nodes_ : 0);
   return all;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FluidNetwork: messages on a modelled network as fluids: each flows at one rate over all links of
-// its path at a time, and links are shared max-min fairly, as ir/analysis/network.h describes them: every
-// node's port out and in (full duplex), every rack's links up and down, the core, and paths between
-// two nodes that have a rate of their own. It knows nothing of NICs or plans; who starts a flow
-// asks when the next one may end.
+// its path at a time, and links are shared max-min fairly, as ir/analysis/network.h describes them:
+// every node's port out and in, both ways together where that has a limit, every rack's links up and
+// down, the core, and paths between two nodes that have a rate of their own. It knows nothing of
+// NICs or plans; who starts a flow asks when the next one may end.
 //
 // Exact: rates and remaining bytes are integers, and what is computed of several flows does not
 // depend on the order in which they were started. So numbering nodes differently permutes times.
@@ -88,7 +88,7 @@ class FluidNetwork {
   /// A rate times picoseconds.
   __extension__ using Work = __int128;
 
-  static constexpr size_t kPathLinks = 6;
+  static constexpr size_t kPathLinks = 8;
   static constexpr int kRecalls = 32;              ///< of a component, before it is found anew
   static constexpr Rate kRateMax = Rate{1} << 62;  ///< of links that are never full
   // What stands in place of the link that holds a flow up.
@@ -228,11 +228,13 @@ class FluidNetwork {
 
   uint32_t nodes_ = 0;
   uint32_t racks_ = 0;
+  bool has_duplex_ = false;  ///< some port has a limit both ways
   int rate_bits_ = 0;
   Picoseconds rack_latency_ = 0;
   Picoseconds core_latency_ = 0;
   std::vector<uint32_t> rack_of_;  // by node
-  /// Ports out by node, ports in by node, links up by rack, links down by rack, the core, pairs.
+  /// Ports out by node, ports in by node, links up by rack, links down by rack, the core, pairs,
+  /// ports both ways by node if `has_duplex_`.
   std::vector<Link> links_;
   std::vector<Level> levels_;                           // by link
   std::unordered_map<uint64_t, LinkIndex> pair_links_;  // by PairKey()

@@ -10,7 +10,8 @@ namespace prepost::emulated {
 
 LinkTraffic::LinkTraffic(const TimeTrail& trail, const Network& network)
     : trail_(trail), network_(network) {
-  uses_.resize(2 * network.nodes.size() + 2 * network.racks.size() + 1 + network.pairs.size());
+  uses_.resize(2 * network.nodes.size() + 2 * network.racks.size() + 1 + network.pairs.size() +
+               network.CountOf(ResourceKind::kNodeBoth));
   for (MessageId id = 0; id < trail.messages().size(); ++id) {
     const TimedMessage& it = trail.messages()[id];
     if (it.left <= it.departed) continue;  // no time on links, or not sent
@@ -35,6 +36,10 @@ std::vector<size_t> LinkTraffic::LinksOf(const TimedMessage& message) const {
     links.push_back(2 * hosts + racks + down);
     if (network_.core_rate) links.push_back(2 * hosts + 2 * racks);
   }
+  if (const size_t both = 2 * hosts + 2 * racks + 1 + network_.pairs.size(); both < uses_.size()) {
+    links.push_back(both + from.index());
+    links.push_back(both + to.index());
+  }
   if (network_.pairs.empty()) return links;
   if (const std::optional<uint32_t> pair = network_.PairOf(from, to))
     links.push_back(2 * hosts + 2 * racks + 1 + *pair);
@@ -43,9 +48,10 @@ std::vector<size_t> LinkTraffic::LinksOf(const TimedMessage& message) const {
 
 double LinkTraffic::RateOf(size_t link) const {
   const size_t hosts = network_.nodes.size(), racks = network_.racks.size();
+  const size_t core = 2 * hosts + 2 * racks;
   const size_t starts[] = {
-      0, hosts, 2 * hosts, 2 * hosts + racks, 2 * hosts + 2 * racks, 2 * hosts + 2 * racks + 1};
-  const auto after = std::ranges::upper_bound(starts, link);  // racks and hosts are one or more
+      0, hosts, 2 * hosts, 2 * hosts + racks, core, core + 1, core + 1 + network_.pairs.size()};
+  const auto after = std::ranges::upper_bound(starts, link);  // the last of equals: no pairs
   const size_t kind = static_cast<size_t>(after - std::begin(starts)) - 1;
   return network_.RateOf({kResourceKinds[kind], static_cast<uint32_t>(link - starts[kind])});
 }

@@ -46,7 +46,8 @@ class LinkTraffic {
 
   const TimeTrail& trail_;
   const Network& network_;
-  /// Ports out by host, ports in, racks' links up, down, the core, pairs: by begin.
+  /// Ports out by host, ports in, racks' links up, down, the core, pairs, ports both
+  /// ways if they have a limit: by begin.
   std::vector<std::vector<Use>> uses_;
 };
 

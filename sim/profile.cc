@@ -200,6 +200,7 @@ void ProfileForm::AddNetwork() {
       .form()
       .OneOf("up_rate", "oversubscription");
   network_.Add("host_rate", Rate(&network.host_rate, kHostRateMax))
+      .Add("duplex", Rate(&network.duplex), Need::kOptional)
       .Add("rack_latency", Seconds(&network.rack_latency))
       .form()
       .Object("racks", &racks_.form(), Need::kOptional);
@@ -275,8 +276,10 @@ Network NetworkOf(const NetworkProfile& profile, uint32_t nodes) {
                                .up_rate = is_all ? never : profile.up_rate,
                                .down_rate = is_all ? never : profile.down_rate});
     }
-    network.nodes.push_back(
-        {.rack = rack, .out_rate = profile.host_rate, .in_rate = profile.host_rate});
+    network.nodes.push_back({.rack = rack,
+                             .out_rate = profile.host_rate,
+                             .in_rate = profile.host_rate,
+                             .duplex_rate = profile.duplex});
   }
   return network;
 }

@@ -23,11 +23,12 @@ namespace prepost::emulated {
 
 /// Hosts in equal racks. Rates are bytes/s in each direction, of payload; latencies are one way.
 struct NetworkProfile {
-  double host_rate = 0;     ///< > 0
-  double rack_latency = 0;  ///< between two hosts of a rack
-  double core_latency = 0;  ///< between hosts of two racks, in all
-  uint32_t rack_hosts = 0;  ///< 0: all are in one rack, and what follows is not used
-  double up_rate = 0;       ///< all uplinks of a rack together
+  double host_rate = 0;          ///< > 0
+  std::optional<double> duplex;  ///< of a port, both directions together; none: no limit
+  double rack_latency = 0;       ///< between two hosts of a rack
+  double core_latency = 0;       ///< between hosts of two racks, in all
+  uint32_t rack_hosts = 0;       ///< 0: all are in one rack, and what follows is not used
+  double up_rate = 0;            ///< all uplinks of a rack together
   double down_rate = 0;
   std::optional<double> core_rate;  ///< all racks together; none: never the bottleneck
 

@@ -138,9 +138,11 @@ double BoundOf(const Simulation& it) {
     if (const double alone = BoundOf(network, group); alone > 0)
       least = std::max(least, ToSeconds(group.start) + alone);
   }
-  for (size_t i = 0; i < hosts; ++i) {
-    least = std::max({least, out[i] / network.nodes[i].out_rate, in[i] / network.nodes[i].in_rate});
-    out_rate += network.nodes[i].out_rate;
+  for (uint32_t i = 0; i < hosts; ++i) {
+    const Network::Node& node = network.nodes[i];
+    least = std::max({least, out[i] / node.out_rate, in[i] / node.in_rate,
+                      (out[i] + in[i]) / network.RateOf({ResourceKind::kNodeBoth, i})});
+    out_rate += node.out_rate;
   }
   return hosts == 0 ? least : std::max(least, all / out_rate);
 }

@@ -24,6 +24,8 @@ const char* Name(ResourceKind kind) {
       return "core";
     case ResourceKind::kPair:
       return "pair";
+    case ResourceKind::kNodeBoth:
+      return "node_both";
   }
   PREPOST_CHECK(false);
   return "";
@@ -51,6 +53,8 @@ double Network::RateOf(Resource resource) const {
       return core_rate.value_or(std::numeric_limits<double>::infinity());
     case ResourceKind::kPair:
       return pairs[resource.index].rate;
+    case ResourceKind::kNodeBoth:
+      return nodes[resource.index].duplex_rate.value_or(std::numeric_limits<double>::infinity());
   }
   PREPOST_CHECK(false);
   return 0;
@@ -68,6 +72,10 @@ uint32_t Network::CountOf(ResourceKind kind) const {
       return 1;
     case ResourceKind::kPair:
       return static_cast<uint32_t>(pairs.size());
+    case ResourceKind::kNodeBoth: {
+      const auto has_limit = [](const Node& node) { return node.duplex_rate.has_value(); };
+      return std::ranges::any_of(nodes, has_limit) ? static_cast<uint32_t>(nodes.size()) : 0;
+    }
   }
   PREPOST_CHECK(false);
   return 0;
@@ -102,6 +110,8 @@ std::string Network::Describe(Resource resource) const {
     case ResourceKind::kPair:
       return fmt::format("the path from node {} to node {}", pairs[resource.index].from.value,
                          pairs[resource.index].to.value);
+    case ResourceKind::kNodeBoth:
+      return fmt::format("the port of node {} both ways", resource.index);
   }
   PREPOST_CHECK(false);
   return "";
@@ -145,7 +155,7 @@ Status CheckNetwork(const Network& network, uint32_t nodes) {
       return Rejected(
           fmt::format("node {} is in rack {}, there are {}", i, node.rack, network.racks.size()));
     }
-    if (!IsRate(node.out_rate) || !IsRate(node.in_rate)) {
+    if (!IsRate(node.out_rate) || !IsRate(node.in_rate) || !IsRate(node.duplex_rate.value_or(1))) {
       return Rejected(fmt::format("the rates of node {} are not positive", i));
     }
   }

@@ -4,9 +4,9 @@
 // the core. Plain numbers, so that ir/ depends on no topology file; whoever has one fills this in.
 //
 // A resource is something that carries so many bytes per second: a node's port out or in, a rack's
-// uplinks (ToR to core) or downlinks, the core, and what one node sends to another where that is
-// limited by itself. Switches forward unicast only: a block that goes to two racks crosses the core
-// twice.
+// uplinks (ToR to core) or downlinks, the core, what one node sends to another where that is
+// limited by itself, and a port both ways where that is less than each way for itself. Switches
+// forward unicast only: a block that goes to two racks crosses the core twice.
 #ifndef PREPOST_IR_ANALYSIS_NETWORK_H_
 #define PREPOST_IR_ANALYSIS_NETWORK_H_
 
@@ -21,10 +21,18 @@
 
 namespace prepost {
 
-enum class ResourceKind : uint8_t { kNodeOut, kNodeIn, kRackUp, kRackDown, kCore, kPair };
-inline constexpr std::array kResourceKinds = {ResourceKind::kNodeOut, ResourceKind::kNodeIn,
-                                              ResourceKind::kRackUp,  ResourceKind::kRackDown,
-                                              ResourceKind::kCore,    ResourceKind::kPair};
+enum class ResourceKind : uint8_t {
+  kNodeOut,
+  kNodeIn,
+  kRackUp,
+  kRackDown,
+  kCore,
+  kPair,
+  kNodeBoth
+};
+inline constexpr std::array kResourceKinds = {
+    ResourceKind::kNodeOut, ResourceKind::kNodeIn, ResourceKind::kRackUp,  ResourceKind::kRackDown,
+    ResourceKind::kCore,    ResourceKind::kPair,   ResourceKind::kNodeBoth};
 /// "node_out", "rack_up", ...: the word in JSON.
 const char* Name(ResourceKind kind);
 
@@ -40,6 +48,7 @@ struct Network {
     uint32_t rack = 0;
     double out_rate = 1;  ///< bytes/s
     double in_rate = 1;
+    std::optional<double> duplex_rate = {};  ///< out and in together; none: no limit but theirs
   };
   struct Rack {
     std::string name;
@@ -63,14 +72,15 @@ struct Network {
   /// All in one rack, 1 byte/s each way: seconds are then bytes.
   static Network Uniform(uint32_t nodes);
 
-  double RateOf(Resource resource) const;  ///< of a core without a rate: infinity
+  double RateOf(Resource resource) const;  ///< of a core, or both ways, without a rate: infinity
+  /// Ports both ways count where one of them has a limit.
   uint32_t CountOf(ResourceKind kind) const;
   /// Its position in `pairs`. Logarithmic.
   std::optional<uint32_t> PairOf(NodeId from, NodeId to) const;
   /// Racks that have nodes.
   uint32_t OccupiedRacks() const;
   /// "the port out of node 3", "the uplinks of rack r1", "the core", "the path from node 2
-  /// to node 5".
+  /// to node 5", "the port of node 3 both ways".
   std::string Describe(Resource resource) const;
 };
 

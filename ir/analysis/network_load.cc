@@ -87,6 +87,10 @@ class LoadMeter {
     if (const std::optional<uint32_t> pair = network_.PairOf(channel.from, channel.to)) {
       Add({ResourceKind::kPair, *pair}, bytes);
     }
+    if (!load_.of(ResourceKind::kNodeBoth).empty()) {
+      Add({ResourceKind::kNodeBoth, channel.from.value}, bytes);
+      Add({ResourceKind::kNodeBoth, channel.to.value}, bytes);
+    }
     if (from_rack == to_rack) return network_.rack_latency;
     Add({ResourceKind::kRackUp, from_rack}, bytes);
     Add({ResourceKind::kRackDown, to_rack}, bytes);

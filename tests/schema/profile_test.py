@@ -98,6 +98,7 @@ def full(profile):
         return {"value": of, "assumed": "for the test"}
 
     profile = copy.deepcopy(profile)
+    profile["network"]["duplex"] = value()
     profile["network"]["racks"].update(down_rate=value(), core_rate=value())
     profile["host"]["preemption"] = {"rate": value(), "length": value(), "lengths": value("fixed")}
     profile["host"]["neighbours"] = {"count": value(), "slice": value()}
@@ -117,7 +118,7 @@ def variants(profile, schema):
     for key in profile:
         yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key in ("tcp", "control")
     # Without segment_bytes, segment_calls has no meaning.
-    optional = {"segment_calls", "core_rate", "doorbell_interval", "down_rate"}
+    optional = {"segment_calls", "core_rate", "duplex", "doorbell_interval", "down_rate"}
     used = set()
     for path, kind in values_of(profile, schema, schema):
         used.add(kind)

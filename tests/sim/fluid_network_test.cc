@@ -91,6 +91,10 @@ class Reference {
     if (const auto pair = network_.PairOf(it.from, it.to)) {
       path.push_back({ResourceKind::kPair, *pair});
     }
+    if (network_.CountOf(ResourceKind::kNodeBoth) != 0) {
+      path.push_back({ResourceKind::kNodeBoth, it.from.value});
+      path.push_back({ResourceKind::kNodeBoth, it.to.value});
+    }
     const uint32_t up = network_.nodes[it.from.index()].rack;
     const uint32_t down = network_.nodes[it.to.index()].rack;
     if (up == down) return path;
@@ -277,6 +281,26 @@ TEST(FluidNetworkTest, APairHasARateOfItsOwn) {
   FluidNetwork fluid = *FluidNetwork::Make(network);
   EXPECT_EQ(fluid.TimeAlone(NodeId(0), NodeId(1), 4), 1000);
   EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kPair, 0}));
+}
+
+// Out of and into node 0 together 15 GB/s: each way alone it has its 10, and what one way cannot use
+// the other has.
+TEST(FluidNetworkTest, APortMayHaveLessForBothWaysThanForEach) {
+  Network network = FourNodes();
+  network.nodes[0].duplex_rate = 15e9;
+  const TimedTransfer out = {0, NodeId(0), NodeId(1), 15'000};
+  EXPECT_EQ(RunFluid(network, {out}), (std::vector<Picoseconds>{1'500'000}));
+  EXPECT_EQ(RunFluid(network, {out, {0, NodeId(2), NodeId(0), 15'000}}),
+            (std::vector<Picoseconds>{2'000'000, 2'000'000}));
+  EXPECT_EQ(RunFluid(network, {out, {0, NodeId(2), NodeId(3), 15'000}}),
+            (std::vector<Picoseconds>{1'500'000, 1'500'000}));
+  network.nodes[2].out_rate = 5e9;
+  EXPECT_EQ(RunFluid(network, {out, {0, NodeId(2), NodeId(0), 7'500}}),
+            (std::vector<Picoseconds>{1'500'000, 1'500'000}));
+  const FluidNetwork fluid = *FluidNetwork::Make(network);
+  EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kNodeBoth, 3}));
+  network.nodes[1].duplex_rate = 0;
+  EXPECT_THAT(FluidNetwork::Make(network).status().ToString(), HasSubstr("rates of node 1"));
 }
 
 // Catches hosts of two racks that are as near to each other as those of one.

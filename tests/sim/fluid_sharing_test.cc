@@ -47,6 +47,10 @@ class ExactReference {
       if (const auto pair = network.PairOf(it.from, it.to)) {
         flow.links.push_back(add_link({ResourceKind::kPair, *pair}));
       }
+      if (network.CountOf(ResourceKind::kNodeBoth) != 0) {
+        flow.links.push_back(add_link({ResourceKind::kNodeBoth, it.from.value}));
+        flow.links.push_back(add_link({ResourceKind::kNodeBoth, it.to.value}));
+      }
       flow.limit = rates_[flow.links.front()];
       for (const size_t link : flow.links) flow.limit = std::min(flow.limit, rates_[link]);
     }

@@ -27,6 +27,7 @@ Result<Profile> Read(const std::string& text, std::vector<std::string>* warnings
 using Section = std::map<std::string, std::string>;
 
 const Section kNetwork = {{"host_rate", "\"80Gbit/s\""}, {"rack_latency", "\"1us\""}};
+const char* const kDuplex = ", \"duplex\": {\"value\": \"120Gbit/s\", \"assumed\": \"a\"}";
 const Section kRacks = {{"hosts", "4"}, {"core_latency", "\"2us\""}, {"up_rate", "\"160Gbit/s\""}};
 const Section kNic = {{"wqe", "1"},
                       {"wait", "2"},
@@ -75,7 +76,9 @@ std::string Racks(const Section& racks) { return Text(kNetwork, ", \"racks\": " 
 // A value that is read into another one's place.
 TEST(ProfileTest, ReadsEveryMember) {
   const auto profile = Read(File(
-      {.network = Racks(With(With(kRacks, "down_rate", "40"), "core_rate", "50")),
+      {.network = Text(kNetwork,
+                       kDuplex + (", \"racks\": " +
+                                  Text(With(With(kRacks, "down_rate", "40"), "core_rate", "50")))),
        .host = Text(kHost, ", \"preemption\": " + Text(kPreemption) +
                                ", \"neighbours\": " + Text({{"count", "23"}, {"slice", "24"}})),
        .more = ", \"tcp\": " + Text(kTcp) + ", \"control\": " + Text(kControl)}));
@@ -84,6 +87,7 @@ TEST(ProfileTest, ReadsEveryMember) {
       .name = "n",
       .cluster = "c",
       .network = {.host_rate = 1e10,
+                  .duplex = 1.5e10,
                   .rack_latency = 1e-6,
                   .core_latency = 2e-6,
                   .rack_hosts = 4,

@@ -373,7 +373,8 @@ TEST(VirtualCausesTest, SeveralGroupsAddUp) {
       {.plan = &chain, .hosts = {NodeId(2), NodeId(4), NodeId(0), NodeId(5)}, .start = 7 * kUs},
       {.plan = &plan, .hosts = {}, .start = 9 * kUs, .after = 0},
       {.plan = &chain, .hosts = {}, .start = 900 * kUs, .after = 1}};
-  const Network network = NetworkOf(profile.network, 6);
+  Network network = NetworkOf(profile.network, 6);
+  network.nodes[1].duplex_rate = 1.5 * profile.network.host_rate;
   // What goes to other groups is told apart, and takes nothing away.
   const auto expect_headlines = [&](const TimeTrail& trail, const auto& run) {
     const LinkTraffic traffic(trail, network);
@@ -478,6 +479,21 @@ TEST(VirtualCausesTest, RacksAreSharedByGroups) {
                                                  {.plan = &plan, .hosts = {NodeId(1), NodeId(3)}}},
                                                 network, /*is_offload=*/true);
   for (const CauseTimes& path : paths) {
+    EXPECT_EQ(Of(path, TimeCause::kOtherGroupsSharing), kUs);
+    EXPECT_EQ(Of(path, TimeCause::kSharing), 0);
+  }
+}
+
+// Two groups in opposite directions between two ports that carry as much both ways as one way.
+TEST(VirtualCausesTest, APortBothWaysIsSharedByGroups) {
+  const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
+  Network network = test::OneRack(2, 1e9);
+  for (Network::Node& node : network.nodes) node.duplex_rate = 1e9;
+  const std::vector<CauseTimes> paths =
+      PathsOf({{.plan = &plan}, {.plan = &plan, .hosts = {NodeId(1), NodeId(0)}}}, network,
+              /*is_offload=*/true);
+  for (const CauseTimes& path : paths) {
+    EXPECT_EQ(Of(path, TimeCause::kWire), kUs);
     EXPECT_EQ(Of(path, TimeCause::kOtherGroupsSharing), kUs);
     EXPECT_EQ(Of(path, TimeCause::kSharing), 0);
   }

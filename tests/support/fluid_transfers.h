@@ -70,11 +70,18 @@ inline std::vector<Picoseconds> RunFluid(const Network& network,
   return ends;
 }
 
-/// Of up to `racks` racks, some with paths that have a rate of their own.
+/// Of up to `racks` racks, some with ports that are limited both ways, or with paths that have a rate
+/// of their own.
 inline Network RandomFluidNetwork(Random& random, uint32_t racks = 4) {
   const Topology topology = RandomTopology(random, racks);
   const auto nodes = static_cast<uint32_t>(topology.hosts.size());
   Network network = *NetworkOf(topology, nodes);
+  if (random.Coin()) {
+    for (Network::Node& node : network.nodes) {
+      const double both = node.out_rate + node.in_rate;
+      if (random.Coin()) node.duplex_rate = both * random.Between(2, 9) / 10;
+    }
+  }
   if (random.Coin()) return network;
   for (uint32_t from = 0; from < nodes; ++from) {
     for (uint32_t to = 0; to < nodes; ++to) {

@@ -86,8 +86,10 @@ class SlowReader {
       network->pairs.push_back({pair.first, pair.second, rate * factor});
     }
     for (const auto& [node, factor] : slow_nodes_) {
-      network->nodes[node].out_rate *= factor;
-      network->nodes[node].in_rate *= factor;
+      Network::Node& slow = network->nodes[node];
+      slow.out_rate *= factor;
+      slow.in_rate *= factor;
+      if (slow.duplex_rate) *slow.duplex_rate *= factor;
     }
   }
 

@@ -127,6 +127,30 @@ TEST_F(SimulateTest, SlowPathsAndNodes) {
   EXPECT_EQ(SimulateJson({"--slow", "random=0,factor=0.1"})["offload"], plain["offload"]);
 }
 
+// A relay's port does both at once, a sender's does not; absent, the links are those without.
+TEST_F(SimulateTest, PortsThatHaveLessForBothWays) {
+  const auto run = [&](std::vector<std::string> flags, const std::string& duplex) {
+    if (!duplex.empty()) flags.insert(flags.end(), {"--set", "network.duplex=" + duplex});
+    flags.insert(flags.end(), {"--executor", "offload"});
+    return SimulateJson(flags, "sierra");
+  };
+  const auto completion = [](const Json& json) {
+    return json["offload"]["completion_seconds"].get<double>();
+  };
+  const Json plain = run({}, ""), both = run({}, "40Gbit/s");
+  const double ratio = completion(run({}, "25Gbit/s")) / completion(plain);
+  EXPECT_GT(ratio, 1.3);
+  EXPECT_LT(ratio, 1.6) << "20 / 12.5, but for the first blocks, which go one way";
+  EXPECT_EQ(completion(both), completion(plain)) << "no limit but that of each way";
+  EXPECT_EQ(both["offload"]["links"].back()["kind"], "node_both");
+  EXPECT_NE(plain["offload"]["links"].back()["kind"], "node_both");
+  // All of eight groups: each node receives seven messages and sends one at least.
+  EXPECT_NEAR(run({"--groups", "8"}, "20Gbit/s")["bound_seconds"].get<double>(),
+              8 * plain["bound_seconds"].get<double>(), 1e-4);
+  // `--slow` of a node slows both.
+  EXPECT_GT(completion(run({"--slow", "3=0.5"}, "40Gbit/s")), completion(both));
+}
+
 TEST_F(SimulateTest, PreemptionsInPlaceOfTheProfiles) {
   const Json plain = SimulateJson({});
   const Json often = SimulateJson({"--preempt", "rate=5000,for=20us"});
