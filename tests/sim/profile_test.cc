@@ -270,16 +270,19 @@ TEST(ProfileTest, ShippedProfilesRead) {
   }
   ASSERT_EQ(profiles.size(), 6u);
   EXPECT_EQ(profiles["fractus"].network.host_rate, 12.5e9);
-  EXPECT_EQ(profiles["sierra"].network.host_rate, 4e9);
+  EXPECT_EQ(profiles["sierra"].network.host_rate, 2.5e9);
   EXPECT_EQ(profiles["stampede"].network.host_rate, 5e9);
+  EXPECT_EQ(profiles["stampede"].network.duplex, 70.5e9 / 8);
+  EXPECT_EQ(profiles["fractus"].network.duplex, 165e9 / 8);
+  EXPECT_FALSE(profiles["sierra"].network.duplex.has_value());
   EXPECT_EQ(profiles["ndr400"].network.host_rate, 50e9);
   EXPECT_NEAR(profiles["apt"].network.up_rate / 28 * 8, 16e9, 0.5e9);
   EXPECT_TRUE(profiles["tcp-10g"].tcp.has_value());
-  // Of the 1.76 us that a block waits in Table 1 of the RDMC paper, the hosts' part.
+  // Of the 1.37 us that a block waits in Table 1 of the RDMC paper, the hosts' part.
   const HostProfile& host = profiles["stampede"].host;
   EXPECT_NEAR(
       2 * host.poll + host.completion + host.credit + host.post_receive + 2 * host.post_send,
-      1.3e-6, 1e-12);
+      0.87e-6, 1e-12);
   EXPECT_NEAR(0x1p20 / host.copy_rate, 215e-6, 1e-6);
 }
 

@@ -167,10 +167,10 @@ TEST_F(VirtualHostsTest, LessWorkCanTakeLonger) {
     EXPECT_TRUE(run.ok()) << run.status().ToString();
     return run.ok() ? run->groups[0].completion : -1;
   };
-  EXPECT_NEAR(static_cast<double>(known(1500 * kNs, 0)), 1905.0 * kUs, 0.5 * kUs);
-  EXPECT_NEAR(static_cast<double>(known(1500 * kNs, 4 * kUs)), 1895.0 * kUs, 0.5 * kUs);
-  // With the profile's 400 ns a round is long enough for both completions.
-  EXPECT_GT(known(400 * kNs, 4 * kUs), known(400 * kNs, 0));
+  EXPECT_NEAR(static_cast<double>(known(1500 * kNs, 0)), 2238.0 * kUs, 0.5 * kUs);
+  EXPECT_NEAR(static_cast<double>(known(1500 * kNs, 4 * kUs)), 2219.0 * kUs, 0.5 * kUs);
+  // With the profile's 185 ns a round is long enough for both completions.
+  EXPECT_GT(known(185 * kNs, 4 * kUs), known(185 * kNs, 0));
 }
 
 // RDMC forwards the first block out of a buffer and copies it into place in the end: each node is

@@ -198,10 +198,10 @@ TEST(ChoiceTest, SaysWhatEachKindOfNetworkCallsFor) {
   EXPECT_EQ(choice.winner().blocks, 1u);
   EXPECT_EQ(choice.winner().cost.rounds, 6u);
   EXPECT_THAT(choice.reason, HasSubstr("latency and overhead"));
-  // Many: as few rounds as there can be. k* of the closed form is 240.
+  // Many: as few rounds as there can be. k* of the closed form is 426.
   choice = ChooseOrDie(Automatic(64, 1 << 30));
   EXPECT_EQ(choice.winner().algorithm, "binomial_pipeline");
-  EXPECT_NEAR(choice.winner().blocks, std::sqrt(double{1 << 30} * 5 / (12.5e9 * 2.76e-6)), 20);
+  EXPECT_NEAR(choice.winner().blocks, std::sqrt(double{1 << 30} * 5 / (12.5e9 * 2.37e-6)), 20);
   // Narrow ToRs: each block once into each rack.
   Topology topology{.name = "narrow"};
   for (uint32_t r = 0; r < 4; ++r) {
