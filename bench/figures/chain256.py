@@ -94,23 +94,23 @@ def claims(rows_):
     )
     for block in BLOCKS:
         blocks = MESSAGE // block
-        yield c9.near(
+        yield c9.constructed.near(
             f"links alone, {style.bytes_text(block)}: closed form (k + 7) / (k + 254)",
             (blocks + 7) / (blocks + 254),
             share("links alone", block),
             1e-4,
         )
     low, high = sorted((share("links alone", 512 * KiB), share("links alone", 256 * KiB)))
-    yield c9.holds(
+    yield c9.calibrated.holds(
         "what would explain it: blocks between 256 and 512 KiB",
         "0.40 lies between",
         f"{low:.3f} and {high:.3f}",
         low < 0.4 < high,
     )
     found = share("300 preemptions/s of 100 us", 512 * KiB)
-    yield c9.holds("or blocks of 512 KiB and hosts that are preempted", "0.40 or more", f"{found:.3f}", found >= 0.4)
+    yield c9.calibrated.holds("or blocks of 512 KiB and hosts that are preempted", "0.40 or more", f"{found:.3f}", found >= 0.4)
     low, high = share("the profile's hosts", MiB), share("100 preemptions/s of 1 ms", MiB)
-    yield c9.holds(
+    yield c9.calibrated.holds(
         "or blocks of 1 MiB and preemptions of 1 ms, up to 100 a second",
         "0.40 lies between none and these",
         f"{low:.3f} and {high:.3f}",

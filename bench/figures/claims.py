@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A statement of a paper beside what the model gives: expected, obtained, and whether they agree, by a tolerance that is written down.
 
+Not every check is a test. A number that was fitted to a statement cannot but agree with it, and neither can what holds by construction, so each
+check says what it is.
+
 A difference needs a reason that was written beforehand, and a reason needs a difference: scripts/figures fails where one is there without the
 other, so that neither a new disagreement nor an outdated excuse goes unnoticed."""
 
@@ -9,6 +12,14 @@ import dataclasses
 PUSHING = "RDMC, “Pushing Bytes”"
 EARLIER = "RDMC, the earlier version"
 DSN = "RDMC, DSN 2018"
+OURS = "ours"
+
+# What a check is. Only tests count as agreement with a paper.
+TEST = "test"  # nothing in the model was fitted to the statement
+CALIBRATION = "calibration"  # a number of the model was fitted to the very statement
+CONSTRUCTION = "construction"  # arithmetic, a closed form of the schedule, or what the model puts in
+OWN = "our own"  # no paper says so: an aim or an expectation of ours
+KINDS = (TEST, CALIBRATION, CONSTRUCTION, OWN)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +31,8 @@ class Claim:
     expected: str  # with its unit
     obtained: str
     agrees: bool
-    why: str = ""  # of a difference
+    why: str  # of a difference
+    kind: str
 
     def verdict(self):
         return "agrees" if self.agrees else "differs"
@@ -53,9 +65,20 @@ class Statement:
     id: str
     says: str
     where: str
+    kind: str = TEST
+
+    @property
+    def calibrated(self):
+        """For checks against what a number of the model was fitted to."""
+        return dataclasses.replace(self, kind=CALIBRATION)
+
+    @property
+    def constructed(self):
+        """For checks that hold by construction."""
+        return dataclasses.replace(self, kind=CONSTRUCTION)
 
     def _claim(self, case, expected, obtained, agrees, why):
-        return Claim(self.id, self.says, self.where, case, expected, obtained, agrees, why)
+        return Claim(self.id, self.says, self.where, case, expected, obtained, agrees, why, self.kind)
 
     def near(self, case, expected, obtained, within, unit="", why="", digits=4):
         """`within`: the relative difference that is allowed; 0 is to the last digit."""

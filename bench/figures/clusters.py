@@ -2,15 +2,22 @@
 """Time and bandwidth against the size of the group, on the papers' three clusters, with a broadcast of MPI beside them."""
 
 from . import data, style
-from .claims import EARLIER, PUSHING, Statement
+from .claims import CONSTRUCTION, EARLIER, PUSHING, Statement
 from .figure import MESSAGE_COSTS, Figure, row_of
-from .simulator import KiB, MiB, Plan, Profile, Run
+from .simulator import KiB, MiB, Plan, Profile, Run, network_value
 
 MPI_SHORT_BYTES = 12 * KiB
 MPI_GROUP = 8
 MPI_SAYS = (
     "MPI is modelled by MPICH's rule, since MVAPICH's own is not stated in the papers: a binomial tree of the whole message in"
     " groups of fewer than 8 and below 12 KiB, else scatter and ring allgather; its library's costs are taken to be ours."
+)
+
+MPI_LACKS = (
+    "Both go over the same quiet network here, where a ring carries the message about twice and the pipeline once. What our stand-in lacks is what"
+    " made the difference on Sierra, and the authors do not know it either: MVAPICH 1.2's own algorithm, and the places of its nodes, since the"
+    " scheduler there is optimized for MPI jobs while the pipeline's links were congested (4.1, 4.2). A ring whose neighbours stand together"
+    " crosses few of the shared links."
 )
 
 
@@ -96,25 +103,25 @@ def fractus_remarks(rows):
 
 
 def fractus_claims(rows):
-    c8 = Statement("C8", "MVAPICH takes 1.03 to 3 times as long as the pipeline", f"{PUSHING}, 5.2, figure 4")
-    for message in (256 * MiB, 8 * MiB):
-        found = {
-            n: microseconds(rows, "fractus", message, "mpi", n) / microseconds(rows, "fractus", message, "binomial_pipeline", n)
-            for n in FRACTUS_NODES
-        }
-        yield c8.between(
-            f"{style.bytes_text(message)}, the least over n = 2 to 16 (at n = {min(found, key=found.get)})",
-            1,
-            1.1,
-            min(found.values()),
+    c8 = Statement("C8", "MVAPICH takes from 1.03 to 3 times as long as the pipeline", f"{PUSHING}, 5.2, figure 4")
+    found = {
+        (message, n): microseconds(rows, "fractus", message, "mpi", n)
+        / microseconds(rows, "fractus", message, "binomial_pipeline", n)
+        for message in (256 * MiB, 8 * MiB)
+        for n in FRACTUS_NODES
+    }
+    for word, pick, expected in (("least", min, 1.03), ("most", max, 3)):
+        message, nodes = pick(found, key=found.get)
+        yield c8.near(
+            f"256 and 8 MiB, n = 2 to 16: the {word} ({style.bytes_text(message)}, n = {nodes})",
+            expected,
+            found[message, nodes],
+            0.05,
             "x",
             why=(
-                "With two nodes both send the message once. Ours waits for a credit before each block; what a library of MPI"
-                " takes is not in the model."
+                "MVAPICH's algorithm is not described. Ours is MPICH's, without what a library of MPI takes: with two nodes it"
+                " sends the message once and asks for no credit, and with more its ring carries the message about twice."
             ),
-        )
-        yield c8.between(
-            f"{style.bytes_text(message)}, the most (at n = {max(found, key=found.get)})", 1.5, 3, max(found.values()), "x"
         )
     fig4 = Statement("figure 4", "the binomial pipeline is the fastest or as fast as the fastest", f"{PUSHING}, 5.2, figure 4")
     for message in (256 * MiB, 8 * MiB):
@@ -136,7 +143,7 @@ def fractus_claims(rows):
     )
     small = microseconds(rows, "fractus", 8 * MiB, "binomial_pipeline", 16) / microseconds(rows, "fractus", 8 * MiB, "chain", 16)
     yield c10.holds("256 MiB, n = 2 to 16: chain / pipeline, bandwidth", "at least 0.9", f"{big:.3f} at least", big >= 0.9)
-    yield c10.near("8 MiB, n = 16: chain / pipeline, bandwidth, by rounds 0.50", 0.5, small, 0.1)
+    yield c10.holds("8 MiB, n = 16: chain / pipeline, bandwidth", "below 0.9", f"{small:.3f}", small < 0.9)
 
 
 # The earlier version's figures 7 to 10: bandwidth against the size of the group.
@@ -185,45 +192,44 @@ def draw_group(rows):
 
 
 def group_claims(rows):
-    figures = Statement(
-        "figures 7–10",
-        "the pipeline keeps its bandwidth as groups grow; MPI's broadcast is below it",
-        f"{EARLIER}, figures 7 to 10",
+    def kept(profile, many, few, algorithm="binomial_pipeline"):
+        one, other = (gbits(rows, profile, 256 * MiB, algorithm, nodes) for nodes in (many, few))
+        return one / other
+
+    stable = Statement(
+        "figures 7–9",
+        "bandwidth is highest with one receiver, and high and fairly stable for groups of up to 8 nodes",
+        f"{EARLIER}, 4.2, figures 7 to 9",
     )
-    for profile, sizes in CLUSTERS.items():
-        kept = gbits(rows, profile, 256 * MiB, "binomial_pipeline", sizes[-1]) / gbits(
-            rows, profile, 256 * MiB, "binomial_pipeline", 4
-        )
-        yield figures.holds(
-            f"{profile}, 256 MiB: pipeline, n = {sizes[-1]} beside n = 4", "at least 0.95", f"{kept:.3f}", kept >= 0.95
-        )
-        below = max(
-            gbits(rows, profile, 256 * MiB, "mpi", n) / gbits(rows, profile, 256 * MiB, "binomial_pipeline", n)
-            for n in sizes
-            if n > 2
-        )
-        yield figures.holds(f"{profile}, 256 MiB: MPI / pipeline, n > 2", "below 1", f"{below:.3f} at most", below < 1)
-    c7 = Statement("C7", "93 Gb/s, “a petabyte per day”", PUSHING)
-    yield c7.near("93 Gbit/s x 86400 s", 1e15, 93e9 / 8 * 86400, 0.01, "bytes", digits=3)
-    fast = gbits(rows, "fractus", 256 * MiB, "binomial_pipeline", 4)
-    yield c7.near("fractus, 256 MiB, n = 4", 93, fast, 0.06, "Gbit/s")
-    c9 = Statement(
-        "C9",
-        "the chain “performed well” with 256 MB in small groups, and “lagged in groups as few as 16” with less",
-        f"{EARLIER}, 3.1",
+    for profile in CLUSTERS:
+        found = kept(profile, 8, 2)
+        yield stable.between(f"{profile}, 256 MiB: n = 8 beside n = 2", 0.8, 1, found)
+    tails = Statement("figure 7", "on Sierra “performance tails off at the largest sizes”", f"{EARLIER}, 4.2, figure 7")
+    found = kept("sierra", 512, 8)
+    yield tails.holds(
+        "256 MiB: n = 512 beside n = 8",
+        "below 0.7",
+        f"{found:.3f}",
+        found < 0.7,
+        "Nothing else is on the model's network, and no link of its fabric is short. The authors name their nodes' places and other users' traffic,"
+        " with which links fell to 3 Gb/s ([slow links](#slow-links)).",
     )
-    yield c9.holds(
-        "sierra, 256 MiB, n = 16: chain / pipeline",
-        "at least 0.9",
-        f"{gbits(rows, 'sierra', 256 * MiB, 'chain', 16) / gbits(rows, 'sierra', 256 * MiB, 'binomial_pipeline', 16):.3f}",
-        gbits(rows, "sierra", 256 * MiB, "chain", 16) >= 0.9 * gbits(rows, "sierra", 256 * MiB, "binomial_pipeline", 16),
+    small = Statement(
+        "figure 10", "the pipeline outperforms MPI for large transfers in small and medium groups", f"{EARLIER}, 4.2, figure 10"
     )
-    yield c9.holds(
-        "sierra, 8 MiB, n = 16: chain / pipeline",
-        "below 0.9",
-        f"{gbits(rows, 'sierra', 8 * MiB, 'chain', 16) / gbits(rows, 'sierra', 8 * MiB, 'binomial_pipeline', 16):.3f}",
-        gbits(rows, "sierra", 8 * MiB, "chain", 16) < 0.9 * gbits(rows, "sierra", 8 * MiB, "binomial_pipeline", 16),
+    beside = {n: gbits(rows, "sierra", 256 * MiB, "mpi", n) / gbits(rows, "sierra", 256 * MiB, "binomial_pipeline", n) for n in CLUSTERS["sierra"]}
+    most = max(beside[n] for n in (4, 8, 16, 32, 64))
+    yield small.holds("sierra, 256 MiB, n = 4 to 64: MPI / pipeline", "below 1", f"{most:.3f} at most", most < 1)
+    large = Statement("figure 10", "from about 128 replicas on MPI is better on Sierra", f"{EARLIER}, 4.2, figure 10")
+    for nodes in (256, 512):
+        yield large.holds(f"256 MiB, n = {nodes}: MPI / pipeline", "above 1", f"{beside[nodes]:.3f}", beside[nodes] > 1, MPI_LACKS)
+    flat = Statement("figure 10", "MPI has “almost no performance degradation at larger scales”", f"{EARLIER}, 4.2, figure 10")
+    yield flat.between("sierra, 256 MiB: MPI, n = 512 beside n = 64", 0.9, 1.1, kept("sierra", 512, 64, "mpi"))
+    c9 = Statement("C9", "the chain “performed well” when transferring 256 MB", f"{EARLIER}, 3.1")
+    found = gbits(rows, "sierra", 256 * MiB, "chain", 16) / gbits(
+        rows, "sierra", 256 * MiB, "binomial_pipeline", 16
     )
+    yield c9.holds("sierra, n = 16: chain / pipeline", "at least 0.9", f"{found:.3f}", found >= 0.9)
 
 
 # Figure 8, the earlier version's figure 12: replicas on Sierra.
@@ -269,20 +275,21 @@ def sierra_claims(rows):
     c5 = Statement(
         "C5",
         "sequential send is linear in the copies",
-        f"{PUSHING}, figure 8; {EARLIER}, figure 12 (512 nodes extrapolated there)",
+        f"{PUSHING}, 5.2.2, figure 8; {EARLIER}, figure 12 (extrapolated there)",
+        CONSTRUCTION,
     )
     yield c5.near("511 copies beside 1", 511, seconds("sequential", 512) / seconds("sequential", 2), 0.02, "x")
     c2 = Statement("C2", "“127, 255 or 511 copies, total time almost the same”", f"{PUSHING}, 5.2.2")
     for nodes in (256, 512):
         yield c2.near(
             f"{nodes - 1} copies beside 127",
-            (255 + nodes.bit_length() - 1) / 262,
+            1,
             seconds("binomial_pipeline", nodes) / seconds("binomial_pipeline", 128),
-            0.01,
+            0.05,
             "x",
         )
     c1 = Statement("C1", "“just 4x as long to make 511 replicas as to make 1”", f"{EARLIER}, 4.2")
-    yield c1.near(
+    yield c1.constructed.near(
         "511 copies beside 1, all links alike, by rounds 1.03",
         264 / 256,
         seconds("binomial_pipeline", 512) / seconds("binomial_pipeline", 2),
@@ -301,14 +308,14 @@ def sierra_claims(rows):
         ),
     )
     c3 = Statement("C3", "256 MB to 511 replicas in “about a third of a second”, 6 Gb/s", f"{EARLIER}, 4.1")
-    yield c3.near("the paper's own numbers: 256 MiB at 6 Gbit/s", 1 / 3, 256 * MiB * 8 / 6e9, 0.1, "s")
+    yield c3.constructed.near("the paper's own numbers: 256 MiB at 6 Gbit/s", 1 / 3, 256 * MiB * 8 / 6e9, 0.1, "s")
     yield c3.near(
         "sierra, n = 512",
         0.358,
         seconds("binomial_pipeline", 512),
         0.1,
         "s",
-        why="As C1: without congestion a link has 32 Gbit/s, not 6.",
+        why=f"As C1: without congestion a link has {network_value('sierra', 'host_rate').replace('Gbit', ' Gbit')}, not 6.",
     )
 
 

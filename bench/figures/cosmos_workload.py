@@ -44,8 +44,9 @@ def arrivals(count, per_second, seed):
     return list(itertools.accumulate(generator.expovariate(per_second) for _ in range(count)))
 
 
-def workload(count, schedule="binomial_pipeline", block_bytes=1 << 20, per_second=None, seed=1):
-    """The file's content. `per_second`: writes arrive as a Poisson process, and overlap; None: each comes when the one before it is complete. The same seed gives the
+def workload(count, schedule="binomial_pipeline", block_bytes=1 << 20, per_second=None, seed=1, at_once=1):
+    """The file's content. `per_second`: writes arrive as a Poisson process, and overlap; None: each comes when the one
+    `at_once` before it is complete. The same seed gives the
     same sizes and targets for all schedules, block sizes and rates."""
     groups = []
     times = arrivals(count, per_second, seed) if per_second else [0] * count
@@ -53,10 +54,10 @@ def workload(count, schedule="binomial_pipeline", block_bytes=1 << 20, per_secon
         group = {"hosts": [SENDER, *nodes], "spec": {"message_bytes": size}}
         if per_second:
             group["start"] = round(time, 9)
-        elif index:
-            group["after"] = index - 1
+        elif index >= at_once:
+            group["after"] = index - at_once
         groups.append(group)
-    when = f"{per_second:g} writes a second" if per_second else "one after the other"
+    when = f"{per_second:g} writes a second" if per_second else "one after the other" if at_once == 1 else f"{at_once} at a time"
     return {"format": "prepost.workload", "version": "1.0", "name": f"Cosmos: {count} writes, {when}, {schedule}", "hosts": STORAGE_NODES + 1,
             "spec": {"algorithm": schedule, "block_bytes": block_bytes}, "groups": groups}
 

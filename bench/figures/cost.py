@@ -2,7 +2,7 @@
 """What virtual time itself costs: time against size, as bench/virtual_bench measures them on this machine's clock."""
 
 from . import style
-from .claims import Statement
+from .claims import OURS, OWN, Statement
 from .data import one, select
 from .figure import Figure
 
@@ -77,9 +77,9 @@ def draw(rows_):
 
 
 def claims(rows_):
-    linear = Statement("cost", "time grows no faster than the transfers", "our own aim")
-    rate = Statement("cost", "a million block transfers per second of one core", "our own aim")
-    total = Statement("cost", "512 nodes x 256 blocks in half a second, lowering and arming included", "our own aim")
+    linear = Statement("cost", "time grows no faster than the transfers", OURS, OWN)
+    rate = Statement("cost", "a million block transfers per second of one core", OURS, OWN)
+    total = Statement("cost", "512 nodes x 256 blocks in half a second, lowering and arming included", OURS, OWN)
 
     def row(ready, executor, nodes, blocks):
         return one(rows_, ready=ready, executor=executor, nodes=nodes, blocks=blocks)

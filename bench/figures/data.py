@@ -45,7 +45,10 @@ def digest(path):
 
 def select(rows, **wanted):
     """The rows whose columns are these."""
-    return [row for row in rows if all(row[key] == str(value) for key, value in wanted.items())]
+    for key, value in wanted.items():
+        text = str(value)
+        rows = [row for row in rows if row[key] == text]
+    return rows
 
 
 def one(rows, **wanted):

@@ -64,6 +64,7 @@ def blocks_of(places):
         figure.name: page.block(figure, data.read(places.csv(figure)), its, figure.draw is not None) for figure, its in claims
     }
     blocks["claims"] = page.summary([(figure.name, its) for figure, its in claims])
+    blocks["counts"] = page.counts([claim for _, its in claims for claim in its])
     problems = [f"{figure.name}: {claim.problem()}" for figure, its in claims for claim in its if claim.problem()]
     return blocks, problems
 

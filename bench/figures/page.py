@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of docs/figures.md between markers: pictures, captions, tables and remarks, from the data alone."""
 
+import itertools
 import re
 import textwrap
+
+from .claims import CALIBRATION, CONSTRUCTION, KINDS, OWN, TEST
 
 MARK = re.compile(r"<!-- scripts/figures writes (?P<name>[\w-]+) from here -->\n(?P<text>.*?)<!-- to here -->\n", re.DOTALL)
 
@@ -16,14 +19,41 @@ def table(headings, rows):
     return "\n".join(lines) + "\n"
 
 
-def claims_table(claims):
-    rows = []
-    before = None
+def fill(text, **rest):
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False, **rest)
+
+
+def claims_text(claims):
+    """A table for each statement, and below it the reasons of differences."""
+    parts = []
+    for (id_, says, where), group in itertools.groupby(claims, key=lambda claim: (claim.id, claim.says, claim.where)):
+        group = list(group)
+        parts.append(fill(f"**{id_[0].upper()}{id_[1:]}**: {says} ({where}).") + "\n")
+        rows = [[it.case, it.expected, it.obtained, it.kind, "yes" if it.agrees else "**no**"] for it in group]
+        parts.append(table(["case", "expected", "obtained", "kind", "agrees?"], rows))
+        if reasons := reasons_of(group):
+            parts.append(reasons)
+    return "\n".join(parts)
+
+
+def reasons_of(claims):
+    """Why claims differ, each reason once."""
+    cases = {}
     for claim in claims:
-        said = f"{claim.id}: {claim.says} ({claim.where})" if (claim.id, claim.says) != before else ""
-        before = (claim.id, claim.says)
-        rows.append([said, claim.case, claim.expected, claim.obtained, "yes" if claim.agrees else "**no**", claim.why])
-    return table(["the paper says", "case", "expected", "obtained", "agrees?", "why not"], rows)
+        if claim.why:
+            cases.setdefault(claim.why, []).append(claim.case)
+    return "".join(fill(f"* *{'; '.join(its)}*: {why}", subsequent_indent="  ") + "\n" for why, its in cases.items())
+
+
+def counts(claims):
+    """The page's first lines: what the checks are, and how many tests agree."""
+    kinds = {kind: [claim for claim in claims if claim.kind == kind] for kind in KINDS}
+    agree = {kind: sum(claim.agrees for claim in its) for kind, its in kinds.items()}
+    return "\n" + fill(
+        f"**{len(kinds[TEST])} checks on this page test a statement of the papers, and {agree[TEST]} of them agree.** In {len(kinds[CALIBRATION])}"
+        f" more a number of the model was fitted to the very statement (calibrations: {agree[CALIBRATION]} agree), {len(kinds[CONSTRUCTION])} hold by"
+        f" construction ({agree[CONSTRUCTION]} do), and {len(kinds[OWN])} are aims and expectations of our own ({agree[OWN]} hold)."
+    ) + "\n\n"
 
 
 def block(figure, rows, claims, has_picture):
@@ -32,19 +62,21 @@ def block(figure, rows, claims, has_picture):
     if has_picture:
         parts.append(f"![{figure.name}](images/figures/{figure.name}.svg)\n")
     parts.append(
-        f"*{figure.note()[0].upper()}{figure.note()[1:]}. {figure.caption}* ([data](../bench/figures/data/{figure.name}.csv))\n"
+        fill(f"*{figure.note()[0].upper()}{figure.note()[1:]}. {figure.caption}* ([data](../bench/figures/data/{figure.name}.csv))")
+        + "\n"
     )
     if claims:
-        parts.append(claims_table(claims))
+        parts.append(claims_text(claims))
     if figure.table:
         parts.append(table(*figure.table(rows)))
     if figure.remarks:
-        parts.append(textwrap.fill(figure.remarks(rows), 150, break_long_words=False, break_on_hyphens=False) + "\n")
+        parts.append(fill(figure.remarks(rows)) + "\n")
     return "\n" + "\n".join(parts) + "\n"
 
 
 def summary(claims_of):
-    """All statements with a number of the papers' list, in its order; claims_of: (figure's name, its claims)."""
+    """All statements with a number of our list, in its order, and how many checks of each kind agree; claims_of: (figure's name, its
+    claims)."""
     rows = {}
     for name, claims in claims_of:
         for claim in claims:
@@ -54,18 +86,12 @@ def summary(claims_of):
     for key in sorted(rows):
         found = [claim for _, claim in rows[key]]
         figures = ", ".join(f"[{name}](#{name})" for name in dict.fromkeys(name for name, _ in rows[key]))
-        statements = list(dict.fromkeys(claim.says for claim in found))
-        says = "; ".join(it for it in statements if not any(other != it and other.startswith(it) for other in statements))
-        where = "; ".join(dict.fromkeys(part for claim in found for part in claim.where.split("; ")))
-        agree = sum(claim.agrees for claim in found)
-        verdict = "yes" if agree == len(found) else f"**in {agree} of {len(found)}**" if agree else "**no**"
-        cases = {}  # by reason
-        for claim in found:
-            if claim.why:
-                cases.setdefault(claim.why, []).append(claim.case)
-        why = " ".join(f"*{'; '.join(its)}*: {reason}" for reason, its in cases.items())
-        lines.append([f"C{key}", f"{says} ({where})", len(found), verdict, why, figures])
-    return "\n" + table(["", "the papers say", "checks", "agrees?", "why not", "figure"], lines) + "\n"
+        cells = []
+        for kind in (TEST, CALIBRATION, CONSTRUCTION):
+            its = [claim.agrees for claim in found if claim.kind == kind]
+            cells.append(f"{sum(its)} of {len(its)}" if its else "")
+        lines.append([f"C{key}", found[0].says, *cells, figures])
+    return "\n" + table(["", "the papers say", "tests", "calibrations", "constructions", "figure"], lines) + "\n"
 
 
 def replace(text, blocks):

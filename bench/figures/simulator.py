@@ -16,7 +16,8 @@ import threading
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 PROFILES = SOURCE / "examples" / "profiles"
 KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
-MAX_SECONDS = 900  # of one run of the command
+MAX_SECONDS = 3600  # of one run of the command, on a busy machine
+ONE_WAY_MAX = 10**12  # bytes/s of a port at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,12 +75,18 @@ def no_costs(name):
             if isinstance(value, str) and value.endswith("s") and "bit" not in value and "B/" not in value:
                 changes.append((f"{part}.{key}", "0s"))
     changes.append(("nic.message_overhead_bytes", 0))
+    if "duplex" in profile["network"]:
+        changes.append(("network.duplex", 2 * ONE_WAY_MAX))  # no limit
     return Profile(name, tuple(changes))
 
 
 def host_entry(name, key):
     """What a profile says of its hosts, with its source, as it is written there."""
     return json.loads((PROFILES / f"{name}.json").read_text())["host"][key]
+
+
+def network_value(name, key):
+    return json.loads((PROFILES / f"{name}.json").read_text())["network"][key]["value"]
 
 
 def host_value(name, key):
@@ -297,6 +304,15 @@ class Simulator:
 
     def simulate(self, runs):
         return self._all(self._simulate, runs)
+
+    def trace(self, run):
+        """Of a run with one executor, the blocks that were sent and received: node, cat (send or recv), round, and exact times, ns."""
+        path = self.folder / (hashlib.sha256(repr(run).encode()).hexdigest()[:16] + "-trace.json")
+        self._answer(run.profile, *self._arguments(run), "--trace", path)
+        events = json.loads(path.read_text())["traceEvents"]
+        return [
+            {"node": it["pid"], "cat": it["cat"], **it["args"]} for it in events if it["ph"] == "X" and "block" in it["args"]
+        ]
 
     def workloads(self, workloads):
         """`prepost simulate --workload` of each, as JSON."""

@@ -2,7 +2,7 @@
 """Windows: what more credits and more sends at a time cost, and what they buy when one host stands still."""
 
 from . import data, style
-from .claims import PUSHING, Statement
+from .claims import CONSTRUCTION, OURS, PUSHING, Statement
 from .figure import Figure
 from .simulator import MiB, Plan, Run, no_costs
 from .schedules import BLOCK_PS, pipeline_rounds
@@ -112,7 +112,7 @@ def remarks(rows_):
 
 
 def claims(rows_):
-    exact = Statement("windows", "time = rounds x block time, with both windows at 1", "our own property")
+    exact = Statement("windows", "time = rounds x block time, with both windows at 1", OURS, CONSTRUCTION)
     for nodes in NODES:
         row = data.one(rows_, nodes=nodes, ready="window=1", send_window="1")
         for side, name in (("offload", "preposted"), ("cpu", "CPU-driven")):
@@ -124,7 +124,7 @@ def claims(rows_):
             f"{float(row['cpu_delayed_block_times']):g} block times",
             float(row["cpu_delayed_block_times"]) <= latest,
         )
-    slack = Statement("windows", "small asynchrony between nodes is allowed, and soaks up delays", PUSHING)
+    slack = Statement("windows", "some nodes run slightly ahead of others, which eliminates stalls", f"{PUSHING}, appendix A")
     larger = [row for row in rows_ if is_larger(row)]
 
     def beside_strict(row):
