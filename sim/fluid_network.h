@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FluidNetwork: messages on a modelled network as fluids: each flows at one rate over all links of
-// its path at a time, and links are shared max-min fairly, as ir/analysis/network.h describes them: every
-// node's port out and in, both ways together where that has a limit, every rack's links up and down,
-// the core, and paths between two nodes that have a rate of their own. It knows nothing of NICs or plans; who starts a flow
-// asks when the next one may end.
+// its path at a time, and links are shared max-min fairly, as ir/analysis/network.h describes them:
+// every node's port out and in, both ways together where that has a limit, every rack's links up and
+// down, the core, and paths between two nodes that have a rate of their own. It knows nothing of
+// NICs or plans; who starts a flow asks when the next one may end.
 //
 // Exact: rates and remaining bytes are integers, and what is computed of several flows does not
 // depend on the order in which they were started. So numbering nodes differently permutes times.

@@ -5,8 +5,8 @@
 //
 // A resource is something that carries so many bytes per second: a node's port out or in, a rack's
 // uplinks (ToR to core) or downlinks, the core, what one node sends to another where that is
-// limited by itself, and a port both ways where that is less than each way for itself. Switches forward unicast only: a block that goes to two racks crosses the core
-// twice.
+// limited by itself, and a port both ways where that is less than each way for itself. Switches
+// forward unicast only: a block that goes to two racks crosses the core twice.
 #ifndef PREPOST_IR_ANALYSIS_NETWORK_H_
 #define PREPOST_IR_ANALYSIS_NETWORK_H_
 
