@@ -483,8 +483,8 @@ TEST(CausesTest, RacksAreSharedByGroups) {
 }
 
 // Two groups in opposite directions between two ports that carry as much both ways as one way.
-TEST(VirtualCausesTest, APortBothWaysIsSharedByGroups) {
-  const Plan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
+TEST(CausesTest, APortBothWaysIsSharedByGroups) {
+  const VerifiedPlan plan = PlanFor("chain", 2, 1, 1000, "barrier", "none");
   Network network = test::OneRack(2, 1e9);
   for (Network::Node& node : network.nodes) node.duplex_rate = 1e9;
   const std::vector<CauseTimes> paths =
