@@ -88,7 +88,7 @@ PrepostedResult PrepostedRun::TakeResult() {
   for (size_t i = 0; i < running_.size(); ++i) {
     PrepostedResult::Group& group = result_.groups[i];
     for (const nic::ArmedNode& node : running_[i].armed->nodes()) {
-      PrepostedAlone::Node& it = group.nodes[node.program().node.index()];
+      PrepostedResult::Node& it = group.nodes[node.program().node.index()];
       it.wqes_later = node.wqes_written() - it.wqes;
       it.rearms = node.feed().rearms();
       it.rings_later = node.feed().doorbells() - it.rings;
@@ -204,7 +204,7 @@ void PrepostedRun::StartAfter(const RunningGroup& before, uint32_t index) {
 void PrepostedRun::StartNode(uint32_t index, nic::PrepostedHost& host) {
   const nic::ArmedNode& node = host.node();
   const NodeId id = node.program().node;
-  PrepostedAlone::Node& it = result_.groups[index].nodes[id.index()];
+  PrepostedResult::Node& it = result_.groups[index].nodes[id.index()];
   it.wqes = node.wqes_written();
   host.Start();
   it.rings = node.feed().doorbells();
@@ -252,7 +252,7 @@ Status PrepostedRun::TakeEvents(const Member& member, std::span<const nic::Error
   const Result<bool> done = HostOf(member).TakeEvents(errors);
   if (!done.ok()) return InGroup(member.group, CauseOf(group, done.status()));
   if (!*done) return {};
-  PrepostedAlone::Node& found = result_.groups[member.group].nodes[member.node.index()];
+  PrepostedResult::Node& found = result_.groups[member.group].nodes[member.node.index()];
   found.completion = cluster_.now();
   found.completions = node.cqes_read();
   NoteEnd(member, &found);
@@ -263,7 +263,7 @@ Status PrepostedRun::TakeEvents(const Member& member, std::span<const nic::Error
   return {};
 }
 
-void PrepostedRun::NoteEnd(const Member& member, PrepostedAlone::Node* node) {
+void PrepostedRun::NoteEnd(const Member& member, PrepostedResult::Node* node) {
   RunningGroup& group = running_[member.group];
   const HostCosts& host = options_.host;
   const Picoseconds polls = After(node->completion, node->ends_asleep ? host.interrupt : 0);
@@ -329,37 +329,16 @@ Result<PrepostedResult> RunPrograms(std::span<const Group> groups,
   return run.TakeResult();
 }
 
-/// One plan, whose node i is host i.
-Result<PrepostedAlone> RunProgram(const VerifiedPlan& plan, const nic::QueueProgram& program,
-                                  nic::QueueProgram* released, const Network& network,
-                                  const PrepostedOptions& options) {
-  PREPOST_RETURN_IF_ERROR(local::CheckProgram(plan, program));
-  PREPOST_RETURN_IF_ERROR(CheckNetwork(network, plan.header().nodes));
-  const Group group = {.plan = &plan};
-  const nic::QueueProgram* const programs[] = {&program};
-  Result<PrepostedResult> run = RunPrograms({&group, 1}, programs, released, network, options);
-  if (!run.ok()) return run.status();
-  PrepostedResult::Group& only = run->groups.front();
-  return PrepostedAlone{.nodes = std::move(only.nodes),
-                        .doorbells = only.doorbells,
-                        .completion = only.completion,
-                        .links = std::move(run->links),
-                        .counters = run->counters};
-}
-
 }  // namespace
 
-Result<PrepostedAlone> RunPrepostedAlone(const VerifiedPlan& plan, const Network& network,
-                                         const PrepostedOptions& options) {
-  Result<nic::QueueProgram> program = nic::Lower(plan, options.lower);
-  if (!program.ok()) return program.status();
-  if (options.done) options.done(RunStep::kLower);
-  return RunProgram(plan, *program, options.keep_cqes ? nullptr : &*program, network, options);
-}
-
-Result<PrepostedAlone> RunPrepostedAlone(const VerifiedPlan& plan, const nic::QueueProgram& program,
-                                         const Network& network, const PrepostedOptions& options) {
-  return RunProgram(plan, program, /*released=*/nullptr, network, options);
+Result<PrepostedResult> RunPreposted(std::span<const Group> groups,
+                                     std::span<const nic::QueueProgram* const> programs,
+                                     const Network& network, const PrepostedOptions& options) {
+  PREPOST_CHECK(programs.size() == groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    PREPOST_RETURN_IF_ERROR(local::CheckProgram(*groups[i].plan, *programs[i]));
+  }
+  return RunPrograms(groups, programs, /*released=*/nullptr, network, options);
 }
 
 Result<PrepostedResult> RunPreposted(std::span<const Group> groups, const Network& network,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunPrepostedAlone: the offload executor in virtual time. The emulated NICs execute the very bytes
+// RunPreposted: the offload executor in virtual time. The emulated NICs execute the very bytes
 // that they would in a real run, on a modelled network (docs/simulate.md); a payload is a tag
 // per block, checked on delivery. All that it reports is modelled.
 //
@@ -71,10 +71,11 @@ struct PrepostedOptions {
   std::function<void(RunStep)> done = {};  ///< called at each step's end; may be empty
 };
 
-/// Times count from the start, when every node is armed and rings its first doorbell. A node has the
-/// message when its last block is there; its final CQE comes when its own sends are acknowledged,
-/// too, which is later at the root and at nodes that pass blocks on.
-struct PrepostedAlone {
+/// Times count from the start of the clock, when every node of a group that starts at 0 is armed and
+/// rings its first doorbell. A node has the message when its last block is there; its final CQE comes
+/// when its own sends are acknowledged, too, which is later at the root and at nodes that pass blocks
+/// on.
+struct PrepostedResult {
   struct Node {
     Picoseconds doorbells = 0;   ///< the NIC knows of the first ring of every queue
     Picoseconds received = 0;    ///< its last block is there; 0 of the root
@@ -93,44 +94,30 @@ struct PrepostedAlone {
     /// Its host has seen the final CQE, and dealt with it; nothing keeps it from that.
     Picoseconds known = 0;
   };
-  std::vector<Node> nodes;      ///< by node id
-  Picoseconds doorbells = 0;    ///< the last node's
-  Picoseconds completion = 0;   ///< the last node's
-  std::vector<UsedLink> links;  ///< those that carried something, by kind and index
-  emulated::EngineCounters counters;
-};
-
-/// Times count from the start of the clock.
-struct PrepostedResult {
   struct Group {
-    std::vector<PrepostedAlone::Node> nodes;  ///< by node of the plan
-    Picoseconds start = 0;                    ///< its hosts rang their first doorbells
-    Picoseconds doorbells = 0;                ///< the last node's
-    Picoseconds completion = 0;               ///< the last node's
-    Picoseconds known = 0;                    ///< by the last host
+    std::vector<Node> nodes;     ///< by node of the plan
+    Picoseconds start = 0;       ///< its hosts rang their first doorbells
+    Picoseconds doorbells = 0;   ///< the last node's
+    Picoseconds completion = 0;  ///< the last node's
+    Picoseconds known = 0;       ///< by the last host
   };
   std::vector<Group> groups;
   std::vector<UsedLink> links;  ///< those that carried something, by kind and index
   emulated::EngineCounters counters;
 };
 
-/// Lowers `plan` and runs it on `network`. Errors (kRejected): a plan that is not valid or does not
-/// fit the profile, a network that cannot be modelled, costs that are negative, timers of 0; a run
-/// that is stuck, fails or delivers something else than the message; those of `checkpoint`;
-/// kEnvironment: no memory. Memory: the plan, its queue program and rings.
-Result<PrepostedAlone> RunPrepostedAlone(const VerifiedPlan& plan, const Network& network,
-                                         const PrepostedOptions& options = {});
-
-/// The same for a program that exists: all nodes' of `plan`, in the order of node ids.
-Result<PrepostedAlone> RunPrepostedAlone(const VerifiedPlan& plan, const nic::QueueProgram& program,
-                                         const Network& network,
-                                         const PrepostedOptions& options = {});
-
-/// Lowers the plans of all `groups`, each once however many have it, and runs them on one
-/// `network`. A group alone takes the same times as its plan by RunPrepostedAlone(). Errors: the
-/// same, and kRejected: what CheckGroups() finds.
+/// Lowers the plans of all `groups`, each once however many have it, and runs them on one `network`.
+/// Errors (kRejected): a plan that does not fit the profile, a network that cannot be modelled, costs
+/// that are negative, timers of 0, what CheckGroups() finds; a run that is stuck, fails or delivers
+/// something else than the message; those of `checkpoint`; kEnvironment: no memory. Memory: the
+/// plans, their queue programs and rings.
 Result<PrepostedResult> RunPreposted(std::span<const Group> groups, const Network& network,
                                      const PrepostedOptions& options = {});
+
+/// The same for programs that exist: by group, all nodes' of its plan, in the order of node ids.
+Result<PrepostedResult> RunPreposted(std::span<const Group> groups,
+                                     std::span<const nic::QueueProgram* const> programs,
+                                     const Network& network, const PrepostedOptions& options = {});
 
 }  // namespace prepost::sim
 

@@ -30,7 +30,7 @@ void PrepostedRun::StayAwake(Picoseconds until, HostCore* core) const {
 
 bool PrepostedRun::NotePoll(const Member& member) {
   Rearming& it = RearmingOf(member);
-  PrepostedAlone::Node& node = result_.groups[member.group].nodes[member.node.index()];
+  PrepostedResult::Node& node = result_.groups[member.group].nodes[member.node.index()];
   const Picoseconds now = cluster_.now();
   if (it.polled_at == now && node.polls != 0) return false;
   node.ends_asleep = now - std::max(it.polled_at, it.until) > polling_;
@@ -78,7 +78,7 @@ Status PrepostedRun::PollWhenFree(const Member& member) {
 Status PrepostedRun::Work(const Member& member, Picoseconds cost) {
   Rearming& it = RearmingOf(member);
   HostCore& core = *it.core;
-  PrepostedAlone::Node& found = result_.groups[member.group].nodes[member.node.index()];
+  PrepostedResult::Node& found = result_.groups[member.group].nodes[member.node.index()];
   const nic::QueueFeed::Count before = std::exchange(it.count, NodeOf(member).Refillable());
   const uint64_t cqes_before = std::exchange(it.cqes, NodeOf(member).cqes_read());
   const HostCosts& host = options_.host;
@@ -121,7 +121,7 @@ Status PrepostedRun::GoOn(const Member& member) {
   return has_more ? Work(member, 0) : EndWork(member);
 }
 
-void PrepostedRun::LeaveCore(const PrepostedAlone::Node& node, HostCore* core) const {
+void PrepostedRun::LeaveCore(const PrepostedResult::Node& node, HostCore* core) const {
   if (options_.wait != WaitMode::kPolling) return;
   --core->pollers;
   StayAwake(node.known, core);

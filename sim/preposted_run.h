@@ -139,7 +139,7 @@ class PrepostedRun final : private TimeHandler {
   /// Of a thread that has polled, or is at work, until `until`; one that polls counts as a poller.
   void StayAwake(Picoseconds until, HostCore* core) const;
   /// A host's work is over; until it knows it polls for its final CQE.
-  void LeaveCore(const PrepostedAlone::Node& node, HostCore* core) const;
+  void LeaveCore(const PrepostedResult::Node& node, HostCore* core) const;
   /// A CQE is there. True: its host sleeps.
   bool NotePoll(const Member& member);
   /// There is a CQE for a host that has rings to write; it polls when it sees that.
@@ -157,7 +157,7 @@ class PrepostedRun final : private TimeHandler {
   Status TakeEvent(const Member& member, std::span<const nic::ErrorEvent> errors);
   Status TakeEvents(const Member& member, std::span<const nic::ErrorEvent> errors);
   /// A node has its final CQE now: when its host knows.
-  void NoteEnd(const Member& member, PrepostedAlone::Node* node);
+  void NoteEnd(const Member& member, PrepostedResult::Node* node);
   /// The first group that is not through.
   Status Stuck();
   Status CauseOf(RunningGroup& group, const Status& seen);

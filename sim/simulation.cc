@@ -140,7 +140,8 @@ double BoundOf(const Simulation& it) {
 }
 
 RunTimes TimesOf(const Simulation& it, const PrepostedResult& run) {
-  RunTimes times = TimesOfRun(it, run, [](const PrepostedAlone::Node& node) { return node.known; });
+  RunTimes times =
+      TimesOfRun(it, run, [](const PrepostedResult::Node& node) { return node.known; });
   for (size_t g = 0; g < run.groups.size(); ++g)
     times.groups[g].doorbells = run.groups[g].doorbells;
   return times;
@@ -171,7 +172,7 @@ void PrepostedWork::Add(const PrepostedWork& other) {
   busy_seconds += other.busy_seconds;
 }
 
-PrepostedWork WorkOf(const Simulation& it, const PrepostedAlone::Node& node) {
+PrepostedWork WorkOf(const Simulation& it, const PrepostedResult::Node& node) {
   const HostCosts& host = it.profile.host;
   PrepostedWork work = {
       .posts_before = node.wqes,
@@ -191,7 +192,7 @@ PrepostedWork WorkOf(const Simulation& it, const PrepostedAlone::Node& node) {
 PrepostedWork WorkOf(const Simulation& it, const PrepostedResult& run) {
   PrepostedWork sum;
   for (const PrepostedResult::Group& group : run.groups) {
-    for (const PrepostedAlone::Node& node : group.nodes) sum.Add(WorkOf(it, node));
+    for (const PrepostedResult::Node& node : group.nodes) sum.Add(WorkOf(it, node));
   }
   return sum;
 }

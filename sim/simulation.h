@@ -120,7 +120,7 @@ struct PrepostedWork {
 
   void Add(const PrepostedWork& other);
 };
-PrepostedWork WorkOf(const Simulation& it, const PrepostedAlone::Node& node);
+PrepostedWork WorkOf(const Simulation& it, const PrepostedResult::Node& node);
 /// All hosts of all groups.
 PrepostedWork WorkOf(const Simulation& it, const PrepostedResult& run);
 HostWork WorkOf(const CpuDrivenResult& run);

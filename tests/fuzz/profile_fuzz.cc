@@ -11,6 +11,7 @@
 #include "sim/cpu_driven.h"
 #include "sim/preposted.h"
 #include "sim/profile.h"
+#include "tests/support/preposted_alone.h"
 
 namespace {
 

@@ -22,6 +22,7 @@
 #include "sim/time_by_cause.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
+#include "tests/support/preposted_alone.h"
 #include "tests/support/random.h"
 
 namespace prepost::sim::causes_test {

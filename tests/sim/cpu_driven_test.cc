@@ -20,6 +20,7 @@
 #include "tests/support/host_run_fixture.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
+#include "tests/support/preposted_alone.h"
 #include "tests/support/random.h"
 #include "tests/support/sample.h"
 

@@ -18,6 +18,7 @@
 #include "sim/preposted.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
+#include "tests/support/preposted_alone.h"
 #include "tests/support/random.h"
 
 namespace prepost::sim::groups_test {
@@ -245,14 +246,7 @@ TEST_P(GroupsTest, AGroupAloneIsTheSingleRun) {
     const NicCosts nic = RandomCosts(random);
     Network network = MakeNetwork(nodes);
     network.rack_latency = random.Below(3) * 1e-6;
-    std::vector<Picoseconds> single;
-    if (GetParam() == Kind::kOffload) {
-      const auto run = RunPrepostedAlone(plan, network, {.costs = nic});
-      ASSERT_TRUE(run.ok()) << run.status().ToString();
-      for (const PrepostedAlone::Node& node : run->nodes) single.push_back(node.completion);
-    } else {
-      single = Run({{.plan = &plan}}, network, nic)[0].nodes;
-    }
+    const std::vector<Picoseconds> single = Run({{.plan = &plan}}, network, nic)[0].nodes;
     const Picoseconds start = random.Coin() ? 0 : Picoseconds{random.Below(100 * kUs)};
     Network larger = MakeNetwork(nodes + 3);
     larger.rack_latency = network.rack_latency;

@@ -12,7 +12,9 @@
 
 #include "sim/cpu_driven.h"
 #include "sim/preposted.h"
+#include "sim/profile.h"
 #include "tests/support/plans.h"
+#include "tests/support/preposted_alone.h"
 #include "tests/support/random.h"
 
 namespace prepost::sim::limits_test {

@@ -18,6 +18,7 @@
 #include "ir/analysis/bounds.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
+#include "tests/support/preposted_alone.h"
 #include "tests/support/random.h"
 #include "tests/support/sample.h"
 

@@ -17,6 +17,7 @@
 #include "sim/preposted.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
+#include "tests/support/preposted_alone.h"
 #include "tests/support/random.h"
 
 namespace prepost::sim::properties_test {
