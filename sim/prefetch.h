@@ -7,6 +7,7 @@
 #ifndef PREPOST_SIM_PREFETCH_H_
 #define PREPOST_SIM_PREFETCH_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,12 +26,15 @@ using emulated::QpState;
 /// effect, and drops calls of it; the empty instruction keeps them.
 inline void PrefetchLine(const void* at) {
   __builtin_prefetch(at, 1);
-  asm volatile("");
+  asm volatile("" : : "r"(at));
 }
 
+/// Of larger things, the first lines, which are those that count. Null: nothing.
 inline void PrefetchLines(const void* at, size_t bytes) {
   constexpr size_t kLineBytes = 64;
-  for (size_t line = 0; line < bytes; line += kLineBytes) {
+  constexpr size_t kBytesMax = 256;
+  if (at == nullptr) return;
+  for (size_t line = 0; line < std::min(bytes, kBytesMax); line += kLineBytes) {
     PrefetchLine(static_cast<const std::byte*>(at) + line);
   }
 }
