@@ -64,7 +64,7 @@ struct SocketTimes {
   double segment_calls = 0;
   double copy_rate = 0;  ///< bytes/s of processor time, of a send or a receive of many
   uint64_t bytes = 0;
-  double look = 0;           ///< seconds, of an epoll_wait that finds nothing and does not wait
+  double poll = 0;           ///< seconds, of an epoll_wait that finds nothing and does not wait
   uint32_t connections = 0;  ///< that it looks at
 };
 /// One TCP connection of this machine to itself; looks are at several. Errors: kEnvironment.

@@ -265,7 +265,7 @@ class Engine {
   static uint16_t AvailableReceives(QpState& qp);
 
   /// What verbs call an asynchronous event.
-  void Tell(NicState& nic, const nic::ErrorEvent& event);
+  void Report(NicState& nic, const nic::ErrorEvent& event);
 
   // completion.cc
   void Complete(QpState& qp);

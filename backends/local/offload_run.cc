@@ -208,7 +208,7 @@ class OffloadRun {
   }
 
   /// Tells the trace and the observer what the NICs logged.
-  void Tell() {
+  void ReportOps() {
     fabric_.Stop();
     if (fabric_.engine().log().empty()) return;
     std::vector<std::unordered_map<uint32_t, LoggedQueues>> queues(group_->nodes().size());
@@ -380,7 +380,7 @@ Result<RunReport> RunQueueProgram(const VerifiedPlan& plan, const nic::QueueProg
   PREPOST_RETURN_IF_ERROR(run.Start());
   Status status = run.Wait();
   if (status.ok()) status = run.Check();
-  run.Tell();
+  run.ReportOps();
   if (!status.ok()) return status;
   return run.TakeReport();
 }

@@ -86,21 +86,21 @@ class CostModel {
 
  private:
   class RoundCost;
-  struct Reckoned;  // a schedule's cost of full blocks, linear in their number
+  struct Estimate;  // a schedule's cost of full blocks, linear in their number
   struct Stretch;
 
   ScheduleCost SweepStreams(const Algorithm& algorithm, const Message& message);
   ScheduleCost PlayRounds(const Algorithm& algorithm, const Message& message);
-  ScheduleCost ReckonOn(const Algorithm& algorithm, const Message& message);
-  uint32_t ReckonStep(const Algorithm& algorithm) const;
-  uint32_t ReckonedMin(const Algorithm& algorithm) const;
-  const Reckoned& Reckon(const Algorithm& algorithm, uint32_t blocks);
+  ScheduleCost EstimateCost(const Algorithm& algorithm, const Message& message);
+  uint32_t EstimateStep(const Algorithm& algorithm) const;
+  uint32_t EstimatedBlocksMin(const Algorithm& algorithm) const;
+  const Estimate& EstimateOf(const Algorithm& algorithm, uint32_t blocks);
 
   const Network network_;
   const NodeOrder order_;
   const uint64_t steps_max_;
   std::unique_ptr<RoundCost> round_;
-  std::map<std::pair<const Schedule*, uint32_t>, Reckoned> reckoned_;
+  std::map<std::pair<const Schedule*, uint32_t>, Estimate> estimates_;
 };
 
 }  // namespace prepost

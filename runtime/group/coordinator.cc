@@ -224,10 +224,10 @@ Status Coordinator::AfterTick() {
 /// How far it is, unless it has not answered that yet.
 void Coordinator::Ask(Member& member) {
   if (!member.is_open() || std::exchange(member.asked, true)) return;
-  Tell(member, {.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
+  Send(member, {.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
 }
 
-void Coordinator::Tell(Member& member, const ControlMessage& message) {
+void Coordinator::Send(Member& member, const ControlMessage& message) {
   if (!member.is_open()) return;
   member.control->Send(message);
   if (member.control->closed()) {
@@ -269,7 +269,7 @@ Status Coordinator::CompareSums() const {
 }
 
 void Coordinator::Broadcast(const ControlMessage& message) {
-  for (Member& member : members_) Tell(member, message);
+  for (Member& member : members_) Send(member, message);
 }
 
 void Coordinator::Release() { Dismiss({.kind = Kind::kRelease}); }

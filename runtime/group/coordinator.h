@@ -97,7 +97,7 @@ class Coordinator {
   Status Nonsense(const Member& member, const std::string& what) const;
   Status NoteLoss(Status loss);
   Status AfterTick();
-  void Tell(Member& member, const ControlMessage& message);
+  void Send(Member& member, const ControlMessage& message);
   void Ask(Member& member);
   Status Stalled(const std::string& what) const;
   Status CompareSums() const;

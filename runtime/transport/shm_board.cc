@@ -53,7 +53,7 @@ ShmBoard::ShmBoard(Playable plan, Mapping memory) : plan_(plan), memory_(std::mo
   std::uninitialized_default_construct(cells_.begin(), cells_.end());
 }
 
-void ShmBoard::Tell(Counter counter) {
+void ShmBoard::Notify(Counter counter) {
   Cell& cell = CellOf(counter);
   if (cell.is_told.exchange(true)) return;
   const Channel& channel = plan_.channels()[counter.channel.index()];

@@ -46,7 +46,7 @@ class ShmBoard {
   /// Puts the counter into the mailbox of the node that reads it, unless it lies there already, and
   /// wakes the node if it is asleep. The reader finds what was stored before. Writer only. No lock;
   /// a system call only to wake.
-  void Tell(Counter counter);
+  void Notify(Counter counter);
 
   /// Empties the mailbox of `node` and calls `visit` with each counter that was in it. Its cost is
   /// what it finds, however many channels the node has. Also ends the sleep of FallAsleep().

@@ -127,7 +127,7 @@ void ShmEndpoint::PostRecv(const RecvRequest& request) {
     // Either this load sees the send, or the sender sees this receive: Load() and Store() are
     // sequentially consistent.
     board_.Store(lane.mine, lane.posted);
-    if (board_.Load(lane.theirs) >= lane.posted) board_.Tell(lane.mine);
+    if (board_.Load(lane.theirs) >= lane.posted) board_.Notify(lane.mine);
   }
   Complete(lane);
 }
@@ -139,7 +139,7 @@ void ShmEndpoint::PostSend(const SendRequest& request) {
               .block = request.block,
               .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}});
   board_.Store(lane.mine, lane.posted);
-  board_.Tell(lane.mine);
+  board_.Notify(lane.mine);
   if (lane.carries_credits) Hear(lane);
 }
 
@@ -243,7 +243,7 @@ Status ShmEndpoint::CopySome(Lane& lane) {
   lane.copied_bytes = 0;
   completed_.Add(slot.op);
   board_.Store(lane.mine, ++lane.completed);
-  board_.Tell(lane.mine);
+  board_.Notify(lane.mine);
   return {};
 }
 

@@ -125,8 +125,8 @@ TEST(HostTimingTest, TimesWhatItSays) {
   EXPECT_GT(sockets->system_call, 0);
   EXPECT_GT(sockets->segment_calls, sockets->system_call / 2);
   EXPECT_GT(sockets->copy_rate, 0);
-  EXPECT_GT(sockets->look, 0);
-  EXPECT_LT(sockets->look, sockets->segment_calls) << "which have such a look in them";
+  EXPECT_GT(sockets->poll, 0);
+  EXPECT_LT(sockets->poll, sockets->segment_calls) << "which have such a look in them";
 }
 
 // Catches a byte that stays on the connection because the wait for it was not taken up again: the

@@ -199,13 +199,13 @@ void ArmedNode::Start() { feed_->Start(); }
 
 Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
   if (timeout.count() == 0 && errors_.IsDue()) NoteDeviceErrors();
-  Result<bool> done = timeout.count() == 0 ? Look() : LookOrAsk();
+  Result<bool> done = timeout.count() == 0 ? TakeNew() : TakeOrAsk();
   if (!done.ok() || *done || timeout.count() == 0) return done;
   const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
   if (!wait.ok()) return wait.status();
   if (wait->event) ForgetRequests();
   NoteDeviceErrors();
-  return Look();
+  return TakeNew();
 }
 
 /// After an event. Which CQ it is of is not known; and where an event was on its way already when
@@ -218,20 +218,20 @@ void ArmedNode::ForgetRequests() {
 Result<bool> ArmedNode::TakeEvents() {
   device_->CountWakeup();
   NoteDeviceErrors();
-  return LookOrAsk();
+  return TakeOrAsk();
 }
 
 Result<bool> ArmedNode::TakeEvents(std::span<const ErrorEvent> errors) {
   device_->CountWakeup();
   for (const ErrorEvent& event : errors) NoteDeviceError(event);
-  return LookOrAsk();
+  return TakeOrAsk();
 }
 
-Result<bool> ArmedNode::LookOrAsk() {
-  Result<bool> done = Look();
+Result<bool> ArmedNode::TakeOrAsk() {
+  Result<bool> done = TakeNew();
   if (!done.ok() || *done) return done;
   PREPOST_RETURN_IF_ERROR(RequestEvents());
-  return Look();  // what came before the request gives no event
+  return TakeNew();  // what came before the request gives no event
 }
 
 bool ArmedNode::is_done() const {
@@ -239,7 +239,7 @@ bool ArmedNode::is_done() const {
   return cqs_[final_cq].taken == program_->cqs[final_cq].completions;
 }
 
-Result<bool> ArmedNode::Look() {
+Result<bool> ArmedNode::TakeNew() {
   if (!feed_->is_complete()) {
     for (const CqId id : part_cqs_) Take(id);
     if (!failure_) feed_->Refill();

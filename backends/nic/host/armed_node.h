@@ -184,8 +184,8 @@ class ArmedNode {
   void Take(CqId id);
   bool TakeOne(CqId id, const Cqe& cqe);
   std::string WrongSend(Completions& it, QpId qp, const Cqe& cqe) const;
-  Result<bool> Look();
-  Result<bool> LookOrAsk();
+  Result<bool> TakeNew();
+  Result<bool> TakeOrAsk();
   void ForgetRequests();
 
   Device* device_;

@@ -37,7 +37,7 @@ class PrepostedPlayer final : public Player {
   void Start() override { host_.Start(); }
 
   Status Poll(std::chrono::milliseconds timeout) override {
-    const Status status = Look(timeout);
+    const Status status = PollNode(timeout);
     if (!status.ok()) node_.MoveToError();
     return status;
   }
@@ -74,7 +74,7 @@ class PrepostedPlayer final : public Player {
   }
 
  private:
-  Status Look(std::chrono::milliseconds timeout) {
+  Status PollNode(std::chrono::milliseconds timeout) {
     const Result<bool> done = host_.Poll(timeout, wake_fd_);
     if (!done.ok()) return done.status();
     is_woken_ = IsReadable(wake_fd_);
