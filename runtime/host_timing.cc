@@ -40,7 +40,7 @@ constexpr uint32_t kSystemCalls = 20000;
 constexpr size_t kPieceBytes = 1 << 20;  // of a call, which then takes little of the time
 constexpr uint64_t kSocketBytes = uint64_t{512} << 20;
 /// A host's: log2 n peers of a binomial schedule, each with one for blocks and one for credits.
-/// With more an empty look takes no longer.
+/// With more an empty poll takes no longer.
 constexpr uint32_t kConnections = 16;
 constexpr uint32_t kPollSamples = 1000;
 constexpr uint32_t kPolls = 64;  // of each: asking for the time takes longer than one
@@ -146,7 +146,7 @@ Result<double> TimeSegmentCalls(const Connection& connection) {
   return Summarise(std::move(samples)).median * 1e-9;
 }
 
-/// Seconds of a look of TcpEndpoint that finds nothing.
+/// Seconds of a poll of TcpEndpoint that finds nothing.
 Result<double> TimeEmptyPolls() {
   const FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return SocketError("cannot watch connections");

@@ -132,7 +132,7 @@ bool Engine::Place(QpState& qp, Work& work) {
   return true;
 }
 
-/// Looks at the doorbell record when all that it told of is taken.
+/// Reads the doorbell record when all receives that it announced are taken.
 uint16_t Engine::AvailableReceives(QpState& qp) {
   if (qp.config.rq_wqes == 0) return 0;
   if (qp.rq_posted == qp.rq_next) {

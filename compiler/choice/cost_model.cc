@@ -52,7 +52,7 @@ namespace {
 /// end together. The largest that there is time for.
 constexpr uint32_t kSteps[] = {5040, 2520, 840, 120};
 
-/// Above so many nodes few blocks are reckoned from many, too.
+/// Above so many nodes the cost of few blocks is estimated from that of many, too.
 constexpr uint32_t kPlayedNodesMax = 8192;
 
 /// scatter_allgather, whose costs repeat with n blocks, is gone through for so many nodes.

@@ -40,7 +40,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTickMax{1000};
 constexpr milliseconds kCauseWait{500};  ///< for the cause of a lost connection to show up
-/// For members that were told the end to go; they have nothing left to do.
+/// How long members may take to go once the end is sent to them; they have nothing left to do.
 constexpr milliseconds kDismissMax{1000};
 constexpr size_t kStalledNodesMax = 4;  ///< named when nothing moves
 /// A group that stands still is reported as such before its member that does not answer.

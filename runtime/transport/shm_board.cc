@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mailbox is a chain of cells: who tells puts its cell first by compare-and-swap, and the reader
+// A mailbox is a chain of cells: the writer puts its cell first by compare-and-swap, and the reader
 // takes the whole chain by one exchange, so a cell never comes back while somebody compares. A cell
 // has one writer, so it is in a chain at most once; `is_told` says whether it is.
 //

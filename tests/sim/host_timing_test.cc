@@ -91,7 +91,7 @@ TEST_P(ExecutorTimingOverTest, StopsWhenAsked) {
   EXPECT_EQ(times.status().message(), "enough");
 }
 
-// Catches system calls of looks that count as the executor's work, and so twice: here each takes a
+// Catches system calls of polls that count as the executor's work, and so twice: here each takes a
 // hundred times as long as that.
 TEST(ExecutorTimingTest, OverTcpSystemCallsAreApart) {
   constexpr uint64_t kLongNs = 50'000;
@@ -138,7 +138,7 @@ TEST(HostTimingTest, WaitsOnWhenASignalComes) {
   EXPECT_LE(interrupts_left.exchange(0), 0) << "nothing was waited for";
 }
 
-// Catches looking for the wrong time, and gaps that add up to more than was looked.
+// Catches measuring for the wrong time, and gaps that add up to more than was measured.
 TEST(HostTimingTest, CountsPreemptionsForAsLongAsItIsTold) {
   const Preemptions none = CountPreemptions(std::chrono::milliseconds(0));
   EXPECT_EQ(none.count, 0u);

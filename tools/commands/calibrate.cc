@@ -36,7 +36,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kTransfers = 20;
-/// Of the transfers that the executor is timed with: small blocks, with a credit for each.
+/// The transfers that the executor is timed with: small blocks, with a credit for each.
 constexpr uint32_t kBlocks = 1000;
 constexpr uint32_t kBlockBytes = 64;
 constexpr double kSecondsMax = 3600;

@@ -69,8 +69,8 @@ bool ArmedNode::IsRead(CqId id) const {
                                                       : qp.sends_in_parts());
 }
 
-/// What it holds. Where CQEs are not kept, only the one of a run's end is looked for: nobody asks which
-/// WQE of a broken queue was the first to fail.
+/// The number of CQEs that the CQ holds. Where CQEs are not kept, only that of a run's end is
+/// polled: no host asks which WQE of a broken queue was the first to fail.
 uint32_t ArmedNode::EntriesOf(CqId id) const {
   if (!IsKept(id)) return 1;
   const CompletionQueue& cq = program_->cqs[id.index()];
@@ -280,7 +280,7 @@ void ArmedNode::TakeAll() {
 }
 
 /// A queue is flushed by its node's NIC after the CQE, or the event, that says why, or because
-/// somebody has moved the QP to the error state. That CQE may be of a CQ that has not been looked at,
+/// somebody has moved the QP to the error state. That CQE may be of a CQ that has not been polled,
 /// or had been when it came; when the flush is seen, it is there.
 void ArmedNode::FindCauseOfFlush() {
   if (failure_ && failure_->kind == FailureKind::kFlushed) TakeAll();
@@ -304,7 +304,7 @@ void ArmedNode::NoteDeviceError(const ErrorEvent& event) {
           .message = fmt::format("{}: {}", Describe(*program_, id), Name(event.kind))});
   };
   switch (event.kind) {
-    case ErrorEvent::Kind::kErrorCqe:  // only says where to look
+    case ErrorEvent::Kind::kErrorCqe:  // only says which CQ to poll
       if (const auto cq = IdOf<CqId>(bindings_.cqns, event.number)) Take(*cq);
       return;
     case ErrorEvent::Kind::kCqError:

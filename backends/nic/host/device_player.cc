@@ -66,7 +66,7 @@ class PrepostedPlayer final : public Player {
     return text;
   }
   void Stop() override { node_.MoveToError(); }
-  /// Of a peer that does not answer something else is the cause, which others may know.
+  /// The peer that does not answer. The cause lies elsewhere, and other nodes may know it.
   std::optional<NodeId> lost_peer() const override {
     const std::optional<Failure>& failure = node_.failure();
     if (!failure || failure->kind != FailureKind::kNoAnswer) return std::nullopt;

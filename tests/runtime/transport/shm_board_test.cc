@@ -45,7 +45,7 @@ class ShmBoardTest : public ::testing::Test {
   ShmBoard board_;
 };
 
-// Told twice, found once; and told again after it was found.
+// Notified twice, found once; and notified again after it was found.
 TEST_F(ShmBoardTest, NewsAreFoundOnceEach) {
   board_.Notify(Answer(2));
   board_.Notify(Answer(5));
@@ -81,7 +81,7 @@ TEST_F(ShmBoardTest, TakingNewsEndsTheSleep) {
 }
 
 // Eight writers and a reader that sleeps whenever it may: catches a lost wake-up (the test hangs
-// and CTest ends it) and a value that was stored before the reader looked and is not seen.
+// and CTest ends it) and a value that was stored before the reader polled and is not seen.
 TEST_F(ShmBoardTest, NothingIsLostBetweenTellingAndFallingAsleep) {
   constexpr uint32_t kValues = 20'000;
   std::vector<std::thread> writers;
