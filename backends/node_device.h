@@ -40,7 +40,7 @@ class NodeDevice {
   static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
                                    NodeId node);
 
-  /// Of auto with a device: what was chosen and why, such as "offload: ..."; else "".
+  /// What auto has chosen with a device, and why, such as "offload: ..."; else "".
   const std::string& note() const { return note_; }
   bool is_offloaded() const { return program_ != nullptr; }
   /// For the report: "offload" or "cpu", and "tcp" or the device.

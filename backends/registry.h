@@ -42,7 +42,7 @@ struct DeviceList {
   std::string no_hardware;  ///< why there is none; "": there is some
 };
 
-/// Of this machine. Nothing is left on a device.
+/// The devices of this machine. Nothing is left on a device.
 DeviceList ListDevices();
 
 /// Opens card `name` of this machine, or of `library`, which is null where there is none. Errors

@@ -48,7 +48,7 @@ struct Case {
   SpecReady ready;
 };
 
-/// Of "64x256" or "64x256:READY"; none if it is neither.
+/// Parses "64x256" or "64x256:READY"; none if it is neither.
 std::optional<Case> ParseCase(const std::string& text) {
   Case parsed{.name = text};
   const size_t colon = text.find(':');
@@ -247,7 +247,7 @@ constexpr size_t kPeersMax = 64;
 constexpr double kRolledSecondsMax = 1e-3;
 constexpr uint64_t kRolledBytesMax = 16 << 10;
 
-/// Of the topology that schedules for racks are given.
+/// Nodes per rack in the topology that schedules for racks get.
 constexpr uint32_t kRackNodes = 256;
 
 /// For `nodes`, in racks of kRackNodes where the schedule knows racks.

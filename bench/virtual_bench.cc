@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast a transfer in virtual time is reckoned, by both executors, in block transfers per second of
-// one core's time, beside the aim; how long a whole run takes, step by step, and its memory; and a hash
-// of all times that come out, which no change for speed may change. The least of a case's runs counts:
-// what else the machine does only adds to it. They come one after the other: between other cases a
-// virtual machine gives memory back to its host, and takes longer to get it again. The first run is a
-// warm-up, unless it is the only one (--repeat 0).
+// How fast a transfer in virtual time is simulated, by both executors, in block transfers per
+// second of one core's time, beside the aim; how long a whole run takes, step by step, and its
+// memory; and a hash of all times that come out, which no change for speed may change. The least of
+// a case's runs counts: what else the machine does only adds to it. They come one after the other:
+// between other cases a virtual machine gives memory back to its host, and takes longer to get it
+// again. The first run is a warm-up, unless it is the only one (--repeat 0).
 //
 //   build/release/bench/virtual_bench                                    512x256
 //   build/release/bench/virtual_bench 4096x1024 --repeat 0 --no-cqes     the largest aimed at
@@ -64,7 +64,7 @@ sim::NicCosts CostsOf(const std::string& name) {
           .message_overhead_bytes = 100};
 }
 
-/// Of hosts, in the same way.
+/// The costs of hosts, in the same way.
 sim::HostCosts HostCostsOf(const std::string& name) {
   if (name == "none") return {};
   return {.post_send = 150'000,
@@ -121,7 +121,7 @@ std::vector<sim::Group> GroupsOf(const Case& it, const VerifiedPlan& plan) {
   return groups;
 }
 
-/// What is told of one run, whatever has executed.
+/// What is reported about one run, whatever has executed.
 struct Outcome {
   emulated::Picoseconds completion = 0;
   emulated::EngineCounters counters;

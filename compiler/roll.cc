@@ -4,8 +4,8 @@
 // to them: the ready mode and the send window stand in the header, since what they add to a flat
 // plan follows from each node's own rounds.
 //
-// auto, as the passes have it, looks at the plan: credits are for plans in which some node receives
-// from several. With one block no node does, with more the schedule knows (FanOf()).
+// auto, as the passes have it, depends on the plan: credits are for plans in which some node
+// receives from several. With one block no node does, with more the schedule knows (FanOf()).
 #include "compiler/roll.h"
 
 #include <fmt/format.h>

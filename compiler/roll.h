@@ -16,10 +16,10 @@ namespace prepost {
 
 /// Windows of rolled plans are at most this. Whoever plays one holds 256 ops at once
 /// (rolled_play.h), so that a larger window changes nothing there; and the numbers of blocks that
-/// verification looks at grow with twice the windows.
+/// verification checks grow with twice the windows.
 inline constexpr uint32_t kRolledWindowMax = 1024;
 
-/// The plan of `spec` for every message size; its own size is not looked at. With `only`, that
+/// The plan of `spec` for every message size; its own size is ignored. With `only`, that
 /// node's program alone, in time and memory O(log n) apart from the order of nodes; else all
 /// nodes'. Errors: a spec that is wrong, a schedule that has no such form, windows above
 /// kRolledWindowMax. `where` in the Status is a JSON pointer into the spec.

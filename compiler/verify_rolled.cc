@@ -10,10 +10,10 @@
 //    whole periods. So the node's program for k + Q blocks is
 //    its program for k blocks with one period put into the middle of each segment that runs from
 //    head to tail, once the middle exists.
-// 2. Every rule of the verifier looks at things that are near each other: a block's receive and its
+// 2. Every rule of the verifier compares things that are near each other: a block's receive and its
 //    sends at one node; the i-th send and receive of a channel; a send and the W-th before it; a
 //    credit and the W-th receive before it. Near means: within B rounds of the same place of the
-//    segments, B the spread of the node's numbers, or W entries. The rule acyclic looks at all
+//    segments, B the spread of the node's numbers, or W entries. The rule acyclic involves all
 //    nodes, but where each edge goes forward in the plan's global order there is no cycle, and
 //    whether an edge does is again a matter of near things.
 // 3. So what is wrong for some k, is wrong near the head, near the tail or in the middle of some
@@ -35,9 +35,9 @@
 namespace prepost {
 namespace {
 
-/// Transfers of all the flat plans that are looked at, at most.
+/// Transfers of all the flat plans that are checked, at most.
 constexpr uint64_t kWorkMax = uint64_t{1} << 36;
-/// Of the one that VerifyRolledFor() looks at.
+/// Transfers of the one flat plan that VerifyRolledFor() checks, at most.
 constexpr uint64_t kFlatMax = uint64_t{1} << 25;
 constexpr int64_t kRepeatMax = 1 << 20;
 
@@ -94,7 +94,7 @@ class Bound {
         const std::string place = fmt::format("{}/slots/{}", where, slot);
         PREPOST_RETURN_IF_ERROR(Repeat(transfer->offset.divisor, place));
         See(-FloorOf(transfer->offset));
-        if (segment.blocks_max != kBlocksMax) continue;  // there for few k, all of them looked at
+        if (segment.blocks_max != kBlocksMax) continue;  // there for few k, all of them checked
         PREPOST_RETURN_IF_ERROR(Anchored(segment, segment.from, transfer->offset, place));
         PREPOST_RETURN_IF_ERROR(Anchored(segment, segment.to, transfer->offset, place));
       }
@@ -167,7 +167,7 @@ class AloneCheck {
   explicit AloneCheck(const RolledPlan& plan) : plan_(plan) {}
 
   /// Refuses what Check() would refuse in the end, with so many `blocks`. Work grows with blocks,
-  /// and all numbers up to here are looked at.
+  /// and all numbers up to here are checked.
   Status CheckWork(uint32_t blocks) const {
     uint64_t largest = 0;
     for (const RolledProgram& program : plan_.programs) {

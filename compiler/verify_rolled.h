@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // VerifyRolled: proves that a rolled plan is valid for every number of blocks. verify_rolled.cc
-// tells why looking at a few sizes is enough.
+// explains why checking a few sizes is enough.
 #ifndef PREPOST_COMPILER_VERIFY_ROLLED_H_
 #define PREPOST_COMPILER_VERIFY_ROLLED_H_
 
@@ -11,7 +11,7 @@
 
 namespace prepost {
 
-/// The number of blocks up to which every one is looked at: all larger ones follow. Errors: what
+/// The number of blocks up to which every number is checked: all larger ones follow. Errors: what
 /// keeps the argument from holding, or more work than is allowed; `where` is a JSON pointer.
 Result<uint32_t> BlocksThatSettle(const RolledPlan& plan);
 
@@ -27,8 +27,8 @@ Result<uint32_t> VerifyRolled(const RolledPlan& plan);
 Result<uint32_t> VerifyRolledPrograms(const RolledPlan& plan);
 
 /// Proves that `plan` is valid for `blocks` blocks, or of some programs what VerifyRolledPrograms()
-/// says; looks at one number of blocks, at most the one that BlocksThatSettle() would give. Errors:
-/// also more than 2^25 transfers to look at.
+/// says; checks one number of blocks, at most the one that BlocksThatSettle() would give. Errors:
+/// also more than 2^25 transfers to check.
 Status VerifyRolledFor(const RolledPlan& plan, uint32_t blocks);
 
 }  // namespace prepost

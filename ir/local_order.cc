@@ -6,7 +6,7 @@
 // channel and nothing else, so it needs no clock. A send's clock is kept until the last op that
 // refers to it, which bounds the memory by the window of live sends.
 //
-// What an op comes after is looked at from the latest on: with a send window, or sends that wait
+// An op's predecessors are visited from the latest on: with a send window, or sends that wait
 // for each other, the past of the latest send holds those of the others, and the clock is that
 // one's with some entries raised. An entry of `after` is implied if it has completed when any of
 // the others (or the send before on the channel) starts, or stands before another on the same

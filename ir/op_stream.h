@@ -65,7 +65,7 @@ struct ChannelOps {
 
   friend bool operator==(const ChannelOps&, const ChannelOps&) = default;
 };
-/// Of a flat program, by first op.
+/// The channels of a flat program, by first op.
 std::vector<ChannelOps> ChannelOpsOf(const Plan& plan, const Program& program);
 
 }  // namespace prepost

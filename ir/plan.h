@@ -154,7 +154,7 @@ class Plan {
 };
 static_assert(std::is_nothrow_move_constructible_v<Plan>);  // so that vectors of plans move them
 
-/// Makes a Plan program by program, op by op. It copies what it is told and judges nothing, so that
+/// Makes a Plan program by program, op by op. It copies its arguments and checks nothing, so that
 /// tests and readers can build wrong plans too; only sizes that do not fit 32 bits are refused
 /// (CHECK; readers bound their input before).
 class PlanBuilder {

@@ -146,7 +146,7 @@ void PlanGraph::ForEachEdge(const PlanGraphOptions& options, Sink sink) const {
 struct PlanGraph::CycleSearch {
   llvm::BitVector inside;      // the component in hand
   std::vector<Vertex> parent;  // of the breadth-first search in hand
-  uint64_t steps = 0;          // edges looked at, in all
+  uint64_t steps = 0;          // edges visited, in all
   std::vector<Vertex> best;
 };
 

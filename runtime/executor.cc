@@ -10,7 +10,7 @@
 // window or has completed, so the window is all that is ever kept. A flat plan's look-ahead is all
 // of its ops. A rolled plan's is a few hundred, however long the message is; receives that no
 // credit grants are then posted as the window reaches them, and a block that comes earlier waits in
-// the transport (Endpoint). ir/rolled/rolled_play.cc tells why the window adds no cycle.
+// the transport (Endpoint). ir/rolled/rolled_play.cc explains why the window adds no cycle.
 //
 // Example: n = 4, k = 2, binomial pipeline without credits, node 1 (the plan is in docs/plan.md):
 //     op 0 recv 0>1:0    op 1 send 1>3:0 after 0    op 2 recv 3>1:1 ...
@@ -212,7 +212,8 @@ void CpuExecutor::Release(uint64_t op) {
   if (--slots_[op].pending == 0 && TakesTurn(op)) ready_[ready_end_++] = IdOf(op);
 }
 
-/// Of a send after whose `after` all has completed: whether its turn has come. If not, it is counted.
+/// Whether the turn of a send has come whose `after` has completed. If not, the lane counts it as
+/// early.
 bool CpuExecutor::TakesTurn(uint64_t op) {
   Lane& lane = lanes_[slots_[op].channel.index()];
   if (lane.unstarted == op) return true;

@@ -69,7 +69,7 @@ class alignas(64) CpuExecutor {
     const Slot& slot = slots_[NumberOf(op)];
     return {.channel = slot.channel, .block = slot.block, .kind = slot.kind};
   }
-  /// Every op has completed, and every peer has been told.
+  /// Every op has completed, and every peer has been notified.
   bool done() const { return all_completed() && endpoint_.quiet(); }
   /// The last Poll() was ended by the endpoint's wake-up source.
   bool woken() const { return woken_; }
@@ -115,11 +115,11 @@ class alignas(64) CpuExecutor {
     uint32_t granted_by =
         kNone;  ///< of a channel whose receives credits grant: that of the credits
     bool is_used = false;
-    // Of sends, which start one after the other.
+    // On a channel of sends, which start one after the other.
     bool has_unstarted = false;
     uint64_t unstarted = 0;  ///< the first that is taken and not started, if has_unstarted
     uint32_t early = 0;      ///< others after whose `after` all has completed
-    // Of a credit's channel: the receives that it grants.
+    // On a channel of credits: the receives that they grant.
     bool has_unposted = false;
     uint64_t granted = 0;
     uint64_t posted = 0;
@@ -145,7 +145,7 @@ class alignas(64) CpuExecutor {
   void StartReady();
   void StartSend(uint64_t op);
   void PostRecv(uint64_t op);
-  /// Of a receive that is granted: where its grants are counted.
+  /// The lane that counts the grants of a receive.
   Lane& CreditsOf(const Slot& slot) {
     const uint32_t credits = lanes_[slot.channel.index()].granted_by;
     PREPOST_CHECK(credits != kNone);
@@ -178,7 +178,7 @@ class alignas(64) CpuExecutor {
   bool started_ = false;
   bool woken_ = false;
 
-  // Of blocks, and for each post.
+  // Blocks and posts need these.
   const Message message_;
   NodeMemory memory_;
   uint64_t bytes_received_ = 0;

@@ -40,10 +40,10 @@ constexpr uint32_t kSystemCalls = 20000;
 constexpr size_t kPieceBytes = 1 << 20;  // of a call, which then takes little of the time
 constexpr uint64_t kSocketBytes = uint64_t{512} << 20;
 /// A host's: log2 n peers of a binomial schedule, each with one for blocks and one for credits.
-/// With more an empty look takes no longer.
+/// With more an empty poll takes no longer.
 constexpr uint32_t kConnections = 16;
-constexpr uint32_t kLookSamples = 1000;
-constexpr uint32_t kLooks = 64;  // of each: asking for the time takes longer than one
+constexpr uint32_t kPollSamples = 1000;
+constexpr uint32_t kPolls = 64;  // of each: asking for the time takes longer than one
 /// Above these others are at work. An idle Linux machine has a load of a few hundredths, and takes
 /// the core from a thread that computes a few times per second.
 constexpr double kBusyLoad = 0.5;
@@ -146,8 +146,8 @@ Result<double> TimeSegmentCalls(const Connection& connection) {
   return Summarise(std::move(samples)).median * 1e-9;
 }
 
-/// Seconds of a look of TcpEndpoint that finds nothing.
-Result<double> TimeEmptyLooks() {
+/// Seconds of a poll of TcpEndpoint that finds nothing.
+Result<double> TimeEmptyPolls() {
   const FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return SocketError("cannot watch connections");
   std::vector<Connection> connections;
@@ -161,13 +161,13 @@ Result<double> TimeEmptyLooks() {
   }
   std::vector<double> samples;
   std::array<epoll_event, kConnections> events;
-  for (uint32_t i = 0; i < kLookSamples; ++i) {
+  for (uint32_t i = 0; i < kPollSamples; ++i) {
     const uint64_t start = ThreadCpuNs();
-    for (uint32_t look = 0; look < kLooks; ++look) {
+    for (uint32_t poll = 0; poll < kPolls; ++poll) {
       const int heard = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
       if (heard != 0) return SocketError("a connection to this machine failed");
     }
-    samples.push_back(static_cast<double>(ThreadCpuNs() - start) / kLooks);
+    samples.push_back(static_cast<double>(ThreadCpuNs() - start) / kPolls);
   }
   return Summarise(std::move(samples)).median * 1e-9;
 }
@@ -277,10 +277,10 @@ Preemptions CountPreemptions(std::chrono::nanoseconds duration,
   Preemptions found;
   double sum = 0;
   double squares = 0;
-  uint64_t looked_ns = 0;
-  while (looked_ns < duration_ns) {
+  uint64_t watched_ns = 0;
+  while (watched_ns < duration_ns) {
     const uint64_t start = now();
-    const uint64_t end = start + std::min(kCheckNs, duration_ns - looked_ns);
+    const uint64_t end = start + std::min(kCheckNs, duration_ns - watched_ns);
     uint64_t last = start;
     while (last < end) {
       const uint64_t time = now();
@@ -292,9 +292,9 @@ Preemptions CountPreemptions(std::chrono::nanoseconds duration,
       }
       last = time;
     }
-    looked_ns += last - start;
+    watched_ns += last - start;
   }
-  found.seconds = static_cast<double>(looked_ns) * 1e-9;
+  found.seconds = static_cast<double>(watched_ns) * 1e-9;
   if (found.count == 0) return found;
   const auto count = static_cast<double>(found.count);
   // The next one can come only when the core is there. It is for a thousandth of the time at least.
@@ -332,13 +332,13 @@ Result<SocketTimes> TimeSockets() {
   if (!segment_calls.ok()) return segment_calls.status();
   const Result<double> copy_rate = TimeStream(*connection);
   if (!copy_rate.ok()) return copy_rate.status();
-  const Result<double> look = TimeEmptyLooks();
-  if (!look.ok()) return look.status();
+  const Result<double> empty_poll = TimeEmptyPolls();
+  if (!empty_poll.ok()) return empty_poll.status();
   return SocketTimes{.system_call = *system_call,
                      .segment_calls = *segment_calls,
                      .copy_rate = *copy_rate,
                      .bytes = kSocketBytes,
-                     .look = *look,
+                     .poll = *empty_poll,
                      .connections = kConnections};
 }
 

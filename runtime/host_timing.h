@@ -34,7 +34,7 @@ struct WakeUpTime {
 /// One thread sleeps in poll(2) on an eventfd, another signals it. Errors: kEnvironment;
 Result<WakeUpTime> TimeWakeUp();
 
-/// What took a thread's core away while it looked at the clock all the time.
+/// What took a thread's core away while it read the clock all the time.
 struct Preemptions {
   /// Shorter gaps are the clock's own, and those of other hardware threads.
   static constexpr double kLeast = 5e-6;  ///< seconds
@@ -42,9 +42,9 @@ struct Preemptions {
   double rate = 0;       ///< per second that the core was there
   double length = 0;     ///< seconds, the mean; 0 where there were none
   double deviation = 0;  ///< of the lengths, seconds
-  double seconds = 0;    ///< looked for so long
+  double seconds = 0;    ///< the clock was read for so long
 };
-/// Looks for `duration`, at a clock of ns that never falls.
+/// Reads, for `duration`, a clock of ns that never falls.
 Preemptions CountPreemptions(std::chrono::nanoseconds duration,
                              const std::function<uint64_t()>& now = MonotonicNs);
 
@@ -64,10 +64,10 @@ struct SocketTimes {
   double segment_calls = 0;
   double copy_rate = 0;  ///< bytes/s of processor time, of a send or a receive of many
   uint64_t bytes = 0;
-  double look = 0;           ///< seconds, of an epoll_wait that finds nothing and does not wait
-  uint32_t connections = 0;  ///< that it looks at
+  double poll = 0;           ///< seconds, of an epoll_wait that finds nothing and does not wait
+  uint32_t connections = 0;  ///< that one poll covers
 };
-/// One TCP connection of this machine to itself; looks are at several. Errors: kEnvironment.
+/// Times one TCP connection of this machine to itself; polls cover several. Errors: kEnvironment.
 Result<SocketTimes> TimeSockets();
 
 }  // namespace prepost

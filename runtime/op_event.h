@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpEvent: what an executor tells an observer while it plays a plan. Traces (op_times.h) and tests
-// of order are made of it.
+// OpEvent: what an executor reports to an observer while it plays a plan. Traces (op_times.h) and
+// tests of order are made of it.
 #ifndef PREPOST_RUNTIME_OP_EVENT_H_
 #define PREPOST_RUNTIME_OP_EVENT_H_
 

@@ -41,7 +41,7 @@ class RunTrace {
 
   /// The start of the transfer, for all nodes.
   uint64_t start_ns = 0;
-  /// Of a run in virtual time, where no clock was read: kModelled (trace_file.h) and with what.
+  /// For a run in virtual time, which reads no clock: kModelled (trace_file.h) and with what.
   std::string modelled = {};
 
  private:

@@ -33,7 +33,7 @@ class Playable {
 
   bool is_rolled() const { return rolled_ != nullptr; }
   const PlanHeader& header() const { return outline_->header(); }
-  /// Of one node's file or part only those of the node.
+  /// The channels; for one node's file or part only those of the node.
   std::span<const Channel> channels() const { return outline_->channels(); }
   /// Those that start or end at `node`.
   std::vector<ChannelOps> ChannelOpsOf(NodeId node) const;

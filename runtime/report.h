@@ -18,14 +18,14 @@ struct NodeReport {
   NodeId node;
   /// Times the host handed work over: sends and receives posted, or doorbells rung.
   uint64_t host_posts = 0;
-  /// Of these, after the transfer had started at this node (preposted: must be 0).
+  /// Those of host_posts after the transfer had started at this node (preposted: must be 0).
   uint64_t host_posts_during = 0;
   /// Offloaded: requests for events after the start. On hardware each is a write of a register, as
   /// a doorbell is.
   uint64_t host_event_requests_during = 0;
   /// Times the host came back from waiting, between start and completion.
   uint64_t host_wakeups = 0;
-  uint64_t host_completions = 0;  ///< completions the host looked at
+  uint64_t host_completions = 0;  ///< completions the host polled
   /// Times a block was held back because no receive was posted for it (RNR retries).
   uint64_t retries = 0;
   /// Offloaded: times a queue's ring was written to again, and how often that is at most.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitPolicy: how a host waits for completions: it looks again and again (polling), sleeps until it
-// is woken (interrupt), or looks for a while first (hybrid, RDMC's way). WaitPacer turns that into
-// the timeout of each Poll(). Every host that plays a plan uses it, over any transport or device.
+// WaitPolicy: how a host waits for completions: it polls all the time (polling), sleeps until
+// it is woken (interrupt), or polls for a while first (hybrid, RDMC's way). WaitPacer turns that
+// into the timeout of each Poll(). Every host that plays a plan uses it, over any transport or
+// device.
 #ifndef PREPOST_RUNTIME_WAIT_POLICY_H_
 #define PREPOST_RUNTIME_WAIT_POLICY_H_
 
@@ -33,7 +34,7 @@ class WaitPacer {
   explicit WaitPacer(const WaitPolicy& policy) : policy_(policy) {}
 
   /// How long the next Poll() may sleep: not at all (0) or until it is woken (-1). `progress` is
-  /// any count that rises with progress. A poll that brought none gives up the rest of its time
+  /// any count that rises with progress. A poll that brought none yields the rest of its time
   /// slice, so that hosts that share a core do not keep it from the one that has work.
   std::chrono::milliseconds Timeout(uint64_t progress);
 

@@ -116,7 +116,7 @@ Status UsageError(const CLI::App& app, const CLI::ParseError& error,
   return {StatusCode::kUsage, message + " (see --help)"};
 }
 
-/// Of an interrupt while nobody holds it (interrupt.h): nothing that needs putting away has been
+/// Handles an interrupt while nobody holds it (interrupt.h): nothing that needs removal has been
 /// made.
 extern "C" void EndInterrupted(int) {
   constexpr std::string_view kText = "prepost: interrupted\n";

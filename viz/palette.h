@@ -22,7 +22,7 @@ struct Color {
 /// "#rrggbb".
 std::string Hex(Color color);
 
-/// Of what goes from one rack to another: vermillion (Okabe and Ito, 2008), which no common colour
+/// The colour of transfers between racks: vermillion (Okabe and Ito, 2008), which no common colour
 /// blindness takes for a neutral; at least 3 to 1 against white (WCAG 2.1).
 inline constexpr Color kCrossingColor{0xd5, 0x5e, 0x00};
 

@@ -7,7 +7,7 @@
 // drawn too and there are not too many arrows. The end waits for the last CQE of every CQ: its
 // WAITs get no arrows. A SEND_EN's arrow, dashed, goes to the last WQE that it enables.
 //
-// Of a selection also those WAITs and SEND_ENs are shown that its sends depend on, whichever op
+// A selection also shows those WAITs and SEND_ENs that its sends depend on, whichever op
 // they were made for: without them a block would seem to go on before it has come.
 //
 // A queue that is longer than its ring is written in parts: above each but the first a note says

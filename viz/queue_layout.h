@@ -71,7 +71,8 @@ struct QueueLayout {
   size_t arrows_left_out = 0;       ///< all of them, when they are too many
 };
 
-/// Of one node's queues, the entries of `selection`. `plan` is the one that `program` is of.
+/// Lays out the entries of `selection` in one node's queues. `plan` is the one that `program` is
+/// of.
 QueueLayout LayOutQueues(const Plan& plan, const Selection& selection,
                          const nic::NodeProgram& program);
 

@@ -40,7 +40,7 @@ class Racks {
   std::string PeerText(NodeId node, NodeId peer) const;
   /// "2 racks: 4 of 28 transfers cross between racks"; "" if none is known.
   std::string Note(uint64_t crossing, uint64_t transfers) const;
-  /// Of the plan's block transfers that have an end at a selected node.
+  /// The note on the plan's block transfers that have an end at a selected node.
   std::string Note(const Plan& plan, const Selection& selection) const;
   /// `text` and the note of `plan`, each if there.
   std::string WithNote(std::string text, const Plan& plan, const Selection& selection) const;

@@ -55,7 +55,7 @@ class Svg {
   void Text(std::string_view css_class, int x, int y, std::string_view text);
   /// All as one element.
   void Lines(std::string_view css_class, std::span<const Line> lines);
-  /// Of an arrow that points to the right.
+  /// The head of an arrow that points to the right.
   void Head(std::string_view css_class, Point tip);
 
   /// Makes the picture at least this wide.

@@ -82,7 +82,7 @@ uint32_t Engine::WriteCqe(QpState& qp, CqState& cq, const CqeFields& fields) {
   if (cq.overrun || (!cq.ignores_overrun && IsFull(cq))) {
     if (!cq.overrun) {
       Misuse(qp.nic, fmt::format("CQ {:#x} of {} entries was overrun", cq.number, cq.entries()));
-      Tell(qp.nic, {nic::ErrorEvent::Kind::kCqError, cq.number});
+      Report(qp.nic, {nic::ErrorEvent::Kind::kCqError, cq.number});
     }
     cq.overrun = true;
     return index;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EmulatedDevice: the device `emulated`: a host that makes its queues' memory itself and tells an
-// emulated NIC about it directly, without a driver's commands in between.
+// EmulatedDevice: the device `emulated`: a host that makes its queues' memory itself and posts to
+// an emulated NIC directly, without a driver's commands in between.
 #ifndef PREPOST_BACKENDS_EMULATED_DEVICE_H_
 #define PREPOST_BACKENDS_EMULATED_DEVICE_H_
 

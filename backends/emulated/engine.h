@@ -53,11 +53,11 @@ namespace prepost::emulated {
 /// `after_receives` messages.
 struct QpFault {
   enum class Kind : uint8_t {
-    kFatal,        ///< the NIC moves it to the error state, flushes it and tells its host
+    kFatal,        ///< the NIC moves it to the error state, flushes it and reports it
     kFlush,        ///< it is moved to the error state by somebody and flushed
     kGone,         ///< it is destroyed: no CQE, no event, no answer to its peer
-    kDeviceFatal,  ///< the NIC stops: no CQE, no answer to anybody; its host is told
-    kPortDown      ///< the NIC's link is cut: no answer to or from others; its host is told
+    kDeviceFatal,  ///< the NIC stops: no CQE, no answer to anybody; an event reports it
+    kPortDown      ///< the NIC's link is cut: no answer to or from others; an event reports it
   };
   NodeId node;
   NodeId peer;
@@ -102,7 +102,7 @@ struct NicEvent {
   }
 };
 
-/// A CQ that an event was requested for has a new CQE; or the NIC tells of something else.
+/// A CQ that an event was requested for has a new CQE; or the NIC reports something else.
 struct CqEvent {
   NodeId node;
   uint32_t cqn = 0;          ///< 0: see NicState::errors
@@ -136,7 +136,7 @@ class Engine {
   void BreakQp(QpState& qp);
   /// Moves it, which has a remote, to RTS.
   void StartSending(QpState& qp);
-  /// It is about to leave its NIC: nothing is done for it any more, nor its memory looked at.
+  /// It is about to leave its NIC: the engine neither works for it nor reads its memory any more.
   void Retire(QpState& qp);
   /// Notes what a host did that no driver should.
   void Misuse(const NicState& nic, const std::string& what);
@@ -149,7 +149,7 @@ class Engine {
   const std::vector<std::string>& misuses() const { return misuses_; }
   const EngineCounters& counters() const { return counters_; }
   uint64_t steps() const { return steps_; }
-  /// True while some sender tries again until its receiver has a receive posted. Posting one tells
+  /// True while some sender retries until its receiver has a receive posted. Posting one notifies
   /// nobody, so Run() has to be called now and then although nothing was left to do.
   bool waits_for_receives() const { return !rnr_waiters_.empty(); }
   /// How often peers of `node` had to try again, because it had no receive posted.
@@ -163,7 +163,7 @@ class Engine {
     kNoReceive,  ///< its receiver has posted none
     kNoAnswer    ///< its receiver does not answer
   };
-  /// Of what is logged.
+  /// The time that log entries carry.
   virtual uint64_t NowNs() const;
   /// The QP may have come to be able to do something.
   virtual void Kick(QpState& qp);
@@ -265,7 +265,7 @@ class Engine {
   static uint16_t AvailableReceives(QpState& qp);
 
   /// What verbs call an asynchronous event.
-  void Tell(NicState& nic, const nic::ErrorEvent& event);
+  void Report(NicState& nic, const nic::ErrorEvent& event);
 
   // completion.cc
   void Complete(QpState& qp);
@@ -286,7 +286,7 @@ class Engine {
   std::vector<NicEvent> log_;
   std::vector<std::string> misuses_;
   nic::SendWqe wqe_;                     // scratch: the WQE at hand
-  nic::SendWqe probe_;                   // scratch: one that is looked at ahead of time
+  nic::SendWqe probe_;                   // scratch: one that is read ahead
   std::vector<nic::DataPiece> receive_;  // scratch
 };
 

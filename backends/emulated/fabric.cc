@@ -18,8 +18,8 @@ namespace prepost::emulated {
 namespace {
 
 constexpr size_t kDoorbells = 1024;    // that can be rung at a time without allocating
-constexpr uint64_t kBatchSteps = 256;  // between two looks at doorbells and limits
-/// How often an idle engine looks whether a receive that a sender waits for has been posted.
+constexpr uint64_t kBatchSteps = 256;  // between two checks of doorbells and limits
+/// How often an idle engine checks whether a receive that a sender waits for has been posted.
 constexpr std::chrono::microseconds kRnrTimer{200};
 
 }  // namespace
@@ -78,7 +78,7 @@ void Fabric::Ring(NicState& nic, uint64_t first_bytes) {
   for_engine_.notify_one();
 }
 
-/// One look at the doorbells and a bounded number of steps. False when nothing is left to do.
+/// Polls the doorbells once and runs a bounded number of steps. False when nothing is left to do.
 bool Fabric::RunBatch(uint64_t steps) {
   taken_.clear();
   {

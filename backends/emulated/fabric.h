@@ -99,7 +99,7 @@ class Fabric {
   void Ring(NicState& nic, uint64_t first_bytes);
   void Loop(Until until);
   bool RunBatch(uint64_t steps);
-  /// A command has changed something: lets the engine look what can happen now.
+  /// A command has changed something: lets the engine check what can happen now.
   void Poke();
   std::vector<CqEvent> SignalEvents();
 

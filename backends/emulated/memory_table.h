@@ -20,7 +20,7 @@ namespace prepost::emulated {
 /// What an access wants of a key.
 enum class Use : uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite };
 
-/// Of a block that has not been written yet.
+/// The tag of a block that has not been written yet.
 inline constexpr uint32_t kNoTag = 0;
 
 /// The tags of a message's blocks, one after the other: other messages have others.

@@ -258,7 +258,7 @@ void Nic::Signal(uint32_t cqn) {
 std::optional<uint32_t> Nic::TakeEvent() {
   const std::lock_guard lock(event_mutex_);
   if (events_taken_ == events_.size()) {
-    if (event_file_.valid()) event_file_.Take();  // what TakeErrors() tells
+    if (event_file_.valid()) event_file_.Take();  // what TakeErrors() returns
     return std::nullopt;
   }
   const uint32_t cqn = events_[events_taken_++];

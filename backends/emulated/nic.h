@@ -61,7 +61,7 @@ class Nic final : public nic::NicModel {
   /// CqState::AskForNext() of what this returns. That is there as long as the CQ.
   CqState& Listen(uint32_t cqn, void* listener);
 
-  /// For the fabric: an event of this CQ has come, or one that TakeErrors() tells (0); from any
+  /// For the fabric: an event of this CQ has come, or one that TakeErrors() returns (0); from any
   /// thread.
   void Signal(uint32_t cqn);
 

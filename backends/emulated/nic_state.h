@@ -141,7 +141,7 @@ struct alignas(64) QpState {
   bool transmit_stopped = false;  ///< the receiver broke
   bool rnr_waiting = false;       ///< the receiver has no receive posted
   bool is_wire_busy = false;      ///< modelled time: the next message cannot start yet
-  bool is_due = false;            ///< modelled time: the engine will look at it
+  bool is_due = false;            ///< modelled time: a timed engine has it among those to serve
   uint16_t sq_posted;             ///< what the last doorbell said
   uint16_t sq_enabled;            ///< what SEND_EN said
   uint16_t sq_next;               ///< the next to fetch

@@ -117,7 +117,7 @@ void Engine::ExecuteWait(QpState& qp) {
   Log(qp, NicEvent::Kind::kPark, qp.sq_next, Opcode::kWait, cq->number, qp.parked_index);
 }
 
-/// Of a WAIT that was read when the queue parked at it.
+/// Ends a WAIT that was read when the queue parked at it.
 void Engine::EndWait(QpState& qp) {
   qp.has_waited = false;
   wqe_ = {.wqe_index = qp.sq_next,

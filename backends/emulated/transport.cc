@@ -62,7 +62,7 @@ void Engine::Fail(QpState& receiver, QpFault::Kind kind) {
   switch (kind) {
     case QpFault::Kind::kFatal:
       // Before what follows from it.
-      Tell(receiver.nic, {nic::ErrorEvent::Kind::kQpFatal, receiver.number});
+      Report(receiver.nic, {nic::ErrorEvent::Kind::kQpFatal, receiver.number});
       return BreakQp(receiver);
     case QpFault::Kind::kFlush:
       return BreakQp(receiver);
@@ -73,11 +73,11 @@ void Engine::Fail(QpState& receiver, QpFault::Kind kind) {
       for (const ArenaPointer<QpState>& qp : receiver.nic.qps) {
         if (qp != nullptr) Vanish(*qp);
       }
-      return Tell(receiver.nic, {nic::ErrorEvent::Kind::kDeviceFatal, 0});
+      return Report(receiver.nic, {nic::ErrorEvent::Kind::kDeviceFatal, 0});
     case QpFault::Kind::kPortDown:
       Log(receiver, NicEvent::Kind::kError, receiver.sq_next, Opcode::kNop);
       receiver.nic.is_link_down = true;
-      return Tell(receiver.nic, {nic::ErrorEvent::Kind::kPortDown, kPort});
+      return Report(receiver.nic, {nic::ErrorEvent::Kind::kPortDown, kPort});
   }
 }
 
@@ -87,7 +87,7 @@ void Engine::Vanish(QpState& qp) {
   qp.rnr_waiting = qp.parked = false;
 }
 
-void Engine::Tell(NicState& nic, const nic::ErrorEvent& event) {
+void Engine::Report(NicState& nic, const nic::ErrorEvent& event) {
   nic.NoteError(event);
   events_.push_back({nic.node, /*cqn=*/0});
 }
@@ -132,7 +132,7 @@ bool Engine::Place(QpState& qp, Work& work) {
   return true;
 }
 
-/// Looks at the doorbell record when all that it told of is taken.
+/// Reads the doorbell record when all receives that it announced are taken.
 uint16_t Engine::AvailableReceives(QpState& qp) {
   if (qp.config.rq_wqes == 0) return 0;
   if (qp.rq_posted == qp.rq_next) {
@@ -253,7 +253,7 @@ void Engine::Deliver(QpState& qp) {
   }
   work.state = Work::State::kFailed;
   if (!TakesReceive(work.opcode)) {
-    Tell(remote.nic, {nic::ErrorEvent::Kind::kQpAccess, remote.number});
+    Report(remote.nic, {nic::ErrorEvent::Kind::kQpAccess, remote.number});
   }
   BreakQp(remote);
 }

@@ -32,7 +32,7 @@ Result<ArmedGroup> ArmedGroup::Make(emulated::Fabric& fabric, const Plan& plan,
   ArmedGroup group(fabric, plan);
   for (const nic::NodeProgram& it : program.nodes) {
     const bool root = it.node == plan.header().root;
-    // Of a sequence, the next message's sends may come before this node has armed it.
+    // In a sequence the next message's sends may come before this node has armed it.
     nic::ArmConfig config{
         .messages = {},
         .writable = !root,

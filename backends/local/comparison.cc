@@ -12,12 +12,12 @@
 // first, so that slow drifts of the machine meet both. Differences within a pair are what counts.
 //
 // Who ends a transfer that does not end by itself: the watching thread. It sleeps until the last
-// host is done, is woken by the interrupt, and looks every kTick whether anything has moved on the
+// host is done, is woken by the interrupt, and checks every kTick whether anything has moved on the
 // fabric: devices belong to the hosts' threads, so it may not ask them (nic::QueueWatch).
 // CPU-driven, or where hosts write rings again on the way, standing still is given a bound of time,
 // since NICs are idle whenever hosts think. Preposted as a whole, NICs that are idle after every
-// host has started will never do anything again: hosts get one last look for a completion that they
-// have not noticed yet, and who has none is stuck.
+// host has started will never do anything again: hosts poll one last time for a completion that
+// they have not noticed yet, and who has none is stuck.
 #include "backends/local/comparison.h"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTick{100};       ///< between two looks whether anything has moved
+constexpr milliseconds kTick{100};       ///< between two checks whether anything has moved
 constexpr size_t kStandingNodesMax = 4;  ///< named when nothing moves
 constexpr size_t kStandingOpsMax = 2;    ///< named of each
 constexpr std::byte kUnwritten{0xee};

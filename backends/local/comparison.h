@@ -38,7 +38,7 @@ struct CompareOptions {
   uint64_t seed = 1;            ///< of the message's bytes
   nic::LowerOptions lower = {};
   std::vector<emulated::QpFault> faults = {};  ///< QPs to break on the way, in every transfer
-  /// A transfer in which nothing happens for so long is given up.
+  /// A transfer in which nothing happens for so long is ended with an error.
   std::chrono::milliseconds no_progress_max{30000};
   int interrupt_fd = -1;  ///< interrupted when this is readable; -1: never. Not owned
   /// Called before each pair of transfers. May be empty.
@@ -48,10 +48,10 @@ struct CompareOptions {
 /// What hosts did, summed over nodes. All are counted where they happen.
 struct HostCounts {
   uint64_t work_requests = 0;   ///< WQEs that hosts wrote: sends, receives and, preposted, WAITs
-  uint64_t doorbells = 0;       ///< register writes that made the NIC look at them
+  uint64_t doorbells = 0;       ///< register writes that announced them to the NIC
   uint64_t event_requests = 0;  ///< register writes that asked for an event
   uint64_t wakeups = 0;         ///< returns from waiting, also those for nothing
-  uint64_t cqes_read = 0;       ///< completions that hosts looked at
+  uint64_t cqes_read = 0;       ///< completions that hosts polled
   uint64_t rearms = 0;          ///< preposted: rings written to again
 
   HostCounts& operator+=(const HostCounts& other);

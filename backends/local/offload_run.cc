@@ -28,7 +28,7 @@ namespace {
 // What an epoll event is about: a node, or one of these.
 constexpr uint32_t kEngineEnded = 0xffffffff;
 constexpr uint32_t kInterrupt = 0xfffffffe;
-/// How long no host has an event before the NICs are looked at.
+/// How long no host has an event before the NICs' progress is checked.
 constexpr int kLookMs = 50;
 constexpr int kLooks = 10;      // within the time that nothing may move
 constexpr int kLooksMs = 1000;  // at most between two of these
@@ -207,8 +207,8 @@ class OffloadRun {
     return {};
   }
 
-  /// Tells the trace and the observer what the NICs logged.
-  void Tell() {
+  /// Reports what the NICs logged to the trace and the observer.
+  void ReportOps() {
     fabric_.Stop();
     if (fabric_.engine().log().empty()) return;
     std::vector<std::unordered_map<uint32_t, LoggedQueues>> queues(group_->nodes().size());
@@ -255,7 +255,7 @@ class OffloadRun {
   /// Hosts have nothing to do on the way, and the NICs' end is an event.
   bool IsEndSeen() const { return !hosts_act_ && options_.sees_idle; }
 
-  /// How long to wait for events before looking whether anything moves; -1: for ever.
+  /// How long to wait for events before checking whether anything moves; -1: for ever.
   int LookMs() const {
     const auto max_ms = static_cast<int>(options_.no_progress_max.count());
     const int timeout_ms = max_ms == 0 ? -1 : std::clamp(max_ms / kLooks, 1, kLooksMs);
@@ -263,7 +263,7 @@ class OffloadRun {
     return timeout_ms == -1 ? kLookMs : std::min(kLookMs, timeout_ms);
   }
 
-  /// Whether no queue has moved for too long; any device can tell.
+  /// Whether no queue has moved for too long, which any device can report.
   bool IsOverdue() {
     if (options_.no_progress_max.count() == 0) return false;
     const uint64_t now_ns = MonotonicNs();
@@ -342,7 +342,7 @@ class OffloadRun {
   std::vector<nic::PrepostedHost> hosts_;  // by node, of the group
   std::vector<size_t> left_;               // by node: messages
   bool hosts_act_ = false;                 // between the first doorbells and the end
-  uint64_t progress_ = 0;                  // of the NICs when last looked at
+  uint64_t progress_ = 0;                  // of the NICs when last checked
   std::vector<nic::QueueWatch> watches_;   // by node
   uint64_t moved_ns_ = 0;                  // when one of these last saw something move
   FileDescriptor epoll_;
@@ -380,7 +380,7 @@ Result<RunReport> RunQueueProgram(const VerifiedPlan& plan, const nic::QueueProg
   PREPOST_RETURN_IF_ERROR(run.Start());
   Status status = run.Wait();
   if (status.ok()) status = run.Check();
-  run.Tell();
+  run.ReportOps();
   if (!status.ok()) return status;
   return run.TakeReport();
 }

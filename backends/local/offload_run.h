@@ -42,7 +42,7 @@ struct OffloadOptions {
   bool sees_idle = true;  ///< false: as with devices that do not show it, for tests
   int interrupt_fd = -1;  ///< the run is interrupted when this is readable; -1: never. Not owned
   RunTrace* trace = nullptr;  ///< not owned; filled at the end, also when the run fails
-  /// Told at the end, also when the run fails, what the NICs did, in the order of happening. May be
+  /// Called at the end, also when the run fails, with what the NICs did, as it happened. May be
   /// empty.
   OpObserver observer = {};
 };
@@ -67,7 +67,7 @@ Result<RunReport> RunQueueProgram(const VerifiedPlan& plan, const nic::QueueProg
 
 /// The same for several messages in sequence over the same queues: a node arms the next one as soon
 /// as its own part of this one is complete and checked, while others may still be at it. The report
-/// is of all messages together; a trace or observer is told of all, too, so times are the last
+/// is of all messages together; a trace or observer gets all of them, too, so times are the last
 /// one's.
 Result<RunReport> RunQueueProgram(const VerifiedPlan& plan, const nic::QueueProgram& program,
                                   std::span<const MessageBuffers> transfers,

@@ -238,7 +238,8 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
   Result<Object> object = Create(Command::kCreateQp, in, &number);
   if (!object.ok()) return object.status();
   host.object = *object;
-  // A queue that stands at a WAIT never drains by itself. Should this fail, destroying it tells.
+  // A queue that stands at a WAIT never drains by itself. Should this fail, destroying it reports
+  // why.
   teardown_.Push([this, number, of = *object] {
     prm::Header out = {};
     std::ignore = verbs_->ModifyObject(of, CommandHeader(Command::k2Rst, 0, number), out);

@@ -112,7 +112,7 @@ Status Mlx5Device::Connect(uint32_t qpn, nic::QpAddress remote) {
   Status status = InitToReceive(qpn, remote);
   if (status.ok()) status = ReceiveToSend(qpn, (*qp)->rnr_retry);
   if (status.ok()) return {};
-  // Should this fail too, the first error tells more.
+  // Should this fail too, the first error explains more.
   std::ignore = ModifyQp(qpn, Command::k2Rst, CommandHeader(Command::k2Rst, 0, qpn));
   return status;
 }

@@ -118,7 +118,7 @@ void Mlx5Device::NoteDeviceEvent(const DeviceEvent& event) {
   }
 }
 
-/// Once: a device that is gone says so at every look.
+/// Once: a device that is gone reports it at every poll.
 void Mlx5Device::NoteFatal() {
   if (std::exchange(has_failed_, true)) return;
   errors_.push_back({nic::ErrorEvent::Kind::kDeviceFatal, 0});

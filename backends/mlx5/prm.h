@@ -2,7 +2,7 @@
 //
 // The commands of mlx5 firmware that we use, as tables of their fields. Mailboxes are big-endian;
 // fields are written as manuals write them, as bits of the 32-bit word at a byte offset. What is
-// not written is zero. Named is also what only tests and the stand-in look at.
+// not written is zero. Fields that only tests and the stand-in read are named as well.
 //
 // Where they come from: the positions that rdma-core's private mlx5_ifc.h and DPDK's mlx5_prm.h
 // agree on. tests/backends/mlx5/mlx5_prm_test.cc checks every one against its bit offset there.
@@ -16,7 +16,7 @@
 
 namespace prepost::mlx5::prm {
 
-/// Of what memory is registered in (umem).
+/// The pages in which memory is registered (umem).
 inline constexpr size_t kPageBytes = 4096;
 /// The longest message of an RC queue pair, as a power of two: 1 GiB.
 inline constexpr uint8_t kLogMessageMax = 30;
@@ -71,7 +71,7 @@ enum class Command : uint16_t {
 /// "CREATE_QP", "RST2INIT", ...; "?" for others.
 const char* Name(Command command);
 
-/// Of an output. What drivers call MLX5_CMD_STAT_*.
+/// The status in an output, which drivers call MLX5_CMD_STAT_*.
 enum class Status : uint8_t {
   kOk = 0x0,
   kInternalError = 0x1,

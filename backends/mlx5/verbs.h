@@ -56,7 +56,7 @@ struct EventChannel {
   void* handle = nullptr;
   int fd = -1;  ///< readable while there are events, of objects or of the device
 };
-/// Of the device as a whole.
+/// An event of the device as a whole.
 struct DeviceEvent {
   enum class Kind : uint8_t { kFatal, kPortDown, kOther };
   Kind kind = Kind::kOther;

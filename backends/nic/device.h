@@ -97,7 +97,7 @@ const char* Name(QpState state);
 /// Where a QP's queues stand; modulo 2^16.
 struct QpCounters {
   QpState state = QpState::kReset;
-  uint16_t sq_posted = 0;   ///< WQEBBs that a doorbell or SEND_EN has told of
+  uint16_t sq_posted = 0;   ///< WQEBBs that a doorbell or SEND_EN has announced
   uint16_t sq_fetched = 0;  ///< WQEBBs that the NIC is through with or at work on
   uint16_t rq_posted = 0;   ///< WQEs
   uint16_t rq_taken = 0;    ///< WQEs that messages came for
@@ -105,7 +105,7 @@ struct QpCounters {
 
 struct CqCounters {
   uint32_t producer = 0;  ///< CQEs written, from the base on, modulo 2^24
-  uint32_t consumer = 0;  ///< what the host has told of
+  uint32_t consumer = 0;  ///< what the host has reported to the NIC
   bool is_overrun = false;
 };
 
@@ -169,7 +169,7 @@ class Device {
   virtual Result<QpCounters> QueryQp(uint32_t qpn) = 0;
   virtual Result<CqCounters> QueryCq(uint32_t cqn) = 0;
   /// Asks for one event when the CQ gets its next CQE. CQEs that came before need not give one
-  /// (those that the host has not read may, at once): look at the ring after asking.
+  /// (those that the host has not read may, at once): poll the ring after the request.
   virtual Status RequestEvent(uint32_t cqn) = 0;
   /// Asks for one event when the CQ gets its next CQE that is an error. It is the request for
   /// solicited CQEs (ibv_req_notify_cq with solicited_only): an error always counts as one, and no
@@ -177,8 +177,8 @@ class Device {
   /// nothing: its host learns of errors at its final completion.
   virtual Status RequestErrorEvent(uint32_t /*cqn*/) { return {}; }
   /// The errors among the events that have come. Those of QPs, of CQs and of the device itself come
-  /// unasked; a device that cannot tell of them has none. Never
-  /// waits. Events come by AckEvents(), which is called first.
+  /// unasked; a device that cannot report them has none. Never waits.
+  /// Events come by AckEvents(), which is called first.
   virtual std::vector<ErrorEvent> TakeErrors() { return {}; }
   /// A file that is readable while there are events to acknowledge, of any kind, as those of verbs'
   /// ibv_comp_channel and of its asynchronous events. The device owns it; the first call makes it
@@ -191,8 +191,8 @@ class Device {
   virtual DeviceCounters counters() const = 0;
 };
 
-/// When a host that looks again and again instead of sleeping is to call TakeErrors(), which may
-/// take system calls: at every 64th look.
+/// When a host that polls instead of sleeping is to call TakeErrors(), which may take system
+/// calls: at every 64th poll.
 class ErrorPacer {
  public:
   bool IsDue() { return ++looks_ % 64 == 0; }

@@ -86,7 +86,7 @@ class NicModel {
   virtual std::optional<uint32_t> TakeEvent() = 0;
   /// As Device::TakeErrors(): the NIC's own, and error CQEs that somebody has asked for.
   virtual std::vector<ErrorEvent> TakeErrors() = 0;
-  /// It has stopped for good, as told by ErrorEvent::Kind::kDeviceFatal: commands that change or
+  /// It has stopped for good, as ErrorEvent::Kind::kDeviceFatal reports: commands that change or
   /// query something fail (kEnvironment), stores do nothing. Its objects can still be destroyed.
   virtual bool has_failed() = 0;
 

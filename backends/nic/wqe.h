@@ -23,7 +23,7 @@ inline constexpr size_t kCqeBytes = 64;
 /// Our receive WQEs have one data segment and no control segment, so the stride is one segment.
 inline constexpr size_t kReceiveStrideBytes = kSegmentBytes;
 inline constexpr uint32_t kInvalidLkey = 0x100;  ///< ends the data segments of a receive WQE
-/// Of a data segment's byte_count: payload follows.
+/// A flag of a data segment's byte_count: payload follows.
 inline constexpr uint32_t kInlineFlag = 0x80000000;
 
 inline constexpr uint32_t kRcMessageBytesMax = 1u << 30;  ///< log_msg_max = 30

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For each schedule the best number of blocks k is looked for, then schedules are compared.
+// For each schedule Choose() searches the best number of blocks k, then it compares the schedules.
 //
 // On a flat network r0 + r1 k rounds of k blocks take T(k) = (r0 + r1 k)(a + m / (k R)), a the cost
 // of a round, m the message and R the rate. Its least is at k* = sqrt(m r0 / (R r1 a)): many blocks
@@ -54,7 +54,7 @@ constexpr double kRoundingSlack = 1e-9;
 
 std::string Percent(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
 
-/// Of what is more than 0, however little.
+/// For ratios above 0, however small.
 std::string PercentMore(double ratio) {
   return 100 * ratio < 0.05 ? "less than 0.1 %" : Percent(ratio);
 }
@@ -69,7 +69,7 @@ uint32_t BlocksMax(uint32_t nodes) {
   return static_cast<uint32_t>(blocks);
 }
 
-/// Looks for the best block size of one schedule.
+/// Searches the best block size of one schedule.
 class BlockSearch {
  public:
   struct Found {
@@ -367,7 +367,7 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
   choice.rule = options.rules.Apply(&asked);
   if (choice.rule) {
     if (const Status status = CheckFixed(asked); !status.ok()) {
-      // Of what a rule can say, only these are keys of its own.
+      // Among the settings of a rule only these are keys of its own.
       const bool is_key = status.where() == "/block_bytes" || status.where() == "/algorithm";
       return Rejected(status.message(), fmt::format("rules {}: /rules/{}{}", options.rules.name,
                                                     *choice.rule, is_key ? status.where() : ""));

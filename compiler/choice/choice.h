@@ -40,7 +40,7 @@ struct Candidate {
   uint64_t block_bytes = 0;
   uint32_t blocks = 1;
   ScheduleCost cost;
-  /// Left out of the exact count, as about this time, as if all ports were the fastest, is far
+  /// Left out of the exact count, since its estimate, as if all ports were the fastest, is far
   /// above the winner's, or as CostModel::IsTooLarge(): only rounds and seconds are there.
   bool is_rough = false;
   /// Whether that limit ended the search: more blocks might take less time.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ChoiceRules: what someone who knows better pins by number of nodes and size, before Choose()
-// (choice.h) looks at any model. From a JSON file as compiler/choice/choice_rules.schema.json describes
-// it.
+// (choice.h) evaluates any model. From a JSON file as compiler/choice/choice_rules.schema.json
+// describes it.
 #ifndef PREPOST_COMPILER_CHOICE_CHOICE_RULES_H_
 #define PREPOST_COMPILER_CHOICE_CHOICE_RULES_H_
 

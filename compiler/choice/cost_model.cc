@@ -52,7 +52,7 @@ namespace {
 /// end together. The largest that there is time for.
 constexpr uint32_t kSteps[] = {5040, 2520, 840, 120};
 
-/// Above so many nodes few blocks are reckoned from many, too.
+/// Above so many nodes the cost of few blocks is estimated from that of many, too.
 constexpr uint32_t kPlayedNodesMax = 8192;
 
 /// scatter_allgather, whose costs repeat with n blocks, is gone through for so many nodes.
@@ -243,7 +243,7 @@ class CostModel::RoundCost {
   double fastest_ = 0;
 };
 
-struct CostModel::Reckoned {
+struct CostModel::Estimate {
   uint32_t blocks = 0;  ///< of `at`; more of them cost `more` each
   ScheduleCost at, more;
 };
@@ -288,7 +288,7 @@ bool CostModel::IsTooLarge(const Algorithm& algorithm) const {
   return IsRing(algorithm) && nodes() > kRingNodesMax;
 }
 
-uint32_t CostModel::ReckonStep(const Algorithm& algorithm) const {
+uint32_t CostModel::EstimateStep(const Algorithm& algorithm) const {
   if (IsRing(algorithm)) return nodes();
   for (const uint32_t step : kSteps) {
     if (2 * uint64_t{step} * nodes() <= 4 * steps_max_) return step;
@@ -296,8 +296,8 @@ uint32_t CostModel::ReckonStep(const Algorithm& algorithm) const {
   return std::ranges::min(kSteps);
 }
 
-uint32_t CostModel::ReckonedMin(const Algorithm& algorithm) const {
-  return 2 * std::min(ReckonStep(algorithm), std::ranges::min(kSteps));
+uint32_t CostModel::EstimatedBlocksMin(const Algorithm& algorithm) const {
+  return 2 * std::min(EstimateStep(algorithm), std::ranges::min(kSteps));
 }
 
 ScheduleCost CostModel::CostOf(const Algorithm& algorithm, const Message& message) {
@@ -305,8 +305,8 @@ ScheduleCost CostModel::CostOf(const Algorithm& algorithm, const Message& messag
   const RolledSchedule* const rolled = algorithm.schedule->rolled();
   if (rolled != nullptr && rolled->HasShortPeriods()) return SweepStreams(algorithm, message);
   const uint64_t rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, message.blocks));
-  const bool is_long = message.blocks > ReckonedMin(algorithm) || nodes() > kPlayedNodesMax;
-  if (rounds * nodes() > steps_max_ && is_long) return ReckonOn(algorithm, message);
+  const bool is_long = message.blocks > EstimatedBlocksMin(algorithm) || nodes() > kPlayedNodesMax;
+  if (rounds * nodes() > steps_max_ && is_long) return EstimateCost(algorithm, message);
   return PlayRounds(algorithm, message);
 }
 
@@ -388,11 +388,11 @@ ScheduleCost CostModel::PlayRounds(const Algorithm& algorithm, const Message& me
   return cost;
 }
 
-const CostModel::Reckoned& CostModel::Reckon(const Algorithm& algorithm, uint32_t blocks) {
-  const auto [place, is_new] = reckoned_.try_emplace({algorithm.schedule, algorithm.fanout});
+const CostModel::Estimate& CostModel::EstimateOf(const Algorithm& algorithm, uint32_t blocks) {
+  const auto [place, is_new] = estimates_.try_emplace({algorithm.schedule, algorithm.fanout});
   if (!is_new) return place->second;
   // As many blocks as there is time for, so that what happens once has happened.
-  const uint32_t unit = ReckonStep(algorithm);
+  const uint32_t unit = EstimateStep(algorithm);
   uint32_t most = blocks;
   while (most > 4 * unit &&
          uint64_t{algorithm.schedule->Rounds(ExtentOf(algorithm, most))} * nodes() > steps_max_)
@@ -402,27 +402,27 @@ const CostModel::Reckoned& CostModel::Reckon(const Algorithm& algorithm, uint32_
   const auto cost_of = [&](uint32_t count) {  // of blocks of 1 byte
     return PlayRounds(algorithm, *MakeMessage(count, 1));
   };
-  Reckoned& reckoned = place->second;
-  reckoned.blocks = most;
-  reckoned.at = cost_of(most);
+  Estimate& estimate = place->second;
+  estimate.blocks = most;
+  estimate.at = cost_of(most);
   const ScheduleCost before = cost_of(most - step);
   for (size_t i = 0; i < kCostShares; ++i)
-    reckoned.more.shares[i] = (reckoned.at.shares[i] - before.shares[i]) / step;
-  return reckoned;
+    estimate.more.shares[i] = (estimate.at.shares[i] - before.shares[i]) / step;
+  return estimate;
 }
 
-ScheduleCost CostModel::ReckonOn(const Algorithm& algorithm, const Message& message) {
-  const Reckoned& reckoned = Reckon(algorithm, message.blocks);
+ScheduleCost CostModel::EstimateCost(const Algorithm& algorithm, const Message& message) {
+  const Estimate& estimate = EstimateOf(algorithm, message.blocks);
   ScheduleCost cost{.rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, message.blocks)),
                     .is_exact = false};
   // The segments of a ring are all as long as the longest.
-  const uint32_t unit = ReckonStep(algorithm);
+  const uint32_t unit = EstimateStep(algorithm);
   const uint32_t blocks =
       IsRing(algorithm) ? (message.blocks - 1) / unit * unit + unit : message.blocks;
-  const double more = static_cast<double>(blocks) - reckoned.blocks;
+  const double more = static_cast<double>(blocks) - estimate.blocks;
   const double block_bytes = SizesOf(message).full;
   for (size_t i = 0; i < kCostShares; ++i) {
-    const double shares = reckoned.at.shares[i] + more * reckoned.more.shares[i];
+    const double shares = estimate.at.shares[i] + more * estimate.more.shares[i];
     cost.shares[i] = shares * (static_cast<CostShare>(i) == CostShare::kLatency ? 1 : block_bytes);
     cost.seconds += cost.shares[i];
   }

@@ -19,7 +19,7 @@
 
 namespace prepost {
 
-/// What no topology tells. Rate and latency are those of a network without one.
+/// Costs that no topology gives. Rate and latency are those of a network without one.
 struct CostParameters {
   /// Bytes/s of each node's port, each way: 100 Gbit/s, that of the cluster Fractus of the RDMC
   /// paper (Behrens et al., DSN 2018, section 5).
@@ -42,7 +42,7 @@ struct ScheduleCost {
   uint32_t rounds = 0;
   double seconds = 0;                        ///< modelled
   std::array<double, kCostShares> shares{};  ///< of `seconds`, by CostShare
-  /// Whether all rounds were gone through; else the repetition of some was reckoned.
+  /// Whether the model played all rounds; else it estimated the rounds that repeat.
   bool is_exact = true;
 
   double latency() const { return shares[static_cast<size_t>(CostShare::kLatency)]; }
@@ -57,8 +57,8 @@ Result<Network> CostNetwork(const Spec& spec, const CostParameters& parameters);
 /// Not thread-safe: it remembers what it has worked out.
 class CostModel {
  public:
-  /// Schedules that are not rolled are gone through for that many steps of nodes, and reckoned on
-  /// from there.
+  /// For schedules that are not rolled the model plays that many steps of nodes, and estimates the
+  /// rest from there.
   static constexpr uint64_t kStepsMax = uint64_t{1} << 19;
 
   /// `network` as CostNetwork() gives it for the spec of `order`.
@@ -71,7 +71,7 @@ class CostModel {
   uint32_t racks() const;
   double fastest_rate() const;    ///< of any port, bytes/s
   double lowest_latency() const;  ///< of any transfer, overhead included, seconds
-  /// What `schedule` is told.
+  /// The arguments of `schedule`.
   Extent ExtentOf(const Algorithm& algorithm, uint32_t blocks) const;
 
   /// The time of the rounds if all were of full blocks and the fastest ports: O(1) of most.
@@ -79,28 +79,28 @@ class CostModel {
   double RoughSeconds(const Algorithm& algorithm, const Message& message) const;
   /// Whether CostOf() would take too long: of scatter_allgather in large groups, nodes^2.
   bool IsTooLarge(const Algorithm& algorithm) const;
-  /// What MeasureLoad() says of the compiled plan, to rounding, if `is_exact`. Needs
+  /// The cost that MeasureLoad() finds for the compiled plan, to rounding, if `is_exact`. Needs
   /// CheckTransfers(). Cost: rolled schedules O(n log^2 n), whatever the blocks; others
   /// O(n rounds) up to some rounds per node. Needs !IsTooLarge().
   ScheduleCost CostOf(const Algorithm& algorithm, const Message& message);
 
  private:
   class RoundCost;
-  struct Reckoned;  // a schedule's cost of full blocks, linear in their number
+  struct Estimate;  // a schedule's cost of full blocks, linear in their number
   struct Stretch;
 
   ScheduleCost SweepStreams(const Algorithm& algorithm, const Message& message);
   ScheduleCost PlayRounds(const Algorithm& algorithm, const Message& message);
-  ScheduleCost ReckonOn(const Algorithm& algorithm, const Message& message);
-  uint32_t ReckonStep(const Algorithm& algorithm) const;
-  uint32_t ReckonedMin(const Algorithm& algorithm) const;
-  const Reckoned& Reckon(const Algorithm& algorithm, uint32_t blocks);
+  ScheduleCost EstimateCost(const Algorithm& algorithm, const Message& message);
+  uint32_t EstimateStep(const Algorithm& algorithm) const;
+  uint32_t EstimatedBlocksMin(const Algorithm& algorithm) const;
+  const Estimate& EstimateOf(const Algorithm& algorithm, uint32_t blocks);
 
   const Network network_;
   const NodeOrder order_;
   const uint64_t steps_max_;
   std::unique_ptr<RoundCost> round_;
-  std::map<std::pair<const Schedule*, uint32_t>, Reckoned> reckoned_;
+  std::map<std::pair<const Schedule*, uint32_t>, Estimate> estimates_;
 };
 
 }  // namespace prepost

@@ -9,7 +9,7 @@
 // (circulant.cc). That node is the rack's egress in that round. (A rack of one node: that one.) It
 // does not hold the newest blocks, but every block that the root began to send at least D rounds
 // before, D depending on n only: a node's list R says in which phase it gets blocks of which
-// residue, so D is found by looking at the q^2 pairs of an egress and a residue. D = q for powers
+// residue, so D is found by trying the q^2 pairs of an egress and a residue. D = q for powers
 // of two; else it is more, by 2 at most for n <= 48 and by 4 for n <= 5,000.
 //
 // Among racks runs another circulant. Racks are its nodes, and its blocks are super-blocks of d
@@ -108,7 +108,7 @@ class RackRounds {
   LinearInBlocks Origin() const {
     return {.per_block = 1, .constant = root_lag_ - blocks_per_super_};
   }
-  /// Of the broadcast among racks: rounds after which all comes back, and the end.
+  /// Rounds after which the broadcast among racks repeats.
   int64_t Period() const { return blocks_per_super_ * racks_.phases(); }
   /// The phase among racks in `round`.
   uint32_t PhaseOfRacks(int64_t round) const {

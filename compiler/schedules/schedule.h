@@ -75,7 +75,7 @@ class Schedule {
   virtual uint32_t Rounds(Extent extent) const = 0;
   /// The part of `node` < extent.nodes.
   virtual std::unique_ptr<NodeSchedule> ForNode(Extent extent, uint32_t node) const = 0;
-  /// The Extent::fanout that it has without being told; 0: it takes none.
+  /// The default of Extent::fanout; 0: it takes none.
   virtual uint32_t default_fanout() const { return 0; }
   /// The form for every number of blocks (rolled_schedule.h), or null.
   virtual const RolledSchedule* rolled() const { return nullptr; }
@@ -85,12 +85,12 @@ class Schedule {
 std::span<const Schedule* const> Schedules();
 std::vector<std::string> ScheduleNames();
 
-/// A schedule and what it was told.
+/// A schedule and its arguments.
 struct Algorithm {
   const Schedule* schedule = nullptr;
   uint32_t fanout = 0;  ///< as in Extent
 };
-/// Of a name such as "chain", or "kary_chain=4" for schedules with a fan-out. Errors: kRejected,
+/// Finds a name such as "chain", or "kary_chain=4" for schedules with a fan-out. Errors: kRejected,
 /// with the near name.
 Result<Algorithm> FindAlgorithm(std::string_view text);
 

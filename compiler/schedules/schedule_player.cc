@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops stand in the plan's one global order of messages: by round, then (from, to, lane, block), so
-// that an op's id tells its place in that order at every node. A non-root node's send of a block
+// that an op's id gives its place in that order at every node. A non-root node's send of a block
 // names that block's receive in its `after`. Channels are numbered by (from, to).
 //
 // A schedule of ours is right; a rolled program from a file may be anything. What it says is then

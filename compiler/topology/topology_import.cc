@@ -269,7 +269,7 @@ constexpr LaneRate kLaneRates[] = {
     {"EDR", 25}, {"HDR", 50}, {"NDR", 100}, {"XDR", 200},
 };
 
-/// Of "... 4xEDR ...", bytes/s.
+/// The rate in "... 4xEDR ...", bytes/s.
 std::optional<double> LinkRate(std::string_view text) {
   for (text = Trim(text); !text.empty();) {
     const size_t end = std::min(text.find_first_of(kBlanks), text.size());

@@ -51,7 +51,7 @@ struct LatencyBound {
 
 /// Comes on top of the longest of BoundSeconds(), as rounds come one after the other: bounds.cc.
 LatencyBound BoundLatency(const Network& network, uint32_t ports);
-/// Of a number of rounds >= 0: the whole number that is not less, a hair above one being that one
+/// Rounds a number >= 0 up to a whole number; a hair above a whole number counts as that number
 /// (rates are measured). From 2^64 on UINT64_MAX.
 uint64_t CeilOf(double rounds);
 /// What the cuts between racks say of NetworkLoad::limited_rounds of `blocks` blocks, where the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The block messages are sorted by round (counting sort); each round adds its messages to the
-// resources on their way, and only those are looked at and cleared at its end, so that all of it is
+// resources on their way, and only those are read and cleared at its end, so that all of it is
 // linear however many racks and rounds there are.
 //
 // Every block enters each rack but the root's at least once, so if no block crosses racks more

@@ -21,7 +21,7 @@ struct GoalBlocks {
 };
 
 /// Step 3 of goal_reader.cc. `block_bytes` as in GoalOptions. Errors: a send whose block cannot be
-/// told, sizes that are no message in equal blocks; at the op's line.
+/// recognised, sizes that are no message in equal blocks; at the op's line.
 Result<GoalBlocks> FindGoalBlocks(const GoalFile& file, const GoalMessages& messages, uint32_t root,
                                   std::optional<uint64_t> block_bytes);
 

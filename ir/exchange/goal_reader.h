@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan from a GOAL text (LogGOPSim's schedules), if it is a broadcast of one message from one
-// rank to all others. docs/inspect.md tells how blocks are recognised and what is lost.
+// rank to all others. docs/inspect.md describes how blocks are recognised and what is lost.
 #ifndef PREPOST_IR_EXCHANGE_GOAL_READER_H_
 #define PREPOST_IR_EXCHANGE_GOAL_READER_H_
 
@@ -36,10 +36,10 @@ struct GoalPlan {
 };
 
 /// Reads one GOAL text. `name` is the file's name in messages. Errors, kRejected with "name:line":
-/// what is no GOAL text; messages that do not match; a deadlock; a send whose block cannot be told;
-/// sizes that are no message in equal blocks. Whether each rank gets each block once, and not after
-/// it sends it, is for Verify(). Linear, but for sorting, in the length of the text; dealing the
-/// root's sends out to blocks is bounded by an error.
+/// what is no GOAL text; messages that do not match; a deadlock; a send whose block cannot be
+/// recognised; sizes that are no message in equal blocks. Whether each rank gets each block once,
+/// and not after it sends it, is for Verify(). Linear, but for sorting, in the length of the text;
+/// dealing the root's sends out to blocks is bounded by an error.
 Result<GoalPlan> ReadGoal(std::istream& in, const std::string& name,
                           const GoalOptions& options = {});
 

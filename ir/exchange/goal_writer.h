@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan as GOAL text, the schedules that LogGOPSim's txt2bin compiles: a rank per node, a send or
-// recv per op. goal_reader.h reads it back. docs/inspect.md tells what is kept and what is lost.
+// recv per op. goal_reader.h reads it back. docs/inspect.md describes what is kept and what is
+// lost.
 #ifndef PREPOST_IR_EXCHANGE_GOAL_WRITER_H_
 #define PREPOST_IR_EXCHANGE_GOAL_WRITER_H_
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan as the XML of MSCCL, an interpreter of collectives inside NCCL: a gpu per node, a thread
-// block per channel and end, a step per op. docs/inspect.md tells what is kept and what is lost.
+// block per channel and end, a step per op. docs/inspect.md describes what is kept and what is
+// lost.
 #ifndef PREPOST_IR_EXCHANGE_MSCCL_H_
 #define PREPOST_IR_EXCHANGE_MSCCL_H_
 

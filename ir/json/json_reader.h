@@ -59,7 +59,7 @@ class JsonForm {
   /// Either: one object, or an array of objects of another form.
   JsonForm& ObjectOrObjects(std::string key, JsonForm* form, JsonForm* element_form,
                             Need need = Need::kRequired);
-  /// Of two optional keys, added before, one must be there, and not both.
+  /// Exactly one of two optional keys, added before, must be there.
   JsonForm& OneOf(const std::string& key, const std::string& other);
   /// Called when an object of this form begins and when it is complete.
   JsonForm& OnBegin(std::function<void()> begin);

@@ -4,7 +4,7 @@
 // files are described by ir/json/plan_shard.schema.json and ir/json/plan_index.schema.json; the folder that
 // holds them is runtime/files/plan_folder.h's business.
 //
-// A shard is what the plan says of one node: its program and the channels from and to it. Ids are
+// A shard is one node's part of the plan: its program and the channels from and to it. Ids are
 // those of the whole plan, so that nodes agree about them and the parts can be put together again.
 #ifndef PREPOST_IR_JSON_PLAN_SHARD_H_
 #define PREPOST_IR_JSON_PLAN_SHARD_H_
@@ -39,7 +39,7 @@ struct PlanShard {
   Plan part;
 };
 
-/// What the index says of one shard.
+/// The index's entry for one shard.
 struct ShardEntry {
   uint32_t ops = 0;
   uint32_t afters = 0;

@@ -15,7 +15,7 @@
 
 namespace prepost {
 
-/// The "format" of the file, by which it is told from a flat plan.
+/// The "format" of the file, which distinguishes it from a flat plan.
 inline constexpr const char* kRolledPlanFormat = "prepost.rolled_plan";
 
 /// Reads one rolled plan from `in`; the rest as ReadPlan().

@@ -141,7 +141,7 @@ class RolledRounds {
   uint32_t end() const { return end_; }
   /// The first round from `round` on in which there may be a transfer; end() if there is none.
   uint32_t Next(uint32_t round) const;
-  /// How many rounds Next() looks at, to the end: those that lie between the first transfer of some
+  /// How many rounds Next() visits, to the end: those that lie between the first transfer of some
   /// slot and its last.
   uint64_t active() const { return active_; }
   /// Whether they can be gone through, and be a part of a plan of `rounds` rounds: segments do not
@@ -155,7 +155,7 @@ class RolledRounds {
   /// Where the program says what is sent (`outgoing`) or received in `round`: a JSON pointer below
   /// the program's, "/segments/1/slots/0/send"; empty where there is no segment.
   std::string PlaceOf(uint32_t round, bool outgoing) const;
-  /// Of all rounds, by peer, incoming first. O(segments and slots), however many rounds.
+  /// Transfers of all rounds, by peer, incoming first. O(segments and slots), however many rounds.
   std::vector<PeerTransfers> Totals() const;
 
  private:

@@ -10,8 +10,8 @@
 // * posts are lowest: without depths they wait for nothing but posts, each for the one before it on
 //   its channel; the barrier is next;
 // * a message's start is as high as the message, and its delivery directly above that;
-// * what a send waits for (`after`) is delivered below the send's start: looked at, entry by entry;
-// * a node's sends start in id order, and none is below the one before: looked at. So are those of a
+// * what a send waits for (`after`) is delivered below the send's start: checked, entry by entry;
+// * a node's sends start in id order, and none is below the one before: checked. So are those of a
 //   channel, and so its deliveries; among equal heights the ids rise.
 // These are all edges of plan_graph.h. What does not rise may still be right: that is searched.
 // Example: a relay's send in round 5 after its receive in round 3 rises; in round 3 it would not.

@@ -23,7 +23,7 @@ Place PlaceOf(const Plan& plan, uint32_t op, const char* leaf = "");
 class Findings {
  public:
   explicit Findings(uint32_t kept_max) : kept_max_(kept_max) {}
-  /// Of what is found in programs, takes only what is in `program`.
+  /// Among findings in programs, keeps only those in `program`.
   Findings(uint32_t kept_max, uint32_t program) : kept_max_(kept_max), program_(program) {}
 
   /// Counts a finding; `message` (a function that returns the text) is only called if the finding

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ready: what the declared mode says of credits. That sends and credits wait for what they must is
-// an order at a node and stands in local_order_rules.cc.
+// ready: what the declared mode demands of credits. That sends and credits wait for what they must
+// is an order at a node and stands in local_order_rules.cc.
 #include <fmt/format.h>
 
 #include "ir/count.h"
@@ -86,7 +86,7 @@ class ReadyRule {
     }
   }
 
-  /// What the mode says of each credit on credit channel c.
+  /// What the mode demands of each credit on credit channel c.
   void CheckCredits(uint32_t c) {
     for (uint32_t m = messages_.ChannelBegin(ChannelId(c)); m < messages_.ChannelEnd(ChannelId(c));
          ++m) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of a valid plan, one function each, as Verify() calls them; docs/plan.md tells them in
-// words. Internal to ir/.
+// The rules of a valid plan, one function each, as Verify() calls them; docs/plan.md describes them
+// in words. Internal to ir/.
 #ifndef PREPOST_IR_VERIFY_RULES_H_
 #define PREPOST_IR_VERIFY_RULES_H_
 
@@ -19,7 +19,7 @@ inline constexpr uint32_t kLanesMax = 1u << 16;
 
 /// shape. All others index by what it checks, so they need a plan without its findings.
 void CheckShape(const Plan& plan, Findings* findings);
-/// match. What looks across channels needs a plan without its findings too.
+/// match. What compares channels needs a plan without its findings too.
 void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findings);
 /// once.
 void CheckOnce(const Plan& plan, Findings* findings);

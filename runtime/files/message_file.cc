@@ -143,7 +143,7 @@ Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
   return {};
 }
 
-/// A look at the free space first, so that a hopeless request does not fill the disk for a while.
+/// Checks the free space first, so that a hopeless request does not fill the disk for a while.
 Status PartialOutput::ReserveSpace(uint64_t bytes, const Checkpoint& checkpoint) {
   const std::string what = fmt::format("cannot reserve {} for {}", Count(bytes, "byte"), path_);
   struct statvfs disk = {};

@@ -33,10 +33,10 @@ class OutputSet {
   /// copy's name is taken by a folder; nothing is left behind.
   static Result<OutputSet> Create(const Options& options);
 
-  /// Of one copy only, that of `node`, with `path` as its final name; a link stays a link. The
-  /// folder must exist, and may be shared by machines: while it is incomplete the copy, if it has a
-  /// name at all, is .prepost-PID-MACHINE.partial, and only this machine's are removed, like by
-  /// Create(). Errors (kRejected): `path` is there and no regular file.
+  /// A set of one copy only, that of `node`, with `path` as its final name; a link stays a link.
+  /// The folder must exist, and may be shared by machines: while it is incomplete the copy, if it
+  /// has a name at all, is .prepost-PID-MACHINE.partial, and only this machine's are removed, like
+  /// by Create(). Errors (kRejected): `path` is there and no regular file.
   static Result<OutputSet> CreateOne(NodeId node, const std::string& path);
 
   OutputSet(OutputSet&& other) noexcept;

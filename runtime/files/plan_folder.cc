@@ -72,7 +72,7 @@ void RemoveParts(const std::string& folder) {
 template <typename Read>
 auto ReadWith(Read read, const std::string& path, std::vector<std::string>* warnings)
     -> decltype(read(std::declval<std::istream&>(), path, warnings)) {
-  std::error_code unknown;  // what cannot be looked at cannot be opened either
+  std::error_code unknown;  // a path whose stat fails cannot be opened either
   const fs::file_status file = fs::status(path, unknown);
   if (fs::exists(file) && !fs::is_regular_file(file))  // a pipe would be waited for
     return Rejected("cannot read: not a regular file", path);
@@ -145,7 +145,7 @@ struct CheckedIndex {
   PlanHash hash;
 };
 
-/// Of 64 digits that were read.
+/// The hash that 64 digits stand for.
 PlanHash FromHex(const std::string& digits) {
   PlanHash hash;
   const auto value = [](char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; };
@@ -156,7 +156,7 @@ PlanHash FromHex(const std::string& digits) {
 
 Result<CheckedIndex> ReadIndex(const std::string& folder, std::vector<std::string>* warnings) {
   const std::string path = folder + "/" + kIndexName;
-  std::error_code unknown;  // what cannot be looked at cannot be read either
+  std::error_code unknown;  // a path whose stat fails cannot be read either
   if (fs::symlink_status(path, unknown).type() == fs::file_type::not_found) {
     return Rejected(fmt::format("a folder without {}, expected the file of a plan, or the folder "
                                 "of one in shards",

@@ -21,8 +21,8 @@ using PlanHash = std::array<std::byte, 32>;
 
 /// BLAKE2b-256. Linear in the plan, which must be a verified one.
 PlanHash HashPlan(const Plan& plan);
-/// Of a rolled plan: what stands above its programs, so that a file with one node's program has the
-/// hash of the whole. Never that of a flat plan.
+/// Hashes the part of a rolled plan above its programs, so that a file with one node's program has
+/// the hash of the whole. Never that of a flat plan.
 PlanHash HashRolledPlan(const RolledPlan& plan);
 
 /// The same, in parts: what is said of one node, whose channels are `channels`; and the whole, of

@@ -18,7 +18,7 @@
 // of them: when one more comes, the network address that has most of them loses one, first one that
 // has not yet said what it wants, then the oldest. So who says nothing, or rubbish, however often,
 // costs a socket for a while and crowds out himself; only who has many addresses delays others.
-// A guest that is refused is told why; its socket stays until it has read that, within the same
+// A guest that is refused gets the reason; its socket stays until it has read that, within the same
 // bounds, and what it still says is thrown away, kDiscardMax at most.
 //
 // A node that ends after the root has let it in ends the group (coordinator.h).
@@ -46,12 +46,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTick{100};       ///< between checkpoints, and looks at host look-ups
+constexpr milliseconds kTick{100};       ///< between checkpoints, and polls of host look-ups
 constexpr milliseconds kRetryWait{200};  ///< after all addresses and ports of a peer
 constexpr milliseconds kTryMax{3000};
 constexpr milliseconds kGuestMax{3000};
 constexpr size_t kGuestsMax = 64;
-constexpr size_t kAcceptsMax = 16;                ///< per look at the listener
+constexpr size_t kAcceptsMax = 16;                ///< per poll of the listener
 constexpr size_t kDiscardMax = size_t{64} << 10;  ///< of what a refused guest says
 /// Nodes other than the root wait so much longer, for the root to say who is missing.
 constexpr milliseconds kRootFirst{2000};
@@ -134,7 +134,7 @@ struct Bootstrap::Guest : Conversation {
   TcpAddress address;  // its socket forgets it when the guest has gone
   NetworkBytes network;
   HelloListener hello;
-  bool is_refused = false;  ///< and told so
+  bool is_refused = false;  ///< and its hello has the reason
 };
 
 struct Bootstrap::Call : Conversation {

@@ -39,8 +39,8 @@ struct BootstrapOptions {
   std::optional<PortRange> ports;  ///< instead of those of `peers`; the first free one is taken
   /// From now: until when all peers must be there.
   std::chrono::milliseconds connect_max{30000};
-  /// Told about once a second, from the second second on, which nodes are missing and why: "node 3
-  /// (no answer); ...". May be empty.
+  /// Called about once a second, from the second second on, with the nodes that are missing and
+  /// why: "node 3 (no answer); ...". May be empty.
   std::function<void(const std::string& missing)> waiting = {};
   /// The bootstrap is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
   int interrupt_fd = -1;
@@ -60,7 +60,7 @@ class Bootstrap {
   /// final. Errors: kRejected: the root refuses this node, or has not come in time; kInterrupted.
   Result<FileDescriptor> ConnectToRoot();
 
-  /// Told at the root about the control connection of another node.
+  /// Called at the root with the control connection of another node.
   using Arrival = std::function<void(NodeId node, FileDescriptor control)>;
   /// The data connections with all peers and, at the root, control connections with all nodes; then
   /// nothing listens any more. Calls `checkpoint` about ten times a second, and when `wake_fd` (-1:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ControlMessage: what the leader of a group and its members tell each other, and its bytes, which
+// ControlMessage: what the leader of a group and its members send each other, and its bytes, which
 // are the same between processes of one machine and between machines.
 #ifndef PREPOST_RUNTIME_GROUP_CONTROL_MESSAGE_H_
 #define PREPOST_RUNTIME_GROUP_CONTROL_MESSAGE_H_

@@ -29,8 +29,8 @@ class ControlSocket {
   int fd() const { return fd_.get(); }
 
   /// Nothing happens when the other end is gone. A connection holds far more than what is ever
-  /// under way, so one that takes no whole message is as good as gone and becomes closed(), which
-  /// nobody hears of but who looks.
+  /// under way, so one that takes no whole message is as good as gone and becomes closed(); the
+  /// caller has to query that.
   void Send(const ControlMessage& message);
   /// The next message; none if none is there in full yet, or if closed().
   std::optional<ControlMessage> Receive();

@@ -40,7 +40,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTickMax{1000};
 constexpr milliseconds kCauseWait{500};  ///< for the cause of a lost connection to show up
-/// For members that were told the end to go; they have nothing left to do.
+/// How long members may take to go once the end is sent to them; they have nothing left to do.
 constexpr milliseconds kDismissMax{1000};
 constexpr size_t kStalledNodesMax = 4;  ///< named when nothing moves
 /// A group that stands still is reported as such before its member that does not answer.
@@ -224,10 +224,10 @@ Status Coordinator::AfterTick() {
 /// How far it is, unless it has not answered that yet.
 void Coordinator::Ask(Member& member) {
   if (!member.is_open() || std::exchange(member.asked, true)) return;
-  Tell(member, {.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
+  Send(member, {.kind = Kind::kQuery, .interval_ms = static_cast<uint32_t>(tick_.count())});
 }
 
-void Coordinator::Tell(Member& member, const ControlMessage& message) {
+void Coordinator::Send(Member& member, const ControlMessage& message) {
   if (!member.is_open()) return;
   member.control->Send(message);
   if (member.control->closed()) {
@@ -269,7 +269,7 @@ Status Coordinator::CompareSums() const {
 }
 
 void Coordinator::Broadcast(const ControlMessage& message) {
-  for (Member& member : members_) Tell(member, message);
+  for (Member& member : members_) Send(member, message);
 }
 
 void Coordinator::Release() { Dismiss({.kind = Kind::kRelease}); }

@@ -39,7 +39,8 @@ class Coordinator {
     std::chrono::milliseconds no_progress_max{30000};
     /// The run is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
     int interrupt_fd = -1;
-    /// Told about once a second: bytes that all receivers have received together. May be empty.
+    /// Called about once a second with the bytes that all receivers have received together. May be
+    /// empty.
     std::function<void(uint64_t bytes_received)> progress;
   };
   Coordinator(uint32_t nodes, NodeId root, Options options);
@@ -48,7 +49,7 @@ class Coordinator {
   void Join(NodeId node, ControlSocket control, DeathWatch death = {});
 
   /// To the point where all copies are known to be equal. Waits for nodes that have not joined yet.
-  /// `start_ns` is told to all as the start, when all are ready; 0: each takes its own.
+  /// `start_ns` is sent to all as the start, when all are ready; 0: each takes its own.
   ///
   /// Errors: a member failed or died, copies differ, nothing moved for too long (kRejected, or what
   /// the member says); kInterrupted. The message is one line that names the cause.
@@ -57,12 +58,13 @@ class Coordinator {
   Status Commit();
   /// Lets all members go, and waits a bounded time until they have gone.
   void Release();
-  /// Tells all that the run has failed with `cause`, and waits a bounded time until they have gone.
+  /// Reports to all members that the run has failed with `cause`, and waits a bounded time until
+  /// they have gone.
   void Abort(const std::string& cause);
 
   /// What members have reported, and the time to the last completion.
   RunReport report() const;
-  /// Of every copy. After Lead().
+  /// The sum of every copy. After Lead().
   MessageSum sum() const { return members_[root_.index()].sum; }
 
  private:
@@ -97,7 +99,7 @@ class Coordinator {
   Status Nonsense(const Member& member, const std::string& what) const;
   Status NoteLoss(Status loss);
   Status AfterTick();
-  void Tell(Member& member, const ControlMessage& message);
+  void Send(Member& member, const ControlMessage& message);
   void Ask(Member& member);
   Status Stalled(const std::string& what) const;
   Status CompareSums() const;

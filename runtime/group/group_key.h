@@ -3,8 +3,8 @@
 // GroupKey: what the machines of a group prove to each other that they have (hello.h). It is
 // derived from a secret that stands in a file or in the environment, never on a command line.
 // Whoever hears a hello can try secrets on it, so deriving takes Argon2id a tenth of a second and
-// 64 MiB; that slows guessing, but only a random secret ends it. All nodes have one key: it tells
-// members from strangers, not one member from another.
+// 64 MiB; that slows guessing, but only a random secret ends it. All nodes have one key: it
+// distinguishes members from strangers, not one member from another.
 #ifndef PREPOST_RUNTIME_GROUP_GROUP_KEY_H_
 #define PREPOST_RUNTIME_GROUP_GROUP_KEY_H_
 
@@ -27,9 +27,9 @@ using NonceBytes = std::array<std::byte, 32>;
 /// Wiped when destroyed.
 class GroupKey {
  public:
-  /// Of the bytes of `secret`, but for a line's end behind them. Errors: kRejected, with `where`:
-  /// shorter than kSecretBytesMin or longer than kSecretBytesMax. kEnvironment: no randomness, or
-  /// no memory.
+  /// The key of the bytes of `secret`, without a line's end behind them. Errors: kRejected, with
+  /// `where`: shorter than kSecretBytesMin or longer than kSecretBytesMax. kEnvironment: no
+  /// randomness, or no memory.
   static Result<GroupKey> FromSecret(std::string_view secret, const std::string& where);
   /// Errors, besides: the file cannot be read, or others than its owner can (as with ssh's keys).
   static Result<GroupKey> FromFile(const std::string& path);

@@ -25,7 +25,7 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kMagic = "prepost\0"sv;
-/// Of a connection's name and the terms.
+/// The bytes of a connection's name and the terms.
 constexpr size_t kWantedBytes = 4 * 4 + sizeof(PlanHash) + 4 + 8;
 static_assert(kHelloBytes == kPrefixBytes + kWantedBytes + sizeof(NonceBytes));
 /// By Message, of one size.

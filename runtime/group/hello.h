@@ -22,7 +22,7 @@
 
 namespace prepost {
 
-/// Of hello, control messages (control_message.h) and records (tcp_wire.h) together.
+/// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
 inline constexpr uint32_t kProtocolVersion = 5;
 
 enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
@@ -40,7 +40,7 @@ struct LinkName {
 /// What carries the blocks and credits of a whole group. Values are part of the protocol.
 enum class Carrier : uint32_t {
   kTcp = 1,   ///< the connections that the hellos open
-  kVerbs = 2  ///< queue pairs of NICs, which peers tell each other of over these connections
+  kVerbs = 2  ///< queue pairs of NICs, whose addresses go over these connections
 };
 /// "tcp", "verbs".
 std::string_view Name(Carrier carrier);

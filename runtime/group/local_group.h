@@ -26,11 +26,12 @@ struct LocalGroupOptions {
   TransportKind transport = TransportKind::kTcp;
   WaitPolicy wait = {};
   RunTrace* trace = nullptr;  ///< filled; also when the run fails. Not owned
-  /// How long nothing may move anywhere in the group before the run is given up.
+  /// How long nothing may move anywhere in the group before the run ends with an error.
   std::chrono::milliseconds no_progress_max{30000};
   /// The run is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
   int interrupt_fd = -1;
-  /// Told about once a second: bytes that all receivers have received together. May be empty.
+  /// Called about once a second with the bytes that all receivers have received together. May be
+  /// empty.
   std::function<void(uint64_t bytes_received)> progress;
 };
 

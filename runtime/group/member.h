@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Member: what one node does in a run, whoever leads it and whatever plays its part: prepare
-// its memory or file, play its program, sum what it has, and end when it is told to or when the
-// leader is gone.
+// its memory or file, play its program, sum what it has, and end when the leader ends the run or
+// when the leader is gone.
 #ifndef PREPOST_RUNTIME_GROUP_MEMBER_H_
 #define PREPOST_RUNTIME_GROUP_MEMBER_H_
 
@@ -60,9 +60,9 @@ class Member {
   /// From preparation to release. Errors: those of its files, its player and `commit`; the leader
   /// is gone, silent, sends nonsense, or says that the run has failed (kRejected); kInterrupted.
   Status Run();
-  /// Ends the player, tells the leader that Run() has failed, and waits until it has ended the run,
-  /// for up to `max` (negative: for ever). The cause: `failure` or, if that is only a lost peer,
-  /// what the leader says.
+  /// Ends the player, reports to the leader that Run() has failed, and waits until it has ended the
+  /// run, for up to `max` (negative: for ever). The cause: `failure` or, if that is only a lost
+  /// peer, what the leader says.
   Status ReportFailure(const Status& failure, std::chrono::milliseconds max);
   /// After Run(): what it did, and what its copy sums to.
   const NodeReport& report() const { return report_; }

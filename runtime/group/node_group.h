@@ -49,7 +49,7 @@ struct NodeRunOptions {
 /// which has it only, or receive it into memory (null). Copies get their names when the root has
 /// found all to be equal. The report has all nodes at the root, and this one elsewhere.
 ///
-/// Errors: those of Bootstrap; this node's own, those of other nodes as the root tells them, and
+/// Errors: those of Bootstrap; this node's own, those of other nodes as the root reports them, and
 /// the loss of the root (kRejected); kInterrupted. After an error there is no copy.
 ///
 /// To be called while the process has one thread, with signals held (InterruptSignals).

@@ -52,7 +52,7 @@ class Line {
     end_ = std::min(text_.find_first_of(kBlanks, begin), text_.size());
     return text_.substr(begin, end_ - begin);
   }
-  /// Of the last word, from 1.
+  /// The column of the last word, from 1.
   size_t column() const { return begin_ + 1; }
 
  private:

@@ -27,7 +27,7 @@ struct PortRange {
   friend bool operator==(const PortRange&, const PortRange&) = default;
 };
 
-/// Of nodes whose line names no port.
+/// The port of nodes whose line names none.
 inline constexpr uint16_t kDefaultPort = 7811;
 inline constexpr uint32_t kPortsMax = 1024;  ///< in a range
 inline constexpr size_t kPeersFileBytesMax = size_t{64} << 20;

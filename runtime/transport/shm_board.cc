@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mailbox is a chain of cells: who tells puts its cell first by compare-and-swap, and the reader
+// A mailbox is a chain of cells: the writer puts its cell first by compare-and-swap, and the reader
 // takes the whole chain by one exchange, so a cell never comes back while somebody compares. A cell
 // has one writer, so it is in a chain at most once; `is_told` says whether it is.
 //
@@ -53,7 +53,7 @@ ShmBoard::ShmBoard(Playable plan, Mapping memory) : plan_(plan), memory_(std::mo
   std::uninitialized_default_construct(cells_.begin(), cells_.end());
 }
 
-void ShmBoard::Tell(Counter counter) {
+void ShmBoard::Notify(Counter counter) {
   Cell& cell = CellOf(counter);
   if (cell.is_told.exchange(true)) return;
   const Channel& channel = plan_.channels()[counter.channel.index()];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShmBoard: what the node processes of one machine tell each other about their channels: counters
-// in shared memory, with a mailbox and a bell per node. ShmEndpoint uses it. It moves no bytes of
-// messages and does not know what a counter stands for.
+// ShmBoard: what the node processes of one machine report to each other about their channels:
+// counters in shared memory, with a mailbox and a bell per node. ShmEndpoint uses it. It moves no
+// bytes of messages and does not know what a counter stands for.
 #ifndef PREPOST_RUNTIME_TRANSPORT_SHM_BOARD_H_
 #define PREPOST_RUNTIME_TRANSPORT_SHM_BOARD_H_
 
@@ -46,7 +46,7 @@ class ShmBoard {
   /// Puts the counter into the mailbox of the node that reads it, unless it lies there already, and
   /// wakes the node if it is asleep. The reader finds what was stored before. Writer only. No lock;
   /// a system call only to wake.
-  void Tell(Counter counter);
+  void Notify(Counter counter);
 
   /// Empties the mailbox of `node` and calls `visit` with each counter that was in it. Its cost is
   /// what it finds, however many channels the node has. Also ends the sleep of FallAsleep().
@@ -95,7 +95,7 @@ void ShmBoard::TakeNews(NodeId node, Visitor visit) {
   for (uint32_t number = TakeChain(node); number != kEmpty;) {
     Cell& cell = cells_[number];
     const uint32_t next = cell.next.load(std::memory_order_relaxed);
-    // Before the visitor looks at the value: what is stored later is told again.
+    // Before the visitor reads the value: what is stored later is notified again.
     cell.is_told.exchange(false);
     visit(Counter{.channel = ChannelId(number / 2), .writer = static_cast<End>(number % 2)});
     number = next;

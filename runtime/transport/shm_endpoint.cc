@@ -4,14 +4,15 @@
 // says it all. One block over 0>1, whose receive is posted:
 //
 //     node 0                                   node 1
-//     PostSend: counter "sent" = 1, tells 1
+//     PostSend: counter "sent" = 1, notifies 1
 //                                              hears 1 > 0 in place; copies from node 0's memory
-//                                              counter "in place" = 1, tells 0; the receive completes
+//                                              counter "in place" = 1, notifies 0;
+//                                              the receive completes
 //     hears 1; the send completes
 //
 // Poll() takes the news of its mailbox, copies a piece on each channel that has something to copy,
 // and sleeps when there is nothing of either: one epoll_wait for the node's bell and the launcher's
-// control socket. While it is busy it looks at the latter every kLookUpNs only.
+// control socket. While it is busy it polls the latter every kLookUpNs only.
 #include "runtime/transport/shm_endpoint.h"
 
 #include <fmt/format.h>
@@ -127,7 +128,7 @@ void ShmEndpoint::PostRecv(const RecvRequest& request) {
     // Either this load sees the send, or the sender sees this receive: Load() and Store() are
     // sequentially consistent.
     board_.Store(lane.mine, lane.posted);
-    if (board_.Load(lane.theirs) >= lane.posted) board_.Tell(lane.mine);
+    if (board_.Load(lane.theirs) >= lane.posted) board_.Notify(lane.mine);
   }
   Complete(lane);
 }
@@ -139,7 +140,7 @@ void ShmEndpoint::PostSend(const SendRequest& request) {
               .block = request.block,
               .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}});
   board_.Store(lane.mine, lane.posted);
-  board_.Tell(lane.mine);
+  board_.Notify(lane.mine);
   if (lane.carries_credits) Hear(lane);
 }
 
@@ -148,7 +149,7 @@ void ShmEndpoint::Post(Lane& lane, const Slot& slot) {
   lane.slots[lane.posted++] = slot;
 }
 
-/// Looks how far the other end is.
+/// Reads how far the other end is.
 void ShmEndpoint::Hear(Lane& lane) {
   const uint32_t heard_before = std::exchange(lane.heard, board_.Load(lane.theirs));
   PREPOST_CHECK(lane.heard <= lane.ops);
@@ -243,7 +244,7 @@ Status ShmEndpoint::CopySome(Lane& lane) {
   lane.copied_bytes = 0;
   completed_.Add(slot.op);
   board_.Store(lane.mine, ++lane.completed);
-  board_.Tell(lane.mine);
+  board_.Notify(lane.mine);
   return {};
 }
 

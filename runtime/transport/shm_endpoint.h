@@ -48,7 +48,7 @@ class ShmEndpoint final : public Endpoint {
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;
   Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
-  /// All has been told when it was posted.
+  /// Nothing is left to flush: posting an op notifies its peer.
   Status Flush() override { return {}; }
   bool quiet() const override { return true; }
   std::optional<NodeId> lost_peer() const override { return std::nullopt; }
@@ -68,7 +68,7 @@ class ShmEndpoint final : public Endpoint {
   };
 
   /// One channel that starts or ends here. Its slots stand in channel order. `mine` counts what
-  /// this end has done, and `theirs` what the other end had done when this one looked last:
+  /// this end has done, and `theirs` what the other end had done when this one polled last:
   ///
   ///                 the sender's counter    the receiver's counter
   ///     blocks      sends posted            blocks in place
@@ -115,7 +115,7 @@ class ShmEndpoint final : public Endpoint {
   VisitRing active_;                       ///< lanes with a block to copy
   CompletionList completed_;
   std::function<void(OpId)> on_arrival_;  ///< may be empty
-  uint64_t looked_up_ns_ = 0;             ///< when wake_fd was looked at last
+  uint64_t looked_up_ns_ = 0;             ///< when wake_fd was polled last
   EndpointCounters counters_;
 };
 

@@ -267,7 +267,7 @@ Status TcpEndpoint::ReadBlock(Link& link) {
   return {};
 }
 
-/// Something happened on a link from which nothing may be read now. Only looks: the bytes stay with
+/// Something happened on a link from which nothing may be read now. Only peeks: the bytes stay with
 /// the kernel.
 Status TcpEndpoint::ReadUnposted(Link& link, bool more_to_come) {
   std::byte byte;
@@ -328,7 +328,7 @@ Status TcpEndpoint::TakeNote(Link& link, Lane& lane, const Record& record) {
   return {};
 }
 
-/// Completes receives that are posted and have arrived, and tells the sender.
+/// Completes receives that are posted and have arrived, and notifies the sender.
 void TcpEndpoint::CompleteArrived(Lane& lane) {
   while (lane.completed < std::min(lane.moved, lane.posted)) {
     AppendRecord(lane.note_link, RecordOf(lane, lane.completed));

@@ -26,7 +26,7 @@ struct TcpConnection {
 
   friend auto operator<=>(const TcpConnection&, const TcpConnection&) = default;
 };
-/// Of a verified plan, sorted.
+/// The connections of a verified plan, sorted.
 std::vector<TcpConnection> TcpConnections(Playable plan);
 
 /// One end of a connection.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What plays a node's part: which executor is chosen over which device, and why another is not. The
-// device is a stand-in that says of itself what a test wants. Groups of such nodes are in
+// device is a stand-in that reports what a test wants. Groups of such nodes are in
 // tests/differential/node_over_nic_test.cc.
 #include "backends/node_device.h"
 

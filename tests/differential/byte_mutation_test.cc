@@ -70,7 +70,7 @@ class Trial {
     return all;
   }
 
-  /// Runs with `objects`' bytes in the rings. Hosts look at any time. Ok when every node ends with
+  /// Runs with `objects`' bytes in the rings. Hosts poll at any time. Ok when every node ends with
   /// the message and nothing was wrong on the way.
   Status Run(const std::vector<nic::QueueObjects>& objects) {
     Overwrite(objects);

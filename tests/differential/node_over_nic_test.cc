@@ -207,7 +207,7 @@ TEST_F(NodeOverNicTest, AMemberWithoutADeviceIsRefused) {
   EXPECT_THAT(statuses[1].message(), HasSubstr("was refused: " + why));
 }
 
-// NICs that go on when their hosts have given up the memory: Run() looks at them as each member
+// NICs that go on when their hosts have freed the memory: Run() checks them as each member
 // ends. And a member that is blamed because its peer's NIC does not answer any more.
 TEST_F(NodeOverNicTest, AFailureAfterTheStartStopsEveryNic) {
   using enum Part;

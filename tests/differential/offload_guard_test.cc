@@ -3,7 +3,7 @@
 // The guard against stale bytes. A QP that breaks is flushed, flushed WQEs complete, and every WAIT
 // behind them passes: nodes forward what they do not have and get their final completions. Here one
 // QP, or all of a NIC, fails in each of six ways in the middle of a transfer, under many orders of
-// the NICs, with a host that looks at its final completion only and with hosts that wake for
+// the NICs, with a host that polls its final completion only and with hosts that wake for
 // errors; behind the emulated device and behind the mlx5 device's commands and events.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -48,17 +48,17 @@ using test::Transfer;
 using testing::MatchesRegex;
 
 constexpr uint32_t kBlockBytes = 100;
-/// Between two looks of hosts; NICs stop earlier, where an event comes.
+/// Between two polls of hosts; NICs stop earlier, where an event comes.
 constexpr uint64_t kStepsMax = 20000;
-/// From a QP that vanishes, of which no NIC tells, to the end of its peer's retries: 626 at most
-/// under these seeds. Everything else is told of in the step in which it happens.
+/// From a QP that vanishes, which no NIC reports, to the end of its peer's retries: 626 at most
+/// under these seeds. Everything else is reported in the step in which it happens.
 constexpr uint64_t kRetryStepsMax = 700;
 
 enum class FaultKind : uint8_t { kFatal, kFlush, kGone, kNoReceives, kDeviceFatal, kPortDown };
 /// After which something is flushed, or retries end, while the others go on.
 constexpr FaultKind kQpFaultKinds[] = {FaultKind::kFatal, FaultKind::kFlush, FaultKind::kGone,
                                        FaultKind::kNoReceives};
-/// Those that a NIC is told to have (EngineFaults()).
+/// The faults that a NIC is given (EngineFaults()).
 constexpr FaultKind kNicFaultKinds[] = {FaultKind::kFatal, FaultKind::kFlush, FaultKind::kGone,
                                         FaultKind::kDeviceFatal, FaultKind::kPortDown};
 constexpr FaultKind kFaultKinds[] = {FaultKind::kFatal,       FaultKind::kFlush,
@@ -99,7 +99,7 @@ std::vector<QpFault> EngineFaults(const Fault& fault) {
   return {};
 }
 
-/// The message of the end. What the NICs tell of takes one line; of a QP that is gone there may be
+/// The message of the end. What the NICs report takes one line; of a QP that is gone there may be
 /// nothing but who waits for it.
 auto NamesCause(const Fault& fault) {
   const std::string node = fmt::format("node {}: ", fault.node.value);
@@ -144,7 +144,7 @@ class FaultyRun {
     Arm();
   }
 
-  /// Hosts look at nothing but final completions.
+  /// Hosts poll nothing but final completions.
   void RunUnguarded() {
     for (ArmedNode& node : group_->nodes()) node.Start();
     fabric_.RunUntilIdle();
@@ -169,8 +169,8 @@ class FaultyRun {
     return group_->Stuck();
   }
 
-  /// Hosts look, and never sleep, each time that no NIC can go on. What the first that sees something
-  /// wrong makes of it; none: nobody does.
+  /// Hosts poll, and never sleep, each time that no NIC can go on. What the first that sees
+  /// something wrong makes of it; none: nobody does.
   std::optional<Failure> RunPolled() {
     for (ArmedNode& node : group_->nodes()) node.Start();
     for (int looks = 0; looks < 1000; ++looks) {
@@ -182,7 +182,7 @@ class FaultyRun {
     return std::nullopt;
   }
 
-  /// What a host learns that looks again and again and never sleeps.
+  /// What a host learns that polls and never sleeps.
   Status PollAtTheFault() {
     Result<bool> done = false;
     for (int looks = 0; done.ok() && looks < 1000; ++looks) {
@@ -350,7 +350,7 @@ class OffloadGuardTest : public testing::TestWithParam<Shape> {
     return faults[random.Below(faults.size())];
   }
 
-  /// Receives that are missing are posted after all where rings are written again.
+  /// Receives that are missing are posted after all where rings are re-armed.
   static std::span<const FaultKind> FaultKinds() {
     if (GetParam().ring != 0) return kNicFaultKinds;
     return kFaultKinds;
@@ -444,7 +444,7 @@ TEST_P(OffloadGuardTest, LateHostsNameTheCause) {
   });
 }
 
-// When a QP is gone its peer's is flushed, and for want of an answer only. A host that polls looks at
+// When a QP is gone its peer's is flushed, and for want of an answer only. A host that polls reads
 // some of its CQs, and may come by a flush before what it follows from.
 TEST_P(OffloadGuardTest, HostsThatPollFindTheCauseOfAFlush) {
   size_t found = 0;

@@ -92,7 +92,7 @@ Spec MakeSpec(const std::string& algorithm, uint32_t nodes, uint64_t bytes,
 
 /// What stands in front of the emulated NICs. With mlx5 the same queues are made by firmware
 /// commands: a field that the device writes elsewhere than the stand-in reads, a ring that is not
-/// where the NIC looks, shows here.
+/// where the NIC reads, shows here.
 enum class DeviceKind : uint8_t { kEmulated, kMlx5InfiniBand, kMlx5Ethernet };
 const char* Name(DeviceKind kind) {
   switch (kind) {
@@ -169,7 +169,7 @@ TEST_P(OffloadDifferential, MessagesOfManyPacketsDeliver) {
   }
 }
 
-// Queues of several times their rings, written again while the NIC is at work. Receives that a
+// Queues of several times their rings, re-armed while the NIC is at work. Receives that a
 // barrier or a channel's one credit wants posted all at once must fit.
 TEST_P(OffloadDifferential, TinyRingsDeliver) {
   test::Sample sample;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // No doorbell before validation: a byte that changes in a ring between arming and the start is
-// refused, and no NIC has been told of anything. That members which play alone do the same is in
+// refused, and no NIC has got anything to do. That members which play alone do the same is in
 // node_over_nic_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

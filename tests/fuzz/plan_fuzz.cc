@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan file from a stranger: read or refused, the same after it is written and read again, and
-// the verifier says of it what the independent checker says.
+// the verifier's verdict on it is that of the independent checker.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>

@@ -172,7 +172,7 @@ VerifiedPlan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t bloc
                              .send_window = *ParseSendWindow(send_window)});
 }
 
-// Catches whatever takes time and is not told, told twice, or told of the wrong one.
+// Catches whatever takes time and is not reported, reported twice, or reported for the wrong one.
 TEST(CausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -319,7 +319,7 @@ TEST(CausesTest, WhatOthersTakeOfALinkIsSharing) {
   }
 }
 
-// Catches host work that is told of the wrong block, or in the wrong part.
+// Catches host work that is reported for the wrong block, or in the wrong part.
 TEST(CausesTest, OneBlockCpuDrivenIsTheSumOfTheHosts) {
   const TwoNodes two(1);
   TimeTrail trail;
@@ -376,7 +376,7 @@ TEST(CausesTest, SeveralGroupsAddUp) {
       {.plan = &chain, .hosts = {}, .start = 900 * kUs, .after = 1}};
   Network network = NetworkOf(profile.network, 6);
   network.nodes[1].duplex_rate = 1.5 * profile.network.host_rate;
-  // What goes to other groups is told apart, and takes nothing away.
+  // What goes to other groups is reported separately, and takes nothing away.
   const auto expect_headlines = [&](const TimeTrail& trail, const auto& run) {
     const LinkTraffic traffic(trail, network);
     Picoseconds others = 0;

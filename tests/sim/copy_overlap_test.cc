@@ -39,7 +39,7 @@ TEST(CopyOverlapTest, NothingIsCopiedWhileTheCoreIsAway) {
   EXPECT_EQ(copies.Take(0, 300, 1000), 100);
 }
 
-// However many looks come between: in all as much, if not at the same time.
+// However many polls come between: in all as much, if not at the same time.
 TEST(CopyOverlapTest, ManyLooksLeaveWhatTheyDoNotTake) {
   CopyOverlap copies;
   for (Picoseconds at = 0; at < 10'000; at += 2) copies.NoteWork(at, at + 1);

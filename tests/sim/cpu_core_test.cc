@@ -129,7 +129,7 @@ TEST(CpuCoreTest, SumsOfPreemptionsSpreadAsTheyDo) {
   }
 }
 
-// After a long time a core is away as often as it is at all, whether it was looked at before or not.
+// After a long time a core is away as often as it is at all, whether it was queried before or not.
 TEST(CpuCoreTest, IdleCoresAreAwayAsOftenAsOthers) {
   for (const bool vary : {false, true}) {
     for (const double cycles : {900.0, 1e9}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CPU-driven transfers in virtual time: what the model of hosts promises, in closed forms where
-// there are any, beside the same plans preposted. When hosts look, and who else has their cores, is
+// there are any, beside the same plans preposted. When hosts poll, and who else has their cores, is
 // in virtual_looks_test.cc; TCP in virtual_tcp_test.cc.
 #include "sim/cpu_driven.h"
 
@@ -30,7 +30,7 @@ namespace {
 constexpr Picoseconds kNs = kPicosecondsPerNanosecond;
 constexpr Picoseconds kUs = 1000 * kNs;
 
-/// Some of everything; posts, looks and completions of different lengths.
+/// Some of everything; posts, polls and completions of different lengths.
 HostCosts SomeCosts() {
   return {.post_send = 150 * kNs,
           .post_receive = 90 * kNs,
@@ -136,7 +136,7 @@ TEST_F(CpuDrivenTest, CostsPerBlockTakeBandwidthByTheirShare) {
   // Interrupts only: two sleeps on the way of each block.
   EXPECT_EQ(TimeOfRun(plan, {.host = costs, .wait = WaitMode::kInterrupt}),
             blocks * (kBlockTime + c + 2 * costs.interrupt));
-  // Hybrid hosts look for 20 us, longer than they ever wait here.
+  // Hybrid hosts poll for 20 us, longer than they ever wait here.
   EXPECT_EQ(TimeOfRun(plan, {.host = costs, .wait = WaitMode::kHybrid}), blocks * (kBlockTime + c));
   // A message's set-up comes once.
   costs.message_start = 3 * kUs;
@@ -150,7 +150,7 @@ TEST_F(CpuDrivenTest, CostsPerBlockTakeBandwidthByTheirShare) {
 // The timing anomaly of docs/simulate.md, with its numbers: without a set-up two completions come
 // together at the relay of a chain of three, in every round; 4 us once put the nodes out of step for
 // good.
-// Catches a change of the model that makes it vanish or grow while that page still tells of it.
+// Catches a change of the model that makes it vanish or grow while that page still describes it.
 TEST_F(CpuDrivenTest, LessWorkCanTakeLonger) {
   std::ifstream in(PREPOST_SOURCE_DIR "/examples/profiles/fractus.json");
   const Result<Profile> profile = ReadProfile(in, "fractus.json");

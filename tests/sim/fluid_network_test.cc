@@ -216,7 +216,7 @@ Network FourNodes(std::optional<uint32_t> slow = {}) {
   return network;
 }
 
-// One after the other on a port: never shared, whichever is told of first.
+// One after the other on a port: never shared, whichever is reported first.
 TEST(FluidNetworkTest, AFlowAloneTakesItsBytesOverTheRate) {
   const std::vector<TimedTransfer> transfers = {{0, NodeId(0), NodeId(1), 1000},
                                                 {100'000, NodeId(0), NodeId(2), 999},
@@ -318,7 +318,7 @@ TEST(FluidNetworkTest, LatenciesAreThoseOfRacks) {
 }
 
 // The first one's end is put off by another that shares its port for a while, to when one that started
-// later ends, too; RunFluid() looks at the order.
+// later ends, too; RunFluid() checks the order.
 TEST(FluidNetworkTest, WhatEndsAtOneTimeIsInTheOrderOfStarts) {
   EXPECT_EQ(RunFluid(FourNodes(), {{0, NodeId(0), NodeId(1), 1000},
                                    {10'000, NodeId(3), NodeId(2), 1000},
@@ -347,7 +347,7 @@ TEST(FluidNetworkTest, LinksCountBytesAndWhatTheseTake) {
   EXPECT_EQ(fluid.UseOf({ResourceKind::kCore, 0}).bytes, 0u);
 }
 
-// A link of few units of rate and more flows than those: all end, and it is told.
+// A link of few units of rate and more flows than those: all end, and it is reported.
 TEST(FluidNetworkTest, TellsOfLinksThatTooManyShare) {
   Network network = Network::Uniform(2);
   for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 1e9;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FluidNetwork to the picosecond, on networks that hundreds of messages share: against a reference
-// that computes all rates anew after each event, in the integers that fluid_network.cc tells of,
+// that computes all rates anew after each event, in the integers that fluid_network.cc describes,
 // over all links and flows, without components, levels or heaps.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

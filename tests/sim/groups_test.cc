@@ -43,7 +43,7 @@ std::vector<NodeId> Hosts(std::vector<uint32_t> numbers) {
   return hosts;
 }
 
-/// What both executors tell of a group.
+/// What both executors report about a group.
 struct Times {
   Picoseconds start = 0;
   Picoseconds completion = 0;
@@ -314,7 +314,7 @@ TEST_P(GroupsTest, RenumberingHostsChangesNothing) {
   }
 }
 
-// A program that is given up before its doorbells are rung, which needs it.
+// A program that is freed before its doorbells are rung, which needs it.
 TEST(PrepostedGroupsTest, WithoutKeptCqesAGroupStartsLate) {
   const VerifiedPlan plan = PlanFor("binomial_pipeline", 9, 20);
   const std::vector<Group> soon = {{.plan = &plan}};
@@ -332,7 +332,7 @@ TEST(PrepostedGroupsTest, WithoutKeptCqesAGroupStartsLate) {
   }
 }
 
-// Rings that are written again, and CQEs that are not kept, are each group's own business.
+// Rings that are re-armed, and CQEs that are not kept, are each group's own business.
 TEST(PrepostedGroupsTest, GroupsWithShortRings) {
   const VerifiedPlan plan = PlanFor("binomial_pipeline", 5, 30);
   const nic::DeviceProfile tiny = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};

@@ -91,7 +91,7 @@ TEST_P(ExecutorTimingOverTest, StopsWhenAsked) {
   EXPECT_EQ(times.status().message(), "enough");
 }
 
-// Catches system calls of looks that count as the executor's work, and so twice: here each takes a
+// Catches system calls of polls that count as the executor's work, and so twice: here each takes a
 // hundred times as long as that.
 TEST(ExecutorTimingTest, OverTcpSystemCallsAreApart) {
   constexpr uint64_t kLongNs = 50'000;
@@ -125,8 +125,8 @@ TEST(HostTimingTest, TimesWhatItSays) {
   EXPECT_GT(sockets->system_call, 0);
   EXPECT_GT(sockets->segment_calls, sockets->system_call / 2);
   EXPECT_GT(sockets->copy_rate, 0);
-  EXPECT_GT(sockets->look, 0);
-  EXPECT_LT(sockets->look, sockets->segment_calls) << "which have such a look in them";
+  EXPECT_GT(sockets->poll, 0);
+  EXPECT_LT(sockets->poll, sockets->segment_calls) << "which have such a look in them";
 }
 
 // Catches a byte that stays on the connection because the wait for it was not taken up again: the
@@ -138,7 +138,7 @@ TEST(HostTimingTest, WaitsOnWhenASignalComes) {
   EXPECT_LE(interrupts_left.exchange(0), 0) << "nothing was waited for";
 }
 
-// Catches looking for the wrong time, and gaps that add up to more than was looked.
+// Catches measuring for the wrong time, and gaps that add up to more than was measured.
 TEST(HostTimingTest, CountsPreemptionsForAsLongAsItIsTold) {
   const Preemptions none = CountPreemptions(std::chrono::milliseconds(0));
   EXPECT_EQ(none.count, 0u);

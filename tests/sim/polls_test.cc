@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When hosts of virtual time look for completions: how they wait, and who else has their cores.
+// When hosts of virtual time poll for completions: how they wait, and who else has their cores.
 #include <gtest/gtest.h>
 
 #include "sim/cpu_driven.h"
@@ -14,8 +14,8 @@ constexpr Picoseconds kUs = 1000 * kNs;
 
 class PollsTest : public HostRunTest {};
 
-// A look does not begin while the core is away: then it finds all that has come meanwhile, and the
-// thread looks once, not twice.
+// A poll does not begin while the core is away: then it finds all that has come meanwhile, and the
+// thread polls once, not twice.
 TEST_F(PollsTest, LooksBeginWhenTheCoreIsThere) {
   const VerifiedPlan plan = PlanFor("chain", 2, 4, "barrier", "none");
   const CpuDrivenResult run = RunPlan(plan, {.host = {.poll = 10 * kNs, .completion = 100 * kNs},
@@ -25,7 +25,7 @@ TEST_F(PollsTest, LooksBeginWhenTheCoreIsThere) {
   EXPECT_EQ(run.hosts[1].delayed, 20 * kBlockTime);
 }
 
-// Where in a look a block comes makes no difference.
+// Where in a poll a block comes makes no difference.
 TEST_F(PollsTest, PollingFindsABlockWithinOneLook) {
   const VerifiedPlan plan = PlanFor("chain", 2, 1, "barrier");
   for (const Picoseconds poll : {0 * kNs, 1 * kNs, 300 * kNs, 999 * kNs, 1000 * kNs, 7000 * kNs}) {
@@ -45,7 +45,7 @@ TEST_F(PollsTest, HybridHostsSleepAfterAWhile) {
   EXPECT_GE(sleeps.groups[0].nodes[1].work.wakeups, 10u);
 }
 
-// Looks that take long count to their end.
+// Polls that take long count to their end.
 TEST_F(PollsTest, HybridHostsPollFromTheEndOfALook) {
   const VerifiedPlan plan = PlanFor("chain", 2, 10, "barrier");
   const HostCosts costs = {.completion = kBlockTime * 3 / 4,

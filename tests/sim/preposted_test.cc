@@ -225,7 +225,7 @@ TEST(PrepostedTest, TheSameRunIsTheSame) {
       EXPECT_EQ(first->links[i].use.busy, again->links[i].use.busy);
       EXPECT_EQ(first->links[i].use.bytes, again->links[i].use.bytes);
     }
-    // Whether CQEs are kept changes what the host can look at, and no time.
+    // Whether CQEs are kept changes what the host can poll, and no time.
     const auto short_cqs = RunPrepostedAlone(
         plan, network, {.costs = costs, .lower = {.mode = mode}, .keep_cqes = false});
     ASSERT_TRUE(short_cqs.ok()) << short_cqs.status().ToString();
@@ -271,7 +271,7 @@ TEST(PrepostedTest, MonotoneInEveryCostButOverhead) {
 
 // The example of docs/simulate.md, with its numbers: credits of 112 bytes share ports with blocks
 // of 1000, and a path that is longer makes the run shorter.
-// Catches a change of the model that makes it vanish while that page still tells of it.
+// Catches a change of the model that makes it vanish while that page still describes it.
 TEST(PrepostedTest, WithOverheadALongerPathCanTakeLess) {
   const VerifiedPlan plan = test::PlanWithWindowsOf1("binomial_pipeline", 17, 4, 1000);
   const auto time = [&](double latency) {

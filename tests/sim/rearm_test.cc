@@ -26,7 +26,7 @@ constexpr Picoseconds kUs = 1000 * kPicosecondsPerNanosecond;
 
 Network OneRack(uint32_t nodes) { return test::OneRack(nodes, 12.5e9, 1e-6); }
 
-/// Rings that are written again some ten times.
+/// Rings that are re-armed some ten times.
 nic::DeviceProfile TinyRings() { return {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16}; }
 
 VerifiedPlan PlanFor(const std::string& algorithm, uint32_t nodes, uint32_t blocks) {
@@ -80,7 +80,7 @@ TEST(RearmTest, RearmingIsChargedToHosts) {
       EXPECT_LE(found.rings, node.doorbells());
       EXPECT_TRUE(rings ? found.rings_later > 0 : later != 0 || found.rings_later == 0);
     }
-    // Rings that are long enough are not written again.
+    // Rings that are long enough are not re-armed.
     options.lower.profile = {};
     options.host = {.post_send = kUs, .post_receive = kUs};
     const auto long_rings = RunPrepostedAlone(plan, network, options);
@@ -112,7 +112,8 @@ TEST(RearmTest, HostsWakeAsOftenAsTheySleep) {
   EXPECT_EQ(sleeps.wakeups, sleeps.polls);
   EXPECT_GE(sleeps.completions, sleeps.polls);
   EXPECT_TRUE(sleeps.ends_asleep);
-  // A part of a ring lasts for some 10 us: whoever looks for longer sleeps at the end only, or never.
+  // A part of a ring lasts for some 10 us: whoever polls for longer sleeps at the end only, or
+  // never.
   const Picoseconds end = run(0, {}).completion;
   EXPECT_EQ(run(end - 1, {}).wakeups, 1u);
   EXPECT_EQ(run(end, {}).wakeups, 0u);

@@ -81,7 +81,7 @@ TEST_F(TimedEngineTest, TwoMessagesOfAQueueUseTheWireInTurn) {
   EXPECT_THAT(received, ElementsAre(1007, 1014));
 }
 
-// The acknowledgement of a message comes after what tells of the NOP behind it, which waits.
+// The acknowledgement of a message comes after what reports the NOP behind it, which waits.
 TEST_F(TimedEngineTest, WqesRetireInOrder) {
   MakeTimed({.cqe = 3});
   far_->Receive();
@@ -173,7 +173,7 @@ TEST_F(TimedEngineTest, AMessageOfABrokenQueueIsLost) {
   EXPECT_EQ(network_->flows(), 0u);
 }
 
-// Nobody looks at an unsignaled SEND, but what stands behind it is told of in order; and who logs
+// Nobody polls for an unsignaled SEND, but what stands behind it is reported in order; and who logs
 // changes nothing.
 TEST_F(TimedEngineTest, UnsignaledSendsHoldWhatStandsBehindThem) {
   for (const bool log : {false, true}) {

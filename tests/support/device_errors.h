@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ErrorsOf: the errors that a device has to tell by now.
+// ErrorsOf: the errors that a device has to report by now.
 #ifndef PREPOST_TESTS_SUPPORT_DEVICE_ERRORS_H_
 #define PREPOST_TESTS_SUPPORT_DEVICE_ERRORS_H_
 

@@ -52,8 +52,8 @@ class FakeNetwork {
     return true;
   }
 
-  /// Tells one sender that its send was delivered, some time after; false if there is nothing to
-  /// tell.
+  /// Reports to one sender that its send was delivered, some time after; false if there is nothing
+  /// to report.
   bool NoteOne() {
     if (notes_.empty()) return false;
     const size_t pick = random_() % notes_.size();

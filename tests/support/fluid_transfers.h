@@ -32,7 +32,7 @@ struct TimedTransfer {
   uint32_t queue = 0;
 };
 
-/// Ends of all transfers. Expects that those of one time are told of in the order of their starts.
+/// Ends of all transfers. Expects that those of one time are reported in the order of their starts.
 inline std::vector<Picoseconds> RunFluid(const Network& network,
                                          const std::vector<TimedTransfer>& transfers,
                                          PortSharing sharing = PortSharing::kPerQp) {

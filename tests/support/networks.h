@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RandomTopology, SlowRandomPairs: networks as they come, for tests of what is reckoned on them.
+// RandomTopology, SlowRandomPairs: networks as they come, for tests of what is computed on them.
 #ifndef PREPOST_TESTS_SUPPORT_NETWORKS_H_
 #define PREPOST_TESTS_SUPPORT_NETWORKS_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpTrace: records what executors' observers are told, from any thread, and checks that the plan's
+// OpTrace: records what executors report to observers, from any thread, and checks that the plan's
 // order is contained in what happened.
 #ifndef PREPOST_TESTS_SUPPORT_OP_TRACE_H_
 #define PREPOST_TESTS_SUPPORT_OP_TRACE_H_
@@ -35,7 +35,7 @@ class OpTrace {
 
   /// Every op completed; sends started after their `after`, and in channel order; channels
   /// delivered in order, nothing before it was sent. (A sender may see its completion before the
-  /// receiver has looked at its own.)
+  /// receiver has polled its own.)
   void ExpectPlanOrder() {
     std::vector<std::vector<Times>> sends(plan_.channels().size());
     std::vector<std::vector<Times>> receives(plan_.channels().size());

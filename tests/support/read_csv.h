@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReadCsv: what a command prints as CSV, for tests that look at values by their columns.
+// ReadCsv: what a command prints as CSV, for tests that read values by their columns.
 #ifndef PREPOST_TESTS_SUPPORT_READ_CSV_H_
 #define PREPOST_TESTS_SUPPORT_READ_CSV_H_
 

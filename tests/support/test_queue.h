@@ -37,7 +37,7 @@ class TestQueue {
  public:
   static constexpr size_t kMemoryBytes = 64 * 1024;
 
-  /// `config` without its CQs; CQs as told.
+  /// `config` without its CQs; CQs as given.
   TestQueue(nic::Device& device, nic::QpConfig config, nic::CqConfig send_cq = {.entries = 64},
             nic::CqConfig recv_cq = {.entries = 64});
 

@@ -61,7 +61,7 @@ TEST(RacksTest, RowsOfARackStandTogether) {
   EXPECT_EQ(offsets[4], 3 * offsets[0]);
 }
 
-// Catches a look into the network that is not there.
+// Catches a view into the network that is not there.
 TEST(RacksTest, WithoutANetworkNothingIsKnown) {
   const Racks racks(nullptr);
   std::vector<RackBand> bands;
@@ -132,7 +132,7 @@ TEST_F(RackPicturesTest, ARunMarksThemToo) {
   EXPECT_EQ(Occurrences(svg, "class=\"rack\""), 2u);
 }
 
-// Catches a tree that does not look at the racks, and one that marks every line.
+// Catches a tree that ignores the racks, and one that marks every line.
 TEST_F(RackPicturesTest, TheTreeMarksTheLineBetweenRacks) {
   const std::string svg = *DrawTree(plan_, {}, nullptr, &network_);
   EXPECT_EQ(XmlError(svg), "");

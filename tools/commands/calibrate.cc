@@ -36,7 +36,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kTransfers = 20;
-/// Of the transfers that the executor is timed with: small blocks, with a credit for each.
+/// The transfers that the executor is timed with: small blocks, with a credit for each.
 constexpr uint32_t kBlocks = 1000;
 constexpr uint32_t kBlockBytes = 64;
 constexpr double kSecondsMax = 3600;
@@ -145,8 +145,8 @@ std::vector<Entry> ExecutorEntries(const Measured& measured, bool has_tcp) {
   constexpr const char* kReaction =
       "the executor's reaction alone: what the endpoint does in a look is counted by its system "
       "calls, host.poll and tcp.system_call";
-  const double look = it.poll + (has_tcp ? measured.sockets.look : 0);
-  const std::string how_look = fmt::format(
+  const double poll = it.poll + (has_tcp ? measured.sockets.poll : 0);
+  const std::string how_poll = fmt::format(
       "the executor's part, {}, and the processor time of an epoll_wait that finds nothing and "
       "does "
       "not wait, over {} TCP connections of loopback, median",
@@ -158,7 +158,7 @@ std::vector<Entry> ExecutorEntries(const Measured& measured, bool has_tcp) {
       {"host", "post_receive", SecondsJson(it.post_receive),
        how("the endpoint for NICs writes a WQE",
            "the endpoint for TCP notes where bytes go; its system call is tcp.system_call")},
-      {"host", "poll", SecondsJson(look), how("a look at a CQ, nothing found", how_look.c_str())},
+      {"host", "poll", SecondsJson(poll), how("a look at a CQ, nothing found", how_poll.c_str())},
       {"host", "completion", SecondsJson(it.completion),
        how("the CQE of a block, from the CQ to the executor's reaction, without the posts that "
            "follow",

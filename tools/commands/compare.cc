@@ -76,7 +76,7 @@ Result<std::vector<uint64_t>> ParseSizes(const std::vector<std::string>& lists) 
   return sizes;
 }
 
-/// Of the rolled plan of `path`, for each size.
+/// Unrolls the plan of `path` for each size.
 Result<std::vector<SimulatedPlan>> UnrolledPlans(const std::string& path,
                                                  const std::vector<uint64_t>& sizes) {
   if (sizes.empty()) {
@@ -177,7 +177,7 @@ Status CheckFlags(const CompareFlags& flags) {
   return {};
 }
 
-/// Of the virtual clock.
+/// The profile of the virtual clock.
 Result<sim::Profile> ProfileOf(const CompareFlags& flags) {
   const Result<ProfileText> text = LoadProfileText(flags.profile);
   if (!text.ok()) return text.status();
@@ -193,7 +193,7 @@ Result<sim::Profile> ProfileOf(const CompareFlags& flags) {
   return profile;
 }
 
-/// Of the virtual clock: a topology is the network in place of the profile's.
+/// On the virtual clock a topology is the network in place of the profile's.
 Status CheckNetwork(const CompareFlags& flags, const std::vector<SimulatedPlan>& plans) {
   const std::optional<std::string>& topology = flags.spec.topology();
   const bool has_topology = std::ranges::any_of(

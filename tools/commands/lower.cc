@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost lower: turns a plan into the queue programs of its nodes' NICs, to look at or to keep.
+// prepost lower: turns a plan into the queue programs of its nodes' NICs, to read or to keep.
 #include "backends/nic/program/lower.h"
 
 #include <fmt/format.h>
@@ -76,7 +76,7 @@ Result<nic::QueueProgram> ReadListing(const std::string& path) {
   return program;
 }
 
-/// Of a program that lacks nodes of its plan: which it has.
+/// Names the nodes that a program has, if it lacks some of its plan.
 std::string NoteOnMissingNodes(const nic::QueueProgram& program, const PlanHeader& header) {
   constexpr size_t kNodesShownMax = 8;
   std::string shown;

@@ -175,8 +175,8 @@ Result<uint64_t> MessageBytes(const NodeFlags& flags, const std::optional<Mapped
   return ParseMessageBytes("--message-bytes", flags.message_bytes);
 }
 
-/// Of a folder only the node's own part, if that is all that is needed: a trace tells messages by
-/// both of their ends, and lowering for a NIC looks at those, too.
+/// Loads only the node's own part of a folder, if that is all that is needed: a trace identifies
+/// messages by both of their ends, and lowering for a NIC needs those, too.
 Result<PlayedPlan> LoadFlat(const NodeFlags& flags) {
   const std::string& path = flags.plan_path;
   if (!IsPlanFolder(path) || flags.trace.is_wanted() || !flags.device.empty()) {

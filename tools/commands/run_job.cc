@@ -66,7 +66,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Result<Mapping> message = job.input.Read(checkpoint);
   if (!message.ok()) return WithNeeds(message.status(), header);
 
-  constexpr size_t kFilesPerNode = 3;  // a copy, its memory, and what its NIC tells its host by
+  constexpr size_t kFilesPerNode = 3;  // a copy, its memory, and the event file of its NIC
   constexpr size_t kOwnFiles = 32;
   PREPOST_RETURN_IF_ERROR(RaiseFileLimit(kFilesPerNode * header.nodes + kOwnFiles));
   std::vector<NodeBuffer> copies(header.nodes);  // the root's stays empty

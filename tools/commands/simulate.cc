@@ -53,7 +53,7 @@ Status WriteOnlyRow(const SimulateFlags& flags, const sim::Simulation& it) {
   return WriteFile(flags.sweep.csv, [&](std::ostream& out) { WriteCsv(sweep, out); });
 }
 
-/// Of preposted queues alone: whether anything is left to hosts that could be kept from it.
+/// Notes that interference changes nothing where preposted queues alone leave hosts no work.
 void NoteIdleHosts(const SimulateFlags& flags, const sim::Simulation& it) {
   const std::vector<std::string> given = flags.noise.OfHosts();
   if (flags.executor != "offload" || given.empty()) return;

@@ -158,7 +158,7 @@ Status Swept(const Status& status, const std::vector<SweepAxis>& axes) {
 }
 
 /// Rows, each with the command that gives it alone, and what all have that the profile has not.
-/// Errors (kUsage): what is wrong with one of these commands is told before any is run.
+/// Errors (kUsage): what is wrong with one of these commands is reported before any is run.
 Result<std::vector<SimulateFlags>> MakeRows(const SimulateFlags& flags, RowMaker* maker,
                                             const SimulateContext& context, Sweep* sweep) {
   const std::vector<SweepAxis>& axes = sweep->axes;
@@ -195,7 +195,7 @@ Result<std::vector<SimulateFlags>> MakeRows(const SimulateFlags& flags, RowMaker
   return rows;
 }
 
-/// The plot comes last: of figures that have no place in one the rest is told nevertheless.
+/// The plot comes last, so figures that cannot be drawn are printed nevertheless.
 Status WriteSweep(const SweepFlags& flags, const Sweep& sweep) {
   if (!flags.csv.empty()) {
     PREPOST_RETURN_IF_ERROR(WriteFile(flags.csv, [&](std::ostream& out) { WriteCsv(sweep, out); }));

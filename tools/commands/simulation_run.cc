@@ -19,16 +19,16 @@
 namespace prepost::tools {
 namespace {
 
-/// Of one group its position says nothing.
+/// `status` without the position of the group where there is only one.
 Status WithoutGroup(const sim::Simulation& it, const Status& status) {
   constexpr std::string_view kFirst = "group 0: ";
   if (it.is_of_groups || !status.message().starts_with(kFirst)) return status;
   return {status.code(), status.message().substr(kFirst.size()), status.where()};
 }
 
-/// Of plans with more ops together CQEs are not kept: 64 bytes each, in CQs rounded up, and nobody has asked to
-/// see them. What is lost is the check of each against the plan at the end, and who waits for whom
-/// if nothing happens any more.
+/// Runs with more ops in all their plans keep no CQEs: each takes 64 bytes, in CQs rounded up, and
+/// nobody has asked to see them. What is lost is the check of each against the plan at the end, and
+/// who waits for whom if nothing happens any more.
 constexpr size_t kOpsWithCqesMax = size_t{1} << 22;
 
 bool KeepsCqes(const sim::Simulation& it) {

@@ -23,8 +23,8 @@
 namespace prepost::tools {
 namespace {
 
-/// A stream that can be read only once, such as stdin or a pipe, of which a look at its beginning takes
-/// nothing away.
+/// A stream that can be read only once, such as stdin or a pipe, of which reading its beginning
+/// takes nothing away.
 class ReplayBuffer final : public std::streambuf {
  public:
   /// Reads from `source`, which outlives it.
@@ -91,7 +91,7 @@ struct Destination {
   std::string temporary;
 };
 Destination DestinationOf(const std::string& path) {
-  std::error_code unknown;  // what cannot be looked at cannot be opened either
+  std::error_code unknown;  // a path whose stat fails cannot be opened either
   const std::filesystem::path target = std::filesystem::canonical(path, unknown);
   std::string final_path = unknown ? path : target.string();
   std::string temporary = fmt::format("{}.{}.partial", final_path, getpid());
@@ -102,12 +102,12 @@ using ReadFunction = std::function<Status(std::istream&, const std::string&)>;
 
 /// Stdin, pipes and devices: what was read of them is gone.
 bool ComesOnce(const std::string& path) {
-  std::error_code unknown;  // what cannot be looked at cannot be opened either
+  std::error_code unknown;  // a path whose stat fails cannot be opened either
   const std::filesystem::file_status file = std::filesystem::status(path, unknown);
   return path == kStandardStream || (IsSpecial(file) && !std::filesystem::is_directory(file));
 }
 
-/// Of a path that comes once.
+/// The input of a path that can be read only once.
 struct OnceInput {
   std::filebuf file;  ///< closed: stdin is read
   ReplayBuffer buffer;
@@ -214,7 +214,7 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
     return std::cout ? Status() : CannotWrite("<stdout>", errno);
   }
   std::error_code
-      unknown;  // a path that cannot be looked at cannot be opened either, which is reported below
+      unknown;  // a path whose stat fails cannot be opened either, which is reported below
   const std::filesystem::file_status target = std::filesystem::status(path, unknown);
   if (std::filesystem::is_directory(target)) return CannotWrite(path, EISDIR);
   if (IsSpecial(target)) {

@@ -26,7 +26,7 @@ std::string NameOfInput(const std::string& path);
 Status WithInput(const std::string& path,
                  const std::function<Status(std::istream&, const std::string&)>& read);
 
-/// As WithInput(), for a look at how a file begins: of stdin and pipes, whose bytes come only once,
+/// As WithInput(), to see how a file begins: of stdin and pipes, whose bytes come only once,
 /// nothing is taken, and only the first MiB is shown.
 Status WithPreview(const std::string& path,
                    const std::function<Status(std::istream&, const std::string&)>& read);

@@ -150,7 +150,7 @@ Status BadDelay(const std::string& text, const std::string& why) {
   return Bad("--delay", text, why, "node=3,at=2ms,for=100us");
 }
 
-/// Of --delay, "2ms".
+/// The time of a --delay, "2ms".
 Result<emulated::Picoseconds> DelayTime(const std::string& text, const std::string& value) {
   constexpr double kSecondsMax = 1e6;
   const Result<double> seconds = ParseLatency(value);

@@ -31,7 +31,7 @@ struct NoiseFlags {
   /// with more nodes. Of a pair that is named twice the slower counts. Errors: kUsage, kRejected:
   /// too many pairs to draw for.
   Status Slow(uint64_t seed, Network* network) const;
-  /// Of all --delay, on a network of `hosts`. Errors: kUsage.
+  /// The delays of all --delay, on a network of `hosts`. Errors: kUsage.
   Result<std::vector<sim::HostDelay>> Delays(uint32_t hosts) const;
   /// What --preempt, and --neighbours of all hosts, set in a profile. Errors: kUsage.
   Result<std::vector<ProfileSetting>> Settings() const;

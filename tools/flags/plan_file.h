@@ -25,8 +25,8 @@ enum class FileKind : uint8_t {
   kPlanPart  ///< the index of a folder of shards, or a shard
 };
 
-/// By the file's "format" key, up to which it is looked at; stdin ("-") too, which can then be read
-/// from its beginning. What says nothing or is no JSON counts as a plan: its reader tells what is
+/// By the file's "format" key, up to which it is read; stdin ("-") too, which can then be read
+/// from its beginning. What says nothing or is no JSON counts as a plan: its reader reports what is
 /// wrong. Errors: kRejected: it cannot be read.
 Result<FileKind> KindOf(const std::string& path);
 

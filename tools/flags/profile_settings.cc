@@ -54,7 +54,7 @@ Status BadSettings(const std::vector<ProfileSetting>& settings, const std::strin
   return {StatusCode::kUsage, fmt::format("{}: {}", all, why)};
 }
 
-/// Of two keys whose values follow from each other, one.
+/// One key for two whose values follow from each other.
 std::string PlaceOf(const std::string& key) {
   return key == "network.racks.up_rate" ? "network.racks.oversubscription" : key;
 }
@@ -158,7 +158,7 @@ std::vector<std::string> ShippedNames() {
 
 /// The text that `path` stands for, as a file or as the name of a shipped profile.
 Result<ProfileText> FindProfileText(const std::string& path) {
-  std::error_code unknown;  // what cannot be looked at cannot be opened either
+  std::error_code unknown;  // a path whose stat fails cannot be opened either
   const bool is_name = path != "-" && path.find_first_of("./") == std::string::npos &&
                        !std::filesystem::exists(path, unknown);
   if (is_name) {

@@ -35,7 +35,7 @@ struct ProfileSetting {
 
   std::string key() const { return text.substr(0, text.find('=')); }
 };
-/// Of --set; those with a key of `swept` are told as --sweep's.
+/// The settings of --set; those with a key of `swept` are reported as --sweep's.
 std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
                                        const std::vector<std::string>& swept = {});
 

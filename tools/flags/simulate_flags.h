@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulateFlags: what prepost simulate is told. A row of a sweep is a copy with some of it set anew.
+// SimulateFlags: the arguments of prepost simulate. A row of a sweep is a copy with some of it set
+// anew.
 #ifndef PREPOST_TOOLS_FLAGS_SIMULATE_FLAGS_H_
 #define PREPOST_TOOLS_FLAGS_SIMULATE_FLAGS_H_
 
@@ -48,9 +49,9 @@ struct SimulateFlags {
   CommandLine given;
 
   void AddTo(CLI::App& command);
-  /// Of one run. Errors: kUsage: flags that do not go together, unknown words.
+  /// Checks the flags of one run. Errors: kUsage: flags that do not go together, unknown words.
   Status Check() const;
-  /// Several multicasts, or one that is told as several.
+  /// Several multicasts, or one that is reported per group.
   bool has_groups() const { return groups.has_value() || !workload.empty(); }
 };
 

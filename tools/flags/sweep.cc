@@ -163,8 +163,8 @@ Status AddRange(const Range& range, SweepAxis* axis) {
   return {};
 }
 
-/// Of a key whose values have commas themselves, "delay", or of such a list. An order is numbers,
-/// or a file.
+/// Whether a key's values have commas themselves, as those of "delay" or of such a list do. An
+/// order is numbers, or a file.
 bool HasCommas(const std::string& key, const std::string& list) {
   constexpr std::array kKeys = {"delay", "preempt", "neighbours"};
   return std::ranges::find(kKeys, key) != kKeys.end() || list.find(';') != std::string::npos ||

@@ -23,7 +23,7 @@ struct SweepValue {
 /// What the numbers of an axis are.
 enum class SweepUnit : uint8_t { kNone, kBytes, kSeconds, kBytesPerSecond };
 
-/// Of a value with a unit; of a size it cannot be known.
+/// The unit that a value is written with; that of a size cannot be known.
 SweepUnit UnitOf(const std::string& text);
 
 struct SweepAxis {
@@ -33,13 +33,13 @@ struct SweepAxis {
   bool is_geometric = false;  ///< each is the one before it times something
   bool is_numeric = false;    ///< all are numbers
 
-  /// Of the profile, not a flag.
+  /// Whether it sets a value of the profile, not a flag.
   bool is_setting() const { return key.find('.') != std::string::npos; }
   /// "block_bytes", "host.completion_seconds".
   std::string column() const;
 };
 
-/// Of all axes together.
+/// The rows of all axes together, at most.
 inline constexpr size_t kSweepRowsMax = 100'000;
 
 /// "block-bytes=64KiB:4MiB:x2", "nodes=2:10:+2", "algorithm=chain,circulant"; values that have

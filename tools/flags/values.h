@@ -63,7 +63,7 @@ CLI::Validator BlockNumber();
 /// For ->check(): a decimal number, finite, from `least` to `most`.
 CLI::Validator Number(double least, double most);
 
-/// Of every flag that is a time in seconds.
+/// Validates every flag that is a time in seconds.
 CLI::Validator Seconds();
 
 /// For ->check(): any text but "". `kind`: what it names, "a device".

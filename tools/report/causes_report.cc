@@ -142,7 +142,7 @@ void PrintTimesRow(const std::string& label, const NodeTimes& times, std::ostrea
   out << "\n";
 }
 
-/// Of each node of a group, from the group's start.
+/// The times of each node of a group, from the group's start.
 std::vector<NodeTimes> TimesOfNodes(const sim::RunCauses& told, uint32_t group) {
   std::vector<NodeTimes> times;
   for (uint32_t i = 0; i < told.trail->plan(group).header().nodes; ++i)

@@ -12,8 +12,8 @@
 
 namespace prepost::tools {
 
-/// Of a simulation that has trails; `is_long`: each node's time, too. Prints nothing
-/// of one that has none.
+/// Prints the causes of a simulation that has trails; `is_long`: each node's time, too. Prints
+/// nothing for one that has none.
 void PrintCauses(const sim::Simulation& simulation, bool is_long, std::ostream& out);
 
 /// Adds to `run`, the JSON of one executor, what its trail says; of several groups to its "groups",

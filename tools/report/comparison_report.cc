@@ -87,7 +87,7 @@ Summary SummariseNs(const std::vector<TransferSample>& samples, uint64_t Transfe
   return Summarise(std::move(values));
 }
 
-/// Of every node in every repetition.
+/// Summarises the latency of every node in every repetition.
 Summary SummariseLatencies(const std::vector<TransferSample>& samples) {
   std::vector<double> values;
   for (const TransferSample& sample : samples) {

@@ -39,12 +39,12 @@ struct ComparisonReport {
   nlohmann::ordered_json json;  ///< of all plans: the clock, the machine
   std::vector<ComparedPlan> plans;
 };
-/// Of this machine's clock.
+/// A report of times on this machine's clock.
 ComparisonReport ReportOfMachine();
 ComparisonReport ReportOfModel(const sim::Profile& profile, const std::string& profile_path,
                                const std::vector<std::string>& deviations);
 
-/// Of each plan counts first, then times; then what they mean.
+/// Prints for each plan counts first, then times; then what they mean.
 void Print(const ComparisonReport& report, std::ostream& out);
 nlohmann::ordered_json ToJson(const ComparisonReport& report);
 

@@ -16,7 +16,7 @@
 namespace prepost::tools {
 namespace {
 
-/// Of the same warning, for each file of a folder, so many are printed.
+/// So many of the same warning are printed, one for each file of a folder.
 constexpr size_t kWarningsOfAKind = 3;
 
 /// How a text of several lines goes on.

@@ -257,7 +257,7 @@ std::string ToText(const Spread<Value>& spread) {
   return fmt::format("min {}, median {}, max {}", spread.min, spread.median, spread.max);
 }
 
-/// Of the nodes or racks of one kind.
+/// The spread of blocks over the nodes or racks of one kind.
 Spread<uint64_t> BlocksOf(const std::vector<ResourceLoad>& loads) {
   std::vector<uint64_t> values;
   for (const ResourceLoad& load : loads) values.push_back(load.blocks);

@@ -118,7 +118,7 @@ std::vector<Executor> ExecutorsOf(const sim::Simulation& it) {
   return executors;
 }
 
-/// Of what groups take from their starts on, seconds.
+/// The times that groups take from their starts on, seconds.
 struct Latencies {
   std::vector<double> sorted;
   double mean = 0;
@@ -228,7 +228,7 @@ void AddHosts(const sim::Simulation& it, ColumnsOf* table) {
   });
 }
 
-/// Of one multicast.
+/// Adds the times of one multicast.
 void AddTimes(const sim::Simulation& it, ColumnsOf* table) {
   table->Row("  bandwidth", [&](const Executor& run) {
     const double bandwidth = BandwidthOf(it, run.times);
@@ -238,7 +238,7 @@ void AddTimes(const sim::Simulation& it, ColumnsOf* table) {
   table->TimeRow("  skew", [](const RunTimes& times) { return times.groups[0].skew(); });
 }
 
-/// Of several groups: from their starts on.
+/// Adds the times of several groups, from their starts on.
 void AddGroupTimes(const sim::Simulation& it, ColumnsOf* table) {
   table->Row("aggregate bandwidth", [&](const Executor& run) {
     const double bandwidth = BandwidthOf(it, run.times);

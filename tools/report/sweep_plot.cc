@@ -96,7 +96,7 @@ Result<std::string> RunScript(const std::vector<std::string>& arguments, const s
       "package python3-matplotlib)");
 }
 
-/// Of axes, what the script is told.
+/// What the script gets for each axis.
 Json OptionsOf(const std::vector<SweepAxis>& axes) {
   constexpr std::array kUnits = {"", "B", "s", "B/s"};
   const SweepAxis& x = axes.front();

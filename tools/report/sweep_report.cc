@@ -45,7 +45,7 @@ std::string Readable(const SweepAxis& axis, size_t value) {
   return fmt::format("{} {}", bytes, kUnits[unit]);
 }
 
-/// Of a plan's: no window is "none".
+/// The text of a plan's value: no window is "none".
 std::string TextOf(const Json& it) {
   if (it.is_null()) return "none";
   return it.is_string() ? it.get<std::string>() : it.dump();
@@ -134,7 +134,7 @@ struct Column {
   std::string name;
   std::string pointer;
 };
-/// Of the plan, the same for both executors.
+/// Columns of the plan, the same for both executors.
 const std::vector<Column>& PlanColumns() {
   static const std::vector<Column> columns = {{"algorithm", "/algorithm"},
                                               {"nodes", "/nodes"},
@@ -175,7 +175,7 @@ std::string FoundColumn(const Sweep& sweep, const std::string& column) {
   return is_open ? "chosen_" + column : "";
 }
 
-/// Of PlanColumns(), what the axes do not say.
+/// Those of PlanColumns() that the axes do not set.
 std::vector<Column> FoundColumns(const Sweep& sweep) {
   std::vector<Column> columns;
   for (const Column& it : PlanColumns()) {
@@ -254,7 +254,7 @@ Json ProfileJson(const Sweep& sweep) {
   return {{"name", sweep.profiles[0].name}, {"file", sweep.profiles[0].path}};
 }
 
-/// What a row of the table says of both executors.
+/// A row's figures over both executors.
 void AddFound(const Json& found, std::vector<std::string>* cells) {
   const auto cell = [](double number, auto text) {
     return std::isnan(number) ? std::string("-") : text(number);

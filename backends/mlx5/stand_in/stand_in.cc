@@ -266,7 +266,7 @@ void StandIn::SortError(const nic::ErrorEvent& error) {
   };
   switch (error.kind) {
     case nic::ErrorEvent::Kind::kErrorCqe:
-      return;  // hardware tells of a CQE, not of which
+      return;  // hardware reports a CQE, not which one
     case nic::ErrorEvent::Kind::kCqError:
       if (const CqEntry* cq = FindCq(error.number)) {
         Queue(cq->cookies, EventType::kCqError, &object_events_);

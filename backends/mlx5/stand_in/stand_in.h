@@ -28,7 +28,7 @@
 
 namespace prepost::mlx5 {
 
-/// What it says of itself.
+/// The capabilities that it reports.
 struct StandInOptions {
   bool cross_channel = true;
   bool cq_ignore_overrun = true;
@@ -78,7 +78,7 @@ class StandIn final : public Verbs {
   void StoreDoorbell(Uar uar, uint64_t bytes) override;
   void StoreArm(Uar uar, uint64_t bytes) override;
 
-  /// Why the last command or call was refused, in words; hardware does not tell.
+  /// Why the last command or call was refused, in words; hardware does not report it.
   const std::string& last_refusal() const { return last_refusal_; }
 
  private:
@@ -97,7 +97,7 @@ class StandIn final : public Verbs {
     std::span<std::byte> rings;
     std::span<std::byte> record;
 
-    /// Of the record.
+    /// A word of the record.
     uint32_t Load(size_t word) const;
   };
   struct CqEntry {
@@ -169,7 +169,7 @@ class StandIn final : public Verbs {
   std::map<uint32_t, CqEntry> cqs_;
   std::map<uint32_t, QpEntry> qps_;
   uint32_t channel_ = 0;  // handle; 0: none
-  // What the NIC has told and nobody has taken.
+  // What the NIC has reported and nobody has taken.
   std::deque<uint64_t> object_events_;  // cookies
   std::deque<DeviceEvent> device_events_;
   std::string last_refusal_;

@@ -26,7 +26,7 @@ using stand_in::StrayBit;
 constexpr uint32_t kSyndrome = 0x505001;  // of no firmware: last_refusal() says more
 constexpr size_t kRecordBytes = 8;
 constexpr uint8_t kMtuMax = 5;
-/// Of an address path on Ethernet.
+/// The GID fields of an address path on Ethernet.
 constexpr Field kGidFields[] = {prm::ads::kSrcAddrIndex, prm::ads::kHopLimit, prm::ads::kTclass,
                                 prm::ads::kFlowLabel,    prm::ads::kRgidHigh, prm::ads::kRgidLow,
                                 prm::ads::kUdpSport,     prm::ads::kEthPrio,  prm::ads::kRmacHigh,
@@ -37,7 +37,7 @@ Command CommandOf(Input in) {
   return static_cast<Command>(Get(in, prm::in::kOpcode));
 }
 
-/// Of a QPC or a CQC.
+/// The fields of a QPC or a CQC.
 class Context {
  public:
   Context(Input in, Field structure) : in_(in), structure_(structure) {}
@@ -93,7 +93,7 @@ StandIn::Refusal StandIn::Bad(std::string why) {
   return {prm::Status::kBadParameter, std::move(why)};
 }
 
-/// Of what the NIC was asked to do for a command that is right.
+/// The verdict on a correct command, by what the NIC answered.
 StandIn::Verdict StandIn::Outcome(const Status& status) {
   if (status.ok()) return {};
   return Refusal{prm::Status::kInternalError, status.message()};

@@ -69,8 +69,8 @@ bool ArmedNode::IsRead(CqId id) const {
                                                       : qp.sends_in_parts());
 }
 
-/// What it holds. Where CQEs are not kept, only the one of a run's end is looked for: nobody asks which
-/// WQE of a broken queue was the first to fail.
+/// The number of CQEs that the CQ holds. Where CQEs are not kept, only that of a run's end is
+/// polled: no host asks which WQE of a broken queue was the first to fail.
 uint32_t ArmedNode::EntriesOf(CqId id) const {
   if (!IsKept(id)) return 1;
   const CompletionQueue& cq = program_->cqs[id.index()];
@@ -199,13 +199,13 @@ void ArmedNode::Start() { feed_->Start(); }
 
 Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
   if (timeout.count() == 0 && errors_.IsDue()) NoteDeviceErrors();
-  Result<bool> done = timeout.count() == 0 ? Look() : LookOrAsk();
+  Result<bool> done = timeout.count() == 0 ? TakeNew() : TakeOrAsk();
   if (!done.ok() || *done || timeout.count() == 0) return done;
   const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
   if (!wait.ok()) return wait.status();
   if (wait->event) ForgetRequests();
   NoteDeviceErrors();
-  return Look();
+  return TakeNew();
 }
 
 /// After an event. Which CQ it is of is not known; and where an event was on its way already when
@@ -218,20 +218,20 @@ void ArmedNode::ForgetRequests() {
 Result<bool> ArmedNode::TakeEvents() {
   device_->CountWakeup();
   NoteDeviceErrors();
-  return LookOrAsk();
+  return TakeOrAsk();
 }
 
 Result<bool> ArmedNode::TakeEvents(std::span<const ErrorEvent> errors) {
   device_->CountWakeup();
   for (const ErrorEvent& event : errors) NoteDeviceError(event);
-  return LookOrAsk();
+  return TakeOrAsk();
 }
 
-Result<bool> ArmedNode::LookOrAsk() {
-  Result<bool> done = Look();
+Result<bool> ArmedNode::TakeOrAsk() {
+  Result<bool> done = TakeNew();
   if (!done.ok() || *done) return done;
   PREPOST_RETURN_IF_ERROR(RequestEvents());
-  return Look();  // what came before the request gives no event
+  return TakeNew();  // what came before the request gives no event
 }
 
 bool ArmedNode::is_done() const {
@@ -239,7 +239,7 @@ bool ArmedNode::is_done() const {
   return cqs_[final_cq].taken == program_->cqs[final_cq].completions;
 }
 
-Result<bool> ArmedNode::Look() {
+Result<bool> ArmedNode::TakeNew() {
   if (!feed_->is_complete()) {
     for (const CqId id : part_cqs_) Take(id);
     if (!failure_) feed_->Refill();
@@ -280,7 +280,7 @@ void ArmedNode::TakeAll() {
 }
 
 /// A queue is flushed by its node's NIC after the CQE, or the event, that says why, or because
-/// somebody has moved the QP to the error state. That CQE may be of a CQ that has not been looked at,
+/// somebody has moved the QP to the error state. That CQE may be of a CQ that has not been polled,
 /// or had been when it came; when the flush is seen, it is there.
 void ArmedNode::FindCauseOfFlush() {
   if (failure_ && failure_->kind == FailureKind::kFlushed) TakeAll();
@@ -304,7 +304,7 @@ void ArmedNode::NoteDeviceError(const ErrorEvent& event) {
           .message = fmt::format("{}: {}", Describe(*program_, id), Name(event.kind))});
   };
   switch (event.kind) {
-    case ErrorEvent::Kind::kErrorCqe:  // only says where to look
+    case ErrorEvent::Kind::kErrorCqe:  // only says which CQ to poll
       if (const auto cq = IdOf<CqId>(bindings_.cqns, event.number)) Take(*cq);
       return;
     case ErrorEvent::Kind::kCqError:

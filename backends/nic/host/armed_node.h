@@ -45,7 +45,7 @@ struct Failure {
 struct QueuePosition {
   QpState state = QpState::kReset;
   uint32_t sends_written = 0;
-  uint32_t sends_posted = 0;   ///< what doorbells or SEND_EN have told the NIC of
+  uint32_t sends_posted = 0;   ///< what doorbells or SEND_EN have announced to the NIC
   uint32_t sends_fetched = 0;  ///< what the NIC is through with or at work on
   uint32_t receives_posted = 0;
   uint32_t receives_taken = 0;
@@ -91,7 +91,7 @@ class ArmedNode {
 
   const NodeProgram& program() const { return *program_; }
   const Qp& qp(QpId id) const { return qps_[id.index()]; }
-  /// Of the message that was armed last.
+  /// The bindings of the message that was armed last.
   const Bindings& bindings() const { return bindings_; }
   const Cq& cq(CqId id) const { return cqs_[id.index()].cq; }
   /// In Arm() and since: sends, WAITs, SEND_ENs and receives.
@@ -99,7 +99,7 @@ class ArmedNode {
   const QueueFeed& feed() const { return *feed_; }
   /// CQEs of this message that the host has read.
   uint64_t cqes_read() const;
-  /// Of the queues that are written in parts, for a report.
+  /// The re-arms of queues that are written in parts, for a report.
   std::vector<QueueRearms> queue_rearms() const;
 
   /// What ConnectAll() connects: all QPs but the loopback ones.
@@ -115,10 +115,10 @@ class ArmedNode {
   void Start();
 
   /// Takes what there is, writes what has become free, and is true when the final CQE has come.
-  /// Otherwise waits as WaitForEvent() does and looks once more; with timeout 0 it only looks.
+  /// Otherwise waits as WaitForEvent() does and polls once more; with timeout 0 it only polls.
   /// Errors (kRejected): something is wrong, see failure(); those of WaitForEvent().
   Result<bool> Poll(std::chrono::milliseconds timeout, int wake_fd);
-  /// After a return from waiting for the device's events: acknowledges them and looks. True at the
+  /// After a return from waiting for the device's events: acknowledges them and polls. True at the
   /// end; otherwise another event has been asked for. Errors: as Poll().
   Result<bool> TakeEvents();
   /// The same for a host of several nodes on the device, which has got an event of this one, and the
@@ -126,7 +126,7 @@ class ArmedNode {
   Result<bool> TakeEvents(std::span<const ErrorEvent> errors);
   /// The final CQE of the message that was armed last has been taken.
   bool is_done() const;
-  /// WQEs that the next look would write, by what is complete now.
+  /// WQEs that the next poll would write, by what is complete now.
   QueueFeed::Count Refillable();
   /// All CQEs: none is missing, none is an error, and the receives are the blocks of this epoch in
   /// the program's order. An error here means that stale bytes may have been forwarded: flushed
@@ -134,7 +134,7 @@ class ArmedNode {
   Status CheckAll();
   /// The same for the CQEs that there are, and for error events, when a run has ended early.
   Status CheckSoFar();
-  /// Of what was looked at so far, what explains most.
+  /// The failure that explains most among the CQEs and events polled so far.
   const std::optional<Failure>& failure() const { return failure_; }
 
   /// Moves all QPs to the error state, whatever they are at, so that nothing is forwarded any more.
@@ -142,7 +142,7 @@ class ArmedNode {
   /// Asks the device for everything; after Arm. Errors: those of Device::QueryQp() and QueryCq().
   Result<NodePosition> Position() const;
   /// Send `send` of the current message, as it stands in the ring. Needs that it was written and
-  /// its slot not written again.
+  /// its slot not re-armed since.
   SendWqe Decode(QpId id, uint32_t send) const;
   /// The CQ that a WAIT names, and which CQE of the current message it waits for.
   std::optional<CqId> WaitedCq(const SendWqe& wait) const;
@@ -184,8 +184,8 @@ class ArmedNode {
   void Take(CqId id);
   bool TakeOne(CqId id, const Cqe& cqe);
   std::string WrongSend(Completions& it, QpId qp, const Cqe& cqe) const;
-  Result<bool> Look();
-  Result<bool> LookOrAsk();
+  Result<bool> TakeNew();
+  Result<bool> TakeOrAsk();
   void ForgetRequests();
 
   Device* device_;

@@ -34,7 +34,7 @@ struct Cqe {
 /// Reads the CQEs of one CQ in order. The NIC may be writing meanwhile.
 class CqeReader {
  public:
-  /// Of no CQ: only to be assigned to.
+  /// A reader of no CQ: only to be assigned to.
   CqeReader() = default;
   explicit CqeReader(const Cq& cq)
       : ring_(cq.ring.data()),
@@ -43,7 +43,7 @@ class CqeReader {
         doorbell_record_(cq.doorbell_record),
         cqes_read_(cq.cqes_read) {}
 
-  /// The next CQE if the NIC has written it. Does not tell the NIC: call Consume for that.
+  /// The next CQE if the NIC has written it. Consume() reports it to the NIC.
   std::optional<Cqe> Next();
   /// Stores the consumer index, so that a CQ without ignore_overrun gets room.
   void Consume();

@@ -6,8 +6,8 @@
 // that has none yet. The CQ has an entry for everything that rings can hold, and what was read is
 // given back before anything new is posted: it cannot overrun.
 //
-// Sleeping: ask for an event, look once more (a CQE that came before gives none), sleep. An event
-// may then come for a CQE that this look has found; the next sleep ends at once for it. That is a
+// Sleeping: request an event, poll once more (a CQE that came before gives none), sleep. An event
+// may then come for a CQE that this poll has found; the next sleep ends at once for it. That is a
 // wake-up for nothing, as with verbs, and is counted.
 #include "backends/nic/host/device_endpoint.h"
 
@@ -47,7 +47,7 @@ Result<std::unique_ptr<DeviceEndpoint>> DeviceEndpoint::Make(Device& device, con
   return endpoint;
 }
 
-/// Of the CQ: what all queues can have under way.
+/// The entries of the CQ: what all queues can have under way.
 uint64_t DeviceEndpoint::EntriesOf(const Pairing& pairing) const {
   uint64_t entries = 1;
   for (const Pair& pair : pairing.pairs) {
@@ -173,7 +173,7 @@ void DeviceEndpoint::FillRing(Link& link) {
   while (link.sends.held_back() != 0 && link.sends.has_room()) WriteSend(link);
 }
 
-/// Of the links that freed_ names; in their order, whatever came first.
+/// Refills the rings of the links that freed_ names, in the order of links, whatever came first.
 void DeviceEndpoint::FillFreedRings() {
   std::ranges::sort(freed_);
   for (const uint32_t position : freed_) {
@@ -325,7 +325,7 @@ Result<OpId> DeviceEndpoint::Complete(const Cqe& cqe) {
   return op;
 }
 
-/// Of the oldest request of the queue.
+/// The error of the oldest request of the queue.
 Status DeviceEndpoint::Failed(const Link& link, bool is_send, const std::string& what) const {
   const RequestQueue& queue = is_send ? link.sends : link.receives;
   std::string of = "a credit";

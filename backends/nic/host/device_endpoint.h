@@ -41,10 +41,10 @@ struct DeviceEndpointConfig {
   std::pmr::memory_resource* memory = std::pmr::new_delete_resource();
 };
 
-/// See Endpoint. One RC QP per peer and lane, and one CQ for all, as a host wants it that looks and
+/// See Endpoint. One RC QP per peer and lane, and one CQ for all, as a host wants it that polls and
 /// sleeps in one place. Every send is signaled and has a doorbell of its own. Completions come in
 /// the order of each queue; their bytes and immediates are checked against what was posted.
-/// A NIC does not tell when the first bytes of a block arrive, so arrivals are not observed; nor
+/// A NIC does not report when the first bytes of a block arrive, so arrivals are not observed; nor
 /// how often a peer had to wait for a receive. Used by the device's thread. With it its DeviceLease
 /// ends: then the message buffer may go.
 class alignas(64) DeviceEndpoint final : public Endpoint {
@@ -122,7 +122,7 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
   ErrorPacer errors_;
   bool event_requested_ = false;  // and not come yet
 
-  // Of blocks, and for each post.
+  // Blocks and posts need these.
   const Message message_;
   std::unique_ptr<uint32_t[]> link_of_channel_;  // by plan channel; kNone: not ours
   uint64_t bytes_moved_ = 0;

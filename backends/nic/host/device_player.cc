@@ -37,7 +37,7 @@ class PrepostedPlayer final : public Player {
   void Start() override { host_.Start(); }
 
   Status Poll(std::chrono::milliseconds timeout) override {
-    const Status status = Look(timeout);
+    const Status status = PollNode(timeout);
     if (!status.ok()) node_.MoveToError();
     return status;
   }
@@ -66,7 +66,7 @@ class PrepostedPlayer final : public Player {
     return text;
   }
   void Stop() override { node_.MoveToError(); }
-  /// Of a peer that does not answer something else is the cause, which others may know.
+  /// The peer that does not answer. The cause lies elsewhere, and other nodes may know it.
   std::optional<NodeId> lost_peer() const override {
     const std::optional<Failure>& failure = node_.failure();
     if (!failure || failure->kind != FailureKind::kNoAnswer) return std::nullopt;
@@ -74,7 +74,7 @@ class PrepostedPlayer final : public Player {
   }
 
  private:
-  Status Look(std::chrono::milliseconds timeout) {
+  Status PollNode(std::chrono::milliseconds timeout) {
     const Result<bool> done = host_.Poll(timeout, wake_fd_);
     if (!done.ok()) return done.status();
     is_woken_ = IsReadable(wake_fd_);

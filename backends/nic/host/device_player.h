@@ -26,7 +26,7 @@ namespace prepost::nic {
 /// `plan`. `program` is the node's of `plan`; they and `device` must outlive the player. Its end is
 /// the final completion and the check of all that came; after an error all its QPs are in the error
 /// state, so that nothing is forwarded any more. Errors: those of ArmedNode, ExchangeAddresses()
-/// and ValidateArmed(). Arrivals and single ops are not observed: a NIC tells of neither. Nor does
+/// and ValidateArmed(). Arrivals and single ops are not observed: a NIC reports neither. Nor does
 /// its host see anything move before the end, unless queues are written in parts: AskProgress()
 /// asks the device (QueueWatch), and when nothing has moved Waiting() asks it what it stands at.
 Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,

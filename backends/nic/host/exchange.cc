@@ -24,7 +24,7 @@ constexpr size_t kWordBytes = 4;
 constexpr size_t kHeadBytes = 3 * kWordBytes + PortAddress::kBytes;
 constexpr int kTickMs = 100;
 
-/// One peer: what it is told, and what it has said so far.
+/// One peer: what is sent to it, and what has come from it so far.
 struct Conversation {
   NodeId peer;
   int fd = -1;

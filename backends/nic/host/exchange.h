@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExchangeAddresses: members of a group on several machines tell each other where their QPs are,
-// over connections that they have already (bootstrap.h), and connect them.
+// ExchangeAddresses: members of a group on several machines exchange the addresses of their QPs
+// over connections that they have already (bootstrap.h), and connect these QPs.
 #ifndef PREPOST_BACKENDS_NIC_HOST_EXCHANGE_H_
 #define PREPOST_BACKENDS_NIC_HOST_EXCHANGE_H_
 
@@ -15,7 +15,7 @@
 
 namespace prepost::nic {
 
-/// Tells every peer of `own` this node's port address and the QPNs that are for it, hears the
+/// Sends every peer of `own` this node's port address and the QPNs that are for it, receives the
 /// same, and connects all QPs. `sockets` has at least one connection with each peer; of several the
 /// first is used. What comes is of a size that both sides know from the plan, and anything else is
 /// an error: a peer that plays another way, or has queues on other lanes. Calls `checkpoint` about

@@ -2,7 +2,7 @@
 //
 // PrepostedHost: what the host of a preposted node does from the start on, whoever lets it: start,
 // take what has completed and write what has become free, until the final completion is there. A
-// member of a group polls it, a thread of its own waits in it, a host of many nodes is told of their
+// member of a group polls it, a thread of its own waits in it, a host of many nodes gets their
 // events, a simulated one acts at modelled times.
 #ifndef PREPOST_BACKENDS_NIC_HOST_PREPOSTED_HOST_H_
 #define PREPOST_BACKENDS_NIC_HOST_PREPOSTED_HOST_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drivers and tests of mlx5 hardware tell most of what WAIT, SEND_EN and RECV_EN do, and leave some
-// questions open. Each experiment makes a few loopback queues, posts by hand and looks at which
+// Drivers and tests of mlx5 hardware show most of what WAIT, SEND_EN and RECV_EN do, and leave some
+// questions open. Each experiment makes a few loopback queues, posts by hand and records which
 // CQEs come: a WQE of theirs has "passed", was "refused" (an error CQE, with its syndrome), or
 // "holds" (none came in time). Nothing here relies on an answer, but for the bound on waiting.
 #include "backends/nic/host/probe.h"
@@ -59,7 +59,7 @@ class ProbeQueue {
   }
 
   const Cq& send_cq() const { return send_cq_; }
-  /// Lets the NIC do what it will do, without looking at a CQE.
+  /// Lets the NIC do what it will do, without polling a CQ.
   void LetRun() const {
     if (target_.settle) {
       target_.settle();

@@ -16,7 +16,7 @@ namespace prepost::nic {
 /// One device, which reaches itself.
 struct ProbeTarget {
   Device& device;
-  /// Of a NIC in software: lets it do all that it will do. Empty: it runs on its own, and is given
+  /// Lets a NIC in software do all that it will do. Empty: the NIC runs on its own, and is given
   /// some time for each outcome.
   std::function<void()> settle = {};
 

@@ -2,9 +2,9 @@
 //
 // QueueFeed: writes a node's linked queues into its rings, all at once where they fit and otherwise
 // half a ring at a time, ahead of need. It decides what may be written and how far doorbells may
-// go; it reads no CQE: the caller tells it what has completed.
+// go; it reads no CQE: the caller reports what has completed.
 //
-// A slot is written again only when a CQE at or behind it has been polled. Receives are written
+// A slot is re-armed only when a CQE at or behind it has been polled. Receives are written
 // first, then managed send queues, then the others; and a doorbell never covers a WQE that relies
 // on something unwritten: a credit on the receives that it grants, a block on the receives for the
 // credits that its delivery may cause, a SEND_EN on the WQEs that it enables and on what they rely
@@ -68,7 +68,7 @@ class QueueFeed {
   /// True when all is written and all doorbells are rung.
   bool is_complete() const { return is_complete_; }
   uint64_t wqes_written() const { return wqes_written_; }
-  /// Of send queues, of all messages.
+  /// Doorbells of send queues, over all messages.
   uint64_t doorbells() const { return doorbells_; }
   Progress progress(QpId qp) const {
     const Queue& it = queues_[qp.index()];
@@ -81,7 +81,7 @@ class QueueFeed {
   std::vector<std::byte> sends(QpId qp) const;
   std::vector<std::byte> receives(QpId qp) const;
   uint64_t rearms() const;
-  /// Of the queues that do not fit their rings, of this message.
+  /// The re-arms of the queues that do not fit their rings, for this message.
   std::vector<Rearmed> rearmed() const;
 
  private:

@@ -17,8 +17,8 @@ class ArmedNode;
 class QueueWatch {
  public:
   /// Whether a counter or the state of any queue of `node`, always the same, has changed since the
-  /// last call, in which all of them may not have been looked at: of two calls that see nothing
-  /// move, the second is sure. Cost: a command to the device while a queue moves that moved before,
+  /// last call, which may not have queried all of them: of two calls that see nothing move,
+  /// the second is sure. Cost: a command to the device while a queue moves that moved before,
   /// otherwise one per QP and CQ. A queue that cannot be asked does not move.
   bool HasMoved(const ArmedNode& node);
 

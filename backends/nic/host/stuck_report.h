@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StuckReport: why a run does not go on, from what any device can tell: the programs, the rings,
+// StuckReport: why a run does not go on, from what any device can report: the programs, the rings,
 // and the counters of QUERY_QP and QUERY_CQ.
 #ifndef PREPOST_BACKENDS_NIC_HOST_STUCK_REPORT_H_
 #define PREPOST_BACKENDS_NIC_HOST_STUCK_REPORT_H_

@@ -66,7 +66,7 @@ struct Fit {
   std::vector<PartedQueue> first_parted;
   uint64_t rearms = 0;                                       ///< of all queues
   std::array<ResourceUse, kResourceNames.size()> uses = {};  ///< by Resource
-  /// False: the device can do nothing of it, so no node's needs were looked at.
+  /// False: the device can do nothing of it, so no node's needs were computed.
   bool is_counted = false;
 
   bool ok() const { return misfits == 0; }

@@ -3,8 +3,8 @@
 // A listing is one line for the program, and per node one line for itself, one per CQ, and one per
 // QP, each followed by its receives ("rq") and sends ("sq"). Operands are names, and names may come
 // before the line that they are of: per node the lines of QPs are read first. What follows ";"
-// tells the op; offsets at the beginning of entries must be what they are. Empty lines and those that
-// begin with "#" are passed over.
+// names the op; offsets at the beginning of entries must be what they are. Empty lines and those
+// that begin with "#" are passed over.
 #include "backends/nic/program/listing_parse.h"
 
 #include <fmt/format.h>

@@ -308,7 +308,7 @@ class NodeLowering {
 
   /// As long as its queue's ring: when a queue breaks, every WQE in it gives a CQE, signaled or
   /// not, and the first of them, which says why, must not be overwritten. The CQEs of what was in
-  /// the ring before were read by the host when it was written again.
+  /// the ring before were read by the host when it was re-armed.
   CqId AddCq(CompletionQueue::Role role, QpId id, size_t completions, uint32_t ring) {
     return AddCq({.role = role,
                   .qp = id,

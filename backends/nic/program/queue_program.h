@@ -129,7 +129,7 @@ struct NodeProgram {
   /// Send queues with work that are not managed: the doorbells that start the node.
   uint64_t doorbells() const;
   uint64_t rearms() const;  ///< of all queues, see Rearms()
-  /// Of rings, WQEs and CQEs, as the host allocates them.
+  /// The bytes of all rings, of WQEs and CQEs, as the host allocates them.
   uint64_t ring_bytes() const;
 
   friend bool operator==(const NodeProgram&, const NodeProgram&) = default;
@@ -159,9 +159,10 @@ Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
 const char* Name(CompletionQueue::Role role);
 /// One direction of a QP, as plans write it: "1>4 blocks", "1>4 credits", "1>4 lane 2".
 std::string NameOfDirection(NodeId from, NodeId to, uint32_t lane);
-/// Of a QP, which has both: "QP 1<>4 blocks".
+/// The name of a QP between two nodes: "QP 1<>4 blocks".
 std::string NameOfQp(NodeId node, NodeId peer, uint32_t lane);
-/// Of the loopback QP at `index` of `count`: "QP 1 loopback"; of several "QP 1 loopback 0".
+/// The name of the loopback QP at `index` of `count`: "QP 1 loopback"; of several "QP 1 loopback
+/// 0".
 std::string NameOfLoopback(NodeId node, size_t index, size_t count);
 /// NameOfQp() or NameOfLoopback().
 std::string Describe(const NodeProgram& program, QpId qp);

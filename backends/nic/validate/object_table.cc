@@ -95,7 +95,7 @@ Status ValidateArmed(const Plan& plan, const ArmedNode& node) {
 
 namespace {
 
-/// What the head of a listing says of all queues, beside the plan's.
+/// Checks what the head of a listing declares for all queues against the plan.
 Status CheckHead(const PlanHeader& header, const QueueProgram& program) {
   const Message& planned = header.message;
   if (program.message != planned) {

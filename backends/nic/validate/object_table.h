@@ -35,7 +35,7 @@ QueueObjects ObjectsOf(const ArmedNode& node);
 Status ValidateArmed(const Plan& plan, const ArmedNode& node);
 
 /// Validates `program` linked with ExampleBindings(), node by node. Which op an entry says that it
-/// carries out is not looked at (LabelOps). Errors: those of Link(); kRejected, if the message, the
+/// carries out is not checked (LabelOps). Errors: those of Link(); kRejected, if the message, the
 /// mode or RNR retries are not the plan's.
 Result<ValidationReport> ValidateProgram(const Plan& plan, const QueueProgram& program);
 

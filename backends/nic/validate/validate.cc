@@ -205,7 +205,7 @@ class Simulation {
     return slave.ready >= step.value;
   }
 
-  /// Of a queue that stopped for its host: the queue whose progress makes that post or write.
+  /// For a queue that stopped for its host: the queue whose progress lets the host post or write.
   uint32_t HostWaitsFor(const Queue& queue, const QueueStep& step) const {
     if (step.kind == QueueStep::Kind::kSend) {
       if (step.value == 0) return kNone;

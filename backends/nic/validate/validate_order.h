@@ -16,15 +16,15 @@
 
 namespace prepost::nic {
 
-/// Of steps that were validated: SEND_ENs have absolute limits, every CQ that is waited on belongs
-/// to one queue and direction. Not for use by several threads.
+/// The order of steps that were validated: SEND_ENs have absolute limits, every CQ that is waited
+/// on belongs to one queue and direction. Not for use by several threads.
 class WqeOrder {
  public:
   /// Linear in WQEs. `node` must outlive it and not change.
   explicit WqeOrder(const NodeSteps& node);
 
   /// Which CQE of the receive CQ `cq`, number `index` or a later one, must be there before WQE `at`
-  /// of `queue` can start; none when there is no such. Looks at what is nearest first; at most at
+  /// of `queue` can start; none when there is no such. Searches what is nearest first; at most at
   /// all WQEs of the node.
   std::optional<uint32_t> Follows(size_t queue, size_t at, uint32_t cq, uint32_t index);
 

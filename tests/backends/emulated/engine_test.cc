@@ -107,7 +107,7 @@ TEST_F(EngineTest, CutLinkLeavesLoopbackAndEndsRetries) {
 }
 
 // A destroyed QP is gone for its peers, whether they wait for its receives or send later; its
-// memory is not looked at again (the address sanitizer would see it).
+// memory is not read again (the address sanitizer would see it).
 TEST_F(EngineTest, PeersOfADestroyedQpFindOut) {
   Make();
   auto gone = std::make_unique<EmulatedDevice>(fabric_->nic(NodeId(1)));

@@ -50,7 +50,8 @@ TEST_F(FabricTest, EveryReturnEventRequestAndCqeIsCounted) {
   EXPECT_EQ(fabric_.device(NodeId(1)).counters().cqes_read, 0u);
 }
 
-// A CQE that was there before the request gives no event: the host must look again after asking.
+// A CQE that was there before the request gives no event: the host must poll again after the
+// request.
 TEST_F(FabricTest, EventsAreForCqesAfterTheRequest) {
   queue_.Nop();
   queue_.Ring();

@@ -88,7 +88,7 @@ TEST(HasPassedTest, R3IsCyclicIn24Bits) {
   EXPECT_TRUE(HasPassed(0x7fffff, 0));
   EXPECT_TRUE(HasPassed(3, 0xfffffe));   // wrapped
   EXPECT_FALSE(HasPassed(0xfffffe, 3));  // ahead, across the wrap
-  EXPECT_FALSE(HasPassed(0, 0x7ffffe));  // as far ahead as can be told
+  EXPECT_FALSE(HasPassed(0, 0x7ffffe));  // as far ahead as indices can express
 }
 
 TEST_F(EngineTest, R3WaitAcrossTheWrapOfTheCounter) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compare as a library: that counts are those of the plan, whatever the hosts wait by, and that a
-// comparison that cannot end is refused, interrupted or given up in words.
+// comparison that cannot end is refused, interrupted or ended with a message.
 #include "backends/local/comparison.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ VerifiedPlan MakePlan(uint32_t nodes, const std::string& ready = "auto") {
                              .ready = *ParseReady(ready)});
 }
 
-/// What the hosts of `plan` must do, told from the plan alone.
+/// What the hosts of `plan` must do, derived from the plan alone.
 struct Expected {
   explicit Expected(const VerifiedPlan& plan) : program(*nic::Lower(plan)) {
     for (const Op& op : plan.ops()) ++(op.is_send() ? sends : receives);

@@ -144,7 +144,7 @@ TEST_F(Mlx5QueueTest, UnreadCqesGiveTheirEventAtOnce) {
   EXPECT_EQ(devices_[0]->AckEvents(), 0u);
 }
 
-// What makes no CQE is told all the same: without it a host would wait for its deadline.
+// What makes no CQE is reported all the same: without it a host would wait for its deadline.
 TEST_F(Mlx5QueueTest, LostCqeIsAnEventOfItsCq) {
   MakePair({.sq_wqebbs = 16, .cd_master = true}, {.entries = 2});
   for (int i = 0; i < 3; ++i) near_->Nop();
@@ -156,7 +156,7 @@ TEST_F(Mlx5QueueTest, LostCqeIsAnEventOfItsCq) {
   EXPECT_TRUE(devices_[0]->QueryCq(near_->send_cq().number)->is_overrun);
 }
 
-// The QP whose memory a peer wanted to write is told of by its number, not that of its peer.
+// The QP whose memory a peer wanted to write is reported by its number, not that of its peer.
 TEST_F(Mlx5QueueTest, RefusedAccessIsAnEventOfTheQp) {
   MakePair();
   near_->Rdma(nic::Opcode::kRdmaWrite, {.address = far_->at(0), .rkey = 0xbad},
@@ -229,7 +229,7 @@ TEST_F(Mlx5QueueTest, EventsOfOtherPortsAreNoErrors) {
   EXPECT_THAT(test::ErrorsOf(*devices_[0]), IsEmpty());
 }
 
-// A device that is taken from the machine has no last event, only errors at every look.
+// A device that is taken from the machine has no last event, only errors at every poll.
 TEST_F(Mlx5QueueTest, DeviceThatIsGoneSaysSoOnce) {
   MakePair();
   notes_.is_gone = true;

@@ -161,7 +161,7 @@ double LeastSeconds(CostModel& exact, const std::string& name, uint64_t bytes, d
   return least;
 }
 
-// The same promise beyond what can be compiled here, where costs are reckoned on and candidates
+// The same promise beyond what can be compiled here, where costs are estimated and candidates
 // left out early: the choice against a model that goes through every round. Catches an
 // extrapolation that is off, and a candidate left out wrongly.
 TEST(ChoiceTest, NothingElseIsMuchBetterInLargerGroups) {

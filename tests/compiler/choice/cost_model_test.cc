@@ -31,7 +31,7 @@ ScheduleCost CostOf(const Spec& spec, uint64_t steps_max = CostModel::kStepsMax)
                       *MakeMessage(*spec.message_bytes, spec.block_bytes));
 }
 
-/// What MeasureLoad() says of the compiled plan.
+/// The cost that MeasureLoad() finds for the compiled plan.
 double SecondsOfPlan(const Spec& spec) {
   const VerifiedPlan plan = test::CompileOrDie(spec);
   return MeasureLoad(PlanTables(plan), NetworkFor(spec)).seconds;
@@ -77,7 +77,7 @@ TEST(CostModelTest, IsTheMeasuredLoadOfThePlan) {
 }
 
 // Where rounds are not gone through: a slope over too few rounds, or over parts of periods.
-TEST(CostModelTest, WhatIsReckonedOnIsNear) {
+TEST(CostModelTest, EstimatesAreNear) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);

@@ -38,8 +38,9 @@ struct Crossings {
   uint32_t entries_max = 0;  // how often one block enters one rack, at most
 };
 
-/// Plays a schedule round by round, from senders and receivers: both tell the same, one port each
-/// way, blocks are passed on after they came, each comes once, and Rounds() is when the last comes.
+/// Plays a schedule round by round, from senders and receivers: both give the same transfers, one
+/// port each way, blocks are passed on after they came, each comes once, and Rounds() is when the
+/// last comes.
 class Play {
  public:
   Play(const Schedule& schedule, const Sizes& sizes, uint32_t blocks)

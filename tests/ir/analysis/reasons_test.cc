@@ -133,7 +133,7 @@ TEST_F(ReasonsOfEverySpec, AreThoseOfThePlan) {
   });
 }
 
-// Catches a wait that is told of one side only.
+// Catches a wait that is reported for one side only.
 TEST_F(ReasonsOfEverySpec, AreToldOfBothSides) {
   ForEveryOp([](const PlanTables&, const Reasons& reasons, OpRef ref) {
     for (const Wait& wait : reasons.Explain(ref).waits_for) {

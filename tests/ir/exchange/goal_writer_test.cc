@@ -38,7 +38,7 @@ TEST(GoalWriterTest, Golden) {
 }
 
 // Catches an order that only the channel of a plan gives, lost: sends start in it, which GOAL must
-// be told.
+// be recognised.
 TEST(GoalWriterTest, SendsOfAChannelStartInOrder) {
   EXPECT_THAT(Goal(Chain("barrier", "none")), HasSubstr("l2 irequires l1\nl3: send 5b"));
   EXPECT_THAT(Goal(Chain("barrier", "1")), Not(HasSubstr("irequires")));

@@ -280,7 +280,7 @@ std::string Damage(Random& random, RolledPlan& plan) {
 }
 
 // The argument of verify_rolled.cc, put to the test: on damaged plans, the verdict for all k is
-// that of flat verification of many more k than were looked at.
+// that of flat verification of many more k than VerifyRolled() checks.
 TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
   Random random(test::TestSeed());
   SCOPED_TRACE(test::TestSeed());
@@ -343,7 +343,7 @@ TEST(VerifyRolledTest, CountsThePeriodsOfWhatRepeats) {
 }
 
 // One node's file: what is wrong with the node itself shows without the others.
-// Catches one node's file that is looked at for another size than the message's or its stand-in, and
+// Catches one node's file that is checked for another size than the message's or its stand-in, and
 // work without a limit.
 TEST(VerifyRolledTest, OneSizeOfOneNodeAlone) {
   Random random(test::TestSeed());

@@ -99,7 +99,7 @@ TEST_P(VerifyExampleTest, FindsWhatIsWrong) {
             Count(verdict.findings, "finding") + ":" + verdict.Continued());
 }
 
-// A plan that is refused is as it was, and its findings are told; depths count.
+// A plan that is refused is as it was, and its findings are reported; depths count.
 TEST(VerifyTest, OnlyPlansWithoutFindingsAreVerified) {
   Plan plan = BarrierChain();
   Verdict verdict;

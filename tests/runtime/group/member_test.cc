@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a member tells its leader of a player that does as the test says. The leader is the other
-// end of its control connection, played by the test.
+// What a member reports to its leader about a player that does as the test says. The leader is the
+// other end of its control connection, played by the test.
 #include "runtime/group/member.h"
 
 #include <gmock/gmock.h>

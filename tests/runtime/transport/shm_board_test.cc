@@ -45,27 +45,27 @@ class ShmBoardTest : public ::testing::Test {
   ShmBoard board_;
 };
 
-// Told twice, found once; and told again after it was found.
+// Notified twice, found once; and notified again after it was found.
 TEST_F(ShmBoardTest, NewsAreFoundOnceEach) {
-  board_.Tell(Answer(2));
-  board_.Tell(Answer(5));
-  board_.Tell(Answer(2));
+  board_.Notify(Answer(2));
+  board_.Notify(Answer(5));
+  board_.Notify(Answer(2));
   EXPECT_THAT(News(), UnorderedElementsAre(2, 5));
   EXPECT_THAT(News(), UnorderedElementsAre());
-  board_.Tell(Answer(2));
+  board_.Notify(Answer(2));
   EXPECT_THAT(News(), UnorderedElementsAre(2));
 }
 
 // Catches a bell for a node that is awake, which would be a system call per message, and a second
 // one for a node that is being woken already.
 TEST_F(ShmBoardTest, OnlyASleeperIsRungAndOnlyOnce) {
-  board_.Tell(Answer(1));
+  board_.Notify(Answer(1));
   EXPECT_FALSE(IsRung());
   EXPECT_FALSE(board_.FallAsleep(kRoot));  // there is news
   News();
   EXPECT_TRUE(board_.FallAsleep(kRoot));
-  board_.Tell(Answer(1));
-  board_.Tell(Answer(2));
+  board_.Notify(Answer(1));
+  board_.Notify(Answer(2));
   uint64_t rings = 0;
   ASSERT_EQ(read(board_.bell(kRoot), &rings, sizeof(rings)), ssize_t{sizeof(rings)});
   EXPECT_EQ(rings, 1u);
@@ -76,12 +76,12 @@ TEST_F(ShmBoardTest, OnlyASleeperIsRungAndOnlyOnce) {
 TEST_F(ShmBoardTest, TakingNewsEndsTheSleep) {
   ASSERT_TRUE(board_.FallAsleep(kRoot));
   EXPECT_THAT(News(), UnorderedElementsAre());
-  board_.Tell(Answer(1));
+  board_.Notify(Answer(1));
   EXPECT_FALSE(IsRung());
 }
 
 // Eight writers and a reader that sleeps whenever it may: catches a lost wake-up (the test hangs
-// and CTest ends it) and a value that was stored before the reader looked and is not seen.
+// and CTest ends it) and a value that was stored before the reader polled and is not seen.
 TEST_F(ShmBoardTest, NothingIsLostBetweenTellingAndFallingAsleep) {
   constexpr uint32_t kValues = 20'000;
   std::vector<std::thread> writers;
@@ -89,7 +89,7 @@ TEST_F(ShmBoardTest, NothingIsLostBetweenTellingAndFallingAsleep) {
     writers.emplace_back([this, channel] {
       for (uint32_t value = 1; value <= kValues; ++value) {
         board_.Store(Answer(channel), value);
-        board_.Tell(Answer(channel));
+        board_.Notify(Answer(channel));
         if (value % 64 == channel) std::this_thread::yield();
       }
     });
@@ -116,7 +116,7 @@ TEST_F(ShmBoardTest, ReachesOtherProcesses) {
   const pid_t child = fork();
   if (child == 0) {
     board_.Store(Answer(3), 7);
-    board_.Tell(Answer(3));
+    board_.Notify(Answer(3));
     kill(getpid(), SIGKILL);
   }
   ASSERT_EQ(waitpid(child, nullptr, 0), child);

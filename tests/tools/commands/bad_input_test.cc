@@ -402,7 +402,7 @@ TEST_F(BadInputTest, PlansAgainstTheRules) {
   }
 }
 
-// Catches a user with a NIC who is told of a wrong name and not of what takes it.
+// Catches a user with a NIC who gets a message about a wrong name, not about what takes it.
 TEST_F(BadInputTest, DevicesThatAreNotThere) {
   Write("input", "abc");
   for (const char* executor : {"offload", "auto"}) {

@@ -50,7 +50,7 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
                             "interrupt", "message_start", "message_setup", "copy_rate"}) {
       EXPECT_TRUE(profile["host"][key].contains("measured")) << key;
     }
-    // What a host looks at, and posts to, is not the same.
+    // What a host polls, and posts to, is not the same.
     const auto expect_how = [&](const char* key, const char* over_nics, const char* over_tcp) {
       const std::string how = profile["host"][key]["measured"];
       EXPECT_THAT(how, HasSubstr(base.contains("tcp") ? over_tcp : over_nics)) << key;

@@ -69,7 +69,8 @@ TEST_F(CompareTest, CountsComeBeforeTimesAndThenWhatTheyMean) {
   }
 }
 
-// Catches a head that leaves out what the plan is, as other commands tell it, or how it is carried.
+// Catches a head that leaves out what the plan is, as other commands print it, or how it is
+// carried.
 TEST_F(CompareTest, SaysWhatThePlanIs) {
   const std::vector<std::string> flags = {
       "--nodes",       "3", "--bytes",       "5000", "--root",      "2",    "--ready", "window=2",

@@ -164,7 +164,7 @@ TEST_F(DeviceProfileCommandTest, RunAndComparePrintRearms) {
       EXPECT_EQ(of_queues, node["rearms"]);
     }
     EXPECT_GT(bound, 0u);
-    EXPECT_EQ(fit["rearms"], bound);  // what verify says of the plan is what a run may do
+    EXPECT_EQ(fit["rearms"], bound);  // what verify reports about the plan is what a run may do
 
     const std::vector<std::string> compare = {"compare", plan_, "--repeat",         "1",
                                               "--mode",  mode,  "--device-profile", kTiny};

@@ -80,7 +80,8 @@ class Committed(unittest.TestCase):
             "armed before the message is there",
             self.damaged("data/offload-map.csv", r"(chain,4194304,0,.*),1\.\d+,(\d\.\d+\n)", r"\1,0.999,\2"),
         )
-        # A time that only the text below a figure tells of; and a result that somebody writes into the text by hand.
+        # A time that only the text below a figure mentions; and a result that somebody writes into
+        # the text by hand.
         self.assertIn(
             "figures.md does not have what the data say",
             self.damaged("data/offload-assumptions.csv", r"(,16384,1us,185ns,.*),0\.77\d+\n", r"\1,0.95\n"),

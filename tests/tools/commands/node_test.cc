@@ -275,7 +275,7 @@ TEST_F(NodeTest, WhoTracesARolledPlanIsInTheSameGroup) {
   EXPECT_EQ(refused.err_lines(), 1u) << refused.err();
 }
 
-// Catches an error that tells of connections only, where a file is of another order of nodes.
+// Catches an error that reports connections only, where a file is of another order of nodes.
 TEST_F(NodeTest, RolledProgramsOfOtherOrdersSaySo) {
   MakePlan(1000);
   for (uint32_t node = 0; node < kNodes; ++node) {
@@ -435,7 +435,7 @@ TEST_F(NodeTest, AStoppedRootIsNamed) {
   ExpectNothingLeft();
 }
 
-// Catches a node that looks at its output only when the group waits for it.
+// Catches a node that checks its output only when the group waits for it.
 TEST_F(NodeTest, ACopyThatCannotBeWrittenEndsItsNodeAlone) {
   MakePlan(100'000);
   StartAllBut(2);

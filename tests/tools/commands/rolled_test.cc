@@ -81,7 +81,7 @@ TEST_F(RolledTest, VerifySaysWhatIsProved) {
   EXPECT_THAT(json.out(), HasSubstr("\"match\",\n"));
 }
 
-// Catches commands that look at the kind of files but not of stdin or pipes, and a look that takes
+// Catches commands that detect the kind of files but not of stdin or pipes, and a check that takes
 // away what is read then.
 TEST_F(RolledTest, ComesFromStdinAndPipes) {
   const auto output = [](const std::vector<std::string>& arguments,

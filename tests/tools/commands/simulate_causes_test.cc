@@ -80,8 +80,8 @@ TEST_F(SimulateCausesTest, CausesAddUpInTheOutput) {
   EXPECT_THAT(Simulate({}), Not(HasSubstr("critical path")));
 }
 
-// Catches groups whose times are told of another, from another start, or not at all, and totals that
-// leave one out.
+// Catches groups whose times are reported for another, from another start, or not at all, and
+// totals that leave one out.
 TEST_F(SimulateCausesTest, EachGroupAddsUp) {
   const std::string workload = folder_ / "workload.json";
   std::ofstream(workload) << R"({"format": "prepost.workload", "version": "1.0", "name": "three",
@@ -137,7 +137,7 @@ TEST_F(SimulateCausesTest, EachGroupAddsUp) {
               HasSubstr(",all_critical_paths_seconds.other_groups_core,"));
 }
 
-// Catches nodes of plans where all else is told of hosts.
+// Catches nodes of plans where all else is reported for hosts.
 TEST_F(SimulateCausesTest, NodesOfGroupsAreHosts) {
   const std::vector<std::string> base = {"simulate", "--nodes",    "2",       "--message-bytes",
                                          "1MiB",     "--profile",  profile_,  "--groups",
@@ -306,7 +306,7 @@ TEST_F(SimulateCausesTest, RingsThatAreWrittenAgainAreWorkOnTheWay) {
   EXPECT_NEAR(host["busy_seconds"].get<double>(), 4 * 3e-6, kRounding);
 }
 
-// Catches a seed that draws nothing, or is not told.
+// Catches a seed that draws nothing, or is not printed.
 TEST_F(SimulateCausesTest, CompareDrawsPreemptionsFromItsSeed) {
   const auto compare = [&](const std::string& seed) {
     return Json::parse(

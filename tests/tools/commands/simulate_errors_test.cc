@@ -54,8 +54,8 @@ TEST_F(SimulateTest, SettingsStandOnceAndHaveUnits) {
   EXPECT_NE(cpu("256KiB"), cpu("16KiB"));
 }
 
-// Catches flags of the cluster that are told to be at fault where the plan is, as it would be without
-// them.
+// Catches flags of the cluster that are reported to be at fault where the plan is, as it would be
+// without them.
 TEST_F(SimulateTest, BlamesFlagsForWhatTheyHaveCausedOnly) {
   const std::string device = folder_ / "device.json";
   std::ofstream(device)

@@ -89,7 +89,7 @@ TEST_F(SimulateTest, SaysWhatIsOtherThanInTheProfile) {
   EXPECT_THAT(compared, HasSubstr(", but --order 2,0,1\n"));
 }
 
-// Catches a way of waiting by which hosts of preposted queues know later, and that is not told.
+// Catches a way of waiting by which hosts of preposted queues know later, and that is not printed.
 TEST_F(SimulateTest, SaysHowHostsWaitWithBothExecutors) {
   const Json hybrid = SimulateJson({"--executor", "offload"});
   const Json interrupt = SimulateJson({"--executor", "offload", "--wait", "interrupt"});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What prepost simulate says of each node and its host, from outside: of one plan and of several
-// groups, in text, JSON and CSV.
+// What prepost simulate reports about each node and its host, from outside: of one plan and of
+// several groups, in text, JSON and CSV.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,8 @@ uint64_t SumOf(const Json& hosts, const char* key) {
   return sum;
 }
 
-// Catches posts before the start that are not told, or of which compare says another number.
+// Catches posts before the start that are not reported, or for which compare reports another
+// number.
 TEST_F(SimulateNodesTest, PostsBeforeAreThoseOfCompare) {
   const Json found = SimulateJson({}), twice = SimulateJson({"--groups", "2"});
   const Json compared = Json::parse(test::OutputOf(
@@ -76,7 +77,7 @@ std::string TableOf(const std::string& text, const std::string& head) {
   return table;
 }
 
-// Catches nodes of groups that are left out, or told otherwise than those of one plan.
+// Catches nodes of groups that are left out, or reported otherwise than those of one plan.
 TEST_F(SimulateNodesTest, AGroupsNodesAreToldAsAPlans) {
   const Json plain = SimulateJson({"--causes"});
   const Json one = SimulateJson({"--causes", "--groups", "1"});

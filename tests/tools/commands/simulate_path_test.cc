@@ -25,7 +25,7 @@ class SimulatePathTest : public test::SimulatePlanTest {
     flags.push_back("--causes");
     return Simulate(flags, "sierra");  // no limit both ways, so that parts of the path repeat
   }
-  /// What explain says of an op.
+  /// What explain prints about an op.
   Json Explained(const std::string& op) {
     const Json json = Json::parse(test::OutputOf({"explain", plan_, op, "--json"}));
     EXPECT_EQ(json["ops"].size(), 1u);

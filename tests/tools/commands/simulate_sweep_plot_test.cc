@@ -47,7 +47,8 @@ TEST_F(SimulateSweepTest, PlotsSaySkewOfGroupsAndWhatDeviates) {
   EXPECT_THAT(svg, HasSubstr(">preposted<"));
 }
 
-// Catches heads, and rows, that tell what does not hold in them: a seed that is another in each row.
+// Catches heads, and rows, that state what does not hold in them: a seed that is another in each
+// row.
 TEST_F(SimulateSweepTest, HeadsSayWhatAllRowsHave) {
   const std::vector<std::string> base = {"--nodes", "4",     "--message-bytes",
                                          "1MiB",    "--set", "host.poll=1us"};
@@ -72,7 +73,7 @@ TEST_F(SimulateSweepTest, HeadsSayWhatAllRowsHave) {
   EXPECT_EQ(with_preempt, Json(Words{"--set host.poll=1us", "--preempt rate=2,for=1us", "seed 3"}));
 }
 
-// Catches what the plan is that a head leaves out, or tells although rows differ in it.
+// Catches what the plan is that a head leaves out, or states although rows differ in it.
 TEST_F(SimulateSweepTest, HeadsSayWhichPlanAllRowsHave) {
   const std::string file = folder_ / "plot.svg";
   const auto head = [&](std::vector<std::string> flags) {

@@ -101,7 +101,7 @@ TEST(TopologyCommandTest, NodesAreTheHosts) {
               HasSubstr("--order: '0,,1,x' is no list of nodes such as 3,0,1, and there is no"));
 }
 
-// Catches a flag that a plan for every size does not look at.
+// Catches a flag that a plan for every size does not use.
 TEST(TopologyCommandTest, TheOrderIsThatOfEverySize) {
   const auto order = [](const std::string& bytes) {
     return Prepost(

@@ -84,7 +84,7 @@ TEST(SweepTest, WholeNumbersStayWhole) {
 }
 
 // Catches limits of steps, of which many may be one value, and of one axis in place of rows; and that
-// only one of the two figures is told.
+// only one of the two figures is reported.
 TEST(SweepTest, RowsAreLimitedNotSteps) {
   EXPECT_EQ(AxisOf("nodes=2:8:x1.00000001").values.size(), 7u);
   EXPECT_EQ(AxisOf("seed=1:100000:+1").values.size(), 100000u);

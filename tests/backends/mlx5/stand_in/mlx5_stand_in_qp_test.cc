@@ -208,7 +208,7 @@ TEST_F(StandInQpTest, MemoryOfAnotherProtectionDomain) {
   ExpectError(verbs().RegisterMemory(other, {memory_.get(), 10}, {}, &region), EINVAL,
               "a QP is of another protection domain");
   ASSERT_EQ(verbs().RegisterMemory(pd_, {memory_.get(), 10}, {}, &region), 0);
-  prm::ObjectCommand in = QpCommand(/*cqn=*/0);  // memory is looked at first
+  prm::ObjectCommand in = QpCommand(/*cqn=*/0);  // memory is checked first
   Set(in, Qpc(prm::qpc::kPd), other.number);
   ExpectRefused(Create(), in, kBadParameter, "memory is registered for another");
   EXPECT_EQ(verbs().DeregisterMemory(region), 0);

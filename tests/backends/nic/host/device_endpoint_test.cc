@@ -134,7 +134,7 @@ TEST_F(DeviceEndpointTest, ASendWaitsForItsReceive) {
   EXPECT_THAT(Completed(*sender_), ElementsAre(0));
 }
 
-// Posting a receive rings no doorbell: an engine that sleeps until one comes never looks again.
+// Posting a receive rings no doorbell: an engine that sleeps until one comes never polls again.
 TEST_F(DeviceEndpointTest, ASleepingEngineNoticesAReceive) {
   Make();
   Send(0);
@@ -177,7 +177,7 @@ TEST_F(DeviceEndpointTest, ABrokenQpIsOneErrorWithThePeer) {
   EXPECT_EQ(receiver_->lost_peer(), NodeId(0));
 }
 
-// A look for errors takes whatever event has come. A host that went on to sleep for that one would
+// A poll for errors takes whatever event has come. A host that went on to sleep for that one would
 // sleep for ever.
 TEST_F(DeviceEndpointTest, EventTakenWhilePollingIsAskedForAgain) {
   ASSERT_TRUE(
@@ -214,13 +214,13 @@ class FailingNicTest : public DeviceEndpointTest {
   }
 };
 
-// No CQE comes of it: a host that does not look at events would go on for ever.
+// No CQE comes of it: a host that does not poll events would go on for ever.
 TEST_F(FailingNicTest, HostThatSleepsIsTold) {
   EXPECT_EQ(End(kSleep), "node 1: device fatal error");
 }
 TEST_F(FailingNicTest, HostThatPollsIsTold) { EXPECT_EQ(End(kLook), "node 1: device fatal error"); }
 
-// Order alone does not say what came: the immediate and the size are looked at.
+// Order alone does not say what came: the immediate and the size are checked.
 TEST_F(DeviceEndpointTest, AnotherBlockThanPostedIsAnError) {
   Make();
   Receive(1);
@@ -231,7 +231,7 @@ TEST_F(DeviceEndpointTest, AnotherBlockThanPostedIsAnError) {
   EXPECT_EQ(receiver_->lost_peer(), std::nullopt);
 }
 
-// Nodes that have two plans, which only the blocks' size tells.
+// Nodes that have two plans, which only the blocks' size shows.
 TEST_F(DeviceEndpointTest, AShorterBlockThanPostedIsAnError) {
   const Plan shorter = PlanOf(/*block_bytes=*/99);
   Make(32768, &shorter);

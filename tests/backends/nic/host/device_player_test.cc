@@ -203,7 +203,7 @@ TEST_P(DevicePlayerTest, AMissingReceiveBehindABarrierIsAnError) {
   EXPECT_THAT(status.message(), HasSubstr("RNR"));
 }
 
-// A NIC that goes on with memory which its host gives up: the engine would touch what is unmapped.
+// A NIC that goes on with memory that its host has freed: the engine would touch what is unmapped.
 TEST_P(DevicePlayerTest, MemoryMayGoWithThePlayer) {
   for (const uint32_t ending : {0u, 1u}) {
     Make("barrier", {GetParam(), GetParam(), GetParam()});

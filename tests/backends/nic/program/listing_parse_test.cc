@@ -102,7 +102,7 @@ std::string Listing() {
   return List(plan, *Lower(plan, {.mode = LoweringMode::kManaged}));
 }
 
-// Ops, which no byte tells.
+// Ops, which no byte encodes.
 TEST(ListingParseTest, OpsAreRead) {
   const VerifiedPlan plan = test::PlanOf(6, 4);
   for (const LowerOptions& way : kWays) {

@@ -303,7 +303,7 @@ TEST_F(ShortRingsTest, RingsThatIndicesDoNotTellApartAreFound) {
   EXPECT_THAT(Verdict(), HasSubstr("window: 32768 receives at once in a ring of 32768"));
 }
 
-// What a listing's head says of all queues, against the plan's.
+// What a listing's head declares for all queues, against the plan's.
 TEST_F(ShortRingsTest, AHeadThatIsNotThePlansIsRefused) {
   Compile("chain", 3, 5, "barrier", {.mode = LoweringMode::kManaged});
   const QueueProgram right = program_;
