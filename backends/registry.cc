@@ -63,8 +63,9 @@ DeviceList ListDevices() {
   return list;
 }
 
-Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name) {
-  return OpenHardware(name, mlx5::RdmaCore().get());
+Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
+                                                       const mlx5::Mlx5Options& options) {
+  return OpenHardware(name, mlx5::RdmaCore().get(), options);
 }
 
 Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
@@ -72,7 +73,7 @@ Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
                                                        const mlx5::Mlx5Options& options) {
   Result<std::unique_ptr<mlx5::Mlx5Device>> device = Open(name, library, options);
   if (device.ok()) return device;
-  return Status(device.status().code(), fmt::format("--device {}: {} (see prepost devices)", name,
+  return Status(device.status().code(), fmt::format("device {}: {} (see prepost devices)", name,
                                                     device.status().message()));
 }
 

@@ -48,7 +48,8 @@ DeviceList ListDevices();
 /// Opens card `name` of this machine, or of `library`, which is null where there is none. Errors
 /// (kEnvironment), with the name: there is no such card, no permission, no DEVX, no active port, a
 /// missing capability.
-Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name);
+Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
+                                                       const mlx5::Mlx5Options& options = {});
 Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
                                                        mlx5::VerbsLibrary* library,
                                                        const mlx5::Mlx5Options& options = {});

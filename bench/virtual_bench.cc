@@ -294,7 +294,7 @@ void PrintTable(const Json& results, const Options& options) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("How fast transfers in virtual time are reckoned.");
+  CLI::App app("How fast transfers are simulated.");
   std::vector<std::string> sizes = {"512x256"};
   std::vector<std::string> executors = {"inline", "managed", "cpu"};
   std::vector<std::string> costs = {"none", "typical"};

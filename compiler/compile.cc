@@ -66,9 +66,7 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
                     .root = spec.root,
                     .message = *MakeMessage(*spec.message_bytes, spec.block_bytes)};
   PassManager passes(options);
-  passes.Add(ReadyPass(spec.ready));
-  passes.Add(SendWindowPass(spec.send_window));
-  passes.Add(ReducePass());
+  passes.AddAll(spec.ready, spec.send_window);
   const auto internal = [](const Status& status) {
     if (status.code() != StatusCode::kRejected) return status;
     return Rejected("internal error: " + status.message());

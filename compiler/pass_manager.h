@@ -30,6 +30,12 @@ class PassManager {
       : options_(options), where_of_(std::move(where_of)) {}
 
   void Add(Pass pass) { passes_.push_back(std::move(pass)); }
+  /// The compiler's passes in their order: ready, send_window, reduce.
+  void AddAll(const SpecReady& ready, const SpecSendWindow& send_window) {
+    Add(ReadyPass(ready));
+    Add(SendWindowPass(send_window));
+    Add(ReducePass());
+  }
 
   /// `plan` is what the schedule made; it is verified first. Errors: unknown pass names in the
   /// options (kUsage), a pass's own, or what the verifier found after it.

@@ -162,9 +162,8 @@ Result<VerifiedPlan> Unroll(const RolledPlan& plan, uint64_t bytes, const Compil
   PassManager passes(options, [&plan](const Plan& wrong, const Diagnostic& finding) {
     return WhereInRolled(plan, wrong, finding);
   });
-  passes.Add(ReadyPass({.automatic = false, .ready = header->ready}));
-  passes.Add(SendWindowPass({.automatic = false, .window = header->send_window}));
-  passes.Add(ReducePass());
+  passes.AddAll({.automatic = false, .ready = header->ready},
+                {.automatic = false, .window = header->send_window});
   Result<VerifiedPlan> flat = passes.Run(*std::move(played));
   if (flat.ok() || flat.status().code() != StatusCode::kRejected) return flat;
   return Rejected(

@@ -13,10 +13,6 @@
 namespace prepost {
 namespace {
 
-/// A spec may not ask for more than this many transfers, blocks * (nodes - 1): two ops each, in
-/// memory.
-constexpr uint64_t kTransfersMax = uint64_t{1} << 27;
-
 constexpr std::string_view kWindowPrefix = "window=";
 
 Result<uint32_t> ParseWindow(std::string_view text) {

@@ -53,7 +53,10 @@ struct Spec {
 /// pointer. What is left to Choose() is rejected.
 Status CheckSpec(const Spec& spec);
 
-/// A flat plan may not have more than 2^27 transfers, two ops each, in memory. Needs nodes >= 1.
+/// A flat plan has at most this many transfers, blocks * (nodes - 1): two ops each, in memory.
+inline constexpr uint64_t kTransfersMax = uint64_t{1} << 27;
+
+/// At most kTransfersMax. Needs nodes >= 1.
 Status CheckTransfers(uint32_t nodes, uint32_t blocks);
 
 /// "auto", "barrier", "channel", "window=W", "retry". The Status suggests the near word.

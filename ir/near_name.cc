@@ -25,13 +25,14 @@ const std::string* Nearest(llvm::StringRef wanted, const std::vector<std::string
 
 }  // namespace
 
-std::string DidYouMean(std::string_view name, const std::vector<std::string>& names) {
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& names,
+                       std::string_view before) {
   constexpr size_t kBeginningMin = 4;  // what is shorter begins like too much
   const llvm::StringRef wanted(name.data(), std::min<size_t>(name.size(), 64));
   const std::string* best = Nearest(wanted, names, std::string::npos, wanted.size() / 3 + 1);
   if (best == nullptr && wanted.size() >= kBeginningMin)
     best = Nearest(wanted, names, wanted.size(), wanted.size() / 4);
-  return best == nullptr ? "" : ", did you mean '" + *best + "'?";
+  return best == nullptr ? "" : ", did you mean '" + std::string(before) + *best + "'?";
 }
 
 }  // namespace prepost

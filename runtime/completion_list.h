@@ -17,7 +17,11 @@ namespace prepost {
 class CompletionList {
  public:
   /// For `ops` that are posted and not handed out at once, at most (Playable::look_ahead()).
-  void Reserve(size_t ops) { completed_.Resize(ops); }
+  /// Empties it.
+  void Reserve(size_t ops) {
+    completed_.Resize(ops);
+    added_ = taken_ = 0;
+  }
   void Add(OpId op) { completed_[added_++] = op; }
   bool empty() const { return taken_ == added_; }
   /// Writes the oldest ones to `out`; how many.

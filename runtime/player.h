@@ -63,6 +63,8 @@ struct PlayerContext {
   int wake_fd = -1;       ///< ends Poll()'s waiting while it is readable. Not owned
   Checkpoint checkpoint;  ///< to be called while making takes long
   OpObserver observer;    ///< may be empty
+  /// How long making may wait between two calls of `checkpoint`.
+  std::chrono::milliseconds checkpoint_interval{100};
 };
 /// Connects this node with its peers and arms it.
 using PlayerFactory = std::function<Result<std::unique_ptr<Player>>(const PlayerContext&)>;

@@ -402,14 +402,16 @@ Status TraceReader::AddOp() {
                     Describe(plan_, program, OpId(*event_.op)), op.channel.value, op.round));
   }
   const OpTimes& read = event_.times;
-  if (read.completed_ns != 0 &&
-      (read.started_ns > read.completed_ns || read.posted_ns > read.completed_ns)) {
-    return Rejected("it completed before it was posted or started");
-  }
   OpTimes& times = trace_->times(program.node)[*event_.op];
   PREPOST_RETURN_IF_ERROR(SetTime(read.posted_ns, &times.posted_ns));
   PREPOST_RETURN_IF_ERROR(SetTime(read.started_ns, &times.started_ns));
-  return SetTime(read.completed_ns, &times.completed_ns);
+  PREPOST_RETURN_IF_ERROR(SetTime(read.completed_ns, &times.completed_ns));
+  // Of all its events together.
+  if (times.completed_ns != 0 &&
+      (times.started_ns > times.completed_ns || times.posted_ns > times.completed_ns)) {
+    return Rejected("it completed before it was posted or started");
+  }
+  return {};
 }
 
 Status TraceReader::SetTime(uint64_t file_ns, uint64_t* time_ns) const {

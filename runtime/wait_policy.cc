@@ -4,6 +4,12 @@
 #include <thread>
 
 namespace prepost {
+namespace {
+
+/// A yield that takes so long has let somebody else have the core.
+constexpr std::chrono::microseconds kOthersMin{20};
+
+}  // namespace
 
 std::chrono::milliseconds WaitPacer::Timeout(uint64_t progress) {
   constexpr std::chrono::milliseconds kLook{0};
@@ -15,11 +21,14 @@ std::chrono::milliseconds WaitPacer::Timeout(uint64_t progress) {
     if (policy_.mode == WaitMode::kHybrid) last_progress_ = Clock::now();
     return kLook;
   }
-  if (policy_.mode == WaitMode::kHybrid && Clock::now() - last_progress_ >= policy_.idle_max) {
-    return kSleep;
+  if (policy_.mode == WaitMode::kPolling) {
+    std::this_thread::yield();
+    return kLook;
   }
+  const Clock::time_point before = Clock::now();
+  if (before - last_progress_ >= policy_.idle_max) return kSleep;
   std::this_thread::yield();
-  return kLook;
+  return Clock::now() - before >= kOthersMin ? kSleep : kLook;
 }
 
 }  // namespace prepost

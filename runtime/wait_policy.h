@@ -33,9 +33,12 @@ class WaitPacer {
  public:
   explicit WaitPacer(const WaitPolicy& policy) : policy_(policy) {}
 
+  WaitMode mode() const { return policy_.mode; }
+
   /// How long the next Poll() may sleep: not at all (0) or until it is woken (-1). `progress` is
   /// any count that rises with progress. A poll that brought none yields the rest of its time
-  /// slice, so that hosts that share a core do not keep it from the one that has work.
+  /// slice, so that hosts that share a core do not keep it from the one that has work; hybrid
+  /// sleeps at once when somebody has taken it.
   std::chrono::milliseconds Timeout(uint64_t progress);
 
  private:

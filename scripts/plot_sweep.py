@@ -46,7 +46,10 @@ SETTINGS = {
 }
 # Okabe and Ito's, which colour-blind readers can tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
+# More of them, for names that have no order.
+MORE_COLOURS = (*COLOURS, "#882255", "#999933", "#332288", "#777777", "#8B4513", "#000000")
 MARKERS = "osD^vPX<>hpd"
+SAME = 1e-3  # of the value: curves that are nowhere further apart lie on each other
 EXECUTORS = {"offload": "preposted", "cpu": "CPU-driven"}
 
 
@@ -206,8 +209,35 @@ class Curves:
         return ", ".join(title)
 
 
-def style_of(curve, count):
-    """A combination has one colour and marker; CPU-driven curves are dashed, with empty markers."""
+def coincide(a, b):
+    return a.keys() == b.keys() and all(math.isclose(a[x], b[x], rel_tol=SAME) for x in a)
+
+
+def groups_of(curves):
+    """The curves of a panel, those that lie on each other together."""
+    groups = []
+    for curve in curves:
+        group = next((it for it in groups if coincide(it[0][-1], curve[-1])), None)
+        if group is None:
+            groups.append([curve])
+        else:
+            group.append(curve)
+    return groups
+
+
+def legend_places(panels):
+    """By a curve's name its place in the legends of all panels: from top to bottom as the curves end, in the mean."""
+    ends = {}
+    for _, curves in panels:
+        for _, name, _, points in curves:
+            ends.setdefault(name, []).append(points[max(points)])
+    names = sorted(ends, key=lambda name: -math.fsum(ends[name]) / len(ends[name]))
+    return {name: place for place, name in enumerate(names)}
+
+
+def style_of(curve, count, is_ordered):
+    """A combination has one colour and marker; CPU-driven curves are dashed, with empty markers. A scale of colours is for values in
+    order."""
     import matplotlib
 
     executor, _, number, points = curve
@@ -217,7 +247,8 @@ def style_of(curve, count):
         place = list(EXECUTORS).index(executor)
         colour, marker = COLOURS[place], MARKERS[place]
     else:
-        colour = COLOURS[number] if count <= len(COLOURS) else matplotlib.colormaps["viridis"](0.9 * number / (count - 1))
+        few = COLOURS if is_ordered else MORE_COLOURS
+        colour = few[number] if count <= len(few) else matplotlib.colormaps["viridis"](0.9 * number / (count - 1))
         marker = MARKERS[number % len(MARKERS)]
     is_cpu = executor == "cpu"
     return {
@@ -275,6 +306,8 @@ def draw(options, rows):
     xs = sorted({x for *_, points in curves for x in points})
     ys = [y for *_, points in curves for y in points.values()]
     colours = 1 + max(number or 0 for _, _, number, _ in curves)
+    is_ordered = all(axis["numeric"] for axis in options["axes"][1:] if axis["key"] != "executor")
+    places = legend_places(panels)
     columns = 1 if len(panels) == 1 else 2 if len(panels) <= 4 else 3
     lines = -(-len(panels) // columns)
     width, height = {1: (6.4, 4.6), 2: (4.8, 3.9), 3: (3.9, 3.3)}[columns]
@@ -287,18 +320,19 @@ def draw(options, rows):
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
     for axes, (title, in_panel) in zip(grid.flat, panels):
-        for curve in in_panel:
+        lines_by_place = {}
+        for group in groups_of(in_panel):
+            group.sort(key=lambda curve: places[curve[1]])
+            curve = group[0]
             at = sorted(curve[-1])
-            axes.plot(at, [curve[-1][x] for x in at], label=curve[1], **style_of(curve, colours))
+            label = ",\n".join(name for _, name, *_ in group)
+            drawn = axes.plot(at, [curve[-1][x] for x in at], label=label, **style_of(curve, colours, is_ordered))
+            lines_by_place[places[curve[1]]] = drawn[0]
         draw_axes(axes, options, xs, ys, has_groups)
         axes.tick_params(labelbottom=True, labelleft=True)
         axes.set_title(title, loc="left", fontweight="bold")
-        # Names from top to bottom as the curves end.
-        handles, labels = axes.get_legend_handles_labels()
-        order = sorted(range(len(handles)), key=lambda i: -handles[i].get_ydata()[-1])
-        axes.legend(
-            [handles[i] for i in order], [labels[i] for i in order], loc="center left", bbox_to_anchor=(1, 0.5), handlelength=3
-        )
+        handles = [lines_by_place[place] for place in sorted(lines_by_place)]
+        axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1, 0.5), handlelength=3)
     headline, *rest = options["head"]
     chars = int(13 * figure_width)
     wrapped = [part for line in rest for part in re.findall(rf".{{1,{chars}}}(?:\s+|$)|\S+", line)]

@@ -118,7 +118,7 @@ double BoundOf(const Simulation& it) {
   if (it.groups.size() == 1 && !it.is_of_groups) return BoundOf(network, it.groups.front());
   const size_t hosts = network.nodes.size();
   std::vector<double> out(hosts), in(hosts);  // bytes of messages that begin and end there
-  double least = 0, all = 0, out_rate = 0;
+  double least = 0, all = 0, out_rate = 0, both_rate = 0;
   for (const Group& group : it.groups) {
     const PlanHeader& header = group.plan->header();
     const auto bytes = static_cast<double>(header.message.bytes);
@@ -132,11 +132,13 @@ double BoundOf(const Simulation& it) {
   }
   for (uint32_t i = 0; i < hosts; ++i) {
     const Network::Node& node = network.nodes[i];
-    least = std::max({least, out[i] / node.out_rate, in[i] / node.in_rate,
-                      (out[i] + in[i]) / network.RateOf({ResourceKind::kNodeBoth, i})});
+    const double both = network.RateOf({ResourceKind::kNodeBoth, i});
+    least =
+        std::max({least, out[i] / node.out_rate, in[i] / node.in_rate, (out[i] + in[i]) / both});
     out_rate += node.out_rate;
+    both_rate += std::min(both, node.out_rate + node.in_rate);
   }
-  return hosts == 0 ? least : std::max(least, all / out_rate);
+  return hosts == 0 ? least : std::max({least, all / out_rate, 2 * all / both_rate});
 }
 
 RunTimes TimesOf(const Simulation& it, const PrepostedResult& run) {

@@ -10,21 +10,16 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "ir/near_name.h"
-#include "ir/version.h"
-#include "tools/commands/commands.h"
+#include "tools/commands/app.h"
 #include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {
-
-constexpr void (*kCommands[])(CLI::App&, Action*) = {
-    AddCompile,  AddChoose, AddUnroll, AddVerify,  AddStats,   AddExplain,  AddDiff,
-    AddDraw,     AddLower,  AddRun,    AddNode,    AddCompare, AddSimulate, AddCalibrate,
-    AddTopology, AddExport, AddImport, AddDevices, AddProbe};
 
 int Fail(const Status& status) {
   PrintFailure(status);
@@ -86,7 +81,8 @@ std::string Unexpected(const CLI::App& command, const std::string& extra) {
   const std::string name = extra.substr(0, extra.find('='));
   if (!name.starts_with("-")) return fmt::format("unexpected argument '{}'", extra);
   const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-  return fmt::format("unknown flag '{}'{}", name, DidYouMean(bare, FlagsOf(command)));
+  return fmt::format("unknown flag '{}'{}", name,
+                     DidYouMean(bare, FlagsOf(command), /*before=*/"--"));
 }
 
 /// How CLI11 reports a flag that stands more than once, between its name and how often.
@@ -133,23 +129,12 @@ void ExitWhenInterrupted() {
 
 int Main(int argc, char** argv) {
   ExitWhenInterrupted();
-  CLI::App app(
-      "Prepost compiles a multicast ahead of the transfer into one partially ordered program of "
-      "sends and receives per "
-      "node,\nproves it correct, draws it, and runs it from CPUs or preposted to a NIC.",
-      "prepost");
-  app.set_version_flag("-v,--version", fmt::format("prepost {}", kVersion));
-  app.require_subcommand(1);
-  app.footer(
-      "'prepost COMMAND --help' or 'prepost help COMMAND' tells more, with examples. Exit codes: 0 "
-      "done, 1 rejected input or "
-      "failed check, "
-      "2 usage,\n3 missing environment, 130 interrupted.");
   std::signal(
       SIGXFSZ,
       SIG_IGN);  // a file that may not grow is an error of the write, not the end of the process
   Action action;
-  for (const auto add : kCommands) add(app, &action);
+  const std::unique_ptr<CLI::App> made = MakeApp(&action);
+  CLI::App& app = *made;
   const std::vector<std::string> words = WordsOf(argc, argv);
   for (const CLI::App* command : app.get_subcommands({})) {
     if (words.empty() || command->get_name() != words.front()) continue;

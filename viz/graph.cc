@@ -26,6 +26,7 @@
 #include "ir/exchange/xml_text.h"
 #include "ir/messages.h"
 #include "viz/graphviz.h"
+#include "viz/graphviz_calls.h"
 #include "viz/palette.h"
 #include "viz/racks.h"
 #include "viz/svg.h"
@@ -53,7 +54,7 @@ void Set(void* object, Attributes attributes) {
   std::string value;
   std::string none;
   for (const auto& [key, text] : attributes) {
-    agsafeset(object, Text(key, &name), Text(text, &value), Text("", &none));
+    Calls().agsafeset(object, Text(key, &name), Text(text, &value), Text("", &none));
   }
 }
 
@@ -61,32 +62,32 @@ void SetDefaults(Agraph_t* graph, int kind, Attributes attributes) {
   std::string name;
   std::string value;
   for (const auto& [key, text] : attributes)
-    agattr(graph, kind, Text(key, &name), Text(text, &value));
+    Calls().agattr(graph, kind, Text(key, &name), Text(text, &value));
 }
 
 Agnode_t* AddNode(Agraph_t* graph, std::string_view name, Attributes attributes) {
   std::string storage;
-  Agnode_t* node = agnode(graph, Text(name, &storage), 1);
+  Agnode_t* node = Calls().agnode(graph, Text(name, &storage), 1);
   Set(node, attributes);
   return node;
 }
 
 Agraph_t* AddSubgraph(Agraph_t* graph, std::string_view name) {
   std::string storage;
-  return agsubg(graph, Text(name, &storage), 1);
+  return Calls().agsubg(graph, Text(name, &storage), 1);
 }
 
 Agedge_t* AddEdge(Agraph_t* graph, Agnode_t* tail, Agnode_t* head, Attributes attributes) {
-  Agedge_t* edge = agedge(graph, tail, head, nullptr, 1);
+  Agedge_t* edge = Calls().agedge(graph, tail, head, nullptr, 1);
   Set(edge, attributes);
   return edge;
 }
 
 void SetHtmlLabel(Agraph_t* graph, std::string html) {
   // Marks the string as HTML; agsafeset() finds and shares it.
-  char* label = agstrdup_html(graph, html.data());
+  char* label = Calls().agstrdup_html(graph, html.data());
   Set(graph, {{"label", label}});
-  agstrfree(graph, label);
+  Calls().agstrfree(graph, label);
 }
 
 /// One op that is drawn.
@@ -289,7 +290,7 @@ void Drawing::AddColumns(Agraph_t* graph) const {
     Agnode_t* header =
         AddNode(rank, name,
                 {{"label", label}, {"shape", "plaintext"}, {"style", "solid"}, {"fontsize", "14"}});
-    for (Agnode_t* node : nodes) agsubnode(rank, node, 1);
+    for (Agnode_t* node : nodes) Calls().agsubnode(rank, node, 1);
     return header;
   };
   std::vector<Agnode_t*> labels;
@@ -297,8 +298,9 @@ void Drawing::AddColumns(Agraph_t* graph) const {
   std::string name;
   for (const Program& program : plan_.programs()) {
     if (!ShowsNode(program)) continue;
-    labels.push_back(agnode(graph, Text(fmt::format("label{}", program.node.value), &name), 0));
-    ends.push_back(agnode(graph, Text(fmt::format("end{}", program.node.value), &name), 0));
+    labels.push_back(
+        Calls().agnode(graph, Text(fmt::format("label{}", program.node.value), &name), 0));
+    ends.push_back(Calls().agnode(graph, Text(fmt::format("end{}", program.node.value), &name), 0));
   }
   Agnode_t* first = add_rank("column_labels", "", labels);
   Agnode_t* last = first;
@@ -322,7 +324,8 @@ void Drawing::AddAfters(Agraph_t* graph) const {
       const auto found = drawn_.find(drawn.program->op_begin + before.value);
       if (found == drawn_.end()) continue;
       AddEdge(graph, found->second.box, drawn.box,
-              {{"id", fmt::format("{}_{}", agnameof(found->second.box), agnameof(drawn.box))},
+              {{"id", fmt::format("{}_{}", Calls().agnameof(found->second.box),
+                                  Calls().agnameof(drawn.box))},
                {"class", "after"},
                {"color", kAfterColor},
                {"constraint", "false"},
@@ -337,14 +340,15 @@ void Drawing::AddMatches(Agraph_t* graph) const {
     Agnode_t* send = drawn_.at(messages_.send(message)).box;
     Agnode_t* recv = drawn_.at(messages_.recv(message)).box;
     const Channel& channel = ChannelOf(plan_.ops()[messages_.send(message)]);
-    Agedge_t* edge = AddEdge(graph, send, recv,
-                             {{"id", fmt::format("{}_{}", agnameof(send), agnameof(recv))},
-                              {"class", credit ? "credit" : "match"},
-                              {"style", "dashed"},
-                              {"color", credit ? kCreditColor : kMatchColor},
-                              {"constraint", "false"},
-                              {"tailport", "e"},
-                              {"headport", "w"}});
+    Agedge_t* edge =
+        AddEdge(graph, send, recv,
+                {{"id", fmt::format("{}_{}", Calls().agnameof(send), Calls().agnameof(recv))},
+                 {"class", credit ? "credit" : "match"},
+                 {"style", "dashed"},
+                 {"color", credit ? kCreditColor : kMatchColor},
+                 {"constraint", "false"},
+                 {"tailport", "e"},
+                 {"headport", "w"}});
     if (!credit && racks_.Cross(channel.from, channel.to)) {
       Set(edge, {{"class", "match cross"}, {"color", Hex(kCrossingColor)}, {"penwidth", "2.5"}});
     }
@@ -407,6 +411,7 @@ Result<std::string> DrawGraph(const Plan& plan, const Selection& selection, Grap
                     "--rounds first:last, or use --view spacetime",
                     drawing.ops(), plan.header().nodes, kGraphOpsMax));
   }
+  PREPOST_RETURN_IF_ERROR(LoadGraphviz());
   const GraphPtr graph = drawing.Build();
   if (format == GraphFormat::kDot) {
     drawing.AddMatches(graph.get());

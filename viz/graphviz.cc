@@ -2,7 +2,6 @@
 #include "viz/graphviz.h"
 
 #include <fmt/format.h>
-#include <gvc.h>
 #include <gvplugin.h>
 #include <gvplugin_textlayout.h>
 
@@ -10,6 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "viz/graphviz_calls.h"
 #include "viz/svg.h"
 
 namespace prepost::viz {
@@ -60,7 +60,7 @@ void RegisterId(void* /*state*/, int /*kind*/, void* /*object*/) {}
 const Agiddisc_t kIds = {OpenIds, MapId, AllocateId, FreeId, PrintId, CloseIds, RegisterId};
 
 Status GraphvizError(std::string_view doing) {
-  const char* error = aglasterr();
+  const char* error = Calls().aglasterr();
   std::string detail = error == nullptr ? "" : error;
   while (!detail.empty() && detail.back() == '\n') detail.pop_back();
   return EnvironmentError(
@@ -72,8 +72,8 @@ Status GraphvizError(std::string_view doing) {
 class Layout {
  public:
   Layout(GVC_t* context, Agraph_t* graph, const char* engine)
-      : context_(context), graph_(graph), ok_(gvLayout(context, graph, engine) == 0) {}
-  ~Layout() { gvFreeLayout(context_, graph_); }
+      : context_(context), graph_(graph), ok_(Calls().gvLayout(context, graph, engine) == 0) {}
+  ~Layout() { Calls().gvFreeLayout(context_, graph_); }
   Layout(const Layout&) = delete;
   Layout& operator=(const Layout&) = delete;
   bool ok() const { return ok_; }
@@ -88,7 +88,7 @@ class Layout {
 
 GraphPtr NewGraph() {
   Agdisc_t discipline = {nullptr, Mutable(&kIds), nullptr};
-  return GraphPtr(agopen(Mutable("plan"), Agdirected, &discipline));
+  return GraphPtr(Calls().agopen(Mutable("plan"), *Calls().agdirected, &discipline));
 }
 
 Result<std::string> WriteDot(Agraph_s* graph) {
@@ -96,7 +96,7 @@ Result<std::string> WriteDot(Agraph_s* graph) {
   size_t length = 0;
   FILE* stream = open_memstream(&data, &length);
   if (stream == nullptr) return EnvironmentError("no memory for the graph's text");
-  const int written = agwrite(graph, stream);
+  const int written = Calls().agwrite(graph, stream);
   const int closed = std::fclose(stream);
   std::string out(data, length);
   std::free(data);
@@ -104,18 +104,18 @@ Result<std::string> WriteDot(Agraph_s* graph) {
   return out;
 }
 
-void CloseGraph::operator()(Agraph_s* graph) const { agclose(graph); }
+void CloseGraph::operator()(Agraph_s* graph) const { Calls().agclose(graph); }
 
-void Graphviz::FreeContext::operator()(GVC_s* context) const { gvFreeContext(context); }
+void Graphviz::FreeContext::operator()(GVC_s* context) const { Calls().gvFreeContext(context); }
 
-Graphviz::Graphviz() : context_(gvContextPlugins(kBuiltins, /*demand_loading=*/1)) {
-  agseterr(AGMAX);  // nothing on stderr; GraphvizError() asks for the last message
+Graphviz::Graphviz() : context_(Calls().gvContextPlugins(kBuiltins, /*demand_loading=*/1)) {
+  Calls().agseterr(AGMAX);  // nothing on stderr; GraphvizError() asks for the last message
 }
 
 Status Graphviz::Place(Agraph_s* graph) {
   const Layout layout(context_.get(), graph, "dot");
   if (!layout.ok()) return GraphvizError("lay the graph out");
-  attach_attrs(graph);
+  Calls().attach_attrs(graph);
   return {};
 }
 
@@ -124,11 +124,11 @@ Result<std::string> Graphviz::RenderPlaced(Agraph_s* graph) {
   if (!layout.ok()) return GraphvizError("route the edges");
   char* data = nullptr;
   unsigned length = 0;
-  if (gvRenderData(context_.get(), graph, "svg", &data, &length) != 0) {
+  if (Calls().gvRenderData(context_.get(), graph, "svg", &data, &length) != 0) {
     return GraphvizError("write svg");
   }
   std::string out(data, length);
-  gvFreeRenderData(data);
+  Calls().gvFreeRenderData(data);
   return out;
 }
 

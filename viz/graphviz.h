@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Graphviz: its library as we use it, to place the nodes of a graph, to route the edges added
-// later, and to write it out. Text is measured by TextWidth() instead of the installed fonts, so
+// later, and to write it out. All of it only after LoadGraphviz() (viz/graphviz_calls.h). Text is measured by TextWidth() instead of the installed fonts, so
 // that a picture is the same on every machine with the same Graphviz. One at a time: the library
 // keeps state of its own and is not thread-safe.
 #ifndef PREPOST_VIZ_GRAPHVIZ_H_

@@ -34,17 +34,6 @@ std::string Bytes(uint64_t bytes) {
   return fmt::format("{} {}", bytes, bytes == 1 && unit == 0 ? "byte" : kUnits[unit]);
 }
 
-/// "only node 3", "only nodes 1, 2, 3, ... (12)".
-std::string Only(std::string_view noun, const std::vector<uint32_t>& values) {
-  constexpr size_t kShown = 8;
-  const size_t shown = std::min(values.size(), kShown);
-  std::string out =
-      fmt::format("only {}{} {}", noun, values.size() == 1 ? "" : "s",
-                  fmt::join(values.begin(), values.begin() + static_cast<long>(shown), ", "));
-  if (shown < values.size()) out += fmt::format(", ... ({} in all)", values.size());
-  return out;
-}
-
 }  // namespace
 
 bool Selection::HasNode(NodeId node) const {
@@ -107,14 +96,24 @@ std::string Subline(const PlanHeader& header) {
                      header.send_window ? fmt::to_string(*header.send_window) : "none");
 }
 
+std::string NamesOf(std::string_view noun, const std::vector<uint32_t>& values) {
+  constexpr size_t kShown = 8;
+  const size_t shown = std::min(values.size(), kShown);
+  std::string out =
+      fmt::format("{}{} {}", noun, values.size() == 1 ? "" : "s",
+                  fmt::join(values.begin(), values.begin() + static_cast<long>(shown), ", "));
+  if (shown < values.size()) out += fmt::format(", ... ({} in all)", values.size());
+  return out;
+}
+
 std::string Describe(const Selection& selection) {
   std::vector<std::string> parts;
   if (!selection.nodes.empty()) {
     std::vector<uint32_t> nodes;
     for (NodeId node : selection.nodes) nodes.push_back(node.value);
-    parts.push_back(Only("node", nodes));
+    parts.push_back(NamesOf("only node", nodes));
   }
-  if (!selection.blocks.empty()) parts.push_back(Only("block", selection.blocks));
+  if (!selection.blocks.empty()) parts.push_back(NamesOf("only block", selection.blocks));
   if (selection.rounds) {
     parts.push_back(
         fmt::format("only rounds {} to {}", selection.rounds->first, selection.rounds->last));

@@ -49,6 +49,8 @@ std::string Shortened(const std::string& name);
 std::string Headline(const PlanHeader& header);
 /// "message of 4 MiB in blocks of 1 MiB, root 0, ready window=1, send window 1".
 std::string Subline(const PlanHeader& header);
+/// "only node 3", "no trace of nodes 1, 2, 3, ... (12 in all)" of `noun` "only node" and so on.
+std::string NamesOf(std::string_view noun, const std::vector<uint32_t>& values);
 /// "only nodes 1, 2; only block 3; only rounds 2 to 5", or "" for all.
 std::string Describe(const Selection& selection);
 

@@ -231,29 +231,47 @@ void DrawCell(Svg& svg, const Picture& picture, const CellStyle& style, const Ti
 }
 
 void DrawDetailedLegend(Svg& svg, const Picture& picture, const CellStyle& style) {
+  if (picture.columns == 0) return;
   constexpr Color kSample{0x26, 0x82, 0x8e};
   Legend legend(svg);
-  Label(svg, style.words ? "b" : "n", legend.Sample(style.words ? 70 : 26), kSample,
-        style.words ? "b2 from 4" : "2");
-  legend.Meaning("receives block 2");
-  Box out = legend.Sample(style.words ? 56 : 26);
-  if (style.words) {
-    svg.Rect("out", out);
-    svg.Rect("", {out.x, out.y, 7, out.height}, kSample);
-    svg.Text("c", out.x + 31, out.y + 12, "b2 to 5");
-  } else {
-    svg.Rect("", {out.x, out.y + 6, out.width, style.out_height}, kSample);
+  const auto in_some = [&](const auto& moves_of) {
+    return std::ranges::any_of(picture.rows, [&](const Timeline& row) {
+      return std::ranges::any_of(
+          row.*moves_of, [&](const Move& move) { return picture.rounds.Contains(move.round); });
+    });
+  };
+  const bool receives = in_some(&Timeline::received);
+  const bool sends = in_some(&Timeline::sent);
+  if (receives) {
+    Label(svg, style.words ? "b" : "n", legend.Sample(style.words ? 70 : 26), kSample,
+          style.words ? "b2 from 4" : "2");
+    legend.Meaning("receives block 2");
   }
-  legend.Meaning(style.words ? "sends block 2" : "sends the block of that colour");
+  if (sends) {
+    const Box out = legend.Sample(style.words ? 56 : 26);
+    if (style.words) {
+      svg.Rect("out", out);
+      svg.Rect("", {out.x, out.y, 7, out.height}, kSample);
+      svg.Text("c", out.x + 31, out.y + 12, "b2 to 5");
+    } else {
+      svg.Rect("", {out.x, out.y + 6, out.width, style.out_height}, kSample);
+    }
+    legend.Meaning(style.words ? "sends block 2" : "sends the block of that colour");
+  }
   Box bar = legend.Sample(40);
   HeldBar(svg, {bar.x, bar.y, bar.width, 12}, 3, 3, 5);
   legend.Meaning(picture.selection.blocks.empty() ? "share of the blocks held"
                                                   : "share of these blocks held");
-  Box done = legend.Sample(24);
-  svg.Rect("done", {done.x + 1, done.y + 1, done.width - 2, done.height - 2});
-  legend.Meaning(picture.selection.blocks.empty() ? "has its last block"
-                                                  : "has the last of these blocks");
-  if (picture.racks.known()) ExplainCrossing(svg, legend);
+  const bool completes = std::ranges::any_of(picture.rows, [&](const Timeline& row) {
+    return row.complete_round && picture.rounds.Contains(*row.complete_round);
+  });
+  if (completes) {
+    const Box done = legend.Sample(24);
+    svg.Rect("done", {done.x + 1, done.y + 1, done.width - 2, done.height - 2});
+    legend.Meaning(picture.selection.blocks.empty() ? "has its last block"
+                                                    : "has the last of these blocks");
+  }
+  if ((receives || sends) && picture.racks.known()) ExplainCrossing(svg, legend);
 }
 
 std::string DrawDetailed(const Picture& picture) {

@@ -48,6 +48,7 @@ struct TimedMove {
 struct TimedRow {
   NodeId node;
   bool is_root = false;
+  bool has_trace = true;
   std::vector<TimedMove> received;  ///< both by start
   std::vector<TimedMove> sent;
   std::vector<int64_t> completed;  ///< of receives, sorted
@@ -76,6 +77,8 @@ struct TracePicture {
   std::vector<int64_t> lateness;  ///< of completed receives, sorted
   std::optional<Latest> latest;
   std::optional<NodeId> slowest;  ///< that of the last receive
+  std::vector<uint32_t> unknown;  ///< nodes of `rows` without a trace, sorted
+  bool is_partial = false;        ///< some node of the plan has no trace
 };
 
 /// `time` since the start; what was before it counts as at it.
@@ -89,10 +92,12 @@ int64_t IdealEnd(const TracePicture& picture, uint32_t round) {
   return static_cast<int64_t>(share * static_cast<double>(picture.total));
 }
 
-TimedRow ReadRow(TracePicture& picture, const RunTrace& trace, const Program& program) {
+TimedRow ReadRow(TracePicture& picture, const RunTrace& trace, const Program& program,
+                 bool has_trace) {
   const Plan& plan = picture.plan;
   TimedRow row{.node = program.node,
                .is_root = program.node == plan.header().root,
+               .has_trace = has_trace,
                .received = {},
                .sent = {},
                .completed = {}};
@@ -140,10 +145,12 @@ void MeasureLateness(TracePicture& picture) {
   std::ranges::sort(picture.lateness);
 }
 
-/// The whole transfer or, when rounds are selected, from their first start to their last end.
+/// The whole transfer or, when rounds are selected, from their first start to their last end, in the
+/// run and in the ideal one.
 void ChooseAxis(TracePicture& picture) {
-  int64_t last = picture.selection.rounds ? 0 : picture.total;
-  int64_t first = picture.selection.rounds ? picture.total : 0;
+  const std::optional<Rounds>& rounds = picture.selection.rounds;
+  int64_t last = rounds ? IdealEnd(picture, rounds->last) : picture.total;
+  int64_t first = rounds && rounds->first > 0 ? IdealEnd(picture, rounds->first - 1) : 0;
   for (const TimedRow& row : picture.rows) {
     for (const std::vector<TimedMove>* moves : {&row.received, &row.sent}) {
       for (const TimedMove& move : *moves) {
@@ -163,9 +170,13 @@ TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Sel
   picture.blocks =
       selection.blocks.empty() ? plan.header().message.blocks : selection.blocks.size();
   picture.total = std::max<int64_t>(1, RunDuration(plan, trace));
+  const std::vector<bool> without_trace = NodesWithoutTrace(plan, trace);
   for (const Program& program : plan.programs()) {
+    const bool has_trace = !without_trace[program.node.index()];
+    picture.is_partial |= !has_trace;
     if (!selection.HasNode(program.node)) continue;
-    picture.rows.push_back(ReadRow(picture, trace, program));
+    if (!has_trace) picture.unknown.push_back(program.node.value);
+    picture.rows.push_back(ReadRow(picture, trace, program, has_trace));
     picture.bars += picture.rows.back().received.size() + picture.rows.back().sent.size();
   }
   picture.bands = picture.racks.Arrange(picture.rows);
@@ -184,18 +195,23 @@ std::string LateText(int64_t late) {
 /// worst 3.4 ms late (node 5, block 3); ..."
 std::string Findings(const TracePicture& picture) {
   if (picture.expected == 0) return "nothing is received here";
-  if (picture.lateness.empty()) return "no receive of these completed";
-  const int64_t median = picture.lateness[picture.lateness.size() / 2];
-  std::string text = fmt::format(
-      "took {}; against rounds of equal length, receives end {} at the median, at worst {} "
-      "(node {}, block {}); the last one at node {}",
-      FormatDuration(picture.total), LateText(median), LateText(picture.latest->late),
-      picture.latest->node.value, picture.latest->block, picture.slowest->value);
-  if (picture.lateness.size() < picture.expected) {
-    text += fmt::format("; {} of {} completed", picture.lateness.size(),
-                        Count(picture.expected, "receive"));
+  const bool is_known = picture.unknown.empty();
+  const std::string of =
+      fmt::format("{} of {}", picture.lateness.size(), Count(picture.expected, "receive"));
+  const std::string missing = is_known ? "" : NamesOf("no trace of node", picture.unknown) + "; ";
+  if (picture.lateness.empty()) {
+    return is_known ? "no receive of these completed" : fmt::format("{}known: {}", missing, of);
   }
-  return text;
+  const int64_t median = picture.lateness[picture.lateness.size() / 2];
+  const std::string text = fmt::format(
+      "{}took {}{}; against rounds of equal length, receives end {} at the median, at worst {} "
+      "(node {}, block {}); the last one at node {}",
+      missing, picture.is_partial ? "at least " : "", FormatDuration(picture.total),
+      LateText(median), LateText(picture.latest->late), picture.latest->node.value,
+      picture.latest->block, picture.slowest->value);
+  if (picture.lateness.size() == picture.expected) return text;
+  return is_known ? fmt::format("{}; {} completed", text, of)
+                  : fmt::format("{}; known: {}", text, of);
 }
 
 /// `summary` is what the picture leaves out, or "".
@@ -221,6 +237,7 @@ std::string EndOf(const TracePicture& picture, const TimedRow& row) {
   if (picture.selection.rounds) {
     return row.completed.empty() ? "" : FormatDuration(row.completed.back());
   }
+  if (!row.has_trace) return "no trace";
   if (row.received.empty()) return "nothing known";
   return row.completed.size() < picture.blocks ? "never" : FormatDuration(row.completed.back());
 }
@@ -271,6 +288,7 @@ void DrawAxis(Svg& svg, const TracePicture& picture, const Grid& grid, const Tim
   int free = 0;
   int line = 0;
   for (uint32_t round = 0; round < rounds; ++round) {
+    if (!picture.selection.HasRound(round)) continue;
     const int64_t end = IdealEnd(picture, round);
     const int64_t begin = round == 0 ? 0 : IdealEnd(picture, round - 1);
     if (!axis.Shows(begin) && !axis.Shows(end)) continue;
@@ -348,18 +366,30 @@ void DrawBars(Svg& svg, const TracePicture& picture, const TimeAxis& axis, const
 void DrawTraceLegend(Svg& svg, const TracePicture& picture) {
   constexpr Color kSample{0x26, 0x82, 0x8e};
   Legend legend(svg);
-  Label(svg, "n", legend.Sample(40), kSample, "2");
-  legend.Meaning("receives block 2, from its first bytes to its completion");
-  Box sent = legend.Sample(40);
-  svg.Rect("", {sent.x, sent.y + 4, sent.width, 9}, kSample);
-  legend.Meaning("sends the block of that colour");
-  Box round = legend.Sample(8);
-  svg.Rect("round", {round.x + 3, round.y, 1, round.height});
-  legend.Meaning("rounds of equal length");
-  Box open = legend.Sample(30);
-  svg.Rect("open", {open.x, open.y + 2, open.width, 11}, kSample);
-  legend.Meaning("never completed");
-  if (picture.racks.known()) ExplainCrossing(svg, legend);
+  const auto some_row = [&](const auto& has) { return std::ranges::any_of(picture.rows, has); };
+  const auto is_open = [](const TimedMove& move) { return !move.completed; };
+  if (some_row([](const TimedRow& row) { return !row.received.empty(); })) {
+    Label(svg, "n", legend.Sample(40), kSample, "2");
+    legend.Meaning("receives block 2, from its first bytes to its completion");
+  }
+  if (some_row([](const TimedRow& row) { return !row.sent.empty(); })) {
+    const Box sent = legend.Sample(40);
+    svg.Rect("", {sent.x, sent.y + 4, sent.width, 9}, kSample);
+    legend.Meaning("sends the block of that colour");
+  }
+  if (picture.plan.header().rounds > 0) {
+    const Box round = legend.Sample(8);
+    svg.Rect("round", {round.x + 3, round.y, 1, round.height});
+    legend.Meaning("rounds of equal length");
+  }
+  if (some_row([&](const TimedRow& row) {
+        return std::ranges::any_of(row.received, is_open) || std::ranges::any_of(row.sent, is_open);
+      })) {
+    const Box open = legend.Sample(30);
+    svg.Rect("open", {open.x, open.y + 2, open.width, 11}, kSample);
+    legend.Meaning("never completed");
+  }
+  if (picture.bars > 0 && picture.racks.known()) ExplainCrossing(svg, legend);
 }
 
 std::string DrawDetailed(const TracePicture& picture) {
@@ -411,6 +441,7 @@ std::string EndOfGroup(const TracePicture& picture, std::span<const TimedRow> ro
   int64_t last = 0;
   for (const TimedRow& row : rows) {
     if (row.is_root) continue;
+    if (!row.has_trace) return "no trace of all";
     if (!picture.selection.rounds && row.completed.size() < picture.blocks) return "never";
     if (!row.completed.empty()) last = std::max(last, row.completed.back());
   }
@@ -472,13 +503,28 @@ std::string FormatDuration(int64_t ns) {
                      kUnits[unit].second);
 }
 
+std::vector<bool> NodesWithoutTrace(const Plan& plan, const RunTrace& trace) {
+  std::vector<bool> without(plan.header().nodes, false);
+  bool is_some_known = false;
+  for (const Program& program : plan.programs()) {
+    const bool is_known = std::ranges::any_of(trace.times(program.node), [](const OpTimes& it) {
+      return it.posted_ns != 0 || it.started_ns != 0 || it.completed_ns != 0;
+    });
+    without[program.node.index()] = program.op_count != 0 && !is_known;
+    is_some_known |= is_known;
+  }
+  return is_some_known ? without : std::vector<bool>(without.size(), false);
+}
+
 int64_t RunDuration(const Plan& plan, const RunTrace& trace) {
+  const std::vector<bool> without_trace = NodesWithoutTrace(plan, trace);
   int64_t total = 0;
   for (const Program& program : plan.programs()) {
     const std::span<const OpTimes> all = trace.times(program.node);
     for (uint32_t id = 0; id < program.op_count; ++id) {
       const Op& op = plan.ops(program)[id];
-      if (op.is_send() || op.is_credit()) continue;
+      if (op.is_credit()) continue;
+      if (op.is_send() && !without_trace[plan.channels()[op.channel.index()].to.index()]) continue;
       total = std::max(total, SinceStart(trace, all[id].completed_ns));
     }
   }

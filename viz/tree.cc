@@ -47,13 +47,15 @@ constexpr std::string_view kTreeStyle =
 
 struct TreeNode {
   uint32_t parent = kNoNode;
-  uint32_t round = 0;    ///< of its receive; the root: 0, not used
-  uint32_t below = 0;    ///< nodes below it, of those asked for
+  uint32_t round = 0;  ///< of its receive; the root: 0, not used
+  uint32_t below = 0;  ///< nodes below it, of those asked for
+  uint32_t drawn_below = 0;
   bool reached = false;  ///< has a receive of the block, or is the root
   bool wanted = false;   ///< on a way that is asked for
   bool drawn = false;
   int row = -1;
   uint64_t completed_ns = 0;       ///< by the trace; 0: not known
+  bool has_trace = true;           ///< the trace knows something of it
   std::vector<uint32_t> children;  ///< drawn ones, by round
 };
 
@@ -116,9 +118,12 @@ class Tree {
 };
 
 void Tree::ReadReceives() {
+  const std::vector<bool> without_trace =
+      trace_ == nullptr ? std::vector<bool>(nodes_.size()) : NodesWithoutTrace(plan_, *trace_);
   for (const Program& program : plan_.programs()) {
     TreeNode& node = nodes_[program.node.index()];
     node.reached = program.node.value == root();
+    node.has_trace = !without_trace[program.node.index()];
     const std::span<const Op> ops = plan_.ops(program);
     for (uint32_t id = 0; id < ops.size(); ++id) {
       const Op& op = ops[id];
@@ -171,6 +176,10 @@ void Tree::PlaceRows() {
     const std::vector<uint32_t>& children = nodes_[node].children;
     open.insert(open.end(), children.rbegin(), children.rend());
   }
+  for (size_t i = rows_.size(); i-- > 1;) {  // those below a node have rows after its own
+    const TreeNode& node = nodes_[rows_[i]];
+    nodes_[node.parent].drawn_below += 1 + node.drawn_below;
+  }
 }
 
 void Tree::PlaceColumns() {
@@ -209,7 +218,12 @@ ChartTitle Tree::Title() const {
   }
   if (racks_.known()) note += "; " + racks_.Note(crossing, by_round_.size());
   const int64_t duration = trace_ == nullptr ? 0 : RunDuration(plan_, *trace_);
-  if (duration > 0) note += "; the run took " + FormatDuration(duration);
+  const bool is_partial =
+      std::ranges::any_of(nodes_, [](const TreeNode& node) { return !node.has_trace; });
+  if (duration > 0) {
+    note +=
+        fmt::format("; the run took {}{}", is_partial ? "at least " : "", FormatDuration(duration));
+  }
   return {.headline = Headline(plan_.header()) + (trace_ == nullptr          ? ""
                                                   : trace_->modelled.empty() ? ", measured"
                                                                              : ", modelled"),
@@ -228,13 +242,14 @@ std::string Tree::TextOf(uint32_t node) const {
     text += fmt::format(", round {}", here.round);
   }
   if (trace_ != nullptr && node != root()) {
-    text += here.completed_ns == 0 ? ", never"
-                                   : ", " + FormatDuration(static_cast<int64_t>(here.completed_ns) -
-                                                           static_cast<int64_t>(trace_->start_ns));
+    text += !here.has_trace ? ", no trace"
+            : here.completed_ns == 0
+                ? ", never"
+                : ", " + FormatDuration(static_cast<int64_t>(here.completed_ns) -
+                                        static_cast<int64_t>(trace_->start_ns));
   }
-  uint32_t drawn_below = 0;
-  for (const uint32_t child : here.children) drawn_below += 1 + nodes_[child].below;
-  if (here.below != drawn_below) text += fmt::format(" (+{} not drawn)", here.below - drawn_below);
+  if (here.below != here.drawn_below)
+    text += fmt::format(" (+{} not drawn)", here.below - here.drawn_below);
   return text;
 }
 
@@ -277,6 +292,7 @@ void Tree::DrawDot(Svg& svg, const Box& dot, bool hollow) const {
 }
 
 void Tree::DrawLegend(Svg& svg) const {
+  if (by_round_.empty()) return;
   Legend legend(svg);
   const auto sample = [&](bool hollow) {
     const Box box = legend.Sample(kDot);

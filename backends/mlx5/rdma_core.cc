@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of calls, passed on to libibverbs and libmlx5. The only file that includes their
-// headers.
+// The table of calls, passed on to libibverbs and libmlx5, which are loaded when devices are first
+// listed or opened. The only file that includes their headers.
 #include "backends/mlx5/rdma_core.h"
 
 #include <fcntl.h>
@@ -19,9 +19,66 @@
 
 #include "backends/mlx5/prm.h"
 #include "runtime/file_descriptor.h"
+#include "runtime/shared_library.h"
+
+// Macros around functions: the first is QueryPortOf() below, the second chooses another function
+// for access flags that are not used here.
+#undef ibv_query_port
+#undef ibv_reg_mr
+
+#define PREPOST_RDMA_CORE_CALLS(X)                                                              \
+  X(_ibv_query_gid_ex)                                                                          \
+  X(ibv_ack_async_event) X(ibv_alloc_pd) X(ibv_close_device) X(ibv_create_ah) X(ibv_dealloc_pd) \
+      X(ibv_dereg_mr) X(ibv_destroy_ah) X(ibv_free_device_list) X(ibv_get_async_event)          \
+          X(ibv_get_device_list) X(ibv_get_device_name) X(ibv_query_port) X(ibv_reg_mr)         \
+              X(mlx5dv_devx_alloc_uar) X(mlx5dv_devx_create_event_channel)                      \
+                  X(mlx5dv_devx_destroy_event_channel) X(mlx5dv_devx_free_uar)                  \
+                      X(mlx5dv_devx_general_cmd) X(mlx5dv_devx_get_event)                       \
+                          X(mlx5dv_devx_obj_create) X(mlx5dv_devx_obj_destroy)                  \
+                              X(mlx5dv_devx_obj_modify) X(mlx5dv_devx_obj_query)                \
+                                  X(mlx5dv_devx_query_eqn) X(mlx5dv_devx_subscribe_devx_event)  \
+                                      X(mlx5dv_devx_umem_dereg) X(mlx5dv_devx_umem_reg)         \
+                                          X(mlx5dv_init_obj) X(mlx5dv_is_supported)             \
+                                              X(mlx5dv_open_device)
 
 namespace prepost::mlx5 {
 namespace {
+
+struct RdmaCoreCalls {
+#define PREPOST_MEMBER(name) decltype(&::name) name = nullptr;
+  PREPOST_RDMA_CORE_CALLS(PREPOST_MEMBER)
+#undef PREPOST_MEMBER
+};
+
+Result<RdmaCoreCalls> Load() {
+  // It needs libibverbs, so that the functions of both are found in it.
+  const Result<SharedLibrary> library = SharedLibrary::Open("libmlx5.so.1", "ibverbs-providers");
+  if (!library.ok()) return library.status();
+  RdmaCoreCalls calls;
+#define PREPOST_FIND(name) PREPOST_RETURN_IF_ERROR(library->Find(#name, &calls.name));
+  PREPOST_RDMA_CORE_CALLS(PREPOST_FIND)
+#undef PREPOST_FIND
+  return calls;
+}
+
+const Result<RdmaCoreCalls>& Loaded() {
+  static const Result<RdmaCoreCalls> loaded = Load();
+  return loaded;
+}
+
+/// Whoever has a device has loaded them.
+const RdmaCoreCalls& Calls() { return Loaded().value(); }
+
+/// What the macro ibv_query_port does: the device's own function, which fills all fields, or else
+/// the library's, which fills the first ones.
+int QueryPortOf(ibv_context* context, uint8_t port, ibv_port_attr* attributes) {
+  const verbs_context* of_device = verbs_get_ctx_op(context, query_port);
+  if (of_device != nullptr)
+    return of_device->query_port(context, port, attributes, sizeof *attributes);
+  *attributes = {};
+  return Calls().ibv_query_port(context, port,
+                                reinterpret_cast<_compat_ibv_port_attr*>(attributes));
+}
 
 constexpr uint8_t kHopLimit = 64;
 
@@ -70,7 +127,7 @@ int Watch(int epoll, int fd) {
 /// Events of DEVX objects, and a file that is readable while they or the device have some.
 struct OpenChannel {
   explicit OpenChannel(mlx5dv_devx_event_channel* events_in) : events(events_in) {}
-  ~OpenChannel() { mlx5dv_devx_destroy_event_channel(events); }
+  ~OpenChannel() { Calls().mlx5dv_devx_destroy_event_channel(events); }
   OpenChannel(const OpenChannel&) = delete;
   OpenChannel& operator=(const OpenChannel&) = delete;
 
@@ -83,97 +140,99 @@ OpenChannel* ChannelOf(EventChannel channel) { return static_cast<OpenChannel*>(
 class OpenDevice final : public Verbs {
  public:
   explicit OpenDevice(ibv_context* context) : context_(context) {}
-  ~OpenDevice() override { ibv_close_device(context_); }
+  ~OpenDevice() override { Calls().ibv_close_device(context_); }
   OpenDevice(const OpenDevice&) = delete;
   OpenDevice& operator=(const OpenDevice&) = delete;
 
   int GeneralCommand(Input in, Output out) override {
-    return ErrorOf(mlx5dv_devx_general_cmd(context_, in.data(), in.size(), out.data(), out.size()));
+    return ErrorOf(
+        Calls().mlx5dv_devx_general_cmd(context_, in.data(), in.size(), out.data(), out.size()));
   }
 
   int AllocUar(UarKind kind, Uar* uar) override {
     errno = 0;
-    mlx5dv_devx_uar* made =
-        mlx5dv_devx_alloc_uar(context_, kind == UarKind::kBlueFlame ? MLX5DV_UAR_ALLOC_TYPE_BF
-                                                                    : MLX5DV_UAR_ALLOC_TYPE_NC);
+    mlx5dv_devx_uar* made = Calls().mlx5dv_devx_alloc_uar(context_, kind == UarKind::kBlueFlame
+                                                                        ? MLX5DV_UAR_ALLOC_TYPE_BF
+                                                                        : MLX5DV_UAR_ALLOC_TYPE_NC);
     if (made == nullptr) return ErrnoOr(ENOMEM);
     *uar = {made, made->page_id};
     return 0;
   }
   int FreeUar(Uar uar) override {
-    mlx5dv_devx_free_uar(static_cast<mlx5dv_devx_uar*>(uar.handle));
+    Calls().mlx5dv_devx_free_uar(static_cast<mlx5dv_devx_uar*>(uar.handle));
     return 0;
   }
 
   int RegisterUmem(std::span<std::byte> memory, Umem* umem) override {
     errno = 0;
-    mlx5dv_devx_umem* made =
-        mlx5dv_devx_umem_reg(context_, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+    mlx5dv_devx_umem* made = Calls().mlx5dv_devx_umem_reg(context_, memory.data(), memory.size(),
+                                                          IBV_ACCESS_LOCAL_WRITE);
     if (made == nullptr) return ErrnoOr(ENOMEM);
     *umem = {made, made->umem_id};
     return 0;
   }
   int DeregisterUmem(Umem umem) override {
-    return ErrorOf(mlx5dv_devx_umem_dereg(static_cast<mlx5dv_devx_umem*>(umem.handle)));
+    return ErrorOf(Calls().mlx5dv_devx_umem_dereg(static_cast<mlx5dv_devx_umem*>(umem.handle)));
   }
 
   int CreateObject(Input in, Output out, Object* object) override {
     errno = 0;
-    object->handle = mlx5dv_devx_obj_create(context_, in.data(), in.size(), out.data(), out.size());
+    object->handle =
+        Calls().mlx5dv_devx_obj_create(context_, in.data(), in.size(), out.data(), out.size());
     return object->handle == nullptr ? ErrnoOr(EIO) : 0;
   }
   int ModifyObject(Object object, Input in, Output out) override {
-    return ErrorOf(mlx5dv_devx_obj_modify(static_cast<mlx5dv_devx_obj*>(object.handle), in.data(),
-                                          in.size(), out.data(), out.size()));
+    return ErrorOf(Calls().mlx5dv_devx_obj_modify(static_cast<mlx5dv_devx_obj*>(object.handle),
+                                                  in.data(), in.size(), out.data(), out.size()));
   }
   int QueryObject(Object object, Input in, Output out) override {
-    return ErrorOf(mlx5dv_devx_obj_query(static_cast<mlx5dv_devx_obj*>(object.handle), in.data(),
-                                         in.size(), out.data(), out.size()));
+    return ErrorOf(Calls().mlx5dv_devx_obj_query(static_cast<mlx5dv_devx_obj*>(object.handle),
+                                                 in.data(), in.size(), out.data(), out.size()));
   }
   int DestroyObject(Object object) override {
-    return ErrorOf(mlx5dv_devx_obj_destroy(static_cast<mlx5dv_devx_obj*>(object.handle)));
+    return ErrorOf(Calls().mlx5dv_devx_obj_destroy(static_cast<mlx5dv_devx_obj*>(object.handle)));
   }
 
   int QueryEqn(uint32_t* eqn) override {
-    return ErrorOf(mlx5dv_devx_query_eqn(context_, /*vector=*/0, eqn));
+    return ErrorOf(Calls().mlx5dv_devx_query_eqn(context_, /*vector=*/0, eqn));
   }
 
   int AllocPd(ProtectionDomain* pd) override {
     errno = 0;
-    ibv_pd* made = ibv_alloc_pd(context_);
+    ibv_pd* made = Calls().ibv_alloc_pd(context_);
     if (made == nullptr) return ErrnoOr(ENOMEM);
     mlx5dv_pd numbers = {};
     mlx5dv_obj object = {};
     object.pd.in = made;
     object.pd.out = &numbers;
-    if (const int error = mlx5dv_init_obj(&object, MLX5DV_OBJ_PD); error != 0) {
-      ibv_dealloc_pd(made);
+    if (const int error = Calls().mlx5dv_init_obj(&object, MLX5DV_OBJ_PD); error != 0) {
+      Calls().ibv_dealloc_pd(made);
       return ErrorOf(error);
     }
     *pd = {made, numbers.pdn};
     return 0;
   }
   int FreePd(ProtectionDomain pd) override {
-    return ErrorOf(ibv_dealloc_pd(static_cast<ibv_pd*>(pd.handle)));
+    return ErrorOf(Calls().ibv_dealloc_pd(static_cast<ibv_pd*>(pd.handle)));
   }
 
   int RegisterMemory(ProtectionDomain pd, std::span<const std::byte> memory, nic::Access access,
                      MemoryRegion* region) override {
     errno = 0;
     ibv_mr* made =
-        ibv_reg_mr(static_cast<ibv_pd*>(pd.handle), const_cast<std::byte*>(memory.data()),
-                   memory.size(), AccessFlags(access));
+        Calls().ibv_reg_mr(static_cast<ibv_pd*>(pd.handle), const_cast<std::byte*>(memory.data()),
+                           memory.size(), AccessFlags(access));
     if (made == nullptr) return ErrnoOr(ENOMEM);
     *region = {made, made->lkey};  // mlx5: the rkey is the same
     return 0;
   }
   int DeregisterMemory(MemoryRegion region) override {
-    return ErrorOf(ibv_dereg_mr(static_cast<ibv_mr*>(region.handle)));
+    return ErrorOf(Calls().ibv_dereg_mr(static_cast<ibv_mr*>(region.handle)));
   }
 
   int QueryPort(uint8_t port, PortAttributes* attributes) override {
     ibv_port_attr found = {};
-    if (const int error = ibv_query_port(context_, port, &found); error != 0) return ErrorOf(error);
+    if (const int error = QueryPortOf(context_, port, &found); error != 0) return ErrorOf(error);
     const bool is_ethernet = found.link_layer == IBV_LINK_LAYER_ETHERNET;
     *attributes = {.is_active = found.state == IBV_PORT_ACTIVE,
                    .is_ethernet = is_ethernet,
@@ -186,7 +245,8 @@ class OpenDevice final : public Verbs {
 
   int QueryGid(uint8_t port, uint32_t index, GidEntry* entry) override {
     ibv_gid_entry found = {};
-    if (const int error = ibv_query_gid_ex(context_, port, index, &found, 0); error != 0) {
+    if (const int error = Calls()._ibv_query_gid_ex(context_, port, index, &found, 0, sizeof found);
+        error != 0) {
       return ErrorOf(error);
     }
     std::memcpy(entry->gid.data(), found.gid.raw, entry->gid.size());
@@ -204,21 +264,21 @@ class OpenDevice final : public Verbs {
     attributes.is_global = 1;
     attributes.port_num = port;
     errno = 0;
-    ibv_ah* handle = ibv_create_ah(static_cast<ibv_pd*>(pd.handle), &attributes);
+    ibv_ah* handle = Calls().ibv_create_ah(static_cast<ibv_pd*>(pd.handle), &attributes);
     if (handle == nullptr) return ErrnoOr(EHOSTUNREACH);
     mlx5dv_ah made = {};
     mlx5dv_obj object = {};
     object.ah.in = handle;
     object.ah.out = &made;
-    const int error = mlx5dv_init_obj(&object, MLX5DV_OBJ_AH);
+    const int error = Calls().mlx5dv_init_obj(&object, MLX5DV_OBJ_AH);
     if (error == 0) std::memcpy(mac->data(), made.av->rmac, mac->size());
-    ibv_destroy_ah(handle);
+    Calls().ibv_destroy_ah(handle);
     return ErrorOf(error);
   }
 
   int OpenEventChannel(EventChannel* channel) override {
     errno = 0;
-    mlx5dv_devx_event_channel* events = mlx5dv_devx_create_event_channel(
+    mlx5dv_devx_event_channel* events = Calls().mlx5dv_devx_create_event_channel(
         context_, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
     if (events == nullptr) return ErrnoOr(ENOMEM);
     auto made = std::make_unique<OpenChannel>(events);
@@ -239,14 +299,15 @@ class OpenDevice final : public Verbs {
                 uint64_t cookie) override {
     // One call for each type: without event data only the cookie tells them apart.
     auto number = static_cast<uint16_t>(type);
-    return ErrorOf(mlx5dv_devx_subscribe_devx_event(ChannelOf(channel)->events,
-                                                    static_cast<mlx5dv_devx_obj*>(object.handle),
-                                                    sizeof number, &number, cookie));
+    return ErrorOf(Calls().mlx5dv_devx_subscribe_devx_event(
+        ChannelOf(channel)->events, static_cast<mlx5dv_devx_obj*>(object.handle), sizeof number,
+        &number, cookie));
   }
   int TakeEvent(EventChannel channel, uint64_t* cookie) override {
     mlx5dv_devx_async_event_hdr event = {};
     errno = 0;
-    const ssize_t bytes = mlx5dv_devx_get_event(ChannelOf(channel)->events, &event, sizeof event);
+    const ssize_t bytes =
+        Calls().mlx5dv_devx_get_event(ChannelOf(channel)->events, &event, sizeof event);
     if (bytes < 0) return ErrnoOr(EIO);
     *cookie = event.cookie;
     return 0;
@@ -254,14 +315,14 @@ class OpenDevice final : public Verbs {
   int TakeDeviceEvent(EventChannel /*channel*/, DeviceEvent* event) override {
     ibv_async_event found = {};
     errno = 0;
-    if (ibv_get_async_event(context_, &found) != 0) return ErrnoOr(EIO);
+    if (Calls().ibv_get_async_event(context_, &found) != 0) return ErrnoOr(EIO);
     *event = {};
     if (found.event_type == IBV_EVENT_DEVICE_FATAL) {
       event->kind = DeviceEvent::Kind::kFatal;
     } else if (found.event_type == IBV_EVENT_PORT_ERR) {
       *event = {DeviceEvent::Kind::kPortDown, static_cast<uint8_t>(found.element.port_num)};
     }
-    ibv_ack_async_event(&found);
+    Calls().ibv_ack_async_event(&found);
     return 0;
   }
 
@@ -280,9 +341,10 @@ class OpenDevice final : public Verbs {
 /// The list that libibverbs gives out.
 class DeviceList {
  public:
-  DeviceList() : devices_(ibv_get_device_list(&count_)), error_(devices_ == nullptr ? errno : 0) {}
+  DeviceList()
+      : devices_(Calls().ibv_get_device_list(&count_)), error_(devices_ == nullptr ? errno : 0) {}
   ~DeviceList() {
-    if (devices_ != nullptr) ibv_free_device_list(devices_);
+    if (devices_ != nullptr) Calls().ibv_free_device_list(devices_);
   }
   DeviceList(const DeviceList&) = delete;
   DeviceList& operator=(const DeviceList&) = delete;
@@ -305,28 +367,30 @@ class DeviceList {
 class Library final : public VerbsLibrary {
  public:
   Result<std::vector<DeviceEntry>> Devices() override {
+    PREPOST_RETURN_IF_ERROR(Loaded().status());
     const DeviceList list;
     PREPOST_RETURN_IF_ERROR(list.status());
     std::vector<DeviceEntry> entries;
     for (ibv_device* device : list.devices()) {
-      entries.push_back({ibv_get_device_name(device), mlx5dv_is_supported(device)});
+      entries.push_back({Calls().ibv_get_device_name(device), Calls().mlx5dv_is_supported(device)});
     }
     std::ranges::sort(entries, {}, &DeviceEntry::name);
     return entries;
   }
 
   Result<std::unique_ptr<Verbs>> Open(const std::string& name) override {
+    PREPOST_RETURN_IF_ERROR(Loaded().status());
     const DeviceList list;
     PREPOST_RETURN_IF_ERROR(list.status());
     for (ibv_device* device : list.devices()) {
-      if (name != ibv_get_device_name(device)) continue;
-      if (!mlx5dv_is_supported(device)) {
+      if (name != Calls().ibv_get_device_name(device)) continue;
+      if (!Calls().mlx5dv_is_supported(device)) {
         return EnvironmentError(fmt::format("device {} is not one of mlx5", name));
       }
       mlx5dv_context_attr attributes = {};
       attributes.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
       errno = 0;
-      ibv_context* context = mlx5dv_open_device(device, &attributes);
+      ibv_context* context = Calls().mlx5dv_open_device(device, &attributes);
       if (context != nullptr) return std::unique_ptr<Verbs>(std::make_unique<OpenDevice>(context));
       return SystemError(StatusCode::kEnvironment,
                          fmt::format("cannot open device {} with DEVX", name), ErrnoOr(ENODEV));

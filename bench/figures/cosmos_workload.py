@@ -80,8 +80,7 @@ def positive(kind, most):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, epilog="Example: bench/figures/cosmos_workload.py --writes 455 | prepost simulate --workload - --profile "
-                                     "examples/profiles/fractus.json")
+    parser = argparse.ArgumentParser(description=__doc__, epilog="Example: bench/figures/cosmos_workload.py --writes 455 | prepost simulate --workload - --profile fractus")
     parser.add_argument("--writes", type=positive(int, 65536), default=455, help="how many [455]")
     parser.add_argument("--schedule", default="binomial_pipeline", help="any algorithm of prepost compile [binomial_pipeline]")
     parser.add_argument("--block-bytes", type=positive(int, 1 << 62), default=1 << 20, help="[1048576]")

@@ -140,7 +140,7 @@ FIGURES = [
     Figure(
         "cost",
         "",
-        "What it costs to reckon this: `bench/virtual_bench`, a binomial pipeline with typical costs, `--ready barrier` and `window=1`, the least of "
+        "What it costs to simulate this: `bench/virtual_bench`, a binomial pipeline with typical costs, `--ready barrier` and `window=1`, the least of "
         "5 runs, on one core of a 2-core x86-64 virtual machine. Made by `scripts/figures --only cost`.",
         rows,
         ("nodes", "blocks", "ready", "executor"),

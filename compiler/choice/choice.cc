@@ -15,6 +15,8 @@
 // sizes, RoundUpBlock(), and of k, which is whole) and, with a topology, for k's remainder by log2
 // n: there all small k and those around the best are tried.
 //
+// Then plans are timed, if there is a timer (plan_timing.cc).
+//
 // Equal times go to the schedule that help lists first. In large groups, where an exact cost takes
 // long, schedules whose time is rough and still far above the best one's are left out.
 //
@@ -308,12 +310,15 @@ std::string LimitOf(const ScheduleCost& cost) {
 /// Why the first of `candidates` is it.
 std::string Compare(const std::vector<Candidate>& candidates) {
   const Candidate& winner = candidates.front();
-  const ScheduleCost& cost = winner.cost;
   const std::string time =
-      WriteLatency(cost.seconds) + (winner.is_rough ? ", by its rounds alone" : LimitOf(cost));
+      WriteLatency(winner.seconds()) + (winner.plan_seconds ? ", of the plan timed"
+                                        : winner.is_rough   ? ", by its rounds alone"
+                                                            : LimitOf(winner.cost));
   if (candidates.size() == 1) return fmt::format("predicted time {}", time);
   const Candidate& next = candidates[1];
-  const double ratio = next.cost.seconds / cost.seconds - 1;
+  if (winner.plan_seconds && !next.plan_seconds)
+    return fmt::format("least predicted time, {}; no other is near", time);
+  const double ratio = next.seconds() / winner.seconds() - 1;
   if (!(std::abs(ratio) >= kRoundingSlack))
     return fmt::format("least predicted time, {}; as {}, which is listed later", time,
                        next.algorithm);
@@ -329,9 +334,46 @@ std::string Describe(const Choice& choice, const Spec& asked) {
   return reason;
 }
 
+/// Of connections that buffer.
+Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec,
+                                                const StreamParameters& parameters) {
+  std::vector<std::string> names = {spec.algorithm};
+  if (spec.algorithm == kAutoAlgorithm) names = StreamAlgorithms(spec.nodes);
+  std::vector<StreamCandidate> streams;
+  std::vector<Candidate> candidates;
+  for (const std::string& name : names) {
+    Result<StreamCandidate> stream = MakeStreamCandidate(name, spec.nodes);
+    if (!stream.ok()) return stream.status();
+    streams.push_back(*std::move(stream));
+  }
+  const uint64_t block_bytes = spec.choose_block_bytes ? 0 : spec.block_bytes;
+  const auto find = [&](const std::vector<StreamCandidate>& among) {
+    return ChooseStream(among, spec.nodes, *spec.message_bytes, block_bytes, parameters);
+  };
+  for (const StreamCandidate& stream : streams) {
+    const StreamChoice best = find({stream});
+    const Message message = *MakeMessage(*spec.message_bytes, best.block_bytes);
+    Candidate& it = candidates.emplace_back();
+    it.algorithm = stream.algorithm;
+    it.block_bytes = best.block_bytes;
+    it.blocks = message.blocks;
+    it.cost.rounds = stream.schedule->Rounds(
+        {.nodes = spec.nodes, .blocks = message.blocks, .fanout = stream.fanout});
+    it.cost.seconds = it.cost.shares[static_cast<size_t>(CostShare::kNodes)] = best.seconds;
+    it.ready = spec.ready;
+    if (it.ready.automatic) it.ready = {.automatic = false, .ready = {.mode = ReadyMode::kBarrier}};
+    it.send_window = spec.send_window;
+    if (it.send_window.automatic) it.send_window = {.automatic = false, .window = {}};
+  }
+  // Which of near equals wins is for that to say.
+  std::swap(candidates.front(), candidates[find(streams).candidate]);
+  return candidates;
+}
+
 /// What wins of what `spec` leaves open, and everything else, the winner first.
-Result<std::vector<Candidate>> Compete(const Spec& spec, const CostParameters& parameters) {
-  Result<Network> network = CostNetwork(spec, parameters);
+Result<std::vector<Candidate>> Compete(const Spec& spec, const ChoiceOptions& options) {
+  if (options.streams && spec.nodes > 1) return CompeteAsStreams(spec, *options.streams);
+  Result<Network> network = CostNetwork(spec, options.parameters);
   if (!network.ok()) return network.status();
   std::vector<Candidate> candidates =
       Contest(spec, CostModel(*std::move(network), OrderNodes(spec))).Run();
@@ -340,6 +382,12 @@ Result<std::vector<Candidate>> Compete(const Spec& spec, const CostParameters& p
         "rates are too low or latencies too long for a prediction: it is beyond all numbers",
         spec.topology ? "/topology" : "");
   }
+  for (Candidate& it : candidates) {
+    it.ready = spec.ready;
+    it.send_window = spec.send_window;
+  }
+  if (options.timer && spec.nodes > 1 && spec.nodes <= kTimedNodesMax)
+    TimePlans(spec, options.timer, BlocksMax(spec.nodes), &candidates);
   return candidates;
 }
 
@@ -354,6 +402,13 @@ double BestBlockCount(double bytes, double rate, double r0, double r1, double ro
   if (r0 <= 0 || bytes <= 0) return 1;
   if (round_seconds <= 0) return std::numeric_limits<double>::infinity();
   return std::sqrt(bytes * r0 / (rate * r1 * round_seconds));
+}
+
+Spec OpenSpec() {
+  Spec spec;
+  spec.algorithm = kAutoAlgorithm;
+  spec.choose_block_bytes = true;
+  return spec;
 }
 
 bool IsAutomatic(const Spec& spec) {
@@ -373,7 +428,7 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
                                                     *choice.rule, is_key ? status.where() : ""));
     }
   }
-  Result<std::vector<Candidate>> candidates = Compete(asked, options.parameters);
+  Result<std::vector<Candidate>> candidates = Compete(asked, options);
   if (!candidates.ok()) return candidates.status();
   choice.candidates = *std::move(candidates);
   choice.reason = Describe(choice, asked);
@@ -382,7 +437,7 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
         fmt::format("{}: /rules/{} says {}; {}", options.rules.name, *choice.rule,
                     options.rules.rules[*choice.rule].For(spec).Describe(), choice.reason);
     if (options.weighs_rule) {
-      candidates = Compete(spec, options.parameters);
+      candidates = Compete(spec, options);
       if (!candidates.ok()) return candidates.status();
       choice.unpinned = candidates->front();
     }
@@ -394,6 +449,8 @@ Spec Resolve(Spec spec, const Choice& choice) {
   spec.algorithm = choice.winner().algorithm;
   spec.block_bytes = choice.winner().block_bytes;
   spec.choose_block_bytes = false;
+  spec.ready = choice.winner().ready;
+  spec.send_window = choice.winner().send_window;
   return spec;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choose: what `auto` means for a spec's algorithm and block size: of all schedules, each with the
-// block size that suits it best, the one with the least modelled time (cost_model.h), unless a rule
-// says otherwise (choice_rules.h). Tools resolve specs by it before they compile.
+// Choose: what `auto` means for a spec's algorithm and block size, and then for its readiness and
+// send window, too: of all schedules, each with the block size that suits it best, the one with the
+// least modelled time, unless a rule says otherwise (choice_rules.h). The models: rounds
+// (cost_model.h), by which the best plans are found that a PlanTimer (plan_timing.h) then compares;
+// or streams (stream_cost.h). Tools resolve specs by it before they compile.
 #ifndef PREPOST_COMPILER_CHOICE_CHOICE_H_
 #define PREPOST_COMPILER_CHOICE_CHOICE_H_
 
@@ -13,6 +15,8 @@
 
 #include "compiler/choice/choice_rules.h"
 #include "compiler/choice/cost_model.h"
+#include "compiler/choice/plan_timing.h"
+#include "compiler/choice/stream_cost.h"
 #include "compiler/spec.h"
 
 namespace prepost {
@@ -34,19 +38,6 @@ inline constexpr uint64_t kChosenBlocksLeast = 1024;
 /// round_seconds)). Infinity where a round costs nothing. Needs r1, rate > 0.
 double BestBlockCount(double bytes, double rate, double r0, double r1, double round_seconds);
 
-/// A schedule with the block size that suits it best of those tried.
-struct Candidate {
-  std::string algorithm;
-  uint64_t block_bytes = 0;
-  uint32_t blocks = 1;
-  ScheduleCost cost;
-  /// Left out of the exact count, since its estimate, as if all ports were the fastest, is far
-  /// above the winner's, or as CostModel::IsTooLarge(): only rounds and seconds are there.
-  bool is_rough = false;
-  /// Whether that limit ended the search: more blocks might take less time.
-  bool is_bounded = false;
-};
-
 struct Choice {
   std::vector<Candidate> candidates;  ///< the winner first, then by time; not empty
   std::string reason;                 ///< one line, why the winner won
@@ -57,20 +48,29 @@ struct Choice {
 };
 
 struct ChoiceOptions {
-  CostParameters parameters;
-  ChoiceRules rules;
+  CostParameters parameters = {};
+  ChoiceRules rules = {};
   bool weighs_rule = false;  ///< when one applies, also finds the winner without it
+  /// Compares the best plans, with and without credits and windows. None, or in groups of more than
+  /// kTimedNodesMax: the rounds alone decide.
+  PlanTimer timer = {};
+  /// Set: for connections that buffer. Not for specs with a topology, of which that model knows
+  /// nothing. `parameters` and `timer` are not used.
+  std::optional<StreamParameters> streams = {};
 };
+
+/// A spec that leaves everything to Choose().
+Spec OpenSpec();
 
 /// Whether `spec` leaves anything to Choose().
 bool IsAutomatic(const Spec& spec);
 
 /// Chooses what `spec` leaves open; what it fixes, and what a rule fixes of the rest, is kept.
 /// Errors: a spec that is wrong, `where` as CheckSpec() says it; parameters that are not positive.
-/// Cost: below a second for 1,000 nodes, whatever the size; see docs/compiler.md.
+/// Cost: without a timer below a second for 1,000 nodes, whatever the size; see docs/compiler.md.
 Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options);
 
-/// `spec` with the winner's algorithm and block size.
+/// `spec` with the winner's algorithm, block size, readiness and send window.
 Spec Resolve(Spec spec, const Choice& choice);
 
 }  // namespace prepost

@@ -168,8 +168,11 @@ class CreditInserter {
 Result<Plan> MakeReady(const SpecReady& wanted, const Plan& plan) {
   const Ready ready = ReadyFor(wanted, FanOf(plan));
   if (ready.mode == ReadyMode::kWindow && ready.window < plan.header().ports) {
-    return Rejected(fmt::format("ready window={} is smaller than the schedule's {} ports",
-                                ready.window, plan.header().ports));
+    return Rejected(
+        fmt::format("window={} is too small: a node may receive {} blocks in a round, and all of "
+                    "them must be granted",
+                    ready.window, plan.header().ports),
+        "/ready");
   }
   if (ready.has_credits()) {
     return CreditInserter(plan, ready).Run();

@@ -14,18 +14,20 @@ Fan FanOf(const Plan& plan) {
     ++out[channel.from.index()];
   }
   const auto several = [](uint32_t peers) { return peers > 1; };
-  return {.in = std::ranges::any_of(in, several), .out = std::ranges::any_of(out, several)};
+  return {.in = std::ranges::any_of(in, several),
+          .out = std::ranges::any_of(out, several),
+          .ports = plan.header().ports};
 }
 
 Ready ReadyFor(const SpecReady& wanted, Fan fan) {
   if (!wanted.automatic) return wanted.ready;
-  if (fan.in) return {.mode = ReadyMode::kWindow, .window = 1};
+  if (fan.in) return {.mode = ReadyMode::kWindow, .window = fan.ports};
   return {.mode = ReadyMode::kBarrier, .window = 0};
 }
 
 std::optional<uint32_t> SendWindowFor(const SpecSendWindow& wanted, Fan fan) {
   if (!wanted.automatic) return wanted.window;
-  return fan.in || fan.out ? std::optional<uint32_t>(1) : std::nullopt;
+  return fan.in || fan.out ? std::optional(fan.ports) : std::nullopt;
 }
 
 }  // namespace prepost

@@ -13,22 +13,24 @@
 
 namespace prepost {
 
-/// Whether some node receives blocks from more than one peer, or sends blocks to more than one.
+/// Whether some node receives blocks from more than one peer, or sends blocks to more than one, and
+/// how many blocks it may send, and receive, in one round.
 struct Fan {
   bool in = false;
   bool out = false;
+  uint32_t ports = 1;
 
   bool operator==(const Fan&) const = default;
 };
 
 Fan FanOf(const Plan& plan);
 
-/// What was asked for; auto: window=1 where some node receives from several peers, since
-/// uncoordinated senders would share its port; else barrier.
+/// What was asked for; auto: a window of as many blocks as there are ports where some node receives
+/// from several peers, since uncoordinated senders would share its ports; else barrier.
 Ready ReadyFor(const SpecReady& wanted, Fan fan);
 
-/// What was asked for; auto: 1 where some node sends blocks to several peers or receives from
-/// several; else none, since the one channel of each node already keeps its sends in order.
+/// What was asked for; auto: the number of ports where some node sends blocks to several peers or
+/// receives from several; else none, since the one channel of each node already keeps its sends in order.
 std::optional<uint32_t> SendWindowFor(const SpecSendWindow& wanted, Fan fan);
 
 }  // namespace prepost

@@ -9,8 +9,8 @@
 //
 // Seconds. For every cut of the network so many copies of the message must pass as there are
 // receivers, or racks with receivers, behind it that share nothing: the root's port carries the
-// message once at least, each receiver's once, all ports out together n - 1 times; a rack's
-// downlinks carry it once, the uplinks of the root's rack once, all uplinks together and the core
+// message once at least, each receiver's once, all ports out together n - 1 times, and all ports
+// both ways together 2 (n - 1) times, where ports have such a limit; a rack's downlinks carry it once, the uplinks of the root's rack once, all uplinks together and the core
 // once per other rack, as switches do not replicate. A port carries no more than its paths from or
 // to all other nodes together, where each of them has a rate of its own (Network::pairs).
 //
@@ -58,9 +58,10 @@ class CutList {
   std::vector<CutBound> cuts_;
 };
 
-/// What nodes' ports carry at most, each way, by node.
+/// What nodes' ports carry at most, each way and both ways together, by node.
 struct PortRates {
-  std::vector<double> out, in;
+  std::vector<double> out, in, both;
+  bool has_duplex = false;  ///< some port carries less both ways together than each way alone
 };
 
 /// A port whose paths all have a rate of their own carries what these do together.
@@ -74,12 +75,22 @@ PortRates PortRatesOf(const Network& network) {
     ++ways_out[pair.from.index()];
     ++ways_in[pair.to.index()];
   }
+  PortRates rates = {.out = std::move(out), .in = std::move(in), .both = {}};
   for (size_t i = 0; i < nodes; ++i) {
     const Network::Node& node = network.nodes[i];
-    out[i] = ways_out[i] == nodes - 1 ? std::min(out[i], node.out_rate) : node.out_rate;
-    in[i] = ways_in[i] == nodes - 1 ? std::min(in[i], node.in_rate) : node.in_rate;
+    double& out_rate = rates.out[i];
+    double& in_rate = rates.in[i];
+    out_rate = ways_out[i] == nodes - 1 ? std::min(out_rate, node.out_rate) : node.out_rate;
+    in_rate = ways_in[i] == nodes - 1 ? std::min(in_rate, node.in_rate) : node.in_rate;
+    if (node.duplex_rate) {
+      out_rate = std::min(out_rate, *node.duplex_rate);
+      in_rate = std::min(in_rate, *node.duplex_rate);
+      rates.has_duplex |= *node.duplex_rate < out_rate + in_rate;
+    }
+    rates.both.push_back(
+        std::min(node.duplex_rate.value_or(out_rate + in_rate), out_rate + in_rate));
   }
-  return {.out = std::move(out), .in = std::move(in)};
+  return rates;
 }
 
 /// The cuts between racks; needs two occupied ones.
@@ -179,11 +190,12 @@ std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t
   if (network.nodes.size() == 1) return {};
   const PortRates rates = PortRatesOf(network);
   CutList cuts(bytes);
-  double out = 0;
+  double out = 0, both = 0;
   uint32_t slowest = root.value == 0 ? 1 : 0;
   std::vector<bool> occupied(network.racks.size());
   for (uint32_t i = 0; i < network.nodes.size(); ++i) {
     out += rates.out[i];
+    both += rates.both[i];
     occupied[network.nodes[i].rack] = true;
     if (i != root.value && rates.in[i] < rates.in[slowest]) slowest = i;
   }
@@ -191,6 +203,10 @@ std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t
            rates.out[root.index()]);
   cuts.Add(false, fmt::format("port into node {}", slowest), 1, rates.in[slowest]);
   cuts.Add(false, "ports out of all nodes together", network.nodes.size() - 1, out);
+  if (rates.has_duplex) {
+    cuts.Add(false, "ports of all nodes together, each copy out and in", network.nodes.size() - 1,
+             both / 2);
+  }
   const uint32_t root_rack = network.nodes[root.index()].rack;
   if (std::ranges::count(occupied, true) > 1) AddRackCuts(network, root_rack, occupied, &cuts);
   return std::move(cuts).Take();

@@ -29,7 +29,6 @@
 #include "ir/exchange/goal_reader.h"
 
 #include <fmt/format.h>
-#include <llvm/ADT/DenseMap.h>
 
 #include <algorithm>
 #include <span>
@@ -38,6 +37,7 @@
 #include "ir/exchange/goal_messages.h"
 #include "ir/exchange/goal_text.h"
 #include "ir/place.h"
+#include "ir/planned_transfers.h"
 #include "ir/version.h"
 
 namespace prepost {
@@ -72,97 +72,33 @@ Result<uint32_t> FindRoot(const GoalFile& file, const std::vector<GoalMessage>& 
 }
 
 /// Writes messages and their blocks down as a plan.
-class GoalPlanBuilder {
- public:
-  GoalPlanBuilder(const GoalFile& file, const GoalMessages& given, const GoalBlocks& blocks,
-                  uint32_t root)
-      : file_(file),
-        given_(given),
-        messages_(given.messages),
-        blocks_(blocks),
-        root_(NodeId(root)) {}
-
-  GoalPlan Build() {
-    GoalPlan result{.plan = {}, .name = file_.name, .notes = given_.notes};
-    PlanBuilder builder({.generator = kGenerator,
-                         .algorithm = "goal",
-                         .nodes = static_cast<uint32_t>(file_.ranks.size()),
-                         .root = root_,
-                         .message = blocks_.message});
-    std::vector<std::pair<uint32_t, uint32_t>> channels;
-    std::vector<Numbered> ops;
-    for (uint32_t m = 0; m < messages_.size(); ++m) {
-      const uint32_t from = op(messages_[m].send).rank;
-      const uint32_t to = op(messages_[m].recv).rank;
-      const uint32_t round = messages_[m].round;
-      builder.header().rounds = std::max(builder.header().rounds, round + 1);
-      channels.emplace_back(from, to);
-      ops.push_back({from, round, from, to, m, true});
-      ops.push_back({to, round, from, to, m, false});
-    }
-    std::ranges::sort(channels);
-    channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
-    for (const auto& [from, to] : channels)
-      builder.AddChannel({.from = NodeId(from), .to = NodeId(to), .lane = kBlockLane});
-    std::ranges::sort(ops);
-    auto next = ops.cbegin();
-    for (uint32_t rank = 0; rank < file_.ranks.size(); ++rank) {
-      builder.BeginProgram(NodeId(rank));
-      result.rank_lines.push_back(file_.ranks[rank].line);
-      const auto end =
-          std::find_if(next, ops.cend(), [&](const Numbered& it) { return it.rank != rank; });
-      AddOps(std::span(next, end), channels, &builder, &result.op_lines);
-      next = end;
-    }
-    result.plan = std::move(builder).Build();
-    return result;
+GoalPlan WritePlan(const GoalFile& file, const GoalMessages& given, const GoalBlocks& blocks,
+                   uint32_t root) {
+  std::vector<PlannedTransfer> transfers;
+  transfers.reserve(given.messages.size());
+  for (uint32_t m = 0; m < given.messages.size(); ++m) {
+    const GoalMessage& message = given.messages[m];
+    transfers.push_back({.round = message.round,
+                         .from = file.ops[message.send].rank,
+                         .to = file.ops[message.recv].rank,
+                         .block = blocks.block_of[m]});
   }
-
- private:
-  /// An op on its way into the plan: its place in the plan's order of messages, and what it is of.
-  struct Numbered {
-    uint32_t rank;
-    uint32_t round;
-    uint32_t from;
-    uint32_t to;
-    uint32_t message;
-    bool is_send;
-
-    friend auto operator<=>(const Numbered&, const Numbered&) = default;
-  };
-
-  void AddOps(std::span<const Numbered> ops,
-              const std::vector<std::pair<uint32_t, uint32_t>>& channels, PlanBuilder* builder,
-              std::vector<uint32_t>* lines) const {
-    llvm::DenseMap<uint32_t, OpId> id_of;  // message -> op; no message has both ends at one rank
-    std::vector<OpId> after;
-    for (const Numbered& it : ops) {
-      const GoalMessage& m = messages_[it.message];
-      const auto channel = std::ranges::lower_bound(channels, std::pair(it.from, it.to));
-      after.clear();
-      if (it.is_send) {
-        for (const uint32_t before : given_.waits[it.message])
-          after.push_back(id_of.lookup(before));
-        std::ranges::sort(after);
-      }
-      id_of[it.message] = builder->AddOp(
-          {.channel = ChannelId::FromIndex(static_cast<size_t>(channel - channels.begin())),
-           .block = blocks_.block_of[it.message],
-           .round = m.round,
-           .kind = it.is_send ? OpKind::kSend : OpKind::kRecv},
-          after);
-      lines->push_back(op(it.is_send ? m.send : m.recv).line);
-    }
+  TransferPlan written =
+      PlanTransfers({.generator = kGenerator,
+                     .algorithm = "goal",
+                     .nodes = static_cast<uint32_t>(file.ranks.size()),
+                     .root = NodeId(root),
+                     .message = blocks.message},
+                    transfers, [&](uint32_t m) { return std::span(given.waits[m]); });
+  GoalPlan result{.plan = std::move(written.plan), .name = file.name, .notes = given.notes};
+  const std::span<const Op> ops = result.plan.ops();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const GoalMessage& message = given.messages[written.transfer_of_op[i]];
+    result.op_lines.push_back(file.ops[ops[i].is_send() ? message.send : message.recv].line);
   }
-
-  const GoalOp& op(uint32_t index) const { return file_.ops[index]; }
-
-  const GoalFile& file_;
-  const GoalMessages& given_;
-  const std::vector<GoalMessage>& messages_;
-  const GoalBlocks& blocks_;
-  const NodeId root_;
-};
+  for (const GoalFile::Rank& rank : file.ranks) result.rank_lines.push_back(rank.line);
+  return result;
+}
 
 }  // namespace
 
@@ -185,7 +121,7 @@ Result<GoalPlan> ReadGoal(std::istream& in, const std::string& name, const GoalO
   if (!root.ok()) return root.status();
   const Result<GoalBlocks> blocks = FindGoalBlocks(*file, *messages, *root, options.block_bytes);
   if (!blocks.ok()) return blocks.status();
-  return GoalPlanBuilder(*file, *messages, *blocks, *root).Build();
+  return WritePlan(*file, *messages, *blocks, *root);
 }
 
 }  // namespace prepost

@@ -93,6 +93,14 @@ JsonForm& JsonForm::Scalars(std::string key, ReadScalar read_element, Need need,
               .read = std::move(read_element),
               .least = least});
 }
+JsonForm& JsonForm::ScalarLists(std::string key, std::function<void()> begin_list,
+                                ReadScalar read_element, Need need) {
+  return Add({.key = std::move(key),
+              .type = Type::kScalarLists,
+              .need = need,
+              .read = std::move(read_element),
+              .begin_list = std::move(begin_list)});
+}
 JsonForm& JsonForm::ScalarOrScalars(std::string key, ReadScalar read_element, Need need) {
   return Add({.key = std::move(key),
               .type = Type::kScalarOrScalars,
@@ -238,10 +246,11 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     if (skipping_) return Nest();
     if (stack_.empty()) return Fail("expected an object, found an array");
     Frame& top = stack_.back();
-    if (top.array != nullptr) return Fail("expected an element that is no array, found an array");
+    if (top.array != nullptr) return EnterList(&top);
     const JsonForm::Type type = top.field->type;
-    if (type != JsonForm::Type::kScalars && type != JsonForm::Type::kScalarOrScalars &&
-        type != JsonForm::Type::kObjects && type != JsonForm::Type::kObjectOrObjects) {
+    if (type != JsonForm::Type::kScalars && type != JsonForm::Type::kScalarLists &&
+        type != JsonForm::Type::kScalarOrScalars && type != JsonForm::Type::kObjects &&
+        type != JsonForm::Type::kObjectOrObjects) {
       return Fail(Expected(*top.field) + ", found an array");
     }
     top.array = top.field;
@@ -252,6 +261,10 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override {
     if (skipping_) return Unnest();
     Frame& top = stack_.back();
+    if (std::exchange(top.is_in_list, false)) {
+      NextElement();
+      return true;
+    }
     const uint64_t least = std::exchange(top.array, nullptr)->least;
     if (top.index >= least) return true;
     return Fail(fmt::format("expected at least {} elements, found {}", least, top.index));
@@ -280,6 +293,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     const JsonForm::Field* field = nullptr;  // that of the last key
     const JsonForm::Field* array = nullptr;  // not null inside its array
     uint64_t index = 0;                      // in that array
+    bool is_in_list = false;                 // of ScalarLists, whose elements are arrays
+    uint64_t list_index = 0;                 // in that list
     std::string key;                         // the last key, for the pointer
 
     bool Has(size_t i) const { return (seen >> i & 1) != 0; }
@@ -298,6 +313,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
       case JsonForm::Type::kObjectOrObjects:
         return "expected an object or an array";
       case JsonForm::Type::kScalars:
+      case JsonForm::Type::kScalarLists:
       case JsonForm::Type::kObjects:
         return "expected an array";
     }
@@ -308,6 +324,16 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   bool Enter(const JsonForm* form) {
     stack_.push_back({.form = form});
     if (form->begin_) form->begin_();
+    return true;
+  }
+
+  /// An array inside the array of `top`.
+  bool EnterList(Frame* top) {
+    if (top->array->type != JsonForm::Type::kScalarLists || top->is_in_list)
+      return Fail("expected an element that is no array, found an array");
+    top->is_in_list = true;
+    top->list_index = 0;
+    if (top->array->begin_list) top->array->begin_list();
     return true;
   }
 
@@ -336,7 +362,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  bool OnScalar(const JsonScalar& scalar) {
+  bool OnScalar(JsonScalar scalar) {
     if (skipping_) {
       if (skipping_ == 1) skipping_ = 0;
       return true;
@@ -349,17 +375,21 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
                                                 : field.type == Type::kScalar ||
                                                       field.type == Type::kScalarOrObject ||
                                                       field.type == Type::kScalarOrScalars;
+    if (top.array != nullptr && field.type == Type::kScalarLists && !top.is_in_list)
+      return Fail("expected an array, found " + scalar.Describe());
     if (!is_wanted) {
       const std::string expected = top.array != nullptr ? "expected an object" : Expected(field);
       return Fail(expected + ", found " + scalar.Describe());
     }
+    scalar.place = {.line = source_.line(), .column = source_.column()};
     if (Status status = field.read(scalar); !status.ok()) return Fail(status.message());
     NextElement();
     return true;
   }
 
   void NextElement() {
-    if (!stack_.empty() && stack_.back().array != nullptr) ++stack_.back().index;
+    if (stack_.empty() || stack_.back().array == nullptr) return;
+    ++(stack_.back().is_in_list ? stack_.back().list_index : stack_.back().index);
   }
 
   // Inside the value of an "x-" key: skipping_ is 1 + the depth of arrays and objects entered.
@@ -379,6 +409,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
       if (frame.key.empty() && frame.array == nullptr) continue;
       pointer += "/" + PointerToken(frame.key);
       if (frame.array != nullptr) pointer += fmt::format("/{}", frame.index);
+      if (frame.is_in_list) pointer += fmt::format("/{}", frame.list_index);
     }
     std::string where = fmt::format("{}:{}:{}", name_, source_.line(), source_.column());
     if (!pointer.empty()) where += ": " + pointer;
@@ -521,8 +552,8 @@ JsonForm::ReadScalar ExpectVersion(uint32_t major, uint32_t minor,
   };
 }
 
-Status ReadJson(std::istream& in, const std::string& name, JsonForm* form) {
-  JsonSource source(in);
+Status ReadJson(std::istream& in, const std::string& name, JsonForm* form, JsonPlace begin) {
+  JsonSource source(in, begin);
   JsonFormHandler handler(name, source, form);
   try {
     const bool complete =

@@ -18,12 +18,20 @@
 
 namespace prepost {
 
+/// The last character that was read of a file: its line, from 1, and its column, from 1; 0: none of
+/// the line.
+struct JsonPlace {
+  uint64_t line = 1;
+  uint64_t column = 0;
+};
+
 /// A scalar as it stands in the file.
 struct JsonScalar {
   enum class Kind : uint8_t { kNull, kBoolean, kUnsigned, kOtherNumber, kString };
   Kind kind = Kind::kNull;
-  uint64_t number = 0;  ///< kUnsigned; kBoolean: 0 or 1
-  std::string text;     ///< kString: the string; kOtherNumber: as written
+  uint64_t number = 0;   ///< kUnsigned; kBoolean: 0 or 1
+  std::string text;      ///< kString: the string; kOtherNumber: as written
+  JsonPlace place = {};  ///< where it ends; of a number, the character behind it
 
   bool is_null() const { return kind == Kind::kNull; }
   /// "null", "a boolean", "7", "-1", "string \"x\"", for messages.
@@ -46,6 +54,9 @@ class JsonForm {
   /// An array of `least` elements or more.
   JsonForm& Scalars(std::string key, ReadScalar read_element, Need need = Need::kRequired,
                     uint64_t least = 0);
+  /// An array of arrays; `begin_list` is called when one of those begins.
+  JsonForm& ScalarLists(std::string key, std::function<void()> begin_list, ReadScalar read_element,
+                        Need need = Need::kRequired);
   /// Either: one value, or an array of them.
   JsonForm& ScalarOrScalars(std::string key, ReadScalar read_element, Need need = Need::kRequired);
   /// Many numbers, appended to `*out`: read much faster than Scalars.
@@ -72,6 +83,7 @@ class JsonForm {
     kObject,
     kScalarOrObject,
     kScalars,
+    kScalarLists,
     kScalarOrScalars,
     kObjects,
     kObjectOrObjects
@@ -81,10 +93,11 @@ class JsonForm {
     Type type;
     Need need;
     ReadScalar read;
-    JsonForm* form = nullptr;          ///< of an object that may be the value
-    JsonForm* element_form = nullptr;  ///< of the objects of an array that may be the value
-    uint64_t least = 0;                ///< elements of an array
-    Uint32Column column = {};          ///< of Uint32s
+    std::function<void()> begin_list = {};  ///< of ScalarLists
+    JsonForm* form = nullptr;               ///< of an object that may be the value
+    JsonForm* element_form = nullptr;       ///< of the objects of an array that may be the value
+    uint64_t least = 0;                     ///< elements of an array
+    Uint32Column column = {};               ///< of Uint32s
   };
   JsonForm& Add(Field field);
 
@@ -110,8 +123,8 @@ JsonForm::ReadScalar ExpectVersion(uint32_t major, uint32_t minor,
 
 /// Reads one object of `form` from `in`, to the end of the stream. Keys that begin with "x-" are
 /// skipped with whatever they hold. Errors (kRejected) carry "name:line:col: /json/pointer"; the
-/// column is that of the last character read.
-Status ReadJson(std::istream& in, const std::string& name, JsonForm* form);
+/// column is that of the last character read. `begin`: what was read of the file before.
+Status ReadJson(std::istream& in, const std::string& name, JsonForm* form, JsonPlace begin = {});
 
 }  // namespace prepost
 

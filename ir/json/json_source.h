@@ -13,12 +13,15 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/json/json_reader.h"
+
 namespace prepost {
 
 /// The characters of a stream, taken from large pieces, and where the last one taken stands.
 class JsonSource {
  public:
-  explicit JsonSource(std::istream& in) : in_(*in.rdbuf()) {}
+  explicit JsonSource(std::istream& in, JsonPlace begin = {})
+      : in_(*in.rdbuf()), line_(begin.line), line_begin_(0 - begin.column) {}
   JsonSource(const JsonSource&) = delete;
   JsonSource& operator=(const JsonSource&) = delete;
 
@@ -63,7 +66,8 @@ class JsonSource {
   bool is_ended_ = false;
   uint64_t taken_before_ = 0;  // characters of the stream before the buffer's first
   uint64_t line_ = 1;
-  uint64_t line_begin_ = 0;  // that line's first character, counted in the stream
+  /// That line's first character, counted in the stream; wraps where it stands before the stream.
+  uint64_t line_begin_ = 0;
 };
 
 /// The input iterator over a JsonSource that the parser wants.

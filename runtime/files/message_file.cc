@@ -110,21 +110,25 @@ Result<Mapping> MappedInput::Read(const Checkpoint& checkpoint) const {
   return memory;
 }
 
-Result<PartialOutput> PartialOutput::Create(const std::string& path) {
+Result<PartialOutput> PartialOutput::Create(const std::string& path, const std::string& name,
+                                            mode_t mode) {
   PartialOutput output;
   output.path_ = path;
-  output.file_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!output.file_.valid()) return FileError("create", path, errno);
+  output.name_ = name;
+  output.file_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!output.file_.valid()) return FileError("create", name, errno);
   return output;
 }
 
-Result<PartialOutput> PartialOutput::CreateUnnamed(const std::string& path) {
+Result<PartialOutput> PartialOutput::CreateUnnamed(const std::string& path, const std::string& name,
+                                                   mode_t mode) {
   PartialOutput output;
   output.path_ = path;
+  output.name_ = name;
   const std::string folder = std::filesystem::path(path).parent_path();
-  output.file_ = FileDescriptor(open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0666));
+  output.file_ = FileDescriptor(open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, mode));
   output.is_unnamed_ = output.file_.valid();
-  if (!output.is_unnamed_) return Create(path);
+  if (!output.is_unnamed_) return Create(path, name, mode);
   return output;
 }
 
@@ -132,11 +136,11 @@ Status PartialOutput::GiveName() {
   if (!std::exchange(is_unnamed_, false)) return {};
   const std::string own = fmt::format("/proc/self/fd/{}", file_.get());
   if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
-  return FileError("write", path_, errno);
+  return FileError("write", name_, errno);
 }
 
 Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
-  PREPOST_RETURN_IF_ERROR(ReserveSpace(bytes, checkpoint));
+  PREPOST_RETURN_IF_ERROR(ReserveSpace(0, bytes, checkpoint));
   Result<Mapping> mapping = Mapping::OfFile(file_.get(), bytes, Mapping::Access::kReadWrite);
   if (!mapping.ok()) return mapping.status();
   mapping_ = std::move(*mapping);
@@ -144,16 +148,16 @@ Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
 }
 
 /// Checks the free space first, so that a hopeless request does not fill the disk for a while.
-Status PartialOutput::ReserveSpace(uint64_t bytes, const Checkpoint& checkpoint) {
-  const std::string what = fmt::format("cannot reserve {} for {}", Count(bytes, "byte"), path_);
+Status PartialOutput::ReserveSpace(uint64_t offset, uint64_t bytes, const Checkpoint& checkpoint) {
+  const std::string what = fmt::format("cannot reserve {} for {}", Count(bytes, "byte"), name_);
   struct statvfs disk = {};
   if (fstatvfs(file_.get(), &disk) == 0 && disk.f_bfree < bytes / disk.f_frsize) {
     return SystemError(StatusCode::kRejected,
                        fmt::format("{}, {} are free", what, disk.f_bfree * disk.f_frsize), ENOSPC);
   }
-  for (uint64_t offset = 0; offset < bytes;) {
+  for (const uint64_t end = offset + bytes; offset < end;) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    const uint64_t step = std::min(bytes - offset, kReserveStepBytes);
+    const uint64_t step = std::min(end - offset, kReserveStepBytes);
     const int error =
         posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(step));
     if (error == EINTR) continue;
@@ -168,13 +172,13 @@ Status PartialOutput::Write(std::span<const std::byte> copy, const Checkpoint& c
   for (uint64_t offset = 0; offset < copy.size(); offset += kCopyStepBytes) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     const uint64_t step = std::min(copy.size() - offset, kCopyStepBytes);
-    PREPOST_RETURN_IF_ERROR(WriteExactly(file_.get(), offset, copy.subspan(offset, step), path_));
+    PREPOST_RETURN_IF_ERROR(WriteExactly(file_.get(), offset, copy.subspan(offset, step), name_));
   }
   return {};
 }
 
 Result<MessageSum> PartialOutput::Sum(const Checkpoint& checkpoint) const {
-  return SumFile(file_.get(), bytes().size(), path_, checkpoint);
+  return SumFile(file_.get(), bytes().size(), name_, checkpoint);
 }
 
 }  // namespace prepost

@@ -56,15 +56,20 @@ class PartialOutput {
  public:
   /// Makes the file, still empty; it must not exist yet. Errors: kRejected, naming the file: the
   /// folder cannot be written. Whoever made the folder removes the file.
-  static Result<PartialOutput> Create(const std::string& path);
+  /// Messages call it `name`, the name that it gets in the end.
+  static Result<PartialOutput> Create(const std::string& path, const std::string& name,
+                                      mode_t mode = 0666);
   /// The same, but where the file system can (O_TMPFILE) the file has no name before GiveName(), so
   /// that nothing of it stays if this process is killed.
-  static Result<PartialOutput> CreateUnnamed(const std::string& path);
+  static Result<PartialOutput> CreateUnnamed(const std::string& path, const std::string& name,
+                                             mode_t mode = 0666);
   /// Errors: kRejected, naming the file.
   Status GiveName();
   /// Reserves space for `bytes` and maps them. Once, before all that follows. Errors: kRejected,
   /// naming the file: the disk is too full; those of `checkpoint`.
   Status Reserve(uint64_t bytes, const Checkpoint& checkpoint = {});
+  /// Reserves space for `bytes` at byte `offset` without mapping it. Errors as Reserve().
+  Status ReserveSpace(uint64_t offset, uint64_t bytes, const Checkpoint& checkpoint = {});
 
   int fd() const { return file_.get(); }
 
@@ -77,9 +82,8 @@ class PartialOutput {
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
-  Status ReserveSpace(uint64_t bytes, const Checkpoint& checkpoint);
-
   std::string path_;
+  std::string name_;
   FileDescriptor file_;
   bool is_unnamed_ = false;
   Mapping mapping_;

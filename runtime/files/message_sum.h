@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -22,6 +23,23 @@ struct MessageSum {
   friend bool operator==(const MessageSum&, const MessageSum&) = default;
   /// 32 hexadecimal digits, as xxh128sum prints them.
   std::string ToString() const;
+};
+
+/// The sum of bytes that come in pieces.
+class RunningSum {
+ public:
+  RunningSum();
+  RunningSum(RunningSum&& other) noexcept;
+  RunningSum& operator=(RunningSum&& other) noexcept;
+  ~RunningSum();
+  void Add(std::span<const std::byte> bytes);
+  /// As many zeros.
+  void AddZeros(uint64_t bytes);
+  MessageSum Get() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// Sums memory. Errors: only those of `checkpoint`.

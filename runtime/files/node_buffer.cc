@@ -15,12 +15,14 @@ namespace prepost {
 
 Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet* outputs) {
   if (outputs == nullptr) return Make(node, bytes, std::nullopt);
-  return Make(node, bytes, PartialOutput::Create(outputs->TemporaryPath(node)));
+  return Make(node, bytes,
+              PartialOutput::Create(outputs->TemporaryPath(node), outputs->FinalPath(node)));
 }
 
 Result<NodeBuffer> NodeBuffer::OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs) {
   if (outputs == nullptr) return Make(node, bytes, std::nullopt);
-  return Make(node, bytes, PartialOutput::CreateUnnamed(outputs->TemporaryPath(node)));
+  return Make(node, bytes,
+              PartialOutput::CreateUnnamed(outputs->TemporaryPath(node), outputs->FinalPath(node)));
 }
 
 Result<NodeBuffer> NodeBuffer::Make(NodeId node, uint64_t bytes,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/files/output_set.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <fstream>
 #include <optional>
 #include <random>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -26,9 +28,11 @@ namespace {
 constexpr std::string_view kTemporaryPrefix = ".prepost-";
 constexpr std::string_view kTemporarySuffix = ".partial";
 
-/// `tag` is empty, or begins with '-' and says on which machine `pid` is one.
-std::string TemporaryName(pid_t pid, const std::string& tag) {
-  return fmt::format("{}{}{}{}", kTemporaryPrefix, pid, tag, kTemporarySuffix);
+/// Of file `index` of a folder. `tag` is empty, or begins with '-' and says on which machine `pid` is
+/// one.
+std::string TemporaryName(pid_t pid, size_t index, const std::string& tag) {
+  const std::string which = index == 0 ? "" : fmt::format(".{}", index);
+  return fmt::format("{}{}{}{}{}", kTemporaryPrefix, pid, which, tag, kTemporarySuffix);
 }
 
 /// Where our pid means what it does: this machine since it was started, and the namespace of pids.
@@ -47,8 +51,11 @@ std::string MachineTag() {
 std::optional<pid_t> MakerOf(const std::string& name, const std::string& tag) {
   pid_t pid = 0;
   const size_t digits = std::min(kTemporaryPrefix.size(), name.size());
-  std::from_chars(name.data() + digits, name.data() + name.size(), pid);
-  if (pid <= 0 || name != TemporaryName(pid, tag)) return std::nullopt;
+  const char* const end = name.data() + name.size();
+  const char* rest = std::from_chars(name.data() + digits, end, pid).ptr;
+  size_t index = 0;
+  if (rest != end && *rest == '.') std::from_chars(rest + 1, end, index);
+  if (pid <= 0 || name != TemporaryName(pid, index, tag)) return std::nullopt;
   return pid;
 }
 
@@ -86,21 +93,20 @@ Status MakeFolder(const std::string& path, std::vector<std::string>* made) {
 
 }  // namespace
 
-OutputSet::OutputSet(const std::string& tag) : temporary_name_(TemporaryName(getpid(), tag)) {}
-
 OutputSet::OutputSet(OutputSet&& other) noexcept
     : copies_(std::move(other.copies_)),
-      temporary_name_(std::move(other.temporary_name_)),
       made_folders_(std::move(other.made_folders_)),
       pending_(std::exchange(other.pending_, false)) {}
 
 Result<OutputSet> OutputSet::Create(const Options& options) {
-  OutputSet set(/*tag=*/"");
+  OutputSet set;
   for (uint32_t node = 0; node < options.nodes; ++node) {
     if (NodeId(node) == options.root) continue;
     set.copies_.push_back({.node = NodeId(node),
                            .folder = fmt::format("{}/node-{}", options.folder, node),
-                           .name = options.name});
+                           .name = options.name,
+                           .temporary_name = TemporaryName(getpid(), 0, /*tag=*/""),
+                           .older_name = TemporaryName(getpid(), 1, /*tag=*/"")});
   }
   PREPOST_RETURN_IF_ERROR(MakeFolder(options.folder, &set.made_folders_));
   for (const Copy& copy : set.copies_) {
@@ -118,19 +124,42 @@ Result<OutputSet> OutputSet::CreateOne(NodeId node, const std::string& path) {
                                          : std::filesystem::path(path);
   // The folder may be shared by machines, on which the same pid means something else.
   const std::string tag = MachineTag();
-  OutputSet set(tag);
+  OutputSet set;
   set.copies_.push_back({.node = node,
                          .folder = real.has_parent_path() ? real.parent_path().string() : ".",
-                         .name = real.filename()});
+                         .name = real.filename(),
+                         .temporary_name = TemporaryName(getpid(), 0, tag),
+                         .older_name = TemporaryName(getpid(), 1, tag)});
   if (set.copies_.front().name.empty()) return Rejected(fmt::format("cannot write {}", path));
   PREPOST_RETURN_IF_ERROR(CheckName(set.copies_.front()));
   RemoveStale(set.copies_.front().folder, tag);
   return set;
 }
 
+Result<OutputSet> OutputSet::CreateIn(const std::string& folder,
+                                      const std::vector<std::string>& names) {
+  OutputSet set;
+  const std::string tag = MachineTag();
+  PREPOST_RETURN_IF_ERROR(MakeFolder(folder, &set.made_folders_));
+  for (size_t i = 0; i < names.size(); ++i) {
+    set.copies_.push_back({.node = NodeId::FromIndex(i),
+                           .folder = folder,
+                           .name = names[i],
+                           .temporary_name = TemporaryName(getpid(), i, tag),
+                           .older_name = TemporaryName(getpid(), names.size() + i, tag)});
+    PREPOST_RETURN_IF_ERROR(CheckName(set.copies_.back()));
+  }
+  RemoveStale(folder, tag);
+  return set;
+}
+
 Status OutputSet::CheckName(const Copy& copy) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(FinalPath(copy), error);
+  if (error == std::errc::filename_too_long) {
+    return SystemError(StatusCode::kRejected, fmt::format("cannot write {}", FinalPath(copy)),
+                       ENAMETOOLONG);
+  }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     return Rejected(fmt::format("cannot write {}: {} has this name", FinalPath(copy),
                                 std::filesystem::is_directory(status) ? "a folder" : "a device"));
@@ -145,8 +174,8 @@ const OutputSet::Copy& OutputSet::CopyOf(NodeId node) const {
 }
 
 std::string OutputSet::TemporaryPath(NodeId node) const { return TemporaryPath(CopyOf(node)); }
-std::string OutputSet::TemporaryPath(const Copy& copy) const {
-  return fmt::format("{}/{}", copy.folder, temporary_name_);
+std::string OutputSet::TemporaryPath(const Copy& copy) {
+  return fmt::format("{}/{}", copy.folder, copy.temporary_name);
 }
 
 std::string OutputSet::FinalPath(NodeId node) const { return FinalPath(CopyOf(node)); }
@@ -154,24 +183,65 @@ std::string OutputSet::FinalPath(const Copy& copy) {
   return std::filesystem::path(copy.folder) / copy.name;
 }
 
-Status OutputSet::Commit() {
+std::string OutputSet::OlderPath(const Copy& copy) {
+  return fmt::format("{}/{}", copy.folder, copy.older_name);
+}
+
+Status OutputSet::Commit(bool sync) {
   PREPOST_CHECK(pending_);
   Status status;
-  std::vector<std::string> renamed;
-  for (const Copy& copy : copies_) {
-    const std::string path = FinalPath(copy);
-    if (rename(TemporaryPath(copy).c_str(), path.c_str()) != 0) {
-      status = SystemError(StatusCode::kRejected, fmt::format("cannot write {}", path), errno);
-      break;
-    }
-    renamed.push_back(path);
+  size_t placed = 0;
+  while (status.ok() && placed < copies_.size()) {
+    status = Place(&copies_[placed]);
+    if (status.ok()) ++placed;
   }
+  if (status.ok() && sync) status = SyncFolders();
   if (!status.ok()) {
-    for (const std::string& path : renamed) unlink(path.c_str());
+    while (placed > 0) TakeBack(copies_[--placed]);
     Remove();
+  }
+  for (const Copy& copy : copies_) {
+    if (copy.has_older) unlink(OlderPath(copy).c_str());
   }
   pending_ = false;
   return status;
+}
+
+/// Gives it its final name, under which there is a file at any moment if there was one before. That
+/// one keeps its older_name: by a link or, where there are none, because the two change names.
+Status OutputSet::Place(Copy* copy) {
+  const std::string path = FinalPath(*copy);
+  const std::string temporary = TemporaryPath(*copy);
+  const std::string older = OlderPath(*copy);
+  bool is_placed = false;
+  copy->has_older = link(path.c_str(), older.c_str()) == 0;
+  struct stat about = {};
+  if (!copy->has_older && lstat(path.c_str(), &about) == 0 && !S_ISDIR(about.st_mode)) {
+    is_placed =
+        renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
+    copy->has_older = is_placed && rename(temporary.c_str(), older.c_str()) == 0;
+  }
+  if (is_placed || rename(temporary.c_str(), path.c_str()) == 0) return {};
+  return SystemError(StatusCode::kRejected, fmt::format("cannot write {}", path), errno);
+}
+
+void OutputSet::TakeBack(const Copy& copy) {
+  if (copy.has_older) {
+    rename(OlderPath(copy).c_str(), FinalPath(copy).c_str());
+  } else {
+    unlink(FinalPath(copy).c_str());
+  }
+}
+
+Status OutputSet::SyncFolders() const {
+  std::set<std::string> folders;
+  for (const Copy& copy : copies_) folders.insert(copy.folder);
+  for (const std::string& path : folders) {
+    const FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder.valid() || fsync(folder.get()) != 0)
+      return SystemError(StatusCode::kRejected, fmt::format("cannot write {}", path), errno);
+  }
+  return {};
 }
 
 void OutputSet::Withdraw() {

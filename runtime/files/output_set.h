@@ -39,6 +39,11 @@ class OutputSet {
   /// by Create(). Errors (kRejected): `path` is there and no regular file.
   static Result<OutputSet> CreateOne(NodeId node, const std::string& path);
 
+  /// Files of these names in `folder`, which is made, with its parents, if it is missing; each in the
+  /// place of a node. Otherwise as CreateOne(). Errors (kRejected): also, a folder cannot be made.
+  static Result<OutputSet> CreateIn(const std::string& folder,
+                                    const std::vector<std::string>& names);
+
   OutputSet(OutputSet&& other) noexcept;
   OutputSet& operator=(OutputSet&&) = delete;
   ~OutputSet() { Remove(); }
@@ -48,9 +53,10 @@ class OutputSet {
   std::string FinalPath(NodeId node) const;
 
   /// Gives every copy its final name, replacing older files. They must all be complete and checked.
-  /// On an error (kRejected) the copies that were renamed already are removed; older files that
-  /// they have replaced are lost.
-  Status Commit();
+  /// With `sync` the names are on the disks, too. On an error (kRejected) the copies that were
+  /// renamed already are removed, and the older files have their names again; a file system that
+  /// neither links nor exchanges files loses those.
+  Status Commit(bool sync = false);
   /// Removes the copies again that Commit() has named.
   void Withdraw();
   /// Removes temporary files and the folders that Create() made, as far as they exist and are
@@ -63,16 +69,22 @@ class OutputSet {
     NodeId node;
     std::string folder;
     std::string name;
+    std::string temporary_name;
+    std::string older_name = {};  ///< of the file that it replaces, until all are in place
+    bool has_older = false;       ///< and there is such a file
   };
 
-  explicit OutputSet(const std::string& tag);
+  OutputSet() = default;
   static Status CheckName(const Copy& copy);
   const Copy& CopyOf(NodeId node) const;
-  std::string TemporaryPath(const Copy& copy) const;
+  static std::string TemporaryPath(const Copy& copy);
   static std::string FinalPath(const Copy& copy);
+  static std::string OlderPath(const Copy& copy);
+  static Status Place(Copy* copy);
+  static void TakeBack(const Copy& copy);
+  Status SyncFolders() const;
 
-  std::vector<Copy> copies_;  ///< sorted by node
-  std::string temporary_name_;
+  std::vector<Copy> copies_;               ///< sorted by node
   std::vector<std::string> made_folders_;  ///< parents first
   bool pending_ = true;                    ///< neither committed, removed nor moved from
 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bootstrap: how one node of a group on several machines gets its connections: it listens, connects
-// to its peers as soon as they are there, and lets in only who proves that he belongs to the group
-// (hello.h). Strangers cost it a bounded number of sockets and bytes, and no more.
+// Bootstrap: how one node of a group on several machines gets its connections: it connects to its
+// peers as soon as they are there, and takes from a lobby (lobby.h) those who belong to the group.
 #ifndef PREPOST_RUNTIME_GROUP_BOOTSTRAP_H_
 #define PREPOST_RUNTIME_GROUP_BOOTSTRAP_H_
 
@@ -20,6 +19,7 @@
 #include "runtime/files/plan_hash.h"
 #include "runtime/group/group_key.h"
 #include "runtime/group/hello.h"
+#include "runtime/group/lobby.h"
 #include "runtime/group/peers_file.h"
 #include "runtime/playable.h"
 #include "runtime/transport/tcp_address.h"
@@ -27,9 +27,24 @@
 
 namespace prepost {
 
+/// What a group's nodes have in common, and the connections that they want among each other.
+struct Membership {
+  uint32_t nodes = 1;
+  NodeId root;
+  std::vector<TcpConnection> connections;
+  GroupTerms terms;
+  /// Those of connections for data: of the groups of one name that a session has had, only this one.
+  /// None: the root has not said them yet; until then there are no such connections.
+  std::optional<GroupTerms> data_terms;
+  bool is_rolled = false;  ///< the connections are a rolled plan's, of which each has a file
+
+  static Membership Of(Playable plan, Carrier carrier);
+};
+
 struct BootstrapOptions {
   NodeId node;
-  std::vector<PeerAddress> peers;  ///< by node, all of the plan
+  std::vector<PeerAddress> peers;       ///< by node, all of the group
+  std::vector<std::string> names = {};  ///< by node, for messages; empty: "node 3"
   GroupKey key;
   /// What its blocks will go over. A node that goes over something else is refused.
   Carrier carrier = Carrier::kTcp;
@@ -46,22 +61,26 @@ struct BootstrapOptions {
   int interrupt_fd = -1;
 };
 
-/// Used by one thread: Open(), ConnectToRoot() unless it is the root, ConnectPeers().
-class Bootstrap {
+/// Used by one thread: Open(), ConnectToRoot() unless it is the root, ConnectPeers(). Or, where the
+/// thread has other things to do as well and a lobby of its own: the constructor, then AddPolls(),
+/// poll(), Step() until connected(), once for the root and once for the peers.
+class Bootstrap final : public Lobby::Owner {
  public:
-  /// Listens. `plan` is verified and must outlive it. Errors: kEnvironment: the port is taken, the
-  /// address is not this machine's; kUsage: `bind` is no address.
-  static Result<std::unique_ptr<Bootstrap>> Open(Playable plan, BootstrapOptions options);
-  ~Bootstrap();
+  /// Called at the root with the control connection of another node.
+  using Arrival = std::function<void(NodeId node, FileDescriptor control)>;
 
-  uint16_t port() const { return port_; }
+  /// Has a lobby. `plan` is verified and must outlive it. Errors: those of Lobby::Open().
+  static Result<std::unique_ptr<Bootstrap>> Open(Playable plan, BootstrapOptions options);
+  /// Its guests come through a lobby that asks it (Lobby::Owner). It seeks the root first, if it is
+  /// another node.
+  Bootstrap(Membership group, BootstrapOptions options);
+  ~Bootstrap() override;
+
+  uint16_t port() const { return lobby_->port(); }
 
   /// The control connection to the root, whose word on whether this node belongs to the group is
   /// final. Errors: kRejected: the root refuses this node, or has not come in time; kInterrupted.
   Result<FileDescriptor> ConnectToRoot();
-
-  /// Called at the root with the control connection of another node.
-  using Arrival = std::function<void(NodeId node, FileDescriptor control)>;
   /// The data connections with all peers and, at the root, control connections with all nodes; then
   /// nothing listens any more. Calls `checkpoint` about ten times a second, and when `wake_fd` (-1:
   /// none) is readable. Errors: kRejected: not all have come in time; kInterrupted; kEnvironment;
@@ -69,32 +88,48 @@ class Bootstrap {
   Result<std::vector<TcpSocket>> ConnectPeers(int wake_fd, const Checkpoint& checkpoint,
                                               const Arrival& arrival);
 
+  void AddPolls(std::vector<pollfd>* polls) const;
+  /// Goes on with calls, and begins those that are due, some 100 ms after the last at the latest.
+  /// Errors: kRejected, as ConnectToRoot() and ConnectPeers().
+  Status Step();
+  /// With the root, until TakeControl(); then with all.
+  bool connected() const;
+  /// When connected() with the root, which is another node: the control connection.
+  FileDescriptor TakeControl();
+  void set_data_terms(const GroupTerms& terms) { group_.data_terms = terms; }
+  /// A peer that this node has reached, that was there (it has proved the secret), and whose connection
+  /// has ended since, before it was in the group: as it does not listen any more, or did not come back
+  /// within `max`.
+  std::optional<NodeId> Lost(std::chrono::milliseconds max) const;
+  /// Who is to have what arrives at the root.
+  void set_arrival(const Arrival& arrival) { arrival_ = arrival; }
+  /// When connected() with all.
+  std::vector<TcpSocket> TakeSockets();
+  /// Nodes that are missing and why: "node 3 (no answer); ...".
+  std::string Missing() const;
+  /// The missing node, if it is one.
+  std::optional<NodeId> OnlyMissing() const;
+
+  std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms) override;
+  void NoteRefused(const LinkName& name, const std::string& address,
+                   const std::string& why) override;
+  void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd) override;
+
  private:
   using Clock = std::chrono::steady_clock;
 
   struct Link;
-  struct Guest;
   struct Call;
 
-  Bootstrap(Playable plan, BootstrapOptions options);
-  Status OpenListener();
   void ListLinks();
-  Status Serve(int wake_fd, const Checkpoint& checkpoint, Clock::time_point due);
-  Status WaitForEvents(int wake_fd);
+  Status Serve(int wake_fd, const Checkpoint& checkpoint);
+  Status WaitForEvents(int wake_fd) const;
+  std::string Name(NodeId node) const;
+  bool is_root() const { return options_.node == group_.root; }
   bool IsServed(const Link& link) const;
-  bool all_done() const;
-  std::string Missing() const;
+  const GroupTerms* TermsOf(const LinkName& name) const;
   Status NotThere() const;
   void TellWaiting();
-
-  bool is_accepting() const;
-  Status AcceptGuests();
-  Status AfterNoAccept(int error);
-  void EvictGuest();
-  bool ServeGuest(Guest& guest);
-  void Admit(Guest& guest);
-  void NoteRefused(const Guest& guest);
-  Refusal Judge(const LinkName& name, const GroupTerms& terms) const;
 
   void StartCalls();
   void StartCall(Link& link, const Result<std::vector<TcpAddress>>& addresses);
@@ -102,17 +137,13 @@ class Bootstrap {
   bool EndCall(Call& call, const std::string& why);
   bool TakeRefusal(Call& call);
 
-  const Playable plan_;
+  Membership group_;
   const BootstrapOptions options_;
-  const GroupTerms terms_;
   const Clock::time_point due_;
-  FileDescriptor listener_;
-  uint16_t port_ = 0;
+  std::unique_ptr<Lobby> lobby_;  ///< null: somebody else's
   Clock::time_point tell_at_ = Clock::now() + std::chrono::seconds(1);
-  Clock::time_point next_accept_;
   std::vector<Link> links_;
   HostLookups lookups_;
-  std::vector<std::unique_ptr<Guest>> guests_;  ///< oldest first
   std::vector<std::unique_ptr<Call>> calls_;
   bool to_root_only_ = false;
   Arrival arrival_;

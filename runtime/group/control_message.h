@@ -28,6 +28,26 @@ namespace prepost {
 ///     kFailed     `text`; waits to be ended     kAbort    the run has failed: `text`
 ///
 /// On one machine the launcher names all copies, and kCommit is left out.
+///
+/// In a session's group, which moves many messages (session/keeper.h), kQuery, kProgress, kFailed and
+/// kAbort mean the same; in kFailed and kAbort `progress` is 1 more than the node where it failed, 0
+/// if that is not known; in kQuery, which comes first of all, it is the group's generation; and it is
+/// the number of messages or barriers in:
+///
+///     kHave       it has so many messages        kPassed    all have arrived at so many barriers
+///     kArrived    it has come to so many         kLast      so many messages are all
+///                 barriers
+///     kDone       it is done with all messages   kRelease   all are done
+///
+/// Where a mover moves the messages (session/message_mover.h), a step of each is taken by all members
+/// before the next, and `progress` is the number of messages that are so far; in kNext the bytes of
+/// the message after those that were named before:
+///
+///                                                kDevice    `text`: where the NICs are
+///                                                kNext      one more message
+///     kPrepared   it has the memory              kArm       all have
+///     kReady      it is armed                    kStart     all are
+///     kDelivered  its part is done               kWhole     all are: every copy is complete
 struct ControlMessage {
   enum class Kind : uint8_t {
     kReady,
@@ -41,17 +61,28 @@ struct ControlMessage {
     kQuery,
     kProgress,
     kFailed,
-    kAbort
+    kAbort,
+    kHave,
+    kArrived,
+    kDone,
+    kPassed,
+    kLast,
+    kDevice,
+    kNext,
+    kPrepared,
+    kArm,
+    kWhole
   };
   Kind kind = Kind::kReady;
-  bool lost_peer = false;             ///< kFailed: only because a peer is gone
+  /// kFailed: only because a peer is gone. kAbort in a session's group: because the node is gone.
+  bool lost_peer = false;
   StatusCode code = StatusCode::kOk;  ///< kFailed
   uint32_t interval_ms = 0;           ///< kQuery: the next one follows at the latest then
   uint64_t start_ns = 0;              ///< kStart: when, by MonotonicNs(); 0: now
   uint64_t progress = 0;              ///< kProgress: rises whenever there is some
   NodeReport report = {};             ///< kDelivered; kProgress: so far. Its `node` is not sent
   MessageSum sum = {};                ///< kSummed
-  std::string text;  ///< kFailed, kAbort: the cause; kProgress: what the node waits for
+  std::string text;  ///< kFailed, kAbort: the cause; kProgress: what the node waits for; kDevice
 
   /// Takes what fits; all but printable ASCII becomes '?', so that a message is one line.
   void SetText(const std::string& value);

@@ -27,6 +27,8 @@ class ControlSocket {
   explicit ControlSocket(FileDescriptor fd) : fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
+  /// The socket itself, which this end does not use any more.
+  FileDescriptor TakeFile() { return std::move(fd_); }
 
   /// Nothing happens when the other end is gone. A connection holds far more than what is ever
   /// under way, so one that takes no whole message is as good as gone and becomes closed(); the

@@ -182,6 +182,16 @@ Status Coordinator::Handle(Member& member, const ControlMessage& message) {
     case Kind::kRelease:
     case Kind::kQuery:
     case Kind::kAbort:
+    case Kind::kHave:
+    case Kind::kArrived:
+    case Kind::kDone:
+    case Kind::kPassed:
+    case Kind::kLast:
+    case Kind::kDevice:
+    case Kind::kNext:
+    case Kind::kPrepared:
+    case Kind::kArm:
+    case Kind::kWhole:
       break;
   }
   return Nonsense(member, fmt::format("\"{}\" out of turn", Name(message.kind)));

@@ -90,7 +90,7 @@ std::string HelloSide::Why() const {
       return "this node is there already";
     case Refusal::kUnexpected:
       return "its plan has no such connection; are all files of a rolled plan made with the same "
-             "order of nodes (--order, --topology)?";
+             "order of nodes (--order, --topology of prepost compile)?";
     case Refusal::kOtherCarrier:
       return fmt::format(
           "node {} goes over {}, node {} over {}; give --device at all nodes, or at none",
@@ -252,7 +252,14 @@ std::vector<std::byte> HelloListener::TakeProof(std::span<const std::byte> in) {
   ByteReader reader(in);
   const MacBytes proof = GetArray<sizeof(MacBytes)>(reader);
   is_proved_ = key_.Verify(proof, Transcript(Message::kProof));
-  const Refusal refusal = is_proved_ ? judge_(link_, terms_) : Refusal::kWrongSecret;
+  const std::optional<Refusal> refusal =
+      is_proved_ ? judge_(link_, terms_) : std::optional(Refusal::kWrongSecret);
+  if (refusal) return Decide(*refusal);
+  state_ = HelloState::kParked;
+  return {};
+}
+
+std::vector<std::byte> HelloListener::Decide(Refusal refusal) {
   if (refusal == Refusal::kNone) {
     state_ = HelloState::kWelcome;
   } else {

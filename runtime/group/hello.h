@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@
 namespace prepost {
 
 /// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 5;
+inline constexpr uint32_t kProtocolVersion = 8;
 
 enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
 
@@ -90,6 +91,7 @@ inline constexpr size_t kVerdictBytes = 48;
 
 enum class HelloState : uint8_t {
   kTalking,
+  kParked,   ///< the peer has proved the secret; the listener has yet to Decide()
   kWelcome,  ///< both have proved the secret, and the listener takes the connection
   kRefused,  ///< refusal() says why
   kBroken    ///< the other side does not speak this protocol: to be dropped without a word
@@ -164,8 +166,10 @@ class HelloConnector final : public HelloSide {
 
 class HelloListener final : public HelloSide {
  public:
-  /// Asked about a peer that has proved the secret: kNone takes the connection.
-  using Judge = std::function<Refusal(const LinkName& link, const GroupTerms& terms)>;
+  /// Asked about a peer that has proved the secret: kNone takes the connection; none leaves it
+  /// parked.
+  using Judge =
+      std::function<std::optional<Refusal>(const LinkName& link, const GroupTerms& terms)>;
 
   /// `terms`: the listener's own, which it names in its verdict.
   HelloListener(const GroupKey& key, const NonceBytes& nonce, const GroupTerms& terms, Judge judge)
@@ -174,8 +178,11 @@ class HelloListener final : public HelloSide {
   }
 
   std::vector<std::byte> Take(std::span<const std::byte> in);
+  /// Of a parked connection: the verdict, to be sent.
+  std::vector<std::byte> Decide(Refusal refusal);
   /// What the peer says that it wants; known, and perhaps a lie, once has_name().
   const LinkName& link() const { return link_; }
+  const GroupTerms& terms() const { return terms_; }
   bool has_name() const { return has_name_; }
 
  private:

@@ -43,6 +43,15 @@ std::vector<TcpAddress> LookUp(const std::string& host, int flags, int* error) {
 
 constexpr size_t kLookupsMax = 8;  ///< at a time
 
+TcpAddress LocalAddress(const FileDescriptor& socket) {
+  TcpAddress address;
+  address.bytes = sizeof(address.storage);
+  const int result =
+      getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.bytes);
+  PREPOST_CHECK(result == 0);
+  return address;
+}
+
 FileDescriptor Failed(int* error) {
   *error = errno;
   return {};
@@ -76,15 +85,21 @@ TcpAddress TcpAddress::WithPort(uint16_t port) const {
   return address;
 }
 
-std::string TcpAddress::ToString() const {
+uint16_t TcpAddress::port() const {
+  return ntohs(storage.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port
+                   : reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
+}
+
+std::string TcpAddress::Host() const {
   char host[NI_MAXHOST];
-  char port[NI_MAXSERV];
-  if (getnameinfo(generic(), bytes, host, sizeof(host), port, sizeof(port),
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "an unknown address";
-  }
-  return storage.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port)
-                                       : fmt::format("{}:{}", host, port);
+  const int error = getnameinfo(generic(), bytes, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
+  return error == 0 ? host : "an unknown address";
+}
+
+std::string TcpAddress::ToString() const {
+  return storage.ss_family == AF_INET6 ? fmt::format("[{}]:{}", Host(), port())
+                                       : fmt::format("{}:{}", Host(), port());
 }
 
 std::optional<TcpAddress> NumericAddress(const std::string& host) {
@@ -181,6 +196,16 @@ FileDescriptor ListenEverywhere(uint16_t port, int* error) {
   FileDescriptor fd = ListenAt(NumericAddress("::")->WithPort(port), /*both_families=*/true, error);
   if (fd.valid() || *error == EADDRINUSE) return fd;
   return Listen(NumericAddress("0.0.0.0")->WithPort(port), error);  // a machine without IPv6
+}
+
+uint16_t LocalPort(const FileDescriptor& socket) { return LocalAddress(socket).port(); }
+
+std::string LocalHostTowards(const TcpAddress& address) {
+  // A datagram socket that is connected has its address, and has sent nothing.
+  const FileDescriptor fd(socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const TcpAddress anywhere = address.WithPort(9);
+  if (!fd.valid() || connect(fd.get(), anywhere.generic(), anywhere.bytes) != 0) return "";
+  return LocalAddress(fd).Host();
 }
 
 FileDescriptor StartConnect(const TcpAddress& address, int* error) {

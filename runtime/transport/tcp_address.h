@@ -27,13 +27,20 @@ struct TcpAddress {
   socklen_t bytes = 0;
 
   TcpAddress WithPort(uint16_t port) const;
+  uint16_t port() const;
   const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  /// "10.0.0.1", "::1".
+  std::string Host() const;
   /// "10.0.0.1:7811", "[::1]:7811".
   std::string ToString() const;
   /// What addresses have in common that one machine can usually choose among: all of an IPv4
   /// address, the first 64 bits of an IPv6 address (all of one that is IPv4's, or link-local).
   NetworkBytes Network() const;
 };
+
+/// The host of the address from which this machine reaches `address`: where that machine reaches this
+/// one, unless addresses are translated between them. "" if it cannot be reached.
+std::string LocalHostTowards(const TcpAddress& address);
 
 /// The address that `host` spells; none if it is a name.
 std::optional<TcpAddress> NumericAddress(const std::string& host);
@@ -65,6 +72,8 @@ class HostLookups {
 FileDescriptor Listen(const TcpAddress& address, int* error);
 /// A socket that listens at all addresses of this machine, IPv6 and IPv4 as far as it has them.
 FileDescriptor ListenEverywhere(uint16_t port, int* error);
+/// The port that a socket of ours is bound to.
+uint16_t LocalPort(const FileDescriptor& socket);
 /// A socket whose connection is under way or there; non-blocking. As Listen().
 FileDescriptor StartConnect(const TcpAddress& address, int* error);
 

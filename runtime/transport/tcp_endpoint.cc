@@ -5,16 +5,26 @@
 // to do, and visits the links that epoll named. Records that a visit makes (delivery notes) leave
 // with the next Poll(), together with the credits that the executor has posted in between: one
 // system call for both.
+//
+// Between messages nobody waits for anybody. The first thing that a connection carries of a message,
+// in either direction, is its start. Whoever reads the start of a message that is not his yet leaves
+// what follows where it is until Begin(): blocks with the kernel, and of credits what has been read
+// already in `rx`.
 #include "runtime/transport/tcp_endpoint.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "ir/count.h"
 
 namespace prepost {
 namespace {
@@ -26,6 +36,18 @@ std::span<std::byte, kRecordBytes> RecordAt(std::vector<std::byte>& bytes, size_
   return std::span<std::byte, kRecordBytes>(bytes.data() + offset, kRecordBytes);
 }
 
+uint64_t PlaceOf(std::span<const std::byte> memory) {
+  return reinterpret_cast<uint64_t>(memory.data());
+}
+
+/// Whether a block's receiver copies it itself.
+bool IsRead(const iovec& block, bool may_read) {
+  return may_read && block.iov_len >= kReadBytesMin;
+}
+
+/// Numbers of messages wrap around.
+bool IsAfter(uint32_t number, uint32_t other) { return static_cast<int32_t>(number - other) > 0; }
+
 /// What is left of `parts`, of which `done` bytes were moved.
 struct Rest {
   std::array<iovec, 2> parts;
@@ -33,24 +55,100 @@ struct Rest {
 
   std::span<iovec> span() { return std::span(parts).subspan(first); }
 };
-Rest RestOf(std::vector<std::byte>& record, const iovec& block, size_t done) {
-  const size_t done_record = std::min(done, kRecordBytes);
-  const size_t done_block = done - done_record;
-  return {.parts = {iovec{record.data() + done_record, kRecordBytes - done_record},
+Rest RestOf(std::vector<std::byte>& head, size_t head_bytes, const iovec& block, size_t done) {
+  const size_t done_head = std::min(done, head_bytes);
+  const size_t done_block = done - done_head;
+  return {.parts = {iovec{head.data() + done_head, head_bytes - done_head},
                     iovec{static_cast<std::byte*>(block.iov_base) + done_block,
                           block.iov_len - done_block}},
-          .first = done_record == kRecordBytes ? size_t{1} : size_t{0}};
+          .first = done_head == head_bytes ? size_t{1} : size_t{0}};
 }
 
 }  // namespace
 
+Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(NodeId node, std::vector<TcpSocket> sockets,
+                                                       int wake_fd) {
+  std::unique_ptr<TcpEndpoint> endpoint(new TcpEndpoint(node));
+  PREPOST_RETURN_IF_ERROR(endpoint->AddLinks(std::move(sockets), wake_fd));
+  return endpoint;
+}
+
 Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(Playable plan, NodeId node,
                                                        std::vector<TcpSocket> sockets,
                                                        int wake_fd) {
-  std::unique_ptr<TcpEndpoint> endpoint(new TcpEndpoint(plan, node));
-  PREPOST_RETURN_IF_ERROR(endpoint->AddLinks(std::move(sockets), wake_fd));
-  endpoint->AddLanes();
+  auto endpoint = Make(node, std::move(sockets), wake_fd);
+  if (endpoint.ok())
+    PREPOST_RETURN_IF_ERROR((*endpoint)->Begin(plan, {.bytes = plan.header().message.bytes}, {}));
   return endpoint;
+}
+
+Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
+                          std::span<const std::byte> source) {
+  PREPOST_CHECK(!is_in_message_ || IsAfter(message.number, message_.number));
+  PREPOST_CHECK(message.bytes == plan.header().message.bytes &&
+                message.bytes <= kGroupMessageBytesMax);
+  is_in_message_ = true;
+  source_ = source;
+  message_ = message;
+  block_bytes_ = plan.header().message.block_bytes;
+  AddLanes(plan);
+  const bool has_credits = plan.header().ready.mode != ReadyMode::kBarrier;
+  for (uint32_t i = 0; i < links_.size(); ++i) {
+    Link& link = links_[i];
+    link.has_begun = link.peer_has_begun = false;
+    if (link.carries_blocks) link.rx_head = (link.local.can_read ? 3 : 2) * kRecordBytes;
+    link.announces = has_credits && link.out != kNone && lanes_[link.out].ops > 0;
+    PREPOST_RETURN_IF_ERROR(BeginOn(link));
+    active_.Push(i);  // which may have waited for this
+  }
+  return {};
+}
+
+// Only what is not acknowledged says anything: after a few retransmissions, as after a long pause the
+// last acknowledgement is old, too. They double their distance from 200 ms on.
+Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
+  constexpr uint8_t kRetransmissionsMin = 3;
+  for (const Link& link : links_) {
+    tcp_info info = {};
+    socklen_t bytes = sizeof(info);
+    if (getsockopt(link.fd.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) continue;
+    const bool is_silent = info.tcpi_unacked > 0 && info.tcpi_retransmits >= kRetransmissionsMin &&
+                           std::chrono::milliseconds(info.tcpi_last_ack_recv) >= silence;
+    if (!is_silent) continue;
+    lost_peer_ = link.peer;
+    return Rejected(fmt::format("node {} does not acknowledge what node {} has sent for {} ms",
+                                link.peer.value, node_.value, info.tcpi_last_ack_recv));
+  }
+  return {};
+}
+
+/// What the peer has begun already.
+Status TcpEndpoint::BeginOn(Link& link) {
+  if (!link.next) return {};
+  const bool is_later = IsAfter(link.next->number, message_.number);
+  if (!is_later && *link.next != message_) {
+    return Unexpected(
+        link, {.channel = kStartChannel, .block = link.next->number, .bytes = link.next->bytes},
+        fmt::format("message {}, {}", message_.number, Count(message_.bytes, "byte")));
+  }
+  if (is_later && link.in != kNone && lanes_[link.in].ops > 0) {
+    return Rejected(
+        fmt::format("node {} got message {} from node {} without the blocks of message {}",
+                    node_.value, link.next->number, link.peer.value, message_.number));
+  }
+  if (is_later) return {};
+  link.next.reset();
+  link.stalled = false;
+  link.peer_has_begun = true;
+  return {};
+}
+
+std::optional<MessageStart> TcpEndpoint::announced() const {
+  std::optional<MessageStart> first;
+  for (const Link& link : links_) {
+    if (link.next && (!first || IsAfter(first->number, link.next->number))) first = link.next;
+  }
+  return first;
 }
 
 Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
@@ -69,23 +167,29 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
     link.peer = socket.peer;
     link.carries_blocks = socket.lane != kCreditLane;
     link.lane = socket.lane;
-    if (link.carries_blocks) link.tx.resize(kRecordBytes);
-    link.rx.resize(link.carries_blocks ? kRecordBytes : kRecordsPerRead * kRecordBytes);
+    link.local = socket.local;
+    if (link.carries_blocks) link.tx.resize(3 * kRecordBytes);
+    link.rx.resize(link.carries_blocks ? 3 * kRecordBytes : kRecordsPerRead * kRecordBytes);
   }
   active_.Resize(links_.size());
   if (watched) return {};
   return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a node", errno);
 }
 
-void TcpEndpoint::AddLanes() {
-  const size_t in_flight_max = plan_.look_ahead(node_);
+void TcpEndpoint::AddLanes(Playable plan) {
+  const size_t in_flight_max = plan.look_ahead(node_);
   completed_.Reserve(in_flight_max);
-  lane_of_channel_.assign(plan_.channels().size(), kNone);
-  std::vector<size_t> records(links_.size(), 0);
-  for (const ChannelOps& ops : plan_.ChannelOpsOf(node_)) {
+  lanes_.clear();
+  lane_of_channel_.assign(plan.channels().size(), kNone);
+  for (Link& link : links_) {
+    link.out = link.in = kNone;
+    link.noted.clear();
+  }
+  std::vector<size_t> records(links_.size(), 1);  // the start
+  for (const ChannelOps& ops : plan.ChannelOpsOf(node_)) {
     const auto index = static_cast<uint32_t>(lanes_.size());
     lane_of_channel_[ops.channel.index()] = index;
-    const Channel& channel = plan_.channels()[ops.channel.index()];
+    const Channel& channel = plan.channels()[ops.channel.index()];
     const NodeId peer = ops.outgoing ? channel.to : channel.from;
     Lane& lane = lanes_.emplace_back();
     lane.wire = WireChannel(channel);
@@ -103,7 +207,7 @@ void TcpEndpoint::AddLanes() {
   // wait for. As much again, so that they seldom have to be moved to the front.
   for (size_t i = 0; i < links_.size(); ++i) {
     if (links_[i].carries_blocks) continue;
-    links_[i].tx.reserve(std::min(records[i], 4 * in_flight_max) * kRecordBytes);
+    links_[i].tx.reserve(std::min(records[i], 4 * in_flight_max + 1) * kRecordBytes);
   }
 }
 
@@ -185,30 +289,45 @@ Status TcpEndpoint::Service() {
     const uint32_t index = active_.Pop();
     Link& link = links_[index];
     PREPOST_RETURN_IF_ERROR(Visit(link));
-    if ((link.writable && HasToWrite(link)) || (link.readable && !link.stalled))
-      active_.Push(index);
+    if ((link.writable && HasToWrite(link)) || HasToRead(link)) active_.Push(index);
   }
   return {};
 }
 
 bool TcpEndpoint::HasToWrite(const Link& link) const {
   if (!link.carries_blocks) return link.tx_bytes < link.tx.size();
-  return link.out != kNone && lanes_[link.out].moved < lanes_[link.out].posted;
+  if (link.out == kNone) return false;
+  return link.announces || lanes_[link.out].moved < lanes_[link.out].posted;
 }
 
 Status TcpEndpoint::Visit(Link& link) {
   if (link.writable && HasToWrite(link)) {
     PREPOST_RETURN_IF_ERROR(link.carries_blocks ? WriteBlock(link) : WriteRecords(link));
   }
-  if (link.readable && !link.stalled) {
+  if (HasToRead(link)) {
     PREPOST_RETURN_IF_ERROR(link.carries_blocks ? ReadBlock(link) : ReadRecords(link));
   }
   return {};
 }
 
+Io TcpEndpoint::Move(const Link& link, bool is_send, std::span<iovec> memory) const {
+  if (hook_ != nullptr) {
+    size_t bytes = 0;
+    for (const iovec& part : memory) bytes += part.iov_len;
+    size_t left = hook_->Limit({node_, link.peer, link.lane, is_send}, bytes);
+    if (left == 0) return {.outcome = Io::Outcome::kHeld};
+    if (left == TcpHook::kCut) shutdown(link.fd.get(), SHUT_RDWR);
+    for (iovec& part : memory) {
+      part.iov_len = std::min(part.iov_len, left);
+      left -= part.iov_len;
+    }
+  }
+  return is_send ? SendSome(link.fd.get(), memory) : ReceiveSome(link.fd.get(), memory);
+}
+
 Status TcpEndpoint::WriteRecords(Link& link) {
   iovec rest = {link.tx.data() + link.tx_bytes, link.tx.size() - link.tx_bytes};
-  const Io io = SendSome(link.fd.get(), std::span(&rest, 1));
+  const Io io = Move(link, /*is_send=*/true, std::span(&rest, 1));
   if (io.outcome == Io::Outcome::kWouldBlock) link.writable = false;
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "send to", kNoBlock);
   counters_.bytes_moved += io.bytes;
@@ -222,80 +341,187 @@ Status TcpEndpoint::WriteRecords(Link& link) {
 
 Status TcpEndpoint::WriteBlock(Link& link) {
   Lane& lane = lanes_[link.out];
-  const Slot& slot = lane.slots[lane.moved];
-  if (link.tx_bytes == 0) EncodeRecord(RecordOf(lane, lane.moved), RecordAt(link.tx, 0));
-  Rest rest = RestOf(link.tx, slot.memory, link.tx_bytes);
-  const Io io = SendSome(link.fd.get(), rest.span());
+  if (link.tx_head == 0 && lane.moved < lane.posted)
+    link.announces = false;  // it goes with a block
+  const Slot slot = link.announces ? Slot() : lane.slots[lane.moved];
+  if (link.tx_head == 0) {  // else nothing of it has been sent yet, or not all
+    const auto add = [&](const Record& record) {
+      EncodeRecord(record, RecordAt(link.tx, link.tx_head));
+      link.tx_head += kRecordBytes;
+    };
+    if (!std::exchange(link.has_begun, true)) {
+      add(StartRecord());
+      if (link.local.is_read) add({.channel = kPlaceChannel, .bytes = PlaceOf(source_)});
+    }
+    if (!link.announces) add(RecordOf(lane, lane.moved));
+  }
+  iovec block = slot.memory;
+  if (IsRead(block, link.local.is_read)) block.iov_len = 0;
+  Rest rest = RestOf(link.tx, link.tx_head, block, link.tx_bytes);
+  const Io io = Move(link, /*is_send=*/true, rest.span());
   if (io.outcome == Io::Outcome::kWouldBlock) link.writable = false;
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "send to", slot.block);
   counters_.bytes_moved += io.bytes;
   link.tx_bytes += io.bytes;
-  if (link.tx_bytes == kRecordBytes + slot.memory.iov_len) {
-    link.tx_bytes = 0;
-    ++lane.moved;
+  if (link.tx_bytes == link.tx_head + block.iov_len) {
+    link.tx_head = link.tx_bytes = 0;
+    if (!std::exchange(link.announces, false)) ++lane.moved;
   }
   return {};
 }
 
 Status TcpEndpoint::ReadBlock(Link& link) {
-  const bool expected = link.in != kNone && lanes_[link.in].moved < lanes_[link.in].ops;
-  if (!expected || lanes_[link.in].moved == lanes_[link.in].posted) {
-    return ReadUnposted(link, expected);
-  }
+  if (link.in == kNone || lanes_[link.in].moved == lanes_[link.in].ops) return ReadStart(link);
   Lane& lane = lanes_[link.in];
+  if (lane.moved == lane.posted) return ReadUnposted(link);
+  if (link.is_copying) return CopyBlock(link, lane);
   const Slot& slot = lane.slots[lane.moved];
-  Rest rest = RestOf(link.rx, slot.memory, link.rx_bytes);
-  const Io io = ReceiveSome(link.fd.get(), rest.span());
-  if (io.outcome == Io::Outcome::kWouldBlock) link.readable = false;
+  iovec block = slot.memory;
+  const bool is_read = IsRead(block, link.local.can_read);
+  if (is_read) block.iov_len = 0;
+  Rest rest = RestOf(link.rx, link.rx_head, block, link.rx_bytes);
+  const Io io = Move(link, /*is_send=*/false, rest.span());
+  if (io.outcome == Io::Outcome::kWouldBlock) {
+    // What stands before the block is judged as soon as it is there.
+    const bool has_head = link.rx_bytes >= link.rx_head;
+    AwaitBytes(link, has_head ? link.rx_head + block.iov_len - link.rx_bytes : 1);
+  }
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", slot.block);
   counters_.bytes_moved += io.bytes;
-  const bool had_record = link.rx_bytes >= kRecordBytes;
-  if (link.rx_bytes == 0 && on_arrival_) on_arrival_(slot.op);
+  const bool had_head = link.rx_bytes >= link.rx_head;
   link.rx_bytes += io.bytes;
-  if (!had_record && link.rx_bytes >= kRecordBytes) {
-    const Record record = DecodeRecord(RecordAt(link.rx, 0));
-    const Record wanted = RecordOf(lane, lane.moved);
-    if (record != wanted) {
-      return Unexpected(link, record, Describe(wanted, node_, link.peer));
-    }
+  if (!link.peer_has_begun && link.rx_bytes >= kRecordBytes) {
+    PREPOST_RETURN_IF_ERROR(TakeStart(link, DecodeRecord(RecordAt(link.rx, 0))));
+    if (!link.peer_has_begun) return BeginOn(link);  // a later one: an error
   }
-  if (link.rx_bytes == kRecordBytes + slot.memory.iov_len) {
-    link.rx_bytes = 0;
-    ++lane.moved;
-    CompleteArrived(lane);
+  if (!had_head && link.rx_bytes >= link.rx_head) {
+    PREPOST_RETURN_IF_ERROR(TakeHead(link, lane));
+    link.is_copying = is_read;
   }
+  if (!is_read && link.rx_bytes == link.rx_head + block.iov_len) FinishBlock(link, lane);
   return {};
 }
 
-/// Something happened on a link from which nothing may be read now. Only peeks: the bytes stay with
-/// the kernel.
-Status TcpEndpoint::ReadUnposted(Link& link, bool more_to_come) {
+/// Until so many bytes are there to be read, or about: the rest of a block wakes its receiver once and
+/// not with every packet.
+void TcpEndpoint::AwaitBytes(Link& link, size_t bytes) {
+  constexpr size_t kAwaitedMax = size_t{128} << 10;  // the kernel makes room for twice as much
+  link.readable = false;
+  const int wanted = static_cast<int>(std::min(bytes, kAwaitedMax));
+  if (std::exchange(link.awaited_bytes, wanted) == wanted) return;
+  // Where it does not help it does no harm.
+  setsockopt(link.fd.get(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof(wanted));
+}
+
+/// What stands before the block.
+Status TcpEndpoint::TakeHead(Link& link, const Lane& lane) {
+  if (on_arrival_) on_arrival_(lane.slots[lane.moved].op);
+  if (link.rx_head == 3 * kRecordBytes) {
+    const Record place = DecodeRecord(RecordAt(link.rx, kRecordBytes));
+    if (place.channel != kPlaceChannel) return Unexpected(link, place, "the place of the message");
+    link.place = place.bytes;
+  }
+  const Record record = DecodeRecord(RecordAt(link.rx, link.rx_head - kRecordBytes));
+  const Record wanted = RecordOf(lane, lane.moved);
+  if (record == wanted) return {};
+  return Unexpected(link, record, Describe(wanted, node_, link.peer));
+}
+
+/// A piece, so that no other link waits long. The peer's memory is its caller's again once its
+/// connection is closed, so that a piece counts only if that is open after its last byte.
+Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
+  constexpr size_t kPieceMax = size_t{1} << 20;
+  const Slot& slot = lane.slots[lane.moved];
+  const size_t done = link.rx_bytes - link.rx_head;
+  const iovec piece = {static_cast<std::byte*>(slot.memory.iov_base) + done,
+                       std::min(slot.memory.iov_len - done, kPieceMax)};
+  const uint64_t offset = uint64_t{slot.block} * block_bytes_ + done;
+  Io io = ReadSome(link.local.process, link.place + offset, piece);
+  if (io.outcome != Io::Outcome::kWouldBlock && IsClosed(link.fd.get()))
+    io = {.outcome = Io::Outcome::kPeerGone};
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "copy from", slot.block);
+  counters_.bytes_moved += io.bytes;
+  link.rx_bytes += io.bytes;
+  if (link.rx_bytes < link.rx_head + slot.memory.iov_len) return {};
+  link.is_copying = false;
+  FinishBlock(link, lane);
+  return {};
+}
+
+void TcpEndpoint::FinishBlock(Link& link, Lane& lane) {
+  link.rx_bytes = 0;
+  link.rx_head = kRecordBytes;
+  ++lane.moved;
+  CompleteArrived(lane);
+}
+
+/// A block is expected, but its receive is not posted. Only peeks: the bytes stay with the kernel.
+Status TcpEndpoint::ReadUnposted(Link& link) {
   std::byte byte;
   iovec one = {&byte, 1};
   const Io io = PeekSome(link.fd.get(), std::span(&one, 1));
-  if (io.outcome == Io::Outcome::kWouldBlock) link.readable = false;
+  if (io.outcome == Io::Outcome::kWouldBlock) AwaitBytes(link, 1);
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
-  if (!more_to_come) {
-    return Rejected(fmt::format("node {} got bytes from node {} beyond the plan's last block",
-                                node_.value, link.peer.value));
-  }
   link.stalled = true;
   ++counters_.early;
   return {};
 }
 
+/// No block is expected in this message.
+Status TcpEndpoint::ReadStart(Link& link) {
+  iovec rest = {link.rx.data() + link.rx_bytes, kRecordBytes - link.rx_bytes};
+  const Io io = Move(link, /*is_send=*/false, std::span(&rest, 1));
+  if (io.outcome == Io::Outcome::kWouldBlock) AwaitBytes(link, 1);
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
+  link.rx_bytes += io.bytes;
+  if (link.rx_bytes < kRecordBytes) return {};
+  const Record record = DecodeRecord(RecordAt(link.rx, 0));
+  if (record.channel != kStartChannel) {
+    return Rejected(fmt::format("node {} got bytes from node {} beyond the plan's last block",
+                                node_.value, link.peer.value));
+  }
+  return TakeStart(link, record);
+}
+
+/// Of the message at hand or a later one.
+Status TcpEndpoint::TakeStart(Link& link, const Record& record) {
+  const MessageStart start = {.number = record.block,
+                              .bytes = record.bytes & kGroupMessageBytesMax,
+                              .variant = static_cast<uint16_t>(record.bytes >> kVariantShift)};
+  const bool is_at_hand = is_in_message_ && start == message_ && !link.peer_has_begun;
+  const bool is_later = !is_in_message_ || IsAfter(start.number, message_.number);
+  if (record.channel != kStartChannel || (!is_at_hand && !is_later)) {
+    return Unexpected(link, record, "the start of a message");
+  }
+  link.peer_has_begun = is_at_hand;
+  if (is_at_hand) return {};
+  link.next = start;
+  link.stalled = true;
+  return {};
+}
+
 Status TcpEndpoint::ReadRecords(Link& link) {
+  if (std::exchange(link.rx_left, 0) > 0) return TakeRecords(link);
   iovec rest = {link.rx.data() + link.rx_bytes, link.rx.size() - link.rx_bytes};
-  const Io io = ReceiveSome(link.fd.get(), std::span(&rest, 1));
+  const Io io = Move(link, /*is_send=*/false, std::span(&rest, 1));
   if (io.outcome == Io::Outcome::kWouldBlock) link.readable = false;
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
   counters_.bytes_moved += io.bytes;
   link.rx_bytes += io.bytes;
+  return TakeRecords(link);
+}
+
+/// Those that are there in full and of the message at hand.
+Status TcpEndpoint::TakeRecords(Link& link) {
   size_t offset = 0;
-  for (; offset + kRecordBytes <= link.rx_bytes; offset += kRecordBytes) {
-    PREPOST_RETURN_IF_ERROR(TakeRecord(link, DecodeRecord(RecordAt(link.rx, offset))));
+  while (offset + kRecordBytes <= link.rx_bytes && !link.stalled) {
+    const Record record = DecodeRecord(RecordAt(link.rx, offset));
+    const bool is_start = record.channel == kStartChannel || !link.peer_has_begun;
+    PREPOST_RETURN_IF_ERROR(is_start ? TakeStart(link, record) : TakeRecord(link, record));
+    offset += kRecordBytes;
   }
   link.rx_bytes -= offset;
+  link.rx_left = link.stalled ? link.rx_bytes : 0;
   std::memmove(link.rx.data(), link.rx.data() + offset, link.rx_bytes);
   return {};
 }
@@ -338,6 +564,7 @@ void TcpEndpoint::CompleteArrived(Lane& lane) {
 
 void TcpEndpoint::AppendRecord(uint32_t index, const Record& record) {
   Link& link = links_[index];
+  if (!std::exchange(link.has_begun, true)) AppendRecord(index, StartRecord());
   if (link.tx.size() + kRecordBytes > link.tx.capacity()) {
     link.tx.erase(link.tx.begin(), link.tx.begin() + static_cast<ptrdiff_t>(link.tx_bytes));
     link.tx_bytes = 0;
@@ -366,6 +593,7 @@ Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, ui
   switch (io.outcome) {
     case Io::Outcome::kMoved:
     case Io::Outcome::kWouldBlock:
+    case Io::Outcome::kHeld:
       return {};
     case Io::Outcome::kPeerGone:
       lost_peer_ = link.peer;

@@ -2,7 +2,8 @@
 //
 // TcpEndpoint: the TCP transport of one node. Blocks go straight from and to their place in the
 // message, one after another on each connection; credits and delivery notes have a connection of
-// their own (tcp_mesh.h). A send completes when the receiver's delivery note has come, because a
+// their own (tcp_mesh.h). Between two processes of one machine that may read each other's memory
+// blocks are not written to the connection: their receiver copies them, once. A send completes when the receiver's delivery note has come, because a
 // returned write says nothing about the link.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
@@ -19,25 +20,38 @@
 #include <vector>
 
 #include "runtime/completion_list.h"
-#include "runtime/endpoint.h"
 #include "runtime/file_descriptor.h"
+#include "runtime/message_endpoint.h"
 #include "runtime/playable.h"
 #include "runtime/sequence_ring.h"
+#include "runtime/transport/tcp_hook.h"
 #include "runtime/transport/tcp_mesh.h"
 #include "runtime/transport/tcp_wire.h"
 #include "runtime/visit_ring.h"
 
 namespace prepost {
 
-/// See Endpoint. Waits in epoll (edge-triggered); a link is visited only when something happened on
+/// See MessageEndpoint. Waits in epoll (edge-triggered); a link is visited only when something happened on
 /// it or was posted to it, and moves at most one block per visit, so that none starves another.
-class TcpEndpoint final : public Endpoint {
+class TcpEndpoint final : public MessageEndpoint {
  public:
   /// `sockets` as MakeTcpMesh() gives them for `node`. While `wake_fd` (-1: none; not owned) is
   /// readable, Poll() does not wait and says so. Errors: kEnvironment.
+  static Result<std::unique_ptr<TcpEndpoint>> Make(NodeId node, std::vector<TcpSocket> sockets,
+                                                   int wake_fd);
+  /// For one message, that of `plan`, which it begins.
   static Result<std::unique_ptr<TcpEndpoint>> Make(Playable plan, NodeId node,
                                                    std::vector<TcpSocket> sockets, int wake_fd);
 
+  /// From now on asked about all that is moved; null: nobody. Must outlive the endpoint.
+  void set_hook(TcpHook* hook) { hook_ = hook; }
+
+  Status Begin(Playable plan, const MessageStart& message,
+               std::span<const std::byte> source) override;
+  std::optional<MessageStart> announced() const override;
+  int wait_fd() const override { return epoll_.get(); }
+  Status CheckPeers(std::chrono::milliseconds silence) override;
+  bool PrepareToWait() override { return active_.size() == 0 && completed_.empty(); }
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;
   Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
@@ -74,52 +88,86 @@ class TcpEndpoint final : public Endpoint {
     uint32_t completed = 0;
   };
 
-  /// One connection. `tx` holds records to be written: all that wait, or
-  /// the header of the block that is being sent; `rx` the record that is being read, or several.
-  /// `tx_bytes` and `rx_bytes` count into the record and, beyond it, into its block.
+  /// One connection. On one that carries blocks, `tx` and `rx` hold what stands before the block
+  /// that is being moved, `tx_head` and `rx_head` bytes: its record and, before a message's first,
+  /// the message's start; `tx_bytes` and `rx_bytes` count into that and, beyond it, into the block.
+  /// While tx_head is 0, `tx` has not been filled in for the next block.
+  /// On the other, `tx` holds all records that wait, and `rx` those that are being read.
   struct Link {
     FileDescriptor fd;
     NodeId peer;
     uint32_t lane = kBlockLane;
     bool carries_blocks = false;
-    bool readable = false;  ///< until a read finds nothing
-    bool writable = true;   ///< until a write finds no room
-    bool stalled = false;   ///< a block waits for its receive to be posted
-    uint32_t out = kNone;   ///< lane, if it carries blocks that way
+    bool readable = false;   ///< until a read finds nothing
+    bool writable = true;    ///< until a write finds no room
+    bool stalled = false;    ///< a block waits for its receive, or a message for its turn
+    bool has_begun = false;  ///< the message at hand, by what it has written
+    bool announces =
+        false;  ///< the message's start goes alone: a peer that gives credits waits for it
+    bool peer_has_begun = false;       ///< the message at hand, by what was read
+    bool is_copying = false;           ///< the block at hand, from the peer's memory
+    LocalPeer local;                   ///< the peer, if it is on this machine
+    uint64_t place = 0;                ///< of the message in its memory, if this end may read that
+    std::optional<MessageStart> next;  ///< a later message, whose start was read
+    uint32_t out = kNone;              ///< lane, if it carries blocks that way
     uint32_t in = kNone;
     std::vector<uint32_t> noted;  ///< lanes whose delivery notes it carries
     std::vector<std::byte> tx;
     std::vector<std::byte> rx;
+    size_t tx_head = 0;
+    size_t rx_head = 0;
     size_t tx_bytes = 0;
     size_t rx_bytes = 0;
+    size_t rx_left = 0;     ///< of records, which a message's turn is awaited for
+    int awaited_bytes = 1;  ///< that make the socket readable
   };
 
-  TcpEndpoint(Playable plan, NodeId node) : plan_(plan), node_(node) {}
+  explicit TcpEndpoint(NodeId node) : node_(node) {}
   Status AddLinks(std::vector<TcpSocket> sockets, int wake_fd);
-  void AddLanes();
+  void AddLanes(Playable plan);
+  Status BeginOn(Link& link);
   uint32_t FindLink(NodeId peer, uint32_t lane) const;
 
   Lane& LaneOf(ChannelId channel) { return lanes_[lane_of_channel_[channel.index()]]; }
   Status Wait(std::chrono::milliseconds timeout, bool* woken);
   Status Service();
   bool HasToWrite(const Link& link) const;
+  static bool HasToRead(const Link& link) {
+    return !link.stalled && (link.readable || link.rx_left > 0 || link.is_copying);
+  }
   Status Visit(Link& link);
+  Io Move(const Link& link, bool is_send, std::span<iovec> memory) const;
   Status WriteRecords(Link& link);
   Status WriteBlock(Link& link);
   Status ReadRecords(Link& link);
   Status ReadBlock(Link& link);
-  Status ReadUnposted(Link& link, bool more_to_come);
+  Status ReadUnposted(Link& link);
+  Status ReadStart(Link& link);
+  static void AwaitBytes(Link& link, size_t bytes);
+  Status CopyBlock(Link& link, Lane& lane);
+  void FinishBlock(Link& link, Lane& lane);
+  Status TakeHead(Link& link, const Lane& lane);
+  Status TakeStart(Link& link, const Record& record);
+  Status TakeRecords(Link& link);
   Lane* FindLane(const Link& link, ChannelId wire);
   Status TakeRecord(Link& link, const Record& record);
   Status TakeNote(Link& link, Lane& lane, const Record& record);
   void CompleteArrived(Lane& lane);
   void AppendRecord(uint32_t link, const Record& record);
   Record RecordOf(const Lane& lane, uint32_t index) const;
+  Record StartRecord() const {
+    return {.channel = kStartChannel,
+            .block = message_.number,
+            .bytes = message_.bytes | uint64_t{message_.variant} << kVariantShift};
+  }
   Status Unexpected(const Link& link, const Record& record, const std::string& expected) const;
   Status IoError(const Link& link, const Io& io, const char* verb, uint32_t block);
 
-  const Playable plan_;
   const NodeId node_;
+  bool is_in_message_ = false;
+  std::span<const std::byte> source_;
+  uint64_t block_bytes_ = 0;
+  MessageStart message_;  ///< the one at hand, or before the first one nothing
   FileDescriptor epoll_;
   std::vector<Link> links_;
   std::vector<Lane> lanes_;
@@ -129,6 +177,7 @@ class TcpEndpoint final : public Endpoint {
   std::function<void(OpId)> on_arrival_;  ///< may be empty
   std::optional<NodeId> lost_peer_;
   EndpointCounters counters_;
+  TcpHook* hook_ = nullptr;
 };
 
 }  // namespace prepost

@@ -29,11 +29,20 @@ struct TcpConnection {
 /// The connections of a verified plan, sorted.
 std::vector<TcpConnection> TcpConnections(Playable plan);
 
+/// A peer whose process runs on this machine (introduction.h).
+struct LocalPeer {
+  int process = 0;            ///< its id
+  bool can_read = false;      ///< this process may read the peer's memory
+  bool is_read = false;       ///< the peer may read this process's
+  bool is_forbidden = false;  ///< it is there, but this process may not read its memory
+};
+
 /// One end of a connection.
 struct TcpSocket {
   NodeId peer;
   uint32_t lane = kBlockLane;
-  FileDescriptor fd;  ///< connected, TCP_NODELAY, unsent bytes bounded; used with MSG_DONTWAIT
+  FileDescriptor fd;     ///< connected, TCP_NODELAY, unsent bytes bounded; used with MSG_DONTWAIT
+  LocalPeer local = {};  ///< on this machine: blocks are copied from memory to memory
 };
 
 /// The sockets of each node, by node id.

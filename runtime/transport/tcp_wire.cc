@@ -2,7 +2,9 @@
 #include "runtime/transport/tcp_wire.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <bit>
@@ -44,6 +46,10 @@ msghdr MessageOf(std::span<iovec> memory) {
 }  // namespace
 
 std::string Describe(const Record& record, NodeId a, NodeId b) {
+  if (record.channel == kStartChannel) {
+    return fmt::format("the start of message {}, {}", record.block, Count(record.bytes, "byte"));
+  }
+  if (record.channel == kPlaceChannel) return "the place of a message";
   const Channel channel = ChannelOfWire(record.channel, a, b);
   const std::string what =
       record.block == kNoBlock ? "credit" : fmt::format("block {}", record.block);
@@ -79,6 +85,18 @@ Io SendSome(int fd, std::span<iovec> memory) {
 Io ReceiveSome(int fd, std::span<iovec> memory) {
   msghdr message = MessageOf(memory);
   return Outcome(recvmsg(fd, &message, MSG_DONTWAIT));
+}
+
+Io ReadSome(int process, uint64_t address, iovec memory) {
+  const iovec remote = {reinterpret_cast<void*>(address), memory.iov_len};
+  const ssize_t moved = process_vm_readv(process, &memory, 1, &remote, 1, 0);
+  if (moved < 0 && errno == ESRCH) return {.outcome = Io::Outcome::kPeerGone};
+  return moved == 0 ? Io{.outcome = Io::Outcome::kBadMemory} : Outcome(moved);
+}
+
+bool IsClosed(int fd) {
+  pollfd polled = {.fd = fd, .events = POLLRDHUP, .revents = 0};
+  return poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 Io PeekSome(int fd, std::span<iovec> memory) {

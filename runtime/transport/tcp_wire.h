@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the TCP transport puts on its sockets, and the two system calls that move it. A socket
-// carries records of 16 bytes; on a socket for blocks, each record is followed by the block's
-// bytes.
+// carries records of 16 bytes; on a socket for blocks, each record but a start is followed by the
+// block's bytes.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_WIRE_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_WIRE_H_
 
@@ -18,14 +18,16 @@
 
 namespace prepost {
 
-/// One record. About a channel on which the reader receives, it is a message: a block's header or a
-/// credit. About a channel on which the reader sends, it is a delivery note for the oldest
-/// undelivered send on it.
+/// One record. About a channel on which the reader receives, it is a block's header or a credit.
+/// About a channel on which the reader sends, it is a delivery note for the oldest undelivered send
+/// on it. About kStartChannel, it is the start of a message, before all that a socket carries of it
+/// in that direction.
 ///
 ///     offset  bytes  field, little-endian
-///          0      4  channel: WireChannel()
-///          4      4  block, or kNoBlock for a credit
-///          8      8  bytes of the block
+///          0      4  channel: WireChannel()      or kStartChannel
+///          4      4  block; kNoBlock: a credit   number of the message
+///          8      8  bytes of the block          bytes of the message, and in the upper 16
+///                                               bits which of the group's plans it is for
 struct Record {
   ChannelId channel;
   uint32_t block = 0;
@@ -33,6 +35,13 @@ struct Record {
 
   friend bool operator==(const Record&, const Record&) = default;
 };
+inline constexpr ChannelId kStartChannel(0xffffffff);
+inline constexpr int kVariantShift = 48;
+/// Right after the start, on a socket for blocks whose reader copies from the writer's memory:
+/// `bytes` is where the message begins there. Blocks of kReadBytesMin and more are not on the socket
+/// then, but their records are.
+inline constexpr ChannelId kPlaceChannel(0xfffffffe);
+inline constexpr size_t kReadBytesMin = 4096;
 /// For people: "3>1 lane 0, block 7, 10 bytes", of a record that passes between `a` and `b`.
 std::string Describe(const Record& record, NodeId a, NodeId b);
 inline constexpr size_t kRecordBytes = 16;
@@ -54,6 +63,7 @@ struct Io {
   enum class Outcome : uint8_t {
     kMoved,       ///< `bytes` > 0 were moved
     kWouldBlock,  ///< not now
+    kHeld,        ///< not now, as a hook wants it (tcp_hook.h): nothing will say when
     kPeerGone,    ///< the peer closed or reset the connection
     kBadMemory,   ///< EFAULT: the memory is gone, as when a mapped file was truncated
     kFailed       ///< anything else, in `error`
@@ -64,6 +74,10 @@ struct Io {
 };
 Io SendSome(int fd, std::span<iovec> memory);
 Io ReceiveSome(int fd, std::span<iovec> memory);
+/// From the memory of another process of this machine, at `address` there; kPeerGone: it has ended.
+Io ReadSome(int process, uint64_t address, iovec memory);
+/// Whether the other end has closed the connection, or it has broken, whatever is still to be read.
+bool IsClosed(int fd);
 /// As ReceiveSome(), but the bytes stay with the kernel.
 Io PeekSome(int fd, std::span<iovec> memory);
 

@@ -118,11 +118,11 @@ TEST_F(NodeDeviceTest, ADeviceThatCannotBeUsedIsAnErrorForEveryExecutor) {
     const Status absent = Choose({.executor = executor, .device = "mlx5_7"}).status();
     EXPECT_EQ(absent.code(), StatusCode::kEnvironment);
     EXPECT_EQ(absent.message(),
-              "--device mlx5_7: there is no RDMA device mlx5_7 (see prepost devices)");
+              "device mlx5_7: there is no RDMA device mlx5_7 (see prepost devices)");
     const Status down =
         Choose({.executor = executor, .device = "mlx5_0"}, {.is_active = false}).status();
     EXPECT_EQ(down.code(), StatusCode::kEnvironment);
-    EXPECT_THAT(down.message(), HasSubstr("--device mlx5_0: port 1 is not active"));
+    EXPECT_THAT(down.message(), HasSubstr("device mlx5_0: port 1 is not active"));
     const Status without = NodeDevice::Choose({.executor = executor, .device = "mlx5_0"},
                                               PlanOf("window=1"), kNode, nullptr)
                                .status();
@@ -145,7 +145,7 @@ TEST_F(NodeDeviceTest, CpusGoOverACardWithoutCrossChannel) {
   EXPECT_THAT(chosen->note(), AllOf(StartsWith("cpu: "), HasSubstr("no capability cd")));
   const Status refused = choose("offload").status();
   EXPECT_EQ(refused.code(), StatusCode::kEnvironment);
-  EXPECT_THAT(refused.message(), HasSubstr("--device mlx5_0: the device lacks capability cd"));
+  EXPECT_THAT(refused.message(), HasSubstr("device mlx5_0: the device lacks capability cd"));
 }
 
 // Catches a trace without ops in it.

@@ -2,9 +2,11 @@
 //
 // The CPU executor over each local transport, one thread per node: every plan leaves the oracle's
 // bytes at every node, and what happened contains the plan's order.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -19,6 +21,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"
 #include "tests/support/rolled_plans.h"
+#include "tests/support/rounds.h"
 #include "tests/support/sample.h"
 
 namespace prepost::cpu_executor_test {
@@ -107,6 +110,27 @@ TEST_P(CpuExecutorTest, AlsoFromFileToFile) {
   if (!test::SampleTakesThisTest()) return;
   ExpectDelivers(LargePlan(), {.transport = transport(), .in_files = true});
 }
+
+class RoundsExecutorTest : public testing::TestWithParam<TransportKind> {};
+
+// Schedules that nobody has thought of, also with several transfers of a node in one round.
+TEST_P(RoundsExecutorTest, RandomRoundsDeliver) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  for (uint64_t i = 0; i < test::RandomCases(60) && !HasFailure(); ++i) {
+    const test::RandomRounds rounds = test::MakeRandomRounds(random, 7, 5);
+    const std::string ready =
+        random.Pick(std::array{"auto", "barrier", "channel", "window=3", "retry"});
+    SCOPED_TRACE(fmt::format("seed {} case {} ready {}\n{}", seed, i, ready, rounds.text));
+    const Result<VerifiedPlan> plan =
+        test::CompileRounds(rounds.text, {.block_bytes = 16}, *ParseReady(ready));
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    ExpectDelivers(*plan, {.transport = GetParam()});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, RoundsExecutorTest, test::AllTransports(),
+                         test::TransportName);
 
 /// The rolled plan of `spec` leaves the message everywhere, and posts and completes what the flat
 /// one does.

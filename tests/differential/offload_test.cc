@@ -20,6 +20,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
+#include "tests/support/rounds.h"
 #include "tests/support/sample.h"
 #include "tests/support/transfer.h"
 
@@ -257,6 +258,29 @@ TEST(OffloadTest, AnyRingsAndWindowsDeliver) {
                                         .scheduler = random.Coin() ? SchedulerMode::kRoundRobin
                                                                    : SchedulerMode::kAdversarial,
                                         .seed = random.Between(1, 1000)});
+  }
+}
+
+// Schedules that nobody has thought of, also with several transfers of a node in one round.
+TEST(OffloadTest, RandomRoundsDeliver) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  for (uint64_t i = 0; i < test::RandomCases(100) && !testing::Test::HasFailure(); ++i) {
+    const test::RandomRounds rounds = test::MakeRandomRounds(random, 8, 6);
+    const std::string ready =
+        random.Pick(std::array{"auto", "barrier", "channel", "window=3", "retry"});
+    const std::string send_window = random.Pick(std::array{"auto", "none", "1"});
+    SCOPED_TRACE(fmt::format("seed {} case {} ready {} send window {}\n{}", seed, i, ready,
+                             send_window, rounds.text));
+    const Result<VerifiedPlan> plan =
+        test::CompileRounds(rounds.text, {.block_bytes = kBlockBytes}, *ParseReady(ready),
+                            *ParseSendWindow(send_window));
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    const auto mode = random.Coin() ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged;
+    ExpectDelivers(*plan, {.lower = {.mode = mode}});
+    ExpectDelivers(*plan, {.lower = {.mode = mode},
+                           .scheduler = SchedulerMode::kAdversarial,
+                           .seed = random.Between(1, 1000)});
   }
 }
 

@@ -247,6 +247,36 @@ def check_choice(spec, spec_schema):
     return 1
 
 
+def check_rounds(plan_schema):
+    """Files of rounds: how many files validated. Catches a form that only reader or schema knows."""
+    rounds_schema = schema("compiler/rounds/rounds.schema.json")
+    path = SOURCE / "examples" / "rounds" / "ring-4.json"
+    rounds = json.loads(path.read_text())
+    plan = compile_plan("--rounds", str(path))
+    plan_schema.validate(plan)
+    assert plan == compile_plan("--rounds", str(path.with_suffix(".txt")))
+    assert plan["algorithm"] == "rounds"
+
+    def compile_rounds(document):
+        return run("compile", "--rounds", "-", stdin=json.dumps(document))
+
+    bare = {key: value for key, value in rounds.items() if key not in ["nodes", "root", "blocks"]}
+    for good in [rounds, bare, {**bare, "version": "1.1"}, {**rounds, "rounds": [[], *rounds["rounds"], []]},
+                 {**bare, "nodes": 1, "blocks": 16777216, "rounds": []}, {**bare, "rounds": [["00>1:000"]]}]:
+        rounds_schema.validate(good)
+        assert compile_rounds(good).returncode == 0, good
+    wrong = [{**bare, **change} for change in [
+        {"nodes": 0}, {"nodes": 1048577}, {"nodes": "4"}, {"root": -1}, {"root": 1048576}, {"root": None}, {"blocks": 0},
+        {"blocks": 16777217}, {"blocks": 1.5}, {"rounds": {}}, {"rounds": ["0>1:0"]}, {"rounds": [["0>1"]]},
+        {"rounds": [["0>1:0 0>2:0"]]}, {"rounds": [[" 0>1:0"]]}, {"rounds": [[["0>1:0"]]]}, {"rounds": [[[0, 1, 0]]]},
+        {"rounds": [[{"from": 0, "to": 1, "block": 0}]]}, {"extra": 1}, {"version": "2.0"}, {"format": "prepost.spec"}]]
+    for document in wrong + [document for name, document in removed_keys(bare) if "x-comment" not in name]:
+        assert not rounds_schema.is_valid(document), f"the schema accepts rounds: {document}"
+        done = compile_rounds(document)
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (document, done)
+    return 2
+
+
 def main():
     plan_schema = schema("ir/json/plan.schema.json")
     spec_schema = schema("compiler/spec.schema.json")
@@ -307,6 +337,7 @@ def main():
     files += check_devices(plan)
     files += check_topologies()
     files += check_choice(spec, spec_schema)
+    files += check_rounds(plan_schema)
 
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "plan.json"

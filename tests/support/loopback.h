@@ -13,10 +13,10 @@
 
 namespace prepost::test {
 
-/// The address of the index-th of up to 16 machines.
+/// The address of the index-th of up to 32 machines.
 inline std::string LoopbackAddress(uint32_t index) {
   const auto pid = static_cast<uint32_t>(getpid());
-  return fmt::format("127.{}.{}.{}", 16 * (1 + (pid >> 16) % 15) + index % 16, pid >> 8 & 255,
+  return fmt::format("127.{}.{}.{}", 32 * (1 + (pid >> 16) % 7) + index % 32, pid >> 8 & 255,
                      pid & 255);
 }
 

@@ -23,7 +23,8 @@ class SimulatePlanTest : public testing::Test {
   SimulatePlanTest(std::string nodes, std::string message_bytes)
       : nodes_(std::move(nodes)), message_bytes_(std::move(message_bytes)) {}
   void SetUp() override {
-    Command compile({"compile", "--nodes", nodes_, "--message-bytes", message_bytes_, "-o", plan_});
+    Command compile({"compile", "--nodes", nodes_, "--message-bytes", message_bytes_,
+                     "--block-bytes", "1MiB", "--algorithm", "binomial_pipeline", "-o", plan_});
     ASSERT_EQ(compile.Wait(), 0) << compile.err();
   }
   std::string Simulate(std::vector<std::string> flags, const std::string& profile = "fractus") {

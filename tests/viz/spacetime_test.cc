@@ -28,6 +28,18 @@ TEST(SpacetimeTest, EveryTransferIsSaidAtBothItsEnds) {
   EXPECT_EQ(Occurrences(svg, "class=\"done\""), 7u + 1);
 }
 
+TEST(SpacetimeTest, OnlyWhatIsThereIsExplained) {
+  const Plan plan = PlanOf(4, 3, "chain");
+  const std::string root = DrawSpacetime(plan, {.nodes = {NodeId(0)}, .blocks = {}, .rounds = {}});
+  EXPECT_EQ(Occurrences(root, ">sends block 2<"), 1u);
+  EXPECT_EQ(Occurrences(root, ">receives block 2<"), 0u);
+  EXPECT_EQ(Occurrences(root, ">has its last block<"), 0u);
+  const std::string last = DrawSpacetime(plan, {.nodes = {NodeId(3)}, .blocks = {}, .rounds = {}});
+  EXPECT_EQ(Occurrences(last, ">sends block 2<"), 0u);
+  EXPECT_EQ(Occurrences(last, ">has its last block<"), 1u);
+  EXPECT_EQ(Occurrences(DrawSpacetime(PlanOf(1, 3), {}), "held<"), 0u);
+}
+
 TEST(SpacetimeTest, TheSameBytesEachTime) {
   const Plan plan = PlanOf(13, 10);
   EXPECT_EQ(DrawSpacetime(plan, {}), DrawSpacetime(PlanOf(13, 10), {}));

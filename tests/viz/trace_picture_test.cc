@@ -77,6 +77,37 @@ TEST(TracePictureTest, AFailedRunShowsHowFarItCame) {
   EXPECT_THAT(empty, HasSubstr("no receive of these completed"));
 }
 
+// Some nodes' traces of a run that succeeded: what is not known has not failed, and the scale is the
+// run's as far as it is known.
+TEST(TracePictureTest, NodesWithoutATraceAreNamed) {
+  const Plan plan = PlanOf(4, 3, "chain");
+  const auto without = [&](std::vector<uint32_t> nodes) {
+    RunTrace trace = test::IdealTrace(plan);
+    for (const uint32_t node : nodes) std::ranges::fill(trace.times(NodeId(node)), OpTimes{});
+    return DrawTrace(plan, trace, {});
+  };
+  const std::string some = without({1, 3});
+  EXPECT_THAT(some, HasSubstr("no trace of nodes 1, 3; took at least 5.00 ms; "));
+  EXPECT_THAT(some, HasSubstr("; known: 3 of 9 receives<"));
+  EXPECT_EQ(Occurrences(some, ">no trace<"), 2u);
+  EXPECT_THAT(some, Not(HasSubstr("never")));
+  EXPECT_THAT(without({1, 2, 3}), HasSubstr(">no trace of nodes 1, 2, 3; known: 0 of 9 receives<"));
+}
+
+// Catches rounds on the axis that were not asked for, and marks that are explained and not shown.
+TEST(TracePictureTest, OnlyTheRoundsAskedForAndWhatIsThere) {
+  const Plan plan = PlanOf(3, 20, "chain");
+  const auto selection =
+      CheckSelection(plan, {.nodes = {NodeId(2)}, .blocks = {}, .rounds = Rounds{11, 13}});
+  RunTrace trace = test::IdealTrace(plan);
+  for (OpTimes& op : trace.times(NodeId(2))) op.started_ns -= test::kTraceRound;
+  const std::string svg = DrawTrace(plan, trace, *selection);
+  EXPECT_EQ(Occurrences(svg, "class=\"t\""), 3u);
+  EXPECT_THAT(svg, HasSubstr(">receives block 2, "));
+  EXPECT_THAT(svg, Not(HasSubstr(">sends the block")));
+  EXPECT_THAT(svg, Not(HasSubstr(">never completed<")));
+}
+
 TEST(TracePictureTest, SelectionsNarrowIt) {
   const Plan plan = PlanOf(6, 4, "chain");
   const auto selection =

@@ -60,6 +60,7 @@ TEST(TreeTest, LargeTreesAreCutWhereTheyAreReachedLast) {
   }
   const std::string chain = *DrawTree(PlanOf(1000, 1, "chain"), {}, nullptr);
   EXPECT_THAT(chain, HasSubstr(">node 255, round 254 (+744 not drawn)<"));
+  EXPECT_THAT(chain, HasSubstr(">node 0 (root) (+744 not drawn)<")) << "not its children alone";
 }
 
 TEST(TreeTest, TimesStandAtTheNodes) {
@@ -71,6 +72,15 @@ TEST(TreeTest, TimesStandAtTheNodes) {
   EXPECT_THAT(svg, HasSubstr("; the run took 3.00 ms<"));
   EXPECT_THAT(svg, HasSubstr(">node 1, 1.00 ms<"));
   EXPECT_THAT(svg, HasSubstr(">node 2, never<"));
+}
+
+TEST(TreeTest, NodesWithoutATraceHaveNotFailed) {
+  const Plan plan = PlanOf(3, 2, "chain");
+  RunTrace trace = test::IdealTrace(plan);
+  for (OpTimes& op : trace.times(NodeId(2))) op = {};
+  const std::string svg = *DrawTree(plan, {}, &trace);
+  EXPECT_THAT(svg, HasSubstr("; the run took at least 3.00 ms<"));
+  EXPECT_THAT(svg, HasSubstr(">node 2, no trace<"));
 }
 
 // A duration that is made up: nothing was received.

@@ -313,8 +313,8 @@ void AddCalibrate(CLI::App& app, Action* action) {
       "that is otherwise idle.\n"
       "It takes some seconds.\n\n"
       "Examples:\n"
-      "  prepost calibrate --profile examples/profiles/ndr400.json -o here.json\n"
-      "  prepost calibrate --profile examples/profiles/tcp-10g.json --look 500ms -o here.json");
+      "  prepost calibrate --profile ndr400 -o here.json\n"
+      "  prepost calibrate --profile tcp-10g --look 500ms -o here.json");
   command
       ->add_option(
           "--profile", flags->profile,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost choose: what --algorithm auto and --block-bytes auto would be, and what they were
-// compared with.
+// prepost choose: what auto would be for algorithm, block size, readiness and send window, and what
+// that was compared with.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -28,42 +28,55 @@ struct ChooseFlags {
 
 std::string LimitOf(const Candidate& it) {
   if (it.is_rough) return "left out";
-  return std::string(it.cost.seconds == 0 ? "nothing" : Name(it.cost.largest_share())) +
+  const double share = it.cost.shares[static_cast<size_t>(it.cost.largest_share())];
+  return std::string(it.cost.seconds == 0 ? "nothing"
+                     : share == 0         ? "-"
+                                          : Name(it.cost.largest_share())) +
          (it.is_bounded ? "; blocks at their limit" : "");
+}
+
+/// "--algorithm chain --block-bytes 4096 --ready barrier --send-window none".
+std::string FlagsOf(const Candidate& it) {
+  return fmt::format("--algorithm {} --block-bytes {} --ready {} --send-window {}", it.algorithm,
+                     it.block_bytes, ToString(it.ready), ToString(it.send_window));
 }
 
 /// How much more the choice would take without the rule; less than 0: how much less. Of one that
 /// takes no time, 0.
 double PercentWithoutRule(const Choice& choice) {
-  const double with = choice.winner().cost.seconds;
-  return with == 0 ? 0 : 100 * (choice.unpinned->cost.seconds / with - 1);
+  const double with = choice.winner().seconds();
+  return with == 0 ? 0 : 100 * (choice.unpinned->seconds() / with - 1);
+}
+
+/// With "~" where it is rough.
+std::string TimeOf(const Candidate& it) {
+  return (it.is_rough ? "~" : "") + WriteLatency(it.seconds());
 }
 
 void PrintWithoutRule(const Choice& choice, std::ostream& out) {
   const Candidate& other = *choice.unpinned;
   const double percent = PercentWithoutRule(choice);
-  out << fmt::format("without the rule: --algorithm {} --block-bytes {}, {}{}, {}\n",
-                     other.algorithm, other.block_bytes, other.is_rough ? "~" : "",
-                     WriteLatency(other.cost.seconds),
+  out << fmt::format("without the rule: {}, {}, {}\n", FlagsOf(other), TimeOf(other),
                      std::abs(percent) < 0.05 ? "the same" : fmt::format("{:+.1f} %", percent));
 }
 
 void PrintChoiceTable(const Choice& choice, std::ostream& out) {
   const Candidate& winner = choice.winner();
-  out << fmt::format("--algorithm {} --block-bytes {}\nwhy: {}\n", winner.algorithm,
-                     winner.block_bytes, choice.reason);
+  out << fmt::format("{}\nwhy: {}\n", FlagsOf(winner), choice.reason);
   if (choice.unpinned) PrintWithoutRule(choice, out);
   out << "\n";
-  out << fmt::format("{:<18} {:>9} {:>14} {:>10} {:>14} {:>8}  {}\n", "algorithm", "blocks",
-                     "block bytes", "rounds", "modelled time", "to best", "most of it for");
+  out << fmt::format("{:<18} {:>9} {:>14} {:>9} {:>6} {:>10} {:>14} {:>8}  {}\n", "algorithm",
+                     "blocks", "block bytes", "ready", "window", "rounds", "modelled time",
+                     "to best", "most of it for");
   for (const Candidate& it : choice.candidates) {
-    const double ratio = winner.cost.seconds == 0 ? 1 : it.cost.seconds / winner.cost.seconds;
+    const double ratio = winner.seconds() == 0 ? 1 : it.seconds() / winner.seconds();
     const bool is_pinned = choice.rule && &it == &winner;
-    out << fmt::format("{:<18} {:>9} {:>14} {:>10} {:>14} {:>8}  {}{}\n", it.algorithm, it.blocks,
-                       it.block_bytes, it.cost.rounds,
-                       (it.is_rough ? "~" : "") + WriteLatency(it.cost.seconds),
-                       fmt::format("{:.3f}", ratio), LimitOf(it),
-                       is_pinned ? fmt::format("  <- /rules/{}", *choice.rule) : "");
+    const bool is_untimed = winner.plan_seconds && !it.plan_seconds && !it.is_rough;
+    out << fmt::format(
+        "{:<18} {:>9} {:>14} {:>9} {:>6} {:>10} {:>14} {:>8}  {}{}{}\n", it.algorithm, it.blocks,
+        it.block_bytes, ToString(it.ready), ToString(it.send_window), it.cost.rounds, TimeOf(it),
+        fmt::format("{:.3f}", ratio), LimitOf(it), is_untimed ? "; by its rounds" : "",
+        is_pinned ? fmt::format("  <- /rules/{}", *choice.rule) : "");
   }
 }
 
@@ -71,13 +84,17 @@ Json ToJson(const Candidate& it) {
   Json json = {{"algorithm", it.algorithm},
                {"blocks", it.blocks},
                {"block_bytes", it.block_bytes},
+               {"ready", ToString(it.ready)},
+               {"send_window", ToString(it.send_window)},
                {"rounds", it.cost.rounds},
-               {"modelled_seconds", it.cost.seconds},
-               {"accuracy", it.is_rough        ? "rough"
+               {"modelled_seconds", it.seconds()},
+               {"accuracy", it.plan_seconds    ? "timed"
+                            : it.is_rough      ? "rough"
                             : it.cost.is_exact ? "exact"
                                                : "reckoned"},
                {"blocks_at_limit", it.is_bounded}};
   if (it.is_rough) return json;
+  json["rounds_seconds"] = it.cost.seconds;
   Json& shares = json["shares"];
   for (size_t i = 0; i < kCostShares; ++i)
     shares[Name(static_cast<CostShare>(i))] = it.cost.shares[i];
@@ -87,6 +104,8 @@ Json ToJson(const Candidate& it) {
 void PrintChoiceJson(const Choice& choice, std::ostream& out) {
   Json json = {{"algorithm", choice.winner().algorithm},
                {"block_bytes", choice.winner().block_bytes},
+               {"ready", ToString(choice.winner().ready)},
+               {"send_window", ToString(choice.winner().send_window)},
                {"reason", choice.reason},
                {"rule", nullptr},
                {"candidates", Json::array()}};
@@ -100,14 +119,12 @@ void PrintChoiceJson(const Choice& choice, std::ostream& out) {
 }
 
 Status Run(const ChooseFlags& flags) {
-  Spec open;
-  open.algorithm = kAutoAlgorithm;
-  open.choose_block_bytes = true;
-  const Result<Spec> spec = flags.input.Read(open);
+  const Result<Spec> spec = flags.input.Read(OpenSpec());
   if (!spec.ok()) return spec.status();
   const Result<Choice> choice = [&] {
     const Ticker ticker("choosing");
-    return flags.input.flags.ChooseFor(*spec, flags.input.path, /*weighs_rule=*/true);
+    return flags.input.flags.ChooseFor(*spec, flags.input.path, /*target=*/{},
+                                       /*weighs_rule=*/true);
   }();
   if (!choice.ok()) return choice.status();
   Spec chosen = *spec;

@@ -123,18 +123,20 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags, const sim
     return Status(StatusCode::kUsage,
                   "several --bytes read the SPEC several times: name a file, not stdin");
   }
+  const AutoTarget target = {.profile = profile, .lower = lower};
   std::vector<std::optional<uint64_t>> sizes(given->begin(), given->end());
   if (sizes.empty()) sizes.emplace_back();  // the spec's
   for (const std::optional<uint64_t>& bytes : sizes) {
     if (profile != nullptr) {
       Result<SimulatedPlan> plan =
-          CompileFor(profile->network, flags.spec, flags.path, bytes, &lower, /*is_quiet=*/false);
+          CompileFor(target, flags.spec, flags.path, bytes, /*is_quiet=*/false);
       if (!plan.ok()) return plan.status();
       plans.push_back(*std::move(plan));
       continue;
     }
     const Ticker ticker("compiling");
-    const Result<Spec> spec = flags.spec.ToSpec(flags.path, bytes);
+    Result<Spec> spec = flags.spec.Read(flags.path, bytes);
+    if (spec.ok()) spec = flags.spec.Settle(*std::move(spec), flags.path, target);
     if (!spec.ok()) return spec.status();
     Result<VerifiedPlan> plan = CompileForDevice(*spec, &lower);
     if (!plan.ok()) return plan.status();
@@ -319,12 +321,11 @@ void AddCompare(CLI::App& app, Action* action) {
       "Examples:\n"
       "  prepost compare plan.json --repeat 5\n"
       "  prepost compare examples/specs/pipeline-8.json --bytes 64KiB,1MiB --repeat 5\n"
-      "  prepost compare plan.json --mode managed --device-profile examples/devices/tiny.json "
+      "  prepost compare plan.json --mode managed --device-profile tiny "
       "--repeat 3\n"
       "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json\n"
-      "  prepost compare plan.json --clock virtual --profile examples/profiles/fractus.json\n"
-      "  prepost compare rolled.json --bytes 64KiB,1MiB --clock virtual --profile "
-      "examples/profiles/fractus.json");
+      "  prepost compare plan.json --clock virtual --profile fractus\n"
+      "  prepost compare rolled.json --bytes 64KiB,1MiB --clock virtual --profile fractus");
   command->add_option("PLAN", flags->path, "Plan, rolled plan or spec file, - for stdin");
   command
       ->add_option("--bytes", flags->bytes,

@@ -9,10 +9,13 @@
 #include <iostream>
 #include <memory>
 
+#include "compiler/pass_manager.h"
 #include "compiler/roll.h"
+#include "compiler/rounds/rounds_reader.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/verify_rolled.h"
 #include "tools/commands/commands.h"
+#include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
 #include "tools/flags/spec_flags.h"
 #include "tools/flags/values.h"
@@ -23,6 +26,7 @@ namespace {
 
 struct CompileFlags {
   SpecInput input;
+  std::string rounds;  ///< a file
   std::optional<uint32_t> node;
   PlanOutput output;
   bool show_order = false;
@@ -71,7 +75,55 @@ Status RunAny(const CompileFlags& flags) {
   return flags.output.Write(*plan);
 }
 
+/// What a file of rounds is compiled without.
+Status CheckBesideRounds(const CompileFlags& flags) {
+  const auto refuse = [](const char* flag, const char* reason) {
+    return Status(StatusCode::kUsage, fmt::format("{}: {}", flag, reason));
+  };
+  if (!flags.input.path.empty())
+    return refuse("--rounds", "is there instead of a spec; flags say what a spec would");
+  if (flags.input.size.is_any())
+    return refuse("--message-bytes",
+                  "rounds are for as many blocks as they name, not for any size");
+  if (flags.show_order)
+    return refuse("--show-order", "the rounds name the nodes themselves, so none are placed");
+  return {};
+}
+
+/// The plan of a file of rounds.
+Status RunRounds(CompileFlags& flags) {
+  const Result<std::optional<uint64_t>> bytes = flags.input.size.Bytes();
+  if (!bytes.ok()) return bytes.status();
+  const Result<RoundsRequest> request = flags.input.flags.ToRounds(*bytes);
+  if (!request.ok()) return request.status();
+  // What of the flags is wrong is named as in a spec.
+  const auto locate = [&](const Status& status) {
+    return flags.input.flags.Locate(status, {.message_bytes = bytes->value_or(0)}, "");
+  };
+  const auto read = [&](std::istream& in, const std::string& name,
+                        std::vector<std::string>* warnings) {
+    const Ticker ticker("reading " + name);
+    Result<RoundsPlan> plan = ReadRounds(in, name, request->options, warnings);
+    const bool is_of_file = plan.ok() || plan.status().where().starts_with(name);
+    return is_of_file ? std::move(plan) : Result<RoundsPlan>(locate(plan.status()));
+  };
+  Result<RoundsPlan> rounds = ReadWith(read, flags.rounds);
+  if (!rounds.ok()) return rounds.status();
+  flags.options.log = &std::cerr;
+  PassManager passes(flags.options);
+  passes.AddAll(request->ready, request->send_window);
+  const Result<VerifiedPlan> plan = [&] {
+    const Ticker ticker("compiling");
+    return passes.Run(std::move(rounds->plan));
+  }();
+  if (!plan.ok()) return locate(plan.status());
+  PREPOST_RETURN_IF_ERROR(flags.output.Write(*plan));
+  for (const std::string& note : rounds->notes) PrintNote(note);
+  return {};
+}
+
 Status Run(CompileFlags& flags) {
+  if (!flags.rounds.empty()) PREPOST_RETURN_IF_ERROR(CheckBesideRounds(flags));
   if (flags.input.size.is_any()) return RunAny(flags);
   PREPOST_RETURN_IF_ERROR(flags.output.Check());
   if (flags.node) {
@@ -79,6 +131,7 @@ Status Run(CompileFlags& flags) {
             "--node makes one node's program for every size: add "
             "--message-bytes any"};
   }
+  if (!flags.rounds.empty()) return RunRounds(flags);
   const Result<Spec> spec = flags.input.ToSpec();
   if (!spec.ok()) return spec.status();
   if (ShowOrder(flags, *spec)) return {};
@@ -99,7 +152,9 @@ void AddCompile(CLI::App& app, Action* action) {
   command->footer(
       "Flags win over the spec file. The plan is verified after the schedule and after every pass "
       "(ready, send_window, "
-      "reduce).\n\n"
+      "reduce).\nWith --rounds the file is the schedule, and says how many nodes and blocks there "
+      "are "
+      "(docs/compiler.md).\n\n"
       "Examples:\n"
       "  prepost compile --nodes 8 --message image.raw -o plan.json\n"
       "  prepost compile --nodes 13 --message-bytes 10MiB --algorithm chain --ready channel "
@@ -112,9 +167,17 @@ void AddCompile(CLI::App& app, Action* action) {
       "  prepost compile --nodes 100 --message image.raw --algorithm auto --block-bytes auto -o "
       "plan.json\n"
       "  prepost compile --nodes 200 --message-bytes 200MiB --encoding shards -o shards/\n"
+      "  prepost compile --rounds examples/rounds/ring-4.txt --message image.raw -o plan.json\n"
       "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"
       "  prepost compile --nodes 65536 --message-bytes any --node 7 --dump");
   flags->input.AddTo(*command, /*takes_any=*/true);
+  command
+      ->add_option("--rounds", flags->rounds,
+                   "File with a schedule of your own, - for stdin: a line per round, a transfer is "
+                   "FROM>TO:BLOCK; instead of --algorithm")
+      ->type_name("FILE")
+      ->check(NameOf("a file"))
+      ->group("The multicast");
   command
       ->add_option("--node", flags->node,
                    "Only this node's program; needs --message-bytes any, and no other node's")

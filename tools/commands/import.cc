@@ -72,9 +72,7 @@ Status Run(const ImportFlags& flags) {
   if (!imported.ok()) return imported.status();
   const CompileOptions compile_options;
   PassManager passes(compile_options);
-  passes.Add(ReadyPass(*ready));
-  passes.Add(SendWindowPass(*send_window));
-  passes.Add(ReducePass());
+  passes.AddAll(*ready, *send_window);
   const Result<VerifiedPlan> plan = passes.Run(std::move(imported->plan));
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(flags.output.Write(*plan));

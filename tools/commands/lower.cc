@@ -160,7 +160,7 @@ void AddLower(CLI::App& app, Action* action) {
       "  prepost lower plan.json --node 1 --list\n"
       "  prepost lower plan.json --node 1 --list --bytes\n"
       "  prepost lower plan.json --mode managed --masters lane --node 1 --list\n"
-      "  prepost lower plan.json --device-profile examples/devices/tiny.json\n"
+      "  prepost lower plan.json --device-profile tiny\n"
       "  prepost lower plan.json -o queues.json\n"
       "  prepost lower plan.json --list > queues.txt\n"
       "  prepost lower plan.json --from-list queues.txt\n"

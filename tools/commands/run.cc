@@ -195,10 +195,11 @@ Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::Low
   }
   if (*kind == FileKind::kRolledPlan) return GetRolledPlan(flags, bytes);
   if (*kind != FileKind::kSpec) return Played(LoadPlan(flags.plan_path));
-  const Result<Spec> spec = flags.spec.ToSpec(flags.plan_path, bytes);
+  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
+  const Result<Spec> spec = flags.spec.ToSpec(
+      flags.plan_path, bytes, {.is_offload = !is_cpu, .is_streams = is_cpu, .lower = lower});
   if (!spec.ok()) return spec.status();
   const Ticker ticker("compiling");
-  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
   return Played(CompileForDevice(*spec, is_cpu ? nullptr : &lower));
 }
 
@@ -299,7 +300,7 @@ constexpr const char* kHelp =
     "  prepost run plan.json --input image.raw --executor offload --device emulated --timeout 10\n"
     "  prepost run plan.json --input image.raw --executor offload --device mlx5:emulated\n"
     "  prepost run plan.json --input image.raw --executor offload --mode managed "
-    "--device-profile examples/devices/tiny.json\n"
+    "--device-profile tiny\n"
     "  prepost run examples/specs/pipeline-8.json --input image.raw --wait hybrid\n"
     "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
     "  prepost run plan.json --input image.raw --trace trace.json\n"

@@ -22,14 +22,20 @@ Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
                                                      const sim::Profile& profile,
                                                      const nic::LowerOptions* lower,
                                                      SimulateContext* context) {
+  if (context->plan != nullptr) return context->plan;
   CommandLine given = flags.given;
-  for (const char* other : {"--set", "--wait", "--delay", "--slow", "--preempt", "--neighbours",
-                            "--groups", "--seed"}) {
+  for (const char* other : {"--delay", "--slow", "--preempt", "--neighbours", "--groups", "--seed"})
     given.Remove(other);
+  // By these auto chooses, which a spec file may ask for.
+  if (flags.input.path.empty() && !flags.input.spec.asks_auto()) {
+    for (const char* other : {"--set", "--wait"}) given.Remove(other);
   }
-  return context->plans.Get({given.Text(), profile.network}, [&] {
-    return flags.input.Load(profile.network, lower, context->is_quiet);
-  });
+  AutoTarget target = {.is_offload = lower != nullptr,
+                       .profile = &profile,
+                       .wait = ValueOf(kWaitModeNames, flags.wait, kModelledWait)};
+  if (lower != nullptr) target.lower = *lower;
+  return context->plans.Get({given.Text(), profile.network},
+                            [&] { return flags.input.Load(target, context->is_quiet); });
 }
 
 /// What flags say of links and hosts.

@@ -23,6 +23,7 @@ namespace prepost::tools {
 struct SimulateContext {
   std::map<std::string, ProfileText> profiles = {};  ///< by the path that flags have for it
   PlanCache plans = {};
+  std::shared_ptr<const SimulatedPlan> plan = nullptr;  ///< in place of what flags name
   bool is_quiet = false;
 };
 

@@ -10,7 +10,6 @@
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -226,18 +225,17 @@ using SweepFunction = std::function<Result<nlohmann::ordered_json>(size_t)>;
 class SweepPool {
  public:
   SweepPool(const SweepFunction& run, std::vector<SweepRow>* rows)
-      : run_(run), rows_(*rows), is_shown_(ShowsProgress()) {}
+      : run_(run), rows_(*rows), ticker_(Progress(0)) {}
 
   /// Takes rows until none is left or one ends the sweep.
   void Work() {
     for (size_t i = next_++; i < rows_.size() && !is_over_; i = next_++) {
       Finish(i);
-      Show(++done_);
+      ticker_.Say(Progress(++done_));
     }
   }
 
   Status Outcome() const {
-    if (is_shown_) std::cerr << "\r\033[K" << std::flush;
     for (const SweepRow& row : rows_) {
       if (EndsAll(row.status)) return row.status;
     }
@@ -261,16 +259,13 @@ class SweepPool {
     if (EndsAll(row.status)) is_over_ = true;
   }
 
-  void Show(size_t done) {
-    if (!is_shown_) return;
-    const std::lock_guard lock(mutex_);
-    std::cerr << fmt::format("\r\033[Ksimulated {} of {}", done, rows_.size()) << std::flush;
+  std::string Progress(size_t done) const {
+    return fmt::format("simulated {} of {}", done, rows_.size());
   }
 
   const SweepFunction& run_;
   std::vector<SweepRow>& rows_;
-  const bool is_shown_;
-  std::mutex mutex_;  // of stderr
+  Ticker ticker_;
   std::atomic<size_t> next_ = 0;
   std::atomic<size_t> done_ = 0;
   std::atomic<bool> is_over_ = false;

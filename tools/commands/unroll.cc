@@ -29,7 +29,7 @@ Status Run(const UnrollFlags& flags) {
   if (!*bytes) return {StatusCode::kUsage, "--message-bytes or --message is needed"};
   const Result<FileKind> kind = KindOf(flags.path);
   if (!kind.ok()) return kind.status();
-  if (*kind == FileKind::kPlan || *kind == FileKind::kPlanPart) {
+  if (*kind != FileKind::kRolledPlan && *kind != FileKind::kSpec) {
     return Rejected("expected a rolled plan (prepost compile --message-bytes any)",
                     NameOfInput(flags.path));
   }

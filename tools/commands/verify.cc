@@ -200,7 +200,7 @@ void AddVerify(CLI::App& app, Action* action) {
       "  prepost verify plan.json\n"
       "  prepost verify rolled.json\n"
       "  prepost verify shards/\n"
-      "  prepost verify plan.json --device-profile examples/devices/tiny.json\n"
+      "  prepost verify plan.json --device-profile tiny\n"
       "  prepost compile --nodes 8 --message-bytes 1MiB | prepost verify - --json");
   command->add_option("PLAN", flags->paths, "Plan files, - for stdin, or folders of shards")
       ->required();

@@ -5,12 +5,16 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "backends/nic/program/fit.h"
 #include "compiler/compile.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/play_flags.h"
+#include "tools/flags/shipped_files.h"
 #include "tools/flags/values.h"
 #include "tools/report/messages.h"
 
@@ -18,10 +22,10 @@ namespace prepost::tools {
 
 void AddDeviceProfileFlag(CLI::App& command, std::string* path, const std::string& otherwise) {
   command
-      .add_option(
-          "--device-profile", *path,
-          fmt::format("What the NIC holds, such as examples/devices/tiny.json [{}]", otherwise))
-      ->type_name("FILE");
+      .add_option("--device-profile", *path,
+                  fmt::format("What the NIC holds: a file, or {} [{}]", NamesOf(kShippedDevices),
+                              otherwise))
+      ->type_name("P");
 }
 
 void LoweringFlags::AddTo(CLI::App& command) {
@@ -65,7 +69,12 @@ Result<nic::LowerOptions> LoweringFlags::ToOptions() const {
 }
 
 Result<nic::DeviceProfile> LoadDeviceProfile(const std::string& path) {
-  return ReadWith(nic::ReadDeviceProfile, path);
+  const Result<std::optional<std::string_view>> shipped =
+      ShippedText(kShippedDevices, path, "--device-profile", "shipped profile of a device");
+  if (!shipped.ok()) return shipped.status();
+  if (!*shipped) return ReadWith(nic::ReadDeviceProfile, path);
+  std::istringstream in{std::string(**shipped)};
+  return nic::ReadDeviceProfile(in, path);
 }
 
 Result<VerifiedPlan> CompileForDevice(const Spec& spec, const nic::LowerOptions* lower,

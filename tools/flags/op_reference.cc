@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -83,16 +84,41 @@ Result<OpReference> FindMessage(NodeId from, NodeId to, uint32_t block, const Pl
                               to.value, block, sender.value, sender.value, to.value, block));
 }
 
+/// ", did you mean ...?": what people may mean who write FROM>TO alone, or a credit's FROM>TO.
+std::string Meant(const std::string& text, const std::vector<uint32_t>& numbers,
+                  const PlanTables& tables) {
+  const uint32_t nodes = tables.plan().header().nodes;
+  const bool is_channel = numbers.size() == 2 && text.find('>') != std::string::npos;
+  if (!is_channel) {
+    const std::string form = InForm(numbers);
+    return form.empty() ? "" : fmt::format(", did you mean '{}'?", form);
+  }
+  if (numbers[0] >= nodes || numbers[1] >= nodes) return "";
+  const bool is_credit = text.find("credit") != std::string::npos;
+  const Program& program = tables.ProgramOf(NodeId(numbers[0]));
+  const std::span<const Op> ops = tables.plan().ops(program);
+  for (uint32_t id = 0; id < ops.size(); ++id) {
+    const Op& op = ops[id];
+    const Channel& channel = tables.plan().channels()[op.channel.index()];
+    if (!op.is_send() || op.is_credit() != is_credit || channel.to != NodeId(numbers[1])) continue;
+    if (!is_credit)
+      return fmt::format(", did you mean '{}>{}:{}'?", numbers[0], numbers[1], op.block);
+    return fmt::format("; a credit is named by its op: the first of these is '{}/{}'", numbers[0],
+                       id);
+  }
+  return fmt::format("; node {} sends no {} to node {}", numbers[0], is_credit ? "credit" : "block",
+                     numbers[1]);
+}
+
 }  // namespace
 
 Result<OpReference> ParseOpReference(const std::string& text, const PlanTables& tables) {
   const std::optional<std::vector<uint32_t>> numbers = NumbersIn(text);
   const std::string form = numbers ? InForm(*numbers) : "";
   if (form.empty() || text != form) {
-    return Status(StatusCode::kUsage,
-                  fmt::format("'{}' is no NODE, NODE/OP or FROM>TO:BLOCK{}",
-                              text.substr(0, kReferenceBytesShownMax),
-                              form.empty() ? "" : fmt::format(", did you mean '{}'?", form)));
+    return Status(StatusCode::kUsage, fmt::format("'{}' is no NODE, NODE/OP or FROM>TO:BLOCK{}",
+                                                  text.substr(0, kReferenceBytesShownMax),
+                                                  numbers ? Meant(text, *numbers, tables) : ""));
   }
   PREPOST_RETURN_IF_ERROR(CheckNode(numbers->front(), tables));
   const NodeId node(numbers->front());

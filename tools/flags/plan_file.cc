@@ -6,13 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <istream>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "compiler/topology/topology_json.h"
 #include "compiler/topology/topology_network.h"
+#include "ir/json/file_format.h"
 #include "ir/json/plan_json.h"
 #include "ir/json/plan_shard.h"
 #include "ir/json/rolled_plan_json.h"
@@ -26,57 +26,35 @@
 namespace prepost::tools {
 namespace {
 
-/// Reads up to the value of the outermost object's "format".
-class FormatFinder final : public nlohmann::json_sax<nlohmann::json> {
- public:
-  const std::string& format() const { return format_; }
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool string(string_t& value) override {
-    if (depth_ != 1 || !is_format_) return true;
-    format_ = value;
-    return false;
-  }
-  bool key(string_t& key) override {
-    is_format_ = key == "format";
-    return true;
-  }
-  bool start_object(size_t) override { return ++depth_ != 0; }
-  bool start_array(size_t) override { return ++depth_ != 0; }
-  bool end_object() override { return --depth_ != 0; }
-  bool end_array() override { return --depth_ != 0; }
-  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override {
-    return false;
-  }
-
- private:
-  size_t depth_ = 0;
-  bool is_format_ = false;  // of the last key
-  std::string format_;
-};
+/// A GOAL text says the number of its ranks first, behind comments. No JSON begins so.
+bool BeginsAsGoal(std::istream& in) {
+  std::string beginning(4096, '\0');
+  in.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  beginning.resize(static_cast<size_t>(in.gcount()));
+  const size_t first = beginning.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && (beginning[first] == '/' || beginning[first] == 'n') &&
+         beginning.find("num_ranks") != std::string::npos;
+}
 
 }  // namespace
 
 Result<FileKind> KindOf(const std::string& path) {
   if (IsPlanFolder(path)) return FileKind::kPlan;
-  FormatFinder finder;
+  bool is_goal = false;
   PREPOST_RETURN_IF_ERROR(WithPreview(path, [&](std::istream& in, const std::string&) -> Status {
-    try {
-      nlohmann::json::sax_parse(in, &finder);
-    } catch (const std::ios_base::failure&) {
-      // Its reader meets the same error, and says so.
-    }
+    is_goal = BeginsAsGoal(in);
     return {};
   }));
-  if (finder.format() == kRolledPlanFormat) return FileKind::kRolledPlan;
-  if (finder.format() == kShardFormat || finder.format() == kPlanIndexFormat)
-    return FileKind::kPlanPart;
-  return finder.format() == "prepost.spec" ? FileKind::kSpec : FileKind::kPlan;
+  if (is_goal) return FileKind::kGoal;
+  std::string format;
+  PREPOST_RETURN_IF_ERROR(WithPreview(path, [&](std::istream& in, const std::string&) -> Status {
+    format = FormatOf(in);
+    return {};
+  }));
+  if (format == kRolledPlanFormat) return FileKind::kRolledPlan;
+  if (format == kShardFormat || format == kPlanIndexFormat) return FileKind::kPlanPart;
+  if (format == "prepost.trace") return FileKind::kTrace;
+  return format == "prepost.spec" ? FileKind::kSpec : FileKind::kPlan;
 }
 
 namespace {
@@ -102,6 +80,16 @@ Result<Plan> ReadPlanFile(const std::string& path) {
   }
   if (*kind == FileKind::kSpec) {
     return Rejected(fmt::format("a spec, of which prepost compile {} makes a plan", path),
+                    NameOfInput(path));
+  }
+  if (*kind == FileKind::kTrace) {
+    return Rejected(fmt::format("the trace of a run, expected a plan: prepost draw PLAN --trace {} "
+                                "draws it",
+                                path),
+                    NameOfInput(path));
+  }
+  if (*kind == FileKind::kGoal) {
+    return Rejected(fmt::format("a GOAL text, of which prepost import {} makes a plan", path),
                     NameOfInput(path));
   }
   if (*kind == FileKind::kPlanPart) {

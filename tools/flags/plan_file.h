@@ -22,10 +22,12 @@ enum class FileKind : uint8_t {
   kPlan,  ///< or a folder, which can only be one in shards
   kRolledPlan,
   kSpec,
-  kPlanPart  ///< the index of a folder of shards, or a shard
+  kPlanPart,  ///< the index of a folder of shards, or a shard
+  kTrace,
+  kGoal  ///< a GOAL text
 };
 
-/// By the file's "format" key, up to which it is read; stdin ("-") too, which can then be read
+/// By the file's "format" key, or how a text begins, up to which it is read; stdin ("-") too, which can then be read
 /// from its beginning. What says nothing or is no JSON counts as a plan: its reader reports what is
 /// wrong. Errors: kRejected: it cannot be read.
 Result<FileKind> KindOf(const std::string& path);

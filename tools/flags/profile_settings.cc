@@ -2,16 +2,13 @@
 #include "tools/flags/profile_settings.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
-#include "ir/near_name.h"
-#include "ir/utf8.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/shipped_files.h"
 #include "tools/flags/values.h"
@@ -31,6 +28,14 @@ std::string PointerOf(const std::string& key) {
     if (c == '.') c = '/';
   }
   return pointer;
+}
+
+/// Keys whose values have no unit. All others that may be numbers are times and rates.
+bool IsOfNumber(const std::string& key) {
+  constexpr std::string_view kKeys[] = {"host.cores", "host.preemption.rate",
+                                        "host.neighbours.count", "network.racks.hosts",
+                                        "network.racks.oversubscription"};
+  return IsOfBytes(key) || std::ranges::find(kKeys, key) != std::end(kKeys);
 }
 
 /// A number as one, all else as text.
@@ -115,6 +120,18 @@ Status Apply(const ProfileSetting& setting, Json* profile) {
   return {};
 }
 
+/// An error where `setting`, of a key that a profile has, is a time or rate without its unit. In a
+/// file such a number is of seconds or bytes per second; whoever writes completion=1 here hardly
+/// means a second. 0 is 0 in any unit.
+Status CheckUnit(const ProfileSetting& setting) {
+  const std::string key = setting.key();
+  const Json value = JsonOfText(setting.text.substr(setting.text.find('=') + 1));
+  if (!value.is_number() || value == 0 || IsOfNumber(key)) return {};
+  const bool is_rate = key.ends_with("rate") || key.ends_with("duplex");
+  return BadSetting(setting, is_rate ? "expected a rate with its unit, such as 1Gbit/s"
+                                     : "expected a time with its unit, such as 1us");
+}
+
 /// What is said of text that nobody wrote, without line and column.
 std::string WithoutPlace(const std::string& message, const std::string& name) {
   std::string text = message.starts_with(name + ":") ? message.substr(name.size() + 1) : message;
@@ -150,26 +167,12 @@ Status CheckHosts(const sim::Profile& profile, const std::string& name,
   return BadSettings(of_hosts, status.message());
 }
 
-std::vector<std::string> ShippedNames() {
-  std::vector<std::string> names;
-  for (const ShippedProfile& it : kShippedProfiles) names.emplace_back(it.name);
-  return names;
-}
-
 /// The text that `path` stands for, as a file or as the name of a shipped profile.
 Result<ProfileText> FindProfileText(const std::string& path) {
-  std::error_code unknown;  // a path whose stat fails cannot be opened either
-  const bool is_name = path != "-" && path.find_first_of("./") == std::string::npos &&
-                       !std::filesystem::exists(path, unknown);
-  if (is_name) {
-    const auto found = std::ranges::find(kShippedProfiles, path, &ShippedProfile::name);
-    if (found != kShippedProfiles.end()) return ProfileText{path, std::string(found->text)};
-    return Status(
-        StatusCode::kUsage,
-        fmt::format("--profile: '{}' is neither a file nor a shipped profile{}; shipped "
-                    "are {}",
-                    Printable(path), DidYouMean(path, ShippedNames()), ShippedProfiles()));
-  }
+  const Result<std::optional<std::string_view>> shipped =
+      ShippedText(kShippedProfiles, path, "--profile", "shipped profile");
+  if (!shipped.ok()) return shipped.status();
+  if (*shipped) return ProfileText{path, std::string(**shipped)};
   ProfileText profile;
   PREPOST_RETURN_IF_ERROR(WithText(path, kProfileBytesMax,
                                    [&](const std::string& text, const std::string& name) -> Status {
@@ -181,7 +184,7 @@ Result<ProfileText> FindProfileText(const std::string& path) {
 
 }  // namespace
 
-std::string ShippedProfiles() { return fmt::to_string(fmt::join(ShippedNames(), ", ")); }
+std::string ShippedProfiles() { return NamesOf(kShippedProfiles); }
 
 std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
                                        const std::vector<std::string>& swept) {
@@ -225,6 +228,7 @@ Result<sim::Profile> ProfileWith(const ProfileText& text,
     return BadSettings(AtFault(settings, message), message);
   }
   PREPOST_RETURN_IF_ERROR(CheckHosts(*read, text.name, settings));
+  for (const ProfileSetting& setting : settings) PREPOST_RETURN_IF_ERROR(CheckUnit(setting));
   return read;
 }
 

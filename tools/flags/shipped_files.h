@@ -5,20 +5,35 @@
 #ifndef PREPOST_TOOLS_FLAGS_SHIPPED_FILES_H_
 #define PREPOST_TOOLS_FLAGS_SHIPPED_FILES_H_
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "ir/status.h"
 
 namespace prepost::tools {
 
-struct ShippedProfile {
+struct ShippedFile {
   std::string_view name;  ///< "fractus" of fractus.json
   std::string_view text;  ///< of the file
 };
 
-/// Those of examples/profiles, in the order of their names.
-extern const std::span<const ShippedProfile> kShippedProfiles;
+/// Those of examples/profiles and of examples/devices, in the order of their names.
+extern const std::span<const ShippedFile> kShippedProfiles;
+extern const std::span<const ShippedFile> kShippedDevices;
 /// scripts/plot_sweep.py.
 extern const std::string_view kPlotScript;
+
+/// "apt, fractus, ndr400".
+std::string NamesOf(std::span<const ShippedFile> files);
+
+/// The text of the one of `files` that `path` names; none where `path` is to be read as a file: it
+/// has a '/' or '.', or there is a file of this name (a folder is none). Errors (kUsage, with `flag`
+/// and `kind`, such as "shipped profile"): it is neither.
+Result<std::optional<std::string_view>> ShippedText(std::span<const ShippedFile> files,
+                                                    const std::string& path, std::string_view flag,
+                                                    std::string_view kind);
 
 }  // namespace prepost::tools
 

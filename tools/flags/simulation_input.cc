@@ -25,32 +25,6 @@
 #include "tools/report/messages.h"
 
 namespace prepost::tools {
-namespace {
-
-/// The hosts of a profile's network as a topology.
-Topology TopologyOf(const sim::NetworkProfile& profile, uint32_t nodes) {
-  const Network network = sim::NetworkOf(profile, nodes);
-  Topology topology = {.name = "",
-                       .racks = {},
-                       .hosts = {},
-                       .core_rate = network.core_rate,
-                       .rack_latency = network.rack_latency,
-                       .core_latency = network.core_latency};
-  // The uplinks of the only rack are not used; but rates are summed.
-  const bool is_all = profile.rack_hosts == 0;
-  for (const auto& rack : network.racks) {
-    topology.racks.push_back({rack.name, is_all ? profile.host_rate * nodes : rack.up_rate,
-                              is_all ? profile.host_rate * nodes : rack.down_rate});
-  }
-  for (uint32_t i = 0; i < nodes; ++i) {
-    const auto& node = network.nodes[i];
-    topology.hosts.push_back({fmt::to_string(i), node.rack, node.out_rate, node.in_rate});
-  }
-  return topology;
-}
-
-}  // namespace
-
 Result<Network> SimulatedPlan::NetworkIn(const sim::NetworkProfile& profile) const {
   const uint32_t nodes = plan.header().nodes;
   if (!topology) return sim::NetworkOf(profile, nodes);
@@ -59,12 +33,11 @@ Result<Network> SimulatedPlan::NetworkIn(const sim::NetworkProfile& profile) con
 
 void SimulationInput::AddTo(CLI::App& command) {
   command.add_option("PLAN", path, "Plan, rolled plan or spec file, - for stdin");
-  spec.AddTo(command, /*has_links=*/false);
+  spec.AddTo(command, AutoFlags::kNone);
   size.AddTo(command, /*takes_any=*/false);
 }
 
-Result<SimulatedPlan> SimulationInput::Load(const sim::NetworkProfile& network,
-                                            const nic::LowerOptions* lower, bool is_quiet) const {
+Result<SimulatedPlan> SimulationInput::Load(const AutoTarget& target, bool is_quiet) const {
   if (path.empty() && !spec.any()) {
     return Status(StatusCode::kUsage,
                   "simulate needs a PLAN, a SPEC or flags such as --nodes (see --help)");
@@ -74,7 +47,7 @@ Result<SimulatedPlan> SimulationInput::Load(const sim::NetworkProfile& network,
   if (*kind == FileKind::kSpec) {
     const Result<std::optional<uint64_t>> bytes = size.Bytes();
     if (!bytes.ok()) return bytes.status();
-    return CompileFor(network, spec, path, *bytes, lower, is_quiet);
+    return CompileFor(target, spec, path, *bytes, is_quiet);
   }
   if (const std::string flag = spec.FirstGiven(/*has_topology=*/false); !flag.empty()) {
     return Status(StatusCode::kUsage,
@@ -100,20 +73,21 @@ Result<SimulatedPlan> SimulationInput::Load(const sim::NetworkProfile& network,
   return loaded;
 }
 
-Result<SimulatedPlan> CompileFor(const sim::NetworkProfile& network, const SpecFlags& spec,
+Result<SimulatedPlan> CompileFor(const AutoTarget& target, const SpecFlags& spec,
                                  const std::string& path, std::optional<uint64_t> bytes,
-                                 const nic::LowerOptions* lower, bool is_quiet) {
+                                 bool is_quiet) {
   Result<Spec> read = spec.Read(path, bytes);
   if (!read.ok()) return read.status();
   std::optional<Topology> topology = read->topology;
   // What is chosen, and what racks are, goes by the network that the plan will run on.
   if (!topology && read->nodes >= 1 && read->nodes <= kNodesMax)
-    read->topology = TopologyOf(network, read->nodes);
-  const Result<Spec> settled = spec.Settle(*std::move(read), path, is_quiet);
+    read->topology = sim::TopologyOf(target.profile->network, read->nodes);
+  const Result<Spec> settled = spec.Settle(*std::move(read), path, target, is_quiet);
   if (!settled.ok()) return settled.status();
   std::optional<Ticker> ticker;
   if (!is_quiet) ticker.emplace("compiling");
-  Result<VerifiedPlan> plan = CompileForDevice(*settled, lower, is_quiet);
+  Result<VerifiedPlan> plan =
+      CompileForDevice(*settled, target.is_offload ? &target.lower : nullptr, is_quiet);
   if (!plan.ok()) return plan.status();
   return SimulatedPlan{.plan = *std::move(plan),
                        .topology = std::move(topology),

@@ -41,11 +41,11 @@ struct SimulatedPlan {
 };
 
 /// Compiles the spec of `path` (may be empty) and flags. Without a topology of its own it is compiled
-/// for `network`: what `auto` chooses, and what racks are. `bytes` as in SpecFlags::Read(), `lower` as in
-/// CompileForDevice(). `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
-Result<SimulatedPlan> CompileFor(const sim::NetworkProfile& network, const SpecFlags& spec,
+/// for the network of `target`'s profile: what `auto` chooses, and what racks are. `bytes` as in
+/// SpecFlags::Read(). `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
+Result<SimulatedPlan> CompileFor(const AutoTarget& target, const SpecFlags& spec,
                                  const std::string& path, std::optional<uint64_t> bytes,
-                                 const nic::LowerOptions* lower, bool is_quiet);
+                                 bool is_quiet);
 
 /// The plan of `rolled`, of the file `path`, for a message of `bytes`, which `flag` says. Errors:
 /// kUsage, kRejected.
@@ -62,16 +62,14 @@ struct SimulationInput {
 
   /// PLAN and the flags of a spec.
   void AddTo(CLI::App& command);
-  /// A spec without a topology is compiled for `network`; `lower` as in CompileForDevice().
-  /// `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
-  Result<SimulatedPlan> Load(const sim::NetworkProfile& network, const nic::LowerOptions* lower,
-                             bool is_quiet) const;
+  /// A spec is compiled for `target`. `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
+  Result<SimulatedPlan> Load(const AutoTarget& target, bool is_quiet) const;
 
  private:
   Result<VerifiedPlan> Unrolled() const;
 };
 
-/// What a plan depends on: flags, and the network that it is compiled for.
+/// What a plan depends on: flags, and the cluster that it is compiled for.
 struct PlanKey {
   std::string flags;
   sim::NetworkProfile network;

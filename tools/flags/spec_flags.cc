@@ -11,12 +11,15 @@
 
 #include "compiler/schedules/schedule.h"
 #include "compiler/spec_json.h"
+#include "compiler/topology/topology_network.h"
 #include "ir/count.h"
 #include "ir/json/rate_text.h"
 #include "ir/plan.h"
 #include "runtime/files/message_file.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
+#include "tools/flags/play_flags.h"
+#include "tools/flags/profile_settings.h"
 #include "tools/flags/values.h"
 #include "tools/report/messages.h"
 
@@ -67,6 +70,9 @@ std::string FlagOf(const std::string& pointer) {
   std::ranges::replace(flag, '_', '-');
   return flag;
 }
+
+/// The cluster that `auto` chooses for where none is said.
+constexpr const char* kAutoProfile = "fractus";
 
 constexpr size_t kOrderBytesMax = size_t{16} << 20;
 constexpr size_t kWordBytesShownMax = 40;  ///< bytes of a wrong value
@@ -130,6 +136,16 @@ Status Usage(const char* flag, const Status& status) {
   return {StatusCode::kUsage, fmt::format("{}: {}", flag, status.message())};
 }
 
+/// The schedules, with "[=C]" where one takes a number.
+std::string NamesWithFanouts() {
+  std::vector<std::string> names;
+  for (const Schedule* schedule : Schedules()) {
+    std::string& name = names.emplace_back(schedule->name());
+    if (schedule->default_fanout() != 0) name += name == "kary_tree" ? "[=D]" : "[=C]";
+  }
+  return fmt::to_string(fmt::join(names, ", "));
+}
+
 }  // namespace
 
 void NoteOneRack(const Spec& spec) {
@@ -142,7 +158,7 @@ void NoteOneRack(const Spec& spec) {
                   spec.algorithm, spec.nodes));
 }
 
-void SpecFlags::AddTo(CLI::App& command, bool has_links) {
+void SpecFlags::AddTo(CLI::App& command, AutoFlags others) {
   const std::string group = "The multicast";
   command.add_option("--nodes", nodes_, "Nodes, the root included")
       ->type_name("N")
@@ -157,9 +173,8 @@ void SpecFlags::AddTo(CLI::App& command, bool has_links) {
       ->type_name("B")
       ->group(group);
   command
-      .add_option(
-          "--algorithm", algorithm_,
-          fmt::format("auto or one of {} [binomial_pipeline]", fmt::join(ScheduleNames(), ", ")))
+      .add_option("--algorithm", algorithm_,
+                  fmt::format("auto or one of {} [binomial_pipeline]", NamesWithFanouts()))
       ->type_name("A")
       ->group(group);
   command
@@ -192,16 +207,33 @@ void SpecFlags::AddTo(CLI::App& command, bool has_links) {
       ->type_name("FILE")
       ->check(NameOf("a file"))
       ->group(by);
-  if (has_links) {
+  if (others == AutoFlags::kAll) {
     command
-        .add_option("--rate", rate_,
-                    fmt::format("Rate of each node's port, without --topology [{}]",
-                                WriteRate(defaults.rate)))
-        ->type_name("RATE")
+        .add_option("--profile", profile_,
+                    fmt::format("The cluster: a file, or {} [{}]", ShippedProfiles(), kAutoProfile))
+        ->type_name("P")
+        ->check(NameOf("a file or a shipped profile"))
         ->group(by);
     command
-        .add_option("--latency", latency_,
-                    fmt::format("One way, without --topology [{}]", WriteLatency(defaults.latency)))
+        .add_option("--executor", executor_,
+                    "What runs the plan: offload (preposted) or cpu [offload]")
+        ->type_name("E")
+        ->group(by);
+    command
+        .add_option("--transport", transport_,
+                    "What CPUs send over: nic, tcp or shm; the last two imply --executor cpu [nic]")
+        ->type_name("T")
+        ->group(by);
+  }
+  if (others != AutoFlags::kNone) {
+    command
+        .add_option("--rate", rate_,
+                    fmt::format("Rate of each node's port, without --topology [the profile's, {}; "
+                                "of tcp and shm {}]",
+                                "100Gbit/s", WriteRate(StreamParameters().rate)))
+        ->type_name("RATE")
+        ->group(by);
+    command.add_option("--latency", latency_, "One way, without --topology [the profile's, 600ns]")
         ->type_name("TIME")
         ->group(by);
   }
@@ -236,7 +268,10 @@ std::vector<std::pair<std::string, bool>> SpecFlags::Flags() const {
           {"--rules", rules_.has_value()},
           {"--rate", rate_.has_value()},
           {"--latency", latency_.has_value()},
-          {"--block-overhead", block_overhead_.has_value()}};
+          {"--block-overhead", block_overhead_.has_value()},
+          {"--profile", profile_.has_value()},
+          {"--executor", executor_.has_value()},
+          {"--transport", transport_.has_value()}};
 }
 
 std::string SpecFlags::FirstGiven(bool has_topology) const {
@@ -309,29 +344,92 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
     spec.send_window = *send_window;
   }
   PREPOST_RETURN_IF_ERROR(ApplyTopology(spec_path, &spec));
+  if (profile_ && !spec.topology && spec.nodes >= 1 && spec.nodes <= kNodesMax) {
+    const Result<sim::Profile> cluster = ClusterOf(spec);
+    if (!cluster.ok()) return cluster.status();
+    if (cluster->network.rack_hosts != 0)
+      spec.topology = sim::TopologyOf(cluster->network, spec.nodes);
+  }
   if (spec.nodes == 0 && !nodes_ && spec_path.empty())
     return Missing("--nodes", "the number of nodes is missing, and no topology says it");
   return spec;
 }
 
-Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec) const {
-  ChoiceOptions options;
+Result<AutoTarget> SpecFlags::TargetOf(AutoTarget given) const {
+  if (executor_) {
+    PREPOST_RETURN_IF_ERROR(CheckWord("--executor", *executor_, {"offload", "cpu"}));
+    given.is_offload = *executor_ == "offload";
+  }
+  if (!transport_) return given;
+  PREPOST_RETURN_IF_ERROR(CheckWord("--transport", *transport_, {"nic", "tcp", "shm"}));
+  if (*transport_ == "nic") return given;
+  if (executor_ && given.is_offload)
+    return Usage("--transport", Rejected("only CPUs send over it, not --executor offload"));
+  if (profile_)
+    return Usage("--profile", Rejected("is of NICs; of tcp and shm --rate is what matters"));
+  given.is_offload = false;
+  given.is_streams = true;
+  return given;
+}
+
+Result<sim::Profile> SpecFlags::ClusterOf(const Spec& spec) const {
+  const std::string name = profile_.value_or(kAutoProfile);
+  const Result<ProfileText> text = LoadProfileText(name);
+  if (!text.ok()) return text.status();
+  Result<sim::Profile> profile = ProfileWith(*text, {});
+  if (!profile.ok()) return profile;
+  sim::NetworkProfile& network = profile->network;
+  for (const auto& [flag, is_given] :
+       {std::pair("--rate", rate_.has_value()), std::pair("--latency", latency_.has_value())}) {
+    if (is_given && network.rack_hosts != 0 && !spec.topology)
+      return Usage(flag,
+                   Rejected(fmt::format("profile {} has racks with rates of their own", name)));
+  }
   if (rate_) {
-    if (spec.topology) return Usage("--rate", Rejected("the topology has the rates"));
     const Result<double> rate = ParseRate(*rate_);
     if (!rate.ok()) return Usage("--rate", rate.status());
-    options.parameters.rate = *rate;
+    network.host_rate = *rate;
+    network.duplex.reset();  // of another port
   }
   if (latency_) {
-    if (spec.topology) return Usage("--latency", Rejected("the topology has the latencies"));
     const Result<double> latency = ParseLatency(*latency_);
     if (!latency.ok()) return Usage("--latency", latency.status());
-    options.parameters.latency = *latency;
+    network.rack_latency = network.core_latency = *latency;
   }
+  return profile;
+}
+
+Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec, const AutoTarget& given) const {
+  ChoiceOptions options;
+  if (rate_ && spec.topology) return Usage("--rate", Rejected("the topology has the rates"));
+  if (latency_ && spec.topology)
+    return Usage("--latency", Rejected("the topology has the latencies"));
+  Result<sim::Profile> cluster = given.profile != nullptr ? *given.profile : ClusterOf(spec);
+  if (!cluster.ok()) return cluster.status();
+  const Result<AutoTarget> target = TargetOf(given);
+  if (!target.ok()) return target.status();
+  options.parameters.rate = cluster->network.host_rate;
+  options.parameters.latency = cluster->network.rack_latency;
   if (block_overhead_) {
     const Result<double> overhead = ParseLatency(*block_overhead_);
     if (!overhead.ok()) return Usage("--block-overhead", overhead.status());
     options.parameters.block_overhead = *overhead;
+  }
+  if (target->is_streams && !spec.topology) {
+    StreamParameters& streams = options.streams.emplace();
+    if (rate_) streams.rate = options.parameters.rate;
+    if (latency_) streams.hop = options.parameters.latency;
+    if (block_overhead_) streams.block_overhead = options.parameters.block_overhead;
+  } else if (!target->is_streams && spec.nodes <= kTimedNodesMax) {
+    Result<Network> network = spec.topology ? prepost::NetworkOf(*spec.topology, spec.nodes)
+                                            : sim::NetworkOf(cluster->network, spec.nodes);
+    if (network.ok()) {  // else the choice says what is wrong with it
+      options.timer = sim::MakePlanTimer({.profile = *std::move(cluster),
+                                          .network = *std::move(network),
+                                          .is_offload = target->is_offload && !cluster->is_tcp,
+                                          .wait = target->wait,
+                                          .lower = target->lower});
+    }
   }
   if (!rules_) return options;
   Result<ChoiceRules> rules = ReadWith(ReadChoiceRules, *rules_);
@@ -341,8 +439,8 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec) const {
 }
 
 Result<Choice> SpecFlags::ChooseFor(const Spec& spec, const std::string& spec_path,
-                                    bool weighs_rule) const {
-  Result<ChoiceOptions> options = ToChoiceOptions(spec);
+                                    const AutoTarget& target, bool weighs_rule) const {
+  Result<ChoiceOptions> options = ToChoiceOptions(spec, target);
   if (!options.ok()) return options.status();
   options->weighs_rule = weighs_rule;
   Result<Choice> choice = Choose(spec, *options);
@@ -350,28 +448,37 @@ Result<Choice> SpecFlags::ChooseFor(const Spec& spec, const std::string& spec_pa
   return choice;
 }
 
-Result<Spec> SpecFlags::ToSpec(const std::string& spec_path,
-                               std::optional<uint64_t> message_bytes) const {
+Result<Spec> SpecFlags::ToSpec(const std::string& spec_path, std::optional<uint64_t> message_bytes,
+                               const AutoTarget& target) const {
   Result<Spec> spec = Read(spec_path, message_bytes);
   if (!spec.ok()) return spec;
-  return Settle(*std::move(spec), spec_path);
+  return Settle(*std::move(spec), spec_path, target);
 }
 
-Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, bool is_quiet) const {
+Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, const AutoTarget& target,
+                               bool is_quiet) const {
   if (IsAutomatic(spec)) {
-    const Result<Choice> choice = ChooseFor(spec, spec_path, /*weighs_rule=*/false);
+    const Result<Choice> choice = [&] {
+      std::optional<Ticker> ticker;
+      if (!is_quiet) ticker.emplace("choosing");
+      return ChooseFor(spec, spec_path, target, /*weighs_rule=*/false);
+    }();
     if (!choice.ok()) return choice.status();
     spec = Resolve(std::move(spec), *choice);
-    const std::string note =
-        fmt::format("auto is --algorithm {} --block-bytes {}, {}: {}", spec.algorithm,
-                    spec.block_bytes, Count(choice->winner().blocks, "block"), choice->reason);
-    if (!is_quiet) PrintNote(note);
-  } else if (rules_ || rate_ || latency_ || block_overhead_) {
-    return Usage(rules_     ? "--rules"
-                 : rate_    ? "--rate"
-                 : latency_ ? "--latency"
-                            : "--block-overhead",
-                 Rejected("is for --algorithm auto or --block-bytes auto"));
+    if (!is_quiet) {
+      PrintNote(fmt::format(
+          "auto is --algorithm {} --block-bytes {} --ready {} --send-window {}, {}: {}",
+          spec.algorithm, spec.block_bytes, ToString(spec.ready), ToString(spec.send_window),
+          Count(choice->winner().blocks, "block"), choice->reason));
+    }
+  } else {
+    for (const auto& [flag, is_given] : Flags()) {
+      const bool is_for_auto = flag == "--rules" || flag == "--rate" || flag == "--latency" ||
+                               flag == "--block-overhead" || flag == "--profile" ||
+                               flag == "--executor" || flag == "--transport";
+      if (is_for_auto && is_given)
+        return Usage(flag.c_str(), Rejected("is for --algorithm auto or --block-bytes auto"));
+    }
   }
   if (const Status status = CheckSpec(spec); !status.ok()) return Locate(status, spec, spec_path);
   if (!is_quiet) NoteOneRack(spec);
@@ -381,7 +488,7 @@ Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, bool is_
 Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
   const Result<Spec> spec = Read(spec_path, 0);
   if (!spec.ok()) return spec;
-  if (!IsAutomatic(*spec)) return ToSpec(spec_path, 0);
+  if (!IsAutomatic(*spec)) return Settle(*spec, spec_path, {});
   const char* key = spec->choose_block_bytes ? "/block_bytes" : "/algorithm";
   return Locate(
       Rejected("auto depends on the size of the message, and a plan for any size has none; "
@@ -390,9 +497,44 @@ Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
       *spec, spec_path);
 }
 
+Result<RoundsRequest> SpecFlags::ToRounds(std::optional<uint64_t> message_bytes) const {
+  struct Refused {
+    const char* flag;
+    bool is_given;
+    const char* reason;
+  };
+  constexpr const char* kPlaced =
+      "the rounds name the nodes themselves, so none are placed; stats, draw and simulate take the "
+      "topology of a plan";
+  constexpr const char* kAuto = "is for --algorithm auto or --block-bytes auto";
+  const Refused all_refused[] = {
+      {"--algorithm", algorithm_.has_value(), "the rounds of --rounds are the schedule"},
+      {"--topology", topology_.has_value(), kPlaced},
+      {"--order", order_.has_value(), kPlaced},
+      {"--rules", rules_.has_value(), kAuto},
+      {"--rate", rate_.has_value(), kAuto},
+      {"--latency", latency_.has_value(), kAuto},
+      {"--block-overhead", block_overhead_.has_value(), kAuto},
+      {"--profile", profile_.has_value(), kAuto},
+      {"--executor", executor_.has_value(), kAuto},
+      {"--transport", transport_.has_value(), kAuto},
+      {"--block-bytes", block_bytes_ == "auto",
+       "auto chooses how many blocks there are, and the rounds say it"}};
+  for (const Refused& it : all_refused) {
+    if (it.is_given) return Usage(it.flag, Rejected(it.reason));
+  }
+  const Result<Spec> spec = Read(/*spec_path=*/"", message_bytes, {.nodes = 1});
+  if (!spec.ok()) return spec.status();
+  RoundsRequest request{.options = {.nodes = nodes_, .root = root_, .message_bytes = message_bytes},
+                        .ready = spec->ready,
+                        .send_window = spec->send_window};
+  if (block_bytes_) request.options.block_bytes = spec->block_bytes;
+  return request;
+}
+
 void SpecInput::AddTo(CLI::App& command, bool takes_any) {
   command.add_option("SPEC", path, "Spec file, - for stdin");
-  flags.AddTo(command);
+  flags.AddTo(command, AutoFlags::kAll);
   size.AddTo(command, takes_any);
 }
 

@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "compiler/choice/choice.h"
+#include "compiler/rounds/rounds_reader.h"
 #include "compiler/spec.h"
 #include "ir/status.h"
+#include "runtime/wait_policy.h"
+#include "sim/plan_timer.h"
 #include "tools/flags/values.h"
 
 namespace prepost::tools {
@@ -44,19 +47,47 @@ class MessageSize {
 /// A note on stderr if `spec` asks for a schedule for racks and has no topology that says them.
 void NoteOneRack(const Spec& spec);
 
+/// What the flags say beside a file of rounds.
+struct RoundsRequest {
+  RoundsOptions options;
+  SpecReady ready;
+  SpecSendWindow send_window;
+};
+
+/// What runs the plan that `auto` chooses. Where a command has flags of its own that say it, it says
+/// it by these.
+struct AutoTarget {
+  bool is_offload = true;   ///< preposted, else CPU-driven
+  bool is_streams = false;  ///< over connections that buffer: TCP, shared memory
+  /// The modelled cluster; null: that of --profile or, without, Fractus with the rate and latency of
+  /// the flags. Not owned.
+  const sim::Profile* profile = nullptr;
+  WaitMode wait = WaitMode::kHybrid;
+  nic::LowerOptions lower = {};  ///< what NICs hold
+};
+
+/// Which flags SpecFlags has beside those of the multicast.
+enum class AutoFlags : uint8_t {
+  kAll,    ///< what runs the plan, too: --profile, --executor and --transport
+  kLinks,  ///< --rate and --latency
+  kNone    ///< a modelled network has its own
+};
+
 /// A spec from a file, from flags, or from both.
 class SpecFlags {
  public:
   /// Adds --nodes, --root, --block-bytes, --algorithm, --ready, --send-window, --topology and
-  /// --order, and what `auto` chooses by: --rules, --rate, --latency and --block-overhead. Must
-  /// outlive the parsing. `has_links`: with --rate and --latency; a modelled network has its own.
-  void AddTo(CLI::App& command, bool has_links = true);
+  /// --order, and what `auto` chooses by: --rules, --block-overhead, and what `others` says. Must
+  /// outlive the parsing.
+  void AddTo(CLI::App& command, AutoFlags others = AutoFlags::kLinks);
 
   /// True when some flag was given.
   bool any() const { return !FirstGiven().empty(); }
   /// The first that was given, "--nodes"; empty: none. Without `has_topology` not --topology, which also
   /// is a network that a plan runs on.
   std::string FirstGiven(bool has_topology = true) const;
+  /// Whether --algorithm or --block-bytes is auto.
+  bool asks_auto() const { return algorithm_ == kAutoAlgorithm || block_bytes_ == "auto"; }
   /// The file of --topology, if it was given.
   const std::optional<std::string>& topology() const { return topology_; }
   /// What stands after --order, if it was given.
@@ -66,11 +97,16 @@ class SpecFlags {
   /// Errors: kUsage for a flag that does not parse, kRejected for the file; the values are
   /// checked by CheckSpec(). What the spec leaves to `auto` is chosen, and a line on stderr says
   /// what and why.
-  Result<Spec> ToSpec(const std::string& spec_path, std::optional<uint64_t> message_bytes) const;
+  Result<Spec> ToSpec(const std::string& spec_path, std::optional<uint64_t> message_bytes,
+                      const AutoTarget& target = {}) const;
   /// The second half of ToSpec(), for a spec that Read() gave; `is_quiet`: nothing on stderr.
-  Result<Spec> Settle(Spec spec, const std::string& spec_path, bool is_quiet = false) const;
+  Result<Spec> Settle(Spec spec, const std::string& spec_path, const AutoTarget& target,
+                      bool is_quiet = false) const;
   /// The same for a plan of every size, with which nothing can be left to `auto`.
   Result<Spec> ToSpecForAnySize(const std::string& spec_path) const;
+  /// The same beside a file of rounds, which is the schedule. Errors: kUsage, also for the flags that
+  /// choose or place a schedule.
+  Result<RoundsRequest> ToRounds(std::optional<uint64_t> message_bytes) const;
 
   /// The spec of file and flags over `defaults`, not yet checked or chosen for. Errors: also kUsage
   /// for a number of nodes that neither gives.
@@ -80,14 +116,19 @@ class SpecFlags {
   /// that says it. kUsage for a size that is missing.
   Status Locate(const Status& status, const Spec& spec, const std::string& spec_path) const;
   /// What `auto` means for `spec`, which Read() gave. `weighs_rule` is that of ChoiceOptions.
-  Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path, bool weighs_rule) const;
+  Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path, const AutoTarget& target,
+                           bool weighs_rule) const;
 
  private:
   /// All flags, and whether they were given.
   std::vector<std::pair<std::string, bool>> Flags() const;
   /// Topology, order, and what follows from them.
   Status ApplyTopology(const std::string& spec_path, Spec* spec) const;
-  Result<ChoiceOptions> ToChoiceOptions(const Spec& spec) const;
+  /// What --executor and --transport say of `given`.
+  Result<AutoTarget> TargetOf(AutoTarget given) const;
+  /// --profile, or Fractus, with --rate and --latency.
+  Result<sim::Profile> ClusterOf(const Spec& spec) const;
+  Result<ChoiceOptions> ToChoiceOptions(const Spec& spec, const AutoTarget& given) const;
 
   std::optional<uint32_t> nodes_;
   std::optional<uint32_t> root_;
@@ -101,6 +142,9 @@ class SpecFlags {
   std::optional<std::string> rate_;
   std::optional<std::string> latency_;
   std::optional<std::string> block_overhead_;
+  std::optional<std::string> profile_;
+  std::optional<std::string> executor_;
+  std::optional<std::string> transport_;
 };
 
 /// What a subcommand that takes a SPEC makes a spec of.
@@ -111,7 +155,7 @@ struct SpecInput {
 
   /// SPEC, the flags, --message-bytes and --message. `takes_any`: of MessageSize.
   void AddTo(CLI::App& command, bool takes_any);
-  /// Checked, and chosen for. Needs !size.is_any(). Errors: as of SpecFlags::ToSpec(), and of the
+  /// Checked, and chosen for by the flags. Needs !size.is_any(). Errors: as of SpecFlags::ToSpec(), and of the
   /// size.
   Result<Spec> ToSpec() const;
   /// Over `defaults`, not yet checked or chosen for. The same.

@@ -86,11 +86,22 @@ Ticker::~Ticker() {
   thread_.join();
 }
 
+void Ticker::Say(std::string what) {
+  if (!thread_.joinable()) return;
+  const std::lock_guard lock(mutex_);
+  what_ = Printable(what);
+  Print();
+}
+
+void Ticker::Print() const {
+  std::cerr << fmt::format("\r\033[K{}, {} s", what_, seconds_) << std::flush;
+}
+
 void Ticker::Run() {
   std::unique_lock lock(mutex_);
-  for (int seconds = 1;
-       !ended_.wait_for(lock, std::chrono::seconds(1), [this] { return is_ended_; }); ++seconds) {
-    std::cerr << fmt::format("\r\033[K{}, {} s", what_, seconds) << std::flush;
+  while (!ended_.wait_for(lock, std::chrono::seconds(1), [this] { return is_ended_; })) {
+    ++seconds_;
+    Print();
   }
   std::cerr << "\r\033[K" << std::flush;
 }

@@ -36,14 +36,19 @@ class Ticker {
  public:
   explicit Ticker(std::string what);
   ~Ticker();
+  /// Prints `what` at once, and from now on. From any thread.
+  void Say(std::string what);
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
  private:
   void Run();
 
-  const std::string what_;
+  void Print() const;  ///< under mutex_
+
   std::mutex mutex_;
+  std::string what_;
+  int seconds_ = 0;  ///< since it began
   std::condition_variable ended_;
   bool is_ended_ = false;
   std::thread thread_;  ///< only at a terminal

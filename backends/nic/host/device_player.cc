@@ -109,8 +109,8 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
                                             .writable = !context.memory.target.empty(),
                                             .rnr_retry = RnrRetryOfMember(plan.header())});
   if (!node.ok()) return node.status();
-  PREPOST_RETURN_IF_ERROR(
-      ExchangeAddresses(node->open_node(), sockets, context.checkpoint, answer_max));
+  PREPOST_RETURN_IF_ERROR(ExchangeAddresses(node->open_node(), sockets, context.checkpoint,
+                                            context.checkpoint_interval, answer_max));
   PREPOST_RETURN_IF_ERROR(node->Arm());
   PREPOST_RETURN_IF_ERROR(node->RequestEvents());
   PREPOST_RETURN_IF_ERROR(ValidateArmed(plan, *node));
@@ -131,8 +131,8 @@ Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const VerifiedP
        .cq_entries_max = std::bit_floor(limits.cq_entries),
        .wake_fd = context.wake_fd});
   if (!endpoint.ok()) return endpoint.status();
-  PREPOST_RETURN_IF_ERROR(
-      ExchangeAddresses((*endpoint)->open_node(), sockets, context.checkpoint, answer_max));
+  PREPOST_RETURN_IF_ERROR(ExchangeAddresses((*endpoint)->open_node(), sockets, context.checkpoint,
+                                            context.checkpoint_interval, answer_max));
   return std::unique_ptr<Player>(
       std::make_unique<CpuPlayer>(plan, node, *std::move(endpoint), context));
 }

@@ -22,7 +22,6 @@ constexpr uint32_t kMagic = 0x50505150;  // "PPQP"
 constexpr uint32_t kVersion = 1;
 constexpr size_t kWordBytes = 4;
 constexpr size_t kHeadBytes = 3 * kWordBytes + PortAddress::kBytes;
-constexpr int kTickMs = 100;
 
 /// One peer: what is sent to it, and what has come from it so far.
 struct Conversation {
@@ -55,7 +54,8 @@ class Exchange {
     }
   }
 
-  Status Run(const Checkpoint& checkpoint, std::chrono::milliseconds answer_max) {
+  Status Run(const Checkpoint& checkpoint, std::chrono::milliseconds interval,
+             std::chrono::milliseconds answer_max) {
     const auto due = std::chrono::steady_clock::now() + answer_max;
     for (const Conversation& talk : talks_) {
       if (talk.fd < 0) return Lost(talk, "there is no connection with it");
@@ -64,7 +64,7 @@ class Exchange {
       if (std::chrono::steady_clock::now() >= due) {
         return Lost(*std::ranges::find(talks_, false, &Conversation::is_done), "no answer");
       }
-      PREPOST_RETURN_IF_ERROR(WaitForSockets());
+      PREPOST_RETURN_IF_ERROR(WaitForSockets(interval));
       PREPOST_RETURN_IF_ERROR(Check(checkpoint));
       for (Conversation& talk : talks_) PREPOST_RETURN_IF_ERROR(Talk(talk));
     }
@@ -97,7 +97,7 @@ class Exchange {
     return message;
   }
 
-  Status WaitForSockets() const {
+  Status WaitForSockets(std::chrono::milliseconds max) const {
     std::vector<pollfd> polls;
     for (const Conversation& talk : talks_) {
       if (talk.is_done()) continue;
@@ -105,7 +105,8 @@ class Exchange {
                          (talk.read < talk.in.size() ? POLLIN : 0);
       polls.push_back({.fd = talk.fd, .events = static_cast<short>(events), .revents = 0});
     }
-    if (poll(polls.data(), polls.size(), kTickMs) >= 0 || errno == EINTR) return {};
+    if (poll(polls.data(), polls.size(), static_cast<int>(max.count())) >= 0 || errno == EINTR)
+      return {};
     return SystemError(StatusCode::kEnvironment, "cannot wait for peers", errno);
   }
 
@@ -162,8 +163,9 @@ class Exchange {
 }  // namespace
 
 Status ExchangeAddresses(const OpenNode& own, std::span<const TcpSocket> sockets,
-                         const Checkpoint& checkpoint, std::chrono::milliseconds answer_max) {
-  return Exchange(own, sockets).Run(checkpoint, answer_max);
+                         const Checkpoint& checkpoint, std::chrono::milliseconds interval,
+                         std::chrono::milliseconds answer_max) {
+  return Exchange(own, sockets).Run(checkpoint, interval, answer_max);
 }
 
 }  // namespace prepost::nic

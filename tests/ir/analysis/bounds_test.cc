@@ -76,6 +76,20 @@ TEST(BoundSecondsTest, ByHand) {
   EXPECT_EQ(links.therefore, "a round, which is a block at the root's port, carries 0.4 of them");
 }
 
+// Catches a limit both ways that is counted once per copy, or for nodes that have none.
+TEST(BoundSecondsTest, PortsWithALimitBothWays) {
+  Network network = Network::Uniform(4);
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 10;
+  for (const uint32_t i : {0u, 1u, 2u}) network.nodes[i].duplex_rate = 12;
+  const std::vector<CutBound> cuts = BoundSeconds(network, NodeId(0), 100);
+  EXPECT_EQ(cuts.front().cut, "ports of all nodes together, each copy out and in");
+  EXPECT_DOUBLE_EQ(cuts.front().seconds, 3 * 100 * 2 / (12 * 3 + 20.0));
+  network.nodes[3].duplex_rate = 8;  // less than its port in
+  EXPECT_DOUBLE_EQ(BoundSeconds(network, NodeId(0), 100).front().seconds, 600.0 / 44);
+  network.nodes[3].duplex_rate = 5;
+  EXPECT_EQ(BoundSeconds(network, NodeId(0), 100).front().cut, "port into node 3");
+}
+
 TEST(BoundSecondsTest, OneRackHasNoRackCuts) {
   const std::vector<CutBound> cuts = BoundSeconds(Network::Uniform(4), NodeId(0), 100);
   ASSERT_EQ(cuts.size(), 3u);

@@ -66,7 +66,7 @@ TEST(MappedInputTest, NoticesTruncation) {
 
 /// A copy of `bytes` at `path`, with its space reserved.
 Result<PartialOutput> Reserved(const std::string& path, uint64_t bytes) {
-  Result<PartialOutput> output = PartialOutput::Create(path);
+  Result<PartialOutput> output = PartialOutput::Create(path, path);
   if (!output.ok()) return output;
   PREPOST_RETURN_IF_ERROR(output->Reserve(bytes));
   return output;
@@ -119,14 +119,14 @@ TEST(PartialOutputTest, ReservesSpace) {
 TEST(PartialOutputTest, AnUnnamedFileGetsItsNameInTheEnd) {
   const test::TempFolder folder;
   {
-    Result<PartialOutput> output = PartialOutput::CreateUnnamed(folder / "copy");
+    Result<PartialOutput> output = PartialOutput::CreateUnnamed(folder / "copy", folder / "copy");
     ASSERT_TRUE(output.ok()) << output.status().ToString();
     ASSERT_TRUE(output->Reserve(10).ok());
     if (test::CountFiles(folder.path()) > 0) GTEST_SKIP() << "this file system has no O_TMPFILE";
     std::ranges::fill(output->bytes(), std::byte{'x'});
   }
   EXPECT_EQ(test::CountFiles(folder.path()), 0u);
-  Result<PartialOutput> output = PartialOutput::CreateUnnamed(folder / "copy");
+  Result<PartialOutput> output = PartialOutput::CreateUnnamed(folder / "copy", folder / "copy");
   ASSERT_TRUE(output.ok() && output->Reserve(3).ok());
   std::ranges::fill(output->bytes(), std::byte{'x'});
   ASSERT_TRUE(output->GiveName().ok());

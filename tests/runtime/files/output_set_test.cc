@@ -72,6 +72,32 @@ TEST(OutputSetTest, FailedCommitLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+// The last of three copies cannot be named. Catches older files that are lost with the set, and names
+// that only the moments in between have.
+TEST(OutputSetTest, FailedCommitBringsOlderFilesBack) {
+  const TempFolder folder;
+  for (const char* const name : {"a", "b"})
+    test::WriteBytes(folder / name, test::RandomBytes(20, /*seed=*/7));
+  const std::string older = test::ReadText(folder / "a");
+  Result<OutputSet> set = OutputSet::CreateIn(folder.path(), {"a", "new", "b", "last"});
+  ASSERT_TRUE(set.ok()) << set.status().ToString();
+  for (uint32_t i = 0; i < 4; ++i)
+    test::WriteBytes(set->TemporaryPath(NodeId(i)), test::RandomBytes(10));
+  std::filesystem::create_directories(folder / "last/full");
+  EXPECT_THAT(set->Commit().message(), ::testing::HasSubstr("last"));
+  EXPECT_EQ(test::ReadText(folder / "a"), older);
+  EXPECT_EQ(test::ReadText(folder / "b"), older);
+  EXPECT_EQ(test::CountFiles(folder.path()), 2u);
+  std::filesystem::remove_all(folder / "last");
+  Result<OutputSet> again = OutputSet::CreateIn(folder.path(), {"a", "new"});
+  ASSERT_TRUE(again.ok());
+  for (uint32_t i = 0; i < 2; ++i)
+    test::WriteBytes(again->TemporaryPath(NodeId(i)), test::RandomBytes(10));
+  ASSERT_TRUE(again->Commit(/*sync=*/true).ok());
+  EXPECT_EQ(std::filesystem::file_size(folder / "a"), 10u);
+  EXPECT_EQ(test::CountFiles(folder.path()), 3u);
+}
+
 /// The pid of a process that is gone.
 pid_t DeadPid() {
   const pid_t pid = fork();

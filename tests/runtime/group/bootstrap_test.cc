@@ -385,7 +385,7 @@ TEST_F(BootstrapTest, ARootOfAnotherVersionIsNamed) {
   const FileDescriptor guest(accept(root.get(), nullptr, nullptr));
   Say(guest, PrefixOf(9) + std::string(100, 'x'));
   EXPECT_THAT(nodes_[2].get().status.message(),
-              HasSubstr("refuses node 2: it speaks version 9 of the protocol, this is version 5"));
+              HasSubstr("refuses node 2: it speaks version 9 of the protocol, this is version 8"));
 }
 
 TEST_F(BootstrapTest, PeersThatNeverComeAreNamed) {

@@ -280,10 +280,10 @@ TEST(HelloTest, AnotherVersionIsNamedByBothSides) {
 
   Conversation to_connector;
   to_connector.Run([](size_t index, Bytes* bytes) {
-    if (index == 1) (*bytes)[8] = std::byte{7};
+    if (index == 1) (*bytes)[8] = std::byte{kProtocolVersion + 1};
   });
   EXPECT_EQ(to_connector.connector.refusal(), Refusal::kOtherVersion);
-  EXPECT_EQ(to_connector.connector.Why(), "it speaks version 7 of the protocol, this is version 5");
+  EXPECT_EQ(to_connector.connector.Why(), "it speaks version 9 of the protocol, this is version 8");
 }
 
 // Catches a crash or an endless wait for rubbish: either side ends within its four messages.

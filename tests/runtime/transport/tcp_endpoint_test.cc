@@ -42,14 +42,24 @@ TEST_F(TcpEndpointTest, RefusesABlockThatIsNotNext) {
 
 // Junk on a socket: catches use of a channel number that nobody checked.
 TEST_F(TcpEndpointTest, RefusesRecordsThatMakeNoSense) {
-  const auto refuses = [this](const Record& record, const char* expected) {
+  const Record start = {
+      .channel = kStartChannel, .block = 0, .bytes = plan_.header().message.bytes};
+  const auto refuses_all = [this](const std::vector<Record>& records, const char* expected) {
     Connect({.transport = TransportKind::kTcp});
-    std::array<std::byte, kRecordBytes> bytes;
-    EncodeRecord(record, bytes);
     const int credits = nodes_->files(NodeId(1))[1];
-    ASSERT_EQ(send(credits, bytes.data(), bytes.size(), 0), ssize_t{kRecordBytes});
+    for (const Record& record : records) {
+      std::array<std::byte, kRecordBytes> bytes;
+      EncodeRecord(record, bytes);
+      ASSERT_EQ(send(credits, bytes.data(), bytes.size(), 0), ssize_t{kRecordBytes});
+    }
     EXPECT_THAT(Failure(0).message(), HasSubstr(expected));
   };
+  const auto refuses = [&](const Record& record, const char* expected) {
+    refuses_all({start, record}, expected);
+  };
+  refuses_all({{.channel = ChannelId(0)}}, "expected the start of a message");
+  refuses_all({{.channel = kStartChannel, .block = 0, .bytes = 1}}, "expected the start");
+  refuses(start, "expected the start of a message");
   refuses({.channel = ChannelId(7)}, "expected a channel between the two");
   refuses({.channel = ChannelId(0), .block = 0, .bytes = 1000},
           "expected the note of the oldest undelivered send");

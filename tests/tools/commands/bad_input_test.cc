@@ -177,7 +177,7 @@ TEST_F(BadInputTest, StrayArguments) {
   Expect({"run", "plan.json", "image.raw"}, 2,
          "unexpected argument 'image.raw'; --input is required (see --help)");
   Expect({"run", "plan.json", "image.raw", "--inptu", "x"}, 2,
-         "unknown flag '--inptu', did you mean 'input'?; --input is required");
+         "unknown flag '--inptu', did you mean '--input'?; --input is required");
   Expect({"compile", "--nodes", "4", "a", "b"}, 2, "unexpected argument 'b' (see --help)");
   Expect({"devices", "mlx5_0"}, 2, "unexpected argument 'mlx5_0'");
   Expect({"--jsno", "devices"}, 2, "unknown flag '--jsno'");
@@ -302,8 +302,32 @@ TEST_F(BadInputTest, CommandsAndFlagsThatDoNotExist) {
   Expect({"complie"}, 2, "unknown subcommand 'complie', did you mean 'compile'?");
   Expect({}, 2, "subcommand");
   Expect({"compile", "--algoritm", "chain"}, 2,
-         "unknown flag '--algoritm', did you mean 'algorithm'?");
+         "unknown flag '--algoritm', did you mean '--algorithm'?");
   Expect({"verify"}, 2, "PLAN");
+}
+
+// Catches messages about keys and tokens where a file is something else that the command knows.
+TEST_F(BadInputTest, WhatIsNoPlanIsCalledByItsName) {
+  const std::string trace = folder_ / "trace.json";
+  Write("trace.json", R"({"otherData": {"format": "prepost.trace"}})");
+  Expect({"draw", trace}, 1,
+         "trace.json: the trace of a run, expected a plan: prepost draw PLAN --trace");
+  Expect({"simulate", trace, "--profile", "apt"}, 1, "trace.json: the trace of a run");
+  Write("text.goal", "// a chain\nnum_ranks 2\n");
+  Expect({"stats", folder_ / "text.goal"}, 1, "text.goal: a GOAL text, of which prepost import ");
+}
+
+// A channel alone, and credits, which `explain` prints.
+TEST_F(BadInputTest, OpsAreSuggestedInTheFormThatIsMeant) {
+  const std::string plan = folder_ / "plan.json";
+  ASSERT_EQ(Command({"compile", "--nodes", "3", "--message-bytes", "3", "--block-bytes", "1",
+                     "--algorithm", "chain", "--ready", "window=1", "-o", plan})
+                .Wait(),
+            0);
+  Expect({"explain", plan, "1>2"}, 2, "FROM>TO:BLOCK, did you mean '1>2:0'?");
+  Expect({"explain", plan, "2>1"}, 2, "; node 2 sends no block to node 1");
+  Expect({"explain", plan, "credit 2>1"}, 2,
+         "; a credit is named by its op: the first of these is '2/0'");
 }
 
 TEST_F(BadInputTest, Specs) {

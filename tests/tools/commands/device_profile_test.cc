@@ -74,6 +74,11 @@ TEST_F(DeviceProfileCommandTest, WrongFlagsAreRefusedEverywhere) {
     ExpectRefused(with(command, {"--device-profile", plan_}), 1,
                   "/format: expected \"prepost.device\"");
   }
+  ExpectRefused({"verify", plan_, "--device-profile", "tyni"}, 2,
+                "'tyni' is neither a file nor a shipped profile of a device, did you mean 'tiny'?; "
+                "shipped are connectx5, tiny");
+  EXPECT_EQ(Run({"lower", plan_, "--device-profile", "tiny"}),
+            Run({"lower", plan_, "--device-profile", kTiny}));
   ExpectRefused({"verify", plan_, "--device-profile", plan_}, 1,
                 "/format: expected \"prepost.device\"");
   const std::vector<std::string> cpu = {"run", plan_, "--input", input_, "--executor", "cpu"};

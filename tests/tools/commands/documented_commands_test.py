@@ -5,8 +5,11 @@ A documented command is a line of a code block, or of a help text's examples, th
 continue it, each behind a backslash. They run in order
 in one temporary folder that holds a small image.raw, a plan.json, its shards/, a rolled.json, node 3's of it in
 rolled-3.json, and the examples. With a "prepost node" run all other nodes of
-its plan, each at an address of its own of the loopback interface. Commands for a card must be right up to it: they end with 3
-and say that it is missing. A "prepost diff" may find differences. Where there is a card they are left out."""
+its plan, each at an address of its own of the loopback interface. A "prepost push" finds an ssh whose hosts are folders of
+this machine. Commands for a card must be right up to it: they end with 3
+and say that it is missing. A "prepost diff" may find differences. Where there is a card they are left out.
+
+Of the commands in SHOWN the page shows the output, too: in the first block behind them, whose lines without "..." are printed."""
 import contextlib
 import json
 import os
@@ -19,8 +22,18 @@ import tempfile
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 SUBCOMMANDS = ["compile", "choose", "unroll", "verify", "stats", "explain", "diff", "draw", "lower", "run", "node", "compare",
-               "simulate", "calibrate", "topology", "export", "import", "devices", "probe"]
+               "simulate", "calibrate", "topology", "export", "import", "devices", "probe", "push"]
+SHOWN = {("simulate.md", "prepost simulate eight.json --profile fractus")}
 SECRET = "the secret of the documented commands"
+AGENT = """#!/bin/sh
+# As ssh: options, the host, the command. Also as ip netns exec.
+while [ "$1" = -o ] || [ "$1" = netns ] || [ "$1" = exec ]; do
+  [ "$1" = -o ] && shift
+  shift
+done
+mkdir -p "$1" && cd "$1" && shift
+SSH_CONNECTION="127.0.0.1 1 127.0.0.1 22" exec "$@"
+"""
 
 
 def commands_of(text, in_code_only):
@@ -34,8 +47,19 @@ def commands_of(text, in_code_only):
             yield match.group(1)
 
 
+def shown_output(text, line):
+    """The lines that the page `text` shows of what `line` prints."""
+    behind = text.partition(line + "\n")[2]
+    return [it for it in behind.split("```")[1].splitlines() if it and "..." not in it]
+
+
 def main():
-    environment = {**os.environ, "PATH": f"{COMMAND.parent}:{os.environ['PATH']}", "PREPOST_SECRET": SECRET}
+    agents_folder = tempfile.TemporaryDirectory()
+    agents = pathlib.Path(agents_folder.name)
+    for name in ["ssh", "ip"]:
+        (agents / name).write_text(AGENT)
+        (agents / name).chmod(0o700)
+    environment = {**os.environ, "PATH": f"{agents}:{COMMAND.parent}:{os.environ['PATH']}", "PREPOST_SECRET": SECRET}
 
     def run(line, folder):
         return subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, env=environment, capture_output=True,
@@ -46,7 +70,7 @@ def main():
         if line.startswith("prepost node "):
             prepare_node(line, folder)
         done = run(line, folder)
-        if done.returncode == 3 and re.search(r"--device mlx5_\d+: (there is no|this prepost was built without)", done.stderr):
+        if done.returncode == 3 and re.search(r"(--)?device mlx5_\d+: (there is no|this prepost was built without|cannot load libmlx5)", done.stderr):
             done.returncode = 0
         return done
 
@@ -85,6 +109,15 @@ def main():
                 done.returncode = done.returncode or other.wait(timeout=120)
         return done
 
+    def run_push(line, folder):
+        if "--allow-devices" in line:
+            line = f"[ ! -e /dev/prepost ] || {line}"  # never
+        pathlib.Path(folder, "notes.txt").write_text("notes")
+        pathlib.Path(folder, "folder").mkdir(exist_ok=True)
+        pathlib.Path(folder, "hosts.txt").write_text("node1\nroot@node2:images\n")
+        pathlib.Path(folder, "README.md").write_text("readme")
+        return run(line.replace(":/srv/", ":srv/").replace(":/tmp", ":tmp"), folder)
+
     sources = {}
     for path in [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]:
         sources[path.name] = list(commands_of(path.read_text(), in_code_only=True))
@@ -98,6 +131,7 @@ def main():
     devices = json.loads(run("prepost devices --json", "/").stdout)["devices"]
     has_card = any(device["name"].startswith("mlx5_") for device in devices)
     count = failures = 0
+    compared = set()
     for source, lines in sources.items():
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "image.raw").write_bytes(os.urandom(3_000_000))
@@ -115,15 +149,22 @@ def main():
                     print(f"{source}: left out, as there is a card: {line}")
                     continue
                 count += 1
-                play = run_without_card if needs_card else run_node if line.startswith("prepost node ") else run
+                play = run_without_card if needs_card else run_node if line.startswith("prepost node ") else run_push if " push " in line else run
                 done = play(line, folder)
                 if "prepost diff " in line and done.stderr.endswith(" differ\n"):
                     done.returncode = 0  # 1 is its answer
-                if done.returncode != 0:
+                missing = []
+                if (source, line) in SHOWN:
+                    compared.add((source, line))
+                    page = (SOURCE / "docs" / source).read_text()
+                    missing = [it for it in shown_output(page, line) if it not in done.stdout.splitlines()]
+                if done.returncode != 0 or missing:
                     failures += 1
-                    print(f"{source}: {line}\n  exit {done.returncode}: {done.stderr}")
+                    print(f"{source}: {line}\n  exit {done.returncode}: {done.stderr}", *missing,
+                          sep="\n  it does not print: ")
     print(f"{count} documented commands, {failures} failed")
     assert count > 10
+    assert compared == SHOWN, f"no longer documented: {SHOWN - compared}"
     sys.exit(1 if failures else 0)
 
 

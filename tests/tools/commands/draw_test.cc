@@ -26,7 +26,7 @@ class DrawTest : public ::testing::Test {
  protected:
   void Compile(const std::string& nodes, const std::string& blocks) {
     ASSERT_EQ(Command({"compile", "--nodes", nodes, "--message-bytes", blocks, "--block-bytes", "1",
-                       "-o", plan_})
+                       "--algorithm", "binomial_pipeline", "-o", plan_})
                   .Wait(),
               0);
   }

@@ -26,7 +26,8 @@ class ExchangeTest : public ::testing::Test {
     ASSERT_EQ(compile.Wait(), 0) << compile.err();
   }
   void Compile() {
-    Compile(plan_, {"--nodes", "5", "--message-bytes", "25", "--block-bytes", "10"});
+    Compile(plan_, {"--nodes", "5", "--message-bytes", "25", "--block-bytes", "10", "--algorithm",
+                    "binomial_pipeline"});
   }
   std::string Write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name) << text;

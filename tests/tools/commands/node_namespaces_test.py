@@ -10,63 +10,14 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from namespaces import PREFIX, ip, limit_rate, namespaces, skip  # noqa: E402
+
 COMMAND = sys.argv[1]
 NODES = 4
-PREFIX = f"prepost-test-{os.getpid()}-"
-SKIPPED = 77
 TIMEOUT = 2  # --timeout of the nodes, seconds
 END_MAX = TIMEOUT + 3 + 5  # for all to report; the last is slack for a loaded machine
 HANG = 100
-
-
-def skip(reason):
-    print(f"[  SKIPPED ] node_namespaces ({reason})")
-    sys.exit(SKIPPED)
-
-
-def ip(*words, check=True):
-    return subprocess.run(["ip", *words], check=check, capture_output=True, text=True)
-
-
-def remove(prefix):
-    for line in ip("netns", "list", check=False).stdout.splitlines():
-        name = line.split()[0]
-        if name.startswith(prefix):
-            ip("netns", "del", name, check=False)
-
-
-def remove_stale():
-    """Namespaces of tests that were killed."""
-    for line in ip("netns", "list", check=False).stdout.splitlines():
-        parts = line.split()[0].split("-")
-        if parts[:2] == ["prepost", "test"] and not os.path.exists(f"/proc/{parts[2]}"):
-            remove("-".join(parts[:3]) + "-")
-
-
-def connect_all():
-    """The switch and the nodes; node i is 10.99.0.(i + 1)."""
-    switch = PREFIX + "switch"
-    ip("netns", "add", switch)
-    ip("-n", switch, "link", "add", "bridge", "type", "bridge")
-    ip("-n", switch, "link", "set", "bridge", "up")
-    for node in range(NODES):
-        namespace = PREFIX + str(node)
-        ip("netns", "add", namespace)
-        ip("-n", switch, "link", "add", f"port{node}", "type", "veth", "peer", "name", "eth0", "netns", namespace)
-        ip("-n", switch, "link", "set", f"port{node}", "master", "bridge", "up")
-        ip("-n", namespace, "addr", "add", f"10.99.0.{node + 1}/24", "dev", "eth0")
-        ip("-n", namespace, "link", "set", "eth0", "up")
-        ip("-n", namespace, "link", "set", "lo", "up")
-
-
-def limit_rate(rate):
-    """Whether the kernel can."""
-    for node in range(NODES):
-        done = subprocess.run(["tc", "-n", PREFIX + str(node), "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst",
-                               "64kb", "latency", "100ms"], capture_output=True)
-        if done.returncode != 0:
-            return False
-    return True
 
 
 def received_bytes(node):
@@ -139,31 +90,20 @@ def check_cut(folder, victim):
 
 
 def main():
-    if os.geteuid() != 0:
-        skip("needs root for network namespaces")
-    try:
-        remove_stale()
-        ip("netns", "add", PREFIX + "probe")
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
-        skip(f"cannot make network namespaces: {error}")
-    try:
-        connect_all()
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            (folder / "image").write_bytes(os.urandom(40_000_001))
-            (folder / "secret").write_text("the secret of this test\n")
-            (folder / "secret").chmod(0o600)
-            (folder / "peers").write_text("".join(f"{node} 10.99.0.{node + 1}\n" for node in range(NODES)))
-            subprocess.run([COMMAND, "compile", "--nodes", str(NODES), "--message", folder / "image", "--block-bytes", "500kB", "-o",
-                            folder / "plan.json"], check=True)
-            check_copies(folder)
-            if not limit_rate("60mbit"):
-                skip("copies are right; the kernel cannot limit rates (tc tbf), so no link was cut")
-            for victim in [2, 0]:
-                check_cut(folder, victim)
-            check_copies(folder)
-    finally:
-        remove(PREFIX)
+    with namespaces("node_namespaces", NODES), tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "image").write_bytes(os.urandom(40_000_001))
+        (folder / "secret").write_text("the secret of this test\n")
+        (folder / "secret").chmod(0o600)
+        (folder / "peers").write_text("".join(f"{node} 10.99.0.{node + 1}\n" for node in range(NODES)))
+        subprocess.run([COMMAND, "compile", "--nodes", str(NODES), "--message", folder / "image", "--block-bytes", "500kB", "-o",
+                        folder / "plan.json"], check=True)
+        check_copies(folder)
+        if not limit_rate(range(NODES), "60mbit"):
+            skip("node_namespaces", "copies are right; the kernel cannot limit rates (tc tbf), so no link was cut")
+        for victim in [2, 0]:
+            check_cut(folder, victim)
+        check_copies(folder)
 
 
 main()

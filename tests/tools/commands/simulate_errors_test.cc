@@ -47,6 +47,12 @@ TEST_F(SimulateTest, SettingsStandOnceAndHaveUnits) {
   expect({"--set", "host.poll=\xff"}, "/host/poll/value: ");
   expect({"--set", "nic.message_overhead_bytes=1XiB"}, "'1XiB' is no size");
   expect({"--set", "nic.message_overhead_bytes=1GiB"}, "1073741824 is too large");
+  expect({"--set", "host.completion=1"},
+         "--set host.completion=1: expected a time with its unit, such as 1us");
+  expect({"--set", "host.copy_rate=1e9"}, "expected a rate with its unit, such as 1Gbit/s");
+  expect({"--sweep", "host.poll=1,2"}, "expected a time with its unit");
+  expect({"--set", "host.completoin=1"}, "unknown key, did you mean 'completion'?");
+  SimulateJson({"--set", "host.completion=0", "--set", "host.cores=2"});
   const auto cpu = [&](const std::string& segment) {
     return SimulateJson({"--set", "tcp.segment_bytes=" + segment}, "tcp-10g")["cpu"];
   };

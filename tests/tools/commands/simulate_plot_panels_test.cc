@@ -68,6 +68,16 @@ TEST_F(SimulatePlotTest, WhatAllPanelsHaveIsInEach) {
   EXPECT_EQ(Occurrences(svg, ">CPU-driven, host.completion 7 µs</text>"), 2u);
 }
 
+// A chain is a kary_chain of one. Catches a curve that lies below another and is not to be seen.
+TEST_F(SimulatePlotTest, CurvesThatCoincideHaveOneLine) {
+  const std::string svg =
+      Plot({"--message-bytes", "64KiB", "--nodes", "5", "--executor", "cpu", "--sweep",
+            "block-bytes=16KiB:64KiB:x2", "--sweep", "algorithm=chain,kary_chain=1,sequential"});
+  EXPECT_EQ(Occurrences(svg, ">CPU-driven, chain,</text>"), 1u);
+  EXPECT_EQ(Occurrences(svg, ">CPU-driven, kary_chain=1</text>"), 1u);
+  EXPECT_EQ(Occurrences(svg, ">CPU-driven, sequential</text>"), 1u);
+}
+
 // There is no preposting over TCP. Catches a curve that is taken for all combinations', since they
 // have no other.
 TEST_F(SimulatePlotTest, ACurveOfOneCombinationSaysWhichOne) {

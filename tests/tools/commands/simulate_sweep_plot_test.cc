@@ -164,7 +164,7 @@ TEST_F(SimulateSweepTest, CurvesAreOfCombinationsNotOfLabels) {
   EXPECT_THAT(profiles, Not(HasSubstr(">CPU-driven, p<")));
   const std::string times = plot("host.completion=1us,1.000001us");
   EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1 µs<"));
-  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1.000001 µs<"));
+  EXPECT_THAT(times, HasSubstr(">CPU-driven, host.completion 1.000001 µs,<"));
 }
 
 }  // namespace

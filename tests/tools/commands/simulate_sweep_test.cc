@@ -41,10 +41,10 @@ TEST_F(SimulateSweepTest, EachRowIsWhatItsCommandPrints) {
   for (size_t i = 0; i < sweep["rows"].size(); i += 7) {
     const Json& row = sweep["rows"][i];
     const Json& values = row["values"];
-    const Json alone =
-        SimulateJson({"--message-bytes", "1MiB", "--block-bytes", "64KiB", "--per-node", "--nodes",
-                      values["nodes"].dump(), "--wait", values["wait"], "--mode", values["mode"],
-                      "--set", "host.completion=" + values["host.completion_seconds"].dump()});
+    const Json alone = SimulateJson(
+        {"--message-bytes", "1MiB", "--block-bytes", "64KiB", "--per-node", "--nodes",
+         values["nodes"].dump(), "--wait", values["wait"], "--mode", values["mode"], "--set",
+         "host.completion=" + values["host.completion_seconds"].dump() + "s"});
     EXPECT_EQ(row["simulation"]["offload"], alone["offload"]) << values;
     EXPECT_EQ(row["simulation"]["cpu"], alone["cpu"]) << values;
     EXPECT_EQ(row["simulation"]["nodes"], values["nodes"]);
@@ -138,7 +138,8 @@ TEST_F(SimulateSweepTest, PlansAndRolledPlansAreReadOnce) {
   const std::string rolled = folder_ / "rolled.json", plan = folder_ / "plan.json";
   for (const auto& [bytes, file] :
        {std::pair<std::string, std::string>("any", rolled), {"2MiB", plan}}) {
-    Command compile({"compile", "--nodes", "4", "--message-bytes", bytes, "-o", file});
+    Command compile({"compile", "--nodes", "4", "--message-bytes", bytes, "--block-bytes", "1MiB",
+                     "--algorithm", "binomial_pipeline", "-o", file});
     ASSERT_EQ(compile.Wait(), 0) << compile.err();
   }
   const Json sizes = SimulateJson({rolled, "--sweep", "message-bytes=1MiB,2MiB"});

@@ -30,7 +30,8 @@ class StatsTest : public ::testing::Test {
   }
   /// Eight nodes, eight blocks, the last one short.
   void CompilePipeline() {
-    Compile({"--nodes", "8", "--message-bytes", "790", "--block-bytes", "100"});
+    Compile({"--nodes", "8", "--message-bytes", "790", "--block-bytes", "100", "--algorithm",
+             "binomial_pipeline"});
   }
   std::string Print(const std::vector<std::string>& arguments) {
     Command command(arguments);

@@ -29,6 +29,22 @@ std::string OnTerminal(std::vector<std::string> variables) {
   return command.out();
 }
 
+// Catches a sweep that says nothing until its first row is done.
+TEST(TerminalTest, ProgressIsShownBeforeTheFirstRowIsDone) {
+  test::Command command(
+      {"simulate", "--message-bytes", "4GiB", "--block-bytes", "16KiB", "--profile", "fractus",
+       "--executor", "cpu", "--sweep", "nodes=8", "--jobs", "1"},
+      {"/usr/bin/env", "TERM=xterm", "/usr/bin/python3", "-c",
+       // Ends when it has seen what it is to see.
+       "import os, pty, signal, sys\n"
+       "pid, terminal = pty.fork()\n"
+       "if pid == 0: os.execv(sys.argv[1], sys.argv[1:])\n"
+       "seen = b''\n"
+       "while b'simulated 0 of 1, 1 s' not in seen: seen += os.read(terminal, 4096)\n"
+       "os.kill(pid, signal.SIGKILL)\n"});
+  EXPECT_EQ(command.Wait(), 0) << command.err();
+}
+
 TEST(TerminalTest, ProgressIsShownWhereItCanBeCleared) {
   const std::string shown = OnTerminal({"TERM=xterm"});
   EXPECT_THAT(shown, HasSubstr("\x1b[Ksimulated 2 of 2"));

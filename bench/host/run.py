@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Times a group's messages among processes of this machine, beside MPI_Bcast: over memory (local copies; MPI: vader) and over TCP's
+loopback.
+
+    bench/host/run.py --members 4,8 --bytes 1MiB,64MiB --peers openmpi
+    bench/host/run.py --small --members 4         # messages of 1 B to 4 KiB, per second
+    bench/host/run.py --members 4 --bytes 64KiB,1MiB,64MiB --python --peers=   # the same from C++ and from Python
+
+Settings are interleaved, round by round, in turn forwards and backwards. Prints times in ms (median) and how often the fastest peer's
+that is; of Python the median of the rounds' ratios to C++, each of two medians. --json FILE keeps all samples.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "peers"))
+import peers  # noqa: E402
+from peers import size_of  # noqa: E402
+
+
+def run_group(bench, members, transport, sizes, options, folder=None):
+    """The JSON lines of member 0. `bench`: the words of the program's command. `folder`: of Python's package."""
+    addresses = ",".join(f"127.0.0.{i + 1}:7911" for i in range(members))
+    flags = ["--bytes", ",".join(sizes), "--repeat", str(options.repeat), "--burst", str(options.burst), "--waiting", options.waiting]
+    if transport == "tcp":
+        flags.append("--no-local-copies")
+    environment = dict(os.environ, PYTHONPATH=folder) if folder else None
+    processes = [subprocess.Popen([*bench, str(i), addresses, *flags], stdout=subprocess.PIPE if i == 0 else subprocess.DEVNULL, text=True,
+                                  env=environment) for i in range(members)]
+    out, _ = processes[0].communicate(timeout=600)
+    if any(process.wait(timeout=60) != 0 for process in processes):
+        sys.exit("run.py: a member failed")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def ratio_to_cpp(medians, setting, size):
+    """Of Python's times: the median of the rounds' ratios."""
+    pairs = zip(medians[(*setting, "python", size)], medians[(*setting, "prepost", size)])
+    return statistics.median(python / cpp for python, cpp in pairs)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--members", default="4,8", help="numbers of processes, with commas")
+    parser.add_argument("--transport", default="shm,tcp")
+    parser.add_argument("--bytes", default="1MiB,16MiB,64MiB")
+    parser.add_argument("--small", action="store_true", help="messages of 1 B to 4 KiB, a hundred at once")
+    parser.add_argument("--waiting", default="hybrid")
+    parser.add_argument("--repeat", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--peers", default="openmpi", help="of bench/peers/peers.py, with commas")
+    parser.add_argument("--bench", default=str(ROOT / "build/release/bench/session_bench"))
+    parser.add_argument("--python", nargs="?", const=str(ROOT / "build/release/python"), metavar="FOLDER",
+                        help="also from Python, by the package in FOLDER [build/release/python]")
+    parser.add_argument("--json", help="where all samples go")
+    options = parser.parse_args()
+    options.burst = 100 if options.small else 1
+    sizes = ["1B", "64B", "1KiB", "4KiB"] if options.small else options.bytes.split(",")
+    others = [name for name in peers.names_of(options.peers) if name != "udpcast" and peers.is_there(name)]
+    samples = {}
+    medians = {}  # of each round
+    receive = ["--receive"] if options.python else []
+    settings = [(int(members), transport) for members in options.members.split(",") for transport in options.transport.split(",")]
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(options.rounds):
+            for members, transport in settings:
+                runs = {"prepost": lambda: run_group([options.bench, *receive], members, transport, sizes, options)}
+                if options.python:
+                    runs["python"] = lambda: run_group([sys.executable, HERE / "session_bench.py"], members, transport, sizes, options,
+                                                       options.python)
+                for name in others:
+                    runs[name] = lambda name=name: peers.run_on_host(name, members, transport, sizes, options.repeat * options.burst,
+                                                                     folder)
+                for name in list(runs) if number % 2 == 0 else reversed(runs):
+                    for line in runs[name]():
+                        key = (members, transport, name, line["bytes"])
+                        samples.setdefault(key, []).extend(line["seconds"])
+                        medians.setdefault(key, []).append(statistics.median(line["seconds"]))
+    for setting in settings:
+        print("{} members, {}; ms (median)".format(*setting))
+        print(" " * 30 + "".join(f"{size:>16}" for size in sizes))
+        for name in ["prepost", *(["python"] if options.python else []), *others]:
+            cells = ""
+            for size in sizes:
+                time = statistics.median(samples[(*setting, name, size_of(size))])
+                peer = min((statistics.median(samples[(*setting, other, size_of(size))]) for other in others), default=None)
+                ratio = f" ({peer / time:.2f}x)" if name == "prepost" and peer else ""
+                if name == "python":
+                    ratio = f" ({ratio_to_cpp(medians, setting, size_of(size)):.3f})"
+                cells += f"{time * 1e3:.3f}{ratio}".rjust(16)
+            print(f"{name:30}{cells}")
+    if options.json:
+        rows = [{"members": m, "transport": t, "name": n, "bytes": b, "seconds": s} for (m, t, n, b), s in samples.items()]
+        found = {"options": vars(options), "samples": rows}
+        if options.python:
+            found["python_ratios"] = [{"members": setting[0], "transport": setting[1],
+                                       "ratios": [ratio_to_cpp(medians, setting, size) for size in sorted(map(size_of, sizes))]}
+                                      for setting in settings]
+        pathlib.Path(options.json).write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

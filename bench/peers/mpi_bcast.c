@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MPI_Bcast as bench/session_bench measures a group: SIZE REPEAT of each size; a JSON line each, at rank 0. The time of a
+ * broadcast is that of its slowest rank, from a barrier on. The first of each size is not counted. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank, ranks;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int a = 1; a + 1 < argc; a += 2) {
+    const size_t bytes = strtoull(argv[a], NULL, 10);
+    const int repeat = atoi(argv[a + 1]);
+    char* memory = malloc(bytes > 0 ? bytes : 1);
+    memset(memory, rank == 0 ? 1 : 0, bytes);
+    if (rank == 0) printf("{\"bytes\": %zu, \"members\": %d, \"seconds\": [", bytes, ranks);
+    for (int i = -1; i < repeat; ++i) {
+      if (rank == 0 && bytes > 0) memory[bytes / 2] = (char)(i + 2);
+      MPI_Barrier(MPI_COMM_WORLD);
+      const double start = MPI_Wtime();
+      MPI_Bcast(memory, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+      const double own = MPI_Wtime() - start;
+      double slowest = 0;
+      MPI_Reduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+      if (bytes > 0 && memory[bytes / 2] != (char)(i + 2)) MPI_Abort(MPI_COMM_WORLD, 1);
+      if (rank == 0 && i >= 0) printf("%s%.9f", i > 0 ? ", " : "", slowest);
+    }
+    if (rank == 0) {
+      printf("]}\n");
+      fflush(stdout);
+    }
+    free(memory);
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StreamCost: how long a schedule takes over connections that buffer, such as TCP's, from hosts that
+// go on as soon as they can, and what is best by that. CostModel (cost_model.h) is of NICs, where
+// every round begins with a latency; here latencies pass while other blocks are under way, and hosts
+// that several peers send to do not keep step with all of them.
+#ifndef PREPOST_COMPILER_CHOICE_STREAM_COST_H_
+#define PREPOST_COMPILER_CHOICE_STREAM_COST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/schedules/schedule.h"
+#include "ir/status.h"
+
+namespace prepost {
+
+/// Fitted to bench/network/run.py, 8 nodes at 100 and 400 Mbit/s and 32 at 25 Mbit/s, of messages of
+/// 256 KiB to 64 MiB (docs/benchmarks.md), but for the rate, which is assumed.
+struct StreamParameters {
+  double rate = 10e9 / 8;  ///< bytes/s of a node's port, each way
+  double hop = 30e-6;      ///< seconds from the last byte of a block to the first that is passed on
+  double block_overhead = 10e-6;  ///< seconds of hosts and packets for a block of any size
+  /// Blocks per node that are late because a node receives from several peers, which share its port
+  /// as chance will have it.
+  double drift = 0.8;
+};
+
+/// What a schedule does with `blocks` blocks.
+struct StreamShape {
+  uint32_t nodes = 1;
+  uint32_t blocks = 1;
+  uint32_t rounds = 0;
+  bool has_fan_in = false;  ///< some node receives from several peers
+};
+
+/// rounds x step + hops + drift, where a step is a block's time on a port and its overhead; hops are
+/// the rounds beyond one per block. Seconds, modelled.
+double StreamSeconds(const StreamShape& shape, uint64_t block_bytes,
+                     const StreamParameters& parameters);
+
+/// A schedule that may be chosen.
+struct StreamCandidate {
+  std::string algorithm;
+  const Schedule* schedule = nullptr;
+  uint32_t fanout = 0;
+  bool has_fan_in = false;
+};
+/// The schedules that come into question for `nodes` nodes.
+std::vector<std::string> StreamAlgorithms(uint32_t nodes);
+/// Errors: those of FindAlgorithm() and Compile() for `nodes` nodes.
+Result<StreamCandidate> MakeStreamCandidate(const std::string& algorithm, uint32_t nodes);
+
+struct StreamChoice {
+  size_t candidate = 0;
+  /// If it was to be chosen, a power of two, from kStreamBlockMin to kStreamBlockMax.
+  uint64_t block_bytes = 0;
+  double seconds = 0;
+};
+inline constexpr uint64_t kStreamBlockMin = uint64_t{16} << 10;
+inline constexpr uint64_t kStreamBlockMax = uint64_t{1} << 20;
+
+/// The best for `bytes` bytes in blocks of `block_bytes`, or, if that is 0, of what is best; of near
+/// equals the first candidate, with the largest blocks. `candidates`: at least one.
+StreamChoice ChooseStream(const std::vector<StreamCandidate>& candidates, uint32_t nodes,
+                          uint64_t bytes, uint64_t block_bytes, const StreamParameters& parameters);
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_CHOICE_STREAM_COST_H_

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Prepost's groups, as RDMC has them: each member of a session creates a group with the same number
+// and members, the root sends messages of any size, and every other member receives them, in order.
+// docs/library.md explains it, examples/library/ has programs.
+//
+//     prepost::SessionOptions options;
+//     options.self = 1;
+//     options.members = {{"10.0.0.1"}, {"10.0.0.2"}, {"10.0.0.3"}};
+//     options.secret = ...;                                  // the same at all members
+//     auto session = prepost::Session::Open(options);        // Result<std::unique_ptr<Session>>
+//     prepost::GroupCallbacks callbacks;
+//     callbacks.incoming = [&](uint64_t, uint64_t bytes) { buffer.resize(bytes); return buffer.data(); };
+//     callbacks.complete = [&](uint64_t, void*, uint64_t bytes) { ... };
+//     callbacks.failed = [&](const prepost::Status& cause, std::optional<uint32_t>) { ... };
+//     (*session)->CreateGroup(7, {0, 1, 2}, /*root=*/0, {}, callbacks);
+//
+// The API follows semantic versioning by kApiVersion.
+#ifndef PREPOST_PREPOST_H_
+#define PREPOST_PREPOST_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prepost/status.h"
+
+namespace prepost {
+
+/// Of this header: major, minor.
+inline constexpr int kApiVersion[2] = {0, 1};
+
+/// Where a member listens. The default is that of `prepost node`. At this member port 0 means any
+/// that is free, and no host all addresses of this machine.
+struct Address {
+  std::string host;  ///< a name or an address; IPv6 without brackets
+  uint16_t port = 7811;
+};
+
+/// How a session waits for something to happen.
+enum class Waiting : uint8_t {
+  kPolling,  ///< polls while a message is under way, and sleeps between messages
+  kHybrid,  ///< polls for SessionOptions::idle_max after the last progress, then sleeps: RDMC's way
+  kInterrupt  ///< sleeps whenever there is nothing to do
+};
+
+struct SessionOptions {
+  uint32_t self = 0;  ///< this member's number: its place in `members`
+  /// By number, as many at all members; one alone is fine. Those that are not known yet have no
+  /// host: SetAddress() says it later.
+  std::vector<Address> members;
+  /// What members prove to each other that they have: 16 to 4096 bytes, best random ones. Whoever
+  /// has it is trusted; the messages themselves are not encrypted.
+  std::string secret;
+  /// Address to listen at. Empty: the member's own or, if that is a name, all of this machine.
+  std::string bind;
+  Waiting waiting = Waiting::kHybrid;
+  std::chrono::milliseconds idle_max{50};
+  /// Within this time every survivor of a failure hears of it. At least 100 ms.
+  std::chrono::milliseconds failure_max{2000};
+  /// How long a group waits for members that are not there yet.
+  std::chrono::milliseconds connect_max{30000};
+  /// Between members on one machine, blocks are copied from memory to memory, where one process may
+  /// read the other's (process_vm_readv), instead of through the network stack.
+  bool local_copies = true;
+  /// A thread of the session moves messages and calls back. Otherwise the caller does both, in
+  /// Session::Poll(), whenever Session::fd() is readable.
+  bool own_thread = true;
+};
+
+/// To be the same at all members of the group.
+struct GroupOptions {
+  /// A schedule of `prepost compile --algorithm`, or "auto".
+  std::string algorithm = "auto";
+  uint64_t block_bytes = 0;  ///< 0: chosen for each message
+  /// Instead of both: a file of `prepost compile -o`, whose nodes are the places in the group's list
+  /// of members. A rolled plan carries messages of any size, and one made for this member alone
+  /// (`--node`) is enough; a flat plan carries messages of its own size only. The path may differ
+  /// between members.
+  std::string plan;
+  /// GroupCallbacks::delivered is called. Costs each message a notice from every member.
+  bool notify_delivered = false;
+  /// What `incoming` returns is a mapping of a file (MAP_SHARED), and a message is complete, and counts
+  /// for `delivered`, when it is on the file's disk: msync(MS_SYNC). Other groups are not held up.
+  bool sync = false;
+  /// Over which NICs messages go; empty: none, over TCP. A card, such as "mlx5_0", or "emulated": NICs in
+  /// software, for members that are sessions of one process. Members of a group have cards, whatever
+  /// they are called, or all the same other device, or none.
+  std::string device;
+  /// Who moves messages over the device: "offload": the NIC, preposted, so that no CPU does anything
+  /// from a message's start to its end; "cpu"; "auto": the NIC if the plan fits it, otherwise the CPU.
+  /// May differ between members. Without a device the CPU does.
+  std::string executor = "auto";
+};
+
+/// Buffers of one size, for messages of one group or several. All functions may be called by any thread;
+/// a group keeps the pool alive.
+class MemoryPool {
+ public:
+  /// `buffers` buffers that begin at pages. Errors: kUsage: none; kEnvironment: no memory.
+  static Result<std::shared_ptr<MemoryPool>> Make(uint64_t buffer_bytes, uint32_t buffers);
+  ~MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  /// Takes back what `complete` was called with; null, which a message of 0 bytes has, is nothing.
+  /// Errors (kUsage): it is no buffer of this pool, or is free.
+  Status Give(void* memory);
+  uint64_t buffer_bytes() const;
+  uint32_t buffers() const;
+  uint32_t free_buffers() const;
+
+ private:
+  friend class Engine;
+  class Impl;
+  explicit MemoryPool(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+/// All of them may be empty, except `incoming` or `pool` at members that receive. They are called one at a
+/// time, by the session's thread or in Poll(), and may call the session, but not destroy it. Messages
+/// of a group are numbered from 0.
+struct GroupCallbacks {
+  /// A message of `bytes` bytes begins; the memory for it, which is the library's until `complete`
+  /// or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it.
+  std::function<void*(uint64_t message, uint64_t bytes)> incoming;
+  /// Instead of `incoming`: each message takes a buffer, which is to be given back after `complete`.
+  /// While none is free the message waits, and so do its senders; a message that is larger than a
+  /// buffer ends the group. After `failed` the buffer of a message under way is back in the pool.
+  std::shared_ptr<MemoryPool> pool;
+  /// Elsewhere than at the root: the message is there, in `memory`. At the root: its memory may be
+  /// reused.
+  std::function<void(uint64_t message, void* memory, uint64_t bytes)> complete;
+  /// At the root: all members have the message. See GroupOptions::notify_delivered.
+  std::function<void(uint64_t message)> delivered;
+  /// This member's connections of the group are there.
+  std::function<void()> opened;
+  /// After DestroyGroup() at all members: all messages are there, at all members.
+  std::function<void()> closed;
+  /// Something failed anywhere in the group; `cause` names it, and `member` is where, as far as that
+  /// is known: the member to leave out. Called once, and then nothing of the group is called any
+  /// more: all memory is the caller's again, the number is free, and a new group of the survivors can
+  /// be created at once.
+  std::function<void(const Status& cause, std::optional<uint32_t> member)> failed;
+};
+
+/// From how many peers, the members that it receives from or sends to, a member has blocks which way.
+struct PeerPaths {
+  uint32_t memory = 0;   ///< copied from the peer's memory
+  uint32_t network = 0;  ///< over TCP
+  /// Of those over TCP: peers on this machine whose memory the system does not let this process read,
+  /// though SessionOptions::local_copies asks for it: other users', or all where Yama's
+  /// /proc/sys/kernel/yama/ptrace_scope is 1 or more.
+  uint32_t forbidden = 0;
+};
+
+/// One member of a session. All functions may be called by any thread, also in callbacks, except
+/// that Poll() is one thread's and the destructor none of the callbacks'.
+class Session {
+ public:
+  /// Listens. Errors: kUsage: options; kEnvironment: the port is taken, no memory for the key.
+  static Result<std::unique_ptr<Session>> Open(const SessionOptions& options);
+  /// Leaves all groups; where they were not destroyed, the other members hear of a failure.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// The port that it listens at.
+  uint16_t port() const;
+  /// Where another member listens, for the groups that are created from now on. Errors (kUsage): no
+  /// such member, this member itself, no host or no port.
+  Status SetAddress(uint32_t member, const Address& address);
+
+  /// To be called by all `members` (numbers of the session's members, this one among them), each in
+  /// its own time, with the same arguments but for the callbacks. `number` is free here. Any number
+  /// of groups may overlap, also with the same members. Returns at once: messages may be sent before
+  /// the group is open. Errors: kUsage: a number in use, members twice or unknown, options;
+  /// kEnvironment: the device cannot be used.
+  Status CreateGroup(uint64_t number, const std::vector<uint32_t>& members, uint32_t root,
+                     const GroupOptions& options, GroupCallbacks callbacks);
+  /// At the root: queues a message; the one after the last, which the result numbers. `data` must
+  /// stay as it is until `complete` (or `failed`). Errors (kUsage): no such group, not its root, it
+  /// is being destroyed, GroupOptions::plan is for another size.
+  Result<uint64_t> Send(uint64_t group, const void* data, uint64_t bytes);
+  /// `passed` is called once all members have called their Barrier() as often as this one has. It
+  /// says nothing about messages. Errors: as Send(), but anywhere.
+  Status Barrier(uint64_t group, std::function<void()> passed);
+  /// Once all members have called it and every message is at every member, `closed` is called at all
+  /// of them. Errors: as Barrier().
+  Status DestroyGroup(uint64_t group);
+
+  /// How blocks come to this member; known when `opened` is called, before that and over a device
+  /// all 0. Errors: as Barrier().
+  Result<PeerPaths> Paths(uint64_t group) const;
+
+  /// Without own_thread: readable when Poll() has something to do.
+  int fd() const;
+  /// Without own_thread: does what there is to do, callbacks included; waits up to `timeout` for
+  /// something (negative: for ever). Not in callbacks. Errors: kEnvironment.
+  Status Poll(std::chrono::milliseconds timeout);
+
+ private:
+  class Impl;
+  friend struct HookedSession;
+  explicit Session(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_PREPOST_H_

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost.h for C99 and for whatever calls C: the same sessions and groups, functions and errors.
+// docs/library.md explains them, examples/library/broadcast.c is a program.
+//
+//     prepost_session_options options;
+//     prepost_session_options_init(&options, sizeof options);
+//     options.self = 1;
+//     options.members = addresses;
+//     options.member_count = 3;
+//     options.secret = secret;
+//     options.secret_bytes = sizeof secret;
+//     prepost_session* session;
+//     if (prepost_session_open(&options, &session) != PREPOST_OK) puts(prepost_last_error());
+//
+// Structs of options begin with their size, which *_init() stores with every default: a program
+// that was built with an older header runs with a newer library. All memory that is passed in is
+// the caller's and is copied, except that of messages. Functions may be called by any thread, also
+// in callbacks, except that prepost_session_poll() is one thread's and prepost_session_close() none
+// of the callbacks'.
+#ifndef PREPOST_PREPOST_C_H_
+#define PREPOST_PREPOST_C_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What went wrong; the value is the exit code of the command. */
+typedef enum prepost_code {
+  PREPOST_OK = 0,
+  PREPOST_REJECTED = 1,     /**< an input that is wrong, or a check or transfer that failed */
+  PREPOST_USAGE = 2,        /**< the call itself */
+  PREPOST_ENVIRONMENT = 3,  /**< something this machine lacks: a permission, a limit, a port */
+  PREPOST_INTERRUPTED = 130 /**< the user stopped it */
+} prepost_code;
+
+/** What the last function that failed in this thread reported, in lower case, without a final
+ * period; "" before. Valid until the next failure in this thread. Never null. */
+const char* prepost_last_error(void);
+
+/** Where a member listens. At this member port 0 means any that is free, and no host all addresses
+ * of this machine. */
+typedef struct prepost_address {
+  const char* host; /**< a name or an address; IPv6 without brackets */
+  uint16_t port;    /**< PREPOST_PORT unless you chose another */
+} prepost_address;
+
+#define PREPOST_PORT 7811
+
+/** How a session waits for something to happen. */
+typedef enum prepost_waiting {
+  PREPOST_POLLING = 0,  /**< polls while a message is under way, and sleeps between messages */
+  PREPOST_HYBRID = 1,   /**< polls for idle_max_ms after the last progress, then sleeps */
+  PREPOST_INTERRUPT = 2 /**< sleeps whenever there is nothing to do */
+} prepost_waiting;
+
+typedef struct prepost_session_options {
+  size_t struct_bytes;
+  uint32_t self; /**< this member's number: its place in `members` */
+  uint32_t member_count;
+  /** By number, as many at all members; one alone is fine. Those that are not known yet have no
+   * host: prepost_set_address() says it later. */
+  const prepost_address* members;
+  /** What members prove to each other that they have: 16 to 4096 bytes, best random ones. Whoever
+   * has it is trusted; the messages themselves are not encrypted. */
+  const void* secret;
+  size_t secret_bytes;
+  /** Address to listen at. Null or "": the member's own or, if that is a name, all of this machine. */
+  const char* bind;
+  prepost_waiting waiting; /**< [PREPOST_HYBRID] */
+  uint32_t idle_max_ms;    /**< [50] */
+  uint32_t
+      failure_max_ms; /**< every survivor of a failure hears of it within; at least 100 [2000] */
+  uint32_t connect_max_ms; /**< how long a group waits for members that are not there yet [30000] */
+  int local_copies;        /**< between members on one machine, from memory to memory [1] */
+  /** 1: a thread of the session moves messages and calls back. 0: the caller does both, in
+   * prepost_session_poll(), whenever prepost_session_fd() is readable. [1] */
+  int own_thread;
+} prepost_session_options;
+
+/** To be the same at all members of the group. */
+typedef struct prepost_group_options {
+  size_t struct_bytes;
+  const char* algorithm; /**< a schedule of `prepost compile --algorithm`; null: "auto" [null] */
+  uint64_t block_bytes;  /**< 0: chosen for each message [0] */
+  int notify_delivered;  /**< `delivered` is called; costs a notice from every member [0] */
+  /** A file of `prepost compile -o` instead of algorithm and block_bytes: a rolled plan, for messages of
+   * any size, or a flat one, for messages of its own size; null: none [null] */
+  const char* plan;
+  /** A NIC that messages go over: a card, or "emulated", for members that are sessions of one process;
+   * null: none, over TCP [null] */
+  const char* device;
+  const char* executor; /**< over a device: "offload", "cpu"; null: "auto" [null] */
+  /** 1: `incoming` returns mappings of files, and a message is complete when it is on the file's disk.
+   * [0] */
+  int sync;
+} prepost_group_options;
+
+/** Buffers of one size, for messages of one group or several. */
+typedef struct prepost_memory_pool prepost_memory_pool;
+
+#define PREPOST_NO_MEMBER UINT32_MAX
+
+/** All of them may be null, except `incoming` at members that receive. They are called one at a
+ * time, by the session's thread or in prepost_session_poll(), with `context`. Messages of a group
+ * are numbered from 0. */
+typedef struct prepost_group_callbacks {
+  size_t struct_bytes;
+  void* context;
+  /** A message of `bytes` bytes begins; the memory for it, which is the library's until `complete`
+   * or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it. */
+  void* (*incoming)(void* context, uint64_t message, uint64_t bytes);
+  /** Elsewhere than at the root: the message is there, in `memory`. At the root: its memory may be
+   * reused. */
+  void (*complete)(void* context, uint64_t message, void* memory, uint64_t bytes);
+  /** At the root: all members have the message. See prepost_group_options. */
+  void (*delivered)(void* context, uint64_t message);
+  /** This member's connections of the group are there. */
+  void (*opened)(void* context);
+  /** After prepost_destroy_group() at all members: all messages are there, at all members. */
+  void (*closed)(void* context);
+  /** Something failed anywhere in the group; `cause`, which is valid until this returns, names it,
+   * and `member` is where: the member to leave out, or PREPOST_NO_MEMBER where that is not known.
+   * Called once, and then nothing of the group is called any more: all memory is the caller's
+   * again, the number is free, and a new group of the survivors can be created at once. */
+  void (*failed)(void* context, prepost_code code, const char* cause, uint32_t member);
+  /** Instead of `incoming`: each message takes a buffer, which is to be given back after `complete`.
+   * While none is free the message waits; one that is larger than a buffer ends the group. After
+   * `failed` the buffer of a message under way is back in the pool. The group keeps the pool. */
+  prepost_memory_pool* pool;
+} prepost_group_callbacks;
+
+/** Fill in `struct_bytes` (sizeof the struct) and the defaults, which are in brackets above. */
+void prepost_session_options_init(prepost_session_options* options, size_t struct_bytes);
+void prepost_group_options_init(prepost_group_options* options, size_t struct_bytes);
+void prepost_group_callbacks_init(prepost_group_callbacks* callbacks, size_t struct_bytes);
+
+/** `*pool` is set only on success, and is to be freed. Errors: PREPOST_USAGE: no buffers;
+ * PREPOST_ENVIRONMENT: no memory. */
+prepost_code prepost_memory_pool_make(uint64_t buffer_bytes, uint32_t buffers,
+                                      prepost_memory_pool** pool);
+/** Takes back what `complete` was called with; null is nothing. Errors (PREPOST_USAGE): it is no buffer
+ * of this pool, or is free. */
+prepost_code prepost_memory_pool_give(prepost_memory_pool* pool, void* memory);
+/** How many buffers are free. */
+uint32_t prepost_memory_pool_free_buffers(const prepost_memory_pool* pool);
+/** Its buffers go when no group has it any more. Null: does nothing. */
+void prepost_memory_pool_close(prepost_memory_pool* pool);
+
+/** One member of a session. */
+typedef struct prepost_session prepost_session;
+
+/** Listens. `*session` is set only on success, and is to be closed. Errors: PREPOST_USAGE: options;
+ * PREPOST_ENVIRONMENT: the port is taken, no memory. */
+prepost_code prepost_session_open(const prepost_session_options* options,
+                                  prepost_session** session);
+/** Leaves all groups; where they were not destroyed, the other members hear of a failure. Nothing
+ * is called back when it has returned. Null: does nothing. */
+void prepost_session_close(prepost_session* session);
+
+/** The port that it listens at. */
+uint16_t prepost_session_port(const prepost_session* session);
+/** Where another member listens, for the groups that are created from now on. Errors
+ * (PREPOST_USAGE): no such member, this member itself, no host or no port. */
+prepost_code prepost_set_address(prepost_session* session, uint32_t member,
+                                 const prepost_address* address);
+
+/** To be called by all `members` (numbers of the session's members, this one among them), each in
+ * its own time, with the same arguments but for the callbacks. `number` is free here. `options` may
+ * be null: the defaults. Returns at once: messages may be sent before the group is open. Errors
+ * (PREPOST_USAGE): a number in use, members twice or unknown, options. */
+prepost_code prepost_create_group(prepost_session* session, uint64_t number,
+                                  const uint32_t* members, uint32_t member_count, uint32_t root,
+                                  const prepost_group_options* options,
+                                  const prepost_group_callbacks* callbacks);
+/** At the root: queues a message; the one after the last, whose number is stored in `*message` if
+ * that is not null. `data` must stay as it is until `complete` (or `failed`). Errors
+ * (PREPOST_USAGE): no such group, not its root, it is being destroyed. */
+prepost_code prepost_send(prepost_session* session, uint64_t group, const void* data,
+                          uint64_t bytes, uint64_t* message);
+/** `passed` is called once all members have called prepost_barrier() as often as this one has. It
+ * says nothing about messages. Errors: as prepost_send(), but anywhere. */
+prepost_code prepost_barrier(prepost_session* session, uint64_t group,
+                             void (*passed)(void* context), void* context);
+/** Once all members have called it and every message is at every member, `closed` is called at all
+ * of them. Errors: as prepost_barrier(). */
+prepost_code prepost_destroy_group(prepost_session* session, uint64_t group);
+
+/** How blocks come to this member: from how many peers they are copied from memory to memory, from how
+ * many they come over TCP, and how many of the latter are on this machine, but the system does not let
+ * this process read their memory: other users', or all where Yama's ptrace_scope is 1 or more. Known
+ * when `opened` is called, before that and over a device all 0. Pointers may be null. Errors: as
+ * prepost_barrier(). */
+prepost_code prepost_group_paths(const prepost_session* session, uint64_t group, uint32_t* memory,
+                                 uint32_t* network, uint32_t* forbidden);
+
+/** Without own_thread: readable when prepost_session_poll() has something to do. */
+int prepost_session_fd(const prepost_session* session);
+/** Without own_thread: does what there is to do, callbacks included; waits up to `timeout_ms` for
+ * something (negative: for ever). Not in callbacks. Errors: PREPOST_ENVIRONMENT. */
+prepost_code prepost_session_poll(prepost_session* session, int64_t timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PREPOST_PREPOST_C_H_ */

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Session: the public face of an engine (runtime/session/engine.h), with the compiler's plans.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "ir/count.h"
+#include "ir/status.h"
+#include "library/device_group.h"
+#include "library/group_devices.h"
+#include "library/group_plans.h"
+#include "library/hooked_session.h"
+#include "prepost/prepost.h"
+#include "runtime/session/engine.h"
+#include "runtime/session/member_words.h"
+
+namespace prepost {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTimeMax = std::chrono::hours(24);
+
+WaitMode ModeOf(Waiting waiting) {
+  switch (waiting) {
+    case Waiting::kPolling:
+      return WaitMode::kPolling;
+    case Waiting::kHybrid:
+      return WaitMode::kHybrid;
+    case Waiting::kInterrupt:
+      return WaitMode::kInterrupt;
+  }
+  PREPOST_CHECK(false);
+  return {};
+}
+
+PeerAddress PeerOf(const Address& address) {
+  return {.host = address.host, .ports = {.first = address.port, .last = address.port}};
+}
+
+Status CheckOptions(const SessionOptions& options) {
+  if (options.members.empty()) return UsageError("a session needs members");
+  if (options.self >= options.members.size()) {
+    return UsageError(fmt::format("self is {}, but there are {}: 0 to {}", options.self,
+                                  Count(options.members.size(), "member"),
+                                  options.members.size() - 1));
+  }
+  if (options.failure_max < milliseconds(100))
+    return UsageError(
+        fmt::format("failure_max is {} ms; at least 100 are needed", options.failure_max.count()));
+  if (options.failure_max > kTimeMax || options.connect_max > kTimeMax ||
+      options.idle_max > kTimeMax) {
+    return UsageError("failure_max, connect_max and idle_max are a day at most");
+  }
+  if (options.connect_max <= milliseconds(0) || options.idle_max < milliseconds(0))
+    return UsageError("connect_max and idle_max are times from now on");
+  return {};
+}
+
+}  // namespace
+
+class Session::Impl {
+ public:
+  ~Impl() {
+    if (!thread.joinable()) return;
+    is_ending.store(true);
+    engine->Wake();
+    thread.join();
+  }
+  void Run() {
+    while (!is_ending.load()) {
+      // Only for want of memory or files in the kernel: the groups' own connections report that.
+      static_cast<void>(engine->Turn(engine->Pause()));
+    }
+  }
+
+  SessionOptions options;
+  std::mutex mutex;  ///< options.members
+  std::unique_ptr<Engine> engine;
+  std::atomic<bool> is_ending = false;
+  std::thread thread;
+};
+
+Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
+  return HookedSession::Open(options, nullptr);
+}
+
+Result<std::unique_ptr<Session>> HookedSession::Open(const SessionOptions& options, TcpHook* hook) {
+  PREPOST_RETURN_IF_ERROR(CheckOptions(options));
+  Result<GroupKey> key = GroupKey::FromSecret(options.secret, "");
+  if (!key.ok()) {
+    const bool is_wrong = key.status().code() == StatusCode::kRejected;
+    return is_wrong ? UsageError(key.status().message()) : key.status();
+  }
+  KeeperOptions keeper = {.self = options.self,
+                          .own = PeerOf(options.members[options.self]),
+                          .key = *std::move(key),
+                          .bind = options.bind,
+                          .failure_max = options.failure_max,
+                          .connect_max = options.connect_max,
+                          .reads_memory = options.local_copies};
+  Result<std::unique_ptr<Engine>> engine = Engine::Make(
+      std::move(keeper), {.mode = ModeOf(options.waiting), .idle_max = options.idle_max}, hook);
+  if (!engine.ok()) return engine.status();
+  auto impl = std::make_unique<Session::Impl>();
+  impl->options = options;
+  impl->options.secret.clear();
+  impl->engine = *std::move(engine);
+  impl->options.members[options.self].port = impl->engine->port();
+  if (options.own_thread) {
+    try {
+      impl->thread = std::thread([raw = impl.get()] { raw->Run(); });
+    } catch (const std::system_error&) {
+      return EnvironmentError("cannot start the thread of a session");
+    }
+  }
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+
+uint16_t Session::port() const { return impl_->engine->port(); }
+
+Status Session::SetAddress(uint32_t member, const Address& address) {
+  if (member >= impl_->options.members.size())
+    return UsageError(fmt::format("cannot set an address: there is no member {}", member));
+  if (member == impl_->options.self)
+    return UsageError(fmt::format("member {} is this one, which listens already", member));
+  if (address.host.empty() || address.port == 0)
+    return UsageError(fmt::format("member {} has no host or no port", member));
+  const std::lock_guard lock(impl_->mutex);
+  impl_->options.members[member] = address;
+  return {};
+}
+
+Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& members, uint32_t root,
+                            const GroupOptions& options, GroupCallbacks callbacks) {
+  const auto fail = [number](const std::string& why) {
+    return UsageError(fmt::format("cannot create group {}: {}", number, why));
+  };
+  if (std::set(members.begin(), members.end()).size() != members.size())
+    return fail("a member stands twice in it");
+  for (const uint32_t member : members) {
+    if (member >= impl_->options.members.size())
+      return fail(fmt::format("there is no member {}", member));
+  }
+  const auto self = std::ranges::find(members, impl_->options.self);
+  if (self == members.end())
+    return fail(fmt::format("member {}, which this is, is not in it", impl_->options.self));
+  const auto root_place = std::ranges::find(members, root);
+  if (root_place == members.end())
+    return fail(fmt::format("its root, member {}, is not in it", root));
+  if (callbacks.pool && callbacks.incoming)
+    return fail("both a pool and `incoming` are to supply the memory");
+  if (callbacks.pool && options.sync)
+    return fail("messages in buffers of a pool have no file to be synced to");
+  if (options.executor != "auto" && options.executor != "cpu" && options.executor != "offload") {
+    return fail(fmt::format("there is no executor \"{}\": auto, cpu, offload", options.executor));
+  }
+  if (options.executor == "offload" && options.device.empty())
+    return fail("to offload it to a NIC takes a device");
+  EngineGroupOptions group = {
+      .number = number,
+      .members = members,
+      .self = NodeId::FromIndex(static_cast<size_t>(self - members.begin())),
+      .root = NodeId::FromIndex(static_cast<size_t>(root_place - members.begin())),
+      .notify_delivered = options.notify_delivered,
+      .sync = options.sync,
+      .terms =
+          fmt::format("{} {} {} {} {}", options.algorithm, options.block_bytes,
+                      options.notify_delivered, options.sync, options.plan.empty() ? "" : "file")};
+  {
+    const std::lock_guard lock(impl_->mutex);
+    for (const uint32_t member : members) {
+      const Address& address = impl_->options.members[member];
+      if (member != impl_->options.self && (address.host.empty() || address.port == 0))
+        return fail(fmt::format("member {} has no host or no port yet", member));
+      group.addresses.push_back(PeerOf(address));
+    }
+  }
+  auto plans = MakeGroupPlans({.nodes = static_cast<uint32_t>(members.size()),
+                               .self = group.self,
+                               .root = group.root,
+                               .algorithm = options.algorithm,
+                               .block_bytes = options.block_bytes,
+                               .plan_path = options.plan,
+                               .is_flat = !options.device.empty()});
+  if (!plans.ok()) return fail(plans.status().ToString());
+  std::unique_ptr<MessageMover> mover;
+  if (!options.device.empty()) {
+    auto devices = FindGroupDevices({.device = options.device,
+                                     .executor = options.executor,
+                                     .nodes = static_cast<uint32_t>(members.size()),
+                                     .self = group.self});
+    if (!devices.ok()) {
+      return EnvironmentError(fmt::format("cannot create group {}: {}", number,
+                                          InMemberWords(devices.status().message(), members)));
+    }
+    group.terms += fmt::format(" {}", (*devices)->kind());
+    mover = MakeDeviceGroup({.self = group.self,
+                             .root = group.root,
+                             .executor = options.executor,
+                             .device = options.device,
+                             .answer_max = impl_->options.connect_max},
+                            *std::move(devices), **plans);
+  }
+  return impl_->engine->Create(group, *std::move(plans), std::move(callbacks), std::move(mover));
+}
+
+Result<uint64_t> Session::Send(uint64_t group, const void* data, uint64_t bytes) {
+  if (data == nullptr && bytes > 0) return UsageError("a message has bytes but no memory");
+  return impl_->engine->Send(group, data, bytes);
+}
+
+Status Session::Barrier(uint64_t group, std::function<void()> passed) {
+  return impl_->engine->Barrier(group, std::move(passed));
+}
+
+Status Session::DestroyGroup(uint64_t group) { return impl_->engine->Destroy(group); }
+
+Result<PeerPaths> Session::Paths(uint64_t group) const { return impl_->engine->Paths(group); }
+
+int Session::fd() const { return impl_->engine->fd(); }
+
+Status Session::Poll(milliseconds timeout) {
+  if (impl_->options.own_thread) return UsageError("the session has a thread of its own to poll");
+  return impl_->engine->Turn(timeout);
+}
+
+}  // namespace prepost

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/group_state.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "ir/status.h"
+
+namespace prepost::python {
+namespace {
+
+namespace py = pybind11;
+
+bool& IsAskingHere() {
+  thread_local bool is_asking = false;
+  return is_asking;
+}
+
+/// Memory of one byte at least, so that it has a place.
+OwnMemory Allocate(uint64_t bytes) {
+  return OwnMemory(static_cast<std::byte*>(std::malloc(std::max<uint64_t>(bytes, 1))));
+}
+
+}  // namespace
+
+bool GroupState::IsAsking() { return IsAskingHere(); }
+
+template <typename Change>
+void GroupState::Note(Change change) {
+  bool is_awaited = false;
+  {
+    const std::lock_guard lock(mutex);
+    change();
+    is_awaited = std::ranges::any_of(waiting_, [](const auto* done) { return (*done)(); });
+  }
+  if (is_awaited) changed_.notify_all();
+  notify_();
+}
+
+void GroupState::Pass() {
+  Note([this] { ++barriers; });
+}
+
+void GroupState::WaitUntil(std::unique_lock<std::mutex>& lock,
+                           std::chrono::steady_clock::time_point stop,
+                           const std::function<bool()>& done) {
+  waiting_.push_back(&done);
+  changed_.wait_until(lock, stop, done);
+  std::erase(waiting_, &done);
+}
+
+GroupCallbacks GroupState::Callbacks(const std::shared_ptr<GroupState>& state) {
+  GroupCallbacks callbacks;
+  callbacks.pool = state->supply_.pool;
+  if (callbacks.pool == nullptr || state->has_incoming_) {  // both are refused
+    callbacks.incoming = [state](uint64_t message, uint64_t bytes) {
+      return state->Incoming(message, bytes);
+    };
+  }
+  callbacks.complete = [state](uint64_t message, void* memory, uint64_t bytes) {
+    state->Note([&] { state->Complete(message, memory, bytes); });
+  };
+  callbacks.delivered = [state](uint64_t message) {
+    state->Note([&] { state->delivered = message + 1; });
+  };
+  callbacks.opened = [state] { state->Note([&] { state->is_opened = true; }); };
+  callbacks.closed = [state] { state->Note([&] { state->is_closed = true; }); };
+  callbacks.failed = [state](const Status& cause, std::optional<uint32_t> member) {
+    state->Note([&] { state->Fail({cause, member}); });
+  };
+  return callbacks;
+}
+
+void* GroupState::Incoming(uint64_t message, uint64_t bytes) {
+  Arrival arrival = {.message = message, .memory = {}};
+  arrival.memory.bytes = bytes;
+  const bool is_asked = has_incoming_ && bytes > 0;
+  if (is_asked) {
+    arrival.memory.view = Ask(message, bytes);
+    if (arrival.memory.view == nullptr) return nullptr;
+  }
+  const std::lock_guard lock(mutex);
+  if (is_asked) return arrivals.emplace_back(std::move(arrival)).memory.data();
+  // Whoever waits with a buffer waits for the oldest message.
+  if (posted != nullptr && arrivals.empty() && posted->bytes() >= bytes) {
+    arrival.memory.view = std::move(posted);
+  } else {
+    arrival.memory.own = Allocate(bytes);
+    if (arrival.memory.own == nullptr) return nullptr;
+  }
+  return arrivals.emplace_back(std::move(arrival)).memory.data();
+}
+
+/// Null: Python has no memory for it, for a reason that sys.unraisablehook has got.
+std::unique_ptr<BufferView> GroupState::Ask(uint64_t message, uint64_t bytes) {
+  const py::gil_scoped_acquire acquire;
+  IsAskingHere() = true;
+  std::unique_ptr<BufferView> view;
+  try {
+    const py::object memory = supply_.incoming(message, bytes);
+    if (!memory.is_none()) view = std::make_unique<BufferView>(memory, /*is_written=*/true);
+    if (view != nullptr && view->bytes() < bytes) {
+      PyErr_SetString(PyExc_ValueError,
+                      ("the memory for message " + std::to_string(message) + " has " +
+                       std::to_string(view->bytes()) + " bytes, and it " + std::to_string(bytes))
+                          .c_str());
+      throw py::error_already_set();
+    }
+  } catch (py::error_already_set& error) {
+    view = nullptr;
+    error.discard_as_unraisable(supply_.incoming);
+  }
+  IsAskingHere() = false;
+  return view;
+}
+
+void GroupState::Complete(uint64_t message, void* memory, uint64_t bytes) {
+  const auto arrival = std::ranges::find(arrivals, message, &Arrival::message);
+  if (arrival != arrivals.end()) {
+    arrival->is_complete = true;
+    if (is_forgotten_) DropComplete();
+    return;
+  }
+  const auto view = sending.find(message);
+  if (view != sending.end()) {
+    ++sent;
+    freed_.push_back(std::move(view->second));
+    sending.erase(view);
+    return;
+  }
+  if (supply_.pool == nullptr) return;
+  Arrival& pooled = arrivals.emplace_back();
+  pooled.message = message;
+  pooled.is_complete = true;
+  pooled.memory.bytes = bytes;
+  if (memory == nullptr) {
+    pooled.memory.own = Allocate(0);
+  } else {
+    pooled.memory.pooled =
+        PoolBuffer(static_cast<std::byte*>(memory), GiveBack{.pool = supply_.pool});
+  }
+  if (is_forgotten_) DropComplete();
+}
+
+/// With the mutex.
+void GroupState::DropComplete() {
+  while (!arrivals.empty() && arrivals.front().is_complete) {
+    if (arrivals.front().memory.view != nullptr)
+      freed_.push_back(std::move(arrivals.front().memory.view));
+    arrivals.pop_front();
+  }
+}
+
+void GroupState::Forget() {
+  {
+    const std::lock_guard lock(mutex);
+    is_forgotten_ = true;
+    DropComplete();
+  }
+  FreeViews();
+}
+
+void GroupState::Fail(Failure cause) {
+  failure = std::move(cause);
+  for (auto& [message, view] : sending) freed_.push_back(std::move(view));
+  sending.clear();
+  while (!arrivals.empty() && !arrivals.back().is_complete) {
+    if (arrivals.back().memory.view != nullptr)
+      freed_.push_back(std::move(arrivals.back().memory.view));
+    arrivals.pop_back();
+  }
+}
+
+void GroupState::Close() {
+  {
+    const std::lock_guard lock(mutex);
+    if (!is_closed && !failure)
+      Fail({UsageError("the session is closed"), {}, /*is_of_group=*/false});
+  }
+  changed_.notify_all();
+  FreeViews();
+}
+
+void GroupState::FreeViews() {
+  // Both outlive the lock: releasing runs Python.
+  std::vector<std::unique_ptr<BufferView>> freed;
+  py::object incoming;
+  const std::lock_guard lock(mutex);
+  freed.swap(freed_);
+  if (is_closed || failure) incoming = std::move(supply_.incoming);
+}
+
+bool GroupState::IsOver() {
+  const std::lock_guard lock(mutex);
+  return is_closed || failure;
+}
+
+}  // namespace prepost::python

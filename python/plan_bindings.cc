@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans: compiled, read, verified, drawn and simulated by what the command does these with. Long
+// calls let other threads of Python run.
+#include <pybind11/stl.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "compiler/choice/choice.h"
+#include "compiler/compile.h"
+#include "compiler/pass_manager.h"
+#include "compiler/roll.h"
+#include "compiler/rounds/rounds_reader.h"
+#include "compiler/spec_json.h"
+#include "compiler/verify_rolled.h"
+#include "ir/json/plan_json.h"
+#include "ir/json/rolled_plan_json.h"
+#include "python/bindings.h"
+#include "python/buffer_view.h"
+#include "python/status_error.h"
+#include "tools/commands/simulate_once.h"
+#include "tools/flags/named_file.h"
+#include "tools/flags/plan_file.h"
+#include "tools/flags/spec_flags.h"
+#include "tools/report/simulation_report.h"
+#include "viz/graph.h"
+#include "viz/queues.h"
+#include "viz/spacetime.h"
+#include "viz/svg.h"
+#include "viz/tree.h"
+
+namespace prepost::python {
+namespace {
+
+namespace py = pybind11;
+using Finding = std::tuple<std::string, std::string, std::string, std::vector<std::string>>;
+
+/// A plan, valid or not. Never changes.
+class NativePlan {
+ public:
+  /// Verifies `plan`.
+  explicit NativePlan(Plan&& plan) {
+    Result<VerifiedPlan> verified = Verified(std::move(plan), {}, &verdict_);
+    if (verified.ok()) {
+      Keep(*std::move(verified));
+    } else {
+      invalid_ = std::move(plan);
+    }
+  }
+  explicit NativePlan(VerifiedPlan&& plan) { Keep(std::move(plan)); }
+
+  const Plan& any() const { return valid_ == nullptr ? invalid_ : valid_->plan; }
+  /// Throws the findings, if there are any.
+  const std::shared_ptr<const tools::SimulatedPlan>& valid() const {
+    if (valid_ == nullptr)
+      throw StatusError(Rejected("the plan is invalid:" + verdict_.Continued()));
+    return valid_;
+  }
+  std::vector<Finding> Findings() const {
+    std::vector<Finding> findings;
+    for (const Diagnostic& it : verdict_.diagnostics)
+      findings.emplace_back(Name(it.rule), it.where, it.message, it.notes);
+    return findings;
+  }
+
+ private:
+  void Keep(VerifiedPlan plan) { valid_.reset(new tools::SimulatedPlan{.plan = std::move(plan)}); }
+
+  std::shared_ptr<const tools::SimulatedPlan> valid_;
+  Plan invalid_;
+  Verdict verdict_;
+};
+
+Spec SpecOf(const std::string& text) {
+  std::istringstream in(text);
+  Spec spec = ValueOf(ReadSpec(in, "spec"));
+  if (spec.nodes == 0 && spec.topology)
+    spec.nodes = static_cast<uint32_t>(spec.topology->hosts.size());
+  return spec;
+}
+
+NativePlan CompilePlan(const std::string& text) {
+  const Spec spec =
+      ValueOf(tools::SpecFlags().Settle(SpecOf(text), "spec", /*target=*/{}, /*is_quiet=*/true));
+  return NativePlan(ValueOf(Compile(spec)));
+}
+
+/// `node`: the one whose program it has; none: all nodes.
+RolledPlan RollPlan(const std::string& text, std::optional<uint32_t> node) {
+  Spec spec = SpecOf(text);
+  if (IsAutomatic(spec)) {
+    throw StatusError(
+        Rejected("auto depends on the size of the message, and a plan for any size has none",
+                 spec.choose_block_bytes ? "spec: /block_bytes" : "spec: /algorithm"));
+  }
+  spec.message_bytes = 0;
+  const tools::SpecFlags flags;
+  spec = ValueOf(flags.Settle(std::move(spec), "spec", /*target=*/{}, /*is_quiet=*/true));
+  std::optional<NodeId> only;
+  if (node) only = NodeId(*node);
+  Result<RolledPlan> plan = Roll(spec, only);
+  if (!plan.ok()) throw StatusError(flags.Locate(plan.status(), spec, "spec"));
+  ThrowIfError(BlocksThatSettle(*plan).status());  // as for a file: what nobody could verify later
+  return *std::move(plan);
+}
+
+RolledPlan ReadRolledText(const std::string& text, const std::string& name) {
+  std::istringstream in(text);
+  return ValueOf(ReadRolledPlan(in, name));
+}
+
+RolledPlan LoadRolledFile(const std::string& path) {
+  return ValueOf(tools::ReadRolledPlanFile(path));
+}
+
+std::string TextOfRolled(const RolledPlan& plan) {
+  std::ostringstream out;
+  WriteRolledPlan(plan, out);
+  return std::move(out).str();
+}
+
+constexpr const char* kRounds = "rounds";  ///< what rounds are called that have no file
+using ReadTheRounds = std::function<Result<RoundsPlan>(const RoundsOptions&)>;
+using Compiled = std::pair<NativePlan, std::vector<std::string>>;
+
+/// The plan of what `read` gives, which is called `name`, and notes of it. `text` is a spec whose keys
+/// stand beside the rounds; those that it does not have come from the rounds.
+Compiled CompileRounds(const std::string& text, const std::string& name,
+                       const ReadTheRounds& read) {
+  std::istringstream in(text);
+  const Spec spec = ValueOf(ReadSpec(in, "spec"));
+  const nlohmann::json given = nlohmann::json::parse(text);
+  RoundsOptions options = {.message_bytes = spec.message_bytes};
+  if (given.contains("nodes")) options.nodes = spec.nodes;
+  if (given.contains("root")) options.root = spec.root.value;
+  if (given.contains("block_bytes")) options.block_bytes = spec.block_bytes;
+  const auto located = [&](const Status& status) {
+    const std::string& where = status.where();
+    const bool is_of_spec = where.starts_with("/") && !where.starts_with(name);
+    return is_of_spec ? Rejected(status.message(), "spec: " + where) : status;
+  };
+  Result<RoundsPlan> rounds = read(options);
+  if (!rounds.ok()) throw StatusError(located(rounds.status()));
+  const CompileOptions compile;
+  PassManager passes(compile);
+  passes.AddAll(spec.ready, spec.send_window);
+  Result<VerifiedPlan> plan = passes.Run(std::move(rounds->plan));
+  if (!plan.ok()) throw StatusError(located(plan.status()));
+  return {NativePlan(*std::move(plan)), std::move(rounds->notes)};
+}
+
+Compiled CompileRoundsFile(const std::string& spec, const std::string& path) {
+  return CompileRounds(spec, path, [&](const RoundsOptions& options) {
+    const auto read = [&](std::istream& in, const std::string& name,
+                          std::vector<std::string>* warnings) {
+      return ReadRounds(in, name, options, warnings);
+    };
+    return tools::ReadWith(read, path);
+  });
+}
+
+Compiled CompileRoundsText(const std::string& spec, const std::string& text) {
+  return CompileRounds(spec, kRounds, [&](const RoundsOptions& options) {
+    std::istringstream in(text);
+    return ReadRounds(in, kRounds, options);
+  });
+}
+
+/// `transfers`: round, sender, receiver and block of each, in 4 bytes each.
+Compiled CompileTransfers(const std::string& spec, const py::buffer& transfers) {
+  static_assert(sizeof(PlannedTransfer) == 16 && std::is_trivially_copyable_v<PlannedTransfer>);
+  const BufferView view(transfers, /*is_written=*/false);
+  const py::gil_scoped_release release;
+  std::vector<PlannedTransfer> all(view.bytes() / sizeof(PlannedTransfer));
+  if (!all.empty()) std::memcpy(all.data(), view.data(), all.size() * sizeof(PlannedTransfer));
+  return CompileRounds(spec, kRounds, [&](const RoundsOptions& options) {
+    return PlanRounds(all, kRounds, options);
+  });
+}
+
+NativePlan ReadText(const std::string& text, const std::string& name) {
+  std::istringstream in(text);
+  return NativePlan(ValueOf(ReadPlan(in, name)));
+}
+
+NativePlan LoadFile(const std::string& path) {
+  return NativePlan(ValueOf(tools::ReadPlanFile(path)));
+}
+
+std::string TextOf(const NativePlan& plan, bool is_columns) {
+  std::ostringstream out;
+  WritePlan(plan.any(), out, is_columns ? PlanEncoding::kColumns : PlanEncoding::kRows);
+  return std::move(out).str();
+}
+
+struct DrawOptions {
+  std::string view, format;
+  std::vector<uint32_t> nodes, blocks;
+  std::optional<std::pair<uint32_t, uint32_t>> rounds;
+  std::optional<std::string> topology;
+};
+
+Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options) {
+  viz::Selection wanted;
+  for (const uint32_t node : options.nodes) wanted.nodes.emplace_back(node);
+  wanted.blocks = options.blocks;
+  if (options.rounds) wanted.rounds = viz::Rounds{options.rounds->first, options.rounds->second};
+  const Result<viz::Selection> selection = viz::CheckSelection(plan, std::move(wanted));
+  if (!selection.ok()) return selection.status();
+  std::optional<Network> network;
+  if (options.topology) {
+    const Result<Topology> topology = tools::LoadTopology(*options.topology);
+    if (!topology.ok()) return topology.status();
+    Result<Network> made = tools::NetworkOfFile(*topology, *options.topology, plan.header().nodes);
+    if (!made.ok()) return made.status();
+    network = *std::move(made);
+  }
+  const Network* const on = network ? &*network : nullptr;
+  if (options.view == "spacetime") return viz::DrawSpacetime(plan, *selection, on);
+  if (options.view == "tree") return viz::DrawTree(plan, *selection, /*trace=*/nullptr, on);
+  if (options.view == "queues") return viz::DrawQueues(plan, *selection);
+  static std::mutex graphviz;  // one at a time (viz/graphviz.h)
+  const std::lock_guard lock(graphviz);
+  return viz::DrawGraph(plan, *selection,
+                        options.format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg,
+                        on);
+}
+
+std::string DrawPlan(const NativePlan& plan, const DrawOptions& options) {
+  const VerifiedPlan& valid = plan.valid()->plan;
+  const py::gil_scoped_release release;
+  Result<std::string> picture = Picture(valid, options);
+  if (picture.ok() && options.format == "html")
+    return viz::HtmlPage(viz::Headline(valid.header()), *picture);
+  return ValueOf(std::move(picture));
+}
+
+/// The flags of prepost simulate; what its --json prints.
+std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words) {
+  tools::SimulateContext context = {.plan = plan.valid(), .is_quiet = true};
+  const py::gil_scoped_release release;
+  CLI::App app("", "simulate");
+  tools::SimulateFlags flags;
+  flags.AddTo(app);
+  std::ranges::reverse(words);
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    throw StatusError(UsageError(error.what()));
+  }
+  flags.given = tools::CommandLine::Of(app);
+  context.profiles[flags.profile] = ValueOf(tools::LoadProfileText(flags.profile));
+  const tools::Simulated simulated = ValueOf(tools::Simulate(flags, &context));
+  return tools::ToJson(*simulated.simulation, /*has_lists=*/true).dump();
+}
+
+}  // namespace
+
+void AddPlans(py::module_& module) {
+  using Release = py::call_guard<py::gil_scoped_release>;
+  py::class_<NativePlan>(module, "Plan")
+      .def("findings", &NativePlan::Findings)
+      .def("text", &TextOf, Release())
+      .def("draw",
+           [](const NativePlan& plan, std::string view, std::string format,
+              std::vector<uint32_t> nodes, std::vector<uint32_t> blocks,
+              std::optional<std::pair<uint32_t, uint32_t>> rounds,
+              std::optional<std::string> topology) {
+             return DrawPlan(plan, {std::move(view), std::move(format), std::move(nodes),
+                                    std::move(blocks), rounds, std::move(topology)});
+           })
+      .def("simulate", &SimulatePlan)
+      .def("equals", [](const NativePlan& a, const NativePlan& b) { return a.any() == b.any(); })
+      .def_property_readonly("algorithm",
+                             [](const NativePlan& it) { return it.any().header().algorithm; })
+      .def_property_readonly("nodes", [](const NativePlan& it) { return it.any().header().nodes; })
+      .def_property_readonly("root",
+                             [](const NativePlan& it) { return it.any().header().root.value; })
+      .def_property_readonly("rounds",
+                             [](const NativePlan& it) { return it.any().header().rounds; })
+      .def_property_readonly("message_bytes",
+                             [](const NativePlan& it) { return it.any().header().message.bytes; })
+      .def_property_readonly(
+          "block_bytes", [](const NativePlan& it) { return it.any().header().message.block_bytes; })
+      .def_property_readonly("blocks",
+                             [](const NativePlan& it) { return it.any().header().message.blocks; })
+      .def_property_readonly("ops", [](const NativePlan& it) { return it.any().ops().size(); });
+  py::class_<RolledPlan>(module, "RolledPlan")
+      .def("text", &TextOfRolled, Release())
+      .def(
+          "unroll",
+          [](const RolledPlan& plan, uint64_t bytes) {
+            return NativePlan(ValueOf(Unroll(plan, bytes)));
+          },
+          Release())
+      .def("equals", [](const RolledPlan& a, const RolledPlan& b) { return a == b; })
+      .def_readonly("algorithm", &RolledPlan::algorithm)
+      .def_readonly("nodes", &RolledPlan::nodes)
+      .def_property_readonly("root", [](const RolledPlan& it) { return it.root.value; })
+      .def_readonly("block_bytes", &RolledPlan::block_bytes)
+      .def_property_readonly("programs", [](const RolledPlan& it) { return it.programs.size(); });
+  module.def("roll", &RollPlan, Release());
+  module.def("read_rolled", &ReadRolledText, Release());
+  module.def("load_rolled", &LoadRolledFile, Release());
+  module.def("compile", &CompilePlan, Release());
+  module.def("compile_rounds_file", &CompileRoundsFile, Release());
+  module.def("compile_rounds_text", &CompileRoundsText, Release());
+  module.def("compile_transfers", &CompileTransfers);
+  module.attr("transfers_max") = kTransfersMax;
+  module.def("read_plan", &ReadText, Release());
+  module.def("load_plan", &LoadFile, Release());
+}
+
+}  // namespace prepost::python

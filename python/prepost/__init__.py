@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Multicast of memory to groups of processes, and the plans that it follows.
+
+    with prepost.Session(self=1, members=["10.0.0.1", "10.0.0.2", "10.0.0.3"], secret=secret) as session:
+        group = session.group(7)          # the same at all members; member 0 is the root
+        data = group.broadcast(buffer)    # sends at the root, receives elsewhere
+        group.destroy()
+
+docs/library.md explains groups, docs/plan.md plans.
+"""
+from ._errors import EnvironmentError, Error, RejectedError, Timeout, TransferError, UsageError
+from ._native import version as __version__
+from ._plan import Finding, Plan, RolledPlan, compile, roll
+from ._session import PORT, Group, MemoryPool, Session
+
+__all__ = ["EnvironmentError", "Error", "Finding", "Group", "MemoryPool", "PORT", "Plan", "RejectedError", "RolledPlan", "Session",
+           "Timeout", "TransferError", "UsageError", "__version__", "compile", "roll"]

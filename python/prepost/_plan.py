@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans, by the same code as the command."""
+import array
+import json
+import operator
+import os
+import warnings
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _native
+from ._errors import RejectedError, UsageError
+
+Path = Union[str, "os.PathLike[str]"]
+
+#: (sender, receiver, block), numbers of Python or NumPy.
+Transfer = Tuple[int, int, int]
+
+_PLACED = "the rounds name the nodes themselves, so none are placed; draw() takes the topology of a plan"
+_NOT_BESIDE_ROUNDS = {"algorithm": "the rounds are the schedule", "topology": _PLACED, "order": _PLACED}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a plan: a rule of docs/plan.md, the place in the file as a JSON pointer, and the text."""
+
+    rule: str
+    where: str
+    message: str
+    notes: Tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n  ".join([f"{self.where}: {self.rule}: {self.message}", *self.notes])
+
+
+def _topology(value: Any, folder: str) -> Any:
+    """A topology as JSON: that of a file, relative to `folder`, or `value` itself."""
+    if not isinstance(value, (str, os.PathLike)):
+        return value
+    path = os.path.join(folder, os.fspath(value))
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        raise RejectedError(f"{path}: cannot read the topology: {error}") from error
+
+
+def _transfers(rounds: Iterable[Iterable[Transfer]]) -> "array.array[int]":
+    """Round, sender, receiver and block of all transfers."""
+    numbers = array.array("I")
+    for number, transfers in enumerate(rounds):
+        if not isinstance(transfers, Iterable):
+            raise RejectedError(f"rounds: round {number}: expected transfers, found {transfers!r:.40}")
+        for transfer in transfers:
+            try:
+                sender, receiver, block = map(operator.index, transfer)
+                numbers.extend((number, sender, receiver, block))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise RejectedError(f"rounds: round {number}: expected a transfer (sender, receiver, block) such as (0, 1, 0), found "
+                                    f"{transfer!r:.40}") from error
+        if len(numbers) > 4 * _native.transfers_max:  # which is reported; a generator may never end
+            break
+    return numbers
+
+
+def _compile_rounds(rounds: Union[Path, Iterable[Iterable[Transfer]]], keys: Dict[str, Any]) -> "Plan":
+    for key, reason in _NOT_BESIDE_ROUNDS.items():
+        if key in keys:
+            raise UsageError(f"{key}: {reason}")
+    if keys.get("block_bytes") == "auto":
+        raise UsageError("block_bytes: auto chooses how many blocks there are, and the rounds say it")
+    spec = _spec_text(keys)
+    if isinstance(rounds, str) and (">" in rounds or "\n" in rounds):
+        plan, notes = _native.compile_rounds_text(spec, rounds)
+    elif isinstance(rounds, (str, os.PathLike)):
+        plan, notes = _native.compile_rounds_file(spec, os.fspath(rounds))
+    else:
+        plan, notes = _native.compile_transfers(spec, _transfers(rounds))
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
+    return Plan(plan)
+
+
+def _spec_text(keys: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps({"format": "prepost.spec", "version": "1.0", "collective": "multicast", **keys})
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the spec is no JSON: {error}") from error
+
+
+def compile(spec: Union[Mapping[str, Any], Path, None] = None, *, rounds: Union[Path, Iterable[Iterable[Transfer]], None] = None,
+            **keys: Any) -> "Plan":
+    """Compiles a spec, or a schedule of your own, into a verified plan.
+
+    spec: a mapping with the keys of a spec file (docs/compiler.md), or the path of one. `keys` win over it: nodes, root,
+        message_bytes, block_bytes (a number or "auto"), algorithm, ready, send_window, topology (a path, relative to the spec's
+        folder, or a mapping), order. Sizes are numbers of bytes. What is left to "auto" is chosen.
+    rounds: in place of a spec, the schedule itself (docs/compiler.md, "Your own schedule"): the path of a file of rounds, its text,
+        or an iterable of rounds, such as a generator. Each round is an iterable of its transfers, (sender, receiver, block), and
+        may be empty; a node can send what it had before the round began. Of the keys nodes, root, message_bytes, block_bytes, ready
+        and send_window may stand beside it; nodes, root and blocks that are not said are found from the transfers. A str with
+        ">" or an end of line in it is a text. A warning names the first round in which a node needs several ports.
+
+    Raises UsageError or RejectedError, which names the rounds in which something is wrong.
+
+        plan = prepost.compile(nodes=8, message_bytes=1 << 24, algorithm="auto", block_bytes="auto")
+        star = prepost.compile(rounds=([(0, node, block)] for node in range(1, 4) for block in range(8)), message_bytes=1 << 24)
+    """
+    if rounds is not None:
+        if spec is not None:
+            raise UsageError("rounds are there in place of a spec; keys say what a spec would")
+        return _compile_rounds(rounds, keys)
+    return Plan(_native.compile(_spec_text(_wanted(spec, keys))))
+
+
+def roll(spec: Union[Mapping[str, Any], Path, None] = None, *, node: Optional[int] = None, **keys: Any) -> "RolledPlan":
+    """Compiles a spec into a plan for messages of every size (docs/compiler.md, "Rolled plans").
+
+    spec, keys: as in compile(), but without a size of the message, whose own is ignored, and with nothing left to "auto".
+    node: only this node's program, which is enough at its member of a group.
+
+    Raises UsageError or RejectedError, also for schedules that have no such form.
+
+        group = session.group(1, plan=prepost.roll(nodes=8, algorithm="chain", block_bytes=1 << 16))
+    """
+    if "message_bytes" in keys:
+        raise UsageError("message_bytes: a rolled plan is for every size")
+    wanted = {key: value for key, value in _wanted(spec, keys).items() if key != "message_bytes"}
+    return RolledPlan(_native.roll(_spec_text(wanted), node))
+
+
+def _wanted(spec: Union[Mapping[str, Any], Path, None], keys: Mapping[str, Any]) -> Dict[str, Any]:
+    """The keys of a spec with its topology."""
+    folder = ""
+    if spec is None:
+        wanted: Dict[str, Any] = {}
+    elif isinstance(spec, Mapping):
+        wanted = dict(spec)
+    else:
+        folder = os.path.dirname(os.fspath(spec))
+        try:
+            with open(spec, encoding="utf-8") as file:
+                wanted = json.load(file)
+        except (OSError, ValueError) as error:
+            raise RejectedError(f"{os.fspath(spec)}: cannot read the spec: {error}") from error
+    wanted.update(keys)
+    if wanted.get("topology") is not None:
+        wanted["topology"] = _topology(wanted["topology"], "" if "topology" in keys else folder)
+    return wanted
+
+
+def _write(path: Path, text: str) -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+
+
+class Plan:
+    """A plan: the ops of every node. compile(), load() and from_json() make it; it never changes.
+
+    Those that were read may be invalid, which verify() shows; draw() and simulate() then raise RejectedError.
+    """
+
+    def __init__(self, native: "_native.Plan") -> None:
+        self._native = native
+
+    @classmethod
+    def load(cls, path: Path) -> "Plan":
+        """Reads a plan file or a folder of shards. Raises RejectedError if it is none; whether it is valid verify() says."""
+        return cls(_native.load_plan(os.fspath(path)))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plan":
+        """The plan of a plan file's text."""
+        return cls(_native.read_plan(text, "plan"))
+
+    def to_json(self, encoding: str = "rows") -> str:
+        """The text of a plan file. encoding: "rows", for people, or "columns", a quarter of the size."""
+        if encoding not in ("rows", "columns"):
+            raise UsageError(f"encoding is rows or columns, not {encoding!r}")
+        return self._native.text(encoding == "columns")
+
+    def save(self, path: Path, encoding: str = "rows") -> None:
+        """Writes a plan file, which the command reads. Raises OSError."""
+        _write(path, self.to_json(encoding))
+
+    def verify(self) -> List[Finding]:
+        """What is wrong with it, the first 20 findings by place; empty: it is valid."""
+        return [Finding(rule, where, message, tuple(notes)) for rule, where, message, notes in self._native.findings()]
+
+    def draw(self, view: str = "spacetime", *, format: str = "svg", nodes: Sequence[int] = (), blocks: Sequence[int] = (),
+             rounds: Optional[Tuple[int, int]] = None, topology: Optional[Path] = None) -> str:
+        """A picture, as `prepost draw` makes it (docs/inspect.md).
+
+        view: "spacetime", "tree", "queues" (of one node), or "graph", which needs Graphviz on this machine.
+        format: "svg", "html" or, of a graph, "dot".
+        nodes, blocks, rounds: only these; rounds are (first, last).
+        topology: a topology file: node i of the plan is its host i, and racks are shown.
+        """
+        if view not in ("spacetime", "tree", "queues", "graph"):
+            raise UsageError(f"view is spacetime, tree, queues or graph, not {view!r}")
+        if format not in ("svg", "html", "dot"):
+            raise UsageError(f"format is svg, html or dot, not {format!r}")
+        if format == "dot" and view != "graph":
+            raise UsageError(f"the {view} view has no dot form, only the graph view has")
+        return self._native.draw(view, format, list(nodes), list(blocks), None if rounds is None else tuple(rounds),
+                                 None if topology is None else os.fspath(topology))
+
+    def simulate(self, profile: Path, *, executor: str = "both", wait: Optional[str] = None,
+                 settings: Optional[Mapping[str, Any]] = None, groups: Optional[int] = None, delay: Sequence[str] = (),
+                 slow: Sequence[str] = (), preempt: Optional[str] = None, neighbours: Optional[str] = None,
+                 seed: Optional[int] = None, mode: Optional[str] = None, device_profile: Optional[Path] = None,
+                 copy_first_block: bool = False, causes: bool = False) -> Dict[str, Any]:
+        """How long it takes on a modelled cluster: what `prepost simulate --json` prints (docs/simulate.md), all of it modelled.
+
+        profile: the cluster: a shipped one, such as "fractus", or a file.
+        executor: "cpu", "offload" (preposted) or "both".
+        wait: how hosts wait: "polling", "hybrid" or "interrupt".
+        settings: values of the profile in place of the file's, {"host.completion": "1us"}.
+        groups: the plan so many times at once, with rotated roots.
+        causes: what the time goes to.
+        The others are the flags of these names.
+        """
+        words = ["--profile", os.fspath(profile), "--executor", executor]
+        for key, value in (settings or {}).items():
+            words += ["--set", f"{key}={value}"]
+        for flag, values in (("--delay", delay), ("--slow", slow)):
+            for value in [values] if isinstance(values, str) else values:
+                words += [flag, value]
+        for flag, one in (("--wait", wait), ("--groups", groups), ("--preempt", preempt), ("--neighbours", neighbours),
+                          ("--seed", seed), ("--mode", mode), ("--device-profile", device_profile)):
+            if one is not None:
+                words += [flag, str(one)]
+        words += ["--copy-first-block"] if copy_first_block else []
+        words += ["--causes"] if causes else []
+        result: Dict[str, Any] = json.loads(self._native.simulate(words))
+        return result
+
+    @property
+    def algorithm(self) -> str:
+        """The schedule."""
+        return self._native.algorithm
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are, the root included."""
+        return self._native.nodes
+
+    @property
+    def root(self) -> int:
+        """The node that has the message."""
+        return self._native.root
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds the schedule has."""
+        return self._native.rounds
+
+    @property
+    def message_bytes(self) -> int:
+        """The size of the message."""
+        return self._native.message_bytes
+
+    @property
+    def block_bytes(self) -> int:
+        """The size of every block but the last."""
+        return self._native.block_bytes
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks the message has, 1 at least."""
+        return self._native.blocks
+
+    @property
+    def ops(self) -> int:
+        """How many ops all nodes have together."""
+        return self._native.ops
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self._native.equals(other._native)
+
+    def __hash__(self) -> int:
+        return hash((self.algorithm, self.nodes, self.root, self.message_bytes, self.block_bytes, self.ops))
+
+    def __repr__(self) -> str:
+        return f"<prepost.Plan {self.algorithm}: {self.nodes} nodes, {self.blocks} blocks, {self.rounds} rounds>"
+
+
+class RolledPlan:
+    """A plan for messages of every size, of all nodes or of one. roll(), load() and from_json() make it; it never changes.
+
+    Plans that were read may be invalid, which unroll() and groups refuse.
+    """
+
+    def __init__(self, native: "_native.RolledPlan") -> None:
+        self._native = native
+
+    @classmethod
+    def load(cls, path: Path) -> "RolledPlan":
+        """Reads the file of a rolled plan. Raises RejectedError if it is none."""
+        return cls(_native.load_rolled(os.fspath(path)))
+
+    @classmethod
+    def from_json(cls, text: str) -> "RolledPlan":
+        """The plan of such a file's text."""
+        return cls(_native.read_rolled(text, "plan"))
+
+    def to_json(self) -> str:
+        """The text of the file of a rolled plan."""
+        return self._native.text()
+
+    def save(self, path: Path) -> None:
+        """Writes such a file, which the command reads. Raises OSError."""
+        _write(path, self.to_json())
+
+    def unroll(self, message_bytes: int) -> Plan:
+        """The plan for messages of this size, verified: what compile() makes of the spec with that size. Raises RejectedError."""
+        return Plan(self._native.unroll(message_bytes))
+
+    @property
+    def algorithm(self) -> str:
+        """The schedule."""
+        return self._native.algorithm
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are, the root included."""
+        return self._native.nodes
+
+    @property
+    def root(self) -> int:
+        """The node that has the message."""
+        return self._native.root
+
+    @property
+    def block_bytes(self) -> int:
+        """The size of every block but the last."""
+        return self._native.block_bytes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RolledPlan) and self._native.equals(other._native)
+
+    def __hash__(self) -> int:
+        return hash((self.algorithm, self.nodes, self.root, self.block_bytes, self._native.programs))
+
+    def __repr__(self) -> str:
+        programs = f"{self.nodes} nodes" if self._native.programs == self.nodes else f"{self._native.programs} of {self.nodes} nodes"
+        return f"<prepost.RolledPlan {self.algorithm}: {programs}, blocks of {self.block_bytes} bytes>"

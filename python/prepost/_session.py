@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions and groups."""
+import contextlib
+import math
+import os
+import tempfile
+import weakref
+from types import TracebackType
+from typing import Any, Callable, Iterator, Optional, Sequence, Tuple, Type, Union
+
+from . import _native
+from ._errors import TransferError, UsageError
+from ._plan import Path, Plan, RolledPlan
+
+#: The port of a member that gives none.
+PORT = 7811
+
+#: "host", "host:port", "[IPv6]:port" or (host, port).
+Member = Union[str, Tuple[str, int]]
+
+
+def _address(member: Member) -> Tuple[str, int]:
+    port: Union[str, int]
+    if not isinstance(member, str):
+        host, port = member
+    elif member.startswith("["):
+        host, _, rest = member[1:].partition("]")
+        port = rest[1:] if rest.startswith(":") else rest or PORT
+    elif member.count(":") == 1:
+        host, _, port = member.partition(":")
+    else:  # a name, or IPv6 without a port
+        host, port = member, PORT
+    try:
+        number = int(port)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 65535:
+        raise UsageError(f"member {member!r}: a port is a number from 0 to 65535")
+    return host, number
+
+
+def _milliseconds(name: str, seconds: float) -> int:
+    if not (math.isfinite(seconds) and 0 <= seconds <= 1e9):
+        raise UsageError(f"{name} is a number of seconds from 0 on")
+    return math.ceil(seconds * 1000)
+
+
+def _buffer(memory: Any) -> Any:
+    """`memory`, or what it has the buffer protocol through, as tensors of PyTorch on the CPU do."""
+    if isinstance(memory, (bytes, bytearray, memoryview)):
+        return memory
+    try:
+        memoryview(memory).release()
+    except TypeError:
+        if not hasattr(memory, "numpy"):
+            raise
+        return memory.numpy()
+    return memory
+
+
+#: What Session.group() takes as `incoming`.
+Incoming = Callable[[int, int], Any]
+
+
+def _supply(incoming: Incoming) -> Incoming:
+    def supply(message: int, bytes: int) -> Any:
+        memory = incoming(message, bytes)
+        return None if memory is None else _buffer(memory)
+
+    return supply
+
+
+@contextlib.contextmanager
+def _plan_file(plan: Union[Plan, RolledPlan, Path, None]) -> Iterator[str]:
+    """The name of a file with the plan, which may be gone afterwards; "": there is none."""
+    if not isinstance(plan, (Plan, RolledPlan)):
+        yield "" if plan is None else os.fspath(plan)
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="prepost-", suffix=".json", encoding="utf-8") as file:
+        file.write(plan.to_json("columns") if isinstance(plan, Plan) else plan.to_json())
+        file.flush()
+        yield file.name
+
+
+def _close(native: "_native.Session", process: int) -> None:
+    """Before the interpreter ends, at the latest, since no thread may ask it for memory then; not in a process forked meanwhile."""
+    if process == os.getpid():
+        native.close()
+
+
+class MemoryPool:
+    """Buffers of one size, which messages of one group or several are received into: Session.group(pool=...).
+
+    buffer_bytes: the size of each; a message that is larger ends its group.
+    buffers: how many there are. While none is free the next message waits, and its senders with it.
+
+    A buffer is taken by a message from its beginning on, and is free again when the memoryview that receive() returned is released:
+    by release(), or when nothing refers to it or to what was made of it any more. Raises UsageError, and EnvironmentError where there
+    is no memory.
+    """
+
+    def __init__(self, buffer_bytes: int, buffers: int) -> None:
+        self._native = _native.MemoryPool(buffer_bytes, buffers)
+
+    @property
+    def buffer_bytes(self) -> int:
+        """The size of a buffer."""
+        return self._native.buffer_bytes
+
+    @property
+    def buffers(self) -> int:
+        """How many there are."""
+        return self._native.buffers
+
+    @property
+    def free_buffers(self) -> int:
+        """How many of them no message has."""
+        return self._native.free_buffers
+
+
+class Session:
+    """One member of a session: what groups are created with.
+
+    self: this member's number, its place in `members`.
+    members: where each member listens, as many at all members. Those that are not known yet are ""; set_address() says it later.
+        Port 0 of this member is any that is free.
+    secret: what members prove to each other that they have, 16 to 4096 bytes. The messages themselves are not encrypted.
+    bind: the address to listen at; "": this member's own or, if that is a name, all of this machine.
+    waiting: "polling", "hybrid" (polls for `idle_max` after the last progress, then sleeps) or "interrupt" (sleeps).
+    failure_max: every survivor of a failure hears of it within; at least 0.1.
+    connect_max: how long a group waits for members that are not there yet.
+    local_copies: between members on one machine, blocks are copied from memory to memory where that is allowed.
+    own_thread: a thread of the session moves messages. Otherwise that happens only in calls that wait and in poll(), which is
+        to be called whenever fileno() is readable.
+
+    Times are in seconds. Raises UsageError, and EnvironmentError if the port is taken. May be used by any thread; use it in a
+    `with` block, or close() it.
+    """
+
+    def __init__(this, *, self: int, members: Sequence[Member], secret: Union[bytes, str], bind: str = "", waiting: str = "hybrid",
+                 idle_max: float = 0.05, failure_max: float = 2.0, connect_max: float = 30.0, local_copies: bool = True,
+                 own_thread: bool = True) -> None:
+        if isinstance(members, str):
+            raise UsageError("members is a list of addresses, not one string")
+        this._number = self
+        this._members = len(members)
+        this._native = _native.Session(self, [_address(member) for member in members],
+                                       secret.encode() if isinstance(secret, str) else bytes(secret), bind, waiting,
+                                       _milliseconds("idle_max", idle_max), _milliseconds("failure_max", failure_max),
+                                       _milliseconds("connect_max", connect_max), local_copies, own_thread)
+        weakref.finalize(this, _close, this._native, os.getpid())
+
+    def group(self, number: int, members: Optional[Sequence[int]] = None, root: int = 0, *, algorithm: str = "auto",
+              block_bytes: int = 0, plan: Union[Plan, RolledPlan, Path, None] = None, notify_delivered: bool = False, sync: bool = False,
+              device: str = "", executor: str = "auto", pool: Optional[MemoryPool] = None,
+              incoming: Optional[Incoming] = None) -> "Group":
+        """Creates a group; returns at once.
+
+        To be called by all `members` (numbers of the session's members, this one among them; None: all), each in its own time,
+        with the same arguments up to `device`. `number` is free here; any number of groups may exist at once.
+
+        algorithm: a schedule of `prepost compile --algorithm`, or "auto".
+        block_bytes: 0: chosen for each message.
+        plan: in place of both a Plan or RolledPlan, or a file or folder of `prepost compile -o`; its nodes are the places in
+            `members`. A rolled plan carries messages of any size, and this member's program of it is enough; others carry those of
+            their own size only. Paths may differ between members.
+        notify_delivered: Group.delivered and Group.wait_delivered() can be used; costs a notice from every member.
+        sync: `incoming` returns mappings of files (mmap), and a message is there, and counts for `delivered`, when it is on the
+            file's disk.
+        device: over which NICs messages go: "" none, over TCP; a card, such as "mlx5_0"; "emulated", NICs in software, for
+            sessions of one process. Cards may have different names at members.
+        executor: who moves messages over the device: "offload", the NIC; "cpu"; "auto", the NIC if the plan fits it.
+        pool: where messages are received into, until receive() copies them or what it returned is released.
+        incoming: in place of a pool: incoming(message, bytes) returns the memory for a message that begins: contiguous, writable,
+            of `bytes` bytes or more. Not called for messages of 0 bytes. A thread of the session calls it and waits for it, or the
+            call that waits without own_thread; so it may not wait for the session itself. None ends the group, as does an
+            exception, which sys.unraisablehook gets.
+
+        Raises UsageError, and EnvironmentError if the device cannot be used.
+        """
+        chosen = list(range(self._members)) if members is None else list(members)
+        is_root = self._number == root
+        if sync and not is_root and incoming is None and pool is None:
+            raise UsageError(f"cannot create group {number}: with sync, incoming returns mappings of files")
+        with _plan_file(plan) as path:
+            native = self._native.create_group(number, chosen, root, algorithm=algorithm, block_bytes=block_bytes, plan=path,
+                                               notify_delivered=notify_delivered, sync=sync, device=device, executor=executor,
+                                               pool=None if pool is None else pool._native,
+                                               incoming=None if incoming is None else _supply(incoming))
+        return Group(native, self, is_root)
+
+    def set_address(self, member: int, address: Member) -> None:
+        """Where another member listens, for the groups that are created from now on."""
+        self._native.set_address(member, *_address(address))
+
+    @property
+    def port(self) -> int:
+        """The port that it listens at."""
+        return self._native.port
+
+    def fileno(self) -> int:
+        """A file that is readable when poll() has something to do or to report, for select() and asyncio's add_reader()."""
+        return self._native.fileno()
+
+    def poll(self, timeout: Optional[float] = 0) -> bool:
+        """Whether something happened to a group since the last call; waits for it for up to `timeout` seconds (None: for ever).
+
+        Without own_thread it also moves messages. What happened is seen in the groups: available, sent, opened and so on.
+        """
+        return self._native.poll(timeout)
+
+    def close(self) -> None:
+        """Leaves all groups; where they were not destroyed, the other members see a failure. May be called twice."""
+        self._native.close()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+
+class Group:
+    """A group of a session: Session.group() makes it.
+
+    The root sends messages of any size, and every other member receives them, in order. Calls that wait let other threads run, are
+    interrupted by Ctrl-C and other signals whose handlers raise, and end with Timeout after `timeout` seconds (None: never). All
+    raise TransferError once something failed anywhere in the group. In a `with` block, destroy() is called in the end unless an
+    exception leaves it.
+    """
+
+    def __init__(self, native: "_native.Group", session: Session, is_root: bool) -> None:
+        self._native = native
+        self._session = session  # which stays open as long as the group is used
+        self._is_root = is_root
+
+    def broadcast(self, buffer: Any = None, timeout: Optional[float] = None) -> Any:
+        """Sends `buffer` at the root and receives it elsewhere; returns the message.
+
+        At the root: waits until the memory of `buffer` may be changed, and returns `buffer`. Elsewhere as receive(buffer, timeout).
+        """
+        if not self._is_root:
+            return self.receive(buffer, timeout)
+        if buffer is None:
+            raise UsageError("broadcast() at the root needs a buffer to send")
+        self.send(buffer)
+        self.wait_sent(timeout)
+        return buffer
+
+    def send(self, buffer: Any) -> int:
+        """At the root: queues a message, and returns its number, from 0 on; does not wait.
+
+        `buffer` is anything with contiguous memory: bytes, bytearray, memoryview, mmap, array, NumPy arrays, tensors of PyTorch on
+        the CPU. It is not copied: it must not be changed, and cannot be resized, until `sent` is more than that number.
+        """
+        return self._native.send(_buffer(buffer))
+
+    def receive(self, into: Any = None, timeout: Optional[float] = None) -> memoryview:
+        """Elsewhere than at the root: the oldest message that was not received yet, as a writable memoryview of bytes.
+
+        into: the memory for it, contiguous and writable, of the message's size or more; the result is the part that it fills. A
+        message that comes during the call is received in place; one that came before is copied, and so are all of groups with a pool
+        or `incoming`. None: the memory that the message is in: of the pool, what `incoming` returned, or new memory. Where `into` is
+        too small it raises UsageError, and the next call gets the same message. A timeout of 0 asks for what is there.
+
+        After a Timeout or Ctrl-C a message that has begun to come still goes into `into`; the next call returns it.
+        """
+        if self._is_root:
+            raise UsageError(f"cannot receive from group {self.number}: this member is its root, which sends")
+        return memoryview(self._native.receive(None if into is None else _buffer(into), timeout))
+
+    def wait_sent(self, timeout: Optional[float] = None) -> None:
+        """At the root: waits until the memory of all messages may be changed."""
+        self._native.wait_sent(timeout)
+
+    def wait_delivered(self, timeout: Optional[float] = None) -> None:
+        """At the root: waits until all members have all messages. Needs notify_delivered."""
+        self._native.wait_delivered(timeout)
+
+    def wait_opened(self, timeout: Optional[float] = None) -> None:
+        """Waits until this member's connections are there. Nothing needs it: messages may be sent before."""
+        self._native.wait_opened(timeout)
+
+    def enter_barrier(self) -> int:
+        """As barrier(), but does not wait: the barrier is passed when `barriers` has reached the result."""
+        return self._native.enter_barrier()
+
+    def barrier(self, timeout: Optional[float] = None) -> None:
+        """Waits until all members have called it as often as this one has. Says nothing about messages.
+
+        After a Timeout this member still counts as being there.
+        """
+        self._native.wait_barrier(self._native.enter_barrier(), timeout)
+
+    def start_destroy(self) -> None:
+        """As destroy(), but does not wait: `closed` says when it is done."""
+        self._native.destroy()
+
+    def destroy(self, timeout: Optional[float] = None) -> None:
+        """Waits until all members have called it and every message is at every member.
+
+        Messages that came and were not received yet stay, for receive().
+        """
+        self._native.destroy()
+        self._native.wait_closed(timeout)
+
+    @property
+    def number(self) -> int:
+        """The number with which it was created."""
+        return self._native.number
+
+    @property
+    def available(self) -> int:
+        """How many messages receive() would return at once."""
+        return self._native.available
+
+    @property
+    def sent(self) -> int:
+        """At the root: how many messages' memory may be changed."""
+        return self._native.sent
+
+    @property
+    def delivered(self) -> int:
+        """At the root, with notify_delivered: how many messages all members have."""
+        return self._native.delivered
+
+    @property
+    def barriers(self) -> int:
+        """How many barriers were passed."""
+        return self._native.barriers
+
+    @property
+    def opened(self) -> bool:
+        """Whether this member's connections are there."""
+        return self._native.opened
+
+    @property
+    def closed(self) -> bool:
+        """Whether destroy() is done, at all members."""
+        return self._native.closed
+
+    @property
+    def failure(self) -> Optional[BaseException]:
+        """What all calls raise; None: nothing has failed."""
+        try:
+            self._native.check()
+        except (TransferError, UsageError) as error:
+            return error
+        return None
+
+    def __enter__(self) -> "Group":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if kind is None and not self.closed:
+            self.destroy()

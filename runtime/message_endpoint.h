@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MessageEndpoint: an endpoint whose connections outlive a transfer: one message after another goes
+// over them, each with a plan of its own. A session's groups use it (session/); a run of one plan
+// begins one message.
+#ifndef PREPOST_RUNTIME_MESSAGE_ENDPOINT_H_
+#define PREPOST_RUNTIME_MESSAGE_ENDPOINT_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "ir/status.h"
+#include "runtime/endpoint.h"
+#include "runtime/playable.h"
+
+namespace prepost {
+
+/// Of a group's message: 256 TiB.
+inline constexpr uint64_t kGroupMessageBytesMax = (uint64_t{1} << 48) - 1;
+
+/// A message as its sender begins it.
+struct MessageStart {
+  /// Messages of a group count from 0, modulo 2^32; every member plays all of them.
+  uint32_t number = 0;
+  uint64_t bytes = 0;    ///< at most kGroupMessageBytesMax
+  uint16_t variant = 0;  ///< which of the group's plans its root has chosen for it
+
+  friend bool operator==(const MessageStart&, const MessageStart&) = default;
+};
+
+/// A peer may be ahead by a message or more: what it sends for that waits in the transport. Posting
+/// and polling allocate nothing between Begin() and the next; Begin() does where the plan is larger
+/// than those before.
+class MessageEndpoint : public Endpoint {
+ public:
+  /// From now on ops are those of `plan`, which is verified and must outlive the message, and move
+  /// `message`, of the plan's size, whose number rises. The message before it is over, or never
+  /// began. `source`: what this node's sends read, all of it. Errors: a peer has begun this message
+  /// otherwise, or a later one without what the plan has it send (kRejected).
+  virtual Status Begin(Playable plan, const MessageStart& message,
+                       std::span<const std::byte> source) = 0;
+  /// The first message that a peer has begun and this end has not; Poll() hears of it.
+  virtual std::optional<MessageStart> announced() const = 0;
+  /// Readable when Poll() has something to do that comes from outside. Not owned by the caller.
+  virtual int wait_fd() const = 0;
+  /// Before waiting for wait_fd() anywhere but in Poll(): false if Poll() has something to do
+  /// already.
+  virtual bool PrepareToWait() = 0;
+  /// Whether peers still acknowledge what was sent to them; lost_peer() is one that has not for
+  /// about `silence`. For whoever asks a few times in that time. Errors: kRejected.
+  virtual Status CheckPeers(std::chrono::milliseconds silence) = 0;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_MESSAGE_ENDPOINT_H_

@@ -1,0 +1,757 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A group's life at one member:
+//
+//     connecting --> idle <--> running --> ...       broken: an endpoint's error was passed on to the
+//                      |                             keeper, whose kFailed ends the group
+//                      +--> closing --> gone
+//
+// Idle, the root begins the next message of its queue; the others begin what a peer has begun
+// (MessageEndpoint::announced()), so that the size needs no message of its own: it comes with the
+// first block. Nobody waits for the other members between two messages.
+//
+// Where a mover moves the messages (message_mover.h), a group is idle throughout, and up to two messages
+// are with the mover, the second of which is armed while the first is moving:
+//
+//     root                        everybody
+//     Send(), kNext  -->  memory found  -->  all: arm  -->  all: start  -->  all: complete
+//
+// All that happens to a group happens on the turning thread, in the order in which commands and
+// events come. Callbacks are called without the lock, after the group is in the state that they
+// report, so that they may call anything.
+#include "runtime/session/engine.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "ir/count.h"
+#include "runtime/session/member_words.h"
+#include "runtime/session/memory_pool.h"
+#include "runtime/transport/tcp_endpoint.h"
+
+namespace prepost {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr GroupSerial kWakeSerial = 0;
+constexpr GroupSerial kTimerSerial = 1;
+/// Smaller messages say nothing of the rate, nor do those that are much smaller than others.
+constexpr uint64_t kRatedBytesMin = uint64_t{32} << 10;
+/// Messages that wait for a disk; the next one waits in the network.
+constexpr size_t kSyncsMax = 2;
+/// Messages that a mover has: one moves, one is armed.
+constexpr size_t kWithMoverMax = 2;
+
+}  // namespace
+
+struct Engine::Command {
+  enum class Kind : uint8_t { kCreate, kSend, kBarrier, kDestroy };
+  Kind kind = Kind::kCreate;
+  std::shared_ptr<Group> group;
+  const void* data = nullptr;
+  uint64_t bytes = 0;
+  std::function<void()> passed = {};
+};
+
+struct Engine::Group {
+  enum class State : uint8_t { kConnecting, kIdle, kRunning, kBroken, kGone };
+  struct Outgoing {
+    const std::byte* data = nullptr;
+    uint64_t bytes = 0;
+  };
+
+  EngineGroupOptions options;
+  GroupSerial serial = 0;
+  std::unique_ptr<GroupPlans> plans;
+  GroupCallbacks callbacks;
+  PlanHash terms = {};
+  Clock::time_point created = Clock::now();
+
+  // Under the engine's mutex.
+  uint64_t sent = 0;  ///< messages that the root has queued
+  bool is_destroyed = false;
+  PeerPaths paths;
+
+  // The turning thread's own.
+  State state = State::kConnecting;
+  bool is_busy = false;          ///< there is more to do, without anything from outside
+  bool is_closing = false;       ///< this member has called Destroy()
+  bool is_done = false;          ///< and the keeper knows that it has all messages
+  std::optional<uint64_t> last;  ///< how many messages there are in all
+  std::deque<Outgoing> queue;    ///< at the root
+  std::deque<std::function<void()>> barriers;  ///< not passed yet
+  uint64_t arrived = 0;
+  uint64_t message = 0;  ///< the one at hand, or the next
+  void* memory = nullptr;
+  uint64_t bytes = 0;
+  Clock::time_point began;   ///< the message at hand
+  double rate = 0;           ///< at the root, of messages so far, bytes/s; 0: not known
+  uint64_t rated_bytes = 0;  ///< the largest of these
+  std::unique_ptr<MessageEndpoint> endpoint;
+  std::pmr::unsynchronized_pool_resource pool;
+  std::optional<CpuExecutor> executor;
+  std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint
+  std::optional<std::string> place;     ///< for the mover, until it has its connections
+  bool is_connected = false;            ///< the mover has them
+  std::deque<uint64_t> announced;       ///< not at the root: bytes of messages that are to come
+  std::deque<Message> with_mover;       ///< the mover has them
+  bool waits_for_buffer = false;        ///< of its pool
+  std::deque<Message> syncing;          ///< received, and not on the disk yet
+  std::unique_ptr<FileSync> sync;
+
+  bool is_root() const { return options.self == options.root; }
+};
+
+Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPolicy& wait,
+                                             TcpHook* hook) {
+  std::unique_ptr<Engine> engine(new Engine(wait, options.failure_max / 8));
+  engine->hook_ = hook;
+  PREPOST_RETURN_IF_ERROR(engine->Open());
+  options.notify = [raw = engine.get()] {
+    raw->has_work_.store(true);
+    raw->wake_.Signal();
+  };
+  Result<std::unique_ptr<Keeper>> keeper = Keeper::Start(std::move(options));
+  if (!keeper.ok()) return keeper.status();
+  engine->keeper_ = std::move(*keeper);
+  return engine;
+}
+
+Engine::Engine(const WaitPolicy& wait, milliseconds tick) : pacer_(wait), tick_(tick) {}
+
+// First the threads and pools end that signal wake_.
+Engine::~Engine() {
+  for (const auto& [serial, group] : groups_) {
+    if (group->mover != nullptr) group->mover->Stop();
+  }
+  keeper_.reset();
+  for (const auto& [serial, group] : groups_) {
+    group->executor.reset();
+    group->endpoint.reset();
+    ReturnBuffers(*group);
+    group->sync.reset();
+  }
+}
+
+Status Engine::Open() {
+  Result<EventFd> wake = EventFd::Make();
+  if (!wake.ok()) return wake.status();
+  wake_ = std::move(*wake);
+  timer_ = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  const auto watch = [this](int file, GroupSerial serial) {
+    epoll_event event = {.events = EPOLLIN, .data = {.u64 = serial}};
+    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, file, &event) == 0;
+  };
+  if (timer_.valid() && epoll_.valid() && watch(wake_.fd(), kWakeSerial) &&
+      watch(timer_.get(), kTimerSerial)) {
+    return {};
+  }
+  return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a session", errno);
+}
+
+Status Engine::Create(const EngineGroupOptions& options, std::unique_ptr<GroupPlans> plans,
+                      GroupCallbacks callbacks, std::unique_ptr<MessageMover> mover) {
+  auto group = std::make_shared<Group>();
+  group->options = options;
+  group->plans = std::move(plans);
+  group->callbacks = std::move(callbacks);
+  group->mover = std::move(mover);
+  group->terms = TermsOfGroup(options.number, options.members, options.root, group->plans->Hash(),
+                              options.terms);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!by_number_.emplace(options.number, group).second)
+      return UsageError(fmt::format("group {} exists already", options.number));
+    group->serial = next_serial_++;
+    commands_.push_back({.kind = Command::Kind::kCreate, .group = std::move(group)});
+    has_work_.store(true);
+  }
+  wake_.Signal();
+  return {};
+}
+
+/// Needs the lock.
+Result<std::shared_ptr<Engine::Group>> Engine::Find(uint64_t number, const char* what) {
+  const auto found = by_number_.find(number);
+  if (found == by_number_.end()) {
+    return UsageError(fmt::format(
+        "cannot {} group {}: there is none of this number, or it has failed", what, number));
+  }
+  if (found->second->is_destroyed)
+    return UsageError(fmt::format("cannot {} group {}: it is being destroyed", what, number));
+  return found->second;
+}
+
+Result<uint64_t> Engine::Send(uint64_t number, const void* data, uint64_t bytes) {
+  uint64_t message = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    Result<std::shared_ptr<Group>> group = Find(number, "send to");
+    if (!group.ok()) return group.status();
+    if (!(*group)->is_root()) {
+      return UsageError(fmt::format("cannot send to group {}: member {} is its root", number,
+                                    (*group)->options.members[(*group)->options.root.index()]));
+    }
+    Status size = (*group)->plans->CheckSize(bytes);
+    if (bytes > kGroupMessageBytesMax) size = UsageError("a message has 256 TiB at most");
+    if (!size.ok()) {
+      return UsageError(fmt::format("cannot send to group {}: {}", number, size.message()));
+    }
+    message = (*group)->sent++;
+    commands_.push_back(
+        {.kind = Command::Kind::kSend, .group = *std::move(group), .data = data, .bytes = bytes});
+    has_work_.store(true);
+  }
+  wake_.Signal();
+  return message;
+}
+
+Status Engine::Barrier(uint64_t number, std::function<void()> passed) {
+  {
+    const std::lock_guard lock(mutex_);
+    Result<std::shared_ptr<Group>> group = Find(number, "hold a barrier of");
+    if (!group.ok()) return group.status();
+    commands_.push_back(
+        {.kind = Command::Kind::kBarrier, .group = *std::move(group), .passed = std::move(passed)});
+    has_work_.store(true);
+  }
+  wake_.Signal();
+  return {};
+}
+
+Status Engine::Destroy(uint64_t number) {
+  {
+    const std::lock_guard lock(mutex_);
+    Result<std::shared_ptr<Group>> group = Find(number, "destroy");
+    if (!group.ok()) return group.status();
+    (*group)->is_destroyed = true;
+    commands_.push_back({.kind = Command::Kind::kDestroy, .group = *std::move(group)});
+    has_work_.store(true);
+  }
+  wake_.Signal();
+  return {};
+}
+
+Result<PeerPaths> Engine::Paths(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const Result<std::shared_ptr<Group>> group = Find(number, "ask about");
+  if (!group.ok()) return group.status();
+  return (*group)->paths;
+}
+
+milliseconds Engine::Pause() {
+  const milliseconds pause = pacer_.Timeout(progress_);
+  const bool is_idle = running_ == 0 && pacer_.mode() == WaitMode::kPolling;
+  return is_idle ? milliseconds(-1) : pause;
+}
+
+Status Engine::Turn(milliseconds timeout) {
+  std::array<epoll_event, 64> events;
+  const auto timeout_ms = static_cast<int>(
+      std::clamp<milliseconds::rep>(timeout.count(), -1, std::numeric_limits<int>::max()));
+  const int count =
+      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  if (count < 0 && errno != EINTR)
+    return SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
+  std::vector<std::shared_ptr<Group>> ready;
+  bool is_tick = false;
+  for (int i = 0; i < count; ++i) {
+    const GroupSerial serial = events[static_cast<size_t>(i)].data.u64;
+    if (serial == kWakeSerial) wake_.Take();
+    is_tick |= serial == kTimerSerial;
+    const auto found = groups_.find(serial);
+    if (found != groups_.end()) ready.push_back(found->second);
+  }
+  if (has_work_.exchange(false)) {
+    std::vector<Command> commands;
+    {
+      const std::lock_guard lock(mutex_);
+      commands = std::exchange(commands_, {});
+    }
+    for (Command& command : commands) Obey(std::move(command));
+    for (KeeperEvent& event : keeper_->TakeEvents()) Hear(std::move(event));
+    HearMovers();
+    std::vector<std::shared_ptr<Group>> synced;
+    for (const auto& [serial, group] : groups_) {
+      if (group->sync != nullptr) synced.push_back(group);
+      if (group->waits_for_buffer) ready.push_back(group);
+    }
+    for (const std::shared_ptr<Group>& group : synced) TakeSynced(*group);
+    std::erase_if(ending_syncs_, [](const auto& sync) { return sync->is_over(); });
+  }
+  // Those that had something left to do, and those that something has come for.
+  for (const auto& [serial, group] : groups_) {
+    if (group->is_busy) ready.push_back(group);
+  }
+  for (const std::shared_ptr<Group>& group : ready) Advance(*group);
+  if (is_tick) CheckPeers();
+  if (std::ranges::any_of(groups_, [](const auto& group) { return group.second->is_busy; }))
+    wake_.Signal();
+  return {};
+}
+
+void Engine::Obey(Command command) {
+  Group& group = *command.group;
+  ++progress_;
+  switch (command.kind) {
+    case Command::Kind::kCreate:
+      groups_.emplace(group.serial, command.group);
+      keeper_->Add({.serial = group.serial,
+                    .number = group.options.number,
+                    .members = group.options.members,
+                    .addresses = group.options.addresses,
+                    .self = group.options.self,
+                    .root = group.options.root,
+                    .connections = group.plans->connections(),
+                    .terms = group.terms,
+                    .created = group.created});
+      return;
+    case Command::Kind::kSend:
+      group.queue.push_back({static_cast<const std::byte*>(command.data), command.bytes});
+      return Advance(group);
+    case Command::Kind::kBarrier:
+      if (group.state == Group::State::kGone) return;
+      group.barriers.push_back(std::move(command.passed));
+      // Before that nobody could be told; see kConnected.
+      if (group.state != Group::State::kConnecting)
+        keeper_->Arrive(group.serial, Gate::kBarrier, group.arrived++);
+      return;
+    case Command::Kind::kDestroy:
+      group.is_closing = true;
+      return Advance(group);
+  }
+}
+
+void Engine::Hear(KeeperEvent event) {
+  const auto found = groups_.find(event.group);
+  if (found == groups_.end()) return;
+  const std::shared_ptr<Group> group = found->second;
+  ++progress_;
+  switch (event.kind) {
+    case KeeperEvent::Kind::kConnected: {
+      const Status status = Connect(group, std::move(event.sockets));
+      if (!status.ok()) Break(*group, status, std::nullopt);
+      return;
+    }
+    case KeeperEvent::Kind::kPlace:
+      if (group->mover == nullptr) return;
+      if (group->is_connected) return group->mover->Join(std::move(event.text));
+      group->place = std::move(event.text);
+      return;
+    case KeeperEvent::Kind::kNext:
+      group->announced.push_back(event.number);
+      return Advance(*group);
+    case KeeperEvent::Kind::kDelivered:
+      if (group->callbacks.delivered) group->callbacks.delivered(event.number);
+      return;
+    case KeeperEvent::Kind::kPassed:
+      return Pass(*group, event.gate, event.number);
+    case KeeperEvent::Kind::kLast:
+      group->last = event.number;
+      return Advance(*group);
+    case KeeperEvent::Kind::kClosed:
+      Retire(*group);
+      if (group->callbacks.closed) group->callbacks.closed();
+      return;
+    case KeeperEvent::Kind::kFailed:
+      Retire(*group);
+      if (group->callbacks.failed) group->callbacks.failed(event.status, event.member);
+      return;
+  }
+}
+
+Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets) {
+  if (group->mover != nullptr) {
+    group->mover->Open(std::move(sockets),
+                       [this, serial = group->serial](MessageMover::Event event) {
+                         Report(serial, std::move(event));
+                       });
+    group->is_connected = true;
+    if (group->place) group->mover->Join(*std::move(group->place));
+    return {};
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    for (const TcpSocket& socket : sockets) {
+      if (socket.lane == kCreditLane) continue;
+      ++(socket.local.can_read ? group->paths.memory : group->paths.network);
+      if (socket.local.is_forbidden) ++group->paths.forbidden;
+    }
+  }
+  auto endpoint = TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1);
+  if (!endpoint.ok()) return endpoint.status();
+  (*endpoint)->set_hook(hook_);
+  group->endpoint = std::move(*endpoint);
+  epoll_event watched = {.events = EPOLLIN, .data = {.u64 = group->serial}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, group->endpoint->wait_fd(), &watched) != 0)
+    return SystemError(StatusCode::kEnvironment, "cannot watch a group", errno);
+  Opened(*group);
+  return {};
+}
+
+void Engine::Opened(Group& group) {
+  group.state = Group::State::kIdle;
+  for (size_t i = 0; i < group.barriers.size(); ++i)
+    keeper_->Arrive(group.serial, Gate::kBarrier, group.arrived++);
+  if (group.callbacks.opened) group.callbacks.opened();
+  Advance(group);
+}
+
+/// All members have come to `number` of `gate`.
+void Engine::Pass(Group& group, Gate gate, uint64_t number) {
+  const bool is_with_mover = group.state == Group::State::kIdle && !group.with_mover.empty();
+  if (gate != Gate::kBarrier && !is_with_mover) return;  // it has failed here
+  switch (gate) {
+    case Gate::kBarrier: {
+      const std::function<void()> passed = std::move(group.barriers.front());
+      group.barriers.pop_front();
+      if (passed) passed();
+      return;
+    }
+    case Gate::kMemory:
+      return group.mover->Arm(number);
+    case Gate::kArmed:
+      return group.mover->Start(number);
+    case Gate::kMoved: {
+      group.mover->Complete(number);
+      const Message message = group.with_mover.front();
+      group.with_mover.pop_front();
+      Received(group, message);
+      return Advance(group);
+    }
+  }
+}
+
+/// By the mover's thread.
+void Engine::Report(GroupSerial serial, MessageMover::Event event) {
+  switch (event.kind) {
+    case MessageMover::Event::Kind::kPlace:
+      return keeper_->Place(serial, std::move(event.text));
+    case MessageMover::Event::Kind::kArmed:
+      return keeper_->Arrive(serial, Gate::kArmed, event.number);
+    case MessageMover::Event::Kind::kMoved:
+      return keeper_->Arrive(serial, Gate::kMoved, event.number);
+    case MessageMover::Event::Kind::kOpened:
+    case MessageMover::Event::Kind::kFailed: {
+      {
+        const std::lock_guard lock(mutex_);
+        mover_events_.emplace_back(serial, std::move(event));
+        has_work_.store(true);
+      }
+      wake_.Signal();
+    }
+  }
+}
+
+void Engine::HearMovers() {
+  std::vector<std::pair<GroupSerial, MessageMover::Event>> events;
+  {
+    const std::lock_guard lock(mutex_);
+    events = std::exchange(mover_events_, {});
+  }
+  for (const auto& [serial, event] : events) {
+    const auto found = groups_.find(serial);
+    if (found == groups_.end()) continue;
+    const std::shared_ptr<Group> group = found->second;
+    if (group->state == Group::State::kBroken) continue;
+    if (event.kind == MessageMover::Event::Kind::kFailed) {
+      Break(*group, event.status, event.lost_peer);
+    } else if (group->state == Group::State::kConnecting) {
+      Opened(*group);
+    }
+  }
+}
+
+/// As far as it gets without waiting.
+void Engine::Advance(Group& group) {
+  // A visit of one group may take so many steps, so that none keeps the others waiting.
+  constexpr int kStepsMax = 64;
+  int steps = 0;
+  while (steps < kStepsMax && Step(group)) ++steps;
+  group.is_busy =
+      steps == kStepsMax || (group.endpoint != nullptr && !group.endpoint->PrepareToWait());
+}
+
+/// Whether there may be more to do.
+bool Engine::Step(Group& group) {
+  if (group.state == Group::State::kRunning) {
+    const uint64_t before = group.executor->progress();
+    const Status status = group.executor->Poll(milliseconds(0));
+    if (!status.ok()) {
+      Break(group, status, group.endpoint->lost_peer());
+      return false;
+    }
+    const bool has_moved = group.executor->progress() != before;
+    if (has_moved) ++progress_;
+    if (!group.executor->done()) return has_moved;
+    Finish(group);
+    return true;
+  }
+  if (group.state != Group::State::kIdle) return false;
+  if (group.mover != nullptr) return StepMover(group);
+  if (group.is_root()) {
+    if (group.queue.empty()) {
+      CloseIfDone(group);
+    } else {
+      const Group::Outgoing outgoing = group.queue.front();
+      group.queue.pop_front();
+      group.memory = const_cast<std::byte*>(outgoing.data);
+      const MessageStart message = {.number = static_cast<uint32_t>(group.message),
+                                    .bytes = outgoing.bytes,
+                                    .variant = group.plans->Choose(outgoing.bytes, group.rate)};
+      return Begin(group, message, {.source = {outgoing.data, outgoing.bytes}});
+    }
+  }
+  const Result<PollOutcome> outcome = group.endpoint->Poll({}, milliseconds(0));
+  if (!outcome.ok()) {
+    Break(group, outcome.status(), group.endpoint->lost_peer());
+    return false;
+  }
+  if (group.is_root()) return false;
+  const std::optional<MessageStart> start = group.endpoint->announced();
+  if (!start || start->number != static_cast<uint32_t>(group.message)) {
+    CloseIfDone(group);
+    return false;
+  }
+  if (group.syncing.size() == kSyncsMax || !FindMemory(group, start->bytes)) return false;
+  const std::span<std::byte> memory(static_cast<std::byte*>(group.memory), start->bytes);
+  return Begin(group, *start, {.source = memory, .target = memory});
+}
+
+/// Gives the mover one more message.
+bool Engine::StepMover(Group& group) {
+  const bool is_next = group.is_root() ? !group.queue.empty() : !group.announced.empty();
+  if (!is_next) CloseIfDone(group);
+  const bool is_full = group.with_mover.size() == kWithMoverMax ||
+                       group.with_mover.size() + group.syncing.size() > kSyncsMax;
+  if (!is_next || is_full) return false;
+  Message message = {.number = group.message};
+  NodeMemory memory;
+  if (group.is_root()) {
+    const Group::Outgoing outgoing = group.queue.front();
+    group.queue.pop_front();
+    message.memory = const_cast<std::byte*>(outgoing.data);
+    message.bytes = outgoing.bytes;
+    memory.source = {outgoing.data, outgoing.bytes};
+    keeper_->Announce(group.serial, message.bytes);
+  } else {
+    message.bytes = group.announced.front();
+    if (!FindMemory(group, message.bytes)) return false;
+    group.announced.pop_front();
+    message.memory = std::exchange(group.memory, nullptr);
+    memory.target = {static_cast<std::byte*>(message.memory), message.bytes};
+    memory.source = memory.target;
+  }
+  ++group.message;
+  ++progress_;
+  group.with_mover.push_back(message);
+  group.mover->Begin(memory, message.bytes);
+  keeper_->Arrive(group.serial, Gate::kMemory, message.number);
+  return true;
+}
+
+/// For the next message. False: it has to wait, or the group has ended.
+bool Engine::FindMemory(Group& group, uint64_t bytes) {
+  const uint32_t self = group.options.members[group.options.self.index()];
+  group.waits_for_buffer = false;
+  if (group.callbacks.pool != nullptr && bytes > 0) {
+    MemoryPool::Impl& pool = *group.callbacks.pool->impl_;
+    if (bytes > pool.buffer_bytes()) {
+      Break(group,
+            Rejected(fmt::format("member {} cannot take message {} of {}: the buffers of its pool "
+                                 "have {}",
+                                 self, group.message, Count(bytes, "byte"),
+                                 Count(pool.buffer_bytes(), "byte"))),
+            std::nullopt);
+      return false;
+    }
+    group.memory = pool.Take(&group, [this] {
+      has_work_.store(true);
+      wake_.Signal();
+    });
+    group.waits_for_buffer = group.memory == nullptr;
+    return !group.waits_for_buffer;
+  }
+  group.memory =
+      group.callbacks.incoming ? group.callbacks.incoming(group.message, bytes) : nullptr;
+  if (group.state != Group::State::kIdle) return false;  // the callback has ended it
+  if (group.memory != nullptr || bytes == 0) return true;
+  Break(group,
+        Rejected(fmt::format("member {} has no memory for message {} of {}", self, group.message,
+                             Count(bytes, "byte"))),
+        std::nullopt);
+  return false;
+}
+
+/// False after an error.
+bool Engine::Begin(Group& group, const MessageStart& message, NodeMemory memory) {
+  group.bytes = message.bytes;
+  const Result<Playable> plan = group.plans->For(message.bytes, message.variant);
+  Status status = plan.status();
+  if (status.ok()) status = group.endpoint->Begin(*plan, message, memory.source);
+  if (!status.ok()) {
+    Break(group, status, std::nullopt);
+    return false;
+  }
+  group.executor.emplace(*plan, group.options.self, *group.endpoint, OpObserver(), group.pool);
+  group.executor->Prepare(memory);
+  group.executor->Arm();
+  group.executor->Start();
+  group.state = Group::State::kRunning;
+  group.began = Clock::now();
+  CountRunning(1);
+  ++progress_;
+  return true;
+}
+
+void Engine::Finish(Group& group) {
+  group.executor.reset();
+  group.state = Group::State::kIdle;
+  CountRunning(-1);
+  if (group.is_root()) NoteRate(group);
+  Received(group, {group.message++, std::exchange(group.memory, nullptr), group.bytes});
+}
+
+/// What the next messages may expect: the best of late, since one that waited says little.
+void Engine::NoteRate(Group& group) {
+  if (group.bytes < std::max(kRatedBytesMin, group.rated_bytes / 4)) return;
+  group.rated_bytes = std::max(group.rated_bytes, group.bytes);
+  const double seconds = std::chrono::duration<double>(Clock::now() - group.began).count();
+  const double rate = static_cast<double>(group.bytes) / std::max(seconds, 1e-9);
+  group.rate = std::max(rate, 0.7 * group.rate + 0.3 * rate);
+}
+
+void Engine::Received(Group& group, const Message& message) {
+  if (!group.options.sync || group.is_root()) return Complete(group, message);
+  if (group.sync == nullptr) {
+    Result<std::unique_ptr<FileSync>> sync = FileSync::Start([this] {
+      has_work_.store(true);
+      wake_.Signal();
+    });
+    if (!sync.ok()) return Break(group, sync.status(), std::nullopt);
+    group.sync = *std::move(sync);
+  }
+  group.syncing.push_back(message);
+  group.sync->Add({static_cast<const std::byte*>(message.memory), message.bytes});
+}
+
+void Engine::Complete(Group& group, const Message& message) {
+  if (group.options.notify_delivered) keeper_->Have(group.serial, message.number);
+  if (group.callbacks.complete)
+    group.callbacks.complete(message.number, message.memory, message.bytes);
+}
+
+void Engine::TakeSynced(Group& group) {
+  for (const Status& status : group.sync->TakeResults()) {
+    if (group.state == Group::State::kBroken) return;
+    const Message message = group.syncing.front();
+    group.syncing.pop_front();
+    ++progress_;
+    if (!status.ok()) {
+      return Break(
+          group,
+          Status(status.code(),
+                 fmt::format("member {} has message {} of {}, but {}",
+                             group.options.members[group.options.self.index()], message.number,
+                             Count(message.bytes, "byte"), status.message())),
+          std::nullopt);
+    }
+    Complete(group, message);
+  }
+  Advance(group);
+}
+
+/// Reports to the keeper that this member has all messages.
+void Engine::CloseIfDone(Group& group) {
+  if (!group.is_closing || group.is_done || !group.with_mover.empty()) return;
+  if (!group.is_root() && (group.last != group.message || !group.syncing.empty())) return;
+  group.is_done = true;
+  keeper_->Close(group.serial, group.message);
+}
+
+void Engine::Break(Group& group, const Status& status, std::optional<NodeId> lost_peer) {
+  if (group.state == Group::State::kRunning) CountRunning(-1);
+  group.state = Group::State::kBroken;
+  group.executor.reset();
+  if (group.mover != nullptr) group.mover->Stop();
+  group.endpoint.reset();  // closes its connections, so that peers notice at once
+  ReturnBuffers(group);
+  Status cause = InMemberWords(status, group.options.members);
+  if (lost_peer) {
+    cause = Rejected(fmt::format("member {} lost its connection to member {}",
+                                 group.options.members[group.options.self.index()],
+                                 group.options.members[lost_peer->index()]));
+  }
+  keeper_->Fail(group.serial, std::move(cause), lost_peer);
+}
+
+/// The group is over; what it has is freed when its last callback has returned.
+void Engine::Retire(Group& group) {
+  if (group.state == Group::State::kRunning) CountRunning(-1);
+  group.state = Group::State::kGone;
+  group.executor.reset();
+  if (group.mover != nullptr) group.mover->Stop();
+  group.endpoint.reset();
+  ReturnBuffers(group);
+  if (group.sync != nullptr) {
+    group.sync->End();
+    ending_syncs_.push_back(std::move(group.sync));
+  }
+  group.barriers.clear();
+  groups_.erase(group.serial);
+  const std::lock_guard lock(mutex_);
+  const auto found = by_number_.find(group.options.number);
+  if (found != by_number_.end() && found->second.get() == &group) by_number_.erase(found);
+}
+
+/// Those of messages under way, to their pool.
+void Engine::ReturnBuffers(Group& group) {
+  const std::deque<Message> with_mover = std::exchange(group.with_mover, {});
+  if (group.callbacks.pool == nullptr) return;
+  MemoryPool& pool = *group.callbacks.pool;
+  pool.impl_->Forget(&group);
+  group.waits_for_buffer = false;
+  if (group.is_root()) return;
+  PREPOST_CHECK(pool.Give(std::exchange(group.memory, nullptr)).ok());
+  for (const Message& message : with_mover) PREPOST_CHECK(pool.Give(message.memory).ok());
+}
+
+void Engine::CountRunning(int change) {
+  const bool was_running = running_ > 0;
+  running_ += change;
+  if (was_running == (running_ > 0)) return;
+  itimerspec times = {};
+  if (running_ > 0) {
+    const auto ns = std::chrono::nanoseconds(tick_).count();
+    times.it_value =
+        times.it_interval = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  }
+  timerfd_settime(timer_.get(), 0, &times, nullptr);
+}
+
+/// Connections that are cut without a word: the keeper sees only those to the root.
+void Engine::CheckPeers() {
+  uint64_t ticks = 0;
+  if (read(timer_.get(), &ticks, sizeof(ticks)) != ssize_t{sizeof(ticks)}) return;
+  std::vector<std::shared_ptr<Group>> running;
+  for (const auto& [serial, group] : groups_) {
+    if (group->state == Group::State::kRunning) running.push_back(group);
+  }
+  for (const std::shared_ptr<Group>& group : running) {
+    const Status status = group->endpoint->CheckPeers(4 * tick_);
+    if (!status.ok()) Break(*group, status, group->endpoint->lost_peer());
+  }
+}
+
+}  // namespace prepost

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: the data side of a session: plays one message after another of every group, by a CPU
+// executor over the group's endpoint or by a mover (message_mover.h), and calls back. One thread turns it, its own or the caller's;
+// the keeper (keeper.h) brings it connections and failures.
+#ifndef PREPOST_RUNTIME_SESSION_ENGINE_H_
+#define PREPOST_RUNTIME_SESSION_ENGINE_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <memory_resource>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ir/status.h"
+#include "prepost/prepost.h"
+#include "runtime/event_fd.h"
+#include "runtime/executor.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/message_endpoint.h"
+#include "runtime/session/file_sync.h"
+#include "runtime/session/group_plans.h"
+#include "runtime/session/keeper.h"
+#include "runtime/session/message_mover.h"
+#include "runtime/transport/tcp_hook.h"
+#include "runtime/wait_policy.h"
+
+namespace prepost {
+
+struct EngineGroupOptions {
+  uint64_t number = 0;
+  std::vector<uint32_t> members;
+  std::vector<PeerAddress> addresses;  ///< of the members
+  NodeId self;
+  NodeId root;
+  bool notify_delivered = false;
+  bool sync = false;
+  std::string terms;  ///< what else members must agree on
+};
+
+/// Create(), Send(), Barrier() and Destroy() may be called by any thread; Turn() by one.
+class Engine {
+ public:
+  /// `options` as KeeperOptions; its `notify` is the engine's. Errors: those of Keeper::Start().
+  /// `hook`: on all connections for blocks; null: none. Must outlive the engine.
+  static Result<std::unique_ptr<Engine>> Make(KeeperOptions options, const WaitPolicy& wait,
+                                              TcpHook* hook = nullptr);
+  ~Engine();
+
+  uint16_t port() const { return keeper_->port(); }
+  /// See Session. `mover`: moves the messages, from the plans that it has; null: the CPU does, over
+  /// TCP.
+  Status Create(const EngineGroupOptions& options, std::unique_ptr<GroupPlans> plans,
+                GroupCallbacks callbacks, std::unique_ptr<MessageMover> mover = nullptr);
+  Result<uint64_t> Send(uint64_t number, const void* data, uint64_t bytes);
+  Status Barrier(uint64_t number, std::function<void()> passed);
+  Status Destroy(uint64_t number);
+  Result<PeerPaths> Paths(uint64_t number);
+
+  /// Readable when Turn() has something to do.
+  int fd() const { return epoll_.get(); }
+  /// Does what there is to do, of each group some; waits up to `timeout` when there is nothing
+  /// (negative: for ever). Errors: kEnvironment.
+  Status Turn(std::chrono::milliseconds timeout);
+  /// How long the next Turn() of a thread that does nothing else should wait.
+  std::chrono::milliseconds Pause();
+  /// Turn() does not wait any more. By any thread.
+  void Wake() const { wake_.Signal(); }
+
+ private:
+  struct Group;
+  struct Command;
+  struct Message {
+    uint64_t number = 0;
+    void* memory = nullptr;
+    uint64_t bytes = 0;
+  };
+
+  Engine(const WaitPolicy& wait, std::chrono::milliseconds tick);
+  Status Open();
+  Result<std::shared_ptr<Group>> Find(uint64_t number, const char* what);
+  void Push(Command command);
+  void Obey(Command command);
+  void Hear(KeeperEvent event);
+  Status Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets);
+  void Opened(Group& group);
+  void Pass(Group& group, Gate gate, uint64_t number);
+  void HearMovers();
+  void Report(GroupSerial serial, MessageMover::Event event);
+  void Advance(Group& group);
+  bool Step(Group& group);
+  bool StepMover(Group& group);
+  bool FindMemory(Group& group, uint64_t bytes);
+  bool Begin(Group& group, const MessageStart& message, NodeMemory memory);
+  static void NoteRate(Group& group);
+  void Finish(Group& group);
+  void Received(Group& group, const Message& message);
+  void Complete(Group& group, const Message& message);
+  void TakeSynced(Group& group);
+  void ReturnBuffers(Group& group);
+  void CloseIfDone(Group& group);
+  void Break(Group& group, const Status& status, std::optional<NodeId> lost_peer);
+  void Retire(Group& group);
+  void CountRunning(int change);
+  void CheckPeers();
+
+  std::unique_ptr<Keeper> keeper_;
+  EventFd wake_;
+  FileDescriptor timer_;  ///< ticks while something is running
+  FileDescriptor epoll_;  ///< wake_, timer_, and each group's endpoint
+  WaitPacer pacer_;
+  TcpHook* hook_ = nullptr;
+  const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
+
+  std::mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<Group>> by_number_;  ///< under mutex_: those that may be used
+  std::vector<Command> commands_;                         ///< under mutex_
+  std::vector<std::pair<GroupSerial, MessageMover::Event>> mover_events_;  ///< under mutex_
+  GroupSerial next_serial_ = 2;         ///< under mutex_; 0 and 1 are in epoll
+  std::atomic<bool> has_work_ = false;  ///< commands, or events of the keeper
+
+  // The turning thread's own.
+  std::map<GroupSerial, std::shared_ptr<Group>> groups_;
+  std::vector<std::unique_ptr<FileSync>> ending_syncs_;  ///< of groups that are over
+  uint64_t progress_ = 0;
+  int running_ = 0;  ///< groups in the middle of a message
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_SESSION_ENGINE_H_

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GroupPlans: which plan a group plays for a message of which size. The engine of a session asks it;
+// who makes plans stands elsewhere (library/), because making them is the compiler's business.
+#ifndef PREPOST_RUNTIME_SESSION_GROUP_PLANS_H_
+#define PREPOST_RUNTIME_SESSION_GROUP_PLANS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ir/status.h"
+#include "ir/verify/verify.h"
+#include "runtime/files/plan_hash.h"
+#include "runtime/playable.h"
+#include "runtime/transport/tcp_mesh.h"
+
+namespace prepost {
+
+/// Of one group and one of its nodes, where nodes are the places of the group's members. Used by one
+/// thread. All members must have equal ones: what For() gives is decided by size and variant alone.
+class GroupPlans {
+ public:
+  virtual ~GroupPlans() = default;
+
+  /// The connections that any of the plans uses at any node, sorted.
+  virtual const std::vector<TcpConnection>& connections() const = 0;
+  /// Equal where For() gives equal plans.
+  virtual PlanHash Hash() const = 0;
+  /// Whether there is a plan for `bytes` bytes, as far as that can be said without making it; by any
+  /// thread. Errors (kUsage): which sizes there are plans for.
+  virtual Status CheckSize(uint64_t /*bytes*/) const { return {}; }
+  /// At the root: which of its plans for `bytes` bytes is best where `rate` bytes/s are what messages
+  /// had so far; 0: not known.
+  virtual uint16_t Choose(uint64_t /*bytes*/, double /*rate*/) { return 0; }
+  /// Verified, for `bytes` bytes, as the root has chosen it; valid until the next For(). Errors
+  /// (kRejected): no plan for this size, no such variant.
+  virtual Result<Playable> For(uint64_t bytes, uint16_t variant) = 0;
+  /// The same as a flat plan of all nodes, which a device needs, where no rate is known: what it gives is
+  /// decided by the size alone. Only of plans that were made for that.
+  virtual Result<std::shared_ptr<const VerifiedPlan>> FlatFor(uint64_t bytes) = 0;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_SESSION_GROUP_PLANS_H_

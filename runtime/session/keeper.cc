@@ -1,0 +1,762 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finding the cause. Of member 2 that dies in a group of 0 (the root), 1, 2 and 3, where 1 and 3 are
+// its peers, three signs come in any order: the root's control connection with 2 ends; 1 and 3 lose
+// their data connections and report just that. The first is a cause, the others are consequences. So
+// a lost connection is only suspected: it becomes the cause if nothing better shows up within
+// grace_. A member that is stopped or cut off closes nothing; it is lost when it has not answered
+// for silence_max_. Both together are less than failure_max.
+//
+//     0    last answer of 2
+//     0.6  silence_max_: the root takes 2 for lost, and reports it to 1 and 3, where it is the end
+//     0.8  and the grace_ that a lost connection waits for such a cause       (of failure_max)
+//
+// A root that is lost is each member's own finding. A member that suspects something waits for the
+// root's word until both times are over, and then goes by its own.
+//
+// What the root says last is still under way when the group is gone here: such connections (Parting)
+// are shut down one way and kept until the other end has closed them, as closing them with anything
+// unread would take back the words.
+#include "runtime/session/keeper.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sodium.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "runtime/little_endian.h"
+#include "runtime/session/introduction.h"
+#include "runtime/session/member_words.h"
+
+namespace prepost {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFormingTick{100};  ///< while a group forms: calls are due, hosts looked up
+constexpr milliseconds kPartingMax{1000};
+constexpr milliseconds kPartingTick{100};
+constexpr size_t kFilesPerGroup = 8;  ///< beside its connections
+
+/// BLAKE2b of `fields`, 64 bits each, and `text`: half of a PlanHash.
+void HashInto(std::span<std::byte> half, const std::vector<uint64_t>& fields,
+              std::span<const std::byte> text) {
+  std::vector<std::byte> bytes(fields.size() * sizeof(uint64_t) + text.size());
+  ByteWriter writer(bytes);
+  for (const uint64_t field : fields) writer.Put(field);
+  writer.PutBytes(text);
+  crypto_generichash(reinterpret_cast<unsigned char*>(half.data()), half.size(),
+                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr,
+                     0);
+}
+
+constexpr size_t kTermsHalf = sizeof(PlanHash) / 2;
+
+/// By gate: what a member says when it has come there, and what the root says when all have.
+constexpr std::array<ControlMessage::Kind, kGates> kArrivals = {
+    ControlMessage::Kind::kArrived, ControlMessage::Kind::kPrepared, ControlMessage::Kind::kReady,
+    ControlMessage::Kind::kDelivered};
+constexpr std::array<ControlMessage::Kind, kGates> kPasses = {
+    ControlMessage::Kind::kPassed, ControlMessage::Kind::kArm, ControlMessage::Kind::kStart,
+    ControlMessage::Kind::kWhole};
+
+std::optional<Gate> GateOf(const std::array<ControlMessage::Kind, kGates>& kinds,
+                           ControlMessage::Kind kind) {
+  const auto found = std::ranges::find(kinds, kind);
+  if (found == kinds.end()) return std::nullopt;
+  return static_cast<Gate>(found - kinds.begin());
+}
+
+bool SameGroup(const PlanHash& a, const PlanHash& b) {
+  return std::equal(a.begin(), a.begin() + kTermsHalf, b.begin());
+}
+
+}  // namespace
+
+PlanHash TermsOfGroup(uint64_t number, const std::vector<uint32_t>& members, NodeId root,
+                      const PlanHash& plans, const std::string& options) {
+  PlanHash terms;
+  std::vector<uint64_t> group = {number};
+  group.insert(group.end(), members.begin(), members.end());
+  HashInto(std::span(terms).first(kTermsHalf), group, {});
+  std::vector<std::byte> rest(plans.begin(), plans.end());
+  const auto text = std::as_bytes(std::span(options));
+  rest.insert(rest.end(), text.begin(), text.end());
+  HashInto(std::span(terms).subspan(kTermsHalf), {root.value}, rest);
+  return terms;
+}
+
+PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation) {
+  PlanHash data = terms;
+  HashInto(std::span(data).subspan(kTermsHalf), {generation},
+           std::span<const std::byte>(terms).subspan(kTermsHalf));
+  return data;
+}
+
+/// The other end of a control connection: at the root any node, elsewhere the root.
+struct Keeper::Peer {
+  NodeId node;
+  std::optional<ControlSocket> control;
+  Clock::time_point heard;
+  uint64_t have = 0;                          ///< messages
+  std::array<uint64_t, kGates> arrived = {};  ///< by gate
+  bool done = false;
+};
+
+struct Keeper::Group {
+  KeptGroup kept;
+  std::unique_ptr<Bootstrap> bootstrap;  ///< null: connected
+  uint64_t generation = 0;               ///< at the root
+  // Connected, until the peers know each other.
+  std::vector<TcpSocket> sockets;
+  std::vector<std::unique_ptr<Introduction>> introductions;  ///< by socket; null: it is over
+  bool is_introduced = false;
+  std::vector<Peer> peers;  ///< at the root by node, itself included
+  Clock::time_point next_question;
+  uint64_t delivered = 0;
+  std::array<uint64_t, kGates> passed = {};   ///< by gate
+  std::array<uint64_t, kGates> arrived = {};  ///< this node, by gate
+  std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these
+  std::optional<Failure> suspicion;
+  Clock::time_point suspicion_due;
+  bool is_over = false;
+
+  bool is_root() const { return kept.self == kept.root; }
+  Peer& own() { return peers[kept.self.index()]; }
+};
+
+Keeper::Keeper(KeeperOptions options)
+    : options_(std::move(options)),
+      tick_(std::clamp(options_.failure_max / 8, milliseconds(10),
+                       milliseconds(kControlIntervalMsMax))),
+      silence_max_(options_.failure_max * 6 / 10),
+      grace_(options_.failure_max * 2 / 10) {}
+
+Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
+  std::unique_ptr<Keeper> keeper(new Keeper(std::move(options)));
+  const KeeperOptions& given = keeper->options_;
+  Result<EventFd> wake = EventFd::Make();
+  if (!wake.ok()) return wake.status();
+  keeper->wake_ = std::move(*wake);
+  Result<std::unique_ptr<Lobby>> lobby = Lobby::Open({.who = fmt::format("member {}", given.self),
+                                                      .own = given.own,
+                                                      .bind = given.bind,
+                                                      .bind_option = "bind",
+                                                      .ports = {},
+                                                      .key = given.key,
+                                                      .terms = {},
+                                                      .parked_max = given.connect_max},
+                                                     *keeper);
+  if (!lobby.ok()) return lobby.status();
+  keeper->lobby_ = std::move(*lobby);
+  try {
+    keeper->thread_ = std::thread([raw = keeper.get()] { raw->Run(); });
+  } catch (const std::system_error&) {
+    return EnvironmentError("cannot start the thread of a session");
+  }
+  return keeper;
+}
+
+Keeper::~Keeper() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  wake_.Signal();
+  thread_.join();
+}
+
+void Keeper::Add(KeptGroup group) {
+  Push({.kind = Command::Kind::kAdd, .group = group.serial, .kept = std::move(group)});
+}
+void Keeper::Have(GroupSerial group, uint64_t number) {
+  Push({.kind = Command::Kind::kHave, .group = group, .number = number + 1});
+}
+void Keeper::Arrive(GroupSerial group, Gate gate, uint64_t number) {
+  Push({.kind = Command::Kind::kArrive, .group = group, .number = number + 1, .gate = gate});
+}
+void Keeper::Place(GroupSerial group, std::string text) {
+  Push({.kind = Command::Kind::kPlace, .group = group, .text = std::move(text)});
+}
+void Keeper::Announce(GroupSerial group, uint64_t bytes) {
+  Push({.kind = Command::Kind::kAnnounce, .group = group, .number = bytes});
+}
+void Keeper::Close(GroupSerial group, uint64_t number) {
+  Push({.kind = Command::Kind::kClose, .group = group, .number = number});
+}
+void Keeper::Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer) {
+  Push({.kind = Command::Kind::kFail,
+        .group = group,
+        .status = std::move(status),
+        .lost_peer = lost_peer});
+}
+
+std::vector<KeeperEvent> Keeper::TakeEvents() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(events_, {});
+}
+
+void Keeper::Push(Command command) {
+  {
+    const std::lock_guard lock(mutex_);
+    // Of many small messages the last one's notice is enough.
+    if (command.kind == Command::Kind::kHave && !commands_.empty() &&
+        commands_.back().kind == command.kind && commands_.back().group == command.group) {
+      commands_.pop_back();
+    }
+    commands_.push_back(std::move(command));
+  }
+  wake_.Signal();
+}
+
+void Keeper::Report(KeeperEvent event) {
+  {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+  }
+  options_.notify();
+}
+
+void Keeper::Run() {
+  for (;;) {
+    std::vector<Command> commands;
+    {
+      const std::lock_guard lock(mutex_);
+      if (is_ending_) break;
+      commands = std::exchange(commands_, {});
+    }
+    for (Command& command : commands) Obey(std::move(command));
+    // A machine that has no room for one more connection may have some later.
+    static_cast<void>(lobby_->Serve());
+    for (const auto& [serial, group] : groups_) Serve(*group);
+    ServeUnformed();
+    std::erase_if(groups_, [](const auto& group) { return group.second->is_over; });
+    EndPartings();
+    Wait();
+  }
+  groups_.clear();
+  // What was said last, such as that all is well, still has to arrive.
+  for (EndPartings(); !partings_.empty(); EndPartings()) {
+    std::vector<pollfd> polls;
+    for (const Parting& parting : partings_)
+      polls.push_back({.fd = parting.fd.get(), .events = POLLIN, .revents = 0});
+    poll(polls.data(), polls.size(), static_cast<int>(kPartingTick.count()));
+  }
+}
+
+/// Those that the other end has closed, or has had time to.
+void Keeper::EndPartings() {
+  std::erase_if(partings_, [](const Parting& parting) {
+    std::array<std::byte, 4096> scratch;
+    const ssize_t got = recv(parting.fd.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+    const bool is_closed = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+    return is_closed || Clock::now() >= parting.due;
+  });
+}
+
+void Keeper::Wait() {
+  std::vector<pollfd> polls = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0}};
+  lobby_->AddPolls(&polls);
+  bool is_forming = lobby_->has_guests() || !partings_.empty();
+  for (const auto& [serial, group] : groups_) {
+    is_forming |= group->bootstrap != nullptr || !group->is_introduced;
+    for (size_t i = 0; i < group->introductions.size(); ++i) {
+      if (group->introductions[i] == nullptr || group->suspicion) continue;
+      polls.push_back({.fd = group->sockets[i].fd.get(), .events = POLLIN, .revents = 0});
+    }
+    if (group->bootstrap != nullptr) group->bootstrap->AddPolls(&polls);
+    for (const Peer& peer : group->peers) {
+      if (!peer.control || peer.control->closed()) continue;
+      polls.push_back({.fd = peer.control->fd(), .events = POLLIN, .revents = 0});
+    }
+  }
+  for (const Parting& parting : partings_)
+    polls.push_back({.fd = parting.fd.get(), .events = POLLIN, .revents = 0});
+  const milliseconds timeout = is_forming        ? std::min(kFormingTick, tick_)
+                               : groups_.empty() ? milliseconds(-1)
+                                                 : tick_ / 2;
+  poll(polls.data(), polls.size(), static_cast<int>(timeout.count()));
+  if ((polls.front().revents & POLLIN) != 0) wake_.Take();
+}
+
+void Keeper::Obey(Command command) {
+  if (command.kind == Command::Kind::kAdd) return AddGroup(std::move(command.kept));
+  const auto found = groups_.find(command.group);
+  if (found == groups_.end() || found->second->is_over) return;
+  Group& group = *found->second;
+  ControlMessage message = {.progress = command.number};
+  switch (command.kind) {
+    case Command::Kind::kAdd:
+      return;
+    case Command::Kind::kHave:
+      message.kind = Kind::kHave;
+      break;
+    case Command::Kind::kArrive:
+      group.arrived[static_cast<size_t>(command.gate)] = command.number;
+      message.kind = kArrivals[static_cast<size_t>(command.gate)];
+      break;
+    case Command::Kind::kPlace:
+      message.kind = Kind::kDevice;
+      message.SetText(command.text);
+      return Broadcast(group, message);
+    case Command::Kind::kAnnounce:
+      message.kind = Kind::kNext;
+      return Broadcast(group, message);
+    case Command::Kind::kClose:
+      message.kind = Kind::kDone;
+      if (group.is_root()) Broadcast(group, {.kind = Kind::kLast, .progress = command.number});
+      break;
+    case Command::Kind::kFail: {
+      // The root may have said already what this is a consequence of.
+      for (Peer& peer : group.peers) {
+        Hear(group, peer);
+        if (group.is_over) return;
+      }
+      if (command.lost_peer)
+        return Suspect(group, {.cause = std::move(command.status), .where = command.lost_peer});
+      return End(group, {.cause = std::move(command.status), .where = group.kept.self});
+    }
+  }
+  if (group.is_root()) return HearMember(group, group.own(), message);
+  Broadcast(group, message);
+}
+
+std::string Keeper::Who(const Group& group, NodeId node) const {
+  return fmt::format("member {} ({})", group.kept.members[node.index()],
+                     ToString(group.kept.addresses[node.index()]));
+}
+
+Keeper::Group* Keeper::FindByTerms(const PlanHash& terms) {
+  for (const auto& [serial, group] : groups_) {
+    if (!group->is_over && SameGroup(group->kept.terms, terms)) return group.get();
+  }
+  return nullptr;
+}
+
+/// A connection of a group that is not here yet waits for it, as does one that the group has
+/// already: it is for the next group of that number.
+std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& terms) {
+  Group* const group = FindByTerms(terms.plan);
+  if (group == nullptr && FindUnformed(name, terms.plan) != nullptr) return Refusal::kNone;
+  if (group == nullptr || group->bootstrap == nullptr) return std::nullopt;
+  const std::optional<Refusal> refusal = group->bootstrap->Judge(name, terms);
+  // Of another generation: it ends as soon as its member hears that this is over, or it is early.
+  if (name.purpose == LinkPurpose::kData && refusal == Refusal::kOtherPlan) return std::nullopt;
+  // It has the secret, so it is a member, and it will not come with other terms later.
+  if (refusal == Refusal::kOtherPlan) group->of_other_terms = name.from;
+  return refusal == Refusal::kDuplicate ? std::nullopt : refusal;
+}
+
+void Keeper::NoteRefused(const LinkName& name, const std::string& address, const std::string& why) {
+  for (const auto& [serial, group] : groups_) {
+    if (group->bootstrap != nullptr) group->bootstrap->NoteRefused(name, address, why);
+  }
+}
+
+void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd) {
+  Group* const group = FindByTerms(terms.plan);
+  if (group != nullptr) return group->bootstrap->Admit(name, terms, std::move(fd));
+  Unformed* const unformed = FindUnformed(name, terms.plan);
+  unformed->told.insert(name.from);
+  ControlSocket control(std::move(fd));
+  control.Send(unformed->last_word);
+  Part(std::move(control));
+}
+
+/// Of which the member at the other end has not heard, though it is time.
+Keeper::Unformed* Keeper::FindUnformed(const LinkName& name, const PlanHash& terms) {
+  if (name.purpose != LinkPurpose::kControl) return nullptr;
+  for (Unformed& group : unformed_) {
+    const bool is_it = SameGroup(group.terms, terms) && group.root == name.to;
+    if (is_it && Clock::now() >= group.from && !group.told.contains(name.from)) return &group;
+  }
+  return nullptr;
+}
+
+void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
+  if (!group.is_root() || group.bootstrap == nullptr) return;
+  const Clock::time_point now = Clock::now();
+  Unformed unformed = {.terms = group.kept.terms,
+                       .root = group.kept.root,
+                       .told = {group.kept.self},
+                       .last_word = FailureMessage(Kind::kAbort, failure),
+                       .from = now + silence_max_,
+                       .until = now + 2 * options_.failure_max};
+  // Who came with other terms was refused.
+  if (group.of_other_terms) unformed.told.insert(*group.of_other_terms);
+  for (const Peer& peer : group.peers) {
+    if (peer.control) unformed.told.insert(peer.node);
+  }
+  unformed_.push_back(std::move(unformed));
+}
+
+void Keeper::ServeUnformed() {
+  if (unformed_.empty()) return;
+  const Clock::time_point now = Clock::now();
+  std::erase_if(unformed_, [now](const Unformed& group) { return now >= group.until; });
+  lobby_->Reconsider();
+}
+
+void Keeper::AddGroup(KeptGroup kept) {
+  std::erase_if(unformed_,
+                [&kept](const Unformed& group) { return SameGroup(group.terms, kept.terms); });
+  auto made = std::make_unique<Group>();
+  Group& group = *made;
+  group.kept = std::move(kept);
+  const auto nodes = static_cast<uint32_t>(group.kept.members.size());
+  BootstrapOptions options = {.node = group.kept.self,
+                              .peers = group.kept.addresses,
+                              .key = options_.key,
+                              .bind = {},
+                              .ports = {},
+                              .connect_max = options_.connect_max};
+  for (const uint32_t member : group.kept.members)
+    options.names.push_back(fmt::format("member {}", member));
+  Membership membership = {.nodes = nodes,
+                           .root = group.kept.root,
+                           .connections = group.kept.connections,
+                           .terms = {.plan = group.kept.terms},
+                           .data_terms = {}};
+  if (group.is_root()) {
+    while (group.generation == 0) randombytes_buf(&group.generation, sizeof(group.generation));
+    membership.data_terms = {.plan = DataTermsOfGroup(group.kept.terms, group.generation)};
+  }
+  group.bootstrap = std::make_unique<Bootstrap>(std::move(membership), std::move(options));
+  for (uint32_t node = 0; node < (group.is_root() ? nodes : 1); ++node)
+    group.peers.push_back(
+        {.node = group.is_root() ? NodeId(node) : group.kept.root, .control = {}});
+  group.bootstrap->set_arrival([this, &group](NodeId node, FileDescriptor control) {
+    Peer& peer = group.peers[node.index()];
+    peer.control.emplace(std::move(control));
+    peer.heard = Clock::now();
+    peer.control->Send(Question(group));
+  });
+  // What one group may fail for: its own number of files.
+  const Status files =
+      RaiseFileLimit(group.kept.connections.size() + nodes + kFilesPerGroup + Lobby::kGuestsMax);
+  groups_.emplace(group.kept.serial, std::move(made));
+  if (!files.ok()) return End(group, {.cause = files, .where = group.kept.self});
+  lobby_->Reconsider();
+}
+
+void Keeper::Serve(Group& group) {
+  if (group.is_over) return;
+  if (group.of_other_terms && group.bootstrap != nullptr) {
+    const NodeId node = *group.of_other_terms;
+    return End(group, {.cause = Rejected(fmt::format(
+                           "{} creates the group with another root, other options or another plan",
+                           Who(group, node))),
+                       .where = node});
+  }
+  for (Peer& peer : group.peers) {
+    Hear(group, peer);
+    if (group.is_over) return;
+  }
+  if (group.bootstrap != nullptr) {
+    Connect(group);
+  } else if (!group.is_introduced) {
+    Introduce(group);
+  }
+  if (!group.is_over) CheckSilence(group);
+  if (!group.is_over && group.bootstrap != nullptr) CheckLosses(group);
+  if (!group.is_over && group.is_root()) AskAll(group);
+  if (!group.is_over && group.suspicion && Clock::now() >= group.suspicion_due) {
+    End(group, *group.suspicion);
+  }
+}
+
+void Keeper::Connect(Group& group) {
+  Bootstrap& bootstrap = *group.bootstrap;
+  const Status status = bootstrap.Step();
+  if (!status.ok()) {
+    return End(group, {.cause = InMemberWords(status, group.kept.members),
+                       .where = bootstrap.OnlyMissing()});
+  }
+  if (!bootstrap.connected()) return;
+  if (!group.is_root() && !group.peers.front().control) {
+    group.peers.front().control.emplace(bootstrap.TakeControl());
+    group.peers.front().heard = Clock::now();
+    Hear(group, group.peers.front());
+    return group.is_over ? void() : Connect(group);
+  }
+  group.sockets = bootstrap.TakeSockets();
+  group.bootstrap.reset();
+  for (const TcpSocket& socket : group.sockets) {
+    group.introductions.push_back(
+        socket.lane == kCreditLane ? nullptr
+                                   : std::make_unique<Introduction>(socket, options_.reads_memory));
+  }
+  Introduce(group);
+}
+
+/// On connections that carry blocks.
+void Keeper::Introduce(Group& group) {
+  bool is_talking = false;
+  for (size_t i = 0; i < group.sockets.size(); ++i) {
+    std::unique_ptr<Introduction>& introduction = group.introductions[i];
+    if (introduction == nullptr) continue;
+    TcpSocket& socket = group.sockets[i];
+    switch (introduction->Step()) {
+      case Introduction::State::kTalking:
+        is_talking = true;
+        break;
+      case Introduction::State::kGone:
+        return Suspect(group, {.cause = Rejected(fmt::format("{} lost its connection to {}",
+                                                             Who(group, group.kept.self),
+                                                             Who(group, socket.peer))),
+                               .where = socket.peer});
+      case Introduction::State::kDone:
+        socket.local = introduction->local();
+        introduction.reset();
+    }
+  }
+  if (is_talking) return;
+  group.is_introduced = true;
+  KeeperEvent event = {.kind = KeeperEvent::Kind::kConnected, .group = group.kept.serial};
+  event.sockets = std::move(group.sockets);
+  Report(std::move(event));
+}
+
+void Keeper::Hear(Group& group, Peer& peer) {
+  while (peer.control && !group.is_over) {
+    const std::optional<ControlMessage> message = peer.control->Receive();
+    if (!message) break;
+    peer.heard = Clock::now();
+    if (group.is_root()) {
+      HearMember(group, peer, *message);
+    } else {
+      HearRoot(group, *message);
+    }
+  }
+}
+
+/// At the root; also of this node itself.
+void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message) {
+  switch (message.kind) {
+    case Kind::kProgress:
+      return;
+    case Kind::kFailed: {
+      Failure failure = {
+          .cause = Rejected(fmt::format("{}: {}", Who(group, peer.node), message.text)),
+          .where = WhereOf(group, message)};
+      return message.lost_peer ? Suspect(group, std::move(failure))
+                               : End(group, std::move(failure));
+    }
+    case Kind::kHave:
+      peer.have = std::max(peer.have, message.progress);
+      break;
+    case Kind::kDone:
+      peer.done = true;
+      break;
+    default: {
+      const std::optional<Gate> gate = GateOf(kArrivals, message.kind);
+      if (!gate)
+        return End(group, Nonsense(group, peer.node, fmt::format("\"{}\"", Name(message.kind))));
+      uint64_t& arrived = peer.arrived[static_cast<size_t>(*gate)];
+      arrived = std::max(arrived, message.progress);
+    }
+  }
+  const uint64_t delivered = std::ranges::min_element(group.peers, {}, &Peer::have)->have;
+  while (group.delivered < delivered) {
+    Report({.kind = KeeperEvent::Kind::kDelivered,
+            .group = group.kept.serial,
+            .number = group.delivered++});
+  }
+  for (size_t i = 0; i < kGates; ++i) {
+    uint64_t passed = UINT64_MAX;
+    for (const Peer& it : group.peers) passed = std::min(passed, it.arrived[i]);
+    if (passed > group.passed[i]) Broadcast(group, {.kind = kPasses[i], .progress = passed});
+    Pass(group, static_cast<Gate>(i), passed);
+  }
+  if (!std::ranges::all_of(group.peers, &Peer::done)) return;
+  Broadcast(group, {.kind = Kind::kRelease});
+  Report({.kind = KeeperEvent::Kind::kClosed, .group = group.kept.serial});
+  Part(group);
+}
+
+void Keeper::HearRoot(Group& group, const ControlMessage& message) {
+  switch (message.kind) {
+    case Kind::kQuery:
+      if (group.bootstrap != nullptr) {
+        group.bootstrap->set_data_terms(
+            {.plan = DataTermsOfGroup(group.kept.terms, message.progress)});
+        lobby_->Reconsider();  // peers may have come before the root's word
+      }
+      return Broadcast(group, {.kind = Kind::kProgress});
+    case Kind::kAbort:
+      ReportFailure(group, {.cause = Rejected(message.text),
+                            .where = WhereOf(group, message),
+                            .is_gone = message.lost_peer});
+      return Part(group);
+    case Kind::kDevice:
+      return Report(
+          {.kind = KeeperEvent::Kind::kPlace, .group = group.kept.serial, .text = message.text});
+    case Kind::kNext:
+      return Report({.kind = KeeperEvent::Kind::kNext,
+                     .group = group.kept.serial,
+                     .number = message.progress});
+    case Kind::kLast:
+      return Report({.kind = KeeperEvent::Kind::kLast,
+                     .group = group.kept.serial,
+                     .number = message.progress});
+    case Kind::kRelease:
+      Report({.kind = KeeperEvent::Kind::kClosed, .group = group.kept.serial});
+      return Part(group);
+    default:
+      if (const std::optional<Gate> gate = GateOf(kPasses, message.kind);
+          gate && message.progress <= group.arrived[static_cast<size_t>(*gate)]) {
+        return Pass(group, *gate, message.progress);
+      }
+      return End(group,
+                 Nonsense(group, group.kept.root, fmt::format("\"{}\"", Name(message.kind))));
+  }
+}
+
+/// All have come to `number` of `gate`.
+void Keeper::Pass(Group& group, Gate gate, uint64_t number) {
+  uint64_t& passed = group.passed[static_cast<size_t>(gate)];
+  while (passed < number) {
+    Report({.kind = KeeperEvent::Kind::kPassed,
+            .group = group.kept.serial,
+            .number = passed++,
+            .gate = gate});
+  }
+}
+
+void Keeper::CheckSilence(Group& group) {
+  for (Peer& peer : group.peers) {
+    if (!peer.control) continue;
+    const char* const root = group.is_root() ? "" : ", the root,";
+    if (!peer.control->nonsense().empty()) {
+      return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
+    }
+    const std::string who = Who(group, peer.node) + root;
+    if (peer.control->closed()) {
+      return End(
+          group,
+          {.cause = Rejected(fmt::format("{} is gone", who)), .where = peer.node, .is_gone = true});
+    }
+    if (Clock::now() - peer.heard >= silence_max_) {
+      return End(group, {.cause = Rejected(fmt::format("{} has said nothing for {} ms", who,
+                                                       silence_max_.count())),
+                         .where = peer.node,
+                         .is_gone = true});
+    }
+  }
+}
+
+/// While a group forms, of members that are not in it: one that was there, by what calls to it or
+/// another group have seen, and has not come back soon.
+void Keeper::CheckLosses(Group& group) {
+  std::optional<NodeId> lost = group.bootstrap->Lost(silence_max_);
+  for (const Peer& peer : group.peers) {
+    if (lost || peer.control || peer.node == group.kept.self) continue;
+    const auto loss = losses_.find(group.kept.members[peer.node.index()]);
+    if (loss == losses_.end() || loss->second.at < group.kept.created) continue;
+    const bool is_same = loss->second.address == group.kept.addresses[peer.node.index()];
+    if (is_same && Clock::now() - loss->second.at >= grace_) lost = peer.node;
+  }
+  if (!lost) return;
+  End(group, {.cause = Rejected(fmt::format("{} was there and is gone, while the group was forming",
+                                            Who(group, *lost))),
+              .where = lost});
+}
+
+void Keeper::NoteLoss(const Group& group, NodeId node) {
+  losses_[group.kept.members[node.index()]] = {.address = group.kept.addresses[node.index()],
+                                               .at = Clock::now()};
+}
+
+ControlMessage Keeper::Question(const Group& group) const {
+  return {.kind = Kind::kQuery,
+          .interval_ms = static_cast<uint32_t>(tick_.count()),
+          .progress = group.generation};
+}
+
+void Keeper::AskAll(Group& group) {
+  if (Clock::now() < group.next_question) return;
+  group.next_question = Clock::now() + tick_;
+  Broadcast(group, Question(group));
+}
+
+/// `failure` may be a consequence of something else.
+void Keeper::Suspect(Group& group, Failure failure) {
+  if (group.suspicion) return;
+  if (!group.is_root()) {
+    ControlMessage message = FailureMessage(Kind::kFailed, failure);
+    message.lost_peer = true;
+    Broadcast(group, message);
+  }
+  group.suspicion = std::move(failure);
+  group.suspicion_due = Clock::now() + (group.is_root() ? grace_ : silence_max_ + grace_);
+}
+
+/// `failure` is this node's own finding, which the root passes on.
+void Keeper::End(Group& group, const Failure& failure) {
+  Broadcast(group, FailureMessage(group.is_root() ? Kind::kAbort : Kind::kFailed, failure));
+  ReportFailure(group, failure);
+  NoteUnformed(group, failure);
+  Part(group);
+}
+
+void Keeper::ReportFailure(const Group& group, const Failure& failure) {
+  if (failure.is_gone && failure.where) NoteLoss(group, *failure.where);
+  KeeperEvent event = {
+      .kind = KeeperEvent::Kind::kFailed, .group = group.kept.serial, .status = failure.cause};
+  if (failure.where) event.member = group.kept.members[failure.where->index()];
+  Report(std::move(event));
+}
+
+ControlMessage Keeper::FailureMessage(ControlMessage::Kind kind, const Failure& failure) {
+  ControlMessage message = {.kind = kind};
+  if (kind == Kind::kFailed) message.code = failure.cause.code();
+  if (kind == Kind::kAbort) message.lost_peer = failure.is_gone;
+  if (failure.where) message.progress = failure.where->index() + 1;
+  message.SetText(failure.cause.ToString());
+  return message;
+}
+
+/// Of kFailed and kAbort.
+std::optional<NodeId> Keeper::WhereOf(const Group& group, const ControlMessage& message) {
+  if (message.progress == 0 || message.progress > group.kept.members.size()) return std::nullopt;
+  return NodeId::FromIndex(message.progress - 1);
+}
+
+Keeper::Failure Keeper::Nonsense(const Group& group, NodeId node, const std::string& what) const {
+  return {.cause = Rejected(fmt::format("{} sent nonsense over its control connection: {}",
+                                        Who(group, node), what)),
+          .where = node};
+}
+
+void Keeper::Broadcast(Group& group, const ControlMessage& message) {
+  for (Peer& peer : group.peers) {
+    if (peer.control) peer.control->Send(message);
+  }
+}
+
+void Keeper::Part(Group& group) {
+  group.is_over = true;
+  group.bootstrap.reset();
+  group.introductions.clear();
+  group.sockets.clear();
+  for (Peer& peer : group.peers) {
+    if (!peer.control) continue;
+    Part(*std::move(peer.control));
+    peer.control.reset();
+  }
+}
+
+/// What was said last is still to arrive.
+void Keeper::Part(ControlSocket control) {
+  shutdown(control.fd(), SHUT_WR);
+  partings_.push_back({.fd = control.TakeFile(), .due = Clock::now() + kPartingMax});
+}
+
+}  // namespace prepost

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keeper: the control side of a session, on a thread of its own, so that it hears and speaks while
+// a callback or a copy takes long. It lets members of groups find each other, notices who is gone or
+// silent, finds the one cause of a failure and reports it to every member, and carries barriers and
+// notices. It moves no messages: the engine does (engine.h), and the two talk through two queues.
+//
+// A group's root leads it over a control connection with every other member (control_message.h).
+#ifndef PREPOST_RUNTIME_SESSION_KEEPER_H_
+#define PREPOST_RUNTIME_SESSION_KEEPER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ir/ids.h"
+#include "ir/status.h"
+#include "runtime/event_fd.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/files/plan_hash.h"
+#include "runtime/group/bootstrap.h"
+#include "runtime/group/control_message.h"
+#include "runtime/group/control_socket.h"
+#include "runtime/group/group_key.h"
+#include "runtime/group/lobby.h"
+#include "runtime/transport/tcp_mesh.h"
+
+namespace prepost {
+
+/// A group of this session, for the keeper and the engine: never used again, while numbers are.
+using GroupSerial = uint64_t;
+
+/// What the keeper needs to know of a group to find its members.
+struct KeptGroup {
+  GroupSerial serial = 0;
+  uint64_t number = 0;                 ///< the caller's, for messages
+  std::vector<uint32_t> members;       ///< of the session, by node of the group
+  std::vector<PeerAddress> addresses;  ///< theirs
+  NodeId self;
+  NodeId root;
+  std::vector<TcpConnection> connections;
+  PlanHash terms;                                 ///< what members must agree on: TermsOfGroup()
+  std::chrono::steady_clock::time_point created;  ///< by the caller
+};
+
+/// The first half names the group: `number` and `members`. The second is over all else.
+PlanHash TermsOfGroup(uint64_t number, const std::vector<uint32_t>& members, NodeId root,
+                      const PlanHash& plans, const std::string& options);
+
+/// A session may have several groups with the same first half, one after the other, and a member may
+/// not have heard yet that one is over when others form the next. So the root gives each a random
+/// `generation`, which it tells members first of all, and connections for data have these terms.
+PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation);
+
+/// What all members of a group are to reach before any goes on, each counted by itself.
+enum class Gate : uint8_t {
+  kBarrier,  ///< of the callers
+  kMemory,   ///< of a message that a mover moves, as are the following
+  kArmed,
+  kMoved
+};
+inline constexpr size_t kGates = 4;
+
+/// What the keeper reports to the engine.
+struct KeeperEvent {
+  enum class Kind : uint8_t {
+    kConnected,  ///< `sockets`: with this node's peers
+    kDelivered,  ///< at the root: all have message `number`
+    kPassed,     ///< all have come to `number` of `gate`
+    kPlace,      ///< not at the root: `text`, which Place() was given there
+    kNext,       ///< not at the root: one more message, of `number` bytes
+    kLast,       ///< not at the root: it destroys the group after `number` messages
+    kClosed,     ///< all members have all messages; the keeper forgets the group
+    kFailed      ///< `status`; the keeper forgets the group
+  };
+  Kind kind = Kind::kFailed;
+  GroupSerial group = 0;
+  uint64_t number = 0;
+  Gate gate = Gate::kBarrier;
+  std::string text = {};
+  Status status = {};
+  std::optional<uint32_t> member = {};  ///< kFailed: of the session, where, if that is known
+  std::vector<TcpSocket> sockets = {};
+};
+
+struct KeeperOptions {
+  uint32_t self = 0;
+  PeerAddress own;  ///< port 0: any that is free
+  GroupKey key;
+  std::string bind;
+  std::chrono::milliseconds failure_max{2000};
+  std::chrono::milliseconds connect_max{30000};
+  bool reads_memory = true;  ///< of peers on this machine, where that is permitted
+  /// Called by the keeper's thread when there are events to take.
+  std::function<void()> notify;
+};
+
+/// Functions may be called by any thread.
+class Keeper final : private Lobby::Owner {
+ public:
+  /// Listens and starts the thread. Errors: those of Lobby::Open(); kEnvironment.
+  static Result<std::unique_ptr<Keeper>> Start(KeeperOptions options);
+  /// Leaves all groups, without a word; what was said before arrives, which takes a second at most.
+  ~Keeper() override;
+
+  uint16_t port() const { return lobby_->port(); }
+  void Add(KeptGroup group);
+  /// This node has message `number`.
+  void Have(GroupSerial group, uint64_t number);
+  /// This node has come to `number` of `gate`.
+  void Arrive(GroupSerial group, Gate gate, uint64_t number);
+  /// At the root: what members must know to find its NICs (printable, at most kControlTextBytes).
+  void Place(GroupSerial group, std::string text);
+  /// At the root: the next message has so many bytes.
+  void Announce(GroupSerial group, uint64_t bytes);
+  /// At the root: `number` messages are all, and this node is done with them. Elsewhere: this node
+  /// is, which kLast has named.
+  void Close(GroupSerial group, uint64_t number);
+  /// This node's part has failed, or only lost `lost_peer`: kFailed follows, with the cause.
+  void Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer);
+  std::vector<KeeperEvent> TakeEvents();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Kind = ControlMessage::Kind;
+  struct Peer;
+  struct Group;
+  struct Command {
+    enum class Kind : uint8_t { kAdd, kHave, kArrive, kPlace, kAnnounce, kClose, kFail };
+    Kind kind = Kind::kAdd;
+    GroupSerial group = 0;
+    uint64_t number = 0;
+    Gate gate = Gate::kBarrier;
+    std::string text = {};
+    Status status = {};
+    std::optional<NodeId> lost_peer = {};
+    KeptGroup kept = {};
+  };
+  struct Failure {
+    Status cause;
+    std::optional<NodeId> where;  ///< as far as that is known
+    bool is_gone = false;         ///< the cause is that this one is not there any more
+  };
+  /// A member that was found to be gone.
+  struct Loss {
+    PeerAddress address;
+    Clock::time_point at;
+  };
+  /// A group that failed at its root while it formed: members that come in late, and the root does not
+  /// create the next one meanwhile, hear of it.
+  struct Unformed {
+    PlanHash terms;
+    NodeId root;
+    std::set<NodeId> told;  ///< by this or otherwise
+    ControlMessage last_word;
+    Clock::time_point from, until;
+  };
+  /// A control connection that is over: its last words are still under way.
+  struct Parting {
+    FileDescriptor fd;
+    Clock::time_point due;
+  };
+
+  explicit Keeper(KeeperOptions options);
+  void Push(Command command);
+  void Run();
+  void EndPartings();
+  void Wait();
+  void Obey(Command command);
+
+  std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms) override;
+  void NoteRefused(const LinkName& name, const std::string& address,
+                   const std::string& why) override;
+  void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd) override;
+  Group* FindByTerms(const PlanHash& terms);
+  Unformed* FindUnformed(const LinkName& name, const PlanHash& terms);
+  void NoteUnformed(const Group& group, const Failure& failure);
+  void ServeUnformed();
+
+  void AddGroup(KeptGroup kept);
+  void Serve(Group& group);
+  void Connect(Group& group);
+  void Introduce(Group& group);
+  void Hear(Group& group, Peer& peer);
+  void HearMember(Group& group, Peer& peer, const ControlMessage& message);
+  void HearRoot(Group& group, const ControlMessage& message);
+  void Pass(Group& group, Gate gate, uint64_t number);
+  void CheckSilence(Group& group);
+  void CheckLosses(Group& group);
+  void NoteLoss(const Group& group, NodeId node);
+  ControlMessage Question(const Group& group) const;
+  void AskAll(Group& group);
+  void Suspect(Group& group, Failure failure);
+  void End(Group& group, const Failure& failure);
+  void ReportFailure(const Group& group, const Failure& failure);
+  static ControlMessage FailureMessage(ControlMessage::Kind kind, const Failure& failure);
+  static std::optional<NodeId> WhereOf(const Group& group, const ControlMessage& message);
+  Failure Nonsense(const Group& group, NodeId node, const std::string& what) const;
+  void Broadcast(Group& group, const ControlMessage& message);
+  void Part(Group& group);
+  void Part(ControlSocket control);
+  std::string Who(const Group& group, NodeId node) const;
+  void Report(KeeperEvent event);
+
+  const KeeperOptions options_;
+  const std::chrono::milliseconds tick_;         ///< between two questions
+  const std::chrono::milliseconds silence_max_;  ///< until a peer counts as lost
+  const std::chrono::milliseconds grace_;        ///< for the cause behind a lost connection
+  std::unique_ptr<Lobby> lobby_;
+  EventFd wake_;
+  std::thread thread_;
+
+  std::mutex mutex_;
+  std::vector<Command> commands_;    ///< under mutex_
+  std::vector<KeeperEvent> events_;  ///< under mutex_
+  bool is_ending_ = false;           ///< under mutex_
+
+  // The thread's own.
+  std::map<GroupSerial, std::unique_ptr<Group>> groups_;
+  std::vector<Parting> partings_;
+  std::vector<Unformed> unformed_;
+  std::map<uint32_t, Loss> losses_;  ///< by member, the last
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_SESSION_KEEPER_H_

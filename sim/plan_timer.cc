@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/plan_timer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/cpu_driven.h"
+#include "sim/group.h"
+#include "sim/preposted.h"
+#include "sim/simulation.h"
+
+namespace prepost::sim {
+namespace {
+
+/// Until the last node has it. Of a run of one group.
+template <typename Run>
+double SecondsOf(const Run& run) {
+  Picoseconds last = 0;
+  for (const auto& node : run.groups.front().nodes) last = std::max(last, node.received);
+  return ToSeconds(last - run.groups.front().start);
+}
+
+/// Whether all receives of a plan of so many blocks can be posted at once, if they have to be.
+Status CheckReceives(Ready ready, uint32_t blocks, const nic::LowerOptions& lower) {
+  if (ready.mode == ReadyMode::kWindow || blocks <= lower.profile.rq_at_once()) return {};
+  return Rejected(fmt::format("{} receives at once, device profile {} holds {}", blocks,
+                              lower.profile.name, lower.profile.rq_at_once()));
+}
+
+Result<double> TimeOfPlan(const VerifiedPlan& plan, uint32_t blocks,
+                          const PlanTimerOptions& options) {
+  const std::array groups = {Group{.plan = &plan}};
+  if (options.is_offload) {
+    PREPOST_RETURN_IF_ERROR(CheckReceives(plan.header().ready, blocks, options.lower));
+    const Result<PrepostedResult> run = RunPreposted(groups, options.network,
+                                                     {.costs = options.profile.nic,
+                                                      .host = options.profile.host,
+                                                      .wait = options.wait,
+                                                      .lower = options.lower});
+    if (!run.ok()) return run.status();
+    return SecondsOf(*run);
+  }
+  const Result<CpuDrivenResult> run = RunCpuDriven(
+      groups, options.network,
+      {.nic = options.profile.nic, .host = options.profile.host, .wait = options.wait});
+  if (!run.ok()) return run.status();
+  return SecondsOf(*run);
+}
+
+}  // namespace
+
+PlanTimer MakePlanTimer(PlanTimerOptions options) {
+  return [options = std::move(options)](const VerifiedPlan& plan, uint32_t blocks) {
+    return TimeOfPlan(plan, blocks, options);
+  };
+}
+
+Topology TopologyOf(const NetworkProfile& profile, uint32_t nodes) {
+  const Network network = NetworkOf(profile, nodes);
+  Topology topology = {.name = "",
+                       .racks = {},
+                       .hosts = {},
+                       .core_rate = network.core_rate,
+                       .rack_latency = network.rack_latency,
+                       .core_latency = network.core_latency};
+  // The uplinks of the only rack are not used; but rates are summed.
+  const bool is_all = profile.rack_hosts == 0;
+  for (const auto& rack : network.racks) {
+    topology.racks.push_back({rack.name, is_all ? profile.host_rate * nodes : rack.up_rate,
+                              is_all ? profile.host_rate * nodes : rack.down_rate});
+  }
+  for (uint32_t i = 0; i < nodes; ++i) {
+    const auto& node = network.nodes[i];
+    topology.hosts.push_back({fmt::to_string(i), node.rack, node.out_rate, node.in_rate});
+  }
+  return topology;
+}
+
+}  // namespace prepost::sim

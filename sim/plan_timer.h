@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MakePlanTimer: what Choose() (compiler/choice/choice.h) compares plans by where the cluster is known:
+// the simulation, with what prepost simulate would print for them.
+#ifndef PREPOST_SIM_PLAN_TIMER_H_
+#define PREPOST_SIM_PLAN_TIMER_H_
+
+#include "backends/nic/program/lower.h"
+#include "compiler/choice/plan_timing.h"
+#include "compiler/topology/topology.h"
+#include "ir/analysis/network.h"
+#include "runtime/wait_policy.h"
+#include "sim/profile.h"
+
+namespace prepost::sim {
+
+struct PlanTimerOptions {
+  Profile profile;
+  Network network;         ///< in place of the profile's
+  bool is_offload = true;  ///< preposted, else CPU-driven
+  WaitMode wait = WaitMode::kHybrid;
+  nic::LowerOptions lower = {};  ///< preposted: plans that do not fit are left out
+};
+
+/// Seconds until all nodes have the message, of a plan for the first nodes of the network. May be
+/// called by one thread at a time.
+PlanTimer MakePlanTimer(PlanTimerOptions options);
+
+/// The hosts of a profile's network as a topology, for the schedules that know of racks.
+Topology TopologyOf(const NetworkProfile& profile, uint32_t nodes);
+
+}  // namespace prepost::sim
+
+#endif  // PREPOST_SIM_PLAN_TIMER_H_

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files of rounds: what is read of them, what is refused and how, and that the rounds of every
+// schedule of ours make the schedule's plan.
+#include "compiler/rounds/rounds_reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "compiler/schedules/schedule.h"
+#include "tests/support/checker.h"
+#include "tests/support/plans.h"
+#include "tests/support/rounds.h"
+#include "tests/support/sample.h"
+
+namespace prepost::rounds_reader_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+Result<RoundsPlan> Read(const std::string& text, const RoundsOptions& options = {}) {
+  std::istringstream in(text);
+  return ReadRounds(in, "r.txt", options);
+}
+
+/// The error of reading `text`; "" if there is none.
+std::string ErrorOf(const std::string& text, const RoundsOptions& options = {}) {
+  const Result<RoundsPlan> read = Read(text, options);
+  return read.ok() ? "" : read.status().ToString();
+}
+
+std::string Json(const std::string& rest) {
+  return R"({"format": "prepost.rounds", "version": "1.0", )" + rest + "}";
+}
+
+constexpr const char* kChain = "0>1:0\n0>1:1 1>2:0\n1>2:1\n";  // 3 nodes, 2 blocks
+constexpr const char* kChainJson = R"("rounds": [["0>1:0"], ["0>1:1", "1>2:0"], ["1>2:1"]])";
+
+Message MessageOf(const RoundsOptions& options, const std::string& text = kChain) {
+  const Result<RoundsPlan> read = Read(text, options);
+  EXPECT_TRUE(read.ok()) << read.status().ToString();
+  return read.ok() ? read->plan.header().message : Message();
+}
+
+TEST(RoundsReaderTest, ReadsText) {
+  const Result<RoundsPlan> read =
+      Read("# a chain\n\n 0>1:0\r\n\t\n0>1:1\t1>2:0 # both\n-# nothing\n1>2:1#last");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(test::RoundsText(read->plan), "0>1:0\n0>1:1 1>2:0\n-\n1>2:1\n");
+  const PlanHeader& header = read->plan.header();
+  EXPECT_EQ(header.algorithm, "rounds");
+  EXPECT_EQ(header.nodes, 3u);
+  EXPECT_EQ(header.root, NodeId(0));
+  EXPECT_EQ(header.message, (Message{.bytes = 2 << 20, .block_bytes = 1 << 20, .blocks = 2}));
+  EXPECT_EQ(header.ports, 1u);
+  EXPECT_THAT(read->notes, IsEmpty());
+}
+
+TEST(RoundsReaderTest, ReadsJsonBehindBlanks) {
+  for (const char* blanks : {"", "\n \t\r\n"}) {
+    const Result<RoundsPlan> read =
+        Read(blanks + Json(R"("nodes": 3, "root": 0, "blocks": 2, "x-note": [[1]], )" +
+                           std::string(kChainJson)));
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    EXPECT_TRUE(read->plan == Read(kChain)->plan);
+  }
+  const Result<RoundsPlan> empty =
+      Read(Json(R"("rounds": [[], ["3>0:0", "3>1:0"], [], ["1>2:0"]])"));
+  ASSERT_TRUE(empty.ok()) << empty.status().ToString();
+  EXPECT_EQ(test::RoundsText(empty->plan), "-\n3>0:0 3>1:0\n-\n1>2:0\n");
+  EXPECT_EQ(empty->plan.header().root, NodeId(3));
+}
+
+TEST(RoundsReaderTest, WarnsOfANewerMinorVersion) {
+  std::istringstream in(R"({"format": "prepost.rounds", "version": "1.3", "rounds": [["0>1:0"]]})");
+  std::vector<std::string> warnings;
+  EXPECT_TRUE(ReadRounds(in, "r.txt", {}, &warnings).ok());
+  EXPECT_THAT(warnings, ElementsAre(StartsWith("version 1.3 is newer than 1.0")));
+}
+
+// Rounds after the last transfer count for nothing; those before the first do.
+TEST(RoundsReaderTest, CountsEmptyRoundsUpToTheLastTransfer) {
+  EXPECT_EQ(Read("-\n-\n0>1:0\n-\n-\n")->plan.header().rounds, 3u);
+}
+
+TEST(RoundsReaderTest, OneNodeAloneHasNothingToDo) {
+  const Result<RoundsPlan> read =
+      Read("# nobody\n", {.nodes = 1, .message_bytes = 25, .block_bytes = 10});
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->plan.header().message.blocks, 3u);
+  EXPECT_TRUE(Read(Json(R"("nodes": 1, "blocks": 7, "rounds": [])")).ok());
+  EXPECT_EQ(ErrorOf("-\n"), "r.txt: no transfers, expected at least one such as 0>1:0");
+  EXPECT_EQ(ErrorOf("", {.nodes = 4, .root = 1}),
+            "r.txt: node 0 never gets any block\n  r.txt: nodes 2 to 3 never get any block");
+}
+
+TEST(RoundsReaderTest, SizesMakeTheBlocksOfTheFile) {
+  EXPECT_EQ(MessageOf({.message_bytes = 11, .block_bytes = 10}),
+            (Message{.bytes = 11, .block_bytes = 10, .blocks = 2}));
+  EXPECT_EQ(MessageOf({.block_bytes = 10}), (Message{.bytes = 20, .block_bytes = 10, .blocks = 2}));
+  EXPECT_EQ(MessageOf({.message_bytes = 11}),
+            (Message{.bytes = 11, .block_bytes = 6, .blocks = 2}));
+  EXPECT_EQ(MessageOf({.message_bytes = 0}, "0>1:0"),
+            (Message{.bytes = 0, .block_bytes = 1, .blocks = 1}));
+  EXPECT_EQ(
+      ErrorOf(kChain, {.message_bytes = 30, .block_bytes = 10}),
+      "/block_bytes: 30 bytes in blocks of 10 bytes are 3 blocks, but the rounds have 2; blocks "
+      "of 15 bytes make so many");
+  EXPECT_EQ(ErrorOf(kChain, {.message_bytes = 1}),
+            "/message_bytes: 1 byte in blocks of 1 byte are 1 block, but the rounds have 2");
+  EXPECT_EQ(
+      ErrorOf(kChain, {.message_bytes = 10, .block_bytes = 10}),
+      "/block_bytes: 10 bytes in blocks of 10 bytes are 1 block, but the rounds have 2; blocks "
+      "of 5 bytes make so many");
+  EXPECT_EQ(ErrorOf(kChain, {.block_bytes = uint64_t{1} << 62}),
+            "/block_bytes: 2 blocks of 4611686018427387904 bytes are more than a message may have, "
+            "4611686018427387904 bytes");
+}
+
+TEST(RoundsReaderTest, TheRootSendsInTheFirstRound) {
+  EXPECT_EQ(Read("2>1:0\n1>0:0\n")->plan.header().root, NodeId(2));
+  // Also where another node is forgotten, or something is sent to it.
+  EXPECT_EQ(ErrorOf("2>1:0\n1>2:0\n"),
+            "r.txt:2:1: round 1: node 1 sends block 0 to node 2, the root, which has the message\n"
+            "  r.txt: node 0 never gets any block");
+  EXPECT_EQ(ErrorOf("2>1:0 1>0:0\n"),
+            "r.txt:1:7: round 0: node 1 sends block 0, which it does not have yet: it gets it in "
+            "this round and can send it from the next one on");
+  EXPECT_EQ(
+      ErrorOf("0>1:0 2>3:0\n"),
+      "r.txt:1:7: round 0: nodes 0 and 2 both send in the first round, in which only the root "
+      "has anything: which is it? --root names it");
+  EXPECT_EQ(
+      ErrorOf("0>1:0 2>3:0\n", {.root = 2}),
+      "r.txt:1:1: round 0: node 0 sends block 0, which it does not have yet: it never gets it\n"
+      "  r.txt: node 0 never gets any block");
+  EXPECT_EQ(ErrorOf(kChain, {.root = 3}), "/root: root 3 is out of range, the nodes are 0 to 2");
+  EXPECT_EQ(ErrorOf(Json(R"("root": 3, )" + std::string(kChainJson))),
+            "r.txt: root 3 is out of range, the nodes are 0 to 2");
+}
+
+TEST(RoundsReaderTest, FlagsWinOverTheFile) {
+  const std::string json = Json(R"("nodes": 9, "root": 1, )" + std::string(kChainJson));
+  EXPECT_THAT(ErrorOf(json), HasSubstr("nodes 3 to 8 never get any block"));
+  EXPECT_EQ(ErrorOf(json, {.nodes = 3, .root = 0}), "");
+}
+
+TEST(RoundsReaderTest, NamesThePlaceOfWhatIsNoTransfer) {
+  EXPECT_EQ(ErrorOf("0>1:0\n# x\n\n0>1:1  1->2:0\n1>2:\n"),
+            "r.txt:4:8: round 1: expected a transfer FROM>TO:BLOCK such as 0>1:0, found '1->2:0'\n"
+            "  r.txt:5:1: round 2: expected a transfer FROM>TO:BLOCK such as 0>1:0, found '1>2:'");
+  for (const char* wrong : {"0", ">", "0>1", "0>1:", ">1:0", "0>:0", "0:1>0", "0>1:0,", "+0>1:0",
+                            "0>1:0x", "0>1:-1", "0>1:0>1:0", "--", "[", "\"0>1:0\""}) {
+    EXPECT_EQ(ErrorOf(wrong),
+              fmt::format("r.txt:1:1: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, "
+                          "found '{}'",
+                          wrong));
+  }
+  EXPECT_EQ(ErrorOf(std::string(1, '\0') + "\x1b[1m"),
+            "r.txt:1:1: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, found "
+            "'\\x00\\x1b[1m'");
+  EXPECT_EQ(ErrorOf("0>1:" + std::string(100, '0')),
+            "r.txt:1:1: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, found '0>1:" +
+                std::string(36, '0') + "'");
+  EXPECT_EQ(ErrorOf("- 0>1:0\n0>1:0 -\n"),
+            "r.txt:1:3: round 0: '-' is a round without transfers, found '0>1:0' beside it\n"
+            "  r.txt:2:7: round 1: '-' is a round without transfers, found transfers beside it");
+}
+
+TEST(RoundsReaderTest, NamesThePlaceInJson) {
+  EXPECT_EQ(
+      ErrorOf("{\"format\": \"prepost.rounds\", \"version\": \"1.0\",\n \"rounds\": [[\"0>1\", "
+              "\"0>1:0 \"],\n [\"1\"]]}"),
+      "r.txt:2:15: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, found '0>1'\n"
+      "  r.txt:2:22: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, found '0>1:0 '\n"
+      "  r.txt:3:4: round 1: expected a transfer FROM>TO:BLOCK such as 0>1:0, found '1'");
+  EXPECT_EQ(ErrorOf("\n  " + Json(R"("rounds": [["0>1:0"], ["1>0:0"]])")),
+            "r.txt:2:74: round 1: node 1 sends block 0 to node 0, the root, which has the message");
+  // What is wrong before a file breaks off is not lost.
+  EXPECT_EQ(ErrorOf(Json(R"("rounds": [["0"], [3]])")),
+            "r.txt:1:61: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, found '0'\n"
+            "  r.txt:1:68: /rounds/1/0: expected a transfer such as \"0>1:0\", found 3");
+  for (const auto& [rest, error] :
+       {std::pair(R"("nodes": 3)", "key 'rounds' is missing"),
+        std::pair(R"("rounds": ["0>1:0"])", "/rounds/0: expected an array, found string \"0>1:0\""),
+        std::pair(R"("rounds": [[], [["0>1:0"]]])",
+                  "/rounds/1/0: expected an element that is no array, found an array"),
+        std::pair(R"("rounds": [["0>1:0", {}]])",
+                  "/rounds/0/1: expected a scalar, found an object"),
+        std::pair(R"("rounds": {})", "/rounds: expected an array, found an object"),
+        std::pair(R"("rounds": "0>1:0")", "/rounds: expected an array, found string"),
+        std::pair(R"("rounds": [[null]])", "expected a transfer such as \"0>1:0\", found null"),
+        std::pair(R"("rounds": [[]], "node": 3)", "unknown key, did you mean 'nodes'?"),
+        std::pair(R"("nodes": 0, "rounds": [])", "/nodes: expected 1 or more, found 0"),
+        std::pair(R"("nodes": 1048577, "rounds": [])", "is too large, the limit is 1048576"),
+        std::pair(R"("blocks": 16777217, "rounds": [])", "is too large, the limit is 16777216")}) {
+    EXPECT_THAT(ErrorOf(Json(rest)), HasSubstr(error));
+  }
+  EXPECT_THAT(ErrorOf(R"({"format": "prepost.plan"})"), HasSubstr("expected \"prepost.rounds\""));
+  EXPECT_THAT(ErrorOf("{"), HasSubstr("the file ends in the middle"));
+}
+
+TEST(RoundsReaderTest, RefusesWhatNoPlanHas) {
+  EXPECT_EQ(
+      ErrorOf("0>1048576:0\n0>1:16777216\n99999999999999999999999>1:0\n"),
+      "r.txt:1:1: round 0: a node of '0>1048576:0' is too large, a plan has at most 1048576 "
+      "nodes\n"
+      "  r.txt:2:1: round 1: the block of '0>1:16777216' is too large, a plan has at most "
+      "16777216 blocks\n"
+      "  r.txt:3:1: round 2: a node of '99999999999999999999999>1:0' is too large, a plan has at "
+      "most 1048576 nodes");
+  // The largest numbers cost no memory.
+  EXPECT_EQ(ErrorOf("0>1048575:16777215\n"),
+            "r.txt: nodes 1 to 1048574 never get any block\n"
+            "  r.txt: node 1048575 never gets blocks 0 to 16777214");
+}
+
+TEST(RoundsReaderTest, RefusesTransfersThatCannotBe) {
+  EXPECT_EQ(ErrorOf("0>1:0\n0>3:0 1>2:0\n", {.nodes = 3}),
+            "r.txt:2:1: round 1: node 3 is out of range, the nodes are 0 to 2");
+  EXPECT_EQ(ErrorOf("0>1:0\n", {.nodes = 1}),
+            "r.txt:1:1: round 0: node 1 is out of range, the only node is 0");
+  EXPECT_EQ(ErrorOf(Json(R"("blocks": 2, "rounds": [["0>1:1"], ["0>1:2"], ["0>1:0"]])")),
+            "r.txt:1:85: round 1: block 2 is out of range, the blocks are 0 to 1");
+  EXPECT_EQ(ErrorOf(Json(R"("blocks": 1, "rounds": [["0>1:1"], ["0>1:0"]])")),
+            "r.txt:1:74: round 0: block 1 is out of range, the only block is 0");
+  EXPECT_EQ(ErrorOf("0>1:0\n1>1:0\n"), "r.txt:2:1: round 1: node 1 sends block 0 to itself");
+  EXPECT_EQ(ErrorOf("0>1:0\n1>0:0\n"),
+            "r.txt:2:1: round 1: node 1 sends block 0 to node 0, the root, which has the message");
+}
+
+TEST(RoundsReaderTest, RefusesBlocksThatTheSenderLacks) {
+  EXPECT_EQ(ErrorOf("0>1:0\n1>2:1\n-\n0>1:1\n1>2:0\n"),
+            "r.txt:2:1: round 1: node 1 sends block 1, which it does not have yet: it gets it in "
+            "round 3 (line 4)");
+  EXPECT_EQ(ErrorOf("0>1:0\n0>1:1 1>2:1\n0>2:0\n"),
+            "r.txt:2:7: round 1: node 1 sends block 1, which it does not have yet: it gets it in "
+            "this round and can send it from the next one on");
+  EXPECT_EQ(
+      ErrorOf("0>1:0\n2>1:1\n0>2:0\n"),
+      "r.txt:2:1: round 1: node 2 sends block 1, which it does not have yet: it never gets it\n"
+      "  r.txt: node 2 never gets block 1");
+}
+
+TEST(RoundsReaderTest, RefusesBlocksThatComeTwice) {
+  EXPECT_EQ(
+      ErrorOf("0>1:0\n0>2:0 1>2:0\n0>1:0\n"),
+      "r.txt:2:7: round 1: node 2 gets block 0 a second time, it comes from node 0 in round 1 "
+      "(line 2)\n"
+      "  r.txt:3:1: round 2: node 1 gets block 0 a second time, it comes from node 0 in round 0 "
+      "(line 1)");
+}
+
+TEST(RoundsReaderTest, ListsTheBlocksThatNeverCome) {
+  EXPECT_EQ(ErrorOf("0>1:1 0>1:3 0>1:4 0>1:8 0>4:8\n"),
+            "r.txt: node 1 never gets blocks 0, 2 and 5 to 7\n"
+            "  r.txt: nodes 2 to 3 never get any block\n"
+            "  r.txt: node 4 never gets blocks 0 to 7");
+  std::string odd;
+  for (int block = 1; block < 40; block += 2) odd += fmt::format("0>1:{} ", block);
+  EXPECT_EQ(ErrorOf(odd), "r.txt: node 1 never gets blocks 0, 2, 4, 6, 8, 10, 12, 14 and 12 more");
+}
+
+// The first findings are shown, all are counted.
+TEST(RoundsReaderTest, CountsWhatItDoesNotShow) {
+  std::string text = "0>1:0\n";
+  for (int i = 0; i < 30; ++i) text += "0>1:0 0>1:x\n";
+  EXPECT_THAT(ErrorOf(text), HasSubstr("\n  and 10 more"));
+  text = "0>1:0\n";
+  for (int i = 0; i < 30; ++i) text += "0>1:0\n";
+  const std::string error = ErrorOf(text);
+  EXPECT_THAT(error, ::testing::EndsWith("\n  and 10 more"));
+  EXPECT_EQ(std::ranges::count(error, '\n'), 20);
+}
+
+TEST(RoundsReaderTest, SeveralTransfersOfARoundNeedPorts) {
+  const Result<RoundsPlan> sends = Read("0>1:0\n0>1:1 0>2:1\n0>3:1 1>2:0 2>3:0\n");
+  EXPECT_FALSE(sends.ok());
+  const Result<RoundsPlan> read = Read("0>1:0 0>2:1\n0>3:0 1>2:0 2>1:1 0>3:1\n");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->plan.header().ports, 2u);
+  EXPECT_THAT(read->notes,
+              ElementsAre("r.txt:1:7: round 0: node 0 sends 2 blocks: the plan has 2 ports"));
+  EXPECT_THAT(Read("0>1:0\n0>1:1\n0>2:0 1>2:1\n")->notes,
+              ElementsAre("r.txt:3:7: round 2: node 2 receives 2 blocks: the plan has 2 ports"));
+}
+
+// Both windows follow the ports, and a smaller one is refused, since receives of one round would
+// wait for each other.
+TEST(RoundsReaderTest, WindowsFollowThePorts) {
+  const std::string text = "0>1:0 0>2:1\n1>2:0 2>1:1\n";
+  const Result<VerifiedPlan> automatic = test::CompileRounds(text, {});
+  ASSERT_TRUE(automatic.ok()) << automatic.status().ToString();
+  EXPECT_EQ(ToString(automatic->header().ready), "window=2");
+  EXPECT_EQ(automatic->header().send_window, 2u);
+  for (const char* ready : {"barrier", "channel", "retry", "window=2", "window=5"}) {
+    for (const char* send_window : {"none", "1", "3"}) {
+      EXPECT_TRUE(
+          test::CompileRounds(text, {}, *ParseReady(ready), *ParseSendWindow(send_window)).ok())
+          << ready << " " << send_window;
+    }
+  }
+  EXPECT_EQ(
+      test::CompileRounds(text, {}, *ParseReady("window=1")).status().ToString(),
+      "/ready: window=1 is too small: a node may receive 2 blocks in a round, and all of them "
+      "must be granted");
+}
+
+// A program's transfers make the plan of the same file, and what is wrong has its round for a place.
+TEST(RoundsReaderTest, PlansTheTransfersOfAProgram) {
+  const std::vector<PlannedTransfer> chain = {
+      {.round = 0, .from = 0, .to = 1, .block = 0},
+      {.round = 1, .from = 1, .to = 2, .block = 0},
+      {.round = 1, .from = 0, .to = 1, .block = 1},
+      {.round = 2, .from = 1, .to = 2, .block = 1},
+  };
+  const Result<RoundsPlan> plan = PlanRounds(chain, "rounds", {.message_bytes = 11});
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_TRUE(plan->plan == Read(kChain, {.message_bytes = 11})->plan);
+  const auto error_of = [](const std::vector<PlannedTransfer>& transfers) {
+    return PlanRounds(transfers, "rounds").status().ToString();
+  };
+  EXPECT_EQ(error_of({}), "rounds: no transfers, expected at least one such as 0>1:0");
+  EXPECT_EQ(
+      error_of({{0, 0, 1, 0}, {2, 1, 2, 1}, {3, 0, 1, 1}, {5, 0, 1, 0}}),
+      "rounds: round 2: node 1 sends block 1, which it does not have yet: it gets it in "
+      "round 3\n"
+      "  rounds: round 5: node 1 gets block 0 a second time, it comes from node 0 in round 0\n"
+      "  rounds: node 2 never gets block 0");
+  EXPECT_EQ(error_of({{0, 0, 1, 0}, {0, 2, 3, 0}}),
+            "rounds: round 0: nodes 0 and 2 both send in the first round, in which only the root "
+            "has anything: which is it? root names it");
+  EXPECT_EQ(error_of({{0, 0, 1u << 20, 0}, {4, 0, 1, 1u << 24}}),
+            "rounds: round 0: a node of '0>1048576:0' is too large, a plan has at most 1048576 "
+            "nodes\n"
+            "  rounds: round 4: the block of '0>1:16777216' is too large, a plan has at most "
+            "16777216 blocks");
+  EXPECT_THAT(error_of({{0xffffffff, 0, 1, 0}}), HasSubstr("more than 4294967294 rounds"));
+  const std::vector<PlannedTransfer> two = {{0, 0, 1, 0}, {0, 0, 2, 0}};
+  EXPECT_THAT(PlanRounds(two, "rounds")->notes,
+              ElementsAre("rounds: round 0: node 0 sends 2 blocks: the plan has 2 ports"));
+}
+
+// The rounds of every schedule of ours, in both forms, make the schedule's plan, to the last op.
+TEST(RoundsReaderTest, RoundsOfASchedulesPlanMakeThatPlan) {
+  test::Sample sample;
+  for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 8, .blocks_max = 5})) {
+    if (!sample.Takes()) continue;
+    const VerifiedPlan plan = test::CompileOrDie(spec);
+    RoundsOptions options{.message_bytes = spec.message_bytes, .block_bytes = spec.block_bytes};
+    const Result<VerifiedPlan> from_json =
+        test::CompileRounds(test::RoundsJson(plan), options, spec.ready, spec.send_window);
+    if (spec.nodes == 1) options.nodes = 1;  // nothing in the text says it
+    const Result<VerifiedPlan> from_text =
+        test::CompileRounds(test::RoundsText(plan), options, spec.ready, spec.send_window);
+    for (const Result<VerifiedPlan>* again : {&from_text, &from_json}) {
+      ASSERT_TRUE(again->ok()) << test::Label(spec) << ": " << again->status().ToString();
+      PlanHeader header = (*again)->header();
+      EXPECT_EQ(header.algorithm, "rounds");
+      header.algorithm = spec.algorithm;
+      ASSERT_TRUE((*again)->WithHeader(header) == plan) << test::Label(spec) << "\n"
+                                                        << Dump(**again) << Dump(plan);
+    }
+  }
+}
+
+// Any rounds that are right make a valid plan in every mode. CompileRounds() verifies after every
+// pass.
+TEST(RoundsReaderTest, RandomRoundsMakeValidPlans) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  uint64_t several_ports = 0;
+  for (uint64_t i = 0; i < test::RandomCases(300); ++i) {
+    const test::RandomRounds rounds = test::MakeRandomRounds(random, 9, 7);
+    for (const char* ready : {"auto", "barrier", "channel", "window=3", "retry"}) {
+      const std::string send_window = random.Pick(std::array{"auto", "none", "1", "2"});
+      const Result<VerifiedPlan> plan =
+          test::CompileRounds(rounds.text, {}, *ParseReady(ready), *ParseSendWindow(send_window));
+      ASSERT_TRUE(plan.ok()) << "seed " << seed << " case " << i << " " << ready << " "
+                             << send_window << ": " << plan.status().ToString() << "\n"
+                             << rounds.text;
+      EXPECT_THAT(test::IndependentCheck(*plan), IsEmpty());
+      EXPECT_LE(plan->header().ports, rounds.ports);
+      several_ports += plan->header().ports > 1 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(several_ports, 0u) << "seed " << seed;
+}
+
+// One change of right rounds: whatever is still accepted is valid.
+TEST(RoundsReaderTest, ChangedRoundsAreRefusedOrValid) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  uint64_t refused = 0;
+  const uint64_t cases = test::RandomCases(2000);
+  for (uint64_t i = 0; i < cases; ++i) {
+    std::string text = test::MakeRandomRounds(random, 5, 3).text;
+    text[random.Below(text.size())] = random.Pick(std::string_view("0123456789>:-# \n"));
+    const Result<RoundsPlan> read = Read(text);
+    refused += read.ok() ? 0 : 1;
+    if (read.ok()) {
+      ASSERT_EQ(Verify(read->plan).ToString(), "") << "seed " << seed << " case " << i << "\n"
+                                                   << text;
+    } else {
+      ASSERT_THAT(read.status().where(), StartsWith("r.txt")) << text;
+    }
+  }
+  EXPECT_GT(refused, cases / 4) << "seed " << seed;
+  EXPECT_LT(refused, cases) << "seed " << seed;
+}
+
+}  // namespace
+}  // namespace prepost::rounds_reader_test

@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Groups of sessions whose members are threads of this process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "prepost/prepost.h"
+#include "runtime/session/member_words.h"
+#include "tests/support/random.h"
+#include "tests/support/sessions.h"
+
+namespace prepost::session_test {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Bytes;
+using test::ExpectDelivery;
+using test::GroupLog;
+using test::Members;
+using test::Sessions;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// One group carries messages of any size from 0 bytes on. Catches sizes that are rounded to blocks,
+// connections that depend on the number of blocks, and an order that is lost between messages.
+/// How messages move.
+struct Way {
+  const char* name;
+  bool local_copies = true;
+  const char* device = "";
+  const char* executor = "auto";
+};
+class SessionWaysTest : public testing::TestWithParam<Way> {
+ protected:
+  static SessionOptions Options() {
+    SessionOptions options;
+    options.local_copies = GetParam().local_copies;
+    return options;
+  }
+  static GroupOptions Group(GroupOptions options = {}) {
+    options.device = GetParam().device;
+    options.executor = GetParam().executor;
+    return options;
+  }
+};
+
+TEST_P(SessionWaysTest, MessagesOfAllSizesInOrder) {
+  for (const uint32_t nodes : {1u, 2u, 5u, 8u}) {
+    for (const uint32_t root : {nodes / 2}) {
+      SCOPED_TRACE(testing::Message() << nodes << " nodes, root " << root);
+      Sessions sessions(nodes, Options());
+      const std::vector<uint32_t> members = Members(nodes);
+      sessions.Create(7, members, root, Group());
+      std::vector<std::vector<std::byte>> messages;
+      for (const uint64_t bytes :
+           {uint64_t{0}, uint64_t{1}, uint64_t{100}, uint64_t{16384}, uint64_t{16385}, uint64_t{0},
+            uint64_t{1} << 20, uint64_t{3000001}, uint64_t{5}}) {
+        messages.push_back(Bytes(bytes, bytes + nodes));
+      }
+      ExpectDelivery(sessions, 7, members, root, messages);
+      for (const uint32_t member : members) EXPECT_TRUE(sessions[member].DestroyGroup(7).ok());
+      EXPECT_TRUE(sessions.Wait(7, members, [](const GroupLog& log) { return log.closed == 1; }));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, SessionWaysTest,
+                         testing::Values(Way{"tcp", false}, Way{"memory"},
+                                         Way{"offloaded", true, "emulated", "offload"},
+                                         Way{"driven", true, "emulated", "cpu"},
+                                         Way{"mlx5", true, "mlx5:emulated", "offload"}),
+                         [](const auto& it) { return it.param.name; });
+
+// Every schedule, also those without a rolled plan.
+TEST(SessionTest, EveryAlgorithm) {
+  const std::vector<uint32_t> members = Members(6);
+  Sessions sessions(6);
+  uint64_t group = 0;
+  for (const char* algorithm :
+       {"sequential", "chain", "kary_chain=3", "binomial_tree", "kary_tree=2", "binomial_pipeline",
+        "circulant", "two_tree", "scatter_allgather"}) {
+    SCOPED_TRACE(algorithm);
+    sessions.Create(++group, members, 2, {.algorithm = algorithm, .block_bytes = 1000});
+    ExpectDelivery(sessions, group, members, 2,
+                   {Bytes(10, 1), Bytes(999, 2), Bytes(12345, 3), Bytes(1000, 4), Bytes(70001, 5)});
+  }
+}
+
+// Groups with the same members and with others, at once, and one sends from its callbacks.
+TEST_P(SessionWaysTest, GroupsOverlap) {
+  Sessions sessions(4, Options());
+  const std::vector<std::vector<uint32_t>> groups = {
+      {0, 1, 2, 3}, {3, 2, 1, 0}, {0, 1, 2, 3}, {1, 3}, {2}};
+  const std::vector<uint32_t> roots = {0, 1, 2, 3, 2};
+  for (size_t g = 0; g < groups.size(); ++g) sessions.Create(g, groups[g], roots[g], Group());
+  std::vector<std::vector<std::vector<std::byte>>> messages(groups.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (uint64_t i = 0; i < 20; ++i) messages[g].push_back(Bytes(1 + i * 1001, g * 100 + i));
+  }
+  std::vector<std::thread> threads;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    threads.emplace_back([&, g] { ExpectDelivery(sessions, g, groups[g], roots[g], messages[g]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(SessionWaysTest, CallbacksMayCallTheSession) {
+  Sessions sessions(2, Options());
+  const std::vector<uint32_t> members = Members(2);
+  std::vector<std::byte> first = Bytes(10, 1), second = Bytes(20, 2);
+  GroupCallbacks callbacks = sessions.Callbacks(0, 1);
+  const auto complete = callbacks.complete;
+  callbacks.complete = [&](uint64_t message, void* memory, uint64_t bytes) {
+    complete(message, memory, bytes);
+    if (message != 0) return;
+    EXPECT_TRUE(sessions[0].Send(1, second.data(), second.size()).ok());
+    EXPECT_TRUE(sessions[0].DestroyGroup(1).ok());
+    EXPECT_FALSE(sessions[0].Send(1, second.data(), second.size()).ok());
+  };
+  ASSERT_TRUE(sessions[0].CreateGroup(1, members, 0, Group(), callbacks).ok());
+  ASSERT_TRUE(sessions[1].CreateGroup(1, members, 0, Group(), sessions.Callbacks(1, 1)).ok());
+  ASSERT_TRUE(sessions[1].DestroyGroup(1).ok());  // receives what is still to come
+  ASSERT_TRUE(sessions[0].Send(1, first.data(), first.size()).ok());
+  ASSERT_TRUE(sessions.Wait(1, members, [](const GroupLog& log) { return log.closed == 1; }));
+  EXPECT_THAT(sessions.LogOf(1, 1).messages, ElementsAre(first, second));
+}
+
+TEST_P(SessionWaysTest, BarriersAndNotices) {
+  Sessions sessions(3, Options());
+  const std::vector<uint32_t> members = Members(3);
+  sessions.Create(1, members, 1, Group({.notify_delivered = true}));
+  ExpectDelivery(sessions, 1, members, 1, {Bytes(5, 1), Bytes(50000, 2)});
+  ASSERT_TRUE(sessions.Wait(1, {1}, [](const GroupLog& log) { return log.delivered.size() == 2; }));
+  EXPECT_THAT(sessions.LogOf(1, 1).delivered, ElementsAre(0, 1));
+  sessions.Barrier(1, 0);
+  sessions.Barrier(1, 0);
+  sessions.Barrier(1, 1);
+  std::this_thread::sleep_for(milliseconds(50));
+  for (const uint32_t member : members) EXPECT_EQ(sessions.LogOf(member, 1).passed, 0);
+  sessions.Barrier(1, 2);
+  ASSERT_TRUE(sessions.Wait(1, members, [](const GroupLog& log) { return log.passed == 1; }));
+  sessions.Barrier(1, 1);
+  sessions.Barrier(1, 2);
+  ASSERT_TRUE(sessions.Wait(1, {0}, [](const GroupLog& log) { return log.passed == 2; }));
+}
+
+// Nobody has to wait for a group to open before its first barrier.
+TEST(SessionTest, BarriersBeforeTheGroupIsOpen) {
+  for (const uint32_t last : {0u, 1u, 2u}) {
+    SCOPED_TRACE(last);
+    Sessions sessions(3);
+    const std::vector<uint32_t> members = Members(3);
+    for (uint32_t i = 1; i <= 3; ++i) {
+      const uint32_t member = (last + i) % 3;
+      ASSERT_TRUE(
+          sessions[member].CreateGroup(1, members, 0, {}, sessions.Callbacks(member, 1)).ok());
+      sessions.Barrier(1, member);
+      sessions.Barrier(1, member);
+    }
+    ASSERT_TRUE(sessions.Wait(1, members, [](const GroupLog& log) { return log.passed == 2; }));
+  }
+}
+
+// A member that is gone: every survivor hears of it once, with its name, soon; other groups go on,
+// and the survivors make a new group of the same number at once.
+TEST_P(SessionWaysTest, SurvivorsOfAFailureHearOfItOnceAndGoOn) {
+  for (const uint32_t victim : {0u, 2u, 4u}) {
+    SCOPED_TRACE(victim);
+    Sessions sessions(5, Options());
+    const std::vector<uint32_t> members = Members(5);
+    std::vector<uint32_t> survivors = members;
+    std::erase(survivors, victim);
+    sessions.Create(1, members, 0, Group());
+    sessions.Create(2, survivors, survivors[1], Group());
+    ExpectDelivery(sessions, 1, members, 0, {Bytes(100, 1)});
+    const std::vector<std::byte> large = Bytes(32u << 20, 1);
+    ASSERT_TRUE(sessions[0].Send(1, large.data(), large.size()).ok());
+    const auto killed = std::chrono::steady_clock::now();
+    sessions.Kill(victim);
+    ASSERT_TRUE(
+        sessions.Wait(1, survivors, [](const GroupLog& log) { return !log.failures.empty(); }));
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, milliseconds(2000));
+    for (const uint32_t member : survivors) {
+      EXPECT_THAT(sessions.LogOf(member, 1).failures.front(),
+                  HasSubstr("member " + std::to_string(victim)));
+      EXPECT_EQ(sessions.LogOf(member, 1).failed_member, victim);
+      EXPECT_FALSE(sessions[member].Barrier(1, {}).ok());
+      ASSERT_TRUE(
+          sessions[member]
+              .CreateGroup(1, survivors, survivors[0], Group(), sessions.Callbacks(member, 100))
+              .ok());
+    }
+    const std::vector<std::byte> again = Bytes(70000, 2);
+    ASSERT_TRUE(sessions[survivors[0]].Send(1, again.data(), again.size()).ok());
+    ASSERT_TRUE(
+        sessions.Wait(100, survivors, [](const GroupLog& log) { return !log.completed.empty(); }));
+    ExpectDelivery(sessions, 2, survivors, survivors[1], {Bytes(1234, 3)});
+    for (const uint32_t member : survivors) {
+      EXPECT_EQ(sessions.LogOf(member, 1).failures.size(), 1u);
+      EXPECT_EQ(sessions.LogOf(member, 100).messages.front(), again);
+    }
+  }
+}
+
+TEST_P(SessionWaysTest, MemberWithoutMemoryEndsTheGroup) {
+  Sessions sessions(3, Options());
+  const std::vector<uint32_t> members = Members(3);
+  for (const uint32_t member : members) {
+    GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+    if (member == 2) callbacks.incoming = nullptr;
+    ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, Group(), callbacks).ok());
+  }
+  const std::vector<std::byte> message = Bytes(10, 1);
+  ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
+  ASSERT_TRUE(
+      sessions.Wait(1, members, [](const GroupLog& log) { return log.failures.size() == 1; }));
+  for (const uint32_t member : members) {
+    EXPECT_THAT(sessions.LogOf(member, 1).failures.front(),
+                HasSubstr("member 2 has no memory for message 0 of 10 bytes"));
+    EXPECT_EQ(sessions.LogOf(member, 1).failed_member, 2u);
+  }
+}
+
+// A member that never comes, and one whose group is another.
+TEST(SessionTest, GroupsThatDoNotForm) {
+  SessionOptions options;
+  options.connect_max = milliseconds(300);
+  Sessions sessions(3, options);
+  const std::vector<uint32_t> members = Members(3);
+  for (const uint32_t member : {0u, 1u}) {
+    ASSERT_TRUE(
+        sessions[member].CreateGroup(1, members, 0, {}, sessions.Callbacks(member, 1)).ok());
+    ASSERT_TRUE(
+        sessions[member]
+            .CreateGroup(2, {0, 1}, 0, {.block_bytes = member + 1u}, sessions.Callbacks(member, 2))
+            .ok());
+  }
+  for (const uint64_t group : {1u, 2u}) {
+    ASSERT_TRUE(
+        sessions.Wait(group, {0, 1}, [](const GroupLog& log) { return log.failures.size() == 1; }));
+  }
+  EXPECT_THAT(sessions.LogOf(0, 1).failures.front(), HasSubstr("member 2 ("));
+  EXPECT_THAT(sessions.LogOf(1, 2).failures.front(), HasSubstr("it has another plan"));
+}
+
+void ExpectFailure(Sessions& sessions, uint64_t group, const std::vector<uint32_t>& survivors,
+                   uint32_t victim) {
+  const auto killed = std::chrono::steady_clock::now();
+  sessions.Kill(victim);
+  ASSERT_TRUE(
+      sessions.Wait(group, survivors, [](const GroupLog& log) { return !log.failures.empty(); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, milliseconds(2000));
+  for (const uint32_t member : survivors) {
+    EXPECT_THAT(sessions.LogOf(member, group).failures.front(),
+                HasSubstr("member " + std::to_string(victim)));
+    EXPECT_EQ(sessions.LogOf(member, group).failed_member, victim);
+  }
+}
+
+// The root goes when others have reached it, but it has not created the group. Catches members that try
+// to reach it until connect_max.
+TEST(SessionTest, RootThatGoesBeforeTheGroupForms) {
+  Sessions sessions(3);
+  for (const uint32_t member : {1u, 2u}) {
+    ASSERT_TRUE(
+        sessions[member].CreateGroup(1, Members(3), 0, {}, sessions.Callbacks(member, 1)).ok());
+  }
+  std::this_thread::sleep_for(milliseconds(300));
+  ExpectFailure(sessions, 1, {1, 2}, 0);
+}
+
+// A member goes that has not created the group, and that others know from another one.
+TEST(SessionTest, MemberOfAnotherGroupGoesBeforeTheGroupForms) {
+  for (const uint32_t root : {0u, 2u}) {
+    SCOPED_TRACE(root);
+    Sessions sessions(3);
+    sessions.Create(1, Members(3), 0);
+    ASSERT_TRUE(sessions.Wait(1, Members(3), [](const GroupLog& log) { return log.opened == 1; }));
+    for (const uint32_t member : {0u, 1u}) {
+      ASSERT_TRUE(sessions[member]
+                      .CreateGroup(2, Members(3), root, {}, sessions.Callbacks(member, 2))
+                      .ok());
+    }
+    ExpectFailure(sessions, 2, {0, 1}, 2);
+  }
+}
+
+// The root has given the group up when this one comes. Catches members that wait for the root to create it
+// once more, until connect_max.
+TEST(SessionTest, MemberThatComesLateHearsOfTheFailure) {
+  Sessions sessions(3);
+  const std::vector<uint32_t> members = Members(3);
+  for (const uint32_t member : {0u, 1u}) {
+    ASSERT_TRUE(
+        sessions[member]
+            .CreateGroup(1, members, 0, {.block_bytes = member + 1u}, sessions.Callbacks(member, 1))
+            .ok());
+  }
+  const auto has_failed = [](const GroupLog& log) { return log.failures.size() == 1; };
+  ASSERT_TRUE(sessions.Wait(1, {0, 1}, has_failed));
+  ASSERT_TRUE(
+      sessions[2].CreateGroup(1, members, 0, {.block_bytes = 1}, sessions.Callbacks(2, 1)).ok());
+  ASSERT_TRUE(sessions.Wait(1, {2}, has_failed));
+  EXPECT_THAT(sessions.LogOf(2, 1).failures.front(),
+              HasSubstr("creates the group with another root"));
+  for (const uint32_t member : members) {
+    const GroupCallbacks callbacks = sessions.Callbacks(member, 2);
+    ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, {}, callbacks).ok());
+  }
+  EXPECT_TRUE(sessions.Wait(2, members, [](const GroupLog& log) { return log.opened == 1; }));
+}
+
+/// A member at any free port, that knows of others only what it is told.
+class Loner {
+ public:
+  Loner(uint32_t self, uint32_t members) : self_(self) {
+    SessionOptions options = {.self = self, .members = std::vector<Address>(members)};
+    options.members[self] = {.host = "127.0.0.1", .port = 0};
+    options.secret = "a secret of more than 16 bytes";
+    Result<std::unique_ptr<Session>> session = Session::Open(options);
+    EXPECT_TRUE(session.ok()) << session.status().ToString();
+    session_ = *std::move(session);
+  }
+
+  Session& session() { return *session_; }
+  void Leave() { session_.reset(); }
+  void Knows(const std::vector<Loner*>& others) {
+    for (Loner* const other : others) Knows(other->self_, other->session_->port());
+  }
+  void Knows(uint32_t member, uint16_t port) {
+    EXPECT_TRUE(session_->SetAddress(member, {.host = "127.0.0.1", .port = port}).ok());
+  }
+  void Create(const std::vector<uint32_t>& members, const GroupOptions& options) {
+    GroupCallbacks callbacks;
+    callbacks.incoming = [this](uint64_t, uint64_t bytes) -> void* {
+      memory_.resize(bytes);
+      return memory_.data();
+    };
+    callbacks.complete = [this](uint64_t, void* memory, uint64_t bytes) {
+      Note([&] {
+        log_.messages.emplace_back(static_cast<std::byte*>(memory),
+                                   static_cast<std::byte*>(memory) + bytes);
+      });
+    };
+    callbacks.opened = [this] { Note([&] { ++log_.opened; }); };
+    callbacks.failed = [this](const Status& cause, std::optional<uint32_t>) {
+      Note([&] { log_.failures.push_back(cause.ToString()); });
+    };
+    EXPECT_TRUE(session_->CreateGroup(1, members, 0, options, callbacks).ok());
+  }
+  template <typename Done>
+  bool Wait(milliseconds max, Done done) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, max, [&] { return done(log_); });
+  }
+  GroupLog log() {
+    const std::lock_guard lock(mutex_);
+    return log_;
+  }
+
+ private:
+  template <typename Change>
+  void Note(Change change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+
+  const uint32_t self_;
+  std::vector<std::byte> memory_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  GroupLog log_;
+  std::unique_ptr<Session> session_;
+};
+
+// Others form the next group of the same number and members while two have not heard that the last one
+// is over: their root has sent a message, which they are about to pass on. Catches connections between
+// the two groups, over which this message comes into the new one.
+TEST(SessionTest, GroupsOfOneNumberDoNotMix) {
+  constexpr milliseconds kSoon{10000};
+  const auto has_opened = [](const GroupLog& log) { return log.opened > 0; };
+  const auto has_message = [](const GroupLog& log) { return !log.messages.empty(); };
+  const auto has_failed = [](const GroupLog& log) { return !log.failures.empty(); };
+  const GroupOptions chain = {.algorithm = "chain"};
+  const std::vector<uint32_t> members = Members(4);
+  Loner old_root(0, 4), second(1, 4), third(2, 4), old_last(3, 4);
+  Loner new_root(0, 4), new_last(3, 4);
+  old_root.Knows({&second, &third, &old_last});
+  second.Knows({&old_root, &third, &old_last});
+  third.Knows({&old_root, &second, &old_last});
+  old_last.Knows({&old_root, &second});
+  old_last.Knows(2, 1);  // where nobody listens, so that the third waits for this one
+  for (Loner* const member : {&old_root, &second, &third, &old_last})
+    member->Create(members, chain);
+  ASSERT_TRUE(old_root.Wait(kSoon, has_opened));
+  const std::vector<std::byte> old_message = Bytes(1000, 1), new_message = Bytes(1000, 2);
+  ASSERT_TRUE(old_root.session().Send(1, old_message.data(), old_message.size()).ok());
+
+  new_root.Knows({&second, &third, &new_last});
+  new_last.Knows({&new_root, &second, &third});
+  for (Loner* const member : {&new_root, &new_last}) member->Create(members, chain);
+  EXPECT_FALSE(new_last.Wait(milliseconds(500), has_message)) << "of the old group";
+  old_root.Leave();
+  for (Loner* const member : {&second, &third}) {
+    ASSERT_TRUE(member->Wait(kSoon, has_failed));
+    member->Knows({&new_root, &new_last});
+  }
+  second.Create(members, chain);
+  third.Create(members, chain);
+  ASSERT_TRUE(new_root.session().Send(1, new_message.data(), new_message.size()).ok());
+  for (Loner* const member : {&second, &third, &new_last}) {
+    EXPECT_TRUE(member->Wait(kSoon, has_message));
+    EXPECT_THAT(member->log().messages, ElementsAre(new_message));
+  }
+  EXPECT_THAT(new_root.log().failures, ElementsAre());
+  EXPECT_THAT(new_last.log().failures, ElementsAre());
+}
+
+// Members listen at any port and learn of each other when all do. Catches addresses that are taken at
+// Open() only, and groups of members that nobody can find.
+TEST(SessionTest, AddressesLearnedLate) {
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (uint32_t self = 0; self < 3; ++self) {
+    SessionOptions options = {.self = self, .members = std::vector<Address>(3)};
+    options.members[self] = {.host = test::LoopbackAddress(self), .port = 0};
+    options.secret = "a secret of more than 16 bytes";
+    Result<std::unique_ptr<Session>> session = Session::Open(options);
+    ASSERT_TRUE(session.ok()) << session.status().ToString();
+    EXPECT_NE((*session)->port(), 0);
+    sessions.push_back(*std::move(session));
+  }
+  EXPECT_THAT(sessions[0]->CreateGroup(1, {0, 1, 2}, 0, {}, {}).ToString(),
+              HasSubstr("member 1 has no host or no port yet"));
+  EXPECT_THAT(sessions[0]->SetAddress(0, {.host = "h"}).ToString(), HasSubstr("this one"));
+  EXPECT_THAT(sessions[0]->SetAddress(3, {.host = "h"}).ToString(), HasSubstr("no member 3"));
+  EXPECT_THAT(sessions[0]->SetAddress(1, {}).ToString(), HasSubstr("no host"));
+  std::atomic<int> completed = 0;
+  int received[3] = {7, 0, 0};
+  for (uint32_t self = 0; self < 3; ++self) {
+    for (uint32_t other = 0; other < 3; ++other) {
+      if (other == self) continue;
+      const Status set = sessions[self]->SetAddress(
+          other, {.host = test::LoopbackAddress(other), .port = sessions[other]->port()});
+      ASSERT_TRUE(set.ok()) << set.ToString();
+    }
+    GroupCallbacks callbacks;
+    callbacks.incoming = [&received, self](uint64_t, uint64_t) { return &received[self]; };
+    callbacks.complete = [&completed](uint64_t, void*, uint64_t) { ++completed; };
+    ASSERT_TRUE(sessions[self]->CreateGroup(1, {0, 1, 2}, 0, {}, std::move(callbacks)).ok());
+  }
+  ASSERT_TRUE(sessions[0]->Send(1, &received[0], sizeof(int)).ok());
+  for (int i = 0; i < 1000 && completed < 3; ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_THAT(received, ElementsAre(7, 7, 7));
+}
+
+// Members of one machine, one of which is another user's and may not read the memory of the other. Catches
+// blocks that go over TCP without a word.
+TEST(SessionTest, PathsSayWhatIsForbidden) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  SessionOptions options = {
+      .members = {{.host = test::LoopbackAddress(0)}, {.host = test::LoopbackAddress(1)}}};
+  options.secret = "a secret of more than 16 bytes";
+  const auto paths_of = [&](uint32_t self) -> std::optional<PeerPaths> {
+    SessionOptions own = options;
+    own.self = self;
+    std::atomic<bool> is_open = false;
+    auto session = Session::Open(own);
+    if (!session.ok()) return std::nullopt;
+    GroupCallbacks callbacks;
+    callbacks.opened = [&] { is_open = true; };
+    if (!(*session)->CreateGroup(1, {0, 1}, 0, {}, callbacks).ok()) return std::nullopt;
+    for (int i = 0; i < 1000 && !is_open; ++i) std::this_thread::sleep_for(milliseconds(10));
+    const Result<PeerPaths> paths = (*session)->Paths(1);
+    std::this_thread::sleep_for(milliseconds(300));  // until the other one has opened it, too
+    return paths.ok() ? std::optional(*paths) : std::nullopt;
+  };
+  const pid_t other = fork();
+  if (other == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
+    const std::optional<PeerPaths> paths = paths_of(1);
+    _exit(paths && paths->forbidden == 1 && paths->network == 1 && paths->memory == 0 ? 0 : 1);
+  }
+  const std::optional<PeerPaths> paths = paths_of(0);
+  int status = -1;
+  waitpid(other, &status, 0);
+  EXPECT_EQ(status, 0);
+  ASSERT_TRUE(paths);
+  EXPECT_EQ(paths->memory, 1u);
+  EXPECT_EQ(paths->forbidden, 0u);
+}
+
+// The caller's own loop does everything, and nothing happens outside of it.
+TEST(SessionTest, TheCallersLoop) {
+  SessionOptions options;
+  options.own_thread = false;
+  Sessions sessions(2, options);
+  const std::vector<uint32_t> members = Members(2);
+  sessions.Create(1, members, 0);
+  const std::vector<std::byte> message = Bytes(1000000, 1);
+  ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
+  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (sessions.LogOf(1, 1).completed.empty() && std::chrono::steady_clock::now() < due) {
+    for (const uint32_t member : members) ASSERT_TRUE(sessions[member].Poll(milliseconds(1)).ok());
+  }
+  EXPECT_THAT(sessions.LogOf(1, 1).messages, ElementsAre(message));
+}
+
+// Of what transports say. Catches nodes that are taken for members, and names of hosts that are changed.
+TEST(MemberWordsTest, NodesAreMembers) {
+  const std::vector<uint32_t> members = {4, 7};
+  EXPECT_EQ(InMemberWords("node 1 got a record from node 0: no node 2", members),
+            "member 7 got a record from member 4: no member 2");
+  EXPECT_EQ(InMemberWords("all nodes, node 1's; this node: x", members),
+            "all members, member 7's; this member: x");
+  EXPECT_EQ(InMemberWords("sends (--ready barrier); --ready window=1", members),
+            "sends (ready barrier); ready window=1");
+  for (const char* const same :
+       {"node1 (node-2:7811)", "cannot open /srv/node/x", "a -- b", "nodeless"})
+    EXPECT_EQ(InMemberWords(same, members), same);
+}
+
+TEST(SessionTest, RefusesWrongArguments) {
+  Sessions sessions(3);
+  const auto create = [&](const std::vector<uint32_t>& members, uint32_t root,
+                          const GroupOptions& options = {}) {
+    return sessions[0].CreateGroup(9, members, root, options, {}).ToString();
+  };
+  EXPECT_THAT(create({0, 1, 1}, 0), HasSubstr("a member stands twice"));
+  EXPECT_THAT(create({0, 7}, 0), HasSubstr("there is no member 7"));
+  EXPECT_THAT(create({1, 2}, 1), HasSubstr("member 0, which this is, is not in it"));
+  EXPECT_THAT(create({0, 1}, 2), HasSubstr("its root, member 2, is not in it"));
+  EXPECT_THAT(create({0, 1}, 0, {.algorithm = "binomail_tree"}), HasSubstr("binomial_tree"));
+  sessions.Create(1, {1, 0}, 1);
+  EXPECT_THAT(sessions[0].Send(1, "x", 1).status().ToString(), HasSubstr("member 1 is its root"));
+  EXPECT_THAT(sessions[0].Send(2, "x", 1).status().ToString(), HasSubstr("cannot send to group 2"));
+  EXPECT_THAT(sessions[0].CreateGroup(1, {0, 1}, 0, {}, {}).ToString(),
+              HasSubstr("group 1 exists already"));
+  // Sizes that no plan can carry: too many blocks, and for a NIC, too many transfers. Nothing is read.
+  const auto send = [&](uint64_t group, const GroupOptions& options, uint64_t bytes) {
+    EXPECT_TRUE(sessions[0].CreateGroup(group, {0, 1, 2}, 0, options, {}).ok());
+    return sessions[0].Send(group, "x", bytes).status().ToString();
+  };
+  EXPECT_THAT(send(3, {}, uint64_t{1} << 46), HasSubstr("blocks, the limit is 16777216"));
+  EXPECT_THAT(send(4, {.block_bytes = 1}, 16777217), HasSubstr("blocks, the limit is 16777216"));
+  EXPECT_THAT(send(5, {.algorithm = "scatter_allgather", .block_bytes = 1}, 16777217),
+              HasSubstr("cannot send to group 5: "));
+  EXPECT_THAT(create({0, 1}, 0, {.executor = "gpu"}), HasSubstr("no executor \"gpu\""));
+  EXPECT_THAT(create({0, 1}, 0, {.executor = "offload"}), HasSubstr("takes a device"));
+  EXPECT_THAT(create({0, 1}, 0, {.device = "mlx5_77"}), HasSubstr("mlx5_77"));
+  EXPECT_FALSE(sessions[0].Poll(milliseconds(0)).ok());
+  SessionOptions options;
+  EXPECT_THAT(Session::Open(options).status().ToString(), HasSubstr("needs members"));
+  options.members = {{"127.0.0.1"}};
+  options.secret = "short";
+  const Status secret = Session::Open(options).status();
+  EXPECT_EQ(secret.ToString(), "the secret has 5 bytes, expected 16 to 4096");
+  EXPECT_EQ(secret.code(), StatusCode::kUsage);
+  options.secret = "a secret of more than 16 bytes";
+  options.bind = "nowhere";
+  EXPECT_EQ(Session::Open(options).status().ToString(),
+            "bind: 'nowhere' is no address of a machine");
+}
+
+}  // namespace
+}  // namespace prepost::session_test

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans from Python are those of the command: SOURCE-FOLDER in PREPOST_SOURCE, the command in PREPOST_COMMAND."""
+import json
+import os
+import pathlib
+import runpy
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import warnings
+
+import numpy
+
+import prepost
+
+SOURCE = pathlib.Path(os.environ["PREPOST_SOURCE"])
+
+
+def command(*arguments, given=None):
+    return subprocess.run([os.environ["PREPOST_COMMAND"], *map(str, arguments)], capture_output=True, text=True, check=True,
+                          input=given).stdout
+
+
+class Plans(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name, "plan.json")
+
+    # Catches keys that get lost, defaults of their own, and another writer.
+    def test_compile_is_what_the_command_compiles(self):
+        plan = prepost.compile(nodes=6, message_bytes=100_000, block_bytes=16384, algorithm="chain", root=2, ready="channel",
+                               send_window=2)
+        self.assertEqual((plan.nodes, plan.root, plan.blocks, plan.message_bytes, plan.block_bytes, plan.algorithm),
+                         (6, 2, 7, 100_000, 16384, "chain"))
+        command("compile", "--nodes", 6, "--message-bytes", 100_000, "--block-bytes", 16384, "--algorithm", "chain", "--root", 2,
+                "--ready", "channel", "--send-window", 2, "-o", self.path)
+        self.assertEqual(plan.to_json(), self.path.read_text())
+        self.assertEqual(plan, prepost.Plan.load(self.path))
+        plan.save(self.path, "columns")
+        self.assertEqual(prepost.Plan.load(self.path), plan)
+        self.assertLess(len(plan.to_json("columns")), len(plan.to_json()))
+
+    def test_specs_from_files_topologies_and_auto(self):
+        spec = SOURCE / "examples/specs/pipeline-8.json"
+        self.assertEqual(prepost.compile(spec).to_json(), command("compile", spec))
+        topology = SOURCE / "examples/topologies/2x4.json"
+        racks = prepost.compile({"topology": topology, "algorithm": "rack_circulant"}, message_bytes=1 << 20)
+        self.assertEqual(racks.to_json(),
+                         command("compile", "--topology", topology, "--algorithm", "rack_circulant", "--message-bytes", 1 << 20))
+        automatic = prepost.compile(nodes=20, message_bytes=1 << 24, algorithm="auto", block_bytes="auto")
+        self.assertEqual(automatic.to_json(), command("compile", "--nodes", 20, "--message-bytes", 1 << 24, "--algorithm", "auto",
+                                                      "--block-bytes", "auto"))
+
+    def test_verify(self):
+        plan = prepost.compile(nodes=4, message_bytes=4096, block_bytes=1024)
+        self.assertEqual(plan.verify(), [])
+        broken = json.loads(plan.to_json())
+        broken["programs"][1]["ops"].pop()
+        invalid = prepost.Plan.from_json(json.dumps(broken))
+        findings = invalid.verify()
+        self.assertTrue(findings)
+        self.path.write_text(json.dumps(broken))
+        reported = subprocess.run([os.environ["PREPOST_COMMAND"], "verify", "--json", self.path], capture_output=True, text=True)
+        [verdict] = json.loads(reported.stdout)
+        self.assertEqual([(it.rule, it.where, it.message) for it in findings],
+                         [(it["rule"], it["where"], it["message"]) for it in verdict["diagnostics"]])
+        for call in (invalid.draw, lambda: invalid.simulate("fractus")):
+            with self.assertRaisesRegex(prepost.RejectedError, findings[0].where):
+                call()
+
+    def test_draw(self):
+        plan = prepost.compile(nodes=4, message_bytes=4096, block_bytes=1024)
+        plan.save(self.path)
+        for view, more, flags in (("spacetime", {"rounds": (1, 2)}, ["--rounds", "1:2"]), ("tree", {"blocks": [1]}, ["--block", 1]),
+                                  ("queues", {"nodes": [1]}, ["--node", 1]), ("graph", {"nodes": [3]}, ["--node", 3]),
+                                  ("graph", {"format": "dot"}, ["--format", "dot"])):
+            with self.subTest(view=view):
+                self.assertEqual(plan.draw(view, **more), command("draw", self.path, "--view", view, *flags))
+        self.assertIn("<html", plan.draw(format="html"))
+        topology = SOURCE / "examples/topologies/2x4.json"
+        self.assertNotEqual(plan.draw(topology=topology), plan.draw())
+        for wrong in ({"view": "map"}, {"format": "png"}, {"format": "dot"}, {"view": "queues"}):
+            with self.assertRaises(prepost.UsageError):
+                plan.draw(**wrong)
+        with self.assertRaisesRegex(prepost.RejectedError, "9"):
+            plan.draw(nodes=[9])
+
+    def test_simulate(self):
+        plan = prepost.compile(nodes=4, message_bytes=1 << 20, block_bytes=1 << 18, algorithm="binomial_pipeline")
+        plan.save(self.path)
+        flags = {"executor": "cpu", "wait": "interrupt", "settings": {"host.interrupt": "5us"}, "delay": ["node=1,at=1us,for=9us"]}
+        got = plan.simulate("fractus", **flags)
+        want = json.loads(command("simulate", self.path, "--profile", "fractus", "--executor", "cpu", "--wait", "interrupt", "--set",
+                                  "host.interrupt=5us", "--delay", "node=1,at=1us,for=9us", "--json"))
+        self.assertNotEqual(got.pop("command"), want.pop("command"))  # the plan has no name
+        self.assertEqual(got, want)
+        self.assertNotEqual(plan.simulate("fractus"), plan.simulate("sierra"))
+        with self.assertRaises(prepost.UsageError):
+            plan.simulate("fractus", executor="gpu")
+        with self.assertRaises(prepost.Error):
+            plan.simulate("no such cluster")
+
+    def test_errors(self):
+        for error, text, keys in ((prepost.RejectedError, "^spec: /nodes: .* at least 1 node", {"message_bytes": 1}),
+                                  (prepost.Error, "did you mean 'chain'", {"nodes": 2, "message_bytes": 1, "algorithm": "chan"}),
+                                  (prepost.RejectedError, "nods", {"nods": 2}), (prepost.UsageError, "JSON", {"nodes": b"2"})):
+            with self.subTest(keys=keys), self.assertRaisesRegex(error, text):
+                prepost.compile(**keys)
+        with self.assertRaises(prepost.RejectedError):
+            prepost.compile("no such file")
+        with self.assertRaisesRegex(prepost.RejectedError, "no such file"):
+            prepost.Plan.load("no such file")
+        with self.assertRaisesRegex(prepost.RejectedError, "^plan:1:"):
+            prepost.Plan.from_json("{]")
+
+    # Catches a plan of its own in the place of the command's, and numbers that are no int of Python.
+    def test_rounds_are_a_schedule(self):
+        ring = runpy.run_path(str(SOURCE / "examples/rounds/ring.py"))["ring"]
+        path = SOURCE / "examples/rounds/ring-4.txt"
+        want = command("compile", "--rounds", path, "--message-bytes", 5001, "--ready", "channel", "--send-window", 1)
+        arrays = (numpy.array(transfers, dtype="u2") for transfers in ring(4, 4))
+        for rounds in (path, str(path), SOURCE / "examples/rounds/ring-4.json", path.read_text(), ring(4, 4), arrays):
+            plan = prepost.compile(rounds=rounds, message_bytes=5001, ready="channel", send_window=1)
+            self.assertEqual(plan.to_json(), want)
+        self.assertEqual((plan.algorithm, plan.nodes, plan.blocks, plan.rounds), ("rounds", 4, 4, 6))
+        self.assertEqual(plan.verify(), [])
+        self.assertIn("<svg", plan.draw())
+        self.assertGreater(plan.simulate("fractus", executor="cpu")["cpu"]["completion_seconds"], 0)
+        # Without sizes the blocks are those of a spec, and a round may be empty.
+        self.assertEqual(prepost.compile(rounds=[[(2, 1, 0)], (), [(1, 0, 0)]]).to_json(),
+                         command("compile", "--rounds", "/dev/stdin", "--message-bytes", 1 << 20, given="2>1:0\n-\n1>0:0\n"))
+        self.assertEqual(prepost.compile(rounds=[], nodes=1, message_bytes=7).nodes, 1)
+        with self.assertWarnsRegex(UserWarning, "^rounds: round 1: node 0 sends 2 blocks: the plan has 2 ports$") as warned:
+            prepost.compile(rounds=[[], [(0, 1, 0), (0, 2, 0)]])
+        self.assertEqual(warned.filename, __file__)
+
+    def test_wrong_rounds(self):
+        self.path.write_text("0>1:0\n1>2:1\n")
+        lacks = "round 1: node 1 sends block 1, which it does not have yet: it never gets it\n"
+        word = r"round 1: expected a transfer \(sender, receiver, block\) such as \(0, 1, 0\), found "
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for error, text, rounds, keys in (
+                    (prepost.RejectedError, f"^{self.path}:2:1: {lacks}  {self.path}: node 1 never gets block 1", self.path, {}),
+                    (prepost.RejectedError, f"^rounds:2:1: {lacks}  rounds: node 1 never gets block 1", "0>1:0\n1>2:1\n", {}),
+                    (prepost.RejectedError, f"^rounds: {lacks}  rounds: node 1 never gets block 1", [[(0, 1, 0)], [(1, 2, 1)]], {}),
+                    (prepost.RejectedError, f"^rounds: {word}\\(0, 1\\)$", [[], [(0, 1)]], {}),
+                    (prepost.RejectedError, f"^rounds: {word}0$", [[], (0, 1, 0)], {}),
+                    (prepost.RejectedError, f"{word}\\(0, -1, 0\\)$", [[], [(0, -1, 0)]], {}),
+                    (prepost.RejectedError, f"{word}\\(0, 1.0, 0\\)$", [[], [(0, 1.0, 0)]], {}),
+                    (prepost.RejectedError, "^rounds: round 0: expected transfers, found 7$", [7], {}),
+                    (prepost.RejectedError, "^rounds: round 0: a node of '0>1048576:0' is too large", [[(0, 1 << 20, 0)]], {}),
+                    (prepost.RejectedError, "^rounds: no transfers", [], {}),
+                    (prepost.RejectedError, "^rounds: round 0: nodes 0 and 2 .* root names it", [[(0, 1, 0), (2, 3, 0)]], {}),
+                    (prepost.RejectedError, "^spec: /root: root 2 is out of range", [[(0, 1, 0)]], {"root": 2}),
+                    (prepost.RejectedError, "^spec: /block_bytes: 9 bytes in blocks of 3", [[(0, 1, 0)]],
+                     {"block_bytes": 3, "message_bytes": 9}),
+                    (prepost.RejectedError, "^spec:1:.*did you mean 'nodes'", [[(0, 1, 0)]], {"node": 2}),
+                    (prepost.UsageError, "^algorithm: the rounds are the schedule$", [[(0, 1, 0)]], {"algorithm": "chain"}),
+                    (prepost.UsageError, "^topology: the rounds name the nodes", [[(0, 1, 0)]], {"topology": "t.json"}),
+                    (prepost.UsageError, "^block_bytes: auto chooses", [[(0, 1, 0)]], {"block_bytes": "auto"}),
+                    (prepost.UsageError, "in place of a spec", [[(0, 1, 0)]], {"spec": {"nodes": 2}}),
+                    (prepost.RejectedError, "no such file", "no such file", {}),
+                    (TypeError, "not iterable", 7, {})):
+                with self.subTest(rounds=rounds, keys=keys), self.assertRaisesRegex(error, text):
+                    prepost.compile(rounds=rounds, **keys)
+
+        def breaks():
+            yield [(0, 1, 0)]
+            raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            prepost.compile(rounds=breaks())
+
+    def test_the_example_of_rounds(self):
+        done = subprocess.run([sys.executable, SOURCE / "examples/rounds/ring.py", "6", "12"], cwd=self.path.parent, capture_output=True,
+                              text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"rounds +16 rounds +\d+\.\d+ ms\nchain +16 rounds")
+        self.assertIn("<svg", self.path.with_name("ring.svg").read_text())
+
+    def test_rolled_plans(self):
+        plan = prepost.roll(nodes=6, block_bytes=1000, algorithm="chain", root=2, ready="channel")
+        self.assertEqual((plan.nodes, plan.root, plan.block_bytes, plan.algorithm), (6, 2, 1000, "chain"))
+        flags = ["--nodes", 6, "--block-bytes", 1000, "--algorithm", "chain", "--root", 2, "--ready", "channel"]
+        self.assertEqual(plan.to_json(), command("compile", *flags, "--message-bytes", "any"))
+        plan.save(self.path)
+        self.assertEqual(prepost.RolledPlan.load(self.path), plan)
+        self.assertEqual(prepost.RolledPlan.from_json(plan.to_json()), plan)
+        self.assertEqual(plan.unroll(4321).to_json(), command("compile", *flags, "--message-bytes", 4321))
+        self.assertEqual(repr(plan), "<prepost.RolledPlan chain: 6 nodes, blocks of 1000 bytes>")
+        one = prepost.roll({"nodes": 6, "message_bytes": 7}, node=3)
+        self.assertEqual(one.to_json(), command("compile", "--nodes", 6, "--message-bytes", "any", "--node", 3))
+        self.assertRegex(repr(one), "1 of 6 nodes")
+        self.assertNotEqual(one, plan)
+        for error, text, call in (
+                (prepost.RejectedError, "^spec: /block_bytes: auto depends", lambda: prepost.roll(nodes=4, block_bytes="auto")),
+                (prepost.UsageError, "^message_bytes: a rolled plan is for every size$", lambda: prepost.roll(nodes=4, message_bytes=4)),
+                (prepost.RejectedError, "scatter_allgather", lambda: prepost.roll(nodes=4, algorithm="scatter_allgather")),
+                (prepost.Error, "9", lambda: prepost.roll(nodes=4, node=9)),
+                (prepost.RejectedError, "program", lambda: one.unroll(4)),
+                (prepost.RejectedError, "^plan:1:", lambda: prepost.RolledPlan.from_json("{]")),
+                (prepost.RejectedError, "no such file", lambda: prepost.RolledPlan.load("no such file"))):
+            with self.subTest(text=text), self.assertRaisesRegex(error, text):
+                call()
+
+    # Catches the interpreter's lock that is kept, and Graphviz that two threads use at once.
+    def test_threads(self):
+        plan = prepost.compile(nodes=4, message_bytes=4096, block_bytes=1024)
+        pictures = []
+        threads = [threading.Thread(target=lambda: pictures.append(plan.draw("graph"))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(pictures), 4)
+        self.assertEqual(len(set(pictures)), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

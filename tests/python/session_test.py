@@ -1,0 +1,525 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions and groups from Python: the members of each are threads of this process. The command is PREPOST_COMMAND."""
+import array
+import asyncio
+import gc
+import mmap
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import weakref
+
+import numpy
+
+import prepost
+
+SECRET = b"a secret \0 of more than 16 bytes"
+TIMEOUT = 20  # of what has to come
+
+
+def addresses(count):
+    process = os.getpid()
+    return [f"127.{216 + i}.{process >> 8 & 255}.{process & 255}" for i in range(count)]
+
+
+class Members:
+    """The sessions of `count` members; run() calls a function for each, in a thread of its own."""
+
+    def __init__(self, count, **options):
+        self.sessions = [prepost.Session(self=i, members=addresses(count), secret=SECRET, **options) for i in range(count)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for session in self.sessions:
+            session.close()
+
+    def groups(self, number=1, **options):
+        return [session.group(number, **options) for session in self.sessions]
+
+    @staticmethod
+    def run(function, groups):
+        results = [None] * len(groups)
+
+        def call(i):
+            try:
+                results[i] = function(i, groups[i])
+            except BaseException as error:  # seen by the caller
+                results[i] = error
+
+        threads = [threading.Thread(target=call, args=(i,)) for i in range(len(groups))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return results
+
+
+class TensorLike:
+    """What a tensor of PyTorch has: no buffer protocol, but numpy() on the same memory."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def numpy(self):
+        return self.values
+
+
+class Buffers(unittest.TestCase):
+    # Catches memory that is copied too early or freed too late, and a lock that a wait keeps: all members would hang.
+    def test_anything_with_a_buffer_is_sent_and_filled(self):
+        content = os.urandom(300_001)
+        with tempfile.TemporaryFile() as file, Members(3) as members:
+            file.write(content)
+            file.flush()
+            with mmap.mmap(file.fileno(), len(content)) as mapped:
+                sources = [content, bytearray(content), memoryview(content), array.array("B", content), mapped,
+                           numpy.frombuffer(content, dtype="u1"), TensorLike(numpy.frombuffer(content, dtype="u1"))]
+                groups = members.groups()
+                for source in sources:
+                    numbers = numpy.zeros((len(content) + 7) // 8, dtype=">f8").reshape(1, -1)  # larger, and of another kind
+                    filled = [source, bytearray(len(content)), TensorLike(numbers)]
+                    results = members.run(lambda i, group: group.broadcast(filled[i], TIMEOUT), groups)
+                    self.assertIs(results[0], source)
+                    self.assertEqual(filled[1], content)
+                    self.assertEqual(numbers.tobytes()[:len(content)], content)
+                    for result in results[1:]:
+                        self.assertEqual((result.nbytes, result.format, result.readonly), (len(content), "B", False))
+                        self.assertEqual(result, content)
+                        result.release()
+                new = members.run(lambda i, group: group.broadcast(content if i == 0 else None, TIMEOUT), groups)
+                self.assertEqual(new[1], content)
+                new[1][0] ^= 255  # is the caller's
+                self.assertEqual(members.run(lambda i, group: bytes(group.broadcast(b"" if i == 0 else None, TIMEOUT)), groups),
+                                 [b""] * 3)
+                members.run(lambda i, group: group.destroy(TIMEOUT), groups)
+                self.assertTrue(all(group.closed for group in groups))
+
+    def test_memory_that_does_not_do(self):
+        with Members(1) as members:
+            [group] = members.groups()
+            for wrong in (numpy.zeros((4, 4))[:, 1], memoryview(b"abcd")[::2], 7, "text", None):
+                with self.assertRaises((BufferError, TypeError, ValueError)):
+                    group.send(wrong)
+            with self.assertRaisesRegex(prepost.UsageError, "at the root needs a buffer"):
+                group.broadcast()
+            with self.assertRaisesRegex(prepost.UsageError, "^cannot receive from group 1: this member is its root, which sends$"):
+                group.receive()
+        with Members(2) as members:
+            with self.assertRaises(BufferError):
+                members.groups()[1].receive(b"not to be written", 0)
+
+    # Catches a buffer that may be freed, or moves, while the library reads it; and one that stays held.
+    def test_a_buffer_stays_until_it_is_sent(self):
+        buffer = bytearray(b"message")
+        session = prepost.Session(self=0, members=addresses(2), secret=SECRET)
+        group = session.group(1)
+        self.assertEqual(group.send(buffer), 0)
+        self.assertEqual(group.sent, 0)
+        with self.assertRaises(BufferError):
+            buffer.append(1)
+        with self.assertRaises(prepost.Timeout):
+            group.wait_sent(0.01)
+        session.close()
+        buffer.append(1)
+        with self.assertRaisesRegex(prepost.UsageError, "^the session is closed$"):
+            group.wait_sent()
+        with self.assertRaisesRegex(prepost.UsageError, "^the session is closed$"):
+            session.group(2)
+
+    def test_messages_that_came_before(self):
+        with Members(2) as members:
+            root, other = members.groups(notify_delivered=True)
+            for message in (b"one", b"two", b"three"):
+                root.send(message)
+            root.wait_delivered(TIMEOUT)
+            self.assertEqual((root.sent, root.delivered), (3, 3))
+            while other.available < 3:
+                self.assertTrue(members.sessions[1].poll(TIMEOUT))
+            small = bytearray(2)
+            with self.assertRaisesRegex(prepost.UsageError, "the message has 3 bytes, the buffer 2"):
+                other.receive(small)
+            self.assertEqual(bytes(other.receive(timeout=0)), b"one")
+            large = bytearray(b"......")
+            self.assertEqual(bytes(other.receive(large)), b"two")
+            self.assertEqual(large, b"two...")
+            self.assertEqual(bytes(other.receive()), b"three")
+            with self.assertRaises(prepost.Timeout):
+                other.receive(timeout=0)
+
+
+class Memory(unittest.TestCase):
+    # Catches buffers that are given back too early, by the wrong one, or never.
+    def test_pool(self):
+        pool = prepost.MemoryPool(1 << 16, 2)
+        self.assertEqual((pool.buffer_bytes, pool.buffers, pool.free_buffers), (1 << 16, 2, 2))
+        with Members(2) as members:
+            groups = [[session.group(number, pool=pool if i == 1 else None, notify_delivered=True)
+                       for i, session in enumerate(members.sessions)] for number in (1, 2)]
+            (root, other), (root2, other2) = groups
+            messages = [bytes([i]) * (1 << 16) for i in range(4)]
+            for message in messages:
+                root.send(message)
+            first, second = other.receive(timeout=TIMEOUT), other.receive(timeout=TIMEOUT)
+            self.assertEqual((first, second), (messages[0], messages[1]))
+            self.assertEqual((first.nbytes, first.format, first.readonly), (1 << 16, "B", False))
+            root2.send(b"two")  # of the other group, which has no buffer either
+            for group in (other, other2):
+                with self.assertRaises(prepost.Timeout):
+                    group.receive(timeout=0.05)
+            self.assertEqual((root.delivered, pool.free_buffers), (2, 0))
+            part = numpy.frombuffer(first[1:9], dtype="u1")
+            first.release()
+            self.assertEqual(pool.free_buffers, 0)  # as long as somebody has a part of it
+            self.assertEqual(part.tobytes(), bytes(8))
+            del part
+            second.release()
+            into = bytearray(1 << 16)
+            for message in messages[2:]:
+                self.assertEqual(other.receive(into, TIMEOUT), message)  # copied, and given back at once
+            root.wait_delivered(TIMEOUT)
+            self.assertEqual(bytes(other2.receive(timeout=TIMEOUT)), b"two")
+            root.send(b"")
+            self.assertEqual(bytes(other.receive(timeout=TIMEOUT)), b"")
+            self.assertEqual(pool.free_buffers, 2)
+            # What nobody can take any more is given back.
+            root2.send(b"not taken")
+            root2.wait_delivered(TIMEOUT)
+            while other2.available == 0:
+                members.sessions[1].poll(TIMEOUT)
+            self.assertEqual(pool.free_buffers, 1)
+            del other2, group, groups
+            self.assertEqual(pool.free_buffers, 2)
+            for _ in range(3):
+                root2.send(b"nobody is there")
+            root2.wait_delivered(TIMEOUT)
+            root.send(bytes((1 << 16) + 1))
+            with self.assertRaisesRegex(prepost.TransferError, "cannot take message 5 of 65537 bytes: the buffers of its pool"):
+                other.receive(timeout=TIMEOUT)
+            with self.assertRaisesRegex(prepost.UsageError, "have no file to be synced to"):
+                members.sessions[1].group(4, pool=pool, sync=True)
+            with self.assertRaisesRegex(prepost.UsageError, "both a pool and `incoming`"):
+                members.sessions[1].group(4, pool=pool, incoming=lambda message, bytes: None)
+        with self.assertRaisesRegex(prepost.UsageError, "a pool has buffers"):
+            prepost.MemoryPool(1, 0)
+
+    # Catches a pool that is freed before its buffers.
+    def test_what_is_received_outlives_pool_and_session(self):
+        with Members(2) as members:
+            root, other = members.groups(pool=prepost.MemoryPool(100, 1))
+            root.send(b"message")
+            message = other.receive(timeout=TIMEOUT)
+        del members, root, other
+        gc.collect()
+        self.assertEqual(bytes(message), b"message")
+
+    # Catches memory that is copied, and a lock of the interpreter that callbacks take while somebody waits for them.
+    def test_incoming_supplies_the_memory(self):
+        for own_thread in (True, False):
+            with self.subTest(own_thread=own_thread), Members(2, own_thread=own_thread) as members:
+                asked, memory = [], numpy.zeros(4, dtype=">f8")
+
+                def incoming(message, bytes):
+                    asked.append((message, bytes))
+                    with self.assertRaisesRegex(prepost.UsageError, "incoming may neither wait"):
+                        groups[1].wait_opened()
+                    with self.assertRaisesRegex(prepost.UsageError, "incoming may neither wait"):
+                        members.sessions[1].close()
+                    return TensorLike(memory)
+
+                groups = [members.sessions[0].group(1), members.sessions[1].group(1, incoming=incoming)]
+                for message in (b"seven..", b"", bytes(range(32))):
+                    results = members.run(lambda i, group: group.broadcast(message if i == 0 else None, TIMEOUT), groups)
+                    self.assertEqual(bytes(results[1]), message)
+                self.assertEqual(memory.tobytes(), bytes(range(32)))
+                self.assertEqual(asked, [(0, 7), (2, 32)])
+                into = bytearray(32)
+                members.run(lambda i, group: group.broadcast(b"copied" if i == 0 else into, TIMEOUT), groups)
+                self.assertEqual((into[:6], memory.tobytes()[:6]), (b"copied", b"copied"))
+                alive = weakref.ref(incoming)
+                members.run(lambda i, group: group.destroy(TIMEOUT), groups)
+                del incoming, results
+                gc.collect()
+                self.assertIsNone(alive())
+
+    def test_incoming_that_has_no_memory(self):
+        def wrong(message, bytes):
+            raise KeyError("mine")
+
+        unraisable, reported = sys.unraisablehook, []
+        self.addCleanup(setattr, sys, "unraisablehook", unraisable)
+        sys.unraisablehook = lambda it: reported.append(it.exc_type)
+        for incoming in (lambda message, bytes: None, wrong, lambda message, bytes: b"not to be written",
+                         lambda message, bytes: bytearray(bytes - 1)):
+            with Members(2) as members:
+                root, other = members.sessions[0].group(1), members.sessions[1].group(1, incoming=incoming)
+                root.send(b"message")
+                for group in (root, other):
+                    with self.assertRaisesRegex(prepost.TransferError, "member 1 has no memory for message 0 of 7 bytes"):
+                        group.barrier(TIMEOUT)
+        self.assertEqual(reported, [KeyError, BufferError, ValueError])
+
+    # Catches a thread of a session that asks an interpreter which is gone, and one that nobody ends.
+    def test_a_session_that_nobody_closes(self):
+        program = """
+import os, prepost, sys, threading
+members = sys.argv[1].split(",")
+sessions = [prepost.Session(self=i, members=members, secret="16 bytes or more") for i in range(2)]
+root, other = sessions[0].group(1), sessions[1].group(1, incoming=lambda message, bytes: bytearray(bytes))
+for _ in range(100):
+    root.send(bytes(100000))
+other.receive(timeout=20)
+if os.fork() == 0:
+    sys.exit(0)  # which closes nothing of its parent's
+assert os.wait()[1] == 0
+"""
+        done = subprocess.run([sys.executable, "-c", program, ",".join(addresses(2))], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_sync(self):
+        with tempfile.TemporaryDirectory() as folder, Members(3) as members:
+            def incoming_of(member):
+                def incoming(message, bytes):
+                    with open(pathlib.Path(folder, f"{member}-{message}"), "w+b") as file:
+                        file.truncate(bytes)
+                        return mmap.mmap(file.fileno(), bytes)
+                return incoming
+
+            groups = [session.group(1, sync=True, notify_delivered=True, incoming=None if i == 0 else incoming_of(i))
+                      for i, session in enumerate(members.sessions)]
+            messages = [os.urandom(size) for size in (1, 300_001, 4096)]
+            for message in messages:
+                groups[0].send(message)
+            groups[0].wait_delivered(TIMEOUT)
+            for i in (1, 2):
+                for number, message in enumerate(messages):
+                    self.assertEqual(pathlib.Path(folder, f"{i}-{number}").read_bytes(), message)
+                    self.assertEqual(groups[i].receive(timeout=TIMEOUT), message)
+            with self.assertRaisesRegex(prepost.UsageError, "^cannot create group 2: with sync, incoming returns mappings of files$"):
+                members.sessions[1].group(2, sync=True)
+
+
+class Plans(unittest.TestCase):
+    def broadcast(self, message, **options):
+        with Members(4) as members:
+            groups = members.groups(**options)
+            results = members.run(lambda i, group: group.broadcast(message if i == 0 else None, TIMEOUT), groups)
+            members.run(lambda i, group: group.destroy(TIMEOUT), groups)
+            return [bytes(result) for result in results]
+
+    def test_plans(self):
+        message = os.urandom(50_000)
+        rounds = [[(0, 1, 0)], [(0, 2, 1), (1, 3, 0)], [(0, 1, 1), (3, 2, 0)], [(1, 3, 1)]]
+        flat = prepost.compile(rounds=rounds, message_bytes=len(message))
+        with tempfile.TemporaryDirectory() as folder:
+            file, rolled, shards = (pathlib.Path(folder, name) for name in ("flat.json", "rolled.json", "shards/"))
+            flat.save(file)
+            for flags in (["--message-bytes", "any", "-o", rolled],
+                          ["--message-bytes", 50_000, "--encoding", "shards", "-o", f"{shards}/"]):
+                subprocess.run([os.environ["PREPOST_COMMAND"], "compile", "--nodes", "4", "--block-bytes", "9000", *map(str, flags)],
+                               check=True)
+            for plan in (flat, file, str(file), rolled, shards):
+                with self.subTest(plan=plan):
+                    self.assertEqual(self.broadcast(message, plan=plan), [message] * 4)
+            for plan in (rolled, prepost.roll(nodes=4, algorithm="chain", block_bytes=3)):
+                self.assertEqual(self.broadcast(b"any size", plan=plan), [b"any size"] * 4)
+            with Members(3) as members:
+                session = members.sessions[0]
+                for error, options in (("it is a plan for 4 nodes, and the group has 3 members", {"plan": flat}),
+                                       ("cannot create group 1: .*no such file: ", {"plan": "no such file"}),
+                                       ("a plan file has an algorithm", {"plan": file, "algorithm": "chain"})):
+                    with self.assertRaisesRegex(prepost.UsageError, error):
+                        session.group(1, **options)
+            with Members(4) as members:
+                with self.assertRaisesRegex(prepost.UsageError, "is a plan for messages of 50000 bytes"):
+                    members.sessions[0].group(1, plan=flat).send(b"another size")
+
+    def test_devices(self):
+        message = os.urandom(300_001)
+        for executor in ("auto", "offload", "cpu"):
+            with self.subTest(executor=executor):
+                self.assertEqual(self.broadcast(message, device="emulated", executor=executor), [message] * 4)
+        with Members(2) as members:
+            for error, text, options in ((prepost.UsageError, 'no executor "gpu"', {"executor": "gpu"}),
+                                         (prepost.UsageError, "takes a device", {"executor": "offload"}),
+                                         (prepost.EnvironmentError, "no card", {"device": "no card"})):
+                with self.assertRaisesRegex(error, text):
+                    members.sessions[0].group(1, **options)
+
+    # Catches an interpreter's lock that is held while a plan is read and verified, and a session that is closed meanwhile.
+    def test_other_threads_run_while_a_group_is_created(self):
+        plan = prepost.compile(nodes=64, message_bytes=1 << 20, block_bytes=1 << 10)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "plan.json")
+            plan.save(path, "columns")
+            session = prepost.Session(self=0, members=addresses(64), secret=SECRET)
+            ended, counted, results = threading.Event(), 0, []
+
+            def create():
+                try:
+                    results.append(session.group(1, plan=path))
+                except prepost.UsageError as error:
+                    results.append(error)
+                ended.set()
+
+            thread = threading.Thread(target=create)
+            thread.start()
+            while not ended.wait(0.001):
+                counted += 1
+                if counted == 3:
+                    session.close()
+            thread.join()
+            self.assertGreaterEqual(counted, 3)
+            [result] = results
+            with self.assertRaisesRegex(prepost.UsageError, "^the session is closed$"):
+                raise result if isinstance(result, prepost.UsageError) else result.failure
+
+
+class Waits(unittest.TestCase):
+    # Catches waits that hold the signal back, and buffers that stay with the library after them.
+    def test_ctrl_c_and_timeouts_interrupt_a_wait(self):
+        for own_thread in (True, False):
+            with self.subTest(own_thread=own_thread), Members(2, own_thread=own_thread) as members:
+                root, other = members.groups()
+                buffer = bytearray(7)
+                timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+                with self.assertRaises(KeyboardInterrupt):
+                    timer.start()
+                    other.broadcast(buffer, TIMEOUT)
+                timer.join()
+                buffer.append(0)  # is free again
+                with self.assertRaises(TimeoutError):
+                    other.broadcast(buffer, 0.01)
+                message = bytearray(b"message")
+                members.run(lambda i, group: group.broadcast(message if i == 0 else buffer, TIMEOUT), [root, other])
+                message.append(0)  # is free as soon as it is sent
+                self.assertEqual(buffer, b"message\0")
+
+    def test_barrier(self):
+        with Members(3) as members:
+            groups = members.groups()
+            self.assertEqual(groups[0].enter_barrier(), 1)
+            self.assertEqual(groups[1].enter_barrier(), 1)
+            groups[0].wait_opened(TIMEOUT)
+            with self.assertRaises(prepost.Timeout):
+                groups[0].barrier(0.02)  # its second, and member 2 was at none
+            self.assertEqual(groups[0].barriers, 0)
+            groups[2].barrier(TIMEOUT)
+            members.run(lambda i, group: i > 0 and group.barrier(TIMEOUT), groups)
+            members.sessions[0].poll(TIMEOUT)
+            self.assertEqual([group.barriers for group in groups[1:]], [2, 2])
+
+    # One thread moves all members, as a program's own loop does.
+    def test_own_loop(self):
+        with Members(2, own_thread=False) as members:
+            root, other = members.groups()
+            root.send(b"message")
+            poll = select.poll()
+            for session in members.sessions:
+                poll.register(session, select.POLLIN)
+            for _ in range(10_000):
+                if other.available:
+                    break
+                poll.poll(1)
+                for session in members.sessions:
+                    session.poll()
+            self.assertEqual(bytes(other.receive(timeout=0)), b"message")
+
+    def test_asyncio(self):
+        async def receive(session, group):
+            loop = asyncio.get_running_loop()
+            came = asyncio.Event()
+            loop.add_reader(session.fileno(), lambda: session.poll() and group.available and came.set())
+            await asyncio.wait_for(came.wait(), TIMEOUT)
+            loop.remove_reader(session.fileno())
+            return bytes(group.receive(timeout=0))
+
+        with Members(2) as members:
+            root, other = members.groups()
+            root.send(b"message")
+            self.assertEqual(asyncio.run(receive(members.sessions[1], other)), b"message")
+            self.assertTrue(members.sessions[0].poll(TIMEOUT))
+
+
+class Errors(unittest.TestCase):
+    def test_options(self):
+        def refused(text, **changed):
+            options = {"self": 0, "members": addresses(2), "secret": SECRET, **changed}
+            with self.assertRaisesRegex(prepost.Error, text):
+                prepost.Session(**options)
+
+        refused("^a session needs members$", members=[])
+        refused("^self is 2, but there are 2 members: 0 to 1$", self=2)
+        refused("15 bytes", secret=b"x" * 15)
+        refused("waiting is polling, hybrid or interrupt, not 'never'", waiting="never")
+        refused("failure_max is 50 ms; at least 100 are needed", failure_max=0.05)
+        refused("a port is a number from 0 to 65535", members=["127.0.0.1:http", "b"])
+        refused("failure_max is a number of seconds", failure_max=float("nan"))
+        refused("members is a list", members="127.0.0.1")
+        with Members(1) as members:
+            with self.assertRaisesRegex(prepost.UsageError, "cannot create group 5: there is no member 1"):
+                members.sessions[0].group(5, [0, 1])
+            with self.assertRaises(prepost.EnvironmentError):  # the port is taken
+                prepost.Session(self=0, members=addresses(1), secret=SECRET)
+            with self.assertRaisesRegex(prepost.UsageError, "timeout"):
+                members.groups()[0].wait_opened(-1)
+        self.assertTrue(issubclass(prepost.UsageError, ValueError))
+
+    def test_addresses(self):
+        parse = prepost._session._address
+        self.assertEqual([parse(it) for it in ("a", "a:1", "fe80::1", "[fe80::1]", "[fe80::1]:2", ("a", 3), "")],
+                         [("a", 7811), ("a", 1), ("fe80::1", 7811), ("fe80::1", 7811), ("fe80::1", 2), ("a", 3), ("", 7811)])
+
+    def test_any_port_and_a_late_address(self):
+        host = addresses(2)
+        with prepost.Session(self=1, members=["", f"{host[1]}:0"], secret=SECRET) as other, \
+                prepost.Session(self=0, members=[host[0], ""], secret=SECRET) as first:
+            first.set_address(1, (host[1], other.port))
+            other.set_address(0, host[0])
+            with first.group(1) as group:
+                there = threading.Thread(target=lambda: other.group(1).destroy(TIMEOUT))
+                there.start()
+            there.join()
+            self.assertTrue(group.closed)
+
+    def test_members_that_do_not_agree(self):
+        with Members(2, connect_max=0.3) as members:
+            groups = [session.group(1, algorithm=algorithm) for session, algorithm in zip(members.sessions, ("chain", "sequential"))]
+            for group in groups:
+                with self.assertRaises(prepost.TransferError):
+                    group.wait_opened(TIMEOUT)
+
+    # Catches a wait that nobody ends, and a failure that loses its cause on the way.
+    def test_a_member_that_leaves(self):
+        with Members(3) as members:
+            groups = members.groups()
+            for group in groups:
+                group.wait_opened(TIMEOUT)
+            self.assertIsNone(groups[1].failure)
+            waiting = threading.Thread(target=members.sessions[2].close)
+            waiting.start()
+            for group in groups[:2]:
+                with self.assertRaises(prepost.TransferError) as raised:
+                    group.broadcast(None if group is groups[1] else bytes(1 << 24), TIMEOUT)
+                    group.barrier(TIMEOUT)  # the root may have been through with sending
+                self.assertEqual(raised.exception.member, 2)
+                self.assertRegex(str(raised.exception), "member 2")
+                self.assertEqual(str(group.failure), str(raised.exception))
+            waiting.join()
+            survivors = [session.group(1, [0, 1]) for session in members.sessions[:2]]
+            self.assertEqual(bytes(members.run(lambda i, group: group.broadcast(b"on" if i == 0 else None, TIMEOUT), survivors)[1]),
+                             b"on")
+
+
+if __name__ == "__main__":
+    unittest.main()

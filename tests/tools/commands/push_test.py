@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`prepost push` to hosts that are network namespaces, with `ip netns exec` in place of ssh: COMMAND.
+
+Files arrive as they were (content, mode, time, holes), from files and pipes, to folders, pipes and block devices; what is there
+is not sent again; a host that fails leaves nothing anywhere, or with --keep-going takes nobody down; Ctrl-C leaves nothing."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from namespaces import PREFIX, ip, limit_rate, namespaces  # noqa: E402
+
+COMMAND = sys.argv[1]
+HOSTS = 4  # beside the pusher, which is namespace 0
+HANG = 60
+
+
+class World:
+    def __init__(self, folder):
+        self.folder = folder
+        self.hosts = folder / "hosts"
+        self.write_hosts(lambda host: self.target(host))
+        # Process numbers of their own, too, so that hosts cannot read each other's memory instead of the network.
+        self.agent = folder / "agent"
+        self.agent.write_text('#!/bin/sh\nhost=$1\nshift\nexec ip netns exec "$host" unshare --pid --fork --kill-child -- "$@"\n')
+        self.agent.chmod(0o700)
+        self.image = folder / "image"
+        self.image.write_bytes(os.urandom(40_000_001))
+
+    def target(self, host):
+        return self.folder / f"host-{host}"
+
+    def write_hosts(self, target_of):
+        self.hosts.write_text("# host, and where others reach it\n" + "".join(
+            f"{PREFIX}{host}:{target_of(host)} 10.99.0.{host + 1}\n" for host in range(1, HOSTS + 1)))
+
+    def words(self, *more):
+        return ["ip", "netns", "exec", PREFIX + "0", COMMAND, "push", "--hosts", self.hosts, "--agent", self.agent,
+                "--remote-command", COMMAND, "--json", "--timeout", "1", *more]
+
+    def push(self, *more, code=0, stdin=b""):
+        """The verdicts by host, and the whole report."""
+        done = subprocess.run(self.words(*more), input=stdin, capture_output=True, timeout=HANG)
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return self.read(done.stdout)
+
+    def read(self, text):
+        report = json.loads(text)
+        return [host for host in report["hosts"]], report
+
+    def clear(self):
+        for host in range(1, HOSTS + 1):
+            if self.target(host).is_dir():
+                for path in self.target(host).iterdir():
+                    path.unlink()
+
+    def left(self):
+        """What is at the hosts, temporary files among it."""
+        return sorted(f"{host}/{path.name}" for host in range(1, HOSTS + 1) if self.target(host).is_dir()
+                      for path in self.target(host).iterdir())
+
+
+def check_files(world):
+    sparse = world.folder / "sparse"
+    with open(sparse, "wb") as file:
+        file.seek(3_000_000)
+        file.write(b"data" * 1000)
+        file.truncate(50_000_000)
+    empty = world.folder / "empty"
+    empty.write_bytes(b"")
+    sparse.chmod(0o640)
+    world.image.chmod(0o501)
+    os.utime(world.image, ns=(1, 1_234_567_890_123_456_789))
+    paths = [world.image, sparse, empty]
+    verdicts, report = world.push(*paths)
+    assert all(verdict["ok"] and not verdict["unchanged"] for verdict in verdicts), verdicts
+    for host in range(1, HOSTS + 1):
+        for path in paths:
+            copy = world.target(host) / path.name
+            assert copy.read_bytes() == path.read_bytes(), copy
+            assert copy.stat().st_mode == path.stat().st_mode, copy
+            assert copy.stat().st_mtime_ns == path.stat().st_mtime_ns, copy
+        assert (world.target(host) / "sparse").stat().st_blocks * 512 < 1_000_000
+    assert report["bytes"] < 41_000_000, report
+    # Nothing is sent again; but to the host that lacks it.
+    verdicts, report = world.push(*paths)
+    assert all(verdict["ok"] and verdict["unchanged"] for verdict in verdicts) and report["bytes"] == 0, report
+    (world.target(2) / "sparse").unlink()
+    verdicts, report = world.push(*paths)
+    assert [verdict["unchanged"] for verdict in verdicts] == [True, False, True, True] and report["bytes"] < 1_000_000, report
+    assert (world.target(2) / "sparse").read_bytes() == sparse.read_bytes()
+    # By content: an equal time does not hide a difference, and another time makes none.
+    copy = world.target(3) / world.image.name
+    content = bytearray(copy.read_bytes())
+    content[17] ^= 1
+    copy.chmod(0o600)
+    copy.write_bytes(content)
+    os.utime(copy, ns=(1, 1_234_567_890_123_456_789))
+    os.utime(world.target(1) / world.image.name, ns=(5, 5))
+    verdicts, _ = world.push("--checksum", world.image)
+    assert [verdict["unchanged"] for verdict in verdicts] == [True, True, False, True], verdicts
+    assert copy.read_bytes() == world.image.read_bytes()
+    assert (world.target(1) / world.image.name).stat().st_mtime_ns == 1_234_567_890_123_456_789
+    world.clear()
+
+
+def check_pipes(world):
+    text = os.urandom(33_000_000)
+    world.push("-", "--name", "piped", stdin=text)
+    for host in range(1, HOSTS + 1):
+        assert (world.target(host) / "piped").read_bytes() == text
+    world.clear()
+    # To pipes: one that is read late.
+    for host in range(1, HOSTS + 1):
+        os.mkfifo(world.folder / f"pipe-{host}")
+    world.write_hosts(lambda host: world.folder / f"pipe-{host}")
+    got = {}
+
+    def read(host):
+        time.sleep(0.3 * (host == 2))
+        got[host] = (world.folder / f"pipe-{host}").read_bytes()
+
+    threads = [threading.Thread(target=read, args=(host,)) for host in range(1, HOSTS + 1)]
+    for thread in threads:
+        thread.start()
+    world.push(world.image)
+    for thread in threads:
+        thread.join()
+    assert all(data == world.image.read_bytes() for data in got.values())
+    world.write_hosts(world.target)
+
+
+@contextlib.contextmanager
+def loop_devices(world, sizes):
+    devices = []
+    try:
+        for host, size in sizes.items():
+            disk = world.folder / f"disk-{host}"
+            disk.write_bytes(b"\xff" * size)
+            done = subprocess.run(["losetup", "--find", "--show", disk], capture_output=True, text=True)
+            if done.returncode != 0:
+                print("no loop devices:", done.stderr)
+                yield None
+                return
+            devices.append(done.stdout.strip())
+        yield dict(zip(sizes, devices))
+    finally:
+        for device in devices:
+            subprocess.run(["losetup", "-d", device], check=False)
+
+
+def check_devices(world):
+    size = 8 << 20
+    disk_image = world.folder / "disk-image"
+    with open(disk_image, "wb") as file:
+        file.write(os.urandom(1_000_000))
+        file.truncate(size)
+    with loop_devices(world, {host: size for host in range(1, HOSTS + 1)}) as devices:
+        if devices is None:
+            return
+        world.write_hosts(lambda host: devices[host])
+        verdicts, _ = world.push(disk_image, code=1)
+        assert any("--allow-devices" in verdict["error"] for verdict in verdicts), verdicts
+        world.push(disk_image, "--allow-devices")
+        for device in devices.values():
+            assert pathlib.Path(device).read_bytes() == disk_image.read_bytes()
+    world.write_hosts(world.target)
+
+
+def check_full_disk(world):
+    """The first cause is named at the host that has it, and the others get the file with --keep-going."""
+    full = world.folder / "full"
+    full.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=10m", "none", full], check=True)
+    try:
+        world.write_hosts(lambda host: full if host == 3 else world.target(host))
+        verdicts, _ = world.push(world.image, code=1)
+        assert "No space left" in verdicts[2]["error"], verdicts
+        assert all("because" in verdicts[other]["error"] and PREFIX + "3" in verdicts[other]["error"] for other in [0, 1, 3]), verdicts
+        assert world.left() == [], world.left()
+        verdicts, _ = world.push(world.image, "--keep-going", code=1)
+        check_survivors(world, verdicts, 3)
+        assert not list(full.iterdir())
+        # One that is found out only while a stream comes.
+        verdicts, _ = world.push("-", "--name", "piped", "--keep-going", stdin=world.image.read_bytes(), code=1)
+        assert "No space left" in verdicts[2]["error"], verdicts
+        assert [verdict["ok"] for verdict in verdicts] == [True, True, False, True], verdicts
+        assert (world.target(1) / "piped").read_bytes() == world.image.read_bytes()
+    finally:
+        subprocess.run(["umount", full], check=False)
+        world.write_hosts(world.target)
+        world.clear()
+
+
+def check_survivors(world, verdicts, victim):
+    assert [verdict["ok"] for verdict in verdicts] == [host != victim for host in range(1, HOSTS + 1)], verdicts
+    for host in range(1, HOSTS + 1):
+        if host != victim:
+            assert (world.target(host) / world.image.name).read_bytes() == world.image.read_bytes()
+    expected = [f"{host}/{world.image.name}" for host in range(1, HOSTS + 1) if host != victim]
+    assert world.left() == expected, world.left()
+    world.clear()
+
+
+def receivers(namespace):
+    """Processes of `prepost receive` in a namespace."""
+    found = []
+    for process in ip("netns", "pids", namespace).stdout.split():
+        with contextlib.suppress(OSError):
+            if b"receive" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
+                found.append(int(process))
+    return found
+
+
+def received_bytes(namespace):
+    text = ip("-n", namespace, "-s", "-o", "link", "show", "eth0").stdout
+    return int(text.partition("RX:")[2].split("\\")[1].split()[0])
+
+
+def interrupted(world, act, *more):
+    """Starts a push, does `act` in the middle of it; its code and verdicts."""
+    before = received_bytes(PREFIX + "2")
+    process = subprocess.Popen(world.words(world.image, *more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    due = time.monotonic() + HANG
+    while received_bytes(PREFIX + "2") < before + 3_000_000:
+        assert time.monotonic() < due and process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    act(process)
+    out, err = process.communicate(timeout=HANG)
+    return process.returncode, out, err
+
+
+def check_faults(world):
+    victim = 2
+    namespace = PREFIX + str(victim)
+
+    def stop(_):
+        for process in receivers(namespace):
+            os.kill(process, signal.SIGSTOP)
+
+    def kill(_):
+        for process in receivers(namespace):
+            os.kill(process, signal.SIGKILL)
+
+    def cut(_):
+        ip("-n", namespace, "link", "set", "eth0", "down")
+
+    for act, cause in [(kill, "killed by signal 9"), (stop, "does not answer"), (cut, "has said nothing")]:
+        code, out, err = interrupted(world, act, "--keep-going")
+        assert code == 1, (act, out, err)
+        verdicts, _ = world.read(out)
+        assert cause in verdicts[victim - 1]["error"], (act, verdicts)
+        for process in receivers(namespace):
+            os.kill(process, signal.SIGKILL)
+        ip("-n", namespace, "link", "set", "eth0", "up")
+        check_survivors(world, verdicts, victim)
+    code, out, err = interrupted(world, kill)
+    verdicts, _ = world.read(out)
+    assert code == 1 and not any(verdict["ok"] for verdict in verdicts), verdicts
+    assert world.left() == [], world.left()
+    code, out, err = interrupted(world, lambda process: process.send_signal(signal.SIGINT))
+    assert code == 130 and out == b"" and err == b"prepost: interrupted\n", (code, out, err)
+    due = time.monotonic() + 10
+    while any(receivers(PREFIX + str(host)) for host in range(1, HOSTS + 1)):
+        assert time.monotonic() < due
+        time.sleep(0.05)
+    assert world.left() == [], world.left()
+
+
+def check_words(world):
+    """What is wrong with the command line is said at once, and names the flag."""
+    def refused(text, *words):
+        done = subprocess.run([COMMAND, "push", *words], capture_output=True, text=True, timeout=HANG, check=False)
+        assert done.returncode == 2 and text in done.stderr, (words, done)
+
+    refused("--agent: expected the name of a command", world.image, "--to", "a", "--agent", "")
+    refused("--block-bytes: ", world.image, "--to", "a", "--block-bytes", "3x")
+    refused("two targets", world.image, "--to", "u@a:/x,a:/y", "--port", "7811", "--agent", "false")
+    # Hosts that are all this machine need no port of their own.
+    targets = [world.folder / "here-1", world.folder / "here-2"]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    subprocess.run([COMMAND, "push", world.image, "--to", ",".join(f"localhost:{target}" for target in targets), "--port", str(port)],
+                   capture_output=True, timeout=HANG, check=True)
+    for target in targets:
+        assert (target / world.image.name).read_bytes() == world.image.read_bytes()
+
+
+def main():
+    with namespaces("push", HOSTS + 1), tempfile.TemporaryDirectory() as name:
+        world = World(pathlib.Path(name))
+        for check in [check_words, check_files, check_pipes, check_devices, check_full_disk]:
+            check(world)
+        if limit_rate(range(HOSTS + 1), "240mbit"):
+            check_faults(world)
+        else:
+            print("no faults: the kernel cannot limit rates (tc tbf)")
+
+
+main()

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What push is made of, without a network: lists of hosts, manifests, lines of JSON, and files that
+// are cut into messages and put together again. tests/tools/commands/push_test.py pushes to hosts.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "tests/support/random.h"
+#include "tests/support/temp_folder.h"
+#include "tools/push/agent_process.h"
+#include "tools/push/line_channel.h"
+#include "tools/push/manifest.h"
+#include "tools/push/push_hosts.h"
+#include "tools/push/push_sink.h"
+#include "tools/push/push_source.h"
+
+namespace prepost::tools {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+// Catches colons of IPv6 addresses taken for the target's, and flags smuggled in as hosts.
+TEST(PushHostsTest, ReadsHosts) {
+  std::vector<PushHost> hosts;
+  ASSERT_TRUE(ParsePushHosts("a,u@b:/srv/x,u@[fd00::1]:y", &hosts).ok());
+  ASSERT_TRUE(ParsePushHostsFile("# all\nc 10.0.0.1\n\n  d:/tmp # one\n", "f", &hosts).ok());
+  ASSERT_EQ(hosts.size(), 5u);
+  EXPECT_EQ(hosts[1].name, "u@b");
+  EXPECT_EQ(hosts[1].target, "/srv/x");
+  EXPECT_EQ(hosts[2].name, "u@fd00::1");
+  EXPECT_EQ(hosts[2].target, "y");
+  EXPECT_EQ(hosts[3].address, "10.0.0.1");
+  EXPECT_EQ(hosts[4].target, "/tmp");
+  for (const char* const wrong : {"", "a,,b", "-oProxyCommand=x", ":x", "u@", "[fd00::1:y"})
+    EXPECT_EQ(ParsePushHosts(wrong, &hosts).code(), StatusCode::kUsage) << wrong;
+  EXPECT_THAT(ParsePushHostsFile("a\nb c d\n", "f", &hosts).ToString(), HasSubstr("f:2: 'd'"));
+  EXPECT_THAT(ParsePushHostsFile("a:\"/x", "f", &hosts).ToString(), HasSubstr("f:1: a double"));
+  hosts.clear();
+  ASSERT_TRUE(ParsePushHostsFile("\"a:/srv/my #1 files\"  10.0.0.1 # x\n", "f", &hosts).ok());
+  EXPECT_EQ(hosts[0].target, "/srv/my #1 files");
+  EXPECT_EQ(hosts[0].address, "10.0.0.1");
+}
+
+TEST(PushHostsTest, LabelsTellHostsApart) {
+  std::vector<PushHost> hosts = {
+      {.name = "a", .target = "x"}, {.name = "a", .target = "y"}, {.name = "b"}};
+  ASSERT_TRUE(LabelPushHosts(&hosts).ok());
+  EXPECT_EQ(hosts[0].label, "a:x");
+  EXPECT_EQ(hosts[2].label, "b");
+  hosts[1].target = "x";
+  EXPECT_THAT(LabelPushHosts(&hosts).ToString(), HasSubstr("a is named twice"));
+}
+
+// A receiver trusts no manifest: names that leave the folder, extents beside the file.
+TEST(ManifestTest, RefusesWhatIsWrong) {
+  const Manifest good = {{.name = "x", .bytes = 100, .extents = {{10, 20}, {50, 50}}}};
+  const Result<Manifest> same = ManifestFromJson(ToJson(good));
+  ASSERT_TRUE(same.ok()) << same.status().ToString();
+  EXPECT_EQ(*same, good);
+  const auto refuses = [&](const char* what, auto change) {
+    json changed = ToJson(good);
+    change(changed);
+    EXPECT_FALSE(ManifestFromJson(changed).ok()) << what;
+  };
+  for (const char* const name : {"", ".", "..", "a/b", "/etc/passwd"})
+    refuses(name, [&](json& it) { it[0]["name"] = name; });
+  refuses("beyond the end", [](json& it) { it[0]["bytes"] = 99; });
+  refuses("overlap", [](json& it) { it[0]["extents"][1][0] = 29; });
+  refuses("wraps", [](json& it) { it[0]["extents"][1] = {20, UINT64_MAX}; });
+  refuses("negative", [](json& it) { it[0]["bytes"] = -1; });
+  refuses("mode", [](json& it) { it[0]["mode"] = 04755; });
+  refuses("twice", [](json& it) { it.push_back(it[0]); });
+  refuses("no list", [](json& it) { it = "x"; });
+  refuses("stream with size", [](json& it) { it[0]["stream"] = true; });
+}
+
+TEST(LineChannelTest, TakesLinesApartAndRefusesOthers) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  FileDescriptor other(ends[1]);
+  LineChannel channel{FileDescriptor(ends[0]), FileDescriptor()};
+  const auto say = [&](std::string_view text) {
+    ASSERT_EQ(write(other.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    EXPECT_TRUE(channel.Fill());
+  };
+  say("{\"a\":1}\n{\"b\"");
+  EXPECT_EQ(**channel.Next(), json({{"a", 1}}));
+  EXPECT_FALSE(channel.Next()->has_value());
+  say(":2}\n[1]\n");
+  EXPECT_EQ(**channel.Next(), json({{"b", 2}}));
+  EXPECT_THAT(channel.Next().status().ToString(), HasSubstr("found '[1]'"));
+  other.Close();
+  EXPECT_FALSE(channel.Fill());
+}
+
+// Files with holes anywhere, in pieces of any size. Catches an extent that a piece ends in, holes at
+// the beginning and the end, empty files, sums that leave out holes.
+TEST(PushSinkTest, PutsTogetherWhatTheSourceTakesApart) {
+  test::Random random(test::TestSeed());
+  for (int round = 0; round < 8; ++round) {
+    const test::TempFolder from, to;
+    std::vector<std::string> paths;
+    for (int i = 0; i < 4; ++i) {
+      paths.push_back(from / std::to_string(i));
+      std::ofstream file(paths.back(), std::ios::binary);
+      for (uint64_t pieces = random.Below(5); pieces > 0; --pieces) {
+        file.seekp(static_cast<std::streamoff>(random.Below(40) * 4096));
+        file << std::string(1 + random.Below(20000), static_cast<char>('a' + random.Below(26)));
+      }
+      file.close();
+      const auto bytes = static_cast<off_t>(random.Below(60) * 3000);
+      ASSERT_EQ(truncate(paths.back().c_str(), bytes), 0);
+    }
+    Result<PushSource> source = PushSource::Open(paths, "");
+    ASSERT_TRUE(source.ok()) << source.status().ToString();
+    auto sink = PushSink::Open(source->manifest(), {.target = to / "new"});
+    ASSERT_TRUE(sink.ok()) << sink.status().ToString();
+    for (;;) {
+      std::vector<std::byte> piece(1 + random.Below(30000));
+      const Result<size_t> got = source->Read(piece);
+      ASSERT_TRUE(got.ok()) << got.status().ToString();
+      if (*got == 0) break;
+      ASSERT_TRUE((*sink)->Write(std::span(piece).first(*got)).ok());
+    }
+    const Result<std::vector<MessageSum>> sums = (*sink)->Finish();
+    ASSERT_TRUE(sums.ok()) << sums.status().ToString();
+    EXPECT_EQ(*sums, source->sums());
+    EXPECT_TRUE(std::filesystem::is_empty(to / "new"));
+    ASSERT_TRUE((*sink)->Commit().ok());
+    for (size_t i = 0; i < paths.size(); ++i) {
+      std::ifstream file(paths[i], std::ios::binary);
+      std::ifstream copy(to / ("new/" + std::to_string(i)), std::ios::binary);
+      const std::string text(std::istreambuf_iterator<char>(file), {});
+      EXPECT_EQ(std::string(std::istreambuf_iterator<char>(copy), {}), text);
+      EXPECT_EQ((*sums)[i], *SumMemory(std::as_bytes(std::span(text))));
+    }
+    const auto there = PushSink::FilesThere(source->manifest(), {.target = to / "new"});
+    ASSERT_TRUE(there.ok());
+    EXPECT_EQ(there->size(), paths.size());
+  }
+}
+
+TEST(PushSinkTest, LessOrMoreThanTheManifestSays) {
+  const test::TempFolder to;
+  const Manifest manifest = {{.name = "x", .bytes = 10, .mode = 0600, .extents = {{2, 5}}}};
+  const std::vector<std::byte> bytes(6);
+  auto sink = PushSink::Open(manifest, {.target = to.path()});
+  ASSERT_TRUE(sink.ok());
+  EXPECT_TRUE((*sink)->Write(std::span(bytes).first(4)).ok());
+  EXPECT_THAT((*sink)->Finish().status().ToString(), HasSubstr("not complete"));
+  sink = PushSink::Open(manifest, {.target = to.path()});
+  EXPECT_THAT((*sink)->Write(bytes).ToString(), HasSubstr("more bytes"));
+  sink = Status(StatusCode::kRejected, "gone");
+  EXPECT_TRUE(std::filesystem::is_empty(to.path()));
+}
+
+// Catches agents that are waited for one after the other, each until it is killed.
+TEST(AgentProcessTest, ManyEndAtTheSameTime) {
+  constexpr int kMaxMs = 300;
+  std::vector<AgentProcess> agents;
+  std::vector<AgentProcess*> all;
+  for (int i = 0; i < 8; ++i) {
+    Result<AgentProcess> agent = AgentProcess::Start({"sleep", "1000"});
+    ASSERT_TRUE(agent.ok()) << agent.status().ToString();
+    agents.push_back(*std::move(agent));
+  }
+  for (AgentProcess& agent : agents) all.push_back(&agent);
+  const auto began = std::chrono::steady_clock::now();
+  AgentProcess::EndAll(all, kMaxMs);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(4 * kMaxMs));
+  EXPECT_EQ(agents.back().LastWords(0), "it was killed by signal 9 (Killed)");
+}
+
+TEST(AgentProcessTest, LastWordsAreTheLastLines) {
+  const auto words_of = [](const std::string& script) {
+    Result<AgentProcess> agent = AgentProcess::Start({"sh", "-c", script});
+    EXPECT_TRUE(agent.ok());
+    return agent->LastWords(10'000);
+  };
+  EXPECT_EQ(words_of("echo one >&2; echo; echo two >&2; exit 3"), "one; two");
+  EXPECT_EQ(words_of("for i in 1 2 3 4 5 6; do echo $i >&2; done; echo >&2"), "3; 4; 5; 6");
+  EXPECT_EQ(words_of("exit 3"), "it ended with exit code 3");
+}
+
+// Found before anything is sent. Catches names that only the last step refuses.
+TEST(PushSinkTest, LongNamesAreRefusedEarly) {
+  const test::TempFolder folder;
+  std::ofstream(folder / "x") << "text";
+  const std::string name(256, 'n');
+  EXPECT_THAT(PushSource::Open({folder / "x"}, name).status().ToString(),
+              HasSubstr("has 256 bytes, but files' have 255 at most"));
+  const Manifest manifest = {{.name = name, .bytes = 1, .mode = 0600, .extents = {{0, 1}}}};
+  EXPECT_THAT(PushSink::Open(manifest, {.target = folder.path()}).status().ToString(),
+              HasSubstr("File name too long"));
+  std::ofstream(folder / "\xff") << "text";
+  EXPECT_THAT(PushSource::Open({folder / "\xff"}, "").status().ToString(), HasSubstr("--name"));
+}
+
+TEST(PushSinkTest, TildeIsTheHome) {
+  const std::string home = std::getenv("HOME");  // NOLINT: one thread
+  EXPECT_EQ(*TargetHere("~"), home);
+  EXPECT_EQ(*TargetHere("~/a b"), home + "/a b");
+  EXPECT_EQ(*TargetHere("./~"), "./~");
+  EXPECT_EQ(*TargetHere(""), "");
+  EXPECT_THAT(TargetHere("~nobody/x").status().ToString(), HasSubstr("other users"));
+}
+
+TEST(PushSinkTest, SaysThatNobodyReadsThePipe) {
+  const test::TempFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::string said;
+  const Manifest manifest = {{.name = "x", .is_stream = true}};
+  const auto sink = PushSink::Open(
+      manifest, {.target = folder / "pipe",
+                 .checkpoint = [&] { return said.empty() ? Status() : Rejected("enough"); },
+                 .waiting = [&](const std::string& text) { said += text; }});
+  EXPECT_EQ(sink.status().ToString(), "enough");
+  EXPECT_EQ(said, "waits until somebody reads the pipe " + (folder / "pipe"));
+}
+
+TEST(PushSourceTest, FileThatChangesIsNoticed) {
+  const test::TempFolder folder;
+  const std::string path = folder / "x";
+  std::ofstream(path) << "before";
+  Result<PushSource> source = PushSource::Open({path}, "");
+  ASSERT_TRUE(source.ok());
+  std::ofstream(path, std::ios::app) << " and after";
+  std::vector<std::byte> buffer(100);
+  EXPECT_THAT(source->Read(buffer).status().ToString(), HasSubstr("was changed"));
+}
+
+}  // namespace
+}  // namespace prepost::tools

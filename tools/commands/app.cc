@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/commands/app.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "ir/version.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr void (*kCommands[])(CLI::App&, Action*) = {
+    AddCompile,  AddChoose, AddUnroll, AddVerify,  AddStats,   AddExplain,  AddDiff,
+    AddDraw,     AddLower,  AddRun,    AddNode,    AddCompare, AddSimulate, AddCalibrate,
+    AddTopology, AddExport, AddImport, AddDevices, AddProbe,   AddPush,     AddReceive};
+
+}  // namespace
+
+std::unique_ptr<CLI::App> MakeApp(Action* action) {
+  auto app = std::make_unique<CLI::App>(
+      "Prepost compiles a multicast ahead of the transfer into one partially ordered program of "
+      "sends and receives per "
+      "node,\nproves it correct, draws it, and runs it from CPUs or preposted to a NIC.",
+      "prepost");
+  app->set_version_flag("-v,--version", fmt::format("prepost {}", kVersion));
+  app->require_subcommand(1);
+  app->footer(
+      "'prepost COMMAND --help' or 'prepost help COMMAND' tells more, with examples. Exit codes: 0 "
+      "done, 1 rejected input or "
+      "failed check, "
+      "2 usage,\n3 missing environment, 130 interrupted.");
+  for (const auto add : kCommands) add(*app, action);
+  return app;
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prepost push: brings files to many hosts. prepost receive: what it runs on each of them.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ir/count.h"
+#include "ir/utf8.h"
+#include "runtime/interrupt.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/spec_flags.h"
+#include "tools/flags/values.h"
+#include "tools/push/push_hosts.h"
+#include "tools/push/push_source.h"
+#include "tools/push/pusher.h"
+#include "tools/push/receiver.h"
+#include "tools/report/messages.h"
+#include "tools/report/quantities.h"
+#include "tools/report/table.h"
+
+namespace prepost::tools {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+constexpr size_t kHostsFileBytesMax = size_t{64} << 20;
+
+struct PushFlags {
+  std::vector<std::string> paths;
+  std::string name;
+  std::vector<std::string> to;
+  std::string hosts_path;
+  std::string agent;
+  PushOptions options;
+  std::string block_bytes;
+  double failure_s = 5;
+  double connect_s = 30;
+  bool json = false;
+};
+
+milliseconds MillisecondsOf(double seconds) {
+  return duration_cast<milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+/// The words of a command line, as a shell takes them apart: blanks, quotes, backslashes.
+Result<std::vector<std::string>> AgentWordsOf(const std::string& text) {
+  try {
+    return CLI::detail::split_up(text);
+  } catch (const std::exception& error) {
+    return UsageError(fmt::format("--agent: {}", error.what()));
+  }
+}
+
+Result<std::string> ReadText(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) return Rejected(fmt::format("cannot read {}", path));
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (in.bad() || text.size() > kHostsFileBytesMax)
+    return Rejected(fmt::format("cannot read {}, or it is too long", path));
+  return text;
+}
+
+Status ReadHosts(const PushFlags& flags, std::vector<PushHost>* hosts) {
+  for (const std::string& part : flags.to) PREPOST_RETURN_IF_ERROR(ParsePushHosts(part, hosts));
+  if (!flags.hosts_path.empty()) {
+    const Result<std::string> text = ReadText(flags.hosts_path);
+    if (!text.ok()) return text.status();
+    PREPOST_RETURN_IF_ERROR(ParsePushHostsFile(*text, flags.hosts_path, hosts));
+  }
+  return LabelPushHosts(hosts);
+}
+
+uint64_t RateOf(const HostVerdict& host) {
+  return host.seconds > 0 ? static_cast<uint64_t>(static_cast<double>(host.bytes) / host.seconds)
+                          : 0;
+}
+
+void PrintVerdicts(const PushReport& report) {
+  size_t widest = 0;
+  for (const HostVerdict& host : report.hosts) widest = std::max(widest, host.host.size());
+  for (const HostVerdict& host : report.hosts) {
+    std::string text;
+    if (!host.status.ok()) {
+      text = "failed: " + host.status.ToString();
+    } else if (host.was_there) {
+      text = "unchanged: it has all of it already";
+    } else {
+      text = fmt::format("ok: {} in {:.3g} s, {}/s, verified", FormatBytes(host.bytes),
+                         host.seconds, FormatBytes(RateOf(host)));
+    }
+    std::cout << fmt::format("{:<{}}  {}\n", Printable(host.host), widest, Printable(text));
+  }
+  const auto is_ok = [](const HostVerdict& host) { return host.status.ok(); };
+  if (std::ranges::none_of(report.hosts, is_ok)) return;
+  for (const PushedFile& file : report.files) {
+    if (!file.sum.empty()) std::cout << fmt::format("{}  {}\n", file.sum, Printable(file.name));
+  }
+}
+
+void PrintVerdictsJson(const PushReport& report) {
+  nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
+  for (const HostVerdict& host : report.hosts) {
+    nlohmann::ordered_json entry = {{"host", host.host}, {"ok", host.status.ok()}};
+    if (!host.status.ok()) {
+      entry["error"] = host.status.ToString();
+    } else {
+      entry["unchanged"] = host.was_there;
+      entry["bytes"] = host.bytes;
+      entry["seconds"] = host.seconds;
+      entry["bytes_per_second"] = RateOf(host);
+    }
+    hosts.push_back(std::move(entry));
+  }
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const PushedFile& file : report.files) {
+    nlohmann::ordered_json entry = {{"name", file.name}};
+    if (!file.is_stream) entry["bytes"] = file.bytes;
+    if (!file.sum.empty()) entry["xxh3_128"] = file.sum;
+    files.push_back(std::move(entry));
+  }
+  const nlohmann::ordered_json all = {{"hosts", std::move(hosts)},
+                                      {"files", std::move(files)},
+                                      {"bytes", report.bytes},
+                                      {"seconds", report.seconds}};
+  std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+}
+
+Status RunPush(PushFlags& flags) {
+  PushOptions& options = flags.options;
+  PREPOST_RETURN_IF_ERROR(ReadHosts(flags, &options.hosts));
+  if (!flags.agent.empty()) {
+    Result<std::vector<std::string>> words = AgentWordsOf(flags.agent);
+    if (!words.ok()) return words.status();
+    options.agent = *std::move(words);
+    if (options.agent.empty()) return UsageError("--agent: ' ' names no command");
+  }
+  if (!flags.block_bytes.empty()) {
+    const Result<uint64_t> bytes = ParseSize(flags.block_bytes);
+    if (!bytes.ok()) return UsageError("--block-bytes: " + bytes.status().message());
+    options.block_bytes = *bytes;
+  }
+  options.failure_max = MillisecondsOf(flags.failure_s);
+  options.connect_max = MillisecondsOf(flags.connect_s);
+  if (options.failure_max < milliseconds(100))
+    return UsageError("--timeout: at least 0.1 s are needed");
+  Result<PushSource> source = PushSource::Open(flags.paths, flags.name);
+  if (!source.ok()) return source.status();
+  std::signal(SIGPIPE, SIG_IGN);  // a receiver that ends is noticed otherwise
+  Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  options.interrupt_fd = signals->fd();
+  const bool shows_progress = ShowsProgress();
+  if (shows_progress) {
+    options.progress = [](const std::string& line) {
+      std::cerr << "\r\033[K" << line << std::flush;
+    };
+  }
+  options.note = [shows_progress](const std::string& text) {
+    if (shows_progress) std::cerr << "\r\033[K";
+    PrintNote(text);
+  };
+  const Result<PushReport> report = Push(*source, options);
+  if (shows_progress) std::cerr << "\r\033[K" << std::flush;
+  if (!report.ok()) return report.status();
+  (flags.json ? PrintVerdictsJson : PrintVerdicts)(*report);
+  const auto failed = static_cast<size_t>(std::ranges::count_if(
+      report->hosts, [](const HostVerdict& host) { return !host.status.ok(); }));
+  if (failed == 0) return {};
+  return Rejected(fmt::format("{} of {} failed", failed, Count(report->hosts.size(), "host")));
+}
+
+Status RunReceive() {
+  std::signal(SIGPIPE, SIG_IGN);
+  Result<InterruptSignals> signals = InterruptSignals::Hold();
+  if (!signals.ok()) return signals.status();
+  FileDescriptor in(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  FileDescriptor out(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!in.valid() || !out.valid()) return EnvironmentError("stdin or stdout is closed");
+  return Receive(std::move(in), std::move(out), signals->fd());
+}
+
+}  // namespace
+
+void AddPush(CLI::App& app, Action* action) {
+  auto flags = std::make_shared<PushFlags>();
+  CLI::App* command =
+      app.add_subcommand("push", "Bring files to many hosts at once, through each other");
+  command->footer(
+      "Starts `prepost receive` on each host, through ssh or --agent; the hosts relay the files to "
+      "each other, and\n"
+      "verify the sums of what they received. Only then do files get their names, at all hosts. "
+      "Mode, "
+      "time and holes are kept.\n"
+      "A host that has a file of the same name, size and time already is not sent it again.\n\n"
+      "TARGET is a folder, which is made if it is missing, and otherwise the one where ssh begins; "
+      "~ is the home there;\n"
+      "or a named pipe, or with --allow-devices a device, for a single file. FILE may be a block "
+      "device, a named pipe, "
+      "or - for stdin.\n"
+      "Hosts of the file of --hosts are lines of HOST[:TARGET] and, where others reach the host "
+      "elsewhere, its ADDRESS;\n"
+      "what has blanks stands in double quotes.\n"
+      "Without --agent the host localhost is this machine.\n\n"
+      "Hosts talk among each other over ports of their choice or --port; they share a secret that "
+      "is made for the\n"
+      "occasion and travels by the agent. The files themselves are not encrypted.\n\n"
+      "One line per host says what became of it. Exit code 1: a host failed.\n\n"
+      "Examples:\n"
+      "  prepost push image.raw --to node1,node2,node3\n"
+      "  prepost push image.raw notes.txt --to node1:/srv/images,root@node2:/srv/images\n"
+      "  prepost push image.raw --hosts hosts.txt --keep-going --json\n"
+      "  tar -c folder | prepost push - --name folder.tar --to node1:/tmp,node2:/tmp\n"
+      "  prepost push image.raw --to node1:/dev/sdb,node2:/dev/sdb --allow-devices\n"
+      "  prepost push image.raw --hosts hosts.txt --agent 'ip netns exec'\n"
+      "  prepost push README.md --to localhost:/tmp/a,localhost:/tmp/b");
+  command->add_option("FILE", flags->paths, "Files, block devices, or one pipe; - for stdin")
+      ->required();
+  command
+      ->add_option("--to", flags->to, "Hosts, with commas between them, and where to write there")
+      ->type_name("HOST[:TARGET],...");
+  command->add_option("--hosts", flags->hosts_path, "More hosts, one a line")
+      ->type_name("FILE")
+      ->check(NameOf("a file"));
+  command
+      ->add_option(
+          "--agent", flags->agent,
+          "What runs a command on a host: gets HOST and the command [ssh -o BatchMode=yes]")
+      ->type_name("COMMAND")
+      ->check(NameOf("a command"));
+  command
+      ->add_option("--remote-command", flags->options.remote_command,
+                   "Prepost on the hosts [prepost]")
+      ->type_name("PATH")
+      ->check(NameOf("a command"));
+  command->add_option("--name", flags->name, "What a single file is called there [as it is here]")
+      ->type_name("NAME")
+      ->check(NameOf("a file"));
+  command->add_flag("--keep-going", flags->options.keep_going,
+                    "The other hosts get the files although one fails");
+  command->add_flag("--checksum", flags->options.by_content,
+                    "Compare what is there by content instead of size and time");
+  command->add_flag("--sync", flags->options.sync, "Files are on the disks before they count");
+  command->add_flag("--allow-devices", flags->options.allow_devices, "TARGETs may be devices");
+  command
+      ->add_option("--address", flags->options.own_address,
+                   "Where hosts reach this machine [where it reaches them from]")
+      ->type_name("ADDRESS")
+      ->check(NameOf("an address"));
+  command->add_option("--port", flags->options.port, "Where everybody listens [any free port]")
+      ->type_name("P")
+      ->check(WholeNumber(1, 65535));
+  command->add_option("--algorithm", flags->options.algorithm, "Schedule, as in compile [auto]")
+      ->type_name("A");
+  command->add_option("--block-bytes", flags->block_bytes, "Size of blocks [chosen]")
+      ->type_name("SIZE");
+  command
+      ->add_option("--timeout", flags->failure_s,
+                   "The others hear within this time of a host that does not answer [5]")
+      ->type_name("SECONDS")
+      ->check(Seconds());
+  command
+      ->add_option("--connect-timeout", flags->connect_s,
+                   "As has one that is not there after this long [30]")
+      ->type_name("SECONDS")
+      ->check(Seconds());
+  command->add_flag("--json", flags->json, "Print the verdicts as JSON");
+  command->callback([flags, action] { *action = [flags] { return RunPush(*flags); }; });
+}
+
+void AddReceive(CLI::App& app, Action* action) {
+  CLI::App* command = app.add_subcommand("receive", "Receive files; started on hosts by push");
+  command->footer(
+      "Is told by push on stdin what to do, and answers on stdout, a JSON object a line. When its "
+      "input ends it removes\n"
+      "what it has not completed. Nobody but push need start it.");
+  command->callback([action] { *action = [] { return RunReceive(); }; });
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/push/push_hosts.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "tools/flags/values.h"
+
+namespace prepost::tools {
+namespace {
+
+/// False if `text` names no host.
+bool ParseHost(std::string_view text, PushHost* host) {
+  size_t colon = text.find(':');
+  // user@[fd00::1]:target: colons in brackets are the address's.
+  const size_t bracket = text.find('[');
+  if (bracket < colon) {
+    const size_t end = text.find(']', bracket);
+    if (end == std::string_view::npos) return false;
+    colon = text.find(':', end);
+  }
+  host->name = text.substr(0, colon);
+  if (colon != std::string_view::npos) host->target = text.substr(colon + 1);
+  std::erase_if(host->name, [](char letter) { return letter == '[' || letter == ']'; });
+  // A host that begins with a dash would be a flag of the agent command.
+  return !host->name.empty() && !host->name.starts_with('-') && !host->name.ends_with('@');
+}
+
+/// The words of a line, without its comment; nothing: a quote does not end.
+std::optional<std::vector<std::string>> WordsOf(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  std::vector<std::string> words;
+  bool is_quoted = false, is_in_word = false;
+  for (const char letter : line) {
+    const bool is_blank = kBlanks.find(letter) != std::string_view::npos;
+    if (!is_quoted && letter == '#') break;
+    if (!is_quoted && is_blank) {
+      is_in_word = false;
+      continue;
+    }
+    if (!std::exchange(is_in_word, true)) words.emplace_back();
+    if (letter == '"') {
+      is_quoted = !is_quoted;
+    } else {
+      words.back() += letter;
+    }
+  }
+  if (is_quoted) return std::nullopt;
+  return words;
+}
+
+}  // namespace
+
+Status ParsePushHosts(std::string_view text, std::vector<PushHost>* hosts) {
+  for (const std::string& part : Split(text, ',')) {
+    PushHost host;
+    if (!ParseHost(part, &host))
+      return UsageError(fmt::format("--to: '{}' names no host, expected HOST[:TARGET]", part));
+    hosts->push_back(std::move(host));
+  }
+  return {};
+}
+
+Status ParsePushHostsFile(std::string_view text, const std::string& name,
+                          std::vector<PushHost>* hosts) {
+  size_t line_number = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    ++line_number;
+    const std::string place = fmt::format("{}:{}", name, line_number);
+    const std::optional<std::vector<std::string>> found = WordsOf(line);
+    if (!found) return Rejected("a double quote has no end", place);
+    const std::vector<std::string>& words = *found;
+    if (words.empty()) continue;
+    PushHost host;
+    if (!ParseHost(words[0], &host))
+      return Rejected(fmt::format("'{}' names no host, expected HOST[:TARGET]", words[0]), place);
+    if (words.size() > 2)
+      return Rejected(
+          fmt::format(
+              "'{}' after the address of a host; a TARGET with blanks stands in double quotes",
+              words[2]),
+          place);
+    if (words.size() == 2) host.address = words[1];
+    hosts->push_back(std::move(host));
+  }
+  return {};
+}
+
+Status LabelPushHosts(std::vector<PushHost>* hosts) {
+  if (hosts->empty()) return UsageError("no host to push to: name some with --to or --hosts");
+  std::map<std::string, size_t> uses;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const PushHost& host : *hosts) {
+    ++uses[host.name];
+    if (!seen.emplace(host.name, host.target).second) {
+      return UsageError(fmt::format("host {} is named twice{}{}", host.name,
+                                    host.target.empty() ? "" : ", both with ", host.target));
+    }
+  }
+  for (PushHost& host : *hosts) {
+    host.label = uses[host.name] > 1 && !host.target.empty()
+                     ? fmt::format("{}:{}", host.name, host.target)
+                     : host.name;
+  }
+  return {};
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PushOptions: what the caller of Push() wants (pusher.h), for its parts.
+#ifndef PREPOST_TOOLS_PUSH_PUSH_OPTIONS_H_
+#define PREPOST_TOOLS_PUSH_PUSH_OPTIONS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/push/push_hosts.h"
+
+namespace prepost::tools {
+
+struct PushOptions {
+  std::vector<PushHost> hosts;
+  /// Words before the host's name; empty: a host called localhost is this machine, and the others are
+  /// reached by ssh.
+  std::vector<std::string> agent;
+  std::string remote_command = "prepost";  ///< the command there
+  std::string
+      own_address;    ///< where hosts reach this machine; "": what it reaches each of them from
+  uint16_t port = 0;  ///< where all listen; 0: anywhere
+  bool keep_going = false;
+  bool by_content = false;  ///< what a host has already is found by sums instead of sizes and times
+  bool allow_devices = false;
+  bool sync = false;
+  std::string algorithm = "auto";
+  uint64_t block_bytes = 0;  ///< 0: chosen
+  std::chrono::milliseconds failure_max{5000};
+  std::chrono::milliseconds connect_max{30000};
+  int interrupt_fd = -1;
+  /// Called some times a second with a line for the terminal; may be empty.
+  std::function<void(const std::string& line)> progress;
+  /// Called when it goes on without a host, or once more with all; may be empty.
+  std::function<void(const std::string& text)> note = {};
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_PUSH_PUSH_OPTIONS_H_

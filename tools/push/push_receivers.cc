@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/push/push_receivers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "runtime/interrupt.h"
+
+namespace prepost::tools {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+/// For a receiver that says nothing, not even that it is alive: it may be in a long call of its disk.
+constexpr std::chrono::seconds kSilenceMax{60};
+constexpr int kLastWordsMs = 500;
+
+}  // namespace
+
+PushReceivers::PushReceivers(const PushOptions& options)
+    : options_(options), keep_going_(options.keep_going) {
+  for (const PushHost& host : options.hosts) {
+    receivers_.push_back(std::make_unique<PushReceiver>());
+    receivers_.back()->given = host;
+    receivers_.back()->member = static_cast<uint32_t>(receivers_.size());
+  }
+}
+
+PushReceivers::~PushReceivers() {
+  std::vector<AgentProcess*> agents;
+  for (const auto& receiver : receivers_) agents.push_back(&receiver->agent);
+  AgentProcess::EndAll(agents, AgentProcess::kEndMaxMs);
+}
+
+std::vector<PushReceiver*> PushReceivers::Members() const {
+  std::vector<PushReceiver*> members;
+  for (const auto& receiver : receivers_) {
+    if (receiver->is_member()) members.push_back(receiver.get());
+  }
+  return members;
+}
+
+Status PushReceivers::CheckInterrupt() const {
+  return IsInterrupted(options_.interrupt_fd) ? Interrupted() : Status();
+}
+
+Status PushReceivers::Check() const {
+  for (const auto& receiver : receivers_) {
+    if (!receiver->is_in() && !keep_going_)
+      return Rejected(fmt::format("{} failed", receiver->given.label));
+  }
+  const auto is_in = [](const auto& receiver) { return receiver->is_in(); };
+  return std::ranges::any_of(receivers_, is_in) ? Status() : Rejected("no host is left");
+}
+
+void PushReceivers::Drop(PushReceiver& receiver, const std::string& why) {
+  if (!receiver.is_in()) return;
+  receiver.status = Rejected(why);
+  receiver.agent.HangUp();
+}
+
+Status PushReceivers::Pump(int max_ms, std::span<pollfd> others) {
+  std::vector<pollfd> polls(others.begin(), others.end());
+  polls.push_back({.fd = options_.interrupt_fd, .events = POLLIN, .revents = 0});
+  const size_t first = polls.size();
+  for (const auto& receiver : receivers_) {
+    const LineChannel& channel = receiver->agent.channel();
+    const bool is_in = receiver->is_in();
+    polls.push_back({.fd = is_in ? channel.in() : -1, .events = POLLIN, .revents = 0});
+    polls.push_back(
+        {.fd = is_in && channel.wants_out() ? channel.out() : -1, .events = POLLOUT, .revents = 0});
+    polls.push_back(
+        {.fd = is_in ? receiver->agent.errors_fd() : -1, .events = POLLIN, .revents = 0});
+  }
+  poll(polls.data(), polls.size(), max_ms);
+  PREPOST_RETURN_IF_ERROR(CheckInterrupt());
+  std::copy_n(polls.begin(), others.size(), others.begin());
+  for (size_t i = 0; i < receivers_.size(); ++i) {
+    PushReceiver& receiver = *receivers_[i];
+    if (!receiver.is_in()) continue;
+    if (polls[first + 3 * i + 2].revents != 0) receiver.agent.FillErrors();
+    if (polls[first + 3 * i].revents != 0) Hear(receiver);
+    if (receiver.is_in() && !receiver.agent.channel().Flush())
+      Drop(receiver, receiver.agent.LastWords(kLastWordsMs));
+  }
+  return {};
+}
+
+void PushReceivers::Hear(PushReceiver& receiver) {
+  const bool is_open = receiver.agent.channel().Fill();
+  receiver.heard = Clock::now();
+  while (receiver.is_in()) {
+    const Result<std::optional<json>> line = receiver.agent.channel().Next();
+    if (!line.ok())
+      return Drop(receiver, "its receiver wrote nonsense: " + line.status().message());
+    if (!*line) break;
+    try {
+      Obey(receiver, **line);
+    } catch (const json::exception& error) {
+      return Drop(receiver, fmt::format("its receiver wrote nonsense: {}", error.what()));
+    }
+  }
+  if (!is_open && receiver.is_in() && !receiver.is_done)
+    Drop(receiver, receiver.agent.LastWords(kLastWordsMs));
+}
+
+void PushReceivers::Obey(PushReceiver& receiver, const json& line) {
+  if (line.contains("listening")) {
+    receiver.port = line.at("listening").at("port");
+    if (!receiver.address) {
+      receiver.address = NumericAddress(line.at("listening").at("address"));
+      if (!receiver.address) {
+        return Drop(receiver,
+                    fmt::format("its address is not known here: {}", receiver.address_text));
+      }
+    }
+  } else if (line.contains("have")) {
+    receiver.have.emplace();
+    for (const json& file : line.at("have")) receiver.have->insert(file.get<size_t>());
+  } else if (line.contains("prepared")) {
+    receiver.is_prepared = true;
+  } else if (line.contains("written")) {
+    receiver.written = std::max(receiver.written, line.at("written").get<uint64_t>());
+    receiver.last_written = Clock::now();
+  } else if (line.contains("broken")) {
+    receiver.is_broken = true;
+    receiver.broken_text = line.at("broken");
+  } else if (line.contains("left")) {
+    receiver.has_left = true;
+    receiver.port = line.at("left").at("port");
+    receiver.written = std::max(receiver.written, line.at("left").at("written").get<uint64_t>());
+  } else if (line.contains("verified")) {
+    receiver.is_verified = true;
+    receiver.bytes = line.at("verified").at("bytes");
+  } else if (line.contains("done")) {
+    receiver.is_done = true;
+  } else if (line.contains("note")) {
+    if (options_.note)
+      options_.note(fmt::format("{} {}", receiver.given.label, line.at("note").get<std::string>()));
+  } else if (line.contains("error")) {
+    Drop(receiver, line.at("error").at("text"));
+  }
+}
+
+Status PushReceivers::Until(const std::function<bool(const PushReceiver&)>& is_ready,
+                            milliseconds max, const std::string& late) {
+  const Clock::time_point due = max == kNever ? Clock::time_point::max() : Clock::now() + max;
+  for (const auto& receiver : receivers_) receiver->heard = Clock::now();
+  for (;;) {
+    PREPOST_RETURN_IF_ERROR(Check());
+    const bool is_over = Clock::now() >= due;
+    bool is_waiting = false;
+    for (const auto& receiver : receivers_) {
+      if (!receiver->is_in() || is_ready(*receiver)) continue;
+      is_waiting = true;
+      if (is_over) Drop(*receiver, late);
+      if (Clock::now() - receiver->heard >= kSilenceMax)
+        Drop(*receiver, fmt::format("it has said nothing for {} s", kSilenceMax.count()));
+    }
+    if (!is_waiting) return {};
+    if (!is_over) PREPOST_RETURN_IF_ERROR(Pump(kPumpMs));
+  }
+}
+
+std::string PushReceivers::NameHosts(std::string text) const {
+  constexpr std::string_view kMember = "member ";
+  for (size_t at = text.find(kMember); at != std::string::npos; at = text.find(kMember, at + 1)) {
+    size_t member = 0;
+    const char* const digits = text.data() + at + kMember.size();
+    const auto number = std::from_chars(digits, text.data() + text.size(), member);
+    if (number.ec != std::errc() || member > receivers_.size()) continue;
+    auto end = static_cast<size_t>(number.ptr - text.data());
+    if (text.compare(end, 2, " (") == 0) end = std::min(text.find(')', end), text.size() - 1) + 1;
+    text.replace(at, end - at, member == 0 ? "this machine" : receivers_[member - 1]->given.label);
+  }
+  return text;
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PushReceivers: the talk with the receivers on all hosts (push_protocol.h). It knows what each has said,
+// and drops those that fail; what is said to them when is the business of others.
+#ifndef PREPOST_TOOLS_PUSH_PUSH_RECEIVERS_H_
+#define PREPOST_TOOLS_PUSH_PUSH_RECEIVERS_H_
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/status.h"
+#include "runtime/transport/tcp_address.h"
+#include "tools/push/agent_process.h"
+#include "tools/push/push_options.h"
+
+namespace prepost::tools {
+
+/// A host, and what its receiver has said.
+struct PushReceiver {
+  PushHost given;
+  uint32_t member = 0;  ///< of the session; the pusher is 0
+  AgentProcess agent;
+  Status status;  ///< an error: it is out
+  std::chrono::steady_clock::time_point heard;
+  std::optional<TcpAddress> address;
+  std::string address_text;
+  std::optional<uint16_t> port;
+  std::optional<std::set<size_t>> have;
+  bool lacks_something = false;
+  bool is_prepared = false;
+  bool is_broken = false;  ///< since the group began
+  std::string broken_text;
+  bool has_left = false;  ///< since then
+  uint64_t written = 0;   ///< messages
+  std::chrono::steady_clock::time_point last_written;
+  bool is_verified = false;
+  bool is_done = false;
+  uint64_t bytes = 0;
+
+  bool is_in() const { return status.ok(); }
+  bool is_member() const { return is_in() && lacks_something; }
+};
+
+/// Used by one thread.
+class PushReceivers {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kPumpMs = 100;  ///< between polls of a clock
+  static constexpr std::chrono::milliseconds kNever = std::chrono::milliseconds::max();
+
+  /// `options` outlives it.
+  explicit PushReceivers(const PushOptions& options);
+  /// Ends the agents.
+  ~PushReceivers();
+  PushReceivers(const PushReceivers&) = delete;
+  PushReceivers& operator=(const PushReceivers&) = delete;
+
+  const std::vector<std::unique_ptr<PushReceiver>>& all() const { return receivers_; }
+  /// Those that are in and lack something.
+  std::vector<PushReceiver*> Members() const;
+  /// Whether the others go on when one is out: as PushOptions says, unless changed. Returns what it was.
+  bool set_keep_going(bool keep_going) { return std::exchange(keep_going_, keep_going); }
+  bool keep_going() const { return keep_going_; }
+
+  Status CheckInterrupt() const;
+  /// The first that is out, if that ends all; or that none is in.
+  Status Check() const;
+  /// It is out, because of `why`.
+  static void Drop(PushReceiver& receiver, const std::string& why);
+  /// One poll of all that may happen, `others` among it, whose `revents` it sets; `max_ms` at most.
+  /// Errors: kInterrupted.
+  Status Pump(int max_ms, std::span<pollfd> others = {});
+  /// Pumps until `is_ready` of all that are in, or `max` is over: who is not ready then is out because
+  /// of `late`. Errors: those of Check() and Pump().
+  Status Until(const std::function<bool(const PushReceiver&)>& is_ready,
+               std::chrono::milliseconds max, const std::string& late);
+  /// A session speaks of members, "member 3 (address)" or "member 3"; people know hosts.
+  std::string NameHosts(std::string text) const;
+
+ private:
+  void Hear(PushReceiver& receiver);
+  void Obey(PushReceiver& receiver, const nlohmann::json& line);
+
+  const PushOptions& options_;
+  bool keep_going_;
+  std::vector<std::unique_ptr<PushReceiver>> receivers_;
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_PUSH_PUSH_RECEIVERS_H_

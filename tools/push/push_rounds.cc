@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When a group fails, every receiver leaves it and says how far it is. Who has an error of its own, or
+// does not answer, or is where the session says that it failed, is out; the others form the next group,
+// which begins with the first message that one of them lacks. Messages are kept here until all of the
+// group have written them, so this works for pipes, too.
+#include "tools/push/push_rounds.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "ir/count.h"
+#include "runtime/event_fd.h"
+#include "runtime/transport/tcp_address.h"
+#include "tools/push/push_protocol.h"
+#include "tools/report/quantities.h"
+
+namespace prepost::tools {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAnswerSlack{3000};    ///< for a host to say how far it is
+constexpr milliseconds kOwnFindingMax{1000};  ///< for this member's session to see a failure
+constexpr int kTriesMax = 3;                  ///< of a group that fails although nobody is out
+
+}  // namespace
+
+/// What the session's thread hands over.
+class PushRounds::GroupState {
+ public:
+  explicit GroupState(EventFd wake) : wake_(std::move(wake)) {}
+
+  int fd() const { return wake_.fd(); }
+  GroupCallbacks Callbacks() {
+    GroupCallbacks callbacks;
+    callbacks.failed = [this](const Status& cause, std::optional<uint32_t> member) {
+      const std::lock_guard lock(mutex_);
+      failure_ = cause;
+      member_ = member;
+      wake_.Signal();
+    };
+    return callbacks;
+  }
+  void Clear() {
+    const std::lock_guard lock(mutex_);
+    failure_ = Status();
+    member_.reset();
+    wake_.Take();
+  }
+  void Heard() const { wake_.Take(); }
+  Status failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+  std::optional<uint32_t> member() {
+    const std::lock_guard lock(mutex_);
+    return member_;
+  }
+
+ private:
+  EventFd wake_;
+  std::mutex mutex_;  ///< both below
+  Status failure_;
+  std::optional<uint32_t> member_;
+};
+
+PushRounds::PushRounds(PushSource& source, PushReceivers& receivers, const PushOptions& options,
+                       std::string secret)
+    : source_(source), receivers_(receivers), options_(options), secret_(std::move(secret)) {}
+
+// First the session, whose callbacks are group_'s.
+PushRounds::~PushRounds() { session_.reset(); }
+
+/// Groups, one after the other, until one has brought all messages to all of its members.
+Status PushRounds::SendAll() {
+  Result<EventFd> wake = EventFd::Make();
+  if (!wake.ok()) return wake.status();
+  group_ = std::make_unique<GroupState>(*std::move(wake));
+  total_bytes_ = source_.data_bytes();
+  began_ = Clock::now();
+  for (int tries = 0;;) {
+    if (receivers_.Members().empty()) return {};
+    PREPOST_RETURN_IF_ERROR(OpenGroup());
+    PREPOST_RETURN_IF_ERROR(SendInGroup());
+    if (IsAllWritten()) return {};
+    const size_t before = receivers_.Members().size();
+    const Status cause = CauseOfFailure();
+    PREPOST_RETURN_IF_ERROR(WhoIsLeft());
+    if (receivers_.Members().size() == before && (++tries == kTriesMax || !receivers_.keep_going()))
+      return Rejected(receivers_.NameHosts(cause.message()));
+  }
+}
+
+Status PushRounds::OpenGroup() {
+  of_group_ = receivers_.Members();
+  SessionOptions options = {.self = 0,
+                            .members = std::vector<Address>(receivers_.all().size() + 1),
+                            .secret = secret_,
+                            .failure_max = options_.failure_max,
+                            .connect_max = options_.connect_max};
+  options.members[0] = {.host = "", .port = options_.port};
+  for (const PushReceiver* const member : of_group_) {
+    options.members[member->member] = {.host = member->address->Host(), .port = *member->port};
+  }
+  Result<std::unique_ptr<Session>> session = Session::Open(options);
+  if (!session.ok()) return session.status();
+  session_ = *std::move(session);
+  group_->Clear();
+  ++number_;
+  std::vector<uint32_t> numbers = {0};
+  json addresses = json::array({json::array({"", session_->port()})});
+  for (const PushReceiver* const member : of_group_) {
+    numbers.push_back(member->member);
+    addresses.push_back({member->address->Host(), *member->port});
+  }
+  while (first_ < MinWritten()) DropFirst();
+  PREPOST_RETURN_IF_ERROR(session_->CreateGroup(
+      number_, numbers, /*root=*/0,
+      {.algorithm = options_.algorithm, .block_bytes = options_.block_bytes}, group_->Callbacks()));
+  for (PushReceiver* const member : of_group_) SendGroup(*member, numbers, addresses);
+  for (const Message& message : window_) PREPOST_RETURN_IF_ERROR(SendMessage(message));
+  return {};
+}
+
+void PushRounds::SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& numbers,
+                           json addresses) {
+  receiver.is_broken = false;
+  receiver.has_left = false;
+  addresses[0][0] =
+      options_.own_address.empty() ? LocalHostTowards(*receiver.address) : options_.own_address;
+  receiver.agent.channel().Send({{"group",
+                                  {{"number", number_},
+                                   {"members", numbers},
+                                   {"addresses", std::move(addresses)},
+                                   {"first", first_},
+                                   {"algorithm", options_.algorithm},
+                                   {"block_bytes", options_.block_bytes}}}});
+}
+
+Status PushRounds::SendMessage(const Message& message) {
+  const Result<uint64_t> sent = session_->Send(number_, message.memory.get(), message.bytes);
+  // One that fails meanwhile says so by its callback.
+  if (!sent.ok() && group_->failure().ok()) return sent.status();
+  return {};
+}
+
+uint64_t PushRounds::MinWritten() const {
+  uint64_t written = first_ + window_.size();
+  for (const PushReceiver* const member : of_group_) written = std::min(written, member->written);
+  return written;
+}
+
+void PushRounds::DropFirst() {
+  spare_.push_back(std::move(window_.front().memory));
+  done_bytes_ += window_.front().bytes;
+  window_.pop_front();
+  ++first_;
+}
+/// Until all is written, or the group has failed, or a member is out.
+Status PushRounds::SendInGroup() {
+  const auto is_out = [](const PushReceiver* member) {
+    return !member->is_in() || member->is_broken;
+  };
+  while (group_->failure().ok() && std::ranges::none_of(of_group_, is_out)) {
+    PREPOST_RETURN_IF_ERROR(ReadMore());
+    while (first_ < MinWritten()) DropFirst();
+    if (IsAllWritten()) return {};
+    ShowProgress();
+    const bool may_read = !is_read_ && window_.size() < kPushWindow;
+    const bool wants_stream = may_read && source_.stream_fd() >= 0;
+    PREPOST_RETURN_IF_ERROR(
+        Pump(may_read && !wants_stream ? 0 : PushReceivers::kPumpMs, wants_stream));
+  }
+  return {};
+}
+
+/// Of receivers, the session, and the source if it is a stream that is wanted.
+Status PushRounds::Pump(int max_ms, bool wants_stream) {
+  std::array<pollfd, 2> polls = {
+      {{.fd = group_->fd(), .events = POLLIN, .revents = 0},
+       {.fd = wants_stream ? source_.stream_fd() : -1, .events = POLLIN, .revents = 0}}};
+  PREPOST_RETURN_IF_ERROR(receivers_.Pump(max_ms, polls));
+  if (polls[0].revents != 0) group_->Heard();
+  is_stream_ready_ = polls[1].revents != 0;
+  return {};
+}
+
+/// At most a message.
+Status PushRounds::ReadMore() {
+  if (is_read_ || window_.size() >= kPushWindow) return {};
+  if (source_.stream_fd() >= 0 && !std::exchange(is_stream_ready_, false)) return {};
+  if (partial_.memory == nullptr && !spare_.empty()) {
+    partial_.memory = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  // Not touched before it is used.
+  if (partial_.memory == nullptr) partial_.memory.reset(new std::byte[kPushMessageBytes]);
+  const Result<size_t> got =
+      source_.Read({partial_.memory.get() + partial_.bytes, kPushMessageBytes - partial_.bytes});
+  if (!got.ok()) return got.status();
+  partial_.bytes += *got;
+  is_read_ = *got == 0;
+  const bool is_full = partial_.bytes == kPushMessageBytes ||
+                       (source_.stream_fd() < 0 && partial_.bytes > 0) ||
+                       (is_read_ && partial_.bytes > 0);
+  if (is_full) {
+    window_.push_back(std::exchange(partial_, {}));
+    sent_bytes_ += window_.back().bytes;
+    return SendMessage(window_.back());
+  }
+  return {};
+}
+
+void PushRounds::ShowProgress() {
+  if (!options_.progress || Clock::now() < next_progress_) return;
+  next_progress_ = Clock::now() + milliseconds(200);
+  const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
+  const double rate = seconds > 0 ? static_cast<double>(done_bytes_) / seconds : 0;
+  std::string line = fmt::format("{}{}, {}/s", FormatBytes(done_bytes_),
+                                 total_bytes_ ? " of " + FormatBytes(*total_bytes_) : "",
+                                 FormatBytes(static_cast<uint64_t>(rate)));
+  if (total_bytes_ && rate > 0) {
+    line += fmt::format(", {:.0f} s left", static_cast<double>(*total_bytes_ - done_bytes_) / rate);
+  }
+  // Who has not written what the window waits for.
+  const auto [slow, fast] = std::ranges::minmax_element(of_group_, {}, &PushReceiver::written);
+  if (window_.size() == kPushWindow && (*slow)->written < (*fast)->written)
+    line += fmt::format(", waiting for {}", (*slow)->given.label);
+  options_.progress(line);
+}
+
+/// Of the group at hand, by the session's word or else a member's.
+Status PushRounds::CauseOfFailure() const {
+  if (!group_->failure().ok()) return group_->failure();
+  for (const PushReceiver* const member : receivers_.Members()) {
+    if (member->is_broken) return Rejected(member->broken_text);
+  }
+  return Rejected("a host failed");
+}
+
+/// After a group that has failed. Who does not answer is out.
+Status PushRounds::WhoIsLeft() {
+  const std::vector<PushReceiver*> members = of_group_;
+  const auto is_out = [](const PushReceiver* member) { return !member->is_in(); };
+  // A member may have heard of it before this one's session, which knows more.
+  const Clock::time_point due = Clock::now() + kOwnFindingMax;
+  while (group_->failure().ok() && std::ranges::none_of(members, is_out) && Clock::now() < due)
+    PREPOST_RETURN_IF_ERROR(Pump(PushReceivers::kPumpMs, /*wants_stream=*/false));
+  const Status cause = CauseOfFailure();
+  const std::optional<uint32_t> where = group_->member();
+  session_.reset();
+  for (PushReceiver* const member : members) {
+    if (member->is_in()) member->agent.channel().Send({{"leave", number_}});
+  }
+  const bool keep_going = receivers_.set_keep_going(true);  // all are to answer
+  const Status status = receivers_.Until(
+      [](const PushReceiver& receiver) { return !receiver.is_member() || receiver.has_left; },
+      options_.failure_max + kAnswerSlack, "it does not answer any more");
+  receivers_.set_keep_going(keep_going);
+  if (status.code() == StatusCode::kInterrupted) return status;
+  if (std::ranges::none_of(members, is_out)) {
+    // All of them talk, so it is the network of one of them.
+    for (PushReceiver* const member : members) {
+      if (where == member->member)
+        PushReceivers::Drop(*member, receivers_.NameHosts(cause.message()));
+    }
+  }
+  PREPOST_RETURN_IF_ERROR(receivers_.Check());
+  if (options_.note && keep_going) {
+    options_.note(fmt::format("the transfer broke off: {}; it goes on with {}",
+                              receivers_.NameHosts(cause.message()),
+                              Count(receivers_.Members().size(), "host")));
+  }
+  return {};
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PushRounds: sends what a source has to the receivers that lack something, as the root of a group of
+// them and, when that fails, of another one of those who are left.
+#ifndef PREPOST_TOOLS_PUSH_PUSH_ROUNDS_H_
+#define PREPOST_TOOLS_PUSH_PUSH_ROUNDS_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/status.h"
+#include "prepost/prepost.h"
+#include "tools/push/push_options.h"
+#include "tools/push/push_receivers.h"
+#include "tools/push/push_source.h"
+
+namespace prepost::tools {
+
+/// Used by one thread.
+class PushRounds {
+ public:
+  /// All but the secret outlive it.
+  PushRounds(PushSource& source, PushReceivers& receivers, const PushOptions& options,
+             std::string secret);
+  ~PushRounds();
+
+  /// Until all members have written all messages, who have prepared for them. Errors: those of the
+  /// source and of PushReceivers::Check(); kInterrupted; kEnvironment; kRejected: groups fail again and
+  /// again.
+  Status SendAll();
+  /// After SendAll(): in all.
+  uint64_t messages() const { return first_; }
+  uint64_t sent_bytes() const { return sent_bytes_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  class GroupState;
+  struct Message {
+    std::unique_ptr<std::byte[]> memory;
+    uint64_t bytes = 0;
+  };
+
+  Status OpenGroup();
+  void SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& numbers,
+                 nlohmann::json addresses);
+  Status SendMessage(const Message& message);
+  uint64_t MinWritten() const;
+  void DropFirst();
+  bool IsAllWritten() const { return is_read_ && window_.empty(); }
+  Status SendInGroup();
+  Status Pump(int max_ms, bool wants_stream);
+  Status ReadMore();
+  void ShowProgress();
+  Status CauseOfFailure() const;
+  Status WhoIsLeft();
+
+  PushSource& source_;
+  PushReceivers& receivers_;
+  const PushOptions& options_;
+  const std::string secret_;
+  std::unique_ptr<GroupState> group_;
+  std::unique_ptr<Session> session_;
+  std::vector<PushReceiver*> of_group_;  ///< members of the last group
+  uint64_t number_ = 0;                  ///< of it
+  std::vector<std::unique_ptr<std::byte[]>> spare_;
+  uint64_t first_ = 0;          ///< the first message that not all have written
+  std::deque<Message> window_;  ///< from it on
+  Message partial_;
+  bool is_read_ = false;  ///< all, into window_
+  bool is_stream_ready_ = false;
+  uint64_t sent_bytes_ = 0;
+  uint64_t done_bytes_ = 0;  ///< written by all
+  std::optional<uint64_t> total_bytes_;
+  Clock::time_point began_;
+  Clock::time_point next_progress_;
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_PUSH_PUSH_ROUNDS_H_

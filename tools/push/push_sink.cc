@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/push/push_sink.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "ir/count.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr int kTargetPollMs = 100;
+constexpr int kSilentPollsMax = 10;  ///< then it says what it waits for
+
+Status WriteError(const std::string& path, int error) {
+  return SystemError(StatusCode::kRejected, fmt::format("cannot write {}", path), error);
+}
+
+std::string TargetOf(const PushSinkOptions& options) {
+  return options.target.empty() ? "." : options.target;
+}
+
+std::string PathIn(const std::string& folder, const std::string& name) {
+  return std::filesystem::path(folder) / name;
+}
+
+std::array<timespec, 2> TimesOf(const PushedFile& file) {
+  const timespec modified = {.tv_sec = static_cast<time_t>(file.mtime_s),
+                             .tv_nsec = static_cast<long>(file.mtime_ns)};
+  return {timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, modified};
+}
+
+/// The kind of what `path` is; 0 if there is nothing.
+mode_t TargetKindOf(const std::string& path) {
+  struct stat about = {};
+  return stat(path.c_str(), &about) == 0 ? about.st_mode & S_IFMT : 0;
+}
+
+/// Whether the regular file `path` is `file` already.
+Result<bool> IsThere(const std::string& path, const PushedFile& file,
+                     const Checkpoint& checkpoint) {
+  const FileDescriptor there(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about = {};
+  if (!there.valid() || fstat(there.get(), &about) != 0) return false;
+  if (!S_ISREG(about.st_mode) || static_cast<uint64_t>(about.st_size) != file.bytes) return false;
+  if (file.sum.empty()) {
+    if (about.st_mtim.tv_sec != file.mtime_s || about.st_mtim.tv_nsec != file.mtime_ns)
+      return false;
+  } else {
+    const Result<MessageSum> sum = SumFile(there.get(), file.bytes, path, checkpoint);
+    if (!sum.ok()) return sum.status();
+    if (sum->ToString() != file.sum) return false;
+  }
+  if ((about.st_mode & 0777u) != file.mode && fchmod(there.get(), file.mode) != 0)
+    return WriteError(path, errno);
+  const bool has_time =
+      about.st_mtim.tv_sec == file.mtime_s && about.st_mtim.tv_nsec == file.mtime_ns;
+  if (!has_time && futimens(there.get(), TimesOf(file).data()) != 0) return WriteError(path, errno);
+  return true;
+}
+
+}  // namespace
+
+Result<std::string> TargetHere(const std::string& target) {
+  if (!target.starts_with('~')) return target;
+  if (target.size() > 1 && target[1] != '/') {
+    return Rejected(
+        fmt::format("{}: only ~ and ~/... are found, not the homes of other users; a "
+                    "folder that is called so is ./{}",
+                    target, target));
+  }
+  const char* const home = std::getenv("HOME");  // NOLINT: nobody sets it
+  if (home == nullptr || *home == '\0')
+    return Rejected(fmt::format("{}: HOME is not set, so ~ is nowhere", target));
+  return home + target.substr(1);
+}
+
+Result<std::vector<size_t>> PushSink::FilesThere(const Manifest& manifest,
+                                                 const PushSinkOptions& options) {
+  std::vector<size_t> there;
+  if (TargetKindOf(TargetOf(options)) != S_IFDIR) return there;
+  for (size_t i = 0; i < manifest.size(); ++i) {
+    if (manifest[i].is_stream) continue;
+    PREPOST_RETURN_IF_ERROR(Check(options.checkpoint));
+    const Result<bool> is_there =
+        IsThere(PathIn(TargetOf(options), manifest[i].name), manifest[i], options.checkpoint);
+    if (!is_there.ok()) return is_there.status();
+    if (*is_there) there.push_back(i);
+  }
+  return there;
+}
+
+PushSink::PushSink(Manifest manifest, PushSinkOptions options)
+    : manifest_(std::move(manifest)), options_(std::move(options)) {}
+
+Result<std::unique_ptr<PushSink>> PushSink::Open(Manifest manifest, PushSinkOptions options) {
+  std::unique_ptr<PushSink> sink(new PushSink(std::move(manifest), std::move(options)));
+  const std::string target = TargetOf(sink->options_);
+  const mode_t kind = TargetKindOf(target);
+  if (kind == 0 || kind == S_IFDIR) {
+    PREPOST_RETURN_IF_ERROR(sink->OpenFolder());
+    return sink;
+  }
+  if (kind == S_IFREG) {
+    return Rejected(fmt::format("{} is a file; name the folder that it is to be in", target));
+  }
+  if (sink->manifest_.size() > 1)
+    return Rejected(fmt::format("{} is no folder and can take one file only", target));
+  if (kind == S_IFBLK || kind == S_IFCHR) {
+    if (!sink->options_.allow_devices) {
+      return Rejected(fmt::format(
+          "{} is a device; --allow-devices permits to overwrite what is on it", target));
+    }
+  }
+  if (kind == S_IFBLK) {
+    PREPOST_RETURN_IF_ERROR(sink->OpenDevice());
+  } else if (kind == S_IFIFO || kind == S_IFCHR) {
+    PREPOST_RETURN_IF_ERROR(sink->OpenStream());
+  } else {
+    return Rejected(fmt::format("{} is a socket, which cannot be written", target));
+  }
+  return sink;
+}
+
+Status PushSink::OpenFolder() {
+  std::vector<std::string> names;
+  for (const PushedFile& file : manifest_) names.push_back(file.name);
+  Result<OutputSet> outputs = OutputSet::CreateIn(TargetOf(options_), names);
+  if (!outputs.ok()) return outputs.status();
+  outputs_.emplace(*std::move(outputs));
+  PREPOST_RETURN_IF_ERROR(RaiseFileLimit(manifest_.size() + 64));
+  for (size_t i = 0; i < manifest_.size(); ++i) {
+    Result<PartialOutput> partial =
+        PartialOutput::CreateUnnamed(outputs_->TemporaryPath(NodeId::FromIndex(i)), NameOf(i),
+                                     /*mode=*/0600);  // its own when it is complete
+    if (!partial.ok()) return partial.status();
+    for (const Extent& extent : manifest_[i].extents) {
+      PREPOST_RETURN_IF_ERROR(
+          partial->ReserveSpace(extent.offset, extent.bytes, options_.checkpoint));
+    }
+    partials_.push_back(*std::move(partial));
+  }
+  return {};
+}
+
+Status PushSink::OpenDevice() {
+  kind_ = Kind::kDevice;
+  const std::string target = TargetOf(options_);
+  // One that is mounted, or otherwise in use, cannot be opened exclusively.
+  device_ = FileDescriptor(open(target.c_str(), O_WRONLY | O_EXCL | O_CLOEXEC));
+  if (!device_.valid()) return WriteError(target, errno);
+  uint64_t bytes = 0;
+  if (ioctl(device_.get(), BLKGETSIZE64, &bytes) != 0) return WriteError(target, errno);
+  if (!manifest_.empty() && manifest_.front().bytes > bytes) {
+    return Rejected(fmt::format("{} has room for {}, but {} has {}", target, Count(bytes, "byte"),
+                                manifest_.front().name, manifest_.front().bytes));
+  }
+  return {};
+}
+
+Status PushSink::OpenStream() {
+  kind_ = Kind::kStream;
+  const std::string target = TargetOf(options_);
+  for (int polls = 0;; ++polls) {  // until somebody reads
+    device_ = FileDescriptor(open(target.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (device_.valid()) return {};
+    if (errno != ENXIO) return WriteError(target, errno);
+    PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+    if (polls == kSilentPollsMax && options_.waiting)
+      options_.waiting(fmt::format("waits until somebody reads the pipe {}", target));
+    poll(nullptr, 0, kTargetPollMs);
+  }
+}
+
+int PushSink::fd() const {
+  return kind_ == Kind::kFolder ? partials_[sums_.size()].fd() : device_.get();
+}
+
+std::string PushSink::NameOf(size_t file) const {
+  return kind_ == Kind::kFolder ? PathIn(TargetOf(options_), manifest_[file].name)
+                                : TargetOf(options_);
+}
+
+/// At offset_ of the file at hand.
+Status PushSink::Put(std::span<const std::byte> bytes) {
+  sum_.Add(bytes);
+  offset_ += bytes.size();
+  if (kind_ != Kind::kStream)
+    return WriteExactly(fd(), offset_ - bytes.size(), bytes, NameOf(sums_.size()));
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd(), bytes.data(), bytes.size());
+    if (written > 0) bytes = bytes.subspan(static_cast<size_t>(written));
+    if (written >= 0 || errno == EINTR) continue;
+    if (errno != EAGAIN) return WriteError(NameOf(sums_.size()), errno);
+    PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+    pollfd writable = {.fd = fd(), .events = POLLOUT, .revents = 0};
+    poll(&writable, 1, kTargetPollMs);
+  }
+  return {};
+}
+
+/// A file's is just not written.
+Status PushSink::PutHole(uint64_t bytes) {
+  if (kind_ == Kind::kFolder) {
+    sum_.AddZeros(bytes);
+    offset_ += bytes;
+    return {};
+  }
+  const std::vector<std::byte> zeros(std::min<uint64_t>(bytes, size_t{1} << 20));
+  while (bytes > 0) {
+    const uint64_t step = std::min<uint64_t>(bytes, zeros.size());
+    PREPOST_RETURN_IF_ERROR(Put(std::span(zeros).first(step)));
+    PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+    bytes -= step;
+  }
+  return {};
+}
+
+Status PushSink::Write(std::span<const std::byte> bytes) {
+  bytes_ += bytes.size();
+  while (!bytes.empty()) {
+    if (sums_.size() == manifest_.size()) return Rejected("more bytes than the files have");
+    if (file().is_stream) return Put(bytes);
+    if (extent_ == file().extents.size()) {
+      PREPOST_RETURN_IF_ERROR(EndFile());
+      continue;
+    }
+    const Extent& extent = file().extents[extent_];
+    if (extent.offset > offset_) PREPOST_RETURN_IF_ERROR(PutHole(extent.offset - offset_));
+    const uint64_t step = std::min<uint64_t>(extent.offset + extent.bytes - offset_, bytes.size());
+    PREPOST_RETURN_IF_ERROR(Put(bytes.first(step)));
+    bytes = bytes.subspan(step);
+    if (offset_ == extent.offset + extent.bytes) ++extent_;
+  }
+  return {};
+}
+
+Status PushSink::EndFile() {
+  const PushedFile& it = file();
+  const std::string name = NameOf(sums_.size());
+  if (!it.is_stream) {
+    if (extent_ < it.extents.size()) {
+      return Rejected(fmt::format("{} is not complete", name));
+    }
+    if (it.bytes > offset_) PREPOST_RETURN_IF_ERROR(PutHole(it.bytes - offset_));
+  }
+  if (kind_ == Kind::kFolder) {
+    if (ftruncate(fd(), static_cast<off_t>(offset_)) != 0 || fchmod(fd(), it.mode) != 0 ||
+        futimens(fd(), TimesOf(it).data()) != 0) {
+      return WriteError(name, errno);
+    }
+  }
+  // Pipes cannot and need not.
+  if ((options_.sync || kind_ == Kind::kDevice) && fsync(fd()) != 0 && kind_ != Kind::kStream)
+    return WriteError(name, errno);
+  sums_.push_back(sum_.Get());
+  sum_ = RunningSum();
+  extent_ = 0;
+  offset_ = 0;
+  return {};
+}
+
+Result<std::vector<MessageSum>> PushSink::Finish() {
+  while (sums_.size() < manifest_.size()) PREPOST_RETURN_IF_ERROR(EndFile());
+  return sums_;
+}
+
+Status PushSink::Commit() {
+  if (kind_ != Kind::kFolder) return {};
+  for (PartialOutput& partial : partials_) PREPOST_RETURN_IF_ERROR(partial.GiveName());
+  return outputs_->Commit(options_.sync);
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PushSink: what a host makes of the bytes that it receives (push_source.h): files in a folder, or
+// one device or pipe. Files have no names until all are complete.
+#ifndef PREPOST_TOOLS_PUSH_PUSH_SINK_H_
+#define PREPOST_TOOLS_PUSH_PUSH_SINK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/status.h"
+#include "runtime/checkpoint.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/files/message_file.h"
+#include "runtime/files/message_sum.h"
+#include "runtime/files/output_set.h"
+#include "tools/push/manifest.h"
+
+namespace prepost::tools {
+
+struct PushSinkOptions {
+  std::string target;  ///< a folder, made if it is missing; or a pipe, or a device; "": "."
+  bool allow_devices = false;
+  bool sync = false;  ///< what is named is on the disk, too
+  /// Waiting for the reader of a pipe ends with its errors; called about ten times a second.
+  Checkpoint checkpoint;
+  /// Called once, with what it waits for, when that takes more than a second; may be empty.
+  std::function<void(const std::string& text)> waiting = {};
+};
+
+/// `target` as it is to be found here: ~ at its beginning is this user's home. Errors (kRejected): another
+/// user's, or no home.
+Result<std::string> TargetHere(const std::string& target);
+
+/// Used by one thread; the destructor leaves no file that has not been named by Commit().
+class PushSink {
+ public:
+  /// Which files of `manifest`, by place, the target has already: of equal size and time, or of equal
+  /// content where the manifest has sums; only their mode and time are set. Errors (kRejected): those
+  /// of reading, of `checkpoint`.
+  static Result<std::vector<size_t>> FilesThere(const Manifest& manifest,
+                                                const PushSinkOptions& options);
+
+  /// Reserves space for all data. Errors (kRejected), with a path: a full disk, a target of another
+  /// kind or too small, a device in use.
+  static Result<std::unique_ptr<PushSink>> Open(Manifest manifest, PushSinkOptions options);
+
+  /// The next bytes. Errors (kRejected): a disk that is full after all, a pipe that nobody reads, more
+  /// than the manifest says.
+  Status Write(std::span<const std::byte> bytes);
+  /// All has come: modes, times, holes. Errors (kRejected): less than the manifest says.
+  Result<std::vector<MessageSum>> Finish();
+  /// Gives the files their names. Errors (kRejected): none has one then.
+  Status Commit();
+
+  /// All data that was written.
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  enum class Kind : uint8_t { kFolder, kDevice, kStream };
+
+  PushSink(Manifest manifest, PushSinkOptions options);
+  Status OpenFolder();
+  Status OpenDevice();
+  Status OpenStream();
+  const PushedFile& file() const { return manifest_[sums_.size()]; }
+  int fd() const;
+  std::string NameOf(size_t file) const;
+  Status Put(std::span<const std::byte> bytes);
+  Status PutHole(uint64_t bytes);
+  Status EndFile();
+
+  const Manifest manifest_;
+  const PushSinkOptions options_;
+  Kind kind_ = Kind::kFolder;
+  std::optional<OutputSet> outputs_;     ///< of a folder
+  std::vector<PartialOutput> partials_;  ///< of a folder, by file
+  FileDescriptor device_;                ///< elsewhere
+  std::vector<MessageSum> sums_;         ///< of the files before the one at hand
+  RunningSum sum_;
+  size_t extent_ = 0;
+  uint64_t offset_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_PUSH_PUSH_SINK_H_

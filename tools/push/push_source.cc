@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/push/push_source.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <filesystem>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "ir/utf8.h"
+#include "runtime/files/message_file.h"
+
+namespace prepost::tools {
+namespace {
+
+constexpr size_t kExtentsMax = size_t{1} << 20;  ///< more holes than this are sent as zeros
+constexpr size_t kSumStepBytes = size_t{4} << 20;
+
+Status ReadError(const std::string& path, int error) {
+  return SystemError(StatusCode::kRejected, fmt::format("cannot read {}", path), error);
+}
+
+/// Where `file` of `bytes` bytes has data. All of it where the file system does not say.
+std::vector<Extent> ExtentsOf(int file, uint64_t bytes) {
+  std::vector<Extent> extents;
+  for (uint64_t offset = 0; offset < bytes;) {
+    const off_t data = lseek(file, static_cast<off_t>(offset), SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;  // only a hole is left
+    const off_t hole =
+        data < 0 || extents.size() + 1 >= kExtentsMax ? -1 : lseek(file, data, SEEK_HOLE);
+    const uint64_t begin = data < 0 ? offset : static_cast<uint64_t>(data);
+    const uint64_t end = hole < 0 ? bytes : std::min(static_cast<uint64_t>(hole), bytes);
+    if (begin >= bytes) break;
+    extents.push_back({.offset = begin, .bytes = end - begin});
+    offset = end;
+  }
+  return extents;
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+void SetTimes(const struct stat& about, PushedFile* file) {
+  file->mode = about.st_mode & 0777u;
+  file->mtime_s = about.st_mtim.tv_sec;
+  file->mtime_ns = static_cast<uint32_t>(about.st_mtim.tv_nsec);
+}
+
+/// All of a file but its name.
+Result<PushedFile> LookAt(const std::string& path) {
+  struct stat about = {};
+  if (stat(path.c_str(), &about) != 0) return ReadError(path, errno);
+  PushedFile file;
+  if (S_ISDIR(about.st_mode)) {
+    return Rejected(fmt::format(
+        "{} is a folder; pack it: tar -c {} | prepost push - --name NAME.tar ...", path, path));
+  }
+  SetTimes(about, &file);
+  if (S_ISFIFO(about.st_mode)) {
+    file.is_stream = true;
+    return file;
+  }
+  if (S_ISREG(about.st_mode)) {
+    // Refuses those that the kernel makes as they are read.
+    const Result<uint64_t> bytes = MessageFileBytes(path);
+    if (!bytes.ok()) return bytes.status();
+    file.bytes = *bytes;
+    const FileDescriptor open_file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!open_file.valid()) return ReadError(path, errno);
+    file.extents = ExtentsOf(open_file.get(), file.bytes);
+    return file;
+  }
+  if (!S_ISBLK(about.st_mode))
+    return Rejected(fmt::format("{} is neither a file nor a pipe nor a block device", path));
+  const FileDescriptor device(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!device.valid()) return ReadError(path, errno);
+  if (ioctl(device.get(), BLKGETSIZE64, &file.bytes) != 0) return ReadError(path, errno);
+  if (file.bytes > 0) file.extents = {{.offset = 0, .bytes = file.bytes}};
+  file.mode = 0600;
+  return file;
+}
+
+}  // namespace
+
+Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
+                                    const std::string& name) {
+  if (!name.empty() && paths.size() > 1) return UsageError("--name is for one file");
+  PushSource source;
+  std::set<std::string> names;
+  for (const std::string& path : paths) {
+    PushedFile file;
+    if (path == "-") {
+      struct stat about = {};
+      if (fstat(STDIN_FILENO, &about) != 0) return ReadError("stdin", errno);
+      SetTimes(about, &file);
+      file.mode = 0644;
+      file.is_stream = true;
+      file.name = name.empty() ? "stdin" : name;
+      source.stream_ = FileDescriptor(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+      if (!source.stream_.valid()) return ReadError("stdin", errno);
+    } else {
+      Result<PushedFile> seen = LookAt(path);
+      if (!seen.ok()) return seen.status();
+      file = *std::move(seen);
+      file.name = name.empty() ? std::filesystem::path(path).filename().string() : name;
+    }
+    if (file.is_stream && paths.size() > 1)
+      return UsageError(fmt::format("{} is a pipe, which goes alone", path));
+    if (file.is_stream && !source.stream_.valid()) {
+      source.stream_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!source.stream_.valid()) return ReadError(path, errno);
+    }
+    if (!names.insert(file.name).second)
+      return UsageError(fmt::format("two files are called {}; all go to one folder", file.name));
+    if (file.name.find('/') != std::string::npos || file.name == "." || file.name == "..")
+      return UsageError(fmt::format("'{}' is no name of a file", file.name));
+    if (file.name.size() > NAME_MAX) {
+      return UsageError(fmt::format("the name of {} has {} bytes, but files' have {} at most", path,
+                                    file.name.size(), NAME_MAX));
+    }
+    if (!IsUtf8(file.name)) {
+      return Rejected(
+          fmt::format("the name of {} is not UTF-8; --name gives a single file another", path));
+    }
+    source.manifest_.push_back(std::move(file));
+    source.paths_.push_back(path);
+  }
+  source.chosen_.resize(paths.size());
+  std::iota(source.chosen_.begin(), source.chosen_.end(), size_t{0});
+  return source;
+}
+
+Status PushSource::AddSums(const Checkpoint& checkpoint) {
+  std::vector<std::byte> buffer(kSumStepBytes);
+  for (;;) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    const Result<size_t> got = Read(buffer);
+    if (!got.ok()) return got.status();
+    if (*got == 0) break;
+  }
+  for (size_t i = 0; i < manifest_.size(); ++i) manifest_[i].sum = sums_[i].ToString();
+  sums_.clear();
+  return {};
+}
+
+void PushSource::Choose(std::vector<size_t> files) { chosen_ = std::move(files); }
+
+std::optional<uint64_t> PushSource::data_bytes() const {
+  if (stream_.valid()) return std::nullopt;
+  uint64_t bytes = 0;
+  for (const size_t file : chosen_) bytes += manifest_[file].data_bytes();
+  return bytes;
+}
+
+Status PushSource::OpenNext() {
+  sum_.emplace();
+  extent_ = 0;
+  offset_ = 0;
+  if (stream_.valid()) return {};
+  const std::string& path = paths_[chosen_[sums_.size()]];
+  file_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_.valid()) return ReadError(path, errno);
+  return CheckUnchanged();
+}
+
+/// Otherwise the hosts would have a file that was never here.
+Status PushSource::CheckUnchanged() const {
+  const size_t place = chosen_[sums_.size()];
+  struct stat about = {};
+  if (fstat(file_.get(), &about) != 0) return ReadError(paths_[place], errno);
+  if (!S_ISREG(about.st_mode)) return {};
+  PushedFile now;
+  SetTimes(about, &now);
+  const PushedFile& before = manifest_[place];
+  if (static_cast<uint64_t>(about.st_size) == before.bytes && now.mtime_s == before.mtime_s &&
+      now.mtime_ns == before.mtime_ns) {
+    return {};
+  }
+  return Rejected(fmt::format("{} was changed while it was being sent", paths_[place]));
+}
+
+void PushSource::EndFile() {
+  if (!stream_.valid()) sum_->AddZeros(manifest_[chosen_[sums_.size()]].bytes - offset_);
+  sums_.push_back(sum_->Get());
+  sum_.reset();
+  file_.Close();
+}
+
+Result<size_t> PushSource::Read(std::span<std::byte> out) {
+  if (stream_.valid()) {
+    if (!sums_.empty()) return size_t{0};
+    if (!sum_) PREPOST_RETURN_IF_ERROR(OpenNext());
+    ssize_t got = 0;
+    do {
+      got = read(stream_.get(), out.data(), out.size());
+    } while (got < 0 && errno == EINTR);
+    if (got < 0 && errno == EAGAIN) return Rejected("the pipe was not ready");
+    if (got < 0) return ReadError(paths_.front(), errno);
+    if (got == 0) {
+      EndFile();
+      return size_t{0};
+    }
+    sum_->Add(out.first(static_cast<size_t>(got)));
+    return static_cast<size_t>(got);
+  }
+  size_t read_bytes = 0;
+  while (sums_.size() < chosen_.size()) {
+    if (!sum_) PREPOST_RETURN_IF_ERROR(OpenNext());
+    const size_t place = chosen_[sums_.size()];
+    const PushedFile& file = manifest_[place];
+    if (extent_ == file.extents.size()) {
+      PREPOST_RETURN_IF_ERROR(CheckUnchanged());
+      EndFile();
+      continue;
+    }
+    if (read_bytes == out.size()) break;
+    const Extent& extent = file.extents[extent_];
+    const uint64_t begin = std::max(offset_, extent.offset);
+    const uint64_t end = extent.offset + extent.bytes;
+    const auto step =
+        out.subspan(read_bytes).first(std::min<uint64_t>(out.size() - read_bytes, end - begin));
+    PREPOST_RETURN_IF_ERROR(ReadExactly(file_.get(), begin, step, paths_[place]));
+    sum_->AddZeros(begin - offset_);
+    sum_->Add(step);
+    offset_ = begin + step.size();
+    if (offset_ == end) ++extent_;
+    read_bytes += step.size();
+  }
+  return read_bytes;
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds the hosts, starts receivers there (push_receivers.h), asks what they have, has the files sent
+// (push_rounds.h), verified and named, and says what became of each host.
+#include "tools/push/pusher.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sodium.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "ir/count.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/transport/tcp_address.h"
+#include "tools/push/push_protocol.h"
+#include "tools/push/push_receivers.h"
+#include "tools/push/push_rounds.h"
+
+namespace prepost::tools {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kLocalHost = "localhost";
+
+std::string RandomSecret() {
+  std::array<unsigned char, 32> bytes;
+  randombytes_buf(bytes.data(), bytes.size());
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+class Pusher {
+ public:
+  Pusher(PushSource& source, PushOptions options)
+      : source_(source), options_(std::move(options)), hosts_(options_), began_(Clock::now()) {}
+
+  Result<PushReport> Run() {
+    const Status status = RunAll();
+    if (!status.ok() && status.code() != StatusCode::kRejected) return status;
+    return Report(status);
+  }
+
+ private:
+  Status RunAll() {
+    PREPOST_RETURN_IF_ERROR(CheckPort());
+    PREPOST_RETURN_IF_ERROR(FindAddresses());
+    PREPOST_RETURN_IF_ERROR(StartAgents());
+    if (options_.by_content && source_.stream_fd() < 0) {
+      Tell("reading the files for their sums");
+      PREPOST_RETURN_IF_ERROR(source_.AddSums([this] { return hosts_.CheckInterrupt(); }));
+    }
+    PREPOST_RETURN_IF_ERROR(AskWhatIsThere());
+    rounds_.emplace(source_, hosts_, options_, secret_);
+    PREPOST_RETURN_IF_ERROR(rounds_->SendAll());
+    PREPOST_RETURN_IF_ERROR(Verify());
+    return Commit();
+  }
+
+  void Tell(const std::string& line) const {
+    if (options_.progress) options_.progress(line);
+  }
+
+  /// Two receivers of one machine cannot both listen at options_.port; those of this machine, which none
+  /// from elsewhere reaches, listen anywhere.
+  Status CheckPort() const {
+    std::set<std::string> machines;
+    for (const auto& host : hosts_.all()) {
+      const std::string& name = host->given.name;
+      if (options_.port == 0 || IsHere(*host)) continue;
+      if (!machines.insert(name.substr(name.find('@') + 1)).second) {
+        return UsageError(
+            fmt::format("--port: {} has two targets, whose receivers cannot both listen at port {}",
+                        name, options_.port));
+      }
+    }
+    return {};
+  }
+
+  Status FindAddresses() {
+    Tell("looking up hosts");
+    HostLookups lookups;
+    const auto is_local = [this](const auto& host) { return IsHere(*host); };
+    if (std::ranges::any_of(hosts_.all(), is_local) &&
+        !std::ranges::all_of(hosts_.all(), is_local)) {
+      return UsageError("localhost and other hosts: name this machine as the others see it");
+    }
+    for (bool is_waiting = true; is_waiting;) {
+      is_waiting = false;
+      for (const auto& host : hosts_.all()) {
+        if (host->address || !host->address_text.empty()) continue;
+        std::string name = host->given.address;
+        if (name.empty()) name = host->given.name.substr(host->given.name.find('@') + 1);
+        const auto found = lookups.Find(name);
+        if (!found) {
+          is_waiting = true;
+        } else if (found->ok()) {
+          host->address = (*found)->front();
+        } else if (!host->given.address.empty()) {
+          host->address_text = found->status().message();
+          PushReceivers::Drop(*host, fmt::format("its address {} is not known here: {}", name,
+                                                 found->status().message()));
+        } else {
+          // It may be a name that only ssh knows: then the host itself says where ssh came in.
+          host->address_text = fmt::format("{}: {}", name, found->status().message());
+        }
+      }
+      PREPOST_RETURN_IF_ERROR(hosts_.CheckInterrupt());
+      if (is_waiting) poll(nullptr, 0, PushReceivers::kPumpMs / 10);
+    }
+    return {};
+  }
+
+  /// Its receiver is a process of this machine.
+  bool IsHere(const PushReceiver& host) const {
+    return options_.agent.empty() && host.given.name == kLocalHost;
+  }
+
+  std::vector<std::string> AgentWords(const PushReceiver& host) const {
+    std::vector<std::string> words = options_.agent;
+    if (IsHere(host)) return {std::string("/proc/self/exe"), "receive"};
+    if (words.empty()) words = {"ssh", "-o", "BatchMode=yes"};
+    words.push_back(host.given.name);
+    words.push_back(options_.remote_command);
+    words.push_back("receive");
+    return words;
+  }
+
+  Status StartAgents() {
+    Tell(fmt::format("starting receivers on {}", Count(hosts_.all().size(), "host")));
+    PREPOST_RETURN_IF_ERROR(RaiseFileLimit(hosts_.all().size() * 8 + 64));
+    secret_ = RandomSecret();
+    PREPOST_RETURN_IF_ERROR(hosts_.Check());
+    for (const auto& host : hosts_.all()) {
+      if (!host->is_in()) continue;
+      Result<AgentProcess> agent = AgentProcess::Start(AgentWords(*host));
+      if (!agent.ok()) return agent.status();
+      host->agent = *std::move(agent);
+      host->agent.channel().Send({{"hello",
+                                   {{"protocol", kPushProtocol},
+                                    {"member", host->member},
+                                    {"members", hosts_.all().size() + 1},
+                                    {"secret", secret_},
+                                    {"port", IsHere(*host) ? 0 : options_.port},
+                                    {"target", host->given.target},
+                                    {"allow_devices", options_.allow_devices},
+                                    {"sync", options_.sync},
+                                    {"failure_ms", options_.failure_max.count()},
+                                    {"connect_ms", options_.connect_max.count()}}}});
+    }
+    return hosts_.Until([](const PushReceiver& host) { return host.port.has_value(); },
+                        options_.connect_max,
+                        fmt::format("its receiver did not start within {:g} s",
+                                    std::chrono::duration<double>(options_.connect_max).count()));
+  }
+
+  Status AskWhatIsThere() {
+    Tell("asking the hosts what they have");
+    const json manifest = ToJson(source_.manifest());
+    for (const auto& host : hosts_.all()) {
+      if (host->is_in()) host->agent.channel().Send({{"files", {{"manifest", manifest}}}});
+    }
+    PREPOST_RETURN_IF_ERROR(hosts_.Until(
+        [](const PushReceiver& host) { return host.have.has_value(); }, PushReceivers::kNever, ""));
+    std::set<size_t> lacking;
+    for (size_t file = 0; file < source_.manifest().size(); ++file) {
+      for (const auto& host : hosts_.all()) {
+        if (!host->is_in() || host->have->contains(file)) continue;
+        host->lacks_something = true;
+        lacking.insert(file);
+      }
+    }
+    files_.assign(lacking.begin(), lacking.end());
+    source_.Choose(files_);
+    Tell("making room on the hosts");
+    for (PushReceiver* const host : hosts_.Members())
+      host->agent.channel().Send({{"prepare", files_}});
+    PREPOST_RETURN_IF_ERROR(
+        hosts_.Until([](const PushReceiver& host) { return !host.is_member() || host.is_prepared; },
+                     PushReceivers::kNever, ""));
+    began_ = Clock::now();
+    return {};
+  }
+
+  Status Verify() {
+    if (hosts_.Members().empty()) return {};
+    Tell("verifying");
+    json sums = json::array();
+    for (const MessageSum& sum : source_.sums()) sums.push_back(sum.ToString());
+    for (PushReceiver* const host : hosts_.Members()) {
+      host->agent.channel().Send({{"end", {{"messages", rounds_->messages()}, {"sums", sums}}}});
+    }
+    return hosts_.Until(
+        [](const PushReceiver& host) { return !host.is_member() || host.is_verified; },
+        PushReceivers::kNever, "");
+  }
+
+  Status Commit() {
+    for (const auto& host : hosts_.all()) {
+      if (host->is_in()) host->agent.channel().Send({{"commit", true}});
+    }
+    is_committing_ = true;
+    hosts_.set_keep_going(true);  // one that fails now takes nobody down
+    return hosts_.Until([](const PushReceiver& host) { return host.is_done; },
+                        PushReceivers::kNever, "");
+  }
+
+  PushReport Report(const Status& status) const {
+    PushReport report = {.hosts = {},
+                         .files = source_.manifest(),
+                         .bytes = rounds_ ? rounds_->sent_bytes() : 0,
+                         .seconds = 0};
+    for (size_t i = 0; i < files_.size() && i < source_.sums().size(); ++i)
+      report.files[files_[i]].sum = source_.sums()[i].ToString();
+    for (const auto& host : hosts_.all()) {
+      HostVerdict verdict = {.host = host->given.label, .status = host->status};
+      if (verdict.status.ok() && !host->is_done)
+        verdict.status = Rejected((is_committing_ ? "it is not known whether the files are there: "
+                                                  : "nothing was left there, because ") +
+                                  hosts_.NameHosts(status.message()));
+      verdict.was_there = verdict.status.ok() && !host->lacks_something;
+      if (verdict.status.ok() && host->lacks_something) {
+        verdict.bytes = host->bytes;
+        verdict.seconds =
+            std::chrono::duration<double>(std::max(host->last_written, began_) - began_).count();
+        report.seconds = std::max(report.seconds, verdict.seconds);
+      }
+      report.hosts.push_back(std::move(verdict));
+    }
+    return report;
+  }
+
+  PushSource& source_;
+  const PushOptions options_;
+  PushReceivers hosts_;
+  std::string secret_;
+  std::vector<size_t> files_;         ///< that are sent, by place in the manifest
+  std::optional<PushRounds> rounds_;  ///< when these begin
+  bool is_committing_ = false;
+  Clock::time_point began_;
+};
+
+}  // namespace
+
+Result<PushReport> Push(PushSource& source, PushOptions options) {
+  return Pusher(source, std::move(options)).Run();
+}
+
+}  // namespace prepost::tools

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Push(): brings files to hosts. It starts a receiver on each (receiver.h), makes a group of them and
+// this machine (prepost/prepost.h), sends the files as its root, and has every host verify what it
+// has written before the files get their names.
+#ifndef PREPOST_TOOLS_PUSH_PUSHER_H_
+#define PREPOST_TOOLS_PUSH_PUSHER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/status.h"
+#include "tools/push/manifest.h"
+#include "tools/push/push_options.h"
+#include "tools/push/push_source.h"
+
+namespace prepost::tools {
+
+struct HostVerdict {
+  std::string host;
+  Status status;
+  bool was_there = false;  ///< all files, before
+  uint64_t bytes = 0;      ///< received
+  double seconds = 0;      ///< from the first group on
+};
+
+struct PushReport {
+  std::vector<HostVerdict> hosts;  ///< in the order of PushOptions::hosts
+  std::vector<PushedFile> files;   ///< all; `sum` of those that were sent, or compared by it
+  uint64_t bytes = 0;              ///< sent to each host that lacked something
+  double seconds = 0;
+};
+
+/// Errors: what kept it from beginning; kInterrupted: nothing is left at the hosts. All else, a host
+/// that fails among it, stands in the verdicts.
+Result<PushReport> Push(PushSource& source, PushOptions options);
+
+}  // namespace prepost::tools
+
+#endif  // PREPOST_TOOLS_PUSH_PUSHER_H_
