@@ -83,23 +83,24 @@ class NativePlan {
   Verdict verdict_;
 };
 
-Spec SpecOf(const std::string& text) {
+/// The keys of `text` over `defaults`.
+Spec SpecOf(const std::string& text, const Spec& defaults) {
   std::istringstream in(text);
-  Spec spec = ValueOf(ReadSpec(in, "spec"));
+  Spec spec = ValueOf(ReadSpec(in, "spec", defaults));
   if (spec.nodes == 0 && spec.topology)
     spec.nodes = static_cast<uint32_t>(spec.topology->hosts.size());
   return spec;
 }
 
 NativePlan CompilePlan(const std::string& text) {
-  const Spec spec =
-      ValueOf(tools::SpecFlags().Settle(SpecOf(text), "spec", /*target=*/{}, /*is_quiet=*/true));
+  const Spec spec = ValueOf(tools::SpecFlags().Settle(SpecOf(text, OpenSpec()), "spec",
+                                                      /*target=*/{}, /*is_quiet=*/true));
   return NativePlan(ValueOf(Compile(spec)));
 }
 
 /// `node`: the one whose program it has; none: all nodes.
 RolledPlan RollPlan(const std::string& text, std::optional<uint32_t> node) {
-  Spec spec = SpecOf(text);
+  Spec spec = SpecOf(text, Spec());
   if (IsAutomatic(spec)) {
     throw StatusError(
         Rejected("auto depends on the size of the message, and a plan for any size has none",

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
@@ -68,8 +69,10 @@ TEST_P(ExecutorTimingOverTest, TimesEveryStep) {
   EXPECT_GT(times->poll, 0);
   EXPECT_GE(times->completion, 0);
   EXPECT_GE(times->credit, 0);
-  EXPECT_GT(times->post_send, 0);
-  EXPECT_GT(times->post_receive, 0);
+  // A post may take less than what reading the clock varies by.
+  EXPECT_GE(times->post_send, 0);
+  EXPECT_GE(times->post_receive, 0);
+  EXPECT_LT(std::max(times->post_send, times->post_receive), 1e-3);
   EXPECT_GT(times->start, 0);
 }
 

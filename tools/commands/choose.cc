@@ -119,7 +119,7 @@ void PrintChoiceJson(const Choice& choice, std::ostream& out) {
 }
 
 Status Run(const ChooseFlags& flags) {
-  const Result<Spec> spec = flags.input.Read(OpenSpec());
+  const Result<Spec> spec = flags.input.Read();
   if (!spec.ok()) return spec.status();
   const Result<Choice> choice = [&] {
     const Ticker ticker("choosing");

@@ -169,12 +169,16 @@ void SpecFlags::AddTo(CLI::App& command, AutoFlags others) {
       ->check(NodeNumber())
       ->group(group);
   command
-      .add_option("--block-bytes", block_bytes_, "Size of a block, such as 64KiB, or auto [1MiB]")
+      .add_option("--block-bytes", block_bytes_,
+                  "Size of a block, such as 64KiB, or auto [auto; 1MiB of a "
+                  "plan for any size]")
       ->type_name("B")
       ->group(group);
   command
       .add_option("--algorithm", algorithm_,
-                  fmt::format("auto or one of {} [binomial_pipeline]", NamesWithFanouts()))
+                  fmt::format("auto or one of {} [auto; binomial_pipeline of a plan for any "
+                              "size]",
+                              NamesWithFanouts()))
       ->type_name("A")
       ->group(group);
   command
@@ -465,7 +469,7 @@ Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, const Au
     }();
     if (!choice.ok()) return choice.status();
     spec = Resolve(std::move(spec), *choice);
-    if (!is_quiet) {
+    if (!is_quiet && (asks_auto() || !spec_path.empty())) {
       PrintNote(fmt::format(
           "auto is --algorithm {} --block-bytes {} --ready {} --send-window {}, {}: {}",
           spec.algorithm, spec.block_bytes, ToString(spec.ready), ToString(spec.send_window),
@@ -486,7 +490,7 @@ Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, const Au
 }
 
 Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
-  const Result<Spec> spec = Read(spec_path, 0);
+  const Result<Spec> spec = Read(spec_path, 0, Spec());
   if (!spec.ok()) return spec;
   if (!IsAutomatic(*spec)) return Settle(*spec, spec_path, {});
   const char* key = spec->choose_block_bytes ? "/block_bytes" : "/algorithm";
@@ -544,10 +548,10 @@ Result<Spec> SpecInput::ToSpec() const {
   return flags.ToSpec(path, *bytes);
 }
 
-Result<Spec> SpecInput::Read(const Spec& defaults) const {
+Result<Spec> SpecInput::Read() const {
   const Result<std::optional<uint64_t>> bytes = size.Bytes();
   if (!bytes.ok()) return bytes.status();
-  return flags.Read(path, *bytes, defaults);
+  return flags.Read(path, *bytes);
 }
 
 }  // namespace prepost::tools

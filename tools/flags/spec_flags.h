@@ -108,10 +108,11 @@ class SpecFlags {
   /// choose or place a schedule.
   Result<RoundsRequest> ToRounds(std::optional<uint64_t> message_bytes) const;
 
-  /// The spec of file and flags over `defaults`, not yet checked or chosen for. Errors: also kUsage
+  /// The spec of file and flags over `defaults`, not yet checked or chosen for: what neither says is
+  /// left to `auto`. Errors: also kUsage
   /// for a number of nodes that neither gives.
   Result<Spec> Read(const std::string& spec_path, std::optional<uint64_t> message_bytes,
-                    const Spec& defaults = {}) const;
+                    const Spec& defaults = OpenSpec()) const;
   /// What is wrong with `spec`, as CheckSpec() says it: at its place in the file, or with the flag
   /// that says it. kUsage for a size that is missing.
   Status Locate(const Status& status, const Spec& spec, const std::string& spec_path) const;
@@ -158,8 +159,8 @@ struct SpecInput {
   /// Checked, and chosen for by the flags. Needs !size.is_any(). Errors: as of SpecFlags::ToSpec(), and of the
   /// size.
   Result<Spec> ToSpec() const;
-  /// Over `defaults`, not yet checked or chosen for. The same.
-  Result<Spec> Read(const Spec& defaults) const;
+  /// Not yet checked or chosen for. The same.
+  Result<Spec> Read() const;
 };
 
 }  // namespace prepost::tools
