@@ -3,12 +3,13 @@
 // Without credits and windows a schedule's rounds overlap, so that blocks can be several times
 // smaller than rounds that wait for each other want them. From the block size that suits the rounds
 // the search therefore doubles and halves the number of blocks while that helps; the winner's is then
-// tried in steps of the square root of two.
+// tried in steps of the square root of two. The search is content with short plans; those that end up
+// close to each other are timed again in longer ones.
 //
 // Example, 16 nodes, 16 MiB, 400 Gb/s: by rounds the binomial pipeline in 20 blocks, 441 us, is best.
 // Preposted it takes 427 us with window=1, and the two trees without credits, in 256 blocks, 348.
 //
-// A plan of more blocks than may be timed is timed in as many as may be, and in half of them: with
+// A plan of more blocks than are timed is timed in as many as are, and in half of them: with
 // blocks of one size a schedule goes on as it began, so that further blocks take as much each.
 #include "compiler/choice/plan_timing.h"
 
@@ -37,6 +38,14 @@ constexpr uint32_t kLargeNodes = 128;
 constexpr size_t kSearchedMaxOfLarge = 2;
 /// At its first block size at most so many times as long as the best: other sizes change less.
 constexpr double kSearchSlack = 1.7;
+/// Of the two settings of one schedule the worse at its first block size is tried in others if it
+/// takes at most so many times as long.
+constexpr double kSettingSlack = 1.1;
+/// The best, and those that take at most so many times as long, are timed in longer plans.
+constexpr double kRetimedSlack = 1.03;
+constexpr size_t kRetimedMax = 3;
+/// Transfers of a plan while the search goes on.
+constexpr uint64_t kSearchTransfersMax = kTimedTransfersMax / 4;
 /// Times that differ by less are equal; the plan with fewer blocks, or the earlier, is taken.
 constexpr double kTimeWorth = 0.995;
 
@@ -69,12 +78,23 @@ class Search {
     Setting setting;
     Candidate best;  ///< with plan_seconds if any of its plans could be timed
     std::map<uint64_t, double> tried = {};  ///< seconds by block size
+    bool is_behind = false;                 ///< far behind the same schedule with the other setting
   };
 
   Entrant Enter(const std::vector<Candidate>& candidates, size_t i, const Setting& setting) {
     Entrant it = {.candidate = i, .setting = setting, .best = candidates[i]};
     Try(candidates[i].block_bytes, &it);
     return it;
+  }
+
+  /// From now on plans are as long as may be.
+  void Lengthen() { transfers_max_ = kTimedTransfersMax; }
+
+  /// In the block size that was found best.
+  void TimeAgain(Entrant* it) {
+    it->tried.clear();
+    it->best.plan_seconds.reset();
+    Try(it->best.block_bytes, it);
   }
 
   void Double(Entrant* it) {
@@ -136,15 +156,17 @@ class Search {
   std::optional<double> SecondsOf(const Spec& spec, Candidate* found) const {
     const uint64_t receivers = spec.nodes - 1;
     const auto most =
-        static_cast<uint32_t>(std::max<uint64_t>(kTimedTransfersMax / receivers, kTimedBlocksMin));
+        static_cast<uint32_t>(std::max<uint64_t>(transfers_max_ / receivers, kTimedBlocksMin));
     if (found->blocks <= most) return Timed(spec, found);
     const auto timed = [&](uint32_t blocks) {
       Spec part = spec;
       part.message_bytes = blocks * spec.block_bytes;
       return Timed(part, found);
     };
-    const std::optional<double> half = timed(most / 2), whole = timed(most / 2 * 2);
-    if (!half || !whole) return std::nullopt;
+    const std::optional<double> half = timed(most / 2);
+    if (!half) return std::nullopt;
+    const std::optional<double> whole = timed(most / 2 * 2);
+    if (!whole) return std::nullopt;
     const double each = (*whole - *half) / (most / 2);
     return *whole + each * (found->blocks - most / 2 * 2);
   }
@@ -163,7 +185,12 @@ class Search {
   const PlanTimer& timer_;
   const uint32_t blocks_max_;
   const NodeOrder order_;
+  uint64_t transfers_max_ = kSearchTransfersMax;
 };
+
+bool IsSame(const Setting& setting, const Candidate& candidate) {
+  return setting.ready == candidate.ready && setting.send_window == candidate.send_window;
+}
 
 double SecondsOf(const Search::Entrant& it) {
   return it.best.plan_seconds.value_or(std::numeric_limits<double>::infinity());
@@ -181,17 +208,32 @@ void TimePlans(const Spec& spec, const PlanTimer& timer, uint32_t blocks_max,
   for (size_t i = 0, timed = 0; i < candidates->size() && timed < most; ++i) {
     if ((*candidates)[i].cost.seconds > kRoundsSlack * candidates->front().cost.seconds) continue;
     ++timed;
+    size_t own = 0;
     for (const Setting& setting : settings) {
+      // Where the rule asks for neither credits nor a window, both are one.
+      if (own != 0 && IsSame(setting, entrants.back().best)) continue;
       entrants.push_back(search.Enter(*candidates, i, setting));
       best = std::min(best, SecondsOf(entrants.back()));
+      ++own;
     }
+    if (own < 2) continue;
+    Search::Entrant& a = entrants[entrants.size() - 2];
+    Search::Entrant& b = entrants.back();
+    a.is_behind = SecondsOf(a) > kSettingSlack * SecondsOf(b);
+    b.is_behind = SecondsOf(b) > kSettingSlack * SecondsOf(a);
   }
   std::ranges::stable_sort(entrants, {}, SecondsOf);
   const size_t searched = spec.nodes < kLargeNodes ? entrants.size() : kSearchedMaxOfLarge;
   for (size_t i = 0; i < std::min(entrants.size(), searched); ++i) {
     if (SecondsOf(entrants[i]) > kSearchSlack * best) break;
+    if (entrants[i].is_behind) continue;
     search.Double(&entrants[i]);
     best = std::min(best, SecondsOf(entrants[i]));
+  }
+  std::ranges::stable_sort(entrants, {}, SecondsOf);
+  search.Lengthen();
+  for (size_t i = 0; i < std::min(entrants.size(), kRetimedMax); ++i) {
+    if (SecondsOf(entrants[i]) <= kRetimedSlack * best) search.TimeAgain(&entrants[i]);
   }
   const auto winner = std::ranges::min_element(entrants, {}, SecondsOf);
   if (winner == entrants.end() || !winner->best.plan_seconds) return;
