@@ -285,11 +285,11 @@ class Group:
         return memoryview(self._native.receive(None if into is None else _buffer(into), timeout))
 
     def wait_sent(self, timeout: Optional[float] = None) -> None:
-        """At the root: waits until the memory of all messages may be changed."""
+        """At the root: waits until the memory of all messages that were queued before the call may be changed."""
         self._native.wait_sent(timeout)
 
     def wait_delivered(self, timeout: Optional[float] = None) -> None:
-        """At the root: waits until all members have all messages. Needs notify_delivered."""
+        """At the root: waits until all members have all messages that were queued before the call. Needs notify_delivered."""
         self._native.wait_delivered(timeout)
 
     def wait_opened(self, timeout: Optional[float] = None) -> None:

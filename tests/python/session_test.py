@@ -2,6 +2,7 @@
 """Sessions and groups from Python: the members of each are threads of this process. The command is PREPOST_COMMAND."""
 import array
 import asyncio
+import contextlib
 import gc
 import importlib.util
 import mmap
@@ -492,6 +493,35 @@ class Waits(unittest.TestCase):
                 members.run(lambda i, group: group.broadcast(message if i == 0 else buffer, TIMEOUT), [root, other])
                 message.append(0)  # is free as soon as it is sent
                 self.assertEqual(buffer, b"message\0")
+
+    # Catches waits for what other threads queue meanwhile, which here never ends.
+    def test_wait_for_messages_that_were_queued_before(self):
+        with Members(2) as members:
+            root, other = members.groups(notify_delivered=True)
+            over, filled = threading.Event(), bytearray(1000)
+
+            def send():
+                while not over.is_set():
+                    while root.send(filled) - min(root.sent, root.delivered) < 200:
+                        pass
+                    over.wait(0.001)
+
+            def receive():
+                while not over.is_set():
+                    with contextlib.suppress(prepost.Timeout):
+                        other.receive(timeout=0.01)
+
+            threads = [threading.Thread(target=function) for function in (send, receive)]
+            for thread in threads:
+                thread.start()
+            try:
+                while root.delivered < 10:
+                    root.wait_sent(TIMEOUT)
+                    root.wait_delivered(TIMEOUT)
+            finally:
+                over.set()
+                for thread in threads:
+                    thread.join()
 
     def test_barrier(self):
         with Members(3) as members:
