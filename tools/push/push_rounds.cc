@@ -92,8 +92,8 @@ Status PushRounds::SendAll() {
     PREPOST_RETURN_IF_ERROR(SendInGroup());
     if (IsAllWritten()) return {};
     const size_t before = receivers_.Members().size();
-    const Status cause = CauseOfFailure();
-    PREPOST_RETURN_IF_ERROR(WhoIsLeft());
+    Status cause;
+    PREPOST_RETURN_IF_ERROR(WhoIsLeft(&cause));
     if (receivers_.Members().size() == before && (++tries == kTriesMax || !receivers_.keep_going()))
       return Rejected(receivers_.NameHosts(cause.message()));
   }
@@ -114,6 +114,7 @@ Status PushRounds::OpenGroup() {
   if (!session.ok()) return session.status();
   session_ = *std::move(session);
   group_->Clear();
+  send_failure_ = Status();
   ++number_;
   std::vector<uint32_t> numbers = {0};
   json addresses = json::array({json::array({"", session_->port()})});
@@ -126,7 +127,7 @@ Status PushRounds::OpenGroup() {
       number_, numbers, /*root=*/0,
       {.algorithm = options_.algorithm, .block_bytes = options_.block_bytes}, group_->Callbacks()));
   for (PushReceiver* const member : of_group_) SendGroup(*member, numbers, addresses);
-  for (const Message& message : window_) PREPOST_RETURN_IF_ERROR(SendMessage(message));
+  for (const Message& message : window_) SendMessage(message);
   return {};
 }
 
@@ -145,11 +146,17 @@ void PushRounds::SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& 
                                    {"block_bytes", options_.block_bytes}}}});
 }
 
-Status PushRounds::SendMessage(const Message& message) {
+/// A group cannot be sent to from the moment on that it fails, and its callback says why a little later.
+void PushRounds::SendMessage(const Message& message) {
   const Result<uint64_t> sent = session_->Send(number_, message.memory.get(), message.bytes);
-  // One that fails meanwhile says so by its callback.
-  if (!sent.ok() && group_->failure().ok()) return sent.status();
-  return {};
+  if (!sent.ok() && send_failure_.ok()) send_failure_ = sent.status();
+}
+
+bool PushRounds::HasFailed() const {
+  const auto is_out = [](const PushReceiver* member) {
+    return !member->is_in() || member->is_broken;
+  };
+  return !send_failure_.ok() || !group_->failure().ok() || std::ranges::any_of(of_group_, is_out);
 }
 
 uint64_t PushRounds::MinWritten() const {
@@ -167,10 +174,7 @@ void PushRounds::DropFirst() {
 
 /// Until all is written, or the group has failed, or a member is out.
 Status PushRounds::SendInGroup() {
-  const auto is_out = [](const PushReceiver* member) {
-    return !member->is_in() || member->is_broken;
-  };
-  while (group_->failure().ok() && std::ranges::none_of(of_group_, is_out)) {
+  while (!HasFailed()) {
     PREPOST_RETURN_IF_ERROR(ReadMore());
     while (first_ < MinWritten()) DropFirst();
     if (IsAllWritten()) return {};
@@ -217,7 +221,7 @@ Status PushRounds::ReadMore() {
   if (is_full) {
     window_.push_back(std::exchange(partial_, {}));
     sent_bytes_ += window_.back().bytes;
-    return SendMessage(window_.back());
+    SendMessage(window_.back());
   }
   return {};
 }
@@ -240,28 +244,29 @@ void PushRounds::ShowProgress() {
   options_.progress(line);
 }
 
-/// Of the group at hand, by the session's word or else a member's, or what put a member out.
+/// Of the group at hand, by the session's word or else a member's, or what put a member out, or what is
+/// wrong with a message.
 Status PushRounds::CauseOfFailure() const {
   if (!group_->failure().ok()) return group_->failure();
-  for (const PushReceiver* const member : receivers_.Members()) {
-    if (member->is_broken) return Rejected(member->broken_text);
+  for (const PushReceiver* const member : of_group_) {
+    if (member->is_in() && member->is_broken) return Rejected(member->broken_text);
   }
   for (const PushReceiver* const member : of_group_) {
     if (!member->is_in())
       return Rejected(fmt::format("{}: {}", member->given.label, member->status.message()));
   }
-  return Rejected("a host failed");
+  return send_failure_;
 }
 
-/// After a group that has failed. Who does not answer is out.
-Status PushRounds::WhoIsLeft() {
+/// After a group that has failed, of what is `*cause`. Who does not answer is out.
+Status PushRounds::WhoIsLeft(Status* cause) {
   const std::vector<PushReceiver*> members = of_group_;
   const auto is_out = [](const PushReceiver* member) { return !member->is_in(); };
   // A member may have heard of it before this one's session, which knows more.
   const Clock::time_point due = Clock::now() + kOwnFindingMax;
   while (group_->failure().ok() && std::ranges::none_of(members, is_out) && Clock::now() < due)
     PREPOST_RETURN_IF_ERROR(Pump(PushReceivers::kPumpMs, /*wants_stream=*/false));
-  const Status cause = CauseOfFailure();
+  *cause = CauseOfFailure();
   const std::optional<uint32_t> where = group_->member();
   session_.reset();
   for (PushReceiver* const member : members) {
@@ -277,13 +282,13 @@ Status PushRounds::WhoIsLeft() {
     // All of them talk, so it is the network of one of them.
     for (PushReceiver* const member : members) {
       if (where == member->member)
-        PushReceivers::Drop(*member, receivers_.NameHosts(cause.message()));
+        PushReceivers::Drop(*member, receivers_.NameHosts(cause->message()));
     }
   }
   PREPOST_RETURN_IF_ERROR(receivers_.Check());
   if (options_.note && keep_going) {
     options_.note(fmt::format("the transfer broke off: {}; it goes on with {}",
-                              receivers_.NameHosts(cause.message()),
+                              receivers_.NameHosts(cause->message()),
                               Count(receivers_.Members().size(), "host")));
   }
   return {};

@@ -49,7 +49,8 @@ class PushRounds {
   Status OpenGroup();
   void SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& numbers,
                  nlohmann::json addresses);
-  Status SendMessage(const Message& message);
+  void SendMessage(const Message& message);
+  bool HasFailed() const;
   uint64_t MinWritten() const;
   void DropFirst();
   bool IsAllWritten() const { return is_read_ && window_.empty(); }
@@ -58,7 +59,7 @@ class PushRounds {
   Status ReadMore();
   void ShowProgress();
   Status CauseOfFailure() const;
-  Status WhoIsLeft();
+  Status WhoIsLeft(Status* cause);
 
   PushSource& source_;
   PushReceivers& receivers_;
@@ -68,6 +69,7 @@ class PushRounds {
   std::unique_ptr<Session> session_;
   std::vector<PushReceiver*> of_group_;  ///< members of the last group
   uint64_t number_ = 0;                  ///< of it
+  Status send_failure_;                  ///< of it: a message could not be sent
   std::vector<std::unique_ptr<std::byte[]>> spare_;
   uint64_t first_ = 0;          ///< the first message that not all have written
   std::deque<Message> window_;  ///< from it on

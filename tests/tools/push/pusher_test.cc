@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/support/temp_folder.h"
+#include "tools/push/push_protocol.h"
 #include "tools/push/push_source.h"
 
 namespace prepost::tools {
@@ -24,14 +25,15 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-/// Hosts "a", "b" and "c".
+/// Hosts "a", "b" and so on.
 class TestHosts {
  public:
-  TestHosts() {
+  explicit TestHosts(char count) {
     std::signal(SIGPIPE, SIG_IGN);
     options_.agent = {"sh", folder_ / "agent"};
     options_.remote_command = PREPOST_COMMAND;
-    for (const std::string name : {"a", "b", "c"}) {
+    for (char i = 0; i < count; ++i) {
+      const std::string name(1, static_cast<char>('a' + i));
       options_.hosts.push_back(
           {.name = name, .target = FilesOf(name), .address = "127.0.0.1", .label = name});
       SetFilter(name, "cat");
@@ -72,7 +74,7 @@ class TestHosts {
 // answers the others. Catches a silence that only the steps before and after the transfer notice.
 TEST(PusherTest, HostWhoseDiskHangsIsDropped) {
   for (const bool keep_going : {true, false}) {
-    TestHosts hosts;
+    TestHosts hosts(3);
     // Longer than a busy machine keeps a receiver from saying that it is alive.
     hosts.options().silence_max = milliseconds(5000);
     hosts.options().keep_going = keep_going;
@@ -94,6 +96,20 @@ TEST(PusherTest, HostWhoseDiskHangsIsDropped) {
       }
     }
   }
+}
+
+// A message that the session does not take, as none is taken by a group that has just failed. Catches
+// an error of that in place of verdicts by host.
+TEST(PusherTest, MessageThatCannotBeSentIsAFailureOfTheGroup) {
+  TestHosts hosts(9);
+  hosts.options().algorithm = "scatter_allgather";
+  hosts.options().block_bytes = 1;  // more transfers than a plan may have
+  const std::string image = hosts / "image";
+  std::ofstream(image) << std::string(kPushMessageBytes, 'x');
+  const auto verdicts = hosts.PushFile(image);
+  EXPECT_EQ(verdicts.size(), 9u);
+  for (const auto& [host, verdict] : verdicts)
+    EXPECT_THAT(verdict, HasSubstr("because cannot send to group 1: ")) << host;
 }
 
 }  // namespace
