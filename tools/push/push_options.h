@@ -37,7 +37,8 @@ struct PushOptions {
   int interrupt_fd = -1;
   /// Called some times a second with a line for the terminal; may be empty.
   std::function<void(const std::string& line)> progress;
-  /// Called when it goes on without a host, or once more with all; may be empty.
+  /// Called when it goes on without a host, or once more with all, and when somebody who does not come
+  /// is waited for; may be empty.
   std::function<void(const std::string& text)> note = {};
 };
 

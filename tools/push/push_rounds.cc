@@ -29,6 +29,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kAnswerSlack{3000};    ///< for a host to say how far it is
 constexpr milliseconds kOwnFindingMax{1000};  ///< for this member's session to see a failure
+constexpr milliseconds kSilentWaitMax{1000};  ///< for the source, then it says what it waits for
 constexpr int kTriesMax = 3;                  ///< of a group that fails although nobody is out
 
 }  // namespace
@@ -178,6 +179,7 @@ Status PushRounds::SendInGroup() {
     PREPOST_RETURN_IF_ERROR(ReadMore());
     while (first_ < MinWritten()) DropFirst();
     if (IsAllWritten()) return {};
+    NoteWaiting();
     ShowProgress();
     const bool may_read = !is_read_ && window_.size() < kPushWindow;
     const bool wants_stream = may_read && source_.stream_fd() >= 0;
@@ -224,6 +226,17 @@ Status PushRounds::ReadMore() {
     SendMessage(window_.back());
   }
   return {};
+}
+
+/// A pipe to which nobody writes looks like one that hangs.
+void PushRounds::NoteWaiting() {
+  if (has_noted_ || source_.awaited_pipe().empty() || Clock::now() < began_ + kSilentWaitMax)
+    return;
+  has_noted_ = true;
+  if (options_.note) {
+    options_.note(
+        fmt::format("waits until somebody writes to the pipe {}", source_.awaited_pipe()));
+  }
 }
 
 void PushRounds::ShowProgress() {

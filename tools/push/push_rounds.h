@@ -57,6 +57,7 @@ class PushRounds {
   Status SendInGroup();
   Status Pump(int max_ms, bool wants_stream);
   Status ReadMore();
+  void NoteWaiting();
   void ShowProgress();
   Status CauseOfFailure() const;
   Status WhoIsLeft(Status* cause);
@@ -76,6 +77,7 @@ class PushRounds {
   Message partial_;
   bool is_read_ = false;  ///< all, into window_
   bool is_stream_ready_ = false;
+  bool has_noted_ = false;  ///< that nobody writes to the source
   uint64_t sent_bytes_ = 0;
   uint64_t done_bytes_ = 0;  ///< written by all
   std::optional<uint64_t> total_bytes_;

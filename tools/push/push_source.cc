@@ -123,8 +123,11 @@ Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
     if (file.is_stream && paths.size() > 1)
       return UsageError(fmt::format("{} is a pipe, which goes alone", path));
     if (file.is_stream && !source.stream_.valid()) {
-      source.stream_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-      if (!source.stream_.valid()) return ReadError(path, errno);
+      // O_NONBLOCK: before somebody writes to it. Nothing comes from it until then, nor does its end.
+      source.stream_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+      if (!source.stream_.valid() || fcntl(source.stream_.get(), F_SETFL, 0) != 0)
+        return ReadError(path, errno);
+      source.awaited_pipe_ = path;
     }
     if (!names.insert(file.name).second)
       return UsageError(fmt::format("two files are called {}; all go to one folder", file.name));
@@ -212,6 +215,7 @@ Result<size_t> PushSource::Read(std::span<std::byte> out) {
     } while (got < 0 && errno == EINTR);
     if (got < 0 && errno == EAGAIN) return Rejected("the pipe was not ready");
     if (got < 0) return ReadError(paths_.front(), errno);
+    awaited_pipe_.clear();
     if (got == 0) {
       EndFile();
       return size_t{0};

@@ -23,7 +23,8 @@ namespace prepost::tools {
 /// Files are open one at a time. Used by one thread.
 class PushSource {
  public:
-  /// `paths`: regular files, block devices, or one pipe, "-" is stdin. `name`: what a single one is to
+  /// `paths`: regular files, block devices, or one pipe, "-" is stdin; does not wait for who writes to
+  /// it. `name`: what a single one is to
   /// be called at the hosts, "": as it is here. Errors (kUsage, kRejected), with the path: what is
   /// none of these, cannot be read, has the name of another or one that is not UTF-8.
   static Result<PushSource> Open(const std::vector<std::string>& paths, const std::string& name);
@@ -38,6 +39,8 @@ class PushSource {
   std::optional<uint64_t> data_bytes() const;
   /// To be polled before Read(), which waits otherwise; -1: never waits for long.
   int stream_fd() const { return stream_.get(); }
+  /// The path of a named pipe from which nothing has come yet; "": of none.
+  const std::string& awaited_pipe() const { return awaited_pipe_; }
   /// The next bytes; fewer than `out` has room for at the end or of a stream. 0: there are no more.
   /// Errors (kRejected): a file that cannot be read, or changed since Open().
   Result<size_t> Read(std::span<std::byte> out);
@@ -53,6 +56,7 @@ class PushSource {
   std::vector<std::string> paths_;  ///< by place in the manifest
   Manifest manifest_;
   FileDescriptor stream_;
+  std::string awaited_pipe_;
   std::vector<size_t> chosen_;
   std::vector<MessageSum> sums_;
   // Of the file at hand: chosen_[sums_.size()].

@@ -6,15 +6,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "runtime/event_fd.h"
 #include "tests/support/temp_folder.h"
 #include "tools/push/push_protocol.h"
 #include "tools/push/push_source.h"
@@ -110,6 +114,44 @@ TEST(PusherTest, MessageThatCannotBeSentIsAFailureOfTheGroup) {
   EXPECT_EQ(verdicts.size(), 9u);
   for (const auto& [host, verdict] : verdicts)
     EXPECT_THAT(verdict, HasSubstr("because cannot send to group 1: ")) << host;
+}
+
+// Catches an open() that waits silently, with signals that are not looked at, and a pipe that seems to
+// end before anything has come.
+TEST(PusherTest, NamedPipeThatIsWrittenToLate) {
+  for (const bool is_interrupted : {false, true}) {
+    TestHosts hosts(2);
+    const std::string pipe = hosts / "pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    Result<EventFd> interrupt = EventFd::Make();
+    ASSERT_TRUE(interrupt.ok());
+    hosts.options().interrupt_fd = interrupt->fd();
+    std::vector<std::string> notes;
+    std::thread writer;
+    hosts.options().note = [&](const std::string& text) {
+      notes.push_back(text);
+      if (is_interrupted) {
+        interrupt->Signal();
+      } else if (!writer.joinable()) {
+        writer = std::thread([&pipe] { std::ofstream(pipe) << "text"; });
+      }
+    };
+    Result<PushSource> source = PushSource::Open({pipe}, "");
+    ASSERT_TRUE(source.ok()) << source.status().ToString();
+    const Result<PushReport> report = Push(*source, hosts.options());
+    if (writer.joinable()) writer.join();
+    EXPECT_EQ(notes, std::vector{"waits until somebody writes to the pipe " + pipe});
+    if (is_interrupted) {
+      EXPECT_EQ(report.status().code(), StatusCode::kInterrupted);
+      continue;
+    }
+    ASSERT_TRUE(report.ok()) << report.status().ToString();
+    for (const HostVerdict& host : report->hosts) {
+      EXPECT_TRUE(host.status.ok()) << host.status.ToString();
+      std::ifstream copy(hosts.FilesOf(host.host) + "/pipe");
+      EXPECT_EQ(std::string(std::istreambuf_iterator<char>(copy), {}), "text");
+    }
+  }
 }
 
 }  // namespace
