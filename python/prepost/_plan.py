@@ -6,7 +6,7 @@ import operator
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Generic, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _native
 from ._errors import RejectedError, UsageError
@@ -154,14 +154,41 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
 
 
-class Plan:
+_Native = TypeVar("_Native", bound="_native._AnyPlan")
+
+
+class _AnyPlan(Generic[_Native]):
+    """What a plan and a rolled plan have in common."""
+
+    def __init__(self, native: _Native) -> None:
+        self._native = native
+
+    @property
+    def algorithm(self) -> str:
+        """The schedule."""
+        return self._native.algorithm
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are, the root included."""
+        return self._native.nodes
+
+    @property
+    def root(self) -> int:
+        """The node that has the message."""
+        return self._native.root
+
+    @property
+    def block_bytes(self) -> int:
+        """The size of every block but the last."""
+        return self._native.block_bytes
+
+
+class Plan(_AnyPlan["_native.Plan"]):
     """A plan: the ops of every node. compile(), load() and from_json() make it; it never changes.
 
     Those that were read may be invalid, which verify() shows; draw() and simulate() then raise RejectedError.
     """
-
-    def __init__(self, native: "_native.Plan") -> None:
-        self._native = native
 
     @classmethod
     def load(cls, path: Path) -> "Plan":
@@ -236,21 +263,6 @@ class Plan:
         return result
 
     @property
-    def algorithm(self) -> str:
-        """The schedule."""
-        return self._native.algorithm
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes there are, the root included."""
-        return self._native.nodes
-
-    @property
-    def root(self) -> int:
-        """The node that has the message."""
-        return self._native.root
-
-    @property
     def rounds(self) -> int:
         """How many rounds the schedule has."""
         return self._native.rounds
@@ -259,11 +271,6 @@ class Plan:
     def message_bytes(self) -> int:
         """The size of the message."""
         return self._native.message_bytes
-
-    @property
-    def block_bytes(self) -> int:
-        """The size of every block but the last."""
-        return self._native.block_bytes
 
     @property
     def blocks(self) -> int:
@@ -285,14 +292,11 @@ class Plan:
         return f"<prepost.Plan {self.algorithm}: {self.nodes} nodes, {self.blocks} blocks, {self.rounds} rounds>"
 
 
-class RolledPlan:
+class RolledPlan(_AnyPlan["_native.RolledPlan"]):
     """A plan for messages of every size, of all nodes or of one. roll(), load() and from_json() make it; it never changes.
 
     Plans that were read may be invalid, which unroll() and groups refuse.
     """
-
-    def __init__(self, native: "_native.RolledPlan") -> None:
-        self._native = native
 
     @classmethod
     def load(cls, path: Path) -> "RolledPlan":
@@ -315,26 +319,6 @@ class RolledPlan:
     def unroll(self, message_bytes: int) -> Plan:
         """The plan for messages of this size, verified: what compile() makes of the spec with that size. Raises RejectedError."""
         return Plan(self._native.unroll(message_bytes))
-
-    @property
-    def algorithm(self) -> str:
-        """The schedule."""
-        return self._native.algorithm
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes there are, the root included."""
-        return self._native.nodes
-
-    @property
-    def root(self) -> int:
-        """The node that has the message."""
-        return self._native.root
-
-    @property
-    def block_bytes(self) -> int:
-        """The size of every block but the last."""
-        return self._native.block_bytes
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RolledPlan) and self._native.equals(other._native)
