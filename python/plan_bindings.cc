@@ -30,6 +30,7 @@
 #include "python/bindings.h"
 #include "python/buffer_view.h"
 #include "python/status_error.h"
+#include "runtime/trace_file.h"
 #include "tools/commands/simulate_once.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
@@ -39,6 +40,7 @@
 #include "viz/queues.h"
 #include "viz/spacetime.h"
 #include "viz/svg.h"
+#include "viz/trace_picture.h"
 #include "viz/tree.h"
 
 namespace prepost::python {
@@ -211,7 +213,22 @@ struct DrawOptions {
   std::vector<uint32_t> nodes, blocks;
   std::optional<std::pair<uint32_t, uint32_t>> rounds;
   std::optional<std::string> topology;
+  std::vector<std::string> traces;
 };
+
+/// The trace files together; none when there are none.
+Result<std::optional<RunTrace>> LoadTraces(const Plan& plan,
+                                           const std::vector<std::string>& paths) {
+  if (paths.empty()) return std::optional<RunTrace>();
+  Result<RunTrace> trace = RunTrace::Make(plan);
+  if (!trace.ok()) return trace.status();
+  for (const std::string& path : paths) {
+    PREPOST_RETURN_IF_ERROR(tools::WithInput(path, [&](std::istream& in, const std::string& name) {
+      return ReadTrace(in, name, plan, &*trace);
+    }));
+  }
+  return std::optional<RunTrace>(*std::move(trace));
+}
 
 Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options) {
   viz::Selection wanted;
@@ -229,8 +246,14 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
     network = *std::move(made);
   }
   const Network* const on = network ? &*network : nullptr;
-  if (options.view == "spacetime") return viz::DrawSpacetime(plan, *selection, on);
-  if (options.view == "tree") return viz::DrawTree(plan, *selection, /*trace=*/nullptr, on);
+  const Result<std::optional<RunTrace>> trace = LoadTraces(plan, options.traces);
+  if (!trace.ok()) return trace.status();
+  if (options.view == "spacetime") {
+    return *trace ? viz::DrawTrace(plan, **trace, *selection, on)
+                  : viz::DrawSpacetime(plan, *selection, on);
+  }
+  if (options.view == "tree")
+    return viz::DrawTree(plan, *selection, *trace ? &**trace : nullptr, on);
   if (options.view == "queues") return viz::DrawQueues(plan, *selection);
   static std::mutex graphviz;  // one at a time (viz/graphviz.h)
   const std::lock_guard lock(graphviz);
@@ -278,9 +301,10 @@ void AddPlans(py::module_& module) {
            [](const NativePlan& plan, std::string view, std::string format,
               std::vector<uint32_t> nodes, std::vector<uint32_t> blocks,
               std::optional<std::pair<uint32_t, uint32_t>> rounds,
-              std::optional<std::string> topology) {
-             return DrawPlan(plan, {std::move(view), std::move(format), std::move(nodes),
-                                    std::move(blocks), rounds, std::move(topology)});
+              std::optional<std::string> topology, std::vector<std::string> traces) {
+             return DrawPlan(
+                 plan, {std::move(view), std::move(format), std::move(nodes), std::move(blocks),
+                        rounds, std::move(topology), std::move(traces)});
            })
       .def("simulate", &SimulatePlan)
       .def("equals", [](const NativePlan& a, const NativePlan& b) { return a.any() == b.any(); })

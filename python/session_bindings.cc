@@ -14,6 +14,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -239,6 +240,11 @@ class NativeGroup {
   void WaitBarrier(uint64_t count, std::optional<double> timeout) {
     Wait(Deadline(timeout), "not all members are at the barrier",
          [this, count] { return state_->barriers >= count; });
+  }
+  PeerPaths Paths() {
+    const Result<PeerPaths> paths = Begin().Paths(number_);
+    if (!paths.ok()) ThrowFor(paths.status());
+    return *paths;
   }
   void Destroy() {
     const Status destroyed = Begin().DestroyGroup(number_);
@@ -475,6 +481,11 @@ void AddSessions(py::module_& module) {
       .def("wait_closed", &NativeGroup::WaitClosed)
       .def("enter_barrier", &NativeGroup::EnterBarrier)
       .def("wait_barrier", &NativeGroup::WaitBarrier)
+      .def("paths",
+           [](NativeGroup& it) {
+             const PeerPaths paths = it.Paths();
+             return std::tuple(paths.memory, paths.network, paths.forbidden);
+           })
       .def("destroy", &NativeGroup::Destroy)
       .def("check", &NativeGroup::Check)
       .def_property_readonly("number", &NativeGroup::number)

@@ -11,7 +11,7 @@ docs/library.md explains groups, docs/plan.md plans.
 from ._errors import EnvironmentError, Error, RejectedError, Timeout, TransferError, UsageError
 from ._native import version as __version__
 from ._plan import Finding, Plan, RolledPlan, compile, roll
-from ._session import PORT, Group, MemoryPool, Session
+from ._session import PORT, Group, MemoryPool, Paths, Session
 
-__all__ = ["EnvironmentError", "Error", "Finding", "Group", "MemoryPool", "PORT", "Plan", "RejectedError", "RolledPlan", "Session",
-           "Timeout", "TransferError", "UsageError", "__version__", "compile", "roll"]
+__all__ = ["EnvironmentError", "Error", "Finding", "Group", "MemoryPool", "PORT", "Paths", "Plan", "RejectedError", "RolledPlan",
+           "Session", "Timeout", "TransferError", "UsageError", "__version__", "compile", "roll"]

@@ -215,13 +215,15 @@ class Plan(_AnyPlan["_native.Plan"]):
         return [Finding(rule, where, message, tuple(notes)) for rule, where, message, notes in self._native.findings()]
 
     def draw(self, view: str = "spacetime", *, format: str = "svg", nodes: Sequence[int] = (), blocks: Sequence[int] = (),
-             rounds: Optional[Tuple[int, int]] = None, topology: Optional[Path] = None) -> str:
+             rounds: Optional[Tuple[int, int]] = None, topology: Optional[Path] = None,
+             trace: Union[Path, Sequence[Path], None] = None) -> str:
         """A picture, as `prepost draw` makes it (docs/inspect.md).
 
         view: "spacetime", "tree", "queues" (of one node), or "graph", which needs Graphviz on this machine.
         format: "svg", "html" or, of a graph, "dot".
         nodes, blocks, rounds: only these; rounds are (first, last).
         topology: a topology file: node i of the plan is its host i, and racks are shown.
+        trace: the file, or files, of a run of this plan (`prepost run --trace`), whose times are shown: spacetime and tree.
         """
         if view not in ("spacetime", "tree", "queues", "graph"):
             raise UsageError(f"view is spacetime, tree, queues or graph, not {view!r}")
@@ -229,8 +231,11 @@ class Plan(_AnyPlan["_native.Plan"]):
             raise UsageError(f"format is svg, html or dot, not {format!r}")
         if format == "dot" and view != "graph":
             raise UsageError(f"the {view} view has no dot form, only the graph view has")
+        traces = [] if trace is None else [trace] if isinstance(trace, (str, os.PathLike)) else trace
+        if traces and view not in ("spacetime", "tree"):
+            raise UsageError(f"the {view} view shows no times, a trace is for spacetime and tree")
         return self._native.draw(view, format, list(nodes), list(blocks), None if rounds is None else tuple(rounds),
-                                 None if topology is None else os.fspath(topology))
+                                 None if topology is None else os.fspath(topology), [os.fspath(path) for path in traces])
 
     def simulate(self, profile: Path, *, executor: str = "both", wait: Optional[str] = None,
                  settings: Optional[Mapping[str, Any]] = None, groups: Optional[int] = None, delay: Sequence[str] = (),

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Iterator, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from . import _native
 from ._errors import TransferError, UsageError
@@ -235,6 +235,17 @@ class Session:
         self.close()
 
 
+class Paths(NamedTuple):
+    """From how many peers, the members that it receives from or sends to, a member has blocks which way: Group.paths()."""
+
+    #: Copied from the peer's memory.
+    memory: int
+    #: Over TCP.
+    network: int
+    #: Of those over TCP: peers on this machine whose memory the system does not let this process read.
+    forbidden: int
+
+
 class Group:
     """A group of a session: Session.group() makes it.
 
@@ -306,6 +317,10 @@ class Group:
         After a Timeout this member still counts as being there.
         """
         self._native.wait_barrier(self._native.enter_barrier(), timeout)
+
+    def paths(self) -> Paths:
+        """How blocks come to this member. Known from `opened` on; before that and over a device all 0."""
+        return Paths(*self._native.paths())
 
     def start_destroy(self) -> None:
         """As destroy(), but does not wait: `closed` says when it is done."""

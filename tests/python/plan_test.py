@@ -88,6 +88,22 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(prepost.RejectedError, "9"):
             plan.draw(nodes=[9])
 
+    def test_draw_with_a_trace(self):
+        image, trace = (self.path.with_name(name) for name in ("image", "trace.json"))
+        image.write_bytes(bytes(100_000))
+        plan = prepost.compile(nodes=4, message_bytes=100_000, block_bytes=16384, algorithm="chain")
+        plan.save(self.path)
+        command("run", self.path, "--input", image, "--trace", trace)
+        for view in ("spacetime", "tree"):
+            expected = command("draw", self.path, "--view", view, "--trace", trace)
+            self.assertEqual(plan.draw(view, trace=trace), expected)
+            self.assertEqual(plan.draw(view, trace=[str(trace)]), expected)
+            self.assertNotEqual(plan.draw(view), expected)
+        with self.assertRaisesRegex(prepost.UsageError, "^the graph view shows no times, a trace is for spacetime and tree$"):
+            plan.draw("graph", trace=trace)
+        with self.assertRaisesRegex(prepost.RejectedError, "image"):
+            plan.draw(trace=image)
+
     def test_simulate(self):
         plan = prepost.compile(nodes=4, message_bytes=1 << 20, block_bytes=1 << 18, algorithm="binomial_pipeline")
         plan.save(self.path)

@@ -598,6 +598,18 @@ class Errors(unittest.TestCase):
         self.assertEqual([parse(it) for it in ("a", "a:1", "fe80::1", "[fe80::1]", "[fe80::1]:2", ("a", 3), "")],
                          [("a", 7811), ("a", 1), ("fe80::1", 7811), ("fe80::1", 7811), ("fe80::1", 2), ("a", 3), ("", 7811)])
 
+    def test_paths(self):
+        for local_copies, expected in ((True, prepost.Paths(memory=1, network=0, forbidden=0)),
+                                       (False, prepost.Paths(memory=0, network=1, forbidden=0))):
+            with Members(2, local_copies=local_copies) as members:
+                groups = members.groups()
+                for group in groups:
+                    group.wait_opened(TIMEOUT)
+                self.assertEqual([group.paths() for group in groups], [expected] * 2)
+                members.run(lambda i, group: group.destroy(TIMEOUT), groups)
+                with self.assertRaisesRegex(prepost.UsageError, "group 1"):
+                    groups[0].paths()
+
     def test_any_port_and_a_late_address(self):
         host = addresses(2)
         with prepost.Session(self=1, members=["", f"{host[1]}:0"], secret=SECRET) as other, \
