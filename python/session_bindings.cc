@@ -151,10 +151,11 @@ class NativeGroup {
     const std::byte* const data = view->data();
     const uint64_t bytes = view->bytes();
     // Before Send(): the message may be complete when that returns.
-    const uint64_t message = queued_;
+    uint64_t message = 0;
     {
       const std::lock_guard lock(state_->mutex);
       if (state_->failure) Throw(*state_->failure);
+      message = queued_;
       state_->sending[message] = std::move(view);
     }
     const Result<uint64_t> sent = session.Send(number_, data, bytes);
@@ -169,6 +170,7 @@ class NativeGroup {
       throw StatusError(sent.status());
     }
     PREPOST_CHECK(*sent == message);
+    const std::lock_guard lock(state_->mutex);
     ++queued_;
     return message;
   }
@@ -207,8 +209,9 @@ class NativeGroup {
 
   void WaitSent(std::optional<double> timeout) {
     Begin();
+    // Not what other threads queue meanwhile, which might never end.
     Wait(Deadline(timeout), "messages are still being sent",
-         [this] { return state_->sent >= queued_; });
+         [this, count = Queued()] { return state_->sent >= count; });
   }
   void WaitDelivered(std::optional<double> timeout) {
     Begin();
@@ -217,7 +220,7 @@ class NativeGroup {
           UsageError("the group has no notices of delivery: create it with notify_delivered"));
     }
     Wait(Deadline(timeout), "not all members have all messages",
-         [this] { return state_->delivered >= queued_; });
+         [this, count = Queued()] { return state_->delivered >= count; });
   }
   void WaitOpened(std::optional<double> timeout) {
     Begin();
@@ -266,6 +269,10 @@ class NativeGroup {
     state_->FreeViews();
     Check();
     return core_->Opened();
+  }
+  uint64_t Queued() {
+    const std::lock_guard lock(state_->mutex);
+    return queued_;
   }
   [[noreturn]] static void Throw(const Failure& failure) {
     throw StatusError(failure.cause,
@@ -345,7 +352,7 @@ class NativeGroup {
   std::shared_ptr<SessionCore> core_;
   std::shared_ptr<GroupState> state_;
   uint64_t number_;
-  uint64_t queued_ = 0;
+  uint64_t queued_ = 0;  ///< messages; guarded by the mutex of state_
   uint64_t barriers_entered_ = 0;
 };
 

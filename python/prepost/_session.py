@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import sys
 import tempfile
 import weakref
 from types import TracebackType
@@ -45,6 +46,16 @@ def _milliseconds(name: str, seconds: float) -> int:
     return math.ceil(seconds * 1000)
 
 
+def _tensor_bytes(tensor: Any, torch: Any) -> Any:
+    """The memory of a tensor of PyTorch, as an array of bytes: NumPy lacks types such as bfloat16, and tensors with a gradient, as
+    all parameters of a model are, have to be detached from it."""
+    if tensor.device.type != "cpu":
+        raise TypeError(f"the tensor is on {tensor.device}, and only memory of the CPU can be sent or filled")
+    if not tensor.is_contiguous():
+        raise BufferError("the tensor is not contiguous")
+    return tensor.detach().reshape(-1).view(torch.uint8).numpy()
+
+
 def _buffer(memory: Any) -> Any:
     """`memory`, or what it has the buffer protocol through, as tensors of PyTorch on the CPU do."""
     if isinstance(memory, (bytes, bytearray, memoryview)):
@@ -52,6 +63,9 @@ def _buffer(memory: Any) -> Any:
     try:
         memoryview(memory).release()
     except TypeError:
+        torch = sys.modules.get("torch")  # which whoever has a tensor has imported
+        if torch is not None and isinstance(memory, torch.Tensor):
+            return _tensor_bytes(memory, torch)
         if not hasattr(memory, "numpy"):
             raise
         return memory.numpy()
@@ -252,7 +266,7 @@ class Group:
         """At the root: queues a message, and returns its number, from 0 on; does not wait.
 
         `buffer` is anything with contiguous memory: bytes, bytearray, memoryview, mmap, array, NumPy arrays, tensors of PyTorch on
-        the CPU. It is not copied: it must not be changed, and cannot be resized, until `sent` is more than that number.
+        the CPU, of all types and parameters of models among them. It is not copied: it must not be changed, and cannot be resized, until `sent` is more than that number.
         """
         return self._native.send(_buffer(buffer))
 
@@ -271,11 +285,11 @@ class Group:
         return memoryview(self._native.receive(None if into is None else _buffer(into), timeout))
 
     def wait_sent(self, timeout: Optional[float] = None) -> None:
-        """At the root: waits until the memory of all messages may be changed."""
+        """At the root: waits until the memory of all messages that were queued before the call may be changed."""
         self._native.wait_sent(timeout)
 
     def wait_delivered(self, timeout: Optional[float] = None) -> None:
-        """At the root: waits until all members have all messages. Needs notify_delivered."""
+        """At the root: waits until all members have all messages that were queued before the call. Needs notify_delivered."""
         self._native.wait_delivered(timeout)
 
     def wait_opened(self, timeout: Optional[float] = None) -> None:

@@ -2,7 +2,9 @@
 """Sessions and groups from Python: the members of each are threads of this process. The command is PREPOST_COMMAND."""
 import array
 import asyncio
+import contextlib
 import gc
+import importlib.util
 import mmap
 import os
 import pathlib
@@ -12,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import unittest
+import unittest.mock
 import weakref
 
 import numpy
@@ -65,8 +69,55 @@ class Members:
         return results
 
 
+class FakeTensor:
+    """Of the tensors of PyTorch what sending and filling them takes, with the errors of theirs."""
+
+    def __init__(self, shape, dtype="float32", requires_grad=False, device="cpu", values=None):
+        width = {"float32": 4, "bfloat16": 2, "uint8": 1}[dtype]
+        self.values = numpy.zeros((*shape, width), dtype="u1") if values is None else values
+        self.dtype, self.requires_grad, self.device = dtype, requires_grad, types.SimpleNamespace(type=device)
+
+    def _like(self, values, dtype=None):
+        return FakeTensor((), dtype or self.dtype, self.requires_grad, self.device.type, values)
+
+    def is_contiguous(self):
+        return self.values.flags.c_contiguous
+
+    def t(self):
+        return self._like(self.values.swapaxes(0, 1))
+
+    def detach(self):
+        return FakeTensor((), self.dtype, False, self.device.type, self.values)
+
+    def reshape(self, size):
+        assert size == -1
+        return self._like(self.values.reshape(-1, self.values.shape[-1]))
+
+    def view(self, dtype):
+        if self.values.ndim < 2:
+            raise RuntimeError("self.dim() cannot be 0 to view Float as Byte (different element sizes)")
+        if self.requires_grad:
+            raise RuntimeError("view() of a tensor that requires grad to a type that has none")
+        return self._like(self.values.reshape(-1, 1), dtype)
+
+    def numpy(self):
+        if self.device.type != "cpu":
+            raise TypeError("can't convert cuda:0 device type tensor to numpy")
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self.dtype == "bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return self.values.reshape(-1)
+
+    def fill(self, content):
+        self.values.reshape(-1)[:] = numpy.frombuffer(content, dtype="u1")
+
+    def content(self):
+        return self.values.tobytes()
+
+
 class TensorLike:
-    """What a tensor of PyTorch has: no buffer protocol, but numpy() on the same memory."""
+    """What other tensors have: no buffer protocol, but numpy() on the same memory."""
 
     def __init__(self, values):
         self.values = values
@@ -104,6 +155,44 @@ class Buffers(unittest.TestCase):
                                  [b""] * 3)
                 members.run(lambda i, group: group.destroy(TIMEOUT), groups)
                 self.assertTrue(all(group.closed for group in groups))
+
+    # Catches parameters, whose numpy() raises, and types that NumPy does not have.
+    def test_tensors(self):
+        fake = types.SimpleNamespace(Tensor=FakeTensor, uint8="uint8")
+        with unittest.mock.patch.dict(sys.modules, torch=fake), Members(2) as members:
+            groups = members.groups()
+            for shape, dtype, requires_grad in (((3, 5), "float32", True), ((7,), "bfloat16", False), ((2, 2), "bfloat16", True),
+                                                ((), "float32", True), ((0,), "float32", False)):
+                with self.subTest(shape=shape, dtype=dtype, requires_grad=requires_grad):
+                    tensors = [FakeTensor(shape, dtype, requires_grad) for _ in range(2)]
+                    tensors[0].fill(os.urandom(tensors[0].values.size))
+                    results = members.run(lambda i, group: group.broadcast(tensors[i], TIMEOUT), groups)
+                    self.assertIs(results[0], tensors[0])
+                    self.assertEqual(tensors[1].content(), tensors[0].content())
+            for error, text, wrong in ((BufferError, "is not contiguous", FakeTensor((2, 3)).t()),
+                                       (TypeError, "only memory of the CPU", FakeTensor((2, 3), device="cuda"))):
+                with self.assertRaisesRegex(error, text):
+                    groups[0].send(wrong)
+                with self.assertRaisesRegex(error, text):
+                    groups[1].receive(wrong, 0)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+    def test_tensors_of_pytorch(self):
+        import torch
+        with Members(2) as members:
+            groups = members.groups()
+            for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64):
+                for shape in ((30, 7), (), (0,)):
+                    with self.subTest(dtype=dtype, shape=shape):
+                        tensors = [torch.nn.Parameter(torch.randn(shape, dtype=dtype)) for _ in range(2)]
+                        members.run(lambda i, group: group.broadcast(tensors[i], TIMEOUT), groups)
+                        self.assertTrue(torch.equal(*tensors))
+            for values in (torch.arange(100), torch.tensor([True, False])):
+                filled = torch.zeros_like(values)
+                members.run(lambda i, group: group.broadcast((values, filled)[i], TIMEOUT), groups)
+                self.assertTrue(torch.equal(filled, values))
+            with self.assertRaisesRegex(BufferError, "not contiguous"):
+                groups[0].send(torch.zeros(2, 3).t())
 
     def test_memory_that_does_not_do(self):
         with Members(1) as members:
@@ -404,6 +493,35 @@ class Waits(unittest.TestCase):
                 members.run(lambda i, group: group.broadcast(message if i == 0 else buffer, TIMEOUT), [root, other])
                 message.append(0)  # is free as soon as it is sent
                 self.assertEqual(buffer, b"message\0")
+
+    # Catches waits for what other threads queue meanwhile, which here never ends.
+    def test_wait_for_messages_that_were_queued_before(self):
+        with Members(2) as members:
+            root, other = members.groups(notify_delivered=True)
+            over, filled = threading.Event(), bytearray(1000)
+
+            def send():
+                while not over.is_set():
+                    while root.send(filled) - min(root.sent, root.delivered) < 200:
+                        pass
+                    over.wait(0.001)
+
+            def receive():
+                while not over.is_set():
+                    with contextlib.suppress(prepost.Timeout):
+                        other.receive(timeout=0.01)
+
+            threads = [threading.Thread(target=function) for function in (send, receive)]
+            for thread in threads:
+                thread.start()
+            try:
+                while root.delivered < 10:
+                    root.wait_sent(TIMEOUT)
+                    root.wait_delivered(TIMEOUT)
+            finally:
+                over.set()
+                for thread in threads:
+                    thread.join()
 
     def test_barrier(self):
         with Members(3) as members:

@@ -31,6 +31,9 @@ struct PushOptions {
   uint64_t block_bytes = 0;  ///< 0: chosen
   std::chrono::milliseconds failure_max{5000};
   std::chrono::milliseconds connect_max{30000};
+  /// For a receiver that says nothing, not even that it is alive: it may be in a long call of its
+  /// disk.
+  std::chrono::milliseconds silence_max{60000};
   int interrupt_fd = -1;
   /// Called some times a second with a line for the terminal; may be empty.
   std::function<void(const std::string& line)> progress;

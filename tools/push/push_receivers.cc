@@ -16,8 +16,6 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 
-/// For a receiver that says nothing, not even that it is alive: it may be in a long call of its disk.
-constexpr std::chrono::seconds kSilenceMax{60};
 constexpr int kLastWordsMs = 500;
 
 }  // namespace
@@ -159,12 +157,27 @@ Status PushReceivers::Until(const std::function<bool(const PushReceiver&)>& is_r
       if (!receiver->is_in() || is_ready(*receiver)) continue;
       is_waiting = true;
       if (is_over) Drop(*receiver, late);
-      if (Clock::now() - receiver->heard >= kSilenceMax)
-        Drop(*receiver, fmt::format("it has said nothing for {} s", kSilenceMax.count()));
     }
     if (!is_waiting) return {};
+    PREPOST_RETURN_IF_ERROR(DropSilent(std::not_fn(is_ready)));
     if (!is_over) PREPOST_RETURN_IF_ERROR(Pump(kPumpMs));
   }
+}
+
+Status PushReceivers::DropSilent(const std::function<bool(const PushReceiver&)>& is_awaited) {
+  const auto is_silent = [&](const auto& receiver) {
+    return receiver->is_in() && is_awaited(*receiver) &&
+           Clock::now() - receiver->heard >= options_.silence_max;
+  };
+  if (std::ranges::none_of(receivers_, is_silent)) return {};
+  // What they said while this process was stopped, or read a slow source, has not been taken in yet.
+  PREPOST_RETURN_IF_ERROR(Pump(0));
+  for (const auto& receiver : receivers_) {
+    if (!is_silent(receiver)) continue;
+    Drop(*receiver, fmt::format("it has said nothing for {:g} s: its disk may not answer",
+                                std::chrono::duration<double>(options_.silence_max).count()));
+  }
+  return {};
 }
 
 std::string PushReceivers::NameHosts(std::string text) const {

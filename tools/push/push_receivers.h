@@ -85,6 +85,9 @@ class PushReceivers {
   /// of `late`. Errors: those of Check() and Pump().
   Status Until(const std::function<bool(const PushReceiver&)>& is_ready,
                std::chrono::milliseconds max, const std::string& late);
+  /// Those that have said nothing for PushOptions::silence_max are out, if `is_awaited`: a disk that
+  /// hangs holds a receiver, but neither its connections nor its session. Errors: kInterrupted.
+  Status DropSilent(const std::function<bool(const PushReceiver&)>& is_awaited);
   /// A session speaks of members, "member 3 (address)" or "member 3"; people know hosts.
   std::string NameHosts(std::string text) const;
 

@@ -164,6 +164,7 @@ void PushRounds::DropFirst() {
   window_.pop_front();
   ++first_;
 }
+
 /// Until all is written, or the group has failed, or a member is out.
 Status PushRounds::SendInGroup() {
   const auto is_out = [](const PushReceiver* member) {
@@ -178,6 +179,8 @@ Status PushRounds::SendInGroup() {
     const bool wants_stream = may_read && source_.stream_fd() >= 0;
     PREPOST_RETURN_IF_ERROR(
         Pump(may_read && !wants_stream ? 0 : PushReceivers::kPumpMs, wants_stream));
+    PREPOST_RETURN_IF_ERROR(
+        receivers_.DropSilent([](const PushReceiver& receiver) { return receiver.is_member(); }));
   }
   return {};
 }
@@ -237,11 +240,15 @@ void PushRounds::ShowProgress() {
   options_.progress(line);
 }
 
-/// Of the group at hand, by the session's word or else a member's.
+/// Of the group at hand, by the session's word or else a member's, or what put a member out.
 Status PushRounds::CauseOfFailure() const {
   if (!group_->failure().ok()) return group_->failure();
   for (const PushReceiver* const member : receivers_.Members()) {
     if (member->is_broken) return Rejected(member->broken_text);
+  }
+  for (const PushReceiver* const member : of_group_) {
+    if (!member->is_in())
+      return Rejected(fmt::format("{}: {}", member->given.label, member->status.message()));
   }
   return Rejected("a host failed");
 }

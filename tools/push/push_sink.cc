@@ -103,7 +103,11 @@ Result<std::vector<size_t>> PushSink::FilesThere(const Manifest& manifest,
 }
 
 PushSink::PushSink(Manifest manifest, PushSinkOptions options)
-    : manifest_(std::move(manifest)), options_(std::move(options)) {}
+    : manifest_(std::move(manifest)),
+      options_(std::move(options)),
+      write_back_({.checkpoint = options_.checkpoint,
+                   .waiting = options_.waiting,
+                   .calls = options_.disk}) {}
 
 Result<std::unique_ptr<PushSink>> PushSink::Open(Manifest manifest, PushSinkOptions options) {
   std::unique_ptr<PushSink> sink(new PushSink(std::move(manifest), std::move(options)));
@@ -197,8 +201,11 @@ std::string PushSink::NameOf(size_t file) const {
 Status PushSink::Put(std::span<const std::byte> bytes) {
   sum_.Add(bytes);
   offset_ += bytes.size();
-  if (kind_ != Kind::kStream)
-    return WriteExactly(fd(), offset_ - bytes.size(), bytes, NameOf(sums_.size()));
+  if (kind_ != Kind::kStream) {
+    const std::string name = NameOf(sums_.size());
+    PREPOST_RETURN_IF_ERROR(WriteExactly(fd(), offset_ - bytes.size(), bytes, name));
+    return IsSynced() ? write_back_.Advance(fd(), offset_, name) : Status();
+  }
   while (!bytes.empty()) {
     const ssize_t written = write(fd(), bytes.data(), bytes.size());
     if (written > 0) bytes = bytes.subspan(static_cast<size_t>(written));
@@ -263,8 +270,7 @@ Status PushSink::EndFile() {
     }
   }
   // Pipes cannot and need not.
-  if ((options_.sync || kind_ == Kind::kDevice) && fsync(fd()) != 0 && kind_ != Kind::kStream)
-    return WriteError(name, errno);
+  if (IsSynced() && kind_ != Kind::kStream) PREPOST_RETURN_IF_ERROR(write_back_.Finish(fd(), name));
   sums_.push_back(sum_.Get());
   sum_ = RunningSum();
   extent_ = 0;
@@ -280,7 +286,12 @@ Result<std::vector<MessageSum>> PushSink::Finish() {
 Status PushSink::Commit() {
   if (kind_ != Kind::kFolder) return {};
   for (PartialOutput& partial : partials_) PREPOST_RETURN_IF_ERROR(partial.GiveName());
-  return outputs_->Commit(options_.sync);
+  if (!options_.sync) return outputs_->Commit(/*sync=*/false);
+  Status status;
+  // All or none of the files have their names afterwards, so nothing else counts.
+  static_cast<void>(
+      write_back_.WaitFor([&] { status = outputs_->Commit(/*sync=*/true); }, TargetOf(options_)));
+  return status;
 }
 
 }  // namespace prepost::tools

@@ -21,6 +21,7 @@
 #include "runtime/files/message_sum.h"
 #include "runtime/files/output_set.h"
 #include "tools/push/manifest.h"
+#include "tools/push/write_back.h"
 
 namespace prepost::tools {
 
@@ -28,10 +29,12 @@ struct PushSinkOptions {
   std::string target;  ///< a folder, made if it is missing; or a pipe, or a device; "": "."
   bool allow_devices = false;
   bool sync = false;  ///< what is named is on the disk, too
-  /// Waiting for the reader of a pipe ends with its errors; called about ten times a second.
+  /// Called about ten times a second while it waits for the reader of a pipe, which its errors end, or
+  /// for a disk, as WriteBackOptions say.
   Checkpoint checkpoint;
-  /// Called once, with what it waits for, when that takes more than a second; may be empty.
+  /// Called with what it waits for when that takes more than a second, or ten for a disk; may be empty.
   std::function<void(const std::string& text)> waiting = {};
+  DiskCalls disk = {};
 };
 
 /// `target` as it is to be found here: ~ at its beginning is this user's home. Errors (kRejected): another
@@ -70,6 +73,8 @@ class PushSink {
   Status OpenDevice();
   Status OpenStream();
   const PushedFile& file() const { return manifest_[sums_.size()]; }
+  /// What is written is to be on a disk in the end.
+  bool IsSynced() const { return kind_ == Kind::kDevice || options_.sync; }
   int fd() const;
   std::string NameOf(size_t file) const;
   Status Put(std::span<const std::byte> bytes);
@@ -82,7 +87,8 @@ class PushSink {
   std::optional<OutputSet> outputs_;     ///< of a folder
   std::vector<PartialOutput> partials_;  ///< of a folder, by file
   FileDescriptor device_;                ///< elsewhere
-  std::vector<MessageSum> sums_;         ///< of the files before the one at hand
+  WriteBack write_back_;
+  std::vector<MessageSum> sums_;  ///< of the files before the one at hand
   RunningSum sum_;
   size_t extent_ = 0;
   uint64_t offset_ = 0;

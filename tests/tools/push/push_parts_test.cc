@@ -5,11 +5,16 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <thread>
+#include <utility>
 
 #include "tests/support/random.h"
 #include "tests/support/temp_folder.h"
@@ -19,11 +24,14 @@
 #include "tools/push/push_hosts.h"
 #include "tools/push/push_sink.h"
 #include "tools/push/push_source.h"
+#include "tools/push/write_back.h"
 
 namespace prepost::tools {
 namespace {
 
 using nlohmann::json;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
 using ::testing::HasSubstr;
 
 // Catches colons of IPv6 addresses taken for the target's, and flags smuggled in as hosts.
@@ -159,6 +167,100 @@ TEST(PushSinkTest, LessOrMoreThanTheManifestSays) {
   EXPECT_THAT((*sink)->Write(bytes).ToString(), HasSubstr("more bytes"));
   sink = Status(StatusCode::kRejected, "gone");
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
+}
+
+// A disk that writes back for minutes. Catches a receiver that says nothing as long as it waits for one.
+TEST(PushSinkTest, WaitForTheDiskIsNotSilent) {
+  const test::TempFolder to;
+  std::atomic<int> checks = 0;
+  bool is_answered = false;
+  const Manifest manifest = {{.name = "x", .bytes = 5, .mode = 0600, .extents = {{0, 5}}}};
+  auto sink = PushSink::Open(manifest, {.target = to.path(),
+                                        .sync = true,
+                                        .checkpoint =
+                                            [&] {
+                                              ++checks;
+                                              return Status();
+                                            },
+                                        .disk = {.sync = [&](int file) {
+                                          const int before = checks;
+                                          const auto due = Clock::now() + std::chrono::seconds(60);
+                                          while (checks < before + 3 && Clock::now() < due)
+                                            poll(nullptr, 0, 1);
+                                          is_answered = checks >= before + 3;
+                                          return fsync(file);
+                                        }}});
+  ASSERT_TRUE(sink.ok()) << sink.status().ToString();
+  ASSERT_TRUE((*sink)->Write(std::vector<std::byte>(5)).ok());
+  ASSERT_TRUE((*sink)->Finish().ok());
+  EXPECT_TRUE(is_answered);
+  EXPECT_TRUE((*sink)->Commit().ok());
+}
+
+// Catches files whose last call has all of them to write.
+TEST(PushSinkTest, FilesAreWrittenBackAsTheyCome) {
+  using Range = std::pair<uint64_t, uint64_t>;
+  const uint64_t step = WriteBack::kStepBytes;
+  const std::vector<std::byte> bytes(3 * step + 1);
+  for (const bool sync : {true, false}) {
+    const test::TempFolder to;
+    std::vector<Range> started, waited;
+    const auto sync_range = [&](int, off64_t offset, off64_t size, unsigned flags) {
+      const auto begin = static_cast<uint64_t>(offset);
+      const bool waits = (flags & SYNC_FILE_RANGE_WAIT_AFTER) != 0;
+      (waits ? waited : started).emplace_back(begin, begin + static_cast<uint64_t>(size));
+      return 0;
+    };
+    const Manifest manifest = {
+        {.name = "x", .bytes = bytes.size(), .mode = 0600, .extents = {{0, bytes.size()}}}};
+    auto sink = PushSink::Open(manifest,
+                               {.target = to.path(),
+                                .sync = sync,
+                                .disk = {.sync = [](int) { return 0; }, .sync_range = sync_range}});
+    ASSERT_TRUE(sink.ok()) << sink.status().ToString();
+    const std::span<const std::byte> all(bytes);
+    for (uint64_t begin = 0; begin < all.size(); begin += step / 2)
+      ASSERT_TRUE((*sink)->Write(all.subspan(begin, std::min(step / 2, all.size() - begin))).ok());
+    ASSERT_TRUE((*sink)->Finish().ok());
+    std::vector<Range> expected = {{0, step}, {step, 2 * step}, {2 * step, 3 * step}};
+    if (!sync) expected.clear();
+    EXPECT_EQ(started, expected);
+    if (sync) expected.pop_back();
+    EXPECT_EQ(waited, expected);
+  }
+}
+
+TEST(WriteBackTest, ErrorsOfTheDiskAndSystemsWithoutRanges) {
+  int ranges = 0;
+  int error = EIO;
+  WriteBack write_back({.calls = {.sync = [](int) { return 0; },
+                                  .sync_range =
+                                      [&](int, off64_t, off64_t, unsigned) {
+                                        ++ranges;
+                                        errno = error;
+                                        return -1;
+                                      }}});
+  EXPECT_EQ(write_back.Advance(-1, WriteBack::kStepBytes, "x").ToString(),
+            "cannot write x: Input/output error");
+  EXPECT_TRUE(write_back.Finish(-1, "x").ok());
+  error = ENOSYS;
+  for (uint64_t i = 1; i < 5; ++i)
+    EXPECT_TRUE(write_back.Advance(-1, i * WriteBack::kStepBytes, "x").ok());
+  EXPECT_EQ(ranges, 2);
+}
+
+// One that hangs for ever looks like any other receiver that says nothing.
+TEST(WriteBackTest, DiskThatHangsIsSilent) {
+  int checks = 0;
+  WriteBack write_back({.checkpoint =
+                            [&] {
+                              ++checks;
+                              return Status();
+                            },
+                        .answer_max = milliseconds(0)});
+  const auto take_long = [] { std::this_thread::sleep_for(milliseconds(500)); };
+  EXPECT_TRUE(write_back.WaitFor(take_long, "x").ok());
+  EXPECT_EQ(checks, 0);
 }
 
 // Catches agents that are waited for one after the other, each until it is killed.
