@@ -514,6 +514,7 @@ void Keeper::Introduce(Group& group) {
                                .where = socket.peer});
       case Introduction::State::kDone:
         socket.local = introduction->local();
+        socket.sign = introduction->TakeSign();
         introduction.reset();
     }
   }

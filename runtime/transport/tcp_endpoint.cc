@@ -168,6 +168,7 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
     link.carries_blocks = socket.lane != kCreditLane;
     link.lane = socket.lane;
     link.local = socket.local;
+    link.sign = std::move(socket.sign);
     if (link.carries_blocks) link.tx.resize(3 * kRecordBytes);
     link.rx.resize(link.carries_blocks ? 3 * kRecordBytes : kRecordsPerRead * kRecordBytes);
   }
@@ -427,8 +428,15 @@ Status TcpEndpoint::TakeHead(Link& link, const Lane& lane) {
   return Unexpected(link, record, Describe(wanted, node_, link.peer));
 }
 
-/// A piece, so that no other link waits long. The peer's memory is its caller's again once its
-/// connection is closed, so that a piece counts only if that is open after its last byte.
+/// Whether what was copied from the memory of `peer` before was a message.
+bool TcpEndpoint::IsAlive(const LocalPeer& peer) {
+  LifeSign::Value found;
+  const Io io = ReadSome(peer.process, peer.sign_place, {found.data(), found.size()});
+  return io.outcome == Io::Outcome::kMoved && io.bytes == found.size() && found == peer.sign;
+}
+
+/// A piece, so that no other link waits long. The peer's memory is its caller's again once its sign
+/// of life is gone, so that a piece counts only if that is there after its last byte.
 Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
   constexpr size_t kPieceMax = size_t{1} << 20;
   const Slot& slot = lane.slots[lane.moved];
@@ -437,7 +445,7 @@ Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
                        std::min(slot.memory.iov_len - done, kPieceMax)};
   const uint64_t offset = uint64_t{slot.block} * block_bytes_ + done;
   Io io = ReadSome(link.local.process, link.place + offset, piece);
-  if (io.outcome != Io::Outcome::kWouldBlock && IsClosed(link.fd.get()))
+  if (io.outcome != Io::Outcome::kWouldBlock && !IsAlive(link.local))
     io = {.outcome = Io::Outcome::kPeerGone};
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "copy from", slot.block);
   counters_.bytes_moved += io.bytes;

@@ -104,9 +104,10 @@ class TcpEndpoint final : public MessageEndpoint {
     bool has_begun = false;  ///< the message at hand, by what it has written
     bool announces =
         false;  ///< the message's start goes alone: a peer that gives credits waits for it
-    bool peer_has_begun = false;       ///< the message at hand, by what was read
-    bool is_copying = false;           ///< the block at hand, from the peer's memory
-    LocalPeer local;                   ///< the peer, if it is on this machine
+    bool peer_has_begun = false;           ///< the message at hand, by what was read
+    bool is_copying = false;               ///< the block at hand, from the peer's memory
+    LocalPeer local;                       ///< the peer, if it is on this machine
+    std::unique_ptr<const LifeSign> sign;  ///< until this endpoint ends
     uint64_t place = 0;                ///< of the message in its memory, if this end may read that
     std::optional<MessageStart> next;  ///< a later message, whose start was read
     uint32_t out = kNone;              ///< lane, if it carries blocks that way
@@ -145,6 +146,7 @@ class TcpEndpoint final : public MessageEndpoint {
   Status ReadStart(Link& link);
   static void AwaitBytes(Link& link, size_t bytes);
   Status CopyBlock(Link& link, Lane& lane);
+  static bool IsAlive(const LocalPeer& peer);
   void FinishBlock(Link& link, Lane& lane);
   Status TakeHead(Link& link, const Lane& lane);
   Status TakeStart(Link& link, const Record& record);
