@@ -5,8 +5,10 @@
 // silence is counted from when something was first seen to wait.
 #include "runtime/transport/tcp_watch.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -19,17 +21,15 @@ using std::chrono::milliseconds;
 /// A few packets may be lost in a row. In less time there is no second try.
 constexpr int kTriesMin = 2;
 constexpr milliseconds kTriesTime{600};
-
-bool GetInfo(int fd, tcp_info* info) {
-  socklen_t bytes = sizeof(*info);
-  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &bytes) == 0;
-}
+/// The kernel's limit.
+constexpr std::chrono::seconds::rep kSecondsMax = 32767;
 
 }  // namespace
 
 bool TcpWatch::IsSilent(int fd, milliseconds silence) {
   tcp_info info = {};
-  if (!GetInfo(fd, &info)) return false;
+  socklen_t bytes = sizeof(info);
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return false;
   if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) {
     since_.reset();
     return false;
@@ -41,12 +41,11 @@ bool TcpWatch::IsSilent(int fd, milliseconds silence) {
 }
 
 bool IsTcpAcknowledged(int fd) {
-  tcp_info info = {};
-  return !GetInfo(fd, &info) || (info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0);
+  int bytes = 0;  // sent or not
+  return ioctl(fd, SIOCOUTQ, &bytes) != 0 || bytes == 0;
 }
 
 void KeepAlive(int fd, milliseconds idle, milliseconds interval, int count) {
-  constexpr std::chrono::seconds::rep kSecondsMax = 32767;  // the kernel's
   const auto seconds = [](milliseconds time) {
     const auto whole = std::chrono::ceil<std::chrono::seconds>(time).count();
     return static_cast<int>(std::clamp<std::chrono::seconds::rep>(whole, 1, kSecondsMax));
