@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/choice/preposted_choice.h"
 #include "compiler/choice/stream_cost.h"
 #include "compiler/compile.h"
 #include "compiler/roll.h"
@@ -23,7 +24,7 @@
 namespace prepost {
 namespace {
 
-/// Flat plans that are kept, of the last sizes.
+/// Flat plans that are kept, of the last numbers of blocks.
 constexpr size_t kFlatPlansMax = 16;
 
 void AddConnections(NodeId a, NodeId b, std::set<TcpConnection>* all) {
@@ -146,13 +147,16 @@ class FlatPlans final : public SchedulePlans {
 
   Result<std::shared_ptr<const VerifiedPlan>> FlatFor(uint64_t bytes,
                                                       uint64_t block_bytes) override {
-    const auto found = std::ranges::find_if(plans_, [&](const auto& plan) {
-      return plan->header().message.bytes == bytes &&
-             plan->header().message.block_bytes == block_bytes;
-    });
+    const Result<Message> message = MakeMessage(bytes, block_bytes);
+    if (!message.ok()) return message.status();
+    const auto found = std::ranges::find_if(
+        plans_, [&](const auto& plan) { return plan->header().message.blocks == message->blocks; });
     if (found != plans_.end()) {
       std::rotate(plans_.begin(), found, found + 1);
-      return plans_.front();
+      std::shared_ptr<const VerifiedPlan>& plan = plans_.front();
+      if (plan->header().message != *message)
+        plan = std::make_shared<const VerifiedPlan>(plan->WithMessage(*message));
+      return plan;
     }
     Result<VerifiedPlan> plan = Make(bytes, block_bytes);
     if (!plan.ok()) return plan.status();
@@ -184,7 +188,10 @@ class CompiledPlans final : public GroupPlans {
  public:
   static Result<std::unique_ptr<CompiledPlans>> Make(const GroupPlanSpec& spec) {
     std::vector<std::string> algorithms = {spec.algorithm};
-    if (spec.algorithm == kAutoAlgorithm) algorithms = StreamAlgorithms(spec.nodes);
+    if (spec.algorithm == kAutoAlgorithm) {
+      algorithms =
+          spec.is_flat ? std::vector{PrepostedAlgorithm(spec.nodes)} : StreamAlgorithms(spec.nodes);
+    }
     std::unique_ptr<CompiledPlans> plans(new CompiledPlans(spec));
     std::set<TcpConnection> connections;
     for (const std::string& algorithm : algorithms) {
@@ -209,7 +216,9 @@ class CompiledPlans final : public GroupPlans {
   PlanHash Hash() const override { return schedules_.front()->Hash(); }
 
   Status CheckSize(uint64_t bytes) const override {
-    const uint64_t block_bytes = spec_.block_bytes != 0 ? spec_.block_bytes : kStreamBlockMax;
+    const uint64_t block_bytes = spec_.block_bytes != 0 ? spec_.block_bytes
+                                 : spec_.is_flat        ? PrepostedBlockBytes(bytes)
+                                                        : kStreamBlockMax;
     for (const auto& schedule : schedules_) {
       const Status status = schedule->CheckSize(bytes, block_bytes);
       if (!status.ok()) return UsageError(status.message());
@@ -242,9 +251,9 @@ class CompiledPlans final : public GroupPlans {
   }
 
   Result<std::shared_ptr<const VerifiedPlan>> FlatFor(uint64_t bytes) override {
-    const Result<Variant> chosen = Find(Choose(bytes, /*rate=*/0));
-    if (!chosen.ok()) return chosen.status();
-    return chosen->schedule->FlatFor(bytes, chosen->block_bytes);
+    const uint64_t block_bytes =
+        spec_.block_bytes != 0 ? spec_.block_bytes : PrepostedBlockBytes(bytes);
+    return schedules_.front()->FlatFor(bytes, block_bytes);
   }
 
  private:

@@ -59,6 +59,8 @@ struct SessionOptions {
   std::string secret;
   /// Address to listen at. Empty: the member's own or, if that is a name, all of this machine.
   std::string bind;
+  /// How the thread of the session waits. Without own_thread the caller does, as long as the timeouts
+  /// of its Poll() say, and this and idle_max have no effect.
   Waiting waiting = Waiting::kHybrid;
   std::chrono::milliseconds idle_max{50};
   /// Within this time every survivor of a failure hears of it. At least 100 ms.
@@ -125,10 +127,12 @@ class MemoryPool {
 
 /// All of them may be empty, except `incoming` or `pool` at members that receive. They are called one at a
 /// time, by the session's thread or in Poll(), and may call the session, but not destroy it. Messages
-/// of a group are numbered from 0.
+/// of a group are numbered from 0. Only `incoming` may throw; an exception that another one throws ends
+/// the program, or leaves Poll() with the session in a state in which it can only be destroyed.
 struct GroupCallbacks {
   /// A message of `bytes` bytes begins; the memory for it, which is the library's until `complete`
-  /// or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it.
+  /// or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it. So does
+  /// an exception, such as std::bad_alloc; `failed` names it everywhere.
   std::function<void*(uint64_t message, uint64_t bytes)> incoming;
   /// Instead of `incoming`: each message takes a buffer, which is to be given back after `complete`.
   /// While none is free the message waits, and so do its senders; a message that is larger than a
@@ -186,10 +190,13 @@ class Session {
                      const GroupOptions& options, GroupCallbacks callbacks);
   /// At the root: queues a message; the one after the last, which the result numbers. `data` must
   /// stay as it is until `complete` (or `failed`). Errors (kUsage): no such group, not its root, it
-  /// is being destroyed, GroupOptions::plan is for another size.
+  /// is being destroyed, GroupOptions::plan is for another size; kRejected: the group has failed, and
+  /// `failed`, which has not returned yet, names the same cause.
   Result<uint64_t> Send(uint64_t group, const void* data, uint64_t bytes);
   /// `passed` is called once all members have called their Barrier() as often as this one has. It
-  /// says nothing about messages. Errors: as Send(), but anywhere.
+  /// says nothing about messages. One that not all members have called when the group is closed, or
+  /// fails, does not pass: `passed` is destroyed, before `closed` or `failed` is called. Errors: as
+  /// Send(), but anywhere.
   Status Barrier(uint64_t group, std::function<void()> passed);
   /// Once all members have called it and every message is at every member, `closed` is called at all
   /// of them. Errors: as Barrier().

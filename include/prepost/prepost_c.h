@@ -70,8 +70,10 @@ typedef struct prepost_session_options {
   size_t secret_bytes;
   /** Address to listen at. Null or "": the member's own or, if that is a name, all of this machine. */
   const char* bind;
-  prepost_waiting waiting; /**< [PREPOST_HYBRID] */
-  uint32_t idle_max_ms;    /**< [50] */
+  /** How the thread of the session waits. Without own_thread the caller does, and this and idle_max_ms
+   * have no effect. [PREPOST_HYBRID] */
+  prepost_waiting waiting;
+  uint32_t idle_max_ms; /**< [50] */
   uint32_t
       failure_max_ms; /**< every survivor of a failure hears of it within; at least 100 [2000] */
   uint32_t connect_max_ms; /**< how long a group waits for members that are not there yet [30000] */
@@ -178,11 +180,13 @@ prepost_code prepost_create_group(prepost_session* session, uint64_t number,
                                   const prepost_group_callbacks* callbacks);
 /** At the root: queues a message; the one after the last, whose number is stored in `*message` if
  * that is not null. `data` must stay as it is until `complete` (or `failed`). Errors
- * (PREPOST_USAGE): no such group, not its root, it is being destroyed. */
+ * (PREPOST_USAGE): no such group, not its root, it is being destroyed; PREPOST_REJECTED: it has failed,
+ * and `failed`, which has not returned yet, names the same cause. */
 prepost_code prepost_send(prepost_session* session, uint64_t group, const void* data,
                           uint64_t bytes, uint64_t* message);
 /** `passed` is called once all members have called prepost_barrier() as often as this one has. It
- * says nothing about messages. Errors: as prepost_send(), but anywhere. */
+ * says nothing about messages. One that not all members have called when the group is closed, or fails,
+ * does not pass: `passed` is never called. Errors: as prepost_send(), but anywhere. */
 prepost_code prepost_barrier(prepost_session* session, uint64_t group,
                              void (*passed)(void* context), void* context);
 /** Once all members have called it and every message is at every member, `closed` is called at all

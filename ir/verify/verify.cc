@@ -68,4 +68,11 @@ Result<VerifiedPlan> Verified(Plan&& plan, const VerifyOptions& options, Verdict
   return VerifiedPlan(std::move(plan));
 }
 
+VerifiedPlan VerifiedPlan::WithMessage(const Message& message) const {
+  PREPOST_CHECK(message.blocks == header().message.blocks);
+  PlanHeader other = header();
+  other.message = message;
+  return VerifiedPlan(WithHeader(std::move(other)));
+}
+
 }  // namespace prepost

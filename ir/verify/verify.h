@@ -51,6 +51,10 @@ Verdict Verify(const Plan& plan, const VerifyOptions& options = {});
 /// A plan in which Verify() has found nothing: what lowers a plan or runs one takes it so. Only
 /// Verified() makes one; a copy as a Plan is any plan again.
 class VerifiedPlan final : public Plan {
+ public:
+  /// The plan for another message, of as many blocks (CHECK): of a message the rules know no more.
+  VerifiedPlan WithMessage(const Message& message) const;
+
  private:
   friend Result<VerifiedPlan> Verified(Plan&& plan, const VerifyOptions& options, Verdict* verdict);
   explicit VerifiedPlan(Plan plan) : Plan(std::move(plan)) {}

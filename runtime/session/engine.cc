@@ -29,6 +29,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <limits>
 #include <utility>
 
@@ -36,6 +37,7 @@
 #include "runtime/session/member_words.h"
 #include "runtime/session/memory_pool.h"
 #include "runtime/transport/tcp_endpoint.h"
+#include "runtime/transport/tcp_watch.h"
 
 namespace prepost {
 namespace {
@@ -49,6 +51,11 @@ constexpr GroupSerial kTimerSerial = 1;
 constexpr uint64_t kRatedBytesMin = uint64_t{32} << 10;
 /// Messages that wait for a disk; the next one waits in the network.
 constexpr size_t kSyncsMax = 2;
+/// A connection on which nothing moves: when the kernel begins to ask whether its other end is there,
+/// how often, and how often in vain.
+constexpr milliseconds kIdleMax{30'000};
+constexpr milliseconds kQuestionInterval{10'000};
+constexpr int kQuestions = 3;
 /// Messages that a mover has: one moves, one is armed.
 constexpr size_t kWithMoverMax = 2;
 
@@ -80,6 +87,7 @@ struct Engine::Group {
   // Under the engine's mutex.
   uint64_t sent = 0;  ///< messages that the root has queued
   bool is_destroyed = false;
+  Status failure;  ///< from when it has failed until `failed` has been called
   PeerPaths paths;
 
   // The turning thread's own.
@@ -114,7 +122,7 @@ struct Engine::Group {
 
 Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPolicy& wait,
                                              TcpHook* hook) {
-  std::unique_ptr<Engine> engine(new Engine(wait, options.failure_max / 8));
+  std::unique_ptr<Engine> engine(new Engine(wait, options.failure_max));
   engine->hook_ = hook;
   PREPOST_RETURN_IF_ERROR(engine->Open());
   options.notify = [raw = engine.get()] {
@@ -127,7 +135,8 @@ Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPo
   return engine;
 }
 
-Engine::Engine(const WaitPolicy& wait, milliseconds tick) : pacer_(wait), tick_(tick) {}
+Engine::Engine(const WaitPolicy& wait, milliseconds failure_max)
+    : pacer_(wait), tick_(failure_max / 8), silence_max_(PeerSilenceMax(failure_max)) {}
 
 // First the threads and pools end that signal wake_.
 Engine::~Engine() {
@@ -171,8 +180,10 @@ Status Engine::Create(const EngineGroupOptions& options, std::unique_ptr<GroupPl
                               options.terms);
   {
     const std::lock_guard lock(mutex_);
-    if (!by_number_.emplace(options.number, group).second)
+    std::shared_ptr<Group>& listed = by_number_[options.number];
+    if (listed != nullptr && listed->failure.ok())
       return UsageError(fmt::format("group {} exists already", options.number));
+    listed = group;
     group->serial = next_serial_++;
     commands_.push_back({.kind = Command::Kind::kCreate, .group = std::move(group)});
     has_work_.store(true);
@@ -187,6 +198,10 @@ Result<std::shared_ptr<Engine::Group>> Engine::Find(uint64_t number, const char*
   if (found == by_number_.end()) {
     return UsageError(fmt::format(
         "cannot {} group {}: there is none of this number, or it has failed", what, number));
+  }
+  if (!found->second->failure.ok()) {
+    return Rejected(fmt::format("cannot {} group {}, which has failed: {}", what, number,
+                                found->second->failure.message()));
   }
   if (found->second->is_destroyed)
     return UsageError(fmt::format("cannot {} group {}: it is being destroyed", what, number));
@@ -362,16 +377,25 @@ void Engine::Hear(KeeperEvent event) {
       return Advance(*group);
     case KeeperEvent::Kind::kClosed:
       Retire(*group);
+      Unlist(*group);
       if (group->callbacks.closed) group->callbacks.closed();
       return;
     case KeeperEvent::Kind::kFailed:
       Retire(*group);
+      {
+        const std::lock_guard lock(mutex_);
+        group->failure = event.status;
+      }
       if (group->callbacks.failed) group->callbacks.failed(event.status, event.member);
-      return;
+      return Unlist(*group);
   }
 }
 
 Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets) {
+  for (const TcpSocket& socket : sockets) {
+    KeepAlive(socket.fd.get(), kIdleMax, std::max<milliseconds>(kQuestionInterval, 4 * tick_),
+              kQuestions);
+  }
   if (group->mover != nullptr) {
     group->mover->Open(std::move(sockets),
                        [this, serial = group->serial](MessageMover::Event event) {
@@ -583,9 +607,25 @@ bool Engine::FindMemory(Group& group, uint64_t bytes) {
     group.waits_for_buffer = group.memory == nullptr;
     return !group.waits_for_buffer;
   }
-  group.memory =
-      group.callbacks.incoming ? group.callbacks.incoming(group.message, bytes) : nullptr;
+  std::string thrown;
+  try {
+    group.memory =
+        group.callbacks.incoming ? group.callbacks.incoming(group.message, bytes) : nullptr;
+  } catch (const std::exception& error) {  // most likely for want of memory
+    thrown = error.what();
+  } catch (...) {
+    thrown = "of a type that is not derived from std::exception";
+  }
   if (group.state != Group::State::kIdle) return false;  // the callback has ended it
+  if (!thrown.empty()) {
+    group.memory = nullptr;
+    Break(group,
+          Rejected(fmt::format("member {} has no memory for message {} of {}: its callback "
+                               "`incoming` threw an exception: {}",
+                               self, group.message, Count(bytes, "byte"), thrown)),
+          std::nullopt);
+    return false;
+  }
   if (group.memory != nullptr || bytes == 0) return true;
   Break(group,
         Rejected(fmt::format("member {} has no memory for message {} of {}", self, group.message,
@@ -710,6 +750,10 @@ void Engine::Retire(Group& group) {
   }
   group.barriers.clear();
   groups_.erase(group.serial);
+}
+
+/// Its number is free.
+void Engine::Unlist(const Group& group) {
   const std::lock_guard lock(mutex_);
   const auto found = by_number_.find(group.options.number);
   if (found != by_number_.end() && found->second.get() == &group) by_number_.erase(found);
@@ -728,11 +772,14 @@ void Engine::ReturnBuffers(Group& group) {
 }
 
 void Engine::CountRunning(int change) {
-  const bool was_running = running_ > 0;
   running_ += change;
-  if (was_running == (running_ > 0)) return;
+  if (running_ > 0 && !is_ticking_) SetTicking(true);
+}
+
+void Engine::SetTicking(bool is_ticking) {
+  is_ticking_ = is_ticking;
   itimerspec times = {};
-  if (running_ > 0) {
+  if (is_ticking) {
     const auto ns = std::chrono::nanoseconds(tick_).count();
     times.it_value =
         times.it_interval = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
@@ -740,18 +787,22 @@ void Engine::CountRunning(int change) {
   timerfd_settime(timer_.get(), 0, &times, nullptr);
 }
 
-/// Connections that are cut without a word: the keeper sees only those to the root.
+/// Connections that are cut without a word: the keeper sees only those to the root. Also between
+/// messages, until the last note of the one before has arrived.
 void Engine::CheckPeers() {
   uint64_t ticks = 0;
   if (read(timer_.get(), &ticks, sizeof(ticks)) != ssize_t{sizeof(ticks)}) return;
-  std::vector<std::shared_ptr<Group>> running;
+  std::vector<std::shared_ptr<Group>> connected;
   for (const auto& [serial, group] : groups_) {
-    if (group->state == Group::State::kRunning) running.push_back(group);
+    if (group->endpoint != nullptr) connected.push_back(group);
   }
-  for (const std::shared_ptr<Group>& group : running) {
-    const Status status = group->endpoint->CheckPeers(4 * tick_);
+  bool is_acknowledged = true;
+  for (const std::shared_ptr<Group>& group : connected) {
+    const Status status = group->endpoint->CheckPeers(silence_max_);
+    is_acknowledged = is_acknowledged && group->endpoint->IsAcknowledged();
     if (!status.ok()) Break(*group, status, group->endpoint->lost_peer());
   }
+  if (running_ == 0 && is_acknowledged) SetTicking(false);
 }
 
 }  // namespace prepost

@@ -48,19 +48,18 @@ uint64_t ProcessNamespace() {
 }  // namespace
 
 Introduction::Introduction(const TcpSocket& socket, bool is_wanted)
-    : socket_(socket), probe_([] {
-        auto probe = std::make_unique<Probe>();
-        const NonceBytes nonce = RandomNonce();
-        std::copy_n(nonce.begin(), probe->size(), probe->begin());
-        return probe;
+    : socket_(socket), sign_([] {
+        LifeSign::Value value;
+        std::copy_n(RandomNonce().begin(), value.size(), value.begin());
+        return std::make_unique<const LifeSign>(value);
       }()) {
   if (is_wanted) {
     ByteWriter writer(own_);
     writer.PutBytes(ThisMachine());
     writer.Put(ProcessNamespace());
     writer.Put(static_cast<uint64_t>(getpid()));
-    writer.Put(reinterpret_cast<uint64_t>(probe_->data()));
-    writer.PutBytes(*probe_);
+    writer.Put(reinterpret_cast<uint64_t>(sign_->value().data()));
+    writer.PutBytes(sign_->value());
   }
   std::ranges::copy(own_, out_.begin());
 }
@@ -96,14 +95,15 @@ void Introduction::Judge() {
   ByteReader reader(std::span<const std::byte>(in_).subspan(kWhereBytes));
   const uint64_t process = reader.Get<uint64_t>();
   const uint64_t address = reader.Get<uint64_t>();
-  const std::span<const std::byte> expected = reader.Take(sizeof(Probe));
+  std::ranges::copy(reader.Take(local_.sign.size()), local_.sign.begin());
   if (is_card && same(0, kWhereBytes) && process <= INT32_MAX && process > 0) {
-    Probe probe = {};
+    LifeSign::Value found = {};
     const Io io = ReadSome(static_cast<int>(process), address,
-                           {.iov_base = probe.data(), .iov_len = sizeof(probe)});
+                           {.iov_base = found.data(), .iov_len = found.size()});
     local_.process = static_cast<int>(process);
-    local_.can_read = io.outcome == Io::Outcome::kMoved && io.bytes == sizeof(probe) &&
-                      std::ranges::equal(probe, expected);
+    local_.sign_place = address;
+    local_.can_read =
+        io.outcome == Io::Outcome::kMoved && io.bytes == found.size() && found == local_.sign;
     local_.is_forbidden = io.outcome == Io::Outcome::kFailed && io.error == EPERM;
   }
   out_[kCardBytes] = std::byte{local_.can_read};

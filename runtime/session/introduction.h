@@ -10,17 +10,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
+#include "runtime/transport/life_sign.h"
 #include "runtime/transport/tcp_mesh.h"
 
 namespace prepost {
 
-/// Both sides say who they are, read each other's probe, and say whether that worked:
+/// Both sides say who they are, read each other's sign of life (life_sign.h), and say whether that
+/// worked:
 ///
-///     card     machine 16 | process namespace 8 | process 8 | probe's address 8 | probe 16
-///     verdict  1: I read your probe, 0: I do not
+///     card     machine 16 | process namespace 8 | process 8 | sign's address 8 | sign 16
+///     verdict  1: I read your sign, 0: I do not
 ///
-/// Integers are little-endian. A card of zeros wants nothing to be read. Used by one thread.
+/// The sign stays where it is for as long as the other side may copy blocks. Integers are
+/// little-endian. A card of zeros wants nothing to be read. Used by one thread.
 class Introduction {
  public:
   enum class State : uint8_t { kTalking, kDone, kGone };
@@ -33,17 +37,18 @@ class Introduction {
   State Step();
   /// kDone: what came of it.
   const LocalPeer& local() const { return local_; }
+  /// kDone: to be kept while blocks may be copied from this process; null: none are.
+  std::unique_ptr<const LifeSign> TakeSign() { return local_.is_read ? std::move(sign_) : nullptr; }
 
  private:
   static constexpr size_t kCardBytes = 56;
   using Card = std::array<std::byte, kCardBytes>;
-  using Probe = std::array<std::byte, 16>;
 
   void Judge();
   bool Send();
 
   const TcpSocket& socket_;
-  const std::unique_ptr<const Probe> probe_;  ///< stands where the card says
+  std::unique_ptr<const LifeSign> sign_;  ///< stands where the card says
   Card own_ = {};
   std::array<std::byte, kCardBytes + 1> out_ = {};
   size_t out_bytes_ = kCardBytes;  ///< of `out_` that may be sent

@@ -60,6 +60,12 @@ PlanHash TermsOfGroup(uint64_t number, const std::vector<uint32_t>& members, Nod
 /// `generation`, which it tells members first of all, and connections for data have these terms.
 PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation);
 
+/// How long a peer may leave everything unacknowledged. It is asked several times in that time and
+/// then a moment later; with that, and the time for a better cause, it is within `failure_max`.
+constexpr std::chrono::milliseconds PeerSilenceMax(std::chrono::milliseconds failure_max) {
+  return failure_max * 35 / 100;
+}
+
 /// What all members of a group are to reach before any goes on, each counted by itself.
 enum class Gate : uint8_t {
   kBarrier,  ///< of the callers
@@ -165,8 +171,9 @@ class Keeper final : private Lobby::Owner {
   };
   /// A control connection that is over: its last words are still under way.
   struct Parting {
-    FileDescriptor fd;
+    ControlSocket control;
     Clock::time_point due;
+    bool is_shut = false;  ///< nothing waits to be sent any more
   };
 
   explicit Keeper(KeeperOptions options);
@@ -205,6 +212,7 @@ class Keeper final : private Lobby::Owner {
   static std::optional<NodeId> WhereOf(const Group& group, const ControlMessage& message);
   Failure Nonsense(const Group& group, NodeId node, const std::string& what) const;
   void Broadcast(Group& group, const ControlMessage& message);
+  void BroadcastLatest(Group& group, const ControlMessage& message);
   void Part(Group& group);
   void Part(ControlSocket control);
   std::string Who(const Group& group, NodeId node) const;

@@ -26,6 +26,7 @@
 #include "runtime/sequence_ring.h"
 #include "runtime/transport/tcp_hook.h"
 #include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp_watch.h"
 #include "runtime/transport/tcp_wire.h"
 #include "runtime/visit_ring.h"
 
@@ -51,6 +52,7 @@ class TcpEndpoint final : public MessageEndpoint {
   std::optional<MessageStart> announced() const override;
   int wait_fd() const override { return epoll_.get(); }
   Status CheckPeers(std::chrono::milliseconds silence) override;
+  bool IsAcknowledged() const override;
   bool PrepareToWait() override { return active_.size() == 0 && completed_.empty(); }
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;
@@ -98,15 +100,18 @@ class TcpEndpoint final : public MessageEndpoint {
     NodeId peer;
     uint32_t lane = kBlockLane;
     bool carries_blocks = false;
+    bool is_asked = false;  ///< the kernel asks whether the peer is there, now and then
+    TcpWatch watch;
     bool readable = false;   ///< until a read finds nothing
     bool writable = true;    ///< until a write finds no room
     bool stalled = false;    ///< a block waits for its receive, or a message for its turn
     bool has_begun = false;  ///< the message at hand, by what it has written
     bool announces =
         false;  ///< the message's start goes alone: a peer that gives credits waits for it
-    bool peer_has_begun = false;       ///< the message at hand, by what was read
-    bool is_copying = false;           ///< the block at hand, from the peer's memory
-    LocalPeer local;                   ///< the peer, if it is on this machine
+    bool peer_has_begun = false;           ///< the message at hand, by what was read
+    bool is_copying = false;               ///< the block at hand, from the peer's memory
+    LocalPeer local;                       ///< the peer, if it is on this machine
+    std::unique_ptr<const LifeSign> sign;  ///< until this endpoint ends
     uint64_t place = 0;                ///< of the message in its memory, if this end may read that
     std::optional<MessageStart> next;  ///< a later message, whose start was read
     uint32_t out = kNone;              ///< lane, if it carries blocks that way
@@ -145,6 +150,7 @@ class TcpEndpoint final : public MessageEndpoint {
   Status ReadStart(Link& link);
   static void AwaitBytes(Link& link, size_t bytes);
   Status CopyBlock(Link& link, Lane& lane);
+  static bool IsAlive(const LocalPeer& peer);
   void FinishBlock(Link& link, Lane& lane);
   Status TakeHead(Link& link, const Lane& lane);
   Status TakeStart(Link& link, const Record& record);

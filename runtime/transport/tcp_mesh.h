@@ -9,11 +9,13 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "ir/status.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/playable.h"
+#include "runtime/transport/life_sign.h"
 
 namespace prepost {
 
@@ -35,6 +37,8 @@ struct LocalPeer {
   bool can_read = false;      ///< this process may read the peer's memory
   bool is_read = false;       ///< the peer may read this process's
   bool is_forbidden = false;  ///< it is there, but this process may not read its memory
+  uint64_t sign_place = 0;    ///< can_read: of its sign of life, in its memory
+  LifeSign::Value sign = {};  ///< can_read: what stands there while its memory may be copied
 };
 
 /// One end of a connection.
@@ -43,6 +47,7 @@ struct TcpSocket {
   uint32_t lane = kBlockLane;
   FileDescriptor fd;     ///< connected, TCP_NODELAY, unsent bytes bounded; used with MSG_DONTWAIT
   LocalPeer local = {};  ///< on this machine: blocks are copied from memory to memory
+  std::unique_ptr<const LifeSign> sign = nullptr;  ///< this end's, if the peer may read its memory
 };
 
 /// The sockets of each node, by node id.

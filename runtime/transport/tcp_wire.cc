@@ -2,7 +2,6 @@
 #include "runtime/transport/tcp_wire.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -28,6 +27,8 @@ Io Outcome(ssize_t moved) {
     case EPIPE:
     case ECONNRESET:
     case ETIMEDOUT:
+    case EHOSTUNREACH:  // what the kernel has given up may say why
+    case ENETUNREACH:
       return {.outcome = Io::Outcome::kPeerGone};
     case EFAULT:
       return {.outcome = Io::Outcome::kBadMemory};
@@ -92,11 +93,6 @@ Io ReadSome(int process, uint64_t address, iovec memory) {
   const ssize_t moved = process_vm_readv(process, &memory, 1, &remote, 1, 0);
   if (moved < 0 && errno == ESRCH) return {.outcome = Io::Outcome::kPeerGone};
   return moved == 0 ? Io{.outcome = Io::Outcome::kBadMemory} : Outcome(moved);
-}
-
-bool IsClosed(int fd) {
-  pollfd polled = {.fd = fd, .events = POLLRDHUP, .revents = 0};
-  return poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 Io PeekSome(int fd, std::span<iovec> memory) {

@@ -76,8 +76,6 @@ Io SendSome(int fd, std::span<iovec> memory);
 Io ReceiveSome(int fd, std::span<iovec> memory);
 /// From the memory of another process of this machine, at `address` there; kPeerGone: it has ended.
 Io ReadSome(int process, uint64_t address, iovec memory);
-/// Whether the other end has closed the connection, or it has broken, whatever is still to be read.
-bool IsClosed(int fd);
 /// As ReceiveSome(), but the bytes stay with the kernel.
 Io PeekSome(int fd, std::span<iovec> memory);
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "prepost/prepost.h"
@@ -168,6 +169,68 @@ TEST(SessionTest, BarriersBeforeTheGroupIsOpen) {
   }
 }
 
+// Those that all members have called pass before the group is closed, whatever else is under way;
+// another one's function is gone when `closed` is called.
+TEST_P(SessionWaysTest, BarriersOfAGroupThatIsClosed) {
+  for (const bool is_root_ahead : {true, false}) {
+    SCOPED_TRACE(is_root_ahead);
+    Sessions sessions(3, Options());
+    const std::vector<uint32_t> members = Members(3);
+    const uint32_t ahead = is_root_ahead ? 0 : 2;
+    auto kept = std::make_shared<int>(0);
+    std::atomic<long> uses_when_closed = 0;
+    for (const uint32_t member : members) {
+      GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+      if (member == ahead) {
+        callbacks.closed = [&, weak = std::weak_ptr(kept), closed = callbacks.closed] {
+          uses_when_closed = weak.use_count();
+          closed();
+        };
+      }
+      ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, Group(), callbacks).ok());
+    }
+    for (int i = 0; i < 100; ++i) {
+      for (const uint32_t member : members) sessions.Barrier(1, member);
+    }
+    ASSERT_TRUE(sessions[ahead].Barrier(1, [kept] { ADD_FAILURE() << "it passed"; }).ok());
+    for (const uint32_t member : members) EXPECT_TRUE(sessions[member].DestroyGroup(1).ok());
+    ASSERT_TRUE(sessions.Wait(1, members, [](const GroupLog& log) { return log.closed == 1; }));
+    for (const uint32_t member : members) EXPECT_EQ(sessions.LogOf(member, 1).passed, 100);
+    EXPECT_EQ(uses_when_closed, 1);  // the test's own
+  }
+}
+
+// Catches counts that fill the control connection, which then counts as gone: one message each, sent
+// faster than the other end reads.
+TEST(SessionTest, ThousandsOfBarriersAreUnderWayAtOnce) {
+  constexpr int kBarriers = 20'000;
+  for (const bool are_early : {false, true}) {
+    SCOPED_TRACE(are_early);
+    Sessions sessions(3);
+    const std::vector<uint32_t> members = Members(3);
+    const auto pass = [&](const std::vector<uint32_t>& some) {
+      for (const uint32_t member : some)
+        for (int i = 0; i < kBarriers; ++i) sessions.Barrier(1, member);
+    };
+    const auto create = [&](uint32_t member) {
+      const GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+      ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, {}, callbacks).ok());
+    };
+    for (const uint32_t member : {0u, 1u}) create(member);
+    if (are_early) pass({0, 1});
+    create(2);
+    if (!are_early) {
+      const auto is_open = [](const GroupLog& log) { return log.opened == 1; };
+      ASSERT_TRUE(sessions.Wait(1, members, is_open));
+      pass({0, 1});
+    }
+    pass({2});
+    ASSERT_TRUE(
+        sessions.Wait(1, members, [&](const GroupLog& log) { return log.passed == kBarriers; }));
+    ExpectDelivery(sessions, 1, members, 0, {Bytes(5, 1)});
+  }
+}
+
 // A member that is gone: every survivor hears of it once, with its name, soon; other groups go on,
 // and the survivors make a new group of the same number at once.
 TEST_P(SessionWaysTest, SurvivorsOfAFailureHearOfItOnceAndGoOn) {
@@ -226,6 +289,70 @@ TEST_P(SessionWaysTest, MemberWithoutMemoryEndsTheGroup) {
                 HasSubstr("member 2 has no memory for message 0 of 10 bytes"));
     EXPECT_EQ(sessions.LogOf(member, 1).failed_member, 2u);
   }
+}
+
+// Catches an exception that ends the program.
+TEST_P(SessionWaysTest, AnIncomingThatThrowsEndsTheGroup) {
+  Sessions sessions(3, Options());
+  const std::vector<uint32_t> members = Members(3);
+  for (const bool is_standard : {true, false}) {
+    const uint64_t group = is_standard ? 1 : 2;
+    for (const uint32_t member : members) {
+      GroupCallbacks callbacks = sessions.Callbacks(member, group);
+      if (member == 2) {
+        callbacks.incoming = [is_standard](uint64_t, uint64_t) -> void* {
+          if (is_standard) throw std::bad_alloc();
+          throw 7;
+        };
+      }
+      ASSERT_TRUE(sessions[member].CreateGroup(group, members, 0, Group(), callbacks).ok());
+    }
+    const std::vector<std::byte> message = Bytes(10, 1);
+    ASSERT_TRUE(sessions[0].Send(group, message.data(), message.size()).ok());
+    ASSERT_TRUE(sessions.Wait(group, members,
+                              [](const GroupLog& log) { return log.failures.size() == 1; }));
+    for (const uint32_t member : members) {
+      EXPECT_THAT(sessions.LogOf(member, group).failures.front(),
+                  HasSubstr(is_standard ? "member 2 has no memory for message 0 of 10 bytes: its "
+                                          "callback `incoming` threw an exception: std::bad_alloc"
+                                        : "threw an exception: of a type"));
+      EXPECT_EQ(sessions.LogOf(member, group).failed_member, 2u);
+    }
+  }
+}
+
+// Until `failed` has been called, and in it, what is asked of the group is answered with the cause, not
+// with "there is none of this number".
+TEST(SessionTest, UntilFailedHasBeenCalledTheGroupHasItsCause) {
+  Sessions sessions(2);
+  std::mutex mutex;
+  std::vector<Status> answers;
+  for (const uint32_t member : {0u, 1u}) {
+    GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+    if (member == 0) {
+      callbacks.failed = [&, failed = callbacks.failed](const Status& cause,
+                                                        std::optional<uint32_t> where) {
+        const std::lock_guard lock(mutex);
+        answers.push_back(sessions[0].Send(1, "x", 1).status());
+        answers.push_back(sessions[0].Barrier(1, {}));
+        EXPECT_TRUE(sessions[0].CreateGroup(1, {0}, 0, {}, sessions.Callbacks(0, 3)).ok());
+        answers.push_back(sessions[0].Send(1, "x", 1).status());
+        failed(cause, where);
+      };
+    }
+    ASSERT_TRUE(sessions[member].CreateGroup(1, Members(2), 0, {}, callbacks).ok());
+  }
+  ASSERT_TRUE(sessions.Wait(1, Members(2), [](const GroupLog& log) { return log.opened == 1; }));
+  sessions.Kill(1);
+  ASSERT_TRUE(sessions.Wait(1, {0}, [](const GroupLog& log) { return !log.failures.empty(); }));
+  const std::string cause = sessions.LogOf(0, 1).failures.front();
+  ASSERT_EQ(answers.size(), 3u);
+  for (const size_t i : {0u, 1u}) {
+    EXPECT_EQ(answers[i].code(), StatusCode::kRejected);
+    EXPECT_THAT(answers[i].message(), HasSubstr("group 1, which has failed: " + cause));
+  }
+  EXPECT_TRUE(answers[2].ok());  // to the new group of that number
+  EXPECT_TRUE(sessions.Wait(3, {0}, [](const GroupLog& log) { return log.completed.size() == 1; }));
 }
 
 // A member that never comes, and one whose group is another.

@@ -424,7 +424,7 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec, const AutoTar
     if (rate_) streams.rate = options.parameters.rate;
     if (latency_) streams.hop = options.parameters.latency;
     if (block_overhead_) streams.block_overhead = options.parameters.block_overhead;
-  } else if (!target->is_streams && spec.nodes <= kTimedNodesMax) {
+  } else if (!target->is_streams && spec.nodes >= 1 && spec.nodes <= kTimedNodesMax) {
     Result<Network> network = spec.topology ? prepost::NetworkOf(*spec.topology, spec.nodes)
                                             : sim::NetworkOf(cluster->network, spec.nodes);
     if (network.ok()) {  // else the choice says what is wrong with it

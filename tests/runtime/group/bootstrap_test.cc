@@ -383,9 +383,9 @@ TEST_F(BootstrapTest, ARootOfAnotherVersionIsNamed) {
   pollfd wait = {.fd = root.get(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(poll(&wait, 1, 30'000), 1);
   const FileDescriptor guest(accept(root.get(), nullptr, nullptr));
-  Say(guest, PrefixOf(9) + std::string(100, 'x'));
+  Say(guest, PrefixOf(kProtocolVersion + 1) + std::string(100, 'x'));
   EXPECT_THAT(nodes_[2].get().status.message(),
-              HasSubstr("refuses node 2: it speaks version 9 of the protocol, this is version 8"));
+              HasSubstr("refuses node 2: it speaks version 10 of the protocol, this is version 9"));
 }
 
 TEST_F(BootstrapTest, PeersThatNeverComeAreNamed) {

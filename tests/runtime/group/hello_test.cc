@@ -283,7 +283,8 @@ TEST(HelloTest, AnotherVersionIsNamedByBothSides) {
     if (index == 1) (*bytes)[8] = std::byte{kProtocolVersion + 1};
   });
   EXPECT_EQ(to_connector.connector.refusal(), Refusal::kOtherVersion);
-  EXPECT_EQ(to_connector.connector.Why(), "it speaks version 9 of the protocol, this is version 8");
+  EXPECT_EQ(to_connector.connector.Why(),
+            "it speaks version 10 of the protocol, this is version 9");
 }
 
 // Catches a crash or an endless wait for rubbish: either side ends within its four messages.

@@ -9,9 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 
 #include "runtime/mapping.h"
+#include "runtime/transport/tcp_mesh.h"
 #include "tests/support/two_blocks.h"
 
 namespace prepost::tcp_endpoint_test {
@@ -72,6 +75,99 @@ TEST_F(TcpEndpointTest, SendFromATruncatedFileIsAnError) {
   ASSERT_EQ(truncate(nodes_->input().path().c_str(), 0), 0);
   PostSend(0);
   EXPECT_THAT(Failure(0).message(), HasSubstr("the memory of block 0 is gone"));
+}
+
+/// Two endpoints of this process that copy blocks from memory to memory.
+class MemoryCopiesTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kBlock = 3u << 20;  // several pieces
+
+  MemoryCopiesTest() {
+    Result<TcpMesh> mesh = MakeTcpMesh(Playable::Part(plan_));
+    EXPECT_TRUE(mesh.ok()) << mesh.status().ToString();
+    for (size_t node : {0u, 1u}) {
+      for (TcpSocket& socket : (*mesh)[node]) {
+        if (socket.lane == kCreditLane) continue;
+        socket.sign = std::make_unique<const LifeSign>(kSigns[node]);
+        places_[node] = socket.sign->value().data();
+        kept_[node] = FileDescriptor(fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0));
+      }
+    }
+    for (size_t node : {0u, 1u}) {
+      for (TcpSocket& socket : (*mesh)[node]) {
+        if (socket.lane == kCreditLane) continue;
+        socket.local = {.process = getpid(),
+                        .can_read = true,
+                        .is_read = true,
+                        .sign_place = reinterpret_cast<uint64_t>(places_[1 - node]),
+                        .sign = kSigns[1 - node]};
+      }
+      auto endpoint = TcpEndpoint::Make(NodeId::FromIndex(node), std::move((*mesh)[node]), -1);
+      EXPECT_TRUE(endpoint.ok()) << endpoint.status().ToString();
+      endpoints_[node] = *std::move(endpoint);
+      const auto& memory = node == 0 ? source_ : target_;
+      EXPECT_TRUE(
+          endpoints_[node]->Begin(Playable::Part(plan_), {.bytes = 2 * kBlock}, memory).ok());
+    }
+    endpoints_[1]->PostRecv({.op = OpId(1),
+                             .channel = ChannelId(0),
+                             .block = 0,
+                             .memory = std::span(target_).first(kBlock)});
+    endpoints_[0]->PostSend({.op = OpId(1),
+                             .channel = ChannelId(0),
+                             .block = 0,
+                             .memory = std::span(source_).first(kBlock)});
+  }
+
+  /// Polls node 1 until an op completes.
+  Status Receive() {
+    std::array<OpId, 8> ops;
+    for (;;) {
+      const Result<PollOutcome> outcome = endpoints_[1]->Poll(ops, std::chrono::milliseconds(-1));
+      if (!outcome.ok() || outcome->completed > 0) return outcome.status();
+    }
+  }
+
+  static constexpr std::array<LifeSign::Value, 2> kSigns = {
+      LifeSign::Value{std::byte{1}, std::byte{2}, std::byte{3}},
+      LifeSign::Value{std::byte{4}, std::byte{5}, std::byte{6}}};
+  const Plan plan_ = test::TwoBlocks(kBlock);
+  std::vector<std::byte> source_ = std::vector<std::byte>(2 * kBlock, std::byte{7});
+  std::vector<std::byte> target_ = std::vector<std::byte>(2 * kBlock);
+  std::array<const std::byte*, 2> places_ = {};
+  std::array<FileDescriptor, 2> kept_;  ///< so that the connection never closes
+  std::array<std::unique_ptr<TcpEndpoint>, 2> endpoints_;
+};
+
+TEST_F(MemoryCopiesTest, ReceiverCopiesTheBlock) {
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  ASSERT_TRUE(Receive().ok());
+  EXPECT_TRUE(
+      std::ranges::equal(std::span(target_).first(kBlock), std::span(source_).first(kBlock)));
+}
+
+// The sender's memory is its caller's again, but the news of it never arrives, as over a link that
+// is cut. Catches copies that count for as long as the connection seems to be open.
+TEST_F(MemoryCopiesTest, CopiesOfAGoneSendersMemoryDoNotCount) {
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  endpoints_[0].reset();
+  std::ranges::fill(source_, std::byte{0xee});
+  EXPECT_EQ(Receive().message(), "node 1 lost its connection to node 0");
+  EXPECT_EQ(endpoints_[1]->lost_peer(), NodeId(0));
+}
+
+// As before, in the middle of a block.
+TEST_F(MemoryCopiesTest, SenderThatGoesBetweenTwoPieces) {
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  std::array<OpId, 8> ops;
+  while (target_.front() == std::byte{0}) {
+    const Result<PollOutcome> outcome = endpoints_[1]->Poll(ops, std::chrono::milliseconds(0));
+    ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+    ASSERT_EQ(outcome->completed, 0u);
+  }
+  endpoints_[0].reset();
+  std::ranges::fill(source_, std::byte{0xee});
+  EXPECT_EQ(Receive().message(), "node 1 lost its connection to node 0");
 }
 
 }  // namespace

@@ -76,7 +76,9 @@ TEST_F(BadInputTest, Flags) {
   ExpectCompile({"--nodes", "4", "--send-window", "0"}, 2, "--send-window: '0' is no window");
   ExpectCompile({"--nodes", "4", "--message", folder_ / "nothing"}, 1,
                 "cannot open input " + (folder_ / "nothing: No such file"));
-  ExpectCompile({"--nodes", "1048576", "--message-bytes", "1TiB"}, 1, "transfers, the limit is");
+  ExpectCompile({"--nodes", "1048576", "--message-bytes", "1TiB", "--algorithm", "chain",
+                 "--block-bytes", "1MiB"},
+                1, "transfers, the limit is");
   ExpectCompile({"--node", "4"}, 2, "--node");
   ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--skip-pass", "redcue"}, 2,
                 "no pass is called 'redcue', did you mean 'reduce'?");
@@ -127,7 +129,10 @@ TEST_F(BadInputTest, NumbersOutOfRange) {
   ExpectCompile({"--nodes", "4", "--message-bytes", "5EiB"}, 2,
                 "--message-bytes: message of 5764607523034234880 bytes is above the limit of");
   const std::string plan = folder_ / "eight.json";
-  ASSERT_EQ(Command({"compile", "--nodes", "8", "--message-bytes", "9", "-o", plan}).Wait(), 0);
+  ASSERT_EQ(Command({"compile", "--nodes", "8", "--message-bytes", "9", "--algorithm",
+                     "binomial_pipeline", "-o", plan})
+                .Wait(),
+            0);
   const auto of_plan = [&](std::vector<std::string> words, const std::string& message) {
     words.insert(words.begin() + 1, plan);
     Expect(words, 1, message);
@@ -262,7 +267,9 @@ TEST_F(BadInputTest, PlansOfEverySize) {
 
 // What a flag says is not in the spec's file.
 TEST_F(BadInputTest, FlagsOverASpec) {
-  Write("spec.json", std::string(kSpec) + R"("nodes": 4, "message_bytes": 1})");
+  Write("spec.json",
+        std::string(kSpec) +
+            R"("nodes": 4, "message_bytes": 1, "algorithm": "chain", "block_bytes": 1048576})");
   ExpectCompile({folder_ / "spec.json", "--order", "0,1"}, 1,
                 "prepost: --order: an order names each of the 4 nodes once, found 2");
   ExpectCompile({folder_ / "spec.json", "--block-bytes", "0"}, 2,
@@ -348,7 +355,8 @@ TEST_F(BadInputTest, Specs) {
              "/message_bytes: expected an integer");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": 18446744073709551615}"),
              "/message_bytes: 18446744073709551615 is too large, the limit is 4611686018427387904");
-  ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": 4611686018427387904}"),
+  ExpectSpec(kSpec + std::string("\"nodes\": 3, \"algorithm\": \"chain\", \"block_bytes\": "
+                                 "1048576, \"message_bytes\": 4611686018427387904}"),
              "spec.json: /block_bytes: message of 4611686018427387904 bytes in blocks of 1048576");
   ExpectSpec(kSpec + std::string("\"nodes\": 3, \"message_bytes\": 99999999999999999999999}"),
              "/message_bytes: expected");

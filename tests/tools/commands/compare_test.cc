@@ -22,7 +22,8 @@ using testing::HasSubstr;
 
 constexpr std::string_view kSpec =
     R"({"x-first": {"format": "prepost.plan"}, "nodes": 4, "version": "1.0", "format": )"
-    R"("prepost.spec", "collective": "multicast", "block_bytes": 1000, "message_bytes": 5000})";
+    R"("prepost.spec", "collective": "multicast", "algorithm": "binomial_pipeline", )"
+    R"("block_bytes": 1000, "message_bytes": 5000})";
 
 size_t CountThreads(pid_t pid) {
   size_t count = 0;

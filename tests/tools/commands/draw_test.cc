@@ -156,8 +156,9 @@ TEST_F(DrawTest, PicturesOfTheSchedules) {
     if (name.starts_with("rack")) {
       topology = {"--topology", PREPOST_SOURCE_DIR "/examples/topologies/2x4.json"};
     }
-    std::vector<std::string> flags = {"compile",         "--nodes", "8",  "--algorithm", algorithm,
-                                      "--message-bytes", "4MiB",    "-o", plan_};
+    std::vector<std::string> flags = {
+        "compile", "--nodes",       "8",    "--algorithm", algorithm, "--message-bytes",
+        "4MiB",    "--block-bytes", "1MiB", "-o",          plan_};
     flags.insert(flags.end(), topology.begin(), topology.end());
     ASSERT_EQ(Command(flags).Wait(), 0) << name;
     test::ExpectGolden("../../docs/images/schedules/" + name + ".svg", Draw("a.svg", topology));

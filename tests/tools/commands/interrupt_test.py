@@ -184,7 +184,9 @@ def main():
         folder.mkdir()
         (folder / "image").write_bytes(generator.randbytes(2_000_001))
         make = dict(cwd=folder, check=True, stdout=subprocess.PIPE)
-        subprocess.run([COMMAND, "compile", "--nodes", "5", "--message", "image", "--block-bytes", "50kB", "-o", "plan.json"], **make)
+        # With credits: a device that holds few receives runs it, too.
+        subprocess.run([COMMAND, "compile", "--nodes", "5", "--message", "image", "--block-bytes", "50kB", "--ready", "window=1",
+                        "-o", "plan.json"], **make)
         listing = subprocess.run([COMMAND, "lower", "plan.json", "--list"], **make).stdout
         (folder / "queues.txt").write_bytes(listing)
         while_reading(folder)

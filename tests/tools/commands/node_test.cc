@@ -573,7 +573,8 @@ TEST_F(NodeTest, NodesWithShardsJoinThoseWithTheWholePlan) {
   MakePlan(size_t{3} << 20, "binomial_pipeline");
   const std::string shards = copies_ + "/shards";
   Command compile({"compile", "--nodes", std::to_string(kNodes), "--message", input_,
-                   "--block-bytes", "256KiB", "--encoding", "shards", "-o", shards});
+                   "--block-bytes", "256KiB", "--algorithm", "binomial_pipeline", "--encoding",
+                   "shards", "-o", shards});
   ASSERT_EQ(compile.Wait(), 0) << compile.err();
   std::filesystem::remove(shards + "/node-00002.json");  // nobody needs it
   for (uint32_t node = 0; node < kNodes; ++node) {

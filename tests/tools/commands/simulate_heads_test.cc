@@ -82,7 +82,7 @@ TEST_F(SimulateTest, SaysWhatIsOtherThanInTheProfile) {
       test::OutputOf({"compare", "--clock", "virtual", "--profile", test::ProfilePath("fractus"),
                       "--nodes", "3", "--bytes", "1MiB", "--root", "2", "--order", "2,0,1",
                       "--send-window", "none", "--mode", "managed", "--masters", "lane"});
-  EXPECT_THAT(compared, HasSubstr("binomial_pipeline: 3 nodes, root 2; 1048576 bytes in "));
+  EXPECT_THAT(compared, HasSubstr(": 3 nodes, root 2; 1048576 bytes in "));
   EXPECT_THAT(
       compared,
       HasSubstr("; ready barrier, send window none\nqueues managed by one master per lane"));

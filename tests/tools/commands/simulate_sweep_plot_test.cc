@@ -77,8 +77,8 @@ TEST_F(SimulateSweepTest, HeadsSayWhatAllRowsHave) {
 TEST_F(SimulateSweepTest, HeadsSayWhichPlanAllRowsHave) {
   const std::string file = folder_ / "plot.svg";
   const auto head = [&](std::vector<std::string> flags) {
-    flags.insert(flags.begin(),
-                 {"--nodes", "4", "--message-bytes", "1MiB", "--plot", file, "--sweep"});
+    flags.insert(flags.begin(), {"--nodes", "4", "--message-bytes", "1MiB", "--algorithm",
+                                 "binomial_pipeline", "--plot", file, "--sweep"});
     const std::string text = Simulate(flags);
     const std::string plan = text.substr(text.find('\n') + 1);
     const std::string line = plan.substr(0, plan.find('\n'));
@@ -90,7 +90,8 @@ TEST_F(SimulateSweepTest, HeadsSayWhichPlanAllRowsHave) {
                   "--masters", "lane", "--send-window", "none"}),
             ", but --mode managed, --masters lane, --order 3,0,2,1; binomial_pipeline, 4 nodes, "
             "root 3, 1048576 bytes, blocks of 1048576, ready barrier, send window none");
-  EXPECT_EQ(head({"root=1,2", "--ready", "window=2", "--sweep", "send-window=1,2"}),
+  EXPECT_EQ(head({"root=1,2", "--block-bytes", "1MiB", "--ready", "window=2", "--sweep",
+                  "send-window=1,2"}),
             "; binomial_pipeline, 4 nodes, 1048576 bytes, blocks of 1048576, ready window=2");
 }
 

@@ -106,7 +106,8 @@ TEST_F(SimulateTest, ATopologyTakesTheNetworksPlace) {
          "--set network.host_rate=1Gbit/s: " + instead);
   const std::string spec = folder_ / "spec.json";
   std::ofstream(spec) << R"({"format": "prepost.spec", "version": "1.0", "collective": "multicast",
-      "nodes": 8, "message_bytes": 1048576, "topology": "slow.json"})";
+      "nodes": 8, "message_bytes": 1048576, "block_bytes": 65536, "algorithm": "chain",
+      "topology": "slow.json"})";
   expect({"simulate", spec, "--set", "network.host_rate=1Gbit/s"},
          "the network is that of " + spec);
   expect({"compare", spec, "--clock", "virtual", "--set", "network.host_rate=1Gbit/s"},

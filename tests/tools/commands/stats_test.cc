@@ -55,7 +55,8 @@ TEST_F(StatsTest, Texts) {
   test::ExpectGolden("analysis/explain-op.txt", Print({"explain", plan_, "5/13"}));
   test::ExpectGolden("analysis/explain-message.txt", Print({"explain", plan_, "0>4:2"}));
   test::ExpectGolden("analysis/explain-node.txt", Print({"explain", plan_, "5"}));
-  Compile({"--nodes", "5", "--message-bytes", "1", "--algorithm", "binomial_tree"});
+  Compile({"--nodes", "5", "--message-bytes", "1", "--block-bytes", "1MiB", "--algorithm",
+           "binomial_tree"});
   test::ExpectGolden("analysis/stats-tree.txt", Print({"stats", plan_}));
   test::ExpectGolden("analysis/explain-slack.txt", Print({"explain", plan_, "1>3:0"}));
 }
