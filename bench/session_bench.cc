@@ -102,16 +102,18 @@ class Bench {
       double cpu = 0;
       for (uint32_t i = 0; i < options_.warm_up + options_.repeat; ++i) {
         if (options_.receive && options_.self != 0) {
+          if (i == options_.warm_up) cpu = CpuSeconds();
           Receive();
           continue;
         }
         Barrier();
-        if (options_.self != 0) continue;
         if (i == options_.warm_up) cpu = CpuSeconds();
+        if (options_.self != 0) continue;
         const double taken = SendAll(bytes);
         if (i >= options_.warm_up) seconds.push_back(taken / options_.burst);
       }
-      if (options_.self == 0) Print(bytes, seconds, CpuSeconds() - cpu);
+      if (!options_.receive) Barrier();  // all have it: what follows is not of this size
+      Print(bytes, seconds, CpuSeconds() - cpu);
     }
     Must(session_->DestroyGroup(1));
     closed_.get_future().wait();
@@ -146,16 +148,16 @@ class Bench {
   }
   void Print(uint64_t bytes, std::vector<double> seconds, double cpu) const {
     std::ranges::sort(seconds);
-    nlohmann::ordered_json json = {{"bytes", bytes},
-                                   {"members", options_.members.size()},
-                                   {"algorithm", options_.algorithm},
-                                   {"block_bytes", options_.block_bytes},
-                                   {"count", seconds.size()},
-                                   {"min", seconds.front()},
-                                   {"median", seconds[seconds.size() / 2]},
-                                   {"max", seconds.back()},
-                                   {"root_cpu_seconds", cpu},
-                                   {"seconds", seconds}};
+    nlohmann::ordered_json json = {
+        {"bytes", bytes}, {"members", options_.members.size()}, {"cpu_seconds", cpu}};
+    if (options_.self == 0) {
+      json.update({{"algorithm", options_.algorithm},
+                   {"block_bytes", options_.block_bytes},
+                   {"min", seconds.front()},
+                   {"median", seconds[seconds.size() / 2]},
+                   {"max", seconds.back()},
+                   {"seconds", seconds}});
+    }
     std::cout << json.dump() << std::endl;
   }
 

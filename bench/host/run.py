@@ -15,7 +15,6 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -23,6 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "peers"))
 import peers  # noqa: E402
+from members import cpu_per_gigabyte, run_members  # noqa: E402
 from peers import size_of  # noqa: E402
 
 
@@ -33,12 +33,7 @@ def run_group(bench, members, transport, sizes, options, folder=None):
     if transport == "tcp":
         flags.append("--no-local-copies")
     environment = dict(os.environ, PYTHONPATH=folder) if folder else None
-    processes = [subprocess.Popen([*bench, str(i), addresses, *flags], stdout=subprocess.PIPE if i == 0 else subprocess.DEVNULL, text=True,
-                                  env=environment) for i in range(members)]
-    out, _ = processes[0].communicate(timeout=600)
-    if any(process.wait(timeout=60) != 0 for process in processes):
-        sys.exit("run.py: a member failed")
-    return [json.loads(line) for line in out.splitlines()]
+    return run_members(lambda i: [*bench, i, addresses, *flags], members, environment)
 
 
 def ratio_to_cpp(medians, setting, size):
@@ -64,8 +59,8 @@ def main():
     options = parser.parse_args()
     options.burst = 100 if options.small else 1
     sizes = ["1B", "64B", "1KiB", "4KiB"] if options.small else options.bytes.split(",")
-    others = [name for name in peers.names_of(options.peers) if name != "udpcast" and peers.is_there(name)]
-    samples = {}
+    others = [name for name in peers.names_of(options.peers) if name not in ("udpcast", "uftp") and peers.is_there(name)]
+    samples, processor = {}, {}
     medians = {}  # of each round
     receive = ["--receive"] if options.python else []
     settings = [(int(members), transport) for members in options.members.split(",") for transport in options.transport.split(",")]
@@ -84,21 +79,27 @@ def main():
                         key = (members, transport, name, line["bytes"])
                         samples.setdefault(key, []).extend(line["seconds"])
                         medians.setdefault(key, []).append(statistics.median(line["seconds"]))
+                        processor.setdefault(key, []).append(cpu_per_gigabyte(line))
     for setting in settings:
         print("{} members, {}; ms (median)".format(*setting))
         print(" " * 30 + "".join(f"{size:>16}" for size in sizes))
         for name in ["prepost", *(["python"] if options.python else []), *others]:
             cells = ""
             for size in sizes:
+                if (*setting, name, size_of(size)) not in samples:
+                    cells += "-".rjust(16)
+                    continue
                 time = statistics.median(samples[(*setting, name, size_of(size))])
-                peer = min((statistics.median(samples[(*setting, other, size_of(size))]) for other in others), default=None)
+                there = [samples[(*setting, other, size_of(size))] for other in others if (*setting, other, size_of(size)) in samples]
+                peer = min(map(statistics.median, there), default=None)
                 ratio = f" ({peer / time:.2f}x)" if name == "prepost" and peer else ""
                 if name == "python":
                     ratio = f" ({ratio_to_cpp(medians, setting, size_of(size)):.3f})"
                 cells += f"{time * 1e3:.3f}{ratio}".rjust(16)
             print(f"{name:30}{cells}")
     if options.json:
-        rows = [{"members": m, "transport": t, "name": n, "bytes": b, "seconds": s} for (m, t, n, b), s in samples.items()]
+        rows = [{"members": m, "transport": t, "name": n, "bytes": b, "seconds": s, "cpu_seconds_per_gigabyte": processor[m, t, n, b]}
+                for (m, t, n, b), s in samples.items()]
         found = {"options": vars(options), "samples": rows}
         if options.python:
             found["python_ratios"] = [{"members": setting[0], "transport": setting[1],

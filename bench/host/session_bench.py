@@ -41,6 +41,8 @@ def measure(group, message, options):
     cpu = 0
     for i in range(options.warm_up + options.repeat):
         if message is None:
+            if i == options.warm_up:
+                cpu = cpu_seconds()
             group.enter_barrier()
             for _ in range(options.burst):
                 group.receive().release()
@@ -77,11 +79,11 @@ def main():
         with session.group(1, algorithm=options.algorithm, block_bytes=options.block_bytes, notify_delivered=True, pool=pool) as group:
             for size in sizes:
                 seconds, cpu = measure(group, message[:size] if is_root else None, options)
+                line = {"bytes": size, "members": len(members), "cpu_seconds": cpu}
                 if is_root:
-                    print(json.dumps({"bytes": size, "members": len(members), "algorithm": options.algorithm,
-                                      "block_bytes": options.block_bytes, "count": len(seconds), "min": seconds[0],
-                                      "median": statistics.median(seconds), "max": seconds[-1], "root_cpu_seconds": cpu,
-                                      "seconds": seconds}), flush=True)
+                    line |= {"algorithm": options.algorithm, "block_bytes": options.block_bytes, "min": seconds[0],
+                             "median": statistics.median(seconds), "max": seconds[-1], "seconds": seconds}
+                print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
     sudo bench/network/run.py --nodes 8 --rate 400mbit --bytes 1MiB,16MiB,64MiB
     sudo bench/network/run.py --nodes 8 --bytes 16MiB --algorithm chain,binomial_pipeline --block-bytes 16KiB,64KiB
 
-    sudo bench/network/run.py --nodes 8 --bytes 1MiB,16MiB --peers 'openmpi*,mpich,udpcast'
+    sudo bench/network/run.py --nodes 8 --bytes 1MiB,16MiB --peers 'openmpi*,gloo,udpcast,uftp'
 
 Settings and peers (bench/peers/peers.py) are interleaved, round by round. Prints a table; --json FILE keeps all samples.
 """
@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "peers"))
 import peers  # noqa: E402
+from members import cpu_per_gigabyte, run_members  # noqa: E402
 from peers import size_of  # noqa: E402
 
 PAYLOAD = 8948 / (9000 + 38)  # of a frame of 9000 bytes: without IP, TCP and Ethernet's own
@@ -34,18 +35,15 @@ def rate_of(text):
 def run_group(bench, nodes, flags):
     """The JSON lines of member 0; all members in their namespaces."""
     members = ",".join(f"10.98.0.{i + 1}" for i in range(nodes))
-    processes = [
-        subprocess.Popen(
-            ["ip", "netns", "exec", f"ppn{i}", bench, str(i), members, *flags],
-            stdout=subprocess.PIPE if i == 0 else subprocess.DEVNULL,
-            text=True,
-        )
-        for i in range(nodes)
-    ]
-    out, _ = processes[0].communicate(timeout=600)
-    if any(process.wait(timeout=60) != 0 for process in processes):
-        sys.exit("run.py: a member failed")
-    return [json.loads(line) for line in out.splitlines()]
+    return run_members(lambda i: ["ip", "netns", "exec", f"ppn{i}", bench, i, members, *flags], nodes)
+
+
+def modelled(command, nodes, size, payload):
+    """Seconds that `auto` goes by (compiler/choice/stream_cost.h) for the rate of the slowest node."""
+    words = [command, "choose", "--nodes", str(nodes), "--message-bytes", size, "--transport", "tcp", "--rate",
+             f"{payload * 8 / 1e6:.3f}Mbit/s", "--json"]
+    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    return found["candidates"][0]["modelled_seconds"]
 
 
 def main():
@@ -61,13 +59,21 @@ def main():
     parser.add_argument("--repeat", type=int, default=3, help="messages of a size in a round")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--bench", default=str(ROOT / "build/release/bench/session_bench"))
+    parser.add_argument("--prepost", default=str(ROOT / "build/release/bin/prepost"), help="for what the model says of auto")
     parser.add_argument("--json", help="where all samples go")
     options = parser.parse_args()
     settings = [(a, b) for a in options.algorithm.split(",") for b in options.block_bytes.split(",")]
     sizes = options.bytes.split(",")
     others = [name for name in peers.names_of(options.peers) if peers.is_there(name)]
     slow = dict(text.split("=") for text in options.slow)
-    samples = {}
+    samples, processor = {}, {}
+    payload = min(map(rate_of, [options.rate, *slow.values()])) * PAYLOAD
+
+    def keep(name, block, lines):
+        for line in lines:
+            samples.setdefault((name, block, line["bytes"]), []).extend(line["seconds"])
+            processor.setdefault((name, block, line["bytes"]), []).append(cpu_per_gigabyte(line))
+
     subprocess.run([HERE / "net.sh", "down", str(options.nodes)], check=True)
     try:
         subprocess.run([HERE / "net.sh", "up", str(options.nodes), options.rate], check=True)
@@ -78,21 +84,23 @@ def main():
                 flags = ["--bytes", options.bytes, "--repeat", str(options.repeat), "--algorithm", algorithm]
                 # Namespaces are one machine, whose members would otherwise copy past the network.
                 flags += ["--block-bytes", block, "--waiting", options.waiting, "--no-local-copies"]
-                for line in run_group(options.bench, options.nodes, flags):
-                    samples.setdefault((algorithm, block, line["bytes"]), []).extend(line["seconds"])
+                keep(algorithm, block, run_group(options.bench, options.nodes, flags))
             with tempfile.TemporaryDirectory() as folder:
                 for name in others:
                     try:
                         lines = peers.run_in_namespaces(name, options.nodes, lambda i: f"10.98.0.{i + 1}", "ppn", sizes, options.repeat,
-                                                        folder)
+                                                        folder, payload)
                     except (RuntimeError, subprocess.SubprocessError) as error:
                         print(f"{name} failed: {error}", file=sys.stderr)
                         continue
-                    for line in lines:
-                        samples.setdefault((name, "", line["bytes"]), []).extend(line["seconds"])
+                    keep(name, "", lines)
     finally:
         subprocess.run([HERE / "net.sh", "down", str(options.nodes)], check=True)
-    payload = min(map(rate_of, [options.rate, *slow.values()])) * PAYLOAD
+    if ("auto", "0") in settings:
+        for size in sizes:
+            samples["auto, modelled", "", size_of(size)] = [modelled(options.prepost, options.nodes, size, payload)]
+            processor["auto, modelled", "", size_of(size)] = [None]
+        others.insert(0, "auto, modelled")
     print(f"{options.nodes} nodes at {options.rate}{' ' + ' '.join(options.slow) if slow else ''}; time / (bytes / payload rate)")
     print(f"{'':32}{'blocks of':>10}" + "".join(f"{size:>18}" for size in sizes) + "   (median, least-most)")
     for algorithm, block in settings + [(name, "") for name in others]:
@@ -105,7 +113,8 @@ def main():
             cells += f"{ratios[len(ratios) // 2]:>8.3f} {ratios[0]:.2f}-{ratios[-1]:.2f}"
         print(f"{algorithm:32}{block if block != '0' else 'chosen':>10}{cells}")
     if options.json:
-        rows = [{"algorithm": a, "block_bytes": b, "bytes": n, "seconds": s} for (a, b, n), s in samples.items()]
+        rows = [{"algorithm": a, "block_bytes": b, "bytes": n, "seconds": s, "cpu_seconds_per_gigabyte": processor[a, b, n]}
+                for (a, b, n), s in samples.items()]
         pathlib.Path(options.json).write_text(json.dumps({"options": vars(options), "payload_rate": payload, "samples": rows}, indent=1))
 
 

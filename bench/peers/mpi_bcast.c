@@ -5,6 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+
+static double cpu_seconds(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -17,7 +25,9 @@ int main(int argc, char** argv) {
     char* memory = malloc(bytes > 0 ? bytes : 1);
     memset(memory, rank == 0 ? 1 : 0, bytes);
     if (rank == 0) printf("{\"bytes\": %zu, \"members\": %d, \"seconds\": [", bytes, ranks);
+    double cpu = 0;
     for (int i = -1; i < repeat; ++i) {
+      if (i == 0) cpu = cpu_seconds();
       if (rank == 0 && bytes > 0) memory[bytes / 2] = (char)(i + 2);
       MPI_Barrier(MPI_COMM_WORLD);
       const double start = MPI_Wtime();
@@ -28,8 +38,11 @@ int main(int argc, char** argv) {
       if (bytes > 0 && memory[bytes / 2] != (char)(i + 2)) MPI_Abort(MPI_COMM_WORLD, 1);
       if (rank == 0 && i >= 0) printf("%s%.9f", i > 0 ? ", " : "", slowest);
     }
+    cpu = cpu_seconds() - cpu;
+    double cpu_of_all = 0;
+    MPI_Reduce(&cpu, &cpu_of_all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0) {
-      printf("]}\n");
+      printf("], \"cpu_seconds\": %f}\n", cpu_of_all);
       fflush(stdout);
     }
     free(memory);

@@ -4,14 +4,18 @@
     openmpi            MPI_Bcast as Open MPI decides
     openmpi:A:S        its algorithm A (pipeline, chain, binary, binomial, scatter_allgather_ring, ...) with segments of S
     mpich              MPI_Bcast of MPICH
+    gloo               gloo's broadcast, as PyTorch has it for CPUs
     udpcast            udp-sender and udp-receiver, a multicast by the network itself
+    uftp               uftp and uftpd, the same
 """
-import json
 import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 import time
+
+from members import json_lines, run_members
 
 HERE = pathlib.Path(__file__).resolve().parent
 OPENMPI_ALGORITHMS = {"linear": 1, "chain": 2, "pipeline": 3, "split_binary": 4, "binary": 5, "binomial": 6, "knomial": 7,
@@ -36,8 +40,24 @@ def names_of(text):
 
 
 def is_there(name):
+    if name == "gloo":
+        return pathlib.Path("/usr/include/gloo").is_dir()
     return all(shutil.which(tool) for tool in {"openmpi": ["mpicc.openmpi", "mpirun.openmpi"], "mpich": ["mpicc.mpich", "mpirun.mpich"],
-                                               "udpcast": ["udp-sender", "udp-receiver"]}[name.split(":")[0]])
+                                               "udpcast": ["udp-sender", "udp-receiver"], "uftp": ["uftp", "uftpd"]}[name.split(":")[0]])
+
+
+def gloo_program(folder):
+    program = pathlib.Path(folder) / "gloo_bcast"
+    if not program.exists():
+        subprocess.run(["g++", "-O2", "-std=c++17", HERE / "gloo_bcast.cc", "-o", program, "-lgloo", "-lpthread"], check=True)
+    return program
+
+
+def run_gloo(nodes, address_of, start_of, sizes, repeat, folder):
+    """`start_of(i)`: what stands before the command of rank i."""
+    program = gloo_program(folder)
+    with tempfile.TemporaryDirectory() as store:
+        return run_members(lambda i: [*start_of(i), program, i, nodes, address_of(i), store, *mpi_arguments(sizes, repeat)], nodes)
 
 
 def mpi_program(name, folder):
@@ -56,16 +76,14 @@ def tuning_of(name):
             "--mca", "coll_tuned_bcast_algorithm_segmentsize", str(size_of(segment))]
 
 
-def json_lines(text):
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-
-
 def mpi_arguments(sizes, repeat):
     return [word for size in sizes for word in [str(size_of(size)), str(repeat)]]
 
 
 def run_on_host(name, nodes, transport, sizes, repeat, folder):
     """Lines as session_bench's, of processes of this machine; transport: shm or tcp."""
+    if name == "gloo":  # has TCP alone
+        return run_gloo(nodes, lambda i: f"127.0.0.{i + 1}", lambda i: [], sizes, repeat, folder) if transport == "tcp" else []
     program = mpi_program(name.split(":")[0], folder)
     if name.startswith("openmpi"):
         btl = {"shm": "vader,self", "tcp": "tcp,self"}[transport]
@@ -77,10 +95,13 @@ def run_on_host(name, nodes, transport, sizes, repeat, folder):
     return json_lines(done.stdout)
 
 
-def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder):
-    """The same between network namespaces: node i is address_of(i) in namespace prefix + str(i)."""
-    if name == "udpcast":
-        return [run_udpcast(nodes, prefix, size, repeat, folder) for size in sizes]
+def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, rate):
+    """The same between network namespaces: node i is address_of(i) in namespace prefix + str(i). `rate`: bytes/s of the slowest, for
+    those that do not find it out."""
+    if name in ("udpcast", "uftp"):
+        return [run_files(name, nodes, prefix, size, repeat, rate) for size in sizes]
+    if name == "gloo":
+        return run_gloo(nodes, address_of, lambda i: ["ip", "netns", "exec", f"{prefix}{i}"], sizes, repeat, folder)
     family = name.split(":")[0]
     program = mpi_program(family, folder)
     agent = pathlib.Path(folder) / "agent"
@@ -102,23 +123,43 @@ def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder):
     return json_lines(done.stdout)
 
 
-def run_udpcast(nodes, prefix, size, repeat, folder):
-    """Whole files from and to memory; the time is that of the sender, from its start to its end, with all receivers there."""
-    source = pathlib.Path("/dev/shm") / f"udpcast-{size}"
-    source.write_bytes(b"x" * size_of(size))
+def run_files(name, nodes, prefix, size, repeat, rate):
+    """Whole files from and to memory; the time is that of the sender, from its start to its end. udpcast's receivers are there before
+    it begins, and uftp looks for its own, which takes it some seconds."""
     seconds = []
-    try:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        source = pathlib.Path(memory) / "message"
+        source.write_bytes(b"x" * size_of(size))
+
+        def inside(i, *words, **how):
+            return subprocess.Popen(["ip", "netns", "exec", f"{prefix}{i}", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                    **how)
+
+        def receiver(i):
+            if name == "udpcast":
+                return inside(i, "udp-receiver", "--nokbd", "--interface", "eth0", "--file", "/dev/null")
+            folder = pathlib.Path(memory) / str(i)
+            folder.mkdir(exist_ok=True)
+            return inside(i, "uftpd", "-d", "-I", "eth0", "-D", folder)
+
+        if name == "udpcast":
+            send = ["udp-sender", "--nokbd", "--interface", "eth0", "--file", source, "--min-receivers", str(nodes - 1), "--full-duplex"]
+        else:
+            send = ["uftp", "-I", "eth0", "-R", str(int(rate * 8 / 1000 * 0.97)), "-b", "8800", source]
         for _ in range(repeat):
-            receivers = [subprocess.Popen(["ip", "netns", "exec", f"{prefix}{i}", "udp-receiver", "--nokbd", "--interface", "eth0", "--file",
-                                           "/dev/null"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(1, nodes)]
-            time.sleep(0.3)
-            start = time.monotonic()
-            subprocess.run(["ip", "netns", "exec", f"{prefix}0", "udp-sender", "--nokbd", "--interface", "eth0", "--file", source,
-                            "--min-receivers", str(nodes - 1), "--full-duplex"], check=True, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, timeout=600)
-            for receiver in receivers:
-                receiver.wait(timeout=60)
-            seconds.append(time.monotonic() - start)
-    finally:
-        source.unlink()
+            receivers = [receiver(i) for i in range(1, nodes)]
+            try:
+                time.sleep(0.3)
+                start = time.monotonic()
+                if inside(0, *send).wait(timeout=600) != 0:
+                    raise RuntimeError(f"{name} failed")
+                seconds.append(time.monotonic() - start)
+                copies = [pathlib.Path(memory) / str(i) / "message" for i in range(1, nodes)] if name == "uftp" else []
+                if any(not copy.exists() or copy.stat().st_size != size_of(size) for copy in copies):
+                    raise RuntimeError(f"{name}: a receiver lacks the file")
+            finally:
+                for each in receivers:
+                    if name == "uftp":
+                        each.terminate()
+                    each.wait(timeout=60)
     return {"bytes": size_of(size), "members": nodes, "seconds": seconds}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gloo's broadcast, as mpi_bcast.c measures MPI's: RANK RANKS ADDRESS FOLDER, then SIZE REPEAT of each
+// size; a JSON line each, at rank 0. ADDRESS is this rank's own, FOLDER is empty and all ranks'.
+#include <gloo/allreduce.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/transport/tcp/device.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+double CpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return double(time.tv_sec) + 1e-6 * double(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+using Reduction = void (*)(void*, const void*, const void*, size_t);
+
+double AllReduce(const std::shared_ptr<gloo::Context>& context, double value, Reduction reduce) {
+  gloo::AllreduceOptions options(context);
+  options.setOutput(&value, 1);
+  options.setReduceFunction(reduce);
+  gloo::allreduce(options);
+  return value;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rank = std::atoi(argv[1]);
+  const int ranks = std::atoi(argv[2]);
+  gloo::transport::tcp::attr attributes;
+  attributes.hostname = argv[3];
+  auto device = gloo::transport::tcp::CreateDevice(attributes);
+  gloo::rendezvous::FileStore store(argv[4]);
+  auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
+  context->connectFullMesh(store, device);
+  for (int a = 5; a + 1 < argc; a += 2) {
+    const size_t bytes = std::strtoull(argv[a], nullptr, 10);
+    const int repeat = std::atoi(argv[a + 1]);
+    std::vector<char> memory(bytes, rank == 0);
+    double cpu = 0;
+    std::string seconds;
+    for (int i = -1; i < repeat; ++i) {
+      gloo::BarrierOptions barrier(context);
+      gloo::barrier(barrier);
+      if (i == 0) cpu = CpuSeconds();
+      const char sign = static_cast<char>(i + 2);
+      if (rank == 0) memory[bytes / 2] = sign;
+      const auto start = std::chrono::steady_clock::now();
+      gloo::BroadcastOptions options(context);
+      options.setOutput(memory.data(), bytes);
+      options.setRoot(0);
+      gloo::broadcast(options);
+      const double own =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (memory[bytes / 2] != sign) std::abort();
+      const double slowest = AllReduce(context, own, &gloo::max<double>);
+      if (i >= 0) seconds += (i > 0 ? ", " : "") + std::to_string(slowest);
+    }
+    const double all = AllReduce(context, CpuSeconds() - cpu, &gloo::sum<double>);
+    if (rank == 0)
+      std::printf("{\"bytes\": %zu, \"members\": %d, \"cpu_seconds\": %f, \"seconds\": [%s]}\n",
+                  bytes, ranks, all, seconds.c_str());
+  }
+  return 0;
+}
