@@ -288,7 +288,8 @@ class Group:
         """At the root: queues a message, and returns its number, from 0 on; does not wait.
 
         `buffer` is anything with contiguous memory: bytes, bytearray, memoryview, mmap, array, NumPy arrays, tensors of PyTorch on
-        the CPU, of all types and parameters of models among them. It is not copied: it must not be changed, and cannot be resized, until `sent` is more than that number.
+        the CPU, of all types and parameters of models among them. It is not copied: it must not be changed, and cannot be resized,
+        until `sent` is more than that number.
         """
         return self._native.send(_buffer(buffer))
 
