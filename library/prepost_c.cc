@@ -293,6 +293,14 @@ prepost_code prepost_destroy_group(prepost_session* session, uint64_t group) {
   });
 }
 
+prepost_code prepost_session_resume(prepost_session* session) {
+  return Returned([&]() -> Status {
+    if (session == nullptr) return UsageError("there is no session");
+    session->session->Resume();
+    return {};
+  });
+}
+
 prepost_code prepost_group_paths(const prepost_session* session, uint64_t group, uint32_t* memory,
                                  uint32_t* network, uint32_t* forbidden) {
   return Returned([&]() -> Status {

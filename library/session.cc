@@ -226,6 +226,8 @@ Status Session::Barrier(uint64_t group, std::function<void()> passed) {
 
 Status Session::DestroyGroup(uint64_t group) { return impl_->engine->Destroy(group); }
 
+void Session::Resume() { impl_->engine->Resume(); }
+
 Result<PeerPaths> Session::Paths(uint64_t group) const { return impl_->engine->Paths(group); }
 
 int Session::fd() const { return impl_->engine->fd(); }

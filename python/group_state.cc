@@ -17,6 +17,9 @@ bool& IsAskingHere() {
   return is_asking;
 }
 
+/// What a message counts at least, so that the number of small ones is bounded, too.
+constexpr uint64_t kBacklogBytesMin = 4096;
+
 /// Memory of one byte at least, so that it has a place.
 OwnMemory Allocate(uint64_t bytes) {
   return OwnMemory(static_cast<std::byte*>(std::malloc(std::max<uint64_t>(bytes, 1))));
@@ -85,11 +88,25 @@ void* GroupState::Incoming(uint64_t message, uint64_t bytes) {
   // Whoever waits with a buffer waits for the oldest message.
   if (posted != nullptr && arrivals.empty() && posted->bytes() >= bytes) {
     arrival.memory.view = std::move(posted);
+  } else if (!has_incoming_ && !HasRoom(bytes)) {
+    is_full = true;
+    return kNotYet;
   } else {
     arrival.memory.own = Allocate(bytes);
     if (arrival.memory.own == nullptr) return nullptr;
   }
   return arrivals.emplace_back(std::move(arrival)).memory.data();
+}
+
+/// With the mutex. Whether a message may wait in new memory to be received.
+bool GroupState::HasRoom(uint64_t bytes) const {
+  uint64_t backlog = 0;
+  for (const Arrival& arrival : arrivals) {
+    if (arrival.memory.own != nullptr) backlog += std::max(arrival.memory.bytes, kBacklogBytesMin);
+  }
+  const uint64_t needed = std::max(bytes, kBacklogBytesMin);
+  return backlog == 0 || is_forgotten_ ||
+         (backlog <= supply_.backlog_bytes && needed <= supply_.backlog_bytes - backlog);
 }
 
 /// Null: Python has no memory for it, for a reason that sys.unraisablehook has got.

@@ -41,6 +41,8 @@ struct Arrival {
 struct MemorySupply {
   std::shared_ptr<MemoryPool> pool;
   pybind11::object incoming;  ///< None, or called with a message's number and bytes
+  /// Of new memory: for messages that nobody has received yet, of which one always fits.
+  uint64_t backlog_bytes = 0;
 };
 
 /// Destroyed with the interpreter's lock held, after the session.
@@ -81,9 +83,11 @@ class GroupState {
   bool is_closed = false;
   bool is_receiving = false;  ///< a thread of Python is
   std::optional<Failure> failure;
-  uint64_t sent = 0;                                        ///< messages whose memory may be reused
-  uint64_t delivered = 0;                                   ///< messages that all members have
-  uint64_t barriers = 0;                                    ///< that were passed
+  uint64_t sent = 0;       ///< messages whose memory may be reused
+  uint64_t delivered = 0;  ///< messages that all members have
+  uint64_t barriers = 0;   ///< that were passed
+  /// A message waits until others were received: to be called for is Session::Resume().
+  bool is_full = false;
   std::map<uint64_t, std::unique_ptr<BufferView>> sending;  ///< by message
   std::deque<Arrival> arrivals;                             ///< in order
   std::unique_ptr<BufferView> posted;                       ///< for the next message, if it fits
@@ -92,6 +96,7 @@ class GroupState {
   template <typename Change>
   void Note(Change change);
   void* Incoming(uint64_t message, uint64_t bytes);
+  bool HasRoom(uint64_t bytes) const;
   std::unique_ptr<BufferView> Ask(uint64_t message, uint64_t bytes);
   void Complete(uint64_t message, void* memory, uint64_t bytes);
   void Fail(Failure cause);

@@ -140,7 +140,10 @@ class NativeGroup {
  public:
   NativeGroup(std::shared_ptr<SessionCore> core, std::shared_ptr<GroupState> state, uint64_t number)
       : core_(std::move(core)), state_(std::move(state)), number_(number) {}
-  ~NativeGroup() { state_->Forget(); }
+  ~NativeGroup() {
+    state_->Forget();
+    ResumeIfFull();
+  }
   NativeGroup(const NativeGroup&) = delete;
   NativeGroup& operator=(const NativeGroup&) = delete;
 
@@ -280,6 +283,14 @@ class NativeGroup {
     const std::lock_guard lock(state_->mutex);
     return queued_;
   }
+  /// There is room again for a message that waits. The interpreter's lock keeps the session.
+  void ResumeIfFull() {
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (!std::exchange(state_->is_full, false)) return;
+    }
+    if (core_->session != nullptr) core_->session->Resume();
+  }
   [[noreturn]] static void Throw(const Failure& failure) {
     throw StatusError(failure.cause,
                       failure.is_of_group ? StatusError::Kind::kGroup : StatusError::Kind::kCall,
@@ -347,6 +358,7 @@ class NativeGroup {
       memory = std::move(oldest);
       state_->arrivals.pop_front();
     }
+    ResumeIfFull();
     if (!is_into || memory.data() == given) return memory;
     {
       const py::gil_scoped_release release;
@@ -512,7 +524,8 @@ void AddSessions(py::module_& module) {
           [](NativeSession& session, uint64_t number, const std::vector<uint32_t>& members,
              uint32_t root, const std::string& algorithm, uint64_t block_bytes,
              const std::string& plan, bool notify_delivered, bool sync, const std::string& device,
-             const std::string& executor, std::shared_ptr<MemoryPool> pool, py::object incoming) {
+             const std::string& executor, std::shared_ptr<MemoryPool> pool, py::object incoming,
+             uint64_t backlog_bytes) {
             return session.CreateGroup(number, members, root,
                                        {.algorithm = algorithm,
                                         .block_bytes = block_bytes,
@@ -521,12 +534,14 @@ void AddSessions(py::module_& module) {
                                         .sync = sync,
                                         .device = device,
                                         .executor = executor},
-                                       {.pool = std::move(pool), .incoming = std::move(incoming)});
+                                       {.pool = std::move(pool),
+                                        .incoming = std::move(incoming),
+                                        .backlog_bytes = backlog_bytes});
           },
           py::arg("number"), py::arg("members"), py::arg("root"), py::kw_only(),
           py::arg("algorithm"), py::arg("block_bytes"), py::arg("plan"),
           py::arg("notify_delivered"), py::arg("sync"), py::arg("device"), py::arg("executor"),
-          py::arg("pool"), py::arg("incoming"))
+          py::arg("pool"), py::arg("incoming"), py::arg("backlog_bytes"))
       .def("poll", &NativeSession::Poll);
 }
 

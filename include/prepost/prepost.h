@@ -125,6 +125,9 @@ class MemoryPool {
   std::unique_ptr<Impl> impl_;
 };
 
+/// What GroupCallbacks::incoming may return in place of memory.
+inline void* const kNotYet = reinterpret_cast<void*>(~uintptr_t{0});
+
 /// All of them may be empty, except `incoming` or `pool` at members that receive. They are called one at a
 /// time, by the session's thread or in Poll(), and may call the session, but not destroy it. Messages
 /// of a group are numbered from 0. Only `incoming` may throw; an exception that another one throws ends
@@ -132,7 +135,9 @@ class MemoryPool {
 struct GroupCallbacks {
   /// A message of `bytes` bytes begins; the memory for it, which is the library's until `complete`
   /// or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it. So does
-  /// an exception, such as std::bad_alloc; `failed` names it everywhere.
+  /// an exception, such as std::bad_alloc; `failed` names it everywhere. kNotYet: the message waits, and
+  /// so do its senders; nothing fails. `incoming` is called for it again after Session::Resume(), or
+  /// earlier.
   std::function<void*(uint64_t message, uint64_t bytes)> incoming;
   /// Instead of `incoming`: each message takes a buffer, which is to be given back after `complete`.
   /// While none is free the message waits, and so do its senders; a message that is larger than a
@@ -201,6 +206,9 @@ class Session {
   /// Once all members have called it and every message is at every member, `closed` is called at all
   /// of them. Errors: as Barrier().
   Status DestroyGroup(uint64_t group);
+
+  /// Has `incoming` be called again for the messages for which it returned kNotYet, in all groups.
+  void Resume();
 
   /// How blocks come to this member; known when `opened` is called, before that and over a device
   /// all 0. Errors: as Barrier().

@@ -105,6 +105,8 @@ typedef struct prepost_group_options {
 typedef struct prepost_memory_pool prepost_memory_pool;
 
 #define PREPOST_NO_MEMBER UINT32_MAX
+/** What `incoming` may return in place of memory. */
+#define PREPOST_NOT_YET ((void*)UINTPTR_MAX)
 
 /** All of them may be null, except `incoming` at members that receive. They are called one at a
  * time, by the session's thread or in prepost_session_poll(), with `context`. Messages of a group
@@ -113,7 +115,9 @@ typedef struct prepost_group_callbacks {
   size_t struct_bytes;
   void* context;
   /** A message of `bytes` bytes begins; the memory for it, which is the library's until `complete`
-   * or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it. */
+   * or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it.
+   * PREPOST_NOT_YET: the message waits, and so do its senders; nothing fails. `incoming` is called for
+   * it again after prepost_session_resume(), or earlier. */
   void* (*incoming)(void* context, uint64_t message, uint64_t bytes);
   /** Elsewhere than at the root: the message is there, in `memory`. At the root: its memory may be
    * reused. */
@@ -192,6 +196,10 @@ prepost_code prepost_barrier(prepost_session* session, uint64_t group,
 /** Once all members have called it and every message is at every member, `closed` is called at all
  * of them. Errors: as prepost_barrier(). */
 prepost_code prepost_destroy_group(prepost_session* session, uint64_t group);
+
+/** Has `incoming` be called again for the messages for which it returned PREPOST_NOT_YET, in all
+ * groups. */
+prepost_code prepost_session_resume(prepost_session* session);
 
 /** How blocks come to this member: from how many peers they are copied from memory to memory, from how
  * many they come over TCP, and how many of the latter are on this machine, but the system does not let

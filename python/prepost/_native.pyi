@@ -77,6 +77,7 @@ class Session:
         executor: str,
         pool: Optional[MemoryPool],
         incoming: Optional[Callable[[int, int], Any]],
+        backlog_bytes: int,
     ) -> Group: ...
     def poll(self, timeout: Optional[float]) -> bool: ...
 

@@ -16,6 +16,9 @@ from ._plan import Path, Plan, RolledPlan
 #: The port of a member that gives none.
 PORT = 7811
 
+#: What a group keeps of messages that come before receive() does, unless Session.group() is told otherwise.
+BACKLOG_BYTES = 1 << 28
+
 #: "host", "host:port", "[IPv6]:port" or (host, port).
 Member = Union[str, Tuple[str, int]]
 
@@ -168,7 +171,7 @@ class Session:
     def group(self, number: int, members: Optional[Sequence[int]] = None, root: int = 0, *, algorithm: str = "auto",
               block_bytes: int = 0, plan: Union[Plan, RolledPlan, Path, None] = None, notify_delivered: bool = False, sync: bool = False,
               device: str = "", executor: str = "auto", pool: Optional[MemoryPool] = None,
-              incoming: Optional[Incoming] = None) -> "Group":
+              incoming: Optional[Incoming] = None, backlog_bytes: int = BACKLOG_BYTES) -> "Group":
         """Creates a group; returns at once.
 
         To be called by all `members` (numbers of the session's members, this one among them; None: all), each in its own time,
@@ -191,8 +194,14 @@ class Session:
             call that waits without own_thread; so it may not wait for the session itself. None ends the group, as does an
             exception, which sys.unraisablehook gets.
 
+        backlog_bytes: without both, messages that come before receive() does are kept in new memory, up to so many bytes together;
+            one always is, whatever its size, and each counts for 4096 bytes at least. The next message waits, as for a pool, and its
+            senders with it, until others were received.
+
         Raises UsageError, and EnvironmentError if the device cannot be used.
         """
+        if not 0 <= backlog_bytes < 1 << 64:
+            raise UsageError(f"backlog_bytes is a number of bytes from 0 on, not {backlog_bytes}")
         chosen = list(range(self._members)) if members is None else list(members)
         is_root = self._number == root
         if sync and not is_root and incoming is None and pool is None:
@@ -201,7 +210,8 @@ class Session:
             native = self._native.create_group(number, chosen, root, algorithm=algorithm, block_bytes=block_bytes, plan=path,
                                                notify_delivered=notify_delivered, sync=sync, device=device, executor=executor,
                                                pool=None if pool is None else pool._native,
-                                               incoming=None if incoming is None else _supply(incoming))
+                                               incoming=None if incoming is None else _supply(incoming),
+                                               backlog_bytes=backlog_bytes)
         return Group(native, self, is_root)
 
     def set_address(self, member: int, address: Member) -> None:
@@ -278,7 +288,8 @@ class Group:
         """At the root: queues a message, and returns its number, from 0 on; does not wait.
 
         `buffer` is anything with contiguous memory: bytes, bytearray, memoryview, mmap, array, NumPy arrays, tensors of PyTorch on
-        the CPU, of all types and parameters of models among them. It is not copied: it must not be changed, and cannot be resized, until `sent` is more than that number.
+        the CPU, of all types and parameters of models among them. It is not copied: it must not be changed, and cannot be resized,
+        until `sent` is more than that number.
         """
         return self._native.send(_buffer(buffer))
 
@@ -330,7 +341,8 @@ class Group:
     def destroy(self, timeout: Optional[float] = None) -> None:
         """Waits until all members have called it and every message is at every member.
 
-        Messages that came and were not received yet stay, for receive().
+        Messages that came and were not received yet stay, for receive(). More than there is room for, in a pool or `backlog_bytes`, are
+        to be received first.
         """
         self._native.destroy()
         self._native.wait_closed(timeout)

@@ -113,7 +113,7 @@ struct Engine::Group {
   bool is_connected = false;            ///< the mover has them
   std::deque<uint64_t> announced;       ///< not at the root: bytes of messages that are to come
   std::deque<Message> with_mover;       ///< the mover has them
-  bool waits_for_buffer = false;        ///< of its pool
+  bool waits_for_buffer = false;        ///< of its pool, or until `incoming` has memory
   std::deque<Message> syncing;          ///< received, and not on the disk yet
   std::unique_ptr<FileSync> sync;
 
@@ -256,6 +256,11 @@ Status Engine::Destroy(uint64_t number) {
   }
   wake_.Signal();
   return {};
+}
+
+void Engine::Resume() {
+  has_work_.store(true);
+  wake_.Signal();
 }
 
 Result<PeerPaths> Engine::Paths(uint64_t number) {
@@ -600,10 +605,7 @@ bool Engine::FindMemory(Group& group, uint64_t bytes) {
             std::nullopt);
       return false;
     }
-    group.memory = pool.Take(&group, [this] {
-      has_work_.store(true);
-      wake_.Signal();
-    });
+    group.memory = pool.Take(&group, [this] { Resume(); });
     group.waits_for_buffer = group.memory == nullptr;
     return !group.waits_for_buffer;
   }
@@ -624,6 +626,11 @@ bool Engine::FindMemory(Group& group, uint64_t bytes) {
                                "`incoming` threw an exception: {}",
                                self, group.message, Count(bytes, "byte"), thrown)),
           std::nullopt);
+    return false;
+  }
+  if (group.memory == kNotYet) {
+    group.memory = nullptr;
+    group.waits_for_buffer = true;
     return false;
   }
   if (group.memory != nullptr || bytes == 0) return true;

@@ -45,7 +45,7 @@ struct EngineGroupOptions {
   std::string terms;  ///< what else members must agree on
 };
 
-/// Create(), Send(), Barrier() and Destroy() may be called by any thread; Turn() by one.
+/// Create(), Send(), Barrier(), Destroy() and Resume() may be called by any thread; Turn() by one.
 class Engine {
  public:
   /// `options` as KeeperOptions; its `notify` is the engine's. Errors: those of Keeper::Start().
@@ -62,6 +62,7 @@ class Engine {
   Result<uint64_t> Send(uint64_t number, const void* data, uint64_t bytes);
   Status Barrier(uint64_t number, std::function<void()> passed);
   Status Destroy(uint64_t number);
+  void Resume();
   Result<PeerPaths> Paths(uint64_t number);
 
   /// Readable when Turn() has something to do.

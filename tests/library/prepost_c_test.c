@@ -32,6 +32,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 typedef struct member {
   prepost_session* session;
   int polls; /* has no thread */
+  int has_refused;
   unsigned char* memory;
   int opened, closed, failed, passed;
   uint64_t completed, delivered, last_bytes;
@@ -54,7 +55,11 @@ static void note(int* counter) {
 
 static void* incoming(void* context, uint64_t message, uint64_t bytes) {
   member* self = context;
-  (void)message;
+  if (message == 1 && !self->has_refused) {
+    self->has_refused = 1;
+    CHECK(prepost_session_resume(self->session) == PREPOST_OK);
+    return PREPOST_NOT_YET;
+  }
   self->memory = realloc(self->memory, bytes == 0 ? 1 : (size_t)bytes);
   return self->memory;
 }
@@ -282,6 +287,7 @@ int main(void) {
   wait_until(all_completed);
   for (int i = 1; i < MEMBERS; ++i)
     CHECK(members[i].last_bytes == BYTES && memcmp(members[i].memory, message, BYTES) == 0);
+  CHECK(members[2].has_refused && prepost_session_resume(NULL) == PREPOST_USAGE);
   CHECK(prepost_memory_pool_free_buffers(pool) == 1);
   CHECK(prepost_memory_pool_give(pool, members[1].memory) == PREPOST_OK);
   CHECK(prepost_memory_pool_give(pool, members[1].memory) == PREPOST_USAGE);

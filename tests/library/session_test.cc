@@ -292,6 +292,55 @@ TEST_P(SessionWaysTest, MemberWithoutMemoryEndsTheGroup) {
 }
 
 // Catches an exception that ends the program.
+// Catches a message that is lost or taken twice, other groups that wait with it, a group that is taken
+// for dead meanwhile, and a wait that does not end.
+TEST_P(SessionWaysTest, MessagesWaitForIncoming) {
+  SessionOptions options = Options();
+  options.failure_max = milliseconds(1000);
+  std::vector<std::vector<std::byte>> messages;
+  for (const uint64_t bytes : {70000u, 0u, 300001u}) messages.push_back(Bytes(bytes, bytes));
+  std::atomic<int> room = 0;
+  std::atomic<int> refused = 0;
+  Sessions sessions(3, options);
+  const std::vector<uint32_t> members = Members(3);
+  for (const uint32_t member : members) {
+    GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+    if (member == 2) {
+      callbacks.incoming = [&, supply = callbacks.incoming](uint64_t message, uint64_t bytes) {
+        if (room > 0) {
+          --room;
+          return supply(message, bytes);
+        }
+        ++refused;
+        return kNotYet;
+      };
+    }
+    ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, Group(), callbacks).ok());
+  }
+  sessions.Create(2, members, 0, Group());
+  for (const auto& message : messages)
+    ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
+  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (refused == 0 && std::chrono::steady_clock::now() < due)
+    std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_GT(refused, 0);
+  ASSERT_TRUE(sessions[0].Send(2, messages[0].data(), messages[0].size()).ok());
+  const auto has = [](size_t count) {
+    return [count](const GroupLog& log) { return log.messages.size() == count; };
+  };
+  EXPECT_TRUE(sessions.Wait(2, {1, 2}, has(1)));
+  std::this_thread::sleep_for(options.failure_max);
+  EXPECT_TRUE(sessions.LogOf(2, 1).messages.empty());
+  for (size_t count = 1; count <= messages.size(); ++count) {
+    ++room;
+    sessions[2].Resume();
+    EXPECT_TRUE(sessions.Wait(1, {2}, has(count))) << count;
+  }
+  EXPECT_TRUE(sessions.Wait(1, members, has(messages.size())));
+  EXPECT_TRUE(sessions.Wait(2, members, has(1)));
+  for (const uint32_t member : {1u, 2u}) EXPECT_EQ(sessions.LogOf(member, 1).messages, messages);
+}
+
 TEST_P(SessionWaysTest, AnIncomingThatThrowsEndsTheGroup) {
   Sessions sessions(3, Options());
   const std::vector<uint32_t> members = Members(3);

@@ -194,6 +194,36 @@ class Buffers(unittest.TestCase):
             with self.assertRaisesRegex(BufferError, "not contiguous"):
                 groups[0].send(torch.zeros(2, 3).t())
 
+    # Catches memory that grows without bound where nobody receives, and messages that then never come.
+    def test_backlog(self):
+        def send(group, messages):
+            for message in messages:
+                group.send(message)
+            group.wait_sent(TIMEOUT)
+
+        def receive(session, group, sizes, kept):
+            while group.available < kept:
+                self.assertTrue(session.poll(TIMEOUT))
+            for _ in range(4):
+                session.poll(0.05)
+                self.assertEqual(group.available, kept)
+            buffer = bytearray(max(sizes))
+            return [bytes(group.receive(buffer if i % 2 else None, TIMEOUT)) for i in range(len(sizes))]
+
+        cases = (([100_000] * 10, 250_000, 2), ([0, 1, 4096, 0, 5], 8192, 2), ([300_000] * 3, 10, 1))
+        for options, own_thread in (({}, True), ({}, False), ({"device": "emulated"}, True)):
+            with Members(2, own_thread=own_thread) as members:
+                for number, (sizes, backlog_bytes, kept) in enumerate(cases):
+                    with self.subTest(options=options, own_thread=own_thread, sizes=sizes):
+                        groups = members.groups(number, backlog_bytes=backlog_bytes, **options)
+                        messages = [os.urandom(size) for size in sizes]
+                        results = members.run(lambda i, group: send(group, messages) if i == 0 else
+                                              receive(members.sessions[1], group, sizes, kept), groups)
+                        self.assertEqual(results[1], messages)
+                        members.run(lambda i, group: group.destroy(TIMEOUT), groups)
+        with Members(1) as members, self.assertRaisesRegex(prepost.UsageError, "backlog_bytes is a number of bytes from 0 on, not -1"):
+            members.sessions[0].group(1, backlog_bytes=-1)
+
     def test_memory_that_does_not_do(self):
         with Members(1) as members:
             [group] = members.groups()
