@@ -52,6 +52,9 @@ class MessageEndpoint : public Endpoint {
   /// Whether peers still acknowledge what was sent to them; lost_peer() is one that has not for
   /// about `silence`. For whoever asks a few times in that time. Errors: kRejected.
   virtual Status CheckPeers(std::chrono::milliseconds silence) = 0;
+  /// Whether all that was sent is acknowledged: whether CheckPeers() is still of use between
+  /// messages.
+  virtual bool IsAcknowledged() const = 0;
 };
 
 }  // namespace prepost

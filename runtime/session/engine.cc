@@ -114,7 +114,7 @@ struct Engine::Group {
 
 Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPolicy& wait,
                                              TcpHook* hook) {
-  std::unique_ptr<Engine> engine(new Engine(wait, options.failure_max / 8));
+  std::unique_ptr<Engine> engine(new Engine(wait, options.failure_max));
   engine->hook_ = hook;
   PREPOST_RETURN_IF_ERROR(engine->Open());
   options.notify = [raw = engine.get()] {
@@ -127,7 +127,8 @@ Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPo
   return engine;
 }
 
-Engine::Engine(const WaitPolicy& wait, milliseconds tick) : pacer_(wait), tick_(tick) {}
+Engine::Engine(const WaitPolicy& wait, milliseconds failure_max)
+    : pacer_(wait), tick_(failure_max / 8), silence_max_(PeerSilenceMax(failure_max)) {}
 
 // First the threads and pools end that signal wake_.
 Engine::~Engine() {
@@ -728,11 +729,14 @@ void Engine::ReturnBuffers(Group& group) {
 }
 
 void Engine::CountRunning(int change) {
-  const bool was_running = running_ > 0;
   running_ += change;
-  if (was_running == (running_ > 0)) return;
+  if (running_ > 0 && !is_ticking_) SetTicking(true);
+}
+
+void Engine::SetTicking(bool is_ticking) {
+  is_ticking_ = is_ticking;
   itimerspec times = {};
-  if (running_ > 0) {
+  if (is_ticking) {
     const auto ns = std::chrono::nanoseconds(tick_).count();
     times.it_value =
         times.it_interval = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
@@ -740,18 +744,22 @@ void Engine::CountRunning(int change) {
   timerfd_settime(timer_.get(), 0, &times, nullptr);
 }
 
-/// Connections that are cut without a word: the keeper sees only those to the root.
+/// Connections that are cut without a word: the keeper sees only those to the root. Also between
+/// messages, until the last note of the one before has arrived.
 void Engine::CheckPeers() {
   uint64_t ticks = 0;
   if (read(timer_.get(), &ticks, sizeof(ticks)) != ssize_t{sizeof(ticks)}) return;
-  std::vector<std::shared_ptr<Group>> running;
+  std::vector<std::shared_ptr<Group>> connected;
   for (const auto& [serial, group] : groups_) {
-    if (group->state == Group::State::kRunning) running.push_back(group);
+    if (group->endpoint != nullptr) connected.push_back(group);
   }
-  for (const std::shared_ptr<Group>& group : running) {
-    const Status status = group->endpoint->CheckPeers(4 * tick_);
+  bool is_acknowledged = true;
+  for (const std::shared_ptr<Group>& group : connected) {
+    const Status status = group->endpoint->CheckPeers(silence_max_);
+    is_acknowledged = is_acknowledged && group->endpoint->IsAcknowledged();
     if (!status.ok()) Break(*group, status, group->endpoint->lost_peer());
   }
+  if (running_ == 0 && is_acknowledged) SetTicking(false);
 }
 
 }  // namespace prepost

@@ -83,7 +83,7 @@ class Engine {
     uint64_t bytes = 0;
   };
 
-  Engine(const WaitPolicy& wait, std::chrono::milliseconds tick);
+  Engine(const WaitPolicy& wait, std::chrono::milliseconds failure_max);
   Status Open();
   Result<std::shared_ptr<Group>> Find(uint64_t number, const char* what);
   void Push(Command command);
@@ -109,15 +109,17 @@ class Engine {
   void Break(Group& group, const Status& status, std::optional<NodeId> lost_peer);
   void Retire(Group& group);
   void CountRunning(int change);
+  void SetTicking(bool is_ticking);
   void CheckPeers();
 
   std::unique_ptr<Keeper> keeper_;
   EventFd wake_;
-  FileDescriptor timer_;  ///< ticks while something is running
+  FileDescriptor timer_;  ///< ticks while something is running, or not acknowledged
   FileDescriptor epoll_;  ///< wake_, timer_, and each group's endpoint
   WaitPacer pacer_;
   TcpHook* hook_ = nullptr;
   const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
+  const std::chrono::milliseconds silence_max_;  ///< until a peer that acknowledges nothing is lost
 
   std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Group>> by_number_;  ///< under mutex_: those that may be used
@@ -130,7 +132,8 @@ class Engine {
   std::map<GroupSerial, std::shared_ptr<Group>> groups_;
   std::vector<std::unique_ptr<FileSync>> ending_syncs_;  ///< of groups that are over
   uint64_t progress_ = 0;
-  int running_ = 0;  ///< groups in the middle of a message
+  int running_ = 0;          ///< groups in the middle of a message
+  bool is_ticking_ = false;  ///< timer_
 };
 
 }  // namespace prepost

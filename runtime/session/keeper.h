@@ -60,6 +60,12 @@ PlanHash TermsOfGroup(uint64_t number, const std::vector<uint32_t>& members, Nod
 /// `generation`, which it tells members first of all, and connections for data have these terms.
 PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation);
 
+/// How long a peer may leave everything unacknowledged. It is asked several times in that time and
+/// then a moment later; with that, and the time for a better cause, it is within `failure_max`.
+constexpr std::chrono::milliseconds PeerSilenceMax(std::chrono::milliseconds failure_max) {
+  return failure_max * 35 / 100;
+}
+
 /// What all members of a group are to reach before any goes on, each counted by itself.
 enum class Gate : uint8_t {
   kBarrier,  ///< of the callers

@@ -13,8 +13,6 @@
 #include "runtime/transport/tcp_endpoint.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -104,22 +102,24 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
   return {};
 }
 
-// Only what is not acknowledged says anything: after a few retransmissions, as after a long pause the
-// last acknowledgement is old, too. They double their distance from 200 ms on.
+// A peer that has no room for blocks is asked seldom whether it has some now, after minutes only every
+// two minutes, but on the connection for credits and notes nothing is in the way of keepalive.
 Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
-  constexpr uint8_t kRetransmissionsMin = 3;
-  for (const Link& link : links_) {
-    tcp_info info = {};
-    socklen_t bytes = sizeof(info);
-    if (getsockopt(link.fd.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) continue;
-    const bool is_silent = info.tcpi_unacked > 0 && info.tcpi_retransmits >= kRetransmissionsMin &&
-                           std::chrono::milliseconds(info.tcpi_last_ack_recv) >= silence;
-    if (!is_silent) continue;
+  constexpr int kQuestionsMax = 127;  // the kernel's maximum, as `silence` is what counts
+  for (Link& link : links_) {
+    if (!link.carries_blocks && !std::exchange(link.is_asked, true))
+      KeepAlive(link.fd.get(), silence / 4, silence / 4, kQuestionsMax);
+    if (!link.watch.IsSilent(link.fd.get(), silence)) continue;
     lost_peer_ = link.peer;
     return Rejected(fmt::format("node {} does not acknowledge what node {} has sent for {} ms",
-                                link.peer.value, node_.value, info.tcpi_last_ack_recv));
+                                link.peer.value, node_.value, silence.count()));
   }
   return {};
+}
+
+bool TcpEndpoint::IsAcknowledged() const {
+  return std::ranges::all_of(links_,
+                             [](const Link& link) { return IsTcpAcknowledged(link.fd.get()); });
 }
 
 /// What the peer has begun already.

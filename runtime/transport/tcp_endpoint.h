@@ -26,6 +26,7 @@
 #include "runtime/sequence_ring.h"
 #include "runtime/transport/tcp_hook.h"
 #include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp_watch.h"
 #include "runtime/transport/tcp_wire.h"
 #include "runtime/visit_ring.h"
 
@@ -51,6 +52,7 @@ class TcpEndpoint final : public MessageEndpoint {
   std::optional<MessageStart> announced() const override;
   int wait_fd() const override { return epoll_.get(); }
   Status CheckPeers(std::chrono::milliseconds silence) override;
+  bool IsAcknowledged() const override;
   bool PrepareToWait() override { return active_.size() == 0 && completed_.empty(); }
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;
@@ -98,6 +100,8 @@ class TcpEndpoint final : public MessageEndpoint {
     NodeId peer;
     uint32_t lane = kBlockLane;
     bool carries_blocks = false;
+    bool is_asked = false;  ///< the kernel asks whether the peer is there, now and then
+    TcpWatch watch;
     bool readable = false;   ///< until a read finds nothing
     bool writable = true;    ///< until a write finds no room
     bool stalled = false;    ///< a block waits for its receive, or a message for its turn

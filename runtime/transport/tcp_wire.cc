@@ -27,6 +27,8 @@ Io Outcome(ssize_t moved) {
     case EPIPE:
     case ECONNRESET:
     case ETIMEDOUT:
+    case EHOSTUNREACH:  // what the kernel has given up may say why
+    case ENETUNREACH:
       return {.outcome = Io::Outcome::kPeerGone};
     case EFAULT:
       return {.outcome = Io::Outcome::kBadMemory};
