@@ -33,6 +33,7 @@
 #include "runtime/little_endian.h"
 #include "runtime/session/introduction.h"
 #include "runtime/session/member_words.h"
+#include "runtime/transport/tcp_watch.h"
 
 namespace prepost {
 namespace {
@@ -116,6 +117,7 @@ struct Keeper::Group {
   // Connected, until the peers know each other.
   std::vector<TcpSocket> sockets;
   std::vector<std::unique_ptr<Introduction>> introductions;  ///< by socket; null: it is over
+  std::vector<TcpWatch> watches;                             ///< by socket
   bool is_introduced = false;
   std::vector<Peer> peers;  ///< at the root by node, itself included
   Clock::time_point next_question;
@@ -493,10 +495,12 @@ void Keeper::Connect(Group& group) {
         socket.lane == kCreditLane ? nullptr
                                    : std::make_unique<Introduction>(socket, options_.reads_memory));
   }
+  group.watches.resize(group.sockets.size());
   Introduce(group);
 }
 
-/// On connections that carry blocks.
+/// On connections that carry blocks. A peer may take its time, as it waits for other members; but where
+/// the connection is cut, one of its two ends has said something that is not acknowledged.
 void Keeper::Introduce(Group& group) {
   bool is_talking = false;
   for (size_t i = 0; i < group.sockets.size(); ++i) {
@@ -506,7 +510,9 @@ void Keeper::Introduce(Group& group) {
     switch (introduction->Step()) {
       case Introduction::State::kTalking:
         is_talking = true;
-        break;
+        if (!group.watches[i].IsSilent(socket.fd.get(), PeerSilenceMax(options_.failure_max)))
+          break;
+        [[fallthrough]];
       case Introduction::State::kGone:
         return Suspect(group, {.cause = Rejected(fmt::format("{} lost its connection to {}",
                                                              Who(group, group.kept.self),
