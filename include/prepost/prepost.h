@@ -186,7 +186,8 @@ class Session {
                      const GroupOptions& options, GroupCallbacks callbacks);
   /// At the root: queues a message; the one after the last, which the result numbers. `data` must
   /// stay as it is until `complete` (or `failed`). Errors (kUsage): no such group, not its root, it
-  /// is being destroyed, GroupOptions::plan is for another size.
+  /// is being destroyed, GroupOptions::plan is for another size; kRejected: the group has failed, and
+  /// `failed`, which has not returned yet, names the same cause.
   Result<uint64_t> Send(uint64_t group, const void* data, uint64_t bytes);
   /// `passed` is called once all members have called their Barrier() as often as this one has. It
   /// says nothing about messages. Errors: as Send(), but anywhere.

@@ -178,7 +178,8 @@ prepost_code prepost_create_group(prepost_session* session, uint64_t number,
                                   const prepost_group_callbacks* callbacks);
 /** At the root: queues a message; the one after the last, whose number is stored in `*message` if
  * that is not null. `data` must stay as it is until `complete` (or `failed`). Errors
- * (PREPOST_USAGE): no such group, not its root, it is being destroyed. */
+ * (PREPOST_USAGE): no such group, not its root, it is being destroyed; PREPOST_REJECTED: it has failed,
+ * and `failed`, which has not returned yet, names the same cause. */
 prepost_code prepost_send(prepost_session* session, uint64_t group, const void* data,
                           uint64_t bytes, uint64_t* message);
 /** `passed` is called once all members have called prepost_barrier() as often as this one has. It

@@ -80,6 +80,7 @@ struct Engine::Group {
   // Under the engine's mutex.
   uint64_t sent = 0;  ///< messages that the root has queued
   bool is_destroyed = false;
+  Status failure;  ///< from when it has failed until `failed` has been called
   PeerPaths paths;
 
   // The turning thread's own.
@@ -172,8 +173,10 @@ Status Engine::Create(const EngineGroupOptions& options, std::unique_ptr<GroupPl
                               options.terms);
   {
     const std::lock_guard lock(mutex_);
-    if (!by_number_.emplace(options.number, group).second)
+    std::shared_ptr<Group>& listed = by_number_[options.number];
+    if (listed != nullptr && listed->failure.ok())
       return UsageError(fmt::format("group {} exists already", options.number));
+    listed = group;
     group->serial = next_serial_++;
     commands_.push_back({.kind = Command::Kind::kCreate, .group = std::move(group)});
     has_work_.store(true);
@@ -188,6 +191,10 @@ Result<std::shared_ptr<Engine::Group>> Engine::Find(uint64_t number, const char*
   if (found == by_number_.end()) {
     return UsageError(fmt::format(
         "cannot {} group {}: there is none of this number, or it has failed", what, number));
+  }
+  if (!found->second->failure.ok()) {
+    return Rejected(fmt::format("cannot {} group {}, which has failed: {}", what, number,
+                                found->second->failure.message()));
   }
   if (found->second->is_destroyed)
     return UsageError(fmt::format("cannot {} group {}: it is being destroyed", what, number));
@@ -363,12 +370,17 @@ void Engine::Hear(KeeperEvent event) {
       return Advance(*group);
     case KeeperEvent::Kind::kClosed:
       Retire(*group);
+      Unlist(*group);
       if (group->callbacks.closed) group->callbacks.closed();
       return;
     case KeeperEvent::Kind::kFailed:
       Retire(*group);
+      {
+        const std::lock_guard lock(mutex_);
+        group->failure = event.status;
+      }
       if (group->callbacks.failed) group->callbacks.failed(event.status, event.member);
-      return;
+      return Unlist(*group);
   }
 }
 
@@ -711,6 +723,10 @@ void Engine::Retire(Group& group) {
   }
   group.barriers.clear();
   groups_.erase(group.serial);
+}
+
+/// Its number is free.
+void Engine::Unlist(const Group& group) {
   const std::lock_guard lock(mutex_);
   const auto found = by_number_.find(group.options.number);
   if (found != by_number_.end() && found->second.get() == &group) by_number_.erase(found);

@@ -108,6 +108,7 @@ class Engine {
   void CloseIfDone(Group& group);
   void Break(Group& group, const Status& status, std::optional<NodeId> lost_peer);
   void Retire(Group& group);
+  void Unlist(const Group& group);
   void CountRunning(int change);
   void SetTicking(bool is_ticking);
   void CheckPeers();

@@ -228,6 +228,40 @@ TEST_P(SessionWaysTest, MemberWithoutMemoryEndsTheGroup) {
   }
 }
 
+// Until `failed` has been called, and in it, what is asked of the group is answered with the cause, not
+// with "there is none of this number".
+TEST(SessionTest, UntilFailedHasBeenCalledTheGroupHasItsCause) {
+  Sessions sessions(2);
+  std::mutex mutex;
+  std::vector<Status> answers;
+  for (const uint32_t member : {0u, 1u}) {
+    GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+    if (member == 0) {
+      callbacks.failed = [&, failed = callbacks.failed](const Status& cause,
+                                                        std::optional<uint32_t> where) {
+        const std::lock_guard lock(mutex);
+        answers.push_back(sessions[0].Send(1, "x", 1).status());
+        answers.push_back(sessions[0].Barrier(1, {}));
+        EXPECT_TRUE(sessions[0].CreateGroup(1, {0}, 0, {}, sessions.Callbacks(0, 3)).ok());
+        answers.push_back(sessions[0].Send(1, "x", 1).status());
+        failed(cause, where);
+      };
+    }
+    ASSERT_TRUE(sessions[member].CreateGroup(1, Members(2), 0, {}, callbacks).ok());
+  }
+  ASSERT_TRUE(sessions.Wait(1, Members(2), [](const GroupLog& log) { return log.opened == 1; }));
+  sessions.Kill(1);
+  ASSERT_TRUE(sessions.Wait(1, {0}, [](const GroupLog& log) { return !log.failures.empty(); }));
+  const std::string cause = sessions.LogOf(0, 1).failures.front();
+  ASSERT_EQ(answers.size(), 3u);
+  for (const size_t i : {0u, 1u}) {
+    EXPECT_EQ(answers[i].code(), StatusCode::kRejected);
+    EXPECT_THAT(answers[i].message(), HasSubstr("group 1, which has failed: " + cause));
+  }
+  EXPECT_TRUE(answers[2].ok());  // to the new group of that number
+  EXPECT_TRUE(sessions.Wait(3, {0}, [](const GroupLog& log) { return log.completed.size() == 1; }));
+}
+
 // A member that never comes, and one whose group is another.
 TEST(SessionTest, GroupsThatDoNotForm) {
   SessionOptions options;
